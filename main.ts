@@ -25,7 +25,7 @@ import {
 } from "./src/settings/read_settings.ts";
 import { StatsStore } from "./src/stats/store.ts";
 import { createLogger } from "./src/telemetry/logger.ts";
-import { ProcessMetrics } from "./src/telemetry/process_metrics.ts";
+import { PROCESS_ERROR_METRICS, PROCESS_METRICS, ProcessMetrics } from "./src/telemetry/process_metrics.ts";
 import { guardProcess } from "./src/telemetry/process_guard.ts";
 import type { WebhookWorkerHandle } from "./src/webhooks/service/supervisor.ts";
 
@@ -107,7 +107,7 @@ export async function serve(
     const http = await loaded.openHttp(parts, tracing, decide, webhooks);
     opened.defer(() => http.close(DRAIN_MS));
     // The last to open: its unix socket replaces one in use, so nothing may fail after it.
-    const grpc = await loaded.openGrpc(parts, tracing, decide);
+    const grpc = await loaded.openGrpc(parts, tracing, decide, service.known);
     opened.defer(() => grpc.close(DRAIN_MS));
     logger.warning(`Listening for gRPC on '${grpc.address}'`);
     logger.warning(`Listening for HTTP on '${addressOf(http)}'`);
@@ -157,7 +157,7 @@ async function loadListeners(settings: Settings) {
 /** Adds the metrics of the process; returns a function that ends them. */
 function reportProcess({ clock, stats }: ServiceParts): () => void {
   const metrics = new ProcessMetrics({ clock });
-  stats.addMetrics("ratelimit.process", metrics);
+  stats.addMetrics(PROCESS_METRICS, metrics);
   return () => metrics.close();
 }
 
@@ -229,9 +229,12 @@ async function serveUntilSignal(
     clock: systemClock,
     onUnexpected: () => health.set("process", false, "an unexpected error reached the process level"),
   });
-  stats.addCounter("ratelimit.process.socket_errors", () => errors.socketErrors);
-  stats.addCounter("ratelimit.process.unexpected_errors", () => errors.unexpectedErrors);
-  stats.addCounter("ratelimit.process.log_lines_dropped", () => lines.dropped);
+  const counters = {
+    socket_errors: () => errors.socketErrors,
+    unexpected_errors: () => errors.unexpectedErrors,
+    log_lines_dropped: () => lines.dropped,
+  };
+  stats.addMetrics(PROCESS_ERROR_METRICS, { counters, gauges: {} });
   const stop = new AbortController();
   const onSignal = stopRequests({
     clock: systemClock,

@@ -1,7 +1,7 @@
 /**
- * What `deno task start` runs: the service with the embedded cache, the rules of `config/rules`, the workflows of
- * `config/workflows` and the store of webhooks in `data`, unless the environment says otherwise, and a line to try it
- * with. Statistics are pushed nowhere unless the environment names a receiver.
+ * The start task: runs the service with the embedded cache, the rules of `config/rules`, the workflows of
+ * `config/workflows` and the webhook store in `data`, unless the environment has other settings, and prints a command
+ * to try it. Statistics are pushed only if the environment names a receiver.
  */
 import { join } from "node:path";
 import { main, type Running } from "../main.ts";
@@ -15,7 +15,7 @@ const ROOT = new URL("..", import.meta.url).pathname;
 const HOSTS = ["HOST", "GRPC_HOST", "DEBUG_HOST"] as const;
 
 const DEFAULTS: Readonly<Record<string, string>> = {
-  // Whoever tries Weir need not show it to their network.
+  // A trial is not reachable from the network.
   ...Object.fromEntries(HOSTS.map((name) => [name, "127.0.0.1"])),
   BACKEND_TYPE: Deno.env.get("KV_URL") ? "kv" : "memory",
   RUNTIME_ROOT: join(ROOT, "config"),
@@ -23,18 +23,18 @@ const DEFAULTS: Readonly<Record<string, string>> = {
   RUNTIME_WATCH_ROOT: "false",
   WEBHOOK_STORE: join(ROOT, "data/weir.db"),
   WORKFLOW_DIRECTORY: join(ROOT, "config/workflows"),
-  // So that a receiver on this machine can be tried.
+  // For receivers on this machine.
   WEBHOOK_ALLOW_CIDRS: LOOPBACK,
   WORKFLOW_ALLOW_CIDRS: LOOPBACK,
 };
 
-/** Whoever tries Weir has no receiver of statistics; whoever names one is taken at their word. */
+/** Turns statistics off unless the environment has a setting for them. */
 function statsDefaults(environment: Readonly<Record<string, string>>): Record<string, string> {
   const isNamed = Object.keys(environment).some((name) => /^(?:USE_|PUSH_|PULL_|TAGGED_)/.test(name));
   return isNamed ? {} : { DISABLE_STATS: "true" };
 }
 
-/** The token of the administration that was made at the first start; made and told of when it is not there. */
+/** The administration token, which the first start creates and reports. */
 function adminToken(path: string): string {
   Deno.mkdirSync(join(path, ".."), { recursive: true });
   const token = crypto.getRandomValues(new Uint8Array(TOKEN_BYTES)).toBase64({
@@ -43,7 +43,7 @@ function adminToken(path: string): string {
   });
   try {
     Deno.writeTextFileSync(path, `${token}\n`, { createNew: true, mode: 0o600 });
-    standardOutput.stdout(`A token of the administration was made: ${path}`);
+    standardOutput.stdout(`Created the administration token: ${path}`);
     return token;
   } catch (error) {
     if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
@@ -60,16 +60,17 @@ function welcome({ addresses }: Running, environment: Readonly<Record<string, st
   const isOpen = HOSTS.some((name) => environment[name] !== DEFAULTS[name]);
   const opening = `To open it to others, set ${HOSTS.join(", ")} to 0.0.0.0.`;
   const hint = isOpen ? "" : `\nOnly this machine can reach it. ${opening}\n`;
-  const http = reachable(addresses.http);
+  const scheme = environment["HTTP_SERVER_USE_TLS"] === "true" ? "https" : "http";
+  const http = `${scheme}://${reachable(addresses.http)}`;
   standardOutput.stdout(`
 Weir is ready.
   gRPC   ${reachable(addresses.grpc)}
-  HTTP   http://${http}/json
+  HTTP   ${http}/json
   debug  http://${reachable(addresses.debug)}/
 ${hint}
 Ask for a decision; the sixth time within a minute it is 429:
 
-  curl -i http://${http}/json -d '{"domain":"shop","descriptors":[{"entries":[{"key":"account","value":"bob"}]}]}'
+  curl -i ${http}/json -d '{"domain":"shop","descriptors":[{"entries":[{"key":"account","value":"bob"}]}]}'
 `);
 }
 

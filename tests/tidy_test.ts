@@ -1,5 +1,4 @@
 import { assertEquals } from "@std/assert";
-import { settingEntries } from "../src/settings/table.ts";
 import { importCircles } from "./harness/import_circles.ts";
 import { functionsOf, importsOf, scanSource, type Source } from "./harness/source_scan.ts";
 import { type RuleException, TEST_RULES } from "./harness/test_rules.ts";
@@ -47,12 +46,6 @@ Deno.test("tidy: a circle is found, through types as well", () => {
   };
   const circles = importCircles(Object.entries(files).map(([path, text]) => scanSource(path, text)));
   assertEquals(circles, [["src/e.ts"], ["src/a.ts", "src/b.ts", "src/deep/c.ts"]]);
-});
-
-Deno.test("tidy: every setting is in the README", async () => {
-  const readme = await Deno.readTextFile(new URL("README.md", ROOT));
-  const missing = settingEntries().map(([name]) => name).filter((name) => !readme.includes(`\`${name}\``));
-  assertEquals(missing, []);
 });
 
 Deno.test("tidy: every file is read to its end", async () => {

@@ -10,7 +10,7 @@ import { measureMillion } from "./million.ts";
 import { type BenchOptions, type PartName, readBenchOptions } from "./options.ts";
 import { measurePostgres } from "./postgres.ts";
 import { summarize } from "./report.ts";
-import { reportText, withSpeedSection } from "./speed_text.ts";
+import { reportText } from "./speed_text.ts";
 import { measureStart } from "./start_time.ts";
 import { targetRows } from "./target_rows.ts";
 import { throughputSvg } from "./throughput_svg.ts";
@@ -86,19 +86,13 @@ async function repeated(file: string, { options, signal }: LoadsSetup): Promise<
 
 async function writeResults(
   results: BenchResults,
-  { results: folder, writesReadme }: BenchOptions,
+  { results: folder }: BenchOptions,
 ): Promise<void> {
-  if (folder !== undefined) {
-    await Deno.mkdir(folder, { recursive: true });
-    await Deno.writeTextFile(`${folder}/latest.json`, `${JSON.stringify(results, null, 2)}\n`);
-    const picture = throughputSvg(results.summaries);
-    if (picture !== undefined) await Deno.writeTextFile(`${folder}/throughput.svg`, picture);
-  }
-  if (!writesReadme) return;
-  const readme = new URL("../../README.md", import.meta.url).pathname;
-  await Deno.writeTextFile(readme, withSpeedSection(await Deno.readTextFile(readme), results));
-  // The formatter aligns the columns of the tables.
-  await outputOf(Deno.execPath(), ["fmt", "--quiet", readme]);
+  if (folder === undefined) return;
+  await Deno.mkdir(folder, { recursive: true });
+  await Deno.writeTextFile(`${folder}/latest.json`, `${JSON.stringify(results, null, 2)}\n`);
+  const picture = throughputSvg(results.summaries);
+  if (picture !== undefined) await Deno.writeTextFile(`${folder}/throughput.svg`, picture);
 }
 
 /** Only what is used is asked for: the tests' other tools are large and of no use here. */

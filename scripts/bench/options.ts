@@ -40,8 +40,6 @@ export interface BenchOptions {
   readonly isQuick: boolean;
   /** Folder that `latest.json` and `throughput.svg` are written to; absent when they are not. */
   readonly results?: string | undefined;
-  /** Whether the README gets the tables. */
-  readonly writesReadme: boolean;
 }
 
 const QUICK = { rounds: 1, seconds: 0.5, warmUpSeconds: 0.3 } as const;
@@ -58,16 +56,12 @@ export function readBenchOptions(args: string[]): BenchOptions {
       seconds: { type: "string" },
       quick: { type: "boolean", default: false },
       results: { type: "string" },
-      readme: { type: "boolean", default: false },
     },
   });
-  const { quick: isQuick, rounds, seconds, readme: writesReadme } = values;
+  const { quick: isQuick, rounds, seconds } = values;
   const defaults = isQuick ? QUICK : WHOLE;
   const parts = someOf("only", values.only, PARTS);
   const isWhole = parts.length === PARTS.length && !isQuick;
-  if (writesReadme && !isWhole) {
-    throw new RangeError('Cannot write README "--readme": only a whole run may, without --quick and --only');
-  }
   const ownFolder = new URL("results/", import.meta.url).pathname;
   return {
     engine: oneOf("engine", values.engine, ENGINES),
@@ -77,6 +71,5 @@ export function readBenchOptions(args: string[]): BenchOptions {
     warmUpSeconds: defaults.warmUpSeconds,
     isQuick,
     results: values.results ?? (isWhole ? ownFolder : undefined),
-    writesReadme,
   };
 }

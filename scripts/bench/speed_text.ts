@@ -38,36 +38,3 @@ export function reportText(results: BenchResults): string {
     results.checks.map((check) => `- ${check}`).join("\n"),
   ].filter((part) => part !== "").join("\n\n");
 }
-
-/** The README with the section between the markers of the bench replaced. */
-export function withSpeedSection(readme: string, results: BenchResults): string {
-  const [open, close] = ["<!-- bench -->", "<!-- /bench -->"];
-  const start = readme.indexOf(open);
-  const end = readme.indexOf(close);
-  if (start < 0 || end < start) throw new Error(`Cannot write README: it must have "${open}" and "${close}"`);
-  return `${readme.slice(0, start + open.length)}\n\n${speedSection(results)}\n\n${readme.slice(end)}`;
-}
-
-function speedSection(results: BenchResults): string {
-  const { machine, versions, setup } = results;
-  return `The yardstick is a bare echo server by grpc-js, which answers every call with its own bytes and decides
-nothing. It runs beside Weir and is measured in turn with it; one process each, medians of ${setup.rounds} rounds of
-${setup.seconds} s, every answer checked, and as many hits in the counters at the end as were answered.
-
-![Calls a second and p99 of the echo server, of Weir in memory and of Weir with redis-server](scripts/bench/results/throughput.svg)
-
-${targetTable(results)}
-
-Several descriptors in one call, in memory:
-
-${batchTable(results.summaries)}
-${results.postgres === undefined ? "" : `\n${postgresText(results.postgres)}\n`}
-Measured on ${
-    results.date.slice(0, 10)
-  } by \`${results.commandLine}\` with the engine \`${setup.engine}\`: ${machine.cpu},
-${machine.cores} cores shared by server, redis-server and load; Linux ${machine.kernel}, Deno ${versions.deno}, grpc-js
-${versions.grpcJs}, redis-server ${versions.redis}, memcached ${versions.memcached},
-PostgreSQL ${versions.postgres}, pg ${versions.pg}. All metrics are in
-[scripts/bench/results/latest.json](scripts/bench/results/latest.json), and
-[scripts/bench/README.md](scripts/bench/README.md) says how each is taken.`;
-}

@@ -18,7 +18,6 @@ import { startPushReceiver, startScraper, startSpanReceiver } from "./stats_rece
 
 const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
 const GRPC_ADDRESS = /Listening for gRPC on '[^']*:(\d+)'/;
-const DEBUG_ADDRESS = /Listening for debug on '[^']*:(\d+)'/;
 
 /** Nodes of the cluster. */
 const CLUSTER_NODES = 3;
@@ -88,10 +87,20 @@ export class Targets {
     switch (name) {
       case "echo":
         return await this.#startServer(name, "scripts/bench/echo_server.ts", []);
-      case "echo-tls":
-        return await this.#startTls(name, "scripts/bench/echo_server.ts", []);
-      case "memory-tls":
-        return await this.#startTls(name, "scripts/bench/tls_server.ts", ["--engine", this.#engine]);
+      case "echo-tls": {
+        const { keyFile, certFile, caFile } = await this.#tlsFiles();
+        const args = ["--key", keyFile, "--cert", certFile];
+        return { ...await this.#startServer(name, "scripts/bench/echo_server.ts", args), caFile };
+      }
+      case "memory-tls": {
+        const { keyFile, certFile, caFile } = await this.#tlsFiles();
+        const tls = {
+          GRPC_SERVER_USE_TLS: "true",
+          GRPC_SERVER_TLS_CERT: certFile,
+          GRPC_SERVER_TLS_KEY: keyFile,
+        };
+        return { ...await this.#startWeir(name, { BACKEND_TYPE: "memory", ...tls }), caFile };
+      }
       case "memory":
         return await this.#startWeir(name, { BACKEND_TYPE: "memory" });
       case "redis": {
@@ -164,11 +173,10 @@ export class Targets {
     return target;
   }
 
-  async #startTls(name: TargetName, script: string, args: string[]): Promise<Target> {
+  async #tlsFiles(): Promise<{ keyFile: string; certFile: string; caFile: string }> {
     this.#certificates ??= makeCertificates().then((made) => this.#owned.use(made));
-    const { server: { keyFile, certFile }, authority } = await this.#certificates;
-    const target = await this.#startServer(name, script, [...args, "--key", keyFile, "--cert", certFile]);
-    return { ...target, caFile: authority.certFile };
+    const { server, authority } = await this.#certificates;
+    return { ...server, caFile: authority.certFile };
   }
 
   async #startServer(name: TargetName, script: string, args: string[]): Promise<Target> {
@@ -181,9 +189,7 @@ export class Targets {
     );
     const { pid } = child;
     const { grpc } = await child.find({ grpc: GRPC_ADDRESS });
-    if (name === "echo" || name === "echo-tls") return { name, pid, port: Number(grpc), expect: "echo" };
-    const { debug } = await child.find({ debug: DEBUG_ADDRESS });
-    return countingTarget(name, { pid, grpc: Number(grpc), debug: Number(debug), debugToken: "" });
+    return { name, pid, port: Number(grpc), expect: "echo" };
   }
 
   async #startWeir(name: TargetName, settings: Record<string, string>): Promise<Target> {
@@ -218,16 +224,9 @@ export function portOf(address: string): number {
 /** Weir as a target, once it listens; what it counted is shown with the token, if any. */
 export async function weirTarget(name: TargetName, weir: WeirProcess, debugToken = ""): Promise<Target> {
   await weir.listening(["gRPC", "debug"]);
-  const { pid, grpcAddress: grpc, debugAddress: debug } = weir;
-  return countingTarget(name, { pid, grpc: portOf(grpc), debug: portOf(debug), debugToken });
-}
-
-function countingTarget(
-  name: TargetName,
-  { pid, grpc, debug, debugToken }: Record<"pid" | "grpc" | "debug", number> & { debugToken: string },
-): Target {
-  const counts = (rules: readonly RuleName[]) => readCounts(debug, rules, debugToken);
-  return { name, pid, port: grpc, expect: "OK", counts };
+  const { pid, grpcAddress, debugAddress } = weir;
+  const counts = (rules: readonly RuleName[]) => readCounts(portOf(debugAddress), rules, debugToken);
+  return { name, pid, port: portOf(grpcAddress), expect: "OK", counts };
 }
 
 /** What Weir is compared with gets the flags for V8 that it is served with too. */

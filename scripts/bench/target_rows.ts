@@ -12,7 +12,7 @@ type Rate = readonly [what: string, scenario: string, target: TargetName, bound:
 const RATES: readonly Rate[] = [
   ["memory, 8 connections of 32 calls, 10,000 keys", "8x32", "memory", 15],
   ["redis-server, the same", "8x32", "redis", 7],
-  ["redis-server, the same on one hot key", "8x32 hot key", "redis", 10],
+  ["redis-server, the same with one hot key", "8x32 hot key", "redis", 10],
   ["memory, 64 connections of 4", "64x4", "memory", 8],
   ["memory, 256 connections of 1", "256x1", "memory", 2.7],
   ["memory, 8 connections of 1", "8x1", "memory", 4],
@@ -20,12 +20,12 @@ const RATES: readonly Rate[] = [
   ["redis-server, 256 connections of 1", "256x1", "redis", 2.2],
   ["redis-server, 8 connections of 1", "8x1", "redis", 2.2],
 ];
-/** The same for what stands at the end of the table. */
+/** The same, for later rows of the table. */
 const LATER_RATES: readonly Rate[] = [
   ["cluster of three redis-servers, 8 connections of 32 calls, 10,000 keys", "8x32 caches", "cluster", 3],
   ["memcached, the same", "8x32 caches", "mc", 3],
   [
-    "two redis-servers, the same with a limit per year and one per second in each call",
+    "two redis-servers, the same; each call has a limit per year and one per second",
     "8x32 two caches",
     "two-caches",
     4,
@@ -81,13 +81,15 @@ export function targetRows(
         `${decision.ratio.toFixed(2)} times (${decision.fewNs.toFixed(0)} and ${
           decision.manyNs.toFixed(0)
         } ns; ` +
-        `of matching alone ${plan.ratio.toFixed(2)})`,
+        `matching alone ${plan.ratio.toFixed(2)})`,
       isHit: decision.ratio <= bound,
     })),
     ...(million === undefined ? [] : [{
       what: `${wholeNumber(million.values)} distinct values through memory with its default bound`,
       target: `resident memory at most ${BOUNDS.residentMb} MB, nothing lost`,
-      measured: `${million.residentMb.toFixed(0)} MB; ${wholeNumber(million.sampled)} asked again, none lost`,
+      measured: `${million.residentMb.toFixed(0)} MB; ${
+        wholeNumber(million.sampled)
+      } checked again, none lost`,
       isHit: million.residentMb <= BOUNDS.residentMb,
     }]),
     ...startRows(start, "", BOUNDS.idleMb),
@@ -101,10 +103,10 @@ export function targetRows(
 
 function startRows(start: StartOutcome | undefined, having: string, idleMb: number): TargetRow[] {
   if (start === undefined) return [];
-  const first = `spawn of deno run, warm cache, to the first OK over gRPC${having}`;
+  const first = `from deno run, warm cache, to the first OK over gRPC${having}`;
   return [
     atMost(first, start.firstOkMs, BOUNDS.firstOkMs, "ms"),
-    atMost(`resident memory idle${having}`, start.idleMb, idleMb, "MB"),
+    atMost(`resident memory of an idle process${having}`, start.idleMb, idleMb, "MB"),
   ];
 }
 
@@ -132,7 +134,7 @@ function observedRow(summary: Summary | undefined, what: string): TargetRow[] {
 
 function clientRow({ parallel, fetchUs, sendUs, ratio }: ClientTime): TargetRow {
   return {
-    what: `send of the HTTP client library, ${parallel} at once`,
+    what: `send of the HTTP client library, ${parallel} concurrent`,
     target: `at most ${CLIENT_BOUND} times a bare fetch`,
     measured: `${ratio.toFixed(2)} times (${sendUs.toFixed(0)} and ${fetchUs.toFixed(0)} µs)`,
     isHit: ratio <= CLIENT_BOUND,
@@ -144,11 +146,11 @@ function webhookRows(outcome: WebhookOutcome): TargetRow[] {
   const { decisionP99Ms, decisionP99WithDeliveriesMs, decisionP99Ratio } = outcome;
   const { perSecond, p99Ratio } = WEBHOOK_BOUNDS;
   return [{
-    what: "triggers accepted durably, 64 callers",
+    what: "triggers committed to a file, 64 callers",
     target: `at least ${wholeNumber(perSecond)} a second`,
     measured: `${wholeNumber(triggers)}; ${
       (triggers / bareCommits).toFixed(2)
-    } times bare commits of node:sqlite`,
+    } times bare commits by node:sqlite`,
     isHit: triggers >= perSecond,
   }, {
     what: "deliveries to 50 local endpoints",
@@ -156,7 +158,7 @@ function webhookRows(outcome: WebhookOutcome): TargetRow[] {
     measured: `${wholeNumber(deliveries)}; ${(deliveries / barePosts).toFixed(2)} times a bare client`,
     isHit: deliveries >= perSecond,
   }, {
-    what: "p99 of 5,000 decisions/s in memory beside 500 deliveries/s",
+    what: "p99 of 5,000 decisions/s in memory during 500 deliveries/s",
     target: `at most ${p99Ratio} times without`,
     measured: `${decisionP99Ratio.toFixed(2)} times (${decisionP99WithDeliveriesMs.toFixed(2)} and ${
       decisionP99Ms.toFixed(2)
@@ -169,7 +171,7 @@ function cpuRow(summary: Summary | undefined, bound: number): TargetRow[] {
   if (summary?.toEcho === undefined) return [];
   const ratio = summary.toEcho.cpuSecondsPer100k;
   return [{
-    what: `CPU for a call, ${summary.target}, 8 connections of 32`,
+    what: `CPU per call, ${summary.target}, 8 connections of 32`,
     target: `at most ${bound} times the echo`,
     measured: `${ratio.toFixed(3)} times (${summary.median.cpuSecondsPer100k.toFixed(2)} s per 100,000)`,
     isHit: ratio <= bound,

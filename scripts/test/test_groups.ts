@@ -44,28 +44,31 @@ const SERVER_JOBS_PER_CORE = 2;
 
 /** The test files at these paths from the root, or those of every tier, sorted; files and examples stay as they are. */
 export function testPlaces(root: string, named: readonly string[]): string[] {
-  if (named.length === 0) return [...testPlaces(root, TIERS), EXAMPLES];
+  // The examples of its README have their own test, which answers their requests.
+  if (named.length === 0) {
+    return [...testPlaces(root, TIERS), ...filesBelow(root, EXAMPLES, /(?<!_test)\.ts$/)];
+  }
   return [
     ...new Set(named.flatMap((place) => {
-      const files = filesBelow(root, place);
+      const files = filesBelow(root, place, /_test\.ts$/);
       return files.length === 0 ? [place] : files;
     })),
   ].sort();
 }
 
-function filesBelow(root: string, place: string): string[] {
+function filesBelow(root: string, place: string, name: RegExp): string[] {
   if (!Deno.statSync(join(root, place)).isDirectory) return [place];
   const entries = [...Deno.readDirSync(join(root, place))];
-  return entries.flatMap(({ name, isDirectory }) => {
-    if (isDirectory) return filesBelow(root, join(place, name));
-    return name.endsWith("_test.ts") ? [join(place, name)] : [];
+  return entries.flatMap((entry) => {
+    if (entry.isDirectory) return filesBelow(root, join(place, entry.name), name);
+    return name.test(entry.name) ? [join(place, entry.name)] : [];
   });
 }
 
 /** The groups that run these places on a machine with so many cores. */
 export function planTests(cores: number, places: readonly string[]): readonly TestGroup[] {
   const server = { permissions: SERVER_PERMISSIONS, isServed: true };
-  const isAlone = (place: string) => UNIX_SOCKETS.includes(place) || place === EXAMPLES;
+  const isAlone = (place: string) => UNIX_SOCKETS.includes(place) || place.startsWith(`${EXAMPLES}/`);
   const groups = [
     {
       name: "unit",

@@ -1,8 +1,8 @@
 import { clearImmediate, setImmediate } from "node:timers";
 import type { Clock } from "../base/clock.ts";
-import type { Ask, HitBatch } from "./hit_batch.ts";
+import type { Ask, HitBatch, SingleAsk } from "./hit_batch.ts";
 
-/** Behind this many batches in flight a small one waits a moment: large batches cost a third less (measured). */
+/** Behind this many batches in flight a small one waits a moment: large batches cost a third less. */
 const EAGER_BATCHES = 3;
 const LARGE_BATCH_KEYS = 64;
 const MAX_HOLD_MS = 5;
@@ -54,9 +54,15 @@ export class Batcher<B extends HitBatch, Connection> {
   }
 
   add(ask: Ask): void {
-    const { batch, isDue } = this.#current ?? this.#begin();
-    batch.add(ask);
-    if (isDue && batch.groups.length >= LARGE_BATCH_KEYS) this.flush();
+    const current = this.#current ?? this.#begin();
+    current.batch.add(ask);
+    this.#flushLarge(current);
+  }
+
+  addOne(ask: SingleAsk): void {
+    const current = this.#current ?? this.#begin();
+    current.batch.addOne(ask);
+    this.#flushLarge(current);
   }
 
   /** Writes the current batch if its window is over and a connection is free. */
@@ -97,6 +103,10 @@ export class Batcher<B extends HitBatch, Connection> {
       }),
     };
     return this.#current = current;
+  }
+
+  #flushLarge({ batch, isDue }: CurrentBatch<B>): void {
+    if (isDue && batch.groups.length >= LARGE_BATCH_KEYS) this.flush();
   }
 
   #isHeldBack(current: CurrentBatch<B>): boolean {

@@ -1,4 +1,4 @@
-import type { Caller, Hit } from "../ratelimit/counter_cache.ts";
+import type { Caller, CountReceiver, Hit } from "../ratelimit/counter_cache.ts";
 import { MAX_DURATION_SECONDS } from "../ratelimit/window.ts";
 
 /** The hits of one caller, and their outcome. */
@@ -10,14 +10,19 @@ export interface Ask {
   states: string[] | undefined;
   readonly caller: Caller | undefined;
   /** Every hit has its count. */
-  readonly resolve: (counts: number[]) => void;
+  resolve(counts: number[]): void;
   /** Not every hit has: `states` and `counts` say which. */
-  readonly reject: (ask: Ask) => void;
+  reject(ask: Ask): void;
 }
+
+/** What an error is made of. */
+export type FailedAsk = Pick<Ask, "hits" | "counts" | "states">;
 
 /** Hits of one key that go out as one step. */
 export interface HitGroup {
   readonly key: string;
+  /** The first of them. */
+  readonly hit: Hit;
   /** Sum of what is added; 0 when the counter is only read; below 0 when hits are given back. */
   total: number;
   /** Longest expiry that a hit asks for, in seconds, and the latest end of a window. */
@@ -37,6 +42,8 @@ interface Member {
 }
 
 const NO_ANSWER = "an answer is missing";
+const GONE = "its caller is gone";
+let lastNumber = 0;
 
 /**
  * Asks for hits: `add` takes the ask into a batch, or returns why it cannot. Resolves with the counts;
@@ -45,7 +52,7 @@ const NO_ANSWER = "an answer is missing";
 export function askFor(
   hits: readonly Hit[],
   caller: Caller | undefined,
-  errorOf: (ask: Ask) => Error,
+  errorOf: (ask: FailedAsk) => Error,
   add: (ask: Ask) => string | undefined,
 ): Promise<number[]> {
   return new Promise((resolve, reject) => {
@@ -54,6 +61,33 @@ export function askFor(
     const refusal = add(ask);
     if (refusal !== undefined) fail(ask, refusal);
   });
+}
+
+/** A single hit whose caller waits by callback, and its place in the group of its key. */
+export class SingleAsk {
+  readonly hit: Hit;
+  readonly caller: Caller | undefined;
+  readonly receiver: CountReceiver;
+  readonly #errorOf: (ask: FailedAsk) => Error;
+  group: HitGroup | undefined = undefined;
+  /** As in `Member`. */
+  prefix = 0;
+
+  constructor(
+    hit: Hit,
+    caller: Caller | undefined,
+    receiver: CountReceiver,
+    errorOf: (ask: FailedAsk) => Error,
+  ) {
+    this.hit = hit;
+    this.caller = caller;
+    this.receiver = receiver;
+    this.#errorOf = errorOf;
+  }
+
+  fail(state: string): void {
+    this.receiver.failed(this.#errorOf({ hits: [this.hit], counts: [], states: [state] }));
+  }
 }
 
 /** Why an ask failed. */
@@ -71,39 +105,58 @@ export class HitBatch {
   /** The group that further hits of a key join; giving back ends it, because it stops at 0. */
   readonly #open = new Map<string, HitGroup>();
   readonly #members: Member[] = [];
+  #singles: SingleAsk[] = [];
+  /** No other batch has it: hits that are used again keep it and the position of their group. */
+  #number = ++lastNumber;
 
   get isEmpty(): boolean {
-    return this.#asks.length === 0;
+    return this.#asks.length === 0 && this.#singles.length === 0;
   }
 
   add(ask: Ask): void {
     this.#insert(ask);
   }
 
+  addOne(ask: SingleAsk): void {
+    this.#insertOne(ask);
+  }
+
   /** Fails callers that no longer wait, and leaves out their hits. */
   dropGone(): void {
-    if (!this.#asks.some(isGone)) return;
+    if (!this.#asks.some(isGone) && !this.#singles.some(isGone)) return;
     const asks = this.#asks.splice(0);
+    const singles = this.#singles;
+    this.#singles = [];
+    this.#number = ++lastNumber;
     this.groups.length = 0;
     this.#members.length = 0;
     this.#open.clear();
     for (const ask of asks) {
-      if (isGone(ask)) fail(ask, "its caller is gone");
+      if (isGone(ask)) fail(ask, GONE);
       else this.#insert(ask);
+    }
+    for (const ask of singles) {
+      if (isGone(ask)) ask.fail(GONE);
+      else this.#insertOne(ask);
     }
   }
 
   fail(state: string): void {
     for (const ask of this.#asks) fail(ask, state);
+    for (const ask of this.#singles) ask.fail(state);
   }
 
   /** Settles every caller by the outcomes of the groups. */
   protected settleAsks(): void {
+    for (const ask of this.#singles) {
+      const { group, prefix } = ask;
+      if (typeof group?.outcome === "number") ask.receiver.counted(countIn(group, group.outcome, prefix));
+      else ask.fail(group?.outcome ?? NO_ANSWER);
+    }
     for (const { ask, position, group, prefix } of this.#members) {
       const { outcome } = group;
       if (typeof outcome !== "number") (ask.states ??= [])[position] = outcome;
-      // Below 0 only where another program has written to the counter.
-      else ask.counts[position] = group.total < 0 ? outcome : Math.max(0, outcome - group.total + prefix);
+      else ask.counts[position] = countIn(group, outcome, prefix);
     }
     for (const ask of this.#asks) {
       if (ask.states === undefined) ask.resolve(ask.counts);
@@ -122,10 +175,24 @@ export class HitBatch {
     }
   }
 
+  #insertOne(ask: SingleAsk): void {
+    this.#singles.push(ask);
+    const { hit } = ask;
+    const group = hit.addend < 0 ? this.#giveBack(hit) : this.#join(hit);
+    ask.group = group;
+    ask.prefix = group.total;
+  }
+
   #join(hit: Hit): HitGroup {
-    let group = this.#open.get(hit.key);
+    const { kept } = hit;
+    let group = kept?.batch === this.#number ? this.groups[kept.group] : this.#open.get(hit.key);
     if (group === undefined) {
-      this.#open.set(hit.key, group = this.#begin(hit, 0));
+      group = this.#begin(hit, 0);
+      if (kept === undefined) this.#open.set(hit.key, group);
+      else {
+        kept.batch = this.#number;
+        kept.group = this.groups.length - 1;
+      }
     } else if (hit.windowEnd > group.windowEnd || hit.expiresInSeconds > group.expiresInSeconds) {
       const seconds = Math.min(hit.expiresInSeconds, MAX_DURATION_SECONDS);
       group.windowEnd = Math.max(group.windowEnd, hit.windowEnd);
@@ -137,19 +204,28 @@ export class HitBatch {
 
   #giveBack(hit: Hit): HitGroup {
     this.#open.delete(hit.key);
+    // Hits that are used again find no group by the number that they keep.
+    this.#number = ++lastNumber;
     return this.#begin(hit, hit.addend);
   }
 
-  #begin({ key, windowEnd, expiresInSeconds }: Hit, total: number): HitGroup {
-    const seconds = Math.min(expiresInSeconds, MAX_DURATION_SECONDS);
-    const group = { key, total, expiresInSeconds: seconds, windowEnd, outcome: NO_ANSWER };
+  #begin(hit: Hit, total: number): HitGroup {
+    const { key, windowEnd } = hit;
+    const seconds = Math.min(hit.expiresInSeconds, MAX_DURATION_SECONDS);
+    const group = { key, hit, total, expiresInSeconds: seconds, windowEnd, outcome: NO_ANSWER };
     this.groups.push(group);
     return group;
   }
 }
 
-function isGone({ caller }: Ask): boolean {
+function isGone({ caller }: Pick<Ask, "caller">): boolean {
   return caller?.cancelled === true;
+}
+
+/** The counter after a member of a group. */
+function countIn({ total }: HitGroup, outcome: number, prefix: number): number {
+  // Below 0 only where another program has written to the counter.
+  return total < 0 ? outcome : Math.max(0, outcome - total + prefix);
 }
 
 function fail(ask: Ask, state: string): void {

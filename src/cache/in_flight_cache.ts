@@ -1,9 +1,10 @@
 import type { Clock } from "../base/clock.ts";
 import type { Metrics } from "../base/metrics.ts";
 import { withTimeout } from "../base/wait.ts";
-import type { Caller, CounterCache, Hit } from "../ratelimit/counter_cache.ts";
+import type { Caller, CounterCache, CountReceiver, Hit } from "../ratelimit/counter_cache.ts";
 import { CacheError } from "../ratelimit/errors.ts";
 import type { Counts } from "./hit_parts.ts";
+import type { IN_FLIGHT_METRICS } from "./metrics.ts";
 
 /** How hits in flight are limited. */
 export interface InFlightCacheOptions {
@@ -17,18 +18,27 @@ export interface InFlightCacheOptions {
 
 /** Limits the hits that wait for another cache; a call beyond the limit fails, unless nothing else waits. */
 export class InFlightCache implements CounterCache {
-  readonly metrics: Metrics = {
+  readonly metrics: Metrics<typeof IN_FLIGHT_METRICS.metrics> = {
     counters: { in_flight_refused: () => this.#refused },
     gauges: { in_flight: () => this.#inFlight },
   };
   readonly #cache: CounterCache;
   readonly #options: InFlightCacheOptions;
+  readonly addOne?: NonNullable<CounterCache["addOne"]>;
+  readonly #release = () => void this.#inFlight--;
   #inFlight = 0;
   #refused = 0;
 
   constructor(cache: CounterCache, options: InFlightCacheOptions) {
     this.#cache = cache;
     this.#options = options;
+    const { addOne } = cache;
+    if (addOne === undefined) return;
+    this.addOne = (hit, caller, receiver) => {
+      this.#admit(1);
+      this.#inFlight++;
+      addOne.call(cache, hit, caller, new Held(receiver, this.#release));
+    };
   }
 
   add(hits: readonly Hit[], caller?: Caller): Counts {
@@ -73,5 +83,26 @@ export class InFlightCache implements CounterCache {
     return await withTimeout(counts, left, clock, () => {
       return new CacheError(backend, `Cannot ask the cache: no answer within ${timeoutMs} ms`);
     });
+  }
+}
+
+/** Lets the hit go before its receiver continues, which may ask again. */
+class Held implements CountReceiver {
+  readonly #receiver: CountReceiver;
+  readonly #release: () => void;
+
+  constructor(receiver: CountReceiver, release: () => void) {
+    this.#receiver = receiver;
+    this.#release = release;
+  }
+
+  counted(count: number): void {
+    this.#release();
+    this.#receiver.counted(count);
+  }
+
+  failed(error: unknown): void {
+    this.#release();
+    this.#receiver.failed(error);
   }
 }

@@ -1,4 +1,5 @@
 import type { Metrics } from "../base/metrics.ts";
+import type { LOCAL_CACHE_METRICS } from "./metrics.ts";
 import type { LocalCache } from "../ratelimit/counter_cache.ts";
 
 /** The cost of an entry without the characters of its key. */
@@ -38,7 +39,7 @@ export class OverLimitCache implements LocalCache {
   }
 
   /** By the names of the original's metrics, which are all gauges. */
-  get metrics(): Metrics {
+  get metrics(): Metrics<typeof LOCAL_CACHE_METRICS.metrics> {
     return {
       counters: {},
       gauges: {

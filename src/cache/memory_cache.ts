@@ -1,5 +1,5 @@
 import type { Clock } from "../base/clock.ts";
-import type { CounterCache, Hit } from "../ratelimit/counter_cache.ts";
+import type { CounterCache, CounterPlace, Hit } from "../ratelimit/counter_cache.ts";
 
 const FIRST_SLOTS = 16;
 const SWEEP_INTERVAL_MS = 1_000;
@@ -66,8 +66,13 @@ export class MemoryCache implements CounterCache {
     return Promise.resolve();
   }
 
+  placeOf({ key, windowEnd }: Hit): CounterPlace | undefined {
+    return this.#buckets.get(windowEnd)?.placeOf(key);
+  }
+
   close(): Promise<void> {
     this.#cancelSweep();
+    for (const bucket of this.#buckets.values()) bucket.drop();
     this.#buckets.clear();
     this.#size = 0;
     this.#keyLength = 0;
@@ -130,11 +135,12 @@ export class MemoryCache implements CounterCache {
 
   #sweep(): void {
     const nowSeconds = this.#clock.now() / 1000;
-    for (const [end, { size, keyLength }] of this.#buckets) {
+    for (const [end, bucket] of this.#buckets) {
       if (end > nowSeconds) continue;
       this.#buckets.delete(end);
-      this.#size -= size;
-      this.#keyLength -= keyLength;
+      this.#size -= bucket.size;
+      this.#keyLength -= bucket.keyLength;
+      bucket.drop();
     }
   }
 
@@ -151,6 +157,9 @@ class CounterBucket {
   readonly #slots = new Map<string, number>();
   readonly #free: number[] = [];
   #counts = new Float64Array(FIRST_SLOTS);
+  /** By slot: how many counters were removed from it. */
+  #generations = new Uint32Array(FIRST_SLOTS);
+  #isDropped = false;
   #used = 0;
   #keyLength = 0;
   /** Continues where the last eviction stopped, so that evicting many keys visits each one once. */
@@ -183,9 +192,12 @@ class CounterBucket {
   insert(key: string, count: number): void {
     const slot = this.#free.pop() ?? this.#used++;
     if (slot >= this.#counts.length) {
-      const grown = new Float64Array(this.#counts.length * 2);
-      grown.set(this.#counts);
-      this.#counts = grown;
+      const counts = new Float64Array(this.#counts.length * 2);
+      counts.set(this.#counts);
+      this.#counts = counts;
+      const generations = new Uint32Array(counts.length);
+      generations.set(this.#generations);
+      this.#generations = generations;
     }
     this.#counts[slot] = count;
     this.#slots.set(key, slot);
@@ -197,9 +209,29 @@ class CounterBucket {
     const slot = this.#slots.get(key);
     if (slot === undefined) return undefined;
     this.#slots.delete(key);
+    this.#generations[slot] = (this.#generations[slot] ?? 0) + 1;
     this.#free.push(slot);
     this.#keyLength -= key.length;
     return this.#counts[slot];
+  }
+
+  placeOf(key: string): CounterPlace | undefined {
+    const slot = this.#slots.get(key);
+    return slot === undefined ? undefined : new SlotPlace(this, slot, this.#generations[slot] ?? 0);
+  }
+
+  /** Adds to a slot whose counter was not removed since, unless the count would exceed the limit. */
+  addAt(slot: number, generation: number, limit: number, addend: number): number | undefined {
+    if (this.#isDropped || this.#generations[slot] !== generation) return undefined;
+    const count = (this.#counts[slot] ?? 0) + addend;
+    if (count > limit) return undefined;
+    this.#counts[slot] = count;
+    return count;
+  }
+
+  /** The bucket is no longer in use: nothing is added to its slots. */
+  drop(): void {
+    this.#isDropped = true;
   }
 
   /** The key that has been held longest, of those not returned yet. */
@@ -209,5 +241,21 @@ class CounterBucket {
     if (next.done !== true) return next.value;
     this.#oldest = this.#slots.keys();
     return this.#oldest.next().value;
+  }
+}
+
+class SlotPlace implements CounterPlace {
+  readonly #bucket: CounterBucket;
+  readonly #slot: number;
+  readonly #generation: number;
+
+  constructor(bucket: CounterBucket, slot: number, generation: number) {
+    this.#bucket = bucket;
+    this.#slot = slot;
+    this.#generation = generation;
+  }
+
+  addWithin(limit: number, addend: number): number | undefined {
+    return this.#bucket.addAt(this.#slot, this.#generation, limit, addend);
   }
 }

@@ -5,10 +5,13 @@ import { askParts, type Counts, settleAll } from "./hit_parts.ts";
 export class PerSecondCache implements CounterCache {
   readonly #main: CounterCache;
   readonly #perSecond: CounterCache;
+  readonly addOne?: NonNullable<CounterCache["addOne"]>;
 
   constructor({ main, perSecond }: { readonly main: CounterCache; readonly perSecond: CounterCache }) {
     this.#main = main;
     this.#perSecond = perSecond;
+    if (main.addOne === undefined || perSecond.addOne === undefined) return;
+    this.addOne = (hit, caller, receiver) => this.#cacheOf(hit).addOne?.(hit, caller, receiver);
   }
 
   add(hits: readonly Hit[], caller?: Caller): Counts {
@@ -29,8 +32,12 @@ export class PerSecondCache implements CounterCache {
   }
 
   #ask(hits: readonly Hit[], ask: (cache: CounterCache, part: readonly Hit[]) => Counts): Counts {
-    const targetOf = ({ perSecond }: Hit) => perSecond ? this.#perSecond : this.#main;
+    const targetOf = (hit: Hit) => this.#cacheOf(hit);
     return askParts(hits, { targets: [this.#main, this.#perSecond], targetOf, ask });
+  }
+
+  #cacheOf({ perSecond }: Hit): CounterCache {
+    return perSecond ? this.#perSecond : this.#main;
   }
 
   #both(run: (cache: CounterCache) => Promise<void>): Promise<void> {

@@ -1,26 +1,27 @@
-import type { Metrics } from "../base/metrics.ts";
+import { metricNames, metricReaders, type Metrics, type MetricTable } from "../base/metrics.ts";
 
 /** The metrics of several nodes added up, under the names that a node uses. */
-export class SummedMetrics implements Metrics {
-  readonly counters: Metrics["counters"];
-  readonly gauges: Metrics["gauges"];
+export class SummedMetrics<T extends MetricTable> implements Metrics<T> {
+  readonly counters: Metrics<T>["counters"];
+  readonly gauges: Metrics<T>["gauges"];
+  readonly #table: T;
   /** What closed nodes had counted: a sum of counters does not go down. */
   readonly #closed = new Map<string, number>();
 
   /** `nodes` returns the metrics of the open nodes. */
-  constructor(names: Record<keyof Metrics, readonly string[]>, nodes: () => readonly Metrics[]) {
-    const sums = (kind: keyof Metrics) =>
-      Object.fromEntries(names[kind].map((name) => {
-        const sum = () => nodes().reduce((total, metrics) => total + (metrics[kind][name]?.() ?? 0), 0);
-        return [name, () => sum() + (kind === "counters" ? this.#closed.get(name) ?? 0 : 0)];
-      }));
-    this.counters = sums("counters");
-    this.gauges = sums("gauges");
+  constructor(table: T, nodes: () => readonly Metrics<T>[]) {
+    this.#table = table;
+    this.counters = metricReaders(table, "counter", (name) => {
+      return nodes().reduce((sum, { counters }) => sum + counters[name](), this.#closed.get(name) ?? 0);
+    });
+    this.gauges = metricReaders(table, "gauge", (name) => {
+      return nodes().reduce((sum, { gauges }) => sum + gauges[name](), 0);
+    });
   }
 
-  keep({ counters }: Metrics): void {
-    for (const [name, read] of Object.entries(counters)) {
-      this.#closed.set(name, (this.#closed.get(name) ?? 0) + read());
+  keep({ counters }: Metrics<T>): void {
+    for (const name of metricNames(this.#table, "counter")) {
+      this.#closed.set(name, (this.#closed.get(name) ?? 0) + counters[name]());
     }
   }
 }

@@ -1,3 +1,4 @@
+import type { JsonObject } from "../base/exact_json.ts";
 import { type AdministrationCall, argument, callOfCommand } from "./administration_call.ts";
 import {
   type AdministrationAnswer,
@@ -5,7 +6,8 @@ import {
   findTarget,
   TARGET_FLAGS,
 } from "./administration_client.ts";
-import { ADMINISTRATION_COMMANDS, type AdministrationCommand } from "./administration_table.ts";
+import type { AdministrationCommand } from "./administration_command.ts";
+import { ADMINISTRATION_COMMANDS } from "./administration_table.ts";
 import {
   type Command,
   CommandError,
@@ -18,9 +20,9 @@ import {
 import { fieldText, isRecord, recordLines, TableText } from "./record_text.ts";
 
 const PRINT_FLAGS: Readonly<Record<string, CommandFlag>> = {
-  json: { doc: "print the answer as JSON" },
+  json: { doc: "print the response as JSON" },
 };
-const ALL: CommandFlag = { doc: "every page, not only one" };
+const ALL: CommandFlag = { doc: "print every page" };
 
 /** Every command over the administration, ready to run. */
 export function administrationCommands(): RunnableCommand[] {
@@ -85,20 +87,31 @@ function itemsOf(command: AdministrationCommand, page: AdministrationAnswer["rec
 }
 
 /** Prints an answer other than a list; returns the exit code. */
-function print({ command, given, options: { output } }: Run, { text, record }: AdministrationAnswer): number {
-  const { shown } = command;
+function print(one: Run, { text, record }: AdministrationAnswer): number {
+  const { command: { shown }, given, options: { output } } = one;
   if (given.flags.boolean("json") === true) {
     if (text !== "") output.stdout(text);
   } else if (shown.as === "sentence") {
-    output.stdout(shown.text.replace(/\{(\w+)\}/g, (_, name: string) => argument(command, given, name)));
+    const isHeld = shown.held !== undefined && Object.hasOwn(record, "why");
+    output.stdout(filled(isHeld ? shown.held : shown.text, one, record));
   } else if (shown.as === "field") {
     output.stdout(fieldText(record, shown.field));
   } else {
     for (const line of recordLines(record)) output.stdout(line);
+    if (shown.as === "record" && shown.next !== undefined && Object.hasOwn(record, "id")) {
+      output.stderr(`Next: ${filled(shown.next, one, record)}`);
+    }
   }
   if (shown.as !== "record") return 0;
   if (shown.secret !== undefined && Object.hasOwn(record, shown.secret)) {
     output.stderr(`Keep the ${shown.secret} now: it is shown only once`);
   }
   return shown.good !== undefined && record[shown.good] === false ? 1 : 0;
+}
+
+/** A text with the arguments of the command, and the fields of its answer, in place of `{NAME}` and `{name}`. */
+function filled(text: string, { command, given }: Run, record: JsonObject): string {
+  return text.replace(/\{(\w+)\}/g, (_, name: string) => {
+    return command.args.includes(name) ? argument(command, given, name) : fieldText(record, name);
+  });
 }

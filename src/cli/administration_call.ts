@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from "../base/exact_json.ts";
 import type { CallFlag } from "./administration_flags.ts";
-import type { AdministrationCommand } from "./administration_table.ts";
+import type { AdministrationCommand } from "./administration_command.ts";
 import type { GivenCommand, GivenFlags } from "./command.ts";
 import { FlagError } from "./flags.ts";
 

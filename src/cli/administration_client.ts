@@ -11,12 +11,15 @@ import { isRecord } from "./record_text.ts";
 
 /** The flags of every command over the administration. */
 export const TARGET_FLAGS: Readonly<Record<string, CommandFlag>> = {
-  url: { value: "URL", doc: `the service (default $WEIR_URL, else ${WEBHOOK_TABLE.WEIR_URL.default})` },
+  url: {
+    value: "URL",
+    doc: `URL of the service (default $WEIR_URL, else ${WEBHOOK_TABLE.WEIR_URL.default})`,
+  },
   "token-file": {
     value: "FILE",
-    doc: "file of the token (default $ADMIN_TOKEN, else data/admin-token for a service of this machine)",
+    doc: "file with the token (default $ADMIN_TOKEN, else data/admin-token for a service on this machine)",
   },
-  timeout: { value: "DURATION", doc: "how long to wait for an answer (default 30s)" },
+  timeout: { value: "DURATION", doc: "timeout of each request (default 30s)" },
 };
 
 /** Where `deno task start` keeps its token. */

@@ -1,8 +1,8 @@
 import { timeText } from "../base/rfc3339.ts";
+import { action, type AdministrationCommand, create, list, remove, show } from "./administration_command.ts";
 import {
   bodyFlag,
   booleanFlag,
-  type CallFlag,
   filterFlag,
   readDescriptors,
   readDurationText,
@@ -14,90 +14,91 @@ import {
   readTexts,
   readWhole,
 } from "./administration_flags.ts";
-import type { Command } from "./command.ts";
-
-/** How an answer is printed for people. */
-export type Shown =
-  /** Rows of these fields, page by page. */
-  | { readonly as: "list"; readonly columns: readonly string[] }
-  /** Every field; `secret` is shown only once, and false in `good` is a failure. */
-  | { readonly as: "record"; readonly secret?: string | undefined; readonly good?: string | undefined }
-  /** One field alone. */
-  | { readonly as: "field"; readonly field: string }
-  /** A sentence with placeholders for arguments, such as `{ID}`. */
-  | { readonly as: "sentence"; readonly text: string };
-
-/** A command that makes one call of the administration. */
-export interface AdministrationCommand extends Command {
-  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
-  /** Behind `/api/v1`, with placeholders for arguments, such as `{ID}`. */
-  readonly path: string;
-  readonly flags: Readonly<Record<string, CallFlag>>;
-  /** Arguments that become fields of the body. */
-  readonly fields?: Readonly<Record<string, string>> | undefined;
-  /** Whether the body must not be empty. */
-  readonly isChange?: boolean | undefined;
-  readonly shown: Shown;
-}
 
 /** The groups of commands. */
 export const GROUPS: Readonly<Record<string, string>> = {
   endpoints: "receivers of events",
-  triggers: "starting points of workflows",
-  "event-keys": "keys of other systems for posting events",
-  events: "occurrences to deliver",
-  deliveries: "events on their way to endpoints",
-  executions: "runs of workflows",
+  triggers: "HTTP endpoints that start workflows",
+  "event-keys": "keys that other systems use to post events",
+  events: "events to deliver",
+  deliveries: "deliveries of events to endpoints",
+  executions: "executions of workflows",
   audit: "log of administrative actions",
 };
 
-const SINCE = filterFlag("since", "TIME", "only from this time on; 24h means 24 hours ago", {
+const SINCE = filterFlag(
+  "since",
+  "TIME",
+  "only records from this time on, such as 2026-01-31T12:00:00Z, or 24h for 24 hours ago",
+  {
+    read: readMoment,
+  },
+);
+const UNTIL = filterFlag("until", "TIME", "only records before this time, in the same forms", {
   read: readMoment,
 });
-const UNTIL = filterFlag("until", "TIME", "only before this time", { read: readMoment });
 const TIMES = { since: SINCE, until: UNTIL };
 
-const ATTEMPT_TIMEOUT = bodyFlag("timeoutMs", "DURATION", "how long one attempt may take", {
-  read: readMilliseconds,
-});
+const ATTEMPT_TIMEOUT = bodyFlag(
+  "timeoutMs",
+  "DURATION",
+  "timeout of one attempt (default WEBHOOK_TIMEOUT)",
+  {
+    read: readMilliseconds,
+  },
+);
 const ENDPOINT_FLAGS = {
-  event: bodyFlag("events", "KIND", "subscribed kind, a prefix such as workflow.*, or *", {
+  event: bodyFlag("events", "KIND", "kind of event to subscribe to, a prefix such as workflow.*, or *", {
     repeated: true,
     read: readTexts,
   }),
-  description: bodyFlag("description", "TEXT", "what it is for"),
+  description: bodyFlag("description", "TEXT", "description of the endpoint"),
   header: bodyFlag("headers", "'NAME: VALUE'", "static header of every request", {
     repeated: true,
     read: readHeaders,
   }),
-  "headers-file": bodyFlag("headers", "FILE", "file of secret static headers, one per line", {
-    isFile: true,
-    read: readHeaderLines,
+  "headers-file": bodyFlag(
+    "headers",
+    "FILE",
+    "file with secret static headers, one per line; - for standard input",
+    {
+      isFile: true,
+      read: readHeaderLines,
+    },
+  ),
+  concurrency: bodyFlag("concurrency", "N", "maximum number of concurrent attempts (4 for a new endpoint)", {
+    read: readWhole,
   }),
-  concurrency: bodyFlag("concurrency", "N", "how many attempts may run concurrently", { read: readWhole }),
   "attempt-timeout": ATTEMPT_TIMEOUT,
   "standard-webhooks": booleanFlag("standardWebhooks", "also send the headers of Standard Webhooks"),
 };
 
-const WORKFLOW = bodyFlag("workflow", "NAME", "the workflow that it starts");
+const WORKFLOW = bodyFlag("workflow", "NAME", "workflow to start");
 const TRIGGER_FLAGS = {
-  "require-idempotency-key": booleanFlag("requireIdempotencyKey", "refuse calls without Idempotency-Key"),
+  "require-idempotency-key": booleanFlag(
+    "requireIdempotencyKey",
+    "reject calls without the header Idempotency-Key",
+  ),
   "on-body-mismatch": bodyFlag(
     "onBodyMismatch",
     "HOW",
-    "known key with another body: replay (default) or reject",
+    "response to a repeated key with a different body: replay (default) or reject",
   ),
-  "limit-domain": bodyFlag("limit.domain", "DOMAIN", "domain of the rate limit of calls"),
+  "limit-domain": bodyFlag("limit.domain", "DOMAIN", "domain of the rate limit for calls"),
   "limit-descriptor": bodyFlag(
     "limit.descriptors",
     "KEY=VALUE,...",
-    "descriptor of that limit, with {{ input.… }}",
+    "descriptor of the rate limit for calls; values may contain {{ input.… }}",
     {
       repeated: true,
       read: readDescriptors,
     },
   ),
-  "on-limit-error": bodyFlag("onLimitError", "HOW", "when that decision fails: deny (default) or allow"),
+  "on-limit-error": bodyFlag(
+    "onLimitError",
+    "HOW",
+    "decision when the rate limit of a call cannot be checked: deny (default) or allow",
+  ),
 };
 const SWITCHES = {
   enable: booleanFlag("enabled", "enable it"),
@@ -121,12 +122,16 @@ const ENDPOINTS: readonly AdministrationCommand[] = [
     path: "/endpoints/{ID}",
     isChange: true,
     flags: {
-      to: bodyFlag("url", "URL", "its URL from the next attempt on"),
+      to: bodyFlag("url", "URL", "new URL, used from the next attempt on"),
       ...ENDPOINT_FLAGS,
-      "no-headers": booleanFlag("headers", "remove its static headers", { is: null }),
-      "default-attempt-timeout": booleanFlag("timeoutMs", "use WEBHOOK_TIMEOUT for its attempts", {
-        is: null,
-      }),
+      "no-headers": booleanFlag("headers", "remove all static headers", { is: null }),
+      "default-attempt-timeout": booleanFlag(
+        "timeoutMs",
+        "reset the timeout of attempts to WEBHOOK_TIMEOUT",
+        {
+          is: null,
+        },
+      ),
       ...SWITCHES,
     },
     shown: { as: "record" },
@@ -138,17 +143,22 @@ const ENDPOINTS: readonly AdministrationCommand[] = [
       secret: "secret",
     }),
     flags: {
-      "active-in": bodyFlag("activeIn", "DURATION", "when it starts to sign (default 24h; 0 for now)", {
-        read: readDurationText,
-      }),
+      "active-in": bodyFlag(
+        "activeIn",
+        "DURATION",
+        "delay until Weir signs with the new secret (default 24h; 0 for immediately)",
+        {
+          read: readDurationText,
+        },
+      ),
     },
   },
   {
-    ...action("endpoints check", "test an endpoint with a signed sample, stage by stage", {
+    ...action("endpoints check", "send a signed test request to an endpoint, and report each stage", {
       as: "record",
       good: "ok",
     }),
-    notes: "exit code: 1 when a stage fails",
+    notes: "Exit code: 0 every stage passes, 1 a stage fails, 2 invalid usage.",
   },
   {
     ...action("endpoints recover", "retry the failed deliveries of an endpoint with a new schedule", {
@@ -156,8 +166,13 @@ const ENDPOINTS: readonly AdministrationCommand[] = [
     }),
     flags: {
       since: { ...SINCE, into: "body", doc: `${SINCE.doc} (required)`, isRequired: true },
-      until: { ...UNTIL, into: "body", doc: "only before this time (default now)", otherwise: timeText },
-      "dry-run": booleanFlag("dryRun", "only count them"),
+      until: {
+        ...UNTIL,
+        into: "body",
+        doc: "only records before this time, in the same forms (default now)",
+        otherwise: timeText,
+      },
+      "dry-run": booleanFlag("dryRun", "count the deliveries, but do not retry them"),
     },
   },
 ];
@@ -184,13 +199,13 @@ const TRIGGERS: readonly AdministrationCommand[] = [
     flags: {
       workflow: WORKFLOW,
       ...TRIGGER_FLAGS,
-      "no-limit": booleanFlag("limit", "remove its rate limit", { is: null }),
+      "no-limit": booleanFlag("limit", "remove the rate limit", { is: null }),
       ...SWITCHES,
     },
     shown: { as: "record" },
   },
   remove("triggers", "trigger", "delete a trigger with its keys; its executions stay"),
-  action("triggers rotate", "create a second key and show it once; of two, the older is deleted", {
+  action("triggers rotate", "create a second key and show it once; if two exist, delete the older one", {
     as: "record",
     secret: "key",
   }),
@@ -210,11 +225,16 @@ const EVENTS: readonly AdministrationCommand[] = [
   {
     ...create("event-keys create", "create a key for posting events and show it once", { NAME: "name" }),
     flags: {
-      kind: bodyFlag("kinds", "KIND", "kind that it may post, a prefix such as agent.*, or * (required)", {
-        repeated: true,
-        read: readTexts,
-        isRequired: true,
-      }),
+      kind: bodyFlag(
+        "kinds",
+        "KIND",
+        "kind of event that the key may post, a prefix such as agent.*, or * (required)",
+        {
+          repeated: true,
+          read: readTexts,
+          isRequired: true,
+        },
+      ),
     },
     shown: { as: "record", secret: "key" },
   },
@@ -224,11 +244,11 @@ const EVENTS: readonly AdministrationCommand[] = [
       KIND: "event",
     }),
     flags: {
-      data: bodyFlag("data", "JSON", "its payload, an object (default {})", {
+      data: bodyFlag("data", "JSON", "payload, a JSON object (default {})", {
         read: readJson,
         otherwise: () => ({}),
       }),
-      "data-file": bodyFlag("data", "FILE", "file of its payload, - for standard input", {
+      "data-file": bodyFlag("data", "FILE", "file with the payload; - for standard input", {
         read: readJson,
         isFile: true,
       }),
@@ -236,13 +256,13 @@ const EVENTS: readonly AdministrationCommand[] = [
         into: "header",
         field: "idempotency-key",
         value: "KEY",
-        doc: "post it only once within 24 hours",
+        doc: "post at most one event with this key within 24 hours",
       },
     },
-    notes: "The token may be an event key.",
-    shown: { as: "record" },
+    notes: "The token may be an event key instead of the administration token.",
+    shown: { as: "record", next: "weir deliveries list --event-id {id}" },
   },
-  list("events", "events", { event: filterFlag("event", "KIND", "only of this kind"), ...TIMES }, [
+  list("events", "events", { event: filterFlag("event", "KIND", "only events of this kind"), ...TIMES }, [
     "id",
     "event",
     "isErased",
@@ -262,27 +282,37 @@ const EVENTS: readonly AdministrationCommand[] = [
 
 const WORK: readonly AdministrationCommand[] = [
   list("deliveries", "deliveries", {
-    endpoint: filterFlag("endpointId", "ID", "only to this endpoint"),
-    state: filterFlag("state", "STATE", "only attempting, retrying, acknowledged or failed ones"),
-    event: filterFlag("event", "KIND", "only of events of this kind"),
+    endpoint: filterFlag("endpointId", "ID", "only deliveries to this endpoint"),
+    "event-id": filterFlag("eventId", "ID", "only deliveries of this event"),
+    state: filterFlag(
+      "state",
+      "STATE",
+      "only deliveries in this state: attempting, retrying, acknowledged or failed",
+    ),
+    event: filterFlag("event", "KIND", "only deliveries of events of this kind"),
     ...TIMES,
   }, ["id", "event", "endpointId", "state", "nextAttemptAt"]),
   show("deliveries", "a delivery with its attempts"),
   action("deliveries resend", "request one more attempt now", {
     as: "sentence",
-    text: "delivery {ID} is sent again now",
+    text: "delivery {ID} has one more attempt queued",
+    held: "delivery {ID} is not sent yet: {why}",
   }),
   {
     words: "deliveries why",
     args: ["ID"],
-    doc: "explain why a delivery is not delivered yet",
+    doc: "explain why a delivery has not arrived yet",
     method: "GET",
     path: "/deliveries/{ID}",
     flags: {},
     shown: { as: "field", field: "why" },
   },
   list("executions", "executions", {
-    state: filterFlag("state", "STATUS", "only queued, running, succeeded, failed or cancelled ones"),
+    state: filterFlag(
+      "state",
+      "STATUS",
+      "only executions with this status: queued, running, succeeded, failed or cancelled",
+    ),
     ...TIMES,
   }, ["id", "workflow", "status", "startedAt", "finishedAt"]),
   show("executions", "an execution with its steps"),
@@ -292,7 +322,7 @@ const WORK: readonly AdministrationCommand[] = [
   }),
   {
     ...list("audit", "the audit log", {
-      action: filterFlag("event", "ACTION", "only this action, such as delivery.failed"),
+      action: filterFlag("event", "ACTION", "only entries with this action, such as delivery.failed"),
       ...TIMES,
     }, ["at", "actor", "action", "object", "details"]),
     words: "audit",
@@ -306,66 +336,3 @@ export const ADMINISTRATION_COMMANDS: readonly AdministrationCommand[] = [
   ...EVENTS,
   ...WORK,
 ];
-
-function list(
-  group: string,
-  what: string,
-  filters: Readonly<Record<string, CallFlag>>,
-  columns: readonly string[],
-): AdministrationCommand {
-  return {
-    words: `${group} list`,
-    args: [],
-    doc: `list ${what}, newest first`,
-    method: "GET",
-    path: `/${group}`,
-    flags: {
-      ...filters,
-      limit: filterFlag("limit", "N", "at most this many, up to 200 (default 50)"),
-      cursor: filterFlag("cursor", "CURSOR", "the start of a page, as printed with the previous page"),
-    },
-    shown: { as: "list", columns },
-  };
-}
-
-/** `POST /<group>`, whose argument becomes a field of the body. */
-function create(words: string, doc: string, fields: Readonly<Record<string, string>>) {
-  return {
-    words,
-    args: Object.keys(fields),
-    doc,
-    method: "POST",
-    path: `/${words.split(" ")[0]}`,
-    fields,
-  } as const;
-}
-
-/** `POST /<group>/<ID>/<action>`. */
-function action(words: string, doc: string, shown: Shown): AdministrationCommand {
-  const [group, verb] = words.split(" ");
-  return { words, args: ["ID"], doc, method: "POST", path: `/${group}/{ID}/${verb}`, flags: {}, shown };
-}
-
-function show(group: string, what: string): AdministrationCommand {
-  return {
-    words: `${group} show`,
-    args: ["ID"],
-    doc: `show ${what}`,
-    method: "GET",
-    path: `/${group}/{ID}`,
-    flags: {},
-    shown: { as: "record" },
-  };
-}
-
-function remove(group: string, one: string, doc: string): AdministrationCommand {
-  return {
-    words: `${group} delete`,
-    args: ["ID"],
-    doc,
-    method: "DELETE",
-    path: `/${group}/{ID}`,
-    flags: {},
-    shown: { as: "sentence", text: `${one} {ID} is deleted` },
-  };
-}

@@ -7,13 +7,14 @@ export const CHECK_COMMAND: RunnableCommand = {
   command: {
     words: "check",
     args: ["DIR"],
-    doc: "check the rule files of a folder as the service would load them",
+    doc: "validate the rule files in a folder",
     flags: {
-      strict: { doc: "fail on warnings too" },
+      strict: { doc: "treat warnings as errors" },
       merge: MERGE_FLAG,
     },
-    notes: "MERGE_DOMAIN_CONFIG and RUNTIME_IGNOREDOTFILES are used, as by the service.\n\n" +
-      "exit code: 0 good, 1 not good, 2 wrong usage",
+    notes:
+      "Like the service, it reads MERGE_DOMAIN_CONFIG and RUNTIME_IGNOREDOTFILES from the environment.\n\n" +
+      "Exit code: 0 no errors, 1 errors, 2 invalid usage.",
   },
   async run({ args: [folder = ""], flags }, { environment, output }) {
     const { rules, problems, files } = await openRuleFolder(ruleFolder(folder, flags, environment));
@@ -24,7 +25,7 @@ export const CHECK_COMMAND: RunnableCommand = {
     const found = [counted(files, "file with rules", "files with rules")];
     if (rules !== undefined) found.push(counted(rules.domainCount, "domain", "domains"));
     found.push(counted(errors, "error", "errors"), counted(warnings, "warning", "warnings"));
-    output.stdout(`${folder}: ${isGood ? "good" : "not good"}: ${found.join(", ")}`);
+    output.stdout(`${folder}: ${isGood ? "valid" : "invalid"}: ${found.join(", ")}`);
     return isGood ? 0 : 1;
   },
 };

@@ -25,19 +25,32 @@ export const CLIENT_COMMAND: RunnableCommand = {
   command: {
     words: "client",
     args: [],
-    doc: "ask a service for one decision",
+    doc: "request one rate limit decision over gRPC",
     flags: {
-      dial_string: { value: "ADDRESS", doc: "host:port, [::1]:port or unix:/path (default localhost:8081)" },
+      dial_string: {
+        value: "ADDRESS",
+        doc: "address of the gRPC port: host:port, [::1]:port or unix:/path (default localhost:8081)",
+      },
       domain: { value: "NAME", doc: "domain of the rules (required)" },
-      descriptors: { value: "LIST", repeated: true, doc: "one descriptor: key=value,key=value (required)" },
-      hits_addend: { value: "N", doc: "hits to add (default 1)" },
-      timeout: { value: "DURATION", doc: "how long to wait for the answer (default 10s)" },
-      tls: { doc: "use TLS" },
-      ca: { value: "FILE", doc: "with --tls: authorities to trust instead of the system's" },
-      cert: { value: "FILE", doc: "with --tls: client certificate, together with --key" },
-      key: { value: "FILE", doc: "with --tls: private key of the client certificate" },
+      descriptors: {
+        value: "LIST",
+        repeated: true,
+        doc: "one descriptor: key=value,key=value (required); a value with a comma requires /json",
+      },
+      hits_addend: { value: "N", doc: "number of hits to add (default 1)" },
+      timeout: { value: "DURATION", doc: "timeout of the call (default 10s)" },
+      tls: { doc: "connect over TLS" },
+      ca: {
+        value: "FILE",
+        doc: "PEM file with the certificate authorities to trust instead of the system's; requires --tls",
+      },
+      cert: { value: "FILE", doc: "PEM file with the client certificate; requires --tls and --key" },
+      key: {
+        value: "FILE",
+        doc: "PEM file with the private key of the client certificate; requires --tls and --cert",
+      },
     },
-    notes: "exit code: 0 OK, 3 OVER_LIMIT, 1 no answer, 2 wrong usage",
+    notes: "Exit code: 0 OK, 3 OVER_LIMIT, 1 the call failed, 2 invalid usage.",
   },
   run,
 };
@@ -46,7 +59,8 @@ const OVER_LIMIT = 3;
 const METHOD = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const CODES = ["UNKNOWN", "OK", "OVER_LIMIT"];
 /** Errors of connecting to an address where nothing listens; a unix socket without its file is one, too. */
-const REFUSED = /\b(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENOENT|ETIMEDOUT)\b/;
+/** A server with TLS, or one that requires a client certificate, ends the connection like this. */
+const CUT_OFF = /\b(?:EPIPE|ECONNRESET)\b/;
 /** What remains where nothing limits: the largest unsigned 32-bit integer. */
 const UNLIMITED = 4_294_967_295;
 
@@ -161,7 +175,9 @@ function reasonOf(details: string): string {
   const text = details.replace(/\. Resolution note: *$/, "");
   const fault = /^No connection established\. Last error: (?:Error: )?(.+)$/s.exec(text)?.[1];
   if (fault === undefined) return text;
-  return REFUSED.test(fault) ? `nothing listens there: ${fault}` : `no connection: ${fault}`;
+  if (fault.includes("ECONNREFUSED")) return "connection refused";
+  const hint = CUT_OFF.test(fault) ? "; does the port use TLS? See --tls and --cert" : "";
+  return `no connection: ${fault}${hint}`;
 }
 
 async function readFiles({ ca, cert, key }: TlsFiles) {

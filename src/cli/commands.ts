@@ -7,11 +7,11 @@ import { CHECK_COMMAND } from "./check.ts";
 import { CLIENT_COMMAND } from "./client.ts";
 import {
   callOf,
+  type Command,
   CommandError,
   type CommandOptions,
   readCommand,
   type RunnableCommand,
-  sentenceOf,
   usageOf,
 } from "./command.ts";
 import { EXPLAIN_COMMAND } from "./explain.ts";
@@ -28,17 +28,17 @@ const HELP_WORDS = ["-h", "--h", "-help", "--help"];
 /** The groups of commands, in the order of the documentation. */
 const GROUP_DOCS: Readonly<Record<string, string>> = {
   ...GROUPS,
-  webhooks: "the receiver's side",
-  store: "the database of the webhook service",
+  webhooks: "tools for receivers of deliveries",
+  store: "maintenance of the database of the webhook service",
 };
 
 const SERVE_COMMAND: RunnableCommand = {
   command: {
     words: "serve",
     args: [],
-    doc: "serve gRPC, HTTP and the debug port (the default)",
+    doc: "start the service (the default)",
     flags: {},
-    notes: 'Every setting is an environment variable; "weir help" lists them.',
+    notes: 'Settings are environment variables; "weir help" lists them.',
   },
   run: () => Promise.reject(new FlagError('Cannot run "serve" with flags')),
 };
@@ -50,6 +50,12 @@ const LONE_COMMANDS: readonly RunnableCommand[] = [
   EXPLAIN_COMMAND,
   SIMULATE_COMMAND,
   HEALTH_COMMAND,
+];
+
+/** Commands that are read before all others. */
+const WORD_COMMANDS: readonly Command[] = [
+  { words: "help", args: [], doc: "show all commands and settings", flags: {} },
+  { words: "version", args: [], doc: "show the version", flags: {} },
 ];
 
 const COMMANDS: readonly RunnableCommand[] = [
@@ -108,22 +114,19 @@ export function helpText(args: readonly string[], version: string): string {
 
 /** All commands. */
 export function commandsText(version: string): string {
-  const rows = [
-    ...LONE_COMMANDS.map(({ command }) => [callOf(command), command.doc] as const),
-    ["help", "show this text and every setting"],
-    ["version", "show the version"],
-  ] as const;
+  const rows = documentedCommands().lone.map((command) => [callOf(command), command.doc] as const);
   const width = Math.max(...rows.map(([call]) => call.length));
   return [
-    `weir ${version}: a rate limit decision service`,
+    `weir ${version}: a rate limit decision service and a workflow webhook service`,
     "",
     ...rows.map(([call, doc]) => `  weir ${call.padEnd(width)}  ${doc}`),
     "",
-    "Of the webhook service, over its administration at WEIR_URL with ADMIN_TOKEN (the last two without):",
+    "Commands of the webhook service. They call its administration API at WEIR_URL with the token ADMIN_TOKEN;",
+    '"webhooks" and "store" do not call the service:',
     "",
     ...groupLines(),
     "",
-    'Every command has --help; "weir help COMMAND" shows the same. Flags take one dash or two.',
+    'Every command has --help; "weir help COMMAND" shows the same. Flags start with one dash or two.',
   ].join("\n");
 }
 
@@ -137,18 +140,24 @@ export function groupLines(): string[] {
   });
 }
 
-/** Every command of a group as Markdown: a table for each group. */
-export function commandsMarkdown(): string {
-  const head = ["", "| Command | What it does | Flags |", "| --- | --- | --- |"];
-  return Object.entries(GROUP_DOCS).map(([name, doc]) => {
-    const rows = membersOf(name).map(({ command }) => {
-      const flags = Object.keys(command.flags).filter((flag) => !isShared(flag));
-      const shown = flags.map((flag) => `\`--${flag}\``).join(" ");
-      const text = sentenceOf(command.doc).replaceAll("|", "\\|");
-      return `| \`weir ${callOf(command)}\` | ${text} | ${shown} |`;
-    });
-    return [`**${name}**: ${doc}`, ...head, ...rows].join("\n");
-  }).join("\n\n");
+/** A group of commands, for the documentation. */
+export interface CommandGroup {
+  readonly name: string;
+  readonly doc: string;
+  readonly commands: readonly Command[];
+}
+
+/** Every command, for the documentation: those without a group first. */
+export function documentedCommands(): {
+  readonly lone: readonly Command[];
+  readonly groups: readonly CommandGroup[];
+} {
+  return {
+    lone: [...LONE_COMMANDS.map(({ command }) => command), ...WORD_COMMANDS],
+    groups: Object.entries(GROUP_DOCS).map(([name, doc]) => {
+      return { name, doc, commands: membersOf(name).map(({ command }) => command) };
+    }),
+  };
 }
 
 function membersOf(group: string): RunnableCommand[] {
@@ -157,11 +166,6 @@ function membersOf(group: string): RunnableCommand[] {
 
 function isGroup(word: string): boolean {
   return Object.hasOwn(GROUP_DOCS, word);
-}
-
-/** Whether every command over the administration has a flag, which is documented once. */
-function isShared(flag: string): boolean {
-  return ["url", "token-file", "timeout", "json"].includes(flag);
 }
 
 function findCommand(

@@ -24,20 +24,20 @@ export const EXPLAIN_COMMAND: RunnableCommand = {
   command: {
     words: "explain",
     args: [],
-    doc: "explain which rule decides for each descriptor, and why the others do not",
+    doc: "show which rule applies to each descriptor, and why the others do not",
     flags: {
-      config: { value: "DIR", doc: "folder of the rule files" },
-      domain: { value: "NAME", doc: "domain of the rules" },
+      config: { value: "DIR", doc: "folder of the rule files (required)" },
+      domain: { value: "NAME", doc: "domain of the rules (required)" },
       descriptors: {
         value: "LIST",
         repeated: true,
-        doc: "one descriptor: key=value,key=value",
+        doc: "one descriptor: key=value,key=value (required); a value cannot contain a comma",
       },
       merge: MERGE_FLAG,
       prefix: { value: "TEXT", doc: "prefix of cache keys (default $CACHE_KEY_PREFIX)" },
-      json: { doc: "print it as JSON" },
+      json: { doc: "print JSON" },
     },
-    notes: "exit code: 0 explained, 1 the rule files have mistakes, 2 wrong usage",
+    notes: "Exit code: 0 explained, 1 the rule files have errors, 2 invalid usage.",
   },
   run,
 };
@@ -124,14 +124,14 @@ function resultLines({ outcome, why, limit, replacedBy = [] }: ExplainedDescript
       return [`  no limit     ${why}`];
     case "replaced": {
       const by = replacedBy.map(({ descriptor, rule }) => `${rule} of descriptor ${descriptor}`).join(", ");
-      return [`  no limit     ${limit?.rule ?? ""} falls away: ${by} replaces "${limit?.name ?? ""}"`];
+      return [`  no limit     ${limit?.rule ?? ""} does not apply: ${by} replaces "${limit?.name ?? ""}"`];
     }
     case "unlimited":
       return [`  unlimited    ${limit?.rule ?? ""}: nothing is counted`];
     case "limited":
       return limit === undefined ? [] : [
         `  limit        ${amountOf(limit)}`,
-        `  rule         ${limit.rule ?? "none: the request brings its limit along"}`,
+        `  rule         ${limit.rule ?? "none: the limit is part of the request"}`,
         ...remarksOf(limit),
       ];
   }

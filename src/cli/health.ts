@@ -25,19 +25,24 @@ export const HEALTH_COMMAND: RunnableCommand = {
   command: {
     words: "health",
     args: [],
-    doc: "ask a service whether it is healthy",
+    doc: "check whether a service is healthy",
     flags: {
       url: {
         value: "URL",
-        doc: "its health page (default /healthcheck at HOST and PORT of this environment)",
+        doc: "URL of the health check (default: /healthcheck at HOST and PORT of the environment)",
       },
-      grpc: { value: "ADDRESS", doc: "ask by gRPC instead of HTTP: host:port or unix:/path, plain text" },
-      ca: { value: "FILE", doc: "with an https --url: certificates to trust instead of the usual ones" },
-      timeout: { value: "DURATION", doc: "how long to wait for the answer (default 5s)" },
+      grpc: { value: "ADDRESS", doc: "check over gRPC without TLS instead of HTTP: host:port or unix:/path" },
+      ca: {
+        value: "FILE",
+        doc:
+          "PEM file with the certificate authorities to trust instead of the system's; requires an https --url",
+      },
+      timeout: { value: "DURATION", doc: "timeout of the check (default 5s)" },
     },
     notes:
-      "With HTTP_SERVER_USE_TLS=true the default is https, and its certificate is not verified: it is for another name.\n\n" +
-      "exit code: 0 healthy, 1 not healthy or no answer, 2 wrong usage",
+      "With HTTP_SERVER_USE_TLS=true, the default URL is https. Its certificate is then not verified, because it is\n" +
+      "issued for another host name.\n\n" +
+      "Exit code: 0 healthy, 1 unhealthy or no response, 2 invalid usage.",
   },
   run,
 };

@@ -44,25 +44,26 @@ export const SIMULATE_COMMAND: RunnableCommand = {
     words: "simulate",
     args: [],
     doc:
-      "decide the requests of a file by the rules of a folder, and report the changes against another folder",
+      "replay recorded requests against the rules in a folder, and compare the decisions with another folder",
     flags: {
-      config: { value: "DIR", doc: "folder of the rules to try" },
+      config: { value: "DIR", doc: "folder of the rules to test (required)" },
       against: { value: "DIR", doc: "folder of the rules to compare with (default: no comparison)" },
       requests: {
         value: "FILE",
-        doc: 'requests as /json takes them, one a line, each with its "time"; - for standard input',
+        doc:
+          'requests in the format of POST /json, one per line, each with a "time"; - for standard input (required)',
       },
       merge: MERGE_FLAG,
-      "max-changes": { value: "N", doc: "show at most N requests of each kind of change (default 100)" },
-      "max-wrong": { value: "N", doc: "continue past at most N wrong lines (default 10)" },
-      json: { doc: "print JSON, one object a line: the changes, then the summary" },
+      "max-changes": { value: "N", doc: "print at most N requests for each kind of change (default 100)" },
+      "max-wrong": { value: "N", doc: "stop after more than N invalid lines (default 10)" },
+      json: { doc: "print JSON, one object per line: the changes, then the summary" },
     },
     notes:
-      "A time is RFC 3339 or seconds since the epoch. Only the files are read: counters are exact and in\n" +
-      "memory, and the clock is that of the lines. Of the environment, only SHADOW_MODE, QUOTA_MODE,\n" +
-      "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT, MERGE_DOMAIN_CONFIG, RUNTIME_IGNOREDOTFILES and\n" +
-      "MEMORY_MAX_KEYS are used, as by the service.\n\n" +
-      "exit code: 0 no decision changes, 1 some do, 2 wrong usage, rules or lines",
+      "Times are in RFC 3339 or seconds since the epoch. The simulation counts in memory, uses the times of the\n" +
+      "requests as its clock, and does not connect to any service. Like the service, it reads SHADOW_MODE,\n" +
+      "QUOTA_MODE, STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT, MERGE_DOMAIN_CONFIG, RUNTIME_IGNOREDOTFILES and\n" +
+      "MEMORY_MAX_KEYS from the environment.\n\n" +
+      "Exit code: 0 no decision changes, 1 decisions change, 2 invalid usage, rules or requests.",
   },
   run: simulateCommand,
 };
@@ -193,7 +194,7 @@ class SimulationRun {
       this.#wrong++;
       output.stderr(plainText(`${name}:${line.number}: ${line.problem}`));
       if (this.#wrong <= maxWrong) continue;
-      throw new CommandError(`Cannot go on with "${name}": more than ${maxWrong} wrong lines`);
+      throw new CommandError(`Cannot go on with "${name}": more than ${maxWrong} invalid lines`);
     }
   }
 

@@ -77,7 +77,7 @@ export function summaryLines(summary: SimulationSummary): string[] {
     `decisions: ${decisions}, over limit: ${pair(overDecisions.old, overDecisions.new)}` +
     changed(changedDecisions),
     `times: ${timeText(first)} to ${timeText(last)}`,
-    ...(wrong === 0 ? [] : [`wrong lines: ${wrong}`]),
+    ...(wrong === 0 ? [] : [`invalid lines: ${wrong}`]),
     "",
     ...tableLines(tally.rules, compares),
     ...noteLines(summary),

@@ -25,12 +25,13 @@ export const STORE_COMMANDS: readonly RunnableCommand[] = [
     command: {
       words: "store backup",
       args: ["FILE"],
-      doc: "copy the store into a new file, consistently and while the service runs",
+      doc: "copy the database file to a new file, even while the service runs",
       flags: { store: FILE },
       notes:
-        "The encryption key is not copied: keep WEBHOOK_ENCRYPTION_KEY, or the key file next to the store,\n" +
-        "elsewhere. Without it the secrets in the copy cannot be decrypted.\n" +
-        "Copy a store in PostgreSQL by means of PostgreSQL, such as pg_dump.",
+        "The encryption key is not copied. Back up WEBHOOK_ENCRYPTION_KEY, or the key file next to the store,\n" +
+        "separately: without it, the secrets in the copy cannot be decrypted.\n" +
+        "Back up a PostgreSQL store with pg_dump.\n\n" +
+        "Exit code: 0 copied, 1 failed, 2 invalid usage.",
     },
     run: backup,
   },
@@ -40,7 +41,7 @@ export const STORE_COMMANDS: readonly RunnableCommand[] = [
       args: [],
       doc: "check the integrity of the store",
       flags: { store: STORE },
-      notes: "exit code: 0 good, 1 not good",
+      notes: "Exit code: 0 no damage, 1 damage or no access to the store, 2 invalid usage.",
     },
     run: check,
   },
@@ -48,7 +49,7 @@ export const STORE_COMMANDS: readonly RunnableCommand[] = [
     command: {
       words: "store move",
       args: [],
-      doc: "copy a store that no service uses from a file to PostgreSQL or back, and compare the two",
+      doc: "copy a store from a file to PostgreSQL or back, and compare the copy with the original",
       flags: {
         from: { value: "STORE", doc: "source, which is not changed (default $WEBHOOK_STORE)" },
         to: {
@@ -56,10 +57,12 @@ export const STORE_COMMANDS: readonly RunnableCommand[] = [
           doc: "target, an empty database or a new file (default $WEBHOOK_STORE)",
         },
       },
-      notes: "One of the two is a file, the other postgres://user:password@host/database. Other users\n" +
-        "of this machine see addresses of the command line, but not those of WEBHOOK_STORE.\n" +
-        "Run it again after an interruption: it starts over, and no service opens the target until it is done.\n" +
-        "The encryption key is not copied: set it for the target.",
+      notes: "Stop every service that uses the store first. One of the two is a file, the other\n" +
+        "postgres://user:password@host/database. Set an address with a password in WEBHOOK_STORE: other users of\n" +
+        "this machine can read the command line.\n" +
+        "After an interruption, run the command again: it starts over, and no service opens an incomplete target.\n" +
+        "The encryption key is not copied: set it for the target.\n\n" +
+        "Exit code: 0 copied, 1 failed, 2 invalid usage.",
     },
     run: move,
   },
@@ -89,7 +92,7 @@ async function check({ flags }: GivenCommand, options: CommandOptions): Promise<
   const { stdout, stderr } = options.output;
   for (const problem of problems) stderr(`${shown}: ${problem}`);
   for (const [table, count] of Object.entries(counts)) stdout(`${shown}: ${count} rows of ${table}`);
-  const verdict = problems.length === 0 ? "good" : `not good: ${problems.length} found`;
+  const verdict = problems.length === 0 ? "intact" : `damaged, problems found: ${problems.length}`;
   stdout(`${shown}: ${verdict}, ${bytes} bytes, schema version ${schemaVersion}`);
   return problems.length === 0 ? 0 : 1;
 }

@@ -14,18 +14,20 @@ export const LISTEN_COMMAND: RunnableCommand = {
   command: {
     words: "webhooks listen",
     args: [],
-    doc: "receive deliveries on this machine, print and verify them until interrupted",
+    doc: "receive, print and verify deliveries on this machine until interrupted",
     flags: {
-      port: { value: "N", doc: "port of 127.0.0.1 (default 9000; 0 for a free one)" },
+      port: { value: "N", doc: "port on 127.0.0.1 (default 9000; 0 picks a free port)" },
       ...SECRET_FLAGS,
       fail: {
         value: "HOW[:N]",
-        doc: "answer a status such as 503, or timeout (never), or reset; N: how many times",
+        doc:
+          "fail the next N deliveries (default: all) with a status from 300 to 599, timeout (no response) or reset",
         repeated: true,
       },
     },
     notes:
-      "Then it answers 200. The service sends to this machine only with 127.0.0.0/8 in WEBHOOK_ALLOW_CIDRS.\n\n" +
+      "It responds with 200 to all other deliveries. Add 127.0.0.0/8 to WEBHOOK_ALLOW_CIDRS of the service\n" +
+      "to allow deliveries to this machine.\n\n" +
       "Example: weir webhooks listen --secret-file secret --fail 503:2 --fail timeout:1",
   },
   run: listen,
@@ -83,19 +85,19 @@ class Receiver {
   async receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
       if (request.method !== "POST") {
-        this.#print(`${request.method} ${request.url}: no delivery, answered 405`);
+        this.#print(`${request.method} ${request.url}: not a delivery, answered 405`);
         response.writeHead(405, { allow: "POST" }).end();
         return;
       }
       const body = await collectBytes(request, MAX_BODY_BYTES);
       if (body === undefined) {
-        this.#print(`POST ${request.url}: longer than ${MAX_BODY_BYTES} bytes, answered 413`);
+        this.#print(`POST ${request.url}: body larger than ${MAX_BODY_BYTES} bytes, answered 413`);
         response.writeHead(413, { connection: "close" }).end();
         return;
       }
       await this.#receiveDelivery(request, body, response);
     } catch (error) {
-      this.#print(`${request.method} ${request.url}: broke off: ${errorText(error)}`);
+      this.#print(`${request.method} ${request.url}: request failed: ${errorText(error)}`);
       request.socket.destroy();
     }
   }
@@ -109,7 +111,11 @@ class Receiver {
     const verdict = await this.#verdict(request, body);
     const how = this.#nextFailure() ?? 200;
     const delivery = headerText(request, "x-svc-delivery");
-    const done = typeof how === "number" ? `answered ${how}` : how === "timeout" ? "not answered" : "cut";
+    const done = typeof how === "number"
+      ? `answered ${how}`
+      : how === "timeout"
+      ? "not answered"
+      : "connection reset";
     const facts = [
       headerText(request, "x-svc-event"),
       `delivery ${delivery}${this.#timesText(delivery)}`,
@@ -123,7 +129,7 @@ class Receiver {
   }
 
   async #verdict(request: IncomingMessage, body: Uint8Array): Promise<string> {
-    if (this.#checking.secrets.length === 0) return "not checked without a secret";
+    if (this.#checking.secrets.length === 0) return "not verified (no secret given)";
     const headers = headerPairs(request.rawHeaders);
     const result = await verify({ body, headers, now: this.#options.clock.now(), ...this.#checking });
     if (!result.ok) return `NOT verified: ${result.message}`;
@@ -144,7 +150,7 @@ class Receiver {
     this.#seen.set(delivery, times);
     const [oldest] = this.#seen.keys();
     if (this.#seen.size > MAX_SEEN && oldest !== undefined) this.#seen.delete(oldest);
-    return times === 1 ? "" : ` (came ${times} times)`;
+    return times === 1 ? "" : ` (received ${times} times)`;
   }
 
   #print(text: string): void {

@@ -16,8 +16,11 @@ import { plainText } from "./plain_text.ts";
 /** The flags of the secrets and the tolerance. */
 export const SECRET_FLAGS: Readonly<Record<string, CommandFlag>> = {
   secret: { value: "SECRET", doc: "signing secret of the endpoint", repeated: true },
-  "secret-file": { value: "FILE", doc: "file of signing secrets, one per line", repeated: true },
-  tolerance: { value: "DURATION", doc: "allowed difference between timestamp and clock (default 5m)" },
+  "secret-file": { value: "FILE", doc: "file with signing secrets, one per line", repeated: true },
+  tolerance: {
+    value: "DURATION",
+    doc: "maximum difference between the timestamp and the clock (default 5m)",
+  },
 };
 
 /** `weir webhooks verify`. */
@@ -25,14 +28,14 @@ export const VERIFY_COMMAND: RunnableCommand = {
   command: {
     words: "webhooks verify",
     args: [],
-    doc: "verify the signature and the timestamp of a delivery, with its body on standard input",
+    doc: "verify the signature and timestamp of a delivery; read its body from standard input",
     flags: {
       ...SECRET_FLAGS,
       header: { value: "'NAME: VALUE'", doc: "header of the delivery", repeated: true },
       timestamp: { value: "SECONDS", doc: "the same as --header 'X-Svc-Timestamp: SECONDS'" },
       signature: { value: "SIGNATURE", doc: "the same as --header 'X-Svc-Signature: SIGNATURE'" },
     },
-    notes: "exit code: 0 verified, 1 not verified\n\n" +
+    notes: "Exit code: 0 verified, 1 not verified, 2 invalid usage.\n\n" +
       "Example: weir webhooks verify --secret-file secret --header 'X-Svc-Signature: sha256=…' \\\n" +
       "  --timestamp 1767225600 < body.json",
   },

@@ -118,7 +118,7 @@ async function warningsOfFilesBelow(
   const unread: string[] = [];
   for (const path of found) if (!read.has(await realPathOf(path))) unread.push(path);
   const problems = unread.slice(0, MAX_TOLD).map((at) =>
-    warning(at, `this file is not read, because it lies in a folder below; move it into ${folder}`)
+    warning(at, `this file is in a subfolder and is ignored; move it into ${folder}`)
   );
   if (unread.length > MAX_TOLD) {
     problems.push(warning(folder, "further rule files in folders below are not read; move them up"));

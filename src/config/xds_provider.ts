@@ -97,8 +97,7 @@ class XdsSession {
     const { clock, logger, node, target } = this.#options;
     this.#cancelSilence = clock.after(SILENCE_MS, () => {
       if (!this.hasDelivered) {
-        const [server, name] = [JSON.stringify(target.url), JSON.stringify(node.id)];
-        logger.warning(`The configuration server ${server} has sent nothing yet for the node ${name}`);
+        logger.warning("No rules from the configuration server yet", { server: target.url, node: node.id });
       }
       this.watchSilence(isOver);
     });
@@ -175,9 +174,11 @@ class XdsProvider implements RulesProvider {
     this.#session?.end();
     this.#session = undefined;
     const waitMs = xdsWaitMs(this.#failures, waits, random());
-    const server = JSON.stringify(this.#target.url);
-    const next = `the next attempt is in ${Math.round(waitMs) / 1_000} s`;
-    logger.warning(`Cannot read rules from the configuration server ${server}: ${reason}; ${next}`);
+    logger.warning("Cannot read rules from the configuration server; retrying", {
+      server: this.#target.url,
+      reason,
+      retrySeconds: Math.round(waitMs) / 1_000,
+    });
     this.#cancelAttempt = clock.after(waitMs, () => this.#open());
   }
 
@@ -192,10 +193,10 @@ class XdsProvider implements RulesProvider {
       return this.#retry("it sent a message that cannot be read");
     }
     if (!isRateLimitConfig(response.typeUrl)) {
-      const type = JSON.stringify(response.typeUrl.slice(0, 200));
-      return this.#options.logger.warning(
-        `The configuration server sent resources of type ${type}, which it was not asked for`,
-      );
+      const type = response.typeUrl.slice(0, 200);
+      return this.#options.logger.warning("The configuration server sent resources of another type", {
+        type,
+      });
     }
     const session = this.#session;
     if (session === undefined) return;

@@ -139,8 +139,8 @@ function unaryHandler(
     const fail = (error: unknown) => end(statusOf(error, method.name, carrier));
     try {
       const answer = method.handle(call.request, contextOf(call, carrier));
-      if (answer instanceof Promise) answer.then((bytes) => end(null, bytes), fail);
-      else end(null, answer);
+      if (answer instanceof Uint8Array) end(null, answer);
+      else answer.then((bytes) => end(null, bytes), fail);
     } catch (error) {
       fail(error);
     }

@@ -46,13 +46,35 @@ export interface CallMetrics {
   ended(ms: number): void;
 }
 
+/** A response that comes later: a promise, or an object that calls one of two functions once. */
+export interface PendingResponse {
+  then(done: (message: Uint8Array) => void, failed: (error: unknown) => void): unknown;
+}
+
+/** A response that is written where it is sent from. */
+export interface DirectResponse {
+  readonly maxBytes: number;
+  /** Writes the message and returns where it ends. */
+  write(into: Uint8Array, at: number): number;
+}
+
+/** Answers a message that lies between two positions, of a call with these headers, or returns nothing. */
+export type DirectHandler = (
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  fields: NonNullable<CallContext["fields"]>,
+) => DirectResponse | undefined;
+
 /** One message in, one message out. What `handle` throws or rejects with becomes the status. */
 export interface UnaryMethod {
   readonly kind: "unary";
   readonly name: string;
   /** Notified of each call by the engine. */
   readonly metrics?: CallMetrics | undefined;
-  handle(request: Uint8Array, call: CallContext): Uint8Array | Promise<Uint8Array>;
+  handle(request: Uint8Array, call: CallContext): Uint8Array | PendingResponse;
+  /** Answers the message between two positions, or leaves it to `handle` without effect. */
+  readonly direct?: DirectHandler | undefined;
 }
 
 /** One message in, any number out. */

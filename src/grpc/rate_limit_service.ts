@@ -1,17 +1,26 @@
 import { errorText } from "../base/error_text.ts";
 import type { Caller } from "../ratelimit/counter_cache.ts";
-import type { Code, Decision } from "../ratelimit/decision.ts";
+import type { Code, CurrentLimit, Decision } from "../ratelimit/decision.ts";
 import { CacheError, InvalidRequestError, NoConfigurationError } from "../ratelimit/errors.ts";
 import { unitOfNumber, UNITS } from "../ratelimit/limit.ts";
 import type { Descriptor, RateLimitRequest } from "../ratelimit/request.ts";
+import type { KnownDecider, KnownReceiver } from "../ratelimit/known_requests.ts";
+import type { KnownResponse } from "../ratelimit/known_plans.ts";
 import { MAX_DESCRIPTORS, MAX_ENTRIES } from "../ratelimit/validate.ts";
 import {
   decodeRateLimitRequest,
+  OkResponseForm,
   RateLimitResponseWriter,
   type WireDescriptor,
   type WireRateLimitRequest,
 } from "../wire/rls.ts";
-import { type CallContext, GrpcError, type GrpcService } from "./grpc_service.ts";
+import {
+  type CallContext,
+  type DirectResponse,
+  GrpcError,
+  type GrpcService,
+  type PendingResponse,
+} from "./grpc_service.ts";
 
 /** Makes a decision, or throws the errors of the core. */
 export type Decide = (request: RateLimitRequest, caller: Caller) => Decision | Promise<Decision>;
@@ -22,6 +31,7 @@ export interface RateLimitGrpcOptions {
   readonly onRefused?: (error: GrpcError) => void;
   /** Called for every request that is not valid protobuf. */
   readonly onMalformed?: () => void;
+  readonly known?: KnownDecider;
 }
 
 const BOUNDS = { descriptors: MAX_DESCRIPTORS, entries: MAX_ENTRIES };
@@ -29,14 +39,36 @@ const CODE_NUMBERS: Readonly<Record<Code, number>> = { OK: 1, OVER_LIMIT: 2 };
 
 /** The service `envoy.service.ratelimit.v3.RateLimitService`. */
 export function createRateLimitGrpcService(decide: Decide, options: RateLimitGrpcOptions = {}): GrpcService {
+  const { known } = options;
+  const isLocal = known?.countsHere === true;
+  const forms = new WeakMap<CurrentLimit, OkResponseForm>();
+  const formOf = (limit: CurrentLimit): OkResponseForm | undefined => {
+    const { name, requestsPerUnit, unit } = limit;
+    const form = forms.get(limit) ?? OkResponseForm.of({ name, requestsPerUnit, unit: UNITS[unit].number });
+    if (form !== undefined) forms.set(limit, form);
+    return form;
+  };
   const refuse = (error: unknown): never => {
     const refusal = grpcErrorOf(error);
     options.onRefused?.(refusal);
     throw refusal;
   };
-  const handle = (bytes: Uint8Array, call: CallContext): Uint8Array | Promise<Uint8Array> => {
+  const handle = (bytes: Uint8Array, call: CallContext): Uint8Array | PendingResponse => {
     try {
-      const decision = decide(requestOf(decodeRequest(bytes, options)), call);
+      if (isLocal) {
+        const response = known.count(bytes, 0, bytes.length);
+        if (response !== undefined) return bytesOf(response);
+      } else {
+        const plan = known?.sharedPlan(bytes);
+        if (plan !== undefined) {
+          const pending = new PendingDecision(refuse);
+          known?.decide(plan, call, pending);
+          return pending;
+        }
+      }
+      const request = requestOf(decodeRequest(bytes, options));
+      const decision = decide(request, call);
+      if (decision instanceof Promise || decision.overallCode === "OK") known?.learn(bytes, request, formOf);
       return decision instanceof Promise
         ? decision.then(encodeDecision).catch(refuse)
         : encodeDecision(decision);
@@ -46,8 +78,72 @@ export function createRateLimitGrpcService(decide: Decide, options: RateLimitGrp
   };
   return {
     name: "envoy.service.ratelimit.v3.RateLimitService",
-    methods: [{ kind: "unary", name: "ShouldRateLimit", handle }],
+    methods: [{
+      kind: "unary",
+      name: "ShouldRateLimit",
+      handle,
+      direct: isLocal ? (bytes, start, end) => known.count(bytes, start, end) : undefined,
+    }],
   };
+}
+
+/** The response to a known request, once a shared cache has counted it. */
+class PendingDecision implements KnownReceiver, PendingResponse {
+  readonly #refuse: (error: unknown) => never;
+  #message: Uint8Array | undefined;
+  #error: unknown;
+  #isFailed = false;
+  #done: ((message: Uint8Array) => void) | undefined;
+  #failed: ((error: unknown) => void) | undefined;
+
+  constructor(refuse: (error: unknown) => never) {
+    this.#refuse = refuse;
+  }
+
+  responded(response: KnownResponse): void {
+    this.#resolve(bytesOf(response));
+  }
+
+  decided(decision: Decision): void {
+    this.#resolve(encodeDecision(decision));
+  }
+
+  failed(error: unknown): void {
+    try {
+      this.#refuse(error);
+    } catch (refusal) {
+      this.#isFailed = true;
+      this.#error = refusal;
+      this.#failed?.(refusal);
+    }
+  }
+
+  then(done: (message: Uint8Array) => void, failed: (error: unknown) => void): void {
+    if (this.#message !== undefined) done(this.#message);
+    else if (this.#isFailed) failed(this.#error);
+    this.#done = done;
+    this.#failed = failed;
+  }
+
+  #resolve(message: Uint8Array): void {
+    this.#message = message;
+    this.#done?.(message);
+  }
+}
+
+/** Responses share a slab, because allocating memory for each costs more than writing it. */
+const SLAB_BYTES = 8_192;
+let slab = new Uint8Array(SLAB_BYTES);
+let slabUsed = 0;
+
+function bytesOf(response: DirectResponse): Uint8Array {
+  if (slabUsed + response.maxBytes > SLAB_BYTES) {
+    slab = new Uint8Array(SLAB_BYTES);
+    slabUsed = 0;
+  }
+  const start = slabUsed;
+  slabUsed = response.write(slab, start);
+  return slab.subarray(start, slabUsed);
 }
 
 function decodeRequest(bytes: Uint8Array, { onMalformed }: RateLimitGrpcOptions): WireRateLimitRequest {

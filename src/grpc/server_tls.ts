@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import type { TlsPair, TlsPairFiles } from "../base/tls_files.ts";
 import { WatchedPair } from "../base/watched_pair.ts";
-import { ThrottledLog } from "../telemetry/throttled_log.ts";
+import { ThrottledLog } from "../base/throttled_log.ts";
 import type { ListenTls } from "./tls_server.ts";
 
 interface ServerTlsOptions {

@@ -18,13 +18,11 @@ export interface ApiOptions {
 const JSON_TYPE = /^application\/json[\t ]*(?:;.*)?$/i;
 /** The problem of an unknown path. */
 export const NOT_FOUND: WebhookProblem = {
-  status: 404,
   code: "not_found",
   detail: "Cannot find this path",
 };
 /** The problem of a body that is not JSON. */
 export const WRONG_TYPE: WebhookProblem = {
-  status: 415,
   code: "unsupported_media_type",
   field: "Content-Type",
   detail: "Cannot read the body: expected application/json",
@@ -43,7 +41,7 @@ export function refused({ requestId }: Call, problem: WebhookProblem): WebhookAn
 /** The problem of a method other than those of `allow`. */
 export function wrongMethod(allow: string): WebhookProblem {
   const detail = `Cannot answer this method: expected ${allow}`;
-  return { status: 405, code: "method_not_allowed", detail, headers: { allow } };
+  return { code: "method_not_allowed", detail, headers: { allow } };
 }
 
 /**

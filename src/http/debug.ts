@@ -68,7 +68,7 @@ function debugRoutes(options: DebugOptions): DebugRoute[] {
   return [
     textRoute("/rlconfig", "the rules in force", options.rlconfig),
     textRoute("/stats", "every counter and gauge", options.stats),
-    textRoute(PPROF, "what can be profiled", () => index),
+    textRoute(PPROF, "list of profiles", () => index),
     ...profiling,
     ...options.routes ?? [],
   ];

@@ -2,7 +2,7 @@ import { Acceptor, streamsOf } from "../base/acceptor.ts";
 import type { ConnectionStream } from "../base/connection_stream.ts";
 import { errorText } from "../base/error_text.ts";
 import { hostPort } from "../base/host_port.ts";
-import { ThrottledLog } from "../telemetry/throttled_log.ts";
+import { ThrottledLog } from "../base/throttled_log.ts";
 import { HttpConnection } from "./http_connection.ts";
 import type { HttpsLayer } from "./https_layer.ts";
 import type { HttpListener, ListenHttpOptions } from "./listen.ts";

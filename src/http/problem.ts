@@ -68,15 +68,19 @@ export function refusalOf(error: unknown): Refusal {
   throw error;
 }
 
-/** Where `/api/v1` uses another code than the kind, another status, or a header. */
-const API_PROBLEMS: Readonly<Partial<Record<RefusalKind, Partial<WebhookProblem>>>> = {
+/** What `/api/v1` answers for the refusals of bodies and decisions. */
+const API_PROBLEMS: Readonly<
+  Partial<Record<RefusalKind, Pick<WebhookProblem, "code"> & Partial<WebhookProblem>>>
+> = {
   malformed: { code: "malformed_json" },
-  invalid: { code: "invalid_field", status: 422 },
-  no_configuration: { headers: { "retry-after": "1" } },
+  invalid: { code: "invalid_field" },
+  timeout: { code: "timeout" },
+  too_large: { code: "too_large" },
+  no_configuration: { code: "no_configuration", headers: { "retry-after": "1" } },
   cache: { code: "cache_unavailable", headers: { "retry-after": "1" } },
 };
 
 /** The refusal as the problem that `/api/v1` answers for it. */
 export function apiProblem({ kind, reason, detail = reason, field, headers }: Refusal): WebhookProblem {
-  return { status: REFUSALS[kind], code: kind, detail, field, headers, ...API_PROBLEMS[kind] };
+  return { code: "internal", detail, field, headers, ...API_PROBLEMS[kind] };
 }

@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { LogFields, Logger } from "../base/log.ts";
-import { ThrottledLog } from "../telemetry/throttled_log.ts";
+import { ThrottledLog } from "../base/throttled_log.ts";
 import type { WebhookAnswer } from "../webhooks/api/calls.ts";
 import { FailedTokens } from "./failed_tokens.ts";
 import { problemResponse, type Refusal, REFUSALS } from "./problem.ts";

@@ -118,7 +118,7 @@ async function accept(
     if (answer.status !== CONTINUE.status) return answer;
   }
   const content = await contentOf(call.request, options);
-  return await ask("status" in content ? { refusal: refused(call, content) } : content);
+  return await ask("code" in content ? { refusal: refused(call, content) } : content);
 }
 
 /** The body and the key of a call; checks media type, size, syntax of the key and text, in this order. */
@@ -139,5 +139,5 @@ async function contentOf(
 
 function invalidKey(problem: string): WebhookProblem {
   const detail = `Cannot accept the call: ${problem}`;
-  return { status: 400, code: "invalid_idempotency_key", field: "Idempotency-Key", detail };
+  return { code: "invalid_idempotency_key", field: "Idempotency-Key", detail };
 }

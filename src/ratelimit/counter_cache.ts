@@ -9,6 +9,48 @@ export interface Hit {
   readonly expiresInSeconds: number;
   /** Whether the limit is per second, which may have its own cache. */
   readonly perSecond: boolean;
+  /** For the adapter of a shared cache, in a hit that is used again; absent in others. */
+  readonly kept?: KeptHit;
+}
+
+/** What an adapter keeps in a hit that is used again. */
+export interface KeptHit {
+  /** Memory that contains the hit in the protocol of the adapter, and where. */
+  bytes: Uint8Array | undefined;
+  start: number;
+  end: number;
+  /** The batch that the hit was in last, and the position of its group there. */
+  batch: number;
+  group: number;
+  /** Proves that the counter has its expiry. */
+  expiry: object | undefined;
+}
+
+/** A hit that is used again. One object, because most of its cost is reading memory that is not cached. */
+export class RepeatedHit implements Hit, KeptHit {
+  readonly key: string;
+  readonly addend: number;
+  readonly windowEnd: number;
+  readonly expiresInSeconds: number;
+  readonly perSecond: boolean;
+  bytes: Uint8Array | undefined = undefined;
+  start = 0;
+  end = 0;
+  batch = 0;
+  group = 0;
+  expiry: object | undefined = undefined;
+
+  constructor({ key, addend, windowEnd, expiresInSeconds, perSecond }: Hit) {
+    this.key = key;
+    this.addend = addend;
+    this.windowEnd = windowEnd;
+    this.expiresInSeconds = expiresInSeconds;
+    this.perSecond = perSecond;
+  }
+
+  get kept(): KeptHit {
+    return this;
+  }
 }
 
 /** The caller that waits for counts. */
@@ -32,8 +74,28 @@ export interface CounterCache {
   /** Returns the current counts, in the order of the hits. */
   read(hits: readonly Hit[], caller?: Caller): number[] | Promise<number[]>;
   remove(keys: readonly string[]): Promise<void>;
+  /** As `add` for a single hit, without a promise. */
+  addOne?(hit: Hit, caller: Caller | undefined, receiver: CountReceiver): void;
+  /** Where this process counts these hits, if it does and the counter exists. */
+  placeOf?(hit: Hit): CounterPlace | undefined;
   /** Closes connections and timers; called last. */
   close(): Promise<void>;
+}
+
+/** Receives the outcome of one hit; one of its methods is called once, at the latest when the cache times out. */
+export interface CountReceiver {
+  counted(count: number): void;
+  /** Gets what `add` would throw. */
+  failed(error: unknown): void;
+}
+
+/** An existing counter of a cache of this process. */
+export interface CounterPlace {
+  /**
+   * Adds a positive number and returns the count, or undefined if that would exceed the limit or if the counter was
+   * removed or moved: then nothing was added.
+   */
+  addWithin(limit: number, addend: number): number | undefined;
 }
 
 /** Keys that are known to be over their limit, which need no call to the shared cache. */

@@ -14,12 +14,14 @@ export const ALLOWED_UNCOUNTED = -Infinity;
 /** In place of a count: the cache failed and the descriptor is denied. */
 export const DENIED_UNCOUNTED = Infinity;
 
+/** The largest `uint32`. */
 const UNLIMITED_REMAINING = 4_294_967_295;
 
 /** A key that is over its limit, for the local cache. */
 export interface OverLimitKey {
   readonly key: string;
   readonly count: number;
+  /** Seconds since the epoch. */
   readonly windowEnd: number;
 }
 

@@ -30,16 +30,13 @@ export interface RateLimitRequest {
   readonly hitsAddend: number;
 }
 
-/** Parses comma-separated key=value pairs; returns a message for an invalid list. */
+/** Parses comma-separated key=value pairs, whose values may contain further equals signs; returns a message for an invalid list. */
 export function parseDescriptorText(list: string): Entry[] | string {
   const entries: Entry[] = [];
   for (const pair of list.split(",")) {
-    const [key = "", value, ...more] = pair.split("=");
-    if (value === undefined || more.length > 0) {
-      const fault = value === undefined ? "has no equals sign" : "has more than one equals sign";
-      return `"${pair}" ${fault}: expected key=value`;
-    }
-    entries.push({ key, value });
+    const sign = pair.indexOf("=");
+    if (sign < 0) return `"${pair}" has no equals sign: expected key=value`;
+    entries.push({ key: pair.slice(0, sign), value: pair.slice(sign + 1) });
   }
   return entries;
 }

@@ -4,6 +4,7 @@ import { decide, type Outcome, OVER_LIMIT_LOCALLY } from "./decide.ts";
 import type { Decision } from "./decision.ts";
 import { CacheError, InvalidRequestError, NoConfigurationError } from "./errors.ts";
 import { HitCounter, type HitCounterOptions, type PlannedHits } from "./hit_counter.ts";
+import { type CountOutcome, KnownRequests } from "./known_requests.ts";
 import { type Plan, planHits, type PlannedDescriptor } from "./plan.ts";
 import type { RateLimitRequest } from "./request.ts";
 import { RuleCounts } from "./rule_counts.ts";
@@ -50,6 +51,7 @@ export class DecisionTally {
 /** Decides rate limit requests: rules, plan, local cache, counts, decision, statistics. */
 export class RateLimitService {
   readonly tally: DecisionTally = new DecisionTally();
+  readonly known: KnownRequests;
   readonly #options: RateLimitServiceOptions;
   readonly #counter: HitCounter;
   #loaded: LoadedRules | undefined;
@@ -57,6 +59,13 @@ export class RateLimitService {
   constructor(options: RateLimitServiceOptions) {
     this.#options = options;
     this.#counter = new HitCounter(options);
+    this.known = new KnownRequests(options, {
+      tally: this.tally,
+      rules: () => this.rules,
+      countersOf: ({ metricKey }, domain) => options.stats.rule(metricKey, domain),
+      decide: (request, caller) => this.shouldRateLimit(request, caller),
+      finish: (plan, counters, outcome) => this.#finishOne(plan, counters, outcome),
+    });
   }
 
   /** Applies the rules to future calls; calls in progress keep theirs. */
@@ -107,6 +116,18 @@ export class RateLimitService {
     return counts
       .then((after) => this.#finish(call, after, Math.floor(clock.now() / 1000)))
       .catch((error) => this.#recover(call, error, timedCaller));
+  }
+
+  /** Decides a plan with one hit, whose total is counted already, by its count or the error of the cache. */
+  #finishOne(plan: Plan, counters: RuleCounters, outcome: CountOutcome): Decision | Promise<Decision> {
+    const loaded = this.#loaded;
+    const hit = plan.descriptors[0]?.hit;
+    if (loaded === undefined || hit === undefined) throw new NoConfigurationError();
+    const call: Call = {
+      ...{ loaded, plan, counters: [counters], counts: [0], hits: [hit], owners: [0], isReading: false },
+    };
+    if ("error" in outcome) return this.#recover(call, outcome.error, outcome.caller);
+    return this.#finish(call, [outcome.count], Math.floor(this.#options.clock.now() / 1000));
   }
 
   /** Counts the total hits even if the cache fails later, and leaves out keys that the local cache knows. */

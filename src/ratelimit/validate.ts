@@ -10,7 +10,7 @@ export const MAX_ENTRIES = 64;
 const MAX_DESCRIPTOR_BYTES = 8_192;
 const MAX_HITS = 2 ** 53;
 
-/** Throws `InvalidRequestError`. */
+/** Throws `InvalidRequestError` when the request has no domain or descriptor, or exceeds a limit of a call. */
 export function validateRequest(request: RateLimitRequest): void {
   if (request.domain === "") throw invalid("domain", "rate limit domain must not be empty");
   const { length } = request.descriptors;

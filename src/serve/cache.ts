@@ -1,5 +1,6 @@
 import { getHeapStatistics } from "node:v8";
 import { heapBytesOf, MemoryCache } from "../cache/memory_cache.ts";
+import { IN_FLIGHT_METRICS, MEMORY_METRICS } from "../cache/metrics.ts";
 import type { CounterCache } from "../ratelimit/counter_cache.ts";
 import type { Settings } from "../settings/table.ts";
 import type { OpenCacheOptions } from "./cache_connections.ts";
@@ -20,7 +21,7 @@ export async function openCache(options: OpenCacheOptions): Promise<OpenCache> {
   const { settings, clock, stats, health } = options;
   health.set("cache", true);
   const memory = new MemoryCache({ maxKeys: settings.MEMORY_MAX_KEYS, clock });
-  stats.addMetrics("ratelimit.memory", {
+  stats.addMetrics(MEMORY_METRICS, {
     counters: { evicted_keys: () => memory.evicted },
     gauges: { keys: () => memory.size },
   });
@@ -41,7 +42,7 @@ export async function openCache(options: OpenCacheOptions): Promise<OpenCache> {
       : Math.max(settings.KV_TIMEOUT, settings.KV_PERSECOND_TIMEOUT),
     clock,
   });
-  stats.addMetrics("ratelimit.cache", cache.metrics);
+  stats.addMetrics(IN_FLIGHT_METRICS, cache.metrics);
   const close = async () => void await Promise.all([cache.close(), memory.close()]);
   return { cache, fallback: memory, ready, close };
 }

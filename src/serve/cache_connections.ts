@@ -1,8 +1,9 @@
+import { ROUND_TRIP_METRICS } from "../cache/metrics.ts";
 import type { TlsFiles } from "../cache/tls_files.ts";
 import type { CounterCache } from "../ratelimit/counter_cache.ts";
 import type { Settings } from "../settings/table.ts";
 import type { StatsStore } from "../stats/store.ts";
-import { ThrottledLog } from "../telemetry/throttled_log.ts";
+import { ThrottledLog } from "../base/throttled_log.ts";
 import type { ServiceParts } from "./parts.ts";
 
 /** What a cache is opened with. */
@@ -18,20 +19,20 @@ export interface ConnectedCache {
   readonly ready: Promise<void>;
 }
 
-/** Logs connections that are made and lost; the end of an outage is logged as a warning, as its begin is. */
+/** Logs new and lost connections; the end of an outage is a warning, like its beginning. */
 export function connectionReporter(
   { logger, clock }: OpenCacheOptions,
-  name: string,
+  { kind, address }: { readonly kind: string; readonly address: string },
   isUp: (up: boolean, state: string) => void,
 ): (connected: boolean, reason: string) => void {
   const throttled = new ThrottledLog(logger, { clock });
   let isOutage = false;
   return (connected, reason) => {
-    if (!connected) throttled.warning("lost", `Cannot reach ${name}: ${reason}; trying again`);
-    else if (isOutage) throttled.warning("back", `Connected to ${name} again`);
-    else logger.info(`Connected to ${name}`);
+    if (!connected) throttled.warning("lost", `Cannot reach the ${kind}; retrying`, { address, reason });
+    else if (isOutage) throttled.warning("back", `Connected to the ${kind} again`, { address });
+    else logger.info(`Connected to the ${kind}`, { address });
     isOutage = !connected;
-    isUp(connected, `no connection to ${name}: ${reason}`);
+    isUp(connected, `no connection to ${kind} "${address}": ${reason}`);
   };
 }
 
@@ -48,6 +49,6 @@ export function tlsFiles(settings: Settings, prefix: "KV_TLS" | "MC_TLS"): TlsFi
 
 /** Records each round trip to a shared cache. */
 export function roundTripRecorder(stats: StatsStore): (ms: number) => void {
-  const timer = stats.timer("ratelimit.cache.round_trip");
+  const { round_trip: timer } = stats.addTimers(ROUND_TRIP_METRICS);
   return (ms) => timer.record(ms);
 }

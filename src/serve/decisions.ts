@@ -1,3 +1,4 @@
+import { LOCAL_CACHE_METRICS } from "../cache/metrics.ts";
 import { OverLimitCache } from "../cache/local_cache.ts";
 import type { OpenCache } from "./cache.ts";
 import { LiveCounters } from "../ratelimit/live_counters.ts";
@@ -40,7 +41,7 @@ export function openService(
 ): OpenService {
   const bytes = settings.LOCAL_CACHE_SIZE_IN_BYTES;
   const localCache = bytes > 0 ? new OverLimitCache(bytes) : undefined;
-  if (localCache !== undefined) stats.addMetrics("ratelimit.localcache", localCache.metrics);
+  if (localCache !== undefined) stats.addMetrics(LOCAL_CACHE_METRICS, localCache.metrics);
   const policy = policyOf(settings);
   const service = new RateLimitService({ cache, fallback, localCache, stats, policy, clock, random });
   const rules = () => service.rules;

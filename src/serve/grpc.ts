@@ -4,11 +4,13 @@ import { createHealthService } from "../grpc/health_service.ts";
 import type { ListenTarget } from "../grpc/listener.ts";
 import { startNative } from "../grpc/native/native_engine.ts";
 import { createRateLimitGrpcService, type Decide } from "../grpc/rate_limit_service.ts";
+import type { KnownDecider } from "../ratelimit/known_requests.ts";
 import { createReflectionServices } from "../grpc/reflection_service.ts";
+import { connectionMetrics, GRPC_TLS_METRICS, tlsMetrics } from "./listener_metrics.ts";
 import { addListenerMetrics, listenerReport } from "./listener_report.ts";
 import type { ServiceParts } from "./parts.ts";
 import { serverCalls } from "../stats/store.ts";
-import { ThrottledLog } from "../telemetry/throttled_log.ts";
+import { ThrottledLog } from "../base/throttled_log.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 
 /** Loads the modules that gRPC requires with these settings. */
@@ -27,12 +29,14 @@ export async function loadGrpc(settings: ServiceParts["settings"]): Promise<void
 /** Serves decisions, health and reflection by gRPC. */
 export async function openGrpc(
   parts: ServiceParts,
-  tracing: Pick<Tracing, "grpcService">,
+  tracing: Pick<Tracing, "grpcService" | "known">,
   decide: Decide,
+  known: KnownDecider,
 ): Promise<Pick<GrpcEngine, "address" | "close">> {
   const { settings, logger, clock, random, health, stats } = parts;
   const refusals = new ThrottledLog(logger, { clock });
   const decisions = createRateLimitGrpcService(decide, {
+    known: tracing.known(known),
     onMalformed: () => void stats.service.serviceError++,
     onRefused: ({ code, message, cause }) => {
       const isTold = cause instanceof Error && cause.message === message;
@@ -65,8 +69,10 @@ export async function openGrpc(
   const secured = settings.GRPC_SERVER_USE_TLS ? await startWithTls(parts, start, options) : undefined;
   const engine = secured?.engine ?? await start(options);
   const { acceptor } = engine;
-  stats.addGauge("ratelimit.process.grpc_connections", () => engine.connections);
-  stats.addCounter("ratelimit.process.grpc_connections_refused", () => acceptor.refused);
+  stats.addMetrics(connectionMetrics("grpc"), {
+    counters: { connections_refused: () => acceptor.refused },
+    gauges: { connections: () => engine.connections },
+  });
   addListenerMetrics(parts, "grpc", acceptor);
   const close = (graceMs: number) => (secured ?? engine).close(graceMs);
   return { address: engine.address, close };
@@ -94,9 +100,12 @@ async function startWithTls(
       throw error;
     },
   );
-  stats.addCounter("ratelimit.process.grpc_tls_refused", () => tls.metrics.refused);
-  stats.addCounter("ratelimit.process.grpc_tls_reloaded", () => tls.metrics.reloaded);
-  stats.addCounter("ratelimit.process.grpc_tls_reload_failed", () => tls.metrics.failed);
+  const counters = {
+    tls_reloaded: () => tls.metrics.reloaded,
+    tls_reload_failed: () => tls.metrics.failed,
+  };
+  stats.addMetrics(tlsMetrics("grpc"), { counters, gauges: {} });
+  stats.addMetrics(GRPC_TLS_METRICS, { counters: { tls_refused: () => tls.metrics.refused }, gauges: {} });
   return {
     engine,
     async close(graceMs) {

@@ -9,6 +9,7 @@ import { ownSiteGuard } from "../http/request_guards.ts";
 import { rateLimitRoute } from "../http/rate_limit_route.ts";
 import { createRouter, type Route } from "../http/router.ts";
 import type { OpenService } from "./decisions.ts";
+import { connectionMetrics, tlsMetrics } from "./listener_metrics.ts";
 import { addListenerMetrics, listenerReport } from "./listener_report.ts";
 import { openUi, type OpenUiOptions } from "./ui.ts";
 import type { OpenWebhooks } from "./webhooks.ts";
@@ -86,8 +87,10 @@ function openPort(parts: ServiceParts, { name, host, port, routes, tls }: OpenPo
     isShared: settings.LISTEN_SHARED,
     maxConnections: settings.HTTP_MAX_CONNECTIONS === 0 ? Infinity : settings.HTTP_MAX_CONNECTIONS,
   });
-  stats.addGauge(`ratelimit.process.${name}_connections`, () => opened.accepting.connections);
-  stats.addCounter(`ratelimit.process.${name}_connections_refused`, () => opened.accepting.refused);
+  stats.addMetrics(connectionMetrics(name), {
+    counters: { connections_refused: () => opened.accepting.refused },
+    gauges: { connections: () => opened.accepting.connections },
+  });
   addListenerMetrics(parts, name, opened.accepting);
   return opened;
 }
@@ -106,8 +109,11 @@ async function openPair({ settings, stats, logger, clock }: ServiceParts, onRene
     },
   });
   const tls = new HttpsLayer(watched.current);
-  stats.addCounter("ratelimit.process.http_tls_reloaded", () => watched.metrics.reloaded);
-  stats.addCounter("ratelimit.process.http_tls_reload_failed", () => watched.metrics.failed);
+  const counters = {
+    tls_reloaded: () => watched.metrics.reloaded,
+    tls_reload_failed: () => watched.metrics.failed,
+  };
+  stats.addMetrics(tlsMetrics("http"), { counters, gauges: {} });
   return { watched, tls };
 }
 

@@ -1,6 +1,7 @@
 import { parseKvAddress } from "../cache/kv/address.ts";
 import { KvCache } from "../cache/kv/cache.ts";
 import { KvConnections } from "../cache/kv/connections.ts";
+import { kvClusterMetrics, kvMetrics, type KvPoolName } from "../cache/metrics.ts";
 import {
   type ConnectedCache,
   connectionReporter,
@@ -22,13 +23,13 @@ export async function openKvCache(options: OpenCacheOptions): Promise<ConnectedC
   };
   const main = await openOne(options, {
     prefix: "KV",
-    metrics: "ratelimit.kv_pool",
+    metrics: "kv_pool",
     isUp: reportHealth("main"),
   });
   if (!settings.KV_PERSECOND) return main;
   const perSecond = await openOne(options, {
     prefix: "KV_PERSECOND",
-    metrics: "ratelimit.kv_per_second_pool",
+    metrics: "kv_per_second_pool",
     isUp: reportHealth("per second"),
   });
   const { PerSecondCache } = await import("../cache/per_second_cache.ts");
@@ -40,7 +41,7 @@ export async function openKvCache(options: OpenCacheOptions): Promise<ConnectedC
 
 async function openOne(options: OpenCacheOptions, { prefix, metrics, isUp }: {
   readonly prefix: "KV" | "KV_PERSECOND";
-  readonly metrics: string;
+  readonly metrics: KvPoolName;
   readonly isUp: (up: boolean, state: string) => void;
 }): Promise<ConnectedCache> {
   const { settings, clock, random, stats, onGivenUp } = options;
@@ -63,7 +64,7 @@ async function openOne(options: OpenCacheOptions, { prefix, metrics, isUp }: {
     },
     onGivenUp,
   });
-  const onConnection = connectionReporter(options, `key-value cache "${address.text}"`, isUp);
+  const onConnection = connectionReporter(options, { kind: "key-value cache", address: address.text }, isUp);
   const node = {
     ...shared,
     poolSize: settings[`${prefix}_POOL_SIZE`],
@@ -79,7 +80,7 @@ async function openOne(options: OpenCacheOptions, { prefix, metrics, isUp }: {
       connect: (events) => connections.open(events),
       onConnection,
     });
-    stats.addMetrics(metrics, cache.metrics);
+    stats.addMetrics(kvMetrics(metrics), cache.metrics);
     return { cache, ready: cache.ready };
   }
   const [{ KvCluster }, { KvNode }] = await Promise.all([
@@ -100,6 +101,6 @@ async function openOne(options: OpenCacheOptions, { prefix, metrics, isUp }: {
     parallelism: settings[`${prefix}_CLUSTER_PIPELINE_PARALLELISM`],
     onConnection,
   });
-  stats.addMetrics(metrics, cache.metrics);
+  stats.addMetrics(kvClusterMetrics(metrics), cache.metrics);
   return { cache, ready: cache.ready };
 }

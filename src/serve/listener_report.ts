@@ -1,4 +1,5 @@
 import type { AcceptGuardOptions } from "../base/accept_guard.ts";
+import { acceptMetrics } from "./listener_metrics.ts";
 import type { ServiceParts } from "./parts.ts";
 
 /** Makes the state of a listener a component of health; its log lines have the same name. */
@@ -17,6 +18,8 @@ export function addListenerMetrics(
   name: string,
   accepting: { readonly failures: number; readonly isFailing: boolean },
 ): void {
-  stats.addCounter(`ratelimit.process.${name}_accept_failures`, () => accepting.failures);
-  stats.addGauge(`ratelimit.process.${name}_accept_failing`, () => accepting.isFailing ? 1 : 0);
+  stats.addMetrics(acceptMetrics(name), {
+    counters: { accept_failures: () => accepting.failures },
+    gauges: { accept_failing: () => accepting.isFailing ? 1 : 0 },
+  });
 }

@@ -1,4 +1,5 @@
 import { McCache } from "../cache/mc/cache.ts";
+import { MC_METRICS } from "../cache/metrics.ts";
 import {
   type ConnectedCache,
   connectionReporter,
@@ -30,15 +31,15 @@ export function openMcCache(options: OpenCacheOptions): ConnectedCache {
     roundTrip: roundTripRecorder(stats),
     onConnection(connected, reason, node) {
       const report = reporters.get(node) ??
-        connectionReporter(options, `memcached-style cache "${node}"`, isUp);
+        connectionReporter(options, { kind: "memcached-style cache", address: node }, isUp);
       reporters.set(node, report);
       report(connected, reason);
     },
     onLookup(found, reason) {
-      if (found) logger.warning(`Found the nodes of MC_SRV "${MC_SRV}" again`);
-      else logger.warning(`Cannot look up MC_SRV "${MC_SRV}": ${reason}; trying again`);
+      if (found) logger.warning("Found the nodes of MC_SRV again", { name: MC_SRV });
+      else logger.warning("Cannot look up MC_SRV; retrying", { name: MC_SRV, reason });
     },
   });
-  stats.addMetrics("ratelimit.mc", cache.metrics);
+  stats.addMetrics(MC_METRICS, cache.metrics);
   return { cache, ready: cache.ready };
 }

@@ -6,6 +6,7 @@ const OFF: Tracing = {
   grpcService: (service) => service,
   route: (routeFor, decide) => routeFor(decide),
   decide: (decide) => decide,
+  known: (known) => known,
   cache: (cache) => cache,
   work: () => {},
   start: () => {},

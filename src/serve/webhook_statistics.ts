@@ -1,13 +1,8 @@
+import { counter, type MetricGroup, metricReaders } from "../base/metrics.ts";
 import type { StatsStore } from "../stats/store.ts";
+import type { Timer } from "../stats/timer.ts";
 import type { WebhookAnswer } from "../webhooks/api/calls.ts";
-import {
-  WEBHOOK_COUNTERS,
-  WEBHOOK_GAUGES,
-  WEBHOOK_TIMERS,
-  type WebhookMetrics,
-} from "../webhooks/service/metrics.ts";
-
-const PREFIX = "ratelimit.webhooks";
+import { WEBHOOK_METRICS, type WebhookMetrics } from "../webhooks/service/metrics.ts";
 
 /** Results of calls of triggers by the status of the answer; all others are `failed`. */
 const TRIGGER_RESULTS: Readonly<Record<number, string>> = {
@@ -26,35 +21,51 @@ const TRIGGER_RESULTS: Readonly<Record<number, string>> = {
   503: "unavailable",
 };
 
+/** The metrics of calls of triggers. */
+export const TRIGGER_METRICS = {
+  prefix: WEBHOOK_METRICS.prefix,
+  metrics: {
+    triggers: counter(
+      "calls",
+      "Trigger calls by result; `unavailable` and `failed` return 5xx.",
+      {
+        label: "result",
+        values: [...new Set([...Object.values(TRIGGER_RESULTS), "replayed", "failed"])],
+      },
+    ),
+  },
+} satisfies MetricGroup;
+
 /** Shows the metrics of the webhook service in the statistics. Counters continue when a worker is replaced. */
 export class WebhookStatistics {
-  readonly #stats: StatsStore;
+  readonly #timers: ReadonlyMap<string, Timer>;
   readonly #triggers = new Map<string, number>();
   /** Counters of former workers. */
   readonly #before = new Map<string, number>();
-  #counters: Readonly<Record<string, number>> = {};
-  #gauges: Readonly<Record<string, number>> = {};
+  #counters: WebhookMetrics["counters"] = {};
+  #gauges: WebhookMetrics["gauges"] = {};
 
   constructor(stats: StatsStore) {
-    this.#stats = stats;
-    for (const result of new Set([...Object.values(TRIGGER_RESULTS), "replayed", "failed"])) {
-      stats.addCounter(`${PREFIX}.triggers.${result}`, () => this.#triggers.get(result) ?? 0);
-    }
-    for (const name of WEBHOOK_COUNTERS) {
-      stats.addCounter(
-        `${PREFIX}.${name}`,
-        () => (this.#before.get(name) ?? 0) + (this.#counters[name] ?? 0),
-      );
-    }
-    for (const name of WEBHOOK_GAUGES) stats.addGauge(`${PREFIX}.${name}`, () => this.#gauges[name] ?? 0);
-    for (const name of WEBHOOK_TIMERS) stats.timer(`${PREFIX}.${name}`);
+    const { metrics } = WEBHOOK_METRICS;
+    stats.addMetrics(TRIGGER_METRICS, {
+      counters: metricReaders(TRIGGER_METRICS.metrics, "counter", (name) => this.#triggers.get(name) ?? 0),
+      gauges: {},
+    });
+    stats.addMetrics(WEBHOOK_METRICS, {
+      counters: metricReaders(metrics, "counter", (name) => {
+        return (this.#before.get(name) ?? 0) + (this.#counters[name] ?? 0);
+      }),
+      gauges: metricReaders(metrics, "gauge", (name) => this.#gauges[name] ?? 0),
+    });
+    this.#timers = new Map(Object.entries(stats.addTimers(WEBHOOK_METRICS)));
   }
 
   /** Counts an answer to a call of a trigger. */
   noteTrigger({ status, headers }: WebhookAnswer): void {
     const isReplay = headers["idempotency-replayed"] !== undefined;
     const result = isReplay ? "replayed" : TRIGGER_RESULTS[status] ?? "failed";
-    this.#triggers.set(result, (this.#triggers.get(result) ?? 0) + 1);
+    const name = `triggers.${result}`;
+    this.#triggers.set(name, (this.#triggers.get(name) ?? 0) + 1);
   }
 
   /** Takes the metrics of a worker; `isNew` when they are its first. */
@@ -67,8 +78,8 @@ export class WebhookStatistics {
     this.#counters = counters;
     this.#gauges = { ...this.#gauges, ...gauges };
     for (const [name, times] of Object.entries(durations)) {
-      const timer = this.#stats.timer(`${PREFIX}.${name}`);
-      for (const ms of times) timer.record(ms);
+      const timer = this.#timers.get(name);
+      for (const ms of times) timer?.record(ms);
     }
   }
 }

@@ -2,6 +2,7 @@ import { dirname, resolve } from "node:path";
 import { counterRoutes, type Counters } from "../http/counters_route.ts";
 import type { DebugRoute } from "../http/debug.ts";
 import { type HttpListener, listenHttp } from "../http/listen.ts";
+import { openApiRoute } from "../http/openapi_route.ts";
 import { createRouter, type Route } from "../http/router.ts";
 import { ownSiteGuard } from "../http/request_guards.ts";
 import {
@@ -69,12 +70,15 @@ export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions):
   const counters = counterRoutes({ counters: options.counters, adminToken, clock, logger });
   const isSeparate = ADMIN_ADDR !== undefined;
   const service = place === undefined ? undefined : openService(place, parts, options);
-  const administration = [...service?.administration ?? [], ...counters];
+  // Like the administration it does not exist without the token.
+  const openApi = adminToken === undefined ? [] : [openApiRoute(options.version)];
+  const further = [...counters, ...openApi];
+  const administration = [...service?.administration ?? [], ...further];
   const listener = isSeparate ? openAdministration(administration, parts) : undefined;
   const worker = service?.worker;
   const cancelStart = clock.after(LATEST_START_MS, () => worker?.start());
   return {
-    routes: [...service?.routes ?? [], ...(isSeparate ? [] : counters)],
+    routes: [...service?.routes ?? [], ...(isSeparate ? [] : further)],
     triggerRoutes: service?.triggerRoutes ?? [],
     debugRoutes: administration.map(shownOnDebugPort),
     listener,
@@ -136,13 +140,16 @@ function openService(place: string, parts: ServiceParts, options: OpenWebhooksOp
   };
 }
 
-/** These paths have their own token. */
+/** These paths have their own token, or require none. */
 function shownOnDebugPort(route: Route): DebugRoute {
-  const isCounters = route.path.startsWith("/api/v1/counters/");
-  const help = isCounters
+  return { ...route, help: helpOf(route.path), open: true };
+}
+
+function helpOf(path: string): string {
+  if (path === "/openapi.json") return "the OpenAPI document of the HTTP APIs";
+  return path.startsWith("/api/v1/counters/")
     ? "the counters of a request; POST, requires ADMIN_TOKEN"
     : "the administration of webhooks";
-  return { ...route, help, open: true };
 }
 
 function openAdministration(routes: readonly Route[], parts: ServiceParts): HttpListener {

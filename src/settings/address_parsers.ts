@@ -73,6 +73,13 @@ export function parseHttpUrl(text: string): Parsed<string> {
   return good ? { value: text } : { expected: "a URL that starts with http:// or https://" };
 }
 
+/** Takes the URL of a proxy; its scheme is http. */
+export function parseProxyUrl(text: string): Parsed<string> {
+  return /^http:/i.test(text) && "value" in parseHttpUrl(text)
+    ? { value: text }
+    : { expected: "a URL that starts with http://" };
+}
+
 function parseAddress(text: string, minPort: number): Address | undefined {
   const [, hostText = "", portText = ""] = /^(\[[^\]]+\]|[^:]+):(\d+)$/.exec(text) ?? [];
   const host = parseHost(hostText);

@@ -6,85 +6,98 @@ const RULES = inGroup("Rules", {
   CONFIG_TYPE: choice(
     ["FILE", "GRPC_XDS_SOTW"],
     "FILE",
-    "Where rules come from: `FILE` for a folder, `GRPC_XDS_SOTW` for a configuration server.",
+    "Source of the rules: `FILE` (a folder) or `GRPC_XDS_SOTW` (an xDS configuration server).",
   ),
   RUNTIME_ROOT: {
     parse: parsePath,
     default: "/srv/runtime_data/current",
-    doc: "Folder, often a symlink, that contains the rule files.",
+    doc: "Root folder of the rules, often a symbolic link. The rule files are in " +
+      "`RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/RUNTIME_APPDIRECTORY`.",
   },
-  RUNTIME_SUBDIRECTORY: text("", "Folder below `RUNTIME_ROOT`; empty for none."),
+  RUNTIME_SUBDIRECTORY: text("", "Folder in `RUNTIME_ROOT`; empty for none."),
   RUNTIME_APPDIRECTORY: text(
     "config",
-    "Folder below `RUNTIME_SUBDIRECTORY` that holds the rule files, `*.yaml` and `*.yml`.",
+    "Folder in `RUNTIME_SUBDIRECTORY` that contains the rule files, `*.yaml` and `*.yml`.",
   ),
-  RUNTIME_IGNOREDOTFILES: flag("false", "`true` skips rule files whose name starts with a dot."),
+  RUNTIME_IGNOREDOTFILES: flag("false", "`true` ignores rule files whose names start with a dot."),
   RUNTIME_WATCH_ROOT: flag(
     "true",
-    "`true` reloads when the symlink `RUNTIME_ROOT` is replaced, `false` when the rule files change.",
+    "`true` reloads the rules when the symbolic link `RUNTIME_ROOT` is replaced; `false` reloads them " +
+      "when a rule file changes.",
   ),
-  MERGE_DOMAIN_CONFIG: flag("false", "`true` lets several files define rules of the same domain."),
+  MERGE_DOMAIN_CONFIG: flag("false", "`true` allows several files to define rules of the same domain."),
   FORCE_START_WITHOUT_INITIAL_CONFIG: flag(
     "false",
-    "`true` opens the gRPC and HTTP ports before the first rules are loaded, and answers unavailable until then.",
+    "`true` opens the gRPC and HTTP ports before the first rules are loaded; until then calls fail " +
+      "with UNAVAILABLE or 503.",
   ),
   HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: flag(
     "false",
-    "`true` makes the service unhealthy while no domain is loaded.",
+    "`true` reports the service as unhealthy while no domain is loaded.",
   ),
 });
 
 const CONFIGURATION_SERVER = inGroup("Configuration server", {
-  CONFIG_GRPC_XDS_NODE_ID: text("default", "Name by which this node asks the configuration server."),
+  CONFIG_GRPC_XDS_NODE_ID: text("default", "Node ID that Weir sends to the configuration server."),
   CONFIG_GRPC_XDS_NODE_METADATA: {
     parse: mapBy("="),
     default: "",
-    doc: "Metadata of this node for the configuration server: `key=value,key=value`.",
+    doc: "Node metadata that Weir sends to the configuration server, as `key=value,key=value`.",
   },
   CONFIG_GRPC_XDS_SERVER_URL: {
     parse: parseDialTarget,
     default: "localhost:18000",
-    doc: "Address of the configuration server: `host:port`.",
+    doc: "Address of the configuration server: `host:port`, `dns:///host:port` or `unix:path`.",
   },
   CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: time(
     "3s",
-    "Duration of the wait before the first new attempt when a stream that had delivered rules ends.",
+    "Delay before the first reconnection attempt after a stream that delivered rules has ended.",
   ),
   CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: {
     parse: mapBy(":"),
     default: "",
-    doc: "Headers sent to the configuration server: `name:value,name:value`.",
+    doc: "Headers that Weir sends to the configuration server, as `name:value,name:value`.",
     secret: true,
   },
-  CONFIG_GRPC_XDS_SERVER_USE_TLS: flag("false", "`true` enables TLS to the configuration server."),
+  CONFIG_GRPC_XDS_SERVER_USE_TLS: flag("false", "`true` connects to the configuration server over TLS."),
   CONFIG_GRPC_XDS_CLIENT_TLS_CERT: file(
-    "PEM file with the certificate shown to the configuration server, read at each connect.",
+    "PEM file with the client certificate for the configuration server, read at each connection " +
+      "attempt; requires `CONFIG_GRPC_XDS_CLIENT_TLS_KEY`.",
   ),
-  CONFIG_GRPC_XDS_CLIENT_TLS_KEY: file("PEM file with the private key of that certificate."),
+  CONFIG_GRPC_XDS_CLIENT_TLS_KEY: file("PEM file with the private key of `CONFIG_GRPC_XDS_CLIENT_TLS_CERT`."),
   CONFIG_GRPC_XDS_SERVER_TLS_CACERT: file(
-    "PEM file of the authority that signed the configuration server's certificate.",
-    "the system's authorities",
+    "PEM file with the certificate authorities that are trusted for the configuration server, instead " +
+      "of the system's.",
+    "the system's certificate authorities",
   ),
   CONFIG_GRPC_XDS_SERVER_TLS_SAN: {
     parse: parseText,
-    whenUnset: "the host of the address",
-    doc: "Name that the configuration server's certificate must carry.",
+    whenUnset: "the host of `CONFIG_GRPC_XDS_SERVER_URL`",
+    doc: "Name that the certificate of the configuration server must contain.",
   },
   XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: time(
     "10s",
-    "Duration of the first wait between attempts to reach the configuration server; it doubles each time.",
+    "First delay between failed attempts to connect to the configuration server; each further delay is " +
+      "twice as long.",
   ),
-  XDS_CLIENT_BACKOFF_MAX_INTERVAL: time("60s", "Duration of the longest wait between those attempts."),
+  XDS_CLIENT_BACKOFF_MAX_INTERVAL: time(
+    "60s",
+    "Longest delay between attempts to connect to the configuration server.",
+  ),
   XDS_CLIENT_BACKOFF_RANDOM_FACTOR: {
     parse: float({ min: 0, max: 1 }),
     default: "0.5",
-    doc: "Spread of those waits, 0 to 1: 0.5 makes each between half and one and a half times as long.",
+    doc: "Random variation of the delay between these attempts, 0 to 1: with 0.5 a delay is 50 % to 150 % " +
+      "of its length.",
   },
-  XDS_CLIENT_BACKOFF_JITTER: flag("true", "`false` removes the spread of those waits."),
+  XDS_CLIENT_BACKOFF_JITTER: flag(
+    "true",
+    "`false` disables the random variation of the delay between these attempts.",
+  ),
   XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES: {
     parse: integer({ min: 1 }),
     whenUnset: "4194304",
-    doc: "Largest message taken from the configuration server, in bytes.",
+    doc: "Maximum size of a message from the configuration server, in bytes; 1 or more.",
   },
 });
 
@@ -92,19 +105,28 @@ const DECISIONS = inGroup("Decisions", {
   NEAR_LIMIT_RATIO: {
     parse: float({ min: 0, max: 1 }),
     default: "0.8",
-    doc: "Share of a limit, 0 to 1, from which hits count as near it.",
+    doc: "Share of a limit, 0 to 1, above which hits count as `near_limit` in the statistics.",
   },
-  SHADOW_MODE: flag("false", "`true` answers every call with OK, whatever its descriptors say."),
+  SHADOW_MODE: flag(
+    "false",
+    "`true` returns the overall code OK for every call; the statuses of its descriptors and the counters " +
+      "are not affected.",
+  ),
   QUOTA_MODE: flag(
     "false",
-    "`true` treats every rule as one in quota mode: a call is over only when all its descriptors are.",
+    "`true` applies quota mode to every rule: a call is over its limit only when all of its " +
+      "descriptors are.",
   ),
   STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: flag(
     "false",
-    "`true` leaves the other counters of a call alone when one of its descriptors is over its limit.",
+    "`true` does not increment the other counters of a call when one of its descriptors is over its " +
+      "limit.",
   ),
-  RESPONSE_DYNAMIC_METADATA: flag("false", "`true` fills the dynamic metadata of answers."),
-  LIMIT_RESPONSE_HEADERS_ENABLED: flag("false", "`true` adds three headers about the limit to answers."),
+  RESPONSE_DYNAMIC_METADATA: flag("false", "`true` adds dynamic metadata to responses."),
+  LIMIT_RESPONSE_HEADERS_ENABLED: flag(
+    "false",
+    "`true` adds the three `LIMIT_..._HEADER` headers to responses.",
+  ),
   LIMIT_LIMIT_HEADER: {
     parse: parseHeaderName,
     default: "RateLimit-Limit",
@@ -113,12 +135,12 @@ const DECISIONS = inGroup("Decisions", {
   LIMIT_REMAINING_HEADER: {
     parse: parseHeaderName,
     default: "RateLimit-Remaining",
-    doc: "Name of the header with what is left of the limit.",
+    doc: "Name of the header with the remaining hits.",
   },
   LIMIT_RESET_HEADER: {
     parse: parseHeaderName,
     default: "RateLimit-Reset",
-    doc: "Name of the header with the seconds until the limit starts anew.",
+    doc: "Name of the header with the seconds until the limit resets.",
   },
 });
 

@@ -1,4 +1,5 @@
 import { dialAddress } from "./address_parsers.ts";
+import type { Environment } from "./setting.ts";
 import type { CrossRule, Settings } from "./table.ts";
 
 type Prefix = "KV" | "KV_PERSECOND";
@@ -34,24 +35,27 @@ const TCP_FORMS = "host:port, [IPv6 address]:port or redis://user:password@host:
 const MASTER_NAME = /^[^\s:@/,]+$/;
 
 /** Warnings about valid settings of the cache; `bad` names settings that could not be read. */
-export function cacheWarnings(settings: Settings, bad: ReadonlySet<string>): string[] {
+export function cacheWarnings(settings: Settings, env: Environment, bad: ReadonlySet<string>): string[] {
   if (settings.BACKEND_TYPE === "mc" && !settings.MC_KEY_DIGEST && !bad.has("MC_KEY_DIGEST")) {
     return [
       "MC_KEY_DIGEST is false: a blank, a control character or a long value in one descriptor fails the " +
       "whole call as INVALID_ARGUMENT; MC_KEY_DIGEST=true stores such keys under a digest",
     ];
   }
-  return (["KV", "KV_PERSECOND"] as const).flatMap((prefix) => waitWarning(prefix, settings) ?? []);
+  return (["KV", "KV_PERSECOND"] as const).flatMap((prefix) => waitWarning(prefix, settings, env) ?? []);
 }
 
 /** A wait that outlasts the timeout would leave none of it for what follows. */
-function waitWarning(prefix: Prefix, settings: Settings): string | undefined {
+function waitWarning(prefix: Prefix, settings: Settings, env: Environment): string | undefined {
   const behavior = settings[`${prefix}_POOL_ON_EMPTY_BEHAVIOR`];
-  const waitMs = settings[`${prefix}_POOL_ON_EMPTY_WAIT_DURATION`];
+  const name = `${prefix}_POOL_ON_EMPTY_WAIT_DURATION` as const;
+  const waitMs = settings[name];
   const timeoutMs = settings[`${prefix}_TIMEOUT`];
   if (!isUsed(prefix, settings) || behavior === "WAIT" || waitMs < timeoutMs) return undefined;
-  return `${prefix}_POOL_ON_EMPTY_WAIT_DURATION is ${waitMs} ms and ${prefix}_TIMEOUT is ${timeoutMs} ms: ` +
-    `${behavior} follows after half of the time that a call has left`;
+  // The default is shortened without a word.
+  if ((env[name] ?? "") === "") return undefined;
+  return `${name} is ${waitMs} ms, but ${prefix}_TIMEOUT is ${timeoutMs} ms: calls wait for half of their remaining ` +
+    `time, then ${behavior} applies; set it below ${prefix}_TIMEOUT`;
 }
 
 function isUsed(prefix: Prefix, { BACKEND_TYPE, KV_PERSECOND }: Settings): boolean {

@@ -58,7 +58,7 @@ export function readSettings(env: Environment): SettingsReading {
   const warnings = [
     ...notes.warnings,
     ...backendWarnings(env),
-    ...cacheWarnings(settings, notes.bad),
+    ...cacheWarnings(settings, env, notes.bad),
     ...storeWarnings(settings, env, notes.bad),
     ...upstreamWarnings(env),
   ];

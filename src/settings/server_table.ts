@@ -9,27 +9,27 @@ const PROCESS = inGroup("Process", {
       aliases: { warn: "warning" },
     }),
     default: "warning",
-    doc:
-      "The least severe messages that are logged: `trace`, `debug`, `info`, `warning` (or `warn`), `error`, " +
+    doc: "Least severe level that is logged: `trace`, `debug`, `info`, `warning` (or `warn`), `error`, " +
       "`fatal` or `panic`, in any letter case.",
   },
   LOG_FORMAT: {
     parse: oneOf(["text", "json"], { anyCase: true }),
     default: "text",
-    doc: "Log lines as `text`, or as `json` objects with `@message`, `@timestamp` and `level`.",
+    doc: "Format of log lines: `text`, or `json` for objects with `@message`, `@timestamp` and `level`.",
   },
   SHUTDOWN_DELAY: time(
     "0",
-    "How long calls are still taken after SIGTERM or SIGINT made the service unhealthy, so that load balancers notice.",
+    "Time between SIGTERM or SIGINT and the closing of the ports, for example `5s`. During this time, " +
+      "Weir reports itself as unhealthy and still serves calls, so that load balancers can remove it.",
   ),
   LISTEN_SHARED: flag(
     "true",
-    "Whether other processes may listen on the same ports, as a restart without downtime requires. `false` refuses to " +
-      "start on a port in use.",
+    "`true` allows several processes to listen on the same ports, which a restart without downtime " +
+      "requires. With `false`, Weir does not start if a port is in use.",
   ),
   ALLOW_UNSAFE_DENO: flag(
     "false",
-    "`true` starts on a Deno release that is known to end the process while it serves.",
+    "`true` starts Weir even on a Deno release that is known to crash while serving gRPC.",
   ),
 });
 
@@ -37,50 +37,52 @@ const HTTP = inGroup("HTTP and debug ports", {
   HOST: {
     parse: parseHost,
     default: "0.0.0.0",
-    doc: "Interface of the HTTP port: a name, an IPv4 or an IPv6 address.",
+    doc: "Address that the HTTP port listens on: a host name, an IPv4 address or an IPv6 address.",
   },
   PORT: {
     parse: parsePort,
     default: "8080",
-    doc: "The HTTP port; 0 takes a free one.",
+    doc: "Port of the HTTP listener, 0 to 65535; 0 picks a free port.",
   },
   HTTP_MAX_CONNECTIONS: count(
     "0",
-    "As `GRPC_MAX_CONNECTIONS`, for the HTTP port and for `TRIGGER_ADDR`, each by itself; a further connection " +
-      "takes the place of one that is between two requests.",
+    "Maximum number of open connections on the HTTP port, and separately on `TRIGGER_ADDR`; up to " +
+      "1000000. A further connection replaces one that is idle between two requests; if none is idle, it " +
+      "is closed. 0 sets no limit until file descriptors run out.",
     { min: 0, max: 1_000_000 },
   ),
-  HTTP_JSON: flag("true", "`false` turns off `POST /json` on the HTTP port."),
+  HTTP_JSON: flag("true", "`false` disables `POST /json` on the HTTP port."),
   HTTP_SERVER_USE_TLS: flag(
     "false",
-    "`true` serves HTTPS on the HTTP port, with `HTTP_SERVER_TLS_CERT` and `HTTP_SERVER_TLS_KEY`.",
+    "`true` serves HTTPS on the HTTP port and on `TRIGGER_ADDR`; requires `HTTP_SERVER_TLS_CERT` and " +
+      "`HTTP_SERVER_TLS_KEY`.",
   ),
   HTTP_SERVER_TLS_CERT: file(
-    "PEM file with the certificate chain of the HTTP port, reloaded when it changes.",
+    "PEM file with the certificate chain of the HTTP port; reloaded when it changes.",
   ),
-  HTTP_SERVER_TLS_KEY: file("PEM file with the private key of the HTTP port, reloaded when it changes."),
+  HTTP_SERVER_TLS_KEY: file("PEM file with the private key of the HTTP port; reloaded when it changes."),
   DEBUG_HOST: {
     parse: parseHost,
     default: "0.0.0.0",
-    doc: "Interface of the debug port.",
+    doc: "Address that the debug port listens on.",
   },
   DEBUG_PORT: {
     parse: parsePort,
     default: "6070",
-    doc: "The debug port; 0 takes a free one.",
+    doc: "Port of the debug listener, 0 to 65535; 0 picks a free port.",
   },
   DEBUG_TOKEN: {
     parse: parseBearerToken,
     whenUnset: "no token is required",
-    doc:
-      "Bearer token that the debug port requires for everything but its list of paths and its health; visible ASCII without a space.",
+    doc: "Bearer token that the debug port requires for every path except its list of paths, the health " +
+      "checks and the files of the web page. Use visible ASCII characters without spaces.",
     secret: true,
   },
   DEBUG_ALLOWED_HOSTS: {
     parse: listOf(parseHost),
     default: "",
-    doc: "Further names by which the debug port may be addressed, by comma, such as those of a proxy. " +
-      "Loopback names, IP addresses and `DEBUG_HOST` are always allowed.",
+    doc: "Additional host names that requests to the debug port may use, separated by commas, such as the " +
+      "name of a proxy. Loopback names, IP addresses and `DEBUG_HOST` are always allowed.",
   },
 });
 
@@ -88,51 +90,55 @@ const GRPC = inGroup("gRPC", {
   GRPC_HOST: {
     parse: parseHost,
     default: "0.0.0.0",
-    doc: "Interface of the gRPC port: a name, an IPv4 or an IPv6 address.",
+    doc: "Address that the gRPC port listens on: a host name, an IPv4 address or an IPv6 address.",
   },
   GRPC_PORT: {
     parse: parsePort,
     default: "8081",
-    doc: "The gRPC port; 0 takes a free one.",
+    doc: "Port of the gRPC listener, 0 to 65535; 0 picks a free port.",
   },
   GRPC_MAX_CONNECTIONS: count(
     "0",
-    "Open gRPC connections beyond which further ones are closed; 0 sets no limit until file descriptors run " +
-      "out, and then for a minute seven eighths of those that were open.",
+    "Maximum number of open gRPC connections, up to 1000000; further connections are closed. 0 sets no " +
+      "limit. If file descriptors run out, the limit is 7/8 of the open connections for one minute.",
     { min: 0, max: 1_000_000 },
   ),
-  GRPC_UDS: file("Path of a unix socket on which gRPC is served instead of the TCP port.", "TCP is used"),
+  GRPC_UDS: file("Path of a unix socket that serves gRPC instead of the TCP port.", "gRPC uses TCP"),
   GRPC_UDS_MODE: {
     parse: parseFileMode,
-    whenUnset: "as the process's umask leaves it",
-    doc: "Permissions of the gRPC unix socket in octal, such as `0660`.",
+    whenUnset: "set by the umask of the process",
+    doc: "File permissions of the gRPC unix socket in octal, for example `0660`.",
   },
   GRPC_MAX_CONNECTION_AGE: time(
     "24h",
-    "Duration, spread by 10 % either way, after which a gRPC connection is drained; 0 means never.",
+    "Age at which a gRPC connection is drained, varied by up to 10 % in both directions; 0 means never.",
   ),
-  GRPC_MAX_CONNECTION_AGE_GRACE: time("1h", "Duration after which a drained gRPC connection is closed."),
+  GRPC_MAX_CONNECTION_AGE_GRACE: time(
+    "1h",
+    "Time after which a drained gRPC connection is closed, even with calls in flight.",
+  ),
   GRPC_ENGINE: choice(
     ["grpc-js", "native"],
     "native",
-    "What carries gRPC: Weir's own HTTP/2, `native`, or the library `grpc-js`.",
+    "HTTP/2 implementation of the gRPC port: `native` (part of Weir) or `grpc-js` (the library).",
   ),
   GRPC_SERVER_USE_TLS: flag(
     "false",
     "`true` serves gRPC over TLS 1.2 or 1.3; requires `GRPC_SERVER_TLS_CERT` and `GRPC_SERVER_TLS_KEY`.",
   ),
   GRPC_SERVER_TLS_CERT: file(
-    "PEM file with the certificate chain of the gRPC port, reloaded when it changes.",
+    "PEM file with the certificate chain of the gRPC port; reloaded when it changes.",
   ),
-  GRPC_SERVER_TLS_KEY: file("PEM file with the private key of the gRPC port, reloaded when it changes."),
+  GRPC_SERVER_TLS_KEY: file("PEM file with the private key of the gRPC port; reloaded when it changes."),
   GRPC_CLIENT_TLS_CACERT: file(
-    "PEM file of the authority that signs the client certificates that gRPC then requires; requires `GRPC_SERVER_USE_TLS`.",
+    "PEM file with the certificate authorities of gRPC clients. If set, each client must present a " +
+      "certificate signed by one of them; requires `GRPC_SERVER_USE_TLS`.",
     "client certificates are not required",
   ),
   GRPC_CLIENT_TLS_SAN: {
     parse: parseText,
-    whenUnset: "any name",
-    doc: "DNS name that a client certificate must carry; requires `GRPC_CLIENT_TLS_CACERT`.",
+    whenUnset: "any name is accepted",
+    doc: "DNS name that the certificate of a gRPC client must contain; requires `GRPC_CLIENT_TLS_CACERT`.",
   },
 });
 

@@ -5,103 +5,120 @@ import { choice, count, file, flag, inGroup, text, time } from "./rows.ts";
 const STATISTICS = inGroup("Statistics", {
   STATS_MAX_KEYS: count(
     "100000",
-    "How many different rule keys statistics hold; further ones of a domain share its key `other`.",
+    "Maximum number of rule keys with their own statistics; hits of further keys are counted under the " +
+      "key `other` of their domain.",
     { min: 1 },
   ),
-  DISABLE_STATS: flag("false", "`true` sends no statistics anywhere; the debug port still shows them."),
-  STATS_FLUSH_INTERVAL: time("10s", "Duration between two deliveries of statistics.", { min: "1ms" }),
+  DISABLE_STATS: flag(
+    "false",
+    "`true` disables pushed statistics and pull metrics; the debug port still shows all statistics.",
+  ),
+  STATS_FLUSH_INTERVAL: time("10s", "Interval at which statistics are pushed; `1ms` or more.", {
+    min: "1ms",
+  }),
   EXTRA_TAGS: {
     parse: mapBy(":"),
     default: "",
-    doc: "Tags on all statistics: `key:value,key:value`.",
+    doc: "Tags that are added to all statistics, as `key:value,key:value`.",
   },
   USE_PUSH_STATS: {
     parse: parseBoolean,
-    whenUnset: "`true`, unless tagged push or pull metrics are chosen",
-    doc: "`true` pushes statistics; `false` without another receiver writes them to standard output.",
+    whenUnset: "`true`, unless tagged statistics or pull metrics are enabled",
+    doc: "`true` pushes statistics to `PUSH_STATS_HOST`. `false` writes them to standard output, unless " +
+      "tagged statistics or pull metrics are enabled.",
   },
   PUSH_STATS_HOST: {
     parse: parseHost,
     default: "localhost",
-    doc: "Host of the receiver of pushed statistics, tagged ones too.",
+    doc: "Host that receives pushed statistics, plain and tagged.",
   },
-  PUSH_STATS_PORT: count("8125", "Port of that receiver.", { min: 1, max: 65_535 }),
-  PUSH_STATS_PROTOCOL: choice(["tcp", "udp"], "tcp", "How plain statistics are pushed: `tcp` or `udp`."),
-  USE_TAGGED_PUSH_STATS: flag("false", "`true` pushes statistics with tags."),
+  PUSH_STATS_PORT: count("8125", "Port that receives pushed statistics, 1 to 65535.", {
+    min: 1,
+    max: 65_535,
+  }),
+  PUSH_STATS_PROTOCOL: choice(
+    ["tcp", "udp"],
+    "tcp",
+    "Protocol of plain statistics: `tcp` or `udp`. Tagged statistics use UDP.",
+  ),
+  USE_TAGGED_PUSH_STATS: flag("false", "`true` pushes statistics with tags to `PUSH_STATS_HOST`."),
   TAGGED_PUSH_STATS_MOGRIFIERS: {
     parse: listOf(parseText),
     default: "",
-    doc: "Names of the mogrifiers, by comma; the first whose pattern matches a statistic rewrites it.",
+    doc: "Names of the mogrifiers, separated by commas. A statistic is rewritten by the first one whose " +
+      "pattern matches it.",
   },
   USE_TAGGED_PUSH_STATS_MOGRIFIERS: {
     parse: listOf(parseText),
     default: "",
-    doc: "Another spelling of `TAGGED_PUSH_STATS_MOGRIFIERS`.",
+    doc: "Additional mogrifiers, tried after those of `TAGGED_PUSH_STATS_MOGRIFIERS`.",
   },
   "TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_PATTERN": {
     parse: parsePattern,
-    doc:
-      "Regular expression of the statistics that the mogrifier `<NAME>` rewrites, in the syntax of JavaScript or Go.",
+    doc: "Regular expression that selects the statistics that the mogrifier `<NAME>` rewrites, in the " +
+      "syntax of JavaScript or Go.",
   },
   "TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_NAME": {
     parse: parseText,
-    doc: "The name that it gives them; `$1`, `$2` and so on stand for the groups of the pattern.",
+    doc: "Name that the mogrifier `<NAME>` gives to a statistic; `$1`, `$2` and so on insert the groups of " +
+      "the pattern.",
   },
   "TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_TAGS": {
     parse: mapBy(":"),
-    doc: "The tags that it gives them: `key:value,key:value`, with `$1`, `$2` and so on.",
+    doc: "Tags that the mogrifier `<NAME>` gives to a statistic, as `key:value,key:value`; `$1`, `$2` and " +
+      "so on insert the groups of the pattern.",
   },
 });
 
 const PULL_METRICS = inGroup("Pull metrics", {
-  USE_PULL_METRICS: flag("false", "`true` serves metrics on a separate port."),
+  USE_PULL_METRICS: flag("false", "`true` serves metrics for Prometheus at `PULL_METRICS_ADDR`."),
   PULL_METRICS_ADDR: {
     parse: listenAddress,
     default: ":9090",
-    doc: "Address of that port: `host:port`, or `:port` for every interface.",
+    doc: "Address of the metrics: `host:port`, or `:port` for every interface.",
   },
   PULL_METRICS_PATH: {
     parse: parseUrlPath,
     default: "/metrics",
-    doc: "Path under which the metrics are served.",
+    doc: "URL path of the metrics.",
   },
   PULL_METRICS_MAPPER_YAML: file(
-    "File that maps the names of statistics to metrics and labels.",
+    "YAML file that maps the names of statistics to metrics and labels.",
     "the built-in mapping",
   ),
   PULL_METRICS_RESPONSE_TIME_AS_MILLISECONDS: flag(
     "false",
-    "`true` keeps the response time of the built-in mapping in milliseconds instead of seconds.",
+    "`true` reports the response time of the built-in mapping in milliseconds instead of seconds.",
   ),
   PULL_METRICS_NATIVE: flag(
     "false",
-    "`true` builds labels from the rules themselves and not from the names of statistics.",
+    "`true` derives labels from the rules instead of from the names of statistics.",
   ),
 });
 
 const TRACING = inGroup("Tracing", {
-  TRACING_ENABLED: flag("false", "`true` exports spans of decisions by OTLP."),
+  TRACING_ENABLED: flag("false", "`true` exports spans over OTLP."),
   TRACING_EXPORTER_PROTOCOL: {
     parse: oneOf(["http", "grpc"]),
-    whenUnset: "`OTEL_EXPORTER_OTLP_PROTOCOL` decides, else `http`",
-    doc:
-      "How spans are exported: `http` or `grpc`. `OTEL_EXPORTER_OTLP_PROTOCOL` decides between JSON and protobuf.",
+    whenUnset: "derived from `OTEL_EXPORTER_OTLP_PROTOCOL`, otherwise `http`",
+    doc: "Transport of spans: `http` or `grpc`. With `http`, `OTEL_EXPORTER_OTLP_PROTOCOL` selects JSON or " +
+      "protobuf.",
   },
-  TRACING_SERVICE_NAME: text("RateLimit", "Name of the service in its spans."),
-  TRACING_SERVICE_NAMESPACE: text("", "Namespace of the service in its spans."),
+  TRACING_SERVICE_NAME: text("RateLimit", "Value of the span attribute `service.name`."),
+  TRACING_SERVICE_NAMESPACE: text("", "Value of the span attribute `service.namespace`."),
   TRACING_SERVICE_INSTANCE_ID: {
     parse: parseText,
     whenUnset: "a random UUID",
-    doc: "Name of this instance in its spans.",
+    doc: "Value of the span attribute `service.instance.id`.",
   },
   TRACING_SAMPLING_RATE: {
     parse: float({ min: 0, max: 1 }),
     default: "1",
-    doc: "Share of calls that are traced, 0 to 1, where the caller has not decided.",
+    doc: "Share of calls that are traced, 0 to 1, when the caller has not made a sampling decision.",
   },
   "OTEL_EXPORTER_OTLP_<OPTION>": {
     parse: parseText,
-    doc: "The standard variables of OTLP exporters, which choose the destination of spans.",
+    doc: "Standard environment variables of OTLP exporters, for example `OTEL_EXPORTER_OTLP_ENDPOINT`.",
     secret: true, // one of them holds headers, and those hold tokens
   },
 });

@@ -61,7 +61,7 @@ export class FlushSink {
       await this.#flush(isLast);
       this.#hasFailed = false;
     } catch (error) {
-      if (!this.#hasFailed) logger.warning(`Cannot flush statistics to ${name}`, { error });
+      if (!this.#hasFailed) logger.warning("Cannot flush statistics", { receiver: name, error });
       this.#hasFailed = true;
     }
   }

@@ -113,9 +113,7 @@ class Scraper {
   #logConflict(name: string): void {
     if (this.#conflicts.has(name) || this.#conflicts.size >= MAX_CONFLICTS) return;
     this.#conflicts.add(name);
-    this.#options.logger.warning(
-      `Cannot show metric "${name}": another kind of metric has that name already`,
-    );
+    this.#options.logger.warning("Metric omitted: another kind of metric has its name", { metric: name });
   }
 }
 

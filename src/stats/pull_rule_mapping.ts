@@ -1,89 +1,61 @@
+import type { NamedMetric } from "../base/metrics.ts";
 import type { Labels } from "./pull_families.ts";
 import { type LevelTables, readDomain, readLevels } from "./pull_levels.ts";
-import type { Mapped, NameMapper } from "./pull_mapping.ts";
+import { methodMetrics, PULL_METRICS, RULE_METRICS, ruleMetrics } from "./declarations.ts";
+import { type Mapped, metricName, type NameMapper } from "./pull_mapping.ts";
 
-const RULES = "ratelimit.service.rate_limit.";
-const ERRORS = "ratelimit.service.call.should_rate_limit.";
-const WEBHOOKS = /^ratelimit\.webhooks\.(triggers|attempts|executions_ended|executions|deliveries)\.(.+)$/;
-const SERVER = /^ratelimit_server\.(.+)\.(total_requests|response_time)$/;
-
-const SERVICE = "ratelimit_service_";
-const RULE_METRICS = metrics(`${SERVICE}rate_limit_`, {
-  near_limit: "Hits beyond the near-limit ratio and within the limit.",
-  over_limit: "Hits beyond the limit.",
-  total_hits: "All hits.",
-  within_limit: "Hits within the limit.",
-  shadow_mode: "Hits beyond the limit that shadow mode let pass.",
-});
-const WEBHOOK_METRICS = metrics("ratelimit_webhooks_", {
-  triggers: "Calls of triggers by what became of them.",
-  attempts: "Attempts of deliveries by result or kind of error.",
-  executions_ended: "Executions that ended, by status.",
-  executions: "Executions in the store, by status.",
-  deliveries: "Deliveries in the store, by state.",
-});
-/** The label of the last part of a statistic's name; `result` for the others. */
-const WEBHOOK_LABELS: ReadonlyMap<string, string> = new Map([
-  ["executions_ended", "status"],
-  ["executions", "status"],
-  ["deliveries", "state"],
-]);
-/** Metrics without labels by the name of the statistic. */
-const SINGLE_METRICS: ReadonlyMap<string, Mapped> = new Map([
-  [
-    "ratelimit.service.config_load_success",
-    metric(`${SERVICE}config_load_success`, "Configurations that were loaded."),
-  ],
-  [
-    "ratelimit.service.config_load_error",
-    metric(`${SERVICE}config_load_error`, "Configurations that were refused."),
-  ],
-  [
-    "ratelimit.cache.round_trip",
-    metric(`${SERVICE}cache_round_trip_seconds`, "Time from a batch to the cache's answer."),
-  ],
-  [
-    "ratelimit.webhooks.attempt_time",
-    metric("ratelimit_webhooks_attempt_seconds", "Time of an attempt of a delivery."),
-  ],
-  [
-    "ratelimit.webhooks.commit_time",
-    metric("ratelimit_webhooks_commit_seconds", "Time of a commit of the store."),
-  ],
-]);
-const ERROR_METRIC = metric(`${SERVICE}should_rate_limit_error`, "Calls that failed, by kind.");
-const REQUESTS_METRIC = metric(`${SERVICE}total_requests`, "gRPC calls by method.");
-const TIME_METRIC = metric(
-  `${SERVICE}response_time_seconds`,
-  "Time from a gRPC call to its answer, by method.",
+const { prefix: RULE_PREFIX } = ruleMetrics("");
+const RULES = RULE_PREFIX.slice(0, -1);
+/** Those with the labels of known dashboards; the others keep their names. */
+const LABELLED = ["total_hits", "within_limit", "near_limit", "over_limit", "shadow_mode"] as const;
+const RULE_PULL_METRICS: ReadonlyMap<string, Mapped> = new Map(
+  LABELLED.map((stat) => [stat, metric(`ratelimit_service_rate_limit_${stat}`, RULE_METRICS[stat].meaning)]),
 );
-const NATIVE_METRIC = metric("ratelimit_rule_hits_total", "Hits by rule and outcome.");
+const { response_time: RESPONSE_TIME } = methodMetrics("").metrics;
+const PLAIN_HELP = "A statistic under its own name.";
+const RULE_MEANINGS: ReadonlyMap<string, string> = new Map(
+  Object.entries(RULE_METRICS).map(([stat, { meaning }]) => [stat, meaning]),
+);
+const NATIVE_METRIC = metric("ratelimit_rule_hits_total", PULL_METRICS.ratelimit_rule_hits_total.meaning);
+
+/** Finds a declared metric by its full name. */
+export type DeclaredMetrics = (fullName: string) => NamedMetric | undefined;
+
+/** How names become metrics without a file. */
+export interface BuiltInMappingOptions {
+  readonly domains: LevelTables;
+  readonly timeAsMilliseconds: boolean;
+  readonly declared: DeclaredMetrics;
+}
 
 /** The mapping without a file, with names and labels of known dashboards; the response time may stay in milliseconds. */
-export function builtInMapping(
-  { domains, timeAsMilliseconds }: { readonly domains: LevelTables; readonly timeAsMilliseconds: boolean },
-): NameMapper {
-  const time = { ...TIME_METRIC, scale: timeAsMilliseconds ? 1_000 : 1 };
+export function builtInMapping({ domains, timeAsMilliseconds, declared }: BuiltInMappingOptions): NameMapper {
   const labelsOf = lastKept((key) => ruleLabels(key, domains));
   return (name) => {
     if (name.startsWith(RULES)) {
       const { key, stat } = ruleStat(name);
-      const metric = RULE_METRICS.get(stat);
+      const metric = RULE_PULL_METRICS.get(stat);
       const labels = metric === undefined ? undefined : labelsOf(key);
       return metric === undefined || labels === undefined ? undefined : { ...metric, labels };
     }
-    if (name.startsWith(ERRORS)) return { ...ERROR_METRIC, labels: { err_type: name.slice(ERRORS.length) } };
-    const single = SINGLE_METRICS.get(name);
-    if (single !== undefined) return single;
-    const [, subject = "", rest = ""] = WEBHOOKS.exec(name) ?? [];
-    const webhook = WEBHOOK_METRICS.get(subject);
-    if (webhook !== undefined) {
-      return { ...webhook, labels: { [WEBHOOK_LABELS.get(subject) ?? "result"]: rest } };
-    }
-    const [, method, what] = SERVER.exec(name) ?? [];
-    if (method === undefined) return undefined;
-    return { ...(what === "total_requests" ? REQUESTS_METRIC : time), labels: { grpc_method: method } };
+    const known = declared(name);
+    if (known === undefined) return undefined;
+    const { pullName, labels, declaration } = known;
+    const isMilliseconds = timeAsMilliseconds && declaration === RESPONSE_TIME;
+    return {
+      ...metric(metricName(pullName), declaration.meaning),
+      scale: isMilliseconds ? 1_000 : 1,
+      labels,
+    };
   };
+}
+
+/** The mapping of a name that no other mapping has: the same name, with the help of its declaration. */
+export function plainMapping(name: string, declared: DeclaredMetrics): Mapped {
+  const meaning = name.startsWith(RULES)
+    ? RULE_MEANINGS.get(ruleStat(name).stat)
+    : declared(name)?.declaration.meaning;
+  return metric(metricName(name), meaning ?? PLAIN_HELP);
 }
 
 /** The mapping of all statistics of rules to one metric with the rule and the statistic as labels. */
@@ -121,8 +93,4 @@ function lastKept<T>(read: (key: string) => T): (key: string) => T {
 
 function metric(name: string, help: string): Mapped {
   return { name, help, scale: 1, labels: {} };
-}
-
-function metrics(prefix: string, help: Readonly<Record<string, string>>): ReadonlyMap<string, Mapped> {
-  return new Map(Object.entries(help).map(([name, text]) => [name, metric(prefix + name, text)]));
 }

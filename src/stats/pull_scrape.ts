@@ -1,9 +1,10 @@
 import process from "node:process";
 import { setImmediate } from "node:timers/promises";
-import { Families, type Labels, type MetricKind } from "./pull_families.ts";
+import { PULL_METRICS } from "./declarations.ts";
+import { Families, type FamilyName, type MetricKind } from "./pull_families.ts";
 import { type LevelTables, readDomain } from "./pull_levels.ts";
-import { type Mapped, metricName, type NameMapper } from "./pull_mapping.ts";
-import { builtInMapping, nativeMapping } from "./pull_rule_mapping.ts";
+import type { NameMapper } from "./pull_mapping.ts";
+import { builtInMapping, type DeclaredMetrics, nativeMapping, plainMapping } from "./pull_rule_mapping.ts";
 import { sanitizeStatName } from "./store.ts";
 import type { Timer } from "./timer.ts";
 
@@ -12,6 +13,7 @@ export interface PullSource {
   counters(): Iterable<readonly [string, number]>;
   gauges(): Iterable<readonly [string, number]>;
   timers(): Iterable<readonly [string, Timer]>;
+  readonly declared: DeclaredMetrics;
 }
 
 /** What metrics need of the loaded rules. */
@@ -45,19 +47,9 @@ export interface ScrapeOptions {
 
 /** Names read in one turn of the event loop. */
 const MAX_NAMES = 500;
-const PLAIN_HELP = "A statistic under its own name.";
-const NO_LABELS: Labels = {};
 const NO_RULES: PullRules = { domains: new Map(), limits: [] };
-const LIMITS = {
-  name: "ratelimit_rule_limit",
-  kind: "gauge",
-  help: "Requests that a rule allows in its window.",
-} as const;
-const WINDOWS = {
-  name: "ratelimit_rule_window_seconds",
-  kind: "gauge",
-  help: "Length of the window of a rule.",
-} as const;
+const LIMITS = pullMetric("ratelimit_rule_limit");
+const WINDOWS = pullMetric("ratelimit_rule_window_seconds");
 
 /** Reads all metrics. */
 export async function scrape(options: ScrapeOptions): Promise<Families> {
@@ -66,8 +58,10 @@ export async function scrape(options: ScrapeOptions): Promise<Families> {
   const { domains } = rules;
   const families = new Families(options.onConflict);
   const ofRules = native ? nativeMapping(domains) : () => undefined;
-  const ofRest = mapper ?? builtInMapping({ domains, timeAsMilliseconds });
-  const mapped = (name: string, kind: MetricKind) => ofRules(name, kind) ?? ofRest(name, kind) ?? plain(name);
+  const declared: DeclaredMetrics = (name) => source.declared(name);
+  const ofRest = mapper ?? builtInMapping({ domains, timeAsMilliseconds, declared });
+  const mapped = (name: string, kind: MetricKind) =>
+    ofRules(name, kind) ?? ofRest(name, kind) ?? plainMapping(name, declared);
   for (const [name, timer] of source.timers()) {
     const one = mapped(name, "histogram");
     if (one === "drop") continue;
@@ -85,10 +79,6 @@ export async function scrape(options: ScrapeOptions): Promise<Families> {
   if (native) await inTurns(rules.limits, (limit) => addLimit(families, limit, domains));
   addProcessMetrics(families, options.startedAtSeconds);
   return families;
-}
-
-function plain(name: string): Mapped {
-  return { name: metricName(name), labels: NO_LABELS, help: PLAIN_HELP, scale: 1 };
 }
 
 function addLimit(families: Families, limit: PullLimit, domains: LevelTables): void {
@@ -113,13 +103,18 @@ async function inTurns<T>(items: Iterable<T>, each: (item: T) => void): Promise<
 function addProcessMetrics(families: Families, startedAtSeconds: number): void {
   const { rss, heapTotal, heapUsed, external } = Deno.memoryUsage();
   const { user, system } = process.cpuUsage();
-  const metrics: readonly (readonly [string, MetricKind, number, string])[] = [
-    ["process_resident_memory_bytes", "gauge", rss, "Resident memory of the process."],
-    ["process_cpu_seconds_total", "counter", (user + system) / 1e6, "CPU time of the process."],
-    ["process_start_time_seconds", "gauge", startedAtSeconds, "Start of the process since the Unix epoch."],
-    ["nodejs_heap_size_total_bytes", "gauge", heapTotal, "Size of the JavaScript heap."],
-    ["nodejs_heap_size_used_bytes", "gauge", heapUsed, "Used part of the JavaScript heap."],
-    ["nodejs_external_memory_bytes", "gauge", external, "Memory outside of the JavaScript heap."],
+  const values: readonly (readonly [keyof typeof PULL_METRICS, number])[] = [
+    ["process_resident_memory_bytes", rss],
+    ["process_cpu_seconds_total", (user + system) / 1e6],
+    ["process_start_time_seconds", startedAtSeconds],
+    ["nodejs_heap_size_total_bytes", heapTotal],
+    ["nodejs_heap_size_used_bytes", heapUsed],
+    ["nodejs_external_memory_bytes", external],
   ];
-  for (const [name, kind, value, help] of metrics) families.add({ name, kind, help }, {}, value);
+  for (const [name, value] of values) families.add(pullMetric(name), {}, value);
+}
+
+function pullMetric(name: keyof typeof PULL_METRICS): FamilyName {
+  const { kind, meaning: help } = PULL_METRICS[name];
+  return { name, kind, help };
 }

@@ -15,14 +15,14 @@ export class PushOutage {
   /** It cannot be reached. */
   failed(reason: string): void {
     if (!this.#isOut) {
-      this.#logger.warning(`Cannot push statistics to "${this.#receiver}": ${reason}; trying again`);
+      this.#logger.warning("Cannot push statistics; retrying", { receiver: this.#receiver, reason });
     }
     this.#isOut = true;
   }
 
   /** It can be reached. */
   worked(): void {
-    if (this.#isOut) this.#logger.warning(`Pushing statistics to "${this.#receiver}" again`);
+    if (this.#isOut) this.#logger.warning("Pushing statistics again", { receiver: this.#receiver });
     this.#isOut = false;
   }
 }

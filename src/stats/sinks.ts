@@ -1,3 +1,5 @@
+import type { MetricGroup, Metrics, MetricTable } from "../base/metrics.ts";
+import { pushMetrics } from "./declarations.ts";
 import type { Clock } from "../base/clock.ts";
 import { hostPort } from "../base/host_port.ts";
 import type { ByteSink } from "../base/line_writer.ts";
@@ -44,7 +46,7 @@ export function chooseSinks(settings: SinkChoiceSettings): readonly SinkKind[] {
 
 /** Where sinks read from, and where they count lost lines. */
 export interface SinkStore extends StatsSource {
-  addCounter(name: string, read: () => number): void;
+  addMetrics<T extends MetricTable>(group: MetricGroup<T>, metrics: Metrics<T>): void;
 }
 
 /** What sinks are started with in addition to their settings. */
@@ -99,6 +101,6 @@ function openPush(
   const outage = new PushOutage(name, logger);
   const target = { host: settings.PUSH_STATS_HOST, port: settings.PUSH_STATS_PORT, clock, outage };
   const carrier = protocol === "tcp" ? new PushTcp({ ...target, random }) : new PushUdp(target);
-  store.addCounter(`ratelimit.${metrics}.lines_lost`, () => carrier.linesLost);
+  store.addMetrics(pushMetrics(metrics), { counters: { lines_lost: () => carrier.linesLost }, gauges: {} });
   return carrier;
 }

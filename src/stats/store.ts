@@ -1,5 +1,13 @@
-import type { Metrics } from "../base/metrics.ts";
+import {
+  type MetricGroup,
+  type MetricName,
+  type Metrics,
+  type MetricTable,
+  type NamedMetric,
+  namedMetrics,
+} from "../base/metrics.ts";
 import type { RuleCounters, ServiceCounters, StatsSink } from "../ratelimit/stats_sink.ts";
+import { methodMetrics, type RULE_METRICS, ruleMetrics, SERVICE_METRICS } from "./declarations.ts";
 import { Timer, type TimerOptions } from "./timer.ts";
 
 /** Longest metric key of a request that gets its own counters. */
@@ -36,6 +44,8 @@ export class StatsStore implements StatsSink {
   readonly #counters = new Map<string, () => number>();
   readonly #timers = new Map<string, Timer>();
   readonly #timerOptions: TimerOptions;
+  /** All but those of rules, by full name. */
+  readonly #declared = new Map<string, NamedMetric>();
   /** Keys of the loaded rules with their domains; many may have no counters yet. */
   #loaded: ReadonlyMap<string, string> = new Map();
   /** How many keys have counters and no loaded rule. */
@@ -48,6 +58,11 @@ export class StatsStore implements StatsSink {
   constructor(maxKeys: number, options: TimerOptions = {}) {
     this.#maxKeys = maxKeys;
     this.#timerOptions = options;
+    const counters = {
+      ...serviceCounters(this.service),
+      rate_limit_keys_overflowed: () => this.#overflowed,
+    };
+    this.addMetrics(SERVICE_METRICS, { counters, gauges: {} });
   }
 
   rule(metricKey: string, domain?: string): RuleCounters {
@@ -93,10 +108,30 @@ export class StatsStore implements StatsSink {
     this.#counters.set(name, read);
   }
 
-  /** Adds counters and gauges as `<prefix>.<name>`. */
-  addMetrics(prefix: string, { counters, gauges }: Metrics): void {
-    for (const [name, read] of Object.entries(counters)) this.addCounter(`${prefix}.${name}`, read);
-    for (const [name, read] of Object.entries(gauges)) this.addGauge(`${prefix}.${name}`, read);
+  /** Adds the declared counters and gauges of a part. */
+  addMetrics<T extends MetricTable>(group: MetricGroup<T>, { counters, gauges }: Metrics<T>): void {
+    for (const metric of namedMetrics(group, "counter")) {
+      this.#declared.set(metric.fullName, metric);
+      this.addCounter(metric.fullName, counters[metric.name]);
+    }
+    for (const metric of namedMetrics(group, "gauge")) {
+      this.#declared.set(metric.fullName, metric);
+      this.addGauge(metric.fullName, gauges[metric.name]);
+    }
+  }
+
+  /** The declared timers of a part. */
+  addTimers<T extends MetricTable>(group: MetricGroup<T>): Readonly<Record<MetricName<T, "timer">, Timer>> {
+    const timers = namedMetrics(group, "timer").map((metric) => {
+      this.#declared.set(metric.fullName, metric);
+      return [metric.name, this.timer(metric.fullName)] as const;
+    });
+    return Object.fromEntries(timers) as Record<MetricName<T, "timer">, Timer>;
+  }
+
+  /** The declared metric of a full name; absent for those of rules. */
+  declared(fullName: string): NamedMetric | undefined {
+    return this.#declared.get(fullName);
   }
 
   /** The timer of this name, created at the first call. */
@@ -115,7 +150,6 @@ export class StatsStore implements StatsSink {
 
   /** Every counter by its full name, zeros of loaded rules included; may be walked over with pauses. */
   *counters(): Generator<readonly [string, number]> {
-    yield* serviceEntries(this.service);
     for (const [name, read] of this.#counters) yield [name, read()];
     this.#evictFormer(EVICTIONS_PER_LOAD);
     for (const [name, counters] of this.#byName) yield* ruleEntries(name, counters);
@@ -129,7 +163,6 @@ export class StatsStore implements StatsSink {
       const counters = this.#create(key);
       if (!isShown) yield* ruleEntries(name, counters);
     }
-    if (this.#overflowed > 0) yield ["ratelimit.service.rate_limit_keys_overflowed", this.#overflowed];
   }
 
   /** Every gauge by its full name. */
@@ -192,34 +225,38 @@ function timerEntries(timers: ReadonlyMap<string, Timer>): [string, number][] {
   ]);
 }
 
-function serviceEntries(service: ServiceCounters): [string, number][] {
-  return [
-    ["ratelimit.service.global_shadow_mode", service.globalShadowMode],
-    ["ratelimit.service.config_load_success", service.configLoadSuccess],
-    ["ratelimit.service.config_load_error", service.configLoadError],
-    ["ratelimit.service.call.should_rate_limit.service_error", service.serviceError],
-    ["ratelimit.service.call.should_rate_limit.kv_error", service.kvError],
-    ["ratelimit.service.call.should_rate_limit.mc_error", service.mcError],
-    ...Object.entries(service.cacheFailure).map(([mode, count]): [string, number] => {
-      return [`ratelimit.service.cache_failure.${mode}`, count];
-    }),
-  ];
+function serviceCounters(
+  service: ServiceCounters,
+): Omit<Metrics<typeof SERVICE_METRICS.metrics>["counters"], "rate_limit_keys_overflowed"> {
+  return {
+    config_load_success: () => service.configLoadSuccess,
+    config_load_error: () => service.configLoadError,
+    global_shadow_mode: () => service.globalShadowMode,
+    "call.should_rate_limit.service_error": () => service.serviceError,
+    "call.should_rate_limit.kv_error": () => service.kvError,
+    "call.should_rate_limit.mc_error": () => service.mcError,
+    "cache_failure.error": () => service.cacheFailure.error,
+    "cache_failure.allow": () => service.cacheFailure.allow,
+    "cache_failure.deny": () => service.cacheFailure.deny,
+    "cache_failure.local": () => service.cacheFailure.local,
+  };
 }
 
 function ruleEntries(name: string, counters: RuleCounters): [string, number][] {
-  const prefix = `ratelimit.service.rate_limit.${name}.`;
+  const { prefix } = ruleMetrics(name);
+  const isUnknownDomain = counters.domainNotFound > 0 && counters.totalHits === 0;
   const entries: [string, number][] = [];
-  if (counters.domainNotFound > 0) entries.push([`${prefix}domain_not_found`, counters.domainNotFound]);
-  if (counters.returnedHits > 0) entries.push([`${prefix}returned_hits`, counters.returnedHits]);
-  if (counters.domainNotFound > 0 && counters.totalHits === 0) return entries;
-  entries.push(
-    [`${prefix}total_hits`, counters.totalHits],
-    [`${prefix}over_limit`, counters.overLimit],
-    [`${prefix}near_limit`, counters.nearLimit],
-    [`${prefix}within_limit`, counters.withinLimit],
-    [`${prefix}shadow_mode`, counters.shadowMode],
-    [`${prefix}over_limit_with_local_cache`, counters.overLimitWithLocalCache],
-  );
+  const add = (stat: keyof typeof RULE_METRICS, value: number, isRare = isUnknownDomain) => {
+    if (value !== 0 || !isRare) entries.push([prefix + stat, value]);
+  };
+  add("domain_not_found", counters.domainNotFound, true);
+  add("returned_hits", counters.returnedHits, true);
+  add("total_hits", counters.totalHits);
+  add("over_limit", counters.overLimit);
+  add("near_limit", counters.nearLimit);
+  add("within_limit", counters.withinLimit);
+  add("shadow_mode", counters.shadowMode);
+  add("over_limit_with_local_cache", counters.overLimitWithLocalCache);
   return entries;
 }
 
@@ -259,20 +296,21 @@ export interface ServerCalls {
   ended(ms: number): void;
 }
 
-/** Counts calls and their times for each method, as `ratelimit_server.<method>.…`; methods of one name share them. */
+/** Counts calls and their times for each method; methods of one name share them. */
 export function serverCalls(stats: StatsStore): (method: string) => ServerCalls {
   const known = new Map<string, ServerCalls>();
   return (method) => {
     let calls = known.get(method);
-    if (calls === undefined) known.set(method, calls = callsOf(stats, `ratelimit_server.${method}`));
+    if (calls === undefined) known.set(method, calls = callsOf(stats, method));
     return calls;
   };
 }
 
-function callsOf(stats: StatsStore, prefix: string): ServerCalls {
-  const responseTime = stats.timer(`${prefix}.response_time`);
+function callsOf(stats: StatsStore, method: string): ServerCalls {
+  const group = methodMetrics(method);
+  const { response_time: responseTime } = stats.addTimers(group);
   let total = 0;
-  stats.addCounter(`${prefix}.total_requests`, () => total);
+  stats.addMetrics(group, { counters: { total_requests: () => total }, gauges: {} });
   return {
     started: () => void total++,
     ended: (ms) => responseTime.record(ms),

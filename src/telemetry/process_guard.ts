@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
-import { ThrottledLog } from "./throttled_log.ts";
+import { ThrottledLog } from "../base/throttled_log.ts";
 
 /** Socket errors that a peer causes and a library did not handle. */
 const SOCKET_ERROR_CODES = new Set([

@@ -58,7 +58,8 @@ type Fields = readonly (readonly [string, string])[];
 /** The list that was searched last: calls with the same headers share a list. */
 const last: { fields: Fields; namesTrace: boolean } = { fields: [], namesTrace: false };
 
-function namesTrace(fields: Fields): boolean {
+/** Whether one of the headers belongs to a trace. */
+export function namesTrace(fields: Fields): boolean {
   if (fields !== last.fields) {
     last.namesTrace = holdsTrace(fields);
     last.fields = fields;

@@ -21,11 +21,28 @@ export interface TracedCall extends HeaderSource {
   readonly cancelled: boolean;
 }
 
+/** A message that comes later: a promise, or an object that calls one of two functions once. */
+export interface PendingMessage {
+  then(done: (message: Uint8Array) => void, failed: (error: unknown) => void): unknown;
+}
+
+/** What `direct` returns. */
+export interface TracedDirectResponse {
+  readonly maxBytes: number;
+  write(into: Uint8Array, at: number): number;
+}
+
+type Fields = readonly (readonly [name: string, value: string])[];
+
 /** A traced method. */
 export interface TracedUnaryMethod {
   readonly kind: "unary";
   readonly name: string;
-  handle(request: Uint8Array, call: TracedCall): Uint8Array | Promise<Uint8Array>;
+  handle(request: Uint8Array, call: TracedCall): Uint8Array | PendingMessage;
+  /** Answers a message between two positions without effect if it returns nothing; has no span. */
+  readonly direct?:
+    | ((bytes: Uint8Array, start: number, end: number, fields: Fields) => TracedDirectResponse | undefined)
+    | undefined;
 }
 
 /** A traced HTTP route. */
@@ -64,10 +81,16 @@ function traceMethod(path: string, method: TracedUnaryMethod, tracer: CallTracer
   const shape = { name: path, kind: SPAN_KINDS.server, attributes };
   return {
     ...method,
+    direct: method.direct === undefined ? undefined : (bytes, start, end, fields) => {
+      if (!tracer.skipsNext(fields)) return undefined;
+      const response = method.direct?.(bytes, start, end, fields);
+      if (response !== undefined) tracer.skip();
+      return response;
+    },
     handle(request, call) {
       const span = tracer.startServer(shape, call);
       if (span === undefined) return method.handle(request, call);
-      return tracer.runToEnd(span, () => method.handle(request, call), {
+      return tracer.runToEnd(span, () => asPromise(method.handle(request, call)), {
         onAnswer: () => {
           // Otherwise the caller received another code, which is unknown here.
           if (!call.cancelled) span.set(RPC_STATUS_CODE, "OK");
@@ -76,6 +99,11 @@ function traceMethod(path: string, method: TracedUnaryMethod, tracer: CallTracer
       });
     },
   };
+}
+
+function asPromise(message: Uint8Array | PendingMessage): Uint8Array | Promise<Uint8Array> {
+  if (message instanceof Uint8Array || message instanceof Promise) return message;
+  return new Promise((resolve, reject) => void message.then(resolve, reject));
 }
 
 /** Sets the code that an engine answers an error with; returns whether it is the server's fault. */

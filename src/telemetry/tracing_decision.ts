@@ -1,6 +1,7 @@
 import type { Caller, CounterCache, Hit } from "../ratelimit/counter_cache.ts";
 import type { Decision } from "../ratelimit/decision.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
+import type { KnownDecider } from "../ratelimit/known_requests.ts";
 import { SPAN_KINDS, type SpanRecord } from "./tracing_span_record.ts";
 import { requestNote } from "./tracing_request_text.ts";
 import type { CallTracer } from "./tracing_spans.ts";
@@ -40,6 +41,20 @@ export function traceDecide(decide: Decide, tracer: CallTracer): Decide {
   };
 }
 
+/** Knows no request of a traced call. */
+export function untracedOnly(known: KnownDecider, tracer: CallTracer): KnownDecider {
+  const isUntraced = () => tracer.current === undefined;
+  return {
+    countsHere: known.countsHere,
+    count: (...request) => isUntraced() ? known.count(...request) : undefined,
+    sharedPlan: (bytes) => isUntraced() ? known.sharedPlan(bytes) : undefined,
+    decide: (...call) => known.decide(...call),
+    learn: (...seen) => {
+      if (isUntraced()) known.learn(...seen);
+    },
+  };
+}
+
 /** The cache with a span for each round trip of a traced decision; the embedded cache has no round trips. */
 export function traceCache(cache: CounterCache, tracer: CallTracer, traced: TracedCache): CounterCache {
   if (traced.backend === "memory") return cache;
@@ -67,6 +82,8 @@ export function traceCache(cache: CounterCache, tracer: CallTracer, traced: Trac
       if (parent === undefined) return cache.read(hits, caller);
       return trip(parent, hits, COMMANDS_OF_READ, () => cache.read(hits, caller));
     },
+    // Only for untraced calls.
+    ...(cache.addOne === undefined ? {} : { addOne: cache.addOne.bind(cache) }),
     remove: (keys) => cache.remove(keys),
     close: () => cache.close(),
   };

@@ -9,7 +9,7 @@ import { captureConsole } from "../base/standard_streams.ts";
 import type { WorkerPort } from "../base/supervised_worker.ts";
 import { giveWay } from "../base/thread_priority.ts";
 import { guardProcess } from "./process_guard.ts";
-import { ThrottledLog } from "./throttled_log.ts";
+import { ThrottledLog } from "../base/throttled_log.ts";
 import { maxWaitingSpans, type OtlpProtocol, positiveVariable } from "./tracing_otlp.ts";
 import { readSpans } from "./tracing_pack_reader.ts";
 import type { SpanPack } from "./tracing_span_pack.ts";
@@ -98,7 +98,7 @@ function logOutages(
         const hasFailed = code !== SUCCESS;
         if (!hasFailed) onExported();
         if (hasFailed && !isOut) {
-          logger.warning("Cannot export spans: they are dropped until the collector answers", { error });
+          logger.warning("Cannot export spans: spans are dropped until the collector responds", { error });
         } else if (!hasFailed && isOut) logger.warning("Exporting spans again");
         isOut = hasFailed;
         // The SDK would log every lost batch.

@@ -2,7 +2,7 @@ import type { TracedWork } from "../base/traced_work.ts";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import { SPAN_KINDS, type SpanOrigin, SpanRecord, type SpanShape } from "./tracing_span_record.ts";
-import { type HeaderSource, passedTraceState, readTraceParent } from "./trace_context.ts";
+import { type HeaderSource, namesTrace, passedTraceState, readTraceParent } from "./trace_context.ts";
 
 /** Which calls are traced, and who takes their spans. */
 export interface CallTracerOptions extends Pick<SpanOrigin, "onEnd"> {
@@ -60,6 +60,16 @@ export class CallTracer {
       epochMs: clock.now() - startedAt,
       startedAt,
     });
+  }
+
+  /** Whether the next server call is not traced, if it has these headers. */
+  skipsNext(fields: NonNullable<HeaderSource["fields"]>): boolean {
+    return this.#skipped > 0 && !namesTrace(fields);
+  }
+
+  /** Counts a call that was not traced, instead of `startServer`. */
+  skip(): void {
+    this.#skipped--;
   }
 
   /** A span below another one. */

@@ -141,22 +141,25 @@ const SECONDS = /^(?:0|[1-9][0-9]{0,14})$/;
 export async function verify(options: VerifyOptions): Promise<VerifyResult> {
   const { body, now = Date.now(), toleranceSeconds = TOLERANCE_SECONDS } = options;
   const secrets = options.secrets.filter((secret) => secret !== "");
-  if (secrets.length === 0) return refused("no_secret", "there is no secret to check against");
+  if (secrets.length === 0) return refused("no_secret", "no secret was given");
   const headers = valuesOf(options.headers);
   for (const name of [SIGNATURE_HEADER, TIMESTAMP_HEADER]) {
     const values = headers.get(name) ?? [];
     if (values.length === 0) return refused("missing_header", `the header ${name} is missing`);
-    if (values.length > 1) return refused("duplicate_header", `the header ${name} came more than once`);
+    if (values.length > 1) return refused("duplicate_header", `the header ${name} occurs more than once`);
   }
   const [given = ""] = headers.get(SIGNATURE_HEADER) ?? [];
   const [timestamp = ""] = headers.get(TIMESTAMP_HEADER) ?? [];
   const late = timeRefusal(timestamp, now, toleranceSeconds);
   if (late !== undefined) return late;
   if (!SIGNATURE.test(given)) {
-    return refused("malformed_signature", "the signature is not sha256= and 64 digits of lower-case hex");
+    return refused(
+      "malformed_signature",
+      "the signature is not sha256= followed by 64 lower-case hexadecimal digits",
+    );
   }
   if (!await isSigned(bytesOf(body), given, secrets)) {
-    return refused("wrong_signature", "no secret gives the signature of this body");
+    return refused("wrong_signature", "the signature matches no secret");
   }
   return {
     ...{ ok: true, timestamp: Number(timestamp) },

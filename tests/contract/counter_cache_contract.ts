@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import type { CounterCache, Hit } from "../../src/ratelimit/counter_cache.ts";
+import { type CounterCache, type Hit, RepeatedHit } from "../../src/ratelimit/counter_cache.ts";
 import { needs, type Tool } from "../harness/tools.ts";
 import { seededRandom } from "../harness/seeded_random.ts";
 
@@ -74,6 +74,34 @@ const CASES: Readonly<Record<string, (cache: CounterCache, traits: CaseTraits) =
   async "two hits of one key in a call see successive counts"(cache) {
     const one = hit();
     assertEquals(await cache.add([one, hit({ addend: 2 }), { ...one, addend: 10 }]), [1, 2, 11]);
+  },
+  async "single hits by callback count as others do"(cache) {
+    if (cache.addOne === undefined) return;
+    const one = hit();
+    const outcomes = await Promise.all([
+      countOne(cache, one),
+      cache.add([{ ...one, addend: 4 }]),
+      countOne(cache, new RepeatedHit({ ...one, addend: 2 })),
+    ]);
+    assertEquals(outcomes, [1, [5], 7]);
+    // The adapter may keep the key in its own form.
+    const again = new RepeatedHit(hit({ key: `${one.key}_é` }));
+    assertEquals([await countOne(cache, again), await countOne(cache, again)], [1, 2]);
+    assertEquals(await cache.read([one, again]), [7, 2]);
+  },
+  async "a place adds to its counter within a limit, until the counter is removed"(cache) {
+    if (cache.placeOf === undefined) return;
+    const one = hit();
+    assertEquals(cache.placeOf(one), undefined);
+    await cache.add([one]);
+    const place = cache.placeOf(one);
+    assertEquals([place?.addWithin(4, 3), place?.addWithin(4, 1), await cache.read([one])], [4, undefined, [
+      4,
+    ]]);
+    await cache.remove([one.key]);
+    await cache.add([{ ...one, addend: 2 }]);
+    assertEquals([place?.addWithin(9, 1), await cache.read([one])], [undefined, [2]]);
+    assertEquals(cache.placeOf(one)?.addWithin(9, 1), 3);
   },
   async "zero reads and makes no counter"(cache) {
     const one = hit();
@@ -179,6 +207,13 @@ const CASES: Readonly<Record<string, (cache: CounterCache, traits: CaseTraits) =
   },
 };
 
+/** The count after a single hit, asked for by callback. */
+export function countOne(cache: CounterCache, one: Hit): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  cache.addOne?.(one, undefined, { counted: resolve, failed: reject });
+  return promise;
+}
+
 /** Counts a hit in a model of the counters: none goes below zero, and giving back makes none. */
 function countIn(model: Map<string, number>, { key, addend }: Hit): number {
   const before = model.get(key) ?? 0;
@@ -192,4 +227,6 @@ export async function refusesWithoutConnection(cache: CounterCache, address: str
   const error = await assertRejects(async () => await cache.add([hit()]));
   assertEquals(error.name, "CacheError");
   assertEquals(error.message.startsWith(`Cannot ask key-value cache "${address}": `), true, error.message);
+  if (cache.addOne === undefined) return;
+  assertEquals((await assertRejects(() => countOne(cache, hit()))).message, error.message);
 }

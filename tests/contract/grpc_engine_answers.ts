@@ -5,7 +5,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import type { GrpcEngine, GrpcEngineOptions } from "../../src/grpc/engine.ts";
 import type { GrpcService } from "../../src/grpc/grpc_service.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
-import { message, octets } from "../harness/h2_peer.ts";
+import { concatBytes, message } from "../harness/h2_peer.ts";
 import { quickClock } from "../harness/quick_clock.ts";
 
 type Start = (options: GrpcEngineOptions) => Promise<GrpcEngine>;
@@ -74,7 +74,7 @@ const CASES: Readonly<Record<string, Case>> = {
     answer: { http: 200, status: "12", details: `${UNIMPLEMENTED} /test.Nothing/Echo` },
   },
   "a request without a message": { body: new Uint8Array(), answer: { status: "12" } },
-  "a request with two messages": { body: octets(message(X), message(X)), answer: { status: "12" } },
+  "a request with two messages": { body: concatBytes(message(X), message(X)), answer: { status: "12" } },
   "a timeout that cannot be read": {
     headers: { "grpc-timeout": "never" },
     answer: { status: "13", details: 'Invalid grpc-timeout value "never"' },
@@ -151,7 +151,7 @@ function ask(session: http2.ClientHttp2Session, { headers, body = message(X) }: 
     let data: Uint8Array = new Uint8Array();
     stream.on("response", (fields) => first = fields);
     stream.on("trailers", (fields) => last = fields);
-    stream.on("data", (chunk: Uint8Array) => data = octets(data, chunk));
+    stream.on("data", (chunk: Uint8Array) => data = concatBytes(data, chunk));
     stream.on("error", reject);
     stream.on("close", () => {
       const fields = last ?? first;

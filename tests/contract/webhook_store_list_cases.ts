@@ -85,6 +85,25 @@ export const LIST_CASES: StoreCases = {
     }
   },
 
+  "deliveries are listed by event, with the other filters and page by page": async ({ store }) => {
+    await variedDeliveries(store);
+    const all = await allPages((options) => store.read(listDeliveries, options));
+    for (const eventId of [...new Set(all.map((item) => item.eventId)), newId()]) {
+      for (
+        const filter of [{}, { endpointId: all[0]?.endpointId }, { state: "attempting" }, { since: NOW + 10 }]
+      ) {
+        const options = { eventId, ...filter };
+        const items = await allPages((page) => store.read(listDeliveries, page), options);
+        assertEquals(items, all.filter((item) => matches(item, options)), JSON.stringify(options));
+      }
+    }
+    const options = { eventId: all[0]?.eventId, limit: 1 };
+    const first = await store.read(listDeliveries, options);
+    const second = await store.read(listDeliveries, { ...options, cursor: first.nextCursor });
+    assertEquals([...first.items, ...second.items], all.slice(0, 2));
+    assertEquals(second.nextCursor, undefined);
+  },
+
   "events, executions and the audit log are listed by their filters": async ({ store }) => {
     await saveVersion(store);
     for (const at of [0, 20, 10]) {
@@ -280,8 +299,10 @@ async function variedDeliveries(store: WebhookStore): Promise<void> {
   await store.write(voidClaims, { now: NOW + 20, which: "all" });
 }
 
-function matches(item: Delivery, { endpointId, state, event, since, until }: Partial<ListOptions>): boolean {
+function matches(item: Delivery, options: Partial<ListOptions>): boolean {
+  const { endpointId, eventId, state, event, since, until } = options;
   return (endpointId === undefined || item.endpointId === endpointId) &&
+    (eventId === undefined || item.eventId === eventId) &&
     (state === undefined || item.state === state) && (event === undefined || item.event === event) &&
     (since === undefined || item.createdAt >= since) && (until === undefined || item.createdAt < until);
 }

@@ -4,7 +4,7 @@ import { Probe } from "./probe.ts";
 
 /** A connection of the probe without a socket, and a peer that reads what it sends. */
 export class ConnectionBed {
-  readonly probe = new Probe();
+  readonly probe: Probe;
   readonly connection: Connection;
   /** What handlers threw and nobody was told. */
   readonly faults: string[] = [];
@@ -15,11 +15,20 @@ export class ConnectionBed {
   /** The time, in milliseconds. */
   now = 0;
   readonly #lines = new H2Lines();
+  readonly #maxPiece: number;
 
   /** Starts with the greetings exchanged, unless it is to be raw. */
   constructor(
-    options: { readonly raw?: boolean; readonly settings?: readonly (readonly [number, number])[] } = {},
+    options: {
+      readonly raw?: boolean;
+      readonly settings?: readonly (readonly [number, number])[];
+      readonly direct?: boolean;
+      /** The octets arrive in pieces of at most this length. */
+      readonly maxPiece?: number;
+    } = {},
   ) {
+    this.probe = new Probe(options);
+    this.#maxPiece = options.maxPiece ?? Infinity;
     this.connection = new Connection({
       methods: this.probe.methods,
       now: () => this.now,
@@ -34,7 +43,12 @@ export class ConnectionBed {
 
   /** Gives the connection octets, and answers the frames that it then has for the peer. */
   send(...parts: readonly Uint8Array[]): string[] {
-    for (const part of parts) this.connection.receive(part);
+    for (const part of parts) {
+      const length = Math.min(part.length, this.#maxPiece);
+      for (let at = 0; at < part.length; at += length) {
+        this.connection.receive(part.subarray(at, at + length));
+      }
+    }
     return this.sent();
   }
 

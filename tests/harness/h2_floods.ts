@@ -2,11 +2,11 @@ import { FLAG, FRAME } from "../../src/grpc/native/frames.ts";
 import {
   callFields,
   cancel,
+  concatBytes,
   content,
   frame,
   headerBlock,
   headers,
-  octets,
   uint32,
   windowUpdate,
 } from "./h2_peer.ts";
@@ -32,7 +32,7 @@ const FRAMES = {
   "CONTINUATION": (source) => {
     const id = source.nextId();
     const { block } = source;
-    return octets(
+    return concatBytes(
       frame(FRAME.HEADERS, id, block, FLAG.END_STREAM),
       frame(FRAME.CONTINUATION, id, zeros(0), FLAG.END_HEADERS),
     );
@@ -63,7 +63,7 @@ export class FloodSource {
       const kind = kinds[Math.floor(random() * kinds.length)];
       return kind === undefined ? zeros(0) : FRAMES[kind](this);
     });
-    return octets(...frames);
+    return concatBytes(...frames);
   }
 
   /** A stream that was never opened. */
@@ -75,6 +75,6 @@ export class FloodSource {
   onOpen(make: (id: number) => Uint8Array): Uint8Array {
     if (this.#id > 0) return make(this.#id);
     const id = this.nextId();
-    return octets(headers(id, this.block), make(id));
+    return concatBytes(headers(id, this.block), make(id));
   }
 }

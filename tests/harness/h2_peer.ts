@@ -22,12 +22,12 @@ export const PEER_SETTING = {
 export function greeting(
   settings: readonly (readonly [identifier: number, value: number])[] = [],
 ): Uint8Array {
-  return octets(PREFACE, frame(FRAME.SETTINGS, 0, octets(...settings.map(settingOctets))));
+  return concatBytes(PREFACE, frame(FRAME.SETTINGS, 0, concatBytes(...settings.map(settingOctets))));
 }
 
 /** One frame of any type. */
 export function frame(type: number, streamId = 0, payload: Uint8Array = NO_BYTES, flags = 0): Uint8Array {
-  return octets(uint32(payload.length * 256 + type), Uint8Array.of(flags), uint32(streamId), payload);
+  return concatBytes(uint32(payload.length * 256 + type), Uint8Array.of(flags), uint32(streamId), payload);
 }
 
 /** The header fields of a gRPC request, with more of them or others. */
@@ -61,7 +61,7 @@ export function content(streamId: number, payload: Uint8Array, end = false): Uin
 /** A message as gRPC frames it. */
 export function message(payload: Uint8Array | string, compressed = false): Uint8Array {
   const body = typeof payload === "string" ? new TextEncoder().encode(payload) : payload;
-  return octets(Uint8Array.of(compressed ? 1 : 0), uint32(body.length), body);
+  return concatBytes(Uint8Array.of(compressed ? 1 : 0), uint32(body.length), body);
 }
 
 /** A whole unary call: its headers, and its one message in one frame. */
@@ -71,7 +71,7 @@ export function call(
   request: Uint8Array | string,
   more: Readonly<Record<string, string>> = {},
 ): Uint8Array {
-  return octets(headers(streamId, callFields(path, more)), content(streamId, message(request), true));
+  return concatBytes(headers(streamId, callFields(path, more)), content(streamId, message(request), true));
 }
 
 /** A WINDOW_UPDATE frame. */
@@ -86,16 +86,16 @@ export function cancel(streamId: number): Uint8Array {
 
 /** A block of header fields, literal, without tables and without Huffman. */
 export function headerBlock(fields: readonly HeaderField[]): Uint8Array {
-  return octets(...fields.flatMap((field) => [Uint8Array.of(0), ...field.map(hpackText)]));
+  return concatBytes(...fields.flatMap((field) => [Uint8Array.of(0), ...field.map(hpackText)]));
 }
 
-/** Four octets, highest first. */
+/** Four concatBytes, highest first. */
 export function uint32(value: number): Uint8Array {
   return Uint8Array.of(value >>> 24, value >>> 16, value >>> 8, value);
 }
 
 /** All of them, one behind the other. */
-export function octets(...parts: readonly Uint8Array[]): Uint8Array {
+export function concatBytes(...parts: readonly Uint8Array[]): Uint8Array {
   const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
   for (const part of parts) {
@@ -120,7 +120,7 @@ export class H2Lines {
   /** The frames that are whole by now. */
   read(chunk: Uint8Array): string[] {
     const lines: string[] = [];
-    const bytes = octets(this.#rest, chunk);
+    const bytes = concatBytes(this.#rest, chunk);
     let at = 0;
     for (let end = endOfFrame(bytes, at); end <= bytes.length; end = endOfFrame(bytes, at)) {
       lines.push(this.#line(bytes.subarray(at, end)));
@@ -164,7 +164,7 @@ function endOfFrame(bytes: Uint8Array, at: number): number {
 }
 
 function settingOctets([identifier, value]: readonly [identifier: number, value: number]): Uint8Array {
-  return octets(Uint8Array.of(identifier >>> 8, identifier), uint32(value));
+  return concatBytes(Uint8Array.of(identifier >>> 8, identifier), uint32(value));
 }
 
 function endOf(flags: number): string {
@@ -199,5 +199,5 @@ function hpackText(text: string): Uint8Array {
     for (; rest >= 128; rest = Math.floor(rest / 128)) length.push(rest % 128 + 128);
     length.push(rest);
   }
-  return octets(Uint8Array.from(length), body);
+  return concatBytes(Uint8Array.from(length), body);
 }

@@ -157,6 +157,17 @@ export class PostgresServer implements AsyncDisposable {
     }
   }
 
+  /** Begins a transaction of the superuser with this SQL; returns a function that commits it. */
+  async begin(sql: string, database: string): Promise<() => Promise<void>> {
+    const client = new pg.Client({ ...SUPERUSER, host: "127.0.0.1", port: this.port, database });
+    await client.connect();
+    await client.query(`BEGIN; ${sql}`);
+    return async () => {
+      await client.query("COMMIT");
+      await client.end();
+    };
+  }
+
   /** Runs a script of SQL of any length as the user of `url`. */
   async restore(sql: string, database: string): Promise<void> {
     await this.psql(`SET ROLE ${POSTGRES_USER.name};\n${sql}`, database);

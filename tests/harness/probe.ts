@@ -1,4 +1,13 @@
-import { GrpcError, type GrpcMethod, type GrpcService } from "../../src/grpc/grpc_service.ts";
+import {
+  type DirectResponse,
+  GrpcError,
+  type GrpcMethod,
+  type GrpcService,
+  type UnaryMethod,
+} from "../../src/grpc/grpc_service.ts";
+
+/** `Echo` answers longer requests by its handler. */
+const MAX_DIRECT_BYTES = 100;
 
 const encoder = new TextEncoder();
 const text = (message: Uint8Array): string => new TextDecoder().decode(message);
@@ -16,11 +25,26 @@ export class Probe {
   readonly watchers = new Set<(message: Uint8Array) => void>();
   /** How many requests came to a unary method. */
   calls = 0;
+  /** How many of them were answered directly. */
+  directCalls = 0;
+  /** Durations of ended calls of `Echo`, in milliseconds. */
+  readonly ended: number[] = [];
+
+  readonly #isDirect: boolean;
+
+  /** `direct: false` answers every request by its handler. */
+  constructor({ direct = true }: { readonly direct?: boolean } = {}) {
+    this.#isDirect = direct;
+  }
 
   readonly service: GrpcService = {
     name: "test.Probe",
     methods: [
-      this.#unary("Echo", (request) => request),
+      {
+        ...this.#unary("Echo", (request) => request),
+        metrics: { started: () => {}, ended: (ms) => void this.ended.push(ms) },
+        direct: (bytes, start, end) => this.#echo(bytes.subarray(start, end)),
+      },
       this.#unary("Size", (request) => encoder.encode(String(request.length))),
       this.#unary("Zeros", (request) => new Uint8Array(Number(text(request)))),
       this.#unary("Hold", () => {
@@ -51,7 +75,18 @@ export class Probe {
     return new Map(this.service.methods.map((method) => [probePath(method.name), method]));
   }
 
-  #unary(name: string, handle: (request: Uint8Array) => Uint8Array | Promise<Uint8Array>): GrpcMethod {
+  #echo(request: Uint8Array): DirectResponse | undefined {
+    if (!this.#isDirect || request.length > MAX_DIRECT_BYTES) return undefined;
+    this.calls++;
+    this.directCalls++;
+    const write = (into: Uint8Array, at: number) => {
+      into.set(request, at);
+      return at + request.length;
+    };
+    return { maxBytes: request.length, write };
+  }
+
+  #unary(name: string, handle: (request: Uint8Array) => Uint8Array | Promise<Uint8Array>): UnaryMethod {
     return {
       kind: "unary",
       name,

@@ -2,7 +2,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import type { Logger } from "../../src/base/log.ts";
 import { type HttpListener, listenHttp } from "../../src/http/listen.ts";
 import { createPullHandler, type PullHandlerOptions } from "../../src/stats/pull_handler.ts";
-import { StatsStore } from "../../src/stats/store.ts";
+import { serverCalls, StatsStore } from "../../src/stats/store.ts";
 import { listenOptions } from "./http_fixture.ts";
 import { rulesOf } from "./service_fixture.ts";
 
@@ -55,10 +55,10 @@ export class PullBed implements AsyncDisposable {
     Object.assign(this.store.rule("shop.host_a.example.path"), { totalHits: 2, withinLimit: 2 });
     this.store.service.kvError = 3;
     this.store.service.configLoadSuccess = 1;
-    this.store.addCounter("ratelimit_server.ShouldRateLimit.total_requests", () => 11);
     this.store.addGauge("ratelimit.kv_pool.cx_active", () => 10);
-    const time = this.store.timer("ratelimit_server.ShouldRateLimit.response_time");
-    for (const ms of [0.04, 0.2, 0.3, 20_000]) time.record(ms);
+    const calls = serverCalls(this.store)("ShouldRateLimit");
+    for (let call = 0; call < 11; call++) calls.started();
+    for (const ms of [0.04, 0.2, 0.3, 20_000]) calls.ended(ms);
   }
 
   /** A request to the port. */

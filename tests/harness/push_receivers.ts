@@ -1,12 +1,15 @@
 import dgram from "node:dgram";
 import net from "node:net";
-import type { Logger } from "../../src/base/log.ts";
+import type { LogFields, Logger } from "../../src/base/log.ts";
 import { until } from "./until.ts";
 
-/** A logger, and the messages of its warnings. */
+/** A logger, and its warnings as `message name=value`. */
 export function warningLog(): { logger: Logger; warnings: string[] } {
   const warnings: string[] = [];
-  const warning = (message: string) => void warnings.push(message);
+  const warning = (message: string, fields: LogFields = {}) => {
+    const facts = Object.entries(fields).map(([name, value]) => ` ${name}=${value}`);
+    warnings.push(message + facts.join(""));
+  };
   return { logger: { debug() {}, info() {}, warning, error() {} }, warnings };
 }
 

@@ -36,15 +36,15 @@ const refused = (reason: Extract<VerifyResult, { ok: false }>["reason"], message
   reason,
   message,
 });
-const NO_SECRET = refused("no_secret", "there is no secret to check against");
-const WRONG = refused("wrong_signature", "no secret gives the signature of this body");
+const NO_SECRET = refused("no_secret", "no secret was given");
+const WRONG = refused("wrong_signature", "the signature matches no secret");
 const MALFORMED = refused(
   "malformed_signature",
-  "the signature is not sha256= and 64 digits of lower-case hex",
+  "the signature is not sha256= followed by 64 lower-case hexadecimal digits",
 );
 const NO_TIME = refused("malformed_timestamp", "the timestamp is not a whole number of seconds");
 const missing = (name: string) => refused("missing_header", `the header ${name} is missing`);
-const duplicate = (name: string) => refused("duplicate_header", `the header ${name} came more than once`);
+const duplicate = (name: string) => refused("duplicate_header", `the header ${name} occurs more than once`);
 
 const bytes = new TextEncoder().encode(BODY);
 const upper = (text: string) => text.toUpperCase();

@@ -11,13 +11,13 @@ import { HpackDecoder } from "../../src/grpc/native/hpack_decoder.ts";
 import { SHOULD_RATE_LIMIT } from "./grpc_client.ts";
 import {
   callFields,
+  concatBytes,
   content,
   frame,
   greeting,
   headerBlock,
   headers,
   message,
-  octets,
   windowUpdate,
 } from "./h2_peer.ts";
 
@@ -61,7 +61,7 @@ export class RestartConnection {
     this.#socket = socket;
     socket.setNoDelay(true);
     socket.on("error", () => {});
-    socket.on("connect", () => socket.write(octets(greeting(), windowUpdate(0, WINDOW))));
+    socket.on("connect", () => socket.write(concatBytes(greeting(), windowUpdate(0, WINDOW))));
     socket.on("data", (chunk: Uint8Array) => this.#read(chunk));
     socket.on("close", () => {
       this.#wanted = false;
@@ -81,7 +81,7 @@ export class RestartConnection {
     this.#nextId += 2;
     return new Promise((end) => {
       this.#calls.set(id, { body: NO_BYTES, status: "", end });
-      this.#socket.write(octets(headers(id, HEADER_BLOCK), content(id, message(request), true)));
+      this.#socket.write(concatBytes(headers(id, HEADER_BLOCK), content(id, message(request), true)));
     });
   }
 

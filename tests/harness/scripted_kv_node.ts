@@ -1,4 +1,3 @@
-import type { Metrics } from "../../src/base/metrics.ts";
 import type { KvNodeLike, OpenKvNode } from "../../src/cache/kv/cluster/node.ts";
 import type { LateExpiry } from "../../src/cache/kv/expiries.ts";
 import { type KvAskOptions, KvFailure } from "../../src/cache/kv/node.ts";
@@ -51,9 +50,16 @@ export class ScriptedKvNode {
     });
     const isConnected = () => open && !this.away && !this.slow;
     const calls = () => this.asked.length;
-    const metrics: Metrics = {
-      counters: { cx_total: calls },
-      gauges: { cx_active: () => isConnected() ? 1 : 0 },
+    const none = () => 0;
+    const metrics: KvNodeLike["metrics"] = {
+      counters: {
+        cx_total: calls,
+        cx_local_close: none,
+        exhausted: none,
+        timeouts: none,
+        breaker_opened: none,
+      },
+      gauges: { cx_active: () => isConnected() ? 1 : 0, breaker_open: none, batches_in_flight: none },
     };
     return {
       ready: ready.promise,
@@ -62,6 +68,9 @@ export class ScriptedKvNode {
       },
       metrics,
       ask: (hits, options = {}) => this.#ask(hits, options),
+      askOne: (hit, caller, receiver) => {
+        this.#ask([hit], { caller }).then(([count = 0]) => receiver.counted(count), receiver.failed);
+      },
       command: (args) => this.#command(args),
       owe: (late) => void this.owed.push(...late.map(({ key }) => key)),
       close: () => {

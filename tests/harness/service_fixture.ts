@@ -42,6 +42,8 @@ export interface ServiceFixtureOptions {
   readonly localCacheBytes?: number;
   /** The embedded cache when absent; closed with the fixture. */
   readonly cache?: CounterCache;
+  /** Creates the cache, where it needs the clock. */
+  readonly createCache?: (clock: FakeClock) => CounterCache;
   /** Seconds since the epoch. */
   readonly at?: number;
 }
@@ -57,7 +59,8 @@ export class ServiceFixture implements AsyncDisposable {
 
   constructor(options: ServiceFixtureOptions) {
     this.clock = new FakeClock((options.at ?? 1_700_000_000) * 1000);
-    this.cache = options.cache ?? new MemoryCache({ maxKeys: 1_000, clock: this.clock });
+    this.cache = options.cache ?? options.createCache?.(this.clock) ??
+      new MemoryCache({ maxKeys: 1_000, clock: this.clock });
     this.fallback = new MemoryCache({ maxKeys: 1_000, clock: this.clock });
     const bytes = options.localCacheBytes ?? 0;
     this.service = new RateLimitService({

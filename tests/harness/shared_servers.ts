@@ -146,5 +146,5 @@ export class PostgresDatabase implements AsyncDisposable {
 /** What a test may do with a PostgreSQL server that others use too. */
 export type SharedPostgresServer = Pick<
   PostgresServer,
-  "port" | "folder" | "url" | "createDatabase" | "psql" | "restore"
+  "port" | "folder" | "url" | "createDatabase" | "psql" | "begin" | "restore"
 >;

@@ -19,16 +19,16 @@ export const COUNTS = {
 export const DAMAGES: Readonly<Record<string, string>> = {
   "UPDATE delivery SET claim_id = NULL, lease_until = NULL, due_at = NULL":
     "an open delivery is due or claimed",
-  "UPDATE delivery SET state = 'acknowledged'": "a delivery that has ended is not due",
-  "UPDATE delivery SET reason = 'exhausted'": "a delivery that failed has a reason, and no other has",
+  "UPDATE delivery SET state = 'acknowledged'": "an ended delivery is not due",
+  "UPDATE delivery SET reason = 'exhausted'": "a delivery has a reason if and only if it failed",
   "UPDATE delivery SET lease_until = NULL": "a claim of a delivery has a lease",
   "UPDATE event SET body = NULL": "an open delivery has a payload",
   "UPDATE delivery SET endpoint_id = 'none'": "an open delivery has an endpoint",
-  "UPDATE delivery SET claim_id = NULL, lease_until = NULL": "an attempt that runs belongs to a claim",
+  "UPDATE delivery SET claim_id = NULL, lease_until = NULL": "a running attempt has a claim",
   "UPDATE execution SET due_at = NULL": "an open execution is due or claimed",
-  "UPDATE execution SET status = 'failed'": "an execution that has ended is neither due nor claimed",
+  "UPDATE execution SET status = 'failed'": "an ended execution is neither due nor claimed",
   "UPDATE execution SET claim_id = 'c'": "a claim of an execution has a lease",
   "DELETE FROM endpoint_secret": "an endpoint has a secret",
-  "UPDATE tally SET count = count + 1": "the tallies are right",
-  "DELETE FROM tally": "the tallies are right",
+  "UPDATE tally SET count = count + 1": "the tallies match the number of rows",
+  "DELETE FROM tally": "the tallies match the number of rows",
 };

@@ -78,6 +78,10 @@ const PACKAGES: Readonly<Record<string, RegExp>> = {
   "ipaddr.js": /^src\/webhooks\/model\/address_ranges\.ts$/,
   "@grpc/grpc-js": /^(?:src\/grpc\/|src\/config\/xds|src\/cli\/client\.ts$|tests\/|scripts\/bench\/)/,
   "pg": /^(?:src\/webhooks\/store\/postgres\/|tests\/|scripts\/bench\/postgres_)/,
+  "@seriousme/openapi-schema-validator": /^tests\/integration\/http\//,
+  "ajv": /^tests\/harness\/openapi_schema\.ts$/,
+  "openapi-fetch": /^tests\/integration\/http\//,
+  "openapi-typescript": /^tests\/integration\/http\//,
   "playwright-core": /^tests\/(?:harness|integration\/ui)\//,
   "yaml": /^(?:src\/yaml\/|tests\/)/,
   "protobufjs": /^(?:tests|scripts)\//,
@@ -104,8 +108,8 @@ const PURE = /^src\/(?:(?:ratelimit|webhooks\/model)\/|webhooks\/deliveries\/end
 /** Words of no meaning, for files and exports alike. */
 const EMPTY_WORDS = ["manager", "helper", "util", "utils", "impl", "processor", "data", "info"];
 
-/** Words and phrases that a reader has to decode, in comments and in texts; the style page has the words instead. */
-const PRIVATE_WORDS = new RegExp(
+/** Words and phrases that a reader has to decode, in comments, texts and documents; the style page has the words instead. */
+export const PRIVATE_WORDS = new RegExp(
   [
     "octets?(?!-stream)",
     "would be right",

@@ -6,7 +6,7 @@ import { planHits } from "../../src/ratelimit/plan.ts";
 import { metricKey } from "../../src/ratelimit/stat_path.ts";
 import { readSettings, type Settings } from "../../src/settings/read_settings.ts";
 import { assertEquals } from "./assert.ts";
-import { loadRules, rulesOf, ServiceFixture } from "./service_fixture.ts";
+import { loadRules, rulesOf, ServiceFixture, type ServiceFixtureOptions } from "./service_fixture.ts";
 import { decisionAsVector, expectedDecision, type Vector, VECTORS, type VectorStep } from "./vectors.ts";
 
 /** The cases whose requests are decided by the service itself. */
@@ -16,13 +16,17 @@ export const COUNTED = VECTORS.filter(({ expect_config_error, steps }) =>
 
 /** The service of a case, which counts in the embedded cache unless another is given. */
 export function vectorFixture(vector: Vector, cache?: CounterCache): ServiceFixture {
+  return new ServiceFixture({ ...vectorOptions(vector), ...(cache === undefined ? {} : { cache }) });
+}
+
+/** The rules and settings of a case. */
+export function vectorOptions(vector: Vector): ServiceFixtureOptions {
   const settings = settingsOf(vector);
-  return new ServiceFixture({
+  return {
     files: vector.config,
     policy: policyOf(settings),
     localCacheBytes: settings.LOCAL_CACHE_SIZE_IN_BYTES,
-    ...(cache === undefined ? {} : { cache }),
-  });
+  };
 }
 
 /** Plays the steps of a case and compares every decision, and the statistics at the end. */

@@ -65,6 +65,6 @@ export async function concurrencyOverFleet(
   await until("every result to be written", () => fleet.isDelivered());
   const deliveries = await fleet.all("/deliveries");
   const problems = [...receiver.problems, ...deliveriesProblems(deliveries, { receiver, events })];
-  if (receiver.repeated.length > 0) problems.push(`${receiver.repeated.length} came more than once`);
+  if (receiver.repeated.length > 0) problems.push(`${receiver.repeated.length} occurs more than once`);
   return { most, mean: busyMs / tookMs, problems, tookMs };
 }

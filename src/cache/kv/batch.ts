@@ -1,6 +1,8 @@
 import { HitBatch, type HitGroup } from "../hit_batch.ts";
+import type { KeptHit } from "../../ratelimit/counter_cache.ts";
+import type { KvCommands } from "./client.ts";
 import type { KvExpiries, LateExpiry } from "./expiries.ts";
-import { ReplyError, respArgument, respCommand, shortened } from "./resp.ts";
+import { ReplyError, respArgument, respCommand, RespWriter, shortened } from "./resp.ts";
 
 /** Gives hits back: the counter stops at 0, and one that does not exist is not made. */
 const GIVE_BACK = respArgument(`
@@ -17,6 +19,19 @@ const OVERFLOW = /increment or decrement would overflow/;
 const MAX_COUNT = 2 ** 53;
 const REDIRECTION = /^(?:MOVED|ASK) /;
 const ASKING = respCommand("ASKING");
+const NOTHING = new Uint8Array(0);
+const ONE = respArgument("1");
+/** Commands up to their key. */
+const GET = beginning(2, "GET");
+const INCRBY = beginning(3, "INCRBY");
+const EXPIRE = beginning(3, "EXPIRE");
+const EVAL = beginning(5, "EVAL", GIVE_BACK, ONE);
+
+function beginning(parts: number, name: string, ...args: readonly Uint8Array[]): Uint8Array {
+  const writer = new RespWriter().text(`*${parts}\r\n`).bytes(respArgument(name));
+  for (const arg of args) writer.bytes(arg);
+  return writer.finish();
+}
 
 /** The expiries to be sent after a batch. */
 export interface ExpiriesAfter {
@@ -36,7 +51,7 @@ export class KvBatch extends HitBatch {
   /** By position of the groups: whether an EXPIRE goes with it. */
   readonly #expires: boolean[] = [];
   /** The generation of the expiries when it was written. */
-  #generation = 0;
+  #generation: object | undefined;
 
   /** With `asking`, ASKING goes before each command; `late` expiries go first. */
   constructor({ asking, late = [] }: { readonly asking: boolean; readonly late?: LateExpiry[] }) {
@@ -49,33 +64,32 @@ export class KvBatch extends HitBatch {
     return super.isEmpty && this.late.length === 0;
   }
 
-  /** The commands in the form of the protocol, one character a byte, and how many replies they bring. */
-  commands(expiries: KvExpiries): { text: string; replies: number } {
-    const before = this.#asking ? ASKING : "";
+  /** The commands in the form of the protocol. */
+  commands(expiries: KvExpiries): KvCommands {
+    const before = this.#asking ? ASKING : NOTHING;
     const each = this.#asking ? 2 : 1;
     this.late = this.late.filter(({ key, windowEnd, isSecond }) => {
       return !expiries.covers(key, isSecond === true ? windowEnd + 1 : windowEnd);
     });
     this.#generation = expiries.generation;
-    let text = "";
+    const writer = new RespWriter();
     let replies = 0;
     // First, so that none shortens a longer expiry of the groups.
     for (const { key, expiresInSeconds } of this.late) {
-      text += expireCommand(respArgument(key), expiresInSeconds);
+      writeExpire(writer, respArgument(key), expiresInSeconds);
       replies++;
     }
     for (const group of this.groups) {
-      const key = respArgument(group.key);
-      text += before + commandOf(group, key);
+      writeCommand(writer.bytes(before), group);
       replies += each;
       // Nothing is known of a key that moves from node to node.
-      const expires = group.total > 0 && (this.#asking || !expiries.covers(group.key, group.windowEnd));
+      const expires = group.total > 0 && (this.#asking || !isCovered(group, expiries));
       this.#expires.push(expires);
       if (!expires) continue;
-      text += before + expireCommand(key, group.expiresInSeconds);
+      writeExpire(writer.bytes(before), keyOf(group), group.expiresInSeconds);
       replies += each;
     }
-    return { text, replies };
+    return { data: writer.take(), replies, written: (data) => RespWriter.give(data) };
   }
 
   /** Settles the callers with the replies, in the order of the commands; returns the expiries to be sent. */
@@ -144,14 +158,55 @@ function forget({ key, expiresInSeconds, windowEnd }: HitGroup, expiries: KvExpi
   return { key, expiresInSeconds, windowEnd };
 }
 
-function expireCommand(key: string, seconds: number): string {
-  return `*3\r\n$6\r\nEXPIRE\r\n${key}${respArgument(String(seconds))}`;
+/** Whether the expiry of a group is set; a hit that is used again keeps the proof. */
+function isCovered({ key, hit, windowEnd }: HitGroup, expiries: KvExpiries): boolean {
+  const { kept } = hit;
+  if (kept?.expiry === expiries.generation && hit.windowEnd === windowEnd) return true;
+  if (!expiries.covers(key, windowEnd)) return false;
+  if (kept !== undefined) kept.expiry = expiries.generation;
+  return true;
 }
 
-function commandOf({ total }: HitGroup, key: string): string {
-  if (total === 0) return `*2\r\n$3\r\nGET\r\n${key}`;
-  if (total > 0) return `*3\r\n$6\r\nINCRBY\r\n${key}${respArgument(String(total))}`;
-  return respCommand("EVAL", GIVE_BACK, respArgument("1"), key, respArgument(String(-total)));
+/** The key as an argument. */
+function keyOf({ key, hit: { kept, addend } }: HitGroup): Uint8Array {
+  if (kept?.bytes === undefined) return respArgument(key);
+  return kept.bytes.subarray(kept.start + INCRBY.length, kept.end - numberArgument(addend).length);
+}
+
+function writeExpire(writer: RespWriter, key: Uint8Array, seconds: number): void {
+  writer.bytes(EXPIRE).bytes(key).bytes(numberArgument(seconds));
+}
+
+function writeCommand(writer: RespWriter, group: HitGroup): void {
+  const { total, hit: { kept, addend } } = group;
+  if (total > 0 && total === addend && kept !== undefined) {
+    if (kept.bytes === undefined) keepCommand(kept, group);
+    writer.part(kept.bytes ?? NOTHING, kept.start, kept.end);
+  } else if (total > 0) writer.bytes(INCRBY).bytes(keyOf(group)).bytes(numberArgument(total));
+  else if (total === 0) writer.bytes(GET).bytes(keyOf(group));
+  else writer.bytes(EVAL).bytes(keyOf(group)).bytes(numberArgument(-total));
+}
+
+/** Commands of hits that are used again are next to each other: many small arrays would take more memory and time. */
+const SLAB_BYTES = 65_536;
+let slab = NOTHING;
+let slabUsed = 0;
+
+function keepCommand(kept: KeptHit, group: HitGroup): void {
+  const writer = new RespWriter().bytes(INCRBY).bytes(keyOf(group)).bytes(numberArgument(group.total));
+  const command = writer.finish();
+  if (slabUsed + command.length > slab.length) {
+    slab = new Uint8Array(Math.max(SLAB_BYTES, command.length));
+    slabUsed = 0;
+  }
+  slab.set(command, slabUsed);
+  kept.bytes = slab;
+  kept.start = slabUsed;
+  kept.end = slabUsed += command.length;
+}
+
+function numberArgument(value: number): Uint8Array {
+  return value === 1 ? ONE : respArgument(String(value));
 }
 
 /** The count in a reply, or a text that says what is wrong. */

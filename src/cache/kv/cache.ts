@@ -1,5 +1,5 @@
 import { errorText } from "../../base/error_text.ts";
-import type { Caller, CounterCache, Hit } from "../../ratelimit/counter_cache.ts";
+import type { Caller, CounterCache, CountReceiver, Hit } from "../../ratelimit/counter_cache.ts";
 import { CacheError } from "../../ratelimit/errors.ts";
 import { KvFailure, KvNode, type KvNodeOptions } from "./node.ts";
 
@@ -20,6 +20,10 @@ export class KvCache extends KvNode implements CounterCache {
 
   add(hits: readonly Hit[], caller?: Caller): Promise<number[]> {
     return this.ask(hits, { caller });
+  }
+
+  addOne(hit: Hit, caller: Caller | undefined, receiver: CountReceiver): void {
+    this.askOne(hit, caller, receiver);
   }
 
   read(hits: readonly Hit[], caller?: Caller): Promise<number[]> {

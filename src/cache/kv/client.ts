@@ -15,6 +15,15 @@ export interface KvClientOptions {
   readonly onClosed: (reason: string) => void;
 }
 
+/** Commands in the form of the protocol. */
+export interface KvCommands {
+  readonly data: Uint8Array;
+  /** How many replies they bring. */
+  readonly replies: number;
+  /** Called when the data may be used for something else. */
+  readonly written?: (data: Uint8Array) => void;
+}
+
 /**
  * A client of ioredis that connects and reconnects, and whose stream is written and read here: a command
  * object for each command would cost half as much CPU again. What this relies on is in
@@ -71,23 +80,20 @@ export class KvClient {
   }
 
   /**
-   * Writes commands in the form of the protocol. `answered` gets their replies in order, errors among them;
-   * where the connection ends before, errors that are no `ReplyError` are in place of the missing ones.
+   * Writes commands. `answered` gets their replies in order, errors among them; where the connection ends before,
+   * errors that are no `ReplyError` are in place of the missing ones.
    */
-  write(
-    { text, replies }: { readonly text: string; readonly replies: number },
-    answered: (replies: readonly unknown[]) => void,
-  ): void {
+  write({ data, replies, written }: KvCommands, answered: (replies: readonly unknown[]) => void): void {
     if (this.#stream === undefined) return answered(new Array<Error>(replies).fill(new Error(this.reason)));
     this.#queue.push(replies, answered);
-    this.#stream.write(text, "latin1");
+    this.#stream.write(data, () => written?.(data));
   }
 
   /** Sends one command behind those that were written; rejects with `ReplyError` for an error of the server. */
   command([name = "", ...args]: readonly string[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const text = respCommand(name, ...args.map(respArgument));
-      this.write({ text, replies: 1 }, ([reply]) => {
+      const data = respCommand(name, ...args.map(respArgument));
+      this.write({ data, replies: 1 }, ([reply]) => {
         if (reply instanceof Error) reject(reply);
         else resolve(reply);
       });

@@ -19,10 +19,10 @@ export interface LateExpiry {
 export class KvExpiries {
   readonly #byEnd = new Map<number, Set<string>>();
   #size = 0;
-  #generation = 0;
+  #generation = {};
 
-  /** Grows when something is forgotten: replies to what was written before prove nothing any more. */
-  get generation(): number {
+  /** Replaced when something is forgotten: replies to what was written before prove nothing any more. */
+  get generation(): object {
     return this.#generation;
   }
 
@@ -46,7 +46,7 @@ export class KvExpiries {
 
   /** The counter is new, or may be. */
   forget(key: string): void {
-    this.#generation++;
+    this.#generation = {};
     for (const keys of this.#byEnd.values()) {
       if (keys.delete(key)) this.#size--;
     }
@@ -61,7 +61,7 @@ export class KvExpiries {
 
   /** Forgets everything: the cache may have lost it. */
   clear(): void {
-    this.#generation++;
+    this.#generation = {};
     this.#byEnd.clear();
     this.#size = 0;
   }

@@ -1,9 +1,10 @@
 import type { Metrics } from "../../base/metrics.ts";
+import type { KV_NODE_METRICS } from "../metrics.ts";
 import { withTimeout } from "../../base/wait.ts";
-import type { Caller, Hit } from "../../ratelimit/counter_cache.ts";
+import type { Caller, CountReceiver, Hit } from "../../ratelimit/counter_cache.ts";
 import { Batcher } from "../batcher.ts";
 import { Breaker } from "../breaker.ts";
-import { type Ask, askFor, stateOf } from "../hit_batch.ts";
+import { type Ask, askFor, type FailedAsk, SingleAsk, stateOf } from "../hit_batch.ts";
 import { InFlight, type InFlightRequest } from "../in_flight.ts";
 import type { SharedCacheOptions } from "../shared_cache_options.ts";
 import { KvBatch } from "./batch.ts";
@@ -66,7 +67,7 @@ export class KvNode {
   readonly #inFlight: InFlight<Request>;
   readonly #plain: Batcher<KvBatch, KvConnection>;
   readonly #asking: Batcher<KvBatch, KvConnection>;
-  readonly #errorOf = (ask: Ask): Error => {
+  readonly #errorOf = (ask: FailedAsk): Error => {
     const counts = ask.hits.map((_, position) => ask.counts[position]);
     const states = ask.hits.map((_, position) => ask.states?.[position]);
     const failure = new KvFailure(stateOf(ask), { counts, states });
@@ -114,7 +115,7 @@ export class KvNode {
     return this.#pool.connected;
   }
 
-  get metrics(): Metrics {
+  get metrics(): Metrics<typeof KV_NODE_METRICS> {
     const { counters, gauges } = this.#pool.metrics;
     return {
       counters: { ...counters, timeouts: () => this.#timeouts, breaker_opened: () => this.#breaker.opened },
@@ -130,11 +131,15 @@ export class KvNode {
   ask(hits: readonly Hit[], { caller, asking }: KvAskOptions = {}): Promise<number[]> {
     if (hits.length === 0) return Promise.resolve([]);
     const batcher = asking === true ? this.#asking : this.#plain;
-    return askFor(hits, caller, this.#errorOf, (ask) => {
-      const refusal = batcher.startedAt === undefined ? this.#refusal() : undefined;
-      if (refusal === undefined) batcher.add(ask);
-      return refusal;
-    });
+    return askFor(hits, caller, this.#errorOf, (ask) => this.#add(ask, batcher));
+  }
+
+  /** The same for a single hit, by callback. */
+  askOne(hit: Hit, caller: Caller | undefined, receiver: CountReceiver): void {
+    const ask = new SingleAsk(hit, caller, receiver, this.#errorOf);
+    const refusal = this.#plain.startedAt === undefined ? this.#refusal() : undefined;
+    if (refusal === undefined) this.#plain.addOne(ask);
+    else ask.fail(refusal);
   }
 
   /** Sends one command, such as `["DEL", "key"]`, and returns the reply; a timeout ends its connection. */
@@ -161,6 +166,12 @@ export class KvNode {
     this.#cancelSweep();
     this.#pool.close();
     return Promise.resolve();
+  }
+
+  #add(ask: Ask, batcher: Batcher<KvBatch, KvConnection>): string | undefined {
+    const refusal = batcher.startedAt === undefined ? this.#refusal() : undefined;
+    if (refusal === undefined) batcher.add(ask);
+    return refusal;
   }
 
   #batcher(asking: boolean): Batcher<KvBatch, KvConnection> {

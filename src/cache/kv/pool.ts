@@ -1,4 +1,5 @@
 import type { Metrics } from "../../base/metrics.ts";
+import type { KV_POOL_METRICS } from "../metrics.ts";
 import type { SharedCacheOptions } from "../shared_cache_options.ts";
 import type { KvConnection, KvConnectionEvents } from "./connection.ts";
 
@@ -54,7 +55,7 @@ export class KvPool {
     return this.#reason === "" ? "no connection" : `no connection: ${this.#reason}`;
   }
 
-  get metrics(): Metrics {
+  get metrics(): Metrics<typeof KV_POOL_METRICS> {
     return {
       counters: {
         cx_total: () => this.#opened,

@@ -5,22 +5,86 @@ export class ReplyError extends Error {
   override readonly name = "ReplyError";
 }
 
-/** One argument of a command, one character a byte: what `write(text, "latin1")` takes. */
-export function respArgument(text: string): string {
-  const bytes = isAscii(text) ? text : Buffer.from(text, "utf8").toString("latin1");
-  return `$${bytes.length}\r\n${bytes}\r\n`;
+const UTF8 = new TextEncoder();
+
+/** One argument of a command. */
+export function respArgument(text: string): Uint8Array {
+  const bytes = UTF8.encode(text);
+  return new RespWriter().text(`$${bytes.length}\r\n`).bytes(bytes).text("\r\n").finish();
 }
 
 /** One command of arguments that are already in the form of `respArgument`, after its name. */
-export function respCommand(name: string, ...args: readonly string[]): string {
-  return `*${args.length + 1}\r\n${respArgument(name)}${args.join("")}`;
+export function respCommand(name: string, ...args: readonly Uint8Array[]): Uint8Array {
+  const writer = new RespWriter().text(`*${args.length + 1}\r\n`).bytes(respArgument(name));
+  for (const arg of args) writer.bytes(arg);
+  return writer.finish();
 }
 
-function isAscii(text: string): boolean {
-  for (let index = 0; index < text.length; index++) {
-    if (text.charCodeAt(index) > 127) return false;
+/** Copying short pieces in a loop is faster than a call. */
+const SHORT_BYTES = 64;
+const FIRST_BYTES = 4_096;
+/** Writers take turns with a few buffers; larger ones are not kept. */
+const KEPT_BYTES = 262_144;
+const KEPT_BUFFERS = 8;
+const spare: Uint8Array[] = [];
+
+/** Collects the bytes of commands. */
+export class RespWriter {
+  #bytes = spare.pop() ?? new Uint8Array(FIRST_BYTES);
+  #length = 0;
+
+  /** Takes back the bytes of a writer that were taken. */
+  static give({ buffer }: Uint8Array): void {
+    if (buffer.byteLength > KEPT_BYTES || spare.length >= KEPT_BUFFERS) return;
+    spare.push(new Uint8Array(buffer));
   }
-  return true;
+
+  /** Adds a text of ASCII characters. */
+  text(text: string): this {
+    const at = this.#reserve(text.length);
+    const bytes = this.#bytes;
+    for (let index = 0; index < text.length; index++) bytes[at + index] = text.charCodeAt(index);
+    return this;
+  }
+
+  bytes(source: Uint8Array): this {
+    const { length } = source;
+    if (length <= SHORT_BYTES) return this.part(source, 0, length);
+    const at = this.#reserve(length);
+    this.#bytes.set(source, at);
+    return this;
+  }
+
+  /** Adds the short piece between two positions. */
+  part(source: Uint8Array, start: number, end: number): this {
+    const offset = this.#reserve(end - start) - start;
+    const bytes = this.#bytes;
+    for (let index = start; index < end; index++) bytes[offset + index] = source[index] ?? 0;
+    return this;
+  }
+
+  /** A copy of what was collected. The writer must not be used afterwards. */
+  finish(): Uint8Array {
+    const all = this.#bytes.slice(0, this.#length);
+    RespWriter.give(this.#bytes);
+    return all;
+  }
+
+  /** What was collected, without a copy; `give` takes it back. The writer must not be used afterwards. */
+  take(): Uint8Array {
+    return this.#bytes.subarray(0, this.#length);
+  }
+
+  #reserve(count: number): number {
+    const at = this.#length;
+    this.#length = at + count;
+    if (this.#length > this.#bytes.length) {
+      const grown = new Uint8Array(Math.max(this.#length, 2 * this.#bytes.length));
+      grown.set(this.#bytes.subarray(0, at));
+      this.#bytes = grown;
+    }
+    return at;
+  }
 }
 
 /** The most of one reply that is kept, and of one line. */

@@ -1,4 +1,4 @@
-import { type Ask, HitBatch, type HitGroup } from "../hit_batch.ts";
+import { type Ask, HitBatch, type HitGroup, type SingleAsk } from "../hit_batch.ts";
 import { mcKeyBytes } from "./keys.ts";
 import type { McTally } from "./tally.ts";
 
@@ -55,6 +55,11 @@ export class McBatch extends HitBatch implements McExchange {
   override add(ask: Ask): void {
     super.add(ask);
     this.hits += ask.hits.length;
+  }
+
+  override addOne(ask: SingleAsk): void {
+    super.addOne(ask);
+    this.hits++;
   }
 
   addOvershoot(overshoot: Overshoot): void {

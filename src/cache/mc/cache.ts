@@ -1,9 +1,10 @@
 import { crc32 } from "node:zlib";
 import type { Metrics } from "../../base/metrics.ts";
 import { type HostAndPort, hostPort } from "../../base/host_port.ts";
-import type { Caller, CounterCache, Hit } from "../../ratelimit/counter_cache.ts";
+import type { Caller, CounterCache, CountReceiver, Hit } from "../../ratelimit/counter_cache.ts";
 import { CacheError } from "../../ratelimit/errors.ts";
 import { askParts, settleAll } from "../hit_parts.ts";
+import { MC_METRICS, MC_NODE_METRICS } from "../metrics.ts";
 import { SummedMetrics } from "../summed_metrics.ts";
 import { McHosts, type McSrv } from "./hosts.ts";
 import { storedMcKey } from "./keys.ts";
@@ -28,10 +29,7 @@ export class McCache implements CounterCache {
   readonly #tally = createMcTally();
   readonly #ready = Promise.withResolvers<void>();
   readonly #hosts: McHosts | undefined;
-  readonly #metrics = new SummedMetrics(
-    { counters: ["breaker_opened"], gauges: ["cx_active", "breaker_open"] },
-    () => this.#all().map(({ metrics }) => metrics),
-  );
+  readonly #metrics = new SummedMetrics(MC_NODE_METRICS, () => this.#all().map(({ metrics }) => metrics));
   /** By position in the list; an address that is listed twice is one node. */
   #nodes: readonly McNode[] = [];
   /** Nodes that left the list and still have callers. */
@@ -64,7 +62,7 @@ export class McCache implements CounterCache {
     return this.#nodes.some(({ connected }) => connected);
   }
 
-  get metrics(): Metrics {
+  get metrics(): Metrics<typeof MC_METRICS.metrics> {
     const { counters, gauges } = this.#metrics;
     return {
       counters: { ...tallyCounters(this.#tally), ...counters },
@@ -82,6 +80,15 @@ export class McCache implements CounterCache {
       return counts instanceof Promise ? counts : Promise.resolve(counts);
     } catch (error) {
       return Promise.reject(error);
+    }
+  }
+
+  addOne(hit: Hit, caller: Caller | undefined, receiver: CountReceiver): void {
+    try {
+      const key = storedMcKey(hit.key, this.#options.digestPrefix);
+      this.#nodeOf(key).askOne(key === hit.key ? hit : { ...hit, key }, caller, receiver);
+    } catch (error) {
+      receiver.failed(error);
     }
   }
 

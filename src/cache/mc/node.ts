@@ -1,11 +1,12 @@
 import { errorText } from "../../base/error_text.ts";
 import type { Metrics } from "../../base/metrics.ts";
+import type { MC_NODE_METRICS } from "../metrics.ts";
 import { hostPort } from "../../base/host_port.ts";
-import type { Caller, Hit } from "../../ratelimit/counter_cache.ts";
+import type { Caller, CountReceiver, Hit } from "../../ratelimit/counter_cache.ts";
 import { CacheError } from "../../ratelimit/errors.ts";
 import { Batcher } from "../batcher.ts";
 import { Breaker } from "../breaker.ts";
-import { type Ask, askFor, stateOf } from "../hit_batch.ts";
+import { askFor, type FailedAsk, SingleAsk, stateOf } from "../hit_batch.ts";
 import { InFlight, type InFlightRequest } from "../in_flight.ts";
 import { McBatch, type McExchange, McRemoval } from "./batch.ts";
 import type { McConnection } from "./connection.ts";
@@ -34,7 +35,7 @@ export class McNode {
   readonly #breaker: Breaker;
   readonly #inFlight: InFlight<Request>;
   readonly #batcher: Batcher<McBatch, McConnection>;
-  readonly #errorOf = (ask: Pick<Ask, "hits" | "counts" | "states">): CacheError => {
+  readonly #errorOf = (ask: FailedAsk): CacheError => {
     const { hits, counts } = ask;
     const message = `Cannot ask memcached-style cache "${this.address}": ${stateOf(ask)}`;
     const came = counts.length === 0 ? [] : hits.map((_, position) => counts[position]);
@@ -85,7 +86,7 @@ export class McNode {
     return this.#pool.connected;
   }
 
-  get metrics(): Metrics {
+  get metrics(): Metrics<typeof MC_NODE_METRICS> {
     return {
       counters: { breaker_opened: () => this.#breaker.opened },
       gauges: { cx_active: () => this.#pool.size, breaker_open: () => this.#breaker.isOpen ? 1 : 0 },
@@ -101,6 +102,15 @@ export class McNode {
       this.#batcher.add(ask);
       return undefined;
     });
+  }
+
+  /** The same for a single hit, by callback. */
+  askOne(hit: Hit, caller: Caller | undefined, receiver: CountReceiver): void {
+    const ask = new SingleAsk(hit, caller, receiver, this.#errorOf);
+    const refusal = this.#refusal(1);
+    if (refusal !== undefined) return ask.fail(refusal);
+    this.#waitingHits++;
+    this.#batcher.addOne(ask);
   }
 
   /** Removes counters; rejects with `CacheError`. */

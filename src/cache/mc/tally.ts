@@ -1,27 +1,16 @@
-import type { Metrics } from "../../base/metrics.ts";
+import { type MetricName, metricNames, metricReaders, type Metrics } from "../../base/metrics.ts";
+import { MC_TALLY_METRICS } from "../metrics.ts";
 
 /** Counters of all nodes, by the names of their metrics. An increment is a step up or down. */
-export type McTally = ReturnType<typeof createMcTally>;
+export type McTally = Record<MetricName<typeof MC_TALLY_METRICS>, number>;
 
 /** A tally in which every counter is 0. */
-export function createMcTally() {
-  return {
-    "multiget.success": 0,
-    "multiget.error": 0,
-    "increment.success": 0,
-    "increment.miss": 0,
-    "increment.error": 0,
-    "add.success": 0,
-    "add.not_stored": 0,
-    "add.error": 0,
-    keys_requested: 0,
-    keys_found: 0,
-    timeouts: 0,
-    cx_total: 0,
-  };
+export function createMcTally(): McTally {
+  const names = metricNames(MC_TALLY_METRICS, "counter");
+  return Object.fromEntries(names.map((name) => [name, 0])) as McTally;
 }
 
 /** The counters of a tally, as metrics. */
-export function tallyCounters(tally: Readonly<Record<string, number>>): Metrics["counters"] {
-  return Object.fromEntries(Object.keys(tally).map((name) => [name, () => tally[name] ?? 0]));
+export function tallyCounters(tally: McTally): Metrics<typeof MC_TALLY_METRICS>["counters"] {
+  return metricReaders(MC_TALLY_METRICS, "counter", (name) => tally[name]);
 }

@@ -69,6 +69,12 @@ export class CallRunner {
     }
   }
 
+  /** Takes a unary call whose only message arrived at `now` together with its headers. */
+  whole(stream: ServerStream, method: UnaryMethod, message: Uint8Array, now: number): void {
+    stream.request.complete(now);
+    this.#unary(stream, method, message);
+  }
+
   /** Ends streaming calls because the server is stopping. */
   endStreams(streams: Iterable<ServerStream>): void {
     for (const stream of [...streams]) {
@@ -89,10 +95,22 @@ export class CallRunner {
     onEnd?.();
   }
 
-  /** Ends a call whose deadline has passed. */
-  exceedDeadline(stream: ServerStream): void {
-    this.#fail(stream, new GrpcError("DEADLINE_EXCEEDED", "Deadline exceeded"));
-    this.#events.onOutput();
+  /** Ends calls past their deadline and requests that take too long; returns whether a call with a deadline is left. */
+  expire(streams: readonly ServerStream[], now: number): boolean {
+    let waiting = false;
+    for (const stream of streams) {
+      if (stream.isAnswered) continue;
+      const age = now - stream.openedAt;
+      if (age >= stream.head.timeoutMs) {
+        this.#fail(stream, new GrpcError("DEADLINE_EXCEEDED", "Deadline exceeded"));
+        this.#events.onOutput();
+      } else if (!stream.request.isEnded && stream.head.method?.kind !== "bidi" && age >= LIMITS.requestMs) {
+        this.#options.reset(stream, "CANCEL");
+      } else if (stream.head.timeoutMs < Infinity) {
+        waiting = true;
+      }
+    }
+    return waiting;
   }
 
   #assemble(stream: ServerStream, body: Uint8Array): void {
@@ -166,19 +184,24 @@ export class CallRunner {
     this.#earn(request);
     try {
       const answer = method.handle(request, stream);
-      if (!(answer instanceof Promise)) {
+      if (answer instanceof Uint8Array) {
         this.#sender.unary(stream, answer);
         return;
       }
       if (stream.head.timeoutMs < Infinity) this.#events.onDeadline();
-      answer.then((message) => {
-        if (stream.isAnswered) return;
-        this.#sender.unary(stream, message);
-        this.#events.onOutput();
-      }).catch((error: unknown) => {
+      const failed = (error: unknown) => {
         this.#fail(stream, error);
         this.#events.onOutput();
-      });
+      };
+      answer.then((message) => {
+        if (stream.isAnswered) return;
+        try {
+          this.#sender.unary(stream, message);
+          this.#events.onOutput();
+        } catch (error) {
+          failed(error);
+        }
+      }, failed);
     } catch (error) {
       this.#fail(stream, error);
     }

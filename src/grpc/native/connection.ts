@@ -1,4 +1,5 @@
 import type { GrpcMethod } from "../grpc_service.ts";
+import { CallFrames } from "./call_frames.ts";
 import { type CallEvents, CallRunner } from "./call_runner.ts";
 import { checkReset, ControlFrames, greet } from "./control_frames.ts";
 import { Drain } from "./drain.ts";
@@ -7,6 +8,7 @@ import {
   type ErrorCode,
   FLAG,
   FRAME,
+  FRAME_HEADER_BYTES,
   FrameReader,
   type OtherProtocol,
   StreamError,
@@ -14,7 +16,9 @@ import {
 } from "./frames.ts";
 import { HeaderReader } from "./header_reader.ts";
 import { FRAME_UNIT_BITS, HEADERS_COST, LIMITS } from "./limits.ts";
+import { MESSAGE_PREFIX_BYTES } from "./message_reader.ts";
 import { RateGuard } from "./rate_guard.ts";
+import { ReceiveWindow } from "./receive_window.ts";
 import { checkTrailers } from "./request_head.ts";
 import { Sender } from "./sender.ts";
 import { ServerStream } from "./server_stream.ts";
@@ -31,6 +35,10 @@ export interface ConnectionOptions extends CallEvents {
 }
 
 const NO_BYTES = new Uint8Array(0);
+/** The longest response that is sent directly. */
+const MAX_DIRECT_BYTES = 256;
+/** The cost of HEADERS and DATA that are short. */
+const WHOLE_COST = HEADERS_COST + 1;
 
 /**
  * The server side of one HTTP/2 connection that carries gRPC, without a socket: `receive` takes bytes, `output`
@@ -49,10 +57,11 @@ export class Connection {
   readonly #resets: RateGuard;
   readonly #frames: FrameReader;
   readonly #ids = new StreamIds();
+  readonly #call = new CallFrames();
+  readonly #window: ReceiveWindow;
   readonly #drain: Drain;
   readonly #control: ControlFrames;
   #isStalled = false;
-  #receiveWindow: number = LIMITS.connectionWindow;
   #isClosing = false;
   /** Whether the connection is closed because the peer broke a rule or exceeded a limit. */
   isRefused = false;
@@ -75,10 +84,14 @@ export class Connection {
       overflowed: (stream) => this.#resetStream(stream.id, "ENHANCE_YOUR_CALM"),
     });
     this.#drain = new Drain(this.sender);
-    this.#frames = new FrameReader((type, flags, streamId, payload, now) => {
-      this.#frame(type, flags, streamId, payload, now);
-      if (this.sender.output.length >= LIMITS.unsentBytes) this.#isStalled = true;
-      return !this.#isStalled && !this.#isClosing;
+    this.#window = new ReceiveWindow(this.sender);
+    this.#frames = new FrameReader({
+      take: (...frame) => this.#frame(...frame),
+      takeCall: (...call) => this.#whole(...call),
+      goesOn: () => {
+        if (this.sender.output.length >= LIMITS.unsentBytes) this.#isStalled = true;
+        return !this.#isStalled && !this.#isClosing;
+      },
     });
     this.#control = new ControlFrames({
       sender: this.sender,
@@ -163,19 +176,7 @@ export class Connection {
 
   /** Ends calls past their deadline and requests that take too long; returns whether a call with a deadline is left. */
   expire(now: number): boolean {
-    let waiting = false;
-    for (const stream of [...this.streams.values()]) {
-      if (stream.isAnswered) continue;
-      const age = now - stream.openedAt;
-      if (age >= stream.head.timeoutMs) {
-        this.#runner.exceedDeadline(stream);
-      } else if (!stream.request.isEnded && stream.head.method?.kind !== "bidi" && age >= LIMITS.requestMs) {
-        this.#resetStream(stream.id, "CANCEL");
-      } else if (stream.head.timeoutMs < Infinity) {
-        waiting = true;
-      }
-    }
-    return waiting;
+    return this.#runner.expire([...this.streams.values()], now);
   }
 
   #read(chunk: Uint8Array, now: number): void {
@@ -212,16 +213,45 @@ export class Connection {
     }
   }
 
+  /**
+   * Takes a whole unary call that begins at a position, if nothing about it is special, and answers it directly where
+   * its method can; returns where it ends. All checks come first: otherwise nothing has changed and the same position is
+   * returned.
+   */
+  #whole(bytes: Uint8Array, at: number, now: number): number {
+    if (!this.#control.hasSettings || this.#headers.isOpen || !this.#call.read(bytes, at)) return at;
+    const { streamId, messageStart, end, blockEnd } = this.#call;
+    if (streamId <= this.#ids.last || this.#drain.isFinal || this.streams.size >= LIMITS.streams) return at;
+    const length = end - messageStart + MESSAGE_PREFIX_BYTES;
+    if (!this.#budget.has(WHOLE_COST)) return at;
+    const head = this.#headers.knownHead(bytes, at + FRAME_HEADER_BYTES, blockEnd);
+    if (head === undefined) return at;
+    const { method, contentLength = length, fields } = head;
+    if (method?.kind !== "unary" || contentLength !== length) return at;
+    const { metrics, direct } = method;
+    const response = direct !== undefined && this.sender.canSend(MAX_DIRECT_BYTES)
+      ? direct(bytes, messageStart, end, fields)
+      : undefined;
+    this.#budget.allows(now, WHOLE_COST);
+    this.#pings.earn(LIMITS.pings.perData);
+    this.#ids.open(streamId);
+    this.#window.take(length);
+    if (response === undefined) {
+      const stream = new ServerStream(streamId, head, this.sender.initialWindow, now);
+      this.streams.set(streamId, stream);
+      this.#runner.whole(stream, method, bytes.subarray(messageStart, end), now);
+      return end;
+    }
+    this.#budget.earn(LIMITS.frames.perRequest);
+    metrics?.started();
+    this.sender.direct(streamId, response);
+    if (metrics !== undefined) this.#options.onEnded(metrics, now);
+    return end;
+  }
+
   #onData(flags: number, streamId: number, payload: Uint8Array, now: number): void {
     if (streamId === 0) throw new ConnectionError("PROTOCOL_ERROR", "DATA on stream 0");
-    this.#receiveWindow -= payload.length;
-    if (this.#receiveWindow < 0) {
-      throw new ConnectionError("FLOW_CONTROL_ERROR", "the connection's window is exceeded");
-    }
-    if (this.#receiveWindow <= LIMITS.connectionWindow / 2) {
-      this.sender.windowUpdate(0, LIMITS.connectionWindow - this.#receiveWindow);
-      this.#receiveWindow = LIMITS.connectionWindow;
-    }
+    this.#window.take(payload.length);
     const body = (flags & FLAG.PADDED) === 0 ? payload : unpadded(payload);
     const isLast = (flags & FLAG.END_STREAM) !== 0;
     if (body.length > 0) this.#pings.earn(LIMITS.pings.perData);

@@ -94,26 +94,30 @@ export function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
   return both;
 }
 
-/** Takes a frame, whose payload is a view that is only valid during the call; returns whether to go on. */
-export type TakeFrame = (
-  type: number,
-  flags: number,
-  streamId: number,
-  payload: Uint8Array,
-  now: number,
-) => boolean;
+/** What a reader hands frames to. */
+export interface FrameTaker {
+  /** Takes a frame, whose payload is a view that is only valid during the call. */
+  take(type: number, flags: number, streamId: number, payload: Uint8Array, now: number): void;
+  /**
+   * Takes the frames of a whole call that begins with HEADERS at a position of these bytes; returns where they end, or
+   * the same position if they are to be taken one by one.
+   */
+  takeCall(bytes: Uint8Array, at: number, now: number): number;
+  /** Whether to go on after each of these. */
+  goesOn(): boolean;
+}
 
 const NO_BYTES = new Uint8Array(0);
 
 /** Checks the preface of one peer and splits what follows into frames. Throws `ConnectionError` for a bad one. */
 export class FrameReader {
-  readonly #take: TakeFrame;
+  readonly #taker: FrameTaker;
   /** Received and not handed on yet. */
   #rest: Uint8Array = NO_BYTES;
   #prefaced = false;
 
-  constructor(take: TakeFrame) {
-    this.#take = take;
+  constructor(taker: FrameTaker) {
+    this.#taker = taker;
   }
 
   /** Takes bytes that arrived at `now` and hands on frames as long as they are accepted. */
@@ -125,7 +129,7 @@ export class FrameReader {
       at = this.#readPreface(bytes);
       if (!this.#prefaced) return this.#keepFrom(bytes, 0);
     }
-    const take = this.#take;
+    const taker = this.#taker;
     while (total - at >= FRAME_HEADER_BYTES) {
       const length = ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0);
       if (length > MAX_FRAME_BYTES) {
@@ -135,10 +139,19 @@ export class FrameReader {
       const end = start + length;
       if (end > total) break;
       const type = bytes[at + 3] ?? 0;
+      if (type === FRAME.HEADERS) {
+        const callEnd = taker.takeCall(bytes, at, now);
+        if (callEnd > at) {
+          at = callEnd;
+          if (taker.goesOn()) continue;
+          break;
+        }
+      }
       const flags = bytes[at + 4] ?? 0;
       const streamId = readUint32(bytes, at + 5) & 0x7fffffff;
       at = end;
-      if (!take(type, flags, streamId, bytes.subarray(start, end), now)) break;
+      taker.take(type, flags, streamId, bytes.subarray(start, end), now);
+      if (!taker.goesOn()) break;
     }
     this.#keepFrom(bytes, at);
   }

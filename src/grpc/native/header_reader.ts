@@ -86,17 +86,27 @@ export class HeaderReader {
     }
   }
 
+  /** The head of a request whose block is these bytes, if it is that of the last request and the table is the same. */
+  knownHead(bytes: Uint8Array, start: number, end: number): RequestHead | undefined {
+    const known = this.#known;
+    if (known === undefined || known.changes !== this.#decoder.changes) return undefined;
+    const { block, head } = known;
+    const length = end - start;
+    if (block.length !== length) return undefined;
+    let index = 0;
+    while (index < length && block[index] === bytes[start + index]) index++;
+    return index === length ? head : undefined;
+  }
+
   /** The block that just ended as the head of a request. */
   head(): RequestHead {
     if (this.#isSelfDependent) {
       this.fields();
       throw new StreamError("PROTOCOL_ERROR", this.streamId, "a stream depends on itself");
     }
-    const known = this.#known;
+    const known = this.knownHead(this.#block, 0, this.#block.length);
+    if (known !== undefined) return known;
     const { changes } = this.#decoder;
-    if (known !== undefined && known.changes === changes && equal(known.block, this.#block)) {
-      return known.head;
-    }
     const fields = this.fields();
     if (this.#decoder.overflowed) return OVERFLOWED_HEAD;
     const head = readHead(fields, this.streamId, this.#methods);
@@ -104,13 +114,4 @@ export class HeaderReader {
     if (this.#decoder.changes === changes) this.#known = { block: this.#block.slice(), head, changes };
     return head;
   }
-}
-
-function equal(a: Uint8Array, b: Uint8Array): boolean {
-  const { length } = a;
-  if (length !== b.length) return false;
-  for (let index = 0; index < length; index++) {
-    if (a[index] !== b[index]) return false;
-  }
-  return true;
 }

@@ -1,6 +1,6 @@
 import { type GrpcEngine, type GrpcEngineOptions, listenOptions } from "../engine.ts";
 import type { GrpcMethod } from "../grpc_service.ts";
-import { ThrottledLog } from "../../telemetry/throttled_log.ts";
+import { ThrottledLog } from "../../base/throttled_log.ts";
 import { type AcceptedSocket, listen } from "../listener.ts";
 import { Carrier } from "./carrier.ts";
 import { EndedCalls } from "./ended_calls.ts";
@@ -12,9 +12,9 @@ const SLOW_TICK_MS = 1_000;
 /** How often a client that speaks another protocol is logged: it retries again and again. */
 const OTHER_PROTOCOL_LOG_MS = 10_000;
 const REFUSED: Readonly<Record<OtherProtocol, string>> = {
-  "HTTP/1.1": "gRPC client refused: it speaks HTTP/1.1, but gRPC requires HTTP/2; " +
+  "HTTP/1.1": "gRPC client refused: it uses HTTP/1.1, but gRPC requires HTTP/2; " +
     "in Envoy, set http2_protocol_options of the cluster",
-  "TLS": "gRPC client refused: it speaks TLS, but this port serves plain text; " +
+  "TLS": "gRPC client refused: it uses TLS, but this port serves plain text; " +
     "set GRPC_SERVER_USE_TLS=true or disable TLS in the client",
 };
 
@@ -88,13 +88,17 @@ class NativeEngine {
     if (this.#closing) carrier.drain();
   }
 
-  /** Drains all connections, including those accepted until `accepted` settles, and closes them after the grace. */
-  async close(graceMs: number, accepted?: Promise<void>): Promise<void> {
-    this.#closing = true;
-    for (const carrier of [...this.#carriers]) carrier.drain();
+  /**
+   * Drains all connections once `accepted` has settled, and closes them after the grace. Until then the port may still
+   * take a connection, which the platform resets when it closes the port: a peer that was asked to go away would lose
+   * the calls that it sends on its next connection.
+   */
+  async close(graceMs: number, accepted: Promise<void> = Promise.resolve()): Promise<void> {
     const deadline = Promise.withResolvers<void>();
     const cancel = this.#options.clock.after(graceMs, deadline.resolve);
-    await accepted;
+    await Promise.race([accepted, deadline.promise]);
+    this.#closing = true;
+    for (const carrier of [...this.#carriers]) carrier.drain();
     if (this.#carriers.size > 0) await Promise.race([this.#empty.promise, deadline.promise]);
     cancel();
     const left = [...this.#carriers];

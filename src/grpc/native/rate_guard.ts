@@ -22,6 +22,11 @@ export class RateGuard {
     this.#left = Math.min(this.#options.burst, this.#left + count);
   }
 
+  /** Whether so many tokens are there without waiting. */
+  has(cost: number): boolean {
+    return this.#left >= cost;
+  }
+
   /** Takes `cost` tokens; false when there are not enough. */
   allows(now: number, cost = 1): boolean {
     if (this.#left < cost) {

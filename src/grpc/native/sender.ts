@@ -1,3 +1,4 @@
+import type { DirectResponse } from "../grpc_service.ts";
 import {
   ConnectionError,
   ERROR_CODES,
@@ -71,6 +72,24 @@ export class Sender {
     this.window -= length;
     response.isEnded = true;
     this.#events.finished(stream);
+  }
+
+  /** Whether the windows of a new stream have room for a whole response with a message of this length. */
+  canSend(messageBytes: number): boolean {
+    const length = MESSAGE_PREFIX_BYTES + messageBytes;
+    return length <= this.window && length <= this.initialWindow && this.output.length < LIMITS.unsentBytes;
+  }
+
+  /** Sends the whole response of a unary call whose stream was never opened here. */
+  direct(streamId: number, response: DirectResponse): void {
+    const { output } = this;
+    const headers = this.#responseHeaders;
+    this.#responseHeaders = RESPONSE_HEADERS;
+    output.frame(headers.length, FRAME.HEADERS, FLAG.END_HEADERS, streamId);
+    output.bytes(headers);
+    this.window -= output.message(streamId, response);
+    output.frame(OK_TRAILERS.length, FRAME.HEADERS, FLAG.END_HEADERS | FLAG.END_STREAM, streamId);
+    output.bytes(OK_TRAILERS);
   }
 
   /** Sends one message of a response, and its headers before the first one. */
@@ -268,6 +287,20 @@ export class Output {
     }
     const bytes = this.#bytes;
     for (let index = 0; index < length; index++) bytes[at + index] = source[index] ?? 0;
+  }
+
+  /** Writes a DATA frame with one message; returns the length of its payload. */
+  message(streamId: number, response: DirectResponse): number {
+    const at = this.#reserve(FRAME_HEADER_BYTES + MESSAGE_PREFIX_BYTES + response.maxBytes);
+    const bytes = this.#bytes;
+    const start = at + FRAME_HEADER_BYTES + MESSAGE_PREFIX_BYTES;
+    const end = response.write(bytes, start);
+    this.#length = at;
+    this.frame(end - start + MESSAGE_PREFIX_BYTES, FRAME.DATA, 0, streamId);
+    this.byte(0);
+    this.uint32(end - start);
+    this.#length = end;
+    return end - start + MESSAGE_PREFIX_BYTES;
   }
 
   byte(value: number): void {

@@ -27,6 +27,12 @@ export class IncomingRequest {
     return used;
   }
 
+  /** All of it has arrived at `now`, and is checked. */
+  complete(now: number): void {
+    this.isEnded = true;
+    this.endedAt = now;
+  }
+
   /** Adds content that arrived at `now`; throws `StreamError` where it contradicts `content-length`. */
   add(bytes: number, isLast: boolean, now: number, { id, head: { contentLength } }: ServerStream): void {
     this.#length += bytes;

@@ -75,8 +75,8 @@ function openDelivery(parts: PageParts, id: string): OpenedView {
       label: "Send again",
       look: "primary",
       run: async () => {
-        await parts.api.administer(`${path}/resend`, { method: "POST" });
-        return "Sending it again with the same identifier.";
+        const why = textOf(await parts.api.administer(`${path}/resend`, { method: "POST" }), "why");
+        return why === "" ? "Sending it again with the same identifier." : `Not sent yet: ${why}.`;
       },
     }),
     below: payload,

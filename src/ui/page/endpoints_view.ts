@@ -160,7 +160,12 @@ const endpointForm: RecordForm = {
         kind: "whole",
         hint: "WEBHOOK_TIMEOUT when empty",
       },
-      { name: "standardWebhooks", label: "Also send the Standard Webhooks headers", kind: "check" },
+      {
+        name: "standardWebhooks",
+        label: "Also send the Standard Webhooks headers",
+        kind: "check",
+        ...isNew ? { value: "true" } : {},
+      },
     ];
   },
   complete: ({ noHeaders, ...body }) =>

@@ -1,5 +1,6 @@
 import { acceptedAnswer, AcceptOnce, type AcceptOnceOptions } from "./idempotency.ts";
 import { eventBody, eventKindProblem, isReservedKind, matchesKind, RESERVED_PREFIX } from "../model/event.ts";
+import { POSTED_EVENT_FIELDS } from "./event_operations.ts";
 import { FieldReader, jsonObjectOf } from "./field_reader.ts";
 import { bodyHash, stringifyJson } from "../../base/exact_json.ts";
 import { invalidField, refusal, UNAUTHORIZED, WebhookRefusal } from "./problem.ts";
@@ -30,7 +31,7 @@ export class EventAcceptor {
     const eventKey = await this.#admit(call);
     if (call.body === undefined) return call.refusal ?? CONTINUE;
     const object = jsonObjectOf(call.body);
-    const fields = new FieldReader(object, ["event", "data"]);
+    const fields = new FieldReader(object, POSTED_EVENT_FIELDS);
     const kind = fields.text("event");
     const problem = eventKindProblem(kind);
     if (problem !== undefined) throw invalidField("event", problem);
@@ -85,6 +86,6 @@ function checkKind(kind: string, eventKey: EventKey | undefined): void {
   }
 }
 
-function forbidden(code: string, state: string): WebhookRefusal {
-  return refusal(403, code, `Cannot accept the event: ${state}`, { field: "event" });
+function forbidden(code: "reserved_kind" | "kind_not_allowed", state: string): WebhookRefusal {
+  return refusal(code, `Cannot accept the event: ${state}`, { field: "event" });
 }

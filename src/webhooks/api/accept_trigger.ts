@@ -37,7 +37,7 @@ export class TriggerAcceptor {
     if (body === undefined) return call.refusal ?? CONTINUE;
     if (key === undefined && trigger.requireIdempotencyKey) {
       const detail = "Cannot accept the call: this trigger requires an Idempotency-Key";
-      throw refusal(400, "idempotency_key_required", detail, { field: "Idempotency-Key" });
+      throw refusal("idempotency_key_required", detail, { field: "Idempotency-Key" });
     }
     const { hashing, descriptors } = readInput({ body, key }, trigger);
     const bodyHash = await hashing;
@@ -59,7 +59,7 @@ export class TriggerAcceptor {
     });
     if (accepted.isMismatch && isRejected) {
       const detail = "Cannot accept the call: its Idempotency-Key was used with another body";
-      throw refusal(422, "body_mismatch", detail, { field: "body" });
+      throw refusal("body_mismatch", detail, { field: "body" });
     }
     return acceptedAnswer({ executionId: accepted.resultId }, accepted);
   }
@@ -72,7 +72,7 @@ export class TriggerAcceptor {
     }
     if (trigger.name !== name) throw notFound("this trigger");
     if (trigger.enabled) return trigger;
-    throw refusal(403, "trigger_disabled", "Cannot call the trigger: it is disabled");
+    throw refusal("trigger_disabled", "Cannot call the trigger: it is disabled");
   }
 
   async #create(

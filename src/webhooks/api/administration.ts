@@ -33,9 +33,9 @@ export async function administer(
   return await match.handle({
     ...parts,
     ...{ id, keyId, query: new URLSearchParams(query) },
-    fields(known, options) {
+    fields(schemas, options) {
       const isAbsent = body === undefined && options?.optional === true;
-      return new FieldReader(isAbsent ? {} : jsonObjectOf(body ?? ""), known);
+      return new FieldReader(isAbsent ? {} : jsonObjectOf(body ?? ""), schemas);
     },
   });
 }
@@ -48,5 +48,5 @@ function isMatch(pattern: readonly string[], segments: readonly string[]): boole
 function wrongMethod(methods: readonly string[]): WebhookRefusal {
   const allow = methods.join(", ");
   const detail = `Cannot answer this method: expected ${allow}`;
-  return refusal(405, "method_not_allowed", detail, { headers: { allow } });
+  return refusal("method_not_allowed", detail, { headers: { allow } });
 }

@@ -4,17 +4,19 @@ import type { Attempt, Delivery, Endpoint } from "../model/records.ts";
 import * as deliveries from "../store/deliveries.ts";
 import { findEndpoint } from "../store/endpoints.ts";
 import type { Work } from "../store/work.ts";
+import { DELIVERY_OPERATIONS } from "./delivery_operations.ts";
 import { lister } from "./list_query.ts";
 import { found, refusal } from "./problem.ts";
-import { adminAudit, type AdministrationRoutes, jsonAnswer, type RoutedCall } from "./route.ts";
+import { adminAudit, jsonAnswer, type RoutedCall, type RoutesOf } from "./route.ts";
 import { whyNotDelivered } from "./why.ts";
 
-const FILTERS = ["endpointId", "state", "event", "since", "until"] as const;
-const STATES = ["attempting", "retrying", "acknowledged", "failed"];
-
 /** `/deliveries`. */
-export const DELIVERY_ROUTES: AdministrationRoutes = {
-  "GET /deliveries": lister(FILTERS, deliveries.listDeliveries, shownInList, STATES),
+export const DELIVERY_ROUTES: RoutesOf<typeof DELIVERY_OPERATIONS> = {
+  "GET /deliveries": lister(
+    DELIVERY_OPERATIONS["GET /deliveries"].query,
+    deliveries.listDeliveries,
+    shownInList,
+  ),
   "GET /deliveries/:id": getDelivery,
   "POST /deliveries/:id/resend": resendDelivery,
 };
@@ -32,18 +34,21 @@ async function getDelivery(call: RoutedCall) {
 
 async function resendDelivery(call: RoutedCall) {
   const { id, store, clock } = call;
-  call.fields([], { optional: true });
-  const { endpoint } = found(await store.read(findRecord, id), "this delivery");
+  call.fields({}, { optional: true });
+  const record = found(await store.read(findRecord, id, { responses: false }), "this delivery");
+  const { delivery, endpoint } = record;
   if (endpoint === undefined) {
-    throw refusal(409, "endpoint_deleted", "Cannot send the delivery: its endpoint was deleted");
+    throw refusal("endpoint_deleted", "Cannot send the delivery: its endpoint was deleted");
   }
   const audit = adminAudit(call, "delivery.resend_asked", `delivery:${id}`);
-  const outcome = await store.write(deliveries.resendDelivery, id, { now: clock.now(), audit });
+  const now = clock.now();
+  const outcome = await store.write(deliveries.resendDelivery, id, { now, audit });
   if (found(outcome, "this delivery") === "erased") {
-    throw refusal(409, "payload_erased", "Cannot send the delivery: its payload was erased");
+    throw refusal("payload_erased", "Cannot send the delivery: its payload was erased");
   }
   call.wakeDispatcher();
-  return jsonAnswer(202, { id });
+  const asked = { ...record, delivery: { ...delivery, resendAt: now } };
+  return jsonAnswer(202, { id, why: endpoint.enabled ? undefined : whyOf(asked, call) });
 }
 
 interface DeliveryRecord {
@@ -70,8 +75,15 @@ function shown({ delivery, attempts, endpoint }: DeliveryRecord, call: RoutedCal
       return { ...rest, startedAt: timeText(startedAt), finishedAt: timeTextIf(finishedAt) };
     }),
     nextAttemptAt: timeTextIf(nextAttemptAt(delivery)),
-    why: whyNotDelivered({ delivery, endpoint, now: call.clock.now(), inFlight: call.inFlight(endpointId) }),
+    why: whyOf({ delivery, attempts, endpoint }, call),
   };
+}
+
+function whyOf({ delivery, attempts, endpoint }: DeliveryRecord, { clock, inFlight }: RoutedCall): string {
+  return whyNotDelivered({
+    ...{ delivery, endpoint, now: clock.now(), inFlight: inFlight(delivery.endpointId) },
+    lastAttempt: attempts.findLast(({ result }) => result !== undefined),
+  });
 }
 
 function nextAttemptAt({ state, dueAt, resendAt }: Delivery): number | undefined {

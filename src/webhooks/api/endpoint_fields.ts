@@ -1,28 +1,12 @@
 import { eventPatternProblem } from "../model/event.ts";
 import type { FieldReader } from "./field_reader.ts";
 import type { JsonObject } from "../../base/exact_json.ts";
+import { MAX_HEADER_VALUE, MAX_HEADERS } from "./endpoint_operations.ts";
 import { invalidField } from "./problem.ts";
-
-/** The fields of an endpoint that a call may set. */
-export const ENDPOINT_FIELDS = [
-  "url",
-  "events",
-  "description",
-  "headers",
-  "concurrency",
-  "timeoutMs",
-  "standardWebhooks",
-  "enabled",
-] as const;
 
 /** Static headers: name and value. */
 export type StaticHeaders = readonly (readonly [string, string])[];
 
-const MAX_PATTERNS = 100;
-const MAX_HEADERS = 32;
-const MAX_HEADER_VALUE = 4_096;
-const CONCURRENCY = { min: 1, max: 100 };
-const TIMEOUT_MS = { min: 1, max: 600_000 };
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/;
 const HEADER_VALUE = /^[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?$/;
 /** Headers that the sender sets itself. */
@@ -32,11 +16,11 @@ const RESERVED =
 /** Reads all fields but the URL, which is checked where addresses are known; `null` counts as not sent. */
 export function sentEndpoint(fields: FieldReader) {
   return {
-    events: fields.textsIfGiven("events", { max: MAX_PATTERNS, problem: eventPatternProblem }),
+    events: fields.textsIfGiven("events", eventPatternProblem),
     description: fields.textIfGiven("description"),
     headers: fields.isNull("headers") ? undefined : headersOf(fields.objectIfGiven("headers")),
-    concurrency: fields.wholeIfGiven("concurrency", CONCURRENCY),
-    timeoutMs: fields.isNull("timeoutMs") ? undefined : fields.wholeIfGiven("timeoutMs", TIMEOUT_MS),
+    concurrency: fields.wholeIfGiven("concurrency"),
+    timeoutMs: fields.isNull("timeoutMs") ? undefined : fields.wholeIfGiven("timeoutMs"),
     standardWebhooks: fields.flagIfGiven("standardWebhooks"),
     enabled: fields.flagIfGiven("enabled"),
   };

@@ -5,31 +5,36 @@ import { type Endpoint, type EndpointSecret, MAX_ENDPOINT_SECRETS, type Sealed }
 import { addAudit } from "../store/audit_log.ts";
 import * as deliveries from "../store/deliveries.ts";
 import * as endpoints from "../store/endpoints.ts";
-import { ENDPOINT_FIELDS, sentEndpoint, type StaticHeaders } from "./endpoint_fields.ts";
+import { sentEndpoint, type StaticHeaders } from "./endpoint_fields.ts";
+import {
+  DEFAULT_CONCURRENCY,
+  ENDPOINT_FIELDS,
+  ENDPOINT_OPERATIONS,
+  MAX_RECOVERED,
+  RECOVERY_FIELDS,
+  ROTATION_FIELDS,
+} from "./endpoint_operations.ts";
 import { lister } from "./list_query.ts";
 import { found, invalidField, notFound, refusal } from "./problem.ts";
 import {
   adminAudit,
   type AdministrationParts,
-  type AdministrationRoutes,
   jsonAnswer,
   NO_CONTENT,
   type RoutedCall,
+  type RoutesOf,
 } from "./route.ts";
 
-const DEFAULT_CONCURRENCY = 4;
 const DAY_MS = 86_400_000;
 const MAX_ACTIVE_IN_MS = 30 * DAY_MS;
 /** The caller waits for the answer of a dry run. */
 const MAX_CHECK_MS = 15_000;
-/** Deliveries that one call opens again. */
-const MAX_RECOVERED = 10_000;
 
 /** `/endpoints`. */
-export const ENDPOINT_ROUTES: AdministrationRoutes = {
+export const ENDPOINT_ROUTES: RoutesOf<typeof ENDPOINT_OPERATIONS> = {
   "POST /endpoints": createEndpoint,
   "GET /endpoints": lister(
-    ["since", "until"],
+    ENDPOINT_OPERATIONS["GET /endpoints"].query,
     endpoints.listEndpoints,
     (one, { clock }) => shown(one, clock.now()),
   ),
@@ -43,7 +48,7 @@ export const ENDPOINT_ROUTES: AdministrationRoutes = {
 
 async function createEndpoint(call: RoutedCall) {
   const fields = call.fields(ENDPOINT_FIELDS);
-  const url = fields.text("url", { maxLength: 2_048 });
+  const url = fields.text("url");
   await checkUrl(url, call);
   const sent = sentEndpoint(fields);
   const now = call.clock.now();
@@ -61,7 +66,7 @@ async function createEndpoint(call: RoutedCall) {
     headers: headers?.sealed,
     concurrency: sent.concurrency ?? DEFAULT_CONCURRENCY,
     timeoutMs: sent.timeoutMs,
-    standardWebhooks: sent.standardWebhooks ?? false,
+    standardWebhooks: sent.standardWebhooks ?? true,
     secrets: [row],
   };
   const details = { url, events: endpoint.events };
@@ -79,7 +84,7 @@ async function editEndpoint(call: RoutedCall) {
   const { id, store, clock } = call;
   const fields = call.fields(ENDPOINT_FIELDS);
   const { headers, ...sent } = sentEndpoint(fields);
-  const url = fields.textIfGiven("url", { maxLength: 2_048 });
+  const url = fields.textIfGiven("url");
   const now = clock.now();
   const current = await endpointOf(call);
   if (url !== undefined) await checkUrl(url, call);
@@ -111,7 +116,7 @@ async function deleteEndpoint(call: RoutedCall) {
 }
 
 async function rotateSecret(call: RoutedCall) {
-  const fields = call.fields(["activeIn"], { optional: true });
+  const fields = call.fields(ROTATION_FIELDS, { optional: true });
   const activeInMs = fields.durationIfGiven("activeIn", { maxMs: MAX_ACTIVE_IN_MS }) ?? DAY_MS;
   const { id } = await endpointOf(call);
   const { secret, row } = await newSecret(call, call.clock.now() + activeInMs);
@@ -121,7 +126,7 @@ async function rotateSecret(call: RoutedCall) {
   if (found(endpoint, ENDPOINT) === "too_many") {
     const state =
       `it has ${MAX_ENDPOINT_SECRETS} signing secrets that sign now or later; activeIn 0 replaces them`;
-    throw refusal(409, "too_many_secrets", `Cannot rotate the secret of the endpoint: ${state}`);
+    throw refusal("too_many_secrets", `Cannot rotate the secret of the endpoint: ${state}`);
   }
   call.wakeDispatcher();
   return jsonAnswer(200, { secret, activeAt });
@@ -139,7 +144,7 @@ async function checkEndpoint(call: RoutedCall) {
 
 async function recoverDeliveries(call: RoutedCall) {
   const { id: endpointId, store, clock } = call;
-  const fields = call.fields(["since", "until", "dryRun"]);
+  const fields = call.fields(RECOVERY_FIELDS);
   const now = clock.now();
   const since = fields.moment("since", now);
   const until = fields.moment("until", now);
@@ -185,14 +190,16 @@ async function sealedHeaders(
 function shown(endpoint: Endpoint, now: number): Record<string, unknown> {
   const { id, url, events, description, enabled, headerNames: headers } = endpoint;
   const { concurrency, timeoutMs, standardWebhooks, secrets } = endpoint;
-  const active = signingSecret(secrets, now);
+  const active = secrets.findIndex((secret) => secret === signingSecret(secrets, now));
   return {
     ...{ id, url, events, description, enabled, headers, concurrency, timeoutMs, standardWebhooks },
-    secrets: secrets.map((secret) => ({
+    secrets: secrets.map((secret, index) => ({
       id: secret.id,
       createdAt: timeText(secret.createdAt),
       activeAt: timeText(secret.activeAt),
-      signs: secret === active,
+      signs: index === active,
+      // The newest comes first.
+      state: index === active ? "signing" : index < active ? "pending" : "retired",
     })),
     createdAt: timeText(endpoint.createdAt),
     updatedAt: timeText(endpoint.updatedAt),

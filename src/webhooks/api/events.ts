@@ -4,28 +4,26 @@ import { eventPatternProblem } from "../model/event.ts";
 import { newEventKey } from "../model/keys.ts";
 import type { EventKey, WebhookEvent } from "../model/records.ts";
 import * as events from "../store/events.ts";
+import { EVENT_KEY_FIELDS, EVENT_OPERATIONS } from "./event_operations.ts";
 import { lister } from "./list_query.ts";
 import { found, invalidField, notFound } from "./problem.ts";
-import { adminAudit, type AdministrationRoutes, jsonAnswer, NO_CONTENT, type RoutedCall } from "./route.ts";
-
-const MAX_NAME = 128;
-const MAX_KINDS = 100;
+import { adminAudit, jsonAnswer, NO_CONTENT, type RoutedCall, type RoutesOf } from "./route.ts";
 
 /** `/event-keys` and `/events`, except for posting an event. */
-export const EVENT_ROUTES: AdministrationRoutes = {
+export const EVENT_ROUTES: RoutesOf<typeof EVENT_OPERATIONS> = {
   "POST /event-keys": createEventKey,
-  "GET /event-keys": lister(["since", "until"], events.listEventKeys, shownKey),
+  "GET /event-keys": lister(EVENT_OPERATIONS["GET /event-keys"].query, events.listEventKeys, shownKey),
   "DELETE /event-keys/:id": deleteEventKey,
-  "GET /events": lister(["event", "since", "until"], events.listEvents, shownEvent),
+  "GET /events": lister(EVENT_OPERATIONS["GET /events"].query, events.listEvents, shownEvent),
   "GET /events/:id": getEvent,
   "DELETE /events/:id/payload": erasePayload,
 };
 
 async function createEventKey(call: RoutedCall) {
-  const fields = call.fields(["name", "kinds"]);
-  const name = fields.text("name", { maxLength: MAX_NAME });
+  const fields = call.fields(EVENT_KEY_FIELDS);
+  const name = fields.text("name");
   if (name.trim() === "") throw invalidField("name", "expected a text that is not empty");
-  const kinds = fields.texts("kinds", { max: MAX_KINDS, problem: eventPatternProblem });
+  const kinds = fields.texts("kinds", eventPatternProblem);
   const { key, ...row } = { id: call.newId(), ...newEventKey(call.randomBytes), createdAt: call.clock.now() };
   const eventKey: EventKey = { ...row, name, kinds };
   const audit = adminAudit(call, "event_key.created", `event-key:${row.id}`, { name, kinds });

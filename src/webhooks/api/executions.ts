@@ -5,24 +5,22 @@ import type { WorkflowStep } from "../model/workflow.ts";
 import * as auditLog from "../store/audit_log.ts";
 import { findWorkflowVersion } from "../store/execution_claims.ts";
 import * as executions from "../store/executions.ts";
+import { EXECUTION_OPERATIONS } from "./execution_operations.ts";
 import { lister } from "./list_query.ts";
 import { found, refusal } from "./problem.ts";
-import { adminAudit, type AdministrationRoutes, jsonAnswer, type RoutedCall } from "./route.ts";
-
-const STATUSES = ["queued", "running", "succeeded", "failed", "cancelled"];
+import { adminAudit, jsonAnswer, type RoutedCall, type RoutesOf } from "./route.ts";
 
 /** `/executions` and `/audit`. */
-export const EXECUTION_ROUTES: AdministrationRoutes = {
+export const EXECUTION_ROUTES: RoutesOf<typeof EXECUTION_OPERATIONS> = {
   "GET /executions": lister(
-    ["state", "since", "until"],
+    EXECUTION_OPERATIONS["GET /executions"].query,
     executions.listExecutions,
     (one) => shown(one, one.steps),
-    STATUSES,
   ),
   "GET /executions/:id": getExecution,
   "POST /executions/:id/cancel": cancelExecution,
   "GET /audit": lister(
-    ["event", "since", "until"],
+    EXECUTION_OPERATIONS["GET /audit"].query,
     auditLog.listAudit,
     ({ at, ...rest }) => ({ ...rest, at: timeText(at) }),
   ),
@@ -60,10 +58,10 @@ async function currentStepOf(
 
 async function cancelExecution(call: RoutedCall) {
   const { id, store, clock } = call;
-  call.fields([], { optional: true });
+  call.fields({}, { optional: true });
   const isCancelled = await store.write(executions.cancelExecution, id, clock.now());
   if (!found(isCancelled, "this execution")) {
-    throw refusal(409, "already_ended", "Cannot cancel the execution: it has ended");
+    throw refusal("already_ended", "Cannot cancel the execution: it has ended");
   }
   await store.write(auditLog.addAudit, adminAudit(call, "execution.cancel_asked", `execution:${id}`));
   call.wakeRunner();

@@ -6,21 +6,18 @@ import {
   nestingProblem,
   parseJson,
 } from "../../base/exact_json.ts";
+import type { JsonSchema, SchemaProperties } from "../../base/json_schema.ts";
 import { parseMoment } from "../../base/rfc3339.ts";
 import { invalidField, refusal, type WebhookRefusal } from "./problem.ts";
+import type { ProblemCode } from "./problem_codes.ts";
 
+/** Longest text of a field without its own bound. */
+const DEFAULT_MAX_LENGTH = 1_024;
 /** How deep the body of a call may be nested. */
 export const MAX_NESTING = 64;
 /** They would steer a terminal or break a line where the text is shown, and the store ends a text at a NUL. */
 // deno-lint-ignore no-control-regex
 const CONTROLS = /[\0-\x1f\x7f-\x9f]/;
-
-/** Bounds of a list of texts. */
-export interface ListBounds {
-  readonly max: number;
-  /** What is wrong with an item; nothing when it is good. */
-  readonly problem: (item: string) => string | undefined;
-}
 
 /**
  * The object of a body, its numbers with every digit. Throws a `WebhookRefusal`: 400 for what is not JSON, 422 for what
@@ -31,36 +28,42 @@ export function jsonObjectOf(body: string): JsonObject {
   try {
     value = JSON.parse(body);
   } catch {
-    throw badBody(400, "malformed_json", body === "" ? "it is empty" : "it is not JSON");
+    throw badBody("malformed_json", body === "" ? "it is empty" : "it is not JSON");
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw badBody(422, "not_an_object", "expected a JSON object");
+    throw badBody("not_an_object", "expected a JSON object");
   }
   // The parser of the runtime accepts any depth.
   const problem = nestingProblem(body, MAX_NESTING);
-  if (problem !== undefined) throw badBody(422, "too_deep", `nested deeper than ${MAX_NESTING}`);
+  if (problem !== undefined) throw badBody("too_deep", `nested deeper than ${MAX_NESTING}`);
   return parseJson(body, value) as JsonObject;
 }
 
-function badBody(status: number, code: string, state: string): WebhookRefusal {
-  return refusal(status, code, `Cannot read the body: ${state}`, { field: "body" });
+function badBody(code: ProblemCode, state: string): WebhookRefusal {
+  return refusal(code, `Cannot read the body: ${state}`, { field: "body" });
 }
 
+/** What is wrong with an item of a list; nothing when it is valid. */
+type ItemProblem = (item: string) => string | undefined;
+
 /**
- * Reads the fields of an object of a request. Each reader throws a `WebhookRefusal` that names the field; those called
- * `…IfGiven` return nothing for an absent field.
+ * Reads the fields of an object of a request within the bounds of their schemas. Each reader throws a `WebhookRefusal`
+ * that names the field; those called `…IfGiven` return nothing for an absent field.
  */
 export class FieldReader {
   readonly #object: JsonObject;
+  readonly #schemas: SchemaProperties;
   readonly #prefix: string;
 
-  /** Refuses every field that is not known. `prefix` comes before the names in refusals. */
-  constructor(object: JsonObject, known: readonly string[], prefix = "") {
+  /** Refuses every field without a schema. `prefix` comes before the names in refusals. */
+  constructor(object: JsonObject, schemas: SchemaProperties, prefix = "") {
     this.#object = object;
+    this.#schemas = schemas;
     this.#prefix = prefix;
     for (const name of Object.keys(object)) {
-      if (known.includes(name)) continue;
-      throw this.#invalid(name, `unknown; expected ${known.length === 0 ? "no fields" : known.join(", ")}`);
+      if (Object.hasOwn(schemas, name)) continue;
+      const known = Object.keys(schemas).join(", ");
+      throw this.#invalid(name, `unknown; expected ${known === "" ? "no fields" : known}`);
     }
   }
 
@@ -69,11 +72,12 @@ export class FieldReader {
     return this.#read(name) === null;
   }
 
-  text(name: string, options: { readonly maxLength?: number } = {}): string {
-    return this.#required(name, this.textIfGiven(name, options));
+  text(name: string): string {
+    return this.#required(name, this.textIfGiven(name));
   }
 
-  textIfGiven(name: string, { maxLength = 1_024 } = {}): string | undefined {
+  textIfGiven(name: string): string | undefined {
+    const { maxLength = DEFAULT_MAX_LENGTH } = this.#schema(name);
     const text = this.#parse(name, `a text of at most ${maxLength} characters`, (value) => {
       return typeof value === "string" && value.length <= maxLength ? value : undefined;
     });
@@ -85,10 +89,8 @@ export class FieldReader {
     return this.#parse(name, "true or false", (value) => typeof value === "boolean" ? value : undefined);
   }
 
-  wholeIfGiven(
-    name: string,
-    { min, max }: { readonly min: number; readonly max: number },
-  ): number | undefined {
+  wholeIfGiven(name: string): number | undefined {
+    const { minimum: min = 0, maximum: max = Infinity } = this.#schema(name);
     return this.#parse(name, `an integer from ${min} to ${max}`, (value) => {
       return Number.isInteger(value) && Number(value) >= min && Number(value) <= max
         ? Number(value)
@@ -102,12 +104,12 @@ export class FieldReader {
   }
 
   /** A list of texts, at least one, each once. */
-  texts(name: string, bounds: ListBounds): readonly string[] {
-    return this.#required(name, this.textsIfGiven(name, bounds));
+  texts(name: string, problem: ItemProblem): readonly string[] {
+    return this.#required(name, this.textsIfGiven(name, problem));
   }
 
-  textsIfGiven(name: string, { max, problem }: ListBounds): readonly string[] | undefined {
-    const texts = this.#listIfGiven(name, max, "texts")?.map((item: JsonValue, index) => {
+  textsIfGiven(name: string, problem: ItemProblem): readonly string[] | undefined {
+    const texts = this.#listIfGiven(name, "texts")?.map((item: JsonValue, index) => {
       const wrong = typeof item === "string" ? problem(item) : "expected a text";
       if (wrong === undefined) return String(item);
       throw this.#invalid(`${name}[${index}]`, wrong);
@@ -124,10 +126,10 @@ export class FieldReader {
   }
 
   /** A list of objects, at least one. */
-  objects(name: string, max: number): readonly JsonObject[] {
-    const list = this.#required(name, this.#listIfGiven(name, max, "JSON objects"));
+  objects(name: string): readonly JsonObject[] {
+    const list = this.#required(name, this.#listIfGiven(name, "JSON objects"));
     if (list.every(isObject)) return list;
-    throw this.#invalid(name, `expected a list of 1 to ${max} JSON objects`);
+    throw this.#invalid(name, "expected a list of JSON objects");
   }
 
   /** A duration such as `24h`, in milliseconds. */
@@ -147,7 +149,12 @@ export class FieldReader {
     return this.#required(name, time);
   }
 
-  #listIfGiven(name: string, max: number, items: string): readonly JsonValue[] | undefined {
+  #schema(name: string): JsonSchema {
+    return this.#schemas[name] ?? {};
+  }
+
+  #listIfGiven(name: string, items: string): readonly JsonValue[] | undefined {
+    const { maxItems: max = Infinity } = this.#schema(name);
     return this.#parse(name, `a list of 1 to ${max} ${items}`, (value) => {
       return Array.isArray(value) && value.length > 0 && value.length <= max ? value : undefined;
     });

@@ -2,6 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import { withTimeout } from "../../base/wait.ts";
 import type { WebhookAnswer } from "./calls.ts";
 import { refusal, type WebhookRefusal } from "./problem.ts";
+import type { AuditAction } from "../model/audit_actions.ts";
 import type { AuditEntry } from "../model/records.ts";
 import { type Acceptance, findIdempotency, type NewIdempotency } from "../store/accept.ts";
 import { addAudit } from "../store/audit_log.ts";
@@ -27,7 +28,7 @@ export interface OnceRequest {
   /** Creates it, unless the store knows the key; the value is the number of deliveries. */
   create(idempotency: NewIdempotency | undefined): Promise<Acceptance<number>>;
   /** The entry for the audit log where the key was accepted with another body. */
-  mismatch(resultId: string): Omit<AuditEntry, "id" | "at">;
+  mismatch(resultId: string): Omit<AuditEntry, "id" | "at"> & { readonly action: AuditAction };
 }
 
 /** What `AcceptOnce` works with. */
@@ -100,7 +101,7 @@ function replayOf(row: { resultId: string; deliveries?: number | undefined; body
 
 function inFlight(): WebhookRefusal {
   const detail = "Cannot answer yet: a request with this Idempotency-Key is in flight";
-  return refusal(409, "in_flight", detail, { headers: { "retry-after": "1" } });
+  return refusal("in_flight", detail, { headers: { "retry-after": "1" } });
 }
 
 /** 202 for what was accepted, now or before. */

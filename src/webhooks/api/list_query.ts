@@ -1,30 +1,19 @@
+import type { SchemaProperties } from "../../base/json_schema.ts";
 import { parseTime } from "../../base/rfc3339.ts";
 import { eventKindProblem } from "../model/event.ts";
 import type { ListOptions, Operation, Page } from "../store/store.ts";
 import { FieldReader } from "./field_reader.ts";
+import { DEFAULT_LIMIT, MAX_LIMIT } from "./list_parameters.ts";
 import { invalidField } from "./problem.ts";
 import { type AdministrationHandler, jsonAnswer, type RoutedCall } from "./route.ts";
 
-/** Filters of lists, in addition to `limit` and `cursor`. */
-export type ListFilter = "endpointId" | "state" | "event" | "since" | "until";
-
-const DEFAULT_LIMIT = 50;
-const MAX_LIMIT = 200;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** Reads the query of a list. Throws a `WebhookRefusal` that names the parameter. */
-function listOptionsOf(
-  query: URLSearchParams,
-  filters: readonly ListFilter[],
-  states: readonly string[] = [],
-): ListOptions {
-  const fields = new FieldReader(Object.fromEntries(query), [...filters, "limit", "cursor"]);
+function listOptionsOf(query: URLSearchParams, schemas: SchemaProperties): ListOptions {
+  const fields = new FieldReader(Object.fromEntries(query), schemas);
   for (const name of query.keys()) {
     if (query.getAll(name).length > 1) throw invalidField(name, "expected it once");
-  }
-  const endpointId = fields.textIfGiven("endpointId");
-  if (endpointId !== undefined && !UUID.test(endpointId)) {
-    throw invalidField("endpointId", "expected the identifier of an endpoint");
   }
   // Actions of the audit log are written as kinds are. A pattern such as "*" would match nothing.
   const event = fields.textIfGiven("event");
@@ -33,29 +22,39 @@ function listOptionsOf(
   return {
     limit: limitOf(query),
     cursor: fields.textIfGiven("cursor"),
-    endpointId,
-    state: fields.choiceIfGiven("state", states),
+    endpointId: idOf(fields, "endpointId", "an endpoint"),
+    eventId: idOf(fields, "eventId", "an event"),
+    state: fields.choiceIfGiven("state", statesOf(schemas)),
     event,
     since: timeOf(query, "since"),
     until: timeOf(query, "until"),
   };
 }
 
-/** A handler that lists records by these filters, each item as `show` returns it. An invalid cursor is refused. */
+/** A handler that lists records by these parameters, each item as `show` returns it. An invalid cursor is refused. */
 export function lister<T>(
-  filters: readonly ListFilter[],
+  parameters: SchemaProperties,
   operation: Operation<[ListOptions], Page<T>>,
   show: (item: T, call: RoutedCall) => unknown,
-  states?: readonly string[],
 ): AdministrationHandler {
   return async (call) => {
-    const options = listOptionsOf(call.query, filters, states);
+    const options = listOptionsOf(call.query, parameters);
     const { items, nextCursor } = await call.store.read(operation, options).catch((error: unknown) => {
       if (!(error instanceof RangeError)) throw error;
       throw invalidField("cursor", "expected the nextCursor of a page of this list");
     });
     return jsonAnswer(200, { items: await Promise.all(items.map((item) => show(item, call))), nextCursor });
   };
+}
+
+function idOf(fields: FieldReader, name: string, what: string): string | undefined {
+  const id = fields.textIfGiven(name);
+  if (id === undefined || UUID.test(id)) return id;
+  throw invalidField(name, `expected the identifier of ${what}`);
+}
+
+function statesOf({ state }: SchemaProperties): readonly string[] {
+  return state?.enum?.map(String) ?? [];
 }
 
 function limitOf(query: URLSearchParams): number {

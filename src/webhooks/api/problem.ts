@@ -1,12 +1,11 @@
 import { PROBLEM_TYPE, problemDetails } from "../../base/problem_details.ts";
 import type { WebhookAnswer } from "./calls.ts";
+import { PROBLEM_CODES, type ProblemCode } from "./problem_codes.ts";
 import { StoreError } from "../store/store.ts";
 
 /** Why a call is refused. */
 export interface WebhookProblem {
-  readonly status: number;
-  /** Stable; words in lower case with `_` between them. */
-  readonly code: string;
+  readonly code: ProblemCode;
   /** A sentence for people; holds no secret. */
   readonly detail: string;
   /** The wrong field or parameter, where it is one. */
@@ -27,32 +26,31 @@ export class WebhookRefusal extends Error {
 
 /** The refusal as problem details (RFC 9457) with the members `code`, `requestId` and, where there is one, `field`. */
 export function problemAnswer(problem: WebhookProblem, requestId: string): WebhookAnswer {
-  const { status, code, detail, field, headers } = problem;
+  const { code, detail, field, headers } = problem;
+  const [status] = PROBLEM_CODES[code];
   const body = problemDetails(status, { detail, code, requestId, field });
   return { status, headers: { ...headers, "content-type": PROBLEM_TYPE }, body, code };
 }
 
 /** The same for every unknown key. */
 export const UNAUTHORIZED: WebhookProblem = {
-  status: 401,
   code: "unauthorized",
   detail: "Cannot accept the call: expected a known bearer token",
   headers: { "www-authenticate": "Bearer" },
 };
 
-/** A refusal with this status; `detail` is a sentence for people. */
+/** A refusal; `detail` is a sentence for people. */
 export function refusal(
-  status: number,
-  code: string,
+  code: ProblemCode,
   detail: string,
   more: Pick<WebhookProblem, "field" | "headers"> = {},
 ): WebhookRefusal {
-  return new WebhookRefusal({ status, code, detail, ...more });
+  return new WebhookRefusal({ code, detail, ...more });
 }
 
 /** The refusal of a record or path that does not exist. */
 export function notFound(what: string): WebhookRefusal {
-  return refusal(404, "not_found", `Cannot find ${what}`);
+  return refusal("not_found", `Cannot find ${what}`);
 }
 
 /** The record, if it exists; throws `notFound` otherwise. */
@@ -63,12 +61,12 @@ export function found<T>(record: T | undefined, what: string): T {
 
 /** The refusal of a wrong field. */
 export function invalidField(field: string, reason: string): WebhookRefusal {
-  return refusal(422, "invalid_field", `Cannot use "${field}": ${reason}`, { field });
+  return refusal("invalid_field", `Cannot use "${field}": ${reason}`, { field });
 }
 
 /** The problem of a part that cannot be used at the moment. */
-export function unavailable(code: string, detail: string): WebhookProblem {
-  return { status: 503, code, detail, headers: { "retry-after": "1" } };
+export function unavailable(code: ProblemCode, detail: string): WebhookProblem {
+  return { code, detail, headers: { "retry-after": "1" } };
 }
 
 /** The problem to answer for an error; nothing for an unexpected one. */
@@ -76,13 +74,13 @@ export function problemOf(error: unknown): WebhookProblem | undefined {
   if (error instanceof WebhookRefusal) return error.problem;
   if (!(error instanceof StoreError)) return undefined;
   if (error.code === "closed") return SHUTTING_DOWN;
-  return unavailable("store_unavailable", `Cannot write to the store: ${STORE_STATES[error.code]}`);
+  return unavailable("store_unavailable", `Cannot use the store: ${STORE_STATES[error.code]}`);
 }
 
 /** The problem of calls while the service stops. */
 export const SHUTTING_DOWN: WebhookProblem = unavailable(
   "shutting_down",
-  "Cannot accept anything: the service is stopping",
+  "Cannot accept the call: Weir is stopping",
 );
 
 const STORE_STATES: Readonly<Record<Exclude<StoreError["code"], "closed">, string>> = {

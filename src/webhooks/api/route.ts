@@ -1,10 +1,13 @@
 import type { Clock } from "../../base/clock.ts";
+import type { SchemaProperties } from "../../base/json_schema.ts";
 import type { CheckedStage } from "../deliveries/endpoint_check.ts";
+import type { AuditAction } from "../model/audit_actions.ts";
 import type { AuditEntry, Endpoint, Sealed } from "../model/records.ts";
 import type { Workflows } from "../model/workflow.ts";
 import type { WebhookStore } from "../store/store.ts";
 import type { WebhookAnswer } from "./calls.ts";
 import type { FieldReader } from "./field_reader.ts";
+import type { Operations } from "./operation.ts";
 
 /** What the administration works with. */
 export interface AdministrationParts {
@@ -33,20 +36,22 @@ export interface RoutedCall extends AdministrationParts {
   /** The path's part at `:keyId`. */
   readonly keyId: string;
   readonly query: URLSearchParams;
-  /** The fields of the body, of which only these are known; refuses a call without a body unless it is optional. */
-  fields(known: readonly string[], options?: { readonly optional: boolean }): FieldReader;
+  /** The fields of the body, all with a schema; refuses a call without a body unless it is optional. */
+  fields(schemas: SchemaProperties, options?: { readonly optional: boolean }): FieldReader;
 }
 
 /** Answers a call. Refusals are thrown as `WebhookRefusal`. */
 export type AdministrationHandler = (call: RoutedCall) => Promise<WebhookAnswer>;
 
-/** Handlers by method and path, such as `POST /endpoints/:id/rotate`. */
-export type AdministrationRoutes = Readonly<Record<string, AdministrationHandler>>;
+/** A handler for each of these operations. */
+export type RoutesOf<Described extends Operations> = {
+  readonly [Route in keyof Described]: AdministrationHandler;
+};
 
 /** An entry of the audit log about an action of the administration. */
 export function adminAudit(
   { clock, newId }: Pick<AdministrationParts, "clock" | "newId">,
-  action: string,
+  action: AuditAction,
   object: string,
   details: AuditEntry["details"] = {},
 ): AuditEntry {

@@ -30,7 +30,7 @@ export async function checkLimit(
   if (decision.code === "OK") return;
   const seconds = Math.max(1, Math.ceil((decision.resetMs ?? 0) / 1_000));
   const detail = `Cannot accept the call: the trigger is over its limit for another ${seconds} s`;
-  throw refusal(429, "over_limit", detail, { headers: { "retry-after": String(seconds) } });
+  throw refusal("over_limit", detail, { headers: { "retry-after": String(seconds) } });
 }
 
 /** Why a value of a descriptor cannot be used; nothing when it can. */
@@ -57,8 +57,8 @@ export function limitDescriptors({ descriptors }: TriggerLimit, input: JsonObjec
   }
 }
 
-function wrongInput(code: string, state: string): WebhookRefusal {
-  return refusal(422, code, `Cannot decide on the trigger's limit: ${state}`, { field: "body" });
+function wrongInput(code: "limit_value_too_long" | "limit_value_missing", state: string): WebhookRefusal {
+  return refusal(code, `Cannot decide on the trigger's limit: ${state}`, { field: "body" });
 }
 
 function filled(text: string, scope: TemplateScope): string {

@@ -6,18 +6,24 @@ import * as triggers from "../store/triggers.ts";
 import { FieldReader } from "./field_reader.ts";
 import { lister } from "./list_query.ts";
 import { found, invalidField, notFound, refusal } from "./problem.ts";
-import { adminAudit, type AdministrationRoutes, jsonAnswer, NO_CONTENT, type RoutedCall } from "./route.ts";
+import { adminAudit, jsonAnswer, NO_CONTENT, type RoutedCall, type RoutesOf } from "./route.ts";
 import { limitValueProblem } from "./trigger_limit.ts";
+import {
+  LIMIT_FIELDS,
+  MAX_ENTRIES,
+  NEW_TRIGGER_FIELDS,
+  ON_BODY_MISMATCH,
+  ON_LIMIT_ERROR,
+  TRIGGER_CHANGE_FIELDS,
+  TRIGGER_OPERATIONS,
+} from "./trigger_operations.ts";
 
 const NAME = /^[a-z0-9][a-z0-9-]{0,63}$/;
-const MAX_DESCRIPTORS = 16;
-const MAX_ENTRIES = 16;
-const EDITABLE = ["workflow", "requireIdempotencyKey", "onBodyMismatch", "limit", "onLimitError", "enabled"];
 
 /** `/triggers`. */
-export const TRIGGER_ROUTES: AdministrationRoutes = {
+export const TRIGGER_ROUTES: RoutesOf<typeof TRIGGER_OPERATIONS> = {
   "POST /triggers": createTrigger,
-  "GET /triggers": lister(["since", "until"], triggers.listTriggers, shown),
+  "GET /triggers": lister(TRIGGER_OPERATIONS["GET /triggers"].query, triggers.listTriggers, shown),
   "GET /triggers/:id": getTrigger,
   "PATCH /triggers/:id": editTrigger,
   "DELETE /triggers/:id": deleteTrigger,
@@ -26,7 +32,7 @@ export const TRIGGER_ROUTES: AdministrationRoutes = {
 };
 
 async function createTrigger(call: RoutedCall) {
-  const fields = call.fields(["name", ...EDITABLE]);
+  const fields = call.fields(NEW_TRIGGER_FIELDS);
   const name = fields.text("name");
   if (!NAME.test(name)) {
     throw invalidField("name", "expected 1 to 64 of a to z, 0 to 9 and -, not beginning with -");
@@ -48,7 +54,7 @@ async function createTrigger(call: RoutedCall) {
   };
   const audit = adminAudit(call, "trigger.created", `trigger:${trigger.id}`, { name, workflow });
   if (!await call.store.write(triggers.createTrigger, trigger, audit)) {
-    throw refusal(409, "name_taken", `Cannot create trigger "${name}": the name is taken`, { field: "name" });
+    throw refusal("name_taken", `Cannot create trigger "${name}": the name is taken`, { field: "name" });
   }
   return jsonAnswer(201, { ...shown(trigger), key });
 }
@@ -59,7 +65,7 @@ async function getTrigger({ id, store }: RoutedCall) {
 
 async function editTrigger(call: RoutedCall) {
   const { id, store, clock } = call;
-  const fields = call.fields(EDITABLE);
+  const fields = call.fields(TRIGGER_CHANGE_FIELDS);
   const workflow = fields.textIfGiven("workflow");
   const sent = sentTrigger(fields);
   const edit = {
@@ -84,7 +90,7 @@ async function deleteTrigger(call: RoutedCall) {
 }
 
 async function rotateKey(call: RoutedCall) {
-  call.fields([], { optional: true });
+  call.fields({}, { optional: true });
   const { key, ...stored } = newKey(call);
   const details = { keyId: stored.id, lastFour: stored.lastFour };
   const audit = adminAudit(call, "trigger.rotated", `trigger:${call.id}`, details);
@@ -103,19 +109,19 @@ async function deleteKey(call: RoutedCall) {
 function sentTrigger(fields: FieldReader) {
   return {
     requireIdempotencyKey: fields.flagIfGiven("requireIdempotencyKey"),
-    onBodyMismatch: fields.choiceIfGiven("onBodyMismatch", ["replay", "reject"]),
+    onBodyMismatch: fields.choiceIfGiven("onBodyMismatch", ON_BODY_MISMATCH),
     limit: fields.isNull("limit") ? undefined : limitOf(fields.objectIfGiven("limit")),
-    onLimitError: fields.choiceIfGiven("onLimitError", ["deny", "allow"]),
+    onLimitError: fields.choiceIfGiven("onLimitError", ON_LIMIT_ERROR),
     enabled: fields.flagIfGiven("enabled"),
   };
 }
 
 function limitOf(object: JsonObject | undefined): TriggerLimit | undefined {
   if (object === undefined) return undefined;
-  const fields = new FieldReader(object, ["domain", "descriptors"], "limit.");
+  const fields = new FieldReader(object, LIMIT_FIELDS, "limit.");
   const domain = fields.text("domain");
   if (domain === "") throw invalidField("limit.domain", "expected a text that is not empty");
-  const descriptors = fields.objects("descriptors", MAX_DESCRIPTORS);
+  const descriptors = fields.objects("descriptors");
   return {
     domain,
     descriptors: descriptors.map((one, index) => descriptorOf(one, `limit.descriptors[${index}]`)),

@@ -1,5 +1,5 @@
 import { isOpen } from "../model/delivery.ts";
-import type { Delivery, Endpoint, FailureReason } from "../model/records.ts";
+import type { Attempt, Delivery, Endpoint, FailureReason } from "../model/records.ts";
 import { LAST_SLOT_MS, SLOTS_MS } from "../model/schedule.ts";
 import { timeText } from "../../base/rfc3339.ts";
 
@@ -9,12 +9,14 @@ export interface WhyNotDeliveredOptions {
   /** Absent when deleted. */
   readonly endpoint: Pick<Endpoint, "enabled" | "concurrency"> | undefined;
   readonly now: number;
+  /** The last attempt that has ended; absent for none. */
+  readonly lastAttempt?: Pick<Attempt, "status" | "errorKind" | "error"> | undefined;
   /** How many attempts of the endpoint are in flight; absent where other processes make some of them. */
   readonly inFlight?: number | undefined;
 }
 
 const REASONS: Readonly<Record<FailureReason, string>> = {
-  exhausted: "no attempt within 24 hours of the first failure was answered with 2xx",
+  exhausted: "no attempt within 24 hours of the first failure succeeded",
   endpoint_disabled: "its endpoint was still disabled 24 hours after the first failure",
   endpoint_deleted: "its endpoint was deleted",
   payload_erased: "the payload of its event was erased",
@@ -22,8 +24,22 @@ const REASONS: Readonly<Record<FailureReason, string>> = {
 
 const UNITS = [[3_600_000, "hour"], [60_000, "minute"], [1_000, "second"]] as const;
 
-/** Why a delivery has not arrived yet: its next attempt, the slot of the schedule, and what delays it. */
+/**
+ * Why a delivery has not arrived yet: its next attempt, the slot of the schedule, what delays it, and why the last
+ * attempt failed.
+ */
 export function whyNotDelivered(options: WhyNotDeliveredOptions): string {
+  const { delivery, lastAttempt } = options;
+  const state = stateOf(options);
+  if (delivery.state === "acknowledged" || lastAttempt === undefined) return state;
+  return `${state}; last attempt: ${causeOf(lastAttempt)}`;
+}
+
+function causeOf({ status, errorKind, error }: NonNullable<WhyNotDeliveredOptions["lastAttempt"]>): string {
+  return errorKind === "status" ? `the endpoint returned ${status}` : error ?? errorKind ?? "no error";
+}
+
+function stateOf(options: WhyNotDeliveredOptions): string {
   const { delivery, endpoint, now } = options;
   const { state, resendAt, claimId, leaseUntil = Infinity } = delivery;
   if (claimId !== undefined) {
@@ -37,24 +53,23 @@ export function whyNotDelivered(options: WhyNotDeliveredOptions): string {
   }
   if (!isOpen(state)) return ended(delivery);
   if (endpoint === undefined) return "its endpoint was deleted";
-  if (!endpoint.enabled) return paused(delivery);
+  if (!endpoint.enabled) return `${heldBy(options)}; ${paused(delivery)}`;
   const { dueAt } = delivery;
-  if (dueAt === undefined) return "no attempt is planned";
+  if (dueAt === undefined) return "no attempt is scheduled";
   if (dueAt > now) return `the next attempt starts at ${timeText(dueAt)}, ${slotOf(delivery)}`;
-  return `an attempt is due since ${timeText(dueAt)}, ${slotOf(delivery)}; ${heldBy(options)}`;
+  return `an attempt has been due since ${timeText(dueAt)}, ${slotOf(delivery)}; ${heldBy(options)}`;
 }
 
 function ended({ state, finishedAt, reason = "exhausted" }: Delivery): string {
   const at = finishedAt === undefined ? "" : ` at ${timeText(finishedAt)}`;
   return state === "acknowledged"
-    ? `delivered: the endpoint answered with 2xx${at}`
-    : `it failed for good${at}: ${REASONS[reason]}`;
+    ? `delivered: the endpoint returned 2xx${at}`
+    : `it failed permanently${at}: ${REASONS[reason]}`;
 }
 
 function paused({ firstFailureAt }: Delivery): string {
-  const held = "its endpoint is disabled";
-  if (firstFailureAt === undefined) return `${held}; it was never tried and is kept until that changes`;
-  return `${held}; it fails for good at ${timeText(firstFailureAt + LAST_SLOT_MS)} unless that changes`;
+  if (firstFailureAt === undefined) return "it waits until the endpoint is enabled";
+  return `it fails permanently at ${timeText(firstFailureAt + LAST_SLOT_MS)} unless the endpoint is enabled`;
 }
 
 function heldBy({ endpoint, inFlight }: WhyNotDeliveredOptions): string {

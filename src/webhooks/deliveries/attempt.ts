@@ -1,9 +1,10 @@
 import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
 import type { Lease } from "../../base/leases.ts";
-import type { Logger } from "../../base/log.ts";
+import type { LogFields, Logger } from "../../base/log.ts";
 import { waitUnlessAborted } from "../../base/wait.ts";
 import { afterAttempt, type AfterAttemptOptions, type AttemptOutcome } from "../model/delivery.ts";
+import type { AuditAction } from "../model/audit_actions.ts";
 import type { AuditEntry } from "../model/records.ts";
 import { beginAttempt, finishAttempt, type FinishedAttempt } from "../store/delivery_claims.ts";
 import type { ClaimedDelivery, WebhookStore } from "../store/store.ts";
@@ -32,6 +33,8 @@ export interface AttemptOptions extends Pick<DeliveryRequestOptions, "secretBox"
   /** Called around each step of an attempt; what it throws is a fault of the step. */
   readonly at?: AttemptSteps | undefined;
   readonly onStoreError: (error: unknown) => void;
+  /** A delivery failed permanently. */
+  readonly onFailed: (facts: LogFields) => void;
 }
 
 /**
@@ -43,7 +46,7 @@ export type AttemptEnd = "over" | "lost" | "late" | "unwritten";
 /** The first wait before a result is written again, and the longest. */
 const REWRITE_MS = [100, 500] as const;
 
-const GIVEN_UP: SendResult = { errorKind: "interrupted", error: "it was given up before it was sent" };
+const GIVEN_UP: SendResult = { errorKind: "interrupted", error: "interrupted before the request was sent" };
 
 /** Makes one attempt and writes its result. Never rejects. */
 export async function makeAttempt(
@@ -76,7 +79,11 @@ export async function makeAttempt(
     if (isHeld === undefined) return "over";
     if (!isHeld) return "lost";
     await at("after", "write_back");
-    const { status, errorKind } = outcome;
+    const { status, errorKind, error } = outcome;
+    if (change.audit !== undefined && change.change?.state === "failed") {
+      const facts = { delivery: delivery.id, endpoint: endpoint.id, event: delivery.event, attempts: number };
+      options.onFailed({ ...facts, reason: change.change.reason, status, error });
+    }
     onAttempt?.({
       ...{ deliveryId: delivery.id, endpointId: endpoint.id, event: delivery.event, number, manual },
       ...{ startedAt, tookMs, result: outcome.result, status, errorKind },
@@ -147,7 +154,7 @@ function changeAfter(
 ): Pick<FinishedAttempt, "change" | "audit"> {
   const { change } = afterAttempt(delivery, end, moment);
   const details = { endpointId: endpoint.id, eventId: delivery.eventId, event: delivery.event };
-  const entry = (action: string, more: Readonly<Record<string, unknown>>): AuditEntry => ({
+  const entry = (action: AuditAction, more: Readonly<Record<string, unknown>>): AuditEntry => ({
     ...{ id: newId(), at: moment.now, actor: "system", action, object: `delivery:${delivery.id}` },
     details: { ...details, ...more },
   });

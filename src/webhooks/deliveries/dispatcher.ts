@@ -1,4 +1,6 @@
 import { Leases } from "../../base/leases.ts";
+import type { LogFields } from "../../base/log.ts";
+import { ThrottledLog } from "../../base/throttled_log.ts";
 import { WakeLoop } from "../../base/wake_loop.ts";
 import { releaseClaims } from "../store/claims.ts";
 import { renewClaims } from "../store/delivery_claims.ts";
@@ -11,7 +13,7 @@ import { OpenedTexts } from "./request.ts";
 import { StoreUpkeep } from "./store_upkeep.ts";
 
 /** What a dispatcher works with. */
-export interface DispatcherOptions extends Omit<AttemptOptions, "onStoreError"> {
+export interface DispatcherOptions extends Omit<AttemptOptions, "onStoreError" | "onFailed"> {
   /** Attempts that run concurrently, over all endpoints. */
   readonly maxInFlight: number;
   /** Renews the other claims of this process; expired claims are left alone when it answers false. */
@@ -27,8 +29,6 @@ const RENEW_MS = LEASE_MARGIN_MS / 2;
 const MOST_CLAIMED = 200;
 /** Nothing is claimed for so long after the store has failed. */
 const REST_MS = LOOK_MS / 4;
-/** Faults of the store are logged no more often than this. */
-const LOG_MS = 1_000;
 
 /**
  * Brings deliveries to their endpoints: claims what is due, endpoint by endpoint in turn, and makes the attempts. Several
@@ -48,10 +48,11 @@ export class Dispatcher {
   readonly #inFlight = new Map<string, number>();
   /** By the clock's `elapsed`. */
   #nextClaim = 0;
-  #nextLog = 0;
+  readonly #log: ThrottledLog;
 
   constructor(options: DispatcherOptions) {
     const { store, clock, newId, keepOtherClaims, secretBox, maxInFlight, timeoutMs } = options;
+    this.#log = new ThrottledLog(options.logger, { clock });
     this.#options = {
       ...options,
       secretBox: new OpenedTexts(secretBox),
@@ -158,7 +159,11 @@ export class Dispatcher {
     this.#countFlight(endpoint.id, 1);
     const flight = { claimed, startedAt: this.#options.clock.elapsed() };
     this.#leases.run(claimId, flight, leaseUntil, async (lease) => {
-      const options = { ...this.#options, onStoreError: (error: unknown) => this.#logFault(error) };
+      const options = {
+        ...this.#options,
+        onStoreError: (error: unknown) => this.#logFault(error),
+        onFailed: (facts: LogFields) => this.#log.warning("failed", "Delivery failed", facts),
+      };
       const end = await makeAttempt(claimed, lease, options);
       if (end === "lost" || end === "late") this.metrics.lostClaims++;
       // Work that cannot be written down would be claimed and released without an end.
@@ -180,12 +185,8 @@ export class Dispatcher {
   }
 
   #logFault(error: unknown): void {
-    const { clock, logger } = this.#options;
     this.metrics.storeErrors++;
-    const elapsed = clock.elapsed();
-    if (elapsed < this.#nextLog) return;
-    this.#nextLog = elapsed + LOG_MS;
-    logger.error("Cannot use the store of deliveries", { error });
+    this.#log.error("store", "Cannot use the store of deliveries", { error });
   }
 
   #rest(): void {

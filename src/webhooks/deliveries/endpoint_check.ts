@@ -15,8 +15,8 @@ export interface CheckedStage {
   readonly detail: string;
 }
 
-/** The kind of the event that a dry run sends. */
-const CHECK_KIND = "weir.endpoint.check";
+/** The kind of the event that tests an endpoint. */
+export const CHECK_KIND = "weir.endpoint.check";
 
 /** What dry runs are made with. */
 export interface EndpointCheckOptions

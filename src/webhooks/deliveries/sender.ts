@@ -81,7 +81,10 @@ export function dialOptions(
   };
 }
 
-const INTERRUPTED: SendResult = { errorKind: "interrupted", error: "it was given up before an answer came" };
+const INTERRUPTED: SendResult = {
+  errorKind: "interrupted",
+  error: "interrupted before the response arrived",
+};
 
 function resultOf({ statusCode: status, headers }: StreamResponse, clock: Clock): SendResult {
   if (status >= 200 && status < 300) return { status };

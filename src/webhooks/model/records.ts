@@ -255,7 +255,7 @@ export interface AuditEntry {
   readonly at: number;
   /** `admin`, `system`, `trigger:<name>`, `event-key:<name>` or `cli`. */
   readonly actor: string;
-  /** Such as `delivery.failed`. */
+  /** One of `AUDIT_ACTIONS`. */
   readonly action: string;
   /** Such as `delivery:<id>`. */
   readonly object: string;

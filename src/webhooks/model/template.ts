@@ -77,13 +77,13 @@ function parsePath(text: string, roots: readonly TemplateRoot[]): TemplatePath |
     const [, word, index, quoted] = KEY.exec(text) ?? [];
     const key = word ?? index ?? quoted;
     if (key === undefined) {
-      return `the template '${shown}' is no path; write names and indexes only, such as '{{ input.items[0].id }}'`;
+      return `the template '${shown}' is not a path; use only names and indexes, such as '{{ input.items[0].id }}'`;
     }
     keys.push(key);
     if (keys.length > MAX_KEYS) return `the template '${shown}' has more than ${MAX_KEYS} names; use fewer`;
   }
   if (root !== "input" && keys.length === 0) {
-    return `the template '${shown}' names nothing; write '${root}.' and a name after it`;
+    return `the template '${shown}' has no name; write '${root}.' and a name`;
   }
   return { text, root, keys };
 }
@@ -101,7 +101,7 @@ export function readPath({ text, root, keys }: TemplatePath, scope: TemplateScop
     if (value === undefined) break;
     value = ownValue(value, key);
   }
-  if (value === undefined) throw new TemplateError(`Cannot read "${text}": it is not there`);
+  if (value === undefined) throw new TemplateError(`Cannot read "${text}": it has no value`);
   return value;
 }
 
@@ -140,7 +140,7 @@ function plainText(path: TemplatePath, scope: TemplateScope): string {
   }
   const kind = value === null ? "null" : Array.isArray(value) ? "a list" : "an object";
   throw new TemplateError(
-    `Cannot write "${path.text}" into a text: expected a text, a number or a flag, got ${kind}`,
+    `Cannot write "${path.text}" into a text: expected a text, a number, true or false, got ${kind}`,
   );
 }
 

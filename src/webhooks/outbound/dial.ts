@@ -63,7 +63,7 @@ export class PendingConnection {
   }
 
   check(): void {
-    if (this.#isCancelled) throw new SendError("interrupted", "it was given up before it was sent");
+    if (this.#isCancelled) throw new SendError("interrupted", "interrupted before the request was sent");
   }
 
   /** The socket to destroy when it fails or is cancelled. */
@@ -155,7 +155,7 @@ export class Dialler {
       const share = (pending.end - clock.elapsed()) / (addresses.length - index);
       try {
         const own = { host: address, port: target.port };
-        return await this.#connectOne(own, pending, address, clock.elapsed() + share);
+        return await this.#connectOne(own, pending, hostPort(own), clock.elapsed() + share);
       } catch (error) {
         first ??= error;
       }

@@ -43,7 +43,9 @@ export function lookupError(error: unknown): SendError {
 
 /** The error for a connection that was not made. */
 export function connectError(error: unknown, address: string): SendError {
-  return new SendError("connect", `no connection to ${address}`, { code: codeOf(error) });
+  const code = codeOf(error);
+  if (code === "ECONNREFUSED") return new SendError("connect", `connection refused (${address})`);
+  return new SendError("connect", `no connection to ${address}`, { code });
 }
 
 /** The error for a handshake that failed. */
@@ -56,7 +58,7 @@ export function tlsError(error: unknown): SendError {
 /** The error for a connection that ended before the head of a response. */
 export function responseError(error: unknown): SendError {
   if (error instanceof SendError) return error;
-  return new SendError("reset", "the connection ended before an answer came", { code: codeOf(error) });
+  return new SendError("reset", "the connection closed before a response arrived", { code: codeOf(error) });
 }
 
 function codeOf(error: unknown): string | undefined {

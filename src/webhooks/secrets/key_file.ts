@@ -97,7 +97,7 @@ export async function readOrCreateKeyFile(
   try {
     if (await create(path)) {
       const text =
-        "A key that seals the signing secrets was created: back it up, without it they cannot be read";
+        "Encryption key created; back it up, because the signing secrets cannot be decrypted without it";
       logger.warning(text, { file: path });
     }
   } catch (cause) {

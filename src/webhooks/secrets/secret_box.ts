@@ -42,7 +42,7 @@ export class SecretBox {
     const { all, isCreated } = await keyBytes(options);
     for (const bytes of all) keys.set(await keyIdOf(bytes), await imported(bytes));
     const [first] = keys;
-    if (first === undefined) throw new Error(`Cannot seal secrets: ${SETTING} holds no key`);
+    if (first === undefined) throw new Error(`Cannot encrypt secrets: ${SETTING} holds no key`);
     return new SecretBox(keys, first, isCreated ? options.keyFile : undefined);
   }
 
@@ -69,7 +69,7 @@ export class SecretBox {
     const key = this.#keys.get(keyId);
     if (key === undefined) {
       throw new Error(
-        `Cannot open a secret that was sealed under the key "${keyId}": it is not among the keys of ${SETTING} ` +
+        `Cannot decrypt a secret that was encrypted with the key "${keyId}": it is not among the keys of ${SETTING} ` +
           "and of the key file; put it behind the others there",
       );
     }
@@ -79,7 +79,7 @@ export class SecretBox {
     try {
       return new TextDecoder().decode(await crypto.subtle.decrypt({ name: "AES-GCM", iv }, key, sealed));
     } catch (cause) {
-      const text = `Cannot open a secret that was sealed under the key "${keyId}": it was changed since`;
+      const text = `Cannot decrypt a secret that was encrypted with the key "${keyId}": it was changed since`;
       throw new Error(text, { cause });
     }
   }

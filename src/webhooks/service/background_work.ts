@@ -95,8 +95,8 @@ export class BackgroundWork {
     this.#runner?.wake();
   }
 
-  /** Counters since the start, and the durations since the last call. */
-  metrics(): WebhookMetrics {
+  /** Counters since the start, and the durations since the last call; `storeErrors` are those of calls. */
+  metrics(storeErrors = 0): WebhookMetrics {
     const counted = this.#dispatcher?.metrics;
     const shared = this.#parts.sharedStoreMetrics?.();
     const durations = {
@@ -109,7 +109,7 @@ export class BackgroundWork {
         ...prefixed("executions_ended", this.#ended),
         lost_claims: counted?.lostClaims ?? 0,
         expired_claims: counted?.expiredClaims ?? 0,
-        store_errors: counted?.storeErrors ?? 0,
+        store_errors: storeErrors + (counted?.storeErrors ?? 0),
         transaction_retries: shared?.retries ?? 0,
       },
       gauges: {
@@ -147,8 +147,7 @@ export class BackgroundWork {
       this.#lock ??= this.#parts.takeLock();
       if (this.#lock === undefined) return false;
       await this.#begin(this.#lock);
-      const others = this.#lock.isSole ? "" : ", as others do that share it";
-      logger.info(`This process makes the deliveries and runs the workflows of the store${others}`);
+      logger.info("Delivering and running workflows", { isStoreShared: !this.#lock.isSole });
     } catch (error) {
       this.#logError("Cannot take over the work of the store yet", error);
     }

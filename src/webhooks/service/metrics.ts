@@ -1,12 +1,20 @@
+import {
+  counter,
+  gauge,
+  type MetricGroup,
+  type MetricKind,
+  type MetricName,
+  timer,
+} from "../../base/metrics.ts";
 import type { StoreMetrics } from "../store/store.ts";
 
 /** The metrics of the webhook service. */
 export interface WebhookMetrics {
   /** Since the start of the worker. */
-  readonly counters: Readonly<Record<string, number>>;
-  readonly gauges: Readonly<Record<string, number>>;
+  readonly counters: Readonly<Partial<Record<WebhookMetricName<"counter">, number>>>;
+  readonly gauges: Readonly<Partial<Record<WebhookMetricName<"gauge">, number>>>;
   /** Durations since the last metrics, in milliseconds. */
-  readonly durations: Readonly<Record<string, readonly number[]>>;
+  readonly durations: Readonly<Partial<Record<WebhookMetricName<"timer">, readonly number[]>>>;
   /** What is wrong with the store, if anything. */
   readonly problem?: string | undefined;
   /** What the operator should know although the service works. */
@@ -23,51 +31,83 @@ export interface SharedStoreMetrics {
   readonly problem?: string | undefined;
 }
 
-/** The counters; each one is shown from the start. */
-export const WEBHOOK_COUNTERS: readonly string[] = [
-  ...["succeeded", "failed", "cancelled"].map((status) => `executions_ended.${status}`),
-  ...[
-    "acknowledged",
-    "status",
-    "redirect",
-    "timeout",
-    "dns",
-    "connect",
-    "tls",
-    "reset",
-    "protocol",
-    "blocked_address",
-    "unsendable",
-    "interrupted",
-    "failed",
-  ].map((result) => `attempts.${result}`),
-  "lost_claims",
-  "expired_claims",
-  "store_errors",
-  "transaction_retries",
-];
+/** The metrics; each one is shown from the start. */
+export const WEBHOOK_METRICS = {
+  prefix: "ratelimit.webhooks.",
+  metrics: {
+    attempts: counter(
+      "attempts",
+      "Attempts of deliveries: `acknowledged`, or the kind of error (`failed` if there is none).",
+      {
+        label: "result",
+        values: [
+          "acknowledged",
+          "status",
+          "redirect",
+          "timeout",
+          "dns",
+          "connect",
+          "tls",
+          "reset",
+          "protocol",
+          "blocked_address",
+          "unsendable",
+          "interrupted",
+          "failed",
+        ],
+      },
+    ),
+    attempt_time: timer("Time of an attempt of a delivery.", "ratelimit_webhooks_attempt_seconds"),
+    attempts_in_flight: gauge("attempts", "Attempts in flight in this process."),
+    deliveries: gauge("deliveries", "Deliveries in the store by state.", {
+      label: "state",
+      values: ["attempting", "retrying", "acknowledged", "failed"],
+    }),
+    due_now: gauge("deliveries", "Deliveries whose next attempt is due."),
+    oldest_due_age_seconds: gauge("seconds", "How long the oldest due delivery has been waiting."),
+    executions: gauge("executions", "Executions of workflows in the store by status.", {
+      label: "status",
+      values: ["queued", "running", "succeeded", "failed", "cancelled"],
+    }),
+    executions_ended: counter("executions", "Executions of workflows that ended, by status.", {
+      label: "status",
+      values: ["succeeded", "failed", "cancelled"],
+    }),
+    executions_in_flight: gauge("executions", "Executions that this process runs."),
+    expired_claims: counter(
+      "claims",
+      "Claims on deliveries that expired because their process did not renew them.",
+    ),
+    lost_claims: counter(
+      "claims",
+      "Claims on deliveries that this process lost, so that it discarded the result.",
+    ),
+    is_dispatcher: gauge(
+      "0 or 1",
+      "1 in a process that delivers and runs workflows, 0 in one that waits for the lock.",
+    ),
+    store_bytes: gauge("bytes", "Size of the SQLite file and its `-wal`, or of the PostgreSQL tables."),
+    commit_time: timer("Time of a commit of the store.", "ratelimit_webhooks_commit_seconds"),
+    store_errors: counter("errors", "Failed reads and writes of the store."),
+    transaction_retries: counter(
+      "transactions",
+      "PostgreSQL transactions that were repeated after a conflict.",
+    ),
+    clock_offset_seconds: gauge(
+      "seconds",
+      "How far the clock of the machine is ahead of the clock of PostgreSQL.",
+    ),
+  },
+} satisfies MetricGroup;
 
-/** The gauges. */
-export const WEBHOOK_GAUGES: readonly string[] = [
-  ...["attempting", "retrying", "acknowledged", "failed"].map((state) => `deliveries.${state}`),
-  ...["queued", "running", "succeeded", "failed", "cancelled"].map((status) => `executions.${status}`),
-  "due_now",
-  "oldest_due_age_seconds",
-  "store_bytes",
-  "attempts_in_flight",
-  "executions_in_flight",
-  "is_dispatcher",
-  "clock_offset_seconds",
-];
-
-/** The timers. */
-export const WEBHOOK_TIMERS: readonly string[] = ["attempt_time", "commit_time"];
+/** The last parts of the names of one kind. */
+export type WebhookMetricName<Kind extends MetricKind> = MetricName<typeof WEBHOOK_METRICS.metrics, Kind>;
 
 /** The store's metrics as gauges. */
 export function storeGauges(
   { deliveries, executions, dueNow, oldestDueAt, bytes }: StoreMetrics,
   now: number,
-): Record<string, number> {
+): WebhookMetrics["gauges"] {
   const age = oldestDueAt === undefined ? 0 : Math.max(0, now - oldestDueAt) / 1_000;
   return {
     ...prefixed("deliveries", Object.entries(deliveries)),
@@ -79,11 +119,12 @@ export function storeGauges(
 }
 
 /** Counts by name, with a prefix before each name. */
-export function prefixed(
-  prefix: string,
+export function prefixed<Prefix extends string>(
+  prefix: Prefix,
   counts: Iterable<readonly [string, number]>,
-): Record<string, number> {
-  return Object.fromEntries([...counts].map(([name, count]) => [`${prefix}.${name}`, count]));
+): Record<`${Prefix}.${string}`, number> {
+  const entries = [...counts].map(([name, count]) => [`${prefix}.${name}`, count] as const);
+  return Object.fromEntries(entries) as Record<`${Prefix}.${string}`, number>;
 }
 
 /** Durations between two takes; of more than this many the rest is dropped. */

@@ -47,7 +47,6 @@ const TROUBLE_MS = 10_000;
 /** A failing store fails with every call. */
 const LOG_MS = 1_000;
 const INTERNAL: WebhookProblem = {
-  status: 500,
   code: "internal",
   detail: "Cannot answer: an internal error",
 };
@@ -64,6 +63,8 @@ export class WebhookService implements WebhookCalls {
   /** By the clock's `elapsed`. */
   #nextLogAt = -Infinity;
   #trouble: Trouble | undefined;
+  /** Failures of the store in calls. */
+  #storeErrors = 0;
 
   constructor(parts: WebhookServiceParts) {
     this.#parts = parts;
@@ -109,8 +110,8 @@ export class WebhookService implements WebhookCalls {
   /** Counters since the start, and the durations since the last call. */
   async metrics(): Promise<WebhookMetrics> {
     const { store, clock, noteOfSecrets } = this.#parts;
-    const metrics = this.#work.metrics();
     const problem = await this.#storeProblem();
+    const metrics = this.#work.metrics(this.#storeErrors);
     try {
       const now = clock.now();
       const gauges = storeGauges(await store.metrics(now), now);
@@ -171,6 +172,7 @@ export class WebhookService implements WebhookCalls {
 
   #noteTrouble(error: StoreError): void {
     if (error.code === "closed") return;
+    this.#storeErrors++;
     const at = this.#parts.clock.elapsed();
     this.#trouble = { error, at, isShown: this.#trouble?.isShown ?? false };
     if (at < this.#nextLogAt) return;

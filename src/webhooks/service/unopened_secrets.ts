@@ -123,7 +123,7 @@ function noteOf(
     ? " and another one was created because the key file was missing"
     : "";
   const what = `${counted(secrets, "secret")} of ${counted(endpoints, "endpoint")} cannot be read`;
-  return `${what}: the key ${named}${more} that sealed them is missing${made}; ${ADVICE}`;
+  return `${what}: the key ${named}${more} that encrypted them is missing${made}; ${ADVICE}`;
 }
 
 function counted(number: number, what: string): string {

@@ -1,3 +1,4 @@
+import type { AuditAction } from "../model/audit_actions.ts";
 import type { AuditEntry, DeliveryState, FailureReason } from "../model/records.ts";
 import { listPage } from "./lists.ts";
 import { integer, RECORDS, text } from "./rows.ts";
@@ -60,7 +61,7 @@ export function* failDeliveries(
     id: newId(),
     at: now,
     actor: "system",
-    action: "delivery.failed",
+    action: "delivery.failed" satisfies AuditAction,
     object: `delivery:${text(row, "id")}`,
     details: {
       endpointId: text(row, "endpoint_id"),

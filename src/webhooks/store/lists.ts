@@ -4,6 +4,8 @@ import { integer, integerOrNone } from "./rows.ts";
 import type { ListOptions, Page } from "./store.ts";
 import { all, type Dialect, get, type Parameter, type Row, type Sql, sql, type Work } from "./work.ts";
 
+const FILTERS = ["endpointId", "eventId", "state", "event"] as const;
+
 interface List {
   readonly table: string;
   /** The column of `since` and `until`; `created_at` when absent. */
@@ -11,7 +13,7 @@ interface List {
   /** All when absent. */
   readonly columns?: (dialect: Dialect) => string;
   /** The columns of the other filters. */
-  readonly filters?: Readonly<Partial<Record<"endpointId" | "state" | "event", string>>>;
+  readonly filters?: Readonly<Partial<Record<(typeof FILTERS)[number], string>>>;
 }
 
 const LISTS = {
@@ -25,7 +27,7 @@ const LISTS = {
   },
   deliveries: {
     table: "delivery",
-    filters: { endpointId: "endpoint_id", state: "state", event: "event" },
+    filters: { endpointId: "endpoint_id", eventId: "event_id", state: "state", event: "event" },
   },
   executions: {
     table: "execution",
@@ -95,16 +97,18 @@ function* conditionsOf(
   options: ListOptions,
 ): Work<readonly (readonly [condition: string, value: Parameter])[]> {
   const { at = "created_at", filters = {}, table }: List = LISTS[name];
-  const { cursor, since, until } = options;
+  const { cursor, since, until, eventId } = options;
+  // The deliveries of an event are few: no other index is better, but SQLite would choose one.
+  const isSearched = since !== undefined && eventId === undefined;
+  const columnOf = (filter: keyof typeof filters) =>
+    eventId === undefined || filter === "eventId" ? filters[filter] : `coalesce(${filters[filter]}, '')`;
   const conditions: readonly (readonly [string, Parameter])[] = [
     ["seq < ?", cursor === undefined ? undefined : seqOf(name, cursor)],
-    ["seq >= ?", since === undefined ? undefined : yield* firstSince(table, at, since)],
+    ["seq >= ?", isSearched ? yield* firstSince(table, at, since) : undefined],
     // With the signs SQLite does not use the index of the time, which would require a sort.
     [`+${at} >= ?`, since],
     [`+${at} < ?`, until],
-    ...(["endpointId", "state", "event"] as const).map((filter) =>
-      [`${filters[filter]} = ?`, filters[filter] && options[filter]] as const
-    ),
+    ...FILTERS.map((filter) => [`${columnOf(filter)} = ?`, filters[filter] && options[filter]] as const),
   ];
   return conditions.filter(([, value]) => value !== undefined);
 }

@@ -128,6 +128,6 @@ export function refuseVersion(shown: string, version: number, newest: number): v
   if (version <= newest) return;
   const state = isHalfFilled(version)
     ? 'it is half filled; run "weir store move" again to complete it'
-    : `its schema has version ${version}, this release knows ${newest} and older; a newer release is needed`;
+    : `its schema has version ${version}, this release supports ${newest} and older; a newer release is needed`;
   throw new StoreError("failed", `Cannot open the store "${shown}": ${state}`);
 }

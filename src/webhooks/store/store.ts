@@ -92,6 +92,7 @@ export interface ListOptions {
   /** From a page; any other text throws a `RangeError`. */
   readonly cursor?: string | undefined;
   readonly endpointId?: string | undefined;
+  readonly eventId?: string | undefined;
   /** A state of deliveries, or a status of executions. */
   readonly state?: string | undefined;
   /** A kind of event, of deliveries; an action, of the audit log. */

@@ -80,7 +80,7 @@ class StepsReader {
       return [];
     }
     if (list.items.length > MAX_STEPS) {
-      fields.error("steps", `there are more than ${MAX_STEPS} steps; make several workflows of it`);
+      fields.error("steps", `there are more than ${MAX_STEPS} steps; split it into several workflows`);
       return [];
     }
     this.#all = list.items.flatMap(nameOf);

@@ -194,7 +194,9 @@ async function readWorkflow(
   size: number,
   envNames: readonly string[],
 ): Promise<{ readonly loaded?: LoadedWorkflow; readonly problems: readonly string[] }> {
-  const tooLarge = [`${path}: the file has more than ${MAX_FILE_BYTES} bytes; make several workflows of it`];
+  const tooLarge = [
+    `${path}: the file has more than ${MAX_FILE_BYTES} bytes; split it into several workflows`,
+  ];
   if (size > MAX_FILE_BYTES) return { problems: tooLarge };
   const bytes = await readFile(path);
   // It may have grown since `stat`.

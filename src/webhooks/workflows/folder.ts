@@ -51,7 +51,9 @@ export class WorkflowFolder {
 
   /** Looks, and watches from then on. */
   async start(): Promise<void> {
-    await settledWithin(this.#look(), HANG_MS, this.#options.clock);
+    // The first watch takes long, which must not delay the events after the first look.
+    const looked = this.#watch.arm().then(() => this.#look());
+    await settledWithin(looked, HANG_MS, this.#options.clock);
   }
 
   async close(): Promise<void> {

@@ -27,7 +27,7 @@ export async function sendRequest(step: RequestStep, context: StepContext): Prom
   } catch (error) {
     if (signal.aborted) return { kind: "interrupted" };
     if (!(error instanceof RestError)) throw error;
-    const state = `no answer: ${failureText(error, timeoutMs)}`;
+    const state = `request failed: ${failureText(error, timeoutMs)}`;
     return mayPass(error) ? retried(step, context, state) : { kind: "failed", error: state };
   }
   const { statusCode } = response;
@@ -86,11 +86,11 @@ function failureText({ code, kind, cause }: RestError, timeoutMs: number): strin
       if (cause instanceof SendError) return cause.message;
       return kind === undefined ? "the connection failed" : NETWORK_TEXTS[kind];
     case "timeout":
-      return `it did not come within ${timeoutMs} ms`;
+      return `no response within ${timeoutMs} ms`;
     case "body_interrupted":
-      return "its body broke off before its end";
+      return "the connection closed before the end of the response body";
     case "body_too_large":
-      return `its body has more than ${MAX_RESPONSE_BYTES} bytes`;
+      return `the response body has more than ${MAX_RESPONSE_BYTES} bytes`;
     case "invalid_header":
       return "a header of the request cannot be sent";
     case "invalid_url":

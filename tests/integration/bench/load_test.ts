@@ -4,6 +4,7 @@ import { makeCertificates } from "../../harness/certificates.ts";
 import { ChildProcess, outputOf } from "../../harness/child_process.ts";
 import type { LoadResult } from "../../harness/load/load_record.ts";
 import { needs } from "../../harness/tools.ts";
+import { startBenchWeir, weirTarget } from "../../../scripts/bench/target.ts";
 
 const BENCH = fileURLToPath(new URL("../../../scripts/bench/", import.meta.url));
 const COMMON = [
@@ -38,21 +39,30 @@ Deno.test("load.ts: every answer of the echo server is checked, at full speed an
 });
 
 Deno.test({
-  ...needs(["openssl"], "load.ts: over TLS to the echo server and to Weir's engine"),
+  ...needs(["openssl"], "load.ts: over TLS to the echo server and to Weir"),
   async fn() {
     await using owned = new AsyncDisposableStack();
     const { server: { keyFile, certFile }, authority } = owned.use(await makeCertificates());
     const tls = ["--key", keyFile, "--cert", certFile];
     const echo = owned.use(await startEcho(tls));
-    const weir = owned.use(await startServer("tls_server.ts", tls));
+    const weir = await weirTarget(
+      "memory-tls",
+      owned.use(
+        await startBenchWeir({
+          ...{ BACKEND_TYPE: "memory", GRPC_SERVER_USE_TLS: "true" },
+          ...{ GRPC_SERVER_TLS_CERT: certFile, GRPC_SERVER_TLS_KEY: keyFile },
+        }),
+      ),
+    );
+    const port = String(weir.port);
     const load = (port: string, expect: string) =>
       runLoad(["--port", port, "--ca", authority.certFile, "--expect", expect, ...COMMON]);
-    assertEquals([await load(echo.port, "echo"), await load(weir.port, "OK")], [good(200), good(200)]);
-    const both = ["--port", weir.port, "--ca", authority.certFile, ...COMMON, "--load", "both"];
+    assertEquals([await load(echo.port, "echo"), await load(port, "OK")], [good(200), good(200)]);
+    const both = ["--port", port, "--ca", authority.certFile, ...COMMON, "--load", "both"];
     assertEquals(await runLoad(both), good(200));
     const twice = [
       "--port",
-      weir.port,
+      port,
       "--ca",
       authority.certFile,
       ...COMMON,
@@ -77,12 +87,8 @@ async function runLoad(args: string[]): Promise<Found> {
   return { calls, errors, statuses };
 }
 
-function startEcho(args: string[] = []): Promise<AsyncDisposable & { port: string }> {
-  return startServer("echo_server.ts", args);
-}
-
-async function startServer(script: string, args: string[]): Promise<AsyncDisposable & { port: string }> {
-  const child = new ChildProcess(Deno.execPath(), { args: ["run", "-A", `${BENCH}${script}`, ...args] });
+async function startEcho(args: string[] = []): Promise<AsyncDisposable & { port: string }> {
+  const child = new ChildProcess(Deno.execPath(), { args: ["run", "-A", `${BENCH}echo_server.ts`, ...args] });
   const { port } = await child.find({ port: /Listening for gRPC on '[^']*:(\d+)'/ });
   return { port, [Symbol.asyncDispose]: () => child[Symbol.asyncDispose]() };
 }

@@ -1,6 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import type net from "node:net";
 import { systemClock } from "../../../src/base/clock.ts";
+import { respCommand } from "../../../src/cache/kv/resp.ts";
 import { KvClient } from "../../../src/cache/kv/client.ts";
 import { startScriptedKv } from "../../harness/scripted_kv_server.ts";
 import { until } from "../../harness/until.ts";
@@ -69,7 +70,7 @@ Deno.test("kv client: ioredis connects again after each loss, and what was writt
   using bed = new Bed(server.url);
   await bed.connections(1);
   const answered = Promise.withResolvers<readonly unknown[]>();
-  bed.client.write({ text: "*1\r\n$4\r\nHALF\r\n", replies: 2 }, answered.resolve);
+  bed.client.write({ data: respCommand("HALF"), replies: 2 }, answered.resolve);
   const [first, second] = await answered.promise;
   assertEquals([first, second instanceof Error ? second.message : second], [1, "the connection was closed"]);
   await bed.connections(2);
@@ -81,6 +82,24 @@ Deno.test("kv client: ioredis connects again after each loss, and what was writt
     1,
     ["the connection was closed", "it was dropped"],
   ]);
+});
+
+Deno.test("kv client: the data of each write is given back once, also when the connection is dropped", async () => {
+  await using server = await startScriptedKv(() => ":1\r\n");
+  using bed = new Bed(server.url);
+  await bed.connections(1);
+  const given: Uint8Array[] = [];
+  const write = () => {
+    const data = respCommand("ONE");
+    bed.client.write({ data, replies: 1, written: (bytes) => void given.push(bytes) }, () => {});
+    return data;
+  };
+  const first = write();
+  await until("the data of a write", () => given.length === 1);
+  const second = write();
+  bed.client.drop("it was dropped");
+  await until("the data of a dropped write", () => given.length === 2);
+  assertEquals([given[0] === first, given[1] === second], [true, true]);
 });
 
 Deno.test("kv client: a socket that fails twice throws nothing outside every handler", async () => {

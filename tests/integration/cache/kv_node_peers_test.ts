@@ -17,7 +17,7 @@ const server = await sharedRedis();
 
 function figure(node: KvNode, name: string): number | undefined {
   const { counters, gauges } = node.metrics;
-  return (counters[name] ?? gauges[name])?.();
+  return new Map<string, () => number>(Object.entries({ ...counters, ...gauges })).get(name)?.();
 }
 
 async function textOf(call: Promise<unknown>): Promise<string> {

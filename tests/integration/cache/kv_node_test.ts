@@ -38,7 +38,7 @@ async function failureOf(call: Promise<unknown>): Promise<string> {
 
 function figure(node: KvNode, name: string): number | undefined {
   const { counters, gauges } = node.metrics;
-  return (counters[name] ?? gauges[name])?.();
+  return new Map<string, () => number>(Object.entries({ ...counters, ...gauges })).get(name)?.();
 }
 
 Deno.test({

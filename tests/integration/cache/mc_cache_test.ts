@@ -1,8 +1,8 @@
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
-import type { Hit } from "../../../src/ratelimit/counter_cache.ts";
+import { type Hit, RepeatedHit } from "../../../src/ratelimit/counter_cache.ts";
 import { storedMcKey } from "../../../src/cache/mc/keys.ts";
 import { CacheError, InvalidRequestError } from "../../../src/ratelimit/errors.ts";
-import { hit } from "../../contract/counter_cache_contract.ts";
+import { countOne, hit } from "../../contract/counter_cache_contract.ts";
 import { type Memcached, startMemcached } from "../../harness/memcached.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
@@ -117,6 +117,7 @@ testMc(1, "a key that cannot be held fails its call before anything is sent", as
         () => cache.add([good, hit({ key })]),
         () => cache.read([hit({ key })]),
         () => cache.remove([key]),
+        () => countOne(cache, hit({ key })),
       ]
     ) {
       const error = await refusal(ask, InvalidRequestError);
@@ -126,6 +127,22 @@ testMc(1, "a key that cannot be held fails its call before anything is sent", as
   assertEquals(await server.value(good.key), undefined);
   const longest = [hit({ key: "k".repeat(250) }), hit({ key: "ä".repeat(125) })];
   assertEquals([await cache.add(longest), await cache.read(longest)], [[1, 1], [1, 1]]);
+});
+
+Deno.test({
+  ...needs(["memcached"], "mc cache: a single hit of a key that cannot be held is counted under its digest"),
+  async fn() {
+    await using server = await startMemcached();
+    await withMc([server.port], { digestPrefix: "p:" }, async (cache) => {
+      await cache.ready;
+      const one = new RepeatedHit(hit({ key: LONG }));
+      assertEquals([await cache.add([one]), await countOne(cache, one), await countOne(cache, one)], [
+        [1],
+        2,
+        3,
+      ]);
+    });
+  },
 });
 
 Deno.test("mc keys: a digest keeps the prefix and the window, and stands for the whole key", () => {

@@ -186,9 +186,9 @@ const CASES: readonly Case[] = [
   { args: ["events", "show", ID], call: `GET /events/${ID}` },
   { args: ["events", "erase", ID], call: `DELETE /events/${ID}/payload` },
   {
-    args: ["deliveries", "list", "--endpoint", ID, "--state", "failed", "--event", "a.b"],
+    args: ["deliveries", "list", "--endpoint", ID, "--state", "failed", "--event", "a.b", "--event-id", ID],
     call: "GET /deliveries",
-    query: { endpointId: ID, state: "failed", event: "a.b" },
+    query: { endpointId: ID, state: "failed", event: "a.b", eventId: ID },
   },
   { args: ["deliveries", "show", ID], call: `GET /deliveries/${ID}` },
   { args: ["deliveries", "resend", ID], call: `POST /deliveries/${ID}/resend` },

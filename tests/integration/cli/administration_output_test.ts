@@ -122,6 +122,25 @@ attempts:
     stdout: `key k1 of trigger ${ID} is revoked\n`,
   },
   {
+    name: "a record names the command to follow",
+    args: ["events", "post", "a.b"],
+    answer: { status: 202, body: `{"id":"${ID}","deliveries":1}` },
+    stdout: `id          ${ID}\ndeliveries  1\n`,
+    stderr: `Next: weir deliveries list --event-id ${ID}\n`,
+  },
+  {
+    name: "a delivery is sent again",
+    args: ["deliveries", "resend", ID],
+    answer: { status: 202, body: `{"id":"${ID}"}` },
+    stdout: `delivery ${ID} has one more attempt queued\n`,
+  },
+  {
+    name: "a delivery waits",
+    args: ["deliveries", "resend", ID],
+    answer: { status: 202, body: `{"id":"${ID}","why":"its endpoint is disabled"}` },
+    stdout: `delivery ${ID} is not sent yet: its endpoint is disabled\n`,
+  },
+  {
     name: "what has no answer is nothing as JSON",
     args: ["events", "erase", ID, "--json"],
     answer: { status: 204 },

@@ -132,9 +132,9 @@ async function endpointSteps(weirConsole: Console): Promise<void> {
     const id = (await weirConsole.json("deliveries", "list")).items[0]?.id ?? "";
     assertEquals(
       (await weirConsole.run("deliveries", "resend", id)).stdout,
-      `delivery ${id} is sent again now\n`,
+      `delivery ${id} has one more attempt queued\n`,
     );
-    await until("it to come again", () => receiver.lines.some((line) => line.includes("(came 2 times)")));
+    await until("it to come again", () => receiver.lines.some((line) => line.includes("(received 2 times)")));
     assertMatch((await weirConsole.run("deliveries", "why", id)).stdout, /^\S.+\n$/);
     assertMatch(
       (await weirConsole.run("deliveries", "show", id)).stdout,

@@ -181,7 +181,7 @@ Deno.test({
     const address = `127.0.0.1:${freePort()}`;
     const { code, err } = await run([...QUESTION, "-dial_string", address]);
     assertEquals([code, err], [1, [
-      `Cannot ask "${address}": UNAVAILABLE: nothing listens there: connect ECONNREFUSED ${address}`,
+      `Cannot ask "${address}": UNAVAILABLE: connection refused`,
     ]]);
   },
 });
@@ -192,7 +192,7 @@ Deno.test({
   async fn() {
     const { code, err } = await run([...QUESTION, "-dial_string", "unix:/does/not/exist.sock"]);
     assertEquals([code, err], [1, [
-      'Cannot ask "unix:/does/not/exist.sock": UNAVAILABLE: nothing listens there: connect ENOENT /does/not/exist.sock',
+      'Cannot ask "unix:/does/not/exist.sock": UNAVAILABLE: no connection: connect ENOENT /does/not/exist.sock',
     ]]);
   },
 });
@@ -232,11 +232,6 @@ const MISUSES = [
     name: "a pair without a sign",
     args: [...D, "-descriptors", "a=b,c"],
     message: 'Invalid --descriptors "a=b,c": "c" has no equals sign: expected key=value',
-  },
-  {
-    name: "a pair with two signs",
-    args: [...D, "-descriptors", "a=b=c"],
-    message: 'Invalid --descriptors "a=b=c": "a=b=c" has more than one equals sign: expected key=value',
   },
   {
     name: "an address without a port",

@@ -64,7 +64,7 @@ Deno.test({
       assertEquals(back.stderr.trimEnd().split("\n").at(-1), last);
       const checked = await ran(["store", "check"], { environment });
       assertMatch(checked.stdout, /: 1 rows of event\n/);
-      assertMatch(checked.stdout, /: good, [1-9]\d* bytes, schema version [1-9]\d*\n$/);
+      assertMatch(checked.stdout, /: intact, [1-9]\d* bytes, schema version [1-9]\d*\n$/);
       const refused = await ran(["store", "backup", `${folder}/no.db`], { environment });
       assertEquals([refused.code, refused.stdout, refused.stderr], [
         1,

@@ -1,4 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
+import { namedMetrics } from "../../../src/base/metrics.ts";
+import { METRIC_SECTIONS } from "../../../src/serve/metric_groups.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { decide, GrpcClient } from "../../harness/grpc_client.ts";
 import { startRedis } from "../../harness/redis_server.ts";
@@ -46,6 +48,13 @@ Deno.test({
       assert(named.length > 10, `${file} names ${named.length} metrics`);
       assertEquals(named.filter((name) => !there.has(name)), [], file);
     }
+    await test.step("every metric of the service is declared, and has its meaning as help", async () => {
+      const stats = await (await fetch(`http://${weir.debugAddress}/stats`)).text();
+      const names = stats.trim().split("\n").map((line) => line.replace(/(?:\.count|\.sum_ms)?: .*$/, ""));
+      assert(names.length > 100, `${names.length} names`);
+      assertEquals(names.filter((name) => !DECLARED.some((pattern) => pattern.test(name))), []);
+      assertEquals(scraped.split("\n").filter((line) => line.includes("A statistic under its own name")), []);
+    });
     await test.step("a webhook service without work commits, on which the alert on its silence rests", async () => {
       const commits = (text: string) =>
         Number(/^ratelimit_webhooks_commit_seconds_count (\d+)$/m.exec(text)?.[1]);
@@ -53,6 +62,11 @@ Deno.test({
     });
   },
 });
+
+/** The names of all declared metrics; a part such as `<key>` is any text. */
+const DECLARED = METRIC_SECTIONS.flatMap(({ groups }) => groups).flatMap((group) =>
+  (["counter", "gauge", "timer"] as const).flatMap((kind) => namedMetrics(group, kind))
+).map(({ fullName }) => new RegExp(`^${fullName.replaceAll(".", "\\.").replaceAll(/<\w+>/g, ".+")}$`));
 
 /** Whatever is named like a metric of ours, also within queries. */
 function metricsIn(text: string): string[] {

@@ -1,10 +1,12 @@
 import { assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { parse } from "yaml";
+import { type Page, readPage } from "../../harness/documents.ts";
 import { promtool } from "../../harness/prometheus.ts";
 import { needs } from "../../harness/tools.ts";
 
 const FILE = new URL("../../../config/deploy/prometheus-alerts.yaml", import.meta.url).pathname;
+const PAGE = new URL("../../../docs/observability.md", import.meta.url);
 const SERVICE = "ratelimit_service";
 const WEBHOOKS = "ratelimit_webhooks";
 const MINUTES = 30;
@@ -38,7 +40,7 @@ const ALERTS: Readonly<
   WeirSlowCache: { bad: roundTrips("0+90x30"), good: roundTrips("0+100x30") },
   WeirBreakerOpen: gauge("ratelimit_kv_pool_breaker_open", { bad: "1", good: "0" }),
   WeirNoCacheConnection: gauge("ratelimit_kv_pool_cx_active", { bad: "0", good: "1" }),
-  WeirConfigurationRefused: {
+  WeirConfigurationRejected: {
     bad: [[`${SERVICE}_config_load_error`, "0+1x30"]],
     good: [[`${SERVICE}_config_load_error`, "5+0x30"]],
   },
@@ -52,13 +54,13 @@ const ALERTS: Readonly<
     // A restart, a recovery, and what is removed after its time.
     good: [[`${WEBHOOKS}_deliveries{state="failed"}`, "5+0x15 0 5+0x4 2+0x10"]],
   },
-  WeirStoreProblem: {
+  WeirStoreErrors: {
     bad: [[`${WEBHOOKS}_store_errors`, "0+1x30"]],
     good: [[`${WEBHOOKS}_store_errors`, "5+0x30"]],
   },
-  WeirClockApart: gauge(`${WEBHOOKS}_clock_offset_seconds`, { bad: "-61", good: "-59" }),
+  WeirClockSkew: gauge(`${WEBHOOKS}_clock_offset_seconds`, { bad: "-61", good: "-59" }),
   WeirTriggerErrors: { bad: triggers({ unavailable: 1, failed: 1 }), good: triggers({ invalid: 50 }) },
-  WeirWebhookWorkerAway: {
+  WeirWebhookWorkerDown: {
     bad: [[`${WEBHOOKS}_is_dispatcher`, "1+0x30"], [`${WEBHOOKS}_commit_seconds_count`, "9+0x30"]],
     good: [
       [`${WEBHOOKS}_is_dispatcher{instance="works"}`, "1+0x30"],
@@ -106,7 +108,7 @@ Deno.test({
   },
 });
 
-Deno.test("alert rules: each has a test, a severity, a summary and a description", async () => {
+Deno.test("alert rules: each has a test, a severity, a summary, a description and a runbook", async () => {
   const { groups } = parse(await Deno.readTextFile(FILE));
   const rules: Rule[] = groups.flatMap((group: { rules: Rule[] }) => group.rules);
   assertEquals(rules.map(({ alert }) => alert), Object.keys(ALERTS));
@@ -115,12 +117,22 @@ Deno.test("alert rules: each has a test, a severity, a summary and a description
       annotations.description === "";
   });
   assertEquals(lacking, []);
+  const page = readPage("docs/observability.md", await Deno.readTextFile(PAGE));
+  const runbooks = rules.map(({ alert, annotations }) => [alert, annotations.runbook]);
+  assertEquals(runbooks, rules.map(({ alert }) => [alert, `docs/observability.md#${alert.toLowerCase()}`]));
+  assertEquals(sectionHeadings(page, "Alerts"), rules.map(({ alert }) => alert));
 });
+
+function sectionHeadings({ headings }: Page, title: string): string[] {
+  const start = headings.findIndex(({ text }) => text === title);
+  const end = headings.findIndex(({ level }, index) => index > start && level <= 2);
+  return headings.slice(start + 1, end === -1 ? undefined : end).map(({ text }) => text);
+}
 
 interface Rule {
   readonly alert: string;
   readonly labels: { readonly severity: string };
-  readonly annotations: { readonly summary: string; readonly description: string };
+  readonly annotations: { readonly summary: string; readonly description: string; readonly runbook: string };
 }
 
 /** Counts by an expression on the alerts themselves, so that labels and texts are no part of the test. */

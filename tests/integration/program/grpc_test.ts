@@ -167,7 +167,7 @@ for (const GRPC_ENGINE of ["grpc-js", "native"]) {
         await until("calls to fail", () => seen.unavailable > 50);
         await redis.restartOnSamePort();
         await decided(seen.ok + 500);
-        const recovered = `level=warning msg="Connected to key-value cache \\"${redis.url}\\" again"`;
+        const recovered = `level=warning msg="Connected to the key-value cache again" address="${redis.url}"`;
         await until(
           "the end of the outage in the log",
           () => weir.log.some((line) => line.endsWith(recovered)),

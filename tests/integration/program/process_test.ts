@@ -84,7 +84,7 @@ Deno.test("process: HTTP/1.1 on the gRPC port is refused, and the log names the 
   await closed;
   assertMatch(
     weir.log.find((line) => line.includes("HTTP/1.1")) ?? "",
-    / level=warning msg="gRPC client refused: it speaks HTTP\/1\.1, but gRPC requires HTTP\/2; in Envoy, set http2_protocol_options .*" peer="127\.0\.0\.1"$/,
+    / level=warning msg="gRPC client refused: it uses HTTP\/1\.1, but gRPC requires HTTP\/2; in Envoy, set http2_protocol_options .*" peer="127\.0\.0\.1"$/,
   );
 });
 

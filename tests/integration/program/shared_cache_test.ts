@@ -199,7 +199,7 @@ Deno.test({
     };
     await using weir = await ServeFixture.start({ env, rules: RULES });
     const client = new GrpcClient(weir.running.addresses.grpc);
-    const cannotReach = () => weir.log.some((line) => line.includes("Cannot reach key-value cache"));
+    const cannotReach = () => weir.log.some((line) => line.includes("Cannot reach the key-value cache"));
     await until("the refusal to be told", cannotReach);
     const codes: (number | string)[] = [];
     for (let call = 0; call < 5; call++) {

@@ -252,7 +252,7 @@ Deno.test("xds: ten minutes without the server, which then is found where it was
     // Each attempt is a real one, which has failed when the next is announced.
     await until("the attempt to fail", () => log.lines.length > attempts.length);
     attempts.push(clock.now() / 1_000);
-    const [, seconds] = /the next attempt is in (\d+) s$/.exec(log.lines.at(-1)?.message ?? "") ?? [];
+    const seconds = log.lines.at(-1)?.fields["retrySeconds"];
     clock.advance(Number(seconds) * 1_000 - 1);
     assertEquals(log.lines.length, attempts.length);
     if (clock.now() > 600_000) await server.listen();

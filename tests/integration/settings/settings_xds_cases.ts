@@ -119,7 +119,7 @@ async function waitsOf(env: Env, count: number): Promise<number[]> {
 
 function waitsIn({ log }: ServeFixture): number[] {
   return log.flatMap((line) => {
-    const [, seconds] = /Cannot read rules from .*; the next attempt is in ([0-9.]+) s/.exec(line) ?? [];
+    const [, seconds] = /Cannot read rules from .* retrySeconds=([0-9.]+)/.exec(line) ?? [];
     return seconds === undefined ? [] : [Number(seconds)];
   });
 }

@@ -16,7 +16,7 @@ Deno.test("pull metrics: rules, errors, requests and times by the built-in mappi
   await using bed = new PullBed();
   bed.work();
   assertEquals(await bed.lines("ratelimit_service_rate_limit_total_hits"), [
-    "# HELP ratelimit_service_rate_limit_total_hits All hits.",
+    "# HELP ratelimit_service_rate_limit_total_hits All hits, including those of calls that failed later.",
     "# TYPE ratelimit_service_rate_limit_total_hits counter",
     'ratelimit_service_rate_limit_total_hits{domain="shop",key1="account"} 9',
     'ratelimit_service_rate_limit_total_hits{domain="shop",key1="host_a.example",key2="path"} 2',
@@ -150,8 +150,8 @@ Deno.test("pull metrics: a name that two kinds would have goes to the first, and
     assertEquals((await bed.lines("c_count")).filter((line) => !line.startsWith("#")), ["c_count 1"]);
   }
   assertEquals(bed.log, [
-    'Cannot show metric "c_count": another kind of metric has that name already',
-    'Cannot show metric "a_b": another kind of metric has that name already',
+    "Metric omitted: another kind of metric has its name",
+    "Metric omitted: another kind of metric has its name",
   ]);
 });
 

@@ -58,7 +58,10 @@ Deno.test("push udp: what cannot be sent is counted and logged once", async () =
     await push.send(["b:1|c"]);
     await until("the packets", () => receiver.packets.length === 2);
     assertEquals([receiver.packets, push.linesLost, warnings.length], [["a:1|c", "b:1|c"], 2, 2]);
-    assertMatch(warnings.join("\n"), /^Cannot push .*; trying again\nPushing statistics to ".*" again$/);
+    assertMatch(
+      warnings.join("\n"),
+      /^Cannot push statistics; retrying .*\nPushing statistics again receiver=.*$/,
+    );
   });
 });
 
@@ -68,7 +71,7 @@ Deno.test("push udp: an unknown name is logged once, and nothing is sent", async
     await push.prepare();
     assertMatch(
       warnings.join("\n"),
-      /^Cannot push statistics to "no-such-host\.invalid:9": .+; trying again$/,
+      /^Cannot push statistics; retrying receiver=no-such-host\.invalid:9 reason=.+$/,
     );
     assertEquals(push.usable, false);
   });

@@ -18,7 +18,7 @@ const SERVICE: GrpcService = {
   methods: [{ kind: "unary", name: "Ask", handle: (request) => request }],
 };
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
-const LOST = "Cannot export spans: they are dropped until the collector answers";
+const LOST = "Cannot export spans: spans are dropped until the collector responds";
 
 function open(logger: KeptLog, options: Partial<TracingOptions> = {}): Tracing {
   return beginTracing({

@@ -35,7 +35,7 @@ Deno.test("a key file that is lost beside its store: health stays good and says 
   assertEquals(await noteOf(weir), {
     status: 200,
     text:
-      "OK\nwebhooks: 3 secrets of 2 endpoints cannot be read: the key that sealed them is missing and another " +
+      "OK\nwebhooks: 3 secrets of 2 endpoints cannot be read: the key that encrypted them is missing and another " +
       `one was created because the key file was missing; ${RIGHT}\n`,
   });
   const said = weir.lines.filter((line) => line.includes("only the former key opens"));
@@ -49,7 +49,7 @@ Deno.test("a key file that is lost beside its store: health stays good and says 
   assertEquals(await noteOf(weir), {
     status: 200,
     text:
-      `OK\nwebhooks: 3 secrets of 2 endpoints cannot be read: the key that sealed them is missing; ${RIGHT}\n`,
+      `OK\nwebhooks: 3 secrets of 2 endpoints cannot be read: the key that encrypted them is missing; ${RIGHT}\n`,
   });
   await weir.stop();
 

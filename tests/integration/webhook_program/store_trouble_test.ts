@@ -45,6 +45,7 @@ Deno.test("a full disk: triggers answer 503, decisions go on, and nothing that w
   });
   assertEquals([event.status, event.body.code], [503, "store_unavailable"]);
   await until("health to show it", async () => (await bed.health()).status === 503);
+  await until("the metric to count it", async () => await weir.figure("store_errors") > 0);
   await decisions.end();
 
   // There is room again.

@@ -10,7 +10,7 @@ const TRIGGERS = 200;
 /** The lock of the store is looked for four times a second; by leases it would be half a minute. */
 const TAKEN_OVER_MS = 25_000;
 const WORKFLOW = "workflow: w\nsteps:\n  - name: only\n    set: { n: 1 }\n";
-const WORKING = "This process makes the deliveries";
+const WORKING = "Delivering and running workflows";
 
 Deno.test("of two processes on one store both accept and one delivers; the other takes over at once", async () => {
   await using receiver = await WebhookReceiver.start();

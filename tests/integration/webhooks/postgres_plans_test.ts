@@ -125,6 +125,10 @@ const OPERATIONS: Readonly<Record<string, (store: WebhookStore) => Promise<unkno
     const filters = [{}, { state: "retrying" }, { endpointId }, { endpointId, state: "acknowledged" }];
     for (const filter of filters) await store.read(listDeliveries, { limit: 20, ...filter });
     await store.read(listDeliveries, { limit: 20, event: "kind.3" });
+    const { items: [{ eventId } = {}] } = await store.read(listDeliveries, { limit: 1 });
+    for (const filter of [{}, { endpointId }, { state: "acknowledged" }, { since: NOW - DAY }]) {
+      await store.read(listDeliveries, { limit: 20, eventId, ...filter });
+    }
     await store.read(listExecutions, { limit: 20, state: "queued" });
     await store.read(listEvents, { limit: 20, event: "kind.3", since: NOW + 19_900 });
     await store.read(listAudit, { limit: 20, event: "action.3", since: NOW + 19_900 });

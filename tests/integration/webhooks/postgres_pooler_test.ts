@@ -22,7 +22,7 @@ for (const [name, settings] of Object.entries(SETTINGS)) {
       const url = pooler.url(database);
       assertEquals(
         (await assertRejects(() => openStoreAt(url))).message,
-        `Cannot use the store "${url}": a pooler gives its transactions to different sessions; ` +
+        `Cannot use the store "${url}": a pooler runs its transactions in different sessions; ` +
           "set the pooler to session mode, or connect without it",
       );
     },

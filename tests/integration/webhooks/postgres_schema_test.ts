@@ -76,7 +76,7 @@ postgresTest(
     assertEquals(
       await refused(newer),
       `Cannot open the store "${shown}": its schema has version ${newer}, ` +
-        `this release knows ${SCHEMA_VERSION} and older; a newer release is needed`,
+        `this release supports ${SCHEMA_VERSION} and older; a newer release is needed`,
     );
     assertEquals(
       await refused(1_000_002),

@@ -1,48 +1,81 @@
-/** Runs the recipes for receivers in the README: blocks marked `receiver=NAME`, with a caller around each. */
+/** Runs the recipes of docs/webhooks/receiving.md: blocks marked `receiver=NAME`, and `receiver.py`, each with a caller. */
 import { assert, assertEquals } from "@std/assert";
 import { join } from "node:path";
-import { signature } from "../../../src/webhooks/model/signature.ts";
-import { needs, requireTool } from "../../harness/tools.ts";
+import { signature, standardWebhooksHeaders } from "../../../src/webhooks/model/signature.ts";
 
-const README = await Deno.readTextFile(new URL("../../../README.md", import.meta.url));
+const ROOT = new URL("../../../", import.meta.url);
+const PAGE = await Deno.readTextFile(new URL("docs/webhooks/receiving.md", ROOT));
 const SECRET = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
 const BODY = '{"event":"agent.reply.completed","data":{"text":"grüße","total":12345678901234567890}}';
-/** Age of the timestamp in seconds, what is done to the request, and whether it is to be accepted. */
-const CASES:
-  readonly (readonly [ageSeconds: number, change: "none" | "body" | "signature" | "missing", boolean])[] = [
-    [0, "none", true],
-    [200, "none", true],
-    [-200, "none", true],
-    [400, "none", false],
-    [-400, "none", false],
-    [0, "body", false],
-    [0, "signature", false],
-    [0, "missing", false],
-  ];
+/** Another secret of the endpoint: the request may be signed with either during a rotation. */
+const OTHER_SECRET = "whsec_OTg3NjU0MzIxMDk4NzY1NDMyMTA5ODc2NTQzMjEwOTg=";
+/** Age of the timestamp in seconds, the change of the request, and whether it is accepted. */
+const CASES: readonly (readonly [ageSeconds: number, change: Change, boolean])[] = [
+  [0, "none", true],
+  [200, "none", true],
+  [-200, "none", true],
+  [400, "none", false],
+  [-400, "none", false],
+  [0, "body", false],
+  [0, "signature", false],
+  [0, "missing", false],
+  [0, "secret", false],
+  [0, "400 digits", false],
+  [0, "5000 digits", false],
+];
 
-/** How a recipe is run: its file around the recipe, and the program. */
+type Change = "none" | "body" | "signature" | "missing" | "secret" | `${number} digits`;
+
+/** How a recipe is run. */
 interface Runner {
+  /** The program that it needs; none but Deno when absent. */
+  readonly needs?: string;
   readonly file: string;
   readonly text: (recipe: string) => string;
   readonly command: (file: string) => readonly [program: string, ...args: string[]];
-  /** Puts what the recipe imports into its folder, in which a clone of Weir stands as `weir`. */
-  readonly prepare?: (folder: string) => Promise<void>;
+  /** Creates what the recipe needs in its folder, in which `weir` and `src` are those of a clone. */
+  readonly prepare?: (folder: string, file: string) => Promise<void>;
 }
 
 const NODE_CALLER = `
-      const { body, headers, secret } = JSON.parse(process.argv[2]);
-      process.exit(await accept(Buffer.from(body), headers, secret) ? 0 : 7);`;
+      const { body, headers, secrets } = JSON.parse(process.argv[2]);
+      process.exit(await accept(Buffer.from(body), headers, secrets) ? 0 : 7);`;
 
-const RUNNERS: Readonly<Record<"deno" | "kit" | "node" | "python" | "go", Runner>> = {
+const DENO_COMMAND: Runner["command"] = (
+  file,
+) => [Deno.execPath(), "run", "--check", "--allow-read", "--no-lock", file];
+
+const PYTHON: Runner = {
+  needs: "python3",
+  file: "recipe.py",
+  text: (recipe) =>
+    `${recipe}
+import json, sys
+given = json.loads(sys.argv[1])
+sys.exit(0 if accept(given["body"].encode(), given["headers"], given["secrets"]) else 7)
+`,
+  command: (file) => ["python3", file],
+};
+
+const RUNNERS: Readonly<Record<"deno" | "standard" | "kit" | "node" | "python" | "signed" | "go", Runner>> = {
   deno: {
     file: "recipe.ts",
     text: (recipe) =>
       `${recipe}
-      const { body, headers, secret } = JSON.parse(Deno.args[0] ?? "");
-      Deno.exit(await accept(new TextEncoder().encode(body), new Headers(headers), secret) ? 0 : 7);`,
-    command: (file) => [Deno.execPath(), "run", "--check", "--allow-read", "--no-lock", file],
+      const { body, headers, secrets } = JSON.parse(Deno.args[0] ?? "");
+      Deno.exit(await accept(new TextEncoder().encode(body), new Headers(headers), secrets) ? 0 : 7);`,
+    command: DENO_COMMAND,
+  },
+  standard: {
+    file: "recipe.ts",
+    text: (recipe) =>
+      `${recipe}
+      const { body, headers, secrets } = JSON.parse(Deno.args[0] ?? "");
+      Deno.exit(accept(body, headers, secrets) ? 0 : 7);`,
+    command: DENO_COMMAND,
   },
   kit: {
+    needs: "node",
     file: "recipe.mjs",
     text: (recipe) => recipe + NODE_CALLER,
     command: (file) => ["node", file],
@@ -53,21 +86,15 @@ const RUNNERS: Readonly<Record<"deno" | "kit" | "node" | "python" | "go", Runner
     },
   },
   node: {
+    needs: "node",
     file: "recipe.mjs",
     text: (recipe) => recipe + NODE_CALLER,
     command: (file) => ["node", file],
   },
-  python: {
-    file: "recipe.py",
-    text: (recipe) =>
-      `${recipe}
-import json, sys
-given = json.loads(sys.argv[1])
-sys.exit(0 if accept(given["body"].encode(), given["headers"], given["secret"]) else 7)
-`,
-    command: (file) => ["python3", file],
-  },
+  python: PYTHON,
+  signed: PYTHON,
   go: {
+    needs: "go",
     file: "recipe.go",
     text: (recipe) =>
       `package main
@@ -86,8 +113,9 @@ import (
 ${recipe}
 func main() {
 	var given struct {
-		Body, Secret string
-		Headers      map[string]string
+		Body    string
+		Secrets []string
+		Headers map[string]string
 	}
 	if json.Unmarshal([]byte(os.Args[1]), &given) != nil {
 		os.Exit(3)
@@ -96,38 +124,34 @@ func main() {
 	for name, value := range given.Headers {
 		headers.Set(name, value)
 	}
-	if !accept([]byte(given.Body), headers, given.Secret) {
+	if !accept([]byte(given.Body), headers, given.Secrets) {
 		os.Exit(7)
 	}
 }
 `,
     command: (file) => [file.replace(/\.go$/, "")],
+    prepare: async (_, file) => {
+      const built = await run(["go", "build", "-o", file.replace(/\.go$/, ""), file]);
+      assertEquals([built.code, built.text], [0, ""]);
+    },
   },
 };
 
 for (const [name, runner] of Object.entries(RUNNERS)) {
   Deno.test({
-    ...programTest(
-      name === "deno" ? undefined : { kit: "node", python: "python3" }[name] ?? name,
-      `the recipe for ${name}`,
-    ),
+    ...programTest(runner.needs, `the recipe for ${name}`),
     async fn() {
       const folder = await Deno.makeTempDir({ prefix: "weir_recipe_" });
       try {
         const file = join(folder, runner.file);
-        await Deno.writeTextFile(file, runner.text(recipeOf(name)));
-        await Deno.symlink(new URL("../../../", import.meta.url).pathname, join(folder, "weir"));
-        await runner.prepare?.(folder);
-        if (name === "go") {
-          const built = await run(["go", "build", "-o", file.replace(/\.go$/, ""), file]);
-          assertEquals([built.code, built.text], [0, ""]);
-        }
-        for (const [age, change, isRight] of CASES) {
-          const { code, text } = await run([
-            ...runner.command(file),
-            JSON.stringify(await requestOf(age, change)),
-          ]);
-          assertEquals(code, isRight ? 0 : 7, `${age} s, ${change}: ${text}`);
+        await Deno.writeTextFile(file, runner.text(name === "python" ? pythonRecipe() : recipeOf(name)));
+        await Deno.symlink(ROOT.pathname, join(folder, "weir"));
+        await Deno.symlink(new URL("src/", ROOT).pathname, join(folder, "src"));
+        await runner.prepare?.(folder, file);
+        for (const [age, change, isAccepted] of CASES) {
+          const request = JSON.stringify(await requestOf(age, change));
+          const { code, text } = await run([...runner.command(file), request]);
+          assertEquals(code, isAccepted ? 0 : 7, `${age} s, ${change}: ${text}`);
         }
       } finally {
         await Deno.remove(folder, { recursive: true });
@@ -136,43 +160,50 @@ for (const [name, runner] of Object.entries(RUNNERS)) {
   });
 }
 
-Deno.test({
-  ...needs(["openssl"], "the recipe for openssl"),
-  async fn() {
-    const folder = await Deno.makeTempDir({ prefix: "weir_recipe_" });
-    try {
-      await Deno.writeTextFile(join(folder, "body.json"), BODY);
-      const line = recipeOf("openssl").replace("openssl", requireTool("openssl"));
-      const { text } = await run(["sh", "-c", line], { cwd: folder, env: { SECRET } });
-      const wanted = (await signature(SECRET, new TextEncoder().encode(BODY))).replace("sha256=", "");
-      assert(text.trim().endsWith(`= ${wanted}`), text);
-    } finally {
-      await Deno.remove(folder, { recursive: true });
-    }
-  },
-});
-
-async function requestOf(ageSeconds: number, change: "none" | "body" | "signature" | "missing") {
-  const signed = await signature(SECRET, new TextEncoder().encode(BODY));
-  const timestamp = `${Math.floor(Date.now() / 1_000) - ageSeconds}`;
-  const headers: Record<string, string> = { "x-svc-timestamp": timestamp };
-  if (change !== "missing") {
-    headers["x-svc-signature"] = change === "signature" ? `${signed.slice(0, -1)}x` : signed;
+async function requestOf(ageSeconds: number, change: Change) {
+  const bytes = new TextEncoder().encode(BODY);
+  const timestampSeconds = Math.floor(Date.now() / 1_000) - ageSeconds;
+  const standard = {
+    id: "3b241101-e2bb-4255-8caf-4136c566a962",
+    timestampSeconds,
+    body: bytes,
+    secret: SECRET,
+  };
+  const headers: Record<string, string> = {
+    ...await standardWebhooksHeaders(standard),
+    "x-svc-timestamp": `${timestampSeconds}`,
+    "x-svc-signature": await signature(SECRET, bytes),
+  };
+  for (const name of ["x-svc-signature", "webhook-signature"]) {
+    if (change === "missing") delete headers[name];
+    if (change === "signature") headers[name] = headers[name]?.replace(/.{2}$/, "xx") ?? "";
   }
-  return { body: change === "body" ? `${BODY} ` : BODY, headers, secret: SECRET };
+  if (change.endsWith(" digits")) {
+    const digits = "1".repeat(parseInt(change));
+    Object.assign(headers, { "x-svc-timestamp": digits, "webhook-timestamp": digits });
+  }
+  const secrets = change === "secret" ? [OTHER_SECRET] : [OTHER_SECRET, SECRET];
+  return { body: change === "body" ? `${BODY} ` : BODY, headers, secrets };
 }
 
 function recipeOf(name: string): string {
   return blockOf(`receiver=${name}`);
 }
 
+/** The file that the page writes with a shell; its server starts only as the main program of that name. */
+function pythonRecipe(): string {
+  const found = /^cat > receiver\.py <<'EOF'\n([^]*?)^EOF$/m.exec(PAGE)?.[1];
+  assert(found !== undefined, "the page has no receiver.py");
+  return found.replace(/^if __name__[^]*/m, "");
+}
+
 function blockOf(mark: string): string {
-  const found = new RegExp(`^\`\`\`\\w+ ${mark}\\n([^]*?)^\`\`\`$`, "m").exec(README)?.[1];
-  assert(found !== undefined, `the README has no block ${mark}`);
+  const found = new RegExp(`^\`\`\`\\w+ ${mark}\\n([^]*?)^\`\`\`$`, "m").exec(PAGE)?.[1];
+  assert(found !== undefined, `the page has no block ${mark}`);
   return found;
 }
 
-/** A test that is skipped, with the reason in its name, where a program is not there. */
+/** A test that is skipped, with the reason in its name, where a program is missing. */
 function programTest(
   program: string | undefined,
   name: string,

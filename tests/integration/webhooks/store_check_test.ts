@@ -59,15 +59,15 @@ Deno.test({
       name,
     );
     assertEquals((await checkStore(url)).problems, [
-      "not so: an open execution is due or claimed (9: e1, e2, e3, e4, e5, …)",
-      "not so: the tallies are right (1: execution.queued)",
+      "rule violated: an open execution is due or claimed (9: e1, e2, e3, e4, e5, …)",
+      "rule violated: the tallies match the number of rows (1: execution.queued)",
     ]);
     await server().psql("UPDATE schema_version SET version = 99", name);
     const { message } = await assertRejects(() => checkStore(url));
     assertEquals(
       message,
       `Cannot open the store "${shown}": its schema has version 99, ` +
-        `this release knows ${SCHEMA_VERSION} and older; a newer release is needed`,
+        `this release supports ${SCHEMA_VERSION} and older; a newer release is needed`,
     );
   },
 });

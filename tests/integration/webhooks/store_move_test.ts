@@ -57,6 +57,11 @@ class MoveBed {
     return this.#server.psql(sql, this.#name);
   }
 
+  /** Begins a transaction, as somebody who is no service; answers how to commit it. */
+  begin(sql: string): Promise<() => Promise<void>> {
+    return this.#server.begin(sql, this.#name);
+  }
+
   /** Waits until nobody is connected to the database any more. */
   sessionsEnded(): Promise<void> {
     return sessionsEnded(this.#server, this.#name);
@@ -237,10 +242,10 @@ const CASES: Readonly<Record<string, (bed: MoveBed) => Promise<void>>> = {
     bed.fill(5, 11);
     await move(path, url);
     const back = folder.file("new/back.db");
-    const writing = once(() =>
-      bed.perform(get("UPDATE event SET kind = 'another' WHERE seq = 5 RETURNING 1"))
-    );
-    await assertRejects(() => move(url, back, writing));
+    const commit = await bed.begin("UPDATE event SET kind = 'another' WHERE seq = 5");
+    let committed: Promise<void> | undefined;
+    await assertRejects(() => move(url, back, () => void (committed ??= commit())));
+    await committed;
     const half = `${back}.moving`;
     assertEquals(namesIn(folder.file("new")), [basename(`${back}.lock`), basename(half)]);
     const connection = new SqliteConnection(half);

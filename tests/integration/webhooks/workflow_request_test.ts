@@ -68,7 +68,7 @@ const ANSWERS: Readonly<Record<string, AnswerCase>> = {
     answer: () => new Response("x".repeat(1_048_577)),
     attempts: 1,
     status: "failed",
-    error: "no answer: its body has more than 1048576 bytes",
+    error: "request failed: the response body has more than 1048576 bytes",
   },
 };
 
@@ -111,7 +111,7 @@ Deno.test("workflow request: no connection is tried again, and the error names n
   const { execution } = await bed.ended(id);
   assertEquals(
     execution.error,
-    'step "call" failed: no answer: no connection to the host, at the last of 2 attempts',
+    'step "call" failed: request failed: no connection to the host, at the last of 2 attempts',
   );
   assertEquals(bed.log.lines, []);
 });
@@ -176,7 +176,7 @@ Deno.test("workflow request: a line break in a header, and what is not there, fa
   for (const id of ids) errors.push((await bed.ended(id)).execution.error);
   const inHeader = 'step "call" failed: Cannot write the header "x-a": ' +
     "it would hold a line break, a control character or one beyond Latin-1";
-  const notThere = 'step "call" failed: Cannot read "input.constructor": it is not there';
+  const notThere = 'step "call" failed: Cannot read "input.constructor": it has no value';
   assertEquals(errors, [inHeader, inHeader, notThere, notThere]);
   assertEquals(bed.server.requests, []);
 });
@@ -203,5 +203,5 @@ Deno.test("workflow request: the guarded sender's own words tell why there is no
   bed.runner({ fetch: guarded }).start();
   const { execution } = await bed.ended(id);
   await guarded.close();
-  assertMatch(execution.error ?? "", /^step "call" failed: no answer: .*169\.254\.169\.254/);
+  assertMatch(execution.error ?? "", /^step "call" failed: request failed: .*169\.254\.169\.254/);
 });

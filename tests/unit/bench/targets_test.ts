@@ -7,7 +7,7 @@ import { STORES } from "../../../scripts/bench/postgres.ts";
 import { postgresText } from "../../../scripts/bench/postgres_table.ts";
 import type { Metrics, Summary } from "../../../scripts/bench/report.ts";
 import { SCENARIOS, type TargetName } from "../../../scripts/bench/scenario.ts";
-import { reportText, withSpeedSection } from "../../../scripts/bench/speed_text.ts";
+import { reportText } from "../../../scripts/bench/speed_text.ts";
 import { targetRows } from "../../../scripts/bench/target_rows.ts";
 import { throughputSvg } from "../../../scripts/bench/throughput_svg.ts";
 
@@ -43,43 +43,43 @@ Deno.test("targetRows: every target of the run, with what was measured", () => {
   assertEquals(rows.map(({ what, target, measured }) => `${what}: ${target}: ${measured}`), [
     "memory, 8 connections of 32 calls, 10,000 keys: at least 15 times the echo: 20.00 times (200,000 calls/s)",
     "redis-server, the same: at least 7 times the echo: 20.00 times (200,000 calls/s)",
-    "redis-server, the same on one hot key: at least 10 times the echo: 20.00 times (200,000 calls/s)",
+    "redis-server, the same with one hot key: at least 10 times the echo: 20.00 times (200,000 calls/s)",
     "memory, 64 connections of 4: at least 8 times the echo: 20.00 times (200,000 calls/s)",
     "memory, 256 connections of 1: at least 2.7 times the echo: 20.00 times (200,000 calls/s)",
     "memory, 8 connections of 1: at least 4 times the echo: 20.00 times (200,000 calls/s)",
     "redis-server, 64 connections of 4: at least 5 times the echo: 20.00 times (200,000 calls/s)",
     "redis-server, 256 connections of 1: at least 2.2 times the echo: 20.00 times (200,000 calls/s)",
     "redis-server, 8 connections of 1: at least 2.2 times the echo: 20.00 times (200,000 calls/s)",
-    "CPU for a call, memory, 8 connections of 32: at most 0.08 times the echo: 0.050 times (0.25 s per 100,000)",
-    "CPU for a call, redis, 8 connections of 32: at most 0.12 times the echo: 0.050 times (0.25 s per 100,000)",
+    "CPU per call, memory, 8 connections of 32: at most 0.08 times the echo: 0.050 times (0.25 s per 100,000)",
+    "CPU per call, redis, 8 connections of 32: at most 0.12 times the echo: 0.050 times (0.25 s per 100,000)",
     "p99, memory, 8 connections of 32: below the echo's p50 (10.00 ms): 2.00 ms, 0.20 times",
     "p99, redis, 8 connections of 32: below the echo's p50 (10.00 ms): 2.00 ms, 0.20 times",
     "p50, redis-server, 5,000 calls/s evenly paced: at most 0.3 ms above a bare ioredis round trip (0.80 ms): " +
     "1.00 ms, 0.20 above",
     "p99, redis-server, 5,000 calls/s evenly paced: at most half of the echo's (20.00 ms): 2.00 ms, 0.10 times",
     "10 against 100,000 rules: at most 1.15 times the time: " +
-    "1.10 times (100 and 110 ns; of matching alone 1.10)",
+    "1.10 times (100 and 110 ns; matching alone 1.10)",
     "1,000,000 distinct values through memory with its default bound: " +
-    "resident memory at most 350 MB, nothing lost: 349 MB; 100,000 asked again, none lost",
-    "spawn of deno run, warm cache, to the first OK over gRPC: at most 400 ms: 399 ms",
-    "resident memory idle: at most 100 MB: 99 MB",
+    "resident memory at most 350 MB, nothing lost: 349 MB; 100,000 checked again, none lost",
+    "from deno run, warm cache, to the first OK over gRPC: at most 400 ms: 399 ms",
+    "resident memory of an idle process: at most 100 MB: 99 MB",
     "cluster of three redis-servers, 8 connections of 32 calls, 10,000 keys: at least 3 times the echo: " +
     "20.00 times (200,000 calls/s)",
     "memcached, the same: at least 3 times the echo: 20.00 times (200,000 calls/s)",
-    "two redis-servers, the same with a limit per year and one per second in each call: " +
+    "two redis-servers, the same; each call has a limit per year and one per second: " +
     "at least 4 times the echo: 20.00 times (200,000 calls/s)",
     "memory over TLS, 8 connections of 32 calls: at least 6 times the echo: 20.00 times (200,000 calls/s)",
     "memory with every feature on, 8 connections of 32 calls, 10,000 keys: at least 15 times the echo: 20.00 times (200,000 calls/s)",
-    "spawn of deno run, warm cache, to the first OK over gRPC, every feature on: at most 400 ms: 398 ms",
-    "resident memory idle, every feature on: at most 140 MB: 139 MB",
+    "from deno run, warm cache, to the first OK over gRPC, every feature on: at most 400 ms: 398 ms",
+    "resident memory of an idle process, every feature on: at most 140 MB: 139 MB",
     "memory with statistics pushed each second: at least 0.95 times the calls without: 1.00 times (200,000 calls/s)",
     "memory with metrics pulled each second: at least 0.95 times the calls without: 1.00 times (200,000 calls/s)",
     "memory with 1 % of the calls traced: at least 0.95 times the calls without: 1.00 times (200,000 calls/s)",
-    "send of the HTTP client library, 1 at once: at most 1.1 times a bare fetch: 1.08 times (108 and 100 µs)",
-    "triggers accepted durably, 64 callers: at least 1,000 a second: " +
-    "2,000; 0.50 times bare commits of node:sqlite",
+    "send of the HTTP client library, 1 concurrent: at most 1.1 times a bare fetch: 1.08 times (108 and 100 µs)",
+    "triggers committed to a file, 64 callers: at least 1,000 a second: " +
+    "2,000; 0.50 times bare commits by node:sqlite",
     "deliveries to 50 local endpoints: at least 1,000 a second: 1,500; 0.30 times a bare client",
-    "p99 of 5,000 decisions/s in memory beside 500 deliveries/s: at most 1.2 times without: " +
+    "p99 of 5,000 decisions/s in memory during 500 deliveries/s: at most 1.2 times without: " +
     "1.10 times (2.20 and 2.00 ms)",
   ]);
 });
@@ -118,25 +118,9 @@ Deno.test("what has no target has a table of its own, where it was measured", ()
   const text = results.postgres === undefined ? "" : postgresText(results.postgres);
   assertMatch(text, /^The webhook service on PostgreSQL, beside 2,000 bare transactions\/s of two rows /);
   assertEquals(text.endsWith(`\n\n${table}`), true);
-  const written = (of: BenchResults) => withSpeedSection("<!-- bench --><!-- /bench -->", of);
   const { postgres: _, ...rest } = results;
-  for (const report of [reportText, written]) {
-    assertEquals([report(results).includes(`\n\n${text}\n\n`), report(rest).includes("bare transactions")], [
-      true,
-      false,
-    ]);
-  }
-});
-
-Deno.test("the README gets its section between the markers, and nothing else changes", () => {
-  const results = resultsOf(GOOD);
-  const written = withSpeedSection("before\n<!-- bench -->\nold\n<!-- /bench -->\nafter\n", results);
-  assertMatch(written, /^before\n<!-- bench -->\n\nThe yardstick [^]*\n\n<!-- \/bench -->\nafter\n$/);
-  const rows = written.split("\n").filter((line) => line.startsWith("| ") && line.endsWith(" | hit |"));
-  assertEquals(rows.length, results.targets.length);
-  assertEquals(written.includes("`deno task bench --readme`"), true);
-  assertEquals(withSpeedSection(written, results), written);
-  assertThrows(() => withSpeedSection("no markers", results));
+  assertEquals(reportText(results).includes(`\n\n${text}\n\n`), true);
+  assertEquals(reportText(rest).includes("bare transactions"), false);
 });
 
 Deno.test("the report counts hits and misses", () => {
@@ -166,7 +150,6 @@ Deno.test("readBenchOptions: only a whole run writes results by itself", () => {
     warmUpSeconds: 0.5,
     isQuick: false,
     results,
-    writesReadme: false,
   });
   assertEquals(readBenchOptions(["--quick", "--engine", "grpc-js", "--only", "tls,keys", "--rounds", "2"]), {
     engine: "grpc-js",
@@ -176,11 +159,9 @@ Deno.test("readBenchOptions: only a whole run writes results by itself", () => {
     warmUpSeconds: 0.3,
     isQuick: true,
     results: undefined,
-    writesReadme: false,
   });
-  const bad = [["--quick", "--readme"], ["--only", "none"], ["--rounds", "1.5"], ["--engine", "go"]];
+  const bad = [["--only", "none"], ["--rounds", "1.5"], ["--engine", "go"]];
   assertEquals(bad.map((args) => assertThrows(() => readBenchOptions(args)).message), [
-    'Cannot write README "--readme": only a whole run may, without --quick and --only',
     `Cannot read --only "none": it must be one of ${PARTS.join(", ")}`,
     'Cannot read --rounds "1.5": it must be a whole number',
     'Cannot read --engine "go": it must be one of native, grpc-js',
@@ -214,7 +195,7 @@ function resultsOf(measurements: Measurements): BenchResults {
   return {
     ...measurements,
     date: "2026-11-21T12:00:00.000Z",
-    commandLine: "deno task bench --readme",
+    commandLine: "deno task bench",
     machine: { cpu: "a processor", cores: 2, kernel: "6.1" },
     versions: {
       deno: "2.9.3",

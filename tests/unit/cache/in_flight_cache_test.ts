@@ -3,8 +3,8 @@ import { FakeClock } from "../../harness/fake_clock.ts";
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { InFlightCache } from "../../../src/cache/in_flight_cache.ts";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
-import type { Caller, CounterCache, Hit } from "../../../src/ratelimit/counter_cache.ts";
-import { hit } from "../../contract/counter_cache_contract.ts";
+import type { Caller, CounterCache, CountReceiver, Hit } from "../../../src/ratelimit/counter_cache.ts";
+import { countOne, hit } from "../../contract/counter_cache_contract.ts";
 
 const TIMES = { timeoutMs: 1_000, clock: systemClock };
 
@@ -27,6 +27,11 @@ class HeldCache implements CounterCache {
   close(): Promise<void> {
     this.asked.push({ verb: "close", hits: 0, caller: undefined });
     return Promise.resolve();
+  }
+
+  addOne(one: Hit, caller: Caller | undefined, receiver: CountReceiver): void {
+    const answer = this.#hold("addOne", [one], caller);
+    answer.then(([count = 0]) => receiver.counted(count), (error) => receiver.failed(error));
   }
 
   /** The oldest question that is not answered. */
@@ -66,6 +71,27 @@ Deno.test("in flight: hits are counted until they are answered, or fail", async 
   held.next().reject(new Error("gone"));
   const error = await assertRejects(async () => await failed);
   assertEquals([error.message, metrics()], ["gone", [0, 0]]);
+});
+
+Deno.test("in flight: single hits are counted until they are answered, or fail, and are limited", async () => {
+  const { held, cache, metrics } = open(2);
+  const [counted, failed] = [countOne(cache, hit()), countOne(cache, hit())];
+  assertThrows(() => cache.addOne?.(hit(), undefined, { counted: () => {}, failed: () => {} }));
+  assertEquals(metrics(), [2, 1]);
+  held.next().resolve([7]);
+  assertEquals([await counted, metrics()], [7, [1, 1]]);
+  held.next().reject(new Error("gone"));
+  const error = await assertRejects(() => failed);
+  assertEquals([error.message, metrics()], ["gone", [0, 1]]);
+  assertEquals(held.asked.map(({ verb }) => verb), ["addOne", "addOne"]);
+});
+
+Deno.test("in flight: a cache without single hits has none", () => {
+  const clock = new FakeClock();
+  const memory = new MemoryCache({ maxKeys: 1, clock });
+  const cache = new InFlightCache(memory, { maxInFlight: 1, backend: "kv", ...TIMES });
+  assertEquals(cache.addOne, undefined);
+  return memory.close();
 });
 
 Deno.test("in flight: who waited may ask again at once", async () => {

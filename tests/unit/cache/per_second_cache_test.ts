@@ -58,6 +58,20 @@ const [YEAR, DAY, SECOND, BURST] = [
   hit({ key: "burst", perSecond: true }),
 ];
 const MIXED = [SECOND, YEAR, DAY, BURST];
+
+Deno.test("per-second cache: a single hit goes to its cache, if both take single hits", () => {
+  const { main, perSecond, cache } = pair([], []);
+  assertEquals(cache.addOne, undefined);
+  const counted: string[] = [];
+  const both = new PerSecondCache({
+    main: Object.assign(main, { addOne: ({ key }: Hit) => void counted.push(`main ${key}`) }),
+    perSecond: Object.assign(perSecond, {
+      addOne: ({ key }: Hit) => void counted.push(`per second ${key}`),
+    }),
+  });
+  for (const one of MIXED) both.addOne?.(one, undefined, { counted: () => {}, failed: () => {} });
+  assertEquals(counted, ["per second second", "main year", "main day", "per second burst"]);
+});
 const CALLER: Caller = { cancelled: false };
 
 const no = (where: string, counts: Counts = []) =>

@@ -76,35 +76,35 @@ type Case = readonly [
 const CASES: readonly Case[] = [
   ["good files", ["DIR"], GOOD, {
     code: 0,
-    stdout: "DIR: good: 1 file with rules, 1 domain, 0 errors, 0 warnings\n",
+    stdout: "DIR: valid: 1 file with rules, 1 domain, 0 errors, 0 warnings\n",
     stderr: "",
   }],
   ["good files, strictly", ["--strict", "DIR"], GOOD, {
     code: 0,
-    stdout: "DIR: good: 1 file with rules, 1 domain, 0 errors, 0 warnings\n",
+    stdout: "DIR: valid: 1 file with rules, 1 domain, 0 errors, 0 warnings\n",
     stderr: "",
   }],
   ["a warning", ["DIR"], DUBIOUS, {
     code: 0,
-    stdout: "DIR: good: 1 file with rules, 1 domain, 0 errors, 1 warning\n",
+    stdout: "DIR: valid: 1 file with rules, 1 domain, 0 errors, 1 warning\n",
     stderr: WARNING,
   }],
   ["a warning, strictly", ["DIR", "-strict"], DUBIOUS, {
     code: 1,
-    stdout: "DIR: not good: 1 file with rules, 1 domain, 0 errors, 1 warning\n",
+    stdout: "DIR: invalid: 1 file with rules, 1 domain, 0 errors, 1 warning\n",
     stderr: WARNING,
   }],
   ["rules that would go unnoticed", ["DIR"], MOVED, {
     code: 0,
-    stdout: "DIR: good: 1 file with rules, 1 domain, 0 errors, 2 warnings\n",
+    stdout: "DIR: valid: 1 file with rules, 1 domain, 0 errors, 2 warnings\n",
     stderr:
       "DIR/a.yaml:5:5: descriptors[0].descriptors[0].key: warning: '*' stands for itself in a key, so this " +
       "rule is for requests with this very key; patterns are for values alone\n" +
-      "DIR/team/b.yaml: warning: this file is not read, because it lies in a folder below; move it into DIR\n",
+      "DIR/team/b.yaml: warning: this file is in a subfolder and is ignored; move it into DIR\n",
   }],
   ["every problem of every file", ["DIR"], BAD, {
     code: 1,
-    stdout: "DIR: not good: 1 file with rules, 3 errors, 0 warnings\n",
+    stdout: "DIR: invalid: 1 file with rules, 3 errors, 0 warnings\n",
     stderr: "DIR/a.yaml:4:3: descriptors[1]: duplicate descriptor composite key 'a.k'; " +
       "the first one is at DIR/a.yaml:3:3\n" +
       "DIR/a.yaml:5:16: descriptors[1].shadow_mode: expected true or false, got '1'\n" +
@@ -112,44 +112,44 @@ const CASES: readonly Case[] = [
   }],
   ["a domain twice", ["DIR"], TWICE, {
     code: 1,
-    stdout: "DIR: not good: 2 files with rules, 1 error, 0 warnings\n",
+    stdout: "DIR: invalid: 2 files with rules, 1 error, 0 warnings\n",
     stderr: DUPLICATE,
   }],
   ["a domain twice, merging", ["-merge=true", "--", "DIR"], TWICE, {
     code: 0,
-    stdout: "DIR: good: 2 files with rules, 1 domain, 0 errors, 0 warnings\n",
+    stdout: "DIR: valid: 2 files with rules, 1 domain, 0 errors, 0 warnings\n",
     stderr: "",
   }],
   ["an empty folder", ["DIR"], {}, {
     code: 0,
-    stdout: "DIR: good: 0 files with rules, 0 domains, 0 errors, 1 warning\n",
+    stdout: "DIR: valid: 0 files with rules, 0 domains, 0 errors, 1 warning\n",
     stderr: "DIR: warning: there are no rule files here, so nothing is limited; " +
       "put files *.yaml or *.yml into this folder\n",
   }],
   ["no such folder", ["DIR/none"], {}, {
     code: 1,
-    stdout: "DIR/none: not good: 0 files with rules, 1 error, 0 warnings\n",
+    stdout: "DIR/none: invalid: 0 files with rules, 1 error, 0 warnings\n",
     stderr: "DIR/none: Cannot read the folder of rule files: it does not exist; " +
       "expected the folder of the rule files\n",
   }],
   ["a domain twice, merging by the environment", ["DIR"], TWICE, {
     code: 0,
-    stdout: "DIR: good: 2 files with rules, 1 domain, 0 errors, 0 warnings\n",
+    stdout: "DIR: valid: 2 files with rules, 1 domain, 0 errors, 0 warnings\n",
     stderr: "",
   }, { MERGE_DOMAIN_CONFIG: "true", KV_URL: "a wrong setting that does not matter here" }],
   ["a domain twice, the flag before the environment", ["DIR", "--merge=false"], TWICE, {
     code: 1,
-    stdout: "DIR: not good: 2 files with rules, 1 error, 0 warnings\n",
+    stdout: "DIR: invalid: 2 files with rules, 1 error, 0 warnings\n",
     stderr: DUPLICATE,
   }, { MERGE_DOMAIN_CONFIG: "true" }],
   ["files that start with a dot, ignored by the environment", ["DIR"], { ...GOOD, ".b.yaml": "wrong" }, {
     code: 0,
-    stdout: "DIR: good: 1 file with rules, 1 domain, 0 errors, 0 warnings\n",
+    stdout: "DIR: valid: 1 file with rules, 1 domain, 0 errors, 0 warnings\n",
     stderr: "",
   }, { RUNTIME_IGNOREDOTFILES: "true" }],
   ["a '*' anywhere in a shared value", ["DIR"], SHARED, {
     code: 1,
-    stdout: "DIR: not good: 1 file with rules, 1 error, 0 warnings\n",
+    stdout: "DIR: invalid: 1 file with rules, 1 error, 0 warnings\n",
     stderr: "DIR/a.yaml:5:3: descriptors[2].share_threshold: " +
       "share_threshold requires a value with '*', but found 'plain'\n",
   }],

@@ -1,21 +1,21 @@
-import { assert, assertEquals } from "@std/assert";
-import { commandsMarkdown, groupLines, helpText } from "../../../src/cli/commands.ts";
+import { assertEquals } from "@std/assert";
+import { groupLines, helpText } from "../../../src/cli/commands.ts";
 import { ran } from "../../harness/administration_fixture.ts";
 
 const AUDIT_USAGE = `usage: weir audit [flags]
 
 List the audit log, newest first.
 
-  --action ACTION     only this action, such as delivery.failed
-  --since TIME        only from this time on; 24h means 24 hours ago
-  --until TIME        only before this time
-  --limit N           at most this many, up to 200 (default 50)
-  --cursor CURSOR     the start of a page, as printed with the previous page
-  --all               every page, not only one
-  --json              print the answer as JSON
-  --url URL           the service (default $WEIR_URL, else http://localhost:8080)
-  --token-file FILE   file of the token (default $ADMIN_TOKEN, else data/admin-token for a service of this machine)
-  --timeout DURATION  how long to wait for an answer (default 30s)
+  --action ACTION     only entries with this action, such as delivery.failed
+  --since TIME        only records from this time on, such as 2026-01-31T12:00:00Z, or 24h for 24 hours ago
+  --until TIME        only records before this time, in the same forms
+  --limit N           maximum number of records on a page, up to 200 (default 50)
+  --cursor CURSOR     start of the page, as printed with the previous page
+  --all               print every page
+  --json              print the response as JSON
+  --url URL           URL of the service (default $WEIR_URL, else http://localhost:8080)
+  --token-file FILE   file with the token (default $ADMIN_TOKEN, else data/admin-token for a service on this machine)
+  --timeout DURATION  timeout of each request (default 30s)
   --help              show this text`;
 
 const EVENT_KEYS_USAGE = `usage: weir event-keys COMMAND [flags]
@@ -48,15 +48,8 @@ Deno.test("the usage of a group names its commands", async () => {
   });
 });
 
-Deno.test("every group has a line, every command a row with its own flags", () => {
+Deno.test("every group has a line", () => {
   const groups = groupLines().map((line) => line.trim().split(/\s+/)[1]);
   const words = "endpoints triggers event-keys events deliveries executions audit webhooks store".split(" ");
   assertEquals(groups, words);
-  const rows = commandsMarkdown().split("\n").filter((line) => line.startsWith("| `weir "));
-  assertEquals(rows.length, 35);
-  assert(rows.includes(
-    "| `weir endpoints recover ID` | Retry the failed deliveries of an endpoint with a new schedule. | " +
-      "`--since` `--until` `--dry-run` |",
-  ));
-  assert(rows.includes("| `weir store check` | Check the integrity of the store. | `--store` |"));
 });

@@ -58,7 +58,7 @@ descriptor 1: user=bob
     > user      it matches any value, and no rule with a value matches
     - user_ad*  its pattern does not match
     - other keys of this level: free
-  no limit     shop.user falls away: shop.user_ad*.path of descriptor 0 replaces "users"
+  no limit     shop.user does not apply: shop.user_ad*.path of descriptor 0 replaces "users"
 
 descriptor 2: free
   level 1: free

@@ -5,11 +5,11 @@ import { settingsHelp } from "../../../src/settings/docs.ts";
 
 const SERVE_USAGE = `usage: weir serve [flags]
 
-Serve gRPC, HTTP and the debug port (the default).
+Start the service (the default).
 
   --help  show this text
 
-Every setting is an environment variable; "weir help" lists them.
+Settings are environment variables; "weir help" lists them.
 `;
 
 /** What a command answers and prints. */
@@ -62,8 +62,8 @@ const TOPICS: readonly (readonly [args: string[], first: string])[] = [
   [["webhooks", "listen"], "usage: weir webhooks listen [flags]"],
   [["store", "backup"], "usage: weir store backup FILE [flags]"],
   [["health"], "usage: weir health [flags]"],
-  [["version"], "weir 1.2.3: a rate limit decision service"],
-  [[], "weir 1.2.3: a rate limit decision service"],
+  [["version"], "weir 1.2.3: a rate limit decision service and a workflow webhook service"],
+  [[], "weir 1.2.3: a rate limit decision service and a workflow webhook service"],
 ];
 
 for (const [args, first] of TOPICS) {

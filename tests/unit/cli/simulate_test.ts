@@ -262,12 +262,12 @@ Deno.test("weir simulate: wrong lines are named and passed over, up to a bound",
     "requests: 2, over limit: 0",
     "decisions: 4, over limit: 0",
     "times: 2026-01-31T12:00:01.000Z to 2026-01-31T12:00:02.000Z",
-    "wrong lines: 3",
+    "invalid lines: 3",
   ]);
   assertEquals(await simulated(lines, { flags: ["--max-wrong", "2"] }), {
     code: 2,
     stdout: "",
-    stderr: `${wrong.join("\n")}\nCannot go on with "DIR/requests": more than 2 wrong lines\n`,
+    stderr: `${wrong.join("\n")}\nCannot go on with "DIR/requests": more than 2 invalid lines\n`,
   });
 });
 
@@ -322,5 +322,8 @@ for (const [args, first] of MISUSES) {
 Deno.test("weir simulate --help: tells the exit codes", async () => {
   const { code, stdout } = await ran(["simulate", "--help"]);
   assertEquals([code, stdout.split("\n")[0]], [0, "usage: weir simulate [flags]"]);
-  assertMatch(stdout, /^exit code: 0 no decision changes, 1 some do, 2 wrong usage, rules or lines$/m);
+  assertMatch(
+    stdout,
+    /^Exit code: 0 no decision changes, 1 decisions change, 2 invalid usage, rules or requests\.$/m,
+  );
 });

@@ -42,7 +42,7 @@ Deno.test("weir store backup and check: of a store that is open, by WEBHOOK_STOR
     assertEquals([checked.code, checked.stderr], [0, ""]);
     const lines = checked.stdout.replaceAll(folder, "DIR").trimEnd().split("\n");
     assertEquals(lines.includes("DIR/copy.db: 1 rows of event"), true);
-    assertMatch(lines.at(-1) ?? "", /^DIR\/copy\.db: good, [1-9]\d* bytes, schema version [1-9]\d*$/);
+    assertMatch(lines.at(-1) ?? "", /^DIR\/copy\.db: intact, [1-9]\d* bytes, schema version [1-9]\d*$/);
   });
 });
 
@@ -118,9 +118,9 @@ Deno.test("store check: a store that breaks a rule is told of, with exit code 1"
     const { code, stdout, stderr } = await ran(["store", "check", "--store", path]);
     assertEquals([code, stderr.replaceAll(folder, "DIR")], [
       1,
-      "DIR/weir.db: not so: the tallies are right (1: delivery.failed)\n",
+      "DIR/weir.db: rule violated: the tallies match the number of rows (1: delivery.failed)\n",
     ]);
-    assertMatch(stdout.trimEnd().split("\n").at(-1) ?? "", /: not good: 1 found, /);
+    assertMatch(stdout.trimEnd().split("\n").at(-1) ?? "", /: damaged, problems found: 1, /);
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

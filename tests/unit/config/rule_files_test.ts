@@ -57,7 +57,7 @@ const CASES: readonly (readonly [name: string, fill: (folder: string) => Promise
   }, {
     domains: ["dot", "a", "b"],
     problems: [
-      "warning DIR/below.yaml/d.yaml: this file is not read, because it lies in a folder below; move it into DIR",
+      "warning DIR/below.yaml/d.yaml: this file is in a subfolder and is ignored; move it into DIR",
     ],
   }],
   ["rule files at any depth below, and nothing else there", async (folder) => {
@@ -70,7 +70,7 @@ const CASES: readonly (readonly [name: string, fill: (folder: string) => Promise
   }, {
     domains: ["a"],
     problems: ["team/b.yaml", "team/deep/c.yml"].map((name) =>
-      `warning DIR/${name}: this file is not read, because it lies in a folder below; move it into DIR`
+      `warning DIR/${name}: this file is in a subfolder and is ignored; move it into DIR`
     ),
   }],
   ["a volume of Kubernetes, where what is shown lies in a folder below", async (folder) => {
@@ -87,7 +87,7 @@ const CASES: readonly (readonly [name: string, fill: (folder: string) => Promise
   }, {
     domains: ["a"],
     problems: [
-      "warning DIR/v1/b.yaml: this file is not read, because it lies in a folder below; move it into DIR",
+      "warning DIR/v1/b.yaml: this file is in a subfolder and is ignored; move it into DIR",
     ],
   }],
   ["many files below", async (folder) => {
@@ -98,7 +98,7 @@ const CASES: readonly (readonly [name: string, fill: (folder: string) => Promise
     domains: ["a"],
     problems: [
       ...BELOW.slice(0, 20).map((name) =>
-        `warning DIR/below/${name}: this file is not read, because it lies in a folder below; move it into DIR`
+        `warning DIR/below/${name}: this file is in a subfolder and is ignored; move it into DIR`
       ),
       "warning DIR: further rule files in folders below are not read; move them up",
     ],

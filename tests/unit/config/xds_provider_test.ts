@@ -292,6 +292,7 @@ Deno.test("xds provider: a server that is there and sends nothing is told of, un
   bed.clock.advance(60_000);
   bed.send("1");
   bed.clock.advance(60_000);
-  const text = 'The configuration server "127.0.0.1:7" has sent nothing yet for the node "one"';
-  assertEquals(bed.log.lines.map(({ message }) => message), [text, text]);
+  const fields = { server: "127.0.0.1:7", node: "one" };
+  const line = { level: "warning", message: "No rules from the configuration server yet", fields } as const;
+  assertEquals(bed.log.lines, [line, line]);
 });

@@ -1,20 +1,22 @@
 import { assertEquals } from "@std/assert";
 import { deployText, deployTree, manifestObjects, type Tree } from "../../harness/deploy_files.ts";
 
-const README = new URL("../../../README.md", import.meta.url);
+const RESULTS = new URL("../../../scripts/bench/results/latest.json", import.meta.url);
 const MIB = 1_048_576;
 const MB = 1_000_000;
-/** A limit has to leave that much beyond what was measured, and what is reserved that much of it. */
-const TO_SPARE = 1.25;
+/** A limit and a reservation exceed the measured memory by this factor. */
+const MARGIN = 1.25;
 
-Deno.test("the limits of memory have room for what the bench of the README has measured", async () => {
-  const wanted = TO_SPARE * await measured(/^\| 1,000,000 distinct values .*\| (\d+) MB;/m);
+Deno.test("memory limits have room for the million counters of the bench", async () => {
+  const { million } = await results();
+  const wanted = MARGIN * MB * million.residentMb;
   const limits = await limitsOfMemory();
   assertEquals(Object.entries(limits).filter(([, bytes]) => !(bytes >= wanted)), []);
 });
 
-Deno.test("what Kubernetes reserves is what an idle Weir has, and more", async () => {
-  const wanted = TO_SPARE * await measured(/^\| resident memory idle .*\| (\d+) MB /m);
+Deno.test("the memory request of Kubernetes has room for an idle Weir", async () => {
+  const { start } = await results();
+  const wanted = MARGIN * MB * start.idleMb;
   assertEquals(bytesOf((await weirResources()).requests?.memory) >= wanted, true);
 });
 
@@ -35,8 +37,8 @@ async function weirResources(): Promise<Tree> {
   return Object.values(pod?.containers ?? {})[0]?.resources ?? {};
 }
 
-async function measured(row: RegExp): Promise<number> {
-  return MB * Number(row.exec(await Deno.readTextFile(README))?.[1]);
+async function results(): Promise<{ million: { residentMb: number }; start: { idleMb: number } }> {
+  return JSON.parse(await Deno.readTextFile(RESULTS));
 }
 
 function bytesOf(text: unknown): number {

@@ -32,7 +32,7 @@ const PPROF_LIST = [
 ].join("");
 
 const LIST = [
-  "/debug/pprof/: what can be profiled\n",
+  "/debug/pprof/: list of profiles\n",
   PPROF_LIST,
   "/healthcheck: 200 when the service is healthy, else 503 and why\n",
   "/livez: 200 while the process responds\n",

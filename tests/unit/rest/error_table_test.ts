@@ -1,4 +1,4 @@
-/** The table of errors in the README: every code is in it, with words that the errors have. */
+/** The table of errors in the README of the library: every code is in it, with the text of its errors. */
 import {
   Client,
   type ClientOptions,
@@ -55,10 +55,10 @@ for (const [code, failing] of Object.entries(CALLS)) {
 
 /** The texts of the table by code. */
 async function tableOfErrors(): Promise<ReadonlyMap<string, string>> {
-  const readme = await Deno.readTextFile(new URL("README.md", ROOT));
+  const readme = await Deno.readTextFile(new URL("src/rest/README.md", ROOT));
   const section = readme.slice(
-    readme.indexOf("\n### Errors\n"),
-    readme.indexOf("\n### What it does not do\n"),
+    readme.indexOf("\n## Errors\n"),
+    readme.indexOf("\n## Comparison\n"),
   );
   return new Map(
     Array.from(

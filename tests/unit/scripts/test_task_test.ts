@@ -7,7 +7,7 @@ const ROOT = new URL("../../../", import.meta.url).pathname;
 
 Deno.test("a plan of tests: unit tests have neither the network nor processes", () => {
   const groups = planTests(2, [
-    "src/rest",
+    "src/rest/mod.ts",
     "tests/contract/kv_cache_test.ts",
     "tests/contract/memory_cache_test.ts",
     "tests/soak/outage_test.ts",
@@ -31,7 +31,7 @@ Deno.test("a plan of tests: unit tests have neither the network nor processes", 
       name: "unix sockets",
       isServed: true,
       jobs: 1,
-      places: ["src/rest", "tests/contract/kv_cache_test.ts"],
+      places: ["src/rest/mod.ts", "tests/contract/kv_cache_test.ts"],
     },
   ]);
   assertEquals(groups[0]?.permissions.filter((flag) => /all$|net|run|ffi/.test(flag)), []);

@@ -7,6 +7,7 @@ import {
   parseHost,
   parseHttpUrl,
   parsePort,
+  parseProxyUrl,
   parseSrvName,
   parseUrlPath,
 } from "../../../src/settings/address_parsers.ts";
@@ -225,6 +226,12 @@ const TABLES: Readonly<Record<string, ParserTable>> = {
     good: same("http://localhost:8080", "https://user:password@proxy.example.com/"),
     bad: ["localhost:8080", "ftp://a", "http://", "http:///a", "http://a:b"],
     expected: "a URL that starts with http:// or https://",
+  },
+  "URL of a proxy": {
+    parse: parseProxyUrl,
+    good: same("http://proxy:3128", "http://user:password@proxy.example.com/"),
+    bad: ["https://proxy:3128", "proxy:3128", "http://"],
+    expected: "a URL that starts with http://",
   },
   "file permissions": {
     parse: parseFileMode,

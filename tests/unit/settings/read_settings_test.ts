@@ -213,20 +213,28 @@ for (
       "call as INVALID_ARGUMENT; MC_KEY_DIGEST=true stores such keys under a digest",
     ]],
     [{ BACKEND_TYPE: "mc", MC_HOST_PORT: "h:1", MC_KEY_DIGEST: "true" }, []],
-    [{ KV_URL: "h:1", KV_TIMEOUT: "1s" }, [
-      "KV_POOL_ON_EMPTY_WAIT_DURATION is 1000 ms and KV_TIMEOUT is 1000 ms: CREATE follows after half of the " +
-      "time that a call has left",
+    [{ KV_URL: "h:1", KV_TIMEOUT: "1s" }, []],
+    [{ KV_URL: "h:1", KV_TIMEOUT: "1s", KV_POOL_ON_EMPTY_WAIT_DURATION: "1s" }, [
+      "KV_POOL_ON_EMPTY_WAIT_DURATION is 1000 ms, but KV_TIMEOUT is 1000 ms: calls wait for half of their " +
+      "remaining time, then CREATE applies; set it below KV_TIMEOUT",
     ]],
-    [{ KV_URL: "h:1", KV_TIMEOUT: "1s", KV_POOL_ON_EMPTY_BEHAVIOR: "WAIT" }, []],
-    [{ KV_URL: "h:1", KV_PERSECOND_TIMEOUT: "1s" }, []],
+    [
+      {
+        ...{ KV_URL: "h:1", KV_TIMEOUT: "1s", KV_POOL_ON_EMPTY_WAIT_DURATION: "1s" },
+        KV_POOL_ON_EMPTY_BEHAVIOR: "WAIT",
+      },
+      [],
+    ],
+    [{ KV_URL: "h:1", KV_PERSECOND_POOL_ON_EMPTY_WAIT_DURATION: "1s", KV_PERSECOND_TIMEOUT: "1s" }, []],
     [
       {
         ...{ KV_URL: "h:1", KV_PERSECOND: "true", KV_PERSECOND_URL: "h:2", KV_PERSECOND_TIMEOUT: "200ms" },
         KV_PERSECOND_POOL_ON_EMPTY_BEHAVIOR: "ERROR",
+        KV_PERSECOND_POOL_ON_EMPTY_WAIT_DURATION: "300ms",
       },
       [
-        "KV_PERSECOND_POOL_ON_EMPTY_WAIT_DURATION is 1000 ms and KV_PERSECOND_TIMEOUT is 200 ms: ERROR follows " +
-        "after half of the time that a call has left",
+        "KV_PERSECOND_POOL_ON_EMPTY_WAIT_DURATION is 300 ms, but KV_PERSECOND_TIMEOUT is 200 ms: calls wait for " +
+        "half of their remaining time, then ERROR applies; set it below KV_PERSECOND_TIMEOUT",
       ],
     ],
   ] as const

@@ -201,7 +201,9 @@ Deno.test("flush: a fault is logged once and ends nothing", async () => {
   carrier.onSend = () => Promise.resolve();
   carrier.take();
   await sink.finish();
-  assertEquals([warnings, carrier.take()], [["Cannot flush statistics to nowhere"], ["good:1|g"]]);
+  assertEquals([warnings, carrier.take()], [["Cannot flush statistics receiver=nowhere error=Error: no"], [
+    "good:1|g",
+  ]]);
 });
 
 Deno.test("flush counts: the growth of a counter, or its value after a restart", () => {

@@ -1,7 +1,17 @@
 import { assertEquals } from "@std/assert";
+import { ROUND_TRIP_METRICS } from "../../../src/cache/metrics.ts";
+import { WebhookStatistics } from "../../../src/serve/webhook_statistics.ts";
+import { serverCalls, StatsStore } from "../../../src/stats/store.ts";
 import type { NameMapper } from "../../../src/stats/pull_mapping.ts";
-import { builtInMapping, nativeMapping } from "../../../src/stats/pull_rule_mapping.ts";
+import { builtInMapping, type DeclaredMetrics, nativeMapping } from "../../../src/stats/pull_rule_mapping.ts";
 import { rulesOf } from "../../harness/service_fixture.ts";
+
+const store = new StatsStore(10);
+serverCalls(store)("ShouldRateLimit");
+serverCalls(store)("Check");
+store.addTimers(ROUND_TRIP_METRICS);
+new WebhookStatistics(store);
+const declared: DeclaredMetrics = (name) => store.declared(name);
 
 const LIMIT = "rate_limit: { unit: day, requests_per_unit: 5 }";
 const { domains } = rulesOf({
@@ -31,8 +41,8 @@ const BUILT_IN: Names = [
   [`${RULE}.other.total_hits`],
   [`${RULE}.shop.other.total_hits`, `${SERVICE}_rate_limit_total_hits`, "domain=shop key1=other"],
   [`${RULE}.shop.a.toString`],
-  ["ratelimit.service.rate_limit_keys_overflowed"],
-  ["ratelimit.service.global_shadow_mode"],
+  ["ratelimit.service.rate_limit_keys_overflowed", `${SERVICE}_rate_limit_keys_overflowed`, ""],
+  ["ratelimit.service.global_shadow_mode", `${SERVICE}_global_shadow_mode`, ""],
   [
     "ratelimit.service.call.should_rate_limit.kv_error",
     `${SERVICE}_should_rate_limit_error`,
@@ -55,7 +65,8 @@ const BUILT_IN: Names = [
   ["ratelimit.webhooks.deliveries.retrying", "ratelimit_webhooks_deliveries", "state=retrying"],
   ["ratelimit.webhooks.attempt_time", "ratelimit_webhooks_attempt_seconds", ""],
   ["ratelimit.webhooks.commit_time", "ratelimit_webhooks_commit_seconds", ""],
-  ["ratelimit.webhooks.due_now"],
+  ["ratelimit.webhooks.due_now", "ratelimit_webhooks_due_now", ""],
+  ["ratelimit.webhooks.undeclared"],
 ];
 
 const NATIVE: Names = [
@@ -71,12 +82,12 @@ const NATIVE: Names = [
   ["ratelimit_server.Check.total_requests"],
 ];
 
-check("built-in mapping", builtInMapping({ domains, timeAsMilliseconds: false }), BUILT_IN);
+check("built-in mapping", builtInMapping({ domains, timeAsMilliseconds: false, declared }), BUILT_IN);
 check("native mapping", nativeMapping(domains), NATIVE);
 
 Deno.test("built-in mapping: the response time alone may stay in milliseconds", () => {
   const scales = [false, true].map((timeAsMilliseconds) => {
-    const map = builtInMapping({ domains, timeAsMilliseconds });
+    const map = builtInMapping({ domains, timeAsMilliseconds, declared });
     return ["ratelimit_server.Check.response_time", "ratelimit.cache.round_trip"].map((name) => {
       const mapped = map(name, "histogram");
       return mapped === "drop" ? undefined : mapped?.scale;

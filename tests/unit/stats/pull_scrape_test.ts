@@ -24,6 +24,7 @@ for (const native of [false, true]) {
       },
       gauges: () => [],
       timers: () => [],
+      declared: () => undefined,
     };
     let isOver = false;
     const turn = () => {

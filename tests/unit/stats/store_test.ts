@@ -1,3 +1,4 @@
+import { counter, gauge, timer } from "../../../src/base/metrics.ts";
 import { assertEquals } from "@std/assert";
 import type { RuleCounters } from "../../../src/ratelimit/stats_sink.ts";
 import { sanitizeStatName, serverCalls, StatsStore, statsText } from "../../../src/stats/store.ts";
@@ -106,6 +107,7 @@ Deno.test("statistics: the page is sorted and has every counter and gauge", () =
     `${prefix}d.k.total_hits: 0`,
     `${prefix}d.k.within_limit: 0`,
     `${prefix}nowhere.domain_not_found: 1`,
+    "ratelimit.service.rate_limit_keys_overflowed: 0",
     "",
   ]);
 });
@@ -129,10 +131,22 @@ Deno.test("statistics: a timer is created once, and has two lines on the page", 
 Deno.test("statistics: metrics of a part have its prefix and are read when statistics are", () => {
   const store = new StatsStore(10);
   let size = 1;
-  store.addMetrics("ratelimit.part", { counters: { made: () => 7 }, gauges: { size: () => size } });
+  const metrics = {
+    made: counter("things", "Made."),
+    size: gauge("things", "Size."),
+    time: timer("Time.", "t"),
+  };
+  const group = { prefix: "ratelimit.part.", metrics };
+  store.addMetrics(group, { counters: { made: () => 7 }, gauges: { size: () => size } });
+  store.addTimers(group).time.record(3);
   size = 2;
   assertEquals(new Map(store.counters()).get("ratelimit.part.made"), 7);
   assertEquals(store.gauges(), new Map([["ratelimit.part.size", 2]]));
+  assertEquals(store.timers().get("ratelimit.part.time")?.sumMs, 3);
+  const declared = ["made", "size", "time"].map((name) =>
+    store.declared(`ratelimit.part.${name}`)?.declaration
+  );
+  assertEquals(declared, Object.values(metrics));
 });
 
 Deno.test("statistics: rules that are replaced while a walk has a pause get no counters any more", () => {

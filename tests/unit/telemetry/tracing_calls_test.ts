@@ -6,6 +6,7 @@ import { traceGrpcService } from "../../../src/telemetry/tracing_calls.ts";
 import { CallTracer } from "../../../src/telemetry/tracing_spans.ts";
 import { FailingCache } from "../../harness/failing_cache.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
+import { seededRandom } from "../../harness/seeded_random.ts";
 import { exported, TracingBed, unaryOf } from "../../harness/tracing_bed.ts";
 
 const METHOD = "envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
@@ -283,4 +284,49 @@ Deno.test("tracing: streams are left as they are", () => {
     ],
   };
   assertEquals(traceGrpcService(service, tracer), service);
+});
+
+Deno.test("tracing: direct responses are those of untraced calls, and as many calls are traced as without them", () => {
+  const runs = [true, false].map((isDirect) => {
+    const ended: ReadableSpan[] = [];
+    const tracer = new CallTracer({
+      onEnd: (span) => void ended.push(exported(span)),
+      samplingRate: 0.2,
+      random: seededRandom(1),
+      clock: new FakeClock(),
+    });
+    let direct = 0;
+    const service: GrpcService = {
+      name: "test.Direct",
+      methods: [{
+        kind: "unary",
+        name: "Ask",
+        handle: (request) => request,
+        direct: (bytes, start) => {
+          if (!isDirect || bytes[start] === 0) return undefined;
+          direct++;
+          return { maxBytes: 0, write: (_, at) => at };
+        },
+      }],
+    };
+    const method = unaryOf(traceGrpcService(service, tracer));
+    const traced: number[] = [];
+    for (let call = 0; call < 500; call++) {
+      // Some are not known, and some have the headers of a trace.
+      const request = Uint8Array.of(call % 7);
+      const fields = call % 11 === 0 ? [["traceparent", `00-${TRACE}-${PARENT}-01`]] as const : [];
+      const header = (name: string) => fields.find(([known]) => known === name)?.[1];
+      const before = ended.length;
+      if (method.direct?.(request, 0, 1, fields) === undefined) {
+        method.handle(request, { header, fields, cancelled: false });
+      }
+      if (ended.length > before) traced.push(call);
+    }
+    return { traced, direct };
+  });
+  assertEquals(runs[0]?.traced, runs[1]?.traced);
+  assertEquals([runs.map(({ direct }) => direct > 200), (runs[0]?.traced.length ?? 0) > 80], [
+    [true, false],
+    true,
+  ]);
 });

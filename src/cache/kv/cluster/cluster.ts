@@ -1,6 +1,7 @@
 import { errorText } from "../../../base/error_text.ts";
 import type { Metrics } from "../../../base/metrics.ts";
-import type { Caller, CounterCache, Hit } from "../../../ratelimit/counter_cache.ts";
+import type { KV_CLUSTER_METRICS } from "../../metrics.ts";
+import type { Caller, CounterCache, CountReceiver, Hit } from "../../../ratelimit/counter_cache.ts";
 import { kvError } from "../cache.ts";
 import { noAnswer } from "../connection.ts";
 import { KvClusterCall, type KvClusterCallOptions } from "./call.ts";
@@ -44,7 +45,7 @@ export class KvCluster implements CounterCache {
     return this.#topology.ready;
   }
 
-  get metrics(): Metrics {
+  get metrics(): Metrics<typeof KV_CLUSTER_METRICS> {
     return this.#topology.metrics;
   }
 
@@ -59,6 +60,22 @@ export class KvCluster implements CounterCache {
       });
     }
     return call().run().catch((error) => this.#throw(error));
+  }
+
+  addOne(hit: Hit, caller: Caller | undefined, receiver: CountReceiver): void {
+    const startedAt = this.#options.clock.elapsed();
+    const settle = (counts: Promise<number[]>) => {
+      counts.then(([count = 0]) => receiver.counted(count), (error) => receiver.failed(error));
+    };
+    const node = this.#topology.nodeOf(slotOf(hit.key));
+    if (node === undefined || node.isOpening) return settle(this.add([hit], caller));
+    node.askOne(hit, caller, {
+      counted: (count) => receiver.counted(count),
+      failed: (failure) => {
+        const call = new KvClusterCall(this.#callOptions, { hits: [hit], caller, startedAt });
+        settle(call.resume(node, failure).catch((error) => this.#throw(error)));
+      },
+    });
   }
 
   read(hits: readonly Hit[], caller?: Caller): Promise<number[]> {

@@ -1,6 +1,6 @@
 import type { Clock } from "../../../base/clock.ts";
 import { type HostAndPort, hostPort } from "../../../base/host_port.ts";
-import type { Hit } from "../../../ratelimit/counter_cache.ts";
+import type { Caller, CountReceiver, Hit } from "../../../ratelimit/counter_cache.ts";
 import type { LateExpiry } from "../expiries.ts";
 import type { KvAskOptions, KvNode } from "../node.ts";
 
@@ -10,7 +10,7 @@ const FAILING_MS = 10_000;
 /** A node with its connections, as the cluster uses it. */
 export type KvNodeLike = Pick<
   KvNode,
-  "ready" | "connected" | "metrics" | "ask" | "command" | "owe" | "close"
+  "ready" | "connected" | "metrics" | "ask" | "askOne" | "command" | "owe" | "close"
 >;
 
 /** Opens a node. `placeExpiry` takes expiries that it cannot send; returns whether another node has them. */
@@ -88,6 +88,23 @@ export class KvClusterNode {
     }, (error) => {
       this.#inFlight--;
       return failed(error);
+    });
+  }
+
+  /** The same for a single hit, by callback. */
+  askOne(hit: Hit, caller: Caller | undefined, receiver: CountReceiver): void {
+    this.#inFlight++;
+    this.#isUsed = true;
+    this.kv.askOne(hit, caller, {
+      counted: (count) => {
+        this.#inFlight--;
+        this.succeeded();
+        receiver.counted(count);
+      },
+      failed: (error) => {
+        this.#inFlight--;
+        receiver.failed(error);
+      },
     });
   }
 

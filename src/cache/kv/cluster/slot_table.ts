@@ -4,6 +4,7 @@ import { type HostAndPort, hostPort } from "../../../base/host_port.ts";
 import { noAnswer } from "../connection.ts";
 import type { LateExpiry } from "../expiries.ts";
 import type { SharedCacheOptions } from "../../shared_cache_options.ts";
+import { type KV_CLUSTER_METRICS, KV_NODE_METRICS } from "../../metrics.ts";
 import { SummedMetrics } from "../../summed_metrics.ts";
 import { KvClusterNode, type OpenKvNode } from "./node.ts";
 import { KvClusterRefresh } from "./refresh.ts";
@@ -30,7 +31,7 @@ export class KvTopology {
   readonly tally = { moved: 0, asked: 0, refreshes: 0 };
   /** Why the cluster cannot be asked. */
   reason = "no node has answered";
-  readonly #metrics: SummedMetrics;
+  readonly #metrics: SummedMetrics<typeof KV_NODE_METRICS>;
   readonly #options: KvTopologyOptions;
   readonly #ready = Promise.withResolvers<void>();
   readonly #waits: KvClusterWaits;
@@ -50,16 +51,14 @@ export class KvTopology {
     this.#options = options;
     this.#waits = new KvClusterWaits(options.clock);
     this.refresh = new KvClusterRefresh(() => this.#look(), options);
-    const [first] = options.seeds.flatMap((seed) => this.open(seed) ?? []);
-    const { counters, gauges }: Metrics = first?.kv.metrics ?? { counters: {}, gauges: {} };
-    this.#metrics = new SummedMetrics(
-      { counters: Object.keys(counters), gauges: Object.keys(gauges) },
-      () => [...this.#nodes.values()].map(({ kv }) => kv.metrics),
-    );
+    for (const seed of options.seeds) this.open(seed);
+    this.#metrics = new SummedMetrics(KV_NODE_METRICS, () => {
+      return [...this.#nodes.values()].map(({ kv }) => kv.metrics);
+    });
     this.refresh.start();
   }
 
-  get metrics(): Metrics {
+  get metrics(): Metrics<typeof KV_CLUSTER_METRICS> {
     const { counters, gauges } = this.#metrics;
     return {
       counters: {

@@ -80,9 +80,9 @@ async function storeBytes(connection: StoreConnection): Promise<number> {
 const RULES: Readonly<Record<string, string>> = {
   "an open delivery is due or claimed":
     "SELECT id FROM delivery WHERE state IN ('attempting', 'retrying') AND due_at IS NULL AND claim_id IS NULL",
-  "a delivery that has ended is not due":
+  "an ended delivery is not due":
     "SELECT id FROM delivery WHERE state IN ('acknowledged', 'failed') AND (due_at IS NOT NULL OR finished_at IS NULL)",
-  "a delivery that failed has a reason, and no other has":
+  "a delivery has a reason if and only if it failed":
     "SELECT id FROM delivery WHERE (state = 'failed') <> (reason IS NOT NULL)",
   "a claim of a delivery has a lease":
     "SELECT id FROM delivery WHERE (claim_id IS NULL) <> (lease_until IS NULL)",
@@ -92,17 +92,17 @@ const RULES: Readonly<Record<string, string>> = {
   "an open delivery has an endpoint": `
     SELECT id FROM delivery
     WHERE due_at IS NOT NULL AND endpoint_id NOT IN (SELECT id FROM endpoint) AND endpoint_id NOT IN (REMOVED)`,
-  "an attempt that runs belongs to a claim":
+  "a running attempt has a claim":
     "SELECT id FROM delivery JOIN attempt ON delivery_seq = seq WHERE result IS NULL AND claim_id IS NULL",
   "an open execution is due or claimed":
     "SELECT id FROM execution WHERE status IN ('queued', 'running') AND due_at IS NULL AND claim_id IS NULL",
-  "an execution that has ended is neither due nor claimed":
+  "an ended execution is neither due nor claimed":
     "SELECT id FROM execution WHERE status NOT IN ('queued', 'running') AND (due_at IS NOT NULL OR claim_id IS NOT NULL OR finished_at IS NULL)",
   "a claim of an execution has a lease":
     "SELECT id FROM execution WHERE (claim_id IS NULL) <> (lease_until IS NULL)",
   "an endpoint has a secret":
     "SELECT id FROM endpoint WHERE id NOT IN (SELECT endpoint_id FROM endpoint_secret)",
-  "the tallies are right": `
+  "the tallies match the number of rows": `
     SELECT coalesce(tallied.name, counted.name) AS id
     FROM (SELECT name, sum(count) AS count FROM tally GROUP BY name) AS tallied FULL JOIN (
       SELECT 'delivery.' || state AS name, count(*) AS count FROM delivery GROUP BY state
@@ -132,7 +132,7 @@ function* ruleProblems(version: number): Work<readonly string[]> {
     if (first === undefined) continue;
     const count = integer(first, "count");
     const named = broken.map((row) => text(row, "id")).join(", ");
-    problems.push(`not so: ${rule} (${count}: ${named}${count > NAMED ? ", …" : ""})`);
+    problems.push(`rule violated: ${rule} (${count}: ${named}${count > NAMED ? ", …" : ""})`);
   }
   return problems;
 }

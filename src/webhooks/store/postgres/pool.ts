@@ -259,7 +259,7 @@ export async function refuseTransactionPooler(
   if (isDirect || !await movesSessions({ ...options, size: 2, onConnected: undefined })) return;
   throw new StoreError(
     "failed",
-    `Cannot use the store "${shownAddress}": a pooler gives its transactions to different sessions; ` +
+    `Cannot use the store "${shownAddress}": a pooler runs its transactions in different sessions; ` +
       "set the pooler to session mode, or connect without it",
   );
 }

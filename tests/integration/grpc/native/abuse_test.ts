@@ -5,13 +5,13 @@ import {
   call,
   callFields,
   cancel,
+  concatBytes,
   content,
   frame,
   greeting,
   headerBlock,
   headers,
   message,
-  octets,
   PEER_SETTING,
   repeated,
   windowUpdate,
@@ -38,22 +38,22 @@ const ABUSE: Readonly<
   "a SETTINGS flood": [repeated(50_000, frame(FRAME.SETTINGS)), "GOAWAY 0 ENHANCE_YOUR_CALM"],
   "a PRIORITY flood": [repeated(50_000, frame(FRAME.PRIORITY, 1, zeros(5))), "GOAWAY 0 ENHANCE_YOUR_CALM"],
   "a flood of empty DATA": [
-    octets(headers(1, ECHO), repeated(50_000, content(1, zeros(0)))),
+    concatBytes(headers(1, ECHO), repeated(50_000, content(1, zeros(0)))),
     "GOAWAY 1 ENHANCE_YOUR_CALM",
   ],
   "a CONTINUATION flood": [
-    octets(frame(FRAME.HEADERS, 1, headerBlock(ECHO)), repeated(50_000, frame(FRAME.CONTINUATION, 1))),
+    concatBytes(frame(FRAME.HEADERS, 1, headerBlock(ECHO)), repeated(50_000, frame(FRAME.CONTINUATION, 1))),
     "GOAWAY 0 ENHANCE_YOUR_CALM",
   ],
   "rapid reset": [
-    octets(...Array.from({ length: 10_000 }, (_, index) => {
+    concatBytes(...Array.from({ length: 10_000 }, (_, index) => {
       const id = 2 * index + 1;
-      return octets(call(id, probePath("Hold"), ""), cancel(id));
+      return concatBytes(call(id, probePath("Hold"), ""), cancel(id));
     })),
     `GOAWAY ${2 * LIMITS.resets.burst + 1} ENHANCE_YOUR_CALM`,
   ],
   "streams without end": [
-    octets(...Array.from({ length: 10_000 }, (_, index) => headers(2 * index + 1, ECHO))),
+    concatBytes(...Array.from({ length: 10_000 }, (_, index) => headers(2 * index + 1, ECHO))),
     `GOAWAY ${2 * (LIMITS.streams + LIMITS.resets.burst) + 1} ENHANCE_YOUR_CALM`,
   ],
   "a table that is too large": [headers(1, Uint8Array.of(0x3f, 0xe2, 0x1f)), "GOAWAY 1 COMPRESSION_ERROR"],
@@ -81,9 +81,9 @@ Deno.test("native engine: who speaks HTTP/1.1 or TLS is refused, and the log say
   };
   const [get, post, hello] = ["GET / HTTP/1.1\r\n\r\n", "POST /", "\x16\x03\x01\x02"] as const;
   for (const text of [get, post, hello, post, "PRI * HTTP/1.1\r\n", "pri", "\0\0\x12\x04"]) await meet(text);
-  const http = '"gRPC client refused: it speaks HTTP/1.1, but gRPC requires HTTP/2; in Envoy, ' +
+  const http = '"gRPC client refused: it uses HTTP/1.1, but gRPC requires HTTP/2; in Envoy, ' +
     'set http2_protocol_options of the cluster" peer="127.0.0.1"';
-  const tls = '"gRPC client refused: it speaks TLS, but this port serves plain text; ' +
+  const tls = '"gRPC client refused: it uses TLS, but this port serves plain text; ' +
     'set GRPC_SERVER_USE_TLS=true or disable TLS in the client" peer="127.0.0.1"';
   assertEquals(bed.takeLog(), [http, tls]);
   bed.clock.advance(10_000);

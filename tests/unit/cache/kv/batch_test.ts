@@ -1,9 +1,9 @@
 import { assertEquals } from "@std/assert";
-import type { Ask } from "../../../../src/cache/hit_batch.ts";
+import { type Ask, HitBatch, SingleAsk } from "../../../../src/cache/hit_batch.ts";
 import { KvBatch } from "../../../../src/cache/kv/batch.ts";
 import { KvExpiries } from "../../../../src/cache/kv/expiries.ts";
 import { hit } from "../../../contract/counter_cache_contract.ts";
-import { HitBatch } from "../../../../src/cache/hit_batch.ts";
+import { type Caller, type Hit, RepeatedHit } from "../../../../src/ratelimit/counter_cache.ts";
 
 /** What one caller with one hit is told when these are the answers to its commands. */
 function toldOf(asking: boolean, addend: number, replies: readonly unknown[]): unknown {
@@ -65,7 +65,7 @@ Deno.test("kv batch: an expiry that follows its counter goes out first, and is t
   const batch = new KvBatch({ asking: false, late: [late] });
   batch.late.push({ ...late, key: "refused" }, { ...late, key: "second", isSecond: true });
   batch.add(askFor("hit"));
-  const { text } = batch.commands(expiries);
+  const text = new TextDecoder().decode(batch.commands(expiries).data);
   assertEquals([...text.matchAll(/late|refused|second|hit/g)].join(" "), "late refused second hit hit");
   const after = batch.settle([1, new Error("MOVED 1 127.0.0.1:1"), 1, 1, 1], expiries);
   const keys = (some: readonly { key: string }[]) => some.map(({ key }) => key);
@@ -97,4 +97,90 @@ Deno.test("hits of one key take the longest expiry among them", () => {
       [[2, 3_600, 3_600]],
     );
   }
+});
+
+/** The commands of a batch as text, without the marks of the protocol. */
+function commandsOf(batch: KvBatch, expiries: KvExpiries): string {
+  const { data, written } = batch.commands(expiries);
+  const text = new TextDecoder().decode(data);
+  written?.(data);
+  return text.split("*").slice(1).map((command) => {
+    return command.split("\r\n").filter((_, line) => line > 0 && line % 2 === 0).join(" ");
+  }).join(", ");
+}
+
+/** Adds single hits to a batch; returns what becomes of each, by its position. */
+function addSingles(batch: HitBatch, hits: readonly Hit[], callers: readonly Caller[] = []): unknown[] {
+  const outcomes: unknown[] = hits.map(() => undefined);
+  for (const [position, one] of hits.entries()) {
+    const receiver = {
+      counted: (count: number) => void (outcomes[position] = count),
+      failed: (error: unknown) => void (outcomes[position] = error instanceof Error ? error.message : error),
+    };
+    const errorOf = ({ states }: { states: readonly string[] | undefined }) => new Error(states?.join(" "));
+    batch.addOne(new SingleAsk(one, callers[position], receiver, errorOf));
+  }
+  return outcomes;
+}
+
+Deno.test("kv batch: a hit that is used again has the same commands, and its expiry once", () => {
+  const expiries = new KvExpiries();
+  for (const key of ["plain", `é${"long".repeat(40)}`]) {
+    const one = new RepeatedHit(hit({ key, addend: 2, expiresInSeconds: 60 }));
+    const commands: string[] = [];
+    const send = (hits: readonly Hit[], replies: readonly unknown[]) => {
+      const batch = new KvBatch({ asking: false });
+      const outcomes = addSingles(batch, hits);
+      commands.push(commandsOf(batch, expiries));
+      batch.settle(replies, expiries);
+      return outcomes;
+    };
+    assertEquals(send([one], [2, 1]), [2]);
+    assertEquals(send([one], [4]), [4]);
+    assertEquals(send([one, one, one], [10]), [6, 8, 10]);
+    // Another key is new, which proves nothing about this one.
+    expiries.forget("other");
+    assertEquals(send([one], [12]), [12]);
+    // The cache may have lost everything.
+    expiries.clear();
+    assertEquals(send([one, one], [4, 1]), [2, 4]);
+    assertEquals(commands, [
+      `INCRBY ${key} 2, EXPIRE ${key} 60`,
+      `INCRBY ${key} 2`,
+      `INCRBY ${key} 6`,
+      `INCRBY ${key} 2`,
+      `INCRBY ${key} 4, EXPIRE ${key} 60`,
+    ]);
+  }
+});
+
+Deno.test("kv batch: hits that are used again and others count in one sequence, and giving back ends a group", () => {
+  const batch = new KvBatch({ asking: false });
+  const expiries = new KvExpiries();
+  const windowEnd = 100;
+  for (const key of ["a", "b"]) expiries.remember(key, windowEnd);
+  const [a, b] = [
+    new RepeatedHit(hit({ key: "a", windowEnd })),
+    new RepeatedHit(hit({ key: "b", windowEnd })),
+  ];
+  const outcomes = addSingles(batch, [a, b, a, hit({ key: "a", addend: -1 }), a, b]);
+  assertEquals(batch.groups.map(({ key, total }) => [key, total]), [["a", 2], ["b", 1], ["a", -1], ["a", 1], [
+    "b",
+    1,
+  ]]);
+  batch.commands(expiries);
+  batch.settle([12, 31, 11, 12, 32], expiries);
+  assertEquals(outcomes, [11, 31, 12, 11, 12, 32]);
+});
+
+Deno.test("kv batch: single hits whose callers are gone are left out", () => {
+  const batch = new KvBatch({ asking: false });
+  const expiries = new KvExpiries();
+  const one = new RepeatedHit(hit({ key: "k" }));
+  const [waits, gone] = [{ cancelled: false }, { cancelled: true }];
+  const outcomes = addSingles(batch, [one, one, one], [waits, gone, waits]);
+  batch.dropGone();
+  assertEquals([batch.isEmpty, commandsOf(batch, expiries)], [false, "INCRBY k 2, EXPIRE k 60"]);
+  batch.settle([9, 1], expiries);
+  assertEquals(outcomes, [8, "its caller is gone", 9]);
 });

@@ -1,6 +1,12 @@
 import { assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { Buffer } from "node:buffer";
-import { ReplyError, respArgument, respCommand, RespReader } from "../../../../src/cache/kv/resp.ts";
+import {
+  ReplyError,
+  respArgument,
+  respCommand,
+  RespReader,
+  RespWriter,
+} from "../../../../src/cache/kv/resp.ts";
 
 /** The replies in these pieces; an error stands as its text. */
 function repliesIn(...pieces: string[]): unknown[] {
@@ -49,8 +55,18 @@ for (
 }
 
 Deno.test("kv protocol: a command has the lengths of its bytes", () => {
-  assertEquals(
-    respCommand("GET", respArgument("é")),
-    "*2\r\n$3\r\nGET\r\n$2\r\n\u00c3\u00a9\r\n",
-  );
+  const command = new TextDecoder().decode(respCommand("GET", respArgument("é")));
+  assertEquals(command, "*2\r\n$3\r\nGET\r\n$2\r\né\r\n");
+});
+
+Deno.test("kv protocol: the bytes of a command stay as they are until they are given back", () => {
+  const taken = Array.from({ length: 12 }, (_, index) => new RespWriter().text(`command ${index}`).take());
+  const texts = () => taken.map((bytes) => new TextDecoder().decode(bytes)).join();
+  const before = texts();
+  assertEquals(before, Array.from({ length: 12 }, (_, index) => `command ${index}`).join());
+  new RespWriter().text("another one, which is longer").take();
+  assertEquals(texts(), before);
+  for (const bytes of taken) RespWriter.give(bytes);
+  const [one, two] = [new RespWriter().text("one").take(), new RespWriter().text("two").take()];
+  assertEquals([one, two].map((bytes) => new TextDecoder().decode(bytes)), ["one", "two"]);
 });

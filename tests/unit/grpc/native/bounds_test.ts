@@ -6,12 +6,12 @@ import {
   call,
   callFields,
   cancel,
+  concatBytes,
   content,
   frame,
   headerBlock,
   headers,
   message,
-  octets,
   PEER_SETTING,
   repeated,
   uint32,
@@ -61,7 +61,7 @@ const FLOODS: Readonly<Record<string, { most: number; one: Uint8Array; before?: 
   "HEADERS on a stream that we have reset": {
     most: NOISE - 1,
     one: headers(1, ECHO),
-    before: octets(headers(1, ECHO), windowUpdate(1, 0)),
+    before: concatBytes(headers(1, ECHO), windowUpdate(1, 0)),
   },
   "RST_STREAM": { most: LIMITS.resets.burst, one: cancel(1), before: headers(1, ECHO) },
   "streams that we have to reset": {
@@ -92,7 +92,7 @@ Deno.test("bounds: time makes room for more, and content for more PING", () => {
   bed.now += 1_000;
   bed.send(repeated(LIMITS.pings.perSecond, PING));
   // As a client does that measures the line with each answer that it gets.
-  for (let id = 1; id < 10_000; id += 2) bed.send(octets(call(id, probePath("Echo"), "x"), PING));
+  for (let id = 1; id < 10_000; id += 2) bed.send(concatBytes(call(id, probePath("Echo"), "x"), PING));
   assertEquals([bed.connection.isClosing, bed.probe.calls], [false, 5_000]);
   const last = bed.send(repeated(LIMITS.pings.burst + 1, PING)).at(-1);
   assertEquals(last, "GOAWAY 9999 ENHANCE_YOUR_CALM");
@@ -103,7 +103,7 @@ Deno.test("bounds: rapid reset", () => {
   const hold = probePath("Hold");
   const last: string[] = [];
   for (let id = 1; id < 20_000 && !bed.connection.isClosing; id += 2) {
-    last.push(...bed.send(octets(call(id, hold, ""), cancel(id))));
+    last.push(...bed.send(concatBytes(call(id, hold, ""), cancel(id))));
   }
   assertEquals([last, bed.probe.calls, bed.connection.streams.size], [
     [`GOAWAY ${2 * LIMITS.resets.burst + 1} ENHANCE_YOUR_CALM`],
@@ -160,10 +160,10 @@ Deno.test("bounds: a table of more than 4,096 octets", () => {
   const bed = new ConnectionBed();
   // 31 + 4,065 = 4,096 is allowed, 4,097 is not.
   const allowed = bed.send(
-    headers(1, octets(Uint8Array.of(0x3f, 0xe1, 0x1f), BLOCK)),
+    headers(1, concatBytes(Uint8Array.of(0x3f, 0xe1, 0x1f), BLOCK)),
     content(1, message("x"), true),
   );
-  const refused = bed.send(headers(3, octets(Uint8Array.of(0x3f, 0xe2, 0x1f), BLOCK)));
+  const refused = bed.send(headers(3, concatBytes(Uint8Array.of(0x3f, 0xe2, 0x1f), BLOCK)));
   assertEquals([allowed, refused], [answer(1, "x"), ["GOAWAY 3 COMPRESSION_ERROR"]]);
 });
 
@@ -285,7 +285,7 @@ for (const whole of [false, true]) {
 
 Deno.test("bounds: messages that are refused leave the count of held octets as it was", () => {
   const bed = new ConnectionBed();
-  const bad = octets(Uint8Array.of(0), uint32(0xffffffff), zeros(16_000));
+  const bad = concatBytes(Uint8Array.of(0), uint32(0xffffffff), zeros(16_000));
   for (let id = 101; id < 2_101; id += 2) {
     bed.send(headers(id, ECHO), content(id, bad.subarray(0, 4)), content(id, bad.subarray(4)));
   }
@@ -297,7 +297,7 @@ Deno.test("bounds: messages that are refused leave the count of held octets as i
 Deno.test("bounds: gzip is taken, and the bound on messages holds behind it", () => {
   const bed = new ConnectionBed();
   const gzip = (id: number, path: string, body: Uint8Array) =>
-    octets(
+    concatBytes(
       headers(id, callFields(path, { "grpc-encoding": "gzip" })),
       content(id, message(new Uint8Array(gzipSync(body)), true), true),
     );
@@ -315,7 +315,7 @@ Deno.test("windows are renewed for padding as for content", () => {
   let window = LIMITS.streamWindow;
   for (let at = 0; at < request.length && window > 0; at += 1_000) {
     const piece = request.subarray(at, at + 1_000);
-    const payload = octets(Uint8Array.of(200), piece, new Uint8Array(200));
+    const payload = concatBytes(Uint8Array.of(200), piece, new Uint8Array(200));
     window -= payload.length;
     const end = at + 1_000 >= request.length ? FLAG.END_STREAM : 0;
     const sent = bed.send(frame(FRAME.DATA, 1, payload, FLAG.PADDED | end));

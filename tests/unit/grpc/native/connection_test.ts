@@ -5,13 +5,13 @@ import {
   call,
   callFields,
   cancel,
+  concatBytes,
   content,
   frame,
   greeting,
   headerBlock,
   headers,
   message,
-  octets,
   PEER_SETTING,
   uint32,
   windowUpdate,
@@ -28,7 +28,7 @@ const zeros = (length: number): Uint8Array => new Uint8Array(length);
 const settings = (payload: Uint8Array, flags = 0, streamId = 0): Uint8Array =>
   frame(FRAME.SETTINGS, streamId, payload, flags);
 const setting = (identifier: number, value: number): Uint8Array =>
-  octets(bytes(0, identifier), uint32(value));
+  concatBytes(bytes(0, identifier), uint32(value));
 const without = (name: string): HeaderField[] => ECHO.filter(([known]) => known !== name);
 const withFields = (...more: HeaderField[]): HeaderField[] => [...ECHO, ...more];
 
@@ -74,7 +74,7 @@ const BROKEN: Readonly<Record<string, readonly [parts: readonly Uint8Array[], li
     [frame(
       FRAME.HEADERS,
       1,
-      octets(uint32(1), bytes(255), headerBlock(ECHO)),
+      concatBytes(uint32(1), bytes(255), headerBlock(ECHO)),
       FLAG.END_HEADERS | FLAG.PRIORITY,
     )],
     "RST_STREAM 1 PROTOCOL_ERROR",
@@ -90,7 +90,7 @@ const BROKEN: Readonly<Record<string, readonly [parts: readonly Uint8Array[], li
   ],
   "6.2 HEADERS on stream 0": [[headers(0, ECHO)], "GOAWAY 0 PROTOCOL_ERROR"],
   "6.2 padding longer than the frame": [
-    [frame(FRAME.HEADERS, 1, octets(bytes(200), headerBlock(ECHO)), FLAG.END_HEADERS | FLAG.PADDED)],
+    [frame(FRAME.HEADERS, 1, concatBytes(bytes(200), headerBlock(ECHO)), FLAG.END_HEADERS | FLAG.PADDED)],
     "GOAWAY 0 PROTOCOL_ERROR",
   ],
   "6.2 HEADERS too short for their priority": [
@@ -221,11 +221,11 @@ const PREFACES:
     ],
     ["another preface", greeting().with(14, 0x32), [...GREETED, "GOAWAY 0 PROTOCOL_ERROR"], true],
     ["the preface without SETTINGS", greeting().subarray(0, 24), GREETED, false],
-    ["PING before SETTINGS", octets(greeting().subarray(0, 24), frame(FRAME.PING, 0, zeros(8))), [
+    ["PING before SETTINGS", concatBytes(greeting().subarray(0, 24), frame(FRAME.PING, 0, zeros(8))), [
       ...GREETED,
       "GOAWAY 0 PROTOCOL_ERROR",
     ], true],
-    ["an ACK before SETTINGS", octets(greeting().subarray(0, 24), settings(zeros(0), FLAG.ACK)), [
+    ["an ACK before SETTINGS", concatBytes(greeting().subarray(0, 24), settings(zeros(0), FLAG.ACK)), [
       ...GREETED,
       "GOAWAY 0 PROTOCOL_ERROR",
     ], true],
@@ -263,7 +263,7 @@ Deno.test("Connection: what a peer sends first", () => {
 });
 
 Deno.test("Connection: pieces of every size make the same frames", () => {
-  const stream = octets(
+  const stream = concatBytes(
     greeting(),
     call(1, probePath("Echo"), "one"),
     call(3, probePath("Echo"), "two"),
@@ -284,12 +284,12 @@ Deno.test("Connection: pieces of every size make the same frames", () => {
 });
 
 Deno.test("Connection: padding and priority make no difference to a call", () => {
-  const block = octets(bytes(3), uint32(0), bytes(16), headerBlock(ECHO), zeros(3));
+  const block = concatBytes(bytes(3), uint32(0), bytes(16), headerBlock(ECHO), zeros(3));
   const flags = FLAG.END_HEADERS | FLAG.PADDED | FLAG.PRIORITY;
   const bed = new ConnectionBed();
   const lines = bed.send(
     frame(FRAME.HEADERS, 1, block, flags),
-    frame(FRAME.DATA, 1, octets(bytes(4), message("padded"), zeros(4)), FLAG.PADDED | END),
+    frame(FRAME.DATA, 1, concatBytes(bytes(4), message("padded"), zeros(4)), FLAG.PADDED | END),
   );
   assertEquals(lines, answer(1, "padded"));
 });

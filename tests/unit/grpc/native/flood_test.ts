@@ -4,11 +4,11 @@ import { FLOOD_KINDS, type FloodKind, FloodSource } from "../../../harness/h2_fl
 import {
   call,
   callFields,
+  concatBytes,
   content,
   frame,
   headers,
   message,
-  octets,
   windowUpdate,
 } from "../../../harness/h2_peer.ts";
 import { seededRandom } from "../../../harness/seeded_random.ts";
@@ -49,7 +49,7 @@ Deno.test("flood: so does any mix of frames", () => {
   }
 });
 
-const AROUND = octets(
+const AROUND = concatBytes(
   ...Array.from({ length: 4 }, () => windowUpdate(0, 100)),
   ...Array.from({ length: 2 }, () => windowUpdate(1, 100)),
   frame(6, 0, new Uint8Array(8)),

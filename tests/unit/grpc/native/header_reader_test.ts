@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { ConnectionError, FLAG, StreamError } from "../../../../src/grpc/native/frames.ts";
 import { HeaderReader } from "../../../../src/grpc/native/header_reader.ts";
-import { callFields, headerBlock, octets, uint32 } from "../../../harness/h2_peer.ts";
+import { callFields, concatBytes, headerBlock, uint32 } from "../../../harness/h2_peer.ts";
 import { Probe, probePath } from "../../../harness/probe.ts";
 
 const METHODS = new Probe().methods;
@@ -29,8 +29,10 @@ Deno.test("HeaderReader: a block in one frame, in many, padded, with a priority"
   const frames: Readonly<Record<string, () => void>> = {
     "one frame": () => reader.begin(END_HEADERS, 1, ECHO),
     "the end of the stream": () => reader.begin(END_HEADERS | END_STREAM, 1, ECHO),
-    "padded": () => reader.begin(END_HEADERS | PADDED, 1, octets(Uint8Array.of(2), ECHO, new Uint8Array(2))),
-    "a priority": () => reader.begin(END_HEADERS | PRIORITY, 1, octets(uint32(3), Uint8Array.of(255), ECHO)),
+    "padded": () =>
+      reader.begin(END_HEADERS | PADDED, 1, concatBytes(Uint8Array.of(2), ECHO, new Uint8Array(2))),
+    "a priority": () =>
+      reader.begin(END_HEADERS | PRIORITY, 1, concatBytes(uint32(3), Uint8Array.of(255), ECHO)),
     "four frames": () => {
       pieces.forEach((piece, index) => {
         const flags = index === pieces.length - 1 ? END_HEADERS : 0;
@@ -76,7 +78,7 @@ Deno.test("HeaderReader: what is no block", () => {
       reader.head();
     },
     "itself as its parent": (reader) => {
-      reader.begin(END_HEADERS | PRIORITY, 5, octets(uint32(5), Uint8Array.of(0), ECHO));
+      reader.begin(END_HEADERS | PRIORITY, 5, concatBytes(uint32(5), Uint8Array.of(0), ECHO));
       reader.head();
     },
   };
@@ -106,26 +108,26 @@ Deno.test("HeaderReader: equal blocks share one head, as long as the table stays
   const reader = new HeaderReader(METHODS);
   const first = headOf(reader, ECHO);
   const same = headOf(reader, ECHO.slice());
-  headOf(reader, octets(ECHO, REMEMBER_A));
+  headOf(reader, concatBytes(ECHO, REMEMBER_A));
   const again = headOf(reader, ECHO);
   assertEquals([same === first, again === first, again.path], [true, false, first.path]);
 });
 
 Deno.test("HeaderReader: an index means what it means now, though the block is the same", () => {
   const reader = new HeaderReader(METHODS);
-  const newest = octets(ECHO, Uint8Array.of(0xbe));
-  headOf(reader, octets(ECHO, REMEMBER_A));
+  const newest = concatBytes(ECHO, Uint8Array.of(0xbe));
+  headOf(reader, concatBytes(ECHO, REMEMBER_A));
   const before = headOf(reader, newest).fields.at(-1);
-  headOf(reader, octets(ECHO, REMEMBER_B));
+  headOf(reader, concatBytes(ECHO, REMEMBER_B));
   assertEquals([before, headOf(reader, newest).fields.at(-1)], [["x-a", "1"], ["x-b", "2"]]);
 });
 
 Deno.test("HeaderReader: a block that changes the table changes it each time that it comes", () => {
   const reader = new HeaderReader(METHODS);
-  const remember = octets(ECHO, REMEMBER_A);
-  headOf(reader, octets(ECHO, REMEMBER_B));
+  const remember = concatBytes(ECHO, REMEMBER_A);
+  headOf(reader, concatBytes(ECHO, REMEMBER_B));
   for (let count = 0; count < 3; count++) headOf(reader, remember);
-  const { fields } = headOf(reader, octets(ECHO, Uint8Array.of(0xbe, 0xbf, 0xc0, 0xc1)));
+  const { fields } = headOf(reader, concatBytes(ECHO, Uint8Array.of(0xbe, 0xbf, 0xc0, 0xc1)));
   assertEquals(fields.slice(-4), [["x-a", "1"], ["x-a", "1"], ["x-a", "1"], ["x-b", "2"]]);
 });
 

@@ -5,11 +5,11 @@ import {
   call,
   callFields,
   cancel,
+  concatBytes,
   content,
   frame,
   headers,
   message,
-  octets,
 } from "../../../harness/h2_peer.ts";
 import { answer, ConnectionBed } from "../../../harness/connection_bed.ts";
 import { probePath } from "../../../harness/probe.ts";
@@ -127,7 +127,7 @@ Deno.test("Connection: half a request is not waited for, whatever it asks for", 
   const bed = new ConnectionBed();
   bed.send(
     headers(1, callFields(probePath("Echo"))),
-    octets(headers(3, callFields(probePath("Echo"))), content(3, message("whole"))),
+    concatBytes(headers(3, callFields(probePath("Echo"))), content(3, message("whole"))),
     headers(5, callFields(probePath("Watch"))),
     headers(7, callFields(probePath("Echo"), { "content-type": "text/plain" })),
     headers(9, callFields(probePath("Chat"))),
@@ -161,7 +161,7 @@ const REFUSED: Readonly<Record<string, readonly [request: Uint8Array, lines: rea
     `HEADERS 1 ${ONLY} grpc-status=12 grpc-message=The server does not implement the method /test.Probe/None`,
   ]],
   "an unknown encoding": [
-    octets(
+    concatBytes(
       headers(1, callFields(probePath("Echo"), { "grpc-encoding": "snappy" })),
       content(1, message("x", true), true),
     ),
@@ -177,15 +177,18 @@ const REFUSED: Readonly<Record<string, readonly [request: Uint8Array, lines: rea
     `HEADERS 1 ${ONLY} grpc-status=12 grpc-message=Cannot read a request: it has no message`,
   ]],
   "half a message": [
-    octets(headers(1, callFields(probePath("Echo"))), content(1, message("half").subarray(0, 7), true)),
+    concatBytes(headers(1, callFields(probePath("Echo"))), content(1, message("half").subarray(0, 7), true)),
     [`HEADERS 1 ${ONLY} grpc-status=13 grpc-message=Cannot read a request: it ends within a message`],
   ],
   "two messages": [
-    octets(headers(1, callFields(probePath("Echo"))), content(1, octets(message("1"), message("2")), true)),
+    concatBytes(
+      headers(1, callFields(probePath("Echo"))),
+      content(1, concatBytes(message("1"), message("2")), true),
+    ),
     [`HEADERS 1 ${ONLY} grpc-status=12 grpc-message=Cannot read a request: it has more than one message`],
   ],
   "two messages in two frames": [
-    octets(
+    concatBytes(
       headers(1, callFields(probePath("Echo"))),
       content(1, message("1")),
       content(1, message("2"), true),
@@ -193,14 +196,14 @@ const REFUSED: Readonly<Record<string, readonly [request: Uint8Array, lines: rea
     [`HEADERS 1 ${ONLY} grpc-status=12 grpc-message=Cannot read a request: it has more than one message`],
   ],
   "a message above 4 MiB": [
-    octets(headers(1, callFields(probePath("Echo"))), content(1, Uint8Array.fromHex("0000400001"))),
+    concatBytes(headers(1, callFields(probePath("Echo"))), content(1, Uint8Array.fromHex("0000400001"))),
     [
       `HEADERS 1 ${ONLY} grpc-status=8 grpc-message=Received message larger than max (4194305 vs 4194304)`,
       "RST_STREAM 1 NO_ERROR",
     ],
   ],
   "compressed without a word of it": [
-    octets(headers(1, callFields(probePath("Echo"))), content(1, message("x", true), true)),
+    concatBytes(headers(1, callFields(probePath("Echo"))), content(1, message("x", true), true)),
     [
       `HEADERS 1 ${ONLY} grpc-status=13 ` +
       "grpc-message=Cannot read a message: it is compressed, but grpc-encoding names no compression",

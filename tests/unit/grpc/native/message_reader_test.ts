@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { gzipSync } from "node:zlib";
 import { GrpcError } from "../../../../src/grpc/grpc_service.ts";
 import { MAX_MESSAGE_BYTES, MessageReader } from "../../../../src/grpc/native/message_reader.ts";
-import { message, octets, uint32 } from "../../../harness/h2_peer.ts";
+import { concatBytes, message, uint32 } from "../../../harness/h2_peer.ts";
 
 const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 const gzipped = (body: Uint8Array): Uint8Array => message(new Uint8Array(gzipSync(body)), true);
@@ -20,7 +20,7 @@ function inPieces(reader: MessageReader, stream: Uint8Array, size: number): Uint
 }
 
 Deno.test("MessageReader: pieces of every size make the same messages", () => {
-  const stream = octets(
+  const stream = concatBytes(
     message("first"),
     message(""),
     gzipped(new TextEncoder().encode("second")),
@@ -36,7 +36,7 @@ Deno.test("MessageReader: pieces of every size make the same messages", () => {
 Deno.test("MessageReader: a large message in frames of the largest size, and one behind it", () => {
   const body = Uint8Array.from({ length: 1_000_000 }, (_, index) => index % 251);
   const reader = new MessageReader("");
-  const messages = inPieces(reader, octets(message(body), message("next")), 16_384);
+  const messages = inPieces(reader, concatBytes(message(body), message("next")), 16_384);
   assertEquals([messages.length, messages[0]?.toHex() === body.toHex(), reader.held], [2, true, 0]);
 });
 
@@ -56,13 +56,13 @@ const REFUSED: readonly (readonly [name: string, encoding: string, stream: Uint8
   [
     "one more, by its prefix alone",
     "",
-    octets(Uint8Array.of(0), uint32(MAX_MESSAGE_BYTES + 1)),
+    concatBytes(Uint8Array.of(0), uint32(MAX_MESSAGE_BYTES + 1)),
     "8 Received message larger than max (4194305 vs 4194304)",
   ],
   [
     "the largest prefix",
     "",
-    octets(Uint8Array.of(0), uint32(0xffffffff)),
+    concatBytes(Uint8Array.of(0), uint32(0xffffffff)),
     "8 Received message larger than max (4294967295 vs 4194304)",
   ],
   ["the largest, compressed", "gzip", gzipped(new Uint8Array(MAX_MESSAGE_BYTES)), ""],
@@ -88,7 +88,7 @@ const REFUSED: readonly (readonly [name: string, encoding: string, stream: Uint8
   [
     "an unknown flag",
     "gzip",
-    octets(Uint8Array.of(2), uint32(0)),
+    concatBytes(Uint8Array.of(2), uint32(0)),
     "13 Cannot read a message: its first byte is unknown",
   ],
   ["no gzip", "gzip", message("plain text", true), "13 Failed to decompress message"],

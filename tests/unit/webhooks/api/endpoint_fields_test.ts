@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { signingSecret } from "../../../../src/webhooks/deliveries/request.ts";
-import { ENDPOINT_FIELDS, sentEndpoint } from "../../../../src/webhooks/api/endpoint_fields.ts";
+import { sentEndpoint } from "../../../../src/webhooks/api/endpoint_fields.ts";
+import { ENDPOINT_FIELDS } from "../../../../src/webhooks/api/endpoint_operations.ts";
 import { FieldReader } from "../../../../src/webhooks/api/field_reader.ts";
 import { urlShapeProblem } from "../../../../src/webhooks/deliveries/endpoint_url.ts";
 import { refusalOf } from "./refusal_fixture.ts";

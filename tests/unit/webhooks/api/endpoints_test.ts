@@ -54,7 +54,7 @@ Deno.test("endpoints: what is not said has its default", async () => {
     [],
     4,
     undefined,
-    false,
+    true,
   ]);
 });
 
@@ -143,15 +143,17 @@ Deno.test("endpoints: a secret is rotated in stages", async () => {
   assertEquals([staged.status, Object.keys(staged.body)], [200, ["secret", "activeAt"]]);
   assertEquals(Date.parse(staged.body.activeAt), Date.parse(NOON) + 86_400_000);
   assertEquals(staged.body.secret === secret, false);
-  const signs = async () =>
-    ((await bed.call("GET", `/endpoints/${id}`)).body["secrets"] as { signs: boolean }[]).map((one) =>
-      one.signs
-    );
-  assertEquals(await signs(), [false, true]);
+  const states = async () => {
+    const { body } = await bed.call("GET", `/endpoints/${id}`);
+    const secrets = body["secrets"] as { signs: boolean; state: string }[];
+    for (const { signs, state } of secrets) assertEquals(signs, state === "signing");
+    return secrets.map(({ state }) => state);
+  };
+  assertEquals(await states(), ["pending", "signing"]);
   bed.clock.advance(86_400_000 - 1);
-  assertEquals(await signs(), [false, true]);
+  assertEquals(await states(), ["pending", "signing"]);
   bed.clock.advance(1);
-  assertEquals(await signs(), [true, false]);
+  assertEquals(await states(), ["signing", "retired"]);
   const now = await bed.call("POST", `/endpoints/${id}/rotate`, { activeIn: "0" });
   assertEquals(Date.parse(now.body.activeAt), bed.clock.now());
   for (const activeIn of ["tomorrow", "31d", -1, "-1h"]) {

@@ -4,7 +4,7 @@ import { refusalOf } from "./refusal_fixture.ts";
 
 Deno.test("fields: texts hold no control characters", async () => {
   for (const text of ["a\0b", "a\nb", "\u001b[31mred", "a\u007f", "a\u0085b", "\t"]) {
-    const fields = new FieldReader({ name: text }, ["name"]);
+    const fields = new FieldReader({ name: text }, { name: {} });
     const problem = await refusalOf(() => fields.text("name"));
     assertEquals([problem.status, problem.field, problem.detail], [
       422,
@@ -13,14 +13,14 @@ Deno.test("fields: texts hold no control characters", async () => {
     ]);
   }
   for (const text of ["", "größer 漢字 👍", " a "]) {
-    assertEquals(new FieldReader({ name: text }, ["name"]).text("name"), text);
+    assertEquals(new FieldReader({ name: text }, { name: {} }).text("name"), text);
   }
 });
 
 Deno.test("fields: one that is not known is refused with those that are", async () => {
   const table = [
-    [["a", "b"], 'Cannot use "x": unknown; expected a, b'],
-    [[], 'Cannot use "x": unknown; expected no fields'],
+    [{ a: {}, b: {} }, 'Cannot use "x": unknown; expected a, b'],
+    [{}, 'Cannot use "x": unknown; expected no fields'],
   ] as const;
   for (const [known, detail] of table) {
     const problem = await refusalOf(() => new FieldReader({ x: 1 }, known));

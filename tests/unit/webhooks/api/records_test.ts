@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import type { ExecutionChange } from "../../../../src/webhooks/model/completion_event.ts";
-import { claimRuns } from "../../../contract/webhook_store_bed.ts";
+import { begin, claimOne, claimRuns, finish, retryAt } from "../../../contract/webhook_store_bed.ts";
 import { type Body, WebhookBed } from "../../../harness/webhook_service_fixture.ts";
 import { voidClaims } from "../../../../src/webhooks/store/claims.ts";
 import { findDelivery } from "../../../../src/webhooks/store/deliveries.ts";
@@ -155,10 +155,44 @@ Deno.test("deliveries: what they show, and asking for one by hand", async () => 
   assertEquals(Date.parse(String(one["nextAttemptAt"])), bed.clock.now());
   assertEquals(typeof one["why"] === "string" && one["why"] !== "", true);
   const asked = await bed.call("POST", `/deliveries/${one.id}/resend`);
-  assertEquals([asked.status, asked.body.id], [202, one.id]);
+  assertEquals([asked.status, asked.body as object], [202, { id: one.id }]);
   assertEquals((await bed.store.read(findDelivery, one.id))?.delivery.resendAt, bed.clock.now());
   assertEquals((await bed.call("GET", "/deliveries/none")).status, 404);
   assertEquals((await bed.call("POST", "/deliveries/none/resend")).status, 404);
+});
+
+Deno.test("deliveries: those of an event, and one whose endpoint is disabled", async () => {
+  await using bed = await WebhookBed.open();
+  await bed.call("POST", "/endpoints", { url: "https://example.com/", enabled: false });
+  const { body: event } = await bed.post({ event: "a", data: {} });
+  await bed.post({ event: "a", data: {} });
+  const { items } = (await bed.call("GET", `/deliveries?eventId=${event.id}`)).body;
+  assertEquals(items.map((item) => [item["eventId"], item.state, item["why"]]), [
+    [event.id, "attempting", "its endpoint is disabled; it waits until the endpoint is enabled"],
+  ]);
+  const asked = await bed.call("POST", `/deliveries/${items[0]?.id}/resend`);
+  assertEquals([asked.status, asked.body["why"]], [
+    202,
+    "a manual attempt was requested at 2026-01-01T12:00:00.000Z; its endpoint is disabled",
+  ]);
+});
+
+Deno.test("deliveries: the cause of the last attempt, without the response", async () => {
+  await using bed = await WebhookBed.open();
+  const { body: endpoint } = await bed.call("POST", "/endpoints", { url: "https://example.com/" });
+  await bed.post({ event: "a", data: {} });
+  const now = bed.clock.now();
+  const claimed = await claimOne(bed.store, endpoint, now);
+  await begin(bed.store, claimed);
+  await finish(bed.store, claimed, retryAt(now + 30_000), {
+    ...{ result: "failed", finishedAt: now, status: 401, errorKind: "status" },
+    ...{ error: "the receiver answered 401", response: "who are you?" },
+  });
+  const { body: { items: [item] } } = await bed.call("GET", "/deliveries");
+  assertMatch(
+    String(item?.["why"]),
+    /^the next attempt starts at .*; last attempt: the endpoint returned 401$/,
+  );
 });
 
 Deno.test("executions: shown, and cancelled once", async () => {
@@ -243,6 +277,9 @@ Deno.test("lists: what their queries may say", async () => {
     ["/deliveries?since=yesterday", "since"],
     ["/deliveries?cursor=x", "cursor"],
     ["/deliveries?endpointId=x", "endpointId"],
+    ["/deliveries?eventId=3b241101-e2bb-4255-8caf-4136c566a962", undefined],
+    ["/deliveries?eventId=x", "eventId"],
+    ["/events?eventId=3b241101-e2bb-4255-8caf-4136c566a962", "eventId"],
     ["/deliveries?event=*", "event"],
     ["/events?event=order.*", "event"],
     ["/audit?event=*", "event"],

@@ -1,11 +1,14 @@
+import { PROBLEM_CODES } from "../../../../src/webhooks/api/problem_codes.ts";
 import { type WebhookProblem, WebhookRefusal } from "../../../../src/webhooks/api/problem.ts";
 
-/** Why it is refused; throws when it is not. */
-export async function refusalOf(run: () => unknown): Promise<WebhookProblem> {
+/** Why it is refused, and with which status; throws when it is not. */
+export async function refusalOf(run: () => unknown): Promise<WebhookProblem & { readonly status: number }> {
   try {
     await run();
   } catch (error) {
-    if (error instanceof WebhookRefusal) return error.problem;
+    if (error instanceof WebhookRefusal) {
+      return { ...error.problem, status: PROBLEM_CODES[error.problem.code][0] };
+    }
     throw error;
   }
   throw new Error("Cannot find the refusal: nothing was refused");

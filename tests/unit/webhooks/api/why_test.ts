@@ -35,25 +35,25 @@ const CASES: readonly Case[] = [
   [
     "new, and others make attempts too",
     { delivery: NEW, endpoint: ON },
-    "an attempt is due since 2026-03-28T11:59:59.000Z, the first one; it starts as soon as " +
+    "an attempt has been due since 2026-03-28T11:59:59.000Z, the first one; it starts as soon as " +
     "WEBHOOK_MAX_IN_FLIGHT and the concurrency of its endpoint, 4, allow it",
   ],
   [
     "new",
     { delivery: NEW, endpoint: ON, inFlight: 0 },
-    "an attempt is due since 2026-03-28T11:59:59.000Z, the first one; " +
+    "an attempt has been due since 2026-03-28T11:59:59.000Z, the first one; " +
     "it starts as soon as WEBHOOK_MAX_IN_FLIGHT allows it",
   ],
   [
     "new, its endpoint is busy",
     { delivery: NEW, endpoint: ON, inFlight: 4 },
-    "an attempt is due since 2026-03-28T11:59:59.000Z, the first one; " +
+    "an attempt has been due since 2026-03-28T11:59:59.000Z, the first one; " +
     "it waits for one of the 4 attempts that its endpoint may have in flight",
   ],
   [
     "new, its endpoint is not quite busy",
     { delivery: { ...NEW, dueAt: NOW }, endpoint: ON, inFlight: 3 },
-    "an attempt is due since 2026-03-28T12:00:00.000Z, the first one; " +
+    "an attempt has been due since 2026-03-28T12:00:00.000Z, the first one; " +
     "it starts as soon as WEBHOOK_MAX_IN_FLIGHT allows it",
   ],
   [
@@ -91,15 +91,29 @@ const CASES: readonly Case[] = [
   [
     "disabled, never tried",
     { delivery: NEW, endpoint: OFF },
-    "its endpoint is disabled; it was never tried and is kept until that changes",
+    "its endpoint is disabled; it waits until the endpoint is enabled",
   ],
   [
     "disabled, tried",
     { delivery: LATER, endpoint: OFF },
-    "its endpoint is disabled; it fails for good at 2026-03-29T11:59:00.000Z unless that changes",
+    "its endpoint is disabled; it fails permanently at 2026-03-29T11:59:00.000Z unless the endpoint is enabled",
   ],
+  ...([
+    ["a status", { status: 401, errorKind: "status", error: "a text" }, "the endpoint returned 401"],
+    [
+      "a kind and a text",
+      { errorKind: "connect", error: "connection refused (127.0.0.1:9000)" },
+      "connection refused (127.0.0.1:9000)",
+    ],
+    ["a kind alone", { errorKind: "interrupted" }, "interrupted"],
+  ] as const).map(([kind, lastAttempt, text]): Case => [
+    `the last attempt has ${kind}`,
+    { delivery: { ...LATER, slot: 1 }, endpoint: ON, lastAttempt },
+    "the next attempt starts at 2026-03-28T12:04:00.000Z, retry 2 of 8 (30 seconds after the first failure); " +
+    `last attempt: ${text}`,
+  ]),
   ["deleted", { delivery: LATER, endpoint: undefined }, "its endpoint was deleted"],
-  ["without a time", { delivery: { ...LATER, dueAt: undefined }, endpoint: ON }, "no attempt is planned"],
+  ["without a time", { delivery: { ...LATER, dueAt: undefined }, endpoint: ON }, "no attempt is scheduled"],
   [
     "asked for by hand",
     { delivery: RESENT, endpoint: ON, inFlight: 0 },
@@ -113,18 +127,22 @@ const CASES: readonly Case[] = [
   ],
   [
     "delivered",
-    { delivery: { ...NEW, state: "acknowledged", dueAt: undefined, finishedAt: NOW }, endpoint: ON },
-    "delivered: the endpoint answered with 2xx at 2026-03-28T12:00:00.000Z",
+    {
+      delivery: { ...NEW, state: "acknowledged", dueAt: undefined, finishedAt: NOW },
+      endpoint: ON,
+      lastAttempt: { status: 200 },
+    },
+    "delivered: the endpoint returned 2xx at 2026-03-28T12:00:00.000Z",
   ],
   ...([
-    ["exhausted", "no attempt within 24 hours of the first failure was answered with 2xx"],
+    ["exhausted", "no attempt within 24 hours of the first failure succeeded"],
     ["endpoint_disabled", "its endpoint was still disabled 24 hours after the first failure"],
     ["endpoint_deleted", "its endpoint was deleted"],
     ["payload_erased", "the payload of its event was erased"],
   ] as const).map(([reason, text]): Case => [
     `failed, ${reason}`,
     { delivery: { ...FAILED, reason }, endpoint: ON },
-    `it failed for good at 2026-03-28T11:00:00.000Z: ${text}`,
+    `it failed permanently at 2026-03-28T11:00:00.000Z: ${text}`,
   ]),
 ];
 

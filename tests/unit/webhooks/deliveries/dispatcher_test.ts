@@ -81,6 +81,14 @@ Deno.test("the whole schedule: nine attempts in 24 hours, then failed and audite
       [`delivery:${delivery.id}`, "system", "exhausted", 500],
     ],
   );
+  assertEquals(bed.log.lines, [{
+    level: "warning",
+    message: "Delivery failed",
+    fields: {
+      ...{ delivery: delivery.id, endpoint: delivery.endpointId, event: delivery.event, attempts: 9 },
+      ...{ reason: "exhausted", status: 500, error: "the receiver answered 500" },
+    },
+  }]);
   bed.clock.advance(48 * HOUR);
   await bed.settled();
   assertEquals(bed.reports.length, 9);

@@ -86,12 +86,12 @@ const MISSING = [
 ];
 
 for (const path of MISSING) {
-  Deno.test(`template: ${path} is not there, or is no path`, () => {
+  Deno.test(`template: ${path} has no value, or is not a path`, () => {
     const { template, problem } = parseTemplate(`{{ ${path} }}`);
-    if (template === undefined) return assert(problem.includes("is no path"));
+    if (template === undefined) return assert(problem.includes("is not a path"));
     const error = assertThrows(() => renderValue({ kind: "text", template }, SCOPE));
     assert(error instanceof TemplateError);
-    assertEquals(error.message, `Cannot read "${path}": it is not there`);
+    assertEquals(error.message, `Cannot read "${path}": it has no value`);
   });
 }
 
@@ -111,18 +111,18 @@ const PROBLEMS: readonly (readonly [string, string])[] = [
   ],
   [
     "{{ input.id | upper }}",
-    "the template 'input.id | upper' is no path; write names and indexes only, such as '{{ input.items[0].id }}'",
+    "the template 'input.id | upper' is not a path; use only names and indexes, such as '{{ input.items[0].id }}'",
   ],
   [
     "{{ input..id }}",
-    "the template 'input..id' is no path; write names and indexes only, such as '{{ input.items[0].id }}'",
+    "the template 'input..id' is not a path; use only names and indexes, such as '{{ input.items[0].id }}'",
   ],
   [
     "{{ input.list[-1] }}",
-    "the template 'input.list[-1]' is no path; write names and indexes only, such as '{{ input.items[0].id }}'",
+    "the template 'input.list[-1]' is not a path; use only names and indexes, such as '{{ input.items[0].id }}'",
   ],
-  ["{{ steps }}", "the template 'steps' names nothing; write 'steps.' and a name after it"],
-  ["{{ env }}", "the template 'env' names nothing; write 'env.' and a name after it"],
+  ["{{ steps }}", "the template 'steps' has no name; write 'steps.' and a name"],
+  ["{{ env }}", "the template 'env' has no name; write 'env.' and a name"],
 ];
 
 for (const [text, problem] of PROBLEMS) {
@@ -142,9 +142,9 @@ Deno.test("template: lists, objects and null have no place in a text", () => {
     assertThrows(() => valueOf(text)).message
   );
   assertEquals(texts, [
-    'Cannot write "input.list" into a text: expected a text, a number or a flag, got a list',
-    'Cannot write "input.deep" into a text: expected a text, a number or a flag, got an object',
-    'Cannot write "input.none" into a text: expected a text, a number or a flag, got null',
+    'Cannot write "input.list" into a text: expected a text, a number, true or false, got a list',
+    'Cannot write "input.deep" into a text: expected a text, a number, true or false, got an object',
+    'Cannot write "input.none" into a text: expected a text, a number, true or false, got null',
   ]);
 });
 

@@ -6,7 +6,7 @@ import { RecordedLogger } from "../../../harness/recorded_logger.ts";
 
 const SECRET = "whsec_ZmFrZSBzZWNyZXQgb2YgYSB0ZXN0";
 const KEY_MADE =
-  "A key that seals the signing secrets was created: back it up, without it they cannot be read";
+  "Encryption key created; back it up, because the signing secrets cannot be decrypted without it";
 
 const key = (value: number) => new Uint8Array(32).fill(value);
 
@@ -67,7 +67,7 @@ Deno.test("keys are rotated: the first seals, all of them open", async () => {
     for (const [box, sealed] of [[next, before], [old, after]] as const) {
       assertEquals(
         (await assertRejects(() => box.unseal(sealed))).message,
-        `Cannot open a secret that was sealed under the key "${sealed.keyId}": it is not among the keys of ` +
+        `Cannot decrypt a secret that was encrypted with the key "${sealed.keyId}": it is not among the keys of ` +
           "WEBHOOK_ENCRYPTION_KEY and of the key file; put it behind the others there",
       );
     }
@@ -93,7 +93,7 @@ Deno.test("a bit that was changed is found", async () => {
       const error = await assertRejects(() => box.unseal({ keyId, bytes }));
       assertEquals(
         error.message,
-        `Cannot open a secret that was sealed under the key "${keyId}": it was changed since`,
+        `Cannot decrypt a secret that was encrypted with the key "${keyId}": it was changed since`,
       );
     }
     assertEquals(await box.unseal(sealed), "secret");

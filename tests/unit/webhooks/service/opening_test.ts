@@ -96,7 +96,7 @@ Deno.test("opening: a variable that is not set is a path that is not there, and 
     const workflowEnv = { SET: "a", EMPTY: "", UNSET: undefined };
     await opened(folder, { workflowDirectory, workflowEnv }, async (service) => {
       assertEquals(await runOf(service, "reads"), ["succeeded", { set: "a", empty: "" }, undefined]);
-      const missing = 'Cannot read "env.UNSET": it is not there';
+      const missing = 'Cannot read "env.UNSET": it has no value';
       assertEquals(await runOf(service, "reads-unset"), ["failed", undefined, missing]);
     });
   }));
@@ -104,7 +104,7 @@ Deno.test("opening: a variable that is not set is a path that is not there, and 
 Deno.test("opening: a key that is missing for the secrets of the store is told at once", () =>
   withFolder(async (folder) => {
     const missing = (log: KeptLog) =>
-      log.lines.filter((line) => JSON.stringify(line).includes("Cannot open a secret"));
+      log.lines.filter((line) => JSON.stringify(line).includes("Cannot decrypt a secret"));
     await opened(folder, {}, async (service, log) => {
       for (const url of ["https://1.1.1.1/a", "https://1.1.1.1/b"]) {
         await administer(service, "POST", "/endpoints", { url, headers: { authorization: "Bearer x" } });

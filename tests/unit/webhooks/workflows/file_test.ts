@@ -125,7 +125,7 @@ const REFUSED: Readonly<Record<string, readonly [string, ...string[]]>> = {
   ],
   "too many steps": [
     steps(Array.from({ length: 101 }, (_, index) => `- {name: s${index}, set: {}}`).join("\n")),
-    "a.yaml:3:1: steps: there are more than 100 steps; make several workflows of it",
+    "a.yaml:3:1: steps: there are more than 100 steps; split it into several workflows",
   ],
   "an unknown key at the top": [
     "workflow: a\nstep: []\nsteps: [{name: b, set: {}}]",

@@ -214,7 +214,7 @@ Deno.test("workflow files: files beyond the bound, and bytes that are no text", 
   await Deno.writeFile(`${bed.folder}/b.yaml`, new Uint8Array([0xff, 0xfe]));
   await bed.lookFor("UTF-8");
   assertEquals([bed.state, bed.lines()], ["", [
-    "error F/a.yaml: the file has more than 262144 bytes; make several workflows of it",
+    "error F/a.yaml: the file has more than 262144 bytes; split it into several workflows",
     "error F/b.yaml: the file is not UTF-8; save it as such",
   ]]);
 });

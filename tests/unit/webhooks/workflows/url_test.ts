@@ -107,12 +107,12 @@ const FAILED: readonly (readonly [string, unknown, string])[] = [
   [
     "/o/{{ input.id }}",
     null,
-    `Cannot write "input.id" into a text: expected a text, a number or a flag, got null`,
+    `Cannot write "input.id" into a text: expected a text, a number, true or false, got null`,
   ],
   [
     "/o/{{ input.id }}",
     ["a"],
-    `Cannot write "input.id" into a text: expected a text, a number or a flag, got a list`,
+    `Cannot write "input.id" into a text: expected a text, a number, true or false, got a list`,
   ],
 ];
 

@@ -1,8 +1,9 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { KvCluster, type KvClusterOptions } from "../../../../../src/cache/kv/cluster/cluster.ts";
 import { slotOf } from "../../../../../src/cache/kv/cluster/slots.ts";
+import { RepeatedHit } from "../../../../../src/ratelimit/counter_cache.ts";
 import { CacheError } from "../../../../../src/ratelimit/errors.ts";
-import { hit } from "../../../../contract/counter_cache_contract.ts";
+import { countOne, hit } from "../../../../contract/counter_cache_contract.ts";
 import { FakeClock } from "../../../../harness/fake_clock.ts";
 import { ScriptedKvNodes } from "../../../../harness/scripted_kv_node.ts";
 
@@ -135,6 +136,27 @@ Deno.test("kv cluster call: a slot on its way is asked at its new node for these
   assertEquals(await cache.add(hits("k3")), [9]);
   assertEquals(nodes.at("a:1").asked, [["k2", "k3"], ["k3"]]);
   assertEquals(nodes.at("b:1").asked, [["ASKING", "k3"], ["ASKING", "k3"]]);
+  await cache.close();
+});
+
+Deno.test("kv cluster call: a single hit by callback goes to its node, is sent on, and fails as others do", async () => {
+  const { nodes, clock, cache } = await openCluster();
+  const [k0, k2] = hits("k0", "k2").map((one) => new RepeatedHit(one));
+  if (k0 === undefined || k2 === undefined) throw new Error("A hit is missing");
+  nodes.at("a:1").script = () => [8];
+  assertEquals(await countOne(cache, k2), 8);
+  nodes.at("a:1").script = () => ["MOVED 449 d:1"];
+  nodes.at("d:1").slow = true;
+  const [first, second] = [countOne(cache, k2), countOne(cache, k2)];
+  await advance(clock, 100);
+  nodes.at("d:1").connect();
+  assertEquals([await first, await second], [1, 1]);
+  nodes.at("b:1").script = () => ["the connection was closed"];
+  const failed = await assertRejects(() => countOne(cache, k0));
+  assertEquals(failed.message, (await assertRejects(() => cache.add([k0]))).message);
+  assertEquals(failed instanceof CacheError, true);
+  const asked = ["a:1", "b:1", "d:1"].map((address) => nodes.at(address).asked);
+  assertEquals(asked, [[["k2"], ["k2"], ["k2"]], [["k0"], ["k0"]], [["k2"], ["k2"]]]);
   await cache.close();
 });
 

@@ -47,7 +47,7 @@ Deno.test("a store of a newer release is refused, and left as it is", async () =
   assertEquals(
     error.message,
     `Cannot open the store "${folder.path}": its schema has version ${newer}, ` +
-      `this release knows ${SCHEMA_VERSION} and older; a newer release is needed`,
+      `this release supports ${SCHEMA_VERSION} and older; a newer release is needed`,
   );
   const checked = await assertRejects(() => checkStore(folder.path));
   assertStringIncludes(checked.message, `its schema has version ${newer}`);

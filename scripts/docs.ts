@@ -1,0 +1,30 @@
+import { type GeneratedPage, generatePages, pagePart, wholePage } from "./docs/generated_page.ts";
+import { cliPage } from "./docs/cli_page.ts";
+import { metricsPart } from "./docs/metrics_part.ts";
+import { OPENAPI_PAGES } from "./docs/openapi_pages.ts";
+import { latestResults, performancePage, speedPart } from "./docs/performance_page.ts";
+import { settingsPage } from "./docs/settings_page.ts";
+
+/** Every page, or part of one, that is generated; entries of one page are applied in order. */
+export const PAGES: readonly GeneratedPage[] = [
+  wholePage("docs/cli.md", cliPage),
+  wholePage("docs/performance.md", async () => performancePage(await latestResults())),
+  pagePart("README.md", "speed", async () => speedPart(await latestResults())),
+  wholePage("docs/settings.md", settingsPage),
+  pagePart("docs/observability.md", "metrics", metricsPart),
+  ...OPENAPI_PAGES,
+];
+
+/** Writes the generated pages; with `--check`, names those that are stale and returns 1. */
+async function main(args: readonly string[]): Promise<number> {
+  const isCheck = args.includes("--check");
+  const stale = await generatePages(PAGES, { root: new URL("../", import.meta.url), isCheck });
+  await print(stale.map((path) => isCheck ? `${path} is stale: run scripts/docs.ts\n` : `${path} written\n`));
+  return isCheck && stale.length > 0 ? 1 : 0;
+}
+
+async function print(lines: readonly string[]): Promise<void> {
+  await new Blob([...lines]).stream().pipeTo(Deno.stderr.writable, { preventClose: true });
+}
+
+if (import.meta.main) Deno.exit(await main(Deno.args));

@@ -1,0 +1,115 @@
+import { callOf, type Command, type CommandFlag, sentenceOf } from "../../src/cli/command.ts";
+import { type CommandGroup, documentedCommands } from "../../src/cli/commands.ts";
+import { CLI_EXAMPLES, CLI_HEAD, GROUP_HEADS } from "./cli_texts.ts";
+import { table } from "./generated_page.ts";
+
+type Flags = Readonly<Record<string, CommandFlag>>;
+
+/** docs/cli.md. */
+export function cliPage(): string {
+  const { lone, groups } = documentedCommands();
+  const calls = groups.filter(({ name }) => !isLocal(name));
+  return [
+    CLI_HEAD,
+    "## Commands",
+    commandTable(lone),
+    ...lone.flatMap((command) => {
+      const parts = [...flagTable(command.flags), ...notes(command), ...example(command.words)];
+      return parts.length === 0 ? [] : [`### weir ${command.words}`, ...parts];
+    }),
+    GROUP_HEADS.administration,
+    ...flagTable(commonFlags(calls.flatMap(({ commands }) => commands))),
+    GROUP_HEADS.lists,
+    ...flagTable(listFlags(calls)),
+    ...calls.flatMap((group) => groupSection(group, groups)),
+    GROUP_HEADS.local,
+    ...groups.filter(({ name }) => isLocal(name)).flatMap((group) => groupSection(group, groups)),
+  ].join("\n\n");
+}
+
+/** Whether a group calls no administration API. */
+function isLocal(group: string): boolean {
+  return group === "webhooks" || group === "store";
+}
+
+function groupSection({ name, doc, commands }: CommandGroup, groups: readonly CommandGroup[]): string[] {
+  const shared = isLocal(name) ? {} : {
+    ...commonFlags(groups.filter((group) => !isLocal(group.name)).flatMap((group) => group.commands)),
+    ...listFlags(groups),
+  };
+  const details = commands.flatMap((command) => {
+    const isList = Object.hasOwn(command.flags, "cursor");
+    const own = Object.entries(command.flags).filter(([flag]) =>
+      !Object.hasOwn(shared, flag) || (!isList && ["since", "until"].includes(flag))
+    );
+    const parts = [...flagTable(Object.fromEntries(own)), ...notes(command)];
+    return parts.length === 0 ? [] : [`**\`weir ${callOf(command)}\`**`, ...parts];
+  });
+  return [`### weir ${name}`, sentenceOf(doc), commandTable(commands), ...details, ...example(name)];
+}
+
+/** The flags that every one of the commands has. */
+function commonFlags(commands: readonly Command[]): Flags {
+  const [first, ...others] = commands;
+  const flags = Object.entries(first?.flags ?? {});
+  return Object.fromEntries(
+    flags.filter(([name]) => others.every((command) => Object.hasOwn(command.flags, name))),
+  );
+}
+
+/** The flags that only lists share: those of every list, without those of every command. */
+function listFlags(groups: readonly CommandGroup[]): Flags {
+  const calls = groups.filter(({ name }) => !isLocal(name)).flatMap(({ commands }) => commands);
+  const every = commonFlags(calls);
+  const lists = commonFlags(calls.filter((command) => Object.hasOwn(command.flags, "cursor")));
+  return Object.fromEntries(Object.entries(lists).filter(([name]) => !Object.hasOwn(every, name)));
+}
+
+function commandTable(commands: readonly Command[]): string {
+  const rows = commands.map((command) => [
+    `\`weir ${callOf(command)}\``,
+    markdown(sentenceOf(command.doc)),
+  ]);
+  return table(["Command", "Meaning"], rows);
+}
+
+function flagTable(flags: Flags): string[] {
+  const rows = Object.entries(flags).map(([name, { value, doc, repeated }]) => [
+    `\`--${name}${value === undefined ? "" : ` ${value}`}\``,
+    markdown(sentenceOf(repeated === true ? `${doc}; may be repeated` : doc)),
+  ]);
+  return rows.length === 0 ? [] : [table(["Flag", "Meaning"], rows)];
+}
+
+function notes({ notes = "" }: Command): string[] {
+  return notes.split("\n\n").filter((paragraph) => paragraph !== "").map((paragraph) => {
+    const command = /^Example: (.*)$/s.exec(paragraph)?.[1];
+    return command === undefined ? markdown(paragraph) : `\`\`\`text\n${command}\n\`\`\``;
+  });
+}
+
+function example(name: string): string[] {
+  const text = CLI_EXAMPLES[name];
+  return text === undefined ? [] : [text];
+}
+
+/** Parts of plain texts that are code in Markdown: commands, settings, flags, URLs, paths and patterns. */
+const CODE = new RegExp(
+  [
+    '"weir [^"]+"',
+    "\\$?\\b[A-Z]+(?:_[A-Z]+)+\\b(?:=[a-z]+)?",
+    "\\bPOST /[a-z]+",
+    "(?<=\\s)--[a-z][a-z-]*(?: '[^']+')?",
+    "(?<=[\\s(])-(?= for)",
+    "(?<=\\s)/[a-z]+\\b",
+    "\\{\\{.*?\\}\\}",
+    "(?<=\\s)(?:[a-z]+\\.)?\\*(?=[,;.\\s])",
+    "\\b(?:http|postgres)://[^\\s),]+(?<!\\.)",
+  ].join("|"),
+  "g",
+);
+
+/** Plain text as Markdown. */
+function markdown(text: string): string {
+  return text.replaceAll(CODE, (code) => `\`${code.replaceAll('"', "")}\``);
+}

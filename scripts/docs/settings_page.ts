@@ -1,0 +1,45 @@
+import { defaultText, settingGroups } from "../../src/settings/docs.ts";
+import type { Setting } from "../../src/settings/setting.ts";
+import { table } from "./generated_page.ts";
+
+const HEAD = `# Settings
+
+This page lists every setting of Weir, with its default and its meaning. [\`weir help\`](cli.md) prints the same list.
+Each setting is an environment variable:
+
+\`\`\`sh
+BACKEND_TYPE=memory RUNTIME_ROOT=config RUNTIME_APPDIRECTORY=rules RUNTIME_WATCH_ROOT=false \\
+  LOG_LEVEL=info weir serve &
+curl --retry 20 --retry-connrefused --retry-delay 1 -fsS http://localhost:8080/healthcheck
+\`\`\`
+
+## How settings are read
+
+- Weir reads settings from environment variables only, once, when it starts. To change a setting, restart Weir.
+  [operations.md](operations.md) describes what is reloaded without a restart.
+- A variable that is set but empty counts as unset.
+- A duration is a number with a unit: \`ns\`, \`us\`, \`ms\`, \`s\`, \`m\`, \`h\` or \`d\`. Examples: \`150us\`,
+  \`500ms\`, \`1m30s\`, \`30d\`. \`0\` requires no unit.
+- A boolean is \`true\` or \`false\`. \`1\`, \`t\`, \`T\`, \`TRUE\` and \`True\` mean \`true\`; \`0\`, \`f\`, \`F\`, \`FALSE\` and
+  \`False\` mean \`false\`.
+- An integer is decimal, or hexadecimal with the prefix \`0x\`.
+- Items of a list are separated by commas. Spaces around an item are ignored.
+- Weir checks all settings before it opens a port. If some are invalid, it prints one line for each and exits
+  with code 1. It never prints the value of a secret.
+- [api.md](api.md) describes the HTTP paths on this page.
+- Weir does not read the variable names of envoyproxy/ratelimit, such as \`REDIS_URL\`. It logs a warning with
+  the name to set instead: see [migration.md](migration.md).`;
+
+/** docs/settings.md. */
+export function settingsPage(): string {
+  const groups = settingGroups().map(({ group, entries }) => {
+    const rows = entries.map(([name, setting]) => [`\`${name}\``, defaultCell(setting), setting.doc]);
+    return `## ${group}\n\n${table(["Variable", "Default", "Meaning"], rows)}`;
+  });
+  return [HEAD, ...groups].join("\n\n");
+}
+
+function defaultCell(setting: Setting): string {
+  const text = defaultText(setting);
+  return setting.default === undefined && setting.whenUnset !== undefined ? `unset: ${text}` : text;
+}

@@ -1,0 +1,165 @@
+import type { SchemaProperties } from "../../base/json_schema.ts";
+import { DELIVERY_OPERATIONS, DELIVERY_SCHEMAS } from "../../webhooks/api/delivery_operations.ts";
+import { ENDPOINT_OPERATIONS, ENDPOINT_SCHEMAS } from "../../webhooks/api/endpoint_operations.ts";
+import {
+  EVENT_CALL_OPERATIONS,
+  EVENT_OPERATIONS,
+  EVENT_SCHEMAS,
+} from "../../webhooks/api/event_operations.ts";
+import { EXECUTION_OPERATIONS, EXECUTION_SCHEMAS } from "../../webhooks/api/execution_operations.ts";
+import type { Credential, Operation, Operations } from "../../webhooks/api/operation.ts";
+import type { ProblemCode } from "../../webhooks/api/problem_codes.ts";
+import {
+  TRIGGER_CALL_OPERATIONS,
+  TRIGGER_OPERATIONS,
+  TRIGGER_SCHEMAS,
+} from "../../webhooks/api/trigger_operations.ts";
+import { DEBUG_OPERATIONS, DEBUG_SCHEMAS, PORT_OPERATIONS } from "./port_operations.ts";
+import { COUNTER_OPERATIONS, DECISION_OPERATIONS, RATE_LIMIT_SCHEMAS } from "./rate_limit_operations.ts";
+
+/** A method of a path, and everything that is known of it. */
+export interface DescribedRoute {
+  readonly method: string;
+  /** As in an OpenAPI document, such as `/api/v1/endpoints/{id}`. */
+  readonly path: string;
+  readonly tag: string;
+  readonly port: "http" | "debug";
+  readonly operation: Operation;
+  /** Any of these opens it; none are required when empty. */
+  readonly credentials: readonly Credential[];
+  readonly problems: readonly ProblemCode[];
+  /** Refusals without a code, by status. */
+  readonly refusals: Readonly<Record<number, string>>;
+}
+
+/** Groups of operations, and what they are for. */
+export const TAGS = {
+  decisions: "Rate limit decisions",
+  health: "Health of the process",
+  counters: "Counters of rate limits; requires `ADMIN_TOKEN`",
+  endpoints: "Receivers of webhooks; requires `ADMIN_TOKEN` and `WEBHOOK_STORE`",
+  triggers: "Triggers of workflows",
+  events: "Events and event keys",
+  deliveries: "Deliveries of events to endpoints",
+  executions: "Runs of workflows",
+  audit: "The audit log",
+  debug: "The debug port",
+} as const;
+
+/** Schemas of requests and answers, by name. */
+export const SCHEMAS: SchemaProperties = {
+  ...RATE_LIMIT_SCHEMAS,
+  ...ENDPOINT_SCHEMAS,
+  ...TRIGGER_SCHEMAS,
+  ...EVENT_SCHEMAS,
+  ...DELIVERY_SCHEMAS,
+  ...EXECUTION_SCHEMAS,
+  ...DEBUG_SCHEMAS,
+};
+
+const API = "/api/v1";
+/** Of every call with a body. */
+const BODY_PROBLEMS: readonly ProblemCode[] = [
+  "malformed_json",
+  "timeout",
+  "too_large",
+  "unsupported_media_type",
+];
+/** Of every call that the webhook service answers. */
+const SERVICE_PROBLEMS: readonly ProblemCode[] = [
+  "unauthorized",
+  "not_found",
+  "internal",
+  "store_unavailable",
+  "webhooks_unavailable",
+  "shutting_down",
+];
+const COUNTER_PROBLEMS: readonly ProblemCode[] = [
+  ...["unauthorized", "not_found", "invalid_field", "no_configuration", "cache_unavailable"] as const,
+  ...BODY_PROBLEMS,
+];
+const DECISION_REFUSALS = {
+  400: "The body is not JSON, a field is unknown or invalid, or a limit of a call is exceeded",
+  408: "The body did not arrive within 10 s",
+  413: "The body is larger than 1048576 bytes",
+  503: "No rules are loaded, the cache cannot be reached, or the service is stopping",
+};
+const UNAUTHORIZED = { 401: "`DEBUG_TOKEN` is set and the bearer token is missing or wrong" };
+const DEBUG_REFUSALS: Readonly<Record<string, Readonly<Record<number, string>>>> = {
+  "GET /explain": {
+    400: "A parameter is missing, unknown or invalid",
+    503: "No rules are loaded",
+  },
+  "GET /debug/pprof/profile": {
+    400: "`seconds` is invalid",
+    409: "Another CPU profile is being recorded",
+  },
+};
+
+/** The groups of webhook operations by the first segment of their paths. */
+const SEGMENT_TAGS: Readonly<Record<string, keyof typeof TAGS>> = {
+  endpoints: "endpoints",
+  triggers: "triggers",
+  workflows: "triggers",
+  deliveries: "deliveries",
+  executions: "executions",
+  audit: "audit",
+};
+
+/** Every route of the HTTP APIs. */
+export const DESCRIBED_ROUTES: readonly DescribedRoute[] = [
+  ...routes(DECISION_OPERATIONS, { tag: () => "decisions", refusals: () => DECISION_REFUSALS }),
+  ...routes(PORT_OPERATIONS, { tag: () => "health" }),
+  ...routes(COUNTER_OPERATIONS, { base: API, tag: () => "counters", problems: () => COUNTER_PROBLEMS }),
+  ...routes({
+    ...ENDPOINT_OPERATIONS,
+    ...TRIGGER_OPERATIONS,
+    ...TRIGGER_CALL_OPERATIONS,
+    ...EVENT_OPERATIONS,
+    ...EVENT_CALL_OPERATIONS,
+    ...DELIVERY_OPERATIONS,
+    ...EXECUTION_OPERATIONS,
+  }, { base: API, tag: webhookTag, problems: webhookProblems }),
+  ...routes(DEBUG_OPERATIONS, {
+    port: "debug",
+    tag: () => "debug",
+    refusals: (route) => ({ ...(route === "GET /" ? {} : UNAUTHORIZED), ...DEBUG_REFUSALS[route] }),
+  }),
+];
+
+interface Described {
+  readonly base?: string;
+  readonly port?: "http" | "debug";
+  readonly tag: (path: string) => keyof typeof TAGS;
+  readonly problems?: (operation: Operation) => readonly ProblemCode[];
+  readonly refusals?: (route: string) => Readonly<Record<number, string>>;
+}
+
+function routes(operations: Operations, { base = "", port = "http", ...of }: Described): DescribedRoute[] {
+  return Object.entries(operations).map(([route, operation]) => {
+    const [method = "", path = ""] = route.split(" ");
+    return {
+      ...{ method, port, operation },
+      path: `${base}${path.replace(/:(\w+)/g, "{$1}")}`,
+      tag: of.tag(path),
+      credentials: operation.credentials ?? [port === "debug" ? "debug" : "admin"],
+      problems: of.problems?.(operation) ?? [],
+      refusals: of.refusals?.(route) ?? {},
+    };
+  });
+}
+
+function webhookTag(path: string): keyof typeof TAGS {
+  return SEGMENT_TAGS[path.split("/")[1] ?? ""] ?? "events";
+}
+
+function webhookProblems({ body, query, problems = [], credentials }: Operation): readonly ProblemCode[] {
+  const isInput = credentials?.includes("trigger") === true;
+  const ofBody: readonly ProblemCode[] = body === undefined
+    ? []
+    : [...BODY_PROBLEMS, "not_an_object", "too_deep"];
+  const ofFields: readonly ProblemCode[] = (body === undefined || isInput) && query === undefined
+    ? []
+    : ["invalid_field"];
+  return [...ofBody, ...ofFields, ...problems, ...SERVICE_PROBLEMS];
+}

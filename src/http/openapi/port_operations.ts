@@ -1,0 +1,189 @@
+import {
+  choiceSchema,
+  flagSchema,
+  integerSchema,
+  listSchema,
+  objectSchema,
+  openSchema,
+  schemaOf,
+  type SchemaProperties,
+  textSchema,
+  timeSchema,
+} from "../../base/json_schema.ts";
+import { UNIT_NAMES } from "../../ratelimit/limit.ts";
+import type { OperationAnswer, Operations } from "../../webhooks/api/operation.ts";
+
+function textAnswer(description: string, example: string): OperationAnswer {
+  return { description, schema: { type: "string" }, example, mediaType: "text/plain" };
+}
+
+/** Health and this document. */
+export const PORT_OPERATIONS = {
+  "GET /healthcheck": {
+    id: "getHealth",
+    summary: "Show whether the service is healthy",
+    credentials: [],
+    answers: {
+      200: textAnswer("`OK`, and one line for each component with a note.", "OK"),
+      503: textAnswer("One line for each failing component.", "sigterm: the service is stopping\n"),
+    },
+  },
+  "GET /livez": {
+    id: "getLiveness",
+    summary: "Show that the process responds",
+    credentials: [],
+    answers: { 200: textAnswer("`OK`", "OK") },
+  },
+  "GET /openapi.json": {
+    id: "getOpenApi",
+    summary: "Show this document",
+    description: "Served on the ports of the administration API; 404 without `ADMIN_TOKEN`.",
+    credentials: [],
+    answers: {
+      200: {
+        description: "This document.",
+        schema: openSchema("An OpenAPI document."),
+        example: { openapi: "3.1.0" },
+      },
+    },
+  },
+} as const satisfies Operations;
+
+const ENTRY = objectSchema({ key: textSchema("The key."), value: textSchema("The value.") });
+
+/** Schemas of the debug port, by name. */
+export const DEBUG_SCHEMAS: SchemaProperties = {
+  Explanation: objectSchema({
+    domain: textSchema("The domain."),
+    domainKnown: flagSchema("Whether the rules contain the domain."),
+    at: timeSchema("The time that selects the windows."),
+    counts: textSchema("`shown`, or the reason why they are not shown."),
+    descriptors: listSchema(schemaOf("ExplainedDescriptor"), "In the order of the request."),
+  }),
+  ExplainedDescriptor: objectSchema({
+    entries: listSchema(ENTRY, "The same as in the request."),
+    levels: listSchema(schemaOf("ExplainedLevel"), "The levels of the rules, compared with the entries."),
+    outcome: choiceSchema(["limited", "unlimited", "replaced", "none"], "Whether a limit applies."),
+    why: textSchema("Human-readable reason."),
+  }, {
+    limit: objectSchema({
+      override: flagSchema("Whether the limit is in the request."),
+      unlimited: flagSchema("Whether the rule is unlimited."),
+      shadowMode: flagSchema("Whether the rule is in shadow mode."),
+      quotaMode: flagSchema("Whether the rule is in quota mode."),
+      replaces: listSchema({ type: "string" }, "Names of the limits that it replaces."),
+    }, {
+      rule: textSchema("The full name of the rule."),
+      name: textSchema("The name of the limit."),
+      requestsPerUnit: integerSchema("The limit."),
+      unit: choiceSchema(UNIT_NAMES, "The unit of the window."),
+      windowSeconds: integerSchema("The length of the window."),
+    }),
+    replacedBy: listSchema(
+      objectSchema({
+        descriptor: integerSchema("The index of the descriptor."),
+        rule: textSchema("The rule that replaces this one."),
+      }),
+      "What replaces the limit.",
+    ),
+    cacheKey: textSchema("The name of the counter in the cache."),
+    windowEnds: timeSchema("End time of the window."),
+    used: integerSchema("Hits in the current window."),
+    remaining: integerSchema("Remaining hits in the current window."),
+  }),
+  ExplainedLevel: objectSchema({
+    entry: ENTRY,
+    rules: listSchema(
+      objectSchema({
+        rule: textSchema("The key and value of the rule."),
+        by: choiceSchema(["exact", "pattern", "key"], "Kind of comparison."),
+        matches: flagSchema("Whether it matches."),
+        chosen: flagSchema("Whether it is the most specific match."),
+        why: textSchema("Human-readable reason."),
+      }),
+      "Rules of the key.",
+    ),
+    furtherRules: integerSchema("Number of further rules of the key."),
+    otherKeys: listSchema({ type: "string" }, "Other keys of the level."),
+    furtherKeys: integerSchema("Number of further keys of the level."),
+  }),
+};
+
+/** The debug port, except for its web page. */
+export const DEBUG_OPERATIONS = {
+  "GET /": {
+    id: "listDebugPaths",
+    summary: "List the paths of the debug port",
+    credentials: [],
+    answers: { 200: textAnswer("One path per line.", "/rlconfig: the rules in force\n") },
+  },
+  "GET /rlconfig": {
+    id: "getRules",
+    summary: "Show the rules in force",
+    answers: {
+      200: textAnswer("One limit per line, sorted.", "shop.account: unit=MINUTE requests_per_unit=5\n"),
+    },
+  },
+  "GET /stats": {
+    id: "getStatistics",
+    summary: "Show every counter and gauge",
+    answers: {
+      200: textAnswer("`name: value` per line, sorted.", "ratelimit.process.http_connections: 1\n"),
+    },
+  },
+  "GET /explain": {
+    id: "explainDecision",
+    summary: "Explain which rule decides on a request and why",
+    description: "Does not count hits. Also accepts `ADMIN_TOKEN`, which adds `used` and `remaining`.",
+    credentials: ["debug", "admin"],
+    query: {
+      domain: textSchema("The domain of the rules."),
+      descriptors: textSchema("A descriptor such as `account=acme,path=/a`; repeat it for more descriptors."),
+    },
+    requiredQuery: ["domain", "descriptors"],
+    answers: {
+      200: {
+        description: "The explanation.",
+        schema: schemaOf("Explanation"),
+        example: {
+          domain: "shop",
+          domainKnown: true,
+          at: "2026-11-22T06:05:20Z",
+          counts: "not shown: they require ADMIN_TOKEN as the bearer token",
+          descriptors: [],
+        },
+      },
+    },
+  },
+  "GET /debug/pprof/": {
+    id: "listProfiles",
+    summary: "List the profiles",
+    answers: {
+      200: textAnswer("One path per line.", "/debug/pprof/heap: statistics of the JavaScript heap\n"),
+    },
+  },
+  "GET /debug/pprof/heap": {
+    id: "getHeapProfile",
+    summary: "Show statistics of the JavaScript heap",
+    answers: { 200: textAnswer("`name: value` per line, in bytes.", "memory.rss: 104857600\n") },
+  },
+  "GET /debug/pprof/memory": {
+    id: "getMemoryProfile",
+    summary: "Show the memory of the process and of the machine",
+    answers: { 200: textAnswer("`name: value` per line, in bytes.", "process.rss: 104857600\n") },
+  },
+  "GET /debug/pprof/profile": {
+    id: "recordCpuProfile",
+    summary: "Record a CPU profile",
+    query: {
+      seconds: integerSchema("Duration of the recording.", { minimum: 1, maximum: 300, default: 30 }),
+    },
+    answers: {
+      200: {
+        description: "A `.cpuprofile` file for Chrome's developer tools or VS Code.",
+        schema: openSchema("A CPU profile."),
+        example: { nodes: [], startTime: 0, endTime: 10_000_000 },
+      },
+    },
+  },
+} as const satisfies Operations;

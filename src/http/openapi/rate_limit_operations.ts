@@ -1,0 +1,188 @@
+import {
+  choiceSchema,
+  closedSchema,
+  flagSchema,
+  integerSchema,
+  type JsonSchema,
+  listSchema,
+  objectSchema,
+  openSchema,
+  schemaOf,
+  type SchemaProperties,
+  textSchema,
+  timeSchema,
+} from "../../base/json_schema.ts";
+import { MAX_REQUESTS_PER_UNIT, UNIT_NAMES } from "../../ratelimit/limit.ts";
+import { MAX_DESCRIPTORS, MAX_ENTRIES } from "../../ratelimit/validate.ts";
+import type { Operations } from "../../webhooks/api/operation.ts";
+
+const MAX_UINT32 = 4_294_967_295;
+const UNIT = choiceSchema(UNIT_NAMES, "The unit of the window.");
+const CODE = choiceSchema(["OK", "OVER_LIMIT"], "The decision.");
+
+/** A count, which the JSON form of protocol buffers also allows as a text. */
+function count(description: string, maximum: number): JsonSchema {
+  return {
+    anyOf: [{ type: "integer", minimum: 0, maximum }, { type: "string", pattern: "^[0-9]+$" }],
+    description,
+  };
+}
+
+const LIMITED: SchemaProperties = {
+  limited: { type: "boolean", enum: [true] },
+  cacheKey: textSchema("The name of the counter in the cache."),
+  limit: integerSchema("The limit.", { minimum: 0 }),
+  windowSeconds: integerSchema("The length of the window."),
+  used: integerSchema("Hits in the current window.", { minimum: 0 }),
+  remaining: integerSchema("Remaining hits in the current window.", { minimum: 0 }),
+  resetsAt: timeSchema("End time of the window."),
+};
+const RULE: SchemaProperties = {
+  rule: textSchema("The full name of the rule; absent for a limit in the request."),
+};
+const UNLIMITED = objectSchema({
+  limited: { type: "boolean", enum: [false] },
+  reason: choiceSchema(
+    ["unknown_domain", "no_rule", "unlimited", "replaced"],
+    "Reason why no hits are counted.",
+  ),
+}, RULE);
+
+/** Schemas of decisions and counters, by name. */
+export const RATE_LIMIT_SCHEMAS: SchemaProperties = {
+  RateLimitRequest: closedSchema({
+    domain: textSchema("The domain of the rules.", { minLength: 1 }),
+    descriptors: listSchema(schemaOf("Descriptor"), "Each one is decided separately.", {
+      minItems: 1,
+      maxItems: MAX_DESCRIPTORS,
+    }),
+  }, { hitsAddend: count("Hits of descriptors without their own; 0 and absent mean 1.", MAX_UINT32) }),
+  Descriptor: closedSchema({
+    entries: listSchema(schemaOf("Entry"), "Keys and values, matched level by level.", {
+      maxItems: MAX_ENTRIES,
+    }),
+  }, {
+    limit: schemaOf("LimitOverride"),
+    hitsAddend: count("Hits of this descriptor; 0 reads the counter and adds nothing.", 2 ** 53),
+    isNegativeHits: flagSchema("Whether the hits are subtracted; default `false`."),
+  }),
+  Entry: closedSchema({ key: textSchema("The key.") }, { value: textSchema("The value.") }),
+  LimitOverride: closedSchema({
+    requestsPerUnit: count("The limit.", MAX_REQUESTS_PER_UNIT),
+    unit: UNIT,
+  }),
+  RateLimitResponse: objectSchema({
+    overallCode: CODE,
+    statuses: listSchema(schemaOf("DescriptorStatus"), "In the order of the request."),
+  }, {
+    responseHeadersToAdd: listSchema(
+      objectSchema({ key: textSchema("The name.") }, { value: textSchema("The value.") }),
+      "Present with `LIMIT_RESPONSE_HEADERS_ENABLED=true`.",
+    ),
+    dynamicMetadata: openSchema("Present with `RESPONSE_DYNAMIC_METADATA=true`."),
+  }),
+  DescriptorStatus: objectSchema({ code: CODE }, {
+    currentLimit: objectSchema({ unit: UNIT }, {
+      name: textSchema("The name of the limit."),
+      requestsPerUnit: integerSchema("The limit; absent if 0.", { minimum: 1 }),
+    }),
+    limitRemaining: integerSchema("Remaining hits in the current window; absent if 0.", { minimum: 1 }),
+    durationUntilReset: textSchema("Seconds until the window ends.", { pattern: "^[0-9]+s$" }),
+  }),
+  Counter: { anyOf: [objectSchema(LIMITED, { ...RULE, unit: UNIT }), UNLIMITED] },
+  ResetCounter: {
+    anyOf: [
+      objectSchema({ ...LIMITED, usedBefore: integerSchema("Hits before the reset.", { minimum: 0 }) }, {
+        ...RULE,
+        unit: UNIT,
+      }),
+      UNLIMITED,
+    ],
+  },
+};
+
+const REQUEST_EXAMPLE = {
+  domain: "shop",
+  descriptors: [{ entries: [{ key: "account", value: "ann" }] }],
+};
+const BODY = { schema: schemaOf("RateLimitRequest"), example: REQUEST_EXAMPLE };
+const COUNTER_EXAMPLE = {
+  limited: true,
+  rule: "shop.account",
+  cacheKey: "shop_account_ann_1795327500",
+  limit: 5,
+  unit: "MINUTE",
+  windowSeconds: 60,
+  used: 3,
+  remaining: 2,
+  resetsAt: "2026-11-22T06:06:00Z",
+};
+const LIMIT = { name: "uploads", requestsPerUnit: 5, unit: "MINUTE" };
+
+/** The decision over HTTP. */
+export const DECISION_OPERATIONS = {
+  "POST /json": {
+    id: "shouldRateLimit",
+    summary: "Decide on a request",
+    description:
+      "The JSON form of `ShouldRateLimit`. Names can be in camelCase or snake_case; counts can be strings. `Content-Type` is not checked.",
+    credentials: [],
+    body: BODY,
+    answers: {
+      200: {
+        description: "The request is within its limits.",
+        schema: schemaOf("RateLimitResponse"),
+        example: {
+          overallCode: "OK",
+          statuses: [{ code: "OK", currentLimit: LIMIT, limitRemaining: 4, durationUntilReset: "39s" }],
+        },
+      },
+      429: {
+        description: "The request is over a limit.",
+        schema: schemaOf("RateLimitResponse"),
+        example: {
+          overallCode: "OVER_LIMIT",
+          statuses: [{ code: "OVER_LIMIT", currentLimit: LIMIT, durationUntilReset: "39s" }],
+        },
+      },
+    },
+  },
+} as const satisfies Operations;
+
+/** The counters of a request. */
+export const COUNTER_OPERATIONS = {
+  "POST /counters/peek": {
+    id: "peekCounters",
+    summary: "Show the counters of a request",
+    description: "Does not count hits.",
+    body: BODY,
+    answers: {
+      200: {
+        description: "One counter per descriptor.",
+        schema: objectSchema({
+          descriptors: listSchema(schemaOf("Counter"), "In the order of the request."),
+        }),
+        example: { descriptors: [COUNTER_EXAMPLE] },
+      },
+    },
+  },
+  "POST /counters/reset": {
+    id: "resetCounters",
+    summary: "Reset the counters of a request",
+    description: "Deletes the counters of the current windows.",
+    body: BODY,
+    answers: {
+      200: {
+        description: "One counter per descriptor.",
+        schema: objectSchema({
+          descriptors: listSchema(schemaOf("ResetCounter"), "In the order of the request."),
+          otherInstances: textSchema("Counters that the reset does not affect."),
+        }),
+        example: {
+          descriptors: [{ ...COUNTER_EXAMPLE, used: 0, remaining: 5, usedBefore: 3 }],
+          otherInstances: "The local cache of every other instance still denies the keys that it knows",
+        },
+      },
+    },
+  },
+} as const satisfies Operations;

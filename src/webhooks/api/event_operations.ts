@@ -1,0 +1,158 @@
+import {
+  closedSchema,
+  flagSchema,
+  idSchema,
+  integerSchema,
+  listSchema,
+  objectSchema,
+  openSchema,
+  schemaOf,
+  type SchemaProperties,
+  textSchema,
+  timeSchema,
+} from "../../base/json_schema.ts";
+import { MAX_KIND_LENGTH } from "../model/event.ts";
+import { EVENT_FILTER, listParameters, pageAnswer } from "./list_parameters.ts";
+import type { Operations } from "./operation.ts";
+import { IDEMPOTENCY_KEY, REPLAY_HEADERS } from "./trigger_operations.ts";
+
+const KIND = textSchema(
+  "Words of a to z, 0 to 9 and `_`, separated by dots, such as `agent.reply.completed`.",
+  {
+    maxLength: MAX_KIND_LENGTH,
+    pattern: "^[a-z0-9_]+(\\.[a-z0-9_]+)*$",
+  },
+);
+
+/** The fields of an event key. */
+export const EVENT_KEY_FIELDS: SchemaProperties = {
+  name: textSchema("Name that the audit log and lists show.", { minLength: 1, maxLength: 128 }),
+  kinds: listSchema(
+    textSchema("A kind, a prefix such as `agent.*`, or `*`.", { maxLength: MAX_KIND_LENGTH + 2 }),
+    "Kinds of events that the key may report.",
+    { minItems: 1, maxItems: 100 },
+  ),
+};
+/** The fields of a posted event. */
+export const POSTED_EVENT_FIELDS: SchemaProperties = {
+  event: KIND,
+  data: openSchema("The payload, nested at most 63 deep; numbers keep every digit."),
+};
+
+/** Schemas of events and event keys, by name. */
+export const EVENT_SCHEMAS: SchemaProperties = {
+  Event: objectSchema({
+    id: idSchema("The identifier."),
+    event: KIND,
+    isErased: flagSchema("Whether the payload was erased."),
+    createdAt: timeSchema("Time at which Weir accepted it."),
+  }),
+  NewEvent: closedSchema(POSTED_EVENT_FIELDS),
+  EventKey: objectSchema({
+    id: idSchema("The identifier."),
+    ...EVENT_KEY_FIELDS,
+    lastFour: textSchema("The last four characters of the key."),
+    createdAt: timeSchema("Creation time."),
+  }),
+  NewEventKey: closedSchema(EVENT_KEY_FIELDS),
+};
+
+const EXAMPLE_ID = "aaf86af6-b4c3-4a29-8fe8-bcac696ef9f1";
+const EXAMPLE_TIME = "2026-11-22T02:44:50.287Z";
+const EVENT = { id: EXAMPLE_ID, event: "agent.reply.completed", isErased: false, createdAt: EXAMPLE_TIME };
+const EVENT_KEY = {
+  id: "5e17afe5-980d-4ff7-84aa-7543d79c8373",
+  name: "desk",
+  kinds: ["agent.*"],
+  lastFour: "ulpM",
+  createdAt: EXAMPLE_TIME,
+};
+
+/** Operations of `/event-keys` and `/events`, except for posting an event. */
+export const EVENT_OPERATIONS = {
+  "POST /event-keys": {
+    id: "createEventKey",
+    summary: "Create an event key",
+    body: { schema: schemaOf("NewEventKey"), example: { name: "desk", kinds: ["agent.*"] } },
+    answers: {
+      201: {
+        description: "The event key, including its secret text.",
+        schema: {
+          allOf: [
+            schemaOf("EventKey"),
+            objectSchema({
+              key: textSchema("The event key. Only this response contains it.", { pattern: "^svce_" }),
+            }),
+          ],
+        },
+        example: { ...EVENT_KEY, key: "svce_1AoZvSOK8XFo2tF1yAkZtZejcoWSj5EtgQpBOsLulpM" },
+      },
+    },
+  },
+  "GET /event-keys": {
+    id: "listEventKeys",
+    summary: "List event keys",
+    query: listParameters(),
+    answers: { 200: pageAnswer(schemaOf("EventKey"), EVENT_KEY) },
+  },
+  "DELETE /event-keys/:id": {
+    id: "deleteEventKey",
+    summary: "Delete an event key",
+    answers: { 204: { description: "The event key was deleted." } },
+  },
+  "GET /events": {
+    id: "listEvents",
+    summary: "List events",
+    query: listParameters(EVENT_FILTER),
+    answers: { 200: pageAnswer(schemaOf("Event"), EVENT) },
+  },
+  "GET /events/:id": {
+    id: "getEvent",
+    summary: "Show an event with its payload",
+    answers: {
+      200: {
+        description: "The event.",
+        schema: {
+          allOf: [
+            schemaOf("Event"),
+            objectSchema({}, { data: openSchema("The payload; absent after it was erased.") }),
+          ],
+        },
+        example: { ...EVENT, data: { reply: "7" } },
+      },
+    },
+  },
+  "DELETE /events/:id/payload": {
+    id: "eraseEventPayload",
+    summary: "Erase the payload of an event",
+    description: "Its open deliveries fail with the reason `payload_erased`.",
+    answers: { 204: { description: "The payload was erased." } },
+  },
+} as const satisfies Operations;
+
+/** Posting an event. */
+export const EVENT_CALL_OPERATIONS = {
+  "POST /events": {
+    id: "postEvent",
+    summary: "Post an event",
+    description: "Served on the HTTP port or `TRIGGER_ADDR`, with an event key or the administration token.",
+    credentials: ["event", "admin"],
+    headers: IDEMPOTENCY_KEY,
+    body: {
+      schema: schemaOf("NewEvent"),
+      example: { event: "agent.reply.completed", data: { reply: "7" } },
+    },
+    answers: {
+      202: {
+        description: "The event is stored and will be delivered.",
+        schema: objectSchema({
+          id: idSchema("The identifier of the event."),
+          deliveries: integerSchema("Number of deliveries, one per subscribed endpoint.", { minimum: 0 }),
+        }),
+        example: { id: EXAMPLE_ID, deliveries: 1 },
+        headers: REPLAY_HEADERS,
+      },
+    },
+    problems: ["invalid_idempotency_key", "reserved_kind", "kind_not_allowed", "in_flight"],
+  },
+} as const satisfies Operations;

@@ -1,0 +1,42 @@
+/** Every `code` of a problem under `/api/v1`: its status, and when it is answered. */
+export const PROBLEM_CODES = {
+  malformed_json: [400, "The body is not JSON or is empty"],
+  invalid_idempotency_key: [400, "`Idempotency-Key` is empty, too long or has a control character"],
+  idempotency_key_required: [400, "The trigger requires an `Idempotency-Key`"],
+  unauthorized: [401, "The bearer token is missing or unknown"],
+  trigger_disabled: [403, "The trigger is disabled"],
+  reserved_kind: [403, "Only Weir sends events whose kind begins with `workflow.`"],
+  kind_not_allowed: [403, "The event key does not allow this kind"],
+  not_found: [404, "The path or the record does not exist, or the administration API is disabled"],
+  method_not_allowed: [405, "The path does not support the method; `Allow` lists the supported methods"],
+  timeout: [408, "The body did not arrive within 10 s"],
+  in_flight: [409, "A call with the same `Idempotency-Key` has been in flight for 5 s"],
+  name_taken: [409, "Another trigger has this name"],
+  too_many_secrets: [409, "The endpoint already has 8 current and future signing secrets"],
+  endpoint_deleted: [409, "The endpoint of the delivery was deleted"],
+  payload_erased: [409, "The payload of the event was erased"],
+  already_ended: [409, "The execution has already ended"],
+  too_large: [413, "The body is larger than the limit"],
+  unsupported_media_type: [415, "`Content-Type` is not `application/json`"],
+  not_an_object: [422, "The body is JSON but not an object"],
+  too_deep: [422, "Objects and lists are nested more than 64 deep"],
+  invalid_field: [422, "A field or parameter is unknown, missing or invalid; `field` names it"],
+  body_mismatch: [
+    422,
+    "The `Idempotency-Key` was used with a different body and the trigger rejects such calls",
+  ],
+  limit_value_missing: [422, "The input lacks a value that the limit of the trigger refers to"],
+  limit_value_too_long: [422, "A value that the limit of the trigger refers to is too long"],
+  over_limit: [429, "The trigger is over its limit; `Retry-After` is the delay in seconds"],
+  internal: [500, "An unexpected error; the log has the details"],
+  no_configuration: [503, "No rules are loaded yet"],
+  cache_unavailable: [503, "The cache cannot be reached"],
+  limit_failed: [503, "The rate limit decision for the trigger failed"],
+  workflow_unavailable: [503, "The workflow of the trigger has no valid file"],
+  store_unavailable: [503, "The store cannot be read or written"],
+  webhooks_unavailable: [503, "The webhook service is starting or overloaded"],
+  shutting_down: [503, "Weir is stopping"],
+} as const satisfies Readonly<Record<string, readonly [status: number, when: string]>>;
+
+/** The `code` of a problem: stable, words in lower case with `_` between them. */
+export type ProblemCode = keyof typeof PROBLEM_CODES;

@@ -1,0 +1,27 @@
+/** Every action of the audit log, and when it is recorded. */
+export const AUDIT_ACTIONS = {
+  "delivery.acknowledged": "A requested attempt of a failed delivery succeeded",
+  "delivery.failed": "A delivery failed permanently; `details.reason` is the reason",
+  "delivery.resend_asked": "`POST /deliveries/<id>/resend` requested another attempt",
+  "endpoint.changed": "`PATCH /endpoints/<id>` changed fields; `details.fields` names them",
+  "endpoint.checked": "`POST /endpoints/<id>/check` sent a test event; `details.ok` is the result",
+  "endpoint.created": "`POST /endpoints` created an endpoint",
+  "endpoint.deleted": "`DELETE /endpoints/<id>` deleted an endpoint",
+  "endpoint.recovered": "`POST /endpoints/<id>/recover` reopened failed deliveries",
+  "endpoint.rotated": "`POST /endpoints/<id>/rotate` added a signing secret",
+  "event.body_mismatch": "`POST /events` repeated an `Idempotency-Key` with a different body",
+  "event.payload_erased": "`DELETE /events/<id>/payload` erased a payload",
+  "event_key.created": "`POST /event-keys` created an event key",
+  "event_key.deleted": "`DELETE /event-keys/<id>` deleted an event key",
+  "execution.cancel_asked": "`POST /executions/<id>/cancel` requested a cancellation",
+  "trigger.body_mismatch":
+    "A trigger call repeated an `Idempotency-Key` with a different body; `details.rejected` is `true` if it was rejected",
+  "trigger.changed": "`PATCH /triggers/<id>` changed fields; `details.fields` names them",
+  "trigger.created": "`POST /triggers` created a trigger",
+  "trigger.deleted": "`DELETE /triggers/<id>` deleted a trigger",
+  "trigger.key_revoked": "`DELETE /triggers/<id>/keys/<keyId>` revoked a key",
+  "trigger.rotated": "`POST /triggers/<id>/rotate` added a key",
+} as const;
+
+/** An action of the audit log. */
+export type AuditAction = keyof typeof AUDIT_ACTIONS;

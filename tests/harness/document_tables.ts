@@ -1,0 +1,76 @@
+import { linksTo } from "./document_links.ts";
+import { lineAt, type Page } from "./documents.ts";
+
+/** Names of the code, and the pages whose tables describe them. */
+export interface Reference {
+  /** What they are, such as `setting`. */
+  readonly kind: string;
+  readonly names: readonly string[];
+  readonly pages: readonly string[];
+  /** The name that inline code has, which may have more, such as a value; the code itself when absent. */
+  readonly nameOf?: (code: string) => string;
+  /** Further names by which pages mention them. */
+  readonly aliases?: readonly string[];
+}
+
+/** A row of a table. */
+export interface TableRow {
+  readonly line: number;
+  /** The head of its first column. */
+  readonly head: string;
+  /** Without the spaces around them. */
+  readonly cells: readonly string[];
+}
+
+/** The rows of every table of a page, without their heads. */
+export function tableRows({ body }: Pick<Page, "body">): TableRow[] {
+  const tables = body.matchAll(/^(\|.*\|)\n\|[-:| ]+\|\n((?:\|.*\|(?:\n|$))*)/gm);
+  return [...tables].flatMap(({ 0: table, 1: head = "", 2: rows = "", index }) => {
+    const first = lineAt(body, index + table.length - rows.length);
+    return rows.split("\n").filter((row) => row !== "").map((row, below) => ({
+      line: first + below,
+      head: cellsOf(head)[0] ?? "",
+      cells: cellsOf(row),
+    }));
+  });
+}
+
+function cellsOf(row: string): string[] {
+  return row.slice(1, -1).split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|"));
+}
+
+/** The names that are not the first cell of exactly one row, on a page of the reference; each as a line to print. */
+export function rowProblems(
+  pages: readonly Page[],
+  { kind, names, pages: places, nameOf }: Reference,
+): string[] {
+  const found = new Map<string, string[]>(names.map((name) => [name, []]));
+  for (const page of pages) {
+    for (const { line, cells } of tableRows(page)) {
+      const [, code] = /^`([^`]+)`$/.exec(cells[0] ?? "") ?? [];
+      if (code !== undefined) found.get(nameOf?.(code) ?? code)?.push(`${page.path}:${line}`);
+    }
+  }
+  return [...found].flatMap(([name, rows]) => {
+    const [row, ...others] = rows;
+    if (row === undefined) return [`${kind} ${name} has no row`];
+    if (others.length > 0) return [`${kind} ${name} has several rows: ${rows.join(", ")}`];
+    return places.some((place) => row.startsWith(`${place}:`))
+      ? []
+      : [`${kind} ${name} has its row in ${row}`];
+  });
+}
+
+/** The pages that mention a name in inline code and have no link to its reference; each as a line to print. */
+export function mentionProblems(
+  pages: readonly Page[],
+  { kind, names, pages: places, nameOf, aliases = [] }: Reference,
+): string[] {
+  const known = new Set([...names, ...aliases]);
+  return pages.filter(({ path }) => !places.includes(path)).flatMap((page) => {
+    const codes = page.codes.map((code) => nameOf?.(code) ?? code);
+    const name = codes.find((code) => known.has(code));
+    if (name === undefined || places.some((place) => linksTo(page, place))) return [];
+    return [`${page.path} mentions the ${kind} ${name} without a link to ${places.join(" or ")}`];
+  });
+}

@@ -1,0 +1,124 @@
+import { createRateLimitGrpcService } from "../../src/grpc/rate_limit_service.ts";
+import type { KnownDecider } from "../../src/ratelimit/known_requests.ts";
+import type { CallContext } from "../../src/grpc/grpc_service.ts";
+import type { CounterCache } from "../../src/ratelimit/counter_cache.ts";
+import type { Rules } from "../../src/ratelimit/rules.ts";
+import { MemoryCache } from "../../src/cache/memory_cache.ts";
+import { assertEquals } from "./assert.ts";
+import type { FakeClock } from "./fake_clock.ts";
+import { ServiceFixture, type ServiceFixtureOptions } from "./service_fixture.ts";
+
+const CALL: CallContext = { header: () => undefined, cancelled: false };
+
+type Handle = (request: Uint8Array) => Promise<Uint8Array | string>;
+
+/** Options of a pair: the cache is created for each of the two. */
+export type PairOptions = Omit<ServiceFixtureOptions, "cache"> & {
+  readonly createCache: (clock: FakeClock) => CounterCache;
+};
+
+/**
+ * Two services with equal rules, clocks and caches. One recognizes requests by their bytes and the other reads each of
+ * them; every response is compared, and `check` compares all that they counted.
+ */
+export class KnownRequestsPair implements AsyncDisposable {
+  readonly #known: ServiceFixture;
+  readonly #plain: ServiceFixture;
+  readonly #handleKnown: Handle;
+  readonly #handlePlain: Handle;
+  /** Requests that were recognized. */
+  recognized = 0;
+
+  constructor({ createCache, ...options }: PairOptions) {
+    this.#known = new ServiceFixture({ ...options, createCache });
+    this.#plain = new ServiceFixture({ ...options, createCache });
+    this.#handleKnown = handleOf(this.#known, this.#counted());
+    this.#handlePlain = handleOf(this.#plain, undefined);
+  }
+
+  /** Seconds since the epoch. */
+  get nowSeconds(): number {
+    return Math.floor(this.#known.clock.now() / 1_000);
+  }
+
+  /** Asks both and compares the responses. */
+  async ask(request: Uint8Array): Promise<void> {
+    const [known, plain] = [await this.#handleKnown(request), await this.#handlePlain(request)];
+    assertEquals(known, plain);
+  }
+
+  advance(ms: number): void {
+    for (const { clock } of this.#both) clock.advance(ms);
+  }
+
+  setRules(rules: Rules): void {
+    for (const { service } of this.#both) service.setRules(rules);
+  }
+
+  async remove(keys: readonly string[]): Promise<void> {
+    for (const { cache } of this.#both) await cache.remove(keys);
+  }
+
+  /** Compares statistics, totals and counters. */
+  async check(keys: readonly string[]): Promise<void> {
+    const [known, plain] = await Promise.all([this.#known, this.#plain].map(async (fixture) => ({
+      stats: fixture.nonZeroStats(),
+      tally: [fixture.service.tally.total, fixture.service.tally.overLimit],
+      rules: fixture.service.rules?.limits.map((_, index) => fixture.service.ruleCounts?.at(index)),
+      top: fixture.service.tally.overLimitKeys.top(10, this.nowSeconds),
+      counts: await fixture.cache.read(keys.map((key) => ({ ...HIT, key }))),
+    })));
+    assertEquals(known, plain);
+  }
+
+  get #both(): readonly ServiceFixture[] {
+    return [this.#known, this.#plain];
+  }
+
+  #counted(): KnownDecider {
+    const { service: { known } } = this.#known;
+    const counted = <T>(found: T): T => {
+      if (found !== undefined) this.recognized++;
+      return found;
+    };
+    return {
+      countsHere: known.countsHere,
+      count: (...request) => counted(known.count(...request)),
+      sharedPlan: (bytes) => counted(known.sharedPlan(bytes)),
+      decide: (...call) => known.decide(...call),
+      learn: (...seen) => known.learn(...seen),
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#known[Symbol.asyncDispose]();
+    await this.#plain[Symbol.asyncDispose]();
+  }
+}
+
+const HIT = { key: "", addend: 0, windowEnd: 0, expiresInSeconds: 1, perSecond: false };
+
+/** An embedded cache that the service takes for a shared one, which answers later. */
+export function laterCache(clock: FakeClock, maxKeys: number): CounterCache {
+  const cache = new MemoryCache({ maxKeys, clock });
+  return {
+    add: (hits) => Promise.resolve(cache.add(hits)),
+    addOne: (hit, _, receiver) => queueMicrotask(() => receiver.counted(cache.add([hit])[0] ?? 0)),
+    read: (hits) => Promise.resolve(cache.read(hits)),
+    remove: (keys) => cache.remove(keys),
+    close: () => cache.close(),
+  };
+}
+
+function handleOf(fixture: ServiceFixture, known: KnownDecider | undefined): Handle {
+  const decide = fixture.service.shouldRateLimit.bind(fixture.service);
+  const [method] = createRateLimitGrpcService(decide, known === undefined ? {} : { known }).methods;
+  if (method?.kind !== "unary") throw new Error("The service has no unary method");
+  return async (request) => {
+    try {
+      return await method.handle(request, CALL);
+    } catch (error) {
+      return String(error);
+    }
+  };
+}

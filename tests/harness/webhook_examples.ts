@@ -1,0 +1,175 @@
+import { join } from "node:path";
+import { assertEquals } from "@std/assert";
+import { systemClock } from "../../src/base/clock.ts";
+import { runCommand } from "../../src/cli/commands.ts";
+import type { Block } from "./documents.ts";
+import { ExampleNames, steadyRecords } from "./example_names.ts";
+import { commandsOf, curl, curlFlags, wordsOf } from "./example_text.ts";
+import { freePort } from "./free_port.ts";
+import { ServeFixture } from "./serve_fixture.ts";
+import { until } from "./until.ts";
+import { api } from "./webhook_weir.ts";
+
+const ROOT = new URL("../../", import.meta.url);
+const LOOPBACK = "127.0.0.0/8,::1/128";
+const TOKEN = "the-token-that-deno-task-start-has-made";
+/** Commands that change nothing: their output may take a moment to be complete. */
+const READING = /^weir (?:\S+ (?:list|show|why)|audit)\b/;
+/** Files of the commands, which belong into the folder of the session. */
+const FILE = /^(?!-)(?:data\/)?[\w.-]+\.(?:db|json|jsonl|txt|yaml)$|^secret$|^data\//;
+
+/** Waits until the webhook service has its store: the ports are open before. */
+export async function webhooksOpened(address: string, token?: string): Promise<void> {
+  const call = token === undefined ? {} : { token };
+  await until("the webhook service", async () => {
+    return (await api(address, "/triggers?limit=1", call)).status !== 503;
+  });
+}
+
+/** A service as the start task starts it, and two terminals: one for commands, one for the receiver. */
+export class WebhookExamples implements AsyncDisposable {
+  readonly #stack: AsyncDisposableStack;
+  readonly #folder: string;
+  readonly #address: string;
+  readonly #receiverPort: number;
+  readonly #stop = new AbortController();
+  #names: ExampleNames;
+  /** Lines of the receiver that no block has shown yet. */
+  #heard: string[] = [];
+  #receiver: Promise<unknown> = Promise.resolve();
+  #exitCode = 0;
+
+  private constructor(stack: AsyncDisposableStack, folder: string, address: string, receiverPort: number) {
+    this.#stack = stack;
+    this.#folder = folder;
+    this.#address = address;
+    this.#receiverPort = receiverPort;
+    this.#names = new ExampleNames([
+      [":9000", `:${receiverPort}`],
+      [":9001", `:${freePort()}`],
+      ["localhost:8080", address],
+      ['"Authorization: Bearer $(cat data/admin-token)"', `'Authorization: Bearer ${TOKEN}'`],
+    ]);
+  }
+
+  /** Starts the service; `settings` are those of the page. */
+  static async start(settings: Readonly<Record<string, string>> = {}): Promise<WebhookExamples> {
+    await using stack = new AsyncDisposableStack();
+    const folder = await Deno.makeTempDir({ prefix: "weir_" });
+    stack.defer(() => Deno.remove(folder, { recursive: true }));
+    const receiverPort = freePort();
+    await Deno.mkdir(join(folder, "data"));
+    await Deno.mkdir(join(folder, "workflows"));
+    await Deno.writeTextFile(join(folder, "data/admin-token"), `${TOKEN}\n`);
+    const workflow = await Deno.readTextFile(new URL("config/workflows/order-intake.yaml", ROOT));
+    const text = workflow.replaceAll(":9000", `:${receiverPort}`);
+    await Deno.writeTextFile(join(folder, "workflows/order-intake.yaml"), text);
+    const shop = await Deno.readTextFile(new URL("config/rules/shop.yaml", ROOT));
+    const weir = stack.use(
+      await ServeFixture.start({
+        rules: { "shop.yaml": shop },
+        env: {
+          WEBHOOK_STORE: join(folder, "data/weir.db"),
+          WORKFLOW_DIRECTORY: join(folder, "workflows"),
+          WEBHOOK_ALLOW_CIDRS: LOOPBACK,
+          WORKFLOW_ALLOW_CIDRS: LOOPBACK,
+          ADMIN_TOKEN: TOKEN,
+          ...settings,
+        },
+      }),
+    );
+    await webhooksOpened(weir.running.addresses.http, TOKEN);
+    return new WebhookExamples(stack.move(), folder, weir.running.addresses.http, receiverPort);
+  }
+
+  /** Runs a block and compares the output with the one on the page. */
+  async replay(block: Block): Promise<void> {
+    if (block.marks.includes("listener")) return await this.#listened(block.text);
+    const commands = commandsOf(block.text);
+    const [, ...expected] = block.text.split(/^\$ .*\n/m);
+    assertEquals(expected.length, commands.length);
+    for (const [index, command] of commands.entries()) await this.#replayOne(command, expected[index] ?? "");
+  }
+
+  async #replayOne(command: string, expected: string): Promise<void> {
+    let printed = await this.#printed(command, expected);
+    const end = performance.now() + 60_000;
+    while (READING.test(command) && printed.text !== printed.expected && performance.now() < end) {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      printed = await this.#printed(command, expected);
+    }
+    assertEquals(printed.text, printed.expected, command);
+    this.#names = printed.names;
+  }
+
+  async #printed(
+    command: string,
+    expected: string,
+  ): Promise<{ text: string; expected: string; names: ExampleNames }> {
+    const { text, names } = this.#names.read(await this.#run(this.#names.made(command)), expected);
+    return { text: steadyRecords(text), expected: steadyRecords(expected), names };
+  }
+
+  async #listened(expected: string): Promise<void> {
+    const count = expected.trimEnd().split("\n").length;
+    await until(`${count} lines of the receiver`, () => this.#heard.length >= count);
+    const { text, names } = this.#names.read(this.#heard.splice(0, count).join("\n"), expected);
+    assertEquals(steadyRecords(text), steadyRecords(expected));
+    this.#names = names;
+  }
+
+  /** Runs a command; returns its output. */
+  async #run(line: string): Promise<string> {
+    const [piped = line, expected] = line.split(" | grep -F ");
+    if (expected !== undefined) {
+      const lines = (await this.#run(piped)).split("\n").filter((text) => text.includes(expected));
+      return `${lines.join("\n")}\n`;
+    }
+    const [, command = line, sign, file] = /^(.*) ([<>]) (\S+)$/.exec(line) ?? [];
+    const [program, ...args] = wordsOf(command);
+    const path = join(this.#folder, file ?? "");
+    if (program === "echo" && args[0] === "$?") return `${this.#exitCode}\n`;
+    if (program === "echo" && sign === ">") {
+      await Deno.writeTextFile(path, `${args.join(" ")}\n`);
+      return "";
+    }
+    if (program === "curl") return `${(await curl(curlFlags(args))).trimEnd()}\n`;
+    if (program !== "weir") throw new Error(`Cannot run "${line}": it is unknown`);
+    return args[1] === "listen" ? await this.#listen(args) : await this.#weir(args, path);
+  }
+
+  async #weir(args: readonly string[], input: string): Promise<string> {
+    const lines: string[] = [];
+    const stdin = () => new Blob([Deno.readFileSync(input)]).stream();
+    this.#exitCode = await runCommand(this.#inFolder(args), { ...this.#options(lines), stdin });
+    return lines.map((line) => `${line.replaceAll(`${this.#folder}/`, "")}\n`).join("");
+  }
+
+  async #listen(args: readonly string[]): Promise<string> {
+    const command = [...this.#inFolder(args), "--port", String(this.#receiverPort)];
+    this.#receiver = runCommand(command, this.#options(this.#heard));
+    await until("the receiver listens", () => this.#heard.length > 0);
+    return `${this.#heard.shift()}\n`;
+  }
+
+  #inFolder(args: readonly string[]): string[] {
+    return args.map((arg) => FILE.test(arg) ? join(this.#folder, arg) : arg);
+  }
+
+  #options(lines: string[]) {
+    const print = (text: string) => void lines.push(...text.split("\n"));
+    return {
+      environment: { WEIR_URL: `http://${this.#address}` },
+      output: { stdout: print, stderr: print },
+      clock: systemClock,
+      folder: this.#folder,
+      stop: this.#stop.signal,
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    await this.#receiver;
+    await this.#stack.disposeAsync();
+  }
+}

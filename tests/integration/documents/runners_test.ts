@@ -1,0 +1,99 @@
+/** The runners of examples find examples that fail, and the one of `sh` blocks ends what they start. */
+import { assertEquals, assertRejects } from "@std/assert";
+import { type Block, readPage } from "../../harness/documents.ts";
+import { ExamplePrograms } from "../../harness/example_programs.ts";
+import { ExampleSession } from "../../harness/example_session.ts";
+import { needsNamespaces, runBlocks } from "../../harness/example_shell.ts";
+import { WebhookExamples } from "../../harness/webhook_examples.ts";
+
+const README = new URL("../../../README.md", import.meta.url);
+
+Deno.test({
+  ...needsNamespaces("the blocks of a page share one shell, a network and a copy of the repository"),
+  async fn() {
+    const before = await Deno.readTextFile(README);
+    const outcomes = await runBlocks([
+      { line: 1, text: "NAME=value\ncd config\nsleep 7654321 &\nserver=$!\n" },
+      { line: 2, text: 'echo "$NAME $(basename "$PWD")"\nkill $server\nwait $server\necho > ../README.md\n' },
+      {
+        line: 3,
+        text:
+          "sleep 7654321 &\ntail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' '\nwc -c < ../README.md\nif false; then true; fi\n",
+      },
+    ]);
+    assertEquals(outcomes.map(({ line, code }) => [line, code]), [[1, 0], [2, 0], [3, 0]]);
+    assertEquals(outcomes.map(({ output }) => output.split("\n")), [[""], ["value config"], ["lo", "1"]]);
+    assertEquals(await Deno.readTextFile(README), before);
+    assertEquals(await commandLines("7654321"), []);
+  },
+});
+
+Deno.test({
+  ...needsNamespaces("a block ends with its first command that fails, and the blocks behind it are not run"),
+  async fn() {
+    const outcomes = await runBlocks([
+      { line: 1, text: "true\n" },
+      { line: 5, text: "echo before\nweir check no-such-folder\necho after\n" },
+      { line: 9, text: "true\n" },
+    ]);
+    assertEquals(outcomes.map(({ line, code }) => [line, code]), [[1, 0], [5, 1]]);
+    const [first, ...others] = outcomes[1]?.output.split("\n") ?? [];
+    assertEquals([first, others.length > 0, others.includes("after")], ["before", true, false]);
+  },
+});
+
+for (
+  const [what, text] of [
+    ["that ends the shell", "exit 0\n"],
+    ["that does not end in time", "sleep 7654322\n"],
+  ] as const
+) {
+  Deno.test({
+    ...needsNamespaces(`a block ${what} has no exit code`),
+    async fn() {
+      const outcomes = await runBlocks([{ line: 1, text }, { line: 4, text: "true\n" }], {
+        timeoutMs: 1_000,
+      });
+      assertEquals(outcomes, [{ line: 1, code: undefined, output: "" }]);
+      assertEquals(await commandLines("7654322"), []);
+    },
+  });
+}
+
+Deno.test("the commands of an example print what they print, not the output on the page", async () => {
+  const block = blockOf("console try", "$ weir check config/rules\nno output\n$ echo $?\n0\n");
+  await using session = new ExampleSession("domain: a\ndescriptors: 1\n", []);
+  const printed = await session.printedBy(block);
+  assertEquals(printed.includes("$ weir check config/rules\nconfig/rules/a.yaml:"), true, printed);
+  assertEquals(printed.endsWith("$ echo $?\n1\n"), true, printed);
+});
+
+Deno.test("an example of webhooks with other output is rejected", async () => {
+  await using session = await WebhookExamples.start();
+  const command = "$ weir endpoints add http://localhost:9000/hooks\n";
+  await assertRejects(() => session.replay(blockOf("console webhooks", `${command}no output\n`)));
+});
+
+Deno.test("a program with other output, or with an error of types, is found", async () => {
+  await using programs = await ExamplePrograms.write(['console.log("a"); // b\n', "const a: string = 1;\n"]);
+  const { code, printed } = await programs.run();
+  assertEquals([code, printed], [0, [["a"], []]]);
+  assertEquals((await programs.check()).code, 1);
+});
+
+function blockOf(fence: string, text: string): Block {
+  const [block] = readPage("a.md", `\`\`\`${fence}\n${text}\`\`\`\n`).blocks;
+  if (block === undefined) throw new Error(`Cannot read a block of "${text}"`);
+  return block;
+}
+
+/** The command lines of running processes with a word. */
+async function commandLines(word: string): Promise<string[]> {
+  const lines: string[] = [];
+  for await (const { name } of Deno.readDir("/proc")) {
+    if (!/^\d+$/.test(name)) continue;
+    const line = await Deno.readTextFile(`/proc/${name}/cmdline`).catch(() => "");
+    if (line.includes(word)) lines.push(line.replaceAll("\0", " "));
+  }
+  return lines;
+}

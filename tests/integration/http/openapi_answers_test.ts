@@ -1,0 +1,318 @@
+/** Calls every operation of the OpenAPI document, and checks what is answered against the schemas of the document. */
+import { assertEquals } from "@std/assert";
+import { OpenApiService, placedOperations } from "../../harness/openapi_service.ts";
+import { until } from "../../harness/until.ts";
+import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
+import { api } from "../../harness/webhook_weir.ts";
+
+const UNKNOWN = "6bdb9dc3-e8f4-42fc-90e4-9ff087fde12f";
+const LONG = `{"data":"${"x".repeat(1_048_576)}"}`;
+const DEEP = `{"data":${"[".repeat(99)}${"]".repeat(99)}}`;
+const SHOP = (key: string, value: string) => ({
+  domain: "shop",
+  descriptors: [{ entries: [{ key, value }] }],
+});
+/** Codes that need a broken or slow service, which other tests bring about. */
+const NOT_CALLED = [
+  ...["timeout", "internal", "in_flight", "no_configuration", "cache_unavailable", "limit_failed"],
+  ...["store_unavailable", "webhooks_unavailable", "shutting_down"],
+];
+
+Deno.test("openapi: every operation answers as the document describes", async () => {
+  await using receiver = await WebhookReceiver.start();
+  await using service = await OpenApiService.start();
+  await decisions(service);
+  await debugPort(service);
+  await endpoints(service, receiver);
+  await events(service);
+  await triggers(service);
+  await executions(service);
+  await service.call("listAudit", { query: "event=trigger.created" });
+  for (const { operation } of placedOperations(service.document)) await commonProblems(service, operation);
+  assertEquals(missing(service), []);
+});
+
+/** The statuses and codes that the document describes and no call has shown. */
+function missing({ document, seen }: OpenApiService): string[] {
+  return placedOperations(document).flatMap(({ path, operation: { operationId, responses } }) =>
+    Object.entries(responses).flatMap(([status, { content = {} }]) => {
+      const codes = Object.keys(content["application/problem+json"]?.examples ?? {});
+      return codes.length > 0 ? codes : /^2|429/.test(status) ? [status] : [];
+    }).filter((answer) => !NOT_CALLED.includes(answer) && !seen.has(`${operationId} ${answer}`))
+      // Without an identifier it is answered only where the administration is off.
+      .filter((answer) => answer !== "not_found" || path.includes("{"))
+      .map((answer) => `${operationId} ${answer}`)
+  );
+}
+
+/** The problems that follow from what an operation has: a token, an identifier, a query, a body. */
+async function commonProblems(
+  service: OpenApiService,
+  { operationId, parameters = [], requestBody, responses, tags }: ReturnType<
+    typeof placedOperations
+  >[number]["operation"],
+): Promise<void> {
+  if (tags.includes("debug") || responses["401"] === undefined) return;
+  const path = parameters.filter((one) => one.in === "path").map(({ name }) =>
+    name === "name" ? "none" : UNKNOWN
+  );
+  const isTrigger = operationId === "callTrigger";
+  const token = isTrigger ? { token: await keyOf(service) } : {};
+  const codes = Object.values(responses).flatMap(({ content = {} }) => {
+    return Object.keys(content["application/problem+json"]?.examples ?? {});
+  });
+  const call = async (status: number, code: string, body?: unknown, type = "application/json") => {
+    if (!codes.includes(code)) return;
+    const place = isTrigger ? ["plain"] : path;
+    await service.call(operationId, {
+      status,
+      code,
+      path: place,
+      body,
+      ...token,
+      headers: body === undefined ? {} : { "content-type": type },
+    });
+  };
+  await service.call(operationId, {
+    status: 401,
+    code: "unauthorized",
+    path,
+    token: "",
+    ...(requestBody === undefined ? {} : { body: {} }),
+  });
+  await call(415, "unsupported_media_type", "{}", "text/plain");
+  await call(413, "too_large", LONG);
+  await call(400, "malformed_json", "{");
+  await call(422, "not_an_object", "[]");
+  await call(422, "too_deep", DEEP);
+  if (requestBody !== undefined) await call(422, "invalid_field", { unknownField: 1 });
+  else if (codes.includes("invalid_field")) {
+    await service.call(operationId, { status: 422, code: "invalid_field", query: "unknown=1" });
+  }
+}
+
+async function keyOf(service: OpenApiService): Promise<string> {
+  const { items } = (await service.call("listTriggers")).body;
+  const plain = items.find((one) => one["name"] === "plain");
+  return plain === undefined
+    ? (await service.call("createTrigger", { status: 201, body: { name: "plain", workflow: "echo" } })).body
+      .key
+    : (await service.call("rotateTriggerKey", { path: [plain.id] })).body.key;
+}
+
+async function decisions(service: OpenApiService): Promise<void> {
+  await service.call("getHealth");
+  await service.call("getLiveness");
+  await service.call("getOpenApi");
+  const ask = SHOP("account", "ann");
+  await service.call("shouldRateLimit", { body: ask });
+  await service.call("shouldRateLimit", { body: SHOP("free", "x") });
+  await service.call("shouldRateLimit", { body: SHOP("unknown", "x") });
+  await service.call("peekCounters", { body: ask });
+  await service.call("peekCounters", {
+    body: { ...ask, descriptors: [...ask.descriptors, ...SHOP("free", "x").descriptors] },
+  });
+  await service.call("resetCounters", { body: ask });
+  const limit = { requestsPerUnit: "0", unit: "HOUR" };
+  const own = { domain: "shop", descriptors: [{ entries: [{ key: "a", value: "b" }], limit }] };
+  await service.call("shouldRateLimit", { status: 429, body: own });
+  await service.call("resetCounters", { body: own });
+  await service.call("shouldRateLimit", { status: 400, body: { domain: "" } });
+  await service.call("shouldRateLimit", { status: 413, body: LONG });
+}
+
+async function debugPort(service: OpenApiService): Promise<void> {
+  for (
+    const id of [
+      "listDebugPaths",
+      "getRules",
+      "getStatistics",
+      "listProfiles",
+      "getHeapProfile",
+      "getMemoryProfile",
+    ]
+  ) {
+    await service.call(id, { token: "" });
+  }
+  const query = "domain=shop&descriptors=account=ann&descriptors=free=x&descriptors=unknown=x";
+  await service.call("explainDecision", { query });
+  await service.call("explainDecision", { query, token: "" });
+  await service.call("explainDecision", { query: "domain=none&descriptors=a=b" });
+  await service.call("explainDecision", { status: 400, query: "domain=shop" });
+  await service.call("recordCpuProfile", { token: "", query: "seconds=1" });
+  await service.call("recordCpuProfile", { token: "", status: 400, query: "seconds=0" });
+}
+
+async function endpoints(service: OpenApiService, receiver: WebhookReceiver): Promise<void> {
+  const fields = {
+    headers: { "x-tenant": "a" },
+    timeoutMs: 1_000,
+    events: ["agent.*"],
+    standardWebhooks: true,
+  };
+  const { id } = (await service.call("createEndpoint", {
+    status: 201,
+    body: { url: `${receiver.url}/hooks`, ...fields },
+  })).body;
+  const path = [id];
+  await service.call("listEndpoints", { query: "limit=1" });
+  await service.call("getEndpoint", { path });
+  await service.call("updateEndpoint", { path, body: { headers: null, timeoutMs: null } });
+  await service.call("rotateEndpointSecret", { path });
+  for (let count = 2; count < 8; count++) {
+    await service.call("rotateEndpointSecret", { path, body: { activeIn: "1h" } });
+  }
+  await service.call("rotateEndpointSecret", { path, status: 409, code: "too_many_secrets" });
+  await service.call("checkEndpoint", { path });
+  for (const [dryRun, status] of [[true, 200], [false, 202]] as const) {
+    await service.call("recoverDeliveries", { path, status, body: { since: "48h", until: "0s", dryRun } });
+  }
+  await deliveries(service, receiver, id);
+  await service.call("deleteEndpoint", { path, status: 204 });
+  const [delivery] = (await service.call("listDeliveries", { query: `endpointId=${id}` })).body.items;
+  const ofDeleted = [delivery?.id ?? ""];
+  await service.call("resendDelivery", { path: ofDeleted, status: 409, code: "endpoint_deleted" });
+  for (const name of ["getEndpoint", "deleteEndpoint", "checkEndpoint"]) await unknown(service, name);
+  await unknown(service, "updateEndpoint", {});
+  await unknown(service, "rotateEndpointSecret", {});
+  await unknown(service, "recoverDeliveries", { since: "1h", until: "0s" });
+}
+
+async function deliveries(
+  service: OpenApiService,
+  receiver: WebhookReceiver,
+  endpointId: string,
+): Promise<void> {
+  receiver.react = ({ body }) => body.includes("fail") ? 500 : 200;
+  const post = (data: unknown) =>
+    service.call("postEvent", { status: 202, body: { event: "agent.done", data } });
+  await post({ good: true });
+  const failed = (await post({ fail: true })).body;
+  await until("both deliveries to be attempted", async () => {
+    const { items } = (await api(service.http, `/deliveries?endpointId=${endpointId}`)).body;
+    const states = items.map(({ state }) => state);
+    return states.includes("acknowledged") && states.includes("retrying");
+  });
+  const { items } = (await service.call("listDeliveries", { query: "state=retrying&event=agent.done" })).body;
+  const path = [items[0]?.id ?? ""];
+  await service.call("getDelivery", { path });
+  await service.call("resendDelivery", { path, status: 202 });
+  await service.call("updateEndpoint", { path: [endpointId], body: { enabled: false } });
+  await service.call("resendDelivery", { path, status: 202 });
+  await service.call("updateEndpoint", { path: [endpointId], body: { enabled: true } });
+  await service.call("listDeliveries", { query: `eventId=${failed.id}` });
+  await service.call("listEvents", { query: "event=agent.done" });
+  await service.call("getEvent", { path: [failed.id] });
+  await service.call("eraseEventPayload", { path: [failed.id], status: 204 });
+  await service.call("getEvent", { path: [failed.id] });
+  await service.call("getDelivery", { path });
+  await service.call("resendDelivery", { path, status: 409, code: "payload_erased" });
+  for (const name of ["getDelivery", "resendDelivery", "getEvent", "eraseEventPayload"]) {
+    await unknown(service, name);
+  }
+}
+
+async function events(service: OpenApiService): Promise<void> {
+  const { id, key } =
+    (await service.call("createEventKey", { status: 201, body: { name: "desk", kinds: ["desk.*"] } })).body;
+  await service.call("listEventKeys");
+  const post = { token: key, body: { event: "desk.done", data: {} }, headers: { "idempotency-key": "one" } };
+  await service.call("postEvent", { ...post, status: 202 });
+  const { headers } = await service.call("postEvent", {
+    ...post,
+    status: 202,
+    body: { event: "desk.done", data: { a: 1 } },
+  });
+  assertEquals([headers.get("idempotency-replayed"), headers.get("idempotency-body-mismatch")], [
+    "true",
+    "true",
+  ]);
+  await service.call("postEvent", {
+    ...post,
+    status: 400,
+    code: "invalid_idempotency_key",
+    headers: { "idempotency-key": "" },
+  });
+  for (
+    const [event, code] of [["order.created", "kind_not_allowed"], ["workflow.a", "reserved_kind"]] as const
+  ) {
+    await service.call("postEvent", { token: key, status: 403, code, body: { event, data: {} } });
+  }
+  await service.call("deleteEventKey", { path: [id], status: 204 });
+  await unknown(service, "deleteEventKey");
+}
+
+async function triggers(service: OpenApiService): Promise<void> {
+  const limit = { domain: "shop", descriptors: [{ account: "{{ input.who }}" }] };
+  const fields = { requireIdempotencyKey: true, onBodyMismatch: "reject", limit };
+  const body = { name: "strict", workflow: "echo", ...fields };
+  const { id, key } = (await service.call("createTrigger", { status: 201, body })).body;
+  await service.call("createTrigger", { status: 409, code: "name_taken", body });
+  await service.call("listTriggers");
+  await service.call("getTrigger", { path: [id] });
+  await strictCalls(service, key);
+  await service.call("updateTrigger", { path: [id], body: { limit: null, workflow: "lost" } });
+  const path = ["strict"];
+  const keyed = { path, token: key, body: {}, headers: { "idempotency-key": "later" } };
+  await service.call("callTrigger", { ...keyed, status: 503, code: "workflow_unavailable" });
+  await service.call("updateTrigger", { path: [id], body: { enabled: false } });
+  await service.call("callTrigger", { ...keyed, status: 403, code: "trigger_disabled" });
+  const plain = await keyOf(service);
+  await service.call("callTrigger", { path, token: plain, body: {}, status: 404, code: "not_found" });
+  const { keyId } = (await service.call("rotateTriggerKey", { path: [id] })).body;
+  await service.call("revokeTriggerKey", { path: [id, String(keyId)], status: 204 });
+  await service.call("revokeTriggerKey", { path: [id, UNKNOWN], status: 404, code: "not_found" });
+  await service.call("deleteTrigger", { path: [id], status: 204 });
+  for (const name of ["getTrigger", "deleteTrigger", "rotateTriggerKey"]) await unknown(service, name);
+  await unknown(service, "updateTrigger", {});
+  await unknown(service, "updateTrigger", { enabled: true });
+}
+
+async function strictCalls(service: OpenApiService, token: string): Promise<void> {
+  let count = 0;
+  const call = async (status: number, code: string, body: unknown, key = `key ${++count}`) =>
+    await service.call("callTrigger", {
+      ...{ status, path: ["strict"], token, body, headers: key === "none" ? {} : { "idempotency-key": key } },
+      ...(code === "" ? {} : { code }),
+    });
+  await call(202, "", { who: "carol", total: 1 }, "same");
+  await call(202, "", { total: 1, who: "carol" }, "same");
+  await call(422, "body_mismatch", { who: "dora" }, "same");
+  await call(400, "idempotency_key_required", {}, "none");
+  await call(400, "invalid_idempotency_key", {}, "x".repeat(256));
+  await call(422, "limit_value_missing", {});
+  await call(422, "limit_value_too_long", { who: "x".repeat(9_000) });
+  for (let used = 1; used < 5; used++) await call(202, "", { who: "carol" });
+  await call(429, "over_limit", { who: "carol" });
+}
+
+async function executions(service: OpenApiService): Promise<void> {
+  const { key } =
+    (await service.call("createTrigger", { status: 201, body: { name: "stuck", workflow: "stuck" } })).body;
+  const { body } = await service.call("callTrigger", {
+    status: 202,
+    path: ["stuck"],
+    token: key,
+    body: { a: 1 },
+  });
+  const path = [String(body["executionId"])];
+  const place = `/executions/${path[0]}`;
+  await until("a step to wait", async () => {
+    const { currentStep } = (await api(service.http, place)).body;
+    return JSON.stringify(currentStep ?? {}).includes("nextAttemptAt");
+  });
+  await service.call("getExecution", { path });
+  await service.call("cancelExecution", { path, status: 202 });
+  await until("its end", async () => (await api(service.http, place)).body.status === "cancelled");
+  await service.call("cancelExecution", { path, status: 409, code: "already_ended" });
+  await until("a success", async () => {
+    return (await api(service.http, "/executions?state=succeeded")).body.items.length > 0;
+  });
+  const [done] = (await service.call("listExecutions", { query: "state=succeeded" })).body.items;
+  await service.call("getExecution", { path: [done?.id ?? ""] });
+  for (const name of ["getExecution", "cancelExecution"]) await unknown(service, name);
+}
+
+async function unknown(service: OpenApiService, operationId: string, body?: unknown): Promise<void> {
+  await service.call(operationId, { status: 404, code: "not_found", path: [UNKNOWN], body });
+}

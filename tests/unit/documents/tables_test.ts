@@ -1,0 +1,44 @@
+/** How the names of reference tables are found. */
+import { assertEquals } from "@std/assert";
+import { mentionProblems, rowProblems, tableRows } from "../../harness/document_tables.ts";
+import { readPage } from "../../harness/documents.ts";
+
+const table = (...names: string[]) =>
+  `| Name | Meaning |\n| --- | :-: |\n${names.map((name) => `| \`${name}\` | a \\| b |\n`).join("")}`;
+
+Deno.test("the rows of the tables of a page are found, with their lines", () => {
+  assertEquals(tableRows({ body: `# A\n\n${table("B", "C")}\n| no | table |\n\n${table("D")}` }), [
+    { line: 5, head: "Name", cells: ["`B`", "a | b"] },
+    { line: 6, head: "Name", cells: ["`C`", "a | b"] },
+    { line: 12, head: "Name", cells: ["`D`", "a | b"] },
+  ]);
+});
+
+Deno.test("a name without a row, with several rows, or with a row elsewhere is found", () => {
+  const pages = [
+    readPage("docs/settings.md", table("PORT", "HOST", "TWICE", "OTHER")),
+    readPage("docs/cache.md", `${table("TWICE", "KV_URL")}\n\`\`\`text\n${table("PORT")}\`\`\`\n`),
+  ];
+  const names = ["PORT", "HOST", "TWICE", "KV_URL", "MISSING"];
+  assertEquals(rowProblems(pages, { kind: "setting", names, pages: ["docs/settings.md"] }), [
+    "setting TWICE has several rows: docs/settings.md:5, docs/cache.md:3",
+    "setting KV_URL has its row in docs/cache.md:4",
+    "setting MISSING has no row",
+  ]);
+});
+
+Deno.test("a page that mentions a name without a link to its reference is found", () => {
+  const reference = {
+    ...{ kind: "setting", names: ["PORT"], pages: ["docs/settings.md"] },
+    nameOf: (code: string) => code.replace(/=.*/, ""),
+  };
+  const pages = [
+    readPage("docs/settings.md", "`PORT`"),
+    readPage("docs/a.md", "Set `PORT`, one of the [settings](settings.md#port)."),
+    readPage("docs/b.md", "Set `PORT=1`. [Settings](other.md)"),
+    readPage("docs/c.md", "A PORT.\n\n```text\n`PORT`\n```\n"),
+  ];
+  assertEquals(mentionProblems(pages, reference), [
+    "docs/b.md mentions the setting PORT without a link to docs/settings.md",
+  ]);
+});

@@ -1,0 +1,216 @@
+import { assert, assertEquals, assertNotEquals } from "@std/assert";
+import { MemoryCache } from "../../../src/cache/memory_cache.ts";
+import { readRateLimitRequest } from "../../../src/http/json.ts";
+import { UNITS } from "../../../src/ratelimit/limit.ts";
+import { type KnownPlan, KnownPlans } from "../../../src/ratelimit/known_plans.ts";
+import type { Policy } from "../../../src/ratelimit/policy.ts";
+import type { RateLimitRequest } from "../../../src/ratelimit/request.ts";
+import { encodeRateLimitRequest } from "../../../src/wire/rls.ts";
+import { StatsStore } from "../../../src/stats/store.ts";
+import type { FakeClock } from "../../harness/fake_clock.ts";
+import { KnownRequestsPair, laterCache } from "../../harness/known_requests_pair.ts";
+import { seededRandom } from "../../harness/seeded_random.ts";
+import { loadRules, rulesOf } from "../../harness/service_fixture.ts";
+import { COUNTED, vectorOptions } from "../../harness/vector_play.ts";
+
+const CACHES = {
+  embedded: (maxKeys: number) => (clock: FakeClock) => new MemoryCache({ maxKeys, clock }),
+  shared: (maxKeys: number) => (clock: FakeClock) => laterCache(clock, maxKeys),
+};
+
+for (const [kind, createCache] of Object.entries(CACHES)) {
+  Deno.test(`known requests, ${kind} cache: every vector is decided as by reading`, async () => {
+    let recognized = 0;
+    for (const vector of COUNTED) {
+      await using pair = new KnownRequestsPair({ ...vectorOptions(vector), createCache: createCache(1_000) });
+      const keys: string[] = [];
+      for (const { at, reload, request, expect } of vector.steps) {
+        if (at !== undefined) pair.advance(at * 1_000 - pair.nowSeconds * 1_000);
+        const rules = reload === undefined ? undefined : loadRules(reload).rules;
+        if (rules !== undefined) pair.setRules(rules);
+        if (request === undefined) continue;
+        const bytes = encoded(readRateLimitRequest(JSON.stringify(request)));
+        for (let time = 0; time < 4; time++) await pair.ask(bytes);
+        keys.push(...expect.cacheKeys ?? []);
+      }
+      await pair.check(keys);
+      recognized += pair.recognized;
+    }
+    assertNotEquals(recognized, 0);
+  });
+}
+
+const rulesText = (limit: number) => `
+domain: d
+descriptors:
+- { key: a, rate_limit: { unit: minute, requests_per_unit: ${limit} } }
+- { key: a, value: v1, rate_limit: { unit: second, requests_per_unit: 2 } }
+- { key: a, value: v2, shadow_mode: true, rate_limit: { unit: hour, requests_per_unit: 3 } }
+- { key: a, value: v3, rate_limit: { unlimited: true } }
+- { key: a, value: v4, quota_mode: true, rate_limit: { unit: minute, requests_per_unit: 3 } }
+- { key: a, value: "w*", share_threshold: true, rate_limit: { unit: minute, requests_per_unit: 4 } }
+- { key: b, detailed_metric: true, rate_limit: { unit: minute, requests_per_unit: 5 } }
+- { key: c, rate_limit: { name: c, unit: day, requests_per_unit: ${limit * 2} } }
+- key: e
+  rate_limit: { unit: minute, requests_per_unit: 6, replaces: [{ name: c }] }
+  descriptors:
+  - { key: a, rate_limit: { unit: minute, unit_multiplier: 2, requests_per_unit: 7 } }
+`;
+
+/** Some requests have properties that are never learned. */
+function randomRequest(random: () => number): RateLimitRequest {
+  const pick = <T>(items: readonly [T, ...T[]]): T => items[Math.floor(random() * items.length)] ?? items[0];
+  const descriptor = () => ({
+    entries: Array.from({ length: pick([1, 1, 1, 2]) }, () => ({
+      key: pick(["a", "a", "b", "c", "e"]),
+      value: pick(["v0", "v1", "v2", "v3", "v4", "w1", "w2"]),
+    })),
+    limit: random() < 0.05 ? { requestsPerUnit: 2, unit: "MINUTE" as const } : undefined,
+    hitsAddend: random() < 0.1 ? pick([0, 1, 3]) : undefined,
+    isNegativeHits: random() < 0.05,
+  });
+  return {
+    domain: random() < 0.95 ? "d" : "unknown",
+    descriptors: Array.from({ length: random() < 0.85 ? 1 : 2 }, descriptor),
+    hitsAddend: random() < 0.2 ? pick([2, 5]) : 0,
+  };
+}
+
+const POLICIES: Readonly<
+  Record<string, { policy?: Partial<Policy>; localCacheBytes?: number; maxKeys: number }>
+> = {
+  "the default policy": { maxKeys: 1_000 },
+  "a local cache": { maxKeys: 1_000, localCacheBytes: 10_000 },
+  "evictions": { maxKeys: 6 },
+  "reading first": { maxKeys: 1_000, policy: { stopIncrementWhenOverLimit: true } },
+  "shadow mode": { maxKeys: 1_000, policy: { shadowMode: true } },
+  "response headers": {
+    maxKeys: 1_000,
+    policy: { responseHeaders: { limit: "l", remaining: "r", reset: "s" } },
+  },
+};
+
+for (const [kind, createCache] of Object.entries(CACHES)) {
+  for (const [what, { maxKeys, ...options }] of Object.entries(POLICIES)) {
+    Deno.test(`known requests, ${kind} cache, ${what}: random requests are decided as by reading`, async () => {
+      let recognized = 0;
+      for (let seed = 1; seed <= 8; seed++) {
+        const random = seededRandom(seed);
+        const files = { "r.yaml": rulesText(8) };
+        await using pair = new KnownRequestsPair({ ...options, files, createCache: createCache(maxKeys) });
+        // Few requests, so that each is seen often.
+        const requests = Array.from({ length: 40 }, () => encoded(randomRequest(random)));
+        const key = () => `d_a_v${Math.floor(random() * 5)}_${pair.nowSeconds - (pair.nowSeconds % 60)}`;
+        for (let step = 0; step < 800; step++) {
+          const chance = random();
+          if (chance < 0.01) pair.advance(random() * 90_000);
+          else if (chance < 0.05) pair.advance(random() * 2_000);
+          else if (chance < 0.06) {
+            pair.setRules(rulesOf({ "r.yaml": rulesText(4 + Math.floor(random() * 8)) }));
+          } else if (chance < 0.07) await pair.remove([key()]);
+          await pair.ask(requests[Math.floor(random() * requests.length)] ?? new Uint8Array());
+        }
+        await pair.check([key(), key(), key()]);
+        recognized += pair.recognized;
+      }
+      const isOff = options.policy?.shadowMode === true || options.policy?.responseHeaders !== undefined;
+      assertEquals(recognized > 0, !isOff);
+    });
+  }
+}
+
+Deno.test("known plans: requests with equal hashes are distinguished by all of their bytes", () => {
+  const plans = new KnownPlans(() => 0.5);
+  const plan = planOf();
+  const requests = Array.from({ length: 3_000 }, (_, index) => new TextEncoder().encode(`request ${index}`));
+  for (const request of requests) {
+    find(plans, request);
+    if (plans.isAdmitted) throw new Error("A request is admitted at its second sight");
+  }
+  for (const request of requests) {
+    find(plans, request);
+    plans.put(request, plan);
+    request[0] = 0;
+    assertEquals(find(plans, request), undefined);
+    request[0] = 114;
+    assertEquals(find(plans, request), plan);
+  }
+});
+
+Deno.test("known plans: lookups pause while few requests are known, and are tried again", () => {
+  const plans = new KnownPlans(() => 0.5);
+  const plan = planOf();
+  const known = new TextEncoder().encode("known");
+  find(plans, known);
+  plans.put(known, plan);
+  const isFound = () => find(plans, known) === plan;
+  const ask = (count: number) => {
+    const other = new Uint8Array(4);
+    for (let index = 0; index < count; index++) {
+      new DataView(other.buffer).setUint32(0, index);
+      find(plans, other);
+    }
+  };
+  assertEquals(isFound(), true);
+  ask(40_000);
+  assertEquals(isFound(), false);
+  ask(300_000);
+  assertEquals(isFound(), false);
+  for (let time = 0; time < 300_000; time++) find(plans, known);
+  assertEquals(isFound(), true);
+});
+
+Deno.test("known plans: of ten thousand requests, nearly all are recognized, whatever their length", () => {
+  for (let length = 36; length < 40; length++) {
+    const plans = new KnownPlans(seededRandom(length));
+    const requests = Array.from({ length: 10_000 }, (_, index) => {
+      return new TextEncoder().encode(`${index}`.padStart(length, "key_"));
+    });
+    const recognized = () => requests.filter((request) => find(plans, request) !== undefined).length;
+    for (let pass = 0; pass < 2; pass++) {
+      for (const request of requests) {
+        find(plans, request);
+        if (plans.isAdmitted) plans.put(request, planOf());
+      }
+    }
+    assert(recognized() > 9_800, `${recognized()} of 10000 requests of ${length} bytes`);
+  }
+});
+
+function encoded({ domain, descriptors, hitsAddend }: RateLimitRequest): Uint8Array {
+  return encodeRateLimitRequest({
+    domain,
+    hitsAddend,
+    descriptors: descriptors.map(({ limit, isNegativeHits = false, ...descriptor }) => ({
+      ...descriptor,
+      isNegativeHits,
+      limit: limit === undefined ? undefined : {
+        requestsPerUnit: limit.requestsPerUnit,
+        unit: limit.unit === undefined ? 0 : UNITS[limit.unit].number,
+      },
+    })),
+  });
+}
+
+function find(plans: KnownPlans, request: Uint8Array): KnownPlan | undefined {
+  return plans.find(request, 0, request.length);
+}
+
+/** Any plan: the table does not look into it. */
+function planOf(): KnownPlan {
+  const counters = new StatsStore(1).rule("rule");
+  const form = { maxBytes: 0, write: (_into: Uint8Array, at: number) => at };
+  const hit = { key: "", addend: 1, windowEnd: 1, expiresInSeconds: 1, perSecond: false };
+  return {
+    ...{
+      rules: rulesOf({}),
+      plan: undefined,
+      windowEnd: 1,
+      windowSeconds: 1,
+      hits: 1,
+      requestsPerUnit: 1,
+      nearLimit: 1,
+    },
+    ...{ counters, form, place: undefined, hit },
+  };
+}

@@ -1,0 +1,41 @@
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { cliPage } from "../../../scripts/docs/cli_page.ts";
+import { callOf, type Command } from "../../../src/cli/command.ts";
+import { documentedCommands } from "../../../src/cli/commands.ts";
+
+const { lone, groups } = documentedCommands();
+const COMMANDS: readonly Command[] = [...lone, ...groups.flatMap(({ commands }) => commands)];
+
+Deno.test("the page has one row for each command", () => {
+  const rows = [...cliPage().matchAll(/^\| `(weir [^`]+)` \|/gm)].map(([, call]) => call);
+  assertEquals(rows, COMMANDS.map((command) => `weir ${callOf(command)}`));
+});
+
+Deno.test("the section of each command or group describes its flags, unless they are shared", () => {
+  const page = cliPage();
+  const shared = flagsBetween(page, "## Administration commands", "### weir endpoints");
+  const missing = [...lone.map((command) => ({ name: command.words, commands: [command] })), ...groups]
+    .flatMap(({ name, commands }) => {
+      const found = new Set([...shared, ...flagsBetween(page, `### weir ${name}\n`, "\n##")]);
+      const flags = new Set(commands.flatMap((command) => Object.keys(command.flags)));
+      return [...flags].filter((flag) => !found.has(flag)).map((flag) => `${name} --${flag}`);
+    });
+  assertEquals(missing, []);
+});
+
+const ROWS = [
+  "| `--merge` | Allow several files to define the same domain (default `$MERGE_DOMAIN_CONFIG`). |",
+  "| `--event KIND` | Kind of event to subscribe to, a prefix such as `workflow.*`, or `*`; may be repeated. |",
+  "| `--timestamp SECONDS` | The same as `--header 'X-Svc-Timestamp: SECONDS'`. |",
+  "With `HTTP_SERVER_USE_TLS=true`, the default URL is https.",
+];
+
+for (const row of ROWS) {
+  Deno.test(`names of the code are code: ${row}`, () => assertStringIncludes(cliPage(), row));
+}
+
+function flagsBetween(page: string, start: string, end: string): string[] {
+  const from = page.indexOf(start) + start.length;
+  const part = page.slice(from, page.indexOf(end, from));
+  return [...part.matchAll(/^\| `--([a-z_-]+)/gm)].map(([, name = ""]) => name);
+}
