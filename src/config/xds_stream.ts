@@ -189,8 +189,8 @@ function channelOptions({ tls, maxMessageBytes, keepalive = KEEPALIVE }: XdsTarg
     "grpc.enable_http_proxy": 0,
     "grpc.enable_retries": 0,
     // A channel makes one attempt; what remains of it should end soon.
-    "grpc.initial_reconnect_backoff_ms": 100,
-    "grpc.max_reconnect_backoff_ms": 100,
+    "grpc.initial_reconnect_backoff_ms": 20,
+    "grpc.max_reconnect_backoff_ms": 20,
     "grpc.service_config_disable_resolution": 1,
     "grpc.use_local_subchannel_pool": 1,
     ...(tls?.san === undefined ? {} : { "grpc.default_authority": tls.san }),
