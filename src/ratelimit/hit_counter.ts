@@ -91,7 +91,7 @@ export class HitCounter {
     const { policy, fallback } = this.#options;
     for (const [index, position] of positions.entries()) {
       const count = error.counts[index];
-      if (count !== undefined) {
+      if (typeof count === "number") {
         recovered.counts[position] = count;
         continue;
       }
