@@ -97,19 +97,23 @@ function readConcurrency(block: Block): Amount | undefined {
       `expected a whole number from 0 to ${MAX_REQUESTS_PER_UNIT} (0 blocks every request); got nothing`;
     log.error(fields.offset("max_in_flight"), pathOf(path, "max_in_flight"), missing);
   }
-  const leaseMs = readLease(block);
-  if (most === undefined || leaseMs === undefined) return undefined;
-  const algorithm: AlgorithmSource = { at: positionOf(block, "algorithm"), name: "concurrency", leaseMs };
+  const leaseSeconds = readLease(block);
+  if (most === undefined || leaseSeconds === undefined) return undefined;
+  const algorithm: AlgorithmSource = {
+    at: positionOf(block, "algorithm"),
+    name: "concurrency",
+    leaseSeconds,
+  };
   return { unit: undefined, requestsPerUnit: most, unitMultiplier: 1, algorithm };
 }
 
 function readLease({ log, path, fields }: Block): number | undefined {
   const text = fields.text("lease");
   if (fields.failed("lease")) return undefined;
-  const leaseMs = parseDuration(text ?? "");
-  if (leaseMs !== undefined && leaseMs >= 1 && leaseMs <= MAX_LEASE_MS) return leaseMs;
+  const leaseMs = parseDuration(text ?? "") ?? 0;
+  if (leaseMs > 0 && leaseMs % 1_000 === 0 && leaseMs <= MAX_LEASE_MS) return leaseMs / 1_000;
   const got = text === undefined ? "nothing" : `'${shown(text)}'`;
-  const expected = "expected a duration from 1ms to 24h that is longer than any request, such as 60s";
+  const expected = "expected whole seconds up to 24h, longer than any request, such as 60s";
   log.error(fields.offset("lease"), pathOf(path, "lease"), `${expected}; got ${got}`);
   return undefined;
 }

@@ -17,12 +17,10 @@ export function ask(cache: CounterCache, step: Step, hits: readonly AnyHit[], ca
     if (!isConditional(hit)) fixed.push(hit);
     else conditional.push(step === "read" && hit.addend !== 0 ? { ...hit, addend: 0 } : hit);
   }
-  const { take } = cache;
-  if (take === undefined) throw new CacheError("memory", "the cache counts fixed windows only");
-  if (fixed.length === 0) return take.call(cache, conditional, caller);
+  if (fixed.length === 0) return take(cache, conditional, caller);
   const parts = [
     attempt(() => cache[step](fixed, caller)),
-    attempt(() => take.call(cache, conditional, caller)),
+    attempt(() => take(cache, conditional, caller)),
   ] as const;
   const [counts, taken] = parts;
   if (counts instanceof Promise || taken instanceof Promise) {
@@ -34,6 +32,11 @@ export function ask(cache: CounterCache, step: Step, hits: readonly AnyHit[], ca
 function areFixed(hits: readonly AnyHit[]): hits is readonly Hit[] {
   for (const hit of hits) if (isConditional(hit)) return false;
   return true;
+}
+
+function take(cache: CounterCache, hits: readonly ConditionalHit[], caller: Caller | undefined): Answers {
+  if (cache.take === undefined) throw new CacheError("memory", "the cache counts fixed windows only");
+  return cache.take(hits, caller);
 }
 
 type Attempt = readonly Counted[] | { readonly error: unknown };

@@ -154,7 +154,7 @@ export class RulesBuilder {
 const NOTHING: readonly string[] = [];
 
 function windowOf({ unlimited, unit, unitMultiplier, algorithm }: FlatLimit): number {
-  if (algorithm?.name === "concurrency") return algorithm.leaseMs / 1_000;
+  if (algorithm?.name === "concurrency") return algorithm.leaseSeconds;
   return unlimited || unit === undefined ? 0 : UNITS[unit].seconds * unitMultiplier;
 }
 

@@ -14,7 +14,7 @@ export type AlgorithmSource =
   & (
     | { readonly name: "sliding_window" }
     | { readonly name: "token_bucket"; readonly burst: number }
-    | { readonly name: "concurrency"; readonly leaseMs: number }
+    | { readonly name: "concurrency"; readonly leaseSeconds: number }
   );
 
 /** The `rate_limit` block of a rule, with valid types. */

@@ -11,7 +11,7 @@ export interface RateLimit {
   readonly requestsPerUnit: number;
   /** Undefined with `unlimited` and `concurrency`. */
   readonly unit: Unit | undefined;
-  /** The lease of a `concurrency` limit, which may have fractions. */
+  /** The lease of a `concurrency` limit. */
   readonly windowSeconds: number;
   /** Undefined for fixed windows. */
   readonly conditional: ConditionalRule | undefined;

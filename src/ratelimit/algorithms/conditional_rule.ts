@@ -24,7 +24,7 @@ export function conditionalRule(source: AlgorithmSource, amount: ConditionalAmou
       return { ...ruleOf(source.name, limit, burst), keyEnd: `bucket${windowSeconds}` };
     }
     case "concurrency": {
-      const limit = sliceLimit(requestsPerUnit, source.leaseMs);
+      const limit = sliceLimit(requestsPerUnit, windowSeconds * 1_000);
       return { ...ruleOf(source.name, limit, requestsPerUnit), keyEnd: `lease${windowSeconds}` };
     }
   }
