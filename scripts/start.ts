@@ -68,7 +68,7 @@ Weir is ready.
   HTTP   ${http}/json
   debug  http://${reachable(addresses.debug)}/
 ${hint}
-Ask for a decision; the sixth time within a minute it is 429:
+Request a decision; the sixth request within a minute returns 429:
 
   curl -i ${http}/json -d '{"domain":"shop","descriptors":[{"entries":[{"key":"account","value":"bob"}]}]}'
 `);

@@ -92,10 +92,10 @@ function resultOf({ statusCode: status, headers }: StreamResponse, clock: Clock)
   const retryAfterMs = after === undefined ? undefined : parseRetryAfter(after, clock.now());
   const asked = retryAfterMs === undefined ? {} : { retryAfterMs };
   if (REDIRECTS.includes(status)) {
-    const error = `the receiver answered ${status}, and redirects are not followed`;
+    const error = `the receiver responded with ${status}, and redirects are not followed`;
     return { status, errorKind: "redirect", error, ...asked };
   }
-  return { status, errorKind: "status", error: `the receiver answered ${status}`, ...asked };
+  return { status, errorKind: "status", error: `the receiver responded with ${status}`, ...asked };
 }
 
 /** The beginning of the body, up to where it broke off, or took too long. */

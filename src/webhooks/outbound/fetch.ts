@@ -140,7 +140,7 @@ class Exchange implements ResponseListener {
   onHead({ status, headers: pairs }: ResponseHead): void {
     if (status < 200 || status > 599) {
       this.#cancel();
-      const text = `the receiver answered ${status}, which is not a final status`;
+      const text = `the receiver responded with ${status}, which is not a final status`;
       return this.#fail(new SendError("status", text, { status }));
     }
     const headers = new Headers();
