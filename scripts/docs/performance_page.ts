@@ -22,7 +22,7 @@ const LOADS: readonly (readonly [scenario: string, target: string, what: string]
   ["256x1", "memory", "In memory, 256 connections with 1 call"],
   ["8x1", "memory", "In memory, 8 connections with 1 call"],
   ["8x1", "redis", "redis-server, 8 connections with 1 call"],
-  ["5,000/s", "redis", "redis-server, 5,000 calls/s at an even pace"],
+  ["5,000/s", "redis", "redis-server, 5,000 calls/s at a constant rate"],
   ["8x32 h2load", "memory", "In memory, one key, h2load as generator"],
 ];
 const LOAD_HEAD = ["Load", "Calls/s", "p50", "p99", "CPU per 100,000 calls"];

@@ -66,7 +66,7 @@ function debugRoutes(options: DebugOptions): DebugRoute[] {
   const profiling = profilingRoutes(options.clock);
   const index = profiling.map(({ path, help }) => `${path}: ${help}\n`).sort().join("");
   return [
-    textRoute("/rlconfig", "the rules in force", options.rlconfig),
+    textRoute("/rlconfig", "the active rules", options.rlconfig),
     textRoute("/stats", "every counter and gauge", options.stats),
     textRoute(PPROF, "list of profiles", () => index),
     ...profiling,

@@ -8,7 +8,7 @@ interface RuleCase {
 }
 
 const NO_URL =
-  "KV_URL is not set: expected KV_URL=host:port, or BACKEND_TYPE=memory to count in this process alone";
+  "KV_URL is not set: expected KV_URL=host:port, or BACKEND_TYPE=memory to count only in this process";
 const TCP_FORMS = "host:port, [IPv6 address]:port or redis://user:password@host:port/db";
 const NOT_TCP = `Invalid KV_URL (value not shown): KV_SOCKET_TYPE is tcp; expected ${TCP_FORMS}`;
 const NOT_UNIX =
