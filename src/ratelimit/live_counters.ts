@@ -1,3 +1,4 @@
+import type { LocalCache } from "./counter_cache.ts";
 import { NoConfigurationError } from "./errors.ts";
 import { explain, type Explained } from "./explain.ts";
 import { instantText } from "./window.ts";
@@ -10,7 +11,8 @@ import { validateRequest } from "./validate.ts";
 
 /** Options of the live counters, as for decisions. */
 export interface LiveCountersOptions
-  extends Pick<RateLimitServiceOptions, "cache" | "fallback" | "localCache" | "policy" | "clock"> {
+  extends Pick<RateLimitServiceOptions, "cache" | "fallback" | "policy" | "clock"> {
+  readonly localCache?: Pick<LocalCache, "forget"> | undefined;
   /** The current rules; undefined before the first load. */
   readonly rules: () => Rules | undefined;
 }

@@ -32,12 +32,15 @@ export function policyOf(settings: Settings): Policy {
 export interface OpenService {
   readonly service: RateLimitService;
   readonly counters: LiveCounters;
+  /** Removes a key from the local cache. */
+  readonly forget: (key: string) => void;
 }
 
-/** Opens the service that decides, over this cache. */
+/** Opens the service that decides, over this cache; `forgetElsewhere` removes a key from local caches of other threads. */
 export function openService(
   { settings, clock, random, stats }: ServiceParts,
   { cache, fallback }: Pick<OpenCache, "cache" | "fallback">,
+  forgetElsewhere?: (key: string) => void,
 ): OpenService {
   const bytes = settings.LOCAL_CACHE_SIZE_IN_BYTES;
   const localCache = bytes > 0 ? new OverLimitCache(bytes) : undefined;
@@ -45,5 +48,10 @@ export function openService(
   const policy = policyOf(settings);
   const service = new RateLimitService({ cache, fallback, localCache, stats, policy, clock, random });
   const rules = () => service.rules;
-  return { service, counters: new LiveCounters({ rules, cache, fallback, localCache, policy, clock }) };
+  const forget = (key: string) => {
+    localCache?.forget(key);
+    forgetElsewhere?.(key);
+  };
+  const counters = new LiveCounters({ rules, cache, fallback, localCache: { forget }, policy, clock });
+  return { service, counters, forget };
 }
