@@ -13,6 +13,8 @@ import { versionText } from "./src/base/version.ts";
 import { settledWithin, unlessAborted } from "./src/base/wait.ts";
 import { checkRuntime } from "./src/cli/runtime_check.ts";
 import { openAdministration } from "./src/serve/administration.ts";
+import type { Deciders, DecidersOptions } from "./src/serve/deciders.ts";
+import type { ForgetKeys } from "./src/serve/decisions.ts";
 import { addressOf, NOT_OPENED, OpenedParts, stopOn } from "./src/serve/lifecycle.ts";
 import { makeParts, type PartsOptions, type ServiceParts } from "./src/serve/parts.ts";
 import { openRules } from "./src/serve/rules.ts";
@@ -84,22 +86,13 @@ export async function serve(
     await loaded.checkPorts(parts);
     const gaveUp = new AbortController();
     const end = AbortSignal.any([signal, gaveUp.signal]);
-    const onGivenUp = (text: string) => gaveUp.abort(new Error(text));
     const tracing = await tracingOpening;
-    const cache = await loaded.openCache({ ...parts, onGivenUp });
-    opened.defer(() => cache.close());
-    const tracedCache = tracing.cache(cache.cache, loaded.cacheKind(settings));
-    const decisions = loaded.openService(
-      parts,
-      { ...cache, cache: tracedCache },
-      (key) => deciders.forget?.(key),
-    );
-    const { service, counters } = decisions;
-    const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
-    const deciders = loaded.openDeciders(parts, {
-      ...{ version, tracing, decide, service, cache, onGivenUp, createWorker: options.createDecidingWorker },
+    const { cache, decisions, decide, deciders } = await openDecisions(parts, loaded, opened, {
+      tracing,
+      onGivenUp: (text) => gaveUp.abort(new Error(text)),
+      createWorker: options.createDecidingWorker,
     });
-    opened.defer(() => deciders.close());
+    const { service, counters } = decisions;
     const { refresh } = deciders;
     opened.listener(await loaded.openPullMetrics(parts, { rules: () => service.rules, refresh }), "metrics");
     const createWorker = options.createWebhookWorker;
@@ -140,6 +133,26 @@ export async function serve(
     await opened.close();
     throw error;
   }
+}
+
+/** Opens the counters, the service that decides by them, and what takes gRPC calls. */
+async function openDecisions(
+  parts: ServiceParts,
+  loaded: Awaited<ReturnType<typeof loadListeners>>,
+  opened: OpenedParts,
+  { tracing, onGivenUp, createWorker }: Pick<DecidersOptions, "tracing" | "onGivenUp" | "createWorker">,
+) {
+  const cache = await loaded.openCache({ ...parts, onGivenUp });
+  opened.defer(() => cache.close());
+  const traced = tracing.cache(cache.cache, loaded.cacheKind(parts.settings));
+  const forget: ForgetKeys = (keys) => deciders.forget?.(keys);
+  const decisions = loaded.openService(parts, { ...cache, cache: traced }, forget);
+  const { service } = decisions;
+  const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
+  const shared = { version, tracing, decide, service, cache, onGivenUp, createWorker };
+  const deciders: Deciders = loaded.openDeciders(parts, shared);
+  opened.defer(() => deciders.close());
+  return { cache, decisions, decide, deciders };
 }
 
 /** Opens the statistics sinks where any are enabled; their modules are loaded only then. */

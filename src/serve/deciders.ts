@@ -3,6 +3,7 @@ import type { RateLimitService } from "../ratelimit/service.ts";
 import type { Settings } from "../settings/table.ts";
 import type { Decide } from "../telemetry/tracing_decision.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
+import type { ForgetKeys } from "./decisions.ts";
 import type { ServiceParts } from "./parts.ts";
 import type { ApplyRules } from "./rules.ts";
 import type { DecidingWorkerHandle } from "./workers/message.ts";
@@ -15,8 +16,7 @@ export interface Deciders {
   open(): Promise<OpenGrpcPort>;
   /** Brings the statistics up to date; absent where they always are. */
   readonly refresh?: () => Promise<void>;
-  /** Removes a key from the local caches of workers. */
-  readonly forget?: (key: string) => void;
+  readonly forget?: ForgetKeys;
   /** Ends the workers where the port was not opened. */
   close(): Promise<void>;
 }
@@ -70,7 +70,7 @@ async function loadWorkers() {
         },
         open: async () => ({ address: await workers.listen(), close: (graceMs) => workers.close(graceMs) }),
         refresh: () => workers.refresh(),
-        forget: (key) => workers.forget(key),
+        forget: (keys) => workers.forget(keys),
         close: () => workers.close(0),
       };
     },

@@ -48,7 +48,7 @@ export class DecidingWorker {
   readonly #options: DecidingWorkerOptions;
   readonly #worker: SupervisedWorker<ToDecidingWorker, FromDecidingWorker>;
   readonly #opened = Promise.withResolvers<void>();
-  readonly #listening = Promise.withResolvers<string>();
+  readonly #listening = Promise.withResolvers<Listening>();
   readonly #applying = new Map<number, () => void>();
   readonly #reporting = new Map<number, () => void>();
   /** The port, once it is to be opened. */
@@ -99,8 +99,8 @@ export class DecidingWorker {
     this.#worker.post(message);
   }
 
-  /** Opens the port; returns the address. Throws when it cannot be opened. */
-  listen(port: number): Promise<string> {
+  /** Opens the port, 0 for any free one. Throws when it cannot be opened. */
+  listen(port: number): Promise<Listening> {
     this.#port = port;
     if (this.#thread.isOpen) this.#postListen();
     return this.#listening.promise;
@@ -148,7 +148,9 @@ export class DecidingWorker {
         return settle(this.#applying, message.rules);
       case "listening":
         this.#isListening = true;
-        this.#listening.resolve(message.address);
+        // Further threads listen on the same one.
+        this.#port = message.port;
+        this.#listening.resolve(message);
         return onState();
       case "given_up":
         return onGivenUp(message.reason);
@@ -199,6 +201,12 @@ export class DecidingWorker {
     this.#options.onEnd();
     this.#options.onState();
   }
+}
+
+/** Where a thread listens. */
+export interface Listening {
+  readonly address: string;
+  readonly port: number;
 }
 
 /** A thread, and what it was sent. */

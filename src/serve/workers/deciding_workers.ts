@@ -84,8 +84,7 @@ export class DecidingWorkers {
     if (first === undefined) throw new Error("Cannot listen for gRPC: there is no worker");
     await Promise.all(this.#workers.map((worker) => worker.opened));
     // It may choose the port.
-    const address = await first.listen(settings.GRPC_PORT);
-    const port = Number(address.slice(address.lastIndexOf(":") + 1));
+    const { address, port } = await first.listen(settings.GRPC_PORT);
     await Promise.all(others.map((worker) => worker.listen(port)));
     this.#stopWatching = health.onChange(() => this.#postHealth());
     this.#postHealth();
@@ -99,9 +98,11 @@ export class DecidingWorkers {
     await settledWithin(reports, REPORT_MS, this.#parts.clock);
   }
 
-  /** Removes a key from the local caches. */
-  forget(key: string): void {
-    for (const worker of this.#workers) worker.post({ type: "forget", key });
+  /** Removes keys from the local caches; settles when they are gone, or a worker takes too long. */
+  forget(keys: readonly string[]): Promise<void> {
+    for (const worker of this.#workers) worker.post({ type: "forget", keys });
+    // A worker takes its messages in order.
+    return this.refresh();
   }
 
   /** Stops accepting calls, gives running ones this long, and ends the threads. */

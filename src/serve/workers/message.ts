@@ -17,7 +17,7 @@ export type ToDecidingWorker =
   | { readonly type: "health"; readonly isHealthy: boolean }
   | { readonly type: "counted"; readonly reply: CountReply }
   /** Removes keys from the local cache. */
-  | { readonly type: "forget"; readonly key: string }
+  | { readonly type: "forget"; readonly keys: readonly string[] }
   /** Asks for the statistics. */
   | { readonly type: "report"; readonly id: number }
   | { readonly type: "stop"; readonly graceMs: number };
@@ -40,7 +40,7 @@ export type FromDecidingWorker =
   /** Everything but the port is open. */
   | { readonly type: "opened" }
   | { readonly type: "applied"; readonly rules: number }
-  | { readonly type: "listening"; readonly address: string }
+  | { readonly type: "listening"; readonly address: string; readonly port: number }
   /** It cannot continue. */
   | { readonly type: "failed"; readonly reason: string }
   /** The settings end the attempts to connect to the cache. */

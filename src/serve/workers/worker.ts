@@ -42,7 +42,7 @@ interface OpenParts {
   readonly tracing: Tracing;
   readonly cache: OpenCache;
   readonly service: RateLimitService;
-  readonly forget: (key: string) => void;
+  readonly forget: (keys: readonly string[]) => void;
   readonly decide: Decide;
   readonly deltas: StatsDeltas;
   readonly metrics: ProcessMetrics;
@@ -76,7 +76,7 @@ class DecidingThread {
       case "health":
         return this.#health.set(PROCESS, message.isHealthy);
       case "forget":
-        return this.#open?.forget(message.key);
+        return this.#open?.forget(message.keys);
       case "report":
         return this.#postReport(message.id);
       default:
@@ -143,7 +143,9 @@ class DecidingThread {
     // The other workers listen on the same port.
     const settings = { ...parts.settings, GRPC_PORT: port, LISTEN_SHARED: true };
     const grpc = this.#grpc = await openGrpc({ ...parts, settings }, tracing, decide, service.known);
-    this.#port.postMessage({ type: "listening", address: grpc.address });
+    const { address } = grpc;
+    const bound = Number(address.slice(address.lastIndexOf(":") + 1));
+    this.#port.postMessage({ type: "listening", address, port: bound });
     this.#postPeriodically();
     tracing.start();
   }
