@@ -105,7 +105,7 @@ export async function serve(
     opened.listener(debug, "debug");
     options.onReload?.(rules.reload);
     const needed = settings.FORCE_START_WITHOUT_INITIAL_CONFIG ? [] : [rules.firstRules];
-    await unlessAborted(Promise.all(needed).then(() => {}), end);
+    await unlessAborted(Promise.all(needed), end);
     await settledWithin(cache.ready, loaded.CACHE_HEAD_START_MS, clock);
     end.throwIfAborted();
     const http = await loaded.openHttp(parts, tracing, decide, webhooks);

@@ -44,7 +44,10 @@ export interface Metrics<T extends MetricTable> {
   readonly gauges: Readonly<Record<MetricName<T, "gauge">, () => number>>;
 }
 
-type Options<Value extends string> = Pick<MetricDeclaration<MetricKind, Value>, "pull" | "values" | "label" | "combined">;
+type Options<Value extends string> = Pick<
+  MetricDeclaration<MetricKind, Value>,
+  "pull" | "values" | "label" | "combined"
+>;
 
 /** Declares a number that only grows. */
 export function counter<const Value extends string = never>(

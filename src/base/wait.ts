@@ -16,9 +16,11 @@ export async function waitUnlessAborted(ms: number, clock: Clock, signal: AbortS
 }
 
 /** Waits for the promise; throws the signal's reason when it is aborted first. */
-export async function unlessAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
-  await Promise.race([promise, aborted(signal)]);
-  signal.throwIfAborted();
+export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const refused = aborted(signal).then((): never => {
+    throw signal.reason;
+  });
+  return await Promise.race([promise, refused]);
 }
 
 /** Waits for the promise with a timeout; false when it timed out. */

@@ -72,7 +72,11 @@ export const MC_TALLY_METRICS = {
 /** Metrics of the memcached-style cache. */
 export const MC_METRICS = {
   prefix: "ratelimit.mc.",
-  metrics: { ...MC_TALLY_METRICS, ...MC_NODE_METRICS, nodes: gauge("nodes", "Known nodes of the cache.", { combined: "max" }) },
+  metrics: {
+    ...MC_TALLY_METRICS,
+    ...MC_NODE_METRICS,
+    nodes: gauge("nodes", "Known nodes of the cache.", { combined: "max" }),
+  },
 } satisfies MetricGroup;
 
 /** Metrics of the hits in flight to a shared cache. */
@@ -115,6 +119,8 @@ export const LOCAL_CACHE_METRICS = {
     overwriteCount: gauge("keys", "Keys that were stored again."),
     expiredCount: gauge("keys", "Keys that were found expired."),
     evacuateCount: gauge("keys", "Keys evicted because the local cache was full."),
-    averageAccessTime: gauge("seconds", "Average Unix time of the last use of the entries.", { combined: "max" }),
+    averageAccessTime: gauge("seconds", "Average Unix time of the last use of the entries.", {
+      combined: "max",
+    }),
   },
 } satisfies MetricGroup;

@@ -20,7 +20,9 @@ export interface OpenCache {
 }
 
 /** Opens the counters of this process, and the back end that the settings name. */
-export async function openCache(options: OpenCacheOptions): Promise<OpenCache & { readonly memory: MemoryCache }> {
+export async function openCache(
+  options: OpenCacheOptions,
+): Promise<OpenCache & { readonly memory: MemoryCache }> {
   const { settings, clock, stats } = options;
   const memory = new MemoryCache({ maxKeys: settings.MEMORY_MAX_KEYS, clock });
   stats.addMetrics(MEMORY_METRICS, {

@@ -1,7 +1,7 @@
 import { AbstractConnector } from "ioredis";
 import net from "node:net";
 import tls from "node:tls";
-import { withTimeout } from "../../base/wait.ts";
+import { unlessAborted, withTimeout } from "../../base/wait.ts";
 import type { SharedCacheOptions } from "../shared_cache_options.ts";
 import { readTlsFiles, type TlsConnectOptions, type TlsFiles } from "../tls_files.ts";
 import type { KvTarget } from "./address.ts";
@@ -37,7 +37,8 @@ export class KvConnector extends AbstractConnector {
     const { signal } = this.#attempt;
     delete this.firstError;
     try {
-      const [route, secure] = await Promise.all([this.#options.locate(signal), this.#readFiles()]);
+      const found = Promise.all([this.#options.locate(signal), this.#readFiles(signal)]);
+      const [route, secure] = await unlessAborted(found, signal);
       signal.throwIfAborted();
       return this.#stream = this.#open(route, secure);
     } catch (error) {
@@ -52,10 +53,10 @@ export class KvConnector extends AbstractConnector {
     this.#stream?.destroy();
   }
 
-  async #readFiles(): Promise<TlsConnectOptions | undefined> {
+  async #readFiles(signal: AbortSignal): Promise<TlsConnectOptions | undefined> {
     const { tls: files, timeoutMs, clock } = this.#options;
     if (files === undefined) return undefined;
-    return await withTimeout(readTlsFiles(files), timeoutMs, clock, () => {
+    return await withTimeout(unlessAborted(readTlsFiles(files), signal), timeoutMs, clock, () => {
       return new Error(`the files of ${files.settings}_* were not read within ${timeoutMs} ms`);
     });
   }

@@ -4,7 +4,13 @@ import type { Logger } from "../../base/log.ts";
 import { SupervisedWorker } from "../../base/supervised_worker.ts";
 import type { CountReply, CountRequest } from "../../cache/counting_client.ts";
 import type { RuleTexts } from "../../config/provider.ts";
-import type { DecidingWorkerHandle, FailingComponent, FromDecidingWorker, ToDecidingWorker, WorkerReport } from "./message.ts";
+import type {
+  DecidingWorkerHandle,
+  FailingComponent,
+  FromDecidingWorker,
+  ToDecidingWorker,
+  WorkerReport,
+} from "./message.ts";
 
 /** The state of the process that a new worker begins with. */
 export interface CurrentState {

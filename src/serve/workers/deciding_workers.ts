@@ -149,7 +149,9 @@ export class DecidingWorkers {
   #domainOf(metricKey: string): string | undefined {
     const domains = this.#options.service.rules?.domains;
     let end = metricKey.lastIndexOf(".");
-    while (end > 0 && domains?.has(metricKey.slice(0, end)) !== true) end = metricKey.lastIndexOf(".", end - 1);
+    while (end > 0 && domains?.has(metricKey.slice(0, end)) !== true) {
+      end = metricKey.lastIndexOf(".", end - 1);
+    }
     return end > 0 ? metricKey.slice(0, end) : undefined;
   }
 }

@@ -53,6 +53,5 @@ export type FromDecidingWorker =
 /** The worker's side of its connection. */
 export type DecidingWorkerPort = WorkerPort<ToDecidingWorker, FromDecidingWorker>;
 
-
 /** The supervisor's side of the connection to a worker. */
 export type DecidingWorkerHandle = WorkerHandle<ToDecidingWorker, FromDecidingWorker>;

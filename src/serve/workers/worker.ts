@@ -15,7 +15,7 @@ import { guardProcess } from "../../telemetry/process_guard.ts";
 import { ProcessMetrics, THREAD_METRICS } from "../../telemetry/process_metrics.ts";
 import type { Decide } from "../../telemetry/tracing_decision.ts";
 import type { Tracing } from "../../telemetry/tracing.ts";
-import { CACHE_HEAD_START_MS, cacheKind, type OpenCache, openBackend } from "../cache.ts";
+import { CACHE_HEAD_START_MS, cacheKind, openBackend, type OpenCache } from "../cache.ts";
 import { openService } from "../decisions.ts";
 import { loadGrpc, openGrpc } from "../grpc.ts";
 import type { ServiceParts } from "../parts.ts";

@@ -285,6 +285,18 @@ Deno.test("kv sentinels: a stream that is made after a failover, to where the pr
   await until("the next look", () => late.destroyed);
 });
 
+Deno.test("kv sentinels: a question of the watch ends with the last stream", async () => {
+  const owed: (() => void)[] = [];
+  const saying: Saying = { primary: OLD, epoch: 5, owed };
+  await using asked = await Asked.open([saying]);
+  const stream = (await asked.locate()).connect();
+  saying.silent = true;
+  asked.clock.advance(500);
+  await until("it to be asked", () => owed.length === 3);
+  stream.destroy();
+  await until("the timers to end", () => asked.clock.waiting === 0);
+});
+
 Deno.test("kv sentinels: a server that only a sentinel which is gone called the primary is left", async () => {
   const sayings: Saying[] = [{ primary: OLD, epoch: 900 }, { primary: NEW, epoch: 5 }];
   await using asked = await Asked.open(sayings);

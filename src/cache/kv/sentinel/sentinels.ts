@@ -51,13 +51,16 @@ export class KvSentinels {
     this.#waiting.add(signal);
     signal.addEventListener("abort", this.#endIfIdle, { once: true });
     try {
-      this.#asking ??= this.#askAll().finally(() => this.#asking = undefined);
-      return await this.#asking;
+      return await this.#ask();
     } finally {
       signal.removeEventListener("abort", this.#endIfIdle);
       this.#waiting.delete(signal);
       this.#endIfIdle();
     }
+  }
+
+  #ask(): Promise<KvOpinion> {
+    return this.#asking ??= this.#askAll().finally(() => this.#asking = undefined);
   }
 
   /** Destroys the stream once its target is not the primary any more. */
@@ -73,9 +76,10 @@ export class KvSentinels {
   #watch(): void {
     this.#cancelWatch ??= this.#options.clock.after(WATCH_INTERVAL_MS, async () => {
       this.#cancelWatch = undefined;
-      // Connections stay while no sentinel answers.
-      await this.#primary(new AbortController().signal).catch(() => undefined);
+      // Connections stay while no sentinel answers; the question ends with the last of them.
+      await this.#ask().catch(() => undefined);
       if (this.#followed.size > 0) this.#watch();
+      else this.#endIfIdle();
     });
   }
 
