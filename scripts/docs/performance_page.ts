@@ -145,7 +145,7 @@ function sizeTable(results: BenchResults): string {
       "CPU",
       `${cpu[0]} of one core per 100,000 decisions in memory, ${
         cpu[1]
-      } with redis-server. Decisions run on one thread: run one process per core.`,
+      } with redis-server. Decisions run on one thread, or on [several](operations.md#use-several-cores).`,
     ],
     ["Memory of an idle process", `${idle.toFixed(0)} MB; ${all.toFixed(0)} MB with every feature on.`],
     [
