@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import type { Problem } from "../base/problem.ts";
@@ -18,7 +19,7 @@ export interface WorkerFileProviderOptions extends RuleFolderOptions {
 }
 
 const STOP_TIMEOUT_MS = 1_000;
-/** A worker that has taken this much memory to read files is replaced: nothing else gives it back. */
+/** A worker that has taken this much memory to read files is replaced: nothing else returns it. */
 const LARGE_HEAP_BYTES = 128 * 1_024 * 1_024;
 const HEARTBEAT_MS = 10_000;
 const LOAD_TIMEOUT_MS = 60_000;
@@ -36,18 +37,20 @@ export function createWorkerFileProvider(options: WorkerFileProviderOptions): Ru
 class WorkerFileProvider implements RulesProvider {
   readonly #worker: SupervisedWorker<ToRuleWorker, FromRuleWorker>;
   readonly #logger: Logger;
+  readonly #folder: string;
   #onLoad: (load: RulesLoad) => readonly Problem[] = (load) => load.problems;
   #gatherer = new LoadGatherer();
   /** Of the last load, so that the next worker does not read the same again. */
   #digest: string | undefined;
   /** A successor of a large worker; its first load is reported only if it has changes. */
   #isSuccessor = false;
-  /** A reload was requested and its load has not come yet. */
-  #isRequested = false;
+  /** Why a load is awaited, if one is: a worker begins with one. */
+  #awaited: "start" | "reload" | undefined;
   #isClosed = false;
 
   constructor({ clock, logger, createWorker = createRuleWorker, ...folder }: WorkerFileProviderOptions) {
     this.#logger = logger;
+    this.#folder = join(folder.root, folder.subdirectory, folder.appDirectory);
     this.#worker = new SupervisedWorker({
       name: "Rule file worker",
       meanwhile: "keeping the current rules",
@@ -56,13 +59,14 @@ class WorkerFileProvider implements RulesProvider {
       createWorker,
       startMessage: () => {
         this.#gatherer = new LoadGatherer();
-        this.#worker.expect(LOAD, LOAD_TIMEOUT_MS);
+        this.#expectLoad("start");
         return { type: "start", options: folder, known: this.#digest };
       },
       onMessage: ({ part }) => this.#takePart(part),
-      onFailure: () => {
+      onFailure: (reason) => {
         this.#digest = undefined;
         this.#isSuccessor = false;
+        this.#failLoad(reason);
         return {};
       },
       ping: { type: "ping" },
@@ -79,8 +83,7 @@ class WorkerFileProvider implements RulesProvider {
   reload(): void {
     // The next worker begins with a load anyway.
     if (this.#isClosed || !this.#worker.isRunning) return;
-    this.#isRequested = true;
-    this.#worker.expect(LOAD, LOAD_TIMEOUT_MS);
+    this.#expectLoad("reload");
     this.#worker.post({ type: "reload" });
   }
 
@@ -95,21 +98,39 @@ class WorkerFileProvider implements RulesProvider {
     if (load === undefined) return this.#worker.post({ type: "taken" });
     if (this.#isClosed) return;
     this.#worker.settle(LOAD);
-    const isNews = this.#isRequested || !this.#isSuccessor || load.isUnchanged !== true;
+    const isNews = this.#awaited === "reload" || !this.#isSuccessor || load.isUnchanged !== true;
     this.#isSuccessor = false;
+    const isSpent = part.kind === "end" && (part.heapBytes > LARGE_HEAP_BYTES || part.hasGivenWay);
     // Where nothing has changed, the next one would take as much memory, and so on without end.
-    const isReplaced = part.kind === "end" && part.heapBytes > LARGE_HEAP_BYTES && load.isUnchanged !== true;
+    const isReplaced = isSpent && load.isUnchanged !== true;
     // A reload that was requested during this load is left to the successor.
-    if (!isReplaced) this.#isRequested = false;
+    if (!isReplaced) this.#awaited = undefined;
     this.#digest = load.digest;
-    try {
-      if (isNews) this.#onLoad(load);
-    } catch (error) {
-      this.#logger.error("Cannot apply the rule files; keeping the current rules", { error });
-    }
+    if (isNews) this.#apply(load);
     if (!isReplaced) return;
     this.#isSuccessor = true;
     this.#worker.start();
+  }
+
+  #expectLoad(reason: "start" | "reload"): void {
+    if (this.#awaited !== "reload") this.#awaited = reason;
+    this.#worker.expect(LOAD, LOAD_TIMEOUT_MS);
+  }
+
+  /** The next worker loads again. */
+  #failLoad(reason: string): void {
+    if (this.#awaited === undefined) return;
+    const text = `Cannot load the rule files: ${reason}`;
+    const problem: Problem = { severity: "error", at: this.#folder, path: "", text };
+    this.#apply({ sources: undefined, problems: [problem], version: "" });
+  }
+
+  #apply(load: RulesLoad): void {
+    try {
+      this.#onLoad(load);
+    } catch (error) {
+      this.#logger.error("Cannot apply the rule files; keeping the current rules", { error });
+    }
   }
 }
 

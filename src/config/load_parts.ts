@@ -16,6 +16,8 @@ export type LoadPart =
     readonly rest: Omit<RulesLoad, "sources" | "rules">;
     /** Heap of the thread that read the files, in bytes. */
     readonly heapBytes: number;
+    /** Whether that thread has a low priority now, for good. */
+    readonly hasGivenWay: boolean;
   };
 
 /** Compiling this many takes about a millisecond. */
@@ -24,7 +26,7 @@ const DESCRIPTORS_PER_PART = 250;
 /** The load in parts, in the order that `LoadGatherer` expects; without rules when a problem is an error. */
 export function* partsOfLoad(
   { sources, problems, ...rest }: RulesLoad,
-  { mergeDomains }: { readonly mergeDomains: boolean },
+  { mergeDomains, hasGivenWay }: { readonly mergeDomains: boolean; readonly hasGivenWay: boolean },
 ): Generator<LoadPart> {
   const all = problemsInOrder([...problems, ...checkSources(sources ?? [], mergeDomains)]);
   const isGood = sources !== undefined && rest.isUnchanged !== true &&
@@ -40,7 +42,7 @@ export function* partsOfLoad(
     if (part.length > 0) yield { kind: "descriptors", descriptors: part };
   }
   const heapBytes = getHeapStatistics().total_heap_size;
-  yield { kind: "end", hasRules: isGood, rest: { ...rest, problems: all }, heapBytes };
+  yield { kind: "end", hasRules: isGood, rest: { ...rest, problems: all }, heapBytes, hasGivenWay };
 }
 
 /** Assembles rules from the parts of loads. */
