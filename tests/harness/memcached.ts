@@ -1,6 +1,7 @@
 import { writeAll } from "./redis_command.ts";
 import { CacheServer, startOnFreePort } from "./cache_server.ts";
 import type { CertificateFiles } from "./certificates.ts";
+import { until } from "./until.ts";
 
 /** How a memcached is to run. */
 export interface MemcachedOptions {
@@ -47,8 +48,9 @@ export class Memcached extends CacheServer {
 
   /** Every key that it holds. */
   async keys(): Promise<string[]> {
-    // Whatever follows this command in one piece with it is lost.
-    const text = await this.#exchange("lru_crawler metadump all\r\n", "END\r\n");
+    // Whatever follows this command in one piece with it is lost. The server refuses it while its own crawler runs.
+    const dump = () => this.#exchange("lru_crawler metadump all\r\n", "END\r\n");
+    const text = await until("the list of keys", dump);
     const keys = Array.from(text.matchAll(/^key=(\S+)/gm), ([, key = ""]) => decodeURIComponent(key));
     return [...new Set(keys)];
   }

@@ -279,6 +279,29 @@ for (const [theirs, ours] of UPSTREAM) {
   });
 }
 
+for (
+  const [written, meant] of [
+    ["KV_URI", "KV_URL"],
+    ["KV_TIMOUT", "KV_TIMEOUT"],
+    ["KV_TMIEOUT", "KV_TIMEOUT"],
+    ["CACHE_ON_FAILURES", "CACHE_ON_FAILURE"],
+    ["LOGLEVEL", "LOG_LEVEL"],
+    ["NEAR_LIMT_RATIO", "NEAR_LIMIT_RATIO"],
+    ["HOME", undefined],
+    ["SORT", undefined],
+    ["KV_PORT", undefined],
+    ["TAGGED_PUSH_STATS_MOGRIFIER_RULE_NAME", undefined],
+    ["KV_RETRIES_OF_ANOTHER_PROGRAM", undefined],
+  ] as const
+) {
+  Deno.test(`${written} ${meant === undefined ? "goes unnoticed" : `is reported as a misspelled ${meant}`}`, () => {
+    const warnings = readSettings({ ...MEMORY, [written]: "a" }).warnings;
+    const expected = meant === undefined ? [] : [`${written} is not a setting; did you mean ${meant}?`];
+    assertEquals(warnings, expected);
+    assertEquals(readSettings({ ...MEMORY, [written]: "" }).warnings, []);
+  });
+}
+
 Deno.test("the error carries its name and is an Error", () => {
   const error = new SettingsError(["a", "b"]);
   assert(error instanceof Error);
