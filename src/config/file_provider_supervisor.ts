@@ -5,7 +5,7 @@ import type { Problem } from "../base/problem.ts";
 import { SupervisedWorker, type WorkerHandle } from "../base/supervised_worker.ts";
 import type { FromRuleWorker, RuleFolderOptions, ToRuleWorker } from "./file_provider_message.ts";
 import { LoadGatherer, type LoadPart } from "./load_parts.ts";
-import type { RulesLoad, RulesProvider } from "./provider.ts";
+import type { LoadReceiver, RulesLoad, RulesProvider } from "./provider.ts";
 
 /** The supervisor's side of the connection to a worker. */
 export type RuleWorkerHandle = WorkerHandle<ToRuleWorker, FromRuleWorker>;
@@ -14,6 +14,8 @@ export type RuleWorkerHandle = WorkerHandle<ToRuleWorker, FromRuleWorker>;
 export interface WorkerFileProviderOptions extends RuleFolderOptions {
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Whether loads contain their rules for other threads. */
+  readonly keepsTexts?: boolean;
   /** Replaces the worker that reads rule files, in tests. */
   readonly createWorker?: () => RuleWorkerHandle;
 }
@@ -38,8 +40,9 @@ class WorkerFileProvider implements RulesProvider {
   readonly #worker: SupervisedWorker<ToRuleWorker, FromRuleWorker>;
   readonly #logger: Logger;
   readonly #folder: string;
-  #onLoad: (load: RulesLoad) => readonly Problem[] = (load) => load.problems;
-  #gatherer = new LoadGatherer();
+  readonly #keepsTexts: boolean;
+  #onLoad: LoadReceiver = (load) => load.problems;
+  #gatherer: LoadGatherer;
   /** Of the last load, so that the next worker does not read the same again. */
   #digest: string | undefined;
   /** A successor of a large worker; its first load is reported only if it has changes. */
@@ -48,9 +51,12 @@ class WorkerFileProvider implements RulesProvider {
   #awaited: "start" | "reload" | undefined;
   #isClosed = false;
 
-  constructor({ clock, logger, createWorker = createRuleWorker, ...folder }: WorkerFileProviderOptions) {
+  constructor(options: WorkerFileProviderOptions) {
+    const { clock, logger, createWorker = createRuleWorker, keepsTexts = false, ...folder } = options;
     this.#logger = logger;
     this.#folder = join(folder.root, folder.subdirectory, folder.appDirectory);
+    this.#keepsTexts = keepsTexts;
+    this.#gatherer = new LoadGatherer({ keepsTexts });
     this.#worker = new SupervisedWorker({
       name: "Rule file worker",
       meanwhile: "keeping the current rules",
@@ -58,7 +64,7 @@ class WorkerFileProvider implements RulesProvider {
       logger,
       createWorker,
       startMessage: () => {
-        this.#gatherer = new LoadGatherer();
+        this.#gatherer = new LoadGatherer({ keepsTexts: this.#keepsTexts });
         this.#expectLoad("start");
         return { type: "start", options: folder, known: this.#digest };
       },
@@ -75,7 +81,7 @@ class WorkerFileProvider implements RulesProvider {
     });
   }
 
-  start(onLoad: (load: RulesLoad) => readonly Problem[]): void {
+  start(onLoad: LoadReceiver): void {
     this.#onLoad = onLoad;
     this.#worker.start();
   }
@@ -127,7 +133,7 @@ class WorkerFileProvider implements RulesProvider {
 
   #apply(load: RulesLoad): void {
     try {
-      this.#onLoad(load);
+      void this.#onLoad(load);
     } catch (error) {
       this.#logger.error("Cannot apply the rule files; keeping the current rules", { error });
     }

@@ -6,13 +6,16 @@ import type { RuleCounters, StatsSink } from "./stats_sink.ts";
 /** The counts of one rule. */
 export type RuleCount = Pick<RuleCounters, "totalHits" | "overLimit" | "nearLimit" | "withinLimit">;
 
+/** Counts by the full keys of rules. */
+export type RuleSums = readonly (readonly [fullKey: string, count: RuleCount])[];
+
 /** The counts of each rule: those of its metric key if that is constant, or else separate sums. */
 export class RuleCounts {
   readonly #rules: Rules;
   readonly #stats: Pick<StatsSink, "known">;
   readonly #sums = new Map<string, RuleCount>();
   /** Of the previous rules, until `adopt` has ended. */
-  #previous: ReadonlyMap<string, RuleCount> | undefined;
+  #previous: Map<string, RuleCount> | undefined;
 
   /** Continues the sums of previous counts that have adopted theirs. */
   constructor(rules: Rules, stats: Pick<StatsSink, "known">, previous?: RuleCounts) {
@@ -40,6 +43,25 @@ export class RuleCounts {
       NO_COUNT;
   }
 
+  /** Returns the sums by rule since the last take, which start again from zero. */
+  takeSums(): RuleSums {
+    const sums = [...this.#sums];
+    this.#sums.clear();
+    return sums;
+  }
+
+  /** Adds the sums of another thread. */
+  addSums(sums: RuleSums): void {
+    for (const [fullKey, added] of sums) {
+      const count = this.#sum(fullKey) ?? { ...NO_COUNT };
+      this.#sums.set(fullKey, count);
+      count.totalHits += added.totalHits;
+      count.overLimit += added.overLimit;
+      count.nearLimit += added.nearLimit;
+      count.withinLimit += added.withinLimit;
+    }
+  }
+
   /** Adds to the sums, if the metric key of the rule depends on the request. */
   add({ limit, negative, hits }: PlannedDescriptor, stats: RuleStats): void {
     const rule = limit?.rule;
@@ -56,7 +78,9 @@ export class RuleCounts {
     const known = this.#sums.get(fullKey);
     if (known !== undefined) return known;
     const previous = this.#previous?.get(fullKey);
-    if (previous !== undefined) this.#sums.set(fullKey, previous);
+    if (previous === undefined) return undefined;
+    this.#previous?.delete(fullKey);
+    this.#sums.set(fullKey, previous);
     return previous;
   }
 }

@@ -216,4 +216,7 @@ Deno.test("sums continue while the bookkeeping of a reload has pauses, and throu
   await call();
   const of = (index: number) => service.ruleCounts?.at(index)?.totalHits;
   assertEquals([of(0), of(1)], [0, 4]);
+  // What is taken does not come back from the previous rules.
+  assertEquals(new Set(service.ruleCounts?.takeSums().map(([, { totalHits }]) => totalHits)), new Set([4]));
+  assertEquals([of(0), of(1)], [0, 0]);
 });
