@@ -1,4 +1,4 @@
-import { claiming } from "./claiming.ts";
+import { claiming, COUNT_ATTEMPTS } from "./claiming.ts";
 import { claimedDeliveryOf, failWithoutPayload, type LoggedClaimOptions } from "./delivery_claims.ts";
 import { endpointsOf } from "./endpoints.ts";
 import { bytes, integer, text } from "./rows.ts";
@@ -35,7 +35,7 @@ const LOCK_DUE = postgresOnly(`
 
 const BODIES = sql((d) => `SELECT id, body FROM event WHERE ${d.among("id")}`);
 
-const CLAIM = claiming("delivery", ", claim_resend_at = resend_at");
+const CLAIM = claiming("delivery", `, claim_resend_at = resend_at, ${COUNT_ATTEMPTS}`);
 
 /** Claims due deliveries; on PostgreSQL, of an endpoint no more than its concurrency, over all processes. */
 export function* claimDeliveries(options: LoggedClaimOptions): Work<readonly ClaimedDelivery[]> {
