@@ -56,6 +56,13 @@ function reachable(address: string): string {
   return address.replace(/^(0\.0\.0\.0|\[::\]):/, "localhost:");
 }
 
+/** The place of the counters. The address may contain a password. */
+function cacheText(environment: Readonly<Record<string, string>>): string {
+  const type = environment["BACKEND_TYPE"];
+  if (type === "memory") return "memory of this process; set KV_URL for redis";
+  return type === "mc" ? "memcached" : "the server of KV_URL";
+}
+
 function welcome({ addresses }: Running, environment: Readonly<Record<string, string>>): void {
   const isOpen = HOSTS.some((name) => environment[name] !== DEFAULTS[name]);
   const opening = `To open it to others, set ${HOSTS.join(", ")} to 0.0.0.0.`;
@@ -67,8 +74,9 @@ Weir is ready.
   gRPC   ${reachable(addresses.grpc)}
   HTTP   ${http}/json
   debug  http://${reachable(addresses.debug)}/
+  cache  ${cacheText(environment)}
 ${hint}
-Ask for a decision; the sixth time within a minute it is 429:
+Request a decision; the sixth request within a minute returns 429:
 
   curl -i ${http}/json -d '{"domain":"shop","descriptors":[{"entries":[{"key":"account","value":"bob"}]}]}'
 `);

@@ -28,7 +28,8 @@ curl --retry 20 --retry-connrefused --retry-delay 1 -fsS http://localhost:8080/h
   with code 1. It never prints the value of a secret.
 - [api.md](api.md) describes the HTTP paths on this page.
 - Weir does not read the variable names of envoyproxy/ratelimit, such as \`REDIS_URL\`. It logs a warning with
-  the name to set instead: see [migration.md](migration.md).`;
+  the name to set instead: see [migration.md](migration.md). It also logs a warning for a variable whose
+  name is almost that of a setting, such as \`KV_TIMOUT\`.`;
 
 /** docs/settings.md. */
 export function settingsPage(): string {

@@ -2,6 +2,7 @@ import { crossProblems, storeWarnings } from "./cross_rules.ts";
 import { cacheWarnings } from "./kv_rules.ts";
 import type { Environment, Setting } from "./setting.ts";
 import { familyPattern, settingEntries, type Settings } from "./table.ts";
+import { unreadWarnings } from "./unread_names.ts";
 
 export type { Environment, Settings };
 
@@ -27,17 +28,6 @@ export class SettingsError extends Error {
 }
 
 const MAX_SHOWN_LENGTH = 100;
-/** How vendor words in names of envoyproxy/ratelimit became neutral ones. */
-const RENAMED: readonly (readonly [RegExp, string])[] = [
-  [/^REDIS_/, "KV_"],
-  [/^MEMCACHE_/, "MC_"],
-  [/^USE_DOG_STATSD/, "USE_TAGGED_PUSH_STATS"],
-  [/^DOG_STATSD_/, "TAGGED_PUSH_STATS_"],
-  [/^USE_STATSD$/, "USE_PUSH_STATS"],
-  [/^STATSD_/, "PUSH_STATS_"],
-  [/^USE_PROMETHEUS$/, "USE_PULL_METRICS"],
-  [/^PROMETHEUS_/, "PULL_METRICS_"],
-];
 
 /**
  * Reads every setting from the environment; a variable that is set but empty counts as unset. Throws a
@@ -60,7 +50,7 @@ export function readSettings(env: Environment): SettingsReading {
     ...backendWarnings(env),
     ...cacheWarnings(settings, env, notes.bad),
     ...storeWarnings(settings, env, notes.bad),
-    ...upstreamWarnings(env),
+    ...unreadWarnings(env),
   ];
   if (problems.length > 0) throw new SettingsError(problems, warnings);
   return { settings, warnings };
@@ -122,23 +112,4 @@ function backendWarnings(env: Environment): string[] {
   if (["", "kv", "mc", "memory"].includes(text)) return [];
   const meant = /^memcached?$/i.test(text) ? "; mc is the memcached-style cache" : "";
   return [`BACKEND_TYPE ${JSON.stringify(text)} is none of kv, mc and memory; kv is used${meant}`];
-}
-
-function upstreamWarnings(env: Environment): string[] {
-  return Object.keys(env).sort().flatMap((variable) => {
-    const ours = (env[variable] ?? "") === "" ? undefined : ourNameFor(variable);
-    return ours === undefined ? [] : [`${variable} is not read: set ${ours} instead`];
-  });
-}
-
-/**
- * Our name for a variable of envoyproxy/ratelimit; undefined where we have none, as for a cluster's own
- * `REDIS_PORT`.
- */
-function ourNameFor(variable: string): string | undefined {
-  const renaming = RENAMED.find(([pattern]) => pattern.test(variable));
-  if (renaming === undefined) return undefined;
-  const ours = variable.replace(...renaming);
-  const isSetting = settingEntries().some(([name]) => name === ours || familyPattern(name)?.test(ours));
-  return isSetting ? ours : undefined;
 }

@@ -128,8 +128,16 @@ function logSyntaxErrors(errors: readonly YAMLParseError[], log: ProblemLog): vo
     const line = log.at(offset).replace(/:[0-9]+$/, "");
     if (seen.has(line)) continue;
     seen.add(line);
-    log.error(offset, "", SYNTAX_TEXTS[error.code] ?? `not valid YAML: ${error.message}`);
+    log.error(offset, "", SYNTAX_TEXTS[error.code] ?? `not valid YAML: ${error.message}${hintFor(error)}`);
   }
+}
+
+/** The usual cause of messages that do not name it. */
+function hintFor({ message }: YAMLParseError): string {
+  if (message.startsWith("Sequence item without -")) return "; check the indentation of this line";
+  return message.startsWith("Nested mappings are not allowed")
+    ? "; check the indentation of the next line"
+    : "";
 }
 
 /** The target of every alias: the last value before it with its name. */

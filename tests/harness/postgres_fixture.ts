@@ -86,7 +86,7 @@ const HELD = `
   CREATE FUNCTION held() RETURNS trigger LANGUAGE plpgsql AS
     'BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NULL; END'`;
 
-/** Holds commits up that change one of the tables given to `hold`, each until it is let go. */
+/** Holds commits up that write to one of the tables given to `hold`, each until it is let go. */
 export class HeldCommits implements AsyncDisposable {
   readonly #server: SharedPostgresServer;
   readonly #database: string;
@@ -108,11 +108,11 @@ export class HeldCommits implements AsyncDisposable {
     return new HeldCommits(server, database, connection);
   }
 
-  /** Holds up who changes the table, from now on. */
+  /** Holds up who writes to the table, from now on. */
   async hold(table: string): Promise<void> {
     await this.#connection.query("SELECT pg_advisory_lock(1)", [], "rows");
     await this.#server.psql(
-      `CREATE CONSTRAINT TRIGGER held AFTER UPDATE ON ${table} DEFERRABLE INITIALLY DEFERRED
+      `CREATE CONSTRAINT TRIGGER held AFTER INSERT OR UPDATE ON ${table} DEFERRABLE INITIALLY DEFERRED
        FOR EACH ROW EXECUTE FUNCTION held()`,
       this.#database,
     );
@@ -121,7 +121,7 @@ export class HeldCommits implements AsyncDisposable {
   /** Waits for a commit that is held up. */
   async caught(): Promise<void> {
     const sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() " +
-      "AND query = 'COMMIT' AND wait_event = 'advisory'";
+      "AND wait_event = 'advisory'";
     await until("a commit", async () => await this.#server.psql(sql, this.#database) === "1");
   }
 

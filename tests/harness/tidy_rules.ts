@@ -39,7 +39,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "webhooks/store/maintenance": ["webhooks/store/", "base/"],
   "webhooks/outbound": ["webhooks/model/", "base/"],
   "webhooks/secrets": ["webhooks/model/", "base/"],
-  "webhooks/deliveries": ["webhooks/outbound/", "webhooks/store/", "webhooks/model/", "rest/mod.ts", "base/"],
+  "webhooks/deliveries": ["webhooks/outbound/", "webhooks/store/", "webhooks/model/", "base/"],
   "webhooks/workflows": [
     "webhooks/outbound/",
     "webhooks/store/",

@@ -1,11 +1,13 @@
 import type { Clock } from "../../base/clock.ts";
 import { readAuthoritiesSync } from "../../base/tls_files.ts";
-import { Client, Post, RestError, type StreamResponse } from "../../rest/mod.ts";
+import { GuardedClient, type OutboundCall } from "../outbound/client.ts";
+import type { ResponseListener } from "../outbound/connection.ts";
 import type { DialOptions } from "../outbound/dial.ts";
-import { createGuardedFetch } from "../outbound/fetch.ts";
-import type { AttemptErrorKind } from "../model/records.ts";
-import { maskResponse, type ResponseText } from "./response_mask.ts";
+import { headerText, type ResponseHead } from "../outbound/response_head.ts";
 import { SendError } from "../outbound/send_error.ts";
+import { type WireTarget, wireTargetOf } from "../outbound/wire_request.ts";
+import type { AttemptErrorKind } from "../model/records.ts";
+import { maskResponse } from "./response_mask.ts";
 
 /** The request of one attempt. */
 export interface OutgoingDelivery {
@@ -48,25 +50,39 @@ export interface SenderOptions extends NetworkOptions {
 export const MAX_RESPONSE_BYTES = 16_384;
 const REDIRECTS = [301, 302, 303, 307, 308];
 
+const MAX_TARGETS = 1_000;
+
 /** Creates a sender with its own connections. Throws when the file of authorities or the proxy is invalid. */
 export function createSender(options: SenderOptions): DeliverySender & { close(): Promise<void> } {
   const { userAgent, clock } = options;
   // Receivers know a repeated delivery by its UUID.
-  const fetch = createGuardedFetch({ ...dialOptions(options), isReusing: true });
-  const client = new Client({ fetch, clock, redirect: "manual" });
+  const client = new GuardedClient({ ...dialOptions(options), isReusing: true });
+  /** By URL: an endpoint has the same one every time. */
+  const targets = new Map<string, WireTarget>();
+
+  function targetAt(url: string): WireTarget {
+    const known = targets.get(url);
+    if (known !== undefined) return known;
+    const target = wireTargetOf(url);
+    if (targets.size >= MAX_TARGETS) targets.clear();
+    targets.set(url, target);
+    return target;
+  }
+
   return {
-    async send({ url, headers, body, timeoutMs }, { signal }) {
-      const named = { "user-agent": userAgent, ...headers };
+    async send(delivery, { signal }) {
+      if (signal.aborted) return INTERRUPTED;
+      const exchange = new Exchange(delivery, clock);
       try {
-        const request = { method: Post, baseURL: url, headers: named, body };
-        const answer = await client.sendStream(request, { signal, timeoutMs });
-        const response = maskResponse(await beginningOf(answer), headers);
-        return { ...resultOf(answer, clock), response };
+        const headers = Object.entries({ "user-agent": userAgent, ...delivery.headers });
+        const request = { target: targetAt(delivery.url), method: "POST", headers, body: delivery.body };
+        return await exchange.result(client.send(request, exchange), signal);
       } catch (error) {
-        return signal.aborted ? INTERRUPTED : failureOf(error, timeoutMs);
+        if (error instanceof SendError) return failureOf(error);
+        return { errorKind: "unsendable", error: "the request cannot be sent" };
       }
     },
-    close: () => fetch.close(),
+    close: () => client.close(),
   };
 }
 
@@ -86,37 +102,88 @@ const INTERRUPTED: SendResult = {
   error: "interrupted before the response arrived",
 };
 
-function resultOf({ statusCode: status, headers }: StreamResponse, clock: Clock): SendResult {
+/** One attempt: its response up to the bytes that are kept, or its failure. After the head the status decides alone. */
+class Exchange implements ResponseListener {
+  readonly #delivery: OutgoingDelivery;
+  readonly #clock: Clock;
+  readonly #settled = Promise.withResolvers<SendResult>();
+  #call: OutboundCall | undefined;
+  #head: ResponseHead | undefined;
+  #decoder: TextDecoder | undefined;
+  #text = "";
+  #left = MAX_RESPONSE_BYTES;
+
+  constructor(delivery: OutgoingDelivery, clock: Clock) {
+    this.#delivery = delivery;
+    this.#clock = clock;
+  }
+
+  /** The result of a call, with the timeout of the delivery. */
+  async result(call: OutboundCall, signal: AbortSignal): Promise<SendResult> {
+    this.#call = call;
+    const { timeoutMs } = this.#delivery;
+    const late: SendResult = { errorKind: "timeout", error: `no answer within ${timeoutMs} ms` };
+    const cancelTimer = this.#clock.after(timeoutMs, () => this.#cut(late));
+    const onAbort = () => this.#cut(INTERRUPTED);
+    signal.addEventListener("abort", onAbort);
+    // A lookup may have aborted it.
+    if (signal.aborted) onAbort();
+    try {
+      return await this.#settled.promise;
+    } finally {
+      cancelTimer();
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
+
+  onHead(head: ResponseHead): void {
+    this.#head = head;
+    // A part of an encoded body is no text.
+    if (!/^(?:identity)?$/i.test(headerText(head, "content-encoding") ?? "")) this.#left = 0;
+  }
+
+  onBody(piece: Uint8Array<ArrayBuffer>): void {
+    if (this.#left > 0) {
+      this.#decoder ??= new TextDecoder();
+      this.#text += this.#decoder.decode(piece.subarray(0, this.#left), { stream: true });
+      this.#left -= piece.byteLength;
+    }
+    if (this.#left <= 0) this.#cut(INTERRUPTED);
+  }
+
+  onEnd(): void {
+    this.#text += this.#decoder?.decode() ?? "";
+    this.#settle(INTERRUPTED, false);
+  }
+
+  onError(error: SendError): void {
+    this.#settle(failureOf(error), true);
+  }
+
+  #cut(failure: SendResult): void {
+    this.#call?.cancel();
+    this.#settle(failure, true);
+  }
+
+  /** `failure` is the result without a head; a cut body may end in the middle of what is masked. */
+  #settle(failure: SendResult, isCut: boolean): void {
+    if (this.#head === undefined) return this.#settled.resolve(failure);
+    const response = maskResponse({ text: this.#text, isCut }, this.#delivery.headers);
+    this.#settled.resolve({ ...resultOf(this.#head, this.#clock), response });
+  }
+}
+
+function resultOf(head: ResponseHead, clock: Clock): SendResult {
+  const { status } = head;
   if (status >= 200 && status < 300) return { status };
-  const [after] = headers["retry-after"] ?? [];
+  const after = headerText(head, "retry-after");
   const retryAfterMs = after === undefined ? undefined : parseRetryAfter(after, clock.now());
   const asked = retryAfterMs === undefined ? {} : { retryAfterMs };
   if (REDIRECTS.includes(status)) {
-    const error = `the receiver answered ${status}, and redirects are not followed`;
+    const error = `the receiver responded with ${status}, and redirects are not followed`;
     return { status, errorKind: "redirect", error, ...asked };
   }
-  return { status, errorKind: "status", error: `the receiver answered ${status}`, ...asked };
-}
-
-/** The beginning of the body, up to where it broke off, or took too long. */
-async function beginningOf({ bodyStream, headers }: StreamResponse): Promise<ResponseText> {
-  const decoder = new TextDecoder();
-  const isEncoded = !/^(?:identity)?$/i.test(headers["content-encoding"]?.[0] ?? "");
-  let text = "";
-  let left = isEncoded ? 0 : MAX_RESPONSE_BYTES;
-  const reader = bodyStream.getReader();
-  try {
-    while (left > 0) {
-      const { done, value } = await reader.read();
-      if (done) return { text: text + decoder.decode(), isCut: false };
-      text += decoder.decode(value.subarray(0, left), { stream: true });
-      left -= value.byteLength;
-    }
-  } catch {
-    // The status decides alone.
-  }
-  reader.cancel().catch(() => {});
-  return { text, isCut: true };
+  return { status, errorKind: "status", error: `the receiver responded with ${status}`, ...asked };
 }
 
 /** The milliseconds of a `Retry-After`; nothing for an invalid one. */
@@ -129,18 +196,6 @@ export function parseRetryAfter(text: string, now: number): number | undefined {
   return Number.isNaN(at) ? undefined : Math.max(0, at - now);
 }
 
-function failureOf(error: unknown, timeoutMs: number): SendResult {
-  if (!(error instanceof RestError)) {
-    return { errorKind: "unsendable", error: "the request cannot be sent" };
-  }
-  if (error.code === "timeout") {
-    return { errorKind: "timeout", error: `no answer within ${timeoutMs} ms` };
-  }
-  const { cause } = error;
-  if (cause instanceof SendError) {
-    const { kind: errorKind, message, status } = cause;
-    return { ...(status === undefined ? {} : { status }), errorKind, error: message };
-  }
-  if (error.code === "network") return { errorKind: "reset", error: "the connection failed" };
-  return { errorKind: "unsendable", error: `the request cannot be sent (${error.code})` };
+function failureOf({ kind: errorKind, message, status }: SendError): SendResult {
+  return { ...(status === undefined ? {} : { status }), errorKind, error: message };
 }

@@ -1,20 +1,10 @@
-import { type ConnectionRequest, GuardedConnection, type ResponseListener } from "./connection.ts";
-import { ConnectionPool } from "./connection_pool.ts";
-import { Dialler, type DialOptions, type PendingConnection, proxyCredentials } from "./dial.ts";
+import { GuardedClient, type GuardedClientOptions, type OutboundCall } from "./client.ts";
+import type { ResponseListener } from "./connection.ts";
 import type { ResponseHead } from "./response_head.ts";
-import { responseError, SendError } from "./send_error.ts";
-import { wireBytes, type WireRequest, wireTargetOf } from "./wire_request.ts";
+import { SendError } from "./send_error.ts";
+import { type WireRequest, wireTargetOf } from "./wire_request.ts";
 
-/** How requests are sent. */
-export interface GuardedFetchOptions extends DialOptions {
-  readonly isReusing?: boolean | undefined;
-}
-
-/**
- * A `fetch` that only dials checked addresses. It follows no redirect, obeys no variable of the environment, has no
- * cache, sends every body with its length, and every request once: whether to retry one whose connection breaks is up
- * to the caller. What it throws is a `SendError`, or the signal's reason.
- */
+/** A `fetch` over a guarded client. What it throws is a `SendError`, or the signal's reason. */
 export interface GuardedFetch {
   (input: string | URL | Request, init?: RequestInit): Promise<Response>;
   close(): Promise<void>;
@@ -24,55 +14,18 @@ export interface GuardedFetch {
 const BODILESS = [204, 205, 304];
 
 /** Creates a guarded `fetch` with its own connections. Throws a `RangeError` for a proxy that is not http. */
-export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
-  const { proxy, isReusing = false, clock } = options;
-  if (proxy !== undefined && proxy.protocol !== "http:") {
-    throw new RangeError(`Invalid WEBHOOK_PROXY: expected the scheme http:, got "${proxy.protocol}"`);
-  }
-  const dialler = new Dialler(options);
-  const pool = new ConnectionPool<GuardedConnection>(clock);
-  const credentials = proxy === undefined ? undefined : proxyCredentials(proxy);
-  const wire = { isReusing, isProxied: proxy !== undefined, credentials };
-  let isClosed = false;
-
-  async function connect({ key, dial }: WireRequest["target"], pending: PendingConnection) {
-    const socket = await dialler.dial(dial, pending);
-    return new GuardedConnection(socket, {
-      createdAt: clock.elapsed(),
-      onFree: (free, serverIdleMs) => {
-        free.resume();
-        if (isReusing && !isClosed) pool.keep(key, free, serverIdleMs);
-        else free.destroy();
-      },
-      onClose: (closed) => pool.forget(key, closed),
-    });
-  }
+export function createGuardedFetch(options: GuardedClientOptions): GuardedFetch {
+  const client = new GuardedClient(options);
 
   async function guardedFetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
     const { request, signal } = await outgoingOf(input, init);
     signal?.throwIfAborted();
-    const isHeadOnly = request.method === "HEAD";
-    const exchange = new Exchange({ bytes: wireBytes(request, wire), isHeadOnly }, signal);
-    const known = pool.take(request.target.key);
-    if (known !== undefined) exchange.run(known);
-    else {
-      const pending = dialler.begin();
-      exchange.await(pending);
-      connect(request.target, pending).then(
-        (connection) => exchange.run(connection),
-        (error) => exchange.onError(responseError(error)),
-      );
-    }
+    const exchange = new Exchange(request.method === "HEAD", signal);
+    exchange.begin(client.send(request, exchange));
     return await exchange.response;
   }
 
-  return Object.assign(guardedFetch, {
-    async close() {
-      isClosed = true;
-      pool.close();
-      await dialler.close();
-    },
-  });
+  return Object.assign(guardedFetch, { close: () => client.close() });
 }
 
 async function outgoingOf(
@@ -85,7 +38,7 @@ async function outgoingOf(
     const body = whole.body === null ? null : new Uint8Array(await whole.arrayBuffer());
     return await outgoingOf(url, { method, headers, signal, body });
   }
-  const target = wireTargetOf(new URL(input));
+  const target = wireTargetOf(String(input));
   const { method = "GET", headers, body, signal } = init ?? {};
   const pairs = headers instanceof Headers || Array.isArray(headers)
     ? [...headers]
@@ -104,45 +57,31 @@ function bytesOf(body: RequestInit["body"]): Uint8Array | undefined {
   throw new SendError("unsendable", "a body is a text or bytes here, so that its length is known");
 }
 
-/** One request, and its response, whose body is read no faster than the caller takes it. */
+/** The response of a request, whose body is read no faster than the caller takes it. */
 class Exchange implements ResponseListener {
-  readonly #request: ConnectionRequest;
+  readonly #isHeadOnly: boolean;
   readonly #signal: AbortSignal | undefined;
   readonly #settled = Promise.withResolvers<Response>();
-  #isOver = false;
-  #pending: PendingConnection | undefined;
-  #connection: GuardedConnection | undefined;
+  #call: OutboundCall | undefined;
   #body: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
 
-  constructor(request: ConnectionRequest, signal: AbortSignal | undefined) {
-    this.#request = request;
+  constructor(isHeadOnly: boolean, signal: AbortSignal | undefined) {
+    this.#isHeadOnly = isHeadOnly;
     this.#signal = signal;
-    signal?.addEventListener("abort", this.#onAbort, { once: true });
   }
 
   get response(): Promise<Response> {
     return this.#settled.promise;
   }
 
-  /** Its connection is being made. */
-  await(pending: PendingConnection): void {
-    this.#pending = pending;
-  }
-
-  /** Sends the request, unless it was cancelled meanwhile. */
-  run(connection: GuardedConnection): void {
-    this.#pending = undefined;
-    if (this.#isOver) return connection.destroy();
-    this.#connection = connection;
-    connection.begin(this.#request, this);
+  begin(call: OutboundCall): void {
+    this.#call = call;
+    this.#signal?.addEventListener("abort", this.#onAbort, { once: true });
+    // A lookup may have aborted it.
+    if (this.#signal?.aborted === true) this.#onAbort();
   }
 
   onHead({ status, headers: pairs }: ResponseHead): void {
-    if (status < 200 || status > 599) {
-      this.#cancel();
-      const text = `the receiver answered ${status}, which is not a final status`;
-      return this.#fail(new SendError("status", text, { status }));
-    }
     const headers = new Headers();
     for (const [name, value] of pairs) {
       try {
@@ -151,7 +90,7 @@ class Exchange implements ResponseListener {
         // An unreadable header is no reason to lose a response.
       }
     }
-    const hasBody = !this.#request.isHeadOnly && !BODILESS.includes(status);
+    const hasBody = !this.#isHeadOnly && !BODILESS.includes(status);
     this.#settled.resolve(new Response(hasBody ? this.#stream() : null, { status, headers }));
   }
 
@@ -159,7 +98,7 @@ class Exchange implements ResponseListener {
     // A body that no one reads may have no end.
     if (this.#body === undefined) return this.#cancel();
     this.#body.enqueue(piece);
-    this.#connection?.pause();
+    this.#call?.pause();
   }
 
   onEnd(): void {
@@ -183,7 +122,7 @@ class Exchange implements ResponseListener {
       start: (controller) => {
         this.#body = controller;
       },
-      pull: () => this.#connection?.resume(),
+      pull: () => this.#call?.resume(),
       cancel: () => {
         this.#body = undefined;
         this.#cancel();
@@ -198,17 +137,13 @@ class Exchange implements ResponseListener {
   }
 
   #cancel(): void {
-    const [pending, connection] = [this.#pending, this.#connection];
+    const call = this.#call;
     this.#end();
-    pending?.cancel();
-    connection?.destroy();
+    call?.cancel();
   }
 
-  /** From here on its connection may serve another request. */
   #end(): void {
-    this.#isOver = true;
-    this.#pending = undefined;
-    this.#connection = undefined;
+    this.#call = undefined;
     this.#signal?.removeEventListener("abort", this.#onAbort);
   }
 }

@@ -41,7 +41,10 @@ const encoder = new TextEncoder();
 const MAX_JOINED_BYTES = 65_536;
 
 /** Where a URL leads. Throws a `SendError`. */
-export function wireTargetOf(url: URL): WireTarget {
+export function wireTargetOf(text: string): WireTarget {
+  const url = URL.parse(text);
+  // Credentials in a URL are not sent.
+  if (url === null || url.username !== "" || url.password !== "") throw unsendable("invalid_url");
   if (url.protocol !== "http:" && url.protocol !== "https:") {
     throw new SendError("unsendable", "the URL is neither http nor https");
   }

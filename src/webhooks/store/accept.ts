@@ -117,9 +117,7 @@ export function acceptEvent(
 /** Writes an event and a delivery for every endpoint that names its kind; returns these endpoints. */
 export function* addEvent({ id, kind, body }: NewEvent, now: number): Work<readonly string[]> {
   yield* run("INSERT INTO event (id, kind, body, created_at) VALUES (?, ?, ?, ?)", id, kind, body, now);
-  const subscribed = (yield* all("SELECT id, events FROM endpoint ORDER BY seq"))
-    .filter((row) => matchesKind(patternsOf(text(row, "events")), kind))
-    .map((row) => ({ id: crypto.randomUUID(), endpointId: text(row, "id") }));
+  const subscribed = subscribedTo(kind, yield* all(SUBSCRIPTIONS));
   if (subscribed.length === 0) return [];
   const [ids, endpoints] = [subscribed.map((one) => one.id), subscribed.map((one) => one.endpointId)];
   // Each database skips the statement of the other.
@@ -131,6 +129,22 @@ export function* addEvent({ id, kind, body }: NewEvent, now: number): Work<reado
   }
   yield* tally("delivery.attempting", endpointIds.length);
   return endpointIds;
+}
+
+/** A delivery to create. */
+export interface NewDelivery {
+  readonly id: string;
+  readonly endpointId: string;
+}
+
+/** Selects what `subscribedTo` reads. */
+export const SUBSCRIPTIONS = "SELECT id, events FROM endpoint ORDER BY seq";
+
+/** A delivery for every endpoint that names a kind. */
+export function subscribedTo(kind: string, endpoints: readonly Row[]): readonly NewDelivery[] {
+  return endpoints
+    .filter((row) => matchesKind(patternsOf(text(row, "events")), kind))
+    .map((row) => ({ id: crypto.randomUUID(), endpointId: text(row, "id") }));
 }
 
 /** In one round trip when the text of the workflow is stored already, as it is most often. */

@@ -7,18 +7,7 @@ import { PORTION } from "./removals.ts";
 import { integer, integerOrNone, RECORDS, text } from "./rows.ts";
 import type { ClaimedDelivery, ClaimOptions } from "./store.ts";
 import { tallyMove } from "./tally.ts";
-import {
-  all,
-  alone,
-  get,
-  type Parameter,
-  postgresOnly,
-  type Row,
-  run,
-  sql,
-  sqliteOnly,
-  type Work,
-} from "./work.ts";
+import { all, get, type Row, run, sql, type Work } from "./work.ts";
 
 const FINAL: ReadonlySet<DeliveryState> = new Set(["acknowledged", "failed"]);
 
@@ -93,18 +82,9 @@ export function renewing(table: "delivery" | "execution") {
   };
 }
 
-const BEGIN_DELIVERY = sqliteOnly(
-  "UPDATE delivery SET attempts = ? WHERE id = ? AND claim_id = ? RETURNING seq",
-);
-const BEGIN_ATTEMPT = sqliteOnly(
-  "INSERT INTO attempt (delivery_seq, number, started_at, url, manual) VALUES (?, ?, ?, ?, ?)",
-);
-// One round trip.
-const BEGIN_BOTH = postgresOnly(
-  `WITH held AS (UPDATE delivery SET attempts = ? WHERE id = ? AND claim_id = ? RETURNING seq)
-   INSERT INTO attempt (delivery_seq, number, started_at, url, manual)
-   SELECT seq, CAST(? AS INTEGER), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS INTEGER) FROM held`,
-);
+const BEGIN_DELIVERY = "UPDATE delivery SET attempts = ? WHERE id = ? AND claim_id = ? RETURNING seq";
+const BEGIN_ATTEMPT =
+  "INSERT INTO attempt (delivery_seq, number, started_at, url, manual) VALUES (?, ?, ?, ?, ?)";
 
 /** An attempt that is about to be made. */
 export interface StartedAttempt {
@@ -117,43 +97,22 @@ export interface StartedAttempt {
 export function* beginAttempt({ deliveryId, claimId, attempt }: StartedAttempt): Work<boolean> {
   const { number, startedAt, url, manual } = attempt;
   const held = yield* get(BEGIN_DELIVERY, number, deliveryId, claimId);
-  if (held !== undefined) {
-    yield* run(BEGIN_ATTEMPT, integer(held, "seq"), number, startedAt, url, manual);
-    return true;
-  }
-  return (yield* alone(run(BEGIN_BOTH, number, deliveryId, claimId, number, startedAt, url, manual))) > 0;
+  if (held === undefined) return false;
+  yield* run(BEGIN_ATTEMPT, integer(held, "seq"), number, startedAt, url, manual);
+  return true;
 }
 
-// A resend after the claim stays.
-const RELEASED = `claim_id = NULL, lease_until = NULL, claim_resend_at = NULL,
+/** What ends a claim; a resend after the claim stays. */
+export const RELEASED = `claim_id = NULL, lease_until = NULL, claim_resend_at = NULL,
   resend_at = CASE WHEN resend_at IS NOT DISTINCT FROM claim_resend_at THEN NULL ELSE resend_at END`;
-const CHANGED = `${RELEASED}, state = ?, slot = ?, first_failure_at = coalesce(?, first_failure_at),
-  due_at = ?, finished_at = ?, reason = ?`;
-const OUTCOME = "finished_at = ?, result = ?, status = ?, error_kind = ?, error = ?, response = ?";
 
-const HELD = sqliteOnly("SELECT seq, state FROM delivery WHERE id = ? AND claim_id = ?");
-const CLOSE_ATTEMPT = sqliteOnly(`UPDATE attempt SET ${OUTCOME} WHERE delivery_seq = ? AND number = ?`);
-const RELEASE = sqliteOnly(`UPDATE delivery SET ${RELEASED} WHERE seq = ?`);
-const CHANGE = sqliteOnly(`UPDATE delivery SET ${CHANGED} WHERE seq = ?`);
-const FINISH = postgresOnly(finishing(RELEASED));
-const FINISH_CHANGED = postgresOnly(finishing(
-  CHANGED,
-  `tallied AS (
-      INSERT INTO tally (name, count) SELECT moved.name, moved.count FROM held
-        CROSS JOIN (SELECT CAST(? AS TEXT) AS state) AS after
-        CROSS JOIN LATERAL (VALUES ('delivery.' || held.state, -1), ('delivery.' || after.state, 1))
-          AS moved (name, count)
-      WHERE held.state <> after.state),`,
-));
-
-/** One round trip. */
-function finishing(changes: string, tallied = ""): string {
-  return `WITH held AS MATERIALIZED (SELECT seq, state FROM delivery WHERE id = ? AND claim_id = ? FOR UPDATE),
-    closed AS (UPDATE attempt SET ${OUTCOME} FROM held WHERE delivery_seq = held.seq AND number = ?),
-    ${tallied}
-    changed AS (UPDATE delivery SET ${changes} FROM held WHERE delivery.seq = held.seq)
-    SELECT seq, state FROM held`;
-}
+const HELD = sql((d) => `SELECT seq, state FROM delivery WHERE id = ? AND claim_id = ? ${d.lock()}`);
+const CLOSE_ATTEMPT =
+  `UPDATE attempt SET finished_at = ?, result = ?, status = ?, error_kind = ?, error = ?, response = ?
+  WHERE delivery_seq = ? AND number = ?`;
+const RELEASE = `UPDATE delivery SET ${RELEASED} WHERE seq = ?`;
+const CHANGE = `UPDATE delivery SET ${RELEASED}, state = ?, slot = ?,
+  first_failure_at = coalesce(?, first_failure_at), due_at = ?, finished_at = ?, reason = ? WHERE seq = ?`;
 
 /** How an attempt ended. */
 export interface FinishedAttempt {
@@ -170,30 +129,24 @@ export interface FinishedAttempt {
 export function* finishAttempt(options: FinishedAttempt): Work<boolean> {
   const { deliveryId, claimId, number, change, audit = [] } = options;
   const { finishedAt, result, status, errorKind, error, response } = options.outcome;
-  const outcome = [finishedAt, result, status, errorKind, error, response];
-  const changes = change === undefined ? [] : changesOf(change);
   const held = yield* get(HELD, deliveryId, claimId);
-  if (held !== undefined) {
-    const seq = integer(held, "seq");
-    yield* run(CLOSE_ATTEMPT, ...outcome, seq, number);
-    yield* run(change === undefined ? RELEASE : CHANGE, ...changes, seq);
-    if (change !== undefined) {
-      yield* tallyMove(`delivery.${text(held, "state") as DeliveryState}`, `delivery.${change.state}`);
-    }
+  if (held === undefined) return false;
+  const seq = integer(held, "seq");
+  yield* run(CLOSE_ATTEMPT, finishedAt, result, status, errorKind, error, response, seq, number);
+  if (change === undefined) {
+    yield* run(RELEASE, seq);
   } else {
-    const closing = [deliveryId, claimId, ...outcome, number] as const;
-    const finish = change === undefined
-      ? get(FINISH, ...closing)
-      : get(FINISH_CHANGED, ...closing, change.state, ...changes);
-    if ((yield* (audit.length === 0 ? alone(finish) : finish)) === undefined) return false;
+    const { state, slot, firstFailureAt, finishedAt, reason } = change;
+    yield* run(CHANGE, state, slot, firstFailureAt, dueAfter(change), finishedAt, reason, seq);
+    yield* tallyMove(`delivery.${text(held, "state") as DeliveryState}`, `delivery.${state}`);
   }
   for (const entry of audit) yield* addAudit(entry);
   return true;
 }
 
-function changesOf(change: DeliveryChange): readonly Parameter[] {
-  const { state, slot, firstFailureAt, finishedAt, reason } = change;
-  return [state, slot, firstFailureAt, FINAL.has(state) ? undefined : change.dueAt, finishedAt, reason];
+/** When a changed delivery is due again; never in a final state. */
+export function dueAfter({ state, dueAt }: DeliveryChange): number | undefined {
+  return FINAL.has(state) ? undefined : dueAt;
 }
 
 /** Which claims are taken back: all, or those whose lease ended before `now`. */

@@ -13,26 +13,16 @@ import { listPageOf } from "./lists.ts";
 import { integer, RECORDS, text } from "./rows.ts";
 import type { ListOptions, Page } from "./store.ts";
 import { tallyMove } from "./tally.ts";
-import {
-  all,
-  alone,
-  get,
-  type Parameter,
-  postgresOnly,
-  type Row,
-  run,
-  type Sql,
-  sql,
-  sqliteOnly,
-  type Work,
-} from "./work.ts";
+import { all, get, type Parameter, type Row, run, type Sql, sql, type Work } from "./work.ts";
 
 const FINAL: ReadonlySet<ExecutionStatus> = new Set(["succeeded", "failed", "cancelled"]);
 
 /** Extends claims; returns those that are still held. */
 export const renewExecutionClaims = renewing("execution");
 
-const HELD = sqliteOnly("SELECT seq, status, cancel_requested FROM execution WHERE id = ? AND claim_id = ?");
+const HELD = sql((d) =>
+  `SELECT seq, status, cancel_requested FROM execution WHERE id = ? AND claim_id = ? ${d.lock()}`
+);
 
 /** What is written of an execution. */
 export interface ExecutionCommit {
@@ -56,86 +46,44 @@ export function* commitExecution(
   options: ExecutionCommit,
 ): Work<{ readonly cancelRequested: boolean } | undefined> {
   const { executionId, claimId, step, change, event } = options;
-  let row = yield* get(HELD, executionId, claimId);
-  if (row === undefined) {
-    const commit = commitAtOnce(options);
-    row = yield* (event === undefined ? alone(commit) : commit);
-    if (row === undefined) return undefined;
-  } else {
-    const seq = integer(row, "seq");
-    if (step !== undefined) yield* run(ADD_STEP, seq, ...stepValues(step));
-    yield* changeExecution(row, options);
-    const before = text(row, "status") as ExecutionStatus;
-    yield* tallyMove(`execution.${before}`, `execution.${change.status}`);
-  }
+  const row = yield* get(HELD, executionId, claimId);
+  if (row === undefined) return undefined;
+  if (step !== undefined) yield* run(ADD_STEP, integer(row, "seq"), ...stepValues(step));
+  yield* changeExecution(row, options);
+  yield* tallyMove(`execution.${text(row, "status") as ExecutionStatus}`, `execution.${change.status}`);
   if (event !== undefined) yield* addEvent(event, options.now);
   return { cancelRequested: integer(row, "cancel_requested") !== 0 };
 }
 
-const STEP_COLUMNS =
-  "execution_seq, position, name, kind, status, attempts, started_at, finished_at, result, error";
-const ADD_STEP = `INSERT INTO execution_step (${STEP_COLUMNS})
+const ADD_STEP = `
+  INSERT INTO execution_step
+    (execution_seq, position, name, kind, status, attempts, started_at, finished_at, result, error)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (execution_seq, position) DO NOTHING`;
-const ADD_STEP_OF_HELD = `
-  stepped AS (INSERT INTO execution_step (${STEP_COLUMNS})
-    SELECT held.seq, CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT),
-      CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT) FROM held
-    ON CONFLICT (execution_seq, position) DO NOTHING),`;
-const GIVEN_UP = ", claim_id = NULL, lease_until = NULL";
-const CHANGE = `UPDATE execution SET ${changed("execution")} WHERE seq = ?`;
-const CHANGE_AND_RELEASE = `UPDATE execution SET ${changed("execution")}${GIVEN_UP} WHERE seq = ?`;
-const COMMIT = committing("", "");
-const COMMIT_RELEASE = committing("", GIVEN_UP);
-const COMMIT_STEP = committing(ADD_STEP_OF_HELD, "");
-const COMMIT_STEP_RELEASE = committing(ADD_STEP_OF_HELD, GIVEN_UP);
-
-function changed(source: string): string {
-  return `status = ?, step_attempts = ?, started_at = coalesce(?, started_at),
-    deadline_at = coalesce(?, deadline_at), finished_at = ?, output = ?, error = ?, voids = 0,
-    due_at = CASE WHEN ${source}.cancel_requested = 0 THEN CAST(? AS BIGINT) ELSE CAST(? AS BIGINT) END`;
-}
-
-/** A commit in one round trip. */
-function committing(step: string, release: string): Sql {
-  return postgresOnly(
-    `WITH held AS MATERIALIZED (
-      SELECT seq, status, cancel_requested FROM execution WHERE id = ? AND claim_id = ? FOR UPDATE),
-    ${step}
-    tallied AS (INSERT INTO tally (name, count) SELECT moved.name, moved.count FROM held
-      CROSS JOIN (SELECT CAST(? AS TEXT) AS status) AS after
-      CROSS JOIN LATERAL (VALUES ('execution.' || held.status, -1), ('execution.' || after.status, 1))
-        AS moved (name, count)
-      WHERE held.status <> after.status),
-    changed AS (UPDATE execution SET ${changed("held")}${release} FROM held WHERE execution.seq = held.seq)
-    SELECT cancel_requested FROM held`,
-  );
-}
-
-function commitAtOnce(options: ExecutionCommit): Work<Row | undefined> {
-  const { executionId, claimId, step, change } = options;
-  const { isReleased, values } = changesOf(options);
-  const plain = isReleased ? COMMIT_RELEASE : COMMIT;
-  const withStep = isReleased ? COMMIT_STEP_RELEASE : COMMIT_STEP;
-  return step === undefined
-    ? get(plain, executionId, claimId, change.status, ...values)
-    : get(withStep, executionId, claimId, ...stepValues(step), change.status, ...values);
-}
+const CHANGED = `status = ?, step_attempts = ?, started_at = coalesce(?, started_at),
+  deadline_at = coalesce(?, deadline_at), finished_at = ?, output = ?, error = ?, voids = 0,
+  due_at = CASE WHEN cancel_requested = 0 THEN CAST(? AS BIGINT) ELSE CAST(? AS BIGINT) END`;
+const CHANGE = `UPDATE execution SET ${CHANGED} WHERE seq = ?`;
+const CHANGE_AND_RELEASE =
+  `UPDATE execution SET ${CHANGED}, claim_id = NULL, lease_until = NULL WHERE seq = ?`;
 
 type Changes = Pick<ExecutionCommit, "change" | "now" | "keepClaim">;
 
 function* changeExecution(row: Row, changes: Changes): Work<void> {
-  const { isReleased, values } = changesOf(changes);
-  yield* run(isReleased ? CHANGE_AND_RELEASE : CHANGE, ...values, integer(row, "seq"));
+  const { status, stepAttempts, startedAt, deadlineAt, finishedAt, output, error } = changes.change;
+  const { isReleased, dueAt, dueNow } = afterCommit(changes);
+  yield* run(
+    isReleased ? CHANGE_AND_RELEASE : CHANGE,
+    ...[status, stepAttempts, startedAt, deadlineAt, finishedAt, output, error, dueAt, dueNow],
+    integer(row, "seq"),
+  );
 }
 
-/** An execution that is to be cancelled waits for nothing, and a final one has no claim. */
-function changesOf({ change, now, keepClaim }: Changes) {
-  const { status, stepAttempts, startedAt, deadlineAt, finishedAt, output, error } = change;
-  const isFinal = FINAL.has(status);
+/** When a changed execution is due, or is due if it is to be cancelled, which waits for nothing. A final one has no claim. */
+export function afterCommit({ change, now, keepClaim }: Changes) {
+  const isFinal = FINAL.has(change.status);
   const dueAt = isFinal ? undefined : change.dueAt;
   const dueNow = dueAt === undefined ? undefined : Math.min(dueAt, now);
-  const values = [status, stepAttempts, startedAt, deadlineAt, finishedAt, output, error, dueAt, dueNow];
-  return { isReleased: isFinal || !keepClaim, values };
+  return { isReleased: isFinal || !keepClaim, dueAt, dueNow };
 }
 
 function stepValues(step: ExecutionStep): readonly Parameter[] {

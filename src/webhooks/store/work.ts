@@ -6,8 +6,7 @@ export type Parameter =
   | null
   | undefined
   | Uint8Array
-  | readonly string[]
-  | readonly number[];
+  | readonly (string | number | boolean | null | undefined | Uint8Array)[];
 
 /** A row as the databases return it. */
 export type Row = Readonly<Record<string, string | number | bigint | Uint8Array | null>>;

@@ -16,7 +16,7 @@ Deno.test("the start task binds to loopback, and says how to open it", async () 
     await using started = new ChildProcess(Deno.execPath(), {
       args,
       cwd,
-      env: { ...Deno.env.toObject(), ...env },
+      env: { ...Deno.env.toObject(), KV_URL: "", BACKEND_TYPE: "", ...env },
     });
     await until("the service to be ready", () => started.stdoutLines.includes("Weir is ready."));
     const hosts = () =>
@@ -26,6 +26,7 @@ Deno.test("the start task binds to loopback, and says how to open it", async () 
     assertEquals(hosts(), ["127.0.0.1", "127.0.0.1", "127.0.0.1"]);
     const opening = "To open it to others, set HOST, GRPC_HOST, DEBUG_HOST to 0.0.0.0.";
     await until("the hint", () => started.stdoutLines.some((line) => line.includes(opening)));
+    assert(started.stdoutLines.includes("  cache  memory of this process; set KV_URL for redis"));
     assert(!started.stderrLines.some((line) => line.includes("open to other machines")));
     await started.stop();
   } finally {

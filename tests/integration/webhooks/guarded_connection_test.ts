@@ -1,7 +1,8 @@
 import { assertEquals } from "@std/assert";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
-import { createGuardedFetch, type GuardedFetchOptions } from "../../../src/webhooks/outbound/fetch.ts";
+import type { GuardedClientOptions } from "../../../src/webhooks/outbound/client.ts";
+import { createGuardedFetch } from "../../../src/webhooks/outbound/fetch.ts";
 import { SendError } from "../../../src/webhooks/outbound/send_error.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
@@ -10,7 +11,7 @@ import { until } from "../../harness/until.ts";
 import { LOOPBACK, receiver } from "../../harness/sender_fixture.ts";
 
 /** A fetch that keeps connections, and what comes of a request; no time passes for it. */
-function opened(options: Partial<GuardedFetchOptions> = {}) {
+function opened(options: Partial<GuardedClientOptions> = {}) {
   const fetch = createGuardedFetch({
     ...{ allow: LOOPBACK, connectTimeoutMs: 2_000, clock: new FakeClock(), isReusing: true },
     ...options,

@@ -1,7 +1,8 @@
 import { assert, assertRejects } from "@std/assert";
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { createGuardedFetch, type GuardedFetchOptions } from "../../../src/webhooks/outbound/fetch.ts";
+import type { GuardedClientOptions } from "../../../src/webhooks/outbound/client.ts";
+import { createGuardedFetch } from "../../../src/webhooks/outbound/fetch.ts";
 import { SendError } from "../../../src/webhooks/outbound/send_error.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { LOOPBACK } from "../../harness/sender_fixture.ts";
@@ -50,7 +51,7 @@ export class Loopback implements AsyncDisposable {
 }
 
 /** A guarded fetch that is closed at the end; no time passes for it unless it is given a clock. */
-export function guarded(options: Partial<GuardedFetchOptions> = {}) {
+export function guarded(options: Partial<GuardedClientOptions> = {}) {
   const fetch = createGuardedFetch({
     ...{ allow: LOOPBACK, connectTimeoutMs: 2_000, clock: new FakeClock() },
     ...options,

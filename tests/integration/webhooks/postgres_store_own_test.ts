@@ -25,6 +25,9 @@ import { commitExecution, renewExecutionClaims } from "../../../src/webhooks/sto
 
 const server = sharedPostgres();
 
+const MANY_TALLIES = `
+  INSERT INTO tally (name, count) SELECT 'delivery.attempting', 1 - 2 * (n % 2) FROM generate_series(1, 600) AS n`;
+
 Deno.test({
   ...needs(["postgres"], "a store on postgres makes few rows of what it tallied, while others tally"),
   async fn() {
@@ -35,8 +38,10 @@ Deno.test({
     const add = (count: number) =>
       Promise.all(Array.from({ length: count }, (_, index) => addEvent(stores[index % 2] ?? stores[0])));
     await add(600);
+    // Few rows are of many events, and so as many again as are worth folding.
+    await server().psql(MANY_TALLIES, database);
     const rows = async () => Number(await server().psql("SELECT count(*) FROM tally", database));
-    assertEquals(await rows(), 600);
+    assertEquals(await rows() > 600, true);
     const clear = (store: typeof stores[number]) => store.clearRemoved({ now: NOW, newId });
     const [, ...isMore] = await Promise.all([add(100), ...stores.map(clear)]);
     assertEquals([isMore, await rows() <= 110], [[false, false], true]);

@@ -1,7 +1,8 @@
 /** Runs the recipes of docs/webhooks/receiving.md: blocks marked `receiver=NAME`, and `receiver.py`, each with a caller. */
 import { assert, assertEquals } from "@std/assert";
 import { join } from "node:path";
-import { signature, standardWebhooksHeaders } from "../../../src/webhooks/model/signature.ts";
+import { signature } from "../../../src/webhooks/model/signature.ts";
+import { standardWebhooksHeaders } from "../../../src/webhooks/model/signing.ts";
 
 const ROOT = new URL("../../../", import.meta.url);
 const PAGE = await Deno.readTextFile(new URL("docs/webhooks/receiving.md", ROOT));
@@ -170,7 +171,7 @@ async function requestOf(ageSeconds: number, change: Change) {
     secret: SECRET,
   };
   const headers: Record<string, string> = {
-    ...await standardWebhooksHeaders(standard),
+    ...standardWebhooksHeaders(standard),
     "x-svc-timestamp": `${timestampSeconds}`,
     "x-svc-signature": await signature(SECRET, bytes),
   };

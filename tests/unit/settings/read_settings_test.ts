@@ -121,7 +121,7 @@ Deno.test("all bad settings are told at once, those between settings last", () =
     'Invalid LIMIT_RESET_HEADER "X Reset": expected a header name of letters, digits and !#$%&\'*+-.^_`|~',
     'Invalid KV_SOCKET_TYPE "udp": expected tcp or unix',
     'Invalid KV_TIMEOUT "10": expected a duration of 1ms or more, such as 10s, 150us or 1m30s',
-    "KV_URL is not set: expected KV_URL=host:port, or BACKEND_TYPE=memory to count in this process alone",
+    "KV_URL is not set: expected KV_URL=host:port, or BACKEND_TYPE=memory to count only in this process",
   ];
   assertEquals(problemsOf(env), problems);
   assertEquals(new SettingsError(problems).message, problems.join("\n"));
@@ -276,6 +276,29 @@ for (const [theirs, ours] of UPSTREAM) {
       readSettings({ ...MEMORY, [theirs]: "true" }).warnings,
       ours === undefined ? [] : [`${theirs} is not read: set ${ours} instead`],
     );
+  });
+}
+
+for (
+  const [written, meant] of [
+    ["KV_URI", "KV_URL"],
+    ["KV_TIMOUT", "KV_TIMEOUT"],
+    ["KV_TMIEOUT", "KV_TIMEOUT"],
+    ["CACHE_ON_FAILURES", "CACHE_ON_FAILURE"],
+    ["LOGLEVEL", "LOG_LEVEL"],
+    ["NEAR_LIMT_RATIO", "NEAR_LIMIT_RATIO"],
+    ["HOME", undefined],
+    ["SORT", undefined],
+    ["KV_PORT", undefined],
+    ["TAGGED_PUSH_STATS_MOGRIFIER_RULE_NAME", undefined],
+    ["KV_RETRIES_OF_ANOTHER_PROGRAM", undefined],
+  ] as const
+) {
+  Deno.test(`${written} ${meant === undefined ? "goes unnoticed" : `is reported as a misspelled ${meant}`}`, () => {
+    const warnings = readSettings({ ...MEMORY, [written]: "a" }).warnings;
+    const expected = meant === undefined ? [] : [`${written} is not a setting; did you mean ${meant}?`];
+    assertEquals(warnings, expected);
+    assertEquals(readSettings({ ...MEMORY, [written]: "" }).warnings, []);
   });
 }
 

@@ -60,6 +60,13 @@ test("yaml, the file", [
   ["list items that do not line up", "domain: d\ndescriptors:\n - key: a\n  - key: b\n", [
     "error r.yaml:4:3: not valid YAML: All sequence items must start at the same column",
   ]],
+  ["a field left of its rule", "domain: d\ndescriptors:\n  - key: k\n   rate_limit: {}\n", [
+    "error r.yaml:4:1: not valid YAML: Sequence item without - indicator; check the indentation of this line",
+  ]],
+  ["a field right of its rule", "domain: d\ndescriptors:\n  - key: k\n      rate_limit: {}\n", [
+    "error r.yaml:3:10: not valid YAML: Nested mappings are not allowed in compact mappings; " +
+    "check the indentation of the next line",
+  ]],
   ["second document", "domain: d\ndescriptors: []\n---\ndomain: e\n", [
     "error r.yaml:3:1: a second document begins here; put it into a separate file",
   ]],

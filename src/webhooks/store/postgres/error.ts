@@ -70,6 +70,15 @@ export function isConflict(error: unknown): boolean {
   return state === "40001" || state === "40P01";
 }
 
+/** States that concern the session or the server, and so all calls alike. */
+const COMMON_STATES = ["08", "25", "53", "57P"];
+
+/** Whether the server refused a statement of several calls perhaps because of one of them. */
+export function mayConcernOneCall(error: unknown): boolean {
+  const state = sqlStateOf(error);
+  return state !== undefined && !COMMON_STATES.some((start) => state.startsWith(start));
+}
+
 function codeOf(error: unknown, state: string): StoreError["code"] | undefined {
   if (state === "0A000" && !isStalePlan(error, state)) return undefined;
   return CODES.find(([start]) => state.startsWith(start))?.[1];

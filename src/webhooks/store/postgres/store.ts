@@ -1,6 +1,9 @@
 import type { Clock } from "../../../base/clock.ts";
 import type { Logger } from "../../../base/log.ts";
 import { parsePostgresAddress, redactedAddress } from "../../../base/postgres_address.ts";
+import type { TransactionKind } from "./connection.ts";
+import { CallGroups, type CallGroupsOptions } from "./call_groups.ts";
+import { GROUPED } from "./grouped_operations.ts";
 import { migratePostgres } from "./migration.ts";
 import { PostgresPool, refuseTransactionPooler } from "./pool.ts";
 import { POSTGRES_TABLES } from "../schema.ts";
@@ -72,7 +75,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       perform: (work) => unlimited.perform(work),
     }, { shownAddress: name });
     if (from !== to) logger.info("Store migrated", { address: name, from, to });
-    return new PostgresStore({ pool, transactions, name, logger });
+    const { clock } = options;
+    const groupOptions = { clock, maxWaiting: MAX_WAITING, waitMs: statementTimeoutMs };
+    return new PostgresStore({ pool, transactions, name, logger, groupOptions });
   } catch (error) {
     await pool.close();
     throw error;
@@ -87,6 +92,7 @@ interface StoreParts {
   /** The address without its password. */
   readonly name: string;
   readonly logger: Logger;
+  readonly groupOptions: Pick<CallGroupsOptions, "clock" | "maxWaiting" | "waitMs">;
 }
 
 const BYTES = `SELECT CAST(sum(pg_total_relation_size(CAST(name AS regclass))) AS BIGINT) AS bytes
@@ -122,15 +128,17 @@ const URGENT: ReadonlySet<unknown> = new Set([
 class PostgresStore implements WebhookStore {
   readonly #parts: StoreParts;
   readonly #inFlight = new Set<Promise<unknown>>();
+  readonly #groups = new Map<unknown, CallGroups>();
   #isClosed = false;
 
   constructor(parts: StoreParts) {
     this.#parts = parts;
   }
 
-  /** Operations that wait for a connection. */
+  /** Operations that wait for a connection, or in groups. */
   get waiting(): number {
-    return this.#parts.pool.metrics.waiting;
+    const inGroups = this.#groups.values().reduce((sum, { waiting }) => sum + waiting, 0);
+    return this.#parts.pool.metrics.waiting + inGroups;
   }
 
   /** How often a transaction was retried after a conflict. */
@@ -147,12 +155,11 @@ class PostgresStore implements WebhookStore {
   }
 
   read<A extends readonly unknown[], T>(operation: Operation<A, T>, ...args: A): Promise<T> {
-    return this.#run(() => this.#parts.transactions.read(() => operation(...args)));
+    return this.#perform("read", operation, args);
   }
 
   write<A extends readonly unknown[], T>(operation: Operation<A, T>, ...args: A): Promise<T> {
-    const isUrgent = URGENT.has(operation);
-    return this.#run(() => this.#parts.transactions.perform(() => operation(...args), { isUrgent }));
+    return this.#perform("write", operation, args);
   }
 
   claimDeliveries(options: ClaimOptions) {
@@ -177,6 +184,40 @@ class PostgresStore implements WebhookStore {
     this.#isClosed = true;
     await Promise.allSettled(this.#inFlight);
     await this.#parts.pool.close();
+  }
+
+  #perform<A extends readonly unknown[], T>(
+    kind: TransactionKind,
+    operation: Operation<A, T>,
+    args: A,
+  ): Promise<T> {
+    const { transactions } = this.#parts;
+    const options = { isUrgent: URGENT.has(operation) };
+    const alone = () =>
+      kind === "read"
+        ? transactions.read(() => operation(...args), options)
+        : transactions.perform(() => operation(...args), options);
+    const grouped = GROUPED.get(operation);
+    if (grouped === undefined || grouped.joins?.(...args) === false) return this.#run(alone);
+    return this.#run(() => this.#groupsOf(kind, operation, grouped).call(args, alone) as Promise<T>);
+  }
+
+  #groupsOf(kind: TransactionKind, operation: unknown, grouped: CallGroupsOptions["operation"]): CallGroups {
+    let groups = this.#groups.get(operation);
+    if (groups === undefined) {
+      const { transactions, groupOptions } = this.#parts;
+      const isUrgent = URGENT.has(operation);
+      groups = new CallGroups({
+        ...groupOptions,
+        operation: grouped,
+        perform: (work, operations) =>
+          kind === "read"
+            ? transactions.read(work, { isUrgent })
+            : transactions.perform(work, { isUrgent, operations }),
+      });
+      this.#groups.set(operation, groups);
+    }
+    return groups;
   }
 
   async #run<T>(operation: () => Promise<T>): Promise<T> {

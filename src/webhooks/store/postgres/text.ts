@@ -38,8 +38,7 @@ export function numbered(text: string): string {
 export function boundValue(parameter: Parameter): unknown {
   if (typeof parameter === "string") return storedText(parameter);
   if (typeof parameter === "boolean") return Number(parameter);
-  if (!Array.isArray(parameter)) return parameter;
-  return parameter.map((one: string | number) => typeof one === "string" ? storedText(one) : one);
+  return Array.isArray(parameter) ? parameter.map(boundValue) : parameter;
 }
 
 /** The parser of a column of a type, by the number of the type in PostgreSQL. */

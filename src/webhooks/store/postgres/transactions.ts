@@ -14,7 +14,10 @@ export interface PostgresTransactionsOptions {
   readonly onCommit?: ((elapsedMs: number, operations: number) => void) | undefined;
 }
 
-type LendOptions = Parameters<PostgresPool["use"]>[1];
+interface PerformOptions extends NonNullable<Parameters<PostgresPool["use"]>[1]> {
+  /** How many operations of callers the work is; 1 when absent. */
+  readonly operations?: (() => number) | undefined;
+}
 
 const MAX_TRIES = 10;
 const BACKOFF: BackoffTimes = { firstMs: 4, longestMs: 250 };
@@ -36,20 +39,20 @@ export class PostgresTransactions {
   }
 
   /** Runs an operation that writes, durably. After "busy" its outcome may be unknown: the commit may have been lost. */
-  async perform<T>(work: () => Work<T>, options: LendOptions = {}): Promise<T> {
+  async perform<T>(work: () => Work<T>, options: PerformOptions = {}): Promise<T> {
     return await this.#retry("write", work, options);
   }
 
   /** Runs an operation that only reads, in one state of the database. */
-  async read<T>(work: () => Work<T>): Promise<T> {
-    return await this.#retry("read", work, {});
+  async read<T>(work: () => Work<T>, options: PerformOptions = {}): Promise<T> {
+    return await this.#retry("read", work, options);
   }
 
-  async #retry<T>(kind: TransactionKind, work: () => Work<T>, options: LendOptions): Promise<T> {
+  async #retry<T>(kind: TransactionKind, work: () => Work<T>, options: PerformOptions): Promise<T> {
     const { clock, random } = this.#options;
     for (let tries = 1;; tries++) {
       try {
-        return await this.#pool.use((connection) => this.#run(connection, kind, work), options);
+        return await this.#pool.use((connection) => this.#run(connection, kind, work, options), options);
       } catch (error) {
         if (!isConflict(error)) throw error;
         if (tries === MAX_TRIES) {
@@ -63,7 +66,12 @@ export class PostgresTransactions {
     }
   }
 
-  async #run<T>(connection: PostgresConnection, kind: TransactionKind, work: () => Work<T>): Promise<T> {
+  async #run<T>(
+    connection: PostgresConnection,
+    kind: TransactionKind,
+    work: () => Work<T>,
+    { operations = () => 1 }: PerformOptions,
+  ): Promise<T> {
     const since = this.#options.clock.elapsed();
     const begun = work();
     const first = nextStatement(begun, begun.next());
@@ -71,7 +79,7 @@ export class PostgresTransactions {
     const value = first.value.isAlone === true
       ? last(begun, await answer(connection, first.value))
       : await transaction(connection, kind, begun, first.value);
-    if (kind === "write") this.#options.onCommit?.(this.#options.clock.elapsed() - since, 1);
+    if (kind === "write") this.#options.onCommit?.(this.#options.clock.elapsed() - since, operations());
     return value;
   }
 }

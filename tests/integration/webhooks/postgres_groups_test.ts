@@ -1,0 +1,172 @@
+import { assertEquals } from "@std/assert";
+import {
+  ACKNOWLEDGED,
+  addEndpoint,
+  addEvent,
+  begin,
+  claim,
+  execution,
+  finish,
+  NOW,
+  saveVersion,
+} from "../../contract/webhook_store_bed.ts";
+import { handled } from "../../harness/handled.ts";
+import { HeldCommits, NO_LIMITS, openStoreAt, sharedPostgres } from "../../harness/postgres_fixture.ts";
+import { startTcpRelay } from "../../harness/tcp_relay.ts";
+import { needs } from "../../harness/tools.ts";
+import { until } from "../../harness/until.ts";
+import { systemClock } from "../../../src/base/clock.ts";
+import { parsePostgresAddress } from "../../../src/base/postgres_address.ts";
+import { acceptExecution } from "../../../src/webhooks/store/accept.ts";
+import { findDelivery } from "../../../src/webhooks/store/deliveries.ts";
+import { listExecutions } from "../../../src/webhooks/store/executions.ts";
+import { checkStore } from "../../../src/webhooks/store/maintenance/check.ts";
+import { PostgresConnection } from "../../../src/webhooks/store/postgres/connection.ts";
+
+const server = sharedPostgres();
+
+/** How many calls go together. */
+const CALLS = 20;
+
+/** Calls so often, and answers what became of each, in words. */
+function outcomes(call: (index: number) => Promise<unknown>): Promise<readonly string[]> {
+  return handled(Promise.all(Array.from({ length: CALLS }, (_, index) =>
+    call(index).then(
+      (value) =>
+        typeof value === "object" && value !== null && "kind" in value ? `${value.kind}` : `${value}`,
+      ({ code }) => `${code}`,
+    ))));
+}
+
+Deno.test({
+  ...needs(["postgres"], "a group whose commit had no answer is written once, however often it is repeated"),
+  async fn() {
+    const database = await server().createDatabase();
+    const url = server().url(database);
+    await using relay = await startTcpRelay(server().port);
+    const store = await openStoreAt(url.replace(`:${server().port}`, `:${relay.port}`));
+    await saveVersion(store);
+    const to = await addEndpoint(store);
+    for (let index = 0; index < CALLS; index++) await addEvent(store);
+    const claims = await claim(store, [to], { max: CALLS });
+    await Promise.all(claims.map((claimed) => begin(store, claimed)));
+    await using held = await HeldCommits.prepare(server(), database);
+    const accept = (index: number) => {
+      const idempotency = { scope: "s", key: `k${index}`, bodyHash: "h" };
+      return store.write(acceptExecution, execution(), { now: NOW, idempotency });
+    };
+    const end = (index: number) => {
+      const claimed = claims[index];
+      return claimed === undefined
+        ? Promise.reject(new Error("no claim"))
+        : finish(store, claimed, ACKNOWLEDGED);
+    };
+    const cases = [
+      { table: "execution", call: accept, count: "SELECT count(*) FROM execution", repeated: "replayed" },
+      {
+        ...{ table: "delivery", call: end, repeated: "false" },
+        count: "SELECT count(*) FROM delivery WHERE state = 'acknowledged'",
+      },
+    ];
+    for (const { table, call, count, repeated } of cases) {
+      await held.hold(table);
+      const unanswered = outcomes(call);
+      await held.caught();
+      relay.dropAll();
+      assertEquals(new Set(await unanswered), new Set(["busy"]));
+      await held.letGo();
+      await until("the commit", async () => await server().psql(count, database) === `${CALLS}`);
+      await server().psql(`DROP TRIGGER held ON ${table}`, database);
+      assertEquals(new Set(await outcomes(call)), new Set([repeated]));
+      assertEquals(await server().psql(count, database), `${CALLS}`);
+    }
+    await store.close();
+    assertEquals((await checkStore(url)).problems, []);
+  },
+});
+
+Deno.test({
+  ...needs(["postgres"], "a group whose connection ends before its commit is written by its repetition"),
+  async fn() {
+    const database = await server().createDatabase();
+    const url = server().url(database);
+    const store = await openStoreAt(url);
+    await saveVersion(store);
+    await using lock = await Lock.connect(url);
+    await lock.take("LOCK TABLE idempotency IN ACCESS EXCLUSIVE MODE");
+    const accept = (index: number) => {
+      const idempotency = { scope: "s", key: `k${index}`, bodyHash: "h" };
+      return store.write(acceptExecution, execution(), { now: NOW, idempotency });
+    };
+    const cut = outcomes(accept);
+    await lock.awaited(database);
+    await server().psql(END_WAITING, database);
+    assertEquals(new Set(await cut), new Set(["busy"]));
+    await lock.release();
+    assertEquals((await store.read(listExecutions, { limit: 100 })).items, []);
+    assertEquals(new Set(await outcomes(accept)), new Set(["new"]));
+    assertEquals((await store.read(listExecutions, { limit: 100 })).items.length, CALLS);
+    await store.close();
+  },
+});
+
+Deno.test({
+  ...needs(["postgres"], "of a group with a locked row only that call waits to its limit in vain"),
+  async fn() {
+    const database = await server().createDatabase();
+    const url = server().url(database);
+    const store = await openStoreAt(url, { lockTimeoutMs: 200 });
+    const to = await addEndpoint(store);
+    for (let index = 0; index < CALLS; index++) await addEvent(store);
+    const claims = await claim(store, [to], { max: CALLS });
+    const [locked] = claims;
+    await using lock = await Lock.connect(url);
+    await lock.take(`SELECT 1 FROM delivery WHERE id = '${locked?.delivery.id}' FOR UPDATE`);
+    const begun = await Promise.allSettled(claims.map((claimed) => begin(store, claimed)));
+    assertEquals(begun.map(({ status }) => status), ["rejected", ...Array(CALLS - 1).fill("fulfilled")]);
+    await lock.release();
+    for (const [index, { delivery: { id } }] of claims.entries()) {
+      assertEquals((await store.read(findDelivery, id))?.attempts.length, index === 0 ? 0 : 1);
+    }
+    await store.close();
+  },
+});
+
+const WAITING = "FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+const END_WAITING = `SELECT pg_terminate_backend(pid) ${WAITING}`;
+
+/** A lock of another session. */
+class Lock implements AsyncDisposable {
+  readonly #connection: PostgresConnection;
+
+  private constructor(connection: PostgresConnection) {
+    this.#connection = connection;
+  }
+
+  static async connect(url: string): Promise<Lock> {
+    const address = parsePostgresAddress(url);
+    const [host] = address.fields.hosts;
+    if (host === undefined) throw new Error("Cannot lock: the server has no address");
+    return new Lock(await PostgresConnection.open(address, host, { clock: systemClock, ...NO_LIMITS }));
+  }
+
+  /** Locks until the release. */
+  async take(sql: string): Promise<void> {
+    await this.#connection.begin("write");
+    await this.#connection.query(sql, [], "rows");
+  }
+
+  /** Waits until somebody waits for it. */
+  async awaited(database: string): Promise<void> {
+    const sql = `SELECT count(*) > 0 ${WAITING}`;
+    await until("who waits", async () => await server().psql(sql, database) === "t");
+  }
+
+  async release(): Promise<void> {
+    await this.#connection.rollBack();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#connection.close();
+  }
+}
