@@ -120,11 +120,19 @@ export interface CounterPlace {
   addWithin(limit: number, addend: number): number | undefined;
 }
 
+/** A key that was over its limit. */
+export interface KnownKey {
+  /** The last count. */
+  readonly count: number;
+  /** Seconds since the epoch: the end of the window; of a conditional hit, when one would pass. */
+  readonly windowEnd: number;
+}
+
 /** Keys that are known to be over their limit, which need no call to the shared cache. */
 export interface LocalCache {
-  /** The last known count of the key in its window. */
-  get(key: string, nowSeconds: number): number | undefined;
-  /** Remembers the count until the window ends; may evict other keys. */
+  /** What is known of the key, until then. */
+  get(key: string, nowSeconds: number): KnownKey | undefined;
+  /** Remembers the count until then; may evict other keys. */
   set(key: string, count: number, windowEnd: number, nowSeconds: number): void;
   forget(key: string): void;
 }

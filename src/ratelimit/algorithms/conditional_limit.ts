@@ -9,7 +9,7 @@ export type ConditionalLimit = SliceLimit | BucketLimit;
 const MAX_SECONDS = 100 * 31_536_000;
 
 /** Numbers of the state of one counter, which are all zero in a new one. */
-export function stateSize({ kind }: ConditionalLimit): number {
+export function stateSize(kind: ConditionalLimit["kind"]): number {
   return kind === "slices" ? SLICE_STATE_SIZE : BUCKET_STATE_SIZE;
 }
 
