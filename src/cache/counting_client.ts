@@ -97,7 +97,7 @@ export class CountingClient implements CounterCache {
   }
 
   /** Takes the reply to a request; one that comes too late is ignored. */
-  take({ id, counts }: CountReply): void {
+  answered({ id, counts }: CountReply): void {
     const request = this.#sent.get(id);
     if (request === undefined) return;
     this.#sent.delete(id);

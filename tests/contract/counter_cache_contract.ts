@@ -2,7 +2,6 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { type CounterCache, type Hit, RepeatedHit } from "../../src/ratelimit/counter_cache.ts";
 import { CONDITIONAL_CASES } from "./conditional_counter_cases.ts";
 import { needs, type Tool } from "../harness/tools.ts";
-import { canTake, TAKE_CASES } from "./take_cases.ts";
 import { seededRandom } from "../harness/seeded_random.ts";
 
 /** An adapter under test. */
@@ -49,9 +48,6 @@ export function counterCacheContract(
       for (const [title, run] of Object.entries(cases)) {
         await test.step(title, () => run(fixture.cache, { ...traits, stored: fixture.stored }));
       }
-      const { cache } = fixture;
-      if (!canTake(cache)) return;
-      for (const [title, run] of Object.entries(TAKE_CASES)) await test.step(title, () => run(cache));
     } finally {
       await fixture.cache.close();
       await fixture.end();

@@ -71,7 +71,7 @@ function sequence(
     ? [limit.limit, limit.sliceUs]
     : [limit.burst, limit.partsPerHit, limit.partsPerTick, limit.tickUs];
   const key = `{${seed}}_${crypto.randomUUID()}`;
-  const state = new Float64Array(stateSize(limit));
+  const state = new Float64Array(stateSize(limit.kind));
   let nowUs = START_US + pick(1_000_000);
   let hasTaken = false;
   const calls = Array.from({ length: CALLS }, (_, index): TimedCall => {

@@ -2,9 +2,10 @@ import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { slotOf } from "../../../src/cache/kv/cluster/slots.ts";
 import { bucketLimit } from "../../../src/ratelimit/algorithms/bucket.ts";
 import { sliceLimit } from "../../../src/ratelimit/algorithms/slices.ts";
+import type { Taken } from "../../../src/ratelimit/algorithms/taken.ts";
 import { CacheError } from "../../../src/ratelimit/errors.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";
-import { conditionalHit, grantedAndUsed } from "../../contract/take_cases.ts";
+import { conditionalHit } from "../../contract/conditional_counter_cases.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { openKvCache, openKvCluster } from "../../harness/open_kv.ts";
 import { startRedisCluster } from "../../harness/redis_cluster.ts";
@@ -14,6 +15,11 @@ import { needs } from "../../harness/tools.ts";
 
 const HOUR_MS = 3_600_000;
 const shared = await sharedRedis();
+
+/** Whether hits were granted, and how many count then. */
+function grantedAndUsed(answers: readonly Taken[]): (readonly [boolean, number])[] {
+  return answers.map(({ granted, used }) => [granted, used]);
+}
 
 /** How often a command was called since the statistics were reset. */
 function callsOf(statistics: unknown, command: string): number {
@@ -139,7 +145,7 @@ for (const [name, args] of Object.entries(FORBIDDEN)) {
         assertRejects(() => cache.take([conditionalHit()])),
         cache.add([fixed]),
       ]);
-      assertMatch(taken.message, /^Cannot ask key-value cache ".*": (?:NOPERM|ERR unknown command)/);
+      assertMatch(taken.message, /^Cannot query key-value cache ".*": (?:NOPERM|ERR unknown command)/);
       assertEquals([counts, await cache.add([fixed])], [[1], [2]]);
     },
   });
