@@ -84,6 +84,28 @@ export const CONDITIONAL_CASES: Readonly<
     await cache.remove(all.map(({ key }) => key));
     assertEquals((await taken(cache, all)).map(({ granted }) => granted), [true, true]);
   },
+  async "a changed limit counts what was taken under the other one"(cache) {
+    const one = conditionalHit({ addend: 8 });
+    const lower = { ...one, limit: sliceLimit(5, DAY_MS), addend: 1 };
+    const answers = await taken(cache, [one, lower, { ...one, addend: 1 }]);
+    assertEquals(answers.map((answer) => shortOf(answer)), [
+      ...["granted 8, 2 left", "refused 8, 0 left", "granted 9, 1 left"],
+    ]);
+  },
+  async "large conditional hits are exact"(cache) {
+    const most = 2 ** 31;
+    const limits = [
+      sliceLimit(most, DAY_MS),
+      bucketLimit({ burst: most, hitsPerUnit: 7, unitSeconds: 86_400 }),
+    ];
+    for (const limit of limits) {
+      const one = conditionalHit({ limit, addend: most - 1 });
+      const answers = await taken(cache, [one, { ...one, addend: 2 }, { ...one, addend: 1 }]);
+      assertEquals(answers.map((answer) => shortOf(answer)), [
+        ...[`granted ${most - 1}, 1 left`, `refused ${most - 1}, 1 left`, `granted ${most}, 0 left`],
+      ]);
+    }
+  },
   async "no more than the limit is taken by many calls together"(cache) {
     for (const limit of LIMITS) {
       const one = conditionalHit({ limit });

@@ -157,9 +157,9 @@ descriptors:
     const checks = { mergeDomains: false, fixedWindowsOnly: fixedWindowsOnly(backend) };
     return checkSources(source === undefined ? [] : [source], checks).map(problemText);
   };
-  assertEquals(problems("memory"), []);
+  assertEquals([problems("memory"), problems("kv")], [[], []]);
   assertEquals(problems("mc"), [
     "r.yaml:7:65: descriptors[1].descriptors[0].rate_limit.algorithm: sliding_window cannot be counted in " +
-    "memcached (BACKEND_TYPE=mc); remove it for a fixed window, or set BACKEND_TYPE=memory",
+    "memcached (BACKEND_TYPE=mc); remove it for a fixed window, or set BACKEND_TYPE to kv or memory",
   ]);
 });
