@@ -18,7 +18,7 @@ steps:
 /** Where each of the first processes stops; the last one goes on. */
 const STOPS: readonly KillPoint[] = [
   "execution after_step",
-  "before attempt_row",
+  "after claim",
   "before send",
   "before write_back",
 ];

@@ -1,6 +1,6 @@
 import type { Logger } from "../../base/log.ts";
 import type { AttemptOutcome, DeliveryChange } from "../model/delivery.ts";
-import type { Attempt, AuditEntry, DeliveryState, Endpoint } from "../model/records.ts";
+import type { AuditEntry, DeliveryState, Endpoint } from "../model/records.ts";
 import { LAST_SLOT_MS } from "../model/schedule.ts";
 import { addAudit, failDeliveries, interruptAttempts } from "./audit_log.ts";
 import { PORTION } from "./removals.ts";
@@ -25,7 +25,7 @@ export function claimedDeliveryOf(
 ): ClaimedDelivery {
   const delivery = { ...RECORDS.deliveries.read(row), claimId: claim.claimId, leaseUntil };
   const manual = delivery.dueAt === undefined || delivery.dueAt > now;
-  return { delivery, attempt: integer(row, "attempts") + 1, manual, ...claim };
+  return { delivery, attempt: integer(row, "attempts") + 1, startedAt: now, manual, ...claim };
 }
 
 /** Fails a delivery that cannot be sent, so that it does not block others. */
@@ -80,26 +80,6 @@ export function renewing(table: "delivery" | "execution") {
     const held = new Set((yield* all(renew, leaseUntil, claimIds)).map((row) => text(row, "claim_id")));
     return claimIds.filter((claimId) => held.has(claimId));
   };
-}
-
-const BEGIN_DELIVERY = "UPDATE delivery SET attempts = ? WHERE id = ? AND claim_id = ? RETURNING seq";
-const BEGIN_ATTEMPT =
-  "INSERT INTO attempt (delivery_seq, number, started_at, url, manual) VALUES (?, ?, ?, ?, ?)";
-
-/** An attempt that is about to be made. */
-export interface StartedAttempt {
-  readonly deliveryId: string;
-  readonly claimId: string;
-  readonly attempt: Pick<Attempt, "number" | "startedAt" | "url" | "manual">;
-}
-
-/** Writes the row of an attempt that is about to be made; false when the claim was lost. */
-export function* beginAttempt({ deliveryId, claimId, attempt }: StartedAttempt): Work<boolean> {
-  const { number, startedAt, url, manual } = attempt;
-  const held = yield* get(BEGIN_DELIVERY, number, deliveryId, claimId);
-  if (held === undefined) return false;
-  yield* run(BEGIN_ATTEMPT, integer(held, "seq"), number, startedAt, url, manual);
-  return true;
 }
 
 /** What ends a claim; a resend after the claim stays. */

@@ -12,7 +12,7 @@ const WORKFLOW = `workflow: w\nsteps:\n- { name: only, ${STEP}, retry: { attempt
 /** Where each of the first machines stops; the last one goes on. */
 const STOPS: readonly KillPoint[] = [
   "execution after_step",
-  "before attempt_row",
+  "after claim",
   "before send",
   "before write_back",
 ];

@@ -4,7 +4,6 @@ import {
   ACKNOWLEDGED,
   addEndpoint,
   addEvent,
-  begin,
   claim,
   claimRuns,
   execution,
@@ -147,7 +146,6 @@ Deno.test({
     const [claimed] = await claim(store, [to]);
     const [started] = await claimRuns(store, { max: 1 });
     assert(claimed !== undefined && started !== undefined);
-    await begin(store, claimed);
     const { claimId, execution: { id: executionId } } = started;
     let accepted = 0;
     const events = handled(

@@ -2,6 +2,7 @@ import { endpointsOf } from "../endpoints.ts";
 import { claimedDeliveryOf, failWithoutPayload, type LoggedClaimOptions } from "../delivery_claims.ts";
 import { bytes, integer, text } from "../rows.ts";
 import { all, postgresOnly, type Row, run, type Work } from "../work.ts";
+import { GivenRows } from "./given_rows.ts";
 import type { ClaimedDelivery } from "../store.ts";
 
 // In one order, to avoid deadlocks. One process at a time claims for an endpoint, while others may add events to it.
@@ -27,9 +28,17 @@ const LOCK_DUE = postgresOnly(`
 
 const BODIES = postgresOnly("SELECT id, body FROM event WHERE id = ANY(?)");
 
+const TAKEN = new GivenRows("taken", {
+  ...{ seq: "BIGINT", claim: "TEXT", number: "BIGINT", url: "TEXT", manual: "BIGINT" },
+});
 const CLAIM = postgresOnly(`
-  UPDATE delivery SET claim_id = taken.claim_id, lease_until = ?, claim_resend_at = resend_at
-  FROM unnest(CAST(? AS BIGINT[]), CAST(? AS TEXT[])) AS taken (seq, claim_id) WHERE delivery.seq = taken.seq`);
+  WITH ${TAKEN.sql},
+  begun AS (
+    INSERT INTO attempt (delivery_seq, number, started_at, url, manual)
+    SELECT seq, number, CAST(? AS BIGINT), url, manual FROM taken)
+  UPDATE delivery SET claim_id = taken.claim, lease_until = CAST(? AS BIGINT), claim_resend_at = resend_at,
+    attempts = taken.number
+  FROM taken WHERE delivery.seq = taken.seq`);
 
 /** Claims due deliveries: of an endpoint no more than its concurrency, over all processes. */
 export function* claimDeliveries(options: LoggedClaimOptions): Work<readonly ClaimedDelivery[]> {
@@ -60,16 +69,20 @@ function* claimRows(
   const named = new Set(rows.map((row) => text(row, "endpoint_id")));
   const read = yield* endpointsOf(endpointRows.filter((row) => named.has(text(row, "id"))));
   const endpoints = new Map(read.map((one) => [one.id, one]));
-  const seqs: number[] = [];
-  const claims = rows.flatMap((row) => {
+  const taken = rows.flatMap((row) => {
     const endpoint = endpoints.get(text(row, "endpoint_id"));
     const body = bodies.get(text(row, "event_id"));
     if (endpoint === undefined || body === undefined) return [];
-    seqs.push(integer(row, "seq"));
-    return claimedDeliveryOf(row, { endpoint, now, leaseUntil, claimId: newClaimId(), body });
+    const claim = claimedDeliveryOf(row, { endpoint, now, leaseUntil, claimId: newClaimId(), body });
+    return { seq: integer(row, "seq"), claim };
   });
-  if (seqs.length > 0) yield* run(CLAIM, leaseUntil, seqs, claims.map(({ claimId }) => claimId));
-  return claims;
+  if (taken.length > 0) {
+    const given = taken.map(({ seq, claim: { claimId, attempt: number, endpoint: { url }, manual } }) => {
+      return { seq, claim: claimId, number, url, manual };
+    });
+    yield* run(CLAIM, ...TAKEN.parameters(given), now, leaseUntil);
+  }
+  return taken.map(({ claim }) => claim);
 }
 
 function* bodiesOf(rows: readonly Row[]): Work<ReadonlyMap<string, Uint8Array>> {

@@ -7,9 +7,9 @@ import { erasePayload } from "../events.ts";
 import { rowMetrics } from "../tally.ts";
 import { clearRemoved, isAnythingRemoved } from "../removals.ts";
 import { claimedDeliveryOf, failWithoutPayload, type LoggedClaimOptions } from "../delivery_claims.ts";
-import { findEndpoint } from "../endpoints.ts";
+import { endpointsOf } from "../endpoints.ts";
 import { integer, text } from "../rows.ts";
-import { all, get, run, sqliteOnly, type Work } from "../work.ts";
+import { all, get, type Row, run, sqliteOnly, type Work } from "../work.ts";
 import type {
   ClaimedDelivery,
   ClaimOptions,
@@ -126,34 +126,45 @@ const DUE = sqliteOnly(
   `SELECT * FROM delivery INDEXED BY delivery_next
    WHERE endpoint_id = ? AND next_at <= ? ORDER BY next_at, seq LIMIT ?`,
 );
+const ENDPOINTS = sqliteOnly(
+  "SELECT * FROM endpoint WHERE enabled = 1 AND id IN (SELECT value FROM json_each(?))",
+);
 const CLAIM = sqliteOnly(
-  "UPDATE delivery SET claim_id = ?, lease_until = ?, claim_resend_at = resend_at WHERE seq = ?",
+  `UPDATE delivery SET claim_id = ?, lease_until = ?, claim_resend_at = resend_at, attempts = attempts + 1
+   WHERE seq = ?`,
+);
+const BEGIN_ATTEMPT = sqliteOnly(
+  "INSERT INTO attempt (delivery_seq, number, started_at, url, manual) VALUES (?, ?, ?, ?, ?)",
 );
 const BODY = sqliteOnly("SELECT body FROM event WHERE id = ?");
 
 function* claimDeliveries(
   { now, leaseUntil, newClaimId, requests, logger }: LoggedClaimOptions,
 ): Work<readonly ClaimedDelivery[]> {
+  const due: Row[] = [];
+  for (const { endpointId, max } of requests) due.push(...yield* all(DUE, endpointId, now, max));
+  if (due.length === 0) return [];
+  due.sort((a, b) => integer(a, "next_at") - integer(b, "next_at") || integer(a, "seq") - integer(b, "seq"));
+  const ids = [...new Set(due.map((row) => text(row, "endpoint_id")))];
+  const found = yield* endpointsOf(yield* all(ENDPOINTS, ids));
+  const endpoints = new Map(found.map((endpoint) => [endpoint.id, endpoint]));
   const bodies = new Map<string, Uint8Array>();
-  const claimed: { readonly nextAt: number; readonly seq: number; readonly claim: ClaimedDelivery }[] = [];
-  for (const { endpointId, max } of requests) {
-    const rows = yield* all(DUE, endpointId, now, max);
-    const endpoint = rows.length === 0 ? undefined : yield* findEndpoint(endpointId);
-    if (endpoint?.enabled !== true) continue;
-    for (const row of rows) {
-      const body = yield* bodyOf(text(row, "event_id"), bodies);
-      if (body === undefined) {
-        yield* failWithoutPayload(row, { now, logger });
-        continue;
-      }
-      const [seq, claimId] = [integer(row, "seq"), newClaimId()];
-      yield* run(CLAIM, claimId, leaseUntil, seq);
-      const claim = claimedDeliveryOf(row, { endpoint, now, leaseUntil, claimId, body });
-      claimed.push({ nextAt: integer(row, "next_at"), seq, claim });
+  const claims: ClaimedDelivery[] = [];
+  for (const row of due) {
+    const endpoint = endpoints.get(text(row, "endpoint_id"));
+    if (endpoint === undefined) continue;
+    const body = yield* bodyOf(text(row, "event_id"), bodies);
+    if (body === undefined) {
+      yield* failWithoutPayload(row, { now, logger });
+      continue;
     }
+    const claim = claimedDeliveryOf(row, { endpoint, now, leaseUntil, claimId: newClaimId(), body });
+    const seq = integer(row, "seq");
+    yield* run(CLAIM, claim.claimId, leaseUntil, seq);
+    yield* run(BEGIN_ATTEMPT, seq, claim.attempt, now, endpoint.url, claim.manual);
+    claims.push(claim);
   }
-  claimed.sort((a, b) => a.nextAt - b.nextAt || a.seq - b.seq);
-  return claimed.map(({ claim }) => claim);
+  return claims;
 }
 
 function* bodyOf(eventId: string, bodies: Map<string, Uint8Array>): Work<Uint8Array | undefined> {
