@@ -58,7 +58,7 @@ Deno.test({
     });
     const [deliveries, executions] = await records(other);
     assertEquals(deliveries.map(({ state, attempts }) => [state, ...attempts.map(({ result }) => result)]), [
-      ["acknowledged", "acknowledged"],
+      ["acknowledged", "interrupted", "acknowledged"],
       ["acknowledged", "interrupted", "acknowledged"],
       ["acknowledged", "interrupted", "acknowledged"],
     ]);

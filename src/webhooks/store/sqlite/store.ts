@@ -122,9 +122,10 @@ class SqliteStore implements WebhookStore {
   }
 }
 
+// A limit that is a mere parameter has SQLite prepare the statement again each time.
 const DUE = sqliteOnly(
   `SELECT * FROM delivery INDEXED BY delivery_next
-   WHERE endpoint_id = ? AND next_at <= ? ORDER BY next_at, seq LIMIT ?`,
+   WHERE endpoint_id = ? AND next_at <= ? ORDER BY next_at, seq LIMIT ? + 0`,
 );
 const ENDPOINTS = sqliteOnly(
   "SELECT * FROM endpoint WHERE enabled = 1 AND id IN (SELECT value FROM json_each(?))",
