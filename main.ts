@@ -13,10 +13,13 @@ import { versionText } from "./src/base/version.ts";
 import { settledWithin, unlessAborted } from "./src/base/wait.ts";
 import { checkRuntime } from "./src/cli/runtime_check.ts";
 import { openAdministration } from "./src/serve/administration.ts";
+import type { Deciders, DecidersOptions } from "./src/serve/deciders.ts";
+import type { ForgetKeys } from "./src/serve/decisions.ts";
 import { addressOf, NOT_OPENED, OpenedParts, stopOn } from "./src/serve/lifecycle.ts";
 import { makeParts, type PartsOptions, type ServiceParts } from "./src/serve/parts.ts";
 import { openRules } from "./src/serve/rules.ts";
 import { openTracing } from "./src/serve/tracing.ts";
+import type { DecidingWorkerHandle } from "./src/serve/workers/message.ts";
 import {
   type Environment,
   readSettings,
@@ -32,8 +35,6 @@ import type { WebhookWorkerHandle } from "./src/webhooks/service/supervisor.ts";
 const { version } = config;
 /** The grace of running calls when the service stops. */
 const DRAIN_MS = 10_000;
-/** How long the listeners wait for a cache that is about to connect, so that first calls find it. */
-const CACHE_HEAD_START_MS = 250;
 /** How long an exit waits for a log that is not read. */
 const LAST_LINES_MS = 500;
 
@@ -56,6 +57,8 @@ export interface Running {
 export interface ServeOptions extends PartsOptions {
   /** Starts the worker of the webhook service; the product's when absent. */
   readonly createWebhookWorker?: () => WebhookWorkerHandle;
+  /** Replaces the threads that decide gRPC calls, where the settings require several. */
+  readonly createDecidingWorker?: () => DecidingWorkerHandle;
   /** Called with a function that reloads the configuration. */
   readonly onReload?: (reload: () => void) => void;
 }
@@ -84,30 +87,31 @@ export async function serve(
     const gaveUp = new AbortController();
     const end = AbortSignal.any([signal, gaveUp.signal]);
     const tracing = await tracingOpening;
-    const cache = await loaded.openCache({ ...parts, onGivenUp: (text) => gaveUp.abort(new Error(text)) });
-    opened.defer(() => cache.close());
-    const tracedCache = tracing.cache(cache.cache, loaded.cacheKind(settings));
-    const decisions = loaded.openService(parts, { ...cache, cache: tracedCache });
+    const { cache, decisions, decide, deciders } = await openDecisions(parts, loaded, opened, {
+      tracing,
+      onGivenUp: (text) => gaveUp.abort(new Error(text)),
+      createWorker: options.createDecidingWorker,
+    });
     const { service, counters } = decisions;
-    opened.listener(await loaded.openPullMetrics(parts, () => service.rules), "metrics");
-    const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
+    const { refresh } = deciders;
+    opened.listener(await loaded.openPullMetrics(parts, { rules: () => service.rules, refresh }), "metrics");
     const createWorker = options.createWebhookWorker;
     const webhooks = await openAdministration(parts, { version, tracing, decide, counters, createWorker });
     opened.defer(() => webhooks.close(0));
     opened.listener(webhooks.listener, "administration");
     const rules = await rulesOpening;
-    rules.decideBy(service);
-    const debug = loaded.openDebug(parts, decisions, { version, loading: () => rules, webhooks });
+    rules.decideBy(deciders.applyRules);
+    const debug = loaded.openDebug(parts, decisions, { version, loading: () => rules, webhooks, refresh });
     opened.listener(debug, "debug");
     options.onReload?.(rules.reload);
     const needed = settings.FORCE_START_WITHOUT_INITIAL_CONFIG ? [] : [rules.firstRules];
     await unlessAborted(Promise.all(needed), end);
-    await settledWithin(cache.ready, CACHE_HEAD_START_MS, clock);
+    await settledWithin(cache.ready, loaded.CACHE_HEAD_START_MS, clock);
     end.throwIfAborted();
     const http = await loaded.openHttp(parts, tracing, decide, webhooks);
     opened.defer(() => http.close(DRAIN_MS));
     // The last to open: its unix socket replaces one in use, so nothing may fail after it.
-    const grpc = await loaded.openGrpc(parts, tracing, decide, service.known);
+    const grpc = await deciders.open();
     opened.defer(() => grpc.close(DRAIN_MS));
     logger.warning(`Listening for gRPC on '${grpc.address}'`);
     logger.warning(`Listening for HTTP on '${addressOf(http)}'`);
@@ -131,6 +135,26 @@ export async function serve(
   }
 }
 
+/** Opens the counters, the service that decides by them, and what takes gRPC calls. */
+async function openDecisions(
+  parts: ServiceParts,
+  loaded: Awaited<ReturnType<typeof loadListeners>>,
+  opened: OpenedParts,
+  { tracing, onGivenUp, createWorker }: Pick<DecidersOptions, "tracing" | "onGivenUp" | "createWorker">,
+) {
+  const cache = await loaded.openCache({ ...parts, onGivenUp });
+  opened.defer(() => cache.close());
+  const traced = tracing.cache(cache.cache, loaded.cacheKind(parts.settings));
+  const forget: ForgetKeys = (keys) => deciders.forget?.(keys);
+  const decisions = loaded.openService(parts, { ...cache, cache: traced }, forget);
+  const { service } = decisions;
+  const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
+  const shared = { version, tracing, decide, service, cache, onGivenUp, createWorker };
+  const deciders: Deciders = loaded.openDeciders(parts, shared);
+  opened.defer(() => deciders.close());
+  return { cache, decisions, decide, deciders };
+}
+
 /** Opens the statistics sinks where any are enabled; their modules are loaded only then. */
 async function openSinks({ settings, stats, ...options }: ServiceParts): Promise<{ close(): Promise<void> }> {
   if (settings.DISABLE_STATS) return NOT_OPENED;
@@ -140,18 +164,15 @@ async function openSinks({ settings, stats, ...options }: ServiceParts): Promise
 
 /** Loads what every service requires before its ports open: a later import would fail without a free file descriptor. */
 async function loadListeners(settings: Settings) {
-  const [ports, cache, service, pull, http, grpc] = await Promise.all([
+  const [ports, cache, service, pull, http, deciders] = await Promise.all([
     import("./src/serve/shared_ports.ts"),
     import("./src/serve/cache.ts"),
     import("./src/serve/decisions.ts"),
     import("./src/serve/metrics.ts"),
     import("./src/serve/http.ts"),
-    import("./src/serve/grpc.ts").then(async (module) => {
-      await module.loadGrpc(settings);
-      return module;
-    }),
+    import("./src/serve/deciders.ts").then((module) => module.loadDeciders(settings)),
   ]);
-  return { ...ports, ...cache, ...service, ...pull, ...http, ...grpc };
+  return { ...ports, ...cache, ...service, ...pull, ...http, ...deciders };
 }
 
 /** Adds the metrics of the process; returns a function that ends them. */

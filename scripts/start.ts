@@ -76,7 +76,7 @@ Weir is ready.
   debug  http://${reachable(addresses.debug)}/
   cache  ${cacheText(environment)}
 ${hint}
-Ask for a decision; the sixth time within a minute it is 429:
+Request a decision; the sixth request within a minute returns 429:
 
   curl -i ${http}/json -d '{"domain":"shop","descriptors":[{"entries":[{"key":"account","value":"bob"}]}]}'
 `);

@@ -30,12 +30,12 @@ const PATTERNS = [
     asked: (index: number) => `/op-${index}/x`,
   },
   {
-    name: "* inside, different before it",
+    name: "* inside, different prefixes",
     value: (index: number) => `/op-${index}/*/list`,
     asked: (index: number) => `/op-${index}/x/list`,
   },
   {
-    name: "* inside, different behind it",
+    name: "* inside, different suffixes",
     value: (index: number) => `/v1/*/op-${index}`,
     asked: (index: number) => `/v1/x/op-${index}`,
   },

@@ -85,7 +85,7 @@ secret            whsec_T8HLCZAOYdqF/89Zr51ZZSZPzwfCinG8UVtP29yatBo=
 secrets:
   id                                    createdAt                 activeAt                  signs  state
   5cd0fdac-c817-4fc7-8bcb-0388d66b6bba  2026-11-22T02:41:54.576Z  2026-11-22T02:41:54.576Z  true   signing
-Keep the secret now: it is shown only once
+Save the secret now: it is shown only once
 $ weir endpoints list
 id                                    url                          events         enabled  description
 2a408522-2e64-4252-85b6-a125e9aea5da  http://127.0.0.1:9000/hooks  order.created  true     -
@@ -106,7 +106,7 @@ key                    svct_aZxC_3igAZgC6Y7_V8eKQEaVPn9WNH5vmULRidtCtNM
 keys:
   id                                    lastFour  createdAt
   1485160c-000a-406b-800e-b26c380bd7bd  CtNM      2026-11-22T02:41:54.576Z
-Keep the key now: it is shown only once
+Save the key now: it is shown only once
 \`\`\``,
   "event-keys": `\`\`\`console webhooks
 $ weir event-keys create billing --kind 'invoice.*'
@@ -116,7 +116,7 @@ kinds      invoice.*
 lastFour   o2Ts
 createdAt  2026-11-22T02:41:54.576Z
 key        svce_xc15XkVbHxqcgjFRcrP6EVKJE-eZkzoFmJttDK1o2Ts
-Keep the key now: it is shown only once
+Save the key now: it is shown only once
 \`\`\``,
   events: `\`\`\`console webhooks
 $ weir events post order.created --data '{"id":"1001"}' --idempotency-key order-1001
@@ -140,7 +140,7 @@ $ weir audit --action delivery.failed --all --json
 \`\`\``,
   store: `\`\`\`text
 $ weir store backup /backup/weir.db --store /var/lib/weir/weir.db
-/backup/weir.db: 319488 bytes, schema version 9
-The encryption key is not in the copy: keep it elsewhere
+/backup/weir.db: 253952 bytes, schema version 3
+The copy does not contain the encryption key: back up the key separately
 \`\`\``,
 };

@@ -22,7 +22,7 @@ const LOADS: readonly (readonly [scenario: string, target: string, what: string]
   ["256x1", "memory", "In memory, 256 connections with 1 call"],
   ["8x1", "memory", "In memory, 8 connections with 1 call"],
   ["8x1", "redis", "redis-server, 8 connections with 1 call"],
-  ["5,000/s", "redis", "redis-server, 5,000 calls/s at an even pace"],
+  ["5,000/s", "redis", "redis-server, 5,000 calls/s at a constant rate"],
   ["8x32 h2load", "memory", "In memory, one key, h2load as generator"],
 ];
 const LOAD_HEAD = ["Load", "Calls/s", "p50", "p99", "CPU per 100,000 calls"];
@@ -145,7 +145,7 @@ function sizeTable(results: BenchResults): string {
       "CPU",
       `${cpu[0]} of one core per 100,000 decisions in memory, ${
         cpu[1]
-      } with redis-server. Decisions run on one thread: run one process per core.`,
+      } with redis-server. Decisions run on one thread, or on [several](operations.md#use-several-cores).`,
     ],
     ["Memory of an idle process", `${idle.toFixed(0)} MB; ${all.toFixed(0)} MB with every feature on.`],
     [

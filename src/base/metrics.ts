@@ -14,6 +14,8 @@ export interface MetricDeclaration<Kind extends MetricKind = MetricKind, Value e
   readonly values?: readonly Value[] | undefined;
   /** The label of the value in pull metrics. */
   readonly label?: string | undefined;
+  /** How the values of several threads are combined; the sum when absent. */
+  readonly combined?: "max" | undefined;
 }
 
 /** Metrics of one part by the last part of their names. */
@@ -42,7 +44,10 @@ export interface Metrics<T extends MetricTable> {
   readonly gauges: Readonly<Record<MetricName<T, "gauge">, () => number>>;
 }
 
-type Options<Value extends string> = Pick<MetricDeclaration<MetricKind, Value>, "pull" | "values" | "label">;
+type Options<Value extends string> = Pick<
+  MetricDeclaration<MetricKind, Value>,
+  "pull" | "values" | "label" | "combined"
+>;
 
 /** Declares a number that only grows. */
 export function counter<const Value extends string = never>(

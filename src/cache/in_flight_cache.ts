@@ -81,7 +81,7 @@ export class InFlightCache implements CounterCache {
     const { timeoutMs, clock, backend } = this.#options;
     const left = Math.min(timeoutMs, Math.max(0, since + timeoutMs - clock.now()));
     return await withTimeout(counts, left, clock, () => {
-      return new CacheError(backend, `Cannot ask the cache: no answer within ${timeoutMs} ms`);
+      return new CacheError(backend, `Cannot query the cache: no response within ${timeoutMs} ms`);
     });
   }
 }

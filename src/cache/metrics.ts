@@ -20,7 +20,7 @@ export const KV_NODE_METRICS = {
 /** Metrics of a key-value cluster. */
 export const KV_CLUSTER_METRICS = {
   ...KV_NODE_METRICS,
-  cluster_nodes: gauge("nodes", "Known nodes of the cluster."),
+  cluster_nodes: gauge("nodes", "Known nodes of the cluster.", { combined: "max" }),
   cluster_moved: counter("redirections", "MOVED redirections by nodes of the cluster."),
   cluster_ask: counter("redirections", "ASK redirections by nodes of the cluster."),
   cluster_refreshes: counter("reads", "Reads of the slot table of the cluster."),
@@ -72,7 +72,11 @@ export const MC_TALLY_METRICS = {
 /** Metrics of the memcached-style cache. */
 export const MC_METRICS = {
   prefix: "ratelimit.mc.",
-  metrics: { ...MC_TALLY_METRICS, ...MC_NODE_METRICS, nodes: gauge("nodes", "Known nodes of the cache.") },
+  metrics: {
+    ...MC_TALLY_METRICS,
+    ...MC_NODE_METRICS,
+    nodes: gauge("nodes", "Known nodes of the cache.", { combined: "max" }),
+  },
 } satisfies MetricGroup;
 
 /** Metrics of the hits in flight to a shared cache. */
@@ -115,6 +119,8 @@ export const LOCAL_CACHE_METRICS = {
     overwriteCount: gauge("keys", "Keys that were stored again."),
     expiredCount: gauge("keys", "Keys that were found expired."),
     evacuateCount: gauge("keys", "Keys evicted because the local cache was full."),
-    averageAccessTime: gauge("seconds", "Average Unix time of the last use of the entries."),
+    averageAccessTime: gauge("seconds", "Average Unix time of the last use of the entries.", {
+      combined: "max",
+    }),
   },
 } satisfies MetricGroup;

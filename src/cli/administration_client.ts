@@ -70,7 +70,7 @@ async function tokenOf(flags: GivenFlags, url: URL, options: CommandOptions): Pr
   if (token !== "") return checked(token, "ADMIN_TOKEN");
   const kept = LOOPBACK.test(url.hostname) ? await startToken(options.folder ?? ".") : undefined;
   if (kept !== undefined) return checked(kept, `"${START_TOKEN_FILE}"`);
-  throw new FlagError("Cannot call the administration: set ADMIN_TOKEN or --token-file");
+  throw new FlagError("Cannot call the administration API: set ADMIN_TOKEN or --token-file");
 }
 
 async function startToken(folder: string): Promise<string | undefined> {
@@ -154,14 +154,17 @@ function refusalLine(words: string, status: number, problem: JsonObject | undefi
   ];
   const tail = facts.length === 0 ? "" : ` (${facts.join(", ")})`;
   const name = [status, ...(code === undefined ? [] : [code])].join(" ");
-  return `Cannot run "${words}": ${name}: ${detail}${tail}${hint(status, code)}`;
+  return `Cannot run "${words}": ${name}: ${detail}${tail}${hint(status, code, detail)}`;
 }
 
+/** What the service returns for each path while the API is disabled there. */
+const UNKNOWN_PATH = "Cannot find this path";
+
 /** The likely cause, where the answer does not name it. */
-function hint(status: number, code: string | undefined): string {
+function hint(status: number, code: string | undefined, detail: string): string {
   if (status === 401) return "; ADMIN_TOKEN or --token-file differs from the token of the service";
-  if (status === 404 && code !== "not_found") {
-    return "; set ADMIN_TOKEN for the service, and --url to its ADMIN_ADDR where it has one";
+  if (status === 404 && (code !== "not_found" || detail === UNKNOWN_PATH)) {
+    return "; set ADMIN_TOKEN for the service, and --url to its ADMIN_ADDR if that is set";
   }
   return "";
 }

@@ -204,7 +204,7 @@ const TRIGGERS: readonly AdministrationCommand[] = [
     },
     shown: { as: "record" },
   },
-  remove("triggers", "trigger", "delete a trigger with its keys; its executions stay"),
+  remove("triggers", "trigger", "delete a trigger with its keys; its executions remain"),
   action("triggers rotate", "create a second key and show it once; if two exist, delete the older one", {
     as: "record",
     secret: "key",

@@ -152,7 +152,7 @@ export async function callUnary<Answer>(call: UnaryCall<Answer>): Promise<Answer
         if (answer !== undefined) return resolve(answer);
         const code = error === null ? "UNKNOWN" : grpc.status[error.code];
         const reason = error === null ? "no answer" : reasonOf(error.details);
-        reject(new CommandError(`Cannot ask "${call.address}": ${code}: ${reason}`, { cause: error }));
+        reject(new CommandError(`Cannot call "${call.address}": ${code}: ${reason}`, { cause: error }));
       };
       const metadata = new grpc.Metadata();
       peer.makeUnaryRequest(

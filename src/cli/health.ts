@@ -156,7 +156,7 @@ async function askHealthPage(
     return answerOf(response.statusCode ?? 0, await bodyOf(response));
   } catch (error) {
     const reason = overdue.signal.aborted ? `no whole answer within ${timeoutMs} ms` : errorText(error);
-    throw new CommandError(`Cannot ask "${page.url.href}": ${plainText(reason)}`, { cause: error });
+    throw new CommandError(`Cannot query "${page.url.href}": ${plainText(reason)}`, { cause: error });
   } finally {
     cancel();
     overdue.abort();

@@ -81,7 +81,7 @@ async function backup(
   const { backupStore } = await import("../webhooks/store/maintenance/backup.ts");
   const { bytes, schemaVersion } = await reported(() => backupStore(path, target));
   options.output.stdout(`${target}: ${bytes} bytes, schema version ${schemaVersion}`);
-  options.output.stderr("The encryption key is not in the copy: keep it elsewhere");
+  options.output.stderr("The copy does not contain the encryption key: back up the key separately");
   return 0;
 }
 

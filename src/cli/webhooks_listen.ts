@@ -85,13 +85,13 @@ class Receiver {
   async receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
       if (request.method !== "POST") {
-        this.#print(`${request.method} ${request.url}: not a delivery, answered 405`);
+        this.#print(`${request.method} ${request.url}: not a delivery, responded with 405`);
         response.writeHead(405, { allow: "POST" }).end();
         return;
       }
       const body = await collectBytes(request, MAX_BODY_BYTES);
       if (body === undefined) {
-        this.#print(`POST ${request.url}: body larger than ${MAX_BODY_BYTES} bytes, answered 413`);
+        this.#print(`POST ${request.url}: body larger than ${MAX_BODY_BYTES} bytes, responded with 413`);
         response.writeHead(413, { connection: "close" }).end();
         return;
       }
@@ -112,9 +112,9 @@ class Receiver {
     const how = this.#nextFailure() ?? 200;
     const delivery = headerText(request, "x-svc-delivery");
     const done = typeof how === "number"
-      ? `answered ${how}`
+      ? `responded with ${how}`
       : how === "timeout"
-      ? "not answered"
+      ? "no response"
       : "connection reset";
     const facts = [
       headerText(request, "x-svc-event"),

@@ -2,9 +2,8 @@ import { dirname, join, resolve, sep } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { type FolderEvent, FolderWatch } from "../base/folder_watch.ts";
 import { WakeLoop } from "../base/wake_loop.ts";
-import type { Problem } from "../base/problem.ts";
 import type { Logger } from "../base/log.ts";
-import type { RulesLoad, RulesProvider } from "./provider.ts";
+import type { LoadReceiver, RulesProvider } from "./provider.ts";
 import { folderFingerprint, loadRuleFiles, type RuleFilesOptions } from "./rule_files.ts";
 
 /** Where rule files are, and how changes are detected. */
@@ -42,7 +41,7 @@ class FileProvider implements RulesProvider {
   readonly #watch: FolderWatch;
   readonly #stop = new AbortController();
   readonly #loop: WakeLoop;
-  #onLoad: ((load: RulesLoad) => readonly Problem[]) | undefined;
+  #onLoad: LoadReceiver | undefined;
   #wish: Wish | undefined;
   /** What the current burst of events requires, and when it is over at the latest. */
   #burst: { readonly wish: Wish; readonly endsAt: number } | undefined;
@@ -76,7 +75,7 @@ class FileProvider implements RulesProvider {
     });
   }
 
-  start(onLoad: (load: RulesLoad) => readonly Problem[]): void {
+  start(onLoad: LoadReceiver): void {
     this.#onLoad = onLoad;
     this.#wish = "load";
     this.#loop.start();
@@ -137,7 +136,7 @@ class FileProvider implements RulesProvider {
     const { load, fingerprint } = await loadRuleFiles(this.#folder, this.#filesOptions);
     if (this.#stop.signal.aborted) return;
     this.#fingerprint = fingerprint;
-    this.#onLoad?.(load);
+    void this.#onLoad?.(load);
   }
 
   async #checkRoot(): Promise<void> {

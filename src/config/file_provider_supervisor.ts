@@ -1,10 +1,9 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
-import type { Problem } from "../base/problem.ts";
 import { SupervisedWorker, type WorkerHandle } from "../base/supervised_worker.ts";
 import type { FromRuleWorker, RuleFolderOptions, ToRuleWorker } from "./file_provider_message.ts";
 import { LoadGatherer, type LoadPart } from "./load_parts.ts";
-import type { RulesLoad, RulesProvider } from "./provider.ts";
+import type { LoadReceiver, RulesProvider } from "./provider.ts";
 
 /** The supervisor's side of the connection to a worker. */
 export type RuleWorkerHandle = WorkerHandle<ToRuleWorker, FromRuleWorker>;
@@ -13,6 +12,8 @@ export type RuleWorkerHandle = WorkerHandle<ToRuleWorker, FromRuleWorker>;
 export interface WorkerFileProviderOptions extends RuleFolderOptions {
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Whether loads contain their rules for other threads. */
+  readonly keepsTexts?: boolean;
   /** Replaces the worker that reads rule files, in tests. */
   readonly createWorker?: () => RuleWorkerHandle;
 }
@@ -36,8 +37,9 @@ export function createWorkerFileProvider(options: WorkerFileProviderOptions): Ru
 class WorkerFileProvider implements RulesProvider {
   readonly #worker: SupervisedWorker<ToRuleWorker, FromRuleWorker>;
   readonly #logger: Logger;
-  #onLoad: (load: RulesLoad) => readonly Problem[] = (load) => load.problems;
-  #gatherer = new LoadGatherer();
+  #onLoad: LoadReceiver = (load) => load.problems;
+  readonly #keepsTexts: boolean;
+  #gatherer: LoadGatherer;
   /** Of the last load, so that the next worker does not read the same again. */
   #digest: string | undefined;
   /** A successor of a large worker; its first load is reported only if it has changes. */
@@ -46,8 +48,11 @@ class WorkerFileProvider implements RulesProvider {
   #isRequested = false;
   #isClosed = false;
 
-  constructor({ clock, logger, createWorker = createRuleWorker, ...folder }: WorkerFileProviderOptions) {
+  constructor(options: WorkerFileProviderOptions) {
+    const { clock, logger, createWorker = createRuleWorker, keepsTexts = false, ...folder } = options;
     this.#logger = logger;
+    this.#keepsTexts = keepsTexts;
+    this.#gatherer = new LoadGatherer({ keepsTexts });
     this.#worker = new SupervisedWorker({
       name: "Rule file worker",
       meanwhile: "keeping the current rules",
@@ -55,7 +60,7 @@ class WorkerFileProvider implements RulesProvider {
       logger,
       createWorker,
       startMessage: () => {
-        this.#gatherer = new LoadGatherer();
+        this.#gatherer = new LoadGatherer({ keepsTexts: this.#keepsTexts });
         this.#worker.expect(LOAD, LOAD_TIMEOUT_MS);
         return { type: "start", options: folder, known: this.#digest };
       },
@@ -71,7 +76,7 @@ class WorkerFileProvider implements RulesProvider {
     });
   }
 
-  start(onLoad: (load: RulesLoad) => readonly Problem[]): void {
+  start(onLoad: LoadReceiver): void {
     this.#onLoad = onLoad;
     this.#worker.start();
   }
@@ -103,7 +108,7 @@ class WorkerFileProvider implements RulesProvider {
     if (!isReplaced) this.#isRequested = false;
     this.#digest = load.digest;
     try {
-      if (isNews) this.#onLoad(load);
+      if (isNews) void this.#onLoad(load);
     } catch (error) {
       this.#logger.error("Cannot apply the rule files; keeping the current rules", { error });
     }

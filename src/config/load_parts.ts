@@ -2,7 +2,9 @@ import { getHeapStatistics } from "node:v8";
 import { type FlatDescriptor, flatDescriptors, RulesBuilder } from "../ratelimit/compile_rules.ts";
 import { checkSources } from "../ratelimit/rule_check.ts";
 import { problemsInOrder } from "../base/problem.ts";
-import type { RulesLoad } from "./provider.ts";
+import type { DomainSource } from "../ratelimit/rule_source.ts";
+import type { Rules } from "../ratelimit/rules.ts";
+import type { RulesLoad, RuleTexts } from "./provider.ts";
 
 /** A part of a load, small enough not to block the thread that receives it. */
 export type LoadPart =
@@ -17,6 +19,9 @@ export type LoadPart =
     /** Heap of the thread that read the files, in bytes. */
     readonly heapBytes: number;
   };
+
+/** A part that has rules. */
+type RulePart = Exclude<LoadPart, { readonly kind: "end" }>;
 
 /** Compiling this many takes about a millisecond. */
 const DESCRIPTORS_PER_PART = 250;
@@ -45,23 +50,55 @@ export function* partsOfLoad(
 
 /** Assembles rules from the parts of loads. */
 export class LoadGatherer {
+  readonly #keepsTexts: boolean;
   #builder = new RulesBuilder();
+  #texts: string[] = [];
+
+  /** With `keepsTexts`, loads contain their rules for other threads. */
+  constructor({ keepsTexts = false }: { readonly keepsTexts?: boolean } = {}) {
+    this.#keepsTexts = keepsTexts;
+  }
 
   /** Takes the next part; returns the load after its last one. */
   take(part: LoadPart): RulesLoad | undefined {
-    switch (part.kind) {
-      case "domain":
-        this.#builder.domain(part.domain);
-        return undefined;
-      case "descriptors":
-        for (const descriptor of part.descriptors) this.#builder.add(descriptor);
-        return undefined;
-      case "end": {
-        const builder = this.#builder;
-        this.#builder = new RulesBuilder();
-        const load = { ...part.rest, sources: undefined };
-        return part.hasRules ? { ...load, rules: builder.finish() } : load;
-      }
+    if (part.kind !== "end") {
+      if (this.#keepsTexts) this.#texts.push(JSON.stringify(part));
+      return addTo(this.#builder, part);
     }
+    const [builder, texts] = [this.#builder, this.#texts];
+    this.#builder = new RulesBuilder();
+    this.#texts = [];
+    const load = { ...part.rest, sources: undefined };
+    if (!part.hasRules) return load;
+    return { ...load, rules: builder.finish(), ...(this.#keepsTexts ? { texts } : {}) };
   }
+}
+
+/** Valid sources as texts. */
+export function ruleTexts(sources: readonly DomainSource[]): RuleTexts {
+  const load = { sources, problems: [], version: "" };
+  const parts = [...partsOfLoad(load, { mergeDomains: true })];
+  return parts.filter(({ kind }) => kind !== "end").map((part) => JSON.stringify(part));
+}
+
+/** Compiles rules from their texts. */
+export class TextCompiler {
+  #builder = new RulesBuilder();
+
+  /** Takes the next text. */
+  take(text: string): void {
+    addTo(this.#builder, JSON.parse(text) as RulePart);
+  }
+
+  /** Returns the rules of all texts so far; the next text begins others. */
+  finish(): Rules {
+    const builder = this.#builder;
+    this.#builder = new RulesBuilder();
+    return builder.finish();
+  }
+}
+
+function addTo(builder: RulesBuilder, part: RulePart): undefined {
+  if (part.kind === "domain") builder.domain(part.domain);
+  else for (const descriptor of part.descriptors) builder.add(descriptor);
 }

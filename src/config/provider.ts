@@ -2,6 +2,12 @@ import type { DomainSource } from "../ratelimit/rule_source.ts";
 import type { Problem } from "../base/problem.ts";
 import type { Rules } from "../ratelimit/rules.ts";
 
+/** Rules as texts for `TextCompiler`, each small enough for one turn of the event loop. */
+export type RuleTexts = readonly string[];
+
+/** Takes a load and returns its problems, later if other threads have to apply it first. */
+export type LoadReceiver = (load: RulesLoad) => readonly Problem[] | Promise<readonly Problem[]>;
+
 /** The result of one attempt to load rules. */
 export interface RulesLoad {
   /** Absent when the sources could not be read. */
@@ -13,6 +19,8 @@ export interface RulesLoad {
   readonly version: string;
   /** Nothing changed since the previous load; sources and problems are empty. */
   readonly isUnchanged?: boolean;
+  /** The rules for other threads, where the provider was asked to keep them. */
+  readonly texts?: RuleTexts;
   /** Identifies the content of the files; absent for a configuration server. */
   readonly digest?: string;
 }
@@ -22,7 +30,7 @@ export interface RulesLoad {
  * returns all problems of the load, of which an error means that the load was rejected and the previous rules stay.
  */
 export interface RulesProvider {
-  start(onLoad: (load: RulesLoad) => readonly Problem[]): void;
+  start(onLoad: LoadReceiver): void;
   /** Loads again, whether something changed or not. */
   reload(): void;
   /** Stops watching; `onLoad` is not called after it settles. */

@@ -3,19 +3,31 @@ import { type Problem, problemsInOrder, problemText } from "../base/problem.ts";
 import { compileRules } from "../ratelimit/compile_rules.ts";
 import type { Rules } from "../ratelimit/rules.ts";
 import type { Logger } from "../base/log.ts";
-import type { RulesLoad, RulesProvider } from "./provider.ts";
+import { ruleTexts } from "./load_parts.ts";
+import type { RulesLoad, RulesProvider, RuleTexts } from "./provider.ts";
 
 interface StartRulesOptions {
   readonly provider: RulesProvider;
   /** Whether several files may define rules of one domain. */
   readonly mergeDomains: boolean;
-  /** Applies valid rules; `version` is empty for files. */
-  readonly onRules: (rules: Rules, version: string) => void;
+  /** Applies valid rules; settles once they are in force. */
+  readonly onRules: (accepted: AcceptedRules) => void | Promise<void>;
+  /** Whether accepted rules contain their texts. */
+  readonly keepsTexts?: boolean;
   readonly counters: { loadSucceeded(): void; loadFailed(): void };
   /** Receives the component `config`; absent when rules do not count for health. */
   readonly health: { set(component: string, healthy: boolean, reason?: string): void } | undefined;
   readonly logger: Logger;
   readonly clock: Clock;
+}
+
+/** Rules that are to be applied. */
+export interface AcceptedRules {
+  readonly rules: Rules;
+  /** For other threads, where they are kept. */
+  readonly texts: RuleTexts;
+  /** Empty for files. */
+  readonly version: string;
 }
 
 /** The result of the last attempt to load. */
@@ -55,9 +67,9 @@ export function startRules(options: StartRulesOptions): RulesLoader {
     if (load.isUnchanged !== true) {
       // If compiling throws, a later unchanged load must not restore the outcome before.
       outcome = NOTHING;
-      outcome = compileLoad(load, options.mergeDomains);
+      outcome = compileLoad(load, options);
     }
-    const { rules, problems } = outcome;
+    const { rules, texts, problems } = outcome;
     last = { at: options.clock.now(), ok: rules !== undefined, problems };
     logProblems(problems, options.logger);
     if (rules === undefined) {
@@ -67,9 +79,14 @@ export function startRules(options: StartRulesOptions): RulesLoader {
       return problems;
     }
     hasRules = true;
-    accept(rules, load.version, options);
-    first.resolve();
-    return problems;
+    const accepted = { rules, texts, version: load.version };
+    const conclude = () => {
+      noteAccepted(accepted, options);
+      first.resolve();
+      return problems;
+    };
+    const applying = options.onRules(accepted);
+    return applying === undefined ? conclude() : applying.then(conclude);
   });
 
   return {
@@ -84,24 +101,28 @@ export function startRules(options: StartRulesOptions): RulesLoader {
 
 interface Outcome {
   readonly rules: Rules | undefined;
+  readonly texts: RuleTexts;
   readonly problems: readonly Problem[];
 }
 
-const NOTHING: Outcome = { rules: undefined, problems: [] };
+const NOTHING: Outcome = { rules: undefined, texts: [], problems: [] };
 
-function compileLoad(load: RulesLoad, mergeDomains: boolean): Outcome {
-  if (load.rules !== undefined) return { rules: load.rules, problems: load.problems };
-  if (load.sources === undefined) return { rules: undefined, problems: problemsInOrder(load.problems) };
+function compileLoad(
+  load: RulesLoad,
+  { mergeDomains, keepsTexts = false }: Pick<StartRulesOptions, "mergeDomains" | "keepsTexts">,
+): Outcome {
+  const { rules, sources, texts = [], problems: known } = load;
+  if (rules !== undefined) return { rules, texts, problems: known };
+  if (sources === undefined) return { ...NOTHING, problems: problemsInOrder(known) };
   // Compiled even with known problems, so that all problems are reported together.
-  const compiled = compileRules(load.sources, { mergeDomains });
-  const problems = problemsInOrder([...load.problems, ...compiled.problems]);
-  const isGood = problems.every(({ severity }) => severity !== "error");
-  return { rules: isGood ? compiled.rules : undefined, problems };
+  const compiled = compileRules(sources, { mergeDomains });
+  const problems = problemsInOrder([...known, ...compiled.problems]);
+  if (!problems.every(({ severity }) => severity !== "error")) return { ...NOTHING, problems };
+  return { rules: compiled.rules, texts: keepsTexts ? ruleTexts(sources) : [], problems };
 }
 
-function accept(rules: Rules, version: string, options: StartRulesOptions): void {
+function noteAccepted({ rules, version }: AcceptedRules, options: StartRulesOptions): void {
   const { domainCount } = rules;
-  options.onRules(rules, version);
   options.counters.loadSucceeded();
   options.health?.set("config", domainCount > 0, "the rate limit configuration has no domain");
   options.logger.info("Rules loaded", { domains: domainCount, limits: rules.limits.length, version });

@@ -4,7 +4,7 @@ import { errorText } from "../base/error_text.ts";
 import type { Logger } from "../base/log.ts";
 import { type Problem, problemText } from "../base/problem.ts";
 import { DISCOVERY_REQUEST, DISCOVERY_RESPONSE, type WireDiscoveryResponse } from "../wire/discovery.ts";
-import type { RulesLoad, RulesProvider } from "./provider.ts";
+import type { LoadReceiver, RulesLoad, RulesProvider } from "./provider.ts";
 import { isRateLimitConfig, RATE_LIMIT_CONFIG_URL, readResources } from "./xds_resources.ts";
 import {
   openXdsStream,
@@ -115,26 +115,34 @@ class XdsSession {
   }
 }
 
+interface XdsVersion {
+  readonly version: string;
+  readonly print: string;
+}
+
 class XdsProvider implements RulesProvider {
   readonly #options: XdsProviderOptions;
   readonly #target: XdsTarget;
   readonly #stop = new AbortController();
-  #onLoad: (load: RulesLoad) => readonly Problem[] = (load) => load.problems;
+  #onLoad: LoadReceiver = (load) => load.problems;
   #session: XdsSession | undefined;
   /** The accepted version and its content: a server may reuse the name of a version, or send none. */
-  #accepted: { readonly version: string; readonly print: string } | undefined;
+  #accepted: XdsVersion | undefined;
   /** Whether the next version is loaded even when it was accepted before. */
   #isAsked = false;
   /** Consecutive attempts without a delivery; undefined before the first one ended. */
   #failures: number | undefined;
   #cancelAttempt = () => {};
+  /** A version is being applied; the message that came last meanwhile follows. */
+  #isApplying = false;
+  #next: Uint8Array | undefined;
 
   constructor(options: XdsProviderOptions) {
     this.#options = options;
     this.#target = { ...options.target, clock: options.clock, logger: options.logger };
   }
 
-  start(onLoad: (load: RulesLoad) => readonly Problem[]): void {
+  start(onLoad: LoadReceiver): void {
     this.#onLoad = onLoad;
     this.#open();
   }
@@ -169,6 +177,7 @@ class XdsProvider implements RulesProvider {
 
   #retry(reason: string): void {
     if (this.#stop.signal.aborted) return;
+    this.#next = undefined;
     const { clock, waits, random, logger } = this.#options;
     this.#failures = this.#session?.wasConnected === true ? 0 : (this.#failures ?? 0) + 1;
     this.#session?.end();
@@ -183,12 +192,13 @@ class XdsProvider implements RulesProvider {
   }
 
   #take(bytes: Uint8Array): void {
+    if (this.#isApplying) return void (this.#next = bytes);
     let response: WireDiscoveryResponse;
     try {
       response = DISCOVERY_RESPONSE.decode(bytes);
     } catch (error) {
       // Without a nonce it cannot be refused, and later messages may be unreadable too.
-      this.#tell({ sources: undefined, problems: [serverProblem(errorText(error))], version: "" });
+      void this.#tell({ sources: undefined, problems: [serverProblem(errorText(error))], version: "" });
       this.#session?.close();
       return this.#retry("it sent a message that cannot be read");
     }
@@ -218,22 +228,40 @@ class XdsProvider implements RulesProvider {
       return session.refuseAgain(refused, () => this.#request(refused.text));
     }
     if (isAsked || print !== this.#accepted?.print) {
-      const text = this.#tell(readResources(response));
-      if (text !== undefined) {
-        session.refused = { print, text, times: 0 };
-        return this.#request(text);
-      }
-      this.#accepted = { version: response.versionInfo, print };
+      const version = { version: response.versionInfo, print };
+      const refusal = this.#tell(readResources(response));
+      if (!(refusal instanceof Promise)) return this.#conclude(session, version, refusal);
+      this.#isApplying = true;
+      return void refusal.then((text) => this.#concludeLater(session, version, text));
     }
     session.refused = undefined;
     this.#request();
   }
 
+  #concludeLater(session: XdsSession, version: XdsVersion, refusal: string | undefined): void {
+    this.#isApplying = false;
+    const next = this.#next;
+    this.#next = undefined;
+    if (this.#session === session) this.#conclude(session, version, refusal);
+    else if (refusal === undefined) this.#accepted = version;
+    if (next !== undefined && this.#session !== undefined) this.#take(next);
+  }
+
+  #conclude(session: XdsSession, version: XdsVersion, refusal: string | undefined): void {
+    if (refusal !== undefined) {
+      session.refused = { print: version.print, text: refusal, times: 0 };
+      return this.#request(refusal);
+    }
+    this.#accepted = version;
+    session.refused = undefined;
+    this.#request();
+  }
+
   /** Reports a load; returns why it was refused. */
-  #tell(load: RulesLoad): string | undefined {
+  #tell(load: RulesLoad): string | undefined | Promise<string | undefined> {
     try {
       const problems = this.#onLoad(load);
-      return problems.some(({ severity }) => severity === "error") ? refusalText(problems) : undefined;
+      return problems instanceof Promise ? problems.then(refusalOf) : refusalOf(problems);
     } catch (error) {
       this.#options.logger.error("Cannot apply the rules; keeping the previous rules", { error });
       return "the rules could not be applied";
@@ -289,6 +317,10 @@ function spreadMs(failures: number, { initialMs, maxMs, spread }: XdsWaits, rand
 
 const MAX_PROBLEMS = 20;
 const MAX_LENGTH = 4_000;
+
+function refusalOf(problems: readonly Problem[]): string | undefined {
+  return problems.some(({ severity }) => severity === "error") ? refusalText(problems) : undefined;
+}
 
 /** The text of a refusal: the first errors, one per line. */
 export function refusalText(problems: readonly Problem[]): string {

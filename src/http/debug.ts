@@ -19,7 +19,7 @@ export interface DebugRoute extends Route {
 /** Options of `createDebugHandler`. */
 export interface DebugOptions extends RouterOptions {
   readonly rlconfig: () => string;
-  readonly stats: () => string;
+  readonly stats: () => string | Promise<string>;
   readonly health: Pick<Health, "failing" | "noted">;
   /** Bearer token that the list of paths, health and open paths do not require; none when absent. */
   readonly token?: string | undefined;
@@ -66,7 +66,7 @@ function debugRoutes(options: DebugOptions): DebugRoute[] {
   const profiling = profilingRoutes(options.clock);
   const index = profiling.map(({ path, help }) => `${path}: ${help}\n`).sort().join("");
   return [
-    textRoute("/rlconfig", "the rules in force", options.rlconfig),
+    textRoute("/rlconfig", "the active rules", options.rlconfig),
     textRoute("/stats", "every counter and gauge", options.stats),
     textRoute(PPROF, "list of profiles", () => index),
     ...profiling,
@@ -89,8 +89,8 @@ function profilingRoutes(clock: Clock): DebugRoute[] {
   ];
 }
 
-function textRoute(path: string, help: string, text: () => string): DebugRoute {
-  return { path, methods: METHODS, help, handle: () => new Response(text()) };
+function textRoute(path: string, help: string, text: () => string | Promise<string>): DebugRoute {
+  return { path, methods: METHODS, help, handle: async () => new Response(await text()) };
 }
 
 async function profileAnswer(call: Call, profiler: CpuProfiler, clock: Clock): Promise<Response> {

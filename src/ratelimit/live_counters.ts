@@ -10,7 +10,9 @@ import { validateRequest } from "./validate.ts";
 
 /** Options of the live counters, as for decisions. */
 export interface LiveCountersOptions
-  extends Pick<RateLimitServiceOptions, "cache" | "fallback" | "localCache" | "policy" | "clock"> {
+  extends Pick<RateLimitServiceOptions, "cache" | "fallback" | "policy" | "clock"> {
+  /** Removes keys from local caches; settles when they are gone. */
+  readonly forget?: (keys: readonly string[]) => Promise<void>;
   /** The current rules; undefined before the first load. */
   readonly rules: () => Rules | undefined;
 }
@@ -65,7 +67,7 @@ export class LiveCounters {
    * their over-limit keys.
    */
   async reset(request: RateLimitRequest): Promise<CounterState[]> {
-    const { cache, fallback, localCache } = this.#options;
+    const { cache, fallback, forget } = this.#options;
     const planned = this.#planned(request);
     const before = await this.#states(planned);
     const keys = [...new Set(planned.plan.descriptors.flatMap(({ hit }) => hit?.key ?? []))];
@@ -73,7 +75,7 @@ export class LiveCounters {
     await cache.remove(keys);
     await fallback?.remove(keys);
     // Last, because a concurrent decision may add the key again.
-    for (const key of keys) localCache?.forget(key);
+    await forget?.(keys);
     return before;
   }
 

@@ -6,6 +6,9 @@ import type { RuleCounters, StatsSink } from "./stats_sink.ts";
 /** The counts of one rule. */
 export type RuleCount = Pick<RuleCounters, "totalHits" | "overLimit" | "nearLimit" | "withinLimit">;
 
+/** Counts by the full keys of rules. */
+export type RuleSums = readonly (readonly [fullKey: string, count: RuleCount])[];
+
 /** The counts of each rule: those of its metric key if that is constant, or else separate sums. */
 export class RuleCounts {
   readonly #rules: Rules;
@@ -30,6 +33,25 @@ export class RuleCounts {
       ? this.#sums.get(rule.fullKey)
       : this.#stats.known(rule.metricKey)) ??
       NO_COUNT;
+  }
+
+  /** Returns the sums by rule since the last take, which start again from zero. */
+  takeSums(): RuleSums {
+    const sums = [...this.#sums];
+    this.#sums.clear();
+    return sums;
+  }
+
+  /** Adds the sums of another thread. */
+  addSums(sums: RuleSums): void {
+    for (const [fullKey, added] of sums) {
+      const count = this.#sums.get(fullKey) ?? { ...NO_COUNT };
+      this.#sums.set(fullKey, count);
+      count.totalHits += added.totalHits;
+      count.overLimit += added.overLimit;
+      count.nearLimit += added.nearLimit;
+      count.withinLimit += added.withinLimit;
+    }
   }
 
   /** Adds to the sums, if the metric key of the rule depends on the request. */

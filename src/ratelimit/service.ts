@@ -2,6 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Caller, Hit, LocalCache } from "./counter_cache.ts";
 import { decide, type Outcome, OVER_LIMIT_LOCALLY } from "./decide.ts";
 import type { Decision } from "./decision.ts";
+import { DecisionTally } from "./decision_tally.ts";
 import { CacheError, InvalidRequestError, NoConfigurationError } from "./errors.ts";
 import { HitCounter, type HitCounterOptions, type PlannedHits } from "./hit_counter.ts";
 import { type CountOutcome, KnownRequests } from "./known_requests.ts";
@@ -11,7 +12,6 @@ import { RuleCounts } from "./rule_counts.ts";
 import type { RuleStats } from "./rule_stats.ts";
 import type { Rules } from "./rules.ts";
 import type { RuleCounters, StatsSink } from "./stats_sink.ts";
-import { TopKeys } from "./top_keys.ts";
 import { validateRequest } from "./validate.ts";
 
 /** Options of the service. */
@@ -39,14 +39,6 @@ interface Call extends PlannedHits {
 }
 
 const NO_KEYS: ReadonlySet<string> = new Set();
-
-/** Totals of the decisions of a service since it started. */
-export class DecisionTally {
-  total = 0;
-  overLimit = 0;
-  /** The keys most often over their limit; older hits lose half their weight every ten minutes. */
-  readonly overLimitKeys: TopKeys = new TopKeys({ capacity: 256, maxKeyLength: 256, halvingSeconds: 600 });
-}
 
 /** Decides rate limit requests: rules, plan, local cache, counts, decision, statistics. */
 export class RateLimitService {

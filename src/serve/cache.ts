@@ -5,6 +5,9 @@ import type { CounterCache } from "../ratelimit/counter_cache.ts";
 import type { Settings } from "../settings/table.ts";
 import type { OpenCacheOptions } from "./cache_connections.ts";
 
+/** How long the listeners wait for a cache that is about to connect, so that first calls find it. */
+export const CACHE_HEAD_START_MS = 250;
+
 /** The counters, as the settings require them. */
 export interface OpenCache {
   readonly cache: CounterCache;
@@ -16,16 +19,24 @@ export interface OpenCache {
   close(): Promise<void>;
 }
 
-/** Opens the back end that the settings name; its connections are made in the background. */
-export async function openCache(options: OpenCacheOptions): Promise<OpenCache> {
-  const { settings, clock, stats, health } = options;
-  health.set("cache", true);
+/** Opens the counters of this process, and the back end that the settings name. */
+export async function openCache(
+  options: OpenCacheOptions,
+): Promise<OpenCache & { readonly memory: MemoryCache }> {
+  const { settings, clock, stats } = options;
   const memory = new MemoryCache({ maxKeys: settings.MEMORY_MAX_KEYS, clock });
   stats.addMetrics(MEMORY_METRICS, {
     counters: { evicted_keys: () => memory.evicted },
     gauges: { keys: () => memory.size },
   });
   warnOfHeap(options);
+  return { ...await openBackend(options, memory), memory };
+}
+
+/** Opens the back end that the settings name; its connections are made in the background. */
+export async function openBackend(options: OpenCacheOptions, memory: CounterCache): Promise<OpenCache> {
+  const { settings, clock, stats, health } = options;
+  health.set("cache", true);
   const backend = settings.BACKEND_TYPE;
   if (backend === "memory") {
     return { cache: memory, fallback: undefined, ready: Promise.resolve(), close: () => memory.close() };

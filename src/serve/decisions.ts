@@ -32,12 +32,18 @@ export function policyOf(settings: Settings): Policy {
 export interface OpenService {
   readonly service: RateLimitService;
   readonly counters: LiveCounters;
+  /** Removes keys from the local cache of this thread. */
+  readonly forget: (keys: readonly string[]) => void;
 }
+
+/** Removes keys from local caches of other threads; settles when they are gone. */
+export type ForgetKeys = (keys: readonly string[]) => Promise<void> | undefined;
 
 /** Opens the service that decides, over this cache. */
 export function openService(
   { settings, clock, random, stats }: ServiceParts,
   { cache, fallback }: Pick<OpenCache, "cache" | "fallback">,
+  forgetElsewhere?: ForgetKeys,
 ): OpenService {
   const bytes = settings.LOCAL_CACHE_SIZE_IN_BYTES;
   const localCache = bytes > 0 ? new OverLimitCache(bytes) : undefined;
@@ -45,5 +51,13 @@ export function openService(
   const policy = policyOf(settings);
   const service = new RateLimitService({ cache, fallback, localCache, stats, policy, clock, random });
   const rules = () => service.rules;
-  return { service, counters: new LiveCounters({ rules, cache, fallback, localCache, policy, clock }) };
+  const forget = (keys: readonly string[]) => {
+    for (const key of keys) localCache?.forget(key);
+  };
+  const forgetAll = async (keys: readonly string[]) => {
+    forget(keys);
+    await forgetElsewhere?.(keys);
+  };
+  const counters = new LiveCounters({ rules, cache, fallback, forget: forgetAll, policy, clock });
+  return { service, counters, forget };
 }

@@ -120,20 +120,25 @@ async function openPair({ settings, stats, logger, clock }: ServiceParts, onRene
 /** Options of `openDebug`. */
 export interface OpenDebugOptions extends Pick<OpenUiOptions, "version" | "loading"> {
   readonly webhooks: Pick<OpenWebhooks, "debugRoutes">;
+  /** Brings the statistics up to date; absent where they always are. */
+  readonly refresh: (() => Promise<void>) | undefined;
 }
 
 /** Serves the debug port. */
 export function openDebug(
   parts: ServiceParts,
   { service, counters }: OpenService,
-  { version, loading, webhooks }: OpenDebugOptions,
+  { version, loading, webhooks, refresh }: OpenDebugOptions,
 ): HttpListener {
   const { settings, logger, clock, health, stats } = parts;
   const { ADMIN_TOKEN: adminToken, DEBUG_TOKEN: token } = settings;
   const explain = explainRoute({ explainer: counters, debugToken: token, adminToken });
   const handler = createDebugHandler({
     rlconfig: () => rulesText(service.rules, loading()?.version()),
-    stats: () => statsText(stats),
+    stats: async () => {
+      await refresh?.();
+      return statsText(stats);
+    },
     health,
     logger,
     clock,

@@ -6,7 +6,7 @@ const ACCEPT_METRICS = {
     "failures",
     "Connections that could not be accepted, for example because no file descriptor was free.",
   ),
-  accept_failing: gauge("0 or 1", "1 while the listener cannot accept connections."),
+  accept_failing: gauge("0 or 1", "1 while the listener cannot accept connections.", { combined: "max" }),
 };
 const CONNECTION_METRICS = {
   connections: gauge("connections", "Open connections of the listener."),
@@ -16,8 +16,10 @@ const CONNECTION_METRICS = {
   ),
 };
 const TLS_METRICS = {
-  tls_reloaded: counter("reloads", "Certificates of the listener that were reloaded."),
-  tls_reload_failed: counter("reloads", "Certificates that were rejected; the previous ones remain in use."),
+  tls_reloaded: counter("reloads", "Certificates of the listener that were reloaded.", { combined: "max" }),
+  tls_reload_failed: counter("reloads", "Certificates that were rejected; the previous ones remain in use.", {
+    combined: "max",
+  }),
 };
 
 /** The metrics that every listener has. */

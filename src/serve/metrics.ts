@@ -5,10 +5,17 @@ import type { Settings } from "../settings/table.ts";
 import { BUCKET_BOUNDS_MS } from "../stats/timer.ts";
 import type { ServiceParts } from "./parts.ts";
 
+/** Options of the metrics port. */
+export interface PullMetricsOptions {
+  readonly rules: () => Rules | undefined;
+  /** Brings the statistics up to date; absent where they always are. */
+  readonly refresh: (() => Promise<void>) | undefined;
+}
+
 /** Opens the metrics port where it is enabled. Throws for an invalid mapping file, or when it cannot listen. */
 export async function openPullMetrics(
   parts: ServiceParts,
-  rules: () => Rules | undefined,
+  { rules, refresh }: PullMetricsOptions,
 ): Promise<HttpListener | undefined> {
   const { settings, stats, logger, clock } = parts;
   if (!settings.USE_PULL_METRICS) return undefined;
@@ -25,6 +32,7 @@ export async function openPullMetrics(
     timeAsMilliseconds: settings.PULL_METRICS_RESPONSE_TIME_AS_MILLISECONDS,
     extraTags: settings.EXTRA_TAGS,
     rules,
+    refresh,
     logger,
     clock,
   });

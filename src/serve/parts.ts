@@ -25,5 +25,18 @@ export function makeParts(settings: Settings, options: PartsOptions): ServicePar
   const { health = new Health(), stats = new StatsStore(settings.STATS_MAX_KEYS) } = options;
   health.set("sigterm", true);
   health.set("start", false, "the ports are not open yet");
-  return { settings, logger, clock, random, health, stats };
+  return {
+    settings: settings.WORKERS === 1 ? settings : withInstance(settings),
+    logger,
+    clock,
+    random,
+    health,
+    stats,
+  };
+}
+
+/** All threads are one instance. */
+function withInstance(settings: Settings): Settings {
+  const { TRACING_SERVICE_INSTANCE_ID: id = crypto.randomUUID() } = settings;
+  return { ...settings, TRACING_SERVICE_INSTANCE_ID: id };
 }

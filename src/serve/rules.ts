@@ -1,11 +1,13 @@
 import { systemClock } from "../base/clock.ts";
-import type { RulesProvider } from "../config/provider.ts";
-import { type LastLoad, startRules } from "../config/rules_loader.ts";
+import type { RulesProvider, RuleTexts } from "../config/provider.ts";
+import { type AcceptedRules, type LastLoad, startRules } from "../config/rules_loader.ts";
 import { createWorkerFileProvider } from "../config/file_provider_supervisor.ts";
 import { problemText } from "../base/problem.ts";
 import type { Rules } from "../ratelimit/rules.ts";
-import type { RateLimitService } from "../ratelimit/service.ts";
 import type { ServiceParts } from "./parts.ts";
+
+/** Applies rules; a promise settles once they are in force everywhere. */
+export type ApplyRules = (rules: Rules, texts: RuleTexts) => void | Promise<void>;
 
 /** Rules that are loaded and kept up to date. */
 export interface OpenRules {
@@ -17,8 +19,8 @@ export interface OpenRules {
   readonly status: () => { readonly loadedAt: number | undefined; readonly error: string | undefined };
   /** Reloads, whether something changed or not. */
   readonly reload: () => void;
-  /** Applies every good configuration to this service, the loaded one first. */
-  decideBy(service: Pick<RateLimitService, "setRules">): void;
+  /** Applies every good configuration by this function, the loaded one first. */
+  decideBy(apply: ApplyRules): void;
   close(): Promise<void>;
 }
 
@@ -27,17 +29,21 @@ export async function openRules(parts: ServiceParts): Promise<OpenRules> {
   const { settings, logger, clock, health, stats } = parts;
   const provider = settings.CONFIG_TYPE === "GRPC_XDS_SOTW" ? await xdsProvider(parts) : fileProvider(parts);
   let current = "";
-  let inForce: Rules | undefined;
-  let decider: Pick<RateLimitService, "setRules"> | undefined;
+  let inForce: AcceptedRules | undefined;
+  let apply: ApplyRules | undefined;
   let loadedAt: number | undefined;
   const loader = startRules({
     provider,
     mergeDomains: settings.MERGE_DOMAIN_CONFIG,
-    onRules(rules, version) {
-      inForce = rules;
-      decider?.setRules(rules);
-      current = version;
-      loadedAt = clock.now();
+    keepsTexts: settings.WORKERS > 1,
+    onRules(accepted) {
+      inForce = accepted;
+      const note = () => {
+        current = accepted.version;
+        loadedAt = clock.now();
+      };
+      const applying = apply?.(accepted.rules, accepted.texts);
+      return applying === undefined ? note() : applying.then(note);
     },
     counters: {
       loadSucceeded: () => void stats.service.configLoadSuccess++,
@@ -52,9 +58,9 @@ export async function openRules(parts: ServiceParts): Promise<OpenRules> {
     version: () => current,
     status: () => ({ loadedAt, error: errorOf(loader.lastLoad()) }),
     reload: () => provider.reload(),
-    decideBy(service) {
-      decider = service;
-      if (inForce !== undefined) service.setRules(inForce);
+    decideBy(given) {
+      apply = given;
+      if (inForce !== undefined) void apply(inForce.rules, inForce.texts);
     },
     close: () => loader.close(),
   };
@@ -82,6 +88,7 @@ function fileProvider({ settings, logger }: ServiceParts): RulesProvider {
     // The worker uses the clock of the machine, whatever the clock of the decisions is.
     clock: systemClock,
     logger,
+    keepsTexts: settings.WORKERS > 1,
   });
 }
 

@@ -8,7 +8,7 @@ const CACHE = inGroup("Cache", {
     parse: parseBackendType,
     default: "kv",
     doc: "Where counters are stored: `kv` (a key-value cache with the Redis protocol), `mc` (a " +
-      "memcached-style cache) or `memory` (this process alone). Any other value means `kv` and logs a " +
+      "memcached-style cache) or `memory` (this process only). Any other value means `kv` and logs a " +
       "warning.",
   },
   MEMORY_MAX_KEYS: count(

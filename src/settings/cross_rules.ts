@@ -35,6 +35,7 @@ const RULES: readonly CrossRule[] = [
     reads: ["GRPC_CLIENT_TLS_CACERT", "GRPC_CLIENT_TLS_SAN", "GRPC_SERVER_USE_TLS"],
     problem: clientNameProblem,
   },
+  { reads: ["WORKERS", "GRPC_UDS"], problem: workersProblem },
   { reads: ["MC_HOST_PORT", "MC_SRV"], problem: mcNodesProblem },
   { reads: ["BACKEND_TYPE", "MC_HOST_PORT", "MC_SRV"], problem: missingMcNodesProblem },
   {
@@ -94,6 +95,12 @@ function clientAuthorityProblem(settings: Settings): string | undefined {
   if (path === undefined || settings.GRPC_SERVER_USE_TLS) return undefined;
   return `Invalid GRPC_CLIENT_TLS_CACERT ${JSON.stringify(path)}: gRPC is served without TLS; ` +
     "expected GRPC_SERVER_USE_TLS=true";
+}
+
+/** Several threads cannot listen on one unix socket. */
+function workersProblem({ WORKERS, GRPC_UDS }: Settings): string | undefined {
+  if (WORKERS === 1 || GRPC_UDS === undefined) return undefined;
+  return `Invalid WORKERS "${WORKERS}": GRPC_UDS is set; expected 1 with a unix socket`;
 }
 
 function mcNodesProblem(settings: Settings): string | undefined {

@@ -77,7 +77,7 @@ function windowProblem(prefix: Prefix, settings: Settings): string | undefined {
 
 function missingUrlProblem(settings: Settings): string | undefined {
   if (!isUsed("KV", settings) || settings.KV_URL !== undefined) return undefined;
-  return "KV_URL is not set: expected KV_URL=host:port, or BACKEND_TYPE=memory to count in this process alone";
+  return "KV_URL is not set: expected KV_URL=host:port, or BACKEND_TYPE=memory to count only in this process";
 }
 
 function missingPerSecondUrlProblem(settings: Settings): string | undefined {

@@ -27,6 +27,13 @@ const PROCESS = inGroup("Process", {
     "`true` allows several processes to listen on the same ports, which a restart without downtime " +
       "requires. With `false`, Weir does not start if a port is in use.",
   ),
+  WORKERS: count(
+    "1",
+    "Number of threads that decide gRPC calls, 1 to 64. With 2 or more, that many workers share the gRPC port, and " +
+      "the main thread keeps the other ports, the rules and the statistics. Each worker has its own connections to " +
+      "the cache, its own local cache, `MAX_IN_FLIGHT` and `GRPC_MAX_CONNECTIONS`. Requires Linux and the TCP port.",
+    { min: 1, max: 64 },
+  ),
   ALLOW_UNSAFE_DENO: flag(
     "false",
     "`true` starts Weir even on a Deno release that is known to crash while serving gRPC.",

@@ -104,12 +104,12 @@ const TRACING = inGroup("Tracing", {
     doc: "Transport of spans: `http` or `grpc`. With `http`, `OTEL_EXPORTER_OTLP_PROTOCOL` selects JSON or " +
       "protobuf.",
   },
-  TRACING_SERVICE_NAME: text("RateLimit", "Value of the span attribute `service.name`."),
-  TRACING_SERVICE_NAMESPACE: text("", "Value of the span attribute `service.namespace`."),
+  TRACING_SERVICE_NAME: text("RateLimit", "Value of the resource attribute `service.name`."),
+  TRACING_SERVICE_NAMESPACE: text("", "Value of the resource attribute `service.namespace`."),
   TRACING_SERVICE_INSTANCE_ID: {
     parse: parseText,
     whenUnset: "a random UUID",
-    doc: "Value of the span attribute `service.instance.id`.",
+    doc: "Value of the resource attribute `service.instance.id`.",
   },
   TRACING_SAMPLING_RATE: {
     parse: float({ min: 0, max: 1 }),

@@ -16,7 +16,7 @@ export const SERVICE_METRICS = {
     "call.should_rate_limit": counter(
       "calls",
       "Calls with an error: `service_error` for an invalid request or missing rules; `kv_error` and `mc_error` " +
-        "for a cache failure, even if the call was answered. All three are always reported.",
+        "for a cache failure, even if the call received a decision. All three are always reported.",
       {
         values: ["service_error", "kv_error", "mc_error"],
         label: "err_type",
@@ -45,7 +45,7 @@ export const RULE_METRICS = {
   over_limit: counter("hits", "Hits over the limit."),
   over_limit_with_local_cache: counter("hits", "Hits over the limit that the local cache rejected."),
   shadow_mode: counter("hits", "Hits over the limit that shadow mode allowed."),
-  returned_hits: counter("hits", "Hits that were returned to the limit by a negative `hits_addend`."),
+  returned_hits: counter("hits", "Hits that were subtracted from the counter by a negative `hits_addend`."),
   domain_not_found: counter(
     "descriptors",
     "Descriptors of a domain without rules; the domain is the metric key.",

@@ -22,6 +22,8 @@ export interface PullHandlerOptions {
   readonly extraTags: ReadonlyMap<string, string>;
   /** The current rules. */
   readonly rules?: () => PullRules | undefined;
+  /** Brings the statistics up to date before a scrape. */
+  readonly refresh?: (() => Promise<void>) | undefined;
   readonly logger: Logger;
   readonly clock: Clock;
 }
@@ -89,6 +91,7 @@ class Scraper {
     };
     try {
       const { store, rules = () => undefined, native, timeAsMilliseconds, clock } = this.#options;
+      await this.#options.refresh?.();
       const families = await scrape({
         source: store,
         rules,

@@ -134,6 +134,33 @@ export class StatsStore implements StatsSink {
     return this.#declared.get(fullName);
   }
 
+  /** Every declared metric, but those of rules. */
+  declarations(): Iterable<NamedMetric> {
+    return this.#declared.values();
+  }
+
+  /** Declares a metric of another thread. */
+  declare(metric: NamedMetric): void {
+    this.#declared.set(metric.fullName, metric);
+  }
+
+  /** Reads the counter or gauge of this name, if there is one. */
+  reader(kind: "counter" | "gauge", fullName: string): (() => number) | undefined {
+    return (kind === "counter" ? this.#counters : this.#gauges).get(fullName);
+  }
+
+  /** The counts of each metric key since the last take, in the order of `RULE_COUNTERS`; they start again from zero. */
+  *takeRules(): Generator<readonly [metricKey: string, counts: readonly number[]]> {
+    for (const byKey of [this.#byKey, this.#othersByKey]) {
+      for (const [metricKey, counters] of byKey) {
+        if (RULE_COUNTERS.every((name) => counters[name] === 0)) continue;
+        const counts = RULE_COUNTERS.map((name) => counters[name]);
+        for (const name of RULE_COUNTERS) counters[name] = 0;
+        yield [metricKey, counts];
+      }
+    }
+  }
+
   /** The timer of this name, created at the first call. */
   timer(name: string): Timer {
     const known = this.#timers.get(name);
@@ -200,7 +227,7 @@ export class StatsStore implements StatsSink {
     // A rule may have the key `other`.
     if (counters === other) return;
     this.#byName.delete(sanitizeStatName(metricKey));
-    for (const name of COUNTER_NAMES) other[name] += counters[name];
+    for (const name of RULE_COUNTERS) other[name] += counters[name];
   }
 
   #create(metricKey: string, byKey = this.#byKey): RuleCounters {
@@ -260,7 +287,8 @@ function ruleEntries(name: string, counters: RuleCounters): [string, number][] {
   return entries;
 }
 
-const COUNTER_NAMES = [
+/** The counters of a metric key. */
+export const RULE_COUNTERS = [
   "totalHits",
   "overLimit",
   "nearLimit",

@@ -24,6 +24,12 @@ export interface TimerTake {
   readonly seen: number;
 }
 
+/** The durations of another thread. */
+export interface TimerDelta extends TimerTake {
+  readonly buckets: Float64Array;
+  readonly sumMs: number;
+}
+
 /** Durations in milliseconds, fractions allowed: their count, sum and distribution. */
 export class Timer {
   /** Durations within each bound and beyond the previous one; the last number is beyond all bounds. */
@@ -55,6 +61,30 @@ export class Timer {
     const bucket = bucketOf(duration);
     this.buckets[bucket] = (this.buckets[bucket] ?? 0) + 1;
     for (let index = 0; index < this.#readers.length; index++) this.#readers[index]?.add(duration);
+  }
+
+  /** Returns the count, sum and distribution since the last take, and starts again from zero. */
+  take(): Pick<TimerDelta, "buckets" | "sumMs"> {
+    const taken = { buckets: this.buckets.slice(), sumMs: this.#sumMs };
+    this.buckets.fill(0);
+    this.#count = 0;
+    this.#sumMs = 0;
+    return taken;
+  }
+
+  /** Adds the durations of another thread; its sample stands for all of them. */
+  merge({ buckets, sumMs, values, seen }: TimerDelta): void {
+    let count = 0;
+    for (const [index, added] of buckets.entries()) {
+      this.buckets[index] = (this.buckets[index] ?? 0) + added;
+      count += added;
+    }
+    this.#count += count;
+    this.#sumMs += sumMs;
+    for (let index = 0; index < seen; index++) {
+      const value = values[Math.floor(index * values.length / seen)] ?? 0;
+      for (const reader of this.#readers) reader.add(value);
+    }
   }
 
   /** Samples from now on: of more than `most` durations between two takes, each has the same chance to be kept. */

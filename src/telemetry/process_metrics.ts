@@ -23,9 +23,18 @@ export const PROCESS_METRICS = {
     event_loop_delay_ms: gauge(
       "milliseconds",
       "Longest delay of the event loop in the last 5 to 10 seconds.",
+      { combined: "max" },
     ),
     uptime_seconds: gauge("seconds", "Time since the start of the process."),
   },
+} satisfies MetricGroup;
+
+const { heap_used_bytes, heap_total_bytes, external_bytes, event_loop_delay_ms } = PROCESS_METRICS.metrics;
+
+/** Those that each thread has. */
+export const THREAD_METRICS = {
+  prefix: PROCESS_PREFIX,
+  metrics: { heap_used_bytes, heap_total_bytes, external_bytes, event_loop_delay_ms },
 } satisfies MetricGroup;
 
 /** Errors of this process that no other part handled, and lost log lines. */

@@ -226,7 +226,7 @@ function countIn(model: Map<string, number>, { key, addend }: Hit): number {
 export async function refusesWithoutConnection(cache: CounterCache, address: string): Promise<void> {
   const error = await assertRejects(async () => await cache.add([hit()]));
   assertEquals(error.name, "CacheError");
-  assertEquals(error.message.startsWith(`Cannot ask key-value cache "${address}": `), true, error.message);
+  assertEquals(error.message.startsWith(`Cannot query key-value cache "${address}": `), true, error.message);
   if (cache.addOne === undefined) return;
   assertEquals((await assertRejects(() => countOne(cache, hit()))).message, error.message);
 }

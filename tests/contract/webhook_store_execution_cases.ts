@@ -193,14 +193,14 @@ export const EXECUTION_CASES: StoreCases = {
     assert(claimed !== undefined);
     const { id, versionId } = claimed.execution;
     await commit(store, claimed, {
-      change: { ...RUNNING, stepAttempts: 1, error: "the server answered 503" },
+      change: { ...RUNNING, stepAttempts: 1, error: "the server responded with 503" },
     });
     const found = (await store.read(findExecution, id))?.execution;
     assertEquals([found?.status, found?.stepAttempts, found?.dueAt, found?.error], [
       "running",
       1,
       NOW + 2,
-      "the server answered 503",
+      "the server responded with 503",
     ]);
     const [again] = await claimAt(store, NOW + 2);
     assert(again !== undefined);

@@ -54,7 +54,7 @@ export async function deliverThroughFaults(seed: number): Promise<void> {
       out.delete(id);
       return status === 200
         ? { status }
-        : { status, errorKind: "status", error: "the receiver answered 500" };
+        : { status, errorKind: "status", error: "the receiver responded with 500" };
     });
   };
   const dispatchers = lines.map(({ store }) => bed.start({ store, maxInFlight: 6 }));

@@ -3,6 +3,7 @@ import { type Running, serve } from "../../main.ts";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { readSettings } from "../../src/settings/read_settings.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
+import type { DecidingWorkerHandle } from "../../src/serve/workers/message.ts";
 import type { WebhookWorkerHandle } from "../../src/webhooks/service/supervisor.ts";
 import { FakeClock } from "./fake_clock.ts";
 
@@ -15,6 +16,8 @@ export interface ServeFixtureOptions {
   readonly clock?: Clock;
   /** Starts the worker of the webhook service; the service's own when absent. */
   readonly createWebhookWorker?: () => WebhookWorkerHandle;
+  /** Starts a worker that decides; the service's own when absent. */
+  readonly createDecidingWorker?: () => DecidingWorkerHandle;
 }
 
 /** The whole service in this process, on free ports, for tests that need no process of its own. */
@@ -132,7 +135,10 @@ export class ServeFixture implements AsyncDisposable {
     await Deno.remove(this.#folder, { recursive: true });
   }
 
-  async #open(log: string[], { env, createWebhookWorker }: ServeFixtureOptions): Promise<void> {
+  async #open(
+    log: string[],
+    { env, createWebhookWorker, createDecidingWorker }: ServeFixtureOptions,
+  ): Promise<void> {
     const clock = this.#clock;
     const { settings } = readSettings({
       BACKEND_TYPE: "memory",
@@ -153,6 +159,7 @@ export class ServeFixture implements AsyncDisposable {
     this.#running = await serve(settings, this.#stop.signal, {
       ...{ logger, clock, onReload },
       ...(createWebhookWorker === undefined ? {} : { createWebhookWorker }),
+      ...(createDecidingWorker === undefined ? {} : { createDecidingWorker }),
     });
   }
 }

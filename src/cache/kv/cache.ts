@@ -42,6 +42,6 @@ export class KvCache extends KvNode implements CounterCache {
 export function kvError(address: string, error: unknown): CacheError {
   const counts = error instanceof KvFailure ? error.counts : [];
   const came = counts.some((count) => count !== undefined) ? counts : [];
-  const message = `Cannot ask key-value cache "${address}": ${errorText(error)}`;
+  const message = `Cannot query key-value cache "${address}": ${errorText(error)}`;
   return new CacheError("kv", message, { counts: came, cause: error });
 }

@@ -122,7 +122,7 @@ export class McCache implements CounterCache {
     const { hosts } = this.#options;
     const name = "name" in hosts ? hosts.name : "";
     const reason = this.#lookupReason === "" ? "" : `: ${this.#lookupReason}`;
-    const message = `Cannot ask memcached-style cache "${name}": its nodes are not known yet${reason}`;
+    const message = `Cannot query memcached-style cache "${name}": its nodes are not known yet${reason}`;
     throw new CacheError("mc", message);
   }
 

@@ -37,7 +37,7 @@ export class McNode {
   readonly #batcher: Batcher<McBatch, McConnection>;
   readonly #errorOf = (ask: FailedAsk): CacheError => {
     const { hits, counts } = ask;
-    const message = `Cannot ask memcached-style cache "${this.address}": ${stateOf(ask)}`;
+    const message = `Cannot query memcached-style cache "${this.address}": ${stateOf(ask)}`;
     const came = counts.length === 0 ? [] : hits.map((_, position) => counts[position]);
     return new CacheError("mc", message, { counts: came });
   };

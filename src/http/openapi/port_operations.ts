@@ -115,11 +115,11 @@ export const DEBUG_OPERATIONS = {
     id: "listDebugPaths",
     summary: "List the paths of the debug port",
     credentials: [],
-    answers: { 200: textAnswer("One path per line.", "/rlconfig: the rules in force\n") },
+    answers: { 200: textAnswer("One path per line.", "/rlconfig: the active rules\n") },
   },
   "GET /rlconfig": {
     id: "getRules",
-    summary: "Show the rules in force",
+    summary: "Show the active rules",
     answers: {
       200: textAnswer("One limit per line, sorted.", "shop.account: unit=MINUTE requests_per_unit=5\n"),
     },

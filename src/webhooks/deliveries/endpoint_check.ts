@@ -127,5 +127,5 @@ async function sendSample(endpoint: Endpoint, options: EndpointCheckOptions): Pr
   const begin = clock.elapsed();
   const { status, errorKind, error } = await sender.send(request, { signal: new AbortController().signal });
   if (errorKind !== undefined) throw new Error(error ?? errorKind);
-  return `the receiver answered ${status} after ${Math.round(clock.elapsed() - begin)} ms`;
+  return `the receiver responded with ${status} after ${Math.round(clock.elapsed() - begin)} ms`;
 }

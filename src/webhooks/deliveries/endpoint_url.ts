@@ -61,7 +61,7 @@ async function addressProblem(
   const reasons = addresses.map((address) => ({ address, reason: blockedReason(address, allow) }));
   const [first] = reasons;
   if (first?.reason === undefined || reasons.some(({ reason }) => reason === undefined)) return undefined;
-  return `expected a public address: ${first.address} is ${first.reason}`;
+  return `expected a public address or one in WEBHOOK_ALLOW_CIDRS: ${first.address} is ${first.reason}`;
 }
 
 const PLAIN = "expected https: http is only allowed to addresses in WEBHOOK_ALLOW_CIDRS";

@@ -1,5 +1,5 @@
 import type { EndpointSecret, Sealed } from "../model/records.ts";
-import { bodySignature, standardWebhooksHeaders } from "../model/signing.ts";
+import { signature, standardWebhooksHeaders } from "../model/signature.ts";
 import type { ClaimedDelivery } from "../store/store.ts";
 import type { OutgoingDelivery } from "./sender.ts";
 
@@ -33,7 +33,7 @@ export async function deliveryRequest(
   ]);
   const timestampSeconds = Math.floor(sentAt / 1_000);
   const standard = endpoint.standardWebhooks
-    ? standardWebhooksHeaders({ id: delivery.id, timestampSeconds, body, secret })
+    ? await standardWebhooksHeaders({ id: delivery.id, timestampSeconds, body, secret })
     : {};
   return {
     url: endpoint.url,
@@ -42,7 +42,7 @@ export async function deliveryRequest(
       "content-type": "application/json",
       "user-agent": `Weir/${version}`,
       "x-svc-event": delivery.event,
-      "x-svc-signature": bodySignature(secret, body),
+      "x-svc-signature": await signature(secret, body),
       "x-svc-delivery": delivery.id,
       "x-svc-timestamp": `${timestampSeconds}`,
       ...standard,

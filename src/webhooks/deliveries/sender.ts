@@ -180,10 +180,10 @@ function resultOf(head: ResponseHead, clock: Clock): SendResult {
   const retryAfterMs = after === undefined ? undefined : parseRetryAfter(after, clock.now());
   const asked = retryAfterMs === undefined ? {} : { retryAfterMs };
   if (REDIRECTS.includes(status)) {
-    const error = `the receiver answered ${status}, and redirects are not followed`;
+    const error = `the receiver responded with ${status}, and redirects are not followed`;
     return { status, errorKind: "redirect", error, ...asked };
   }
-  return { status, errorKind: "status", error: `the receiver answered ${status}`, ...asked };
+  return { status, errorKind: "status", error: `the receiver responded with ${status}`, ...asked };
 }
 
 /** The milliseconds of a `Retry-After`; nothing for an invalid one. */

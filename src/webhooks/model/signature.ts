@@ -5,12 +5,23 @@ export const SECRET_PREFIX = "whsec_";
 
 const encoder = new TextEncoder();
 
+/** What the headers of Standard Webhooks sign. */
+export interface StandardWebhooksOptions {
+  /** Of the delivery, the same on every attempt. */
+  readonly id: string;
+  /** When the attempt is sent. */
+  readonly timestampSeconds: number;
+  readonly body: Uint8Array;
+  /** With its prefix. */
+  readonly secret: string;
+}
+
 /**
  * The value of `X-Svc-Signature`: `sha256=` and the lower-case hex of the HMAC-SHA256 of the body. The key is the UTF-8
  * bytes of the secret, with its prefix.
  */
 export async function signature(secret: string, body: Uint8Array): Promise<string> {
-  const digest = await hmac(await importedKey(secret), body);
+  const digest = await hmac(await importedKey(`text ${secret}`, () => encoder.encode(secret)), body);
   let hex = SIGNATURE_PREFIX;
   for (const byte of digest) hex += HEX[byte];
   return hex;
@@ -18,6 +29,25 @@ export async function signature(secret: string, body: Uint8Array): Promise<strin
 
 /** Each byte in two digits. */
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+
+/**
+ * The headers of Standard Webhooks, which sign the identifier and the time as well. The key is the secret without its
+ * prefix, decoded from base64; throws a `TypeError` when that is impossible.
+ */
+export async function standardWebhooksHeaders(
+  { id, timestampSeconds, body, secret }: StandardWebhooksOptions,
+): Promise<Record<string, string>> {
+  const head = encoder.encode(`${id}.${timestampSeconds}.`);
+  const signed = new Uint8Array(head.length + body.length);
+  signed.set(head);
+  signed.set(body, head.length);
+  const digest = await hmac(await importedKey(`base64 ${secret}`, () => secretBytes(secret)), signed);
+  return {
+    "webhook-id": id,
+    "webhook-timestamp": `${timestampSeconds}`,
+    "webhook-signature": `v1,${digest.toBase64()}`,
+  };
+}
 
 /** Whether two texts are equal. The time depends on the longer text only, and reveals nothing about differences. */
 export function constantTimeEqual(a: string, b: string): boolean {
@@ -30,24 +60,39 @@ export function constantTimeEqual(a: string, b: string): boolean {
 
 const HMAC = { name: "HMAC", hash: "SHA-256" };
 const MAX_KEYS = 1_000;
-/** Importing a key takes longer than signing with it, and a receiver uses the same one every time. */
+/** Importing a key takes longer than signing with it, and an endpoint uses the same one every time. */
 const keys = new Map<string, Promise<CryptoKey>>();
 
 async function hmac(key: CryptoKey, bytes: Uint8Array): Promise<Uint8Array> {
   return new Uint8Array(await crypto.subtle.sign(HMAC, key, unshared(bytes)));
 }
 
-function importedKey(secret: string): Promise<CryptoKey> {
-  const known = keys.get(secret);
+/** The key of this name; a new one is imported from the bytes. */
+function importedKey(name: string, bytesOf: () => Uint8Array): Promise<CryptoKey> {
+  const known = keys.get(name);
   if (known !== undefined) return known;
   if (keys.size >= MAX_KEYS) keys.clear();
-  const imported = crypto.subtle.importKey("raw", encoder.encode(secret), HMAC, false, ["sign"]);
-  keys.set(secret, imported);
-  imported.catch(() => keys.delete(secret));
+  const imported = crypto.subtle.importKey("raw", unshared(bytesOf()), HMAC, false, ["sign"]);
+  keys.set(name, imported);
+  imported.catch(() => keys.delete(name));
   return imported;
 }
 
 /** Bytes that no other thread can change, as Web Crypto requires. */
 function unshared(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return bytes.buffer instanceof ArrayBuffer ? bytes as Uint8Array<ArrayBuffer> : new Uint8Array(bytes);
+}
+
+function secretBytes(secret: string): Uint8Array {
+  const text = secret.startsWith(SECRET_PREFIX) ? secret.slice(SECRET_PREFIX.length) : undefined;
+  let bytes = new Uint8Array();
+  try {
+    bytes = Uint8Array.fromBase64(text ?? "");
+  } catch {
+    // It may be a secret all the same, and is not shown.
+  }
+  if (bytes.length === 0) {
+    throw new TypeError(`Cannot sign with a secret: expected "${SECRET_PREFIX}" followed by base64`);
+  }
+  return bytes;
 }

@@ -129,7 +129,7 @@ class Call implements ResponseListener, OutboundCall {
     const { status } = head;
     if (status >= 200 && status <= 599) return this.#listener.onHead(head);
     this.cancel();
-    const text = `the receiver answered ${status}, which is not a final status`;
+    const text = `the receiver responded with ${status}, which is not a final status`;
     this.#listener.onError(new SendError("status", text, { status }));
   }
 

@@ -291,7 +291,7 @@ async function tunnel(
   const status = await pending.wait(statusOfTunnel(socket), "no answer of the proxy");
   if (status >= 200 && status < 300) return;
   socket.destroy();
-  throw new SendError("connect", `the proxy answered ${status}`);
+  throw new SendError("connect", `the proxy responded with ${status}`);
 }
 
 /** Waits for an event of a socket; `failed` converts its error or its end. */

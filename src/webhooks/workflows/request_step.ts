@@ -35,7 +35,7 @@ export async function sendRequest(step: RequestStep, context: StepContext): Prom
     const facts = { status: statusCode, headers: keptHeaders(response.headers), body: bodyOf(response) };
     return { kind: "done", result: stringifyJson(facts) };
   }
-  const error = `the server answered ${statusCode}`;
+  const error = `the server responded with ${statusCode}`;
   const isPassing = statusCode >= 500 || statusCode === 408 || statusCode === 429;
   return isPassing ? retried(step, context, error) : { kind: "failed", error };
 }

@@ -85,7 +85,7 @@ Deno.test({
     ]);
     assertEquals([first, last], [{ status: "fulfilled", value: [1] }, { status: "fulfilled", value: [2] }]);
     const message =
-      `Cannot ask key-value cache "127.0.0.1:${redis.port}": ERR value is not an integer or out of range`;
+      `Cannot query key-value cache "127.0.0.1:${redis.port}": ERR value is not an integer or out of range`;
     assertEquals(failed?.status === "rejected" && failed.reason.message, message);
     const unread = await assertRejects(async () => await cache.read([bad]));
     assertMatch(unread.message, /the counter is "text", which is not a whole number/);
@@ -233,7 +233,7 @@ Deno.test({
     const error = await assertRejects(async () => await cache.add([burst, year]));
     assertEquals(error instanceof CacheError ? error.counts : error, [undefined, 6]);
     assertEquals(
-      error.message.startsWith(`Cannot ask key-value cache "${second.url}": `),
+      error.message.startsWith(`Cannot query key-value cache "${second.url}": `),
       true,
       error.message,
     );

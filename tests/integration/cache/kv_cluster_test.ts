@@ -194,7 +194,7 @@ Deno.test({
     for (const index of cluster.nodes.keys()) await cluster.killPrimary(index);
     await until("the outage to be told", () => told.length > 1);
     const error = await assertRejects(async () => await cache.add([one]));
-    assertMatch(error.message, /^Cannot ask key-value cache "cluster": node "127\.0\.0\.1:\d+": /);
+    assertMatch(error.message, /^Cannot query key-value cache "cluster": node "127\.0\.0\.1:\d+": /);
     await Promise.all(cluster.nodes.map((node) => node.restartOnSamePort()));
     await until("counting to go on", async () => (await cache.add([one]))[0] === 1);
     assertMatch(told.join("\n"), /^true \nfalse node "127\.0\.0\.1:\d+": .+\ntrue $/);
@@ -243,7 +243,7 @@ Deno.test("kv cluster: without any node calls fail at once, and the outage is to
   const cache = openKvCluster([port], { onConnection: (up, reason) => told.push(`${up} ${reason}`) });
   await until("the outage to be told", () => told.length > 0);
   const error = await assertRejects(async () => await cache.add([hit()]));
-  const message = `Cannot ask key-value cache "cluster": node "127.0.0.1:${port}": `;
+  const message = `Cannot query key-value cache "cluster": node "127.0.0.1:${port}": `;
   assertEquals(
     [error.message.startsWith(message), cache.metrics.gauges.cx_active?.()],
     [true, 0],

@@ -168,7 +168,7 @@ testMc(1, "what is no counter fails its own call and no other", async (cache, _,
   ]);
   assertEquals([first, last], [{ status: "fulfilled", value: [1] }, { status: "fulfilled", value: [3] }]);
   const error = failed?.status === "rejected" ? failed.reason : undefined;
-  const prefix = `Cannot ask memcached-style cache "${server.url}": `;
+  const prefix = `Cannot query memcached-style cache "${server.url}": `;
   assertEquals(error instanceof CacheError && [error.message, error.counts, error.backend], [
     `${prefix}CLIENT_ERROR cannot increment or decrement non-numeric value`,
     [undefined, 2],
@@ -305,7 +305,7 @@ Deno.test({
       [unknown.name, unknown.message],
       [
         "CacheError",
-        'Cannot ask memcached-style cache "_mc._tcp.test": its nodes are not known yet: no record',
+        'Cannot query memcached-style cache "_mc._tcp.test": its nodes are not known yet: no record',
       ],
     );
     const holders = async (key: string) => {

@@ -132,7 +132,7 @@ for (const { name, script, message, silent = false, greets = false } of BAD_SERV
           // Without the clock: it stands still.
           if (!silent) await until("the call to fail", () => outcomes.length > 0, { intervalMs: 1 });
           const [{ message: text = "no failure", ms = -1 } = {}] = outcomes;
-          assertMatch(text, new RegExp(`^Cannot ask memcached-style cache "127.0.0.1:${port}"`));
+          assertMatch(text, new RegExp(`^Cannot query memcached-style cache "127.0.0.1:${port}"`));
           assertEquals(ms === 0 || silent && ms === TIMEOUT_MS, true, `${ms}`);
           if (round === 0) assertMatch(text, message);
           clock.advance(RETRY_MS);
@@ -230,7 +230,7 @@ Deno.test("mc node: closing ends calls, connections and timers", async () => {
       const ends = Promise.allSettled([cache.add([hit()]), cache.remove(["key"])]);
       await cache.close();
       const states = (await ends).map((end) => end.status === "rejected" ? end.reason.message : "answered");
-      const text = `Cannot ask memcached-style cache "127.0.0.1:${port}": it is closed`;
+      const text = `Cannot query memcached-style cache "127.0.0.1:${port}": it is closed`;
       assertEquals([states, cache.connected], [[text, text], false]);
     });
   });

@@ -25,7 +25,7 @@ testMc(3, "a node that is gone fails its own hits and no other", async (cache, s
   });
   assertEquals(error.counts, there.map((isThere) => isThere ? 2 : undefined));
   assertEquals([there.includes(true), there.includes(false)], [true, true]);
-  assertMatch(error.message, new RegExp(`^Cannot ask memcached-style cache "${gone?.url}": `));
+  assertMatch(error.message, new RegExp(`^Cannot query memcached-style cache "${gone?.url}": `));
 });
 
 testMc(
@@ -97,7 +97,7 @@ Deno.test("mc cache: without a server every call fails at once, and the outage i
       const error = await refusal(call, CacheError);
       assertMatch(
         error.message,
-        new RegExp(`^Cannot ask memcached-style cache "127.0.0.1:${port}": no connection: `),
+        new RegExp(`^Cannot query memcached-style cache "127.0.0.1:${port}": no connection: `),
       );
     }
     assertEquals([cache.connected, told.length], [false, 1]);

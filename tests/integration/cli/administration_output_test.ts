@@ -64,14 +64,14 @@ enabled      true
 description  -
 secret       whsec_c2VjcmV0
 `,
-    stderr: "Keep the secret now: it is shown only once\n",
+    stderr: "Save the secret now: it is shown only once\n",
   },
   {
     name: "a key is shown once, and that is said beside JSON, too",
     args: ["triggers", "rotate", ID, "--json"],
     answer: { body: '{"key":"svct_x"}' },
     stdout: '{"key":"svct_x"}\n',
-    stderr: "Keep the key now: it is shown only once\n",
+    stderr: "Save the key now: it is shown only once\n",
   },
   {
     name: "records inside of a record are tables",
@@ -194,7 +194,16 @@ attempts:
     answer: { status: 404, body: "Not Found" },
     code: 1,
     stderr: 'Cannot run "audit": 404: not an answer of Weir; set ADMIN_TOKEN for the service, and ' +
-      "--url to its ADMIN_ADDR where it has one\n",
+      "--url to its ADMIN_ADDR if that is set\n",
+  },
+  {
+    name: "a service with a disabled administration API",
+    args: ["audit"],
+    answer: { status: 404, body: '{"detail":"Cannot find this path","code":"not_found"}' },
+    code: 1,
+    stderr:
+      'Cannot run "audit": 404 not_found: Cannot find this path; set ADMIN_TOKEN for the service, and ' +
+      "--url to its ADMIN_ADDR if that is set\n",
   },
   {
     name: "a record that is not there",

@@ -59,7 +59,7 @@ class Console {
   /** The answer as it came; the command has to be fine. */
   async json(...args: readonly string[]): Promise<Answer> {
     const { code, stdout, stderr } = await this.run(...args, "--json");
-    assertEquals([code, stderr.replace(/^Keep the (?:key|secret) now: it is shown only once\n/, "")], [
+    assertEquals([code, stderr.replace(/^Save the (?:key|secret) now: it is shown only once\n/, "")], [
       0,
       "",
     ]);
@@ -122,7 +122,7 @@ async function endpointSteps(weirConsole: Console): Promise<void> {
     assertEquals(posted.deliveries, 1);
     await until(
       "the delivery",
-      () => receiver.lines.some((line) => line.endsWith(", verified, answered 200")),
+      () => receiver.lines.some((line) => line.endsWith(", verified, responded with 200")),
     );
     assert(receiver.lines.includes('  {"event":"agent.reply.completed","data":{"n":1.10}}'));
     const filters = ["--endpoint", added.id, "--state", "acknowledged"];

@@ -159,7 +159,7 @@ Deno.test("client tells why it was refused", async () => {
   assertEquals([code, out], [1, []]);
   assertMatch(
     err.join(),
-    /^Cannot ask "127\.0\.0\.1:\d+": INVALID_ARGUMENT: rate limit domain must not be empty$/,
+    /^Cannot call "127\.0\.0\.1:\d+": INVALID_ARGUMENT: rate limit domain must not be empty$/,
   );
 });
 
@@ -181,7 +181,7 @@ Deno.test({
     const address = `127.0.0.1:${freePort()}`;
     const { code, err } = await run([...QUESTION, "-dial_string", address]);
     assertEquals([code, err], [1, [
-      `Cannot ask "${address}": UNAVAILABLE: connection refused`,
+      `Cannot call "${address}": UNAVAILABLE: connection refused`,
     ]]);
   },
 });
@@ -192,7 +192,7 @@ Deno.test({
   async fn() {
     const { code, err } = await run([...QUESTION, "-dial_string", "unix:/does/not/exist.sock"]);
     assertEquals([code, err], [1, [
-      'Cannot ask "unix:/does/not/exist.sock": UNAVAILABLE: no connection: connect ENOENT /does/not/exist.sock',
+      'Cannot call "unix:/does/not/exist.sock": UNAVAILABLE: no connection: connect ENOENT /does/not/exist.sock',
     ]]);
   },
 });
@@ -210,7 +210,7 @@ Deno.test({
     listener.close();
     await closing;
     assertEquals([code, err.join().includes("Resolution note")], [1, false]);
-    assertMatch(err.join(), /^Cannot ask "127\.0\.0\.1:\d+": UNAVAILABLE: no connection: ./);
+    assertMatch(err.join(), /^Cannot call "127\.0\.0\.1:\d+": UNAVAILABLE: no connection: ./);
   },
 });
 

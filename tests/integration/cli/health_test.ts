@@ -133,7 +133,7 @@ for (const [name, [answer, code, stdout, stderr]] of Object.entries(PAGES)) {
       clock.advance(300);
     }
     const seen = await asking;
-    const said = seen.stderr.replace(/^Cannot (?:count on|ask) "[^"]+"/, "");
+    const said = seen.stderr.replace(/^Cannot (?:count on|query) "[^"]+"/, "");
     assertEquals([seen.code, seen.stdout, said, paths], [code, stdout, stderr, ["/health/page"]]);
   });
 }
@@ -158,7 +158,7 @@ Deno.test({
       seen.push([code, stderr.replace(/^.+": (\w+(?: \d+)?)[^]*$/, "$1")]);
     }
     const refused = await ran(["health", "--grpc", `127.0.0.1:${freePort()}`]);
-    assertMatch(refused.stderr, /^Cannot ask "127\.0\.0\.1:\d+": UNAVAILABLE: connection refused\n$/);
+    assertMatch(refused.stderr, /^Cannot call "127\.0\.0\.1:\d+": UNAVAILABLE: connection refused\n$/);
     assertEquals([...seen, refused.code], [
       [1, "SERVICE_UNKNOWN"],
       [1, "status 17"],
@@ -173,7 +173,7 @@ Deno.test("health where nobody listens", async () => {
   const PORT = String(freePort());
   const { code, stdout, stderr } = await ran(["health"], { environment: { PORT } });
   assertEquals([code, stdout], [1, ""]);
-  assertMatch(stderr, /^Cannot ask "http:\/\/127\.0\.0\.1:\d+\/healthcheck": [^\n]*ECONNREFUSED[^\n]*\n$/);
+  assertMatch(stderr, /^Cannot query "http:\/\/127\.0\.0\.1:\d+\/healthcheck": [^\n]*ECONNREFUSED[^\n]*\n$/);
 });
 
 /** Command lines and settings that are refused, and the first line of what is said. */

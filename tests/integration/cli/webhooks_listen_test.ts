@@ -77,15 +77,15 @@ Deno.test("weir webhooks listen: prints each delivery and whether it is verified
     code: 0,
     stderr: "",
     stdout: `Listening on http://HOST
-${AT} a.b, delivery d1, verified, answered 200
+${AT} a.b, delivery d1, verified, responded with 200
   ${BODY}
-${AT} a.b, delivery d1 (received 2 times), verified, answered 200
+${AT} a.b, delivery d1 (received 2 times), verified, responded with 200
   ${BODY}
-${AT} a.b, delivery d2, NOT verified: the signature matches no secret, answered 200
+${AT} a.b, delivery d2, NOT verified: the signature matches no secret, responded with 200
   no\\u001b[2J\\n${"x".repeat(399 - 13)}…
-${AT} (no x-svc-event), delivery (no x-svc-delivery), NOT verified: the header x-svc-signature is missing, answered 200
+${AT} (no x-svc-event), delivery (no x-svc-delivery), NOT verified: the header x-svc-signature is missing, responded with 200
   ${BODY}
-${AT} GET /there: not a delivery, answered 405
+${AT} GET /there: not a delivery, responded with 405
 Ended: 4 received, 2 verified
 `,
   });
@@ -101,12 +101,12 @@ Deno.test("weir webhooks listen: fails as it is told, in that order, and answers
   });
   assertEquals([code, statuses], [0, [503, 503, "cut", "gave up", 307, 200]]);
   assertEquals(stdout.split("\n").filter((line) => line.startsWith(AT)), [
-    `${AT} a.b, delivery 1, not verified (no secret given), answered 503`,
-    `${AT} a.b, delivery 2, not verified (no secret given), answered 503`,
+    `${AT} a.b, delivery 1, not verified (no secret given), responded with 503`,
+    `${AT} a.b, delivery 2, not verified (no secret given), responded with 503`,
     `${AT} a.b, delivery 3, not verified (no secret given), connection reset`,
-    `${AT} a.b, delivery 4, not verified (no secret given), not answered`,
-    `${AT} a.b, delivery 5, not verified (no secret given), answered 307`,
-    `${AT} a.b, delivery 6, not verified (no secret given), answered 200`,
+    `${AT} a.b, delivery 4, not verified (no secret given), no response`,
+    `${AT} a.b, delivery 5, not verified (no secret given), responded with 307`,
+    `${AT} a.b, delivery 6, not verified (no secret given), responded with 200`,
   ]);
   assertMatch(stdout, /\nEnded: 6 received\n$/);
 });
@@ -132,7 +132,7 @@ Deno.test("weir webhooks listen: a body that breaks off is told and ends nothing
     assertEquals(await deliver(url, "1"), 200);
   });
   assertEquals(lines.code, 0);
-  assertMatch(lines.stdout, /delivery 1, .* answered 200/);
+  assertMatch(lines.stdout, /delivery 1, .* responded with 200/);
 });
 
 const WRONG: readonly (readonly [args: readonly string[], line: string])[] = [

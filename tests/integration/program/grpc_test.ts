@@ -228,5 +228,5 @@ async function checkReflection(address: string): Promise<void> {
 }
 
 function fromCache(answer: GrpcAnswer): boolean {
-  return answer.details.startsWith('Cannot ask key-value cache "127.0.0.1:');
+  return answer.details.startsWith('Cannot query key-value cache "127.0.0.1:');
 }

@@ -196,7 +196,7 @@ Deno.test("process: settings that are refused are told with the names that are n
     "MEMCACHE_TLS is not read: set MC_TLS instead",
     "REDIS_URL is not read: set KV_URL instead",
     'Invalid LOG_LEVEL "loud": expected trace, debug, info, warning, error, fatal or panic',
-    "KV_URL is not set: expected KV_URL=host:port, or BACKEND_TYPE=memory to count in this process alone",
+    "KV_URL is not set: expected KV_URL=host:port, or BACKEND_TYPE=memory to count only in this process",
   ]]);
 });
 

@@ -102,6 +102,20 @@ export const SERVER_CASES: SettingCases = {
     sees: "a port in use refused, which is otherwise shared with a warning",
     run: refusesToShare,
   },
+  WORKERS: {
+    sees: "several listeners on the gRPC port, one for each worker",
+    run: () =>
+      compare({ WORKERS: "3" }, {
+        async look({ grpcAddress }) {
+          const port = Number(grpcAddress.split(":")[1]).toString(16).toUpperCase().padStart(4, "0");
+          const sockets = (await Deno.readTextFile("/proc/net/tcp")).split("\n");
+          // 0A is the state of a listener.
+          return sockets.filter((line) => line.includes(`0100007F:${port} 00000000:0000 0A`)).length;
+        },
+        unset: 1,
+        set: 3,
+      }),
+  },
   GRPC_UDS: { sees: "gRPC on a unix socket in place of TCP", run: servesASocket },
   GRPC_UDS_MODE: {
     sees: "the permissions of the socket file",

@@ -185,7 +185,7 @@ async function executions({ opened }: Bed): Promise<void> {
   await page.locator("tr", { hasText: "running" }).locator("[data-action=open]").click();
   await page.getByRole("heading", { name: "first set succeeded" }).waitFor();
   const current = page.locator(".panel", { hasText: "Current step" });
-  for (const text of ["ask", "2", "the server answered 500"]) {
+  for (const text of ["ask", "2", "the server responded with 500"]) {
     await current.getByText(text, { exact: true }).waitFor();
   }
   await page.getByRole("button", { name: "Cancel it" }).click();

@@ -16,7 +16,7 @@ const STOPS: readonly KillPoint[] = [
   "before send",
   "before write_back",
 ];
-const FAILED = { status: 500, errorKind: "status", error: "the receiver answered 500" } as const;
+const FAILED = { status: 500, errorKind: "status", error: "the receiver responded with 500" } as const;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 /** How far the wall clock of each is ahead of that of the database, which is right. */

@@ -40,7 +40,7 @@ Deno.test("the credentials of a proxy are decoded where they can be", () => {
 
 /** What a proxy answers to CONNECT, and what comes of it. */
 const TUNNELS: Readonly<Record<string, readonly [answer: string, kind: string, message: string]>> = {
-  refused: ["HTTP/1.1 407 Who\r\n\r\n", "connect", "the proxy answered 407"],
+  refused: ["HTTP/1.1 407 Who\r\n\r\n", "connect", "the proxy responded with 407"],
   garbage: ["hello\r\n\r\n", "protocol", "the response of the proxy is not valid HTTP"],
   "a head without end": [
     `HTTP/1.1 200 OK\r\na: ${"x".repeat(20_000)}`,

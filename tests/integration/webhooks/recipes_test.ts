@@ -1,8 +1,7 @@
 /** Runs the recipes of docs/webhooks/receiving.md: blocks marked `receiver=NAME`, and `receiver.py`, each with a caller. */
 import { assert, assertEquals } from "@std/assert";
 import { join } from "node:path";
-import { signature } from "../../../src/webhooks/model/signature.ts";
-import { standardWebhooksHeaders } from "../../../src/webhooks/model/signing.ts";
+import { signature, standardWebhooksHeaders } from "../../../src/webhooks/model/signature.ts";
 
 const ROOT = new URL("../../../", import.meta.url);
 const PAGE = await Deno.readTextFile(new URL("docs/webhooks/receiving.md", ROOT));
@@ -171,7 +170,7 @@ async function requestOf(ageSeconds: number, change: Change) {
     secret: SECRET,
   };
   const headers: Record<string, string> = {
-    ...standardWebhooksHeaders(standard),
+    ...await standardWebhooksHeaders(standard),
     "x-svc-timestamp": `${timestampSeconds}`,
     "x-svc-signature": await signature(SECRET, bytes),
   };

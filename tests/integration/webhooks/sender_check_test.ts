@@ -62,7 +62,7 @@ Deno.test("a dry run goes through every stage and sends a signed sample of nobod
     "address ok: 127.0.0.1",
     "connect ok: to 127.0.0.1 port  N",
     "tls ok: none: the URL is http",
-    "sample ok: the receiver answered 200 after some ms",
+    "sample ok: the receiver responded with 200 after some ms",
   ]);
   const [seen] = server.requests;
   const { body = new Uint8Array(), headers = {} } = seen ?? {};
@@ -123,7 +123,7 @@ Deno.test("a dry run ends at the stage that fails", async () => {
       `connect not ok: connection refused (127.0.0.1:${port})`,
       ...skipped(["tls", "sample"], "connect"),
     ]],
-    [`${refusing.origin}/`, { lookup }, 5, ["sample not ok: the receiver answered 401"]],
+    [`${refusing.origin}/`, { lookup }, 5, ["sample not ok: the receiver responded with 401"]],
   ];
   for (const [url, options, from, expected] of table) {
     const stages = await check(url, options);
@@ -143,6 +143,6 @@ Deno.test("a dry run through a proxy leaves addresses to it", async () => {
     "address ok: left to the proxy",
     "connect ok: through the proxy",
     "tls ok: none: the URL is http",
-    "sample ok: the receiver answered 200 after some ms",
+    "sample ok: the receiver responded with 200 after some ms",
   ]);
 });

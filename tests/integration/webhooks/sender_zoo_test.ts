@@ -53,7 +53,12 @@ const ZOO: Readonly<Record<string, Animal>> = {
   "slow body of a 500": {
     act: (socket) => socket.write("HTTP/1.1 500 No\r\ncontent-length: 100\r\n\r\npart"),
     timeoutMs: 300,
-    expected: { status: 500, errorKind: "status", error: "the receiver answered 500", response: "part" },
+    expected: {
+      status: 500,
+      errorKind: "status",
+      error: "the receiver responded with 500",
+      response: "part",
+    },
   },
   "a body of 100 MB": {
     act: (socket) => {
@@ -70,7 +75,7 @@ const ZOO: Readonly<Record<string, Animal>> = {
     expected: {
       status: 503,
       errorKind: "status",
-      error: "the receiver answered 503",
+      error: "the receiver responded with 503",
       response: "x".repeat(16_384),
       retryAfterMs: 120_000,
     },
@@ -104,7 +109,7 @@ const ZOO: Readonly<Record<string, Animal>> = {
     expected: {
       status: 101,
       errorKind: "status",
-      error: "the receiver answered 101, which is not a final status",
+      error: "the receiver responded with 101, which is not a final status",
     },
   },
   "999": {
@@ -112,12 +117,12 @@ const ZOO: Readonly<Record<string, Animal>> = {
     expected: {
       status: 999,
       errorKind: "status",
-      error: "the receiver answered 999, which is not a final status",
+      error: "the receiver responded with 999, which is not a final status",
     },
   },
   "304": {
     act: (socket) => socket.write("HTTP/1.1 304 Same\r\n\r\n"),
-    expected: { status: 304, errorKind: "status", error: "the receiver answered 304", response: "" },
+    expected: { status: 304, errorKind: "status", error: "the receiver responded with 304", response: "" },
   },
   "a redirect to the metadata address": {
     act: (socket) =>
@@ -127,13 +132,13 @@ const ZOO: Readonly<Record<string, Animal>> = {
     expected: {
       status: 307,
       errorKind: "redirect",
-      error: "the receiver answered 307, and redirects are not followed",
+      error: "the receiver responded with 307, and redirects are not followed",
       response: "",
     },
   },
   "404": {
     act: (socket) => socket.write("HTTP/1.1 404 No\r\ncontent-length: 2\r\n\r\nno"),
-    expected: { status: 404, errorKind: "status", error: "the receiver answered 404", response: "no" },
+    expected: { status: 404, errorKind: "status", error: "the receiver responded with 404", response: "no" },
   },
   "HTTP/1.0": {
     act: (socket) => socket.end("HTTP/1.0 200 OK\r\n\r\nold"),

@@ -187,6 +187,9 @@ Deno.test("in flight: a caller that asks more than once has the time of one aski
   assertEquals(clock.waiting, 1);
   clock.advance(1);
   const error = await assertRejects(async () => await added);
-  assertEquals([error.name, error.message], ["CacheError", "Cannot ask the cache: no answer within 1000 ms"]);
+  assertEquals([error.name, error.message], [
+    "CacheError",
+    "Cannot query the cache: no response within 1000 ms",
+  ]);
   held.next().resolve([2]);
 });

@@ -75,9 +75,9 @@ Deno.test("per-second cache: a single hit goes to its cache, if both take single
 const CALLER: Caller = { cancelled: false };
 
 const no = (where: string, counts: Counts = []) =>
-  new CacheError("kv", `Cannot ask key-value cache "${where}": no connection`, { counts });
-const NO_A = 'Cannot ask key-value cache "a:1": no connection';
-const NO_B = 'Cannot ask key-value cache "b:2": no connection';
+  new CacheError("kv", `Cannot query key-value cache "${where}": no connection`, { counts });
+const NO_A = 'Cannot query key-value cache "a:1": no connection';
+const NO_B = 'Cannot query key-value cache "b:2": no connection';
 /** Settled by the time that somebody waits, and no rejection that nobody saw. */
 const later = (answer: number[] | Error) => {
   const promise = answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);

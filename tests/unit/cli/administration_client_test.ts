@@ -21,7 +21,7 @@ for (const url of ["https://weir.example", "http://127.0.0.1.example/", "http://
   Deno.test(`the token that is kept is not sent to ${url}`, async () => {
     await inFolder(SECRET, async (folder) => {
       const { code, stderr } = await ran(["audit", "--url", url], { folder });
-      const line = "Cannot call the administration: set ADMIN_TOKEN or --token-file";
+      const line = "Cannot call the administration API: set ADMIN_TOKEN or --token-file";
       assertEquals([code, stderr.split("\n")[0]], [2, line]);
     });
   });

@@ -32,7 +32,7 @@ Deno.test("weir store backup and check: of a store that is open, by WEBHOOK_STOR
     const made = await ran(["store", "backup", copy], { environment: { WEBHOOK_STORE: store } });
     assertEquals([made.code, made.stderr], [
       0,
-      "The encryption key is not in the copy: keep it elsewhere\n",
+      "The copy does not contain the encryption key: back up the key separately\n",
     ]);
     assertMatch(
       made.stdout.replace(folder, "DIR"),

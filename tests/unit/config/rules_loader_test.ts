@@ -34,7 +34,7 @@ class Story {
     return startRules({
       provider,
       mergeDomains,
-      onRules: (rules, version) =>
+      onRules: ({ rules, version }) =>
         void this.lines.push(`rules: ${[...rules.domains.keys()].join(" ")} ${version}`),
       counters: {
         loadSucceeded: () => void this.lines.push("succeeded"),

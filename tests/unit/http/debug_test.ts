@@ -36,7 +36,7 @@ const LIST = [
   PPROF_LIST,
   "/healthcheck: 200 when the service is healthy, else 503 and why\n",
   "/livez: 200 while the process responds\n",
-  "/rlconfig: the rules in force\n",
+  "/rlconfig: the active rules\n",
   "/stats: every counter and gauge\n",
 ].join("");
 

@@ -40,7 +40,7 @@ class Bed implements AsyncDisposable {
     const hit = { key: KEY, addend: 3, windowEnd: 1_700_000_040, expiresInSeconds: 60, perSecond: false };
     this.cache.add([hit]);
     const explainer = new LiveCounters({
-      ...{ rules, cache, clock, policy: PLAIN_POLICY, fallback: undefined, localCache: undefined },
+      ...{ rules, cache, clock, policy: PLAIN_POLICY, fallback: undefined },
     });
     const given = { debugToken: undefined, adminToken: undefined, ...tokens };
     this.served = new HandledHttp(({ log }) =>

@@ -31,9 +31,16 @@ class Bed implements AsyncDisposable {
 
   constructor() {
     const { clock, cache, fallback, localCache } = this;
-    const shared = { clock, cache, fallback, localCache, policy: PLAIN_POLICY };
-    this.service = new RateLimitService({ ...shared, stats: new StatsStore(100), random: () => 0 });
-    this.counters = new LiveCounters({ ...shared, rules: () => this.service.rules });
+    const shared = { clock, cache, fallback, policy: PLAIN_POLICY };
+    this.service = new RateLimitService({
+      ...shared,
+      localCache,
+      stats: new StatsStore(100),
+      random: () => 0,
+    });
+    const forget = (keys: readonly string[]) =>
+      Promise.resolve(keys.forEach((key) => localCache.forget(key)));
+    this.counters = new LiveCounters({ ...shared, forget, rules: () => this.service.rules });
   }
 
   /** The code of one decision. */

@@ -8,7 +8,7 @@ interface RuleCase {
 }
 
 const NO_URL =
-  "KV_URL is not set: expected KV_URL=host:port, or BACKEND_TYPE=memory to count in this process alone";
+  "KV_URL is not set: expected KV_URL=host:port, or BACKEND_TYPE=memory to count only in this process";
 const TCP_FORMS = "host:port, [IPv6 address]:port or redis://user:password@host:port/db";
 const NOT_TCP = `Invalid KV_URL (value not shown): KV_SOCKET_TYPE is tcp; expected ${TCP_FORMS}`;
 const NOT_UNIX =
@@ -43,6 +43,22 @@ const CASES: readonly RuleCase[] = [
   },
   { name: "key-value back end without address", env: { BACKEND_TYPE: "kv" }, problems: [NO_URL] },
   { name: "unknown back end without address", env: { BACKEND_TYPE: "redis" }, problems: [NO_URL] },
+  { name: "workers on TCP", env: { BACKEND_TYPE: "memory", WORKERS: "64" }, problems: [] },
+  {
+    name: "workers on a unix socket",
+    env: { BACKEND_TYPE: "memory", WORKERS: "2", GRPC_UDS: "/run/weir.sock" },
+    problems: ['Invalid WORKERS "2": GRPC_UDS is set; expected 1 with a unix socket'],
+  },
+  {
+    name: "one worker on a unix socket",
+    env: { BACKEND_TYPE: "memory", WORKERS: "1", GRPC_UDS: "/run/weir.sock" },
+    problems: [],
+  },
+  ...["0", "-1", "two", "1.5", "65", "1000"].map((WORKERS) => ({
+    name: `workers ${WORKERS}`,
+    env: { BACKEND_TYPE: "memory", WORKERS },
+    problems: [`Invalid WORKERS "${WORKERS}": expected an integer from 1 to 64`],
+  })),
   { name: "embedded back end without address", env: { BACKEND_TYPE: "memory" }, problems: [] },
   {
     name: "embedded back end, address unread",

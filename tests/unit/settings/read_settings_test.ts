@@ -121,7 +121,7 @@ Deno.test("all bad settings are told at once, those between settings last", () =
     'Invalid LIMIT_RESET_HEADER "X Reset": expected a header name of letters, digits and !#$%&\'*+-.^_`|~',
     'Invalid KV_SOCKET_TYPE "udp": expected tcp or unix',
     'Invalid KV_TIMEOUT "10": expected a duration of 1ms or more, such as 10s, 150us or 1m30s',
-    "KV_URL is not set: expected KV_URL=host:port, or BACKEND_TYPE=memory to count in this process alone",
+    "KV_URL is not set: expected KV_URL=host:port, or BACKEND_TYPE=memory to count only in this process",
   ];
   assertEquals(problemsOf(env), problems);
   assertEquals(new SettingsError(problems).message, problems.join("\n"));

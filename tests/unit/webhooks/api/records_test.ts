@@ -185,7 +185,7 @@ Deno.test("deliveries: the cause of the last attempt, without the response", asy
   const claimed = await claimOne(bed.store, endpoint, now);
   await finish(bed.store, claimed, retryAt(now + 30_000), {
     ...{ result: "failed", finishedAt: now, status: 401, errorKind: "status" },
-    ...{ error: "the receiver answered 401", response: "who are you?" },
+    ...{ error: "the receiver responded with 401", response: "who are you?" },
   });
   const { body: { items: [item] } } = await bed.call("GET", "/deliveries");
   assertMatch(
@@ -229,11 +229,11 @@ Deno.test("executions: one that runs shows the step that it works on or waits fo
     await bed.store.write(commitExecution, { executionId: id, claimId, now, change, keepClaim });
   };
   const step = { name: "result", kind: "set", attempt: 3 };
-  await commit("the server answered 503");
+  await commit("the server responded with 503");
   const nextAttemptAt = new Date(now).toISOString();
   const waiting = await shown();
   assertEquals([waiting["currentStep"], waiting["error"]], [
-    { ...step, lastError: "the server answered 503", nextAttemptAt },
+    { ...step, lastError: "the server responded with 503", nextAttemptAt },
     undefined,
   ]);
   await commit(undefined);

@@ -49,7 +49,11 @@ Deno.test("the whole schedule: nine attempts in 24 hours, then failed and audite
   await bed.endpoint();
   await bed.event();
   bed.random = 0;
-  bed.sender.receiver = () => ({ status: 500, errorKind: "status", error: "the receiver answered 500" });
+  bed.sender.receiver = () => ({
+    status: 500,
+    errorKind: "status",
+    error: "the receiver responded with 500",
+  });
   const begin = bed.clock.now();
   bed.start();
   await bed.sent(2);
@@ -86,7 +90,7 @@ Deno.test("the whole schedule: nine attempts in 24 hours, then failed and audite
     message: "Delivery failed",
     fields: {
       ...{ delivery: delivery.id, endpoint: delivery.endpointId, event: delivery.event, attempts: 9 },
-      ...{ reason: "exhausted", status: 500, error: "the receiver answered 500" },
+      ...{ reason: "exhausted", status: 500, error: "the receiver responded with 500" },
     },
   }]);
   bed.clock.advance(48 * HOUR);
@@ -99,7 +103,11 @@ Deno.test("a refusal of the receiver is not tried at once, a time-out is", async
   await bed.endpoint();
   await bed.event();
   bed.random = 0;
-  bed.sender.receiver = () => ({ status: 404, errorKind: "status", error: "the receiver answered 404" });
+  bed.sender.receiver = () => ({
+    status: 404,
+    errorKind: "status",
+    error: "the receiver responded with 404",
+  });
   const begin = bed.clock.now();
   bed.start();
   await bed.sent(1);
@@ -112,7 +120,11 @@ Deno.test("slots that passed while nobody worked are one attempt", async () => {
   await using bed = await DispatcherBed.open();
   await bed.endpoint();
   await bed.event();
-  bed.sender.receiver = () => ({ status: 500, errorKind: "status", error: "the receiver answered 500" });
+  bed.sender.receiver = () => ({
+    status: 500,
+    errorKind: "status",
+    error: "the receiver responded with 500",
+  });
   const first = bed.start();
   await bed.sent(2);
   await first.stop(0);
@@ -230,7 +242,11 @@ Deno.test("a disabled endpoint pauses; after 24 hours what had failed is failed 
   await using bed = await DispatcherBed.open();
   const id = await bed.endpoint();
   await bed.event();
-  bed.sender.receiver = () => ({ status: 404, errorKind: "status", error: "the receiver answered 404" });
+  bed.sender.receiver = () => ({
+    status: 404,
+    errorKind: "status",
+    error: "the receiver responded with 404",
+  });
   const dispatcher = bed.start();
   await bed.sent(1);
   await bed.settled();
@@ -256,7 +272,11 @@ Deno.test("an attempt by hand uses no slot; its success makes a failed delivery 
   await using bed = await DispatcherBed.open();
   await bed.endpoint();
   await bed.event();
-  bed.sender.receiver = () => ({ status: 500, errorKind: "status", error: "the receiver answered 500" });
+  bed.sender.receiver = () => ({
+    status: 500,
+    errorKind: "status",
+    error: "the receiver responded with 500",
+  });
   const dispatcher = bed.start();
   await bed.sent(2);
   bed.clock.advance(25 * HOUR);

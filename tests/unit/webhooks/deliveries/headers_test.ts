@@ -1,7 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { EndpointSecret } from "../../../../src/webhooks/model/records.ts";
-import { signature } from "../../../../src/webhooks/model/signature.ts";
-import { standardWebhooksHeaders } from "../../../../src/webhooks/model/signing.ts";
+import { signature, standardWebhooksHeaders } from "../../../../src/webhooks/model/signature.ts";
 import { DispatcherBed, SECRET } from "../../../harness/dispatcher_fixture.ts";
 import { addEndpointSecret } from "../../../../src/webhooks/store/endpoints.ts";
 
@@ -53,7 +52,7 @@ Deno.test("an endpoint's own headers, Standard Webhooks and time-out go with its
   const { delivery } = await bed.only();
   const [{ headers = {}, body = new Uint8Array(), timeoutMs } = {}] = bed.sender.sent;
   const timestampSeconds = Math.floor(bed.clock.now() / 1_000);
-  const standard = standardWebhooksHeaders({ id: delivery.id, timestampSeconds, body, secret: SECRET });
+  const standard = await standardWebhooksHeaders({ id: delivery.id, timestampSeconds, body, secret: SECRET });
   assertEquals(headers, {
     ...own,
     "content-type": "application/json",

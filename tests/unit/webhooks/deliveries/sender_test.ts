@@ -83,12 +83,13 @@ const URLS: Readonly<Record<string, string | undefined>> = {
   "https://unknown.test/": undefined,
   "https://open.test/": undefined,
   "https://8.8.8.8/": undefined,
-  "https://private.test/": "expected a public address: 10.0.0.1 is private (10.0.0.0/8)",
+  "https://private.test/":
+    "expected a public address or one in WEBHOOK_ALLOW_CIDRS: 10.0.0.1 is private (10.0.0.0/8)",
   "https://[::ffff:10.0.0.1]/":
-    "expected a public address: ::ffff:a00:1 is IPv4-mapped for 10.0.0.1, which is private (10.0.0.0/8)",
+    "expected a public address or one in WEBHOOK_ALLOW_CIDRS: ::ffff:a00:1 is IPv4-mapped for 10.0.0.1, which is private (10.0.0.0/8)",
   "https://0x7f.1/": undefined,
   "https://169.254.169.254/latest":
-    "expected a public address: 169.254.169.254 is link-local (169.254.0.0/16)",
+    "expected a public address or one in WEBHOOK_ALLOW_CIDRS: 169.254.169.254 is link-local (169.254.0.0/16)",
   "http://open.test/": undefined,
   "http://127.1:81/": undefined,
   "http://public.test/": HTTPS_WANTED,

@@ -1,6 +1,9 @@
-import { assertEquals, assertThrows } from "@std/assert";
-import { constantTimeEqual, signature } from "../../../../src/webhooks/model/signature.ts";
-import { bodySignature, standardWebhooksHeaders } from "../../../../src/webhooks/model/signing.ts";
+import { assertEquals, assertRejects } from "@std/assert";
+import {
+  constantTimeEqual,
+  signature,
+  standardWebhooksHeaders,
+} from "../../../../src/webhooks/model/signature.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
@@ -21,7 +24,6 @@ const KNOWN: readonly (readonly [secret: string, body: string, hex: string])[] =
 for (const [secret, body, hex] of KNOWN) {
   Deno.test(`the signature of ${JSON.stringify(body)} is the published one`, async () => {
     assertEquals(await signature(secret, bytes(body)), `sha256=${hex}`);
-    assertEquals(bodySignature(secret, bytes(body)), `sha256=${hex}`);
   });
 }
 
@@ -31,8 +33,8 @@ Deno.test("a body that threads share is signed as well", async () => {
   assertEquals(await signature("a", shared), await signature("a", bytes("{}")));
 });
 
-Deno.test("Standard Webhooks headers are those of the published example", () => {
-  const headers = standardWebhooksHeaders({
+Deno.test("Standard Webhooks headers are those of the published example", async () => {
+  const headers = await standardWebhooksHeaders({
     id: "msg_p5jXN8AQM9LWM0D4loKWxJek",
     timestampSeconds: 1_614_265_330,
     body: bytes('{"test": 2432232314}'),
@@ -46,8 +48,8 @@ Deno.test("Standard Webhooks headers are those of the published example", () => 
 });
 
 for (const secret of ["", "whsec_", "whsec_*", "c2VjcmV0", "WHSEC_c2VjcmV0"]) {
-  Deno.test(`Standard Webhooks headers cannot be made with ${JSON.stringify(secret)}`, () => {
-    const error = assertThrows(() =>
+  Deno.test(`Standard Webhooks headers cannot be made with ${JSON.stringify(secret)}`, async () => {
+    const error = await assertRejects(() =>
       standardWebhooksHeaders({ id: "a", timestampSeconds: 1, body: bytes("{}"), secret })
     );
     assertEquals(

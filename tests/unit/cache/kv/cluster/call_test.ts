@@ -56,7 +56,7 @@ async function failureOf(call: Promise<number[]>): Promise<{ counts: unknown; me
   if (!(error instanceof CacheError)) throw error;
   return {
     counts: error.counts,
-    message: error.message.replace('Cannot ask key-value cache "cluster": ', ""),
+    message: error.message.replace('Cannot query key-value cache "cluster": ', ""),
   };
 }
 
@@ -256,7 +256,7 @@ Deno.test("kv cluster call: keys are removed where they are, one by one", async 
     throw new Error("NOPERM no");
   };
   const error = await assertRejects(() => cache.remove(["k2", "k0"]));
-  assertEquals(error.message, 'Cannot ask key-value cache "cluster": node "b:1": NOPERM no');
+  assertEquals(error.message, 'Cannot query key-value cache "cluster": node "b:1": NOPERM no');
   await cache.close();
 });
 

@@ -254,7 +254,7 @@ Deno.test("kv cluster topology: calls wait for the first look while there is one
   const other = new KvCluster({ ...options, address: "cluster", parallelism: 0 });
   const late = assertRejects(() => other.add([hit()]));
   await pass(clock, 1_010);
-  const message = 'Cannot ask key-value cache "cluster": node "a:1": refused';
+  const message = 'Cannot query key-value cache "cluster": node "a:1": refused';
   assertEquals((await late).message, message);
   assertEquals((await assertRejects(() => other.add([hit()]))).message, message);
   await other.close();

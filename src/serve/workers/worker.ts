@@ -1,0 +1,199 @@
+import { systemClock } from "../../base/clock.ts";
+import { errorText } from "../../base/error_text.ts";
+import { Health } from "../../base/health.ts";
+import { portLogger } from "../../base/log.ts";
+import { captureConsole } from "../../base/standard_streams.ts";
+import { settledWithin } from "../../base/wait.ts";
+import { CountingClient } from "../../cache/counting_client.ts";
+import { InFlightCache } from "../../cache/in_flight_cache.ts";
+import { IN_FLIGHT_METRICS } from "../../cache/metrics.ts";
+import { TextCompiler } from "../../config/load_parts.ts";
+import type { RateLimitService } from "../../ratelimit/service.ts";
+import { StatsDeltas } from "../../stats/stats_delta.ts";
+import { StatsStore } from "../../stats/store.ts";
+import { guardProcess } from "../../telemetry/process_guard.ts";
+import { ProcessMetrics, THREAD_METRICS } from "../../telemetry/process_metrics.ts";
+import type { Decide } from "../../telemetry/tracing_decision.ts";
+import type { Tracing } from "../../telemetry/tracing.ts";
+import { CACHE_HEAD_START_MS, cacheKind, openBackend, type OpenCache } from "../cache.ts";
+import { openService } from "../decisions.ts";
+import { loadGrpc, openGrpc } from "../grpc.ts";
+import type { ServiceParts } from "../parts.ts";
+import { openTracing } from "../tracing.ts";
+import type { DecidingWorkerPort, ToDecidingWorker, WorkerReport } from "./message.ts";
+
+type Message<Type extends ToDecidingWorker["type"]> = Extract<ToDecidingWorker, { readonly type: Type }>;
+
+/** Longest wait for the main thread to count. */
+const COUNT_MS = 1_000;
+const REPORT_MS = 1_000;
+/** The health of the rest of the process, as a component of this thread. */
+const PROCESS = "process";
+
+/** Decides gRPC calls over the port of a worker. */
+export function serveDecisions(port: DecidingWorkerPort): void {
+  const thread = new DecidingThread(port);
+  port.addEventListener("message", ({ data: message }) => thread.take(message));
+}
+
+/** What is open in the thread, apart from the gRPC port. */
+interface OpenParts {
+  readonly parts: ServiceParts;
+  readonly tracing: Tracing;
+  readonly cache: OpenCache;
+  readonly service: RateLimitService;
+  readonly forget: (keys: readonly string[]) => void;
+  readonly decide: Decide;
+  readonly deltas: StatsDeltas;
+  readonly metrics: ProcessMetrics;
+}
+
+class DecidingThread {
+  readonly #port: DecidingWorkerPort;
+  readonly #health = new Health();
+  readonly #compiler = new TextCompiler();
+  readonly #client: CountingClient;
+  #open: OpenParts | undefined;
+  #grpc: { close(graceMs: number): Promise<void> } | undefined;
+  /** Messages that are handled one after the other. */
+  #handled: Promise<void> = Promise.resolve();
+  #cancelReport = () => {};
+
+  constructor(port: DecidingWorkerPort) {
+    this.#port = port;
+    this.#client = new CountingClient({
+      post: (request) => port.postMessage({ type: "count", request }),
+      timeoutMs: COUNT_MS,
+      clock: systemClock,
+    });
+    this.#health.onChange(() => this.#postHealth());
+  }
+
+  take(message: ToDecidingWorker): void {
+    switch (message.type) {
+      case "counted":
+        return this.#client.take(message.reply);
+      case "health":
+        return this.#health.set(PROCESS, message.isHealthy);
+      case "forget":
+        return this.#open?.forget(message.keys);
+      case "report":
+        return this.#postReport(message.id);
+      default:
+        this.#handled = this.#handled.then(() => this.#handle(message)).catch((error: unknown) => {
+          this.#port.postMessage({ type: "failed", reason: errorText(error) });
+        });
+    }
+  }
+
+  async #handle(message: Message<"start" | "rules" | "apply" | "listen" | "stop">): Promise<void> {
+    switch (message.type) {
+      case "start":
+        this.#open = await this.#openParts(message);
+        return this.#port.postMessage({ type: "opened" });
+      case "rules":
+        return this.#compiler.take(message.text);
+      case "apply":
+        this.#open?.service.setRules(this.#compiler.finish());
+        return this.#port.postMessage({ type: "applied", rules: message.rules });
+      case "listen":
+        return await this.#listen(message);
+      case "stop":
+        await this.#close(message.graceMs);
+        return this.#port.postMessage({ type: "stopped" });
+    }
+  }
+
+  async #openParts({ settings, version }: Message<"start">): Promise<OpenParts> {
+    const stats = new StatsStore(settings.STATS_MAX_KEYS);
+    const logger = portLogger(this.#port);
+    const clock = systemClock;
+    const parts: ServiceParts = { settings, logger, clock, random: Math.random, health: this.#health, stats };
+    const tracing = await openTracing({ ...parts, version });
+    const cache = await openBackend({
+      ...parts,
+      onGivenUp: (reason) => this.#port.postMessage({ type: "given_up", reason }),
+    }, this.#counters(parts));
+    const traced = tracing.cache(cache.cache, cacheKind(settings));
+    const { service, forget } = openService(parts, { ...cache, cache: traced });
+    const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
+    const metrics = new ProcessMetrics({ clock });
+    stats.addMetrics<typeof THREAD_METRICS.metrics>(THREAD_METRICS, { counters: {}, gauges: metrics.gauges });
+    await loadGrpc(settings);
+    return { parts, tracing, cache, service, forget, decide, deltas: new StatsDeltas(stats), metrics };
+  }
+
+  /** The counters of the process. */
+  #counters({ settings, stats }: ServiceParts): InFlightCache {
+    const counters = new InFlightCache(this.#client, {
+      maxInFlight: settings.MAX_IN_FLIGHT,
+      backend: "memory",
+      timeoutMs: COUNT_MS,
+      clock: systemClock,
+    });
+    if (settings.BACKEND_TYPE === "memory") stats.addMetrics(IN_FLIGHT_METRICS, counters.metrics);
+    return counters;
+  }
+
+  async #listen({ port, isHealthy }: Message<"listen">): Promise<void> {
+    if (this.#open === undefined) return;
+    const { parts, tracing, cache, service, decide } = this.#open;
+    this.#health.set(PROCESS, isHealthy);
+    await settledWithin(cache.ready, CACHE_HEAD_START_MS, systemClock);
+    // The other workers listen on the same port.
+    const settings = { ...parts.settings, GRPC_PORT: port, LISTEN_SHARED: true };
+    const grpc = this.#grpc = await openGrpc({ ...parts, settings }, tracing, decide, service.known);
+    const { address } = grpc;
+    const bound = Number(address.slice(address.lastIndexOf(":") + 1));
+    this.#port.postMessage({ type: "listening", address, port: bound });
+    this.#postPeriodically();
+    tracing.start();
+  }
+
+  async #close(graceMs: number): Promise<void> {
+    await this.#grpc?.close(graceMs);
+    if (this.#open === undefined) return;
+    const { tracing, cache, metrics } = this.#open;
+    this.#cancelReport();
+    metrics.close();
+    await tracing.close();
+    this.#postReport();
+    await cache.close();
+  }
+
+  #postPeriodically(): void {
+    this.#postReport();
+    this.#cancelReport = systemClock.after(REPORT_MS, () => this.#postPeriodically());
+  }
+
+  #postReport(id?: number): void {
+    if (this.#open === undefined) return;
+    const { deltas, service } = this.#open;
+    const report: WorkerReport = {
+      stats: deltas.take(),
+      tally: service.tally.take(Math.floor(systemClock.now() / 1_000)),
+      sums: service.ruleCounts?.takeSums() ?? [],
+    };
+    this.#port.postMessage({ type: "report", id, report });
+    this.#postHealth();
+  }
+
+  /** Sends the components of this thread that fail. */
+  #postHealth(): void {
+    const failing = this.#health.failing().filter(({ name }) => name !== PROCESS);
+    this.#port.postMessage({ type: "health", failing });
+  }
+}
+
+// A worker's module is the main module of its thread.
+if (import.meta.main) {
+  const port = globalThis as unknown as DecidingWorkerPort;
+  const logger = portLogger(port);
+  captureConsole(logger);
+  guardProcess({
+    logger,
+    clock: systemClock,
+    onUnexpected: (error) => port.postMessage({ type: "failed", reason: errorText(error) }),
+  });
+  serveDecisions(port);
+}

@@ -1,0 +1,24 @@
+import type { DecidingWorkerPort } from "../../src/serve/workers/message.ts";
+import { serveDecisions } from "../../src/serve/workers/worker.ts";
+
+/** What a test tells a worker in addition to the main thread. */
+export type FaultMessage =
+  /** Throws outside every handler. */
+  | { readonly type: "throw" }
+  /** Blocks the thread for good. */
+  | { readonly type: "hang" };
+
+const port = globalThis as unknown as DecidingWorkerPort & {
+  addEventListener(type: "message", listener: (event: MessageEvent<FaultMessage>) => void): void;
+};
+
+port.addEventListener("message", ({ data: message }: MessageEvent<FaultMessage>) => {
+  if (message.type === "throw") setTimeout(() => thrown());
+  if (message.type === "hang") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+});
+
+serveDecisions(port);
+
+function thrown(): never {
+  throw new Error("the test ends this worker");
+}

@@ -1,0 +1,226 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import { join } from "node:path";
+import { HEALTH_CHECK_REQUEST, HEALTH_CHECK_RESPONSE, SERVING_STATUS } from "../../../src/wire/health.ts";
+import { WatchedWorkers } from "../../harness/deciding_workers.ts";
+import { decide, GrpcClient, SHOULD_RATE_LIMIT } from "../../harness/grpc_client.ts";
+import { startMemcached } from "../../harness/memcached.ts";
+import { startRedis } from "../../harness/redis_server.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
+import { needs } from "../../harness/tools.ts";
+import { until } from "../../harness/until.ts";
+
+const rulesFor = (limit: number) => ({
+  "shop.yaml": `domain: shop
+descriptors:
+  - key: user
+    rate_limit: { unit: year, requests_per_unit: ${limit} }
+  - key: each
+    detailed_metric: true
+    rate_limit: { unit: year, requests_per_unit: 3 }
+`,
+});
+const WORKERS = { WORKERS: "2" };
+
+interface Workers extends AsyncDisposable {
+  readonly service: ServeFixture;
+  readonly workers: WatchedWorkers;
+}
+
+async function startWorkers(env: Readonly<Record<string, string>> = {}, limit = 40): Promise<Workers> {
+  const workers = new WatchedWorkers();
+  const createDecidingWorker = workers.create;
+  const service = await ServeFixture.start({
+    env: { ...WORKERS, ...env },
+    rules: rulesFor(limit),
+    createDecidingWorker,
+  });
+  return { service, workers, [Symbol.asyncDispose]: () => service[Symbol.asyncDispose]() };
+}
+
+async function countsExactly(env: Readonly<Record<string, string>>): Promise<void> {
+  await using started = await startWorkers(env, 200);
+  const { service, workers } = started;
+  using clients = await workers.clients(service, workers.all, "user=warm-up");
+  const codes = await clients.codes(500, "user=one");
+  assertEquals([1, 2].map((code) => codes.filter((seen) => seen === code).length), [200, 300]);
+  const stats = await service.stats();
+  assertEquals(stats["ratelimit.service.rate_limit.shop.user.over_limit"], 300);
+  assertEquals(workers.all.map(({ calls }) => calls > 0), [true, true]);
+}
+
+const BOUNDED = { KV_TIMEOUT: "1m", MC_TIMEOUT: "1m" };
+
+Deno.test("workers, counters in memory: the limit is exact over both", () => countsExactly({}));
+
+Deno.test("workers, stop increment and local cache, in memory: the limit is exact over both", () => {
+  const env = { STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: "true", LOCAL_CACHE_SIZE_IN_BYTES: "10000" };
+  return countsExactly(env);
+});
+
+Deno.test({
+  ...needs(["redis-server"], "workers, key-value cache: the limit is exact over both"),
+  async fn() {
+    await using redis = await startRedis();
+    await countsExactly({ ...BOUNDED, BACKEND_TYPE: "kv", KV_URL: redis.url });
+  },
+});
+
+Deno.test({
+  ...needs(["memcached"], "workers, memcached: the limit is exact over both"),
+  async fn() {
+    await using memcached = await startMemcached();
+    await countsExactly({ ...BOUNDED, BACKEND_TYPE: "mc", MC_HOST_PORT: memcached.url });
+  },
+});
+
+Deno.test("workers, mode local: while the cache fails, the process counts exactly over both", () => {
+  const env = { BACKEND_TYPE: "kv", KV_URL: "127.0.0.1:1", CACHE_ON_FAILURE: "local" };
+  return countsExactly(env);
+});
+
+/** Statistics of decisions, without durations. */
+function decisionStats(stats: Readonly<Record<string, number>>): Record<string, number> {
+  const names = Object.keys(stats).filter((name) => {
+    return /^ratelimit(\.service|_server)\./.test(name) && !name.endsWith(".sum_ms");
+  });
+  return Object.fromEntries(names.map((name) => [name, stats[name] ?? 0]));
+}
+
+Deno.test("workers: statistics are those of one thread after the same calls, and after all of them have ended", async () => {
+  const seen: Record<string, number>[] = [];
+  for (const env of [{}, WORKERS]) {
+    await using service = await ServeFixture.start({ env, rules: rulesFor(4) });
+    const clients = Array.from({ length: 8 }, () => {
+      return new GrpcClient(service.grpcAddress, { "grpc.use_local_subchannel_pool": 1 });
+    });
+    for (const [index, client] of clients.entries()) {
+      for (const text of ["user=1", "user=2", `each=${index % 3}`, "none=1"]) {
+        await decide(client, "shop", text);
+      }
+      await decide(client, "unknown", "user=1");
+      await decide(client, "", "user=1");
+      await client.unary(SHOULD_RATE_LIMIT, Uint8Array.of(255));
+      await client.unary("/grpc.health.v1.Health/Check", HEALTH_CHECK_REQUEST.encode({ service: "" }));
+    }
+    seen.push(decisionStats(await service.stats()));
+    for (const client of clients) client[Symbol.dispose]();
+  }
+  const [one, several] = seen;
+  assertEquals(one?.["ratelimit.service.rate_limit.shop.user.over_limit"], 8);
+  assertEquals(several, one);
+});
+
+Deno.test("workers: a reload is reported once every worker has the new rules", async () => {
+  await using started = await startWorkers({ LOG_LEVEL: "info" });
+  const { service, workers } = started;
+  using clients = await workers.clients(service, workers.all, "user=warm-up");
+  const loads = () => service.log.filter((line) => line.includes("Rules loaded")).length;
+  for (const limit of [50, 60, 70]) {
+    const before = loads();
+    const [[name, text] = ["", ""]] = Object.entries(rulesFor(limit));
+    await Deno.writeTextFile(join(service.rulesFolder, name), text);
+    service.reload();
+    await until("the reload", () => loads() > before);
+    const limits = await Promise.all(clients.all.map(async (client) => {
+      const answer = await decide(client, "shop", `user=${limit}`);
+      return "statuses" in answer ? answer.statuses[0]?.currentLimit?.requestsPerUnit : answer;
+    }));
+    assertEquals(new Set(limits), new Set([limit]));
+  }
+});
+
+Deno.test("workers: one that fails is replaced while the other decides; counters and statistics continue", async () => {
+  await using started = await startWorkers();
+  const { service, workers } = started;
+  const [first, second] = workers.all;
+  using clients = await workers.clients(service, workers.all, "user=one");
+  const before = clients.all.length;
+  first?.tell({ type: "throw" });
+  await until("another worker", () => workers.all.length === 3);
+  const [, , third] = workers.all;
+  if (second === undefined || third === undefined) throw new Error("Cannot test without three workers");
+  using others = await workers.clients(service, [second, third], "user=one");
+  const calls = before + others.all.length;
+  const codes = await others.codes(100, "user=one");
+  const [allowed] = [1, 2].map((code) => codes.filter((seen) => seen === code).length);
+  assertEquals(allowed, Math.max(0, 40 - calls));
+  const stats = await service.stats();
+  assertEquals(stats["ratelimit_server.ShouldRateLimit.total_requests"], calls + 100);
+  assertEquals(stats["ratelimit.service.rate_limit.shop.user.total_hits"], calls + 100);
+  assertEquals(service.log.filter((line) => line.includes("Worker 1 failed")).length, 1);
+  assertEquals(await service.page("/healthcheck"), "OK");
+});
+
+Deno.test("workers: health fails while none is left", async () => {
+  await using started = await startWorkers();
+  const { service, workers } = started;
+  workers.isBlocked = true;
+  for (const worker of workers.all) worker.tell({ type: "throw" });
+  const failing = await until("the health to fail", async () => {
+    const text = await service.page("/healthcheck");
+    return text.includes("no worker is ready") && text;
+  });
+  assertEquals(failing, "workers: no worker is ready to decide gRPC calls\n");
+  workers.isBlocked = false;
+  await until("the workers to be back", async () => await service.page("/healthcheck") === "OK");
+  using client = new GrpcClient(service.grpcAddress);
+  assertEquals("overallCode" in await decide(client, "shop", "user=one"), true);
+});
+
+Deno.test("workers: the health service of each changes when the process stops", async () => {
+  await using started = await startWorkers({ SHUTDOWN_DELAY: "100ms" });
+  const { service, workers } = started;
+  using clients = await workers.clients(service, workers.all, "user=warm-up");
+  const request = HEALTH_CHECK_REQUEST.encode({ service: "" });
+  const begun = clients.all.map(() => Promise.withResolvers<void>());
+  const watches = clients.all.map(async (client, index) => {
+    const answer = await client.serverStream("/grpc.health.v1.Health/Watch", request, (message, cancel) => {
+      begun[index]?.resolve();
+      if (HEALTH_CHECK_RESPONSE.decode(message).status !== SERVING_STATUS.SERVING) cancel();
+    });
+    return answer.messages.map((message) => HEALTH_CHECK_RESPONSE.decode(message).status);
+  });
+  await Promise.all(begun.map(({ promise }) => promise));
+  service.beginStop();
+  const { SERVING, NOT_SERVING } = SERVING_STATUS;
+  assertEquals(await Promise.all(watches), clients.all.map(() => [SERVING, NOT_SERVING]));
+});
+
+Deno.test("workers: a reset counter is counted again by each, in spite of its local cache", async () => {
+  const token = crypto.randomUUID();
+  await using started = await startWorkers({ LOCAL_CACHE_SIZE_IN_BYTES: "10000", ADMIN_TOKEN: token }, 1);
+  const { service, workers } = started;
+  using clients = await workers.clients(service, workers.all, "user=warm-up");
+  const body = JSON.stringify({
+    domain: "shop",
+    descriptors: [{ entries: [{ key: "user", value: "one" }] }],
+  });
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  const call = async (name: string) => {
+    const url = `http://${service.httpAddress}/api/v1/counters/${name}`;
+    const response = await fetch(url, { method: "POST", headers, body });
+    return await response.json();
+  };
+  await clients.codes(clients.all.length * 3, "user=one");
+  assertEquals((await call("peek")).descriptors[0].used > 1, true);
+  await call("reset");
+  assertEquals((await call("peek")).descriptors[0].used, 0);
+  const codes = await clients.codes(clients.all.length, "user=one");
+  assertEquals(codes.filter((code) => code === 1).length, 1);
+});
+
+Deno.test("workers: the service does not start when their port cannot be opened", async () => {
+  const env = { ...WORKERS, GRPC_HOST: "203.0.113.1", GRPC_PORT: "8081" };
+  const error = await assertRejects(() => ServeFixture.start({ env, rules: rulesFor(1) }));
+  assertEquals(
+    error.message.startsWith('Cannot listen for gRPC on "203.0.113.1:8081": '),
+    true,
+    error.message,
+  );
+});
+
+Deno.test("workers: they share the port also where no other process may", async () => {
+  await using started = await startWorkers({ LISTEN_SHARED: "false" });
+  const { service, workers } = started;
+  using _clients = await workers.clients(service, workers.all, "user=warm-up");
+});
