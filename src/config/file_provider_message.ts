@@ -3,7 +3,8 @@ import type { FileProviderOptions } from "./file_provider.ts";
 import type { LoadPart } from "./load_parts.ts";
 
 /** Where rule files are, and how they are put together. */
-export interface RuleFolderOptions extends Omit<FileProviderOptions, "clock" | "logger" | "known"> {
+export interface RuleFolderOptions
+  extends Omit<FileProviderOptions, "clock" | "logger" | "known" | "beforeLargeReload"> {
   /** Several files may define rules of one domain. */
   readonly mergeDomains: boolean;
 }

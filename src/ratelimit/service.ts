@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import { SlicedWork } from "../base/slices.ts";
 import type { Caller, Hit, LocalCache } from "./counter_cache.ts";
 import { decide, type Outcome, OVER_LIMIT_LOCALLY } from "./decide.ts";
 import type { Decision } from "./decision.ts";
@@ -47,6 +48,8 @@ export class RateLimitService {
   readonly #options: RateLimitServiceOptions;
   readonly #counter: HitCounter;
   #loaded: LoadedRules | undefined;
+  /** Of the last rules, which may be many. */
+  #bookkeeping: SlicedWork | undefined;
 
   constructor(options: RateLimitServiceOptions) {
     this.#options = options;
@@ -62,11 +65,13 @@ export class RateLimitService {
 
   /** Applies the rules to future calls; calls in progress keep theirs. */
   setRules(rules: Rules): void {
-    const { stats } = this.#options;
-    stats.loadedRules(rules.metricKeys);
+    const { stats, clock } = this.#options;
+    this.#bookkeeping?.finish();
+    const unsorted = stats.loadedRules(rules.metricKeys);
     const counts = new RuleCounts(rules, stats, this.#loaded?.counts);
     const counters = new Array<RuleCounters | undefined>(rules.limits.length).fill(undefined);
     this.#loaded = { rules, counters, counts };
+    this.#bookkeeping = new SlicedWork(bookkeeping(unsorted, counts), clock);
   }
 
   get rules(): Rules | undefined {
@@ -242,6 +247,11 @@ export class RateLimitService {
     else if (backend === "mc") service.mcError++;
     else service.kvError++;
   }
+}
+
+function* bookkeeping(unsorted: Iterable<void>, counts: RuleCounts): Generator<void> {
+  yield* unsorted;
+  yield* counts.adopt();
 }
 
 /** A caller with one timeout for both steps, read and add. */
