@@ -16,16 +16,15 @@ export interface LoggedClaimOptions extends ClaimOptions {
   readonly logger: Logger;
 }
 
-/** The claimed delivery of a row from before the claim. */
+/** The claimed delivery of a row. */
 export function claimedDeliveryOf(
   row: Row,
-  { now, leaseUntil, ...claim }:
-    & Pick<ClaimOptions, "now" | "leaseUntil">
-    & Pick<ClaimedDelivery, "endpoint" | "claimId" | "body">,
+  { now, ...parts }: { readonly now: number } & Pick<ClaimedDelivery, "endpoint" | "body">,
 ): ClaimedDelivery {
-  const delivery = { ...RECORDS.deliveries.read(row), claimId: claim.claimId, leaseUntil };
+  const delivery = RECORDS.deliveries.read(row);
   const manual = delivery.dueAt === undefined || delivery.dueAt > now;
-  return { delivery, attempt: integer(row, "attempts") + 1, startedAt: now, manual, ...claim };
+  const claimId = text(row, "claim_id");
+  return { delivery, claimId, attempt: integer(row, "attempts"), startedAt: now, manual, ...parts };
 }
 
 /** Fails a delivery that cannot be sent, so that it does not block others. */
