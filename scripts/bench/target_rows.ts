@@ -5,6 +5,7 @@ import type { Summary } from "./report.ts";
 import type { TargetName } from "./scenario.ts";
 import type { StartOutcome } from "./start_time.ts";
 import type { WebhookOutcome } from "./webhooks.ts";
+import { workerRows } from "./worker_rows.ts";
 
 type Rate = readonly [what: string, scenario: string, target: TargetName, bound: number];
 
@@ -96,6 +97,7 @@ export function targetRows(
     ...rateRows(LATER_RATES),
     ...startRows(featureStart, ", every feature on", BOUNDS.featuresIdleMb),
     ...OBSERVED.flatMap(([what, target]) => observedRow(find(WATCHED, target), what)),
+    ...workerRows(find),
     ...client.map(clientRow),
     ...(webhooks === undefined ? [] : webhookRows(webhooks)),
   ];
