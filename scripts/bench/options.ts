@@ -8,6 +8,7 @@ export const PARTS = [
   "h2load",
   "shapes",
   "once",
+  "workers",
   "batches",
   "paced",
   "caches",

@@ -22,6 +22,8 @@ export const TARGETS = [
   "memory-push",
   "memory-pull",
   "memory-tracing",
+  "memory-workers",
+  "redis-workers",
   "features",
 ] as const;
 /** The name of a target. */
@@ -74,6 +76,14 @@ export const SCENARIOS: readonly Scenario[] = [
     keys: 2_000_000,
     isPaired: true,
     areKeysNew: true,
+  },
+  {
+    name: "256x1 workers",
+    part: "workers",
+    targets: ["memory", "memory-workers", "redis", "redis-workers"],
+    ...MANY_KEYS,
+    connections: 256,
+    inFlight: 1,
   },
   { name: "batch 1", part: "batches", targets: ["memory"], ...MANY_KEYS },
   { name: "batch 4", part: "batches", targets: ["memory"], ...MANY_KEYS, batch: 4 },

@@ -105,9 +105,13 @@ export class Targets {
         return await this.#startWeir(name, { BACKEND_TYPE: "memory" });
       case "memory-plain":
         return await this.#startWeir(name, { BACKEND_TYPE: "memory", SHADOW_MODE: "true" });
-      case "redis": {
+      case "memory-workers":
+        return await this.#startWeir(name, { BACKEND_TYPE: "memory", WORKERS: "2" });
+      case "redis":
+      case "redis-workers": {
         const { port, store } = await this.#sharedRedis();
-        return { ...await this.#startWeir(name, { ...KV, KV_URL: `127.0.0.1:${port}` }), store };
+        const workers = name === "redis" ? {} : { WORKERS: "2" };
+        return { ...await this.#startWeir(name, { ...KV, KV_URL: `127.0.0.1:${port}`, ...workers }), store };
       }
       case "bare":
         return { name, ...await this.#sharedRedis(), expect: "OK" };

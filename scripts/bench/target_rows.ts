@@ -7,8 +7,10 @@ import type { ReloadOutcome } from "./reload.ts";
 import { wholeNumber } from "../../tests/harness/markdown_table.ts";
 import type { Summary } from "./report.ts";
 import type { TargetName } from "./scenario.ts";
+import { atLeast, atMost } from "./target_row.ts";
 import type { StartOutcome } from "./start_time.ts";
 import type { WebhookOutcome } from "./webhooks.ts";
+import { workerRows } from "./worker_rows.ts";
 
 type Rate = readonly [what: string, scenario: string, target: TargetName, bound: number];
 
@@ -92,24 +94,11 @@ export function targetRows(
     ...rateRows(LATER_RATES),
     ...startRows(featureStart, ", every feature on", BOUNDS.featuresIdleMb),
     ...OBSERVED.flatMap(([what, target]) => observedRow(find(WATCHED, target), what)),
+    ...workerRows(find),
     ...client.map(clientRow),
     ...(stores.webhooks === undefined ? [] : webhookRows(stores.webhooks)),
     ...(stores.postgres === undefined ? [] : postgresRows(stores.postgres)),
   ];
-}
-
-type Texts = Pick<TargetRow, "what" | "target" | "measured">;
-
-function atLeast(value: number, bound: number, texts: Texts): TargetRow {
-  return row(value >= bound, 1 - value / bound, texts);
-}
-
-function atMost(value: number, bound: number, texts: Texts): TargetRow {
-  return row(value <= bound, value / bound - 1, texts);
-}
-
-function row(isHit: boolean, share: number, { what, target, measured }: Texts): TargetRow {
-  return { what, target, measured, isHit, ...(isHit ? {} : { missedBy: share }) };
 }
 
 function decisionRow({ name, fewRules, manyRules, bound, plan, decision }: DecisionTime): TargetRow {
