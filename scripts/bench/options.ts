@@ -12,6 +12,7 @@ export const PARTS = [
   "caches",
   "stats",
   "tls",
+  "algorithms",
   "decisions",
   "million",
   "start",

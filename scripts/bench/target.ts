@@ -206,11 +206,11 @@ export class Targets {
 }
 
 /** Weir in a process of its own with the rules of the bench, from its sources; it may not listen yet. */
-export async function startBenchWeir(settings: Record<string, string>): Promise<WeirProcess> {
+export async function startBenchWeir(settings: Record<string, string>, rules = RULES): Promise<WeirProcess> {
   const kept = Deno.env.get("ALLOW_UNSAFE_DENO");
   return await startWeir({
     env: { ...(kept === undefined ? {} : { ALLOW_UNSAFE_DENO: kept }), LOG_LEVEL: "warning", ...settings },
-    rules: { "bench.yaml": RULES },
+    rules: { "bench.yaml": rules },
     flags: ["-A", ...v8Flags()],
     waitFor: [],
   });

@@ -1,3 +1,4 @@
+import { algorithmRows } from "./algorithms.ts";
 import type { ClientTime } from "./client_time.ts";
 import type { Measurements, TargetRow } from "./measurements.ts";
 import { wholeNumber } from "../../tests/harness/markdown_table.ts";
@@ -63,7 +64,8 @@ const BOUNDS = {
 
 /** Every target that the run measured, in the order of their table. */
 export function targetRows(
-  { summaries, decisions = [], million, start, featureStart, client = [], webhooks }: Measurements,
+  { summaries, algorithms = [], decisions = [], million, start, featureStart, client = [], webhooks }:
+    Measurements,
 ): TargetRow[] {
   const find = (scenario: string, target: TargetName) =>
     summaries.find((summary) => summary.scenario === scenario && summary.target === target);
@@ -96,6 +98,7 @@ export function targetRows(
     ...rateRows(LATER_RATES),
     ...startRows(featureStart, ", every feature on", BOUNDS.featuresIdleMb),
     ...OBSERVED.flatMap(([what, target]) => observedRow(find(WATCHED, target), what)),
+    ...algorithmRows(algorithms),
     ...client.map(clientRow),
     ...(webhooks === undefined ? [] : webhookRows(webhooks)),
   ];
