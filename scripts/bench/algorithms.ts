@@ -1,11 +1,9 @@
 import { median } from "../../tests/harness/load/percentile.ts";
 import type { LoadResult } from "../../tests/harness/load/load_record.ts";
 import { LIMIT } from "../../tests/harness/load/rate_limit_message.ts";
-import { markdownTable, wholeNumber } from "../../tests/harness/markdown_table.ts";
 import { type RedisServer, startRedis } from "../../tests/harness/redis_server.ts";
 import { outputOf } from "../../tests/harness/child_process.ts";
 import type { LoadsSetup } from "./bench_loads.ts";
-import type { TargetRow } from "./measurements.ts";
 import { portOf, startBenchWeir } from "./target.ts";
 
 /** The limits that are compared; no run reaches them. The first one is what the others are measured against. */
@@ -18,8 +16,6 @@ const LIMITS = {
 type AlgorithmName = keyof typeof LIMITS;
 const ALGORITHMS = Object.keys(LIMITS) as readonly AlgorithmName[];
 const CACHES = ["memory", "redis"] as const;
-/** At least so many times the calls of a fixed window. */
-const BOUNDS = { memory: 0.6, redis: 0.35 } as const;
 /** Turns of one round, so short that all algorithms meet the same machine. */
 const TURNS = 6;
 const SECONDS_PER_TURN = 0.25;
@@ -63,29 +59,6 @@ export async function measureAlgorithms(setup: LoadsSetup): Promise<AlgorithmSpe
     }
   }
   return speeds;
-}
-
-/** The targets of all algorithms but the fixed window. */
-export function algorithmRows(speeds: readonly AlgorithmSpeed[]): TargetRow[] {
-  return speeds.flatMap(({ cache, algorithm, callsPerSecond, toFixed, redisCpuUs }) => {
-    if (algorithm === "fixed_window") return [];
-    const server = cache === "redis" ? `; ${redisCpuUs.toFixed(1)} µs of redis-server a call` : "";
-    return [{
-      what: `${algorithm}, ${cache}, 8 connections of 32, 10,000 keys`,
-      target: `at least ${BOUNDS[cache]} times the fixed window`,
-      measured: `${toFixed.toFixed(2)} times (${wholeNumber(callsPerSecond)} calls/s)${server}`,
-      isHit: toFixed >= BOUNDS[cache],
-    }];
-  });
-}
-
-/** All algorithms as Markdown. */
-export function algorithmsText(speeds: readonly AlgorithmSpeed[]): string {
-  const rows = speeds.map(({ cache, algorithm, callsPerSecond, toFixed, redisCpuUs }) => [
-    ...[cache, algorithm, wholeNumber(callsPerSecond), toFixed.toFixed(2)],
-    cache === "redis" ? redisCpuUs.toFixed(1) : "",
-  ]);
-  return markdownTable(["cache", "algorithm", "calls/s", "to fixed_window", "redis-server µs a call"], rows);
 }
 
 async function measureRound(

@@ -1,5 +1,5 @@
 import type { BenchResults } from "./measurements.ts";
-import { algorithmsText } from "./algorithms.ts";
+import { algorithmsText } from "./algorithm_rows.ts";
 import { postgresText } from "./postgres_table.ts";
 import { markdownTable, wholeNumber } from "../../tests/harness/markdown_table.ts";
 import { type Summary, summaryTable } from "./report.ts";

@@ -1,4 +1,4 @@
-import { algorithmRows } from "./algorithms.ts";
+import { algorithmRows } from "./algorithm_rows.ts";
 import type { ClientTime } from "./client_time.ts";
 import type { Measurements, TargetRow } from "./measurements.ts";
 import { wholeNumber } from "../../tests/harness/markdown_table.ts";
