@@ -26,6 +26,7 @@ const TOOLS: Readonly<Partial<Record<PartName, readonly Tool[]>>> = {
   hot: ["redis-server"],
   h2load: ["h2load", "redis-server"],
   shapes: ["redis-server"],
+  workers: ["redis-server"],
   paced: ["redis-server"],
   caches: ["redis-server", "memcached"],
   tls: ["openssl"],

@@ -7,6 +7,7 @@ export const PARTS = [
   "hot",
   "h2load",
   "shapes",
+  "workers",
   "batches",
   "paced",
   "caches",

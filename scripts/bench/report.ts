@@ -21,6 +21,8 @@ export interface Summary {
   readonly fastest: number;
   /** How much of one core the generator used, at most. */
   readonly generatorBusy: number;
+  /** The median share of the less busy one of two workers; absent for one thread. */
+  readonly workerShare?: number;
   /** The medians as multiples of the echo's in the same load; absent when no echo had it. */
   readonly toEcho?: Metrics;
   /**
@@ -37,6 +39,7 @@ export function summarize(rounds: readonly Round[]): Summary[] {
     const [first] = group;
     if (first === undefined) return [];
     const rates = group.map((round) => round.callsPerSecond);
+    const shares = group.flatMap(({ workerShare }) => workerShare ?? []);
     return [{
       scenario: first.scenario,
       target: first.target,
@@ -44,6 +47,7 @@ export function summarize(rounds: readonly Round[]): Summary[] {
       slowest: Math.min(...rates),
       fastest: Math.max(...rates),
       generatorBusy: Math.max(...group.map((round) => round.generatorBusy)),
+      ...(shares.length === 0 ? {} : { workerShare: median(shares) }),
     }];
   });
   return summaries.map((summary) => {

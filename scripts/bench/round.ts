@@ -5,6 +5,7 @@ import { cpuSeconds } from "../../tests/harness/process_metrics.ts";
 import { RULES_OF } from "../../tests/harness/load/rate_limit_message.ts";
 import type { Scenario, TargetName } from "./scenario.ts";
 import type { RuleCounts, Target } from "./target.ts";
+import { watchWorkerShare } from "./worker_share.ts";
 
 /** One load on one target, once. */
 export interface Round extends LoadTimes {
@@ -14,6 +15,8 @@ export interface Round extends LoadTimes {
   readonly cpuSecondsPer100k: number;
   /** How much of one core the generator used; 0 for h2load, which does not tell. */
   readonly generatorBusy: number;
+  /** The share of the less busy one of two workers; absent for one thread. */
+  readonly workerShare?: number;
 }
 
 /** What every round needs. */
@@ -40,9 +43,11 @@ export async function runRound(
 ): Promise<Round> {
   const { name, isH2load } = scenario;
   const cpuFor = await watchTarget(target, scenario, options);
+  const shareOf = target.name.endsWith("-workers") ? await watchWorkerShare(target.pid ?? 0) : undefined;
   const times = isH2load ? await runH2(target, scenario, options) : await runOwn(target, scenario, options);
+  const share = shareOf === undefined ? {} : { workerShare: await shareOf() };
   const cpuSecondsPer100k = await cpuFor(times.calls);
-  return { scenario: name, target: target.name, ...times, cpuSecondsPer100k };
+  return { scenario: name, target: target.name, ...times, cpuSecondsPer100k, ...share };
 }
 
 /**

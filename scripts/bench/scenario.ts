@@ -21,6 +21,8 @@ export const TARGETS = [
   "memory-push",
   "memory-pull",
   "memory-tracing",
+  "memory-workers",
+  "redis-workers",
   "features",
 ] as const;
 /** The name of a target. */
@@ -63,6 +65,14 @@ export const SCENARIOS: readonly Scenario[] = [
   { name: "64x4", part: "shapes", targets: SERVERS, ...MANY_KEYS, connections: 64, inFlight: 4 },
   { name: "256x1", part: "shapes", targets: SERVERS, ...MANY_KEYS, connections: 256, inFlight: 1 },
   { name: "8x1", part: "shapes", targets: SERVERS, ...MANY_KEYS, connections: 8, inFlight: 1 },
+  {
+    name: "256x1 workers",
+    part: "workers",
+    targets: ["memory", "memory-workers", "redis", "redis-workers"],
+    ...MANY_KEYS,
+    connections: 256,
+    inFlight: 1,
+  },
   { name: "batch 1", part: "batches", targets: ["memory"], ...MANY_KEYS },
   { name: "batch 4", part: "batches", targets: ["memory"], ...MANY_KEYS, batch: 4 },
   { name: "batch 16", part: "batches", targets: ["memory"], ...MANY_KEYS, batch: 16 },

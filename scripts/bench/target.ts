@@ -103,9 +103,13 @@ export class Targets {
       }
       case "memory":
         return await this.#startWeir(name, { BACKEND_TYPE: "memory" });
-      case "redis": {
+      case "memory-workers":
+        return await this.#startWeir(name, { BACKEND_TYPE: "memory", WORKERS: "2" });
+      case "redis":
+      case "redis-workers": {
         const { port, store } = await this.#sharedRedis();
-        return { ...await this.#startWeir(name, { ...KV, KV_URL: `127.0.0.1:${port}` }), store };
+        const workers = name === "redis" ? {} : { WORKERS: "2" };
+        return { ...await this.#startWeir(name, { ...KV, KV_URL: `127.0.0.1:${port}`, ...workers }), store };
       }
       case "bare":
         return { name, ...await this.#sharedRedis(), expect: "OK" };

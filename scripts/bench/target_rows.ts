@@ -6,6 +6,7 @@ import type { Summary } from "./report.ts";
 import type { TargetName } from "./scenario.ts";
 import type { StartOutcome } from "./start_time.ts";
 import type { WebhookOutcome } from "./webhooks.ts";
+import { workerRows } from "./worker_rows.ts";
 
 type Rate = readonly [what: string, scenario: string, target: TargetName, bound: number];
 
@@ -99,6 +100,7 @@ export function targetRows(
     ...startRows(featureStart, ", every feature on", BOUNDS.featuresIdleMb),
     ...OBSERVED.flatMap(([what, target]) => observedRow(find(WATCHED, target), what)),
     ...algorithmRows(algorithms),
+    ...workerRows(find),
     ...client.map(clientRow),
     ...(webhooks === undefined ? [] : webhookRows(webhooks)),
   ];

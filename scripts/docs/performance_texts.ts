@@ -8,7 +8,7 @@ and the disk space of the webhook store are measured separately.
 ## Decisions
 
 Weir runs as one process and shares two cores with redis-server and the load generator. The load generator keeps
-all cores busy, so the latencies include the queueing time under full load. The row with an even pace shows the
+all cores busy, so the latencies include the queueing time under full load. The row with a constant rate shows the
 latency under moderate load. The CPU time covers the server process only.
 
 The echo server is a grpc-js server that returns the bytes of each call and makes no decisions. It is the baseline

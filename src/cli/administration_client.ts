@@ -68,9 +68,11 @@ async function tokenOf(flags: GivenFlags, url: URL, options: CommandOptions): Pr
   if (file !== undefined) return checked((await readText(file, options)).trim(), `"${file}"`);
   const token = options.environment["ADMIN_TOKEN"] ?? "";
   if (token !== "") return checked(token, "ADMIN_TOKEN");
-  const kept = LOOPBACK.test(url.hostname) ? await startToken(options.folder ?? ".") : undefined;
+  const isLocal = LOOPBACK.test(url.hostname);
+  const kept = isLocal ? await startToken(options.folder ?? ".") : undefined;
   if (kept !== undefined) return checked(kept, `"${START_TOKEN_FILE}"`);
-  throw new FlagError("Cannot call the administration API: set ADMIN_TOKEN or --token-file");
+  const missing = isLocal ? `; this folder has no ${START_TOKEN_FILE}` : "";
+  throw new FlagError(`Cannot call the administration API: set ADMIN_TOKEN or --token-file${missing}`);
 }
 
 async function startToken(folder: string): Promise<string | undefined> {

@@ -18,6 +18,8 @@ export interface FileProviderOptions {
   readonly watchRoot: boolean;
   /** Digest of the loaded files: files that still have it are not parsed again. */
   readonly known?: (() => string | undefined) | undefined;
+  /** Called before large files are parsed that replace loaded ones. */
+  readonly beforeLargeReload?: (() => void) | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -50,13 +52,13 @@ class FileProvider implements RulesProvider {
   #isRootChecked = false;
 
   constructor(options: FileProviderOptions) {
-    const { root, subdirectory, appDirectory, ignoreDotFiles, watchRoot, logger, known = () => undefined } =
-      options;
+    const { root, subdirectory, appDirectory, ignoreDotFiles, watchRoot, logger } = options;
+    const { known = () => undefined, beforeLargeReload } = options;
     this.#options = options;
     this.#folder = join(root, subdirectory, appDirectory);
     const settings = "RUNTIME_ROOT, RUNTIME_SUBDIRECTORY and RUNTIME_APPDIRECTORY";
     const whenMissing = `create it, or correct ${settings}`;
-    this.#filesOptions = { ignoreDotFiles, whenMissing, known, signal: this.#stop.signal };
+    this.#filesOptions = { ignoreDotFiles, whenMissing, known, beforeLargeReload, signal: this.#stop.signal };
     this.#watch = new FolderWatch({
       folder: watchRoot ? undefined : this.#folder,
       around: watchRoot ? [dirname(resolve(root))] : foldersAround(resolve(root), resolve(this.#folder)),

@@ -4,7 +4,9 @@ import type { SourceChecks } from "../ratelimit/rule_check.ts";
 import type { LoadPart } from "./load_parts.ts";
 
 /** Where rule files are, and how they are put together. */
-export type RuleFolderOptions = Omit<FileProviderOptions, "clock" | "logger" | "known"> & SourceChecks;
+export type RuleFolderOptions =
+  & Omit<FileProviderOptions, "clock" | "logger" | "known" | "beforeLargeReload">
+  & SourceChecks;
 
 /** A message to the worker that reads rule files. `start` comes first and once. */
 export type ToRuleWorker =

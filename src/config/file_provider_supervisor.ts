@@ -1,9 +1,11 @@
+import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
+import type { Problem } from "../base/problem.ts";
 import { SupervisedWorker, type WorkerHandle } from "../base/supervised_worker.ts";
 import type { FromRuleWorker, RuleFolderOptions, ToRuleWorker } from "./file_provider_message.ts";
 import { LoadGatherer, type LoadPart } from "./load_parts.ts";
-import type { LoadReceiver, RulesProvider } from "./provider.ts";
+import type { LoadReceiver, RulesLoad, RulesProvider } from "./provider.ts";
 
 /** The supervisor's side of the connection to a worker. */
 export type RuleWorkerHandle = WorkerHandle<ToRuleWorker, FromRuleWorker>;
@@ -19,7 +21,7 @@ export interface WorkerFileProviderOptions extends RuleFolderOptions {
 }
 
 const STOP_TIMEOUT_MS = 1_000;
-/** A worker that has taken this much memory to read files is replaced: nothing else gives it back. */
+/** A worker that has taken this much memory to read files is replaced: nothing else returns it. */
 const LARGE_HEAP_BYTES = 128 * 1_024 * 1_024;
 const HEARTBEAT_MS = 10_000;
 const LOAD_TIMEOUT_MS = 60_000;
@@ -37,20 +39,22 @@ export function createWorkerFileProvider(options: WorkerFileProviderOptions): Ru
 class WorkerFileProvider implements RulesProvider {
   readonly #worker: SupervisedWorker<ToRuleWorker, FromRuleWorker>;
   readonly #logger: Logger;
-  #onLoad: LoadReceiver = (load) => load.problems;
+  readonly #folder: string;
   readonly #keepsTexts: boolean;
+  #onLoad: LoadReceiver = (load) => load.problems;
   #gatherer: LoadGatherer;
   /** Of the last load, so that the next worker does not read the same again. */
   #digest: string | undefined;
   /** A successor of a large worker; its first load is reported only if it has changes. */
   #isSuccessor = false;
-  /** A reload was requested and its load has not come yet. */
-  #isRequested = false;
+  /** Why a load is awaited, if one is: a worker begins with one. */
+  #awaited: "start" | "reload" | undefined;
   #isClosed = false;
 
   constructor(options: WorkerFileProviderOptions) {
     const { clock, logger, createWorker = createRuleWorker, keepsTexts = false, ...folder } = options;
     this.#logger = logger;
+    this.#folder = join(folder.root, folder.subdirectory, folder.appDirectory);
     this.#keepsTexts = keepsTexts;
     this.#gatherer = new LoadGatherer({ keepsTexts });
     this.#worker = new SupervisedWorker({
@@ -61,13 +65,14 @@ class WorkerFileProvider implements RulesProvider {
       createWorker,
       startMessage: () => {
         this.#gatherer = new LoadGatherer({ keepsTexts: this.#keepsTexts });
-        this.#worker.expect(LOAD, LOAD_TIMEOUT_MS);
+        this.#expectLoad("start");
         return { type: "start", options: folder, known: this.#digest };
       },
       onMessage: ({ part }) => this.#takePart(part),
-      onFailure: () => {
+      onFailure: (reason) => {
         this.#digest = undefined;
         this.#isSuccessor = false;
+        this.#failLoad(reason);
         return {};
       },
       ping: { type: "ping" },
@@ -84,8 +89,7 @@ class WorkerFileProvider implements RulesProvider {
   reload(): void {
     // The next worker begins with a load anyway.
     if (this.#isClosed || !this.#worker.isRunning) return;
-    this.#isRequested = true;
-    this.#worker.expect(LOAD, LOAD_TIMEOUT_MS);
+    this.#expectLoad("reload");
     this.#worker.post({ type: "reload" });
   }
 
@@ -100,21 +104,39 @@ class WorkerFileProvider implements RulesProvider {
     if (load === undefined) return this.#worker.post({ type: "taken" });
     if (this.#isClosed) return;
     this.#worker.settle(LOAD);
-    const isNews = this.#isRequested || !this.#isSuccessor || load.isUnchanged !== true;
+    const isNews = this.#awaited === "reload" || !this.#isSuccessor || load.isUnchanged !== true;
     this.#isSuccessor = false;
+    const isSpent = part.kind === "end" && (part.heapBytes > LARGE_HEAP_BYTES || part.hasGivenWay);
     // Where nothing has changed, the next one would take as much memory, and so on without end.
-    const isReplaced = part.kind === "end" && part.heapBytes > LARGE_HEAP_BYTES && load.isUnchanged !== true;
+    const isReplaced = isSpent && load.isUnchanged !== true;
     // A reload that was requested during this load is left to the successor.
-    if (!isReplaced) this.#isRequested = false;
+    if (!isReplaced) this.#awaited = undefined;
     this.#digest = load.digest;
-    try {
-      if (isNews) void this.#onLoad(load);
-    } catch (error) {
-      this.#logger.error("Cannot apply the rule files; keeping the current rules", { error });
-    }
+    if (isNews) this.#apply(load);
     if (!isReplaced) return;
     this.#isSuccessor = true;
     this.#worker.start();
+  }
+
+  #expectLoad(reason: "start" | "reload"): void {
+    if (this.#awaited !== "reload") this.#awaited = reason;
+    this.#worker.expect(LOAD, LOAD_TIMEOUT_MS);
+  }
+
+  /** The next worker loads again. */
+  #failLoad(reason: string): void {
+    if (this.#awaited === undefined) return;
+    const text = `Cannot load the rule files: ${reason}`;
+    const problem: Problem = { severity: "error", at: this.#folder, path: "", text };
+    this.#apply({ sources: undefined, problems: [problem], version: "" });
+  }
+
+  #apply(load: RulesLoad): void {
+    try {
+      void this.#onLoad(load);
+    } catch (error) {
+      this.#logger.error("Cannot apply the rule files; keeping the current rules", { error });
+    }
   }
 }
 

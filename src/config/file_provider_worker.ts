@@ -1,13 +1,17 @@
 import { systemClock } from "../base/clock.ts";
 import { portLogger } from "../base/log.ts";
 import { captureConsole } from "../base/standard_streams.ts";
+import { giveWay } from "../base/thread_priority.ts";
 import { createFileProvider } from "./file_provider.ts";
 import type { RuleFolderOptions, RuleWorkerPort } from "./file_provider_message.ts";
 import { partsOfLoad } from "./load_parts.ts";
 import type { RulesLoad, RulesProvider } from "./provider.ts";
 
-/** Reads rule files and sends what it loads and logs over the port; a load without changes is sent without its rules. */
-export function serveFileProvider(port: RuleWorkerPort): void {
+/**
+ * Reads rule files and sends what it loads and logs over the port; a load without changes is sent without its rules.
+ * `lowerPriority` is called before a reload that takes long, and returns whether it did.
+ */
+export function serveFileProvider(port: RuleWorkerPort, lowerPriority: () => boolean): void {
   let provider: RulesProvider | undefined;
   let sender: LoadSender | undefined;
   port.addEventListener("message", ({ data: message }) => {
@@ -16,7 +20,8 @@ export function serveFileProvider(port: RuleWorkerPort): void {
         const { options, known } = message;
         const loads = sender = new LoadSender(port, options, known);
         const tools = { clock: systemClock, logger: portLogger(port), known: () => loads.digest };
-        provider = createFileProvider({ ...options, ...tools });
+        const beforeLargeReload = () => void (loads.hasGivenWay ||= lowerPriority());
+        provider = createFileProvider({ ...options, ...tools, beforeLargeReload });
         provider.start((load) => {
           loads.send(load);
           return load.problems;
@@ -42,6 +47,8 @@ export function serveFileProvider(port: RuleWorkerPort): void {
 class LoadSender {
   /** Of the last load. */
   digest: string | undefined;
+  /** Whether this thread has a low priority. */
+  hasGivenWay = false;
   readonly #port: RuleWorkerPort;
   readonly #options: RuleFolderOptions;
   #sent: Promise<void> = Promise.resolve();
@@ -63,7 +70,8 @@ class LoadSender {
   }
 
   async #sendParts(load: RulesLoad): Promise<void> {
-    for (const part of partsOfLoad(load, this.#options)) {
+    const { hasGivenWay } = this;
+    for (const part of partsOfLoad(load, { ...this.#options, hasGivenWay })) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#taken = resolve;
       this.#port.postMessage({ type: "load", part });
@@ -76,5 +84,6 @@ class LoadSender {
 if (import.meta.main) {
   const port = globalThis as unknown as RuleWorkerPort;
   captureConsole(portLogger(port));
-  serveFileProvider(port);
+  // Calls go on during a reload, and the supervisor replaces this worker after it.
+  serveFileProvider(port, giveWay);
 }

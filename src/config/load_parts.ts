@@ -18,6 +18,8 @@ export type LoadPart =
     readonly rest: Omit<RulesLoad, "sources" | "rules">;
     /** Heap of the thread that read the files, in bytes. */
     readonly heapBytes: number;
+    /** Whether that thread has a low priority now, for good. */
+    readonly hasGivenWay: boolean;
   };
 
 /** A part that has rules. */
@@ -29,7 +31,7 @@ const DESCRIPTORS_PER_PART = 250;
 /** The load in parts, in the order that `LoadGatherer` expects; without rules when a problem is an error. */
 export function* partsOfLoad(
   { sources, problems, ...rest }: RulesLoad,
-  checks: SourceChecks,
+  { hasGivenWay = false, ...checks }: SourceChecks & { readonly hasGivenWay?: boolean },
 ): Generator<LoadPart> {
   const all = problemsInOrder([...problems, ...checkSources(sources ?? [], checks)]);
   const isGood = sources !== undefined && rest.isUnchanged !== true &&
@@ -45,7 +47,7 @@ export function* partsOfLoad(
     if (part.length > 0) yield { kind: "descriptors", descriptors: part };
   }
   const heapBytes = getHeapStatistics().total_heap_size;
-  yield { kind: "end", hasRules: isGood, rest: { ...rest, problems: all }, heapBytes };
+  yield { kind: "end", hasRules: isGood, rest: { ...rest, problems: all }, heapBytes, hasGivenWay };
 }
 
 /** Assembles rules from the parts of loads. */

@@ -45,6 +45,11 @@ export class RuleFileReader {
     this.#digest.update(JSON.stringify([path, bytes.length])).update(bytes);
   }
 
+  /** The size of the files that were read. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
   /** Identifies the content of the files. Ends the reading. */
   digest(): string {
     return this.#digest.digest("base64");

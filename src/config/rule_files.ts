@@ -11,6 +11,8 @@ export interface RuleFilesOptions extends RuleFileReaderOptions, RuleFileNameOpt
   readonly whenMissing: string;
   /** Digest of the loaded files: files that still have it are not parsed again. */
   readonly known?: () => string | undefined;
+  /** Called before large files are parsed that replace loaded ones, which takes long. */
+  readonly beforeLargeReload?: (() => void) | undefined;
 }
 
 /** A load with the fingerprint of the folder that it represents. */
@@ -20,6 +22,8 @@ export interface RuleFilesLoad {
 }
 
 const ATTEMPTS = 3;
+/** Parsing as much takes about 100 milliseconds. */
+const LARGE_BYTES = 500_000;
 const UNCHANGED: RulesLoad = { sources: [], problems: [], version: "", isUnchanged: true };
 
 /**
@@ -80,7 +84,9 @@ async function readFolder(folder: string, options: RuleFilesOptions): Promise<Ru
     warnings.unshift({ severity: "warning", at: folder, path: "", text });
   }
   const digest = reader.digest() + JSON.stringify(warnings);
-  if (digest === options.known?.()) return { ...UNCHANGED, digest };
+  const known = options.known?.();
+  if (digest === known) return { ...UNCHANGED, digest };
+  if (known !== undefined && reader.bytes >= LARGE_BYTES) options.beforeLargeReload?.();
   reader.parse();
   return { sources: reader.sources, problems: [...reader.problems, ...warnings], version: "", digest };
 }

@@ -14,24 +14,32 @@ export class RuleCounts {
   readonly #rules: Rules;
   readonly #stats: Pick<StatsSink, "known">;
   readonly #sums = new Map<string, RuleCount>();
+  /** Of the previous rules, until `adopt` has ended. */
+  #previous: Map<string, RuleCount> | undefined;
 
+  /** Continues the sums of previous counts that have adopted theirs. */
   constructor(rules: Rules, stats: Pick<StatsSink, "known">, previous?: RuleCounts) {
     this.#rules = rules;
     this.#stats = stats;
-    if (previous === undefined || previous.#sums.size === 0) return;
-    for (const { rule } of rules.limits) {
-      const sum = rule?.metricKey === undefined ? previous.#sums.get(rule?.fullKey ?? "") : undefined;
-      if (rule !== undefined && sum !== undefined) this.#sums.set(rule.fullKey, sum);
+    this.#previous = previous === undefined ? undefined : previous.#sums;
+  }
+
+  /** Goes through all rules in steps and keeps their sums; those of former rules are dropped. */
+  *adopt(): Generator<void> {
+    if (this.#previous !== undefined && this.#previous.size > 0) {
+      for (const { rule } of this.#rules.limits) {
+        yield;
+        if (rule !== undefined && rule.metricKey === undefined) this.#sum(rule.fullKey);
+      }
     }
+    this.#previous = undefined;
   }
 
   /** The counts of the rule with this index; undefined if it is not counted. */
   at(index: number): RuleCount | undefined {
     const { rule, unlimited = true } = this.#rules.limits[index] ?? {};
     if (rule === undefined || unlimited) return undefined;
-    return (rule.metricKey === undefined
-      ? this.#sums.get(rule.fullKey)
-      : this.#stats.known(rule.metricKey)) ??
+    return (rule.metricKey === undefined ? this.#sum(rule.fullKey) : this.#stats.known(rule.metricKey)) ??
       NO_COUNT;
   }
 
@@ -45,7 +53,7 @@ export class RuleCounts {
   /** Adds the sums of another thread. */
   addSums(sums: RuleSums): void {
     for (const [fullKey, added] of sums) {
-      const count = this.#sums.get(fullKey) ?? { ...NO_COUNT };
+      const count = this.#sum(fullKey) ?? { ...NO_COUNT };
       this.#sums.set(fullKey, count);
       count.totalHits += added.totalHits;
       count.overLimit += added.overLimit;
@@ -58,12 +66,22 @@ export class RuleCounts {
   add({ limit, negative, hits }: PlannedDescriptor, stats: RuleStats): void {
     const rule = limit?.rule;
     if (rule === undefined || rule.metricKey !== undefined || limit?.unlimited === true) return;
-    let count = this.#sums.get(rule.fullKey);
+    let count = this.#sum(rule.fullKey);
     if (count === undefined) this.#sums.set(rule.fullKey, count = { ...NO_COUNT });
     if (!negative) count.totalHits += hits;
     count.overLimit += stats.overLimit;
     count.nearLimit += stats.nearLimit;
     count.withinLimit += stats.withinLimit;
+  }
+
+  #sum(fullKey: string): RuleCount | undefined {
+    const known = this.#sums.get(fullKey);
+    if (known !== undefined) return known;
+    const previous = this.#previous?.get(fullKey);
+    if (previous === undefined) return undefined;
+    this.#previous?.delete(fullKey);
+    this.#sums.set(fullKey, previous);
+    return previous;
   }
 }
 

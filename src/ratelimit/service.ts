@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import { SlicedWork } from "../base/slices.ts";
 import type { Counted } from "./algorithms/taken.ts";
 import type { Caller, LocalCache } from "./counter_cache.ts";
 import { decide, type KnownRefusal, type Outcome, OVER_LIMIT_LOCALLY } from "./decide.ts";
@@ -48,6 +49,8 @@ export class RateLimitService {
   readonly #options: RateLimitServiceOptions;
   readonly #counter: HitCounter;
   #loaded: LoadedRules | undefined;
+  /** Of the last rules, which may be many. */
+  #bookkeeping: SlicedWork | undefined;
 
   constructor(options: RateLimitServiceOptions) {
     this.#options = options;
@@ -63,11 +66,13 @@ export class RateLimitService {
 
   /** Applies the rules to future calls; calls in progress keep theirs. */
   setRules(rules: Rules): void {
-    const { stats } = this.#options;
-    stats.loadedRules(rules.metricKeys);
+    const { stats, clock } = this.#options;
+    this.#bookkeeping?.finish();
+    const unsorted = stats.loadedRules(rules.metricKeys);
     const counts = new RuleCounts(rules, stats, this.#loaded?.counts);
     const counters = new Array<RuleCounters | undefined>(rules.limits.length).fill(undefined);
     this.#loaded = { rules, counters, counts };
+    this.#bookkeeping = new SlicedWork(bookkeeping(unsorted, counts), clock);
   }
 
   get rules(): Rules | undefined {
@@ -267,6 +272,11 @@ export class RateLimitService {
     else if (backend === "mc") service.mcError++;
     else service.kvError++;
   }
+}
+
+function* bookkeeping(unsorted: Iterable<void>, counts: RuleCounts): Generator<void> {
+  yield* unsorted;
+  yield* counts.adopt();
 }
 
 /** A caller with one timeout for both steps, read and add. */

@@ -33,6 +33,9 @@ export interface StatsSink {
   rule(metricKey: string, domain?: string): RuleCounters;
   /** The counters of a metric key, if there are any. */
   known(metricKey: string): RuleCounters | undefined;
-  /** Sets the metric keys of all loaded rules with their domains, which the maximum does not apply to. */
-  loadedRules(domainOfKey: ReadonlyMap<string, string>): void;
+  /**
+   * Sets the metric keys of all loaded rules with their domains, which the maximum does not apply to. The caller goes
+   * through the steps that are left in its own time, before the next call.
+   */
+  loadedRules(domainOfKey: ReadonlyMap<string, string>): Iterable<void>;
 }

@@ -170,7 +170,7 @@ function openAdministration(routes: readonly Route[], parts: ServiceParts): Http
 
 function warnOfToken({ settings: { ADMIN_TOKEN: token }, logger }: ServiceParts): void {
   if (token === undefined) {
-    return logger.warning("ADMIN_TOKEN is not set: the administration of webhooks is off");
+    return logger.warning("ADMIN_TOKEN is not set; the administration API is disabled");
   }
   if (token.length >= GOOD_TOKEN_LENGTH) return;
   logger.warning(`ADMIN_TOKEN is short: use ${GOOD_TOKEN_LENGTH} characters or more`);

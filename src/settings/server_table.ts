@@ -30,7 +30,7 @@ const PROCESS = inGroup("Process", {
   WORKERS: count(
     "1",
     "Number of threads that decide gRPC calls, 1 to 64. With 2 or more, that many workers share the gRPC port, and " +
-      "the main thread keeps the other ports, the rules and the statistics. Each worker has its own connections to " +
+      "the main thread serves the other ports and loads the rules. Each worker has its own connections to " +
       "the cache, its own local cache, `MAX_IN_FLIGHT` and `GRPC_MAX_CONNECTIONS`. Requires Linux and the TCP port.",
     { min: 1, max: 64 },
   ),

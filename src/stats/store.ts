@@ -48,8 +48,8 @@ export class StatsStore implements StatsSink {
   readonly #declared = new Map<string, NamedMetric>();
   /** Keys of the loaded rules with their domains; many may have no counters yet. */
   #loaded: ReadonlyMap<string, string> = new Map();
-  /** How many keys have counters and no loaded rule. */
-  #unloaded = 0;
+  /** Keys that have counters and no loaded rule. */
+  readonly #unloaded = new Set<string>();
   /** Keys of former rules that still have counters, with their domains. */
   readonly #former = new Map<string, string>();
   #overflowed = 0;
@@ -70,8 +70,8 @@ export class StatsStore implements StatsSink {
     if (known !== undefined) return known;
     if (this.#loaded.has(metricKey)) return this.#create(metricKey);
     this.#evictFormer(EVICTIONS_PER_KEY);
-    if (this.#unloaded < this.#maxKeys && metricKey.length <= MAX_KEY_LENGTH) {
-      this.#unloaded++;
+    if (this.#unloaded.size < this.#maxKeys && metricKey.length <= MAX_KEY_LENGTH) {
+      this.#unloaded.add(metricKey);
       return this.#create(metricKey);
     }
     this.#overflowed++;
@@ -82,18 +82,25 @@ export class StatsStore implements StatsSink {
     return this.#byKey.get(metricKey);
   }
 
-  loadedRules(domainOfKey: ReadonlyMap<string, string>): void {
+  loadedRules(domainOfKey: ReadonlyMap<string, string>): Iterable<void> {
     const before = this.#loaded;
     this.#loaded = domainOfKey;
-    for (const [key, domain] of before) {
-      if (domainOfKey.has(key) || !this.#byKey.has(key)) continue;
-      this.#former.set(key, domain);
-      this.#unloaded++;
-    }
-    for (const key of domainOfKey.keys()) {
-      if (before.has(key) || !this.#byKey.has(key)) continue;
+    return this.#sortKeys(before);
+  }
+
+  /** Keys may get counters between two steps. */
+  *#sortKeys(before: ReadonlyMap<string, string>): Generator<void> {
+    for (const key of this.#unloaded) {
+      yield;
+      if (!this.#loaded.has(key)) continue;
+      this.#unloaded.delete(key);
       this.#former.delete(key);
-      this.#unloaded--;
+    }
+    for (const [key, domain] of before) {
+      yield;
+      if (this.#loaded.has(key) || !this.#byKey.has(key)) continue;
+      this.#former.set(key, domain);
+      this.#unloaded.add(key);
     }
     this.#evictFormer(EVICTIONS_PER_LOAD);
   }
@@ -210,7 +217,7 @@ export class StatsStore implements StatsSink {
   #evictFormer(most: number): void {
     let left = most;
     for (const [key, domain] of this.#former) {
-      if (this.#unloaded <= this.#maxKeys || left-- === 0) return;
+      if (this.#unloaded.size <= this.#maxKeys || left-- === 0) return;
       this.#former.delete(key);
       this.#evict(key, domain);
     }
@@ -220,7 +227,7 @@ export class StatsStore implements StatsSink {
   #evict(metricKey: string, domain: string): void {
     const counters = this.#byKey.get(metricKey);
     if (counters === undefined) return;
-    this.#unloaded--;
+    this.#unloaded.delete(metricKey);
     const other = this.#others(domain);
     this.#byKey.delete(metricKey);
     this.#overflowed++;

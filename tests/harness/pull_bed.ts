@@ -49,7 +49,7 @@ export class PullBed implements AsyncDisposable {
 
   /** Counts some of everything, so that each kind of metric is there. */
   work(): void {
-    this.store.loadedRules(new Map([["shop.account", "shop"]]));
+    Array.from(this.store.loadedRules(new Map([["shop.account", "shop"]])));
     const counted = { totalHits: 9, withinLimit: 5, overLimit: 4, nearLimit: 1 };
     Object.assign(this.store.rule("shop.account"), counted);
     Object.assign(this.store.rule("shop.host_a.example.path"), { totalHits: 2, withinLimit: 2 });

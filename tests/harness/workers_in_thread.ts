@@ -33,7 +33,7 @@ class Port {
 /** What runs in a worker, by the end of its address. Each returns a function that ends what its port is used for. */
 const PARTS: Readonly<Record<string, (port: Port) => () => void>> = {
   "/src/config/file_provider_worker.ts": (port) => {
-    serveFileProvider(port satisfies RuleWorkerPort);
+    serveFileProvider(port satisfies RuleWorkerPort, () => false);
     return () => port.take({ type: "stop" });
   },
   "/src/webhooks/service/worker.ts": (port) => {

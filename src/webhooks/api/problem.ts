@@ -35,7 +35,7 @@ export function problemAnswer(problem: WebhookProblem, requestId: string): Webho
 /** The same for every unknown key. */
 export const UNAUTHORIZED: WebhookProblem = {
   code: "unauthorized",
-  detail: "Cannot accept the call: expected a known bearer token",
+  detail: "Cannot accept the call: the bearer token is missing or unknown",
   headers: { "www-authenticate": "Bearer" },
 };
 

@@ -13,6 +13,7 @@ import {
   run,
   sql,
   sqliteOnly,
+  storedText,
   type Work,
 } from "./work.ts";
 import { StoreError } from "./store.ts";
@@ -49,9 +50,9 @@ export interface AcceptOptions {
 
 // Replaces a key that is 24 hours old; the second of two concurrent requests changes nothing.
 const ADD_KEY = `
-  INSERT INTO idempotency (scope, key, accepted_at, body_hash, result_id, deliveries) VALUES (?, ?, ?, ?, ?, ?)
+  INSERT INTO idempotency (scope, key, accepted_at, body_hash, result_id) VALUES (?, ?, ?, ?, ?)
   ON CONFLICT (scope, key) DO UPDATE SET accepted_at = excluded.accepted_at, body_hash = excluded.body_hash,
-    result_id = excluded.result_id, deliveries = excluded.deliveries
+    result_id = excluded.result_id, deliveries = NULL
   WHERE idempotency.accepted_at <= ?`;
 
 const ADD_DELIVERY = sqliteOnly(`
@@ -73,7 +74,7 @@ const ADD_EXECUTION = sql((d) =>
   `INSERT INTO execution
      (id, workflow, version_id, trigger_id, status, input, created_at, due_at, step_attempts, cancel_requested)
    SELECT CAST(? AS TEXT), CAST(? AS TEXT), id, CAST(? AS TEXT), 'queued', CAST(? AS TEXT), CAST(? AS BIGINT),
-     CAST(? AS BIGINT), 0, 0 FROM workflow_version WHERE id = ? ${d.share()} RETURNING *`
+     CAST(? AS BIGINT), 0, 0 FROM workflow_version WHERE id = ? ${d.share()}`
 );
 
 /** Stores the text of a workflow unless it exists. */
@@ -150,28 +151,39 @@ export function subscribedTo(kind: string, endpoints: readonly Row[]): readonly 
 /** In one round trip when the text of the workflow is stored already, as it is most often. */
 function* addExecution(execution: NewExecution, now: number): Work<{ readonly value: Execution }> {
   const { versionId, workflow, text: version } = execution;
-  let row = yield* insertExecution(execution, now);
-  if (row === undefined && version !== undefined) {
+  let added = yield* insertExecution(execution, now);
+  if (added === 0 && version !== undefined) {
     yield* saveWorkflowVersion({ id: versionId, workflow, text: version });
-    row = yield* insertExecution(execution, now);
+    added = yield* insertExecution(execution, now);
     // It was removed in between, with its last execution.
-    if (row === undefined) throw new ConflictError();
+    if (added === 0) throw new ConflictError();
   }
-  if (row === undefined) {
+  if (added === 0) {
     throw new StoreError("failed", `Cannot start an execution of "${workflow}": its text is missing`);
   }
   yield* tally("execution.queued", 1);
-  return { value: RECORDS.executions.read(row) };
+  return { value: queuedExecution(execution, now) };
 }
 
 function insertExecution(
   { id, workflow, triggerId, input, versionId }: NewExecution,
   now: number,
-): Work<Row | undefined> {
-  return get(ADD_EXECUTION, id, workflow, triggerId, input, now, now, versionId);
+): Work<number> {
+  return run(ADD_EXECUTION, id, workflow, triggerId, input, now, now, versionId);
 }
 
-/** Of two concurrent requests with the same key, the second waits for the first and is repeated. */
+/** An execution as it is stored first. */
+export function queuedExecution(
+  { id, workflow, versionId, triggerId, input }: NewExecution,
+  now: number,
+): Execution {
+  const times = { createdAt: now, dueAt: now, stepAttempts: 0, cancelRequested: false };
+  return { id, workflow, versionId, triggerId, status: "queued", input: storedText(input), ...times };
+}
+
+const COUNT_DELIVERIES = "UPDATE idempotency SET deliveries = ? WHERE scope = ? AND key = ?";
+
+/** Of two concurrent requests with the same key, the second waits for the first and is a replay. */
 function* acceptOnce<T>(
   { now, idempotency }: AcceptOptions,
   resultId: string,
@@ -179,11 +191,14 @@ function* acceptOnce<T>(
 ): Work<Acceptance<T>> {
   if (idempotency === undefined) return { kind: "new", value: (yield* create()).value };
   const { scope, key, bodyHash } = idempotency;
-  const row = yield* liveKey(scope, key, now);
-  if (row !== undefined) return { kind: "replayed", row };
+  if ((yield* run(ADD_KEY, scope, key, now, bodyHash, resultId, now - KEY_LIVES_MS)) === 0) {
+    const row = yield* liveKey(scope, key, now);
+    // It was removed in between.
+    if (row === undefined) throw new ConflictError();
+    return { kind: "replayed", row };
+  }
   const { value, deliveries } = yield* create();
-  const added = yield* run(ADD_KEY, scope, key, now, bodyHash, resultId, deliveries, now - KEY_LIVES_MS);
-  if (added === 0) throw new ConflictError();
+  if (deliveries !== undefined) yield* run(COUNT_DELIVERIES, deliveries, scope, key);
   return { kind: "new", value };
 }
 

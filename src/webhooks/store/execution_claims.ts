@@ -1,8 +1,9 @@
 import type { Logger } from "../../base/log.ts";
 import type { Execution, ExecutionStep, WorkflowVersion } from "../model/records.ts";
+import { claiming } from "./claiming.ts";
 import { failWithoutText, stepsOf } from "./executions.ts";
 import { integer, RECORDS, text } from "./rows.ts";
-import { all, get, postgresOnly, type Row, run, sql, sqliteOnly, type Work } from "./work.ts";
+import { all, alone, get, postgresOnly, type Row, sql, type Work } from "./work.ts";
 
 /** An execution to run. */
 export interface ClaimedExecution {
@@ -45,7 +46,7 @@ export const MAX_COUNTED_BYTES = 8 * 1_048_576;
 /** Executions with this many expired claims are suspects: they are claimed after all others, one at a time. */
 export const SUSPECT_EXPIRED_CLAIMS = 3;
 
-// Goes from queue to queue by the index, without reading all that waits in them.
+// Goes from queue to queue by the index, without reading all that waits in them. Those with expired claims are few.
 const DUE_QUEUES = sql((d) =>
   `WITH RECURSIVE one (seq) AS (
      SELECT (
@@ -62,18 +63,16 @@ const DUE_QUEUES = sql((d) =>
      ) FROM one ${d.crossJoin} execution ON execution.seq = one.seq
    )
    SELECT workflow, trigger_id, CASE WHEN began = 0 THEN 'new' ELSE 'begun' END AS stage, next_at, voids
-   FROM one ${d.crossJoin} execution ON execution.seq = one.seq WHERE next_at <= ?`
-);
-// These are few: those that ended processes had claimed.
-const VOIDED_QUEUES = sql((d) =>
-  `SELECT workflow, trigger_id, 'voided' AS stage, min(next_at) AS next_at, voids
+   FROM one ${d.crossJoin} execution ON execution.seq = one.seq WHERE next_at <= ?
+   UNION ALL
+   SELECT workflow, trigger_id, 'voided', min(next_at), voids
    FROM execution ${d.by("execution_voided")} WHERE voids > 0 AND next_at <= ?
    GROUP BY workflow, trigger_id, voids`
 );
 
 /** The queues with executions that are due. */
 export function* dueExecutions(now: number): Work<readonly DueQueue[]> {
-  const rows = [...yield* all(DUE_QUEUES, now), ...yield* all(VOIDED_QUEUES, now)];
+  const rows = yield* alone(all(DUE_QUEUES, now, now));
   return rows.map((row) => ({
     workflow: text(row, "workflow"),
     triggerId: text(row, "trigger_id"),
@@ -97,7 +96,7 @@ const VOIDED = sql((d) =>
    WHERE voids > 0 AND voids = ? AND workflow = ? AND trigger_id = ? AND next_at <= ?
    ORDER BY next_at, seq LIMIT ? ${d.lockFree()}`
 );
-const CHOSEN = sql((d) => `SELECT * FROM execution WHERE ${d.among("seq")}`);
+const CLAIM = claiming("execution");
 
 /** What executions are claimed for; each claim lasts until `leaseUntil`. */
 export interface ExecutionClaimOptions {
@@ -134,29 +133,28 @@ export function* claimExecutions(options: ExecutionClaimOptions): Work<readonly 
     }
   }
   if (bytes.size === 0) return [];
-  const rows = Map.groupBy(yield* all(CHOSEN, [...bytes.keys()]), (row) => integer(row, "seq"));
-  const chosen = [...bytes.keys()].flatMap((seq) => rows.get(seq) ?? []);
-  const versions = yield* versionsOf(chosen);
-  const steps = yield* stepsOf(chosen);
-  const claims: ClaimedExecution[] = [];
-  for (const row of chosen) {
+  const seqs = [...bytes.keys()];
+  const rows = yield* all(CLAIM, seqs.map(newClaimId), leaseUntil, seqs);
+  const versions = yield* versionsOf(rows);
+  const steps = yield* stepsOf(rows.filter((row) => row["started_at"] !== null));
+  const claims = new Map<number, ClaimedExecution>();
+  for (const row of rows) {
     const version = versions.get(text(row, "version_id"));
     if (version === undefined) {
       yield* failWithoutText(row, { logger, now });
       continue;
     }
-    const [seq, claimId] = [integer(row, "seq"), newClaimId()];
-    claims.push({
-      execution: { ...RECORDS.executions.read(row), claimId, leaseUntil },
-      claimId,
+    const seq = integer(row, "seq");
+    claims.set(seq, {
+      execution: RECORDS.executions.read(row),
+      claimId: text(row, "claim_id"),
       version,
       steps: steps.get(seq) ?? [],
       expiredClaims: integer(row, "voids"),
       bytes: bytes.get(seq) ?? 0,
     });
   }
-  yield* keepClaims(claims, leaseUntil);
-  return claims;
+  return seqs.flatMap((seq) => claims.get(seq) ?? []);
 }
 
 function* candidates(
@@ -183,23 +181,6 @@ function* oneSuspect(rows: readonly Row[]): Work<readonly Row[]> {
   if (rows.length === 0) return [];
   yield* all(TAKE_TURN);
   return (yield* get(TAKEN, SUSPECT_EXPIRED_CLAIMS)) === undefined ? rows.slice(0, 1) : [];
-}
-
-const CLAIM = sqliteOnly("UPDATE execution SET claim_id = ?, lease_until = ? WHERE id = ?");
-const CLAIM_ALL = postgresOnly(
-  `UPDATE execution SET claim_id = taken.claim_id, lease_until = ?
-   FROM unnest(CAST(? AS TEXT[]), CAST(? AS TEXT[])) AS taken (claim_id, id) WHERE execution.id = taken.id`,
-);
-
-function* keepClaims(claims: readonly ClaimedExecution[], leaseUntil: number): Work<void> {
-  for (const { execution, claimId } of claims) yield* run(CLAIM, claimId, leaseUntil, execution.id);
-  if (claims.length === 0) return;
-  yield* run(
-    CLAIM_ALL,
-    leaseUntil,
-    claims.map(({ claimId }) => claimId),
-    claims.map(({ execution }) => execution.id),
-  );
 }
 
 const VERSIONS = sql((d) => `SELECT id, workflow, text FROM workflow_version WHERE ${d.among("id")}`);

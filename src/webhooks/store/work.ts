@@ -133,9 +133,13 @@ export class ConflictError extends Error {
   override readonly name = "ConflictError";
 }
 
-/** Runs work synchronously. */
-export function performed<T>(work: Work<T>, answer: (statement: Statement) => Answer): T {
-  let step = work.next();
+/** Runs work synchronously, from its first step on. */
+export function performed<T>(
+  work: Work<T>,
+  answer: (statement: Statement) => Answer,
+  first: IteratorResult<Statement, T> = work.next(),
+): T {
+  let step = first;
   while (step.done !== true) step = work.next(answer(step.value));
   return step.value;
 }

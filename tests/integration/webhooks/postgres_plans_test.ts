@@ -6,13 +6,14 @@ import {
   claimRuns,
   DAY,
   event,
+  execution,
   newId,
   NOW,
   saveVersion,
 } from "../../contract/webhook_store_bed.ts";
 import { needs } from "../../harness/tools.ts";
 import { openStoreAt, sessionsEnded, sharedPostgres } from "../../harness/postgres_fixture.ts";
-import { acceptEvent } from "../../../src/webhooks/store/accept.ts";
+import { acceptEvent, acceptExecution, findIdempotency } from "../../../src/webhooks/store/accept.ts";
 import { listAudit } from "../../../src/webhooks/store/audit_log.ts";
 import { clockSetBack, releaseClaims, voidClaims } from "../../../src/webhooks/store/claims.ts";
 import { findDelivery, listDeliveries, resendDelivery } from "../../../src/webhooks/store/deliveries.ts";
@@ -33,6 +34,7 @@ import {
 } from "../../../src/webhooks/store/executions.ts";
 import { removeFinished } from "../../../src/webhooks/store/retention.ts";
 import type { WebhookStore } from "../../../src/webhooks/store/store.ts";
+import { findTriggerKey } from "../../../src/webhooks/store/triggers.ts";
 
 const server = sharedPostgres();
 
@@ -87,15 +89,21 @@ const OPERATIONS: Readonly<Record<string, (store: WebhookStore) => Promise<unkno
     const due = await store.read(dueEndpoints, NOW + 97_000);
     const claims = await claim(store, due, { now: NOW + 97_000, max: 4 });
     assertEquals([due.length, claims.length], [50, 200]);
-    const [first] = claims;
-    const options = { deliveryId: first?.delivery.id ?? "", claimId: first?.claimId ?? "" };
-    const attempt = { number: 2, startedAt: NOW, url: "u", manual: false };
-    assertEquals(await store.write(beginAttempt, { ...options, attempt }), true);
+    const attempted = claims.slice(0, 100);
+    const begun = await Promise.all(attempted.map(({ delivery, claimId, attempt }) => {
+      const row = { number: attempt, startedAt: NOW, url: "u", manual: false };
+      return store.write(beginAttempt, { deliveryId: delivery.id, claimId, attempt: row });
+    }));
     const outcome = { result: "acknowledged", finishedAt: NOW } as const;
     const change = { state: "acknowledged", slot: 0, finishedAt: later } as const;
-    assertEquals(await store.write(finishAttempt, { ...options, number: 2, outcome, change }), true);
-    assertEquals((await store.write(renewClaims, claims.map(({ claimId }) => claimId), later)).length, 199);
-    await store.write(releaseClaims, claims.slice(0, 9).map(({ claimId }) => claimId), NOW);
+    const ended = await Promise.all(
+      attempted.map(({ delivery, claimId, attempt: number }) =>
+        store.write(finishAttempt, { deliveryId: delivery.id, claimId, number, outcome, change })
+      ),
+    );
+    assertEquals([...begun, ...ended].filter((isHeld) => isHeld).length, 200);
+    assertEquals((await store.write(renewClaims, claims.map(({ claimId }) => claimId), later)).length, 100);
+    await store.write(releaseClaims, claims.slice(100, 109).map(({ claimId }) => claimId), NOW);
   },
   voidClaims: (store) => store.write(voidClaims, { now: NOW + 60_001, which: "expired" }),
   failPaused: (store) => store.write(failPaused, { now: NOW + DAY, newId }),
@@ -105,10 +113,21 @@ const OPERATIONS: Readonly<Record<string, (store: WebhookStore) => Promise<unkno
     assertEquals(claims.length, 50);
     const ids = claims.map(({ claimId }) => claimId);
     assertEquals((await store.write(renewExecutionClaims, ids, later)).length, 50);
-    for (const { claimId, execution: { id: executionId } } of claims.slice(0, 9)) {
+    await Promise.all(claims.map(({ claimId, execution: { id: executionId } }) => {
       const change = { status: "running", stepAttempts: 1, dueAt: NOW } as const;
-      await store.write(commitExecution, { executionId, claimId, now: NOW, change, keepClaim: false });
-    }
+      return store.write(commitExecution, { executionId, claimId, now: NOW, change, keepClaim: false });
+    }));
+  },
+  acceptExecution: async (store) => {
+    await Promise.all(Array.from({ length: 100 }, async (_, index) => {
+      const [scope, key] = ["admin", `k${index % 2 === 0 ? index : newId()}`] as const;
+      await store.read(findIdempotency, scope, key, NOW);
+      await store.read(findTriggerKey, newId());
+      await store.write(acceptExecution, execution(), {
+        now: NOW,
+        idempotency: { scope, key, bodyHash: "h" },
+      });
+    }));
   },
   acceptEvent: (store) =>
     store.write(acceptEvent, event({ kind: "nobody.wants" }), {

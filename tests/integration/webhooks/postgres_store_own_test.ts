@@ -137,6 +137,33 @@ Deno.test({
 });
 
 Deno.test({
+  ...needs(
+    ["postgres"],
+    "attempts are counted where they end, and by the next claim where an older release ended them",
+  ),
+  async fn() {
+    const database = await server().createDatabase();
+    const store = await openStoreAt(server().url(database));
+    const to = await addEndpoint(store);
+    await addEvent(store);
+    const counted = () => server().psql("SELECT attempts FROM delivery", database);
+    const attempt = async () => {
+      const [claimed] = await claim(store, [to]);
+      assert(claimed !== undefined);
+      assertEquals(await begin(store, claimed), true);
+      return claimed;
+    };
+    await store.write(releaseClaims, [(await attempt()).claimId], NOW);
+    assertEquals(await counted(), "1");
+    await finish(store, await attempt());
+    assertEquals(await counted(), "2");
+    await server().psql("UPDATE delivery SET attempts = 1", database);
+    assertEquals((await attempt()).attempt, 3);
+    await store.close();
+  },
+});
+
+Deno.test({
   ...needs(["postgres"], "however many events come, claims are prolonged and results written before them"),
   async fn() {
     const store = await openStoreAt(server().url(await server().createDatabase()), { poolSize: 2 });

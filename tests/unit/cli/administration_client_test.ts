@@ -27,6 +27,15 @@ for (const url of ["https://weir.example", "http://127.0.0.1.example/", "http://
   });
 }
 
+Deno.test("a token that is missing on this machine: the file of the start task is named", async () => {
+  await inFolder(undefined, async (folder) => {
+    const { code, stderr } = await ran(["audit", "--url", "http://127.0.0.1:8080"], { folder });
+    const line = "Cannot call the administration API: set ADMIN_TOKEN or --token-file; " +
+      "this folder has no data/admin-token";
+    assertEquals([code, stderr.split("\n")[0]], [2, line]);
+  });
+});
+
 interface Wrong {
   readonly name: string;
   readonly args?: readonly string[];

@@ -22,13 +22,18 @@ const LOAD = endOfLoad({});
 
 /** The last part of a load. */
 function endOfLoad(
-  { heapBytes = 1_000, ...rest }: { heapBytes?: number; isUnchanged?: boolean; digest?: string },
+  { heapBytes = 1_000, hasGivenWay = false, ...rest }: {
+    heapBytes?: number;
+    hasGivenWay?: boolean;
+    isUnchanged?: boolean;
+    digest?: string;
+  },
 ): FromRuleWorker {
   const part = {
     kind: "end",
     hasRules: true,
     rest: { problems: [], version: "", ...rest },
-    heapBytes,
+    ...{ heapBytes, hasGivenWay },
   } as const;
   return { type: "load", part };
 }
@@ -165,23 +170,52 @@ Deno.test("worker file provider: a load that brings nothing new comes without it
   });
 });
 
-Deno.test("worker file provider: a worker that has become large is replaced, and its successor loads nothing twice", () => {
+for (const [state, spent] of [["large", { heapBytes: 1e9 }], ["slow", { hasGivenWay: true }]] as const) {
+  Deno.test(`worker file provider: a worker that has become ${state} is replaced, and its successor loads nothing twice`, () => {
+    const scene = new Scene();
+    scene.start();
+    scene.worker.tell(endOfLoad({ digest: "one" }));
+    assertEquals([scene.loads.length, scene.workers.length], [1, 1]);
+    scene.worker.tell(endOfLoad({ digest: "two", ...spent }));
+    assertEquals([scene.loads.length, scene.workers.map(({ isTerminated }) => isTerminated)], [2, [
+      true,
+      false,
+    ]]);
+    assertEquals(scene.worker.known, "two");
+    // What it finds at its first look is what is loaded already: another one would find, and take, as much.
+    scene.worker.tell(endOfLoad({ digest: "two", isUnchanged: true, ...spent }));
+    assertEquals(scene.loads.length, 2);
+    scene.worker.tell(endOfLoad({ digest: "two", isUnchanged: true }));
+    scene.worker.tell(endOfLoad({ digest: "three" }));
+    assertEquals([scene.loads.length, scene.workers.length, scene.takeLog()], [4, 2, []]);
+  });
+}
+
+Deno.test("worker file provider: a load whose worker fails or hangs fails with a problem, and the next worker loads again", () => {
   const scene = new Scene();
+  const failure = (text: string): RulesLoad => ({
+    sources: undefined,
+    problems: [{ severity: "error", at: "/none", path: "", text: `Cannot load the rule files: ${text}` }],
+    version: "",
+  });
   scene.start();
+  scene.worker.fail("no memory");
+  assertEquals(scene.loads, [failure("no memory")]);
+  scene.clock.advance(1_000);
   scene.worker.tell(endOfLoad({ digest: "one" }));
-  assertEquals([scene.loads.length, scene.workers.length], [1, 1]);
-  scene.worker.tell(endOfLoad({ digest: "two", heapBytes: 1e9 }));
-  assertEquals([scene.loads.length, scene.workers.map(({ isTerminated }) => isTerminated)], [2, [
-    true,
-    false,
-  ]]);
-  assertEquals(scene.worker.known, "two");
-  // What it finds at its first look is what is loaded already: another one would find, and take, as much.
-  scene.worker.tell(endOfLoad({ digest: "two", isUnchanged: true, heapBytes: 1e9 }));
   assertEquals(scene.loads.length, 2);
-  scene.worker.tell(endOfLoad({ digest: "two", isUnchanged: true }));
-  scene.worker.tell(endOfLoad({ digest: "three" }));
-  assertEquals([scene.loads.length, scene.workers.length, scene.takeLog()], [4, 2, []]);
+  scene.provider.reload();
+  // A part of the load came before it hung.
+  scene.worker.tell({ type: "load", part: { kind: "domain", domain: "d" } });
+  scene.clock.advance(60_000);
+  assertEquals(scene.loads.slice(2), [failure("no load of the rules for 60 s")]);
+  scene.clock.advance(1_000);
+  assertEquals([scene.workers.length, scene.worker.known], [3, undefined]);
+  scene.worker.tell(endOfLoad({ digest: "two" }));
+  assertEquals([scene.loads.length, scene.loads.at(-1)?.digest], [4, "two"]);
+  // No load was awaited.
+  scene.worker.fail("broken");
+  assertEquals(scene.loads.length, 4);
 });
 
 Deno.test("worker file provider: a load that was asked for during a large one is reported by the next worker", () => {

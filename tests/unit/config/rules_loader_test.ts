@@ -1,11 +1,10 @@
 import { assertEquals } from "@std/assert";
 import { systemClock } from "../../../src/base/clock.ts";
 import { createFileProvider } from "../../../src/config/file_provider.ts";
-import type { RulesLoad, RulesProvider } from "../../../src/config/provider.ts";
+import type { LoadReceiver, RulesLoad, RulesProvider } from "../../../src/config/provider.ts";
 import { type RulesLoader, startRules } from "../../../src/config/rules_loader.ts";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
 import { Health } from "../../../src/base/health.ts";
-import type { Problem } from "../../../src/base/problem.ts";
 import type { LogFields, Logger } from "../../../src/base/log.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { until } from "../../harness/until.ts";
@@ -21,7 +20,12 @@ class Story {
   }
 
   /** Starts a loader whose deeds are written down. */
-  start(provider: RulesProvider, clock = new FakeClock(1_000), mergeDomains = false): RulesLoader {
+  start(
+    provider: RulesProvider,
+    clock = new FakeClock(1_000),
+    mergeDomains = false,
+    applied: Promise<void> | undefined = undefined,
+  ): RulesLoader {
     const line = (level: string) => (message: string, { errors }: LogFields = {}) => {
       this.lines.push(`${level}: ${message}${errors === undefined ? "" : ` errors=${errors}`}`);
     };
@@ -34,8 +38,10 @@ class Story {
     return startRules({
       provider,
       mergeDomains,
-      onRules: ({ rules, version }) =>
-        void this.lines.push(`rules: ${[...rules.domains.keys()].join(" ")} ${version}`),
+      onRules: ({ rules, version }) => {
+        this.lines.push(`rules: ${[...rules.domains.keys()].join(" ")} ${version}`);
+        return applied;
+      },
       counters: {
         loadSucceeded: () => void this.lines.push("succeeded"),
         loadFailed: () => void this.lines.push("failed"),
@@ -49,9 +55,9 @@ class Story {
 
 /** A provider that loads when it is told to. */
 class HandProvider implements RulesProvider {
-  load: (load: RulesLoad) => readonly Problem[] = () => [];
+  load: LoadReceiver = () => [];
 
-  start(onLoad: (load: RulesLoad) => readonly Problem[]): void {
+  start(onLoad: LoadReceiver): void {
     this.load = onLoad;
   }
 
@@ -289,4 +295,20 @@ Deno.test("rules loader: a file that is spoilt on disk keeps the old rules and s
     await loader.close();
     await Deno.remove(root, { recursive: true });
   }
+});
+
+Deno.test("rules loader: rules that are applied in other threads are reported once they are in force", async () => {
+  const bed = new Story();
+  const provider = new HandProvider();
+  const applied = Promise.withResolvers<void>();
+  const loader = bed.start(provider, new FakeClock(1_000), false, applied.promise);
+  const loading = provider.load(GOOD);
+  assertEquals([bed.take(), bed.health.healthy], [["rules: a v7"], false]);
+  applied.resolve();
+  await loader.firstRules;
+  assertEquals([await loading, bed.take(), bed.health.healthy], [
+    [],
+    ["succeeded", "info: Rules loaded"],
+    true,
+  ]);
 });

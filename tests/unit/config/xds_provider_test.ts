@@ -17,6 +17,8 @@ class Bed {
   readonly story: string[] = [];
   /** What is wrong with a version. */
   readonly wrong = new Map<string, readonly Problem[] | Error>();
+  /** Versions that are applied later, when the promise settles. */
+  readonly later = new Map<string, Promise<void>>();
   readonly provider = createXdsProvider({
     target: { url: "127.0.0.1:7", headers: new Map(), maxMessageBytes: 1_000 },
     node: { id: "one", metadata: new Map() },
@@ -69,12 +71,12 @@ class Bed {
     };
   }
 
-  #load({ sources, version, problems }: RulesLoad): readonly Problem[] {
+  #load({ sources, version, problems }: RulesLoad): readonly Problem[] | Promise<readonly Problem[]> {
     const domains = sources?.map(({ domain }) => domain).join(" ") ?? "nothing";
     this.story.push(`load ${version}: ${domains}`);
     const wrong = this.wrong.get(version) ?? problems;
     if (wrong instanceof Error) throw wrong;
-    return wrong;
+    return this.later.get(version)?.then(() => wrong) ?? wrong;
   }
 }
 
@@ -97,6 +99,32 @@ Deno.test("xds provider: acknowledges, refuses with the version before, and ackn
     ...["open", "/", "load 1: shop", "1/n1", "load 2: shop", `1/n2 ${WRONG_TEXT}`],
     ...["load 3: shop", "3/n3"],
   ]);
+});
+
+Deno.test("xds provider: a version is acknowledged once it is applied; the last one that came meanwhile follows", async () => {
+  const bed = new Bed();
+  const applied = Promise.withResolvers<void>();
+  bed.later.set("1", applied.promise);
+  for (const version of ["1", "2", "3"]) bed.send(version);
+  assertEquals(bed.take(), ["open", "/", "load 1: shop"]);
+  applied.resolve();
+  await new Promise((resolve) => setTimeout(resolve));
+  assertEquals(bed.take(), ["1/n1", "load 3: shop", "3/n3"]);
+});
+
+Deno.test("xds provider: a version that is applied after its stream has ended is not asked for again", async () => {
+  const bed = new Bed();
+  const applied = Promise.withResolvers<void>();
+  bed.later.set("1", applied.promise);
+  bed.send("1");
+  bed.events.onEnd("gone");
+  bed.clock.advance(3_000);
+  bed.take();
+  applied.resolve();
+  await new Promise((resolve) => setTimeout(resolve));
+  assertEquals(bed.take(), []);
+  bed.send("1");
+  assertEquals(bed.take(), ["1/n2"]);
 });
 
 Deno.test("xds provider: the version in force is acknowledged and not loaded again, on a new stream too", () => {

@@ -180,3 +180,43 @@ descriptors:
   }
   assertEquals(seen, [[4, 4], [8, 8], [12, 12]]);
 });
+
+Deno.test("sums continue while the bookkeeping of a reload has pauses, and through a second reload", async () => {
+  const keys = Array.from({ length: 300 }, (_, index) => `k${index}`);
+  const files = {
+    "d.yaml": `domain: d\ndescriptors:\n` +
+      keys.map((key) =>
+        `- key: ${key}\n  detailed_metric: true\n  rate_limit: { unit: minute, requests_per_unit: 9 }\n`
+      ).join(""),
+  };
+  await using fixture = new ServiceFixture({ files });
+  const { service, clock } = fixture;
+  const call = async () => {
+    const descriptors = keys.map((key) => ({ entries: [{ key, value: "x" }] }));
+    await service.shouldRateLimit({ domain: "d", hitsAddend: 1, descriptors });
+  };
+  const sums = () => new Set(keys.map((_, index) => service.ruleCounts?.at(index)?.totalHits));
+  await call();
+  // Each look at the clock takes as long as a slice.
+  let elapsedMs = 0;
+  const idle = clock.waiting;
+  clock.elapsed = () => elapsedMs += 10;
+  for (const expected of [2, 3]) {
+    service.setRules(rulesOf(files));
+    assertEquals(clock.waiting, idle + 1);
+    await call();
+    assertEquals(sums(), new Set([expected]));
+  }
+  for (let slices = 0; clock.waiting > idle; slices++) {
+    assertEquals(slices < 100, true);
+    clock.advance(0);
+  }
+  assertEquals(sums(), new Set([3]));
+  service.setRules(rulesOf({ "d.yaml": files["d.yaml"].replace("key: k0\n", "key: other\n") }));
+  await call();
+  const of = (index: number) => service.ruleCounts?.at(index)?.totalHits;
+  assertEquals([of(0), of(1)], [0, 4]);
+  // What is taken does not come back from the previous rules.
+  assertEquals(new Set(service.ruleCounts?.takeSums().map(([, { totalHits }]) => totalHits)), new Set([4]));
+  assertEquals([of(0), of(1)], [0, 0]);
+});

@@ -16,9 +16,14 @@ for (const [name, printed] of NAMES) {
   Deno.test(`statistics name: ${JSON.stringify(name)}`, () => assertEquals(sanitizeStatName(name), printed));
 }
 
+/** Begins to load rules of the domain `d` with these keys; the steps that are left. */
+function beginLoad(store: StatsStore, keys: readonly string[]): Iterable<void> {
+  return store.loadedRules(new Map(keys.map((key) => [key, "d"])));
+}
+
 /** Loads rules of the domain `d` with these keys. */
 function load(store: StatsStore, keys: readonly string[]): RuleCounters[] {
-  store.loadedRules(new Map(keys.map((key) => [key, "d"])));
+  Array.from(beginLoad(store, keys));
   return keys.map((key) => store.rule(key, "d"));
 }
 
@@ -63,6 +68,28 @@ Deno.test("statistics: keys of rules take no room from others, and those of rule
   fresh.rule("d.c").totalHits++;
   assertEquals(new Map(fresh.counters()).get("ratelimit.service.rate_limit.d.c.total_hits"), 1);
 });
+
+for (const steps of [0, 1, 2, 3, 4, 5, 6]) {
+  Deno.test(`statistics: keys that get counters after ${steps} steps of a load count once, and loaded rules fall under no bound`, () => {
+    const store = new StatsStore(3);
+    load(store, ["d.leaves", "d.stays"]);
+    beginLoad(store, ["d.leaves", "d.stays", "d.leaves unused"]);
+    store.rule("d.comes", "d");
+    const rest = beginLoad(store, ["d.stays", "d.comes", "d.comes unused"])[Symbol.iterator]();
+    for (let step = 0; step < steps; step++) rest.next();
+    for (const key of ["d.leaves", "d.leaves unused", "d.stays", "d.comes", "d.comes unused"]) {
+      store.rule(key, "d");
+    }
+    while (rest.next().done === false);
+    const isKnown = (key: string) => {
+      store.rule(key, "d");
+      return store.known(key) !== undefined;
+    };
+    // Two of the three places are taken by the rules that left.
+    assertEquals([isKnown("d.third"), isKnown("d.fourth")], [true, false]);
+    assertEquals(["d.stays", "d.comes", "d.comes unused"].map(isKnown), [true, true, true]);
+  });
+}
 
 Deno.test("statistics: a rule whose key is that of the others shares its counters, and loses none", () => {
   const store = new StatsStore(0);
@@ -151,25 +178,24 @@ Deno.test("statistics: metrics of a part have its prefix and are read when stati
 
 Deno.test("statistics: rules that are replaced while a walk has a pause get no counters any more", () => {
   const store = new StatsStore(2);
-  store.loadedRules(new Map([["d.a", "d"], ["d.b", "d"]]));
+  beginLoad(store, ["d.a", "d.b"]);
   const walk = store.counters();
   for (let next = walk.next(); next.value?.[0].includes(".d.a.") !== true; next = walk.next());
-  store.loadedRules(new Map([["d.c", "d"]]));
+  Array.from(beginLoad(store, ["d.c"]));
   const rest = [...walk].map(([name]) => name);
   assertEquals([rest.some((name) => name.includes(".d.b.")), store.known("d.b")], [false, undefined]);
 });
 
 Deno.test("statistics: many former rules are evicted in parts, and all of them in the end", () => {
   const store = new StatsStore(1);
-  const keysOf = (name: string) =>
-    new Map(Array.from({ length: 5_000 }, (_, index) => [`d.${name}${index}`, "d"]));
+  const keysOf = (name: string) => Array.from({ length: 5_000 }, (_, index) => `d.${name}${index}`);
   const named = (name: string) => {
     const entries = [...store.counters()].map(([key]) => key);
     return entries.filter((key) => key.startsWith(`ratelimit.service.rate_limit.d.${name}`)).length / 6;
   };
-  store.loadedRules(keysOf("a"));
+  beginLoad(store, keysOf("a"));
   assertEquals(named("a"), 5_000);
-  store.loadedRules(keysOf("b"));
+  Array.from(beginLoad(store, keysOf("b")));
   assertEquals([named("a"), named("a"), named("a"), named("b")], [1_000, 1, 1, 5_000]);
 });
 

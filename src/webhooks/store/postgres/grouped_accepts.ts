@@ -4,6 +4,7 @@ import {
   type Acceptance,
   type AcceptOptions,
   type NewExecution,
+  queuedExecution,
   subscribedTo,
   SUBSCRIPTIONS,
 } from "../accept.ts";
@@ -91,11 +92,9 @@ export function* acceptExecutions(
   const rows = yield* alone(all(ADD_EXECUTIONS, ...NEW_EXECUTIONS.parameters(given), versions));
   const added = new Set(rows.map((row) => text(row, "id")));
   return calls.map((call) => {
-    const [{ id, workflow, versionId, triggerId, input }, { now }] = call;
-    if (!firsts.has(call) || !added.has(id)) return ALONE;
-    const times = { createdAt: now, dueAt: now, stepAttempts: 0, cancelRequested: false };
-    const value = { id, workflow, versionId, triggerId, input: storedText(input), ...times };
-    return { kind: "new", value: { ...value, status: "queued" } };
+    const [execution, { now }] = call;
+    if (!firsts.has(call) || !added.has(execution.id)) return ALONE;
+    return { kind: "new", value: queuedExecution(execution, now) };
   });
 }
 

@@ -13,11 +13,10 @@ const BEGIN = postgresOnly(`
   WITH ${STARTED.sql},
   held AS MATERIALIZED (
     SELECT delivery.seq, asked.* FROM asked JOIN delivery ON delivery.id = asked.id AND delivery.claim_id = asked.claim
-    ORDER BY delivery.seq FOR UPDATE OF delivery),
+    ORDER BY delivery.seq FOR NO KEY UPDATE OF delivery),
   begun AS (
     INSERT INTO attempt (delivery_seq, number, started_at, url, manual)
-    SELECT seq, number, started_at, url, manual FROM held),
-  counted AS (UPDATE delivery SET attempts = held.number FROM held WHERE delivery.seq = held.seq)
+    SELECT seq, number, started_at, url, manual FROM held)
   SELECT id FROM held`);
 
 /** `beginAttempt` of several attempts. */
@@ -61,7 +60,7 @@ const FINISH = postgresOnly(`
     FROM held WHERE attempt.delivery_seq = held.seq AND attempt.number = held.number),
   ${tallying("delivery")},
   changed AS (
-    UPDATE delivery SET ${RELEASED},
+    UPDATE delivery SET ${RELEASED}, attempts = held.number,
       state = coalesce(held.state, delivery.state), slot = coalesce(held.slot, delivery.slot),
       first_failure_at = coalesce(held.first_failure_at, delivery.first_failure_at),
       due_at = CASE WHEN held.state IS NULL THEN delivery.due_at ELSE held.due_at END,

@@ -7,7 +7,7 @@ import { GROUPED } from "./grouped_operations.ts";
 import { migratePostgres } from "./migration.ts";
 import { PostgresPool, refuseTransactionPooler } from "./pool.ts";
 import { POSTGRES_TABLES } from "../schema.ts";
-import { claimDeliveries } from "./claim_deliveries.ts";
+import { claimDeliveries } from "../claim_deliveries.ts";
 import { finishAttempt, renewClaims } from "../delivery_claims.ts";
 import { commitExecution, renewExecutionClaims } from "../executions.ts";
 import { PostgresTransactions } from "./transactions.ts";

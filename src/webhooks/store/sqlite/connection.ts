@@ -96,6 +96,15 @@ export class SqliteConnection {
     return performed(work, (statement) => this.#answer(statement));
   }
 
+  /** Runs an operation that only reads, in one state of the database. */
+  read<T>(work: Work<T>): T {
+    if (this.#isLost) this.checkFiles();
+    const first = work.next();
+    const run = () => performed(work, (statement) => this.#answer(statement), first);
+    // A single statement sees one state by itself.
+    return first.done === true || first.value.isAlone === true ? run() : this.#between("BEGIN", run);
+  }
+
   /** Runs statements without parameters. */
   script(sql: string): void {
     this.#check();

@@ -6,18 +6,9 @@ import { type ConnectionOptions, SqliteConnection } from "./connection.ts";
 import { erasePayload } from "../events.ts";
 import { rowMetrics } from "../tally.ts";
 import { clearRemoved, isAnythingRemoved } from "../removals.ts";
-import { claimedDeliveryOf, failWithoutPayload, type LoggedClaimOptions } from "../delivery_claims.ts";
-import { findEndpoint } from "../endpoints.ts";
-import { integer, text } from "../rows.ts";
-import { all, get, run, sqliteOnly, type Work } from "../work.ts";
-import type {
-  ClaimedDelivery,
-  ClaimOptions,
-  Operation,
-  RemovalOptions,
-  StoreMetrics,
-  WebhookStore,
-} from "../store.ts";
+import { claimDeliveries } from "../claim_deliveries.ts";
+import { integer } from "../rows.ts";
+import type { ClaimOptions, Operation, RemovalOptions, StoreMetrics, WebhookStore } from "../store.ts";
 
 /** For a SQLite store. */
 export interface SqliteStoreOptions extends ConnectionOptions {
@@ -77,7 +68,7 @@ class SqliteStore implements WebhookStore {
   /** Reads immediately: results that were returned before are seen, operations that wait for their commit are not. */
   // deno-lint-ignore require-await -- a failure is a rejection
   async read<A extends readonly unknown[], T>(operation: Operation<A, T>, ...args: A): Promise<T> {
-    return this.#connection.snapshot(() => this.#connection.perform(operation(...args)));
+    return this.#connection.read(operation(...args));
   }
 
   write<A extends readonly unknown[], T>(operation: Operation<A, T>, ...args: A): Promise<T> {
@@ -120,47 +111,4 @@ class SqliteStore implements WebhookStore {
   #truncateLog(): void {
     if (this.#hasTraces) this.#hasTraces = !this.#connection.truncateLog();
   }
-}
-
-const DUE = sqliteOnly(
-  `SELECT * FROM delivery INDEXED BY delivery_next
-   WHERE endpoint_id = ? AND next_at <= ? ORDER BY next_at, seq LIMIT ?`,
-);
-const CLAIM = sqliteOnly(
-  "UPDATE delivery SET claim_id = ?, lease_until = ?, claim_resend_at = resend_at WHERE seq = ?",
-);
-const BODY = sqliteOnly("SELECT body FROM event WHERE id = ?");
-
-function* claimDeliveries(
-  { now, leaseUntil, newClaimId, requests, logger }: LoggedClaimOptions,
-): Work<readonly ClaimedDelivery[]> {
-  const bodies = new Map<string, Uint8Array>();
-  const claimed: { readonly nextAt: number; readonly seq: number; readonly claim: ClaimedDelivery }[] = [];
-  for (const { endpointId, max } of requests) {
-    const rows = yield* all(DUE, endpointId, now, max);
-    const endpoint = rows.length === 0 ? undefined : yield* findEndpoint(endpointId);
-    if (endpoint?.enabled !== true) continue;
-    for (const row of rows) {
-      const body = yield* bodyOf(text(row, "event_id"), bodies);
-      if (body === undefined) {
-        yield* failWithoutPayload(row, { now, logger });
-        continue;
-      }
-      const [seq, claimId] = [integer(row, "seq"), newClaimId()];
-      yield* run(CLAIM, claimId, leaseUntil, seq);
-      const claim = claimedDeliveryOf(row, { endpoint, now, leaseUntil, claimId, body });
-      claimed.push({ nextAt: integer(row, "next_at"), seq, claim });
-    }
-  }
-  claimed.sort((a, b) => a.nextAt - b.nextAt || a.seq - b.seq);
-  return claimed.map(({ claim }) => claim);
-}
-
-function* bodyOf(eventId: string, bodies: Map<string, Uint8Array>): Work<Uint8Array | undefined> {
-  const known = bodies.get(eventId);
-  if (known !== undefined) return known;
-  const body = (yield* get(BODY, eventId))?.["body"];
-  if (!(body instanceof Uint8Array)) return undefined;
-  bodies.set(eventId, body);
-  return body;
 }

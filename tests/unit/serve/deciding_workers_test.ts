@@ -1,0 +1,216 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import { Health } from "../../../src/base/health.ts";
+import type { WorkerNotice } from "../../../src/base/supervised_worker.ts";
+import { MemoryCache } from "../../../src/cache/memory_cache.ts";
+import { makeParts } from "../../../src/serve/parts.ts";
+import { DecidingWorkers } from "../../../src/serve/workers/deciding_workers.ts";
+import type {
+  DecidingWorkerHandle,
+  FromDecidingWorker,
+  ToDecidingWorker,
+} from "../../../src/serve/workers/message.ts";
+import { readSettings } from "../../../src/settings/read_settings.ts";
+import { StatsStore, statsText } from "../../../src/stats/store.ts";
+import { StatsDeltas } from "../../../src/stats/stats_delta.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { KeptLog } from "../../harness/http_fixture.ts";
+import { until } from "../../harness/until.ts";
+import { ServiceFixture } from "../../harness/service_fixture.ts";
+
+class Handle implements DecidingWorkerHandle {
+  readonly sent: ToDecidingWorker[] = [];
+  readonly stats = new StatsStore(100);
+  readonly deltas = new StatsDeltas(this.stats);
+  isTerminated = false;
+  onmessage: DecidingWorkerHandle["onmessage"] = null;
+  onmessageerror: DecidingWorkerHandle["onmessageerror"] = null;
+  onerror: DecidingWorkerHandle["onerror"] = null;
+
+  postMessage(message: ToDecidingWorker): void {
+    this.sent.push(message);
+  }
+  terminate(): void {
+    this.isTerminated = true;
+  }
+  say(message: FromDecidingWorker | WorkerNotice): void {
+    this.onmessage?.(new MessageEvent("message", { data: message }));
+  }
+  /** Sends its statistics. */
+  report(id?: number): void {
+    const report = { stats: this.deltas.take(), tally: { total: 0, overLimit: 0, keys: [] }, sums: [] };
+    this.say({ type: "report", id, report: structuredClone(report) });
+  }
+  /** Settles when it was sent a message of this kind. */
+  async got(type: ToDecidingWorker["type"]): Promise<void> {
+    await until(`"${type}"`, () => this.sent.some((message) => message.type === type));
+  }
+  /** The kinds of the messages since the last call. */
+  take(): string[] {
+    return this.sent.splice(0).map(({ type }) => type);
+  }
+}
+
+/** Two workers whose threads are the test's. */
+class Bed implements AsyncDisposable {
+  readonly clock = new FakeClock();
+  readonly log = new KeptLog();
+  readonly health = new Health();
+  readonly stats = new StatsStore(100);
+  readonly handles: Handle[] = [];
+  readonly memory = new MemoryCache({ maxKeys: 100, clock: this.clock });
+  readonly service = new ServiceFixture({ files: {} });
+  readonly givenUp: string[] = [];
+  readonly workers: DecidingWorkers;
+
+  constructor() {
+    const { clock, log: logger, health, stats, memory } = this;
+    const { settings } = readSettings({ BACKEND_TYPE: "memory", WORKERS: "2", GRPC_PORT: "0" });
+    const parts = makeParts(settings, { clock, logger, health, stats, random: () => 1 });
+    this.workers = new DecidingWorkers(parts, {
+      version: "1",
+      memory,
+      service: this.service.service,
+      onGivenUp: (reason) => void this.givenUp.push(reason),
+      createWorker: () => {
+        const handle = new Handle();
+        this.handles.push(handle);
+        return handle;
+      },
+    });
+    health.set("start", true);
+  }
+
+  /** The last thread of a worker. */
+  handle(index: number): Handle {
+    const handle = this.handles[index];
+    if (handle === undefined) throw new Error(`There is no thread ${index}`);
+    return handle;
+  }
+
+  /** Opens both workers. */
+  async listen(): Promise<string> {
+    for (const handle of this.handles) handle.say({ type: "opened" });
+    const listening = this.workers.listen();
+    for (const handle of this.handles) {
+      await handle.got("listen");
+      handle.say({ type: "listening", address: "127.0.0.1:7", port: 7 });
+    }
+    return await listening;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closing = this.workers.close(0);
+    for (const handle of this.handles) handle.say({ type: "stopped" });
+    await closing;
+    await this.memory.close();
+    await this.service[Symbol.asyncDispose]();
+  }
+}
+
+const turn = () => new Promise((resolve) => setTimeout(resolve));
+
+Deno.test("deciding workers: the first chooses the port, which the others and their successors share", async () => {
+  await using bed = new Bed();
+  assertEquals(await bed.listen(), "127.0.0.1:7");
+  bed.handle(0).say({ type: "failed", reason: "boom" });
+  bed.clock.advance(250);
+  bed.handle(2).say({ type: "opened" });
+  await bed.handle(2).got("listen");
+  const ports = bed.handles.map(({ sent }) => sent.flatMap((one) => one.type === "listen" ? one.port : []));
+  assertEquals(ports, [[0], [7], [7]]);
+  assertEquals(bed.handle(0).isTerminated, true);
+});
+
+Deno.test("deciding workers: one that cannot open ends the start with its reason", async () => {
+  await using bed = new Bed();
+  const listening = assertRejects(() => bed.workers.listen());
+  bed.handle(1).say({ type: "failed", reason: "no certificate" });
+  bed.handle(0).say({ type: "opened" });
+  assertEquals((await listening).message, "no certificate");
+});
+
+Deno.test("deciding workers: rules are in force when every running worker has them; a successor begins with them", async () => {
+  await using bed = new Bed();
+  await bed.listen();
+  let isApplied = false;
+  const applied = bed.workers.setRules(['{"kind":"domain","domain":"a"}']).then(() =>
+    void (isApplied = true)
+  );
+  await bed.handle(0).got("apply");
+  bed.handle(0).say({ type: "applied", rules: 1 });
+  await turn();
+  assertEquals(isApplied, false);
+  bed.handle(1).say({ type: "failed", reason: "boom" });
+  await applied;
+  bed.clock.advance(250);
+  bed.handle(2).say({ type: "opened" });
+  await bed.handle(2).got("listen");
+  assertEquals(bed.handle(2).take(), ["start", "rules", "apply", "listen"]);
+});
+
+Deno.test("deciding workers: a scrape waits a second for a worker that does not answer", async () => {
+  await using bed = new Bed();
+  await bed.listen();
+  let isOver = false;
+  const refreshing = bed.workers.refresh().then(() => void (isOver = true));
+  bed.handle(0).report(1);
+  bed.clock.advance(999);
+  await turn();
+  assertEquals(isOver, false);
+  bed.clock.advance(1);
+  await refreshing;
+});
+
+Deno.test("deciding workers: counters continue after a worker was replaced, gauges are those of the running ones", async () => {
+  await using bed = new Bed();
+  await bed.listen();
+  const add = (handle: Handle, calls: number) => {
+    handle.stats.rule("shop.user", "shop").totalHits += calls;
+    handle.stats.service.serviceError += calls;
+    handle.stats.timer("t").record(calls);
+    handle.report();
+  };
+  bed.stats.service.serviceError = 1;
+  add(bed.handle(0), 2);
+  add(bed.handle(1), 3);
+  add(bed.handle(1), 4);
+  bed.handle(1).say({ type: "failed", reason: "boom" });
+  bed.clock.advance(250);
+  bed.handle(2).say({ type: "opened" });
+  add(bed.handle(2), 5);
+  const lines = statsText(bed.stats).split("\n");
+  assertEquals(lines.filter((line) => /service_error|total_hits/.test(line)), [
+    "ratelimit.service.call.should_rate_limit.service_error: 15",
+    "ratelimit.service.rate_limit.shop.user.total_hits: 14",
+  ]);
+});
+
+Deno.test("deciding workers: the health of a worker is that of the process until the worker ends", async () => {
+  await using bed = new Bed();
+  const { health } = bed;
+  assertEquals(health.failing().map(({ name }) => name), ["workers"]);
+  await bed.listen();
+  assertEquals(health.failing(), []);
+  bed.handle(0).take();
+  bed.handle(1).say({ type: "health", failing: [{ name: "cache", reason: "no connection" }] });
+  assertEquals(health.failing(), [{ name: "worker 2 cache", healthy: false, reason: "no connection" }]);
+  assertEquals(bed.handle(0).sent, [{ type: "health", isHealthy: false }]);
+  bed.handle(1).say({ type: "failed", reason: "boom" });
+  assertEquals(health.failing(), []);
+  assertEquals(health.noted(), [{ name: "workers", healthy: true, reason: "1 of 2 are ready" }]);
+  bed.handle(0).say({ type: "failed", reason: "boom" });
+  assertEquals(health.failing().map(({ reason }) => reason), ["no worker is ready to decide gRPC calls"]);
+});
+
+Deno.test("deciding workers: one that listens and is silent for 15 s is replaced; the end of its attempts to connect ends the process", async () => {
+  await using bed = new Bed();
+  await bed.listen();
+  for (let second = 0; second < 15; second++) {
+    bed.handle(0).report();
+    bed.clock.advance(1_000);
+  }
+  assertEquals(bed.handles.map(({ isTerminated }) => isTerminated), [false, true]);
+  assertEquals(bed.log.lines.map(({ fields }) => fields["error"]), ["no message for 15 s"]);
+  bed.handle(0).say({ type: "given_up", reason: "no cache" });
+  assertEquals(bed.givenUp, ["no cache"]);
+});
