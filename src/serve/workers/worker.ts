@@ -72,7 +72,7 @@ class DecidingThread {
   take(message: ToDecidingWorker): void {
     switch (message.type) {
       case "counted":
-        return this.#client.take(message.reply);
+        return this.#client.settle(message.reply);
       case "health":
         return this.#health.set(PROCESS, message.isHealthy);
       case "forget":
