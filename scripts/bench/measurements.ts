@@ -1,3 +1,4 @@
+import type { AlgorithmSpeed } from "./algorithms.ts";
 import type { ClientTime } from "./client_time.ts";
 import type { DecisionTime } from "./decision_time.ts";
 import type { MillionOutcome } from "./million.ts";
@@ -13,6 +14,7 @@ import type { WebhookOutcome } from "./webhooks.ts";
 /** What one run of the bench measured; a part that was not asked for is absent. */
 export interface Measurements {
   readonly summaries: readonly Summary[];
+  readonly algorithms?: readonly AlgorithmSpeed[] | undefined;
   readonly decisions?: readonly DecisionTime[] | undefined;
   readonly million?: MillionOutcome | undefined;
   readonly reload?: ReloadOutcome | undefined;

@@ -14,6 +14,7 @@ export const PARTS = [
   "caches",
   "stats",
   "tls",
+  "algorithms",
   "decisions",
   "million",
   "reload",

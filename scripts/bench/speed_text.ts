@@ -1,4 +1,5 @@
 import type { BenchResults } from "./measurements.ts";
+import { algorithmsText } from "./algorithm_rows.ts";
 import { postgresText } from "./postgres_table.ts";
 import { markdownTable, wholeNumber } from "../../tests/harness/markdown_table.ts";
 import { type Summary, summaryTable } from "./report.ts";
@@ -39,6 +40,7 @@ export function reportText(results: BenchResults): string {
     summaryTable(results.summaries),
     batchTable(results.summaries),
     targetTable(results),
+    results.algorithms === undefined ? "" : algorithmsText(results.algorithms),
     results.postgres === undefined ? "" : postgresText(results.postgres),
     `${results.targets.length - missed} targets hit, ${missed} missed`,
     results.checks.map((check) => `- ${check}`).join("\n"),

@@ -1,3 +1,4 @@
+import { algorithmRows } from "./algorithm_rows.ts";
 import type { ClientTime } from "./client_time.ts";
 import type { DecisionTime } from "./decision_time.ts";
 import type { Measurements, TargetRow } from "./measurements.ts";
@@ -75,7 +76,17 @@ const BOUNDS = {
 
 /** Every target that the run measured, in the order of their table. */
 export function targetRows(
-  { summaries, decisions = [], client = [], million, reload, start, featureStart, ...stores }: Measurements,
+  {
+    summaries,
+    algorithms = [],
+    decisions = [],
+    client = [],
+    million,
+    reload,
+    start,
+    featureStart,
+    ...stores
+  }: Measurements,
 ): TargetRow[] {
   const find = (scenario: string, target: TargetName) =>
     summaries.find((summary) => summary.scenario === scenario && summary.target === target);
@@ -94,6 +105,7 @@ export function targetRows(
     ...rateRows(LATER_RATES),
     ...startRows(featureStart, ", every feature on", BOUNDS.featuresIdleMb),
     ...OBSERVED.flatMap(([what, target]) => observedRow(find(WATCHED, target), what)),
+    ...algorithmRows(algorithms),
     ...workerRows(find),
     ...client.map(clientRow),
     ...(stores.webhooks === undefined ? [] : webhookRows(stores.webhooks)),
