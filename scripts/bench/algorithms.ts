@@ -105,7 +105,7 @@ async function startServer(
   const settings = redis === undefined
     ? { BACKEND_TYPE: "memory" }
     : { BACKEND_TYPE: "kv", KV_URL: redis.url };
-  const weir = owned.use(await startBenchWeir(settings, rulesOf(algorithm)));
+  const weir = owned.use(await startBenchWeir(settings, { rules: { "bench.yaml": rulesOf(algorithm) } }));
   await weir.listening(["gRPC"]);
   return { algorithm, port: portOf(weir.grpcAddress), redis };
 }

@@ -5,6 +5,7 @@ import type { MillionOutcome } from "./million.ts";
 import type { Machine, Versions } from "./machine.ts";
 import type { EngineName } from "./options.ts";
 import type { PostgresOutcome } from "./postgres.ts";
+import type { ReloadOutcome } from "./reload.ts";
 import type { Summary } from "./report.ts";
 import type { Round } from "./round.ts";
 import type { StartOutcome } from "./start_time.ts";
@@ -16,6 +17,7 @@ export interface Measurements {
   readonly algorithms?: readonly AlgorithmSpeed[] | undefined;
   readonly decisions?: readonly DecisionTime[] | undefined;
   readonly million?: MillionOutcome | undefined;
+  readonly reload?: ReloadOutcome | undefined;
   readonly start?: StartOutcome | undefined;
   /** The same with every feature on. */
   readonly featureStart?: StartOutcome | undefined;
@@ -30,6 +32,8 @@ export interface TargetRow {
   readonly target: string;
   readonly measured: string;
   readonly isHit: boolean;
+  /** By which share of its bound it was missed. */
+  readonly missedBy?: number | undefined;
 }
 
 /** Everything that `latest.json` holds. */

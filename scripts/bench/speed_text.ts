@@ -10,8 +10,14 @@ const BATCHES = [1, 4, 16];
 export function targetTable({ targets }: Pick<BenchResults, "targets">): string {
   return markdownTable(
     ["what", "target", "measured", ""],
-    targets.map(({ what, target, measured, isHit }) => [what, target, measured, isHit ? "hit" : "missed"]),
+    targets.map((
+      { what, target, measured, isHit, missedBy },
+    ) => [what, target, measured, isHit ? "hit" : missedText(missedBy)]),
   );
+}
+
+function missedText(missedBy: number | undefined): string {
+  return missedBy === undefined ? "missed" : `missed by ${(missedBy * 100).toFixed(0)} %`;
 }
 
 /** The table of batch sizes, as Markdown; nothing when none was measured. */

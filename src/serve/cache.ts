@@ -24,7 +24,10 @@ export async function openCache(
   options: OpenCacheOptions,
 ): Promise<OpenCache & { readonly memory: MemoryCache }> {
   const { settings, clock, stats } = options;
-  const memory = new MemoryCache({ maxKeys: settings.MEMORY_MAX_KEYS, clock });
+  const counters = { maxKeys: settings.MEMORY_MAX_KEYS, clock };
+  const memory = settings.WORKERS === 1
+    ? new MemoryCache(counters)
+    : new (await import("../cache/shared_memory_cache.ts")).SharedMemoryCache(counters);
   stats.addMetrics(MEMORY_METRICS, {
     counters: { evicted_keys: () => memory.evicted },
     gauges: { keys: () => memory.size },

@@ -59,10 +59,15 @@ async function loadThisThread(settings: Settings) {
 }
 
 async function loadWorkers() {
-  const { DecidingWorkers } = await import("./workers/deciding_workers.ts");
+  const [{ DecidingWorkers }, { SharedMemoryCache }] = await Promise.all([
+    import("./workers/deciding_workers.ts"),
+    import("../cache/shared_memory_cache.ts"),
+  ]);
   return {
     openDeciders(parts: ServiceParts, { cache, service, ...options }: DecidersOptions): Deciders {
-      const workers = new DecidingWorkers(parts, { ...options, service, memory: cache.memory });
+      const { memory } = cache;
+      if (!(memory instanceof SharedMemoryCache)) throw new Error("Cannot decide in workers: not shared");
+      const workers = new DecidingWorkers(parts, { ...options, service, memory });
       return {
         async applyRules(rules, texts) {
           await workers.setRules(texts);

@@ -3,6 +3,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
 import { SupervisedWorker } from "../../base/supervised_worker.ts";
 import type { CountReply, CountRequest } from "../../cache/counting_client.ts";
+import type { PlaceAnswer, PlaceQuestion } from "../../cache/shared_places.ts";
 import type { RuleTexts } from "../../config/provider.ts";
 import type {
   DecidingWorkerHandle,
@@ -31,6 +32,7 @@ export interface DecidingWorkerOptions {
   readonly startMessage: ToDecidingWorker;
   readonly current: () => CurrentState;
   readonly onCount: (request: CountRequest) => CountReply;
+  readonly onPlaces: (questions: readonly PlaceQuestion[]) => PlaceAnswer[];
   readonly onReport: (report: WorkerReport) => void;
   readonly onHealth: (failing: readonly FailingComponent[]) => void;
   /** `isListening` may have changed. */
@@ -138,10 +140,12 @@ export class DecidingWorker {
   }
 
   #take(message: FromDecidingWorker, reply: (message: ToDecidingWorker) => void): void {
-    const { onCount, onReport, onHealth, onGivenUp, onState } = this.#options;
+    const { onCount, onPlaces, onReport, onHealth, onGivenUp, onState } = this.#options;
     switch (message.type) {
       case "count":
         return reply({ type: "counted", reply: onCount(message.request) });
+      case "places":
+        return reply({ type: "places", answers: onPlaces(message.questions) });
       case "report":
         onReport(message.report);
         return settle(this.#reporting, message.id ?? 0);

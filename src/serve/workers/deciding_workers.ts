@@ -1,5 +1,6 @@
 import { settledWithin } from "../../base/wait.ts";
-import { countHits, type LocalCounters } from "../../cache/counting_client.ts";
+import { countHits } from "../../cache/counting_client.ts";
+import type { SharedMemoryCache } from "../../cache/shared_memory_cache.ts";
 import type { RuleTexts } from "../../config/provider.ts";
 import type { RateLimitService } from "../../ratelimit/service.ts";
 import { StatsMerger } from "../../stats/stats_delta.ts";
@@ -11,7 +12,7 @@ import type { DecidingWorkerHandle, FailingComponent, WorkerReport } from "./mes
 export interface DecidingWorkersOptions {
   readonly version: string;
   /** Counts for all workers. */
-  readonly memory: LocalCounters;
+  readonly memory: SharedMemoryCache;
   /** Its tally is that of the process. */
   readonly service: Pick<RateLimitService, "tally" | "rules" | "ruleCounts">;
   /** Called when the settings end the attempts of a worker to connect to its cache. */
@@ -53,9 +54,10 @@ export class DecidingWorkers {
         ...parts,
         number,
         createWorker: options.createWorker ?? createDecidingWorker,
-        startMessage: { type: "start", settings, version: options.version },
+        startMessage: { type: "start", settings, version: options.version, cells: options.memory.cells },
         current: () => ({ rules: this.#rules, texts: this.#texts, isHealthy: this.#isHealthy() }),
         onCount: (request) => countHits(request, options.memory),
+        onPlaces: (questions) => options.memory.share(questions),
         onReport: (report) => this.#takeReport(number, report),
         onHealth: (failing) => this.#takeHealth(number, failing),
         onState: () => this.#noteState(),

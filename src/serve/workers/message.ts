@@ -1,4 +1,5 @@
 import type { CountReply, CountRequest } from "../../cache/counting_client.ts";
+import type { PlaceAnswer, PlaceQuestion } from "../../cache/shared_places.ts";
 import type { TallyDelta } from "../../ratelimit/decision_tally.ts";
 import type { RuleSums } from "../../ratelimit/rule_counts.ts";
 import type { Settings } from "../../settings/table.ts";
@@ -7,7 +8,13 @@ import type { WorkerHandle, WorkerPort } from "../../base/supervised_worker.ts";
 
 /** A message to a worker that decides. `start` comes first and once. */
 export type ToDecidingWorker =
-  | { readonly type: "start"; readonly settings: Settings; readonly version: string }
+  | {
+    readonly type: "start";
+    readonly settings: Settings;
+    readonly version: string;
+    /** Shared by all threads. */
+    readonly cells: BigInt64Array;
+  }
   /** Rules to compile: all of their texts one by one, then their number. */
   | { readonly type: "rules"; readonly text: string }
   | { readonly type: "apply"; readonly rules: number }
@@ -16,6 +23,7 @@ export type ToDecidingWorker =
   /** Whether the rest of the process is healthy. */
   | { readonly type: "health"; readonly isHealthy: boolean }
   | { readonly type: "counted"; readonly reply: CountReply }
+  | { readonly type: "places"; readonly answers: readonly PlaceAnswer[] }
   /** Removes keys from the local cache. */
   | { readonly type: "forget"; readonly keys: readonly string[] }
   /** Asks for the statistics. */
@@ -46,6 +54,8 @@ export type FromDecidingWorker =
   /** The settings end the attempts to connect to the cache. */
   | { readonly type: "given_up"; readonly reason: string }
   | { readonly type: "count"; readonly request: CountRequest }
+  /** Asks where counters are in shared memory. */
+  | { readonly type: "places"; readonly questions: readonly PlaceQuestion[] }
   | { readonly type: "health"; readonly failing: readonly FailingComponent[] }
   /** Sent periodically, and as the answer to `report`. */
   | { readonly type: "report"; readonly id: number | undefined; readonly report: WorkerReport };

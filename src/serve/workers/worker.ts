@@ -7,7 +7,9 @@ import { settledWithin } from "../../base/wait.ts";
 import { CountingClient } from "../../cache/counting_client.ts";
 import { InFlightCache } from "../../cache/in_flight_cache.ts";
 import { IN_FLIGHT_METRICS } from "../../cache/metrics.ts";
+import { SharedPlaces } from "../../cache/shared_places.ts";
 import { TextCompiler } from "../../config/load_parts.ts";
+import type { CounterCache } from "../../ratelimit/counter_cache.ts";
 import type { RateLimitService } from "../../ratelimit/service.ts";
 import { StatsDeltas } from "../../stats/stats_delta.ts";
 import { StatsStore } from "../../stats/store.ts";
@@ -48,11 +50,17 @@ interface OpenParts {
   readonly metrics: ProcessMetrics;
 }
 
+/** The counters of the process, some of which this thread adds to by itself. */
+class ProcessCounters extends InFlightCache {
+  placeOf?: NonNullable<CounterCache["placeOf"]>;
+}
+
 class DecidingThread {
   readonly #port: DecidingWorkerPort;
   readonly #health = new Health();
   readonly #compiler = new TextCompiler();
   readonly #client: CountingClient;
+  #places: SharedPlaces | undefined;
   #open: OpenParts | undefined;
   #grpc: { close(graceMs: number): Promise<void> } | undefined;
   /** Messages that are handled one after the other. */
@@ -73,6 +81,8 @@ class DecidingThread {
     switch (message.type) {
       case "counted":
         return this.#client.settle(message.reply);
+      case "places":
+        return this.#places?.take(message.answers);
       case "health":
         return this.#health.set(PROCESS, message.isHealthy);
       case "forget":
@@ -104,7 +114,7 @@ class DecidingThread {
     }
   }
 
-  async #openParts({ settings, version }: Message<"start">): Promise<OpenParts> {
+  async #openParts({ settings, version, cells }: Message<"start">): Promise<OpenParts> {
     const stats = new StatsStore(settings.STATS_MAX_KEYS);
     const logger = portLogger(this.#port);
     const clock = systemClock;
@@ -113,7 +123,7 @@ class DecidingThread {
     const cache = await openBackend({
       ...parts,
       onGivenUp: (reason) => this.#port.postMessage({ type: "given_up", reason }),
-    }, this.#counters(parts));
+    }, this.#counters(parts, cells));
     const traced = tracing.cache(cache.cache, cacheKind(settings));
     const { service, forget } = openService(parts, { ...cache, cache: traced });
     const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
@@ -124,14 +134,19 @@ class DecidingThread {
   }
 
   /** The counters of the process. */
-  #counters({ settings, stats }: ServiceParts): InFlightCache {
-    const counters = new InFlightCache(this.#client, {
+  #counters({ settings, stats }: ServiceParts, cells: BigInt64Array): CounterCache {
+    const counters = new ProcessCounters(this.#client, {
       maxInFlight: settings.MAX_IN_FLIGHT,
       backend: "memory",
       timeoutMs: COUNT_MS,
       clock: systemClock,
     });
-    if (settings.BACKEND_TYPE === "memory") stats.addMetrics(IN_FLIGHT_METRICS, counters.metrics);
+    if (settings.BACKEND_TYPE !== "memory") return counters;
+    stats.addMetrics(IN_FLIGHT_METRICS, counters.metrics);
+    const places = this.#places = new SharedPlaces(cells, (questions) => {
+      this.#port.postMessage({ type: "places", questions });
+    });
+    counters.placeOf = (hit) => places.placeOf(hit);
     return counters;
   }
 

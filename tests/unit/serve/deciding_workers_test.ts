@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { Health } from "../../../src/base/health.ts";
 import type { WorkerNotice } from "../../../src/base/supervised_worker.ts";
-import { MemoryCache } from "../../../src/cache/memory_cache.ts";
+import { SharedMemoryCache } from "../../../src/cache/shared_memory_cache.ts";
 import { makeParts } from "../../../src/serve/parts.ts";
 import { DecidingWorkers } from "../../../src/serve/workers/deciding_workers.ts";
 import type {
@@ -57,7 +57,7 @@ class Bed implements AsyncDisposable {
   readonly health = new Health();
   readonly stats = new StatsStore(100);
   readonly handles: Handle[] = [];
-  readonly memory = new MemoryCache({ maxKeys: 100, clock: this.clock });
+  readonly memory = new SharedMemoryCache({ maxKeys: 100, clock: this.clock });
   readonly service = new ServiceFixture({ files: {} });
   readonly givenUp: string[] = [];
   readonly workers: DecidingWorkers;

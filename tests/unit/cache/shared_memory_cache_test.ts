@@ -1,0 +1,102 @@
+import { assertEquals } from "@std/assert";
+import { setImmediate } from "node:timers/promises";
+import { SharedMemoryCache } from "../../../src/cache/shared_memory_cache.ts";
+import { SharedPlaces } from "../../../src/cache/shared_places.ts";
+import type { Hit } from "../../../src/ratelimit/counter_cache.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+
+const END = 1_700_000_060;
+const hit = (key: string, addend = 1): Hit => {
+  return { key, addend, windowEnd: END, expiresInSeconds: 60, perSecond: false };
+};
+
+/** Counters, and another thread that knows their places. */
+function bed() {
+  const clock = new FakeClock();
+  const cache = new SharedMemoryCache({ maxKeys: 100_000, clock });
+  const questions: string[] = [];
+  const places = new SharedPlaces(cache.cells, (asked) => {
+    questions.push(...asked.map(({ key }) => key));
+    places.take(cache.share(asked));
+  });
+  /** Lets the question be sent. */
+  const learn = async (key: string) => {
+    places.placeOf(hit(key));
+    await setImmediate();
+    return places.placeOf(hit(key));
+  };
+  return { clock, cache, places, questions, learn };
+}
+
+Deno.test("shared counters: two threads add to one within its limit", async () => {
+  const { cache, learn, questions } = bed();
+  cache.add([hit("a", 3)]);
+  const place = await learn("a");
+  assertEquals([place?.addWithin(5, 1), cache.add([hit("a")]), place?.addWithin(5, 1)], [4, [5], undefined]);
+  assertEquals([cache.add([hit("a", 4)]), place?.addWithin(5, 1)], [[9], undefined]);
+  assertEquals([cache.read([hit("a")]), questions, cache.size], [[9], ["a"], 1]);
+  await cache.close();
+});
+
+Deno.test("shared counters: one that was removed is not known any more, and can be learned again", async () => {
+  const { cache, learn, places } = bed();
+  cache.add([hit("a", 3)]);
+  const place = await learn("a");
+  await cache.remove(["a"]);
+  cache.add([hit("b", 5)]);
+  const other = await learn("b");
+  assertEquals([place?.addWithin(9, 1), places.placeOf(hit("a"))], [undefined, undefined]);
+  assertEquals([other?.addWithin(9, 1), cache.read([hit("a"), hit("b")])], [6, [0, 6]]);
+  cache.add([hit("a")]);
+  assertEquals((await learn("a"))?.addWithin(9, 1), 2);
+  await cache.close();
+});
+
+Deno.test("shared counters: a counter without hits has no place", async () => {
+  const { cache, learn } = bed();
+  assertEquals(await learn("a"), undefined);
+  await cache.close();
+});
+
+Deno.test("shared counters: when all cells are taken, those of windows that are over are used again", async () => {
+  const { clock, cache, learn } = bed();
+  const keys = Array.from({ length: cache.cells.length }, (_, index) => `k${index}`);
+  cache.add(keys.map((key) => hit(key)));
+  const first = await learn("k0");
+  assertEquals(cache.share(keys.map((key) => hit(key))).filter(({ place }) => place === undefined), []);
+  const later = { ...hit("later"), windowEnd: END + 60 };
+  cache.add([later]);
+  assertEquals(cache.share([later])[0]?.place, undefined);
+  clock.advance((END * 1_000) - clock.now());
+  const [answer] = cache.share([later]);
+  assertEquals([answer?.place?.generation, first?.addWithin(9, 1)], [1, undefined]);
+  await cache.close();
+});
+
+Deno.test("shared counters: hits of several threads at the same time are all counted, exactly up to the limit", async () => {
+  const { cache } = bed();
+  cache.add([hit("a")]);
+  const [answer] = cache.share([hit("a")]);
+  const source = `
+    import { SharedCell } from "${import.meta.resolve("../../../src/cache/shared_cells.ts")}";
+    onmessage = ({ data: { cells, place, limit } }) => {
+      const cell = new SharedCell(cells, place);
+      let added = 0;
+      while (cell.addWithin(limit, 1) !== undefined) added++;
+      postMessage(added);
+    };`;
+  const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  const added = await Promise.all([1, 2, 3].map(async () => {
+    const worker = new Worker(address, { type: "module" });
+    const { promise, resolve } = Promise.withResolvers<number>();
+    worker.onmessage = ({ data }) => resolve(data);
+    worker.postMessage({ cells: cache.cells, place: answer?.place, limit: 200_001 });
+    const count = await promise;
+    worker.terminate();
+    return count;
+  }));
+  assertEquals(added.reduce((sum, count) => sum + count, 0), 200_000);
+  assertEquals(cache.read([hit("a")]), [200_001]);
+  URL.revokeObjectURL(address);
+  await cache.close();
+});
