@@ -100,7 +100,7 @@ export async function serve(
     opened.defer(() => webhooks.close(0));
     opened.listener(webhooks.listener, "administration");
     const rules = await rulesOpening;
-    rules.decideBy(deciders.applyRules);
+    rules.decideBy(loaded.checkingScripts(parts, cache, deciders.applyRules));
     const debug = loaded.openDebug(parts, decisions, { version, loading: () => rules, webhooks, refresh });
     opened.listener(debug, "debug");
     options.onReload?.(rules.reload);
@@ -164,15 +164,16 @@ async function openSinks({ settings, stats, ...options }: ServiceParts): Promise
 
 /** Loads what every service requires before its ports open: a later import would fail without a free file descriptor. */
 async function loadListeners(settings: Settings) {
-  const [ports, cache, service, pull, http, deciders] = await Promise.all([
+  const [ports, cache, service, pull, http, deciders, scripts] = await Promise.all([
     import("./src/serve/shared_ports.ts"),
     import("./src/serve/cache.ts"),
     import("./src/serve/decisions.ts"),
     import("./src/serve/metrics.ts"),
     import("./src/serve/http.ts"),
     import("./src/serve/deciders.ts").then((module) => module.loadDeciders(settings)),
+    import("./src/serve/script_check.ts"),
   ]);
-  return { ...ports, ...cache, ...service, ...pull, ...http, ...deciders };
+  return { ...ports, ...cache, ...service, ...pull, ...http, ...deciders, ...scripts };
 }
 
 /** Adds the metrics of the process; returns a function that ends them. */

@@ -59,6 +59,13 @@ export class Batcher<B extends HitBatch, Connection> {
     this.#flushLarge(current);
   }
 
+  /** Adds what only this kind of batch takes. */
+  addBy(put: (batch: B) => void): void {
+    const current = this.#current ?? this.#begin();
+    put(current.batch);
+    this.#flushLarge(current);
+  }
+
   addOne(ask: SingleAsk): void {
     const current = this.#current ?? this.#begin();
     current.batch.addOne(ask);
@@ -106,13 +113,13 @@ export class Batcher<B extends HitBatch, Connection> {
   }
 
   #flushLarge({ batch, isDue }: CurrentBatch<B>): void {
-    if (isDue && batch.groups.length >= LARGE_BATCH_KEYS) this.flush();
+    if (isDue && batch.size >= LARGE_BATCH_KEYS) this.flush();
   }
 
   #isHeldBack(current: CurrentBatch<B>): boolean {
     const { clock, inFlight } = this.#options;
     if (inFlight === undefined || current.isUrgent || inFlight() < EAGER_BATCHES) return false;
-    if (current.batch.groups.length >= LARGE_BATCH_KEYS) return false;
+    if (current.batch.size >= LARGE_BATCH_KEYS) return false;
     current.cancelHold ??= clock.after(MAX_HOLD_MS, () => {
       current.isUrgent = true;
       this.flush();

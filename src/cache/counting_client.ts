@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers";
 import type { Clock } from "../base/clock.ts";
-import type { Caller, CounterCache, CountReceiver, Hit } from "../ratelimit/counter_cache.ts";
+import type { Taken } from "../ratelimit/algorithms/taken.ts";
+import type { Caller, ConditionalHit, CounterCache, CountReceiver, Hit } from "../ratelimit/counter_cache.ts";
 import { CacheError } from "../ratelimit/errors.ts";
 import { InFlight, type InFlightRequest } from "./in_flight.ts";
 
@@ -8,15 +9,21 @@ import { InFlight, type InFlightRequest } from "./in_flight.ts";
 export interface CountRequest {
   readonly id: number;
   readonly keys: readonly string[];
-  /** For each key its addend, which is NaN to read it, and the end of its window. */
+  /** For each key its addend, which is NaN to read it and -Infinity to remove it, and the end of its window. */
   readonly numbers: Float64Array;
+  readonly conditional: readonly ConditionalHit[];
 }
 
 /** The counts after the hits of a request. */
 export interface CountReply {
   readonly id: number;
   readonly counts: Float64Array;
+  /** What became of the conditional hits. */
+  readonly taken: readonly Taken[];
 }
+
+/** In place of an addend: the counter is removed. */
+const REMOVED = -Infinity;
 
 /** How a thread asks the one that counts. */
 export interface CountingClientOptions {
@@ -29,15 +36,18 @@ export interface CountingClientOptions {
 export interface LocalCounters {
   add(hits: readonly Hit[]): number[];
   read(hits: readonly Hit[]): number[];
+  take(hits: readonly ConditionalHit[]): Taken[];
+  /** Removes the keys before it returns. */
+  remove(keys: readonly string[]): Promise<void>;
 }
 
 /** Hits of one call. */
-class HitGroup {
+class HitGroup<Answer = number> {
   readonly size: number;
-  readonly counted: (counts: number[]) => void;
+  readonly counted: (answers: Answer[]) => void;
   readonly failed: (error: unknown) => void;
 
-  constructor(size: number, counted: (counts: number[]) => void, failed: (error: unknown) => void) {
+  constructor(size: number, counted: (answers: Answer[]) => void, failed: (error: unknown) => void) {
     this.size = size;
     this.counted = counted;
     this.failed = failed;
@@ -52,11 +62,16 @@ interface Gathered {
   readonly keys: string[];
   readonly numbers: number[];
   readonly receivers: (CountReceiver | HitGroup | undefined)[];
+  readonly conditional: ConditionalHit[];
+  readonly takers: HitGroup<Taken>[];
 }
+
+type Waiting = Pick<SentRequest, "receivers" | "takers">;
 
 interface SentRequest extends InFlightRequest {
   readonly id: number;
   readonly receivers: Receivers;
+  readonly takers: readonly HitGroup<Taken>[];
 }
 
 /**
@@ -84,9 +99,17 @@ export class CountingClient implements CounterCache {
     return this.#ask(hits, () => NaN);
   }
 
-  /** A counter of 0 is equal to none. */
+  take(hits: readonly ConditionalHit[], _caller?: Caller): Promise<Taken[]> {
+    if (hits.length === 0) return Promise.resolve([]);
+    const { conditional, takers } = this.#gathered ?? this.#gather();
+    const { promise, resolve, reject } = Promise.withResolvers<Taken[]>();
+    conditional.push(...hits);
+    takers.push(new HitGroup(hits.length, resolve, reject));
+    return promise;
+  }
+
   async remove(keys: readonly string[]): Promise<void> {
-    await this.#ask(keys.map((key) => ({ key, windowEnd: 0 })), () => -Infinity);
+    await this.#ask(keys.map((key) => ({ key, windowEnd: 0 })), () => REMOVED);
   }
 
   addOne({ key, addend, windowEnd }: Hit, _caller: Caller | undefined, receiver: CountReceiver): void {
@@ -96,8 +119,8 @@ export class CountingClient implements CounterCache {
     receivers.push(receiver);
   }
 
-  /** Takes the reply to a request; one that comes too late is ignored. */
-  take({ id, counts }: CountReply): void {
+  /** Handles the reply to a request; one that comes too late is ignored. */
+  settle({ id, counts, taken }: CountReply): void {
     const request = this.#sent.get(id);
     if (request === undefined) return;
     this.#sent.delete(id);
@@ -106,12 +129,14 @@ export class CountingClient implements CounterCache {
       if (receiver instanceof HitGroup) receiver.counted([...counts.subarray(index, index + receiver.size)]);
       else receiver?.counted(counts[index] ?? 0);
     }
+    let start = 0;
+    for (const { size, counted } of request.takers) counted(taken.slice(start, start += size));
   }
 
   close(): Promise<void> {
-    const unsent = this.#gathered?.receivers ?? [];
+    const unsent = this.#gathered === undefined ? [] : [this.#gathered];
     this.#gathered = undefined;
-    this.#fail([...this.#inFlight.takeAll(), { receivers: unsent }], "the cache is closed");
+    this.#fail([...this.#inFlight.takeAll(), ...unsent], "the cache is closed");
     this.#sent.clear();
     return Promise.resolve();
   }
@@ -135,19 +160,19 @@ export class CountingClient implements CounterCache {
     setImmediate(() => this.#send());
     return this.#gathered = {
       startedAt: this.#options.clock.elapsed(),
-      ...{ keys: [], numbers: [], receivers: [] },
+      ...{ keys: [], numbers: [], receivers: [], conditional: [], takers: [] },
     };
   }
 
   #send(): void {
     if (this.#gathered === undefined) return;
-    const { keys, numbers, receivers, startedAt } = this.#gathered;
+    const { keys, numbers, receivers, conditional, takers, startedAt } = this.#gathered;
     this.#gathered = undefined;
     const id = ++this.#lastId;
-    const request = { id, receivers, startedAt, connection: undefined };
+    const request = { id, receivers, takers, startedAt, connection: undefined };
     this.#sent.set(id, request);
     this.#inFlight.add(request);
-    this.#options.post({ id, keys, numbers: Float64Array.from(numbers) });
+    this.#options.post({ id, keys, numbers: Float64Array.from(numbers), conditional });
   }
 
   #timeOut(requests: readonly SentRequest[]): void {
@@ -155,23 +180,30 @@ export class CountingClient implements CounterCache {
     this.#fail(requests, `no answer within ${this.#options.timeoutMs} ms`);
   }
 
-  #fail(requests: readonly { readonly receivers: Receivers }[], reason: string): void {
+  #fail(requests: readonly Waiting[], reason: string): void {
     const error = new CacheError("memory", `Cannot count in the main thread: ${reason}`);
-    for (const { receivers } of requests) {
-      for (const receiver of receivers) receiver?.failed(error);
+    for (const { receivers, takers } of requests) {
+      for (const receiver of [...receivers, ...takers]) receiver?.failed(error);
     }
   }
 }
 
 /** Answers a request by the counters of this thread. */
-export function countHits({ id, keys, numbers }: CountRequest, counters: LocalCounters): CountReply {
+export function countHits(
+  { id, keys, numbers, conditional }: CountRequest,
+  counters: LocalCounters,
+): CountReply {
   const counts = new Float64Array(keys.length);
   for (const [index, key] of keys.entries()) {
     const addend = numbers[2 * index] ?? 0;
+    if (addend === REMOVED) {
+      void counters.remove([key]);
+      continue;
+    }
     const windowEnd = numbers[2 * index + 1] ?? 0;
     const hits = [{ key, addend, windowEnd, expiresInSeconds: 0, perSecond: false }];
     const [count] = Number.isNaN(addend) ? counters.read(hits) : counters.add(hits);
     counts[index] = count ?? 0;
   }
-  return { id, counts };
+  return { id, counts, taken: counters.take(conditional) };
 }

@@ -1,22 +1,23 @@
+import type { Counted } from "../ratelimit/algorithms/taken.ts";
 import type { Caller, CountReceiver, Hit } from "../ratelimit/counter_cache.ts";
 import { MAX_DURATION_SECONDS } from "../ratelimit/window.ts";
 
 /** The hits of one caller, and their outcome. */
-export interface Ask {
-  readonly hits: readonly Hit[];
-  /** Counts after each of its hits, filled in from the answers. */
-  readonly counts: number[];
+export interface Ask<Asked = Hit, Answer = number> {
+  readonly hits: readonly Asked[];
+  /** Counts after each of its hits, or what became of them, filled in from the answers. */
+  readonly counts: Answer[];
   /** By position: what went wrong with a hit; absent while nothing did. */
   states: string[] | undefined;
   readonly caller: Caller | undefined;
   /** Every hit has its count. */
-  resolve(counts: number[]): void;
+  resolve(counts: Answer[]): void;
   /** Not every hit has: `states` and `counts` say which. */
-  reject(ask: Ask): void;
+  reject(ask: FailedAsk): void;
 }
 
 /** What an error is made of. */
-export type FailedAsk = Pick<Ask, "hits" | "counts" | "states">;
+export type FailedAsk = Pick<Ask<unknown, Counted>, "hits" | "counts" | "states">;
 
 /** Hits of one key that go out as one step. */
 export interface HitGroup {
@@ -42,24 +43,25 @@ interface Member {
 }
 
 const NO_ANSWER = "an answer is missing";
-const GONE = "its caller is gone";
+/** Why a hit failed that was not sent. */
+export const GONE = "its caller is gone";
 let lastNumber = 0;
 
 /**
  * Asks for hits: `add` takes the ask into a batch, or returns why it cannot. Resolves with the counts;
  * rejects with the error that `errorOf` makes of an ask without all of them.
  */
-export function askFor(
-  hits: readonly Hit[],
+export function askFor<Asked, Answer extends Counted>(
+  hits: readonly Asked[],
   caller: Caller | undefined,
   errorOf: (ask: FailedAsk) => Error,
-  add: (ask: Ask) => string | undefined,
-): Promise<number[]> {
+  add: (ask: Ask<Asked, Answer>) => string | undefined,
+): Promise<Answer[]> {
   return new Promise((resolve, reject) => {
-    const failed = (ask: Ask) => reject(errorOf(ask));
-    const ask: Ask = { hits, counts: [], states: undefined, caller, resolve, reject: failed };
+    const failed = (ask: FailedAsk) => reject(errorOf(ask));
+    const ask: Ask<Asked, Answer> = { hits, counts: [], states: undefined, caller, resolve, reject: failed };
     const refusal = add(ask);
-    if (refusal !== undefined) fail(ask, refusal);
+    if (refusal !== undefined) failAsk(ask, refusal);
   });
 }
 
@@ -113,6 +115,11 @@ export class HitBatch {
     return this.#asks.length === 0 && this.#singles.length === 0;
   }
 
+  /** How many steps it takes. */
+  get size(): number {
+    return this.groups.length;
+  }
+
   add(ask: Ask): void {
     this.#insert(ask);
   }
@@ -132,7 +139,7 @@ export class HitBatch {
     this.#members.length = 0;
     this.#open.clear();
     for (const ask of asks) {
-      if (isGone(ask)) fail(ask, GONE);
+      if (isGone(ask)) failAsk(ask, GONE);
       else this.#insert(ask);
     }
     for (const ask of singles) {
@@ -142,7 +149,7 @@ export class HitBatch {
   }
 
   fail(state: string): void {
-    for (const ask of this.#asks) fail(ask, state);
+    for (const ask of this.#asks) failAsk(ask, state);
     for (const ask of this.#singles) ask.fail(state);
   }
 
@@ -218,7 +225,8 @@ export class HitBatch {
   }
 }
 
-function isGone({ caller }: Pick<Ask, "caller">): boolean {
+/** Whether its caller no longer waits. */
+export function isGone({ caller }: Pick<Ask, "caller">): boolean {
   return caller?.cancelled === true;
 }
 
@@ -228,7 +236,8 @@ function countIn({ total }: HitGroup, outcome: number, prefix: number): number {
   return total < 0 ? outcome : Math.max(0, outcome - total + prefix);
 }
 
-function fail(ask: Ask, state: string): void {
+/** Fails every hit of an ask. */
+export function failAsk<Asked, Answer extends Counted>(ask: Ask<Asked, Answer>, state: string): void {
   ask.states ??= [];
   for (let position = 0; position < ask.hits.length; position++) ask.states[position] = state;
   ask.reject(ask);

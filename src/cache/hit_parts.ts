@@ -1,8 +1,8 @@
-import type { Hit } from "../ratelimit/counter_cache.ts";
+import type { Counted } from "../ratelimit/algorithms/taken.ts";
 import { CacheError } from "../ratelimit/errors.ts";
 
-/** Counts that are there, or come later. */
-export type Counts = number[] | Promise<number[]>;
+/** Answers that are there, or come later. */
+export type Answers<Answer> = Answer[] | Promise<Answer[]>;
 
 /** What one target threw instead of counts. */
 class Failure {
@@ -13,18 +13,19 @@ class Failure {
   }
 }
 
-type Answer = number[] | Failure;
-
 /** How hits are divided among targets. */
-export interface HitParts<Target> {
+export interface HitParts<Target, Asked, Answer> {
   readonly targets: readonly Target[];
   /** Which target counts a hit. */
-  readonly targetOf: (hit: Hit) => Target;
-  readonly ask: (target: Target, hits: readonly Hit[]) => Counts;
+  readonly targetOf: (hit: Asked) => Target;
+  readonly ask: (target: Target, hits: readonly Asked[]) => Answers<Answer>;
 }
 
 /** Asks each target for its part of the hits, all at the same time; throws one error for all that failed. */
-export function askParts<Target>(hits: readonly Hit[], { targets, targetOf, ask }: HitParts<Target>): Counts {
+export function askParts<Target, Asked, Answer extends Counted>(
+  hits: readonly Asked[],
+  { targets, targetOf, ask }: HitParts<Target, Asked, Answer>,
+): Answers<Answer> {
   const [first] = hits;
   if (first === undefined) return [];
   const only = targetOf(first);
@@ -35,15 +36,15 @@ export function askParts<Target>(hits: readonly Hit[], { targets, targetOf, ask 
   const answers = parts.map(([target, part]) => {
     return attempt(() => ask(target, part.flatMap((position) => hits[position] ?? [])));
   });
-  const join = (settled: readonly Answer[]) => {
-    const counts = new Array<number | undefined>(hits.length).fill(undefined);
+  const join = (settled: readonly (Answer[] | Failure)[]) => {
+    const counts = new Array<Counted | undefined>(hits.length).fill(undefined);
     for (const [index, [, part]] of parts.entries()) {
       const came = countsOf(settled[index]);
       for (const [at, position] of part.entries()) counts[position] = came[at];
     }
     const errors = settled.flatMap((answer): unknown[] => answer instanceof Failure ? [answer.error] : []);
     if (errors.length > 0) throw oneError(errors, counts);
-    return counts.map((count) => count ?? 0);
+    return counts as Answer[];
   };
   return answers.every(isSettled) ? join(answers) : Promise.all(answers).then(join);
 }
@@ -55,27 +56,27 @@ export async function settleAll(tasks: readonly Promise<void>[]): Promise<void> 
   if (errors.length > 0) throw oneError(errors, []);
 }
 
-function attempt(ask: () => Counts): Answer | Promise<Answer> {
+function attempt<Answer>(ask: () => Answers<Answer>): Answer[] | Failure | Promise<Answer[] | Failure> {
   try {
-    const counts = ask();
-    return counts instanceof Promise ? counts.catch((error: unknown) => new Failure(error)) : counts;
+    const answers = ask();
+    return answers instanceof Promise ? answers.catch((error: unknown) => new Failure(error)) : answers;
   } catch (error) {
     return new Failure(error);
   }
 }
 
-function isSettled(answer: Answer | Promise<Answer>): answer is Answer {
-  return !(answer instanceof Promise);
+function isSettled<Answer>(answers: Answer | Promise<Answer>): answers is Answer {
+  return !(answers instanceof Promise);
 }
 
 /** The counts that came, also those of an answer that failed in part. */
-function countsOf(answer: Answer | undefined): readonly (number | undefined)[] {
+function countsOf(answer: readonly Counted[] | Failure | undefined): readonly (Counted | undefined)[] {
   if (!(answer instanceof Failure)) return answer ?? [];
   return answer.error instanceof CacheError ? answer.error.counts : [];
 }
 
 /** One error for several; an error that is no `CacheError` takes precedence. */
-function oneError(errors: readonly unknown[], counts: readonly (number | undefined)[]): unknown {
+function oneError(errors: readonly unknown[], counts: readonly (Counted | undefined)[]): unknown {
   const failures = errors.filter((error) => error instanceof CacheError);
   const [first] = failures;
   if (first === undefined || failures.length < errors.length) {

@@ -3,7 +3,7 @@ import type { Metrics } from "../base/metrics.ts";
 import { withTimeout } from "../base/wait.ts";
 import type { Caller, CounterCache, CountReceiver, Hit } from "../ratelimit/counter_cache.ts";
 import { CacheError } from "../ratelimit/errors.ts";
-import type { Counts } from "./hit_parts.ts";
+import type { Answers } from "./hit_parts.ts";
 import type { IN_FLIGHT_METRICS } from "./metrics.ts";
 
 /** How hits in flight are limited. */
@@ -25,6 +25,7 @@ export class InFlightCache implements CounterCache {
   readonly #cache: CounterCache;
   readonly #options: InFlightCacheOptions;
   readonly addOne?: NonNullable<CounterCache["addOne"]>;
+  readonly take?: NonNullable<CounterCache["take"]>;
   readonly #release = () => void this.#inFlight--;
   #inFlight = 0;
   #refused = 0;
@@ -32,7 +33,13 @@ export class InFlightCache implements CounterCache {
   constructor(cache: CounterCache, options: InFlightCacheOptions) {
     this.#cache = cache;
     this.#options = options;
-    const { addOne } = cache;
+    const { addOne, take } = cache;
+    if (take !== undefined) {
+      this.take = (hits, caller) => {
+        this.#admit(hits.length);
+        return this.#hold(take.call(cache, hits, caller), hits.length, caller);
+      };
+    }
     if (addOne === undefined) return;
     this.addOne = (hit, caller, receiver) => {
       this.#admit(1);
@@ -41,12 +48,12 @@ export class InFlightCache implements CounterCache {
     };
   }
 
-  add(hits: readonly Hit[], caller?: Caller): Counts {
+  add(hits: readonly Hit[], caller?: Caller): Answers<number> {
     this.#admit(hits.length);
     return this.#hold(this.#cache.add(hits, caller), hits.length, caller);
   }
 
-  read(hits: readonly Hit[], caller?: Caller): Counts {
+  read(hits: readonly Hit[], caller?: Caller): Answers<number> {
     this.#admit(hits.length);
     return this.#hold(this.#cache.read(hits, caller), hits.length, caller);
   }
@@ -67,7 +74,7 @@ export class InFlightCache implements CounterCache {
     throw new CacheError(backend, message);
   }
 
-  #hold(counts: Counts, hits: number, caller: Caller | undefined): Counts {
+  #hold<Answer>(counts: Answers<Answer>, hits: number, caller: Caller | undefined): Answers<Answer> {
     if (!(counts instanceof Promise)) return counts;
     this.#inFlight += hits;
     const release = () => void (this.#inFlight -= hits);
@@ -77,7 +84,7 @@ export class InFlightCache implements CounterCache {
   }
 
   /** The adapters limit each call, and this caller has asked before. */
-  async #within(counts: Promise<number[]>, since: number): Promise<number[]> {
+  async #within<Answer>(counts: Promise<Answer[]>, since: number): Promise<Answer[]> {
     const { timeoutMs, clock, backend } = this.#options;
     const left = Math.min(timeoutMs, Math.max(0, since + timeoutMs - clock.now()));
     return await withTimeout(counts, left, clock, () => {

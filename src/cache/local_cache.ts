@@ -1,13 +1,11 @@
 import type { Metrics } from "../base/metrics.ts";
 import type { LOCAL_CACHE_METRICS } from "./metrics.ts";
-import type { LocalCache } from "../ratelimit/counter_cache.ts";
+import type { KnownKey, LocalCache } from "../ratelimit/counter_cache.ts";
 
 /** The cost of an entry without the characters of its key. */
 const ENTRY_BYTES = 120;
 
-interface OverLimitEntry {
-  readonly count: number;
-  readonly windowEnd: number;
+interface OverLimitEntry extends KnownKey {
   /** When it was last used, in seconds since the epoch. */
   usedAt: number;
 }
@@ -55,7 +53,7 @@ export class OverLimitCache implements LocalCache {
     };
   }
 
-  get(key: string, nowSeconds: number): number | undefined {
+  get(key: string, nowSeconds: number): KnownKey | undefined {
     // Without entries the key need not be hashed.
     const entry = this.#entries.size === 0 ? undefined : this.#entries.get(key);
     if (entry === undefined) {
@@ -74,7 +72,7 @@ export class OverLimitCache implements LocalCache {
     // The last in the order of use.
     this.#entries.delete(key);
     this.#entries.set(key, entry);
-    return entry.count;
+    return entry;
   }
 
   set(key: string, count: number, windowEnd: number, nowSeconds: number): void {

@@ -1,10 +1,11 @@
 import type { Clock } from "../base/clock.ts";
-import type { CounterCache, CounterPlace, Hit } from "../ratelimit/counter_cache.ts";
+import type { Taken } from "../ratelimit/algorithms/taken.ts";
+import type { ConditionalHit, CounterCache, CounterPlace, Hit } from "../ratelimit/counter_cache.ts";
+import { ConditionalCounters } from "./conditional_counters.ts";
+import { KeyRoom } from "./key_room.ts";
 
 const FIRST_SLOTS = 16;
 const SWEEP_INTERVAL_MS = 1_000;
-/** Room for each key; a longer one takes the room of several. */
-const BYTES_PER_KEY = 256;
 /** Heap of a counter with a key of that length, while the table grows (measured: 335 bytes). */
 const HEAP_BYTES_PER_KEY = 350;
 const OTHER_HEAP_BYTES = 64 * 2 ** 20;
@@ -20,24 +21,32 @@ export function heapBytesOf(maxKeys: number): number {
  * share a key share its counter, which is then in the later bucket.
  */
 export class MemoryCache implements CounterCache {
-  readonly #maxKeys: number;
   readonly #clock: Clock;
+  readonly #room: KeyRoom;
   readonly #buckets = new Map<number, CounterBucket>();
-  #size = 0;
-  /** Characters of all keys. */
-  #keyLength = 0;
+  /** Those of other algorithms than fixed windows. */
+  readonly #conditional: Readonly<Record<ConditionalHit["limit"]["kind"], ConditionalCounters>>;
+  /** Evicts other algorithms first, as the key is one of them. */
+  readonly #makeRoomFor = (weight: number) => {
+    this.#sweepWindows();
+    while (this.#room.isFull(weight) && (this.#evictConditional() || this.#evictFixed()));
+  };
   #evicted = 0;
   #cancelSweep: () => void;
 
   /** Holds at most `maxKeys` counters. */
   constructor({ maxKeys, clock }: { readonly maxKeys: number; readonly clock: Clock }) {
-    this.#maxKeys = maxKeys;
     this.#clock = clock;
+    this.#room = new KeyRoom(maxKeys);
+    this.#conditional = {
+      slices: new ConditionalCounters("slices", this.#room),
+      bucket: new ConditionalCounters("bucket", this.#room),
+    };
     this.#cancelSweep = this.#scheduleSweep();
   }
 
   get size(): number {
-    return this.#size;
+    return this.#room.keys;
   }
 
   /** Counters that were evicted before their window was over. */
@@ -62,8 +71,19 @@ export class MemoryCache implements CounterCache {
   remove(keys: readonly string[]): Promise<void> {
     for (const key of keys) {
       for (const bucket of this.#buckets.values()) this.#delete(bucket, key);
+      for (const counters of Object.values(this.#conditional)) counters.remove(key);
     }
     return Promise.resolve();
+  }
+
+  take(hits: readonly ConditionalHit[]): Taken[] {
+    const nowUs = this.#nowUs();
+    const taken: Taken[] = [];
+    for (const hit of hits) {
+      const counters = this.#conditional[hit.limit.kind];
+      taken.push(counters.take(hit, nowUs) ?? counters.insert(hit, nowUs, this.#makeRoomFor));
+    }
+    return taken;
   }
 
   placeOf({ key, windowEnd }: Hit): CounterPlace | undefined {
@@ -72,10 +92,8 @@ export class MemoryCache implements CounterCache {
 
   close(): Promise<void> {
     this.#cancelSweep();
-    for (const bucket of this.#buckets.values()) bucket.drop();
+    for (const bucket of this.#buckets.values()) this.#drop(bucket);
     this.#buckets.clear();
-    this.#size = 0;
-    this.#keyLength = 0;
     return Promise.resolve();
   }
 
@@ -99,49 +117,70 @@ export class MemoryCache implements CounterCache {
 
   #insert(key: string, count: number, windowEnd: number): void {
     // First, because this may drop a bucket.
-    if (this.#isFull(key)) this.#makeRoom(key);
+    if (this.#room.isFull(key.length)) this.#makeRoom(key.length);
     let bucket = this.#buckets.get(windowEnd);
     if (bucket === undefined) this.#buckets.set(windowEnd, bucket = new CounterBucket());
     bucket.insert(key, count);
-    this.#keyLength += key.length;
-    this.#size++;
+    this.#room.take(key.length);
   }
 
-  #isFull(key: string): boolean {
-    if (this.#size === 0) return false;
-    const maxLength = this.#maxKeys * BYTES_PER_KEY;
-    return this.#size >= this.#maxKeys || this.#keyLength + key.length > maxLength;
+  /** Evicts counters of fixed windows, then others. */
+  #makeRoom(length: number): void {
+    this.#sweepWindows();
+    while (this.#room.isFull(length) && (this.#evictFixed() || this.#evictConditional()));
   }
 
-  #makeRoom(key: string): void {
-    this.#sweep();
-    while (this.#isFull(key)) {
-      const ends = [...this.#buckets].filter(([, { size }]) => size > 0).map(([end]) => end);
-      const bucket = this.#buckets.get(Math.min(...ends));
-      const oldest = bucket?.oldest();
-      if (bucket === undefined || oldest === undefined) return;
-      this.#delete(bucket, oldest);
-      this.#evicted++;
+  /** Evicts the counter that is nearest the end of its window; returns whether there was one. */
+  #evictFixed(): boolean {
+    const ends = [...this.#buckets].filter(([, { size }]) => size > 0).map(([end]) => end);
+    const bucket = this.#buckets.get(Math.min(...ends));
+    const oldest = bucket?.oldest();
+    if (bucket === undefined || oldest === undefined) return false;
+    this.#delete(bucket, oldest);
+    this.#evicted++;
+    return true;
+  }
+
+  #evictConditional(): boolean {
+    const nowUs = this.#nowUs();
+    for (const counters of Object.values(this.#conditional)) {
+      const freeMs = counters.evict(nowUs);
+      if (freeMs === undefined) continue;
+      if (freeMs > 0) this.#evicted++;
+      return true;
     }
+    return false;
   }
 
   #delete(bucket: CounterBucket, key: string): number | undefined {
     const count = bucket.delete(key);
     if (count === undefined) return undefined;
-    this.#keyLength -= key.length;
-    this.#size--;
+    this.#room.free(1, key.length);
     return count;
   }
 
   #sweep(): void {
+    this.#sweepWindows();
+    const nowUs = this.#nowUs();
+    for (const counters of Object.values(this.#conditional)) counters.sweep(nowUs);
+  }
+
+  #sweepWindows(): void {
     const nowSeconds = this.#clock.now() / 1000;
     for (const [end, bucket] of this.#buckets) {
       if (end > nowSeconds) continue;
       this.#buckets.delete(end);
-      this.#size -= bucket.size;
-      this.#keyLength -= bucket.keyLength;
-      bucket.drop();
+      this.#drop(bucket);
     }
+  }
+
+  #drop(bucket: CounterBucket): void {
+    this.#room.free(bucket.size, bucket.keyLength);
+    bucket.drop();
+  }
+
+  #nowUs(): number {
+    return Math.floor(this.#clock.now() * 1_000);
   }
 
   #scheduleSweep(): () => void {

@@ -1,24 +1,29 @@
+import type { Counted } from "../ratelimit/algorithms/taken.ts";
 import type { Caller, CounterCache, Hit } from "../ratelimit/counter_cache.ts";
-import { askParts, type Counts, settleAll } from "./hit_parts.ts";
+import { type Answers, askParts, settleAll } from "./hit_parts.ts";
 
 /** Two caches as one: limits per second are counted in one, all others in the other. */
 export class PerSecondCache implements CounterCache {
   readonly #main: CounterCache;
   readonly #perSecond: CounterCache;
   readonly addOne?: NonNullable<CounterCache["addOne"]>;
+  readonly take?: NonNullable<CounterCache["take"]>;
 
   constructor({ main, perSecond }: { readonly main: CounterCache; readonly perSecond: CounterCache }) {
     this.#main = main;
     this.#perSecond = perSecond;
+    if (main.take !== undefined && perSecond.take !== undefined) {
+      this.take = (hits, caller) => this.#ask(hits, (cache, part) => cache.take?.(part, caller) ?? []);
+    }
     if (main.addOne === undefined || perSecond.addOne === undefined) return;
     this.addOne = (hit, caller, receiver) => this.#cacheOf(hit).addOne?.(hit, caller, receiver);
   }
 
-  add(hits: readonly Hit[], caller?: Caller): Counts {
+  add(hits: readonly Hit[], caller?: Caller): Answers<number> {
     return this.#ask(hits, (cache, part) => cache.add(part, caller));
   }
 
-  read(hits: readonly Hit[], caller?: Caller): Counts {
+  read(hits: readonly Hit[], caller?: Caller): Answers<number> {
     return this.#ask(hits, (cache, part) => cache.read(part, caller));
   }
 
@@ -31,12 +36,15 @@ export class PerSecondCache implements CounterCache {
     return this.#both(async (cache) => await cache.close());
   }
 
-  #ask(hits: readonly Hit[], ask: (cache: CounterCache, part: readonly Hit[]) => Counts): Counts {
-    const targetOf = (hit: Hit) => this.#cacheOf(hit);
+  #ask<Asked extends Pick<Hit, "perSecond">, Answer extends Counted>(
+    hits: readonly Asked[],
+    ask: (cache: CounterCache, part: readonly Asked[]) => Answers<Answer>,
+  ): Answers<Answer> {
+    const targetOf = (hit: Asked) => this.#cacheOf(hit);
     return askParts(hits, { targets: [this.#main, this.#perSecond], targetOf, ask });
   }
 
-  #cacheOf({ perSecond }: Hit): CounterCache {
+  #cacheOf({ perSecond }: Pick<Hit, "perSecond">): CounterCache {
     return perSecond ? this.#perSecond : this.#main;
   }
 

@@ -211,11 +211,15 @@ function statusText(status: WireDescriptorStatus): string {
   if (currentLimit === undefined) {
     return `${code}, ${limitRemaining === UNLIMITED ? "unlimited" : "no limit"}`;
   }
-  const unit = unitOfNumber(currentLimit.unit) ?? `unit ${currentLimit.unit}`;
   const name = currentLimit.name === "" ? "" : ` (${currentLimit.name})`;
-  const limit = `limit ${currentLimit.requestsPerUnit} per ${unit}${name}`;
+  const limit = `limit ${currentLimit.requestsPerUnit} ${unitText(currentLimit.unit)}${name}`;
   const reset = secondsUntilReset === undefined ? "" : `, reset in ${secondsUntilReset} s`;
   return `${code}, ${limit}, remaining ${limitRemaining}${reset}`;
+}
+
+/** Unit 0, which is `UNKNOWN`, is that of limits of hits in flight. */
+function unitText(number: number): string {
+  return number === 0 ? "in flight" : `per ${unitOfNumber(number) ?? `unit ${number}`}`;
 }
 
 function codeName(code: number): string {

@@ -90,9 +90,9 @@ function explanationLines(explanation: Explanation): string[] {
 
 function descriptorLines(descriptor: ExplainedDescriptor, index: number): string[] {
   const { entries, levels, cacheKey, windowEnds } = descriptor;
-  const counter = cacheKey === undefined ? [] : [
-    `  cache key    ${cacheKey}`,
-    `  window ends  ${windowEnds}`,
+  const counter = [
+    ...(cacheKey === undefined ? [] : [`  cache key    ${cacheKey}`]),
+    ...(windowEnds === undefined ? [] : [`  window ends  ${windowEnds}`]),
   ];
   return [
     `descriptor ${index}: ${entries.map(entryText).join(",")}`,
@@ -137,8 +137,17 @@ function resultLines({ outcome, why, limit, replacedBy = [] }: ExplainedDescript
   }
 }
 
-function amountOf({ requestsPerUnit = 0, unit, windowSeconds, name }: ExplainedLimit): string {
+function amountOf(limit: ExplainedLimit): string {
+  const { requestsPerUnit = 0, unit, windowSeconds, name, algorithm, burst } = limit;
   const named = name === undefined ? "" : `, named "${name}"`;
+  switch (algorithm) {
+    case "concurrency":
+      return `${limit.maxInFlight ?? 0} in flight (a lease of ${limit.leaseSeconds} s)${named}`;
+    case "token_bucket":
+      return `${requestsPerUnit} per ${unit ?? ""} (a token bucket of ${burst}, ${windowSeconds} s)${named}`;
+    case "sliding_window":
+      return `${requestsPerUnit} per ${unit ?? ""} (a sliding window of ${windowSeconds} s)${named}`;
+  }
   return `${requestsPerUnit} per ${unit ?? ""} (a window of ${windowSeconds} s)${named}`;
 }
 

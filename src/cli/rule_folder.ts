@@ -1,5 +1,6 @@
 import { type Problem, problemsInOrder, problemText } from "../base/problem.ts";
 import { loadRuleFiles } from "../config/rule_files.ts";
+import { fixedWindowsOnly } from "../ratelimit/algorithms/fixed_windows_only.ts";
 import { compileRules } from "../ratelimit/compile_rules.ts";
 import type { Rules } from "../ratelimit/rules.ts";
 import { type Environment, readSettings, type Settings } from "../settings/read_settings.ts";
@@ -15,6 +16,8 @@ export interface RuleFolder {
   readonly folder: string;
   readonly merge: boolean;
   readonly ignoreDotFiles: boolean;
+  /** Why the cache of this environment counts fixed windows only, if it is set and does. */
+  readonly fixedWindowsOnly: string | undefined;
 }
 
 /** The rule files of a folder as the service would read them in this environment; flags take precedence. */
@@ -24,7 +27,13 @@ export function ruleFolder(folder: string, flags: GivenFlags, environment: Envir
     "RUNTIME_IGNOREDOTFILES",
   ]);
   const merge = flags.boolean("merge") ?? MERGE_DOMAIN_CONFIG;
-  return { folder, merge, ignoreDotFiles: RUNTIME_IGNOREDOTFILES };
+  const { BACKEND_TYPE: backend = "memory" } = environment;
+  return {
+    folder,
+    merge,
+    ignoreDotFiles: RUNTIME_IGNOREDOTFILES,
+    fixedWindowsOnly: backend === "" ? undefined : fixedWindowsOnly(backend),
+  };
 }
 
 /** Only these settings of the environment; others may be those of another machine. */
@@ -53,11 +62,11 @@ export async function readRuleFolder(
 
 /** Reads the rule files of a folder, with every problem of them. */
 export async function openRuleFolder(
-  { folder, merge, ignoreDotFiles }: RuleFolder,
+  { folder, merge, ignoreDotFiles, fixedWindowsOnly }: RuleFolder,
 ): Promise<RuleFolderReading> {
   const whenMissing = "expected the folder of the rule files";
   const { load } = await loadRuleFiles(folder, { ignoreDotFiles, whenMissing });
-  const compiled = compileRules(load.sources ?? [], { mergeDomains: merge });
+  const compiled = compileRules(load.sources ?? [], { mergeDomains: merge, fixedWindowsOnly });
   const problems = problemsInOrder([...load.problems, ...compiled.problems]);
   const isGood = problems.every(({ severity }) => severity !== "error");
   return { rules: isGood ? compiled.rules : undefined, problems, files: load.sources?.length ?? 0 };

@@ -201,6 +201,7 @@ function statusJson({ code, limit, remaining, shadowed }: SimulatedStatus): unkn
       requestsPerUnit: limit.requestsPerUnit,
       unit: limit.unit,
       windowSeconds: limit.windowSeconds,
+      algorithm: limit.conditional?.algorithm,
     },
     remaining: limit === undefined ? undefined : remaining,
     shadowed,

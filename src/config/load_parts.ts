@@ -1,6 +1,6 @@
 import { getHeapStatistics } from "node:v8";
 import { type FlatDescriptor, flatDescriptors, RulesBuilder } from "../ratelimit/compile_rules.ts";
-import { checkSources } from "../ratelimit/rule_check.ts";
+import { checkSources, type SourceChecks } from "../ratelimit/rule_check.ts";
 import { problemsInOrder } from "../base/problem.ts";
 import type { DomainSource } from "../ratelimit/rule_source.ts";
 import type { Rules } from "../ratelimit/rules.ts";
@@ -31,9 +31,9 @@ const DESCRIPTORS_PER_PART = 250;
 /** The load in parts, in the order that `LoadGatherer` expects; without rules when a problem is an error. */
 export function* partsOfLoad(
   { sources, problems, ...rest }: RulesLoad,
-  { mergeDomains, hasGivenWay = false }: { readonly mergeDomains: boolean; readonly hasGivenWay?: boolean },
+  { hasGivenWay = false, ...checks }: SourceChecks & { readonly hasGivenWay?: boolean },
 ): Generator<LoadPart> {
-  const all = problemsInOrder([...problems, ...checkSources(sources ?? [], mergeDomains)]);
+  const all = problemsInOrder([...problems, ...checkSources(sources ?? [], checks)]);
   const isGood = sources !== undefined && rest.isUnchanged !== true &&
     all.every(({ severity }) => severity !== "error");
   for (const { domain, descriptors } of isGood ? sources : []) {

@@ -28,7 +28,18 @@ const LEVELS: Readonly<Record<Level, { readonly place: string; readonly keys: re
   },
   rateLimit: {
     place: "in 'rate_limit'",
-    keys: ["unit", "requests_per_unit", "unit_multiplier", "unlimited", "name", "replaces"],
+    keys: [
+      "unit",
+      "requests_per_unit",
+      "unit_multiplier",
+      "algorithm",
+      "burst",
+      "max_in_flight",
+      "lease",
+      "unlimited",
+      "name",
+      "replaces",
+    ],
   },
   replaces: { place: "in an item of 'replaces'", keys: ["name"] },
 };

@@ -2,7 +2,7 @@ import { errorText } from "../base/error_text.ts";
 import type { Caller } from "../ratelimit/counter_cache.ts";
 import type { Code, CurrentLimit, Decision } from "../ratelimit/decision.ts";
 import { CacheError, InvalidRequestError, NoConfigurationError } from "../ratelimit/errors.ts";
-import { unitOfNumber, UNITS } from "../ratelimit/limit.ts";
+import { numberOfUnit, unitOfNumber } from "../ratelimit/limit.ts";
 import type { Descriptor, RateLimitRequest } from "../ratelimit/request.ts";
 import type { KnownDecider, KnownReceiver } from "../ratelimit/known_requests.ts";
 import type { KnownResponse } from "../ratelimit/known_plans.ts";
@@ -44,7 +44,7 @@ export function createRateLimitGrpcService(decide: Decide, options: RateLimitGrp
   const forms = new WeakMap<CurrentLimit, OkResponseForm>();
   const formOf = (limit: CurrentLimit): OkResponseForm | undefined => {
     const { name, requestsPerUnit, unit } = limit;
-    const form = forms.get(limit) ?? OkResponseForm.of({ name, requestsPerUnit, unit: UNITS[unit].number });
+    const form = forms.get(limit) ?? OkResponseForm.of({ name, requestsPerUnit, unit: numberOfUnit(unit) });
     if (form !== undefined) forms.set(limit, form);
     return form;
   };
@@ -186,7 +186,7 @@ function encodeDecision(decision: Decision): Uint8Array {
     writer.beginStatus(CODE_NUMBERS[code]);
     if (currentLimit !== undefined) {
       const { name, requestsPerUnit, unit } = currentLimit;
-      writer.currentLimit(name, requestsPerUnit, UNITS[unit].number);
+      writer.currentLimit(name, requestsPerUnit, numberOfUnit(unit));
     }
     writer.endStatus(limitRemaining, secondsUntilReset);
   }

@@ -54,7 +54,7 @@ export function counterRoutes(options: CounterRouteOptions): readonly Route[] {
 function afterReset(state: CounterState): unknown {
   if (!state.limited) return state;
   const { used, ...rest } = state;
-  return { ...rest, used: 0, remaining: state.limit, usedBefore: used };
+  return { ...rest, used: 0, remaining: state.burst ?? state.limit, usedBefore: used };
 }
 
 /** For the log: rules by their names, and nothing that the caller sent. */

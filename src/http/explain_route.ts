@@ -1,6 +1,7 @@
 import { type Descriptor, parseDescriptorText, type RateLimitRequest } from "../ratelimit/request.ts";
 import { CacheError, InvalidRequestError } from "../ratelimit/errors.ts";
 import type { Explained } from "../ratelimit/explain.ts";
+import type { Usage } from "../ratelimit/live_counters.ts";
 import type { Plan } from "../ratelimit/plan.ts";
 import type { DebugRoute } from "./debug.ts";
 import { debugRightOf, type DebugTokens, unauthorizedRefusal } from "./bearer_token.ts";
@@ -11,7 +12,7 @@ import type { Call } from "./router.ts";
 export interface Explainer {
   explain(request: RateLimitRequest): Explained;
   /** By descriptor; absent where nothing is counted. */
-  used(plan: Plan): Promise<(number | undefined)[]>;
+  usage(plan: Plan): Promise<(Usage | undefined)[]>;
 }
 
 /** Options of `explainRoute`. */
@@ -42,11 +43,9 @@ async function answer(call: Call, options: ExplainRouteOptions): Promise<Respons
     const { explanation, plan } = options.explainer.explain(request);
     const shown = right === "administer"
       ? await countsOf(plan, options.explainer)
-      : { counts: HIDDEN, used: [] };
+      : { counts: HIDDEN, usage: [] };
     const descriptors = explanation.descriptors.map((descriptor, index) => {
-      const used = shown.used[index];
-      if (used === undefined) return descriptor;
-      return { ...descriptor, used, remaining: Math.max(0, (descriptor.limit?.requestsPerUnit ?? 0) - used) };
+      return { ...descriptor, ...shown.usage[index] };
     });
     const body = JSON.stringify({ ...explanation, counts: shown.counts, descriptors }, undefined, 2);
     return new Response(`${body}\n`, { headers: { "content-type": "application/json" } });
@@ -61,12 +60,12 @@ const HIDDEN = "not shown: they require ADMIN_TOKEN as the bearer token";
 async function countsOf(
   plan: Plan,
   explainer: Explainer,
-): Promise<{ counts: string; used: readonly (number | undefined)[] }> {
+): Promise<{ counts: string; usage: readonly (Usage | undefined)[] }> {
   try {
-    return { used: await explainer.used(plan), counts: "shown" };
+    return { usage: await explainer.usage(plan), counts: "shown" };
   } catch (error) {
     if (!(error instanceof CacheError || error instanceof InvalidRequestError)) throw error;
-    return { used: [], counts: `not shown: ${error.message}` };
+    return { usage: [], counts: `not shown: ${error.message}` };
   }
 }
 

@@ -22,13 +22,13 @@ export function counterName(domain: string, path: readonly RuleLevel[]): Counter
   return { texts, varying: varying.length === 0 ? NOTHING_VARIES : varying };
 }
 
-/** Prefix, domain, keys, values and start of the window, joined by `_` and not escaped, for compatibility. */
+/** Prefix, domain, keys, values and start of the window or the end of another algorithm, joined by `_` and not escaped, for compatibility. */
 export function cacheKey(
   prefix: string,
   domain: string,
   entries: readonly Entry[],
   limit: RateLimit,
-  windowStart: number,
+  windowStart: number | string,
 ): string {
   const { rule } = limit;
   if (rule === undefined) {

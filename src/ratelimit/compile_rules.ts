@@ -1,30 +1,27 @@
+import { conditionalRule } from "./algorithms/conditional_rule.ts";
 import { counterName } from "./cache_key.ts";
 import { UNITS } from "./limit.ts";
 import { compilePattern, PatternIndex } from "./pattern_index.ts";
-import { checkSources } from "./rule_check.ts";
+import { checkSources, type SourceChecks } from "./rule_check.ts";
 import type { DescriptorSource, DomainSource, RateLimitSource } from "./rule_source.ts";
 import type { Problem } from "../base/problem.ts";
 import type { KeyRules, LimitRule, RateLimit, RuleLevel, RuleNode, Rules, RuleTable } from "./rules.ts";
 import { staticMetricKey } from "./stat_path.ts";
 
-/** Options of the compilation. */
-export interface CompileOptions {
-  /** Allows several sources for one domain. */
-  readonly mergeDomains: boolean;
-}
-
 /** A rule without positions and nested rules, and its depth from 0. */
 export interface FlatDescriptor extends Omit<DescriptorSource, "at" | "path" | "rateLimit" | "descriptors"> {
   readonly depth: number;
-  readonly rateLimit: Omit<RateLimitSource, "at" | "path"> | undefined;
+  readonly rateLimit: FlatLimit | undefined;
 }
+
+type FlatLimit = Omit<RateLimitSource, "at" | "path">;
 
 /** Checks the sources and compiles them; no rules if there is an error. */
 export function compileRules(
   sources: readonly DomainSource[],
-  options: CompileOptions,
+  checks: SourceChecks,
 ): { rules: Rules | undefined; problems: Problem[] } {
-  const problems = checkSources(sources, options.mergeDomains);
+  const problems = checkSources(sources, checks);
   if (problems.some((problem) => problem.severity === "error")) return { rules: undefined, problems };
   const builder = new RulesBuilder();
   for (const { domain, descriptors } of sources) {
@@ -45,7 +42,7 @@ export function* flatDescriptors(
   }
 }
 
-function flatLimit({ at: _at, path: _path, ...block }: RateLimitSource): FlatDescriptor["rateLimit"] {
+function flatLimit({ at: _at, path: _path, ...block }: RateLimitSource): FlatLimit {
   return block;
 }
 
@@ -124,18 +121,21 @@ export class RulesBuilder {
 
   #limit(
     descriptor: FlatDescriptor,
-    source: NonNullable<FlatDescriptor["rateLimit"]>,
+    source: FlatLimit,
     path: readonly RuleLevel[],
   ): RateLimit {
-    const { unlimited, requestsPerUnit, replaces } = source;
+    const { unlimited, requestsPerUnit, replaces, algorithm } = source;
     const [unit, name] = [this.#shared(source.unit), this.#shared(source.name)];
-    const limited = !unlimited && unit !== undefined;
+    const windowSeconds = windowOf(source);
     const rule = ruleOf(descriptor, { domain: this.#domain, path, index: this.#limits.length });
     if (rule.metricKey !== undefined && !unlimited) this.#metricKeys.set(rule.metricKey, rule.domain);
     const limit: RateLimit = {
       requestsPerUnit,
       unit: unlimited ? undefined : unit,
-      windowSeconds: limited ? UNITS[unit].seconds * source.unitMultiplier : 0,
+      windowSeconds,
+      conditional: algorithm === undefined
+        ? undefined
+        : conditionalRule(algorithm, { requestsPerUnit, windowSeconds }),
       unlimited,
       name,
       replaces: replaces.length === 0 ? NOTHING : replaces.map((replaced) => replaced.name),
@@ -143,7 +143,7 @@ export class RulesBuilder {
       quotaMode: descriptor.quotaMode,
       onCacheFailure: descriptor.onCacheFailure,
       metadata: descriptor.metadata,
-      current: limited ? { name, requestsPerUnit, unit } : undefined,
+      current: unlimited ? undefined : { name, requestsPerUnit, unit },
       rule,
     };
     this.#limits.push(limit);
@@ -152,6 +152,11 @@ export class RulesBuilder {
 }
 
 const NOTHING: readonly string[] = [];
+
+function windowOf({ unlimited, unit, unitMultiplier, algorithm }: FlatLimit): number {
+  if (algorithm?.name === "concurrency") return algorithm.leaseSeconds;
+  return unlimited || unit === undefined ? 0 : UNITS[unit].seconds * unitMultiplier;
+}
 
 function levelOf(descriptor: FlatDescriptor): RuleLevel {
   const { key, value, shareThreshold, valueToMetric } = descriptor;

@@ -1,3 +1,6 @@
+import type { ConditionalLimit } from "./algorithms/conditional_limit.ts";
+import type { Taken } from "./algorithms/taken.ts";
+
 /** A change of one counter. */
 export interface Hit {
   /** The cache key, which contains the start of the window. */
@@ -11,6 +14,19 @@ export interface Hit {
   readonly perSecond: boolean;
   /** For the adapter of a shared cache, in a hit that is used again; absent in others. */
   readonly kept?: KeptHit;
+}
+
+/** Hits that count only if all of them pass the limit. */
+export interface ConditionalHit {
+  /** The cache key, which names the algorithm and its window; one counter per key. */
+  readonly key: string;
+  readonly limit: ConditionalLimit;
+  /** Hits to take, all or none. 0 asks whether one would pass; a negative value gives back, down to 0. */
+  readonly addend: number;
+  /** Expiry in a shared cache, in seconds: until all is free again at the latest, and the jitter. */
+  readonly expiresInSeconds: number;
+  /** Whether the limit is per second, which may have its own cache. */
+  readonly perSecond: boolean;
 }
 
 /** What an adapter keeps in a hit that is used again. */
@@ -74,6 +90,12 @@ export interface CounterCache {
   /** Returns the current counts, in the order of the hits. */
   read(hits: readonly Hit[], caller?: Caller): number[] | Promise<number[]>;
   remove(keys: readonly string[]): Promise<void>;
+  /**
+   * Takes conditional hits in order by the clock of the cache, and returns what became of each, so that several hits of
+   * one key are answered one after the other. An unknown counter is free, and asking or giving back does not create it.
+   * Absent if the cache cannot do it.
+   */
+  take?(hits: readonly ConditionalHit[], caller?: Caller): Taken[] | Promise<Taken[]>;
   /** As `add` for a single hit, without a promise. */
   addOne?(hit: Hit, caller: Caller | undefined, receiver: CountReceiver): void;
   /** Where this process counts these hits, if it does and the counter exists. */
@@ -98,11 +120,19 @@ export interface CounterPlace {
   addWithin(limit: number, addend: number): number | undefined;
 }
 
+/** A key that was over its limit. */
+export interface KnownKey {
+  /** The last count. */
+  readonly count: number;
+  /** Seconds since the epoch: the end of the window; of a conditional hit, when one would pass. */
+  readonly windowEnd: number;
+}
+
 /** Keys that are known to be over their limit, which need no call to the shared cache. */
 export interface LocalCache {
-  /** The last known count of the key in its window. */
-  get(key: string, nowSeconds: number): number | undefined;
-  /** Remembers the count until the window ends; may evict other keys. */
+  /** What is known of the key, until then. */
+  get(key: string, nowSeconds: number): KnownKey | undefined;
+  /** Remembers the count until then; may evict other keys. */
   set(key: string, count: number, windowEnd: number, nowSeconds: number): void;
   forget(key: string): void;
 }

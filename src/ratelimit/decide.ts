@@ -1,11 +1,12 @@
 import type { Code, Decision, DescriptorStatus, Header } from "./decision.ts";
 import { responseHeaders } from "./headers.ts";
 import { dynamicMetadata } from "./metadata.ts";
-import { isQuota, type Plan, type PlannedDescriptor } from "./plan.ts";
+import type { Counted, Taken } from "./algorithms/taken.ts";
+import { isConditional, isQuota, type Plan, type PlannedDescriptor } from "./plan.ts";
 import type { Policy } from "./policy.ts";
 import { NO_STATS, type RuleStats, ruleStats } from "./rule_stats.ts";
 import type { RateLimit } from "./rules.ts";
-import { secondsUntilReset } from "./window.ts";
+import { MAX_DURATION_SECONDS, secondsUntilReset } from "./window.ts";
 
 /** In place of a count: the local cache knows that the key is over its limit. */
 export const OVER_LIMIT_LOCALLY = -1;
@@ -21,8 +22,15 @@ const UNLIMITED_REMAINING = 4_294_967_295;
 export interface OverLimitKey {
   readonly key: string;
   readonly count: number;
-  /** Seconds since the epoch. */
-  readonly windowEnd: number;
+  /** Seconds since the epoch; of a conditional hit, undefined. */
+  readonly windowEnd: number | undefined;
+  /** Milliseconds until one hit would pass, of a conditional hit. */
+  readonly retryMs: number;
+}
+
+/** The answer to a conditional hit whose key the local cache knows. */
+export interface KnownRefusal extends Taken {
+  readonly isKnown: true;
 }
 
 /** A decision and its effects. */
@@ -36,7 +44,7 @@ export interface Outcome {
 }
 
 /** Decides a plan. `counts` has the count after the hits, or one of the values above, for each counted descriptor. */
-export function decide(plan: Plan, counts: readonly number[], policy: Policy, nowSeconds: number): Outcome {
+export function decide(plan: Plan, counts: readonly Counted[], policy: Policy, nowSeconds: number): Outcome {
   const { descriptors } = plan;
   const statuses: DescriptorStatus[] = [];
   const stats: (RuleStats | undefined)[] = [];
@@ -50,12 +58,12 @@ export function decide(plan: Plan, counts: readonly number[], policy: Policy, no
       continue;
     }
     const count = counts[index] ?? 0;
-    const { hit } = planned;
     statuses.push(statusOf(planned, limit, count, nowSeconds));
     stats.push(statsOf(planned, limit, count, policy));
-    if (hit !== undefined && hit.addend >= 0 && count > limit.requestsPerUnit) {
+    const overLimit = overLimitKeyOf(planned, limit, count);
+    if (overLimit !== undefined) {
       if (overLimitKeys === NO_KEYS) overLimitKeys = [];
-      overLimitKeys.push({ key: hit.key, count, windowEnd: hit.windowEnd });
+      overLimitKeys.push(overLimit);
     }
   }
   const code = overallCode(plan, statuses, policy);
@@ -65,41 +73,83 @@ export function decide(plan: Plan, counts: readonly number[], policy: Policy, no
     statuses,
     responseHeadersToAdd: policy.responseHeaders === undefined
       ? NO_HEADERS
-      : responseHeaders(plan, statuses, policy, nowSeconds),
+      : responseHeaders(plan, statuses, policy),
     dynamicMetadata: policy.dynamicMetadata ? dynamicMetadata(plan, statuses) : undefined,
   };
   return { decision, stats, globalShadow, overLimitKeys };
 }
 
+/** Whether the local cache knew that the key of a hit is over its limit. */
+export function isKnownOverLimit(count: Counted): boolean {
+  return count === OVER_LIMIT_LOCALLY || (typeof count !== "number" && "isKnown" in count);
+}
+
+/** A refusal of a `concurrency` limit is not remembered: it ends as soon as another instance gives back. */
+function overLimitKeyOf(
+  { hit }: PlannedDescriptor,
+  { requestsPerUnit, conditional }: RateLimit,
+  count: Counted,
+): OverLimitKey | undefined {
+  if (hit === undefined || hit.addend < 0) return undefined;
+  if (typeof count === "number") {
+    if (!(count > requestsPerUnit) || isConditional(hit)) return undefined;
+    return { key: hit.key, count, windowEnd: hit.windowEnd, retryMs: 0 };
+  }
+  const { granted, retryMs } = count;
+  if (granted || retryMs === 0 || isKnownOverLimit(count)) return undefined;
+  if (conditional === undefined || conditional.algorithm === "concurrency") return undefined;
+  return { key: hit.key, count: conditional.capacity, windowEnd: undefined, retryMs };
+}
+
 function statusOf(
   planned: PlannedDescriptor,
   limit: RateLimit,
-  count: number,
+  count: Counted,
   nowSeconds: number,
 ): DescriptorStatus {
   if (planned.hit === undefined || limit.current === undefined) {
     return { code: "OK", limitRemaining: UNLIMITED_REMAINING };
+  }
+  if (typeof count !== "number") {
+    return {
+      code: count.granted || limit.shadowMode ? "OK" : "OVER_LIMIT",
+      currentLimit: limit.current,
+      limitRemaining: count.available,
+      secondsUntilReset: secondsOf(count.granted ? count.freeMs : count.retryMs),
+    };
   }
   const over = count === OVER_LIMIT_LOCALLY || count > limit.requestsPerUnit;
   return {
     code: over && !limit.shadowMode ? "OVER_LIMIT" : "OK",
     currentLimit: limit.current,
     limitRemaining: over || count === ALLOWED_UNCOUNTED ? 0 : limit.requestsPerUnit - count,
-    secondsUntilReset: secondsUntilReset(nowSeconds, limit.windowSeconds),
+    secondsUntilReset: limit.conditional === undefined
+      ? secondsUntilReset(nowSeconds, limit.windowSeconds)
+      : secondsOf(limit.windowSeconds * 1_000),
   };
 }
 
-function statsOf(planned: PlannedDescriptor, limit: RateLimit, count: number, policy: Policy): RuleStats {
+/** Rounded up, at least 1. */
+function secondsOf(ms: number): number {
+  return Math.min(Math.max(1, Math.ceil(ms / 1_000)), MAX_DURATION_SECONDS);
+}
+
+function statsOf(planned: PlannedDescriptor, limit: RateLimit, count: Counted, policy: Policy): RuleStats {
   const { hits, negative, hit } = planned;
   if (hit === undefined || count === ALLOWED_UNCOUNTED || count === DENIED_UNCOUNTED) return NO_STATS;
   if (negative) return { ...NO_STATS, returnedHits: hits };
+  const { shadowMode } = limit;
+  if (typeof count !== "number" && !count.granted) {
+    const overLimitWithLocalCache = isKnownOverLimit(count) ? hits : 0;
+    return { ...NO_STATS, overLimit: hits, shadowMode: shadowMode ? hits : 0, overLimitWithLocalCache };
+  }
   return ruleStats({
-    requestsPerUnit: limit.requestsPerUnit,
+    requestsPerUnit: limit.conditional?.capacity ?? limit.requestsPerUnit,
     nearLimitRatio: policy.nearLimitRatio,
-    after: count,
+    after: typeof count === "number" ? count : count.used,
     hits,
     fromLocalCache: count === OVER_LIMIT_LOCALLY,
-    shadowMode: limit.shadowMode,
+    shadowMode,
   });
 }
 

@@ -7,8 +7,10 @@ export type Code = "OK" | "OVER_LIMIT";
 /** The limit in a status. */
 export interface CurrentLimit {
   readonly name: string;
+  /** The maximum in flight of a `concurrency` limit. */
   readonly requestsPerUnit: number;
-  readonly unit: Unit;
+  /** Undefined for a `concurrency` limit. */
+  readonly unit: Unit | undefined;
 }
 
 /** The decision of one descriptor. */
@@ -17,7 +19,10 @@ export interface DescriptorStatus {
   readonly currentLimit?: CurrentLimit;
   /** 4,294,967,295 for unlimited descriptors, 0 without a rule. */
   readonly limitRemaining: number;
-  /** At least 1; only with `currentLimit`. */
+  /**
+   * At least 1; only with `currentLimit`. Until a window ends; of another algorithm, until one hit would pass if these
+   * did not, or else until all is free again.
+   */
   readonly secondsUntilReset?: number;
 }
 

@@ -1,3 +1,5 @@
+import type { Counted } from "./algorithms/taken.ts";
+
 /** An invalid request: the caller has to change it. */
 export class InvalidRequestError extends Error {
   override readonly name = "InvalidRequestError";
@@ -30,8 +32,8 @@ export class CacheError extends Error {
   override readonly name = "CacheError";
   /** The back end that failed; selects the error counter. */
   readonly backend: "kv" | "mc" | "memory";
-  /** The counts of the hits that succeeded, by position. */
-  readonly counts: readonly (number | undefined)[];
+  /** The counts of the hits that succeeded, by position; of conditional hits, what became of them. */
+  readonly counts: readonly (Counted | undefined)[];
 
   constructor(
     backend: "kv" | "mc" | "memory",

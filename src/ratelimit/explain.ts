@@ -1,7 +1,14 @@
 import { type Walk, type WalkedLevel, walkRules } from "./explain_walk.ts";
 import { instantText } from "./window.ts";
-import type { Unit } from "./limit.ts";
-import { isQuota, type Plan, type PlanContext, planHits, type PlannedDescriptor } from "./plan.ts";
+import type { Algorithm, Unit } from "./limit.ts";
+import {
+  isConditional,
+  isQuota,
+  type Plan,
+  type PlanContext,
+  planHits,
+  type PlannedDescriptor,
+} from "./plan.ts";
 import type { Descriptor, Entry, RateLimitRequest } from "./request.ts";
 import type { RateLimit, Rules } from "./rules.ts";
 
@@ -38,6 +45,13 @@ export interface ExplainedLimit {
   readonly requestsPerUnit?: number;
   readonly unit?: Unit;
   readonly windowSeconds?: number;
+  /** Absent for fixed windows. */
+  readonly algorithm?: Algorithm;
+  /** Of a token bucket. */
+  readonly burst?: number;
+  /** Of `concurrency`, in place of the requests per unit. */
+  readonly maxInFlight?: number;
+  readonly leaseSeconds?: number;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
   readonly replaces: readonly string[];
@@ -107,21 +121,30 @@ function limitedBy(limit: RateLimit): Pick<ExplainedDescriptor, "outcome" | "why
 }
 
 function limitOf(limit: RateLimit, planned: PlannedDescriptor, { policy }: PlanContext): ExplainedLimit {
-  const { rule, unlimited, name, requestsPerUnit, unit, windowSeconds, shadowMode, replaces } = limit;
+  const { rule, unlimited, name, shadowMode, replaces } = limit;
   return {
     ...(rule === undefined ? {} : { rule: rule.fullKey }),
     override: rule === undefined,
     unlimited,
     ...(name === "" ? {} : { name }),
-    ...(unlimited || unit === undefined ? {} : { requestsPerUnit, unit, windowSeconds }),
+    ...(unlimited ? {} : amountOf(limit)),
     shadowMode,
     quotaMode: isQuota(planned, policy),
     replaces,
   };
 }
 
+function amountOf({ requestsPerUnit, unit, windowSeconds, conditional }: RateLimit): Partial<ExplainedLimit> {
+  const algorithm = conditional === undefined ? {} : { algorithm: conditional.algorithm };
+  if (unit === undefined) return { ...algorithm, maxInFlight: requestsPerUnit, leaseSeconds: windowSeconds };
+  const burst = conditional?.algorithm === "token_bucket" ? { burst: conditional.capacity } : {};
+  return { requestsPerUnit, unit, windowSeconds, ...algorithm, ...burst };
+}
+
 function counterOf({ hit }: PlannedDescriptor): Pick<ExplainedDescriptor, "cacheKey" | "windowEnds"> {
-  return hit === undefined ? {} : { cacheKey: hit.key, windowEnds: instantText(hit.windowEnd) };
+  if (hit === undefined) return {};
+  if (isConditional(hit)) return { cacheKey: hit.key };
+  return { cacheKey: hit.key, windowEnds: instantText(hit.windowEnd) };
 }
 
 function replacementsOf(

@@ -1,7 +1,6 @@
 import type { DescriptorStatus, Header } from "./decision.ts";
 import { isQuota, type Plan } from "./plan.ts";
 import type { Policy } from "./policy.ts";
-import { secondsUntilReset } from "./window.ts";
 
 /**
  * The rate limit headers: for the last descriptor over its limit that is not a quota, otherwise for the first with the
@@ -11,17 +10,16 @@ export function responseHeaders(
   plan: Plan,
   statuses: readonly DescriptorStatus[],
   policy: Policy,
-  nowSeconds: number,
 ): Header[] {
   const names = policy.responseHeaders;
   const index = decisive(plan, statuses, policy);
   const limit = plan.descriptors[index]?.limit;
   const status = statuses[index];
-  if (names === undefined || limit === undefined || status === undefined) return [];
+  if (names === undefined || limit === undefined || status?.secondsUntilReset === undefined) return [];
   return [
     { key: names.limit, value: String(limit.requestsPerUnit) },
     { key: names.remaining, value: String(status.limitRemaining) },
-    { key: names.reset, value: String(secondsUntilReset(nowSeconds, limit.windowSeconds)) },
+    { key: names.reset, value: String(status.secondsUntilReset) },
   ];
 }
 

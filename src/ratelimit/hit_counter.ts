@@ -1,8 +1,10 @@
 import type { CacheFailureMode } from "./limit.ts";
-import type { Caller, CounterCache, Hit } from "./counter_cache.ts";
-import { ALLOWED_UNCOUNTED, DENIED_UNCOUNTED, OVER_LIMIT_LOCALLY } from "./decide.ts";
+import type { Counted } from "./algorithms/taken.ts";
+import { ask, type Step } from "./cache_call.ts";
+import type { Caller, CounterCache } from "./counter_cache.ts";
+import { ALLOWED_UNCOUNTED, DENIED_UNCOUNTED, isKnownOverLimit } from "./decide.ts";
 import { CacheError } from "./errors.ts";
-import type { Plan } from "./plan.ts";
+import type { AnyHit, Plan } from "./plan.ts";
 import type { Policy } from "./policy.ts";
 import type { RateLimit } from "./rules.ts";
 
@@ -17,9 +19,9 @@ export interface HitCounterOptions {
 /** A plan and its hits for the cache. */
 export interface PlannedHits {
   readonly plan: Plan;
-  /** By descriptor; `OVER_LIMIT_LOCALLY` if the local cache knows the key. */
-  readonly counts: readonly number[];
-  hits: Hit[];
+  /** By descriptor; set already if the local cache knows the key. */
+  readonly counts: readonly Counted[];
+  hits: AnyHit[];
   /** The index of the descriptor of each hit. */
   readonly owners: readonly number[];
   /** Whether the first of two steps, which only reads, is in progress. */
@@ -28,7 +30,7 @@ export interface PlannedHits {
 
 /** The counts of a call after the cache failed, by position of the hits. */
 export interface Recovered {
-  readonly counts: number[];
+  readonly counts: Counted[];
   /** Undefined if the cache counted. */
   readonly modes: (CacheFailureMode | undefined)[];
 }
@@ -44,17 +46,17 @@ export class HitCounter {
   }
 
   /** Returns the counts after the hits. Pass an error of the cache to `recover`. */
-  count(planned: PlannedHits, caller: Caller | undefined): number[] | Promise<number[]> {
+  count(planned: PlannedHits, caller: Caller | undefined): Counted[] | Promise<Counted[]> {
     const { cache, policy } = this.#options;
     if (planned.hits.length === 0) return [];
     const alone = planned.plan.descriptors.length === 1;
-    if (!policy.stopIncrementWhenOverLimit || alone) return cache.add(planned.hits, caller);
-    if (planned.counts.includes(OVER_LIMIT_LOCALLY)) {
+    if (!policy.stopIncrementWhenOverLimit || alone) return ask(cache, "add", planned.hits, caller);
+    if (planned.counts.some(isKnownOverLimit)) {
       planned.hits = planned.hits.map(readOnly);
-      return cache.add(planned.hits, caller);
+      return ask(cache, "add", planned.hits, caller);
     }
     planned.isReading = true;
-    const before = cache.read(planned.hits, caller);
+    const before = ask(cache, "read", planned.hits, caller);
     if (before instanceof Promise) return before.then((counts) => this.#addAfter(planned, counts, caller));
     return this.#addAfter(planned, before, caller);
   }
@@ -67,18 +69,18 @@ export class HitCounter {
     };
     this.#applyError(planned, recovered, error, [...planned.hits.keys()]);
     if (planned.isReading) await this.#addToRest(planned, recovered, caller);
-    await this.#useFallback(planned, recovered, (fallback, hits) => fallback.add(hits));
+    await this.#useFallback(planned, recovered, "add");
     return recovered;
   }
 
   #addAfter(
     planned: PlannedHits,
-    before: readonly number[],
+    before: readonly Counted[],
     caller: Caller | undefined,
-  ): number[] | Promise<number[]> {
+  ): Counted[] | Promise<Counted[]> {
     planned.isReading = false;
     planned.hits = hitsToAdd(planned, before);
-    return this.#options.cache.add(planned.hits, caller);
+    return ask(this.#options.cache, "add", planned.hits, caller);
   }
 
   #applyError(
@@ -104,27 +106,23 @@ export class HitCounter {
 
   /** After a read that failed in part: adds to the counters that were read. */
   async #addToRest(planned: PlannedHits, recovered: Recovered, caller: Caller | undefined): Promise<void> {
-    await this.#useFallback(planned, recovered, (fallback, hits) => fallback.read(hits));
+    await this.#useFallback(planned, recovered, "read");
     planned.hits = hitsToAdd(planned, recovered.counts);
     const positions = positionsOf(recovered, undefined);
     if (positions.length === 0) return;
     try {
-      const counts = await this.#options.cache.add(hitsAt(planned, positions), caller);
+      const counts = await ask(this.#options.cache, "add", hitsAt(planned, positions), caller);
       for (const [index, position] of positions.entries()) recovered.counts[position] = counts[index] ?? 0;
     } catch (error) {
       this.#applyError(planned, recovered, error, positions);
     }
   }
 
-  async #useFallback(
-    planned: PlannedHits,
-    recovered: Recovered,
-    call: (fallback: CounterCache, hits: readonly Hit[]) => number[] | Promise<number[]>,
-  ): Promise<void> {
+  async #useFallback(planned: PlannedHits, recovered: Recovered, step: Step): Promise<void> {
     const { fallback } = this.#options;
     const positions = positionsOf(recovered, "local");
     if (fallback === undefined || positions.length === 0) return;
-    const counts = await call(fallback, hitsAt(planned, positions));
+    const counts = await ask(fallback, step, hitsAt(planned, positions));
     for (const [index, position] of positions.entries()) recovered.counts[position] = counts[index] ?? 0;
   }
 }
@@ -137,20 +135,22 @@ function positionsOf(recovered: Recovered, mode: CacheFailureMode | undefined): 
   return [...recovered.modes.keys()].filter((position) => recovered.modes[position] === mode);
 }
 
-function hitsAt(planned: PlannedHits, positions: readonly number[]): Hit[] {
+function hitsAt(planned: PlannedHits, positions: readonly number[]): AnyHit[] {
   return positions.flatMap((position) => planned.hits[position] ?? []);
 }
 
 /** If any key would exceed its limit, adds to those keys only and reads the others. */
-function hitsToAdd(planned: PlannedHits, before: readonly number[]): Hit[] {
-  const wouldExceed = planned.hits.map((hit, position) => {
+function hitsToAdd(planned: PlannedHits, before: readonly Counted[]): AnyHit[] {
+  const wouldExceed = planned.hits.map(({ addend }, position) => {
+    const count = before[position] ?? 0;
+    if (typeof count !== "number") return addend === 0 ? !count.granted : addend > count.available;
     const limit = limitOf(planned, position);
-    return limit !== undefined && (before[position] ?? 0) + hit.addend > limit.requestsPerUnit;
+    return limit !== undefined && count + addend > limit.requestsPerUnit;
   });
   if (!wouldExceed.includes(true)) return planned.hits;
   return planned.hits.map((hit, position) => wouldExceed[position] === true ? hit : readOnly(hit));
 }
 
-function readOnly(hit: Hit): Hit {
+function readOnly(hit: AnyHit): AnyHit {
   return hit.addend <= 0 ? hit : { ...hit, addend: 0 };
 }

@@ -3,7 +3,7 @@ import { type Caller, type CountReceiver, type LocalCache, RepeatedHit } from ".
 import type { Decision } from "./decision.ts";
 import type { HitCounterOptions } from "./hit_counter.ts";
 import { type FormOf, isRepeatable, type KnownPlan, KnownPlans, KnownResponse } from "./known_plans.ts";
-import { type Plan, planHits, type PlannedDescriptor } from "./plan.ts";
+import { isConditional, type Plan, planHits, type PlannedDescriptor } from "./plan.ts";
 import type { RateLimitRequest } from "./request.ts";
 import { nearLimitThreshold } from "./rule_stats.ts";
 import type { Rules } from "./rules.ts";
@@ -125,9 +125,8 @@ export class KnownRequests {
     const plan = planHits(rules, request, { nowSeconds, random, policy });
     const [planned] = plan.descriptors;
     const { hit, limit } = planned ?? {};
-    if (planned === undefined || hit === undefined || limit?.current === undefined || !isRepeatable(plan)) {
-      return;
-    }
+    if (planned === undefined || hit === undefined || isConditional(hit)) return;
+    if (limit?.current === undefined || !isRepeatable(plan)) return;
     const form = formOf(limit.current);
     const place = cache.placeOf?.(hit);
     if (form === undefined || localCache?.get(hit.key, nowSeconds) !== undefined) return;

@@ -24,6 +24,11 @@ export function unitOfNumber(number: number): Unit | undefined {
   return BY_NUMBER.get(number);
 }
 
+/** The number of a unit in the protocols; 0 is `UNKNOWN`. */
+export function numberOfUnit(unit: Unit | undefined): number {
+  return unit === undefined ? 0 : UNITS[unit].number;
+}
+
 /** The unit with this name in any letter case, if any. */
 export function unitOfName(name: string): Unit | undefined {
   const upper = name.toUpperCase();
@@ -40,6 +45,12 @@ export const MAX_REQUESTS_PER_UNIT = 4_294_967_295;
 
 /** The largest `unit_multiplier`. */
 export const MAX_UNIT_MULTIPLIER = 4_294_967_295;
+
+/** How the hits of a rule are limited. */
+export const ALGORITHMS = ["fixed_window", "sliding_window", "token_bucket", "concurrency"] as const;
+
+/** The name of an algorithm in rule files. */
+export type Algorithm = typeof ALGORITHMS[number];
 
 /** What happens to a descriptor when the cache fails. */
 export const CACHE_FAILURE_MODES = ["error", "allow", "deny", "local"] as const;

@@ -1,9 +1,11 @@
+import type { Counted } from "./algorithms/taken.ts";
+import { ask } from "./cache_call.ts";
 import { NoConfigurationError } from "./errors.ts";
 import { explain, type Explained } from "./explain.ts";
 import { instantText } from "./window.ts";
-import type { Unit } from "./limit.ts";
+import type { Algorithm, Unit } from "./limit.ts";
 import { matchLimit, type RateLimit, type Rules } from "./rules.ts";
-import { type Plan, type PlanContext, planHits, type PlannedDescriptor } from "./plan.ts";
+import { isConditional, type Plan, type PlanContext, planHits, type PlannedDescriptor } from "./plan.ts";
 import type { RateLimitRequest } from "./request.ts";
 import type { RateLimitServiceOptions } from "./service.ts";
 import { validateRequest } from "./validate.ts";
@@ -20,6 +22,13 @@ export interface LiveCountersOptions
 /** Why a descriptor is not counted. */
 export type Uncounted = "unknown_domain" | "no_rule" | "unlimited" | "replaced";
 
+/** What counts now, and what would pass. */
+export interface Usage {
+  /** The level of a token bucket; what is in flight of a `concurrency` limit. */
+  readonly used: number;
+  readonly remaining: number;
+}
+
 /** The counter of a descriptor in the current window, if any. */
 export type CounterState =
   | { readonly limited: false; readonly reason: Uncounted; readonly rule?: string }
@@ -31,10 +40,13 @@ export type CounterState =
     readonly limit: number;
     readonly unit: Unit | undefined;
     readonly windowSeconds: number;
-    readonly used: number;
-    readonly remaining: number;
+    /** Absent for fixed windows. */
+    readonly algorithm?: Algorithm;
+    /** Of a token bucket. */
+    readonly burst?: number;
+    /** The end of the window; of another algorithm, when all is free if nothing more is taken. */
     readonly resetsAt: string;
-  };
+  } & Usage;
 
 /** Reads and resets the counters of a request. Methods throw the same errors as decisions. */
 export class LiveCounters {
@@ -49,10 +61,18 @@ export class LiveCounters {
     return explain(rules, request, context);
   }
 
-  /** The current counts, one per descriptor; undefined if it is not counted. */
-  async used(plan: Plan): Promise<(number | undefined)[]> {
+  /** The current usage, one per descriptor; undefined if it is not counted. */
+  async usage(plan: Plan): Promise<(Usage | undefined)[]> {
+    const counts = await this.#counts(plan);
+    return plan.descriptors.map(({ limit }, index) => {
+      const count = counts[index];
+      return limit === undefined || count === undefined ? undefined : usageOf(limit, count);
+    });
+  }
+
+  async #counts(plan: Plan): Promise<(Counted | undefined)[]> {
     const hits = plan.descriptors.flatMap(({ hit }) => hit ?? []);
-    const counts = hits.length === 0 ? [] : await this.#options.cache.read(hits);
+    const counts = hits.length === 0 ? [] : await ask(this.#options.cache, "read", hits);
     let position = 0;
     return plan.descriptors.map(({ hit }) => hit === undefined ? undefined : counts[position++] ?? 0);
   }
@@ -80,11 +100,12 @@ export class LiveCounters {
   }
 
   async #states({ plan, rules }: Planned): Promise<CounterState[]> {
-    const used = await this.used(plan);
+    const counts = await this.#counts(plan);
+    const nowMs = this.#options.clock.now();
     return plan.descriptors.map((planned, index) =>
       planned.limit === undefined
         ? { limited: false, ...reasonOf(plan, rules, index) }
-        : stateOf(planned.limit, planned, used[index] ?? 0)
+        : stateOf(planned.limit, planned, { count: counts[index] ?? 0, nowMs })
     );
   }
 
@@ -109,20 +130,32 @@ interface Planned {
   readonly rules: Rules;
 }
 
-function stateOf(limit: RateLimit, { hit }: PlannedDescriptor, used: number): CounterState {
+function stateOf(
+  limit: RateLimit,
+  { hit }: PlannedDescriptor,
+  { count, nowMs }: { readonly count: Counted; readonly nowMs: number },
+): CounterState {
   if (hit === undefined) return { limited: false, reason: "unlimited", ...ruleName(limit) };
-  const { requestsPerUnit, unit, windowSeconds } = limit;
+  const { requestsPerUnit, unit, windowSeconds, conditional } = limit;
+  const freeMs = typeof count === "number" ? 0 : count.freeMs;
   return {
     limited: true,
     ...ruleName(limit),
+    ...(conditional === undefined ? {} : { algorithm: conditional.algorithm }),
+    ...(conditional?.algorithm === "token_bucket" ? { burst: conditional.capacity } : {}),
     cacheKey: hit.key,
     limit: requestsPerUnit,
     unit,
     windowSeconds,
-    used,
-    remaining: Math.max(0, requestsPerUnit - used),
-    resetsAt: instantText(hit.windowEnd),
+    ...usageOf(limit, count),
+    resetsAt: instantText(isConditional(hit) ? Math.ceil((nowMs + freeMs) / 1_000) : hit.windowEnd),
   };
+}
+
+function usageOf({ requestsPerUnit }: RateLimit, count: Counted): Usage {
+  return typeof count === "number"
+    ? { used: count, remaining: Math.max(0, requestsPerUnit - count) }
+    : { used: count.used, remaining: count.available };
 }
 
 /** A limit in the rules but not in the plan was replaced. */

@@ -1,7 +1,7 @@
 import { cacheKey } from "./cache_key.ts";
-import type { Hit } from "./counter_cache.ts";
+import type { ConditionalHit, Hit } from "./counter_cache.ts";
 import { UNITS } from "./limit.ts";
-import { matchLimit, type RateLimit, type Rules, type RuleTable } from "./rules.ts";
+import { type ConditionalRule, matchLimit, type RateLimit, type Rules, type RuleTable } from "./rules.ts";
 import type { Policy } from "./policy.ts";
 import type { Descriptor, LimitOverride, RateLimitRequest } from "./request.ts";
 import { metricKey } from "./stat_path.ts";
@@ -15,7 +15,15 @@ export interface PlannedDescriptor {
   readonly hits: number;
   readonly negative: boolean;
   /** Undefined without a limit or if it is unlimited. */
-  readonly hit: Hit | undefined;
+  readonly hit: AnyHit | undefined;
+}
+
+/** A hit in a fixed window, or one that counts only if it passes. */
+export type AnyHit = Hit | ConditionalHit;
+
+/** Whether a hit is not one in a fixed window. */
+export function isConditional(hit: AnyHit): hit is ConditionalHit {
+  return "limit" in hit;
 }
 
 /** The limits and counters of a request, one item per descriptor. */
@@ -64,6 +72,7 @@ function overrideLimit({ requestsPerUnit, unit }: LimitOverride): RateLimit | un
     requestsPerUnit,
     unit,
     windowSeconds: UNITS[unit].seconds,
+    conditional: undefined,
     unlimited: false,
     name: "",
     replaces: [],
@@ -100,15 +109,47 @@ function planDescriptor(
   if (limit === undefined) return { limit, metricKey: "", hits, negative, hit: undefined };
   const key = metricKey(limit, request.domain, descriptor.entries);
   if (limit.unlimited) return { limit, metricKey: key, hits, negative, hit: undefined };
-  const { nowSeconds, policy, random } = context;
+  const addend = negative ? -hits : hits;
+  const hit = limit.conditional === undefined
+    ? fixedHit({ request, descriptor, limit, addend }, context)
+    : conditionalHit({ request, descriptor, limit, addend }, limit.conditional, context);
+  return { limit, metricKey: key, hits, negative, hit };
+}
+
+interface HitSource {
+  readonly request: RateLimitRequest;
+  readonly descriptor: Descriptor;
+  readonly limit: RateLimit;
+  readonly addend: number;
+}
+
+function fixedHit({ request, descriptor, limit, addend }: HitSource, context: PlanContext): Hit {
+  const { nowSeconds, policy } = context;
   const start = windowStart(nowSeconds, limit.windowSeconds);
-  const jitter = policy.expirationJitterMaxSeconds;
-  const hit: Hit = {
+  return {
     key: cacheKey(policy.cacheKeyPrefix, request.domain, descriptor.entries, limit, start),
-    addend: negative ? -hits : hits,
+    addend,
     windowEnd: start + limit.windowSeconds,
-    expiresInSeconds: limit.windowSeconds + (jitter > 0 ? Math.floor(random() * jitter) : 0),
+    expiresInSeconds: limit.windowSeconds + jitterOf(context),
     perSecond: limit.unit === "SECOND",
   };
-  return { limit, metricKey: key, hits, negative, hit };
+}
+
+function conditionalHit(
+  { request, descriptor, limit, addend }: HitSource,
+  { limit: conditional, keyEnd, longestSeconds }: ConditionalRule,
+  context: PlanContext,
+): ConditionalHit {
+  return {
+    key: cacheKey(context.policy.cacheKeyPrefix, request.domain, descriptor.entries, limit, keyEnd),
+    limit: conditional,
+    addend,
+    expiresInSeconds: longestSeconds + jitterOf(context),
+    perSecond: limit.unit === "SECOND",
+  };
+}
+
+function jitterOf({ policy, random }: PlanContext): number {
+  const jitter = policy.expirationJitterMaxSeconds;
+  return jitter > 0 ? Math.floor(random() * jitter) : 0;
 }

@@ -4,8 +4,19 @@ import type { Problem } from "../base/problem.ts";
 /** Maximum total length of the full names of all rules. */
 const MAX_NAME_CHARACTERS = 64 * 1024 * 1024;
 
+/** How sources are checked. */
+export interface SourceChecks {
+  /** Allows several sources for one domain. */
+  readonly mergeDomains: boolean;
+  /** Why the cache counts no other algorithm than fixed windows, and what to do; absent if it does. */
+  readonly fixedWindowsOnly?: string | undefined;
+}
+
 /** Checks sources with valid types; problems are in the order of the sources. */
-export function checkSources(sources: readonly DomainSource[], mergeDomains: boolean): Problem[] {
+export function checkSources(
+  sources: readonly DomainSource[],
+  { mergeDomains, fixedWindowsOnly }: SourceChecks,
+): Problem[] {
   const problems: Problem[] = [];
   const domains = new Map<string, { at: string; siblings: Siblings }>();
   const names = { left: MAX_NAME_CHARACTERS };
@@ -22,7 +33,13 @@ export function checkSources(sources: readonly DomainSource[], mergeDomains: boo
     }
     const siblings = known?.siblings ?? new Map();
     if (known === undefined) domains.set(source.domain, { at: source.at, siblings });
-    checkDescriptors(source.descriptors, { parent: source.domain, siblings, problems, names });
+    checkDescriptors(source.descriptors, {
+      parent: source.domain,
+      siblings,
+      problems,
+      names,
+      fixedWindowsOnly,
+    });
   }
   return problems;
 }
@@ -35,6 +52,7 @@ interface Level {
   readonly siblings: Siblings;
   readonly problems: Problem[];
   readonly names: { left: number };
+  readonly fixedWindowsOnly: string | undefined;
 }
 
 function checkDescriptors(descriptors: readonly DescriptorSource[], level: Level): void {
@@ -60,7 +78,10 @@ function checkDescriptors(descriptors: readonly DescriptorSource[], level: Level
       level.problems.push(error(at, `${path}.share_threshold`, found));
     }
     if (key.includes("*")) level.problems.push(starInKey(descriptor));
-    if (descriptor.rateLimit !== undefined) checkReplaces(descriptor.rateLimit, level.problems);
+    if (descriptor.rateLimit !== undefined) {
+      checkReplaces(descriptor.rateLimit, level.problems);
+      checkAlgorithm(descriptor.rateLimit, level);
+    }
     checkDescriptors(descriptor.descriptors, { ...level, parent: text, siblings: new Map() });
   }
 }
@@ -93,6 +114,11 @@ function checkReplaces(limit: RateLimitSource, problems: Problem[]): void {
       problems.push(error(at, path, `replaces should not contain name of same descriptor '${name}'`));
     }
   }
+}
+
+function checkAlgorithm({ path, algorithm }: RateLimitSource, { problems, fixedWindowsOnly }: Level): void {
+  if (algorithm === undefined || fixedWindowsOnly === undefined) return;
+  problems.push(error(algorithm.at, `${path}.algorithm`, `${algorithm.name} ${fixedWindowsOnly}`));
 }
 
 function error(at: string, path: string, text: string): Problem {

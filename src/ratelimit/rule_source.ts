@@ -8,17 +8,29 @@ export interface JsonObject {
   readonly [key: string]: JsonValue;
 }
 
+/** The algorithm of a limit that is not a fixed window. */
+export type AlgorithmSource =
+  & { readonly at: Position }
+  & (
+    | { readonly name: "sliding_window" }
+    | { readonly name: "token_bucket"; readonly burst: number }
+    | { readonly name: "concurrency"; readonly leaseSeconds: number }
+  );
+
 /** The `rate_limit` block of a rule, with valid types. */
 export interface RateLimitSource {
   readonly at: Position;
   /** Such as `descriptors[0].rate_limit`. */
   readonly path: string;
   readonly unlimited: boolean;
-  /** Undefined only with `unlimited`. */
+  /** Undefined only with `unlimited` and `concurrency`. */
   readonly unit: Unit | undefined;
+  /** With `concurrency`, the maximum in flight. */
   readonly requestsPerUnit: number;
   readonly unitMultiplier: number;
   readonly name: string;
+  /** Undefined for fixed windows. */
+  readonly algorithm?: AlgorithmSource | undefined;
   readonly replaces: readonly { readonly at: Position; readonly path: string; readonly name: string }[];
 }
 

@@ -1,15 +1,20 @@
 import type { CurrentLimit } from "./decision.ts";
-import type { CacheFailureMode, Unit } from "./limit.ts";
+import type { ConditionalLimit } from "./algorithms/conditional_limit.ts";
+import type { Algorithm, CacheFailureMode, Unit } from "./limit.ts";
 import type { Pattern, PatternIndex } from "./pattern_index.ts";
 import type { Entry } from "./request.ts";
 import type { JsonObject } from "./rule_source.ts";
 
 /** A limit of a rule or of a request. */
 export interface RateLimit {
+  /** The maximum in flight of a `concurrency` limit. */
   readonly requestsPerUnit: number;
-  /** Undefined with `unlimited`. */
+  /** Undefined with `unlimited` and `concurrency`. */
   readonly unit: Unit | undefined;
+  /** The lease of a `concurrency` limit. */
   readonly windowSeconds: number;
+  /** Undefined for fixed windows. */
+  readonly conditional: ConditionalRule | undefined;
   readonly unlimited: boolean;
   readonly name: string;
   readonly replaces: readonly string[];
@@ -22,6 +27,18 @@ export interface RateLimit {
   readonly current: CurrentLimit | undefined;
   /** Undefined for a limit of a request. */
   readonly rule: LimitRule | undefined;
+}
+
+/** How the hits of a limit are taken that is not a fixed window. */
+export interface ConditionalRule {
+  readonly algorithm: Exclude<Algorithm, "fixed_window">;
+  readonly limit: ConditionalLimit;
+  /** Hits that pass when all is free. */
+  readonly capacity: number;
+  /** The end of cache keys, where those of fixed windows have the start of the window. */
+  readonly keyEnd: string;
+  /** Until all is free, at most. */
+  readonly longestSeconds: number;
 }
 
 /** The rule of a limit: its place and how it is counted. */

@@ -1,17 +1,18 @@
 import type { Clock } from "../base/clock.ts";
 import { SlicedWork } from "../base/slices.ts";
-import type { Caller, Hit, LocalCache } from "./counter_cache.ts";
-import { decide, type Outcome, OVER_LIMIT_LOCALLY } from "./decide.ts";
+import type { Counted } from "./algorithms/taken.ts";
+import type { Caller, LocalCache } from "./counter_cache.ts";
+import { decide, type KnownRefusal, type Outcome, OVER_LIMIT_LOCALLY } from "./decide.ts";
 import type { Decision } from "./decision.ts";
 import { DecisionTally } from "./decision_tally.ts";
 import { CacheError, InvalidRequestError, NoConfigurationError } from "./errors.ts";
 import { HitCounter, type HitCounterOptions, type PlannedHits } from "./hit_counter.ts";
 import { type CountOutcome, KnownRequests } from "./known_requests.ts";
-import { type Plan, planHits, type PlannedDescriptor } from "./plan.ts";
+import { type AnyHit, isConditional, type Plan, planHits, type PlannedDescriptor } from "./plan.ts";
 import type { RateLimitRequest } from "./request.ts";
 import { RuleCounts } from "./rule_counts.ts";
 import type { RuleStats } from "./rule_stats.ts";
-import type { Rules } from "./rules.ts";
+import type { ConditionalRule, Rules } from "./rules.ts";
 import type { RuleCounters, StatsSink } from "./stats_sink.ts";
 import { validateRequest } from "./validate.ts";
 
@@ -35,7 +36,7 @@ interface Call extends PlannedHits {
   readonly loaded: LoadedRules;
   /** The statistics of each descriptor; undefined if it is not counted. */
   readonly counters: (RuleCounters | undefined)[];
-  readonly counts: number[];
+  readonly counts: Counted[];
   readonly owners: number[];
 }
 
@@ -103,7 +104,7 @@ export class RateLimitService {
     const plan = planHits(loaded.rules, request, { nowSeconds, random, policy });
     const call = this.#plannedCall(loaded, plan, nowSeconds);
     const timedCaller = policy.stopIncrementWhenOverLimit ? since(clock.now(), caller) : caller;
-    let counts: number[] | Promise<number[]>;
+    let counts: Counted[] | Promise<Counted[]>;
     try {
       counts = this.#counter.count(call, timedCaller);
     } catch (error) {
@@ -142,17 +143,34 @@ export class RateLimitService {
       const counters = countersOf(loaded, planned, stats, plan.request.domain);
       call.counters[index] = counters;
       if (!planned.negative) counters.totalHits += planned.hits;
-      if (
-        localCache !== undefined && !planned.negative &&
-        isKnownOverLimit(localCache, hit, planned, nowSeconds)
-      ) {
-        call.counts[index] = OVER_LIMIT_LOCALLY;
-        continue;
+      if (localCache !== undefined && !planned.negative) {
+        const known = this.#knownRefusal(localCache, hit, planned, nowSeconds);
+        if (known !== undefined) {
+          call.counts[index] = known;
+          continue;
+        }
       }
       call.hits.push(hit);
       call.owners.push(index);
     }
     return call;
+  }
+
+  /** Compares the remembered count with the current limit, which a reload may have raised. */
+  #knownRefusal(
+    localCache: LocalCache,
+    hit: AnyHit,
+    { hits, limit }: PlannedDescriptor,
+    nowSeconds: number,
+  ): Counted | undefined {
+    const exactSeconds = isConditional(hit) ? this.#options.clock.now() / 1000 : nowSeconds;
+    const known = localCache.get(hit.key, exactSeconds);
+    if (known === undefined || limit === undefined) return undefined;
+    const { conditional, requestsPerUnit } = limit;
+    if (known.count + Math.min(hits, 1) <= (conditional?.capacity ?? requestsPerUnit)) return undefined;
+    return conditional === undefined
+      ? OVER_LIMIT_LOCALLY
+      : refusalUntil((known.windowEnd - exactSeconds) * 1_000, conditional);
   }
 
   /** Decides a call after the cache failed, if the failure modes allow it. */
@@ -176,7 +194,7 @@ export class RateLimitService {
   }
 
   /** The local cache must not remember `uncountedKeys`, which the shared cache did not count. */
-  #finish(call: Call, after: readonly number[], nowSeconds: number, uncountedKeys = NO_KEYS): Decision {
+  #finish(call: Call, after: readonly Counted[], nowSeconds: number, uncountedKeys = NO_KEYS): Decision {
     const { policy } = this.#options;
     const { owners, counts } = call;
     for (let position = 0; position < owners.length; position++) {
@@ -212,7 +230,7 @@ export class RateLimitService {
   }
 
   /** Without the prefix and the start of the window. */
-  #noteOverLimit({ key }: Hit, { overLimit: hits }: RuleStats, nowSeconds: number): void {
+  #noteOverLimit({ key }: AnyHit, { overLimit: hits }: RuleStats, nowSeconds: number): void {
     const start = this.#options.policy.cacheKeyPrefix.length;
     this.tally.overLimitKeys.add({ text: key, start, end: key.lastIndexOf("_"), hits, nowSeconds });
   }
@@ -225,12 +243,19 @@ export class RateLimitService {
   ): void {
     const { localCache } = this.#options;
     if (localCache === undefined) return;
-    for (const { key, count, windowEnd } of outcome.overLimitKeys) {
-      if (!uncountedKeys.has(key)) localCache.set(key, count, windowEnd, nowSeconds);
+    for (const { key, count, windowEnd, retryMs } of outcome.overLimitKeys) {
+      if (uncountedKeys.has(key)) continue;
+      if (windowEnd !== undefined) localCache.set(key, count, windowEnd, nowSeconds);
+      else this.#rememberRefusal(localCache, key, count, retryMs);
     }
     for (const { negative, hit } of plan.descriptors) {
       if (negative && hit !== undefined) localCache.forget(hit.key);
     }
+  }
+
+  #rememberRefusal(localCache: LocalCache, key: string, count: number, retryMs: number): void {
+    const now = this.#options.clock.now();
+    localCache.set(key, count, (now + retryMs) / 1000, now / 1000);
   }
 
   #fail(error: unknown): never {
@@ -279,14 +304,7 @@ function countersOf(
   return found;
 }
 
-/** Compares the remembered count with the current limit, which a reload may have raised. */
-function isKnownOverLimit(
-  localCache: LocalCache,
-  hit: Hit,
-  planned: PlannedDescriptor,
-  nowSeconds: number,
-): boolean {
-  const count = localCache.get(hit.key, nowSeconds);
-  if (count === undefined || planned.limit === undefined) return false;
-  return count + Math.min(planned.hits, 1) > planned.limit.requestsPerUnit;
+/** The answer to a conditional hit that is known not to pass. */
+function refusalUntil(retryMs: number, { capacity }: ConditionalRule): KnownRefusal {
+  return { granted: false, used: capacity, available: 0, retryMs, freeMs: retryMs, isKnown: true };
 }

@@ -1,8 +1,9 @@
-import type { CounterCache, Hit } from "./counter_cache.ts";
+import type { Counted } from "./algorithms/taken.ts";
+import type { CounterCache } from "./counter_cache.ts";
 import { decide } from "./decide.ts";
 import type { Code } from "./decision.ts";
 import { HitCounter } from "./hit_counter.ts";
-import { planHits } from "./plan.ts";
+import { type AnyHit, planHits } from "./plan.ts";
 import type { Policy } from "./policy.ts";
 import type { RateLimitRequest } from "./request.ts";
 import type { RateLimit, Rules } from "./rules.ts";
@@ -46,8 +47,8 @@ export class Simulation {
     validateRequest(request);
     const { rules, policy } = this.#options;
     const plan = planHits(rules, request, { nowSeconds, random: () => 0, policy });
-    const counts = plan.descriptors.map(() => 0);
-    const hits: Hit[] = [];
+    const counts: Counted[] = plan.descriptors.map(() => 0);
+    const hits: AnyHit[] = [];
     const owners: number[] = [];
     for (const [index, { hit }] of plan.descriptors.entries()) {
       if (hit === undefined) continue;
@@ -108,5 +109,7 @@ function isSameLimit(before: RateLimit | undefined, after: RateLimit | undefined
     before.unlimited === after.unlimited &&
     before.requestsPerUnit === after.requestsPerUnit &&
     before.unit === after.unit &&
-    before.windowSeconds === after.windowSeconds;
+    before.windowSeconds === after.windowSeconds &&
+    before.conditional?.algorithm === after.conditional?.algorithm &&
+    before.conditional?.capacity === after.conditional?.capacity;
 }

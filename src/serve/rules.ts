@@ -2,6 +2,7 @@ import { systemClock } from "../base/clock.ts";
 import type { RulesProvider, RuleTexts } from "../config/provider.ts";
 import { type AcceptedRules, type LastLoad, startRules } from "../config/rules_loader.ts";
 import { createWorkerFileProvider } from "../config/file_provider_supervisor.ts";
+import { fixedWindowsOnly } from "../ratelimit/algorithms/fixed_windows_only.ts";
 import { problemText } from "../base/problem.ts";
 import type { Rules } from "../ratelimit/rules.ts";
 import type { ServiceParts } from "./parts.ts";
@@ -85,6 +86,7 @@ function fileProvider({ settings, logger }: ServiceParts): RulesProvider {
     ignoreDotFiles: settings.RUNTIME_IGNOREDOTFILES,
     watchRoot: settings.RUNTIME_WATCH_ROOT,
     mergeDomains: settings.MERGE_DOMAIN_CONFIG,
+    fixedWindowsOnly: fixedWindowsOnly(settings.BACKEND_TYPE),
     // The worker uses the clock of the machine, whatever the clock of the decisions is.
     clock: systemClock,
     logger,

@@ -1,4 +1,4 @@
-import type { Caller, CounterCache, Hit } from "../ratelimit/counter_cache.ts";
+import type { Caller, ConditionalHit, CounterCache, Hit } from "../ratelimit/counter_cache.ts";
 import type { Decision } from "../ratelimit/decision.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
 import type { KnownDecider } from "../ratelimit/known_requests.ts";
@@ -16,7 +16,7 @@ export interface TracedCache {
   readonly perSecond: boolean;
 }
 
-type Counts = number[] | Promise<number[]>;
+type Answers<Answer> = Answer[] | Promise<Answer[]>;
 
 const DECISION = { name: "ShouldRateLimit Execution", kind: SPAN_KINDS.internal };
 const TRIPS = {
@@ -66,11 +66,17 @@ export function traceCache(cache: CounterCache, tracer: CallTracer, traced: Trac
     if (tracer.current !== undefined) decisions.set(caller, tracer.current);
     return decisions.get(caller);
   };
-  const trip = (parent: SpanRecord, hits: readonly Hit[], commands: number, ask: () => Counts): Counts => {
+  const trip = <Answer>(
+    parent: SpanRecord,
+    hits: readonly Pick<Hit, "perSecond">[],
+    commands: number,
+    ask: () => Answers<Answer>,
+  ): Answers<Answer> => {
     const span = tracer.startChild(parent, shape);
     noteHits(span, hits, commands, traced);
     return tracer.runToEnd(span, ask);
   };
+  const { take } = cache;
   return {
     add(hits, caller) {
       const parent = decisionOf(caller);
@@ -82,6 +88,13 @@ export function traceCache(cache: CounterCache, tracer: CallTracer, traced: Trac
       if (parent === undefined) return cache.read(hits, caller);
       return trip(parent, hits, COMMANDS_OF_READ, () => cache.read(hits, caller));
     },
+    ...(take === undefined ? {} : {
+      take: (hits: readonly ConditionalHit[], caller?: Caller) => {
+        const parent = decisionOf(caller);
+        if (parent === undefined) return take.call(cache, hits, caller);
+        return trip(parent, hits, COMMANDS_OF_TAKE, () => take.call(cache, hits, caller));
+      },
+    }),
     // Only for untraced calls.
     ...(cache.addOne === undefined ? {} : { addOne: cache.addOne.bind(cache) }),
     remove: (keys) => cache.remove(keys),
@@ -92,10 +105,12 @@ export function traceCache(cache: CounterCache, tracer: CallTracer, traced: Trac
 /** A counter is increased, and its expiry set. */
 const COMMANDS_OF_ADD = 2;
 const COMMANDS_OF_READ = 1;
+/** A call of a script. */
+const COMMANDS_OF_TAKE = 1;
 
 function noteHits(
   span: SpanRecord,
-  hits: readonly Hit[],
+  hits: readonly Pick<Hit, "perSecond">[],
   commands: number,
   { backend, perSecond }: TracedCache,
 ): void {

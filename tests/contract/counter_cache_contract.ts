@@ -1,5 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { type CounterCache, type Hit, RepeatedHit } from "../../src/ratelimit/counter_cache.ts";
+import { CONDITIONAL_CASES } from "./conditional_counter_cases.ts";
 import { needs, type Tool } from "../harness/tools.ts";
 import { seededRandom } from "../harness/seeded_random.ts";
 
@@ -43,7 +44,8 @@ export function counterCacheContract(
   Deno.test(needs(tools, `counter cache ${name}`), async (test) => {
     const fixture = await open();
     try {
-      for (const [title, run] of Object.entries(CASES)) {
+      const cases = fixture.cache.take === undefined ? CASES : { ...CASES, ...CONDITIONAL_CASES };
+      for (const [title, run] of Object.entries(cases)) {
         await test.step(title, () => run(fixture.cache, { ...traits, stored: fixture.stored }));
       }
     } finally {

@@ -6,7 +6,7 @@ import { counterCacheContract } from "./counter_cache_contract.ts";
 counterCacheContract("of another thread", () => {
   const memory = new MemoryCache({ maxKeys: 1_000_000, clock: systemClock });
   const cache = new CountingClient({
-    post: (request) => queueMicrotask(() => cache.take(countHits(structuredClone(request), memory))),
+    post: (request) => queueMicrotask(() => cache.settle(countHits(structuredClone(request), memory))),
     timeoutMs: 60_000,
     clock: systemClock,
   });

@@ -1,7 +1,7 @@
 import { systemClock } from "../../src/base/clock.ts";
 import { MemoryCache } from "../../src/cache/memory_cache.ts";
 import { PerSecondCache } from "../../src/cache/per_second_cache.ts";
-import type { Caller, CounterCache, Hit } from "../../src/ratelimit/counter_cache.ts";
+import type { Caller, ConditionalHit, CounterCache, Hit } from "../../src/ratelimit/counter_cache.ts";
 import { openKvCache } from "../harness/open_kv.ts";
 import { sharedRedis } from "../harness/shared_servers.ts";
 import { counterCacheContract } from "./counter_cache_contract.ts";
@@ -12,9 +12,13 @@ const server = await sharedRedis();
 class EveryOtherKey implements CounterCache {
   readonly #cache: CounterCache;
   readonly #keys = new Map<string, boolean>();
+  readonly take?: NonNullable<CounterCache["take"]>;
 
   constructor(cache: CounterCache) {
     this.#cache = cache;
+    const { take } = cache;
+    if (take === undefined) return;
+    this.take = (hits, caller) => take.call(cache, this.#spread(hits), caller);
   }
 
   add(hits: readonly Hit[], caller?: Caller): number[] | Promise<number[]> {
@@ -33,7 +37,7 @@ class EveryOtherKey implements CounterCache {
     return this.#cache.close();
   }
 
-  #spread(hits: readonly Hit[]): Hit[] {
+  #spread<Asked extends Hit | ConditionalHit>(hits: readonly Asked[]): Asked[] {
     return hits.map((one) => {
       const perSecond = this.#keys.get(one.key) ?? this.#keys.size % 2 === 1;
       this.#keys.set(one.key, perSecond);

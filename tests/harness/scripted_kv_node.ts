@@ -2,7 +2,8 @@ import type { KvNodeLike, OpenKvNode } from "../../src/cache/kv/cluster/node.ts"
 import type { LateExpiry } from "../../src/cache/kv/expiries.ts";
 import { type KvAskOptions, KvFailure } from "../../src/cache/kv/node.ts";
 import { hostPort } from "../../src/base/host_port.ts";
-import type { Hit } from "../../src/ratelimit/counter_cache.ts";
+import type { Taken } from "../../src/ratelimit/algorithms/taken.ts";
+import type { ConditionalHit, Hit } from "../../src/ratelimit/counter_cache.ts";
 
 /** What a node answers to hits: by position a count or what is wrong; absent for a node that never answers. */
 export type HitScript = (
@@ -30,7 +31,7 @@ export class ScriptedKvNode {
   /** Answers CLUSTER SLOTS; one that never does is absent. */
   slots: (() => unknown) | undefined;
   /** Answers other commands. */
-  run: (args: readonly string[]) => unknown = () => 1;
+  run: (args: readonly string[], asking: boolean) => unknown = () => 1;
   /** Where its expiries go that it cannot send. */
   placeExpiry: (expiry: LateExpiry) => boolean = () => false;
   /** Callers of the latest call. */
@@ -71,7 +72,8 @@ export class ScriptedKvNode {
       askOne: (hit, caller, receiver) => {
         this.#ask([hit], { caller }).then(([count = 0]) => receiver.counted(count), receiver.failed);
       },
-      command: (args) => this.#command(args),
+      askToTake: (hits, options = {}) => this.#take(hits, options),
+      command: (args, options) => this.#command(args, options?.asking === true),
       owe: (late) => void this.owed.push(...late.map(({ key }) => key)),
       close: () => {
         open = false;
@@ -107,8 +109,14 @@ export class ScriptedKvNode {
     throw new KvFailure(states.find((state) => state !== undefined) ?? "", { counts, states });
   }
 
-  #command(args: readonly string[]): Promise<unknown> {
-    if (args.join(" ") !== "CLUSTER SLOTS") return new Promise((resolve) => resolve(this.run(args)));
+  /** Conditional hits are answered with the counts of the script as what is used. */
+  async #take(hits: readonly ConditionalHit[], options: KvAskOptions): Promise<Taken[]> {
+    const counts = await this.#ask(hits.map((hit) => ({ ...hit, windowEnd: 0 })), options);
+    return counts.map((used) => ({ granted: true, used, available: 0, retryMs: 0, freeMs: 0 }));
+  }
+
+  #command(args: readonly string[], asking: boolean): Promise<unknown> {
+    if (args.join(" ") !== "CLUSTER SLOTS") return new Promise((resolve) => resolve(this.run(args, asking)));
     this.looks++;
     const { slots } = this;
     return slots === undefined ? new Promise(() => {}) : new Promise((resolve) => resolve(slots()));

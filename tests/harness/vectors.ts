@@ -54,7 +54,7 @@ export function decisionAsVector(decision: Decision): JsonObject {
         currentLimit: {
           ...(limit.name === "" ? {} : { name: limit.name }),
           requestsPerUnit: limit.requestsPerUnit,
-          unit: limit.unit,
+          unit: limit.unit ?? "UNKNOWN",
         },
       }),
       limitRemaining,

@@ -2,6 +2,7 @@ import { HitBatch, type HitGroup } from "../hit_batch.ts";
 import type { KeptHit } from "../../ratelimit/counter_cache.ts";
 import type { KvCommands } from "./client.ts";
 import type { KvExpiries, LateExpiry } from "./expiries.ts";
+import { KvTakes, type TakeAsk } from "./takes.ts";
 import { ReplyError, respArgument, respCommand, RespWriter, shortened } from "./resp.ts";
 
 /** Gives hits back: the counter stops at 0, and one that does not exist is not made. */
@@ -33,8 +34,10 @@ function beginning(parts: number, name: string, ...args: readonly Uint8Array[]):
   return writer.finish();
 }
 
-/** The expiries to be sent after a batch. */
-export interface ExpiriesAfter {
+/** What is to be sent after a batch. */
+export interface AfterBatch {
+  /** Calls of scripts that the node did not know. */
+  again: KvBatch | undefined;
   /** Of counters that turned out to be new. */
   readonly follow: LateExpiry[];
   /** Refused or unanswered: the same node may refuse them again. */
@@ -47,6 +50,7 @@ export interface ExpiriesAfter {
 export class KvBatch extends HitBatch {
   /** The expiries of other batches that go with this one. */
   late: LateExpiry[];
+  #takes = new KvTakes();
   readonly #asking: boolean;
   /** By position of the groups: whether an EXPIRE goes with it. */
   readonly #expires: boolean[] = [];
@@ -61,7 +65,25 @@ export class KvBatch extends HitBatch {
   }
 
   override get isEmpty(): boolean {
-    return super.isEmpty && this.late.length === 0;
+    return super.isEmpty && this.#takes.size === 0 && this.late.length === 0;
+  }
+
+  override get size(): number {
+    return super.size + this.#takes.size;
+  }
+
+  addTake(ask: TakeAsk): void {
+    this.#takes.add(ask);
+  }
+
+  override dropGone(): void {
+    super.dropGone();
+    this.#takes.dropGone();
+  }
+
+  override fail(state: string): void {
+    super.fail(state);
+    this.#takes.fail(state);
   }
 
   /** The commands in the form of the protocol. */
@@ -89,13 +111,15 @@ export class KvBatch extends HitBatch {
       writeExpire(writer.bytes(before), keyOf(group), group.expiresInSeconds);
       replies += each;
     }
+    this.#takes.write(writer, before);
+    replies += each * this.#takes.size;
     return { data: writer.take(), replies, written: (data) => RespWriter.give(data) };
   }
 
-  /** Settles the callers with the replies, in the order of the commands; returns the expiries to be sent. */
-  settle(replies: readonly unknown[], expiries: KvExpiries): ExpiriesAfter {
+  /** Settles the callers with the replies, in the order of the commands; returns what is to be sent after it. */
+  settle(replies: readonly unknown[], expiries: KvExpiries): AfterBatch {
     const each = this.#asking ? 2 : 1;
-    const after: ExpiriesAfter = { follow: [], retry: [], confirm: [] };
+    const after: AfterBatch = { again: undefined, follow: [], retry: [], confirm: [] };
     const isCurrent = this.#generation === expiries.generation;
     let at = 0;
     for (const late of this.late) {
@@ -118,6 +142,11 @@ export class KvBatch extends HitBatch {
       else if (isCurrent) expiries.remember(group.key, group.windowEnd);
     }
     this.settleAsks();
+    const takes = this.#takes.settle(replies, at, each);
+    if (takes !== undefined) {
+      after.again = new KvBatch({ asking: this.#asking });
+      after.again.#takes = takes;
+    }
     return after;
   }
 
@@ -142,7 +171,7 @@ function learn(
   group: HitGroup,
   { reply, expires, expired }: { reply: unknown; expires: boolean; expired: unknown },
   expiries: KvExpiries,
-  after: ExpiriesAfter,
+  after: AfterBatch,
 ): void {
   // The server refused the command and did nothing.
   if (reply instanceof ReplyError) return;

@@ -1,5 +1,12 @@
 import { errorText } from "../../base/error_text.ts";
-import type { Caller, CounterCache, CountReceiver, Hit } from "../../ratelimit/counter_cache.ts";
+import type { Taken } from "../../ratelimit/algorithms/taken.ts";
+import type {
+  Caller,
+  ConditionalHit,
+  CounterCache,
+  CountReceiver,
+  Hit,
+} from "../../ratelimit/counter_cache.ts";
 import { CacheError } from "../../ratelimit/errors.ts";
 import { KvFailure, KvNode, type KvNodeOptions } from "./node.ts";
 
@@ -20,6 +27,10 @@ export class KvCache extends KvNode implements CounterCache {
 
   add(hits: readonly Hit[], caller?: Caller): Promise<number[]> {
     return this.ask(hits, { caller });
+  }
+
+  take(hits: readonly ConditionalHit[], caller?: Caller): Promise<Taken[]> {
+    return this.askToTake(hits, { caller });
   }
 
   addOne(hit: Hit, caller: Caller | undefined, receiver: CountReceiver): void {

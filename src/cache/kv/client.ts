@@ -89,11 +89,16 @@ export class KvClient {
     this.#stream.write(data, () => written?.(data));
   }
 
-  /** Sends one command behind those that were written; rejects with `ReplyError` for an error of the server. */
-  command([name = "", ...args]: readonly string[]): Promise<unknown> {
+  /**
+   * Sends one command behind those that were written, with `asking` after an ASKING; rejects with `ReplyError` for an
+   * error of the server.
+   */
+  command([name = "", ...args]: readonly string[], { asking = false } = {}): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const data = respCommand(name, ...args.map(respArgument));
-      this.write({ data, replies: 1 }, ([reply]) => {
+      const command = respCommand(name, ...args.map(respArgument));
+      const data = asking ? new Uint8Array([...respCommand("ASKING"), ...command]) : command;
+      this.write({ data, replies: asking ? 2 : 1 }, (replies) => {
+        const reply = replies.at(-1);
         if (reply instanceof Error) reject(reply);
         else resolve(reply);
       });

@@ -65,8 +65,8 @@ export class KvConnection {
   }
 
   /** Sends one command, behind whatever is in flight. */
-  command(args: readonly string[]): Promise<unknown> {
-    return this.#client.command(args);
+  command(...command: Parameters<KvClient["command"]>): Promise<unknown> {
+    return this.#client.command(...command);
   }
 
   /** Makes it again, which resolves its name again. */

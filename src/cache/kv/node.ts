@@ -1,7 +1,8 @@
 import type { Metrics } from "../../base/metrics.ts";
 import type { KV_NODE_METRICS } from "../metrics.ts";
 import { withTimeout } from "../../base/wait.ts";
-import type { Caller, CountReceiver, Hit } from "../../ratelimit/counter_cache.ts";
+import type { Counted, Taken } from "../../ratelimit/algorithms/taken.ts";
+import type { Caller, ConditionalHit, CountReceiver, Hit } from "../../ratelimit/counter_cache.ts";
 import { Batcher } from "../batcher.ts";
 import { Breaker } from "../breaker.ts";
 import { type Ask, askFor, type FailedAsk, SingleAsk, stateOf } from "../hit_batch.ts";
@@ -12,13 +13,14 @@ import { type KvConnection, noAnswer } from "./connection.ts";
 import { KvExpiries, KvLateExpiries, type LateExpiry } from "./expiries.ts";
 import { KvPool, type KvPoolOptions } from "./pool.ts";
 import { shortened } from "./resp.ts";
+import type { TakeAsk } from "./takes.ts";
 
 /** How often keys of windows that are over are forgotten, and refused expiries are sent again. */
 const SWEEP_INTERVAL_MS = 1_000;
 /** Most late expiries that go with one batch. */
 const LATE_PER_BATCH = 1_000;
-/** Errors of a server that cannot count now; its name may resolve to another one by now. */
-const WRONG_SERVER = /^(?:READONLY|LOADING|MASTERDOWN)\b/;
+/** Errors of a server that cannot count now, also in a script; its name may resolve to another one by now. */
+const WRONG_SERVER = /^(?:READONLY|LOADING|MASTERDOWN)\b|: -READONLY /;
 
 /** How one node is asked. */
 export interface KvNodeOptions extends SharedCacheOptions, Omit<KvPoolOptions, "events"> {
@@ -41,7 +43,7 @@ export interface KvAskOptions {
 export class KvFailure extends Error {
   override readonly name = "KvFailure";
   /** By position of the hits: the counts that came. */
-  readonly counts: readonly (number | undefined)[];
+  readonly counts: readonly (Counted | undefined)[];
   /** By position of the hits: why there is no count, such as the error of the node. */
   readonly states: readonly (string | undefined)[];
 
@@ -134,6 +136,17 @@ export class KvNode {
     return askFor(hits, caller, this.#errorOf, (ask) => this.#add(ask, batcher));
   }
 
+  /** The same with conditional hits. */
+  askToTake(hits: readonly ConditionalHit[], { caller, asking }: KvAskOptions = {}): Promise<Taken[]> {
+    if (hits.length === 0) return Promise.resolve([]);
+    const batcher = asking === true ? this.#asking : this.#plain;
+    return askFor(hits, caller, this.#errorOf, (ask: TakeAsk) => {
+      const refusal = batcher.startedAt === undefined ? this.#refusal() : undefined;
+      if (refusal === undefined) batcher.addBy((batch) => batch.addTake(ask));
+      return refusal;
+    });
+  }
+
   /** The same for a single hit, by callback. */
   askOne(hit: Hit, caller: Caller | undefined, receiver: CountReceiver): void {
     const ask = new SingleAsk(hit, caller, receiver, this.#errorOf);
@@ -143,11 +156,11 @@ export class KvNode {
   }
 
   /** Sends one command, such as `["DEL", "key"]`, and returns the reply; a timeout ends its connection. */
-  async command(args: readonly string[]): Promise<unknown> {
+  async command(...command: Parameters<KvConnection["command"]>): Promise<unknown> {
     const { clock, timeoutMs } = this.#options;
     const connection = this.#pool.shared();
     if (connection === undefined) throw new Error(this.#pool.reason);
-    return await withTimeout(connection.command(args), timeoutMs, clock, () => {
+    return await withTimeout(connection.command(...command), timeoutMs, clock, () => {
       const reason = noAnswer(timeoutMs);
       this.#pool.renew(connection, reason);
       return new Error(reason);
@@ -220,11 +233,12 @@ export class KvNode {
 
   #answered(request: Request, replies: readonly unknown[], tookMs: number): void {
     if (!this.#inFlight.delete(request)) return;
-    const { batch, connection } = request;
-    const { follow, retry, confirm } = batch.settle(replies, this.#expiries);
+    const { batch, connection, startedAt } = request;
+    const { again, follow, retry, confirm } = batch.settle(replies, this.#expiries);
     this.#late.confirm(confirm);
     if (!connection.isUsable) {
       this.#late.owe([...follow, ...retry]);
+      again?.fail(connection.reason);
       return this.#breaker.failed(connection.reason);
     }
     this.#options.roundTrip?.(tookMs);
@@ -234,12 +248,14 @@ export class KvNode {
       const reason = shortened(wrong.message);
       this.#breaker.failed(reason);
       this.#late.owe(follow);
+      again?.fail(reason);
       return this.#pool.renewAll(reason);
     }
     this.#breaker.succeeded();
     if (follow.length > 0) this.#plain.batch.late.push(...follow);
     this.#sendOwed();
-    this.#pool.give(connection);
+    if (again === undefined) this.#pool.give(connection);
+    else this.#write({ batch: again, connection, startedAt });
   }
 
   /** Fails a batch that was written: its counters may be new and without an expiry. */

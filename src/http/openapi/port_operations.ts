@@ -10,7 +10,7 @@ import {
   textSchema,
   timeSchema,
 } from "../../base/json_schema.ts";
-import { UNIT_NAMES } from "../../ratelimit/limit.ts";
+import { ALGORITHMS, UNIT_NAMES } from "../../ratelimit/limit.ts";
 import type { OperationAnswer, Operations } from "../../webhooks/api/operation.ts";
 
 function textAnswer(description: string, example: string): OperationAnswer {
@@ -78,6 +78,10 @@ export const DEBUG_SCHEMAS: SchemaProperties = {
       requestsPerUnit: integerSchema("The limit."),
       unit: choiceSchema(UNIT_NAMES, "The unit of the window."),
       windowSeconds: integerSchema("The length of the window."),
+      algorithm: choiceSchema(ALGORITHMS, "Absent for a fixed window."),
+      burst: integerSchema("Hits that a token bucket holds."),
+      maxInFlight: integerSchema("The maximum in flight of a `concurrency` limit."),
+      leaseSeconds: integerSchema("Its lease."),
     }),
     replacedBy: listSchema(
       objectSchema({
@@ -87,9 +91,9 @@ export const DEBUG_SCHEMAS: SchemaProperties = {
       "What replaces the limit.",
     ),
     cacheKey: textSchema("The name of the counter in the cache."),
-    windowEnds: timeSchema("End time of the window."),
-    used: integerSchema("Hits in the current window."),
-    remaining: integerSchema("Remaining hits in the current window."),
+    windowEnds: timeSchema("End time of a fixed window."),
+    used: integerSchema("Hits that count now: in the window, taken from the bucket, or in flight."),
+    remaining: integerSchema("Hits that would pass now."),
   }),
   ExplainedLevel: objectSchema({
     entry: ENTRY,

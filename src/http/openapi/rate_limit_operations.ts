@@ -12,7 +12,7 @@ import {
   textSchema,
   timeSchema,
 } from "../../base/json_schema.ts";
-import { MAX_REQUESTS_PER_UNIT, UNIT_NAMES } from "../../ratelimit/limit.ts";
+import { ALGORITHMS, MAX_REQUESTS_PER_UNIT, UNIT_NAMES } from "../../ratelimit/limit.ts";
 import { MAX_DESCRIPTORS, MAX_ENTRIES } from "../../ratelimit/validate.ts";
 import type { Operations } from "../../webhooks/api/operation.ts";
 
@@ -31,14 +31,18 @@ function count(description: string, maximum: number): JsonSchema {
 const LIMITED: SchemaProperties = {
   limited: { type: "boolean", enum: [true] },
   cacheKey: textSchema("The name of the counter in the cache."),
-  limit: integerSchema("The limit.", { minimum: 0 }),
-  windowSeconds: integerSchema("The length of the window."),
-  used: integerSchema("Hits in the current window.", { minimum: 0 }),
-  remaining: integerSchema("Remaining hits in the current window.", { minimum: 0 }),
-  resetsAt: timeSchema("End time of the window."),
+  limit: integerSchema("The limit; the maximum in flight of a `concurrency` limit.", { minimum: 0 }),
+  windowSeconds: integerSchema("The length of the window, or of the lease."),
+  used: integerSchema("Hits that count now: in the window, taken from the bucket, or in flight.", {
+    minimum: 0,
+  }),
+  remaining: integerSchema("Hits that would pass now.", { minimum: 0 }),
+  resetsAt: timeSchema("End time of the window; of another algorithm, when all is free."),
 };
 const RULE: SchemaProperties = {
   rule: textSchema("The full name of the rule; absent for a limit in the request."),
+  algorithm: choiceSchema(ALGORITHMS, "Absent for a fixed window."),
+  burst: integerSchema("Hits that a token bucket holds."),
 };
 const UNLIMITED = objectSchema({
   limited: { type: "boolean", enum: [false] },
@@ -46,7 +50,7 @@ const UNLIMITED = objectSchema({
     ["unknown_domain", "no_rule", "unlimited", "replaced"],
     "Reason why no hits are counted.",
   ),
-}, RULE);
+}, { rule: textSchema("The full name of the rule.") });
 
 /** Schemas of decisions and counters, by name. */
 export const RATE_LIMIT_SCHEMAS: SchemaProperties = {
@@ -63,7 +67,7 @@ export const RATE_LIMIT_SCHEMAS: SchemaProperties = {
     }),
   }, {
     limit: schemaOf("LimitOverride"),
-    hitsAddend: count("Hits of this descriptor; 0 reads the counter and adds nothing.", 2 ** 53),
+    hitsAddend: count("Hits of this descriptor; 0 asks and adds nothing.", 2 ** 53),
     isNegativeHits: flagSchema("Whether the hits are subtracted; default `false`."),
   }),
   Entry: closedSchema({ key: textSchema("The key.") }, { value: textSchema("The value.") }),
@@ -82,12 +86,17 @@ export const RATE_LIMIT_SCHEMAS: SchemaProperties = {
     dynamicMetadata: openSchema("Present with `RESPONSE_DYNAMIC_METADATA=true`."),
   }),
   DescriptorStatus: objectSchema({ code: CODE }, {
-    currentLimit: objectSchema({ unit: UNIT }, {
+    currentLimit: objectSchema({}, {
+      unit: choiceSchema(UNIT_NAMES, "The unit; absent with `concurrency`."),
       name: textSchema("The name of the limit."),
-      requestsPerUnit: integerSchema("The limit; absent if 0.", { minimum: 1 }),
+      requestsPerUnit: integerSchema("The limit, or the maximum in flight; absent if 0.", { minimum: 1 }),
     }),
-    limitRemaining: integerSchema("Remaining hits in the current window; absent if 0.", { minimum: 1 }),
-    durationUntilReset: textSchema("Seconds until the window ends.", { pattern: "^[0-9]+s$" }),
+    limitRemaining: integerSchema("Hits that would pass now; absent if 0.", { minimum: 1 }),
+    durationUntilReset: textSchema(
+      "Seconds until the window ends; of another algorithm, until one hit would pass after a refusal, or else until " +
+        "all is free.",
+      { pattern: "^[0-9]+s$" },
+    ),
   }),
   Counter: { anyOf: [objectSchema(LIMITED, { ...RULE, unit: UNIT }), UNLIMITED] },
   ResetCounter: {

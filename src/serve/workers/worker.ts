@@ -80,7 +80,7 @@ class DecidingThread {
   take(message: ToDecidingWorker): void {
     switch (message.type) {
       case "counted":
-        return this.#client.take(message.reply);
+        return this.#client.settle(message.reply);
       case "places":
         return this.#places?.take(message.answers);
       case "health":

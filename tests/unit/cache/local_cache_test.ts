@@ -4,7 +4,12 @@ import { OverLimitCache } from "../../../src/cache/local_cache.ts";
 Deno.test("local cache: remembers the count until the window ends", () => {
   const cache = new OverLimitCache(10_000);
   cache.set("a", 11, 160, 100);
-  assertEquals([cache.get("a", 100), cache.get("a", 159), cache.get("a", 160), cache.get("b", 100)], [
+  assertEquals([
+    cache.get("a", 100)?.count,
+    cache.get("a", 159)?.count,
+    cache.get("a", 160),
+    cache.get("b", 100),
+  ], [
     11,
     11,
     undefined,
@@ -20,7 +25,7 @@ Deno.test("local cache: a later count takes the place of the earlier one", () =>
   cache.set("a", 11, 160, 100);
   const bytes = cache.bytes;
   cache.set("a", 15, 160, 101);
-  assertEquals([cache.get("a", 101), cache.size, cache.bytes], [15, 1, bytes]);
+  assertEquals([cache.get("a", 101)?.count, cache.size, cache.bytes], [15, 1, bytes]);
   cache.forget("a");
   cache.forget("a");
   assertEquals([cache.get("a", 101), cache.size, cache.bytes], [undefined, 0, 0]);
@@ -31,9 +36,9 @@ Deno.test("local cache: stays within its bytes; what was used longest ago gives 
   cache.set("a", 1, 160, 100);
   cache.set("b", 2, 160, 100);
   cache.set("c", 3, 160, 100);
-  assertEquals(cache.get("a", 100), 1);
+  assertEquals(cache.get("a", 100)?.count, 1);
   cache.set("d", 4, 160, 100);
-  assertEquals(["a", "b", "c", "d"].map((key) => cache.get(key, 100)), [1, undefined, 3, 4]);
+  assertEquals(["a", "b", "c", "d"].map((key) => cache.get(key, 100)?.count), [1, undefined, 3, 4]);
   cache.set("x".repeat(1_000), 5, 160, 100);
   assertEquals([cache.size, cache.bytes <= 400], [3, true]);
   for (let index = 0; index < 10_000; index++) cache.set(`key${index}`, 1, 160, 100);

@@ -1,9 +1,10 @@
 import { errorText } from "../../../base/error_text.ts";
+import type { Counted } from "../../../ratelimit/algorithms/taken.ts";
 import type { Caller, Hit } from "../../../ratelimit/counter_cache.ts";
 import type { SharedCacheOptions } from "../../shared_cache_options.ts";
 import { noAnswer } from "../connection.ts";
 import { KvFailure } from "../node.ts";
-import type { KvClusterNode } from "./node.ts";
+import type { KvClusterNode, KvOperation } from "./node.ts";
 import type { KvTopology } from "./slot_table.ts";
 import type { KvClusterWaits } from "./waits.ts";
 import { parseRedirect, slotOf } from "./slots.ts";
@@ -30,23 +31,30 @@ interface Group {
   readonly positions: number[];
 }
 
+/** What one call asks. */
+export interface KvClusterQuestion<Asked, Answer> {
+  readonly operation: KvOperation<Asked, Answer>;
+  readonly hits: readonly Asked[];
+  readonly caller: Caller | undefined;
+  readonly startedAt: number;
+}
+
 /** One call to the cluster. Only a redirected hit is sent again: any other without an answer may be counted. */
-export class KvClusterCall implements Caller {
+export class KvClusterCall<Asked extends Pick<Hit, "key">, Answer extends Counted> implements Caller {
   readonly #options: KvClusterCallOptions;
-  readonly #hits: readonly Hit[];
+  readonly #operation: KvOperation<Asked, Answer>;
+  readonly #hits: readonly Asked[];
   readonly #caller: Caller | undefined;
   readonly #startedAt: number;
-  readonly #counts: (number | undefined)[] = [];
+  readonly #counts: (Counted | undefined)[] = [];
   readonly #states: (string | undefined)[] = [];
   /** Time has passed, so that the timeout of a node would be too long. */
   #hasWaited = false;
   #isOver = false;
 
-  constructor(
-    options: KvClusterCallOptions,
-    call: { readonly hits: readonly Hit[]; readonly caller: Caller | undefined; readonly startedAt: number },
-  ) {
+  constructor(options: KvClusterCallOptions, call: KvClusterQuestion<Asked, Answer>) {
     this.#options = options;
+    this.#operation = call.operation;
     this.#hits = call.hits;
     this.#caller = call.caller;
     this.#startedAt = call.startedAt;
@@ -57,7 +65,7 @@ export class KvClusterCall implements Caller {
   }
 
   /** Resolves with the counts in the order of the hits; rejects with `KvFailure` when not all came. */
-  async run(): Promise<number[]> {
+  async run(): Promise<Answer[]> {
     const { topology, waits } = this.#options;
     if (!topology.isKnown) {
       this.#hasWaited = true;
@@ -69,18 +77,18 @@ export class KvClusterCall implements Caller {
   }
 
   /** Continues after a node was asked for all hits and did not answer every one. */
-  async resume(node: KvClusterNode, failure: unknown): Promise<number[]> {
+  async resume(node: KvClusterNode, failure: unknown): Promise<Answer[]> {
     const group = { node, asking: false, positions: this.#hits.map((_, position) => position) };
     await this.#sendOn(this.#fail(group, failure), 0);
     return this.#finish();
   }
 
-  #finish(): number[] {
+  #finish(): Answer[] {
     const counts = this.#hits.map((_, position) => this.#counts[position]);
     const states = this.#hits.map((_, position) => this.#states[position]);
     const first = states.find((state) => state !== undefined);
     if (first !== undefined) throw new KvFailure(first, { counts, states });
-    return counts.map((count) => count ?? 0);
+    return counts as Answer[];
   }
 
   #bySlot(): Group[] {
@@ -123,7 +131,7 @@ export class KvClusterCall implements Caller {
     }
     const hits = positions.flatMap((position) => this.#hits[position] ?? []);
     let failure: unknown;
-    const answer = node.ask(hits, { caller: this, asking: group.asking }, (error) => {
+    const answer = node.ask(this.#operation, hits, { caller: this, asking: group.asking }, (error) => {
       failure = error;
       return [];
     });
@@ -155,7 +163,7 @@ export class KvClusterCall implements Caller {
     const moving = new Map<KvClusterNode, Group>();
     group.positions.forEach((position, index) => {
       const state = stateOf(failure, index);
-      if (typeof state === "number") {
+      if (typeof state !== "string") {
         this.#counts[position] = state;
         return;
       }
@@ -203,7 +211,7 @@ function join(
 }
 
 /** The count of a hit, or why there is none. */
-function stateOf(failure: unknown, index: number): number | string {
+function stateOf(failure: unknown, index: number): Counted | string {
   if (!(failure instanceof KvFailure)) return errorText(failure);
   return failure.counts[index] ?? failure.states[index] ?? failure.message;
 }

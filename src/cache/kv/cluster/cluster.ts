@@ -1,11 +1,18 @@
 import { errorText } from "../../../base/error_text.ts";
 import type { Metrics } from "../../../base/metrics.ts";
 import type { KV_CLUSTER_METRICS } from "../../metrics.ts";
-import type { Caller, CounterCache, CountReceiver, Hit } from "../../../ratelimit/counter_cache.ts";
+import type { Counted, Taken } from "../../../ratelimit/algorithms/taken.ts";
+import type {
+  Caller,
+  ConditionalHit,
+  CounterCache,
+  CountReceiver,
+  Hit,
+} from "../../../ratelimit/counter_cache.ts";
 import { kvError } from "../cache.ts";
 import { noAnswer } from "../connection.ts";
 import { KvClusterCall, type KvClusterCallOptions } from "./call.ts";
-import type { KvClusterNode } from "./node.ts";
+import type { KvClusterNode, KvOperation } from "./node.ts";
 import { parseRedirect, slotOf, type SlotRedirect } from "./slots.ts";
 import { KvTopology, type KvTopologyOptions } from "./slot_table.ts";
 import { KvClusterWaits } from "./waits.ts";
@@ -14,8 +21,8 @@ import { KvClusterWaits } from "./waits.ts";
 const MAX_WAITS = 10_000;
 const PARALLEL_REMOVALS = 16;
 const MAX_REDIRECTIONS = 5;
-/** More than any counter holds: giving this much back leaves 0. */
-const EVERYTHING = 2 ** 52;
+const ADD: KvOperation<Hit, number> = (kv, hits, options) => kv.ask(hits, options);
+const TAKE: KvOperation<ConditionalHit, Taken> = (kv, hits, options) => kv.askToTake(hits, options);
 
 /** How a cluster is asked. */
 export interface KvClusterOptions extends KvTopologyOptions {
@@ -50,16 +57,11 @@ export class KvCluster implements CounterCache {
   }
 
   add(hits: readonly Hit[], caller?: Caller): Promise<number[]> {
-    const startedAt = this.#options.clock.elapsed();
-    const call = () => new KvClusterCall(this.#callOptions, { hits, caller, startedAt });
-    const node = this.#onlyNode(hits);
-    // Most calls: one node has all the keys, and answers.
-    if (node !== undefined && !node.isOpening) {
-      return node.ask(hits, { caller }, (failure) => {
-        return call().resume(node, failure).catch((error) => this.#throw(error));
-      });
-    }
-    return call().run().catch((error) => this.#throw(error));
+    return this.#ask(ADD, hits, caller);
+  }
+
+  take(hits: readonly ConditionalHit[], caller?: Caller): Promise<Taken[]> {
+    return this.#ask(TAKE, hits, caller);
   }
 
   addOne(hit: Hit, caller: Caller | undefined, receiver: CountReceiver): void {
@@ -72,7 +74,7 @@ export class KvCluster implements CounterCache {
     node.askOne(hit, caller, {
       counted: (count) => receiver.counted(count),
       failed: (failure) => {
-        const call = new KvClusterCall(this.#callOptions, { hits: [hit], caller, startedAt });
+        const call = new KvClusterCall(this.#callOptions, { operation: ADD, hits: [hit], caller, startedAt });
         settle(call.resume(node, failure).catch((error) => this.#throw(error)));
       },
     });
@@ -103,7 +105,24 @@ export class KvCluster implements CounterCache {
     await this.#topology.close();
   }
 
-  #onlyNode(hits: readonly Hit[]): KvClusterNode | undefined {
+  #ask<Asked extends Pick<Hit, "key">, Answer extends Counted>(
+    operation: KvOperation<Asked, Answer>,
+    hits: readonly Asked[],
+    caller: Caller | undefined,
+  ): Promise<Answer[]> {
+    const startedAt = this.#options.clock.elapsed();
+    const call = () => new KvClusterCall(this.#callOptions, { operation, hits, caller, startedAt });
+    const node = this.#onlyNode(hits);
+    // Most calls: one node has all the keys, and answers.
+    if (node !== undefined && !node.isOpening) {
+      return node.ask(operation, hits, { caller }, (failure) => {
+        return call().resume(node, failure).catch((error) => this.#throw(error));
+      });
+    }
+    return call().run().catch((error) => this.#throw(error));
+  }
+
+  #onlyNode(hits: readonly Pick<Hit, "key">[]): KvClusterNode | undefined {
     let only: KvClusterNode | undefined;
     for (const { key } of hits) {
       const node = this.#topology.nodeOf(slotOf(key));
@@ -117,20 +136,25 @@ export class KvCluster implements CounterCache {
     const topology = this.#topology;
     const slot = slotOf(key);
     let node = topology.nodeOf(slot);
+    let isAsking = false;
     for (let redirections = 0; node !== undefined && redirections <= MAX_REDIRECTIONS; redirections++) {
-      const redirect: SlotRedirect | undefined = await this.#removeOn(node, key, within);
+      const redirect: SlotRedirect | undefined = await this.#removeOn(node, key, { within, isAsking });
       if (redirect === undefined) return;
       node = topology.follow(redirect);
-      if (redirect.kind === "ASK" && node !== undefined) return await this.#emptyOn(node, key, within);
+      isAsking = redirect.kind === "ASK";
     }
     throw new Error(topology.isKnown ? `no node removes keys of slot ${slot}` : topology.reason);
   }
 
   /** Removes a key on one node; returns where else to try when that node does not have it. */
-  async #removeOn(node: KvClusterNode, key: string, within: Within): Promise<SlotRedirect | undefined> {
+  async #removeOn(
+    node: KvClusterNode,
+    key: string,
+    { within, isAsking }: { readonly within: Within; readonly isAsking: boolean },
+  ): Promise<SlotRedirect | undefined> {
     if (node.isOpening) await within(node.opened);
     try {
-      const isDone = await within(node.command(["DEL", key]).then(() => true));
+      const isDone = await within(node.command(["DEL", key], { asking: isAsking }).then(() => true));
       if (isDone !== true) throw new Error(noAnswer(this.#options.timeoutMs));
       return undefined;
     } catch (error) {
@@ -139,15 +163,6 @@ export class KvCluster implements CounterCache {
       this.#topology.refresh.suspect();
       throw node.error(errorText(error), error);
     }
-  }
-
-  /** Empties a counter whose slot moves to this node: ASKING goes with hits only, and 0 is as good as none. */
-  async #emptyOn(node: KvClusterNode, key: string, within: Within): Promise<void> {
-    if (node.isOpening) await within(node.opened);
-    const hit = { key, addend: -EVERYTHING, windowEnd: 0, expiresInSeconds: 1, perSecond: false };
-    const failed = (error: unknown) => Promise.reject(node.error(errorText(error), error));
-    const counts = await within(node.ask([hit], { asking: true }, failed));
-    if (counts === undefined) throw node.error(noAnswer(this.#options.timeoutMs));
   }
 
   #throw(error: unknown): never {

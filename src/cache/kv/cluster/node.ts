@@ -10,8 +10,15 @@ const FAILING_MS = 10_000;
 /** A node with its connections, as the cluster uses it. */
 export type KvNodeLike = Pick<
   KvNode,
-  "ready" | "connected" | "metrics" | "ask" | "askOne" | "command" | "owe" | "close"
+  "ready" | "connected" | "metrics" | "ask" | "askToTake" | "askOne" | "command" | "owe" | "close"
 >;
+
+/** What a node is asked: to add hits, or to take conditional ones. */
+export type KvOperation<Asked, Answer> = (
+  kv: KvNodeLike,
+  hits: readonly Asked[],
+  options: KvAskOptions,
+) => Promise<Answer[]>;
 
 /** Opens a node. `placeExpiry` takes expiries that it cannot send; returns whether another node has them. */
 export type OpenKvNode = (
@@ -74,17 +81,18 @@ export class KvClusterNode {
   }
 
   /** Asks the node; `failed` may mend what it did not answer. */
-  ask(
-    hits: readonly Hit[],
+  ask<Asked, Answer>(
+    operation: KvOperation<Asked, Answer>,
+    hits: readonly Asked[],
     options: KvAskOptions,
-    failed: (error: unknown) => number[] | Promise<number[]>,
-  ): Promise<number[]> {
+    failed: (error: unknown) => Answer[] | Promise<Answer[]>,
+  ): Promise<Answer[]> {
     this.#inFlight++;
     this.#isUsed = true;
-    return this.kv.ask(hits, options).then((counts) => {
+    return operation(this.kv, hits, options).then((answers) => {
       this.#inFlight--;
       this.succeeded();
-      return counts;
+      return answers;
     }, (error) => {
       this.#inFlight--;
       return failed(error);
@@ -108,11 +116,11 @@ export class KvClusterNode {
     });
   }
 
-  async command(args: readonly string[]): Promise<unknown> {
+  async command(...command: Parameters<KvNode["command"]>): Promise<unknown> {
     this.#inFlight++;
     this.#isUsed = true;
     try {
-      return await this.kv.command(args);
+      return await this.kv.command(...command);
     } finally {
       this.#inFlight--;
     }

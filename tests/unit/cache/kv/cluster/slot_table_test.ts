@@ -138,7 +138,7 @@ Deno.test("kv cluster topology: a node that is not named any more is closed once
   await pass(clock, 1_000);
   const a = nodes.at("a:1");
   a.gate = Promise.withResolvers();
-  const call = topology.nodeOf(0)?.ask([hit()], {}, () => []);
+  const call = topology.nodeOf(0)?.ask((kv, hits) => kv.ask(hits), [hit()], {}, () => []);
   for (const address of ["a:1", "b:1"]) nodes.at(address).slots = () => [[0, 16_383, ["b", 1]]];
   await pass(clock, 60_000);
   assertEquals([topology.nodeOf(0)?.address, a.closed], ["b:1", 0]);

@@ -1,0 +1,132 @@
+import { type ConditionalLimit, stateSize, take } from "../ratelimit/algorithms/conditional_limit.ts";
+import type { Taken } from "../ratelimit/algorithms/taken.ts";
+import type { ConditionalHit } from "../ratelimit/counter_cache.ts";
+import type { KeyRoom } from "./key_room.ts";
+
+const STATES_PER_CHUNK = 1_024;
+/** States that one sweep looks at; the next one continues there. */
+const SWEPT = 65_536;
+/** States from which the one to evict is chosen. */
+const SAMPLED = 16;
+const BYTES_PER_NUMBER = 8;
+
+/** States of conditional limits of one kind, by key. A state that is all free is dropped. */
+export class ConditionalCounters {
+  readonly #kind: ConditionalLimit["kind"];
+  readonly #size: number;
+  readonly #room: KeyRoom;
+  readonly #slots = new Map<string, number>();
+  /** By slot; undefined if it is free. */
+  readonly #keys: (string | undefined)[] = [];
+  readonly #limits: (ConditionalLimit | undefined)[] = [];
+  readonly #free: number[] = [];
+  /** In pieces, because one array would be copied to grow. */
+  readonly #chunks: Float64Array[] = [];
+  readonly #scratch: Float64Array;
+  #hand = 0;
+
+  constructor(kind: ConditionalLimit["kind"], room: KeyRoom) {
+    this.#kind = kind;
+    this.#size = stateSize(kind);
+    this.#room = room;
+    this.#scratch = new Float64Array(this.#size);
+  }
+
+  get size(): number {
+    return this.#slots.size;
+  }
+
+  /** Takes a hit of a key that is held. */
+  take({ key, limit, addend }: ConditionalHit, nowUs: number): Taken | undefined {
+    const slot = this.#slots.get(key);
+    if (slot === undefined) return undefined;
+    // A reload may have changed it.
+    this.#limits[slot] = limit;
+    return take(this.#chunkOf(slot), this.#offsetOf(slot), limit, nowUs, addend);
+  }
+
+  /** Takes a hit of a key that is not held, and holds it if something was taken and `makeRoom` has made room. */
+  insert(hit: ConditionalHit, nowUs: number, makeRoom: (weight: number) => void): Taken {
+    const { key, limit, addend } = hit;
+    const state = this.#scratch.fill(0);
+    const taken = take(state, 0, limit, nowUs, addend);
+    if (taken.used === 0) return taken;
+    const weight = this.#weightOf(key);
+    if (this.#room.isFull(weight)) makeRoom(weight);
+    const slot = this.#free.pop() ?? this.#keys.length;
+    if (slot % STATES_PER_CHUNK === 0 && this.#chunks.length <= slot / STATES_PER_CHUNK) {
+      this.#chunks.push(new Float64Array(STATES_PER_CHUNK * this.#size));
+    }
+    this.#chunkOf(slot).set(state, this.#offsetOf(slot));
+    this.#slots.set(key, slot);
+    this.#keys[slot] = key;
+    this.#limits[slot] = limit;
+    this.#room.take(weight);
+    return taken;
+  }
+
+  /** Removes a key, and returns whether it was held. */
+  remove(key: string): boolean {
+    const slot = this.#slots.get(key);
+    if (slot === undefined) return false;
+    this.#slots.delete(key);
+    this.#keys[slot] = undefined;
+    this.#limits[slot] = undefined;
+    this.#free.push(slot);
+    this.#room.free(1, this.#weightOf(key));
+    return true;
+  }
+
+  /** Drops states that are all free, among the next ones. */
+  sweep(nowUs: number): void {
+    for (const key of this.#next(SWEPT)) {
+      if (this.#freeMs(key, nowUs) === 0) this.remove(key);
+    }
+  }
+
+  /** Evicts the key that is free first among the next ones, and returns the milliseconds until then. */
+  evict(nowUs: number): number | undefined {
+    let chosen: string | undefined;
+    let least = Infinity;
+    for (const key of this.#next(SAMPLED)) {
+      const freeMs = this.#freeMs(key, nowUs);
+      if (freeMs >= least) continue;
+      least = freeMs;
+      chosen = key;
+    }
+    if (chosen === undefined) return undefined;
+    this.remove(chosen);
+    return least;
+  }
+
+  /** Up to so many keys, each at most once, from where the last call stopped. */
+  #next(count: number): string[] {
+    const keys: string[] = [];
+    const slots = this.#keys.length;
+    for (let looked = 0; looked < slots && keys.length < count && this.size > 0; looked++) {
+      this.#hand = (this.#hand + 1) % slots;
+      const key = this.#keys[this.#hand];
+      if (key !== undefined) keys.push(key);
+    }
+    return keys;
+  }
+
+  #freeMs(key: string, nowUs: number): number {
+    const slot = this.#slots.get(key) ?? 0;
+    const limit = this.#limits[slot];
+    return limit === undefined ? 0 : take(this.#chunkOf(slot), this.#offsetOf(slot), limit, nowUs, 0).freeMs;
+  }
+
+  #chunkOf(slot: number): Float64Array {
+    return this.#chunks[Math.floor(slot / STATES_PER_CHUNK)] ?? this.#scratch;
+  }
+
+  #offsetOf(slot: number): number {
+    return (slot % STATES_PER_CHUNK) * this.#size;
+  }
+
+  /** A state takes room as a longer key does; a short one is included in that of a key. */
+  #weightOf(key: string): number {
+    return key.length + (this.#kind === "slices" ? this.#size * BYTES_PER_NUMBER : 0);
+  }
+}

@@ -1,0 +1,38 @@
+import { BUCKET_STATE_SIZE, type BucketLimit, takeFromBucket } from "./bucket.ts";
+import { SLICE_STATE_SIZE, type SliceLimit, SLICES, takeFromSlices } from "./slices.ts";
+import type { Taken } from "./taken.ts";
+
+/** A limit whose hits are taken only if they pass: all of them or none. */
+export type ConditionalLimit = SliceLimit | BucketLimit;
+
+/** The longest expiry of a counter: one that takes longer to become free is forgotten earlier. */
+const MAX_SECONDS = 100 * 31_536_000;
+
+/** Numbers of the state of one counter, which are all zero in a new one. */
+export function stateSize(kind: ConditionalLimit["kind"]): number {
+  return kind === "slices" ? SLICE_STATE_SIZE : BUCKET_STATE_SIZE;
+}
+
+/**
+ * Takes hits from the counter whose state starts at `at`. 0 asks whether one hit would pass, and a negative number gives
+ * back. The time is in microseconds since the epoch.
+ */
+export function take(
+  state: Float64Array,
+  at: number,
+  limit: ConditionalLimit,
+  nowUs: number,
+  hits: number,
+): Taken {
+  return limit.kind === "slices"
+    ? takeFromSlices(state, at, limit, nowUs, hits)
+    : takeFromBucket(state, at, limit, nowUs, hits);
+}
+
+/** The longest time until all of a counter is free again, in whole seconds. */
+export function longestSeconds(limit: ConditionalLimit): number {
+  const us = limit.kind === "slices"
+    ? (SLICES + 1) * limit.sliceUs
+    : (limit.burst * limit.partsPerHit / Math.max(1, limit.partsPerTick) + 1) * limit.tickUs;
+  return Math.min(MAX_SECONDS, Math.ceil(us / 1_000_000));
+}

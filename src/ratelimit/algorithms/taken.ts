@@ -1,0 +1,16 @@
+/** What became of conditional hits. */
+export interface Taken {
+  /** Whether all hits were taken; of a question, whether one hit would pass; true for hits that are given back. */
+  readonly granted: boolean;
+  /** Hits that count now, after these. */
+  readonly used: number;
+  /** Hits that would pass now. */
+  readonly available: number;
+  /** Milliseconds until one hit would pass, if none is given back; 0 if one would pass now. */
+  readonly retryMs: number;
+  /** Milliseconds until all of the limit is free, if nothing more is taken. */
+  readonly freeMs: number;
+}
+
+/** The count after a hit, or what became of a conditional one. */
+export type Counted = number | Taken;

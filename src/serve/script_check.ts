@@ -1,0 +1,62 @@
+import { errorText } from "../base/error_text.ts";
+import { bucketLimit } from "../ratelimit/algorithms/bucket.ts";
+import { sliceLimit } from "../ratelimit/algorithms/slices.ts";
+import type { ConditionalHit } from "../ratelimit/counter_cache.ts";
+import type { RateLimit, Rules } from "../ratelimit/rules.ts";
+import type { OpenCache } from "./cache.ts";
+import type { ServiceParts } from "./parts.ts";
+import type { ApplyRules } from "./rules.ts";
+
+/** A limit of each kind that frees itself within seconds. */
+const LIMITS = {
+  slices: sliceLimit(1_000, 1_000),
+  bucket: bucketLimit({ burst: 1_000, hitsPerUnit: 1_000, unitSeconds: 1 }),
+} as const;
+const EXPIRES_IN_SECONDS = 2;
+/** Errors that a server does not get over by itself. */
+const REFUSED = /\b(?:NOPERM|NOSCRIPT|ERR) /;
+const MAX_SHOWN = 5;
+
+/**
+ * Applies rules, and reports when the key-value cache refuses a script that they require, for example because its user
+ * may not run scripts. Each kind of limit is tried once, in the cache that counts it.
+ */
+export function checkingScripts(
+  { settings, logger }: Pick<ServiceParts, "settings" | "logger">,
+  { cache, ready }: Pick<OpenCache, "cache" | "ready">,
+  apply: ApplyRules,
+): ApplyRules {
+  if (settings.BACKEND_TYPE !== "kv") return apply;
+  const tried = new Set<string>();
+  const tryOne = async (name: string, hit: ConditionalHit, limits: readonly RateLimit[]) => {
+    try {
+      await cache.take?.([hit]);
+    } catch (error) {
+      const reason = errorText(error);
+      if (!REFUSED.test(reason)) return void tried.delete(name);
+      const names = limits.slice(0, MAX_SHOWN).map(({ rule }) => rule?.fullKey ?? "");
+      const rules = [...names, ...(limits.length > MAX_SHOWN ? ["…"] : [])].join(", ");
+      logger.error("The key-value cache refuses a script; rules that require it fail", { rules, reason });
+    }
+  };
+  const check = async (rules: Rules) => {
+    const groups = Map.groupBy(
+      rules.limits.filter(({ conditional }) => conditional !== undefined),
+      ({ conditional, unit }) => `${conditional?.limit.kind}_${unit === "SECOND" ? "second" : "other"}`,
+    );
+    await ready;
+    await Promise.all([...groups].map(async ([name, limits]) => {
+      const kind = limits[0]?.conditional?.limit.kind;
+      if (kind === undefined || tried.has(name)) return;
+      tried.add(name);
+      const key = `${settings.CACHE_KEY_PREFIX}script_check_${name}`;
+      const perSecond = limits[0]?.unit === "SECOND";
+      const hit = { key, limit: LIMITS[kind], addend: 1, expiresInSeconds: EXPIRES_IN_SECONDS, perSecond };
+      await tryOne(name, hit, limits);
+    }));
+  };
+  return (rules, texts) => {
+    void check(rules);
+    return apply(rules, texts);
+  };
+}

@@ -1,0 +1,130 @@
+import { assertEquals } from "@std/assert";
+import { parseTaken } from "../../../src/cache/kv/scripts/script.ts";
+import { BUCKET_SCRIPT } from "../../../src/cache/kv/scripts/bucket.ts";
+import { SLICES_SCRIPT } from "../../../src/cache/kv/scripts/slices.ts";
+import { slotOf } from "../../../src/cache/kv/cluster/slots.ts";
+import { bucketLimit, MAX_BURST } from "../../../src/ratelimit/algorithms/bucket.ts";
+import {
+  type ConditionalLimit,
+  stateSize,
+  take,
+} from "../../../src/ratelimit/algorithms/conditional_limit.ts";
+import { sliceLimit } from "../../../src/ratelimit/algorithms/slices.ts";
+import type { Taken } from "../../../src/ratelimit/algorithms/taken.ts";
+import { startRedisCluster } from "../../harness/redis_cluster.ts";
+import { redisCommands } from "../../harness/redis_command.ts";
+import { startRedis } from "../../harness/redis_server.ts";
+import { seededRandom } from "../../harness/seeded_random.ts";
+import { needs, toolAvailable } from "../../harness/tools.ts";
+
+const SEQUENCES = 400;
+const CALLS = 40;
+const START_US = 1_700_000_000_000_000;
+const HOUR_S = 3_600;
+
+/** Scripts whose time is in the last two arguments. */
+const TIMED = { slices: withGivenTime(SLICES_SCRIPT), bucket: withGivenTime(BUCKET_SCRIPT) };
+
+function withGivenTime(script: string): string {
+  const timed = script.replace("redis.call('TIME')", "{ARGV[#ARGV - 1], ARGV[#ARGV]}")
+    .replace("#ARGV do", "#ARGV - 2 do");
+  assertEquals(
+    timed.length - script.length,
+    "{ARGV[#ARGV - 1], ARGV[#ARGV]} - 2".length - "redis.call('TIME')".length,
+  );
+  return timed;
+}
+
+type Pick = (below: number) => number;
+
+function randomLimit(pick: Pick): ConditionalLimit {
+  const unitSeconds = [1, 7, 60, 3_600, 86_400, 31_536_000][pick(6)] ?? 1;
+  const size = [5, 50, 1_000, 2 ** 32 - 1][pick(4)] ?? 5;
+  if (pick(2) === 0) return sliceLimit(pick(size + 1), unitSeconds * 1_000);
+  return bucketLimit({
+    burst: pick(Math.min(size, MAX_BURST) + 1),
+    hitsPerUnit: pick(size + 1),
+    unitSeconds,
+  });
+}
+
+/** A call at a time, and what the core answers. */
+interface TimedCall {
+  readonly command: readonly string[];
+  readonly expected: Taken[];
+  readonly addends: readonly number[];
+  readonly text: string;
+}
+
+/** A random sequence of calls for one key, whose core begins with an unknown counter. */
+function sequence(
+  seed: number,
+): { readonly key: string; readonly limit: ConditionalLimit; readonly calls: TimedCall[] } {
+  const random = seededRandom(seed);
+  const pick: Pick = (below) => Math.floor(random() * below);
+  const limit = randomLimit(pick);
+  const most = limit.kind === "slices" ? limit.limit : limit.burst;
+  const sliceUs = limit.kind === "slices"
+    ? limit.sliceUs
+    : Math.ceil(limit.tickUs * limit.partsPerHit / Math.max(1, limit.partsPerTick));
+  const numbers = limit.kind === "slices"
+    ? [limit.limit, limit.sliceUs]
+    : [limit.burst, limit.partsPerHit, limit.partsPerTick, limit.tickUs];
+  const key = `{${seed}}_${crypto.randomUUID()}`;
+  const state = new Float64Array(stateSize(limit.kind));
+  let nowUs = START_US + pick(1_000_000);
+  let hasTaken = false;
+  const calls = Array.from({ length: CALLS }, (_, index): TimedCall => {
+    // A refusal is not written, so that a clock set back is the same to both only after hits that were taken.
+    const isBack = hasTaken && pick(12) === 0;
+    const factor = (isBack ? [1, 20, 2_000][pick(3)] : [0, 1, 3, 40][pick(4)]) ?? 1;
+    nowUs += pick(sliceUs * factor + 1) * (isBack ? -1 : 1);
+    nowUs = Math.max(START_US / 2, nowUs);
+    const addends = Array.from({ length: 1 + pick(4) }, () => {
+      return [1, 1, 0, -1 - pick(3), 1 + pick(3), pick(most + 2)][pick(6)] ?? 1;
+    });
+    const expected = addends.map((addend) => take(state, 0, limit, nowUs, addend));
+    hasTaken = addends.some((addend, at) => addend > 0 && expected[at]?.granted === true);
+    const time = [Math.floor(nowUs / 1_000_000), nowUs % 1_000_000];
+    const args = [HOUR_S, ...numbers, ...addends, ...time].map(String);
+    return {
+      command: ["EVAL", TIMED[limit.kind], "1", key, ...args],
+      expected,
+      addends,
+      text: `seed ${seed}, call ${index}: ${JSON.stringify(limit)} ${args.join(" ")}`,
+    };
+  });
+  return { key, limit, calls };
+}
+
+/** Sends the same calls to the scripts of a server, and compares every answer. */
+async function compare(portOf: (key: string) => Promise<number>): Promise<void> {
+  for (let seed = 1; seed <= SEQUENCES; seed++) {
+    const { key, limit, calls } = sequence(seed);
+    const replies = await redisCommands(calls.map(({ command }) => command), { port: await portOf(key) });
+    for (const [index, { expected, addends, text }] of calls.entries()) {
+      const numbers = String(replies[index]).split("\n").map(Number);
+      const call = { key, limit, addends, expiresInSeconds: HOUR_S };
+      assertEquals(parseTaken(numbers, call), expected, text);
+    }
+  }
+}
+
+for (const program of ["redis-server", "valkey-server"] as const) {
+  Deno.test({
+    ...needs([program], `kv scripts: those of ${program} answer as the core does, number by number`),
+    async fn() {
+      await using server = await startRedis({ program });
+      await compare(() => Promise.resolve(server.port));
+    },
+  });
+}
+
+Deno.test({
+  ...needs(["redis-server"], "kv scripts: those of a cluster answer as the core does"),
+  ignore: !toolAvailable("redis-server"),
+  async fn() {
+    await using cluster = await startRedisCluster();
+    await compare(async (key) => cluster.nodes[await cluster.ownerOf(slotOf(key))]?.port ?? 0);
+  },
+});

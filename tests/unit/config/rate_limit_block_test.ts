@@ -1,0 +1,165 @@
+import { assertEquals } from "@std/assert";
+import { problemText } from "../../../src/base/problem.ts";
+import { readRuleFile } from "../../../src/config/rule_file.ts";
+import { checkSources } from "../../../src/ratelimit/rule_check.ts";
+import type { RateLimitSource } from "../../../src/ratelimit/rule_source.ts";
+import { fixedWindowsOnly } from "../../../src/ratelimit/algorithms/fixed_windows_only.ts";
+
+function read(block: string): { limit: RateLimitSource | undefined; problems: string[] } {
+  const text = `domain: d\ndescriptors:\n- key: k\n  rate_limit: ${block}\n`;
+  const { source, problems } = readRuleFile("r.yaml", text);
+  const texts = problems.map(({ severity, ...problem }) => {
+    return `${severity}: ${problemText({ severity, ...problem }).replace("descriptors[0].rate_limit", "…")}`;
+  });
+  return { limit: source?.descriptors[0]?.rateLimit, problems: texts };
+}
+
+/** The position of the value of a key, or that of the block without it. */
+function positionOf(block: string, key: string): string {
+  const start = block.indexOf(`${key}: `);
+  return `r.yaml:4:${15 + (start < 0 ? 0 : start + key.length + 2)}`;
+}
+
+const UNIT = "unit: minute, requests_per_unit: 5";
+const FLIGHT = "algorithm: concurrency, max_in_flight: 20";
+
+/** Replaced by the position of the algorithm. */
+const AT = "";
+
+/** Blocks without problems, and what is read of them. */
+const GOOD: readonly [block: string, read: Partial<RateLimitSource>][] = [
+  [`{${UNIT}}`, { requestsPerUnit: 5, unit: "MINUTE" }],
+  [`{${UNIT}, algorithm: fixed_window, unit_multiplier: 3}`, { unitMultiplier: 3 }],
+  [`{${UNIT}, algorithm: sliding_window}`, { algorithm: { at: AT, name: "sliding_window" } }],
+  [
+    `{${UNIT}, algorithm: token_bucket}`,
+    { algorithm: { at: AT, name: "token_bucket", burst: 5 } },
+  ],
+  [
+    `{${UNIT}, algorithm: token_bucket, burst: 2147483648}`,
+    { algorithm: { at: AT, name: "token_bucket", burst: 2 ** 31 } },
+  ],
+  [
+    "{unit: year, requests_per_unit: 0, unit_multiplier: 100, algorithm: token_bucket}",
+    { algorithm: { at: AT, name: "token_bucket", burst: 0 } },
+  ],
+  [
+    `{${FLIGHT}, lease: 24h, name: a, replaces: [{name: b}]}`,
+    {
+      ...{ name: "a", requestsPerUnit: 20, unit: undefined, unitMultiplier: 1 },
+      algorithm: { at: AT, name: "concurrency", leaseSeconds: 86_400 },
+    },
+  ],
+];
+
+for (const [block, expected] of GOOD) {
+  Deno.test(`rate_limit: ${block}`, () => {
+    const { limit, problems } = read(block);
+    assertEquals(problems, []);
+    const found: Record<string, unknown> = { ...limit };
+    for (const [key, value] of Object.entries(expected)) {
+      const at = positionOf(block, "algorithm");
+      assertEquals(found[key], key === "algorithm" ? { ...Object(value), at } : value, key);
+    }
+  });
+}
+
+const LEASE = "lease: expected whole seconds up to 24h, longer than any request, such as 60s; got ";
+const IN_FLIGHT = "has no meaning with 'algorithm: concurrency', which counts hits in flight; " +
+  "use max_in_flight and lease";
+const UNLIMITED = "has no meaning with 'unlimited: true'; remove one of them";
+
+/** Blocks that become no rule, and their problems. */
+const BAD: readonly [block: string, ...problems: string[]][] = [
+  [
+    `{${UNIT}, algorithm: leaky_bucket}`,
+    "algorithm: expected one of fixed_window, sliding_window, token_bucket, concurrency, got 'leaky_bucket'",
+  ],
+  [`{${UNIT}, burst: 9}`, "burst: requires 'algorithm: token_bucket'; set it, or remove burst"],
+  [
+    `{${UNIT}, algorithm: sliding_window, burst: 9}`,
+    "burst: requires 'algorithm: token_bucket'; set it, or remove burst",
+  ],
+  [
+    `{${UNIT}, algorithm: token_bucket, burst: 2147483649}`,
+    "burst: expected a whole number from 1 to 2147483648, got '2147483649'",
+  ],
+  [
+    `{${UNIT}, algorithm: token_bucket, burst: 0}`,
+    "burst: expected a whole number from 1 to 2147483648, got '0'",
+  ],
+  [
+    "{unit: minute, requests_per_unit: 0, algorithm: token_bucket, burst: 5}",
+    "burst: has no meaning with 'requests_per_unit: 0', which blocks every request",
+  ],
+  [`{${UNIT}, lease: 5s}`, "lease: requires 'algorithm: concurrency'; set it, or remove lease"],
+  [
+    `{${UNIT}, max_in_flight: 5}`,
+    "max_in_flight: requires 'algorithm: concurrency'; set it, or remove max_in_flight",
+  ],
+  [`{${FLIGHT}}`, `${LEASE}nothing`],
+  [`{${FLIGHT}, lease: 25h}`, `${LEASE}'25h'`],
+  [`{${FLIGHT}, lease: 500ms}`, `${LEASE}'500ms'`],
+  [`{${FLIGHT}, lease: 0}`, `${LEASE}'0'`],
+  [`{${FLIGHT}, lease: soon}`, `${LEASE}'soon'`],
+  [
+    "{algorithm: concurrency, lease: 5s}",
+    "max_in_flight: expected a whole number from 0 to 4294967295 (0 blocks every request); got nothing",
+  ],
+  [
+    `{${FLIGHT}, lease: 5s, unit: second, requests_per_unit: 3, unit_multiplier: 2}`,
+    `unit: ${IN_FLIGHT}`,
+    `requests_per_unit: ${IN_FLIGHT}`,
+    `unit_multiplier: ${IN_FLIGHT}`,
+  ],
+  ["{unlimited: true, algorithm: sliding_window}", `algorithm: ${UNLIMITED}`],
+  ["{unlimited: true, algorithm: fixed_window}", `algorithm: ${UNLIMITED}`],
+  [
+    "{unit: year, requests_per_unit: 5, unit_multiplier: 101, algorithm: sliding_window}",
+    "unit_multiplier: expected at most 100 years with 'algorithm: sliding_window'",
+  ],
+];
+
+for (const [block, ...expected] of BAD) {
+  Deno.test(`rate_limit is refused: ${block}`, () => {
+    const { limit, problems } = read(block);
+    assertEquals([limit, problems], [
+      undefined,
+      expected.map((text) => {
+        return `error: ${positionOf(block, text.split(":")[0] ?? "")}: ….${text}`;
+      }),
+    ]);
+  });
+}
+
+Deno.test("rate_limit: a default burst beyond 2^31 is capped with a warning", () => {
+  const { limit, problems } = read(
+    "{unit: minute, requests_per_unit: 2147483649, algorithm: token_bucket}",
+  );
+  assertEquals(limit?.algorithm, { at: "r.yaml:4:72", name: "token_bucket", burst: 2 ** 31 });
+  assertEquals(problems, [
+    "warning: r.yaml:4:49: ….requests_per_unit: the burst is 2147483648, the largest one; " +
+    "set 'burst' to this or less",
+  ]);
+});
+
+Deno.test("a cache that counts fixed windows only refuses other algorithms with their position", () => {
+  const text = `domain: d
+descriptors:
+- {key: a, rate_limit: {${UNIT}}}
+- key: b
+  descriptors:
+  - key: c
+    rate_limit: {${UNIT}, algorithm: sliding_window}
+`;
+  const { source } = readRuleFile("r.yaml", text);
+  const problems = (backend: string) => {
+    const checks = { mergeDomains: false, fixedWindowsOnly: fixedWindowsOnly(backend) };
+    return checkSources(source === undefined ? [] : [source], checks).map(problemText);
+  };
+  assertEquals([problems("memory"), problems("kv")], [[], []]);
+  assertEquals(problems("mc"), [
+    "r.yaml:7:65: descriptors[1].descriptors[0].rate_limit.algorithm: sliding_window cannot be counted in " +
+    "memcached (BACKEND_TYPE=mc); remove it for a fixed window, or set BACKEND_TYPE to kv or memory",
+  ]);
+});
