@@ -1,4 +1,5 @@
 import { type GeneratedPage, generatePages, pagePart, wholePage } from "./docs/generated_page.ts";
+import { algorithmsSvg } from "./docs/algorithms_svg.ts";
 import { cliPage } from "./docs/cli_page.ts";
 import { metricsPart } from "./docs/metrics_part.ts";
 import { OPENAPI_PAGES } from "./docs/openapi_pages.ts";
@@ -7,6 +8,7 @@ import { settingsPage } from "./docs/settings_page.ts";
 
 /** Every page, or part of one, that is generated; entries of one page are applied in order. */
 export const PAGES: readonly GeneratedPage[] = [
+  wholePage("docs/algorithms.svg", algorithmsSvg),
   wholePage("docs/cli.md", cliPage),
   wholePage("docs/performance.md", async () => performancePage(await latestResults())),
   pagePart("README.md", "speed", async () => speedPart(await latestResults())),

@@ -18,7 +18,7 @@ import { type CounterStore, type Target, Targets } from "./target.ts";
 /** How long a target may take from listening to its first good answer. */
 const READY_MS = 15_000;
 /** The first load on a target, which warms the server and is not reported. */
-const SERVER_WARM_UP = { calls: 5_000, seconds: 1, warmUpSeconds: 0.1 } as const;
+const SERVER_WARM_UP = { calls: 5_000, seconds: 0.7, warmUpSeconds: 0.1 } as const;
 /** The same with `--quick`, unless its runs are longer. A generator that has just started may make no call in less. */
 const QUICK_WARM_UP_SECONDS = 0.5;
 
@@ -40,8 +40,8 @@ export interface LoadsSetup {
  * So many turns, each with such a part of the time, on each set of processes that is compared by pairs; before them
  * those that are not reported, in which what one call in a hundred needs is compiled as well.
  */
-const PAIRED_WARM_UP_TURNS = 12;
-const PAIRED_TURNS = 24;
+const PAIRED_WARM_UP_TURNS = 6;
+const PAIRED_TURNS = 12;
 const PAIRED_SHARE = 5;
 
 /** Measures every load on its targets, the targets in turn; throws at the first thing that is not right. */
@@ -136,8 +136,9 @@ class LoadBench {
     }
     const turnSeconds = options.seconds / PAIRED_SHARE;
     let rounds: Round[] = [];
-    for (const turns of [PAIRED_WARM_UP_TURNS, PAIRED_TURNS]) {
-      rounds = await runTurns(targets, scenario, { ...this.#roundSetup, turnSeconds, turns });
+    for (const [number, turns] of [PAIRED_WARM_UP_TURNS, PAIRED_TURNS].entries()) {
+      const firstKey = scenario.areKeysNew === true ? number * scenario.keys : 0;
+      rounds = await runTurns(targets, scenario, { ...this.#roundSetup, turnSeconds, turns, firstKey });
       signal.throwIfAborted();
       for (const target of targets) {
         const own = rounds.filter((round) => round.target === target.name);
@@ -177,6 +178,8 @@ class LoadBench {
     this.#ready.set(name, target);
     if (name === "bare") return;
     if (target.caFile === undefined) await this.#firstAnswer(target);
+    // Turns have their own warm-up.
+    if (scenario.isPaired === true) return;
     const { isH2load: _, perSecond: _rate, ...plain } = scenario;
     const { isQuick, seconds: measured } = this.#setup.options;
     const seconds = isQuick ? Math.max(measured, QUICK_WARM_UP_SECONDS) : SERVER_WARM_UP.seconds;

@@ -1,5 +1,6 @@
 import { type Tool, toolAvailable } from "../../tests/harness/tools.ts";
 import { installTools } from "../install_tools.ts";
+import { measureAlgorithms } from "./algorithms.ts";
 import { benchLoads, type LoadsSetup } from "./bench_loads.ts";
 import { outputOf } from "../../tests/harness/child_process.ts";
 import type { ClientTime } from "./client_time.ts";
@@ -9,6 +10,7 @@ import type { BenchResults, Measurements } from "./measurements.ts";
 import { measureMillion } from "./million.ts";
 import { type BenchOptions, type PartName, readBenchOptions } from "./options.ts";
 import { measurePostgres } from "./postgres.ts";
+import { measureReload } from "./reload.ts";
 import { summarize } from "./report.ts";
 import { reportText } from "./speed_text.ts";
 import { measureStart } from "./start_time.ts";
@@ -29,6 +31,7 @@ const TOOLS: Readonly<Partial<Record<PartName, readonly Tool[]>>> = {
   paced: ["redis-server"],
   caches: ["redis-server", "memcached"],
   tls: ["openssl"],
+  algorithms: ["redis-server"],
   postgres: ["postgres"],
 };
 
@@ -58,14 +61,16 @@ export async function main(args: string[], signal: AbortSignal): Promise<void> {
 /** What is not a load of calls; each part starts its own processes, one after the other. */
 async function measureRest(setup: LoadsSetup): Promise<Omit<Measurements, "summaries">> {
   const isAsked = (part: PartName) => setup.options.parts.includes(part);
+  const algorithms = isAsked("algorithms") ? await measureAlgorithms(setup) : undefined;
   const decisions = isAsked("decisions") ? await measureDecisions(setup) : undefined;
   const million = isAsked("million") ? await measureMillion(setup) : undefined;
+  const reload = isAsked("reload") ? await measureReload(setup) : undefined;
   const start = isAsked("start") ? await measureStart(setup) : undefined;
   const featureStart = isAsked("features") ? await measureStart(setup, "features") : undefined;
   const client = isAsked("client") ? await measureClient(setup) : undefined;
   const webhooks = isAsked("webhooks") ? await measureWebhooks(setup) : undefined;
   const postgres = isAsked("postgres") ? await measurePostgres(setup) : undefined;
-  return { decisions, million, start, featureStart, client, webhooks, postgres };
+  return { algorithms, decisions, million, reload, start, featureStart, client, webhooks, postgres };
 }
 
 async function measureDecisions(setup: LoadsSetup): Promise<DecisionTime[]> {

@@ -1,9 +1,11 @@
+import type { AlgorithmSpeed } from "./algorithms.ts";
 import type { ClientTime } from "./client_time.ts";
 import type { DecisionTime } from "./decision_time.ts";
 import type { MillionOutcome } from "./million.ts";
 import type { Machine, Versions } from "./machine.ts";
 import type { EngineName } from "./options.ts";
 import type { PostgresOutcome } from "./postgres.ts";
+import type { ReloadOutcome } from "./reload.ts";
 import type { Summary } from "./report.ts";
 import type { Round } from "./round.ts";
 import type { StartOutcome } from "./start_time.ts";
@@ -12,8 +14,10 @@ import type { WebhookOutcome } from "./webhooks.ts";
 /** What one run of the bench measured; a part that was not asked for is absent. */
 export interface Measurements {
   readonly summaries: readonly Summary[];
+  readonly algorithms?: readonly AlgorithmSpeed[] | undefined;
   readonly decisions?: readonly DecisionTime[] | undefined;
   readonly million?: MillionOutcome | undefined;
+  readonly reload?: ReloadOutcome | undefined;
   readonly start?: StartOutcome | undefined;
   /** The same with every feature on. */
   readonly featureStart?: StartOutcome | undefined;
@@ -28,6 +32,8 @@ export interface TargetRow {
   readonly target: string;
   readonly measured: string;
   readonly isHit: boolean;
+  /** By which share of its bound it was missed. */
+  readonly missedBy?: number | undefined;
 }
 
 /** Everything that `latest.json` holds. */

@@ -7,14 +7,17 @@ export const PARTS = [
   "hot",
   "h2load",
   "shapes",
+  "once",
   "workers",
   "batches",
   "paced",
   "caches",
   "stats",
   "tls",
+  "algorithms",
   "decisions",
   "million",
+  "reload",
   "start",
   "features",
   "client",
@@ -44,7 +47,7 @@ export interface BenchOptions {
 }
 
 const QUICK = { rounds: 1, seconds: 0.5, warmUpSeconds: 0.3 } as const;
-const WHOLE = { rounds: 5, seconds: 2.5, warmUpSeconds: 0.5 } as const;
+const WHOLE = { rounds: 3, seconds: 1, warmUpSeconds: 0.3 } as const;
 
 /** Reads the flags of the bench; throws `RangeError` or `TypeError` that says what would be right. */
 export function readBenchOptions(args: string[]): BenchOptions {

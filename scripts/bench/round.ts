@@ -58,15 +58,24 @@ export async function runRound(
 export async function runTurns(
   targets: readonly Target[],
   scenario: Scenario,
-  options: RoundSetup & { readonly turnSeconds: number; readonly turns: number },
+  options: RoundSetup & { readonly turnSeconds: number; readonly turns: number; readonly firstKey: number },
 ): Promise<Round[]> {
   const { name, connections, inFlight, keys, load, batch } = scenario;
-  const { turnSeconds, turns, signal } = options;
+  const { turnSeconds, turns, firstKey, signal } = options;
   const watched: { readonly target: TargetName; readonly cpuFor: (calls: number) => Promise<number> }[] = [];
   for (const target of targets) {
     watched.push({ target: target.name, cpuFor: await watchTarget(target, scenario, options) });
   }
-  const flags = { connections, "in-flight": inFlight, keys, load, batch, turns, seconds: turnSeconds };
+  const flags = {
+    connections,
+    "in-flight": inFlight,
+    keys,
+    load,
+    batch,
+    turns,
+    seconds: turnSeconds,
+    "first-key": firstKey,
+  };
   const ports = targets.map(({ port }) => port).join(",");
   const results: LoadResult[][] = JSON.parse(await outputOfScript("turns.ts", { ...flags, ports }, signal));
   const rounds: Round[] = [];

@@ -6,7 +6,7 @@ import type { LoadName } from "../../tests/harness/load/rate_limit_message.ts";
  * trips to that redis-server; over TLS the echo, and Weir's engine and service with the embedded cache; and
  * Weir with a cluster of redis-servers, with memcached, and with a second redis-server for limits per second;
  * and Weir with its embedded cache that pushes statistics, is asked for metrics, or traces 1 % of its calls, or
- * has every feature on.
+ * has every feature on, or recognizes no request, which shadow mode causes.
  */
 export const TARGETS = [
   "echo",
@@ -18,6 +18,7 @@ export const TARGETS = [
   "cluster",
   "mc",
   "two-caches",
+  "memory-plain",
   "memory-push",
   "memory-pull",
   "memory-tracing",
@@ -51,6 +52,8 @@ export interface Scenario {
    * generator, and the ratio is the median of those of neighbouring turns.
    */
   readonly isPaired?: true;
+  /** Each key is called once; there are more keys than calls. */
+  readonly areKeysNew?: true;
 }
 
 const SERVERS = ["echo", "memory", "redis"] as const;
@@ -65,6 +68,15 @@ export const SCENARIOS: readonly Scenario[] = [
   { name: "64x4", part: "shapes", targets: SERVERS, ...MANY_KEYS, connections: 64, inFlight: 4 },
   { name: "256x1", part: "shapes", targets: SERVERS, ...MANY_KEYS, connections: 256, inFlight: 1 },
   { name: "8x1", part: "shapes", targets: SERVERS, ...MANY_KEYS, connections: 8, inFlight: 1 },
+  {
+    name: "8x32 seen once",
+    part: "once",
+    targets: ["memory-plain", "memory"],
+    ...MANY_KEYS,
+    keys: 2_000_000,
+    isPaired: true,
+    areKeysNew: true,
+  },
   {
     name: "256x1 workers",
     part: "workers",

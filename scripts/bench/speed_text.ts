@@ -1,4 +1,5 @@
 import type { BenchResults } from "./measurements.ts";
+import { algorithmsText } from "./algorithm_rows.ts";
 import { postgresText } from "./postgres_table.ts";
 import { markdownTable, wholeNumber } from "../../tests/harness/markdown_table.ts";
 import { type Summary, summaryTable } from "./report.ts";
@@ -9,8 +10,14 @@ const BATCHES = [1, 4, 16];
 export function targetTable({ targets }: Pick<BenchResults, "targets">): string {
   return markdownTable(
     ["what", "target", "measured", ""],
-    targets.map(({ what, target, measured, isHit }) => [what, target, measured, isHit ? "hit" : "missed"]),
+    targets.map((
+      { what, target, measured, isHit, missedBy },
+    ) => [what, target, measured, isHit ? "hit" : missedText(missedBy)]),
   );
+}
+
+function missedText(missedBy: number | undefined): string {
+  return missedBy === undefined ? "missed" : `missed by ${(missedBy * 100).toFixed(0)} %`;
 }
 
 /** The table of batch sizes, as Markdown; nothing when none was measured. */
@@ -33,6 +40,7 @@ export function reportText(results: BenchResults): string {
     summaryTable(results.summaries),
     batchTable(results.summaries),
     targetTable(results),
+    results.algorithms === undefined ? "" : algorithmsText(results.algorithms),
     results.postgres === undefined ? "" : postgresText(results.postgres),
     `${results.targets.length - missed} targets hit, ${missed} missed`,
     results.checks.map((check) => `- ${check}`).join("\n"),

@@ -6,7 +6,7 @@ import { startMemcached } from "../../tests/harness/memcached.ts";
 import { startRedisCluster } from "../../tests/harness/redis_cluster.ts";
 import { startRedis } from "../../tests/harness/redis_server.ts";
 import { runtimeEnvironment } from "../../tests/harness/weir_command.ts";
-import { startWeir, type WeirProcess } from "../../tests/harness/weir_process.ts";
+import { startWeir, type WeirOptions, type WeirProcess } from "../../tests/harness/weir_process.ts";
 import { serveFlags } from "../serve_flags.ts";
 import type { ExpectedCode } from "../../tests/harness/load/answer.ts";
 import { sumInMemcached, sumInRedis } from "./counter_sums.ts";
@@ -103,6 +103,8 @@ export class Targets {
       }
       case "memory":
         return await this.#startWeir(name, { BACKEND_TYPE: "memory" });
+      case "memory-plain":
+        return await this.#startWeir(name, { BACKEND_TYPE: "memory", SHADOW_MODE: "true" });
       case "memory-workers":
         return await this.#startWeir(name, { BACKEND_TYPE: "memory", WORKERS: "2" });
       case "redis":
@@ -209,13 +211,19 @@ export class Targets {
   }
 }
 
-/** Weir in a process of its own with the rules of the bench, from its sources; it may not listen yet. */
-export async function startBenchWeir(settings: Record<string, string>): Promise<WeirProcess> {
+/**
+ * Weir in a process of its own with the rules of the bench and others, from its sources; it may not listen yet.
+ * `flags` are further ones of `deno run`.
+ */
+export async function startBenchWeir(
+  settings: Record<string, string>,
+  { flags = [], rules = {} }: Pick<WeirOptions, "flags" | "rules"> = {},
+): Promise<WeirProcess> {
   const kept = Deno.env.get("ALLOW_UNSAFE_DENO");
   return await startWeir({
     env: { ...(kept === undefined ? {} : { ALLOW_UNSAFE_DENO: kept }), LOG_LEVEL: "warning", ...settings },
-    rules: { "bench.yaml": RULES },
-    flags: ["-A", ...v8Flags()],
+    rules: { "bench.yaml": RULES, ...rules },
+    flags: ["-A", ...v8Flags(), ...flags],
     waitFor: [],
   });
 }

@@ -27,6 +27,8 @@ export interface TurnsOptions {
   /** Calls in flight on each connection. */
   readonly inFlight: number;
   readonly keys: number;
+  /** The number of the first key; 0 when absent. */
+  readonly firstKey?: number;
   readonly batch: number;
   readonly load: LoadName;
 }
@@ -164,6 +166,7 @@ function readTurnsOptions(args: string[]): TurnsOptions {
       connections: { type: "string", default: "8" },
       "in-flight": { type: "string", default: "32" },
       keys: { type: "string", default: "10000" },
+      "first-key": { type: "string", default: "0" },
       batch: { type: "string", default: "1" },
       load: { type: "string", default: "keys" },
     },
@@ -175,6 +178,7 @@ function readTurnsOptions(args: string[]): TurnsOptions {
     connections: positiveInteger("connections", values.connections),
     inFlight: positiveInteger("in-flight", values["in-flight"]),
     keys: positiveInteger("keys", values.keys),
+    firstKey: values["first-key"] === "0" ? 0 : positiveInteger("first-key", values["first-key"]),
     batch: positiveInteger("batch", values.batch),
     load: oneOf("load", values.load, LOADS),
   };

@@ -187,9 +187,16 @@ function targetText(results: BenchResults): string {
   }\n\n${
     table(
       ["Load", "Target", "Measured", "Met"],
-      rows.map(({ what, target, measured, isHit }) => [what, target, measured, isHit ? "yes" : "no"]),
+      rows.map((
+        { what, target, measured, isHit, missedBy },
+      ) => [what, target, measured, metText(isHit, missedBy)]),
     )
   }`;
+}
+
+function metText(isHit: boolean, missedBy: number | undefined): string {
+  if (isHit) return "yes";
+  return missedBy === undefined ? "no" : `no, by ${(missedBy * 100).toFixed(0)} %`;
 }
 
 function summaryOf(summaries: readonly Summary[], scenario: string, target: string): Summary {

@@ -71,7 +71,7 @@ export function decide(plan: Plan, counts: readonly Counted[], policy: Policy, n
   const decision: Decision = {
     overallCode: globalShadow ? "OK" : code,
     statuses,
-    responseHeadersToAdd: policy.responseHeaders === undefined
+    responseHeadersToAdd: policy.responseHeaders === undefined && !policy.standardHeaders
       ? NO_HEADERS
       : responseHeaders(plan, statuses, policy),
     dynamicMetadata: policy.dynamicMetadata ? dynamicMetadata(plan, statuses) : undefined,

@@ -71,7 +71,8 @@ export class KnownRequests {
     this.#options = options;
     this.#service = service;
     const { policy, cache } = options;
-    this.#learns = policy.responseHeaders === undefined && !policy.dynamicMetadata && !policy.shadowMode &&
+    this.#learns = policy.responseHeaders === undefined && !policy.standardHeaders &&
+      !policy.dynamicMetadata && !policy.shadowMode &&
       !policy.quotaMode && (cache.placeOf !== undefined || cache.addOne !== undefined);
   }
 

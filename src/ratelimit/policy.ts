@@ -15,6 +15,8 @@ export interface Policy {
   /** The default of rules without a mode. */
   readonly onCacheFailure: CacheFailureMode;
   readonly responseHeaders: Readonly<Record<"limit" | "remaining" | "reset", string>> | undefined;
+  /** Whether responses have `RateLimit` and `RateLimit-Policy`. */
+  readonly standardHeaders: boolean;
   readonly dynamicMetadata: boolean;
 }
 
@@ -28,5 +30,6 @@ export const PLAIN_POLICY: Policy = {
   stopIncrementWhenOverLimit: false,
   onCacheFailure: "error",
   responseHeaders: undefined,
+  standardHeaders: false,
   dynamicMetadata: false,
 };

@@ -24,6 +24,7 @@ export function policyOf(settings: Settings): Policy {
         reset: settings.LIMIT_RESET_HEADER,
       }
       : undefined,
+    standardHeaders: settings.LIMIT_STANDARD_HEADERS_ENABLED,
     dynamicMetadata: settings.RESPONSE_DYNAMIC_METADATA,
   };
 }

@@ -142,6 +142,11 @@ const DECISIONS = inGroup("Decisions", {
     default: "RateLimit-Reset",
     doc: "Name of the header with the seconds until the limit resets.",
   },
+  LIMIT_STANDARD_HEADERS_ENABLED: flag(
+    "false",
+    "`true` adds the headers `RateLimit` and `RateLimit-Policy` of draft-ietf-httpapi-ratelimit-headers-10 to " +
+      "responses.",
+  ),
 });
 
 /** Settings of where rules come from and of how decisions are made. */

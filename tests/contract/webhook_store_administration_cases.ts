@@ -11,7 +11,6 @@ import {
   assertNothingDue,
   audit,
   auditLog,
-  begin,
   claim,
   DAY,
   endpoint,
@@ -144,7 +143,6 @@ export const RECORD_CASES: StoreCases = {
       await addEvent(store, {}, NOW + 3),
     ];
     const [first, second, third] = await claim(store, [gone], { now: NOW + 3, max: 3 });
-    for (const claimed of [first, second, third]) claimed && await begin(store, claimed);
     if (first) await finish(store, first, EXHAUSTED);
     if (first) await store.write(resendDelivery, first.delivery.id, { now: NOW + 4, audit: audit() });
     if (second) await finish(store, second, retryAt(NOW + 30_000));
@@ -241,7 +239,6 @@ export const RECORD_CASES: StoreCases = {
     for (const at of [0, 10, 20, 30]) events.push(await addEvent(store, {}, NOW + at));
     const erased = await addEvent(store, {}, NOW + 10);
     for (const claimed of await claim(store, [to, other], { now: NOW + 30 })) {
-      await begin(store, claimed);
       await finish(store, claimed, EXHAUSTED);
     }
     await store.write(erasePayload, erased.id, { now: NOW + 40, audit: audit(), newId });

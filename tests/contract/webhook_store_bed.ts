@@ -15,7 +15,7 @@ import type {
 import { acceptEvent, type NewExecution, saveWorkflowVersion } from "../../src/webhooks/store/accept.ts";
 import { listAudit } from "../../src/webhooks/store/audit_log.ts";
 import { listDeliveries } from "../../src/webhooks/store/deliveries.ts";
-import { beginAttempt, finishAttempt } from "../../src/webhooks/store/delivery_claims.ts";
+import { finishAttempt } from "../../src/webhooks/store/delivery_claims.ts";
 import { createEndpoint } from "../../src/webhooks/store/endpoints.ts";
 import {
   type ClaimedExecution,
@@ -202,13 +202,6 @@ export async function claimOne(
   const [claimed, ...more] = await claim(store, [endpoint], { now });
   assert(claimed !== undefined && more.length === 0, "Expected one delivery that is due");
   return claimed;
-}
-
-/** Begins the attempt of a claim. */
-export function begin(store: WebhookStore, claimed: ClaimedDelivery, startedAt = NOW): Promise<boolean> {
-  const { url } = claimed.endpoint;
-  const attempt = { number: claimed.attempt, startedAt, url, manual: claimed.manual };
-  return store.write(beginAttempt, { deliveryId: claimed.delivery.id, claimId: claimed.claimId, attempt });
 }
 
 /** Finishes the attempt of a claim. */

@@ -5,7 +5,6 @@ import {
   addEvent,
   audit,
   auditLog,
-  begin,
   claim,
   claimOne,
   DAY,
@@ -32,7 +31,6 @@ export const CLAIM_CASES: StoreCases = {
     const to = await addEndpoint(store);
     await addEvent(store);
     const claimed = await claimOne(store, to);
-    await begin(store, claimed);
     const outcome = {
       result: "failed",
       finishedAt: NOW,
@@ -73,7 +71,6 @@ export const CLAIM_CASES: StoreCases = {
     const to = await addEndpoint(store);
     await addEvent(store);
     const first = await claimOne(store, to);
-    await begin(store, first);
     await finish(store, first, ACKNOWLEDGED);
     const [early, late] = [await addEvent(store, {}, NOW + 10), await addEvent(store, {}, NOW + 30)];
     await store.write(resendDelivery, first.delivery.id, { now: NOW + 20, audit: audit() });
@@ -92,7 +89,6 @@ export const CLAIM_CASES: StoreCases = {
     const [paused, served] = [await addEndpoint(store), await addEndpoint(store)];
     await addEvent(store);
     for (const claimed of await claim(store, [paused, served])) {
-      await begin(store, claimed);
       await finish(store, claimed, retryAt(NOW + 30_000));
     }
     await addEvent(store);
@@ -121,7 +117,6 @@ export const CLAIM_CASES: StoreCases = {
     const [failed, taken] = [await addEvent(store, {}, later), await addEvent(store, {}, later)];
     const [before, first, second] = await claim(store, [to], { now: later });
     assert(before !== undefined && first !== undefined && second !== undefined);
-    for (const claimed of [before, first]) await begin(store, claimed);
     await finish(store, before, retryAt(NOW + 90_000));
     await finish(store, first, retryAt(later + 130_000, later + 100_000));
     const [fresh, queued] = [await addEvent(store, {}, later), execution()];
@@ -149,7 +144,6 @@ export const CLAIM_CASES: StoreCases = {
     const to = await addEndpoint(store);
     await Promise.all(Array.from({ length: 501 }, () => addEvent(store)));
     for (const claimed of await claim(store, [to], { max: 501 })) {
-      await begin(store, claimed);
       await finish(store, claimed, retryAt(NOW + 30_000));
     }
     await store.write(editEndpoint, to.id, { enabled: false }, { now: NOW, audit: audit() });

@@ -7,7 +7,6 @@ import {
   assertNothingDue,
   audit,
   auditLog,
-  begin,
   claim,
   claimOne,
   DAY,
@@ -35,7 +34,8 @@ export const DELIVERY_CASES: StoreCases = {
     const claimed = await claimOne(store, to);
     const { claimId } = claimed;
     const delivery = { ...before, claimId, leaseUntil: NOW + 60_000 };
-    assertEquals(claimed, { delivery, claimId, attempt: 1, manual: false, body: added.body, endpoint: to });
+    const attempt = { attempt: 1, startedAt: NOW, manual: false };
+    assertEquals(claimed, { delivery, claimId, ...attempt, body: added.body, endpoint: to });
     assertEquals((await store.read(findDelivery, before.id))?.delivery, delivery);
     await assertNothingDue(store, to, NOW + DAY);
     await assertNothingDue(await another(), to, NOW + DAY);
@@ -111,18 +111,17 @@ export const DELIVERY_CASES: StoreCases = {
     const [claimed, ...more] = await claim(store, added.slice(0, 1), { now: NOW + 10 });
     assertEquals([more.length, idsOf(await due(NOW + 10))], [0, [1, 2, 4]]);
     assert(claimed !== undefined);
-    await begin(store, claimed);
     await finish(store, claimed, retryAt(NOW + 30_000));
     assertEquals([idsOf(await due(NOW + 29_999)), idsOf(await due(NOW + 30_000))], [[1, 2, 4], [0, 1, 2, 4]]);
     await store.write(resendDelivery, claimed.delivery.id, { now: NOW + 20, audit: audit() });
     assertEquals(idsOf(await due(NOW + 20)), [0, 1, 2, 4]);
   },
 
-  "an attempt has its row before it is made, and its end after it": async ({ store }) => {
+  "a claim writes the row of its attempt, which gets its end afterwards": async ({ store }) => {
     const to = await addEndpoint(store);
     const added = await addEvent(store);
-    const claimed = await claimOne(store, to);
-    assertEquals(await begin(store, claimed, NOW + 1), true);
+    const claimed = await claimOne(store, to, NOW + 1);
+    assertEquals([claimed.attempt, claimed.startedAt], [1, NOW + 1]);
     const row = { number: 1, startedAt: NOW + 1, url: to.url, manual: false };
     const { id } = claimed.delivery;
     assertEquals((await store.read(findDelivery, id))?.attempts, [row]);
@@ -150,7 +149,6 @@ export const DELIVERY_CASES: StoreCases = {
     await assertNothingDue(store, to, NOW + 29_999);
     const next = await claimOne(store, to, NOW + 30_000);
     assertEquals([next.attempt, next.manual], [2, false]);
-    await begin(store, next, NOW + 30_000);
     await finish(store, next, ACKNOWLEDGED, {
       result: "acknowledged",
       finishedAt: NOW + 30_001,
@@ -175,7 +173,6 @@ export const DELIVERY_CASES: StoreCases = {
     const to = await addEndpoint(store);
     await addEvent(store);
     const claimed = await claimOne(store, to);
-    await begin(store, claimed);
     const entry = audit({ action: "delivery.failed", object: "delivery:1", details: { a: [1, "ü"] } });
     await store.write(finishAttempt, {
       deliveryId: claimed.delivery.id,
@@ -194,17 +191,14 @@ export const DELIVERY_CASES: StoreCases = {
     const to = await addEndpoint(store);
     await addEvent(store);
     const stale = await claimOne(store, to);
-    await begin(store, stale);
     assertEquals(await store.write(voidClaims, { now: NOW, which: "all" }), 1);
     const taken = await claimOne(store, to);
     const before = await store.read(findDelivery, taken.delivery.id);
     assertEquals(await finish(store, stale, ACKNOWLEDGED), false);
-    assertEquals(await begin(store, { ...stale, attempt: 7 }), false);
     assertEquals(await store.write(renewClaims, [stale.claimId], NOW + DAY), []);
     await store.write(releaseClaims, [stale.claimId], NOW + 1);
     assertEquals(await store.read(findDelivery, taken.delivery.id), before);
     assertEquals(await auditLog(store), []);
-    assertEquals(await begin(store, taken), true);
     assertEquals(await finish(store, taken, ACKNOWLEDGED), true);
     assertEquals(await finish(store, taken, ACKNOWLEDGED), false);
   },
@@ -215,7 +209,6 @@ export const DELIVERY_CASES: StoreCases = {
     const [one, two] = [await addEndpoint(store), await addEndpoint(store)];
     await addEvent(store);
     const [kept, lost] = [await claimOne(store, one), await claimOne(store, two)];
-    await begin(store, lost);
     const until = NOW + 120_000;
     assertEquals(await store.write(renewClaims, [kept.claimId, newId()], until), [kept.claimId]);
     assertEquals(await store.write(voidClaims, { now: NOW + 60_000, which: "expired" }), 0);
@@ -244,7 +237,6 @@ export const DELIVERY_CASES: StoreCases = {
     await addEvent(store);
     const claimed = await claimOne(store, one);
     const other = await claimOne(store, two);
-    await begin(store, claimed);
     await store.write(releaseClaims, [claimed.claimId], NOW + 3);
     const again = await claimOne(store, one, NOW + 3);
     const { state, slot, firstFailureAt } = again.delivery;
@@ -257,14 +249,12 @@ export const DELIVERY_CASES: StoreCases = {
     const to = await addEndpoint(store);
     const added = await addEvent(store);
     const first = await claimOne(store, to);
-    await begin(store, first);
     await finish(store, first, retryAt(NOW + 30_000));
     const before = await deliveryOf(store, added.id);
     assertEquals(await store.write(resendDelivery, before.id, { now: NOW + 10, audit: audit() }), "asked");
     assertEquals(await deliveryOf(store, added.id), { ...before, resendAt: NOW + 10 });
     const manual = await claimOne(store, to, NOW + 10);
     assertEquals([manual.manual, manual.attempt], [true, 2]);
-    await begin(store, manual);
     await finish(store, manual);
     assertEquals(await deliveryOf(store, added.id), before);
     assertEquals((await store.read(findDelivery, before.id))?.attempts[1]?.manual, true);
@@ -276,20 +266,17 @@ export const DELIVERY_CASES: StoreCases = {
     const to = await addEndpoint(store);
     const added = await addEvent(store);
     const first = await claimOne(store, to);
-    await begin(store, first);
     await finish(store, first, EXHAUSTED);
     const { id } = first.delivery;
     const ask = () => store.write(resendDelivery, id, { now: NOW + 10, audit: audit() });
     assertEquals([await ask(), await ask()], ["asked", "asked"]);
     const manual = await claimOne(store, to, NOW + 10);
     await ask();
-    await begin(store, manual);
     await finish(store, manual, ACKNOWLEDGED);
     const { state, reason } = await deliveryOf(store, added.id);
     assertEquals([state, reason], ["acknowledged", undefined]);
     const again = await claimOne(store, to, NOW + 20);
     assertEquals([again.manual, again.attempt], [true, 3]);
-    await begin(store, again);
     await finish(store, again);
     await assertNothingDue(store, to, NOW + DAY);
     assertEquals((await deliveryOf(store, added.id)).state, "acknowledged");
@@ -299,10 +286,9 @@ export const DELIVERY_CASES: StoreCases = {
     const to = await addEndpoint(store);
     const added = await addEvent(store);
     const first = await claimOne(store, to);
-    await begin(store, first);
     await finish(store, first, retryAt(NOW + 30_000));
     await store.write(resendDelivery, first.delivery.id, { now: NOW + 10, audit: audit() });
-    await begin(store, await claimOne(store, to, NOW + 10));
+    await claimOne(store, to, NOW + 10);
     await store.write(voidClaims, { now: NOW + 20, which: "all" });
     const { dueAt, resendAt } = await deliveryOf(store, added.id);
     assertEquals([dueAt, resendAt], [NOW + 30_000, NOW + 10]);
@@ -316,7 +302,6 @@ export const DELIVERY_CASES: StoreCases = {
     await store.write(resendDelivery, id, { now: NOW, audit: audit() });
     const claimed = await claimOne(store, to);
     assertEquals(claimed.manual, false);
-    await begin(store, claimed);
     await finish(store, claimed, retryAt(NOW + 30_000));
     await assertNothingDue(store, to, NOW + 29_999);
   },

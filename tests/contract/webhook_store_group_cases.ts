@@ -3,7 +3,6 @@ import {
   ACKNOWLEDGED,
   addEndpoint,
   addEvent,
-  begin,
   claim,
   claimRuns,
   DAY,
@@ -111,19 +110,13 @@ export const GROUP_CASES: StoreCases = {
     ]);
   },
 
-  "attempts begin and end together, each with its own result": async ({ store }) => {
+  "attempts end together, each with its own result": async ({ store }) => {
     const to = await addEndpoint(store);
     for (let index = 0; index < 6; index++) await addEvent(store);
     const claims = await claim(store, [to]);
     const [lost, twice, ...others] = claims;
     assert(lost !== undefined && twice !== undefined);
     const stale = { ...lost, claimId: newId() };
-    // The row of the second attempt with one number is refused.
-    const begun = await Promise.allSettled([stale, twice, ...others].map((one) => begin(store, one)));
-    assertEquals(outcomes(begun), [false, ...Array(5).fill(true)]);
-    const again = await Promise.allSettled([lost, twice].map((one) => begin(store, one)));
-    assertEquals(again.map(({ status }) => status), ["fulfilled", "rejected"]);
-
     const failure = { result: "failed", finishedAt: NOW + 5, status: 500, errorKind: "status" } as const;
     const finished = await Promise.all([
       finish(store, stale, ACKNOWLEDGED),
@@ -223,7 +216,6 @@ async function responsesOf(store: WebhookStore): Promise<readonly (string | unde
   const to = await addEndpoint(store, { events: ["only.these"] });
   for (let index = 0; index < TEXTS.length; index++) await addEvent(store, { kind: "only.these" });
   const claims = await claim(store, [to], { max: TEXTS.length });
-  await Promise.all(claims.map((claimed) => begin(store, claimed)));
   await Promise.all(claims.map((claimed, index) => {
     const outcome = { result: "acknowledged", finishedAt: NOW, status: 200, response: TEXTS[index] } as const;
     return finish(store, claimed, ACKNOWLEDGED, outcome);

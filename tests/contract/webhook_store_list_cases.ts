@@ -6,7 +6,6 @@ import {
   addEvent,
   allPages,
   audit,
-  begin,
   claim,
   claimOne,
   claimRuns,
@@ -159,7 +158,6 @@ export const LIST_CASES: StoreCases = {
     for (const at of [0, 1, 2, 3]) await addEvent(store, {}, NOW + at);
     await addEvent(store, {}, NOW + DAY);
     const [old, open, asked, late] = await claim(store, [to], { now: NOW + 9, max: 4 });
-    for (const claimed of [old, open, asked, late]) claimed && await begin(store, claimed);
     if (old) await finish(store, old, ACKNOWLEDGED);
     if (open) await finish(store, open, retryAt(NOW));
     if (asked) await finish(store, asked, EXHAUSTED);
@@ -191,7 +189,6 @@ export const LIST_CASES: StoreCases = {
     ];
     const young = await addEvent(store, { kind: "a.two" }, NOW + DAY);
     const claims = await claim(store, [to], { now: NOW + 9 });
-    for (const claimed of claims) await begin(store, claimed);
     const [first, last] = claims;
     if (last) await finish(store, last, ACKNOWLEDGED);
     const left = async () => {
@@ -243,7 +240,6 @@ export const LIST_CASES: StoreCases = {
     const to = await addEndpoint(store);
     await addEvent(store);
     const claimed = await claimOne(store, to);
-    await begin(store, claimed);
     await finish(store, claimed, retryAt(NOW), {
       result: "failed",
       finishedAt: NOW,
@@ -293,7 +289,6 @@ async function variedDeliveries(store: WebhookStore): Promise<void> {
   for (const [index, change] of changes.entries()) {
     const item = claimed[index];
     if (item === undefined || change === undefined) continue;
-    await begin(store, item);
     await finish(store, item, change);
   }
   await store.write(voidClaims, { now: NOW + 20, which: "all" });

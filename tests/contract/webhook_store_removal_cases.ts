@@ -6,7 +6,6 @@ import {
   assertNothingDue,
   audit,
   auditLog,
-  begin,
   claim,
   claimOne,
   DAY,
@@ -62,7 +61,6 @@ export const REMOVAL_CASES: StoreCases = {
     const [one, two] = [await addEndpoint(store), await addEndpoint(store)];
     const added = await addEvent(store);
     const claimed = await claimOne(store, one);
-    await begin(store, claimed);
     const entry = audit({ action: "payload.erased", object: `event:${added.id}` });
     const erase = (id: string) => store.write(erasePayload, id, { now: NOW + 9, audit: entry, newId });
     assertEquals([await erase(newId()), await erase(added.id), await erase(added.id)], [false, true, true]);
@@ -87,7 +85,6 @@ export const REMOVAL_CASES: StoreCases = {
     const endpoint = await addEndpoint(store);
     const added = await addEvent(store);
     const claimed = await claimOne(store, endpoint);
-    await begin(store, claimed);
     const echo = {
       result: "acknowledged",
       finishedAt: NOW + 5,
@@ -110,7 +107,6 @@ export const REMOVAL_CASES: StoreCases = {
     const agent = await addEvent(store);
     const [taken] = await claim(store, [gone], { max: 1 });
     assert(taken !== undefined);
-    await begin(store, taken);
     const clear = async (from: WebhookStore, max?: number) =>
       await from.clearRemoved({ now: NOW + 9, newId, max });
     assertEquals(await clear(store), false);

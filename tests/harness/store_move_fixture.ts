@@ -8,7 +8,6 @@ import {
   addEndpoint,
   addEvent,
   audit,
-  begin,
   claimOne,
   eventKey,
   execution,
@@ -128,7 +127,7 @@ export async function fillLikeService(store: WebhookStore): Promise<void> {
   const idempotency = { scope: "s", key: "k", bodyHash: "h" };
   const body = new Uint8Array([0, 255, 0]);
   await store.write(acceptEvent, { id: newId(), kind: "a.b", body }, { now: NOW, idempotency });
-  await begin(store, await claimOne(store, to));
+  await claimOne(store, to);
   await addEvent(store);
   await saveVersion(store);
   await store.write(acceptExecution, execution(), { now: NOW });

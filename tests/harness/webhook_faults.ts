@@ -22,8 +22,6 @@ export interface WebhookFaults {
 export const ATTEMPT_POINTS: readonly KillPoint[] = [
   "before claim",
   "after claim",
-  "before attempt_row",
-  "after attempt_row",
   "before send",
   "after send",
   "before write_back",

@@ -142,30 +142,54 @@ function explainedCard(descriptor: Fields): HTMLElement {
 
 function factsOf(descriptor: Fields): (readonly [string, Child | readonly Child[]])[] {
   const limit = fieldsOf(descriptor["limit"]);
-  const most = numberOf(limit, "requestsPerUnit");
+  const most = numberOf(limit, "maxInFlight") ?? numberOf(limit, "burst") ??
+    numberOf(limit, "requestsPerUnit");
   const used = numberOf(descriptor, "used");
   const rows: (readonly [string, Child | readonly Child[]])[] = [];
   if (textOf(limit, "rule") !== "") rows.push(["Rule", code(textOf(limit, "rule"))]);
   if (most !== undefined && !flagOf(limit, "unlimited")) {
-    const seconds = numberOf(limit, "windowSeconds") ?? 0;
     const modes = ["shadowMode", "quotaMode"].filter((name) => flagOf(limit, name)).map((name) =>
       badge(name === "shadowMode" ? "shadow" : "quota", "warn")
     );
-    rows.push(["Limit", [
-      `${countText(most)} per ${textOf(limit, "unit").toLowerCase()} `,
-      note(`${seconds} s `),
-      ...modes,
-    ]]);
+    rows.push(["Limit", [...amountOf(limit), ...modes]]);
   }
   if (most !== undefined && used !== undefined) {
     const left = numberOf(descriptor, "remaining") ?? 0;
-    const text = `${countText(used)} used, ${countText(left)} left `;
-    rows.push(["Counter", [text, shareBar(most === 0 ? 1 : used / most)]]);
+    const [label, word] = COUNTERS[textOf(limit, "algorithm")] ?? ["Counter", "used"];
+    const text = `${countText(used)} ${word}, ${countText(left)} left `;
+    rows.push([label, [text, shareBar(most === 0 ? 1 : used / most)]]);
   }
   if (textOf(descriptor, "cacheKey") !== "") rows.push(["Cache key", code(textOf(descriptor, "cacheKey"))]);
   const ends = Date.parse(textOf(descriptor, "windowEnds"));
   if (Number.isFinite(ends)) rows.push(["Window ends", moment(ends, Date.now())]);
   return rows;
+}
+
+/** How the counters of algorithms are called, and what they count. */
+const COUNTERS: Readonly<Record<string, readonly [label: string, word: string]>> = {
+  sliding_window: ["Counter", "in the last window"],
+  token_bucket: ["Bucket", "taken"],
+  concurrency: ["In flight", "in flight"],
+};
+
+function amountOf(limit: Fields): Child[] {
+  const seconds = numberOf(limit, "windowSeconds") ?? 0;
+  const perUnit = `${countText(numberOf(limit, "requestsPerUnit") ?? 0)} per ${
+    textOf(limit, "unit").toLowerCase()
+  } `;
+  switch (textOf(limit, "algorithm")) {
+    case "sliding_window":
+      return [perUnit, note(`sliding window of ${seconds} s `)];
+    case "token_bucket":
+      return [perUnit, note(`token bucket of ${countText(numberOf(limit, "burst") ?? 0)}, ${seconds} s `)];
+    case "concurrency":
+      return [
+        `${countText(numberOf(limit, "maxInFlight") ?? 0)} in flight `,
+        note(`lease of ${numberOf(limit, "leaseSeconds") ?? 0} s `),
+      ];
+    default:
+      return [perUnit, note(`${seconds} s `)];
+  }
 }
 
 function level(walked: Fields): HTMLElement {

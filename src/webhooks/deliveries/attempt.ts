@@ -6,14 +6,14 @@ import { waitUnlessAborted } from "../../base/wait.ts";
 import { afterAttempt, type AfterAttemptOptions, type AttemptOutcome } from "../model/delivery.ts";
 import type { AuditAction } from "../model/audit_actions.ts";
 import type { AuditEntry } from "../model/records.ts";
-import { beginAttempt, finishAttempt, type FinishedAttempt } from "../store/delivery_claims.ts";
+import { finishAttempt, type FinishedAttempt } from "../store/delivery_claims.ts";
 import type { ClaimedDelivery, WebhookStore } from "../store/store.ts";
 import type { AttemptReport } from "./metrics.ts";
 import { deliveryRequest, type DeliveryRequestOptions } from "./request.ts";
 import type { DeliverySender, OutgoingDelivery, SendResult } from "./sender.ts";
 
 /** The steps of an attempt at which a process may end. */
-export type AttemptStep = "claim" | "attempt_row" | "send" | "write_back";
+export type AttemptStep = "claim" | "send" | "write_back";
 
 /** Called before and after each step. */
 export type AttemptSteps = (when: "before" | "after", step: AttemptStep) => void | Promise<void>;
@@ -39,30 +39,25 @@ export interface AttemptOptions extends Pick<DeliveryRequestOptions, "secretBox"
 
 /**
  * How an attempt ended: it was written down, or it was aborted; its claim was lost; its lease had ended before the
- * request left; or it could not be written down before the request left. The last two keep their claim.
+ * request left; or there was an internal error. The last two keep their claim.
  */
-export type AttemptEnd = "over" | "lost" | "late" | "unwritten";
+export type AttemptEnd = "over" | "lost" | "late" | "faulty";
 
 /** The first wait before a result is written again, and the longest. */
 const REWRITE_MS = [100, 500] as const;
 
 const GIVEN_UP: SendResult = { errorKind: "interrupted", error: "interrupted before the request was sent" };
 
-/** Makes one attempt and writes its result. Never rejects. */
+/** Makes the attempt of a claim and writes its result. Never rejects. */
 export async function makeAttempt(
   claimed: ClaimedDelivery,
   lease: Lease,
   options: AttemptOptions,
 ): Promise<AttemptEnd> {
-  const { store, clock, at = () => {}, onAttempt, onStoreError } = options;
-  const { delivery, endpoint, claimId, attempt: number, manual } = claimed;
+  const { clock, at = () => {}, onAttempt, onStoreError } = options;
+  const { delivery, endpoint, claimId, attempt: number, startedAt, manual } = claimed;
   try {
     await at("after", "claim");
-    const startedAt = clock.now();
-    await at("before", "attempt_row");
-    const attempt = { number, startedAt, url: endpoint.url, manual };
-    if (!await store.write(beginAttempt, { deliveryId: delivery.id, claimId, attempt })) return "lost";
-    await at("after", "attempt_row");
     const begin = clock.elapsed();
     const result = await sent(claimed, lease, options);
     const tookMs = clock.elapsed() - begin;
@@ -91,7 +86,7 @@ export async function makeAttempt(
     return "over";
   } catch (error) {
     onStoreError(error);
-    return "unwritten";
+    return "faulty";
   }
 }
 

@@ -166,9 +166,9 @@ export class Dispatcher {
       };
       const end = await makeAttempt(claimed, lease, options);
       if (end === "lost" || end === "late") this.metrics.lostClaims++;
-      // Work that cannot be written down would be claimed and released without an end.
-      if (end === "unwritten") this.#rest();
-      return end === "late" || end === "unwritten";
+      // It would be claimed and released without an end.
+      if (end === "faulty") this.#rest();
+      return end === "late" || end === "faulty";
     });
   }
 

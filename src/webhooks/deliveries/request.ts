@@ -32,9 +32,12 @@ export async function deliveryRequest(
     endpoint.headers === undefined ? "{}" : secretBox.unseal(endpoint.headers),
   ]);
   const timestampSeconds = Math.floor(sentAt / 1_000);
-  const standard = endpoint.standardWebhooks
-    ? await standardWebhooksHeaders({ id: delivery.id, timestampSeconds, body, secret })
-    : {};
+  const [ours, standard] = await Promise.all([
+    signature(secret, body),
+    endpoint.standardWebhooks
+      ? standardWebhooksHeaders({ id: delivery.id, timestampSeconds, body, secret })
+      : undefined,
+  ]);
   return {
     url: endpoint.url,
     headers: {
@@ -42,7 +45,7 @@ export async function deliveryRequest(
       "content-type": "application/json",
       "user-agent": `Weir/${version}`,
       "x-svc-event": delivery.event,
-      "x-svc-signature": await signature(secret, body),
+      "x-svc-signature": ours,
       "x-svc-delivery": delivery.id,
       "x-svc-timestamp": `${timestampSeconds}`,
       ...standard,

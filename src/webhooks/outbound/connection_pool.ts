@@ -8,8 +8,8 @@ export interface PooledConnection {
   destroy(): void;
 }
 
-/** How many idle connections are kept, for one host and for all. */
-const MAX_IDLE_OF_HOST = 100;
+/** How many idle connections are kept, for one host, which may serve many endpoints, and for all. */
+const MAX_IDLE_OF_HOST = 250;
 const MAX_IDLE = 500;
 /** Less than the five seconds after which many servers close an idle connection. */
 const IDLE_MS = 4_000;

@@ -1,6 +1,5 @@
 import type { AuditAction } from "../model/audit_actions.ts";
 import type { AuditEntry, DeliveryState, FailureReason } from "../model/records.ts";
-import { COUNT_ATTEMPTS } from "./claiming.ts";
 import { listPage } from "./lists.ts";
 import { integer, RECORDS, text } from "./rows.ts";
 import { tallyMove } from "./tally.ts";
@@ -23,11 +22,11 @@ const INTERRUPT = sql((d) => `
 
 const FAIL = sql((d) => `
   UPDATE delivery SET state = 'failed', reason = ?, finished_at = ?, due_at = NULL, resend_at = NULL,
-    claim_id = NULL, lease_until = NULL, claim_resend_at = NULL, ${COUNT_ATTEMPTS}
+    claim_id = NULL, lease_until = NULL, claim_resend_at = NULL
   WHERE ${d.among("seq")}`);
 
 const DROP_MANUAL = sql((d) => `
-  UPDATE delivery SET resend_at = NULL, claim_id = NULL, lease_until = NULL, claim_resend_at = NULL, ${COUNT_ATTEMPTS}
+  UPDATE delivery SET resend_at = NULL, claim_id = NULL, lease_until = NULL, claim_resend_at = NULL
   WHERE ${d.among("seq")}`);
 
 /** Entries of the audit log, newest first. */

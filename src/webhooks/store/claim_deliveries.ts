@@ -1,19 +1,20 @@
-import { claiming, COUNT_ATTEMPTS } from "./claiming.ts";
+import { claiming } from "./claiming.ts";
 import { claimedDeliveryOf, failWithoutPayload, type LoggedClaimOptions } from "./delivery_claims.ts";
 import { endpointsOf } from "./endpoints.ts";
 import { bytes, integer, text } from "./rows.ts";
-import { all, postgresOnly, type Row, type Sql, sql, sqliteOnly, type Work } from "./work.ts";
+import { all, postgresOnly, type Row, run, type Sql, sql, sqliteOnly, type Work } from "./work.ts";
 import type { ClaimedDelivery } from "./store.ts";
 
 const ENABLED = sql((d) => `SELECT * FROM endpoint WHERE ${d.among("id")} AND enabled = 1 ORDER BY id`);
 // In one order, to avoid deadlocks. One process at a time claims for an endpoint, while others may add events to it.
 const LOCK_ENABLED: Sql = { ...ENABLED, postgres: `${ENABLED.postgres} FOR NO KEY UPDATE` };
 
+// With a limit that is a mere parameter SQLite would prepare the statement again each time.
 const DUE = sqliteOnly(`
   SELECT requested.key AS place, delivery.seq, delivery.next_at FROM json_each(?) AS requested
     CROSS JOIN delivery ON delivery.seq IN (
       SELECT seq FROM delivery INDEXED BY delivery_next
-      WHERE endpoint_id = requested.value AND next_at <= ? ORDER BY next_at, seq LIMIT ?)`);
+      WHERE endpoint_id = requested.value AND next_at <= ? ORDER BY next_at, seq LIMIT ? + 0)`);
 
 // A separate statement, which sees the claims of the previous holder of the lock. Locked rows are being changed.
 const LOCK_DUE = postgresOnly(`
@@ -35,9 +36,16 @@ const LOCK_DUE = postgresOnly(`
 
 const BODIES = sql((d) => `SELECT id, body FROM event WHERE ${d.among("id")}`);
 
-const CLAIM = claiming("delivery", `, claim_resend_at = resend_at, ${COUNT_ATTEMPTS}`);
+const CLAIM = claiming("delivery", ", claim_resend_at = resend_at, attempts = attempts + 1");
+const BEGIN = sql((d) => `
+  INSERT INTO attempt (delivery_seq, number, started_at, url, manual)
+  SELECT delivery.seq, delivery.attempts, CAST(? AS BIGINT), endpoint.url,
+    CASE WHEN delivery.due_at <= ? THEN 0 ELSE 1 END
+  FROM delivery ${d.crossJoin} endpoint ON endpoint.id = delivery.endpoint_id WHERE ${
+  d.among("delivery.seq")
+}`);
 
-/** Claims due deliveries; on PostgreSQL, of an endpoint no more than its concurrency, over all processes. */
+/** Claims due deliveries and begins their attempts; on PostgreSQL, of an endpoint no more than its concurrency, over all processes. */
 export function* claimDeliveries(options: LoggedClaimOptions): Work<readonly ClaimedDelivery[]> {
   const requests = new Map(options.requests.map(({ endpointId, max }) => [endpointId, max]));
   const endpoints = yield* all(LOCK_ENABLED, [...requests.keys()]);
@@ -90,6 +98,7 @@ function* claimRows(
       claims.set(integer(row, "seq"), claimedDeliveryOf(row, { endpoint, now, body }));
     }
   }
+  if (claims.size > 0) yield* run(BEGIN, now, now, [...claims.keys()]);
   return seqs.flatMap((seq) => claims.get(seq) ?? []);
 }
 

@@ -1,9 +1,5 @@
 import type { Sql } from "./work.ts";
 
-/** Counts the attempts of deliveries whose last one was not finished, since an attempt alone does not change its delivery. */
-export const COUNT_ATTEMPTS = `attempts = (
-  SELECT coalesce(max(number), delivery.attempts) FROM attempt WHERE delivery_seq = delivery.seq)`;
-
 /**
  * Claims rows and returns them; `changes` are further ones. The parameters are the claims, the end of their lease, and
  * the numbers of the rows in the same order.

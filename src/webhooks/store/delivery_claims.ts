@@ -1,9 +1,8 @@
 import type { Logger } from "../../base/log.ts";
 import type { AttemptOutcome, DeliveryChange } from "../model/delivery.ts";
-import type { Attempt, AuditEntry, DeliveryState, Endpoint } from "../model/records.ts";
+import type { AuditEntry, DeliveryState, Endpoint } from "../model/records.ts";
 import { LAST_SLOT_MS } from "../model/schedule.ts";
 import { addAudit, failDeliveries, interruptAttempts } from "./audit_log.ts";
-import { COUNT_ATTEMPTS } from "./claiming.ts";
 import { PORTION } from "./removals.ts";
 import { integer, integerOrNone, RECORDS, text } from "./rows.ts";
 import type { ClaimedDelivery, ClaimOptions } from "./store.ts";
@@ -25,7 +24,7 @@ export function claimedDeliveryOf(
   const delivery = RECORDS.deliveries.read(row);
   const manual = delivery.dueAt === undefined || delivery.dueAt > now;
   const claimId = text(row, "claim_id");
-  return { delivery, claimId, attempt: integer(row, "attempts") + 1, manual, ...parts };
+  return { delivery, claimId, attempt: integer(row, "attempts"), startedAt: now, manual, ...parts };
 }
 
 /** Fails a delivery that cannot be sent, so that it does not block others. */
@@ -82,25 +81,6 @@ export function renewing(table: "delivery" | "execution") {
   };
 }
 
-const BEGIN = sql((d) =>
-  `INSERT INTO attempt (delivery_seq, number, started_at, url, manual)
-   SELECT seq, CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS INTEGER)
-   FROM delivery WHERE id = ? AND claim_id = ? ${d.lock()}`
-);
-
-/** An attempt that is about to be made. */
-export interface StartedAttempt {
-  readonly deliveryId: string;
-  readonly claimId: string;
-  readonly attempt: Pick<Attempt, "number" | "startedAt" | "url" | "manual">;
-}
-
-/** Writes the row of an attempt that is about to be made; false when the claim was lost. */
-export function* beginAttempt({ deliveryId, claimId, attempt }: StartedAttempt): Work<boolean> {
-  const { number, startedAt, url, manual } = attempt;
-  return (yield* run(BEGIN, number, startedAt, url, manual, deliveryId, claimId)) > 0;
-}
-
 /** What ends a claim; a resend after the claim stays. */
 export const RELEASED = `claim_id = NULL, lease_until = NULL, claim_resend_at = NULL,
   resend_at = CASE WHEN resend_at IS NOT DISTINCT FROM claim_resend_at THEN NULL ELSE resend_at END`;
@@ -109,8 +89,8 @@ const HELD = sql((d) => `SELECT seq, state FROM delivery WHERE id = ? AND claim_
 const CLOSE_ATTEMPT =
   `UPDATE attempt SET finished_at = ?, result = ?, status = ?, error_kind = ?, error = ?, response = ?
   WHERE delivery_seq = ? AND number = ?`;
-const RELEASE = `UPDATE delivery SET ${RELEASED}, attempts = ? WHERE seq = ?`;
-const CHANGE = `UPDATE delivery SET ${RELEASED}, attempts = ?, state = ?, slot = ?,
+const RELEASE = `UPDATE delivery SET ${RELEASED} WHERE seq = ?`;
+const CHANGE = `UPDATE delivery SET ${RELEASED}, state = ?, slot = ?,
   first_failure_at = coalesce(?, first_failure_at), due_at = ?, finished_at = ?, reason = ? WHERE seq = ?`;
 
 /** How an attempt ended. */
@@ -133,10 +113,10 @@ export function* finishAttempt(options: FinishedAttempt): Work<boolean> {
   const seq = integer(held, "seq");
   yield* run(CLOSE_ATTEMPT, finishedAt, result, status, errorKind, error, response, seq, number);
   if (change === undefined) {
-    yield* run(RELEASE, number, seq);
+    yield* run(RELEASE, seq);
   } else {
     const { state, slot, firstFailureAt, finishedAt, reason } = change;
-    yield* run(CHANGE, number, state, slot, firstFailureAt, dueAfter(change), finishedAt, reason, seq);
+    yield* run(CHANGE, state, slot, firstFailureAt, dueAfter(change), finishedAt, reason, seq);
     yield* tallyMove(`delivery.${text(held, "state") as DeliveryState}`, `delivery.${state}`);
   }
   for (const entry of audit) yield* addAudit(entry);
@@ -192,7 +172,7 @@ export function* failPaused(options: { readonly now: number; readonly newId: () 
 }
 
 const FREE = sql((d) =>
-  `UPDATE delivery SET claim_id = NULL, lease_until = NULL, claim_resend_at = NULL, ${COUNT_ATTEMPTS},
+  `UPDATE delivery SET claim_id = NULL, lease_until = NULL, claim_resend_at = NULL,
      due_at = CASE WHEN resend_at IS NULL AND due_at > ? THEN ? ELSE due_at END,
      resend_at = CASE WHEN resend_at > ? THEN ? ELSE resend_at END
    WHERE ${d.among("seq")}`

@@ -14,8 +14,8 @@ export interface WebhookStore {
   write<A extends readonly unknown[], T>(operation: Operation<A, T>, ...args: A): Promise<T>;
   /**
    * Claims unclaimed deliveries that are due or resent by hand, longest due first, at most `max` for each enabled
-   * endpoint; with several processes, no more than the endpoint's concurrency over all of them. A delivery whose event
-   * has no payload fails instead.
+   * endpoint; with several processes, no more than the endpoint's concurrency over all of them. A claim begins its
+   * attempt, which is written before its request can leave. A delivery whose event has no payload fails instead.
    */
   claimDeliveries(options: ClaimOptions): Promise<readonly ClaimedDelivery[]>;
   /**
@@ -70,8 +70,9 @@ export interface ClaimOptions {
 export interface ClaimedDelivery {
   readonly delivery: Delivery;
   readonly claimId: string;
-  /** The number of the next attempt. */
+  /** The number of the attempt that the claim has begun. */
   readonly attempt: number;
+  readonly startedAt: number;
   /** Whether it was resent by hand, which leaves its schedule unchanged. */
   readonly manual: boolean;
   /** The body of the event. */

@@ -1,7 +1,7 @@
 import type { DeliveryState, ExecutionStatus } from "../model/records.ts";
 import { integer, integerOrNone, text } from "./rows.ts";
 import type { StoreMetrics } from "./store.ts";
-import { all, get, run, type Sql, sql, type Work } from "./work.ts";
+import { all, get, type Parameter, run, type Sql, sql, type Statement, type Work } from "./work.ts";
 
 /** A state whose rows are counted. */
 export type Tallied = `delivery.${DeliveryState}` | `execution.${ExecutionStatus}`;
@@ -37,6 +37,21 @@ const DUE = sql((d) =>
    FROM endpoint ${d.crossJoin} delivery ${d.by("delivery_next")} ON delivery.endpoint_id = endpoint.id
    WHERE endpoint.enabled = 1 AND delivery.next_at <= ?`
 );
+
+/** What a statement of `tally` or `tallyMove` counts; `undefined` for any other statement. */
+export function talliedBy({ sql, parameters }: Statement): readonly Parameter[] | undefined {
+  return sql === ONE || sql === TWO ? parameters : undefined;
+}
+
+/** Adds the counts of several tallies, one statement for each name. */
+export function* addTallies(parameters: readonly Parameter[]): Work<void> {
+  const sums = new Map<string, number>();
+  for (let index = 0; index < parameters.length; index += 2) {
+    const [name, count] = [String(parameters[index]), Number(parameters[index + 1])];
+    sums.set(name, (sums.get(name) ?? 0) + count);
+  }
+  for (const [name, count] of sums) if (count !== 0) yield* run(ONE, name, count);
+}
 
 /** The metrics of the store that come from its rows. */
 export function* rowMetrics(now: number): Work<Omit<StoreMetrics, "bytes">> {

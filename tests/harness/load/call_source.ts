@@ -23,6 +23,8 @@ export interface CallSourceOptions {
   readonly batch: number;
   /** Each key is this many further than the one before it. */
   readonly stride: number;
+  /** The number of the first key; 0 when absent. */
+  readonly firstKey?: number;
 }
 
 /** Makes calls whose keys go round, `k0`, `k1` and so on. */
@@ -52,8 +54,10 @@ export class CallSource {
   }
 
   #make(index: number): LoadCall {
-    const { load, keys, batch, stride } = this.#options;
-    const names = Array.from({ length: batch }, (_, place) => `k${(index * batch + place) * stride % keys}`);
+    const { load, keys, batch, stride, firstKey = 0 } = this.#options;
+    const names = Array.from({ length: batch }, (_, place) => {
+      return `k${firstKey + (index * batch + place) * stride % keys}`;
+    });
     const body = frameMessage(encodeRequest(load, names));
     if (body.length > MAX_BODY_BYTES) {
       throw new RangeError(`Cannot send body of "${body.length}" bytes: at most ${MAX_BODY_BYTES}`);

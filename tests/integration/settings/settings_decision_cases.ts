@@ -99,6 +99,18 @@ export const DECISION_CASES: SettingCases = {
         set: ["RateLimit-Limit", "RateLimit-Remaining", "x-anew"],
       }),
   },
+  LIMIT_STANDARD_HEADERS_ENABLED: {
+    sees: "the standard headers in the answer",
+    run: () =>
+      compare({ LIMIT_STANDARD_HEADERS_ENABLED: "true" }, {
+        look: headers,
+        unset: undefined,
+        set: [
+          { key: "RateLimit-Policy", value: '"default";q=10;w=86400' },
+          { key: "RateLimit", value: '"default";r=9;t=43200' },
+        ],
+      }),
+  },
   STATS_MAX_KEYS: {
     sees: "statistics of the keys of a domain beyond the bound gathered in one",
     run: () =>

@@ -31,6 +31,9 @@ Deno.test({
       await opened.sees("shop_account_bob");
     });
     await step("a request is explained, its counter is shown and reset", () => explain(opened));
+    await step("a bucket shows its level, and a concurrency limit what is in flight", () => {
+      return algorithms(weir, opened);
+    });
     await step("the stream rests while nobody looks, stops and starts", () => rest(opened));
     await step("the stream comes back after the service was away", () => comeBack(weir, opened));
     assertEquals(await opened.problems(), []);
@@ -74,7 +77,7 @@ async function rules(weir: PageWeir, opened: OpenedPage): Promise<void> {
   await opened.view("Rules");
   const filter = page.getByLabel("Filter");
   await filter.fill("ACCOUNT");
-  await opened.sees("1 found among 5");
+  await opened.sees("1 found among 7");
   const row = page.locator("tbody tr");
   assertEquals(await row.count(), 1);
   await opened.value(`globalThis.kept = document.querySelector("tbody tr")`);
@@ -127,6 +130,21 @@ async function explain(opened: OpenedPage): Promise<void> {
   await page.getByRole("dialog").getByRole("button", { name: "Reset", exact: true }).click();
   await opened.sees("0 used, 5 left");
   await page.getByText(/Counters reset/).waitFor();
+}
+
+async function algorithms(weir: PageWeir, opened: OpenedPage): Promise<void> {
+  const { page } = opened;
+  await weir.decide("burst", "ann", 3);
+  await weir.decide("flight", "ann", 6);
+  await opened.view("Rules");
+  await opened.sees("10 per day, token bucket of 30");
+  await opened.sees("4 in flight");
+  await opened.view("Explain");
+  await page.getByLabel("Domain").fill("shop");
+  await page.getByLabel("Descriptors").fill("burst=ann\nflight=ann");
+  await page.getByRole("button", { name: "Explain", exact: true }).click();
+  await opened.sees("3 taken, 27 left");
+  await opened.sees("4 in flight, 0 left");
 }
 
 async function rest(opened: OpenedPage): Promise<void> {

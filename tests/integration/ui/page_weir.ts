@@ -31,6 +31,10 @@ descriptors:
   rate_limit: { unit: second, requests_per_unit: 2 }
 - key: health
   rate_limit: { unlimited: true }
+- key: burst
+  rate_limit: { unit: day, requests_per_unit: 10, algorithm: token_bucket, burst: 30 }
+- key: flight
+  rate_limit: { algorithm: concurrency, max_in_flight: 4, lease: 1h }
 - key: "${MARKUP.replaceAll('"', '\\"')}"
   rate_limit: { unit: day, requests_per_unit: 7 }
 `,

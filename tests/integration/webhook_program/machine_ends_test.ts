@@ -7,9 +7,7 @@ import { MachineBed, type WebhookMachine } from "../../harness/webhook_machines.
 /** How often a delivery is sent when a machine ends at a place, and what its attempts come to. */
 const ATTEMPTS: Readonly<Record<string, string>> = {
   "before claim": "1: acknowledged",
-  "after claim": "1: acknowledged",
-  "before attempt_row": "1: acknowledged",
-  "after attempt_row": "1: interrupted, acknowledged",
+  "after claim": "1: interrupted, acknowledged",
   "before send": "1: interrupted, acknowledged",
   "after send": "2: interrupted, acknowledged",
   "before write_back": "2: interrupted, acknowledged",

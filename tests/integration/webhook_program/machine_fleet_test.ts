@@ -12,7 +12,7 @@ const WORKFLOW = `workflow: w\nsteps:\n- { name: only, ${STEP}, retry: { attempt
 /** Where each of the first machines stops; the last one goes on. */
 const STOPS: readonly KillPoint[] = [
   "execution after_step",
-  "before attempt_row",
+  "after claim",
   "before send",
   "before write_back",
 ];
@@ -58,7 +58,7 @@ Deno.test({
     });
     const [deliveries, executions] = await records(other);
     assertEquals(deliveries.map(({ state, attempts }) => [state, ...attempts.map(({ result }) => result)]), [
-      ["acknowledged", "acknowledged"],
+      ["acknowledged", "interrupted", "acknowledged"],
       ["acknowledged", "interrupted", "acknowledged"],
       ["acknowledged", "interrupted", "acknowledged"],
     ]);

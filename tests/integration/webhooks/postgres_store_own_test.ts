@@ -4,7 +4,6 @@ import {
   ACKNOWLEDGED,
   addEndpoint,
   addEvent,
-  begin,
   claim,
   claimRuns,
   execution,
@@ -137,33 +136,6 @@ Deno.test({
 });
 
 Deno.test({
-  ...needs(
-    ["postgres"],
-    "attempts are counted where they end, and by the next claim where an older release ended them",
-  ),
-  async fn() {
-    const database = await server().createDatabase();
-    const store = await openStoreAt(server().url(database));
-    const to = await addEndpoint(store);
-    await addEvent(store);
-    const counted = () => server().psql("SELECT attempts FROM delivery", database);
-    const attempt = async () => {
-      const [claimed] = await claim(store, [to]);
-      assert(claimed !== undefined);
-      assertEquals(await begin(store, claimed), true);
-      return claimed;
-    };
-    await store.write(releaseClaims, [(await attempt()).claimId], NOW);
-    assertEquals(await counted(), "1");
-    await finish(store, await attempt());
-    assertEquals(await counted(), "2");
-    await server().psql("UPDATE delivery SET attempts = 1", database);
-    assertEquals((await attempt()).attempt, 3);
-    await store.close();
-  },
-});
-
-Deno.test({
   ...needs(["postgres"], "however many events come, claims are prolonged and results written before them"),
   async fn() {
     const store = await openStoreAt(server().url(await server().createDatabase()), { poolSize: 2 });
@@ -174,7 +146,6 @@ Deno.test({
     const [claimed] = await claim(store, [to]);
     const [started] = await claimRuns(store, { max: 1 });
     assert(claimed !== undefined && started !== undefined);
-    await begin(store, claimed);
     const { claimId, execution: { id: executionId } } = started;
     let accepted = 0;
     const events = handled(

@@ -65,7 +65,10 @@ Deno.test("callHeads: a peer that remembers too little gets whole fields each ti
 });
 
 Deno.test("CallSource: keys go round, also in batches and in strides", () => {
-  const keysOf = (options: { keys: number; batch: number; stride: number }, calls: number) => {
+  const keysOf = (
+    options: { keys: number; batch: number; stride: number; firstKey?: number },
+    calls: number,
+  ) => {
     const source = new CallSource({ load: "keys", ...options });
     return Array.from({ length: calls }, () => {
       const { descriptors } = decodeRateLimitRequest(source.next().body.slice(5));
@@ -81,6 +84,7 @@ Deno.test("CallSource: keys go round, also in batches and in strides", () => {
   ]);
   assertEquals(keysOf({ keys: 6, batch: 1, stride: 3 }, 3), ["k0", "k3", "k0"]);
   assertEquals(keysOf({ keys: 1_000_000, batch: 1, stride: 1 }, 2), ["k0", "k1"]);
+  assertEquals(keysOf({ keys: 2, batch: 1, stride: 1, firstKey: 7 }, 3), ["k7", "k8", "k7"]);
   assertThrows(() => new CallSource({ load: "keys", keys: 100, batch: 50, stride: 1 }));
 });
 

@@ -203,3 +203,27 @@ Deno.test("weir explain: its usage, also by weir help", async () => {
 function missing(flag: string): string {
   return `Cannot run "explain": --${flag} is missing`;
 }
+
+Deno.test("weir explain: limits with other algorithms", async () => {
+  const files = {
+    "shop.yaml": `domain: shop
+descriptors:
+- key: sliding
+  rate_limit: { unit: minute, requests_per_unit: 10, algorithm: sliding_window }
+- key: bucket
+  rate_limit: { unit: second, requests_per_unit: 10, algorithm: token_bucket, burst: 30 }
+- key: flight
+  rate_limit: { algorithm: concurrency, max_in_flight: 20, lease: 60s, name: slow }
+`,
+  };
+  const asked = ["sliding=a", "bucket=a", "flight=a"].flatMap((text) => ["--descriptors", text]);
+  const { stdout } = await explain([...ASKED, ...asked], files);
+  assertEquals(stdout.split("\n").filter((text) => /^ {2}(limit|cache key|window ends) /.test(text)), [
+    "  limit        10 per MINUTE (a sliding window of 60 s)",
+    "  cache key    shop_sliding_a_sliding60",
+    "  limit        10 per SECOND (a token bucket of 30, 1 s)",
+    "  cache key    shop_bucket_a_bucket1",
+    '  limit        20 in flight (a lease of 60 s), named "slow"',
+    "  cache key    shop_flight_a_lease60",
+  ]);
+});

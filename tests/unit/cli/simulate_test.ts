@@ -327,3 +327,22 @@ Deno.test("weir simulate --help: tells the exit codes", async () => {
     /^Exit code: 0 no decision changes, 1 decisions change, 2 invalid usage, rules or requests\.$/m,
   );
 });
+
+Deno.test("weir simulate: what another algorithm would decide", async () => {
+  const sliding = rules(3).replace("requests_per_unit: 3", "requests_per_unit: 3, algorithm: sliding_window");
+  // Three at the end of a minute and three at the start of the next one.
+  const times = ["00:58", "00:58", "00:59", "01:00", "01:01", "01:02", "02:03"];
+  const lines = times.map((time) => line(`2026-01-31T12:${time}Z`, ADDRESS));
+  const { code, stdout } = await simulated(lines, { old: rules(3), new: sliding });
+  assertEquals(code, 1);
+  assertEquals(stdout.split("\n").filter((text) => /^(line|requests)/.test(text)), [
+    ...["58.000Z", "58.000Z", "59.000Z"].map((rest, index) =>
+      `line ${index + 1}, 2026-01-31T12:00:${rest}: OK`
+    ),
+    ...["00", "01", "02"].map((second, index) =>
+      `line ${index + 4}, 2026-01-31T12:01:${second}.000Z: OK -> OVER_LIMIT`
+    ),
+    "line 7, 2026-01-31T12:02:03.000Z: OK",
+    "requests: 7, over limit: 0 -> 3; changed: 3 OK -> OVER_LIMIT, 0 OVER_LIMIT -> OK, 4 other limit",
+  ]);
+});

@@ -252,3 +252,40 @@ Deno.test("the headers show the limit that decides", async () => {
   assertEquals(await headers("bucket"), "L=3 M=1 R=40");
   assertEquals(await headers("sliding"), "L=3 M=0 R=40");
 });
+
+Deno.test("the standard headers show quota, window and what is left", async () => {
+  const files = {
+    "r.yaml": `
+domain: d
+descriptors:
+- {key: fixed, rate_limit: {unit: minute, requests_per_unit: 3, name: 'a "b" \\ é'}}
+- {key: sliding, ${SLIDING}, unit_multiplier: 2}}
+- {key: bucket, rate_limit: {unit: second, requests_per_unit: 7, algorithm: token_bucket, burst: 30}}
+- {key: flight, rate_limit: {algorithm: concurrency, max_in_flight: 2, lease: 60s}}
+- {key: free, rate_limit: {unlimited: true}}
+`,
+  };
+  await using fixture = open({ files, policy: { standardHeaders: true } });
+  const headers = async (...keys: string[]) => {
+    const request = { domain: "d", hitsAddend: 0, descriptors: keys.map((key) => descriptor(key)) };
+    const { responseHeadersToAdd } = await fixture.service.shouldRateLimit(request);
+    return responseHeadersToAdd.map(({ key, value }) => `${key}: ${value}`);
+  };
+  assertEquals(await headers("fixed"), [
+    'RateLimit-Policy: "a \\"b\\" \\\\ ?";q=3;w=60',
+    'RateLimit: "a \\"b\\" \\\\ ?";r=2;t=40',
+  ]);
+  assertEquals(await headers("sliding"), [
+    'RateLimit-Policy: "default";q=3;w=120',
+    'RateLimit: "default";r=2;t=123',
+  ]);
+  assertEquals(await headers("bucket"), [
+    'RateLimit-Policy: "default";q=30;w=5',
+    'RateLimit: "default";r=29;t=1',
+  ]);
+  assertEquals(await headers("bucket", "flight"), [
+    'RateLimit-Policy: "default";q=2;qu="concurrent-requests"',
+    'RateLimit: "default";r=1',
+  ]);
+  assertEquals(await headers("free"), []);
+});

@@ -342,3 +342,54 @@ Deno.test("moments as text: whole seconds, and at most the year 9999", () => {
     "9999-12-31T23:59:59Z",
   ]);
 });
+
+Deno.test("explain: the amounts of other algorithms", () => {
+  const rules = rulesOf({
+    "shop.yaml": `domain: shop
+descriptors:
+- key: sliding
+  rate_limit: { unit: minute, unit_multiplier: 2, requests_per_unit: 9, algorithm: sliding_window }
+- key: bucket
+  rate_limit: { unit: second, requests_per_unit: 6, algorithm: token_bucket, burst: 30 }
+- key: flight
+  rate_limit: { algorithm: concurrency, max_in_flight: 9, lease: 30s }
+`,
+  });
+  const amounts = ["sliding=a", "bucket=a", "flight=a"].map((text) => {
+    const request = { domain: "shop", hitsAddend: 1, descriptors: [descriptor(text)] };
+    const [{ limit, cacheKey, windowEnds } = {}] = explain(rules, request, CONTEXT).explanation.descriptors;
+    const { override: _o, unlimited: _u, shadowMode: _s, quotaMode: _q, replaces: _r, ...amount } = limit ?? {
+      ...{ override: false, unlimited: false, shadowMode: false, quotaMode: false, replaces: [] },
+    };
+    return { ...amount, cacheKey, windowEnds };
+  });
+  assertEquals(amounts, [
+    {
+      rule: "shop.sliding",
+      requestsPerUnit: 9,
+      unit: "MINUTE",
+      windowSeconds: 120,
+      algorithm: "sliding_window",
+      cacheKey: "shop_sliding_a_sliding120",
+      windowEnds: undefined,
+    },
+    {
+      rule: "shop.bucket",
+      requestsPerUnit: 6,
+      unit: "SECOND",
+      windowSeconds: 1,
+      algorithm: "token_bucket",
+      burst: 30,
+      cacheKey: "shop_bucket_a_bucket1",
+      windowEnds: undefined,
+    },
+    {
+      rule: "shop.flight",
+      algorithm: "concurrency",
+      maxInFlight: 9,
+      leaseSeconds: 30,
+      cacheKey: "shop_flight_a_lease30",
+      windowEnds: undefined,
+    },
+  ]);
+});

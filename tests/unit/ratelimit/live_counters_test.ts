@@ -17,6 +17,12 @@ descriptors:
   rate_limit: { unit: minute, requests_per_unit: 9, replaces: [{ name: users }] }
 - key: free
   rate_limit: { unlimited: true }
+- key: sliding
+  rate_limit: { unit: minute, requests_per_unit: 9, algorithm: sliding_window }
+- key: bucket
+  rate_limit: { unit: minute, requests_per_unit: 6, algorithm: token_bucket, burst: 30 }
+- key: flight
+  rate_limit: { algorithm: concurrency, max_in_flight: 9, lease: 30s }
 `,
 });
 
@@ -160,4 +166,53 @@ Deno.test("without rules, and for a request that is none, counters are refused a
     const invalid = await assertRejects(() => bed.counters[work]({ ...ANN, domain: "" }));
     assertEquals(invalid.name, "InvalidRequestError");
   }
+});
+
+Deno.test("counters of other algorithms are shown and reset without taking from them", async () => {
+  await using bed = new Bed();
+  bed.service.setRules(RULES);
+  const request = asking(["sliding", "ann"], ["bucket", "ann"], ["flight", "ann"]);
+  await bed.code({ ...request, hitsAddend: 4 });
+  bed.clock.advance(15_000);
+  const limited = { limited: true, unit: "MINUTE", windowSeconds: 60 } as const;
+  const sliding = {
+    ...limited,
+    rule: "shop.sliding",
+    algorithm: "sliding_window" as const,
+    cacheKey: "shop_sliding_ann_sliding60",
+    limit: 9,
+  };
+  const bucket = {
+    ...limited,
+    rule: "shop.bucket",
+    algorithm: "token_bucket" as const,
+    burst: 30,
+    cacheKey: "shop_bucket_ann_bucket60",
+    limit: 6,
+  };
+  const flight = {
+    ...limited,
+    rule: "shop.flight",
+    algorithm: "concurrency" as const,
+    cacheKey: "shop_flight_ann_lease30",
+    limit: 9,
+    unit: undefined,
+    windowSeconds: 30,
+  };
+  const expected = [
+    { ...sliding, used: 4, remaining: 5, resetsAt: "2023-11-14T22:14:23Z" },
+    { ...bucket, used: 3, remaining: 27, resetsAt: "2023-11-14T22:14:01Z" },
+    { ...flight, used: 4, remaining: 5, resetsAt: "2023-11-14T22:13:51Z" },
+  ];
+  assertEquals(await bed.counters.peek(request), expected);
+  assertEquals(await bed.counters.usage(bed.counters.explain(request).plan), [
+    ...[{ used: 4, remaining: 5 }, { used: 3, remaining: 27 }, { used: 4, remaining: 5 }],
+  ]);
+  assertEquals(await bed.counters.reset(request), expected);
+  const free = { used: 0, resetsAt: "2023-11-14T22:13:35Z" };
+  assertEquals(await bed.counters.peek(request), [
+    { ...sliding, ...free, remaining: 9 },
+    { ...bucket, ...free, remaining: 30 },
+    { ...flight, ...free, remaining: 9 },
+  ]);
 });

@@ -1,12 +1,12 @@
 import { acceptEvent, acceptExecution, findIdempotency } from "../accept.ts";
-import { beginAttempt, finishAttempt } from "../delivery_claims.ts";
+import { finishAttempt } from "../delivery_claims.ts";
 import { findEventKey } from "../events.ts";
 import { commitExecution } from "../executions.ts";
 import type { Operation } from "../store.ts";
 import { findTriggerKey, findTriggerKeys } from "../triggers.ts";
 import type { GroupedOperation } from "./call_groups.ts";
 import { acceptEvents, acceptExecutions, findEventKeys, findIdempotencies } from "./grouped_accepts.ts";
-import { beginAttempts, commitExecutions, finishAttempts } from "./grouped_results.ts";
+import { commitExecutions, finishAttempts } from "./grouped_results.ts";
 
 type AnyGroupedOperation = GroupedOperation<readonly unknown[], unknown>;
 
@@ -17,7 +17,6 @@ export const GROUPED: ReadonlyMap<unknown, AnyGroupedOperation> = new Map([
   grouped(findIdempotency, { work: findIdempotencies }),
   grouped(acceptExecution, { work: acceptExecutions, bytes: ({ input }) => input.length }),
   grouped(acceptEvent, { work: acceptEvents, bytes: ({ body }) => body.length }),
-  grouped(beginAttempt, { work: beginAttempts }),
   grouped(finishAttempt, {
     work: finishAttempts,
     bytes: ({ outcome: { response = "" } }) => response.length,

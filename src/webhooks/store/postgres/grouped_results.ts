@@ -1,36 +1,10 @@
-import { dueAfter, type FinishedAttempt, RELEASED, type StartedAttempt } from "../delivery_claims.ts";
+import { dueAfter, type FinishedAttempt, RELEASED } from "../delivery_claims.ts";
 import { afterCommit, type ExecutionCommit } from "../executions.ts";
 import { integer, text } from "../rows.ts";
 import { all, alone, postgresOnly, type Row, type Work } from "../work.ts";
 import { ALONE } from "./call_groups.ts";
 import { GivenRows } from "./given_rows.ts";
 import { addEvents, type EventCall } from "./grouped_accepts.ts";
-
-const STARTED = new GivenRows("asked", {
-  ...{ id: "TEXT", claim: "TEXT", number: "BIGINT", started_at: "BIGINT", url: "TEXT", manual: "BIGINT" },
-});
-const BEGIN = postgresOnly(`
-  WITH ${STARTED.sql},
-  held AS MATERIALIZED (
-    SELECT delivery.seq, asked.* FROM asked JOIN delivery ON delivery.id = asked.id AND delivery.claim_id = asked.claim
-    ORDER BY delivery.seq FOR NO KEY UPDATE OF delivery),
-  begun AS (
-    INSERT INTO attempt (delivery_seq, number, started_at, url, manual)
-    SELECT seq, number, started_at, url, manual FROM held)
-  SELECT id FROM held`);
-
-/** `beginAttempt` of several attempts. */
-export function* beginAttempts(
-  calls: readonly (readonly [StartedAttempt])[],
-): Work<readonly (boolean | typeof ALONE)[]> {
-  const { firsts, isFirst } = firstOfEach(calls, ([{ deliveryId }]) => deliveryId);
-  const given = firsts.map(([{ deliveryId, claimId, attempt }]) => {
-    const { number, startedAt, url, manual } = attempt;
-    return { id: deliveryId, claim: claimId, number, started_at: startedAt, url, manual };
-  });
-  const held = idsOf(yield* alone(all(BEGIN, ...STARTED.parameters(given))));
-  return calls.map((call) => isFirst(call) ? held.has(call[0].deliveryId) : ALONE);
-}
 
 /** Adds to the tally what moved from one state to another; in one row for each. */
 function tallying(kind: "delivery" | "execution"): string {
@@ -60,7 +34,7 @@ const FINISH = postgresOnly(`
     FROM held WHERE attempt.delivery_seq = held.seq AND attempt.number = held.number),
   ${tallying("delivery")},
   changed AS (
-    UPDATE delivery SET ${RELEASED}, attempts = held.number,
+    UPDATE delivery SET ${RELEASED},
       state = coalesce(held.state, delivery.state), slot = coalesce(held.slot, delivery.slot),
       first_failure_at = coalesce(held.first_failure_at, delivery.first_failure_at),
       due_at = CASE WHEN held.state IS NULL THEN delivery.due_at ELSE held.due_at END,

@@ -2,6 +2,7 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlit
 import { dirname } from "node:path";
 import { errorText } from "../../../base/error_text.ts";
 import { StoreError } from "../store.ts";
+import { addTallies, talliedBy } from "../tally.ts";
 import {
   type Answer,
   NO_ANSWER,
@@ -109,6 +110,32 @@ export class SqliteConnection {
   script(sql: string): void {
     this.#check();
     translated("Cannot use the store", () => this.#database.exec(sql));
+  }
+
+  /** Runs several operations as `perform` does, in one transaction that changes each tally once. */
+  performAll(
+    operations: readonly (() => Work<unknown>)[],
+    onError: (index: number, error: unknown) => void,
+  ): readonly unknown[] {
+    const tallied: Parameter[] = [];
+    const answer = (statement: Statement) => {
+      const counts = talliedBy(statement);
+      if (counts === undefined) return this.#answer(statement);
+      tallied.push(...counts);
+      return NO_ANSWER;
+    };
+    return this.transaction(() => {
+      const values = operations.map((work, index) => {
+        try {
+          return performed(work(), answer);
+        } catch (error) {
+          onError(index, error);
+          throw error;
+        }
+      });
+      this.perform(addTallies(tallied));
+      return values;
+    });
   }
 
   /** Runs a write transaction; throws when the file was deleted or replaced. */

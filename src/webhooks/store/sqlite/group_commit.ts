@@ -94,18 +94,12 @@ export class GroupCommit {
     const connection = this.#connection;
     let failed: { readonly operation: Operation; readonly error: unknown } | undefined;
     try {
-      return connection.transaction(() =>
-        operations.map((operation) => {
-          try {
-            const value = connection.perform(operation.work());
-            return () => operation.resolve(value);
-          } catch (error) {
-            // SQLite may have ended the whole transaction, such as when the disk is full.
-            if (connection.inTransaction) failed = { operation, error };
-            throw error;
-          }
-        })
-      );
+      const values = connection.performAll(operations.map(({ work }) => work), (index, error) => {
+        const operation = operations[index];
+        // SQLite may have ended the whole transaction, such as when the disk is full.
+        if (connection.inTransaction && operation !== undefined) failed = { operation, error };
+      });
+      return operations.map(({ resolve }, index) => () => resolve(values[index]));
     } catch (error) {
       if (failed === undefined) throw error;
     }

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import type { ExecutionChange } from "../../../../src/webhooks/model/completion_event.ts";
-import { begin, claimOne, claimRuns, finish, retryAt } from "../../../contract/webhook_store_bed.ts";
+import { claimOne, claimRuns, finish, retryAt } from "../../../contract/webhook_store_bed.ts";
 import { type Body, WebhookBed } from "../../../harness/webhook_service_fixture.ts";
 import { voidClaims } from "../../../../src/webhooks/store/claims.ts";
 import { findDelivery } from "../../../../src/webhooks/store/deliveries.ts";
@@ -183,7 +183,6 @@ Deno.test("deliveries: the cause of the last attempt, without the response", asy
   await bed.post({ event: "a", data: {} });
   const now = bed.clock.now();
   const claimed = await claimOne(bed.store, endpoint, now);
-  await begin(bed.store, claimed);
   await finish(bed.store, claimed, retryAt(now + 30_000), {
     ...{ result: "failed", finishedAt: now, status: 401, errorKind: "status" },
     ...{ error: "the receiver responded with 401", response: "who are you?" },

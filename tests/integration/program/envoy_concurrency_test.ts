@@ -1,0 +1,159 @@
+/** A limit of requests in flight with a real Envoy, as docs/algorithms.md describes it. */
+import { assertEquals } from "@std/assert";
+import { parse } from "yaml";
+import { type Envoy, startEnvoy } from "../../harness/envoy.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
+import { needs } from "../../harness/tools.ts";
+import { until } from "../../harness/until.ts";
+
+const BASE = await Deno.readTextFile(new URL("../../../config/deploy/envoy.yaml", import.meta.url));
+const PAGE = await Deno.readTextFile(new URL("../../../docs/algorithms.md", import.meta.url));
+const RATE_LIMIT_STATS = "ratelimit.service.rate_limit.shop.account.";
+
+Deno.test({
+  ...needs(["envoy"], "exactly the maximum of parallel requests run, and as they end others enter"),
+  async fn() {
+    await using bed = await Bed.start({ maxInFlight: 10, lease: "1h" });
+    const first = bed.send(50);
+    await until("40 requests to be refused", () => first.statuses.length === 40 && bed.running === 10);
+    assertEquals(new Set(first.statuses), new Set([429]));
+    bed.finish(4);
+    await until("four requests to end", () => first.statuses.length === 44);
+    await until("their hits to be given back", async () => await bed.stat("returned_hits") === 4);
+    const second = bed.send(6);
+    await until("four others to enter", () => bed.running === 10 && second.statuses.length === 2);
+    assertEquals(second.statuses, [429, 429]);
+    bed.finish(10);
+    await Promise.all([first.ended, second.ended]);
+    await until("all to be given back", async () => await bed.stat("returned_hits") === 14);
+    assertEquals([await bed.used(), bed.mostRunning], [0, 10]);
+    // Refused requests have given nothing back.
+    assertEquals([await bed.stat("within_limit"), await bed.stat("over_limit")], [14, 42]);
+  },
+});
+
+Deno.test({
+  ...needs(["envoy"], "the hits of an Envoy that was killed are free again after their lease"),
+  async fn() {
+    await using bed = await Bed.start({ maxInFlight: 2, lease: "2s" });
+    const { statuses } = bed.send(3);
+    await until("one request to be refused", () => statuses.length === 1 && bed.running === 2);
+    await bed.killEnvoy();
+    await until("the lease to end", async () => await bed.used() === 0);
+    assertEquals(await bed.stat("returned_hits"), 0);
+  },
+});
+
+/** An application that answers when it is told to, behind an Envoy that asks a Weir. */
+class Bed implements AsyncDisposable {
+  mostRunning = 0;
+  readonly #stack: AsyncDisposableStack;
+  readonly #weir: ServeFixture;
+  readonly #waiting: (() => void)[] = [];
+  #envoy: Envoy | undefined;
+
+  private constructor(stack: AsyncDisposableStack, weir: ServeFixture) {
+    this.#stack = stack;
+    this.#weir = weir;
+  }
+
+  static async start(limit: { readonly maxInFlight: number; readonly lease: string }): Promise<Bed> {
+    await using stack = new AsyncDisposableStack();
+    const amount = `algorithm: concurrency, max_in_flight: ${limit.maxInFlight}, lease: ${limit.lease}`;
+    const rule = `{ key: account, metadata: { taken: 1 }, rate_limit: { ${amount} } }`;
+    const weir = stack.use(
+      await ServeFixture.start({
+        rules: { "shop.yaml": `domain: shop\ndescriptors: [${rule}]\n` },
+        env: { RESPONSE_DYNAMIC_METADATA: "true" },
+      }),
+    );
+    const bed = new Bed(stack.move(), weir);
+    await bed.#open();
+    return bed;
+  }
+
+  async #open(): Promise<void> {
+    const quiet = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
+    const application = Deno.serve(quiet, () => this.#run());
+    this.#stack.defer(() => application.shutdown());
+    this.#stack.defer(() => this.finish(Infinity));
+    const ports = new Map([
+      [10_000, 0],
+      [3_000, application.addr.port],
+      [8_081, Number(this.#weir.grpcAddress.split(":").at(-1))],
+    ]);
+    const config = parse(BASE, (key, value) => {
+      if (key === "port_value") return ports.get(Number(value));
+      // A busy machine is no failure.
+      if (key === "timeout" || key === "connect_timeout") return "60s";
+      return key === "routes" ? [documentedRoute()] : value;
+    });
+    this.#envoy = await startEnvoy(config);
+    this.#stack.defer(() => this.killEnvoy());
+  }
+
+  /** Requests that run in the application. */
+  get running(): number {
+    return this.#waiting.length;
+  }
+
+  /** Sends requests of one account in parallel; their statuses come as they end. */
+  send(count: number): { readonly statuses: readonly number[]; readonly ended: Promise<unknown> } {
+    const url = `http://${this.#envoy?.address("edge").replace("0.0.0.0", "127.0.0.1")}/`;
+    const statuses: number[] = [];
+    const one = async () => {
+      const response = await fetch(url, { headers: { "x-account": "bob" } });
+      await response.body?.cancel();
+      statuses.push(response.status);
+    };
+    // Those of a killed Envoy fail.
+    const ended = Promise.allSettled(Array.from({ length: count }, one));
+    this.#stack.defer(async () => void await ended);
+    return { statuses, ended };
+  }
+
+  /** Lets so many requests end. */
+  finish(count: number): void {
+    for (const finish of this.#waiting.splice(0, count)) finish();
+  }
+
+  async killEnvoy(): Promise<void> {
+    const envoy = this.#envoy;
+    this.#envoy = undefined;
+    await envoy?.[Symbol.asyncDispose]();
+  }
+
+  /** A counter of the rule. */
+  async stat(name: string): Promise<number> {
+    const text = await (await fetch(`http://${this.#weir.debugAddress}/stats`)).text();
+    const line = text.split("\n").find((each) => each.startsWith(`${RATE_LIMIT_STATS}${name}: `));
+    return Number(line?.split(": ")[1] ?? 0);
+  }
+
+  /** What is in flight, by asking without taking. */
+  async used(): Promise<number> {
+    const descriptors = [{ entries: [{ key: "account", value: "bob" }], hitsAddend: 0 }];
+    const body = JSON.stringify({ domain: "shop", descriptors });
+    const response = await fetch(`http://${this.#weir.httpAddress}/json`, { method: "POST", body });
+    const { statuses: [{ currentLimit, limitRemaining = 0 }] } = await response.json();
+    return currentLimit.requestsPerUnit - limitRemaining;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#stack[Symbol.asyncDispose]();
+  }
+
+  async #run(): Promise<Response> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#waiting.push(resolve);
+    this.mostRunning = Math.max(this.mostRunning, this.running);
+    await promise;
+    return new Response("done");
+  }
+}
+
+/** The route of the page. */
+function documentedRoute(): unknown {
+  const [, text = ""] = /```yaml example=envoy-per-route\n(.*?)```/s.exec(PAGE) ?? [];
+  return parse(text);
+}
