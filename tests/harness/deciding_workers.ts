@@ -14,6 +14,8 @@ export class WatchedWorker {
   calls = 0;
   /** Certificates that it has taken over, by its last report. */
   tlsReloads = 0;
+  /** The number of its rules. */
+  rules = 0;
   /** Hits that the main thread counted for it. */
   asked = 0;
   readonly handle: DecidingWorkerHandle;
@@ -32,6 +34,7 @@ export class WatchedWorker {
   }
 
   #note(message: FromDecidingWorker): void {
+    if (message.type === "applied") this.rules = message.rules;
     if (message.type === "count") this.asked += message.request.keys.length;
     if (message.type !== "report") return;
     const { metrics, values } = message.report.stats;

@@ -23,6 +23,8 @@ descriptors:
 `,
 });
 const WORKERS = { WORKERS: "2" };
+/** A worker applies rules this much later than the other one. */
+const BLOCK_MS = 500;
 
 interface Workers extends AsyncDisposable {
   readonly service: ServeFixture;
@@ -137,8 +139,11 @@ Deno.test("workers: a reload is reported once every worker has the new rules", a
     const before = loads();
     const [[name, text] = ["", ""]] = Object.entries(rulesFor(limit));
     await Deno.writeTextFile(join(service.rulesFolder, name), text);
+    const rules = workers.all.map((worker) => worker.rules);
+    workers.all[1]?.tell({ type: "block", ms: BLOCK_MS });
     service.reload();
     await until("the reload", () => loads() > before);
+    assertEquals(workers.all.map((worker, index) => worker.rules > (rules[index] ?? 0)), [true, true]);
     const limits = await Promise.all(clients.all.map(async (client) => {
       const answer = await decide(client, "shop", `user=${limit}`);
       return "statuses" in answer ? answer.statuses[0]?.currentLimit?.requestsPerUnit : answer;
