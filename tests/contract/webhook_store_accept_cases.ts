@@ -125,12 +125,11 @@ export const ACCEPT_CASES: StoreCases = {
   "one operation that fails among many undoes itself alone": async ({ store }) => {
     await saveVersion(store);
     const twice = execution();
+    await store.write(acceptExecution, twice, { now: NOW });
     const answers = await Promise.allSettled(
-      [execution(), twice, twice, execution()].map((item) =>
-        store.write(acceptExecution, item, { now: NOW })
-      ),
+      [execution(), twice, execution()].map((item) => store.write(acceptExecution, item, { now: NOW })),
     );
-    assertEquals(answers.map(({ status }) => status), ["fulfilled", "fulfilled", "rejected", "fulfilled"]);
+    assertEquals(answers.map(({ status }) => status), ["fulfilled", "rejected", "fulfilled"]);
     assertEquals((await store.read(listExecutions, { limit: 10 })).items.length, 3);
   },
 

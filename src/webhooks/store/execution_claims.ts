@@ -86,15 +86,16 @@ export function* dueExecutions(now: number): Work<readonly DueQueue[]> {
 const CANDIDATE = `seq, voids, octet_length(input) + (
     SELECT coalesce(sum(octet_length(result)), 0) FROM execution_step WHERE execution_seq = execution.seq
   ) AS bytes`;
+// With a limit that is a mere parameter SQLite would prepare the statement again each time.
 const OF_QUEUE = sql((d) =>
   `SELECT ${CANDIDATE} FROM execution ${d.by("execution_queue")}
    WHERE workflow = ? AND trigger_id = ? AND began = ? AND next_at <= ? AND voids = 0
-   ORDER BY next_at, seq LIMIT ? ${d.lockFree()}`
+   ORDER BY next_at, seq LIMIT ? + 0 ${d.lockFree()}`
 );
 const VOIDED = sql((d) =>
   `SELECT ${CANDIDATE} FROM execution ${d.by("execution_voided")}
    WHERE voids > 0 AND voids = ? AND workflow = ? AND trigger_id = ? AND next_at <= ?
-   ORDER BY next_at, seq LIMIT ? ${d.lockFree()}`
+   ORDER BY next_at, seq LIMIT ? + 0 ${d.lockFree()}`
 );
 const CLAIM = claiming("execution");
 
