@@ -9,8 +9,9 @@ import { startBenchWeir, weirTarget } from "./target.ts";
 const RULES = 100_000;
 const QUICK_RULES = 5_000;
 const CALLS_PER_SECOND = 20_000;
+const QUICK_CALLS_PER_SECOND = 2_000;
 /** One run of the generator; they follow one another until the rules are loaded. */
-const LOAD = { "in-flight": 256, "per-second": CALLS_PER_SECOND, "warm-up": 0.3, seconds: 1 } as const;
+const LOAD = { "in-flight": 256, "warm-up": 0.3, seconds: 1 } as const;
 const LOAD_TIMEOUT_MS = 120_000;
 const WATCH = new URL("./slice_watch.ts", import.meta.url).pathname;
 /** What it prints. */
@@ -33,10 +34,11 @@ type Round = ReloadOutcome["rounds"][number];
 
 /** Reloads many rules under an even load, and checks every answer. */
 export async function measureReload(setup: LoadsSetup): Promise<ReloadOutcome> {
-  const rules = setup.options.isQuick ? QUICK_RULES : RULES;
+  const { isQuick } = setup.options;
+  const [rules, callsPerSecond] = isQuick ? [QUICK_RULES, QUICK_CALLS_PER_SECOND] : [RULES, CALLS_PER_SECOND];
   const rounds: Round[] = [];
   for (let number = 1; number <= setup.options.rounds; number++) {
-    const round = await reloadOnce(setup, rules);
+    const round = await reloadOnce(setup, rules, callsPerSecond);
     rounds.push(round);
     const slice = `longest slice ${round.longestMs.toFixed(1)} ms, ${
       round.longestBeforeMs.toFixed(1)
@@ -46,7 +48,7 @@ export async function measureReload(setup: LoadsSetup): Promise<ReloadOutcome> {
   const of = (name: keyof Round) => median(rounds.map((round) => round[name]));
   return {
     rules,
-    callsPerSecond: CALLS_PER_SECOND,
+    callsPerSecond,
     longestBeforeMs: of("longestBeforeMs"),
     longestMs: of("longestMs"),
     loadSeconds: of("loadSeconds"),
@@ -54,7 +56,11 @@ export async function measureReload(setup: LoadsSetup): Promise<ReloadOutcome> {
   };
 }
 
-async function reloadOnce({ options, signal }: LoadsSetup, count: number): Promise<Round> {
+async function reloadOnce(
+  { options, signal }: LoadsSetup,
+  count: number,
+  callsPerSecond: number,
+): Promise<Round> {
   await using weir = await startBenchWeir({
     BACKEND_TYPE: "memory",
     GRPC_ENGINE: options.engine,
@@ -62,7 +68,8 @@ async function reloadOnce({ options, signal }: LoadsSetup, count: number): Promi
     RUNTIME_WATCH_ROOT: "false",
   }, { flags: [`--preload=${WATCH}`], rules: { "many.yaml": manyRules(count, 1) } });
   const { port } = await weirTarget("memory", weir);
-  const run = () => runGenerator("load.ts", { port, ...LOAD }, { what: "calls during a reload", signal });
+  const flags = { port, ...LOAD, "per-second": callsPerSecond };
+  const run = () => runGenerator("load.ts", flags, { what: "calls during a reload", signal });
   await run();
   const before = weir.stdoutLines.length;
   await run();

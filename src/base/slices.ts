@@ -8,6 +8,7 @@ const STEPS_PER_LOOK = 64;
 /** Work that is done in slices, so that other work of the thread goes on in between. The first slice is done immediately. */
 export class SlicedWork {
   readonly #clock: Clock;
+  readonly #ended = Promise.withResolvers<void>();
   #steps: Iterator<void> | undefined;
   #cancel = () => {};
 
@@ -15,6 +16,21 @@ export class SlicedWork {
     this.#clock = clock;
     this.#steps = steps;
     this.#slice();
+  }
+
+  /** Whether nothing is left to do. */
+  get isDone(): boolean {
+    return this.#steps === undefined;
+  }
+
+  /** Settles when the last step is done; rejects with what a step throws after the first slice. */
+  get ended(): Promise<void> {
+    return this.#ended.promise;
+  }
+
+  /** Does nothing more; `ended` stays pending. */
+  cancel(): void {
+    this.#cancel();
   }
 
   /** Does all that is left immediately. */
@@ -27,7 +43,13 @@ export class SlicedWork {
     const end = this.#clock.elapsed() + SLICE_MS;
     while (this.#do(STEPS_PER_LOOK)) {
       if (this.#clock.elapsed() < end) continue;
-      this.#cancel = this.#clock.after(0, () => this.#slice());
+      this.#cancel = this.#clock.after(0, () => {
+        try {
+          this.#slice();
+        } catch (error) {
+          this.#ended.reject(error);
+        }
+      });
       return;
     }
   }
@@ -37,6 +59,7 @@ export class SlicedWork {
     for (let step = 0; step < count; step++) {
       if (this.#steps?.next().done === false) continue;
       this.#steps = undefined;
+      this.#ended.resolve();
       return false;
     }
     return true;

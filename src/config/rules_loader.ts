@@ -1,6 +1,8 @@
 import type { Clock } from "../base/clock.ts";
 import { type Problem, problemsInOrder, problemText } from "../base/problem.ts";
-import { compileRules } from "../ratelimit/compile_rules.ts";
+import { SlicedWork } from "../base/slices.ts";
+import { addSources, RulesBuilder } from "../ratelimit/compile_rules.ts";
+import { checkSources } from "../ratelimit/rule_check.ts";
 import type { Rules } from "../ratelimit/rules.ts";
 import type { Logger } from "../base/log.ts";
 import { ruleTexts } from "./load_parts.ts";
@@ -60,15 +62,10 @@ export function startRules(options: StartRulesOptions): RulesLoader {
   let outcome = NOTHING;
   let hasRules = false;
   let cancelRepeat = () => {};
+  let compiling: SlicedWork | undefined;
 
   health?.set("config", false, "no rate limit configuration loaded");
-  provider.start((load) => {
-    cancelRepeat();
-    if (load.isUnchanged !== true) {
-      // If compiling throws, a later unchanged load must not restore the outcome before.
-      outcome = NOTHING;
-      outcome = compileLoad(load, options);
-    }
+  const conclude = (load: RulesLoad) => {
     const { rules, texts, problems } = outcome;
     last = { at: options.clock.now(), ok: rules !== undefined, problems };
     logProblems(problems, options.logger);
@@ -80,19 +77,33 @@ export function startRules(options: StartRulesOptions): RulesLoader {
     }
     hasRules = true;
     const accepted = { rules, texts, version: load.version };
-    const conclude = () => {
+    const note = () => {
       noteAccepted(accepted, options);
       first.resolve();
       return problems;
     };
     const applying = options.onRules(accepted);
-    return applying === undefined ? conclude() : applying.then(conclude);
+    return applying === undefined ? note() : applying.then(note);
+  };
+  provider.start((load) => {
+    cancelRepeat();
+    if (load.isUnchanged === true) return conclude(load);
+    // If compiling throws, a later unchanged load must not restore the outcome before.
+    outcome = NOTHING;
+    const { work, result } = compileLoad(load, options);
+    const take = () => {
+      outcome = result();
+      return conclude(load);
+    };
+    compiling = work;
+    return work === undefined || work.isDone ? take() : work.ended.then(take);
   });
 
   return {
     firstRules: first.promise,
     lastLoad: () => last,
     async close() {
+      compiling?.cancel();
       await provider.close();
       cancelRepeat();
     },
@@ -107,18 +118,32 @@ interface Outcome {
 
 const NOTHING: Outcome = { rules: undefined, texts: [], problems: [] };
 
+/** A compilation, and what to call when its work is done; without work it is done already. */
+interface Compilation {
+  readonly work?: SlicedWork;
+  readonly result: () => Outcome;
+}
+
 function compileLoad(
   load: RulesLoad,
-  { mergeDomains, keepsTexts = false }: Pick<StartRulesOptions, "mergeDomains" | "keepsTexts">,
-): Outcome {
+  { mergeDomains, keepsTexts = false, clock }: Pick<
+    StartRulesOptions,
+    "mergeDomains" | "keepsTexts" | "clock"
+  >,
+): Compilation {
   const { rules, sources, texts = [], problems: known } = load;
-  if (rules !== undefined) return { rules, texts, problems: known };
-  if (sources === undefined) return { ...NOTHING, problems: problemsInOrder(known) };
-  // Compiled even with known problems, so that all problems are reported together.
-  const compiled = compileRules(sources, { mergeDomains });
-  const problems = problemsInOrder([...known, ...compiled.problems]);
-  if (!problems.every(({ severity }) => severity !== "error")) return { ...NOTHING, problems };
-  return { rules: compiled.rules, texts: keepsTexts ? ruleTexts(sources) : [], problems };
+  if (rules !== undefined) return { result: () => ({ rules, texts, problems: known }) };
+  if (sources === undefined) return { result: () => ({ ...NOTHING, problems: problemsInOrder(known) }) };
+  // Checked even with known problems, so that all problems are reported together.
+  const problems = problemsInOrder([...known, ...checkSources(sources, { mergeDomains })]);
+  if (problems.some(({ severity }) => severity === "error")) {
+    return { result: () => ({ ...NOTHING, problems }) };
+  }
+  const builder = new RulesBuilder();
+  return {
+    work: new SlicedWork(addSources(builder, sources), clock),
+    result: () => ({ rules: builder.finish(), texts: keepsTexts ? ruleTexts(sources) : [], problems }),
+  };
 }
 
 function noteAccepted({ rules, version }: AcceptedRules, options: StartRulesOptions): void {

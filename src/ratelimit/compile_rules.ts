@@ -24,11 +24,19 @@ export function compileRules(
   const problems = checkSources(sources, checks);
   if (problems.some((problem) => problem.severity === "error")) return { rules: undefined, problems };
   const builder = new RulesBuilder();
+  Array.from(addSources(builder, sources));
+  return { rules: builder.finish(), problems };
+}
+
+/** Adds sources without errors in steps of one rule. */
+export function* addSources(builder: RulesBuilder, sources: readonly DomainSource[]): Generator<void> {
   for (const { domain, descriptors } of sources) {
     builder.domain(domain);
-    for (const descriptor of flatDescriptors(descriptors)) builder.add(descriptor);
+    for (const descriptor of flatDescriptors(descriptors)) {
+      builder.add(descriptor);
+      yield;
+    }
   }
-  return { rules: builder.finish(), problems };
 }
 
 /** The descriptors in order, each followed by its nested ones. */

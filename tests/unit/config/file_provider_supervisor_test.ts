@@ -99,6 +99,13 @@ class Scene {
   }
 }
 
+/** The load of a worker that failed. */
+const failure = (reason: string): RulesLoad => ({
+  sources: undefined,
+  problems: [{ severity: "error", at: "/none", path: "", text: `Cannot load the rule files: ${reason}` }],
+  version: "",
+});
+
 /** The log line for a worker that is replaced after this many seconds. */
 const failed = (error: string, seconds: number) =>
   `error: Rule file worker failed; restarting it and keeping the current rules: ${error}: ${seconds * 1_000}`;
@@ -193,11 +200,6 @@ for (const [state, spent] of [["large", { heapBytes: 1e9 }], ["slow", { hasGiven
 
 Deno.test("worker file provider: a load whose worker fails or hangs fails with a problem, and the next worker loads again", () => {
   const scene = new Scene();
-  const failure = (text: string): RulesLoad => ({
-    sources: undefined,
-    problems: [{ severity: "error", at: "/none", path: "", text: `Cannot load the rule files: ${text}` }],
-    version: "",
-  });
   scene.start();
   scene.worker.fail("no memory");
   assertEquals(scene.loads, [failure("no memory")]);
@@ -277,6 +279,16 @@ Deno.test("worker file provider: a real worker that throws ends nothing and is s
     [1, 2, 4].map((seconds, index) => failed(`Uncaught (in promise) Error: start ${index + 1}`, seconds)),
   );
   assertEquals(clock.waiting, 0);
+});
+
+Deno.test("worker file provider: a real worker that hangs ends nothing, and its load fails with a problem", async () => {
+  const scene = new Scene({ start: () => new Worker("data:text/javascript,for (;;);", { type: "module" }) });
+  scene.start();
+  scene.clock.advance(60_000);
+  const reason = "no load of the rules for 60 s";
+  assertEquals([scene.loads, scene.log], [[failure(reason)], [failed(reason, 1)]]);
+  await scene.provider.close();
+  assertEquals(scene.clock.waiting, 0);
 });
 
 Deno.test("worker file provider: the wait for another worker doubles up to a minute, and a steady one ends that", () => {

@@ -312,3 +312,24 @@ Deno.test("rules loader: rules that are applied in other threads are reported on
     true,
   ]);
 });
+
+Deno.test("rules loader: many rules are compiled in slices, and closing ends that", async () => {
+  const rules = Array.from({ length: 1_000 }, (_, index) => `- key: k${index}\n`).join("");
+  const many = load({ "m.yaml": `domain: m\ndescriptors:\n${rules}` });
+  for (const isClosed of [false, true]) {
+    const bed = new Story();
+    const provider = new HandProvider();
+    const clock = new FakeClock(1_000);
+    // Each look at the clock takes as long as a slice.
+    let elapsedMs = 0;
+    clock.elapsed = () => elapsedMs += 10;
+    const loader = bed.start(provider, clock);
+    const loading = provider.load(many);
+    assertEquals([bed.take(), clock.waiting], [[], 1]);
+    if (isClosed) await loader.close();
+    while (clock.waiting > 0) clock.advance(0);
+    if (isClosed) await Promise.resolve();
+    else await loading;
+    assertEquals(bed.take(), isClosed ? [] : ["rules: m v7", "succeeded", "info: Rules loaded"]);
+  }
+});
