@@ -39,6 +39,9 @@ const USAGE = `${helpText(["check"], "")}\n`;
 const GOOD = {
   "a.yaml": "domain: a\ndescriptors:\n- key: k\n  rate_limit: {unit: day, requests_per_unit: 1}\n",
 };
+const SLIDING = {
+  "a.yaml": GOOD["a.yaml"].replace("requests_per_unit: 1", "requests_per_unit: 1, algorithm: sliding_window"),
+};
 const DUBIOUS = {
   "a.yaml": "domain: a\ndescriptors:\n- key: k\n  rate_limit: {unlimited: true, shadow_mode: true}\n",
 };
@@ -147,6 +150,18 @@ const CASES: readonly Case[] = [
     stdout: "DIR: valid: 1 file with rules, 1 domain, 0 errors, 0 warnings\n",
     stderr: "",
   }, { RUNTIME_IGNOREDOTFILES: "true" }],
+  ["another algorithm", ["DIR"], SLIDING, {
+    code: 0,
+    stdout: "DIR: valid: 1 file with rules, 1 domain, 0 errors, 0 warnings\n",
+    stderr: "",
+  }],
+  ["another algorithm, with memcached by the environment", ["DIR"], SLIDING, {
+    code: 1,
+    stdout: "DIR: invalid: 1 file with rules, 1 error, 0 warnings\n",
+    stderr:
+      "DIR/a.yaml:4:60: descriptors[0].rate_limit.algorithm: sliding_window cannot be counted in memcached " +
+      "(BACKEND_TYPE=mc); remove it for a fixed window, or set BACKEND_TYPE to kv or memory\n",
+  }, { BACKEND_TYPE: "mc" }],
   ["a '*' anywhere in a shared value", ["DIR"], SHARED, {
     code: 1,
     stdout: "DIR: invalid: 1 file with rules, 1 error, 0 warnings\n",
