@@ -84,6 +84,8 @@ export const SCENARIOS: readonly Scenario[] = [
     ...MANY_KEYS,
     connections: 256,
     inFlight: 1,
+    // Few enough for both workers to know them after the warm-up.
+    keys: 1_000,
   },
   { name: "batch 1", part: "batches", targets: ["memory"], ...MANY_KEYS },
   { name: "batch 4", part: "batches", targets: ["memory"], ...MANY_KEYS, batch: 4 },

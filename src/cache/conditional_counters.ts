@@ -1,6 +1,6 @@
 import { type ConditionalLimit, stateSize, take } from "../ratelimit/algorithms/conditional_limit.ts";
 import type { Taken } from "../ratelimit/algorithms/taken.ts";
-import type { ConditionalHit } from "../ratelimit/counter_cache.ts";
+import type { ConditionalHit, TakingPlace } from "../ratelimit/counter_cache.ts";
 import type { KeyRoom } from "./key_room.ts";
 
 const STATES_PER_CHUNK = 1_024;
@@ -63,6 +63,22 @@ export class ConditionalCounters {
     this.#limits[slot] = limit;
     this.#room.take(weight);
     return taken;
+  }
+
+  /** Where a key that is held is counted. */
+  placeOf({ key, limit }: ConditionalHit, nowUs: () => number): TakingPlace | undefined {
+    const slot = this.#slots.get(key);
+    if (slot === undefined) return undefined;
+    const held = this.#keys[slot];
+    const [chunk, offset] = [this.#chunkOf(slot), this.#offsetOf(slot)];
+    return {
+      take: (hits) => {
+        // Another counter may have the slot now.
+        if (this.#keys[slot] !== held) return undefined;
+        const taken = take(chunk, offset, limit, nowUs(), hits);
+        return taken.granted ? taken : undefined;
+      },
+    };
   }
 
   /** Removes a key, and returns whether it was held. */

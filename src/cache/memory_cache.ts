@@ -1,6 +1,12 @@
 import type { Clock } from "../base/clock.ts";
 import type { Taken } from "../ratelimit/algorithms/taken.ts";
-import type { ConditionalHit, CounterCache, CounterPlace, Hit } from "../ratelimit/counter_cache.ts";
+import type {
+  ConditionalHit,
+  CounterCache,
+  CounterPlace,
+  Hit,
+  TakingPlace,
+} from "../ratelimit/counter_cache.ts";
 import { ConditionalCounters } from "./conditional_counters.ts";
 import { KeyRoom } from "./key_room.ts";
 
@@ -88,6 +94,10 @@ export class MemoryCache implements CounterCache {
 
   placeOf({ key, windowEnd }: Hit): CounterPlace | undefined {
     return this.#buckets.get(windowEnd)?.placeOf(key);
+  }
+
+  takingPlaceOf(hit: ConditionalHit): TakingPlace | undefined {
+    return this.#conditional[hit.limit.kind].placeOf(hit, () => this.#nowUs());
   }
 
   close(): Promise<void> {

@@ -100,6 +100,8 @@ export interface CounterCache {
   addOne?(hit: Hit, caller: Caller | undefined, receiver: CountReceiver): void;
   /** Where this process counts these hits, if it does and the counter exists. */
   placeOf?(hit: Hit): CounterPlace | undefined;
+  /** The same for conditional hits. */
+  takingPlaceOf?(hit: ConditionalHit): TakingPlace | undefined;
   /** Closes connections and timers; called last. */
   close(): Promise<void>;
 }
@@ -118,6 +120,15 @@ export interface CounterPlace {
    * removed or moved: then nothing was added.
    */
   addWithin(limit: number, addend: number): number | undefined;
+}
+
+/** An existing counter of conditional hits of a cache of this process. */
+export interface TakingPlace {
+  /**
+   * Takes a positive number of hits, or returns undefined if they do not pass or if the counter was removed: then nothing
+   * was taken.
+   */
+  take(hits: number): Taken | undefined;
 }
 
 /** A key that was over its limit. */

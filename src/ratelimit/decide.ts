@@ -6,7 +6,7 @@ import { isConditional, isQuota, type Plan, type PlannedDescriptor } from "./pla
 import type { Policy } from "./policy.ts";
 import { NO_STATS, type RuleStats, ruleStats } from "./rule_stats.ts";
 import type { RateLimit } from "./rules.ts";
-import { MAX_DURATION_SECONDS, secondsUntilReset } from "./window.ts";
+import { secondsUntilReset, wholeSeconds } from "./window.ts";
 
 /** In place of a count: the local cache knows that the key is over its limit. */
 export const OVER_LIMIT_LOCALLY = -1;
@@ -115,7 +115,7 @@ function statusOf(
       code: count.granted || limit.shadowMode ? "OK" : "OVER_LIMIT",
       currentLimit: limit.current,
       limitRemaining: count.available,
-      secondsUntilReset: secondsOf(count.granted ? count.freeMs : count.retryMs),
+      secondsUntilReset: wholeSeconds(count.granted ? count.freeMs : count.retryMs),
     };
   }
   const over = count === OVER_LIMIT_LOCALLY || count > limit.requestsPerUnit;
@@ -125,13 +125,8 @@ function statusOf(
     limitRemaining: over || count === ALLOWED_UNCOUNTED ? 0 : limit.requestsPerUnit - count,
     secondsUntilReset: limit.conditional === undefined
       ? secondsUntilReset(nowSeconds, limit.windowSeconds)
-      : secondsOf(limit.windowSeconds * 1_000),
+      : wholeSeconds(limit.windowSeconds * 1_000),
   };
-}
-
-/** Rounded up, at least 1. */
-function secondsOf(ms: number): number {
-  return Math.min(Math.max(1, Math.ceil(ms / 1_000)), MAX_DURATION_SECONDS);
 }
 
 function statsOf(planned: PlannedDescriptor, limit: RateLimit, count: Counted, policy: Policy): RuleStats {

@@ -1,4 +1,4 @@
-import type { CounterPlace, Hit } from "./counter_cache.ts";
+import type { CounterPlace, Hit, TakingPlace } from "./counter_cache.ts";
 import type { CurrentLimit } from "./decision.ts";
 import type { Plan } from "./plan.ts";
 import type { Rules } from "./rules.ts";
@@ -36,7 +36,7 @@ export interface KnownPlan {
   readonly rules: Rules;
   /** For a shared cache, where an outcome may need it. */
   readonly plan: Plan | undefined;
-  /** Seconds since the epoch. */
+  /** Seconds since the epoch; infinite with `taking`, as is the length. */
   readonly windowEnd: number;
   readonly windowSeconds: number;
   readonly hits: number;
@@ -47,8 +47,10 @@ export interface KnownPlan {
   readonly form: ResponseForm;
   /** Where this process counts; undefined for a shared cache. */
   readonly place: CounterPlace | undefined;
-  /** For a shared cache. */
-  readonly hit: Hit;
+  /** Where this process takes conditional hits. */
+  readonly taking: TakingPlace | undefined;
+  /** For a shared cache; undefined with `taking`. */
+  readonly hit: Hit | undefined;
 }
 
 /** Whether a request with this plan has the same effects each time, apart from the count. */

@@ -1,14 +1,20 @@
 import type { Clock } from "../base/clock.ts";
-import { type Caller, type CountReceiver, type LocalCache, RepeatedHit } from "./counter_cache.ts";
+import {
+  type Caller,
+  type CountReceiver,
+  type LocalCache,
+  RepeatedHit,
+  type TakingPlace,
+} from "./counter_cache.ts";
 import type { Decision } from "./decision.ts";
 import type { HitCounterOptions } from "./hit_counter.ts";
 import { type FormOf, isRepeatable, type KnownPlan, KnownPlans, KnownResponse } from "./known_plans.ts";
-import { isConditional, type Plan, planHits, type PlannedDescriptor } from "./plan.ts";
+import { type AnyHit, isConditional, type Plan, planHits, type PlannedDescriptor } from "./plan.ts";
 import type { RateLimitRequest } from "./request.ts";
 import { nearLimitThreshold } from "./rule_stats.ts";
 import type { Rules } from "./rules.ts";
 import type { RuleCounters } from "./stats_sink.ts";
-import { secondsUntilReset } from "./window.ts";
+import { secondsUntilReset, wholeSeconds } from "./window.ts";
 
 /** What known requests share with the service that decides all others. */
 export interface KnownRequestsOptions extends HitCounterOptions {
@@ -87,10 +93,19 @@ export class KnownRequests {
    */
   count(bytes: Uint8Array, start: number, end: number): KnownResponse | undefined {
     const known = this.#find(bytes, start, end);
+    if (known?.taking !== undefined) return this.#take(known, known.taking);
     const after = known?.place?.addWithin(known.requestsPerUnit, known.hits);
     if (known === undefined || after === undefined) return undefined;
     known.counters.totalHits += known.hits;
     return this.#respond(known, after);
+  }
+
+  #take(known: KnownPlan, place: TakingPlace): KnownResponse | undefined {
+    const taken = place.take(known.hits);
+    if (taken === undefined) return undefined;
+    known.counters.totalHits += known.hits;
+    this.#record(known, taken.used);
+    return this.#responseOf(known, taken.available, wholeSeconds(taken.freeMs));
   }
 
   /** The plan of a request that is counted by a shared cache, if it is known. */
@@ -102,7 +117,9 @@ export class KnownRequests {
   decide(known: KnownPlan, caller: Caller, receiver: KnownReceiver): void {
     const { cache, localCache } = this.#options;
     const { plan, hit, counters, hits } = known;
-    if (plan === undefined) return receiver.failed(new Error("A plan without its request is counted here"));
+    if (plan === undefined || hit === undefined) {
+      return receiver.failed(new Error("A plan without its request is counted here"));
+    }
     if (localCache?.get(hit.key, this.#nowSeconds) !== undefined) {
       return void settle(() => this.#service.decide(plan.request, caller), receiver);
     }
@@ -118,7 +135,7 @@ export class KnownRequests {
   /** Remembers the request of the last of these calls, in the same turn, after it was decided otherwise. */
   learn(bytes: Uint8Array, request: RateLimitRequest, formOf: FormOf): void {
     if (!this.#learns) return;
-    const { clock, random, policy, cache, localCache } = this.#options;
+    const { clock, random, policy, localCache } = this.#options;
     const plans = this.#plans ??= new KnownPlans(random);
     const rules = this.#service.rules();
     if (!plans.isAdmitted || rules === undefined) return;
@@ -126,25 +143,42 @@ export class KnownRequests {
     const plan = planHits(rules, request, { nowSeconds, random, policy });
     const [planned] = plan.descriptors;
     const { hit, limit } = planned ?? {};
-    if (planned === undefined || hit === undefined || isConditional(hit)) return;
-    if (limit?.current === undefined || !isRepeatable(plan)) return;
+    if (planned === undefined || hit === undefined || limit?.current === undefined) return;
+    if (!isRepeatable(plan)) return;
     const form = formOf(limit.current);
-    const place = cache.placeOf?.(hit);
     if (form === undefined || localCache?.get(hit.key, nowSeconds) !== undefined) return;
-    if (place === undefined && cache.placeOf !== undefined) return;
+    const counted = this.#counted(plan, hit);
+    if (counted === undefined) return;
+    const most = limit.conditional?.capacity ?? limit.requestsPerUnit;
     plans.put(bytes, {
       rules,
-      plan: place === undefined ? plan : undefined,
-      windowEnd: hit.windowEnd,
-      windowSeconds: limit.windowSeconds,
+      ...counted,
+      windowSeconds: counted.taking === undefined ? limit.windowSeconds : Infinity,
       hits: planned.hits,
-      requestsPerUnit: limit.requestsPerUnit,
-      nearLimit: nearLimitThreshold(limit.requestsPerUnit, policy.nearLimitRatio),
+      requestsPerUnit: most,
+      nearLimit: nearLimitThreshold(most, policy.nearLimitRatio),
       counters: this.#service.countersOf(planned, request.domain),
       form,
-      place,
-      hit: new RepeatedHit(hit),
     });
+  }
+
+  /** Where a hit is counted; undefined if it is not counted in a way that can be repeated. */
+  #counted(plan: Plan, hit: AnyHit): CountedPlan | undefined {
+    const { cache } = this.#options;
+    if (isConditional(hit)) {
+      const taking = cache.takingPlaceOf?.(hit);
+      if (taking === undefined) return undefined;
+      return { plan: undefined, windowEnd: Infinity, place: undefined, taking, hit: undefined };
+    }
+    const place = cache.placeOf?.(hit);
+    if (place === undefined && cache.placeOf !== undefined) return undefined;
+    return {
+      plan: place === undefined ? plan : undefined,
+      windowEnd: hit.windowEnd,
+      place,
+      taking: undefined,
+      hit: new RepeatedHit(hit),
+    };
   }
 
   #find(bytes: Uint8Array, start: number, end: number): KnownPlan | undefined {
@@ -155,19 +189,29 @@ export class KnownRequests {
     return rest > 0 && rest <= known.windowSeconds ? known : undefined;
   }
 
-  /** Records a request that is within its limit. */
+  /** Records a request that is within its limit, and responds. */
   #respond(known: KnownPlan, after: number): KnownResponse {
-    const { hits, requestsPerUnit, nearLimit, counters } = known;
+    this.#record(known, after);
+    const reset = secondsUntilReset(this.#nowSeconds, known.windowSeconds);
+    return this.#responseOf(known, known.requestsPerUnit - after, reset);
+  }
+
+  #record({ hits, nearLimit, counters }: KnownPlan, after: number): void {
     counters.withinLimit += hits;
     if (after > nearLimit) counters.nearLimit += Math.min(hits, after - nearLimit);
     this.#service.tally.total++;
+  }
+
+  #responseOf({ form }: KnownPlan, limitRemaining: number, secondsUntilReset: number): KnownResponse {
     const response = this.#response;
-    response.form = known.form;
-    response.limitRemaining = requestsPerUnit - after;
-    response.secondsUntilReset = secondsUntilReset(this.#nowSeconds, known.windowSeconds);
+    response.form = form;
+    response.limitRemaining = limitRemaining;
+    response.secondsUntilReset = secondsUntilReset;
     return response;
   }
 }
+
+type CountedPlan = Pick<KnownPlan, "plan" | "windowEnd" | "place" | "taking" | "hit">;
 
 /** What becomes of the outcomes of a shared cache. */
 interface KnownOutcomes extends Pick<DecidingService, "finish"> {

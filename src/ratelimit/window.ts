@@ -13,6 +13,11 @@ export function secondsUntilReset(nowSeconds: number, windowSeconds: number): nu
   return Math.min(windowSeconds - (nowSeconds % windowSeconds), MAX_DURATION_SECONDS);
 }
 
+/** Milliseconds in seconds, rounded up and at least 1. */
+export function wholeSeconds(ms: number): number {
+  return Math.min(Math.max(1, Math.ceil(ms / 1_000)), MAX_DURATION_SECONDS);
+}
+
 /** Seconds since the epoch as RFC 3339, at most the end of the year 9999. */
 export function instantText(seconds: number): string {
   return new Date(Math.min(seconds, MAX_INSTANT_SECONDS) * 1_000).toISOString().replace(".000Z", "Z");

@@ -4,6 +4,7 @@ import type { FaultMessage } from "./killed_deciding_worker.ts";
 import type { ServeFixture } from "./serve_fixture.ts";
 
 const CALLS = "ratelimit_server.ShouldRateLimit.total_requests";
+const TLS_RELOADS = "ratelimit.process.grpc_tls_reloaded";
 /** More connections than a fair kernel gives to one of a few listeners. */
 const MAX_CLIENTS = 200;
 
@@ -11,6 +12,12 @@ const MAX_CLIENTS = 200;
 export class WatchedWorker {
   /** Decisions, by its last report. */
   calls = 0;
+  /** Certificates that it has taken over, by its last report. */
+  tlsReloads = 0;
+  /** The number of its rules. */
+  rules = 0;
+  /** Hits that the main thread counted for it. */
+  asked = 0;
   readonly handle: DecidingWorkerHandle;
   readonly #worker: Worker;
   #metrics: readonly { readonly fullName: string }[] = [];
@@ -27,10 +34,14 @@ export class WatchedWorker {
   }
 
   #note(message: FromDecidingWorker): void {
+    if (message.type === "applied") this.rules = message.rules;
+    if (message.type === "count") this.asked += message.request.keys.length;
     if (message.type !== "report") return;
     const { metrics, values } = message.report.stats;
     this.#metrics = metrics ?? this.#metrics;
-    this.calls = values[this.#metrics.findIndex(({ fullName }) => fullName === CALLS)] ?? 0;
+    const value = (name: string) => values[this.#metrics.findIndex(({ fullName }) => fullName === name)] ?? 0;
+    this.calls = value(CALLS);
+    this.tlsReloads = value(TLS_RELOADS);
   }
 }
 

@@ -5,8 +5,8 @@ import { serveDecisions } from "../../src/serve/workers/worker.ts";
 export type FaultMessage =
   /** Throws outside every handler. */
   | { readonly type: "throw" }
-  /** Blocks the thread for good. */
-  | { readonly type: "hang" };
+  /** Blocks the thread for this time. */
+  | { readonly type: "block"; readonly ms: number };
 
 const port = globalThis as unknown as DecidingWorkerPort & {
   addEventListener(type: "message", listener: (event: MessageEvent<FaultMessage>) => void): void;
@@ -14,7 +14,9 @@ const port = globalThis as unknown as DecidingWorkerPort & {
 
 port.addEventListener("message", ({ data: message }: MessageEvent<FaultMessage>) => {
   if (message.type === "throw") setTimeout(() => thrown());
-  if (message.type === "hang") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+  if (message.type === "block") {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, message.ms);
+  }
 });
 
 serveDecisions(port);

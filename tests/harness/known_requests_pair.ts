@@ -105,6 +105,7 @@ export function laterCache(clock: FakeClock, maxKeys: number): CounterCache {
     add: (hits) => Promise.resolve(cache.add(hits)),
     addOne: (hit, _, receiver) => queueMicrotask(() => receiver.counted(cache.add([hit])[0] ?? 0)),
     read: (hits) => Promise.resolve(cache.read(hits)),
+    take: (hits) => Promise.resolve(cache.take(hits)),
     remove: (keys) => cache.remove(keys),
     close: () => cache.close(),
   };

@@ -107,9 +107,7 @@ export class KvTakes {
 function note(group: TakeGroup, reply: unknown): void {
   if (reply instanceof Error) return noteState(group, shortened(reply.message));
   const taken = parseTaken(reply, group);
-  if (typeof taken === "string") {
-    return noteState(group, `it answered a script with what cannot be read: ${taken}`);
-  }
+  if (taken === undefined) return noteState(group, `it answered ${shortened(String(reply))} to a script`);
   for (const [index, { ask, position }] of group.members.entries()) {
     const one = taken[index];
     if (one !== undefined) ask.counts[position] = one;

@@ -12,6 +12,7 @@ import { startRedisCluster } from "../../harness/redis_cluster.ts";
 import { startRedis } from "../../harness/redis_server.ts";
 import { sharedRedis } from "../../harness/shared_servers.ts";
 import { needs } from "../../harness/tools.ts";
+import { until } from "../../harness/until.ts";
 
 const HOUR_MS = 3_600_000;
 const shared = await sharedRedis();
@@ -150,6 +151,29 @@ for (const [name, args] of Object.entries(FORBIDDEN)) {
     },
   });
 }
+
+Deno.test({
+  ...needs(
+    ["redis-server"],
+    "kv takes: a server that does not answer in time fails them, and is asked again later",
+  ),
+  async fn() {
+    await using redis = await startRedis();
+    await using cache = openKvCache(redis.url, { timeoutMs: 100 });
+    await cache.ready;
+    redis.pause();
+    const calls = [cache.take([conditionalHit()]), cache.take([conditionalHit()])];
+    for (const call of calls) {
+      assertMatch(
+        (await assertRejects(() => call)).message,
+        /^Cannot query key-value cache ".*": no answer within 100 ms$/,
+      );
+    }
+    redis.resume();
+    const answer = () => cache.take([conditionalHit()]).catch(() => []);
+    await until("the server is asked again", async () => (await answer())[0]?.used === 1);
+  },
+});
 
 Deno.test({
   ...needs(["redis-server"], "kv takes: a counter that is none of ours fails its own hits only"),

@@ -1,6 +1,9 @@
 import { assertEquals, assertRejects } from "@std/assert";
+import { X509Certificate } from "node:crypto";
 import { join } from "node:path";
+import tls from "node:tls";
 import { HEALTH_CHECK_REQUEST, HEALTH_CHECK_RESPONSE, SERVING_STATUS } from "../../../src/wire/health.ts";
+import { makeCertificates } from "../../harness/certificates.ts";
 import { WatchedWorkers } from "../../harness/deciding_workers.ts";
 import { decide, GrpcClient, SHOULD_RATE_LIMIT } from "../../harness/grpc_client.ts";
 import { startMemcached } from "../../harness/memcached.ts";
@@ -20,6 +23,8 @@ descriptors:
 `,
 });
 const WORKERS = { WORKERS: "2" };
+/** A worker applies rules this much later than the other one. */
+const BLOCK_MS = 500;
 
 interface Workers extends AsyncDisposable {
   readonly service: ServeFixture;
@@ -51,6 +56,21 @@ async function countsExactly(env: Readonly<Record<string, string>>): Promise<voi
 const BOUNDED = { KV_TIMEOUT: "1m", MC_TIMEOUT: "1m" };
 
 Deno.test("workers, counters in memory: the limit is exact over both", () => countsExactly({}));
+
+Deno.test("workers, counters in memory: known requests are counted in each by itself, exactly to the limit", async () => {
+  await using started = await startWorkers({}, 2_000);
+  const { service, workers } = started;
+  using clients = await workers.clients(service, workers.all, "user=warm-up");
+  const codes: number[] = [];
+  while (codes.length < 3_000) codes.push(...await clients.codes(100, "user=one"));
+  assertEquals([1, 2].map((code) => codes.filter((seen) => seen === code).length), [2_000, 1_000]);
+  const asked = workers.all.reduce((sum, worker) => sum + worker.asked, 0);
+  // All that are over the limit, and some before the place of the counter is known.
+  assertEquals(asked < 2_500, true, `${asked} hits were counted by the main thread`);
+  const stats = await service.stats();
+  assertEquals(stats["ratelimit.service.rate_limit.shop.user.over_limit"], 1_000);
+  assertEquals(stats["ratelimit.service.rate_limit.shop.user.near_limit"], 400);
+});
 
 Deno.test("workers, stop increment and local cache, in memory: the limit is exact over both", () => {
   const env = { STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: "true", LOCAL_CACHE_SIZE_IN_BYTES: "10000" };
@@ -119,8 +139,11 @@ Deno.test("workers: a reload is reported once every worker has the new rules", a
     const before = loads();
     const [[name, text] = ["", ""]] = Object.entries(rulesFor(limit));
     await Deno.writeTextFile(join(service.rulesFolder, name), text);
+    const rules = workers.all.map((worker) => worker.rules);
+    workers.all[1]?.tell({ type: "block", ms: BLOCK_MS });
     service.reload();
     await until("the reload", () => loads() > before);
+    assertEquals(workers.all.map((worker, index) => worker.rules > (rules[index] ?? 0)), [true, true]);
     const limits = await Promise.all(clients.all.map(async (client) => {
       const answer = await decide(client, "shop", `user=${limit}`);
       return "statuses" in answer ? answer.statuses[0]?.currentLimit?.requestsPerUnit : answer;
@@ -223,4 +246,48 @@ Deno.test("workers: they share the port also where no other process may", async 
   await using started = await startWorkers({ LISTEN_SHARED: "false" });
   const { service, workers } = started;
   using _clients = await workers.clients(service, workers.all, "user=warm-up");
+});
+
+/** The fingerprint of the certificate that a new connection gets. */
+async function certificateOf(address: string): Promise<string> {
+  const [host = "", port] = address.split(":");
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const socket = tls.connect({ host, port: Number(port), rejectUnauthorized: false, ALPNProtocols: ["h2"] });
+  socket.on("secureConnect", () => resolve(socket.getPeerCertificate().fingerprint256));
+  socket.on("error", reject);
+  try {
+    return await promise;
+  } finally {
+    socket.destroy();
+  }
+}
+
+Deno.test({
+  ...needs(["openssl"], "workers, TLS: each takes over a new certificate"),
+  async fn() {
+    await using certificates = await makeCertificates();
+    const { server } = certificates;
+    const env = {
+      GRPC_SERVER_USE_TLS: "true",
+      GRPC_SERVER_TLS_CERT: server.certFile,
+      GRPC_SERVER_TLS_KEY: server.keyFile,
+    };
+    await using started = await startWorkers(env);
+    const { service, workers } = started;
+    const current = async () => new X509Certificate(await Deno.readTextFile(server.certFile)).fingerprint256;
+    const first = await current();
+    assertEquals(await certificateOf(service.grpcAddress), first);
+    await certificates.issue("server", { names: "DNS:localhost,IP:127.0.0.1" });
+    const second = await current();
+    assertEquals(first === second, false);
+    await until("both workers to have it", () => workers.all.every(({ tlsReloads }) => tlsReloads > 0));
+    const seen = await Promise.all(Array.from({ length: 20 }, () => certificateOf(service.grpcAddress)));
+    assertEquals(new Set(seen), new Set([second]));
+    const stats = await service.stats();
+    // Both have taken over the same files, which counts once.
+    assertEquals(
+      stats["ratelimit.process.grpc_tls_reloaded"],
+      Math.max(...workers.all.map(({ tlsReloads }) => tlsReloads)),
+    );
+  },
 });

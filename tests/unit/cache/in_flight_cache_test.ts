@@ -3,7 +3,15 @@ import { FakeClock } from "../../harness/fake_clock.ts";
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { InFlightCache } from "../../../src/cache/in_flight_cache.ts";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
-import type { Caller, CounterCache, CountReceiver, Hit } from "../../../src/ratelimit/counter_cache.ts";
+import type { Taken } from "../../../src/ratelimit/algorithms/taken.ts";
+import type {
+  Caller,
+  ConditionalHit,
+  CounterCache,
+  CountReceiver,
+  Hit,
+} from "../../../src/ratelimit/counter_cache.ts";
+import { conditionalHit } from "../../contract/conditional_counter_cases.ts";
 import { countOne, hit } from "../../contract/counter_cache_contract.ts";
 
 const TIMES = { timeoutMs: 1_000, clock: systemClock };
@@ -19,6 +27,10 @@ class HeldCache implements CounterCache {
   }
   read(hits: readonly Hit[], caller?: Caller): Promise<number[]> {
     return this.#hold("read", hits, caller);
+  }
+  async take(hits: readonly ConditionalHit[], caller?: Caller): Promise<Taken[]> {
+    const counts = await this.#hold("take", hits, caller);
+    return counts.map((used) => ({ granted: true, used, available: 0, retryMs: 0, freeMs: 0 }));
   }
   remove(keys: readonly string[]): Promise<void> {
     this.asked.push({ verb: "remove", hits: keys.length, caller: undefined });
@@ -39,7 +51,7 @@ class HeldCache implements CounterCache {
     return this.#answers.shift() ?? Promise.withResolvers();
   }
 
-  #hold(verb: string, hits: readonly Hit[], caller: Caller | undefined): Promise<number[]> {
+  #hold(verb: string, hits: readonly unknown[], caller: Caller | undefined): Promise<number[]> {
     this.asked.push({ verb, hits: hits.length, caller });
     const answer = Promise.withResolvers<number[]>();
     this.#answers.push(answer);
@@ -59,6 +71,9 @@ function open(
 }
 
 const hits = (count: number): Hit[] => Array.from({ length: count }, () => hit());
+const conditionalHits = (count: number): ConditionalHit[] => {
+  return Array.from({ length: count }, () => conditionalHit());
+};
 
 Deno.test("in flight: hits are counted until they are answered, or fail", async () => {
   const { held, cache, metrics } = open(10);
@@ -111,13 +126,14 @@ const REFUSED: readonly (readonly [title: string, before: readonly number[], the
     ["beside a call that is too large by itself", [9], 1, "9 of at most 4"],
   ];
 
-for (const verb of ["add", "read"] as const) {
+for (const verb of ["add", "read", "take"] as const) {
   for (const [title, before, then, state] of REFUSED) {
     Deno.test(`in flight, ${verb}: ${title} is refused at once and not asked for`, async () => {
       const { held, cache, metrics } = open(4);
       const waiting = before.map((count) => cache.add(hits(count)));
       const inFlight = before.reduce((sum, count) => sum + count);
-      const error = assertThrows(() => cache[verb](hits(then)));
+      const ask = () => verb === "take" ? cache.take?.(conditionalHits(then)) : cache[verb](hits(then));
+      const error = assertThrows(ask);
       const { name, message, backend } = error as Error & { backend?: string };
       assertEquals(
         [name, message, backend],
@@ -126,7 +142,7 @@ for (const verb of ["add", "read"] as const) {
       assertEquals([held.asked.length, metrics()], [before.length, [inFlight, 1]]);
       for (const _ of before) held.next().resolve([]);
       await Promise.all(waiting);
-      const next = cache[verb](hits(then));
+      const next = ask();
       held.next().resolve([]);
       assertEquals([await next, metrics()], [[], [0, 1]]);
     });

@@ -79,18 +79,22 @@ Deno.test("shared counters: hits of several threads at the same time are all cou
   const [answer] = cache.share([hit("a")]);
   const source = `
     import { SharedCell } from "${import.meta.resolve("../../../src/cache/shared_cells.ts")}";
-    onmessage = ({ data: { cells, place, limit } }) => {
+    onmessage = ({ data: { cells, place, limit, begun } }) => {
       const cell = new SharedCell(cells, place);
+      // All begin at the same time.
+      Atomics.add(begun, 0, 1);
+      while (Atomics.load(begun, 0) < 3);
       let added = 0;
       while (cell.addWithin(limit, 1) !== undefined) added++;
       postMessage(added);
     };`;
   const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  const begun = new Int32Array(new SharedArrayBuffer(4));
   const added = await Promise.all([1, 2, 3].map(async () => {
     const worker = new Worker(address, { type: "module" });
     const { promise, resolve } = Promise.withResolvers<number>();
     worker.onmessage = ({ data }) => resolve(data);
-    worker.postMessage({ cells: cache.cells, place: answer?.place, limit: 200_001 });
+    worker.postMessage({ cells: cache.cells, place: answer?.place, limit: 200_001, begun });
     const count = await promise;
     worker.terminate();
     return count;

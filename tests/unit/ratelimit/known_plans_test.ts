@@ -50,6 +50,9 @@ descriptors:
 - { key: a, value: v4, quota_mode: true, rate_limit: { unit: minute, requests_per_unit: 3 } }
 - { key: a, value: "w*", share_threshold: true, rate_limit: { unit: minute, requests_per_unit: 4 } }
 - { key: b, detailed_metric: true, rate_limit: { unit: minute, requests_per_unit: 5 } }
+- { key: s, rate_limit: { unit: minute, requests_per_unit: ${limit}, algorithm: sliding_window } }
+- { key: t, rate_limit: { unit: minute, requests_per_unit: 9, algorithm: token_bucket, burst: ${limit} } }
+- { key: f, rate_limit: { algorithm: concurrency, max_in_flight: ${limit}, lease: 20s } }
 - { key: c, rate_limit: { name: c, unit: day, requests_per_unit: ${limit * 2} } }
 - key: e
   rate_limit: { unit: minute, requests_per_unit: 6, replaces: [{ name: c }] }
@@ -62,7 +65,7 @@ function randomRequest(random: () => number): RateLimitRequest {
   const pick = <T>(items: readonly [T, ...T[]]): T => items[Math.floor(random() * items.length)] ?? items[0];
   const descriptor = () => ({
     entries: Array.from({ length: pick([1, 1, 1, 2]) }, () => ({
-      key: pick(["a", "a", "b", "c", "e"]),
+      key: pick(["a", "a", "b", "c", "e", "s", "t", "f"]),
       value: pick(["v0", "v1", "v2", "v3", "v4", "w1", "w2"]),
     })),
     limit: random() < 0.05 ? { requestsPerUnit: 2, unit: "MINUTE" as const } : undefined,
@@ -211,6 +214,6 @@ function planOf(): KnownPlan {
       requestsPerUnit: 1,
       nearLimit: 1,
     },
-    ...{ counters, form, place: undefined, hit },
+    ...{ counters, form, place: undefined, taking: undefined, hit },
   };
 }

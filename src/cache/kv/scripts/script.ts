@@ -49,10 +49,11 @@ export function writeScriptCall(writer: RespWriter, call: ScriptCall, isWithSour
   for (const addend of addends) writeNumber(writer, addend);
 }
 
-/** What became of each addend, or a text that says what is wrong with the reply. */
-export function parseTaken(reply: unknown, { addends }: ScriptCall): Taken[] | string {
-  if (!Array.isArray(reply) || reply.length !== addends.length * NUMBERS) return "it has another length";
-  const numbers = reply as readonly unknown[];
+/** What became of each addend; undefined for another reply than that of a script. */
+export function parseTaken(reply: unknown, { addends }: ScriptCall): Taken[] | undefined {
+  if (!Array.isArray(reply) || reply.length !== addends.length * NUMBERS) return undefined;
+  const numbers: readonly unknown[] = reply;
+  if (!numbers.every((number) => typeof number === "number" && number >= 0)) return undefined;
   return addends.map((_, index) => {
     const at = index * NUMBERS;
     return {
