@@ -115,8 +115,8 @@ test("yaml, keys", [
   ["unknown, nothing near", limit("unit: day, requests_per_unit: 1, replaces: [{rule: a, name: b}]"), [
     "error r.yaml:4:61: descriptors[0].rate_limit.replaces[0]: unknown key 'rule'; expected one of name",
   ]],
-  ["unknown, nothing near in a descriptor", rule("algorithm: sliding"), [
-    "error r.yaml:4:3: descriptors[0]: unknown key 'algorithm'; expected one of key, value, rate_limit, descriptors, " +
+  ["unknown, nothing near in a descriptor", rule("strategy: sliding"), [
+    "error r.yaml:4:3: descriptors[0]: unknown key 'strategy'; expected one of key, value, rate_limit, descriptors, " +
     "shadow_mode, quota_mode, on_cache_failure, detailed_metric, value_to_metric, share_threshold, metadata",
   ]],
   [
@@ -130,6 +130,9 @@ test("yaml, keys", [
   ],
   ["at another level", limit("unit: day, requests_per_unit: 1, shadow_mode: true"), [
     "warning r.yaml:4:49: descriptors[0].rate_limit.shadow_mode: has no effect here; it belongs in a descriptor",
+  ]],
+  ["at the level above", rule("algorithm: sliding_window"), [
+    "warning r.yaml:4:3: descriptors[0].algorithm: has no effect here; it belongs in 'rate_limit'",
   ]],
   ["at a level above two", rule("name: a"), [
     "warning r.yaml:4:3: descriptors[0].name: has no effect here; " +
