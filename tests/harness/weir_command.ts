@@ -20,7 +20,15 @@ export function weirExecutable(): string | undefined {
  * serve task, so that a test fails when one is missing there. With flags of its own it is always `main.ts`.
  */
 export function weirCommand(args: readonly string[], flags?: readonly string[]): CommandLine {
-  const executable = weirExecutable();
+  return commandOf(weirExecutable(), args, flags);
+}
+
+/** The same with this executable, or none. */
+export function commandOf(
+  executable: string | undefined,
+  args: readonly string[],
+  flags?: readonly string[],
+): CommandLine {
   if (executable !== undefined && flags === undefined) return { command: executable, args };
   return { command: Deno.execPath(), args: ["run", ...flags ?? serveFlags(), MAIN, ...args] };
 }
