@@ -11,6 +11,9 @@ import { ConditionalCounters } from "./conditional_counters.ts";
 import { KeyRoom } from "./key_room.ts";
 
 const FIRST_SLOTS = 16;
+/** Of a bucket that was dropped. */
+const NO_COUNTS = new Float64Array(0);
+const NO_GENERATIONS = new Uint32Array(0);
 const SWEEP_INTERVAL_MS = 1_000;
 /** Heap of a counter with a key of that length, while the table grows (measured: 335 bytes). */
 const HEAP_BYTES_PER_KEY = 350;
@@ -278,9 +281,14 @@ class CounterBucket {
     return count;
   }
 
-  /** The bucket is no longer in use: nothing is added to its slots. */
+  /** The bucket is no longer in use: nothing is added to its slots. Their places may be held, but hold no memory. */
   drop(): void {
     this.#isDropped = true;
+    this.#slots.clear();
+    this.#free.length = 0;
+    this.#counts = NO_COUNTS;
+    this.#generations = NO_GENERATIONS;
+    this.#oldest = undefined;
   }
 
   /** The key that has been held longest, of those not returned yet. */

@@ -39,12 +39,16 @@ export function checkingScripts(
       logger.error("The key-value cache refuses a script; rules that require it fail", { rules, reason });
     }
   };
-  const check = async (rules: Rules) => {
+  /** The latest rules, until the cache can be asked. */
+  let unchecked: Rules | undefined;
+  const check = async () => {
+    await ready;
+    const limits = unchecked?.limits ?? [];
+    unchecked = undefined;
     const groups = Map.groupBy(
-      rules.limits.filter(({ conditional }) => conditional !== undefined),
+      limits.filter(({ conditional }) => conditional !== undefined),
       ({ conditional, unit }) => `${conditional?.limit.kind}_${unit === "SECOND" ? "second" : "other"}`,
     );
-    await ready;
     await Promise.all([...groups].map(async ([name, limits]) => {
       const kind = limits[0]?.conditional?.limit.kind;
       if (kind === undefined || tried.has(name)) return;
@@ -56,7 +60,9 @@ export function checkingScripts(
     }));
   };
   return (rules, texts) => {
-    void check(rules);
+    const isWaiting = unchecked !== undefined;
+    unchecked = rules;
+    if (!isWaiting) void check();
     return apply(rules, texts);
   };
 }

@@ -219,7 +219,9 @@ export class StatsStore implements StatsSink {
     for (const [key, domain] of this.#former) {
       if (this.#unloaded.size <= this.#maxKeys || left-- === 0) return;
       this.#former.delete(key);
-      this.#evict(key, domain);
+      // Loaded again, by a load that has not reached it yet.
+      if (this.#loaded.has(key)) this.#unloaded.delete(key);
+      else this.#evict(key, domain);
     }
   }
 

@@ -1,7 +1,8 @@
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import type { Hit } from "../../../src/ratelimit/counter_cache.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
+import { heapMegabytes } from "../../harness/garbage.ts";
 
 const NOW = 1_700_000_000;
 
@@ -97,5 +98,19 @@ Deno.test("memory cache: a counter that two windows share lives as long as the l
   assertEquals(cache.read([hit("k", NOW + 3_600)]), [2]);
   await cache.remove(["k"]);
   assertEquals([cache.size, cache.read([hit("k", NOW + 3_600)])], [0, [0]]);
+  await cache.close();
+});
+
+Deno.test("memory cache: the place of a counter keeps no other counters in memory when their window is over", async () => {
+  const { cache, clock } = open(1_000_000);
+  const before = heapMegabytes();
+  for (let index = 0; index < 100_000; index++) cache.add([hit(`key number ${index}`, NOW + 60)]);
+  const place = cache.placeOf(hit("key number 7", NOW + 60));
+  assertEquals(place?.addWithin(10, 1), 2);
+  const full = heapMegabytes();
+  clock.advance(61_000);
+  const after = heapMegabytes();
+  assert(after - before < (full - before) / 4, `${before} MB, then ${full} MB, then ${after} MB`);
+  assertEquals(place?.addWithin(10, 1), undefined);
   await cache.close();
 });

@@ -1,11 +1,10 @@
 import { assertEquals } from "@std/assert";
-import v8 from "node:v8";
-import vm from "node:vm";
 import type { CounterCache } from "../../../src/ratelimit/counter_cache.ts";
 import { RateLimitService } from "../../../src/ratelimit/service.ts";
 import { readSettings } from "../../../src/settings/read_settings.ts";
 import { StatsStore } from "../../../src/stats/store.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
+import { heapMegabytes } from "../../harness/garbage.ts";
 import { bySize } from "../../soak/soak_options.ts";
 import { PLAIN_POLICY, rulesOf } from "../../harness/service_fixture.ts";
 
@@ -37,14 +36,6 @@ const FIRST_HITS: CounterCache = {
   close: () => Promise.resolve(),
 };
 
-/** Collects garbage and returns the memory in use. */
-function heapUsed(): number {
-  v8.setFlagsFromString("--expose-gc");
-  const collect: () => void = vm.runInNewContext("gc");
-  collect();
-  return Deno.memoryUsage().heapUsed / MB;
-}
-
 Deno.test("statistics: ten times as many different values as keys leave memory as it is when the table is full, and sums right", () => {
   const clock = new FakeClock();
   assertEquals(readSettings({ BACKEND_TYPE: "memory" }).settings.STATS_MAX_KEYS, 100_000);
@@ -65,11 +56,11 @@ Deno.test("statistics: ten times as many different values as keys leave memory a
       descriptors: [{ entries: [{ key, value }] }],
       hitsAddend: 0,
     });
-  const before = heapUsed();
+  const before = heapMegabytes();
   for (let value = 0; value < FULL_AT; value++) ask("user", `user number ${value}`);
-  const full = heapUsed();
+  const full = heapMegabytes();
   for (let value = FULL_AT; value < VALUES; value++) ask("user", `user number ${value}`);
-  const after = heapUsed();
+  const after = heapMegabytes();
   const grew = [full - before < MOST_FULL_MB, after - full < MOST_AFTER_MB];
   assertEquals(grew, [true, true], `${before} MB, then ${full} MB, then ${after} MB`);
   for (let call = 0; call < 20; call++) ask("fixed", String(call));

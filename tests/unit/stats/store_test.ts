@@ -199,6 +199,23 @@ Deno.test("statistics: many former rules are evicted in parts, and all of them i
   assertEquals([named("a"), named("a"), named("a"), named("b")], [1_000, 1, 1, 5_000]);
 });
 
+Deno.test("statistics: a former rule that is loaded again is not evicted before the load reaches it", () => {
+  const store = new StatsStore(1);
+  const keys = Array.from({ length: 3_000 }, (_, index) => `d.k${index}`);
+  for (const counters of load(store, keys)) counters.totalHits++;
+  // Evicts some of them.
+  load(store, []);
+  const key = "d.k2500";
+  const rest = beginLoad(store, [key]);
+  const counters = store.rule(key, "d");
+  const total = () => new Map(store.counters()).get(`ratelimit.service.rate_limit.${key}.total_hits`);
+  assertEquals(total(), 1);
+  counters.totalHits++;
+  Array.from(rest);
+  assertEquals([total(), store.rule(key, "d") === counters], [2, true]);
+  assertEquals(new Map(store.counters()).get("ratelimit.service.rate_limit_keys_overflowed"), 2_998);
+});
+
 Deno.test("server calls: each method has its total and its response time from the start, services of one method share them", () => {
   const stats = new StatsStore(10);
   const of = serverCalls(stats);

@@ -1,0 +1,58 @@
+import { assertEquals } from "@std/assert";
+import type { ConditionalHit, CounterCache } from "../../../src/ratelimit/counter_cache.ts";
+import { CacheError } from "../../../src/ratelimit/errors.ts";
+import { checkingScripts } from "../../../src/serve/script_check.ts";
+import { readSettings } from "../../../src/settings/read_settings.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
+import { rulesOf } from "../../harness/service_fixture.ts";
+
+function rulesWith(...limits: readonly string[]): ReturnType<typeof rulesOf> {
+  const rules = limits.map((limit, index) => `- {key: k${index}, rate_limit: {${limit}}}\n`);
+  return rulesOf({ "r.yaml": `domain: d\ndescriptors:\n${rules.join("")}` });
+}
+
+const FIXED = "unit: minute, requests_per_unit: 3";
+const SLIDING = "unit: minute, requests_per_unit: 3, algorithm: sliding_window";
+const BUCKET = "unit: second, requests_per_unit: 3, algorithm: token_bucket";
+
+/** A cache that refuses every script, and the keys that it was asked for. */
+function refusingCache(): { cache: CounterCache; asked: string[] } {
+  const asked: string[] = [];
+  const cache: CounterCache = {
+    add: (hits) => hits.map(() => 1),
+    read: (hits) => hits.map(() => 0),
+    take: (hits: readonly ConditionalHit[]) => {
+      asked.push(...hits.map(({ key }) => key));
+      return Promise.reject(new CacheError("kv", "NOPERM this user has no permissions to run 'evalsha'"));
+    },
+    remove: () => Promise.resolve(),
+    close: () => Promise.resolve(),
+  };
+  return { cache, asked };
+}
+
+Deno.test("scripts are checked for the latest rules only, once the cache is ready", async () => {
+  const { settings } = readSettings({ BACKEND_TYPE: "kv", KV_URL: "127.0.0.1:1" });
+  const logger = new RecordedLogger();
+  const { cache, asked } = refusingCache();
+  const { promise: ready, resolve: connect } = Promise.withResolvers<void>();
+  const applied: number[] = [];
+  const apply = checkingScripts(
+    { settings, logger },
+    { cache, ready },
+    (rules) => void applied.push(rules.limits.length),
+  );
+  const turn = () => new Promise((resolve) => setTimeout(resolve, 0));
+  void apply(rulesWith(SLIDING), []);
+  void apply(rulesWith(FIXED, BUCKET, BUCKET), []);
+  await turn();
+  assertEquals([applied, asked], [[1, 3], []]);
+  connect();
+  await turn();
+  assertEquals(asked, ["script_check_bucket_second"]);
+  // Each kind once.
+  void apply(rulesWith(BUCKET, SLIDING), []);
+  await turn();
+  assertEquals(asked, ["script_check_bucket_second", "script_check_slices_other"]);
+  assertEquals(logger.lines.map(([, , fields]) => fields?.["rules"]), ["d.k1, d.k2", "d.k1"]);
+});
