@@ -75,7 +75,7 @@ export class OverLimitCache implements LocalCache {
     return entry;
   }
 
-  set(key: string, count: number, windowEnd: number, nowSeconds: number): void {
+  set(key: string, { count, windowEnd, limit }: KnownKey, nowSeconds: number): void {
     if (this.#remove(key)) this.#overwritten++;
     const size = entryBytes(key);
     if (windowEnd <= nowSeconds || size > this.#maxBytes) return;
@@ -85,7 +85,7 @@ export class OverLimitCache implements LocalCache {
       if (entry.windowEnd <= nowSeconds) this.#expired++;
       else this.#evicted++;
     }
-    this.#entries.set(key, { count, windowEnd, usedAt: nowSeconds });
+    this.#entries.set(key, { count, windowEnd, limit, usedAt: nowSeconds });
     this.#bytes += size;
     this.#usedAtSum += nowSeconds;
   }

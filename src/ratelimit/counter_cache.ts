@@ -137,13 +137,15 @@ export interface KnownKey {
   readonly count: number;
   /** Seconds since the epoch: the end of the window; of a conditional hit, when one would pass. */
   readonly windowEnd: number;
+  /** The limit that refused a conditional hit; each load of rules has its own. */
+  readonly limit?: ConditionalLimit | undefined;
 }
 
 /** Keys that are known to be over their limit, which need no call to the shared cache. */
 export interface LocalCache {
   /** What is known of the key, until then. */
   get(key: string, nowSeconds: number): KnownKey | undefined;
-  /** Remembers the count until then; may evict other keys. */
-  set(key: string, count: number, windowEnd: number, nowSeconds: number): void;
+  /** Remembers the key until then; may evict other keys. */
+  set(key: string, known: KnownKey, nowSeconds: number): void;
   forget(key: string): void;
 }

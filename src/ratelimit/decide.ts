@@ -1,6 +1,7 @@
 import type { Code, Decision, DescriptorStatus, Header } from "./decision.ts";
 import { responseHeaders } from "./headers.ts";
 import { dynamicMetadata } from "./metadata.ts";
+import type { ConditionalLimit } from "./algorithms/conditional_limit.ts";
 import type { Counted, Taken } from "./algorithms/taken.ts";
 import { isConditional, isQuota, type Plan, type PlannedDescriptor } from "./plan.ts";
 import type { Policy } from "./policy.ts";
@@ -24,6 +25,8 @@ export interface OverLimitKey {
   readonly count: number;
   /** Seconds since the epoch; of a conditional hit, undefined. */
   readonly windowEnd: number | undefined;
+  /** Of a conditional hit. */
+  readonly limit: ConditionalLimit | undefined;
   /** Milliseconds until one hit would pass, of a conditional hit. */
   readonly retryMs: number;
 }
@@ -93,12 +96,13 @@ function overLimitKeyOf(
   if (hit === undefined || hit.addend < 0) return undefined;
   if (typeof count === "number") {
     if (!(count > requestsPerUnit) || isConditional(hit)) return undefined;
-    return { key: hit.key, count, windowEnd: hit.windowEnd, retryMs: 0 };
+    return { key: hit.key, count, windowEnd: hit.windowEnd, limit: undefined, retryMs: 0 };
   }
   const { granted, retryMs } = count;
   if (granted || retryMs === 0 || isKnownOverLimit(count)) return undefined;
   if (conditional === undefined || conditional.algorithm === "concurrency") return undefined;
-  return { key: hit.key, count: conditional.capacity, windowEnd: undefined, retryMs };
+  const { capacity, limit } = conditional;
+  return { key: hit.key, count: capacity, windowEnd: undefined, limit, retryMs };
 }
 
 function statusOf(

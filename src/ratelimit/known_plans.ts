@@ -1,7 +1,6 @@
 import type { CounterPlace, Hit, TakingPlace } from "./counter_cache.ts";
 import type { CurrentLimit } from "./decision.ts";
 import type { Plan } from "./plan.ts";
-import type { Rules } from "./rules.ts";
 import type { RuleCounters } from "./stats_sink.ts";
 
 /** Writes responses to requests that have one limit, are within it, and differ only in these numbers. */
@@ -33,7 +32,6 @@ export class KnownResponse {
 
 /** The plan of a request that is recognized by its bytes; valid for the same rules, within one window. */
 export interface KnownPlan {
-  readonly rules: Rules;
   /** For a shared cache, where an outcome may need it. */
   readonly plan: Plan | undefined;
   /** Seconds since the epoch; infinite with `taking`, as is the length. */
@@ -101,7 +99,7 @@ export class KnownPlans {
     this.#seed = Math.floor(random() * 2 ** 32) | 0;
   }
 
-  /** The plan of the request between two positions, which may be outdated. */
+  /** The plan of the request between two positions, whose window may be over. */
   find(bytes: Uint8Array, start: number, end: number): KnownPlan | undefined {
     this.#place = NOWHERE;
     if (++this.#lookups > (this.#isPaused ? REST : TRIAL)) this.#judge();
@@ -146,12 +144,9 @@ export class KnownPlans {
     this.#plans[place] = plan;
   }
 
-  /** Removes the plan of the request of the last lookup. */
-  forget(): void {
-    if (this.#place === NOWHERE) return;
-    this.#lengths[this.#place] = 0;
-    this.#plans[this.#place] = undefined;
-    this.#place = NOWHERE;
+  /** Drops all plans, because the rules changed. The requests stay admitted. */
+  dropPlans(): void {
+    this.#plans.fill(undefined);
   }
 
   #judge(): void {

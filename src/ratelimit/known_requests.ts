@@ -151,7 +151,6 @@ export class KnownRequests {
     if (counted === undefined) return;
     const most = limit.conditional?.capacity ?? limit.requestsPerUnit;
     plans.put(bytes, {
-      rules,
       ...counted,
       windowSeconds: counted.taking === undefined ? limit.windowSeconds : Infinity,
       hits: planned.hits,
@@ -160,6 +159,11 @@ export class KnownRequests {
       counters: this.#service.countersOf(planned, request.domain),
       form,
     });
+  }
+
+  /** Drops what was learned, because the rules changed. */
+  dropPlans(): void {
+    this.#plans?.dropPlans();
   }
 
   /** Where a hit is counted; undefined if it is not counted in a way that can be repeated. */
@@ -183,7 +187,7 @@ export class KnownRequests {
 
   #find(bytes: Uint8Array, start: number, end: number): KnownPlan | undefined {
     const known = this.#plans?.find(bytes, start, end);
-    if (known === undefined || known.rules !== this.#service.rules()) return undefined;
+    if (known === undefined) return undefined;
     this.#nowSeconds = Math.floor(this.#options.clock.now() / 1000);
     const rest = known.windowEnd - this.#nowSeconds;
     return rest > 0 && rest <= known.windowSeconds ? known : undefined;

@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { SlicedWork } from "../base/slices.ts";
 import type { Counted } from "./algorithms/taken.ts";
 import type { Caller, LocalCache } from "./counter_cache.ts";
-import { decide, type KnownRefusal, type Outcome, OVER_LIMIT_LOCALLY } from "./decide.ts";
+import { decide, type KnownRefusal, type Outcome, OVER_LIMIT_LOCALLY, type OverLimitKey } from "./decide.ts";
 import type { Decision } from "./decision.ts";
 import { DecisionTally } from "./decision_tally.ts";
 import { CacheError, InvalidRequestError, NoConfigurationError } from "./errors.ts";
@@ -33,7 +33,6 @@ interface LoadedRules {
 }
 
 interface Call extends PlannedHits {
-  readonly loaded: LoadedRules;
   /** The statistics of each descriptor; undefined if it is not counted. */
   readonly counters: (RuleCounters | undefined)[];
   readonly counts: Counted[];
@@ -72,6 +71,7 @@ export class RateLimitService {
     const counts = new RuleCounts(rules, stats, this.#loaded?.counts);
     const counters = new Array<RuleCounters | undefined>(rules.limits.length).fill(undefined);
     this.#loaded = { rules, counters, counts };
+    this.known.dropPlans();
     this.#bookkeeping = new SlicedWork(bookkeeping(unsorted, counts), clock);
   }
 
@@ -118,11 +118,10 @@ export class RateLimitService {
 
   /** Decides a plan with one hit, whose total is counted already, by its count or the error of the cache. */
   #finishOne(plan: Plan, counters: RuleCounters, outcome: CountOutcome): Decision | Promise<Decision> {
-    const loaded = this.#loaded;
     const hit = plan.descriptors[0]?.hit;
-    if (loaded === undefined || hit === undefined) throw new NoConfigurationError();
+    if (hit === undefined) throw new NoConfigurationError();
     const call: Call = {
-      ...{ loaded, plan, counters: [counters], counts: [0], hits: [hit], owners: [0], isReading: false },
+      ...{ plan, counters: [counters], counts: [0], hits: [hit], owners: [0], isReading: false },
     };
     if ("error" in outcome) return this.#recover(call, outcome.error, outcome.caller);
     return this.#finish(call, [outcome.count], Math.floor(this.#options.clock.now() / 1000));
@@ -132,7 +131,7 @@ export class RateLimitService {
   #plannedCall(loaded: LoadedRules, plan: Plan, nowSeconds: number): Call {
     const { localCache, stats } = this.#options;
     const { descriptors } = plan;
-    const call: Call = { loaded, plan, counters: [], counts: [], hits: [], owners: [], isReading: false };
+    const call: Call = { plan, counters: [], counts: [], hits: [], owners: [], isReading: false };
     if (!plan.domainKnown) stats.rule(plan.request.domain).domainNotFound += descriptors.length;
     for (let index = 0; index < descriptors.length; index++) {
       const planned = descriptors[index];
@@ -156,7 +155,7 @@ export class RateLimitService {
     return call;
   }
 
-  /** Compares the remembered count with the current limit, which a reload may have raised. */
+  /** Compares what is remembered with the current limit, which a reload may have changed. */
   #knownRefusal(
     localCache: LocalCache,
     hit: AnyHit,
@@ -167,10 +166,11 @@ export class RateLimitService {
     const known = localCache.get(hit.key, exactSeconds);
     if (known === undefined || limit === undefined) return undefined;
     const { conditional, requestsPerUnit } = limit;
-    if (known.count + Math.min(hits, 1) <= (conditional?.capacity ?? requestsPerUnit)) return undefined;
-    return conditional === undefined
-      ? OVER_LIMIT_LOCALLY
-      : refusalUntil((known.windowEnd - exactSeconds) * 1_000, conditional);
+    if (conditional === undefined) {
+      return known.count + Math.min(hits, 1) > requestsPerUnit ? OVER_LIMIT_LOCALLY : undefined;
+    }
+    if (hits === 0 || known.limit !== conditional.limit) return undefined;
+    return refusalUntil((known.windowEnd - exactSeconds) * 1_000, conditional);
   }
 
   /** Decides a call after the cache failed, if the failure modes allow it. */
@@ -222,7 +222,8 @@ export class RateLimitService {
       counters.returnedHits += stats.returnedHits;
       const planned = call.plan.descriptors[index];
       if (planned === undefined) continue;
-      call.loaded.counts.add(planned, stats);
+      // Not those of the rules it was planned by: a reload continues their sums in its own.
+      this.#loaded?.counts.add(planned, stats);
       if (stats.overLimit > 0 && planned.hit !== undefined) {
         this.#noteOverLimit(planned.hit, stats, nowSeconds);
       }
@@ -243,19 +244,20 @@ export class RateLimitService {
   ): void {
     const { localCache } = this.#options;
     if (localCache === undefined) return;
-    for (const { key, count, windowEnd, retryMs } of outcome.overLimitKeys) {
+    for (const overLimit of outcome.overLimitKeys) {
+      const { key, count, windowEnd } = overLimit;
       if (uncountedKeys.has(key)) continue;
-      if (windowEnd !== undefined) localCache.set(key, count, windowEnd, nowSeconds);
-      else this.#rememberRefusal(localCache, key, count, retryMs);
+      if (windowEnd !== undefined) localCache.set(key, { count, windowEnd }, nowSeconds);
+      else this.#rememberRefusal(localCache, overLimit);
     }
     for (const { negative, hit } of plan.descriptors) {
       if (negative && hit !== undefined) localCache.forget(hit.key);
     }
   }
 
-  #rememberRefusal(localCache: LocalCache, key: string, count: number, retryMs: number): void {
+  #rememberRefusal(localCache: LocalCache, { key, count, limit, retryMs }: OverLimitKey): void {
     const now = this.#options.clock.now();
-    localCache.set(key, count, (now + retryMs) / 1000, now / 1000);
+    localCache.set(key, { count, windowEnd: (now + retryMs) / 1000, limit }, now / 1000);
   }
 
   #fail(error: unknown): never {

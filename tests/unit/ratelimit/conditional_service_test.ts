@@ -5,7 +5,7 @@ import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import type { Descriptor } from "../../../src/ratelimit/request.ts";
 import { FailingCache } from "../../harness/failing_cache.ts";
 import type { FakeClock } from "../../harness/fake_clock.ts";
-import { ServiceFixture, type ServiceFixtureOptions } from "../../harness/service_fixture.ts";
+import { rulesOf, ServiceFixture, type ServiceFixtureOptions } from "../../harness/service_fixture.ts";
 
 const SLIDING = "rate_limit: {unit: minute, requests_per_unit: 3, algorithm: sliding_window";
 const RULES = `
@@ -224,6 +224,22 @@ Deno.test("the local cache remembers a refusal until one hit would pass, and not
   assertEquals(asked(), 11);
   await decided(fixture, descriptor("sliding", { isNegativeHits: true, hitsAddend: 1 }));
   assertEquals(await decided(fixture, descriptor("sliding")), "OK; OK 0 63");
+});
+
+Deno.test("the local cache forgets a refusal when a reload changes how fast its bucket is refilled", async () => {
+  const files = (perDay: number) => ({
+    "r.yaml": `
+domain: d
+descriptors:
+- {key: k, rate_limit: {unit: day, requests_per_unit: ${perDay}, algorithm: token_bucket, burst: 1}}
+`,
+  });
+  await using fixture = new ServiceFixture({ files: files(1), localCacheBytes: 10_000 });
+  assertEquals(await decidedTimes(fixture, 2, "k"), ["OK; OK 0 86401", "OVER_LIMIT; OVER_LIMIT 0 86401"]);
+  fixture.service.setRules(rulesOf(files(86_400)));
+  assertEquals(await decided(fixture, descriptor("k")), "OVER_LIMIT; OVER_LIMIT 0 2");
+  fixture.clock.advance(2_000);
+  assertEquals(await decided(fixture, descriptor("k")), "OK; OK 0 2");
 });
 
 Deno.test("a cache that fails is handled by the mode of the rule", async () => {

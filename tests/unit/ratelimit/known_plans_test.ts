@@ -8,6 +8,7 @@ import type { RateLimitRequest } from "../../../src/ratelimit/request.ts";
 import { encodeRateLimitRequest } from "../../../src/wire/rls.ts";
 import { StatsStore } from "../../../src/stats/store.ts";
 import type { FakeClock } from "../../harness/fake_clock.ts";
+import { collectGarbage } from "../../harness/garbage.ts";
 import { KnownRequestsPair, laterCache } from "../../harness/known_requests_pair.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";
 import { loadRules, rulesOf } from "../../harness/service_fixture.ts";
@@ -122,6 +123,30 @@ for (const [kind, createCache] of Object.entries(CACHES)) {
   }
 }
 
+/** Applies rules and learns a request that does not recur. */
+async function reloadAndLearn(pair: KnownRequestsPair, value: string): Promise<WeakRef<object>> {
+  const rules = rulesOf({ "r.yaml": rulesText(8) });
+  pair.setRules(rules);
+  const descriptors = [{ entries: [{ key: "a", value }] }];
+  const request = encoded({ domain: "d", descriptors, hitsAddend: 0 });
+  for (let time = 0; time < 4; time++) await pair.ask(request);
+  return new WeakRef(rules);
+}
+
+for (const [kind, createCache] of Object.entries(CACHES)) {
+  Deno.test(`known requests, ${kind} cache: those that do not recur after a reload keep no former rules`, async () => {
+    await using pair = new KnownRequestsPair({ files: {}, createCache: createCache(1_000) });
+    const loaded: WeakRef<object>[] = [];
+    for (let reload = 0; reload < 5; reload++) loaded.push(await reloadAndLearn(pair, `once${reload}`));
+    assert(pair.recognized > 0);
+    // References that were made in a turn are kept until it ends.
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    collectGarbage();
+    const kept = loaded.map((rules) => rules.deref() !== undefined);
+    assertEquals(kept, [false, false, false, false, true]);
+  });
+}
+
 Deno.test("known plans: requests with equal hashes are distinguished by all of their bytes", () => {
   const plans = new KnownPlans(() => 0.5);
   const plan = planOf();
@@ -206,7 +231,6 @@ function planOf(): KnownPlan {
   const hit = { key: "", addend: 1, windowEnd: 1, expiresInSeconds: 1, perSecond: false };
   return {
     ...{
-      rules: rulesOf({}),
       plan: undefined,
       windowEnd: 1,
       windowSeconds: 1,

@@ -1,5 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { FailingCache } from "../../harness/failing_cache.ts";
+import type { FakeClock } from "../../harness/fake_clock.ts";
+import { laterCache } from "../../harness/known_requests_pair.ts";
 import { rulesOf, ServiceFixture, type ServiceFixtureOptions } from "../../harness/service_fixture.ts";
 
 const RULES = {
@@ -147,6 +149,18 @@ Deno.test("counts of a rule are there whatever its metric key, and outlive a rel
   );
   fixture.service.setRules(rulesOf({ "d.yaml": reversed }));
   assertEquals(counts(), [["d.first", false, 0, 0, 0, 0], k, ...rest, detail]);
+});
+
+Deno.test("the sum of a rule includes calls that were in flight at a reload", async () => {
+  const createCache = (clock: FakeClock) => laterCache(clock, 100);
+  await using fixture = new ServiceFixture({ files: RULES, createCache });
+  const { service } = fixture;
+  await ask(fixture, "detail", "a");
+  const inFlight = ask(fixture, "detail", "a");
+  service.setRules(rulesOf(RULES));
+  await inFlight;
+  const index = service.rules?.limits.findIndex(({ rule }) => rule?.fullKey === "d.detail") ?? -1;
+  assertEquals(service.ruleCounts?.at(index)?.totalHits, 2);
 });
 
 Deno.test("rules that read alike share their sum, before a reload and after it", async () => {
