@@ -181,12 +181,17 @@ Deno.test("workers: no port opens before they have the first rules", async () =>
   const port = freePort();
   const story: string[] = [];
   const beforeRules = async () => {
-    await new Promise((resolve) => setTimeout(resolve, BLOCK_MS));
+    await new Promise((resolve) => setTimeout(resolve, 100));
     const connecting = Deno.connect({ hostname: "127.0.0.1", port });
     return await connecting.then((socket) => (socket.close(), "open"), () => "closed");
   };
-  const createDecidingWorker = () => slowWorker(story, beforeRules);
-  const env = { ...WORKERS, PORT: String(port) };
+  const createDecidingWorker = () => {
+    // Meanwhile the rules are loaded in their thread.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, BLOCK_MS);
+    return slowWorker(story, beforeRules);
+  };
+  // Administration is loaded before the rules are applied.
+  const env = { ...WORKERS, PORT: String(port), ADMIN_TOKEN: crypto.randomUUID() };
   await using _service = await ServeFixture.start({ env, rules: rulesFor(1), createDecidingWorker });
   assertEquals(story, ["closed", "closed", "listen", "listen"]);
 });
