@@ -10,7 +10,7 @@ import { portOf, startBenchWeir } from "./target.ts";
 const LIMITS = {
   fixed_window: `{ unit: minute, requests_per_unit: ${LIMIT} }`,
   sliding_window: `{ unit: minute, requests_per_unit: ${LIMIT}, algorithm: sliding_window }`,
-  token_bucket: `{ unit: minute, requests_per_unit: ${LIMIT}, algorithm: token_bucket, burst: 2147483648 }`,
+  token_bucket: `{ unit: minute, requests_per_unit: ${LIMIT}, algorithm: token_bucket, burst: 1000000000 }`,
   concurrency: `{ algorithm: concurrency, max_in_flight: ${LIMIT}, lease: 60s }`,
 } as const;
 type AlgorithmName = keyof typeof LIMITS;
