@@ -100,12 +100,12 @@ export async function serve(
     opened.defer(() => webhooks.close(0));
     opened.listener(webhooks.listener, "administration");
     const rules = await rulesOpening;
-    rules.decideBy(loaded.checkingScripts(parts, cache, deciders.applyRules));
+    const applying = rules.decideBy(loaded.checkingScripts(parts, cache, deciders.applyRules));
     const debug = loaded.openDebug(parts, decisions, { version, loading: () => rules, webhooks, refresh });
     opened.listener(debug, "debug");
     options.onReload?.(rules.reload);
     const needed = settings.FORCE_START_WITHOUT_INITIAL_CONFIG ? [] : [rules.firstRules];
-    await unlessAborted(Promise.all(needed), end);
+    await unlessAborted(Promise.all([applying, ...needed]), end);
     await settledWithin(cache.ready, loaded.CACHE_HEAD_START_MS, clock);
     end.throwIfAborted();
     const http = await loaded.openHttp(parts, tracing, decide, webhooks);

@@ -33,10 +33,8 @@ export class SharedMemoryCache extends MemoryCache {
   override add(hits: readonly Hit[]): number[] {
     if (this.#shared.size === 0) return super.add(hits);
     return hits.map((hit) => {
-      const shared = this.#shared.get(hit.key);
-      if (shared === undefined) return super.add([hit])[0] ?? 0;
-      shared.windowEnd = Math.max(shared.windowEnd, hit.windowEnd);
-      return shared.cell.add(hit.addend) ?? 0;
+      const cell = this.#cellOf(hit);
+      return (cell === undefined ? super.add([hit])[0] : cell.add(hit.addend)) ?? 0;
     });
   }
 
@@ -50,8 +48,8 @@ export class SharedMemoryCache extends MemoryCache {
   }
 
   /** Only of a counter that is shared: others may be moved. */
-  override placeOf({ key }: Hit): CounterPlace | undefined {
-    return this.#shared.get(key)?.cell;
+  override placeOf(hit: Hit): CounterPlace | undefined {
+    return this.#cellOf(hit);
   }
 
   /** Moves existing counters into shared memory, as long as there is room. */
@@ -60,8 +58,8 @@ export class SharedMemoryCache extends MemoryCache {
   }
 
   #share({ key, windowEnd }: PlaceQuestion): CellPlace | undefined {
-    const known = this.#shared.get(key);
-    if (known !== undefined) return known.cell.place;
+    const known = this.#cellOf({ key, windowEnd });
+    if (known !== undefined) return known.place;
     const [count = 0] = super.read([{ key, windowEnd, addend: 0, expiresInSeconds: 0, perSecond: false }]);
     const place = count === 0 ? undefined : this.#takePlace();
     if (place === undefined) return undefined;
@@ -69,6 +67,14 @@ export class SharedMemoryCache extends MemoryCache {
     cell.add(count);
     this.#shared.set(key, { cell, windowEnd });
     return place;
+  }
+
+  /** Windows of different lengths may share a key; the longest keeps the cell. */
+  #cellOf({ key, windowEnd }: PlaceQuestion): SharedCell | undefined {
+    const shared = this.#shared.get(key);
+    if (shared === undefined) return undefined;
+    shared.windowEnd = Math.max(shared.windowEnd, windowEnd);
+    return shared.cell;
   }
 
   #takePlace(): CellPlace | undefined {

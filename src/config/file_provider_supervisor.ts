@@ -112,7 +112,7 @@ class WorkerFileProvider implements RulesProvider {
     // A reload that was requested during this load is left to the successor.
     if (!isReplaced) this.#awaited = undefined;
     this.#digest = load.digest;
-    if (isNews) this.#apply(load);
+    if (isNews) void this.#apply(load);
     if (!isReplaced) return;
     this.#isSuccessor = true;
     this.#worker.start();
@@ -128,12 +128,12 @@ class WorkerFileProvider implements RulesProvider {
     if (this.#awaited === undefined) return;
     const text = `Cannot load the rule files: ${reason}`;
     const problem: Problem = { severity: "error", at: this.#folder, path: "", text };
-    this.#apply({ sources: undefined, problems: [problem], version: "" });
+    void this.#apply({ sources: undefined, problems: [problem], version: "" });
   }
 
-  #apply(load: RulesLoad): void {
+  async #apply(load: RulesLoad): Promise<void> {
     try {
-      void this.#onLoad(load);
+      await this.#onLoad(load);
     } catch (error) {
       this.#logger.error("Cannot apply the rule files; keeping the current rules", { error });
     }

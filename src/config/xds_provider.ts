@@ -259,12 +259,15 @@ class XdsProvider implements RulesProvider {
 
   /** Reports a load; returns why it was refused. */
   #tell(load: RulesLoad): string | undefined | Promise<string | undefined> {
-    try {
-      const problems = this.#onLoad(load);
-      return problems instanceof Promise ? problems.then(refusalOf) : refusalOf(problems);
-    } catch (error) {
+    const refuse = (error: unknown) => {
       this.#options.logger.error("Cannot apply the rules; keeping the previous rules", { error });
       return "the rules could not be applied";
+    };
+    try {
+      const problems = this.#onLoad(load);
+      return problems instanceof Promise ? problems.then(refusalOf).catch(refuse) : refusalOf(problems);
+    } catch (error) {
+      return refuse(error);
     }
   }
 

@@ -20,8 +20,8 @@ export interface OpenRules {
   readonly status: () => { readonly loadedAt: number | undefined; readonly error: string | undefined };
   /** Reloads, whether something changed or not. */
   readonly reload: () => void;
-  /** Applies every good configuration by this function, the loaded one first. */
-  decideBy(apply: ApplyRules): void;
+  /** Applies every good configuration by this function; settles once the loaded one, if there is one, is in force. */
+  decideBy(apply: ApplyRules): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -59,9 +59,9 @@ export async function openRules(parts: ServiceParts): Promise<OpenRules> {
     version: () => current,
     status: () => ({ loadedAt, error: errorOf(loader.lastLoad()) }),
     reload: () => provider.reload(),
-    decideBy(given) {
+    async decideBy(given) {
       apply = given;
-      if (inForce !== undefined) void apply(inForce.rules, inForce.texts);
+      if (inForce !== undefined) await apply(inForce.rules, inForce.texts);
     },
     close: () => loader.close(),
   };

@@ -19,6 +19,9 @@ export interface StatsDelta {
 /** Durations of one timer that are sent in a delta; of more, a sample is. */
 const MOST_DURATIONS = 500;
 
+/** The key of counters whose keys a thread has counted as overflowed itself. */
+const OTHER = /(?:^|\.)other$/;
+
 /** Takes the statistics of a thread, so that another one can add them to those of the process. */
 export class StatsDeltas {
   readonly #store: StatsStore;
@@ -100,7 +103,7 @@ export class StatsMerger {
     for (const [fullName, delta] of timers) this.#store.timer(fullName).merge(delta);
     for (const [index, metricKey] of keys.entries()) {
       const counters = this.#store.known(metricKey) ??
-        this.#store.rule(metricKey, this.#domainOf(metricKey));
+        this.#store.rule(metricKey, this.#domainOf(metricKey), OTHER.test(metricKey) ? 0 : 1);
       for (const [position, name] of RULE_COUNTERS.entries()) {
         counters[name] += counts[index * RULE_COUNTERS.length + position] ?? 0;
       }

@@ -65,7 +65,8 @@ export class StatsStore implements StatsSink {
     this.addMetrics(SERVICE_METRICS, { counters, gauges: {} });
   }
 
-  rule(metricKey: string, domain?: string): RuleCounters {
+  /** `overflow` is added to the metric of keys beyond the limit if this one is. */
+  rule(metricKey: string, domain?: string, overflow = 1): RuleCounters {
     const known = this.#byKey.get(metricKey);
     if (known !== undefined) return known;
     if (this.#loaded.has(metricKey)) return this.#create(metricKey);
@@ -74,7 +75,7 @@ export class StatsStore implements StatsSink {
       this.#unloaded.add(metricKey);
       return this.#create(metricKey);
     }
-    this.#overflowed++;
+    this.#overflowed += overflow;
     return this.#others(domain);
   }
 

@@ -46,8 +46,11 @@ const BACKOFF = { firstMs: 250, longestMs: 30_000 };
 const HEARTBEAT_MS = 1_000;
 /** How long a worker that listens may send nothing; it reports every second. */
 const SILENCE_MS = 15_000;
-/** How long opening and large rules may take. */
-const OPENING_SILENCE_MS = 120_000;
+/** How long opening, large rules and the port may take. */
+const OPENING_MS = 120_000;
+/** What a thread owes after it was started, and after it was sent its port. */
+const OPENED = "open parts";
+const LISTENING = "open port";
 /** How much longer than its grace period stopping may take. */
 const STOP_MARGIN_MS = 6_000;
 
@@ -79,6 +82,7 @@ export class DecidingWorker {
       meanwhile: "deciding in the others",
       startMessage: () => {
         this.#thread = { isOpen: false, hasPort: false, rules: 0, applied: 0 };
+        this.#worker.expect(OPENED, OPENING_MS);
         return startMessage;
       },
       onMessage: (message, reply) => this.#take(message, reply),
@@ -87,7 +91,7 @@ export class DecidingWorker {
         return {};
       },
       heartbeatMs: HEARTBEAT_MS,
-      maxSilenceMs: () => this.#isListening ? SILENCE_MS : OPENING_SILENCE_MS,
+      maxSilenceMs: () => this.#isListening ? SILENCE_MS : OPENING_MS,
       backoff: BACKOFF,
     });
     this.#worker.start();
@@ -110,7 +114,7 @@ export class DecidingWorker {
   /** Opens the port, 0 for any free one. Throws when it cannot be opened. */
   listen(port: number): Promise<Listening> {
     this.#port = port;
-    if (this.#thread.isOpen) this.#postListen();
+    if (this.#thread.isOpen) this.#listenAfterRules();
     return this.#listening.promise;
   }
 
@@ -155,9 +159,11 @@ export class DecidingWorker {
         return this.#noteOpened();
       case "applied":
         this.#thread.applied = message.rules;
+        this.#worker.settle(applied(message.rules));
         return settle(this.#applying, message.rules);
       case "listening":
         this.#isListening = true;
+        this.#worker.settle(LISTENING);
         // Further threads listen on the same one.
         this.#port = message.port;
         this.#listening.resolve(message);
@@ -172,16 +178,22 @@ export class DecidingWorker {
   #noteOpened(): void {
     this.#thread.isOpen = true;
     this.#opened.resolve();
+    this.#worker.settle(OPENED);
     const { rules, texts } = this.#options.current();
-    void (texts === undefined ? Promise.resolve() : this.#sendRules(rules, texts)).then(() => {
-      if (this.#port !== undefined) this.#postListen();
-    });
+    if (texts !== undefined) void this.#sendRules(rules, texts);
+    this.#listenAfterRules();
   }
 
-  #postListen(): void {
-    if (!this.#thread.isOpen || this.#thread.hasPort) return;
-    this.#thread.hasPort = true;
-    this.post({ type: "listen", port: this.#port ?? 0, isHealthy: this.#options.current().isHealthy });
+  /** Rules come before the port, which would answer calls without them. */
+  #listenAfterRules(): void {
+    const thread = this.#thread;
+    void this.#sent.then(() => {
+      const port = this.#port;
+      if (port === undefined || thread !== this.#thread || thread.hasPort) return;
+      thread.hasPort = true;
+      this.#worker.expect(LISTENING, OPENING_MS);
+      this.post({ type: "listen", port, isHealthy: this.#options.current().isHealthy });
+    });
   }
 
   #sendRules(number: number, texts: RuleTexts): Promise<void> {
@@ -194,17 +206,21 @@ export class DecidingWorker {
         this.post({ type: "rules", text });
         await setImmediate();
       }
-      if (thread === this.#thread) this.post({ type: "apply", rules: number });
+      if (thread !== this.#thread) return;
+      this.#worker.expect(applied(number), OPENING_MS);
+      this.post({ type: "apply", rules: number });
+    }).catch((error: unknown) => {
+      if (thread === this.#thread) this.#worker.fail(error);
     });
   }
 
   /** The thread has ended. */
   #end(reason: string): void {
-    const { isOpen, hasPort } = this.#thread;
     this.#isListening = false;
     const error = new Error(reason);
-    if (!isOpen) this.#opened.reject(error);
-    if (!isOpen || hasPort) this.#listening.reject(error);
+    this.#opened.reject(error);
+    // Before it is to listen, the next thread may still open.
+    if (this.#port !== undefined) this.#listening.reject(error);
     settle(this.#applying, Infinity);
     settle(this.#reporting, Infinity);
     this.#options.onHealth([]);
@@ -227,6 +243,11 @@ interface Thread {
   rules: number;
   /** The number of the rules that it has. */
   applied: number;
+}
+
+/** What a thread owes after it was sent these rules. */
+function applied(rules: number): string {
+  return `answer to rules ${rules}`;
 }
 
 /** Settles what waits for this number or a lower one. */

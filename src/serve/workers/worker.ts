@@ -100,7 +100,8 @@ class DecidingThread {
     switch (message.type) {
       case "start":
         this.#open = await this.#openParts(message);
-        return this.#port.postMessage({ type: "opened" });
+        this.#port.postMessage({ type: "opened" });
+        return this.#postPeriodically();
       case "rules":
         return this.#compiler.take(message.text);
       case "apply":
@@ -161,7 +162,6 @@ class DecidingThread {
     const { address } = grpc;
     const bound = Number(address.slice(address.lastIndexOf(":") + 1));
     this.#port.postMessage({ type: "listening", address, port: bound });
-    this.#postPeriodically();
     tracing.start();
   }
 

@@ -2,9 +2,12 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { X509Certificate } from "node:crypto";
 import { join } from "node:path";
 import tls from "node:tls";
+import type { WorkerNotice } from "../../../src/base/supervised_worker.ts";
+import type { DecidingWorkerHandle, FromDecidingWorker } from "../../../src/serve/workers/message.ts";
 import { HEALTH_CHECK_REQUEST, HEALTH_CHECK_RESPONSE, SERVING_STATUS } from "../../../src/wire/health.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { WatchedWorkers } from "../../harness/deciding_workers.ts";
+import { freePort } from "../../harness/free_port.ts";
 import { decide, GrpcClient, SHOULD_RATE_LIMIT } from "../../harness/grpc_client.ts";
 import { startMemcached } from "../../harness/memcached.ts";
 import { startRedis } from "../../harness/redis_server.ts";
@@ -150,6 +153,47 @@ Deno.test("workers: a reload is reported once every worker has the new rules", a
     }));
     assertEquals(new Set(limits), new Set([limit]));
   }
+});
+
+/** A thread that applies rules only after the answer of `beforeRules`, and notes what it was sent. */
+function slowWorker(story: string[], beforeRules: () => Promise<string>): DecidingWorkerHandle {
+  const say = (data: FromDecidingWorker | WorkerNotice) => {
+    handle.onmessage?.(new MessageEvent("message", { data }));
+  };
+  const handle: DecidingWorkerHandle = {
+    ...{ onmessage: null, onmessageerror: null, onerror: null, terminate: () => {} },
+    async postMessage(message) {
+      if (message.type === "start") queueMicrotask(() => say({ type: "opened" }));
+      if (message.type === "stop") queueMicrotask(() => say({ type: "stopped" }));
+      if (message.type === "listen") {
+        story.push("listen");
+        say({ type: "listening", address: "127.0.0.1:1", port: 1 });
+      }
+      if (message.type !== "apply") return;
+      story.push(await beforeRules());
+      say({ type: "applied", rules: message.rules });
+    },
+  };
+  return handle;
+}
+
+Deno.test("workers: no port opens before they have the first rules", async () => {
+  const port = freePort();
+  const story: string[] = [];
+  const beforeRules = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    const connecting = Deno.connect({ hostname: "127.0.0.1", port });
+    return await connecting.then((socket) => (socket.close(), "open"), () => "closed");
+  };
+  const createDecidingWorker = () => {
+    // Meanwhile the rules are loaded in their thread.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, BLOCK_MS);
+    return slowWorker(story, beforeRules);
+  };
+  // Administration is loaded before the rules are applied.
+  const env = { ...WORKERS, PORT: String(port), ADMIN_TOKEN: crypto.randomUUID() };
+  await using _service = await ServeFixture.start({ env, rules: rulesFor(1), createDecidingWorker });
+  assertEquals(story, ["closed", "closed", "listen", "listen"]);
 });
 
 Deno.test("workers: one that fails is replaced while the other decides; counters and statistics continue", async () => {

@@ -73,6 +73,29 @@ Deno.test("shared counters: when all cells are taken, those of windows that are 
   await cache.close();
 });
 
+Deno.test("shared counters: a cell is kept until the longest of the windows that share its key is over", async () => {
+  const { clock, cache, learn, places } = bed();
+  const longer = { ...hit("a"), windowEnd: END + 3_600 };
+  cache.add([hit("a")]);
+  await learn("a");
+  // This thread tells of the longer window before it uses the place for it.
+  assertEquals(places.placeOf(longer), undefined);
+  await setImmediate();
+  const place = places.placeOf(longer);
+  const fill = (windowEnd: number) => {
+    const hits = Array.from({ length: cache.cells.length }, (_, index) => {
+      return { ...hit(`${windowEnd} ${index}`), windowEnd };
+    });
+    cache.add(hits);
+    return cache.share(hits).filter(({ place }) => place !== undefined).length;
+  };
+  assertEquals(fill(END), cache.cells.length - 1);
+  clock.advance((END * 1_000) - clock.now());
+  assertEquals(fill(END + 60), cache.cells.length - 1);
+  assertEquals([place?.addWithin(9, 1), cache.read([longer])], [2, [2]]);
+  await cache.close();
+});
+
 Deno.test("shared counters: hits of several threads at the same time are all counted, exactly up to the limit", async () => {
   const { cache } = bed();
   cache.add([hit("a")]);

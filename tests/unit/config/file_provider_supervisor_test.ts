@@ -358,12 +358,11 @@ Deno.test("worker file provider: a worker that answers neither pings nor a wish 
   }
 });
 
-Deno.test("worker file provider: a load that cannot be taken over is logged", () => {
+Deno.test("worker file provider: a load that cannot be taken over is logged", async () => {
   const scene = new Scene();
-  scene.provider.start(() => {
-    throw new Error("no room");
-  });
+  scene.provider.start(() => Promise.reject(new Error("no room")));
   scene.worker.tell(LOAD);
+  await until("the line", () => scene.log.length > 0);
   assertEquals(scene.log, ["error: Cannot apply the rule files; keeping the current rules: no room"]);
 });
 

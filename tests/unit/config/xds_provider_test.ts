@@ -112,6 +112,21 @@ Deno.test("xds provider: a version is acknowledged once it is applied; the last 
   assertEquals(bed.take(), ["1/n1", "load 3: shop", "3/n3"]);
 });
 
+Deno.test("xds provider: a version that cannot be applied later is refused, and the next one is loaded", async () => {
+  const bed = new Bed();
+  bed.later.set("1", Promise.reject(new Error("boom")));
+  bed.send("1");
+  await new Promise((resolve) => setTimeout(resolve));
+  bed.send("2");
+  assertEquals(bed.take(), [
+    ...["open", "/", "load 1: shop", "/n1 3 the rules could not be applied"],
+    ...["load 2: shop", "2/n2"],
+  ]);
+  assertEquals(bed.log.lines.map(({ message }) => message), [
+    "Cannot apply the rules; keeping the previous rules",
+  ]);
+});
+
 Deno.test("xds provider: a version that is applied after its stream has ended is not asked for again", async () => {
   const bed = new Bed();
   const applied = Promise.withResolvers<void>();

@@ -148,6 +148,98 @@ Deno.test("deciding workers: rules are in force when every running worker has th
   assertEquals(bed.handle(2).take(), ["start", "rules", "apply", "listen"]);
 });
 
+Deno.test("deciding workers: the port is opened after the rules, however many texts they have", async () => {
+  await using bed = new Bed();
+  const texts = Array.from({ length: 50 }, (_, index) => `{"kind":"domain","domain":"d${index}"}`);
+  void bed.workers.setRules(texts);
+  await turn();
+  for (const handle of bed.handles) handle.say({ type: "opened" });
+  const listening = bed.workers.listen();
+  for (const handle of bed.handles) {
+    await handle.got("listen");
+    handle.say({ type: "listening", address: "127.0.0.1:7", port: 7 });
+    const kinds = handle.take().filter((type) => type !== "rules");
+    assertEquals(kinds, ["start", "apply", "listen"]);
+  }
+  await listening;
+});
+
+/** Lets seconds pass in which the first threads send reports; answers which of these have failed. */
+function failedAfter(bed: Bed, seconds: number): boolean[] {
+  for (let second = 0; second < seconds; second++) {
+    for (const handle of bed.handles.slice(0, 2)) handle.report();
+    bed.clock.advance(1_000);
+  }
+  return bed.handles.slice(0, 2).map(({ isTerminated }) => isTerminated);
+}
+
+Deno.test("deciding workers: one that does not open for 120 s is replaced, though it reports", async () => {
+  await using bed = new Bed();
+  bed.handle(0).say({ type: "opened" });
+  assertEquals([failedAfter(bed, 119), failedAfter(bed, 1)], [[false, false], [false, true]]);
+});
+
+Deno.test("deciding workers: one that does not apply rules for 120 s is replaced, though it reports; the next rules are sent", async () => {
+  await using bed = new Bed();
+  await bed.listen();
+  const applied = bed.workers.setRules(["{}"]);
+  const next = bed.workers.setRules(["{}"]);
+  for (const handle of bed.handles) await handle.got("apply");
+  bed.handle(0).say({ type: "applied", rules: 1 });
+  assertEquals([failedAfter(bed, 119), failedAfter(bed, 1)], [[false, false], [false, true]]);
+  await applied;
+  await until("the next rules", () => bed.handle(0).sent.filter(({ type }) => type === "apply").length === 2);
+  bed.handle(0).say({ type: "applied", rules: 2 });
+  await next;
+});
+
+Deno.test("deciding workers: one that does not listen for 120 s ends the start, though it reports", async () => {
+  await using bed = new Bed();
+  for (const handle of bed.handles) handle.say({ type: "opened" });
+  const listening = assertRejects(() => bed.workers.listen());
+  await bed.handle(0).got("listen");
+  assertEquals([failedAfter(bed, 119), failedAfter(bed, 1)], [[false, false], [true, false]]);
+  assertEquals((await listening).message, "no open port for 120 s");
+});
+
+Deno.test("deciding workers: one that ends before it is to listen does not end the start, but its successor opens", async () => {
+  await using bed = new Bed();
+  for (const handle of bed.handles) handle.say({ type: "opened" });
+  bed.handle(0).say({ type: "failed", reason: "boom" });
+  bed.clock.advance(250);
+  bed.handle(2).say({ type: "failed", reason: "boom again" });
+  bed.clock.advance(500);
+  const listening = bed.workers.listen();
+  bed.handle(3).say({ type: "opened" });
+  for (const handle of [bed.handle(3), bed.handle(1)]) {
+    await handle.got("listen");
+    handle.say({ type: "listening", address: "127.0.0.1:7", port: 7 });
+  }
+  assertEquals(await listening, "127.0.0.1:7");
+});
+
+Deno.test("deciding workers: one that cannot be sent rules is replaced, and later rules are applied", async () => {
+  await using bed = new Bed();
+  await bed.listen();
+  bed.handle(0).postMessage = () => {
+    throw new Error("cannot be sent");
+  };
+  const first = bed.workers.setRules(["{}"]);
+  await bed.handle(1).got("apply");
+  bed.handle(1).say({ type: "applied", rules: 1 });
+  await first;
+  bed.clock.advance(250);
+  bed.handle(2).say({ type: "opened" });
+  await bed.handle(2).got("apply");
+  bed.handle(2).say({ type: "applied", rules: 1 });
+  const second = bed.workers.setRules(["{}"]);
+  for (const handle of [bed.handle(1), bed.handle(2)]) {
+    await until("the second rules", () => handle.sent.filter(({ type }) => type === "apply").length === 2);
+    handle.say({ type: "applied", rules: 2 });
+  }
+  await second;
+});
+
 Deno.test("deciding workers: a scrape waits a second for a worker that does not answer", async () => {
   await using bed = new Bed();
   await bed.listen();

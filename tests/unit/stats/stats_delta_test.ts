@@ -68,3 +68,25 @@ Deno.test("statistics of threads: hits of metric keys move, each once; unknown k
   ]);
   assertEquals(stats.known("shop.a")?.totalHits, 0);
 });
+
+Deno.test("statistics of threads: a key beyond the limit of a thread overflows once, and not with each report", () => {
+  const store = new StatsStore(1);
+  const merger = new StatsMerger(store, () => "shop");
+  const stats = new StatsStore(1);
+  const deltas = new StatsDeltas(stats);
+  const overflowed = () =>
+    Object.fromEntries(store.counters())["ratelimit.service.rate_limit_keys_overflowed"];
+  stats.rule("shop.a", "shop").totalHits++;
+  const other = stats.rule("shop.b", "shop");
+  const seen = [1, 2, 3].map(() => {
+    other.totalHits++;
+    merger.add(1, structuredClone(deltas.take()));
+    return overflowed();
+  });
+  assertEquals(seen, [1, 1, 1]);
+  // The keys of another thread have no room here.
+  const second = new StatsStore(1);
+  second.rule("shop.c", "shop").totalHits++;
+  merger.add(2, structuredClone(new StatsDeltas(second).take()));
+  assertEquals(overflowed(), 2);
+});
