@@ -10,6 +10,7 @@ export class SlicedWork {
   readonly #clock: Clock;
   readonly #ended = Promise.withResolvers<void>();
   #steps: Iterator<void> | undefined;
+  #failure: { readonly error: unknown } | undefined;
   #cancel = () => {};
 
   constructor(steps: Iterator<void>, clock: Clock) {
@@ -33,9 +34,10 @@ export class SlicedWork {
     this.#cancel();
   }
 
-  /** Does all that is left immediately. */
+  /** Does all that is left immediately; throws what a step threw. */
   finish(): void {
     this.#cancel();
+    if (this.#failure !== undefined) throw this.#failure.error;
     while (this.#do(STEPS_PER_LOOK));
   }
 
@@ -47,6 +49,7 @@ export class SlicedWork {
         try {
           this.#slice();
         } catch (error) {
+          this.#failure = { error };
           this.#ended.reject(error);
         }
       });

@@ -8,19 +8,28 @@ export function aborted(signal: AbortSignal): Promise<void> {
 
 /** Waits for so long, or until the signal is aborted; answers false then. */
 export async function waitUnlessAborted(ms: number, clock: Clock, signal: AbortSignal): Promise<boolean> {
-  const timer = Promise.withResolvers<void>();
-  const cancel = clock.after(ms, timer.resolve);
-  await Promise.race([timer.promise, aborted(signal)]);
+  if (signal.aborted) return false;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const cancel = clock.after(ms, resolve);
+  const onAbort = () => resolve();
+  signal.addEventListener("abort", onAbort);
+  await promise;
+  signal.removeEventListener("abort", onAbort);
   cancel();
   return !signal.aborted;
 }
 
 /** Waits for the promise; throws the signal's reason when it is aborted first. */
 export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const refused = aborted(signal).then((): never => {
-    throw signal.reason;
-  });
-  return await Promise.race([promise, refused]);
+  const refused = Promise.withResolvers<never>();
+  const onAbort = () => refused.reject(signal.reason);
+  signal.addEventListener("abort", onAbort);
+  if (signal.aborted) onAbort();
+  try {
+    return await Promise.race([promise, refused.promise]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
 }
 
 /** Waits for the promise with a timeout; false when it timed out. */

@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import { type FolderEvent, FolderWatch } from "../base/folder_watch.ts";
 import { WakeLoop } from "../base/wake_loop.ts";
 import type { Logger } from "../base/log.ts";
-import type { LoadReceiver, RulesProvider } from "./provider.ts";
+import type { LoadReceiver, RulesLoad, RulesProvider } from "./provider.ts";
 import { folderFingerprint, loadRuleFiles, type RuleFilesOptions } from "./rule_files.ts";
 
 /** Where rule files are, and how changes are detected. */
@@ -122,7 +122,7 @@ class FileProvider implements RulesProvider {
     try {
       await this.#look(wish);
     } catch (error) {
-      this.#options.logger.error("Cannot load the rule files; keeping the previous rules", { error });
+      this.#logFailure(error);
     }
     return this.#wish !== undefined;
   }
@@ -138,7 +138,20 @@ class FileProvider implements RulesProvider {
     const { load, fingerprint } = await loadRuleFiles(this.#folder, this.#filesOptions);
     if (this.#stop.signal.aborted) return;
     this.#fingerprint = fingerprint;
-    void this.#onLoad?.(load);
+    void this.#apply(load);
+  }
+
+  /** Is not awaited: it may stay pending once the provider is closed. */
+  async #apply(load: RulesLoad): Promise<void> {
+    try {
+      await this.#onLoad?.(load);
+    } catch (error) {
+      this.#logFailure(error);
+    }
+  }
+
+  #logFailure(error: unknown): void {
+    this.#options.logger.error("Cannot load the rule files; keeping the previous rules", { error });
   }
 
   async #checkRoot(): Promise<void> {

@@ -2,7 +2,7 @@ import { Session } from "node:inspector/promises";
 import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
 import type { Clock } from "../base/clock.ts";
 import type { Health } from "../base/health.ts";
-import { aborted, settledWithin } from "../base/wait.ts";
+import { waitUnlessAborted } from "../base/wait.ts";
 import { bearerGuard } from "./bearer_token.ts";
 import { healthRoutes } from "./healthcheck.ts";
 import { invalidParameter } from "./problem.ts";
@@ -171,7 +171,7 @@ class CpuProfiler {
       await session.post("Profiler.enable");
       await session.post("Profiler.setSamplingInterval", { interval: SAMPLING_INTERVAL_US });
       await session.post("Profiler.start");
-      const isWhole = await elapses(durationMs, clock, AbortSignal.any([...signals]));
+      const isWhole = await waitUnlessAborted(durationMs, clock, AbortSignal.any([...signals]));
       const { profile } = await session.post("Profiler.stop");
       return isWhole ? JSON.stringify(profile) : undefined;
     } finally {
@@ -179,9 +179,4 @@ class CpuProfiler {
       this.#recording = false;
     }
   }
-}
-
-/** Waits; false as soon as the signal is aborted. */
-async function elapses(ms: number, clock: Clock, signal: AbortSignal): Promise<boolean> {
-  return !await settledWithin(aborted(signal), ms, clock);
 }

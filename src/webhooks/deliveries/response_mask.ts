@@ -8,6 +8,13 @@ const MIN_BASE64_LENGTH = 5;
 /** Of `\u0000`. */
 const MAX_ESCAPE_LENGTH = 6;
 const MASK = "***";
+/** Most comparisons, which a receiver could otherwise cause in any number; text that needs more is masked whole. */
+const MAX_STEPS = 500_000;
+
+/** The comparisons that are left. */
+interface Budget {
+  steps: number;
+}
 
 /** A response body, or the first part of one. */
 export interface ResponseText {
@@ -31,8 +38,10 @@ export function maskResponse(
   texts.delete("");
   // The longest first: one text may contain another.
   const forms = [...texts].sort((a, b) => b.length - a.length).map((one) => [...one].map(waysOf));
-  const masked = forms.reduce(withoutForm, text);
-  return isCut ? withoutCutForm(masked, forms) : masked;
+  const budget: Budget = { steps: MAX_STEPS };
+  const inner = forms.reduce((rest, form) => withoutForm(rest, form, budget), text);
+  const masked = isCut ? withoutCutForm(inner, forms, budget) : inner;
+  return budget.steps > 0 ? masked : MASK;
 }
 
 /** The words of a header, and the values of its pairs. */
@@ -41,13 +50,13 @@ function partsOf(value: string): readonly string[] {
   return [...value.split(/\s+/), ...values.filter(({ length }) => length >= MIN_INNER_LENGTH)];
 }
 
-function withoutForm(text: string, form: Form): string {
+function withoutForm(text: string, form: Form, budget: Budget): string {
   const isWord = form.length < MIN_INNER_LENGTH;
   let masked = "";
   let from = 0;
   for (const at of startsOf(text, form)) {
     if (at < from) continue;
-    const end = endOf(text, at, form);
+    const end = endOf(text, at, form, budget);
     if (end === undefined || isWord && (isAlphanumeric(text[at - 1]) || isAlphanumeric(text[end]))) continue;
     masked += text.slice(from, at) + MASK;
     from = end;
@@ -56,17 +65,17 @@ function withoutForm(text: string, form: Form): string {
 }
 
 /** Masks the beginning of a form at the end of the text. */
-function withoutCutForm(text: string, forms: readonly Form[]): string {
-  const first = Math.min(text.length, ...forms.flatMap((form) => cutStartsOf(text, form)));
+function withoutCutForm(text: string, forms: readonly Form[], budget: Budget): string {
+  const first = Math.min(text.length, ...forms.flatMap((form) => cutStartsOf(text, form, budget)));
   return first === text.length ? text : `${text.slice(0, first)}${MASK}`;
 }
 
-function cutStartsOf(text: string, form: Form): readonly number[] {
+function cutStartsOf(text: string, form: Form, budget: Budget): readonly number[] {
   const tail = Math.max(0, text.length - MAX_ESCAPE_LENGTH * form.length);
   const starts = startsOf(text.slice(tail), form).map((at) => tail + at);
   // Its first character may be cut as well.
   for (let length = 1; length < MAX_ESCAPE_LENGTH; length++) starts.push(text.length - length);
-  return starts.filter((at) => at >= 0 && isCutForm(text, at, form));
+  return starts.filter((at) => at >= 0 && isCutForm(text, at, form, budget));
 }
 
 /** Where the first character of a form is, in any way. */
@@ -76,13 +85,17 @@ function startsOf(text: string, [ways = [""]]: Form): number[] {
 }
 
 /** Where the form that begins here ends. */
-function endOf(text: string, at: number, form: Form): number | undefined {
-  const ends = form.reduce((from, ways) => nextPlaces(text, from, ways), [at]);
-  return ends.length === 0 ? undefined : Math.max(...ends);
+function endOf(text: string, at: number, form: Form, budget: Budget): number | undefined {
+  let places: readonly number[] = [at];
+  for (const ways of form) {
+    places = nextPlaces(text, places, ways, budget);
+    if (places.length === 0) return undefined;
+  }
+  return Math.max(...places);
 }
 
 /** Whether the text ends in the middle of a form that begins here. */
-function isCutForm(text: string, at: number, form: Form): boolean {
+function isCutForm(text: string, at: number, form: Form, budget: Budget): boolean {
   let places: readonly number[] = [at];
   for (const ways of form) {
     const isCut = places.some((place) => {
@@ -91,14 +104,21 @@ function isCutForm(text: string, at: number, form: Form): boolean {
         ways.some((way) => rest.length < way.length && way.startsWith(rest.toLowerCase()));
     });
     if (isCut) return true;
-    places = nextPlaces(text, places, ways);
+    places = nextPlaces(text, places, ways, budget);
     if (places.length === 0) return false;
   }
   return false;
 }
 
 /** Where a character ends that begins at one of these places. All of them are kept: `\` may be half of an escape. */
-function nextPlaces(text: string, places: readonly number[], [plain, ...escapes]: Form[number]): number[] {
+function nextPlaces(
+  text: string,
+  places: readonly number[],
+  [plain, ...escapes]: Form[number],
+  budget: Budget,
+): readonly number[] {
+  budget.steps -= 1 + places.length;
+  if (budget.steps <= 0) return [];
   const next = new Set<number>();
   for (const place of places) {
     if (text[place] === plain) next.add(place + 1);

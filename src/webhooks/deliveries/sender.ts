@@ -176,7 +176,8 @@ class Exchange implements ResponseListener {
 function resultOf(head: ResponseHead, clock: Clock): SendResult {
   const { status } = head;
   if (status >= 200 && status < 300) return { status };
-  const after = headerText(head, "retry-after");
+  // The first of several: a date contains a comma, so combined values are ambiguous.
+  const [, after] = head.headers.find(([name]) => name === "retry-after") ?? [];
   const retryAfterMs = after === undefined ? undefined : parseRetryAfter(after, clock.now());
   const asked = retryAfterMs === undefined ? {} : { retryAfterMs };
   if (REDIRECTS.includes(status)) {

@@ -5,7 +5,7 @@ import { portLogger } from "../../base/log.ts";
 import { captureConsole } from "../../base/standard_streams.ts";
 import { giveWay } from "../../base/thread_priority.ts";
 import { WakeLoop } from "../../base/wake_loop.ts";
-import { aborted, settledWithin, withTimeout } from "../../base/wait.ts";
+import { waitUnlessAborted, withTimeout } from "../../base/wait.ts";
 import type { WebhookAnswer, WebhookCalls } from "../api/calls.ts";
 import { StoreError } from "../store/store.ts";
 import type { LimitCall, LimitDecision } from "../model/limit_call.ts";
@@ -93,7 +93,7 @@ async function open(options: WebhookOptions, opening: WorkerOpening): Promise<We
       }
       port.postMessage({ type: "waiting", reason });
       const waitMs = backoffMs(attempt, Math.random(), OPENING_BACKOFF);
-      await settledWithin(aborted(signal), waitMs, systemClock);
+      await waitUnlessAborted(waitMs, systemClock, signal);
     }
   }
   return undefined;

@@ -7,7 +7,7 @@ import { PORTION } from "./removals.ts";
 import { integer, integerOrNone, RECORDS, text } from "./rows.ts";
 import type { ClaimedDelivery, ClaimOptions } from "./store.ts";
 import { tallyMove } from "./tally.ts";
-import { all, get, type Row, run, sql, type Work } from "./work.ts";
+import { all, type Dialect, get, type Row, run, sql, type Work } from "./work.ts";
 
 const FINAL: ReadonlySet<DeliveryState> = new Set(["acknowledged", "failed"]);
 
@@ -70,13 +70,20 @@ export function* dueEndpoints(now: number): Work<readonly DueEndpoint[]> {
 /** Extends claims; returns those that are still held. */
 export const renewClaims = renewing("delivery");
 
+/** Selects the rows of claims as `held`, locked in the order in which groups of calls lock them. */
+export function heldClaims(table: "delivery" | "execution", d: Dialect): string {
+  return `held AS MATERIALIZED (
+    SELECT seq FROM ${table} WHERE ${d.among("claim_id")} ORDER BY seq ${d.lock()})`;
+}
+
 /** An operation that extends the claims of a table. */
 export function renewing(table: "delivery" | "execution") {
   const renew = sql((d) =>
-    `UPDATE ${table} SET lease_until = ? WHERE ${d.among("claim_id")} RETURNING claim_id`
+    `WITH ${heldClaims(table, d)}
+     UPDATE ${table} SET lease_until = ? WHERE seq IN (SELECT seq FROM held) RETURNING claim_id`
   );
   return function* (claimIds: readonly string[], leaseUntil: number): Work<readonly string[]> {
-    const held = new Set((yield* all(renew, leaseUntil, claimIds)).map((row) => text(row, "claim_id")));
+    const held = new Set((yield* all(renew, claimIds, leaseUntil)).map((row) => text(row, "claim_id")));
     return claimIds.filter((claimId) => held.has(claimId));
   };
 }

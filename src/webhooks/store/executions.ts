@@ -8,7 +8,7 @@ import type {
   NewEvent,
 } from "../model/records.ts";
 import { addEvent } from "./accept.ts";
-import { renewing, type VoidOptions } from "./delivery_claims.ts";
+import { heldClaims, renewing, type VoidOptions } from "./delivery_claims.ts";
 import { listPageOf } from "./lists.ts";
 import { integer, RECORDS, text } from "./rows.ts";
 import type { ListOptions, Page } from "./store.ts";
@@ -143,12 +143,13 @@ export function voidExecutionClaims({ now, which }: VoidOptions): Work<number> {
 }
 
 const RELEASE = sql((d) =>
-  `UPDATE execution SET claim_id = NULL, lease_until = NULL, ${DUE_BY} WHERE ${d.among("claim_id")}`
+  `WITH ${heldClaims("execution", d)}
+   UPDATE execution SET claim_id = NULL, lease_until = NULL, ${DUE_BY} WHERE seq IN (SELECT seq FROM held)`
 );
 
 /** Releases claims of executions by their ids. */
 export function* releaseExecutionClaims(claimIds: readonly string[], now: number): Work<void> {
-  yield* run(RELEASE, now, now, claimIds);
+  yield* run(RELEASE, claimIds, now, now);
 }
 
 /** Fails an execution that cannot run, with its event, so that it does not block others. */

@@ -1,6 +1,6 @@
 import { backoffMs } from "../../base/backoff.ts";
 import { byteLength, stringifyJson } from "../../base/exact_json.ts";
-import { aborted, withTimeout } from "../../base/wait.ts";
+import { unlessAborted, withTimeout } from "../../base/wait.ts";
 import { descriptorProblem, type LimitDecision } from "../model/limit_call.ts";
 import { renderText, renderValue, TemplateError } from "../model/template.ts";
 import type { LimitStep, WorkflowStep } from "../model/workflow.ts";
@@ -47,16 +47,16 @@ async function askLimit(step: LimitStep, context: StepContext): Promise<StepOutc
   );
   const problem = descriptors.map(descriptorProblem).find((one) => one !== undefined);
   if (problem !== undefined) return { kind: "failed", error: `limit_value_too_long: ${problem}` };
-  let decision: LimitDecision | void;
+  let decision: LimitDecision;
   try {
     const overdue = () => new Error("no answer in time");
     const answer = withTimeout(context.limit(step.domain, descriptors), DECISION_MS, clock, overdue);
-    decision = await Promise.race([answer, aborted(signal)]);
+    decision = await unlessAborted(answer, signal);
   } catch {
+    if (signal.aborted) return { kind: "interrupted" };
     const dueAt = clock.now() + Math.ceil(backoffMs(context.attempt, context.random(), FAILED_BACKOFF));
     return { kind: "again", dueAt, error: "the limit could not be decided on" };
   }
-  if (decision === undefined) return { kind: "interrupted" };
   const { code, resetMs } = decision;
   if (code === "OK") {
     return { kind: "done", result: stringifyJson({ code, ...(resetMs === undefined ? {} : { resetMs }) }) };

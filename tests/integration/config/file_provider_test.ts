@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertMatch } from "@std/assert";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import { createFileProvider, type FileProviderOptions } from "../../../src/config/file_provider.ts";
 import { loadRuleFiles } from "../../../src/config/rule_files.ts";
@@ -15,6 +15,8 @@ class Field {
   /** Each load as the names of its domains, or as its problems when one is an error. */
   readonly loads: string[] = [];
   readonly log: string[] = [];
+  /** Why no load can be applied, if so. */
+  failure: Error | undefined;
   provider: RulesProvider | undefined;
 
   constructor(top: string) {
@@ -44,7 +46,7 @@ class Field {
       const errors = load.problems.filter(({ severity }) => severity === "error").map(problemText);
       const domains = (load.sources ?? []).map((source) => source.domain);
       this.loads.push((errors.length > 0 ? errors : domains).join(" ").replaceAll(this.top, "TOP"));
-      return load.problems;
+      return this.failure === undefined ? load.problems : Promise.reject(this.failure);
     });
     await until("the first load", () => this.loads.length > 0);
     return provider;
@@ -104,6 +106,14 @@ test("a file is written, written again, added and removed", async (field) => {
   await field.expect("a");
   await field.remove("root/config/a.yml");
   await field.expect("");
+});
+
+test("a load that cannot be applied is logged", async (field) => {
+  await field.mkdir("root/config");
+  field.failure = new Error("no room");
+  await field.start();
+  await until("the log line", () => field.log.length > 0);
+  assertMatch(field.log.join(), /Cannot load the rule files; keeping the previous rules.*no room/);
 });
 
 test("an editor saves by rename", async (field) => {

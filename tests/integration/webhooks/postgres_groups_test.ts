@@ -4,6 +4,7 @@ import {
   addEndpoint,
   addEvent,
   claim,
+  claimRuns,
   execution,
   finish,
   NOW,
@@ -18,7 +19,12 @@ import { systemClock } from "../../../src/base/clock.ts";
 import { parsePostgresAddress } from "../../../src/base/postgres_address.ts";
 import { acceptExecution } from "../../../src/webhooks/store/accept.ts";
 import { findDelivery } from "../../../src/webhooks/store/deliveries.ts";
-import { listExecutions } from "../../../src/webhooks/store/executions.ts";
+import { releaseDeliveryClaims, renewClaims } from "../../../src/webhooks/store/delivery_claims.ts";
+import {
+  listExecutions,
+  releaseExecutionClaims,
+  renewExecutionClaims,
+} from "../../../src/webhooks/store/executions.ts";
 import { checkStore } from "../../../src/webhooks/store/maintenance/check.ts";
 import { PostgresConnection } from "../../../src/webhooks/store/postgres/connection.ts";
 
@@ -126,6 +132,48 @@ Deno.test({
     for (const [index, { delivery: { id } }] of claims.entries()) {
       const { delivery } = await store.read(findDelivery, id) ?? {};
       assertEquals(delivery?.state, index === 0 ? "attempting" : "acknowledged");
+    }
+    await store.close();
+  },
+});
+
+Deno.test({
+  ...needs(
+    ["postgres"],
+    "claims are renewed and released in the order in which groups lock, so that none deadlock",
+  ),
+  async fn() {
+    const database = await server().createDatabase();
+    const url = server().url(database);
+    const store = await openStoreAt(url);
+    await saveVersion(store);
+    const to = await addEndpoint(store);
+    for (let index = 0; index < 3; index++) {
+      await addEvent(store);
+      await store.write(acceptExecution, execution(), { now: NOW });
+    }
+    assertEquals([(await claim(store, [to])).length, (await claimRuns(store)).length], [3, 3]);
+    const cases = [
+      { table: "delivery", write: (ids: readonly string[]) => store.write(renewClaims, ids, NOW) },
+      { table: "execution", write: (ids: readonly string[]) => store.write(renewExecutionClaims, ids, NOW) },
+      { table: "delivery", write: (ids: readonly string[]) => store.write(releaseDeliveryClaims, ids, NOW) },
+      {
+        table: "execution",
+        write: (ids: readonly string[]) => store.write(releaseExecutionClaims, ids, NOW),
+      },
+    ];
+    await using lock = await Lock.connect(url);
+    for (const { table, write } of cases) {
+      // The first row becomes the last one of the table and of the index.
+      await server().psql(`UPDATE ${table} SET claim_id = 'z' || random() WHERE seq = 1`, database);
+      const claims = await server().psql(`SELECT claim_id FROM ${table} ORDER BY seq`, database);
+      await lock.take(`SELECT 1 FROM ${table} WHERE seq = 1 FOR UPDATE`);
+      const written = handled<unknown>(write(claims.split("\n")));
+      await lock.awaited(database);
+      const free = `SELECT count(*) FROM (SELECT 1 FROM ${table} FOR UPDATE SKIP LOCKED) AS free`;
+      assertEquals([table, await server().psql(free, database)], [table, "2"]);
+      await lock.release();
+      await written;
     }
     await store.close();
   },

@@ -80,6 +80,17 @@ const ZOO: Readonly<Record<string, Animal>> = {
       retryAfterMs: 120_000,
     },
   },
+  "two Retry-After headers, of which the first counts": {
+    act: (socket) =>
+      socket.end("HTTP/1.1 503 Busy\r\nretry-after: 5\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n"),
+    expected: {
+      status: 503,
+      errorKind: "status",
+      error: "the receiver responded with 503",
+      response: "",
+      retryAfterMs: 5_000,
+    },
+  },
   "a cut body after 200": {
     act: (socket) => socket.end("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\npart"),
     expected: { status: 200, response: "part" },

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { SlicedWork } from "../../../src/base/slices.ts";
 
 /** Work of 1,000 steps that take so long each. */
@@ -8,7 +8,7 @@ class Work {
   readonly #waiting = new Set<() => void>();
   #elapsedMs = 0;
 
-  constructor(stepMs: number) {
+  constructor(stepMs: number, readonly failsAt = Infinity) {
     this.sliced = new SlicedWork(this.#steps(stepMs), {
       now: () => this.#elapsedMs,
       elapsed: () => this.#elapsedMs,
@@ -30,6 +30,7 @@ class Work {
 
   *#steps(stepMs: number): Generator<void> {
     for (; this.done < 1_000; this.done++) {
+      if (this.done === this.failsAt) throw new RangeError("step failed");
       this.#elapsedMs += stepMs;
       yield;
     }
@@ -55,4 +56,13 @@ Deno.test("sliced work: the rest can be done immediately, and leaves no timer", 
     work.sliced.finish();
     assertEquals([work.done, work.next()], [1_000, false]);
   }
+});
+
+Deno.test("sliced work: after a step that threw it is not done, and finishing it throws the same", async () => {
+  const work = new Work(1, 500);
+  const ended = assertRejects(() => work.sliced.ended);
+  while (work.next());
+  const failure = await ended;
+  assertEquals([work.done, work.sliced.isDone], [500, false]);
+  assertEquals(assertThrows(() => work.sliced.finish()), failure);
 });

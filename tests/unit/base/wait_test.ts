@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { setImmediate } from "node:timers/promises";
-import { withTimeout } from "../../../src/base/wait.ts";
+import { unlessAborted, waitUnlessAborted, withTimeout } from "../../../src/base/wait.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
 const overdue = () => new RangeError("no answer within 100 ms");
@@ -68,3 +68,54 @@ for (const [title, settle] of Object.entries(LATE)) {
     }
   });
 }
+
+/** A signal that counts its listeners. */
+class CountedSignal {
+  readonly controller = new AbortController();
+  readonly listeners = new Set<unknown>();
+
+  get signal(): AbortSignal {
+    const { signal } = this.controller;
+    const add = signal.addEventListener.bind(signal);
+    const remove = signal.removeEventListener.bind(signal);
+    signal.addEventListener = (type: string, listener: EventListenerOrEventListenerObject) => {
+      this.listeners.add(listener);
+      add(type, listener);
+    };
+    signal.removeEventListener = (type: string, listener: EventListenerOrEventListenerObject) => {
+      this.listeners.delete(listener);
+      remove(type, listener);
+    };
+    return signal;
+  }
+}
+
+Deno.test("waitUnlessAborted: waits until its time is over or the signal is aborted, and leaves neither timer nor listener", async () => {
+  for (const isAborted of [false, true]) {
+    const clock = new FakeClock();
+    const counted = new CountedSignal();
+    const { signal } = counted;
+    const waited = waitUnlessAborted(100, clock, signal);
+    clock.advance(99);
+    assertEquals([clock.waiting, counted.listeners.size], [1, 1]);
+    if (isAborted) counted.controller.abort();
+    else clock.advance(1);
+    assertEquals([await waited, clock.waiting, counted.listeners.size], [!isAborted, 0, 0]);
+  }
+  assertEquals(await waitUnlessAborted(100, new FakeClock(), AbortSignal.abort()), false);
+});
+
+Deno.test("unlessAborted: ends with the promise or the signal, and leaves no listener", async () => {
+  const counted = new CountedSignal();
+  const { signal } = counted;
+  assertEquals(await unlessAborted(Promise.resolve(7), signal), 7);
+  const failure = new Error("it broke");
+  assertEquals(await assertRejects(() => unlessAborted(Promise.reject(failure), signal)), failure);
+  assertEquals(counted.listeners.size, 0);
+  const pending = unlessAborted(new Promise(() => {}), signal);
+  assertEquals(counted.listeners.size, 1);
+  counted.controller.abort(failure);
+  assertEquals(await assertRejects(() => pending), failure);
+  assertEquals(await assertRejects(() => unlessAborted(new Promise(() => {}), signal)), failure);
+  assertEquals(counted.listeners.size, 0);
+});

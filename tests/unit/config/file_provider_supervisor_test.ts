@@ -317,10 +317,7 @@ Deno.test("worker file provider: a worker that cannot be started is logged and t
   });
   scene.start();
   scene.clock.advance(1_000);
-  assertEquals(
-    scene.log,
-    [1, 2].map((seconds) => failed("no permission", seconds)),
-  );
+  assertEquals(scene.log, [1, 2].map((seconds) => failed("no permission", seconds)));
 });
 
 Deno.test("worker file provider: a worker that answers neither pings nor a wish for a load is replaced, with more patience each time", () => {
@@ -359,11 +356,16 @@ Deno.test("worker file provider: a worker that answers neither pings nor a wish 
 });
 
 Deno.test("worker file provider: a load that cannot be taken over is logged", async () => {
-  const scene = new Scene();
-  scene.provider.start(() => Promise.reject(new Error("no room")));
-  scene.worker.tell(LOAD);
-  await until("the line", () => scene.log.length > 0);
-  assertEquals(scene.log, ["error: Cannot apply the rule files; keeping the current rules: no room"]);
+  const refuse = () => {
+    throw new Error("no room");
+  };
+  for (const takeOver of [refuse, () => Promise.reject(new Error("no room"))]) {
+    const scene = new Scene();
+    scene.provider.start(takeOver);
+    scene.worker.tell(LOAD);
+    await until("the log line", () => scene.log.length > 0);
+    assertEquals(scene.log, ["error: Cannot apply the rule files; keeping the current rules: no room"]);
+  }
 });
 
 Deno.test("worker file provider: closing waits for the worker, but no longer than a second", async () => {

@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers";
 import type { Clock } from "../../../base/clock.ts";
 import { StoreError } from "../store.ts";
 import type { Work } from "../work.ts";
-import { mayConcernOneCall } from "./error.ts";
+import { mayConcernOneCall, PoolTimeoutError } from "./error.ts";
 
 /** The result of a call that a group leaves unchanged: it is run by itself afterwards. */
 export const ALONE = Symbol("alone");
@@ -94,6 +94,7 @@ export class CallGroups {
     const { clock, operation, perform } = this.#options;
     this.#open++;
     this.#running++;
+    const begun = clock.elapsed();
     let isCounted = true;
     const uncount = () => {
       if (isCounted) this.#running--;
@@ -113,7 +114,8 @@ export class CallGroups {
         else call.resolve(results[index]);
       }
     } catch (error) {
-      const failed = group ?? this.#waiting.splice(0);
+      // Without a free connection only those are refused that have waited for one all the time.
+      const failed = group ?? this.#withdraw(error instanceof PoolTimeoutError ? begun : Infinity);
       const areSeparate = failed.length > 1 && group !== undefined && mayConcernOneCall(error);
       for (const call of failed) {
         if (areSeparate) runAlone(call);
@@ -124,6 +126,14 @@ export class CallGroups {
       this.#open--;
       uncount();
     }
+  }
+
+  /** Takes out the calls that have waited since then, or for longer. */
+  #withdraw(since: number): readonly Call[] {
+    const isLater = (call: Call) => call.since > since;
+    const withdrawn = this.#waiting.filter((call) => !isLater(call));
+    this.#waiting = this.#waiting.filter(isLater);
+    return withdrawn;
   }
 
   /** The calls of the next group; refuses those that have waited for too long. */

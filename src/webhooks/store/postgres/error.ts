@@ -13,6 +13,9 @@ export class PostgresError extends StoreError {
   }
 }
 
+/** Thrown when no connection of the pool was free in time. */
+export class PoolTimeoutError extends StoreError {}
+
 /** SQL states, or what they begin with. */
 const CODES: readonly (readonly [start: string, code: StoreError["code"]])[] = [
   ["53100", "full"],
@@ -70,8 +73,8 @@ export function isConflict(error: unknown): boolean {
   return state === "40001" || state === "40P01";
 }
 
-/** States that concern the session or the server, and so all calls alike. */
-const COMMON_STATES = ["08", "25", "53", "57P"];
+/** States that concern the session or the server, and so all calls alike; after 40003 the group may be committed. */
+const COMMON_STATES = ["08", "25", "40003", "53", "57P"];
 
 /** Whether the server refused a statement of several calls perhaps because of one of them. */
 export function mayConcernOneCall(error: unknown): boolean {

@@ -127,9 +127,12 @@ const ADD_EVENTS = postgresOnly(`
     INSERT INTO tally (name, count) SELECT 'delivery.attempting', count(*) FROM delivered HAVING count(*) > 0)
   SELECT id FROM added UNION ALL SELECT id FROM kept`);
 
+/** Of one statement, to end long before its timeout. */
+const MAX_DELIVERIES = 4_000;
+
 type AddedEvent = Acceptance<{ readonly endpointIds: readonly string[] }>;
 
-/** `acceptEvent` of several events; those with a known key are run alone. */
+/** `acceptEvent` of several events; those with a known key, or beyond the most deliveries, are run alone. */
 export function* acceptEvents(
   calls: readonly EventCall[],
 ): Work<readonly (AddedEvent | typeof ALONE)[]> {
@@ -143,11 +146,19 @@ export function* acceptEvents(
 /** An event to add, and when and under which key. */
 export type EventCall = readonly [NewEvent, AcceptOptions];
 
-/** Adds events with a delivery for each endpoint that names their kind; answers these endpoints of each added one. */
+/**
+ * Adds events with a delivery for each endpoint that names their kind, as many of the first events as one statement may;
+ * answers these endpoints of each added one.
+ */
 export function* addEvents(calls: readonly EventCall[]): Work<ReadonlyMap<EventCall, readonly string[]>> {
   const endpoints = yield* all(SUBSCRIPTIONS);
-  const subscribed = calls.map((call) => ({ call, list: subscribedTo(call[0].kind, endpoints) }));
-  const given = calls.map(([{ id, kind, body }, options]) => ({ id, kind, body, ...keyColumns(options) }));
+  const subscribed = firstsOf(calls.map((call) => ({ call, list: subscribedTo(call[0].kind, endpoints) })));
+  const given = subscribed.map(({ call }) => call).map(([{ id, kind, body }, options]) => ({
+    id,
+    kind,
+    body,
+    ...keyColumns(options),
+  }));
   const deliveries = subscribed.flatMap(({ call: [event], list }) =>
     list.map(({ id, endpointId }) => ({ id, event_id: event.id, endpoint_id: endpointId }))
   );
@@ -163,6 +174,15 @@ export function* addEvents(calls: readonly EventCall[]): Work<ReadonlyMap<EventC
       return [call, list.map(({ endpointId }) => endpointId).filter((id) => known.has(id))];
     }),
   );
+}
+
+/** The first events up to the most deliveries, but at least one. */
+function firstsOf<E extends { readonly list: readonly unknown[] }>(events: readonly E[]): readonly E[] {
+  let deliveries = 0;
+  const end = events.findIndex(({ list }, index) =>
+    (deliveries += list.length) > MAX_DELIVERIES && index > 0
+  );
+  return end === -1 ? events : events.slice(0, end);
 }
 
 function keyColumns({ now, idempotency }: AcceptOptions) {

@@ -112,7 +112,10 @@ export function* commitExecutions(
   const events = commits.flatMap(({ executionId, event, now }): readonly EventCall[] =>
     event !== undefined && held.has(executionId) ? [[event, { now }]] : []
   );
-  if (events.length > 0) yield* addEvents(events);
+  for (let rest = events; rest.length > 0;) {
+    const added = yield* addEvents(rest);
+    rest = rest.filter((call) => !added.has(call));
+  }
   return calls.map((call) => {
     if (!isFirst(call)) return ALONE;
     const cancelRequested = held.get(call[0].executionId);

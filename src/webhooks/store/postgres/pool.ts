@@ -4,6 +4,7 @@ import { errorText } from "../../../base/error_text.ts";
 import type { PostgresAddress } from "../../../base/postgres_address.ts";
 import { settledWithin } from "../../../base/wait.ts";
 import { StoreError } from "../store.ts";
+import { PoolTimeoutError } from "./error.ts";
 import { PostgresConnection, type PostgresConnectionOptions } from "./connection.ts";
 
 /** For a connection pool. */
@@ -114,7 +115,11 @@ export class PostgresPool {
       return Promise.reject(busy(`${this.#waiting.size} operations wait for a connection`));
     }
     const { promise, resolve, reject } = Promise.withResolvers<PostgresConnection>();
-    const timeout = () => waiter.reject(busy(`no connection was free within ${waitMs} ms`));
+    const timeout = () => {
+      waiter.reject(
+        new PoolTimeoutError("busy", `Cannot use the store: no connection was free within ${waitMs} ms`),
+      );
+    };
     const cancel = clock.after(waitMs, timeout);
     const settle = <V>(run: (value: V) => void) => (value: V) => {
       cancel();

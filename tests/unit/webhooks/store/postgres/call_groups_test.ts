@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { setImmediate } from "node:timers";
 import { ALONE, CallGroups } from "../../../../../src/webhooks/store/postgres/call_groups.ts";
-import { PostgresError } from "../../../../../src/webhooks/store/postgres/error.ts";
+import { PoolTimeoutError, PostgresError } from "../../../../../src/webhooks/store/postgres/error.ts";
 import { StoreError } from "../../../../../src/webhooks/store/store.ts";
 import { all, type Work } from "../../../../../src/webhooks/store/work.ts";
 import { FakeClock } from "../../../../harness/fake_clock.ts";
@@ -10,7 +10,12 @@ import { handled } from "../../../../harness/handled.ts";
 type End = (error?: unknown) => void;
 
 /** Groups of numbers, whose transactions the test ends; a group answers with ten times each number. */
-function makeBed({ isConnected = () => true }: { readonly isConnected?: () => boolean } = {}) {
+function makeBed(
+  { isConnected = () => true, connection = () => Promise.resolve() }: {
+    readonly isConnected?: () => boolean;
+    readonly connection?: () => Promise<void>;
+  } = {},
+) {
   const clock = new FakeClock();
   const transactions: { readonly numbers: readonly unknown[]; readonly end: End }[] = [];
   const alone: number[] = [];
@@ -28,6 +33,7 @@ function makeBed({ isConnected = () => true }: { readonly isConnected?: () => bo
     },
     async perform<T>(work: () => Work<T>) {
       if (!isConnected()) throw new StoreError("busy", "not connected");
+      await connection();
       const begun = work();
       const step = begun.next();
       if (step.done === true) return step.value;
@@ -125,7 +131,7 @@ Deno.test("a group that fails because of a call is run call by call, and others 
     transactions[0]?.end(new PostgresError("failed", "refused", state));
     assertEquals([await Promise.all(calls), alone], [["alone 1", "alone 2"], [1, 2]]);
   }
-  for (const state of ["53300", "57P01", "08006", "25006", undefined]) {
+  for (const state of ["53300", "57P01", "08006", "25006", "40003", undefined]) {
     const { transactions, call, alone } = makeBed();
     const calls = [1, 2].map(call);
     await settle();
@@ -170,4 +176,28 @@ Deno.test("without a connection all that wait are refused, and later calls are t
   await settle();
   transactions[0]?.end();
   assertEquals(await later, 30);
+});
+
+Deno.test("when no connection was free in time, later calls go on waiting", async () => {
+  const connections: PromiseWithResolvers<void>[] = [];
+  const { clock, groups, transactions, call } = makeBed({
+    connection: () => {
+      const connection = Promise.withResolvers<void>();
+      connections.push(connection);
+      return connection.promise;
+    },
+  });
+  const early = [1, 2].map(call);
+  await settle();
+  clock.advance(999);
+  const late = call(3);
+  clock.advance(1);
+  connections[0]?.reject(new PoolTimeoutError("busy", "no connection"));
+  for (const one of early) assertEquals(await refusalOf(one), "no connection");
+  await settle();
+  assertEquals(groups.waiting, 1);
+  for (const { resolve } of connections) resolve();
+  await settle();
+  transactions[0]?.end();
+  assertEquals([await late, transactions.map(({ numbers }) => numbers)], [30, [[3]]]);
 });

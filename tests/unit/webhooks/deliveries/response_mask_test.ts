@@ -1,0 +1,33 @@
+import { assertEquals } from "@std/assert";
+import { maskResponse } from "../../../../src/webhooks/deliveries/response_mask.ts";
+
+/** As much as is kept of a response. */
+const LENGTH = 16_384;
+const CHARACTERS = "eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCJ9.KLMPQTUVWXYZdfjkmqrtuvwxz04567_-";
+const TOKEN = Array.from({ length: 800 }, (_, index) => CHARACTERS[index * index % CHARACTERS.length]).join(
+  "",
+);
+
+Deno.test("a response full of the first character of a long secret is kept, and the secret in it is masked", () => {
+  const headers = { authorization: `Bearer ${TOKEN}` };
+  const filler = "e".repeat(LENGTH);
+  for (const isCut of [true, false]) {
+    const masked = maskResponse({ text: `${filler} ${TOKEN} ${filler}`, isCut }, headers);
+    assertEquals(masked, `${filler} *** ${isCut ? `${filler.slice(1)}***` : filler}`);
+  }
+});
+
+Deno.test("a response that would take too many comparisons to search is masked whole", () => {
+  const headers = { authorization: `Bearer ${"a".repeat(400)}b` };
+  for (const isCut of [true, false]) {
+    assertEquals(maskResponse({ text: "a".repeat(LENGTH), isCut }, headers), "***");
+  }
+});
+
+Deno.test("a response of usual text is kept, however many headers the endpoint has", () => {
+  const headers = Object.fromEntries(
+    Array.from({ length: 20 }, (_, index) => [`x-key-${index}`, `${TOKEN.slice(index, index + 40)}${index}`]),
+  );
+  const text = `{"error":"the order was not found","trace":"a1b2c3"}\n`.repeat(300);
+  assertEquals(maskResponse({ text, isCut: false }, headers), text);
+});
