@@ -1,5 +1,11 @@
 import { acceptedAnswer, AcceptOnce, type AcceptOnceOptions } from "./idempotency.ts";
-import { eventBody, eventKindProblem, isReservedKind, matchesKind, RESERVED_PREFIX } from "../model/event.ts";
+import {
+  eventBody,
+  eventKindProblem,
+  isReservedKind,
+  matchesKind,
+  RESERVED_PREFIXES,
+} from "../model/event.ts";
 import { POSTED_EVENT_FIELDS } from "./event_operations.ts";
 import { FieldReader, jsonObjectOf } from "./field_reader.ts";
 import { bodyHash, stringifyJson } from "../../base/exact_json.ts";
@@ -76,9 +82,10 @@ export class EventAcceptor {
 
 function checkKind(kind: string, eventKey: EventKey | undefined): void {
   if (isReservedKind(kind)) {
+    const prefixes = RESERVED_PREFIXES.map((prefix) => `"${prefix}"`).join(", ");
     throw forbidden(
       "reserved_kind",
-      `only this service itself reports kinds that begin with "${RESERVED_PREFIX}"`,
+      `only the service itself reports kinds that begin with one of ${prefixes}`,
     );
   }
   if (eventKey !== undefined && !matchesKind(eventKey.kinds, kind)) {

@@ -5,7 +5,7 @@ export const PROBLEM_CODES = {
   idempotency_key_required: [400, "The trigger requires an `Idempotency-Key`"],
   unauthorized: [401, "The bearer token is missing or unknown"],
   trigger_disabled: [403, "The trigger is disabled"],
-  reserved_kind: [403, "Only Weir sends events whose kind begins with `workflow.`"],
+  reserved_kind: [403, "Only Weir sends events of this kind"],
   kind_not_allowed: [403, "The event key does not allow this kind"],
   not_found: [404, "The path or the record does not exist, or the administration API is disabled"],
   method_not_allowed: [405, "The path does not support the method; `Allow` lists the supported methods"],

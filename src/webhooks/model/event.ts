@@ -1,7 +1,9 @@
 /** How long the kind of an event may be. */
 export const MAX_KIND_LENGTH = 128;
-/** The prefix of kinds that only the service itself reports. */
-export const RESERVED_PREFIX = "workflow.";
+/** Prefixes of kinds about the operation of the service: `*` does not include them. */
+export const OPERATIONAL_PREFIXES: readonly string[] = ["config.", "delivery.", "endpoint.", "ratelimit."];
+/** Prefixes of kinds that only the service itself reports. */
+export const RESERVED_PREFIXES: readonly string[] = [...OPERATIONAL_PREFIXES, "workflow."];
 
 const KIND = /^[a-z0-9_]+(?:\.[a-z0-9_]+)*$/;
 const encoder = new TextEncoder();
@@ -18,7 +20,12 @@ export function eventKindProblem(text: string): string | undefined {
 
 /** Whether only the service itself may report events of a kind. */
 export function isReservedKind(kind: string): boolean {
-  return kind.startsWith(RESERVED_PREFIX);
+  return RESERVED_PREFIXES.some((prefix) => kind.startsWith(prefix));
+}
+
+/** Whether a kind is about the operation of the service. */
+export function isOperationalKind(kind: string): boolean {
+  return OPERATIONAL_PREFIXES.some((prefix) => kind.startsWith(prefix));
 }
 
 /** What is wrong with a kind or a pattern of kinds; nothing when it may be used. */
@@ -32,10 +39,10 @@ export function eventPatternProblem(text: string): string | undefined {
   } names no event kinds; expected a kind, a prefix such as "workflow.*" or "*"`;
 }
 
-/** Whether a kind matches one of the patterns: exactly, by a prefix up to a dot, or by `*`. */
+/** Whether a kind matches one of the patterns: exactly, by a prefix up to a dot, or, unless operational, by `*`. */
 export function matchesKind(patterns: readonly string[], kind: string): boolean {
   return patterns.some((pattern) => {
-    if (pattern === "*") return true;
+    if (pattern === "*") return !isOperationalKind(kind);
     // The dot of "a.*" belongs to the prefix: it matches neither "a" nor "ab.c".
     return pattern.endsWith(".*") ? kind.startsWith(pattern.slice(0, -1)) : kind === pattern;
   });

@@ -54,6 +54,14 @@ Deno.test("kinds that an endpoint may want", () => {
 const MATCHES: readonly (readonly [patterns: readonly string[], kind: string, matches: boolean])[] = [
   [[], "a", false],
   [["*"], "a.b", true],
+  [["*"], "workflow.execution.completed", true],
+  [["*"], "ratelimit.over_limit", false],
+  [["*"], "config.loaded", false],
+  [["*"], "endpoint.failing", false],
+  [["*"], "delivery.failed", false],
+  [["*"], "endpoints.failing", true],
+  [["*", "endpoint.*"], "endpoint.failing", true],
+  [["config.loaded"], "config.loaded", true],
   [["a"], "a", true],
   [["a"], "a.b", false],
   [["a.b"], "a", false],
@@ -74,9 +82,11 @@ Deno.test("which kinds are wanted", () => {
   assertEquals(found, MATCHES.map((row) => [...row]));
 });
 
-Deno.test("kinds under workflow. are reserved", () => {
+Deno.test("kinds that only the service itself reports", () => {
   const kinds = ["workflow.execution.completed", "workflow.a", "workflow", "workflows.a", "a.workflow.b"];
   assertEquals(kinds.map(isReservedKind), [true, true, false, false, false]);
+  const operational = ["config.loaded", "delivery.failed", "endpoint.failing", "ratelimit.over_limit"];
+  assertEquals(operational.map(isReservedKind), [true, true, true, true]);
 });
 
 Deno.test("the body of an event has its kind first and its payload as it came", () => {
