@@ -8,8 +8,8 @@ export class ReplyError extends Error {
 const UTF8 = new TextEncoder();
 
 /** One argument of a command. */
-export function respArgument(text: string): Uint8Array {
-  const bytes = UTF8.encode(text);
+export function respArgument(argument: string | Uint8Array): Uint8Array {
+  const bytes = typeof argument === "string" ? UTF8.encode(argument) : argument;
   return new RespWriter().text(`$${bytes.length}\r\n`).bytes(bytes).text("\r\n").finish();
 }
 
