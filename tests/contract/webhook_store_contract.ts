@@ -3,6 +3,7 @@ import { needs, type Tool } from "../harness/tools.ts";
 import { ACCEPT_CASES } from "./webhook_store_accept_cases.ts";
 import { RECORD_CASES } from "./webhook_store_administration_cases.ts";
 import type { StoreCases } from "./webhook_store_bed.ts";
+import { BOUND_CASES } from "./webhook_store_bound_cases.ts";
 import { CLAIM_CASES } from "./webhook_store_claim_cases.ts";
 import { DELIVERY_CASES } from "./webhook_store_delivery_cases.ts";
 import { EXECUTION_CASES } from "./webhook_store_execution_cases.ts";
@@ -20,6 +21,7 @@ export interface WebhookStoreFixture {
 
 const CASES: StoreCases = {
   ...ACCEPT_CASES,
+  ...BOUND_CASES,
   ...DELIVERY_CASES,
   ...CLAIM_CASES,
   ...EXECUTION_CASES,
