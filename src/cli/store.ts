@@ -163,7 +163,7 @@ async function rekey({ flags }: GivenCommand, options: CommandOptions): Promise<
   }
   for (const line of keyLines(keys, box)) stdout(`${shown}: ${line}`);
   const others = Object.keys(keys).filter((keyId) => keyId !== box.keyId).length;
-  stdout(`${shown}: ${others === 0 ? "no other key is in use" : `other keys in use: ${others}`}`);
+  stdout(`${shown}: ${others === 0 ? "no other key is in use" : `other keys are still in use (${others})`}`);
   return others === 0 ? 0 : 1;
 }
 
@@ -184,6 +184,7 @@ async function reported<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
+    if (error instanceof FlagError) throw error;
     throw new CommandError(errorText(error), { cause: error });
   }
 }
