@@ -37,7 +37,7 @@ const MAX_PORTIONS = 10;
 
 /**
  * Finds endpoints with a full backlog. To count the open deliveries of an endpoint takes longer the more there are, so
- * one is counted only when enough deliveries were created since the last count to matter, whoever created them.
+ * one is counted only when enough deliveries were created since the last count to matter, by any instance.
  */
 export class Backlogs {
   readonly #options: BacklogsOptions;

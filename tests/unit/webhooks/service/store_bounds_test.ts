@@ -134,7 +134,13 @@ Deno.test("bounds: a backlog is counted when it may matter, not for each event",
   bed.service.start();
   // Nothing is known at first.
   assertEquals(await measured(), [0]);
-  for (const [posted, counts] of [[4, []], [1, [5]], [4, []], [1, [10]]] as const) {
+  const portions: readonly (readonly [posted: number, counts: number[]])[] = [
+    [4, []],
+    [1, [5]],
+    [4, []],
+    [1, [10]],
+  ];
+  for (const [posted, counts] of portions) {
     for (let event = 0; event < posted; event++) assertEquals((await bed.post(EVENT)).status, 202);
     assertEquals(await measured(), counts);
   }
