@@ -91,7 +91,7 @@ export const BOUND_CASES: StoreCases = {
     const failed = items.filter(({ state }) => state === "failed").map(({ id }) =>
       `delivery.failed delivery:${id}`
     );
-    assertEquals(await auditLog(store), failed);
+    assertEquals((await auditLog(store)).toSorted(), failed.toSorted());
 
     const range = { since: NOW, until: NOW + 1, dryRun: false, max: MANY };
     const recovered = await store.write(recoverDeliveries, {
@@ -100,21 +100,36 @@ export const BOUND_CASES: StoreCases = {
     assertEquals([recovered, await count(store, full)], [lost.length, 4]);
   },
 
-  "a delivery in flight, tried or resent does not fail over a full backlog": async ({ store }) => {
+  "over a full backlog one fails after its attempt too, but not in flight, resent or delivered": async (
+    { store },
+  ) => {
     const endpoint = await addEndpoint(store);
     const kind = "workflow.execution.completed";
     const tried = await addEvent(store, { kind });
     await finish(store, await claimOne(store, endpoint), retryAt(NOW + 60_000));
+    const delivered = await addEvent(store, { kind });
+    await finish(store, await claimOne(store, endpoint), ACKNOWLEDGED);
     const inFlight = await addEvent(store, { kind });
     await claimOne(store, endpoint);
     const resent = await addEvent(store, { kind });
     const { id } = await deliveryOf(store, resent.id);
     await store.write(resendDelivery, id, { now: NOW, audit: audit() });
     const fail = { endpointId: endpoint.id, after: 0, now: NOW + 9, newId };
-    assertEquals(await store.write(failOverBacklog, fail), 0);
+    assertEquals([await store.write(failOverBacklog, fail), await store.write(failOverBacklog, fail)], [
+      1,
+      0,
+    ]);
     const states = [];
-    for (const one of [tried, inFlight, resent]) states.push((await deliveryOf(store, one.id)).state);
-    assertEquals(states, ["retrying", "attempting", "attempting"]);
+    for (const one of [tried, delivered, inFlight, resent]) {
+      const { state, reason } = await deliveryOf(store, one.id);
+      states.push([state, reason]);
+    }
+    assertEquals(states, [
+      ["failed", "backlog_full"],
+      ["acknowledged", undefined],
+      ["attempting", undefined],
+      ["attempting", undefined],
+    ]);
   },
 
   "the size of a store grows with what it holds": async ({ store }) => {

@@ -47,9 +47,9 @@ const IS_RESERVED = RESERVED_PREFIXES
   .join(" OR ");
 const RESERVED_SINCE = sql((d) =>
   `SELECT * FROM delivery ${d.by("delivery_endpoint_state")}
-   WHERE endpoint_id = ? AND state = 'attempting' AND seq > ? AND attempts = 0 AND claim_id IS NULL
+   WHERE endpoint_id = ? AND state IN ('attempting', 'retrying') AND seq > ? AND claim_id IS NULL
      AND resend_at IS NULL AND (${IS_RESERVED})
-   ORDER BY seq DESC LIMIT ? ${d.lockFree()}`
+   LIMIT ? ${d.lockFree()}`
 );
 
 /** For deliveries to an endpoint with a full backlog. */
@@ -60,8 +60,8 @@ export interface FullBacklogOptions extends RemovalOptions {
 }
 
 /**
- * Fails deliveries of events of the service itself, which are not refused, that were created since the backlog of
- * their endpoint is full and had no attempt; returns how many. Call it until there are none.
+ * Fails open deliveries of events of the service itself, which are not refused, that were created since the backlog of
+ * their endpoint is full, with or without an attempt; returns how many. Call it until there are none.
  */
 export function* failOverBacklog({ endpointId, after, ...options }: FullBacklogOptions): Work<number> {
   const rows = yield* all(RESERVED_SINCE, endpointId, after, options.max ?? PORTION);
