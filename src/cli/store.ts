@@ -74,7 +74,8 @@ export const STORE_COMMANDS: readonly RunnableCommand[] = [
       args: [],
       doc: "encrypt all secrets with the first encryption key, even while the service runs",
       flags: { store: STORE },
-      notes: "The keys are those of the service: WEBHOOK_ENCRYPTION_KEY, WEBHOOK_ENCRYPTION_KEY_FILE or the key file\n" +
+      notes:
+        "The keys are those of the service: WEBHOOK_ENCRYPTION_KEY, WEBHOOK_ENCRYPTION_KEY_FILE or the key file\n" +
         "next to the store. Every instance must have the first key before: an instance without it cannot sign.\n" +
         "After an interruption, run the command again. A secret that cannot be decrypted stays as it is.\n\n" +
         "Exit code: 0 only the first key is in use, 1 other keys are still in use, or failed, 2 invalid usage.",
@@ -174,7 +175,11 @@ function keyLines(
 ): readonly string[] {
   return Object.entries(keys).toSorted().map(([keyId, count]) => {
     if (known === undefined) return `${count} secrets encrypted with the key ${keyId}`;
-    const place = keyId === known.keyId ? "encrypts new secrets" : known.has(keyId) ? "only decrypts" : "missing";
+    const place = keyId === known.keyId
+      ? "encrypts new secrets"
+      : known.has(keyId)
+      ? "only decrypts"
+      : "missing";
     return `${count} secrets encrypted with the key ${keyId}, ${place}`;
   });
 }

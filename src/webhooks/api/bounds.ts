@@ -15,7 +15,8 @@ const NAMED = 3;
 
 /** The refusal of a call while the store is full. */
 export function storeFull(maxBytes: number): WebhookRefusal {
-  const detail = `Cannot accept the call: the store is larger than ${maxBytes} bytes (WEBHOOK_STORE_MAX_BYTES)`;
+  const detail =
+    `Cannot accept the call: the store is larger than ${maxBytes} bytes (WEBHOOK_STORE_MAX_BYTES)`;
   return refusal("store_full", detail, RETRY);
 }
 

@@ -131,7 +131,12 @@ export class Backlogs {
       logger.info("Backlog of an endpoint has room again", { endpoint: id, open });
     }
     const measuredAt = clock.elapsed();
-    this.#known.set(id, { open, at: latest, measuredAt, fullSince: isFull ? fullSince ?? latest : undefined });
+    this.#known.set(id, {
+      open,
+      at: latest,
+      measuredAt,
+      fullSince: isFull ? fullSince ?? latest : undefined,
+    });
   }
 }
 

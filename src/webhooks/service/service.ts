@@ -21,7 +21,10 @@ import { StoreError } from "../store/store.ts";
 
 /** What a webhook service is made of. */
 export interface WebhookServiceParts
-  extends BackgroundWorkParts, StoreBoundSettings, Pick<AdministrationParts, "urlProblem" | "check" | "randomBytes"> {
+  extends
+    BackgroundWorkParts,
+    StoreBoundSettings,
+    Pick<AdministrationParts, "urlProblem" | "check" | "randomBytes"> {
   readonly workflows: Workflows;
   /** Asks the decision service. */
   readonly limit: LimitCall;
@@ -125,7 +128,9 @@ export class WebhookService implements WebhookCalls {
     try {
       const now = clock.now();
       const gauges = storeGauges(await store.metrics(now), now);
-      const notes = [metrics.note, this.#bounds.note, await noteOfSecrets?.()].filter((note) => note !== undefined);
+      const notes = [metrics.note, this.#bounds.note, await noteOfSecrets?.()].filter((note) =>
+        note !== undefined
+      );
       return {
         ...metrics,
         gauges: { ...metrics.gauges, ...gauges },

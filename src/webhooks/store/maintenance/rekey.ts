@@ -6,9 +6,9 @@ import { addAudit } from "../audit_log.ts";
 import {
   countSealed,
   replaceSealed,
+  sealedByOthers,
   type SealedColumns,
   sealedColumnsOf,
-  sealedByOthers,
   type SealedRow,
 } from "../sealed.ts";
 import { knownVersion, type StoreConnection, transaction, withStoreToWrite, WRITING } from "./connection.ts";
@@ -84,7 +84,11 @@ async function rekeyColumns(
     after = last.seq;
     const changes = await resealed(rows, box, tell);
     // Encrypted before the transaction, which so ends soon.
-    count += await transaction(connection, WRITING, () => connection.perform(replaceSealed(columns, changes)));
+    count += await transaction(
+      connection,
+      WRITING,
+      () => connection.perform(replaceSealed(columns, changes)),
+    );
   }
 }
 
