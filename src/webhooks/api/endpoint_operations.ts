@@ -13,7 +13,7 @@ import {
 } from "../../base/json_schema.ts";
 import { MAX_ENDPOINT_SECRETS } from "../model/records.ts";
 import { listParameters, pageAnswer } from "./list_parameters.ts";
-import type { Operations } from "./operation.ts";
+import type { AdministrationOperations } from "./operation.ts";
 
 /** Concurrent attempts of an endpoint whose call does not set `concurrency`. */
 export const DEFAULT_CONCURRENCY = 4;
@@ -151,6 +151,7 @@ const SHOWN = { description: "The endpoint.", schema: schemaOf("Endpoint"), exam
 export const ENDPOINT_OPERATIONS = {
   "POST /endpoints": {
     id: "createEndpoint",
+    role: "admin",
     summary: "Create an endpoint",
     body: {
       schema: schemaOf("NewEndpoint"),
@@ -166,29 +167,34 @@ export const ENDPOINT_OPERATIONS = {
   },
   "GET /endpoints": {
     id: "listEndpoints",
+    role: "read",
     summary: "List endpoints",
     query: listParameters(),
     answers: { 200: pageAnswer(schemaOf("Endpoint"), EXAMPLE) },
   },
   "GET /endpoints/:id": {
     id: "getEndpoint",
+    role: "read",
     summary: "Show an endpoint",
     answers: { 200: SHOWN },
   },
   "PATCH /endpoints/:id": {
     id: "updateEndpoint",
+    role: "admin",
     summary: "Change fields of an endpoint",
     body: { schema: schemaOf("EndpointChange"), example: { enabled: false } },
     answers: { 200: SHOWN },
   },
   "DELETE /endpoints/:id": {
     id: "deleteEndpoint",
+    role: "admin",
     summary: "Delete an endpoint",
     description: "Its open deliveries fail with the reason `endpoint_deleted`.",
     answers: { 204: { description: "The endpoint was deleted." } },
   },
   "POST /endpoints/:id/rotate": {
     id: "rotateEndpointSecret",
+    role: "admin",
     summary: "Create a new signing secret",
     body: { schema: closedSchema({}, ROTATION_FIELDS), example: { activeIn: "1h" }, isOptional: true },
     answers: {
@@ -205,6 +211,7 @@ export const ENDPOINT_OPERATIONS = {
   },
   "POST /endpoints/:id/check": {
     id: "checkEndpoint",
+    role: "admin",
     summary: "Send a signed test event to an endpoint",
     answers: {
       200: {
@@ -228,6 +235,7 @@ export const ENDPOINT_OPERATIONS = {
   },
   "POST /endpoints/:id/recover": {
     id: "recoverDeliveries",
+    role: "admin",
     summary: "Reopen failed deliveries of an endpoint",
     description:
       `Reopens failed deliveries that were created in the range, with a new retry schedule; at most ${MAX_RECOVERED} deliveries, the oldest first.`,
@@ -248,4 +256,4 @@ export const ENDPOINT_OPERATIONS = {
       },
     },
   },
-} as const satisfies Operations;
+} as const satisfies AdministrationOperations;

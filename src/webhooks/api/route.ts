@@ -5,9 +5,10 @@ import type { AuditAction } from "../model/audit_actions.ts";
 import type { AuditEntry, Endpoint, Sealed } from "../model/records.ts";
 import type { Workflows } from "../model/workflow.ts";
 import type { WebhookStore } from "../store/store.ts";
+import type { Administrator } from "./administrator.ts";
 import type { WebhookAnswer } from "./calls.ts";
 import type { FieldReader } from "./field_reader.ts";
-import type { Operations } from "./operation.ts";
+import type { AdministrationOperations } from "./operation.ts";
 
 /** What the administration works with. */
 export interface AdministrationParts {
@@ -31,6 +32,7 @@ export interface AdministrationParts {
 
 /** A call at its route, and what it is answered with. */
 export interface RoutedCall extends AdministrationParts {
+  readonly administrator: Administrator;
   /** The path's part at `:id`; empty for a route without one. */
   readonly id: string;
   /** The path's part at `:keyId`. */
@@ -44,18 +46,18 @@ export interface RoutedCall extends AdministrationParts {
 export type AdministrationHandler = (call: RoutedCall) => Promise<WebhookAnswer>;
 
 /** A handler for each of these operations. */
-export type RoutesOf<Described extends Operations> = {
+export type RoutesOf<Described extends AdministrationOperations> = {
   readonly [Route in keyof Described]: AdministrationHandler;
 };
 
 /** An entry of the audit log about an action of the administration. */
 export function adminAudit(
-  { clock, newId }: Pick<AdministrationParts, "clock" | "newId">,
+  { clock, newId, administrator }: Pick<RoutedCall, "clock" | "newId" | "administrator">,
   action: AuditAction,
   object: string,
   details: AuditEntry["details"] = {},
 ): AuditEntry {
-  return { id: newId(), at: clock.now(), actor: "admin", action, object, details };
+  return { id: newId(), at: clock.now(), actor: administrator.name, action, object, details };
 }
 
 /** An answer with a body; numbers that are kept as text come out as they came. */

@@ -1,3 +1,4 @@
+import { ADMINISTRATOR } from "../../harness/administrators.ts";
 import { assert, assertEquals } from "@std/assert";
 import { scaledClock } from "../../harness/scaled_clock.ts";
 import { openWebhookService } from "../../../src/webhooks/service/opening.ts";
@@ -205,7 +206,14 @@ Deno.test({
     });
     const call = async (method: string, path: string, sent?: unknown) => {
       const body = sent === undefined ? {} : { body: JSON.stringify(sent) };
-      const answer = await service.administer({ requestId: "r", method, path, query: "", ...body });
+      const answer = await service.administer({
+        requestId: "r",
+        administrator: ADMINISTRATOR,
+        method,
+        path,
+        query: "",
+        ...body,
+      });
       return JSON.parse(answer.body);
     };
     try {

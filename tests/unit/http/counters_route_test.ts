@@ -1,3 +1,4 @@
+import { administratorWith, NO_ADMINISTRATORS } from "../../harness/administrators.ts";
 import { assertEquals } from "@std/assert";
 import { type CounterRouteOptions, counterRoutes, type Counters } from "../../../src/http/counters_route.ts";
 import { createRouter } from "../../../src/http/router.ts";
@@ -44,7 +45,13 @@ class CountersDouble implements Counters {
 
 function serve(counters: Counters, options: Partial<CounterRouteOptions> = {}): HandledHttp {
   return new HandledHttp(({ log, clock }) => {
-    const routes = counterRoutes({ counters, adminToken: TOKEN, clock, logger: log, ...options });
+    const routes = counterRoutes({
+      counters,
+      administrators: administratorWith(TOKEN),
+      clock,
+      logger: log,
+      ...options,
+    });
     return createRouter(routes, { logger: log, clock, newRequestId: () => "made" });
   });
 }
@@ -116,7 +123,7 @@ const REFUSED: readonly Row[] = [
     name: "no administration",
     headers: {},
     body: "no JSON",
-    options: { adminToken: undefined },
+    options: { administrators: NO_ADMINISTRATORS },
     status: 404,
     code: "not_found",
   },

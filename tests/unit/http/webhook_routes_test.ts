@@ -1,3 +1,4 @@
+import { administratorWith, NO_ADMINISTRATORS } from "../../harness/administrators.ts";
 import { assertEquals } from "@std/assert";
 import { createRouter } from "../../../src/http/router.ts";
 import {
@@ -55,7 +56,14 @@ function answerOf({ body, refusal = CONTINUE }: CallContent): WebhookAnswer {
 
 function serve(calls: CallsDouble, options: Partial<WebhookRouteOptions> = {}): HandledHttp {
   return new HandledHttp(({ log, clock }) => {
-    const given = { calls, maxBodyBytes: MAX_BYTES, adminToken: TOKEN, clock, logger: log, ...options };
+    const given = {
+      calls,
+      maxBodyBytes: MAX_BYTES,
+      administrators: administratorWith(TOKEN),
+      clock,
+      logger: log,
+      ...options,
+    };
     const routes = [
       triggerRoute(given),
       eventRoute(given, { readable: true, postable: true }),
@@ -273,7 +281,7 @@ Deno.test("webhook routes: the administration", async () => {
 });
 
 Deno.test("webhook routes: without a token of its own the administration is not there", async () => {
-  const served = serve(new CallsDouble(), { adminToken: undefined });
+  const served = serve(new CallsDouble(), { administrators: NO_ADMINISTRATORS });
   const rows: [string, string, Record<string, string>, number][] = [
     ["GET", "/api/v1/endpoints", {}, 404],
     ["GET", "/api/v1/endpoints", { authorization: `Bearer ${TOKEN}` }, 404],
