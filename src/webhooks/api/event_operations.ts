@@ -127,6 +127,28 @@ export const EVENT_OPERATIONS = {
       },
     },
   },
+  "GET /events/:id/why": {
+    id: "explainEvent",
+    role: "read",
+    summary: "Explain whether an endpoint receives an event",
+    query: { endpointId: idSchema("The endpoint.") },
+    requiredQuery: ["endpointId"],
+    answers: {
+      200: {
+        description: "The explanation.",
+        schema: objectSchema({
+          eventId: idSchema("The event."),
+          endpointId: idSchema("The endpoint."),
+          why: textSchema("The state of the delivery, or the reason why there is none."),
+        }, { deliveryId: idSchema("The delivery; absent if there is none.") }),
+        example: {
+          eventId: EXAMPLE_ID,
+          endpointId: "2a408522-2e64-4252-85b6-a125e9aea5da",
+          why: 'the filter of the endpoint does not match: customer.plan is "free"; expected "pro" or "team"',
+        },
+      },
+    },
+  },
   "DELETE /events/:id/payload": {
     id: "eraseEventPayload",
     role: "admin",

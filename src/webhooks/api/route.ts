@@ -1,8 +1,8 @@
 import type { Clock } from "../../base/clock.ts";
 import type { SchemaProperties } from "../../base/json_schema.ts";
-import type { CheckedStage } from "../deliveries/endpoint_check.ts";
+import type { EndpointCheck } from "../deliveries/endpoint_check.ts";
 import type { AuditAction } from "../model/audit_actions.ts";
-import type { AuditEntry, Endpoint, Sealed } from "../model/records.ts";
+import type { AuditEntry, Sealed } from "../model/records.ts";
 import type { Workflows } from "../model/workflow.ts";
 import type { WebhookStore } from "../store/store.ts";
 import type { Administrator } from "./administrator.ts";
@@ -21,7 +21,7 @@ export interface AdministrationParts {
   /** Why an endpoint may not have this URL; nothing when it may. */
   readonly urlProblem: (url: string) => Promise<string | undefined>;
   /** The dry run of an endpoint. */
-  readonly check: (endpoint: Endpoint) => Promise<readonly CheckedStage[]>;
+  readonly check: EndpointCheck;
   /** How many attempts of an endpoint run; absent where other processes may make some of them. */
   readonly inFlight: (endpointId: string) => number | undefined;
   /** Called when deliveries became due, or endpoints changed. */

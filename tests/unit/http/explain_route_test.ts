@@ -77,7 +77,7 @@ class Bed implements AsyncDisposable {
   }
 }
 
-const HIDDEN = [200, "not shown: they require ADMIN_TOKEN as the bearer token", [[undefined, undefined], [
+const HIDDEN = [200, "not shown: they require an administration token", [[undefined, undefined], [
   undefined,
   undefined,
 ]]];
