@@ -1,7 +1,7 @@
 import type { Logger } from "../base/log.ts";
 import type { CounterState } from "../ratelimit/live_counters.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
-import { roleProblem } from "../webhooks/api/administrator.ts";
+import { roleProblem } from "../webhooks/api/problem.ts";
 import { type ApiOptions, apiRoute, authenticatedCall, refused, wrongMethod } from "./api_call.ts";
 import { readRateLimitRequest } from "./json.ts";
 import { COUNTER_OPERATIONS } from "./openapi/rate_limit_operations.ts";

@@ -5,9 +5,8 @@ import {
   type WebhookAnswer,
   type WebhookCalls,
 } from "../webhooks/api/calls.ts";
-import { roleProblem } from "../webhooks/api/administrator.ts";
 import { EVENT_CALL_OPERATIONS } from "../webhooks/api/event_operations.ts";
-import { UNAUTHORIZED, type WebhookProblem } from "../webhooks/api/problem.ts";
+import { roleProblem, UNAUTHORIZED, type WebhookProblem } from "../webhooks/api/problem.ts";
 import {
   administratorOf,
   type ApiOptions,

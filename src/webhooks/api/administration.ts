@@ -1,4 +1,3 @@
-import { roleProblem } from "./administrator.ts";
 import type { AdministrationCall, WebhookAnswer } from "./calls.ts";
 import { DELIVERY_ROUTES } from "./deliveries.ts";
 import { DELIVERY_OPERATIONS } from "./delivery_operations.ts";
@@ -10,7 +9,7 @@ import { EXECUTION_OPERATIONS } from "./execution_operations.ts";
 import { EXECUTION_ROUTES } from "./executions.ts";
 import { FieldReader, jsonObjectOf } from "./field_reader.ts";
 import type { AdministrationOperations } from "./operation.ts";
-import { notFound, refusal, WebhookRefusal } from "./problem.ts";
+import { notFound, refusal, roleProblem, WebhookRefusal } from "./problem.ts";
 import type { AdministrationParts, RoutesOf } from "./route.ts";
 import { TRIGGER_OPERATIONS } from "./trigger_operations.ts";
 import { TRIGGER_ROUTES } from "./triggers.ts";

@@ -1,5 +1,5 @@
 import { isOpen } from "../model/delivery.ts";
-import { dataOf, subscriptionMismatch } from "../model/event_filter.ts";
+import { payloadOf, subscriptionMismatch } from "../model/event_filter.ts";
 import type { Attempt, Delivery, Endpoint, FailureReason, WebhookEvent } from "../model/records.ts";
 import { LAST_SLOT_MS, SLOTS_MS } from "../model/schedule.ts";
 import { timeText } from "../../base/rfc3339.ts";
@@ -39,7 +39,7 @@ export function whyNotDelivered(options: WhyNotDeliveredOptions): string {
 /** Why an endpoint has no delivery of an event. */
 export function whyNotReceived(event: WebhookEvent, endpoint: Endpoint): string {
   const { kind, body, createdAt } = event;
-  const data = body === undefined ? undefined : dataOf(body);
+  const data = body === undefined ? undefined : payloadOf(body);
   const mismatch = subscriptionMismatch(endpoint, { kind, data });
   const changed = endpoint.updatedAt > createdAt
     ? `; the endpoint was changed at ${timeText(endpoint.updatedAt)}, after the event`

@@ -107,7 +107,7 @@ export function subscriptionMismatch(
 }
 
 /** The `data` of the body of an event; nothing where it cannot be read. */
-export function dataOf(body: Uint8Array): JsonValue | undefined {
+export function payloadOf(body: Uint8Array): JsonValue | undefined {
   try {
     return (parseJson(new TextDecoder().decode(body)) as JsonObject)["data"];
   } catch {

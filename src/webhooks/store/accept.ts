@@ -1,7 +1,7 @@
 import type { Execution, IdempotencyRow, NewEvent, WorkflowVersion } from "../model/records.ts";
 import type { JsonValue } from "../../base/exact_json.ts";
 import { matchesKind } from "../model/event.ts";
-import { dataOf, filterMismatch, readEventFilter } from "../model/event_filter.ts";
+import { filterMismatch, payloadOf, readEventFilter } from "../model/event_filter.ts";
 import { isLive, KEY_LIVES_MS } from "../model/key_life.ts";
 import { RECORDS, text } from "./rows.ts";
 import { tally } from "./tally.ts";
@@ -156,7 +156,7 @@ export function subscribedTo(
       if (!matchesKind(patternsOf(text(row, "events")), kind)) return false;
       const json = row["data_filter"];
       if (typeof json !== "string") return true;
-      data ??= { value: dataOf(body) };
+      data ??= { value: payloadOf(body) };
       return filterMismatch(filterOf(json), data.value) === undefined;
     })
     .map((row) => ({ id: crypto.randomUUID(), endpointId: text(row, "id") }));

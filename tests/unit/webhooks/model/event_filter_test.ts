@@ -1,10 +1,10 @@
 import { assertEquals } from "@std/assert";
 import { type JsonObject, parseJson } from "../../../../src/base/exact_json.ts";
 import {
-  dataOf,
   eventFilterProblem,
   filterMismatch,
   MAX_FILTER_BYTES,
+  payloadOf,
   readEventFilter,
   subscriptionMismatch,
 } from "../../../../src/webhooks/model/event_filter.ts";
@@ -67,14 +67,14 @@ const MATCHES: readonly (readonly [title: string, filter: string, data: string, 
 for (const [title, filter, data, mismatch] of MATCHES) {
   Deno.test(`filter: ${title}`, () => {
     const body = new TextEncoder().encode(`{"event":"a.b","data":${data}}`);
-    assertEquals(filterMismatch(readEventFilter(filter), dataOf(body)), mismatch);
+    assertEquals(filterMismatch(readEventFilter(filter), payloadOf(body)), mismatch);
   });
 }
 
 Deno.test("filter: data that cannot be read matches no filter", () => {
   const deep = `{"event":"a.b","data":${"[1.10,".repeat(100_000)}1${"]".repeat(100_000)}}`;
   for (const text of ["", "no JSON", deep]) {
-    const data = dataOf(new TextEncoder().encode(text));
+    const data = payloadOf(new TextEncoder().encode(text));
     assertEquals(filterMismatch(readEventFilter('{"a":[null]}'), data), "data has no a; expected null");
   }
 });
