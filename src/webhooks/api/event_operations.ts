@@ -144,7 +144,7 @@ export const EVENT_OPERATIONS = {
         example: {
           eventId: EXAMPLE_ID,
           endpointId: "2a408522-2e64-4252-85b6-a125e9aea5da",
-          why: 'the filter of the endpoint does not match: customer.plan is "free"; expected "pro" or "team"',
+          why: 'customer.plan is "free"; the filter expects "pro" or "team"',
         },
       },
     },

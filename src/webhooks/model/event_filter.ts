@@ -80,8 +80,8 @@ export function filterMismatch(filter: EventFilter, data: JsonValue | undefined)
     const value = valueAt(data, keys);
     const json = value === undefined ? undefined : stringifyJson(value);
     if (json !== undefined && values.has(json)) continue;
-    const state = json === undefined ? `data has no ${path}` : `${path} is ${shortened(json)}`;
-    return `${state}; expected ${shownValues(values)}`;
+    const state = json === undefined ? "is missing in data" : `is ${shortened(json)}`;
+    return `${path} ${state}; the filter expects ${shownValues(values)}`;
   }
   return undefined;
 }
@@ -100,10 +100,8 @@ export function subscriptionMismatch(
   if (kind !== undefined && !matchesKind(events, kind)) {
     return `the endpoint does not subscribe to ${kind}`;
   }
-  const mismatch = filter === undefined || data === undefined
-    ? undefined
-    : filterMismatch(readEventFilter(filter), data);
-  return mismatch === undefined ? undefined : `the filter of the endpoint does not match: ${mismatch}`;
+  if (filter === undefined || data === undefined) return undefined;
+  return filterMismatch(readEventFilter(filter), data);
 }
 
 /** The `data` of the body of an event; nothing where it cannot be read. */

@@ -81,7 +81,7 @@ const COMPARED: readonly (readonly [title: string, event: Parameters<typeof chec
   [
     "a payload that does not match",
     { filter: FILTER, data: { plan: "free" } },
-    'filter not ok: the filter of the endpoint does not match: plan is "free"; expected "pro"',
+    'filter not ok: plan is "free"; the filter expects "pro"',
   ],
 ];
 

@@ -3,8 +3,7 @@ import { WebhookBed } from "../../../harness/webhook_service_fixture.ts";
 
 const PLAN = { "customer.plan": ["pro", "team"] };
 const UNKNOWN = "00000000-0000-4000-8000-000000000000";
-const MISMATCH =
-  'the filter of the endpoint does not match: customer.plan is "free"; expected "pro" or "team"';
+const MISMATCH = 'customer.plan is "free"; the filter expects "pro" or "team"';
 
 /** A service with an event of a free plan. */
 class Bed implements AsyncDisposable {
@@ -72,7 +71,7 @@ Deno.test("why of an event: what changed since", async () => {
   await bed.bed.call("PATCH", `/endpoints/${changed}`, { filter: { a: [1] } });
   assertEquals(
     await bed.why(event, changed),
-    `the filter of the endpoint does not match: data has no a; expected 1; ${since}`,
+    `a is missing in data; the filter expects 1; ${since}`,
   );
 });
 

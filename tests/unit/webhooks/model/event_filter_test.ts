@@ -18,49 +18,69 @@ const MATCHES: readonly (readonly [title: string, filter: string, data: string, 
     "another text",
     PLAN,
     '{"customer":{"plan":"free"}}',
-    'customer.plan is "free"; expected "pro" or "team"',
+    'customer.plan is "free"; the filter expects "pro" or "team"',
   ],
-  ["a missing path", PLAN, '{"customer":{}}', 'data has no customer.plan; expected "pro" or "team"'],
-  ["a value in the way", PLAN, '{"customer":"pro"}', 'data has no customer.plan; expected "pro" or "team"'],
-  ["an empty payload", PLAN, "{}", 'data has no customer.plan; expected "pro" or "team"'],
+  [
+    "a missing path",
+    PLAN,
+    '{"customer":{}}',
+    'customer.plan is missing in data; the filter expects "pro" or "team"',
+  ],
+  [
+    "a value in the way",
+    PLAN,
+    '{"customer":"pro"}',
+    'customer.plan is missing in data; the filter expects "pro" or "team"',
+  ],
+  ["an empty payload", PLAN, "{}", 'customer.plan is missing in data; the filter expects "pro" or "team"'],
   ["all paths match", '{"a":[1],"b":[true]}', '{"a":1,"b":true}'],
-  ["one of two paths", '{"a":[1],"b":[true]}', '{"a":1,"b":false}', "b is false; expected true"],
+  ["one of two paths", '{"a":[1],"b":[true]}', '{"a":1,"b":false}', "b is false; the filter expects true"],
   ["null", '{"a":[null]}', '{"a":null}'],
-  ["null is not a missing path", '{"a":[null]}', "{}", "data has no a; expected null"],
-  ["a number is no text", '{"a":["1"]}', '{"a":1}', 'a is 1; expected "1"'],
-  ["a flag is no text", '{"a":["true"]}', '{"a":true}', 'a is true; expected "true"'],
+  ["null is not a missing path", '{"a":[null]}', "{}", "a is missing in data; the filter expects null"],
+  ["a number is no text", '{"a":["1"]}', '{"a":1}', 'a is 1; the filter expects "1"'],
+  ["a flag is no text", '{"a":["true"]}', '{"a":true}', 'a is true; the filter expects "true"'],
   ["a big number to the digit", '{"a":[12345678901234567890]}', '{"a":12345678901234567890}'],
   [
     "another big number that a double rounds to the same",
     '{"a":[12345678901234567890]}',
     '{"a":12345678901234567891}',
-    "a is 12345678901234567891; expected 12345678901234567890",
+    "a is 12345678901234567891; the filter expects 12345678901234567890",
   ],
-  ["a number by its digits", '{"a":[1]}', '{"a":1.0}', "a is 1.0; expected 1"],
+  ["a number by its digits", '{"a":[1]}', '{"a":1.0}', "a is 1.0; the filter expects 1"],
   ["the digits of a fraction", '{"a":[1.10]}', '{"a":1.10}'],
   ["an escaped text", '{"a":["é"]}', '{"a":"\\u00e9"}'],
-  ["a name of the prototype", '{"toString":["x"]}', "{}", 'data has no toString; expected "x"'],
+  [
+    "a name of the prototype",
+    '{"toString":["x"]}',
+    "{}",
+    'toString is missing in data; the filter expects "x"',
+  ],
   ["an own name as of the prototype", '{"__proto__.a":[1]}', '{"__proto__":{"a":1}}'],
   [
     "no name of a prototype",
     '{"constructor.name":["Object"]}',
     "{}",
-    'data has no constructor.name; expected "Object"',
+    'constructor.name is missing in data; the filter expects "Object"',
   ],
-  ["a list is not entered", '{"a.0":["x"]}', '{"a":["x"]}', 'data has no a.0; expected "x"'],
-  ["the length of a list is no field", '{"a.length":[1]}', '{"a":["x"]}', "data has no a.length; expected 1"],
-  ["a list equals nothing", '{"a":["x"]}', '{"a":["x"]}', 'a is ["x"]; expected "x"'],
+  ["a list is not entered", '{"a.0":["x"]}', '{"a":["x"]}', 'a.0 is missing in data; the filter expects "x"'],
+  [
+    "the length of a list is no field",
+    '{"a.length":[1]}',
+    '{"a":["x"]}',
+    "a.length is missing in data; the filter expects 1",
+  ],
+  ["a list equals nothing", '{"a":["x"]}', '{"a":["x"]}', 'a is ["x"]; the filter expects "x"'],
   [
     "a big number has no fields",
     '{"a.rawJSON":["1.10"]}',
     '{"a":1.10}',
-    'data has no a.rawJSON; expected "1.10"',
+    'a.rawJSON is missing in data; the filter expects "1.10"',
   ],
   [
     "many and long values are shortened",
     '{"a":[1,2,3,4,5,6,7]}',
     `{"a":"${"x".repeat(100)}"}`,
-    `a is "${"x".repeat(59)}…; expected 1 or 2 or 3 or 4 or 5 or one of 2 further values`,
+    `a is "${"x".repeat(59)}…; the filter expects 1 or 2 or 3 or 4 or 5 or one of 2 further values`,
   ],
 ];
 
@@ -75,7 +95,10 @@ Deno.test("filter: data that cannot be read matches no filter", () => {
   const deep = `{"event":"a.b","data":${"[1.10,".repeat(100_000)}1${"]".repeat(100_000)}}`;
   for (const text of ["", "no JSON", deep]) {
     const data = payloadOf(new TextEncoder().encode(text));
-    assertEquals(filterMismatch(readEventFilter('{"a":[null]}'), data), "data has no a; expected null");
+    assertEquals(
+      filterMismatch(readEventFilter('{"a":[null]}'), data),
+      "a is missing in data; the filter expects null",
+    );
   }
 });
 
@@ -132,7 +155,7 @@ Deno.test("subscription: the kind is compared before the filter, and only what i
   );
   assertEquals(
     subscriptionMismatch(endpoint, { data }),
-    'the filter of the endpoint does not match: customer.plan is "free"; expected "pro" or "team"',
+    'customer.plan is "free"; the filter expects "pro" or "team"',
   );
   assertEquals(subscriptionMismatch({ ...endpoint, filter: undefined }, { data }), undefined);
 });
