@@ -63,6 +63,14 @@ export const BOUND_CASES: StoreCases = {
     assertEquals(await among("a.b", [some.id, all.id]), [all.id, some.id]);
     assertEquals(await among("a.b", [some.id]), [some.id]);
     assertEquals(await among("b", [some.id, newId()]), []);
+    const filtered = await addEndpoint(store, { filter: '{"plan":["pro"]}' });
+    const filteredFor = (plan: string) =>
+      store.read(
+        endpointsAmong,
+        event({ body: new TextEncoder().encode(JSON.stringify({ event: "b", data: { plan } })) }),
+        new Set([filtered.id]),
+      );
+    assertEquals([await filteredFor("free"), await filteredFor("pro")], [[], [filtered.id]]);
   },
 
   "new deliveries of events of the service fail over a full backlog, and are recovered": async (

@@ -35,10 +35,10 @@ export function* countBacklog(endpointId: string, max: number): Work<number> {
 
 /** Those of the given endpoints that an event would go to. */
 export function* endpointsAmong(
-  { kind }: NewEvent,
+  event: NewEvent,
   endpointIds: ReadonlySet<string>,
 ): Work<readonly string[]> {
-  const subscribed = subscribedTo(kind, yield* all(SUBSCRIPTIONS));
+  const subscribed = subscribedTo(event, yield* all(SUBSCRIPTIONS));
   return subscribed.map(({ endpointId }) => endpointId).filter((id) => endpointIds.has(id));
 }
 
