@@ -15,7 +15,7 @@ const SCRIPTS: Readonly<Record<ConditionalLimit["kind"], Script>> = {
   slices: script(SLICES_SCRIPT),
   bucket: script(BUCKET_SCRIPT),
 };
-const ONE_KEY = respArgument("1");
+const ONE = respArgument("1");
 const EVAL = respArgument("EVAL");
 const EVALSHA = respArgument("EVALSHA");
 /** The command, the script, the number of keys, the key, the expiry, and the limit. */
@@ -40,10 +40,12 @@ export function writeScriptCall(writer: RespWriter, call: ScriptCall, isWithSour
   const { key, limit, expiresInSeconds, addends } = call;
   const { source, hash } = SCRIPTS[limit.kind];
   writer.text(`*${PARTS + addends.length}\r\n`).bytes(isWithSource ? EVAL : EVALSHA);
-  writer.bytes(isWithSource ? source : hash).bytes(ONE_KEY).bytes(respArgument(key));
-  writeNumber(writer, expiresInSeconds);
-  writer.bytes(argumentOf(limit));
-  for (const addend of addends) writeNumber(writer, addend);
+  writer.bytes(isWithSource ? source : hash).bytes(ONE).argument(key);
+  writer.argument(String(expiresInSeconds)).bytes(argumentOf(limit));
+  for (const addend of addends) {
+    if (addend === 1) writer.bytes(ONE);
+    else writer.argument(String(addend));
+  }
 }
 
 /** What became of each addend; undefined for another reply than that of a script. */
@@ -82,9 +84,4 @@ export function limitBytes(limit: ConditionalLimit): Uint8Array<ArrayBuffer> {
   const doubles = new DataView(new ArrayBuffer(BYTES_PER_DOUBLE * numbers.length));
   for (const [index, number] of numbers.entries()) doubles.setFloat64(BYTES_PER_DOUBLE * index, number);
   return new Uint8Array(doubles.buffer);
-}
-
-function writeNumber(writer: RespWriter, value: number): void {
-  const text = String(value);
-  writer.text(`$${text.length}\r\n${text}\r\n`);
 }
