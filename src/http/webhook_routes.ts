@@ -5,7 +5,7 @@ import {
   type WebhookAnswer,
   type WebhookCalls,
 } from "../webhooks/api/calls.ts";
-import { UNAUTHORIZED, type WebhookProblem } from "../webhooks/api/problem.ts";
+import { invalidIdempotencyKey, UNAUTHORIZED, type WebhookProblem } from "../webhooks/api/problem.ts";
 import {
   administrationBody,
   type ApiOptions,
@@ -97,11 +97,13 @@ async function administer(call: Call, options: WebhookRouteOptions): Promise<Web
   const body = await administrationBody(call, options);
   if (typeof body !== "string") return refused(call, body);
   const { request, requestId, url } = call;
+  const idempotencyKey = request.headers.get("idempotency-key");
   return await options.calls.administer({
     requestId,
     method: request.method,
     path: url.pathname.slice(BASE.length),
     query: url.search.slice(1),
+    ...(idempotencyKey === null ? {} : { idempotencyKey }),
     ...(body === "" ? {} : { body }),
   });
 }
@@ -132,12 +134,7 @@ async function contentOf(
   if (isCut) return bodyProblem(body);
   const idempotencyKey = request.headers.get("idempotency-key") ?? undefined;
   const problem = idempotencyKey === undefined ? undefined : idempotencyKeyProblem(idempotencyKey);
-  if (problem !== undefined) return invalidKey(problem);
+  if (problem !== undefined) return invalidIdempotencyKey(problem).problem;
   if (typeof body !== "string") return bodyProblem(body);
   return idempotencyKey === undefined ? { body } : { idempotencyKey, body };
-}
-
-function invalidKey(problem: string): WebhookProblem {
-  const detail = `Cannot accept the call: ${problem}`;
-  return { code: "invalid_idempotency_key", field: "Idempotency-Key", detail };
 }

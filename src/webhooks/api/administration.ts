@@ -7,6 +7,7 @@ import { FieldReader, jsonObjectOf } from "./field_reader.ts";
 import { notFound, refusal, type WebhookRefusal } from "./problem.ts";
 import type { AdministrationParts } from "./route.ts";
 import { TRIGGER_ROUTES } from "./triggers.ts";
+import { WORKFLOW_ROUTES } from "./workflows.ts";
 
 const ROUTES = Object.entries({
   ...ENDPOINT_ROUTES,
@@ -14,6 +15,7 @@ const ROUTES = Object.entries({
   ...EVENT_ROUTES,
   ...DELIVERY_ROUTES,
   ...EXECUTION_ROUTES,
+  ...WORKFLOW_ROUTES,
 }).map(([route, handle]) => {
   const [method = "", pattern = ""] = route.split(" ");
   return { method, pattern: pattern.split("/"), handle };
@@ -21,7 +23,7 @@ const ROUTES = Object.entries({
 
 /** Answers a call about records. Refusals are thrown as `WebhookRefusal`. */
 export async function administer(
-  { method, path, query, body }: AdministrationCall,
+  { method, path, query, idempotencyKey, body }: AdministrationCall,
   parts: AdministrationParts,
 ): Promise<WebhookAnswer> {
   const segments = path.split("/");
@@ -32,7 +34,7 @@ export async function administer(
   const [id = "", keyId = ""] = segments.filter((_, index) => match.pattern[index]?.startsWith(":"));
   return await match.handle({
     ...parts,
-    ...{ id, keyId, query: new URLSearchParams(query) },
+    ...{ id, keyId, query: new URLSearchParams(query), idempotencyKey },
     fields(schemas, options) {
       const isAbsent = body === undefined && options?.optional === true;
       return new FieldReader(isAbsent ? {} : jsonObjectOf(body ?? ""), schemas);

@@ -10,7 +10,7 @@ import { type AdministrationHandler, jsonAnswer, type RoutedCall } from "./route
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** Reads the query of a list. Throws a `WebhookRefusal` that names the parameter. */
-function listOptionsOf(query: URLSearchParams, schemas: SchemaProperties): ListOptions {
+export function listOptionsOf(query: URLSearchParams, schemas: SchemaProperties): ListOptions {
   const fields = new FieldReader(Object.fromEntries(query), schemas);
   for (const name of query.keys()) {
     if (query.getAll(name).length > 1) throw invalidField(name, "expected it once");
