@@ -41,10 +41,15 @@ export function lister<T>(
     const options = listOptionsOf(call.query, parameters);
     const { items, nextCursor } = await call.store.read(operation, options).catch((error: unknown) => {
       if (!(error instanceof RangeError)) throw error;
-      throw invalidField("cursor", "expected the nextCursor of a page of this list");
+      throw invalidCursor();
     });
     return jsonAnswer(200, { items: await Promise.all(items.map((item) => show(item, call))), nextCursor });
   };
+}
+
+/** The refusal of a cursor that is not one of the list. */
+export function invalidCursor(): Error {
+  return invalidField("cursor", "expected the nextCursor of a page of this list");
 }
 
 function idOf(fields: FieldReader, name: string, what: string): string | undefined {

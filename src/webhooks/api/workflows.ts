@@ -1,7 +1,8 @@
+import { Buffer } from "node:buffer";
 import { timeTextIf } from "../../base/rfc3339.ts";
 import type { WorkflowEntry } from "../model/workflow.ts";
 import { type TriggersOfWorkflow, triggersOfWorkflows } from "../store/triggers.ts";
-import { listOptionsOf } from "./list_query.ts";
+import { invalidCursor, listOptionsOf } from "./list_query.ts";
 import { found } from "./problem.ts";
 import { jsonAnswer, type RoutedCall, type RoutesOf } from "./route.ts";
 import { MAX_SHOWN_PROBLEMS, MAX_SHOWN_TRIGGERS, WORKFLOW_OPERATIONS } from "./workflow_operations.ts";
@@ -15,14 +16,15 @@ export const WORKFLOW_ROUTES: RoutesOf<typeof WORKFLOW_OPERATIONS> = {
 async function listWorkflows(call: RoutedCall) {
   const { limit, cursor } = listOptionsOf(call.query, WORKFLOW_OPERATIONS["GET /workflows"].query);
   const { folder, problems, entries } = call.workflows.listing();
-  const rest = entries.filter(({ id }) => cursor === undefined || id > cursor);
+  const last = cursor === undefined ? "" : idOfCursor(cursor);
+  const rest = entries.filter(({ id }) => id > last);
   const page = rest.slice(0, limit);
   const items = await shownAll(page, call);
   return jsonAnswer(200, {
     items,
     folder,
     problems,
-    nextCursor: rest.length > page.length ? page.at(-1)?.id : undefined,
+    nextCursor: rest.length > page.length ? cursorOf(page.at(-1)?.id ?? "") : undefined,
   });
 }
 
@@ -31,6 +33,17 @@ async function getWorkflow(call: RoutedCall) {
   const entry = call.workflows.listing().entries.find((one) => one.id === id);
   const [shown] = await shownAll([found(entry, "this workflow")], call);
   return jsonAnswer(200, shown);
+}
+
+/** The file of an id may be gone when its cursor comes back. */
+function cursorOf(id: string): string {
+  return Buffer.from(`workflows:${id}`).toString("base64url");
+}
+
+function idOfCursor(cursor: string): string {
+  const [, id] = /^workflows:(.+)$/s.exec(Buffer.from(cursor, "base64url").toString()) ?? [];
+  if (id !== undefined && cursorOf(id) === cursor) return id;
+  throw invalidCursor();
 }
 
 /** A name of a file may have characters that are encoded in a path. */

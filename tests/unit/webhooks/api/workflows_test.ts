@@ -90,7 +90,7 @@ Deno.test("workflows: pages follow each other, and answers are bounded", async (
   const entries = ["w0", "w1", "w2"].map((id) => entry(id, "", id === "w1" ? many : []));
   bed.listing = { problems: [], entries };
   const first = (await bed.call("GET", "/workflows?limit=2")).body;
-  assertEquals([first.items.map(({ id }) => id), first.nextCursor], [["w0", "w1"], "w1"]);
+  assertEquals(first.items.map(({ id }) => id), ["w0", "w1"]);
   const last = (await bed.call("GET", `/workflows?limit=2&cursor=${first.nextCursor}`)).body;
   assertEquals([last.items.map(({ id }) => id), last.nextCursor], [["w2"], undefined]);
   const { problems, problemCount, triggers, triggerCount } = first.items[1] ?? {};
@@ -104,6 +104,8 @@ Deno.test("workflows: wrong calls are refused", async () => {
   bed.listing = { problems: [], entries: [spaced] };
   const table: [string, string, number, string | undefined][] = [
     ["GET", "/workflows?limit=0", 422, "invalid_field"],
+    ["GET", "/workflows?cursor=w1", 422, "invalid_field"],
+    ["GET", `/workflows?cursor=${btoa("triggers:1").replaceAll("=", "")}`, 422, "invalid_field"],
     ["GET", "/workflows?since=2026-01-01T00:00:00Z", 422, "invalid_field"],
     ["GET", "/workflows?limit=1&limit=2", 422, "invalid_field"],
     ["GET", "/workflows/none", 404, "not_found"],
