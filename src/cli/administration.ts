@@ -17,6 +17,7 @@ import {
   readText,
   type RunnableCommand,
 } from "./command.ts";
+import { plainText } from "./plain_text.ts";
 import { fieldText, isRecord, recordLines, TableText } from "./record_text.ts";
 
 const PRINT_FLAGS: Readonly<Record<string, CommandFlag>> = {
@@ -49,14 +50,16 @@ async function run(one: Run): Promise<number> {
   const call = await callOfCommand(command, given, sources);
   const target = await findTarget(given.flags, options);
   const ask = (query = call.query) => callAdministration(command.words, target, { ...call, query });
-  if (command.shown.as === "list") return await printList(one, command.shown.columns, call.query, ask);
+  if (command.shown.as === "list") return await printList(one, command.shown, call.query, ask);
   return print(one, await ask());
 }
+
+type ListShown = Extract<AdministrationCommand["shown"], { readonly as: "list" }>;
 
 /** Prints one page, or every page as it arrives. */
 async function printList(
   { command, given: { flags }, options: { output } }: Run,
-  columns: readonly string[],
+  { columns, hasProblems = false }: ListShown,
   filters: AdministrationCall["query"],
   ask: (query: AdministrationCall["query"]) => Promise<AdministrationAnswer>,
 ): Promise<number> {
@@ -66,7 +69,11 @@ async function printList(
   for (let query = filters;;) {
     const { text, record } = await ask(query);
     if (isJson) output.stdout(text);
-    else for (const line of table.lines(itemsOf(command, record))) output.stdout(line);
+    else {
+      const items = itemsOf(command, record);
+      for (const line of table.lines(items)) output.stdout(line);
+      if (hasProblems) [record, ...items].flatMap(problemLines).forEach(output.stderr);
+    }
     const cursor = record["nextCursor"];
     if (typeof cursor !== "string") return 0;
     if (flags.boolean("all") !== true) {
@@ -98,7 +105,7 @@ function print(one: Run, { text, record }: AdministrationAnswer): number {
     output.stdout(fieldText(record, shown.field));
   } else {
     for (const line of recordLines(record)) output.stdout(line);
-    if (shown.as === "record" && shown.next !== undefined && Object.hasOwn(record, "id")) {
+    if (shown.as === "record" && shown.next !== undefined && hasFields(shown.next, record)) {
       output.stderr(`Next: ${filled(shown.next, one, record)}`);
     }
   }
@@ -107,6 +114,21 @@ function print(one: Run, { text, record }: AdministrationAnswer): number {
     output.stderr(`Save the ${shown.secret} now: it is shown only once`);
   }
   return shown.good !== undefined && record[shown.good] === false ? 1 : 0;
+}
+
+/** The problems of configuration files that a record has, a line each. */
+function problemLines(record: JsonObject): string[] {
+  const problems = record["problems"];
+  if (!Array.isArray(problems)) return [];
+  return problems.filter(isRecord).map((problem) => {
+    const parts = ["at", "path", "text"].map((name) => problem[name]);
+    return plainText(parts.filter((part) => typeof part === "string" && part !== "").join(": "));
+  });
+}
+
+/** Whether a record has a field for each placeholder. */
+function hasFields(text: string, record: JsonObject): boolean {
+  return [...text.matchAll(/\{(\w+)\}/g)].every(([, name = ""]) => Object.hasOwn(record, name));
 }
 
 /** A text with the arguments of the command, and the fields of its answer, in place of `{NAME}` and `{name}`. */

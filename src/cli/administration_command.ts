@@ -3,8 +3,8 @@ import type { Command } from "./command.ts";
 
 /** How an answer is printed for people. */
 export type Shown =
-  /** Rows of these fields, page by page. */
-  | { readonly as: "list"; readonly columns: readonly string[] }
+  /** Rows of these fields, page by page; the field `problems` of a page and of its records follows where it is set. */
+  | { readonly as: "list"; readonly columns: readonly string[]; readonly hasProblems?: boolean | undefined }
   /** Every field; `secret` is shown only once, false in `good` is a failure, and `next` is the command to follow. */
   | {
     readonly as: "record";

@@ -3,22 +3,25 @@ import { action, type AdministrationCommand, create, list, remove, show } from "
 import {
   bodyFlag,
   booleanFlag,
+  dataFlags,
   filterFlag,
+  idempotencyKeyFlag,
   readDescriptors,
   readDurationText,
   readHeaderLines,
   readHeaders,
-  readJson,
   readMilliseconds,
   readMoment,
   readTexts,
   readWhole,
 } from "./administration_flags.ts";
+import { WORKFLOW_COMMANDS } from "./workflow_commands.ts";
 
 /** The groups of commands. */
 export const GROUPS: Readonly<Record<string, string>> = {
   endpoints: "receivers of events",
   triggers: "HTTP endpoints that start workflows",
+  workflows: "workflow files",
   "event-keys": "keys that other systems use to post events",
   events: "events to deliver",
   deliveries: "deliveries of events to endpoints",
@@ -205,6 +208,19 @@ const TRIGGERS: readonly AdministrationCommand[] = [
     shown: { as: "record" },
   },
   remove("triggers", "trigger", "delete a trigger with its keys; its executions remain"),
+  {
+    ...action("triggers call", "start the workflow of a trigger as a call with its key does", {
+      as: "record",
+      next: "weir executions show {executionId}",
+    }),
+    args: ["NAME"],
+    path: "/triggers/{NAME}/call",
+    flags: {
+      ...dataFlags("input"),
+      "idempotency-key": idempotencyKeyFlag("start at most one execution with this key within 24 hours"),
+    },
+    notes: "NAME is the name or the identifier of the trigger.",
+  },
   action("triggers rotate", "create a second key and show it once; if two exist, delete the older one", {
     as: "record",
     secret: "key",
@@ -244,20 +260,8 @@ const EVENTS: readonly AdministrationCommand[] = [
       KIND: "event",
     }),
     flags: {
-      data: bodyFlag("data", "JSON", "payload, a JSON object (default {})", {
-        read: readJson,
-        otherwise: () => ({}),
-      }),
-      "data-file": bodyFlag("data", "FILE", "file with the payload; - for standard input", {
-        read: readJson,
-        isFile: true,
-      }),
-      "idempotency-key": {
-        into: "header",
-        field: "idempotency-key",
-        value: "KEY",
-        doc: "post at most one event with this key within 24 hours",
-      },
+      ...dataFlags("payload"),
+      "idempotency-key": idempotencyKeyFlag("post at most one event with this key within 24 hours"),
     },
     notes: "The token may be an event key instead of the administration token.",
     shown: { as: "record", next: "weir deliveries list --event-id {id}" },
@@ -333,6 +337,7 @@ const WORK: readonly AdministrationCommand[] = [
 export const ADMINISTRATION_COMMANDS: readonly AdministrationCommand[] = [
   ...ENDPOINTS,
   ...TRIGGERS,
+  ...WORKFLOW_COMMANDS,
   ...EVENTS,
   ...WORK,
 ];

@@ -1,5 +1,5 @@
-import type { Problem } from "../base/problem.ts";
-import type { RunnableCommand } from "./command.ts";
+import { type Problem, problemsInOrder } from "../base/problem.ts";
+import type { Output, RunnableCommand } from "./command.ts";
 import { MERGE_FLAG, openRuleFolder, problemLine, ruleFolder } from "./rule_folder.ts";
 
 /** `weir check DIR`: every problem of the rule files in a folder, in the order of the files. */
@@ -18,22 +18,43 @@ export const CHECK_COMMAND: RunnableCommand = {
   },
   async run({ args: [folder = ""], flags }, { environment, output }) {
     const { rules, problems, files } = await openRuleFolder(ruleFolder(folder, flags, environment));
-    for (const problem of problems) output.stderr(problemLine(problem));
-    const errors = count(problems, "error");
-    const warnings = count(problems, "warning");
-    const isGood = errors === 0 && (warnings === 0 || flags.boolean("strict") !== true);
-    const found = [counted(files, "file with rules", "files with rules")];
-    if (rules !== undefined) found.push(counted(rules.domainCount, "domain", "domains"));
-    found.push(counted(errors, "error", "errors"), counted(warnings, "warning", "warnings"));
-    output.stdout(`${folder}: ${isGood ? "valid" : "invalid"}: ${found.join(", ")}`);
-    return isGood ? 0 : 1;
+    const found = [
+      { count: files, one: "file with rules", many: "files with rules" },
+      ...rules === undefined ? [] : [{ count: rules.domainCount, one: "domain", many: "domains" }],
+    ];
+    return reportProblems(problems, { folder, found, isStrict: flags.boolean("strict") === true }, output);
   },
 };
 
-function count(problems: readonly Problem[], severity: Problem["severity"]): number {
-  return problems.filter((problem) => problem.severity === severity).length;
+/** What a check of a folder has found. */
+export interface CheckedFiles {
+  readonly folder: string;
+  readonly found: readonly Counted[];
+  /** Whether warnings count as errors. */
+  readonly isStrict: boolean;
 }
 
-function counted(number: number, one: string, many: string): string {
-  return `${number} ${number === 1 ? one : many}`;
+interface Counted {
+  readonly count: number;
+  readonly one: string;
+  readonly many: string;
+}
+
+/** Prints the problems in the order of the files and a line with the result; returns the exit code. */
+export function reportProblems(
+  problems: readonly Problem[],
+  { folder, found, isStrict }: CheckedFiles,
+  output: Output,
+): number {
+  for (const problem of problemsInOrder(problems)) output.stderr(problemLine(problem));
+  const errors = problems.filter(({ severity }) => severity === "error").length;
+  const warnings = problems.length - errors;
+  const isGood = errors === 0 && (warnings === 0 || !isStrict);
+  const counts = [
+    ...found,
+    { count: errors, one: "error", many: "errors" },
+    { count: warnings, one: "warning", many: "warnings" },
+  ].map(({ count, one, many }) => `${count} ${count === 1 ? one : many}`);
+  output.stdout(`${folder}: ${isGood ? "valid" : "invalid"}: ${counts.join(", ")}`);
+  return isGood ? 0 : 1;
 }

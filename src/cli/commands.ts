@@ -21,6 +21,7 @@ import { SIMULATE_COMMAND } from "./simulate.ts";
 import { STORE_COMMANDS } from "./store.ts";
 import { LISTEN_COMMAND } from "./webhooks_listen.ts";
 import { VERIFY_COMMAND } from "./webhooks_verify.ts";
+import { WORKFLOWS_CHECK_COMMAND } from "./workflows_check.ts";
 
 const EXIT = { failed: 1, usage: 2 } as const;
 const HELP_WORDS = ["-h", "--h", "-help", "--help"];
@@ -61,6 +62,7 @@ const WORD_COMMANDS: readonly Command[] = [
 const COMMANDS: readonly RunnableCommand[] = [
   ...LONE_COMMANDS,
   ...administrationCommands(),
+  WORKFLOWS_CHECK_COMMAND,
   VERIFY_COMMAND,
   LISTEN_COMMAND,
   ...STORE_COMMANDS,
@@ -122,7 +124,7 @@ export function commandsText(version: string): string {
     ...rows.map(([call, doc]) => `  weir ${call.padEnd(width)}  ${doc}`),
     "",
     "Commands of the webhook service. They call its administration API at WEIR_URL with the token ADMIN_TOKEN;",
-    '"webhooks" and "store" do not call the service:',
+    '"webhooks", "store" and "workflows check" do not call the service:',
     "",
     ...groupLines(),
     "",

@@ -60,6 +60,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "settings/",
     "webhooks/receiver.ts",
     "webhooks/store/maintenance/",
+    "webhooks/workflows/folder_reading.ts",
     "wire/",
     "yaml/",
     "base/",
