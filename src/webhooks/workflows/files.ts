@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
-import { type Problem, problemText } from "../../base/problem.ts";
+import { type Problem, problemsInOrder, problemText } from "../../base/problem.ts";
 import type { WorkflowVersion } from "../model/records.ts";
 import type {
   LoadedWorkflow,
@@ -101,10 +101,10 @@ export class WorkflowFiles implements Workflows {
         name: isNamed ? id : undefined,
         file: current?.file ?? files[0]?.[0] ?? "",
         current,
-        problems: files.flatMap(([, { problems, loaded }]) => [
+        problems: problemsInOrder(files.flatMap(([, { problems, loaded }]) => [
           ...problems,
           ...loaded === undefined ? [] : duplicates.get(loaded.at) ?? [],
-        ]),
+        ])),
       };
     });
     entries.sort((a, b) => a.id < b.id ? -1 : 1);

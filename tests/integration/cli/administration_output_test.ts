@@ -129,6 +129,43 @@ attempts:
     stderr: `Next: weir deliveries list --event-id ${ID}\n`,
   },
   {
+    name: "a called trigger names the command to follow",
+    args: ["triggers", "call", "order-intake"],
+    answer: { status: 202, body: `{"executionId":"${ID}"}` },
+    stdout: `executionId  ${ID}\n`,
+    stderr: `Next: weir executions show ${ID}\n`,
+  },
+  {
+    name: "the errors of files follow their list",
+    args: ["workflows", "list"],
+    answer: {
+      body: JSON.stringify({
+        items: [
+          { id: "a", state: "valid", triggerCount: 1, loadedAt: "now", file: "w/a.yaml", problems: [] },
+          {
+            ...{ id: "b.yaml", state: "invalid", triggerCount: 0, file: "w/b.yaml" },
+            problems: [
+              { severity: "error", at: "w/b.yaml:3:1", path: "steps[0]", text: "no\u001b[31m" },
+              { severity: "error", at: "w/b.yaml", path: "", text: "unreadable" },
+            ],
+          },
+        ],
+        problems: [{ severity: "error", at: "", path: "", text: "too many files" }],
+      }),
+    },
+    stdout: `id      state    triggerCount  loadedAt  file
+a       valid    1             now       w/a.yaml
+b.yaml  invalid  0             -         w/b.yaml
+`,
+    stderr: "too many files\nw/b.yaml:3:1: steps[0]: no\\u001b[31m\nw/b.yaml: unreadable\n",
+  },
+  {
+    name: "a workflow has its steps and errors as tables",
+    args: ["workflows", "show", "a"],
+    answer: { body: '{"id":"a","state":"valid","steps":[{"name":"one","kind":"set"}],"problems":[]}' },
+    stdout: "id        a\nstate     valid\nproblems  -\n\nsteps:\n  name  kind\n  one   set\n",
+  },
+  {
     name: "a delivery is sent again",
     args: ["deliveries", "resend", ID],
     answer: { status: 202, body: `{"id":"${ID}"}` },
