@@ -18,9 +18,9 @@ export function cliPage(): string {
       return parts.length === 0 ? [] : [`### weir ${command.words}`, ...parts];
     }),
     GROUP_HEADS.administration,
-    ...flagTable(commonFlags(calls.flatMap(({ commands }) => commands))),
+    ...flagTable(callFlags(groups)),
     GROUP_HEADS.lists,
-    ...flagTable(listFlags(calls)),
+    ...flagTable(listFlags(groups)),
     ...calls.flatMap((group) => groupSection(group, groups)),
     GROUP_HEADS.local,
     ...groups.filter(({ name }) => isLocal(name)).flatMap((group) => groupSection(group, groups)),
@@ -34,7 +34,7 @@ function isLocal(group: string): boolean {
 
 function groupSection({ name, doc, commands }: CommandGroup, groups: readonly CommandGroup[]): string[] {
   const shared = isLocal(name) ? {} : {
-    ...commonFlags(groups.filter((group) => !isLocal(group.name)).flatMap((group) => group.commands)),
+    ...callFlags(groups),
     ...listFlags(groups),
   };
   const details = commands.flatMap((command) => {
@@ -48,6 +48,10 @@ function groupSection({ name, doc, commands }: CommandGroup, groups: readonly Co
   return [`### weir ${name}`, sentenceOf(doc), commandTable(commands), ...details, ...example(name)];
 }
 
+function callsOf(groups: readonly CommandGroup[]): Command[] {
+  return groups.flatMap(({ commands }) => commands).filter(({ flags }) => "token-file" in flags);
+}
+
 /** The flags that every one of the commands has. */
 function commonFlags(commands: readonly Command[]): Flags {
   const [first, ...others] = commands;
@@ -57,11 +61,15 @@ function commonFlags(commands: readonly Command[]): Flags {
   );
 }
 
-/** The flags that only lists share: those of every list, without those of every command. */
+/** The flags of every command that calls the administration API. */
+function callFlags(groups: readonly CommandGroup[]): Flags {
+  return commonFlags(callsOf(groups));
+}
+
+/** The flags that only lists share: those of every list of records, without those of every command. */
 function listFlags(groups: readonly CommandGroup[]): Flags {
-  const calls = groups.filter(({ name }) => !isLocal(name)).flatMap(({ commands }) => commands);
-  const every = commonFlags(calls);
-  const lists = commonFlags(calls.filter((command) => Object.hasOwn(command.flags, "cursor")));
+  const every = callFlags(groups);
+  const lists = commonFlags(callsOf(groups).filter(({ flags }) => "cursor" in flags && "since" in flags));
   return Object.fromEntries(Object.entries(lists).filter(([name]) => !Object.hasOwn(every, name)));
 }
 

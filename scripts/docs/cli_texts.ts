@@ -36,7 +36,8 @@ export const GROUP_HEADS = {
 These commands call the [administration API](webhooks/admin-api.md) of the webhook service. They read the
 address of the service from \`WEIR_URL\` and the token from \`ADMIN_TOKEN\` (see [settings.md](settings.md#administration)).
 They accept these flags:`,
-  lists: "Commands that print a list also accept these flags:",
+  lists:
+    "Commands that print a list also accept these flags; `weir workflows list` has no `--since` and `--until`:",
   local: `## Local commands
 
 These commands do not call the service.`,
@@ -130,6 +131,10 @@ id                                    event          endpointId                 
 bcf6bfce-173c-4a93-bc17-29be7d6c3db2  order.created  2a408522-2e64-4252-85b6-a125e9aea5da  retrying  2026-11-22T02:42:05.173Z
 $ weir deliveries why bcf6bfce-173c-4a93-bc17-29be7d6c3db2
 the next attempt starts at 2026-11-22T02:42:05.173Z, retry 2 of 8 (30 seconds after the first failure); last attempt: connection refused (127.0.0.1:9000)
+\`\`\``,
+  workflows: `\`\`\`console try
+$ weir workflows check config/workflows
+config/workflows: valid: 1 file, 1 valid workflow, 0 errors, 0 warnings
 \`\`\``,
   executions: `\`\`\`text
 $ weir executions list --state failed --since 24h

@@ -102,6 +102,6 @@ function triggersOf(parts: PageParts, workflow: Fields): HTMLElement[] {
   return [
     facts(rows),
     ...more > 0 ? [note(`and ${countText(more)} more`)] : [],
-    button("All triggers", () => parts.go("triggers"), { look: "small" }),
+    element("div", { class: "acts" }, button("All triggers", () => parts.go("triggers"), { look: "small" })),
   ];
 }
