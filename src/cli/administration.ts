@@ -14,6 +14,7 @@ import {
   type CommandFlag,
   type CommandOptions,
   type GivenCommand,
+  type Output,
   readText,
   type RunnableCommand,
 } from "./command.ts";
@@ -72,7 +73,7 @@ async function printList(
     else {
       const items = itemsOf(command, record);
       for (const line of table.lines(items)) output.stdout(line);
-      if (hasProblems) [record, ...items].flatMap(problemLines).forEach(output.stderr);
+      if (hasProblems) printProblems([record, ...items], output);
     }
     const cursor = record["nextCursor"];
     if (typeof cursor !== "string") return 0;
@@ -104,7 +105,10 @@ function print(one: Run, { text, record }: AdministrationAnswer): number {
   } else if (shown.as === "field") {
     output.stdout(fieldText(record, shown.field));
   } else {
-    for (const line of recordLines(record)) output.stdout(line);
+    const { problems: _, ...rest } = record;
+    const hasProblems = shown.as === "record" && shown.hasProblems === true;
+    for (const line of recordLines(hasProblems ? rest : record)) output.stdout(line);
+    if (hasProblems) printProblems([record], output);
     if (shown.as === "record" && shown.next !== undefined && hasFields(shown.next, record)) {
       output.stderr(`Next: ${filled(shown.next, one, record)}`);
     }
@@ -116,14 +120,14 @@ function print(one: Run, { text, record }: AdministrationAnswer): number {
   return shown.good !== undefined && record[shown.good] === false ? 1 : 0;
 }
 
-/** The problems of configuration files that a record has, a line each. */
-function problemLines(record: JsonObject): string[] {
-  const problems = record["problems"];
-  if (!Array.isArray(problems)) return [];
-  return problems.filter(isRecord).map((problem) => {
-    const parts = ["at", "path", "text"].map((name) => problem[name]);
-    return plainText(parts.filter((part) => typeof part === "string" && part !== "").join(": "));
-  });
+/** Prints the problems of configuration files that records have, a line each. */
+function printProblems(records: readonly JsonObject[], output: Output): void {
+  for (const { problems } of records) {
+    for (const problem of Array.isArray(problems) ? problems.filter(isRecord) : []) {
+      const parts = ["at", "path", "text"].map((name) => problem[name]);
+      output.stderr(plainText(parts.filter((part) => typeof part === "string" && part !== "").join(": ")));
+    }
+  }
 }
 
 /** Whether a record has a field for each placeholder. */

@@ -38,7 +38,7 @@ export function filterFlag(field: string, value: string, doc: string, options: F
 }
 
 /** The flags of a JSON object that becomes the field `data`. */
-export function dataFlags(what: string): Readonly<Record<string, CallFlag>> {
+export function payloadFlags(what: string): Readonly<Record<string, CallFlag>> {
   return {
     data: bodyFlag("data", "JSON", `${what}, a JSON object (default {})`, {
       read: readJson,

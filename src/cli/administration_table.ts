@@ -3,7 +3,7 @@ import { action, type AdministrationCommand, create, list, remove, show } from "
 import {
   bodyFlag,
   booleanFlag,
-  dataFlags,
+  payloadFlags,
   filterFlag,
   idempotencyKeyFlag,
   readDescriptors,
@@ -216,7 +216,7 @@ const TRIGGERS: readonly AdministrationCommand[] = [
     args: ["NAME"],
     path: "/triggers/{NAME}/call",
     flags: {
-      ...dataFlags("input"),
+      ...payloadFlags("input"),
       "idempotency-key": idempotencyKeyFlag("start at most one execution with this key within 24 hours"),
     },
     notes: "NAME is the name or the identifier of the trigger.",
@@ -260,7 +260,7 @@ const EVENTS: readonly AdministrationCommand[] = [
       KIND: "event",
     }),
     flags: {
-      ...dataFlags("payload"),
+      ...payloadFlags("payload"),
       "idempotency-key": idempotencyKeyFlag("post at most one event with this key within 24 hours"),
     },
     notes: "The token may be an event key instead of the administration token.",

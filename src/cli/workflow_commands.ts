@@ -13,5 +13,6 @@ export const WORKFLOW_COMMANDS: readonly AdministrationCommand[] = [
     ...show("workflows", "a workflow with its steps, triggers and errors"),
     args: ["NAME"],
     path: "/workflows/{NAME}",
+    shown: { as: "record", hasProblems: true },
   },
 ];

@@ -160,10 +160,16 @@ b.yaml  invalid  0             -         w/b.yaml
     stderr: "too many files\nw/b.yaml:3:1: steps[0]: no\\u001b[31m\nw/b.yaml: unreadable\n",
   },
   {
-    name: "a workflow has its steps and errors as tables",
+    name: "a workflow has its errors in full below its steps",
     args: ["workflows", "show", "a"],
-    answer: { body: '{"id":"a","state":"valid","steps":[{"name":"one","kind":"set"}],"problems":[]}' },
-    stdout: "id        a\nstate     valid\nproblems  -\n\nsteps:\n  name  kind\n  one   set\n",
+    answer: {
+      body: JSON.stringify({
+        ...{ id: "a", state: "outdated", steps: [{ name: "one", kind: "set" }] },
+        problems: [{ severity: "error", at: "w/a.yaml:1:2", path: "", text: "x".repeat(70) }],
+      }),
+    },
+    stdout: "id     a\nstate  outdated\n\nsteps:\n  name  kind\n  one   set\n",
+    stderr: `w/a.yaml:1:2: ${"x".repeat(70)}\n`,
   },
   {
     name: "a delivery is sent again",
