@@ -33,8 +33,8 @@ Unless a command documents others, the exit codes are:
 export const GROUP_HEADS = {
   administration: `## Administration commands
 
-These commands call the [administration API](webhooks/admin-api.md) of the webhook service. They read the
-address of the service from \`WEIR_URL\` and the token from \`ADMIN_TOKEN\` (see [settings.md](settings.md#administration)).
+These commands call the [administration API](webhooks/admin-api.md) of a running service. All except
+\`weir counters\` require the webhook service. They read the address of the service from \`WEIR_URL\` and the token from \`ADMIN_TOKEN\` (see [settings.md](settings.md#administration)).
 They accept these flags:`,
   lists:
     "Commands that print a list also accept these flags; `weir workflows list` has no `--since` and `--until`:",
@@ -90,6 +90,12 @@ Save the secret now: it is shown only once
 $ weir endpoints list
 id                                    url                          events         enabled  description
 2a408522-2e64-4252-85b6-a125e9aea5da  http://127.0.0.1:9000/hooks  order.created  true     -
+\`\`\``,
+  counters: `\`\`\`text
+$ weir counters peek --domain shop --descriptors account=bob
+descriptors:
+  limited  rule          cacheKey                     limit  unit    windowSeconds  used  remaining  resetsAt
+  true     shop.account  shop_account_bob_1795327500  5      MINUTE  60             3     2          2026-11-22T06:06:00Z
 \`\`\``,
   triggers: `\`\`\`console webhooks
 $ weir triggers create order-intake --workflow order-intake --require-idempotency-key

@@ -15,10 +15,12 @@ import {
   readTexts,
   readWhole,
 } from "./administration_flags.ts";
+import { COUNTER_COMMANDS } from "./counter_commands.ts";
 import { WORKFLOW_COMMANDS } from "./workflow_commands.ts";
 
 /** The groups of commands. */
 export const GROUPS: Readonly<Record<string, string>> = {
+  counters: "counters of rate limits",
   endpoints: "receivers of events",
   triggers: "HTTP endpoints that start workflows",
   workflows: "workflow files",
@@ -335,6 +337,7 @@ const WORK: readonly AdministrationCommand[] = [
 
 /** Every command over the administration, group by group. */
 export const ADMINISTRATION_COMMANDS: readonly AdministrationCommand[] = [
+  ...COUNTER_COMMANDS,
   ...ENDPOINTS,
   ...TRIGGERS,
   ...WORKFLOW_COMMANDS,

@@ -123,7 +123,7 @@ export function commandsText(version: string): string {
     "",
     ...rows.map(([call, doc]) => `  weir ${call.padEnd(width)}  ${doc}`),
     "",
-    "Commands of the webhook service. They call its administration API at WEIR_URL with the token ADMIN_TOKEN;",
+    "Commands that call the administration API at WEIR_URL with the token ADMIN_TOKEN;",
     '"webhooks", "store" and "workflows check" do not call the service:',
     "",
     ...groupLines(),

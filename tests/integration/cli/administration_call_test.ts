@@ -179,6 +179,26 @@ const CASES: readonly Case[] = [
     query: { limit: "2", cursor: "c" },
   },
   { args: ["workflows", "show", "my file.yaml"], call: "GET /workflows/my%20file.yaml" },
+  {
+    args: [
+      "counters",
+      "peek",
+      "--domain",
+      "shop",
+      "--descriptors",
+      "account=a b",
+      "--descriptors",
+      "k=,l=m=n",
+    ],
+    call: "POST /counters/peek",
+    body: '{"domain":"shop","descriptors":[{"entries":[{"key":"account","value":"a b"}]},' +
+      '{"entries":[{"key":"k","value":""},{"key":"l","value":"m=n"}]}]}',
+  },
+  {
+    args: ["counters", "reset", "--domain", "shop", "--descriptors", "account=bob"],
+    call: "POST /counters/reset",
+    body: '{"domain":"shop","descriptors":[{"entries":[{"key":"account","value":"bob"}]}]}',
+  },
   { args: ["event-keys", "delete", ID], call: `DELETE /event-keys/${ID}` },
   { args: ["events", "post", "a.b"], call: "POST /events", body: '{"event":"a.b","data":{}}' },
   {
@@ -306,6 +326,12 @@ const WRONG: readonly (readonly [args: readonly string[], line: string])[] = [
   [
     ["events", "post", "a.b", "--data", "{}", "--data-file", "-"],
     "Cannot use --data-file with --data",
+  ],
+  [["counters", "peek", "--domain", "shop"], 'Cannot run "counters peek": --descriptors is missing'],
+  [["counters", "reset", "--descriptors", "a=b"], 'Cannot run "counters reset": --domain is missing'],
+  [
+    ["counters", "reset", "--domain", "shop", "--descriptors", "account"],
+    'Invalid --descriptors "account": "account" has no equals sign: expected key=value',
   ],
   [["triggers", "call"], 'Cannot run "triggers call": NAME is missing'],
   [["triggers", "call", "a", "--data", '{"secret'], "Invalid --data: expected JSON"],

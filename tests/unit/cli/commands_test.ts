@@ -51,6 +51,6 @@ Deno.test("the usage of a group names its commands", async () => {
 Deno.test("every group has a line", () => {
   const groups = groupLines().map((line) => line.trim().split(/\s+/)[1]);
   const words =
-    "endpoints triggers workflows event-keys events deliveries executions audit webhooks store".split(" ");
+    "counters endpoints triggers workflows event-keys events deliveries executions audit webhooks store".split(" ");
   assertEquals(groups, words);
 });
