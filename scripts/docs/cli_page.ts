@@ -1,4 +1,4 @@
-import { callOf, type Command, type CommandFlag, sentenceOf } from "../../src/cli/command.ts";
+import { callOf, type Command, type CommandFlag, exitCodesOf, sentenceOf } from "../../src/cli/command.ts";
 import { type CommandGroup, documentedCommands } from "../../src/cli/commands.ts";
 import { CLI_EXAMPLES, CLI_HEAD, GROUP_HEADS } from "./cli_texts.ts";
 import { table } from "./generated_page.ts";
@@ -11,6 +11,7 @@ export function cliPage(): string {
   const calls = groups.filter(({ name }) => !isLocal(name));
   return [
     CLI_HEAD,
+    exitCodeTable([...lone, ...groups.flatMap(({ commands }) => commands)]),
     "## Commands",
     commandTable(lone),
     ...lone.flatMap((command) => {
@@ -71,6 +72,30 @@ function listFlags(groups: readonly CommandGroup[]): Flags {
   const every = callFlags(groups);
   const lists = commonFlags(callsOf(groups).filter(({ flags }) => "cursor" in flags && "since" in flags));
   return Object.fromEntries(Object.entries(lists).filter(([name]) => !Object.hasOwn(every, name)));
+}
+
+const USUAL_EXIT_CODES = [
+  "The command succeeded.",
+  "The command failed, or the service rejected it.",
+  "The usage is invalid: an unknown command or flag, or a missing or invalid value.",
+];
+
+/** The exit codes of every command; those with the usual codes share a row. */
+function exitCodeTable(commands: readonly Command[]): string {
+  const rows = commands.flatMap((command) => {
+    const codes = exitCodesOf(command);
+    return codes === undefined ? [] : [{ call: `\`${command.words}\``, codes }];
+  });
+  const most = Math.max(...rows.flatMap(({ codes }) => Object.keys(codes).map(Number)));
+  const numbers = Array.from({ length: most + 1 }, (_, code) => code);
+  return table(["Command", ...numbers.map(String)], [
+    ...rows.map(({ call, codes }) => [call, ...numbers.map((code) => textOf(codes[code]))]),
+    ["All other commands", ...numbers.map((code) => USUAL_EXIT_CODES[code] ?? "-")],
+  ]);
+}
+
+function textOf(meaning: string | undefined): string {
+  return meaning === undefined ? "-" : markdown(sentenceOf(meaning));
 }
 
 function commandTable(commands: readonly Command[]): string {

@@ -21,13 +21,7 @@ In a clone of the repository, [define the command](../README.md#the-commands-den
 - If a flag that cannot be repeated occurs twice, Weir uses the last value.
 - Results are written to standard output, errors to standard error.
 
-Unless a command documents others, the exit codes are:
-
-| Exit code | Meaning |
-| --- | --- |
-| 0 | The command succeeded. |
-| 1 | The command failed, or the service rejected it. |
-| 2 | The usage is invalid: an unknown command or flag, or a missing or invalid value. |`;
+The exit codes are:`;
 
 /** The texts above the groups of commands. */
 export const GROUP_HEADS = {

@@ -163,7 +163,7 @@ const ENDPOINTS: readonly AdministrationCommand[] = [
       as: "record",
       good: "ok",
     }),
-    notes: "Exit code: 0 every stage passes, 1 a stage fails, 2 invalid usage.",
+    exitCodes: { 0: "every stage passes", 1: "a stage fails" },
   },
   {
     ...action("endpoints recover", "retry the failed deliveries of an endpoint with a new schedule", {

@@ -2,6 +2,9 @@ import { type Problem, problemsInOrder } from "../base/problem.ts";
 import type { Output, RunnableCommand } from "./command.ts";
 import { MERGE_FLAG, openRuleFolder, problemLine, ruleFolder } from "./rule_folder.ts";
 
+/** The exit codes of `reportProblems`. */
+export const CHECK_EXIT_CODES = { 0: "no errors", 1: "errors (with --strict also warnings)" };
+
 /** `weir check DIR`: every problem of the rule files in a folder, in the order of the files. */
 export const CHECK_COMMAND: RunnableCommand = {
   command: {
@@ -13,8 +16,8 @@ export const CHECK_COMMAND: RunnableCommand = {
       merge: MERGE_FLAG,
     },
     notes:
-      "Like the service, it reads MERGE_DOMAIN_CONFIG, RUNTIME_IGNOREDOTFILES and BACKEND_TYPE from the environment.\n\n" +
-      "Exit code: 0 no errors, 1 errors, 2 invalid usage.",
+      "Like the service, it reads MERGE_DOMAIN_CONFIG, RUNTIME_IGNOREDOTFILES and BACKEND_TYPE from the environment.",
+    exitCodes: CHECK_EXIT_CODES,
   },
   async run({ args: [folder = ""], flags }, { environment, output }) {
     const { rules, problems, files } = await openRuleFolder(ruleFolder(folder, flags, environment));

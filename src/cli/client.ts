@@ -50,7 +50,7 @@ export const CLIENT_COMMAND: RunnableCommand = {
         doc: "PEM file with the private key of the client certificate; requires --tls and --cert",
       },
     },
-    notes: "Exit code: 0 OK, 3 OVER_LIMIT, 1 the call failed, 2 invalid usage.",
+    exitCodes: { 0: "OK", 1: "the call failed", 3: "OVER_LIMIT" },
   },
   run,
 };

@@ -37,7 +37,7 @@ export const EXPLAIN_COMMAND: RunnableCommand = {
       prefix: { value: "TEXT", doc: "prefix of cache keys (default $CACHE_KEY_PREFIX)" },
       json: { doc: "print JSON" },
     },
-    notes: "Exit code: 0 explained, 1 the rule files have errors, 2 invalid usage.",
+    exitCodes: { 0: "explained", 1: "the rule files have errors" },
   },
   run,
 };

@@ -41,8 +41,8 @@ export const HEALTH_COMMAND: RunnableCommand = {
     },
     notes:
       "With HTTP_SERVER_USE_TLS=true, the default URL is https. Its certificate is then not verified, because it is\n" +
-      "issued for another host name.\n\n" +
-      "Exit code: 0 healthy, 1 unhealthy or no response, 2 invalid usage.",
+      "issued for another host name.",
+    exitCodes: { 0: "healthy", 1: "unhealthy or no response" },
   },
   run,
 };

@@ -62,8 +62,8 @@ export const SIMULATE_COMMAND: RunnableCommand = {
       "Times are in RFC 3339 or seconds since the epoch. The simulation counts in memory, uses the times of the\n" +
       "requests as its clock, and does not connect to any service. Like the service, it reads SHADOW_MODE,\n" +
       "QUOTA_MODE, STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT, MERGE_DOMAIN_CONFIG, RUNTIME_IGNOREDOTFILES and\n" +
-      "MEMORY_MAX_KEYS from the environment.\n\n" +
-      "Exit code: 0 no decision changes, 1 decisions change, 2 invalid usage, rules or requests.",
+      "MEMORY_MAX_KEYS from the environment.",
+    exitCodes: { 0: "no decision changes", 1: "decisions change", 2: "invalid usage, rules or requests" },
   },
   run: simulateCommand,
 };

@@ -19,6 +19,8 @@ const STORE: CommandFlag = {
   doc: "database file of the webhook service, or postgres://… (default $WEBHOOK_STORE)",
 };
 
+const COPY_EXIT_CODES = { 0: "copied", 1: "failed" };
+
 /** `weir store …`: commands on the database itself. */
 export const STORE_COMMANDS: readonly RunnableCommand[] = [
   {
@@ -30,8 +32,8 @@ export const STORE_COMMANDS: readonly RunnableCommand[] = [
       notes:
         "The encryption key is not copied. Back up WEBHOOK_ENCRYPTION_KEY, or the key file next to the store,\n" +
         "separately: without it, the secrets in the copy cannot be decrypted.\n" +
-        "Back up a PostgreSQL store with pg_dump.\n\n" +
-        "Exit code: 0 copied, 1 failed, 2 invalid usage.",
+        "Back up a PostgreSQL store with pg_dump.",
+      exitCodes: COPY_EXIT_CODES,
     },
     run: backup,
   },
@@ -41,7 +43,7 @@ export const STORE_COMMANDS: readonly RunnableCommand[] = [
       args: [],
       doc: "check the integrity of the store",
       flags: { store: STORE },
-      notes: "Exit code: 0 no damage, 1 damage or no access to the store, 2 invalid usage.",
+      exitCodes: { 0: "no damage", 1: "damage or no access to the store" },
     },
     run: check,
   },
@@ -61,8 +63,8 @@ export const STORE_COMMANDS: readonly RunnableCommand[] = [
         "postgres://user:password@host/database. Set an address with a password in WEBHOOK_STORE: other users of\n" +
         "this machine can read the command line.\n" +
         "After an interruption, run the command again: it starts over, and no service opens an incomplete target.\n" +
-        "The encryption key is not copied: set it for the target.\n\n" +
-        "Exit code: 0 copied, 1 failed, 2 invalid usage.",
+        "The encryption key is not copied: set it for the target.",
+      exitCodes: COPY_EXIT_CODES,
     },
     run: move,
   },

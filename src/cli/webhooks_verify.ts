@@ -35,8 +35,8 @@ export const VERIFY_COMMAND: RunnableCommand = {
       timestamp: { value: "SECONDS", doc: "the same as --header 'X-Svc-Timestamp: SECONDS'" },
       signature: { value: "SIGNATURE", doc: "the same as --header 'X-Svc-Signature: SIGNATURE'" },
     },
-    notes: "Exit code: 0 verified, 1 not verified, 2 invalid usage.\n\n" +
-      "Example: weir webhooks verify --secret-file secret --header 'X-Svc-Signature: sha256=…' \\\n" +
+    exitCodes: { 0: "verified", 1: "not verified" },
+    notes: "Example: weir webhooks verify --secret-file secret --header 'X-Svc-Signature: sha256=…' \\\n" +
       "  --timestamp 1767225600 < body.json",
   },
   run: verifyInput,

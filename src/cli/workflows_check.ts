@@ -5,7 +5,7 @@ import {
   readWorkflowFolder,
   workflowsByName,
 } from "../webhooks/workflows/folder_reading.ts";
-import { reportProblems } from "./check.ts";
+import { CHECK_EXIT_CODES, reportProblems } from "./check.ts";
 import type { RunnableCommand } from "./command.ts";
 import { settingsFor } from "./rule_folder.ts";
 
@@ -16,8 +16,8 @@ export const WORKFLOWS_CHECK_COMMAND: RunnableCommand = {
     args: ["DIR"],
     doc: "validate the workflow files in a folder",
     flags: { strict: { doc: "treat warnings as errors" } },
-    notes: "Like the service, it reads WORKFLOW_ENV from the environment. It does not call the service.\n\n" +
-      "Exit code: 0 no errors, 1 errors, 2 invalid usage.",
+    notes: "Like the service, it reads WORKFLOW_ENV from the environment. It does not call the service.",
+    exitCodes: CHECK_EXIT_CODES,
   },
   async run({ args: [folder = ""], flags }, { environment, output, clock }) {
     const { WORKFLOW_ENV: envNames } = settingsFor(environment, ["WORKFLOW_ENV"]);
