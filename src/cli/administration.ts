@@ -18,12 +18,10 @@ import {
   readText,
   type RunnableCommand,
 } from "./command.ts";
+import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";
 import { plainText } from "./plain_text.ts";
 import { fieldText, isRecord, recordLines, TableText } from "./record_text.ts";
 
-const PRINT_FLAGS: Readonly<Record<string, CommandFlag>> = {
-  json: { doc: "print the response as JSON" },
-};
 const ALL: CommandFlag = { doc: "print every page" };
 
 /** Every command over the administration, ready to run. */
@@ -36,7 +34,7 @@ export function administrationCommands(): RunnableCommand[] {
 
 function documented(command: AdministrationCommand): Command {
   const all = command.shown.as === "list" ? { all: ALL } : {};
-  return { ...command, flags: { ...command.flags, ...all, ...PRINT_FLAGS, ...TARGET_FLAGS } };
+  return { ...command, flags: { ...command.flags, ...all, ...OUTPUT_FLAGS, ...TARGET_FLAGS } };
 }
 
 interface Run {
@@ -64,12 +62,12 @@ async function printList(
   filters: AdministrationCall["query"],
   ask: (query: AdministrationCall["query"]) => Promise<AdministrationAnswer>,
 ): Promise<number> {
-  const isJson = flags.boolean("json") === true;
+  const printer = printerOf(flags, output);
   const table = new TableText(columns);
   const seen = new Set<string>();
   for (let query = filters;;) {
     const { text, record } = await ask(query);
-    if (isJson) output.stdout(text);
+    if (printer !== undefined) printer.printText(text);
     else {
       const items = itemsOf(command, record);
       for (const line of table.lines(items)) output.stdout(line);
@@ -78,7 +76,7 @@ async function printList(
     const cursor = record["nextCursor"];
     if (typeof cursor !== "string") return 0;
     if (flags.boolean("all") !== true) {
-      if (!isJson) output.stderr(`More: --cursor ${cursor}, or --all`);
+      if (printer === undefined) output.stderr(`More: --cursor ${cursor}, or --all`);
       return 0;
     }
     // A service that returns the same page again would never end this.
@@ -97,8 +95,9 @@ function itemsOf(command: AdministrationCommand, page: AdministrationAnswer["rec
 /** Prints an answer other than a list; returns the exit code. */
 function print(one: Run, { text, record }: AdministrationAnswer): number {
   const { command: { shown }, given, options: { output } } = one;
-  if (given.flags.boolean("json") === true) {
-    if (text !== "") output.stdout(text);
+  const printer = printerOf(given.flags, output);
+  if (printer !== undefined) {
+    printer.printText(text);
   } else if (shown.as === "sentence") {
     const isHeld = shown.held !== undefined && Object.hasOwn(record, "why");
     output.stdout(filled(isHeld ? shown.held : shown.text, one, record));

@@ -1,5 +1,6 @@
 import { type Problem, problemsInOrder } from "../base/problem.ts";
-import type { Output, RunnableCommand } from "./command.ts";
+import type { GivenFlags, Output, RunnableCommand } from "./command.ts";
+import { OUTPUT_FLAGS, printerOf, type ValuePrinter } from "./output_format.ts";
 import { MERGE_FLAG, openRuleFolder, problemLine, ruleFolder } from "./rule_folder.ts";
 
 /** The exit codes of `reportProblems`. */
@@ -14,18 +15,22 @@ export const CHECK_COMMAND: RunnableCommand = {
     flags: {
       strict: { doc: "treat warnings as errors" },
       merge: MERGE_FLAG,
+      ...OUTPUT_FLAGS,
     },
     notes:
       "Like the service, it reads MERGE_DOMAIN_CONFIG, RUNTIME_IGNOREDOTFILES and BACKEND_TYPE from the environment.",
     exitCodes: CHECK_EXIT_CODES,
   },
   async run({ args: [folder = ""], flags }, { environment, output }) {
+    const report = reportOf(flags, output);
     const { rules, problems, files } = await openRuleFolder(ruleFolder(folder, flags, environment));
     const found = [
-      { count: files, one: "file with rules", many: "files with rules" },
-      ...rules === undefined ? [] : [{ count: rules.domainCount, one: "domain", many: "domains" }],
+      { field: "files", count: files, one: "file with rules", many: "files with rules" },
+      ...rules === undefined
+        ? []
+        : [{ field: "domains", count: rules.domainCount, one: "domain", many: "domains" }],
     ];
-    return reportProblems(problems, { folder, found, isStrict: flags.boolean("strict") === true }, output);
+    return reportProblems(problems, { folder, found, ...report }, output);
   },
 };
 
@@ -35,29 +40,45 @@ export interface CheckedFiles {
   readonly found: readonly Counted[];
   /** Whether warnings count as errors. */
   readonly isStrict: boolean;
+  /** Prints for programs; absent where people read the result. */
+  readonly printer: ValuePrinter | undefined;
 }
 
 interface Counted {
+  /** In a result for programs. */
+  readonly field: string;
   readonly count: number;
   readonly one: string;
   readonly many: string;
 }
 
+/** The options of a report from the flags of a check; throws a `FlagError` for an unknown format. */
+export function reportOf(flags: GivenFlags, output: Output): Pick<CheckedFiles, "isStrict" | "printer"> {
+  return { isStrict: flags.boolean("strict") === true, printer: printerOf(flags, output) };
+}
+
 /** Prints the problems in the order of the files and a line with the result; returns the exit code. */
 export function reportProblems(
   problems: readonly Problem[],
-  { folder, found, isStrict }: CheckedFiles,
+  { folder, found, isStrict, printer }: CheckedFiles,
   output: Output,
 ): number {
-  for (const problem of problemsInOrder(problems)) output.stderr(problemLine(problem));
   const errors = problems.filter(({ severity }) => severity === "error").length;
   const warnings = problems.length - errors;
   const isGood = errors === 0 && (warnings === 0 || !isStrict);
+  const exitCode = isGood ? 0 : 1;
+  const inOrder = problemsInOrder(problems);
+  if (printer !== undefined) {
+    const counted = Object.fromEntries(found.map(({ field, count }) => [field, count]));
+    printer.print({ folder, valid: isGood, ...counted, errors, warnings, problems: inOrder });
+    return exitCode;
+  }
+  for (const problem of inOrder) output.stderr(problemLine(problem));
   const counts = [
     ...found,
     { count: errors, one: "error", many: "errors" },
     { count: warnings, one: "warning", many: "warnings" },
   ].map(({ count, one, many }) => `${count} ${count === 1 ? one : many}`);
   output.stdout(`${folder}: ${isGood ? "valid" : "invalid"}: ${counts.join(", ")}`);
-  return isGood ? 0 : 1;
+  return exitCode;
 }

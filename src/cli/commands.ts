@@ -17,6 +17,7 @@ import {
 import { EXPLAIN_COMMAND } from "./explain.ts";
 import { FlagError } from "./flags.ts";
 import { HEALTH_COMMAND } from "./health.ts";
+import { printerOf } from "./output_format.ts";
 import { SIMULATE_COMMAND } from "./simulate.ts";
 import { STORE_COMMANDS } from "./store.ts";
 import { LISTEN_COMMAND } from "./webhooks_listen.ts";
@@ -92,6 +93,8 @@ export async function runCommand(args: readonly string[], options: RunOptions): 
       output.stdout(usageOf(command));
       return 0;
     }
+    // A wrong format is refused before a command has an effect.
+    printerOf(given.flags, output);
     const defaults = { clock: systemClock, stdin: () => Deno.stdin.readable };
     return await found.runnable.run(given, { ...defaults, ...options });
   } catch (error) {

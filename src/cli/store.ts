@@ -9,6 +9,7 @@ import {
   type RunnableCommand,
 } from "./command.ts";
 import { FlagError } from "./flags.ts";
+import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";
 
 const FILE: CommandFlag = {
   value: "FILE",
@@ -28,7 +29,7 @@ export const STORE_COMMANDS: readonly RunnableCommand[] = [
       words: "store backup",
       args: ["FILE"],
       doc: "copy the database file to a new file, even while the service runs",
-      flags: { store: FILE },
+      flags: { store: FILE, ...OUTPUT_FLAGS },
       notes:
         "The encryption key is not copied. Back up WEBHOOK_ENCRYPTION_KEY, or the key file next to the store,\n" +
         "separately: without it, the secrets in the copy cannot be decrypted.\n" +
@@ -42,7 +43,7 @@ export const STORE_COMMANDS: readonly RunnableCommand[] = [
       words: "store check",
       args: [],
       doc: "check the integrity of the store",
-      flags: { store: STORE },
+      flags: { store: STORE, ...OUTPUT_FLAGS },
       exitCodes: { 0: "no damage", 1: "damage or no access to the store" },
     },
     run: check,
@@ -58,6 +59,7 @@ export const STORE_COMMANDS: readonly RunnableCommand[] = [
           value: "STORE",
           doc: "target, an empty database or a new file (default $WEBHOOK_STORE)",
         },
+        ...OUTPUT_FLAGS,
       },
       notes: "Stop every service that uses the store first. One of the two is a file, the other\n" +
         "postgres://user:password@host/database. Set an address with a password in WEBHOOK_STORE: other users of\n" +
@@ -74,6 +76,7 @@ async function backup(
   { args: [target = ""], flags }: GivenCommand,
   options: CommandOptions,
 ): Promise<number> {
+  const printer = printerOf(flags, options.output);
   const path = storeOf(flags, "store", options);
   if (isPostgresAddress(path)) {
     throw new CommandError(
@@ -82,15 +85,22 @@ async function backup(
   }
   const { backupStore } = await import("../webhooks/store/maintenance/backup.ts");
   const { bytes, schemaVersion } = await reported(() => backupStore(path, target));
-  options.output.stdout(`${target}: ${bytes} bytes, schema version ${schemaVersion}`);
+  if (printer !== undefined) printer.print({ file: target, bytes, schemaVersion });
+  else options.output.stdout(`${target}: ${bytes} bytes, schema version ${schemaVersion}`);
   options.output.stderr("The copy does not contain the encryption key: back up the key separately");
   return 0;
 }
 
 async function check({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
+  const printer = printerOf(flags, options.output);
   const store = storeOf(flags, "store", options);
   const { checkStore } = await import("../webhooks/store/maintenance/check.ts");
   const { shown, problems, schemaVersion, bytes, counts } = await reported(() => checkStore(store));
+  if (printer !== undefined) {
+    const intact = problems.length === 0;
+    printer.print({ store: shown, intact, bytes, schemaVersion, rows: counts, problems });
+    return intact ? 0 : 1;
+  }
   const { stdout, stderr } = options.output;
   for (const problem of problems) stderr(`${shown}: ${problem}`);
   for (const [table, count] of Object.entries(counts)) stdout(`${shown}: ${count} rows of ${table}`);
@@ -103,11 +113,16 @@ async function move({ flags }: GivenCommand, { output, ...options }: CommandOpti
   if (flags.text("from") === undefined && flags.text("to") === undefined) {
     throw new FlagError('Cannot run "store move": --from or --to is missing');
   }
+  const printer = printerOf(flags, output);
   const [from, to] = [storeOf(flags, "from", options), storeOf(flags, "to", options)];
   const { moveStore } = await import("../webhooks/store/maintenance/move.ts");
   const moved = await reported(() => moveStore({ from, to, clock: options.clock, tell: output.stderr }));
   for (const line of notesOf(moved)) output.stderr(line);
   const { shown, rows, tables, wasThere } = moved;
+  if (printer !== undefined) {
+    printer.print({ store: shown, rows, tables, alreadyThere: wasThere });
+    return 0;
+  }
   const done = `${wasThere ? "held" : "holds"} all ${rows} rows of the source${wasThere ? " already" : ""}`;
   output.stdout(`${shown}: ${done}, in ${tables} tables, compared by counts and SHA-256`);
   return 0;

@@ -5,8 +5,9 @@ import {
   readWorkflowFolder,
   workflowsByName,
 } from "../webhooks/workflows/folder_reading.ts";
-import { CHECK_EXIT_CODES, reportProblems } from "./check.ts";
+import { CHECK_EXIT_CODES, reportOf, reportProblems } from "./check.ts";
 import type { RunnableCommand } from "./command.ts";
+import { OUTPUT_FLAGS } from "./output_format.ts";
 import { settingsFor } from "./rule_folder.ts";
 
 /** `weir workflows check DIR`: every problem of the workflow files in a folder, in the order of the files. */
@@ -15,18 +16,19 @@ export const WORKFLOWS_CHECK_COMMAND: RunnableCommand = {
     words: "workflows check",
     args: ["DIR"],
     doc: "validate the workflow files in a folder",
-    flags: { strict: { doc: "treat warnings as errors" } },
+    flags: { strict: { doc: "treat warnings as errors" }, ...OUTPUT_FLAGS },
     notes: "Like the service, it reads WORKFLOW_ENV from the environment. It does not call the service.",
     exitCodes: CHECK_EXIT_CODES,
   },
   async run({ args: [folder = ""], flags }, { environment, output, clock }) {
+    const report = reportOf(flags, output);
     const { WORKFLOW_ENV: envNames } = settingsFor(environment, ["WORKFLOW_ENV"]);
     const { files, workflows, problems } = await checkedFolder(folder, envNames, clock.now());
     const found = [
-      { count: files, one: "file", many: "files" },
-      { count: workflows, one: "valid workflow", many: "valid workflows" },
+      { field: "files", count: files, one: "file", many: "files" },
+      { field: "workflows", count: workflows, one: "valid workflow", many: "valid workflows" },
     ];
-    return reportProblems(problems, { folder, found, isStrict: flags.boolean("strict") === true }, output);
+    return reportProblems(problems, { folder, found, ...report }, output);
   },
 };
 

@@ -129,6 +129,23 @@ attempts:
     stderr: `Next: weir deliveries list --event-id ${ID}\n`,
   },
   {
+    name: "as YAML, numbers keep their digits",
+    args: ["events", "show", ID, "--output", "yaml"],
+    answer: { body: '{"id":"a b","data":{"x":[1.10,"yes"]},"isErased":false}' },
+    stdout: 'id: a b\ndata:\n  x:\n    - 1.10\n    - "yes"\nisErased: false\n',
+  },
+  {
+    name: "a list as YAML has the cursor of the next page, and no hint",
+    args: ["executions", "list", "--output", "yaml"],
+    answer: { body: '{"items":[{"id":"1"}],"nextCursor":"c2"}' },
+    stdout: 'items:\n  - id: "1"\nnextCursor: c2\n',
+  },
+  {
+    name: "what has no answer is nothing as YAML",
+    args: ["events", "erase", ID, "--output", "yaml"],
+    answer: { status: 204 },
+  },
+  {
     name: "a called trigger names the command to follow",
     args: ["triggers", "call", "order-intake"],
     answer: { status: 202, body: `{"executionId":"${ID}"}` },
