@@ -3,9 +3,9 @@ import { action, type AdministrationCommand, create, list, remove, show } from "
 import {
   bodyFlag,
   booleanFlag,
-  payloadFlags,
   filterFlag,
   idempotencyKeyFlag,
+  payloadFlags,
   readDescriptors,
   readDurationText,
   readHeaderLines,

@@ -59,8 +59,7 @@ export const SIMULATE_COMMAND: RunnableCommand = {
       "max-wrong": { value: "N", doc: "stop after more than N invalid lines (default 10)" },
       ...OUTPUT_FLAGS,
     },
-    notes:
-      "With --output json, it prints one object per line: the changes, then the summary.\n\n" +
+    notes: "With --output json, it prints one object per line: the changes, then the summary.\n\n" +
       "Times are in RFC 3339 or seconds since the epoch. The simulation counts in memory, uses the times of the\n" +
       "requests as its clock, and does not connect to any service. Like the service, it reads SHADOW_MODE,\n" +
       "QUOTA_MODE, STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT, MERGE_DOMAIN_CONFIG, RUNTIME_IGNOREDOTFILES and\n" +

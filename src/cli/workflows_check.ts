@@ -38,7 +38,11 @@ interface CheckedFolder {
   readonly problems: readonly Problem[];
 }
 
-async function checkedFolder(folder: string, envNames: readonly string[], now: number): Promise<CheckedFolder> {
+async function checkedFolder(
+  folder: string,
+  envNames: readonly string[],
+  now: number,
+): Promise<CheckedFolder> {
   try {
     const { files, problems } = await readWorkflowFolder(folder, { envNames, now });
     const ofFiles = [...files.values()].flatMap((file) => file.problems);

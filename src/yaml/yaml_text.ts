@@ -4,7 +4,6 @@ import { isRawNumber, type JsonObject, type JsonValue } from "../base/exact_json
 const PLAIN = /^[A-Za-z_][\w./-]*(?: [\w./-]+)*$/;
 const OTHER_TYPES = /^(?:true|false|yes|no|on|off|y|n|null|nan|inf)$/i;
 /** Characters that JSON allows in strings and YAML does not, or that steer a terminal. */
-// deno-lint-ignore no-control-regex
 const NOT_PRINTED = /[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]/g;
 const INDENTATION = "  ";
 

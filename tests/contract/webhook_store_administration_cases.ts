@@ -201,12 +201,11 @@ export const RECORD_CASES: StoreCases = {
   },
 
   "the triggers of workflows are counted, the first of each by name": async ({ store }) => {
-    const added = [];
-    for (const [name, workflow] of [["c", "one"], ["a", "one"], ["b", "one"], ["d", "two"], ["e", "three"]]) {
-      const one = trigger({ name, workflow, enabled: name !== "a" });
-      await store.write(createTrigger, one, audit({ action: "trigger.created" }));
-      added.push(one);
-    }
+    const places = { c: "one", a: "one", b: "one", d: "two", e: "three" };
+    const added = Object.entries(places).map(([name, workflow]) =>
+      trigger({ name, workflow, enabled: name !== "a" })
+    );
+    for (const one of added) await store.write(createTrigger, one, audit({ action: "trigger.created" }));
     const shown = (name: string) => {
       const { id = "", enabled = false } = added.find((one) => one.name === name) ?? {};
       return { id, name, enabled };
