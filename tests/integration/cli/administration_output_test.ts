@@ -129,6 +129,12 @@ attempts:
     stderr: `Next: weir deliveries list --event-id ${ID}\n`,
   },
   {
+    name: "a record of nothing but a table",
+    args: ["counters", "peek", "--domain", "d", "--descriptors", "a=b"],
+    answer: { body: '{"descriptors":[{"limited":false,"reason":"no_rule"}]}' },
+    stdout: "descriptors:\n  limited  reason\n  false    no_rule\n",
+  },
+  {
     name: "as YAML, numbers keep their digits",
     args: ["events", "show", ID, "--output", "yaml"],
     answer: { body: '{"id":"a b","data":{"x":[1.10,"yes"]},"isErased":false}' },
