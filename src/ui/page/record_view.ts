@@ -40,7 +40,9 @@ export class RecordView implements OpenedView {
     this.#path = `/${list}/${encodeURIComponent(id)}`;
     this.#options = options;
     this.#action = action && actionButton(parts, { ...action(this.#path), then: () => this.#refresh() });
-    if (this.#action !== undefined) this.#action.hidden = hidesAction !== undefined;
+    if (this.#action !== undefined) {
+      this.#action.hidden = hidesAction !== undefined || parts.session.isReadOnly;
+    }
     const bar = element("div", { class: "bar" }, button(`All ${list}`, () => parts.go(list)), this.#action);
     this.nodes = [bar, this.#place, below];
     this.#refresh();
@@ -80,7 +82,9 @@ export class RecordView implements OpenedView {
     const label = focused !== null && this.#place.contains(focused)
       ? focused.getAttribute("aria-label")
       : null;
-    if (this.#action !== undefined) setHidden(this.#action, hidesAction?.(record) === true);
+    if (this.#action !== undefined) {
+      setHidden(this.#action, hidesAction?.(record) === true || this.#parts.session.isReadOnly);
+    }
     fill(this.#place, show(record, this.#parts.clock.now()));
     if (label === null) return;
     const again = this.#place.querySelectorAll<HTMLElement>("[aria-label]");

@@ -13,7 +13,7 @@ import {
 } from "../../base/json_schema.ts";
 import { MAX_KEY_LENGTH } from "./calls.ts";
 import { listParameters, pageAnswer } from "./list_parameters.ts";
-import type { OperationAnswer, Operations } from "./operation.ts";
+import type { AdministrationOperations, OperationAnswer, Operations } from "./operation.ts";
 
 /** Most entries of a descriptor of a limit. */
 export const MAX_ENTRIES = 16;
@@ -152,6 +152,7 @@ const CALL_PROBLEMS = [
 export const TRIGGER_OPERATIONS = {
   "POST /triggers": {
     id: "createTrigger",
+    role: "admin",
     summary: "Create a trigger",
     body: {
       schema: schemaOf("NewTrigger"),
@@ -168,29 +169,34 @@ export const TRIGGER_OPERATIONS = {
   },
   "GET /triggers": {
     id: "listTriggers",
+    role: "read",
     summary: "List triggers",
     query: listParameters(),
     answers: { 200: pageAnswer(schemaOf("Trigger"), EXAMPLE) },
   },
   "GET /triggers/:id": {
     id: "getTrigger",
+    role: "read",
     summary: "Show a trigger",
     answers: { 200: SHOWN },
   },
   "PATCH /triggers/:id": {
     id: "updateTrigger",
+    role: "admin",
     summary: "Change fields of a trigger",
     body: { schema: schemaOf("TriggerChange"), example: { enabled: false } },
     answers: { 200: SHOWN },
   },
   "DELETE /triggers/:id": {
     id: "deleteTrigger",
+    role: "admin",
     summary: "Delete a trigger",
     answers: { 204: { description: "The trigger was deleted." } },
   },
   "POST /triggers/:id/call": {
     id: "testTrigger",
     summary: "Call a trigger without its key",
+    role: "admin",
     description:
       "`id` is the identifier or the name of the trigger. The call is accepted as one with the key: the limit of the trigger counts it, and an `Idempotency-Key` is the same as in a call with the key.",
     headers: IDEMPOTENCY_KEY,
@@ -200,6 +206,7 @@ export const TRIGGER_OPERATIONS = {
   },
   "POST /triggers/:id/rotate": {
     id: "rotateTriggerKey",
+    role: "admin",
     summary: "Create a second key of a trigger",
     description: "A trigger has at most two keys. If it already has two, the older one is deleted.",
     body: { schema: closedSchema({}), example: {}, isOptional: true },
@@ -217,10 +224,11 @@ export const TRIGGER_OPERATIONS = {
   },
   "DELETE /triggers/:id/keys/:keyId": {
     id: "revokeTriggerKey",
+    role: "admin",
     summary: "Revoke a key of a trigger",
     answers: { 204: { description: "The key was revoked." } },
   },
-} as const satisfies Operations;
+} as const satisfies AdministrationOperations;
 
 /** The call of a trigger. */
 export const TRIGGER_CALL_OPERATIONS = {

@@ -12,7 +12,7 @@ import {
 } from "../../base/json_schema.ts";
 import { STEP_KINDS } from "./execution_operations.ts";
 import { PAGING } from "./list_parameters.ts";
-import type { Operations } from "./operation.ts";
+import type { AdministrationOperations } from "./operation.ts";
 
 /** Most problems of a workflow in an answer. */
 export const MAX_SHOWN_PROBLEMS = 50;
@@ -87,6 +87,7 @@ export const WORKFLOW_OPERATIONS = {
   "GET /workflows": {
     id: "listWorkflows",
     summary: "List workflow files with their errors",
+    role: "read",
     description: "Shows the files as the instance that answers has read them.",
     query: PAGING,
     answers: {
@@ -106,6 +107,7 @@ export const WORKFLOW_OPERATIONS = {
   "GET /workflows/:id": {
     id: "getWorkflow",
     summary: "Show a workflow with its steps, triggers and errors",
+    role: "read",
     answers: { 200: { description: "The workflow.", schema: schemaOf("Workflow"), example: EXAMPLE } },
   },
-} as const satisfies Operations;
+} as const satisfies AdministrationOperations;

@@ -29,7 +29,7 @@ Deno.test("test call: by id or name it starts the workflow without the key, and 
 Deno.test("test call: an Idempotency-Key is the same as in a call with the key", async () => {
   await using bed = await WebhookBed.open();
   const { key } = await bed.trigger({ onBodyMismatch: "reject" });
-  const test = (data: unknown) => bed.call("POST", "/triggers/order-intake/call", { data }, "k");
+  const test = (data: unknown) => bed.call("POST", "/triggers/order-intake/call", { data }, undefined, "k");
   const first = await bed.start(key, { a: 1 }, { idempotencyKey: "k" });
   const replay = await test({ a: 1 });
   const other = await test({ a: 2 });
@@ -52,7 +52,7 @@ Deno.test("test call: what a call with the key is refused for, and wrong input",
   await bed.trigger({ name: "lost", workflow: "lost" });
   await bed.trigger({ name: "off", enabled: false });
   const test = (name: string, body: unknown, key?: string) =>
-    bed.call("POST", `/triggers/${name}/call`, body, key);
+    bed.call("POST", `/triggers/${name}/call`, body, undefined, key);
   const fine = { data: { customer: "bob" } };
   const deep = `{"data":${'{"a":'.repeat(64)}1${"}".repeat(64)}}`;
   const table: [string, Seen, unknown[]][] = [
