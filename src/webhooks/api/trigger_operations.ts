@@ -146,6 +146,7 @@ const CALL_PROBLEMS = [
   "over_limit",
   "limit_failed",
   "workflow_unavailable",
+  "store_full",
 ] as const;
 
 /** Operations of `/triggers`. */
