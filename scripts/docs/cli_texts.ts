@@ -14,8 +14,8 @@ In a clone of the repository, [define the command](../README.md#the-commands-den
 
 ## Flags and exit codes
 
-- \`weir help\` prints all commands and settings. \`weir help COMMAND\` and \`weir COMMAND --help\` print the usage of
-  one command.
+- \`weir help\` lists all commands. \`weir help COMMAND\` and \`weir COMMAND --help\` print the usage of one command,
+  and \`weir help settings [NAME]\` prints the settings.
 - Write a flag as \`--name VALUE\` or \`--name=VALUE\`. A single dash is accepted too: \`-name VALUE\`. Flags and
   arguments may be in any order; \`--\` ends the flags.
 - If a flag that cannot be repeated occurs twice, Weir uses the last value.
@@ -44,6 +44,12 @@ export const CLI_EXAMPLES: Readonly<Record<string, string>> = {
   check: `\`\`\`console try
 $ weir check config/rules
 config/rules: valid: 1 file with rules, 1 domain, 0 errors, 0 warnings
+\`\`\``,
+  settings: `\`\`\`console try
+$ weir settings check
+setting       value   source
+BACKEND_TYPE  memory  environment
+environment: valid: 1 setting, 0 errors, 0 warnings
 \`\`\``,
   explain: `\`\`\`console try
 $ weir explain --config config/rules --domain shop --descriptors account=acme

@@ -97,6 +97,19 @@ export interface Command {
   readonly exitCodes?: Readonly<Record<number, string>> | undefined;
 }
 
+/** A group of commands with the same first word. */
+export interface CommandGroup {
+  readonly name: string;
+  readonly doc: string;
+  readonly commands: readonly Command[];
+}
+
+/** Every command: those without a group, and the groups. */
+export interface DocumentedCommands {
+  readonly lone: readonly Command[];
+  readonly groups: readonly CommandGroup[];
+}
+
 /** A parsed command line, with every argument of the command. */
 export interface GivenCommand {
   readonly args: readonly string[];
