@@ -317,6 +317,12 @@ const EVENTS: readonly AdministrationCommand[] = [
   },
 ];
 
+/** A command about all deliveries. */
+function everyDelivery(verb: string, doc: string): AdministrationCommand {
+  const words = `deliveries ${verb}`;
+  return { words, args: [], doc, method: "POST", path: `/deliveries/${verb}`, flags: {}, shown: { as: "record" } };
+}
+
 const WORK: readonly AdministrationCommand[] = [
   list("deliveries", "deliveries", {
     endpoint: filterFlag("endpointId", "ID", "only deliveries to this endpoint"),
@@ -344,6 +350,11 @@ const WORK: readonly AdministrationCommand[] = [
     flags: {},
     shown: { as: "field", field: "why" },
   },
+  {
+    ...everyDelivery("pause", "pause all deliveries, on all instances, until they are resumed"),
+    notes: "No attempt begins. Attempts in flight end, and events are still accepted.",
+  },
+  everyDelivery("resume", "resume all deliveries"),
   list("executions", "executions", {
     state: filterFlag(
       "state",

@@ -10,6 +10,7 @@ import { EXECUTION_CASES } from "./webhook_store_execution_cases.ts";
 import { FILTER_CASES } from "./webhook_store_filter_cases.ts";
 import { GROUP_CASES } from "./webhook_store_group_cases.ts";
 import { LIST_CASES } from "./webhook_store_list_cases.ts";
+import { PAUSE_CASES } from "./webhook_store_pause_cases.ts";
 import { REMOVAL_CASES } from "./webhook_store_removal_cases.ts";
 import { SEALED_CASES } from "./webhook_store_sealed_cases.ts";
 
@@ -30,6 +31,7 @@ const CASES: StoreCases = {
   ...FILTER_CASES,
   ...GROUP_CASES,
   ...RECORD_CASES,
+  ...PAUSE_CASES,
   ...REMOVAL_CASES,
   ...SEALED_CASES,
   ...LIST_CASES,

@@ -3,6 +3,7 @@ import { isOpen } from "../model/delivery.ts";
 import type { Attempt, Delivery, Endpoint } from "../model/records.ts";
 import * as deliveries from "../store/deliveries.ts";
 import { findEndpoint } from "../store/endpoints.ts";
+import { type DeliveryPause, findPause, pauseDeliveries, resumeDeliveries } from "../store/pause.ts";
 import type { Work } from "../store/work.ts";
 import { DELIVERY_OPERATIONS } from "./delivery_operations.ts";
 import { lister } from "./list_query.ts";
@@ -17,6 +18,9 @@ export const DELIVERY_ROUTES: RoutesOf<typeof DELIVERY_OPERATIONS> = {
     deliveries.listDeliveries,
     shownInList,
   ),
+  "GET /deliveries/pause": getPause,
+  "POST /deliveries/pause": pause,
+  "POST /deliveries/resume": resume,
   "GET /deliveries/:id": getDelivery,
   "POST /deliveries/:id/resend": resendDelivery,
 };
@@ -24,7 +28,7 @@ export const DELIVERY_ROUTES: RoutesOf<typeof DELIVERY_OPERATIONS> = {
 async function shownInList(listed: Delivery, call: RoutedCall) {
   // The responses of 200 deliveries, each with nine attempts, would be too much for one page.
   const record = await call.store.read(findRecord, listed.id, { responses: false });
-  return shown(record ?? { delivery: listed, attempts: [], endpoint: undefined }, call);
+  return shown(record ?? { delivery: listed, attempts: [], endpoint: undefined, isPaused: false }, call);
 }
 
 async function getDelivery(call: RoutedCall) {
@@ -48,7 +52,34 @@ async function resendDelivery(call: RoutedCall) {
   }
   call.wakeDispatcher();
   const asked = { ...record, delivery: { ...delivery, resendAt: now } };
-  return jsonAnswer(202, { id, why: endpoint.enabled ? undefined : whyOf(asked, call) });
+  const isHeld = !endpoint.enabled || record.isPaused;
+  return jsonAnswer(202, { id, why: isHeld ? whyOf(asked, call) : undefined });
+}
+
+async function getPause({ store }: RoutedCall) {
+  return pauseAnswer(await store.read(findPause));
+}
+
+async function pause(call: RoutedCall) {
+  call.fields({}, { optional: true });
+  return pauseAnswer(
+    await call.store.write(pauseDeliveries, adminAudit(call, "deliveries.paused", "deliveries")),
+  );
+}
+
+async function resume(call: RoutedCall) {
+  call.fields({}, { optional: true });
+  await call.store.write(resumeDeliveries, adminAudit(call, "deliveries.resumed", "deliveries"));
+  call.wakeDispatcher();
+  return pauseAnswer(undefined);
+}
+
+function pauseAnswer(pause: DeliveryPause | undefined) {
+  return jsonAnswer(200, {
+    paused: pause !== undefined,
+    since: timeTextIf(pause?.at),
+    by: pause?.actor,
+  });
 }
 
 /** Why a delivery has not arrived yet. */
@@ -61,16 +92,22 @@ interface DeliveryRecord {
   readonly delivery: Delivery;
   readonly attempts: readonly Attempt[];
   readonly endpoint: Endpoint | undefined;
+  readonly isPaused: boolean;
 }
 
 function* findRecord(
   ...[id, options]: Parameters<typeof deliveries.findDelivery>
 ): Work<DeliveryRecord | undefined> {
   const record = yield* deliveries.findDelivery(id, options);
-  return record && { ...record, endpoint: yield* findEndpoint(record.delivery.endpointId) };
+  if (record === undefined) return undefined;
+  const { endpointId, state, resendAt } = record.delivery;
+  const isOver = !isOpen(state) && resendAt === undefined;
+  const isPaused = !isOver && (yield* findPause()) !== undefined;
+  return { ...record, endpoint: yield* findEndpoint(endpointId), isPaused };
 }
 
-function shown({ delivery, attempts, endpoint }: DeliveryRecord, call: RoutedCall): Record<string, unknown> {
+function shown(record: DeliveryRecord, call: RoutedCall): Record<string, unknown> {
+  const { delivery, attempts } = record;
   const { id, endpointId, eventId, event, state, slot, reason, createdAt } = delivery;
   return {
     ...{ id, endpointId, eventId, event, state, slot, reason },
@@ -81,13 +118,16 @@ function shown({ delivery, attempts, endpoint }: DeliveryRecord, call: RoutedCal
       return { ...rest, startedAt: timeText(startedAt), finishedAt: timeTextIf(finishedAt) };
     }),
     nextAttemptAt: timeTextIf(nextAttemptAt(delivery)),
-    why: whyOf({ delivery, attempts, endpoint }, call),
+    why: whyOf(record, call),
   };
 }
 
-function whyOf({ delivery, attempts, endpoint }: DeliveryRecord, { clock, inFlight }: RoutedCall): string {
+function whyOf(
+  { delivery, attempts, endpoint, isPaused }: DeliveryRecord,
+  { clock, inFlight }: RoutedCall,
+): string {
   return whyNotDelivered({
-    ...{ delivery, endpoint, now: clock.now(), inFlight: inFlight(delivery.endpointId) },
+    ...{ delivery, endpoint, isPaused, now: clock.now(), inFlight: inFlight(delivery.endpointId) },
     lastAttempt: attempts.findLast(({ result }) => result !== undefined),
   });
 }

@@ -12,6 +12,8 @@ export interface WhyNotDeliveredOptions {
   readonly now: number;
   /** The last attempt that has ended; absent for none. */
   readonly lastAttempt?: Pick<Attempt, "status" | "errorKind" | "error"> | undefined;
+  /** Whether all deliveries are paused. */
+  readonly isPaused?: boolean | undefined;
   /** How many attempts of the endpoint are in flight; absent where other processes make some of them. */
   readonly inFlight?: number | undefined;
 }
@@ -24,6 +26,7 @@ const REASONS: Readonly<Record<FailureReason, string>> = {
   backlog_full: "the backlog of its endpoint was full",
 };
 
+const PAUSED = "all deliveries are paused";
 const UNITS = [[3_600_000, "hour"], [60_000, "minute"], [1_000, "second"]] as const;
 
 /**
@@ -76,7 +79,10 @@ function stateOf(options: WhyNotDeliveredOptions): string {
   if (!endpoint.enabled) return `${heldBy(options)}; ${paused(delivery)}`;
   const { dueAt } = delivery;
   if (dueAt === undefined) return "no attempt is scheduled";
-  if (dueAt > now) return `the next attempt starts at ${timeText(dueAt)}, ${slotOf(delivery)}`;
+  if (dueAt > now) {
+    const held = options.isPaused === true ? `; ${PAUSED}` : "";
+    return `the next attempt starts at ${timeText(dueAt)}, ${slotOf(delivery)}${held}`;
+  }
   return `an attempt has been due since ${timeText(dueAt)}, ${slotOf(delivery)}; ${heldBy(options)}`;
 }
 
@@ -92,9 +98,10 @@ function paused({ firstFailureAt }: Delivery): string {
   return `it fails permanently at ${timeText(firstFailureAt + LAST_SLOT_MS)} unless the endpoint is enabled`;
 }
 
-function heldBy({ endpoint, inFlight }: WhyNotDeliveredOptions): string {
+function heldBy({ endpoint, isPaused, inFlight }: WhyNotDeliveredOptions): string {
   if (endpoint === undefined) return "its endpoint was deleted";
   if (!endpoint.enabled) return "its endpoint is disabled";
+  if (isPaused === true) return PAUSED;
   const { concurrency } = endpoint;
   if (inFlight === undefined) {
     return `it starts as soon as WEBHOOK_MAX_IN_FLIGHT and the concurrency of its endpoint, ${concurrency}, allow it`;

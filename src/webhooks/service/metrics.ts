@@ -63,6 +63,7 @@ export const WEBHOOK_METRICS = {
       label: "state",
       values: ["attempting", "retrying", "acknowledged", "failed"],
     }),
+    deliveries_paused: gauge("0 or 1", "1 while an administrator has paused all deliveries."),
     due_now: gauge("deliveries", "Deliveries whose next attempt is due."),
     oldest_due_age_seconds: gauge("seconds", "How long the oldest due delivery has been waiting."),
     executions: gauge("executions", "Executions of workflows in the store by status.", {
@@ -119,13 +120,14 @@ export type WebhookMetricName<Kind extends MetricKind> = MetricName<typeof WEBHO
 
 /** The store's metrics as gauges. */
 export function storeGauges(
-  { deliveries, executions, dueNow, oldestDueAt, bytes }: StoreMetrics,
+  { deliveries, executions, dueNow, oldestDueAt, bytes, pause }: StoreMetrics,
   now: number,
 ): WebhookMetrics["gauges"] {
   const age = oldestDueAt === undefined ? 0 : Math.max(0, now - oldestDueAt) / 1_000;
   return {
     ...prefixed("deliveries", Object.entries(deliveries)),
     ...prefixed("executions", Object.entries(executions)),
+    deliveries_paused: pause === undefined ? 0 : 1,
     due_now: dueNow,
     oldest_due_age_seconds: age,
     store_bytes: bytes,

@@ -3,6 +3,7 @@ import type { AttemptOutcome, DeliveryChange } from "../model/delivery.ts";
 import type { AuditEntry, DeliveryState, Endpoint } from "../model/records.ts";
 import { LAST_SLOT_MS } from "../model/schedule.ts";
 import { addAudit, failDeliveries, interruptAttempts } from "./audit_log.ts";
+import { NOT_PAUSED } from "./pause.ts";
 import { PORTION } from "./removals.ts";
 import { integer, integerOrNone, RECORDS, text } from "./rows.ts";
 import type { ClaimedDelivery, ClaimOptions } from "./store.ts";
@@ -46,7 +47,7 @@ const DUE_ENDPOINTS = sql((d) =>
      ) FROM one WHERE one.id IS NOT NULL
    )
    SELECT endpoint.id, endpoint.concurrency, endpoint.timeout_ms FROM one JOIN endpoint ON endpoint.id = one.id
-   WHERE endpoint.enabled = 1
+   WHERE endpoint.enabled = 1 AND ${NOT_PAUSED}
      AND EXISTS (SELECT 1 FROM delivery ${d.by("delivery_next")} WHERE endpoint_id = one.id AND next_at <= ?)
    ORDER BY endpoint.seq`
 );
@@ -56,7 +57,7 @@ export type DueEndpoint = Pick<Endpoint, "id" | "concurrency" | "timeoutMs">;
 
 /**
  * Enabled endpoints with unclaimed deliveries that are due, in a stable order. Goes from one to the next by the index,
- * so that idle endpoints and the number of deliveries cost nothing.
+ * so that idle endpoints and the number of deliveries cost nothing. None while deliveries are paused.
  */
 export function* dueEndpoints(now: number): Work<readonly DueEndpoint[]> {
   const rows = yield* all(DUE_ENDPOINTS, now);

@@ -304,6 +304,13 @@ export const TABLES: Readonly<Record<string, Table>> = {
     sqliteKey: "clustered",
     since: 2,
   },
+  // What is paused for all processes.
+  pause: {
+    columns: { name: "text", at: "number", actor: "text" },
+    key: ["name"],
+    sqliteKey: "clustered",
+    since: 5,
+  },
   // PostgreSQL adds rows and folds them later: all writers would wait for each other at one row of a name.
   tally: {
     columns: { seq: { type: "sequence", only: "postgres" }, name: "text", count: "number" },

@@ -1,4 +1,5 @@
 import type { DeliveryState, ExecutionStatus } from "../model/records.ts";
+import { PAUSE_COLUMNS, pauseOf } from "./pause.ts";
 import { integer, integerOrNone, text } from "./rows.ts";
 import type { StoreMetrics } from "./store.ts";
 import { all, get, type Parameter, run, type Sql, sql, type Statement, type Work } from "./work.ts";
@@ -33,7 +34,8 @@ export function* tallyMove(from: Tallied, to: Tallied, by = 1): Work<void> {
 
 const TALLIES = "SELECT name, CAST(sum(count) AS BIGINT) AS count FROM tally GROUP BY name";
 const DUE = sql((d) =>
-  `SELECT count(*) AS count, min(delivery.next_at) AS oldest
+  `SELECT count(*) AS count, min(delivery.next_at) AS oldest,
+     ${PAUSE_COLUMNS}
    FROM endpoint ${d.crossJoin} delivery ${d.by("delivery_next")} ON delivery.endpoint_id = endpoint.id
    WHERE endpoint.enabled = 1 AND delivery.next_at <= ?`
 );
@@ -56,6 +58,7 @@ export function* addTallies(parameters: readonly Parameter[]): Work<void> {
 /** The metrics of the store that come from its rows. */
 export function* rowMetrics(now: number): Work<Omit<StoreMetrics, "bytes">> {
   const due = yield* get(DUE, now);
+  const pause = pauseOf(due);
   const oldestDueAt = due && integerOrNone(due, "oldest");
   const deliveries = { attempting: 0, retrying: 0, acknowledged: 0, failed: 0 };
   const executions = { queued: 0, running: 0, succeeded: 0, failed: 0, cancelled: 0 };
@@ -73,5 +76,6 @@ export function* rowMetrics(now: number): Work<Omit<StoreMetrics, "bytes">> {
     ...(oldestDueAt === undefined ? {} : { oldestDueAt }),
     deliveries,
     executions,
+    ...(pause === undefined ? {} : { pause }),
   };
 }
