@@ -320,7 +320,15 @@ const EVENTS: readonly AdministrationCommand[] = [
 /** A command about all deliveries. */
 function everyDelivery(verb: string, doc: string): AdministrationCommand {
   const words = `deliveries ${verb}`;
-  return { words, args: [], doc, method: "POST", path: `/deliveries/${verb}`, flags: {}, shown: { as: "record" } };
+  return {
+    words,
+    args: [],
+    doc,
+    method: "POST",
+    path: `/deliveries/${verb}`,
+    flags: {},
+    shown: { as: "record" },
+  };
 }
 
 const WORK: readonly AdministrationCommand[] = [
