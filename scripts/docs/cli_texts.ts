@@ -19,7 +19,7 @@ In a clone of the repository, [define the command](../README.md#the-commands-den
 - Write a flag as \`--name VALUE\` or \`--name=VALUE\`. A single dash is accepted too: \`-name VALUE\`. Flags and
   arguments may be in any order; \`--\` ends the flags.
 - If a flag that cannot be repeated occurs twice, Weir uses the last value.
-- Results are written to standard output, errors to standard error.
+- Results are written to standard output, errors to standard error. Neither contains colours.
 - \`--output json\`, or \`--json\`, prints the result for programs, and \`--output yaml\` the same as YAML. A check
   then prints its problems as part of the result. Several results are one line of JSON or one YAML document each.
 
@@ -44,6 +44,14 @@ export const CLI_EXAMPLES: Readonly<Record<string, string>> = {
   check: `\`\`\`console try
 $ weir check config/rules
 config/rules: valid: 1 file with rules, 1 domain, 0 errors, 0 warnings
+\`\`\``,
+  completions: `\`\`\`text
+# ~/.bashrc
+source <(weir completions bash)
+# ~/.zshrc, after compinit
+source <(weir completions zsh)
+# ~/.config/fish/config.fish
+weir completions fish | source
 \`\`\``,
   settings: `\`\`\`console try
 $ weir settings check

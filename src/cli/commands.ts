@@ -13,6 +13,8 @@ import {
   type RunnableCommand,
   usageOf,
 } from "./command.ts";
+import { SHELLS } from "./completion_table.ts";
+import { completionScript } from "./completions.ts";
 import { EXPLAIN_COMMAND } from "./explain.ts";
 import { FlagError } from "./flags.ts";
 import { HEALTH_COMMAND } from "./health.ts";
@@ -47,6 +49,22 @@ const SERVE_COMMAND: RunnableCommand = {
   run: () => Promise.reject(new FlagError('Cannot run "serve" with flags')),
 };
 
+const COMPLETIONS_COMMAND: RunnableCommand = {
+  command: {
+    words: "completions",
+    args: ["SHELL"],
+    doc: "print the completions of a shell: bash, zsh or fish",
+    flags: {},
+    notes: "The output is a script; its first lines show how to load it.",
+  },
+  run({ args: [given = ""] }, { output }) {
+    const shell = SHELLS.find((one) => one === given);
+    if (shell === undefined) throw new FlagError(`Invalid SHELL "${given}": expected bash, zsh or fish`);
+    output.stdout(completionScript(shell, documentedCommands()));
+    return Promise.resolve(0);
+  },
+};
+
 const LONE_COMMANDS: readonly RunnableCommand[] = [
   SERVE_COMMAND,
   CLIENT_COMMAND,
@@ -54,6 +72,7 @@ const LONE_COMMANDS: readonly RunnableCommand[] = [
   EXPLAIN_COMMAND,
   SIMULATE_COMMAND,
   HEALTH_COMMAND,
+  COMPLETIONS_COMMAND,
 ];
 
 /** Commands that are read before all others. */
