@@ -20,6 +20,8 @@ In a clone of the repository, [define the command](../README.md#the-commands-den
   arguments may be in any order; \`--\` ends the flags.
 - If a flag that cannot be repeated occurs twice, Weir uses the last value.
 - Results are written to standard output, errors to standard error. Neither contains colours.
+- After two seconds, a command shows its progress on standard error: one line that changes on a terminal, else a line
+  every ten seconds.
 - \`--output json\`, or \`--json\`, prints the result for programs, and \`--output yaml\` the same as YAML. A check
   then prints its problems as part of the result. Several results are one line of JSON or one YAML document each.
 

@@ -8,6 +8,8 @@ import { asksForHelp, FlagError, type FlagKind, HELP_FLAGS, type ParsedFlags, pa
 export interface Output {
   stdout(line: string): void;
   stderr(line: string): void;
+  /** Replaces the last line of a terminal; an empty text removes it. Absent where standard error is no terminal. */
+  readonly status?: ((text: string) => void) | undefined;
 }
 
 /** What a command works with; tests give their own. */
