@@ -55,11 +55,14 @@ source <(weir completions zsh)
 # ~/.config/fish/config.fish
 weir completions fish | source
 \`\`\``,
-  settings: `\`\`\`console try
-$ weir settings check
+  settings: `\`\`\`text
+$ KV_TIMOUT=50ms LOG_LEVEL=loud BACKEND_TYPE=memory weir settings check
 setting       value   source
+LOG_LEVEL     loud    environment
 BACKEND_TYPE  memory  environment
-environment: valid: 1 setting, 0 errors, 0 warnings
+Invalid LOG_LEVEL "loud": expected trace, debug, info, warning, error, fatal or panic
+warning: KV_TIMOUT is not a setting; did you mean KV_TIMEOUT?
+environment: invalid: 2 settings, 1 error, 1 warning
 \`\`\``,
   explain: `\`\`\`console try
 $ weir explain --config config/rules --domain shop --descriptors account=acme
@@ -163,7 +166,7 @@ $ weir audit --action delivery.failed --all --json
 \`\`\``,
   store: `\`\`\`text
 $ weir store backup /backup/weir.db --store /var/lib/weir/weir.db
-/backup/weir.db: 253952 bytes, schema version 3
+/backup/weir.db: 258048 bytes, schema version 5
 The copy does not contain the encryption key: back up the key separately
 \`\`\``,
 };

@@ -42,8 +42,9 @@ function showStatus(text: string): void {
   clearStatus();
   if (text === "") return;
   hasStatus = true;
-  // A line that is wrapped could not be cleared.
-  writeStatus(text.slice(0, Deno.consoleSize().columns - 1));
+  // A line that is wrapped could not be cleared; some terminals report no size.
+  const { columns } = Deno.consoleSize();
+  writeStatus(columns > 0 ? text.slice(0, columns - 1) : text);
 }
 
 function clearStatus(): void {
