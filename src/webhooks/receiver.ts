@@ -30,7 +30,7 @@
  *
  * @module
  */
-import { constantTimeEqual, signature } from "./model/signature.ts";
+import { constantTimeEqual, secondsBehind, signature } from "./model/signature.ts";
 
 /**
  * Headers of a request: those of a `Request`, those of an `IncomingMessage` of Node, or names and values. Names may be
@@ -102,7 +102,6 @@ const DELIVERY_HEADER = "x-svc-delivery";
 const EVENT_HEADER = "x-svc-event";
 const TOLERANCE_SECONDS = 300;
 const SIGNATURE = /^sha256=[0-9a-f]{64}$/;
-const SECONDS = /^(?:0|[1-9][0-9]{0,14})$/;
 
 /**
  * Checks signature and timestamp of a request, in constant time over the signature. An invalid request is a result and
@@ -188,11 +187,10 @@ function valuesOf(headers: WebhookHeaders): ReadonlyMap<string, readonly string[
 }
 
 function timeRefusal(timestamp: string, now: number, toleranceSeconds: number): VerifyResult | undefined {
-  if (!SECONDS.test(timestamp)) {
+  const behind = secondsBehind(timestamp, now);
+  if (behind === undefined) {
     return refused("malformed_timestamp", "the timestamp is not a whole number of seconds");
   }
-  // Whole seconds on both sides: the sender truncates, too.
-  const behind = Math.floor(now / 1_000) - Number(timestamp);
   if (Math.abs(behind) <= toleranceSeconds) return undefined;
   const [reason, side] = behind > 0 ? ["too_old", "behind"] as const : ["too_new", "ahead of"] as const;
   const seconds = `${Math.abs(behind)} seconds`;

@@ -9,6 +9,7 @@ import { EXECUTION_CASES } from "./webhook_store_execution_cases.ts";
 import { GROUP_CASES } from "./webhook_store_group_cases.ts";
 import { LIST_CASES } from "./webhook_store_list_cases.ts";
 import { REMOVAL_CASES } from "./webhook_store_removal_cases.ts";
+import { SIGNED_TRIGGER_CASES } from "./webhook_store_trigger_cases.ts";
 
 /** An empty place for a store. */
 export interface WebhookStoreFixture {
@@ -27,6 +28,7 @@ const CASES: StoreCases = {
   ...RECORD_CASES,
   ...REMOVAL_CASES,
   ...LIST_CASES,
+  ...SIGNED_TRIGGER_CASES,
 };
 
 /** What every store of the webhook service must do, whatever it stands on. */

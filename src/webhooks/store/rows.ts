@@ -10,6 +10,7 @@ import type {
   IdempotencyRow,
   StoredKey,
   Trigger,
+  TriggerSecret,
   WebhookEvent,
 } from "../model/records.ts";
 import { type Kind, TABLES } from "./tables.ts";
@@ -97,6 +98,7 @@ export const RECORDS = {
   endpoints: new RecordTable<Endpoint>("endpoint", ["headers_key_id", "headers_bytes"]),
   secrets: new RecordTable<EndpointSecret>("endpoint_secret", ["endpoint_id", "key_id", "bytes"]),
   triggers: new RecordTable<Trigger>("workflow_trigger", [], { rate_limit: "limit" }),
+  triggerSecrets: new RecordTable<TriggerSecret>("trigger_secret", ["trigger_id", "key_id", "bytes"]),
   triggerKeys: new RecordTable<StoredKey>("trigger_key", ["trigger_id"]),
   eventKeys: new RecordTable<EventKey>("event_key"),
   idempotencyKeys: new RecordTable<IdempotencyRow>("idempotency"),

@@ -102,6 +102,8 @@ export const TABLES: Readonly<Record<string, Table>> = {
       on_limit_error: "text",
       created_at: "number",
       updated_at: "number",
+      // How calls are signed; NULL where they show a key.
+      verify: { type: "json?", since: 4 },
     },
   },
   trigger_key: {
@@ -114,6 +116,18 @@ export const TABLES: Readonly<Record<string, Table>> = {
       created_at: "number",
     },
     indexes: { trigger_key_trigger: { on: ["trigger_id"] } },
+  },
+  trigger_secret: {
+    columns: {
+      seq: "sequence",
+      id: ID,
+      trigger_id: { type: "text", references: "workflow_trigger (id) ON DELETE CASCADE" },
+      key_id: "text",
+      bytes: "bytes",
+      created_at: "number",
+    },
+    indexes: { trigger_secret_trigger: { on: ["trigger_id"] } },
+    since: 4,
   },
   event_key: {
     columns: {

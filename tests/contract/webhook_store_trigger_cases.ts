@@ -1,0 +1,82 @@
+import { assertEquals } from "@std/assert";
+import type { TriggerEdit } from "../../src/webhooks/model/records.ts";
+import {
+  addTriggerSecret,
+  createTrigger,
+  deleteTrigger,
+  deleteTriggerSecret,
+  editTrigger,
+  findSignedTrigger,
+  findTrigger,
+  listTriggers,
+} from "../../src/webhooks/store/triggers.ts";
+import {
+  audit,
+  auditLog,
+  newId,
+  NOW,
+  signedTrigger,
+  type StoreCases,
+  trigger,
+  triggerSecret,
+} from "./webhook_store_bed.ts";
+
+/** Triggers whose calls are signed. */
+export const SIGNED_TRIGGER_CASES: StoreCases = {
+  "a signed trigger is read as it was written, by its id, by its name and in lists": async ({ store }) => {
+    const full = signedTrigger({ secrets: [triggerSecret(), triggerSecret({ createdAt: NOW + 1 })] });
+    const bare = signedTrigger({ verify: { scheme: "github" } });
+    const keyed = trigger();
+    for (const added of [full, bare, keyed]) {
+      assertEquals(await store.write(createTrigger, added, audit()), true);
+      assertEquals(await store.read(findTrigger, added.id), added);
+    }
+    for (const one of [full, bare]) assertEquals(await store.read(findSignedTrigger, one.name), one);
+    assertEquals(await store.read(findSignedTrigger, keyed.name), undefined);
+    assertEquals(await store.read(findSignedTrigger, newId()), undefined);
+    assertEquals((await store.read(listTriggers, { limit: 9 })).items, [keyed, bare, full]);
+  },
+
+  "of three secrets of a trigger the oldest goes, and all may be revoked": async ({ store }) => {
+    const [one, two, three] = [triggerSecret(), triggerSecret(), triggerSecret()];
+    const added = signedTrigger({ secrets: [one] });
+    await store.write(createTrigger, added, audit());
+    const add = (id: string, secret = three) =>
+      store.write(addTriggerSecret, id, secret, audit({ action: "added" }));
+    const remove = (id: string, secretId: string) =>
+      store.write(deleteTriggerSecret, id, secretId, audit({ action: "revoked" }));
+    assertEquals((await add(added.id, two))?.secrets, [two, one]);
+    assertEquals((await add(added.id))?.secrets, [three, two]);
+    assertEquals(await add(newId(), triggerSecret()), undefined);
+    assertEquals(await remove(newId(), two.id), false);
+    assertEquals(await remove(added.id, one.id), false);
+    assertEquals(await remove(added.id, three.id), true);
+    assertEquals((await store.read(findSignedTrigger, added.name))?.secrets, [two]);
+    assertEquals(await remove(added.id, two.id), true);
+    const empty = { ...added, secrets: [] };
+    assertEquals(await store.read(findSignedTrigger, added.name), empty);
+    assertEquals(await store.read(findTrigger, added.id), empty);
+    const actions = (await auditLog(store)).map((entry) => entry.split(" ")[0]);
+    assertEquals(actions.filter((action) => action !== "test.done"), [
+      "added",
+      "added",
+      "revoked",
+      "revoked",
+    ]);
+  },
+
+  "an edit of a signed trigger replaces its verification and keeps its secrets": async ({ store }) => {
+    const added = signedTrigger();
+    await store.write(createTrigger, added, audit());
+    const verify = { scheme: "hmac-sha256", header: "x-other", encoding: "base64" } as const;
+    const edit = (part: TriggerEdit) =>
+      store.write(editTrigger, added.id, part, { now: NOW + 1, audit: audit() });
+    assertEquals(await edit({ verify }), { ...added, verify, updatedAt: NOW + 1 });
+    assertEquals((await edit({ enabled: false }))?.verify, verify);
+    assertEquals(await store.write(deleteTrigger, added.id, audit()), true);
+    assertEquals(await store.read(findSignedTrigger, added.name), undefined);
+    // The secrets went with it: their identifiers are free again.
+    const again = signedTrigger({ secrets: added.secrets });
+    assertEquals(await store.write(createTrigger, again, audit()), true);
+  },
+};
