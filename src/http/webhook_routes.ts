@@ -5,7 +5,7 @@ import {
   type WebhookAnswer,
   type WebhookCalls,
 } from "../webhooks/api/calls.ts";
-import { UNAUTHORIZED, type WebhookProblem } from "../webhooks/api/problem.ts";
+import { invalidKey, UNAUTHORIZED, type WebhookProblem, WRONG_TYPE } from "../webhooks/api/problem.ts";
 import {
   administrationBody,
   type ApiOptions,
@@ -14,12 +14,13 @@ import {
   isJson,
   NOT_FOUND,
   readApiBody,
+  readApiBytes,
   refused,
-  WRONG_TYPE,
   wrongMethod,
 } from "./api_call.ts";
 import { bearerTokenOf, isSameToken, tokenHash } from "./bearer_token.ts";
 import type { Call, Route } from "./router.ts";
+import { UnverifiedBodies } from "./unverified_bodies.ts";
 
 /** Options of the routes. */
 export interface WebhookRouteOptions extends ApiOptions {
@@ -30,12 +31,17 @@ export interface WebhookRouteOptions extends ApiOptions {
 
 const BASE = "/api/v1";
 const SMALL_BODY_BYTES = 65_536;
+/** Memory for the bodies of signed calls that are not verified yet; at least a few of the largest fit. */
+const UNVERIFIED_BYTES = 67_108_864;
+const MIN_UNVERIFIED_BODIES = 4;
 const TRIGGERS = `${BASE}/workflows/triggers/`;
 
 /** `POST /api/v1/workflows/triggers/<name>`. */
 export function triggerRoute(options: WebhookRouteOptions): Route {
+  const { maxBodyBytes } = options;
+  const bodies = new UnverifiedBodies(Math.max(UNVERIFIED_BYTES, MIN_UNVERIFIED_BODIES * maxBodyBytes));
   return apiRoute(`${TRIGGERS}*`, async (call) => {
-    const answer = await callTrigger(call, options);
+    const answer = await callTrigger(call, options, bodies);
     options.onTrigger?.(answer);
     return answer;
   });
@@ -71,13 +77,27 @@ export function administrationRoute(options: WebhookRouteOptions): Route {
   return apiRoute(`${BASE}/*`, (call) => administer(call, options));
 }
 
-async function callTrigger(call: Call, options: WebhookRouteOptions): Promise<WebhookAnswer> {
+async function callTrigger(
+  call: Call,
+  options: WebhookRouteOptions,
+  bodies: UnverifiedBodies,
+): Promise<WebhookAnswer> {
   const { request, requestId, url } = call;
   if (request.method !== "POST") return refused(call, wrongMethod("POST"));
   const token = bearerTokenOf(request);
-  if (token === undefined) return refused(call, UNAUTHORIZED);
-  const caller = { requestId, name: url.pathname.slice(TRIGGERS.length), keyHash: tokenHash(token) };
-  return await accept(call, options, (content) => options.calls.acceptTrigger({ ...caller, ...content }));
+  const caller = { requestId, name: url.pathname.slice(TRIGGERS.length) };
+  if (token !== undefined) {
+    const keyHash = tokenHash(token);
+    return await accept(call, options, (content) => {
+      return options.calls.acceptTrigger({ ...caller, keyHash, ...content });
+    });
+  }
+  // Whether the trigger exists, and is called with signatures, must not show before the signature is known.
+  return await bodies.holding(async (hold) => {
+    const body = await readApiBytes(request, options, hold);
+    if (!(body instanceof Uint8Array)) return refused(call, bodyProblem(body));
+    return await options.calls.acceptSignedTrigger({ ...caller, headers: [...request.headers], body });
+  });
 }
 
 async function postEvent(call: Call, options: WebhookRouteOptions): Promise<WebhookAnswer> {
@@ -135,9 +155,4 @@ async function contentOf(
   if (problem !== undefined) return invalidKey(problem);
   if (typeof body !== "string") return bodyProblem(body);
   return idempotencyKey === undefined ? { body } : { idempotencyKey, body };
-}
-
-function invalidKey(problem: string): WebhookProblem {
-  const detail = `Cannot accept the call: ${problem}`;
-  return { code: "invalid_idempotency_key", field: "Idempotency-Key", detail };
 }

@@ -33,7 +33,7 @@ export interface AdministrationParts {
 export interface RoutedCall extends AdministrationParts {
   /** The path's part at `:id`; empty for a route without one. */
   readonly id: string;
-  /** The path's part at `:keyId`. */
+  /** The path's part at `:keyId` or `:secretId`. */
   readonly keyId: string;
   readonly query: URLSearchParams;
   /** The fields of the body, all with a schema; refuses a call without a body unless it is optional. */

@@ -7,12 +7,13 @@ import { problemAnswer, problemOf, SHUTTING_DOWN, type WebhookProblem } from "..
 import type {
   AdministrationCall,
   EventCall,
+  SignedTriggerCall,
   TriggerCall,
   WebhookAnswer,
   WebhookCalls,
 } from "../api/calls.ts";
 import type { LimitCall } from "../model/limit_call.ts";
-import { storeGauges, type WebhookMetrics } from "./metrics.ts";
+import { prefixed, storeGauges, type WebhookMetrics } from "./metrics.ts";
 import { BackgroundWork, type BackgroundWorkParts } from "./background_work.ts";
 import type { Workflows } from "../model/workflow.ts";
 import { releaseClaims } from "../store/claims.ts";
@@ -95,6 +96,10 @@ export class WebhookService implements WebhookCalls {
     return this.#answered(call.requestId, () => this.#triggers.accept(call));
   }
 
+  acceptSignedTrigger(call: SignedTriggerCall): Promise<WebhookAnswer> {
+    return this.#answered(call.requestId, () => this.#triggers.acceptSigned(call));
+  }
+
   acceptEvent(call: EventCall): Promise<WebhookAnswer> {
     return this.#answered(call.requestId, () => this.#events.accept(call));
   }
@@ -111,7 +116,9 @@ export class WebhookService implements WebhookCalls {
   async metrics(): Promise<WebhookMetrics> {
     const { store, clock, noteOfSecrets } = this.#parts;
     const problem = await this.#storeProblem();
-    const metrics = this.#work.metrics(this.#storeErrors);
+    const work = this.#work.metrics(this.#storeErrors);
+    const refusals = prefixed("signature_refusals", this.#triggers.signatureRefusals);
+    const metrics = { ...work, counters: { ...work.counters, ...refusals } };
     try {
       const now = clock.now();
       const gauges = storeGauges(await store.metrics(now), now);
