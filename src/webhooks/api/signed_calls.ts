@@ -12,7 +12,7 @@ import {
 import type { WebhookStore } from "../store/store.ts";
 import { findSignedTrigger } from "../store/triggers.ts";
 import type { SignedTriggerCall } from "./calls.ts";
-import { UNSIGNED, WebhookRefusal } from "./problem.ts";
+import { unavailable, UNSIGNED, WebhookRefusal } from "./problem.ts";
 
 /** What signed calls are verified with. */
 export interface SignedCallsOptions {
@@ -30,6 +30,12 @@ export type SignedTrigger = Trigger & { readonly verify: TriggerVerification };
 
 /** An unknown trigger is refused after the same work as one with a wrong signature. */
 const ABSENT = { verify: { scheme: "github" }, secrets: ["there is no trigger"] } as const;
+
+/** The signature may be that of the secret that cannot be read, so the call is to be repeated later. */
+const UNREADABLE = unavailable(
+  "store_unavailable",
+  "Cannot verify the signature: a secret of the trigger cannot be read",
+);
 
 /** Verifies signed calls. The answer does not say why a call is refused, so the log and the metrics do. */
 export class SignedCalls {
@@ -65,8 +71,10 @@ export class SignedCalls {
     const { secrets, failure } = await this.#open(trigger.secrets ?? []);
     const refusal = await signatureRefusal(trigger.verify, { headers, body }, { secrets, now });
     if (refusal === undefined) return { ...trigger, verify: trigger.verify };
-    // The signature may be that of the secret that cannot be opened.
-    if (failure !== undefined) throw failure;
+    if (failure !== undefined) {
+      this.#log.error("secret", "Cannot verify a trigger call", { trigger: name, requestId, error: failure });
+      throw new WebhookRefusal(UNREADABLE);
+    }
     this.#note(refusal, { trigger: name, scheme: trigger.verify.scheme, requestId });
     throw new WebhookRefusal(UNSIGNED);
   }

@@ -10,10 +10,13 @@ import {
   type CallContent,
   CONTINUE,
   type EventCall,
+  type SignedTriggerCall,
   type TriggerCall,
   type WebhookAnswer,
   type WebhookCalls,
 } from "../../../src/webhooks/api/calls.ts";
+import { problemAnswer, UNSIGNED } from "../../../src/webhooks/api/problem.ts";
+import { until } from "../../harness/until.ts";
 import { HandledHttp } from "../../harness/http_fixture.ts";
 
 const TOKEN = "the-administration-token-of-this-test";
@@ -37,6 +40,12 @@ class CallsDouble implements WebhookCalls {
   acceptTrigger({ requestId: _, keyHash, ...call }: TriggerCall) {
     this.asked.push(["trigger", keyHash === KEY_HASH, call]);
     return Promise.resolve(keyHash === KEY_HASH ? answerOf(call) : REFUSED);
+  }
+  /** Lets in whose body is `signed`. */
+  acceptSignedTrigger({ requestId, name, headers, body }: SignedTriggerCall) {
+    const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(body);
+    this.asked.push(["signed", { name, signature: new Map(headers).get("x-signature"), body: text }]);
+    return Promise.resolve(text === "signed" ? OK : problemAnswer(UNSIGNED, requestId));
   }
   acceptEvent({ requestId: _, keyHash, ...call }: EventCall) {
     this.asked.push(["event", keyHash === undefined ? "admin" : keyHash === KEY_HASH, call]);
@@ -74,6 +83,8 @@ interface Row {
   readonly status: number;
   readonly code?: string;
   readonly shows?: Readonly<Record<string, string>>;
+  /** Of both when absent. */
+  readonly only?: "trigger" | "event";
 }
 
 const AUTH = { authorization: "Bearer key" };
@@ -93,7 +104,33 @@ const ORDER: readonly Row[] = [
   },
   { name: "another method, too", method: "PUT", body: LONG, status: 405, code: "method_not_allowed" },
   {
+    name: "no token: it may be signed, and only a body that was read tells",
+    body: LONG,
+    headers: BAD_KEY,
+    status: 413,
+    code: "too_large",
+    only: "trigger",
+  },
+  {
+    name: "no token and no signature",
+    body: NO_UTF8,
+    headers: BAD_KEY,
+    status: 401,
+    code: "unauthorized",
+    shows: { "www-authenticate": "Bearer" },
+    only: "trigger",
+  },
+  {
+    name: "another scheme and no signature",
+    body: NO_UTF8,
+    headers: { authorization: "Basic key" },
+    status: 401,
+    code: "unauthorized",
+    only: "trigger",
+  },
+  {
     name: "no token",
+    only: "event",
     body: LONG,
     headers: BAD_KEY,
     status: 401,
@@ -104,12 +141,13 @@ const ORDER: readonly Row[] = [
   },
   {
     name: "another scheme",
+    only: "event",
     body: LONG,
     headers: { authorization: "Basic key" },
     status: 401,
     code: "unauthorized",
   },
-  { name: "a key in the query", path: `${TRIGGER}?key=key`, body: LONG, status: 401, code: "unauthorized" },
+  { name: "a key in the query", path: `${TRIGGER}?key=key`, body: "x", status: 401, code: "unauthorized" },
   { name: "a key that is not let in", body: LONG, headers: { authorization: "Bearer other" }, status: 404 },
   {
     name: "no media type",
@@ -173,6 +211,7 @@ for (const [what, path] of [["trigger", TRIGGER], ["event", EVENTS]] as const) {
     for (const row of ORDER) {
       // Reading events is another call.
       if (what === "event" && row.method === "GET") continue;
+      if (row.only !== undefined && row.only !== what) continue;
       const { method = "POST", headers = {}, body } = row;
       const target = (row.path ?? path).replace(TRIGGER, path);
       const response = await served.fetch(target, {
@@ -212,6 +251,55 @@ Deno.test("webhook routes: what a trigger passes on", async () => {
     ["trigger", false, { name: "order-intake/more" }],
   ]);
   assertEquals(results, [202, 202, 404]);
+});
+
+Deno.test("webhook routes: a signed call is passed on with its raw body and its headers", async () => {
+  const calls = new CallsDouble();
+  const results: number[] = [];
+  const served = serve(calls, { onTrigger: ({ status }) => void results.push(status) });
+  const headers = [["x-signature", "a"], ["x-signature", "b"]] as [string, string][];
+  for (const body of ["signed", "\ufeffother"]) {
+    await (await served.fetch(`${TRIGGER}?a=b`, { method: "POST", headers, body })).body?.cancel();
+  }
+  assertEquals(calls.asked, [
+    ["signed", { name: "order-intake", signature: "a, b", body: "signed" }],
+    ["signed", { name: "order-intake", signature: "a, b", body: "\ufeffother" }],
+  ]);
+  assertEquals(results, [202, 401]);
+});
+
+Deno.test("webhook routes: bodies that are not verified yet are held up to a bound, which others do not share", async () => {
+  const calls = new CallsDouble();
+  const held: PromiseWithResolvers<WebhookAnswer>[] = [];
+  calls.acceptSignedTrigger = () => {
+    const one = Promise.withResolvers<WebhookAnswer>();
+    held.push(one);
+    return one.promise;
+  };
+  const maxBodyBytes = 16_777_216;
+  const served = serve(calls, { maxBodyBytes });
+  const post = (body: Uint8Array<ArrayBuffer>, headers = {}) =>
+    served.fetch(TRIGGER, { method: "POST", headers, body });
+  const large = new Uint8Array(maxBodyBytes);
+  const waiting = Array.from({ length: 4 }, () => post(large));
+  await until("four bodies are held", () => held.length === 4);
+  const refused = await post(new Uint8Array(1));
+  const problem = await refused.json();
+  assertEquals([refused.status, refused.headers.get("retry-after"), problem.code], [
+    503,
+    "1",
+    "webhooks_unavailable",
+  ]);
+  const keyed = { ...AUTH, ...JSON_TYPE, "content-length": "2" };
+  const accepted = await post(new TextEncoder().encode("{}"), keyed);
+  await accepted.body?.cancel();
+  assertEquals(accepted.status, 202);
+  held[0]?.resolve(OK);
+  await (await waiting[0])?.body?.cancel();
+  const next = post(large);
+  await until("the next body is held", () => held.length === 5);
+  for (const one of held) one.resolve(OK);
+  for (const one of [...waiting.slice(1), next]) await (await one).body?.cancel();
 });
 
 Deno.test("webhook routes: a small body takes one round trip, others are read for a known caller only", async () => {
