@@ -1,5 +1,7 @@
 import { assertEquals } from "@std/assert";
 import type { TriggerEdit } from "../../src/webhooks/model/records.ts";
+import { acceptExecution } from "../../src/webhooks/store/accept.ts";
+import { findExecution, listExecutions } from "../../src/webhooks/store/executions.ts";
 import {
   addTriggerSecret,
   createTrigger,
@@ -13,8 +15,10 @@ import {
 import {
   audit,
   auditLog,
+  execution,
   newId,
   NOW,
+  saveVersion,
   signedTrigger,
   type StoreCases,
   trigger,
@@ -63,6 +67,21 @@ export const SIGNED_TRIGGER_CASES: StoreCases = {
       "revoked",
       "revoked",
     ]);
+  },
+
+  "an execution keeps the kind of event of its call, alone and in a group": async ({ store }) => {
+    await saveVersion(store);
+    const asked = [execution({ event: "push" }), execution(), execution({ event: "orders/create" })];
+    await store.write(acceptExecution, execution({ event: "first" }), { now: NOW });
+    await Promise.all(asked.map((one) => store.write(acceptExecution, one, { now: NOW })));
+    for (const { id, event } of asked) {
+      assertEquals((await store.read(findExecution, id))?.execution.event, event);
+    }
+    const { items } = await store.read(listExecutions, { limit: 9 });
+    assertEquals(
+      new Set(items.map(({ event }) => event)),
+      new Set(["push", undefined, "orders/create", "first"]),
+    );
   },
 
   "an edit of a signed trigger replaces its verification and keeps its secrets": async ({ store }) => {

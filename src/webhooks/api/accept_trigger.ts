@@ -20,7 +20,7 @@ import {
   type WebhookAnswer,
 } from "./calls.ts";
 import { constantTimeEqual } from "../model/signature.ts";
-import { deliveryIdOf, isPing, type SignatureRefusal } from "../model/trigger_verification.ts";
+import { deliveryIdOf, eventOf, isPing, type SignatureRefusal } from "../model/trigger_verification.ts";
 import type { LimitCall } from "../model/limit_call.ts";
 import { SignedCalls, type SignedCallsOptions } from "./signed_calls.ts";
 import { checkLimit, limitDescriptors } from "./trigger_limit.ts";
@@ -37,9 +37,10 @@ export interface TriggerAcceptorOptions extends AcceptOnceOptions, SignedCallsOp
   readonly onAccepted: () => void;
 }
 
-/** The body of an admitted call, and the key that its input may have in addition to that of its headers. */
+/** An admitted call; the key may be a part of the input. */
 interface AdmittedCall {
   readonly body: string;
+  readonly event?: string | undefined;
   readonly keyOf: (input: JsonObject) => string | undefined;
 }
 
@@ -91,11 +92,11 @@ export class TriggerAcceptor {
       requireKey(key, trigger);
       return key;
     };
-    return await this.#run(trigger, { body, keyOf });
+    return await this.#run(trigger, { body, event: eventOf(trigger.verify, headers), keyOf });
   }
 
   async #run(trigger: Trigger, call: AdmittedCall): Promise<WebhookAnswer> {
-    const { body } = call;
+    const { body, event } = call;
     const { key, hashing, descriptors } = readInput(call, trigger);
     const bodyHash = await hashing;
     const executionId = this.#options.newId();
@@ -105,7 +106,7 @@ export class TriggerAcceptor {
       resultId: executionId,
       create: async (idempotency) => {
         await checkLimit(trigger, descriptors, this.#options.limit);
-        return await this.#create(trigger, { executionId, body, idempotency });
+        return await this.#create(trigger, { executionId, body, event, idempotency });
       },
       mismatch: (resultId) => ({
         actor: `trigger:${trigger.name}`,
@@ -134,7 +135,12 @@ export class TriggerAcceptor {
 
   async #create(
     trigger: Trigger,
-    call: { executionId: string; body: string; idempotency: NewIdempotency | undefined },
+    call: {
+      executionId: string;
+      body: string;
+      event: string | undefined;
+      idempotency: NewIdempotency | undefined;
+    },
   ) {
     const { store, workflows, clock, onAccepted } = this.#options;
     const version = workflows.current(trigger.workflow)?.version;
@@ -148,6 +154,7 @@ export class TriggerAcceptor {
       versionId: version.id,
       text: version.text,
       triggerId: trigger.id,
+      event: call.event,
       input: call.body,
     };
     const options = { now: clock.now(), idempotency: call.idempotency };

@@ -207,6 +207,8 @@ export interface Execution {
   /** The `WorkflowVersion` that it began with. */
   readonly versionId: string;
   readonly triggerId: string;
+  /** The kind of event that the provider named in a header of its signed call. */
+  readonly event?: string | undefined;
   readonly status: ExecutionStatus;
   /** JSON object. */
   readonly input: string;

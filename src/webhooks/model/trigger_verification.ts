@@ -149,6 +149,14 @@ export function deliveryIdOf(
   return typeof id === "string" ? id : undefined;
 }
 
+const MAX_EVENT_LENGTH = 128;
+
+/** The kind of event that the provider names in a header, which is not signed; nothing where it names none. */
+export function eventOf(verification: TriggerVerification, headers: CallHeaders): string | undefined {
+  const event = headers.get(schemeOf(verification).eventHeader ?? "");
+  return event === undefined || event === "" || event.length > MAX_EVENT_LENGTH ? undefined : event;
+}
+
 /** Whether a call only tests the connection. */
 export function isPing(verification: TriggerVerification, headers: CallHeaders): boolean {
   const { eventHeader, pingEvent } = schemeOf(verification);

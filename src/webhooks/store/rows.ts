@@ -105,7 +105,7 @@ export const RECORDS = {
   events: new RecordTable<WebhookEvent>("event"),
   deliveries: new RecordTable<Delivery>("delivery", ["claim_resend_at", "attempts"]),
   attempts: new RecordTable<Attempt>("attempt", ["delivery_seq"]),
-  executions: new RecordTable<Execution>("execution", ["voids"]),
+  executions: new RecordTable<Execution>("execution", ["voids"], { trigger_event: "event" }),
   steps: new RecordTable<ExecutionStep>("execution_step", ["execution_seq"], {
     position: "index",
   }),

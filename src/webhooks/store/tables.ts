@@ -250,6 +250,8 @@ export const TABLES: Readonly<Record<string, Table>> = {
       },
       // How often a claim expired since anything was written of the execution.
       voids: { type: "number", default: 0, since: 2 },
+      // The kind of event that a signed call named.
+      trigger_event: { type: "text?", since: 4 },
     },
     indexes: {
       // Unused since version 3, but an older release on the same file names it.

@@ -37,12 +37,12 @@ Deno.test("signed trigger: a call of each provider makes one execution, repeated
   await using bed = await WebhookBed.open();
   const timestamp = bed.clock.now() / 1_000;
   const table = [
-    ["github", SECRET, PROVIDER_HEADERS.github],
-    ["shopify", SECRET, PROVIDER_HEADERS.shopify],
-    ["stripe", "whsec_is+not~base64", PROVIDER_HEADERS.stripe],
-    ["standard-webhooks", STANDARD_SECRET, PROVIDER_HEADERS["standard-webhooks"]],
+    ["github", SECRET, PROVIDER_HEADERS.github, "push"],
+    ["shopify", SECRET, PROVIDER_HEADERS.shopify, "orders/create"],
+    ["stripe", "whsec_is+not~base64", PROVIDER_HEADERS.stripe, undefined],
+    ["standard-webhooks", STANDARD_SECRET, PROVIDER_HEADERS["standard-webhooks"], undefined],
   ] as const;
-  for (const [scheme, secret, headersOf] of table) {
+  for (const [scheme, secret, headersOf, event] of table) {
     const { id } = await bed.trigger({ name: scheme, verify: { scheme, secret } });
     const call = (body: string, delivery: string, key: string) => {
       const headers = headersOf({ secret, body, timestamp, id: delivery });
@@ -56,6 +56,9 @@ Deno.test("signed trigger: a call of each provider makes one execution, repeated
     assertEquals([other.status, isReplay(other)], [202, false], scheme);
     const found = await bed.store.read(findExecution, first.body.executionId);
     assertEquals([found?.execution.input, found?.execution.triggerId], [BODY, id]);
+    assertEquals(found?.execution.event, event);
+    const { body: shown } = await bed.call("GET", `/executions/${first.body.executionId}`);
+    assertEquals(shown["event"], event);
   }
   assertEquals(await countOf(bed), 8);
 });

@@ -3,6 +3,7 @@ import { Webhook } from "standardwebhooks";
 import type { TriggerVerification } from "../../../../src/webhooks/model/records.ts";
 import {
   deliveryIdOf,
+  eventOf,
   isPing,
   SIGNATURE_REFUSALS,
   type SignatureRefusal,
@@ -243,6 +244,20 @@ Deno.test("signed triggers: hex may be in upper case, base64 has one form only",
 
 Deno.test("signed triggers: every reason is named once", () => {
   assertEquals(new Set(Object.values(SIGNATURE_REFUSALS)).size, Object.keys(SIGNATURE_REFUSALS).length);
+});
+
+Deno.test("signed triggers: the kind of event is that of the provider's header, if it has a sensible length", () => {
+  const table: readonly (readonly [TriggerVerification, string, string, string | undefined])[] = [
+    [GITHUB, "x-github-event", "push", "push"],
+    [SHOPIFY, "x-shopify-topic", "orders/create", "orders/create"],
+    [GITHUB, "x-github-event", "", undefined],
+    [GITHUB, "x-github-event", "x".repeat(129), undefined],
+    [GITHUB, "x-shopify-topic", "push", undefined],
+    [STRIPE, "x-github-event", "push", undefined],
+  ];
+  for (const [verification, name, value, expected] of table) {
+    assertEquals(eventOf(verification, new Map([[name, value]])), expected);
+  }
 });
 
 Deno.test("signed triggers: the identifier of a delivery, and the ping of GitHub", () => {
