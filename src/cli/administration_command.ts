@@ -5,10 +5,10 @@ import type { Command } from "./command.ts";
 export type Shown =
   /** Rows of these fields, page by page. */
   | { readonly as: "list"; readonly columns: readonly string[] }
-  /** Every field; `secret` is shown only once, false in `good` is a failure, and `next` is the command to follow. */
+  /** Every field; those named in `secrets` are shown only once, false in `good` is a failure, and `next` is the command to follow. */
   | {
     readonly as: "record";
-    readonly secret?: string | undefined;
+    readonly secrets?: readonly string[] | undefined;
     readonly good?: string | undefined;
     /** With placeholders for fields, such as `{id}`. */
     readonly next?: string | undefined;

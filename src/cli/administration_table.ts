@@ -3,6 +3,7 @@ import { action, type AdministrationCommand, create, list, remove, show } from "
 import {
   bodyFlag,
   booleanFlag,
+  type CallFlag,
   filterFlag,
   readDescriptors,
   readDurationText,
@@ -11,6 +12,8 @@ import {
   readJson,
   readMilliseconds,
   readMoment,
+  readSeconds,
+  readSecret,
   readTexts,
   readWhole,
 } from "./administration_flags.ts";
@@ -73,6 +76,34 @@ const ENDPOINT_FLAGS = {
   "standard-webhooks": booleanFlag("standardWebhooks", "also send the headers of Standard Webhooks"),
 };
 
+/** A new trigger shows one of them, and so does a rotation. */
+const CREDENTIALS = ["key", "secret"];
+const VERIFY_FLAGS = {
+  verify: bodyFlag(
+    "verify.scheme",
+    "SCHEME",
+    "require signed calls instead of a key: github, stripe, shopify, standard-webhooks or hmac-sha256",
+  ),
+  "signature-header": bodyFlag(
+    "verify.header",
+    "NAME",
+    "header of the signature, required with --verify hmac-sha256",
+  ),
+  "signature-prefix": bodyFlag("verify.prefix", "TEXT", "text before the signature in its header"),
+  "signature-encoding": bodyFlag("verify.encoding", "ENCODING", "hex (default) or base64"),
+  "timestamp-header": bodyFlag("verify.timestampHeader", "NAME", "header of the signed time in seconds"),
+  tolerance: bodyFlag(
+    "verify.toleranceSeconds",
+    "DURATION",
+    "how far the signed time may be from the clock (default 5m)",
+    { read: readSeconds },
+  ),
+  "delivery-id-header": bodyFlag(
+    "verify.idempotencyHeader",
+    "NAME",
+    "header whose value is the idempotency key",
+  ),
+};
 const WORKFLOW = bodyFlag("workflow", "NAME", "workflow to start");
 const TRIGGER_FLAGS = {
   "require-idempotency-key": booleanFlag(
@@ -111,7 +142,7 @@ const ENDPOINTS: readonly AdministrationCommand[] = [
   {
     ...create("endpoints add", "add an endpoint and show its signing secret once", { URL: "url" }),
     flags: { ...ENDPOINT_FLAGS, disabled: DISABLED },
-    shown: { as: "record", secret: "secret" },
+    shown: { as: "record", secrets: ["secret"] },
   },
   show("endpoints", "an endpoint"),
   {
@@ -140,7 +171,7 @@ const ENDPOINTS: readonly AdministrationCommand[] = [
   {
     ...action("endpoints rotate", "create a new signing secret and show it once", {
       as: "record",
-      secret: "secret",
+      secrets: ["secret"],
     }),
     flags: {
       "active-in": bodyFlag(
@@ -180,13 +211,15 @@ const ENDPOINTS: readonly AdministrationCommand[] = [
 const TRIGGERS: readonly AdministrationCommand[] = [
   list("triggers", "triggers", TIMES, ["id", "name", "workflow", "enabled", "createdAt"]),
   {
-    ...create("triggers create", "create a trigger and show its key once", { NAME: "name" }),
+    ...create("triggers create", "create a trigger and show its key or secret once", { NAME: "name" }),
     flags: {
       workflow: { ...WORKFLOW, doc: `${WORKFLOW.doc} (required)`, isRequired: true },
+      ...VERIFY_FLAGS,
+      "secret-file": secretFile("verify.secret"),
       ...TRIGGER_FLAGS,
       disabled: DISABLED,
     },
-    shown: { as: "record", secret: "key" },
+    shown: { as: "record", secrets: CREDENTIALS },
   },
   show("triggers", "a trigger"),
   {
@@ -198,17 +231,22 @@ const TRIGGERS: readonly AdministrationCommand[] = [
     isChange: true,
     flags: {
       workflow: WORKFLOW,
+      ...VERIFY_FLAGS,
       ...TRIGGER_FLAGS,
       "no-limit": booleanFlag("limit", "remove the rate limit", { is: null }),
       ...SWITCHES,
     },
     shown: { as: "record" },
   },
-  remove("triggers", "trigger", "delete a trigger with its keys; its executions remain"),
-  action("triggers rotate", "create a second key and show it once; if two exist, delete the older one", {
-    as: "record",
-    secret: "key",
-  }),
+  remove("triggers", "trigger", "delete a trigger with its keys and secrets; its executions remain"),
+  {
+    ...action(
+      "triggers rotate",
+      "create a second key or secret and show it once; if two exist, delete the older one",
+      { as: "record", secrets: CREDENTIALS },
+    ),
+    flags: { "secret-file": secretFile("secret") },
+  },
   {
     words: "triggers revoke",
     args: ["ID", "KEY_ID"],
@@ -217,6 +255,15 @@ const TRIGGERS: readonly AdministrationCommand[] = [
     path: "/triggers/{ID}/keys/{KEY_ID}",
     flags: {},
     shown: { as: "sentence", text: "key {KEY_ID} of trigger {ID} is revoked" },
+  },
+  {
+    words: "triggers revoke-secret",
+    args: ["ID", "SECRET_ID"],
+    doc: "revoke a secret of a trigger immediately",
+    method: "DELETE",
+    path: "/triggers/{ID}/secrets/{SECRET_ID}",
+    flags: {},
+    shown: { as: "sentence", text: "secret {SECRET_ID} of trigger {ID} is revoked" },
   },
 ];
 
@@ -236,7 +283,7 @@ const EVENTS: readonly AdministrationCommand[] = [
         },
       ),
     },
-    shown: { as: "record", secret: "key" },
+    shown: { as: "record", secrets: ["key"] },
   },
   remove("event-keys", "event key", "delete a key for posting events"),
   {
@@ -328,6 +375,12 @@ const WORK: readonly AdministrationCommand[] = [
     words: "audit",
   },
 ];
+
+/** The secret that the provider of signed calls gives. */
+function secretFile(field: string): CallFlag {
+  const doc = "file with the secret of the provider; - for standard input (default: a generated secret)";
+  return bodyFlag(field, "FILE", doc, { isFile: true, read: readSecret });
+}
 
 /** Every command over the administration, group by group. */
 export const ADMINISTRATION_COMMANDS: readonly AdministrationCommand[] = [

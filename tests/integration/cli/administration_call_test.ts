@@ -149,7 +149,36 @@ const CASES: readonly Case[] = [
   },
   { args: ["triggers", "delete", ID], call: `DELETE /triggers/${ID}` },
   { args: ["triggers", "rotate", ID], call: `POST /triggers/${ID}/rotate` },
+  {
+    args: ["triggers", "create", "hub", "--workflow", "w", "--verify", "github"],
+    call: "POST /triggers",
+    body: '{"name":"hub","workflow":"w","verify":{"scheme":"github"}}',
+  },
+  {
+    args: [
+      ...["triggers", "create", "t", "--workflow", "w", "--verify", "hmac-sha256", "--secret-file", "-"],
+      ...["--signature-header", "X-Sign", "--signature-prefix", "v1=", "--signature-encoding", "base64"],
+      ...["--timestamp-header", "X-Time", "--tolerance", "1m30s", "--delivery-id-header", "X-Id"],
+    ],
+    call: "POST /triggers",
+    body: '{"name":"t","workflow":"w","verify":{"scheme":"hmac-sha256","header":"X-Sign","prefix":"v1=",' +
+      '"encoding":"base64","timestampHeader":"X-Time","toleranceSeconds":90,"idempotencyHeader":"X-Id",' +
+      '"secret":" a secret "}}',
+    run: { stdin: " a secret \n" },
+  },
+  {
+    args: ["triggers", "edit", ID, "--verify", "stripe", "--tolerance", "60s"],
+    call: `PATCH /triggers/${ID}`,
+    body: '{"verify":{"scheme":"stripe","toleranceSeconds":60}}',
+  },
+  {
+    args: ["triggers", "rotate", ID, "--secret-file", "-"],
+    call: `POST /triggers/${ID}/rotate`,
+    body: '{"secret":"a secret"}',
+    run: { stdin: "a secret\r\n" },
+  },
   { args: ["triggers", "revoke", ID, "key-1"], call: `DELETE /triggers/${ID}/keys/key-1` },
+  { args: ["triggers", "revoke-secret", ID, "s-1"], call: `DELETE /triggers/${ID}/secrets/s-1` },
   { args: ["event-keys", "list"], call: "GET /event-keys" },
   {
     args: ["event-keys", "create", "agents", "--kind", "agent.*", "--kind", "*"],
@@ -277,6 +306,10 @@ const WRONG: readonly (readonly [args: readonly string[], line: string])[] = [
   [
     ["triggers", "edit", ID, "--limit-descriptor", "customer"],
     'Invalid --limit-descriptor "customer": expected key=value[,key=value...]',
+  ],
+  [
+    ["triggers", "edit", ID, "--tolerance", "1500ms"],
+    'Invalid --tolerance "1500ms": expected a duration in whole seconds such as 90s or 5m',
   ],
   [["event-keys", "create", "agents"], 'Cannot run "event-keys create": --kind is missing'],
   [["events", "post", "a.b", "--data", '{"secret'], "Invalid --data: expected JSON"],
