@@ -2,6 +2,7 @@ import { all, get, type Work } from "../work.ts";
 import { knownVersion, READING, type StoreConnection, transaction, withStoreToRead } from "./connection.ts";
 import { fileAt } from "../sqlite/connection.ts";
 import { integer, text } from "../rows.ts";
+import { TABLES } from "../tables.ts";
 import { countOf, TABLE_NAMES } from "./tables.ts";
 
 /** The result of a check. */
@@ -43,7 +44,8 @@ function* check(
   const pages = kind === "sqlite" ? yield* pageProblems() : [];
   const problems = [...pages, ...yield* ruleProblems(schemaVersion)];
   const counts: Record<string, number> = {};
-  for (const name of TABLE_NAMES.filter((name) => !INTERNAL.has(name)).toSorted()) {
+  const isThere = (name: string) => !INTERNAL.has(name) && (TABLES[name]?.since ?? 1) <= schemaVersion;
+  for (const name of TABLE_NAMES.filter(isThere).toSorted()) {
     counts[name] = yield* countOf({ from: `"${name}"` });
   }
   return { problems, counts };
