@@ -15,7 +15,7 @@ import {
 import { AUDIT_ACTIONS } from "../model/audit_actions.ts";
 import { MAX_LISTED_OUTPUT_BYTES } from "../model/records.ts";
 import { ACTION_FILTER, listParameters, pageAnswer, stateFilter } from "./list_parameters.ts";
-import type { Operations } from "./operation.ts";
+import type { AdministrationOperations } from "./operation.ts";
 
 const STATUSES = ["queued", "running", "succeeded", "failed", "cancelled"];
 const KINDS = ["request", "limit", "set"];
@@ -88,12 +88,14 @@ const EXAMPLE = {
 export const EXECUTION_OPERATIONS = {
   "GET /executions": {
     id: "listExecutions",
+    role: "read",
     summary: "List executions",
     query: listParameters(stateFilter(STATUSES)),
     answers: { 200: pageAnswer(schemaOf("Execution"), EXAMPLE) },
   },
   "GET /executions/:id": {
     id: "getExecution",
+    role: "read",
     summary: "Show an execution with its input and steps",
     answers: {
       200: {
@@ -112,6 +114,7 @@ export const EXECUTION_OPERATIONS = {
   },
   "POST /executions/:id/cancel": {
     id: "cancelExecution",
+    role: "admin",
     summary: "Cancel an execution after its current step",
     body: { schema: closedSchema({}), example: {}, isOptional: true },
     answers: {
@@ -125,6 +128,7 @@ export const EXECUTION_OPERATIONS = {
   },
   "GET /audit": {
     id: "listAudit",
+    role: "read",
     summary: "List entries of the audit log",
     query: listParameters(ACTION_FILTER),
     answers: {
@@ -138,4 +142,4 @@ export const EXECUTION_OPERATIONS = {
       }),
     },
   },
-} as const satisfies Operations;
+} as const satisfies AdministrationOperations;

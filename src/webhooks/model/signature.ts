@@ -42,7 +42,7 @@ export async function standardWebhooksHeaders(
   return {
     "webhook-id": id,
     "webhook-timestamp": `${timestampSeconds}`,
-    "webhook-signature": `v1,${digest.toBase64()}`,
+    "webhook-signature": `v1,${btoa(String.fromCharCode(...digest))}`,
   };
 }
 
@@ -122,7 +122,8 @@ function secretBytes(secret: string): Uint8Array {
 function decodedSecret(secret: string): Uint8Array {
   if (!secret.startsWith(SECRET_PREFIX)) return new Uint8Array();
   try {
-    return Uint8Array.fromBase64(secret.slice(SECRET_PREFIX.length));
+    // Node 20 lacks `Uint8Array.fromBase64`.
+    return Uint8Array.from(atob(secret.slice(SECRET_PREFIX.length)), (character) => character.charCodeAt(0));
   } catch {
     return new Uint8Array();
   }

@@ -1,6 +1,12 @@
 import type { JsonObject } from "../../base/exact_json.ts";
 import type { SignatureScheme, TriggerVerification } from "./records.ts";
-import { constantTimeEqual, hmacSha256, secondsBehind, signedBytes, type SigningSecret } from "./signature.ts";
+import {
+  constantTimeEqual,
+  hmacSha256,
+  secondsBehind,
+  signedBytes,
+  type SigningSecret,
+} from "./signature.ts";
 
 /** How far a signed time may be from the clock where a trigger does not set it. */
 export const DEFAULT_TOLERANCE_SECONDS = 300;
@@ -128,9 +134,7 @@ export async function signatureRefusal(
   if (secrets.length === 0) return "no_secret";
   if (typeof read === "string") return read;
   const { toleranceSeconds = DEFAULT_TOLERANCE_SECONDS } = verification;
-  const late = read.timestamp === undefined
-    ? undefined
-    : timeRefusal(read.timestamp, now, toleranceSeconds);
+  const late = read.timestamp === undefined ? undefined : timeRefusal(read.timestamp, now, toleranceSeconds);
   if (late !== undefined) return late;
   const expected = digests.map((digest) => scheme.encoding === "hex" ? digest.toHex() : digest.toBase64());
   const matches = expected.flatMap((one) => signatures.map((given) => constantTimeEqual(one, given)));
