@@ -3,7 +3,6 @@ import { action, type AdministrationCommand, create, list, remove, show } from "
 import {
   bodyFlag,
   booleanFlag,
-  type CallFlag,
   filterFlag,
   readDescriptors,
   readDurationText,
@@ -13,11 +12,10 @@ import {
   readJson,
   readMilliseconds,
   readMoment,
-  readSeconds,
-  readSecret,
   readTexts,
   readWhole,
 } from "./administration_flags.ts";
+import { secretFileFlag, SIGNATURE_FLAGS } from "./signature_flags.ts";
 
 /** The groups of commands. */
 export const GROUPS: Readonly<Record<string, string>> = {
@@ -85,32 +83,6 @@ const ENDPOINT_FLAGS = {
 
 /** A new trigger shows one of them, and so does a rotation. */
 const CREDENTIALS = ["key", "secret"];
-const VERIFY_FLAGS = {
-  verify: bodyFlag(
-    "verify.scheme",
-    "SCHEME",
-    "require signed calls instead of a key: github, stripe, shopify, standard-webhooks or hmac-sha256",
-  ),
-  "signature-header": bodyFlag(
-    "verify.header",
-    "NAME",
-    "header of the signature, required with --verify hmac-sha256",
-  ),
-  "signature-prefix": bodyFlag("verify.prefix", "TEXT", "text before the signature in its header"),
-  "signature-encoding": bodyFlag("verify.encoding", "ENCODING", "hex (default) or base64"),
-  "timestamp-header": bodyFlag("verify.timestampHeader", "NAME", "header of the signed time in seconds"),
-  tolerance: bodyFlag(
-    "verify.toleranceSeconds",
-    "DURATION",
-    "how far the signed time may be from the clock (default 5m)",
-    { read: readSeconds },
-  ),
-  "delivery-id-header": bodyFlag(
-    "verify.idempotencyHeader",
-    "NAME",
-    "header whose value is the idempotency key",
-  ),
-};
 const WORKFLOW = bodyFlag("workflow", "NAME", "workflow to start");
 const TRIGGER_FLAGS = {
   "require-idempotency-key": booleanFlag(
@@ -233,8 +205,8 @@ const TRIGGERS: readonly AdministrationCommand[] = [
     ...create("triggers create", "create a trigger and show its key or secret once", { NAME: "name" }),
     flags: {
       workflow: { ...WORKFLOW, doc: `${WORKFLOW.doc} (required)`, isRequired: true },
-      ...VERIFY_FLAGS,
-      "secret-file": secretFile("verify.secret"),
+      ...SIGNATURE_FLAGS,
+      "secret-file": secretFileFlag("verify.secret"),
       ...TRIGGER_FLAGS,
       disabled: DISABLED,
     },
@@ -250,7 +222,7 @@ const TRIGGERS: readonly AdministrationCommand[] = [
     isChange: true,
     flags: {
       workflow: WORKFLOW,
-      ...VERIFY_FLAGS,
+      ...SIGNATURE_FLAGS,
       ...TRIGGER_FLAGS,
       "no-limit": booleanFlag("limit", "remove the rate limit", { is: null }),
       ...SWITCHES,
@@ -264,7 +236,7 @@ const TRIGGERS: readonly AdministrationCommand[] = [
       "create a second key or secret and show it once; if two exist, delete the older one",
       { as: "record", secrets: CREDENTIALS },
     ),
-    flags: { "secret-file": secretFile("secret") },
+    flags: { "secret-file": secretFileFlag("secret") },
   },
   {
     words: "triggers revoke",
@@ -405,12 +377,6 @@ const WORK: readonly AdministrationCommand[] = [
     words: "audit",
   },
 ];
-
-/** The secret that the provider of signed calls gives. */
-function secretFile(field: string): CallFlag {
-  const doc = "file with the secret of the provider; - for standard input (default: a generated secret)";
-  return bodyFlag(field, "FILE", doc, { isFile: true, read: readSecret });
-}
 
 /** Every command over the administration, group by group. */
 export const ADMINISTRATION_COMMANDS: readonly AdministrationCommand[] = [

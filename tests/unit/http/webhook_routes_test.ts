@@ -1,88 +1,20 @@
 import { Administrators } from "../../../src/http/administrators.ts";
 import { whoamiRoute } from "../../../src/http/whoami_route.ts";
-import { ADMINISTRATOR, administratorWith, NO_ADMINISTRATORS } from "../../harness/administrators.ts";
+import { ADMINISTRATOR, NO_ADMINISTRATORS } from "../../harness/administrators.ts";
 import { assertEquals } from "@std/assert";
 import { createRouter } from "../../../src/http/router.ts";
-import {
-  administrationRoute,
-  eventRoute,
-  triggerRoute,
-  type WebhookRouteOptions,
-} from "../../../src/http/webhook_routes.ts";
-import {
-  type CallContent,
-  CONTINUE,
-  type EventCall,
-  type SignedTriggerCall,
-  type TriggerCall,
-  type WebhookAnswer,
-  type WebhookCalls,
-} from "../../../src/webhooks/api/calls.ts";
-import { problemAnswer, UNSIGNED } from "../../../src/webhooks/api/problem.ts";
-import { until } from "../../harness/until.ts";
+import type { WebhookRouteOptions } from "../../../src/http/webhook_routes.ts";
 import { HandledHttp } from "../../harness/http_fixture.ts";
-
-const TOKEN = "the-administration-token-of-this-test";
-const TRIGGER = "/api/v1/workflows/triggers/order-intake";
-const EVENTS = "/api/v1/events";
-/** SHA-256 of `key`. */
-const KEY_HASH = "2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683";
-const MAX_BYTES = 100;
-const OK: WebhookAnswer = { status: 202, headers: { "content-type": "application/json" }, body: '{"a":1}' };
-const REFUSED: WebhookAnswer = {
-  status: 404,
-  headers: { "content-type": "application/problem+json" },
-  body: '{"code":"not_found"}',
-  code: "not_found",
-};
-
-/** Lets in who shows `key`, and keeps what it is asked. */
-class CallsDouble implements WebhookCalls {
-  readonly asked: unknown[] = [];
-
-  acceptTrigger({ requestId: _, keyHash, ...call }: TriggerCall) {
-    this.asked.push(["trigger", keyHash === KEY_HASH, call]);
-    return Promise.resolve(keyHash === KEY_HASH ? answerOf(call) : REFUSED);
-  }
-  /** Lets in whose body is `signed`. */
-  acceptSignedTrigger({ requestId, name, headers, body }: SignedTriggerCall) {
-    const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(body);
-    this.asked.push(["signed", { name, signature: new Map(headers).get("x-signature"), body: text }]);
-    return Promise.resolve(text === "signed" ? OK : problemAnswer(UNSIGNED, requestId));
-  }
-  acceptEvent({ requestId: _, keyHash, administrator, ...call }: EventCall) {
-    this.asked.push(["event", keyHash === undefined ? administrator : keyHash === KEY_HASH, call]);
-    const isKnown = keyHash === undefined || keyHash === KEY_HASH;
-    return Promise.resolve(isKnown ? answerOf(call) : { ...REFUSED, status: 401, code: "unauthorized" });
-  }
-  administer({ requestId: _, ...call }: { requestId: string }) {
-    this.asked.push(["administer", call]);
-    return Promise.resolve({ status: 204, headers: {}, body: "" });
-  }
-}
-
-function answerOf({ body, refusal = CONTINUE }: CallContent): WebhookAnswer {
-  return body === undefined ? refusal : OK;
-}
-
-function serve(calls: CallsDouble, options: Partial<WebhookRouteOptions> = {}): HandledHttp {
-  return new HandledHttp(({ log, clock }) => {
-    const given = {
-      calls,
-      maxBodyBytes: MAX_BYTES,
-      administrators: administratorWith(TOKEN),
-      clock,
-      logger: log,
-      ...options,
-    };
-    const routes = [
-      triggerRoute(given),
-      eventRoute(given, { readable: true, postable: true }),
-      administrationRoute(given),
-    ];
-    return createRouter(routes, { logger: log, clock, newRequestId: () => "made" });
-  });
-}
+import {
+  AUTH,
+  CallsDouble,
+  EVENTS,
+  JSON_TYPE,
+  MAX_BYTES,
+  serve,
+  TOKEN,
+  TRIGGER,
+} from "./webhook_routes_fixture.ts";
 
 interface Row {
   readonly name: string;
@@ -97,8 +29,6 @@ interface Row {
   readonly only?: "trigger" | "event";
 }
 
-const AUTH = { authorization: "Bearer key" };
-const JSON_TYPE = { "content-type": "application/json" };
 const BAD_KEY = { "idempotency-key": "" };
 const LONG = "x".repeat(MAX_BYTES + 1);
 const NO_UTF8 = new Uint8Array([0x22, 0xff, 0x22]);
@@ -261,55 +191,6 @@ Deno.test("webhook routes: what a trigger passes on", async () => {
     ["trigger", false, { name: "order-intake/more" }],
   ]);
   assertEquals(results, [202, 202, 404]);
-});
-
-Deno.test("webhook routes: a signed call is passed on with its raw body and its headers", async () => {
-  const calls = new CallsDouble();
-  const results: number[] = [];
-  const served = serve(calls, { onTrigger: ({ status }) => void results.push(status) });
-  const headers = [["x-signature", "a"], ["x-signature", "b"]] as [string, string][];
-  for (const body of ["signed", "\ufeffother"]) {
-    await (await served.fetch(`${TRIGGER}?a=b`, { method: "POST", headers, body })).body?.cancel();
-  }
-  assertEquals(calls.asked, [
-    ["signed", { name: "order-intake", signature: "a, b", body: "signed" }],
-    ["signed", { name: "order-intake", signature: "a, b", body: "\ufeffother" }],
-  ]);
-  assertEquals(results, [202, 401]);
-});
-
-Deno.test("webhook routes: bodies that are not verified yet are held up to a bound, which others do not share", async () => {
-  const calls = new CallsDouble();
-  const held: PromiseWithResolvers<WebhookAnswer>[] = [];
-  calls.acceptSignedTrigger = () => {
-    const one = Promise.withResolvers<WebhookAnswer>();
-    held.push(one);
-    return one.promise;
-  };
-  const maxBodyBytes = 16_777_216;
-  const served = serve(calls, { maxBodyBytes });
-  const post = (body: Uint8Array<ArrayBuffer>, headers = {}) =>
-    served.fetch(TRIGGER, { method: "POST", headers, body });
-  const large = new Uint8Array(maxBodyBytes);
-  const waiting = Array.from({ length: 4 }, () => post(large));
-  await until("four bodies are held", () => held.length === 4);
-  const refused = await post(new Uint8Array(1));
-  const problem = await refused.json();
-  assertEquals([refused.status, refused.headers.get("retry-after"), problem.code], [
-    503,
-    "1",
-    "webhooks_unavailable",
-  ]);
-  const keyed = { ...AUTH, ...JSON_TYPE, "content-length": "2" };
-  const accepted = await post(new TextEncoder().encode("{}"), keyed);
-  await accepted.body?.cancel();
-  assertEquals(accepted.status, 202);
-  held[0]?.resolve(OK);
-  await (await waiting[0])?.body?.cancel();
-  const next = post(large);
-  await until("the next body is held", () => held.length === 5);
-  for (const one of held) one.resolve(OK);
-  for (const one of [...waiting.slice(1), next]) await (await one).body?.cancel();
 });
 
 Deno.test("webhook routes: a small body takes one round trip, others are read for a known caller only", async () => {
