@@ -3,6 +3,12 @@ import type { TriggerEdit } from "../../src/webhooks/model/records.ts";
 import { acceptExecution } from "../../src/webhooks/store/accept.ts";
 import { findExecution, listExecutions } from "../../src/webhooks/store/executions.ts";
 import {
+  countSealed,
+  replaceSealed,
+  SEALED_COLUMNS,
+  sealedByOthers,
+} from "../../src/webhooks/store/sealed.ts";
+import {
   addTriggerSecret,
   createTrigger,
   deleteTrigger,
@@ -67,6 +73,20 @@ export const SIGNED_TRIGGER_CASES: StoreCases = {
       "revoked",
       "revoked",
     ]);
+  },
+
+  "the secrets of a signed trigger get another key, as all encrypted values do": async ({ store }) => {
+    const added = signedTrigger({ secrets: [triggerSecret(), triggerSecret()] });
+    await store.write(createTrigger, added, audit());
+    const columns = SEALED_COLUMNS.filter(({ table }) => table === "trigger_secret");
+    assertEquals(await store.read(countSealed, columns), { k1: 2 });
+    for (const one of columns) {
+      const rows = await store.read(sealedByOthers, one, "k2", { after: 0, max: 9 });
+      const changes = rows.map((before) => ({ before, after: { ...before.sealed, keyId: "k2" } }));
+      assertEquals(await store.write(replaceSealed, one, changes), 2);
+    }
+    const found = await store.read(findSignedTrigger, added.name);
+    assertEquals(found?.secrets?.map(({ sealed }) => sealed.keyId), ["k2", "k2"]);
   },
 
   "an execution keeps the kind of event of its call, alone and in a group": async ({ store }) => {
