@@ -2,7 +2,7 @@ import { acceptedAnswer, AcceptOnce, type AcceptOnceOptions } from "./idempotenc
 import { bodyHash, type JsonObject } from "../../base/exact_json.ts";
 import { jsonObjectOf } from "./field_reader.ts";
 import {
-  invalidKey,
+  invalidIdempotencyKey,
   notFound,
   refusal,
   UNAUTHORIZED,
@@ -10,7 +10,7 @@ import {
   WebhookRefusal,
   WRONG_TYPE,
 } from "./problem.ts";
-import type { Trigger, WorkflowVersion } from "../model/records.ts";
+import type { AuditEntry, Trigger, WorkflowVersion } from "../model/records.ts";
 import {
   CONTINUE,
   idempotencyKeyProblem,
@@ -24,7 +24,7 @@ import { deliveryIdOf, eventOf, isPing, type SignatureRefusal } from "../model/t
 import type { LimitCall } from "../model/limit_call.ts";
 import { SignedCalls, type SignedCallsOptions } from "./signed_calls.ts";
 import { checkLimit, limitDescriptors } from "./trigger_limit.ts";
-import { acceptExecution, type NewIdempotency } from "../store/accept.ts";
+import { acceptAuditedExecution, acceptExecution, type NewIdempotency } from "../store/accept.ts";
 import { findTriggerKey } from "../store/triggers.ts";
 
 /** What triggers are accepted with. */
@@ -37,9 +37,17 @@ export interface TriggerAcceptorOptions extends AcceptOnceOptions, SignedCallsOp
   readonly onAccepted: () => void;
 }
 
-/** An admitted call; the key may be a part of the input. */
-interface AdmittedCall {
+/** A call of a trigger by someone who may. */
+export interface AdmittedCall {
+  /** Of good syntax; absent for none. */
+  readonly idempotencyKey: string | undefined;
   readonly body: string;
+  /** The entry of the audit log about an execution that the administration starts. */
+  readonly audit?: ((executionId: string) => AuditEntry) | undefined;
+}
+
+/** An admitted call whose key may be a part of the input. */
+interface KeyedCall extends Omit<AdmittedCall, "idempotencyKey"> {
   readonly event?: string | undefined;
   readonly keyOf: (input: JsonObject) => string | undefined;
 }
@@ -64,17 +72,23 @@ export class TriggerAcceptor {
   /** Answers a call with a key, after the commit. */
   async accept(call: TriggerCall): Promise<WebhookAnswer> {
     const trigger = await this.#admit(call);
-    const { idempotencyKey: key, body } = call;
+    const { idempotencyKey, body } = call;
     if (body === undefined) return call.refusal ?? CONTINUE;
-    requireKey(key, trigger);
-    return await this.#run(trigger, { body, keyOf: () => key });
+    return await this.start(trigger, { idempotencyKey, body });
+  }
+
+  /** Starts the workflow of a trigger for a caller who may; answers after the commit. */
+  async start(trigger: Trigger, { idempotencyKey, ...call }: AdmittedCall): Promise<WebhookAnswer> {
+    requireEnabled(trigger);
+    requireKey(idempotencyKey, trigger);
+    return await this.#run(trigger, { ...call, keyOf: () => idempotencyKey });
   }
 
   /** Answers a signed call, after the commit. */
   async acceptSigned(call: SignedTriggerCall): Promise<WebhookAnswer> {
     const headers = new Map(call.headers);
     const trigger = await this.#signed.verify(call, headers);
-    refuseDisabled(trigger);
+    requireEnabled(trigger);
     if (!isJsonType(headers.get("content-type"))) throw new WebhookRefusal(WRONG_TYPE);
     const body = textOf(call.body);
     if (isPing(trigger.verify, headers)) {
@@ -88,15 +102,15 @@ export class TriggerAcceptor {
       const problem = key === undefined
         ? undefined
         : idempotencyKeyProblem(key, id === undefined ? undefined : "identifier of the delivery");
-      if (problem !== undefined) throw new WebhookRefusal(invalidKey(problem));
+      if (problem !== undefined) throw invalidIdempotencyKey(problem);
       requireKey(key, trigger);
       return key;
     };
     return await this.#run(trigger, { body, event: eventOf(trigger.verify, headers), keyOf });
   }
 
-  async #run(trigger: Trigger, call: AdmittedCall): Promise<WebhookAnswer> {
-    const { body, event } = call;
+  async #run(trigger: Trigger, call: KeyedCall): Promise<WebhookAnswer> {
+    const { body, event, audit } = call;
     const { key, hashing, descriptors } = readInput(call, trigger);
     const bodyHash = await hashing;
     const executionId = this.#options.newId();
@@ -107,10 +121,13 @@ export class TriggerAcceptor {
       create: async (idempotency) => {
         this.#options.bounds.admit();
         await checkLimit(trigger, descriptors, this.#options.limit);
-        return await this.#create(trigger, { executionId, body, event, idempotency });
+        return await this.#create(trigger, {
+          ...{ executionId, body, event, idempotency },
+          audit: audit?.(executionId),
+        });
       },
       mismatch: (resultId) => ({
-        actor: `trigger:${trigger.name}`,
+        actor: audit?.(resultId).actor ?? `trigger:${trigger.name}`,
         action: "trigger.body_mismatch",
         object: `execution:${resultId}`,
         details: { triggerId: trigger.id, rejected: isRejected },
@@ -130,17 +147,18 @@ export class TriggerAcceptor {
       throw new WebhookRefusal(UNAUTHORIZED);
     }
     if (trigger.name !== name) throw notFound("this trigger");
-    refuseDisabled(trigger);
+    requireEnabled(trigger);
     return trigger;
   }
 
   async #create(
     trigger: Trigger,
-    call: {
-      executionId: string;
-      body: string;
-      event: string | undefined;
-      idempotency: NewIdempotency | undefined;
+    { audit, ...call }: {
+      readonly executionId: string;
+      readonly body: string;
+      readonly event: string | undefined;
+      readonly idempotency: NewIdempotency | undefined;
+      readonly audit: AuditEntry | undefined;
     },
   ) {
     const { store, workflows, clock, onAccepted } = this.#options;
@@ -159,7 +177,9 @@ export class TriggerAcceptor {
       input: call.body,
     };
     const options = { now: clock.now(), idempotency: call.idempotency };
-    const acceptance = await store.write(acceptExecution, execution, options);
+    const acceptance = audit === undefined
+      ? await store.write(acceptExecution, execution, options)
+      : await store.write(acceptAuditedExecution, execution, { ...options, audit });
     if (acceptance.kind === "replayed") return acceptance;
     onAccepted();
     return { kind: "new", value: 0 } as const;
@@ -173,7 +193,7 @@ const PING_ANSWER: WebhookAnswer = {
   body: "{}",
 };
 
-function refuseDisabled({ enabled }: Trigger): void {
+function requireEnabled({ enabled }: Trigger): void {
   if (!enabled) throw refusal("trigger_disabled", "Cannot call the trigger: it is disabled");
 }
 
@@ -192,7 +212,7 @@ function textOf(bytes: Uint8Array): string {
 }
 
 /** Reads only what is needed of a body: its value takes many times the memory of its text, and many calls may wait. */
-function readInput({ body, keyOf }: AdmittedCall, { limit }: Trigger) {
+function readInput({ body, keyOf }: KeyedCall, { limit }: Trigger) {
   const input = jsonObjectOf(body);
   const key = keyOf(input);
   return {

@@ -53,11 +53,6 @@ export const WRONG_TYPE: WebhookProblem = {
   detail: "Cannot read the body: expected application/json",
 };
 
-/** The problem of a key for deduplication that cannot be used. */
-export function invalidKey(problem: string, field = "Idempotency-Key"): WebhookProblem {
-  return { code: "invalid_idempotency_key", field, detail: `Cannot accept the call: ${problem}` };
-}
-
 /** The problem of a caller whose role does not suffice; nothing for one who may call. */
 export function roleProblem(
   { role }: Administrator,
@@ -92,6 +87,12 @@ export function found<T>(record: T | undefined, what: string): T {
 /** The refusal of a wrong field. */
 export function invalidField(field: string, reason: string): WebhookRefusal {
   return refusal("invalid_field", `Cannot use "${field}": ${reason}`, { field });
+}
+
+/** The refusal of an `Idempotency-Key`. */
+export function invalidIdempotencyKey(problem: string): WebhookRefusal {
+  const detail = `Cannot accept the call: ${problem}`;
+  return refusal("invalid_idempotency_key", detail, { field: "Idempotency-Key" });
 }
 
 /** The problem of a part that cannot be used at the moment. */

@@ -70,6 +70,10 @@ export const TRIGGER_CHANGE_FIELDS: SchemaProperties = {
   verify: schemaOf("TriggerVerificationChange"),
 };
 const NEW_OPTIONAL: SchemaProperties = { ...OPTIONAL, verify: schemaOf("NewTriggerVerification") };
+/** The fields of a call by the administration. */
+export const CALLED_TRIGGER_FIELDS: SchemaProperties = {
+  data: openSchema("The `input` of the workflow, nested at most 63 deep."),
+};
 /** The fields of a new trigger. */
 export const NEW_TRIGGER_FIELDS: SchemaProperties = { name: NAME, ...WORKFLOW, ...NEW_OPTIONAL };
 /** The fields of a rotation. */
@@ -122,6 +126,7 @@ export const TRIGGER_SCHEMAS: SchemaProperties = {
   }),
   NewTrigger: closedSchema({ name: NAME, ...WORKFLOW }, NEW_OPTIONAL),
   TriggerChange: closedSchema({}, TRIGGER_CHANGE_FIELDS),
+  CalledTrigger: closedSchema(CALLED_TRIGGER_FIELDS),
 };
 
 const EXAMPLE_TIME = "2026-11-22T02:43:02.047Z";
@@ -140,6 +145,42 @@ const EXAMPLE = {
   updatedAt: EXAMPLE_TIME,
 };
 const SHOWN: OperationAnswer = { description: "The trigger.", schema: schemaOf("Trigger"), example: EXAMPLE };
+
+/** `Idempotency-Key` of a request. */
+export const IDEMPOTENCY_KEY: SchemaProperties = {
+  "Idempotency-Key": textSchema(
+    "Identifies the call for 24 hours: a call with the same key repeats the answer and starts nothing.",
+    { minLength: 1, maxLength: MAX_KEY_LENGTH },
+  ),
+};
+/** Headers of the answer to a repeated `Idempotency-Key`. */
+export const REPLAY_HEADERS: SchemaProperties = {
+  "Idempotency-Replayed": choiceSchema(["true"], "Present when the call repeats an earlier one."),
+  "Idempotency-Body-Mismatch": choiceSchema(["true"], "Present when the body differs from the first one."),
+};
+
+const CALLED: OperationAnswer = {
+  description: "The execution is stored and will run.",
+  schema: objectSchema({}, {
+    executionId: idSchema("The identifier of the execution; absent for the `ping` event of GitHub."),
+  }),
+  example: { executionId: "6bdb9dc3-e8f4-42fc-90e4-9ff087fde12f" },
+  headers: REPLAY_HEADERS,
+};
+const INPUT = { id: "1001", customer: "acme", total: 99.9 };
+const CALL_PROBLEMS = [
+  "invalid_idempotency_key",
+  "idempotency_key_required",
+  "trigger_disabled",
+  "in_flight",
+  "body_mismatch",
+  "limit_value_missing",
+  "limit_value_too_long",
+  "over_limit",
+  "limit_failed",
+  "workflow_unavailable",
+  "store_full",
+] as const;
 
 /** Operations of `/triggers`. */
 export const TRIGGER_OPERATIONS = {
@@ -186,6 +227,17 @@ export const TRIGGER_OPERATIONS = {
     summary: "Delete a trigger",
     answers: { 204: { description: "The trigger was deleted." } },
   },
+  "POST /triggers/:id/call": {
+    id: "testTrigger",
+    summary: "Call a trigger without its key",
+    role: "admin",
+    description:
+      "`id` is the identifier or the name of the trigger. The call is accepted as one with the key: the limit of the trigger counts it, and an `Idempotency-Key` is the same as in a call with the key.",
+    headers: IDEMPOTENCY_KEY,
+    body: { schema: schemaOf("CalledTrigger"), example: { data: INPUT } },
+    answers: { 202: CALLED },
+    problems: CALL_PROBLEMS,
+  },
   "POST /triggers/:id/rotate": {
     id: "rotateTriggerKey",
     role: "admin",
@@ -222,19 +274,6 @@ export const TRIGGER_OPERATIONS = {
   },
 } as const satisfies AdministrationOperations;
 
-/** `Idempotency-Key` of a request. */
-export const IDEMPOTENCY_KEY: SchemaProperties = {
-  "Idempotency-Key": textSchema(
-    "Identifies the call for 24 hours: a call with the same key repeats the answer and starts nothing.",
-    { minLength: 1, maxLength: MAX_KEY_LENGTH },
-  ),
-};
-/** Headers of the answer to a repeated `Idempotency-Key`. */
-export const REPLAY_HEADERS: SchemaProperties = {
-  "Idempotency-Replayed": choiceSchema(["true"], "Present when the call repeats an earlier one."),
-  "Idempotency-Body-Mismatch": choiceSchema(["true"], "Present when the body differs from the first one."),
-};
-
 /** The call of a trigger. */
 export const TRIGGER_CALL_OPERATIONS = {
   "POST /workflows/triggers/:name": {
@@ -244,32 +283,8 @@ export const TRIGGER_CALL_OPERATIONS = {
       "Served on the HTTP port or `TRIGGER_ADDR`, with a trigger key as the bearer token. A call without a bearer token requires the signature that `verify` of the trigger describes.",
     credentials: ["trigger", "signature"],
     headers: IDEMPOTENCY_KEY,
-    body: {
-      schema: openSchema("The `input` of the workflow, nested at most 64 deep."),
-      example: { id: "1001", customer: "acme", total: 99.9 },
-    },
-    answers: {
-      202: {
-        description: "The execution is stored and will run.",
-        schema: objectSchema({}, {
-          executionId: idSchema("The identifier of the execution; absent for the `ping` event of GitHub."),
-        }),
-        example: { executionId: "6bdb9dc3-e8f4-42fc-90e4-9ff087fde12f" },
-        headers: REPLAY_HEADERS,
-      },
-    },
-    problems: [
-      "invalid_idempotency_key",
-      "idempotency_key_required",
-      "trigger_disabled",
-      "in_flight",
-      "body_mismatch",
-      "limit_value_missing",
-      "limit_value_too_long",
-      "over_limit",
-      "limit_failed",
-      "workflow_unavailable",
-      "store_full",
-    ],
+    body: { schema: openSchema("The `input` of the workflow, nested at most 64 deep."), example: INPUT },
+    answers: { 202: CALLED },
+    problems: CALL_PROBLEMS,
   },
 } as const satisfies Operations;

@@ -6,6 +6,7 @@ import {
   type RunOptions,
   TOKEN,
 } from "../../harness/administration_fixture.ts";
+import { signedTriggerCalls } from "./signed_trigger_calls.ts";
 
 const ID = "3b241101-e2bb-4255-8caf-4136c566a962";
 const EMPTY_PAGE = '{"items":[]}';
@@ -181,41 +182,56 @@ const CASES: readonly Case[] = [
   },
   { args: ["triggers", "delete", ID], call: `DELETE /triggers/${ID}` },
   { args: ["triggers", "rotate", ID], call: `POST /triggers/${ID}/rotate` },
-  {
-    args: ["triggers", "create", "hub", "--workflow", "w", "--verify", "github"],
-    call: "POST /triggers",
-    body: '{"name":"hub","workflow":"w","verify":{"scheme":"github"}}',
-  },
-  {
-    args: [
-      ...["triggers", "create", "t", "--workflow", "w", "--verify", "hmac-sha256", "--secret-file", "-"],
-      ...["--signature-header", "X-Sign", "--signature-prefix", "v1=", "--signature-encoding", "base64"],
-      ...["--timestamp-header", "X-Time", "--tolerance", "1m30s", "--delivery-id-header", "X-Id"],
-    ],
-    call: "POST /triggers",
-    body: '{"name":"t","workflow":"w","verify":{"scheme":"hmac-sha256","header":"X-Sign","prefix":"v1=",' +
-      '"encoding":"base64","timestampHeader":"X-Time","toleranceSeconds":90,"idempotencyHeader":"X-Id",' +
-      '"secret":" a secret "}}',
-    run: { stdin: " a secret \n" },
-  },
-  {
-    args: ["triggers", "edit", ID, "--verify", "stripe", "--tolerance", "60s"],
-    call: `PATCH /triggers/${ID}`,
-    body: '{"verify":{"scheme":"stripe","toleranceSeconds":60}}',
-  },
-  {
-    args: ["triggers", "rotate", ID, "--secret-file", "-"],
-    call: `POST /triggers/${ID}/rotate`,
-    body: '{"secret":"a secret"}',
-    run: { stdin: "a secret\r\n" },
-  },
+  ...signedTriggerCalls(ID),
   { args: ["triggers", "revoke", ID, "key-1"], call: `DELETE /triggers/${ID}/keys/key-1` },
-  { args: ["triggers", "revoke-secret", ID, "s-1"], call: `DELETE /triggers/${ID}/secrets/s-1` },
   { args: ["event-keys", "list"], call: "GET /event-keys" },
   {
     args: ["event-keys", "create", "agents", "--kind", "agent.*", "--kind", "*"],
     call: "POST /event-keys",
     body: '{"name":"agents","kinds":["agent.*","*"]}',
+  },
+  {
+    args: ["triggers", "call", "order-intake"],
+    call: "POST /triggers/order-intake/call",
+    body: '{"data":{}}',
+  },
+  {
+    args: ["triggers", "call", ID, "--data", '{"id": 12345678901234567890}', "--idempotency-key", "k 1"],
+    call: `POST /triggers/${ID}/call`,
+    headers: { "idempotency-key": "k 1" },
+    body: '{"data":{"id":12345678901234567890}}',
+  },
+  {
+    args: ["triggers", "call", "a", "--data-file", "-"],
+    run: { stdin: '{"b": 1}' },
+    call: "POST /triggers/a/call",
+    body: '{"data":{"b":1}}',
+  },
+  {
+    args: ["workflows", "list", "--limit", "2", "--cursor", "c"],
+    call: "GET /workflows",
+    query: { limit: "2", cursor: "c" },
+  },
+  { args: ["workflows", "show", "my file.yaml"], call: "GET /workflows/my%20file.yaml" },
+  {
+    args: [
+      "counters",
+      "peek",
+      "--domain",
+      "shop",
+      "--descriptors",
+      "account=a b",
+      "--descriptors",
+      "k=,l=m=n",
+    ],
+    call: "POST /counters/peek",
+    body: '{"domain":"shop","descriptors":[{"entries":[{"key":"account","value":"a b"}]},' +
+      '{"entries":[{"key":"k","value":""},{"key":"l","value":"m=n"}]}]}',
+  },
+  {
+    args: ["counters", "reset", "--domain", "shop", "--descriptors", "account=bob"],
+    call: "POST /counters/reset",
+    body: '{"domain":"shop","descriptors":[{"entries":[{"key":"account","value":"bob"}]}]}',
   },
   { args: ["event-keys", "delete", ID], call: `DELETE /event-keys/${ID}` },
   { args: ["events", "post", "a.b"], call: "POST /events", body: '{"event":"a.b","data":{}}' },
@@ -361,6 +377,16 @@ const WRONG: readonly (readonly [args: readonly string[], line: string])[] = [
     ["events", "post", "a.b", "--data", "{}", "--data-file", "-"],
     "Cannot use --data-file with --data",
   ],
+  [["counters", "peek", "--domain", "shop"], 'Cannot run "counters peek": --descriptors is missing'],
+  [["counters", "reset", "--descriptors", "a=b"], 'Cannot run "counters reset": --domain is missing'],
+  [
+    ["counters", "reset", "--domain", "shop", "--descriptors", "account"],
+    'Invalid --descriptors "account": "account" has no equals sign: expected key=value',
+  ],
+  [["triggers", "call"], 'Cannot run "triggers call": NAME is missing'],
+  [["triggers", "call", "a", "--data", '{"secret'], "Invalid --data: expected JSON"],
+  [["workflows", "show", ".."], 'Invalid NAME "..": expected an identifier'],
+  [["workflows", "list", "--since", "1h"], "Unknown flag --since"],
   [["audit", "--acton", "x"], "Unknown flag --acton; did you mean --action?"],
 ];
 
