@@ -13,7 +13,7 @@ export const CHECK_COMMAND: RunnableCommand = {
       merge: MERGE_FLAG,
     },
     notes:
-      "Like the service, it reads MERGE_DOMAIN_CONFIG, RUNTIME_IGNOREDOTFILES and BACKEND_TYPE from the environment.\n\n" +
+      "Like the service, it reads MERGE_DOMAIN_CONFIG, RUNTIME_IGNOREDOTFILES, BACKEND_TYPE and WEBHOOK_STORE from the environment.\n\n" +
       "Exit code: 0 no errors, 1 errors, 2 invalid usage.",
   },
   async run({ args: [folder = ""], flags }, { environment, output }) {

@@ -24,6 +24,8 @@ const LEVELS: Readonly<Record<Level, { readonly place: string; readonly keys: re
       "value_to_metric",
       "share_threshold",
       "metadata",
+      "events",
+      "events_redact",
     ],
   },
   rateLimit: {

@@ -2,7 +2,9 @@ import { type Clock, systemClock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import { Health } from "../base/health.ts";
 import type { Settings } from "../settings/table.ts";
+import type { LimitEventSink } from "../ratelimit/limit_events.ts";
 import { StatsStore } from "../stats/store.ts";
+import { OperationalEvents } from "./operational_events.ts";
 
 /** What every part of a service works with. */
 export interface ServiceParts {
@@ -13,6 +15,10 @@ export interface ServiceParts {
   readonly random: () => number;
   readonly health: Health;
   readonly stats: StatsStore;
+  /** Receives what rules with events report; absent to discard it. */
+  readonly limitEvents?: LimitEventSink | undefined;
+  /** The operational events of the process; absent without a webhook store, and in threads that decide. */
+  readonly events?: OperationalEvents | undefined;
 }
 
 /** The parts that a caller may provide. */
@@ -25,6 +31,11 @@ export function makeParts(settings: Settings, options: PartsOptions): ServicePar
   const { health = new Health(), stats = new StatsStore(settings.STATS_MAX_KEYS) } = options;
   health.set("sigterm", true);
   health.set("start", false, "the ports are not open yet");
+  const events = settings.WEBHOOK_STORE === undefined ? undefined : new OperationalEvents({
+    ...{ clock, stats },
+    maxPerSecond: settings.RATE_LIMIT_EVENTS_MAX_PER_SECOND,
+    hasThreads: settings.WORKERS > 1,
+  });
   return {
     settings: settings.WORKERS === 1 ? settings : withInstance(settings),
     logger,
@@ -32,6 +43,8 @@ export function makeParts(settings: Settings, options: PartsOptions): ServicePar
     random,
     health,
     stats,
+    limitEvents: events,
+    events,
   };
 }
 

@@ -1,3 +1,4 @@
+import type { OperationalEvent } from "./operational_event.ts";
 import type { WorkflowVersion } from "./records.ts";
 import type { TextTemplate, ValueTemplate } from "./template.ts";
 
@@ -66,4 +67,6 @@ export interface Workflows {
   current(name: string): { readonly version: WorkflowVersion; readonly workflow: Workflow } | undefined;
   /** The workflow of a former text; throws where it cannot be read any more. */
   parse(version: WorkflowVersion): Workflow;
+  /** Calls the listener with what was loaded and rejected so far, and with each change from now on. */
+  onEvent?(listener: (event: OperationalEvent) => void): void;
 }

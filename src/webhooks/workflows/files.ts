@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
 import type { Logger } from "../../base/log.ts";
+import { loadedEvent, type OperationalEvent, rejectedEvent } from "../model/operational_event.ts";
 import type { WorkflowVersion } from "../model/records.ts";
 import type { Workflow, Workflows } from "../model/workflow.ts";
 import { MAX_FILE_BYTES, readWorkflowFile } from "./file.ts";
@@ -35,6 +36,8 @@ interface KnownFile {
 const MAX_FILES = 1_000;
 /** How many former versions are kept parsed. */
 const MAX_PARSED = 256;
+/** Events that are kept for a listener that comes later. */
+const MAX_EVENTS = 10;
 const WORKFLOW_FILE = /^[^.].*\.ya?ml$/;
 
 /**
@@ -49,6 +52,8 @@ export class WorkflowFiles implements Workflows {
   #files: ReadonlyMap<string, KnownFile> = new Map();
   #current: ReadonlyMap<string, LoadedWorkflow> = new Map();
   #reported = new Set<string>();
+  #events: OperationalEvent[] = [];
+  #listener: ((event: OperationalEvent) => void) | undefined;
   #isClosed = false;
 
   constructor(options: WorkflowFilesOptions) {
@@ -93,6 +98,16 @@ export class WorkflowFiles implements Workflows {
     return workflow;
   }
 
+  onEvent(listener: (event: OperationalEvent) => void): void {
+    this.#listener = listener;
+    for (const event of this.#events.splice(0)) listener(event);
+  }
+
+  #report(event: OperationalEvent): void {
+    if (this.#listener !== undefined) this.#listener(event);
+    else if (this.#events.length < MAX_EVENTS) this.#events.push(event);
+  }
+
   /** Whether the folder could be read. */
   async #look(folder: string): Promise<boolean> {
     const { logger } = this.#options;
@@ -104,7 +119,7 @@ export class WorkflowFiles implements Workflows {
       await stat(folder);
       if (this.#isClosed) return true;
       problems.push(...[...files.values()].flatMap((file) => file.problems));
-      this.#apply(files, problems);
+      this.#apply(folder, files, problems);
       isRead = true;
     } catch (error) {
       const state = isMissing(error)
@@ -116,7 +131,9 @@ export class WorkflowFiles implements Workflows {
       }
     }
     if (this.#isClosed) return isRead;
-    for (const problem of problems) if (!this.#reported.has(problem)) logger.error(problem);
+    const found = problems.filter((problem) => !this.#reported.has(problem));
+    for (const problem of found) logger.error(problem);
+    if (found.length > 0) this.#report(rejectedEvent({ what: "workflows", from: folder }, problems));
     this.#reported = new Set(problems);
     return isRead;
   }
@@ -156,7 +173,7 @@ export class WorkflowFiles implements Workflows {
     }
   }
 
-  #apply(files: ReadonlyMap<string, KnownFile>, problems: string[]): void {
+  #apply(folder: string, files: ReadonlyMap<string, KnownFile>, problems: string[]): void {
     const { logger } = this.#options;
     const owners = new Map<string, string>();
     const current = new Map<string, LoadedWorkflow>();
@@ -175,14 +192,21 @@ export class WorkflowFiles implements Workflows {
         else current.set(id, before);
       }
     }
+    const changed: string[] = [];
     for (const [id, { version }] of current) {
       const before = this.#current.get(id)?.version.id;
       if (before !== version.id) {
+        changed.push(id);
         logger.info("Workflow loaded", { workflow: id, version: version.id.slice(0, 12) });
       }
     }
     for (const id of this.#current.keys()) {
-      if (!current.has(id)) logger.warning("Workflow removed; its triggers are refused", { workflow: id });
+      if (current.has(id)) continue;
+      changed.push(id);
+      logger.warning("Workflow removed; its triggers are refused", { workflow: id });
+    }
+    if (changed.length > 0) {
+      this.#report(loadedEvent({ what: "workflows", from: folder, workflows: current.size, changed }));
     }
     this.#files = files;
     this.#current = current;
