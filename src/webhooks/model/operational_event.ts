@@ -91,21 +91,37 @@ export async function sharedFacts(
   return JSON.stringify({ domain, entries: shown, rule: shownRule, limit, algorithm, shadow: isShadow });
 }
 
+/** The time in which a key is over its limit, or near it. */
+export interface Episode {
+  /** Of the counter. */
+  readonly id: string;
+  readonly startedAt: number;
+  readonly endsAt: number;
+  readonly hits: number;
+}
+
 /** The data of the first event of an episode. */
-export function beginningJson(facts: string, startedAt: number, freeAt: number): string {
-  return withFields(facts, { at: timeText(startedAt), freeAt: timeText(freeAt) });
+export function beginningJson(facts: string, episode: Omit<Episode, "endsAt" | "hits">, freeAt: number): string {
+  const at = timeText(episode.startedAt);
+  return withFields(facts, { episode: nameOf(episode), at, freeAt: timeText(freeAt) });
 }
 
 /** The data of its last event. */
-export function endingJson(
-  facts: string,
-  { startedAt, endsAt, hits }: { readonly startedAt: number; readonly endsAt: number; readonly hits: number },
-): string {
+export function endingJson(facts: string, episode: Episode): string {
+  const { startedAt, endsAt, hits } = episode;
   return withFields(facts, {
+    episode: nameOf(episode),
     startedAt: timeText(startedAt),
     endedAt: timeText(endsAt),
     refusedHits: hits,
   });
+}
+
+const ID_LENGTH = 16;
+
+/** The same in all events of an episode. */
+function nameOf({ id, startedAt }: Pick<Episode, "id" | "startedAt">): string {
+  return `${id.slice(0, ID_LENGTH)}-${startedAt}`;
 }
 
 /** An object as JSON text with further fields at its end. */

@@ -1,5 +1,5 @@
 import { eventBody } from "../model/event.ts";
-import { beginningJson, endingJson, OPERATIONAL_KINDS } from "../model/operational_event.ts";
+import { beginningJson, endingJson, type Episode, OPERATIONAL_KINDS } from "../model/operational_event.ts";
 import { addEvent } from "./accept.ts";
 import { integer, text } from "./rows.ts";
 import { all, ConflictError, get, type Row, run, sql, type Work } from "./work.ts";
@@ -34,12 +34,8 @@ export interface EndOptions {
   readonly newId: () => string;
 }
 
-interface Episode {
-  readonly id: string;
+interface StoredEpisode extends Episode {
   readonly event: string;
-  readonly startedAt: number;
-  readonly endsAt: number;
-  readonly hits: number;
   readonly facts: string;
   readonly isClosed: boolean;
 }
@@ -78,7 +74,7 @@ export function* takeReports({ reporter, number, reports, events, ...options }: 
 
 function* takeReport(
   report: EpisodeReport,
-  known: Map<string, Episode>,
+  known: Map<string, StoredEpisode>,
   options: WriteOptions,
 ): Work<readonly string[]> {
   const { id, startedAt, endsAt, hits, first } = report;
@@ -99,7 +95,7 @@ function* takeReport(
 function* begin(
   { id, event, startedAt, endsAt, hits }: EpisodeReport,
   { facts, freeAt }: NonNullable<EpisodeReport["first"]>,
-  before: Episode | undefined,
+  before: StoredEpisode | undefined,
   options: WriteOptions,
 ): Work<readonly string[]> {
   const ended = before === undefined || before.isClosed ? [] : yield* writeEnd(before, options);
@@ -107,7 +103,7 @@ function* begin(
   // Another process has begun it in between.
   else if ((yield* run(ADD, id, event, startedAt, endsAt, hits, facts)) === 0) throw new ConflictError();
   const kind = event === "over_limit" ? OPERATIONAL_KINDS.overLimit : OPERATIONAL_KINDS.nearLimit;
-  return [...ended, ...yield* write(kind, beginningJson(facts, startedAt, freeAt), options)];
+  return [...ended, ...yield* write(kind, beginningJson(facts, { id, startedAt }, freeAt), options)];
 }
 
 const OVER = sql((d) =>
@@ -151,7 +147,7 @@ export function* removeEpisodes(now: number, max: number): Work<number> {
 }
 
 /** The end of an episode near the limit is no event. */
-function* writeEnd(episode: Episode, options: WriteOptions): Work<readonly string[]> {
+function* writeEnd(episode: StoredEpisode, options: WriteOptions): Work<readonly string[]> {
   if (episode.event !== "over_limit") return [];
   return yield* write(OPERATIONAL_KINDS.overLimitEnded, endingJson(episode.facts, episode), options);
 }
@@ -160,7 +156,7 @@ function write(kind: string, json: string, { now, newId }: WriteOptions): Work<r
   return addEvent({ id: newId(), kind, body: eventBody(kind, json) }, now);
 }
 
-function episodeOf(row: Row): Episode {
+function episodeOf(row: Row): StoredEpisode {
   return {
     id: text(row, "id"),
     event: text(row, "event"),
