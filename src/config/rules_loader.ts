@@ -16,7 +16,7 @@ interface StartRulesOptions {
   readonly onRules: (accepted: AcceptedRules) => void | Promise<void>;
   /** Whether accepted rules contain their texts. */
   readonly keepsTexts?: boolean;
-  /** Called with every load that differs from the one before. */
+  /** Called with every load that differs from the previous one. */
   readonly onConcluded?: ((end: ConcludedLoad) => void) | undefined;
   readonly counters: { loadSucceeded(): void; loadFailed(): void };
   /** Receives the component `config`; absent when rules do not count for health. */
