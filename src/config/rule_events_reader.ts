@@ -26,7 +26,9 @@ export function readRuleEvents({ log, mapping, path, fields }: RulePlace): RuleE
     }
     isValid = false;
     if (item.kind === "broken") continue;
-    const expected = `expected one of ${LIMIT_EVENTS.join(", ")}${event === undefined ? "" : ", each one time"}`;
+    const expected = `expected one of ${LIMIT_EVENTS.join(", ")}${
+      event === undefined ? "" : ", each one time"
+    }`;
     log.error(item.offset, `${pathOf(path, "events")}[${index}]`, `${expected}; got ${described(item)}`);
   }
   if (!isValid) return undefined;

@@ -129,7 +129,9 @@ function limitOf(limit: RateLimit, planned: PlannedDescriptor, { policy }: PlanC
   };
 }
 
-function eventsOf({ overLimit, nearLimit, redact }: RuleEvents): Pick<ExplainedLimit, "events" | "eventsRedact"> {
+function eventsOf(
+  { overLimit, nearLimit, redact }: RuleEvents,
+): Pick<ExplainedLimit, "events" | "eventsRedact"> {
   const events: LimitEvent[] = [];
   if (overLimit) events.push("over_limit");
   if (nearLimit) events.push("near_limit");

@@ -16,7 +16,10 @@ import type { ReportEnd } from "../webhooks/service/supervisor.ts";
 export const OPERATIONAL_EVENT_METRICS = {
   prefix: "ratelimit.events.",
   metrics: {
-    sent: counter("events", "Events about limits and the configuration that were written to the webhook store."),
+    sent: counter(
+      "events",
+      "Events about limits and the configuration that were written to the webhook store.",
+    ),
     suppressed: counter(
       "events",
       "Events about limits that were not sent because of `RATE_LIMIT_EVENTS_MAX_PER_SECOND`.",

@@ -73,7 +73,10 @@ export async function openRules(parts: ServiceParts): Promise<OpenRules> {
 }
 
 /** The event of a load. */
-function configEvent(settings: Settings, { rules, version, problems, hasRules }: ConcludedLoad): OperationalEvent {
+function configEvent(
+  settings: Settings,
+  { rules, version, problems, hasRules }: ConcludedLoad,
+): OperationalEvent {
   const from = settings.CONFIG_TYPE === "GRPC_XDS_SOTW"
     ? settings.CONFIG_GRPC_XDS_SERVER_URL
     : join(settings.RUNTIME_ROOT, settings.RUNTIME_SUBDIRECTORY, settings.RUNTIME_APPDIRECTORY);

@@ -63,7 +63,9 @@ export function rejectedEvent(
   data: OperationalEvent["data"],
   problems: readonly string[],
 ): OperationalEvent {
-  const shown = problems.slice(0, MAX_PROBLEMS).map((text) => text.slice(0, MAX_PROBLEM_LENGTH).toWellFormed());
+  const shown = problems.slice(0, MAX_PROBLEMS).map((text) =>
+    text.slice(0, MAX_PROBLEM_LENGTH).toWellFormed()
+  );
   return {
     kind: OPERATIONAL_KINDS.rejected,
     data: { ...data, errors: problems.length, problems: shown },
@@ -101,7 +103,11 @@ export interface Episode {
 }
 
 /** The data of the first event of an episode. */
-export function beginningJson(facts: string, episode: Omit<Episode, "endsAt" | "hits">, freeAt: number): string {
+export function beginningJson(
+  facts: string,
+  episode: Omit<Episode, "endsAt" | "hits">,
+  freeAt: number,
+): string {
   const at = timeText(episode.startedAt);
   return withFields(facts, { episode: nameOf(episode), at, freeAt: timeText(freeAt) });
 }

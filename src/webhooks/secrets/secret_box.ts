@@ -47,7 +47,9 @@ export class SecretBox {
     for (const bytes of all) keys.set(await keyIdOf(bytes), await imported(bytes));
     const [first] = keys;
     const [sealing] = all;
-    if (first === undefined || sealing === undefined) throw new Error(`Cannot encrypt secrets: ${SETTING} holds no key`);
+    if (first === undefined || sealing === undefined) {
+      throw new Error(`Cannot encrypt secrets: ${SETTING} holds no key`);
+    }
     const madeKeyFile = isCreated ? options.keyFile : undefined;
     return new SecretBox(keys, first, { hashing: await hashingKey(sealing), madeKeyFile });
   }

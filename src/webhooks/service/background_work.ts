@@ -209,7 +209,12 @@ export class BackgroundWork {
       const now = clock.now();
       const before = now - EPISODES_GRACE_MS;
       if (!await store.read(isEpisodeOver, before)) return false;
-      const { count, endpointIds } = await store.write(endEpisodes, { before, now, max: MAX_EPISODES, newId });
+      const { count, endpointIds } = await store.write(endEpisodes, {
+        before,
+        now,
+        max: MAX_EPISODES,
+        newId,
+      });
       if (endpointIds.length > 0) this.wakeDispatcher(endpointIds);
       return count === MAX_EPISODES;
     } catch (error) {

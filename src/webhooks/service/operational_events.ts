@@ -58,7 +58,9 @@ export class OperationalEvents {
         return true;
       } catch (error) {
         this.#log.error("store", "Cannot write operational events", { error });
-        if (!(error instanceof StoreError) || error.code === "failed" || error.code === "closed") return false;
+        if (!(error instanceof StoreError) || error.code === "failed" || error.code === "closed") {
+          return false;
+        }
         await waitUnlessAborted(backoffMs(tries, random(), BACKOFF), clock, signal);
       }
     }

@@ -78,7 +78,10 @@ export class WebhookService implements WebhookCalls {
     const wakeRunner = () => work.wakeRunner();
     this.#triggers = new TriggerAcceptor({ ...parts, onAccepted: wakeRunner });
     this.#events = new EventAcceptor({ ...parts, onAccepted: (ids) => work.wakeDispatcher(ids) });
-    this.#operationalEvents = new OperationalEvents({ ...parts, onWritten: (ids) => work.wakeDispatcher(ids) });
+    this.#operationalEvents = new OperationalEvents({
+      ...parts,
+      onWritten: (ids) => work.wakeDispatcher(ids),
+    });
     this.#administrationParts = {
       ...parts,
       seal: (text) => parts.secretBox.seal(text),

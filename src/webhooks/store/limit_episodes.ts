@@ -63,7 +63,9 @@ export function* takeReports({ reporter, number, reports, events, ...options }: 
   for (const { kind, json } of events) endpointIds.push(...yield* write(kind, json, options));
   if (reports.length === 0) return endpointIds;
   // All processes lock rows in this order.
-  const inOrder = reports.toSorted((a, b) => a.id === b.id ? a.startedAt - b.startedAt : a.id < b.id ? -1 : 1);
+  const inOrder = reports.toSorted((a, b) =>
+    a.id === b.id ? a.startedAt - b.startedAt : a.id < b.id ? -1 : 1
+  );
   const rows = yield* all(KNOWN, [...new Set(inOrder.map(({ id }) => id))]);
   const known = new Map(rows.map((row) => [text(row, "id"), episodeOf(row)]));
   for (const report of inOrder) {
