@@ -124,10 +124,13 @@ export const LIMIT_CASES: StoreCases = {
   "late reports of an ended episode change nothing": async ({ store }) => {
     await take(store, [report()]);
     await end(store, NOW + 60_001);
-    await take(store, [report({ hits: 5, ...LATER })]);
-    await take(store, [report({ hits: 5, startedAt: NOW + 59_999 })]);
+    await take(store, [report({ hits: 5, endsAt: NOW + 90_000, ...LATER })]);
+    await take(store, [report({ hits: 5, startedAt: NOW + 59_999, endsAt: NOW + 90_000 })]);
     assertEquals(await end(store, NOW + 2 * DAY), { count: 0, endpointIds: [] });
-    assertEquals(await events(store), ["ratelimit.over_limit a", "ratelimit.over_limit.ended a 1"]);
+    const ended = ["ratelimit.over_limit a", "ratelimit.over_limit.ended a 1"];
+    assertEquals(await events(store), ended);
+    await take(store, [report({ startedAt: NOW + 60_000, endsAt: NOW + 120_000 })]);
+    assertEquals(await events(store), [...ended, "ratelimit.over_limit a"]);
   },
 
   "hits without a first report are discarded": async ({ store }) => {
