@@ -1,5 +1,5 @@
 import { parseDuration } from "../base/duration.ts";
-import { type JsonValue, parseJson } from "../base/exact_json.ts";
+import { type JsonObject, type JsonValue, parseJson } from "../base/exact_json.ts";
 import { parseMoment, timeText } from "../base/rfc3339.ts";
 import type { CommandFlag } from "./command.ts";
 import { FlagError, headerOf } from "./flags.ts";
@@ -19,6 +19,9 @@ export interface CallFlag extends CommandFlag {
   /** The value that is sent when it is not given. */
   readonly otherwise?: ((now: number) => JsonValue) | undefined;
 }
+
+const FILTER_PARTS = /(?<=^|,)(?:\s*"(?:[^"\\]|\\.)*"\s*|[^,"]*)(?=,|$)/g;
+const FILTER_LITERAL = /^(?:"[^]*"|true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/;
 
 type FlagOptions = Omit<CallFlag, "into" | "field" | "value" | "doc">;
 
@@ -95,6 +98,37 @@ export function readHeaders(texts: readonly string[]): Record<string, string> {
 /** Headers of a file, one `Name: value` a line. */
 export function readHeaderLines([text = ""]: readonly string[]): Record<string, string> {
   return readHeaders(text.split("\n").filter((line) => line.trim() !== ""));
+}
+
+/** Conditions of a filter, each as `path=value[,value...]`; a value is JSON, or else a text. */
+export function readFilter(texts: readonly string[]): JsonObject {
+  const conditions = texts.map((text) => {
+    const at = text.indexOf("=");
+    const values = at > 0 ? filterValues(text.slice(at + 1)) : undefined;
+    if (values === undefined) throw new FlagError("expected path=value[,value...]");
+    return [text.slice(0, at), values] as const;
+  });
+  if (new Set(conditions.map(([path]) => path)).size < conditions.length) {
+    throw new FlagError("expected each path once");
+  }
+  return Object.fromEntries(conditions);
+}
+
+/** A text in quotes may contain commas; nothing for one that does not end. */
+function filterValues(text: string): readonly JsonValue[] | undefined {
+  const parts = text.match(FILTER_PARTS);
+  if (parts === null || parts.join(",").length !== text.length) return undefined;
+  const values = parts.map((part) => {
+    const word = part.trim();
+    if (!FILTER_LITERAL.test(word)) return word.startsWith('"') ? undefined : word;
+    try {
+      return parseJson(word);
+    } catch {
+      return undefined;
+    }
+  });
+  const known = values.filter((value) => value !== undefined);
+  return known.length < values.length || known.includes("") ? undefined : known;
 }
 
 /** Descriptors, each as `key=value[,key=value...]`. */

@@ -6,6 +6,7 @@ import {
   filterFlag,
   readDescriptors,
   readDurationText,
+  readFilter,
   readHeaderLines,
   readHeaders,
   readJson,
@@ -66,6 +67,12 @@ const ENDPOINT_FLAGS = {
       read: readHeaderLines,
     },
   ),
+  filter: bodyFlag(
+    "filter",
+    "PATH=VALUE,...",
+    "receive only events whose data has one of the values at the path, such as customer.plan=pro,team",
+    { repeated: true, read: readFilter },
+  ),
   concurrency: bodyFlag("concurrency", "N", "maximum number of concurrent attempts (4 for a new endpoint)", {
     read: readWhole,
   }),
@@ -124,6 +131,7 @@ const ENDPOINTS: readonly AdministrationCommand[] = [
     flags: {
       to: bodyFlag("url", "URL", "new URL, used from the next attempt on"),
       ...ENDPOINT_FLAGS,
+      "no-filter": booleanFlag("filter", "remove the filter", { is: null }),
       "no-headers": booleanFlag("headers", "remove all static headers", { is: null }),
       "default-attempt-timeout": booleanFlag(
         "timeoutMs",
@@ -158,6 +166,17 @@ const ENDPOINTS: readonly AdministrationCommand[] = [
       as: "record",
       good: "ok",
     }),
+    flags: {
+      event: bodyFlag("event", "KIND", "also check whether the endpoint subscribes to this kind of event"),
+      data: bodyFlag(
+        "data",
+        "JSON",
+        "also check whether the filter matches this payload, which is not sent",
+        {
+          read: readJson,
+        },
+      ),
+    },
     notes: "Exit code: 0 every stage passes, 1 a stage fails, 2 invalid usage.",
   },
   {
@@ -269,6 +288,17 @@ const EVENTS: readonly AdministrationCommand[] = [
     "createdAt",
   ]),
   show("events", "an event and its payload"),
+  {
+    words: "events why",
+    args: ["ID"],
+    doc: "explain why an endpoint does not receive an event, or the state of its delivery",
+    method: "GET",
+    path: "/events/{ID}/why",
+    flags: {
+      endpoint: filterFlag("endpointId", "ID", "the endpoint (required)", { isRequired: true }),
+    },
+    shown: { as: "field", field: "why" },
+  },
   {
     words: "events erase",
     args: ["ID"],

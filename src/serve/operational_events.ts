@@ -1,14 +1,18 @@
 import type { Clock } from "../base/clock.ts";
 import { counter, type MetricGroup } from "../base/metrics.ts";
+import { problemText } from "../base/problem.ts";
 import { WakeLoop } from "../base/wake_loop.ts";
 import { settledWithin } from "../base/wait.ts";
+import type { ConcludedLoad } from "../config/rules_loader.ts";
 import { LimitEpisodes, type LimitReport } from "../ratelimit/limit_episodes.ts";
 import type { LimitEventSink, LimitFact } from "../ratelimit/limit_events.ts";
 import type { StatsStore } from "../stats/store.ts";
 import {
+  loadedEvent,
   OPERATIONAL_KINDS,
   type OperationalBatch,
   type OperationalEvent,
+  rejectedEvent,
 } from "../webhooks/model/operational_event.ts";
 import type { ReportEnd } from "../webhooks/service/supervisor.ts";
 
@@ -95,7 +99,18 @@ export class OperationalEvents implements LimitEventSink {
     this.#loop.wakeIn(FLUSH_MS);
   }
 
-  /** Takes an event about the configuration. */
+  /** Takes a load of rules from this source. */
+  reportRules(from: string, { rules, version, problems, hasRules }: ConcludedLoad): void {
+    const errors = problems.filter(({ severity }) => severity === "error");
+    const shared = { what: "rules", from, version, warnings: problems.length - errors.length };
+    this.report(
+      rules === undefined
+        ? rejectedEvent({ ...shared, kept: hasRules }, errors.map(problemText))
+        : loadedEvent({ ...shared, domains: rules.domainCount, limits: rules.limits.length }),
+    );
+  }
+
+  /** Takes an event. */
   report(event: OperationalEvent): void {
     if (this.#events.length >= MAX_EVENTS) {
       this.#dropped++;

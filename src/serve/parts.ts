@@ -4,7 +4,7 @@ import { Health } from "../base/health.ts";
 import type { Settings } from "../settings/table.ts";
 import type { LimitEventSink } from "../ratelimit/limit_events.ts";
 import { StatsStore } from "../stats/store.ts";
-import { OperationalEvents } from "./operational_events.ts";
+import type { OperationalEvents } from "./operational_events.ts";
 
 /** What every part of a service works with. */
 export interface ServiceParts {
@@ -31,11 +31,6 @@ export function makeParts(settings: Settings, options: PartsOptions): ServicePar
   const { health = new Health(), stats = new StatsStore(settings.STATS_MAX_KEYS) } = options;
   health.set("sigterm", true);
   health.set("start", false, "the ports are not open yet");
-  const events = settings.WEBHOOK_STORE === undefined ? undefined : new OperationalEvents({
-    ...{ clock, stats },
-    maxPerSecond: settings.RATE_LIMIT_EVENTS_MAX_PER_SECOND,
-    hasThreads: settings.WORKERS > 1,
-  });
   return {
     settings: settings.WORKERS === 1 ? settings : withInstance(settings),
     logger,
@@ -43,9 +38,20 @@ export function makeParts(settings: Settings, options: PartsOptions): ServicePar
     random,
     health,
     stats,
-    limitEvents: events,
-    events,
   };
+}
+
+/** The same with operational events, which are loaded only for a webhook store. */
+export async function makeReportingParts(settings: Settings, options: PartsOptions): Promise<ServiceParts> {
+  const parts = makeParts(settings, options);
+  if (settings.WEBHOOK_STORE === undefined) return parts;
+  const { OperationalEvents } = await import("./operational_events.ts");
+  const events = new OperationalEvents({
+    ...parts,
+    maxPerSecond: settings.RATE_LIMIT_EVENTS_MAX_PER_SECOND,
+    hasThreads: settings.WORKERS > 1,
+  });
+  return { ...parts, limitEvents: events, events };
 }
 
 /** All threads are one instance. */

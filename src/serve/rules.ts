@@ -1,10 +1,9 @@
 import { join } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import type { RulesProvider, RuleTexts } from "../config/provider.ts";
-import { type AcceptedRules, type ConcludedLoad, type LastLoad, startRules } from "../config/rules_loader.ts";
+import { type AcceptedRules, type LastLoad, startRules } from "../config/rules_loader.ts";
 import { createWorkerFileProvider } from "../config/file_provider_supervisor.ts";
 import { fixedWindowsOnly } from "../ratelimit/algorithms/fixed_windows_only.ts";
-import { loadedEvent, type OperationalEvent, rejectedEvent } from "../webhooks/model/operational_event.ts";
 import { eventsUnsent } from "../ratelimit/events_unsent.ts";
 import { problemText } from "../base/problem.ts";
 import type { Rules } from "../ratelimit/rules.ts";
@@ -54,7 +53,7 @@ export async function openRules(parts: ServiceParts): Promise<OpenRules> {
       loadSucceeded: () => void stats.service.configLoadSuccess++,
       loadFailed: () => void stats.service.configLoadError++,
     },
-    onConcluded: (end) => parts.events?.report(configEvent(settings, end)),
+    onConcluded: (end) => parts.events?.reportRules(sourceOf(settings), end),
     health: settings.HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED ? health : undefined,
     logger,
     clock,
@@ -72,20 +71,10 @@ export async function openRules(parts: ServiceParts): Promise<OpenRules> {
   };
 }
 
-/** The event of a load. */
-function configEvent(
-  settings: Settings,
-  { rules, version, problems, hasRules }: ConcludedLoad,
-): OperationalEvent {
-  const from = settings.CONFIG_TYPE === "GRPC_XDS_SOTW"
-    ? settings.CONFIG_GRPC_XDS_SERVER_URL
-    : join(settings.RUNTIME_ROOT, settings.RUNTIME_SUBDIRECTORY, settings.RUNTIME_APPDIRECTORY);
-  const errors = problems.filter(({ severity }) => severity === "error");
-  const shared = { what: "rules", from, version, warnings: problems.length - errors.length };
-  if (rules === undefined) {
-    return rejectedEvent({ ...shared, kept: hasRules }, errors.map(problemText));
-  }
-  return loadedEvent({ ...shared, domains: rules.domainCount, limits: rules.limits.length });
+/** Where the rules come from. */
+function sourceOf(settings: Settings): string {
+  if (settings.CONFIG_TYPE === "GRPC_XDS_SOTW") return settings.CONFIG_GRPC_XDS_SERVER_URL;
+  return join(settings.RUNTIME_ROOT, settings.RUNTIME_SUBDIRECTORY, settings.RUNTIME_APPDIRECTORY);
 }
 
 /** The first problems of a failed load, one per line. */

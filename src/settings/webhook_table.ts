@@ -1,5 +1,6 @@
 import { isPostgresAddress } from "../base/postgres_address.ts";
 import { listenAddress, parseCidr, parseHttpUrl, parseProxyUrl } from "./address_parsers.ts";
+import { parseNamedToken } from "./administrator_tokens.ts";
 import { listOf, parseAesKey, parseBearerToken, parsePath, parseVariableName } from "./parsers.ts";
 import { count, file, inGroup, time } from "./rows.ts";
 import type { Parsed } from "./setting.ts";
@@ -132,6 +133,19 @@ const ADMINISTRATION = inGroup("Administration", {
       "recommended, for example the output of `openssl rand -hex 32`.",
     secret: true,
   },
+  ADMIN_TOKENS: {
+    parse: listOf(parseNamedToken),
+    whenUnset: "no further tokens",
+    doc: "Named tokens of the administration API, `name:role:token`, separated by commas, for example " +
+      "`alice:admin:TOKEN,ci:read:TOKEN`. The role `read` allows only calls that change nothing. Each name and each " +
+      "token once; `ADMIN_TOKEN` has the name `admin`.",
+    secret: true,
+  },
+  ADMIN_TOKENS_FILE: file(
+    "File with further named tokens, one `name:role:token` per line; empty lines and lines that begin with `#` " +
+      "are skipped. Weir applies changes within seconds.",
+    "no further tokens",
+  ),
   ADMIN_ADDR: {
     parse: listenAddress,
     whenUnset: "the HTTP port",

@@ -6,6 +6,7 @@ import type { StoreCases } from "./webhook_store_bed.ts";
 import { CLAIM_CASES } from "./webhook_store_claim_cases.ts";
 import { DELIVERY_CASES } from "./webhook_store_delivery_cases.ts";
 import { EXECUTION_CASES } from "./webhook_store_execution_cases.ts";
+import { FILTER_CASES } from "./webhook_store_filter_cases.ts";
 import { GROUP_CASES } from "./webhook_store_group_cases.ts";
 import { LIMIT_CASES } from "./webhook_store_limit_cases.ts";
 import { LIST_CASES } from "./webhook_store_list_cases.ts";
@@ -24,6 +25,7 @@ const CASES: StoreCases = {
   ...DELIVERY_CASES,
   ...CLAIM_CASES,
   ...EXECUTION_CASES,
+  ...FILTER_CASES,
   ...GROUP_CASES,
   ...RECORD_CASES,
   ...REMOVAL_CASES,

@@ -52,7 +52,7 @@ async function events(store: WebhookStore): Promise<readonly string[]> {
   return texts;
 }
 
-const [A, B, C] = ["a", "b", "c"].map((letter) => letter.repeat(64));
+const [A, B, C] = ["a".repeat(64), "b".repeat(64), "c".repeat(64)] as const;
 
 /** Episodes of limits: what several processes report becomes events. */
 export const LIMIT_CASES: StoreCases = {

@@ -1,3 +1,5 @@
+import type { Administrator } from "../../src/webhooks/api/administrator.ts";
+import { ADMINISTRATOR } from "./administrators.ts";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Logger } from "../../src/base/log.ts";
@@ -117,10 +119,15 @@ export class WebhookBed implements AsyncDisposable {
   }
 
   /** A call of the administration; what is no text is sent as JSON. */
-  async call(method: string, target: string, body?: unknown): Promise<Seen> {
+  async call(
+    method: string,
+    target: string,
+    body?: unknown,
+    administrator: Administrator = ADMINISTRATOR,
+  ): Promise<Seen> {
     const [path = "", query = ""] = target.split("?");
     const text = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
-    const asked = { requestId: this.requestId(), method, path, query };
+    const asked = { requestId: this.requestId(), administrator, method, path, query };
     return seen(await this.service.administer(text === undefined ? asked : { ...asked, body: text }));
   }
 

@@ -39,7 +39,20 @@ export class Api {
 
   /** Calls the administration API; the path is relative to `/api/v1`. Throws an `ApiProblem`. */
   async administer(path: string, call: ApiCall = {}): Promise<Fields> {
+    await this.#learnRole();
     return await this.#call("administration", `/api/v1${path}`, call);
+  }
+
+  /** Asks once for the role of a token: the page shows no buttons that the role does not allow. */
+  async #learnRole(): Promise<void> {
+    const token = this.#session.tokenFor("administration");
+    if (token === undefined || this.#session.knowsRole(token)) return;
+    const caller = await this.#call("administration", "/api/v1/whoami", {}).catch((error: unknown) => {
+      // The call itself reports all but a wrong token, which costs a delay each time.
+      if (error instanceof ApiProblem && error.status !== 401) return undefined;
+      throw error;
+    });
+    if (caller !== undefined) this.#session.learnRole(token, textOf(caller, "role"));
   }
 
   async explain(query: NonNullable<ApiCall["query"]>): Promise<Fields> {

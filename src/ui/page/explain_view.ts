@@ -70,7 +70,7 @@ function openExplain(parts: PageParts): OpenedView {
   const token = element("div");
   const watch = () => {
     const isKnown = parts.session.tokenFor("administration") !== undefined;
-    setHidden(reset, !isKnown);
+    setHidden(reset, !isKnown || parts.session.isReadOnly);
     fill(token, isKnown || parts.live().snapshot?.administration === false ? [] : [tokenOffer(parts)]);
   };
   watch();

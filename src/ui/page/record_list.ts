@@ -102,7 +102,7 @@ class RecordList implements OpenedView {
     const columns = this.#columns();
     this.#table = new LiveTable({ caption: title, columns, empty, key: (one) => textOf(one, "id") });
     const bar = element("div", { class: "bar" }, ...filters.flatMap((filter) => this.#filter(filter)));
-    if (add !== undefined) {
+    if (add !== undefined && !parts.session.isReadOnly) {
       const open = () => add.open(parts, () => this.#restart());
       bar.append(button(add.label, open, { look: "primary" }));
     }
@@ -129,7 +129,7 @@ class RecordList implements OpenedView {
     if (record !== undefined) {
       shown.unshift({ label: record.label, look: "actions", cell: (one) => [this.#link(one, record.label)] });
     }
-    if (actions !== undefined) {
+    if (actions !== undefined && !this.#parts.session.isReadOnly) {
       const cell = (one: Fields) => {
         const buttons = actions(this.#row(one)).map((action) => actionButton(this.#parts, action));
         return [element("div", { class: "acts" }, ...buttons)];

@@ -40,7 +40,7 @@ export class RecordView implements OpenedView {
     this.#path = `/${list}/${encodeURIComponent(id)}`;
     this.#options = options;
     this.#action = actionButton(parts, { ...action(this.#path), then: () => this.#refresh() });
-    this.#action.hidden = hidesAction !== undefined;
+    this.#action.hidden = hidesAction !== undefined || parts.session.isReadOnly;
     const bar = element("div", { class: "bar" }, button(`All ${list}`, () => parts.go(list)), this.#action);
     this.nodes = [bar, this.#place, below];
     this.#refresh();
@@ -80,7 +80,7 @@ export class RecordView implements OpenedView {
     const label = focused !== null && this.#place.contains(focused)
       ? focused.getAttribute("aria-label")
       : null;
-    setHidden(this.#action, hidesAction?.(record) === true);
+    setHidden(this.#action, hidesAction?.(record) === true || this.#parts.session.isReadOnly);
     fill(this.#place, show(record, this.#parts.clock.now()));
     if (label === null) return;
     const again = this.#place.querySelectorAll<HTMLElement>("[aria-label]");

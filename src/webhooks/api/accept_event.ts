@@ -1,3 +1,4 @@
+import { ADMIN_NAME } from "./administrator.ts";
 import { acceptedAnswer, AcceptOnce, type AcceptOnceOptions } from "./idempotency.ts";
 import {
   eventBody,
@@ -45,7 +46,7 @@ export class EventAcceptor {
     checkKind(kind, eventKey);
     const { store, clock, newId, onAccepted } = this.#options;
     const id = newId();
-    const scope = eventKey === undefined ? "admin" : `event-key:${eventKey.id}`;
+    const { scope, actor } = identityOf(call, eventKey);
     const { idempotencyKey: key } = call;
     const accepted = await this.#once.accept({
       idempotency: key === undefined ? undefined : { scope, key, bodyHash: await bodyHash(object) },
@@ -61,7 +62,7 @@ export class EventAcceptor {
         return { kind: "new", value: endpointIds.length };
       },
       mismatch: (resultId) => ({
-        actor: eventKey === undefined ? "admin" : `event-key:${eventKey.name}`,
+        actor,
         action: "event.body_mismatch",
         object: `event:${resultId}`,
         details: {},
@@ -78,6 +79,16 @@ export class EventAcceptor {
     if (key === undefined || !constantTimeEqual(key.hash, keyHash)) throw new WebhookRefusal(UNAUTHORIZED);
     return key;
   }
+}
+
+/** The scope of the idempotency keys of a caller, and its name in the audit log. */
+function identityOf({ administrator = ADMIN_NAME }: EventCall, eventKey: EventKey | undefined) {
+  if (eventKey !== undefined) {
+    return { scope: `event-key:${eventKey.id}`, actor: `event-key:${eventKey.name}` };
+  }
+  // The scope of ADMIN_TOKEN is older than the names.
+  const scope = administrator === ADMIN_NAME ? ADMIN_NAME : `admin:${administrator}`;
+  return { scope, actor: administrator };
 }
 
 function checkKind(kind: string, eventKey: EventKey | undefined): void {

@@ -15,7 +15,7 @@ import {
 import { AUDIT_ACTIONS } from "../model/audit_actions.ts";
 import { MAX_LISTED_OUTPUT_BYTES } from "../model/records.ts";
 import { ACTION_FILTER, listParameters, pageAnswer, stateFilter } from "./list_parameters.ts";
-import type { Operations } from "./operation.ts";
+import type { AdministrationOperations } from "./operation.ts";
 
 const STATUSES = ["queued", "running", "succeeded", "failed", "cancelled"];
 const KINDS = ["request", "limit", "set"];
@@ -87,12 +87,14 @@ const EXAMPLE = {
 export const EXECUTION_OPERATIONS = {
   "GET /executions": {
     id: "listExecutions",
+    role: "read",
     summary: "List executions",
     query: listParameters(stateFilter(STATUSES)),
     answers: { 200: pageAnswer(schemaOf("Execution"), EXAMPLE) },
   },
   "GET /executions/:id": {
     id: "getExecution",
+    role: "read",
     summary: "Show an execution with its input and steps",
     answers: {
       200: {
@@ -111,6 +113,7 @@ export const EXECUTION_OPERATIONS = {
   },
   "POST /executions/:id/cancel": {
     id: "cancelExecution",
+    role: "admin",
     summary: "Cancel an execution after its current step",
     body: { schema: closedSchema({}), example: {}, isOptional: true },
     answers: {
@@ -124,6 +127,7 @@ export const EXECUTION_OPERATIONS = {
   },
   "GET /audit": {
     id: "listAudit",
+    role: "read",
     summary: "List entries of the audit log",
     query: listParameters(ACTION_FILTER),
     answers: {
@@ -137,4 +141,4 @@ export const EXECUTION_OPERATIONS = {
       }),
     },
   },
-} as const satisfies Operations;
+} as const satisfies AdministrationOperations;

@@ -22,8 +22,8 @@ function listOptionsOf(query: URLSearchParams, schemas: SchemaProperties): ListO
   return {
     limit: limitOf(query),
     cursor: fields.textIfGiven("cursor"),
-    endpointId: idOf(fields, "endpointId", "an endpoint"),
-    eventId: idOf(fields, "eventId", "an event"),
+    endpointId: idIfGiven(fields, "endpointId", "an endpoint"),
+    eventId: idIfGiven(fields, "eventId", "an event"),
     state: fields.choiceIfGiven("state", statesOf(schemas)),
     event,
     since: timeOf(query, "since"),
@@ -47,7 +47,8 @@ export function lister<T>(
   };
 }
 
-function idOf(fields: FieldReader, name: string, what: string): string | undefined {
+/** An identifier of the query; nothing for an absent one. */
+export function idIfGiven(fields: FieldReader, name: string, what: string): string | undefined {
   const id = fields.textIfGiven(name);
   if (id === undefined || UUID.test(id)) return id;
   throw invalidField(name, `expected the identifier of ${what}`);

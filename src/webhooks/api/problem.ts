@@ -1,4 +1,5 @@
 import { PROBLEM_TYPE, problemDetails } from "../../base/problem_details.ts";
+import type { Administrator, AdministratorRole } from "./administrator.ts";
 import type { WebhookAnswer } from "./calls.ts";
 import { PROBLEM_CODES, type ProblemCode } from "./problem_codes.ts";
 import { StoreError } from "../store/store.ts";
@@ -38,6 +39,17 @@ export const UNAUTHORIZED: WebhookProblem = {
   detail: "Cannot accept the call: the bearer token is missing or unknown",
   headers: { "www-authenticate": "Bearer" },
 };
+
+/** The problem of a caller whose role does not suffice; nothing for one who may call. */
+export function roleProblem(
+  { role }: Administrator,
+  required: AdministratorRole,
+): WebhookProblem | undefined {
+  if (role === "admin" || required === "read") return undefined;
+  const detail =
+    "Cannot answer the call: it requires a token with the role admin, and this one has the role read";
+  return { code: "role_not_allowed", detail };
+}
 
 /** A refusal; `detail` is a sentence for people. */
 export function refusal(

@@ -13,7 +13,7 @@ import {
 } from "../../base/json_schema.ts";
 import { MAX_KEY_LENGTH } from "./calls.ts";
 import { listParameters, pageAnswer } from "./list_parameters.ts";
-import type { OperationAnswer, Operations } from "./operation.ts";
+import type { AdministrationOperations, OperationAnswer, Operations } from "./operation.ts";
 
 /** Most entries of a descriptor of a limit. */
 export const MAX_ENTRIES = 16;
@@ -114,6 +114,7 @@ const SHOWN: OperationAnswer = { description: "The trigger.", schema: schemaOf("
 export const TRIGGER_OPERATIONS = {
   "POST /triggers": {
     id: "createTrigger",
+    role: "admin",
     summary: "Create a trigger",
     body: {
       schema: schemaOf("NewTrigger"),
@@ -130,28 +131,33 @@ export const TRIGGER_OPERATIONS = {
   },
   "GET /triggers": {
     id: "listTriggers",
+    role: "read",
     summary: "List triggers",
     query: listParameters(),
     answers: { 200: pageAnswer(schemaOf("Trigger"), EXAMPLE) },
   },
   "GET /triggers/:id": {
     id: "getTrigger",
+    role: "read",
     summary: "Show a trigger",
     answers: { 200: SHOWN },
   },
   "PATCH /triggers/:id": {
     id: "updateTrigger",
+    role: "admin",
     summary: "Change fields of a trigger",
     body: { schema: schemaOf("TriggerChange"), example: { enabled: false } },
     answers: { 200: SHOWN },
   },
   "DELETE /triggers/:id": {
     id: "deleteTrigger",
+    role: "admin",
     summary: "Delete a trigger",
     answers: { 204: { description: "The trigger was deleted." } },
   },
   "POST /triggers/:id/rotate": {
     id: "rotateTriggerKey",
+    role: "admin",
     summary: "Create a second key of a trigger",
     description: "A trigger has at most two keys. If it already has two, the older one is deleted.",
     body: { schema: closedSchema({}), example: {}, isOptional: true },
@@ -169,10 +175,11 @@ export const TRIGGER_OPERATIONS = {
   },
   "DELETE /triggers/:id/keys/:keyId": {
     id: "revokeTriggerKey",
+    role: "admin",
     summary: "Revoke a key of a trigger",
     answers: { 204: { description: "The key was revoked." } },
   },
-} as const satisfies Operations;
+} as const satisfies AdministrationOperations;
 
 /** `Idempotency-Key` of a request. */
 export const IDEMPOTENCY_KEY: SchemaProperties = {

@@ -1,5 +1,7 @@
 import type { Execution, IdempotencyRow, NewEvent, WorkflowVersion } from "../model/records.ts";
+import type { JsonValue } from "../../base/exact_json.ts";
 import { matchesKind } from "../model/event.ts";
+import { filterMismatch, payloadOf, readEventFilter } from "../model/event_filter.ts";
 import { isLive, KEY_LIVES_MS } from "../model/key_life.ts";
 import { RECORDS, text } from "./rows.ts";
 import { tally } from "./tally.ts";
@@ -115,10 +117,11 @@ export function acceptEvent(
   });
 }
 
-/** Writes an event and a delivery for every endpoint that names its kind; returns these endpoints. */
-export function* addEvent({ id, kind, body }: NewEvent, now: number): Work<readonly string[]> {
+/** Writes an event and a delivery for every endpoint that it goes to; returns these endpoints. */
+export function* addEvent(event: NewEvent, now: number): Work<readonly string[]> {
+  const { id, kind, body } = event;
   yield* run("INSERT INTO event (id, kind, body, created_at) VALUES (?, ?, ?, ?)", id, kind, body, now);
-  const subscribed = subscribedTo(kind, yield* all(SUBSCRIPTIONS));
+  const subscribed = subscribedTo(event, yield* all(SUBSCRIPTIONS));
   if (subscribed.length === 0) return [];
   const [ids, endpoints] = [subscribed.map((one) => one.id), subscribed.map((one) => one.endpointId)];
   // Each database skips the statement of the other.
@@ -139,12 +142,23 @@ export interface NewDelivery {
 }
 
 /** Selects what `subscribedTo` reads. */
-export const SUBSCRIPTIONS = "SELECT id, events FROM endpoint ORDER BY seq";
+export const SUBSCRIPTIONS = "SELECT id, events, data_filter FROM endpoint ORDER BY seq";
 
-/** A delivery for every endpoint that names a kind. */
-export function subscribedTo(kind: string, endpoints: readonly Row[]): readonly NewDelivery[] {
+/** A delivery for every endpoint that names the kind of an event and whose filter matches. */
+export function subscribedTo(
+  { kind, body }: Pick<NewEvent, "kind" | "body">,
+  endpoints: readonly Row[],
+): readonly NewDelivery[] {
+  // Read once, and only for a filter: a body may have a megabyte.
+  let data: { readonly value: JsonValue | undefined } | undefined;
   return endpoints
-    .filter((row) => matchesKind(patternsOf(text(row, "events")), kind))
+    .filter((row) => {
+      if (!matchesKind(patternsOf(text(row, "events")), kind)) return false;
+      const json = row["data_filter"];
+      if (typeof json !== "string") return true;
+      data ??= { value: payloadOf(body) };
+      return filterMismatch(filterOf(json), data.value) === undefined;
+    })
     .map((row) => ({ id: crypto.randomUUID(), endpointId: text(row, "id") }));
 }
 
@@ -202,16 +216,20 @@ function* acceptOnce<T>(
   return { kind: "new", value };
 }
 
-/** Patterns by their JSON; they are few, and each event needs all. */
-const PATTERNS = new Map<string, readonly string[]>();
-const MAX_PATTERNS = 1_000;
-
-function patternsOf(json: string): readonly string[] {
-  let patterns = PATTERNS.get(json);
-  if (patterns === undefined) {
-    patterns = JSON.parse(json) as string[];
-    if (PATTERNS.size >= MAX_PATTERNS) PATTERNS.clear();
-    PATTERNS.set(json, patterns);
-  }
-  return patterns;
+const MAX_CACHED = 1_000;
+/** Keeps what was read of a text: these texts are few, and each event needs all. */
+function cached<T>(read: (json: string) => T): (json: string) => T {
+  const known = new Map<string, T>();
+  return (json) => {
+    let value = known.get(json);
+    if (value === undefined) {
+      value = read(json);
+      if (known.size >= MAX_CACHED) known.clear();
+      known.set(json, value);
+    }
+    return value;
+  };
 }
+
+const patternsOf = cached((json) => JSON.parse(json) as readonly string[]);
+const filterOf = cached(readEventFilter);

@@ -75,6 +75,7 @@ export const TABLES: Readonly<Record<string, Table>> = {
       concurrency: "number",
       timeout_ms: "number?",
       standard_webhooks: "flag",
+      data_filter: { type: "text?", since: 4 },
     },
   },
   endpoint_secret: {

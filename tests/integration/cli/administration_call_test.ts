@@ -88,6 +88,38 @@ const CASES: readonly Case[] = [
     call: `PATCH /endpoints/${ID}`,
     body: '{"standardWebhooks":false,"headers":null,"timeoutMs":null,"enabled":false}',
   },
+  {
+    args: [
+      ...["endpoints", "add", "https://shop.example/", "--filter", "customer.plan=pro, team"],
+      ...["--filter", 'note="a, \\"b\\"",100,1.10,007,true,null,"100","true"'],
+    ],
+    call: "POST /endpoints",
+    body: '{"url":"https://shop.example/","filter":{"customer.plan":["pro","team"],' +
+      '"note":["a, \\"b\\"",100,1.10,"007",true,null,"100","true"]}}',
+  },
+  {
+    args: ["endpoints", "edit", ID, "--no-filter"],
+    call: `PATCH /endpoints/${ID}`,
+    body: '{"filter":null}',
+  },
+  {
+    args: [
+      "endpoints",
+      "check",
+      ID,
+      "--event",
+      "order.paid",
+      "--data",
+      '{"customer":{"id":12345678901234567890}}',
+    ],
+    call: `POST /endpoints/${ID}/check`,
+    body: '{"event":"order.paid","data":{"customer":{"id":12345678901234567890}}}',
+  },
+  {
+    args: ["events", "why", ID, "--endpoint", "e"],
+    call: `GET /events/${ID}/why`,
+    query: { endpointId: "e" },
+  },
   { args: ["endpoints", "delete", ID], call: `DELETE /endpoints/${ID}` },
   { args: ["endpoints", "rotate", ID], call: `POST /endpoints/${ID}/rotate` },
   {
@@ -269,6 +301,18 @@ const WRONG: readonly (readonly [args: readonly string[], line: string])[] = [
     ["endpoints", "edit", ID, "--enable", "--disable"],
     "Cannot use --disable with --enable",
   ],
+  ...["plan", "=pro", "plan=", "plan=pro,", 'plan="pro', 'plan="a"b', 'plan=a"b'].map((text) =>
+    [
+      ["endpoints", "add", "u", "--filter", text],
+      `Invalid --filter "${text}": expected path=value[,value...]`,
+    ] as const
+  ),
+  [
+    ["endpoints", "add", "u", "--filter", "a=1", "--filter", "a=2"],
+    'Invalid --filter "a=1 a=2": expected each path once',
+  ],
+  [["endpoints", "edit", ID, "--filter", "a=1", "--no-filter"], "Cannot use --no-filter with --filter"],
+  [["events", "why", ID], 'Cannot run "events why": --endpoint is missing'],
   [["triggers", "create", "t"], 'Cannot run "triggers create": --workflow is missing'],
   [
     ["triggers", "edit", ID, "--no-limit", "--limit-domain", "edge"],

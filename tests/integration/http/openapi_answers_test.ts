@@ -12,6 +12,7 @@ const SHOP = (key: string, value: string) => ({
   domain: "shop",
   descriptors: [{ entries: [{ key, value }] }],
 });
+const READ_TOKEN = "the-token-with-the-role-read-of-this-test";
 /** Codes that need a broken or slow service, which other tests bring about. */
 const NOT_CALLED = [
   ...["timeout", "internal", "in_flight", "no_configuration", "cache_unavailable", "limit_failed"],
@@ -20,7 +21,8 @@ const NOT_CALLED = [
 
 Deno.test("openapi: every operation answers as the document describes", async () => {
   await using receiver = await WebhookReceiver.start();
-  await using service = await OpenApiService.start();
+  await using service = await OpenApiService.start({ ADMIN_TOKENS: `ci:read:${READ_TOKEN}` });
+  await service.call("getCaller", { token: READ_TOKEN });
   await decisions(service);
   await debugPort(service);
   await endpoints(service, receiver);
@@ -87,7 +89,17 @@ async function commonProblems(
   await call(422, "too_deep", DEEP);
   if (requestBody !== undefined) await call(422, "invalid_field", { unknownField: 1 });
   else if (codes.includes("invalid_field")) {
-    await service.call(operationId, { status: 422, code: "invalid_field", query: "unknown=1" });
+    await service.call(operationId, { status: 422, code: "invalid_field", path, query: "unknown=1" });
+  }
+  if (codes.includes("role_not_allowed")) {
+    const sent = requestBody === undefined ? {} : { body: {} };
+    await service.call(operationId, {
+      status: 403,
+      code: "role_not_allowed",
+      path,
+      token: READ_TOKEN,
+      ...sent,
+    });
   }
 }
 
@@ -155,9 +167,12 @@ async function endpoints(service: OpenApiService, receiver: WebhookReceiver): Pr
     body: { url: `${receiver.url}/hooks`, ...fields },
   })).body;
   const path = [id];
+  const filter = { "customer.plan": ["pro", 1.5, true, null] };
+  await service.call("updateEndpoint", { path, body: { filter } });
   await service.call("listEndpoints", { query: "limit=1" });
   await service.call("getEndpoint", { path });
-  await service.call("updateEndpoint", { path, body: { headers: null, timeoutMs: null } });
+  await service.call("checkEndpoint", { path, body: { event: "agent.done", data: { customer: {} } } });
+  await service.call("updateEndpoint", { path, body: { headers: null, timeoutMs: null, filter: null } });
   await service.call("rotateEndpointSecret", { path });
   for (let count = 2; count < 8; count++) {
     await service.call("rotateEndpointSecret", { path, body: { activeIn: "1h" } });
@@ -203,6 +218,11 @@ async function deliveries(
   await service.call("listDeliveries", { query: `eventId=${failed.id}` });
   await service.call("listEvents", { query: "event=agent.done" });
   await service.call("getEvent", { path: [failed.id] });
+  await service.call("explainEvent", { path: [failed.id], query: `endpointId=${endpointId}` });
+  await service.call("explainEvent", {
+    ...{ path: [UNKNOWN], query: `endpointId=${endpointId}` },
+    ...{ status: 404, code: "not_found" },
+  });
   await service.call("eraseEventPayload", { path: [failed.id], status: 204 });
   await service.call("getEvent", { path: [failed.id] });
   await service.call("getDelivery", { path });

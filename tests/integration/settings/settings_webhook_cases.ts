@@ -4,6 +4,7 @@ import { runCommand } from "../../../src/cli/commands.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { until } from "../../harness/until.ts";
 import { ADMIN_TOKEN, api, WebhookFolder, WebhookReceiver } from "../../harness/webhook_weir.ts";
+import { ADMINISTRATION_CASES } from "./settings_administration_cases.ts";
 import type { SettingCases } from "./settings_case.ts";
 import { CERTIFICATES } from "./settings_certificates.ts";
 import {
@@ -34,6 +35,7 @@ descriptors:
 /** Tests of the settings of the webhook service, its workflows and its administration. */
 export const WEBHOOK_CASES: SettingCases = {
   ...WEBHOOK_POSTGRES_CASES,
+  ...ADMINISTRATION_CASES,
   WEBHOOK_STORE: {
     sees: "the webhook service at all",
     async run() {
@@ -244,21 +246,6 @@ export const WEBHOOK_CASES: SettingCases = {
         },
         unset: [true, 0, 0],
         set: [false, 1, 0],
-      }),
-  },
-  ADMIN_TOKEN: {
-    sees: "the administration at all, for those who show it",
-    run: () =>
-      compareWebhooks({ ADMIN_TOKEN: "another-token-of-the-administration" }, {
-        env: { ADMIN_TOKEN: "" },
-        async look({ http }) {
-          const tokens = [ADMIN_TOKEN, "another-token-of-the-administration"];
-          return await Promise.all(
-            tokens.map(async (token) => (await api(http, "/endpoints", { token })).status),
-          );
-        },
-        unset: [404, 404],
-        set: [401, 200],
       }),
   },
   ADMIN_ADDR: {

@@ -1,5 +1,9 @@
 import { assertEquals } from "@std/assert";
-import type { OperationalBatch } from "../../../../src/webhooks/model/operational_event.ts";
+import type {
+  LimitFacts,
+  LimitReport,
+  OperationalBatch,
+} from "../../../../src/webhooks/model/operational_event.ts";
 import { endEpisodes, takeReports } from "../../../../src/webhooks/store/limit_episodes.ts";
 import { StoreError } from "../../../../src/webhooks/store/store.ts";
 import { instead, storeWith } from "../../../harness/store_double.ts";
@@ -7,19 +11,20 @@ import { until } from "../../../harness/until.ts";
 import { WebhookBed, type WebhookBedOptions } from "../../../harness/webhook_service_fixture.ts";
 
 const START = Date.UTC(2026, 0, 1, 12);
-const FACTS = {
+const LIMIT: LimitFacts["limit"] & { requestsPerUnit: number } = { requestsPerUnit: 1 };
+const FACTS: LimitFacts = {
   ...{ domain: "d", isShadow: false, freeAt: START + 1_000 },
   entries: [{ key: "user", value: "ann@shop.example" }],
   rule: { at: "C:/r.yaml:12:3", metricKey: "d.user" },
-  limit: { requestsPerUnit: 1, unit: "SECOND" },
-} as const;
+  limit: LIMIT,
+};
 
 function batch(number: number, part: Partial<OperationalBatch> = {}): OperationalBatch {
-  const report = {
+  const report: LimitReport = {
     ...{ event: "over_limit", key: "d_user_ann@shop.example_1", hits: 2 },
     ...{ startedAt: START, endsAt: START + 1_000 },
     facts: FACTS,
-  } as const;
+  };
   return { reporter: "r", number, reports: [report], events: [], ...part };
 }
 
