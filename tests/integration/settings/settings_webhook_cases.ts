@@ -16,6 +16,7 @@ import {
   SlowReceiver,
   triggerAnswer,
 } from "./settings_webhook_bed.ts";
+import { LIMIT_EVENT_CASES } from "./settings_limit_event_cases.ts";
 import { WEBHOOK_POSTGRES_CASES } from "./settings_webhook_postgres_cases.ts";
 
 const SHORT = "100ms";
@@ -24,17 +25,10 @@ const SOON_MS = 100;
 /** How much may run at once by the setting, and how much of three pieces of work does. */
 const AT_ONCE = [["", 3], ["1", 1]] as const;
 
-/** Refuses a key over a year, and reports that. */
-const REFUSING = `domain: d
-descriptors:
-- key: k
-  events: [over_limit]
-  rate_limit: { unit: year, requests_per_unit: 0 }
-`;
-
 /** Tests of the settings of the webhook service, its workflows and its administration. */
 export const WEBHOOK_CASES: SettingCases = {
   ...WEBHOOK_POSTGRES_CASES,
+  ...LIMIT_EVENT_CASES,
   ...ADMINISTRATION_CASES,
   WEBHOOK_STORE: {
     sees: "the webhook service at all",
@@ -227,26 +221,6 @@ export const WEBHOOK_CASES: SettingCases = {
         assertEquals(receiver.most, atOnce);
       }
     },
-  },
-  RATE_LIMIT_EVENTS_MAX_PER_SECOND: {
-    sees: "events of rules suppressed",
-    run: () =>
-      compareWebhooks({ RATE_LIMIT_EVENTS_MAX_PER_SECOND: "0" }, {
-        async look({ http, service }) {
-          await Deno.writeTextFile(join(service.rulesFolder, "d.yaml"), REFUSING);
-          const body = { domain: "d", descriptors: [{ entries: [{ key: "k", value: "v" }] }] };
-          await until("the rule", async () => (await service.ask(body)).status === 429);
-          return await until("an event", async () => {
-            const { items } = (await api(http, "/events")).body;
-            const stats = await service.stats();
-            const counts = [stats["ratelimit.events.suppressed"], stats["ratelimit.events.dropped"]];
-            const isSent = items.some(({ event }) => event === "ratelimit.over_limit");
-            return (isSent || counts[0] !== 0) && [isSent, ...counts];
-          });
-        },
-        unset: [true, 0, 0],
-        set: [false, 1, 0],
-      }),
   },
   ADMIN_ADDR: {
     sees: "the administration at an address of its own",
