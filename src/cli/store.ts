@@ -9,6 +9,7 @@ import {
   type RunnableCommand,
 } from "./command.ts";
 import { FlagError } from "./flags.ts";
+import { storeKeys } from "./store_keys.ts";
 
 const FILE: CommandFlag = {
   value: "FILE",
@@ -39,9 +40,10 @@ export const STORE_COMMANDS: readonly RunnableCommand[] = [
     command: {
       words: "store check",
       args: [],
-      doc: "check the integrity of the store",
+      doc: "check the integrity of the store, and show which encryption keys it uses",
       flags: { store: STORE },
-      notes: "Exit code: 0 no damage, 1 damage or no access to the store, 2 invalid usage.",
+      notes: "Each key is shown by its identifier, with the number of secrets that it encrypts.\n\n" +
+        "Exit code: 0 no damage, 1 damage or no access to the store, 2 invalid usage.",
     },
     run: check,
   },
@@ -66,6 +68,20 @@ export const STORE_COMMANDS: readonly RunnableCommand[] = [
     },
     run: move,
   },
+  {
+    command: {
+      words: "store rekey",
+      args: [],
+      doc: "encrypt all secrets with the first encryption key, even while the service runs",
+      flags: { store: STORE },
+      notes:
+        "The keys are those of the service: WEBHOOK_ENCRYPTION_KEY, WEBHOOK_ENCRYPTION_KEY_FILE or the key file\n" +
+        "next to the store. Every instance must have the first key before: an instance without it cannot sign.\n" +
+        "After an interruption, run the command again. A secret that cannot be decrypted stays as it is.\n\n" +
+        "Exit code: 0 only the first key is in use, 1 other keys are still in use, or failed, 2 invalid usage.",
+    },
+    run: rekey,
+  },
 ];
 
 async function backup(
@@ -88,10 +104,15 @@ async function backup(
 async function check({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
   const store = storeOf(flags, "store", options);
   const { checkStore } = await import("../webhooks/store/maintenance/check.ts");
-  const { shown, problems, schemaVersion, bytes, counts } = await reported(() => checkStore(store));
+  const { shown, problems, schemaVersion, bytes, counts, keys } = await reported(() => checkStore(store));
   const { stdout, stderr } = options.output;
   for (const problem of problems) stderr(`${shown}: ${problem}`);
   for (const [table, count] of Object.entries(counts)) stdout(`${shown}: ${count} rows of ${table}`);
+  const known = await storeKeys(store, options).catch((error: unknown) => {
+    stderr(`${shown}: the encryption keys of the service are unknown: ${errorText(error)}`);
+    return undefined;
+  });
+  for (const line of keyLines(keys, known)) stdout(`${shown}: ${line}`);
   const verdict = problems.length === 0 ? "intact" : `damaged, problems found: ${problems.length}`;
   stdout(`${shown}: ${verdict}, ${bytes} bytes, schema version ${schemaVersion}`);
   return problems.length === 0 ? 0 : 1;
@@ -126,11 +147,49 @@ function notesOf(
   return lines;
 }
 
+async function rekey({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
+  const { output: { stdout, stderr }, clock } = options;
+  const store = storeOf(flags, "store", options);
+  const box = await reported(() => storeKeys(store, options));
+  if (box === undefined) {
+    throw new FlagError(
+      "Cannot find the encryption key: set WEBHOOK_ENCRYPTION_KEY or WEBHOOK_ENCRYPTION_KEY_FILE",
+    );
+  }
+  const { rekeyStore } = await import("../webhooks/store/maintenance/rekey.ts");
+  const { shown, rekeyed, keys, problems } = await reported(() => rekeyStore(store, box, { clock }));
+  for (const problem of problems) stderr(`${shown}: ${problem}`);
+  for (const [table, count] of Object.entries(rekeyed)) {
+    stdout(`${shown}: ${count} secrets of ${table} encrypted again`);
+  }
+  for (const line of keyLines(keys, box)) stdout(`${shown}: ${line}`);
+  const others = Object.keys(keys).filter((keyId) => keyId !== box.keyId).length;
+  stdout(`${shown}: ${others === 0 ? "no other key is in use" : `other keys are still in use (${others})`}`);
+  return others === 0 ? 0 : 1;
+}
+
+/** The keys of a store, each with its place among the keys of the service where they are known. */
+function keyLines(
+  keys: Readonly<Record<string, number>>,
+  known: { readonly keyId: string; has(keyId: string): boolean } | undefined,
+): readonly string[] {
+  return Object.entries(keys).toSorted().map(([keyId, count]) => {
+    if (known === undefined) return `${count} secrets encrypted with the key ${keyId}`;
+    const place = keyId === known.keyId
+      ? "encrypts new secrets"
+      : known.has(keyId)
+      ? "only decrypts"
+      : "missing";
+    return `${count} secrets encrypted with the key ${keyId}, ${place}`;
+  });
+}
+
 /** A failure of the store as a `CommandError`. */
 async function reported<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
+    if (error instanceof FlagError) throw error;
     throw new CommandError(errorText(error), { cause: error });
   }
 }

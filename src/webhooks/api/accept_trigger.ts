@@ -47,6 +47,7 @@ export class TriggerAcceptor {
       idempotency: key === undefined ? undefined : { scope: `trigger:${trigger.id}`, key, bodyHash },
       resultId: executionId,
       create: async (idempotency) => {
+        this.#options.bounds.admit();
         await checkLimit(trigger, descriptors, this.#options.limit);
         return await this.#create(trigger, { executionId, body, idempotency });
       },

@@ -225,6 +225,7 @@ export const TRIGGER_CALL_OPERATIONS = {
       "over_limit",
       "limit_failed",
       "workflow_unavailable",
+      "store_full",
     ],
   },
 } as const satisfies Operations;

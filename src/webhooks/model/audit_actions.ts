@@ -14,6 +14,7 @@ export const AUDIT_ACTIONS = {
   "event_key.created": "`POST /event-keys` created an event key",
   "event_key.deleted": "`DELETE /event-keys/<id>` deleted an event key",
   "execution.cancel_asked": "`POST /executions/<id>/cancel` requested a cancellation",
+  "store.rekeyed": "`weir store rekey` encrypted secrets again; `details.keyId` is the key",
   "trigger.body_mismatch":
     "A trigger call repeated an `Idempotency-Key` with a different body; `details.rejected` is `true` if it was rejected",
   "trigger.changed": "`PATCH /triggers/<id>` changed fields; `details.fields` names them",

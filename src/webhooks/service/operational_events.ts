@@ -20,6 +20,8 @@ export interface OperationalEventsOptions {
   readonly newId: () => string;
   readonly secretBox: { hash(text: string): Promise<string> };
   readonly logger: Logger;
+  /** Whether the store is larger than its bound: events are then lost. */
+  readonly isStoreFull: () => boolean;
   /** Events were written that go to these endpoints. */
   readonly onWritten: (endpointIds: readonly string[]) => void;
 }
@@ -46,8 +48,12 @@ export class OperationalEvents {
 
   /** Writes a batch of the main thread, which is tried again while the store is unavailable; false when it cannot be. */
   async write(batch: OperationalBatch): Promise<boolean> {
-    const { store, clock, random, newId, onWritten } = this.#options;
+    const { store, clock, random, newId, isStoreFull, onWritten } = this.#options;
     const { signal } = this.#stop;
+    if (isStoreFull()) {
+      this.#log.error("full", "Cannot write operational events: the store is full");
+      return false;
+    }
     const { reporter, number } = batch;
     const events = batch.events.map(({ kind, data }) => ({ kind, json: JSON.stringify(data) }));
     for (let tries = 1; !signal.aborted; tries++) {

@@ -16,7 +16,7 @@ const READ_TOKEN = "the-token-with-the-role-read-of-this-test";
 /** Codes that need a broken or slow service, which other tests bring about. */
 const NOT_CALLED = [
   ...["timeout", "internal", "in_flight", "no_configuration", "cache_unavailable", "limit_failed"],
-  ...["store_unavailable", "webhooks_unavailable", "shutting_down"],
+  ...["store_full", "backlog_full", "store_unavailable", "webhooks_unavailable", "shutting_down"],
 ];
 
 Deno.test("openapi: every operation answers as the document describes", async () => {

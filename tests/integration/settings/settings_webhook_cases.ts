@@ -17,6 +17,7 @@ import {
   triggerAnswer,
 } from "./settings_webhook_bed.ts";
 import { LIMIT_EVENT_CASES } from "./settings_limit_event_cases.ts";
+import { WEBHOOK_BOUND_CASES } from "./settings_webhook_bound_cases.ts";
 import { WEBHOOK_POSTGRES_CASES } from "./settings_webhook_postgres_cases.ts";
 
 const SHORT = "100ms";
@@ -30,6 +31,7 @@ export const WEBHOOK_CASES: SettingCases = {
   ...WEBHOOK_POSTGRES_CASES,
   ...LIMIT_EVENT_CASES,
   ...ADMINISTRATION_CASES,
+  ...WEBHOOK_BOUND_CASES,
   WEBHOOK_STORE: {
     sees: "the webhook service at all",
     async run() {

@@ -152,3 +152,21 @@ Deno.test("operational events: those of the configuration are written as they ar
   assertEquals(await bed.service.report(batch(1, CONFIG)), true);
   assertEquals(await kinds(bed), ["config.loaded"]);
 });
+
+Deno.test("operational events: a store that is full takes none", async () => {
+  const size = { bytes: 101 };
+  await using bed = await WebhookBed.open({
+    store: (opened) => storeWith(opened, [], { usedBytes: () => Promise.resolve(size.bytes) }),
+    parts: { maxStoreBytes: 100 },
+  });
+  bed.service.start();
+  await until("the size", () => bed.log.some((line) => line.startsWith("Store is full")));
+  assertEquals(await bed.service.report(batch(1)), false);
+  size.bytes = 100;
+  await until("the room", () => {
+    bed.clock.advance(1_000);
+    return bed.log.some((line) => line.startsWith("Store has room again"));
+  });
+  assertEquals(await bed.service.report(batch(2)), true);
+  assertEquals(await kinds(bed), ["ratelimit.over_limit"]);
+});
