@@ -95,6 +95,7 @@ export class WebhookService implements WebhookCalls {
       inFlight: (endpointId) => work.inFlight(endpointId),
       wakeDispatcher: () => work.wakeDispatcher(),
       wakeRunner,
+      callTrigger: (...call) => this.#triggers.start(...call),
     };
   }
 
