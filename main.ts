@@ -16,7 +16,7 @@ import { openAdministration } from "./src/serve/administration.ts";
 import type { Deciders, DecidersOptions } from "./src/serve/deciders.ts";
 import type { ForgetKeys } from "./src/serve/decisions.ts";
 import { addressOf, NOT_OPENED, OpenedParts, stopOn } from "./src/serve/lifecycle.ts";
-import { makeParts, type PartsOptions, type ServiceParts } from "./src/serve/parts.ts";
+import { makeReportingParts, type PartsOptions, type ServiceParts } from "./src/serve/parts.ts";
 import { openRules } from "./src/serve/rules.ts";
 import { openTracing } from "./src/serve/tracing.ts";
 import type { DecidingWorkerHandle } from "./src/serve/workers/message.ts";
@@ -74,7 +74,7 @@ export async function serve(
   signal: AbortSignal,
   options: ServeOptions,
 ): Promise<Running> {
-  const parts = makeParts(settings, options);
+  const parts = await makeReportingParts(settings, options);
   const { logger, clock, health } = parts;
   const opened = new OpenedParts(parts);
   try {
