@@ -6,6 +6,7 @@
 import { join } from "node:path";
 import { main, type Running } from "../main.ts";
 import { standardOutput } from "../src/base/standard_streams.ts";
+import { isGiven } from "../src/settings/secret_files.ts";
 
 const LOOPBACK = "127.0.0.0/8,::1/128";
 const TOKEN_BYTES = 32;
@@ -17,7 +18,7 @@ const HOSTS = ["HOST", "GRPC_HOST", "DEBUG_HOST"] as const;
 const DEFAULTS: Readonly<Record<string, string>> = {
   // A trial is not reachable from the network.
   ...Object.fromEntries(HOSTS.map((name) => [name, "127.0.0.1"])),
-  BACKEND_TYPE: Deno.env.get("KV_URL") ? "kv" : "memory",
+  BACKEND_TYPE: isGiven(Deno.env.toObject(), "KV_URL") ? "kv" : "memory",
   RUNTIME_ROOT: join(ROOT, "config"),
   RUNTIME_APPDIRECTORY: "rules",
   RUNTIME_WATCH_ROOT: "false",
@@ -86,9 +87,9 @@ if (import.meta.main) {
   const environment = { ...Deno.env.toObject() };
   const defaults = { ...DEFAULTS, ...statsDefaults(environment) };
   for (const [name, value] of Object.entries(defaults)) {
-    if ((environment[name] ?? "") === "") environment[name] = value;
+    if (!isGiven(environment, name)) environment[name] = value;
   }
-  if ((environment["ADMIN_TOKEN"] ?? "") === "") {
+  if (!isGiven(environment, "ADMIN_TOKEN")) {
     environment["ADMIN_TOKEN"] = adminToken(join(ROOT, "data/admin-token"));
   }
   Deno.exit(
