@@ -7,16 +7,19 @@ Deno.test("the start task binds to loopback, and says how to open it", async () 
   const folder = await Deno.makeTempDir({ prefix: "weir_" });
   const env = {
     ...Object.fromEntries(["PORT", "GRPC_PORT", "DEBUG_PORT"].map((name) => [name, `${freePort()}`])),
-    ADMIN_TOKEN: "a-token-of-the-administration-for-tests",
-    WEBHOOK_STORE: `${folder}/weir.db`,
+    ADMIN_TOKEN: "",
+    ADMIN_TOKEN_FILE: `${folder}/token`,
+    WEBHOOK_STORE_FILE: `${folder}/store`,
   };
   const args = ["run", "--allow-all", "--unstable-no-legacy-abort", "scripts/start.ts"];
   const cwd = new URL("../../..", import.meta.url).pathname;
   try {
+    await Deno.writeTextFile(env.ADMIN_TOKEN_FILE, "a-token-of-the-administration-for-tests\n");
+    await Deno.writeTextFile(env.WEBHOOK_STORE_FILE, `${folder}/weir.db\n`);
     await using started = new ChildProcess(Deno.execPath(), {
       args,
       cwd,
-      env: { ...Deno.env.toObject(), KV_URL: "", BACKEND_TYPE: "", ...env },
+      env: { ...Deno.env.toObject(), KV_URL: "", BACKEND_TYPE: "", WEBHOOK_STORE: "", ...env },
     });
     await until("the service to be ready", () => started.stdoutLines.includes("Weir is ready."));
     const hosts = () =>
