@@ -122,6 +122,9 @@ async function compileInto(
       if (target === thisTarget()) await checkRuns(program, { ...made, base, version });
       names.push(basename(program));
     }
+    for (const target of missing.keys()) {
+      output.stdout(`not made for ${target}: its base runtime cannot be downloaded`);
+    }
     const [none] = missing.values();
     if (names.length === 0 && none !== undefined) throw none;
     // Only now, so that what is there is from one compilation.
@@ -130,11 +133,6 @@ async function compileInto(
     for (const name of names) {
       const { size } = await Deno.stat(join(place, name));
       output.stdout(`${join(folder, name)}: ${version}, ${Math.round(size / 1e6)} MB`);
-    }
-    for (const target of missing.keys()) {
-      output.stdout(
-        `not made for ${target}: its base runtime is not on this machine and could not be downloaded`,
-      );
     }
     output.stdout(`${join(folder, SUMS_FILE)}: check with "sha256sum --check ${SUMS_FILE}"`);
     return { names, missing: [...missing.keys()] };

@@ -94,6 +94,16 @@ for (const file of FILES) {
   });
 }
 
+Deno.test("kubernetes: the image has the version of the sources", async () => {
+  const { version } = JSON.parse(await Deno.readTextFile(new URL("../../../deno.json", import.meta.url)));
+  const pod = (await deployTree("kubernetes/base/deployment.yaml")).spec?.template?.spec;
+  const { images } = await deployTree("kubernetes/redis/kustomization.yaml");
+  assertEquals(
+    [Object.values(pod?.containers ?? {})[0]?.image, Object.values(images ?? {})[0]?.newTag].map(String),
+    [`weir:${version}`, version],
+  );
+});
+
 Deno.test("weir@.service: each instance has a debug port and a port for metrics of its own", async () => {
   const ports = await Promise.all(["0", "9"].map(async (instance) => {
     const { env, secrets = {}, place = "%d" } = await unitWay("weir@.service", instance);
