@@ -19,7 +19,9 @@ export function settingGroups(): readonly DocumentedGroup[] {
 /** A setting whose text also names the variable of its file. */
 function withFile([name, setting]: readonly [SettingName, Setting]): readonly [SettingName, Setting] {
   const file = fileVariable(name);
-  return file === undefined ? [name, setting] : [name, { ...setting, doc: `${setting.doc} ${fileText(file)}` }];
+  return file === undefined
+    ? [name, setting]
+    : [name, { ...setting, doc: `${setting.doc} ${fileText(file)}` }];
 }
 
 function fileText(variable: string): string {
