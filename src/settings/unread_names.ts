@@ -27,10 +27,8 @@ export function unreadWarnings(env: Environment): string[] {
     if ((env[variable] ?? "") === "" || isSetting(variable)) return [];
     const renamed = ourNameFor(variable);
     if (renamed !== undefined) return [`${variable} is not read: set ${renamed} instead`];
-    const base = variable.endsWith("_FILE") ? variable.slice(0, -"_FILE".length) : variable;
-    if (base !== variable && isSetting(base)) {
-      return [`${variable} is not a setting; only secrets can be read from a file`];
-    }
+    const [, plain = ""] = /^(.*_.*)_FILE$/.exec(variable) ?? [];
+    if (isSetting(plain)) return [`${variable} is not a setting; only secrets can be read from a file`];
     const similar = similarSetting(variable);
     return similar === undefined ? [] : [`${variable} is not a setting; did you mean ${similar}?`];
   });

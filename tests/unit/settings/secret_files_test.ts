@@ -128,7 +128,13 @@ for (const { name, env, text = SECRET, problem } of WRONG) {
 }
 
 Deno.test("typos of the names are warned about, and files of settings that are no secret", () => {
-  const env = { KV_AUTH_FIL: "x", REDIS_AUTH_FILE: "x", DEBUG_TOKN_FILE: "x", KV_TIMEOUT_FILE: "x" };
+  const env = {
+    KV_AUTH_FIL: "x",
+    REDIS_AUTH_FILE: "x",
+    DEBUG_TOKN_FILE: "x",
+    KV_TIMEOUT_FILE: "x",
+    PORT_FILE: "x",
+  };
   assertEquals(readSettings({ ...MEMORY, ...env }).warnings, [
     "DEBUG_TOKN_FILE is not a setting; did you mean DEBUG_TOKEN_FILE?",
     "KV_AUTH_FIL is not a setting; did you mean KV_AUTH_FILE?",
