@@ -98,15 +98,20 @@ function print(one: Run, { text, record }: AdministrationAnswer): number {
     output.stdout(fieldText(record, shown.field));
   } else {
     for (const line of recordLines(record)) output.stdout(line);
-    if (shown.as === "record" && shown.next !== undefined && Object.hasOwn(record, "id")) {
-      output.stderr(`Next: ${filled(shown.next, one, record)}`);
-    }
+    const next = shown.as === "record" ? shown.next : undefined;
+    if (next !== undefined && hasAll(next, one, record)) output.stderr(`Next: ${filled(next, one, record)}`);
   }
   if (shown.as !== "record") return 0;
   if (shown.secret !== undefined && Object.hasOwn(record, shown.secret)) {
     output.stderr(`Save the ${shown.secret} now: it is shown only once`);
   }
   return shown.good !== undefined && record[shown.good] === false ? 1 : 0;
+}
+
+/** Whether there is a value for each placeholder of a text. */
+function hasAll(text: string, { command }: Run, record: JsonObject): boolean {
+  const names = text.matchAll(/\{(\w+)\}/g).map(([, name = ""]) => name);
+  return names.every((name) => command.args.includes(name) || Object.hasOwn(record, name));
 }
 
 /** A text with the arguments of the command, and the fields of its answer, in place of `{NAME}` and `{name}`. */

@@ -218,6 +218,7 @@ function workerOptions(
     timeoutMs: Math.min(settings.WEBHOOK_TIMEOUT, DELIVERY_MS),
     connectTimeoutMs: settings.WEBHOOK_CONNECT_TIMEOUT,
     retentionMs: settings.WEBHOOK_RETENTION,
+    disableAfterMs: settings.WEBHOOK_DISABLE_AFTER,
     maxInFlight: settings.WEBHOOK_MAX_IN_FLIGHT,
     allowCidrs: settings.WEBHOOK_ALLOW_CIDRS,
     proxy: settings.WEBHOOK_PROXY,

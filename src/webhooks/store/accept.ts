@@ -1,4 +1,5 @@
 import type { Execution, IdempotencyRow, NewEvent, WorkflowVersion } from "../model/records.ts";
+import type { OperationalEvent } from "../model/operational_events.ts";
 import { matchesKind } from "../model/event.ts";
 import { isLive, KEY_LIVES_MS } from "../model/key_life.ts";
 import { RECORDS, text } from "./rows.ts";
@@ -116,9 +117,16 @@ export function acceptEvent(
 }
 
 /** Writes an event and a delivery for every endpoint that names its kind; returns these endpoints. */
-export function* addEvent({ id, kind, body }: NewEvent, now: number): Work<readonly string[]> {
+export function* addEvent(event: NewEvent, now: number): Work<readonly string[]> {
+  return yield* insertEvent(event, subscribedTo(event.kind, yield* all(SUBSCRIPTIONS)), now);
+}
+
+function* insertEvent(
+  { id, kind, body }: NewEvent,
+  subscribed: readonly NewDelivery[],
+  now: number,
+): Work<readonly string[]> {
   yield* run("INSERT INTO event (id, kind, body, created_at) VALUES (?, ?, ?, ?)", id, kind, body, now);
-  const subscribed = subscribedTo(kind, yield* all(SUBSCRIPTIONS));
   if (subscribed.length === 0) return [];
   const [ids, endpoints] = [subscribed.map((one) => one.id), subscribed.map((one) => one.endpointId)];
   // Each database skips the statement of the other.
@@ -130,6 +138,23 @@ export function* addEvent({ id, kind, body }: NewEvent, now: number): Work<reado
   }
   yield* tally("delivery.attempting", endpointIds.length);
   return endpointIds;
+}
+
+/** Writes those operational events that an endpoint subscribes to, with their deliveries; returns these endpoints. */
+export function* addOperationalEvents(
+  events: readonly OperationalEvent[],
+  now: number,
+): Work<readonly string[]> {
+  if (events.length === 0) return [];
+  const endpoints = yield* all(SUBSCRIPTIONS);
+  const endpointIds = new Set<string>();
+  for (const event of events) {
+    const others = endpoints.filter((row) => text(row, "id") !== event.exceptEndpointId);
+    const subscribed = subscribedTo(event.kind, others);
+    if (subscribed.length === 0) continue;
+    for (const id of yield* insertEvent(event, subscribed, now)) endpointIds.add(id);
+  }
+  return [...endpointIds];
 }
 
 /** A delivery to create. */

@@ -196,6 +196,7 @@ Deno.test({
           ...{ connectTimeoutMs: 60_000, statementTimeoutMs: 300_000, lockTimeoutMs: 300_000 },
         },
         ...{ encryptionKeys: [KEY], timeoutMs: 60_000, connectTimeoutMs: 60_000, retentionMs: 86_400_000 },
+        disableAfterMs: 432_000_000,
         ...{ maxInFlight: 10, allowCidrs: ["127.0.0.0/8"], workflowEnv: {}, workflowAllowCidrs: [] },
         ...{ maxRunning: 10, isTraced: false, version: "test" },
       },
