@@ -7,6 +7,7 @@ import { CLAIM_CASES } from "./webhook_store_claim_cases.ts";
 import { DELIVERY_CASES } from "./webhook_store_delivery_cases.ts";
 import { EXECUTION_CASES } from "./webhook_store_execution_cases.ts";
 import { GROUP_CASES } from "./webhook_store_group_cases.ts";
+import { HEALTH_CASES } from "./webhook_store_health_cases.ts";
 import { LIST_CASES } from "./webhook_store_list_cases.ts";
 import { REMOVAL_CASES } from "./webhook_store_removal_cases.ts";
 
@@ -27,6 +28,7 @@ const CASES: StoreCases = {
   ...RECORD_CASES,
   ...REMOVAL_CASES,
   ...LIST_CASES,
+  ...HEALTH_CASES,
 };
 
 /** What every store of the webhook service must do, whatever it stands on. */

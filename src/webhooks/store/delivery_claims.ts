@@ -74,7 +74,7 @@ export function* dueEndpoints(now: number): Work<readonly DueEndpoint[]> {
     id: text(row, "id"),
     concurrency: integer(row, "concurrency"),
     timeoutMs: integerOrNone(row, "timeout_ms"),
-    isEnding: integer(row, "ending") !== 0,
+    ...(integer(row, "ending") === 0 ? {} : { isEnding: true }),
   }));
 }
 

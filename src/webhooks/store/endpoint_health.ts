@@ -10,7 +10,7 @@ import {
 import { endpointEvent, type OperationalEvent } from "../model/operational_events.ts";
 import { addOperationalEvents } from "./accept.ts";
 import { addAudit } from "./audit_log.ts";
-import { integer, integerOrNone, text } from "./rows.ts";
+import { integer, RECORDS, text } from "./rows.ts";
 import { all, get, type Parameter, postgresOnly, type Row, run, sql, sqliteOnly, type Work } from "./work.ts";
 
 /** The attempts of an endpoint since they were recorded last. */
@@ -115,7 +115,7 @@ export function* recordAttempts(
   for (const row of yield* all(RUNS, [...summaries.keys()])) {
     const endpointId = text(row, "endpoint_id");
     const summary = summaries.get(endpointId);
-    const before = runOf(row);
+    const before = RECORDS.failureRuns.read(row);
     if (
       summary === undefined || (summary.failures === undefined && before.failures === 0 && !before.isReported)
     ) {
@@ -193,7 +193,9 @@ export function* endpointStatistics(
   ids: readonly string[],
   now: number,
 ): Work<ReadonlyMap<string, EndpointStatistics>> {
-  const runs = new Map((yield* all(RUNS_OF, ids)).map((row) => [text(row, "endpoint_id"), runOf(row)]));
+  const runs = new Map(
+    (yield* all(RUNS_OF, ids)).map((row) => [text(row, "endpoint_id"), RECORDS.failureRuns.read(row)]),
+  );
   const rows = yield* all(SUMS, now - HOUR_MS - STEP_MS, ids, now - DAY_MS - STEP_MS);
   const sums = Map.groupBy(rows, (row) => text(row, "endpoint_id"));
   return new Map(ids.map((id) => {
@@ -227,16 +229,6 @@ const REMOVE_ATTEMPTS = sql((d) =>
 /** Removes statistics that no period has any more; returns how many rows. */
 export function removeAttempts(now: number, max: number): Work<number> {
   return run(REMOVE_ATTEMPTS, now - DAY_MS - STEP_MS, max);
-}
-
-function runOf(row: Row): FailureRun {
-  return {
-    failures: integer(row, "failures"),
-    failingSince: integerOrNone(row, "failing_since"),
-    lastFailureAt: integerOrNone(row, "last_failure_at"),
-    failingMs: integer(row, "failing_ms"),
-    isReported: integer(row, "is_reported") !== 0,
-  };
 }
 
 function sumOf(rows: readonly Row[]): AttemptSums {

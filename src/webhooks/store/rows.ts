@@ -1,3 +1,4 @@
+import type { FailureRun } from "../model/endpoint_health.ts";
 import type {
   Attempt,
   AuditEntry,
@@ -96,6 +97,7 @@ const READERS: Readonly<Record<Kind, (row: Row, column: string) => unknown>> = {
 export const RECORDS = {
   endpoints: new RecordTable<Endpoint>("endpoint", ["headers_key_id", "headers_bytes"]),
   secrets: new RecordTable<EndpointSecret>("endpoint_secret", ["endpoint_id", "key_id", "bytes"]),
+  failureRuns: new RecordTable<FailureRun>("endpoint_health", ["endpoint_id"]),
   triggers: new RecordTable<Trigger>("workflow_trigger", [], { rate_limit: "limit" }),
   triggerKeys: new RecordTable<StoredKey>("trigger_key", ["trigger_id"]),
   eventKeys: new RecordTable<EventKey>("event_key"),
