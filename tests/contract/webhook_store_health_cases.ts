@@ -185,6 +185,24 @@ export const HEALTH_CASES: StoreCases = {
     assertEquals([byAdmin?.disabledAt, byAdmin?.disabledReason], [now + 2, "admin"]);
   },
 
+  "the metrics count endpoints by state, and not what is due for failing ones": async ({ store }) => {
+    const [one, two, three] = [await addEndpoint(store), await addEndpoint(store), await addEndpoint(store)];
+    await addEndpoint(store);
+    await addEvent(store);
+    const due = async () => {
+      const { dueNow, endpoints } = await store.metrics(NOW);
+      return [dueNow, endpoints];
+    };
+    const none = { healthy: 0, failing: 0, disabled_by_admin: 0, disabled_by_weir: 0 };
+    assertEquals(await due(), [4, { ...none, healthy: 4 }]);
+    await record(store, one.id, failed(19, NOW));
+    assertEquals(await due(), [4, { ...none, healthy: 4 }]);
+    await record(store, one.id, failed(1, NOW));
+    await store.write(editEndpoint, two.id, { enabled: false }, { now: NOW, audit: audit() });
+    for (let n = 0; n <= 5; n++) await record(store, three.id, failed(1, NOW + n * DAY));
+    assertEquals(await due(), [1, { healthy: 1, failing: 1, disabled_by_admin: 1, disabled_by_weir: 1 }]);
+  },
+
   "time without attempts is no time of failures": async ({ store }) => {
     const { id } = await addEndpoint(store);
     await record(store, id, failed(1, NOW));

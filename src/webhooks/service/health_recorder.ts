@@ -26,7 +26,7 @@ const MAX_ENDPOINTS = 20_000;
 const MESSAGES: Readonly<Record<HealthChange, string>> = {
   failing: "Endpoint is failing",
   recovered: "Endpoint recovered",
-  disabled: "Endpoint disabled: its attempts only failed",
+  disabled: "Endpoint disabled",
 };
 
 /** Sums up the attempts of endpoints, so that they are recorded together and an attempt costs no further statement. */
