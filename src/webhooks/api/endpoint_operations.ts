@@ -91,11 +91,6 @@ const ENDPOINT = objectSchema({
   events: PATTERNS,
   description: textSchema("Free-text description."),
   enabled: flagSchema("Whether deliveries are attempted."),
-  consecutiveFailures: integerSchema("Failed attempts since the last success."),
-  attempts: listSchema(
-    schemaOf("AttemptStatistics"),
-    "Attempts of the last hour and of the last day, in steps of ten minutes; a period without attempts is absent.",
-  ),
   headers: listSchema({ type: "string" }, "Names of the static headers."),
   concurrency: integerSchema("Maximum number of attempts in flight."),
   standardWebhooks: flagSchema("Whether deliveries include the headers of Standard Webhooks."),

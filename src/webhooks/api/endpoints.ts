@@ -209,16 +209,17 @@ async function sealedHeaders(
 function shown({ endpoint, statistics }: EndpointRecord, now: number): Record<string, unknown> {
   const { id, url, events, description, enabled, headerNames: headers } = endpoint;
   const { concurrency, timeoutMs, standardWebhooks, secrets } = endpoint;
+  const periods = [shownSums("1h", statistics.hour), shownSums("24h", statistics.day)]
+    .filter(({ attempts }) => attempts > 0);
   const active = secrets.findIndex((secret) => secret === signingSecret(secrets, now));
   return {
     ...{ id, url, events, description, enabled },
     ...(enabled ? {} : { disabledReason: endpoint.disabledReason ?? "admin" }),
     disabledAt: enabled ? undefined : timeTextIf(endpoint.disabledAt),
     failingSince: timeTextIf(statistics.run.failingSince),
-    consecutiveFailures: statistics.run.failures,
+    consecutiveFailures: statistics.run.failures === 0 ? undefined : statistics.run.failures,
     ...{ headers, concurrency, timeoutMs, standardWebhooks },
-    attempts: [shownSums("1h", statistics.hour), shownSums("24h", statistics.day)]
-      .filter(({ attempts }) => attempts > 0),
+    attempts: periods.length === 0 ? undefined : periods,
     secrets: secrets.map((secret, index) => ({
       id: secret.id,
       createdAt: timeText(secret.createdAt),

@@ -37,7 +37,10 @@ Deno.test("health of endpoints: an endpoint shows its failures, and its rate and
   const { bed, receiver, pass, add, show } = await workingBed();
   await using _ = bed;
   const id = await add();
-  assertEquals([(await show(id))["attempts"], (await show(id))["consecutiveFailures"]], [[], 0]);
+  assertEquals([(await show(id))["attempts"], (await show(id))["consecutiveFailures"]], [
+    undefined,
+    undefined,
+  ]);
   await bed.post({ event: "a", data: {} });
   await pass("the success", async () => (await show(id))["attempts"] !== undefined && receiver.sent === 1);
   receiver.answer = { status: 503, errorKind: "status", error: "the endpoint returned 503" };
@@ -67,7 +70,7 @@ Deno.test("health of endpoints: a delivery of a failing one says so, and an even
   );
   assertEquals(held.length > 0, true);
   receiver.answer = { status: 200 };
-  await pass("the recovery", async () => (await show(id))["consecutiveFailures"] === 0);
+  await pass("the recovery", async () => (await show(id))["consecutiveFailures"] === undefined);
   const { body: { items: told } } = await bed.call("GET", "/events?event=endpoint.recovered");
   assertEquals(told.length, 1);
 });
@@ -102,7 +105,7 @@ Deno.test("health of endpoints: one that is enabled again answers what it has mi
   const enabled = await bed.call("PATCH", `/endpoints/${id}`, { enabled: true });
   const { missed, missedSince, disabledReason, failingSince, consecutiveFailures } = enabled.body;
   assertEquals([enabled.status, missed, missedSince, disabledReason, failingSince, consecutiveFailures], [
-    ...[200, 1, createdAt, undefined, undefined, 0],
+    ...[200, 1, createdAt, undefined, undefined, undefined],
   ]);
   const range = { since: missedSince, until: "0s" };
   const counted = await bed.call("POST", `/endpoints/${id}/recover`, { ...range, dryRun: true });
@@ -110,7 +113,7 @@ Deno.test("health of endpoints: one that is enabled again answers what it has mi
   await bed.call("POST", `/endpoints/${id}/recover`, range);
   await pass(
     "the delivery",
-    async () => await failed() === 0 && (await show(id))["consecutiveFailures"] === 0,
+    async () => await failed() === 0 && (await show(id))["consecutiveFailures"] === undefined,
   );
   assertEquals((await bed.call("PATCH", `/endpoints/${id}`, { enabled: true })).body["missed"], undefined);
   const off = (await bed.call("PATCH", `/endpoints/${id}`, { enabled: false })).body;
@@ -130,7 +133,7 @@ Deno.test("health of endpoints: an attempt that cannot be made is no failure of 
   await pass("the attempt", () => Promise.resolve(receiver.sent === 1));
   receiver.answer = { status: 200 };
   await bed.post({ event: "a", data: {} });
-  await pass("the statistics", async () => ((await show(id))["attempts"] as unknown[]).length === 2);
+  await pass("the statistics", async () => (await show(id))["attempts"] !== undefined);
   const [hour] = (await show(id))["attempts"] as Record<string, unknown>[];
   assertEquals(hour?.["failures"], 0);
 });
@@ -161,10 +164,10 @@ Deno.test("health of endpoints: attempts that a failing store did not take are r
     });
   }
   const attempts = async () =>
-    (await bed.call("GET", `/endpoints/${id}`)).body["attempts"] as { attempts: number }[];
+    (await bed.call("GET", `/endpoints/${id}`)).body["attempts"] as { attempts: number }[] | undefined;
   await until("the statistics", async () => {
     bed.clock.advance(1_000);
-    return (await attempts())[0]?.attempts === 2;
+    return (await attempts())?.[0]?.attempts === 2;
   });
   assertEquals(failures < 0, true);
   assertEquals(bed.log.filter((line) => line.includes("Cannot record the health of endpoints")).length, 1);

@@ -28,8 +28,6 @@ Deno.test("endpoints: one that is made shows its secret there alone, and its hea
     enabled: false,
     disabledReason: "admin",
     disabledAt: NOON,
-    consecutiveFailures: 0,
-    attempts: [],
     headers: ["X-Tenant"],
     concurrency: 7,
     timeoutMs: 1_500,

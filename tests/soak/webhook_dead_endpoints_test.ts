@@ -1,0 +1,80 @@
+import { assert, assertEquals } from "@std/assert";
+import { freePort } from "../harness/free_port.ts";
+import { until } from "../harness/until.ts";
+import { WebhookProcess } from "../harness/webhook_process.ts";
+import { WebhookReceiver } from "../harness/webhook_receiver.ts";
+import { bySize } from "./soak_options.ts";
+
+const ENDPOINTS = bySize({ short: 20, full: 500 });
+/** Pairs of loads, without the dead endpoints and beside them, and events of a load. */
+const PAIRS = bySize({ short: 2, full: 6 });
+const EVENTS = bySize({ short: 20, full: 20 });
+/** More than the failures after which attempts have pauses, so that each of the dead ones has a backlog. */
+const BACKLOG = 30;
+const FAILURES = 20;
+const KEPT = bySize({ short: 0.5, full: 0.95 });
+const DEADLINE = { deadlineMs: 300_000 };
+
+Deno.test(`${ENDPOINTS} dead endpoints leave ${ENDPOINTS} that answer ${KEPT} of their throughput`, async (t) => {
+  await using receiver = await WebhookReceiver.start();
+  let arrived = 0;
+  receiver.react = ({ path }) => {
+    if (!path.startsWith("/live")) return 500;
+    arrived++;
+    return 200;
+  };
+  await using weir = await WebhookProcess.open({ env: { LOG_LEVEL: "warning" } });
+  await weir.start();
+  const dead: string[] = [];
+  const refused = freePort();
+  for (let n = 0; n < ENDPOINTS; n++) {
+    await weir.endpoint(receiver, `/live/${n}`, { events: ["live.*"] });
+    // Every second one refuses connections, the others answer 500.
+    const { id } = n % 2 === 0
+      ? await weir.made("/endpoints", { url: `http://127.0.0.1:${refused}/`, events: ["dead.*"] })
+      : await weir.endpoint(receiver, `/dead/${n}`, { events: ["dead.*"] });
+    dead.push(id);
+  }
+  let events = 0;
+  /** Deliveries a second to the endpoints that answer, from a full backlog. */
+  const throughput = async () => {
+    const before = arrived;
+    const begin = performance.now();
+    await Promise.all(Array.from({ length: EVENTS }, () => weir.event({}, `live-${events++}`, "live.event")));
+    const count = EVENTS * ENDPOINTS;
+    await until("all to arrive", () => arrived - before >= count, DEADLINE);
+    return count / (performance.now() - begin) * 1_000;
+  };
+  const switchDead = async (enabled: boolean) => {
+    for (const id of dead) await weir.api("PATCH", `/endpoints/${id}`, { enabled });
+  };
+  await throughput();
+  const first = await throughput();
+  for (let n = 0; n < BACKLOG; n++) await weir.event({}, `dead-${n}`, "dead.event");
+  const begin = performance.now();
+  const transient = await throughput();
+  const areFailing = async () => {
+    const endpoints = await weir.all("/endpoints");
+    return endpoints.filter((one) => Number(one["consecutiveFailures"]) >= FAILURES).length === ENDPOINTS;
+  };
+  await until("all dead ones to fail", areFailing, DEADLINE);
+  const lasted = (performance.now() - begin) / 1_000;
+  const pairs: (readonly [without: number, beside: number])[] = [];
+  for (let pair = 0; pair < PAIRS; pair++) {
+    await switchDead(false);
+    const without = await throughput();
+    await switchDead(true);
+    pairs.push([without, await throughput()]);
+  }
+  const ratios = pairs.map(([without, beside]) => beside / without).sort((a, b) => a - b);
+  const kept = ratios[Math.floor(ratios.length / 2)] ?? 0;
+  const attempts = await weir.figure("attempts.connect") + await weir.figure("attempts.status");
+  const shown = [
+    `kept ${kept.toFixed(3)} (${ratios.map((ratio) => ratio.toFixed(2)).join(", ")})`,
+    `deliveries/s ${pairs.flat().map(Math.round).join(", ")}`,
+    `while they began to fail, ${lasted.toFixed(1)} s: ${(transient / first).toFixed(2)}`,
+    `${attempts} attempts of dead endpoints`,
+  ].join("; ");
+  await t.step(shown, () => assert(kept >= KEPT, shown));
+  assertEquals(receiver.problems, []);
+});
