@@ -63,18 +63,25 @@ const PROBE_MS = 250;
 const MOST_HALVINGS = 10;
 /** Pauses between the attempts of an endpoint that is failing; they double with each failure. */
 const PAUSES_MS = [1_000, 30_000] as const;
+/** Time between attempts of all endpoints with so many failures in a row, once they have used the burst. */
+const PROBED_AFTER = 3;
+const PROBE_INTERVAL_MS = 25;
+const PROBE_BURST_MS = 1_000;
 /** The endpoints attempted least recently are forgotten. */
 const MOST_KNOWN = 10_000;
 
 /**
  * Divides the places for attempts between endpoints. A failure halves the share of its endpoint, down to one attempt at
- * a time, and a success doubles it. After `FAILING_AFTER` failures in a row there are pauses between the attempts, so
- * that failing endpoints use no noticeable part of the machine. A reserve is kept for endpoints that answer. Each process
- * learns separately, and after a start each endpoint is new.
+ * a time, and a success doubles it. After `FAILING_AFTER` failures in a row there are pauses between the attempts; and
+ * all endpoints that fail share a rate, so that however many they are, they use no noticeable part of the machine. A
+ * reserve of places is kept for endpoints that answer. Each process learns separately, and after a start each endpoint
+ * is new.
  */
 export class EndpointShares {
   readonly #max: number;
   readonly #known = new Map<string, Known>();
+  /** When the attempts of failing endpoints have used their rate, by the clock's `elapsed`. */
+  #probedUntil = 0;
   #turn = 0;
 
   /** `max` is the number of places: attempts in flight over all endpoints. */
@@ -100,7 +107,7 @@ export class EndpointShares {
       standing: isSilent ? "silent" : isLate || isFailed ? "slow" : "prompt",
       halvings: Math.max(0, Math.min(halvings, MOST_HALVINGS)),
       failures,
-      pausedUntil: elapsed + pauseMs(failures),
+      pausedUntil: elapsed + Math.max(pauseMs(failures), this.#probePauseMs(failures, elapsed)),
     });
     const [oldest] = this.#known.keys();
     if (this.#known.size > MOST_KNOWN && oldest !== undefined) this.#known.delete(oldest);
@@ -157,6 +164,13 @@ export class EndpointShares {
     const left = Math.max(0, Math.min(places.probes, places.room.prompt));
     const probing = probes.slice(-left).slice(0, left);
     return [...requests, ...probing.map((endpointId) => ({ endpointId, max: 1 }))];
+  }
+
+  /** The pause that an endpoint makes for other failing ones. */
+  #probePauseMs(failures: number, elapsed: number): number {
+    if (failures < PROBED_AFTER) return 0;
+    this.#probedUntil = Math.max(this.#probedUntil, elapsed) + PROBE_INTERVAL_MS;
+    return Math.max(0, this.#probedUntil - elapsed - PROBE_BURST_MS);
   }
 
   #standing(endpointId: string): Standing {

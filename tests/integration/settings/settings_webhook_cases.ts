@@ -15,6 +15,7 @@ import {
   SlowReceiver,
   triggerAnswer,
 } from "./settings_webhook_bed.ts";
+import { WEBHOOK_HEALTH_CASES } from "./settings_webhook_health_cases.ts";
 import { WEBHOOK_POSTGRES_CASES } from "./settings_webhook_postgres_cases.ts";
 
 const SHORT = "100ms";
@@ -26,6 +27,7 @@ const AT_ONCE = [["", 3], ["1", 1]] as const;
 /** Tests of the settings of the webhook service, its workflows and its administration. */
 export const WEBHOOK_CASES: SettingCases = {
   ...WEBHOOK_POSTGRES_CASES,
+  ...WEBHOOK_HEALTH_CASES,
   WEBHOOK_STORE: {
     sees: "the webhook service at all",
     async run() {

@@ -75,6 +75,24 @@ Deno.test("after 20 failures in a row the attempts of an endpoint have pauses th
   assertEquals(shares.isPaused("unknown", 0), false);
 });
 
+Deno.test("many endpoints that fail share a rate of attempts; one that succeeds has no pause", () => {
+  const shares = new EndpointShares(500);
+  const many = endpoints("dead", 400);
+  for (let failure = 1; failure <= 3; failure++) {
+    for (const { id } of many) shares.learn(report(id, REFUSED), 1_000);
+  }
+  const free = (elapsed: number) => many.filter(({ id }) => !shares.isPaused(id, elapsed)).length;
+  assertEquals([1_000, 2_000, 3_000, 6_000, 10_000].map(free), [40, 80, 120, 240, 400]);
+  shares.learn(report("other", REFUSED), 1_000);
+  shares.learn(report("other", REFUSED), 1_000);
+  assertEquals(shares.isPaused("other", 1_000), false, "after its second failure");
+  shares.learn(report("dead399", ANSWER), 1_000);
+  assertEquals(shares.isPaused("dead399", 1_000), false);
+  // Later the rate is free again.
+  for (let failure = 1; failure <= 4; failure++) shares.learn(report("late", ERROR), 60_000);
+  assertEquals(shares.isPaused("late", 60_000), false);
+});
+
 Deno.test("endpoints that fail at once leave places to those that answer", () => {
   const shares = new EndpointShares(64);
   const refusing = endpoints("refusing", 100);
