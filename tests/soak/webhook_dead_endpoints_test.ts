@@ -1,8 +1,7 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert } from "@std/assert";
 import { freePort } from "../harness/free_port.ts";
 import { until } from "../harness/until.ts";
 import { WebhookProcess } from "../harness/webhook_process.ts";
-import { WebhookReceiver } from "../harness/webhook_receiver.ts";
 import { bySize } from "./soak_options.ts";
 
 const ENDPOINTS = bySize({ short: 20, full: 500 });
@@ -15,23 +14,23 @@ const KEPT = bySize({ short: 0.5, full: 0.95 });
 const DEADLINE = { deadlineMs: 300_000 };
 
 Deno.test(`${ENDPOINTS} dead endpoints leave ${ENDPOINTS} that answer ${KEPT} of their throughput`, async (t) => {
-  await using receiver = await WebhookReceiver.start();
   let arrived = 0;
-  receiver.react = ({ path }) => {
-    if (!path.startsWith("/live")) return 500;
-    arrived++;
-    return 200;
-  };
+  // Checks nothing, so that it is no bottleneck.
+  await using receiver = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, ({ url }) => {
+    const isLive = url.includes("/live/");
+    if (isLive) arrived++;
+    return new Response(null, { status: isLive ? 200 : 500 });
+  });
+  const url = `http://127.0.0.1:${receiver.addr.port}`;
   await using weir = await WebhookProcess.open({ env: { LOG_LEVEL: "warning" } });
   await weir.start();
   const dead: string[] = [];
   const refused = freePort();
   for (let n = 0; n < ENDPOINTS; n++) {
-    await weir.endpoint(receiver, `/live/${n}`, { events: ["live.*"] });
+    await weir.made("/endpoints", { url: `${url}/live/${n}`, events: ["live.*"] });
     // Every second one refuses connections, the others answer 500.
-    const { id } = n % 2 === 0
-      ? await weir.made("/endpoints", { url: `http://127.0.0.1:${refused}/`, events: ["dead.*"] })
-      : await weir.endpoint(receiver, `/dead/${n}`, { events: ["dead.*"] });
+    const place = n % 2 === 0 ? `http://127.0.0.1:${refused}/` : `${url}/dead/${n}`;
+    const { id } = await weir.made("/endpoints", { url: place, events: ["dead.*"] });
     dead.push(id);
   }
   let events = 0;
@@ -65,5 +64,4 @@ Deno.test(`${ENDPOINTS} dead endpoints leave ${ENDPOINTS} that answer ${KEPT} of
     `${attempts} attempts of dead endpoints`,
   ].join("; ");
   await t.step(shown, () => assert(kept >= KEPT, shown));
-  assertEquals(receiver.problems, []);
 });
