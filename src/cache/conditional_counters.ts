@@ -6,11 +6,13 @@ import type { KeyRoom } from "./key_room.ts";
 const STATES_PER_CHUNK = 1_024;
 /** States that one sweep looks at; the next one continues there. */
 const SWEPT = 65_536;
+/** A state that is all free is kept for a while: known requests of its key are recognized by it. */
+const KEPT_US = 5_000_000;
 /** States from which the one to evict is chosen. */
 const SAMPLED = 16;
 const BYTES_PER_NUMBER = 8;
 
-/** States of conditional limits of one kind, by key. A state that is all free is dropped. */
+/** States of conditional limits of one kind, by key. A state that stays all free is dropped. */
 export class ConditionalCounters {
   readonly #kind: ConditionalLimit["kind"];
   readonly #size: number;
@@ -93,10 +95,10 @@ export class ConditionalCounters {
     return true;
   }
 
-  /** Drops states that are all free, among the next ones. */
+  /** Drops states that have been all free for a while, among the next ones. */
   sweep(nowUs: number): void {
     for (const key of this.#next(SWEPT)) {
-      if (this.#freeMs(key, nowUs) === 0) this.remove(key);
+      if (this.#wasFree(key, nowUs - KEPT_US)) this.remove(key);
     }
   }
 
@@ -131,6 +133,15 @@ export class ConditionalCounters {
     const slot = this.#slots.get(key) ?? 0;
     const limit = this.#limits[slot];
     return limit === undefined ? 0 : take(this.#chunkOf(slot), this.#offsetOf(slot), limit, nowUs, 0).freeMs;
+  }
+
+  /** Whether the state was all free at an earlier time; of a copy, because that time would change the state. */
+  #wasFree(key: string, thenUs: number): boolean {
+    const slot = this.#slots.get(key) ?? 0;
+    const limit = this.#limits[slot];
+    const at = this.#offsetOf(slot);
+    this.#scratch.set(this.#chunkOf(slot).subarray(at, at + this.#size));
+    return limit === undefined || take(this.#scratch, 0, limit, thenUs, 0).freeMs === 0;
   }
 
   #chunkOf(slot: number): Float64Array {

@@ -1,3 +1,8 @@
+import { joinBytes } from "../../src/base/bytes.ts";
+
+/** One command: its name and arguments. */
+export type RedisCommand = readonly (string | Uint8Array<ArrayBuffer>)[];
+
 /** What a command answered; lists come with a line for each element. */
 export type RedisReply = string | number | null;
 
@@ -22,7 +27,7 @@ export async function redisCommand(
 
 /** The same with many commands that are written all at once, their replies in order. */
 export async function redisCommands(
-  commands: readonly (readonly string[])[],
+  commands: readonly RedisCommand[],
   options: RedisCommandOptions,
 ): Promise<RedisReply[]> {
   const connection = await Deno.connect({ hostname: "127.0.0.1", port: options.port });
@@ -35,7 +40,7 @@ export async function redisCommands(
   try {
     const replies = new ReplyReader(connection);
     const { password, database } = options;
-    const first = [
+    const first: RedisCommand[] = [
       ...password === undefined ? [] : [["AUTH", password]],
       ...database === undefined ? [] : [["SELECT", String(database)]],
     ];
@@ -43,7 +48,7 @@ export async function redisCommands(
     // The server may not read on before its replies are read.
     const [found] = await Promise.all([
       replies.readAll(all.length),
-      writeAll(connection, new TextEncoder().encode(all.map(commandText).join(""))),
+      writeAll(connection, commandBytes(all)),
     ]);
     return found.slice(first.length);
   } finally {
@@ -52,11 +57,17 @@ export async function redisCommands(
   }
 }
 
-/** One command as the server reads it: a list of strings, each with its length in bytes. */
-function commandText(args: readonly string[]): string {
+/** Commands as the server reads them: lists of strings, each with its length in bytes. */
+function commandBytes(commands: readonly RedisCommand[]): Uint8Array {
   const encoder = new TextEncoder();
-  const parts = args.map((arg) => `$${encoder.encode(arg).length}\r\n${arg}\r\n`);
-  return `*${args.length}\r\n${parts.join("")}`;
+  const parts = commands.flatMap((args) => [
+    encoder.encode(`*${args.length}\r\n`),
+    ...args.flatMap((arg) => {
+      const bytes = typeof arg === "string" ? encoder.encode(arg) : arg;
+      return [encoder.encode(`$${bytes.length}\r\n`), bytes, encoder.encode("\r\n")];
+    }),
+  ]);
+  return joinBytes(parts);
 }
 
 /** Writes all of it, however little the connection takes at once. */

@@ -8,8 +8,8 @@ export class ReplyError extends Error {
 const UTF8 = new TextEncoder();
 
 /** One argument of a command. */
-export function respArgument(text: string): Uint8Array {
-  const bytes = UTF8.encode(text);
+export function respArgument(argument: string | Uint8Array): Uint8Array {
+  const bytes = typeof argument === "string" ? UTF8.encode(argument) : argument;
   return new RespWriter().text(`$${bytes.length}\r\n`).bytes(bytes).text("\r\n").finish();
 }
 
@@ -20,6 +20,8 @@ export function respCommand(name: string, ...args: readonly Uint8Array[]): Uint8
   return writer.finish();
 }
 
+const [CR, LF, MINUS, ZERO] = [13, 10, 45, 48];
+const MAX_ASCII = 127;
 /** Copying short pieces in a loop is faster than a call. */
 const SHORT_BYTES = 64;
 const FIRST_BYTES = 4_096;
@@ -44,6 +46,25 @@ export class RespWriter {
     const at = this.#reserve(text.length);
     const bytes = this.#bytes;
     for (let index = 0; index < text.length; index++) bytes[at + index] = text.charCodeAt(index);
+    return this;
+  }
+
+  /** Adds an argument of a command. */
+  argument(text: string): this {
+    const start = this.#length;
+    this.text(`$${text.length}\r\n`);
+    const at = this.#reserve(text.length + 2);
+    const bytes = this.#bytes;
+    for (let index = 0; index < text.length; index++) {
+      const code = text.charCodeAt(index);
+      if (code > MAX_ASCII) {
+        this.#length = start;
+        return this.bytes(respArgument(text));
+      }
+      bytes[at + index] = code;
+    }
+    bytes[at + text.length] = CR;
+    bytes[at + text.length + 1] = LF;
     return this;
   }
 
@@ -93,7 +114,6 @@ const MAX_LINE_BYTES = 2 ** 20;
 const MAX_DEPTH = 8;
 /** Longer numbers are rounded, which adding digit by digit would do many times. */
 const EXACT_DIGITS = 15;
-const [CR, LF, MINUS, ZERO] = [13, 10, 45, 48];
 const INCOMPLETE = Symbol("incomplete");
 
 /** Parses the replies of one connection, in version 2 of the Redis protocol. */

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { parseTaken } from "../../../src/cache/kv/scripts/script.ts";
+import { limitBytes, parseTaken } from "../../../src/cache/kv/scripts/script.ts";
 import { BUCKET_SCRIPT } from "../../../src/cache/kv/scripts/bucket.ts";
 import { SLICES_SCRIPT } from "../../../src/cache/kv/scripts/slices.ts";
 import { slotOf } from "../../../src/cache/kv/cluster/slots.ts";
@@ -12,7 +12,7 @@ import {
 import { sliceLimit } from "../../../src/ratelimit/algorithms/slices.ts";
 import type { Taken } from "../../../src/ratelimit/algorithms/taken.ts";
 import { startRedisCluster } from "../../harness/redis_cluster.ts";
-import { redisCommands } from "../../harness/redis_command.ts";
+import { type RedisCommand, redisCommands } from "../../harness/redis_command.ts";
 import { startRedis } from "../../harness/redis_server.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";
 import { needs, toolAvailable } from "../../harness/tools.ts";
@@ -50,7 +50,7 @@ function randomLimit(pick: Pick): ConditionalLimit {
 
 /** A call at a time, and what the core answers. */
 interface TimedCall {
-  readonly command: readonly string[];
+  readonly command: RedisCommand;
   readonly expected: Taken[];
   readonly addends: readonly number[];
   readonly text: string;
@@ -67,9 +67,6 @@ function sequence(
   const sliceUs = limit.kind === "slices"
     ? limit.sliceUs
     : Math.ceil(limit.tickUs * limit.partsPerHit / Math.max(1, limit.partsPerTick));
-  const numbers = limit.kind === "slices"
-    ? [limit.limit, limit.sliceUs]
-    : [limit.burst, limit.partsPerHit, limit.partsPerTick, limit.tickUs];
   const key = `{${seed}}_${crypto.randomUUID()}`;
   const state = new Float64Array(stateSize(limit.kind));
   let nowUs = START_US + pick(1_000_000);
@@ -86,9 +83,9 @@ function sequence(
     const expected = addends.map((addend) => take(state, 0, limit, nowUs, addend));
     hasTaken = addends.some((addend, at) => addend > 0 && expected[at]?.granted === true);
     const time = [Math.floor(nowUs / 1_000_000), nowUs % 1_000_000];
-    const args = [HOUR_S, ...numbers, ...addends, ...time].map(String);
+    const args = [...addends, ...time].map(String);
     return {
-      command: ["EVAL", TIMED[limit.kind], "1", key, ...args],
+      command: ["EVAL", TIMED[limit.kind], "1", key, `${HOUR_S}`, limitBytes(limit), ...args],
       expected,
       addends,
       text: `seed ${seed}, call ${index}: ${JSON.stringify(limit)} ${args.join(" ")}`,

@@ -1,74 +1,68 @@
 /**
  * `takeFromBucket` of the core, number by number. The state is two doubles: the level, and until when it is refilled.
- * A refusal is not written. Arguments: expiry in seconds, burst, parts of a hit, parts that a tick refills, length of a
- * tick in microseconds, addends.
+ * A refusal is not written. Arguments: expiry in seconds, the limit as doubles (burst, parts of a hit, parts that a tick
+ * refills, length of a tick in microseconds), addends. The first round only refills; functions would cost a fifth more.
  */
 export const BUCKET_SCRIPT = `
-local key, burst, hit = KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local refilled, tick = tonumber(ARGV[4]), tonumber(ARGV[5])
+local key, burst, hit, refilled, tick = KEYS[1], struct.unpack('>dddd', ARGV[2])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local stored = redis.call('GET', key)
 local level, at = 0, 0
 if stored then level, at = struct.unpack('>dd', stored) end
 local capacity = burst * hit
-local answers, count, changed = {}, 0, false
-
-local function refill()
-  local from = at
-  if at - now > tick * hit then
-    from = now
-    changed = level > 0
+local floor, ceil = math.floor, math.ceil
+local answers, count, changed, hits, granted = {}, 0, false
+for arg = 2, #ARGV do
+  if arg > 2 then
+    hits, granted = tonumber(ARGV[arg]), 1
+    if hits < 0 then
+      changed = changed or level > 0
+      level = level + hits * hit
+    elseif hits == 0 then
+      if level + hit > capacity then granted = 0 end
+    elseif level + hits * hit <= capacity then
+      level = level + hits * hit
+      changed = true
+    else
+      granted = 0
+    end
   end
-  local ticks = math.floor((now - from) / tick)
-  if ticks < 0 then ticks = 0 end
-  level = level - ticks * refilled
-  if level < 0 then level = 0 end
-  local rest = now - from - ticks * tick
-  if level * tick <= rest * refilled then
-    level, at = 0, now
-  else
-    at = from + ticks * tick
+  if arg == 2 or hits < 0 then
+    local from = at
+    if at - now > tick * hit then
+      from = now
+      changed = level > 0
+    end
+    local ticks = floor((now - from) / tick)
+    if ticks < 0 then ticks = 0 end
+    level = level - ticks * refilled
+    if level < 0 then level = 0 end
+    local rest = now - from - ticks * tick
+    if level * tick <= rest * refilled then
+      level, at = 0, now
+    else
+      at = from + ticks * tick
+    end
+  end
+  if arg > 2 then
+    local available, retry, free = floor((capacity - level) / hit), 0, 0
+    if level > 0 then free = at + ceil(level * tick / refilled) - now end
+    if available <= 0 then
+      available, retry = 0, free
+      if burst ~= 1 then retry = at + ceil((level - capacity + hit) / refilled) * tick - now end
+    end
+    if burst == 0 or refilled == 0 then
+      if available == 0 then retry = hit * tick end
+      if level > 0 then free = hit * tick end
+    end
+    retry, free = ceil(retry / 1000), ceil(free / 1000)
+    if retry < 0 then retry = 0 end
+    if free < 0 then free = 0 end
+    answers[count + 1], answers[count + 2], answers[count + 3] = granted, ceil(level / hit), available
+    answers[count + 4], answers[count + 5] = retry, free
+    count = count + 5
   end
 end
-
-local function wait(target)
-  if burst == 0 or refilled == 0 then return math.ceil(hit * tick / 1000) end
-  local parts, us = level - target
-  if target == 0 then
-    us = math.ceil(parts * tick / refilled)
-  else
-    us = math.ceil(parts / refilled) * tick
-  end
-  local ms = math.ceil((at + us - now) / 1000)
-  if ms < 0 then return 0 end
-  return ms
-end
-
-refill()
-for arg = 6, #ARGV do
-  local hits, granted = tonumber(ARGV[arg]), 1
-  if hits < 0 then
-    changed = changed or level > 0
-    level = level + hits * hit
-    refill()
-  elseif hits == 0 then
-    if level + hit > capacity then granted = 0 end
-  elseif level + hits * hit <= capacity then
-    level = level + hits * hit
-    changed = true
-  else
-    granted = 0
-  end
-  local available, retry, free = math.floor((capacity - level) / hit), 0, 0
-  if available <= 0 then
-    available = 0
-    retry = wait(capacity - hit)
-  end
-  if level > 0 then free = wait(0) end
-  answers[count + 1], answers[count + 2], answers[count + 3] = granted, math.ceil(level / hit), available
-  answers[count + 4], answers[count + 5] = retry, free
-  count = count + 5
-end
-if changed then redis.call('SET', key, struct.pack('>dd', level, at), 'EX', ARGV[1]) end
+if changed then redis.call('SETEX', key, ARGV[1], struct.pack('>dd', level, at)) end
 return answers`;

@@ -15,19 +15,17 @@ const SCRIPTS: Readonly<Record<ConditionalLimit["kind"], Script>> = {
   slices: script(SLICES_SCRIPT),
   bucket: script(BUCKET_SCRIPT),
 };
-const ONE_KEY = respArgument("1");
+const ONE = respArgument("1");
 const EVAL = respArgument("EVAL");
 const EVALSHA = respArgument("EVALSHA");
-/** The command, the script, the number of keys, the key, and the expiry. */
-const PARTS = 5;
+/** The command, the script, the number of keys, the key, the expiry, and the limit. */
+const PARTS = 6;
+const BYTES_PER_DOUBLE = 8;
 /** Numbers in the reply for each addend. */
 const NUMBERS = 5;
 
 /** The numbers of a limit are written once: a limit is that of a rule. */
-const limitArguments = new WeakMap<
-  ConditionalLimit,
-  { readonly bytes: Uint8Array; readonly count: number }
->();
+const limitArguments = new WeakMap<ConditionalLimit, Uint8Array>();
 
 /** The addends of one key that go to its script together. */
 export interface ScriptCall {
@@ -41,12 +39,13 @@ export interface ScriptCall {
 export function writeScriptCall(writer: RespWriter, call: ScriptCall, isWithSource: boolean): void {
   const { key, limit, expiresInSeconds, addends } = call;
   const { source, hash } = SCRIPTS[limit.kind];
-  const { bytes, count } = argumentsOf(limit);
-  writer.text(`*${PARTS + count + addends.length}\r\n`).bytes(isWithSource ? EVAL : EVALSHA);
-  writer.bytes(isWithSource ? source : hash).bytes(ONE_KEY).bytes(respArgument(key));
-  writeNumber(writer, expiresInSeconds);
-  writer.bytes(bytes);
-  for (const addend of addends) writeNumber(writer, addend);
+  writer.text(`*${PARTS + addends.length}\r\n`).bytes(isWithSource ? EVAL : EVALSHA);
+  writer.bytes(isWithSource ? source : hash).bytes(ONE).argument(key);
+  writer.argument(String(expiresInSeconds)).bytes(argumentOf(limit));
+  for (const addend of addends) {
+    if (addend === 1) writer.bytes(ONE);
+    else writer.argument(String(addend));
+  }
 }
 
 /** What became of each addend; undefined for another reply than that of a script. */
@@ -71,20 +70,18 @@ function script(source: string): Script {
   return { source: respArgument(source), hash: respArgument(hash) };
 }
 
-function argumentsOf(limit: ConditionalLimit): { readonly bytes: Uint8Array; readonly count: number } {
+function argumentOf(limit: ConditionalLimit): Uint8Array {
   let known = limitArguments.get(limit);
-  if (known === undefined) {
-    const numbers = limit.kind === "slices"
-      ? [limit.limit, limit.sliceUs]
-      : [limit.burst, limit.partsPerHit, limit.partsPerTick, limit.tickUs];
-    const writer = new RespWriter();
-    for (const number of numbers) writeNumber(writer, number);
-    limitArguments.set(limit, known = { bytes: writer.finish(), count: numbers.length });
-  }
+  if (known === undefined) limitArguments.set(limit, known = respArgument(limitBytes(limit)));
   return known;
 }
 
-function writeNumber(writer: RespWriter, value: number): void {
-  const text = String(value);
-  writer.text(`$${text.length}\r\n${text}\r\n`);
+/** The argument of a script for a limit: its numbers as big-endian doubles. */
+export function limitBytes(limit: ConditionalLimit): Uint8Array<ArrayBuffer> {
+  const numbers = limit.kind === "slices"
+    ? [limit.limit, limit.sliceUs]
+    : [limit.burst, limit.partsPerHit, limit.partsPerTick, limit.tickUs];
+  const doubles = new DataView(new ArrayBuffer(BYTES_PER_DOUBLE * numbers.length));
+  for (const [index, number] of numbers.entries()) doubles.setFloat64(BYTES_PER_DOUBLE * index, number);
+  return new Uint8Array(doubles.buffer);
 }

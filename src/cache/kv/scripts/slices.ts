@@ -1,10 +1,11 @@
 /**
- * `takeFromSlices` of the core, number by number. The state is a list in MessagePack: the index of the newest slice, the
- * sum, and the hits of 17 slices. A refusal is not written. Arguments: expiry in seconds, limit, length of a slice in
- * microseconds, addends.
+ * `takeFromSlices` of the core, number by number. The state is doubles: the index of the newest slice, the sum, and the
+ * hits of 17 slices. A refusal is not written. Arguments: expiry in seconds, the limit as doubles (limit, length of a
+ * slice in microseconds), addends.
  */
 export const SLICES_SCRIPT = `
-local key, limit, slice = KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local state = '>ddddddddddddddddddd'
+local key, limit, slice = KEYS[1], struct.unpack('>dd', ARGV[2])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local current = math.floor(now / slice)
@@ -15,7 +16,7 @@ local answers, count, changed = {}, 0, false
 if not stored then
   s, used = {index, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 0
 else
-  s = cmsgpack.unpack(stored)
+  s = {struct.unpack(state, stored)}
   used = s[2]
   local head = s[1]
   if index < head then
@@ -37,7 +38,7 @@ else
     end
   end
 end
-for arg = 4, #ARGV do
+for arg = 3, #ARGV do
   local hits, granted = tonumber(ARGV[arg]), 1
   if hits < 0 then
     local left = -hits
@@ -89,6 +90,6 @@ for arg = 4, #ARGV do
 end
 if changed then
   s[1], s[2] = index, used
-  redis.call('SET', key, cmsgpack.pack(s), 'EX', ARGV[1])
+  redis.call('SETEX', key, ARGV[1], struct.pack(state, unpack(s)))
 end
 return answers`;

@@ -55,6 +55,9 @@ for (
 }
 
 Deno.test("kv protocol: a command has the lengths of its bytes", () => {
+  for (const text of ["", "a", "a_é", "é", "\u007f", "\u0080", "a".repeat(5_000)]) {
+    assertEquals(new RespWriter().argument(text).finish(), respArgument(text), text);
+  }
   const command = new TextDecoder().decode(respCommand("GET", respArgument("é")));
   assertEquals(command, "*2\r\n$3\r\nGET\r\n$2\r\né\r\n");
 });

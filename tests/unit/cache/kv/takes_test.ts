@@ -39,7 +39,7 @@ class Bed {
     const commands = new TextDecoder().decode(data).split(/^\*\d+\r\n/m).filter((text) => text !== "");
     return [
       commands.map((command) => {
-        const [name = "", , , key = "", , , , ...addends] = command.split("\r\n").filter((_, at) =>
+        const [name = "", , , key = "", , , ...addends] = command.split("\r\n").filter((_, at) =>
           at % 2 === 1
         );
         return [name, key, ...addends].filter((text) => text !== "").join(" ");

@@ -62,7 +62,7 @@ Deno.test("no span of a window holds more than the limit, and a refusal is late 
     const within = (us: number) => {
       return log.reduce((sum, { at, hits }) => at > counter.nowUs - us ? sum + hits : sum, 0);
     };
-    const lateUs = counter.windowUs + 2 * counter.limit.sliceUs;
+    const lateUs = 17 * counter.limit.sliceUs;
     for (let call = 0; call < CALLS; call++) {
       step(sequence);
       const hits = 1 + pick(3);
