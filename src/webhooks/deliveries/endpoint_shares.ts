@@ -65,7 +65,7 @@ const MOST_HALVINGS = 10;
 const PAUSES_MS = [1_000, 30_000] as const;
 /** Time between attempts of all endpoints with so many failures in a row, once they have used the burst. */
 const PROBED_AFTER = 3;
-const PROBE_INTERVAL_MS = 25;
+const PROBE_INTERVAL_MS = 50;
 const PROBE_BURST_MS = 1_000;
 /** The endpoints attempted least recently are forgotten. */
 const MOST_KNOWN = 10_000;
