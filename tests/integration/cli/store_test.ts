@@ -44,7 +44,7 @@ Deno.test({
       await Deno.writeTextFile(`${copy}.key`, "key");
       const there = await ran(["store", "move", "--from", copy], { environment });
       const lines = there.stderr.replaceAll(folder, "DIR").trimEnd().split("\n");
-      assertEquals([there.code, lines.length], [0, 33]);
+      assertEquals([there.code, lines.length], [0, 37]);
       assertEquals([lines.includes("event: 1 rows copied"), lines.at(-1)], [
         true,
         "The encryption key is not moved: set WEBHOOK_ENCRYPTION_KEY_FILE to DIR/copy.db.key, or add its key to " +
