@@ -165,7 +165,7 @@ export const HEALTH_CASES: StoreCases = {
       "system",
       "endpoint.disabled",
       `endpoint:${dead.id}`,
-      { reason: "failing", failingSince: NOW, consecutiveFailures: 11 },
+      { reason: "failing", failingSince: new Date(NOW).toISOString(), consecutiveFailures: 11 },
     ]);
     const times = { disabledAt: new Date(now).toISOString(), failingSince: new Date(NOW).toISOString() };
     assertEquals(await eventsOf(store, other.id), [{

@@ -1,3 +1,4 @@
+import { timeTextIf } from "../../base/rfc3339.ts";
 import type { AuditAction } from "../model/audit_actions.ts";
 import {
   afterAttempts,
@@ -168,7 +169,7 @@ function* disable(
     actor: "system",
     action: "endpoint.disabled" satisfies AuditAction,
     object: `endpoint:${endpointId}`,
-    details: { reason: "failing", failingSince, consecutiveFailures: failures },
+    details: { reason: "failing", failingSince: timeTextIf(failingSince), consecutiveFailures: failures },
   });
   return true;
 }
