@@ -66,12 +66,11 @@ function adding(max: "max" | "greatest"): string {
   return `ON CONFLICT (endpoint_id, at) DO UPDATE SET ${[...sums, longest].join(", ")}`;
 }
 // An endpoint may have been deleted since its attempt.
-const ADD_ONE = sqliteOnly(
-  `INSERT INTO endpoint_attempts (${COLUMNS}) SELECT id, ?, ?, ?, ?, ?, ? FROM endpoint WHERE id = ? ${
-    adding("max")
-  }`,
-);
-const ADD_ALL = postgresOnly(`
+const ADD_ROWS = sqliteOnly(`
+  INSERT INTO endpoint_attempts (${COLUMNS})
+  SELECT endpoint.id, ?, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5
+  FROM json_each(?) CROSS JOIN endpoint ON endpoint.id = value ->> 0 WHERE TRUE ${adding("max")}`);
+const ADD_LISTS = postgresOnly(`
   INSERT INTO endpoint_attempts (${COLUMNS})
   SELECT endpoint.id, CAST(? AS BIGINT), succeeded, failed, answered, total_ms, max_ms
   FROM unnest(CAST(? AS TEXT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[]),
@@ -88,10 +87,11 @@ const ADD_RUNS = sql((d) =>
 const RUNS = sql((d) =>
   `SELECT * FROM endpoint_health WHERE ${d.among("endpoint_id")} ORDER BY endpoint_id ${d.lock()}`
 );
-const CHANGE_ONE = sqliteOnly(`
-  UPDATE endpoint_health SET failures = ?, failing_since = ?, last_failure_at = ?, failing_ms = ?, is_reported = ?
-  WHERE endpoint_id = ?`);
-const CHANGE_ALL = postgresOnly(`
+const CHANGE_ROWS = sqliteOnly(`
+  UPDATE endpoint_health SET failures = value ->> 1, failing_since = value ->> 2, last_failure_at = value ->> 3,
+    failing_ms = value ->> 4, is_reported = value ->> 5
+  FROM json_each(?) WHERE endpoint_id = value ->> 0`);
+const CHANGE_LISTS = postgresOnly(`
   UPDATE endpoint_health SET failures = given.failures, failing_since = given.failing_since,
     last_failure_at = given.last_failure_at, failing_ms = given.failing_ms, is_reported = given.is_reported
   FROM unnest(CAST(? AS TEXT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[]),
@@ -144,8 +144,8 @@ function* addAttempts(attempts: readonly EndpointAttempts[], now: number): Work<
     return [endpointId, succeeded, failed, answered, Math.round(totalMs), Math.round(maxMs)];
   });
   // Each database skips the statement of the other.
-  yield* run(ADD_ALL, at, ...transposed(rows));
-  for (const [endpointId, ...sums] of rows) yield* run(ADD_ONE, at, ...sums, endpointId);
+  yield* run(ADD_LISTS, at, ...transposed(rows));
+  yield* run(ADD_ROWS, at, JSON.stringify(rows));
 }
 
 function* changeRuns(runs: readonly (readonly [endpointId: string, run: FailureRun])[]): Work<void> {
@@ -153,8 +153,8 @@ function* changeRuns(runs: readonly (readonly [endpointId: string, run: FailureR
   const rows = runs.map(([endpointId, { failures, failingSince, lastFailureAt, failingMs, isReported }]) => {
     return [endpointId, failures, failingSince, lastFailureAt, Math.round(failingMs), isReported ? 1 : 0];
   });
-  yield* run(CHANGE_ALL, ...transposed(rows));
-  for (const [endpointId, ...values] of rows) yield* run(CHANGE_ONE, ...values, endpointId);
+  yield* run(CHANGE_LISTS, ...transposed(rows));
+  yield* run(CHANGE_ROWS, JSON.stringify(rows));
 }
 
 function* disable(

@@ -36,9 +36,9 @@ const TALLIES = "SELECT name, CAST(sum(count) AS BIGINT) AS count FROM tally GRO
 // Those of failing endpoints wait on purpose.
 const DUE = sql((d) =>
   `SELECT count(*) AS count, min(delivery.next_at) AS oldest
-   FROM endpoint ${d.crossJoin} delivery ${d.by("delivery_next")} ON delivery.endpoint_id = endpoint.id
-   WHERE endpoint.enabled = 1 AND delivery.next_at <= ? AND NOT EXISTS (
-     SELECT 1 FROM endpoint_health WHERE endpoint_id = endpoint.id AND failures >= ${FAILING_AFTER})`
+   FROM endpoint LEFT JOIN endpoint_health ON endpoint_health.endpoint_id = endpoint.id
+     ${d.crossJoin} delivery ${d.by("delivery_next")} ON delivery.endpoint_id = endpoint.id
+   WHERE endpoint.enabled = 1 AND coalesce(failures, 0) < ${FAILING_AFTER} AND delivery.next_at <= ?`
 );
 const ENDPOINTS = `
   SELECT enabled, CASE WHEN disabled_reason = 'failing' THEN 1 ELSE 0 END AS by_weir,
