@@ -17,7 +17,7 @@ const CONNECTIONS = 10;
 /** The yardstick takes such a part of the time that a load takes. */
 const YARDSTICK_SHARE = 2;
 /** How much is measured, and how much before it, which warms the processes. */
-const WHOLE = { triggers: 1_000, events: 30, warmUpTriggers: 200, warmUpEvents: 4 } as const;
+const WHOLE = { triggers: 2_000, events: 40, warmUpTriggers: 1_500, warmUpEvents: 10 } as const;
 const QUICK = { triggers: 100, events: 2, warmUpTriggers: 10, warmUpEvents: 1 } as const;
 
 /** What is compared, as tables name it; the file is what the others are beside. */

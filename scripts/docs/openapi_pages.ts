@@ -37,9 +37,15 @@ function debugTable(): string {
 
 function callTable(): string {
   const rows = DESCRIBED_ROUTES.filter(({ path }) => path.startsWith(API)).map((route) => {
-    return [`\`${route.method} ${route.path}\``, route.operation.summary, bodyCell(route), answerCell(route)];
+    const call = `\`${route.method} ${route.path}\``;
+    return [call, route.operation.summary, roleCell(route), bodyCell(route), answerCell(route)];
   });
-  return table(["Call", "What it does", "Body", "Status"], rows);
+  return table(["Call", "What it does", "Role", "Body", "Status"], rows);
+}
+
+/** The role that a token requires; empty where another key opens the call. */
+function roleCell({ operation }: DescribedRoute): string {
+  return "role" in operation ? `\`${operation.role}\`` : "";
 }
 
 /** Required fields, and in brackets optional ones. */

@@ -1,5 +1,5 @@
 import { parseDuration } from "../base/duration.ts";
-import { type JsonValue, parseJson } from "../base/exact_json.ts";
+import { type JsonObject, type JsonValue, parseJson } from "../base/exact_json.ts";
 import { parseMoment, timeText } from "../base/rfc3339.ts";
 import type { CommandFlag } from "./command.ts";
 import { FlagError, headerOf } from "./flags.ts";
@@ -20,6 +20,9 @@ export interface CallFlag extends CommandFlag {
   readonly otherwise?: ((now: number) => JsonValue) | undefined;
 }
 
+const FILTER_PARTS = /(?<=^|,)(?:\s*"(?:[^"\\]|\\.)*"\s*|[^,"]*)(?=,|$)/g;
+const FILTER_LITERAL = /^(?:"[^]*"|true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/;
+
 type FlagOptions = Omit<CallFlag, "into" | "field" | "value" | "doc">;
 
 /** A flag with a value that becomes a field of the body. */
@@ -35,6 +38,25 @@ export function booleanFlag(field: string, doc: string, options: Pick<CallFlag, 
 /** A flag that narrows a list. */
 export function filterFlag(field: string, value: string, doc: string, options: FlagOptions = {}): CallFlag {
   return { into: "query", field, value, doc, ...options };
+}
+
+/** The flags of a JSON object that becomes the field `data`. */
+export function payloadFlags(what: string): Readonly<Record<string, CallFlag>> {
+  return {
+    data: bodyFlag("data", "JSON", `${what}, a JSON object (default {})`, {
+      read: readJson,
+      otherwise: () => ({}),
+    }),
+    "data-file": bodyFlag("data", "FILE", `file with the ${what}; - for standard input`, {
+      read: readJson,
+      isFile: true,
+    }),
+  };
+}
+
+/** The flag of an `Idempotency-Key`. */
+export function idempotencyKeyFlag(doc: string): CallFlag {
+  return { into: "header", field: "idempotency-key", value: "KEY", doc };
 }
 
 /** A whole number. */
@@ -95,6 +117,37 @@ export function readHeaders(texts: readonly string[]): Record<string, string> {
 /** Headers of a file, one `Name: value` a line. */
 export function readHeaderLines([text = ""]: readonly string[]): Record<string, string> {
   return readHeaders(text.split("\n").filter((line) => line.trim() !== ""));
+}
+
+/** Conditions of a filter, each as `path=value[,value...]`; a value is JSON, or else a text. */
+export function readFilter(texts: readonly string[]): JsonObject {
+  const conditions = texts.map((text) => {
+    const at = text.indexOf("=");
+    const values = at > 0 ? filterValues(text.slice(at + 1)) : undefined;
+    if (values === undefined) throw new FlagError("expected path=value[,value...]");
+    return [text.slice(0, at), values] as const;
+  });
+  if (new Set(conditions.map(([path]) => path)).size < conditions.length) {
+    throw new FlagError("expected each path once");
+  }
+  return Object.fromEntries(conditions);
+}
+
+/** A text in quotes may contain commas; nothing for one that does not end. */
+function filterValues(text: string): readonly JsonValue[] | undefined {
+  const parts = text.match(FILTER_PARTS);
+  if (parts === null || parts.join(",").length !== text.length) return undefined;
+  const values = parts.map((part) => {
+    const word = part.trim();
+    if (!FILTER_LITERAL.test(word)) return word.startsWith('"') ? undefined : word;
+    try {
+      return parseJson(word);
+    } catch {
+      return undefined;
+    }
+  });
+  const known = values.filter((value) => value !== undefined);
+  return known.length < values.length || known.includes("") ? undefined : known;
 }
 
 /** Descriptors, each as `key=value[,key=value...]`. */

@@ -4,8 +4,11 @@ import {
   bodyFlag,
   booleanFlag,
   filterFlag,
+  idempotencyKeyFlag,
+  payloadFlags,
   readDescriptors,
   readDurationText,
+  readFilter,
   readHeaderLines,
   readHeaders,
   readJson,
@@ -14,11 +17,15 @@ import {
   readTexts,
   readWhole,
 } from "./administration_flags.ts";
+import { COUNTER_COMMANDS } from "./counter_commands.ts";
+import { WORKFLOW_COMMANDS } from "./workflow_commands.ts";
 
 /** The groups of commands. */
 export const GROUPS: Readonly<Record<string, string>> = {
+  counters: "counters of rate limits",
   endpoints: "receivers of events",
   triggers: "HTTP endpoints that start workflows",
+  workflows: "workflow files",
   "event-keys": "keys that other systems use to post events",
   events: "events to deliver",
   deliveries: "deliveries of events to endpoints",
@@ -65,6 +72,12 @@ const ENDPOINT_FLAGS = {
       isFile: true,
       read: readHeaderLines,
     },
+  ),
+  filter: bodyFlag(
+    "filter",
+    "PATH=VALUE,...",
+    "receive only events whose data has one of the values at the path, such as customer.plan=pro,team",
+    { repeated: true, read: readFilter },
   ),
   concurrency: bodyFlag("concurrency", "N", "maximum number of concurrent attempts (4 for a new endpoint)", {
     read: readWhole,
@@ -124,6 +137,7 @@ const ENDPOINTS: readonly AdministrationCommand[] = [
     flags: {
       to: bodyFlag("url", "URL", "new URL, used from the next attempt on"),
       ...ENDPOINT_FLAGS,
+      "no-filter": booleanFlag("filter", "remove the filter", { is: null }),
       "no-headers": booleanFlag("headers", "remove all static headers", { is: null }),
       "default-attempt-timeout": booleanFlag(
         "timeoutMs",
@@ -158,7 +172,18 @@ const ENDPOINTS: readonly AdministrationCommand[] = [
       as: "record",
       good: "ok",
     }),
-    notes: "Exit code: 0 every stage passes, 1 a stage fails, 2 invalid usage.",
+    flags: {
+      event: bodyFlag("event", "KIND", "also check whether the endpoint subscribes to this kind of event"),
+      data: bodyFlag(
+        "data",
+        "JSON",
+        "also check whether the filter matches this payload, which is not sent",
+        {
+          read: readJson,
+        },
+      ),
+    },
+    exitCodes: { 0: "every stage passes", 1: "a stage fails" },
   },
   {
     ...action("endpoints recover", "retry the failed deliveries of an endpoint with a new schedule", {
@@ -205,6 +230,19 @@ const TRIGGERS: readonly AdministrationCommand[] = [
     shown: { as: "record" },
   },
   remove("triggers", "trigger", "delete a trigger with its keys; its executions remain"),
+  {
+    ...action("triggers call", "start the workflow of a trigger as a call with its key does", {
+      as: "record",
+      next: "weir executions show {executionId}",
+    }),
+    args: ["NAME"],
+    path: "/triggers/{NAME}/call",
+    flags: {
+      ...payloadFlags("input"),
+      "idempotency-key": idempotencyKeyFlag("start at most one execution with this key within 24 hours"),
+    },
+    notes: "NAME is the name or the identifier of the trigger.",
+  },
   action("triggers rotate", "create a second key and show it once; if two exist, delete the older one", {
     as: "record",
     secret: "key",
@@ -244,20 +282,8 @@ const EVENTS: readonly AdministrationCommand[] = [
       KIND: "event",
     }),
     flags: {
-      data: bodyFlag("data", "JSON", "payload, a JSON object (default {})", {
-        read: readJson,
-        otherwise: () => ({}),
-      }),
-      "data-file": bodyFlag("data", "FILE", "file with the payload; - for standard input", {
-        read: readJson,
-        isFile: true,
-      }),
-      "idempotency-key": {
-        into: "header",
-        field: "idempotency-key",
-        value: "KEY",
-        doc: "post at most one event with this key within 24 hours",
-      },
+      ...payloadFlags("payload"),
+      "idempotency-key": idempotencyKeyFlag("post at most one event with this key within 24 hours"),
     },
     notes: "The token may be an event key instead of the administration token.",
     shown: { as: "record", next: "weir deliveries list --event-id {id}" },
@@ -269,6 +295,17 @@ const EVENTS: readonly AdministrationCommand[] = [
     "createdAt",
   ]),
   show("events", "an event and its payload"),
+  {
+    words: "events why",
+    args: ["ID"],
+    doc: "explain why an endpoint does not receive an event, or the state of its delivery",
+    method: "GET",
+    path: "/events/{ID}/why",
+    flags: {
+      endpoint: filterFlag("endpointId", "ID", "the endpoint (required)", { isRequired: true }),
+    },
+    shown: { as: "field", field: "why" },
+  },
   {
     words: "events erase",
     args: ["ID"],
@@ -331,8 +368,10 @@ const WORK: readonly AdministrationCommand[] = [
 
 /** Every command over the administration, group by group. */
 export const ADMINISTRATION_COMMANDS: readonly AdministrationCommand[] = [
+  ...COUNTER_COMMANDS,
   ...ENDPOINTS,
   ...TRIGGERS,
+  ...WORKFLOW_COMMANDS,
   ...EVENTS,
   ...WORK,
 ];

@@ -1,7 +1,9 @@
 import type { Clock } from "../base/clock.ts";
 import type { WebhookAnswer } from "../webhooks/api/calls.ts";
+import type { Administrator } from "../webhooks/api/administrator.ts";
 import { problemAnswer, UNAUTHORIZED, type WebhookProblem } from "../webhooks/api/problem.ts";
-import { bearerTokenOf, isSameToken } from "./bearer_token.ts";
+import type { Administrators } from "./administrators.ts";
+import { bearerTokenOf } from "./bearer_token.ts";
 import { readBody } from "./body.ts";
 import { apiProblem, type Refusal } from "./problem.ts";
 import { BODY_TIMEOUT_MS } from "./rate_limit_route.ts";
@@ -9,8 +11,8 @@ import type { Call, Route } from "./router.ts";
 
 /** What guards and bounds the calls of the administration. */
 export interface ApiOptions {
-  /** Token of the administration; without it every path is 404. */
-  readonly adminToken: string | undefined;
+  /** Without any, every path is 404. */
+  readonly administrators: Administrators;
   readonly maxBodyBytes: number;
   readonly clock: Clock;
 }
@@ -44,19 +46,33 @@ export function wrongMethod(allow: string): WebhookProblem {
   return { code: "method_not_allowed", detail, headers: { allow } };
 }
 
-/**
- * The body of a call of the administration, empty for none; a problem where the token, the body or its type is
- * wrong.
- */
-export async function administrationBody(call: Call, options: ApiOptions): Promise<string | WebhookProblem> {
-  const { adminToken } = options;
-  if (adminToken === undefined) return NOT_FOUND;
-  const token = bearerTokenOf(call.request);
-  if (token === undefined || !isSameToken(token, adminToken)) return UNAUTHORIZED;
+/** A call of the administration with a right token; the body is empty for none. */
+export interface AuthenticatedCall {
+  readonly administrator: Administrator;
+  readonly body: string;
+}
+
+/** The caller and the body of a call of the administration; a problem where the token, the body or its type is wrong. */
+export async function authenticatedCall(
+  { request }: Call,
+  options: ApiOptions,
+): Promise<AuthenticatedCall | WebhookProblem> {
+  const administrator = administratorOf(request, options);
+  if ("code" in administrator) return administrator;
   // Only reading tells whether there is a body.
-  const body = await readApiBody(call.request, options);
+  const body = await readApiBody(request, options);
   if (typeof body !== "string") return bodyProblem(body);
-  return body === "" || isJson(call.request) ? body : WRONG_TYPE;
+  return body === "" || isJson(request) ? { administrator, body } : WRONG_TYPE;
+}
+
+/** Who makes a call of the administration; a problem where the token is wrong. */
+export function administratorOf(
+  request: Request,
+  { administrators }: Pick<ApiOptions, "administrators">,
+): Administrator | WebhookProblem {
+  if (administrators.isEmpty) return NOT_FOUND;
+  const token = bearerTokenOf(request);
+  return (token === undefined ? undefined : administrators.authenticate(token)) ?? UNAUTHORIZED;
 }
 
 /** Reads a body within the bounds of the API. */

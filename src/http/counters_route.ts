@@ -1,11 +1,13 @@
 import type { Logger } from "../base/log.ts";
 import type { CounterState } from "../ratelimit/live_counters.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
-import { administrationBody, type ApiOptions, apiRoute, refused, wrongMethod } from "./api_call.ts";
+import { roleProblem } from "../webhooks/api/problem.ts";
+import { type ApiOptions, apiRoute, authenticatedCall, refused, wrongMethod } from "./api_call.ts";
 import { readRateLimitRequest } from "./json.ts";
+import { COUNTER_OPERATIONS } from "./openapi/rate_limit_operations.ts";
 import { apiProblem, refusalOf } from "./problem.ts";
 import { MAX_BODY_BYTES } from "./rate_limit_route.ts";
-import type { Call, Route } from "./router.ts";
+import type { Route } from "./router.ts";
 
 /** The counters behind the routes: both throw what a decision throws. */
 export interface Counters {
@@ -14,7 +16,7 @@ export interface Counters {
 }
 
 /** Options of `counterRoutes`. */
-export interface CounterRouteOptions extends Pick<ApiOptions, "adminToken" | "clock"> {
+export interface CounterRouteOptions extends Pick<ApiOptions, "administrators" | "clock"> {
   readonly counters: Counters;
   readonly logger: Logger;
 }
@@ -28,13 +30,23 @@ const MAX_LOGGED_RULES = 10;
 export function counterRoutes(options: CounterRouteOptions): readonly Route[] {
   const { logger, counters } = options;
   const bounds = { ...options, maxBodyBytes: MAX_BODY_BYTES };
-  const route = (name: string, work: (request: RateLimitRequest, call: Call) => Promise<unknown>) =>
+  const route = (
+    name: "peek" | "reset",
+    work: (
+      request: RateLimitRequest,
+      facts: { requestId: string; administrator: string },
+    ) => Promise<unknown>,
+  ) =>
     apiRoute(`/api/v1/counters/${name}`, async (call) => {
-      const body = await administrationBody(call, bounds);
-      if (typeof body !== "string") return refused(call, body);
+      const known = await authenticatedCall(call, bounds);
+      if ("code" in known) return refused(call, known);
       if (call.request.method !== "POST") return refused(call, wrongMethod("POST"));
+      const { administrator, body } = known;
+      const problem = roleProblem(administrator, COUNTER_OPERATIONS[`POST /counters/${name}`].role);
+      if (problem !== undefined) return refused(call, problem);
       try {
-        const answered = JSON.stringify(await work(readRateLimitRequest(body), call));
+        const facts = { requestId: call.requestId, administrator: administrator.name };
+        const answered = JSON.stringify(await work(readRateLimitRequest(body), facts));
         return { status: 200, headers: { "content-type": "application/json" }, body: answered };
       } catch (error) {
         return refused(call, apiProblem(refusalOf(error)));
@@ -42,9 +54,9 @@ export function counterRoutes(options: CounterRouteOptions): readonly Route[] {
     });
   return [
     route("peek", async (request) => ({ descriptors: await counters.peek(request) })),
-    route("reset", async (request, { requestId }) => {
+    route("reset", async (request, facts) => {
       const before = await counters.reset(request);
-      logger.info("Counters reset", { ...factsOf(before), requestId });
+      logger.info("Counters reset", { ...factsOf(before), ...facts });
       return { descriptors: before.map(afterReset), otherInstances: OTHER_INSTANCES };
     }),
   ];

@@ -21,14 +21,15 @@ export interface ExplainRouteOptions extends DebugTokens {
 }
 
 /**
- * `GET /explain?domain=…&descriptors=k=v,…` of the debug port. Checks the token itself: either token opens it, and only
- * that of the administration shows live counts.
+ * `GET /explain?domain=…&descriptors=k=v,…` of the debug port. Checks the token itself: that of the port and those of
+ * administrators open it, and only the latter show live counts.
  */
 export function explainRoute(options: ExplainRouteOptions): DebugRoute {
   return {
     path: "/explain",
     methods: ["GET", "HEAD"],
-    help: "which rule decides, ?domain=NAME&descriptors=KEY=VALUE,…; ADMIN_TOKEN shows the counts",
+    help:
+      "which rule decides, ?domain=NAME&descriptors=KEY=VALUE,…; an administration token shows the counts",
     open: true,
     handle: (call) => answer(call, options),
   };
@@ -41,7 +42,7 @@ async function answer(call: Call, options: ExplainRouteOptions): Promise<Respons
   if ("kind" in request) return call.refuse(request);
   try {
     const { explanation, plan } = options.explainer.explain(request);
-    const shown = right === "administer"
+    const shown = right === "counters"
       ? await countsOf(plan, options.explainer)
       : { counts: HIDDEN, usage: [] };
     const descriptors = explanation.descriptors.map((descriptor, index) => {
@@ -54,7 +55,7 @@ async function answer(call: Call, options: ExplainRouteOptions): Promise<Respons
   }
 }
 
-const HIDDEN = "not shown: they require ADMIN_TOKEN as the bearer token";
+const HIDDEN = "not shown: they require an administration token";
 
 /** The explanation is shown without counts that cannot be read: it is needed most when something is wrong. */
 async function countsOf(

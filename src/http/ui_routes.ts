@@ -118,7 +118,8 @@ export function uiLiveRoute(options: UiLiveRouteOptions): DebugRoute {
   return {
     path: "/ui/live",
     methods: ["GET", "HEAD"],
-    help: "what the web page shows, as events; requires DEBUG_TOKEN, where it is set, or ADMIN_TOKEN",
+    help:
+      "what the web page shows, as events; requires DEBUG_TOKEN, where it is set, or an administration token",
     open: true,
     // Streams are few, and a window that was opened by a link would hold one of them.
     handle: ownSiteGuard({ links: false })((call) => openStream(call, options)),

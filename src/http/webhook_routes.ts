@@ -5,11 +5,18 @@ import {
   type WebhookAnswer,
   type WebhookCalls,
 } from "../webhooks/api/calls.ts";
-import { UNAUTHORIZED, type WebhookProblem } from "../webhooks/api/problem.ts";
+import { EVENT_CALL_OPERATIONS } from "../webhooks/api/event_operations.ts";
 import {
-  administrationBody,
+  invalidIdempotencyKey,
+  roleProblem,
+  UNAUTHORIZED,
+  type WebhookProblem,
+} from "../webhooks/api/problem.ts";
+import {
+  administratorOf,
   type ApiOptions,
   apiRoute,
+  authenticatedCall,
   bodyProblem,
   isJson,
   NOT_FOUND,
@@ -18,8 +25,9 @@ import {
   WRONG_TYPE,
   wrongMethod,
 } from "./api_call.ts";
-import { bearerTokenOf, isSameToken, tokenHash } from "./bearer_token.ts";
+import { bearerTokenOf } from "./bearer_token.ts";
 import type { Call, Route } from "./router.ts";
+import { tokenHash } from "./token_digest.ts";
 
 /** Options of the routes. */
 export interface WebhookRouteOptions extends ApiOptions {
@@ -31,6 +39,7 @@ export interface WebhookRouteOptions extends ApiOptions {
 const BASE = "/api/v1";
 const SMALL_BODY_BYTES = 65_536;
 const TRIGGERS = `${BASE}/workflows/triggers/`;
+const POST_EVENT = EVENT_CALL_OPERATIONS["POST /events"];
 
 /** `POST /api/v1/workflows/triggers/<name>`. */
 export function triggerRoute(options: WebhookRouteOptions): Route {
@@ -82,26 +91,35 @@ async function callTrigger(call: Call, options: WebhookRouteOptions): Promise<We
 
 async function postEvent(call: Call, options: WebhookRouteOptions): Promise<WebhookAnswer> {
   const { request, requestId } = call;
-  const { calls, adminToken } = options;
+  const { calls } = options;
+  const known = administratorOf(request, options);
+  const isAdministrator = !("code" in known);
+  const problem = isAdministrator ? roleProblem(known, POST_EVENT.role) : undefined;
+  if (problem !== undefined) return refused(call, problem);
   const token = bearerTokenOf(request);
-  // Without the administration's token this path exists only for owners of an event key.
-  const unknown = adminToken === undefined ? NOT_FOUND : UNAUTHORIZED;
+  // Without administrators this path exists only for owners of an event key.
+  const unknown = isAdministrator ? UNAUTHORIZED : known;
   if (token === undefined) return refused(call, unknown);
-  const isAdmin = adminToken !== undefined && isSameToken(token, adminToken);
-  const caller = isAdmin ? { requestId } : { requestId, keyHash: tokenHash(token) };
+  const caller = isAdministrator
+    ? { requestId, administrator: known.name }
+    : { requestId, keyHash: tokenHash(token) };
   const answer = await accept(call, options, (content) => calls.acceptEvent({ ...caller, ...content }));
   return answer.status === 401 ? refused(call, unknown) : answer;
 }
 
 async function administer(call: Call, options: WebhookRouteOptions): Promise<WebhookAnswer> {
-  const body = await administrationBody(call, options);
-  if (typeof body !== "string") return refused(call, body);
+  const known = await authenticatedCall(call, options);
+  if ("code" in known) return refused(call, known);
+  const { administrator, body } = known;
   const { request, requestId, url } = call;
+  const idempotencyKey = request.headers.get("idempotency-key");
   return await options.calls.administer({
     requestId,
+    administrator,
     method: request.method,
     path: url.pathname.slice(BASE.length),
     query: url.search.slice(1),
+    ...(idempotencyKey === null ? {} : { idempotencyKey }),
     ...(body === "" ? {} : { body }),
   });
 }
@@ -132,12 +150,7 @@ async function contentOf(
   if (isCut) return bodyProblem(body);
   const idempotencyKey = request.headers.get("idempotency-key") ?? undefined;
   const problem = idempotencyKey === undefined ? undefined : idempotencyKeyProblem(idempotencyKey);
-  if (problem !== undefined) return invalidKey(problem);
+  if (problem !== undefined) return invalidIdempotencyKey(problem).problem;
   if (typeof body !== "string") return bodyProblem(body);
   return idempotencyKey === undefined ? { body } : { idempotencyKey, body };
-}
-
-function invalidKey(problem: string): WebhookProblem {
-  const detail = `Cannot accept the call: ${problem}`;
-  return { code: "invalid_idempotency_key", field: "Idempotency-Key", detail };
 }

@@ -1,6 +1,13 @@
+import { openAdministrators } from "./administrators.ts";
 import { NOT_OPENED } from "./lifecycle.ts";
 import type { ServiceParts } from "./parts.ts";
 import type { OpenWebhooks, OpenWebhooksOptions } from "./webhooks.ts";
+import type { Administrators } from "../http/administrators.ts";
+
+/** The administration, with who may call it. */
+export interface OpenAdministration extends OpenWebhooks {
+  readonly administrators: Administrators;
+}
 
 const OFF: OpenWebhooks = {
   ...NOT_OPENED,
@@ -14,10 +21,19 @@ const OFF: OpenWebhooks = {
 /** Opens the webhook service and the administration, where a setting asks for one of them; both are loaded only then. */
 export async function openAdministration(
   parts: ServiceParts,
-  options: OpenWebhooksOptions,
-): Promise<OpenWebhooks> {
-  const { WEBHOOK_STORE: store, ADMIN_TOKEN: token } = parts.settings;
-  if (store === undefined && token === undefined) return OFF;
+  options: Omit<OpenWebhooksOptions, "administrators">,
+): Promise<OpenAdministration> {
+  const opened = await openAdministrators(parts);
+  const { administrators } = opened;
+  if (parts.settings.WEBHOOK_STORE === undefined && administrators.isEmpty) return { ...OFF, administrators };
   const { openWebhooks } = await import("./webhooks.ts");
-  return openWebhooks(parts, options);
+  try {
+    const webhooks = openWebhooks(parts, { ...options, administrators });
+    const close = async (graceMs: number) =>
+      void await Promise.all([webhooks.close(graceMs), opened.close()]);
+    return { ...webhooks, administrators, close };
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
 }

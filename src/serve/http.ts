@@ -8,6 +8,7 @@ import { type HttpListener, listenHttp } from "../http/listen.ts";
 import { ownSiteGuard } from "../http/request_guards.ts";
 import { rateLimitRoute } from "../http/rate_limit_route.ts";
 import { createRouter, type Route } from "../http/router.ts";
+import type { OpenAdministration } from "./administration.ts";
 import type { OpenService } from "./decisions.ts";
 import { connectionMetrics, tlsMetrics } from "./listener_metrics.ts";
 import { addListenerMetrics, listenerReport } from "./listener_report.ts";
@@ -119,7 +120,7 @@ async function openPair({ settings, stats, logger, clock }: ServiceParts, onRene
 
 /** Options of `openDebug`. */
 export interface OpenDebugOptions extends Pick<OpenUiOptions, "version" | "loading"> {
-  readonly webhooks: Pick<OpenWebhooks, "debugRoutes">;
+  readonly webhooks: Pick<OpenAdministration, "debugRoutes" | "administrators">;
   /** Brings the statistics up to date; absent where they always are. */
   readonly refresh: (() => Promise<void>) | undefined;
 }
@@ -131,8 +132,9 @@ export function openDebug(
   { version, loading, webhooks, refresh }: OpenDebugOptions,
 ): HttpListener {
   const { settings, logger, clock, health, stats } = parts;
-  const { ADMIN_TOKEN: adminToken, DEBUG_TOKEN: token } = settings;
-  const explain = explainRoute({ explainer: counters, debugToken: token, adminToken });
+  const { DEBUG_TOKEN: token } = settings;
+  const { administrators } = webhooks;
+  const explain = explainRoute({ explainer: counters, debugToken: token, administrators });
   const handler = createDebugHandler({
     rlconfig: () => rulesText(service.rules, loading()?.version()),
     stats: async () => {
@@ -144,7 +146,11 @@ export function openDebug(
     clock,
     token,
     allowedHosts: [settings.DEBUG_HOST, ...settings.DEBUG_ALLOWED_HOSTS],
-    routes: [explain, ...openUi(parts, { version, service, loading }), ...webhooks.debugRoutes],
+    routes: [
+      explain,
+      ...openUi(parts, { version, service, loading, administrators }),
+      ...webhooks.debugRoutes,
+    ],
   });
   const { DEBUG_HOST: hostname, DEBUG_PORT: port } = settings;
   const opened = listenHttp(handler, {

@@ -1,3 +1,4 @@
+import type { Administrators } from "../http/administrators.ts";
 import type { DebugRoute } from "../http/debug.ts";
 import { uiLiveRoute, uiRoutes } from "../http/ui_routes.ts";
 import type { OpenRules } from "./rules.ts";
@@ -13,6 +14,7 @@ export interface OpenUiOptions {
   /** Of Weir. */
   readonly version: string;
   readonly service: Pick<RateLimitService, "rules" | "ruleCounts" | "tally">;
+  readonly administrators: Administrators;
   /** How loading of the configuration goes; absent until it begins. */
   readonly loading: () => Pick<OpenRules, "version" | "status"> | undefined;
 }
@@ -27,11 +29,14 @@ export function openUi(parts: ServiceParts, options: OpenUiOptions): DebugRoute[
   const feed = new LiveFeed({ clock, snapshot: () => snapshots.make(), maxStreams: MAX_STREAMS });
   return [
     ...uiRoutes(readPageFile),
-    uiLiveRoute({ feed, debugToken: settings.DEBUG_TOKEN, adminToken: settings.ADMIN_TOKEN }),
+    uiLiveRoute({ feed, debugToken: settings.DEBUG_TOKEN, administrators: options.administrators }),
   ];
 }
 
-function openSnapshots(parts: ServiceParts, { version, service, loading }: OpenUiOptions): Snapshots {
+function openSnapshots(
+  parts: ServiceParts,
+  { version, service, loading, administrators }: OpenUiOptions,
+): Snapshots {
   const { clock, settings, health, stats } = parts;
   const { tally } = service;
   return new Snapshots({
@@ -39,7 +44,7 @@ function openSnapshots(parts: ServiceParts, { version, service, loading }: OpenU
     constants: {
       version,
       startedAt: Math.round(clock.now()),
-      administration: settings.ADMIN_TOKEN !== undefined,
+      administration: !administrators.isEmpty,
       webhooks: settings.WEBHOOK_STORE !== undefined,
       debugToken: settings.DEBUG_TOKEN !== undefined,
     },

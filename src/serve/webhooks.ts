@@ -1,4 +1,5 @@
 import { dirname, resolve } from "node:path";
+import { Administrators } from "../http/administrators.ts";
 import { counterRoutes, type Counters } from "../http/counters_route.ts";
 import type { DebugRoute } from "../http/debug.ts";
 import { type HttpListener, listenHttp } from "../http/listen.ts";
@@ -12,6 +13,7 @@ import {
   triggerRoute,
   type WebhookRouteOptions,
 } from "../http/webhook_routes.ts";
+import { whoamiRoute } from "../http/whoami_route.ts";
 import { addListenerMetrics, listenerReport } from "./listener_report.ts";
 import type { ServiceParts } from "./parts.ts";
 import type { Settings } from "../settings/table.ts";
@@ -29,6 +31,7 @@ export interface OpenWebhooksOptions {
   readonly version: string;
   readonly tracing: Pick<Tracing, "route" | "work">;
   readonly decide: Decide;
+  readonly administrators: Administrators;
   /** Part of the administration, also where the webhook service is off. */
   readonly counters: Counters;
   /** Replaces the worker that serves webhooks, in tests. */
@@ -57,25 +60,27 @@ const LATEST_START_MS = 1_000;
 const DELIVERY_MS = 24 * 60 * 60_000;
 /** The longest timeout of PostgreSQL. */
 const LONGEST_STATEMENT_MS = 2 ** 31 - 1;
-/** A shorter token may be guessed. */
-const GOOD_TOKEN_LENGTH = 32;
 
 /**
  * Opens the webhook service, where the settings name its store, and the administration. Throws when `ADMIN_ADDR`
  * cannot be bound. The service itself is started later.
  */
 export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions): OpenWebhooks {
-  const { settings: { WEBHOOK_STORE: place, ADMIN_TOKEN: adminToken, ADMIN_ADDR }, logger, clock } = parts;
-  warnOfToken(parts);
-  const counters = counterRoutes({ counters: options.counters, adminToken, clock, logger });
+  const { settings: { WEBHOOK_STORE: place, ADMIN_ADDR }, logger, clock } = parts;
+  const { administrators } = options;
+  if (administrators.isEmpty) {
+    logger.warning("ADMIN_TOKEN is not set; the administration API is disabled");
+  }
+  const counters = counterRoutes({ counters: options.counters, administrators, clock, logger });
   const isSeparate = ADMIN_ADDR !== undefined;
   const service = place === undefined ? undefined : openService(place, parts, options);
-  // Like the administration it does not exist without the token.
-  const openApi = adminToken === undefined ? [] : [openApiRoute(options.version)];
-  const further = [...counters, ...openApi];
+  // Like the administration it does not exist without a token.
+  const openApi = administrators.isEmpty ? [] : [openApiRoute(options.version)];
+  const further = [whoamiRoute({ administrators }), ...counters, ...openApi];
   const administration = [...service?.administration ?? [], ...further];
   const listener = isSeparate ? openAdministration(administration, parts) : undefined;
   const worker = service?.worker;
+  if (worker !== undefined) parts.events?.start((batch) => worker.report(batch));
   const cancelStart = clock.after(LATEST_START_MS, () => worker?.start());
   return {
     routes: [...service?.routes ?? [], ...(isSeparate ? [] : further)],
@@ -88,6 +93,7 @@ export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions):
     },
     async close(graceMs) {
       cancelStart();
+      await parts.events?.close();
       await Promise.all([worker?.stop(graceMs), listener?.close(graceMs)]);
     },
   };
@@ -119,14 +125,16 @@ function openService(place: string, parts: ServiceParts, options: OpenWebhooksOp
   const routing: WebhookRouteOptions = {
     calls: worker,
     maxBodyBytes: settings.WEBHOOK_MAX_BODY_BYTES,
-    adminToken: settings.ADMIN_TOKEN,
+    administrators: options.administrators,
     ...{ clock, logger, onTrigger },
   };
   const triggers = options.tracing.route(() => triggerRoute(routing), options.decide);
   const events = (readable: boolean, postable: boolean) => eventRoute(routing, { readable, postable });
   const isSeparate = settings.ADMIN_ADDR !== undefined;
-  // Without its token all of the administration is 404.
-  const rest = administrationRoute(isSeparate ? { ...routing, adminToken: undefined } : routing);
+  // Without administrators all of the administration is 404.
+  const rest = administrationRoute(
+    isSeparate ? { ...routing, administrators: new Administrators() } : routing,
+  );
   const hasTriggerPort = settings.TRIGGER_ADDR !== undefined;
   return {
     worker,
@@ -147,8 +155,9 @@ function shownOnDebugPort(route: Route): DebugRoute {
 
 function helpOf(path: string): string {
   if (path === "/openapi.json") return "the OpenAPI document of the HTTP APIs";
+  if (path === "/api/v1/whoami") return "the name and the role of an administration token";
   return path.startsWith("/api/v1/counters/")
-    ? "the counters of a request; POST, requires ADMIN_TOKEN"
+    ? "the counters of a request; POST, requires an administration token"
     : "the administration of webhooks";
 }
 
@@ -166,14 +175,6 @@ function openAdministration(routes: readonly Route[], parts: ServiceParts): Http
   });
   addListenerMetrics(parts, "administration", opened.accepting);
   return opened;
-}
-
-function warnOfToken({ settings: { ADMIN_TOKEN: token }, logger }: ServiceParts): void {
-  if (token === undefined) {
-    return logger.warning("ADMIN_TOKEN is not set; the administration API is disabled");
-  }
-  if (token.length >= GOOD_TOKEN_LENGTH) return;
-  logger.warning(`ADMIN_TOKEN is short: use ${GOOD_TOKEN_LENGTH} characters or more`);
 }
 
 function warnOfFolder(place: string, { settings, logger }: ServiceParts): void {
@@ -219,6 +220,9 @@ function workerOptions(
     connectTimeoutMs: settings.WEBHOOK_CONNECT_TIMEOUT,
     retentionMs: settings.WEBHOOK_RETENTION,
     disableAfterMs: settings.WEBHOOK_DISABLE_AFTER,
+    // 0 for none.
+    maxStoreBytes: settings.WEBHOOK_STORE_MAX_BYTES || undefined,
+    maxBacklog: settings.WEBHOOK_MAX_BACKLOG || undefined,
     maxInFlight: settings.WEBHOOK_MAX_IN_FLIGHT,
     allowCidrs: settings.WEBHOOK_ALLOW_CIDRS,
     proxy: settings.WEBHOOK_PROXY,

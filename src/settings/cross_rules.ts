@@ -1,5 +1,6 @@
 import { errorText } from "../base/error_text.ts";
 import { isPostgresAddress, parsePostgresAddress } from "../base/postgres_address.ts";
+import { configuredTokens, namedTokensProblem } from "./administrator_tokens.ts";
 import { KV_RULES } from "./kv_rules.ts";
 import { mogrifierProblems } from "./mogrifier_rules.ts";
 import type { Environment } from "./setting.ts";
@@ -56,6 +57,7 @@ const RULES: readonly CrossRule[] = [
     problem: mogrifierProblems,
   },
   { reads: ["WEBHOOK_STORE"], problem: storeAddressProblem },
+  { reads: ["ADMIN_TOKEN", "ADMIN_TOKENS"], problem: administratorsProblem },
   {
     reads: ["WEBHOOK_STORE", "WEBHOOK_ENCRYPTION_KEY", "WEBHOOK_ENCRYPTION_KEY_FILE"],
     problem: missingKeyProblem,
@@ -154,6 +156,11 @@ function storeAddressProblem({ WEBHOOK_STORE: store }: Settings): string | undef
     const [, state = ""] = /^[^:]*: (.*)$/s.exec(errorText(error)) ?? [];
     return `Invalid WEBHOOK_STORE (value not shown): ${state}`;
   }
+}
+
+function administratorsProblem(settings: Settings): string | undefined {
+  const problem = namedTokensProblem(configuredTokens(settings));
+  return problem === undefined ? undefined : `Invalid ADMIN_TOKENS (value not shown): ${problem}`;
 }
 
 /** Instances with separate keys could not decrypt each other's secrets. */

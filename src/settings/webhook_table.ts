@@ -1,5 +1,6 @@
 import { isPostgresAddress } from "../base/postgres_address.ts";
 import { listenAddress, parseCidr, parseHttpUrl, parseProxyUrl } from "./address_parsers.ts";
+import { parseNamedToken } from "./administrator_tokens.ts";
 import { listOf, parseAesKey, parseBearerToken, parsePath, parseVariableName } from "./parsers.ts";
 import { count, file, inGroup, time } from "./rows.ts";
 import type { Parsed } from "./setting.ts";
@@ -39,6 +40,18 @@ const WEBHOOKS = inGroup("Webhooks and workflows", {
     "Longest time that a statement waits for a lock in PostgreSQL, `1ms` or more; no effect with a " +
       "file.",
     { min: "1ms" },
+  ),
+  WEBHOOK_STORE_MAX_BYTES: count(
+    "1099511627776",
+    "Maximum size of the store in bytes; 0 for no maximum. While the store is larger, Weir rejects trigger " +
+      "calls and events with 503 `store_full`, and everything else continues.",
+    { min: 0 },
+  ),
+  WEBHOOK_MAX_BACKLOG: count(
+    "1000000",
+    "Maximum number of open deliveries of one endpoint; 0 for no maximum. While it is reached, Weir rejects " +
+      "events for this endpoint with 503 `backlog_full`.",
+    { min: 0 },
   ),
   WEBHOOK_ENCRYPTION_KEY: {
     parse: listOf(parseAesKey),
@@ -114,6 +127,12 @@ const WEBHOOKS = inGroup("Webhooks and workflows", {
       min: 1,
     },
   ),
+  RATE_LIMIT_EVENTS_MAX_PER_SECOND: count(
+    "10",
+    "Maximum number of events per second that rules with `events` begin to report in this process, 0 to 1000. " +
+      "Further ones are counted in a `ratelimit.events_suppressed` event.",
+    { min: 0, max: 1_000 },
+  ),
   TRIGGER_ADDR: {
     parse: listenAddress,
     whenUnset: "the HTTP port",
@@ -130,6 +149,19 @@ const ADMINISTRATION = inGroup("Administration", {
       "recommended, for example the output of `openssl rand -hex 32`.",
     secret: true,
   },
+  ADMIN_TOKENS: {
+    parse: listOf(parseNamedToken),
+    whenUnset: "no further tokens",
+    doc: "Named tokens of the administration API, `name:role:token`, separated by commas, for example " +
+      "`alice:admin:TOKEN,ci:read:TOKEN`. The role `read` allows only calls that change nothing. Each name and each " +
+      "token once; `ADMIN_TOKEN` has the name `admin`.",
+    secret: true,
+  },
+  ADMIN_TOKENS_FILE: file(
+    "File with further named tokens, one `name:role:token` per line; empty lines and lines that begin with `#` " +
+      "are skipped. Weir applies changes within seconds.",
+    "no further tokens",
+  ),
   ADMIN_ADDR: {
     parse: listenAddress,
     whenUnset: "the HTTP port",

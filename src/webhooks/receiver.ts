@@ -2,9 +2,9 @@
  * The receiver's side of webhooks: verifies that a request comes from the service that holds your endpoint's signing
  * secret. It uses Web Crypto only and runs on Deno, on Node 20 and later, and in browsers and workers.
  *
- * `X-Svc-Signature` covers the body only. The headers `X-Svc-Timestamp`, `X-Svc-Delivery` and `X-Svc-Event` are not
- * signed: an attacker who has a whole request can send it again with a later time, so remember the deliveries that you
- * have seen, and read the kind of the event from the body. Standard Webhooks headers sign identifier and time as well.
+ * With `standardWebhooks`, it verifies the headers of Standard Webhooks, whose signature covers the identifier and the
+ * time as well. `X-Svc-Signature` covers the body only: an attacker who has a whole request can send it again with a later
+ * time. In both cases, remember the deliveries that you have seen, and read the kind of the event from the body.
  *
  * @example
  * ```ts
@@ -13,7 +13,7 @@
  * const seen = new Set<string>();
  * const handler = async (request: Request): Promise<Response> => {
  *   const body = new Uint8Array(await request.arrayBuffer());
- *   const result = await verify({ body, headers: request.headers, secrets: ["whsec_c2VjcmV0"] });
+ *   const result = await verify({ body, headers: request.headers, secrets: ["whsec_c2VjcmV0"], standardWebhooks: true });
  *   if (!result.ok) return new Response(result.message, { status: 401 });
  *   // Deliveries come at least once: acknowledge a repeated one without processing it again.
  *   if (result.delivery !== undefined && seen.has(result.delivery)) return new Response();
@@ -25,12 +25,17 @@
  *
  * const response = await handler(new Request("https://receiver.example/", { method: "POST", body: "{}" }));
  * assertEquals(response.status, 401);
- * assertEquals(await response.text(), "the header x-svc-signature is missing");
+ * assertEquals(await response.text(), "the header webhook-signature is missing");
  * ```
  *
  * @module
  */
-import { constantTimeEqual, signature } from "./model/signature.ts";
+import {
+  constantTimeEqual,
+  signature,
+  standardWebhooksHeaders,
+  type StandardWebhooksOptions,
+} from "./model/signature.ts";
 
 /**
  * Headers of a request: those of a `Request`, those of an `IncomingMessage` of Node, or names and values. Names may be
@@ -50,7 +55,12 @@ export interface VerifyOptions {
   readonly secrets: readonly string[];
   /** Milliseconds since the Unix epoch; the system clock when absent. */
   readonly now?: number | undefined;
-  /** How far `X-Svc-Timestamp` may be from `now`, before or after it, inclusive; 300 when absent. */
+  /**
+   * Whether to verify `webhook-id`, `webhook-timestamp` and `webhook-signature` instead of the headers of Weir; `false` when
+   * absent. Deliveries have them unless their endpoint has `standardWebhooks: false`.
+   */
+  readonly standardWebhooks?: boolean | undefined;
+  /** How far the timestamp may be from `now`, before or after it, inclusive; 300 when absent. */
   readonly toleranceSeconds?: number | undefined;
 }
 
@@ -58,12 +68,13 @@ export interface VerifyOptions {
  * Why a request is refused.
  *
  * - `no_secret`: there are no secrets; empty ones do not count
- * - `missing_header`: `X-Svc-Signature` or `X-Svc-Timestamp` is missing
+ * - `missing_header`: a header that is verified is missing
  * - `duplicate_header`: one of them occurs more than once
  * - `malformed_timestamp`: it is not a whole number of seconds
- * - `malformed_signature`: it is not `sha256=` and 64 digits of lower-case hex; upper case is refused
+ * - `malformed_signature`: it is not `sha256=` and 64 digits of lower-case hex; upper case is refused. In
+ *   `webhook-signature`, no signature is `v1,` and base64 of 32 bytes
  * - `too_old`, `too_new`: the timestamp is further from the clock than the tolerance
- * - `wrong_signature`: no secret gives this signature of this body
+ * - `wrong_signature`: no secret gives this signature
  */
 export type RefusalReason =
   | "no_secret"
@@ -80,9 +91,9 @@ export type VerifyResult =
   | {
     /** The body was signed with one of the secrets, and the timestamp is near the clock. */
     readonly ok: true;
-    /** `X-Svc-Timestamp`: when this attempt was sent, in seconds since the Unix epoch. Not signed. */
+    /** When this attempt was sent, in seconds since the Unix epoch. Signed with `standardWebhooks` only. */
     readonly timestamp: number;
-    /** `X-Svc-Delivery`: the same on every attempt of a delivery. Not signed. */
+    /** The same on every attempt of a delivery. Signed with `standardWebhooks` only. */
     readonly delivery?: string;
     /** `X-Svc-Event`: the kind of the event, which the body holds too. Not signed. */
     readonly event?: string;
@@ -96,12 +107,34 @@ export type VerifyResult =
     readonly message: string;
   };
 
-const SIGNATURE_HEADER = "x-svc-signature";
-const TIMESTAMP_HEADER = "x-svc-timestamp";
-const DELIVERY_HEADER = "x-svc-delivery";
+/** The names of the headers of a scheme, those that it verifies first. */
+interface Scheme {
+  readonly verified: readonly string[];
+  readonly signature: string;
+  readonly timestamp: string;
+  readonly delivery: string;
+  readonly form: RegExp;
+  readonly expectedForm: string;
+}
+
+const SVC: Scheme = {
+  verified: ["x-svc-signature", "x-svc-timestamp"],
+  signature: "x-svc-signature",
+  timestamp: "x-svc-timestamp",
+  delivery: "x-svc-delivery",
+  form: /^sha256=[0-9a-f]{64}$/,
+  expectedForm: "sha256= followed by 64 lower-case hexadecimal digits",
+};
+const STANDARD: Scheme = {
+  verified: ["webhook-signature", "webhook-timestamp", "webhook-id"],
+  signature: "webhook-signature",
+  timestamp: "webhook-timestamp",
+  delivery: "webhook-id",
+  form: /(?:^| )v1,[A-Za-z0-9+/]{43}=(?: |$)/,
+  expectedForm: "v1, followed by base64 of 32 bytes",
+};
 const EVENT_HEADER = "x-svc-event";
 const TOLERANCE_SECONDS = 300;
-const SIGNATURE = /^sha256=[0-9a-f]{64}$/;
 const SECONDS = /^(?:0|[1-9][0-9]{0,14})$/;
 
 /**
@@ -139,31 +172,34 @@ const SECONDS = /^(?:0|[1-9][0-9]{0,14})$/;
  * ```
  */
 export async function verify(options: VerifyOptions): Promise<VerifyResult> {
-  const { body, now = Date.now(), toleranceSeconds = TOLERANCE_SECONDS } = options;
+  const { body, now = Date.now(), toleranceSeconds = TOLERANCE_SECONDS, standardWebhooks = false } = options;
+  const scheme = standardWebhooks ? STANDARD : SVC;
   const secrets = options.secrets.filter((secret) => secret !== "");
   if (secrets.length === 0) return refused("no_secret", "no secret was given");
   const headers = valuesOf(options.headers);
-  for (const name of [SIGNATURE_HEADER, TIMESTAMP_HEADER]) {
+  for (const name of scheme.verified) {
     const values = headers.get(name) ?? [];
     if (values.length === 0) return refused("missing_header", `the header ${name} is missing`);
     if (values.length > 1) return refused("duplicate_header", `the header ${name} occurs more than once`);
   }
-  const [given = ""] = headers.get(SIGNATURE_HEADER) ?? [];
-  const [timestamp = ""] = headers.get(TIMESTAMP_HEADER) ?? [];
+  const [given = ""] = headers.get(scheme.signature) ?? [];
+  const [timestamp = ""] = headers.get(scheme.timestamp) ?? [];
+  const [id = ""] = headers.get(scheme.delivery) ?? [];
   const late = timeRefusal(timestamp, now, toleranceSeconds);
   if (late !== undefined) return late;
-  if (!SIGNATURE.test(given)) {
-    return refused(
-      "malformed_signature",
-      "the signature is not sha256= followed by 64 lower-case hexadecimal digits",
-    );
+  if (!scheme.form.test(given)) {
+    return refused("malformed_signature", `the signature is not ${scheme.expectedForm}`);
   }
-  if (!await isSigned(bytesOf(body), given, secrets)) {
+  const bytes = bytesOf(body);
+  const isValid = standardWebhooks
+    ? await isStandardSigned({ id, timestampSeconds: Number(timestamp), body: bytes }, given, secrets)
+    : await isSigned(bytes, given, secrets);
+  if (!isValid) {
     return refused("wrong_signature", "the signature matches no secret");
   }
   return {
     ...{ ok: true, timestamp: Number(timestamp) },
-    ...only("delivery", headers.get(DELIVERY_HEADER)),
+    ...only("delivery", headers.get(scheme.delivery)),
     ...only("event", headers.get(EVENT_HEADER)),
   };
 }
@@ -172,7 +208,7 @@ function refused(reason: RefusalReason, message: string): VerifyResult {
   return { ok: false, reason, message };
 }
 
-/** All values by lower-case name. Joined values are split again: none of ours has a comma. */
+/** All values by lower-case name. Joined values are split again: of those that are verified, only one has commas. */
 function valuesOf(headers: WebhookHeaders): ReadonlyMap<string, readonly string[]> {
   const entries = Symbol.iterator in headers
     ? headers as Iterable<readonly [string, string]>
@@ -180,8 +216,9 @@ function valuesOf(headers: WebhookHeaders): ReadonlyMap<string, readonly string[
   const all = new Map<string, string[]>();
   for (const [name, value] of entries) {
     if (value === undefined) continue;
-    const values = (typeof value === "string" ? [value] : value).flatMap((text) => text.split(","));
     const key = name.toLowerCase();
+    const texts = typeof value === "string" ? [value] : value;
+    const values = key === STANDARD.signature ? texts : texts.flatMap((text) => text.split(","));
     all.set(key, [...all.get(key) ?? [], ...values.map((text) => text.trim())]);
   }
   return all;
@@ -211,6 +248,22 @@ function bytesOf(body: VerifyOptions["body"]): Uint8Array {
 async function isSigned(body: Uint8Array, given: string, secrets: readonly string[]): Promise<boolean> {
   const expected = await Promise.all(secrets.map((secret) => signature(secret, body)));
   return expected.map((one) => constantTimeEqual(one, given)).includes(true);
+}
+
+/** As `isSigned`; the header may have several signatures. A secret that is not base64 matches none. */
+async function isStandardSigned(
+  signed: Omit<StandardWebhooksOptions, "secret">,
+  given: string,
+  secrets: readonly string[],
+): Promise<boolean> {
+  const expected = await Promise.all(secrets.map(async (secret) => {
+    const headers = await standardWebhooksHeaders({ ...signed, secret }).catch(() => undefined);
+    return headers?.["webhook-signature"];
+  }));
+  const words = given.split(" ");
+  return expected
+    .flatMap((one) => one === undefined ? [] : words.map((word) => constantTimeEqual(one, word)))
+    .includes(true);
 }
 
 function only(name: "delivery" | "event", values: readonly string[] = []): Record<string, string> {

@@ -3,13 +3,17 @@ import { needs, type Tool } from "../harness/tools.ts";
 import { ACCEPT_CASES } from "./webhook_store_accept_cases.ts";
 import { RECORD_CASES } from "./webhook_store_administration_cases.ts";
 import type { StoreCases } from "./webhook_store_bed.ts";
+import { BOUND_CASES } from "./webhook_store_bound_cases.ts";
 import { CLAIM_CASES } from "./webhook_store_claim_cases.ts";
 import { DELIVERY_CASES } from "./webhook_store_delivery_cases.ts";
 import { EXECUTION_CASES } from "./webhook_store_execution_cases.ts";
+import { FILTER_CASES } from "./webhook_store_filter_cases.ts";
 import { GROUP_CASES } from "./webhook_store_group_cases.ts";
 import { HEALTH_CASES } from "./webhook_store_health_cases.ts";
+import { LIMIT_CASES } from "./webhook_store_limit_cases.ts";
 import { LIST_CASES } from "./webhook_store_list_cases.ts";
 import { REMOVAL_CASES } from "./webhook_store_removal_cases.ts";
+import { SEALED_CASES } from "./webhook_store_sealed_cases.ts";
 
 /** An empty place for a store. */
 export interface WebhookStoreFixture {
@@ -21,14 +25,18 @@ export interface WebhookStoreFixture {
 
 const CASES: StoreCases = {
   ...ACCEPT_CASES,
+  ...BOUND_CASES,
   ...DELIVERY_CASES,
   ...CLAIM_CASES,
   ...EXECUTION_CASES,
+  ...FILTER_CASES,
   ...GROUP_CASES,
   ...RECORD_CASES,
   ...REMOVAL_CASES,
+  ...SEALED_CASES,
   ...LIST_CASES,
   ...HEALTH_CASES,
+  ...LIMIT_CASES,
 };
 
 /** What every store of the webhook service must do, whatever it stands on. */

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { AttemptSummary } from "../../src/webhooks/model/endpoint_health.ts";
-import { deliveryFailedEvent } from "../../src/webhooks/model/operational_events.ts";
+import { deliveryFailedEvent } from "../../src/webhooks/model/endpoint_events.ts";
 import { listAudit } from "../../src/webhooks/store/audit_log.ts";
 import { listDeliveries, missedDeliveries, recoverDeliveries } from "../../src/webhooks/store/deliveries.ts";
 import { dueEndpoints, failPaused, finishAttempt } from "../../src/webhooks/store/delivery_claims.ts";

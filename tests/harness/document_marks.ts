@@ -7,7 +7,7 @@ const MARKS: Readonly<Record<string, RegExp>> = {
   sh: /^(?:on=(?:docker|kubernetes|systemd|network|root|time)|with=postgres|receiver=openssl|kit=node)$/,
   ts: /^(?:rest|receiver=(?:deno|standard))$/,
   js: /^receiver=(?:node|kit)$/,
-  python: /^receiver=(?:python|signed)$/,
+  python: /^receiver=python$/,
   go: /^receiver=go$/,
 };
 /** A copy of a file of the repository, or of lines of one; for every language. */

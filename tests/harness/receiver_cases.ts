@@ -23,6 +23,14 @@ const HEADERS = {
   "x-svc-timestamp": `${SENT_AT}`,
   "x-svc-signature": `sha256=${HEX}`,
 } as const;
+// From `printf '%s' "$ID.$TIME.$BODY" | openssl dgst -sha256 -hmac secret -binary | base64`.
+const BASE64 = "jrxOBecIuToX2lFCKQaSHY+uS/p6qLETvimBMqRE8Xw=";
+const STANDARD_HEADERS = {
+  "x-svc-event": "agent.reply.completed",
+  "webhook-id": DELIVERY,
+  "webhook-timestamp": `${SENT_AT}`,
+  "webhook-signature": `v1,${BASE64}`,
+} as const;
 const REQUEST = { body: BODY, headers: HEADERS, secrets: [SECRET], now: SENT_AT * 1_000 };
 
 const OK: VerifyResult = {
@@ -70,6 +78,21 @@ const far = (reason: "too_old" | "too_new", seconds: number, most = 300) =>
   );
 
 const BARE: VerifyResult = { ok: true, timestamp: SENT_AT };
+
+/** The same request with the headers of Standard Webhooks, some of them changed; `undefined` takes one away. */
+const standard = (
+  changed: Readonly<Record<string, string | readonly string[] | undefined>> = {},
+  more: Partial<VerifyOptions> = {},
+): VerifyOptions => ({
+  ...REQUEST,
+  headers: { ...STANDARD_HEADERS, ...changed },
+  standardWebhooks: true,
+  ...more,
+});
+const NO_STANDARD_FORM = refused(
+  "malformed_signature",
+  "the signature is not v1, followed by base64 of 32 bytes",
+);
 
 const TABLE: readonly (readonly [name: string, options: VerifyOptions, expected: VerifyResult])[] = [
   ["a request that is right", REQUEST, OK],
@@ -187,8 +210,71 @@ const TABLE: readonly (readonly [name: string, options: VerifyOptions, expected:
   ["late, and wrong", { ...at(301), body: "" }, far("too_old", 301)],
 ];
 
+/** The headers of Standard Webhooks. */
+const STANDARD_TABLE: typeof TABLE = [
+  ["a standard signature", standard(), OK],
+  [
+    "a standard signature in headers of the web",
+    standard({}, { headers: new Headers(STANDARD_HEADERS) }),
+    OK,
+  ],
+  ["a standard signature and none of ours", standard({ "x-svc-event": undefined }), {
+    ok: true,
+    timestamp: SENT_AT,
+    delivery: DELIVERY,
+  }],
+  [
+    "ours where the standard one is expected",
+    standard({}, { headers: HEADERS }),
+    missing("webhook-signature"),
+  ],
+  [
+    "the standard one where ours is expected",
+    standard({}, { standardWebhooks: false }),
+    missing("x-svc-signature"),
+  ],
+  ["no standard time", standard({ "webhook-timestamp": undefined }), missing("webhook-timestamp")],
+  ["no standard identifier", standard({ "webhook-id": undefined }), missing("webhook-id")],
+  ["two standard identifiers", standard({ "webhook-id": [DELIVERY, DELIVERY] }), duplicate("webhook-id")],
+  [
+    "two headers with standard signatures",
+    standard({ "webhook-signature": [`v1,${BASE64}`, `v1,${BASE64}`] }),
+    duplicate("webhook-signature"),
+  ],
+  ["another standard identifier", standard({ "webhook-id": "b" }), WRONG],
+  ["a replay with a later time", standard({ "webhook-timestamp": `${SENT_AT + 9}` }), WRONG],
+  ["a standard signature of another body", standard({}, { body: `${BODY} ` }), WRONG],
+  [
+    "several standard signatures",
+    standard({ "webhook-signature": `v2,x v1,${"A".repeat(43)}= v1,${BASE64}` }),
+    OK,
+  ],
+  ["a standard signature of another secret", standard({}, { secrets: ["whsec_bmV3"] }), WRONG],
+  [
+    "the second of two secrets signs in the standard way",
+    standard({}, { secrets: ["whsec_bmV3", SECRET] }),
+    OK,
+  ],
+  ["a secret that is no base64 matches nothing", standard({}, { secrets: ["whsec_%", "", SECRET] }), OK],
+  ["a standard signature without its version", standard({ "webhook-signature": BASE64 }), NO_STANDARD_FORM],
+  [
+    "a standard signature of another version",
+    standard({ "webhook-signature": `v2,${BASE64}` }),
+    NO_STANDARD_FORM,
+  ],
+  [
+    "a standard signature too short",
+    standard({ "webhook-signature": `v1,${BASE64.slice(1)}` }),
+    NO_STANDARD_FORM,
+  ],
+  ["hex as a standard signature", standard({ "webhook-signature": `v1,${HEX}` }), NO_STANDARD_FORM],
+  ["a standard signature that is late", standard({}, { now: (SENT_AT + 301) * 1_000 }), far("too_old", 301)],
+];
+
 /** All of them. */
-export const RECEIVER_CASES: readonly ReceiverCase[] = TABLE.map(([name, options, expected]) => ({
+export const RECEIVER_CASES: readonly ReceiverCase[] = [...TABLE, ...STANDARD_TABLE].map((
+  [name, options, expected],
+) => ({
   name,
   options,
   expected,

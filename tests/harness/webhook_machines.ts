@@ -1,3 +1,4 @@
+import { ADMINISTRATOR } from "./administrators.ts";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { openPostgresStore } from "../../src/webhooks/store/postgres/store.ts";
@@ -220,7 +221,16 @@ export class WebhookMachine {
   async call(method: string, target: string, body?: unknown): Promise<Seen> {
     const [path = "", query = ""] = target.split("?");
     const sent = body === undefined ? {} : { body: JSON.stringify(body) };
-    return seen(await this.service.administer({ ...this.#call(), method, path, query, ...sent }));
+    return seen(
+      await this.service.administer({
+        ...this.#call(),
+        administrator: ADMINISTRATOR,
+        method,
+        path,
+        query,
+        ...sent,
+      }),
+    );
   }
 
   /** Everything of a list, one by one as they are shown. */

@@ -1,3 +1,5 @@
+import type { Administrator } from "../../src/webhooks/api/administrator.ts";
+import { ADMINISTRATOR } from "./administrators.ts";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Logger } from "../../src/base/log.ts";
@@ -6,7 +8,7 @@ import { SecretBox } from "../../src/webhooks/secrets/secret_box.ts";
 import { openSqliteStore } from "../../src/webhooks/store/sqlite/store.ts";
 import type { LimitCall } from "../../src/webhooks/model/limit_call.ts";
 import { WebhookService, type WebhookServiceParts } from "../../src/webhooks/service/service.ts";
-import type { Workflow, Workflows } from "../../src/webhooks/model/workflow.ts";
+import type { Workflow, WorkflowListing, Workflows } from "../../src/webhooks/model/workflow.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { UNSYNCED } from "./sqlite_fixture.ts";
 import type { WebhookStore } from "../../src/webhooks/store/store.ts";
@@ -52,6 +54,8 @@ export class WebhookBed implements AsyncDisposable {
   readonly clock = new FakeClock(Date.UTC(2026, 0, 1, 12));
   /** Workflows by name; a test takes them away and puts them there. */
   readonly workflows = new Map<string, string>([["order-intake", "workflow: order-intake"]]);
+  /** What the administration shows of workflow files. */
+  listing: WorkflowListing = { problems: [], entries: [] };
   /** Lines of the log. */
   readonly log: string[] = [];
   #store: WebhookStore | undefined;
@@ -118,10 +122,16 @@ export class WebhookBed implements AsyncDisposable {
   }
 
   /** A call of the administration; what is no text is sent as JSON. */
-  async call(method: string, target: string, body?: unknown): Promise<Seen> {
+  async call(
+    method: string,
+    target: string,
+    body?: unknown,
+    administrator: Administrator = ADMINISTRATOR,
+    idempotencyKey?: string,
+  ): Promise<Seen> {
     const [path = "", query = ""] = target.split("?");
     const text = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
-    const asked = { requestId: this.requestId(), method, path, query };
+    const asked = { requestId: this.requestId(), administrator, method, path, query, idempotencyKey };
     return seen(await this.service.administer(text === undefined ? asked : { ...asked, body: text }));
   }
 
@@ -177,6 +187,7 @@ export class WebhookBed implements AsyncDisposable {
         const workflow: Workflow = { id: name, timeoutMs: 1_000, steps: [] };
         return { version: { id: sha256(text), workflow: name, text }, workflow };
       },
+      listing: () => this.listing,
       parse: () => ({ id: "order-intake", timeoutMs: 1_000, steps: [RESULT] }),
     };
   }

@@ -3,6 +3,7 @@
  * PostgreSQL dump, and the lists of its API. Run it for each release; `store_fixtures_test.ts` opens what it wrote:
  * `deno run -A tests/harness/write_store_fixture.ts tests/testdata/store-<version>`.
  */
+import { ADMINISTRATOR } from "./administrators.ts";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
@@ -103,7 +104,8 @@ class FixtureCalls {
 
   async administer(method: string, path: string, sent?: object) {
     const body = sent === undefined ? {} : { body: JSON.stringify(sent) };
-    const answer = await this.#service.administer({ requestId: "r", method, path, query: "", ...body });
+    const call = { requestId: "r", administrator: ADMINISTRATOR, method, path, query: "", ...body };
+    const answer = await this.#service.administer(call);
     if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${answer.body}`);
     return answer.body === "" ? undefined : JSON.parse(answer.body);
   }

@@ -7,6 +7,7 @@ import {
   EVENT_SCHEMAS,
 } from "../../webhooks/api/event_operations.ts";
 import { EXECUTION_OPERATIONS, EXECUTION_SCHEMAS } from "../../webhooks/api/execution_operations.ts";
+import { WORKFLOW_OPERATIONS, WORKFLOW_SCHEMAS } from "../../webhooks/api/workflow_operations.ts";
 import type { Credential, Operation, Operations } from "../../webhooks/api/operation.ts";
 import type { ProblemCode } from "../../webhooks/api/problem_codes.ts";
 import {
@@ -14,7 +15,7 @@ import {
   TRIGGER_OPERATIONS,
   TRIGGER_SCHEMAS,
 } from "../../webhooks/api/trigger_operations.ts";
-import { DEBUG_OPERATIONS, DEBUG_SCHEMAS, PORT_OPERATIONS } from "./port_operations.ts";
+import { CALLER_OPERATIONS, DEBUG_OPERATIONS, DEBUG_SCHEMAS, PORT_OPERATIONS } from "./port_operations.ts";
 import { COUNTER_OPERATIONS, DECISION_OPERATIONS, RATE_LIMIT_SCHEMAS } from "./rate_limit_operations.ts";
 
 /** A method of a path, and everything that is known of it. */
@@ -36,8 +37,9 @@ export interface DescribedRoute {
 export const TAGS = {
   decisions: "Rate limit decisions",
   health: "Health of the process",
-  counters: "Counters of rate limits; requires `ADMIN_TOKEN`",
-  endpoints: "Receivers of webhooks; requires `ADMIN_TOKEN` and `WEBHOOK_STORE`",
+  administration: "The caller of the administration API",
+  counters: "Counters of rate limits; requires an administration token",
+  endpoints: "Receivers of webhooks; requires an administration token and `WEBHOOK_STORE`",
   triggers: "Triggers of workflows",
   events: "Events and event keys",
   deliveries: "Deliveries of events to endpoints",
@@ -54,6 +56,7 @@ export const SCHEMAS: SchemaProperties = {
   ...EVENT_SCHEMAS,
   ...DELIVERY_SCHEMAS,
   ...EXECUTION_SCHEMAS,
+  ...WORKFLOW_SCHEMAS,
   ...DEBUG_SCHEMAS,
 };
 
@@ -110,6 +113,11 @@ const SEGMENT_TAGS: Readonly<Record<string, keyof typeof TAGS>> = {
 export const DESCRIBED_ROUTES: readonly DescribedRoute[] = [
   ...routes(DECISION_OPERATIONS, { tag: () => "decisions", refusals: () => DECISION_REFUSALS }),
   ...routes(PORT_OPERATIONS, { tag: () => "health" }),
+  ...routes(CALLER_OPERATIONS, {
+    base: API,
+    tag: () => "administration",
+    problems: () => ["unauthorized", "not_found"],
+  }),
   ...routes(COUNTER_OPERATIONS, { base: API, tag: () => "counters", problems: () => COUNTER_PROBLEMS }),
   ...routes({
     ...ENDPOINT_OPERATIONS,
@@ -119,6 +127,7 @@ export const DESCRIBED_ROUTES: readonly DescribedRoute[] = [
     ...EVENT_CALL_OPERATIONS,
     ...DELIVERY_OPERATIONS,
     ...EXECUTION_OPERATIONS,
+    ...WORKFLOW_OPERATIONS,
   }, { base: API, tag: webhookTag, problems: webhookProblems }),
   ...routes(DEBUG_OPERATIONS, {
     port: "debug",
@@ -143,10 +152,14 @@ function routes(operations: Operations, { base = "", port = "http", ...of }: Des
       path: `${base}${path.replace(/:(\w+)/g, "{$1}")}`,
       tag: of.tag(path),
       credentials: operation.credentials ?? [port === "debug" ? "debug" : "admin"],
-      problems: of.problems?.(operation) ?? [],
+      problems: [...of.problems?.(operation) ?? [], ...roleProblems(operation)],
       refusals: of.refusals?.(route) ?? {},
     };
   });
+}
+
+function roleProblems(operation: Operation): readonly ProblemCode[] {
+  return "role" in operation && operation.role === "admin" ? ["role_not_allowed"] : [];
 }
 
 function webhookTag(path: string): keyof typeof TAGS {

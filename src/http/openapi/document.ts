@@ -17,12 +17,12 @@ const HTTP_PORT = [{ url: "http://localhost:8080", description: "The HTTP port, 
 const DEBUG_PORT = [{ url: "http://localhost:6070", description: "The debug port" }];
 const DESCRIPTION = [
   "The HTTP APIs of Weir: decisions, health, administration and the debug port.",
-  "Paths under `/api/v1` exist only if `ADMIN_TOKEN` or `WEBHOOK_STORE` is set.",
+  "Paths under `/api/v1` exist only if an administration token or `WEBHOOK_STORE` is set.",
   "Every answer has an `X-Request-Id`: the one of the request, or a new one.",
   "`GET` outside of `/api/v1` also accepts `HEAD`.",
 ].join(" ");
 const SCHEMES: Readonly<Record<Credential, readonly [name: string, description: string]>> = {
-  admin: ["adminToken", "`ADMIN_TOKEN`"],
+  admin: ["adminToken", "A token of `ADMIN_TOKEN`, `ADMIN_TOKENS` or `ADMIN_TOKENS_FILE`"],
   trigger: ["triggerKey", "A trigger key, `svct_…`"],
   event: ["eventKey", "An event key, `svce_…`"],
   debug: ["debugToken", "`DEBUG_TOKEN`, where it is set"],

@@ -11,7 +11,8 @@ import {
   timeSchema,
 } from "../../base/json_schema.ts";
 import { ALGORITHMS, UNIT_NAMES } from "../../ratelimit/limit.ts";
-import type { OperationAnswer, Operations } from "../../webhooks/api/operation.ts";
+import { LIMIT_EVENTS, REDACTIONS } from "../../ratelimit/rule_events.ts";
+import type { AdministrationOperations, OperationAnswer, Operations } from "../../webhooks/api/operation.ts";
 
 function textAnswer(description: string, example: string): OperationAnswer {
   return { description, schema: { type: "string" }, example, mediaType: "text/plain" };
@@ -37,7 +38,8 @@ export const PORT_OPERATIONS = {
   "GET /openapi.json": {
     id: "getOpenApi",
     summary: "Show this document",
-    description: "Served on the ports of the administration API; 404 without `ADMIN_TOKEN`.",
+    description:
+      "Served on the ports of the administration API; 404 without an administration token in the settings.",
     credentials: [],
     answers: {
       200: {
@@ -48,6 +50,25 @@ export const PORT_OPERATIONS = {
     },
   },
 } as const satisfies Operations;
+
+/** The caller of the administration. */
+export const CALLER_OPERATIONS = {
+  "GET /whoami": {
+    id: "getCaller",
+    role: "read",
+    summary: "Show the name and the role of the token",
+    answers: {
+      200: {
+        description: "The owner of the token.",
+        schema: objectSchema({
+          name: textSchema("The name in the audit log."),
+          role: choiceSchema(["admin", "read"], "`read` allows only calls that change nothing."),
+        }),
+        example: { name: "alice", role: "admin" },
+      },
+    },
+  },
+} as const satisfies AdministrationOperations;
 
 const ENTRY = objectSchema({ key: textSchema("The key."), value: textSchema("The value.") });
 
@@ -82,6 +103,8 @@ export const DEBUG_SCHEMAS: SchemaProperties = {
       burst: integerSchema("Hits that a token bucket holds."),
       maxInFlight: integerSchema("The maximum in flight of a `concurrency` limit."),
       leaseSeconds: integerSchema("Its lease."),
+      events: listSchema(choiceSchema(LIMIT_EVENTS, "An event."), "Events that the rule reports."),
+      eventsRedact: choiceSchema(REDACTIONS, "What events have in place of values."),
     }),
     replacedBy: listSchema(
       objectSchema({
@@ -138,7 +161,8 @@ export const DEBUG_OPERATIONS = {
   "GET /explain": {
     id: "explainDecision",
     summary: "Explain which rule decides on a request and why",
-    description: "Does not count hits. Also accepts `ADMIN_TOKEN`, which adds `used` and `remaining`.",
+    description:
+      "Does not count hits. Also accepts an administration token, which adds `used` and `remaining`.",
     credentials: ["debug", "admin"],
     query: {
       domain: textSchema("The domain of the rules."),
@@ -153,7 +177,7 @@ export const DEBUG_OPERATIONS = {
           domain: "shop",
           domainKnown: true,
           at: "2026-11-22T06:05:20Z",
-          counts: "not shown: they require ADMIN_TOKEN as the bearer token",
+          counts: "not shown: they require an administration token",
           descriptors: [],
         },
       },

@@ -14,7 +14,7 @@ import {
 } from "../../base/json_schema.ts";
 import { ALGORITHMS, MAX_REQUESTS_PER_UNIT, UNIT_NAMES } from "../../ratelimit/limit.ts";
 import { MAX_DESCRIPTORS, MAX_ENTRIES } from "../../ratelimit/validate.ts";
-import type { Operations } from "../../webhooks/api/operation.ts";
+import type { AdministrationOperations, Operations } from "../../webhooks/api/operation.ts";
 
 const MAX_UINT32 = 4_294_967_295;
 const UNIT = choiceSchema(UNIT_NAMES, "The unit of the window.");
@@ -162,6 +162,7 @@ export const DECISION_OPERATIONS = {
 export const COUNTER_OPERATIONS = {
   "POST /counters/peek": {
     id: "peekCounters",
+    role: "read",
     summary: "Show the counters of a request",
     description: "Does not count hits.",
     body: BODY,
@@ -177,6 +178,7 @@ export const COUNTER_OPERATIONS = {
   },
   "POST /counters/reset": {
     id: "resetCounters",
+    role: "admin",
     summary: "Reset the counters of a request",
     description: "Deletes the counters of the current windows.",
     body: BODY,
@@ -194,4 +196,4 @@ export const COUNTER_OPERATIONS = {
       },
     },
   },
-} as const satisfies Operations;
+} as const satisfies AdministrationOperations;

@@ -21,6 +21,7 @@ export interface ApiCall {
   readonly method?: "GET" | "POST" | "PATCH" | "DELETE";
   /** Query parameters; empty ones are left out. */
   readonly query?: Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly headers?: Readonly<Record<string, string>>;
   /** A string is sent as it is: it must be JSON. */
   readonly body?: unknown;
 }
@@ -39,7 +40,20 @@ export class Api {
 
   /** Calls the administration API; the path is relative to `/api/v1`. Throws an `ApiProblem`. */
   async administer(path: string, call: ApiCall = {}): Promise<Fields> {
+    await this.#learnRole();
     return await this.#call("administration", `/api/v1${path}`, call);
+  }
+
+  /** Asks once for the role of a token: the page shows no buttons that the role does not allow. */
+  async #learnRole(): Promise<void> {
+    const token = this.#session.tokenFor("administration");
+    if (token === undefined || this.#session.knowsRole(token)) return;
+    const caller = await this.#call("administration", "/api/v1/whoami", {}).catch((error: unknown) => {
+      // The call itself reports all but a wrong token, which costs a delay each time.
+      if (error instanceof ApiProblem && error.status !== 401) return undefined;
+      throw error;
+    });
+    if (caller !== undefined) this.#session.learnRole(token, textOf(caller, "role"));
   }
 
   async explain(query: NonNullable<ApiCall["query"]>): Promise<Fields> {
@@ -49,7 +63,7 @@ export class Api {
   async #call(use: TokenUse, path: string, call: ApiCall): Promise<Fields> {
     const { method = call.body === undefined ? "GET" : "POST", query = {}, body } = call;
     const token = this.#session.tokenFor(use);
-    const headers = new Headers();
+    const headers = new Headers(call.headers);
     if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
     if (body !== undefined) headers.set("content-type", "application/json");
     const sent = body === undefined ? null : typeof body === "string" ? body : JSON.stringify(body);

@@ -1,12 +1,12 @@
 import { wordsOf } from "./api.ts";
 import { button, type Child, element, focusHeading } from "./element.ts";
-import { type Fields, flagOf, numberOf, recordsOf, textOf, textsOf, timeOf } from "./fields.ts";
+import { type Fields, flagOf, numberOf, parseExact, recordsOf, textOf, textsOf, timeOf } from "./fields.ts";
 import { badge, code, facts, moment, note, panel } from "./pieces.ts";
 import { deleteAction, type RecordAction, type Row, switchAction } from "./record_action.ts";
 import { askEdit, askNew, type RecordForm } from "./record_form.ts";
 import { recordListView } from "./record_list.ts";
 import { countText, NOTHING, shareText, tookText } from "./text.ts";
-import { headersIn, momentIn, wordsIn } from "./typed_text.ts";
+import { headersIn, momentIn, objectIn, wordsIn } from "./typed_text.ts";
 
 /** The endpoints that events are delivered to. */
 export const endpointsView = recordListView({
@@ -25,7 +25,14 @@ export const endpointsView = recordListView({
     },
     { label: "State", cell: ({ record, now }) => stateOf(record, now) },
     { label: "Success rate", cell: ({ record }) => attemptsOf(record) },
-    { label: "Events", field: "events", as: "codes" },
+    {
+      label: "Events",
+      look: "name",
+      cell: ({ record }) => [
+        code(textsOf(record, "events").join(" ")),
+        element("div", { class: "note" }, filterText(record)),
+      ],
+    },
     { label: "Concurrency", field: "concurrency", as: "number" },
     { label: "Secret since", cell: ({ record, now }) => secretOf(record, now) },
   ],
@@ -188,6 +195,15 @@ const endpointForm: RecordForm = {
         hint: "WEBHOOK_TIMEOUT when empty",
       },
       {
+        name: "filter",
+        label: "Filter",
+        kind: "lines",
+        value: filterText(endpoint),
+        hint:
+          'Values of fields of data as JSON, such as {"customer.plan": ["pro", "team"]}; all events when empty',
+        parse: (text) => text.trim() === "" ? null : parseExact(objectIn(text, "filter")),
+      },
+      {
         name: "standardWebhooks",
         label: "Also send the Standard Webhooks headers",
         kind: "check",
@@ -198,6 +214,11 @@ const endpointForm: RecordForm = {
   complete: ({ noHeaders, ...body }) =>
     noHeaders === true ? { ...body, headers: body["headers"] ?? null } : body,
 };
+
+/** The filter of an endpoint as JSON; empty for none. */
+function filterText(endpoint: Fields | undefined): string {
+  return JSON.stringify(endpoint?.["filter"]) ?? "";
+}
 
 /** Asks when a new secret becomes active, creates it and shows it. */
 function askRotation({ parts: { api, dialogs }, record, path, refresh }: Row): void {

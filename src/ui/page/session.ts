@@ -9,6 +9,10 @@ export class Session {
   #live: string | undefined;
   #administration: string | undefined;
   #isLiveOnly = false;
+  /** The token whose owner may change nothing. */
+  #readToken: string | undefined;
+  /** The token whose role is known. */
+  #knownToken: string | undefined;
   readonly #problems = new Map<TokenUse, string>();
   readonly #listeners = new Set<() => void>();
 
@@ -16,6 +20,23 @@ export class Session {
   tokenFor(use: TokenUse): string | undefined {
     if (use === "live") return this.#administration ?? this.#live;
     return this.#administration ?? (this.#isLiveOnly ? undefined : this.#live);
+  }
+
+  /** Whether the token of the administration allows no changes. */
+  get isReadOnly(): boolean {
+    const token = this.tokenFor("administration");
+    return token !== undefined && token === this.#readToken;
+  }
+
+  /** Whether the role of a token is known. */
+  knowsRole(token: string): boolean {
+    return token === this.#knownToken;
+  }
+
+  learnRole(token: string, role: string): void {
+    this.#knownToken = token;
+    this.#readToken = role === "read" ? token : undefined;
+    if (role === "read") this.#notify();
   }
 
   get holdsToken(): boolean {
@@ -62,6 +83,7 @@ export class Session {
     this.#live = undefined;
     this.#administration = undefined;
     this.#isLiveOnly = false;
+    this.#readToken = this.#knownToken = undefined;
     this.#problems.clear();
     this.#notify();
   }

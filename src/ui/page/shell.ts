@@ -100,7 +100,7 @@ export class Shell {
     }
     if (snapshot !== undefined && !snapshot.administration) return "off";
     if (snapshot !== undefined && !snapshot.webhooks) return "without";
-    if (session.tokenFor("administration") !== undefined) return "";
+    if (session.tokenFor("administration") !== undefined) return session.isReadOnly ? "open:read" : "";
     return `administration:${session.problem("administration") ?? ""}`;
   }
 }

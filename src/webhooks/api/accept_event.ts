@@ -1,3 +1,4 @@
+import { ADMIN_NAME } from "./administrator.ts";
 import { acceptedAnswer, AcceptOnce, type AcceptOnceOptions } from "./idempotency.ts";
 import {
   eventBody,
@@ -10,7 +11,7 @@ import { POSTED_EVENT_FIELDS } from "./event_operations.ts";
 import { FieldReader, jsonObjectOf } from "./field_reader.ts";
 import { bodyHash, stringifyJson } from "../../base/exact_json.ts";
 import { invalidField, refusal, UNAUTHORIZED, WebhookRefusal } from "./problem.ts";
-import type { EventKey } from "../model/records.ts";
+import type { EventKey, NewEvent } from "../model/records.ts";
 import { CONTINUE, type EventCall, type WebhookAnswer } from "./calls.ts";
 import { constantTimeEqual } from "../model/signature.ts";
 import { acceptEvent } from "../store/accept.ts";
@@ -43,15 +44,16 @@ export class EventAcceptor {
     if (problem !== undefined) throw invalidField("event", problem);
     const body = eventBody(kind, stringifyJson(fields.object("data")));
     checkKind(kind, eventKey);
-    const { store, clock, newId, onAccepted } = this.#options;
-    const id = newId();
-    const scope = eventKey === undefined ? "admin" : `event-key:${eventKey.id}`;
+    const { store, clock, newId, bounds, onAccepted } = this.#options;
+    const event: NewEvent = { id: newId(), kind, body };
+    const { scope, actor } = identityOf(call, eventKey);
     const { idempotencyKey: key } = call;
     const accepted = await this.#once.accept({
       idempotency: key === undefined ? undefined : { scope, key, bodyHash: await bodyHash(object) },
-      resultId: id,
+      resultId: event.id,
       create: async (idempotency) => {
-        const acceptance = await store.write(acceptEvent, { id, kind, body }, {
+        await bounds.admitEvent(event);
+        const acceptance = await store.write(acceptEvent, event, {
           now: clock.now(),
           idempotency,
         });
@@ -61,7 +63,7 @@ export class EventAcceptor {
         return { kind: "new", value: endpointIds.length };
       },
       mismatch: (resultId) => ({
-        actor: eventKey === undefined ? "admin" : `event-key:${eventKey.name}`,
+        actor,
         action: "event.body_mismatch",
         object: `event:${resultId}`,
         details: {},
@@ -78,6 +80,16 @@ export class EventAcceptor {
     if (key === undefined || !constantTimeEqual(key.hash, keyHash)) throw new WebhookRefusal(UNAUTHORIZED);
     return key;
   }
+}
+
+/** The scope of the idempotency keys of a caller, and its name in the audit log. */
+function identityOf({ administrator = ADMIN_NAME }: EventCall, eventKey: EventKey | undefined) {
+  if (eventKey !== undefined) {
+    return { scope: `event-key:${eventKey.id}`, actor: `event-key:${eventKey.name}` };
+  }
+  // The scope of ADMIN_TOKEN is older than the names.
+  const scope = administrator === ADMIN_NAME ? ADMIN_NAME : `admin:${administrator}`;
+  return { scope, actor: administrator };
 }
 
 function checkKind(kind: string, eventKey: EventKey | undefined): void {

@@ -1,27 +1,40 @@
 import type { AdministrationCall, WebhookAnswer } from "./calls.ts";
 import { DELIVERY_ROUTES } from "./deliveries.ts";
+import { DELIVERY_OPERATIONS } from "./delivery_operations.ts";
+import { ENDPOINT_OPERATIONS } from "./endpoint_operations.ts";
 import { ENDPOINT_ROUTES } from "./endpoints.ts";
+import { EVENT_OPERATIONS } from "./event_operations.ts";
 import { EVENT_ROUTES } from "./events.ts";
+import { EXECUTION_OPERATIONS } from "./execution_operations.ts";
 import { EXECUTION_ROUTES } from "./executions.ts";
 import { FieldReader, jsonObjectOf } from "./field_reader.ts";
-import { notFound, refusal, type WebhookRefusal } from "./problem.ts";
-import type { AdministrationParts } from "./route.ts";
+import type { AdministrationOperations } from "./operation.ts";
+import { notFound, refusal, roleProblem, WebhookRefusal } from "./problem.ts";
+import type { AdministrationParts, RoutesOf } from "./route.ts";
+import { TRIGGER_OPERATIONS } from "./trigger_operations.ts";
 import { TRIGGER_ROUTES } from "./triggers.ts";
+import { WORKFLOW_OPERATIONS } from "./workflow_operations.ts";
+import { WORKFLOW_ROUTES } from "./workflows.ts";
 
-const ROUTES = Object.entries({
-  ...ENDPOINT_ROUTES,
-  ...TRIGGER_ROUTES,
-  ...EVENT_ROUTES,
-  ...DELIVERY_ROUTES,
-  ...EXECUTION_ROUTES,
-}).map(([route, handle]) => {
-  const [method = "", pattern = ""] = route.split(" ");
-  return { method, pattern: pattern.split("/"), handle };
-});
+const ROUTES = [
+  ...routesOf(ENDPOINT_OPERATIONS, ENDPOINT_ROUTES),
+  ...routesOf(TRIGGER_OPERATIONS, TRIGGER_ROUTES),
+  ...routesOf(EVENT_OPERATIONS, EVENT_ROUTES),
+  ...routesOf(DELIVERY_OPERATIONS, DELIVERY_ROUTES),
+  ...routesOf(EXECUTION_OPERATIONS, EXECUTION_ROUTES),
+  ...routesOf(WORKFLOW_OPERATIONS, WORKFLOW_ROUTES),
+];
+
+function routesOf<O extends AdministrationOperations>(operations: O, handlers: RoutesOf<O>) {
+  return Object.entries(operations).map(([route, { role }]) => {
+    const [method = "", pattern = ""] = route.split(" ");
+    return { method, role, pattern: pattern.split("/"), handle: handlers[route as keyof O] };
+  });
+}
 
 /** Answers a call about records. Refusals are thrown as `WebhookRefusal`. */
 export async function administer(
-  { method, path, query, body }: AdministrationCall,
+  { administrator, method, path, query, idempotencyKey, body }: AdministrationCall,
   parts: AdministrationParts,
 ): Promise<WebhookAnswer> {
   const segments = path.split("/");
@@ -29,10 +42,12 @@ export async function administer(
   if (found.length === 0) throw notFound("this path");
   const match = found.find((route) => route.method === method);
   if (match === undefined) throw wrongMethod(found.map((route) => route.method));
+  const problem = roleProblem(administrator, match.role);
+  if (problem !== undefined) throw new WebhookRefusal(problem);
   const [id = "", keyId = ""] = segments.filter((_, index) => match.pattern[index]?.startsWith(":"));
   return await match.handle({
     ...parts,
-    ...{ id, keyId, query: new URLSearchParams(query) },
+    ...{ administrator, id, keyId, query: new URLSearchParams(query), idempotencyKey },
     fields(schemas, options) {
       const isAbsent = body === undefined && options?.optional === true;
       return new FieldReader(isAbsent ? {} : jsonObjectOf(body ?? ""), schemas);

@@ -1,3 +1,5 @@
+import type { Administrator } from "./administrator.ts";
+
 /** How long an `Idempotency-Key` may be. */
 export const MAX_KEY_LENGTH = 255;
 
@@ -36,18 +38,23 @@ export interface TriggerCall extends CallContent {
 /** A posted event. */
 export interface EventCall extends CallContent {
   readonly requestId: string;
-  /** SHA-256 of the event key of the caller; absent for the administration. */
+  /** SHA-256 of the event key of the caller; absent for an administrator. */
   readonly keyHash?: string | undefined;
+  /** The name of the administrator; `admin` when absent. */
+  readonly administrator?: string | undefined;
 }
 
-/** A call of the administration with the right token. */
+/** A call of the administration with a right token. */
 export interface AdministrationCall {
   readonly requestId: string;
+  readonly administrator: Administrator;
   readonly method: string;
   /** Behind `/api/v1`, such as `/endpoints`. */
   readonly path: string;
   /** Without the question mark. */
   readonly query: string;
+  /** As it came; absent for none. */
+  readonly idempotencyKey?: string | undefined;
   /** Absent where none came. */
   readonly body?: string | undefined;
 }

@@ -52,6 +52,12 @@ async function resendDelivery(call: RoutedCall) {
   return jsonAnswer(202, { id, why: endpoint.enabled ? undefined : whyOf(asked, call) });
 }
 
+/** Why a delivery has not arrived yet. */
+export async function whyOfDelivery(id: string, call: RoutedCall): Promise<string> {
+  const record = await call.store.read(findRecord, id, { responses: false });
+  return whyOf(found(record, "this delivery"), call);
+}
+
 interface DeliveryRecord {
   readonly delivery: Delivery;
   readonly attempts: readonly Attempt[];

@@ -20,10 +20,10 @@ import {
   pageAnswer,
   stateFilter,
 } from "./list_parameters.ts";
-import type { Operations } from "./operation.ts";
+import type { AdministrationOperations } from "./operation.ts";
 
 const STATES = ["attempting", "retrying", "acknowledged", "failed"];
-const REASONS = ["exhausted", "endpoint_disabled", "endpoint_deleted", "payload_erased"];
+const REASONS = ["exhausted", "endpoint_disabled", "endpoint_deleted", "payload_erased", "backlog_full"];
 const RESULTS = ["acknowledged", "failed", "interrupted"];
 const ERROR_KINDS = [
   ...["status", "redirect", "timeout", "dns", "connect", "tls", "reset", "protocol"],
@@ -93,6 +93,7 @@ const EXAMPLE = {
 export const DELIVERY_OPERATIONS = {
   "GET /deliveries": {
     id: "listDeliveries",
+    role: "read",
     summary: "List deliveries",
     query: listParameters({
       ...ENDPOINT_FILTER,
@@ -104,11 +105,13 @@ export const DELIVERY_OPERATIONS = {
   },
   "GET /deliveries/:id": {
     id: "getDelivery",
+    role: "read",
     summary: "Show a delivery with its attempts",
     answers: { 200: { description: "The delivery.", schema: schemaOf("Delivery"), example: EXAMPLE } },
   },
   "POST /deliveries/:id/resend": {
     id: "resendDelivery",
+    role: "admin",
     summary: "Request one more attempt of a delivery",
     body: { schema: closedSchema({}), example: {}, isOptional: true },
     answers: {
@@ -122,4 +125,4 @@ export const DELIVERY_OPERATIONS = {
     },
     problems: ["endpoint_deleted", "payload_erased"],
   },
-} as const satisfies Operations;
+} as const satisfies AdministrationOperations;

@@ -1,6 +1,7 @@
 import { eventPatternProblem } from "../model/event.ts";
 import type { FieldReader } from "./field_reader.ts";
-import type { JsonObject } from "../../base/exact_json.ts";
+import { type JsonObject, stringifyJson } from "../../base/exact_json.ts";
+import { eventFilterProblem } from "../model/event_filter.ts";
 import { MAX_HEADER_VALUE, MAX_HEADERS } from "./endpoint_operations.ts";
 import { invalidField } from "./problem.ts";
 
@@ -22,8 +23,17 @@ export function sentEndpoint(fields: FieldReader) {
     concurrency: fields.wholeIfGiven("concurrency"),
     timeoutMs: fields.isNull("timeoutMs") ? undefined : fields.wholeIfGiven("timeoutMs"),
     standardWebhooks: fields.flagIfGiven("standardWebhooks"),
+    filter: fields.isNull("filter") ? undefined : filterOf(fields.objectIfGiven("filter")),
     enabled: fields.flagIfGiven("enabled"),
   };
+}
+
+/** The JSON of a filter. */
+function filterOf(object: JsonObject | undefined): string | undefined {
+  if (object === undefined) return undefined;
+  const problem = eventFilterProblem(object);
+  if (problem === undefined) return stringifyJson(object);
+  throw invalidField(problem.path === undefined ? "filter" : `filter.${problem.path}`, problem.reason);
 }
 
 function headersOf(object: JsonObject | undefined): StaticHeaders | undefined {

@@ -4,16 +4,20 @@ import {
   flagSchema,
   idSchema,
   integerSchema,
+  type JsonSchema,
   listSchema,
   objectSchema,
+  openSchema,
   schemaOf,
   type SchemaProperties,
   textSchema,
   timeSchema,
 } from "../../base/json_schema.ts";
+import { MAX_KIND_LENGTH } from "../model/event.ts";
+import { MAX_FILTER_PATHS, MAX_FILTER_VALUES } from "../model/event_filter.ts";
 import { MAX_ENDPOINT_SECRETS } from "../model/records.ts";
 import { listParameters, pageAnswer } from "./list_parameters.ts";
-import type { Operations } from "./operation.ts";
+import type { AdministrationOperations } from "./operation.ts";
 
 /** Concurrent attempts of an endpoint whose call does not set `concurrency`. */
 export const DEFAULT_CONCURRENCY = 4;
@@ -31,6 +35,17 @@ const PATTERNS = listSchema(
 );
 const EXAMPLE_ID = "2a408522-2e64-4252-85b6-a125e9aea5da";
 const EXAMPLE_TIME = "2026-11-22T02:43:02.047Z";
+
+const FILTER = {
+  additionalProperties: {
+    type: "array",
+    items: { type: ["string", "number", "boolean", "null"] },
+    minItems: 1,
+    maxItems: MAX_FILTER_VALUES,
+  },
+  minProperties: 1,
+  maxProperties: MAX_FILTER_PATHS,
+} as const satisfies JsonSchema;
 
 const SETTABLE: SchemaProperties = {
   events: PATTERNS,
@@ -58,6 +73,13 @@ const SETTABLE: SchemaProperties = {
   standardWebhooks: flagSchema(
     "Whether deliveries include the headers of Standard Webhooks. Default for a new endpoint: `true`.",
   ),
+  filter: {
+    type: ["object", "null"],
+    ...FILTER,
+    description:
+      "Values of fields of `data`: the endpoint receives an event only if each path has one of its values. " +
+      "`null` removes the filter.",
+  },
   enabled: flagSchema("Whether deliveries are attempted. Default for a new endpoint: `true`."),
 };
 const URL_FIELD = textSchema("Destination URL: https, or http for addresses in `WEBHOOK_ALLOW_CIDRS`.", {
@@ -85,6 +107,16 @@ const DRY_RUN: SchemaProperties = {
 /** The fields of a recovery. */
 export const RECOVERY_FIELDS: SchemaProperties = { ...RANGE, ...DRY_RUN };
 
+/** The fields of a dry run: an event to compare with the endpoint. */
+export const CHECK_FIELDS: SchemaProperties = {
+  event: textSchema("A kind of event: the check fails unless the endpoint subscribes to it.", {
+    maxLength: MAX_KIND_LENGTH,
+  }),
+  data: openSchema(
+    "A payload: the check fails unless the filter of the endpoint matches. Weir does not send it.",
+  ),
+};
+
 const ENDPOINT = objectSchema({
   id: idSchema("The identifier."),
   url: URL_FIELD,
@@ -101,6 +133,7 @@ const ENDPOINT = objectSchema({
   updatedAt: timeSchema("Time of the last change."),
 }, {
   timeoutMs: integerSchema("Timeout of one attempt; if absent, `WEBHOOK_TIMEOUT` applies."),
+  filter: { type: "object", ...FILTER, description: "Values of fields of `data`; absent for no filter." },
   disabledReason: choiceSchema(
     ["admin", "failing"],
     "If disabled: whether an administrator disabled it, or Weir because its attempts only failed.",
@@ -147,7 +180,7 @@ export const ENDPOINT_SCHEMAS: SchemaProperties = {
   NewEndpoint: closedSchema({ url: URL_FIELD }, SETTABLE),
   EndpointChange: closedSchema({}, ENDPOINT_FIELDS),
   CheckedStage: objectSchema({
-    stage: textSchema("`url`, `resolve`, `address`, `connect`, `tls` or `sample`."),
+    stage: textSchema("`filter`, `url`, `resolve`, `address`, `connect`, `tls` or `sample`."),
     ok: flagSchema("Whether it succeeded."),
     detail: textSchema("The result, or the reason why the stage failed or was skipped."),
   }),
@@ -182,6 +215,7 @@ const SHOWN = { description: "The endpoint.", schema: schemaOf("Endpoint"), exam
 export const ENDPOINT_OPERATIONS = {
   "POST /endpoints": {
     id: "createEndpoint",
+    role: "admin",
     summary: "Create an endpoint",
     body: {
       schema: schemaOf("NewEndpoint"),
@@ -197,17 +231,20 @@ export const ENDPOINT_OPERATIONS = {
   },
   "GET /endpoints": {
     id: "listEndpoints",
+    role: "read",
     summary: "List endpoints",
     query: listParameters(),
     answers: { 200: pageAnswer(schemaOf("Endpoint"), EXAMPLE) },
   },
   "GET /endpoints/:id": {
     id: "getEndpoint",
+    role: "read",
     summary: "Show an endpoint",
     answers: { 200: SHOWN },
   },
   "PATCH /endpoints/:id": {
     id: "updateEndpoint",
+    role: "admin",
     summary: "Change fields of an endpoint",
     body: { schema: schemaOf("EndpointChange"), example: { enabled: true } },
     answers: {
@@ -230,12 +267,14 @@ export const ENDPOINT_OPERATIONS = {
   },
   "DELETE /endpoints/:id": {
     id: "deleteEndpoint",
+    role: "admin",
     summary: "Delete an endpoint",
     description: "Its open deliveries fail with the reason `endpoint_deleted`.",
     answers: { 204: { description: "The endpoint was deleted." } },
   },
   "POST /endpoints/:id/rotate": {
     id: "rotateEndpointSecret",
+    role: "admin",
     summary: "Create a new signing secret",
     body: { schema: closedSchema({}, ROTATION_FIELDS), example: { activeIn: "1h" }, isOptional: true },
     answers: {
@@ -252,7 +291,14 @@ export const ENDPOINT_OPERATIONS = {
   },
   "POST /endpoints/:id/check": {
     id: "checkEndpoint",
+    role: "admin",
     summary: "Send a signed test event to an endpoint",
+    description: "With `event` or `data`, or for an endpoint with a filter, the first stage is `filter`.",
+    body: {
+      schema: closedSchema({}, CHECK_FIELDS),
+      example: { event: "order.created", data: { customer: { plan: "pro" } } },
+      isOptional: true,
+    },
     answers: {
       200: {
         description: "The result, stage by stage.",
@@ -275,6 +321,7 @@ export const ENDPOINT_OPERATIONS = {
   },
   "POST /endpoints/:id/recover": {
     id: "recoverDeliveries",
+    role: "admin",
     summary: "Reopen failed deliveries of an endpoint",
     description:
       `Reopens failed deliveries that were created in the range, with a new retry schedule; at most ${MAX_RECOVERED} deliveries, the oldest first.`,
@@ -295,4 +342,4 @@ export const ENDPOINT_OPERATIONS = {
       },
     },
   },
-} as const satisfies Operations;
+} as const satisfies AdministrationOperations;

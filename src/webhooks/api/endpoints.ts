@@ -1,6 +1,8 @@
+import { parseJson } from "../../base/exact_json.ts";
 import { timeText, timeTextIf } from "../../base/rfc3339.ts";
 import { signingSecret } from "../deliveries/request.ts";
 import type { AttemptSums } from "../model/endpoint_health.ts";
+import { eventKindProblem } from "../model/event.ts";
 import { newEndpointSecret } from "../model/keys.ts";
 import { type Endpoint, type EndpointSecret, MAX_ENDPOINT_SECRETS, type Sealed } from "../model/records.ts";
 import { addAudit } from "../store/audit_log.ts";
@@ -10,6 +12,7 @@ import type { EndpointRecord } from "../store/endpoints.ts";
 import { NO_STATISTICS } from "../store/endpoint_health.ts";
 import { sentEndpoint, type StaticHeaders } from "./endpoint_fields.ts";
 import {
+  CHECK_FIELDS,
   DEFAULT_CONCURRENCY,
   ENDPOINT_FIELDS,
   ENDPOINT_OPERATIONS,
@@ -71,6 +74,7 @@ async function createEndpoint(call: RoutedCall) {
     concurrency: sent.concurrency ?? DEFAULT_CONCURRENCY,
     timeoutMs: sent.timeoutMs,
     standardWebhooks: sent.standardWebhooks ?? true,
+    filter: sent.filter,
     secrets: [row],
   };
   const details = { url, events: endpoint.events };
@@ -97,6 +101,7 @@ async function editEndpoint(call: RoutedCall) {
     ...sent,
     url,
     timeoutMs: fields.isNull("timeoutMs") ? null : sent.timeoutMs,
+    filter: fields.isNull("filter") ? null : sent.filter,
     headers: fields.isNull("headers") || headers?.length === 0 ? null : await sealedHeaders(headers, call),
   };
   const changed = Object.entries(edit).filter(([, value]) => value !== undefined).map(([name]) => name);
@@ -140,9 +145,14 @@ async function rotateSecret(call: RoutedCall) {
 }
 
 async function checkEndpoint(call: RoutedCall) {
+  const fields = call.fields(CHECK_FIELDS, { optional: true });
+  const kind = fields.textIfGiven("event");
+  const problem = kind === undefined ? undefined : eventKindProblem(kind);
+  if (problem !== undefined) throw invalidField("event", problem);
+  const event = { kind, data: fields.objectIfGiven("data") };
   const endpoint = await endpointOf(call);
   const timeoutMs = Math.min(endpoint.timeoutMs ?? MAX_CHECK_MS, MAX_CHECK_MS);
-  const stages = await call.check({ ...endpoint, timeoutMs });
+  const stages = await call.check({ ...endpoint, timeoutMs }, event);
   const { id, url } = endpoint;
   const ok = stages.every((stage) => stage.ok);
   await call.store.write(addAudit, adminAudit(call, "endpoint.checked", `endpoint:${id}`, { url, ok }));
@@ -208,7 +218,7 @@ async function sealedHeaders(
 /** Shows of headers the names only, and of secrets when they sign. */
 function shown({ endpoint, statistics }: EndpointRecord, now: number): Record<string, unknown> {
   const { id, url, events, description, enabled, headerNames: headers } = endpoint;
-  const { concurrency, timeoutMs, standardWebhooks, secrets } = endpoint;
+  const { concurrency, timeoutMs, standardWebhooks, filter, secrets } = endpoint;
   const periods = [shownSums("1h", statistics.hour), shownSums("24h", statistics.day)]
     .filter(({ attempts }) => attempts > 0);
   const active = secrets.findIndex((secret) => secret === signingSecret(secrets, now));
@@ -219,6 +229,7 @@ function shown({ endpoint, statistics }: EndpointRecord, now: number): Record<st
     failingSince: timeTextIf(statistics.run.failingSince),
     consecutiveFailures: statistics.run.failures === 0 ? undefined : statistics.run.failures,
     ...{ headers, concurrency, timeoutMs, standardWebhooks },
+    filter: filter === undefined ? undefined : parseJson(filter),
     attempts: periods.length === 0 ? undefined : periods,
     secrets: secrets.map((secret, index) => ({
       id: secret.id,

@@ -13,7 +13,7 @@ import {
 } from "../../base/json_schema.ts";
 import { MAX_KIND_LENGTH } from "../model/event.ts";
 import { EVENT_FILTER, listParameters, pageAnswer } from "./list_parameters.ts";
-import type { Operations } from "./operation.ts";
+import type { AdministrationOperations } from "./operation.ts";
 import { IDEMPOTENCY_KEY, REPLAY_HEADERS } from "./trigger_operations.ts";
 
 const KIND = textSchema(
@@ -72,6 +72,7 @@ const EVENT_KEY = {
 export const EVENT_OPERATIONS = {
   "POST /event-keys": {
     id: "createEventKey",
+    role: "admin",
     summary: "Create an event key",
     body: { schema: schemaOf("NewEventKey"), example: { name: "desk", kinds: ["agent.*"] } },
     answers: {
@@ -91,23 +92,27 @@ export const EVENT_OPERATIONS = {
   },
   "GET /event-keys": {
     id: "listEventKeys",
+    role: "read",
     summary: "List event keys",
     query: listParameters(),
     answers: { 200: pageAnswer(schemaOf("EventKey"), EVENT_KEY) },
   },
   "DELETE /event-keys/:id": {
     id: "deleteEventKey",
+    role: "admin",
     summary: "Delete an event key",
     answers: { 204: { description: "The event key was deleted." } },
   },
   "GET /events": {
     id: "listEvents",
+    role: "read",
     summary: "List events",
     query: listParameters(EVENT_FILTER),
     answers: { 200: pageAnswer(schemaOf("Event"), EVENT) },
   },
   "GET /events/:id": {
     id: "getEvent",
+    role: "read",
     summary: "Show an event with its payload",
     answers: {
       200: {
@@ -122,18 +127,42 @@ export const EVENT_OPERATIONS = {
       },
     },
   },
+  "GET /events/:id/why": {
+    id: "explainEvent",
+    role: "read",
+    summary: "Explain whether an endpoint receives an event",
+    query: { endpointId: idSchema("The endpoint.") },
+    requiredQuery: ["endpointId"],
+    answers: {
+      200: {
+        description: "The explanation.",
+        schema: objectSchema({
+          eventId: idSchema("The event."),
+          endpointId: idSchema("The endpoint."),
+          why: textSchema("The state of the delivery, or the reason why there is none."),
+        }, { deliveryId: idSchema("The delivery; absent if there is none.") }),
+        example: {
+          eventId: EXAMPLE_ID,
+          endpointId: "2a408522-2e64-4252-85b6-a125e9aea5da",
+          why: 'customer.plan is "free"; the filter expects "pro" or "team"',
+        },
+      },
+    },
+  },
   "DELETE /events/:id/payload": {
     id: "eraseEventPayload",
+    role: "admin",
     summary: "Erase the payload of an event",
     description: "Its open deliveries fail with the reason `payload_erased`.",
     answers: { 204: { description: "The payload was erased." } },
   },
-} as const satisfies Operations;
+} as const satisfies AdministrationOperations;
 
 /** Posting an event. */
 export const EVENT_CALL_OPERATIONS = {
   "POST /events": {
     id: "postEvent",
+    role: "admin",
     summary: "Post an event",
     description: "Served on the HTTP port or `TRIGGER_ADDR`, with an event key or the administration token.",
     credentials: ["event", "admin"],
@@ -153,6 +182,13 @@ export const EVENT_CALL_OPERATIONS = {
         headers: REPLAY_HEADERS,
       },
     },
-    problems: ["invalid_idempotency_key", "reserved_kind", "kind_not_allowed", "in_flight"],
+    problems: [
+      "invalid_idempotency_key",
+      "reserved_kind",
+      "kind_not_allowed",
+      "in_flight",
+      "store_full",
+      "backlog_full",
+    ],
   },
-} as const satisfies Operations;
+} as const satisfies AdministrationOperations;

@@ -5,8 +5,13 @@ import { newEventKey } from "../model/keys.ts";
 import type { EventKey, WebhookEvent } from "../model/records.ts";
 import * as events from "../store/events.ts";
 import { EVENT_KEY_FIELDS, EVENT_OPERATIONS } from "./event_operations.ts";
-import { lister } from "./list_query.ts";
+import { idIfGiven, lister } from "./list_query.ts";
+import { FieldReader } from "./field_reader.ts";
 import { found, invalidField, notFound } from "./problem.ts";
+import { whyNotReceived } from "./why.ts";
+import { whyOfDelivery } from "./deliveries.ts";
+import { listDeliveries } from "../store/deliveries.ts";
+import { findEndpoint } from "../store/endpoints.ts";
 import { adminAudit, jsonAnswer, NO_CONTENT, type RoutedCall, type RoutesOf } from "./route.ts";
 
 /** `/event-keys` and `/events`, except for posting an event. */
@@ -16,6 +21,7 @@ export const EVENT_ROUTES: RoutesOf<typeof EVENT_OPERATIONS> = {
   "DELETE /event-keys/:id": deleteEventKey,
   "GET /events": lister(EVENT_OPERATIONS["GET /events"].query, events.listEvents, shownEvent),
   "GET /events/:id": getEvent,
+  "GET /events/:id/why": explainEvent,
   "DELETE /events/:id/payload": erasePayload,
 };
 
@@ -40,6 +46,22 @@ async function deleteEventKey(call: RoutedCall) {
 async function getEvent({ id, store }: RoutedCall) {
   const event = found(await store.read(events.findEvent, id), "this event");
   return jsonAnswer(200, { ...shownEvent(event), data: payloadOf(event) });
+}
+
+/** One delivery may be all that is known of a deleted endpoint. */
+async function explainEvent(call: RoutedCall) {
+  const { id: eventId, store, query } = call;
+  const fields = new FieldReader(Object.fromEntries(query), EVENT_OPERATIONS["GET /events/:id/why"].query);
+  const endpointId = idIfGiven(fields, "endpointId", "an endpoint");
+  if (endpointId === undefined) throw invalidField("endpointId", "it is required");
+  const event = found(await store.read(events.findEvent, eventId), "this event");
+  const [delivery] = (await store.read(listDeliveries, { limit: 1, endpointId, eventId })).items;
+  if (delivery !== undefined) {
+    const why = await whyOfDelivery(delivery.id, call);
+    return jsonAnswer(200, { eventId, endpointId, deliveryId: delivery.id, why });
+  }
+  const endpoint = found(await store.read(findEndpoint, endpointId), "this endpoint");
+  return jsonAnswer(200, { eventId, endpointId, why: whyNotReceived(event, endpoint) });
 }
 
 async function erasePayload(call: RoutedCall) {

@@ -15,10 +15,11 @@ import {
 import { AUDIT_ACTIONS } from "../model/audit_actions.ts";
 import { MAX_LISTED_OUTPUT_BYTES } from "../model/records.ts";
 import { ACTION_FILTER, listParameters, pageAnswer, stateFilter } from "./list_parameters.ts";
-import type { Operations } from "./operation.ts";
+import type { AdministrationOperations } from "./operation.ts";
 
 const STATUSES = ["queued", "running", "succeeded", "failed", "cancelled"];
-const KINDS = ["request", "limit", "set"];
+/** The kinds of steps. */
+export const STEP_KINDS = ["request", "limit", "set"];
 
 /** Schemas of executions and of the audit log, by name. */
 export const EXECUTION_SCHEMAS: SchemaProperties = {
@@ -40,7 +41,7 @@ export const EXECUTION_SCHEMAS: SchemaProperties = {
   ExecutionStep: objectSchema({
     index: integerSchema("Index, from 0.", { minimum: 0 }),
     name: textSchema("The name of the step."),
-    kind: choiceSchema(KINDS, "The kind of the step."),
+    kind: choiceSchema(STEP_KINDS, "The kind of the step."),
     status: choiceSchema(["succeeded", "failed"], "Result."),
     attempts: integerSchema("Number of attempts.", { minimum: 0 }),
     startedAt: timeSchema("Start time."),
@@ -53,7 +54,7 @@ export const EXECUTION_SCHEMAS: SchemaProperties = {
     attempt: integerSchema("The number of the attempt, from 1.", { minimum: 1 }),
   }, {
     name: textSchema("The name of the step."),
-    kind: choiceSchema(KINDS, "The kind of the step."),
+    kind: choiceSchema(STEP_KINDS, "The kind of the step."),
     lastError: textSchema("The error of the previous attempt."),
     nextAttemptAt: timeSchema("Time at which the next attempt is due."),
   }),
@@ -87,12 +88,14 @@ const EXAMPLE = {
 export const EXECUTION_OPERATIONS = {
   "GET /executions": {
     id: "listExecutions",
+    role: "read",
     summary: "List executions",
     query: listParameters(stateFilter(STATUSES)),
     answers: { 200: pageAnswer(schemaOf("Execution"), EXAMPLE) },
   },
   "GET /executions/:id": {
     id: "getExecution",
+    role: "read",
     summary: "Show an execution with its input and steps",
     answers: {
       200: {
@@ -111,6 +114,7 @@ export const EXECUTION_OPERATIONS = {
   },
   "POST /executions/:id/cancel": {
     id: "cancelExecution",
+    role: "admin",
     summary: "Cancel an execution after its current step",
     body: { schema: closedSchema({}), example: {}, isOptional: true },
     answers: {
@@ -124,6 +128,7 @@ export const EXECUTION_OPERATIONS = {
   },
   "GET /audit": {
     id: "listAudit",
+    role: "read",
     summary: "List entries of the audit log",
     query: listParameters(ACTION_FILTER),
     answers: {
@@ -137,4 +142,4 @@ export const EXECUTION_OPERATIONS = {
       }),
     },
   },
-} as const satisfies Operations;
+} as const satisfies AdministrationOperations;

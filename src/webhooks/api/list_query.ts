@@ -10,7 +10,7 @@ import { type AdministrationHandler, jsonAnswer, type RoutedCall } from "./route
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** Reads the query of a list. Throws a `WebhookRefusal` that names the parameter. */
-function listOptionsOf(query: URLSearchParams, schemas: SchemaProperties): ListOptions {
+export function listOptionsOf(query: URLSearchParams, schemas: SchemaProperties): ListOptions {
   const fields = new FieldReader(Object.fromEntries(query), schemas);
   for (const name of query.keys()) {
     if (query.getAll(name).length > 1) throw invalidField(name, "expected it once");
@@ -22,8 +22,8 @@ function listOptionsOf(query: URLSearchParams, schemas: SchemaProperties): ListO
   return {
     limit: limitOf(query),
     cursor: fields.textIfGiven("cursor"),
-    endpointId: idOf(fields, "endpointId", "an endpoint"),
-    eventId: idOf(fields, "eventId", "an event"),
+    endpointId: idIfGiven(fields, "endpointId", "an endpoint"),
+    eventId: idIfGiven(fields, "eventId", "an event"),
     state: fields.choiceIfGiven("state", statesOf(schemas)),
     event,
     since: timeOf(query, "since"),
@@ -42,13 +42,19 @@ export function lister<T>(
     const read = call.store.read(operation, options, call.clock.now());
     const { items, nextCursor } = await read.catch((error: unknown) => {
       if (!(error instanceof RangeError)) throw error;
-      throw invalidField("cursor", "expected the nextCursor of a page of this list");
+      throw invalidCursor();
     });
     return jsonAnswer(200, { items: await Promise.all(items.map((item) => show(item, call))), nextCursor });
   };
 }
 
-function idOf(fields: FieldReader, name: string, what: string): string | undefined {
+/** The refusal of a cursor that is not one of the list. */
+export function invalidCursor(): Error {
+  return invalidField("cursor", "expected the nextCursor of a page of this list");
+}
+
+/** An identifier of the query; nothing for an absent one. */
+export function idIfGiven(fields: FieldReader, name: string, what: string): string | undefined {
   const id = fields.textIfGiven(name);
   if (id === undefined || UUID.test(id)) return id;
   throw invalidField(name, `expected the identifier of ${what}`);

@@ -1,4 +1,5 @@
 import type { JsonSchema, SchemaProperties } from "../../base/json_schema.ts";
+import type { AdministratorRole } from "./administrator.ts";
 import type { ProblemCode } from "./problem_codes.ts";
 
 /** A token or key that opens an operation. */
@@ -24,6 +25,12 @@ export interface Operation {
   readonly problems?: readonly ProblemCode[];
 }
 
+/** An operation that the token of an administrator opens. */
+export interface AdministrationOperation extends Operation {
+  /** The role that it requires: `read` for one that changes nothing and shows no secret. */
+  readonly role: AdministratorRole;
+}
+
 /** The body of a request, as JSON. */
 export interface OperationBody {
   readonly schema: JsonSchema;
@@ -43,3 +50,6 @@ export interface OperationAnswer {
 
 /** Operations by method and path, such as `POST /endpoints/:id/rotate`. */
 export type Operations = Readonly<Record<string, Operation>>;
+
+/** Operations of administrators by method and path. */
+export type AdministrationOperations = Readonly<Record<string, AdministrationOperation>>;

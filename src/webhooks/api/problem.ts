@@ -1,4 +1,5 @@
 import { PROBLEM_TYPE, problemDetails } from "../../base/problem_details.ts";
+import type { Administrator, AdministratorRole } from "./administrator.ts";
 import type { WebhookAnswer } from "./calls.ts";
 import { PROBLEM_CODES, type ProblemCode } from "./problem_codes.ts";
 import { StoreError } from "../store/store.ts";
@@ -39,6 +40,17 @@ export const UNAUTHORIZED: WebhookProblem = {
   headers: { "www-authenticate": "Bearer" },
 };
 
+/** The problem of a caller whose role does not suffice; nothing for one who may call. */
+export function roleProblem(
+  { role }: Administrator,
+  required: AdministratorRole,
+): WebhookProblem | undefined {
+  if (role === "admin" || required === "read") return undefined;
+  const detail =
+    "Cannot answer the call: it requires a token with the role admin, and this one has the role read";
+  return { code: "role_not_allowed", detail };
+}
+
 /** A refusal; `detail` is a sentence for people. */
 export function refusal(
   code: ProblemCode,
@@ -62,6 +74,12 @@ export function found<T>(record: T | undefined, what: string): T {
 /** The refusal of a wrong field. */
 export function invalidField(field: string, reason: string): WebhookRefusal {
   return refusal("invalid_field", `Cannot use "${field}": ${reason}`, { field });
+}
+
+/** The refusal of an `Idempotency-Key`. */
+export function invalidIdempotencyKey(problem: string): WebhookRefusal {
+  const detail = `Cannot accept the call: ${problem}`;
+  return refusal("invalid_idempotency_key", detail, { field: "Idempotency-Key" });
 }
 
 /** The problem of a part that cannot be used at the moment. */

@@ -1,18 +1,22 @@
 import type { Clock } from "../../base/clock.ts";
 import type { SchemaProperties } from "../../base/json_schema.ts";
-import type { CheckedStage } from "../deliveries/endpoint_check.ts";
+import type { EndpointCheck } from "../deliveries/endpoint_check.ts";
 import type { AuditAction } from "../model/audit_actions.ts";
-import type { AuditEntry, Endpoint, Sealed } from "../model/records.ts";
+import type { AuditEntry, Sealed } from "../model/records.ts";
 import type { Workflows } from "../model/workflow.ts";
 import type { WebhookStore } from "../store/store.ts";
+import type { TriggerAcceptor } from "./accept_trigger.ts";
+import type { Administrator } from "./administrator.ts";
 import type { WebhookAnswer } from "./calls.ts";
 import type { FieldReader } from "./field_reader.ts";
-import type { Operations } from "./operation.ts";
+import type { AdministrationOperations } from "./operation.ts";
 
 /** What the administration works with. */
 export interface AdministrationParts {
   readonly store: WebhookStore;
-  readonly workflows: Pick<Workflows, "parse">;
+  readonly workflows: Pick<Workflows, "parse" | "listing">;
+  /** Starts the workflow of a trigger, with all that a call of it requires but its key. */
+  readonly callTrigger: TriggerAcceptor["start"];
   readonly seal: (text: string) => Promise<Sealed>;
   readonly clock: Clock;
   readonly newId: () => string;
@@ -20,7 +24,7 @@ export interface AdministrationParts {
   /** Why an endpoint may not have this URL; nothing when it may. */
   readonly urlProblem: (url: string) => Promise<string | undefined>;
   /** The dry run of an endpoint. */
-  readonly check: (endpoint: Endpoint) => Promise<readonly CheckedStage[]>;
+  readonly check: EndpointCheck;
   /** How many attempts of an endpoint run; absent where other processes may make some of them. */
   readonly inFlight: (endpointId: string) => number | undefined;
   /** Called when deliveries became due, or endpoints changed. */
@@ -33,11 +37,14 @@ export interface AdministrationParts {
 
 /** A call at its route, and what it is answered with. */
 export interface RoutedCall extends AdministrationParts {
+  readonly administrator: Administrator;
   /** The path's part at `:id`; empty for a route without one. */
   readonly id: string;
   /** The path's part at `:keyId`. */
   readonly keyId: string;
   readonly query: URLSearchParams;
+  /** The header, unchecked. */
+  readonly idempotencyKey: string | undefined;
   /** The fields of the body, all with a schema; refuses a call without a body unless it is optional. */
   fields(schemas: SchemaProperties, options?: { readonly optional: boolean }): FieldReader;
 }
@@ -46,18 +53,18 @@ export interface RoutedCall extends AdministrationParts {
 export type AdministrationHandler = (call: RoutedCall) => Promise<WebhookAnswer>;
 
 /** A handler for each of these operations. */
-export type RoutesOf<Described extends Operations> = {
+export type RoutesOf<Described extends AdministrationOperations> = {
   readonly [Route in keyof Described]: AdministrationHandler;
 };
 
 /** An entry of the audit log about an action of the administration. */
 export function adminAudit(
-  { clock, newId }: Pick<AdministrationParts, "clock" | "newId">,
+  { clock, newId, administrator }: Pick<RoutedCall, "clock" | "newId" | "administrator">,
   action: AuditAction,
   object: string,
   details: AuditEntry["details"] = {},
 ): AuditEntry {
-  return { id: newId(), at: clock.now(), actor: "admin", action, object, details };
+  return { id: newId(), at: clock.now(), actor: administrator.name, action, object, details };
 }
 
 /** An answer with a body; numbers that are kept as text come out as they came. */

@@ -1,6 +1,7 @@
 import { isOpen } from "../model/delivery.ts";
 import { FAILING_AFTER } from "../model/endpoint_health.ts";
-import type { Attempt, Delivery, Endpoint, FailureReason } from "../model/records.ts";
+import { payloadOf, subscriptionMismatch } from "../model/event_filter.ts";
+import type { Attempt, Delivery, Endpoint, FailureReason, WebhookEvent } from "../model/records.ts";
 import { LAST_SLOT_MS, SLOTS_MS } from "../model/schedule.ts";
 import { timeText } from "../../base/rfc3339.ts";
 
@@ -23,6 +24,7 @@ const REASONS: Readonly<Record<FailureReason, string>> = {
   endpoint_disabled: "its endpoint was still disabled 24 hours after the first failure",
   endpoint_deleted: "its endpoint was deleted",
   payload_erased: "the payload of its event was erased",
+  backlog_full: "the backlog of its endpoint was full",
 };
 
 const UNITS = [[3_600_000, "hour"], [60_000, "minute"], [1_000, "second"]] as const;
@@ -36,6 +38,24 @@ export function whyNotDelivered(options: WhyNotDeliveredOptions): string {
   const state = stateOf(options);
   if (delivery.state === "acknowledged" || lastAttempt === undefined) return state;
   return `${state}; last attempt: ${causeOf(lastAttempt)}`;
+}
+
+/** Why an endpoint has no delivery of an event. */
+export function whyNotReceived(event: WebhookEvent, endpoint: Endpoint): string {
+  const { kind, body, createdAt } = event;
+  const data = body === undefined ? undefined : payloadOf(body);
+  const mismatch = subscriptionMismatch(endpoint, { kind, data });
+  const changed = endpoint.updatedAt > createdAt
+    ? `; the endpoint was changed at ${timeText(endpoint.updatedAt)}, after the event`
+    : "";
+  if (mismatch !== undefined) return `${mismatch}${changed}`;
+  if (endpoint.createdAt > createdAt) {
+    return `the endpoint was created at ${timeText(endpoint.createdAt)}, after the event`;
+  }
+  if (endpoint.filter !== undefined && data === undefined) {
+    return `the filter of the endpoint cannot be compared: the payload of the event was erased${changed}`;
+  }
+  return changed === "" ? "its delivery was removed after WEBHOOK_RETENTION" : `it has no delivery${changed}`;
 }
 
 function causeOf({ status, errorKind, error }: NonNullable<WhyNotDeliveredOptions["lastAttempt"]>): string {

@@ -6,7 +6,7 @@ import { waitUnlessAborted } from "../../base/wait.ts";
 import { afterAttempt, type AfterAttemptOptions, type AttemptOutcome } from "../model/delivery.ts";
 import type { AuditAction } from "../model/audit_actions.ts";
 import type { AuditEntry } from "../model/records.ts";
-import { deliveryFailedEvent } from "../model/operational_events.ts";
+import { deliveryFailedEvent } from "../model/endpoint_events.ts";
 import { finishAttempt, type FinishedAttempt } from "../store/delivery_claims.ts";
 import type { ClaimedDelivery, WebhookStore } from "../store/store.ts";
 import type { AttemptReport } from "./metrics.ts";

@@ -3,6 +3,7 @@ import type { TLSSocket } from "node:tls";
 import { errorText } from "../../base/error_text.ts";
 import { deliveryRequest, type DeliveryRequestOptions } from "./request.ts";
 import { eventBody } from "../model/event.ts";
+import { type ComparedEvent, subscriptionMismatch } from "../model/event_filter.ts";
 import { Dialler, type DialTarget, targetOf } from "../outbound/dial.ts";
 import type { Delivery, Endpoint } from "../model/records.ts";
 import { type DeliverySender, dialOptions, type NetworkOptions } from "./sender.ts";
@@ -26,15 +27,15 @@ export interface EndpointCheckOptions
 }
 
 /** A dry run of an endpoint: each stage of a delivery separately, those after a failed one skipped. */
-export type EndpointCheck = (endpoint: Endpoint) => Promise<readonly CheckedStage[]>;
+export type EndpointCheck = (endpoint: Endpoint, event?: ComparedEvent) => Promise<readonly CheckedStage[]>;
 
 /** Creates dry runs. Throws when the file of authorities is invalid. */
 export function createEndpointCheck(options: EndpointCheckOptions): EndpointCheck {
   const dial = dialOptions(options);
-  return async (endpoint) => {
+  return async (endpoint, event = {}) => {
     const dialler = new Dialler(dial);
     try {
-      return await runStages(stagesOf(endpoint, dialler, options));
+      return await runStages([...filterStages(endpoint, event), ...stagesOf(endpoint, dialler, options)]);
     } finally {
       await dialler.close();
     }
@@ -63,6 +64,19 @@ async function runStages(stages: readonly Stage[]): Promise<readonly CheckedStag
 }
 
 const PROXIED = "left to the proxy";
+
+/** Compares the event of the call with the endpoint; absent where there is nothing to compare. */
+function filterStages(endpoint: Endpoint, event: ComparedEvent): readonly Stage[] {
+  const { filter } = endpoint;
+  const isGiven = event.kind !== undefined || event.data !== undefined;
+  if (filter === undefined && !isGiven) return [];
+  return [["filter", () => {
+    const mismatch = subscriptionMismatch(endpoint, event);
+    if (mismatch !== undefined) throw new Error(mismatch);
+    if (filter === undefined || event.data !== undefined) return "the endpoint receives this event";
+    return "not compared: the call has no data";
+  }]];
+}
 
 function stagesOf(endpoint: Endpoint, dialler: Dialler, options: EndpointCheckOptions): readonly Stage[] {
   const isProxied = options.proxy !== undefined;

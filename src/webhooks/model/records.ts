@@ -41,6 +41,8 @@ export interface Endpoint {
   readonly timeoutMs?: number | undefined;
   /** Whether the headers of Standard Webhooks are sent in addition to ours. */
   readonly standardWebhooks: boolean;
+  /** A filter by fields of `data`, as JSON; absent for none. */
+  readonly filter?: string | undefined;
   /** Newest first. */
   readonly secrets: readonly EndpointSecret[];
   /** Absent while it is enabled, and where an older release has disabled it. */
@@ -103,9 +105,14 @@ export interface WebhookEvent {
 export type DeliveryState = "attempting" | "retrying" | "acknowledged" | "failed";
 
 /** Why a delivery failed for good. */
-export type FailureReason = "exhausted" | "endpoint_disabled" | "endpoint_deleted" | "payload_erased";
+export type FailureReason =
+  | "exhausted"
+  | "endpoint_disabled"
+  | "endpoint_deleted"
+  | "payload_erased"
+  | "backlog_full";
 
-/** An event to deliver to every endpoint that names its kind, disabled ones included. */
+/** An event to deliver to every endpoint that names its kind and whose filter matches, disabled ones included. */
 export interface NewEvent {
   readonly id: string;
   readonly kind: string;
@@ -279,6 +286,7 @@ export interface EndpointEdit extends
   > {
   readonly headers?: { readonly names: readonly string[]; readonly sealed: Sealed } | null | undefined;
   readonly timeoutMs?: number | null | undefined;
+  readonly filter?: string | null | undefined;
 }
 
 /** A change of a trigger; `null` removes a value. */

@@ -45,7 +45,7 @@ export async function standardWebhooksHeaders(
   return {
     "webhook-id": id,
     "webhook-timestamp": `${timestampSeconds}`,
-    "webhook-signature": `v1,${digest.toBase64()}`,
+    "webhook-signature": `v1,${btoa(String.fromCharCode(...digest))}`,
   };
 }
 
@@ -87,7 +87,8 @@ function secretBytes(secret: string): Uint8Array {
   const text = secret.startsWith(SECRET_PREFIX) ? secret.slice(SECRET_PREFIX.length) : undefined;
   let bytes = new Uint8Array();
   try {
-    bytes = Uint8Array.fromBase64(text ?? "");
+    // Node 20 lacks `Uint8Array.fromBase64`.
+    bytes = Uint8Array.from(atob(text ?? ""), (character) => character.charCodeAt(0));
   } catch {
     // It may be a secret all the same, and is not shown.
   }

@@ -3,6 +3,7 @@ import { Dispatcher, type DispatcherOptions } from "../deliveries/dispatcher.ts"
 import { DurationSamples, prefixed, type SharedStoreMetrics, type WebhookMetrics } from "./metrics.ts";
 import { WorkflowRunner, type WorkflowRunnerOptions } from "../workflows/runner.ts";
 import { voidClaims } from "../store/claims.ts";
+import { endEpisodes, isEpisodeOver } from "../store/limit_episodes.ts";
 import { removeFinished } from "../store/retention.ts";
 import { HealthRecorder } from "./health_recorder.ts";
 import type { WebhookStore } from "../store/store.ts";
@@ -48,6 +49,10 @@ const CLEAR_MS = 1_000;
 /** How often attempts are added to the health of their endpoints. */
 const RECORD_MS = 1_000;
 const LOG_MS = 10_000;
+/** How often episodes of limits are ended, how long after their end, and how many per transaction. */
+const EPISODES_MS = 1_000;
+const EPISODES_GRACE_MS = 5_000;
+const MAX_EPISODES = 50;
 
 /**
  * The part that only one process does at a time where the store is a file: deliveries, workflows and the removal of old
@@ -62,6 +67,7 @@ export class BackgroundWork {
   readonly #clearing: WakeLoop;
   readonly #health: HealthRecorder;
   readonly #recording: WakeLoop;
+  readonly #ending: WakeLoop;
   #lock: TakenWork | undefined;
   #dispatcher: Dispatcher | undefined;
   #runner: WorkflowRunner | undefined;
@@ -77,6 +83,7 @@ export class BackgroundWork {
     this.#clearing = loop(CLEAR_MS, () => this.#clear());
     this.#health = new HealthRecorder({ ...parts, wake: (ids) => this.wakeDispatcher(ids) });
     this.#recording = loop(RECORD_MS, () => this.#record());
+    this.#ending = loop(EPISODES_MS, () => this.#endEpisodes());
   }
 
   /** Begins to try for the lock. */
@@ -143,7 +150,7 @@ export class BackgroundWork {
     await this.#lockCheck.stop();
     await Promise.all([
       ...[this.#dispatcher?.stop(graceMs), this.#runner?.stop(graceMs)],
-      ...[this.#sweeping.stop(), this.#clearing.stop(), this.#recording.stop()],
+      ...[this.#sweeping.stop(), this.#clearing.stop(), this.#ending.stop(), this.#recording.stop()],
     ]);
     while (await this.#record());
     this.#lock?.release();
@@ -197,6 +204,7 @@ export class BackgroundWork {
     runner.start();
     this.#sweeping.start();
     this.#clearing.start();
+    this.#ending.start();
     this.#recording.start();
   }
 
@@ -217,6 +225,27 @@ export class BackgroundWork {
       return await store.clearRemoved({ now: clock.now(), newId });
     } catch (error) {
       this.#logError("Cannot clear what belonged to a removed record", error);
+      return false;
+    }
+  }
+
+  /** Reports ends of episodes; the grace is for what other processes still report. */
+  async #endEpisodes(): Promise<boolean> {
+    const { store, clock, newId } = this.#parts;
+    try {
+      const now = clock.now();
+      const before = now - EPISODES_GRACE_MS;
+      if (!await store.read(isEpisodeOver, before)) return false;
+      const { count, endpointIds } = await store.write(endEpisodes, {
+        before,
+        now,
+        max: MAX_EPISODES,
+        newId,
+      });
+      if (endpointIds.length > 0) this.wakeDispatcher(endpointIds);
+      return count === MAX_EPISODES;
+    } catch (error) {
+      this.#logError("Cannot report the ends of episodes of limits", error);
       return false;
     }
   }

@@ -14,17 +14,26 @@ import type {
 import type { LimitCall } from "../model/limit_call.ts";
 import { storeGauges, type WebhookMetrics } from "./metrics.ts";
 import { BackgroundWork, type BackgroundWorkParts } from "./background_work.ts";
+import type { OperationalBatch } from "../model/operational_event.ts";
+import { OperationalEvents, type OperationalEventsOptions } from "./operational_events.ts";
 import type { Workflows } from "../model/workflow.ts";
+import { StoreBounds, type StoreBoundSettings } from "./store_bounds.ts";
 import { releaseClaims } from "../store/claims.ts";
 import { StoreError } from "../store/store.ts";
 
 /** What a webhook service is made of. */
 export interface WebhookServiceParts
-  extends BackgroundWorkParts, Pick<AdministrationParts, "urlProblem" | "check" | "randomBytes"> {
+  extends
+    BackgroundWorkParts,
+    StoreBoundSettings,
+    Pick<AdministrationParts, "urlProblem" | "check" | "randomBytes"> {
   readonly workflows: Workflows;
   /** Asks the decision service. */
   readonly limit: LimitCall;
-  readonly secretBox: BackgroundWorkParts["secretBox"] & { seal: AdministrationParts["seal"] };
+  readonly secretBox:
+    & BackgroundWorkParts["secretBox"]
+    & OperationalEventsOptions["secretBox"]
+    & { seal: AdministrationParts["seal"] };
   /** What the operator should know of the secrets in the store. */
   readonly noteOfSecrets?: (() => Promise<string | undefined>) | undefined;
   /** Closes the store and all that the service uses; only the store when absent. */
@@ -55,8 +64,10 @@ const INTERNAL: WebhookProblem = {
 export class WebhookService implements WebhookCalls {
   readonly #parts: WebhookServiceParts;
   readonly #work: BackgroundWork;
+  readonly #bounds: StoreBounds;
   readonly #triggers: TriggerAcceptor;
   readonly #events: EventAcceptor;
+  readonly #operationalEvents: OperationalEvents;
   readonly #administrationParts: AdministrationParts;
   readonly #running = new Set<Promise<unknown>>();
   #isStopping = false;
@@ -69,9 +80,15 @@ export class WebhookService implements WebhookCalls {
   constructor(parts: WebhookServiceParts) {
     this.#parts = parts;
     const work = this.#work = new BackgroundWork(parts);
+    const bounds = this.#bounds = new StoreBounds({ ...parts, isWorking: () => work.isWorking });
     const wakeRunner = () => work.wakeRunner();
-    this.#triggers = new TriggerAcceptor({ ...parts, onAccepted: wakeRunner });
-    this.#events = new EventAcceptor({ ...parts, onAccepted: (ids) => work.wakeDispatcher(ids) });
+    this.#triggers = new TriggerAcceptor({ ...parts, bounds, onAccepted: wakeRunner });
+    this.#events = new EventAcceptor({ ...parts, bounds, onAccepted: (ids) => work.wakeDispatcher(ids) });
+    this.#operationalEvents = new OperationalEvents({
+      ...parts,
+      isStoreFull: () => bounds.isFull,
+      onWritten: (ids) => work.wakeDispatcher(ids),
+    });
     this.#administrationParts = {
       ...parts,
       seal: (text) => parts.secretBox.seal(text),
@@ -79,12 +96,15 @@ export class WebhookService implements WebhookCalls {
       wakeDispatcher: () => work.wakeDispatcher(),
       retryNow: (endpointId) => work.retryNow(endpointId),
       wakeRunner,
+      callTrigger: (...call) => this.#triggers.start(...call),
     };
   }
 
-  /** Begins to try for the lock of the store, and to work once it has it. */
+  /** Begins to measure the bounds of the store and to try for its lock, and to work once it has it. */
   start(): void {
+    this.#bounds.start();
     this.#work.start();
+    this.#parts.workflows.onEvent?.((event) => this.#operationalEvents.report(event));
   }
 
   /** Whether this process dispatches and runs steps. */
@@ -108,15 +128,31 @@ export class WebhookService implements WebhookCalls {
     });
   }
 
+  /** Writes operational events of the main thread; false when they are lost. */
+  async report(batch: OperationalBatch): Promise<boolean> {
+    if (this.#isStopping) return false;
+    const written = this.#operationalEvents.write(batch);
+    this.#running.add(written);
+    return await written.finally(() => this.#running.delete(written));
+  }
+
   /** Counters since the start, and the durations since the last call. */
   async metrics(): Promise<WebhookMetrics> {
     const { store, clock, noteOfSecrets } = this.#parts;
     const problem = await this.#storeProblem();
-    const metrics = this.#work.metrics(this.#storeErrors);
+    const work = this.#work.metrics(this.#storeErrors);
+    const bounds = this.#bounds.metrics();
+    const metrics = {
+      ...work,
+      counters: { ...work.counters, ...bounds.counters },
+      gauges: { ...work.gauges, ...bounds.gauges },
+    };
     try {
       const now = clock.now();
       const gauges = storeGauges(await store.metrics(now), now);
-      const notes = [metrics.note, await noteOfSecrets?.()].filter((note) => note !== undefined);
+      const notes = [metrics.note, this.#bounds.note, await noteOfSecrets?.()].filter((note) =>
+        note !== undefined
+      );
       return {
         ...metrics,
         gauges: { ...metrics.gauges, ...gauges },
@@ -132,7 +168,11 @@ export class WebhookService implements WebhookCalls {
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true;
     const running = Promise.allSettled(this.#running);
-    await Promise.all([settledWithin(running, CALLS_MS, this.#parts.clock), this.#work.stop(graceMs)]);
+    await Promise.all([
+      settledWithin(running, CALLS_MS, this.#parts.clock),
+      ...[this.#work.stop(graceMs), this.#bounds.stop()],
+    ]);
+    await this.#operationalEvents.stop();
     const { store, close = () => store.close() } = this.#parts;
     await close();
   }

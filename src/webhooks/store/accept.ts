@@ -1,7 +1,10 @@
-import type { Execution, IdempotencyRow, NewEvent, WorkflowVersion } from "../model/records.ts";
-import type { OperationalEvent } from "../model/operational_events.ts";
+import type { AuditEntry, Execution, IdempotencyRow, NewEvent, WorkflowVersion } from "../model/records.ts";
+import type { JsonValue } from "../../base/exact_json.ts";
+import type { ReportedEvent } from "../model/endpoint_events.ts";
 import { matchesKind } from "../model/event.ts";
+import { filterMismatch, payloadOf, readEventFilter } from "../model/event_filter.ts";
 import { isLive, KEY_LIVES_MS } from "../model/key_life.ts";
+import { addAudit } from "./audit_log.ts";
 import { RECORDS, text } from "./rows.ts";
 import { tally } from "./tally.ts";
 import {
@@ -105,6 +108,16 @@ export function acceptExecution(
   return acceptOnce(options, execution.id, () => addExecution(execution, options.now));
 }
 
+/** `acceptExecution` with an entry of the audit log, unless it is a replay. */
+export function* acceptAuditedExecution(
+  execution: NewExecution,
+  { audit, ...options }: AcceptOptions & { readonly audit: AuditEntry },
+): Work<Acceptance<Execution>> {
+  const acceptance = yield* acceptExecution(execution, options);
+  if (acceptance.kind === "new") yield* addAudit(audit);
+  return acceptance;
+}
+
 /** Creates an event and its deliveries, once for each key; returns the endpoints that it goes to. */
 export function acceptEvent(
   event: NewEvent,
@@ -116,9 +129,9 @@ export function acceptEvent(
   });
 }
 
-/** Writes an event and a delivery for every endpoint that names its kind; returns these endpoints. */
+/** Writes an event and a delivery for every endpoint that it goes to; returns these endpoints. */
 export function* addEvent(event: NewEvent, now: number): Work<readonly string[]> {
-  return yield* insertEvent(event, subscribedTo(event.kind, yield* all(SUBSCRIPTIONS)), now);
+  return yield* insertEvent(event, subscribedTo(event, yield* all(SUBSCRIPTIONS)), now);
 }
 
 function* insertEvent(
@@ -142,7 +155,7 @@ function* insertEvent(
 
 /** Writes those operational events that an endpoint subscribes to, with their deliveries; returns these endpoints. */
 export function* addOperationalEvents(
-  events: readonly OperationalEvent[],
+  events: readonly ReportedEvent[],
   now: number,
 ): Work<readonly string[]> {
   if (events.length === 0) return [];
@@ -150,7 +163,7 @@ export function* addOperationalEvents(
   const endpointIds = new Set<string>();
   for (const event of events) {
     const others = endpoints.filter((row) => text(row, "id") !== event.exceptEndpointId);
-    const subscribed = subscribedTo(event.kind, others);
+    const subscribed = subscribedTo(event, others);
     if (subscribed.length === 0) continue;
     for (const id of yield* insertEvent(event, subscribed, now)) endpointIds.add(id);
   }
@@ -164,12 +177,23 @@ export interface NewDelivery {
 }
 
 /** Selects what `subscribedTo` reads. */
-export const SUBSCRIPTIONS = "SELECT id, events FROM endpoint ORDER BY seq";
+export const SUBSCRIPTIONS = "SELECT id, events, data_filter FROM endpoint ORDER BY seq";
 
-/** A delivery for every endpoint that names a kind. */
-export function subscribedTo(kind: string, endpoints: readonly Row[]): readonly NewDelivery[] {
+/** A delivery for every endpoint that names the kind of an event and whose filter matches. */
+export function subscribedTo(
+  { kind, body }: Pick<NewEvent, "kind" | "body">,
+  endpoints: readonly Row[],
+): readonly NewDelivery[] {
+  // Read once, and only for a filter: a body may have a megabyte.
+  let data: { readonly value: JsonValue | undefined } | undefined;
   return endpoints
-    .filter((row) => matchesKind(patternsOf(text(row, "events")), kind))
+    .filter((row) => {
+      if (!matchesKind(patternsOf(text(row, "events")), kind)) return false;
+      const json = row["data_filter"];
+      if (typeof json !== "string") return true;
+      data ??= { value: payloadOf(body) };
+      return filterMismatch(filterOf(json), data.value) === undefined;
+    })
     .map((row) => ({ id: crypto.randomUUID(), endpointId: text(row, "id") }));
 }
 
@@ -227,16 +251,20 @@ function* acceptOnce<T>(
   return { kind: "new", value };
 }
 
-/** Patterns by their JSON; they are few, and each event needs all. */
-const PATTERNS = new Map<string, readonly string[]>();
-const MAX_PATTERNS = 1_000;
-
-function patternsOf(json: string): readonly string[] {
-  let patterns = PATTERNS.get(json);
-  if (patterns === undefined) {
-    patterns = JSON.parse(json) as string[];
-    if (PATTERNS.size >= MAX_PATTERNS) PATTERNS.clear();
-    PATTERNS.set(json, patterns);
-  }
-  return patterns;
+const MAX_CACHED = 1_000;
+/** Keeps what was read of a text: these texts are few, and each event needs all. */
+function cached<T>(read: (json: string) => T): (json: string) => T {
+  const known = new Map<string, T>();
+  return (json) => {
+    let value = known.get(json);
+    if (value === undefined) {
+      value = read(json);
+      if (known.size >= MAX_CACHED) known.clear();
+      known.set(json, value);
+    }
+    return value;
+  };
 }
+
+const patternsOf = cached((json) => JSON.parse(json) as readonly string[]);
+const filterOf = cached(readEventFilter);

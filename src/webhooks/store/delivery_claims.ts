@@ -1,7 +1,7 @@
 import type { Logger } from "../../base/log.ts";
 import type { AttemptOutcome, DeliveryChange } from "../model/delivery.ts";
 import type { AuditEntry, DeliveryState, Endpoint } from "../model/records.ts";
-import { deliveryFailedEvent, type OperationalEvent } from "../model/operational_events.ts";
+import { deliveryFailedEvent, type ReportedEvent } from "../model/endpoint_events.ts";
 import { LAST_SLOT_MS } from "../model/schedule.ts";
 import { addOperationalEvents } from "./accept.ts";
 import { addAudit, failDeliveries, interruptAttempts } from "./audit_log.ts";
@@ -121,7 +121,7 @@ export interface FinishedAttempt {
   readonly change?: DeliveryChange | undefined;
   readonly audit?: readonly AuditEntry[] | undefined;
   /** Reports that the delivery failed permanently. */
-  readonly event?: OperationalEvent | undefined;
+  readonly event?: ReportedEvent | undefined;
 }
 
 /** Writes the end of an attempt with its audit entries and its event, and releases the claim; false when the claim was lost. */

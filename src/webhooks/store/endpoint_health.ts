@@ -8,7 +8,7 @@ import {
   type HealthChange,
   NO_FAILURES,
 } from "../model/endpoint_health.ts";
-import { endpointEvent, type OperationalEvent } from "../model/operational_events.ts";
+import { endpointEvent, type ReportedEvent } from "../model/endpoint_events.ts";
 import { addOperationalEvents } from "./accept.ts";
 import { addAudit } from "./audit_log.ts";
 import { integer, RECORDS, text } from "./rows.ts";
@@ -112,7 +112,7 @@ export function* recordAttempts(
   if (failing.length > 0) yield* run(ADD_RUNS, failing.map(({ endpointId }) => endpointId));
   const runs: [endpointId: string, run: FailureRun][] = [];
   const changed: ChangedEndpoint[] = [];
-  const events: OperationalEvent[] = [];
+  const events: ReportedEvent[] = [];
   for (const row of yield* all(RUNS, [...summaries.keys()])) {
     const endpointId = text(row, "endpoint_id");
     const summary = summaries.get(endpointId);

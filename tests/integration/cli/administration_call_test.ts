@@ -88,6 +88,38 @@ const CASES: readonly Case[] = [
     call: `PATCH /endpoints/${ID}`,
     body: '{"standardWebhooks":false,"headers":null,"timeoutMs":null,"enabled":false}',
   },
+  {
+    args: [
+      ...["endpoints", "add", "https://shop.example/", "--filter", "customer.plan=pro, team"],
+      ...["--filter", 'note="a, \\"b\\"",100,1.10,007,true,null,"100","true"'],
+    ],
+    call: "POST /endpoints",
+    body: '{"url":"https://shop.example/","filter":{"customer.plan":["pro","team"],' +
+      '"note":["a, \\"b\\"",100,1.10,"007",true,null,"100","true"]}}',
+  },
+  {
+    args: ["endpoints", "edit", ID, "--no-filter"],
+    call: `PATCH /endpoints/${ID}`,
+    body: '{"filter":null}',
+  },
+  {
+    args: [
+      "endpoints",
+      "check",
+      ID,
+      "--event",
+      "order.paid",
+      "--data",
+      '{"customer":{"id":12345678901234567890}}',
+    ],
+    call: `POST /endpoints/${ID}/check`,
+    body: '{"event":"order.paid","data":{"customer":{"id":12345678901234567890}}}',
+  },
+  {
+    args: ["events", "why", ID, "--endpoint", "e"],
+    call: `GET /events/${ID}/why`,
+    query: { endpointId: "e" },
+  },
   { args: ["endpoints", "delete", ID], call: `DELETE /endpoints/${ID}` },
   { args: ["endpoints", "rotate", ID], call: `POST /endpoints/${ID}/rotate` },
   {
@@ -155,6 +187,49 @@ const CASES: readonly Case[] = [
     args: ["event-keys", "create", "agents", "--kind", "agent.*", "--kind", "*"],
     call: "POST /event-keys",
     body: '{"name":"agents","kinds":["agent.*","*"]}',
+  },
+  {
+    args: ["triggers", "call", "order-intake"],
+    call: "POST /triggers/order-intake/call",
+    body: '{"data":{}}',
+  },
+  {
+    args: ["triggers", "call", ID, "--data", '{"id": 12345678901234567890}', "--idempotency-key", "k 1"],
+    call: `POST /triggers/${ID}/call`,
+    headers: { "idempotency-key": "k 1" },
+    body: '{"data":{"id":12345678901234567890}}',
+  },
+  {
+    args: ["triggers", "call", "a", "--data-file", "-"],
+    run: { stdin: '{"b": 1}' },
+    call: "POST /triggers/a/call",
+    body: '{"data":{"b":1}}',
+  },
+  {
+    args: ["workflows", "list", "--limit", "2", "--cursor", "c"],
+    call: "GET /workflows",
+    query: { limit: "2", cursor: "c" },
+  },
+  { args: ["workflows", "show", "my file.yaml"], call: "GET /workflows/my%20file.yaml" },
+  {
+    args: [
+      "counters",
+      "peek",
+      "--domain",
+      "shop",
+      "--descriptors",
+      "account=a b",
+      "--descriptors",
+      "k=,l=m=n",
+    ],
+    call: "POST /counters/peek",
+    body: '{"domain":"shop","descriptors":[{"entries":[{"key":"account","value":"a b"}]},' +
+      '{"entries":[{"key":"k","value":""},{"key":"l","value":"m=n"}]}]}',
+  },
+  {
+    args: ["counters", "reset", "--domain", "shop", "--descriptors", "account=bob"],
+    call: "POST /counters/reset",
+    body: '{"domain":"shop","descriptors":[{"entries":[{"key":"account","value":"bob"}]}]}',
   },
   { args: ["event-keys", "delete", ID], call: `DELETE /event-keys/${ID}` },
   { args: ["events", "post", "a.b"], call: "POST /events", body: '{"event":"a.b","data":{}}' },
@@ -269,6 +344,18 @@ const WRONG: readonly (readonly [args: readonly string[], line: string])[] = [
     ["endpoints", "edit", ID, "--enable", "--disable"],
     "Cannot use --disable with --enable",
   ],
+  ...["plan", "=pro", "plan=", "plan=pro,", 'plan="pro', 'plan="a"b', 'plan=a"b'].map((text) =>
+    [
+      ["endpoints", "add", "u", "--filter", text],
+      `Invalid --filter "${text}": expected path=value[,value...]`,
+    ] as const
+  ),
+  [
+    ["endpoints", "add", "u", "--filter", "a=1", "--filter", "a=2"],
+    'Invalid --filter "a=1 a=2": expected each path once',
+  ],
+  [["endpoints", "edit", ID, "--filter", "a=1", "--no-filter"], "Cannot use --no-filter with --filter"],
+  [["events", "why", ID], 'Cannot run "events why": --endpoint is missing'],
   [["triggers", "create", "t"], 'Cannot run "triggers create": --workflow is missing'],
   [
     ["triggers", "edit", ID, "--no-limit", "--limit-domain", "edge"],
@@ -284,6 +371,16 @@ const WRONG: readonly (readonly [args: readonly string[], line: string])[] = [
     ["events", "post", "a.b", "--data", "{}", "--data-file", "-"],
     "Cannot use --data-file with --data",
   ],
+  [["counters", "peek", "--domain", "shop"], 'Cannot run "counters peek": --descriptors is missing'],
+  [["counters", "reset", "--descriptors", "a=b"], 'Cannot run "counters reset": --domain is missing'],
+  [
+    ["counters", "reset", "--domain", "shop", "--descriptors", "account"],
+    'Invalid --descriptors "account": "account" has no equals sign: expected key=value',
+  ],
+  [["triggers", "call"], 'Cannot run "triggers call": NAME is missing'],
+  [["triggers", "call", "a", "--data", '{"secret'], "Invalid --data: expected JSON"],
+  [["workflows", "show", ".."], 'Invalid NAME "..": expected an identifier'],
+  [["workflows", "list", "--since", "1h"], "Unknown flag --since"],
   [["audit", "--acton", "x"], "Unknown flag --acton; did you mean --action?"],
 ];
 

@@ -12,21 +12,24 @@ const SHOP = (key: string, value: string) => ({
   domain: "shop",
   descriptors: [{ entries: [{ key, value }] }],
 });
+const READ_TOKEN = "the-token-with-the-role-read-of-this-test";
 /** Codes that need a broken or slow service, which other tests bring about. */
 const NOT_CALLED = [
   ...["timeout", "internal", "in_flight", "no_configuration", "cache_unavailable", "limit_failed"],
-  ...["store_unavailable", "webhooks_unavailable", "shutting_down"],
+  ...["store_full", "backlog_full", "store_unavailable", "webhooks_unavailable", "shutting_down"],
 ];
 
 Deno.test("openapi: every operation answers as the document describes", async () => {
   await using receiver = await WebhookReceiver.start();
-  await using service = await OpenApiService.start();
+  await using service = await OpenApiService.start({ ADMIN_TOKENS: `ci:read:${READ_TOKEN}` });
+  await service.call("getCaller", { token: READ_TOKEN });
   await decisions(service);
   await debugPort(service);
   await endpoints(service, receiver);
   await events(service);
   await triggers(service);
   await executions(service);
+  await workflows(service);
   await service.call("listAudit", { query: "event=trigger.created" });
   for (const { operation } of placedOperations(service.document)) await commonProblems(service, operation);
   assertEquals(missing(service), []);
@@ -87,7 +90,17 @@ async function commonProblems(
   await call(422, "too_deep", DEEP);
   if (requestBody !== undefined) await call(422, "invalid_field", { unknownField: 1 });
   else if (codes.includes("invalid_field")) {
-    await service.call(operationId, { status: 422, code: "invalid_field", query: "unknown=1" });
+    await service.call(operationId, { status: 422, code: "invalid_field", path, query: "unknown=1" });
+  }
+  if (codes.includes("role_not_allowed")) {
+    const sent = requestBody === undefined ? {} : { body: {} };
+    await service.call(operationId, {
+      status: 403,
+      code: "role_not_allowed",
+      path,
+      token: READ_TOKEN,
+      ...sent,
+    });
   }
 }
 
@@ -155,9 +168,12 @@ async function endpoints(service: OpenApiService, receiver: WebhookReceiver): Pr
     body: { url: `${receiver.url}/hooks`, ...fields },
   })).body;
   const path = [id];
+  const filter = { "customer.plan": ["pro", 1.5, true, null] };
+  await service.call("updateEndpoint", { path, body: { filter } });
   await service.call("listEndpoints", { query: "limit=1" });
   await service.call("getEndpoint", { path });
-  await service.call("updateEndpoint", { path, body: { headers: null, timeoutMs: null } });
+  await service.call("checkEndpoint", { path, body: { event: "agent.done", data: { customer: {} } } });
+  await service.call("updateEndpoint", { path, body: { headers: null, timeoutMs: null, filter: null } });
   await service.call("rotateEndpointSecret", { path });
   for (let count = 2; count < 8; count++) {
     await service.call("rotateEndpointSecret", { path, body: { activeIn: "1h" } });
@@ -203,6 +219,11 @@ async function deliveries(
   await service.call("listDeliveries", { query: `eventId=${failed.id}` });
   await service.call("listEvents", { query: "event=agent.done" });
   await service.call("getEvent", { path: [failed.id] });
+  await service.call("explainEvent", { path: [failed.id], query: `endpointId=${endpointId}` });
+  await service.call("explainEvent", {
+    ...{ path: [UNKNOWN], query: `endpointId=${endpointId}` },
+    ...{ status: 404, code: "not_found" },
+  });
   await service.call("eraseEventPayload", { path: [failed.id], status: 204 });
   await service.call("getEvent", { path: [failed.id] });
   await service.call("getDelivery", { path });
@@ -251,12 +272,16 @@ async function triggers(service: OpenApiService): Promise<void> {
   await service.call("listTriggers");
   await service.call("getTrigger", { path: [id] });
   await strictCalls(service, key);
+  await testCalls(service);
   await service.call("updateTrigger", { path: [id], body: { limit: null, workflow: "lost" } });
   const path = ["strict"];
   const keyed = { path, token: key, body: {}, headers: { "idempotency-key": "later" } };
   await service.call("callTrigger", { ...keyed, status: 503, code: "workflow_unavailable" });
+  const tested = { path, body: { data: {} }, headers: keyed.headers };
+  await service.call("testTrigger", { ...tested, status: 503, code: "workflow_unavailable" });
   await service.call("updateTrigger", { path: [id], body: { enabled: false } });
   await service.call("callTrigger", { ...keyed, status: 403, code: "trigger_disabled" });
+  await service.call("testTrigger", { ...tested, status: 403, code: "trigger_disabled" });
   const plain = await keyOf(service);
   await service.call("callTrigger", { path, token: plain, body: {}, status: 404, code: "not_found" });
   const { keyId } = (await service.call("rotateTriggerKey", { path: [id] })).body;
@@ -266,6 +291,33 @@ async function triggers(service: OpenApiService): Promise<void> {
   for (const name of ["getTrigger", "deleteTrigger", "rotateTriggerKey"]) await unknown(service, name);
   await unknown(service, "updateTrigger", {});
   await unknown(service, "updateTrigger", { enabled: true });
+}
+
+/** Calls of the trigger of `strictCalls`, whose limit is used up. */
+async function testCalls(service: OpenApiService): Promise<void> {
+  const call = (status: number, code: string, data: unknown, key?: string) =>
+    service.call("testTrigger", {
+      ...{ status, path: ["strict"], body: { data } },
+      ...(key === undefined ? {} : { headers: { "idempotency-key": key } }),
+      ...(code === "" ? {} : { code }),
+    });
+  await call(202, "", { who: "eve" }, "tested");
+  await call(202, "", { who: "eve" }, "tested");
+  await call(422, "body_mismatch", {}, "tested");
+  await call(400, "idempotency_key_required", {});
+  await call(400, "invalid_idempotency_key", {}, "");
+  await call(422, "limit_value_missing", {}, "t1");
+  await call(422, "limit_value_too_long", { who: "x".repeat(9_000) }, "t2");
+  await call(429, "over_limit", { who: "carol" }, "t3");
+  await unknown(service, "testTrigger", { data: {} });
+}
+
+async function workflows(service: OpenApiService): Promise<void> {
+  const { items: [first], nextCursor } = (await service.call("listWorkflows", { query: "limit=1" })).body;
+  const { items } = (await service.call("listWorkflows", { query: `cursor=${nextCursor}` })).body;
+  assertEquals([first?.id, items.map(({ id }) => id)], ["echo", ["stuck"]]);
+  await service.call("getWorkflow", { path: ["echo"] });
+  await unknown(service, "getWorkflow");
 }
 
 async function strictCalls(service: OpenApiService, token: string): Promise<void> {

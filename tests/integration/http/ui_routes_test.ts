@@ -1,3 +1,4 @@
+import { administratorWith, NO_ADMINISTRATORS } from "../../harness/administrators.ts";
 import { assertEquals } from "@std/assert";
 import { Health } from "../../../src/base/health.ts";
 import { createDebugHandler } from "../../../src/http/debug.ts";
@@ -10,6 +11,7 @@ import { EventReader } from "../../harness/event_reader.ts";
 import { ServedHttp } from "../../harness/http_fixture.ts";
 
 const ADMIN = "the-administration-token-of-this-test";
+const ADMINS = administratorWith(ADMIN);
 const DEBUG = "the-debug-token-of-this-test";
 
 /** A debug port whose feed tells how often it was asked; closed at the end of its block. */
@@ -21,7 +23,7 @@ class Bed implements AsyncDisposable {
   constructor(tokens: Partial<DebugTokens> = {}, maxStreams = 2) {
     this.served = new ServedHttp(({ log, clock }) => {
       const feed = this.#feed = new LiveFeed({ clock, maxStreams, snapshot: () => ({ made: ++this.#made }) });
-      const given = { debugToken: undefined, adminToken: undefined, ...tokens };
+      const given = { debugToken: undefined, administrators: NO_ADMINISTRATORS, ...tokens };
       return createDebugHandler({
         rlconfig: () => "",
         stats: () => "",
@@ -102,17 +104,17 @@ const TOKENS: readonly (readonly [set: Partial<DebugTokens>, shown: string | und
     [{}, `Bearer ${ADMIN}`, WRONG],
     [{}, "Basic eDp5"],
     [{}, "Bearer", WANTED],
-    [{ adminToken: ADMIN }, undefined],
-    [{ adminToken: ADMIN }, "basic eDp5"],
-    [{ adminToken: ADMIN }, `Bearer ${ADMIN}`],
-    [{ adminToken: ADMIN }, `Bearer ${DEBUG}`, WRONG],
+    [{ administrators: ADMINS }, undefined],
+    [{ administrators: ADMINS }, "basic eDp5"],
+    [{ administrators: ADMINS }, `Bearer ${ADMIN}`],
+    [{ administrators: ADMINS }, `Bearer ${DEBUG}`, WRONG],
     [{ debugToken: DEBUG }, undefined, WANTED],
     [{ debugToken: DEBUG }, `Bearer ${DEBUG}`],
     [{ debugToken: DEBUG }, "Basic eDp5", WANTED],
-    [{ debugToken: DEBUG, adminToken: ADMIN }, undefined, WANTED],
-    [{ debugToken: DEBUG, adminToken: ADMIN }, `Bearer ${DEBUG}`],
-    [{ debugToken: DEBUG, adminToken: ADMIN }, `Bearer ${ADMIN}`],
-    [{ debugToken: DEBUG, adminToken: ADMIN }, `Bearer ${ADMIN}x`, WRONG],
+    [{ debugToken: DEBUG, administrators: ADMINS }, undefined, WANTED],
+    [{ debugToken: DEBUG, administrators: ADMINS }, `Bearer ${DEBUG}`],
+    [{ debugToken: DEBUG, administrators: ADMINS }, `Bearer ${ADMIN}`],
+    [{ debugToken: DEBUG, administrators: ADMINS }, `Bearer ${ADMIN}x`, WRONG],
   ];
 
 for (const [set, shown, reason] of TOKENS) {
@@ -160,7 +162,7 @@ const SITES: Readonly<Record<string, number>> = {
 
 for (const [site, status] of Object.entries(SITES)) {
   Deno.test(`a request with "sec-fetch-site: ${site}" is ${status}`, async () => {
-    await using bed = new Bed({ adminToken: ADMIN });
+    await using bed = new Bed({ administrators: ADMINS });
     // What a token allows is allowed to our own page alone.
     for (const token of [{}, { authorization: `Bearer ${ADMIN}` }]) {
       for (const method of ["GET", "HEAD"]) {

@@ -1,3 +1,4 @@
+import { administratorWith } from "../../harness/administrators.ts";
 import { assertEquals } from "@std/assert";
 import { createRouter } from "../../../src/http/router.ts";
 import {
@@ -54,7 +55,14 @@ function answerOf({ body, refusal = CONTINUE }: CallContent): WebhookAnswer {
 
 function serve(calls: CallsDouble, options: Partial<WebhookRouteOptions> = {}): ServedHttp {
   return new ServedHttp(({ log, clock }) => {
-    const given = { calls, maxBodyBytes: MAX_BYTES, adminToken: TOKEN, clock, logger: log, ...options };
+    const given = {
+      calls,
+      maxBodyBytes: MAX_BYTES,
+      administrators: administratorWith(TOKEN),
+      clock,
+      logger: log,
+      ...options,
+    };
     const routes = [
       triggerRoute(given),
       eventRoute(given, { readable: true, postable: true }),

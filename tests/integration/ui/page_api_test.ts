@@ -33,7 +33,7 @@ Deno.test("page: a call that is led elsewhere fails, and its token goes nowhere"
   const call = apiOf(service.origin, session).administer("/events", { body: {} });
   const problem = await assertRejects(() => call);
   assertEquals(factsOf(problem), [0, "Cannot reach the service: the connection failed"]);
-  assertEquals(service.seen, [`POST /api/v1/events Bearer ${TOKEN}`]);
+  assertEquals(service.seen, [`GET /api/v1/whoami Bearer ${TOKEN}`, `POST /api/v1/events Bearer ${TOKEN}`]);
   assertEquals(elsewhere.seen, []);
 });
 

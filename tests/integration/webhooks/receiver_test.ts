@@ -32,7 +32,7 @@ Deno.test({
 const AMONG_WEB_NAMES = `
   import { readFile } from "node:fs/promises";
   import { createContext, SourceTextModule } from "node:vm";
-  const names = ["Headers", "TextEncoder", "crypto", "Uint8Array", "ArrayBuffer"];
+  const names = ["Headers", "TextEncoder", "crypto", "atob", "btoa", "Uint8Array", "ArrayBuffer"];
   const context = createContext(Object.fromEntries(names.map((name) => [name, globalThis[name]])));
   const module = new SourceTextModule(await readFile(new URL(process.argv[1]), "utf8"), { context });
   await module.link((name) => { throw new Error("the bundle imports " + name); });

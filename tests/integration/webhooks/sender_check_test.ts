@@ -1,3 +1,4 @@
+import type { ComparedEvent } from "../../../src/webhooks/model/event_filter.ts";
 import { assertEquals, assertMatch } from "@std/assert";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -31,7 +32,11 @@ function endpoint(url: string): Endpoint {
   };
 }
 
-async function check(url: string, own: Partial<EndpointCheckOptions> = {}): Promise<readonly CheckedStage[]> {
+async function check(
+  url: string,
+  own: Partial<EndpointCheckOptions> = {},
+  { filter, ...event }: ComparedEvent & { readonly filter?: string } = {},
+): Promise<readonly CheckedStage[]> {
   const options = { allow: LOOPBACK, connectTimeoutMs: 1_000, clock: new FakeClock(Date.now()), ...own };
   const sender = createSender({ ...options, userAgent: "Weir/test" });
   const run = createEndpointCheck({
@@ -39,7 +44,7 @@ async function check(url: string, own: Partial<EndpointCheckOptions> = {}): Prom
     secretBox: { unseal: ({ bytes }) => Promise.resolve(new TextDecoder().decode(bytes)) },
   });
   try {
-    return await run(endpoint(url));
+    return await run({ ...endpoint(url), filter }, event);
   } finally {
     await sender.close();
   }
@@ -52,6 +57,44 @@ function lines(stages: readonly CheckedStage[]): readonly string[] {
       detail.replace(/after \d+ ms/, "after some ms").replace(/:?\b\d{4,5}$/, " N")
     }`
   );
+}
+
+const FILTER = '{"plan":["pro"]}';
+const SKIPPED = ["url", "resolve", "address", "connect", "tls", "sample"].map((stage) =>
+  `${stage} not ok: skipped: filter failed`
+);
+
+/** The event of the call, the filter of the endpoint, and the first stage; the rest is skipped where it fails. */
+const COMPARED: readonly (readonly [title: string, event: Parameters<typeof check>[2], stage: string])[] = [
+  ["a filter and no event", { filter: FILTER }, "filter ok: not compared: the call has no data"],
+  [
+    "a payload that matches",
+    { filter: FILTER, data: { plan: "pro" } },
+    "filter ok: the endpoint receives this event",
+  ],
+  ["a kind without a filter", { kind: "a.b" }, "filter ok: the endpoint receives this event"],
+  [
+    "a kind that * does not include",
+    { kind: "endpoint.disabled" },
+    "filter not ok: the endpoint does not subscribe to endpoint.disabled",
+  ],
+  [
+    "a payload that does not match",
+    { filter: FILTER, data: { plan: "free" } },
+    'filter not ok: plan is "free"; the filter expects "pro"',
+  ],
+];
+
+for (const [title, event, stage] of COMPARED) {
+  Deno.test(`a dry run with ${title} compares it first, and sends nothing of it`, async () => {
+    await using server = new EchoServer(() => new Response("thanks"));
+    const [first, ...rest] = lines(await check(`${server.origin}/hook`, {}, event));
+    assertEquals(first, stage);
+    if (stage.startsWith("filter not ok")) assertEquals(rest, SKIPPED);
+    else assertEquals(rest.at(-1), "sample ok: the receiver responded with 200 after some ms");
+    const bodies = server.requests.map(({ body }) => new TextDecoder().decode(body));
+    assertEquals(bodies.every((body) => body === '{"event":"weir.endpoint.check","data":{}}'), true);
+  });
 }
 
 Deno.test("a dry run goes through every stage and sends a signed sample of nobody's data", async () => {

@@ -1,3 +1,4 @@
+import { ADMINISTRATOR } from "../../harness/administrators.ts";
 import { assert, assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { scaledClock } from "../../harness/scaled_clock.ts";
@@ -105,7 +106,13 @@ async function endedWith(store: StoreSettings): Promise<readonly string[]> {
       const items = await listed(service, name);
       assertEquals([items.length, known(items, RECORDS[name])], [RECORDS[name].length, RECORDS[name]]);
     }
-    const edit = { requestId: "r", method: "PATCH", path: `/endpoints/${KNOWN.endpoint}`, query: "" };
+    const edit = {
+      requestId: "r",
+      administrator: ADMINISTRATOR,
+      method: "PATCH",
+      path: `/endpoints/${KNOWN.endpoint}`,
+      query: "",
+    };
     const { status, body } = await service.administer({
       ...edit,
       body: JSON.stringify({ url: receiver.url }),
@@ -132,7 +139,13 @@ async function endedWith(store: StoreSettings): Promise<readonly string[]> {
 type Item = Readonly<Record<string, unknown>>;
 
 async function listed(service: WebhookService, name: string): Promise<readonly Item[]> {
-  const { body } = await service.administer({ requestId: "r", method: "GET", path: `/${name}`, query: "" });
+  const { body } = await service.administer({
+    requestId: "r",
+    administrator: ADMINISTRATOR,
+    method: "GET",
+    path: `/${name}`,
+    query: "",
+  });
   return JSON.parse(body).items;
 }
 

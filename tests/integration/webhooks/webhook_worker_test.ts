@@ -1,3 +1,4 @@
+import { ADMINISTRATOR } from "../../harness/administrators.ts";
 import { assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -74,7 +75,7 @@ class ThreadBed implements AsyncDisposable {
     path: string,
     body?: object,
   ): Promise<{ status: number; body: { key: string } }> {
-    const call = { requestId: "r", method, path, query: "" };
+    const call = { requestId: "r", administrator: ADMINISTRATOR, method, path, query: "" };
     return read(
       await this.thread.administer(body === undefined ? call : { ...call, body: JSON.stringify(body) }),
     );

@@ -12,7 +12,7 @@ import { settingEntries } from "../../../src/settings/table.ts";
 import { CHECK_KIND } from "../../../src/webhooks/deliveries/endpoint_check.ts";
 import { AUDIT_ACTIONS } from "../../../src/webhooks/model/audit_actions.ts";
 import { COMPLETED_KIND } from "../../../src/webhooks/model/completion_event.ts";
-import { DELIVERY_FAILED_KIND, ENDPOINT_KINDS } from "../../../src/webhooks/model/operational_events.ts";
+import { DELIVERY_FAILED_KIND, ENDPOINT_KINDS } from "../../../src/webhooks/model/endpoint_events.ts";
 import { mentionProblems, type Reference, rowProblems } from "../../harness/document_tables.ts";
 import { documentPages } from "../../harness/documents.ts";
 

@@ -1,3 +1,5 @@
+import { Administrators } from "../../../src/http/administrators.ts";
+import { administratorWith, NO_ADMINISTRATORS } from "../../harness/administrators.ts";
 import { assertEquals } from "@std/assert";
 import { type CounterRouteOptions, counterRoutes, type Counters } from "../../../src/http/counters_route.ts";
 import { createRouter } from "../../../src/http/router.ts";
@@ -44,7 +46,13 @@ class CountersDouble implements Counters {
 
 function serve(counters: Counters, options: Partial<CounterRouteOptions> = {}): HandledHttp {
   return new HandledHttp(({ log, clock }) => {
-    const routes = counterRoutes({ counters, adminToken: TOKEN, clock, logger: log, ...options });
+    const routes = counterRoutes({
+      counters,
+      administrators: administratorWith(TOKEN),
+      clock,
+      logger: log,
+      ...options,
+    });
     return createRouter(routes, { logger: log, clock, newRequestId: () => "made" });
   });
 }
@@ -94,8 +102,20 @@ Deno.test("reset tells what was used and who still denies; its log line holds no
   assertEquals(served.log.lines, [{
     level: "info",
     message: "Counters reset",
-    fields: { counters: 1, rules: "shop.user", requestId: "made" },
+    fields: { counters: 1, rules: "shop.user", requestId: "made", administrator: "admin" },
   }]);
+});
+
+Deno.test("the role read may peek, and not reset", async () => {
+  const counters = new CountersDouble();
+  const administrators = new Administrators([{ name: "ci", role: "read", token: TOKEN }]);
+  const served = serve(counters, { administrators });
+  const call = { method: "POST", headers: HEADERS, body: BODY };
+  const peek = await served.fetch("/api/v1/counters/peek", call);
+  const reset = await served.fetch("/api/v1/counters/reset", call);
+  await peek.body?.cancel();
+  assertEquals([peek.status, reset.status, (await reset.json()).code], [200, 403, "role_not_allowed"]);
+  assertEquals(counters.asked, [["peek", REQUEST]]);
 });
 
 interface Row {
@@ -116,7 +136,7 @@ const REFUSED: readonly Row[] = [
     name: "no administration",
     headers: {},
     body: "no JSON",
-    options: { adminToken: undefined },
+    options: { administrators: NO_ADMINISTRATORS },
     status: 404,
     code: "not_found",
   },

@@ -1,3 +1,4 @@
+import { administratorWith, NO_ADMINISTRATORS } from "../../harness/administrators.ts";
 import { assertEquals } from "@std/assert";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import { Health } from "../../../src/base/health.ts";
@@ -12,6 +13,7 @@ import { PLAIN_POLICY, rulesOf } from "../../harness/service_fixture.ts";
 import { HandledHttp } from "../../harness/http_fixture.ts";
 
 const ADMIN = "the-administration-token-of-this-test";
+const ADMINS = administratorWith(ADMIN);
 const DEBUG = "the-debug-token-of-this-test";
 const RULES = rulesOf({
   "shop.yaml": `domain: shop
@@ -30,7 +32,7 @@ class Bed implements AsyncDisposable {
   readonly served: HandledHttp;
 
   constructor(
-    tokens: Partial<Pick<ExplainRouteOptions, "debugToken" | "adminToken">>,
+    tokens: Partial<Pick<ExplainRouteOptions, "debugToken" | "administrators">>,
     { rules = () => RULES, cache = this.cache }: {
       readonly rules?: () => Rules | undefined;
       readonly cache?: CounterCache;
@@ -42,7 +44,7 @@ class Bed implements AsyncDisposable {
     const explainer = new LiveCounters({
       ...{ rules, cache, clock, policy: PLAIN_POLICY, fallback: undefined },
     });
-    const given = { debugToken: undefined, adminToken: undefined, ...tokens };
+    const given = { debugToken: undefined, administrators: NO_ADMINISTRATORS, ...tokens };
     this.served = new HandledHttp(({ log }) =>
       createDebugHandler({
         rlconfig: () => "",
@@ -75,7 +77,7 @@ class Bed implements AsyncDisposable {
   }
 }
 
-const HIDDEN = [200, "not shown: they require ADMIN_TOKEN as the bearer token", [[undefined, undefined], [
+const HIDDEN = [200, "not shown: they require an administration token", [[undefined, undefined], [
   undefined,
   undefined,
 ]]];
@@ -87,13 +89,13 @@ const WRONG = [401, "the bearer token is wrong"];
 // administration and with another one.
 const RIGHTS: readonly (readonly [
   name: string,
-  tokens: Partial<Pick<ExplainRouteOptions, "debugToken" | "adminToken">>,
+  tokens: Partial<Pick<ExplainRouteOptions, "debugToken" | "administrators">>,
   answers: readonly unknown[],
 ])[] = [
   ["no token is set", {}, [HIDDEN, WRONG, WRONG, WRONG]],
   ["only DEBUG_TOKEN is set", { debugToken: DEBUG }, [WANTED, HIDDEN, WRONG, WRONG]],
-  ["only ADMIN_TOKEN is set", { adminToken: ADMIN }, [HIDDEN, WRONG, SHOWN, WRONG]],
-  ["both are set", { debugToken: DEBUG, adminToken: ADMIN }, [WANTED, HIDDEN, SHOWN, WRONG]],
+  ["only ADMIN_TOKEN is set", { administrators: ADMINS }, [HIDDEN, WRONG, SHOWN, WRONG]],
+  ["both are set", { debugToken: DEBUG, administrators: ADMINS }, [WANTED, HIDDEN, SHOWN, WRONG]],
 ];
 
 for (const [name, tokens, answers] of RIGHTS) {
@@ -106,7 +108,7 @@ for (const [name, tokens, answers] of RIGHTS) {
 }
 
 Deno.test("/explain: the walk, the counter and nothing consumed", async () => {
-  await using bed = new Bed({ adminToken: ADMIN });
+  await using bed = new Bed({ administrators: ADMINS });
   const [first, second] = [await bed.get(ASKED, ADMIN), await bed.get(ASKED, ADMIN)];
   assertEquals(first, second);
   const chosen = { rule: "user", by: "key", matches: true, chosen: true };
@@ -197,7 +199,7 @@ Deno.test("/explain shows the walk also while the cache is away", async () => {
     remove: () => Promise.resolve(),
     close: () => Promise.resolve(),
   };
-  await using bed = new Bed({ adminToken: ADMIN }, { cache: away });
+  await using bed = new Bed({ administrators: ADMINS }, { cache: away });
   const none = [undefined, undefined];
   assertEquals(await bed.counts(ADMIN), [200, "not shown: the cache is away", [none, none]]);
 });

@@ -1,3 +1,6 @@
+import { Administrators } from "../../../src/http/administrators.ts";
+import { whoamiRoute } from "../../../src/http/whoami_route.ts";
+import { ADMINISTRATOR, administratorWith, NO_ADMINISTRATORS } from "../../harness/administrators.ts";
 import { assertEquals } from "@std/assert";
 import { createRouter } from "../../../src/http/router.ts";
 import {
@@ -38,8 +41,8 @@ class CallsDouble implements WebhookCalls {
     this.asked.push(["trigger", keyHash === KEY_HASH, call]);
     return Promise.resolve(keyHash === KEY_HASH ? answerOf(call) : REFUSED);
   }
-  acceptEvent({ requestId: _, keyHash, ...call }: EventCall) {
-    this.asked.push(["event", keyHash === undefined ? "admin" : keyHash === KEY_HASH, call]);
+  acceptEvent({ requestId: _, keyHash, administrator, ...call }: EventCall) {
+    this.asked.push(["event", keyHash === undefined ? administrator : keyHash === KEY_HASH, call]);
     const isKnown = keyHash === undefined || keyHash === KEY_HASH;
     return Promise.resolve(isKnown ? answerOf(call) : { ...REFUSED, status: 401, code: "unauthorized" });
   }
@@ -55,7 +58,14 @@ function answerOf({ body, refusal = CONTINUE }: CallContent): WebhookAnswer {
 
 function serve(calls: CallsDouble, options: Partial<WebhookRouteOptions> = {}): HandledHttp {
   return new HandledHttp(({ log, clock }) => {
-    const given = { calls, maxBodyBytes: MAX_BYTES, adminToken: TOKEN, clock, logger: log, ...options };
+    const given = {
+      calls,
+      maxBodyBytes: MAX_BYTES,
+      administrators: administratorWith(TOKEN),
+      clock,
+      logger: log,
+      ...options,
+    };
     const routes = [
       triggerRoute(given),
       eventRoute(given, { readable: true, postable: true }),
@@ -264,16 +274,62 @@ Deno.test("webhook routes: the administration", async () => {
     await response.body?.cancel();
     assertEquals(response.status, status, `${init.method} ${path}`);
   }
+  const administrator = ADMINISTRATOR;
   assertEquals(calls.asked, [
-    ["administer", { method: "GET", path: "/endpoints", query: "limit=3" }],
-    ["administer", { method: "GET", path: "/events", query: "limit=3" }],
-    ["administer", { method: "POST", path: "/endpoints/x/check", query: "" }],
-    ["administer", { method: "POST", path: "/endpoints", query: "", body: "{}" }],
+    ["administer", { administrator, method: "GET", path: "/endpoints", query: "limit=3" }],
+    ["administer", { administrator, method: "GET", path: "/events", query: "limit=3" }],
+    ["administer", { administrator, method: "POST", path: "/endpoints/x/check", query: "" }],
+    ["administer", { administrator, method: "POST", path: "/endpoints", query: "", body: "{}" }],
   ]);
 });
 
+Deno.test("webhook routes: who calls is passed on by name and role; the role read posts no events", async () => {
+  const calls = new CallsDouble();
+  const alice = { name: "alice", role: "admin" } as const;
+  const ci = { name: "ci", role: "read" } as const;
+  const administrators = new Administrators([{ ...alice, token: "of-alice" }, { ...ci, token: "of-ci" }]);
+  const served = serve(calls, { administrators });
+  const ask = async (method: string, path: string, token: string) => {
+    const headers = { authorization: `Bearer ${token}`, ...JSON_TYPE, "content-length": "2" };
+    const response = await served.fetch(path, {
+      method,
+      headers,
+      ...method === "POST" ? { body: "{}" } : {},
+    });
+    const { code = "" } = await response.json().catch(() => ({}));
+    return [response.status, code];
+  };
+  assertEquals(await ask("POST", EVENTS, "of-alice"), [202, ""]);
+  assertEquals(await ask("POST", EVENTS, "of-ci"), [403, "role_not_allowed"]);
+  assertEquals(await ask("GET", EVENTS, "of-ci"), [204, ""]);
+  assertEquals(await ask("GET", "/api/v1/audit", "of-alice"), [204, ""]);
+  assertEquals(await ask("GET", "/api/v1/audit", "of-bob"), [401, "unauthorized"]);
+  assertEquals(calls.asked, [
+    ["event", "alice", { body: "{}" }],
+    ["administer", { administrator: ci, method: "GET", path: "/events", query: "" }],
+    ["administer", { administrator: alice, method: "GET", path: "/audit", query: "" }],
+  ]);
+});
+
+Deno.test("whoami: the owner of the token", async () => {
+  const administrators = new Administrators([{ name: "ci", role: "read", token: "of-ci" }]);
+  const ask = async (options: Partial<WebhookRouteOptions>, token: string, method = "GET") => {
+    const served = new HandledHttp(({ log, clock }) =>
+      createRouter([whoamiRoute({ administrators, ...options })], { logger: log, clock })
+    );
+    const headers = { authorization: `Bearer ${token}` };
+    const response = await served.fetch("/api/v1/whoami", { method, headers });
+    const { code, name, role } = await response.json();
+    return [response.status, code ?? [name, role]];
+  };
+  assertEquals(await ask({}, "of-ci"), [200, ["ci", "read"]]);
+  assertEquals(await ask({}, "of-bob"), [401, "unauthorized"]);
+  assertEquals(await ask({}, "of-ci", "POST"), [405, "method_not_allowed"]);
+  assertEquals(await ask({ administrators: NO_ADMINISTRATORS }, "of-ci"), [404, "not_found"]);
+});
+
 Deno.test("webhook routes: without a token of its own the administration is not there", async () => {
-  const served = serve(new CallsDouble(), { adminToken: undefined });
+  const served = serve(new CallsDouble(), { administrators: NO_ADMINISTRATORS });
   const rows: [string, string, Record<string, string>, number][] = [
     ["GET", "/api/v1/endpoints", {}, 404],
     ["GET", "/api/v1/endpoints", { authorization: `Bearer ${TOKEN}` }, 404],

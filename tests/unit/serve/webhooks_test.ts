@@ -1,3 +1,4 @@
+import { NO_ADMINISTRATORS } from "../../harness/administrators.ts";
 import { assertEquals } from "@std/assert";
 import { Health } from "../../../src/base/health.ts";
 import { openWebhooks, storeFolderProblem } from "../../../src/serve/webhooks.ts";
@@ -31,6 +32,7 @@ function bed(environment: Readonly<Record<string, string>> = {}) {
   const parts = { logger: new KeptLog(), clock, random: () => 0, health };
   const opened = openWebhooks({ ...parts, settings, stats: new StatsStore(10) }, {
     version: "test",
+    administrators: NO_ADMINISTRATORS,
     tracing: { route: (make, decide) => make(decide), work: () => {} },
     counters: { peek: () => Promise.resolve([]), reset: () => Promise.resolve([]) },
     decide: () => Promise.reject(new Error("nothing is decided here")),

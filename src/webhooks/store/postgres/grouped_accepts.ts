@@ -147,12 +147,12 @@ export function* acceptEvents(
 export type EventCall = readonly [NewEvent, AcceptOptions];
 
 /**
- * Adds events with a delivery for each endpoint that names their kind, as many of the first events as one statement may;
+ * Adds events with a delivery for each endpoint that they go to, as many of the first events as one statement may;
  * answers these endpoints of each added one.
  */
 export function* addEvents(calls: readonly EventCall[]): Work<ReadonlyMap<EventCall, readonly string[]>> {
   const endpoints = yield* all(SUBSCRIPTIONS);
-  const subscribed = firstsOf(calls.map((call) => ({ call, list: subscribedTo(call[0].kind, endpoints) })));
+  const subscribed = firstsOf(calls.map((call) => ({ call, list: subscribedTo(call[0], endpoints) })));
   const given = subscribed.map(({ call }) => call).map(([{ id, kind, body }, options]) => ({
     id,
     kind,

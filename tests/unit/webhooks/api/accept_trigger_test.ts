@@ -1,3 +1,4 @@
+import { ADMINISTRATOR } from "../../../harness/administrators.ts";
 import { assertEquals } from "@std/assert";
 import { until } from "../../../harness/until.ts";
 import { type Seen, WebhookBed } from "../../../harness/webhook_service_fixture.ts";
@@ -25,6 +26,7 @@ Deno.test("trigger: a call makes an execution that holds the body as it came", a
   assertEquals(found?.execution.status, "queued");
   const shown = await bed.service.administer({
     requestId: "r",
+    administrator: ADMINISTRATOR,
     method: "GET",
     path: `/executions/${answer.body.executionId}`,
     query: "",

@@ -1,4 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
+import type { EndpointCheck } from "../../../../src/webhooks/deliveries/endpoint_check.ts";
+import { ADMINISTRATOR } from "../../../harness/administrators.ts";
 import { WebhookBed } from "../../../harness/webhook_service_fixture.ts";
 
 const URL_GOOD = "https://example.com/hook";
@@ -88,6 +90,12 @@ Deno.test("endpoints: every field is checked", async () => {
     [{ timeoutMs: 0 }, "timeoutMs"],
     [{ standardWebhooks: 1 }, "standardWebhooks"],
     [{ enabled: null }, "enabled"],
+    [{ filter: "plan" }, "filter"],
+    [{ filter: {} }, "filter"],
+    [{ filter: { "a..b": [1] } }, "filter"],
+    [{ filter: { "customer.plan": "pro" } }, "filter.customer.plan"],
+    [{ filter: { "customer.plan": [] } }, "filter.customer.plan"],
+    [{ filter: { "customer.plan": [{}] } }, "filter.customer.plan"],
     [{ secret: "whsec_mine" }, "secret"],
   ];
   for (const [fields, field] of table) {
@@ -177,6 +185,53 @@ Deno.test("endpoints: a dry run shows its stages", async () => {
   assertEquals([status, body as object], [200, { url: URL_GOOD, ok: true, stages }]);
   assertEquals((await bed.call("POST", "/endpoints/none/check")).status, 404);
   assertEquals(await actions(bed), ["endpoint.checked", "endpoint.created"]);
+});
+
+Deno.test("endpoints: a filter keeps its digits, and null removes it", async () => {
+  await using bed = await WebhookBed.open();
+  const sent = `{"url":"${URL_GOOD}","filter":{"customer.plan":["pro"],"id":[12345678901234567890,1.10]}}`;
+  const call = { requestId: "r", administrator: ADMINISTRATOR, query: "" };
+  const made = await bed.service.administer({ ...call, method: "POST", path: "/endpoints", body: sent });
+  const { id } = JSON.parse(made.body);
+  const shown = await bed.service.administer({ ...call, method: "GET", path: `/endpoints/${id}` });
+  for (const { body } of [made, shown]) {
+    assertEquals(body.includes('"filter":{"customer.plan":["pro"],"id":[12345678901234567890,1.10]}'), true);
+  }
+  const path = `/endpoints/${id}`;
+  assertEquals((await bed.call("PATCH", path, { enabled: true })).body["filter"] === undefined, false);
+  assertEquals((await bed.call("PATCH", path, { filter: { a: [true] } })).body["filter"], { a: [true] });
+  assertEquals((await bed.call("PATCH", path, { filter: null })).body["filter"], undefined);
+  const changed = (await bed.call("GET", "/audit")).body.items.map(({ details }) =>
+    details as { fields: string[] }
+  );
+  assertEquals(changed[0]?.fields, ["filter"]);
+});
+
+Deno.test("endpoints: a dry run compares the event of the call", async () => {
+  const asked: unknown[] = [];
+  const check: EndpointCheck = (_, event) => {
+    asked.push(event);
+    return Promise.resolve([]);
+  };
+  await using bed = await WebhookBed.open({ parts: { check } });
+  const { body: { id } } = await bed.call("POST", "/endpoints", { url: URL_GOOD });
+  const path = `/endpoints/${id}/check`;
+  const data = { customer: { plan: "pro" } };
+  for (const sent of [undefined, {}, { event: "order.created", data }]) {
+    assertEquals((await bed.call("POST", path, sent)).status, 200);
+  }
+  const nothing = { kind: undefined, data: undefined };
+  assertEquals(asked, [nothing, nothing, { kind: "order.created", data }]);
+  const wrong: readonly (readonly [object, string])[] = [
+    [{ event: "order.*" }, "event"],
+    [{ data: [] }, "data"],
+    [{ url: "x" }, "url"],
+  ];
+  for (const [sent, field] of wrong) {
+    const { status, body } = await bed.call("POST", path, sent);
+    assertEquals([status, body.field], [422, field]);
+  }
+  assertEquals(asked.length, 3);
 });
 
 Deno.test("endpoints: recovering counts first", async () => {

@@ -1,3 +1,4 @@
+import { ADMINISTRATOR } from "../../../harness/administrators.ts";
 import { assertEquals, assertRejects } from "@std/assert";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -70,7 +71,14 @@ async function opened(
 
 async function administer(service: WebhookService, method: string, path: string, sent?: object) {
   const body = sent === undefined ? {} : { body: JSON.stringify(sent) };
-  const answer = await service.administer({ requestId: "r", method, path, query: "", ...body });
+  const answer = await service.administer({
+    requestId: "r",
+    administrator: ADMINISTRATOR,
+    method,
+    path,
+    query: "",
+    ...body,
+  });
   return answer.body === "" ? undefined : JSON.parse(answer.body);
 }
 

@@ -3,8 +3,8 @@ import type { FailureRun, HealthChange } from "./endpoint_health.ts";
 import { eventBody, isOperationalKind } from "./event.ts";
 import type { Attempt, Delivery, FailureReason, NewEvent } from "./records.ts";
 
-/** An event about the operation of the service. It is stored only if an endpoint subscribes to it. */
-export interface OperationalEvent extends NewEvent {
+/** An event about an endpoint or a delivery. It is stored only if an endpoint subscribes to it. */
+export interface ReportedEvent extends NewEvent {
   /** The endpoint that it is about, which does not receive it. */
   readonly exceptEndpointId?: string | undefined;
 }
@@ -30,7 +30,7 @@ export function endpointEvent(
     readonly now: number;
     readonly eventId: string;
   },
-): OperationalEvent {
+): ReportedEvent {
   const failing = { failingSince: timeTextIf(run.failingSince), consecutiveFailures: run.failures };
   const data = {
     failing: { endpointId, ...failing },
@@ -52,7 +52,7 @@ export function deliveryFailedEvent(
     /** Its last attempt. */
     readonly last?: Pick<Attempt, "status" | "error"> | undefined;
   },
-): OperationalEvent | undefined {
+): ReportedEvent | undefined {
   if (reason === undefined || !REPORTED_REASONS.has(reason) || isOperationalKind(event)) return undefined;
   const times = {
     createdAt: timeText(createdAt),

@@ -1,0 +1,45 @@
+import type { Buffer } from "node:buffer";
+import { timingSafeEqual } from "node:crypto";
+import type { Administrator } from "../webhooks/api/administrator.ts";
+import { tokenDigest } from "./token_digest.ts";
+
+/** The token of an administrator. */
+export interface AdministratorToken extends Administrator {
+  readonly token: string;
+}
+
+interface Known {
+  readonly administrator: Administrator;
+  readonly digest: Buffer;
+}
+
+/** Who may call the administration API, by their tokens. Without any, the API does not exist. */
+export class Administrators {
+  #known: readonly Known[] = [];
+
+  constructor(tokens: readonly AdministratorToken[] = []) {
+    this.replace(tokens);
+  }
+
+  get isEmpty(): boolean {
+    return this.#known.length === 0;
+  }
+
+  /** The owner of a token, if any. Compares with all tokens, so that the time tells nothing about them. */
+  authenticate(token: string): Administrator | undefined {
+    const shown = tokenDigest(token);
+    let found: Administrator | undefined;
+    for (const { administrator, digest } of this.#known) {
+      if (timingSafeEqual(shown, digest)) found = administrator;
+    }
+    return found;
+  }
+
+  /** Replaces all tokens; their names and texts are unique. */
+  replace(tokens: readonly AdministratorToken[]): void {
+    this.#known = tokens.map(({ name, role, token }) => ({
+      administrator: { name, role },
+      digest: tokenDigest(token),
+    }));
+  }
+}

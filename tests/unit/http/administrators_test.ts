@@ -1,0 +1,25 @@
+import { assertEquals } from "@std/assert";
+import { Administrators } from "../../../src/http/administrators.ts";
+
+const ALICE = { name: "alice", role: "admin" } as const;
+const CI = { name: "ci", role: "read" } as const;
+
+Deno.test("administrators: each token has its owner, and no other text has one", () => {
+  const known = new Administrators([{ ...ALICE, token: "token-of-alice" }, { ...CI, token: "token-of-ci" }]);
+  assertEquals(known.isEmpty, false);
+  assertEquals(known.authenticate("token-of-alice"), ALICE);
+  assertEquals(known.authenticate("token-of-ci"), CI);
+  for (
+    const text of ["", "token-of-alic", "token-of-alicee", "Token-of-alice", "alice:admin:token-of-alice"]
+  ) {
+    assertEquals(known.authenticate(text), undefined, text);
+  }
+});
+
+Deno.test("administrators: replaced tokens are those that count", () => {
+  const known = new Administrators([{ ...ALICE, token: "first" }]);
+  known.replace([{ ...ALICE, token: "second" }]);
+  assertEquals([known.authenticate("first"), known.authenticate("second")], [undefined, ALICE]);
+  known.replace([]);
+  assertEquals([known.isEmpty, known.authenticate("second")], [true, undefined]);
+});
