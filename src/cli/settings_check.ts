@@ -1,5 +1,6 @@
 import { type EffectiveSetting, effectiveSettings } from "../settings/effective_settings.ts";
 import { type Environment, readSettings, SettingsError } from "../settings/read_settings.ts";
+import { readSecretFiles } from "../settings/secret_files.ts";
 import { CHECK_EXIT_CODES } from "./check.ts";
 import type { RunnableCommand } from "./command.ts";
 import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";
@@ -7,6 +8,9 @@ import { TableText } from "./record_text.ts";
 
 const COLUMNS = ["setting", "value", "source"];
 const MASK = "(secret)";
+
+/** A setting; its source is also the variable that names the file of a secret. */
+type SettingRow = Omit<EffectiveSetting, "source"> & { readonly source: string };
 
 /** `weir settings check`: the settings in the environment as the service would read them, without a start. */
 export const SETTINGS_CHECK_COMMAND: RunnableCommand = {
@@ -20,13 +24,16 @@ export const SETTINGS_CHECK_COMMAND: RunnableCommand = {
       ...OUTPUT_FLAGS,
     },
     notes:
-      "It shows where each value comes from. It does not show secrets, and does not connect to any service.",
+      "It shows where each value comes from: the environment, the default, or the variable that names a secret file.\n" +
+      "It does not show secrets, and does not connect to any service.",
     exitCodes: CHECK_EXIT_CODES,
   },
   run({ flags }, { environment, output }) {
     const printer = printerOf(flags, output);
     const { errors, warnings } = problemsOf(environment);
-    const all = effectiveSettings(environment);
+    const { environment: withFiles, sources } = readSecretFiles(environment);
+    const all = effectiveSettings(withFiles)
+      .map((setting) => ({ ...setting, source: sources.get(setting.name) ?? setting.source }));
     const given = all.filter(({ source }) => source !== "default");
     const settings = flags.boolean("all") === true ? all : given;
     const isValid = errors.length === 0 && (warnings.length === 0 || flags.boolean("strict") !== true);
@@ -59,11 +66,11 @@ function problemsOf(environment: Environment) {
 }
 
 /** Without the value of a secret. */
-function forPrograms({ name, value, isSecret, source }: EffectiveSetting) {
+function forPrograms({ name, value, isSecret, source }: SettingRow) {
   return { name, value, secret: isSecret, source };
 }
 
-function rowOf({ name, value, whenUnset, source }: EffectiveSetting) {
+function rowOf({ name, value, whenUnset, source }: SettingRow) {
   return { setting: name, value: value ?? (whenUnset === undefined ? MASK : `(${whenUnset})`), source };
 }
 

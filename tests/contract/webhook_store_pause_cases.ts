@@ -11,9 +11,9 @@ import {
   NOW,
   type StoreCases,
 } from "./webhook_store_bed.ts";
-import { resendDelivery } from "../../src/webhooks/store/deliveries.ts";
+import { pauseDeliveries, resendDelivery, resumeDeliveries } from "../../src/webhooks/store/deliveries.ts";
 import { dueEndpoints } from "../../src/webhooks/store/delivery_claims.ts";
-import { findPause, pauseDeliveries, resumeDeliveries } from "../../src/webhooks/store/pause.ts";
+import { findPause } from "../../src/webhooks/store/pause.ts";
 import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 
 const PAUSE = { at: NOW, actor: "admin" };

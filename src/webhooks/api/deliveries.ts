@@ -2,8 +2,9 @@ import { timeText, timeTextIf } from "../../base/rfc3339.ts";
 import { isOpen } from "../model/delivery.ts";
 import type { Attempt, Delivery, Endpoint } from "../model/records.ts";
 import * as deliveries from "../store/deliveries.ts";
+import { failuresOf } from "../store/endpoint_health.ts";
 import { findEndpoint } from "../store/endpoints.ts";
-import { type DeliveryPause, findPause, pauseDeliveries, resumeDeliveries } from "../store/pause.ts";
+import { type DeliveryPause, findPause } from "../store/pause.ts";
 import type { Work } from "../store/work.ts";
 import { DELIVERY_OPERATIONS } from "./delivery_operations.ts";
 import { lister } from "./list_query.ts";
@@ -28,7 +29,10 @@ export const DELIVERY_ROUTES: RoutesOf<typeof DELIVERY_OPERATIONS> = {
 async function shownInList(listed: Delivery, call: RoutedCall) {
   // The responses of 200 deliveries, each with nine attempts, would be too much for one page.
   const record = await call.store.read(findRecord, listed.id, { responses: false });
-  return shown(record ?? { delivery: listed, attempts: [], endpoint: undefined, isPaused: false }, call);
+  return shown(
+    record ?? { delivery: listed, attempts: [], endpoint: undefined, failures: 0, isPaused: false },
+    call,
+  );
 }
 
 async function getDelivery(call: RoutedCall) {
@@ -50,7 +54,7 @@ async function resendDelivery(call: RoutedCall) {
   if (found(outcome, "this delivery") === "erased") {
     throw refusal("payload_erased", "Cannot send the delivery: its payload was erased");
   }
-  call.wakeDispatcher();
+  call.retryNow(endpoint.id);
   const asked = { ...record, delivery: { ...delivery, resendAt: now } };
   const isHeld = !endpoint.enabled || record.isPaused;
   return jsonAnswer(202, { id, why: isHeld ? whyOf(asked, call) : undefined });
@@ -63,13 +67,13 @@ async function getPause({ store }: RoutedCall) {
 async function pause(call: RoutedCall) {
   call.fields({}, { optional: true });
   return pauseAnswer(
-    await call.store.write(pauseDeliveries, adminAudit(call, "deliveries.paused", "deliveries")),
+    await call.store.write(deliveries.pauseDeliveries, adminAudit(call, "deliveries.paused", "deliveries")),
   );
 }
 
 async function resume(call: RoutedCall) {
   call.fields({}, { optional: true });
-  await call.store.write(resumeDeliveries, adminAudit(call, "deliveries.resumed", "deliveries"));
+  await call.store.write(deliveries.resumeDeliveries, adminAudit(call, "deliveries.resumed", "deliveries"));
   call.wakeDispatcher();
   return pauseAnswer(undefined);
 }
@@ -92,6 +96,8 @@ interface DeliveryRecord {
   readonly delivery: Delivery;
   readonly attempts: readonly Attempt[];
   readonly endpoint: Endpoint | undefined;
+  /** Failed attempts of the endpoint since its last success. */
+  readonly failures: number;
   readonly isPaused: boolean;
 }
 
@@ -102,8 +108,12 @@ function* findRecord(
   if (record === undefined) return undefined;
   const { endpointId, state, resendAt } = record.delivery;
   const isOver = !isOpen(state) && resendAt === undefined;
-  const isPaused = !isOver && (yield* findPause()) !== undefined;
-  return { ...record, endpoint: yield* findEndpoint(endpointId), isPaused };
+  return {
+    ...record,
+    endpoint: yield* findEndpoint(endpointId),
+    failures: yield* failuresOf(endpointId),
+    isPaused: !isOver && (yield* findPause()) !== undefined,
+  };
 }
 
 function shown(record: DeliveryRecord, call: RoutedCall): Record<string, unknown> {
@@ -122,12 +132,10 @@ function shown(record: DeliveryRecord, call: RoutedCall): Record<string, unknown
   };
 }
 
-function whyOf(
-  { delivery, attempts, endpoint, isPaused }: DeliveryRecord,
-  { clock, inFlight }: RoutedCall,
-): string {
+function whyOf(record: DeliveryRecord, { clock, inFlight }: RoutedCall): string {
+  const { delivery, attempts, endpoint, failures, isPaused } = record;
   return whyNotDelivered({
-    ...{ delivery, endpoint, isPaused, now: clock.now(), inFlight: inFlight(delivery.endpointId) },
+    ...{ delivery, endpoint, failures, isPaused, now: clock.now(), inFlight: inFlight(delivery.endpointId) },
     lastAttempt: attempts.findLast(({ result }) => result !== undefined),
   });
 }

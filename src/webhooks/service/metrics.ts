@@ -6,6 +6,7 @@ import {
   type MetricName,
   timer,
 } from "../../base/metrics.ts";
+import { SIGNATURE_REFUSALS, type SignatureRefusal } from "../model/trigger_verification.ts";
 import type { StoreMetrics } from "../store/store.ts";
 
 /** The metrics of the webhook service. */
@@ -64,8 +65,21 @@ export const WEBHOOK_METRICS = {
       values: ["attempting", "retrying", "acknowledged", "failed"],
     }),
     deliveries_paused: gauge("0 or 1", "1 while an administrator has paused all deliveries."),
-    due_now: gauge("deliveries", "Deliveries whose next attempt is due."),
-    oldest_due_age_seconds: gauge("seconds", "How long the oldest due delivery has been waiting."),
+    signature_refusals: counter(
+      "calls",
+      "Calls of signed triggers with a missing or wrong signature, by reason; the responses do not contain it.",
+      { label: "reason", values: Object.keys(SIGNATURE_REFUSALS) as SignatureRefusal[] },
+    ),
+    due_now: gauge(
+      "deliveries",
+      "Deliveries whose next attempt is due, without those of disabled and failing endpoints.",
+    ),
+    oldest_due_age_seconds: gauge("seconds", "How long the oldest of these deliveries has been waiting."),
+    endpoints: gauge(
+      "endpoints",
+      "Endpoints by state; `failing` is one whose last 20 attempts or more failed.",
+      { label: "state", values: ["healthy", "failing", "disabled_by_admin", "disabled_by_weir"] },
+    ),
     executions: gauge("executions", "Executions of workflows in the store by status.", {
       label: "status",
       values: ["queued", "running", "succeeded", "failed", "cancelled"],
@@ -120,7 +134,7 @@ export type WebhookMetricName<Kind extends MetricKind> = MetricName<typeof WEBHO
 
 /** The store's metrics as gauges. */
 export function storeGauges(
-  { deliveries, executions, dueNow, oldestDueAt, bytes, pause }: StoreMetrics,
+  { deliveries, executions, endpoints, dueNow, oldestDueAt, bytes, pause }: StoreMetrics,
   now: number,
 ): WebhookMetrics["gauges"] {
   const age = oldestDueAt === undefined ? 0 : Math.max(0, now - oldestDueAt) / 1_000;
@@ -128,6 +142,7 @@ export function storeGauges(
     ...prefixed("deliveries", Object.entries(deliveries)),
     ...prefixed("executions", Object.entries(executions)),
     deliveries_paused: pause === undefined ? 0 : 1,
+    ...prefixed("endpoints", Object.entries(endpoints)),
     due_now: dueNow,
     oldest_due_age_seconds: age,
     store_bytes: bytes,

@@ -1,7 +1,5 @@
-import type { AuditEntry } from "../model/records.ts";
-import { addAudit } from "./audit_log.ts";
 import { integer, text } from "./rows.ts";
-import { get, type Row, run, type Work } from "./work.ts";
+import { get, type Row, type Work } from "./work.ts";
 
 /** A pause of all deliveries, which holds for every process of the store until it is resumed. */
 export interface DeliveryPause {
@@ -12,8 +10,6 @@ export interface DeliveryPause {
 
 const NAME = "name = 'deliveries'";
 const FIND = `SELECT at, actor FROM pause WHERE ${NAME}`;
-const BEGIN = "INSERT INTO pause (name, at, actor) VALUES ('deliveries', ?, ?) ON CONFLICT (name) DO NOTHING";
-const END = `DELETE FROM pause WHERE ${NAME}`;
 
 /** The columns of a pause, for a statement about something else; NULL without a pause. */
 export const PAUSE_COLUMNS = ["at", "actor"]
@@ -31,15 +27,4 @@ export function pauseOf(row: Row | undefined): DeliveryPause | undefined {
 /** The pause, if deliveries are paused. */
 export function* findPause(): Work<DeliveryPause | undefined> {
   return pauseOf(yield* get(FIND));
-}
-
-/** Pauses deliveries: no attempt begins from now on. A pause that exists stays as it is, without an audit entry. */
-export function* pauseDeliveries(audit: AuditEntry): Work<DeliveryPause> {
-  if ((yield* run(BEGIN, audit.at, audit.actor)) > 0) yield* addAudit(audit);
-  return (yield* findPause()) ?? audit;
-}
-
-/** Ends the pause, if there is one. */
-export function* resumeDeliveries(audit: AuditEntry): Work<void> {
-  if ((yield* run(END)) > 0) yield* addAudit(audit);
 }

@@ -109,7 +109,7 @@ export interface ListOptions {
 
 /** Metrics of the store. */
 export interface StoreMetrics {
-  /** Unclaimed deliveries of enabled endpoints that are due. */
+  /** Unclaimed deliveries that are due, of enabled endpoints that are not failing. */
   readonly dueNow: number;
   /** When the oldest of them was due; absent for none. */
   readonly oldestDueAt?: number | undefined;
@@ -117,6 +117,10 @@ export interface StoreMetrics {
   readonly bytes: number;
   readonly deliveries: Readonly<Record<DeliveryState, number>>;
   readonly executions: Readonly<Record<ExecutionStatus, number>>;
+  readonly endpoints: Readonly<Record<EndpointState, number>>;
   /** Absent unless deliveries are paused. */
   readonly pause?: DeliveryPause | undefined;
 }
+
+/** Whether an endpoint is enabled and works, or who disabled it. */
+export type EndpointState = "healthy" | "failing" | "disabled_by_admin" | "disabled_by_weir";

@@ -47,14 +47,17 @@ Deno.test("progress: work that leaves no time for timers shows it, and short wor
   for (const [tookMs, expected] of [[1_999, []], [3_000, ["simulating: 2 lines (3 s)"]]] as const) {
     let elapsed = 0;
     const clock = { now: () => elapsed, elapsed: () => elapsed, after: () => () => {} };
-    async function* requests() {
-      yield line;
-      elapsed = tookMs;
-      yield await Promise.resolve(line);
-    }
+    const requests = linesWith(line, () => elapsed = tookMs);
     const { output, lines } = recorded(false);
-    const options = { environment: {}, clock, output, stdin: () => ReadableStream.from(requests()) };
+    const options = { environment: {}, clock, output, stdin: () => ReadableStream.from(requests) };
     assertEquals(await runCommand(["simulate", "--config", RULES, "--requests", "-"], options), 0);
     assertEquals(lines, [...expected]);
   }
 });
+
+/** A line twice, and what happens in between. */
+async function* linesWith(line: Uint8Array, between: () => void): AsyncGenerator<Uint8Array> {
+  yield line;
+  between();
+  yield await Promise.resolve(line);
+}

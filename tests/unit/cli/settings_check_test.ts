@@ -95,10 +95,28 @@ for (const [name, { args = [], environment, code, stdout, stderr = "" }] of Obje
   });
 }
 
+Deno.test("weir settings check: a secret in a file, and a file that is missing", async () => {
+  const file = await Deno.makeTempFile();
+  await Deno.writeTextFile(file, `${TOKEN}\n`);
+  const environment = { ...MEMORY, ADMIN_TOKEN_FILE: file, KV_AUTH_FILE: "/no/such/file" };
+  const { code, stdout, stderr } = await ran(["settings", "check"], { environment });
+  await Deno.remove(file);
+  assertEquals([code, stderr.startsWith('Invalid KV_AUTH_FILE "/no/such/file": ')], [1, true]);
+  assertEquals(
+    stdout,
+    `setting       value     source
+BACKEND_TYPE  memory    environment
+ADMIN_TOKEN   (secret)  ADMIN_TOKEN_FILE
+environment: invalid: 2 settings, 1 error, 0 warnings
+`,
+  );
+});
+
 Deno.test("weir settings check --all: every setting, with its default or what applies without a value", async () => {
   const environment = { ...MEMORY, PORT: "81" };
   const { stdout } = await ran(["settings", "check", "--all", "--json"], { environment });
-  const settings: { readonly name: string }[] = JSON.parse(stdout).settings;
+  const settings: ({ readonly name: string } & Readonly<Record<string, unknown>>)[] =
+    JSON.parse(stdout).settings;
   const shown = (wanted: string) => settings.find(({ name }) => name === wanted);
   assertEquals(["PORT", "HOST", "ADMIN_TOKEN"].map(shown), [
     { name: "PORT", value: "81", secret: false, source: "environment" },
