@@ -8,11 +8,11 @@ import { startRedis } from "../../tests/harness/redis_server.ts";
 import { runtimeEnvironment } from "../../tests/harness/weir_command.ts";
 import { startWeir, type WeirOptions, type WeirProcess } from "../../tests/harness/weir_process.ts";
 import { serveFlags } from "../serve_flags.ts";
-import type { ExpectedCode } from "../../tests/harness/load/answer.ts";
+import type { ExpectedCode } from "../../tests/harness/bench_answer.ts";
 import { sumInMemcached, sumInRedis } from "./counter_sums.ts";
 import { featureSettings } from "./feature_settings.ts";
 import type { EngineName } from "./options.ts";
-import { type RuleName, RULES } from "../../tests/harness/load/rate_limit_message.ts";
+import { type RuleName, RULES } from "../../tests/harness/bench_rules.ts";
 import type { TargetName } from "./scenario.ts";
 import { startPushReceiver, startScraper, startSpanReceiver } from "./stats_receivers.ts";
 

@@ -1,67 +1,28 @@
-import { encodeRateLimitRequest } from "../../../src/wire/rls.ts";
-
-/** The method that the bench calls. */
+/** The method that the generator calls. */
 export const RATE_LIMIT_PATH = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
-
-/** The window of every rule of the bench, by the value of the entry `load`; no run outlives a year. */
-const WINDOWS = { one: "year", keys: "year", second: "second" } as const;
-/** The name of a rule. */
-export type RuleName = keyof typeof WINDOWS;
-/** Every rule. */
-export const RULE_NAMES: readonly RuleName[] = ["one", "keys", "second"];
-
-/** What may be sent: `one` is for one hot key, `keys` for many, `both` for many with two limits each. */
-export const LOADS = ["one", "keys", "both"] as const;
-/** The name of a load. */
-export type LoadName = typeof LOADS[number];
-/** The rules that a call of each load meets with every key. */
-export const RULES_OF: Readonly<Record<LoadName, readonly RuleName[]>> = {
-  one: ["one"],
-  keys: ["keys"],
-  both: ["keys", "second"],
-};
-
-/** The limit of every rule of the bench; no run reaches it. */
-export const LIMIT = 4_000_000_000;
-/** The file of all rules. */
-export const RULES = `domain: bench
-descriptors:
-${
-  RULE_NAMES.map((rule) =>
-    `  - { key: load, value: ${rule}, descriptors: [{ key: key, rate_limit: { unit: ${
-      WINDOWS[rule]
-    }, requests_per_unit: ${LIMIT} } }] }`
-  ).join("\n")
-}
-`;
 
 const CODES = ["UNKNOWN", "OK", "OVER_LIMIT"] as const;
 const FRAME_PREFIX_BYTES = 5;
-const LIMIT_REMAINING_FIELD = 3;
+const FIELDS = { code: 1, currentLimit: 2, limitRemaining: 3 } as const;
 
-/** The name of a code in an answer. */
+/** The name of a code of an answer. */
 export type AnswerCode = typeof CODES[number];
 
-/** What a `RateLimitResponse` says, as far as the bench looks. */
+/** The fields of a `RateLimitResponse` that the generator reads. */
 export interface ResponseSummary {
   readonly overallCode: AnswerCode;
-  readonly statuses: readonly { readonly code: AnswerCode; readonly limitRemaining: number }[];
+  readonly statuses: readonly StatusSummary[];
 }
 
-/** Whether counters of this rule are still there when a run is over. */
-export function isLasting(rule: RuleName): boolean {
-  return WINDOWS[rule] === "year";
+/** The fields of a status that the generator reads. */
+export interface StatusSummary {
+  readonly code: AnswerCode;
+  /** Whether a limit applied to the descriptor. */
+  readonly hasLimit: boolean;
+  readonly limitRemaining: number;
 }
 
-/** A `RateLimitRequest` of domain `bench`: for each key and rule a descriptor of `load=<rule>` and `key=<key>`. */
-export function encodeRequest(load: LoadName, keys: readonly string[]): Uint8Array {
-  const descriptors = keys.flatMap((key) =>
-    RULES_OF[load].map((rule) => ({ entries: [{ key: "load", value: rule }, { key: "key", value: key }] }))
-  );
-  return encodeRateLimitRequest({ domain: "bench", descriptors });
-}
-
-/** The message behind the prefix of gRPC: not compressed, and its length. */
+/** The message after the prefix of gRPC: not compressed, and its length. */
 export function frameMessage(message: Uint8Array): Uint8Array {
   const framed = new Uint8Array(FRAME_PREFIX_BYTES + message.length);
   new DataView(framed.buffer).setUint32(1, message.length);
@@ -83,12 +44,12 @@ export function unframeMessage(body: Uint8Array): Uint8Array {
 }
 
 /**
- * What a `RateLimitResponse` says. Walks all its fields by a reader of the bench's own, so that a fault
- * of the service's codec is seen, and throws `RangeError` where one is bad.
+ * Reads a `RateLimitResponse`. It does not use the codec of the service, so that it detects errors of that codec, and
+ * throws a `RangeError` for an invalid field.
  */
 export function readResponse(message: Uint8Array): ResponseSummary {
   let overallCode: AnswerCode = "UNKNOWN";
-  const statuses: { code: AnswerCode; limitRemaining: number }[] = [];
+  const statuses: StatusSummary[] = [];
   for (const { field, value, bytes, at } of fieldsOf(message)) {
     if ((field === 1) !== (bytes === undefined)) throw badAnswer(at);
     if (bytes === undefined) overallCode = codeOf(value, at);
@@ -97,18 +58,21 @@ export function readResponse(message: Uint8Array): ResponseSummary {
   return { overallCode, statuses };
 }
 
-function readStatus(message: Uint8Array): { code: AnswerCode; limitRemaining: number } {
-  const status: { code: AnswerCode; limitRemaining: number } = { code: "UNKNOWN", limitRemaining: 0 };
+function readStatus(message: Uint8Array): StatusSummary {
+  let code: AnswerCode = "UNKNOWN";
+  let hasLimit = false;
+  let limitRemaining = 0;
   for (const { field, value, at } of fieldsOf(message)) {
-    if (field === 1) status.code = codeOf(value, at);
-    else if (field === LIMIT_REMAINING_FIELD) status.limitRemaining = value;
+    if (field === FIELDS.code) code = codeOf(value, at);
+    else if (field === FIELDS.currentLimit) hasLimit = true;
+    else if (field === FIELDS.limitRemaining) limitRemaining = value;
   }
-  return status;
+  return { code, hasLimit, limitRemaining };
 }
 
 interface Field {
   readonly field: number;
-  /** Of a number; of bytes their length. */
+  /** A number, or the length of the bytes. */
   readonly value: number;
   readonly bytes: Uint8Array | undefined;
   readonly at: number;
