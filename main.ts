@@ -49,6 +49,8 @@ export interface Addresses {
 /** A running service. */
 export interface Running {
   readonly addresses: Addresses;
+  /** The domains of the rules in force. */
+  readonly domains: () => readonly string[];
   /** Settles when the service has stopped, after its signal was aborted. */
   readonly stopped: Promise<void>;
 }
@@ -113,10 +115,10 @@ export async function serve(
     // The last to open: its unix socket replaces one in use, so nothing may fail after it.
     const grpc = await deciders.open();
     opened.defer(() => grpc.close(DRAIN_MS));
-    logger.warning(`Listening for gRPC on '${grpc.address}'`);
-    logger.warning(`Listening for HTTP on '${addressOf(http)}'`);
+    logger.info(`Listening for gRPC on '${grpc.address}'`, {}, "warning");
+    logger.info(`Listening for HTTP on '${addressOf(http)}'`, {}, "warning");
     if (http.triggers !== undefined) {
-      logger.warning(`Listening for triggers on '${addressOf(http.triggers)}'`);
+      logger.info(`Listening for triggers on '${addressOf(http.triggers)}'`, {}, "warning");
     }
     health.set("start", true);
     // Their workers would delay the first calls.
@@ -128,7 +130,8 @@ export async function serve(
       gaveUp.signal.throwIfAborted();
     };
     const stopped = stopOn(end, parts, { drain: () => http.drain(), close });
-    return { addresses: { grpc: grpc.address, http: addressOf(http), debug: addressOf(debug) }, stopped };
+    const addresses = { grpc: grpc.address, http: addressOf(http), debug: addressOf(debug) };
+    return { addresses, domains: () => [...service.rules?.domains.keys() ?? []], stopped };
   } catch (error) {
     await opened.close();
     throw error;
@@ -272,6 +275,8 @@ async function serveUntilSignal(
   try {
     const onReload = (given: () => void) => void (reload = given);
     const running = await serve(settings, stop.signal, { logger, health, stats, onReload });
+    // The log goes first, so that its lines are not inside the text of the caller.
+    await flush(lines);
     onReady(running);
     await running.stopped;
     return 0;

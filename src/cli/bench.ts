@@ -6,7 +6,7 @@ import { dialAddress } from "../settings/address_parsers.ts";
 import { float, integer } from "../settings/parsers.ts";
 import type { Parser } from "../settings/setting.ts";
 import { encodeRateLimitRequest, type WireEntry } from "../wire/rls.ts";
-import { type BenchReport, noCallsText, reportJson, reportLines } from "./bench_report.ts";
+import { type BenchReport, noCallsText, reportLines, reportValue } from "./bench_report.ts";
 import { readTls, readTlsFiles, TLS_FLAGS, type TlsFiles } from "./client.ts";
 import {
   CommandError,
@@ -17,6 +17,7 @@ import {
 } from "./command.ts";
 import { FlagError } from "./flags.ts";
 import { Interruption } from "./interruption.ts";
+import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";
 
 /** Limits of a run, so that a mistake does not overload a service for long. */
 const MAX_SECONDS = 600;
@@ -71,13 +72,13 @@ export const BENCH_COMMAND: RunnableCommand = {
       },
       seed: { value: "N", doc: "choose keys at random with this seed, instead of in turn" },
       ...TLS_FLAGS,
-      output: { value: "FORMAT", doc: "output format: table (default) or json" },
+      ...OUTPUT_FLAGS,
     },
     notes:
       "Every call is a real request: its hits count in the counters and statistics of the service, and can\n" +
       "exceed limits of other callers. Use a domain or keys of a test.\n\n" +
-      "SIGINT or SIGTERM ends the run and prints the results so far. A constant rate keeps a core busy.\n\n" +
-      "Exit code: 0 every call was answered, 1 calls failed, 2 invalid usage.",
+      "SIGINT or SIGTERM ends the run and prints the results so far. A constant rate keeps a core busy.",
+    exitCodes: { 0: "every call was answered", 1: "calls failed" },
   },
   run,
 };
@@ -95,10 +96,10 @@ interface BenchTask {
   readonly keys: number;
   readonly seed: number | undefined;
   readonly tls: TlsFiles | undefined;
-  readonly isJson: boolean;
 }
 
 async function run({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
+  const printer = printerOf(flags, options.output);
   const task = taskOf(flags);
   const peer = { address: task.peerAddress, tls: await tlsOf(task.tls) };
   // Loaded here, so that other commands start without it.
@@ -119,7 +120,8 @@ async function run({ flags }: GivenCommand, options: CommandOptions): Promise<nu
   });
   const report: BenchReport = { ...task, result, durations, tally, isInterrupted: signal.aborted };
   if (result.calls === 0) throw new CommandError(noCallsText(report));
-  for (const line of task.isJson ? [reportJson(report)] : reportLines(report)) options.output.stdout(line);
+  if (printer !== undefined) printer.print(reportValue(report));
+  else for (const line of reportLines(report)) options.output.stdout(line);
   return Object.keys(result.errors).length === 0 ? 0 : 1;
 }
 
@@ -140,10 +142,6 @@ function taskOf(flags: GivenFlags): BenchTask {
         `${MAX_IN_FLIGHT} calls in total; set --in-flight`,
     );
   }
-  const format = flags.text("output") ?? "table";
-  if (!["table", "json"].includes(format)) {
-    throw new FlagError(`Invalid --output "${format}": expected table or json`);
-  }
   const tls = readTls(flags);
   if (tls !== undefined && address.startsWith("unix:")) {
     throw new FlagError("Cannot use --tls: a unix socket has no TLS");
@@ -157,7 +155,6 @@ function taskOf(flags: GivenFlags): BenchTask {
     domain: flags.text("domain") ?? DEFAULTS.domain,
     keys: hasKey ? numberOf(flags, "keys", integer({ min: 1, max: MAX_KEYS })) ?? 10_000 : 1,
     seed: numberOf(flags, "seed", integer({ min: 0, max: 4_294_967_295 })),
-    isJson: format === "json",
   };
 }
 

@@ -68,22 +68,18 @@ export function reportLines(report: BenchReport): string[] {
   ];
 }
 
-/** The results as JSON. */
-export function reportJson(report: BenchReport): string {
+/** The results for programs. */
+export function reportValue(report: BenchReport): object {
   const { address, domain, connections, inFlight, rate, keys, result, durations, tally } = report;
   const { calls, seconds, callsPerSecond, generatorBusy } = result;
-  return JSON.stringify(
-    {
-      ...{ address, domain, connections, inFlight, keys, rate: rate ?? null },
-      ...{ isInterrupted: report.isInterrupted, calls, seconds, callsPerSecond, generatorBusy },
-      latencyMs: Object.fromEntries(latencies(durations).map(([name, ms]) => [name, Number(ms.toFixed(3))])),
-      decisions: { ...tally.counts, withoutLimit: tally.withoutLimit },
-      errors: Object.fromEntries(errorsOf(report)),
-      histogram: histogram(durations).map(([upToMs, count]) => ({ upToMs, calls: count })),
-    },
-    undefined,
-    2,
-  );
+  return {
+    ...{ address, domain, connections, inFlight, keys, rate: rate ?? null },
+    ...{ isInterrupted: report.isInterrupted, calls, seconds, callsPerSecond, generatorBusy },
+    latencyMs: Object.fromEntries(latencies(durations).map(([name, ms]) => [name, Number(ms.toFixed(3))])),
+    decisions: { ...tally.counts, withoutLimit: tally.withoutLimit },
+    errors: Object.fromEntries(errorsOf(report)),
+    histogram: histogram(durations).map(([upToMs, count]) => ({ upToMs, calls: count })),
+  };
 }
 
 function latencies(durations: DurationHistogram): (readonly [string, number])[] {

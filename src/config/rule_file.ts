@@ -98,5 +98,25 @@ function readDescriptor(log: ProblemLog, mapping: YamlMapping, path: string): De
     metadata: metadata === undefined ? undefined : readMetadata(log, metadata, pathOf(path, "metadata")),
     descriptors: nested === undefined ? [] : readDescriptors(log, nested, pathOf(path, "descriptors")),
   };
+  if (rateLimit === undefined && !fields.failed("rate_limit")) warnWithoutLimit(log, mapping, descriptor);
   return fields.failed("key") || fields.failed("value") ? undefined : descriptor;
+}
+
+/** Reports each field that only changes the limit of its level, where that level has none. */
+function warnWithoutLimit(log: ProblemLog, mapping: YamlMapping, descriptor: DescriptorSource): void {
+  const fields = {
+    shadow_mode: descriptor.shadowMode,
+    quota_mode: descriptor.quotaMode,
+    on_cache_failure: descriptor.onCacheFailure,
+    detailed_metric: descriptor.detailedMetric,
+    metadata: descriptor.metadata,
+  };
+  for (const [key, value] of Object.entries(fields)) {
+    const entry = mapping.entries.get(key);
+    if (entry === undefined || value === undefined || value === false) continue;
+    const text =
+      "has no effect without a rate_limit at this level, and nested descriptors do not inherit it; " +
+      "move it next to a rate_limit, or remove it";
+    log.warning(entry.offset, pathOf(descriptor.path, key), text);
+  }
 }

@@ -217,6 +217,9 @@ function workerOptions(
     timeoutMs: Math.min(settings.WEBHOOK_TIMEOUT, DELIVERY_MS),
     connectTimeoutMs: settings.WEBHOOK_CONNECT_TIMEOUT,
     retentionMs: settings.WEBHOOK_RETENTION,
+    // 0 for none.
+    maxStoreBytes: settings.WEBHOOK_STORE_MAX_BYTES || undefined,
+    maxBacklog: settings.WEBHOOK_MAX_BACKLOG || undefined,
     maxInFlight: settings.WEBHOOK_MAX_IN_FLIGHT,
     allowCidrs: settings.WEBHOOK_ALLOW_CIDRS,
     proxy: settings.WEBHOOK_PROXY,

@@ -41,6 +41,18 @@ const WEBHOOKS = inGroup("Webhooks and workflows", {
       "file.",
     { min: "1ms" },
   ),
+  WEBHOOK_STORE_MAX_BYTES: count(
+    "1099511627776",
+    "Maximum size of the store in bytes; 0 for no maximum. While the store is larger, Weir rejects trigger " +
+      "calls and events with 503 `store_full`, and everything else continues.",
+    { min: 0 },
+  ),
+  WEBHOOK_MAX_BACKLOG: count(
+    "1000000",
+    "Maximum number of open deliveries of one endpoint; 0 for no maximum. While it is reached, Weir rejects " +
+      "events for this endpoint with 503 `backlog_full`.",
+    { min: 0 },
+  ),
   WEBHOOK_ENCRYPTION_KEY: {
     parse: listOf(parseAesKey),
     whenUnset: "the key in `WEBHOOK_ENCRYPTION_KEY_FILE`",

@@ -3,6 +3,7 @@ import { needs, type Tool } from "../harness/tools.ts";
 import { ACCEPT_CASES } from "./webhook_store_accept_cases.ts";
 import { RECORD_CASES } from "./webhook_store_administration_cases.ts";
 import type { StoreCases } from "./webhook_store_bed.ts";
+import { BOUND_CASES } from "./webhook_store_bound_cases.ts";
 import { CLAIM_CASES } from "./webhook_store_claim_cases.ts";
 import { DELIVERY_CASES } from "./webhook_store_delivery_cases.ts";
 import { EXECUTION_CASES } from "./webhook_store_execution_cases.ts";
@@ -10,6 +11,7 @@ import { FILTER_CASES } from "./webhook_store_filter_cases.ts";
 import { GROUP_CASES } from "./webhook_store_group_cases.ts";
 import { LIST_CASES } from "./webhook_store_list_cases.ts";
 import { REMOVAL_CASES } from "./webhook_store_removal_cases.ts";
+import { SEALED_CASES } from "./webhook_store_sealed_cases.ts";
 
 /** An empty place for a store. */
 export interface WebhookStoreFixture {
@@ -21,6 +23,7 @@ export interface WebhookStoreFixture {
 
 const CASES: StoreCases = {
   ...ACCEPT_CASES,
+  ...BOUND_CASES,
   ...DELIVERY_CASES,
   ...CLAIM_CASES,
   ...EXECUTION_CASES,
@@ -28,6 +31,7 @@ const CASES: StoreCases = {
   ...GROUP_CASES,
   ...RECORD_CASES,
   ...REMOVAL_CASES,
+  ...SEALED_CASES,
   ...LIST_CASES,
 };
 

@@ -31,6 +31,7 @@ export function storeWith(
     write: asked("write"),
     claimDeliveries: (options) => store.claimDeliveries(options),
     clearRemoved: (options) => store.clearRemoved(options),
+    usedBytes: () => store.usedBytes(),
     metrics: (now) => store.metrics(now),
     close: () => store.close(),
     ...methods,

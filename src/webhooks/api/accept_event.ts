@@ -11,7 +11,7 @@ import { POSTED_EVENT_FIELDS } from "./event_operations.ts";
 import { FieldReader, jsonObjectOf } from "./field_reader.ts";
 import { bodyHash, stringifyJson } from "../../base/exact_json.ts";
 import { invalidField, refusal, UNAUTHORIZED, WebhookRefusal } from "./problem.ts";
-import type { EventKey } from "../model/records.ts";
+import type { EventKey, NewEvent } from "../model/records.ts";
 import { CONTINUE, type EventCall, type WebhookAnswer } from "./calls.ts";
 import { constantTimeEqual } from "../model/signature.ts";
 import { acceptEvent } from "../store/accept.ts";
@@ -44,15 +44,16 @@ export class EventAcceptor {
     if (problem !== undefined) throw invalidField("event", problem);
     const body = eventBody(kind, stringifyJson(fields.object("data")));
     checkKind(kind, eventKey);
-    const { store, clock, newId, onAccepted } = this.#options;
-    const id = newId();
+    const { store, clock, newId, bounds, onAccepted } = this.#options;
+    const event: NewEvent = { id: newId(), kind, body };
     const { scope, actor } = identityOf(call, eventKey);
     const { idempotencyKey: key } = call;
     const accepted = await this.#once.accept({
       idempotency: key === undefined ? undefined : { scope, key, bodyHash: await bodyHash(object) },
-      resultId: id,
+      resultId: event.id,
       create: async (idempotency) => {
-        const acceptance = await store.write(acceptEvent, { id, kind, body }, {
+        await bounds.admitEvent(event);
+        const acceptance = await store.write(acceptEvent, event, {
           now: clock.now(),
           idempotency,
         });

@@ -23,7 +23,7 @@ import {
 import type { AdministrationOperations } from "./operation.ts";
 
 const STATES = ["attempting", "retrying", "acknowledged", "failed"];
-const REASONS = ["exhausted", "endpoint_disabled", "endpoint_deleted", "payload_erased"];
+const REASONS = ["exhausted", "endpoint_disabled", "endpoint_deleted", "payload_erased", "backlog_full"];
 const RESULTS = ["acknowledged", "failed", "interrupted"];
 const ERROR_KINDS = [
   ...["status", "redirect", "timeout", "dns", "connect", "tls", "reset", "protocol"],

@@ -182,6 +182,13 @@ export const EVENT_CALL_OPERATIONS = {
         headers: REPLAY_HEADERS,
       },
     },
-    problems: ["invalid_idempotency_key", "reserved_kind", "kind_not_allowed", "in_flight"],
+    problems: [
+      "invalid_idempotency_key",
+      "reserved_kind",
+      "kind_not_allowed",
+      "in_flight",
+      "store_full",
+      "backlog_full",
+    ],
   },
 } as const satisfies AdministrationOperations;

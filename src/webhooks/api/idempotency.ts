@@ -1,5 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { withTimeout } from "../../base/wait.ts";
+import type { AcceptanceBounds } from "./bounds.ts";
 import type { WebhookAnswer } from "./calls.ts";
 import { refusal, type WebhookRefusal } from "./problem.ts";
 import type { AuditAction } from "../model/audit_actions.ts";
@@ -36,6 +37,7 @@ export interface AcceptOnceOptions {
   readonly store: WebhookStore;
   readonly clock: Clock;
   readonly newId: () => string;
+  readonly bounds: AcceptanceBounds;
 }
 
 /** How long a duplicate waits for the first. */

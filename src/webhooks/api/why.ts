@@ -21,6 +21,7 @@ const REASONS: Readonly<Record<FailureReason, string>> = {
   endpoint_disabled: "its endpoint was still disabled 24 hours after the first failure",
   endpoint_deleted: "its endpoint was deleted",
   payload_erased: "the payload of its event was erased",
+  backlog_full: "the backlog of its endpoint was full",
 };
 
 const UNITS = [[3_600_000, "hour"], [60_000, "minute"], [1_000, "second"]] as const;

@@ -14,8 +14,10 @@ export const AUDIT_ACTIONS = {
   "event_key.created": "`POST /event-keys` created an event key",
   "event_key.deleted": "`DELETE /event-keys/<id>` deleted an event key",
   "execution.cancel_asked": "`POST /executions/<id>/cancel` requested a cancellation",
+  "store.rekeyed": "`weir store rekey` encrypted secrets again; `details.keyId` is the key",
   "trigger.body_mismatch":
     "A trigger call repeated an `Idempotency-Key` with a different body; `details.rejected` is `true` if it was rejected",
+  "trigger.called": "`POST /triggers/<id>/call` started an execution; `details.executionId` is its id",
   "trigger.changed": "`PATCH /triggers/<id>` changed fields; `details.fields` names them",
   "trigger.created": "`POST /triggers` created a trigger",
   "trigger.deleted": "`DELETE /triggers/<id>` deleted a trigger",

@@ -99,7 +99,12 @@ export interface WebhookEvent {
 export type DeliveryState = "attempting" | "retrying" | "acknowledged" | "failed";
 
 /** Why a delivery failed for good. */
-export type FailureReason = "exhausted" | "endpoint_disabled" | "endpoint_deleted" | "payload_erased";
+export type FailureReason =
+  | "exhausted"
+  | "endpoint_disabled"
+  | "endpoint_deleted"
+  | "payload_erased"
+  | "backlog_full";
 
 /** An event to deliver to every endpoint that names its kind and whose filter matches, disabled ones included. */
 export interface NewEvent {

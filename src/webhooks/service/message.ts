@@ -3,6 +3,7 @@ import type { AdministrationCall, EventCall, TriggerCall, WebhookAnswer } from "
 import type { PostgresStoreOptions } from "../store/postgres/store.ts";
 import type { LimitDecision } from "../model/limit_call.ts";
 import type { WebhookMetrics } from "./metrics.ts";
+import type { StoreBoundSettings } from "./store_bounds.ts";
 import type { TracedWork } from "../../base/traced_work.ts";
 
 /** Settings of a store in PostgreSQL. */
@@ -17,7 +18,7 @@ export type StoreSettings =
   | { readonly kind: "postgres" } & PostgresSettings;
 
 /** The settings of the webhook service, as sent to its worker. */
-export interface WebhookOptions {
+export interface WebhookOptions extends StoreBoundSettings {
   readonly store: StoreSettings;
   /** Keys for secrets in base64, of which the first one seals; without any the key file is used. */
   readonly encryptionKeys: readonly string[];

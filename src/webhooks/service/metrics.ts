@@ -86,6 +86,20 @@ export const WEBHOOK_METRICS = {
       "0 or 1",
       "1 in a process that delivers and runs workflows, 0 in one that waits for the lock.",
     ),
+    bound_refusals: counter("calls", "Triggers and events that were refused for a bound of the store.", {
+      label: "bound",
+      values: ["store", "backlog"],
+    }),
+    largest_backlog: gauge(
+      "deliveries",
+      "Largest known number of open deliveries of one endpoint; smaller than half of `max_backlog`, it may be outdated.",
+    ),
+    max_backlog: gauge("deliveries", "Value of `WEBHOOK_MAX_BACKLOG`."),
+    store_used_bytes: gauge(
+      "bytes",
+      "Size that `WEBHOOK_STORE_MAX_BYTES` bounds: the SQLite file without its free pages, or the PostgreSQL tables.",
+    ),
+    store_max_bytes: gauge("bytes", "Value of `WEBHOOK_STORE_MAX_BYTES`."),
     store_bytes: gauge("bytes", "Size of the SQLite file and its `-wal`, or of the PostgreSQL tables."),
     commit_time: timer("Time of a commit of the store.", "ratelimit_webhooks_commit_seconds"),
     store_errors: counter("errors", "Failed reads and writes of the store."),

@@ -15,12 +15,16 @@ import type { LimitCall } from "../model/limit_call.ts";
 import { storeGauges, type WebhookMetrics } from "./metrics.ts";
 import { BackgroundWork, type BackgroundWorkParts } from "./background_work.ts";
 import type { Workflows } from "../model/workflow.ts";
+import { StoreBounds, type StoreBoundSettings } from "./store_bounds.ts";
 import { releaseClaims } from "../store/claims.ts";
 import { StoreError } from "../store/store.ts";
 
 /** What a webhook service is made of. */
 export interface WebhookServiceParts
-  extends BackgroundWorkParts, Pick<AdministrationParts, "urlProblem" | "check" | "randomBytes"> {
+  extends
+    BackgroundWorkParts,
+    StoreBoundSettings,
+    Pick<AdministrationParts, "urlProblem" | "check" | "randomBytes"> {
   readonly workflows: Workflows;
   /** Asks the decision service. */
   readonly limit: LimitCall;
@@ -55,6 +59,7 @@ const INTERNAL: WebhookProblem = {
 export class WebhookService implements WebhookCalls {
   readonly #parts: WebhookServiceParts;
   readonly #work: BackgroundWork;
+  readonly #bounds: StoreBounds;
   readonly #triggers: TriggerAcceptor;
   readonly #events: EventAcceptor;
   readonly #administrationParts: AdministrationParts;
@@ -69,20 +74,23 @@ export class WebhookService implements WebhookCalls {
   constructor(parts: WebhookServiceParts) {
     this.#parts = parts;
     const work = this.#work = new BackgroundWork(parts);
+    const bounds = this.#bounds = new StoreBounds({ ...parts, isWorking: () => work.isWorking });
     const wakeRunner = () => work.wakeRunner();
-    this.#triggers = new TriggerAcceptor({ ...parts, onAccepted: wakeRunner });
-    this.#events = new EventAcceptor({ ...parts, onAccepted: (ids) => work.wakeDispatcher(ids) });
+    this.#triggers = new TriggerAcceptor({ ...parts, bounds, onAccepted: wakeRunner });
+    this.#events = new EventAcceptor({ ...parts, bounds, onAccepted: (ids) => work.wakeDispatcher(ids) });
     this.#administrationParts = {
       ...parts,
       seal: (text) => parts.secretBox.seal(text),
       inFlight: (endpointId) => work.inFlight(endpointId),
       wakeDispatcher: () => work.wakeDispatcher(),
       wakeRunner,
+      callTrigger: (...call) => this.#triggers.start(...call),
     };
   }
 
-  /** Begins to try for the lock of the store, and to work once it has it. */
+  /** Begins to measure the bounds of the store and to try for its lock, and to work once it has it. */
   start(): void {
+    this.#bounds.start();
     this.#work.start();
   }
 
@@ -111,11 +119,19 @@ export class WebhookService implements WebhookCalls {
   async metrics(): Promise<WebhookMetrics> {
     const { store, clock, noteOfSecrets } = this.#parts;
     const problem = await this.#storeProblem();
-    const metrics = this.#work.metrics(this.#storeErrors);
+    const work = this.#work.metrics(this.#storeErrors);
+    const bounds = this.#bounds.metrics();
+    const metrics = {
+      ...work,
+      counters: { ...work.counters, ...bounds.counters },
+      gauges: { ...work.gauges, ...bounds.gauges },
+    };
     try {
       const now = clock.now();
       const gauges = storeGauges(await store.metrics(now), now);
-      const notes = [metrics.note, await noteOfSecrets?.()].filter((note) => note !== undefined);
+      const notes = [metrics.note, this.#bounds.note, await noteOfSecrets?.()].filter((note) =>
+        note !== undefined
+      );
       return {
         ...metrics,
         gauges: { ...metrics.gauges, ...gauges },
@@ -131,7 +147,10 @@ export class WebhookService implements WebhookCalls {
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true;
     const running = Promise.allSettled(this.#running);
-    await Promise.all([settledWithin(running, CALLS_MS, this.#parts.clock), this.#work.stop(graceMs)]);
+    await Promise.all([
+      settledWithin(running, CALLS_MS, this.#parts.clock),
+      ...[this.#work.stop(graceMs), this.#bounds.stop()],
+    ]);
     const { store, close = () => store.close() } = this.#parts;
     await close();
   }

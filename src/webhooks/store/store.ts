@@ -23,6 +23,8 @@ export interface WebhookStore {
    * remains.
    */
   clearRemoved(options: RemovalOptions): Promise<boolean>;
+  /** Bytes that `WEBHOOK_STORE_MAX_BYTES` bounds: without the free pages of a file; 0 where they are not reported. */
+  usedBytes(): Promise<number>;
   /** The store's metrics at this time. */
   metrics(now: number): Promise<StoreMetrics>;
   /** Closes the store; later calls throw. */

@@ -315,7 +315,7 @@ const WRONG: readonly (readonly [string, readonly string[], string])[] = [
     ["--descriptors", `a=${"b".repeat(1_100)}`],
     'Invalid --descriptors: Cannot send body of "1124" bytes: at most 1024',
   ],
-  ["a format", ["--output", "xml"], 'Invalid --output "xml": expected table or json'],
+  ["a format", ["--output", "xml"], 'Invalid --output "xml": expected table, json, yaml'],
   ["TLS files without TLS", ["--ca", "x"], "Cannot use --ca: it requires --tls"],
   [
     "half a pair",

@@ -58,6 +58,12 @@ const ALERTS: Readonly<
     bad: [[`${WEBHOOKS}_store_errors`, "0+1x30"]],
     good: [[`${WEBHOOKS}_store_errors`, "5+0x30"]],
   },
+  WeirStoreNearlyFull: bound("store_used_bytes", "store_max_bytes"),
+  WeirBacklogNearlyFull: bound("largest_backlog", "max_backlog"),
+  WeirBoundRefusals: {
+    bad: [[`${WEBHOOKS}_bound_refusals{bound="backlog"}`, "0+1x30"]],
+    good: [[`${WEBHOOKS}_bound_refusals{bound="backlog"}`, "5+0x30"]],
+  },
   WeirClockSkew: gauge(`${WEBHOOKS}_clock_offset_seconds`, { bad: "-61", good: "-59" }),
   WeirTriggerErrors: { bad: triggers({ unavailable: 1, failed: 1 }), good: triggers({ invalid: 50 }) },
   WeirWebhookWorkerDown: {
@@ -179,6 +185,15 @@ function triggers(results: Readonly<Record<string, number>>): Series[] {
     `${WEBHOOKS}_triggers{result="${result}"}`,
     `0+${calls}x30`,
   ]);
+}
+
+/** A gauge near its bound; good is one below, and one without a bound. */
+function bound(name: string, max: string) {
+  const series = (instance: string, value: number, most: number): readonly Series[] => [
+    [`${WEBHOOKS}_${name}{instance="${instance}"}`, `${value}+0x30`],
+    [`${WEBHOOKS}_${max}{instance="${instance}"}`, `${most}+0x30`],
+  ];
+  return { bad: series("one", 81, 100), good: [...series("one", 80, 100), ...series("two", 81, 0)] };
 }
 
 function gauge(

@@ -16,6 +16,7 @@ import {
   SlowReceiver,
   triggerAnswer,
 } from "./settings_webhook_bed.ts";
+import { WEBHOOK_BOUND_CASES } from "./settings_webhook_bound_cases.ts";
 import { WEBHOOK_POSTGRES_CASES } from "./settings_webhook_postgres_cases.ts";
 
 const SHORT = "100ms";
@@ -28,6 +29,7 @@ const AT_ONCE = [["", 3], ["1", 1]] as const;
 export const WEBHOOK_CASES: SettingCases = {
   ...WEBHOOK_POSTGRES_CASES,
   ...ADMINISTRATION_CASES,
+  ...WEBHOOK_BOUND_CASES,
   WEBHOOK_STORE: {
     sees: "the webhook service at all",
     async run() {

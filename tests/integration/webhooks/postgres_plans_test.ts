@@ -15,6 +15,7 @@ import { needs } from "../../harness/tools.ts";
 import { openStoreAt, sessionsEnded, sharedPostgres } from "../../harness/postgres_fixture.ts";
 import { acceptEvent, acceptExecution, findIdempotency } from "../../../src/webhooks/store/accept.ts";
 import { listAudit } from "../../../src/webhooks/store/audit_log.ts";
+import { backlogPosition, countBacklog, failOverBacklog } from "../../../src/webhooks/store/backlog.ts";
 import { clockSetBack, releaseClaims, voidClaims } from "../../../src/webhooks/store/claims.ts";
 import { findDelivery, listDeliveries, resendDelivery } from "../../../src/webhooks/store/deliveries.ts";
 import {
@@ -129,6 +130,14 @@ const OPERATIONS: Readonly<Record<string, (store: WebhookStore) => Promise<unkno
       now: NOW,
       idempotency: { scope: "admin", key: newId(), bodyHash: "h" },
     }),
+  backlogs: async (store) => {
+    const { latest, endpointIds: [endpointId = ""] } = await store.read(backlogPosition);
+    // Of 20,000 open deliveries to 50 endpoints; some are claimed.
+    const open = await store.read(countBacklog, endpointId, 1_000);
+    assertEquals([latest, open > 350 && open <= 400], [100_000, true], `${open}`);
+    const full = { endpointId, after: latest - 5_000, now: later, newId };
+    assertEquals(await store.write(failOverBacklog, full), 0);
+  },
   removeFinished: (store) => store.write(removeFinished, { before: NOW + DAY + 60, now: NOW, max: 100 }),
   findDelivery: (store) => store.read(findDelivery, "d777"),
   resendDelivery: (store) => store.write(resendDelivery, "d778", { now: NOW, audit: audit() }),

@@ -29,7 +29,13 @@ Deno.test({
       name,
     );
     const { bytes, ...rest } = await checkStore(server().url(name));
-    assertEquals(rest, { shown, problems: [], schemaVersion: SCHEMA_VERSION, counts: COUNTS });
+    assertEquals(rest, {
+      shown,
+      problems: [],
+      schemaVersion: SCHEMA_VERSION,
+      counts: COUNTS,
+      keys: { k1: 2 },
+    });
     assert(bytes > 100_000);
     // Nobody may be connected to what is copied.
     await sessionsEnded(server(), name);

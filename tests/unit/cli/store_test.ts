@@ -46,6 +46,19 @@ Deno.test("weir store backup and check: of a store that is open, by WEBHOOK_STOR
   });
 });
 
+Deno.test("weir store backup and check, as JSON", async () => {
+  await inFolder(async (folder, store) => {
+    const copy = `${folder}/copy.db`;
+    const made = JSON.parse((await ran(["store", "backup", copy, "--store", store, "--json"])).stdout);
+    const { code, stdout } = await ran(["store", "check", "--store", copy, "--json"]);
+    const { rows, ...checked } = JSON.parse(stdout);
+    const { bytes, schemaVersion } = made;
+    assertEquals([typeof bytes, typeof schemaVersion, made.file], ["number", "number", copy]);
+    assertEquals([code, rows.event], [0, 1]);
+    assertEquals(checked, { store: copy, intact: true, bytes, schemaVersion, keys: [], problems: [] });
+  });
+});
+
 Deno.test("weir store backup: never writes over a file", async () => {
   await inFolder(async (folder, store) => {
     await Deno.writeTextFile(`${folder}/there`, "mine");
@@ -125,3 +138,53 @@ Deno.test("store check: a store that breaks a rule is told of, with exit code 1"
     await Deno.remove(folder, { recursive: true });
   }
 });
+
+const KEY = new Uint8Array(32).fill(1).toBase64();
+
+/** Calls of `weir store rekey`, each with what it prints to stderr. */
+const WRONG_REKEYS: Readonly<
+  Record<string, readonly [environment: Record<string, string>, code: number, line: string]>
+> = {
+  "without a store": [
+    { WEBHOOK_ENCRYPTION_KEY: KEY },
+    2,
+    "Cannot find the store: set WEBHOOK_STORE or --store",
+  ],
+  "without a key": [
+    { WEBHOOK_STORE: "DIR/weir.db" },
+    2,
+    "Cannot find the encryption key: set WEBHOOK_ENCRYPTION_KEY or WEBHOOK_ENCRYPTION_KEY_FILE",
+  ],
+  "with a key that is none": [
+    { WEBHOOK_STORE: "DIR/weir.db", WEBHOOK_ENCRYPTION_KEY: `${KEY},secret-text` },
+    2,
+    "Invalid WEBHOOK_ENCRYPTION_KEY (value not shown): expected",
+  ],
+  "with the key file of another store": [
+    { WEBHOOK_STORE: "DIR/weir.db", WEBHOOK_ENCRYPTION_KEY_FILE: "DIR/none.key" },
+    2,
+    "Cannot find the encryption key: set WEBHOOK_ENCRYPTION_KEY or WEBHOOK_ENCRYPTION_KEY_FILE",
+  ],
+  "with a store that is missing": [
+    { WEBHOOK_STORE: "DIR/none.db", WEBHOOK_ENCRYPTION_KEY: KEY },
+    1,
+    'Cannot open the store "DIR/none.db": there is no such file',
+  ],
+};
+
+for (const [title, [environment, code, line]] of Object.entries(WRONG_REKEYS)) {
+  Deno.test(`weir store rekey: ${title}`, async () => {
+    await inFolder(async (folder) => {
+      const inside = Object.entries(environment).map(([name, value]) => [name, value.replace("DIR", folder)]);
+      const refused = await ran(["store", "rekey"], { environment: Object.fromEntries(inside) });
+      const stderr = refused.stderr.replaceAll(folder, "DIR");
+      assertEquals([refused.code, refused.stdout, stderr.includes(line)], [code, "", true], stderr);
+      assertEquals(stderr.includes("secret-text"), false);
+      // It creates no key.
+      const files = [...Deno.readDirSync(folder)].map(({ name }) => name).filter((name) =>
+        name.endsWith("key")
+      );
+      assertEquals(files, []);
+    });
+  });
+}

@@ -2,6 +2,7 @@ import { all, get, type Work } from "../work.ts";
 import { knownVersion, READING, type StoreConnection, transaction, withStoreToRead } from "./connection.ts";
 import { fileAt } from "../sqlite/connection.ts";
 import { integer, text } from "../rows.ts";
+import { countSealed, sealedColumnsOf } from "../sealed.ts";
 import { countOf, TABLE_NAMES } from "./tables.ts";
 
 /** The result of a check. */
@@ -14,6 +15,8 @@ export interface StoreCheck {
   readonly bytes: number;
   /** The number of rows of each table. */
   readonly counts: Readonly<Record<string, number>>;
+  /** How many secrets each key encrypts, by the id of the key. */
+  readonly keys: Readonly<Record<string, number>>;
 }
 
 /** Tables that hold no records. */
@@ -39,14 +42,14 @@ export function checkStore(address: string): Promise<StoreCheck> {
 function* check(
   { kind }: StoreConnection,
   schemaVersion: number,
-): Work<Pick<StoreCheck, "problems" | "counts">> {
+): Work<Pick<StoreCheck, "problems" | "counts" | "keys">> {
   const pages = kind === "sqlite" ? yield* pageProblems() : [];
   const problems = [...pages, ...yield* ruleProblems(schemaVersion)];
   const counts: Record<string, number> = {};
   for (const name of TABLE_NAMES.filter((name) => !INTERNAL.has(name)).toSorted()) {
     counts[name] = yield* countOf({ from: `"${name}"` });
   }
-  return { problems, counts };
+  return { problems, counts, keys: yield* countSealed(sealedColumnsOf(schemaVersion)) };
 }
 
 function* pageProblems(): Work<readonly string[]> {

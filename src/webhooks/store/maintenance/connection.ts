@@ -73,17 +73,39 @@ export async function withPostgresStore<T>(
   }
 }
 
+/** Opens an existing store for as long as `run` takes, to change it while services use it. */
+export async function withStoreToWrite<T>(
+  address: string,
+  run: (connection: StoreConnection) => Promise<T>,
+): Promise<T> {
+  if (isPostgresAddress(address)) return await withPostgresStore(address, run);
+  return await withSqliteFile(address, { readOnly: false }, async (connection) => {
+    const result = await run(sqliteStore(connection));
+    // What was replaced must not remain there.
+    connection.truncateLog();
+    return result;
+  });
+}
+
 /** Opens an existing database file for as long as `run` takes; it changes nothing. */
 export async function withSqliteSource<T>(
   path: string,
   run: (connection: StoreConnection) => Promise<T>,
 ): Promise<T> {
+  return await withSqliteFile(path, { readOnly: true }, (connection) => run(sqliteStore(connection)));
+}
+
+async function withSqliteFile<T>(
+  path: string,
+  options: { readonly readOnly: boolean },
+  run: (connection: SqliteConnection) => Promise<T>,
+): Promise<T> {
   if (fileAt(path)?.isFile !== true) {
     throw new StoreError("failed", `Cannot open the store "${path}": there is no such file`);
   }
-  const connection = new SqliteConnection(path, { readOnly: true });
+  const connection = new SqliteConnection(path, options);
   try {
-    return await run(sqliteStore(connection));
+    return await run(connection);
   } finally {
     connection.close();
   }

@@ -175,8 +175,18 @@ class PostgresStore implements WebhookStore {
     return false;
   }
 
+  /** The size of the tables; 0 where a database compatible with PostgreSQL does not report it. */
+  async usedBytes(): Promise<number> {
+    try {
+      return await this.read(storeBytes);
+    } catch (error) {
+      if (error instanceof StoreError && error.code !== "failed") throw error;
+      return 0;
+    }
+  }
+
   async metrics(now: number): Promise<StoreMetrics> {
-    return { ...await this.read(rowMetrics, now), bytes: await this.#bytes() };
+    return { ...await this.read(rowMetrics, now), bytes: await this.usedBytes() };
   }
 
   /** Waits for the operations in flight and closes the connections; a second call does nothing. */
@@ -230,16 +240,6 @@ class PostgresStore implements WebhookStore {
       return await result;
     } finally {
       this.#inFlight.delete(result);
-    }
-  }
-
-  /** 0 where a database compatible with PostgreSQL does not report its size. */
-  async #bytes(): Promise<number> {
-    try {
-      return await this.read(storeBytes);
-    } catch (error) {
-      if (error instanceof StoreError && error.code !== "failed") throw error;
-      return 0;
     }
   }
 }

@@ -172,6 +172,16 @@ export class SqliteConnection {
     );
   }
 
+  /** The size of the database without its log. */
+  get fileBytes(): number {
+    return this.#number("page_count") * this.#number("page_size");
+  }
+
+  /** The size of the database without the pages that removed rows have left. */
+  get usedBytes(): number {
+    return (this.#number("page_count") - this.#number("freelist_count")) * this.#number("page_size");
+  }
+
   /** The size of the write-ahead log. */
   get logBytes(): number {
     return fileAt(`${this.path}-wal`)?.size ?? 0;
@@ -240,6 +250,10 @@ export class SqliteConnection {
       }
       return use(statement);
     });
+  }
+
+  #number(pragma: string): number {
+    return Number(this.get(`PRAGMA ${pragma}`)?.[pragma]);
   }
 
   #check(): void {

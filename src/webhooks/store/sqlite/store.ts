@@ -7,7 +7,6 @@ import { erasePayload } from "../events.ts";
 import { rowMetrics } from "../tally.ts";
 import { clearRemoved, isAnythingRemoved } from "../removals.ts";
 import { claimDeliveries } from "../claim_deliveries.ts";
-import { integer } from "../rows.ts";
 import type { ClaimOptions, Operation, RemovalOptions, StoreMetrics, WebhookStore } from "../store.ts";
 
 /** For a SQLite store. */
@@ -89,6 +88,11 @@ class SqliteStore implements WebhookStore {
     return await this.read(isAnythingRemoved) && await this.write(clearRemoved, options);
   }
 
+  // deno-lint-ignore require-await -- a failure is a rejection
+  async usedBytes(): Promise<number> {
+    return this.#connection.usedBytes;
+  }
+
   /** Called each second, so an idle service also notices that its files are gone, and retries to empty its log. */
   async metrics(now: number): Promise<StoreMetrics> {
     this.#connection.checkFiles();
@@ -104,8 +108,7 @@ class SqliteStore implements WebhookStore {
   }
 
   #bytes(): number {
-    const pages = integer(this.#connection.get("PRAGMA page_count"), "page_count");
-    return pages * integer(this.#connection.get("PRAGMA page_size"), "page_size") + this.#connection.logBytes;
+    return this.#connection.fileBytes + this.#connection.logBytes;
   }
 
   #truncateLog(): void {

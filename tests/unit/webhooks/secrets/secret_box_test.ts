@@ -122,7 +122,7 @@ for (const length of [0, 16, 31, 33]) {
 Deno.test("without keys one is made beside the store, for its owner alone, and used again", async () => {
   await withKeyFile(async (keyFile, logger) => {
     const sealed = await (await SecretBox.open({ keyFile, logger })).seal(SECRET);
-    assertEquals(logger.lines, [["warning", KEY_MADE, { file: keyFile }]]);
+    assertEquals(logger.lines, [["info", KEY_MADE, { file: keyFile }]]);
     assertEquals(((await Deno.stat(keyFile)).mode ?? 0) & 0o777, 0o600);
     assertMatch(await Deno.readTextFile(keyFile), /^[A-Za-z0-9+/]{43}=\n$/);
     assertEquals(await namesBeside(keyFile), ["weir.db.key"]);
@@ -182,7 +182,7 @@ Deno.test("a key file that cannot be created is an error that names the alternat
   });
 });
 
-Deno.test("boxes that are opened at once get the same key, and one warning tells of it", async () => {
+Deno.test("boxes that are opened at once get the same key, and one line tells of it", async () => {
   await withKeyFile(async (keyFile, logger) => {
     const boxes = await Promise.all(Array.from({ length: 20 }, () => SecretBox.open({ keyFile, logger })));
     assertEquals(new Set(boxes.map(({ keyId }) => keyId)).size, 1);

@@ -1,0 +1,81 @@
+import type { Sealed } from "../model/records.ts";
+import { bytes, integer, text } from "./rows.ts";
+import { TABLES } from "./tables.ts";
+import { all, type Row, run, type Work } from "./work.ts";
+
+/** Where encrypted values are: a column with them, and one with the ids of their keys. */
+export interface SealedColumns {
+  readonly table: string;
+  readonly keyId: string;
+  readonly bytes: string;
+}
+
+/** Every place of encrypted values. Its tables are numbered by `seq`. */
+export const SEALED_COLUMNS: readonly SealedColumns[] = [
+  { table: "endpoint_secret", keyId: "key_id", bytes: "bytes" },
+  { table: "endpoint", keyId: "headers_key_id", bytes: "headers_bytes" },
+];
+
+/** An encrypted value with the number of its row. */
+export interface SealedRow {
+  readonly seq: number;
+  readonly sealed: Sealed;
+}
+
+/** Those places that a version of the schema has. */
+export function sealedColumnsOf(version: number): readonly SealedColumns[] {
+  return SEALED_COLUMNS.filter((columns) => {
+    const table = TABLES[columns.table];
+    const column = table?.columns[columns.bytes];
+    const since = typeof column === "object" ? column.since : undefined;
+    return (since ?? table?.since ?? 1) <= version;
+  });
+}
+
+/** Values that other keys than this one encrypt, after a row and in their order. */
+export function* sealedByOthers(
+  columns: SealedColumns,
+  keyId: string,
+  { after, max }: { readonly after: number; readonly max: number },
+): Work<readonly SealedRow[]> {
+  const rows = yield* all(
+    `SELECT seq, ${columns.keyId} AS key_id, ${columns.bytes} AS bytes FROM ${columns.table}
+     WHERE ${columns.keyId} <> ? AND seq > ? ORDER BY seq LIMIT ?`,
+    ...[keyId, after, max],
+  );
+  return rows.map(sealedRowOf);
+}
+
+/** Replaces values that nothing has replaced since they were read; returns how many. */
+export function* replaceSealed(
+  { table, keyId, bytes }: SealedColumns,
+  changes: readonly { readonly before: SealedRow; readonly after: Sealed }[],
+): Work<number> {
+  let replaced = 0;
+  for (const { before: { seq, sealed }, after } of changes) {
+    replaced += yield* run(
+      `UPDATE ${table} SET ${keyId} = ?, ${bytes} = ? WHERE seq = ? AND ${keyId} = ? AND ${bytes} = ?`,
+      ...[after.keyId, after.bytes, seq, sealed.keyId, sealed.bytes],
+    );
+  }
+  return replaced;
+}
+
+/** How many values each key encrypts, by the id of the key. */
+export function* countSealed(places: readonly SealedColumns[]): Work<Readonly<Record<string, number>>> {
+  const counts: Record<string, number> = {};
+  for (const { table, keyId } of places) {
+    const rows = yield* all(
+      `SELECT ${keyId} AS key_id, count(*) AS count FROM ${table} WHERE ${keyId} IS NOT NULL GROUP BY ${keyId}`,
+    );
+    for (const row of rows) {
+      const id = text(row, "key_id");
+      counts[id] = (counts[id] ?? 0) + integer(row, "count");
+    }
+  }
+  return counts;
+}
+
+function sealedRowOf(row: Row): SealedRow {
+  return { seq: integer(row, "seq"), sealed: { keyId: text(row, "key_id"), bytes: bytes(row, "bytes") } };
+}

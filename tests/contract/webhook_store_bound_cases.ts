@@ -1,0 +1,150 @@
+import { assert, assertEquals } from "@std/assert";
+import {
+  ACKNOWLEDGED,
+  addEndpoint,
+  addEvent,
+  audit,
+  auditLog,
+  claim,
+  claimOne,
+  deliveryOf,
+  event,
+  finish,
+  newId,
+  NOW,
+  retryAt,
+  type StoreCases,
+} from "./webhook_store_bed.ts";
+import {
+  backlogPosition,
+  countBacklog,
+  endpointsAmong,
+  failOverBacklog,
+} from "../../src/webhooks/store/backlog.ts";
+import { listDeliveries, recoverDeliveries, resendDelivery } from "../../src/webhooks/store/deliveries.ts";
+import type { WebhookStore } from "../../src/webhooks/store/store.ts";
+
+const MANY = 100;
+const count = (store: WebhookStore, { id }: { readonly id: string }, max = MANY) =>
+  store.read(countBacklog, id, max);
+
+/** What the bounds of a store are measured and kept with. */
+export const BOUND_CASES: StoreCases = {
+  "a backlog has the open deliveries of its endpoint, also of a disabled one": async ({ store }) => {
+    const [one, other] = [await addEndpoint(store), await addEndpoint(store, { enabled: false })];
+    for (const _ of [1, 2, 3]) await addEvent(store);
+    assertEquals([await count(store, one), await count(store, other)], [3, 3]);
+    assertEquals(await count(store, one, 2), 2);
+    assertEquals(await count(store, { id: newId() }), 0);
+    const [first, second, third] = await claim(store, [one]);
+    assert(first !== undefined && second !== undefined && third !== undefined);
+    // Those in flight are bounded by the concurrency.
+    assertEquals(await count(store, one), 0);
+    await finish(store, first, ACKNOWLEDGED, { result: "acknowledged", finishedAt: NOW + 5 });
+    await finish(store, second, retryAt(NOW + 60_000));
+    assertEquals([await count(store, one), await count(store, other)], [1, 3]);
+  },
+
+  "the position counts deliveries as they are created, and names the endpoints": async ({ store }) => {
+    assertEquals(await store.read(backlogPosition), { latest: 0, endpointIds: [] });
+    const endpoints = [await addEndpoint(store), await addEndpoint(store, { events: ["a.*"] })];
+    await addEvent(store, { kind: "a.b" });
+    await addEvent(store, { kind: "b" });
+    const { latest, endpointIds } = await store.read(backlogPosition);
+    assertEquals(endpointIds, endpoints.map(({ id }) => id));
+    assert(latest >= 3, `${latest}`);
+  },
+
+  "an event is refused for the endpoints that it would go to": async ({ store }) => {
+    const all = await addEndpoint(store);
+    const some = await addEndpoint(store, { events: ["a.*"] });
+    const among = (kind: string, ids: readonly string[]) =>
+      store.read(endpointsAmong, event({ kind }), new Set(ids));
+    assertEquals(await among("a.b", [some.id, all.id]), [all.id, some.id]);
+    assertEquals(await among("a.b", [some.id]), [some.id]);
+    assertEquals(await among("b", [some.id, newId()]), []);
+    const filtered = await addEndpoint(store, { filter: '{"plan":["pro"]}' });
+    const filteredFor = (plan: string) =>
+      store.read(
+        endpointsAmong,
+        event({ body: new TextEncoder().encode(JSON.stringify({ event: "b", data: { plan } })) }),
+        new Set([filtered.id]),
+      );
+    assertEquals([await filteredFor("free"), await filteredFor("pro")], [[], [filtered.id]]);
+  },
+
+  "new deliveries of events of the service fail over a full backlog, and are recovered": async (
+    { store },
+  ) => {
+    const [full, other] = [await addEndpoint(store), await addEndpoint(store)];
+    const kind = "workflow.execution.completed";
+    const before = await addEvent(store, { kind });
+    const { latest: after } = await store.read(backlogPosition);
+    await addEvent(store, { kind: "order.created" });
+    const lost = [await addEvent(store, { kind }), await addEvent(store, { kind })];
+    const fail = (max?: number) =>
+      store.write(failOverBacklog, { endpointId: full.id, after, now: NOW + 9, newId, max });
+    assertEquals([await fail(1), await fail(), await fail()], [1, 1, 0]);
+
+    const { items } = await store.read(listDeliveries, { limit: MANY, endpointId: full.id });
+    const found = items.toReversed().map(({ event, state, reason }) => [event, state, reason]);
+    assertEquals(found, [
+      [kind, "attempting", undefined],
+      ["order.created", "attempting", undefined],
+      [kind, "failed", "backlog_full"],
+      [kind, "failed", "backlog_full"],
+    ]);
+    assertEquals(items.at(-1)?.eventId, before.id);
+    assertEquals([await count(store, full), await count(store, other)], [2, 4]);
+    const failed = items.filter(({ state }) => state === "failed").map(({ id }) =>
+      `delivery.failed delivery:${id}`
+    );
+    assertEquals((await auditLog(store)).toSorted(), failed.toSorted());
+
+    const range = { since: NOW, until: NOW + 1, dryRun: false, max: MANY };
+    const recovered = await store.write(recoverDeliveries, {
+      ...{ endpointId: full.id, now: NOW + 10, audit: audit(), ...range },
+    });
+    assertEquals([recovered, await count(store, full)], [lost.length, 4]);
+  },
+
+  "over a full backlog one fails after its attempt too, but not in flight, resent or delivered": async (
+    { store },
+  ) => {
+    const endpoint = await addEndpoint(store);
+    const kind = "workflow.execution.completed";
+    const tried = await addEvent(store, { kind });
+    await finish(store, await claimOne(store, endpoint), retryAt(NOW + 60_000));
+    const delivered = await addEvent(store, { kind });
+    await finish(store, await claimOne(store, endpoint), ACKNOWLEDGED);
+    const inFlight = await addEvent(store, { kind });
+    await claimOne(store, endpoint);
+    const resent = await addEvent(store, { kind });
+    const { id } = await deliveryOf(store, resent.id);
+    await store.write(resendDelivery, id, { now: NOW, audit: audit() });
+    const fail = { endpointId: endpoint.id, after: 0, now: NOW + 9, newId };
+    assertEquals([await store.write(failOverBacklog, fail), await store.write(failOverBacklog, fail)], [
+      1,
+      0,
+    ]);
+    const states = [];
+    for (const one of [tried, delivered, inFlight, resent]) {
+      const { state, reason } = await deliveryOf(store, one.id);
+      states.push([state, reason]);
+    }
+    assertEquals(states, [
+      ["failed", "backlog_full"],
+      ["acknowledged", undefined],
+      ["attempting", undefined],
+      ["attempting", undefined],
+    ]);
+  },
+
+  "the size of a store grows with what it holds": async ({ store }) => {
+    const before = await store.usedBytes();
+    assert(before > 0, `${before}`);
+    await addEvent(store, { body: crypto.getRandomValues(new Uint8Array(60_000)) });
+    // The last page is partly free.
+    assert(await store.usedBytes() >= before + 50_000, `${before}, ${await store.usedBytes()}`);
+  },
+};

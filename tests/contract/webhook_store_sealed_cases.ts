@@ -1,0 +1,73 @@
+import { assertEquals } from "@std/assert";
+import { addEndpoint, audit, NOW, secret, type StoreCases } from "./webhook_store_bed.ts";
+import { deleteEndpoint, editEndpoint, findEndpoint } from "../../src/webhooks/store/endpoints.ts";
+import {
+  countSealed,
+  replaceSealed,
+  SEALED_COLUMNS,
+  sealedByOthers,
+  type SealedColumns,
+} from "../../src/webhooks/store/sealed.ts";
+
+const ALL = { after: 0, max: 100 };
+const HEADERS = columnsOf("endpoint");
+const SECRETS = columnsOf("endpoint_secret");
+const seal = (keyId: string, byte: number) => ({ keyId, bytes: new Uint8Array([byte, byte]) });
+
+/** How the encrypted values of a store get another key. */
+export const SEALED_CASES: StoreCases = {
+  "encrypted values are found by their keys, in portions": async ({ store }) => {
+    const [one, two, three] = [seal("k1", 1), seal("k2", 2), seal("k1", 3)];
+    for (const headers of [one, two, three, undefined]) {
+      const secrets = [secret({ sealed: seal("k1", 9) })];
+      await addEndpoint(store, headers === undefined ? without({ secrets }) : { headers, secrets });
+    }
+    assertEquals(await store.read(countSealed, SEALED_COLUMNS), { k1: 6, k2: 1 });
+    const first = await store.read(sealedByOthers, HEADERS, "k2", { after: 0, max: 1 });
+    const rest = await store.read(sealedByOthers, HEADERS, "k2", { after: first[0]?.seq ?? 0, max: 9 });
+    assertEquals([...first, ...rest].map((row) => row.sealed), [one, three]);
+    assertEquals(await store.read(sealedByOthers, HEADERS, "k9", ALL).then((rows) => rows.length), 3);
+  },
+
+  "an encrypted value is replaced, unless another one has replaced it": async ({ store }) => {
+    const kept = await addEndpoint(store, {
+      headers: seal("k1", 1),
+      secrets: [secret({ sealed: seal("k1", 1) })],
+    });
+    const changed = await addEndpoint(store, { headers: seal("k1", 2) });
+    const deleted = await addEndpoint(store, { headers: seal("k1", 3) });
+    const rows = await store.read(sealedByOthers, HEADERS, "k2", ALL);
+    assertEquals(rows.length, 3);
+    const headers = { names: ["x-one"], sealed: seal("k1", 4) };
+    await store.write(editEndpoint, changed.id, { headers }, { now: NOW, audit: audit() });
+    const removal = { now: NOW, audit: audit(), newId: () => crypto.randomUUID() };
+    await store.write(deleteEndpoint, deleted.id, removal);
+
+    const changes = rows.map((before) => ({ before, after: seal("k2", 7) }));
+    assertEquals(await store.write(replaceSealed, HEADERS, changes), 1);
+    assertEquals(await store.write(replaceSealed, HEADERS, changes), 0);
+    const found = [await store.read(findEndpoint, kept.id), await store.read(findEndpoint, changed.id)];
+    assertEquals(found.map((one) => one?.headers), [seal("k2", 7), seal("k1", 4)]);
+
+    const [before] = await store.read(sealedByOthers, SECRETS, "k2", ALL);
+    const after = seal("k2", 8);
+    assertEquals(
+      await store.write(replaceSealed, SECRETS, before === undefined ? [] : [{ before, after }]),
+      1,
+    );
+    assertEquals((await store.read(findEndpoint, kept.id))?.secrets.map(({ sealed }) => sealed), [after]);
+  },
+};
+
+function columnsOf(table: string): SealedColumns {
+  const columns = SEALED_COLUMNS.find((one) => one.table === table);
+  if (columns === undefined) throw new Error(`Cannot find the encrypted columns of ${table}`);
+  return columns;
+}
+
+/** Without headers. */
+function without<T extends object>(
+  part: T,
+): T & { readonly headerNames: readonly string[]; readonly headers: undefined } {
+  return { ...part, headerNames: [], headers: undefined };
+}

@@ -1,0 +1,131 @@
+import { assertEquals } from "@std/assert";
+import { join } from "node:path";
+import { systemClock } from "../../src/base/clock.ts";
+import { parsePostgresAddress } from "../../src/base/postgres_address.ts";
+import { PostgresConnection } from "../../src/webhooks/store/postgres/connection.ts";
+import { PostgresError } from "../../src/webhooks/store/postgres/error.ts";
+import { SqliteConnection } from "../../src/webhooks/store/sqlite/connection.ts";
+import type { Answer, Parameter } from "../../src/webhooks/store/work.ts";
+import { NO_LIMITS } from "./postgres_fixture.ts";
+
+/** What 0.1.0 wrote: stores with records of every kind, and the statements of an instance on them. */
+export const OLD_STORE = join(import.meta.dirname ?? "", "../testdata/store-0.1.0");
+
+/** A value as JSON has it. */
+type Recorded = string | number | null | { readonly base64: string } | readonly Recorded[];
+type RecordedRow = Readonly<Record<string, Recorded>>;
+
+/** An operation of the store: its statements are one transaction. */
+export interface OldOperation {
+  readonly name: string;
+  /** Each with the number of its text, its parameters, and the rows or the number of changes that it returned. */
+  readonly statements: readonly (readonly [
+    text: number,
+    parameters: readonly Recorded[],
+    answer: readonly RecordedRow[] | number,
+  ])[];
+}
+
+/** Operations of an instance of 0.1.0 in a rolling restart: `after` is when the new release has migrated the store. */
+export interface OldStatements {
+  readonly texts: readonly string[];
+  readonly before: readonly OldOperation[];
+  readonly after: readonly OldOperation[];
+}
+
+/**
+ * The statements that the program of 0.1.0 (commit bd63f8b) ran on the fixture, with what it got: events and executions
+ * were accepted, claimed, finished and given back, and records of every kind were added, changed and removed.
+ */
+export const OLD_STATEMENTS: Readonly<Record<"sqlite" | "postgres", OldStatements>> = JSON.parse(
+  Deno.readTextFileSync(join(OLD_STORE, "statements.json")),
+);
+
+/** An instance of 0.1.0 that has a store open: it repeats its operations, and gets what it got then. */
+export interface OldInstance extends AsyncDisposable {
+  run(operations: readonly OldOperation[]): Promise<void>;
+}
+
+/** Opens a file as an instance of 0.1.0. */
+export function oldSqliteInstance(path: string): OldInstance {
+  const connection = new SqliteConnection(path);
+  const { texts } = OLD_STATEMENTS.sqlite;
+  return {
+    // deno-lint-ignore require-await -- a failure is a rejection
+    async run(operations) {
+      for (const { name, statements } of operations) {
+        connection.transaction(() => {
+          for (const [text, parameters, expected] of statements) {
+            const sql = texts[text] ?? "";
+            const given = parameters.map(parameterOf);
+            const answer = typeof expected === "number"
+              ? { rows: [], changes: connection.run(sql, ...given) }
+              : { rows: connection.all(sql, ...given), changes: 0 };
+            compare(name, sql, answer, expected);
+          }
+        });
+      }
+    },
+    // deno-lint-ignore require-await -- a failure is a rejection
+    async [Symbol.asyncDispose]() {
+      connection.close();
+    },
+  };
+}
+
+/** Connects to a database as an instance of 0.1.0. */
+export async function oldPostgresInstance(url: string): Promise<OldInstance> {
+  const address = parsePostgresAddress(url);
+  const [host] = address.fields.hosts;
+  if (host === undefined) throw new Error("Cannot connect: the address has no host");
+  const open = () => PostgresConnection.open(address, host, { clock: systemClock, ...NO_LIMITS });
+  let connection = await open();
+  const perform = async ({ name, statements }: OldOperation) => {
+    await connection.begin("write");
+    for (const [text, parameters, expected] of statements) {
+      const sql = OLD_STATEMENTS.postgres.texts[text] ?? "";
+      const returns = typeof expected === "number" ? "changes" : "rows";
+      compare(name, sql, await connection.query(sql, parameters.map(parameterOf), returns), expected);
+    }
+    await connection.commit();
+  };
+  return {
+    async run(operations) {
+      for (const operation of operations) {
+        try {
+          await perform(operation);
+        } catch (error) {
+          // Such a connection is replaced by 0.1.0, and the operation is repeated.
+          if (!(error instanceof PostgresError && error.sqlState === "0A000")) throw error;
+          connection.destroy();
+          connection = await open();
+          await perform(operation);
+        }
+      }
+    },
+    [Symbol.asyncDispose]: () => connection.close(),
+  };
+}
+
+function parameterOf(value: Recorded): Parameter {
+  if (Array.isArray(value)) return value.map(parameterOf) as Parameter;
+  if (typeof value !== "object" || value === null) return value as Parameter;
+  return Uint8Array.fromBase64((value as { readonly base64: string }).base64);
+}
+
+/** A newer release may have added columns. */
+function compare(name: string, sql: string, answer: Answer, expected: readonly RecordedRow[] | number): void {
+  const found: unknown = typeof expected === "number" ? answer.changes : answer.rows.map((row, index) => {
+    const columns = Object.keys(expected[index] ?? row);
+    return Object.fromEntries(columns.map((column) => [column, recorded(row[column])]));
+  });
+  assertEquals<unknown>(
+    found,
+    expected,
+    `${name}: ${sql}\n${JSON.stringify(found)}\n${JSON.stringify(expected)}`,
+  );
+}
+
+function recorded(value: unknown): unknown {
+  return value instanceof Uint8Array ? { base64: value.toBase64() } : value;
+}

@@ -1,0 +1,185 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { systemClock } from "../../../src/base/clock.ts";
+import type { Sealed } from "../../../src/webhooks/model/records.ts";
+import { SecretBox } from "../../../src/webhooks/secrets/secret_box.ts";
+import { listAudit } from "../../../src/webhooks/store/audit_log.ts";
+import { editEndpoint, listEndpoints } from "../../../src/webhooks/store/endpoints.ts";
+import { checkStore } from "../../../src/webhooks/store/maintenance/check.ts";
+import { type RekeyBox, rekeyStore } from "../../../src/webhooks/store/maintenance/rekey.ts";
+import type { WebhookStore } from "../../../src/webhooks/store/store.ts";
+import { addEndpoint, audit, endpoint, NOW, secret } from "../../contract/webhook_store_bed.ts";
+import { openStoreAt, sharedPostgres } from "../../harness/postgres_fixture.ts";
+import { QUIET, StoreFolder } from "../../harness/sqlite_fixture.ts";
+import { needs } from "../../harness/tools.ts";
+
+const server = sharedPostgres();
+const [OLD, NEW, OTHER] = [1, 2, 3].map((byte) => new Uint8Array(32).fill(byte)) as [
+  Uint8Array,
+  Uint8Array,
+  Uint8Array,
+];
+const box = (...keys: readonly Uint8Array[]) => SecretBox.open({ keys, logger: QUIET });
+const ENDPOINTS = 7;
+const PORTION = { clock: systemClock, portion: 3 };
+
+type RekeyCase = (address: string, store: WebhookStore) => Promise<void>;
+
+const CASES: Readonly<Record<string, RekeyCase>> = {
+  "all secrets get the first key, and open with it alone": async (address, store) => {
+    await fill(store, await box(OLD));
+    const [before, both] = [await box(OLD), await box(NEW, OLD)];
+    assertEquals((await checkStore(address)).keys, { [before.keyId]: 2 * ENDPOINTS });
+    const { rekeyed, keys, problems } = await rekeyStore(address, both, PORTION);
+    assertEquals(rekeyed, { endpoint_secret: ENDPOINTS, endpoint: ENDPOINTS });
+    assertEquals([keys, problems], [{ [both.keyId]: 2 * ENDPOINTS }, []]);
+    assertEquals((await checkStore(address)).keys, keys);
+    assertEquals(await opened(store, await box(NEW)), expected());
+    const { items } = await store.read(listAudit, { limit: 1 });
+    assertEquals(items.map(({ actor, action, details }) => [actor, action, details]), [
+      ["cli", "store.rekeyed", { keyId: both.keyId, secrets: rekeyed }],
+    ]);
+    // There is nothing left to do.
+    const again = await rekeyStore(address, both, PORTION);
+    assertEquals(again.rekeyed, { endpoint_secret: 0, endpoint: 0 });
+    assertEquals((await store.read(listAudit, { limit: 99 })).items.length, ENDPOINTS + 1);
+  },
+
+  "an interrupted call is continued by the next one": async (address, store) => {
+    await fill(store, await box(OLD));
+    const both = await box(NEW, OLD);
+    let left = 5;
+    const ending: RekeyBox = {
+      keyId: both.keyId,
+      seal: (text) => both.seal(text),
+      unseal: (sealed) => left-- > 0 ? both.unseal(sealed) : Promise.reject(new Error("it ends")),
+    };
+    const first = await rekeyStore(address, ending, PORTION);
+    assertEquals([first.rekeyed, first.problems], [{ endpoint_secret: 5, endpoint: 0 }, ["it ends"]]);
+    assertEquals(await opened(store, both), expected());
+    const second = await rekeyStore(address, both, PORTION);
+    assertEquals(second.rekeyed, { endpoint_secret: ENDPOINTS - 5, endpoint: ENDPOINTS });
+    assertEquals(await opened(store, await box(NEW)), expected());
+  },
+
+  "what a service changes meanwhile stays, and is found by the next call": async (address, store) => {
+    await fill(store, await box(OLD));
+    const [old, both] = [await box(OLD), await box(NEW, OLD)];
+    const { items: [last] } = await store.read(listEndpoints, { limit: 1 });
+    assert(last !== undefined);
+    let isChanged = false;
+    const changing: RekeyBox = {
+      keyId: both.keyId,
+      seal: (text) => both.seal(text),
+      async unseal(sealed: Sealed) {
+        const text = await both.unseal(sealed);
+        // An instance that was not restarted yet encrypts with the old key.
+        if (text === headersOf(ENDPOINTS - 1)) {
+          isChanged = true;
+          const headers = { names: ["x"], sealed: await old.seal("changed") };
+          await store.write(editEndpoint, last.id, { headers }, { now: NOW, audit: audit() });
+        }
+        return text;
+      },
+    };
+    const { rekeyed, keys } = await rekeyStore(address, changing, PORTION);
+    assert(isChanged);
+    assertEquals(rekeyed, { endpoint_secret: ENDPOINTS, endpoint: ENDPOINTS - 1 });
+    assertEquals(keys[old.keyId], 1);
+    assertEquals((await rekeyStore(address, both, PORTION)).keys, { [both.keyId]: 2 * ENDPOINTS });
+    assertEquals((await opened(store, await box(NEW))).at(-1)?.[1], "changed");
+  },
+
+  "secrets of a missing key stay, and the key is named once": async (address, store) => {
+    await fill(store, await box(OTHER));
+    const [other, both] = [await box(OTHER), await box(NEW, OLD)];
+    const { rekeyed, keys, problems } = await rekeyStore(address, both, PORTION);
+    assertEquals([rekeyed, keys], [
+      { endpoint_secret: 0, endpoint: 0 },
+      { [other.keyId]: 2 * ENDPOINTS },
+    ]);
+    assertEquals(problems.length, 1);
+    assert(problems[0]?.includes(`the key "${other.keyId}": it is not among the keys`), problems[0]);
+    assertEquals(await opened(store, other), expected());
+  },
+};
+
+for (const [title, run] of Object.entries(CASES)) {
+  Deno.test(`rekey sqlite: ${title}`, async () => {
+    using folder = new StoreFolder();
+    const store = await folder.open();
+    try {
+      await run(folder.path, store);
+    } finally {
+      await store.close();
+    }
+  });
+  Deno.test({
+    ...needs(["postgres"], `rekey postgres: ${title}`),
+    async fn() {
+      const address = server().url(await server().createDatabase());
+      const store = await openStoreAt(address);
+      try {
+        await run(address, store);
+      } finally {
+        await store.close();
+      }
+    },
+  });
+}
+
+Deno.test("rekey: the old ciphertext is not left in the files of a SQLite store", async () => {
+  using folder = new StoreFolder();
+  const store = await folder.open();
+  const marked = { keyId: "k0", bytes: new TextEncoder().encode("the-former-ciphertext-of-the-headers") };
+  await addEndpoint(store, { headers: marked, secrets: [secret({ sealed: marked })] });
+  const fresh = await box(NEW);
+  const both: RekeyBox = {
+    keyId: fresh.keyId,
+    seal: (text) => fresh.seal(text),
+    unseal: () => Promise.resolve("text"),
+  };
+  assertEquals((await rekeyStore(folder.path, both, PORTION)).keys, { [fresh.keyId]: 2 });
+  const files = [folder.path, `${folder.path}-wal`].map((path) =>
+    new TextDecoder("latin1").decode(Deno.readFileSync(path))
+  );
+  assertEquals(files.filter((text) => text.includes("the-former-ciphertext")), []);
+  await store.close();
+});
+
+Deno.test("rekey: there has to be a store", async () => {
+  using folder = new StoreFolder();
+  const fresh = await box(NEW);
+  const empty = folder.file("empty.db");
+  await Deno.writeTextFile(empty, "");
+  const refused = [[folder.path, "there is no such file"], [empty, "it holds no store"]] as const;
+  for (const [path, state] of refused) {
+    const { message } = await assertRejects(() => rekeyStore(path, fresh, PORTION));
+    assertEquals(message, `Cannot open the store "${path}": ${state}`);
+  }
+});
+
+const headersOf = (index: number) => `headers ${index}`;
+
+/** Adds endpoints whose secrets a key encrypts. */
+async function fill(store: WebhookStore, key: SecretBox): Promise<void> {
+  for (let index = 0; index < ENDPOINTS; index++) {
+    const sealed = await key.seal(`secret ${index}`);
+    const { headers: _, ...part } = endpoint({ secrets: [secret({ sealed })] });
+    await addEndpoint(store, { ...part, headers: await key.seal(headersOf(index)) });
+  }
+}
+
+/** The secret and the headers of each endpoint. */
+async function opened(store: WebhookStore, key: SecretBox): Promise<readonly (readonly string[])[]> {
+  const { items } = await store.read(listEndpoints, { limit: 99 });
+  return await Promise.all(
+    items.toReversed().map(async ({ secrets, headers }) => {
+      const sealed = [secrets[0]?.sealed, headers].filter((one) => one !== undefined);
+      return await Promise.all(sealed.map((one) => key.unseal(one)));
+    }),
+  );
+}
+
+function expected(): readonly (readonly string[])[] {
+  return Array.from({ length: ENDPOINTS }, (_, index) => [`secret ${index}`, headersOf(index)]);
+}

@@ -1,0 +1,44 @@
+import { assertEquals } from "@std/assert";
+import { MIGRATIONS } from "../../../../src/webhooks/store/schema.ts";
+import { type Column, type Table, TABLES } from "../../../../src/webhooks/store/tables.ts";
+
+/** The schema that 0.1.0 has. */
+const RELEASED = 2;
+
+Deno.test("schema: a later version adds no column that an older release would have to write", () => {
+  const required = newParts((table) => table.columns).filter(([, part]) => {
+    const column: Column = typeof part === "string" ? { type: part } : part;
+    const isFilled = column.default !== undefined || column.generated !== undefined ||
+      column.type.endsWith("?");
+    return !isFilled;
+  });
+  assertEquals(required.map(([name]) => name), []);
+});
+
+Deno.test("schema: a later version adds no index that refuses what an older release writes", () => {
+  const unique = newParts((table) => table.indexes ?? {}).filter(([, { isUnique }]) => isUnique === true);
+  assertEquals(unique.map(([name]) => name), []);
+});
+
+Deno.test("schema: migrations of later versions remove and rename nothing", () => {
+  for (const statements of Object.values(MIGRATIONS)) {
+    const others = statements.slice(RELEASED).flat().filter((statement) => {
+      return !/^(?:CREATE (?:UNIQUE )?(?:TABLE|INDEX)|ALTER TABLE \w+ ADD COLUMN|INSERT INTO)/.test(
+        statement,
+      );
+    });
+    assertEquals(others, []);
+  }
+});
+
+/** The parts of tables of 0.1.0 that later versions add, by their names. */
+function newParts<T>(
+  partsOf: (table: Table) => Readonly<Record<string, T>>,
+): readonly (readonly [string, T])[] {
+  return Object.entries(TABLES)
+    .filter(([, { since = 1 }]) => since <= RELEASED)
+    .flatMap(([table, description]) =>
+      Object.entries(partsOf(description)).map(([name, part]) => [`${table}.${name}`, part] as const)
+    )
+    .filter(([, part]) => ((part as { readonly since?: number }).since ?? 1) > RELEASED);
+}
