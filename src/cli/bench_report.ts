@@ -54,7 +54,7 @@ export function reportLines(report: BenchReport): string[] {
       `${whole(result.calls)}, of which ${whole(durations.count)} measured in ${result.seconds.toFixed(2)} s`,
     ],
     ["throughput", `${whole(result.callsPerSecond)} calls/s`],
-    ["latency", percentiles.join(", ")],
+    ["latency", durations.count === 0 ? "none" : percentiles.join(", ")],
     ["decisions", decisionsText(report.tally)],
     ["generator", `${percent(result.generatorBusy)} of one core`],
     ...errorsOf(report).map(([text, count]) => ["error", `${whole(count)} x ${text}`] as const),

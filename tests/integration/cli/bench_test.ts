@@ -213,7 +213,7 @@ Deno.test("bench counts errors by code", async () => {
   assertEquals(code, 1);
   assertMatch(stdout, /^error +[\d,]+ x UNAVAILABLE: down/m);
   assertEquals(stdout.includes("\u001b"), false);
-  assertMatch(stdout, /^decisions +none$/m);
+  assertMatch(stdout, /^latency +none\ndecisions +none$/m);
 });
 
 for (const more of [[], ["--rate", "500"]]) {
