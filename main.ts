@@ -16,7 +16,7 @@ import { openAdministration } from "./src/serve/administration.ts";
 import type { Deciders, DecidersOptions } from "./src/serve/deciders.ts";
 import type { ForgetKeys } from "./src/serve/decisions.ts";
 import { addressOf, NOT_OPENED, OpenedParts, stopOn } from "./src/serve/lifecycle.ts";
-import { makeParts, type PartsOptions, type ServiceParts } from "./src/serve/parts.ts";
+import { makeReportingParts, type PartsOptions, type ServiceParts } from "./src/serve/parts.ts";
 import { openRules } from "./src/serve/rules.ts";
 import { openTracing } from "./src/serve/tracing.ts";
 import type { DecidingWorkerHandle } from "./src/serve/workers/message.ts";
@@ -74,7 +74,7 @@ export async function serve(
   signal: AbortSignal,
   options: ServeOptions,
 ): Promise<Running> {
-  const parts = makeParts(settings, options);
+  const parts = await makeReportingParts(settings, options);
   const { logger, clock, health } = parts;
   const opened = new OpenedParts(parts);
   try {
@@ -216,7 +216,7 @@ async function runService(environment: Environment, onReady: (running: Running) 
   const lines = new LineWriter({ sink: standardSinks.stderr, clock: systemClock, onRoom });
   const write = (line: string) => lines.write(line);
   try {
-    const { settings, warnings } = readSettings(environment);
+    const { settings, warnings, sources } = readSettings(environment);
     const { LOG_LEVEL: level, LOG_FORMAT: format } = settings;
     logger = createLogger({ level, format, clock: systemClock, write });
     const verdict = checkRuntime(Deno.version.deno, settings.ALLOW_UNSAFE_DENO);
@@ -226,6 +226,7 @@ async function runService(environment: Environment, onReady: (running: Running) 
     }
     if (verdict !== undefined) logger.warning(verdict.text);
     for (const warning of warnings) logger.warning(warning);
+    for (const [setting, variable] of sources) logger.info(`${setting} is set from ${variable}`);
     return await serveUntilSignal(settings, logger, { lines, onReady });
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;

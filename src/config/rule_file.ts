@@ -7,6 +7,7 @@ import { readYamlDocument, type YamlDocumentOptions } from "../yaml/document.ts"
 import { described, isNull } from "../yaml/scalar.ts";
 import type { YamlList, YamlMapping, YamlValue } from "../yaml/value.ts";
 import { CACHE_FAILURE_MODES } from "../ratelimit/limit.ts";
+import { readRuleEvents } from "./rule_events_reader.ts";
 import { readMetadata } from "./metadata_reader.ts";
 import { readRateLimit } from "./rate_limit_block.ts";
 
@@ -96,6 +97,7 @@ function readDescriptor(log: ProblemLog, mapping: YamlMapping, path: string): De
     valueToMetric: fields.flag("value_to_metric"),
     shareThreshold: fields.flag("share_threshold"),
     metadata: metadata === undefined ? undefined : readMetadata(log, metadata, pathOf(path, "metadata")),
+    events: readRuleEvents({ log, mapping, path, fields }),
     descriptors: nested === undefined ? [] : readDescriptors(log, nested, pathOf(path, "descriptors")),
   };
   if (rateLimit === undefined && !fields.failed("rate_limit")) warnWithoutLimit(log, mapping, descriptor);

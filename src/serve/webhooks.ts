@@ -80,6 +80,7 @@ export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions):
   const administration = [...service?.administration ?? [], ...further];
   const listener = isSeparate ? openAdministration(administration, parts) : undefined;
   const worker = service?.worker;
+  if (worker !== undefined) parts.events?.start((batch) => worker.report(batch));
   const cancelStart = clock.after(LATEST_START_MS, () => worker?.start());
   return {
     routes: [...service?.routes ?? [], ...(isSeparate ? [] : further)],
@@ -92,6 +93,7 @@ export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions):
     },
     async close(graceMs) {
       cancelStart();
+      await parts.events?.close();
       await Promise.all([worker?.stop(graceMs), listener?.close(graceMs)]);
     },
   };
@@ -126,7 +128,8 @@ function openService(place: string, parts: ServiceParts, options: OpenWebhooksOp
     administrators: options.administrators,
     ...{ clock, logger, onTrigger },
   };
-  const triggers = options.tracing.route(() => triggerRoute(routing), options.decide);
+  const trigger = triggerRoute(routing);
+  const triggers = options.tracing.route(() => trigger, options.decide);
   const events = (readable: boolean, postable: boolean) => eventRoute(routing, { readable, postable });
   const isSeparate = settings.ADMIN_ADDR !== undefined;
   // Without administrators all of the administration is 404.

@@ -66,6 +66,7 @@ async function open(
   const log = createSdkLog({ logger, clock: systemClock, otlp });
   // The exporters log what they cannot use while they are constructed.
   diag.setLogger(log, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
+  provideOptions(otlp);
   const { OTLPTraceExporter } = await EXPORTERS[protocol]();
   const onExported = () => port.postMessage({ type: "exported" });
   const exporter = logOutages(new OTLPTraceExporter(), { logger, onExported });
@@ -77,6 +78,14 @@ async function open(
     spans: new BatchSpanProcessor(exporter, batchOf(protocol)),
     read: (pack) => readSpans(pack, source),
   };
+}
+
+/** The exporters read their options from the environment, which lacks those that come from secret files. */
+function provideOptions(otlp: ReadonlyMap<string, string>): void {
+  for (const [option, value] of otlp) {
+    const name = `OTEL_EXPORTER_OTLP_${option}`;
+    if (Deno.env.get(name) !== value) Deno.env.set(name, value);
+  }
 }
 
 /** HTTP takes larger batches than the SDK's default, because a request costs more than its spans. */

@@ -103,6 +103,8 @@ export const TABLES: Readonly<Record<string, Table>> = {
       on_limit_error: "text",
       created_at: "number",
       updated_at: "number",
+      // How calls are signed; NULL where they show a key.
+      verify: { type: "json?", since: 4 },
     },
   },
   trigger_key: {
@@ -115,6 +117,18 @@ export const TABLES: Readonly<Record<string, Table>> = {
       created_at: "number",
     },
     indexes: { trigger_key_trigger: { on: ["trigger_id"] } },
+  },
+  trigger_secret: {
+    columns: {
+      seq: "sequence",
+      id: ID,
+      trigger_id: { type: "text", references: "workflow_trigger (id) ON DELETE CASCADE" },
+      key_id: "text",
+      bytes: "bytes",
+      created_at: "number",
+    },
+    indexes: { trigger_secret_trigger: { on: ["trigger_id"] } },
+    since: 4,
   },
   event_key: {
     columns: {
@@ -237,6 +251,8 @@ export const TABLES: Readonly<Record<string, Table>> = {
       },
       // How often a claim expired since anything was written of the execution.
       voids: { type: "number", default: 0, since: 2 },
+      // The kind of event that a signed call named.
+      trigger_event: { type: "text?", since: 4 },
     },
     indexes: {
       // Unused since version 3, but an older release on the same file names it.
@@ -303,6 +319,31 @@ export const TABLES: Readonly<Record<string, Table>> = {
     key: ["name"],
     sqliteKey: "clustered",
     since: 2,
+  },
+  // When keys are over a limit or near it, over all instances: one row for each counter and event.
+  limit_episode: {
+    columns: {
+      id: "text",
+      event: "text",
+      started_at: "number",
+      ends_at: "number",
+      hits: "number",
+      // Of the events.
+      facts: "json",
+      // Whether its end was reported.
+      closed: "flag",
+    },
+    key: ["id"],
+    sqliteKey: "clustered",
+    indexes: { limit_episode_end: { on: ["closed", "ends_at"] } },
+    since: 4,
+  },
+  // The last batch of each process that reports operational events, so that a repeated one changes nothing.
+  reporter: {
+    columns: { id: "text", batch: "number", at: "number" },
+    key: ["id"],
+    sqliteKey: "clustered",
+    since: 4,
   },
   // PostgreSQL adds rows and folds them later: all writers would wait for each other at one row of a name.
   tally: {

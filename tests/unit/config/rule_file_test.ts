@@ -28,6 +28,7 @@ function descriptor(
     valueToMetric: false,
     shareThreshold: false,
     metadata: undefined,
+    events: undefined,
     descriptors: [],
     ...fields,
   };

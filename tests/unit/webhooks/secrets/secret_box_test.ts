@@ -189,3 +189,14 @@ Deno.test("boxes that are opened at once get the same key, and one line tells of
     assertEquals([logger.lines.length, await namesBeside(keyFile)], [1, ["weir.db.key"]]);
   });
 });
+
+Deno.test("a hash depends on the text and on the key that seals, and on nothing else", async () => {
+  const logger = new RecordedLogger();
+  const hashOf = async (keys: readonly Uint8Array[], text: string) =>
+    await (await SecretBox.open({ keys, logger })).hash(text);
+  const hash = await hashOf([key(1)], "ann");
+  assertMatch(hash, /^[0-9a-f]{64}$/);
+  assertEquals(await hashOf([key(1), key(2)], "ann"), hash);
+  assertNotEquals(await hashOf([key(2), key(1)], "ann"), hash);
+  assertNotEquals(await hashOf([key(1)], "Ann"), hash);
+});
