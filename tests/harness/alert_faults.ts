@@ -12,7 +12,7 @@ import { until } from "./until.ts";
 import { api, WebhookFolder } from "./webhook_weir.ts";
 import { startWeir, type WeirProcess } from "./weir_process.ts";
 
-/** A key that no hit of the load is over, and one with a limit that all are over. */
+/** A descriptor that is within its limit, and one that is over it. */
 const OPEN = "open=a";
 const OVER = "over=a";
 const RULES = {
@@ -33,7 +33,7 @@ const THROWS = "data:application/javascript," + encodeURIComponent(
 );
 const CLOCK_AHEAD_MS = 7_200_000;
 
-/** Faults that are undone by none of the others, and alerts that each of them raises. */
+/** A fault, and the alerts that it raises. */
 export interface AlertFault {
   readonly alerts: readonly string[];
   inject(bed: AlertBed): Promise<unknown> | void;
@@ -54,11 +54,11 @@ export const FAULT_STAGES: readonly (readonly AlertFault[])[] = [
     { alerts: ["WeirClockSkew"], inject: () => {} },
   ],
   [
-    {
-      alerts: ["WeirErrors", "WeirCacheFailures", "WeirBreakerOpen", "WeirNoCacheConnection"],
-      inject: (bed) => bed.redis.kill(),
-    },
+    { alerts: ["WeirErrors", "WeirCacheFailures", "WeirBreakerOpen"], inject: (bed) => bed.redis.pause() },
     { alerts: ["WeirStoreErrors", "WeirWebhookWorkerDown"], inject: (bed) => bed.lockStore() },
+  ],
+  [
+    { alerts: ["WeirNoCacheConnection"], inject: (bed) => bed.redis.kill() },
     { alerts: ["WeirInstanceDown"], inject: (bed) => bed.process.kill() },
   ],
 ];
@@ -74,8 +74,7 @@ export class AlertBed implements AsyncDisposable {
   readonly #webhooks: ServeFixture;
   readonly #folder: WebhookFolder;
   readonly #stack: AsyncDisposableStack;
-  #descriptor = OPEN;
-  #isSlow = false;
+  readonly #client: GrpcClient;
 
   private constructor(parts: BedParts, stack: AsyncDisposableStack) {
     this.targets = parts.targets;
@@ -85,7 +84,8 @@ export class AlertBed implements AsyncDisposable {
     this.#webhooks = parts.webhooks;
     this.#folder = parts.folder;
     this.#stack = stack;
-    this.#startLoad();
+    this.#client = stack.use(new GrpcClient(this.#decisions.grpcAddress));
+    this.#repeat(() => this.#decide(OPEN));
   }
 
   /** Starts the instances, one of which has a database of this server. */
@@ -99,7 +99,7 @@ export class AlertBed implements AsyncDisposable {
     });
     const redis = stack.use(await startRedis());
     const folder = stack.use(await WebhookFolder.make());
-    const kv = { BACKEND_TYPE: "kv", KV_URL: redis.url };
+    const kv = { BACKEND_TYPE: "kv", KV_URL: redis.url, KV_TIMEOUT: "1s" };
     const decisions = stack.use(await ServeFixture.start({ env: { ...kv, ...metrics(0) }, rules: RULES }));
     const webhooks = stack.use(
       await folder.serve({
@@ -131,8 +131,10 @@ export class AlertBed implements AsyncDisposable {
 
   /** The hits are over their limit, and the cache answers late. */
   slowDown(): void {
-    this.#descriptor = OVER;
-    this.#isSlow = true;
+    this.#repeat(async () => {
+      await this.redis.command("CLIENT", "PAUSE", PAUSE_MS).catch(() => {});
+      await this.#decide(OVER);
+    });
   }
 
   /** Reloads an invalid rule file. */
@@ -200,12 +202,9 @@ export class AlertBed implements AsyncDisposable {
     await this.#stack.disposeAsync();
   }
 
-  #startLoad(): void {
-    const client = this.#stack.use(new GrpcClient(this.#decisions.grpcAddress));
-    this.#repeat(async () => {
-      if (this.#isSlow) await this.redis.command("CLIENT", "PAUSE", PAUSE_MS).catch(() => {});
-      await decide(client, "shop", this.#descriptor).catch(() => {});
-    });
+  /** The answer is no part of the tests: with some faults there is none. */
+  async #decide(descriptor: string): Promise<void> {
+    await decide(this.#client, "shop", descriptor).catch(() => {});
   }
 
   /** Calls until the end. */
