@@ -94,7 +94,10 @@ export async function serve(
     });
     const { service, counters } = decisions;
     const { refresh } = deciders;
-    opened.listener(await loaded.openPullMetrics(parts, { rules: () => service.rules, refresh }), "metrics");
+    const reading = { rules: () => service.rules, refresh, version };
+    opened.listener(await loaded.openPullMetrics(parts, reading), "metrics");
+    const metricsExport = await loaded.openMetricsExport(parts, reading);
+    opened.defer(() => metricsExport.close());
     const createWorker = options.createWebhookWorker;
     const webhooks = await openAdministration(parts, { version, tracing, decide, counters, createWorker });
     opened.defer(() => webhooks.close(0));

@@ -5,21 +5,16 @@ import type { KnownDecider } from "../ratelimit/known_requests.ts";
 import { type TracedRoute, type TracedService, traceGrpcService, traceRoute } from "./tracing_calls.ts";
 import { type Decide, traceCache, type TracedCache, traceDecide, untracedOnly } from "./tracing_decision.ts";
 import { checkOtlp, type OtlpSettings } from "./tracing_otlp.ts";
+import { resourceOf, type ServiceNames } from "./otlp_resource.ts";
 import type { TracedWork } from "../base/traced_work.ts";
 import type { SpanRecord } from "./tracing_span_record.ts";
 import { CallTracer } from "./tracing_spans.ts";
 import { type ExporterHandle, WorkerExport } from "./tracing_export_supervisor.ts";
 
 /** What is traced and where the spans go. */
-export interface TracingOptions extends OtlpSettings {
-  readonly serviceName: string;
-  /** Empty for none. */
-  readonly serviceNamespace: string;
-  /** A random UUID when absent. */
-  readonly serviceInstanceId?: string | undefined;
+export interface TracingOptions extends OtlpSettings, ServiceNames {
   /** Share of the calls that are traced where the caller has not decided, 0 to 1. */
   readonly samplingRate: number;
-  readonly version: string;
   readonly logger: Logger;
   readonly clock: Clock;
   /** A number from 0 to below 1. */
@@ -89,15 +84,4 @@ function tracedWorkLogger(logger: Logger, tracer: CallTracer): Logger {
     logger[level](message, traceId === undefined ? fields : { ...fields, trace_id: traceId });
   };
   return { debug: log("debug"), info: log("info"), warning: log("warning"), error: log("error") };
-}
-
-/** The resource of all spans, whichever worker exports them. */
-function resourceOf(options: TracingOptions): Record<string, string> {
-  const { serviceName, serviceNamespace, serviceInstanceId, version } = options;
-  return {
-    "service.name": serviceName,
-    ...(serviceNamespace === "" ? {} : { "service.namespace": serviceNamespace }),
-    "service.instance.id": serviceInstanceId ?? crypto.randomUUID(),
-    "service.version": version,
-  };
 }
