@@ -16,7 +16,7 @@ import { openAdministration } from "./src/serve/administration.ts";
 import type { Deciders, DecidersOptions } from "./src/serve/deciders.ts";
 import type { ForgetKeys } from "./src/serve/decisions.ts";
 import { addressOf, NOT_OPENED, OpenedParts, stopOn } from "./src/serve/lifecycle.ts";
-import { makeParts, type PartsOptions, type ServiceParts } from "./src/serve/parts.ts";
+import { makeReportingParts, type PartsOptions, type ServiceParts } from "./src/serve/parts.ts";
 import { openRules } from "./src/serve/rules.ts";
 import { openTracing } from "./src/serve/tracing.ts";
 import type { DecidingWorkerHandle } from "./src/serve/workers/message.ts";
@@ -49,6 +49,8 @@ export interface Addresses {
 /** A running service. */
 export interface Running {
   readonly addresses: Addresses;
+  /** The domains of the rules in force. */
+  readonly domains: () => readonly string[];
   /** Settles when the service has stopped, after its signal was aborted. */
   readonly stopped: Promise<void>;
 }
@@ -72,7 +74,7 @@ export async function serve(
   signal: AbortSignal,
   options: ServeOptions,
 ): Promise<Running> {
-  const parts = makeParts(settings, options);
+  const parts = await makeReportingParts(settings, options);
   const { logger, clock, health } = parts;
   const opened = new OpenedParts(parts);
   try {
@@ -116,10 +118,10 @@ export async function serve(
     // The last to open: its unix socket replaces one in use, so nothing may fail after it.
     const grpc = await deciders.open();
     opened.defer(() => grpc.close(DRAIN_MS));
-    logger.warning(`Listening for gRPC on '${grpc.address}'`);
-    logger.warning(`Listening for HTTP on '${addressOf(http)}'`);
+    logger.info(`Listening for gRPC on '${grpc.address}'`, {}, "warning");
+    logger.info(`Listening for HTTP on '${addressOf(http)}'`, {}, "warning");
     if (http.triggers !== undefined) {
-      logger.warning(`Listening for triggers on '${addressOf(http.triggers)}'`);
+      logger.info(`Listening for triggers on '${addressOf(http.triggers)}'`, {}, "warning");
     }
     health.set("start", true);
     // Their workers would delay the first calls.
@@ -131,7 +133,8 @@ export async function serve(
       gaveUp.signal.throwIfAborted();
     };
     const stopped = stopOn(end, parts, { drain: () => http.drain(), close });
-    return { addresses: { grpc: grpc.address, http: addressOf(http), debug: addressOf(debug) }, stopped };
+    const addresses = { grpc: grpc.address, http: addressOf(http), debug: addressOf(debug) };
+    return { addresses, domains: () => [...service.rules?.domains.keys() ?? []], stopped };
   } catch (error) {
     await opened.close();
     throw error;
@@ -275,6 +278,8 @@ async function serveUntilSignal(
   try {
     const onReload = (given: () => void) => void (reload = given);
     const running = await serve(settings, stop.signal, { logger, health, stats, onReload });
+    // The log goes first, so that its lines are not inside the text of the caller.
+    await flush(lines);
     onReady(running);
     await running.stopped;
     return 0;

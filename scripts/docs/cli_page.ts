@@ -1,4 +1,4 @@
-import { callOf, type Command, type CommandFlag, sentenceOf } from "../../src/cli/command.ts";
+import { callOf, type Command, type CommandFlag, exitCodesOf, sentenceOf } from "../../src/cli/command.ts";
 import { type CommandGroup, documentedCommands } from "../../src/cli/commands.ts";
 import { CLI_EXAMPLES, CLI_HEAD, GROUP_HEADS } from "./cli_texts.ts";
 import { table } from "./generated_page.ts";
@@ -11,6 +11,7 @@ export function cliPage(): string {
   const calls = groups.filter(({ name }) => !isLocal(name));
   return [
     CLI_HEAD,
+    exitCodeTable([...lone, ...groups.flatMap(({ commands }) => commands)]),
     "## Commands",
     commandTable(lone),
     ...lone.flatMap((command) => {
@@ -18,9 +19,9 @@ export function cliPage(): string {
       return parts.length === 0 ? [] : [`### weir ${command.words}`, ...parts];
     }),
     GROUP_HEADS.administration,
-    ...flagTable(commonFlags(calls.flatMap(({ commands }) => commands))),
+    ...flagTable(callFlags(groups)),
     GROUP_HEADS.lists,
-    ...flagTable(listFlags(calls)),
+    ...flagTable(listFlags(groups)),
     ...calls.flatMap((group) => groupSection(group, groups)),
     GROUP_HEADS.local,
     ...groups.filter(({ name }) => isLocal(name)).flatMap((group) => groupSection(group, groups)),
@@ -34,7 +35,7 @@ function isLocal(group: string): boolean {
 
 function groupSection({ name, doc, commands }: CommandGroup, groups: readonly CommandGroup[]): string[] {
   const shared = isLocal(name) ? {} : {
-    ...commonFlags(groups.filter((group) => !isLocal(group.name)).flatMap((group) => group.commands)),
+    ...callFlags(groups),
     ...listFlags(groups),
   };
   const details = commands.flatMap((command) => {
@@ -48,6 +49,10 @@ function groupSection({ name, doc, commands }: CommandGroup, groups: readonly Co
   return [`### weir ${name}`, sentenceOf(doc), commandTable(commands), ...details, ...example(name)];
 }
 
+function callsOf(groups: readonly CommandGroup[]): Command[] {
+  return groups.flatMap(({ commands }) => commands).filter(({ flags }) => "token-file" in flags);
+}
+
 /** The flags that every one of the commands has. */
 function commonFlags(commands: readonly Command[]): Flags {
   const [first, ...others] = commands;
@@ -57,12 +62,40 @@ function commonFlags(commands: readonly Command[]): Flags {
   );
 }
 
-/** The flags that only lists share: those of every list, without those of every command. */
+/** The flags of every command that calls the administration API. */
+function callFlags(groups: readonly CommandGroup[]): Flags {
+  return commonFlags(callsOf(groups));
+}
+
+/** The flags that only lists share: those of every list of records, without those of every command. */
 function listFlags(groups: readonly CommandGroup[]): Flags {
-  const calls = groups.filter(({ name }) => !isLocal(name)).flatMap(({ commands }) => commands);
-  const every = commonFlags(calls);
-  const lists = commonFlags(calls.filter((command) => Object.hasOwn(command.flags, "cursor")));
+  const every = callFlags(groups);
+  const lists = commonFlags(callsOf(groups).filter(({ flags }) => "cursor" in flags && "since" in flags));
   return Object.fromEntries(Object.entries(lists).filter(([name]) => !Object.hasOwn(every, name)));
+}
+
+const USUAL_EXIT_CODES = [
+  "The command succeeded.",
+  "The command failed, or the service rejected it.",
+  "The usage is invalid: an unknown command or flag, or a missing or invalid value.",
+];
+
+/** The exit codes of every command; those with the usual codes share a row. */
+function exitCodeTable(commands: readonly Command[]): string {
+  const rows = commands.flatMap((command) => {
+    const codes = exitCodesOf(command);
+    return codes === undefined ? [] : [{ call: `\`${command.words}\``, codes }];
+  });
+  const most = Math.max(...rows.flatMap(({ codes }) => Object.keys(codes).map(Number)));
+  const numbers = Array.from({ length: most + 1 }, (_, code) => code);
+  return table(["Command", ...numbers.map(String)], [
+    ...rows.map(({ call, codes }) => [call, ...numbers.map((code) => textOf(codes[code]))]),
+    ["All other commands", ...numbers.map((code) => USUAL_EXIT_CODES[code] ?? "-")],
+  ]);
+}
+
+function textOf(meaning: string | undefined): string {
+  return meaning === undefined ? "-" : markdown(sentenceOf(meaning));
 }
 
 function commandTable(commands: readonly Command[]): string {

@@ -20,23 +20,20 @@ In a clone of the repository, [define the command](../README.md#the-commands-den
   arguments may be in any order; \`--\` ends the flags.
 - If a flag that cannot be repeated occurs twice, Weir uses the last value.
 - Results are written to standard output, errors to standard error.
+- \`--output json\`, or \`--json\`, prints the result for programs, and \`--output yaml\` the same as YAML. A check
+  then prints its problems as part of the result. Several results are one line of JSON or one YAML document each.
 
-Unless a command documents others, the exit codes are:
-
-| Exit code | Meaning |
-| --- | --- |
-| 0 | The command succeeded. |
-| 1 | The command failed, or the service rejected it. |
-| 2 | The usage is invalid: an unknown command or flag, or a missing or invalid value. |`;
+The exit codes are:`;
 
 /** The texts above the groups of commands. */
 export const GROUP_HEADS = {
   administration: `## Administration commands
 
-These commands call the [administration API](webhooks/admin-api.md) of the webhook service. They read the
-address of the service from \`WEIR_URL\` and the token from \`ADMIN_TOKEN\` (see [settings.md](settings.md#administration)).
+These commands call the [administration API](webhooks/admin-api.md) of a running service. All except
+\`weir counters\` require the webhook service. They read the address of the service from \`WEIR_URL\` and the token from \`ADMIN_TOKEN\` (see [settings.md](settings.md#administration)).
 They accept these flags:`,
-  lists: "Commands that print a list also accept these flags:",
+  lists:
+    "Commands that print a list also accept these flags; `weir workflows list` has no `--since` and `--until`:",
   local: `## Local commands
 
 These commands do not call the service.`,
@@ -90,6 +87,12 @@ $ weir endpoints list
 id                                    url                          events         enabled  description
 2a408522-2e64-4252-85b6-a125e9aea5da  http://127.0.0.1:9000/hooks  order.created  true     -
 \`\`\``,
+  counters: `\`\`\`text
+$ weir counters peek --domain shop --descriptors account=bob
+descriptors:
+  limited  rule          cacheKey                     limit  unit    windowSeconds  used  remaining  resetsAt
+  true     shop.account  shop_account_bob_1795327500  5      MINUTE  60             3     2          2026-11-22T06:06:00Z
+\`\`\``,
   triggers: `\`\`\`console webhooks
 $ weir triggers create order-intake --workflow order-intake --require-idempotency-key
 id                     fe019132-4f4e-4b4e-b21b-826c5921980a
@@ -130,6 +133,10 @@ id                                    event          endpointId                 
 bcf6bfce-173c-4a93-bc17-29be7d6c3db2  order.created  2a408522-2e64-4252-85b6-a125e9aea5da  retrying  2026-11-22T02:42:05.173Z
 $ weir deliveries why bcf6bfce-173c-4a93-bc17-29be7d6c3db2
 the next attempt starts at 2026-11-22T02:42:05.173Z, retry 2 of 8 (30 seconds after the first failure); last attempt: connection refused (127.0.0.1:9000)
+\`\`\``,
+  workflows: `\`\`\`console try
+$ weir workflows check config/workflows
+config/workflows: valid: 1 file, 1 valid workflow, 0 errors, 0 warnings
 \`\`\``,
   executions: `\`\`\`text
 $ weir executions list --state failed --since 24h

@@ -26,13 +26,15 @@ export function problemsInOrder(problems: readonly Problem[]): Problem[] {
     .map(({ problem }) => problem);
 }
 
-interface Place {
+/** A place in a file. */
+export interface Place {
   readonly file: string;
   readonly line: number;
   readonly column: number;
 }
 
-function placeOf(at: string): Place {
+/** The place that a position names; line 0 where it names none. */
+export function placeOf(at: Position): Place {
   const [, file = at, line = "0", column = "0"] = IN_FILE.exec(at) ?? [];
   return { file, line: Number(line), column: Number(column) };
 }

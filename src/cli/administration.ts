@@ -14,14 +14,14 @@ import {
   type CommandFlag,
   type CommandOptions,
   type GivenCommand,
+  type Output,
   readText,
   type RunnableCommand,
 } from "./command.ts";
+import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";
+import { plainText } from "./plain_text.ts";
 import { fieldText, isRecord, recordLines, TableText } from "./record_text.ts";
 
-const PRINT_FLAGS: Readonly<Record<string, CommandFlag>> = {
-  json: { doc: "print the response as JSON" },
-};
 const ALL: CommandFlag = { doc: "print every page" };
 
 /** Every command over the administration, ready to run. */
@@ -34,7 +34,7 @@ export function administrationCommands(): RunnableCommand[] {
 
 function documented(command: AdministrationCommand): Command {
   const all = command.shown.as === "list" ? { all: ALL } : {};
-  return { ...command, flags: { ...command.flags, ...all, ...PRINT_FLAGS, ...TARGET_FLAGS } };
+  return { ...command, flags: { ...command.flags, ...all, ...OUTPUT_FLAGS, ...TARGET_FLAGS } };
 }
 
 interface Run {
@@ -49,28 +49,34 @@ async function run(one: Run): Promise<number> {
   const call = await callOfCommand(command, given, sources);
   const target = await findTarget(given.flags, options);
   const ask = (query = call.query) => callAdministration(command.words, target, { ...call, query });
-  if (command.shown.as === "list") return await printList(one, command.shown.columns, call.query, ask);
+  if (command.shown.as === "list") return await printList(one, command.shown, call.query, ask);
   return print(one, await ask());
 }
+
+type ListShown = Extract<AdministrationCommand["shown"], { readonly as: "list" }>;
 
 /** Prints one page, or every page as it arrives. */
 async function printList(
   { command, given: { flags }, options: { output } }: Run,
-  columns: readonly string[],
+  { columns, hasProblems = false }: ListShown,
   filters: AdministrationCall["query"],
   ask: (query: AdministrationCall["query"]) => Promise<AdministrationAnswer>,
 ): Promise<number> {
-  const isJson = flags.boolean("json") === true;
+  const printer = printerOf(flags, output);
   const table = new TableText(columns);
   const seen = new Set<string>();
   for (let query = filters;;) {
     const { text, record } = await ask(query);
-    if (isJson) output.stdout(text);
-    else for (const line of table.lines(itemsOf(command, record))) output.stdout(line);
+    if (printer !== undefined) printer.printText(text);
+    else {
+      const items = itemsOf(command, record);
+      for (const line of table.lines(items)) output.stdout(line);
+      if (hasProblems) printProblems([record, ...items], output);
+    }
     const cursor = record["nextCursor"];
     if (typeof cursor !== "string") return 0;
     if (flags.boolean("all") !== true) {
-      if (!isJson) output.stderr(`More: --cursor ${cursor}, or --all`);
+      if (printer === undefined) output.stderr(`More: --cursor ${cursor}, or --all`);
       return 0;
     }
     // A service that returns the same page again would never end this.
@@ -89,16 +95,20 @@ function itemsOf(command: AdministrationCommand, page: AdministrationAnswer["rec
 /** Prints an answer other than a list; returns the exit code. */
 function print(one: Run, { text, record }: AdministrationAnswer): number {
   const { command: { shown }, given, options: { output } } = one;
-  if (given.flags.boolean("json") === true) {
-    if (text !== "") output.stdout(text);
+  const printer = printerOf(given.flags, output);
+  if (printer !== undefined) {
+    printer.printText(text);
   } else if (shown.as === "sentence") {
     const isHeld = shown.held !== undefined && Object.hasOwn(record, "why");
     output.stdout(filled(isHeld ? shown.held : shown.text, one, record));
   } else if (shown.as === "field") {
     output.stdout(fieldText(record, shown.field));
   } else {
-    for (const line of recordLines(record)) output.stdout(line);
-    if (shown.as === "record" && shown.next !== undefined && Object.hasOwn(record, "id")) {
+    const { problems: _, ...rest } = record;
+    const hasProblems = shown.as === "record" && shown.hasProblems === true;
+    for (const line of recordLines(hasProblems ? rest : record)) output.stdout(line);
+    if (hasProblems) printProblems([record], output);
+    if (shown.as === "record" && shown.next !== undefined && hasFields(shown.next, record)) {
       output.stderr(`Next: ${filled(shown.next, one, record)}`);
     }
   }
@@ -107,6 +117,21 @@ function print(one: Run, { text, record }: AdministrationAnswer): number {
     output.stderr(`Save the ${shown.secret} now: it is shown only once`);
   }
   return shown.good !== undefined && record[shown.good] === false ? 1 : 0;
+}
+
+/** Prints the problems of configuration files that records have, a line each. */
+function printProblems(records: readonly JsonObject[], output: Output): void {
+  for (const { problems } of records) {
+    for (const problem of Array.isArray(problems) ? problems.filter(isRecord) : []) {
+      const parts = ["at", "path", "text"].map((name) => problem[name]);
+      output.stderr(plainText(parts.filter((part) => typeof part === "string" && part !== "").join(": ")));
+    }
+  }
+}
+
+/** Whether a record has a field for each placeholder. */
+function hasFields(text: string, record: JsonObject): boolean {
+  return [...text.matchAll(/\{(\w+)\}/g)].every(([, name = ""]) => Object.hasOwn(record, name));
 }
 
 /** A text with the arguments of the command, and the fields of its answer, in place of `{NAME}` and `{name}`. */

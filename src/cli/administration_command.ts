@@ -3,11 +3,12 @@ import type { Command } from "./command.ts";
 
 /** How an answer is printed for people. */
 export type Shown =
-  /** Rows of these fields, page by page. */
-  | { readonly as: "list"; readonly columns: readonly string[] }
-  /** Every field; `secret` is shown only once, false in `good` is a failure, and `next` is the command to follow. */
+  /** Rows of these fields, page by page, then the field `problems` of the page and of its records if `hasProblems`. */
+  | { readonly as: "list"; readonly columns: readonly string[]; readonly hasProblems?: boolean | undefined }
+  /** Every field, and `problems` as in a list; `secret` is shown only once, false in `good` is a failure, and `next` is the command to follow. */
   | {
     readonly as: "record";
+    readonly hasProblems?: boolean | undefined;
     readonly secret?: string | undefined;
     readonly good?: string | undefined;
     /** With placeholders for fields, such as `{id}`. */

@@ -40,6 +40,25 @@ export function filterFlag(field: string, value: string, doc: string, options: F
   return { into: "query", field, value, doc, ...options };
 }
 
+/** The flags of a JSON object that becomes the field `data`. */
+export function payloadFlags(what: string): Readonly<Record<string, CallFlag>> {
+  return {
+    data: bodyFlag("data", "JSON", `${what}, a JSON object (default {})`, {
+      read: readJson,
+      otherwise: () => ({}),
+    }),
+    "data-file": bodyFlag("data", "FILE", `file with the ${what}; - for standard input`, {
+      read: readJson,
+      isFile: true,
+    }),
+  };
+}
+
+/** The flag of an `Idempotency-Key`. */
+export function idempotencyKeyFlag(doc: string): CallFlag {
+  return { into: "header", field: "idempotency-key", value: "KEY", doc };
+}
+
 /** A whole number. */
 export function readWhole([text = ""]: readonly string[]): number {
   const value = /^\d{1,15}$/.test(text) ? Number(text) : NaN;

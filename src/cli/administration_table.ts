@@ -4,6 +4,8 @@ import {
   bodyFlag,
   booleanFlag,
   filterFlag,
+  idempotencyKeyFlag,
+  payloadFlags,
   readDescriptors,
   readDurationText,
   readFilter,
@@ -15,11 +17,15 @@ import {
   readTexts,
   readWhole,
 } from "./administration_flags.ts";
+import { COUNTER_COMMANDS } from "./counter_commands.ts";
+import { WORKFLOW_COMMANDS } from "./workflow_commands.ts";
 
 /** The groups of commands. */
 export const GROUPS: Readonly<Record<string, string>> = {
+  counters: "counters of rate limits",
   endpoints: "receivers of events",
   triggers: "HTTP endpoints that start workflows",
+  workflows: "workflow files",
   "event-keys": "keys that other systems use to post events",
   events: "events to deliver",
   deliveries: "deliveries of events to endpoints",
@@ -177,7 +183,7 @@ const ENDPOINTS: readonly AdministrationCommand[] = [
         },
       ),
     },
-    notes: "Exit code: 0 every stage passes, 1 a stage fails, 2 invalid usage.",
+    exitCodes: { 0: "every stage passes", 1: "a stage fails" },
   },
   {
     ...action("endpoints recover", "retry the failed deliveries of an endpoint with a new schedule", {
@@ -224,6 +230,19 @@ const TRIGGERS: readonly AdministrationCommand[] = [
     shown: { as: "record" },
   },
   remove("triggers", "trigger", "delete a trigger with its keys; its executions remain"),
+  {
+    ...action("triggers call", "start the workflow of a trigger as a call with its key does", {
+      as: "record",
+      next: "weir executions show {executionId}",
+    }),
+    args: ["NAME"],
+    path: "/triggers/{NAME}/call",
+    flags: {
+      ...payloadFlags("input"),
+      "idempotency-key": idempotencyKeyFlag("start at most one execution with this key within 24 hours"),
+    },
+    notes: "NAME is the name or the identifier of the trigger.",
+  },
   action("triggers rotate", "create a second key and show it once; if two exist, delete the older one", {
     as: "record",
     secret: "key",
@@ -263,20 +282,8 @@ const EVENTS: readonly AdministrationCommand[] = [
       KIND: "event",
     }),
     flags: {
-      data: bodyFlag("data", "JSON", "payload, a JSON object (default {})", {
-        read: readJson,
-        otherwise: () => ({}),
-      }),
-      "data-file": bodyFlag("data", "FILE", "file with the payload; - for standard input", {
-        read: readJson,
-        isFile: true,
-      }),
-      "idempotency-key": {
-        into: "header",
-        field: "idempotency-key",
-        value: "KEY",
-        doc: "post at most one event with this key within 24 hours",
-      },
+      ...payloadFlags("payload"),
+      "idempotency-key": idempotencyKeyFlag("post at most one event with this key within 24 hours"),
     },
     notes: "The token may be an event key instead of the administration token.",
     shown: { as: "record", next: "weir deliveries list --event-id {id}" },
@@ -361,8 +368,10 @@ const WORK: readonly AdministrationCommand[] = [
 
 /** Every command over the administration, group by group. */
 export const ADMINISTRATION_COMMANDS: readonly AdministrationCommand[] = [
+  ...COUNTER_COMMANDS,
   ...ENDPOINTS,
   ...TRIGGERS,
+  ...WORKFLOW_COMMANDS,
   ...EVENTS,
   ...WORK,
 ];

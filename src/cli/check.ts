@@ -1,6 +1,10 @@
-import type { Problem } from "../base/problem.ts";
-import type { RunnableCommand } from "./command.ts";
+import { type Problem, problemsInOrder } from "../base/problem.ts";
+import type { GivenFlags, Output, RunnableCommand } from "./command.ts";
+import { OUTPUT_FLAGS, printerOf, type ValuePrinter } from "./output_format.ts";
 import { MERGE_FLAG, openRuleFolder, problemLine, ruleFolder } from "./rule_folder.ts";
+
+/** The exit codes of `reportProblems`. */
+export const CHECK_EXIT_CODES = { 0: "no errors", 1: "errors (with --strict also warnings)" };
 
 /** `weir check DIR`: every problem of the rule files in a folder, in the order of the files. */
 export const CHECK_COMMAND: RunnableCommand = {
@@ -11,29 +15,70 @@ export const CHECK_COMMAND: RunnableCommand = {
     flags: {
       strict: { doc: "treat warnings as errors" },
       merge: MERGE_FLAG,
+      ...OUTPUT_FLAGS,
     },
     notes:
-      "Like the service, it reads MERGE_DOMAIN_CONFIG, RUNTIME_IGNOREDOTFILES and BACKEND_TYPE from the environment.\n\n" +
-      "Exit code: 0 no errors, 1 errors, 2 invalid usage.",
+      "Like the service, it reads MERGE_DOMAIN_CONFIG, RUNTIME_IGNOREDOTFILES, BACKEND_TYPE and WEBHOOK_STORE from the environment.",
+    exitCodes: CHECK_EXIT_CODES,
   },
   async run({ args: [folder = ""], flags }, { environment, output }) {
+    const report = reportOf(flags, output);
     const { rules, problems, files } = await openRuleFolder(ruleFolder(folder, flags, environment));
-    for (const problem of problems) output.stderr(problemLine(problem));
-    const errors = count(problems, "error");
-    const warnings = count(problems, "warning");
-    const isGood = errors === 0 && (warnings === 0 || flags.boolean("strict") !== true);
-    const found = [counted(files, "file with rules", "files with rules")];
-    if (rules !== undefined) found.push(counted(rules.domainCount, "domain", "domains"));
-    found.push(counted(errors, "error", "errors"), counted(warnings, "warning", "warnings"));
-    output.stdout(`${folder}: ${isGood ? "valid" : "invalid"}: ${found.join(", ")}`);
-    return isGood ? 0 : 1;
+    const found = [
+      { field: "files", count: files, one: "file with rules", many: "files with rules" },
+      ...rules === undefined
+        ? []
+        : [{ field: "domains", count: rules.domainCount, one: "domain", many: "domains" }],
+    ];
+    return reportProblems(problems, { folder, found, ...report }, output);
   },
 };
 
-function count(problems: readonly Problem[], severity: Problem["severity"]): number {
-  return problems.filter((problem) => problem.severity === severity).length;
+/** What a check of a folder has found. */
+export interface CheckedFiles {
+  readonly folder: string;
+  readonly found: readonly Counted[];
+  /** Whether warnings count as errors. */
+  readonly isStrict: boolean;
+  /** Prints for programs; absent where people read the result. */
+  readonly printer: ValuePrinter | undefined;
 }
 
-function counted(number: number, one: string, many: string): string {
-  return `${number} ${number === 1 ? one : many}`;
+interface Counted {
+  /** In a result for programs. */
+  readonly field: string;
+  readonly count: number;
+  readonly one: string;
+  readonly many: string;
+}
+
+/** The options of a report from the flags of a check; throws a `FlagError` for an unknown format. */
+export function reportOf(flags: GivenFlags, output: Output): Pick<CheckedFiles, "isStrict" | "printer"> {
+  return { isStrict: flags.boolean("strict") === true, printer: printerOf(flags, output) };
+}
+
+/** Prints the problems in the order of the files and a line with the result; returns the exit code. */
+export function reportProblems(
+  problems: readonly Problem[],
+  { folder, found, isStrict, printer }: CheckedFiles,
+  output: Output,
+): number {
+  const errors = problems.filter(({ severity }) => severity === "error").length;
+  const warnings = problems.length - errors;
+  const isGood = errors === 0 && (warnings === 0 || !isStrict);
+  const exitCode = isGood ? 0 : 1;
+  const inOrder = problemsInOrder(problems);
+  if (printer !== undefined) {
+    const counted = Object.fromEntries(found.map(({ field, count }) => [field, count]));
+    printer.print({ folder, valid: isGood, ...counted, errors, warnings, problems: inOrder });
+    return exitCode;
+  }
+  for (const problem of inOrder) output.stderr(problemLine(problem));
+  const counts = [
+    ...found,
+    { count: errors, one: "error", many: "errors" },
+    { count: warnings, one: "warning", many: "warnings" },
+  ].map(({ count, one, many }) => `${count} ${count === 1 ? one : many}`);
+  output.stdout(`${folder}: ${isGood ? "valid" : "invalid"}: ${counts.join(", ")}`);
+  return exitCode;
 }

@@ -19,6 +19,7 @@ import {
   type RunnableCommand,
 } from "./command.ts";
 import { FlagError, readTimeout } from "./flags.ts";
+import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";
 
 /** `weir client`: asks for one decision over gRPC and prints it. */
 export const CLIENT_COMMAND: RunnableCommand = {
@@ -49,8 +50,9 @@ export const CLIENT_COMMAND: RunnableCommand = {
         value: "FILE",
         doc: "PEM file with the private key of the client certificate; requires --tls and --cert",
       },
+      ...OUTPUT_FLAGS,
     },
-    notes: "Exit code: 0 OK, 3 OVER_LIMIT, 1 the call failed, 2 invalid usage.",
+    exitCodes: { 0: "OK", 1: "the call failed", 3: "OVER_LIMIT" },
   },
   run,
 };
@@ -65,6 +67,7 @@ const CUT_OFF = /\b(?:EPIPE|ECONNRESET)\b/;
 const UNLIMITED = 4_294_967_295;
 
 async function run({ flags }: GivenCommand, { output }: CommandOptions): Promise<number> {
+  const printer = printerOf(flags, output);
   const domain = flags.text("domain");
   if (domain === undefined) throw new FlagError('Cannot run "client": --domain is missing');
   const lists = flags.texts("descriptors");
@@ -83,7 +86,8 @@ async function run({ flags }: GivenCommand, { output }: CommandOptions): Promise
     timeoutMs: readTimeout(flags.text("timeout") ?? "10s"),
     tls: readTls(flags),
   });
-  for (const line of answerLines(descriptors, response)) output.stdout(line);
+  if (printer !== undefined) printer.print(answerValue(descriptors, response));
+  else for (const line of answerLines(descriptors, response)) output.stdout(line);
   const code = codeName(response.overallCode);
   return code === "OK" ? 0 : code === "OVER_LIMIT" ? OVER_LIMIT : 1;
 }
@@ -203,6 +207,30 @@ function answerLines(
     ? []
     : [`dynamic metadata: ${JSON.stringify(response.dynamicMetadata)}`];
   return [`overall code: ${codeName(response.overallCode)}`, ...statuses, ...headers, ...metadata];
+}
+
+/** The answer for programs. */
+function answerValue(
+  descriptors: readonly (readonly WireEntry[])[],
+  { overallCode, statuses, responseHeadersToAdd, dynamicMetadata }: WireRateLimitResponse,
+): object {
+  return {
+    overallCode: codeName(overallCode),
+    descriptors: statuses.map(({ code, currentLimit, limitRemaining, secondsUntilReset }, index) => ({
+      entries: descriptors[index] ?? [],
+      code: codeName(code),
+      limit: currentLimit && {
+        requestsPerUnit: currentLimit.requestsPerUnit,
+        unit: currentLimit.unit === 0 ? undefined : unitOfNumber(currentLimit.unit),
+        name: currentLimit.name === "" ? undefined : currentLimit.name,
+      },
+      unlimited: currentLimit === undefined && limitRemaining === UNLIMITED ? true : undefined,
+      remaining: currentLimit === undefined ? undefined : limitRemaining,
+      secondsUntilReset: currentLimit === undefined ? undefined : secondsUntilReset,
+    })),
+    headers: responseHeadersToAdd,
+    dynamicMetadata,
+  };
 }
 
 function statusText(status: WireDescriptorStatus): string {

@@ -93,6 +93,8 @@ export interface Command {
   readonly flags: Readonly<Record<string, CommandFlag>>;
   /** Shown below the flags. */
   readonly notes?: string | undefined;
+  /** Meanings of exit codes that differ from the usual ones. */
+  readonly exitCodes?: Readonly<Record<number, string>> | undefined;
 }
 
 /** A parsed command line, with every argument of the command. */
@@ -166,10 +168,20 @@ export function usageOf(command: Command): string {
   const flags = rows.map(([left, { doc, repeated }]) => {
     return `  ${left.padEnd(width)}  ${doc}${repeated === true ? "; may be repeated" : ""}`;
   });
-  const notes = command.notes === undefined ? [] : ["", command.notes];
+  const notes = [command.notes, exitText(command)].flatMap((note) => note === undefined ? [] : ["", note]);
   return [`usage: weir ${callOf(command)} [flags]`, "", sentenceOf(command.doc), "", ...flags, ...notes].join(
     "\n",
   );
+}
+
+/** The exit codes of a command and their meanings; undefined for the usual ones. */
+export function exitCodesOf({ exitCodes }: Command): Readonly<Record<number, string>> | undefined {
+  return exitCodes && { 2: "invalid usage", ...exitCodes };
+}
+
+function exitText(command: Command): string | undefined {
+  const codes = exitCodesOf(command);
+  return codes && `Exit code: ${Object.entries(codes).map((pair) => pair.join(" ")).join(", ")}.`;
 }
 
 /** The words of a command and its arguments. */

@@ -17,10 +17,12 @@ import {
 import { EXPLAIN_COMMAND } from "./explain.ts";
 import { FlagError } from "./flags.ts";
 import { HEALTH_COMMAND } from "./health.ts";
+import { printerOf } from "./output_format.ts";
 import { SIMULATE_COMMAND } from "./simulate.ts";
 import { STORE_COMMANDS } from "./store.ts";
 import { LISTEN_COMMAND } from "./webhooks_listen.ts";
 import { VERIFY_COMMAND } from "./webhooks_verify.ts";
+import { WORKFLOWS_CHECK_COMMAND } from "./workflows_check.ts";
 
 const EXIT = { failed: 1, usage: 2 } as const;
 const HELP_WORDS = ["-h", "--h", "-help", "--help"];
@@ -61,6 +63,7 @@ const WORD_COMMANDS: readonly Command[] = [
 const COMMANDS: readonly RunnableCommand[] = [
   ...LONE_COMMANDS,
   ...administrationCommands(),
+  WORKFLOWS_CHECK_COMMAND,
   VERIFY_COMMAND,
   LISTEN_COMMAND,
   ...STORE_COMMANDS,
@@ -90,6 +93,8 @@ export async function runCommand(args: readonly string[], options: RunOptions): 
       output.stdout(usageOf(command));
       return 0;
     }
+    // A wrong format is refused before a command has an effect.
+    printerOf(given.flags, output);
     const defaults = { clock: systemClock, stdin: () => Deno.stdin.readable };
     return await found.runnable.run(given, { ...defaults, ...options });
   } catch (error) {
@@ -121,8 +126,8 @@ export function commandsText(version: string): string {
     "",
     ...rows.map(([call, doc]) => `  weir ${call.padEnd(width)}  ${doc}`),
     "",
-    "Commands of the webhook service. They call its administration API at WEIR_URL with the token ADMIN_TOKEN;",
-    '"webhooks" and "store" do not call the service:',
+    "Commands that call the administration API at WEIR_URL with the token ADMIN_TOKEN;",
+    '"webhooks", "store" and "workflows check" do not call the service:',
     "",
     ...groupLines(),
     "",

@@ -16,6 +16,7 @@ import { PLAIN_POLICY } from "../ratelimit/policy.ts";
 import { validateRequest } from "../ratelimit/validate.ts";
 import type { CommandOptions, GivenCommand, GivenFlags, RunnableCommand } from "./command.ts";
 import { FlagError } from "./flags.ts";
+import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";
 import { plainText } from "./plain_text.ts";
 import { MERGE_FLAG, readRuleFolder, ruleFolder } from "./rule_folder.ts";
 
@@ -35,15 +36,16 @@ export const EXPLAIN_COMMAND: RunnableCommand = {
       },
       merge: MERGE_FLAG,
       prefix: { value: "TEXT", doc: "prefix of cache keys (default $CACHE_KEY_PREFIX)" },
-      json: { doc: "print JSON" },
+      ...OUTPUT_FLAGS,
     },
-    notes: "Exit code: 0 explained, 1 the rule files have errors, 2 invalid usage.",
+    exitCodes: { 0: "explained", 1: "the rule files have errors" },
   },
   run,
 };
 
 async function run({ flags }: GivenCommand, { output, clock, environment }: CommandOptions): Promise<number> {
   const folder = flags.required("config", "explain");
+  const printer = printerOf(flags, output);
   const request = requestOf(flags);
   const rules = await readRuleFolder(ruleFolder(folder, flags, environment), output);
   if (rules === undefined) return 1;
@@ -56,7 +58,7 @@ async function run({ flags }: GivenCommand, { output, clock, environment }: Comm
       cacheKeyPrefix: flags.text("prefix") ?? environment["CACHE_KEY_PREFIX"] ?? "",
     },
   });
-  if (flags.boolean("json") === true) output.stdout(JSON.stringify(explanation, undefined, 2));
+  if (printer !== undefined) printer.print(explanation);
   else for (const line of explanationLines(explanation)) output.stdout(line);
   return 0;
 }
@@ -151,11 +153,15 @@ function amountOf(limit: ExplainedLimit): string {
   return `${requestsPerUnit} per ${unit ?? ""} (a window of ${windowSeconds} s)${named}`;
 }
 
-function remarksOf({ shadowMode, quotaMode, replaces }: ExplainedLimit): string[] {
+function remarksOf({ shadowMode, quotaMode, replaces, events = [], eventsRedact }: ExplainedLimit): string[] {
   const lines: string[] = [];
   if (shadowMode) lines.push("  shadow mode  it is counted, and answered as OK");
   if (quotaMode) lines.push("  quota mode   the call is over its limit only when all its quotas are");
   if (replaces.length > 0) lines.push(`  replaces     ${replaces.join(", ")}`);
+  if (events.length > 0) {
+    const values = eventsRedact === undefined ? "" : ` (values: ${eventsRedact})`;
+    lines.push(`  events       ${events.join(", ")}${values}`);
+  }
   return lines;
 }
 

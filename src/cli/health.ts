@@ -18,6 +18,7 @@ import {
   type RunnableCommand,
 } from "./command.ts";
 import { FlagError, readTimeout } from "./flags.ts";
+import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";
 import { plainText, shortened } from "./plain_text.ts";
 
 /** `weir health`: whether a service should be sent requests. */
@@ -38,11 +39,12 @@ export const HEALTH_COMMAND: RunnableCommand = {
           "PEM file with the certificate authorities to trust instead of the system's; requires an https --url",
       },
       timeout: { value: "DURATION", doc: "timeout of the check (default 5s)" },
+      ...OUTPUT_FLAGS,
     },
     notes:
       "With HTTP_SERVER_USE_TLS=true, the default URL is https. Its certificate is then not verified, because it is\n" +
-      "issued for another host name.\n\n" +
-      "Exit code: 0 healthy, 1 unhealthy or no response, 2 invalid usage.",
+      "issued for another host name.",
+    exitCodes: { 0: "healthy", 1: "unhealthy or no response" },
   },
   run,
 };
@@ -56,6 +58,7 @@ const DEFAULT_TIMEOUT = "5s";
 const ANY_HOST: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "::1" };
 
 async function run({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
+  const printer = printerOf(flags, options.output);
   const timeoutMs = readTimeout(flags.text("timeout") ?? DEFAULT_TIMEOUT);
   const grpc = flags.text("grpc");
   if (grpc !== undefined) checkGrpc(grpc, flags);
@@ -64,6 +67,10 @@ async function run({ flags }: GivenCommand, options: CommandOptions): Promise<nu
   const answer = page === undefined
     ? await askByGrpc(place, timeoutMs)
     : await askHealthPage(page, { timeoutMs, clock: options.clock });
+  if (printer !== undefined) {
+    printer.print({ healthy: answer.isHealthy, target: place, text: answer.text });
+    return answer.isHealthy ? 0 : 1;
+  }
   if (!answer.isHealthy) throw new CommandError(`Cannot count on "${place}": ${answer.text}`);
   options.output.stdout(answer.text);
   return 0;

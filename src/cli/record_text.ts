@@ -38,7 +38,9 @@ export function recordLines(record: JsonObject): string[] {
   const width = Math.max(0, ...plain.map(([name]) => widthOf(name)));
   const lines = plain.map(([name, value]) => `${padded(plainText(name), width)}  ${valueText(value)}`);
   for (const [name, value] of fields) {
-    if (isRecords(value)) lines.push("", `${plainText(name)}:`, ...tableLines(value));
+    if (!isRecords(value)) continue;
+    if (lines.length > 0) lines.push("");
+    lines.push(`${plainText(name)}:`, ...tableLines(value));
   }
   return lines;
 }

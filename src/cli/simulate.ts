@@ -17,6 +17,7 @@ import {
 import { FlagError } from "./flags.ts";
 import { requestLines, type TimedRequest } from "./request_lines.ts";
 import { plainText } from "./plain_text.ts";
+import { OUTPUT_FLAGS, printerOf, type ValuePrinter } from "./output_format.ts";
 import { MERGE_FLAG, readRuleFolder, type RuleFolder, ruleFolder, settingsFor } from "./rule_folder.ts";
 import {
   decisionJson,
@@ -56,14 +57,14 @@ export const SIMULATE_COMMAND: RunnableCommand = {
       merge: MERGE_FLAG,
       "max-changes": { value: "N", doc: "print at most N requests for each kind of change (default 100)" },
       "max-wrong": { value: "N", doc: "stop after more than N invalid lines (default 10)" },
-      json: { doc: "print JSON, one object per line: the changes, then the summary" },
+      ...OUTPUT_FLAGS,
     },
-    notes:
+    notes: "With --output json, it prints one object per line: the changes, then the summary.\n\n" +
       "Times are in RFC 3339 or seconds since the epoch. The simulation counts in memory, uses the times of the\n" +
       "requests as its clock, and does not connect to any service. Like the service, it reads SHADOW_MODE,\n" +
       "QUOTA_MODE, STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT, MERGE_DOMAIN_CONFIG, RUNTIME_IGNOREDOTFILES and\n" +
-      "MEMORY_MAX_KEYS from the environment.\n\n" +
-      "Exit code: 0 no decision changes, 1 decisions change, 2 invalid usage, rules or requests.",
+      "MEMORY_MAX_KEYS from the environment.",
+    exitCodes: { 0: "no decision changes", 1: "decisions change", 2: "invalid usage, rules or requests" },
   },
   run: simulateCommand,
 };
@@ -77,7 +78,7 @@ async function simulateCommand({ flags }: GivenCommand, options: CommandOptions)
     requests: flags.required("requests", "simulate"),
     maxChanges: wholeOf(flags, "max-changes", 100),
     maxWrong: wholeOf(flags, "max-wrong", 10),
-    json: flags.boolean("json") === true,
+    printer: printerOf(flags, options.output),
   };
   try {
     return await simulate(task, options);
@@ -102,7 +103,8 @@ interface SimulateOptions {
   readonly requests: string;
   readonly maxChanges: number;
   readonly maxWrong: number;
-  readonly json: boolean;
+  /** Prints for programs; absent where people read the output. */
+  readonly printer: ValuePrinter | undefined;
 }
 
 /** Decides every request by both configurations and prints what changes. Answers the exit code. */
@@ -222,7 +224,8 @@ class SimulationRun {
         otherLimit: Math.max(0, this.#found.otherLimit - task.maxChanges),
       },
     };
-    for (const line of task.json ? [summaryJson(summary)] : summaryLines(summary)) output.stdout(line);
+    if (task.printer !== undefined) task.printer.printText(summaryJson(summary));
+    else for (const line of summaryLines(summary)) output.stdout(line);
     if (this.#wrong > 0) return 2;
     return this.#tally.changes > 0 ? 1 : 0;
   }
@@ -250,7 +253,8 @@ class SimulationRun {
 
   #show(found: FoundDecision): void {
     const { task, output } = this.#options;
-    for (const line of task.json ? [decisionJson(found)] : decisionLines(found)) output.stdout(line);
+    if (task.printer !== undefined) task.printer.printText(decisionJson(found));
+    else for (const line of decisionLines(found)) output.stdout(line);
   }
 
   /**

@@ -9,6 +9,7 @@ import {
   type RunnableCommand,
 } from "./command.ts";
 import { FlagError } from "./flags.ts";
+import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";
 import { storeKeys } from "./store_keys.ts";
 
 const FILE: CommandFlag = {
@@ -20,6 +21,8 @@ const STORE: CommandFlag = {
   doc: "database file of the webhook service, or postgres://… (default $WEBHOOK_STORE)",
 };
 
+const COPY_EXIT_CODES = { 0: "copied", 1: "failed" };
+
 /** `weir store …`: commands on the database itself. */
 export const STORE_COMMANDS: readonly RunnableCommand[] = [
   {
@@ -27,12 +30,12 @@ export const STORE_COMMANDS: readonly RunnableCommand[] = [
       words: "store backup",
       args: ["FILE"],
       doc: "copy the database file to a new file, even while the service runs",
-      flags: { store: FILE },
+      flags: { store: FILE, ...OUTPUT_FLAGS },
       notes:
         "The encryption key is not copied. Back up WEBHOOK_ENCRYPTION_KEY, or the key file next to the store,\n" +
         "separately: without it, the secrets in the copy cannot be decrypted.\n" +
-        "Back up a PostgreSQL store with pg_dump.\n\n" +
-        "Exit code: 0 copied, 1 failed, 2 invalid usage.",
+        "Back up a PostgreSQL store with pg_dump.",
+      exitCodes: COPY_EXIT_CODES,
     },
     run: backup,
   },
@@ -41,9 +44,9 @@ export const STORE_COMMANDS: readonly RunnableCommand[] = [
       words: "store check",
       args: [],
       doc: "check the integrity of the store, and show which encryption keys it uses",
-      flags: { store: STORE },
-      notes: "Each key is shown by its identifier, with the number of secrets that it encrypts.\n\n" +
-        "Exit code: 0 no damage, 1 damage or no access to the store, 2 invalid usage.",
+      flags: { store: STORE, ...OUTPUT_FLAGS },
+      notes: "Each key is shown by its identifier, with the number of secrets that it encrypts.",
+      exitCodes: { 0: "no damage", 1: "damage or no access to the store" },
     },
     run: check,
   },
@@ -58,13 +61,14 @@ export const STORE_COMMANDS: readonly RunnableCommand[] = [
           value: "STORE",
           doc: "target, an empty database or a new file (default $WEBHOOK_STORE)",
         },
+        ...OUTPUT_FLAGS,
       },
       notes: "Stop every service that uses the store first. One of the two is a file, the other\n" +
         "postgres://user:password@host/database. Set an address with a password in WEBHOOK_STORE: other users of\n" +
         "this machine can read the command line.\n" +
         "After an interruption, run the command again: it starts over, and no service opens an incomplete target.\n" +
-        "The encryption key is not copied: set it for the target.\n\n" +
-        "Exit code: 0 copied, 1 failed, 2 invalid usage.",
+        "The encryption key is not copied: set it for the target.",
+      exitCodes: COPY_EXIT_CODES,
     },
     run: move,
   },
@@ -73,12 +77,12 @@ export const STORE_COMMANDS: readonly RunnableCommand[] = [
       words: "store rekey",
       args: [],
       doc: "encrypt all secrets with the first encryption key, even while the service runs",
-      flags: { store: STORE },
+      flags: { store: STORE, ...OUTPUT_FLAGS },
       notes:
         "The keys are those of the service: WEBHOOK_ENCRYPTION_KEY, WEBHOOK_ENCRYPTION_KEY_FILE or the key file\n" +
         "next to the store. Every instance must have the first key before: an instance without it cannot sign.\n" +
-        "After an interruption, run the command again. A secret that cannot be decrypted stays as it is.\n\n" +
-        "Exit code: 0 only the first key is in use, 1 other keys are still in use, or failed, 2 invalid usage.",
+        "After an interruption, run the command again. A secret that cannot be decrypted stays as it is.",
+      exitCodes: { 0: "only the first key is in use", 1: "other keys are still in use, or failed" },
     },
     run: rekey,
   },
@@ -88,6 +92,7 @@ async function backup(
   { args: [target = ""], flags }: GivenCommand,
   options: CommandOptions,
 ): Promise<number> {
+  const printer = printerOf(flags, options.output);
   const path = storeOf(flags, "store", options);
   if (isPostgresAddress(path)) {
     throw new CommandError(
@@ -96,23 +101,31 @@ async function backup(
   }
   const { backupStore } = await import("../webhooks/store/maintenance/backup.ts");
   const { bytes, schemaVersion } = await reported(() => backupStore(path, target));
-  options.output.stdout(`${target}: ${bytes} bytes, schema version ${schemaVersion}`);
+  if (printer !== undefined) printer.print({ file: target, bytes, schemaVersion });
+  else options.output.stdout(`${target}: ${bytes} bytes, schema version ${schemaVersion}`);
   options.output.stderr("The copy does not contain the encryption key: back up the key separately");
   return 0;
 }
 
 async function check({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
+  const printer = printerOf(flags, options.output);
   const store = storeOf(flags, "store", options);
   const { checkStore } = await import("../webhooks/store/maintenance/check.ts");
   const { shown, problems, schemaVersion, bytes, counts, keys } = await reported(() => checkStore(store));
   const { stdout, stderr } = options.output;
-  for (const problem of problems) stderr(`${shown}: ${problem}`);
-  for (const [table, count] of Object.entries(counts)) stdout(`${shown}: ${count} rows of ${table}`);
   const known = await storeKeys(store, options).catch((error: unknown) => {
     stderr(`${shown}: the encryption keys of the service are unknown: ${errorText(error)}`);
     return undefined;
   });
-  for (const line of keyLines(keys, known)) stdout(`${shown}: ${line}`);
+  const uses = usesOf(keys, known);
+  if (printer !== undefined) {
+    const intact = problems.length === 0;
+    printer.print({ store: shown, intact, bytes, schemaVersion, rows: counts, keys: uses, problems });
+    return intact ? 0 : 1;
+  }
+  for (const problem of problems) stderr(`${shown}: ${problem}`);
+  for (const [table, count] of Object.entries(counts)) stdout(`${shown}: ${count} rows of ${table}`);
+  for (const use of uses) stdout(`${shown}: ${useText(use)}`);
   const verdict = problems.length === 0 ? "intact" : `damaged, problems found: ${problems.length}`;
   stdout(`${shown}: ${verdict}, ${bytes} bytes, schema version ${schemaVersion}`);
   return problems.length === 0 ? 0 : 1;
@@ -122,11 +135,16 @@ async function move({ flags }: GivenCommand, { output, ...options }: CommandOpti
   if (flags.text("from") === undefined && flags.text("to") === undefined) {
     throw new FlagError('Cannot run "store move": --from or --to is missing');
   }
+  const printer = printerOf(flags, output);
   const [from, to] = [storeOf(flags, "from", options), storeOf(flags, "to", options)];
   const { moveStore } = await import("../webhooks/store/maintenance/move.ts");
   const moved = await reported(() => moveStore({ from, to, clock: options.clock, tell: output.stderr }));
   for (const line of notesOf(moved)) output.stderr(line);
   const { shown, rows, tables, wasThere } = moved;
+  if (printer !== undefined) {
+    printer.print({ store: shown, rows, tables, alreadyThere: wasThere });
+    return 0;
+  }
   const done = `${wasThere ? "held" : "holds"} all ${rows} rows of the source${wasThere ? " already" : ""}`;
   output.stdout(`${shown}: ${done}, in ${tables} tables, compared by counts and SHA-256`);
   return 0;
@@ -149,6 +167,7 @@ function notesOf(
 
 async function rekey({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
   const { output: { stdout, stderr }, clock } = options;
+  const printer = printerOf(flags, options.output);
   const store = storeOf(flags, "store", options);
   const box = await reported(() => storeKeys(store, options));
   if (box === undefined) {
@@ -158,30 +177,47 @@ async function rekey({ flags }: GivenCommand, options: CommandOptions): Promise<
   }
   const { rekeyStore } = await import("../webhooks/store/maintenance/rekey.ts");
   const { shown, rekeyed, keys, problems } = await reported(() => rekeyStore(store, box, { clock }));
+  const others = Object.keys(keys).filter((keyId) => keyId !== box.keyId).length;
+  const uses = usesOf(keys, box);
+  if (printer !== undefined) {
+    printer.print({ store: shown, rekeyed, keys: uses, otherKeys: others, problems });
+    return others === 0 ? 0 : 1;
+  }
   for (const problem of problems) stderr(`${shown}: ${problem}`);
   for (const [table, count] of Object.entries(rekeyed)) {
     stdout(`${shown}: ${count} secrets of ${table} encrypted again`);
   }
-  for (const line of keyLines(keys, box)) stdout(`${shown}: ${line}`);
-  const others = Object.keys(keys).filter((keyId) => keyId !== box.keyId).length;
+  for (const use of uses) stdout(`${shown}: ${useText(use)}`);
   stdout(`${shown}: ${others === 0 ? "no other key is in use" : `other keys are still in use (${others})`}`);
   return others === 0 ? 0 : 1;
 }
 
+/** How a key is used. */
+interface KeyUse {
+  readonly keyId: string;
+  readonly secrets: number;
+  /** Its place among the keys of the service; absent where they are unknown. */
+  readonly place?: string | undefined;
+}
+
 /** The keys of a store, each with its place among the keys of the service where they are known. */
-function keyLines(
+function usesOf(
   keys: Readonly<Record<string, number>>,
   known: { readonly keyId: string; has(keyId: string): boolean } | undefined,
-): readonly string[] {
-  return Object.entries(keys).toSorted().map(([keyId, count]) => {
-    if (known === undefined) return `${count} secrets encrypted with the key ${keyId}`;
+): readonly KeyUse[] {
+  return Object.entries(keys).toSorted().map(([keyId, secrets]) => {
+    if (known === undefined) return { keyId, secrets };
     const place = keyId === known.keyId
       ? "encrypts new secrets"
       : known.has(keyId)
       ? "only decrypts"
       : "missing";
-    return `${count} secrets encrypted with the key ${keyId}, ${place}`;
+    return { keyId, secrets, place };
   });
+}
+
+function useText({ keyId, secrets, place }: KeyUse): string {
+  return `${secrets} secrets encrypted with the key ${keyId}${place === undefined ? "" : `, ${place}`}`;
 }
 
 /** A failure of the store as a `CommandError`. */

@@ -6,6 +6,7 @@ import { verify } from "../webhooks/receiver.ts";
 import { timeText } from "../base/rfc3339.ts";
 import { CommandError, type CommandOptions, type GivenCommand, type RunnableCommand } from "./command.ts";
 import { FlagError } from "./flags.ts";
+import { OUTPUT_FLAGS, printerOf, type ValuePrinter } from "./output_format.ts";
 import { plainText, shortened } from "./plain_text.ts";
 import { type Checking, checkingOf, SECRET_FLAGS } from "./webhooks_verify.ts";
 
@@ -24,6 +25,7 @@ export const LISTEN_COMMAND: RunnableCommand = {
           "fail the next N deliveries (default: all) with a status from 300 to 599, timeout (no response) or reset",
         repeated: true,
       },
+      ...OUTPUT_FLAGS,
     },
     notes:
       "It responds with 200 to all other deliveries. Add 127.0.0.0/8 to WEBHOOK_ALLOW_CIDRS of the service\n" +
@@ -49,29 +51,38 @@ interface Failure {
 
 /** Runs `weir webhooks listen` until it is interrupted. */
 async function listen({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
+  const printer = printerOf(flags, options.output);
   const port = portOf(flags.text("port") ?? DEFAULT_PORT);
   const failures = flags.texts("fail").map(failureOf);
-  const receiver = new Receiver(await checkingOf(flags, options), failures, options);
+  const receiver = new Receiver(await checkingOf(flags, options), failures, { ...options, printer });
   const server = createServer((request, response) => void receiver.receive(request, response));
   const bound = await listening(server, port);
   // A reader of the next line may interrupt immediately.
   const stopped = interrupted(options.stop);
-  options.output.stdout(`Listening on http://${HOST}:${bound}`);
+  receiver.write(`Listening on http://${HOST}:${bound}`);
   await stopped;
   await ended(server);
-  options.output.stdout(receiver.summary);
+  receiver.write(receiver.summary);
   return 0;
 }
 
+interface ReceiverOptions extends CommandOptions {
+  /** Prints deliveries for programs; absent where people read them. */
+  readonly printer: ValuePrinter | undefined;
+}
+
+/** What the signature and the timestamp of a delivery are worth; absent without a secret. */
+type Verdict = Awaited<ReturnType<typeof verify>> | undefined;
+
 class Receiver {
   readonly #checking: Checking;
-  readonly #options: CommandOptions;
+  readonly #options: ReceiverOptions;
   readonly #failures: { readonly how: Failure["how"]; left: number }[];
   readonly #seen = new Map<string, number>();
   #received = 0;
   #verified = 0;
 
-  constructor(checking: Checking, failures: readonly Failure[], options: CommandOptions) {
+  constructor(checking: Checking, failures: readonly Failure[], options: ReceiverOptions) {
     this.#checking = checking;
     this.#options = options;
     this.#failures = failures.map(({ how, times }) => ({ how, left: times }));
@@ -110,31 +121,43 @@ class Receiver {
     this.#received++;
     const verdict = await this.#verdict(request, body);
     const how = this.#nextFailure() ?? 200;
-    const delivery = headerText(request, "x-svc-delivery");
+    const delivery = headerOf(request, "x-svc-delivery");
+    const event = headerOf(request, "x-svc-event");
+    const times = this.#countOf(delivery ?? "");
+    const text = new TextDecoder().decode(body);
+    this.#report({ event, delivery, times, verdict, how, text });
+    if (typeof how === "number") response.writeHead(how).end();
+    else if (how === "reset") request.socket.resetAndDestroy();
+  }
+
+  #report({ event, delivery, times, verdict, how, text }: ReceivedDelivery): void {
+    const { printer, clock } = this.#options;
+    if (printer !== undefined) {
+      const problem = verdict?.ok === false ? verdict.message : undefined;
+      const facts = { event, delivery, times, verified: verdict?.ok, problem, response: how, body: text };
+      return printer.printText(JSON.stringify({ at: timeText(clock.now()), ...facts }));
+    }
     const done = typeof how === "number"
       ? `responded with ${how}`
       : how === "timeout"
       ? "no response"
       : "connection reset";
     const facts = [
-      headerText(request, "x-svc-event"),
-      `delivery ${delivery}${this.#timesText(delivery)}`,
-      verdict,
+      event ?? "(no x-svc-event)",
+      `delivery ${delivery ?? "(no x-svc-delivery)"}${times === 1 ? "" : ` (received ${times} times)`}`,
+      verdictText(verdict),
       done,
     ];
     this.#print(facts.join(", "));
-    this.#options.output.stdout(`  ${shortened(plainText(new TextDecoder().decode(body)), MAX_SHOWN)}`);
-    if (typeof how === "number") response.writeHead(how).end();
-    else if (how === "reset") request.socket.resetAndDestroy();
+    this.write(`  ${shortened(plainText(text), MAX_SHOWN)}`);
   }
 
-  async #verdict(request: IncomingMessage, body: Uint8Array): Promise<string> {
-    if (this.#checking.secrets.length === 0) return "not verified (no secret given)";
+  async #verdict(request: IncomingMessage, body: Uint8Array): Promise<Verdict> {
+    if (this.#checking.secrets.length === 0) return undefined;
     const headers = headerPairs(request.rawHeaders);
     const result = await verify({ body, headers, now: this.#options.clock.now(), ...this.#checking });
-    if (!result.ok) return `NOT verified: ${result.message}`;
-    this.#verified++;
-    return "verified";
+    if (result.ok) this.#verified++;
+    return result;
   }
 
   #nextFailure(): Failure["how"] | undefined {
@@ -144,18 +167,40 @@ class Receiver {
     return next.how;
   }
 
-  #timesText(delivery: string): string {
+  /** How often a delivery was received. */
+  #countOf(delivery: string): number {
     const times = (this.#seen.get(delivery) ?? 0) + 1;
     this.#seen.delete(delivery);
     this.#seen.set(delivery, times);
     const [oldest] = this.#seen.keys();
     if (this.#seen.size > MAX_SEEN && oldest !== undefined) this.#seen.delete(oldest);
-    return times === 1 ? "" : ` (received ${times} times)`;
+    return times;
+  }
+
+  /** Writes a line for people, which is no result where programs read those. */
+  write(line: string): void {
+    const { output, printer } = this.#options;
+    if (printer === undefined) output.stdout(line);
+    else output.stderr(line);
   }
 
   #print(text: string): void {
-    this.#options.output.stdout(`${timeText(this.#options.clock.now())} ${plainText(text)}`);
+    this.write(`${timeText(this.#options.clock.now())} ${plainText(text)}`);
   }
+}
+
+interface ReceivedDelivery {
+  readonly event: string | undefined;
+  readonly delivery: string | undefined;
+  readonly times: number;
+  readonly verdict: Verdict;
+  readonly how: 200 | Failure["how"];
+  readonly text: string;
+}
+
+function verdictText(verdict: Verdict): string {
+  if (verdict === undefined) return "not verified (no secret given)";
+  return verdict.ok ? "verified" : `NOT verified: ${verdict.message}`;
 }
 
 function portOf(text: string): number {
@@ -174,9 +219,9 @@ function failureOf(text: string): Failure {
   return { how, times: times === undefined ? Infinity : Number(times) };
 }
 
-function headerText(request: IncomingMessage, name: string): string {
+function headerOf(request: IncomingMessage, name: string): string | undefined {
   const value = request.headers[name];
-  return typeof value === "string" && value !== "" ? value : `(no ${name})`;
+  return typeof value === "string" && value !== "" ? value : undefined;
 }
 
 /** Names and values, repeated ones too. */

@@ -11,6 +11,7 @@ import {
   type RunnableCommand,
 } from "./command.ts";
 import { FlagError, headerOf } from "./flags.ts";
+import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";
 import { plainText } from "./plain_text.ts";
 
 /** The flags of the secrets and the tolerance. */
@@ -34,9 +35,10 @@ export const VERIFY_COMMAND: RunnableCommand = {
       header: { value: "'NAME: VALUE'", doc: "header of the delivery", repeated: true },
       timestamp: { value: "SECONDS", doc: "the same as --header 'X-Svc-Timestamp: SECONDS'" },
       signature: { value: "SIGNATURE", doc: "the same as --header 'X-Svc-Signature: SIGNATURE'" },
+      ...OUTPUT_FLAGS,
     },
-    notes: "Exit code: 0 verified, 1 not verified, 2 invalid usage.\n\n" +
-      "Example: weir webhooks verify --secret-file secret --header 'X-Svc-Signature: sha256=…' \\\n" +
+    exitCodes: { 0: "verified", 1: "not verified" },
+    notes: "Example: weir webhooks verify --secret-file secret --header 'X-Svc-Signature: sha256=…' \\\n" +
       "  --timestamp 1767225600 < body.json",
   },
   run: verifyInput,
@@ -52,6 +54,7 @@ export interface Checking {
 
 /** Runs `weir webhooks verify`: 0 for a valid delivery, 1 for any other. */
 async function verifyInput({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
+  const printer = printerOf(flags, options.output);
   const headers = headersOf(flags);
   const checking = await checkingOf(flags, options);
   if (checking.secrets.length === 0) {
@@ -59,6 +62,12 @@ async function verifyInput({ flags }: GivenCommand, options: CommandOptions): Pr
   }
   const body = await readBytes(STANDARD_INPUT, options);
   const result = await verify({ body, headers, now: options.clock.now(), ...checking });
+  if (printer !== undefined) {
+    const { ok: verified, ...rest } = result;
+    const sentAt = "timestamp" in rest ? timeText(rest.timestamp * 1_000) : undefined;
+    printer.print({ verified, sentAt, ...rest, timestamp: undefined });
+    return verified ? 0 : 1;
+  }
   if (!result.ok) {
     options.output.stderr(`not verified: ${plainText(result.message)}`);
     return 1;

@@ -6,7 +6,12 @@ import {
   type WebhookCalls,
 } from "../webhooks/api/calls.ts";
 import { EVENT_CALL_OPERATIONS } from "../webhooks/api/event_operations.ts";
-import { roleProblem, UNAUTHORIZED, type WebhookProblem } from "../webhooks/api/problem.ts";
+import {
+  invalidIdempotencyKey,
+  roleProblem,
+  UNAUTHORIZED,
+  type WebhookProblem,
+} from "../webhooks/api/problem.ts";
 import {
   administratorOf,
   type ApiOptions,
@@ -107,12 +112,14 @@ async function administer(call: Call, options: WebhookRouteOptions): Promise<Web
   if ("code" in known) return refused(call, known);
   const { administrator, body } = known;
   const { request, requestId, url } = call;
+  const idempotencyKey = request.headers.get("idempotency-key");
   return await options.calls.administer({
     requestId,
     administrator,
     method: request.method,
     path: url.pathname.slice(BASE.length),
     query: url.search.slice(1),
+    ...(idempotencyKey === null ? {} : { idempotencyKey }),
     ...(body === "" ? {} : { body }),
   });
 }
@@ -143,12 +150,7 @@ async function contentOf(
   if (isCut) return bodyProblem(body);
   const idempotencyKey = request.headers.get("idempotency-key") ?? undefined;
   const problem = idempotencyKey === undefined ? undefined : idempotencyKeyProblem(idempotencyKey);
-  if (problem !== undefined) return invalidKey(problem);
+  if (problem !== undefined) return invalidIdempotencyKey(problem).problem;
   if (typeof body !== "string") return bodyProblem(body);
   return idempotencyKey === undefined ? { body } : { idempotencyKey, body };
-}
-
-function invalidKey(problem: string): WebhookProblem {
-  const detail = `Cannot accept the call: ${problem}`;
-  return { code: "invalid_idempotency_key", field: "Idempotency-Key", detail };
 }

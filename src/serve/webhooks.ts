@@ -80,6 +80,7 @@ export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions):
   const administration = [...service?.administration ?? [], ...further];
   const listener = isSeparate ? openAdministration(administration, parts) : undefined;
   const worker = service?.worker;
+  if (worker !== undefined) parts.events?.start((batch) => worker.report(batch));
   const cancelStart = clock.after(LATEST_START_MS, () => worker?.start());
   return {
     routes: [...service?.routes ?? [], ...(isSeparate ? [] : further)],
@@ -92,6 +93,7 @@ export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions):
     },
     async close(graceMs) {
       cancelStart();
+      await parts.events?.close();
       await Promise.all([worker?.stop(graceMs), listener?.close(graceMs)]);
     },
   };

@@ -123,6 +123,12 @@ const WEBHOOKS = inGroup("Webhooks and workflows", {
       min: 1,
     },
   ),
+  RATE_LIMIT_EVENTS_MAX_PER_SECOND: count(
+    "10",
+    "Maximum number of events per second that rules with `events` begin to report in this process, 0 to 1000. " +
+      "Further ones are counted in a `ratelimit.events_suppressed` event.",
+    { min: 0, max: 1_000 },
+  ),
   TRIGGER_ADDR: {
     parse: listenAddress,
     whenUnset: "the HTTP port",

@@ -3,6 +3,7 @@ import {
   addEndpoint,
   allPages,
   audit,
+  auditLog,
   claimRuns,
   DAY,
   event,
@@ -16,9 +17,11 @@ import {
   trigger,
 } from "./webhook_store_bed.ts";
 import {
+  acceptAuditedExecution,
   acceptEvent,
   acceptExecution,
   findIdempotency,
+  type NewExecution,
   saveWorkflowVersion,
 } from "../../src/webhooks/store/accept.ts";
 import { listDeliveries } from "../../src/webhooks/store/deliveries.ts";
@@ -55,6 +58,23 @@ export const ACCEPT_CASES: StoreCases = {
     assertEquals(await store.write(acceptExecution, added, { now: NOW }), { kind: "new", value: expected });
     assertEquals(await store.read(findExecution, added.id), { execution: expected, steps: [] });
     assertEquals(await store.read(findExecution, newId()), undefined);
+  },
+
+  "an audited execution is in the audit log once, and not where nothing starts": async ({ store }) => {
+    await saveVersion(store);
+    const idempotency = { scope: "trigger:1", key: "k", bodyHash: "h" };
+    const options = { now: NOW, idempotency };
+    const entry = (object: string) => audit({ action: "trigger.called", object });
+    const first = execution();
+    const accept = (added: NewExecution, object: string) =>
+      store.write(acceptAuditedExecution, added, { ...options, audit: entry(object) });
+    assertEquals((await accept(first, "trigger:first")).kind, "new");
+    assertEquals((await accept(execution(), "trigger:replay")).kind, "replayed");
+    const unsaved = execution({ versionId: "unsaved" });
+    const failing = { now: NOW, audit: entry("trigger:unsaved") };
+    await assertRejects(() => store.write(acceptAuditedExecution, unsaved, failing));
+    assertEquals(await auditLog(store), ["trigger.called trigger:first"]);
+    assertEquals((await store.read(listExecutions, { limit: 10 })).items.map(({ id }) => id), [first.id]);
   },
 
   "an execution of a version that was not saved is refused whole": async ({ store }) => {

@@ -46,8 +46,10 @@ import {
   deleteTriggerKey,
   editTrigger,
   findTrigger,
+  findTriggerByIdOrName,
   findTriggerKey,
   listTriggers,
+  triggersOfWorkflows,
 } from "../../src/webhooks/store/triggers.ts";
 
 /** Endpoints and triggers. */
@@ -196,6 +198,40 @@ export const RECORD_CASES: StoreCases = {
     assertEquals(await allPages((options) => store.read(listTriggers, options)), [plain, full]);
     assertEquals(await store.read(findTrigger, newId()), undefined);
     assertEquals((await auditLog(store)).length, 2);
+  },
+
+  "the triggers of workflows are counted, the first of each by name": async ({ store }) => {
+    const places = { c: "one", a: "one", b: "one", d: "two", e: "three" };
+    const added = Object.entries(places).map(([name, workflow]) =>
+      trigger({ name, workflow, enabled: name !== "a" })
+    );
+    for (const one of added) await store.write(createTrigger, one, audit({ action: "trigger.created" }));
+    const shown = (name: string) => {
+      const { id = "", enabled = false } = added.find((one) => one.name === name) ?? {};
+      return { id, name, enabled };
+    };
+    assertEquals(
+      await store.read(triggersOfWorkflows, ["one", "two", "none"], 2),
+      new Map([
+        ["one", { count: 3, first: [shown("a"), shown("b")] }],
+        ["two", { count: 1, first: [shown("d")] }],
+      ]),
+    );
+    assertEquals(await store.read(triggersOfWorkflows, [], 2), new Map());
+  },
+
+  "a trigger is found by its id before one with that name": async ({ store }) => {
+    const first = trigger();
+    const second = trigger({ name: first.id });
+    for (const added of [first, second]) {
+      await store.write(createTrigger, added, audit({ action: "trigger.created" }));
+    }
+    for (
+      const [idOrName, expected] of [[first.id, first], [first.name, first], [second.id, second]] as const
+    ) {
+      assertEquals(await store.read(findTriggerByIdOrName, idOrName), expected);
+    }
+    assertEquals(await store.read(findTriggerByIdOrName, newId()), undefined);
   },
 
   "an edit of a trigger changes what it names": async ({ store }) => {

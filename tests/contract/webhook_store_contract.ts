@@ -9,6 +9,7 @@ import { DELIVERY_CASES } from "./webhook_store_delivery_cases.ts";
 import { EXECUTION_CASES } from "./webhook_store_execution_cases.ts";
 import { FILTER_CASES } from "./webhook_store_filter_cases.ts";
 import { GROUP_CASES } from "./webhook_store_group_cases.ts";
+import { LIMIT_CASES } from "./webhook_store_limit_cases.ts";
 import { LIST_CASES } from "./webhook_store_list_cases.ts";
 import { REMOVAL_CASES } from "./webhook_store_removal_cases.ts";
 import { SEALED_CASES } from "./webhook_store_sealed_cases.ts";
@@ -33,6 +34,7 @@ const CASES: StoreCases = {
   ...REMOVAL_CASES,
   ...SEALED_CASES,
   ...LIST_CASES,
+  ...LIMIT_CASES,
 };
 
 /** What every store of the webhook service must do, whatever it stands on. */

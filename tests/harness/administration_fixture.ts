@@ -42,7 +42,10 @@ export async function ran(args: readonly string[], options: RunOptions = {}): Pr
         written.stdout += `${line}\n`;
         options.onLine?.(line);
       },
-      stderr: (line) => void (written.stderr += `${line}\n`),
+      stderr(line) {
+        written.stderr += `${line}\n`;
+        options.onLine?.(line);
+      },
     },
   });
   return { code, ...written };

@@ -36,7 +36,14 @@ const TEXTS = [
 ];
 /** Numbers at the ends of what is stored. */
 const NUMBERS = [0, 1, -1, 1_700_000_000_000, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER];
-const FLAGS = ["enabled", "manual", "standard_webhooks", "require_idempotency_key", "cancel_requested"];
+const FLAGS = [
+  "enabled",
+  "manual",
+  "standard_webhooks",
+  "require_idempotency_key",
+  "cancel_requested",
+  "closed",
+];
 
 /** What a store is filled with. */
 export interface FillOptions {

@@ -61,6 +61,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "webhooks/receiver.ts",
     "webhooks/secrets/",
     "webhooks/store/maintenance/",
+    "webhooks/workflows/folder_reading.ts",
     "wire/",
     "yaml/",
     "base/",

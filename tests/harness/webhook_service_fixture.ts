@@ -8,7 +8,7 @@ import { SecretBox } from "../../src/webhooks/secrets/secret_box.ts";
 import { openSqliteStore } from "../../src/webhooks/store/sqlite/store.ts";
 import type { LimitCall } from "../../src/webhooks/model/limit_call.ts";
 import { WebhookService, type WebhookServiceParts } from "../../src/webhooks/service/service.ts";
-import type { Workflow, Workflows } from "../../src/webhooks/model/workflow.ts";
+import type { Workflow, WorkflowListing, Workflows } from "../../src/webhooks/model/workflow.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { UNSYNCED } from "./sqlite_fixture.ts";
 import type { WebhookStore } from "../../src/webhooks/store/store.ts";
@@ -54,6 +54,8 @@ export class WebhookBed implements AsyncDisposable {
   readonly clock = new FakeClock(Date.UTC(2026, 0, 1, 12));
   /** Workflows by name; a test takes them away and puts them there. */
   readonly workflows = new Map<string, string>([["order-intake", "workflow: order-intake"]]);
+  /** What the administration shows of workflow files. */
+  listing: WorkflowListing = { problems: [], entries: [] };
   /** Lines of the log. */
   readonly log: string[] = [];
   #store: WebhookStore | undefined;
@@ -124,10 +126,11 @@ export class WebhookBed implements AsyncDisposable {
     target: string,
     body?: unknown,
     administrator: Administrator = ADMINISTRATOR,
+    idempotencyKey?: string,
   ): Promise<Seen> {
     const [path = "", query = ""] = target.split("?");
     const text = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
-    const asked = { requestId: this.requestId(), administrator, method, path, query };
+    const asked = { requestId: this.requestId(), administrator, method, path, query, idempotencyKey };
     return seen(await this.service.administer(text === undefined ? asked : { ...asked, body: text }));
   }
 
@@ -183,6 +186,7 @@ export class WebhookBed implements AsyncDisposable {
         const workflow: Workflow = { id: name, timeoutMs: 1_000, steps: [] };
         return { version: { id: sha256(text), workflow: name, text }, workflow };
       },
+      listing: () => this.listing,
       parse: () => ({ id: "order-intake", timeoutMs: 1_000, steps: [RESULT] }),
     };
   }

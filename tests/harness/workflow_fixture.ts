@@ -9,7 +9,8 @@ import type {
 } from "../../src/webhooks/model/records.ts";
 import { openSqliteStore } from "../../src/webhooks/store/sqlite/store.ts";
 import type { LimitCall } from "../../src/webhooks/model/limit_call.ts";
-import type { Workflow, Workflows } from "../../src/webhooks/model/workflow.ts";
+import type { Workflow, WorkflowListing, Workflows } from "../../src/webhooks/model/workflow.ts";
+import { problemText } from "../../src/base/problem.ts";
 import { readWorkflowFile } from "../../src/webhooks/workflows/file.ts";
 import { WorkflowRunner, type WorkflowRunnerOptions } from "../../src/webhooks/workflows/runner.ts";
 import { FakeClock } from "./fake_clock.ts";
@@ -94,7 +95,7 @@ export class GivenWorkflows implements Workflows {
   /** Puts a text in force; answers it as it is stored. */
   set(text: string): WorkflowVersion {
     const { workflow, problems } = readWorkflowFile("test.yaml", text);
-    assert(workflow !== undefined, problems.join("\n"));
+    assert(workflow !== undefined, problems.map(problemText).join("\n"));
     const id = createHash("sha256").update(text).digest("hex");
     const version = { id, workflow: workflow.id, text };
     this.#current.set(workflow.id, { version, workflow });
@@ -111,8 +112,12 @@ export class GivenWorkflows implements Workflows {
 
   parse({ text }: WorkflowVersion): Workflow {
     const { workflow, problems } = readWorkflowFile("stored", text);
-    if (workflow === undefined) throw new Error(problems.join("\n"));
+    if (workflow === undefined) throw new Error(problems.map(problemText).join("\n"));
     return workflow;
+  }
+
+  listing(): WorkflowListing {
+    return { problems: [], entries: [] };
   }
 }
 

@@ -7,6 +7,7 @@ import {
   EVENT_SCHEMAS,
 } from "../../webhooks/api/event_operations.ts";
 import { EXECUTION_OPERATIONS, EXECUTION_SCHEMAS } from "../../webhooks/api/execution_operations.ts";
+import { WORKFLOW_OPERATIONS, WORKFLOW_SCHEMAS } from "../../webhooks/api/workflow_operations.ts";
 import type { Credential, Operation, Operations } from "../../webhooks/api/operation.ts";
 import type { ProblemCode } from "../../webhooks/api/problem_codes.ts";
 import {
@@ -55,6 +56,7 @@ export const SCHEMAS: SchemaProperties = {
   ...EVENT_SCHEMAS,
   ...DELIVERY_SCHEMAS,
   ...EXECUTION_SCHEMAS,
+  ...WORKFLOW_SCHEMAS,
   ...DEBUG_SCHEMAS,
 };
 
@@ -125,6 +127,7 @@ export const DESCRIBED_ROUTES: readonly DescribedRoute[] = [
     ...EVENT_CALL_OPERATIONS,
     ...DELIVERY_OPERATIONS,
     ...EXECUTION_OPERATIONS,
+    ...WORKFLOW_OPERATIONS,
   }, { base: API, tag: webhookTag, problems: webhookProblems }),
   ...routes(DEBUG_OPERATIONS, {
     port: "debug",

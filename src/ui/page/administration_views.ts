@@ -10,6 +10,7 @@ import { recordListView } from "./record_list.ts";
 import { triggersView } from "./triggers_view.ts";
 import { wordsIn } from "./typed_text.ts";
 import type { View } from "./view.ts";
+import { workflowsView } from "./workflows_view.ts";
 
 const eventKeyForm: RecordForm = {
   list: "event-keys",
@@ -78,6 +79,7 @@ export const ADMINISTRATION_VIEWS: readonly View[] = [
   executionsView,
   endpointsView,
   triggersView,
+  workflowsView,
   eventsView,
   eventKeysView,
   auditView,

@@ -21,6 +21,7 @@ export interface ApiCall {
   readonly method?: "GET" | "POST" | "PATCH" | "DELETE";
   /** Query parameters; empty ones are left out. */
   readonly query?: Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly headers?: Readonly<Record<string, string>>;
   /** A string is sent as it is: it must be JSON. */
   readonly body?: unknown;
 }
@@ -62,7 +63,7 @@ export class Api {
   async #call(use: TokenUse, path: string, call: ApiCall): Promise<Fields> {
     const { method = call.body === undefined ? "GET" : "POST", query = {}, body } = call;
     const token = this.#session.tokenFor(use);
-    const headers = new Headers();
+    const headers = new Headers(call.headers);
     if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
     if (body !== undefined) headers.set("content-type", "application/json");
     const sent = body === undefined ? null : typeof body === "string" ? body : JSON.stringify(body);

@@ -1,6 +1,6 @@
 import { wordsOf } from "./api.ts";
 import { button, type Child, element, fill, setText } from "./element.ts";
-import { type Fields, flagOf, numberOf, recordsOf, textOf, textsOf, timeOf } from "./fields.ts";
+import { exactText, type Fields, flagOf, numberOf, recordsOf, textOf, textsOf, timeOf } from "./fields.ts";
 import { badge, code, moment } from "./pieces.ts";
 import { actionButton, type RecordAction, type Row } from "./record_action.ts";
 import { type Column, LiveTable } from "./table.ts";
@@ -19,8 +19,14 @@ export interface RecordListOptions {
   readonly actions?: (row: Row) => readonly RecordAction[];
   /** The button that adds a record. */
   readonly add?: { readonly label: string; readonly open: (parts: PageParts, added: () => void) => void };
-  /** The view of one record; `label` is the noun for a record. */
-  readonly record?: { readonly label: string; readonly open: (parts: PageParts, id: string) => OpenedView };
+  /** What is shown above the list, from the fields of the page. */
+  readonly above?: (page: Fields) => readonly Child[];
+  /** The view of one record; `label` is the noun for a record, and `name` its link if not the start of its id. */
+  readonly record?: {
+    readonly label: string;
+    readonly name?: (record: Fields) => string;
+    readonly open: (parts: PageParts, id: string) => OpenedView;
+  };
 }
 
 /** A column: a field in one of the known formats, or cells with their own content. */
@@ -83,6 +89,8 @@ class RecordList implements OpenedView {
   readonly #filters = new Map<string, HTMLInputElement | HTMLSelectElement>();
   readonly #labels = new Map<string, string>();
   readonly #result = element("div", { role: "status" });
+  readonly #above = element("div");
+  #shownAbove = "";
   readonly #status = element("p", { class: "note", role: "status" }, "Loading…");
   readonly #problem = element("p", { class: "problem", role: "alert" });
   readonly #newer = button("Newer", () => this.#turn(-1));
@@ -108,7 +116,7 @@ class RecordList implements OpenedView {
     }
     const feet = element("div", { class: "feet" }, this.#newer, this.#older, this.#status);
     const list = element("div", { class: "list" }, this.#problem, this.#table.node, feet);
-    this.nodes = [bar, this.#result, list];
+    this.nodes = [bar, this.#result, this.#above, list];
     this.#older.hidden = this.#newer.hidden = true;
     this.#refresh();
   }
@@ -127,7 +135,7 @@ class RecordList implements OpenedView {
       return { label, ...look, cell: (one) => cell(one, field, this.#parts.clock.now()) };
     });
     if (record !== undefined) {
-      shown.unshift({ label: record.label, look: "actions", cell: (one) => [this.#link(one, record.label)] });
+      shown.unshift({ label: record.label, look: "actions", cell: (one) => [this.#link(one, record)] });
     }
     if (actions !== undefined && !this.#parts.session.isReadOnly) {
       const cell = (one: Fields) => {
@@ -139,11 +147,15 @@ class RecordList implements OpenedView {
     return shown;
   }
 
-  #link(record: Fields, label: string): HTMLElement {
+  #link(record: Fields, { label, name }: NonNullable<RecordListOptions["record"]>): HTMLElement {
     const id = textOf(record, "id");
-    const spoken = `Open ${label.toLowerCase()} ${shortId(id)}`;
+    const text = name?.(record) ?? shortId(id);
     const open = () => this.#parts.go(this.#options.name, id);
-    return button(shortId(id), open, { look: "link", action: "open", spoken });
+    return button(text, open, {
+      look: "link",
+      action: "open",
+      spoken: `Open ${label.toLowerCase()} ${text}`,
+    });
   }
 
   #row(record: Fields): Row {
@@ -236,9 +248,17 @@ class RecordList implements OpenedView {
     this.#cancel = this.#parts.clock.after(REFRESH_MS, () => this.#refreshVisible());
   }
 
+  /** Rebuilt only where it has changed, so that a selection in it stays. */
+  #showAbove({ items: _, ...page }: Fields): void {
+    const text = exactText(page);
+    if (text !== this.#shownAbove) fill(this.#above, this.#options.above?.(page) ?? []);
+    this.#shownAbove = text;
+  }
+
   #show(page: Fields): void {
     const now = this.#parts.clock.now();
     this.#table.update(recordsOf(page, "items"));
+    this.#showAbove(page);
     // Times without a date are those of today: they get one at midnight.
     if (this.#day !== dayOf(now)) this.#table.redraw();
     this.#day = dayOf(now);

@@ -13,7 +13,7 @@ export interface RecordViewOptions {
   readonly id: string;
   readonly show: (record: Fields, now: number) => readonly Child[];
   /** Its `path` is the path of the record in the API; the record is reloaded after it. */
-  readonly action: (path: string) => RecordAction;
+  readonly action?: (path: string) => RecordAction;
   /** Whether the action does not apply to the record. */
   readonly hidesAction?: (record: Fields) => boolean;
   readonly below?: HTMLElement;
@@ -28,7 +28,7 @@ export class RecordView implements OpenedView {
   readonly #path: string;
   readonly #options: RecordViewOptions;
   readonly #place = element("div");
-  readonly #action: HTMLElement;
+  readonly #action: HTMLElement | undefined;
   #shown = "";
   #round = 0;
   #isClosed = false;
@@ -39,8 +39,10 @@ export class RecordView implements OpenedView {
     this.#parts = parts;
     this.#path = `/${list}/${encodeURIComponent(id)}`;
     this.#options = options;
-    this.#action = actionButton(parts, { ...action(this.#path), then: () => this.#refresh() });
-    this.#action.hidden = hidesAction !== undefined || parts.session.isReadOnly;
+    this.#action = action && actionButton(parts, { ...action(this.#path), then: () => this.#refresh() });
+    if (this.#action !== undefined) {
+      this.#action.hidden = hidesAction !== undefined || parts.session.isReadOnly;
+    }
     const bar = element("div", { class: "bar" }, button(`All ${list}`, () => parts.go(list)), this.#action);
     this.nodes = [bar, this.#place, below];
     this.#refresh();
@@ -80,7 +82,9 @@ export class RecordView implements OpenedView {
     const label = focused !== null && this.#place.contains(focused)
       ? focused.getAttribute("aria-label")
       : null;
-    setHidden(this.#action, hidesAction?.(record) === true || this.#parts.session.isReadOnly);
+    if (this.#action !== undefined) {
+      setHidden(this.#action, hidesAction?.(record) === true || this.#parts.session.isReadOnly);
+    }
     fill(this.#place, show(record, this.#parts.clock.now()));
     if (label === null) return;
     const again = this.#place.querySelectorAll<HTMLElement>("[aria-label]");

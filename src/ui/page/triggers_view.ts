@@ -6,7 +6,7 @@ import { actionButton, deleteAction, type RecordAction, type Row, switchAction }
 import { askEdit, askNew, type RecordField, type RecordForm } from "./record_form.ts";
 import { recordListView } from "./record_list.ts";
 import { NOTHING } from "./text.ts";
-import { descriptorsIn, descriptorsText } from "./typed_text.ts";
+import { descriptorsIn, descriptorsText, objectIn } from "./typed_text.ts";
 
 /** The triggers that start workflows. */
 export const triggersView = recordListView({
@@ -81,6 +81,7 @@ function actionsOf(row: Row): RecordAction[] {
     edited: refresh,
   };
   return [
+    { label: "Call", spoken: `Call ${name}`, run: () => void askCall(row, name) },
     { label: "Edit", spoken: `Edit ${name}`, run: () => void askEdit(parts, triggerForm, record, edit) },
     switchAction(row, name, {
       enabled: `${name} enabled.`,
@@ -107,6 +108,33 @@ function actionsOf(row: Row): RecordAction[] {
       text: `${name}, its keys and its idempotency keys are deleted.`,
     }),
   ];
+}
+
+/** Asks for the input of a test call, and opens the execution. */
+function askCall({ parts: { api, dialogs, messages, go }, path }: Row, name: string): void {
+  dialogs.form({
+    title: `Call ${name}`,
+    text: "Starts the workflow without the key of the trigger. The limit of the trigger counts the call.",
+    submit: "Call",
+    fields: [
+      { name: "data", label: "Input", kind: "lines", value: "{}", required: true, hint: "A JSON object" },
+      {
+        name: "Idempotency-Key",
+        label: "Idempotency-Key",
+        hint: "A call with the same key within 24 hours starts nothing",
+      },
+    ],
+    run: async (values) => {
+      const key = values["Idempotency-Key"]?.trim() ?? "";
+      const { executionId } = await api.administer(`${path}/call`, {
+        body: `{"data":${objectIn(values["data"] ?? "", "data")}}`,
+        headers: key === "" ? {} : { "idempotency-key": key },
+      });
+      messages.say("The call was accepted.");
+      go("executions", String(executionId));
+      return undefined;
+    },
+  });
 }
 
 const triggerForm: RecordForm = {

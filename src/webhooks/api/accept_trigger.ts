@@ -2,12 +2,12 @@ import { acceptedAnswer, AcceptOnce, type AcceptOnceOptions } from "./idempotenc
 import { bodyHash } from "../../base/exact_json.ts";
 import { jsonObjectOf } from "./field_reader.ts";
 import { notFound, refusal, UNAUTHORIZED, unavailable, WebhookRefusal } from "./problem.ts";
-import type { Trigger, WorkflowVersion } from "../model/records.ts";
+import type { AuditEntry, Trigger, WorkflowVersion } from "../model/records.ts";
 import { CONTINUE, type TriggerCall, type WebhookAnswer } from "./calls.ts";
 import { constantTimeEqual } from "../model/signature.ts";
 import type { LimitCall } from "../model/limit_call.ts";
 import { checkLimit, limitDescriptors } from "./trigger_limit.ts";
-import { acceptExecution, type NewIdempotency } from "../store/accept.ts";
+import { acceptAuditedExecution, acceptExecution, type NewIdempotency } from "../store/accept.ts";
 import { findTriggerKey } from "../store/triggers.ts";
 
 /** What triggers are accepted with. */
@@ -18,6 +18,15 @@ export interface TriggerAcceptorOptions extends AcceptOnceOptions {
   readonly limit: LimitCall;
   /** Called when an execution was created. */
   readonly onAccepted: () => void;
+}
+
+/** A call of a trigger by someone who may. */
+export interface AdmittedCall {
+  /** Of good syntax; absent for none. */
+  readonly idempotencyKey: string | undefined;
+  readonly body: string;
+  /** The entry of the audit log about an execution that the administration starts. */
+  readonly audit?: ((executionId: string) => AuditEntry) | undefined;
 }
 
 /** Accepts calls of triggers. Refusals are thrown as `WebhookRefusal`. */
@@ -33,8 +42,14 @@ export class TriggerAcceptor {
   /** Answers after the commit. */
   async accept(call: TriggerCall): Promise<WebhookAnswer> {
     const trigger = await this.#admit(call);
-    const { idempotencyKey: key, body } = call;
+    const { idempotencyKey, body } = call;
     if (body === undefined) return call.refusal ?? CONTINUE;
+    return await this.start(trigger, { idempotencyKey, body });
+  }
+
+  /** Starts the workflow of a trigger for a caller who may; answers after the commit. */
+  async start(trigger: Trigger, { idempotencyKey: key, body, audit }: AdmittedCall): Promise<WebhookAnswer> {
+    requireEnabled(trigger);
     if (key === undefined && trigger.requireIdempotencyKey) {
       const detail = "Cannot accept the call: this trigger requires an Idempotency-Key";
       throw refusal("idempotency_key_required", detail, { field: "Idempotency-Key" });
@@ -49,10 +64,10 @@ export class TriggerAcceptor {
       create: async (idempotency) => {
         this.#options.bounds.admit();
         await checkLimit(trigger, descriptors, this.#options.limit);
-        return await this.#create(trigger, { executionId, body, idempotency });
+        return await this.#create(trigger, { executionId, body, idempotency, audit: audit?.(executionId) });
       },
       mismatch: (resultId) => ({
-        actor: `trigger:${trigger.name}`,
+        actor: audit?.(resultId).actor ?? `trigger:${trigger.name}`,
         action: "trigger.body_mismatch",
         object: `execution:${resultId}`,
         details: { triggerId: trigger.id, rejected: isRejected },
@@ -72,13 +87,18 @@ export class TriggerAcceptor {
       throw new WebhookRefusal(UNAUTHORIZED);
     }
     if (trigger.name !== name) throw notFound("this trigger");
-    if (trigger.enabled) return trigger;
-    throw refusal("trigger_disabled", "Cannot call the trigger: it is disabled");
+    requireEnabled(trigger);
+    return trigger;
   }
 
   async #create(
     trigger: Trigger,
-    call: { executionId: string; body: string; idempotency: NewIdempotency | undefined },
+    { audit, ...call }: {
+      readonly executionId: string;
+      readonly body: string;
+      readonly idempotency: NewIdempotency | undefined;
+      readonly audit: AuditEntry | undefined;
+    },
   ) {
     const { store, workflows, clock, onAccepted } = this.#options;
     const version = workflows.current(trigger.workflow)?.version;
@@ -95,11 +115,17 @@ export class TriggerAcceptor {
       input: call.body,
     };
     const options = { now: clock.now(), idempotency: call.idempotency };
-    const acceptance = await store.write(acceptExecution, execution, options);
+    const acceptance = audit === undefined
+      ? await store.write(acceptExecution, execution, options)
+      : await store.write(acceptAuditedExecution, execution, { ...options, audit });
     if (acceptance.kind === "replayed") return acceptance;
     onAccepted();
     return { kind: "new", value: 0 } as const;
   }
+}
+
+function requireEnabled({ enabled }: Trigger): void {
+  if (!enabled) throw refusal("trigger_disabled", "Cannot call the trigger: it is disabled");
 }
 
 /** Reads only what is needed of a body: its value takes many times the memory of its text, and many calls may wait. */

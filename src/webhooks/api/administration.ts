@@ -13,6 +13,8 @@ import { notFound, refusal, roleProblem, WebhookRefusal } from "./problem.ts";
 import type { AdministrationParts, RoutesOf } from "./route.ts";
 import { TRIGGER_OPERATIONS } from "./trigger_operations.ts";
 import { TRIGGER_ROUTES } from "./triggers.ts";
+import { WORKFLOW_OPERATIONS } from "./workflow_operations.ts";
+import { WORKFLOW_ROUTES } from "./workflows.ts";
 
 const ROUTES = [
   ...routesOf(ENDPOINT_OPERATIONS, ENDPOINT_ROUTES),
@@ -20,6 +22,7 @@ const ROUTES = [
   ...routesOf(EVENT_OPERATIONS, EVENT_ROUTES),
   ...routesOf(DELIVERY_OPERATIONS, DELIVERY_ROUTES),
   ...routesOf(EXECUTION_OPERATIONS, EXECUTION_ROUTES),
+  ...routesOf(WORKFLOW_OPERATIONS, WORKFLOW_ROUTES),
 ];
 
 function routesOf<O extends AdministrationOperations>(operations: O, handlers: RoutesOf<O>) {
@@ -31,7 +34,7 @@ function routesOf<O extends AdministrationOperations>(operations: O, handlers: R
 
 /** Answers a call about records. Refusals are thrown as `WebhookRefusal`. */
 export async function administer(
-  { administrator, method, path, query, body }: AdministrationCall,
+  { administrator, method, path, query, idempotencyKey, body }: AdministrationCall,
   parts: AdministrationParts,
 ): Promise<WebhookAnswer> {
   const segments = path.split("/");
@@ -44,7 +47,7 @@ export async function administer(
   const [id = "", keyId = ""] = segments.filter((_, index) => match.pattern[index]?.startsWith(":"));
   return await match.handle({
     ...parts,
-    ...{ administrator, id, keyId, query: new URLSearchParams(query) },
+    ...{ administrator, id, keyId, query: new URLSearchParams(query), idempotencyKey },
     fields(schemas, options) {
       const isAbsent = body === undefined && options?.optional === true;
       return new FieldReader(isAbsent ? {} : jsonObjectOf(body ?? ""), schemas);

@@ -53,6 +53,8 @@ export interface AdministrationCall {
   readonly path: string;
   /** Without the question mark. */
   readonly query: string;
+  /** As it came; absent for none. */
+  readonly idempotencyKey?: string | undefined;
   /** Absent where none came. */
   readonly body?: string | undefined;
 }

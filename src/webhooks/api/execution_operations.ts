@@ -18,7 +18,8 @@ import { ACTION_FILTER, listParameters, pageAnswer, stateFilter } from "./list_p
 import type { AdministrationOperations } from "./operation.ts";
 
 const STATUSES = ["queued", "running", "succeeded", "failed", "cancelled"];
-const KINDS = ["request", "limit", "set"];
+/** The kinds of steps. */
+export const STEP_KINDS = ["request", "limit", "set"];
 
 /** Schemas of executions and of the audit log, by name. */
 export const EXECUTION_SCHEMAS: SchemaProperties = {
@@ -40,7 +41,7 @@ export const EXECUTION_SCHEMAS: SchemaProperties = {
   ExecutionStep: objectSchema({
     index: integerSchema("Index, from 0.", { minimum: 0 }),
     name: textSchema("The name of the step."),
-    kind: choiceSchema(KINDS, "The kind of the step."),
+    kind: choiceSchema(STEP_KINDS, "The kind of the step."),
     status: choiceSchema(["succeeded", "failed"], "Result."),
     attempts: integerSchema("Number of attempts.", { minimum: 0 }),
     startedAt: timeSchema("Start time."),
@@ -53,7 +54,7 @@ export const EXECUTION_SCHEMAS: SchemaProperties = {
     attempt: integerSchema("The number of the attempt, from 1.", { minimum: 1 }),
   }, {
     name: textSchema("The name of the step."),
-    kind: choiceSchema(KINDS, "The kind of the step."),
+    kind: choiceSchema(STEP_KINDS, "The kind of the step."),
     lastError: textSchema("The error of the previous attempt."),
     nextAttemptAt: timeSchema("Time at which the next attempt is due."),
   }),

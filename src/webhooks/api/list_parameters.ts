@@ -16,7 +16,8 @@ export const DEFAULT_LIMIT = 50;
 /** Most records on a page. */
 export const MAX_LIMIT = 200;
 
-const PAGING: SchemaProperties = {
+/** The parameters of a page. */
+export const PAGING: SchemaProperties = {
   limit: integerSchema("How many records to return.", {
     minimum: 1,
     maximum: MAX_LIMIT,

@@ -10,7 +10,7 @@ import { type AdministrationHandler, jsonAnswer, type RoutedCall } from "./route
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** Reads the query of a list. Throws a `WebhookRefusal` that names the parameter. */
-function listOptionsOf(query: URLSearchParams, schemas: SchemaProperties): ListOptions {
+export function listOptionsOf(query: URLSearchParams, schemas: SchemaProperties): ListOptions {
   const fields = new FieldReader(Object.fromEntries(query), schemas);
   for (const name of query.keys()) {
     if (query.getAll(name).length > 1) throw invalidField(name, "expected it once");
@@ -41,10 +41,15 @@ export function lister<T>(
     const options = listOptionsOf(call.query, parameters);
     const { items, nextCursor } = await call.store.read(operation, options).catch((error: unknown) => {
       if (!(error instanceof RangeError)) throw error;
-      throw invalidField("cursor", "expected the nextCursor of a page of this list");
+      throw invalidCursor();
     });
     return jsonAnswer(200, { items: await Promise.all(items.map((item) => show(item, call))), nextCursor });
   };
+}
+
+/** The refusal of a cursor that is not one of the list. */
+export function invalidCursor(): Error {
+  return invalidField("cursor", "expected the nextCursor of a page of this list");
 }
 
 /** An identifier of the query; nothing for an absent one. */

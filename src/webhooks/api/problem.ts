@@ -76,6 +76,12 @@ export function invalidField(field: string, reason: string): WebhookRefusal {
   return refusal("invalid_field", `Cannot use "${field}": ${reason}`, { field });
 }
 
+/** The refusal of an `Idempotency-Key`. */
+export function invalidIdempotencyKey(problem: string): WebhookRefusal {
+  const detail = `Cannot accept the call: ${problem}`;
+  return refusal("invalid_idempotency_key", detail, { field: "Idempotency-Key" });
+}
+
 /** The problem of a part that cannot be used at the moment. */
 export function unavailable(code: ProblemCode, detail: string): WebhookProblem {
   return { code, detail, headers: { "retry-after": "1" } };

@@ -5,6 +5,7 @@ import type { AuditAction } from "../model/audit_actions.ts";
 import type { AuditEntry, Sealed } from "../model/records.ts";
 import type { Workflows } from "../model/workflow.ts";
 import type { WebhookStore } from "../store/store.ts";
+import type { TriggerAcceptor } from "./accept_trigger.ts";
 import type { Administrator } from "./administrator.ts";
 import type { WebhookAnswer } from "./calls.ts";
 import type { FieldReader } from "./field_reader.ts";
@@ -13,7 +14,9 @@ import type { AdministrationOperations } from "./operation.ts";
 /** What the administration works with. */
 export interface AdministrationParts {
   readonly store: WebhookStore;
-  readonly workflows: Pick<Workflows, "parse">;
+  readonly workflows: Pick<Workflows, "parse" | "listing">;
+  /** Starts the workflow of a trigger, with all that a call of it requires but its key. */
+  readonly callTrigger: TriggerAcceptor["start"];
   readonly seal: (text: string) => Promise<Sealed>;
   readonly clock: Clock;
   readonly newId: () => string;
@@ -38,6 +41,8 @@ export interface RoutedCall extends AdministrationParts {
   /** The path's part at `:keyId`. */
   readonly keyId: string;
   readonly query: URLSearchParams;
+  /** The header, unchecked. */
+  readonly idempotencyKey: string | undefined;
   /** The fields of the body, all with a schema; refuses a call without a body unless it is optional. */
   fields(schemas: SchemaProperties, options?: { readonly optional: boolean }): FieldReader;
 }

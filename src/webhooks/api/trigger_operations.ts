@@ -64,6 +64,10 @@ const OPTIONAL: SchemaProperties = {
 
 /** The fields that a change may have. */
 export const TRIGGER_CHANGE_FIELDS: SchemaProperties = { ...WORKFLOW, ...OPTIONAL };
+/** The fields of a call by the administration. */
+export const CALLED_TRIGGER_FIELDS: SchemaProperties = {
+  data: openSchema("The `input` of the workflow, nested at most 63 deep."),
+};
 /** The fields of a new trigger. */
 export const NEW_TRIGGER_FIELDS: SchemaProperties = { name: NAME, ...TRIGGER_CHANGE_FIELDS };
 
@@ -91,6 +95,7 @@ export const TRIGGER_SCHEMAS: SchemaProperties = {
   }, { limit: schemaOf("TriggerLimit") }),
   NewTrigger: closedSchema({ name: NAME, ...WORKFLOW }, OPTIONAL),
   TriggerChange: closedSchema({}, TRIGGER_CHANGE_FIELDS),
+  CalledTrigger: closedSchema(CALLED_TRIGGER_FIELDS),
 };
 
 const EXAMPLE_TIME = "2026-11-22T02:43:02.047Z";
@@ -109,6 +114,40 @@ const EXAMPLE = {
   updatedAt: EXAMPLE_TIME,
 };
 const SHOWN: OperationAnswer = { description: "The trigger.", schema: schemaOf("Trigger"), example: EXAMPLE };
+
+/** `Idempotency-Key` of a request. */
+export const IDEMPOTENCY_KEY: SchemaProperties = {
+  "Idempotency-Key": textSchema(
+    "Identifies the call for 24 hours: a call with the same key repeats the answer and starts nothing.",
+    { minLength: 1, maxLength: MAX_KEY_LENGTH },
+  ),
+};
+/** Headers of the answer to a repeated `Idempotency-Key`. */
+export const REPLAY_HEADERS: SchemaProperties = {
+  "Idempotency-Replayed": choiceSchema(["true"], "Present when the call repeats an earlier one."),
+  "Idempotency-Body-Mismatch": choiceSchema(["true"], "Present when the body differs from the first one."),
+};
+
+const CALLED: OperationAnswer = {
+  description: "The execution is stored and will run.",
+  schema: objectSchema({ executionId: idSchema("The identifier of the execution.") }),
+  example: { executionId: "6bdb9dc3-e8f4-42fc-90e4-9ff087fde12f" },
+  headers: REPLAY_HEADERS,
+};
+const INPUT = { id: "1001", customer: "acme", total: 99.9 };
+const CALL_PROBLEMS = [
+  "invalid_idempotency_key",
+  "idempotency_key_required",
+  "trigger_disabled",
+  "in_flight",
+  "body_mismatch",
+  "limit_value_missing",
+  "limit_value_too_long",
+  "over_limit",
+  "limit_failed",
+  "workflow_unavailable",
+  "store_full",
+] as const;
 
 /** Operations of `/triggers`. */
 export const TRIGGER_OPERATIONS = {
@@ -155,6 +194,17 @@ export const TRIGGER_OPERATIONS = {
     summary: "Delete a trigger",
     answers: { 204: { description: "The trigger was deleted." } },
   },
+  "POST /triggers/:id/call": {
+    id: "testTrigger",
+    summary: "Call a trigger without its key",
+    role: "admin",
+    description:
+      "`id` is the identifier or the name of the trigger. The call is accepted as one with the key: the limit of the trigger counts it, and an `Idempotency-Key` is the same as in a call with the key.",
+    headers: IDEMPOTENCY_KEY,
+    body: { schema: schemaOf("CalledTrigger"), example: { data: INPUT } },
+    answers: { 202: CALLED },
+    problems: CALL_PROBLEMS,
+  },
   "POST /triggers/:id/rotate": {
     id: "rotateTriggerKey",
     role: "admin",
@@ -181,19 +231,6 @@ export const TRIGGER_OPERATIONS = {
   },
 } as const satisfies AdministrationOperations;
 
-/** `Idempotency-Key` of a request. */
-export const IDEMPOTENCY_KEY: SchemaProperties = {
-  "Idempotency-Key": textSchema(
-    "Identifies the call for 24 hours: a call with the same key repeats the answer and starts nothing.",
-    { minLength: 1, maxLength: MAX_KEY_LENGTH },
-  ),
-};
-/** Headers of the answer to a repeated `Idempotency-Key`. */
-export const REPLAY_HEADERS: SchemaProperties = {
-  "Idempotency-Replayed": choiceSchema(["true"], "Present when the call repeats an earlier one."),
-  "Idempotency-Body-Mismatch": choiceSchema(["true"], "Present when the body differs from the first one."),
-};
-
 /** The call of a trigger. */
 export const TRIGGER_CALL_OPERATIONS = {
   "POST /workflows/triggers/:name": {
@@ -202,30 +239,8 @@ export const TRIGGER_CALL_OPERATIONS = {
     description: "Served on the HTTP port or `TRIGGER_ADDR`, with a trigger key as the bearer token.",
     credentials: ["trigger"],
     headers: IDEMPOTENCY_KEY,
-    body: {
-      schema: openSchema("The `input` of the workflow, nested at most 64 deep."),
-      example: { id: "1001", customer: "acme", total: 99.9 },
-    },
-    answers: {
-      202: {
-        description: "The execution is stored and will run.",
-        schema: objectSchema({ executionId: idSchema("The identifier of the execution.") }),
-        example: { executionId: "6bdb9dc3-e8f4-42fc-90e4-9ff087fde12f" },
-        headers: REPLAY_HEADERS,
-      },
-    },
-    problems: [
-      "invalid_idempotency_key",
-      "idempotency_key_required",
-      "trigger_disabled",
-      "in_flight",
-      "body_mismatch",
-      "limit_value_missing",
-      "limit_value_too_long",
-      "over_limit",
-      "limit_failed",
-      "workflow_unavailable",
-      "store_full",
-    ],
+    body: { schema: openSchema("The `input` of the workflow, nested at most 64 deep."), example: INPUT },
+    answers: { 202: CALLED },
+    problems: CALL_PROBLEMS,
   },
 } as const satisfies Operations;

@@ -1,14 +1,16 @@
-import type { JsonObject } from "../../base/exact_json.ts";
+import { type JsonObject, stringifyJson } from "../../base/exact_json.ts";
 import { timeText } from "../../base/rfc3339.ts";
 import { newTriggerKey } from "../model/keys.ts";
 import type { StoredKey, Trigger, TriggerLimit } from "../model/records.ts";
 import * as triggers from "../store/triggers.ts";
+import { idempotencyKeyProblem } from "./calls.ts";
 import { FieldReader } from "./field_reader.ts";
 import { lister } from "./list_query.ts";
-import { found, invalidField, notFound, refusal } from "./problem.ts";
+import { found, invalidField, invalidIdempotencyKey, notFound, refusal } from "./problem.ts";
 import { adminAudit, jsonAnswer, NO_CONTENT, type RoutedCall, type RoutesOf } from "./route.ts";
 import { limitValueProblem } from "./trigger_limit.ts";
 import {
+  CALLED_TRIGGER_FIELDS,
   LIMIT_FIELDS,
   MAX_ENTRIES,
   NEW_TRIGGER_FIELDS,
@@ -27,6 +29,7 @@ export const TRIGGER_ROUTES: RoutesOf<typeof TRIGGER_OPERATIONS> = {
   "GET /triggers/:id": getTrigger,
   "PATCH /triggers/:id": editTrigger,
   "DELETE /triggers/:id": deleteTrigger,
+  "POST /triggers/:id/call": callTrigger,
   "POST /triggers/:id/rotate": rotateKey,
   "DELETE /triggers/:id/keys/:keyId": deleteKey,
 };
@@ -87,6 +90,21 @@ async function deleteTrigger(call: RoutedCall) {
   const audit = adminAudit(call, "trigger.deleted", `trigger:${call.id}`);
   if (!await call.store.write(triggers.deleteTrigger, call.id, audit)) throw notFound("this trigger");
   return NO_CONTENT;
+}
+
+async function callTrigger(call: RoutedCall) {
+  const { id, store, idempotencyKey } = call;
+  const body = stringifyJson(call.fields(CALLED_TRIGGER_FIELDS).object("data"));
+  const problem = idempotencyKey === undefined ? undefined : idempotencyKeyProblem(idempotencyKey);
+  if (problem !== undefined) throw invalidIdempotencyKey(problem);
+  const trigger = found(await store.read(triggers.findTriggerByIdOrName, id), "this trigger");
+  return await call.callTrigger(trigger, {
+    ...{ idempotencyKey, body },
+    audit: (executionId) => {
+      const { name } = trigger;
+      return adminAudit(call, "trigger.called", `trigger:${trigger.id}`, { name, executionId });
+    },
+  });
 }
 
 async function rotateKey(call: RoutedCall) {

@@ -17,6 +17,7 @@ export const AUDIT_ACTIONS = {
   "store.rekeyed": "`weir store rekey` encrypted secrets again; `details.keyId` is the key",
   "trigger.body_mismatch":
     "A trigger call repeated an `Idempotency-Key` with a different body; `details.rejected` is `true` if it was rejected",
+  "trigger.called": "`POST /triggers/<id>/call` started an execution; `details.executionId` is its id",
   "trigger.changed": "`PATCH /triggers/<id>` changed fields; `details.fields` names them",
   "trigger.created": "`POST /triggers` created a trigger",
   "trigger.deleted": "`DELETE /triggers/<id>` deleted a trigger",

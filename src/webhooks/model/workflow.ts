@@ -1,3 +1,5 @@
+import type { Position, Problem } from "../../base/problem.ts";
+import type { OperationalEvent } from "./operational_event.ts";
 import type { WorkflowVersion } from "./records.ts";
 import type { TextTemplate, ValueTemplate } from "./template.ts";
 
@@ -60,10 +62,48 @@ export interface SetStep {
   readonly value: ValueTemplate;
 }
 
+/** A workflow of a file, and where the file has it. */
+export interface LoadedWorkflow {
+  readonly version: WorkflowVersion;
+  readonly workflow: Workflow;
+  readonly file: string;
+  /** Of its name. */
+  readonly at: Position;
+  /** Of each step. */
+  readonly stepPositions: readonly Position[];
+  readonly loadedAt: number;
+}
+
+/** What the files have of one workflow, or a file without the name of a workflow. */
+export interface WorkflowEntry {
+  /** The name of the workflow; the name of the file where it has none. */
+  readonly id: string;
+  /** Absent where the file has no valid name. */
+  readonly name?: string | undefined;
+  readonly file: string;
+  /** The current version; absent where no valid text was read. */
+  readonly current?: LoadedWorkflow | undefined;
+  readonly problems: readonly Problem[];
+}
+
+/** The workflow files of a folder. */
+export interface WorkflowListing {
+  /** Absent where no folder is set. */
+  readonly folder?: string | undefined;
+  /** Of the folder itself. */
+  readonly problems: readonly Problem[];
+  /** Sorted by their ids. */
+  readonly entries: readonly WorkflowEntry[];
+}
+
 /** The source of workflows. */
 export interface Workflows {
   /** The current text and its workflow; nothing where no file has it. */
   current(name: string): { readonly version: WorkflowVersion; readonly workflow: Workflow } | undefined;
+  /** All files, those with errors included. */
+  listing(): WorkflowListing;
   /** The workflow of a former text; throws where it cannot be read any more. */
   parse(version: WorkflowVersion): Workflow;
+  /** Calls the listener with what was loaded and rejected so far, and with each change from now on. */
+  onEvent?(listener: (event: OperationalEvent) => void): void;
 }

@@ -3,6 +3,7 @@ import { Dispatcher, type DispatcherOptions } from "../deliveries/dispatcher.ts"
 import { DurationSamples, prefixed, type SharedStoreMetrics, type WebhookMetrics } from "./metrics.ts";
 import { WorkflowRunner, type WorkflowRunnerOptions } from "../workflows/runner.ts";
 import { voidClaims } from "../store/claims.ts";
+import { endEpisodes, isEpisodeOver } from "../store/limit_episodes.ts";
 import { removeFinished } from "../store/retention.ts";
 import type { WebhookStore } from "../store/store.ts";
 
@@ -43,6 +44,10 @@ const SWEPT_ROWS = 500;
 /** How often the rest of what was removed is cleared. */
 const CLEAR_MS = 1_000;
 const LOG_MS = 10_000;
+/** How often episodes of limits are ended, how long after their end, and how many per transaction. */
+const EPISODES_MS = 1_000;
+const EPISODES_GRACE_MS = 5_000;
+const MAX_EPISODES = 50;
 
 /**
  * The part that only one process does at a time where the store is a file: deliveries, workflows and the removal of old
@@ -55,6 +60,7 @@ export class BackgroundWork {
   readonly #lockCheck: WakeLoop;
   readonly #sweeping: WakeLoop;
   readonly #clearing: WakeLoop;
+  readonly #ending: WakeLoop;
   #lock: TakenWork | undefined;
   #dispatcher: Dispatcher | undefined;
   #runner: WorkflowRunner | undefined;
@@ -68,6 +74,7 @@ export class BackgroundWork {
     this.#lockCheck = loop(LOCK_MS, () => this.#checkLock());
     this.#sweeping = loop(SWEEP_MS, () => this.#sweep());
     this.#clearing = loop(CLEAR_MS, () => this.#clear());
+    this.#ending = loop(EPISODES_MS, () => this.#endEpisodes());
   }
 
   /** Begins to try for the lock. */
@@ -129,7 +136,7 @@ export class BackgroundWork {
     await this.#lockCheck.stop();
     await Promise.all([
       ...[this.#dispatcher?.stop(graceMs), this.#runner?.stop(graceMs)],
-      ...[this.#sweeping.stop(), this.#clearing.stop()],
+      ...[this.#sweeping.stop(), this.#clearing.stop(), this.#ending.stop()],
     ]);
     this.#lock?.release();
     this.#lock = undefined;
@@ -181,6 +188,7 @@ export class BackgroundWork {
     runner.start();
     this.#sweeping.start();
     this.#clearing.start();
+    this.#ending.start();
   }
 
   /** Clears a portion of what belonged to removed records; what a crash leaves over is found again. */
@@ -190,6 +198,27 @@ export class BackgroundWork {
       return await store.clearRemoved({ now: clock.now(), newId });
     } catch (error) {
       this.#logError("Cannot clear what belonged to a removed record", error);
+      return false;
+    }
+  }
+
+  /** Reports ends of episodes; the grace is for what other processes still report. */
+  async #endEpisodes(): Promise<boolean> {
+    const { store, clock, newId } = this.#parts;
+    try {
+      const now = clock.now();
+      const before = now - EPISODES_GRACE_MS;
+      if (!await store.read(isEpisodeOver, before)) return false;
+      const { count, endpointIds } = await store.write(endEpisodes, {
+        before,
+        now,
+        max: MAX_EPISODES,
+        newId,
+      });
+      if (endpointIds.length > 0) this.wakeDispatcher(endpointIds);
+      return count === MAX_EPISODES;
+    } catch (error) {
+      this.#logError("Cannot report the ends of episodes of limits", error);
       return false;
     }
   }

@@ -2,6 +2,7 @@ import type { WorkerPort } from "../../base/supervised_worker.ts";
 import type { AdministrationCall, EventCall, TriggerCall, WebhookAnswer } from "../api/calls.ts";
 import type { PostgresStoreOptions } from "../store/postgres/store.ts";
 import type { LimitDecision } from "../model/limit_call.ts";
+import type { OperationalBatch } from "../model/operational_event.ts";
 import type { WebhookMetrics } from "./metrics.ts";
 import type { StoreBoundSettings } from "./store_bounds.ts";
 import type { TracedWork } from "../../base/traced_work.ts";
@@ -58,6 +59,8 @@ export type ToWebhookWorker =
   | { readonly type: "request"; readonly id: number; readonly request: WebhookRequest }
   /** A decision; absent where it failed. */
   | { readonly type: "limit"; readonly id: number; readonly decision?: LimitDecision | undefined }
+  /** Operational events to write; sent after the answer to the batch before. */
+  | { readonly type: "report"; readonly batch: OperationalBatch }
   | { readonly type: "stop"; readonly graceMs: number };
 
 /** A message of the worker, in addition to those of every worker. */
@@ -75,6 +78,8 @@ export type FromWebhookWorker =
     readonly domain: string;
     readonly descriptors: readonly Readonly<Record<string, string>>[];
   }
+  /** Whether the batch was written; one that was not is lost. */
+  | { readonly type: "reported"; readonly isWritten: boolean }
   /** Every second, or as soon as the store answers; `alive` comes every second in any case. */
   | { readonly type: "metrics"; readonly metrics: WebhookMetrics }
   | { readonly type: "span"; readonly span: TracedWork };

@@ -14,6 +14,8 @@ import type {
 import type { LimitCall } from "../model/limit_call.ts";
 import { storeGauges, type WebhookMetrics } from "./metrics.ts";
 import { BackgroundWork, type BackgroundWorkParts } from "./background_work.ts";
+import type { OperationalBatch } from "../model/operational_event.ts";
+import { OperationalEvents, type OperationalEventsOptions } from "./operational_events.ts";
 import type { Workflows } from "../model/workflow.ts";
 import { StoreBounds, type StoreBoundSettings } from "./store_bounds.ts";
 import { releaseClaims } from "../store/claims.ts";
@@ -28,7 +30,10 @@ export interface WebhookServiceParts
   readonly workflows: Workflows;
   /** Asks the decision service. */
   readonly limit: LimitCall;
-  readonly secretBox: BackgroundWorkParts["secretBox"] & { seal: AdministrationParts["seal"] };
+  readonly secretBox:
+    & BackgroundWorkParts["secretBox"]
+    & OperationalEventsOptions["secretBox"]
+    & { seal: AdministrationParts["seal"] };
   /** What the operator should know of the secrets in the store. */
   readonly noteOfSecrets?: (() => Promise<string | undefined>) | undefined;
   /** Closes the store and all that the service uses; only the store when absent. */
@@ -62,6 +67,7 @@ export class WebhookService implements WebhookCalls {
   readonly #bounds: StoreBounds;
   readonly #triggers: TriggerAcceptor;
   readonly #events: EventAcceptor;
+  readonly #operationalEvents: OperationalEvents;
   readonly #administrationParts: AdministrationParts;
   readonly #running = new Set<Promise<unknown>>();
   #isStopping = false;
@@ -78,12 +84,18 @@ export class WebhookService implements WebhookCalls {
     const wakeRunner = () => work.wakeRunner();
     this.#triggers = new TriggerAcceptor({ ...parts, bounds, onAccepted: wakeRunner });
     this.#events = new EventAcceptor({ ...parts, bounds, onAccepted: (ids) => work.wakeDispatcher(ids) });
+    this.#operationalEvents = new OperationalEvents({
+      ...parts,
+      isStoreFull: () => bounds.isFull,
+      onWritten: (ids) => work.wakeDispatcher(ids),
+    });
     this.#administrationParts = {
       ...parts,
       seal: (text) => parts.secretBox.seal(text),
       inFlight: (endpointId) => work.inFlight(endpointId),
       wakeDispatcher: () => work.wakeDispatcher(),
       wakeRunner,
+      callTrigger: (...call) => this.#triggers.start(...call),
     };
   }
 
@@ -91,6 +103,7 @@ export class WebhookService implements WebhookCalls {
   start(): void {
     this.#bounds.start();
     this.#work.start();
+    this.#parts.workflows.onEvent?.((event) => this.#operationalEvents.report(event));
   }
 
   /** Whether this process dispatches and runs steps. */
@@ -112,6 +125,14 @@ export class WebhookService implements WebhookCalls {
       const { administer } = await import("../api/administration.ts");
       return await administer(call, this.#administrationParts);
     });
+  }
+
+  /** Writes operational events of the main thread; false when they are lost. */
+  async report(batch: OperationalBatch): Promise<boolean> {
+    if (this.#isStopping) return false;
+    const written = this.#operationalEvents.write(batch);
+    this.#running.add(written);
+    return await written.finally(() => this.#running.delete(written));
   }
 
   /** Counters since the start, and the durations since the last call. */
@@ -150,6 +171,7 @@ export class WebhookService implements WebhookCalls {
       settledWithin(running, CALLS_MS, this.#parts.clock),
       ...[this.#work.stop(graceMs), this.#bounds.stop()],
     ]);
+    await this.#operationalEvents.stop();
     const { store, close = () => store.close() } = this.#parts;
     await close();
   }

@@ -1,8 +1,9 @@
-import type { Execution, IdempotencyRow, NewEvent, WorkflowVersion } from "../model/records.ts";
+import type { AuditEntry, Execution, IdempotencyRow, NewEvent, WorkflowVersion } from "../model/records.ts";
 import type { JsonValue } from "../../base/exact_json.ts";
 import { matchesKind } from "../model/event.ts";
 import { filterMismatch, payloadOf, readEventFilter } from "../model/event_filter.ts";
 import { isLive, KEY_LIVES_MS } from "../model/key_life.ts";
+import { addAudit } from "./audit_log.ts";
 import { RECORDS, text } from "./rows.ts";
 import { tally } from "./tally.ts";
 import {
@@ -104,6 +105,16 @@ export function acceptExecution(
   options: AcceptOptions,
 ): Work<Acceptance<Execution>> {
   return acceptOnce(options, execution.id, () => addExecution(execution, options.now));
+}
+
+/** `acceptExecution` with an entry of the audit log, unless it is a replay. */
+export function* acceptAuditedExecution(
+  execution: NewExecution,
+  { audit, ...options }: AcceptOptions & { readonly audit: AuditEntry },
+): Work<Acceptance<Execution>> {
+  const acceptance = yield* acceptExecution(execution, options);
+  if (acceptance.kind === "new") yield* addAudit(audit);
+  return acceptance;
 }
 
 /** Creates an event and its deliveries, once for each key; returns the endpoints that it goes to. */

@@ -304,6 +304,31 @@ export const TABLES: Readonly<Record<string, Table>> = {
     sqliteKey: "clustered",
     since: 2,
   },
+  // When keys are over a limit or near it, over all instances: one row for each counter and event.
+  limit_episode: {
+    columns: {
+      id: "text",
+      event: "text",
+      started_at: "number",
+      ends_at: "number",
+      hits: "number",
+      // Of the events.
+      facts: "json",
+      // Whether its end was reported.
+      closed: "flag",
+    },
+    key: ["id"],
+    sqliteKey: "clustered",
+    indexes: { limit_episode_end: { on: ["closed", "ends_at"] } },
+    since: 4,
+  },
+  // The last batch of each process that reports operational events, so that a repeated one changes nothing.
+  reporter: {
+    columns: { id: "text", batch: "number", at: "number" },
+    key: ["id"],
+    sqliteKey: "clustered",
+    since: 4,
+  },
   // PostgreSQL adds rows and folds them later: all writers would wait for each other at one row of a name.
   tally: {
     columns: { seq: { type: "sequence", only: "postgres" }, name: "text", count: "number" },

@@ -24,6 +24,44 @@ export function* findTrigger(id: string): Work<Trigger | undefined> {
   return (yield* triggersOf(yield* all("SELECT * FROM workflow_trigger WHERE id = ?", id)))[0];
 }
 
+/** A trigger by its id, or else by its name. */
+export function* findTriggerByIdOrName(idOrName: string): Work<Trigger | undefined> {
+  const rows = yield* all("SELECT * FROM workflow_trigger WHERE id = ? OR name = ?", idOrName, idOrName);
+  const ofId = rows.filter((row) => text(row, "id") === idOrName);
+  return (yield* triggersOf(ofId.length > 0 ? ofId : rows))[0];
+}
+
+/** The triggers of a workflow. */
+export interface TriggersOfWorkflow {
+  readonly count: number;
+  /** The first by name. */
+  readonly first: readonly Pick<Trigger, "id" | "name" | "enabled">[];
+}
+
+const OF_WORKFLOWS = sql((d) =>
+  `SELECT id, name, workflow, enabled, count FROM (
+     SELECT id, name, workflow, enabled, row_number() OVER (PARTITION BY workflow ORDER BY name) AS place,
+       count(*) OVER (PARTITION BY workflow) AS count
+     FROM workflow_trigger WHERE ${d.among("workflow")}) AS numbered
+   WHERE place <= ? ORDER BY name`
+);
+
+/** The triggers that start workflows, by the names of the workflows; at most `max` of each. */
+export function* triggersOfWorkflows(
+  workflows: readonly string[],
+  max: number,
+): Work<ReadonlyMap<string, TriggersOfWorkflow>> {
+  const groups = Map.groupBy(yield* all(OF_WORKFLOWS, workflows, max), (row) => text(row, "workflow"));
+  return new Map([...groups].map(([workflow, rows]) => [workflow, {
+    count: rows[0] === undefined ? 0 : integer(rows[0], "count"),
+    first: rows.map((row) => ({
+      id: text(row, "id"),
+      name: text(row, "name"),
+      enabled: integer(row, "enabled") !== 0,
+    })),
+  }]));
+}
+
 /** Triggers, newest first. */
 export function listTriggers(options: ListOptions): Work<Page<Trigger>> {
   return listPageOf("triggers", options, triggersOf);

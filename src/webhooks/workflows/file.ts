@@ -1,3 +1,4 @@
+import type { Position, Problem } from "../../base/problem.ts";
 import { readYamlDocument } from "../../yaml/document.ts";
 import { described, isNull, shown } from "../../yaml/scalar.ts";
 import type { YamlValue } from "../../yaml/value.ts";
@@ -11,8 +12,11 @@ export interface WorkflowFile {
   readonly workflow?: Workflow | undefined;
   /** Its id, also when there are errors elsewhere. */
   readonly id?: string | undefined;
-  /** One line each: `file:line:column: path: text`. */
-  readonly problems: readonly string[];
+  /** Where its id is. */
+  readonly at: Position;
+  /** Where each step begins. */
+  readonly stepPositions: readonly Position[];
+  readonly problems: readonly Problem[];
 }
 
 /** Most bytes of a workflow file. */
@@ -31,11 +35,17 @@ const EXECUTION_FIELDS = ["id", "workflow", "createdAt", "startedAt"] as const;
 export function readWorkflowFile(name: string, text: string, envNames?: readonly string[]): WorkflowFile {
   const { root, log } = readYamlDocument(name, text, { maxParts: MAX_PARTS });
   const workflow = readRoot(root, log, envNames);
-  const problems = log.problems().map(({ at, path, text }) =>
-    [at, path, text].filter((part) => part !== "").join(": ")
-  );
-  const isValid = log.problems().every(({ severity }) => severity !== "error");
-  return { id: workflow?.id, problems, workflow: isValid ? workflow : undefined };
+  const problems = log.problems();
+  const isValid = problems.every(({ severity }) => severity !== "error");
+  const fields = root?.kind === "mapping" ? root.entries : undefined;
+  const steps = fields?.get("steps")?.value;
+  return {
+    id: workflow?.id,
+    at: log.at(fields?.get("workflow")?.offset ?? 0),
+    stepPositions: steps?.kind === "list" ? steps.items.map(({ offset }) => log.at(offset)) : [],
+    problems,
+    workflow: isValid ? workflow : undefined,
+  };
 }
 
 function readRoot(

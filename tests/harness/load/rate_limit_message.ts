@@ -4,14 +4,17 @@ import { encodeRateLimitRequest } from "../../../src/wire/rls.ts";
 export const RATE_LIMIT_PATH = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
 /** The window of every rule of the bench, by the value of the entry `load`; no run outlives a year. */
-const WINDOWS = { one: "year", keys: "year", second: "second" } as const;
+const WINDOWS = { one: "year", keys: "year", second: "second", events: "year" } as const;
 /** The name of a rule. */
 export type RuleName = keyof typeof WINDOWS;
 /** Every rule. */
-export const RULE_NAMES: readonly RuleName[] = ["one", "keys", "second"];
+export const RULE_NAMES: readonly RuleName[] = ["one", "keys", "second", "events"];
 
-/** What may be sent: `one` is for one hot key, `keys` for many, `both` for many with two limits each. */
-export const LOADS = ["one", "keys", "both"] as const;
+/**
+ * What may be sent: `one` is for one hot key, `keys` for many, `both` for many with two limits each, `events` for many
+ * of which one in a hundred is over its limit, in shadow mode.
+ */
+export const LOADS = ["one", "keys", "both", "events"] as const;
 /** The name of a load. */
 export type LoadName = typeof LOADS[number];
 /** The rules that a call of each load meets with every key. */
@@ -19,21 +22,30 @@ export const RULES_OF: Readonly<Record<LoadName, readonly RuleName[]>> = {
   one: ["one"],
   keys: ["keys"],
   both: ["keys", "second"],
+  events: ["events"],
 };
 
 /** The limit of every rule of the bench; no run reaches it. */
 export const LIMIT = 4_000_000_000;
+/** Keys that end like this are over their limit. */
+const OVER_LIMIT =
+  `{ key: key, value: "*00", shadow_mode: true, rate_limit: { unit: second, requests_per_unit: 0 } }`;
 /** The file of all rules. */
 export const RULES = `domain: bench
 descriptors:
-${
-  RULE_NAMES.map((rule) =>
-    `  - { key: load, value: ${rule}, descriptors: [{ key: key, rate_limit: { unit: ${
-      WINDOWS[rule]
-    }, requests_per_unit: ${LIMIT} } }] }`
-  ).join("\n")
-}
+${RULE_NAMES.map(ruleText).join("\n")}
 `;
+/** The same, where the rule of the keys that are over their limit has events. */
+export const RULES_WITH_EVENTS: string = RULES.replace(
+  "shadow_mode: true",
+  "shadow_mode: true, events: [over_limit]",
+);
+
+function ruleText(rule: RuleName): string {
+  const limit = `{ key: key, rate_limit: { unit: ${WINDOWS[rule]}, requests_per_unit: ${LIMIT} } }`;
+  const rules = rule === "events" ? `${limit}, ${OVER_LIMIT}` : limit;
+  return `  - { key: load, value: ${rule}, descriptors: [${rules}] }`;
+}
 
 const CODES = ["UNKNOWN", "OK", "OVER_LIMIT"] as const;
 const FRAME_PREFIX_BYTES = 5;

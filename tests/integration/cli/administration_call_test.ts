@@ -188,6 +188,49 @@ const CASES: readonly Case[] = [
     call: "POST /event-keys",
     body: '{"name":"agents","kinds":["agent.*","*"]}',
   },
+  {
+    args: ["triggers", "call", "order-intake"],
+    call: "POST /triggers/order-intake/call",
+    body: '{"data":{}}',
+  },
+  {
+    args: ["triggers", "call", ID, "--data", '{"id": 12345678901234567890}', "--idempotency-key", "k 1"],
+    call: `POST /triggers/${ID}/call`,
+    headers: { "idempotency-key": "k 1" },
+    body: '{"data":{"id":12345678901234567890}}',
+  },
+  {
+    args: ["triggers", "call", "a", "--data-file", "-"],
+    run: { stdin: '{"b": 1}' },
+    call: "POST /triggers/a/call",
+    body: '{"data":{"b":1}}',
+  },
+  {
+    args: ["workflows", "list", "--limit", "2", "--cursor", "c"],
+    call: "GET /workflows",
+    query: { limit: "2", cursor: "c" },
+  },
+  { args: ["workflows", "show", "my file.yaml"], call: "GET /workflows/my%20file.yaml" },
+  {
+    args: [
+      "counters",
+      "peek",
+      "--domain",
+      "shop",
+      "--descriptors",
+      "account=a b",
+      "--descriptors",
+      "k=,l=m=n",
+    ],
+    call: "POST /counters/peek",
+    body: '{"domain":"shop","descriptors":[{"entries":[{"key":"account","value":"a b"}]},' +
+      '{"entries":[{"key":"k","value":""},{"key":"l","value":"m=n"}]}]}',
+  },
+  {
+    args: ["counters", "reset", "--domain", "shop", "--descriptors", "account=bob"],
+    call: "POST /counters/reset",
+    body: '{"domain":"shop","descriptors":[{"entries":[{"key":"account","value":"bob"}]}]}',
+  },
   { args: ["event-keys", "delete", ID], call: `DELETE /event-keys/${ID}` },
   { args: ["events", "post", "a.b"], call: "POST /events", body: '{"event":"a.b","data":{}}' },
   {
@@ -328,6 +371,16 @@ const WRONG: readonly (readonly [args: readonly string[], line: string])[] = [
     ["events", "post", "a.b", "--data", "{}", "--data-file", "-"],
     "Cannot use --data-file with --data",
   ],
+  [["counters", "peek", "--domain", "shop"], 'Cannot run "counters peek": --descriptors is missing'],
+  [["counters", "reset", "--descriptors", "a=b"], 'Cannot run "counters reset": --domain is missing'],
+  [
+    ["counters", "reset", "--domain", "shop", "--descriptors", "account"],
+    'Invalid --descriptors "account": "account" has no equals sign: expected key=value',
+  ],
+  [["triggers", "call"], 'Cannot run "triggers call": NAME is missing'],
+  [["triggers", "call", "a", "--data", '{"secret'], "Invalid --data: expected JSON"],
+  [["workflows", "show", ".."], 'Invalid NAME "..": expected an identifier'],
+  [["workflows", "list", "--since", "1h"], "Unknown flag --since"],
   [["audit", "--acton", "x"], "Unknown flag --acton; did you mean --action?"],
 ];
 

@@ -129,6 +129,72 @@ attempts:
     stderr: `Next: weir deliveries list --event-id ${ID}\n`,
   },
   {
+    name: "a record of nothing but a table",
+    args: ["counters", "peek", "--domain", "d", "--descriptors", "a=b"],
+    answer: { body: '{"descriptors":[{"limited":false,"reason":"no_rule"}]}' },
+    stdout: "descriptors:\n  limited  reason\n  false    no_rule\n",
+  },
+  {
+    name: "as YAML, numbers keep their digits",
+    args: ["events", "show", ID, "--output", "yaml"],
+    answer: { body: '{"id":"a b","data":{"x":[1.10,"yes"]},"isErased":false}' },
+    stdout: 'id: a b\ndata:\n  x:\n    - 1.10\n    - "yes"\nisErased: false\n',
+  },
+  {
+    name: "a list as YAML has the cursor of the next page, and no hint",
+    args: ["executions", "list", "--output", "yaml"],
+    answer: { body: '{"items":[{"id":"1"}],"nextCursor":"c2"}' },
+    stdout: 'items:\n  - id: "1"\nnextCursor: c2\n',
+  },
+  {
+    name: "what has no answer is nothing as YAML",
+    args: ["events", "erase", ID, "--output", "yaml"],
+    answer: { status: 204 },
+  },
+  {
+    name: "a called trigger names the command to follow",
+    args: ["triggers", "call", "order-intake"],
+    answer: { status: 202, body: `{"executionId":"${ID}"}` },
+    stdout: `executionId  ${ID}\n`,
+    stderr: `Next: weir executions show ${ID}\n`,
+  },
+  {
+    name: "the errors of files follow their list",
+    args: ["workflows", "list"],
+    answer: {
+      body: JSON.stringify({
+        items: [
+          { id: "a", state: "valid", triggerCount: 1, loadedAt: "now", file: "w/a.yaml", problems: [] },
+          {
+            ...{ id: "b.yaml", state: "invalid", triggerCount: 0, file: "w/b.yaml" },
+            problems: [
+              { severity: "error", at: "w/b.yaml:3:1", path: "steps[0]", text: "no\u001b[31m" },
+              { severity: "error", at: "w/b.yaml", path: "", text: "unreadable" },
+            ],
+          },
+        ],
+        problems: [{ severity: "error", at: "", path: "", text: "too many files" }],
+      }),
+    },
+    stdout: `id      state    triggerCount  loadedAt  file
+a       valid    1             now       w/a.yaml
+b.yaml  invalid  0             -         w/b.yaml
+`,
+    stderr: "too many files\nw/b.yaml:3:1: steps[0]: no\\u001b[31m\nw/b.yaml: unreadable\n",
+  },
+  {
+    name: "a workflow has its errors in full below its steps",
+    args: ["workflows", "show", "a"],
+    answer: {
+      body: JSON.stringify({
+        ...{ id: "a", state: "outdated", steps: [{ name: "one", kind: "set" }] },
+        problems: [{ severity: "error", at: "w/a.yaml:1:2", path: "", text: "x".repeat(70) }],
+      }),
+    },
+    stdout: "id     a\nstate  outdated\n\nsteps:\n  name  kind\n  one   set\n",
+    stderr: `w/a.yaml:1:2: ${"x".repeat(70)}\n`,
+  },
+  {
     name: "a delivery is sent again",
     args: ["deliveries", "resend", ID],
     answer: { status: 202, body: `{"id":"${ID}"}` },

@@ -46,6 +46,36 @@ const ANSWERS: {
     lines: ["overall code: OK", "descriptor a=b: OK, unlimited"],
   },
   {
+    name: "as YAML",
+    args: ["-domain", "d", "-descriptors", "a=b", "-descriptors", "c=d", "-output", "yaml"],
+    response: {
+      overallCode: 2,
+      statuses: [
+        {
+          code: 2,
+          currentLimit: { name: "", requestsPerUnit: 5, unit: 2 },
+          limitRemaining: 0,
+          secondsUntilReset: 42,
+        },
+        { code: 1, limitRemaining: 4_294_967_295 },
+      ],
+      responseHeadersToAdd: [],
+    },
+    code: 3,
+    lines: [
+      ...["overallCode: OVER_LIMIT", "descriptors:", "  - entries:", "      - key: a", "        value: b"],
+      ...["    code: OVER_LIMIT", "    limit:", "      requestsPerUnit: 5", "      unit: MINUTE"],
+      ...[
+        "    remaining: 0",
+        "    secondsUntilReset: 42",
+        "  - entries:",
+        "      - key: c",
+        "        value: d",
+      ],
+      ...["    code: OK", "    unlimited: true", "headers: []"],
+    ],
+  },
+  {
     name: "one of two descriptors over its limit, with headers",
     args: ["-domain", "d", "-descriptors", "a=b,c=", "--descriptors=e=f"],
     response: {

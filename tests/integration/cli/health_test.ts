@@ -27,6 +27,13 @@ Deno.test("health is that of the service whose settings these are, until it stop
     () => ran(["health", "--url", `http://${weir.debugAddress}/healthcheck`]),
   ];
   for (const ask of asked) assertEquals(await ask(), { code: 0, stdout: "OK\n", stderr: "" });
+  const json = ["health", "--json", "--url"];
+  const isHealthy = await ran([...json, url]);
+  assertEquals([isHealthy.code, JSON.parse(isHealthy.stdout)], [0, {
+    healthy: true,
+    target: url,
+    text: "OK",
+  }]);
   const byGrpc = () => ran(["health", "--grpc", weir.grpcAddress]);
   assertEquals(await byGrpc(), { code: 0, stdout: "SERVING\n", stderr: "" });
 
@@ -38,6 +45,8 @@ Deno.test("health is that of the service whose settings these are, until it stop
   });
   const stopping = `Cannot count on "${url}": 503: sigterm: the service is stopping\n`;
   assertEquals(await ran(["health", "--url", url]), { code: 1, stdout: "", stderr: stopping });
+  const isStopping = await ran([...json, url]);
+  assertEquals([isStopping.code, JSON.parse(isStopping.stdout).healthy, isStopping.stderr], [1, false, ""]);
   const notServing = `Cannot count on "${weir.grpcAddress}": NOT_SERVING\n`;
   assertEquals(await byGrpc(), { code: 1, stdout: "", stderr: notServing });
 });

@@ -64,6 +64,26 @@ async function deliver(url: string, delivery: string, difference: Difference = {
   return await promise;
 }
 
+Deno.test("weir webhooks listen: prints each delivery as a line of JSON, and nothing else there", async () => {
+  const { code, stdout, stderr } = await receiving(
+    ["--secret", SECRET, "--json", "--fail", "503:1"],
+    async ({ url }) => {
+      await deliver(url, "d1");
+      await deliver(url, "d1", { body: "{}" });
+    },
+  );
+  const one = { at: AT, event: "a.b", delivery: "d1" };
+  assertEquals(code, 0);
+  assertEquals(stdout.trimEnd().split("\n").map((line) => JSON.parse(line)), [
+    { ...one, times: 1, verified: true, response: 503, body: BODY },
+    {
+      ...{ ...one, times: 2, verified: false, problem: "the signature matches no secret" },
+      ...{ response: 200, body: "{}" },
+    },
+  ]);
+  assertMatch(stderr, /^Listening on http:\/\/127\.0\.0\.1:\d+\nEnded: 2 received, 1 verified\n$/);
+});
+
 Deno.test("weir webhooks listen: prints each delivery and whether it is verified, and answers 200", async () => {
   const statuses: (number | string)[] = [];
   const result = await listening(["--secret", "whsec_b2xk", "--secret", SECRET], async (url) => {

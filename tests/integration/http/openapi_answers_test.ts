@@ -29,6 +29,7 @@ Deno.test("openapi: every operation answers as the document describes", async ()
   await events(service);
   await triggers(service);
   await executions(service);
+  await workflows(service);
   await service.call("listAudit", { query: "event=trigger.created" });
   for (const { operation } of placedOperations(service.document)) await commonProblems(service, operation);
   assertEquals(missing(service), []);
@@ -271,12 +272,16 @@ async function triggers(service: OpenApiService): Promise<void> {
   await service.call("listTriggers");
   await service.call("getTrigger", { path: [id] });
   await strictCalls(service, key);
+  await testCalls(service);
   await service.call("updateTrigger", { path: [id], body: { limit: null, workflow: "lost" } });
   const path = ["strict"];
   const keyed = { path, token: key, body: {}, headers: { "idempotency-key": "later" } };
   await service.call("callTrigger", { ...keyed, status: 503, code: "workflow_unavailable" });
+  const tested = { path, body: { data: {} }, headers: keyed.headers };
+  await service.call("testTrigger", { ...tested, status: 503, code: "workflow_unavailable" });
   await service.call("updateTrigger", { path: [id], body: { enabled: false } });
   await service.call("callTrigger", { ...keyed, status: 403, code: "trigger_disabled" });
+  await service.call("testTrigger", { ...tested, status: 403, code: "trigger_disabled" });
   const plain = await keyOf(service);
   await service.call("callTrigger", { path, token: plain, body: {}, status: 404, code: "not_found" });
   const { keyId } = (await service.call("rotateTriggerKey", { path: [id] })).body;
@@ -286,6 +291,33 @@ async function triggers(service: OpenApiService): Promise<void> {
   for (const name of ["getTrigger", "deleteTrigger", "rotateTriggerKey"]) await unknown(service, name);
   await unknown(service, "updateTrigger", {});
   await unknown(service, "updateTrigger", { enabled: true });
+}
+
+/** Calls of the trigger of `strictCalls`, whose limit is used up. */
+async function testCalls(service: OpenApiService): Promise<void> {
+  const call = (status: number, code: string, data: unknown, key?: string) =>
+    service.call("testTrigger", {
+      ...{ status, path: ["strict"], body: { data } },
+      ...(key === undefined ? {} : { headers: { "idempotency-key": key } }),
+      ...(code === "" ? {} : { code }),
+    });
+  await call(202, "", { who: "eve" }, "tested");
+  await call(202, "", { who: "eve" }, "tested");
+  await call(422, "body_mismatch", {}, "tested");
+  await call(400, "idempotency_key_required", {});
+  await call(400, "invalid_idempotency_key", {}, "");
+  await call(422, "limit_value_missing", {}, "t1");
+  await call(422, "limit_value_too_long", { who: "x".repeat(9_000) }, "t2");
+  await call(429, "over_limit", { who: "carol" }, "t3");
+  await unknown(service, "testTrigger", { data: {} });
+}
+
+async function workflows(service: OpenApiService): Promise<void> {
+  const { items: [first], nextCursor } = (await service.call("listWorkflows", { query: "limit=1" })).body;
+  const { items } = (await service.call("listWorkflows", { query: `cursor=${nextCursor}` })).body;
+  assertEquals([first?.id, items.map(({ id }) => id)], ["echo", ["stuck"]]);
+  await service.call("getWorkflow", { path: ["echo"] });
+  await unknown(service, "getWorkflow");
 }
 
 async function strictCalls(service: OpenApiService, token: string): Promise<void> {

@@ -44,6 +44,8 @@ Deno.test({
     );
     await step("a trigger is added, its key rotated, and it is disabled", () => trigger(bed));
     await step("executions are followed and cancelled", () => executions(bed));
+    await step("workflow files are shown with their errors and triggers", () => workflowFiles(bed));
+    await step("a trigger is called without its key", () => testCall(bed));
     await step("an endpoint is tried, rotated, disabled, recovered and deleted", () => endpoint(bed));
     await step("an event key is added and deleted", () => eventKey(bed));
     await step("the audit tells of it all", () => audit(bed));
@@ -194,6 +196,62 @@ async function executions({ opened }: Bed): Promise<void> {
   assertEquals(await page.getByRole("button", { name: "Cancel it" }).isVisible(), false);
 }
 
+async function workflowFiles({ weir, opened }: Bed): Promise<void> {
+  const { page } = opened;
+  await opened.view("Workflows");
+  const row = (id: string) => page.locator("tbody tr", { hasText: `${id}.yaml` });
+  await row("echo").getByText("valid", { exact: true }).waitFor();
+  assertStringIncludes(await row("echo").textContent() ?? "", "order-intake");
+  await weir.write("echo.yaml", "workflow: echo\nsteps:\n  - { name: result, sett: {} }\n");
+  await weir.write("nameless.yaml", "steps: 5\n");
+  await row("echo").getByText("outdated").waitFor();
+  await row("nameless").getByText("invalid").waitFor();
+  await opened.sees(/echo\.yaml:3:5: steps\[0\]: a step has one of request, limit, set/);
+  await row("echo").getByText("and 1 more").waitFor();
+  await opened.picture("workflows");
+  await page.getByRole("button", { name: "Open workflow echo" }).click();
+  await opened.sees(/echo\.yaml:3:21: steps\[0\]: unknown key 'sett'; did you mean 'set'\?/);
+  const steps = page.locator(".panel", { hasText: "Steps" });
+  await steps.getByText("set", { exact: true }).waitFor();
+  await page.locator(".panel", { hasText: "Triggers" }).getByText("order-intake").waitFor();
+  await opened.picture("workflow");
+  await page.getByRole("button", { name: "All workflows" }).click();
+  await page.getByRole("button", { name: "Open workflow nameless.yaml" }).click();
+  await opened.sees("No version is in use.");
+  await page.getByRole("button", { name: "All triggers" }).waitFor({ state: "detached" });
+}
+
+async function testCall({ opened }: Bed): Promise<void> {
+  const { page } = opened;
+  const dialog = page.getByRole("dialog");
+  await opened.view("Triggers");
+  const row = page.locator("tbody tr", { hasText: "order-intake" });
+  const call = row.getByRole("button", { name: "Call order-intake" });
+  const go = dialog.getByRole("button", { name: "Call" });
+  await call.click();
+  await dialog.getByLabel("Input").fill("[1]");
+  await go.click();
+  await dialog.getByText("expected an object").waitFor();
+  await dialog.getByLabel("Input").fill('{"total": 98765432109876543210}');
+  await go.click();
+  await dialog.getByText("Cannot call the trigger: it is disabled").waitFor();
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  await row.getByRole("button", { name: "Enable" }).click();
+  await row.getByText("enabled").waitFor();
+  const addresses = [];
+  for (let n = 0; n < 2; n++) {
+    await call.click();
+    await dialog.getByLabel("Input").fill('{"total": 98765432109876543210}');
+    await dialog.getByLabel("Idempotency-Key").fill("once");
+    await go.click();
+    await page.getByRole("heading", { name: "result set succeeded" }).waitFor();
+    await opened.sees("98765432109876543210");
+    addresses.push(new URL(page.url()).hash);
+    await opened.view("Triggers");
+  }
+  assertEquals(addresses[0], addresses[1]);
+}
+
 async function endpoint({ opened, receiver }: Bed): Promise<void> {
   const { page } = opened;
   const dialog = page.getByRole("dialog");
@@ -255,7 +313,11 @@ async function eventKey({ opened }: Bed): Promise<void> {
 
 async function audit({ weir, opened }: Bed): Promise<void> {
   await opened.view("Audit");
-  for (const action of ["endpoint.created", "trigger.rotated", "endpoint.deleted", "event_key.deleted"]) {
+  for (
+    const action of [
+      ...["endpoint.created", "trigger.rotated", "trigger.called", "endpoint.deleted", "event_key.deleted"],
+    ]
+  ) {
     await opened.sees(action);
   }
   await opened.page.getByLabel("Action").fill("endpoint.rotated");

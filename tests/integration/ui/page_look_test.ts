@@ -6,7 +6,16 @@ import { WORST_CONTRASTS } from "./page_contrast.ts";
 import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
 
 const LIVE = ["Overview", "Rules", "Over limit", "Explain"];
-const ADMINISTRATION = ["Deliveries", "Executions", "Endpoints", "Triggers", "Events", "Event keys", "Audit"];
+const ADMINISTRATION = [
+  "Deliveries",
+  "Executions",
+  "Endpoints",
+  "Triggers",
+  "Workflows",
+  "Events",
+  "Event keys",
+  "Audit",
+];
 const WIDE = { width: 1280, height: 860 };
 const NARROW = { width: 360, height: 740 };
 /** Pale in both colour schemes. */

@@ -4,7 +4,16 @@ import { until } from "../../harness/until.ts";
 import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browser.ts";
 import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
 
-const VIEWS = ["Deliveries", "Executions", "Endpoints", "Triggers", "Events", "Event keys", "Audit"];
+const VIEWS = [
+  "Deliveries",
+  "Executions",
+  "Endpoints",
+  "Triggers",
+  "Workflows",
+  "Events",
+  "Event keys",
+  "Audit",
+];
 const LONG = "x".repeat(10_000);
 /** Turns the direction of writing, and never turns it back. */
 const TURN = "\u202e";

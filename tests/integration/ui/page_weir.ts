@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { until } from "../../harness/until.ts";
 import { ADMIN_TOKEN, api, type ApiBody, WebhookFolder } from "../../harness/webhook_weir.ts";
@@ -121,6 +122,11 @@ export class PageWeir implements AsyncDisposable {
       await response.body?.cancel();
     }
     return over;
+  }
+
+  /** Writes a workflow file. */
+  async write(name: string, text: string): Promise<void> {
+    await Deno.writeTextFile(join(this.#folder.path, "workflows", name), text);
   }
 
   /** A call of the administration. */

@@ -12,7 +12,8 @@ List the audit log, newest first.
   --limit N           maximum number of records on a page, up to 200 (default 50)
   --cursor CURSOR     start of the page, as printed with the previous page
   --all               print every page
-  --json              print the response as JSON
+  --output FORMAT     output format: table (default), json or yaml
+  --json              the same as --output json
   --url URL           URL of the service (default $WEIR_URL, else http://localhost:8080)
   --token-file FILE   file with the token (default $ADMIN_TOKEN, else data/admin-token for a service on this machine)
   --timeout DURATION  timeout of each request (default 30s)
@@ -50,6 +51,8 @@ Deno.test("the usage of a group names its commands", async () => {
 
 Deno.test("every group has a line", () => {
   const groups = groupLines().map((line) => line.trim().split(/\s+/)[1]);
-  const words = "endpoints triggers event-keys events deliveries executions audit webhooks store".split(" ");
+  const words =
+    "counters endpoints triggers workflows event-keys events deliveries executions audit webhooks store"
+      .split(" ");
   assertEquals(groups, words);
 });

@@ -46,6 +46,19 @@ Deno.test("weir store backup and check: of a store that is open, by WEBHOOK_STOR
   });
 });
 
+Deno.test("weir store backup and check, as JSON", async () => {
+  await inFolder(async (folder, store) => {
+    const copy = `${folder}/copy.db`;
+    const made = JSON.parse((await ran(["store", "backup", copy, "--store", store, "--json"])).stdout);
+    const { code, stdout } = await ran(["store", "check", "--store", copy, "--json"]);
+    const { rows, ...checked } = JSON.parse(stdout);
+    const { bytes, schemaVersion } = made;
+    assertEquals([typeof bytes, typeof schemaVersion, made.file], ["number", "number", copy]);
+    assertEquals([code, rows.event], [0, 1]);
+    assertEquals(checked, { store: copy, intact: true, bytes, schemaVersion, keys: [], problems: [] });
+  });
+});
+
 Deno.test("weir store backup: never writes over a file", async () => {
   await inFolder(async (folder, store) => {
     await Deno.writeTextFile(`${folder}/there`, "mine");

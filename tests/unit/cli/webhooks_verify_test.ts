@@ -35,6 +35,18 @@ const CASES: readonly Case[] = [
     stdout: "verified: sent at 2026-01-31T12:00:00.000Z, event agent.reply.completed, delivery 3b24\n",
   },
   {
+    name: "a delivery, as YAML",
+    args: ["--secret", SECRET, "--signature", SIGNED, "--timestamp", `${SECONDS}`, "--output", "yaml"],
+    code: 0,
+    stdout: 'verified: true\nsentAt: "2026-01-31T12:00:00.000Z"\n',
+  },
+  {
+    name: "another secret, as YAML",
+    args: ["--secret", OTHER, "--signature", SIGNED, "--timestamp", `${SECONDS}`, "--output", "yaml"],
+    code: 1,
+    stdout: "verified: false\nreason: wrong_signature\nmessage: the signature matches no secret\n",
+  },
+  {
     name: "the short flags",
     args: ["--secret", SECRET, "--signature", SIGNED, "--timestamp", `${SECONDS - 300}`],
     code: 0,

@@ -20,7 +20,7 @@ export interface StoreCheck {
 }
 
 /** Tables that hold no records. */
-const INTERNAL: ReadonlySet<string> = new Set(["tally", "removal", "swept"]);
+const INTERNAL: ReadonlySet<string> = new Set(["tally", "removal", "swept", "limit_episode", "reporter"]);
 
 /**
  * Checks a store, a file or the address of a database: the pages and references of a file, which PostgreSQL checks

@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import { problemText } from "../../../../src/base/problem.ts";
 import { readWorkflowFile } from "../../../../src/webhooks/workflows/file.ts";
 
 const SPEC = `workflow: order-intake           # its id
@@ -76,6 +77,8 @@ Deno.test("workflow file: what holds where nothing is written", () => {
     "workflow: a\nsteps:\n- {name: b, request: {url: 'http://h'}}\n- {name: c, limit: {domain: d, descriptors: [{k: 5}]}}";
   assertEquals(readWorkflowFile("a.yaml", text), {
     id: "a",
+    at: "a.yaml:1:1",
+    stepPositions: ["a.yaml:3:3", "a.yaml:4:3"],
     problems: [],
     workflow: {
       id: "a",
@@ -289,7 +292,7 @@ const REFUSED: Readonly<Record<string, readonly [string, ...string[]]>> = {
 for (const [name, [text, ...problems]] of Object.entries(REFUSED)) {
   Deno.test(`workflow file: ${name} is refused`, () => {
     const read = readWorkflowFile("a.yaml", text, ["OK"]);
-    assertEquals(read.problems, problems);
+    assertEquals(read.problems.map(problemText), problems);
     assertEquals(read.workflow, undefined);
   });
 }

@@ -130,7 +130,7 @@ Deno.test("workflow files: read, edited, broken, mended, renamed, deleted", asyn
 Deno.test("workflow files: of two files with one id neither is taken, and what was in force stays", async () => {
   await using bed = await Bed.open({ "a.yaml": text("x", "one"), "b.yaml": text("x", "two") });
   assertEquals(bed.state, "");
-  const told = "error F/b.yaml: the workflow 'x' is also in F/a.yaml; rename one of them";
+  const told = "error F/b.yaml:1:1: the workflow 'x' is also in F/a.yaml; rename one of them";
   assertEquals(bed.lines(), [told]);
   await Deno.remove(`${bed.folder}/b.yaml`);
   await bed.look("x:one");
@@ -234,9 +234,81 @@ Deno.test("workflow files: a text that was in force is read again, and one that 
   );
 });
 
+/** The listing: problems of the folder, and of each entry its id, file, first step in use and problems. */
+function listed({ files, folder }: Bed): unknown[] {
+  const { problems, entries } = files.listing();
+  const shown = (text: string) => text.replaceAll(folder, "F");
+  return [
+    ...problems.map(({ text }) => shown(text)),
+    ...entries.map(({ id, name, file, current, problems }) => [
+      name === undefined ? `(${id})` : id,
+      shown(file),
+      current?.workflow.steps[0]?.name,
+      ...problems.map(({ at, text }) => shown(`${at}: ${text}`)),
+    ]),
+  ];
+}
+
+const UNKNOWN_KEY = (file: string) => `F/${file}:1:1: unknown key 'step'; did you mean 'steps'?`;
+const NO_STEPS = (file: string) =>
+  `F/${file}:1:1: there are no steps; add a list of at least one under 'steps'`;
+
+Deno.test("workflow files: the listing has what is in use, and the errors of every file", async () => {
+  const broken = (id: string) => `step: []\nworkflow: ${id}\n`;
+  const wrong = (file: string) => [UNKNOWN_KEY(file), NO_STEPS(file)];
+  await using bed = await Bed.open({
+    "a.yaml": text("a", "one"),
+    "b.yaml": broken("b"),
+    "c.yaml": "- x\n",
+    "d.yaml": text("d", "one"),
+  });
+  const rest = [
+    ["b", "F/b.yaml", undefined, ...wrong("b.yaml")],
+    [
+      "(c.yaml)",
+      "F/c.yaml",
+      undefined,
+      "F/c.yaml:1:1: expected a mapping with workflow and steps, got a list",
+    ],
+    ["d", "F/d.yaml", "one"],
+  ];
+  assertEquals(listed(bed), [["a", "F/a.yaml", "one"], ...rest]);
+  const { current } = bed.files.listing().entries[0] ?? {};
+  assertEquals([current?.at, current?.stepPositions, current?.loadedAt], [
+    `${bed.folder}/a.yaml:1:1`,
+    [`${bed.folder}/a.yaml:3:3`],
+    bed.clock.now(),
+  ]);
+
+  await bed.write("a.yaml", broken("renamed"));
+  await bed.lookFor("a.yaml:1:1");
+  assertEquals(listed(bed), [["a", "F/a.yaml", "one", ...wrong("a.yaml")], ...rest]);
+
+  // The text that is in use comes back: it was loaded when it was read first.
+  await bed.write("a.yaml", text("a", "one"));
+  await bed.write("e.yaml", text("d", "two"));
+  await bed.lookFor("rename one of them");
+  const duplicate = "F/e.yaml:1:1: the workflow 'd' is also in F/d.yaml; rename one of them";
+  assertEquals(listed(bed), [["a", "F/a.yaml", "one"], ...rest.slice(0, 2), [
+    "d",
+    "F/d.yaml",
+    "one",
+    duplicate,
+  ]]);
+  assertEquals(bed.files.listing().entries[0]?.current?.loadedAt, current?.loadedAt);
+
+  await Deno.remove(bed.folder, { recursive: true });
+  await bed.lookFor("does not exist");
+  assertEquals(listed(bed).slice(0, 2), [
+    'Cannot read the folder of workflows "F": it does not exist; make it, or correct WORKFLOW_DIRECTORY',
+    ["a", "F/a.yaml", "one"],
+  ]);
+});
+
 Deno.test("workflow files: without a folder there are none", async () => {
   const files = new WorkflowFiles({ envNames: [], clock: systemClock, logger: new KeptLines() });
   await files.start();
   assertEquals([files.names(), files.current("a")], [[], undefined]);
+  assertEquals(files.listing(), { folder: undefined, problems: [], entries: [] });
   await files.close();
 });

@@ -1,0 +1,42 @@
+import type { JsonValue } from "../base/exact_json.ts";
+import { parseDescriptorText } from "../ratelimit/request.ts";
+import type { AdministrationCommand } from "./administration_command.ts";
+import { bodyFlag } from "./administration_flags.ts";
+import { FlagError } from "./flags.ts";
+
+const FLAGS = {
+  domain: bodyFlag("domain", "NAME", "domain of the rules (required)", { isRequired: true }),
+  descriptors: bodyFlag(
+    "descriptors",
+    "LIST",
+    "one descriptor: key=value,key=value (required); a value with a comma requires the API",
+    { repeated: true, isRequired: true, read: readEntries },
+  ),
+};
+
+/** Commands that read and reset the counters of a request. */
+export const COUNTER_COMMANDS: readonly AdministrationCommand[] = [
+  counterCommand("peek", "show the counters of a request, without counting hits"),
+  counterCommand("reset", "delete the counters of a request in their current windows"),
+];
+
+function counterCommand(action: string, doc: string): AdministrationCommand {
+  return {
+    words: `counters ${action}`,
+    args: [],
+    doc,
+    method: "POST",
+    path: `/counters/${action}`,
+    flags: FLAGS,
+    shown: { as: "record" },
+  };
+}
+
+/** Descriptors as `weir client` takes them, in the format of `/json`. */
+function readEntries(texts: readonly string[]): JsonValue {
+  return texts.map((text) => {
+    const entries = parseDescriptorText(text);
+    if (typeof entries === "string") throw new FlagError(entries);
+    return { entries: entries.map(({ key, value }) => ({ key, value })) };
+  });
+}

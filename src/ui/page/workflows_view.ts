@@ -1,0 +1,107 @@
+import { button, type Child, element } from "./element.ts";
+import { type Fields, flagOf, numberOf, recordsOf, textOf, timeOf } from "./fields.ts";
+import { badge, code, emptyNote, facts, moment, note, panel } from "./pieces.ts";
+import { recordListView } from "./record_list.ts";
+import { RecordView } from "./record_view.ts";
+import { countText, NOTHING, spanText } from "./text.ts";
+import type { OpenedView, PageParts } from "./view.ts";
+
+/** The workflow files with their errors. */
+export const workflowsView = recordListView({
+  name: "workflows",
+  title: "Workflows",
+  about:
+    "Workflow files as this instance has read them. A file with errors leaves its previous version in use.",
+  empty: "No workflow files yet.",
+  columns: [
+    { label: "State", field: "state", as: "badge" },
+    { label: "File", field: "file", as: "code" },
+    { label: "Steps", look: "name", cell: ({ record }) => namesOf(record, "steps") },
+    { label: "Triggers", look: "name", cell: ({ record }) => namesOf(record, "triggers", "triggerCount") },
+    { label: "Loaded", field: "loadedAt", as: "moment" },
+    { label: "Errors", look: "prose", cell: ({ record }) => errorsCell(record) },
+  ],
+  above: (page) => [
+    ...textOf(page, "folder") === "" ? [note("WORKFLOW_DIRECTORY is not set.")] : [],
+    ...recordsOf(page, "problems").map(problemLine),
+  ],
+  record: { label: "Workflow", name: (record) => textOf(record, "id"), open: openWorkflow },
+});
+
+function namesOf(record: Fields, list: string, count?: string): string {
+  const names = recordsOf(record, list).map((one) => textOf(one, "name"));
+  const more = (count === undefined ? undefined : numberOf(record, count)) ?? names.length;
+  if (names.length === 0) return NOTHING;
+  return names.join(", ") + (more > names.length ? `, and ${countText(more - names.length)} more` : "");
+}
+
+function errorsCell(record: Fields): readonly Child[] {
+  const [first] = recordsOf(record, "problems");
+  if (first === undefined) return [NOTHING];
+  const more = (numberOf(record, "problemCount") ?? 1) - 1;
+  return [problemLine(first), more === 0 ? undefined : note(`and ${countText(more)} more`)];
+}
+
+function problemLine(problem: Fields): HTMLElement {
+  const parts = ["at", "path", "text"].map((name) => textOf(problem, name)).filter((part) => part !== "");
+  return element("p", { class: "problem" }, parts.join(": "));
+}
+
+function openWorkflow(parts: PageParts, id: string): OpenedView {
+  return new RecordView(parts, {
+    list: "workflows",
+    id,
+    show: (workflow, now) => [
+      panel("Workflow", facts(factsOf(workflow, now))),
+      panel("Errors", ...problemsOf(workflow)),
+      panel("Steps", ...stepsOf(workflow)),
+      panel("Triggers", ...triggersOf(parts, workflow)),
+    ],
+  });
+}
+
+function factsOf(workflow: Fields, now: number): (readonly [string, Child | readonly Child[]])[] {
+  const timeoutMs = numberOf(workflow, "timeoutMs");
+  return [
+    ["Name", code(textOf(workflow, "name") || NOTHING)],
+    ["State", badge(textOf(workflow, "state"))],
+    ["File", code(textOf(workflow, "file"))],
+    ["Version", code(textOf(workflow, "versionId") || NOTHING)],
+    ["Loaded", moment(timeOf(workflow, "loadedAt"), now)],
+    ["Timeout", timeoutMs === undefined ? NOTHING : spanText(timeoutMs)],
+  ];
+}
+
+function problemsOf(workflow: Fields): HTMLElement[] {
+  const problems = recordsOf(workflow, "problems");
+  if (problems.length === 0) return [emptyNote("No errors.")];
+  const more = (numberOf(workflow, "problemCount") ?? problems.length) - problems.length;
+  return [...problems.map(problemLine), ...more > 0 ? [note(`and ${countText(more)} more`)] : []];
+}
+
+function stepsOf(workflow: Fields): HTMLElement[] {
+  const steps = recordsOf(workflow, "steps");
+  if (steps.length === 0) return [emptyNote("No version is in use.")];
+  return [
+    facts(steps.map((step) => [
+      textOf(step, "name"),
+      [badge(textOf(step, "kind"), "quiet"), note(` ${textOf(step, "at")}`)],
+    ])),
+  ];
+}
+
+function triggersOf(parts: PageParts, workflow: Fields): HTMLElement[] {
+  if (recordsOf(workflow, "triggers").length === 0) return [emptyNote("No triggers start this workflow.")];
+  const rows = recordsOf(workflow, "triggers").map((trigger) =>
+    [
+      textOf(trigger, "name"),
+      badge(flagOf(trigger, "enabled") ? "enabled" : "disabled"),
+    ] as const
+  );
+  const more = (numberOf(workflow, "triggerCount") ?? rows.length) - rows.length;
+  return [
+    facts(rows),
+    ...more > 0 ? [note(`and ${countText(more)} more`)] : [],
+    element("div", { class: "acts" }, button("All triggers", () => parts.go("triggers"), { look: "small" })),
+  ];
+}

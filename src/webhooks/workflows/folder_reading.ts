@@ -1,0 +1,145 @@
+import { createHash } from "node:crypto";
+import { readdir, readFile, stat } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { errorText } from "../../base/error_text.ts";
+import type { Problem } from "../../base/problem.ts";
+import type { LoadedWorkflow } from "../model/workflow.ts";
+import { MAX_FILE_BYTES, readWorkflowFile } from "./file.ts";
+
+/** A workflow file as it was read last. */
+export interface ReadFile {
+  /** Changes with every write to the file; empty where it could not be read, which is retried at every look. */
+  readonly state: string;
+  /** The name of the workflow in its current text, if it has one. */
+  readonly id?: string | undefined;
+  /** Of its last valid text. */
+  readonly loaded?: LoadedWorkflow | undefined;
+  /** Of its current text. */
+  readonly problems: readonly Problem[];
+}
+
+/** Files by their paths, sorted. */
+export type ReadFiles = ReadonlyMap<string, ReadFile>;
+
+/** How workflow files are read. */
+export interface FolderReadingOptions {
+  /** Environment variables that templates may read; any when absent. */
+  readonly envNames?: readonly string[] | undefined;
+  readonly now: number;
+  /** The files of the last reading, which are not read again unless they changed. */
+  readonly before?: ReadFiles | undefined;
+}
+
+/** What a folder has. */
+export interface FolderReading {
+  readonly files: ReadFiles;
+  /** Of the folder itself. */
+  readonly problems: readonly Problem[];
+}
+
+const MAX_FILES = 1_000;
+const WORKFLOW_FILE = /^[^.].*\.ya?ml$/;
+
+/** Reads the files `*.yaml` and `*.yml` of a folder, one workflow in each; throws where the folder cannot be read. */
+export async function readWorkflowFolder(
+  folder: string,
+  options: FolderReadingOptions,
+): Promise<FolderReading> {
+  const names = (await readdir(folder)).filter((name) => WORKFLOW_FILE.test(name)).sort();
+  const tooMany =
+    `Cannot read every workflow of "${folder}": there are more than ${MAX_FILES} files; use fewer`;
+  const files = new Map<string, ReadFile>();
+  for (const name of names.slice(0, MAX_FILES)) {
+    const path = join(folder, name);
+    const file = await readOne(path, options);
+    if (file !== undefined) files.set(path, file);
+  }
+  // Throws where the folder was moved away meanwhile: its files were not removed, but cannot be read.
+  await stat(folder);
+  return { files, problems: names.length > MAX_FILES ? [errorAt("", tooMany)] : [] };
+}
+
+/** The problem of a folder that cannot be read. */
+export function folderProblem(folder: string, error: unknown, whenMissing: string): Problem {
+  const state = isMissing(error) ? `it does not exist; ${whenMissing}` : errorText(error);
+  return errorAt("", `Cannot read the folder of workflows "${folder}": ${state}`);
+}
+
+/** The valid workflows by their names; of one in several files each. */
+export function workflowsByName(files: ReadFiles): ReadonlyMap<string, readonly LoadedWorkflow[]> {
+  const loaded = [...files.values()].flatMap((file) => file.loaded ?? []);
+  return Map.groupBy(loaded, ({ workflow }) => workflow.id);
+}
+
+/** A problem for each file whose workflow is in another file, too. */
+export function duplicateProblems(files: ReadFiles): Problem[] {
+  return [...workflowsByName(files).values()].flatMap(([owner, ...others]) =>
+    others.map(({ at, workflow: { id } }) =>
+      errorAt(at, `the workflow '${id}' is also in ${owner?.file ?? ""}; rename one of them`)
+    )
+  );
+}
+
+/** The name of the workflow that a file is about, or else that of the file. */
+export function entryIdOf(path: string, { loaded, id }: ReadFile): string {
+  return loaded?.workflow.id ?? id ?? basename(path);
+}
+
+/** The file as it is now, not read again where it did not change; nothing where it is none. */
+async function readOne(path: string, options: FolderReadingOptions): Promise<ReadFile | undefined> {
+  const before = options.before?.get(path);
+  try {
+    const found = await stat(path);
+    // A link may lead to a folder or a pipe, and reading a pipe would not end.
+    if (!found.isFile()) return undefined;
+    const { dev, ino, size, mtimeMs, ctimeMs } = found;
+    const state = `${dev} ${ino} ${size} ${mtimeMs} ${ctimeMs}`;
+    if (before?.state === state) return before;
+    const read = await readWorkflow(path, size, options);
+    // The same text again is the same version, loaded when it was read first.
+    const isSame = read.loaded !== undefined && read.loaded.version.id === before?.loaded?.version.id;
+    return { ...read, state, loaded: isSame ? before?.loaded : read.loaded ?? before?.loaded };
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    const problem = errorAt(path, `Cannot read the file: ${errorText(error)}`);
+    return { state: "", id: before?.id, loaded: before?.loaded, problems: [problem] };
+  }
+}
+
+async function readWorkflow(
+  path: string,
+  size: number,
+  { envNames, now }: FolderReadingOptions,
+): Promise<Omit<ReadFile, "state">> {
+  const tooLarge = {
+    problems: [
+      errorAt(path, `the file has more than ${MAX_FILE_BYTES} bytes; split it into several workflows`),
+    ],
+  };
+  if (size > MAX_FILE_BYTES) return tooLarge;
+  const bytes = await readFile(path);
+  // It may have grown since `stat`.
+  if (bytes.length > MAX_FILE_BYTES) return tooLarge;
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return { problems: [errorAt(path, "the file is not UTF-8; save it as such")] };
+  }
+  const { id, workflow, at, stepPositions, problems } = readWorkflowFile(path, text, envNames);
+  if (workflow === undefined) return { id, problems };
+  const version = {
+    id: createHash("sha256").update(bytes).digest("hex"),
+    workflow: workflow.id,
+    text,
+  };
+  return { id, loaded: { version, workflow, file: path, at, stepPositions, loadedAt: now }, problems };
+}
+
+function errorAt(at: string, text: string): Problem {
+  return { severity: "error", at, path: "", text };
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ENOENT";
+}

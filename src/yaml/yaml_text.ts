@@ -1,0 +1,52 @@
+import { isRawNumber, type JsonObject, type JsonValue } from "../base/exact_json.ts";
+
+/** Strings that need no quotes, unless YAML reads them as another type. */
+const PLAIN = /^[A-Za-z_][\w./-]*(?: [\w./-]+)*$/;
+const OTHER_TYPES = /^(?:true|false|yes|no|on|off|y|n|null|nan|inf)$/i;
+/** Characters that JSON allows in strings and YAML does not, or that steer a terminal. */
+const NOT_PRINTED = /[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]/g;
+const INDENTATION = "  ";
+
+/** A JSON value as a YAML document in block style, without a line break at its end; numbers keep their digits. */
+export function yamlText(value: JsonValue): string {
+  return linesOf(value).join("\n");
+}
+
+function linesOf(value: JsonValue): string[] {
+  if (isList(value)) return value.length === 0 ? ["[]"] : value.flatMap(itemLines);
+  if (!isObject(value)) return [scalarText(value)];
+  const entries = Object.entries(value);
+  return entries.length === 0 ? ["{}"] : entries.flatMap(([key, field]) => fieldLines(key, field));
+}
+
+/** The first line of a value follows its dash. */
+function itemLines(item: JsonValue): string[] {
+  return linesOf(item).map((line, index) => `${index === 0 ? "- " : INDENTATION}${line}`);
+}
+
+function fieldLines(key: string, value: JsonValue): string[] {
+  const lines = linesOf(value);
+  const isBlock = (isList(value) && value.length > 0) || (isObject(value) && Object.keys(value).length > 0);
+  const name = stringText(key);
+  return isBlock ? [`${name}:`, ...lines.map((line) => `${INDENTATION}${line}`)] : [`${name}: ${lines[0]}`];
+}
+
+function scalarText(value: JsonValue): string {
+  return typeof value === "string" ? stringText(value) : JSON.stringify(value);
+}
+
+/** A text in double quotes is one of YAML, too. */
+function stringText(text: string): string {
+  if (PLAIN.test(text) && !OTHER_TYPES.test(text)) return text;
+  return JSON.stringify(text).replace(NOT_PRINTED, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  });
+}
+
+function isList(value: JsonValue): value is readonly JsonValue[] {
+  return Array.isArray(value);
+}
+
+function isObject(value: JsonValue): value is JsonObject {
+  return typeof value === "object" && value !== null && !isList(value) && !isRawNumber(value);
+}
