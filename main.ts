@@ -98,8 +98,7 @@ export async function serve(
     const { refresh } = deciders;
     const reading = { rules: () => service.rules, refresh, version };
     opened.listener(await loaded.openPullMetrics(parts, reading), "metrics");
-    const metricsExport = await loaded.openMetricsExport(parts, reading);
-    opened.defer(() => metricsExport.close());
+    await opened.opening(loaded.openMetricsExport(parts, reading));
     const createWorker = options.createWebhookWorker;
     const webhooks = await openAdministration(parts, { version, tracing, decide, counters, createWorker });
     opened.defer(() => webhooks.close(0));
