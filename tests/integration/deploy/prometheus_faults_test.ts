@@ -43,10 +43,11 @@ Deno.test({
       });
     });
     for (const stage of FAULT_STAGES) {
+      const begin = performance.now();
       for (const fault of stage) await fault.inject(bed);
       for (const alert of stage.flatMap((fault) => fault.alerts)) {
         await test.step(alert, async () => {
-          await until(alert, () => wasFiring(prometheus, alert), {
+          await until(alert, () => wasFiring(prometheus, alert, performance.now() - begin), {
             deadlineMs: DEADLINE_MS,
             intervalMs: 100,
           });
@@ -62,7 +63,8 @@ async function firing(prometheus: Prometheus): Promise<string[]> {
 }
 
 /** Also one that has ended since: some faults are over after a moment. */
-async function wasFiring(prometheus: Prometheus, alert: string): Promise<boolean> {
-  const query = `count_over_time(ALERTS{alertname="${alert}",alertstate="firing"}[10m])`;
+async function wasFiring(prometheus: Prometheus, alert: string, withinMs: number): Promise<boolean> {
+  const within = `${Math.max(1, Math.floor(withinMs / 1_000))}s`;
+  const query = `count_over_time(ALERTS{alertname="${alert}",alertstate="firing"}[${within}])`;
   return (await prometheus.query(query)).length > 0;
 }
