@@ -6,6 +6,7 @@
 import { join } from "node:path";
 import { main, type Running } from "../main.ts";
 import { standardOutput } from "../src/base/standard_streams.ts";
+import { isGiven } from "../src/settings/secret_files.ts";
 
 const LOOPBACK = "127.0.0.0/8,::1/128";
 const TOKEN_BYTES = 32;
@@ -22,7 +23,7 @@ const DEFAULTS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(HOSTS.map((name) => [name, "127.0.0.1"])),
   // A second start would take some of the calls of the first, with another token.
   LISTEN_SHARED: "false",
-  BACKEND_TYPE: Deno.env.get("KV_URL") ? "kv" : "memory",
+  BACKEND_TYPE: isGiven(Deno.env.toObject(), "KV_URL") ? "kv" : "memory",
   RUNTIME_ROOT: join(ROOT, "config"),
   RUNTIME_APPDIRECTORY: "rules",
   RUNTIME_WATCH_ROOT: "false",
@@ -121,10 +122,11 @@ if (import.meta.main) {
   const environment = { ...Deno.env.toObject() };
   const defaults = { ...DEFAULTS, ...statsDefaults(environment) };
   for (const [name, value] of Object.entries(defaults)) {
-    if ((environment[name] ?? "") === "") environment[name] = value;
+    if (!isGiven(environment, name)) environment[name] = value;
   }
-  const tokenFile = (environment["ADMIN_TOKEN"] ?? "") === "" ? TOKEN_FILE : undefined;
-  if (tokenFile !== undefined) environment["ADMIN_TOKEN"] = adminToken(tokenFile);
+  const isTokenGiven = isGiven(environment, "ADMIN_TOKEN");
+  const tokenFile = isTokenGiven ? environment["ADMIN_TOKEN_FILE"] || undefined : TOKEN_FILE;
+  if (!isTokenGiven) environment["ADMIN_TOKEN"] = adminToken(TOKEN_FILE);
   Deno.exit(
     await main(["serve", ...Deno.args], {
       environment,

@@ -113,8 +113,8 @@ function print(one: Run, { text, record }: AdministrationAnswer): number {
     }
   }
   if (shown.as !== "record") return 0;
-  if (shown.secret !== undefined && Object.hasOwn(record, shown.secret)) {
-    output.stderr(`Save the ${shown.secret} now: it is shown only once`);
+  for (const secret of shown.secrets ?? []) {
+    if (Object.hasOwn(record, secret)) output.stderr(`Save the ${secret} now: it is shown only once`);
   }
   return shown.good !== undefined && record[shown.good] === false ? 1 : 0;
 }

@@ -129,7 +129,8 @@ function openService(place: string, parts: ServiceParts, options: OpenWebhooksOp
     administrators: options.administrators,
     ...{ clock, logger, onTrigger },
   };
-  const triggers = options.tracing.route(() => triggerRoute(routing), options.decide);
+  const trigger = triggerRoute(routing);
+  const triggers = options.tracing.route(() => trigger, options.decide);
   const events = (readable: boolean, postable: boolean) => eventRoute(routing, { readable, postable });
   const isSeparate = settings.ADMIN_ADDR !== undefined;
   // Without administrators all of the administration is 404.

@@ -1,12 +1,9 @@
-import { diag, DiagLogLevel } from "@opentelemetry/api";
 import type { IOtlpExportDelegate } from "@opentelemetry/otlp-exporter-base";
-import { detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
 import type { ResourceMetrics } from "@opentelemetry/sdk-metrics";
-import { systemClock } from "../base/clock.ts";
 import type { WorkerPort } from "../base/supervised_worker.ts";
 import type { FromMetricsExporter, ToMetricsExporter } from "./otlp_metrics_export.ts";
 import { type MetricSource, resourceMetricsOf } from "./otlp_metrics_points.ts";
-import { createSdkLog, exporterLogger, OtlpOutage, plainError, serveOtlpThread } from "./otlp_thread.ts";
+import { OtlpOutage, plainError, prepareSdk, serveOtlpThread } from "./otlp_thread.ts";
 import type { ExportOptions } from "./tracing_export_supervisor.ts";
 import type { OtlpProtocol } from "./tracing_otlp.ts";
 
@@ -52,16 +49,10 @@ async function open(
   { protocol, otlp, attributes, version }: ExportOptions,
   port: MetricsExporterPort,
 ): Promise<Opened> {
-  const logger = exporterLogger(port);
-  const log = createSdkLog({ logger, clock: systemClock, otlp, subject: "Metrics export" });
-  // The exporters log what they cannot use while they are constructed.
-  diag.setLogger(log, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
+  const { logger, resource } = prepareSdk({ otlp, attributes, subject: "Metrics export" }, port);
   return {
     delegate: protocol === "grpc" ? await grpcDelegate() : await httpDelegate(protocol),
-    source: {
-      resource: detectResources({ detectors: [envDetector] }).merge(resourceFromAttributes(attributes)),
-      scope: { name: "weir", version },
-    },
+    source: { resource, scope: { name: "weir", version } },
     outage: new OtlpOutage(logger, {
       failed: "Cannot export metrics: trying again at the next interval",
       again: "Exporting metrics again",

@@ -1,4 +1,10 @@
-import type { DiagLogger } from "@opentelemetry/api";
+import { diag, type DiagLogger, DiagLogLevel } from "@opentelemetry/api";
+import {
+  detectResources,
+  envDetector,
+  type Resource,
+  resourceFromAttributes,
+} from "@opentelemetry/resources";
 import { type Clock, systemClock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import { type Logger, type PortLine, portLogger } from "../base/log.ts";
@@ -25,6 +31,38 @@ export function serveOtlpThread<Port extends LogPort>(serve: (port: Port) => voi
   captureConsole(logger);
   guardProcess({ logger, clock: systemClock, onUnexpected: () => {} });
   serve(port);
+}
+
+/** What the SDK is prepared with. */
+export interface SdkOptions {
+  /** The values of `OTEL_EXPORTER_OTLP_<OPTION>` by option. */
+  readonly otlp: ReadonlyMap<string, string>;
+  /** Attributes of the resource; they take precedence over `OTEL_RESOURCE_ATTRIBUTES`. */
+  readonly attributes: Readonly<Record<string, string>>;
+  /** The start of the log lines of the SDK. */
+  readonly subject: string;
+}
+
+/** Sets the log and the options of the SDK, before an exporter is constructed. */
+export function prepareSdk(
+  { otlp, attributes, subject }: SdkOptions,
+  port: LogPort,
+): { readonly logger: Logger; readonly resource: Resource } {
+  const logger = exporterLogger(port);
+  const log = createSdkLog({ logger, clock: systemClock, otlp, subject });
+  // The exporters log what they cannot use while they are constructed.
+  diag.setLogger(log, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
+  provideOptions(otlp);
+  const resource = detectResources({ detectors: [envDetector] }).merge(resourceFromAttributes(attributes));
+  return { logger, resource };
+}
+
+/** The exporters read their options from the environment, which lacks those that come from secret files. */
+function provideOptions(otlp: ReadonlyMap<string, string>): void {
+  for (const [option, value] of otlp) {
+    const name = `OTEL_EXPORTER_OTLP_${option}`;
+    if (Deno.env.get(name) !== value) Deno.env.set(name, value);
+  }
 }
 
 /** Logs each outage of a collector once, and its end. */
@@ -70,7 +108,7 @@ export function createSdkLog({ logger, clock, otlp, subject }: {
 }
 
 /** A logger that sends its lines to the main thread, with fields that can be sent. */
-export function exporterLogger(port: LogPort): Logger {
+function exporterLogger(port: LogPort): Logger {
   return portLogger({
     postMessage({ fields, ...line }) {
       const sent = Object.entries(fields).map(([name, value]) => [name, plain(value)]);

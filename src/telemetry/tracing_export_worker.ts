@@ -1,17 +1,7 @@
-import { diag, DiagLogLevel } from "@opentelemetry/api";
-import { detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, type ReadableSpan, type SpanExporter } from "@opentelemetry/sdk-trace-base";
-import { systemClock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import type { WorkerPort } from "../base/supervised_worker.ts";
-import {
-  createSdkLog,
-  EXPORT_SUCCESS,
-  exporterLogger,
-  OtlpOutage,
-  plainError,
-  serveOtlpThread,
-} from "./otlp_thread.ts";
+import { EXPORT_SUCCESS, OtlpOutage, plainError, prepareSdk, serveOtlpThread } from "./otlp_thread.ts";
 import { maxWaitingSpans, type OtlpProtocol, positiveVariable } from "./tracing_otlp.ts";
 import { readSpans } from "./tracing_pack_reader.ts";
 import type { SpanPack } from "./tracing_span_pack.ts";
@@ -61,17 +51,11 @@ async function open(
   { protocol, otlp, attributes, version }: ExportOptions,
   port: ExporterPort,
 ): Promise<Opened> {
-  const logger = exporterLogger(port);
-  const log = createSdkLog({ logger, clock: systemClock, otlp, subject: "Tracing" });
-  // The exporters log what they cannot use while they are constructed.
-  diag.setLogger(log, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
+  const { logger, resource } = prepareSdk({ otlp, attributes, subject: "Tracing" }, port);
   const { OTLPTraceExporter } = await EXPORTERS[protocol]();
   const onExported = () => port.postMessage({ type: "exported" });
   const exporter = logOutages(new OTLPTraceExporter(), { logger, onExported });
-  const source = {
-    resource: detectResources({ detectors: [envDetector] }).merge(resourceFromAttributes(attributes)),
-    instrumentationScope: { name: "weir", version },
-  };
+  const source = { resource, instrumentationScope: { name: "weir", version } };
   return {
     spans: new BatchSpanProcessor(exporter, batchOf(protocol)),
     read: (pack) => readSpans(pack, source),

@@ -13,6 +13,7 @@ import { LIMIT_CASES } from "./webhook_store_limit_cases.ts";
 import { LIST_CASES } from "./webhook_store_list_cases.ts";
 import { REMOVAL_CASES } from "./webhook_store_removal_cases.ts";
 import { SEALED_CASES } from "./webhook_store_sealed_cases.ts";
+import { SIGNED_TRIGGER_CASES } from "./webhook_store_trigger_cases.ts";
 
 /** An empty place for a store. */
 export interface WebhookStoreFixture {
@@ -35,6 +36,7 @@ const CASES: StoreCases = {
   ...SEALED_CASES,
   ...LIST_CASES,
   ...LIMIT_CASES,
+  ...SIGNED_TRIGGER_CASES,
 };
 
 /** What every store of the webhook service must do, whatever it stands on. */

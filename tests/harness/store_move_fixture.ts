@@ -14,6 +14,7 @@ import {
   newId,
   NOW,
   saveVersion,
+  signedTrigger,
   trigger,
 } from "../contract/webhook_store_bed.ts";
 import { acceptEvent, acceptExecution } from "../../src/webhooks/store/accept.ts";
@@ -130,6 +131,7 @@ function oneOf(values: readonly [Value, ...Value[]] | readonly Value[], random: 
 export async function fillLikeService(store: WebhookStore): Promise<void> {
   const to = await addEndpoint(store);
   await store.write(createTrigger, trigger(), audit());
+  await store.write(createTrigger, signedTrigger(), audit());
   await store.write(createEventKey, eventKey(), audit());
   const idempotency = { scope: "s", key: "k", bodyHash: "h" };
   const body = new Uint8Array([0, 255, 0]);

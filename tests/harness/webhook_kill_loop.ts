@@ -39,7 +39,10 @@ export type OpenKilled = (options: WebhookProcessOptions) => Promise<KilledWeir>
 export type KilledWeir =
   & KilledProcesses
   & AsyncDisposable
-  & Pick<WebhookProcess, "endpoint" | "made" | "event" | "trigger" | "all" | "isDelivered" | "isCarriedOut">;
+  & Pick<
+    WebhookProcess,
+    "endpoint" | "made" | "event" | "trigger" | "signedTrigger" | "all" | "isDelivered" | "isCarriedOut"
+  >;
 
 /** What a receiver knows of deliveries. */
 export type SeenDeliveries = Pick<WebhookReceiver, "byId" | "resets" | "receptions">;

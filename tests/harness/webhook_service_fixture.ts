@@ -151,6 +151,18 @@ export class WebhookBed implements AsyncDisposable {
     return seen(await this.service.acceptTrigger(call));
   }
 
+  /** Calls a trigger with a signature; the media type is JSON unless the headers say something else. */
+  async startSigned(
+    headers: Readonly<Record<string, string>>,
+    body: string | Uint8Array,
+    name = "order-intake",
+  ): Promise<Seen> {
+    const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
+    const sent = Object.entries({ "content-type": "application/json", ...headers });
+    const call = { requestId: this.requestId(), name, headers: sent, body: bytes };
+    return seen(await this.service.acceptSignedTrigger(call));
+  }
+
   /** Posts an event, as the administration without a key. */
   async post(
     body: unknown,

@@ -38,7 +38,7 @@ export interface RoutedCall extends AdministrationParts {
   readonly administrator: Administrator;
   /** The path's part at `:id`; empty for a route without one. */
   readonly id: string;
-  /** The path's part at `:keyId`. */
+  /** The path's part at `:keyId` or `:secretId`. */
   readonly keyId: string;
   readonly query: URLSearchParams;
   /** The header, unchecked. */

@@ -22,7 +22,8 @@ export const AUDIT_ACTIONS = {
   "trigger.created": "`POST /triggers` created a trigger",
   "trigger.deleted": "`DELETE /triggers/<id>` deleted a trigger",
   "trigger.key_revoked": "`DELETE /triggers/<id>/keys/<keyId>` revoked a key",
-  "trigger.rotated": "`POST /triggers/<id>/rotate` added a key",
+  "trigger.rotated": "`POST /triggers/<id>/rotate` added a key or a secret",
+  "trigger.secret_revoked": "`DELETE /triggers/<id>/secrets/<secretId>` revoked a secret",
 } as const;
 
 /** An action of the audit log. */

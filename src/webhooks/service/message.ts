@@ -1,5 +1,11 @@
 import type { WorkerPort } from "../../base/supervised_worker.ts";
-import type { AdministrationCall, EventCall, TriggerCall, WebhookAnswer } from "../api/calls.ts";
+import type {
+  AdministrationCall,
+  EventCall,
+  SignedTriggerCall,
+  TriggerCall,
+  WebhookAnswer,
+} from "../api/calls.ts";
 import type { PostgresStoreOptions } from "../store/postgres/store.ts";
 import type { LimitDecision } from "../model/limit_call.ts";
 import type { OperationalBatch } from "../model/operational_event.ts";
@@ -50,6 +56,7 @@ export interface WebhookOptions extends StoreBoundSettings {
 /** A call by its method of `WebhookCalls`. */
 export type WebhookRequest =
   | { readonly method: "acceptTrigger"; readonly call: TriggerCall }
+  | { readonly method: "acceptSignedTrigger"; readonly call: SignedTriggerCall }
   | { readonly method: "acceptEvent"; readonly call: EventCall }
   | { readonly method: "administer"; readonly call: AdministrationCall };
 

@@ -6,6 +6,7 @@ import {
   type MetricName,
   timer,
 } from "../../base/metrics.ts";
+import { SIGNATURE_REFUSALS, type SignatureRefusal } from "../model/trigger_verification.ts";
 import type { StoreMetrics } from "../store/store.ts";
 
 /** The metrics of the webhook service. */
@@ -63,6 +64,11 @@ export const WEBHOOK_METRICS = {
       label: "state",
       values: ["attempting", "retrying", "acknowledged", "failed"],
     }),
+    signature_refusals: counter(
+      "calls",
+      "Calls of signed triggers with a missing or wrong signature, by reason; the responses do not contain it.",
+      { label: "reason", values: Object.keys(SIGNATURE_REFUSALS) as SignatureRefusal[] },
+    ),
     due_now: gauge("deliveries", "Deliveries whose next attempt is due."),
     oldest_due_age_seconds: gauge("seconds", "How long the oldest due delivery has been waiting."),
     executions: gauge("executions", "Executions of workflows in the store by status.", {

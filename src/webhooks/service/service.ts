@@ -7,12 +7,13 @@ import { problemAnswer, problemOf, SHUTTING_DOWN, type WebhookProblem } from "..
 import type {
   AdministrationCall,
   EventCall,
+  SignedTriggerCall,
   TriggerCall,
   WebhookAnswer,
   WebhookCalls,
 } from "../api/calls.ts";
 import type { LimitCall } from "../model/limit_call.ts";
-import { storeGauges, type WebhookMetrics } from "./metrics.ts";
+import { prefixed, storeGauges, type WebhookMetrics } from "./metrics.ts";
 import { BackgroundWork, type BackgroundWorkParts } from "./background_work.ts";
 import type { OperationalBatch } from "../model/operational_event.ts";
 import { OperationalEvents, type OperationalEventsOptions } from "./operational_events.ts";
@@ -115,6 +116,10 @@ export class WebhookService implements WebhookCalls {
     return this.#answered(call.requestId, () => this.#triggers.accept(call));
   }
 
+  acceptSignedTrigger(call: SignedTriggerCall): Promise<WebhookAnswer> {
+    return this.#answered(call.requestId, () => this.#triggers.acceptSigned(call));
+  }
+
   acceptEvent(call: EventCall): Promise<WebhookAnswer> {
     return this.#answered(call.requestId, () => this.#events.accept(call));
   }
@@ -140,10 +145,11 @@ export class WebhookService implements WebhookCalls {
     const { store, clock, noteOfSecrets } = this.#parts;
     const problem = await this.#storeProblem();
     const work = this.#work.metrics(this.#storeErrors);
+    const refusals = prefixed("signature_refusals", this.#triggers.signatureRefusals);
     const bounds = this.#bounds.metrics();
     const metrics = {
       ...work,
-      counters: { ...work.counters, ...bounds.counters },
+      counters: { ...work.counters, ...bounds.counters, ...refusals },
       gauges: { ...work.gauges, ...bounds.gauges },
     };
     try {

@@ -4,6 +4,7 @@ import { SupervisedWorker, type WorkerHandle } from "../../base/supervised_worke
 import type {
   AdministrationCall,
   EventCall,
+  SignedTriggerCall,
   TriggerCall,
   WebhookAnswer,
   WebhookCalls,
@@ -120,6 +121,10 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
 
   acceptTrigger(call: TriggerCall): Promise<WebhookAnswer> {
     return this.#ask({ method: "acceptTrigger", call });
+  }
+
+  acceptSignedTrigger(call: SignedTriggerCall): Promise<WebhookAnswer> {
+    return this.#ask({ method: "acceptSignedTrigger", call });
   }
 
   acceptEvent(call: EventCall): Promise<WebhookAnswer> {

@@ -144,6 +144,8 @@ function answer(calls: WebhookCalls, { method, call }: WebhookRequest): Promise<
   switch (method) {
     case "acceptTrigger":
       return calls.acceptTrigger(call);
+    case "acceptSignedTrigger":
+      return calls.acceptSignedTrigger(call);
     case "acceptEvent":
       return calls.acceptEvent(call);
     case "administer":

@@ -42,6 +42,7 @@ export interface NewExecution {
   /** The text of that version; absent where the store has it. */
   readonly text?: string | undefined;
   readonly triggerId: string;
+  readonly event?: string | undefined;
   readonly input: string;
 }
 
@@ -75,9 +76,10 @@ const ADD_DELIVERIES = postgresOnly(`
 // Locks the text against removal.
 const ADD_EXECUTION = sql((d) =>
   `INSERT INTO execution
-     (id, workflow, version_id, trigger_id, status, input, created_at, due_at, step_attempts, cancel_requested)
-   SELECT CAST(? AS TEXT), CAST(? AS TEXT), id, CAST(? AS TEXT), 'queued', CAST(? AS TEXT), CAST(? AS BIGINT),
-     CAST(? AS BIGINT), 0, 0 FROM workflow_version WHERE id = ? ${d.share()}`
+     (id, workflow, version_id, trigger_id, trigger_event, status, input, created_at, due_at, step_attempts,
+      cancel_requested)
+   SELECT CAST(? AS TEXT), CAST(? AS TEXT), id, CAST(? AS TEXT), CAST(? AS TEXT), 'queued', CAST(? AS TEXT),
+     CAST(? AS BIGINT), CAST(? AS BIGINT), 0, 0 FROM workflow_version WHERE id = ? ${d.share()}`
 );
 
 /** Stores the text of a workflow unless it exists. */
@@ -191,19 +193,21 @@ function* addExecution(execution: NewExecution, now: number): Work<{ readonly va
 }
 
 function insertExecution(
-  { id, workflow, triggerId, input, versionId }: NewExecution,
+  { id, workflow, triggerId, event, input, versionId }: NewExecution,
   now: number,
 ): Work<number> {
-  return run(ADD_EXECUTION, id, workflow, triggerId, input, now, now, versionId);
+  return run(ADD_EXECUTION, id, workflow, triggerId, event, input, now, now, versionId);
 }
 
 /** An execution as it is stored first. */
 export function queuedExecution(
-  { id, workflow, versionId, triggerId, input }: NewExecution,
+  { id, workflow, versionId, triggerId, event, input }: NewExecution,
   now: number,
 ): Execution {
   const times = { createdAt: now, dueAt: now, stepAttempts: 0, cancelRequested: false };
-  return { id, workflow, versionId, triggerId, status: "queued", input: storedText(input), ...times };
+  const named = event === undefined ? {} : { event: storedText(event) };
+  const what = { id, workflow, versionId, triggerId, ...named };
+  return { ...what, status: "queued", input: storedText(input), ...times };
 }
 
 const COUNT_DELIVERIES = "UPDATE idempotency SET deliveries = ? WHERE scope = ? AND key = ?";

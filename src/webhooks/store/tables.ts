@@ -103,6 +103,8 @@ export const TABLES: Readonly<Record<string, Table>> = {
       on_limit_error: "text",
       created_at: "number",
       updated_at: "number",
+      // How calls are signed; NULL where they show a key.
+      verify: { type: "json?", since: 4 },
     },
   },
   trigger_key: {
@@ -115,6 +117,18 @@ export const TABLES: Readonly<Record<string, Table>> = {
       created_at: "number",
     },
     indexes: { trigger_key_trigger: { on: ["trigger_id"] } },
+  },
+  trigger_secret: {
+    columns: {
+      seq: "sequence",
+      id: ID,
+      trigger_id: { type: "text", references: "workflow_trigger (id) ON DELETE CASCADE" },
+      key_id: "text",
+      bytes: "bytes",
+      created_at: "number",
+    },
+    indexes: { trigger_secret_trigger: { on: ["trigger_id"] } },
+    since: 4,
   },
   event_key: {
     columns: {
@@ -237,6 +251,8 @@ export const TABLES: Readonly<Record<string, Table>> = {
       },
       // How often a claim expired since anything was written of the execution.
       voids: { type: "number", default: 0, since: 2 },
+      // The kind of event that a signed call named.
+      trigger_event: { type: "text?", since: 4 },
     },
     indexes: {
       // Unused since version 3, but an older release on the same file names it.

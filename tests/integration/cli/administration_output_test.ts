@@ -74,6 +74,20 @@ secret       whsec_c2VjcmV0
     stderr: "Save the key now: it is shown only once\n",
   },
   {
+    name: "a generated secret of a trigger is shown once",
+    args: ["triggers", "rotate", ID],
+    answer: { body: '{"secret":"whsec_c2VjcmV0","secretId":"s1"}' },
+    stdout: "secret    whsec_c2VjcmV0\nsecretId  s1\n",
+    stderr: "Save the secret now: it is shown only once\n",
+  },
+  {
+    name: "a given secret of a trigger is not shown",
+    args: ["triggers", "rotate", ID],
+    answer: { body: '{"secretId":"s1"}' },
+    stdout: "secretId  s1\n",
+    stderr: "",
+  },
+  {
     name: "records inside of a record are tables",
     args: ["deliveries", "show", ID],
     answer: {

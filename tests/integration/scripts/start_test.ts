@@ -9,13 +9,16 @@ Deno.test("the start task binds to loopback, says what is open, and refuses a se
     PORT: `${freePort()}`,
     GRPC_PORT: `${freePort()}`,
     DEBUG_PORT: `${freePort()}`,
-    ADMIN_TOKEN: "a-token-of-the-administration-for-tests",
-    WEBHOOK_STORE: `${folder}/weir.db`,
+    ADMIN_TOKEN_FILE: `${folder}/token`,
+    WEBHOOK_STORE_FILE: `${folder}/store`,
   };
   const args = ["run", "--allow-all", "--unstable-no-legacy-abort", "scripts/start.ts"];
   const cwd = new URL("../../..", import.meta.url).pathname;
-  const childEnv = { ...Deno.env.toObject(), KV_URL: "", BACKEND_TYPE: "", ...env };
+  const unset = { KV_URL: "", BACKEND_TYPE: "", ADMIN_TOKEN: "", WEBHOOK_STORE: "" };
+  const childEnv = { ...Deno.env.toObject(), ...unset, ...env };
   try {
+    await Deno.writeTextFile(env.ADMIN_TOKEN_FILE, "a-token-of-the-administration-for-tests\n");
+    await Deno.writeTextFile(env.WEBHOOK_STORE_FILE, `${folder}/weir.db\n`);
     await using started = new ChildProcess(Deno.execPath(), { args, cwd, env: childEnv });
     await until("the service to be ready", () => started.stdoutLines.includes("Weir is ready."));
     const hosts = () =>
@@ -29,10 +32,10 @@ Deno.test("the start task binds to loopback, says what is open, and refuses a se
     const lines = [
       `  page      http://127.0.0.1:${DEBUG_PORT}/ui`,
       `  webhooks  http://127.0.0.1:${PORT}/api/v1`,
-      "  token     that of ADMIN_TOKEN",
+      `  token     ${env.ADMIN_TOKEN_FILE}`,
       `  rules     shop; from ${cwd}config/rules`,
       "  cache     memory of this process; set KV_URL for redis",
-      `  curl -H "Authorization: Bearer $ADMIN_TOKEN" http://127.0.0.1:${PORT}/api/v1/endpoints`,
+      `  curl -H "Authorization: Bearer $(cat '${env.ADMIN_TOKEN_FILE}')" http://127.0.0.1:${PORT}/api/v1/endpoints`,
     ];
     await until("the commands", () => started.stdoutLines.some((line) => line.includes("/endpoints")));
     assertEquals(started.stdoutLines.filter((line) => lines.includes(line)), lines);

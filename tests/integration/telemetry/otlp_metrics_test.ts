@@ -71,12 +71,18 @@ for (const protocol of ["http/protobuf", "http/json", "grpc"] as const) {
 Deno.test("metrics over OTLP: an outage of the collector is logged once, and nothing is lost", async () => {
   await using receiver = await OtlpMetricsReceiver.start("http");
   receiver.status = 400;
+  await using stack = new AsyncDisposableStack();
+  const headers = stack.adopt(
+    await Deno.makeTempFile({ prefix: "weir_headers_" }),
+    (path) => Deno.remove(path),
+  );
+  await Deno.writeTextFile(headers, "authorization=token\n");
   const env = {
     DISABLE_STATS: "false",
     OTEL_METRICS_EXPORTER: "otlp",
     OTEL_METRIC_EXPORT_INTERVAL: "100",
     OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: `${receiver.url}/own/path?token=secret`,
-    OTEL_EXPORTER_OTLP_METRICS_HEADERS: "authorization=token",
+    OTEL_EXPORTER_OTLP_METRICS_HEADERS_FILE: headers,
   };
   await using weir = await startWeir({ env, rules: RULES });
   using client = new GrpcClient(weir.grpcAddress);
