@@ -11,7 +11,7 @@ export type Shown =
     readonly hasProblems?: boolean | undefined;
     readonly secrets?: readonly string[] | undefined;
     readonly good?: string | undefined;
-    /** With placeholders for fields, such as `{id}`. */
+    /** With placeholders for fields, such as `{id}`; printed only if the record has all of them. */
     readonly next?: string | undefined;
   }
   /** One field alone. */

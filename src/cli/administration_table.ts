@@ -123,7 +123,7 @@ const SWITCHES = {
 const DISABLED = booleanFlag("enabled", "create it disabled", { is: false });
 
 const ENDPOINTS: readonly AdministrationCommand[] = [
-  list("endpoints", "endpoints", TIMES, ["id", "url", "events", "enabled", "description"]),
+  list("endpoints", "endpoints", TIMES, ["id", "url", "events", "enabled", "failingSince", "description"]),
   {
     ...create("endpoints add", "add an endpoint and show its signing secret once", { URL: "url" }),
     flags: { ...ENDPOINT_FLAGS, disabled: DISABLED },
@@ -151,7 +151,7 @@ const ENDPOINTS: readonly AdministrationCommand[] = [
       ),
       ...SWITCHES,
     },
-    shown: { as: "record" },
+    shown: { as: "record", next: "weir endpoints recover {ID} --since {missedSince}" },
   },
   remove("endpoints", "endpoint", "delete an endpoint; its open deliveries fail"),
   {

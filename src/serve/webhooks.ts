@@ -221,6 +221,7 @@ function workerOptions(
     timeoutMs: Math.min(settings.WEBHOOK_TIMEOUT, DELIVERY_MS),
     connectTimeoutMs: settings.WEBHOOK_CONNECT_TIMEOUT,
     retentionMs: settings.WEBHOOK_RETENTION,
+    disableAfterMs: settings.WEBHOOK_DISABLE_AFTER,
     // 0 for none.
     maxStoreBytes: settings.WEBHOOK_STORE_MAX_BYTES || undefined,
     maxBacklog: settings.WEBHOOK_MAX_BACKLOG || undefined,

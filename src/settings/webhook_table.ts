@@ -83,6 +83,10 @@ const WEBHOOKS = inGroup("Webhooks and workflows", {
     "Time for which finished executions, deliveries, events and the audit log are kept. Unfinished " +
       "work is always kept.",
   ),
+  WEBHOOK_DISABLE_AFTER: time(
+    "5d",
+    "Time after which an endpoint whose attempts have only failed is disabled; 0 for never.",
+  ),
   WEBHOOK_MAX_IN_FLIGHT: count("500", "Maximum number of concurrent delivery attempts over all endpoints.", {
     min: 1,
   }),

@@ -44,6 +44,7 @@ const FLAGS = [
   "require_idempotency_key",
   "cancel_requested",
   "closed",
+  "is_reported",
 ];
 
 /** What a store is filled with. */

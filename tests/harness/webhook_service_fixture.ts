@@ -98,6 +98,7 @@ export class WebhookBed implements AsyncDisposable {
       env: {},
       maxRunning: 200,
       retentionMs: 30 * 86_400_000,
+      disableAfterMs: 5 * 86_400_000,
       ...options.parts,
     });
     return bed;

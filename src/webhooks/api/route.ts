@@ -29,6 +29,8 @@ export interface AdministrationParts {
   readonly inFlight: (endpointId: string) => number | undefined;
   /** Called when deliveries became due, or endpoints changed. */
   readonly wakeDispatcher: () => void;
+  /** Called when deliveries of an endpoint became due that are attempted now, even if it is failing. */
+  readonly retryNow: (endpointId: string) => void;
   /** Called when executions became due. */
   readonly wakeRunner: () => void;
 }

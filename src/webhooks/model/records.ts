@@ -45,7 +45,13 @@ export interface Endpoint {
   readonly filter?: string | undefined;
   /** Newest first. */
   readonly secrets: readonly EndpointSecret[];
+  /** Absent while it is enabled, and where an older release has disabled it. */
+  readonly disabledAt?: number | undefined;
+  readonly disabledReason?: DisabledReason | undefined;
 }
+
+/** Who disabled an endpoint: an administrator, or Weir because its attempts only failed. */
+export type DisabledReason = "admin" | "failing";
 
 /** A key of which only the hash is stored. */
 export interface StoredKey {

@@ -5,6 +5,7 @@ import { WorkflowRunner, type WorkflowRunnerOptions } from "../workflows/runner.
 import { voidClaims } from "../store/claims.ts";
 import { endEpisodes, isEpisodeOver } from "../store/limit_episodes.ts";
 import { removeFinished } from "../store/retention.ts";
+import { HealthRecorder } from "./health_recorder.ts";
 import type { WebhookStore } from "../store/store.ts";
 
 /** The right to do the work of a store. */
@@ -24,6 +25,8 @@ export interface BackgroundWorkParts
   readonly takeLock: () => TakenWork | undefined;
   /** How long finished work is kept. */
   readonly retentionMs: number;
+  /** How long the attempts of an endpoint may only fail until it is disabled; 0 for ever. */
+  readonly disableAfterMs: number;
   /** How long commits took since the last call, in milliseconds. */
   readonly takeCommitTimes?: (() => readonly number[]) | undefined;
   /** The metrics of a store that several machines share. */
@@ -43,6 +46,8 @@ const SWEEP_MS = 60_000;
 const SWEPT_ROWS = 500;
 /** How often the rest of what was removed is cleared. */
 const CLEAR_MS = 1_000;
+/** How often attempts are added to the health of their endpoints. */
+const RECORD_MS = 1_000;
 const LOG_MS = 10_000;
 /** How often episodes of limits are ended, how long after their end, and how many per transaction. */
 const EPISODES_MS = 1_000;
@@ -60,6 +65,8 @@ export class BackgroundWork {
   readonly #lockCheck: WakeLoop;
   readonly #sweeping: WakeLoop;
   readonly #clearing: WakeLoop;
+  readonly #health: HealthRecorder;
+  readonly #recording: WakeLoop;
   readonly #ending: WakeLoop;
   #lock: TakenWork | undefined;
   #dispatcher: Dispatcher | undefined;
@@ -74,6 +81,8 @@ export class BackgroundWork {
     this.#lockCheck = loop(LOCK_MS, () => this.#checkLock());
     this.#sweeping = loop(SWEEP_MS, () => this.#sweep());
     this.#clearing = loop(CLEAR_MS, () => this.#clear());
+    this.#health = new HealthRecorder({ ...parts, wake: (ids) => this.wakeDispatcher(ids) });
+    this.#recording = loop(RECORD_MS, () => this.#record());
     this.#ending = loop(EPISODES_MS, () => this.#endEpisodes());
   }
 
@@ -95,6 +104,11 @@ export class BackgroundWork {
   /** Deliveries became due, of these endpoints or of any, or endpoints changed. */
   wakeDispatcher(endpointIds?: readonly string[]): void {
     this.#dispatcher?.wake(endpointIds);
+  }
+
+  /** Attempts of an endpoint are due now, even if it is failing. */
+  retryNow(endpointId: string): void {
+    this.#dispatcher?.retryNow(endpointId);
   }
 
   /** Executions became due. */
@@ -136,8 +150,9 @@ export class BackgroundWork {
     await this.#lockCheck.stop();
     await Promise.all([
       ...[this.#dispatcher?.stop(graceMs), this.#runner?.stop(graceMs)],
-      ...[this.#sweeping.stop(), this.#clearing.stop(), this.#ending.stop()],
+      ...[this.#sweeping.stop(), this.#clearing.stop(), this.#ending.stop(), this.#recording.stop()],
     ]);
+    while (await this.#record());
     this.#lock?.release();
     this.#lock = undefined;
   }
@@ -172,6 +187,7 @@ export class BackgroundWork {
       keepOtherClaims: () => this.#runner?.keepClaims() ?? Promise.resolve(true),
       onAttempt: (report) => {
         this.#attemptTimes.add(report.tookMs);
+        this.#health.add(report);
         this.#parts.onAttempt?.(report);
       },
     });
@@ -189,6 +205,17 @@ export class BackgroundWork {
     this.#sweeping.start();
     this.#clearing.start();
     this.#ending.start();
+    this.#recording.start();
+  }
+
+  /** Adds the attempts since the last round to the health of their endpoints. */
+  async #record(): Promise<boolean> {
+    try {
+      return await this.#health.record();
+    } catch (error) {
+      this.#logError("Cannot record the health of endpoints", error);
+      return false;
+    }
   }
 
   /** Clears a portion of what belonged to removed records; what a crash leaves over is found again. */

@@ -35,6 +35,8 @@ export interface WebhookOptions extends StoreBoundSettings {
   readonly timeoutMs: number;
   readonly connectTimeoutMs: number;
   readonly retentionMs: number;
+  /** How long the attempts of an endpoint may only fail until it is disabled; 0 for ever. */
+  readonly disableAfterMs: number;
   readonly maxInFlight: number;
   /** Ranges that deliveries may reach in addition to public addresses. */
   readonly allowCidrs: readonly string[];

@@ -69,8 +69,16 @@ export const WEBHOOK_METRICS = {
       "Calls of signed triggers with a missing or wrong signature, by reason; the responses do not contain it.",
       { label: "reason", values: Object.keys(SIGNATURE_REFUSALS) as SignatureRefusal[] },
     ),
-    due_now: gauge("deliveries", "Deliveries whose next attempt is due."),
-    oldest_due_age_seconds: gauge("seconds", "How long the oldest due delivery has been waiting."),
+    due_now: gauge(
+      "deliveries",
+      "Deliveries whose next attempt is due, without those of disabled and failing endpoints.",
+    ),
+    oldest_due_age_seconds: gauge("seconds", "How long the oldest of these deliveries has been waiting."),
+    endpoints: gauge(
+      "endpoints",
+      "Endpoints by state; `failing` is one whose last 20 attempts or more failed.",
+      { label: "state", values: ["healthy", "failing", "disabled_by_admin", "disabled_by_weir"] },
+    ),
     executions: gauge("executions", "Executions of workflows in the store by status.", {
       label: "status",
       values: ["queued", "running", "succeeded", "failed", "cancelled"],
@@ -125,13 +133,14 @@ export type WebhookMetricName<Kind extends MetricKind> = MetricName<typeof WEBHO
 
 /** The store's metrics as gauges. */
 export function storeGauges(
-  { deliveries, executions, dueNow, oldestDueAt, bytes }: StoreMetrics,
+  { deliveries, executions, endpoints, dueNow, oldestDueAt, bytes }: StoreMetrics,
   now: number,
 ): WebhookMetrics["gauges"] {
   const age = oldestDueAt === undefined ? 0 : Math.max(0, now - oldestDueAt) / 1_000;
   return {
     ...prefixed("deliveries", Object.entries(deliveries)),
     ...prefixed("executions", Object.entries(executions)),
+    ...prefixed("endpoints", Object.entries(endpoints)),
     due_now: dueNow,
     oldest_due_age_seconds: age,
     store_bytes: bytes,

@@ -95,6 +95,7 @@ export class WebhookService implements WebhookCalls {
       seal: (text) => parts.secretBox.seal(text),
       inFlight: (endpointId) => work.inFlight(endpointId),
       wakeDispatcher: () => work.wakeDispatcher(),
+      retryNow: (endpointId) => work.retryNow(endpointId),
       wakeRunner,
       callTrigger: (...call) => this.#triggers.start(...call),
     };

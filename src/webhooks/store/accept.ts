@@ -1,5 +1,6 @@
 import type { AuditEntry, Execution, IdempotencyRow, NewEvent, WorkflowVersion } from "../model/records.ts";
 import type { JsonValue } from "../../base/exact_json.ts";
+import type { ReportedEvent } from "../model/endpoint_events.ts";
 import { matchesKind } from "../model/event.ts";
 import { filterMismatch, payloadOf, readEventFilter } from "../model/event_filter.ts";
 import { isLive, KEY_LIVES_MS } from "../model/key_life.ts";
@@ -132,9 +133,15 @@ export function acceptEvent(
 
 /** Writes an event and a delivery for every endpoint that it goes to; returns these endpoints. */
 export function* addEvent(event: NewEvent, now: number): Work<readonly string[]> {
-  const { id, kind, body } = event;
+  return yield* insertEvent(event, subscribedTo(event, yield* all(SUBSCRIPTIONS)), now);
+}
+
+function* insertEvent(
+  { id, kind, body }: NewEvent,
+  subscribed: readonly NewDelivery[],
+  now: number,
+): Work<readonly string[]> {
   yield* run("INSERT INTO event (id, kind, body, created_at) VALUES (?, ?, ?, ?)", id, kind, body, now);
-  const subscribed = subscribedTo(event, yield* all(SUBSCRIPTIONS));
   if (subscribed.length === 0) return [];
   const [ids, endpoints] = [subscribed.map((one) => one.id), subscribed.map((one) => one.endpointId)];
   // Each database skips the statement of the other.
@@ -146,6 +153,23 @@ export function* addEvent(event: NewEvent, now: number): Work<readonly string[]>
   }
   yield* tally("delivery.attempting", endpointIds.length);
   return endpointIds;
+}
+
+/** Writes those operational events that an endpoint subscribes to, with their deliveries; returns these endpoints. */
+export function* addOperationalEvents(
+  events: readonly ReportedEvent[],
+  now: number,
+): Work<readonly string[]> {
+  if (events.length === 0) return [];
+  const endpoints = yield* all(SUBSCRIPTIONS);
+  const endpointIds = new Set<string>();
+  for (const event of events) {
+    const others = endpoints.filter((row) => text(row, "id") !== event.exceptEndpointId);
+    const subscribed = subscribedTo(event, others);
+    if (subscribed.length === 0) continue;
+    for (const id of yield* insertEvent(event, subscribed, now)) endpointIds.add(id);
+  }
+  return [...endpointIds];
 }
 
 /** A delivery to create. */

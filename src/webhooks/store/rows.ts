@@ -1,3 +1,4 @@
+import type { FailureRun } from "../model/endpoint_health.ts";
 import type {
   Attempt,
   AuditEntry,
@@ -99,6 +100,7 @@ export const RECORDS = {
     data_filter: "filter",
   }),
   secrets: new RecordTable<EndpointSecret>("endpoint_secret", ["endpoint_id", "key_id", "bytes"]),
+  failureRuns: new RecordTable<FailureRun>("endpoint_health", ["endpoint_id"]),
   triggers: new RecordTable<Trigger>("workflow_trigger", [], { rate_limit: "limit" }),
   triggerSecrets: new RecordTable<TriggerSecret>("trigger_secret", ["trigger_id", "key_id", "bytes"]),
   triggerKeys: new RecordTable<StoredKey>("trigger_key", ["trigger_id"]),

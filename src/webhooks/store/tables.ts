@@ -75,8 +75,40 @@ export const TABLES: Readonly<Record<string, Table>> = {
       concurrency: "number",
       timeout_ms: "number?",
       standard_webhooks: "flag",
+      disabled_at: { type: "number?", since: 4 },
+      disabled_reason: { type: "text?", since: 4 },
       data_filter: { type: "text?", since: 4 },
     },
+  },
+  // The failures of an endpoint since its last success; no row for none. Apart from the endpoint, which claims lock.
+  endpoint_health: {
+    columns: {
+      endpoint_id: { type: "text", references: "endpoint (id) ON DELETE CASCADE" },
+      failures: "number",
+      failing_since: "number?",
+      last_failure_at: "number?",
+      failing_ms: "number",
+      is_reported: "flag",
+    },
+    key: ["endpoint_id"],
+    sqliteKey: "clustered",
+    since: 4,
+  },
+  // The attempts of an endpoint in ten minutes.
+  endpoint_attempts: {
+    columns: {
+      endpoint_id: { type: "text", references: "endpoint (id) ON DELETE CASCADE" },
+      at: "number",
+      succeeded: "number",
+      failed: "number",
+      answered: "number",
+      total_ms: "number",
+      max_ms: "number",
+    },
+    key: ["endpoint_id", "at"],
+    sqliteKey: "clustered",
+    indexes: { endpoint_attempts_at: { on: ["at"] } },
+    since: 4,
   },
   endpoint_secret: {
     columns: {

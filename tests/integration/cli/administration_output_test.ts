@@ -29,9 +29,9 @@ const CASES: readonly Case[] = [
       body: `{"items":[${ENDPOINT},{"id":"x","url":"https://b.example/","events":[],"enabled":false}]}`,
     },
     stdout:
-      `id                                    url                        events           enabled  description
-3b241101-e2bb-4255-8caf-4136c566a962  https://shop.example/hook  workflow.*, a.b  true     -
-x                                     https://b.example/         -                false    -
+      `id                                    url                        events           enabled  failingSince  description
+3b241101-e2bb-4255-8caf-4136c566a962  https://shop.example/hook  workflow.*, a.b  true     -             -
+x                                     https://b.example/         -                false    -             -
 `,
   },
   {
@@ -52,6 +52,19 @@ x                                     https://b.example/         -              
     args: ["executions", "list", "--json"],
     answer: { body: '{"items": [ {"id":12345678901234567890} ],"nextCursor":"c2"}' },
     stdout: '{"items": [ {"id":12345678901234567890} ],"nextCursor":"c2"}\n',
+  },
+  {
+    name: "an endpoint that is enabled again has what it has missed, and the next command",
+    args: ["endpoints", "edit", ID, "--enable"],
+    answer: { body: `{"id":"${ID}","enabled":true,"missed":12,"missedSince":"2026-01-31T12:00:00.000Z"}` },
+    stdout: `id           ${ID}\nenabled      true\nmissed       12\nmissedSince  2026-01-31T12:00:00.000Z\n`,
+    stderr: `Next: weir endpoints recover ${ID} --since 2026-01-31T12:00:00.000Z\n`,
+  },
+  {
+    name: "one that has missed nothing has no next command",
+    args: ["endpoints", "edit", ID, "--enable"],
+    answer: { body: `{"id":"${ID}","enabled":true,"missed":0}` },
+    stdout: `id       ${ID}\nenabled  true\nmissed   0\n`,
   },
   {
     name: "a secret is shown once, and that is said",

@@ -16,6 +16,7 @@ import {
   SlowReceiver,
   triggerAnswer,
 } from "./settings_webhook_bed.ts";
+import { WEBHOOK_HEALTH_CASES } from "./settings_webhook_health_cases.ts";
 import { LIMIT_EVENT_CASES } from "./settings_limit_event_cases.ts";
 import { WEBHOOK_BOUND_CASES } from "./settings_webhook_bound_cases.ts";
 import { WEBHOOK_POSTGRES_CASES } from "./settings_webhook_postgres_cases.ts";
@@ -29,6 +30,7 @@ const AT_ONCE = [["", 3], ["1", 1]] as const;
 /** Tests of the settings of the webhook service, its workflows and its administration. */
 export const WEBHOOK_CASES: SettingCases = {
   ...WEBHOOK_POSTGRES_CASES,
+  ...WEBHOOK_HEALTH_CASES,
   ...LIMIT_EVENT_CASES,
   ...ADMINISTRATION_CASES,
   ...WEBHOOK_BOUND_CASES,

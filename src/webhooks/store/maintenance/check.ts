@@ -21,7 +21,10 @@ export interface StoreCheck {
 }
 
 /** Tables that hold no records. */
-const INTERNAL: ReadonlySet<string> = new Set(["tally", "removal", "swept", "limit_episode", "reporter"]);
+const INTERNAL: ReadonlySet<string> = new Set([
+  ...["tally", "removal", "swept", "limit_episode", "reporter"],
+  ...["endpoint_health", "endpoint_attempts"],
+]);
 
 /**
  * Checks a store, a file or the address of a database: the pages and references of a file, which PostgreSQL checks

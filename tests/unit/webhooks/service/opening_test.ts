@@ -47,6 +47,7 @@ async function opened(
       timeoutMs: 60_000,
       connectTimeoutMs: 60_000,
       retentionMs: 86_400_000,
+      disableAfterMs: 5 * 86_400_000,
       maxInFlight: 10,
       allowCidrs: [],
       workflowEnv: {},
