@@ -2,6 +2,7 @@ import { systemClock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import { administrationCommands } from "./administration.ts";
 import { GROUPS } from "./administration_table.ts";
+import { BENCH_COMMAND } from "./bench.ts";
 import { CHECK_COMMAND } from "./check.ts";
 import { CLIENT_COMMAND } from "./client.ts";
 import {
@@ -72,6 +73,7 @@ const LONE_COMMANDS: readonly RunnableCommand[] = [
   EXPLAIN_COMMAND,
   SIMULATE_COMMAND,
   HEALTH_COMMAND,
+  BENCH_COMMAND,
   COMPLETIONS_COMMAND,
 ];
 

@@ -270,6 +270,8 @@ const CASES: readonly Case[] = [
   { args: ["deliveries", "show", ID], call: `GET /deliveries/${ID}` },
   { args: ["deliveries", "resend", ID], call: `POST /deliveries/${ID}/resend` },
   { args: ["deliveries", "why", ID], call: `GET /deliveries/${ID}` },
+  { args: ["deliveries", "pause"], call: "POST /deliveries/pause" },
+  { args: ["deliveries", "resume"], call: "POST /deliveries/resume" },
   { args: ["executions", "list", "--state", "queued"], call: "GET /executions", query: { state: "queued" } },
   { args: ["executions", "show", ID], call: `GET /executions/${ID}` },
   { args: ["executions", "cancel", ID], call: `POST /executions/${ID}/cancel` },
