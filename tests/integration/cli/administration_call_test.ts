@@ -267,10 +267,7 @@ const CASES: readonly Case[] = [
     call: "GET /deliveries",
     query: { endpointId: ID, state: "failed", event: "a.b", eventId: ID },
   },
-  ...["deliveries", "executions"].map((group) => ({
-    args: [group, "show", ID],
-    call: `GET /${group}/${ID}`,
-  })),
+  ...["deliveries", "executions"].map((of) => ({ args: [of, "show", ID], call: `GET /${of}/${ID}` })),
   { args: ["deliveries", "resend", ID], call: `POST /deliveries/${ID}/resend` },
   { args: ["deliveries", "why", ID], call: `GET /deliveries/${ID}` },
   ...["pause", "resume"].map((verb) => ({ args: ["deliveries", verb], call: `POST /deliveries/${verb}` })),
