@@ -1,5 +1,12 @@
-import { callOf, type Command, type CommandFlag, exitCodesOf, sentenceOf } from "../../src/cli/command.ts";
-import { type CommandGroup, documentedCommands } from "../../src/cli/commands.ts";
+import {
+  callOf,
+  type Command,
+  type CommandFlag,
+  type CommandGroup,
+  exitCodesOf,
+  sentenceOf,
+} from "../../src/cli/command.ts";
+import { documentedCommands } from "../../src/cli/commands.ts";
 import { CLI_EXAMPLES, CLI_HEAD, GROUP_HEADS } from "./cli_texts.ts";
 import { table } from "./generated_page.ts";
 
@@ -30,7 +37,7 @@ export function cliPage(): string {
 
 /** Whether a group calls no administration API. */
 function isLocal(group: string): boolean {
-  return group === "webhooks" || group === "store";
+  return ["settings", "webhooks", "store"].includes(group);
 }
 
 function groupSection({ name, doc, commands }: CommandGroup, groups: readonly CommandGroup[]): string[] {

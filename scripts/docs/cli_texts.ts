@@ -14,12 +14,14 @@ In a clone of the repository, [define the command](../README.md#the-commands-den
 
 ## Flags and exit codes
 
-- \`weir help\` prints all commands and settings. \`weir help COMMAND\` and \`weir COMMAND --help\` print the usage of
-  one command.
+- \`weir help\` lists all commands. \`weir help COMMAND\` and \`weir COMMAND --help\` print the usage of one command,
+  and \`weir help settings [NAME]\` prints the settings.
 - Write a flag as \`--name VALUE\` or \`--name=VALUE\`. A single dash is accepted too: \`-name VALUE\`. Flags and
   arguments may be in any order; \`--\` ends the flags.
 - If a flag that cannot be repeated occurs twice, Weir uses the last value.
-- Results are written to standard output, errors to standard error.
+- Results are written to standard output, errors to standard error. Neither contains colours.
+- After two seconds, a command shows its progress on standard error: one line that changes on a terminal, else a line
+  every ten seconds.
 - \`--output json\`, or \`--json\`, prints the result for programs, and \`--output yaml\` the same as YAML. A check
   then prints its problems as part of the result. Several results are one line of JSON or one YAML document each.
 
@@ -44,6 +46,23 @@ export const CLI_EXAMPLES: Readonly<Record<string, string>> = {
   check: `\`\`\`console try
 $ weir check config/rules
 config/rules: valid: 1 file with rules, 1 domain, 0 errors, 0 warnings
+\`\`\``,
+  completions: `\`\`\`text
+# ~/.bashrc
+source <(weir completions bash)
+# ~/.zshrc, after compinit
+source <(weir completions zsh)
+# ~/.config/fish/config.fish
+weir completions fish | source
+\`\`\``,
+  settings: `\`\`\`text
+$ KV_TIMOUT=50ms LOG_LEVEL=loud BACKEND_TYPE=memory weir settings check
+setting       value   source
+LOG_LEVEL     loud    environment
+BACKEND_TYPE  memory  environment
+Invalid LOG_LEVEL "loud": expected trace, debug, info, warning, error, fatal or panic
+warning: KV_TIMOUT is not a setting; did you mean KV_TIMEOUT?
+environment: invalid: 2 settings, 1 error, 1 warning
 \`\`\``,
   explain: `\`\`\`console try
 $ weir explain --config config/rules --domain shop --descriptors account=acme
@@ -148,7 +167,7 @@ $ weir audit --action delivery.failed --all --json
 \`\`\``,
   store: `\`\`\`text
 $ weir store backup /backup/weir.db --store /var/lib/weir/weir.db
-/backup/weir.db: 253952 bytes, schema version 3
+/backup/weir.db: 258048 bytes, schema version 4
 The copy does not contain the encryption key: back up the key separately
 \`\`\``,
 };

@@ -4,7 +4,8 @@ import { table } from "./generated_page.ts";
 
 const HEAD = `# Settings
 
-This page lists every setting of Weir, with its default and its meaning. [\`weir help\`](cli.md) prints the same list.
+This page lists every setting of Weir, with its default and its meaning. [\`weir help settings\`](cli.md)
+prints the same list, and [\`weir settings check\`](cli.md#weir-settings) validates your values.
 Each setting is an environment variable:
 
 \`\`\`sh

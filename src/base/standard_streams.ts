@@ -11,9 +11,13 @@ export const standardSinks: { readonly stdout: ByteSink; readonly stderr: ByteSi
   stderr: Deno.stderr,
 };
 
+/** Whether the last line of the terminal is a status, which the next line replaces. */
+let hasStatus = false;
+
 /** The streams for commands: a line is written when the call returns. */
 export const standardOutput = {
   stdout(line: string): void {
+    clearStatus();
     try {
       writeLine(Deno.stdout, line);
     } catch (error) {
@@ -23,13 +27,39 @@ export const standardOutput = {
     }
   },
   stderr(line: string): void {
+    clearStatus();
     try {
       writeLine(Deno.stderr, line);
     } catch {
       // The exit code still reports the failure.
     }
   },
+  /** A line that the next one replaces; absent without a terminal. */
+  status: Deno.stderr.isTerminal() ? showStatus : undefined,
 };
+
+function showStatus(text: string): void {
+  clearStatus();
+  if (text === "") return;
+  hasStatus = true;
+  // A line that is wrapped could not be cleared; some terminals report no size.
+  const { columns } = Deno.consoleSize();
+  writeStatus(columns > 0 ? text.slice(0, columns - 1) : text);
+}
+
+function clearStatus(): void {
+  if (!hasStatus) return;
+  hasStatus = false;
+  writeStatus("\r\x1b[K");
+}
+
+function writeStatus(text: string): void {
+  try {
+    Deno.stderr.writeSync(ENCODER.encode(text));
+  } catch {
+    // As for lines of standard error.
+  }
+}
 
 /** Logs what a package prints: `console` throws on a full disk and blocks on a pipe without a reader. */
 export function captureConsole(logger: Logger): void {

@@ -19,6 +19,7 @@ import {
   type RunnableCommand,
 } from "./command.ts";
 import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";
+import { Progress } from "./progress.ts";
 import { plainText } from "./plain_text.ts";
 import { fieldText, isRecord, recordLines, TableText } from "./record_text.ts";
 
@@ -48,7 +49,10 @@ async function run(one: Run): Promise<number> {
   const sources = { now: options.clock.now(), readText: (path: string) => readText(path, options) };
   const call = await callOfCommand(command, given, sources);
   const target = await findTarget(given.flags, options);
-  const ask = (query = call.query) => callAdministration(command.words, target, { ...call, query });
+  const ask = async (query = call.query) => {
+    using _progress = new Progress("waiting for the service", options);
+    return await callAdministration(command.words, target, { ...call, query });
+  };
   if (command.shown.as === "list") return await printList(one, command.shown, call.query, ask);
   return print(one, await ask());
 }

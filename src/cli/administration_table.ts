@@ -18,6 +18,7 @@ import {
   readWhole,
 } from "./administration_flags.ts";
 import { COUNTER_COMMANDS } from "./counter_commands.ts";
+import { PAUSE_COMMANDS } from "./pause_commands.ts";
 import { WORKFLOW_COMMANDS } from "./workflow_commands.ts";
 import { secretFileFlag, SIGNATURE_FLAGS } from "./signature_flags.ts";
 
@@ -363,6 +364,7 @@ const WORK: readonly AdministrationCommand[] = [
     flags: {},
     shown: { as: "field", field: "why" },
   },
+  ...PAUSE_COMMANDS,
   list("executions", "executions", {
     state: filterFlag(
       "state",

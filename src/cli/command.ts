@@ -9,6 +9,8 @@ import { asksForHelp, FlagError, type FlagKind, HELP_FLAGS, type ParsedFlags, pa
 export interface Output {
   stdout(line: string): void;
   stderr(line: string): void;
+  /** Replaces the last line of a terminal; an empty text removes it. Absent where standard error is no terminal. */
+  readonly status?: ((text: string) => void) | undefined;
 }
 
 /** What a command works with; tests give their own. */
@@ -105,6 +107,19 @@ export interface Command {
   readonly notes?: string | undefined;
   /** Meanings of exit codes that differ from the usual ones. */
   readonly exitCodes?: Readonly<Record<number, string>> | undefined;
+}
+
+/** A group of commands with the same first word. */
+export interface CommandGroup {
+  readonly name: string;
+  readonly doc: string;
+  readonly commands: readonly Command[];
+}
+
+/** Every command: those without a group, and the groups. */
+export interface DocumentedCommands {
+  readonly lone: readonly Command[];
+  readonly groups: readonly CommandGroup[];
 }
 
 /** A parsed command line, with every argument of the command. */

@@ -1,24 +1,27 @@
 import { systemClock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
-import { settingsHelp } from "../settings/docs.ts";
 import { administrationCommands } from "./administration.ts";
 import { GROUPS } from "./administration_table.ts";
 import { BENCH_COMMAND } from "./bench.ts";
 import { CHECK_COMMAND } from "./check.ts";
 import { CLIENT_COMMAND } from "./client.ts";
 import {
-  callOf,
   type Command,
   CommandError,
   type CommandOptions,
+  type DocumentedCommands,
   readCommand,
   type RunnableCommand,
   usageOf,
 } from "./command.ts";
+import { SHELLS } from "./completion_table.ts";
+import { completionScript } from "./completions.ts";
 import { EXPLAIN_COMMAND } from "./explain.ts";
 import { FlagError } from "./flags.ts";
 import { HEALTH_COMMAND } from "./health.ts";
+import { groupUsage, helpText, unknownText } from "./help.ts";
 import { printerOf } from "./output_format.ts";
+import { SETTINGS_CHECK_COMMAND } from "./settings_check.ts";
 import { SIMULATE_COMMAND } from "./simulate.ts";
 import { STORE_COMMANDS } from "./store.ts";
 import { LISTEN_COMMAND } from "./webhooks_listen.ts";
@@ -31,6 +34,7 @@ const HELP_WORDS = ["-h", "--h", "-help", "--help"];
 /** The groups of commands, in the order of the documentation. */
 const GROUP_DOCS: Readonly<Record<string, string>> = {
   ...GROUPS,
+  settings: "settings of the service",
   webhooks: "tools for receivers of deliveries",
   store: "maintenance of the database of the webhook service",
 };
@@ -41,9 +45,25 @@ const SERVE_COMMAND: RunnableCommand = {
     args: [],
     doc: "start the service (the default)",
     flags: {},
-    notes: 'Settings are environment variables; "weir help" lists them.',
+    notes: 'Settings are environment variables; "weir help settings" lists them.',
   },
   run: () => Promise.reject(new FlagError('Cannot run "serve" with flags')),
+};
+
+const COMPLETIONS_COMMAND: RunnableCommand = {
+  command: {
+    words: "completions",
+    args: ["SHELL"],
+    doc: "print the completions of a shell: bash, zsh or fish",
+    flags: {},
+    notes: "The output is a script; its first lines show how to load it.",
+  },
+  run({ args: [given = ""] }, { output }) {
+    const shell = SHELLS.find((one) => one === given);
+    if (shell === undefined) throw new FlagError(`Invalid SHELL "${given}": expected bash, zsh or fish`);
+    output.stdout(completionScript(shell, documentedCommands()));
+    return Promise.resolve(0);
+  },
 };
 
 const LONE_COMMANDS: readonly RunnableCommand[] = [
@@ -54,11 +74,13 @@ const LONE_COMMANDS: readonly RunnableCommand[] = [
   SIMULATE_COMMAND,
   HEALTH_COMMAND,
   BENCH_COMMAND,
+  COMPLETIONS_COMMAND,
 ];
 
 /** Commands that are read before all others. */
 const WORD_COMMANDS: readonly Command[] = [
-  { words: "help", args: [], doc: "show all commands and settings", flags: {} },
+  { words: "help", args: ["[COMMAND]"], doc: "show all commands, or the usage of one command", flags: {} },
+  { words: "help settings", args: ["[NAME]"], doc: "show all settings, or one setting", flags: {} },
   { words: "version", args: [], doc: "show the version", flags: {} },
 ];
 
@@ -66,6 +88,7 @@ const COMMANDS: readonly RunnableCommand[] = [
   ...LONE_COMMANDS,
   ...administrationCommands(),
   WORKFLOWS_CHECK_COMMAND,
+  SETTINGS_CHECK_COMMAND,
   VERIFY_COMMAND,
   LISTEN_COMMAND,
   ...STORE_COMMANDS,
@@ -83,8 +106,10 @@ export type RunOptions = Partial<CommandOptions> & Pick<CommandOptions, "environ
 export async function runCommand(args: readonly string[], options: RunOptions): Promise<number> {
   const { output, version = "" } = options;
   if (args[0] === "help" || HELP_WORDS.includes(args[0] ?? "")) {
-    output.stdout(helpText(args.slice(1), version));
-    return 0;
+    const text = helpText(args.slice(1), documentedCommands(), version);
+    if (text !== undefined) output.stdout(text);
+    else output.stderr(unknownText(args.slice(1), documentedCommands()));
+    return text === undefined ? EXIT.usage : 0;
   }
   const found = findCommand(args);
   if (found === undefined) return unknownCommand(args, options);
@@ -110,55 +135,8 @@ export async function runCommand(args: readonly string[], options: RunOptions): 
   }
 }
 
-/** The usage of the command or group that the arguments name; else all commands and every setting. */
-export function helpText(args: readonly string[], version: string): string {
-  const found = findCommand(args);
-  if (found !== undefined) return usageOf(found.runnable.command);
-  const [group = ""] = args;
-  if (isGroup(group)) return groupUsage(group);
-  return `${commandsText(version)}\n\nSettings are environment variables:\n\n${settingsHelp()}`;
-}
-
-/** All commands. */
-export function commandsText(version: string): string {
-  const rows = documentedCommands().lone.map((command) => [callOf(command), command.doc] as const);
-  const width = Math.max(...rows.map(([call]) => call.length));
-  return [
-    `weir ${version}: a rate limit decision service and a workflow webhook service`,
-    "",
-    ...rows.map(([call, doc]) => `  weir ${call.padEnd(width)}  ${doc}`),
-    "",
-    "Commands that call the administration API at WEIR_URL with the token ADMIN_TOKEN;",
-    '"webhooks", "store" and "workflows check" do not call the service:',
-    "",
-    ...groupLines(),
-    "",
-    'Every command has --help; "weir help COMMAND" shows the same. Flags start with one dash or two.',
-  ].join("\n");
-}
-
-/** A line for each group with its commands. */
-export function groupLines(): string[] {
-  const width = Math.max(...Object.keys(GROUP_DOCS).map((name) => name.length));
-  return Object.entries(GROUP_DOCS).map(([name, doc]) => {
-    const actions = membersOf(name).map(({ command }) => command.words.slice(name.length + 1));
-    const list = actions.join("") === "" ? "" : `: ${actions.join(", ")}`;
-    return `  weir ${name.padEnd(width)}  ${doc}${list}`;
-  });
-}
-
-/** A group of commands, for the documentation. */
-export interface CommandGroup {
-  readonly name: string;
-  readonly doc: string;
-  readonly commands: readonly Command[];
-}
-
-/** Every command, for the documentation: those without a group first. */
-export function documentedCommands(): {
-  readonly lone: readonly Command[];
-  readonly groups: readonly CommandGroup[];
-} {
+/** Every command, for help and documentation: those without a group first. */
+export function documentedCommands(): DocumentedCommands {
   return {
     lone: [...LONE_COMMANDS.map(({ command }) => command), ...WORD_COMMANDS],
     groups: Object.entries(GROUP_DOCS).map(([name, doc]) => {
@@ -169,10 +147,6 @@ export function documentedCommands(): {
 
 function membersOf(group: string): RunnableCommand[] {
   return COMMANDS.filter(({ command }) => command.words.split(" ")[0] === group);
-}
-
-function isGroup(word: string): boolean {
-  return Object.hasOwn(GROUP_DOCS, word);
 }
 
 function findCommand(
@@ -186,28 +160,20 @@ function findCommand(
   return undefined;
 }
 
-function unknownCommand(
-  [word = "", action]: readonly string[],
-  { output, version = "" }: RunOptions,
-): number {
-  if (!isGroup(word)) {
-    output.stderr(`Unknown command "${word}"\n\n${commandsText(version)}`);
+function unknownCommand(args: readonly string[], { output }: RunOptions): number {
+  const [word = "", action] = args;
+  const group = documentedCommands().groups.find(({ name }) => name === word);
+  if (group === undefined) {
+    output.stderr(unknownText(args, documentedCommands()));
     return EXIT.usage;
   }
   if (action !== undefined && HELP_WORDS.includes(action)) {
-    output.stdout(groupUsage(word));
+    output.stdout(groupUsage(group));
     return 0;
   }
   const problem = action === undefined
     ? `Cannot run "${word}": the command is missing`
     : `Unknown command "${word} ${action}"`;
-  output.stderr(`${problem}\n\n${groupUsage(word)}`);
+  output.stderr(`${problem}\n\n${groupUsage(group)}`);
   return EXIT.usage;
-}
-
-function groupUsage(group: string): string {
-  const members = membersOf(group);
-  const width = Math.max(0, ...members.map(({ command }) => callOf(command).length));
-  const rows = members.map(({ command }) => `  weir ${callOf(command).padEnd(width)}  ${command.doc}`);
-  return [`usage: weir ${group} COMMAND [flags]`, "", ...rows, "", "Every command has --help."].join("\n");
 }

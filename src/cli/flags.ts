@@ -94,8 +94,8 @@ function listed(value: string | boolean | string[] | undefined): string[] {
   return Array.isArray(value) ? value : [];
 }
 
-// A name that differs in more than half of its letters is another word, not a typing error.
-function nearestName(name: string, known: readonly string[]): string | undefined {
+/** The known name that a name misspells; one that differs in more than half of its letters is another word. */
+export function nearestName(name: string, known: readonly string[]): string | undefined {
   const ranked = known
     .map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))
     .sort((a, b) => a.distance - b.distance);

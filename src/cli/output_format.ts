@@ -3,7 +3,8 @@ import { yamlText } from "../yaml/yaml_text.ts";
 import type { CommandFlag, GivenFlags, Output } from "./command.ts";
 import { FlagError } from "./flags.ts";
 
-const FORMATS = ["table", "json", "yaml"] as const;
+/** The values of `--output`. */
+export const OUTPUT_FORMATS = ["table", "json", "yaml"] as const;
 
 /** The flags of every command that prints a result. */
 export const OUTPUT_FLAGS: Readonly<Record<string, CommandFlag>> = {
@@ -48,9 +49,9 @@ export class ValuePrinter {
 export function printerOf(flags: GivenFlags, output: Output): ValuePrinter | undefined {
   const isJson = flags.boolean("json") === true;
   const given = flags.text("output") ?? (isJson ? "json" : "table");
-  const format = FORMATS.find((one) => one === given);
+  const format = OUTPUT_FORMATS.find((one) => one === given);
   if (format === undefined) {
-    throw new FlagError(`Invalid --output "${given}": expected ${FORMATS.join(", ")}`);
+    throw new FlagError(`Invalid --output "${given}": expected ${OUTPUT_FORMATS.join(", ")}`);
   }
   if (isJson && format !== "json") throw new FlagError(`Cannot use --json with --output ${format}`);
   return format === "table" ? undefined : new ValuePrinter(format, output);

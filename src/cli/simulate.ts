@@ -18,6 +18,7 @@ import { FlagError } from "./flags.ts";
 import { requestLines, type TimedRequest } from "./request_lines.ts";
 import { plainText } from "./plain_text.ts";
 import { OUTPUT_FLAGS, printerOf, type ValuePrinter } from "./output_format.ts";
+import { Progress } from "./progress.ts";
 import { MERGE_FLAG, readRuleFolder, type RuleFolder, ruleFolder, settingsFor } from "./rule_folder.ts";
 import {
   decisionJson,
@@ -114,7 +115,8 @@ async function simulate(task: SimulateOptions, options: CommandOptions): Promise
   const rules = await rulesOf(task.config, output);
   const old = task.against === undefined ? undefined : await rulesOf(task.against, output);
   const stream = await streamOf(task.requests, options);
-  const run = new SimulationRun({ rules, old, settings, task, output });
+  using progress = new Progress("simulating", options);
+  const run = new SimulationRun({ rules, old, settings, task, output, progress });
   try {
     await run.decideAll(stream);
   } finally {
@@ -157,6 +159,7 @@ function nameOf(requests: string): string {
 }
 
 interface RunOptions extends Pick<CommandOptions, "output"> {
+  readonly progress: Progress;
   readonly rules: Rules;
   /** Absent where there is nothing to compare with. */
   readonly old: Rules | undefined;
@@ -186,9 +189,10 @@ class SimulationRun {
 
   /** Throws when more lines are wrong than may be, and when the stream cannot be read. */
   async decideAll(stream: ReadableStream<Uint8Array>): Promise<void> {
-    const { task: { requests, maxWrong }, output } = this.#options;
+    const { task: { requests, maxWrong }, output, progress } = this.#options;
     const name = nameOf(requests);
     for await (const line of requestLines(readFrom(stream, name))) {
+      progress.update(`simulating: ${line.number} lines`);
       if ("request" in line) {
         await this.#decide(line.number, line.request);
         continue;

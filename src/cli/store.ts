@@ -11,6 +11,7 @@ import {
 } from "./command.ts";
 import { FlagError } from "./flags.ts";
 import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";
+import { Progress } from "./progress.ts";
 import { storeKeys } from "./store_keys.ts";
 
 const FILE: CommandFlag = {
@@ -101,7 +102,10 @@ async function backup(
     );
   }
   const { backupStore } = await import("../webhooks/store/maintenance/backup.ts");
-  const { bytes, schemaVersion } = await reported(() => backupStore(path, target));
+  using progress = new Progress("copying", options);
+  const { bytes, schemaVersion } = await reported(() =>
+    backupStore(path, target, (share) => progress.update(`copying: ${Math.floor(share * 100)} %`))
+  );
   if (printer !== undefined) printer.print({ file: target, bytes, schemaVersion });
   else options.output.stdout(`${target}: ${bytes} bytes, schema version ${schemaVersion}`);
   options.output.stderr("The copy does not contain the encryption key: back up the key separately");
@@ -112,6 +116,7 @@ async function check({ flags }: GivenCommand, options: CommandOptions): Promise<
   const printer = printerOf(flags, options.output);
   const store = storeOf(flags, "store", options);
   const { checkStore } = await import("../webhooks/store/maintenance/check.ts");
+  using _progress = new Progress("checking", options);
   const { shown, problems, schemaVersion, bytes, counts, keys } = await reported(() => checkStore(store));
   const { stdout, stderr } = options.output;
   const known = await storeKeys(store, options).catch((error: unknown) => {
@@ -132,14 +137,14 @@ async function check({ flags }: GivenCommand, options: CommandOptions): Promise<
   return problems.length === 0 ? 0 : 1;
 }
 
-async function move({ flags }: GivenCommand, { output, ...options }: CommandOptions): Promise<number> {
+async function move({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
+  const { output } = options;
   if (flags.text("from") === undefined && flags.text("to") === undefined) {
     throw new FlagError('Cannot run "store move": --from or --to is missing');
   }
   const printer = printerOf(flags, output);
   const [from, to] = [storeOf(flags, "from", options), storeOf(flags, "to", options)];
-  const { moveStore } = await import("../webhooks/store/maintenance/move.ts");
-  const moved = await reported(() => moveStore({ from, to, clock: options.clock, tell: output.stderr }));
+  const moved = await moveShown(from, to, options);
   for (const line of notesOf(moved)) output.stderr(line);
   const { shown, rows, tables, wasThere } = moved;
   if (printer !== undefined) {
@@ -149,6 +154,14 @@ async function move({ flags }: GivenCommand, { output, ...options }: CommandOpti
   const done = `${wasThere ? "held" : "holds"} all ${rows} rows of the source${wasThere ? " already" : ""}`;
   output.stdout(`${shown}: ${done}, in ${tables} tables, compared by counts and SHA-256`);
   return 0;
+}
+
+async function moveShown(from: string, to: string, options: CommandOptions) {
+  const { clock, output } = options;
+  const { moveStore } = await import("../webhooks/store/maintenance/move.ts");
+  using progress = new Progress("moving", options);
+  const onStep = (text: string) => progress.update(text);
+  return await reported(() => moveStore({ from, to, clock, onStep, tell: output.stderr }));
 }
 
 function notesOf(
@@ -177,6 +190,7 @@ async function rekey({ flags }: GivenCommand, options: CommandOptions): Promise<
     );
   }
   const { rekeyStore } = await import("../webhooks/store/maintenance/rekey.ts");
+  using _progress = new Progress("encrypting secrets", options);
   const { shown, rekeyed, keys, problems } = await reported(() => rekeyStore(store, box, { clock }));
   const others = Object.keys(keys).filter((keyId) => keyId !== box.keyId).length;
   const uses = usesOf(keys, box);

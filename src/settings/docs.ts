@@ -1,6 +1,6 @@
 import { fileVariable } from "./secret_files.ts";
 import { GROUPS, type Setting, type SettingGroup } from "./setting.ts";
-import { settingEntries, type SettingName } from "./table.ts";
+import { familyPattern, settingEntries, type SettingName } from "./table.ts";
 
 /** The settings of one group of the documentation. */
 export interface DocumentedGroup {
@@ -28,14 +28,23 @@ function fileText(variable: string): string {
   return `\`${variable}\` names a file with the value instead.`;
 }
 
-/** The settings as plain text for `weir help`. */
+/** The settings as plain text for `weir help settings`. */
 export function settingsHelp(): string {
   return settingGroups().map(({ group, entries }) => {
-    const texts = entries.map(([name, setting]) =>
-      `  ${name} (${plain(defaultText(setting))})\n      ${plain(setting.doc)}`
-    );
+    const texts = entries.map((entry) => entryText(entry).replaceAll(/^/gm, "  "));
     return [`${group}:`, ...texts].join("\n");
   }).join("\n\n");
+}
+
+/** One setting as plain text, by its name or by the name of a variable of its family; undefined for another name. */
+export function settingHelp(name: string): string | undefined {
+  const found = settingGroups().flatMap(({ entries }) => entries)
+    .find(([known]) => known === name || familyPattern(known)?.test(name) === true);
+  return found && entryText(found);
+}
+
+function entryText([name, setting]: readonly [SettingName, Setting]): string {
+  return `${name} (${plain(defaultText(setting))})\n    ${plain(setting.doc)}`;
 }
 
 /** The default, or the behaviour without a value, in Markdown. */

@@ -12,6 +12,7 @@ import { GROUP_CASES } from "./webhook_store_group_cases.ts";
 import { HEALTH_CASES } from "./webhook_store_health_cases.ts";
 import { LIMIT_CASES } from "./webhook_store_limit_cases.ts";
 import { LIST_CASES } from "./webhook_store_list_cases.ts";
+import { PAUSE_CASES } from "./webhook_store_pause_cases.ts";
 import { REMOVAL_CASES } from "./webhook_store_removal_cases.ts";
 import { SEALED_CASES } from "./webhook_store_sealed_cases.ts";
 import { SIGNED_TRIGGER_CASES } from "./webhook_store_trigger_cases.ts";
@@ -33,6 +34,7 @@ const CASES: StoreCases = {
   ...FILTER_CASES,
   ...GROUP_CASES,
   ...RECORD_CASES,
+  ...PAUSE_CASES,
   ...REMOVAL_CASES,
   ...SEALED_CASES,
   ...LIST_CASES,

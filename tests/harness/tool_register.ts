@@ -38,6 +38,8 @@ export const TOOLS = {
   "prometheus": { by: "debian", package: "prometheus", service: "prometheus" },
   "promtool": { by: "debian", package: "prometheus" },
   "chromium-headless-shell": { by: "debian", package: "chromium-headless-shell" },
+  "zsh": { by: "debian", package: "zsh" },
+  "fish": { by: "debian", package: "fish" },
   "curl": { by: "debian", package: "curl" },
   "h2load": { by: "debian", package: "nghttp2-client" },
   "openssl": { by: "debian", package: "openssl" },

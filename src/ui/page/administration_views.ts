@@ -1,4 +1,5 @@
 import { deliveriesView } from "./deliveries_view.ts";
+import { withPause } from "./delivery_pause.ts";
 import { endpointsView } from "./endpoints_view.ts";
 import { eventsView } from "./events_view.ts";
 import { executionsView } from "./executions_view.ts";
@@ -75,7 +76,7 @@ const auditView = recordListView({
 
 /** The views of the administration, in the order of the navigation. */
 export const ADMINISTRATION_VIEWS: readonly View[] = [
-  deliveriesView,
+  withPause(deliveriesView),
   executionsView,
   endpointsView,
   triggersView,

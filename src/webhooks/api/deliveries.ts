@@ -4,6 +4,7 @@ import type { Attempt, Delivery, Endpoint } from "../model/records.ts";
 import * as deliveries from "../store/deliveries.ts";
 import { failuresOf } from "../store/endpoint_health.ts";
 import { findEndpoint } from "../store/endpoints.ts";
+import { type DeliveryPause, findPause } from "../store/pause.ts";
 import type { Work } from "../store/work.ts";
 import { DELIVERY_OPERATIONS } from "./delivery_operations.ts";
 import { lister } from "./list_query.ts";
@@ -18,6 +19,9 @@ export const DELIVERY_ROUTES: RoutesOf<typeof DELIVERY_OPERATIONS> = {
     deliveries.listDeliveries,
     shownInList,
   ),
+  "GET /deliveries/pause": getPause,
+  "POST /deliveries/pause": pause,
+  "POST /deliveries/resume": resume,
   "GET /deliveries/:id": getDelivery,
   "POST /deliveries/:id/resend": resendDelivery,
 };
@@ -25,7 +29,10 @@ export const DELIVERY_ROUTES: RoutesOf<typeof DELIVERY_OPERATIONS> = {
 async function shownInList(listed: Delivery, call: RoutedCall) {
   // The responses of 200 deliveries, each with nine attempts, would be too much for one page.
   const record = await call.store.read(findRecord, listed.id, { responses: false });
-  return shown(record ?? { delivery: listed, attempts: [], endpoint: undefined, failures: 0 }, call);
+  return shown(
+    record ?? { delivery: listed, attempts: [], endpoint: undefined, failures: 0, isPaused: false },
+    call,
+  );
 }
 
 async function getDelivery(call: RoutedCall) {
@@ -49,7 +56,34 @@ async function resendDelivery(call: RoutedCall) {
   }
   call.retryNow(endpoint.id);
   const asked = { ...record, delivery: { ...delivery, resendAt: now } };
-  return jsonAnswer(202, { id, why: endpoint.enabled ? undefined : whyOf(asked, call) });
+  const isHeld = !endpoint.enabled || record.isPaused;
+  return jsonAnswer(202, { id, why: isHeld ? whyOf(asked, call) : undefined });
+}
+
+async function getPause({ store }: RoutedCall) {
+  return pauseAnswer(await store.read(findPause));
+}
+
+async function pause(call: RoutedCall) {
+  call.fields({}, { optional: true });
+  return pauseAnswer(
+    await call.store.write(deliveries.pauseDeliveries, adminAudit(call, "deliveries.paused", "deliveries")),
+  );
+}
+
+async function resume(call: RoutedCall) {
+  call.fields({}, { optional: true });
+  await call.store.write(deliveries.resumeDeliveries, adminAudit(call, "deliveries.resumed", "deliveries"));
+  call.wakeDispatcher();
+  return pauseAnswer(undefined);
+}
+
+function pauseAnswer(pause: DeliveryPause | undefined) {
+  return jsonAnswer(200, {
+    paused: pause !== undefined,
+    since: timeTextIf(pause?.at),
+    by: pause?.actor,
+  });
 }
 
 /** Why a delivery has not arrived yet. */
@@ -64,6 +98,7 @@ interface DeliveryRecord {
   readonly endpoint: Endpoint | undefined;
   /** Failed attempts of the endpoint since its last success. */
   readonly failures: number;
+  readonly isPaused: boolean;
 }
 
 function* findRecord(
@@ -71,8 +106,14 @@ function* findRecord(
 ): Work<DeliveryRecord | undefined> {
   const record = yield* deliveries.findDelivery(id, options);
   if (record === undefined) return undefined;
-  const { endpointId } = record.delivery;
-  return { ...record, endpoint: yield* findEndpoint(endpointId), failures: yield* failuresOf(endpointId) };
+  const { endpointId, state, resendAt } = record.delivery;
+  const isOver = !isOpen(state) && resendAt === undefined;
+  return {
+    ...record,
+    endpoint: yield* findEndpoint(endpointId),
+    failures: yield* failuresOf(endpointId),
+    isPaused: !isOver && (yield* findPause()) !== undefined,
+  };
 }
 
 function shown(record: DeliveryRecord, call: RoutedCall): Record<string, unknown> {
@@ -92,9 +133,9 @@ function shown(record: DeliveryRecord, call: RoutedCall): Record<string, unknown
 }
 
 function whyOf(record: DeliveryRecord, { clock, inFlight }: RoutedCall): string {
-  const { delivery, attempts, endpoint, failures } = record;
+  const { delivery, attempts, endpoint, failures, isPaused } = record;
   return whyNotDelivered({
-    ...{ delivery, endpoint, failures, now: clock.now(), inFlight: inFlight(delivery.endpointId) },
+    ...{ delivery, endpoint, failures, isPaused, now: clock.now(), inFlight: inFlight(delivery.endpointId) },
     lastAttempt: attempts.findLast(({ result }) => result !== undefined),
   });
 }

@@ -89,6 +89,16 @@ const EXAMPLE = {
   why: "delivered: the endpoint returned 2xx at 2026-11-22T02:44:50.301Z",
 };
 
+const EMPTY_BODY = { schema: closedSchema({}), example: {}, isOptional: true } as const;
+const PAUSE_ANSWER = {
+  description: "Whether all deliveries are paused.",
+  schema: objectSchema({ paused: flagSchema("Whether all deliveries are paused.") }, {
+    since: timeSchema("Start of the pause."),
+    by: textSchema("The administrator who paused them."),
+  }),
+  example: { paused: true, since: EXAMPLE_TIME, by: "admin" },
+};
+
 /** Operations of `/deliveries`. */
 export const DELIVERY_OPERATIONS = {
   "GET /deliveries": {
@@ -103,6 +113,28 @@ export const DELIVERY_OPERATIONS = {
     }),
     answers: { 200: pageAnswer(schemaOf("Delivery"), EXAMPLE) },
   },
+  "GET /deliveries/pause": {
+    id: "getDeliveryPause",
+    role: "read",
+    summary: "Show whether all deliveries are paused",
+    answers: { 200: PAUSE_ANSWER },
+  },
+  "POST /deliveries/pause": {
+    id: "pauseDeliveries",
+    role: "admin",
+    summary: "Pause all deliveries",
+    description: "No attempt begins, on any instance of the store, until deliveries are resumed. " +
+      "Attempts in flight end. Events are still accepted.",
+    body: EMPTY_BODY,
+    answers: { 200: PAUSE_ANSWER },
+  },
+  "POST /deliveries/resume": {
+    id: "resumeDeliveries",
+    role: "admin",
+    summary: "Resume all deliveries",
+    body: EMPTY_BODY,
+    answers: { 200: { ...PAUSE_ANSWER, example: { paused: false } } },
+  },
   "GET /deliveries/:id": {
     id: "getDelivery",
     role: "read",
@@ -113,12 +145,12 @@ export const DELIVERY_OPERATIONS = {
     id: "resendDelivery",
     role: "admin",
     summary: "Request one more attempt of a delivery",
-    body: { schema: closedSchema({}), example: {}, isOptional: true },
+    body: EMPTY_BODY,
     answers: {
       202: {
         description: "The attempt was requested.",
         schema: objectSchema({ id: idSchema("The delivery.") }, {
-          why: textSchema("Why the attempt waits; absent if the endpoint is enabled."),
+          why: textSchema("Why the attempt waits, if the endpoint is disabled or deliveries are paused."),
         }),
         example: { id: EXAMPLE_ID },
       },

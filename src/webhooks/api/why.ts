@@ -13,6 +13,8 @@ export interface WhyNotDeliveredOptions {
   readonly now: number;
   /** The last attempt that has ended; absent for none. */
   readonly lastAttempt?: Pick<Attempt, "status" | "errorKind" | "error"> | undefined;
+  /** Whether all deliveries are paused. */
+  readonly isPaused?: boolean | undefined;
   /** Failed attempts of the endpoint since its last success. */
   readonly failures?: number | undefined;
   /** How many attempts of the endpoint are in flight; absent where other processes make some of them. */
@@ -27,6 +29,7 @@ const REASONS: Readonly<Record<FailureReason, string>> = {
   backlog_full: "the backlog of its endpoint was full",
 };
 
+const PAUSED = "all deliveries are paused";
 const UNITS = [[3_600_000, "hour"], [60_000, "minute"], [1_000, "second"]] as const;
 
 /**
@@ -79,7 +82,10 @@ function stateOf(options: WhyNotDeliveredOptions): string {
   if (!endpoint.enabled) return `${heldBy(options)}; ${paused(delivery)}`;
   const { dueAt } = delivery;
   if (dueAt === undefined) return "no attempt is scheduled";
-  if (dueAt > now) return `the next attempt starts at ${timeText(dueAt)}, ${slotOf(delivery)}`;
+  if (dueAt > now) {
+    const held = options.isPaused === true ? `; ${PAUSED}` : "";
+    return `the next attempt starts at ${timeText(dueAt)}, ${slotOf(delivery)}${held}`;
+  }
   return `an attempt has been due since ${timeText(dueAt)}, ${slotOf(delivery)}; ${heldBy(options)}`;
 }
 
@@ -95,9 +101,10 @@ function paused({ firstFailureAt }: Delivery): string {
   return `it fails permanently at ${timeText(firstFailureAt + LAST_SLOT_MS)} unless the endpoint is enabled`;
 }
 
-function heldBy({ endpoint, inFlight, failures = 0 }: WhyNotDeliveredOptions): string {
+function heldBy({ endpoint, isPaused, inFlight, failures = 0 }: WhyNotDeliveredOptions): string {
   if (endpoint === undefined) return "its endpoint was deleted";
   if (!endpoint.enabled) return "its endpoint is disabled";
+  if (isPaused === true) return PAUSED;
   if (failures >= FAILING_AFTER) {
     return `the last ${failures} attempts of its endpoint failed: Weir makes one at a time, with pauses of up to 30 seconds, until one succeeds`;
   }

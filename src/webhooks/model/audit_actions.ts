@@ -1,5 +1,7 @@
 /** Every action of the audit log, and when it is recorded. */
 export const AUDIT_ACTIONS = {
+  "deliveries.paused": "`POST /deliveries/pause` paused all deliveries",
+  "deliveries.resumed": "`POST /deliveries/resume` resumed all deliveries",
   "delivery.acknowledged": "A requested attempt of a failed delivery succeeded",
   "delivery.failed": "A delivery failed permanently; `details.reason` is the reason",
   "delivery.resend_asked": "`POST /deliveries/<id>/resend` requested another attempt",

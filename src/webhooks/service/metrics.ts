@@ -64,6 +64,7 @@ export const WEBHOOK_METRICS = {
       label: "state",
       values: ["attempting", "retrying", "acknowledged", "failed"],
     }),
+    deliveries_paused: gauge("0 or 1", "1 while an administrator has paused all deliveries."),
     signature_refusals: counter(
       "calls",
       "Calls of signed triggers with a missing or wrong signature, by reason; the responses do not contain it.",
@@ -133,13 +134,14 @@ export type WebhookMetricName<Kind extends MetricKind> = MetricName<typeof WEBHO
 
 /** The store's metrics as gauges. */
 export function storeGauges(
-  { deliveries, executions, endpoints, dueNow, oldestDueAt, bytes }: StoreMetrics,
+  { deliveries, executions, endpoints, dueNow, oldestDueAt, bytes, pause }: StoreMetrics,
   now: number,
 ): WebhookMetrics["gauges"] {
   const age = oldestDueAt === undefined ? 0 : Math.max(0, now - oldestDueAt) / 1_000;
   return {
     ...prefixed("deliveries", Object.entries(deliveries)),
     ...prefixed("executions", Object.entries(executions)),
+    deliveries_paused: pause === undefined ? 0 : 1,
     ...prefixed("endpoints", Object.entries(endpoints)),
     due_now: dueNow,
     oldest_due_age_seconds: age,

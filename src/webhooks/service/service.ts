@@ -1,4 +1,5 @@
 import { errorText } from "../../base/error_text.ts";
+import { timeText } from "../../base/rfc3339.ts";
 import { settledWithin } from "../../base/wait.ts";
 import { EventAcceptor } from "../api/accept_event.ts";
 import { TriggerAcceptor } from "../api/accept_trigger.ts";
@@ -20,7 +21,7 @@ import { OperationalEvents, type OperationalEventsOptions } from "./operational_
 import type { Workflows } from "../model/workflow.ts";
 import { StoreBounds, type StoreBoundSettings } from "./store_bounds.ts";
 import { releaseClaims } from "../store/claims.ts";
-import { StoreError } from "../store/store.ts";
+import { StoreError, type StoreMetrics } from "../store/store.ts";
 
 /** What a webhook service is made of. */
 export interface WebhookServiceParts
@@ -155,10 +156,10 @@ export class WebhookService implements WebhookCalls {
     };
     try {
       const now = clock.now();
-      const gauges = storeGauges(await store.metrics(now), now);
-      const notes = [metrics.note, this.#bounds.note, await noteOfSecrets?.()].filter((note) =>
-        note !== undefined
-      );
+      const ofStore = await store.metrics(now);
+      const gauges = storeGauges(ofStore, now);
+      const notes = [pauseNote(ofStore), metrics.note, this.#bounds.note, await noteOfSecrets?.()]
+        .filter((note) => note !== undefined);
       return {
         ...metrics,
         gauges: { ...metrics.gauges, ...gauges },
@@ -226,4 +227,8 @@ export class WebhookService implements WebhookCalls {
     this.#nextLogAt = at + LOG_MS;
     this.#parts.logger.error("Webhook store failed", { error });
   }
+}
+
+function pauseNote({ pause }: StoreMetrics): string | undefined {
+  return pause && `all deliveries are paused by ${pause.actor} since ${timeText(pause.at)}`;
 }

@@ -1,11 +1,14 @@
 import { claiming } from "./claiming.ts";
 import { claimedDeliveryOf, failWithoutPayload, type LoggedClaimOptions } from "./delivery_claims.ts";
 import { endpointsOf } from "./endpoints.ts";
+import { NOT_PAUSED } from "./pause.ts";
 import { bytes, integer, text } from "./rows.ts";
 import { all, postgresOnly, type Row, run, type Sql, sql, sqliteOnly, type Work } from "./work.ts";
 import type { ClaimedDelivery } from "./store.ts";
 
-const ENABLED = sql((d) => `SELECT * FROM endpoint WHERE ${d.among("id")} AND enabled = 1 ORDER BY id`);
+const ENABLED = sql((d) =>
+  `SELECT * FROM endpoint WHERE ${d.among("id")} AND enabled = 1 AND ${NOT_PAUSED} ORDER BY id`
+);
 // In one order, to avoid deadlocks. One process at a time claims for an endpoint, while others may add events to it.
 const LOCK_ENABLED: Sql = { ...ENABLED, postgres: `${ENABLED.postgres} FOR NO KEY UPDATE` };
 
@@ -45,7 +48,7 @@ const BEGIN = sql((d) => `
   d.among("delivery.seq")
 }`);
 
-/** Claims due deliveries and begins their attempts; on PostgreSQL, of an endpoint no more than its concurrency, over all processes. */
+/** Unless they are paused, claims due deliveries and begins their attempts; on PostgreSQL, of an endpoint no more than its concurrency, over all processes. */
 export function* claimDeliveries(options: LoggedClaimOptions): Work<readonly ClaimedDelivery[]> {
   const requests = new Map(options.requests.map(({ endpointId, max }) => [endpointId, max]));
   const endpoints = yield* all(LOCK_ENABLED, [...requests.keys()]);

@@ -1,6 +1,7 @@
-import type { Attempt, Delivery } from "../model/records.ts";
+import type { Attempt, AuditEntry, Delivery } from "../model/records.ts";
 import { IS_ERASED } from "./events.ts";
 import { listPage } from "./lists.ts";
+import { type DeliveryPause, findPause } from "./pause.ts";
 import { integer, integerOrNone, RECORDS, text } from "./rows.ts";
 import { tallyMove } from "./tally.ts";
 import { addAudit } from "./audit_log.ts";
@@ -108,4 +109,19 @@ export function* recoverDeliveries(options: RecoverOptions): Work<number | undef
   yield* tallyMove("delivery.failed", "delivery.attempting", rows.length);
   yield* addAudit(options.audit);
   return rows.length;
+}
+
+const BEGIN_PAUSE =
+  "INSERT INTO pause (name, at, actor) VALUES ('deliveries', ?, ?) ON CONFLICT (name) DO NOTHING";
+const END_PAUSE = "DELETE FROM pause WHERE name = 'deliveries'";
+
+/** Pauses deliveries: no attempt begins from now on. A pause that exists stays as it is, without an audit entry. */
+export function* pauseDeliveries(audit: AuditEntry): Work<DeliveryPause> {
+  if ((yield* run(BEGIN_PAUSE, audit.at, audit.actor)) > 0) yield* addAudit(audit);
+  return (yield* findPause()) ?? audit;
+}
+
+/** Ends the pause, if there is one. */
+export function* resumeDeliveries(audit: AuditEntry): Work<void> {
+  if ((yield* run(END_PAUSE)) > 0) yield* addAudit(audit);
 }

@@ -5,6 +5,7 @@ import { deliveryFailedEvent, type ReportedEvent } from "../model/endpoint_event
 import { LAST_SLOT_MS } from "../model/schedule.ts";
 import { addOperationalEvents } from "./accept.ts";
 import { addAudit, failDeliveries, interruptAttempts } from "./audit_log.ts";
+import { NOT_PAUSED } from "./pause.ts";
 import { PORTION } from "./removals.ts";
 import { integer, integerOrNone, RECORDS, text } from "./rows.ts";
 import type { ClaimedDelivery, ClaimOptions } from "./store.ts";
@@ -53,7 +54,7 @@ const DUE_ENDPOINTS = sql((d) =>
        WHERE endpoint_id = one.id AND state = 'retrying' AND first_failure_at <= ? AND next_at <= ?
      ) THEN 1 ELSE 0 END AS ending
    FROM one JOIN endpoint ON endpoint.id = one.id
-   WHERE endpoint.enabled = 1
+   WHERE endpoint.enabled = 1 AND ${NOT_PAUSED}
      AND EXISTS (SELECT 1 FROM delivery ${d.by("delivery_next")} WHERE endpoint_id = one.id AND next_at <= ?)
    ORDER BY endpoint.seq`
 );
@@ -66,7 +67,7 @@ export interface DueEndpoint extends Pick<Endpoint, "id" | "concurrency" | "time
 
 /**
  * Enabled endpoints with unclaimed deliveries that are due, in a stable order. Goes from one to the next by the index,
- * so that idle endpoints and the number of deliveries cost nothing.
+ * so that idle endpoints and the number of deliveries cost nothing. None while deliveries are paused.
  */
 export function* dueEndpoints(now: number): Work<readonly DueEndpoint[]> {
   const rows = yield* all(DUE_ENDPOINTS, now - LAST_SLOT_MS, now, now);

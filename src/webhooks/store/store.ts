@@ -1,4 +1,5 @@
 import type { AuditEntry, Delivery, DeliveryState, Endpoint, ExecutionStatus } from "../model/records.ts";
+import type { DeliveryPause } from "./pause.ts";
 import type { Work } from "./work.ts";
 
 /**
@@ -13,7 +14,7 @@ export interface WebhookStore {
   /** Runs an operation that writes. */
   write<A extends readonly unknown[], T>(operation: Operation<A, T>, ...args: A): Promise<T>;
   /**
-   * Claims unclaimed deliveries that are due or resent by hand, longest due first, at most `max` for each enabled
+   * Claims unclaimed deliveries that are due or resent by hand, unless deliveries are paused, longest due first, at most `max` for each enabled
    * endpoint; with several processes, no more than the endpoint's concurrency over all of them. A claim begins its
    * attempt, which is written before its request can leave. A delivery whose event has no payload fails instead.
    */
@@ -117,6 +118,8 @@ export interface StoreMetrics {
   readonly deliveries: Readonly<Record<DeliveryState, number>>;
   readonly executions: Readonly<Record<ExecutionStatus, number>>;
   readonly endpoints: Readonly<Record<EndpointState, number>>;
+  /** Absent unless deliveries are paused. */
+  readonly pause?: DeliveryPause | undefined;
 }
 
 /** Whether an endpoint is enabled and works, or who disabled it. */

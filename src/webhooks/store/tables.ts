@@ -352,6 +352,8 @@ export const TABLES: Readonly<Record<string, Table>> = {
     sqliteKey: "clustered",
     since: 2,
   },
+  // What is paused for all processes.
+  pause: { columns: { name: "text", at: "number", actor: "text" }, key: ["name"], since: 4 },
   // When keys are over a limit or near it, over all instances: one row for each counter and event.
   limit_episode: {
     columns: {

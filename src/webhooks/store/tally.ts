@@ -1,5 +1,6 @@
 import type { DeliveryState, ExecutionStatus } from "../model/records.ts";
 import { FAILING_AFTER } from "../model/endpoint_health.ts";
+import { PAUSE_COLUMNS, pauseOf } from "./pause.ts";
 import { integer, integerOrNone, text } from "./rows.ts";
 import type { EndpointState, StoreMetrics } from "./store.ts";
 import { all, get, type Parameter, type Row, run, type Sql, sql, type Statement, type Work } from "./work.ts";
@@ -35,7 +36,8 @@ export function* tallyMove(from: Tallied, to: Tallied, by = 1): Work<void> {
 const TALLIES = "SELECT name, CAST(sum(count) AS BIGINT) AS count FROM tally GROUP BY name";
 // Those of failing endpoints wait on purpose.
 const DUE = sql((d) =>
-  `SELECT count(*) AS count, min(delivery.next_at) AS oldest
+  `SELECT count(*) AS count, min(delivery.next_at) AS oldest,
+     ${PAUSE_COLUMNS}
    FROM endpoint LEFT JOIN endpoint_health ON endpoint_health.endpoint_id = endpoint.id
      ${d.crossJoin} delivery ${d.by("delivery_next")} ON delivery.endpoint_id = endpoint.id
    WHERE endpoint.enabled = 1 AND coalesce(failures, 0) < ${FAILING_AFTER} AND delivery.next_at <= ?`
@@ -63,6 +65,7 @@ export function* addTallies(parameters: readonly Parameter[]): Work<void> {
 /** The metrics of the store that come from its rows. */
 export function* rowMetrics(now: number): Work<Omit<StoreMetrics, "bytes">> {
   const due = yield* get(DUE, now);
+  const pause = pauseOf(due);
   const oldestDueAt = due && integerOrNone(due, "oldest");
   const deliveries = { attempting: 0, retrying: 0, acknowledged: 0, failed: 0 };
   const executions = { queued: 0, running: 0, succeeded: 0, failed: 0, cancelled: 0 };
@@ -83,6 +86,7 @@ export function* rowMetrics(now: number): Work<Omit<StoreMetrics, "bytes">> {
     deliveries,
     executions,
     endpoints,
+    ...(pause === undefined ? {} : { pause }),
   };
 }
 

@@ -267,11 +267,11 @@ const CASES: readonly Case[] = [
     call: "GET /deliveries",
     query: { endpointId: ID, state: "failed", event: "a.b", eventId: ID },
   },
-  { args: ["deliveries", "show", ID], call: `GET /deliveries/${ID}` },
+  ...["deliveries", "executions"].map((of) => ({ args: [of, "show", ID], call: `GET /${of}/${ID}` })),
   { args: ["deliveries", "resend", ID], call: `POST /deliveries/${ID}/resend` },
   { args: ["deliveries", "why", ID], call: `GET /deliveries/${ID}` },
+  ...["pause", "resume"].map((verb) => ({ args: ["deliveries", verb], call: `POST /deliveries/${verb}` })),
   { args: ["executions", "list", "--state", "queued"], call: "GET /executions", query: { state: "queued" } },
-  { args: ["executions", "show", ID], call: `GET /executions/${ID}` },
   { args: ["executions", "cancel", ID], call: `POST /executions/${ID}/cancel` },
   { args: ["audit", "--action", "delivery.failed"], call: "GET /audit", query: { event: "delivery.failed" } },
 ];

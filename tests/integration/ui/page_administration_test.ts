@@ -135,6 +135,12 @@ async function deliver({ opened, receiver }: Bed): Promise<void> {
   assertEquals(new Set(receptions.map(({ id }) => id)).size, 1);
   assertEquals(receiver.problems, []);
   await page.getByRole("button", { name: "All deliveries" }).click();
+  await page.getByRole("button", { name: "Pause all deliveries" }).click();
+  await dialog.getByRole("button", { name: "Pause" }).click();
+  await opened.sees("All deliveries are paused by admin since");
+  await opened.picture("paused");
+  await page.getByRole("button", { name: "Resume all deliveries" }).click();
+  await page.getByRole("button", { name: "Pause all deliveries" }).waitFor();
   await page.getByLabel("Event").fill("other.kind");
   await page.keyboard.press("Enter");
   await opened.sees("No matching deliveries.");

@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
+import { DatabaseSync } from "node:sqlite";
 import { SCHEMA_VERSION } from "../../../src/webhooks/store/schema.ts";
 import { backupStore } from "../../../src/webhooks/store/maintenance/backup.ts";
 import { checkStore } from "../../../src/webhooks/store/maintenance/check.ts";
@@ -43,6 +44,24 @@ Deno.test("a copy holds one moment while another process writes, and is a store 
   const { dueNow } = await copy.metrics(NOW);
   assert(to !== undefined && dueNow === counts["delivery"], "what was open is due in the copy");
   await copy.close();
+});
+
+Deno.test("a copy of several steps holds one moment, and writes between the steps do not start it over", async () => {
+  using folder = new StoreFolder();
+  await (await folder.open()).close();
+  using writer = new DatabaseSync(folder.path);
+  writer.exec("CREATE TABLE filler (bytes BLOB)");
+  const insert = writer.prepare("INSERT INTO filler VALUES (zeroblob(1000000))");
+  for (let blob = 0; blob < 60; blob++) insert.run();
+  const shares: number[] = [];
+  const target = folder.file("copy.db");
+  await backupStore(folder.path, target, (share) => {
+    shares.push(share);
+    insert.run();
+  });
+  assert(shares.length > 0 && shares.every((share, index) => share > (shares[index - 1] ?? 0) && share < 1));
+  using copy = new DatabaseSync(target);
+  assertEquals({ ...copy.prepare("SELECT count(*) AS count FROM filler").get() }, { count: 60 });
 });
 
 Deno.test("a copy replaces nothing, and is not begun where the store is missing or none", async () => {

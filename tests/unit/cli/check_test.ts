@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { dirname } from "node:path";
-import { helpText, runCommand } from "../../../src/cli/commands.ts";
+import { documentedCommands, runCommand } from "../../../src/cli/commands.ts";
+import { helpText } from "../../../src/cli/help.ts";
 
 interface Result {
   readonly code: number;
@@ -34,7 +35,7 @@ async function run(
   }
 }
 
-const USAGE = `${helpText(["check"], "")}\n`;
+const USAGE = `${helpText(["check"], documentedCommands(), "")}\n`;
 
 const GOOD = {
   "a.yaml": "domain: a\ndescriptors:\n- key: k\n  rate_limit: {unit: day, requests_per_unit: 1}\n",

@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { helpText } from "../../../src/cli/commands.ts";
+import { documentedCommands } from "../../../src/cli/commands.ts";
+import { helpText } from "../../../src/cli/help.ts";
 import { type Ran, ran } from "../../harness/administration_fixture.ts";
 
 const RULES = `domain: shop
@@ -201,7 +202,7 @@ Deno.test("weir explain: a warning is told beside the explanation", async () => 
 Deno.test("weir explain: its usage, also by weir help", async () => {
   const { code, stdout } = await explain(["--help"]);
   assertEquals([code, stdout.split("\n")[0]], [0, "usage: weir explain [flags]"]);
-  assertEquals(`${helpText(["explain"], "")}\n`, stdout);
+  assertEquals(`${helpText(["explain"], documentedCommands(), "")}\n`, stdout);
 });
 
 function missing(flag: string): string {

@@ -1,6 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import type { Output } from "../../../src/cli/command.ts";
-import { commandsText, runCommand } from "../../../src/cli/commands.ts";
+import { callOf } from "../../../src/cli/command.ts";
+import { documentedCommands, runCommand } from "../../../src/cli/commands.ts";
 import { settingsHelp } from "../../../src/settings/docs.ts";
 
 const SERVE_USAGE = `usage: weir serve [flags]
@@ -9,7 +10,7 @@ Start the service (the default).
 
   --help  show this text
 
-Settings are environment variables; "weir help" lists them.
+Settings are environment variables; "weir help settings" lists them.
 `;
 
 /** What a command answers and prints. */
@@ -62,7 +63,12 @@ const TOPICS: readonly (readonly [args: string[], first: string])[] = [
   [["webhooks", "listen"], "usage: weir webhooks listen [flags]"],
   [["store", "backup"], "usage: weir store backup FILE [flags]"],
   [["health"], "usage: weir health [flags]"],
-  [["version"], "weir 1.2.3: a rate limit decision service and a workflow webhook service"],
+  [["version"], "usage: weir version [flags]"],
+  [["help"], "usage: weir help [COMMAND] [flags]"],
+  [["settings"], "Settings are environment variables:"],
+  [["settings", "check"], "usage: weir settings check [flags]"],
+  [["settings", "PORT"], "PORT (8080)"],
+  [["settings", "port"], "PORT (8080)"],
   [[], "weir 1.2.3: a rate limit decision service and a workflow webhook service"],
 ];
 
@@ -73,13 +79,43 @@ for (const [args, first] of TOPICS) {
   });
 }
 
-Deno.test("weir help: the commands and every setting", async () => {
+Deno.test("weir help: a line for each command, and no settings", async () => {
   const { stdout } = await run(["help"]);
-  assertEquals(
-    stdout,
-    `${commandsText("1.2.3")}\n\nSettings are environment variables:\n\n${settingsHelp()}\n`,
-  );
+  const { lone, groups } = documentedCommands();
+  const lines = stdout.split("\n");
+  for (const command of [...lone, ...groups.flatMap(({ commands }) => commands)]) {
+    const found = lines.filter((line) => line.startsWith(`  weir ${callOf(command)} `));
+    assertEquals([callOf(command), found.length], [callOf(command), 1]);
+  }
+  assertEquals(stdout.includes("LOG_LEVEL"), false);
 });
+
+Deno.test("weir help settings: every setting", async () => {
+  const { stdout } = await run(["help", "settings"]);
+  assertEquals(stdout, `Settings are environment variables:\n\n${settingsHelp()}\n`);
+});
+
+const UNKNOWN: readonly (readonly [args: string[], stderr: string])[] = [
+  [
+    ["help", "clinet"],
+    'Unknown command "clinet"; did you mean client?\nRun "weir help" to list all commands\n',
+  ],
+  [
+    ["endpoint"],
+    'Unknown command "endpoint"; did you mean endpoints?\nRun "weir help" to list all commands\n',
+  ],
+  [["xyzzy"], 'Unknown command "xyzzy"\nRun "weir help" to list all commands\n'],
+  [
+    ["help", "settings", "KV_TIMOUT"],
+    'Unknown setting "KV_TIMOUT"; did you mean KV_TIMEOUT?\nRun "weir help settings" to list all settings\n',
+  ],
+];
+
+for (const [args, stderr] of UNKNOWN) {
+  Deno.test(`weir ${args.join(" ")}: unknown, with the nearest name`, async () => {
+    assertEquals(await run(args), { code: 2, stdout: "", stderr });
+  });
+}
 
 const COMMANDS: readonly (readonly [args: string[], code: number, stdout: RegExp, stderr: RegExp])[] = [
   [["endpoints"], 2, /^$/, /^Cannot run "endpoints": the command is missing/],

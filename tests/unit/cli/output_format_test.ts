@@ -5,7 +5,7 @@ import { documentedCommands, runCommand } from "../../../src/cli/commands.ts";
 const ROOT = new URL("../../../", import.meta.url).pathname;
 const CONFIG = `${ROOT}config`;
 /** Commands without a result. */
-const NO_RESULT = ["serve", "help", "version"];
+const NO_RESULT = ["serve", "completions", "help", "help settings", "version"];
 const { lone, groups } = documentedCommands();
 const COMMANDS = [...lone, ...groups.flatMap(({ commands }) => commands)]
   .filter(({ words }) => !NO_RESULT.includes(words));

@@ -22,7 +22,7 @@ export interface StoreCheck {
 
 /** Tables that hold no records. */
 const INTERNAL: ReadonlySet<string> = new Set([
-  ...["tally", "removal", "swept", "limit_episode", "reporter"],
+  ...["pause", "tally", "removal", "swept", "limit_episode", "reporter"],
   ...["endpoint_health", "endpoint_attempts"],
 ]);
 

@@ -29,6 +29,8 @@ export interface StoreMove {
   readonly clock: Clock;
   /** Receives progress, one line at a time. */
   readonly tell: (line: string) => void;
+  /** Receives what the move does, several times a second. */
+  readonly onStep?: ((text: string) => void) | undefined;
 }
 
 /** A completed move. */
@@ -76,10 +78,10 @@ export async function moveStore(move: StoreMove): Promise<MovedStore> {
 async function moved(
   source: StoreConnection,
   target: MoveTarget,
-  { clock, tell }: StoreMove,
+  { clock, tell, onStep = () => {} }: StoreMove,
 ): Promise<MovedStore> {
   const { connection, isFilled } = target;
-  const moving = { tables: await source.perform(storeTables()), tell };
+  const moving = { tables: await source.perform(storeTables()), tell, onStep };
   await connection.perform(storeTables());
   const replaced = isFilled
     ? 0
@@ -105,16 +107,16 @@ async function refuseUsers(source: StoreConnection, clock: Clock): Promise<void>
   await refuseClaims(source);
 }
 
-interface Moving {
+interface Moving extends Pick<StoreMove, "tell"> {
   readonly tables: readonly StoreTable[];
-  readonly tell: (line: string) => void;
+  readonly onStep: (text: string) => void;
 }
 
 /** Copies all tables, each portion in its own transaction; returns how many texts were changed. */
 async function copied(
   source: StoreConnection,
   target: StoreConnection,
-  { tables, tell }: Moving,
+  { tables, tell, onStep }: Moving,
 ): Promise<number> {
   let replaced = 0;
   for (const table of tables) {
@@ -125,6 +127,7 @@ async function copied(
       if (rows.length === 0) break;
       await transaction(target, WRITING, () => target.perform(insertRows(table, rows, target.kind)));
       count += rows.length;
+      onStep(`copying ${table.name}: ${count} rows`);
     }
     await moveSequence(table, source, target);
     replaced += reader.replaced;
@@ -137,7 +140,7 @@ async function copied(
 async function compared(
   source: StoreConnection,
   { connection, isFilled }: MoveTarget,
-  { tables, tell }: Moving,
+  { tables, tell, onStep }: Moving,
 ): Promise<number> {
   const state = isFilled
     ? "it holds other rows; expected an empty database, or a file that does not exist"
@@ -150,8 +153,9 @@ async function compared(
       }
       let rows = 0;
       for (const table of tables) {
-        const { count, digest } = await digestOf(source, table);
-        const other = await digestOf(connection, table);
+        const onCount = (rows: number) => onStep(`comparing ${table.name}: ${rows} rows`);
+        const { count, digest } = await digestOf(source, table, onCount);
+        const other = await digestOf(connection, table, onCount);
         if (other.count !== count || other.digest !== digest) throw differs;
         tell(`${table.name}: ${count} equal rows, sum of SHA-256 ${digest}`);
         rows += count;

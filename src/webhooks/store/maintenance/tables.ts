@@ -227,6 +227,7 @@ const DIGESTS = 2n ** 256n;
 export async function digestOf(
   connection: StoreConnection,
   table: StoreTable,
+  onCount: (rows: number) => void = () => {},
 ): Promise<{ readonly count: number; readonly digest: string }> {
   const reader = new TableReader(table);
   let [count, sum] = [0, 0n];
@@ -239,6 +240,7 @@ export async function digestOf(
       sum = (sum + BigInt(`0x${hash.digest("hex")}`)) % DIGESTS;
     }
     count += rows.length;
+    onCount(count);
   }
 }
 

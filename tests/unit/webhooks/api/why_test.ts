@@ -45,6 +45,17 @@ const CASES: readonly Case[] = [
     "it starts as soon as WEBHOOK_MAX_IN_FLIGHT allows it",
   ],
   [
+    "new, and all deliveries are paused",
+    { delivery: NEW, endpoint: ON, isPaused: true, inFlight: 0 },
+    "an attempt has been due since 2026-03-28T11:59:59.000Z, the first one; all deliveries are paused",
+  ],
+  [
+    "later, and all deliveries are paused",
+    { delivery: LATER, endpoint: ON, isPaused: true },
+    "the next attempt starts at 2026-03-28T12:04:00.000Z, retry 4 of 8 (5 minutes after the first failure); " +
+    "all deliveries are paused",
+  ],
+  [
     "new, its endpoint is busy",
     { delivery: NEW, endpoint: ON, inFlight: 4 },
     "an attempt has been due since 2026-03-28T11:59:59.000Z, the first one; " +

@@ -1,0 +1,90 @@
+import { settingEntries } from "../settings/table.ts";
+import type { Command, DocumentedCommands } from "./command.ts";
+import { OUTPUT_FORMATS } from "./output_format.ts";
+
+/** The shells with completions. */
+export const SHELLS = ["bash", "zsh", "fish"] as const;
+
+/** A word with its meaning. */
+export interface Completion {
+  readonly name: string;
+  readonly doc: string;
+}
+
+/** A flag, and what its value is; `nothing` for a boolean flag. */
+export interface CompletedFlag extends Completion {
+  readonly value: "nothing" | "text" | "files" | readonly string[];
+}
+
+/** What may follow some words of a command line. */
+export interface CompletedPlace {
+  /** The words, such as `endpoints add`; empty at the start. */
+  readonly words: string;
+  readonly names: readonly Completion[];
+  readonly flags: readonly CompletedFlag[];
+  readonly hasFiles: boolean;
+}
+
+/** Everything that a shell completes. */
+export interface CompletionTable {
+  readonly places: readonly CompletedPlace[];
+  /** Completes `weir help settings`. */
+  readonly settings: readonly string[];
+}
+
+const FILES: ReadonlySet<string> = new Set(["FILE", "DIR", "STORE"]);
+/** Arguments and values that are one of a few words. */
+const CHOICES: Readonly<Record<string, readonly string[]>> = { FORMAT: OUTPUT_FORMATS, SHELL: SHELLS };
+
+/** What shells complete. */
+export function completionTable({ lone, groups }: DocumentedCommands): CompletionTable {
+  const alone = lone.filter(({ words }) => !words.includes(" "));
+  // A group of one command with the same word is that command.
+  const grouped = groups.filter(({ commands }) => commands.some(({ words }) => words.includes(" ")));
+  const single = groups.filter((group) => !grouped.includes(group)).flatMap(({ commands }) => commands);
+  const start: CompletedPlace = {
+    ...{ words: "", flags: [], hasFiles: false },
+    names: [
+      ...alone.map(({ words, doc }) => ({ name: words, doc })),
+      ...groups.map(({ name, doc }) => ({ name, doc })),
+    ],
+  };
+  const places = grouped.map(({ name, commands }) => ({
+    ...{ words: name, flags: [], hasFiles: false },
+    names: commands.map(({ words, doc }) => ({ name: words.slice(name.length + 1), doc })),
+  }));
+  const commands = [...alone, ...single, ...grouped.flatMap(({ commands }) => commands)];
+  return {
+    places: [start, ...places, ...commands.map(placeOf)],
+    settings: settingEntries().map(([name]) => name).filter((name) => !name.includes("<")),
+  };
+}
+
+function placeOf({ words, args, flags }: Command): CompletedPlace {
+  const names = args.flatMap((arg) => CHOICES[arg] ?? []).map((name) => ({ name, doc: "" }));
+  const shown: Command["flags"] = { ...flags, help: { doc: "show the usage" } };
+  return {
+    words,
+    names,
+    hasFiles: args.some((arg) => FILES.has(arg)),
+    flags: Object.entries(shown).map(([name, { value, doc }]) => {
+      return { name: `--${name}`, doc, value: valueOf(value) };
+    }),
+  };
+}
+
+function valueOf(placeholder: string | undefined): CompletedFlag["value"] {
+  if (placeholder === undefined) return "nothing";
+  return CHOICES[placeholder] ?? (FILES.has(placeholder) ? "files" : "text");
+}
+
+/** The names of the flags with such a value. */
+export function flagsWith({ flags }: CompletedPlace, kind: "text" | "files" | "choices"): readonly string[] {
+  return flags.filter(({ value }) => kind === "choices" ? typeof value === "object" : value === kind)
+    .map(({ name }) => name);
+}
+
+/** A text in single quotes for bash and zsh. */
+export function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,79 @@
+import { type EffectiveSetting, effectiveSettings } from "../settings/effective_settings.ts";
+import { type Environment, readSettings, SettingsError } from "../settings/read_settings.ts";
+import { readSecretFiles } from "../settings/secret_files.ts";
+import { CHECK_EXIT_CODES } from "./check.ts";
+import type { RunnableCommand } from "./command.ts";
+import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";
+import { TableText } from "./record_text.ts";
+
+const COLUMNS = ["setting", "value", "source"];
+const MASK = "(secret)";
+
+/** A setting; its source is also the variable that names the file of a secret. */
+type SettingRow = Omit<EffectiveSetting, "source"> & { readonly source: string };
+
+/** `weir settings check`: the settings in the environment as the service would read them, without a start. */
+export const SETTINGS_CHECK_COMMAND: RunnableCommand = {
+  command: {
+    words: "settings check",
+    args: [],
+    doc: "validate the settings in the environment, without starting the service",
+    flags: {
+      strict: { doc: "treat warnings as errors" },
+      all: { doc: "also show the settings that the environment does not set" },
+      ...OUTPUT_FLAGS,
+    },
+    notes:
+      "It shows where each value comes from: the environment, the default, or the variable that names a secret file.\n" +
+      "It does not show secrets, and does not connect to any service.",
+    exitCodes: CHECK_EXIT_CODES,
+  },
+  run({ flags }, { environment, output }) {
+    const printer = printerOf(flags, output);
+    const { errors, warnings } = problemsOf(environment);
+    const { environment: withFiles, sources } = readSecretFiles(environment);
+    const all = effectiveSettings(withFiles)
+      .map((setting) => ({ ...setting, source: sources.get(setting.name) ?? setting.source }));
+    const given = all.filter(({ source }) => source !== "default");
+    const settings = flags.boolean("all") === true ? all : given;
+    const isValid = errors.length === 0 && (warnings.length === 0 || flags.boolean("strict") !== true);
+    if (printer !== undefined) {
+      printer.print({ valid: isValid, errors, warnings, settings: settings.map(forPrograms) });
+      return Promise.resolve(isValid ? 0 : 1);
+    }
+    if (settings.length > 0) {
+      for (const line of new TableText(COLUMNS).lines(settings.map(rowOf))) output.stdout(line);
+    }
+    for (const error of errors) output.stderr(error);
+    for (const warning of warnings) output.stderr(`warning: ${warning}`);
+    const counts = [
+      counted(given.length, "setting"),
+      counted(errors.length, "error"),
+      counted(warnings.length, "warning"),
+    ];
+    output.stdout(`environment: ${isValid ? "valid" : "invalid"}: ${counts.join(", ")}`);
+    return Promise.resolve(isValid ? 0 : 1);
+  },
+};
+
+function problemsOf(environment: Environment) {
+  try {
+    return { errors: [], warnings: readSettings(environment).warnings };
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    return { errors: error.problems, warnings: error.warnings };
+  }
+}
+
+/** Without the value of a secret. */
+function forPrograms({ name, value, isSecret, source }: SettingRow) {
+  return { name, value, secret: isSecret, source };
+}
+
+function rowOf({ name, value, whenUnset, source }: SettingRow) {
+  return { setting: name, value: value ?? (whenUnset === undefined ? MASK : `(${whenUnset})`), source };
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
+}
