@@ -142,6 +142,17 @@ const ENDPOINT = objectSchema({
   failingSince: timeSchema(
     "Time of the first failed attempt since the last success; absent if there is none.",
   ),
+  consecutiveFailures: integerSchema(
+    "Number of failed attempts since the last success; absent if there are none.",
+    {
+      minimum: 1,
+    },
+  ),
+  attempts: listSchema(
+    schemaOf("AttemptStatistics"),
+    "Attempts of the last hour and of the last day; a period without attempts is absent.",
+    { minItems: 1, maxItems: 2 },
+  ),
 });
 
 const ATTEMPT_STATISTICS = objectSchema({

@@ -1,5 +1,6 @@
 import { isOpen } from "../model/delivery.ts";
 import { FAILING_AFTER } from "../model/endpoint_health.ts";
+import { isAboutEndpoint } from "../model/endpoint_events.ts";
 import { payloadOf, subscriptionMismatch } from "../model/event_filter.ts";
 import type { Attempt, Delivery, Endpoint, FailureReason, WebhookEvent } from "../model/records.ts";
 import { LAST_SLOT_MS, SLOTS_MS } from "../model/schedule.ts";
@@ -47,6 +48,9 @@ export function whyNotDelivered(options: WhyNotDeliveredOptions): string {
 export function whyNotReceived(event: WebhookEvent, endpoint: Endpoint): string {
   const { kind, body, createdAt } = event;
   const data = body === undefined ? undefined : payloadOf(body);
+  if (isAboutEndpoint({ kind, data }, endpoint.id)) {
+    return "the event is about this endpoint: only others receive it";
+  }
   const mismatch = subscriptionMismatch(endpoint, { kind, data });
   const changed = endpoint.updatedAt > createdAt
     ? `; the endpoint was changed at ${timeText(endpoint.updatedAt)}, after the event`

@@ -102,12 +102,13 @@ export class EndpointShares {
     const before = this.#known.get(endpointId);
     const halvings = (before?.halvings ?? 0) + (isFailed ? 1 : -1);
     const failures = isFailed ? (before?.failures ?? 0) + 1 : 0;
+    const ownUntil = elapsed + pauseMs(failures);
     this.#known.delete(endpointId);
     this.#known.set(endpointId, {
       standing: isSilent ? "silent" : isLate || isFailed ? "slow" : "prompt",
       halvings: Math.max(0, Math.min(halvings, MOST_HALVINGS)),
       failures,
-      pausedUntil: elapsed + Math.max(pauseMs(failures), this.#probePauseMs(failures, elapsed)),
+      pausedUntil: Math.max(ownUntil, this.#sharedUntil(failures, before?.pausedUntil ?? 0, elapsed)),
     });
     const [oldest] = this.#known.keys();
     if (this.#known.size > MOST_KNOWN && oldest !== undefined) this.#known.delete(oldest);
@@ -166,11 +167,15 @@ export class EndpointShares {
     return [...requests, ...probing.map((endpointId) => ({ endpointId, max: 1 }))];
   }
 
-  /** The pause that an endpoint makes for other failing ones. */
-  #probePauseMs(failures: number, elapsed: number): number {
+  /**
+   * Until when an endpoint waits for other failing ones. An attempt that did not wait, such as the last one of a
+   * delivery, uses nothing of the rate: otherwise an endpoint with many of them would make all others wait for hours.
+   */
+  #sharedUntil(failures: number, pausedUntil: number, elapsed: number): number {
     if (failures < PROBED_AFTER) return 0;
+    if (pausedUntil > elapsed) return pausedUntil;
     this.#probedUntil = Math.max(this.#probedUntil, elapsed) + PROBE_INTERVAL_MS;
-    return Math.max(0, this.#probedUntil - elapsed - PROBE_BURST_MS);
+    return this.#probedUntil - PROBE_BURST_MS;
   }
 
   #standing(endpointId: string): Standing {

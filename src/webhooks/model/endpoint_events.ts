@@ -1,3 +1,4 @@
+import { isRawNumber, type JsonObject, type JsonValue } from "../../base/exact_json.ts";
 import { timeText, timeTextIf } from "../../base/rfc3339.ts";
 import type { FailureRun, HealthChange } from "./endpoint_health.ts";
 import { eventBody, isOperationalKind } from "./event.ts";
@@ -38,6 +39,16 @@ export function endpointEvent(
     disabled: { endpointId, reason: "failing", disabledAt: timeText(now), ...failing },
   }[change];
   return { ...newEvent(eventId, ENDPOINT_KINDS[change], data), exceptEndpointId: endpointId };
+}
+
+/** Whether an event is about a change of this endpoint, which therefore does not receive it. */
+export function isAboutEndpoint(
+  { kind, data }: { readonly kind: string; readonly data: JsonValue | undefined },
+  endpointId: string,
+): boolean {
+  if (!Object.values(ENDPOINT_KINDS).includes(kind)) return false;
+  if (typeof data !== "object" || data === null || Array.isArray(data) || isRawNumber(data)) return false;
+  return (data as JsonObject)["endpointId"] === endpointId;
 }
 
 /** The event about a delivery that failed permanently; absent where the delivery or its reason causes none. */

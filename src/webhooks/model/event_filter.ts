@@ -74,16 +74,32 @@ export function readEventFilter(json: string): EventFilter {
     .map(([path, values]) => ({ path, keys: path.split("."), values: new Set(values.map(stringifyJson)) }));
 }
 
+/** Whether `data` matches a filter. */
+export function matchesFilter(filter: EventFilter, data: JsonValue | undefined): boolean {
+  return firstMismatch(filter, data) === undefined;
+}
+
 /** Why `data` does not match a filter, in one line; nothing when it matches. */
 export function filterMismatch(filter: EventFilter, data: JsonValue | undefined): string | undefined {
-  for (const { path, keys, values } of filter) {
+  const mismatch = firstMismatch(filter, data);
+  if (mismatch === undefined) return undefined;
+  const { path, keys, values } = mismatch;
+  const value = valueAt(data, keys);
+  const state = value === undefined ? "is missing in data" : `is ${shortened(stringifyJson(value))}`;
+  return `${path} ${state}; the filter expects ${shownValues(values)}`;
+}
+
+function firstMismatch(filter: EventFilter, data: JsonValue | undefined): Condition | undefined {
+  return filter.find(({ keys, values }) => {
     const value = valueAt(data, keys);
-    const json = value === undefined ? undefined : stringifyJson(value);
-    if (json !== undefined && values.has(json)) continue;
-    const state = json === undefined ? "is missing in data" : `is ${shortened(json)}`;
-    return `${path} ${state}; the filter expects ${shownValues(values)}`;
-  }
-  return undefined;
+    return value === undefined || !isComparable(value) || !values.has(stringifyJson(value));
+  });
+}
+
+/** No filter has other values: these may have a megabyte each, which every filter would write as JSON. */
+function isComparable(value: JsonValue): boolean {
+  if (typeof value === "string") return value.length <= MAX_FILTER_TEXT;
+  return typeof value !== "object" || value === null || isRawNumber(value);
 }
 
 /** An event, as far as it is known. */

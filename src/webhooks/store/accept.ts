@@ -2,7 +2,7 @@ import type { AuditEntry, Execution, IdempotencyRow, NewEvent, WorkflowVersion }
 import type { JsonValue } from "../../base/exact_json.ts";
 import type { ReportedEvent } from "../model/endpoint_events.ts";
 import { matchesKind } from "../model/event.ts";
-import { filterMismatch, payloadOf, readEventFilter } from "../model/event_filter.ts";
+import { matchesFilter, payloadOf, readEventFilter } from "../model/event_filter.ts";
 import { isLive, KEY_LIVES_MS } from "../model/key_life.ts";
 import { addAudit } from "./audit_log.ts";
 import { RECORDS, text } from "./rows.ts";
@@ -194,7 +194,7 @@ export function subscribedTo(
       const json = row["data_filter"];
       if (typeof json !== "string") return true;
       data ??= { value: payloadOf(body) };
-      return filterMismatch(filterOf(json), data.value) === undefined;
+      return matchesFilter(filterOf(json), data.value);
     })
     .map((row) => ({ id: crypto.randomUUID(), endpointId: text(row, "id") }));
 }
@@ -255,16 +255,23 @@ function* acceptOnce<T>(
   return { kind: "new", value };
 }
 
-const MAX_CACHED = 1_000;
-/** Keeps what was read of a text: these texts are few, and each event needs all. */
+/** In characters of the texts, of which each counts for some more. Each event needs all texts, so all have to fit. */
+const MAX_CACHED = 8_388_608;
+const MORE_CHARACTERS = 100;
+/** Keeps what was read of a text. */
 function cached<T>(read: (json: string) => T): (json: string) => T {
   const known = new Map<string, T>();
+  let size = 0;
   return (json) => {
     let value = known.get(json);
     if (value === undefined) {
       value = read(json);
-      if (known.size >= MAX_CACHED) known.clear();
+      if (size >= MAX_CACHED) {
+        known.clear();
+        size = 0;
+      }
       known.set(json, value);
+      size += json.length + MORE_CHARACTERS;
     }
     return value;
   };

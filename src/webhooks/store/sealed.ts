@@ -10,7 +10,7 @@ export interface SealedColumns {
   readonly bytes: string;
 }
 
-/** Every place of encrypted values. Its tables are numbered by `seq`. */
+/** Every place of encrypted values. Its tables have a `seq` and an `id`. */
 export const SEALED_COLUMNS: readonly SealedColumns[] = [
   { table: "endpoint_secret", keyId: "key_id", bytes: "bytes" },
   { table: "endpoint", keyId: "headers_key_id", bytes: "headers_bytes" },
@@ -20,6 +20,7 @@ export const SEALED_COLUMNS: readonly SealedColumns[] = [
 /** An encrypted value with the number of its row. */
 export interface SealedRow {
   readonly seq: number;
+  readonly id: string;
   readonly sealed: Sealed;
 }
 
@@ -40,7 +41,7 @@ export function* sealedByOthers(
   { after, max }: { readonly after: number; readonly max: number },
 ): Work<readonly SealedRow[]> {
   const rows = yield* all(
-    `SELECT seq, ${columns.keyId} AS key_id, ${columns.bytes} AS bytes FROM ${columns.table}
+    `SELECT seq, id, ${columns.keyId} AS key_id, ${columns.bytes} AS bytes FROM ${columns.table}
      WHERE ${columns.keyId} <> ? AND seq > ? ORDER BY seq LIMIT ?`,
     ...[keyId, after, max],
   );
@@ -53,7 +54,9 @@ export function* replaceSealed(
   changes: readonly { readonly before: SealedRow; readonly after: Sealed }[],
 ): Work<number> {
   let replaced = 0;
-  for (const { before: { seq, sealed }, after } of changes) {
+  // Claims lock endpoints in this order; in another one, each would wait for the other.
+  const inOrder = changes.toSorted((a, b) => a.before.id < b.before.id ? -1 : 1);
+  for (const { before: { seq, sealed }, after } of inOrder) {
     replaced += yield* run(
       `UPDATE ${table} SET ${keyId} = ?, ${bytes} = ? WHERE seq = ? AND ${keyId} = ? AND ${bytes} = ?`,
       ...[after.keyId, after.bytes, seq, sealed.keyId, sealed.bytes],
@@ -78,5 +81,9 @@ export function* countSealed(places: readonly SealedColumns[]): Work<Readonly<Re
 }
 
 function sealedRowOf(row: Row): SealedRow {
-  return { seq: integer(row, "seq"), sealed: { keyId: text(row, "key_id"), bytes: bytes(row, "bytes") } };
+  return {
+    seq: integer(row, "seq"),
+    id: text(row, "id"),
+    sealed: { keyId: text(row, "key_id"), bytes: bytes(row, "bytes") },
+  };
 }

@@ -41,6 +41,14 @@ Deno.test("openapi: each operation has its own name, a summary, and examples tha
   assertEquals(wrong, []);
 });
 
+Deno.test("openapi: each schema is a part of an operation", async () => {
+  await using service = await OpenApiService.start();
+  const { document } = service;
+  const text = JSON.stringify(document);
+  const names = Object.keys(document.components.schemas);
+  assertEquals(names.filter((name) => !text.includes(`"#/components/schemas/${name}"`)), []);
+});
+
 Deno.test("openapi: the paths and methods of the document are those that the service has", async () => {
   await using service = await OpenApiService.start();
   const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };

@@ -140,6 +140,36 @@ for (const [title, run] of Object.entries(CASES)) {
   });
 }
 
+Deno.test({
+  ...needs(
+    ["postgres"],
+    "rekey postgres: it and the claims of services, which lock many endpoints, do not block each other",
+  ),
+  async fn() {
+    const address = server().url(await server().createDatabase());
+    const store = await openStoreAt(address);
+    const [old, both, back] = [await box(OLD), await box(NEW, OLD), await box(OLD, NEW)];
+    const ids = Array.from({ length: 100 }, (_, n) => `endpoint-${999 - n}`);
+    for (const id of ids) await addEndpoint(store, { id, headers: await old.seal("x"), secrets: [] });
+    let isDone = false;
+    const requests = ids.map((endpointId) => ({ endpointId, max: 1 }));
+    const options = { now: NOW, leaseUntil: NOW, newClaimId: () => crypto.randomUUID(), requests };
+    const claiming = Array.from({ length: 3 }, async () => {
+      while (!isDone) await store.claimDeliveries(options);
+    });
+    try {
+      for (const to of [both, back, both, back]) {
+        const { keys } = await rekeyStore(address, to, { clock: systemClock });
+        assertEquals(keys, { [to.keyId]: ids.length });
+      }
+    } finally {
+      isDone = true;
+      await Promise.all(claiming);
+      await store.close();
+    }
+  },
+});
+
 Deno.test("rekey: the old ciphertext is not left in the files of a SQLite store", async () => {
   using folder = new StoreFolder();
   const store = await folder.open();

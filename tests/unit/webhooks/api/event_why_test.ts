@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import { recordAttempts } from "../../../../src/webhooks/store/endpoint_health.ts";
 import { WebhookBed } from "../../../harness/webhook_service_fixture.ts";
 
 const PLAN = { "customer.plan": ["pro", "team"] };
@@ -72,6 +73,27 @@ Deno.test("why of an event: what changed since", async () => {
   assertEquals(
     await bed.why(event, changed),
     `a is missing in data; the filter expects 1; ${since}`,
+  );
+});
+
+Deno.test("why of an event: one about the endpoint itself goes to others only", async () => {
+  await using bed = await Bed.open();
+  const [about, other] = [
+    await bed.endpoint({ events: ["endpoint.*"] }),
+    await bed.endpoint({ events: ["endpoint.*"], enabled: false }),
+  ];
+  const { clock, store } = bed.bed;
+  const at = clock.now();
+  const failures = { count: 20, firstAt: at, lastAt: at, areReportable: true };
+  const summary = { succeeded: 0, failed: 20, answered: 0, totalMs: 0, maxMs: 0, failures };
+  const options = { now: at, newId: () => crypto.randomUUID(), disableAfterMs: 0 };
+  await store.write(recordAttempts, [{ endpointId: about, summary }], options);
+  const { items: [event] } = (await bed.bed.call("GET", "/events?event=endpoint.failing")).body;
+  const id = String(event?.["id"]);
+  assertEquals(await bed.why(id, about), "the event is about this endpoint: only others receive it");
+  assertEquals(
+    await bed.why(id, other),
+    "its endpoint is disabled; it waits until the endpoint is enabled",
   );
 });
 

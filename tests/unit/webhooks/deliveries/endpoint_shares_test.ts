@@ -93,6 +93,15 @@ Deno.test("many endpoints that fail share a rate of attempts; one that succeeds 
   assertEquals(shares.isPaused("late", 60_000), false);
 });
 
+Deno.test("attempts without a pause, as the last ones of deliveries, use no more of the shared rate than others", () => {
+  const shares = new EndpointShares(500);
+  // For an hour, 100 deliveries per second of a dead endpoint have their last attempt.
+  for (let n = 0; n < 360_000; n++) shares.learn(report("dead", REFUSED), 10 * n);
+  const end = 3_600_000;
+  for (let failure = 1; failure <= 4; failure++) shares.learn(report("other", ERROR), end);
+  assertEquals([shares.isPaused("other", end + 250), shares.isPaused("dead", end)], [false, true]);
+});
+
 Deno.test("endpoints that fail at once leave places to those that answer", () => {
   const shares = new EndpointShares(64);
   const refusing = endpoints("refusing", 100);

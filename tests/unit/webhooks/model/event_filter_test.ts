@@ -3,6 +3,7 @@ import { type JsonObject, parseJson } from "../../../../src/base/exact_json.ts";
 import {
   eventFilterProblem,
   filterMismatch,
+  matchesFilter,
   MAX_FILTER_BYTES,
   payloadOf,
   readEventFilter,
@@ -88,8 +89,22 @@ for (const [title, filter, data, mismatch] of MATCHES) {
   Deno.test(`filter: ${title}`, () => {
     const body = new TextEncoder().encode(`{"event":"a.b","data":${data}}`);
     assertEquals(filterMismatch(readEventFilter(filter), payloadOf(body)), mismatch);
+    assertEquals(matchesFilter(readEventFilter(filter), payloadOf(body)), mismatch === undefined);
   });
 }
+
+Deno.test("filter: a value that no filter can have is not written as JSON to compare it", () => {
+  const unreadable = {
+    get field(): string {
+      throw new Error("read");
+    },
+  };
+  const filter = readEventFilter('{"a":["x"]}');
+  assertEquals([{ a: unreadable }, { a: [unreadable] }].map((data) => matchesFilter(filter, data)), [
+    false,
+    false,
+  ]);
+});
 
 Deno.test("filter: data that cannot be read matches no filter", () => {
   const deep = `{"event":"a.b","data":${"[1.10,".repeat(100_000)}1${"]".repeat(100_000)}}`;

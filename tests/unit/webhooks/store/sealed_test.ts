@@ -16,10 +16,10 @@ Deno.test("sealed columns: every column of bytes is listed, or not encrypted", (
   assertEquals([...listed, ...IN_CLEAR].toSorted(), columns.toSorted());
 });
 
-Deno.test("sealed columns: each has the column of its key, in a table that is numbered", () => {
+Deno.test("sealed columns: each has the column of its key, in a table with a seq and an id", () => {
   for (const { table, keyId } of SEALED_COLUMNS) {
     const columns = TABLES[table]?.columns ?? {};
-    assertEquals([table, columns["seq"]], [table, "sequence"]);
+    assertEquals([table, columns["seq"], columns["id"] !== undefined], [table, "sequence", true]);
     const key = columns[keyId];
     assertEquals([table, (typeof key === "string" ? key : key?.type)?.startsWith("text")], [table, true]);
   }
