@@ -96,7 +96,9 @@ export async function serve(
     });
     const { service, counters } = decisions;
     const { refresh } = deciders;
-    opened.listener(await loaded.openPullMetrics(parts, { rules: () => service.rules, refresh }), "metrics");
+    const reading = { rules: () => service.rules, refresh, version };
+    opened.listener(await loaded.openPullMetrics(parts, reading), "metrics");
+    await opened.opening(loaded.openMetricsExport(parts, reading));
     const createWorker = options.createWebhookWorker;
     const webhooks = await openAdministration(parts, { version, tracing, decide, counters, createWorker });
     opened.defer(() => webhooks.close(0));

@@ -36,7 +36,9 @@ const DEFAULTS: Readonly<Record<string, string>> = {
 
 /** Turns statistics off unless the environment has a setting for them. */
 function statsDefaults(environment: Readonly<Record<string, string>>): Record<string, string> {
-  const isNamed = Object.keys(environment).some((name) => /^(?:USE_|PUSH_|PULL_|TAGGED_)/.test(name));
+  const isNamed = Object.keys(environment).some((name) =>
+    /^(?:USE_|PUSH_|PULL_|TAGGED_|OTEL_METRICS_)/.test(name)
+  );
   return isNamed ? {} : { DISABLE_STATS: "true" };
 }
 

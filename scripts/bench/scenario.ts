@@ -1,5 +1,5 @@
 import type { PartName } from "./options.ts";
-import type { LoadName } from "../../tests/harness/load/rate_limit_message.ts";
+import type { LoadName } from "../../tests/harness/bench_rules.ts";
 
 /**
  * What is measured: a bare grpc-js echo, Weir with its embedded cache, Weir with redis-server; bare round

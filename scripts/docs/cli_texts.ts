@@ -61,6 +61,7 @@ descriptor 0: account=acme
   window ends  2026-11-21T12:21:22Z
 \`\`\``,
   simulate: "[testing-rules.md](testing-rules.md) has an example.",
+  bench: "[operations.md](operations.md#size-a-machine) has examples.",
   health: `\`\`\`console try
 $ weir health --url http://localhost:8080
 OK

@@ -32,7 +32,7 @@ export function makeParts(settings: Settings, options: PartsOptions): ServicePar
   health.set("sigterm", true);
   health.set("start", false, "the ports are not open yet");
   return {
-    settings: settings.WORKERS === 1 ? settings : withInstance(settings),
+    settings: withInstance(settings),
     logger,
     clock,
     random,
@@ -54,7 +54,7 @@ export async function makeReportingParts(settings: Settings, options: PartsOptio
   return { ...parts, limitEvents: events, events };
 }
 
-/** All threads are one instance. */
+/** All threads, and both spans and metrics, are of one instance. */
 function withInstance(settings: Settings): Settings {
   const { TRACING_SERVICE_INSTANCE_ID: id = crypto.randomUUID() } = settings;
   return { ...settings, TRACING_SERVICE_INSTANCE_ID: id };

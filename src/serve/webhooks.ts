@@ -29,7 +29,7 @@ import { type WebhookWorkerHandle, WebhookWorkerSupervisor } from "../webhooks/s
 export interface OpenWebhooksOptions {
   /** Of Weir, for the user agent. */
   readonly version: string;
-  readonly tracing: Pick<Tracing, "route" | "work">;
+  readonly tracing: Pick<Tracing, "route" | "work" | "workLogger">;
   readonly decide: Decide;
   readonly administrators: Administrators;
   /** Part of the administration, also where the webhook service is off. */
@@ -111,6 +111,7 @@ function openService(place: string, parts: ServiceParts, options: OpenWebhooksOp
   const statistics = new WebhookStatistics(stats);
   const worker = new WebhookWorkerSupervisor({
     ...parts,
+    logger: options.tracing.workLogger(logger),
     options: workerOptions(settings, { store: storeSettings(place, settings), version: options.version }),
     limit: limitBy(options.decide),
     onHealth: (healthy, reason) => {

@@ -1,21 +1,21 @@
 import type { Block } from "./block_reader.ts";
 import type { LoadCall } from "./call_source.ts";
 
-/** A call in flight, and what has come of its answer. The object is used again for a later call. */
+/** A call in flight, and its answer so far. The object is used again for a later call. */
 export interface PendingCall {
-  /** 0 when no call is in it. */
+  /** 0 when it is free. */
   streamId: number;
   start: number;
   call: LoadCall | undefined;
   /** The block that began the answer. */
   first: Block | undefined;
-  /** `good`, or what is wrong with the body; absent before it is whole. */
+  /** `good`, or what is wrong with the body; undefined until it is complete. */
   body: string | undefined;
-  /** Octets of a body that is not whole. */
+  /** Bytes of an incomplete body. */
   part: Uint8Array | undefined;
 }
 
-/** Calls in flight on one connection, by their stream: a ring, because streams are numbered in turn. */
+/** Calls in flight on one connection, by stream: a ring, because stream numbers ascend. */
 export class PendingCalls {
   readonly #slots: PendingCall[];
   #size = 0;
@@ -31,7 +31,7 @@ export class PendingCalls {
     return this.#size;
   }
 
-  /** Whether a call on this stream can begin; not while one of long ago is in its place. */
+  /** Whether a call on this stream can begin; false while a much older call is in its place. */
   hasRoom(streamId: number): boolean {
     return this.#slotOf(streamId).streamId === 0;
   }

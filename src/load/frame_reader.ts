@@ -1,15 +1,15 @@
 import { type Frame, FRAME_HEADER_BYTES } from "./h2_frames.ts";
 
-/** The largest frame that a peer may send to one that did not ask for more. */
+/** The largest frame that a peer may send without a setting that allows more. */
 const MAX_FRAME_BYTES = 16_384;
 
-/** Cuts what a socket reads into frames. */
+/** Splits the bytes of a socket into frames. */
 export class FrameReader {
   #rest: Uint8Array = new Uint8Array(0);
-  /** One object for all frames: an object a frame would be a tenth of the generator's time. */
+  /** One object for all frames: an object per frame would take a tenth of the generator's time. */
   readonly #frame = { type: 0, flags: 0, streamId: 0, bytes: this.#rest, start: 0, end: 0 };
 
-  /** Calls `take` for each frame that is whole by now; the rest waits for the next chunk. */
+  /** Calls `take` for each complete frame; the rest waits for the next chunk. */
   read(chunk: Uint8Array, take: (frame: Frame) => void): void {
     const bytes = this.#rest.length === 0 ? chunk : joined(this.#rest, chunk);
     const frame = this.#frame;
@@ -36,11 +36,11 @@ export class FrameReader {
 const NOTHING = new Uint8Array(0);
 
 /** The unsigned number of 31 bits at this place; the first bit is reserved. */
-export function number31(octets: Uint8Array, at: number): number {
-  return (((octets[at] ?? 0) & 0x7f) << 24) | number24(octets, at + 1);
+export function number31(bytes: Uint8Array, at: number): number {
+  return (((bytes[at] ?? 0) & 0x7f) << 24) | number24(bytes, at + 1);
 }
 
-/** Both, one after the other. */
+/** Both, concatenated. */
 export function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
   const whole = new Uint8Array(first.length + second.length);
   whole.set(first);
@@ -49,9 +49,9 @@ export function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
 }
 
 function tooLong(length: number): RangeError {
-  return new RangeError(`Cannot read frame of "${length}" octets: at most ${MAX_FRAME_BYTES} are allowed`);
+  return new RangeError(`Cannot read frame of "${length}" bytes: at most ${MAX_FRAME_BYTES} are allowed`);
 }
 
-function number24(octets: Uint8Array, at: number): number {
-  return ((octets[at] ?? 0) << 16) | ((octets[at + 1] ?? 0) << 8) | (octets[at + 2] ?? 0);
+function number24(bytes: Uint8Array, at: number): number {
+  return ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0);
 }

@@ -1,6 +1,7 @@
-import type { Block } from "./block_reader.ts";
-import { areSame, copied, type Octets } from "./h2_frames.ts";
-import { LIMIT, readResponse, type ResponseSummary, unframeMessage } from "./rate_limit_message.ts";
+import type { BodyCheck } from "../../src/load/answer_reader.ts";
+import { areSame, type ByteRange, copied } from "../../src/load/h2_frames.ts";
+import { readResponse, type ResponseSummary, unframeMessage } from "../../src/load/rate_limit_message.ts";
+import { LIMIT } from "./bench_rules.ts";
 
 /** The codes that answers may be expected to have. */
 export const EXPECTED_CODES = ["echo", "OK", "OVER_LIMIT"] as const;
@@ -16,23 +17,13 @@ export interface Expectation {
   readonly count?: number | undefined;
 }
 
-/** What the blocks say of an answer: nothing when it is good. */
-export function statusProblem(first: Block, last: Block): string | undefined {
-  const isOk = first.httpStatus === "200" && last.grpcStatus === "0";
-  if (!isOk) {
-    return [statusesOf(first, last), last.grpcMessage ?? ""].filter((part) => part !== "").join(": ");
-  }
-  const { contentType = "none" } = first;
-  return contentType.startsWith("application/grpc") ? undefined : `content-type ${contentType}`;
-}
-
-/** The statuses in short, to count answers by. */
-export function statusesOf(first: Block, last: Block): string {
-  return `http ${first.httpStatus ?? "none"}, grpc ${last.grpcStatus ?? "none"}`;
+/** Checks that each answer is as expected. */
+export function bodyCheck(expected: Expectation): BodyCheck {
+  return (body, request) => bodyProblem(body, request, expected);
 }
 
 /** What is wrong with the body of an answer, or nothing. `request` is the body that was sent. */
-export function bodyProblem(body: Octets, request: Uint8Array, expected: Expectation): string | undefined {
+export function bodyProblem(body: ByteRange, request: Uint8Array, expected: Expectation): string | undefined {
   if (expected.code === "echo") {
     return areSame(body, request) ? undefined : "the answer is not the request";
   }
@@ -64,7 +55,7 @@ function responseProblem(
  * Whether these are the octets of an answer in its usual form: the prefix of gRPC, the overall code OK,
  * and so many statuses that begin with the code OK. Anything else is read in full.
  */
-function isPlainOk({ bytes, start, end }: Octets, descriptors: number): boolean {
+function isPlainOk({ bytes, start, end }: ByteRange, descriptors: number): boolean {
   const size = end - start - 5;
   if (bytes[start] !== 0 || bytes[start + 1] !== 0 || bytes[start + 2] !== 0) return false;
   if (size < 2 || bytes[start + 3] !== size >>> 8 || bytes[start + 4] !== (size & 0xff)) return false;

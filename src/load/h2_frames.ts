@@ -1,14 +1,9 @@
-import type { HeaderField } from "../../../src/grpc/native/hpack_decoder.ts";
-import {
-  FLAG as FLAGS,
-  FRAME as FRAME_TYPES,
-  FRAME_HEADER_BYTES,
-  PREFACE,
-} from "../../../src/grpc/native/frames.ts";
+import type { HeaderField } from "../grpc/native/hpack_decoder.ts";
+import { FLAG as FLAGS, FRAME as FRAME_TYPES, FRAME_HEADER_BYTES, PREFACE } from "../grpc/native/frames.ts";
 
 export { FLAGS, FRAME_HEADER_BYTES, FRAME_TYPES, PREFACE };
 
-/** Settings by their name in RFC 9113, those that the bench looks at. */
+/** The settings that the generator sends or reads, by their names in RFC 9113. */
 export const SETTINGS = {
   HEADER_TABLE_SIZE: 1,
   ENABLE_PUSH: 2,
@@ -16,21 +11,21 @@ export const SETTINGS = {
   INITIAL_WINDOW_SIZE: 4,
 } as const;
 
-/** Some octets among others. */
-export interface Octets {
+/** A part of some bytes. */
+export interface ByteRange {
   readonly bytes: Uint8Array;
   readonly start: number;
   readonly end: number;
 }
 
-/** One frame as it came; its octets are the payload. It holds the next frame as soon as that is read. */
-export interface Frame extends Octets {
+/** A received frame; the range is its payload. The same object holds the next frame later. */
+export interface Frame extends ByteRange {
   readonly type: number;
   readonly flags: number;
   readonly streamId: number;
 }
 
-/** The octets of one frame. */
+/** The bytes of one frame. */
 export function encodeFrame(type: number, payload: Uint8Array, options: {
   readonly flags?: number;
   readonly streamId?: number;
@@ -56,7 +51,7 @@ export function settingsFrame(
   return encodeFrame(FRAME_TYPES.SETTINGS, new Uint8Array(view.buffer));
 }
 
-/** A WINDOW_UPDATE frame that lets the peer send `increment` more octets on the connection. */
+/** A WINDOW_UPDATE frame that lets the peer send `increment` more bytes on the connection. */
 export function windowUpdateFrame(increment: number): Uint8Array {
   const view = new DataView(new ArrayBuffer(4));
   view.setUint32(0, increment);
@@ -65,17 +60,17 @@ export function windowUpdateFrame(increment: number): Uint8Array {
 
 /** The HEADERS frames of a connection whose calls all have the same fields. */
 export interface CallHeads {
-  /** Of the first call: the peer is to remember each field. */
+  /** Of the first call: the peer adds each field to its table. */
   readonly first: Uint8Array;
-  /** Of every later one: the fields by their place in what the peer remembers, as real clients do it. */
+  /** Of every later call: the fields by their index in that table, as real clients send them. */
   readonly later: Uint8Array;
 }
 
-/** What RFC 7541 counts for an entry beside its octets, and the number of the newest entry. */
+/** The size that RFC 7541 adds for each entry, and the index of the newest entry. */
 const ENTRY_OVERHEAD = 32;
 const NEWEST_ENTRY = 62;
 
-/** The HEADERS frames for these fields, for a peer that remembers so many octets of them. */
+/** The HEADERS frames for these fields, for a peer with a table of this size. */
 export function callHeads(fields: readonly HeaderField[], tableBytes: number): CallHeads {
   const size = fields.reduce((sum, [name, value]) => sum + name.length + value.length + ENTRY_OVERHEAD, 0);
   const isRemembered = size <= tableBytes;
@@ -91,19 +86,19 @@ function headersFrame(block: Uint8Array): Uint8Array {
 }
 
 function encodeLiterals(fields: readonly HeaderField[], kind: number): Uint8Array {
-  const octets: number[] = [];
+  const bytes: number[] = [];
   for (const field of fields) {
-    octets.push(kind);
+    bytes.push(kind);
     for (const text of field) {
-      if (text.length > 126) throw new RangeError(`Cannot encode header "${text}": at most 126 octets`);
-      octets.push(text.length, ...new TextEncoder().encode(text));
+      if (text.length > 126) throw new RangeError(`Cannot encode header "${text}": at most 126 bytes`);
+      bytes.push(text.length, ...new TextEncoder().encode(text));
     }
   }
-  return Uint8Array.from(octets);
+  return Uint8Array.from(bytes);
 }
 
-/** Takes padding, and the priority that a HEADERS frame may carry, off the payload. */
-export function unpadded(frame: Frame): Octets {
+/** The payload without padding, and without the priority of a HEADERS frame. */
+export function unpadded(frame: Frame): ByteRange {
   const isPadded = (frame.flags & FLAGS.PADDED) !== 0;
   const hasPriority = frame.type === FRAME_TYPES.HEADERS && (frame.flags & FLAGS.PRIORITY) !== 0;
   if (!isPadded && !hasPriority) return frame;
@@ -115,13 +110,13 @@ export function unpadded(frame: Frame): Octets {
   return { bytes: frame.bytes, start, end };
 }
 
-/** A copy of the octets. */
-export function copied({ bytes, start, end }: Octets): Uint8Array {
+/** A copy of the bytes. */
+export function copied({ bytes, start, end }: ByteRange): Uint8Array {
   return bytes.slice(start, end);
 }
 
-/** Whether the octets are those of `whole`. */
-export function areSame({ bytes, start, end }: Octets, whole: Uint8Array): boolean {
+/** Whether the bytes are equal to `whole`. */
+export function areSame({ bytes, start, end }: ByteRange, whole: Uint8Array): boolean {
   const { length } = whole;
   if (end - start !== length) return false;
   for (let index = 0; index < length; index++) {

@@ -7,7 +7,7 @@ export function percentile(values: ArrayLike<number>, percent: number): number {
 }
 
 /** The same of values that are in order, smallest first. */
-export function percentileOfSorted(sorted: Float64Array, percent: number): number {
+function percentileOfSorted(sorted: Float64Array, percent: number): number {
   const rank = Math.max(1, Math.ceil(percent / 100 * sorted.length));
   return sorted[rank - 1] ?? 0;
 }

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { createSdkLog } from "../../../src/telemetry/tracing_export_worker.ts";
+import { createSdkLog } from "../../../src/telemetry/otlp_thread.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
@@ -12,7 +12,7 @@ Deno.test("tracing log: warnings and errors are logged, once a second, without p
     ["HEADERS", " "],
     ["TIMEOUT", "7"],
   ]);
-  const log = createSdkLog({ logger, clock, otlp });
+  const log = createSdkLog({ logger, clock, otlp, subject: "Tracing" });
   log.info("not logged");
   log.warn("cannot use http://me:secret@collector:4318 with authorization=token in 7 ms");
   log.error("cannot go on");

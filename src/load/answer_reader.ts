@@ -1,18 +1,21 @@
-import { bodyProblem, type Expectation, statusesOf, statusProblem } from "./answer.ts";
+import { statusesOf, statusProblem } from "./answer_statuses.ts";
 import { type Block, BlockReader } from "./block_reader.ts";
 import { joined, number31 } from "./frame_reader.ts";
-import { copied, FLAGS, type Frame, FRAME_TYPES, type Octets, unpadded } from "./h2_frames.ts";
+import { type ByteRange, copied, FLAGS, type Frame, FRAME_TYPES, unpadded } from "./h2_frames.ts";
 import type { CallRecord } from "./load_record.ts";
 import type { PendingCall, PendingCalls } from "./pending_calls.ts";
 
-/** Octets before the message in a body. */
+/** Bytes before the message in a body. */
 const PREFIX_BYTES = 5;
 const GOOD = "good";
 
-/** What answers are read with. */
+/** Finds what is wrong with the body of an answer to this request; undefined when it is good. */
+export type BodyCheck = (body: ByteRange, request: Uint8Array) => string | undefined;
+
+/** Options of `AnswerReader`. */
 export interface AnswerReaderOptions {
   readonly pending: PendingCalls;
-  readonly expected: Expectation;
+  readonly checkBody: BodyCheck;
   readonly record: CallRecord;
 }
 
@@ -20,14 +23,14 @@ export interface AnswerReaderOptions {
 export class AnswerReader {
   readonly #options: AnswerReaderOptions;
   readonly #blocks = new BlockReader();
-  /** A header block whose CONTINUATION frames are not here yet. */
-  #open: { readonly streamId: number; readonly flags: number; readonly octets: Uint8Array } | undefined;
+  /** A header block whose CONTINUATION frames have not all arrived. */
+  #open: { readonly streamId: number; readonly flags: number; readonly bytes: Uint8Array } | undefined;
 
   constructor(options: AnswerReaderOptions) {
     this.#options = options;
   }
 
-  /** Takes a frame of an answer, read at `now`; throws where the peer breaks a rule. */
+  /** Reads a frame of an answer, received at `now`; throws when the peer breaks the protocol. */
   take(frame: Frame, now: number): void {
     if (this.#open !== undefined && frame.type !== FRAME_TYPES.CONTINUATION) {
       throw new RangeError(`Cannot read frame of type "${frame.type}": a header block is not at its end`);
@@ -44,7 +47,7 @@ export class AnswerReader {
     }
   }
 
-  /** Ends a call that gets no answer. */
+  /** Ends a call without an answer. */
   fail(streamId: number, text: string): void {
     const slot = this.#options.pending.get(streamId);
     if (slot === undefined) return;
@@ -62,10 +65,10 @@ export class AnswerReader {
   }
 
   #takeHeaders(frame: Frame, now: number): void {
-    const octets = unpadded(frame);
+    const block = unpadded(frame);
     const { streamId, flags } = frame;
-    if ((flags & FLAGS.END_HEADERS) === 0) this.#open = { streamId, flags, octets: copied(octets) };
-    else this.#takeBlock(streamId, octets, { isLast: (flags & FLAGS.END_STREAM) !== 0, now });
+    if ((flags & FLAGS.END_HEADERS) === 0) this.#open = { streamId, flags, bytes: copied(block) };
+    else this.#takeBlock(streamId, block, { isLast: (flags & FLAGS.END_STREAM) !== 0, now });
   }
 
   #continueBlock(frame: Frame, now: number): void {
@@ -73,28 +76,28 @@ export class AnswerReader {
     if (open === undefined || open.streamId !== frame.streamId) {
       throw new RangeError(`Cannot continue header block of stream "${frame.streamId}": none is open`);
     }
-    const bytes = joined(open.octets, copied(frame));
-    this.#open = (frame.flags & FLAGS.END_HEADERS) === 0 ? { ...open, octets: bytes } : undefined;
+    const bytes = joined(open.bytes, copied(frame));
+    this.#open = (frame.flags & FLAGS.END_HEADERS) === 0 ? { ...open, bytes } : undefined;
     if (this.#open !== undefined) return;
-    const octets = { bytes, start: 0, end: bytes.length };
-    this.#takeBlock(open.streamId, octets, { isLast: (open.flags & FLAGS.END_STREAM) !== 0, now });
+    const block = { bytes, start: 0, end: bytes.length };
+    this.#takeBlock(open.streamId, block, { isLast: (open.flags & FLAGS.END_STREAM) !== 0, now });
   }
 
-  #takeBlock(streamId: number, octets: Octets, options: {
+  #takeBlock(streamId: number, range: ByteRange, options: {
     readonly isLast: boolean;
     readonly now: number;
   }): void {
-    // Read even when nobody waits for it, because the block may change the dynamic table.
-    const block = this.#blocks.read(octets, options.isLast ? "last" : "first");
+    // Read for ended calls too, because the block may change the dynamic table.
+    const block = this.#blocks.read(range, options.isLast ? "last" : "first");
     const slot = this.#options.pending.get(streamId);
     if (slot === undefined) return;
     if (options.isLast) this.#finish(slot, block, options.now);
     else slot.first = block;
   }
 
-  #check(slot: PendingCall, body: Octets): void {
+  #check(slot: PendingCall, body: ByteRange): void {
     if (slot.call === undefined) return;
-    slot.body = bodyProblem(body, slot.call.body, this.#options.expected) ?? GOOD;
+    slot.body = this.#options.checkBody(body, slot.call.body) ?? GOOD;
   }
 
   #finish(slot: PendingCall, last: Block | undefined, now: number): void {
@@ -123,11 +126,11 @@ const NO_BLOCK: Block = {
   contentType: undefined,
 };
 
-function isWhole({ bytes, start, end }: Octets): boolean {
+function isWhole({ bytes, start, end }: ByteRange): boolean {
   return end - start >= PREFIX_BYTES && number31(bytes, start + 1) === end - start - PREFIX_BYTES;
 }
 
-function addPart(slot: PendingCall, body: Octets): void {
-  const octets = copied(body);
-  slot.part = slot.part === undefined ? octets : joined(slot.part, octets);
+function addPart(slot: PendingCall, body: ByteRange): void {
+  const part = copied(body);
+  slot.part = slot.part === undefined ? part : joined(slot.part, part);
 }

@@ -1,8 +1,8 @@
-import { percentileOfSorted } from "./percentile.ts";
+import { DurationHistogram } from "./duration_histogram.ts";
 
-/** What one run of the load generator found. */
+/** The result of one run of the load generator. */
 export interface LoadResult {
-  /** Calls that were begun; each of them is in `statuses` or in `errors`, a bad answer in both. */
+  /** Started calls; each of them is in `statuses` or in `errors`, a bad answer in both. */
   readonly calls: number;
   /** From the end of the warm-up, or the first call's start without one, to the last answer. */
   readonly seconds: number;
@@ -10,47 +10,52 @@ export interface LoadResult {
   readonly callsPerSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** How often each thing went wrong; empty when every answer was right. */
+  /** The number of each error; empty when every answer was good. */
   readonly errors: Readonly<Record<string, number>>;
-  /** How many answers came with each pair of statuses. */
+  /** The number of answers with each pair of statuses. */
   readonly statuses: Readonly<Record<string, number>>;
-  /** How much of one core the generator used; near 1 it may have been what was measured. */
+  /** The share of one core that the generator used; near 1, it may be the bottleneck. */
   readonly generatorBusy: number;
 }
 
-/** Who is told what becomes of calls. Times are milliseconds of `performance.now`. */
+/** Records the outcome of calls. Times are milliseconds of `performance.now`. */
 export interface CallRecord {
   /** A call starts at `now`. */
   begin(now: number): void;
   /** An answer with the statuses of success came, whatever its body. */
   goodAnswer(start: number, end: number): void;
-  /** An answer with any other statuses came; `error` tells the same once more, with its message. */
+  /** An answer with any other statuses came; `error` reports it again, with its message. */
   badAnswer(statuses: string, start: number, end: number): void;
-  /** So many calls that were begun get no answer. */
+  /** So many started calls get no answer. */
   lost(text: string, calls: number): void;
-  /** Something else went wrong, so many times. */
+  /** An error happened so many times. */
   error(text: string, times?: number): void;
 }
 
-/** Different texts of errors that are kept; the rest is counted together. */
-const MAX_ERROR_TEXTS = 20;
+/** Different texts of errors that are kept; all others are counted together. */
+const MAX_TEXTS = 20;
+const OTHER = "other errors";
 const GOOD_STATUSES = "http 200, grpc 0";
 
-/** Gathers what happened to the calls of all connections. */
+/** Counts the outcomes of the calls of all connections, in memory of a fixed size. */
 export class LoadRecord implements CallRecord {
-  readonly #measureFrom: number;
+  #measureFrom: number;
   #calls = 0;
   #goodAnswers = 0;
-  #durationsMs = new Float64Array(65_536);
-  #measured = 0;
+  readonly #durations = new DurationHistogram();
   #firstStart = 0;
   #lastEnd = 0;
   readonly #errors = new Map<string, number>();
   readonly #statuses = new Map<string, number>();
 
-  /** Answers before `measureFrom` are checked and counted, but do not make the metrics. */
+  /** Answers before `measureFrom` are checked and counted, but not measured. */
   constructor(measureFrom = 0) {
     this.#measureFrom = measureFrom;
+  }
+
+  /** Ends the warm-up at a later time. */
+  measureFrom(at: number): void {
+    this.#measureFrom = at;
   }
 
   /** Counts a call that starts at `now`. */
@@ -63,12 +68,7 @@ export class LoadRecord implements CallRecord {
   goodAnswer(start: number, end: number): void {
     this.#goodAnswers++;
     if (end < this.#measureFrom) return;
-    if (this.#measured === this.#durationsMs.length) {
-      const longer = new Float64Array(2 * this.#measured);
-      longer.set(this.#durationsMs);
-      this.#durationsMs = longer;
-    }
-    this.#durationsMs[this.#measured++] = end - start;
+    this.#durations.add(end - start);
     this.#lastEnd = end;
   }
 
@@ -82,25 +82,28 @@ export class LoadRecord implements CallRecord {
     this.error(text, calls);
   }
 
-  /** Counts something that went wrong, so many times. */
+  /** Counts an error, so many times. */
   error(text: string, times = 1): void {
     if (times === 0) return;
-    const isKept = this.#errors.has(text) || this.#errors.size < MAX_ERROR_TEXTS;
-    count(this.#errors, isKept ? text : "other errors", times);
+    count(this.#errors, text, times);
+  }
+
+  /** The durations of measured answers. */
+  get durations(): DurationHistogram {
+    return this.#durations;
   }
 
   /** Everything so far. */
   result(generatorBusy = 0): LoadResult {
     const seconds = Math.max(0, this.#lastEnd - Math.max(this.#firstStart, this.#measureFrom)) / 1_000;
-    const sorted = this.#durationsMs.slice(0, this.#measured).sort();
     const statuses = new Map(this.#statuses);
-    if (this.#goodAnswers > 0) count(statuses, GOOD_STATUSES, this.#goodAnswers);
+    if (this.#goodAnswers > 0) statuses.set(GOOD_STATUSES, this.#goodAnswers);
     return {
       calls: this.#calls,
       seconds,
-      callsPerSecond: seconds === 0 ? 0 : this.#measured / seconds,
-      p50Ms: percentileOfSorted(sorted, 50),
-      p99Ms: percentileOfSorted(sorted, 99),
+      callsPerSecond: seconds === 0 ? 0 : this.#durations.count / seconds,
+      p50Ms: this.#durations.percentile(50),
+      p99Ms: this.#durations.percentile(99),
       errors: Object.fromEntries(this.#errors),
       statuses: Object.fromEntries(statuses),
       generatorBusy,
@@ -108,6 +111,8 @@ export class LoadRecord implements CallRecord {
   }
 }
 
+/** A peer may send any text, so there is a limit. */
 function count(counts: Map<string, number>, text: string, times: number): void {
-  counts.set(text, (counts.get(text) ?? 0) + times);
+  const name = counts.has(text) || counts.size < MAX_TEXTS ? text : OTHER;
+  counts.set(name, (counts.get(name) ?? 0) + times);
 }
