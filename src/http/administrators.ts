@@ -16,6 +16,7 @@ interface Known {
 /** Who may call the administration API, by their tokens. Without any, the API does not exist. */
 export class Administrators {
   #known: readonly Known[] = [];
+  #replaced = new AbortController();
 
   constructor(tokens: readonly AdministratorToken[] = []) {
     this.replace(tokens);
@@ -23,6 +24,11 @@ export class Administrators {
 
   get isEmpty(): boolean {
     return this.#known.length === 0;
+  }
+
+  /** Aborted when the tokens are replaced: what one of them has opened must end, because it may be revoked. */
+  get replaced(): AbortSignal {
+    return this.#replaced.signal;
   }
 
   /** The owner of a token, if any. Compares with all tokens, so that the time tells nothing about them. */
@@ -41,5 +47,7 @@ export class Administrators {
       administrator: { name, role },
       digest: tokenDigest(token),
     }));
+    this.#replaced.abort();
+    this.#replaced = new AbortController();
   }
 }

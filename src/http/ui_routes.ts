@@ -127,11 +127,14 @@ export function uiLiveRoute(options: UiLiveRouteOptions): DebugRoute {
 }
 
 function openStream(call: Call, options: UiLiveRouteOptions): Response {
-  if (debugRightOf(call, options) === "none") return call.refuse(unauthorizedRefusal(call));
+  const right = debugRightOf(call, options);
+  if (right === "none") return call.refuse(unauthorizedRefusal(call));
   const { request, closing } = call;
   // The router would wait for the end of the body.
   if (request.method === "HEAD") return new Response(null, { headers: STREAM_HEADERS });
-  const stream = options.feed.open({ signals: [request.signal, closing] });
+  const signals = [request.signal, closing];
+  if (right === "counters") signals.push(options.administrators.replaced);
+  const stream = options.feed.open({ signals });
   if (stream !== undefined) return new Response(stream, { headers: STREAM_HEADERS });
   return call.refuse({
     kind: "busy",

@@ -242,8 +242,10 @@ function additionOf(fact: LimitFact, now: number): Addition {
   const facts = (freeAt: number) => () => factsOf(fact, freeAt);
   if (!isConditional(hit)) {
     const endsAt = hit.windowEnd * 1_000;
+    // The count may come after the end of the window: another start would be another episode.
+    const startedAt = Math.min(now, endsAt - 1);
     const isSettled = event === "near_limit";
-    return { event, key: hit.key, hits, startedAt: now, endsAt, isSettled, facts: facts(endsAt) };
+    return { event, key: hit.key, hits, startedAt, endsAt, isSettled, facts: facts(endsAt) };
   }
   const { retryMs = 0, freeMs = 0 } = taken ?? {};
   const freeAt = now + (event === "over_limit" ? retryMs : freeMs);

@@ -124,13 +124,48 @@ export const LIMIT_CASES: StoreCases = {
   "late reports of an ended episode change nothing": async ({ store }) => {
     await take(store, [report()]);
     await end(store, NOW + 60_001);
-    await take(store, [report({ hits: 5, endsAt: NOW + 90_000, ...LATER })]);
-    await take(store, [report({ hits: 5, startedAt: NOW + 59_999, endsAt: NOW + 90_000 })]);
+    const late = { now: NOW + 90_000 };
+    await take(store, [report({ hits: 5, endsAt: NOW + 90_000, ...LATER })], late);
+    await take(store, [report({ hits: 5, startedAt: NOW + 59_999, endsAt: NOW + 90_000 })], late);
     assertEquals(await end(store, NOW + 2 * DAY), { count: 0, endpointIds: [] });
     const ended = ["ratelimit.over_limit a", "ratelimit.over_limit.ended a 1"];
     assertEquals(await events(store), ended);
     await take(store, [report({ startedAt: NOW + 60_000, endsAt: NOW + 120_000 })]);
     assertEquals(await events(store), [...ended, "ratelimit.over_limit a"]);
+  },
+
+  "an episode that goes on after its end was reported, as after an outage of the store, begins again": async (
+    { store },
+  ) => {
+    const near = { id: B, event: "near_limit", hits: 1 } as const;
+    await take(store, [report(), report(near)]);
+    await end(store, NOW + 60_001);
+    const now = NOW + 70_000;
+    const goesOn = { endsAt: NOW + 75_000, ...LATER };
+    await take(store, [report({ hits: 5, ...goesOn }), report({ ...near, ...goesOn })], { now });
+    await take(store, [report({ hits: 2, startedAt: NOW + 71_000, endsAt: NOW + 81_000 })], { now });
+    await take(store, [report({ ...near, startedAt: NOW + 71_000, endsAt: NOW + 81_000 })], { now });
+    assertEquals((await end(store, NOW + 81_000)).count, 0);
+    assertEquals((await end(store, NOW + 81_001)).count, 2);
+    assertEquals(await events(store), [
+      "ratelimit.over_limit a",
+      "ratelimit.near_limit b",
+      "ratelimit.over_limit.ended a 1",
+      "ratelimit.over_limit a",
+      "ratelimit.over_limit.ended a 7",
+    ]);
+    const { items } = await store.read(listEvents, { limit: 2 });
+    const bodies = await Promise.all(items.map(async ({ id }) => {
+      const { body } = await store.read(findEvent, id) ?? {};
+      return JSON.parse(new TextDecoder().decode(body)).data;
+    }));
+    // Another episode by its name, with the facts of the first report.
+    const shared = { domain: "d", episode: `${"a".repeat(16)}-${NOW + 60_000}` };
+    const [endedAt, startedAt] = ["2023-11-14T22:14:41.000Z", "2023-11-14T22:14:20.000Z"];
+    assertEquals(bodies, [
+      { ...shared, startedAt, endedAt, refusedHits: 7 },
+      { ...shared, at: startedAt, freeAt: "2023-11-14T22:14:35.000Z" },
+    ]);
   },
 
   "hits without a first report are discarded": async ({ store }) => {

@@ -49,7 +49,7 @@ const ADD = `INSERT INTO limit_episode (id, event, started_at, ends_at, hits, fa
   VALUES (?, ?, ?, ?, ?, ?, 0) ON CONFLICT (id) DO NOTHING`;
 const BEGIN_AGAIN =
   "UPDATE limit_episode SET started_at = ?, ends_at = ?, hits = ?, facts = ?, closed = 0 WHERE id = ?";
-const EXTEND = "UPDATE limit_episode SET ends_at = ?, hits = ? WHERE id = ?";
+const EXTEND = "UPDATE limit_episode SET ends_at = ?, hits = ?, closed = 0 WHERE id = ?";
 
 /**
  * Writes what a process reports, once for each batch: the first report of an episode over all processes becomes an
@@ -79,16 +79,28 @@ function* takeReport(
   known: Map<string, StoredEpisode>,
   options: WriteOptions,
 ): Work<readonly string[]> {
-  const { id, startedAt, endsAt, hits, first } = report;
+  const { id, event, startedAt, endsAt, hits, first } = report;
   const before = known.get(id);
   const isNext = first !== undefined && (before === undefined || startedAt >= before.endsAt);
   if (isNext) {
-    known.set(id, { id, event: report.event, startedAt, endsAt, hits, facts: first.facts, isClosed: false });
+    known.set(id, { id, event, startedAt, endsAt, hits, facts: first.facts, isClosed: false });
     return yield* begin(report, first, before, options);
   }
   // Its first report was lost, or the report is late.
-  if (before === undefined || before.isClosed) return [];
-  const extended = { ...before, endsAt: Math.max(before.endsAt, endsAt), hits: before.hits + hits };
+  if (before === undefined || (before.isClosed && endsAt <= options.now)) return [];
+  if (before.isClosed && event === "over_limit") {
+    // The store was unavailable for so long that the end was reported although the episode goes on.
+    const { facts } = before;
+    const again = { ...report, startedAt: before.endsAt };
+    known.set(id, { ...before, startedAt: before.endsAt, endsAt, hits, isClosed: false });
+    return yield* begin(again, { facts, freeAt: first?.freeAt ?? endsAt }, before, options);
+  }
+  const extended = {
+    ...before,
+    endsAt: Math.max(before.endsAt, endsAt),
+    hits: before.hits + hits,
+    isClosed: false,
+  };
   known.set(id, extended);
   yield* run(EXTEND, extended.endsAt, extended.hits, id);
   return [];

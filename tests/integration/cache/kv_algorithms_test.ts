@@ -63,6 +63,30 @@ Deno.test({
   },
 });
 
+/** The permissions that the page names, without those of a cluster. */
+async function documentedPermissions(): Promise<string[]> {
+  const page = await Deno.readTextFile("docs/cache.md");
+  const [, text = "", command = ""] =
+    /Rules with an \[algorithm\]([^]*?)```sh\n(.*acl setuser .*)\n/.exec(page) ?? [];
+  return ["-@all", ...`${text} ${command}`.match(/\+[a-z]+/g) ?? []];
+}
+
+Deno.test({
+  ...needs(["redis-server"], "kv algorithms: the permissions that the page names are enough"),
+  async fn() {
+    const permissions = await documentedPermissions();
+    await using redis = await startRedis({ args: ["--user", "weir", "on", ">word", "~*", ...permissions] });
+    const env = { BACKEND_TYPE: "kv", KV_URL: redis.url, KV_AUTH: "weir:word" };
+    await using service = await ServeFixture.start({ env, rules: RULES });
+    for (const key of ["window", "bucket", "flight"]) {
+      assertEquals(await statusesOf(service, key, [1, 2, -1, 1]), [200, 429, 200, 200], key);
+    }
+    // A refused hit of a fixed window is counted.
+    assertEquals(await statusesOf(service, "fixed", [1, 2, -1, 1]), [200, 429, 200, 429]);
+    assertEquals(service.log.filter((line) => /NOPERM|refuse|ERR/.test(line)), []);
+  },
+});
+
 for (
   const [mode, status] of [["", 503], ["deny", 429], ["allow", 200], ["local", 200]] as const
 ) {

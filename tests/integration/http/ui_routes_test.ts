@@ -205,3 +205,19 @@ for (const graceMs of [0, 5_000]) {
     assertEquals(bed.streams, 0);
   });
 }
+
+Deno.test("the streams of administrators end when the tokens change, and others do not", async () => {
+  const administrators = administratorWith(ADMIN);
+  await using bed = new Bed({ administrators, debugToken: DEBUG }, 3);
+  const open = (token: string) => bed.get({ headers: { authorization: `Bearer ${token}` } });
+  const revoked = new EventReader(await open(ADMIN));
+  const other = new EventReader(await open(DEBUG));
+  for (const reader of [revoked, other]) await reader.next();
+  administrators.replace([{ name: "other", role: "admin", token: "another-token-of-this-test" }]);
+  bed.served.clock.advance(1_000);
+  assertEquals([await revoked.data(), await other.data()], [null, { made: 2 }]);
+  const again = await open(ADMIN);
+  await again.body?.cancel();
+  assertEquals([again.status, bed.streams], [401, 1]);
+  await Promise.all([revoked.cancel(), other.cancel()]);
+});

@@ -36,6 +36,8 @@ const START = 1_699_999_980_000;
 /** Decisions of a service whose facts become episodes. */
 class Bed implements LimitEventSink {
   readonly episodes: LimitEpisodes;
+  /** How long the counter of the hits takes to answer. */
+  latencyMs = 0;
   readonly #fixture: ServiceFixture;
 
   constructor(options: Partial<ConstructorParameters<typeof LimitEpisodes>[0]> = {}) {
@@ -44,7 +46,7 @@ class Bed implements LimitEventSink {
   }
 
   note(facts: readonly LimitFact[], now: number): void {
-    this.episodes.note(facts, now);
+    this.episodes.note(facts, now + this.latencyMs);
   }
 
   get now(): number {
@@ -101,6 +103,19 @@ Deno.test("an episode whose hits were reported ends without a report", async () 
   bed.advance(1_000);
   assertEquals(bed.taken(), []);
   assert(bed.episodes.isEmpty);
+});
+
+Deno.test("hits whose count comes after the end of their window belong to its episode", async () => {
+  const bed = new Bed();
+  bed.advance(990);
+  await bed.ask("second");
+  bed.latencyMs = 15;
+  await bed.ask("second");
+  await bed.ask("second");
+  assertEquals(bed.taken(), ["over_limit 3 0.99-1 first"]);
+  await bed.ask("second", 1, "b");
+  await bed.ask("second", 1, "b");
+  assertEquals(bed.taken(), ["over_limit 2 0.999-1 first"]);
 });
 
 Deno.test("an episode that has ended waits for other threads", async () => {
