@@ -54,27 +54,8 @@ async function events(store: WebhookStore): Promise<readonly string[]> {
 
 const [A, B, C] = ["a".repeat(64), "b".repeat(64), "c".repeat(64)] as const;
 
-/** Episodes of limits: what several processes report becomes events. */
-export const LIMIT_CASES: StoreCases = {
-  "an episode that several processes report is two events, with the hits of all": async (
-    { store, another },
-  ) => {
-    const { id } = await addEndpoint(store, { events: ["ratelimit.*"] });
-    await addEndpoint(store, { events: ["*"] });
-    const second = await another();
-    assertEquals(await take(store, [report({ hits: 2 })]), [id]);
-    assertEquals(await take(second, [report({ hits: 3, startedAt: NOW + 5 })]), []);
-    await take(store, [report({ hits: 4, ...LATER })]);
-    assertEquals(await store.read(isEpisodeOver, NOW + 60_000), false);
-    assertEquals(await end(second, NOW + 60_000), { count: 0, endpointIds: [] });
-    assertEquals(await store.read(isEpisodeOver, NOW + 60_001), true);
-    assertEquals(await end(second, NOW + 60_001), { count: 1, endpointIds: [id] });
-    assertEquals(await end(store, NOW + 60_001), { count: 0, endpointIds: [] });
-    assertEquals(await events(store), ["ratelimit.over_limit a", "ratelimit.over_limit.ended a 9"]);
-    const { items } = await store.read(listDeliveries, { limit: 10 });
-    assertEquals(items.map(({ endpointId }) => endpointId), [id, id]);
-  },
-
+/** Cases of stores with an endpoint that subscribes to the events. */
+const SUBSCRIBED_CASES: StoreCases = {
   "the data of the events of an episode": async ({ store }) => {
     await take(store, [report({ hits: 2 })]);
     await end(store, NOW + 60_001);
@@ -233,4 +214,43 @@ export const LIMIT_CASES: StoreCases = {
     await take(store, [report({ id: A })], { reporter: "r", number: 1 });
     assertEquals((await events(store)).filter((text) => text === "ratelimit.over_limit a").length, 2);
   },
+};
+
+function withSubscriber(cases: StoreCases): StoreCases {
+  return Object.fromEntries(
+    Object.entries(cases).map(([name, run]) => [name, async (bed) => {
+      await addEndpoint(bed.store, { events: ["ratelimit.*", "config.*"] });
+      await run(bed);
+    }]),
+  );
+}
+
+/** Episodes of limits: what several processes report becomes events. */
+export const LIMIT_CASES: StoreCases = {
+  "an episode that several processes report is two events, with the hits of all": async (
+    { store, another },
+  ) => {
+    const { id } = await addEndpoint(store, { events: ["ratelimit.*"] });
+    await addEndpoint(store, { events: ["*"] });
+    const second = await another();
+    assertEquals(await take(store, [report({ hits: 2 })]), [id]);
+    assertEquals(await take(second, [report({ hits: 3, startedAt: NOW + 5 })]), []);
+    await take(store, [report({ hits: 4, ...LATER })]);
+    assertEquals(await store.read(isEpisodeOver, NOW + 60_000), false);
+    assertEquals(await end(second, NOW + 60_000), { count: 0, endpointIds: [] });
+    assertEquals(await store.read(isEpisodeOver, NOW + 60_001), true);
+    assertEquals(await end(second, NOW + 60_001), { count: 1, endpointIds: [id] });
+    assertEquals(await end(store, NOW + 60_001), { count: 0, endpointIds: [] });
+    assertEquals(await events(store), ["ratelimit.over_limit a", "ratelimit.over_limit.ended a 9"]);
+    const { items } = await store.read(listDeliveries, { limit: 10 });
+    assertEquals(items.map(({ endpointId }) => endpointId), [id, id]);
+  },
+
+  "events without a subscriber are not stored": async ({ store }) => {
+    await addEndpoint(store, { events: ["*", "ratelimit.near_limit"] });
+    await take(store, [report()], { events: [{ kind: "config.loaded", json: "{}" }] });
+    assertEquals((await end(store, NOW + 60_001)).count, 1);
+    assertEquals(await events(store), []);
+  },
+  ...withSubscriber(SUBSCRIBED_CASES),
 };

@@ -1,6 +1,6 @@
 import { eventBody } from "../model/event.ts";
 import { beginningJson, endingJson, type Episode, OPERATIONAL_KINDS } from "../model/operational_event.ts";
-import { addEvent } from "./accept.ts";
+import { addOperationalEvents } from "./accept.ts";
 import { integer, text } from "./rows.ts";
 import { all, ConflictError, get, type Row, run, sql, type Work } from "./work.ts";
 
@@ -166,8 +166,9 @@ function* writeEnd(episode: StoredEpisode, options: WriteOptions): Work<readonly
   return yield* write(OPERATIONAL_KINDS.overLimitEnded, endingJson(episode.facts, episode), options);
 }
 
+/** Only for endpoints that subscribe to the kind. */
 function write(kind: string, json: string, { now, newId }: WriteOptions): Work<readonly string[]> {
-  return addEvent({ id: newId(), kind, body: eventBody(kind, json) }, now);
+  return addOperationalEvents([{ id: newId(), kind, body: eventBody(kind, json) }], now);
 }
 
 function episodeOf(row: Row): StoredEpisode {

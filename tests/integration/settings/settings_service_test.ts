@@ -14,6 +14,7 @@ import { KV_POOL_CASES } from "./settings_kv_pool_cases.ts";
 import { KV_STARTUP_CASES } from "./settings_kv_startup_cases.ts";
 import { MC_CASES } from "./settings_mc_cases.ts";
 import { MC_SRV_CASES } from "./settings_mc_srv_cases.ts";
+import { OTLP_METRICS_CASES } from "./settings_otlp_cases.ts";
 import { PULL_CASES } from "./settings_pull_cases.ts";
 import { PUSH_CASES } from "./settings_push_cases.ts";
 import { RULES_CASES } from "./settings_rules_cases.ts";
@@ -33,7 +34,15 @@ testCases(
 const OTHER_CASES = {
   ...{ ...CACHE_TLS_CASES, ...GRPC_TLS_CASES, ...HTTP_TLS_CASES, ...XDS_CASES },
   ...{ ...KV_CASES, ...KV_POOL_CASES, ...KV_STARTUP_CASES, ...KV_PER_SECOND_CASES },
-  ...{ ...MC_CASES, ...MC_SRV_CASES, ...PUSH_CASES, ...PULL_CASES, ...TRACING_CASES, ...WEBHOOK_CASES },
+  ...{
+    ...MC_CASES,
+    ...MC_SRV_CASES,
+    ...PUSH_CASES,
+    ...PULL_CASES,
+    ...OTLP_METRICS_CASES,
+    ...TRACING_CASES,
+    ...WEBHOOK_CASES,
+  },
 };
 const ALL_CASES = { ...SERVER_CASES, ...RULES_CASES, ...DECISION_CASES, ...CACHE_CASES, ...OTHER_CASES };
 

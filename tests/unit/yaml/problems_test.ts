@@ -86,6 +86,8 @@ test("yaml, keys", [
   ]],
   ["twice in metadata", rule("metadata: {a: 1, a: 1}"), [
     "error r.yaml:4:20: descriptors[0].metadata.a: key 'a' is given twice, first at r.yaml:4:14; keep one of them",
+    "warning r.yaml:4:3: descriptors[0].metadata: has no effect without a rate_limit at this level, and nested " +
+    "descriptors do not inherit it; move it next to a rate_limit, or remove it",
   ]],
   ["merge key twice", "domain: d\ndescriptors:\n- &a {key: k}\n- {<<: *a, <<: *a, value: v}\n", [
     "error r.yaml:4:12: descriptors[1].<<: key '<<' is given twice, first at r.yaml:4:4; " +
@@ -117,7 +119,8 @@ test("yaml, keys", [
   ]],
   ["unknown, nothing near in a descriptor", rule("strategy: sliding"), [
     "error r.yaml:4:3: descriptors[0]: unknown key 'strategy'; expected one of key, value, rate_limit, descriptors, " +
-    "shadow_mode, quota_mode, on_cache_failure, detailed_metric, value_to_metric, share_threshold, metadata",
+    "shadow_mode, quota_mode, on_cache_failure, detailed_metric, value_to_metric, share_threshold, metadata, " +
+    "events, events_redact",
   ]],
   [
     "what becomes of a limit when the cache fails, at another level",
@@ -206,6 +209,8 @@ test("yaml, metadata", [
   ]],
   ["key a number", rule("metadata: {a: {7: x}}"), [
     "error r.yaml:4:18: descriptors[0].metadata.a: key is not of type string: 7; write a name, or put it in quotes",
+    "warning r.yaml:4:3: descriptors[0].metadata: has no effect without a rate_limit at this level, and nested " +
+    "descriptors do not inherit it; move it next to a rate_limit, or remove it",
   ]],
   ["no number", rule("metadata: {a: .nan}"), [
     "error r.yaml:4:17: descriptors[0].metadata.a: expected a value of JSON, got the number .nan; put it in quotes",
