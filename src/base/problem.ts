@@ -26,13 +26,15 @@ export function problemsInOrder(problems: readonly Problem[]): Problem[] {
     .map(({ problem }) => problem);
 }
 
-interface Place {
+/** A position in parts; line and column are 0 where it has none. */
+export interface Place {
   readonly file: string;
   readonly line: number;
   readonly column: number;
 }
 
-function placeOf(at: string): Place {
+/** The parts of a position. */
+export function placeOf(at: Position): Place {
   const [, file = at, line = "0", column = "0"] = IN_FILE.exec(at) ?? [];
   return { file, line: Number(line), column: Number(column) };
 }

@@ -1,4 +1,5 @@
 import { crossProblems, storeWarnings } from "./cross_rules.ts";
+import { type EffectiveSetting, effectiveSettings } from "./effective_settings.ts";
 import { cacheWarnings } from "./kv_rules.ts";
 import type { Environment, Setting } from "./setting.ts";
 import { familyPattern, settingEntries, type Settings } from "./table.ts";
@@ -10,6 +11,8 @@ export type { Environment, Settings };
 export interface SettingsReading {
   readonly settings: Settings;
   readonly warnings: string[];
+  /** For operators: without secrets. */
+  readonly effective: readonly EffectiveSetting[];
 }
 
 /** Settings that the service cannot start with; the message has one problem a line. */
@@ -53,7 +56,7 @@ export function readSettings(env: Environment): SettingsReading {
     ...unreadWarnings(env),
   ];
   if (problems.length > 0) throw new SettingsError(problems, warnings);
-  return { settings, warnings };
+  return { settings, warnings, effective: effectiveSettings(env) };
 }
 
 interface Notes {
