@@ -1,6 +1,7 @@
 import { element, fill } from "./element.ts";
 import {
   CACHE,
+  CONNECTIONS,
   ERRORS,
   EVICTIONS,
   type MetricRow,
@@ -65,7 +66,12 @@ function openDiagnostics(parts: PageParts): OpenedView {
     errors.update(shown(ERRORS).filter(({ total }) => total > 0));
     cache.update(shown(CACHE));
     evictions.update(shown(EVICTIONS));
-    fill(state, [facts([["Kind", snapshot.cache], ...cacheState(snapshot, shown([OPEN_BREAKERS])[0])])]);
+    fill(state, [
+      facts([
+        ["Kind", snapshot.cache],
+        ...cacheState(snapshot, shown([OPEN_BREAKERS])[0], shown([CONNECTIONS])[0]),
+      ]),
+    ]);
   };
   update();
   const nodes = [
@@ -139,10 +145,16 @@ function metricTable(
   });
 }
 
-function cacheState({ failing, noted }: Snapshot, breakers: ShownMetric | undefined) {
+function cacheState(
+  { failing, noted }: Snapshot,
+  breakers: ShownMetric | undefined,
+  connections: ShownMetric | undefined,
+) {
   const isOfCache = ({ component }: { readonly component: string }) => component.endsWith("cache");
   const problems = [...failing, ...noted].filter(isOfCache).map(({ text }) => text);
-  const health = failing.some(isOfCache) ? badge("failing", "bad") : badge("healthy", "good");
+  const isDown = connections?.total === 0;
+  const trouble = isDown ? "no connection" : failing.some(isOfCache) ? "failing" : undefined;
+  const health = trouble === undefined ? badge("healthy", "good") : badge(trouble, "bad");
   const rows = [["Health", [health, problems.join("; ")]] as const];
   if (breakers === undefined) return rows;
   const { total } = breakers;

@@ -50,9 +50,16 @@ export const ERRORS: readonly MetricRow[] = [
   { label: "Calls refused at a bound of the store", names: /webhooks\.bound_refusals\./ },
 ];
 
+/** The open connections to the cache. */
+export const CONNECTIONS: MetricRow = {
+  label: "Connections",
+  names: /(kv_pool|kv_per_second_pool|mc)\.cx_active$/,
+  isGauge: true,
+};
+
 /** The state of the cache, without its breakers. */
 export const CACHE: readonly MetricRow[] = [
-  { label: "Connections", names: /(kv_pool|kv_per_second_pool|mc)\.cx_active$/, isGauge: true },
+  CONNECTIONS,
   { label: "Known nodes", names: /(cluster_nodes|mc\.nodes)$/, isGauge: true },
   { label: "Hits in flight", names: /cache\.in_flight$/, isGauge: true },
   { label: "Breaker openings", names: /breaker_opened$/ },
