@@ -84,6 +84,7 @@ const PACKAGES: Readonly<Record<string, RegExp>> = {
   "ajv": /^tests\/harness\/openapi_schema\.ts$/,
   "openapi-fetch": /^tests\/integration\/http\//,
   "openapi-typescript": /^tests\/integration\/http\//,
+  "axe-core": /^tests\/integration\/ui\/page_axe\.ts$/,
   "playwright-core": /^tests\/(?:harness|integration\/ui)\//,
   "yaml": /^(?:src\/yaml\/|tests\/)/,
   "protobufjs": /^(?:tests|scripts)\//,

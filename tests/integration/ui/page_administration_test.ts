@@ -135,7 +135,7 @@ async function deliver({ opened, receiver }: Bed): Promise<void> {
   assertEquals(new Set(receptions.map(({ id }) => id)).size, 1);
   assertEquals(receiver.problems, []);
   await page.getByRole("button", { name: "All deliveries" }).click();
-  await page.getByLabel("Event").fill("other.kind");
+  await page.getByLabel("Event", { exact: true }).fill("other.kind");
   await page.keyboard.press("Enter");
   await opened.sees("No matching deliveries.");
 }
