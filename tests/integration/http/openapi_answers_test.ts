@@ -140,6 +140,7 @@ async function debugPort(service: OpenApiService): Promise<void> {
       "listDebugPaths",
       "getRules",
       "getStatistics",
+      "getSettings",
       "listProfiles",
       "getHeapProfile",
       "getMemoryProfile",
