@@ -16,7 +16,7 @@ import { openAdministration } from "./src/serve/administration.ts";
 import type { Deciders, DecidersOptions } from "./src/serve/deciders.ts";
 import type { ForgetKeys } from "./src/serve/decisions.ts";
 import { addressOf, NOT_OPENED, OpenedParts, stopOn } from "./src/serve/lifecycle.ts";
-import { makeParts, type PartsOptions, type ServiceParts } from "./src/serve/parts.ts";
+import { makeReportingParts, type PartsOptions, type ServiceParts } from "./src/serve/parts.ts";
 import { openRules } from "./src/serve/rules.ts";
 import { openTracing } from "./src/serve/tracing.ts";
 import type { DecidingWorkerHandle } from "./src/serve/workers/message.ts";
@@ -50,6 +50,8 @@ export interface Addresses {
 /** A running service. */
 export interface Running {
   readonly addresses: Addresses;
+  /** The domains of the rules in force. */
+  readonly domains: () => readonly string[];
   /** Settles when the service has stopped, after its signal was aborted. */
   readonly stopped: Promise<void>;
 }
@@ -75,7 +77,7 @@ export async function serve(
   signal: AbortSignal,
   options: ServeOptions,
 ): Promise<Running> {
-  const parts = makeParts(settings, options);
+  const parts = await makeReportingParts(settings, options);
   const { logger, clock, health } = parts;
   const opened = new OpenedParts(parts);
   try {
@@ -97,16 +99,21 @@ export async function serve(
     });
     const { service, counters } = decisions;
     const { refresh } = deciders;
-    opened.listener(await loaded.openPullMetrics(parts, { rules: () => service.rules, refresh }), "metrics");
-    const createWorker = options.createWebhookWorker;
+    const reading = { rules: () => service.rules, refresh, version };
+    opened.listener(await loaded.openPullMetrics(parts, reading), "metrics");
+    await opened.opening(loaded.openMetricsExport(parts, reading));
+    const { createWebhookWorker: createWorker, effective = [] } = options;
     const webhooks = await openAdministration(parts, { version, tracing, decide, counters, createWorker });
     opened.defer(() => webhooks.close(0));
     opened.listener(webhooks.listener, "administration");
     const rules = await rulesOpening;
     const applying = rules.decideBy(loaded.checkingScripts(parts, cache, deciders.applyRules));
-    const { effective = [] } = options;
-    const shown = { version, effective, loading: () => rules, webhooks, refresh };
-    const debug = loaded.openDebug(parts, decisions, shown);
+    const debug = loaded.openDebug(parts, decisions, {
+      ...reading,
+      effective,
+      loading: () => rules,
+      webhooks,
+    });
     opened.listener(debug, "debug");
     options.onReload?.(rules.reload);
     const needed = settings.FORCE_START_WITHOUT_INITIAL_CONFIG ? [] : [rules.firstRules];
@@ -118,10 +125,10 @@ export async function serve(
     // The last to open: its unix socket replaces one in use, so nothing may fail after it.
     const grpc = await deciders.open();
     opened.defer(() => grpc.close(DRAIN_MS));
-    logger.warning(`Listening for gRPC on '${grpc.address}'`);
-    logger.warning(`Listening for HTTP on '${addressOf(http)}'`);
+    logger.info(`Listening for gRPC on '${grpc.address}'`, {}, "warning");
+    logger.info(`Listening for HTTP on '${addressOf(http)}'`, {}, "warning");
     if (http.triggers !== undefined) {
-      logger.warning(`Listening for triggers on '${addressOf(http.triggers)}'`);
+      logger.info(`Listening for triggers on '${addressOf(http.triggers)}'`, {}, "warning");
     }
     health.set("start", true);
     // Their workers would delay the first calls.
@@ -133,7 +140,8 @@ export async function serve(
       gaveUp.signal.throwIfAborted();
     };
     const stopped = stopOn(end, parts, { drain: () => http.drain(), close });
-    return { addresses: { grpc: grpc.address, http: addressOf(http), debug: addressOf(debug) }, stopped };
+    const addresses = { grpc: grpc.address, http: addressOf(http), debug: addressOf(debug) };
+    return { addresses, domains: () => [...service.rules?.domains.keys() ?? []], stopped };
   } catch (error) {
     await opened.close();
     throw error;
@@ -218,7 +226,7 @@ async function runService(environment: Environment, onReady: (running: Running) 
   const lines = new LineWriter({ sink: standardSinks.stderr, clock: systemClock, onRoom });
   const write = (line: string) => lines.write(line);
   try {
-    const { settings, warnings, effective } = readSettings(environment);
+    const { settings, warnings, sources, effective } = readSettings(environment);
     const { LOG_LEVEL: level, LOG_FORMAT: format } = settings;
     logger = createLogger({ level, format, clock: systemClock, write });
     const verdict = checkRuntime(Deno.version.deno, settings.ALLOW_UNSAFE_DENO);
@@ -228,6 +236,7 @@ async function runService(environment: Environment, onReady: (running: Running) 
     }
     if (verdict !== undefined) logger.warning(verdict.text);
     for (const warning of warnings) logger.warning(warning);
+    for (const [setting, variable] of sources) logger.info(`${setting} is set from ${variable}`);
     return await serveUntilSignal(settings, logger, { effective, lines, onReady });
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
@@ -280,6 +289,8 @@ async function serveUntilSignal(
   try {
     const onReload = (given: () => void) => void (reload = given);
     const running = await serve(settings, stop.signal, { effective, logger, health, stats, onReload });
+    // The log goes first, so that its lines are not inside the text of the caller.
+    await flush(lines);
     onReady(running);
     await running.stopped;
     return 0;

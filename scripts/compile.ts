@@ -12,7 +12,7 @@ import { commitOf } from "./compile/commit.ts";
 import { ENTRY, WORKERS } from "./compile/contents.ts";
 import { denoFolders } from "./compile/deno_folders.ts";
 import { filesToEmbed } from "./compile/embedded_files.ts";
-import { CompileError, runDeno } from "./compile/failure.ts";
+import { CompileError, MissingBaseError, runDeno } from "./compile/failure.ts";
 import { type CompileOptions, readCompileOptions, type Target, TARGETS, USAGE } from "./compile/options.ts";
 import { checkRuns, makeProgram, type ProgramOptions } from "./compile/program.ts";
 import { copySources } from "./compile/source_copy.ts";
@@ -29,6 +29,14 @@ export interface CompileOutput {
 /** What every program of one compilation is made from. */
 type Made = Pick<ProgramOptions, "source" | "folders" | "files" | "signal">;
 
+/** What came of a compilation. */
+export interface Compiled {
+  /** The names of the programs. */
+  readonly names: readonly string[];
+  /** The platforms that were left out. */
+  readonly missing: readonly Target[];
+}
+
 const STOPPED = "Cannot compile: it was told to stop";
 
 /** Compiles as the flags say; answers the exit code. Aborting the signal ends it, and it leaves nothing behind. */
@@ -43,17 +51,23 @@ export async function compile(
     else await compileAll(options, output, signal);
     return 0;
   } catch (error) {
-    if (!(error instanceof FlagError || error instanceof CompileError)) throw error;
-    output.stderr(error.message);
-    return error instanceof FlagError ? 2 : 1;
+    return failed(error, output);
   }
 }
 
-async function compileAll(
+/** Prints a failure that is meant for the person who asked; returns the exit code. */
+export function failed(error: unknown, output: CompileOutput): number {
+  if (!(error instanceof FlagError || error instanceof CompileError)) throw error;
+  output.stderr(error.message);
+  return error instanceof FlagError ? 2 : 1;
+}
+
+/** Makes the programs; throws `CompileError` when that fails. */
+export async function compileAll(
   options: CompileOptions,
   output: CompileOutput,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<Compiled> {
   const verdict = checkRuntime(Deno.version.deno, Deno.env.get("ALLOW_UNSAFE_DENO") === "true");
   if (verdict?.refuse === true) throw new CompileError(verdict.text);
   const base = options.dry ? Deno.execPath() : namedBase();
@@ -69,8 +83,9 @@ async function compileAll(
   const source = copy.path;
   const made = { source, folders: await denoFolders(source), files: await filesToEmbed(source), signal };
   const version = await versionOf(source, commit);
-  if (options.dry) return await compileDry(made, version, output);
-  await compileInto(options, base, { made, version }, output);
+  if (!options.dry) return await compileInto(options, base, { made, version }, output);
+  await compileDry(made, version, output);
+  return { names: [], missing: [] };
 }
 
 async function compileDry(made: Made, version: string, output: CompileOutput): Promise<void> {
@@ -86,21 +101,32 @@ async function compileDry(made: Made, version: string, output: CompileOutput): P
 }
 
 async function compileInto(
-  { targets, folder }: CompileOptions,
+  { targets, folder, skipMissing }: CompileOptions,
   base: string | undefined,
   { made, version }: { readonly made: Made; readonly version: string },
   output: CompileOutput,
-): Promise<void> {
+): Promise<Compiled> {
   const place = resolve(folder);
   const beside = await folderBeside(place);
   try {
     const names: string[] = [];
+    const missing = new Map<Target, MissingBaseError>();
     for (const target of targets.length > 0 ? targets : [thisTarget()]) {
       const program = join(beside, nameOf(target, targets.length > 0));
-      await makeProgram({ ...made, target, output: program, base });
+      const lacking = await unlessMissing(makeProgram({ ...made, target, output: program, base }));
+      if (lacking !== undefined && !skipMissing) throw lacking;
+      if (lacking !== undefined) {
+        missing.set(target, lacking);
+        continue;
+      }
       if (target === thisTarget()) await checkRuns(program, { ...made, base, version });
       names.push(basename(program));
     }
+    for (const target of missing.keys()) {
+      output.stdout(`not made for ${target}: its base runtime cannot be downloaded`);
+    }
+    const [none] = missing.values();
+    if (names.length === 0 && none !== undefined) throw none;
     // Only now, so that what is there is from one compilation.
     for (const name of names) await Deno.rename(join(beside, name), join(place, name));
     await writeSums(place, names);
@@ -109,8 +135,20 @@ async function compileInto(
       output.stdout(`${join(folder, name)}: ${version}, ${Math.round(size / 1e6)} MB`);
     }
     output.stdout(`${join(folder, SUMS_FILE)}: check with "sha256sum --check ${SUMS_FILE}"`);
+    return { names, missing: [...missing.keys()] };
   } finally {
     await Deno.remove(beside, { recursive: true });
+  }
+}
+
+/** The failure for want of a base runtime; undefined when the program was made. */
+async function unlessMissing(making: Promise<void>): Promise<MissingBaseError | undefined> {
+  try {
+    await making;
+    return undefined;
+  } catch (error) {
+    if (error instanceof MissingBaseError) return error;
+    throw error;
   }
 }
 
@@ -151,7 +189,10 @@ function nameOf(target: Target, isNamed: boolean): string {
   return `weir${isNamed ? `-${target}` : ""}${target.includes("windows") ? ".exe" : ""}`;
 }
 
-if (import.meta.main) {
+/** Runs a task of this kind with the arguments of the process, until a signal ends it. */
+export async function runTask(
+  task: (args: readonly string[], output: CompileOutput, signal: AbortSignal) => Promise<number>,
+): Promise<never> {
   const write = (stream: { writeSync(bytes: Uint8Array): number }) => (line: string) =>
     void stream.writeSync(new TextEncoder().encode(`${line}\n`));
   const denoFolder = Deno.env.get("DENO_DIR") ?? "";
@@ -161,5 +202,7 @@ if (import.meta.main) {
     Deno.addSignalListener(name, () => stop.abort(new CompileError(STOPPED)));
   }
   const output = { stdout: write(Deno.stdout), stderr: write(Deno.stderr) };
-  Deno.exit(await compile(Deno.args, output, stop.signal));
+  Deno.exit(await task(Deno.args, output, stop.signal));
 }
+
+if (import.meta.main) await runTask(compile);

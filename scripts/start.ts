@@ -1,15 +1,19 @@
 /**
  * The start task: runs the service with the embedded cache, the rules of `config/rules`, the workflows of
- * `config/workflows` and the webhook store in `data`, unless the environment has other settings, and prints a command
- * to try it. Statistics are pushed only if the environment names a receiver.
+ * `config/workflows` and the webhook store in `data`, unless the environment has other settings, and prints what is
+ * open and commands to try it. Statistics are pushed only if the environment names a receiver.
  */
 import { join } from "node:path";
 import { main, type Running } from "../main.ts";
 import { standardOutput } from "../src/base/standard_streams.ts";
+import { isGiven } from "../src/settings/secret_files.ts";
 
 const LOOPBACK = "127.0.0.0/8,::1/128";
 const TOKEN_BYTES = 32;
+/** Domains that the text names; more are counted. */
+const MAX_DOMAINS = 5;
 const ROOT = new URL("..", import.meta.url).pathname;
+const TOKEN_FILE = join(ROOT, "data/admin-token");
 
 /** The interfaces of the ports. */
 const HOSTS = ["HOST", "GRPC_HOST", "DEBUG_HOST"] as const;
@@ -17,7 +21,9 @@ const HOSTS = ["HOST", "GRPC_HOST", "DEBUG_HOST"] as const;
 const DEFAULTS: Readonly<Record<string, string>> = {
   // A trial is not reachable from the network.
   ...Object.fromEntries(HOSTS.map((name) => [name, "127.0.0.1"])),
-  BACKEND_TYPE: Deno.env.get("KV_URL") ? "kv" : "memory",
+  // A second start would take some of the calls of the first, with another token.
+  LISTEN_SHARED: "false",
+  BACKEND_TYPE: isGiven(Deno.env.toObject(), "KV_URL") ? "kv" : "memory",
   RUNTIME_ROOT: join(ROOT, "config"),
   RUNTIME_APPDIRECTORY: "rules",
   RUNTIME_WATCH_ROOT: "false",
@@ -30,7 +36,9 @@ const DEFAULTS: Readonly<Record<string, string>> = {
 
 /** Turns statistics off unless the environment has a setting for them. */
 function statsDefaults(environment: Readonly<Record<string, string>>): Record<string, string> {
-  const isNamed = Object.keys(environment).some((name) => /^(?:USE_|PUSH_|PULL_|TAGGED_)/.test(name));
+  const isNamed = Object.keys(environment).some((name) =>
+    /^(?:USE_|PUSH_|PULL_|TAGGED_|OTEL_METRICS_)/.test(name)
+  );
   return isNamed ? {} : { DISABLE_STATS: "true" };
 }
 
@@ -53,7 +61,7 @@ function adminToken(path: string): string {
 
 /** The address as a client on this machine writes it. */
 function reachable(address: string): string {
-  return address.replace(/^(0\.0\.0\.0|\[::\]):/, "localhost:");
+  return address.replace(/^(0\.0\.0\.0|\[::\])?:/, "localhost:");
 }
 
 /** The place of the counters. The address may contain a password. */
@@ -63,22 +71,50 @@ function cacheText(environment: Readonly<Record<string, string>>): string {
   return type === "mc" ? "memcached" : "the server of KV_URL";
 }
 
-function welcome({ addresses }: Running, environment: Readonly<Record<string, string>>): void {
+/** The domains with rules, and where the rules come from. */
+function rulesText(domains: readonly string[], environment: Readonly<Record<string, string>>): string {
+  const shown = domains.slice(0, MAX_DOMAINS).join(", ");
+  const more = domains.length - MAX_DOMAINS;
+  const named = domains.length === 0 ? "none" : `${shown}${more > 0 ? ` and ${more} more` : ""}`;
+  if (environment["CONFIG_TYPE"] === "GRPC_XDS_SOTW") return `${named}; from the configuration server`;
+  const path = ["RUNTIME_ROOT", "RUNTIME_SUBDIRECTORY", "RUNTIME_APPDIRECTORY"].map((name) =>
+    environment[name] ?? ""
+  );
+  return `${named}; from ${join(...path)}`;
+}
+
+function welcome(
+  { addresses, domains }: Running,
+  environment: Readonly<Record<string, string>>,
+  tokenFile: string | undefined,
+): void {
   const isOpen = HOSTS.some((name) => environment[name] !== DEFAULTS[name]);
   const opening = `To open it to others, set ${HOSTS.join(", ")} to 0.0.0.0.`;
   const hint = isOpen ? "" : `\nOnly this machine can reach it. ${opening}\n`;
   const scheme = environment["HTTP_SERVER_USE_TLS"] === "true" ? "https" : "http";
   const http = `${scheme}://${reachable(addresses.http)}`;
+  const separate = environment["ADMIN_ADDR"] ?? "";
+  const api = separate === "" ? http : `http://${reachable(separate)}`;
+  const debug = `http://${reachable(addresses.debug)}`;
+  const token = tokenFile === undefined ? "$ADMIN_TOKEN" : `$(cat '${tokenFile}')`;
   standardOutput.stdout(`
 Weir is ready.
-  gRPC   ${reachable(addresses.grpc)}
-  HTTP   ${http}/json
-  debug  http://${reachable(addresses.debug)}/
-  cache  ${cacheText(environment)}
+  gRPC      ${reachable(addresses.grpc)}
+  HTTP      ${http}/json
+  debug     ${debug}/
+  page      ${debug}/ui
+  webhooks  ${api}/api/v1
+  token     ${tokenFile ?? "that of ADMIN_TOKEN"}
+  rules     ${rulesText(domains(), environment)}
+  cache     ${cacheText(environment)}
 ${hint}
 Request a decision; the sixth request within a minute returns 429:
 
   curl -i ${http}/json -d '{"domain":"shop","descriptors":[{"entries":[{"key":"account","value":"bob"}]}]}'
+
+Administer webhooks on the page, which asks for the token, or by the API:
+
+  curl -H "Authorization: Bearer ${token}" ${api}/api/v1/endpoints
 `);
 }
 
@@ -86,15 +122,15 @@ if (import.meta.main) {
   const environment = { ...Deno.env.toObject() };
   const defaults = { ...DEFAULTS, ...statsDefaults(environment) };
   for (const [name, value] of Object.entries(defaults)) {
-    if ((environment[name] ?? "") === "") environment[name] = value;
+    if (!isGiven(environment, name)) environment[name] = value;
   }
-  if ((environment["ADMIN_TOKEN"] ?? "") === "") {
-    environment["ADMIN_TOKEN"] = adminToken(join(ROOT, "data/admin-token"));
-  }
+  const isTokenGiven = isGiven(environment, "ADMIN_TOKEN");
+  const tokenFile = isTokenGiven ? environment["ADMIN_TOKEN_FILE"] || undefined : TOKEN_FILE;
+  if (!isTokenGiven) environment["ADMIN_TOKEN"] = adminToken(TOKEN_FILE);
   Deno.exit(
     await main(["serve", ...Deno.args], {
       environment,
-      onReady: (running) => welcome(running, environment),
+      onReady: (running) => welcome(running, environment, tokenFile),
     }),
   );
 }

@@ -1,6 +1,6 @@
-import { median } from "../../tests/harness/load/percentile.ts";
-import type { LoadResult } from "../../tests/harness/load/load_record.ts";
-import { LIMIT } from "../../tests/harness/load/rate_limit_message.ts";
+import { median } from "../../tests/harness/percentile.ts";
+import type { LoadResult } from "../../src/load/load_record.ts";
+import { LIMIT } from "../../tests/harness/bench_rules.ts";
 import { type RedisServer, startRedis } from "../../tests/harness/redis_server.ts";
 import { outputOf } from "../../tests/harness/child_process.ts";
 import type { LoadsSetup } from "./bench_loads.ts";

@@ -2,13 +2,12 @@ import type { BenchOptions } from "./options.ts";
 import { clockTicks } from "../../tests/harness/process_metrics.ts";
 import {
   encodeRequest,
-  frameMessage,
   isLasting,
   type LoadName,
-  readResponse,
   RULE_NAMES,
   RULES_OF,
-} from "../../tests/harness/load/rate_limit_message.ts";
+} from "../../tests/harness/bench_rules.ts";
+import { frameMessage, readResponse } from "../../src/load/rate_limit_message.ts";
 import { summarize } from "./report.ts";
 import { type Round, type RoundSetup, runRound, runTurns } from "./round.ts";
 import { type Scenario, SCENARIOS, type TargetName } from "./scenario.ts";

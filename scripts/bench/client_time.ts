@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import { Client, Post } from "../../src/rest/mod.ts";
 import { ChildProcess } from "../../tests/harness/child_process.ts";
 import { positiveInteger } from "./flag_values.ts";
-import { median } from "../../tests/harness/load/percentile.ts";
+import { median } from "../../tests/harness/percentile.ts";
 
 /** Calls of one measurement by how many run at once; with its like it makes a pair that a slow moment hits as one. */
 const CALLS: readonly (readonly [parallel: number, calls: number])[] = [[1, 400], [100, 1_500]];

@@ -8,7 +8,7 @@ import { StatsStore } from "../../src/stats/store.ts";
 import { DEFAULT_POLICY } from "./default_policy.ts";
 import { DECISION_CASES, type DecisionCase, requestsOfCase, rulesOfCase } from "./decision_cases.ts";
 import { positiveInteger } from "./flag_values.ts";
-import { median } from "../../tests/harness/load/percentile.ts";
+import { median } from "../../tests/harness/percentile.ts";
 
 /** Decisions of one measurement; with its like it makes a pair that a slow moment of the machine hits as one. */
 const DECISIONS = 2_000;

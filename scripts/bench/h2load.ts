@@ -1,6 +1,6 @@
 import { outputOf } from "../../tests/harness/child_process.ts";
-import { percentile } from "../../tests/harness/load/percentile.ts";
-import { RATE_LIMIT_PATH } from "../../tests/harness/load/rate_limit_message.ts";
+import { percentile } from "../../tests/harness/percentile.ts";
+import { RATE_LIMIT_PATH } from "../../src/load/rate_limit_message.ts";
 
 /** How fast a load went. */
 export interface LoadTimes {

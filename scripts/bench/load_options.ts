@@ -1,7 +1,8 @@
 import { parseArgs } from "node:util";
-import { EXPECTED_CODES, type ExpectedCode } from "../../tests/harness/load/answer.ts";
+import { EXPECTED_CODES, type ExpectedCode } from "../../tests/harness/bench_answer.ts";
 import { oneOf, positive } from "./flag_values.ts";
-import { type LoadName, LOADS, RATE_LIMIT_PATH } from "../../tests/harness/load/rate_limit_message.ts";
+import { type LoadName, LOADS } from "../../tests/harness/bench_rules.ts";
+import { RATE_LIMIT_PATH } from "../../src/load/rate_limit_message.ts";
 
 /** What the load generator is to do. */
 export interface LoadOptions {

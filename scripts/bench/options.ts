@@ -13,6 +13,7 @@ export const PARTS = [
   "paced",
   "caches",
   "stats",
+  "events",
   "tls",
   "algorithms",
   "decisions",

@@ -2,8 +2,8 @@ import process from "node:process";
 import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
 import { positive } from "./flag_values.ts";
-import { LoadRecord, type LoadResult } from "../../tests/harness/load/load_record.ts";
-import { pace } from "./pace.ts";
+import { LoadRecord, type LoadResult } from "../../src/load/load_record.ts";
+import { pace } from "../../src/load/pace.ts";
 
 /** Different keys, taken in turn. */
 const KEYS = 10_000;
@@ -29,7 +29,7 @@ export async function runPacedKv(options: PacedKvOptions): Promise<LoadResult> {
   const answers: Promise<void>[] = [];
   await pace({
     perSecond,
-    seconds: warmUpSeconds + seconds,
+    stopAt: begin + (warmUpSeconds + seconds) * 1_000,
     start(due) {
       record.begin(due);
       const answer = client.incrby(`bare_k${index++ % KEYS}`, 1).then(

@@ -1,6 +1,6 @@
 import { PostgresServer } from "../../tests/harness/postgres_server.ts";
 import type { LoadsSetup } from "./bench_loads.ts";
-import { median } from "../../tests/harness/load/percentile.ts";
+import { median } from "../../tests/harness/percentile.ts";
 import {
   type BenchStore,
   deliveriesDone,

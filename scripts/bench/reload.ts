@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { LoadsSetup } from "./bench_loads.ts";
-import { median } from "../../tests/harness/load/percentile.ts";
+import { median } from "../../tests/harness/percentile.ts";
 import { until } from "../../tests/harness/until.ts";
 import type { WeirProcess } from "../../tests/harness/weir_process.ts";
 import { runGenerator } from "./round.ts";

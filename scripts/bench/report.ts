@@ -1,5 +1,5 @@
 import { markdownTable, wholeNumber } from "../../tests/harness/markdown_table.ts";
-import { median } from "../../tests/harness/load/percentile.ts";
+import { median } from "../../tests/harness/percentile.ts";
 import type { Round } from "./round.ts";
 import type { TargetName } from "./scenario.ts";
 

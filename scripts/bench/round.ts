@@ -1,8 +1,8 @@
 import { outputOf } from "../../tests/harness/child_process.ts";
 import { type LoadTimes, runH2load } from "./h2load.ts";
-import type { LoadResult } from "../../tests/harness/load/load_record.ts";
+import type { LoadResult } from "../../src/load/load_record.ts";
 import { cpuSeconds } from "../../tests/harness/process_metrics.ts";
-import { RULES_OF } from "../../tests/harness/load/rate_limit_message.ts";
+import { RULES_OF } from "../../tests/harness/bench_rules.ts";
 import type { Scenario, TargetName } from "./scenario.ts";
 import type { RuleCounts, Target } from "./target.ts";
 import { watchWorkerShare } from "./worker_share.ts";

@@ -1,12 +1,13 @@
 import type { PartName } from "./options.ts";
-import type { LoadName } from "../../tests/harness/load/rate_limit_message.ts";
+import type { LoadName } from "../../tests/harness/bench_rules.ts";
 
 /**
  * What is measured: a bare grpc-js echo, Weir with its embedded cache, Weir with redis-server; bare round
  * trips to that redis-server; over TLS the echo, and Weir's engine and service with the embedded cache; and
  * Weir with a cluster of redis-servers, with memcached, and with a second redis-server for limits per second;
  * and Weir with its embedded cache that pushes statistics, is asked for metrics, or traces 1 % of its calls, or
- * has every feature on, or recognizes no request, which shadow mode causes.
+ * has every feature on, or recognizes no request, which shadow mode causes; and Weir with its embedded cache and a
+ * webhook store, whose rules report limits as events to an endpoint, or do not.
  */
 export const TARGETS = [
   "echo",
@@ -25,6 +26,8 @@ export const TARGETS = [
   "memory-workers",
   "redis-workers",
   "features",
+  "memory-store",
+  "memory-events",
 ] as const;
 /** The name of a target. */
 export type TargetName = typeof TARGETS[number];
@@ -105,6 +108,14 @@ export const SCENARIOS: readonly Scenario[] = [
     part: "stats",
     targets: ["memory", "memory-push", "memory-pull", "memory-tracing"],
     ...MANY_KEYS,
+    isPaired: true,
+  },
+  {
+    name: "8x32 events",
+    part: "events",
+    targets: ["memory-store", "memory-events"],
+    ...MANY_KEYS,
+    load: "events",
     isPaired: true,
   },
   { name: "8x32 every feature", part: "features", targets: ["echo", "features"], ...MANY_KEYS },

@@ -1,6 +1,6 @@
 import { Client, credentials } from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
-import { RATE_LIMIT_PATH } from "../../tests/harness/load/rate_limit_message.ts";
+import { RATE_LIMIT_PATH } from "../../src/load/rate_limit_message.ts";
 
 /** One call by a real grpc-js client: the bytes of the answer, or an error for every status but OK. */
 export function singleCall(port: number, message: Uint8Array): Promise<Uint8Array> {

@@ -1,9 +1,9 @@
 import type { LoadsSetup } from "./bench_loads.ts";
 import { freePort } from "../../tests/harness/free_port.ts";
 import { featureSettings } from "./feature_settings.ts";
-import { runLoad } from "./load.ts";
+import { runBenchLoad } from "./load.ts";
 import { readLoadOptions } from "./load_options.ts";
-import { median } from "../../tests/harness/load/percentile.ts";
+import { median } from "../../tests/harness/percentile.ts";
 import { residentMb } from "../../tests/harness/process_metrics.ts";
 import { startBenchWeir } from "./target.ts";
 
@@ -71,7 +71,7 @@ async function startOnce(
   const begin = performance.now();
   await using child = await startBenchWeir({ ...settings, GRPC_PORT: `${port}` });
   for (;;) {
-    const { errors } = await runLoad(call);
+    const { errors } = await runBenchLoad(call);
     if (Object.keys(errors).length === 0) break;
     if (performance.now() - begin > START_MS) {
       throw new Error(`Cannot measure start of Weir "${child.pid}": ${JSON.stringify(errors)}`);

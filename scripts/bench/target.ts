@@ -8,12 +8,13 @@ import { startRedis } from "../../tests/harness/redis_server.ts";
 import { runtimeEnvironment } from "../../tests/harness/weir_command.ts";
 import { startWeir, type WeirOptions, type WeirProcess } from "../../tests/harness/weir_process.ts";
 import { serveFlags } from "../serve_flags.ts";
-import type { ExpectedCode } from "../../tests/harness/load/answer.ts";
+import type { ExpectedCode } from "../../tests/harness/bench_answer.ts";
 import { sumInMemcached, sumInRedis } from "./counter_sums.ts";
 import { featureSettings } from "./feature_settings.ts";
 import type { EngineName } from "./options.ts";
-import { type RuleName, RULES } from "../../tests/harness/load/rate_limit_message.ts";
+import { type RuleName, RULES, RULES_WITH_EVENTS } from "../../tests/harness/bench_rules.ts";
 import type { TargetName } from "./scenario.ts";
+import { startEventReceiver, storeSettings, subscribeToLimits } from "./event_settings.ts";
 import { startPushReceiver, startScraper, startSpanReceiver } from "./stats_receivers.ts";
 
 const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
@@ -147,6 +148,10 @@ export class Targets {
         });
       case "features":
         return await this.#startWithFeatures(name);
+      case "memory-store":
+        return await this.#startWithStore(name, RULES);
+      case "memory-events":
+        return await this.#startWithStore(name, RULES_WITH_EVENTS);
     }
   }
 
@@ -176,6 +181,18 @@ export class Targets {
     const weir = this.#owned.use(await startBenchWeir({ ...settings, GRPC_ENGINE: this.#engine }));
     const target = await weirTarget(name, weir, debugToken);
     startScraper(this.#owned, metricsUrl);
+    return target;
+  }
+
+  /** An endpoint subscribes to the events of limits; it is in this process. */
+  async #startWithStore(name: TargetName, rules: string): Promise<Target> {
+    const folder = `${this.#folder}/${name}`;
+    await Deno.mkdir(folder);
+    const settings = { ...storeSettings(folder), BACKEND_TYPE: "memory", GRPC_ENGINE: this.#engine };
+    const weir = this.#owned.use(await startBenchWeir(settings, { rules: { "bench.yaml": rules } }));
+    const target = await weirTarget(name, weir);
+    await weir.listening(["HTTP"]);
+    await subscribeToLimits(`http://${weir.httpAddress}`, startEventReceiver(this.#owned));
     return target;
   }
 
@@ -253,7 +270,10 @@ async function readCounts(port: number, rules: readonly RuleName[], token: strin
   if (!response.ok) throw new Error(`Cannot read /stats: HTTP ${response.status}`);
   const lines = new Map(text.split("\n").map((line) => [line.slice(0, line.lastIndexOf(": ")), line]));
   const count = (stat: string) => {
-    const names = rules.map((rule) => `ratelimit.service.rate_limit.bench.load_${rule}.key.${stat}`);
+    const names = rules.flatMap((rule) => {
+      const key = `ratelimit.service.rate_limit.bench.load_${rule}.key`;
+      return rule === "events" ? [`${key}.${stat}`, `${key}_*00.${stat}`] : [`${key}.${stat}`];
+    });
     return names.reduce((sum, name) => sum + Number(lines.get(name)?.slice(name.length + 2) ?? 0), 0);
   };
   return { totalHits: count("total_hits"), decided: count("within_limit") + count("over_limit") };

@@ -54,6 +54,7 @@ const OBSERVED: readonly (readonly [what: string, target: TargetName])[] = [
   ["memory with 1 % of the calls traced", "memory-tracing"],
 ];
 const OBSERVED_SHARE = 0.95;
+const EVENTS = "8x32 events";
 const CLIENT_BOUND = 1.1;
 /** On a file, as multiples of bare commits and of a bare client. */
 const FILE_BOUNDS = { triggers: 0.6, deliveries: 0.35, p99Ratio: 1.2 } as const;
@@ -105,6 +106,7 @@ export function targetRows(
     ...rateRows(LATER_RATES),
     ...startRows(featureStart, ", every feature on", BOUNDS.featuresIdleMb),
     ...OBSERVED.flatMap(([what, target]) => observedRow(find(WATCHED, target), what)),
+    ...observedRow(find(EVENTS, "memory-events"), "memory, 1 % of the calls over a rule with events"),
     ...algorithmRows(algorithms),
     ...workerRows(find),
     ...client.map(clientRow),

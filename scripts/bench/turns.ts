@@ -1,15 +1,12 @@
 import process from "node:process";
 import { parseArgs } from "node:util";
-import { CallSource, type LoadCall } from "../../tests/harness/load/call_source.ts";
+import type { CallSource, LoadCall } from "../../src/load/call_source.ts";
 import { oneOf, positive, positiveInteger } from "./flag_values.ts";
-import { LoadConnection } from "../../tests/harness/load/load_connection.ts";
-import { type CallRecord, LoadRecord, type LoadResult } from "../../tests/harness/load/load_record.ts";
-import {
-  type LoadName,
-  LOADS,
-  RATE_LIMIT_PATH,
-  RULES_OF,
-} from "../../tests/harness/load/rate_limit_message.ts";
+import { LoadConnection } from "../../src/load/load_connection.ts";
+import { type CallRecord, LoadRecord, type LoadResult } from "../../src/load/load_record.ts";
+import { RATE_LIMIT_PATH } from "../../src/load/rate_limit_message.ts";
+import { bodyCheck } from "../../tests/harness/bench_answer.ts";
+import { benchCalls, type LoadName, LOADS, RULES_OF } from "../../tests/harness/bench_rules.ts";
 
 /** How long the last answers of a turn may take after its time is over, and connections to open. */
 const GRACE_MS = 10_000;
@@ -71,13 +68,14 @@ class Server implements CallRecord {
   #turn = Promise.withResolvers<void>();
 
   constructor(port: number, { inFlight, connections, ...source }: TurnsOptions, deadline: AbortSignal) {
-    this.#source = new CallSource({ ...source, stride: 1 });
-    const expected = { code: "OK", descriptors: source.batch * RULES_OF[source.load].length } as const;
+    this.#source = benchCalls({ ...source, stride: 1 });
+    const checkBody = bodyCheck({ code: "OK", descriptors: source.batch * RULES_OF[source.load].length });
     const nextCall = (now: number): LoadCall | undefined =>
       now < this.#stopAt ? this.#source.next() : undefined;
     this.#connections = Array.from({ length: connections }, () =>
       new LoadConnection({
-        ...{ host: "127.0.0.1", port, path: RATE_LIMIT_PATH, inFlight, expected, deadline },
+        peer: { address: { host: "127.0.0.1", port } },
+        ...{ path: RATE_LIMIT_PATH, inFlight, checkBody, deadline },
         ...{ record: this, nextCall, isPausable: true },
       }));
   }

@@ -1,5 +1,5 @@
 import type { LoadsSetup } from "./bench_loads.ts";
-import { median } from "../../tests/harness/load/percentile.ts";
+import { median } from "../../tests/harness/percentile.ts";
 import { runGenerator } from "./round.ts";
 import { WebhookBench } from "./webhook_service.ts";
 import { bareCommits, barePosts } from "./webhook_yardsticks.ts";

@@ -24,13 +24,25 @@ interface ModuleGraph {
  */
 export async function filesToEmbed(source: string): Promise<string[]> {
   const files = new Set<string>();
-  for (const root of [ENTRY, ...WORKERS]) {
-    const what = `read the module graph of "${root}"`;
-    const graph: ModuleGraph = JSON.parse(await runDeno(what, ["info", "--json", root], { cwd: source }));
-    for (const file of filesOfGraph(graph)) files.add(file);
-  }
+  for await (const graph of graphsOf(source)) for (const file of filesOfGraph(graph)) files.add(file);
   for (const folder of FOLDERS) for await (const file of filesIn(join(source, folder))) files.add(file);
   return [...files].sort();
+}
+
+/** The folders of the npm packages that the program has in it, by the names that deno.lock has for them. */
+export async function packagesToEmbed(source: string): Promise<ReadonlyMap<string, string>> {
+  const folders = new Map<string, string>();
+  for await (const graph of graphsOf(source)) {
+    for (const id of packagesOf(graph)) folders.set(id, graph.npmPackages[id]?.localPath ?? "");
+  }
+  return folders;
+}
+
+async function* graphsOf(source: string): AsyncGenerator<ModuleGraph> {
+  for (const root of [ENTRY, ...WORKERS]) {
+    const what = `read the module graph of "${root}"`;
+    yield JSON.parse(await runDeno(what, ["info", "--json", root], { cwd: source }));
+  }
 }
 
 /** Those of the files whose bytes are not in a program. */
@@ -54,21 +66,32 @@ function textOf(bytes: Uint8Array<ArrayBuffer>): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
 }
 
-function filesOfGraph({ roots, modules, npmPackages }: ModuleGraph): string[] {
-  const files: string[] = [];
+function filesOfGraph(graph: ModuleGraph): string[] {
+  const files = usedModules(graph).flatMap(({ specifier, local, npmPackage, error }) => {
+    if (error !== undefined) throw new CompileError(`Cannot embed "${specifier}": ${error}`);
+    return npmPackage === undefined && specifier.startsWith("file:") && local !== undefined ? [local] : [];
+  });
+  const packages = [...packagesOf(graph)].map((id) =>
+    join(graph.npmPackages[id]?.localPath ?? "", "package.json")
+  );
+  return [...files, ...packages];
+}
+
+function packagesOf(graph: ModuleGraph): ReadonlySet<string> {
   const packages = new Set<string>();
-  // Modules that others take nothing but types from are left out of the program.
+  for (const { npmPackage } of usedModules(graph)) {
+    if (npmPackage !== undefined) addPackage(npmPackage, graph.npmPackages, packages);
+  }
+  return packages;
+}
+
+/** The modules without those that others take nothing but types from, which are left out of the program. */
+function usedModules({ roots, modules }: ModuleGraph): ModuleGraph["modules"] {
   const used = new Set([
     ...roots,
     ...modules.flatMap(({ dependencies = [] }) => dependencies.flatMap(usedOf)),
   ]);
-  for (const { specifier, local, npmPackage, error } of modules) {
-    if (npmPackage === undefined && !used.has(specifier)) continue;
-    if (error !== undefined) throw new CompileError(`Cannot embed "${specifier}": ${error}`);
-    if (specifier.startsWith("file:") && local !== undefined) files.push(local);
-    if (npmPackage !== undefined) addPackage(npmPackage, npmPackages, packages);
-  }
-  return [...files, ...[...packages].map((id) => join(npmPackages[id]?.localPath ?? "", "package.json"))];
+  return modules.filter(({ specifier, npmPackage }) => npmPackage !== undefined || used.has(specifier));
 }
 
 function usedOf({ code }: { readonly code?: { readonly specifier?: string } }): string[] {

@@ -3,6 +3,9 @@ export class CompileError extends Error {
   override readonly name = "CompileError";
 }
 
+/** A program that cannot be made because its platform's base runtime cannot be had. */
+export class MissingBaseError extends CompileError {}
+
 /** How a program that was run ended, and what it wrote. */
 export interface Ended {
   readonly code: number;

@@ -18,6 +18,8 @@ export interface CompileOptions {
   readonly targets: readonly Target[];
   /** Proves all that needs no base runtime, and leaves nothing behind. */
   readonly dry: boolean;
+  /** Leaves out platforms without a base runtime, as long as there is one that has it. */
+  readonly skipMissing: boolean;
   /** Whether types are checked. */
   readonly check: boolean;
   /** Where the programs and their sums go. */
@@ -53,10 +55,11 @@ export function readCompileOptions(args: readonly string[]): CompileOptions | un
   }
   const folder = String(flags["output"] ?? "dist");
   if (folder === "") throw new FlagError('Cannot read flag "--output": it has to name a folder');
-  return { targets, dry, check: flags["no-check"] !== true, folder };
+  return { targets, dry, skipMissing: false, check: flags["no-check"] !== true, folder };
 }
 
-function readTargets(texts: readonly string[]): readonly Target[] {
+/** Reads the platforms of `--target`. Throws `FlagError` for an unknown one. */
+export function readTargets(texts: readonly string[]): readonly Target[] {
   const names = texts.flatMap((text) => text.split(","));
   if (names.includes("all") && names.length === 1) return TARGETS;
   const unknown = names.find((name) => !TARGETS.some((target) => target === name));

@@ -5,7 +5,7 @@ import { missingBaseText } from "./base_runtime.ts";
 import { ENTRY, FOLDERS, WORKERS } from "./contents.ts";
 import type { DenoFolders } from "./deno_folders.ts";
 import { missingFiles } from "./embedded_files.ts";
-import { CompileError, complaint, runToEnd } from "./failure.ts";
+import { CompileError, complaint, MissingBaseError, runToEnd } from "./failure.ts";
 import type { Target } from "./options.ts";
 
 /** What a program is made from, and where it goes. */
@@ -33,9 +33,10 @@ export async function makeProgram(options: ProgramOptions): Promise<void> {
   if (code !== 0) {
     const said = complaint(stderr);
     const sources = { named: base, denoFolder: folders.root, complaint: said };
+    const missing = await missingBaseText(target, sources);
+    if (missing !== undefined) throw new MissingBaseError(missing);
     throw new CompileError(
-      await missingBaseText(target, sources) ??
-        `Cannot compile for "${target}": "deno compile" ended with code ${code}\n${said}`,
+      `Cannot compile for "${target}": "deno compile" ended with code ${code}\n${said}`,
     );
   }
   const absent = missingFiles(await Deno.readFile(output), files);

@@ -61,6 +61,7 @@ descriptor 0: account=acme
   window ends  2026-11-21T12:21:22Z
 \`\`\``,
   simulate: "[testing-rules.md](testing-rules.md) has an example.",
+  bench: "[operations.md](operations.md#size-a-machine) has examples.",
   health: `\`\`\`console try
 $ weir health --url http://localhost:8080
 OK
@@ -84,8 +85,8 @@ secrets:
   5cd0fdac-c817-4fc7-8bcb-0388d66b6bba  2026-11-22T02:41:54.576Z  2026-11-22T02:41:54.576Z  true   signing
 Save the secret now: it is shown only once
 $ weir endpoints list
-id                                    url                          events         enabled  description
-2a408522-2e64-4252-85b6-a125e9aea5da  http://127.0.0.1:9000/hooks  order.created  true     -
+id                                    url                          events         enabled  failingSince  description
+2a408522-2e64-4252-85b6-a125e9aea5da  http://127.0.0.1:9000/hooks  order.created  true     -             -
 \`\`\``,
   counters: `\`\`\`text
 $ weir counters peek --domain shop --descriptors account=bob

@@ -56,4 +56,4 @@ The first command measures everything and writes \`scripts/bench/results/\`; the
 - The bench checks every response. A run fails if the counters of Weir or of the cache differ from the number of
   responses.
 - Compare ratios within one run. Absolute numbers depend on the machine and on its other programs.
-- Before you choose the size of a machine, measure with your own rules and keys.`;
+- Before you choose the size of a machine, [measure it](operations.md#size-a-machine) with your own rules and keys.`;

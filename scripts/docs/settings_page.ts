@@ -18,6 +18,8 @@ curl --retry 20 --retry-connrefused --retry-delay 1 -fsS http://localhost:8080/h
 - Weir reads settings from environment variables only, once, when it starts. To change a setting, restart Weir.
   [operations.md](operations.md) describes what is reloaded without a restart.
 - A variable that is set but empty counts as unset.
+- Every setting that can contain a secret can be read from a file instead: \`KV_AUTH_FILE\` names the file for
+  \`KV_AUTH\`. See [secrets in files](operations.md#keep-secrets-in-files).
 - A duration is a number with a unit: \`ns\`, \`us\`, \`ms\`, \`s\`, \`m\`, \`h\` or \`d\`. Examples: \`150us\`,
   \`500ms\`, \`1m30s\`, \`30d\`. \`0\` requires no unit.
 - A boolean is \`true\` or \`false\`. \`1\`, \`t\`, \`T\`, \`TRUE\` and \`True\` mean \`true\`; \`0\`, \`f\`, \`F\`, \`FALSE\` and

@@ -191,8 +191,10 @@ export class SupervisedWorker<Sent, Received extends { readonly type: string }> 
         if (worker === this.#worker) worker.postMessage(answer);
       });
     }
-    if (message.type === "log") this.#options.logger[message.level](message.message, message.fields);
-    else if (message.type === "alive") this.#heartbeat.settle(PONG);
+    if (message.type === "log") {
+      const { level, message: text, fields, shownUpTo } = message;
+      this.#options.logger[level](text, fields, shownUpTo);
+    } else if (message.type === "alive") this.#heartbeat.settle(PONG);
     else this.#ended.resolve(undefined);
   }
 }

@@ -24,6 +24,12 @@ export class ThrottledLog {
     this.#intervalMs = options.intervalMs ?? 1_000;
   }
 
+  /** Writes an information, unless a line of this kind was written within the interval. */
+  info(kind: string, message: string, fields: LogFields = {}): void {
+    const suppressed = this.#admit(kind);
+    if (suppressed !== undefined) this.#logger.info(message, { ...fields, ...suppressed });
+  }
+
   /** Writes a warning, unless a line of this kind was written within the interval. */
   warning(kind: string, message: string, fields: LogFields = {}): void {
     const suppressed = this.#admit(kind);

@@ -108,13 +108,12 @@ function print(one: Run, { text, record }: AdministrationAnswer): number {
     const hasProblems = shown.as === "record" && shown.hasProblems === true;
     for (const line of recordLines(hasProblems ? rest : record)) output.stdout(line);
     if (hasProblems) printProblems([record], output);
-    if (shown.as === "record" && shown.next !== undefined && hasFields(shown.next, record)) {
-      output.stderr(`Next: ${filled(shown.next, one, record)}`);
-    }
+    const next = shown.as === "record" ? shown.next : undefined;
+    if (next !== undefined && hasAll(next, one, record)) output.stderr(`Next: ${filled(next, one, record)}`);
   }
   if (shown.as !== "record") return 0;
-  if (shown.secret !== undefined && Object.hasOwn(record, shown.secret)) {
-    output.stderr(`Save the ${shown.secret} now: it is shown only once`);
+  for (const secret of shown.secrets ?? []) {
+    if (Object.hasOwn(record, secret)) output.stderr(`Save the ${secret} now: it is shown only once`);
   }
   return shown.good !== undefined && record[shown.good] === false ? 1 : 0;
 }
@@ -129,9 +128,10 @@ function printProblems(records: readonly JsonObject[], output: Output): void {
   }
 }
 
-/** Whether a record has a field for each placeholder. */
-function hasFields(text: string, record: JsonObject): boolean {
-  return [...text.matchAll(/\{(\w+)\}/g)].every(([, name = ""]) => Object.hasOwn(record, name));
+/** Whether there is a value for each placeholder of a text. */
+function hasAll(text: string, { command }: Run, record: JsonObject): boolean {
+  const names = text.matchAll(/\{(\w+)\}/g).map(([, name = ""]) => name);
+  return names.every((name) => command.args.includes(name) || Object.hasOwn(record, name));
 }
 
 /** A text with the arguments of the command, and the fields of its answer, in place of `{NAME}` and `{name}`. */

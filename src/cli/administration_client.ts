@@ -2,7 +2,14 @@ import { join } from "node:path";
 import { errorText } from "../base/error_text.ts";
 import { isRawNumber, type JsonObject, type JsonValue, parseJson } from "../base/exact_json.ts";
 import type { AdministrationCall } from "./administration_call.ts";
-import { CommandError, type CommandFlag, type CommandOptions, type GivenFlags, readText } from "./command.ts";
+import {
+  CommandError,
+  type CommandFlag,
+  type CommandOptions,
+  environmentSecret,
+  type GivenFlags,
+  readText,
+} from "./command.ts";
 import { parseHttpUrl } from "../settings/address_parsers.ts";
 import { WEBHOOK_TABLE } from "../settings/webhook_table.ts";
 import { FlagError, readTimeout } from "./flags.ts";
@@ -49,7 +56,7 @@ export async function findTarget(flags: GivenFlags, options: CommandOptions): Pr
 function urlOf(flags: GivenFlags, { environment }: CommandOptions): URL {
   const given = flags.text("url");
   const name = given === undefined ? "WEIR_URL" : "--url";
-  const text = given ?? (environment["WEIR_URL"] || WEBHOOK_TABLE.WEIR_URL.default);
+  const text = given ?? (environmentSecret(environment, "WEIR_URL") ?? WEBHOOK_TABLE.WEIR_URL.default);
   const parsed = parseHttpUrl(text);
   // The text may hold a password, so it is not shown.
   if ("expected" in parsed) throw new FlagError(`Invalid ${name}: expected ${parsed.expected}`);
@@ -66,8 +73,8 @@ function urlOf(flags: GivenFlags, { environment }: CommandOptions): URL {
 async function tokenOf(flags: GivenFlags, url: URL, options: CommandOptions): Promise<string> {
   const file = flags.text("token-file");
   if (file !== undefined) return checked((await readText(file, options)).trim(), `"${file}"`);
-  const token = options.environment["ADMIN_TOKEN"] ?? "";
-  if (token !== "") return checked(token, "ADMIN_TOKEN");
+  const token = environmentSecret(options.environment, "ADMIN_TOKEN");
+  if (token !== undefined) return checked(token, "ADMIN_TOKEN");
   const isLocal = LOOPBACK.test(url.hostname);
   const kept = isLocal ? await startToken(options.folder ?? ".") : undefined;
   if (kept !== undefined) return checked(kept, `"${START_TOKEN_FILE}"`);

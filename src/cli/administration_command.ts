@@ -5,13 +5,13 @@ import type { Command } from "./command.ts";
 export type Shown =
   /** Rows of these fields, page by page, then the field `problems` of the page and of its records if `hasProblems`. */
   | { readonly as: "list"; readonly columns: readonly string[]; readonly hasProblems?: boolean | undefined }
-  /** Every field, and `problems` as in a list; `secret` is shown only once, false in `good` is a failure, and `next` is the command to follow. */
+  /** Every field, and `problems` as in a list; those named in `secrets` are shown only once, false in `good` is a failure, and `next` is the command to follow. */
   | {
     readonly as: "record";
     readonly hasProblems?: boolean | undefined;
-    readonly secret?: string | undefined;
+    readonly secrets?: readonly string[] | undefined;
     readonly good?: string | undefined;
-    /** With placeholders for fields, such as `{id}`. */
+    /** With placeholders for fields, such as `{id}`; printed only if the record has all of them. */
     readonly next?: string | undefined;
   }
   /** One field alone. */

@@ -73,6 +73,20 @@ export function readMilliseconds([text = ""]: readonly string[]): number {
   throw new FlagError("expected a duration such as 500ms or 10s");
 }
 
+/** A duration in whole seconds. */
+export function readSeconds([text = ""]: readonly string[]): number {
+  const seconds = (parseDuration(text) ?? NaN) / 1_000;
+  if (Number.isInteger(seconds)) return seconds;
+  throw new FlagError("expected a duration in whole seconds such as 90s or 5m");
+}
+
+/** A secret; the line break that ends its file is not part of it. */
+export function readSecret([text = ""]: readonly string[]): string {
+  const secret = text.replace(/\r?\n$/, "");
+  if (secret !== "") return secret;
+  throw new FlagError("expected a secret");
+}
+
 /** A duration, as written. */
 export function readDurationText([text = ""]: readonly string[]): string {
   if (parseDuration(text) !== undefined) return text;

@@ -19,6 +19,7 @@ import {
 } from "./administration_flags.ts";
 import { COUNTER_COMMANDS } from "./counter_commands.ts";
 import { WORKFLOW_COMMANDS } from "./workflow_commands.ts";
+import { secretFileFlag, SIGNATURE_FLAGS } from "./signature_flags.ts";
 
 /** The groups of commands. */
 export const GROUPS: Readonly<Record<string, string>> = {
@@ -86,6 +87,8 @@ const ENDPOINT_FLAGS = {
   "standard-webhooks": booleanFlag("standardWebhooks", "also send the headers of Standard Webhooks"),
 };
 
+/** A new trigger shows one of them, and so does a rotation. */
+const CREDENTIALS = ["key", "secret"];
 const WORKFLOW = bodyFlag("workflow", "NAME", "workflow to start");
 const TRIGGER_FLAGS = {
   "require-idempotency-key": booleanFlag(
@@ -120,11 +123,11 @@ const SWITCHES = {
 const DISABLED = booleanFlag("enabled", "create it disabled", { is: false });
 
 const ENDPOINTS: readonly AdministrationCommand[] = [
-  list("endpoints", "endpoints", TIMES, ["id", "url", "events", "enabled", "description"]),
+  list("endpoints", "endpoints", TIMES, ["id", "url", "events", "enabled", "failingSince", "description"]),
   {
     ...create("endpoints add", "add an endpoint and show its signing secret once", { URL: "url" }),
     flags: { ...ENDPOINT_FLAGS, disabled: DISABLED },
-    shown: { as: "record", secret: "secret" },
+    shown: { as: "record", secrets: ["secret"] },
   },
   show("endpoints", "an endpoint"),
   {
@@ -148,13 +151,13 @@ const ENDPOINTS: readonly AdministrationCommand[] = [
       ),
       ...SWITCHES,
     },
-    shown: { as: "record" },
+    shown: { as: "record", next: "weir endpoints recover {ID} --since {missedSince}" },
   },
   remove("endpoints", "endpoint", "delete an endpoint; its open deliveries fail"),
   {
     ...action("endpoints rotate", "create a new signing secret and show it once", {
       as: "record",
-      secret: "secret",
+      secrets: ["secret"],
     }),
     flags: {
       "active-in": bodyFlag(
@@ -205,13 +208,15 @@ const ENDPOINTS: readonly AdministrationCommand[] = [
 const TRIGGERS: readonly AdministrationCommand[] = [
   list("triggers", "triggers", TIMES, ["id", "name", "workflow", "enabled", "createdAt"]),
   {
-    ...create("triggers create", "create a trigger and show its key once", { NAME: "name" }),
+    ...create("triggers create", "create a trigger and show its key or secret once", { NAME: "name" }),
     flags: {
       workflow: { ...WORKFLOW, doc: `${WORKFLOW.doc} (required)`, isRequired: true },
+      ...SIGNATURE_FLAGS,
+      "secret-file": secretFileFlag("verify.secret"),
       ...TRIGGER_FLAGS,
       disabled: DISABLED,
     },
-    shown: { as: "record", secret: "key" },
+    shown: { as: "record", secrets: CREDENTIALS },
   },
   show("triggers", "a trigger"),
   {
@@ -223,13 +228,14 @@ const TRIGGERS: readonly AdministrationCommand[] = [
     isChange: true,
     flags: {
       workflow: WORKFLOW,
+      ...SIGNATURE_FLAGS,
       ...TRIGGER_FLAGS,
       "no-limit": booleanFlag("limit", "remove the rate limit", { is: null }),
       ...SWITCHES,
     },
     shown: { as: "record" },
   },
-  remove("triggers", "trigger", "delete a trigger with its keys; its executions remain"),
+  remove("triggers", "trigger", "delete a trigger with its keys and secrets; its executions remain"),
   {
     ...action("triggers call", "start the workflow of a trigger as a call with its key does", {
       as: "record",
@@ -243,10 +249,14 @@ const TRIGGERS: readonly AdministrationCommand[] = [
     },
     notes: "NAME is the name or the identifier of the trigger.",
   },
-  action("triggers rotate", "create a second key and show it once; if two exist, delete the older one", {
-    as: "record",
-    secret: "key",
-  }),
+  {
+    ...action(
+      "triggers rotate",
+      "create a second key or secret and show it once; if two exist, delete the older one",
+      { as: "record", secrets: CREDENTIALS },
+    ),
+    flags: { "secret-file": secretFileFlag("secret") },
+  },
   {
     words: "triggers revoke",
     args: ["ID", "KEY_ID"],
@@ -255,6 +265,15 @@ const TRIGGERS: readonly AdministrationCommand[] = [
     path: "/triggers/{ID}/keys/{KEY_ID}",
     flags: {},
     shown: { as: "sentence", text: "key {KEY_ID} of trigger {ID} is revoked" },
+  },
+  {
+    words: "triggers revoke-secret",
+    args: ["ID", "SECRET_ID"],
+    doc: "revoke a secret of a trigger immediately",
+    method: "DELETE",
+    path: "/triggers/{ID}/secrets/{SECRET_ID}",
+    flags: {},
+    shown: { as: "sentence", text: "secret {SECRET_ID} of trigger {ID} is revoked" },
   },
 ];
 
@@ -274,7 +293,7 @@ const EVENTS: readonly AdministrationCommand[] = [
         },
       ),
     },
-    shown: { as: "record", secret: "key" },
+    shown: { as: "record", secrets: ["key"] },
   },
   remove("event-keys", "event key", "delete a key for posting events"),
   {

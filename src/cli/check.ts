@@ -18,7 +18,7 @@ export const CHECK_COMMAND: RunnableCommand = {
       ...OUTPUT_FLAGS,
     },
     notes:
-      "Like the service, it reads MERGE_DOMAIN_CONFIG, RUNTIME_IGNOREDOTFILES and BACKEND_TYPE from the environment.",
+      "Like the service, it reads MERGE_DOMAIN_CONFIG, RUNTIME_IGNOREDOTFILES, BACKEND_TYPE and WEBHOOK_STORE from the environment.",
     exitCodes: CHECK_EXIT_CODES,
   },
   async run({ args: [folder = ""], flags }, { environment, output }) {

@@ -13,6 +13,7 @@ import {
 } from "../wire/rls.ts";
 import {
   CommandError,
+  type CommandFlag,
   type CommandOptions,
   type GivenCommand,
   type GivenFlags,
@@ -20,6 +21,20 @@ import {
 } from "./command.ts";
 import { FlagError, readTimeout } from "./flags.ts";
 import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";
+
+/** The flags of a connection over TLS. */
+export const TLS_FLAGS: Readonly<Record<keyof TlsFiles | "tls", CommandFlag>> = {
+  tls: { doc: "connect over TLS" },
+  ca: {
+    value: "FILE",
+    doc: "PEM file with the certificate authorities to trust instead of the system's; requires --tls",
+  },
+  cert: { value: "FILE", doc: "PEM file with the client certificate; requires --tls and --key" },
+  key: {
+    value: "FILE",
+    doc: "PEM file with the private key of the client certificate; requires --tls and --cert",
+  },
+};
 
 /** `weir client`: asks for one decision over gRPC and prints it. */
 export const CLIENT_COMMAND: RunnableCommand = {
@@ -40,16 +55,7 @@ export const CLIENT_COMMAND: RunnableCommand = {
       },
       hits_addend: { value: "N", doc: "number of hits to add (default 1)" },
       timeout: { value: "DURATION", doc: "timeout of the call (default 10s)" },
-      tls: { doc: "connect over TLS" },
-      ca: {
-        value: "FILE",
-        doc: "PEM file with the certificate authorities to trust instead of the system's; requires --tls",
-      },
-      cert: { value: "FILE", doc: "PEM file with the client certificate; requires --tls and --key" },
-      key: {
-        value: "FILE",
-        doc: "PEM file with the private key of the client certificate; requires --tls and --cert",
-      },
+      ...TLS_FLAGS,
       ...OUTPUT_FLAGS,
     },
     exitCodes: { 0: "OK", 1: "the call failed", 3: "OVER_LIMIT" },
@@ -110,7 +116,8 @@ function readHits(text: string): number {
   throw new FlagError(`Invalid --hits_addend "${text}": expected an integer from 0 to 4294967295`);
 }
 
-function readTls(flags: GivenFlags): TlsFiles | undefined {
+/** The files of the flags of TLS; undefined without TLS. */
+export function readTls(flags: GivenFlags): TlsFiles | undefined {
   const files = { ca: flags.text("ca"), cert: flags.text("cert"), key: flags.text("key") };
   const isTls = flags.boolean("tls") === true;
   const given = Object.entries(files).find(([, path]) => path !== undefined)?.[0];
@@ -121,7 +128,8 @@ function readTls(flags: GivenFlags): TlsFiles | undefined {
   return isTls ? files : undefined;
 }
 
-interface TlsFiles {
+/** Paths of PEM files. */
+export interface TlsFiles {
   readonly ca: string | undefined;
   readonly cert: string | undefined;
   readonly key: string | undefined;
@@ -143,10 +151,10 @@ export interface UnaryCall<Answer> {
  */
 export async function callUnary<Answer>(call: UnaryCall<Answer>): Promise<Answer> {
   const grpc = await import("@grpc/grpc-js");
-  const secrets = call.tls === undefined ? undefined : await readFiles(call.tls);
+  const secrets = call.tls === undefined ? undefined : await readTlsFiles(call.tls);
   const credentials = secrets === undefined
     ? grpc.credentials.createInsecure()
-    : grpc.credentials.createSsl(secrets.ca, secrets.key, secrets.cert);
+    : grpc.credentials.createSsl(bytesOf(secrets.ca), bytesOf(secrets.key), bytesOf(secrets.cert));
   // The address is dialled directly, whatever proxy the environment names.
   const peer = new grpc.Client(call.address, credentials, { "grpc.enable_http_proxy": 0 });
   try {
@@ -184,13 +192,17 @@ function reasonOf(details: string): string {
   return `no connection: ${fault}${hint}`;
 }
 
-async function readFiles({ ca, cert, key }: TlsFiles) {
+/** Reads and checks the files. */
+export async function readTlsFiles({ ca, cert, key }: TlsFiles) {
   const authorities = ca === undefined ? undefined : await readAuthorities("--ca", ca);
   const pair = cert === undefined || key === undefined
     ? undefined
     : await readTlsPair({ cert, key }, { cert: "--cert", key: "--key" });
-  const bytes = (text: string | undefined) => text === undefined ? null : Buffer.from(text);
-  return { ca: bytes(authorities?.join("\n")), cert: bytes(pair?.cert), key: bytes(pair?.key) };
+  return { ca: authorities?.join("\n"), cert: pair?.cert, key: pair?.key };
+}
+
+function bytesOf(text: string | undefined): Buffer | null {
+  return text === undefined ? null : Buffer.from(text);
 }
 
 function answerLines(

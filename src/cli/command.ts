@@ -2,6 +2,7 @@ import { collectBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import type { Environment } from "../settings/read_settings.ts";
+import { secretValue } from "../settings/secret_files.ts";
 import { asksForHelp, FlagError, type FlagKind, HELP_FLAGS, type ParsedFlags, parseFlags } from "./flags.ts";
 
 /** Where a command writes: whole lines, each without its line break. */
@@ -32,6 +33,15 @@ export class CommandError extends Error {
   constructor(message: string, options: ErrorOptions & { readonly isUsage?: boolean } = {}) {
     super(message, options);
     this.isUsage = options.isUsage ?? false;
+  }
+}
+
+/** A secret setting of the environment, from its variable or its file; undefined without either. */
+export function environmentSecret(environment: Environment, name: string): string | undefined {
+  try {
+    return secretValue(environment, name);
+  } catch (error) {
+    throw new FlagError(errorText(error), { cause: error });
   }
 }
 

@@ -3,6 +3,7 @@ import { errorText } from "../base/error_text.ts";
 import { settingsHelp } from "../settings/docs.ts";
 import { administrationCommands } from "./administration.ts";
 import { GROUPS } from "./administration_table.ts";
+import { BENCH_COMMAND } from "./bench.ts";
 import { CHECK_COMMAND } from "./check.ts";
 import { CLIENT_COMMAND } from "./client.ts";
 import {
@@ -52,6 +53,7 @@ const LONE_COMMANDS: readonly RunnableCommand[] = [
   EXPLAIN_COMMAND,
   SIMULATE_COMMAND,
   HEALTH_COMMAND,
+  BENCH_COMMAND,
 ];
 
 /** Commands that are read before all others. */

@@ -153,11 +153,15 @@ function amountOf(limit: ExplainedLimit): string {
   return `${requestsPerUnit} per ${unit ?? ""} (a window of ${windowSeconds} s)${named}`;
 }
 
-function remarksOf({ shadowMode, quotaMode, replaces }: ExplainedLimit): string[] {
+function remarksOf({ shadowMode, quotaMode, replaces, events = [], eventsRedact }: ExplainedLimit): string[] {
   const lines: string[] = [];
   if (shadowMode) lines.push("  shadow mode  it is counted, and answered as OK");
   if (quotaMode) lines.push("  quota mode   the call is over its limit only when all its quotas are");
   if (replaces.length > 0) lines.push(`  replaces     ${replaces.join(", ")}`);
+  if (events.length > 0) {
+    const values = eventsRedact === undefined ? "" : ` (values: ${eventsRedact})`;
+    lines.push(`  events       ${events.join(", ")}${values}`);
+  }
   return lines;
 }
 

@@ -1,6 +1,7 @@
 import { type Problem, problemsInOrder, problemText } from "../base/problem.ts";
 import { loadRuleFiles } from "../config/rule_files.ts";
 import { fixedWindowsOnly } from "../ratelimit/algorithms/fixed_windows_only.ts";
+import { eventsUnsent } from "../ratelimit/events_unsent.ts";
 import { compileRules } from "../ratelimit/compile_rules.ts";
 import type { Rules } from "../ratelimit/rules.ts";
 import { type Environment, readSettings, type Settings } from "../settings/read_settings.ts";
@@ -18,6 +19,8 @@ export interface RuleFolder {
   readonly ignoreDotFiles: boolean;
   /** Why the cache of this environment counts fixed windows only, if it is set and does. */
   readonly fixedWindowsOnly: string | undefined;
+  /** Why events of rules are not sent in this environment. */
+  readonly eventsUnsent: string | undefined;
 }
 
 /** The rule files of a folder as the service would read them in this environment; flags take precedence. */
@@ -33,6 +36,7 @@ export function ruleFolder(folder: string, flags: GivenFlags, environment: Envir
     merge,
     ignoreDotFiles: RUNTIME_IGNOREDOTFILES,
     fixedWindowsOnly: backend === "" ? undefined : fixedWindowsOnly(backend),
+    eventsUnsent: eventsUnsent(environment["WEBHOOK_STORE"]),
   };
 }
 
@@ -62,11 +66,11 @@ export async function readRuleFolder(
 
 /** Reads the rule files of a folder, with every problem of them. */
 export async function openRuleFolder(
-  { folder, merge, ignoreDotFiles, fixedWindowsOnly }: RuleFolder,
+  { folder, merge, ignoreDotFiles, ...checks }: RuleFolder,
 ): Promise<RuleFolderReading> {
   const whenMissing = "expected the folder of the rule files";
   const { load } = await loadRuleFiles(folder, { ignoreDotFiles, whenMissing });
-  const compiled = compileRules(load.sources ?? [], { mergeDomains: merge, fixedWindowsOnly });
+  const compiled = compileRules(load.sources ?? [], { mergeDomains: merge, ...checks });
   const problems = problemsInOrder([...load.problems, ...compiled.problems]);
   const isGood = problems.every(({ severity }) => severity !== "error");
   return { rules: isGood ? compiled.rules : undefined, problems, files: load.sources?.length ?? 0 };

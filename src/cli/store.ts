@@ -4,6 +4,7 @@ import {
   CommandError,
   type CommandFlag,
   type CommandOptions,
+  environmentSecret,
   type GivenCommand,
   type GivenFlags,
   type RunnableCommand,
@@ -235,7 +236,7 @@ function storeOf(
   name: string,
   { environment }: Pick<CommandOptions, "environment">,
 ): string {
-  const store = flags.text(name) ?? environment["WEBHOOK_STORE"] ?? "";
+  const store = flags.text(name) ?? environmentSecret(environment, "WEBHOOK_STORE") ?? "";
   if (store !== "") return store;
   throw new FlagError(`Cannot find the store: set WEBHOOK_STORE or --${name}`);
 }

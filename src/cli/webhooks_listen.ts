@@ -6,6 +6,7 @@ import { verify } from "../webhooks/receiver.ts";
 import { timeText } from "../base/rfc3339.ts";
 import { CommandError, type CommandOptions, type GivenCommand, type RunnableCommand } from "./command.ts";
 import { FlagError } from "./flags.ts";
+import { Interruption } from "./interruption.ts";
 import { OUTPUT_FLAGS, printerOf, type ValuePrinter } from "./output_format.ts";
 import { plainText, shortened } from "./plain_text.ts";
 import { type Checking, checkingOf, SECRET_FLAGS } from "./webhooks_verify.ts";
@@ -58,9 +59,9 @@ async function listen({ flags }: GivenCommand, options: CommandOptions): Promise
   const server = createServer((request, response) => void receiver.receive(request, response));
   const bound = await listening(server, port);
   // A reader of the next line may interrupt immediately.
-  const stopped = interrupted(options.stop);
+  using interruption = new Interruption(options.stop);
   receiver.write(`Listening on http://${HOST}:${bound}`);
-  await stopped;
+  await aborted(interruption.signal);
   await ended(server);
   receiver.write(receiver.summary);
   return 0;
@@ -240,15 +241,6 @@ async function listening(server: Server, port: number): Promise<number> {
   }
   const address = server.address();
   return typeof address === "object" && address !== null ? address.port : port;
-}
-
-/** Settles on the abort signal, or else on a signal of the process. */
-async function interrupted(stop: AbortSignal | undefined): Promise<void> {
-  if (stop !== undefined) return await aborted(stop);
-  const { promise, resolve } = Promise.withResolvers<void>();
-  for (const name of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(name, resolve);
-  await promise;
-  for (const name of ["SIGINT", "SIGTERM"] as const) Deno.removeSignalListener(name, resolve);
 }
 
 /** Closes the server and all of its connections. */

@@ -24,6 +24,8 @@ const LEVELS: Readonly<Record<Level, { readonly place: string; readonly keys: re
       "value_to_metric",
       "share_threshold",
       "metadata",
+      "events",
+      "events_redact",
     ],
   },
   rateLimit: {
@@ -69,7 +71,7 @@ interface Ignored {
 
 /** Checks the value of a key without effect all the same: it was meant to have one. */
 function checkIgnored(log: ProblemLog, { key, value, path }: Ignored): void {
-  if (key === "metadata") return;
+  if (key === "metadata" || key === "events") return;
   if (value.kind === "scalar" && key !== "value" && isOddNumber(value)) {
     const text = `expected a 64-bit integer, got '${shown(value.text)}'; remove it, or put it in quotes`;
     log.error(value.offset, path, text);

@@ -7,6 +7,7 @@ import { readYamlDocument, type YamlDocumentOptions } from "../yaml/document.ts"
 import { described, isNull } from "../yaml/scalar.ts";
 import type { YamlList, YamlMapping, YamlValue } from "../yaml/value.ts";
 import { CACHE_FAILURE_MODES } from "../ratelimit/limit.ts";
+import { readRuleEvents } from "./rule_events_reader.ts";
 import { readMetadata } from "./metadata_reader.ts";
 import { readRateLimit } from "./rate_limit_block.ts";
 
@@ -96,7 +97,28 @@ function readDescriptor(log: ProblemLog, mapping: YamlMapping, path: string): De
     valueToMetric: fields.flag("value_to_metric"),
     shareThreshold: fields.flag("share_threshold"),
     metadata: metadata === undefined ? undefined : readMetadata(log, metadata, pathOf(path, "metadata")),
+    events: readRuleEvents({ log, mapping, path, fields }),
     descriptors: nested === undefined ? [] : readDescriptors(log, nested, pathOf(path, "descriptors")),
   };
+  if (rateLimit === undefined && !fields.failed("rate_limit")) warnWithoutLimit(log, mapping, descriptor);
   return fields.failed("key") || fields.failed("value") ? undefined : descriptor;
+}
+
+/** Reports each field that only changes the limit of its level, where that level has none. */
+function warnWithoutLimit(log: ProblemLog, mapping: YamlMapping, descriptor: DescriptorSource): void {
+  const fields = {
+    shadow_mode: descriptor.shadowMode,
+    quota_mode: descriptor.quotaMode,
+    on_cache_failure: descriptor.onCacheFailure,
+    detailed_metric: descriptor.detailedMetric,
+    metadata: descriptor.metadata,
+  };
+  for (const [key, value] of Object.entries(fields)) {
+    const entry = mapping.entries.get(key);
+    if (entry === undefined || value === undefined || value === false) continue;
+    const text =
+      "has no effect without a rate_limit at this level, and nested descriptors do not inherit it; " +
+      "move it next to a rate_limit, or remove it";
+    log.warning(entry.offset, pathOf(descriptor.path, key), text);
+  }
 }

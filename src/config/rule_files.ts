@@ -91,7 +91,13 @@ async function readFolder(folder: string, options: RuleFilesOptions): Promise<Ru
   if (known !== undefined && reader.bytes >= LARGE_BYTES) options.beforeLargeReload?.();
   reader.parse();
   const changed = changedFiles(known, digest);
-  return { sources: reader.sources, problems: [...reader.problems, ...warnings], version: "", digest, changed };
+  return {
+    sources: reader.sources,
+    problems: [...reader.problems, ...warnings],
+    version: "",
+    digest,
+    changed,
+  };
 }
 
 /** The paths of files that differ between two digests, added and removed ones included, the first ones only. */

@@ -16,6 +16,8 @@ interface StartRulesOptions {
   readonly onRules: (accepted: AcceptedRules) => void | Promise<void>;
   /** Whether accepted rules contain their texts. */
   readonly keepsTexts?: boolean;
+  /** Called with every load that differs from the previous one. */
+  readonly onConcluded?: ((end: ConcludedLoad) => void) | undefined;
   readonly counters: { loadSucceeded(): void; loadFailed(): void };
   /** Receives the component `config`; absent when rules do not count for health. */
   readonly health: { set(component: string, healthy: boolean, reason?: string): void } | undefined;
@@ -30,6 +32,16 @@ export interface AcceptedRules {
   readonly texts: RuleTexts;
   /** Empty for files. */
   readonly version: string;
+}
+
+/** A load that was accepted or rejected. */
+export interface ConcludedLoad {
+  /** Undefined when it was rejected. */
+  readonly rules: Rules | undefined;
+  readonly version: string;
+  readonly problems: readonly Problem[];
+  /** Whether there are rules in force. */
+  readonly hasRules: boolean;
 }
 
 /** The result of an attempt to load. */
@@ -74,6 +86,11 @@ export function startRules(options: StartRulesOptions): RulesLoader {
   let compiling: SlicedWork | undefined;
 
   health?.set("config", false, "no rate limit configuration loaded");
+  const report = ({ isUnchanged = false, version }: RulesLoad) => {
+    if (isUnchanged) return;
+    const { rules, problems } = outcome;
+    options.onConcluded?.({ rules, version, problems, hasRules });
+  };
   const conclude = (load: RulesLoad) => {
     const { rules, texts, problems } = outcome;
     const result = {
@@ -86,12 +103,14 @@ export function startRules(options: StartRulesOptions): RulesLoader {
       options.counters.loadFailed();
       logRejected(problems, hasRules, options.logger);
       if (!hasRules) cancelRepeat = repeatLog(problems, options);
+      report(load);
       return problems;
     }
     hasRules = true;
     const accepted = { rules, texts, version: load.version };
     const note = () => {
       noteAccepted(accepted, options);
+      report(load);
       first.resolve();
       return problems;
     };

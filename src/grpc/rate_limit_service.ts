@@ -28,7 +28,7 @@ export type Decide = (request: RateLimitRequest, caller: Caller) => Decision | P
 /** Reports of the rate limit service. */
 export interface RateLimitGrpcOptions {
   /** Called for every refused call with the error that the caller gets. */
-  readonly onRefused?: (error: GrpcError) => void;
+  readonly onRefused?: (error: GrpcError, call: CallContext) => void;
   /** Called for every request that is not valid protobuf. */
   readonly onMalformed?: () => void;
   readonly known?: KnownDecider;
@@ -48,9 +48,9 @@ export function createRateLimitGrpcService(decide: Decide, options: RateLimitGrp
     if (form !== undefined) forms.set(limit, form);
     return form;
   };
-  const refuse = (error: unknown): never => {
+  const refuse = (error: unknown, call: CallContext): never => {
     const refusal = grpcErrorOf(error);
-    options.onRefused?.(refusal);
+    options.onRefused?.(refusal, call);
     throw refusal;
   };
   const handle = (bytes: Uint8Array, call: CallContext): Uint8Array | PendingResponse => {
@@ -61,7 +61,7 @@ export function createRateLimitGrpcService(decide: Decide, options: RateLimitGrp
       } else {
         const plan = known?.sharedPlan(bytes);
         if (plan !== undefined) {
-          const pending = new PendingDecision(refuse);
+          const pending = new PendingDecision(refuse, call);
           known?.decide(plan, call, pending);
           return pending;
         }
@@ -70,10 +70,10 @@ export function createRateLimitGrpcService(decide: Decide, options: RateLimitGrp
       const decision = decide(request, call);
       if (decision instanceof Promise || decision.overallCode === "OK") known?.learn(bytes, request, formOf);
       return decision instanceof Promise
-        ? decision.then(encodeDecision).catch(refuse)
+        ? decision.then(encodeDecision).catch((error: unknown) => refuse(error, call))
         : encodeDecision(decision);
     } catch (error) {
-      return refuse(error);
+      return refuse(error, call);
     }
   };
   return {
@@ -89,15 +89,17 @@ export function createRateLimitGrpcService(decide: Decide, options: RateLimitGrp
 
 /** The response to a known request, once a shared cache has counted it. */
 class PendingDecision implements KnownReceiver, PendingResponse {
-  readonly #refuse: (error: unknown) => never;
+  readonly #refuse: (error: unknown, call: CallContext) => never;
+  readonly #call: CallContext;
   #message: Uint8Array | undefined;
   #error: unknown;
   #isFailed = false;
   #done: ((message: Uint8Array) => void) | undefined;
   #failed: ((error: unknown) => void) | undefined;
 
-  constructor(refuse: (error: unknown) => never) {
+  constructor(refuse: (error: unknown, call: CallContext) => never, call: CallContext) {
     this.#refuse = refuse;
+    this.#call = call;
   }
 
   responded(response: KnownResponse): void {
@@ -110,7 +112,7 @@ class PendingDecision implements KnownReceiver, PendingResponse {
 
   failed(error: unknown): void {
     try {
-      this.#refuse(error);
+      this.#refuse(error, this.#call);
     } catch (refusal) {
       this.#isFailed = true;
       this.#error = refusal;

@@ -1,13 +1,14 @@
 import type { Clock } from "../base/clock.ts";
-import type { WebhookAnswer } from "../webhooks/api/calls.ts";
+import { isJsonType, type WebhookAnswer } from "../webhooks/api/calls.ts";
 import type { Administrator } from "../webhooks/api/administrator.ts";
-import { problemAnswer, UNAUTHORIZED, type WebhookProblem } from "../webhooks/api/problem.ts";
+import { problemAnswer, UNAUTHORIZED, type WebhookProblem, WRONG_TYPE } from "../webhooks/api/problem.ts";
 import type { Administrators } from "./administrators.ts";
 import { bearerTokenOf } from "./bearer_token.ts";
-import { readBody } from "./body.ts";
+import { readBody, readBodyBytes } from "./body.ts";
 import { apiProblem, type Refusal } from "./problem.ts";
 import { BODY_TIMEOUT_MS } from "./rate_limit_route.ts";
 import type { Call, Route } from "./router.ts";
+import type { HoldBytes } from "./unverified_bodies.ts";
 
 /** What guards and bounds the calls of the administration. */
 export interface ApiOptions {
@@ -17,19 +18,11 @@ export interface ApiOptions {
   readonly clock: Clock;
 }
 
-const JSON_TYPE = /^application\/json[\t ]*(?:;.*)?$/i;
 /** The problem of an unknown path. */
 export const NOT_FOUND: WebhookProblem = {
   code: "not_found",
   detail: "Cannot find this path",
 };
-/** The problem of a body that is not JSON. */
-export const WRONG_TYPE: WebhookProblem = {
-  code: "unsupported_media_type",
-  field: "Content-Type",
-  detail: "Cannot read the body: expected application/json",
-};
-
 /** A route of `/api/v1`, whose refusals are problems with a stable `code`. */
 export function apiRoute(path: string, answer: (call: Call) => Promise<WebhookAnswer>): Route {
   return { path, methods: [], handle: async (call) => call.send(await answer(call)) };
@@ -76,11 +69,21 @@ export function administratorOf(
 }
 
 /** Reads a body within the bounds of the API. */
-export function readApiBody(
+export function readApiBody(request: Request, options: ApiOptions): Promise<string | Refusal> {
+  return readBody(request, boundsOf(options));
+}
+
+/** Reads the bytes of a body within the bounds of the API, as far as they may be held. */
+export function readApiBytes(
   request: Request,
-  { maxBodyBytes, clock }: ApiOptions,
-): Promise<string | Refusal> {
-  return readBody(request, { maxBytes: maxBodyBytes, timeoutMs: BODY_TIMEOUT_MS, clock });
+  options: ApiOptions,
+  hold: HoldBytes,
+): Promise<Uint8Array | Refusal> {
+  return readBodyBytes(request, { ...boundsOf(options), hold });
+}
+
+function boundsOf({ maxBodyBytes, clock }: ApiOptions) {
+  return { maxBytes: maxBodyBytes, timeoutMs: BODY_TIMEOUT_MS, clock };
 }
 
 /** The problem of a body that cannot be read. */
@@ -90,5 +93,5 @@ export function bodyProblem(refusal: Refusal): WebhookProblem {
 
 /** Whether the content type of a request is JSON. */
 export function isJson({ headers }: Request): boolean {
-  return JSON_TYPE.test(headers.get("content-type") ?? "");
+  return isJsonType(headers.get("content-type"));
 }

@@ -18,22 +18,32 @@ export interface ReadBodyOptions {
   readonly maxBytes: number;
   readonly timeoutMs: number;
   readonly clock: Clock;
+  /** Asked before each part is kept; the body is refused as busy where it returns false. */
+  readonly hold?: ((bytes: number) => boolean) | undefined;
 }
 
 /** Reads the body of a request as UTF-8; a refusal when it is too large, late, incomplete or not UTF-8. */
 export async function readBody(request: Request, options: ReadBodyOptions): Promise<string | Refusal> {
-  const { maxBytes, timeoutMs, clock } = options;
+  const bytes = await readBodyBytes(request, options);
+  return bytes instanceof Uint8Array ? decode(bytes) : bytes;
+}
+
+/** Reads the bytes of a body; a refusal when it is too large, late, incomplete or cannot be held. */
+export async function readBodyBytes(
+  request: Request,
+  options: ReadBodyOptions,
+): Promise<Uint8Array | Refusal> {
+  const { maxBytes, timeoutMs, clock, hold } = options;
   const length = request.headers.get("content-length");
   if (Number(length) > maxBytes) return tooLarge(maxBytes);
   const late = Promise.withResolvers<Refusal>();
   const cancelTimer = clock.after(timeoutMs, () => late.resolve(timedOut(timeoutMs)));
-  // A body of a known length is read faster without a stream.
-  const stream = length === null ? request.body : null;
+  // A body of a known length is read faster without a stream, but its parts cannot be counted.
+  const stream = length === null || hold !== undefined ? request.body : null;
   const reader = stream === null ? undefined : openReader(stream);
   try {
-    const read = reader === undefined ? request.bytes() : collect(reader, maxBytes);
-    const bytes = await Promise.race([read, late.promise]);
-    return bytes instanceof Uint8Array ? decode(bytes) : bytes;
+    const read = reader === undefined ? request.bytes() : collect(reader, options);
+    return await Promise.race([read, late.promise]);
   } catch {
     return malformed("the body ended early");
   } finally {
@@ -43,7 +53,10 @@ export async function readBody(request: Request, options: ReadBodyOptions): Prom
   }
 }
 
-async function collect(reader: BodyReader, maxBytes: number): Promise<Uint8Array | Refusal> {
+async function collect(
+  reader: BodyReader,
+  { maxBytes, hold = () => true }: ReadBodyOptions,
+): Promise<Uint8Array | Refusal> {
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let length = 0;
   for (;;) {
@@ -51,7 +64,9 @@ async function collect(reader: BodyReader, maxBytes: number): Promise<Uint8Array
     if (done || value === undefined) break;
     length += value.length;
     if (length > maxBytes) return tooLarge(maxBytes);
-    chunks.push(value);
+    if (!hold(value.length)) return TOO_MANY;
+    // A view keeps all of its buffer, however small it is.
+    chunks.push(value.byteLength === value.buffer.byteLength ? value : new Uint8Array(value));
   }
   return joinBytes(chunks);
 }
@@ -87,8 +102,14 @@ function malformed(reason: string): Refusal {
   return { ...invalidParameter("body", reason), kind: "malformed" };
 }
 
-// Both of these leave a part of the body unread, so the connection cannot carry another request.
+// These leave a part of the body unread, so the connection cannot carry another request.
 const CLOSE = { connection: "close" };
+
+const TOO_MANY: Refusal = {
+  ...invalidParameter("body", "too many bodies are being received"),
+  kind: "busy",
+  headers: { ...CLOSE, "retry-after": "1" },
+};
 
 function tooLarge(maxBytes: number): Refusal {
   return { ...invalidParameter("body", `larger than ${maxBytes} bytes`), kind: "too_large", headers: CLOSE };

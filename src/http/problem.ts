@@ -76,6 +76,7 @@ const API_PROBLEMS: Readonly<
   invalid: { code: "invalid_field" },
   timeout: { code: "timeout" },
   too_large: { code: "too_large" },
+  busy: { code: "webhooks_unavailable" },
   no_configuration: { code: "no_configuration", headers: { "retry-after": "1" } },
   cache: { code: "cache_unavailable", headers: { "retry-after": "1" } },
 };

@@ -42,6 +42,8 @@ export interface Route {
 export interface RouterOptions {
   readonly logger: Logger;
   readonly clock: Clock;
+  /** Further fields of log lines about a request. */
+  readonly logFields?: (request: Request) => LogFields;
   /** Creates the id of a request that has none; a random UUID when absent. */
   readonly newRequestId?: () => string;
 }
@@ -79,7 +81,7 @@ export function createRouter(routes: readonly Route[], options: RouterOptions): 
   const failedTokens = new FailedTokens(options.clock);
   return async (request, closing, peer) => {
     const requestId = requestIdOf(request.headers, options.newRequestId);
-    const facts = () => factsOf(request, requestId);
+    const facts = () => ({ ...factsOf(request, requestId), ...options.logFields?.(request) });
     const refused = (kind: string, fields: LogFields) =>
       log.warning(kind, "HTTP request refused", { ...fields, ...facts() });
     const refuse = (refusal: Refusal) => {

@@ -11,6 +11,7 @@ import {
   roleProblem,
   UNAUTHORIZED,
   type WebhookProblem,
+  WRONG_TYPE,
 } from "../webhooks/api/problem.ts";
 import {
   administratorOf,
@@ -21,13 +22,14 @@ import {
   isJson,
   NOT_FOUND,
   readApiBody,
+  readApiBytes,
   refused,
-  WRONG_TYPE,
   wrongMethod,
 } from "./api_call.ts";
 import { bearerTokenOf } from "./bearer_token.ts";
 import type { Call, Route } from "./router.ts";
 import { tokenHash } from "./token_digest.ts";
+import { UnverifiedBodies } from "./unverified_bodies.ts";
 
 /** Options of the routes. */
 export interface WebhookRouteOptions extends ApiOptions {
@@ -38,13 +40,18 @@ export interface WebhookRouteOptions extends ApiOptions {
 
 const BASE = "/api/v1";
 const SMALL_BODY_BYTES = 65_536;
+/** Memory for the bodies of signed calls that are not verified yet; at least a few of the largest fit. */
+const UNVERIFIED_BYTES = 67_108_864;
+const MIN_UNVERIFIED_BODIES = 4;
 const TRIGGERS = `${BASE}/workflows/triggers/`;
 const POST_EVENT = EVENT_CALL_OPERATIONS["POST /events"];
 
 /** `POST /api/v1/workflows/triggers/<name>`. */
 export function triggerRoute(options: WebhookRouteOptions): Route {
+  const { maxBodyBytes } = options;
+  const bodies = new UnverifiedBodies(Math.max(UNVERIFIED_BYTES, MIN_UNVERIFIED_BODIES * maxBodyBytes));
   return apiRoute(`${TRIGGERS}*`, async (call) => {
-    const answer = await callTrigger(call, options);
+    const answer = await callTrigger(call, options, bodies);
     options.onTrigger?.(answer);
     return answer;
   });
@@ -80,13 +87,27 @@ export function administrationRoute(options: WebhookRouteOptions): Route {
   return apiRoute(`${BASE}/*`, (call) => administer(call, options));
 }
 
-async function callTrigger(call: Call, options: WebhookRouteOptions): Promise<WebhookAnswer> {
+async function callTrigger(
+  call: Call,
+  options: WebhookRouteOptions,
+  bodies: UnverifiedBodies,
+): Promise<WebhookAnswer> {
   const { request, requestId, url } = call;
   if (request.method !== "POST") return refused(call, wrongMethod("POST"));
   const token = bearerTokenOf(request);
-  if (token === undefined) return refused(call, UNAUTHORIZED);
-  const caller = { requestId, name: url.pathname.slice(TRIGGERS.length), keyHash: tokenHash(token) };
-  return await accept(call, options, (content) => options.calls.acceptTrigger({ ...caller, ...content }));
+  const caller = { requestId, name: url.pathname.slice(TRIGGERS.length) };
+  if (token !== undefined) {
+    const keyHash = tokenHash(token);
+    return await accept(call, options, (content) => {
+      return options.calls.acceptTrigger({ ...caller, keyHash, ...content });
+    });
+  }
+  // Whether the trigger exists, and is called with signatures, must not show before the signature is known.
+  return await bodies.holding(async (hold) => {
+    const body = await readApiBytes(request, options, hold);
+    if (!(body instanceof Uint8Array)) return refused(call, bodyProblem(body));
+    return await options.calls.acceptSignedTrigger({ ...caller, headers: [...request.headers], body });
+  });
 }
 
 async function postEvent(call: Call, options: WebhookRouteOptions): Promise<WebhookAnswer> {

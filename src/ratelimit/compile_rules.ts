@@ -161,6 +161,7 @@ export class RulesBuilder {
       quotaMode: descriptor.quotaMode,
       onCacheFailure: descriptor.onCacheFailure,
       metadata: descriptor.metadata,
+      events: descriptor.events,
       current: unlimited ? undefined : { name, requestsPerUnit, unit },
       rule,
     };

@@ -1,6 +1,7 @@
 import type { Code, Decision, DescriptorStatus, Header } from "./decision.ts";
 import { responseHeaders } from "./headers.ts";
 import { dynamicMetadata } from "./metadata.ts";
+import { addFacts, type LimitFact } from "./limit_events.ts";
 import type { ConditionalLimit } from "./algorithms/conditional_limit.ts";
 import type { Counted, Taken } from "./algorithms/taken.ts";
 import { isConditional, isQuota, type Plan, type PlannedDescriptor } from "./plan.ts";
@@ -44,6 +45,8 @@ export interface Outcome {
   /** Whether global shadow mode changed the overall code to OK. */
   readonly globalShadow: boolean;
   readonly overLimitKeys: readonly OverLimitKey[];
+  /** What rules with events report. */
+  readonly facts: readonly LimitFact[];
 }
 
 /** Decides a plan. `counts` has the count after the hits, or one of the values above, for each counted descriptor. */
@@ -52,6 +55,7 @@ export function decide(plan: Plan, counts: readonly Counted[], policy: Policy, n
   const statuses: DescriptorStatus[] = [];
   const stats: (RuleStats | undefined)[] = [];
   let overLimitKeys: OverLimitKey[] = NO_KEYS;
+  let facts: LimitFact[] = NO_FACTS;
   for (let index = 0; index < descriptors.length; index++) {
     const planned = descriptors[index];
     const limit = planned?.limit;
@@ -62,7 +66,13 @@ export function decide(plan: Plan, counts: readonly Counted[], policy: Policy, n
     }
     const count = counts[index] ?? 0;
     statuses.push(statusOf(planned, limit, count, nowSeconds));
-    stats.push(statsOf(planned, limit, count, policy));
+    const descriptorStats = statsOf(planned, limit, count, policy);
+    stats.push(descriptorStats);
+    const { overLimit: over, nearLimit: near } = descriptorStats;
+    if (limit.events !== undefined && (over > 0 || near > 0)) {
+      if (facts === NO_FACTS) facts = [];
+      addFacts(facts, { request: plan.request, index, planned, count, stats: descriptorStats }, policy);
+    }
     const overLimit = overLimitKeyOf(planned, limit, count);
     if (overLimit !== undefined) {
       if (overLimitKeys === NO_KEYS) overLimitKeys = [];
@@ -79,7 +89,7 @@ export function decide(plan: Plan, counts: readonly Counted[], policy: Policy, n
       : responseHeaders(plan, statuses, policy),
     dynamicMetadata: policy.dynamicMetadata ? dynamicMetadata(plan, statuses) : undefined,
   };
-  return { decision, stats, globalShadow, overLimitKeys };
+  return { decision, stats, globalShadow, overLimitKeys, facts };
 }
 
 /** Whether the local cache knew that the key of a hit is over its limit. */
@@ -172,4 +182,5 @@ function overallCode(plan: Plan, statuses: readonly DescriptorStatus[], policy: 
 
 const NO_LIMIT: DescriptorStatus = { code: "OK", limitRemaining: 0 };
 const NO_KEYS: OverLimitKey[] = [];
+const NO_FACTS: LimitFact[] = [];
 const NO_HEADERS: readonly Header[] = [];

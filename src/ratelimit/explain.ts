@@ -1,6 +1,6 @@
 import { type Walk, type WalkedLevel, walkRules } from "./explain_walk.ts";
 import { instantText } from "./window.ts";
-import type { Algorithm, Unit } from "./limit.ts";
+import { amountOf, type LimitAmount } from "./limit_amount.ts";
 import {
   isConditional,
   isQuota,
@@ -10,6 +10,7 @@ import {
   type PlannedDescriptor,
 } from "./plan.ts";
 import type { Descriptor, Entry, RateLimitRequest } from "./request.ts";
+import type { LimitEvent, Redaction, RuleEvents } from "./rule_events.ts";
 import type { RateLimit, Rules } from "./rules.ts";
 
 /** Which rules apply to a request, without counts; serializable as JSON. */
@@ -36,25 +37,18 @@ export interface ExplainedDescriptor {
 }
 
 /** A limit and its source. */
-export interface ExplainedLimit {
+export interface ExplainedLimit extends LimitAmount {
   /** The full key of the rule; undefined for a limit in the request. */
   readonly rule?: string;
   readonly override: boolean;
   readonly unlimited: boolean;
   readonly name?: string;
-  readonly requestsPerUnit?: number;
-  readonly unit?: Unit;
-  readonly windowSeconds?: number;
-  /** Absent for fixed windows. */
-  readonly algorithm?: Algorithm;
-  /** Of a token bucket. */
-  readonly burst?: number;
-  /** Of `concurrency`, in place of the requests per unit. */
-  readonly maxInFlight?: number;
-  readonly leaseSeconds?: number;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
   readonly replaces: readonly string[];
+  /** Absent without events, as is the redaction of their values. */
+  readonly events?: readonly LimitEvent[];
+  readonly eventsRedact?: Redaction;
 }
 
 /** An explanation and the plan of the same request. */
@@ -121,7 +115,7 @@ function limitedBy(limit: RateLimit): Pick<ExplainedDescriptor, "outcome" | "why
 }
 
 function limitOf(limit: RateLimit, planned: PlannedDescriptor, { policy }: PlanContext): ExplainedLimit {
-  const { rule, unlimited, name, shadowMode, replaces } = limit;
+  const { rule, unlimited, name, shadowMode, replaces, events } = limit;
   return {
     ...(rule === undefined ? {} : { rule: rule.fullKey }),
     override: rule === undefined,
@@ -131,14 +125,17 @@ function limitOf(limit: RateLimit, planned: PlannedDescriptor, { policy }: PlanC
     shadowMode,
     quotaMode: isQuota(planned, policy),
     replaces,
+    ...(events === undefined ? {} : eventsOf(events)),
   };
 }
 
-function amountOf({ requestsPerUnit, unit, windowSeconds, conditional }: RateLimit): Partial<ExplainedLimit> {
-  const algorithm = conditional === undefined ? {} : { algorithm: conditional.algorithm };
-  if (unit === undefined) return { ...algorithm, maxInFlight: requestsPerUnit, leaseSeconds: windowSeconds };
-  const burst = conditional?.algorithm === "token_bucket" ? { burst: conditional.capacity } : {};
-  return { requestsPerUnit, unit, windowSeconds, ...algorithm, ...burst };
+function eventsOf(
+  { overLimit, nearLimit, redact }: RuleEvents,
+): Pick<ExplainedLimit, "events" | "eventsRedact"> {
+  const events: LimitEvent[] = [];
+  if (overLimit) events.push("over_limit");
+  if (nearLimit) events.push("near_limit");
+  return { events, ...(redact === undefined ? {} : { eventsRedact: redact }) };
 }
 
 function counterOf({ hit }: PlannedDescriptor): Pick<ExplainedDescriptor, "cacheKey" | "windowEnds"> {

@@ -57,7 +57,8 @@ export function isRepeatable({ descriptors, request }: Plan): boolean {
   const limit = planned?.limit;
   return descriptors.length === 1 && planned !== undefined && !planned.negative && planned.hits > 0 &&
     limit !== undefined && limit.rule?.metricKey !== undefined && !limit.unlimited && !limit.shadowMode &&
-    !limit.quotaMode && limit.replaces.length === 0 && request.descriptors[0]?.limit === undefined;
+    !limit.quotaMode && limit.events?.nearLimit !== true && limit.replaces.length === 0 &&
+    request.descriptors[0]?.limit === undefined;
 }
 
 /** Requests up to this length are recognized, in bytes. */

@@ -80,6 +80,7 @@ function overrideLimit({ requestsPerUnit, unit }: LimitOverride): RateLimit | un
     quotaMode: false,
     onCacheFailure: undefined,
     metadata: undefined,
+    events: undefined,
     current: { name: "", requestsPerUnit, unit },
     rule: undefined,
   };

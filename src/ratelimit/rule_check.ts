@@ -10,12 +10,14 @@ export interface SourceChecks {
   readonly mergeDomains: boolean;
   /** Why the cache counts no other algorithm than fixed windows, and what to do; absent if it does. */
   readonly fixedWindowsOnly?: string | undefined;
+  /** Why events of rules are not sent, and what to do; absent if they are. */
+  readonly eventsUnsent?: string | undefined;
 }
 
 /** Checks sources with valid types; problems are in the order of the sources. */
 export function checkSources(
   sources: readonly DomainSource[],
-  { mergeDomains, fixedWindowsOnly }: SourceChecks,
+  { mergeDomains, fixedWindowsOnly, eventsUnsent }: SourceChecks,
 ): Problem[] {
   const problems: Problem[] = [];
   const domains = new Map<string, { at: string; siblings: Siblings }>();
@@ -39,6 +41,7 @@ export function checkSources(
       problems,
       names,
       fixedWindowsOnly,
+      eventsUnsent,
     });
   }
   return problems;
@@ -53,6 +56,7 @@ interface Level {
   readonly problems: Problem[];
   readonly names: { left: number };
   readonly fixedWindowsOnly: string | undefined;
+  readonly eventsUnsent: string | undefined;
 }
 
 function checkDescriptors(descriptors: readonly DescriptorSource[], level: Level): void {
@@ -78,6 +82,7 @@ function checkDescriptors(descriptors: readonly DescriptorSource[], level: Level
       level.problems.push(error(at, `${path}.share_threshold`, found));
     }
     if (key.includes("*")) level.problems.push(starInKey(descriptor));
+    checkEvents(descriptor, level);
     if (descriptor.rateLimit !== undefined) {
       checkReplaces(descriptor.rateLimit, level.problems);
       checkAlgorithm(descriptor.rateLimit, level);
@@ -119,6 +124,19 @@ function checkReplaces(limit: RateLimitSource, problems: Problem[]): void {
 function checkAlgorithm({ path, algorithm }: RateLimitSource, { problems, fixedWindowsOnly }: Level): void {
   if (algorithm === undefined || fixedWindowsOnly === undefined) return;
   problems.push(error(algorithm.at, `${path}.algorithm`, `${algorithm.name} ${fixedWindowsOnly}`));
+}
+
+function checkEvents({ at, path, events, rateLimit }: DescriptorSource, level: Level): void {
+  if (events === undefined) return;
+  const place = `${path}.events`;
+  if (rateLimit === undefined) {
+    level.problems.push(error(at, place, "requires a rate_limit; add one, or remove events"));
+  } else if (rateLimit.unlimited) {
+    const text = "has no meaning with 'unlimited: true'; remove one of them";
+    level.problems.push(error(at, place, text));
+  } else if (level.eventsUnsent !== undefined) {
+    level.problems.push({ severity: "warning", at, path: place, text: level.eventsUnsent });
+  }
 }
 
 function error(at: string, path: string, text: string): Problem {

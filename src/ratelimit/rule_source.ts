@@ -1,5 +1,6 @@
 import type { Position } from "../base/problem.ts";
 import type { CacheFailureMode, Unit } from "./limit.ts";
+import type { RuleEvents } from "./rule_events.ts";
 
 /** A JSON value. */
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
@@ -50,6 +51,7 @@ export interface DescriptorSource {
   readonly valueToMetric: boolean;
   readonly shareThreshold: boolean;
   readonly metadata: JsonObject | undefined;
+  readonly events?: RuleEvents | undefined;
   readonly descriptors: readonly DescriptorSource[];
 }
 

@@ -3,6 +3,7 @@ import type { ConditionalLimit } from "./algorithms/conditional_limit.ts";
 import type { Algorithm, CacheFailureMode, Unit } from "./limit.ts";
 import type { Pattern, PatternIndex } from "./pattern_index.ts";
 import type { Entry } from "./request.ts";
+import type { RuleEvents } from "./rule_events.ts";
 import type { JsonObject } from "./rule_source.ts";
 
 /** A limit of a rule or of a request. */
@@ -23,6 +24,8 @@ export interface RateLimit {
   /** Undefined to use the policy. */
   readonly onCacheFailure: CacheFailureMode | undefined;
   readonly metadata: JsonObject | undefined;
+  /** Undefined if the rule reports none. */
+  readonly events: RuleEvents | undefined;
   /** The limit in a status; undefined with `unlimited`. */
   readonly current: CurrentLimit | undefined;
   /** Undefined for a limit of a request. */

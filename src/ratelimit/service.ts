@@ -8,6 +8,7 @@ import { DecisionTally } from "./decision_tally.ts";
 import { CacheError, InvalidRequestError, NoConfigurationError } from "./errors.ts";
 import { HitCounter, type HitCounterOptions, type PlannedHits } from "./hit_counter.ts";
 import { type CountOutcome, KnownRequests } from "./known_requests.ts";
+import type { LimitEventSink } from "./limit_events.ts";
 import { type AnyHit, isConditional, type Plan, planHits, type PlannedDescriptor } from "./plan.ts";
 import type { RateLimitRequest } from "./request.ts";
 import { RuleCounts } from "./rule_counts.ts";
@@ -20,6 +21,8 @@ import { validateRequest } from "./validate.ts";
 export interface RateLimitServiceOptions extends HitCounterOptions {
   readonly localCache?: LocalCache | undefined;
   readonly stats: StatsSink;
+  /** Receives what rules with events report; absent to discard it. */
+  readonly limitEvents?: LimitEventSink | undefined;
   readonly clock: Clock;
   readonly random: () => number;
 }
@@ -203,6 +206,7 @@ export class RateLimitService {
     const outcome = decide(call.plan, counts, policy, nowSeconds);
     this.#record(call, outcome, nowSeconds);
     this.#rememberOverLimit(call.plan, outcome, nowSeconds, uncountedKeys);
+    if (outcome.facts.length > 0) this.#options.limitEvents?.note(outcome.facts, this.#options.clock.now());
     return outcome.decision;
   }
 

@@ -42,7 +42,7 @@ export type ForgetKeys = (keys: readonly string[]) => Promise<void> | undefined;
 
 /** Opens the service that decides, over this cache. */
 export function openService(
-  { settings, clock, random, stats }: ServiceParts,
+  { settings, clock, random, stats, limitEvents }: ServiceParts,
   { cache, fallback }: Pick<OpenCache, "cache" | "fallback">,
   forgetElsewhere?: ForgetKeys,
 ): OpenService {
@@ -50,7 +50,8 @@ export function openService(
   const localCache = bytes > 0 ? new OverLimitCache(bytes) : undefined;
   if (localCache !== undefined) stats.addMetrics(LOCAL_CACHE_METRICS, localCache.metrics);
   const policy = policyOf(settings);
-  const service = new RateLimitService({ cache, fallback, localCache, stats, policy, clock, random });
+  const shared = { cache, fallback, localCache, stats, policy, clock, random };
+  const service = new RateLimitService({ ...shared, limitEvents });
   const rules = () => service.rules;
   const forget = (keys: readonly string[]) => {
     for (const key of keys) localCache?.forget(key);

@@ -29,7 +29,7 @@ export async function loadGrpc(settings: ServiceParts["settings"]): Promise<void
 /** Serves decisions, health and reflection by gRPC. */
 export async function openGrpc(
   parts: ServiceParts,
-  tracing: Pick<Tracing, "grpcService" | "known">,
+  tracing: Pick<Tracing, "grpcService" | "known" | "logFields">,
   decide: Decide,
   known: KnownDecider,
 ): Promise<Pick<GrpcEngine, "address" | "close">> {
@@ -38,9 +38,10 @@ export async function openGrpc(
   const decisions = createRateLimitGrpcService(decide, {
     known: tracing.known(known),
     onMalformed: () => void stats.service.serviceError++,
-    onRefused: ({ code, message, cause }) => {
+    onRefused: ({ code, message, cause }, call) => {
       const isTold = cause instanceof Error && cause.message === message;
-      refusals.warning(code, "gRPC call refused", { code, message, ...(isTold ? {} : { cause }) });
+      const facts = { code, message, ...(isTold ? {} : { cause }), ...tracing.logFields(call) };
+      refusals.warning(code, "gRPC call refused", facts);
     },
   });
   const services: GrpcService[] = [tracing.grpcService(decisions), createHealthService(health)];

@@ -8,7 +8,7 @@ import { type HttpListener, listenHttp } from "../http/listen.ts";
 import { ownSiteGuard } from "../http/request_guards.ts";
 import { rateLimitRoute } from "../http/rate_limit_route.ts";
 import { settingsRoute } from "../http/settings_route.ts";
-import { createRouter, type Route } from "../http/router.ts";
+import { createRouter, type Route, type RouterOptions } from "../http/router.ts";
 import type { OpenAdministration } from "./administration.ts";
 import type { OpenService } from "./decisions.ts";
 import { connectionMetrics, tlsMetrics } from "./listener_metrics.ts";
@@ -35,7 +35,7 @@ export interface OpenHttp extends Pick<HttpListener, "hostname" | "port" | "drai
  */
 export async function openHttp(
   parts: ServiceParts,
-  tracing: Pick<Tracing, "route">,
+  tracing: Pick<Tracing, "route" | "logFields">,
   decide: Decide,
   { routes, triggerRoutes }: Pick<OpenWebhooks, "routes" | "triggerRoutes">,
 ): Promise<OpenHttp> {
@@ -48,7 +48,13 @@ export async function openHttp(
   const pair = settings.HTTP_SERVER_USE_TLS ? await openPair(parts, replaceConnections) : undefined;
   try {
     const open = (name: string, address: Address, served: readonly Route[]) => {
-      const port = openPort(parts, { ...address, name, routes: served, tls: pair?.tls });
+      const port = openPort(parts, {
+        ...address,
+        name,
+        routes: served,
+        tls: pair?.tls,
+        logFields: tracing.logFields,
+      });
       opened.push(port);
       return port;
     };
@@ -71,18 +77,19 @@ export async function openHttp(
   }
 }
 
-interface OpenPortOptions extends Address {
+interface OpenPortOptions extends Address, Required<Pick<RouterOptions, "logFields">> {
   readonly name: string;
   readonly routes: readonly Route[];
   readonly tls: HttpsLayer | undefined;
 }
 
 /** Opens a port for untrusted clients. */
-function openPort(parts: ServiceParts, { name, host, port, routes, tls }: OpenPortOptions): HttpPort {
+function openPort(parts: ServiceParts, options: OpenPortOptions): HttpPort {
+  const { name, host, port, routes, tls, logFields } = options;
   const { settings, stats, logger, clock } = parts;
   const ofOwnSite = ownSiteGuard({ links: true });
   const guarded = routes.map((route) => ({ ...route, handle: ofOwnSite(route.handle) }));
-  const opened = listenHttpPort(createRouter(guarded, { logger, clock }), {
+  const opened = listenHttpPort(createRouter(guarded, { logger, clock, logFields }), {
     ...listenerReport(parts, name),
     hostname: host,
     port,

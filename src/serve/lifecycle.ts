@@ -36,7 +36,7 @@ export class OpenedParts {
   listener(listener: HttpListener | undefined, purpose: string): void {
     if (listener === undefined) return;
     this.#stack.defer(() => listener.close(0));
-    this.#logger.warning(`Listening for ${purpose} on '${addressOf(listener)}'`);
+    this.#logger.info(`Listening for ${purpose} on '${addressOf(listener)}'`, {}, "warning");
   }
 
   /** Closes everything, the last part first. */
@@ -54,8 +54,8 @@ export async function stopOn(
   await aborted(signal);
   health.set("sigterm", false, "the service is stopping");
   drain();
-  logger.warning("Stopping");
+  logger.info("Stopping", {}, "warning");
   await new Promise<void>((resolve) => void clock.after(settings.SHUTDOWN_DELAY, resolve));
   await close();
-  logger.warning("Stopped");
+  logger.info("Stopped", {}, "warning");
 }

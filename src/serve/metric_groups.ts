@@ -17,6 +17,7 @@ import {
 import { PROCESS_ERROR_METRICS, PROCESS_METRICS } from "../telemetry/process_metrics.ts";
 import { WEBHOOK_METRICS } from "../webhooks/service/metrics.ts";
 import { acceptMetrics, connectionMetrics, GRPC_TLS_METRICS, tlsMetrics } from "./listener_metrics.ts";
+import { OPERATIONAL_EVENT_METRICS } from "./operational_events.ts";
 import { TRIGGER_METRICS } from "./webhook_statistics.ts";
 
 /** Metrics of one part of the service. */
@@ -102,7 +103,7 @@ export const METRIC_SECTIONS: readonly MetricSection[] = [
   {
     title: "Webhooks and workflows",
     note: "These metrics require `WEBHOOK_STORE`.",
-    groups: [TRIGGER_METRICS, WEBHOOK_METRICS],
+    groups: [TRIGGER_METRICS, WEBHOOK_METRICS, OPERATIONAL_EVENT_METRICS],
   },
   {
     title: "Pull metrics only",

@@ -3,6 +3,8 @@ import { addListenerMetrics, listenerReport } from "./listener_report.ts";
 import type { Rules } from "../ratelimit/rules.ts";
 import type { Settings } from "../settings/table.ts";
 import { BUCKET_BOUNDS_MS } from "../stats/timer.ts";
+import type { PullReaderOptions } from "../stats/pull_reader.ts";
+import { NOT_OPENED } from "./lifecycle.ts";
 import type { ServiceParts } from "./parts.ts";
 
 /** Options of the metrics port. */
@@ -15,9 +17,9 @@ export interface PullMetricsOptions {
 /** Opens the metrics port where it is enabled. Throws for an invalid mapping file, or when it cannot listen. */
 export async function openPullMetrics(
   parts: ServiceParts,
-  { rules, refresh }: PullMetricsOptions,
+  options: PullMetricsOptions,
 ): Promise<HttpListener | undefined> {
-  const { settings, stats, logger, clock } = parts;
+  const { settings, logger } = parts;
   if (!settings.USE_PULL_METRICS) return undefined;
   if (settings.DISABLE_STATS) {
     logger.warning("USE_PULL_METRICS has no effect: DISABLE_STATS is true");
@@ -25,16 +27,8 @@ export async function openPullMetrics(
   }
   const { createPullHandler } = await import("../stats/pull_handler.ts");
   const handler = createPullHandler({
-    store: stats,
     path: settings.PULL_METRICS_PATH,
-    mapping: await mappingOf(settings),
-    native: settings.PULL_METRICS_NATIVE,
-    timeAsMilliseconds: settings.PULL_METRICS_RESPONSE_TIME_AS_MILLISECONDS,
-    extraTags: settings.EXTRA_TAGS,
-    rules,
-    refresh,
-    logger,
-    clock,
+    ...await readerOptions(parts, options),
   });
   const { host, port } = settings.PULL_METRICS_ADDR;
   const listener = listenHttp(handler, {
@@ -45,6 +39,60 @@ export async function openPullMetrics(
   });
   addListenerMetrics(parts, "metrics", listener.accepting);
   return listener;
+}
+
+/** Options of `openMetricsExport`. */
+export interface MetricsExportOptions extends PullMetricsOptions {
+  readonly version: string;
+}
+
+/** Starts the export of metrics over OTLP where it is enabled. Throws for invalid settings. */
+export async function openMetricsExport(
+  parts: ServiceParts,
+  { version, ...options }: MetricsExportOptions,
+): Promise<{ close(): Promise<void> }> {
+  const { settings, logger, clock } = parts;
+  if (settings.OTEL_METRICS_EXPORTER === "none") return NOT_OPENED;
+  if (settings.DISABLE_STATS) {
+    logger.warning("OTEL_METRICS_EXPORTER has no effect: DISABLE_STATS is true");
+    return NOT_OPENED;
+  }
+  const [{ MetricsExport }, { PullReader }, { batchesOf }, { FlushLoop }] = await Promise.all([
+    import("../telemetry/otlp_metrics_export.ts"),
+    import("../stats/pull_reader.ts"),
+    import("../stats/pull_batches.ts"),
+    import("../stats/flush_sink.ts"),
+  ]);
+  const reader = new PullReader(await readerOptions(parts, options), "OTEL_METRICS_EXPORTER");
+  const metricsExport = new MetricsExport({
+    read: async () => batchesOf(await reader.read(), { ...reader, readAt: clock.now() }),
+    otlp: settings["OTEL_EXPORTER_OTLP_<OPTION>"],
+    serviceName: settings.TRACING_SERVICE_NAME,
+    serviceNamespace: settings.TRACING_SERVICE_NAMESPACE,
+    serviceInstanceId: settings.TRACING_SERVICE_INSTANCE_ID,
+    version,
+    logger,
+    clock,
+  });
+  return new FlushLoop([metricsExport], { intervalMs: settings.OTEL_METRIC_EXPORT_INTERVAL, clock });
+}
+
+/** What is read for a scrape and for an export, under the same names. */
+async function readerOptions(
+  { settings, stats, logger, clock }: ServiceParts,
+  { rules, refresh }: PullMetricsOptions,
+): Promise<PullReaderOptions> {
+  return {
+    store: stats,
+    mapping: await mappingOf(settings),
+    native: settings.PULL_METRICS_NATIVE,
+    timeAsMilliseconds: settings.PULL_METRICS_RESPONSE_TIME_AS_MILLISECONDS,
+    extraTags: settings.EXTRA_TAGS,
+    rules,
+    refresh,
+    logger,
+    clock,
+  };
 }
 
 async function mappingOf({ PULL_METRICS_MAPPER_YAML: path }: Settings) {

@@ -2,7 +2,9 @@ import { type Clock, systemClock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import { Health } from "../base/health.ts";
 import type { Settings } from "../settings/table.ts";
+import type { LimitEventSink } from "../ratelimit/limit_events.ts";
 import { StatsStore } from "../stats/store.ts";
+import type { OperationalEvents } from "./operational_events.ts";
 
 /** What every part of a service works with. */
 export interface ServiceParts {
@@ -13,6 +15,10 @@ export interface ServiceParts {
   readonly random: () => number;
   readonly health: Health;
   readonly stats: StatsStore;
+  /** Receives what rules with events report; absent to discard it. */
+  readonly limitEvents?: LimitEventSink | undefined;
+  /** The operational events of the process; absent without a webhook store, and in threads that decide. */
+  readonly events?: OperationalEvents | undefined;
 }
 
 /** The parts that a caller may provide. */
@@ -26,7 +32,7 @@ export function makeParts(settings: Settings, options: PartsOptions): ServicePar
   health.set("sigterm", true);
   health.set("start", false, "the ports are not open yet");
   return {
-    settings: settings.WORKERS === 1 ? settings : withInstance(settings),
+    settings: withInstance(settings),
     logger,
     clock,
     random,
@@ -35,7 +41,20 @@ export function makeParts(settings: Settings, options: PartsOptions): ServicePar
   };
 }
 
-/** All threads are one instance. */
+/** The same with operational events, which are loaded only for a webhook store. */
+export async function makeReportingParts(settings: Settings, options: PartsOptions): Promise<ServiceParts> {
+  const parts = makeParts(settings, options);
+  if (settings.WEBHOOK_STORE === undefined) return parts;
+  const { OperationalEvents } = await import("./operational_events.ts");
+  const events = new OperationalEvents({
+    ...parts,
+    maxPerSecond: settings.RATE_LIMIT_EVENTS_MAX_PER_SECOND,
+    hasThreads: settings.WORKERS > 1,
+  });
+  return { ...parts, limitEvents: events, events };
+}
+
+/** All threads, and both spans and metrics, are of one instance. */
 function withInstance(settings: Settings): Settings {
   const { TRACING_SERVICE_INSTANCE_ID: id = crypto.randomUUID() } = settings;
   return { ...settings, TRACING_SERVICE_INSTANCE_ID: id };

@@ -1,10 +1,13 @@
+import { join } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import type { RulesProvider, RuleTexts } from "../config/provider.ts";
 import { type AcceptedRules, type LoadResult, startRules } from "../config/rules_loader.ts";
 import { createWorkerFileProvider } from "../config/file_provider_supervisor.ts";
 import { fixedWindowsOnly } from "../ratelimit/algorithms/fixed_windows_only.ts";
+import { eventsUnsent } from "../ratelimit/events_unsent.ts";
 import { problemText } from "../base/problem.ts";
 import type { Rules } from "../ratelimit/rules.ts";
+import type { Settings } from "../settings/table.ts";
 import type { ServiceParts } from "./parts.ts";
 
 /** Applies rules; a promise settles once they are in force everywhere. */
@@ -59,6 +62,7 @@ export async function openRules(parts: ServiceParts): Promise<OpenRules> {
       loadSucceeded: () => void stats.service.configLoadSuccess++,
       loadFailed: () => void stats.service.configLoadError++,
     },
+    onConcluded: (end) => parts.events?.reportRules(sourceOf(settings), end),
     health: settings.HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED ? health : undefined,
     logger,
     clock,
@@ -77,6 +81,12 @@ export async function openRules(parts: ServiceParts): Promise<OpenRules> {
     },
     close: () => loader.close(),
   };
+}
+
+/** Where the rules come from. */
+function sourceOf(settings: Settings): string {
+  if (settings.CONFIG_TYPE === "GRPC_XDS_SOTW") return settings.CONFIG_GRPC_XDS_SERVER_URL;
+  return join(settings.RUNTIME_ROOT, settings.RUNTIME_SUBDIRECTORY, settings.RUNTIME_APPDIRECTORY);
 }
 
 /** The first problems of a failed load, one per line. */
@@ -99,6 +109,7 @@ function fileProvider({ settings, logger }: ServiceParts): RulesProvider {
     watchRoot: settings.RUNTIME_WATCH_ROOT,
     mergeDomains: settings.MERGE_DOMAIN_CONFIG,
     fixedWindowsOnly: fixedWindowsOnly(settings.BACKEND_TYPE),
+    eventsUnsent: eventsUnsent(settings.WEBHOOK_STORE),
     // The worker uses the clock of the machine, whatever the clock of the decisions is.
     clock: systemClock,
     logger,

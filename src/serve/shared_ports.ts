@@ -4,7 +4,11 @@ import { hostPort } from "../base/host_port.ts";
 import type { ServiceParts } from "./parts.ts";
 
 /** A TCP port of the settings, and the name of its listener. */
-type SharedPort = readonly [name: string, address: { readonly host: string; readonly port: number }];
+interface SharedPort {
+  readonly name: string;
+  readonly setting: string;
+  readonly address: { readonly host: string; readonly port: number };
+}
 
 const ANSWER_MS = 500;
 /** The address that reaches a listener on all interfaces. */
@@ -15,10 +19,10 @@ const LOOPBACKS: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", ":
  * processes may share it, which is logged as a warning where each of them has its own counters.
  */
 export async function checkPorts({ settings, logger, clock }: ServiceParts): Promise<void> {
-  const ports = portsOf(settings).filter(([, { port }]) => port !== 0);
-  if (!settings.LISTEN_SHARED) return ports.forEach(refuseInUse);
+  const ports = portsOf(settings).filter(({ address }) => address.port !== 0);
+  if (!settings.LISTEN_SHARED) return refuseInUse(ports);
   if (settings.BACKEND_TYPE !== "memory") return;
-  await Promise.all(ports.map(async ([listener, address]) => {
+  await Promise.all(ports.map(async ({ name: listener, address }) => {
     const { host, port } = address;
     const connecting = Deno.connect({ hostname: LOOPBACKS[host] ?? host, port });
     const closing = connecting.then((connection) => connection.close());
@@ -34,22 +38,35 @@ export async function checkPorts({ settings, logger, clock }: ServiceParts): Pro
 
 function portsOf(settings: ServiceParts["settings"]): SharedPort[] {
   const hasMetrics = settings.USE_PULL_METRICS && !settings.DISABLE_STATS;
+  const grpc = { host: settings.GRPC_HOST, port: settings.GRPC_PORT };
   const ports = [
-    ["http", { host: settings.HOST, port: settings.PORT }],
-    ["debug", { host: settings.DEBUG_HOST, port: settings.DEBUG_PORT }],
-    ["grpc", settings.GRPC_UDS === undefined && { host: settings.GRPC_HOST, port: settings.GRPC_PORT }],
-    ["administration", settings.ADMIN_ADDR],
-    ["trigger", settings.TRIGGER_ADDR],
-    ["metrics", hasMetrics && settings.PULL_METRICS_ADDR],
+    ["http", "PORT", { host: settings.HOST, port: settings.PORT }],
+    ["debug", "DEBUG_PORT", { host: settings.DEBUG_HOST, port: settings.DEBUG_PORT }],
+    ["grpc", "GRPC_PORT", settings.GRPC_UDS === undefined && grpc],
+    ["administration", "ADMIN_ADDR", settings.ADMIN_ADDR],
+    ["trigger", "TRIGGER_ADDR", settings.TRIGGER_ADDR],
+    ["metrics", "PULL_METRICS_ADDR", hasMetrics && settings.PULL_METRICS_ADDR],
   ] as const;
-  return ports.flatMap(([name, address]) => address ? [[name, address] as const] : []);
+  return ports.flatMap(([name, setting, address]) => address ? [{ name, setting, address }] : []);
 }
 
-function refuseInUse([name, address]: SharedPort): void {
+/** Throws for the ports in use, all of them, so that one start finds every setting to change. */
+function refuseInUse(ports: readonly SharedPort[]): void {
+  const problems = ports.flatMap(({ name, setting, address }) => {
+    const error = errorOf(address);
+    if (error === undefined) return [];
+    return [`Cannot listen on "${hostPort(address)}" (${name}): ${errorText(error)}; change ${setting}`];
+  });
+  if (problems.length === 0) return;
+  const sharing = "to share ports with another Weir process, set LISTEN_SHARED=true in both";
+  throw new Error([...problems, sharing].join("; "));
+}
+
+function errorOf({ host, port }: SharedPort["address"]): unknown {
   try {
-    Deno.listen({ hostname: address.host, port: address.port }).close();
-  } catch (cause) {
-    const place = `"${hostPort(address)}" (${name})`;
-    throw new Error(`Cannot listen on ${place}: ${errorText(cause)}; LISTEN_SHARED is false`, { cause });
+    Deno.listen({ hostname: host, port }).close();
+    return undefined;
+  } catch (error) {
+    return error;
   }
 }

@@ -9,6 +9,8 @@ const OFF: Tracing = {
   known: (known) => known,
   cache: (cache) => cache,
   work: () => {},
+  logFields: () => ({}),
+  workLogger: (logger) => logger,
   start: () => {},
   close: () => Promise.resolve(),
 };
@@ -18,6 +20,9 @@ export async function openTracing(
   { settings, ...options }: ServiceParts & { readonly version: string },
 ): Promise<Tracing> {
   if (!settings.TRACING_ENABLED) return OFF;
+  const onSpan = settings.USE_PULL_METRICS && !settings.DISABLE_STATS
+    ? (await import("./exemplars.ts")).addExemplars(options.stats)
+    : undefined;
   const tracing = await import("../telemetry/tracing.ts");
   return tracing.beginTracing({
     protocol: settings.TRACING_EXPORTER_PROTOCOL,
@@ -26,6 +31,7 @@ export async function openTracing(
     serviceInstanceId: settings.TRACING_SERVICE_INSTANCE_ID,
     samplingRate: settings.TRACING_SAMPLING_RATE,
     otlp: settings["OTEL_EXPORTER_OTLP_<OPTION>"],
+    onSpan,
     ...options,
   });
 }

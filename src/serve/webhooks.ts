@@ -29,7 +29,7 @@ import { type WebhookWorkerHandle, WebhookWorkerSupervisor } from "../webhooks/s
 export interface OpenWebhooksOptions {
   /** Of Weir, for the user agent. */
   readonly version: string;
-  readonly tracing: Pick<Tracing, "route" | "work">;
+  readonly tracing: Pick<Tracing, "route" | "work" | "workLogger">;
   readonly decide: Decide;
   readonly administrators: Administrators;
   /** Part of the administration, also where the webhook service is off. */
@@ -80,6 +80,7 @@ export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions):
   const administration = [...service?.administration ?? [], ...further];
   const listener = isSeparate ? openAdministration(administration, parts) : undefined;
   const worker = service?.worker;
+  if (worker !== undefined) parts.events?.start((batch) => worker.report(batch));
   const cancelStart = clock.after(LATEST_START_MS, () => worker?.start());
   return {
     routes: [...service?.routes ?? [], ...(isSeparate ? [] : further)],
@@ -92,6 +93,7 @@ export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions):
     },
     async close(graceMs) {
       cancelStart();
+      await parts.events?.close();
       await Promise.all([worker?.stop(graceMs), listener?.close(graceMs)]);
     },
   };
@@ -109,6 +111,7 @@ function openService(place: string, parts: ServiceParts, options: OpenWebhooksOp
   const statistics = new WebhookStatistics(stats);
   const worker = new WebhookWorkerSupervisor({
     ...parts,
+    logger: options.tracing.workLogger(logger),
     options: workerOptions(settings, { store: storeSettings(place, settings), version: options.version }),
     limit: limitBy(options.decide),
     onHealth: (healthy, reason) => {
@@ -126,7 +129,8 @@ function openService(place: string, parts: ServiceParts, options: OpenWebhooksOp
     administrators: options.administrators,
     ...{ clock, logger, onTrigger },
   };
-  const triggers = options.tracing.route(() => triggerRoute(routing), options.decide);
+  const trigger = triggerRoute(routing);
+  const triggers = options.tracing.route(() => trigger, options.decide);
   const events = (readable: boolean, postable: boolean) => eventRoute(routing, { readable, postable });
   const isSeparate = settings.ADMIN_ADDR !== undefined;
   // Without administrators all of the administration is 404.
@@ -217,6 +221,7 @@ function workerOptions(
     timeoutMs: Math.min(settings.WEBHOOK_TIMEOUT, DELIVERY_MS),
     connectTimeoutMs: settings.WEBHOOK_CONNECT_TIMEOUT,
     retentionMs: settings.WEBHOOK_RETENTION,
+    disableAfterMs: settings.WEBHOOK_DISABLE_AFTER,
     // 0 for none.
     maxStoreBytes: settings.WEBHOOK_STORE_MAX_BYTES || undefined,
     maxBacklog: settings.WEBHOOK_MAX_BACKLOG || undefined,

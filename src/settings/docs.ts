@@ -1,3 +1,4 @@
+import { fileVariable } from "./secret_files.ts";
 import { GROUPS, type Setting, type SettingGroup } from "./setting.ts";
 import { settingEntries, type SettingName } from "./table.ts";
 
@@ -11,8 +12,20 @@ export interface DocumentedGroup {
 export function settingGroups(): readonly DocumentedGroup[] {
   return GROUPS.map((group) => ({
     group,
-    entries: settingEntries().filter(([, setting]) => setting.group === group),
+    entries: settingEntries().filter(([, setting]) => setting.group === group).map(withFile),
   }));
+}
+
+/** A setting whose text also names the variable of its file. */
+function withFile([name, setting]: readonly [SettingName, Setting]): readonly [SettingName, Setting] {
+  const file = fileVariable(name);
+  return file === undefined
+    ? [name, setting]
+    : [name, { ...setting, doc: `${setting.doc} ${fileText(file)}` }];
+}
+
+function fileText(variable: string): string {
+  return `\`${variable}\` names a file with the value instead.`;
 }
 
 /** The settings as plain text for `weir help`. */

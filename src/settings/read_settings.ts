@@ -1,6 +1,7 @@
 import { crossProblems, storeWarnings } from "./cross_rules.ts";
 import { type EffectiveSetting, effectiveSettings } from "./effective_settings.ts";
 import { cacheWarnings } from "./kv_rules.ts";
+import { readSecretFiles } from "./secret_files.ts";
 import type { Environment, Setting } from "./setting.ts";
 import { familyPattern, settingEntries, type Settings } from "./table.ts";
 import { unreadWarnings } from "./unread_names.ts";
@@ -13,12 +14,14 @@ export interface SettingsReading {
   readonly warnings: string[];
   /** For operators: without secrets. */
   readonly effective: readonly EffectiveSetting[];
+  /** The `NAME_FILE` that named the file of a value, by the `NAME` that was set from it. */
+  readonly sources: ReadonlyMap<string, string>;
 }
 
 /** Settings that the service cannot start with; the message has one problem a line. */
 export class SettingsError extends Error {
   override readonly name = "SettingsError";
-  /** Every problem, in the order of the table, those between settings last. */
+  /** Every problem: those of secret files first, those between settings last, the others in the order of the table. */
   readonly problems: readonly string[];
   /** May explain a problem. */
   readonly warnings: readonly string[];
@@ -33,12 +36,14 @@ export class SettingsError extends Error {
 const MAX_SHOWN_LENGTH = 100;
 
 /**
- * Reads every setting from the environment; a variable that is set but empty counts as unset. Throws a
- * `SettingsError` with all problems and warnings, which never show secrets.
+ * Reads every setting from the environment, and the files that `NAME_FILE` names for secrets; a variable that is set but
+ * empty counts as unset. Throws a `SettingsError` with all problems and warnings, which never show secrets.
  */
-export function readSettings(env: Environment): SettingsReading {
+export function readSettings(environment: Environment): SettingsReading {
   const values: Record<string, unknown> = {};
-  const notes: Notes = { problems: [], warnings: [], bad: new Set() };
+  const files = readSecretFiles(environment);
+  const { environment: env, sources } = files;
+  const notes: Notes = { problems: [...files.problems], warnings: [], bad: new Set(files.bad), sources };
   for (const [name, setting] of settingEntries()) {
     const pattern = familyPattern(name);
     values[name] = pattern === undefined
@@ -56,7 +61,7 @@ export function readSettings(env: Environment): SettingsReading {
     ...unreadWarnings(env),
   ];
   if (problems.length > 0) throw new SettingsError(problems, warnings);
-  return { settings, warnings, effective: effectiveSettings(env) };
+  return { settings, warnings, sources, effective: effectiveSettings(env, sources) };
 }
 
 interface Notes {
@@ -64,13 +69,15 @@ interface Notes {
   readonly warnings: string[];
   /** Names of settings whose text could not be read. */
   readonly bad: Set<string>;
+  readonly sources: ReadonlyMap<string, string>;
 }
 
 function readOne(name: string, setting: Setting, text: string | undefined, notes: Notes): unknown {
   if (text === undefined || text === "") return defaultOf(name, setting);
   const parsed = setting.parse(text);
   if ("expected" in parsed) {
-    notes.problems.push(`Invalid ${name} ${shown(setting, text)}: expected ${parsed.expected}`);
+    const value = shown(setting, text, notes.sources.get(name));
+    notes.problems.push(`Invalid ${name} ${value}: expected ${parsed.expected}`);
     notes.bad.add(name);
     return defaultOf(name, setting);
   }
@@ -105,7 +112,8 @@ function note(name: string, { deprecated }: Setting, notes: Notes): void {
   if (deprecated !== undefined) notes.warnings.push(`${name} has no effect: ${deprecated}`);
 }
 
-function shown(setting: Setting, text: string): string {
+function shown(setting: Setting, text: string, file: string | undefined): string {
+  if (file !== undefined) return `(set from ${file})`;
   if (setting.secret) return "(value not shown)";
   return JSON.stringify(text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH)}…` : text);
 }

@@ -10,7 +10,7 @@ const PROCESS = inGroup("Process", {
     }),
     default: "warning",
     doc: "Least severe level that is logged: `trace`, `debug`, `info`, `warning` (or `warn`), `error`, " +
-      "`fatal` or `panic`, in any letter case.",
+      "`fatal` or `panic`, in any letter case. `warning` also shows the start and the stop, as `info` lines.",
   },
   LOG_FORMAT: {
     parse: oneOf(["text", "json"], { anyCase: true }),
@@ -25,7 +25,8 @@ const PROCESS = inGroup("Process", {
   LISTEN_SHARED: flag(
     "true",
     "`true` allows several processes to listen on the same ports, which a restart without downtime " +
-      "requires. With `false`, Weir does not start if a port is in use.",
+      "requires. With `false`, Weir does not start if a port is in use. " +
+      "`deno task start` sets `false`.",
   ),
   WORKERS: count(
     "1",

@@ -21,6 +21,7 @@ export const GROUPS = [
   "Memcached-style cache",
   "Statistics",
   "Pull metrics",
+  "Metrics over OTLP",
   "Tracing",
   "Webhooks and workflows",
   "Administration",

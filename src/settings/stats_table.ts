@@ -11,7 +11,8 @@ const STATISTICS = inGroup("Statistics", {
   ),
   DISABLE_STATS: flag(
     "false",
-    "`true` disables pushed statistics and pull metrics; the debug port still shows all statistics.",
+    "`true` disables pushed statistics, pull metrics and the export over OTLP; the debug port still shows " +
+      "all statistics.",
   ),
   STATS_FLUSH_INTERVAL: time("10s", "Interval at which statistics are pushed; `1ms` or more.", {
     min: "1ms",
@@ -23,9 +24,9 @@ const STATISTICS = inGroup("Statistics", {
   },
   USE_PUSH_STATS: {
     parse: parseBoolean,
-    whenUnset: "`true`, unless tagged statistics or pull metrics are enabled",
+    whenUnset: "`true`, unless tagged statistics, pull metrics or the export over OTLP are enabled",
     doc: "`true` pushes statistics to `PUSH_STATS_HOST`. `false` writes them to standard output, unless " +
-      "tagged statistics or pull metrics are enabled.",
+      "tagged statistics, pull metrics or the export over OTLP are enabled.",
   },
   PUSH_STATS_HOST: {
     parse: parseHost,
@@ -96,6 +97,19 @@ const PULL_METRICS = inGroup("Pull metrics", {
   ),
 });
 
+const OTLP_METRICS = inGroup("Metrics over OTLP", {
+  OTEL_METRICS_EXPORTER: choice(
+    ["otlp", "none"],
+    "none",
+    "`otlp` exports metrics over OTLP, with the names and labels of pull metrics; `none` exports none.",
+  ),
+  OTEL_METRIC_EXPORT_INTERVAL: count(
+    "60000",
+    "Interval at which metrics are exported, in milliseconds, 100 or more.",
+    { min: 100 },
+  ),
+});
+
 const TRACING = inGroup("Tracing", {
   TRACING_ENABLED: flag("false", "`true` exports spans over OTLP."),
   TRACING_EXPORTER_PROTOCOL: {
@@ -118,10 +132,11 @@ const TRACING = inGroup("Tracing", {
   },
   "OTEL_EXPORTER_OTLP_<OPTION>": {
     parse: parseText,
-    doc: "Standard environment variables of OTLP exporters, for example `OTEL_EXPORTER_OTLP_ENDPOINT`.",
+    doc: "Standard environment variables of OTLP exporters, of spans and of metrics, for example " +
+      "`OTEL_EXPORTER_OTLP_ENDPOINT`.",
     secret: true, // one of them holds headers, and those hold tokens
   },
 });
 
-/** Settings of statistics, pull metrics and tracing. */
-export const STATS_TABLE = { ...STATISTICS, ...PULL_METRICS, ...TRACING };
+/** Settings of statistics, metrics and tracing. */
+export const STATS_TABLE = { ...STATISTICS, ...PULL_METRICS, ...OTLP_METRICS, ...TRACING };

@@ -1,4 +1,5 @@
 import { editDistance } from "../base/edit_distance.ts";
+import { fileVariable, suppliedVariable } from "./secret_files.ts";
 import type { Environment } from "./setting.ts";
 import { familyPattern, settingEntries } from "./table.ts";
 
@@ -14,6 +15,8 @@ const RENAMED: readonly (readonly [RegExp, string])[] = [
   [/^PROMETHEUS_/, "PULL_METRICS_"],
 ];
 const NAMES: ReadonlySet<string> = new Set(settingEntries().map(([name]) => name));
+/** The settings, and the variables that name files for them. */
+const VARIABLES = [...NAMES].flatMap((name) => [name, ...[fileVariable(name) ?? []].flat()]);
 const FAMILIES = [...NAMES].flatMap((name) => familyPattern(name) ?? []);
 /** Shorter settings allow one wrong letter, others two: few names of other programs are that similar. */
 const LONG_NAME = 8;
@@ -24,13 +27,16 @@ export function unreadWarnings(env: Environment): string[] {
     if ((env[variable] ?? "") === "" || isSetting(variable)) return [];
     const renamed = ourNameFor(variable);
     if (renamed !== undefined) return [`${variable} is not read: set ${renamed} instead`];
+    const [, plain = ""] = /^(.*_.*)_FILE$/.exec(variable) ?? [];
+    if (isSetting(plain)) return [`${variable} is not a setting; only secrets can be read from a file`];
     const similar = similarSetting(variable);
     return similar === undefined ? [] : [`${variable} is not a setting; did you mean ${similar}?`];
   });
 }
 
 function isSetting(variable: string): boolean {
-  return NAMES.has(variable) || FAMILIES.some((pattern) => pattern.test(variable));
+  return NAMES.has(variable) || suppliedVariable(variable) !== undefined ||
+    FAMILIES.some((pattern) => pattern.test(variable));
 }
 
 /**
@@ -48,7 +54,7 @@ function ourNameFor(variable: string): string | undefined {
  * close to names of the system, such as `HOME`.
  */
 function similarSetting(variable: string): string | undefined {
-  const candidates = [...NAMES].flatMap((name) => {
+  const candidates = VARIABLES.flatMap((name) => {
     const most = name.length < LONG_NAME ? 1 : 2;
     if (!name.includes("_") || name[0] !== variable[0]) return [];
     if (Math.abs(name.length - variable.length) > most) return [];

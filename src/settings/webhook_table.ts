@@ -83,6 +83,10 @@ const WEBHOOKS = inGroup("Webhooks and workflows", {
     "Time for which finished executions, deliveries, events and the audit log are kept. Unfinished " +
       "work is always kept.",
   ),
+  WEBHOOK_DISABLE_AFTER: time(
+    "5d",
+    "Time after which an endpoint whose attempts have only failed is disabled; 0 for never.",
+  ),
   WEBHOOK_MAX_IN_FLIGHT: count("500", "Maximum number of concurrent delivery attempts over all endpoints.", {
     min: 1,
   }),
@@ -122,6 +126,12 @@ const WEBHOOKS = inGroup("Webhooks and workflows", {
     {
       min: 1,
     },
+  ),
+  RATE_LIMIT_EVENTS_MAX_PER_SECOND: count(
+    "10",
+    "Maximum number of events per second that rules with `events` begin to report in this process, 0 to 1000. " +
+      "Further ones are counted in a `ratelimit.events_suppressed` event.",
+    { min: 0, max: 1_000 },
   ),
   TRIGGER_ADDR: {
     parse: listenAddress,

@@ -26,7 +26,7 @@ export interface FlushSinkOptions {
  * Sends statistics to one receiver: counters by their growth if any, all gauges, timers by their durations. Nothing
  * is read while the carrier cannot be used, so that an outage costs no memory and its counts follow.
  */
-export class FlushSink {
+export class FlushSink implements FlushTarget {
   readonly #options: FlushSinkOptions;
   readonly #counts = new FlushCounts();
   readonly #sums = new FlushCounts();
@@ -160,14 +160,27 @@ export class FlushCounts {
   }
 }
 
+/** What is flushed at an interval. Nothing throws. */
+export interface FlushTarget {
+  /** Starts a flush, unless one is running. */
+  start(): void;
+  /** Ends the running flush, and does one more. */
+  finish(): Promise<void>;
+  /** Ends what is under way after a short while. */
+  close(): Promise<void>;
+}
+
 /** Flushes every sink at an interval, and once more at the end; a slow sink delays no other. */
 export class FlushLoop {
-  readonly #sinks: readonly FlushSink[];
+  readonly #sinks: readonly FlushTarget[];
   readonly #options: { readonly intervalMs: number; readonly clock: Clock };
   #cancel = () => {};
   #closed: Promise<void> | undefined;
 
-  constructor(sinks: readonly FlushSink[], options: { readonly intervalMs: number; readonly clock: Clock }) {
+  constructor(
+    sinks: readonly FlushTarget[],
+    options: { readonly intervalMs: number; readonly clock: Clock },
+  ) {
     this.#sinks = sinks;
     this.#options = options;
     if (sinks.length > 0) this.#schedule();

@@ -1,4 +1,4 @@
-import { BUCKET_BOUNDS_MS, type Timer } from "./timer.ts";
+import { BUCKET_BOUNDS_MS, type Exemplar, type Timer } from "./timer.ts";
 
 /** What a metric is. */
 export type MetricKind = "counter" | "gauge" | "histogram";
@@ -12,6 +12,13 @@ export interface Sample {
   value: number;
   /** The name in its line where it differs from that of the metric, as in histograms. */
   readonly metricName?: string;
+  /** A traced duration of a bucket. */
+  exemplar?: SampleExemplar | undefined;
+}
+
+/** An exemplar with its value in the unit of the metric. */
+export interface SampleExemplar extends Pick<Exemplar, "span" | "endedAt"> {
+  readonly value: number;
 }
 
 /** What samples of one metric have in common. */
@@ -72,22 +79,28 @@ export class Families implements Iterable<Family> {
     if (open === undefined) return;
     const { factor } = options;
     const all = BUCKET_BOUNDS_MS.map((bound) => rounded(bound * factor));
-    const line = (suffix: string, more: Labels, value: number) => {
+    const line = (suffix: string, more: Labels, value: number, exemplar?: SampleExemplar) => {
       const metricName = `${family.name}${suffix}`;
       const whole = { ...labels, ...more };
       this.#taken.add(metricName);
       const key = `${metricName}\0${keyOf(whole)}`;
       const known = open.get(key);
-      if (known === undefined) open.put(key, { metricName, labels: whole, value });
-      else known.value += value;
+      if (known === undefined) return open.put(key, { metricName, labels: whole, value, exemplar });
+      known.value += value;
+      known.exemplar = newest(known.exemplar, exemplar);
     };
     let within = 0;
-    for (const [index, bound] of all.entries()) {
+    let exemplar: SampleExemplar | undefined;
+    for (const [index, bound] of [...all, Infinity].entries()) {
       within += timer.buckets[index] ?? 0;
-      const isShown = options.bounds === undefined || options.bounds.some((one) => rounded(one) === bound);
-      if (isShown) line("_bucket", { le: String(bound) }, within);
+      // That of a hidden bucket belongs to the next one that is shown.
+      exemplar = newest(exemplar, scaled(timer.exemplar(index), factor));
+      const isShown = options.bounds === undefined || bound === Infinity ||
+        options.bounds.some((one) => rounded(one) === bound);
+      if (!isShown) continue;
+      line("_bucket", { le: bound === Infinity ? "+Inf" : String(bound) }, within, exemplar);
+      exemplar = undefined;
     }
-    line("_bucket", { le: "+Inf" }, timer.count);
     line("_sum", {}, timer.sumMs * factor);
     line("_count", {}, timer.count);
   }
@@ -154,6 +167,16 @@ function keyOf(labels: Labels): string {
   let key = "";
   for (const name of Object.keys(labels)) key += `${name}\0${labels[name] ?? ""}\0`;
   return key;
+}
+
+function scaled(exemplar: Exemplar | undefined, factor: number): SampleExemplar | undefined {
+  if (exemplar === undefined) return undefined;
+  const { span, ms, endedAt } = exemplar;
+  return { span, endedAt, value: rounded(ms * factor) };
+}
+
+function newest(one: SampleExemplar | undefined, other: SampleExemplar | undefined) {
+  return other === undefined || (one !== undefined && one.endedAt > other.endedAt) ? one : other;
 }
 
 /** Without the rounding errors of the multiplication. */

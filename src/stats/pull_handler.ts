@@ -1,31 +1,12 @@
 import { setImmediate } from "node:timers/promises";
 import type { Clock } from "../base/clock.ts";
-import type { Logger } from "../base/log.ts";
-import type { Labels } from "./pull_families.ts";
-import { mapperOf, type MetricMapping, metricName } from "./pull_mapping.ts";
-import { type PullRules, type PullSource, scrape } from "./pull_scrape.ts";
+import { PullReader, type PullReaderOptions } from "./pull_reader.ts";
 import { CONTENT_TYPES, metricsText, type PullFormat } from "./pull_text.ts";
 
 /** What is served, and how. */
-export interface PullHandlerOptions {
-  /** The statistics. */
-  readonly store: PullSource;
+export interface PullHandlerOptions extends PullReaderOptions {
   /** Path of the metrics. */
   readonly path: string;
-  /** The mappings of a file; the built-in mapping when absent. */
-  readonly mapping?: readonly MetricMapping[] | undefined;
-  /** Labels come from the rules themselves, with the limit of each rule. */
-  readonly native: boolean;
-  /** The built-in mapping keeps the response time in milliseconds. */
-  readonly timeAsMilliseconds: boolean;
-  /** Labels of every metric. */
-  readonly extraTags: ReadonlyMap<string, string>;
-  /** The current rules. */
-  readonly rules?: () => PullRules | undefined;
-  /** Brings the statistics up to date before a scrape. */
-  readonly refresh?: (() => Promise<void>) | undefined;
-  readonly logger: Logger;
-  readonly clock: Clock;
 }
 
 /** How many scrapes may run concurrently; each holds its text until it is read. */
@@ -34,8 +15,6 @@ const MAX_SCRAPES = 4;
 const SCRAPE_MS = 60_000;
 /** Timeout of reading one piece of it, so that a client that reads nothing makes room early. */
 const PIECE_MS = 10_000;
-/** How many name conflicts are logged. */
-const MAX_CONFLICTS = 10;
 const METHODS = "GET, HEAD";
 
 /** A handler that serves only the metrics. Throws when a tag cannot be a label. */
@@ -63,18 +42,13 @@ interface PullForm {
 }
 
 class Scraper {
-  readonly #options: PullHandlerOptions;
-  readonly #constantLabels: Labels;
-  readonly #mapper: ReturnType<typeof mapperOf> | undefined;
-  readonly #startedAtSeconds: number;
-  readonly #conflicts = new Set<string>();
+  readonly #clock: Clock;
+  readonly #reader: PullReader;
   #running = 0;
 
   constructor(options: PullHandlerOptions) {
-    this.#options = options;
-    this.#mapper = options.mapping === undefined ? undefined : mapperOf(options.mapping);
-    this.#constantLabels = labelsOfTags(options.extraTags);
-    this.#startedAtSeconds = Math.floor((options.clock.now() - performance.now()) / 1_000);
+    this.#clock = options.clock;
+    this.#reader = new PullReader(options);
   }
 
   async answer(form: PullForm): Promise<Response> {
@@ -90,20 +64,10 @@ class Scraper {
       isOver = true;
     };
     try {
-      const { store, rules = () => undefined, native, timeAsMilliseconds, clock } = this.#options;
-      await this.#options.refresh?.();
-      const families = await scrape({
-        source: store,
-        rules,
-        mapper: this.#mapper,
-        native,
-        timeAsMilliseconds,
-        startedAtSeconds: this.#startedAtSeconds,
-        onConflict: (name) => this.#logConflict(name),
-      });
-      const text = metricsText(families, { format: form.format, constantLabels: this.#constantLabels });
+      const { constantLabels } = this.#reader;
+      const text = metricsText(await this.#reader.read(), { format: form.format, constantLabels });
       const headers = headersOf(form);
-      const body = streamOf(text, { clock, end });
+      const body = streamOf(text, { clock: this.#clock, end });
       return new Response(form.isCompressed ? body.pipeThrough(new CompressionStream("gzip")) : body, {
         headers,
       });
@@ -111,12 +75,6 @@ class Scraper {
       end();
       throw error;
     }
-  }
-
-  #logConflict(name: string): void {
-    if (this.#conflicts.has(name) || this.#conflicts.size >= MAX_CONFLICTS) return;
-    this.#conflicts.add(name);
-    this.#options.logger.warning("Metric omitted: another kind of metric has its name", { metric: name });
   }
 }
 
@@ -203,34 +161,4 @@ function plain(status: number, text: string, headers: Readonly<Record<string, st
     status,
     headers: { "content-type": "text/plain; charset=utf-8", ...headers },
   });
-}
-
-/** Labels that histograms and summaries use. */
-const RESERVED: ReadonlySet<string> = new Set(["le", "quantile"]);
-
-/** The labels of EXTRA_TAGS, such as `zone_a` for `zone-a`. Throws with a line for each tag that cannot be one. */
-export function labelsOfTags(tags: ReadonlyMap<string, string>): Labels {
-  const problems: string[] = [];
-  const labels: Record<string, string> = {};
-  const tagOf = new Map<string, string>();
-  for (const [tag, value] of tags) {
-    const label = metricName(tag);
-    const expected = expectedLabel(label, tagOf.get(label));
-    if (expected === undefined) labels[label] = value;
-    else {problems.push(
-        `Invalid EXTRA_TAGS ${JSON.stringify(tag)} with USE_PULL_METRICS: expected ${expected}`,
-      );}
-    tagOf.set(label, tag);
-  }
-  if (problems.length > 0) throw new Error(problems.join("\n"));
-  return labels;
-}
-
-/** What was expected instead of a label; `other` is the tag that has it already. */
-function expectedLabel(label: string, other: string | undefined): string | undefined {
-  if (label === "") return "a name of letters, digits and _";
-  if (RESERVED.has(label)) return `another name: label "${label}" belongs to histograms and summaries`;
-  if (label.startsWith("__")) return `a name without __ at the start: label "${label}" is reserved`;
-  if (other === undefined) return undefined;
-  return `another name: tag ${JSON.stringify(other)} has label "${label}" already`;
 }

@@ -1,4 +1,4 @@
-import type { Family, Labels } from "./pull_families.ts";
+import type { Family, Labels, Sample } from "./pull_families.ts";
 
 /** The text format of Prometheus, or OpenMetrics. */
 export type PullFormat = "text" | "openmetrics";
@@ -20,8 +20,9 @@ export function* metricsText(
   let text = "";
   for (const family of families) {
     text += headOf(family, format);
-    for (const { metricName = family.name, labels, value } of family.samples()) {
-      text += `${metricName}${labelsText(labels, constantLabels)} ${valueText(value)}\n`;
+    for (const { metricName = family.name, labels, value, exemplar } of family.samples()) {
+      const end = format === "openmetrics" ? exemplarText(exemplar) : "";
+      text += `${metricName}${labelsText(labels, constantLabels)} ${valueText(value)}${end}\n`;
       if (text.length < PIECE_LENGTH) continue;
       yield text;
       text = "";
@@ -45,6 +46,14 @@ function labelsText(labels: Labels, constantLabels: Labels): string {
     if (!Object.hasOwn(labels, name)) texts.push(labelText(name, constantLabels[name]));
   }
   return texts.length === 0 ? "" : `{${texts.join(",")}}`;
+}
+
+/** Only OpenMetrics has exemplars; their labels have at most 128 characters. */
+function exemplarText(exemplar: Sample["exemplar"]): string {
+  if (exemplar === undefined) return "";
+  const { span: { traceId, spanId }, value, endedAt } = exemplar;
+  const seconds = (endedAt / 1_000).toFixed(3);
+  return ` # {trace_id="${traceId}",span_id="${spanId}"} ${valueText(value)} ${seconds}`;
 }
 
 function labelText(name: string, value = ""): string {

@@ -22,6 +22,7 @@ export interface SinkChoiceSettings {
   readonly USE_PUSH_STATS: boolean | undefined;
   readonly USE_TAGGED_PUSH_STATS: boolean;
   readonly USE_PULL_METRICS: boolean;
+  readonly OTEL_METRICS_EXPORTER: "otlp" | "none";
 }
 
 /** The settings of the sinks. */
@@ -35,9 +36,10 @@ export interface SinkSettings extends SinkChoiceSettings, MogrifierSettings {
 
 /** Which sinks run. Plain push is off by default where there is another receiver. */
 export function chooseSinks(settings: SinkChoiceSettings): readonly SinkKind[] {
-  const { DISABLE_STATS, USE_PUSH_STATS, USE_TAGGED_PUSH_STATS, USE_PULL_METRICS } = settings;
+  const { DISABLE_STATS, USE_PUSH_STATS, USE_TAGGED_PUSH_STATS, USE_PULL_METRICS, OTEL_METRICS_EXPORTER } =
+    settings;
   if (DISABLE_STATS) return [];
-  const isOther = USE_TAGGED_PUSH_STATS || USE_PULL_METRICS;
+  const isOther = USE_TAGGED_PUSH_STATS || USE_PULL_METRICS || OTEL_METRICS_EXPORTER === "otlp";
   const kinds: SinkKind[] = USE_TAGGED_PUSH_STATS ? ["tagged"] : [];
   if (USE_PUSH_STATS ?? !isOther) kinds.push("push");
   if (USE_PUSH_STATS === false && !isOther) kinds.push("stdout");

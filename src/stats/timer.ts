@@ -24,10 +24,21 @@ export interface TimerTake {
   readonly seen: number;
 }
 
+/** A traced duration. */
+export interface Exemplar {
+  /** Its ids are read when they are needed, because their creation costs time. */
+  readonly span: { readonly traceId: string; readonly spanId: string };
+  readonly ms: number;
+  /** When it ended, in milliseconds since the Unix epoch. */
+  readonly endedAt: number;
+}
+
 /** The durations of another thread. */
 export interface TimerDelta extends TimerTake {
   readonly buckets: Float64Array;
   readonly sumMs: number;
+  /** Its newest traced durations, at most one for each bucket. */
+  readonly exemplars: readonly Exemplar[];
 }
 
 /** Durations in milliseconds, fractions allowed: their count, sum and distribution. */
@@ -36,6 +47,8 @@ export class Timer {
   readonly buckets = new Float64Array(BUCKET_BOUNDS_MS.length + 1);
   readonly #random: () => number;
   readonly #readers: TimerSamples[] = [];
+  /** The newest of each bucket. */
+  readonly #exemplars = new Map<number, Exemplar>();
   #count = 0;
   #sumMs = 0;
 
@@ -63,17 +76,33 @@ export class Timer {
     for (let index = 0; index < this.#readers.length; index++) this.#readers[index]?.add(duration);
   }
 
-  /** Returns the count, sum and distribution since the last take, and starts again from zero. */
-  take(): Pick<TimerDelta, "buckets" | "sumMs"> {
-    const taken = { buckets: this.buckets.slice(), sumMs: this.#sumMs };
+  /** Notes that a duration, which is recorded separately, belongs to a trace. */
+  addExemplar(exemplar: Exemplar): void {
+    this.#exemplars.set(bucketOf(exemplar.ms), exemplar);
+  }
+
+  /** The newest traced duration of a bucket, by its index; none for a bucket without durations. */
+  exemplar(bucket: number): Exemplar | undefined {
+    return (this.buckets[bucket] ?? 0) > 0 ? this.#exemplars.get(bucket) : undefined;
+  }
+
+  /** Returns the count, sum, distribution and exemplars since the last take, and starts again from zero. */
+  take(): Pick<TimerDelta, "buckets" | "sumMs" | "exemplars"> {
+    const exemplars = [...this.#exemplars.values()].map(({ span: { traceId, spanId }, ...facts }) => ({
+      span: { traceId, spanId },
+      ...facts,
+    }));
+    const taken = { buckets: this.buckets.slice(), sumMs: this.#sumMs, exemplars };
     this.buckets.fill(0);
+    this.#exemplars.clear();
     this.#count = 0;
     this.#sumMs = 0;
     return taken;
   }
 
   /** Adds the durations of another thread; its sample stands for all of them. */
-  merge({ buckets, sumMs, values, seen }: TimerDelta): void {
+  merge({ buckets, sumMs, values, seen, exemplars }: TimerDelta): void {
+    for (const exemplar of exemplars) this.addExemplar(exemplar);
     let count = 0;
     for (const [index, added] of buckets.entries()) {
       this.buckets[index] = (this.buckets[index] ?? 0) + added;

@@ -20,8 +20,8 @@ export function createLogger(options: LoggerOptions): Logger {
   const { write } = options;
   const threshold = LOG_LEVELS.indexOf(options.level);
   const format = options.format === "json" ? jsonLine : textLine;
-  const log = (level: LogLevel) => {
-    if (LOG_LEVELS.indexOf(level) < threshold) return () => {};
+  const log = (level: LogLevel, shownUpTo = level) => {
+    if (LOG_LEVELS.indexOf(shownUpTo) < threshold) return () => {};
     return (message: string, fields: LogFields = {}) => {
       const line = (plain: Record<string, unknown>) =>
         format(new Date(options.clock.now()), level, message, plain);
@@ -33,7 +33,9 @@ export function createLogger(options: LoggerOptions): Logger {
       }
     };
   };
-  return { debug: log("debug"), info: log("info"), warning: log("warning"), error: log("error") };
+  const infos = { info: log("info"), warning: log("info", "warning") } as const;
+  const info: Logger["info"] = (message, fields, shownUpTo = "info") => infos[shownUpTo](message, fields);
+  return { debug: log("debug"), info, warning: log("warning"), error: log("error") };
 }
 
 function jsonLine(time: Date, level: LogLevel, message: string, fields: Record<string, unknown>): string {

@@ -1,28 +1,26 @@
 import type { Clock } from "../base/clock.ts";
-import type { Logger } from "../base/log.ts";
+import type { LogFields, Logger } from "../base/log.ts";
 import type { CounterCache } from "../ratelimit/counter_cache.ts";
 import type { KnownDecider } from "../ratelimit/known_requests.ts";
 import { type TracedRoute, type TracedService, traceGrpcService, traceRoute } from "./tracing_calls.ts";
 import { type Decide, traceCache, type TracedCache, traceDecide, untracedOnly } from "./tracing_decision.ts";
 import { checkOtlp, type OtlpSettings } from "./tracing_otlp.ts";
+import { resourceOf, type ServiceNames } from "./otlp_resource.ts";
 import type { TracedWork } from "../base/traced_work.ts";
+import type { SpanRecord } from "./tracing_span_record.ts";
 import { CallTracer } from "./tracing_spans.ts";
 import { type ExporterHandle, WorkerExport } from "./tracing_export_supervisor.ts";
 
 /** What is traced and where the spans go. */
-export interface TracingOptions extends OtlpSettings {
-  readonly serviceName: string;
-  /** Empty for none. */
-  readonly serviceNamespace: string;
-  /** A random UUID when absent. */
-  readonly serviceInstanceId?: string | undefined;
+export interface TracingOptions extends OtlpSettings, ServiceNames {
   /** Share of the calls that are traced where the caller has not decided, 0 to 1. */
   readonly samplingRate: number;
-  readonly version: string;
   readonly logger: Logger;
   readonly clock: Clock;
   /** A number from 0 to below 1. */
   readonly random: () => number;
+  /** Called with each ended span in addition to its export. */
+  readonly onSpan?: ((span: SpanRecord) => void) | undefined;
   /** Replaces the exporting worker, in tests. */
   readonly createWorker?: () => ExporterHandle;
 }
@@ -41,6 +39,10 @@ export interface Tracing {
   cache(cache: CounterCache, traced: TracedCache): CounterCache;
   /** A span for finished work of another thread. */
   work(work: TracedWork): void;
+  /** The fields `trace_id` and `span_id` of log lines about a gRPC call or an HTTP request; none if it is not traced. */
+  logFields(call: WeakKey): LogFields;
+  /** The logger with `trace_id` in lines about a traced delivery or execution. */
+  workLogger(logger: Logger): Logger;
   /** Starts the exporting worker, unless the first span did. */
   start(): void;
   /** Exports the remaining spans, for at most 5 seconds. */
@@ -49,11 +51,15 @@ export interface Tracing {
 
 /** Starts tracing; throws for invalid settings. Load this module only where tracing is on. */
 export function beginTracing(options: TracingOptions): Tracing {
-  const { otlp, logger, clock, random, samplingRate, version, createWorker } = options;
+  const { otlp, logger, clock, random, samplingRate, version, onSpan, createWorker } = options;
   const protocol = checkOtlp(options, logger);
   const attributes = resourceOf(options);
   const exporter = new WorkerExport({ protocol, otlp, attributes, version, logger, clock, createWorker });
-  const tracer = new CallTracer({ onEnd: (span) => exporter.add(span), samplingRate, random, clock });
+  const onEnd = (span: SpanRecord) => {
+    exporter.add(span);
+    onSpan?.(span);
+  };
+  const tracer = new CallTracer({ onEnd, samplingRate, random, clock });
   return {
     grpcService: (service) => traceGrpcService(service, tracer),
     route: (routeFor, decide) => traceRoute(routeFor, decide, tracer),
@@ -61,18 +67,21 @@ export function beginTracing(options: TracingOptions): Tracing {
     known: (known) => untracedOnly(known, tracer),
     cache: (cache, traced) => traceCache(cache, tracer, traced),
     work: (work) => tracer.record(work),
+    logFields: (call) => tracer.logFields(call),
+    workLogger: (workLog) => tracedWorkLogger(workLog, tracer),
     start: () => exporter.start(),
     close: () => exporter.close(),
   };
 }
 
-/** The resource of all spans, whichever worker exports them. */
-function resourceOf(options: TracingOptions): Record<string, string> {
-  const { serviceName, serviceNamespace, serviceInstanceId, version } = options;
-  return {
-    "service.name": serviceName,
-    ...(serviceNamespace === "" ? {} : { "service.namespace": serviceNamespace }),
-    "service.instance.id": serviceInstanceId ?? crypto.randomUUID(),
-    "service.version": version,
+/** Fields whose values are the ids of traced work. */
+const WORK_FIELDS = ["delivery", "execution"];
+
+function tracedWorkLogger(logger: Logger, tracer: CallTracer): Logger {
+  const log = (level: keyof Logger) => (message: string, fields: LogFields = {}) => {
+    const [id] = WORK_FIELDS.map((name) => fields[name]).filter((value) => typeof value === "string");
+    const traceId = id === undefined ? undefined : tracer.traceOfWork(id);
+    logger[level](message, traceId === undefined ? fields : { ...fields, trace_id: traceId });
   };
+  return { debug: log("debug"), info: log("info"), warning: log("warning"), error: log("error") };
 }

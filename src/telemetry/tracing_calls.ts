@@ -90,6 +90,7 @@ function traceMethod(path: string, method: TracedUnaryMethod, tracer: CallTracer
     handle(request, call) {
       const span = tracer.startServer(shape, call);
       if (span === undefined) return method.handle(request, call);
+      tracer.noteCall(call, span);
       return tracer.runToEnd(span, () => asPromise(method.handle(request, call)), {
         onAnswer: () => {
           // Otherwise the caller received another code, which is unknown here.
@@ -137,6 +138,7 @@ export function traceRoute<Route extends TracedRoute>(
       const header = (name: string) => request.headers.get(name) ?? undefined;
       const span = tracer.startServer(shapes.get(request.method) ?? shapeOf(request.method), { header });
       if (span === undefined) return plain.handle(call);
+      tracer.noteCall(request, span);
       const own = routeFor((asked, caller) => tracer.run(span, () => decide(asked, caller)));
       return tracer.runToEnd(span, () => own.handle(call), {
         onAnswer: ({ status }) => {

@@ -1,7 +1,7 @@
 import { errorText } from "../base/error_text.ts";
 import type { Logger } from "../base/log.ts";
 
-/** How spans are exported, by the names of `OTEL_EXPORTER_OTLP_PROTOCOL`. */
+/** How spans or metrics are exported, by the names of `OTEL_EXPORTER_OTLP_PROTOCOL`. */
 export type OtlpProtocol = "grpc" | "http/protobuf" | "http/json";
 
 /** The settings of the exporters; their other options they read from the environment themselves. */
@@ -11,6 +11,9 @@ export interface OtlpSettings {
   /** The values of `OTEL_EXPORTER_OTLP_<OPTION>` by option. */
   readonly otlp: ReadonlyMap<string, string>;
 }
+
+/** What is exported: the start of the options that take precedence over those for all signals. */
+export type OtlpSignal = "TRACES" | "METRICS";
 
 type Check = (option: string, text: string, protocol: OtlpProtocol) => void;
 
@@ -24,6 +27,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   CLIENT_CERTIFICATE: checkFile,
   CLIENT_KEY: checkFile,
 };
+const TEMPORALITY = "METRICS_TEMPORALITY_PREFERENCE";
 /** A header's name and value, percent-decoded. */
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const HEADER_VALUE = /^[\x20-\x7e]*$/;
@@ -35,21 +39,29 @@ const GRPC_ENDPOINT = /^(?:https?:\/\/|unix:\/\/|(?!\w+:\/\/))/;
  * The protocol of the exporter. Throws for a value of any option that cannot be used, and for files that cannot
  * be read: the exporters would go on with their defaults.
  */
-export function checkOtlp(settings: OtlpSettings, logger: Logger): OtlpProtocol {
-  const protocol = chooseProtocol(settings, logger);
+export function checkOtlp(
+  settings: OtlpSettings,
+  logger: Logger,
+  signal: OtlpSignal = "TRACES",
+): OtlpProtocol {
+  const protocol = chooseProtocol(settings, logger, signal);
   for (const [name, check] of Object.entries(CHECKS)) {
-    for (const option of [name, `TRACES_${name}`]) {
+    for (const option of [name, `${signal}_${name}`]) {
       const text = valueOf(settings, option);
       if (text !== "") check(option, text, protocol);
     }
+  }
+  const temporality = signal === "METRICS" ? valueOf(settings, TEMPORALITY).toLowerCase() : "";
+  if (temporality !== "" && temporality !== "cumulative") {
+    throw invalid(TEMPORALITY, `"${temporality}"`, "cumulative, the only one that Weir exports");
   }
   return protocol;
 }
 
 /** `TRACING_EXPORTER_PROTOCOL` decides between gRPC and HTTP, the standard variables the rest. */
-function chooseProtocol(settings: OtlpSettings, logger: Logger): OtlpProtocol {
+function chooseProtocol(settings: OtlpSettings, logger: Logger, signal: OtlpSignal): OtlpProtocol {
   const { protocol } = settings;
-  const options = ["TRACES_PROTOCOL", "PROTOCOL"].filter((option) => valueOf(settings, option) !== "");
+  const options = [`${signal}_PROTOCOL`, "PROTOCOL"].filter((option) => valueOf(settings, option) !== "");
   const [standard] = options.map((option) => protocolOf(option, valueOf(settings, option)));
   const chosen = protocol === "grpc" ? "grpc" : "http/protobuf";
   if (standard === undefined) return chosen;

@@ -1,6 +1,7 @@
 import type { TracedWork } from "../base/traced_work.ts";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
+import type { LogFields } from "../base/log.ts";
 import { SPAN_KINDS, type SpanOrigin, SpanRecord, type SpanShape } from "./tracing_span_record.ts";
 import { type HeaderSource, namesTrace, passedTraceState, readTraceParent } from "./trace_context.ts";
 
@@ -28,6 +29,8 @@ export interface RunToEndOptions<T> {
 export class CallTracer {
   readonly #options: CallTracerOptions;
   readonly #origin: SpanOrigin;
+  /** Server spans by their calls, for log lines: a line after a wait finds no `current`. */
+  readonly #calls = new WeakMap<WeakKey, SpanRecord>();
   #current: SpanRecord | undefined;
   /** Calls to skip before the next traced one. */
   #skipped: number;
@@ -60,6 +63,17 @@ export class CallTracer {
       epochMs: clock.now() - startedAt,
       startedAt,
     });
+  }
+
+  /** Remembers the server span of a call, for its log lines. */
+  noteCall(call: WeakKey, span: SpanRecord): void {
+    this.#calls.set(call, span);
+  }
+
+  /** The fields of log lines about a call; none where it is not traced. */
+  logFields(call: WeakKey): LogFields {
+    const span = this.#calls.get(call);
+    return span === undefined ? {} : { trace_id: span.traceId, span_id: span.spanId };
   }
 
   /** Whether the next server call is not traced, if it has these headers. */
@@ -110,18 +124,24 @@ export class CallTracer {
     );
   }
 
-  /** Records the span of finished work. The id alone decides whether, so that traces are whole. */
+  /** Records the span of finished work. */
   record({ name, kind, id, startedAt, tookMs, attributes, failure }: TracedWork): void {
-    const { samplingRate, onEnd } = this.#options;
-    const traceId = id.replaceAll("-", "");
-    const chance = Number.parseInt(traceId.slice(-8), 16) / 2 ** 32;
-    if (!(chance < samplingRate)) return;
+    const traceId = this.traceOfWork(id);
+    if (traceId === undefined) return;
+    const { onEnd } = this.#options;
     const shape = { name, kind: SPAN_KINDS[kind], attributes };
     const times = { epochMs: startedAt, startedAt: 0 };
     const start = { shape, traceId, state: "", parent: undefined, remoteParentId: "", ...times };
     const span = new SpanRecord({ elapsed: () => tookMs, onEnd }, start);
     if (failure !== undefined) span.fail(failure);
     span.end();
+  }
+
+  /** The trace of the work with this UUID, if it is traced. The id alone decides, so that traces are whole. */
+  traceOfWork(id: string): string | undefined {
+    const traceId = id.replaceAll("-", "");
+    const chance = Number.parseInt(traceId.slice(-8), 16) / 2 ** 32;
+    return chance < this.#options.samplingRate ? traceId : undefined;
   }
 
   #isChosen(): boolean {

@@ -32,6 +32,7 @@
  */
 import {
   constantTimeEqual,
+  secondsBehind,
   signature,
   standardWebhooksHeaders,
   type StandardWebhooksOptions,
@@ -135,7 +136,6 @@ const STANDARD: Scheme = {
 };
 const EVENT_HEADER = "x-svc-event";
 const TOLERANCE_SECONDS = 300;
-const SECONDS = /^(?:0|[1-9][0-9]{0,14})$/;
 
 /**
  * Checks signature and timestamp of a request, in constant time over the signature. An invalid request is a result and
@@ -225,11 +225,10 @@ function valuesOf(headers: WebhookHeaders): ReadonlyMap<string, readonly string[
 }
 
 function timeRefusal(timestamp: string, now: number, toleranceSeconds: number): VerifyResult | undefined {
-  if (!SECONDS.test(timestamp)) {
+  const behind = secondsBehind(timestamp, now);
+  if (behind === undefined) {
     return refused("malformed_timestamp", "the timestamp is not a whole number of seconds");
   }
-  // Whole seconds on both sides: the sender truncates, too.
-  const behind = Math.floor(now / 1_000) - Number(timestamp);
   if (Math.abs(behind) <= toleranceSeconds) return undefined;
   const [reason, side] = behind > 0 ? ["too_old", "behind"] as const : ["too_new", "ahead of"] as const;
   const seconds = `${Math.abs(behind)} seconds`;

@@ -84,7 +84,15 @@ export const RECORD_CASES: StoreCases = {
     const plain = { url: "https://two.example/", events: ["a"], description: "d", enabled: false };
     const more = { concurrency: 9, standardWebhooks: false, timeoutMs: 1 };
     const headers = { names: ["a", "b"], sealed: { keyId: "k2", bytes: new Uint8Array([9]) } };
-    const changed = { ...added, ...plain, ...more, headerNames: headers.names, headers: headers.sealed };
+    const disabled = { disabledAt: NOW + 2, disabledReason: "admin" } as const;
+    const changed = {
+      ...added,
+      ...plain,
+      ...more,
+      ...disabled,
+      headerNames: headers.names,
+      headers: headers.sealed,
+    };
     assertEquals(await edited({ ...plain, ...more, headers }, NOW + 2), { ...changed, updatedAt: NOW + 2 });
     const { headers: _, timeoutMs: __, ...less } = changed;
     const without = { ...less, headerNames: [], updatedAt: NOW + 3 };

@@ -11,6 +11,7 @@ import type {
   NewEvent,
   StoredKey,
   Trigger,
+  TriggerSecret,
 } from "../../src/webhooks/model/records.ts";
 import { acceptEvent, type NewExecution, saveWorkflowVersion } from "../../src/webhooks/store/accept.ts";
 import { listAudit } from "../../src/webhooks/store/audit_log.ts";
@@ -104,6 +105,18 @@ export function trigger(part: Partial<Trigger> = {}): Trigger {
     keys: [key()],
     ...part,
   };
+}
+
+/** A secret of a trigger whose calls are signed. */
+export function triggerSecret(part: Partial<TriggerSecret> = {}): TriggerSecret {
+  const sealed = { keyId: "k1", bytes: crypto.getRandomValues(new Uint8Array(40)) };
+  return { id: newId(), sealed, createdAt: NOW, ...part };
+}
+
+/** A trigger whose calls are signed. */
+export function signedTrigger(part: Partial<Trigger> = {}): Trigger {
+  const verify = { scheme: "hmac-sha256", header: "x-sign", encoding: "hex", toleranceSeconds: 300 } as const;
+  return trigger({ keys: [], verify, secrets: [triggerSecret()], ...part });
 }
 
 /** An event. */

@@ -9,9 +9,12 @@ import { DELIVERY_CASES } from "./webhook_store_delivery_cases.ts";
 import { EXECUTION_CASES } from "./webhook_store_execution_cases.ts";
 import { FILTER_CASES } from "./webhook_store_filter_cases.ts";
 import { GROUP_CASES } from "./webhook_store_group_cases.ts";
+import { HEALTH_CASES } from "./webhook_store_health_cases.ts";
+import { LIMIT_CASES } from "./webhook_store_limit_cases.ts";
 import { LIST_CASES } from "./webhook_store_list_cases.ts";
 import { REMOVAL_CASES } from "./webhook_store_removal_cases.ts";
 import { SEALED_CASES } from "./webhook_store_sealed_cases.ts";
+import { SIGNED_TRIGGER_CASES } from "./webhook_store_trigger_cases.ts";
 
 /** An empty place for a store. */
 export interface WebhookStoreFixture {
@@ -33,6 +36,9 @@ const CASES: StoreCases = {
   ...REMOVAL_CASES,
   ...SEALED_CASES,
   ...LIST_CASES,
+  ...HEALTH_CASES,
+  ...LIMIT_CASES,
+  ...SIGNED_TRIGGER_CASES,
 };
 
 /** What every store of the webhook service must do, whatever it stands on. */

@@ -138,8 +138,9 @@ export const LIST_CASES: StoreCases = {
   "the metrics count what is due and what there is": async ({ store }) => {
     const none = { attempting: 0, retrying: 0, acknowledged: 0, failed: 0 };
     const idle = { queued: 0, running: 0, succeeded: 0, failed: 0, cancelled: 0 };
+    const endpoints = { healthy: 0, failing: 0, disabled_by_admin: 0, disabled_by_weir: 0 };
     const { bytes, ...empty } = await store.metrics(NOW);
-    assertEquals([empty, bytes > 0], [{ dueNow: 0, deliveries: none, executions: idle }, true]);
+    assertEquals([empty, bytes > 0], [{ dueNow: 0, deliveries: none, executions: idle, endpoints }, true]);
     await variedDeliveries(store);
     await saveVersion(store);
     await store.write(acceptExecution, execution(), { now: NOW });
@@ -149,6 +150,7 @@ export const LIST_CASES: StoreCases = {
       oldestDueAt: NOW,
       deliveries: { attempting: 12, retrying: 1, acknowledged: 1, failed: 2 },
       executions: { ...idle, queued: 1 },
+      endpoints: { ...endpoints, healthy: 1, disabled_by_admin: 1 },
     });
     assertEquals((await store.metrics(NOW + DAY)).dueNow, 5, "those of the disabled endpoint wait");
   },

@@ -1,4 +1,5 @@
-import { parse, parseAllDocuments } from "yaml";
+import { join } from "node:path";
+import { parse } from "yaml";
 
 /** A tree of YAML or JSON, as far as a test reads it. */
 export interface Tree {
@@ -29,23 +30,35 @@ export async function deployTree(name: string): Promise<Tree> {
   return parse(await deployText(name));
 }
 
-/** The documents of the Kubernetes manifest, each by its kind and name, such as `Service weir`. */
-export async function manifestObjects(): Promise<Map<string, Tree>> {
-  const documents = parseAllDocuments(await deployText("kubernetes.yaml"));
-  return new Map(documents.map((document) => {
-    const object = document.toJS();
-    return [`${object.kind} ${object.metadata.name}`, object];
-  }));
-}
-
-/** The Secret that the first lines of the Kubernetes manifest create, with passwords as they make them. */
+/** The Secret that the first lines of the overlay for Kubernetes create, with passwords as they make them. */
 export async function manifestSecret(): Promise<Record<string, string>> {
-  const literals = (await deployText("kubernetes.yaml")).matchAll(
+  const literals = (await deployText("kubernetes/redis/kustomization.yaml")).matchAll(
     /--from-literal=(\w+)="\$\(openssl rand -hex 32\)"/g,
   );
   return Object.fromEntries(
-    Array.from(literals, ([, name = ""]) => [name, crypto.getRandomValues(new Uint8Array(32)).toHex()]),
+    Array.from(literals, ([, name = ""]) => [name, randomToken()]),
   );
+}
+
+/** A token as `openssl rand -hex 32` makes it. */
+export function randomToken(): string {
+  return crypto.getRandomValues(new Uint8Array(32)).toHex();
+}
+
+/** A folder with each secret in a file, and the settings with the paths of these files instead of those of `place`. */
+export async function withSecretFiles(
+  secrets: Readonly<Record<string, string>>,
+  { place, settings }: { readonly place: string; readonly settings: Readonly<Record<string, string>> },
+): Promise<{ readonly settings: Record<string, string> } & AsyncDisposable> {
+  const folder = await Deno.makeTempDir({ prefix: "weir_secrets_" });
+  for (const [name, text] of Object.entries(secrets)) {
+    await Deno.writeTextFile(join(folder, name), `${text}\n`);
+  }
+  const moved = Object.entries(settings).map(([name, value]) => [name, value.replace(place, folder)]);
+  return {
+    settings: Object.fromEntries(moved),
+    [Symbol.asyncDispose]: () => Deno.remove(folder, { recursive: true }),
+  };
 }
 
 /** The lines of a unit file in their order, without its comments. */

@@ -1,3 +1,5 @@
+import { parseAllDocuments } from "yaml";
+import type { Tree } from "./deploy_files.ts";
 import { requireTool } from "./tools.ts";
 import type { Tool } from "./tool_register.ts";
 
@@ -20,4 +22,21 @@ export async function runDeployTool(tool: Tool, args: readonly string[]): Promis
   const { code, stdout, stderr } = await command.output();
   const decoder = new TextDecoder();
   return { code, text: decoder.decode(stdout) + decoder.decode(stderr) };
+}
+
+/** The manifest that kustomize builds from a folder of `config/deploy/kubernetes`. */
+export async function renderedManifest(folder: string): Promise<string> {
+  const { code, text } = await runDeployTool("kustomize", ["build", `kubernetes/${folder}`]);
+  if (code !== 0) throw new Error(text);
+  return text;
+}
+
+/** The objects of a manifest, each by its kind and its name without the hash of its content, such as `Service weir`. */
+export function manifestObjects(manifest: string): Map<string, Tree> {
+  return new Map(
+    parseAllDocuments(manifest).map((document) => {
+      const object = document.toJS();
+      return [`${object.kind} ${object.metadata.name.replace(/-[a-z0-9]{10}$/, "")}`, object];
+    }),
+  );
 }

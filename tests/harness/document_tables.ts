@@ -7,6 +7,8 @@ export interface Reference {
   readonly kind: string;
   readonly names: readonly string[];
   readonly pages: readonly string[];
+  /** The head of their tables; a name in a table with another head is of something else. Any head when absent. */
+  readonly head?: string;
   /** The name that inline code has, which may have more, such as a value; the code itself when absent. */
   readonly nameOf?: (code: string) => string;
   /** Further names by which pages mention them. */
@@ -42,11 +44,12 @@ function cellsOf(row: string): string[] {
 /** The names that are not the first cell of exactly one row, on a page of the reference; each as a line to print. */
 export function rowProblems(
   pages: readonly Page[],
-  { kind, names, pages: places, nameOf }: Reference,
+  { kind, names, pages: places, head: expected, nameOf }: Reference,
 ): string[] {
   const found = new Map<string, string[]>(names.map((name) => [name, []]));
   for (const page of pages) {
-    for (const { line, cells } of tableRows(page)) {
+    for (const { line, head, cells } of tableRows(page)) {
+      if (expected !== undefined && head !== expected) continue;
       const [, code] = /^`([^`]+)`$/.exec(cells[0] ?? "") ?? [];
       if (code !== undefined) found.get(nameOf?.(code) ?? code)?.push(`${page.path}:${line}`);
     }

@@ -2,6 +2,7 @@ import { createRateLimitGrpcService } from "../../src/grpc/rate_limit_service.ts
 import type { KnownDecider } from "../../src/ratelimit/known_requests.ts";
 import type { CallContext } from "../../src/grpc/grpc_service.ts";
 import type { CounterCache } from "../../src/ratelimit/counter_cache.ts";
+import type { LimitEventSink, LimitFact } from "../../src/ratelimit/limit_events.ts";
 import type { Rules } from "../../src/ratelimit/rules.ts";
 import { MemoryCache } from "../../src/cache/memory_cache.ts";
 import { assertEquals } from "./assert.ts";
@@ -9,6 +10,15 @@ import type { FakeClock } from "./fake_clock.ts";
 import { ServiceFixture, type ServiceFixtureOptions } from "./service_fixture.ts";
 
 const CALL: CallContext = { header: () => undefined, cancelled: false };
+
+/** Keeps what rules with events report. */
+class ReportedFacts implements LimitEventSink {
+  readonly texts: string[] = [];
+
+  note(facts: readonly LimitFact[], now: number): void {
+    for (const { event, hit, hits } of facts) this.texts.push(`${now} ${event} ${hit.key} ${hits}`);
+  }
+}
 
 type Handle = (request: Uint8Array) => Promise<Uint8Array | string>;
 
@@ -24,14 +34,16 @@ export type PairOptions = Omit<ServiceFixtureOptions, "cache"> & {
 export class KnownRequestsPair implements AsyncDisposable {
   readonly #known: ServiceFixture;
   readonly #plain: ServiceFixture;
+  readonly #facts = [new ReportedFacts(), new ReportedFacts()] as const;
   readonly #handleKnown: Handle;
   readonly #handlePlain: Handle;
   /** Requests that were recognized. */
   recognized = 0;
 
   constructor({ createCache, ...options }: PairOptions) {
-    this.#known = new ServiceFixture({ ...options, createCache });
-    this.#plain = new ServiceFixture({ ...options, createCache });
+    const [ofKnown, ofPlain] = this.#facts;
+    this.#known = new ServiceFixture({ ...options, createCache, limitEvents: ofKnown });
+    this.#plain = new ServiceFixture({ ...options, createCache, limitEvents: ofPlain });
     this.#handleKnown = handleOf(this.#known, this.#counted());
     this.#handlePlain = handleOf(this.#plain, undefined);
   }
@@ -69,6 +81,13 @@ export class KnownRequestsPair implements AsyncDisposable {
       counts: await fixture.cache.read(keys.map((key) => ({ ...HIT, key }))),
     })));
     assertEquals(known, plain);
+    const [ofKnown, ofPlain] = this.#facts;
+    assertEquals(ofKnown.texts, ofPlain.texts);
+  }
+
+  /** How many facts the rules have reported. */
+  get reported(): number {
+    return this.#facts[0].texts.length;
   }
 
   get #both(): readonly ServiceFixture[] {

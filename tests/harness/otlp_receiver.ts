@@ -113,12 +113,14 @@ interface WireSpan {
   readonly status?: { readonly code?: number; readonly message?: string };
 }
 
-interface KeyValue {
+/** An attribute as both encodings have it. */
+export interface KeyValue {
   readonly key: string;
   readonly value: Attributes;
 }
 
-async function bytesOf({ headers, body }: Request): Promise<Uint8Array> {
+/** The body of a request, which may be compressed. */
+export async function bytesOf({ headers, body }: Request): Promise<Uint8Array> {
   if (headers.get("content-encoding") !== "gzip" || body === null) return await new Response(body).bytes();
   return await new Response(body.pipeThrough(new DecompressionStream("gzip"))).bytes();
 }
@@ -151,7 +153,8 @@ function spanOf(span: WireSpan, resource: Attributes): ReceivedSpan {
   };
 }
 
-function attributesOf(pairs: readonly KeyValue[] = []): Attributes {
+/** Attributes by name. */
+export function attributesOf(pairs: readonly KeyValue[] = []): Attributes {
   return Object.fromEntries(pairs.map(({ key, value }) => [key, Object.values(value)[0]]));
 }
 

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { CallSource } from "./load/call_source.ts";
-import { LoadConnection } from "./load/load_connection.ts";
+import { LoadConnection } from "../../src/load/load_connection.ts";
+import { RATE_LIMIT_PATH } from "../../src/load/rate_limit_message.ts";
+import { bodyCheck } from "./bench_answer.ts";
+import { benchCalls } from "./bench_rules.ts";
 import { residentMb } from "./process_metrics.ts";
-import { RATE_LIMIT_PATH } from "./load/rate_limit_message.ts";
 import { type OutageFacts, OutageRecord } from "./outage_record.ts";
 
 const CONNECTIONS = 4;
@@ -92,12 +93,13 @@ async function makeCalls(setup: OutageSetup, record: OutageRecord, signal: Abort
   const { rate, weir } = setup;
   // What was due before all is ready, or while the machine stood still, is made up for.
   const begin = performance.now();
-  const source = new CallSource({ load: "keys", keys: KEYS, batch: 1, stride: 1 });
+  const source = benchCalls({ load: "keys", keys: KEYS, batch: 1, stride: 1 });
   const deadline = new AbortController();
   const connections = Array.from({ length: CONNECTIONS }, () =>
     new LoadConnection({
-      ...{ host: "127.0.0.1", port: weir.port, path: RATE_LIMIT_PATH, inFlight: IN_FLIGHT },
-      ...{ expected: { code: "OK", descriptors: 1 }, record, deadline: deadline.signal },
+      peer: { address: { host: "127.0.0.1", port: weir.port } },
+      ...{ path: RATE_LIMIT_PATH, inFlight: IN_FLIGHT, record, deadline: deadline.signal },
+      checkBody: bodyCheck({ code: "OK", descriptors: 1 }),
     }));
   await Promise.all(connections.map(({ ready }) => ready));
   for (let isOver = false; !isOver; await sleep(TICK_MS)) {

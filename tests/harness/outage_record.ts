@@ -1,4 +1,4 @@
-import type { CallRecord } from "./load/load_record.ts";
+import type { CallRecord } from "../../src/load/load_record.ts";
 
 /** The parts of an outage, in order: until code and memory have settled, before it, while it lasts, after it. */
 export const PHASES = ["warm-up", "before", "away", "back"] as const;

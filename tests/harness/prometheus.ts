@@ -4,12 +4,19 @@ import { freePort } from "./free_port.ts";
 import { requireTool } from "./tools.ts";
 import { until } from "./until.ts";
 
+/** The rule file in its folder. */
+const RULES = "rules.yaml";
+
 /** What a Prometheus is to scrape. */
 export interface PrometheusOptions {
-  /** `host:port` of the metrics. */
-  readonly target: string;
+  /** `host:port` of the metrics, of one or of several. */
+  readonly target: string | readonly string[];
   /** Path of the metrics; `/metrics` when absent. */
   readonly path?: string;
+  /** The text of a rule file, which is evaluated each second. */
+  readonly rules?: string;
+  /** Further flags of its command. */
+  readonly flags?: readonly string[];
 }
 
 /** A sample as the query API answers it: the labels, and the value as text. */
@@ -18,20 +25,28 @@ export interface PrometheusSample {
   readonly value: string;
 }
 
+/** An exemplar as its API answers it. */
+export interface PrometheusExemplar {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: string;
+}
+
 /** Starts a Prometheus of the test's own that scrapes a target each second. */
 export async function startPrometheus(options: PrometheusOptions): Promise<Prometheus> {
   const folder = await Deno.makeTempDir({ prefix: "weir_prometheus_" });
   const config = {
-    global: { scrape_interval: "1s", scrape_timeout: "1s" },
+    global: { scrape_interval: "1s", scrape_timeout: "1s", evaluation_interval: "1s" },
+    rule_files: options.rules === undefined ? [] : [RULES],
     scrape_configs: [{
       job_name: "weir",
       metrics_path: options.path ?? "/metrics",
-      static_configs: [{ targets: [options.target] }],
+      static_configs: [{ targets: [options.target].flat() }],
     }],
   };
+  if (options.rules !== undefined) await Deno.writeTextFile(join(folder, RULES), options.rules);
   // JSON is YAML, too.
   await Deno.writeTextFile(join(folder, "prometheus.yml"), JSON.stringify(config));
-  const prometheus = new Prometheus(folder, freePort());
+  const prometheus = new Prometheus(folder, freePort(), options.flags);
   try {
     await prometheus.ready();
     return prometheus;
@@ -47,7 +62,7 @@ export class Prometheus implements AsyncDisposable {
   readonly #url: string;
   readonly #child: ChildProcess;
 
-  constructor(folder: string, port: number) {
+  constructor(folder: string, port: number, flags: readonly string[] = []) {
     this.#folder = folder;
     this.#url = `http://127.0.0.1:${port}`;
     this.#child = new ChildProcess(requireTool("prometheus"), {
@@ -55,6 +70,7 @@ export class Prometheus implements AsyncDisposable {
         `--config.file=${join(folder, "prometheus.yml")}`,
         `--storage.tsdb.path=${join(folder, "storage")}`,
         `--web.listen-address=127.0.0.1:${port}`,
+        ...flags,
       ],
     });
   }
@@ -74,7 +90,7 @@ export class Prometheus implements AsyncDisposable {
 
   /** What it answers to a query now. */
   async query(query: string): Promise<readonly PrometheusSample[]> {
-    const { data: { result } } = await this.#ask(`query?query=${encodeURIComponent(query)}`);
+    const { data: { result } } = await this.#ask<QueryAnswer>(`query?query=${encodeURIComponent(query)}`);
     return result.map(({ metric, value: [, value] }) => ({ metric, value }));
   }
 
@@ -89,7 +105,15 @@ export class Prometheus implements AsyncDisposable {
     });
   }
 
-  async #ask(path: string): Promise<QueryAnswer> {
+  /** The exemplars of these series of the last minutes. */
+  async exemplars(query: string): Promise<readonly PrometheusExemplar[]> {
+    const [start, end] = [-600, 60].map((seconds) => Math.floor(Date.now() / 1_000) + seconds);
+    const path = `query_exemplars?query=${encodeURIComponent(query)}&start=${start}&end=${end}`;
+    const { data } = await this.#ask<ExemplarAnswer>(path);
+    return data.flatMap(({ exemplars }) => exemplars);
+  }
+
+  async #ask<Answer>(path: string): Promise<Answer> {
     const response = await fetch(`${this.#url}/api/v1/${path}`);
     if (response.ok) return await response.json();
     throw new Error(`Cannot query "${path}": ${await response.text()}`);
@@ -99,6 +123,10 @@ export class Prometheus implements AsyncDisposable {
     await this.#child.kill();
     await Deno.remove(this.#folder, { recursive: true });
   }
+}
+
+interface ExemplarAnswer {
+  readonly data: readonly { readonly exemplars: readonly PrometheusExemplar[] }[];
 }
 
 interface QueryAnswer {

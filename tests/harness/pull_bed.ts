@@ -2,6 +2,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import type { Logger } from "../../src/base/log.ts";
 import { type HttpListener, listenHttp } from "../../src/http/listen.ts";
 import { createPullHandler, type PullHandlerOptions } from "../../src/stats/pull_handler.ts";
+import type { MetricMapping } from "../../src/stats/pull_mapping.ts";
 import { serverCalls, StatsStore } from "../../src/stats/store.ts";
 import { listenOptions } from "./http_fixture.ts";
 import { rulesOf } from "./service_fixture.ts";
@@ -16,6 +17,18 @@ descriptors:
     descriptors: [{ key: path, rate_limit: { unit: hour, unit_multiplier: 2, requests_per_unit: 7 } }]
 `,
 });
+
+/** A mapping of response times with few bounds. */
+export const TOOK: MetricMapping = {
+  pattern: /^ratelimit_server\.(.*)\.response_time$/,
+  kind: "histogram",
+  drop: false,
+  name: "took_$1",
+  labels: { method: "$1" },
+  help: undefined,
+  scale: 1,
+  bounds: [0.00025, 1],
+};
 
 /** Metrics on a separate port. */
 export class PullBed implements AsyncDisposable {

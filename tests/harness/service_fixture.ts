@@ -2,6 +2,7 @@ import { MemoryCache } from "../../src/cache/memory_cache.ts";
 import { OverLimitCache } from "../../src/cache/local_cache.ts";
 import { readRuleFile } from "../../src/config/rule_file.ts";
 import type { CounterCache } from "../../src/ratelimit/counter_cache.ts";
+import type { LimitEventSink } from "../../src/ratelimit/limit_events.ts";
 import { PLAIN_POLICY, type Policy } from "../../src/ratelimit/policy.ts";
 import { compileRules } from "../../src/ratelimit/compile_rules.ts";
 import type { Rules } from "../../src/ratelimit/rules.ts";
@@ -46,6 +47,7 @@ export interface ServiceFixtureOptions {
   readonly createCache?: (clock: FakeClock) => CounterCache;
   /** Seconds since the epoch. */
   readonly at?: number;
+  readonly limitEvents?: LimitEventSink;
 }
 
 /** A decision service on its own, with a clock that stands still. */
@@ -68,6 +70,7 @@ export class ServiceFixture implements AsyncDisposable {
       fallback: this.fallback,
       localCache: bytes > 0 ? new OverLimitCache(bytes) : undefined,
       stats: this.stats,
+      limitEvents: options.limitEvents,
       policy: { ...PLAIN_POLICY, ...options.policy },
       clock: this.clock,
       random: () => 0.5,

@@ -1,7 +1,7 @@
 /** How many rows a store has after `fillLikeService`. */
 export const COUNTS = {
   attempt: 1,
-  audit: 3,
+  audit: 4,
   delivery: 2,
   endpoint: 1,
   endpoint_secret: 1,
@@ -11,7 +11,8 @@ export const COUNTS = {
   execution_step: 0,
   idempotency: 1,
   trigger_key: 1,
-  workflow_trigger: 1,
+  trigger_secret: 1,
+  workflow_trigger: 2,
   workflow_version: 1,
 };
 

@@ -14,6 +14,7 @@ import {
   newId,
   NOW,
   saveVersion,
+  signedTrigger,
   trigger,
 } from "../contract/webhook_store_bed.ts";
 import { acceptEvent, acceptExecution } from "../../src/webhooks/store/accept.ts";
@@ -36,7 +37,15 @@ const TEXTS = [
 ];
 /** Numbers at the ends of what is stored. */
 const NUMBERS = [0, 1, -1, 1_700_000_000_000, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER];
-const FLAGS = ["enabled", "manual", "standard_webhooks", "require_idempotency_key", "cancel_requested"];
+const FLAGS = [
+  "enabled",
+  "manual",
+  "standard_webhooks",
+  "require_idempotency_key",
+  "cancel_requested",
+  "closed",
+  "is_reported",
+];
 
 /** What a store is filled with. */
 export interface FillOptions {
@@ -123,6 +132,7 @@ function oneOf(values: readonly [Value, ...Value[]] | readonly Value[], random: 
 export async function fillLikeService(store: WebhookStore): Promise<void> {
   const to = await addEndpoint(store);
   await store.write(createTrigger, trigger(), audit());
+  await store.write(createTrigger, signedTrigger(), audit());
   await store.write(createEventKey, eventKey(), audit());
   const idempotency = { scope: "s", key: "k", bodyHash: "h" };
   const body = new Uint8Array([0, 255, 0]);

@@ -62,6 +62,9 @@ export const TOOLS = {
   },
   // Has the schemas of Kubernetes within it.
   "kubectl-validate": { by: "go", package: "sigs.k8s.io/kubectl-validate", version: "0.0.4" },
+  "kustomize": { by: "go", package: "sigs.k8s.io/kustomize/kustomize/v5", version: "5.7.1" },
+  // Checks the workflows of GitHub Actions.
+  "actionlint": { by: "go", package: "github.com/rhysd/actionlint/cmd/actionlint", version: "1.7.12" },
   // Checks what editors show of a Dockerfile.
   "dockerfile-utils": {
     by: "npm",

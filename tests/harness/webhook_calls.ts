@@ -59,6 +59,15 @@ export abstract class WebhookCalls {
     return await post(`${this.base}/api/v1/workflows/triggers/${name}`, body, { token, key });
   }
 
+  /** Calls a trigger with a signature until it is taken. */
+  async signedTrigger(
+    name: string,
+    headers: Readonly<Record<string, string>>,
+    body: string,
+  ): Promise<WebhookAnswered> {
+    return await post(`${this.base}/api/v1/workflows/triggers/${name}`, body, { headers });
+  }
+
   /** A figure of the webhook service, as its debug page shows it, such as `lost_claims`. */
   async figure(name: string): Promise<number> {
     const text = await (await fetch(`http://${this.debugAddress}/stats`)).text();

@@ -36,6 +36,8 @@ export interface WebhookCallOptions {
   readonly token?: string | undefined;
   /** The `Idempotency-Key`. */
   readonly key?: string | undefined;
+  /** Further headers, such as those of a signature. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   /** What is no text is sent as JSON. */
   readonly body?: unknown;
 }
@@ -48,7 +50,7 @@ const REPEATED = [409, 503];
 
 /** Makes one call. */
 export async function webhookCall(url: string, options: WebhookCallOptions): Promise<WebhookAnswered> {
-  const { method = "POST", token, key, body } = options;
+  const { method = "POST", token, key, headers, body } = options;
   const text = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
   const response = await fetch(url, {
     method,
@@ -56,6 +58,7 @@ export async function webhookCall(url: string, options: WebhookCallOptions): Pro
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       ...(key === undefined ? {} : { "idempotency-key": key }),
       ...(text === undefined ? {} : { "content-type": "application/json" }),
+      ...headers,
     },
     ...(text === undefined ? {} : { body: text }),
     signal: AbortSignal.timeout(CALL_MS),
@@ -72,7 +75,7 @@ export async function webhookCall(url: string, options: WebhookCallOptions): Pro
 export async function post(
   url: string | ((tries: number) => string),
   body: unknown,
-  options: Pick<WebhookCallOptions, "token" | "key">,
+  options: Pick<WebhookCallOptions, "token" | "key" | "headers">,
 ): Promise<WebhookAnswered> {
   const end = performance.now() + REPEAT_MS;
   let cause: unknown;

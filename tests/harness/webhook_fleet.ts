@@ -128,6 +128,15 @@ export class WebhookFleet implements AsyncDisposable {
     return await post(this.#inTurn(`/workflows/triggers/${name}`), body, { token, key });
   }
 
+  /** Calls a trigger of one after the other with a signature until it is taken. */
+  async signedTrigger(
+    name: string,
+    headers: Readonly<Record<string, string>>,
+    body: string,
+  ): Promise<WebhookAnswered> {
+    return await post(this.#inTurn(`/workflows/triggers/${name}`), body, { headers });
+  }
+
   /** Everything of a list, as the first shows it. */
   async all(path: string): ReturnType<WebhookProcess["all"]> {
     return await this.first.all(path);

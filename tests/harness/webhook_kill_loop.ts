@@ -1,3 +1,4 @@
+import { LimitedKeys } from "./limited_keys.ts";
 import { seededRandom } from "./seeded_random.ts";
 import { until } from "./until.ts";
 import type { AnswerBody } from "./webhook_client.ts";
@@ -38,7 +39,10 @@ export type OpenKilled = (options: WebhookProcessOptions) => Promise<KilledWeir>
 export type KilledWeir =
   & KilledProcesses
   & AsyncDisposable
-  & Pick<WebhookProcess, "endpoint" | "made" | "event" | "trigger" | "all" | "isDelivered" | "isCarriedOut">;
+  & Pick<
+    WebhookProcess,
+    "endpoint" | "made" | "event" | "trigger" | "signedTrigger" | "all" | "isDelivered" | "isCarriedOut"
+  >;
 
 /** What a receiver knows of deliveries. */
 export type SeenDeliveries = Pick<WebhookReceiver, "byId" | "resets" | "receptions">;
@@ -51,7 +55,8 @@ const TIMEOUT_MS = 2_000;
 
 /**
  * Posts that many events to Weir, which delivers them to a counting receiver and is killed again and again, and looks
- * whether each arrived, under one UUID with one body, and repeatedly only where an attempt failed or broke off.
+ * whether each arrived, under one UUID with one body, and repeatedly only where an attempt failed or broke off. Calls
+ * that are refused meanwhile are reported once for each key and window.
  */
 export async function killWhileDelivering(
   options: KillLoopOptions & { readonly events: number },
@@ -59,18 +64,21 @@ export async function killWhileDelivering(
   const { seed, open = WebhookProcess.open } = options;
   const begin = performance.now();
   await using receiver = await WebhookReceiver.start();
-  const env = { LOG_LEVEL: "warning", WEBHOOK_TIMEOUT: `${TIMEOUT_MS}ms` };
+  await using limited = await LimitedKeys.open();
+  const env = { LOG_LEVEL: "warning", WEBHOOK_TIMEOUT: `${TIMEOUT_MS}ms`, ...limited.env };
   await using weir = await open({ env });
   const random = seededRandom(seed + 1);
   // One in fifty fails at first, so that attempts are not all the first ones.
   receiver.react = (_, count) => count === 1 && random() < 0.02 ? random() < 0.5 ? 500 : "reset" : 200;
   await startAll(weir);
+  await limited.subscribe(weir);
   const kinds = await endpointsByKind(weir, receiver, ENDPOINTS, { concurrency: 16 });
 
   const ids: string[] = [];
   let repeatedPosts = 0;
   const postOne = async (n: number) => {
     const kind = kinds[n % kinds.length];
+    for (const member of weir.members) await limited.ask(member, n);
     const { status, body, tries } = await weir.event({ n }, `event-${n}`, kind);
     if (status !== 202) throw new Error(`Cannot post event ${n}: ${status} ${JSON.stringify(body)}`);
     ids[n] = body.id;
@@ -83,13 +91,14 @@ export async function killWhileDelivering(
   const { works: events, ...killed } = await runKillRounds(weir, {
     ...{ rounds, works: options.events, work: postOne },
   });
+  const limitProblems = await limited.problems();
   await until("everything to be delivered", () => weir.isDelivered(), {
     ...{ deadlineMs: DELIVERED_MS, intervalMs: 100 },
   });
-  const deliveries = await weir.all("/deliveries");
+  const deliveries = (await weir.all("/deliveries")).filter(({ event }) => event.startsWith("lane."));
   const failures = await weir.all("/audit?event=delivery.failed");
 
-  const problems = [...killed.problems, ...receiver.problems];
+  const problems = [...killed.problems, ...receiver.problems, ...limitProblems];
   const eventIds = new Set(ids);
   if (eventIds.size !== events) problems.push(`${eventIds.size} events were taken in place of ${events}`);
   if (failures.length > 0) problems.push(`${failures.length} deliveries failed`);

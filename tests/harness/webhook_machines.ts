@@ -311,6 +311,7 @@ export class WebhookMachine {
       logger,
       ...{ maxInFlight: 500, timeoutMs: TIMEOUT_MS, version: "test", env: {}, maxRunning: 200 },
       retentionMs: 30 * 86_400_000,
+      disableAfterMs: 5 * 86_400_000,
       atAttempt: (when, step) => this.#pass(`${when} ${step}`),
       atStep: (point) => this.#pass(`execution ${point}`),
     });

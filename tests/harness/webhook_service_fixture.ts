@@ -98,6 +98,7 @@ export class WebhookBed implements AsyncDisposable {
       env: {},
       maxRunning: 200,
       retentionMs: 30 * 86_400_000,
+      disableAfterMs: 5 * 86_400_000,
       ...options.parts,
     });
     return bed;
@@ -149,6 +150,18 @@ export class WebhookBed implements AsyncDisposable {
     const text = typeof body === "string" ? body : JSON.stringify(body);
     const call = { requestId: this.requestId(), name, keyHash: sha256(key), idempotencyKey, body: text };
     return seen(await this.service.acceptTrigger(call));
+  }
+
+  /** Calls a trigger with a signature; the media type is JSON unless the headers say something else. */
+  async startSigned(
+    headers: Readonly<Record<string, string>>,
+    body: string | Uint8Array,
+    name = "order-intake",
+  ): Promise<Seen> {
+    const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
+    const sent = Object.entries({ "content-type": "application/json", ...headers });
+    const call = { requestId: this.requestId(), name, headers: sent, body: bytes };
+    return seen(await this.service.acceptSignedTrigger(call));
   }
 
   /** Posts an event, as the administration without a key. */

@@ -1,3 +1,4 @@
+import { PROVIDER_HEADERS } from "./provider_signatures.ts";
 import { until } from "./until.ts";
 import type { AnswerBody } from "./webhook_client.ts";
 import { EXECUTION_POINTS } from "./webhook_faults.ts";
@@ -15,13 +16,14 @@ export interface ExecutionKillReport extends Omit<KillReport, "works"> {
   readonly repeatedSteps: number;
 }
 
+const SECRET = "It's a Secret to Everybody";
 const STEPS = ["one", "two", "three"];
 const CARRIED_OUT_MS = 300_000;
 const MAX_PROBLEMS = 20;
 
 /**
- * Starts that many executions of three steps in a Weir that is killed again and again, and looks whether each ends
- * once and well, and whether a step was sent again only by another process and under the same key.
+ * Starts that many executions of three steps in a Weir that is killed again and again, half of them by signed calls,
+ * and looks whether each ends once and well, and whether a step was sent again only by another process and under the same key.
  */
 export async function killWhileExecuting(
   options: KillLoopOptions & { readonly executions: number },
@@ -39,8 +41,16 @@ export async function killWhileExecuting(
 
   const ids: string[] = [];
   let repeatedPosts = 0;
+  const verify = { scheme: "github", secret: SECRET };
+  await weir.made("/triggers", { name: "signed", workflow: "three-steps", verify });
+  const call = (n: number) => {
+    const id = `execution-${n}`;
+    if (n % 2 === 0) return weir.trigger("three-steps", token, { n }, id);
+    const text = JSON.stringify({ n });
+    return weir.signedTrigger("signed", PROVIDER_HEADERS.github({ secret: SECRET, body: text, id }), text);
+  };
   const startOne = async (n: number) => {
-    const { status, body, tries } = await weir.trigger("three-steps", token, { n }, `execution-${n}`);
+    const { status, body, tries } = await call(n);
     if (status !== 202) throw new Error(`Cannot start execution ${n}: ${status} ${JSON.stringify(body)}`);
     ids[n] = body.executionId;
     repeatedPosts += tries - 1;

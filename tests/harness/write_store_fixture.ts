@@ -29,6 +29,7 @@ export const FIXTURE_OPTIONS = {
   timeoutMs: 60_000,
   connectTimeoutMs: 60_000,
   retentionMs: 100 * 365 * 86_400_000,
+  disableAfterMs: 0,
   maxInFlight: 10,
   allowCidrs: ["127.0.0.0/8"],
   workflowEnv: {},

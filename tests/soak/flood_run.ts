@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { FLOOD_KINDS, type FloodKind } from "../harness/h2_floods.ts";
 import { seededRandom } from "../harness/seeded_random.ts";
-import { CallSource } from "../harness/load/call_source.ts";
-import { LoadConnection } from "../harness/load/load_connection.ts";
-import type { CallRecord } from "../harness/load/load_record.ts";
-import { percentile } from "../harness/load/percentile.ts";
-import { RATE_LIMIT_PATH } from "../harness/load/rate_limit_message.ts";
+import { bodyCheck } from "../harness/bench_answer.ts";
+import { benchCalls } from "../harness/bench_rules.ts";
+import { percentile } from "../harness/percentile.ts";
+import { LoadConnection } from "../../src/load/load_connection.ts";
+import type { CallRecord } from "../../src/load/load_record.ts";
+import { RATE_LIMIT_PATH } from "../../src/load/rate_limit_message.ts";
 import type { Flooded, FloodOrder } from "./flood_worker.ts";
 
 /** Calls a second of the connection that must not notice the floods. */
@@ -65,11 +66,12 @@ export class FloodRun {
 
   async #makeCalls(): Promise<void> {
     const begin = performance.now();
-    const source = new CallSource({ load: "keys", keys: 1_000, batch: 1, stride: 1 });
+    const source = benchCalls({ load: "keys", keys: 1_000, batch: 1, stride: 1 });
     const deadline = new AbortController();
     const connection = new LoadConnection({
-      ...{ host: "127.0.0.1", port: this.#port, path: RATE_LIMIT_PATH, inFlight: IN_FLIGHT },
-      ...{ expected: { code: "OK", descriptors: 1 }, record: this.#record, deadline: deadline.signal },
+      peer: { address: { host: "127.0.0.1", port: this.#port } },
+      ...{ path: RATE_LIMIT_PATH, inFlight: IN_FLIGHT, record: this.#record, deadline: deadline.signal },
+      checkBody: bodyCheck({ code: "OK", descriptors: 1 }),
     });
     await connection.ready;
     for (; !this.#stop.signal.aborted; await sleep(TICK_MS)) {

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { RULES } from "../harness/load/rate_limit_message.ts";
+import { RULES } from "../harness/bench_rules.ts";
 import { startWeir } from "../harness/weir_process.ts";
 import { FloodRun } from "./flood_run.ts";
 import { bySize, SOAK_SEED } from "./soak_options.ts";

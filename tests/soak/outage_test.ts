@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { RULES } from "../harness/load/rate_limit_message.ts";
+import { RULES } from "../harness/bench_rules.ts";
 import { runOutage } from "../harness/outage_load.ts";
 import { outageTable, problemsOf } from "../harness/outage_verdict.ts";
 import { type RedisServer, startRedis } from "../harness/redis_server.ts";

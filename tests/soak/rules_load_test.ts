@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { residentMb } from "../harness/process_metrics.ts";
-import { RULES } from "../harness/load/rate_limit_message.ts";
+import { RULES } from "../harness/bench_rules.ts";
 import { runOutage } from "../harness/outage_load.ts";
 import { outageTable } from "../harness/outage_verdict.ts";
 import { until } from "../harness/until.ts";

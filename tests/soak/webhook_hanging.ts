@@ -1,4 +1,4 @@
-import { percentile } from "../harness/load/percentile.ts";
+import { percentile } from "../harness/percentile.ts";
 import { until } from "../harness/until.ts";
 import type { WebhookFleet } from "../harness/webhook_fleet.ts";
 import type { WebhookProcess } from "../harness/webhook_process.ts";

@@ -61,7 +61,7 @@ for (const [what, killAndStart] of Object.entries(KILLED)) {
       assertEquals(ids.length, 1);
       // None is left that nobody was told of.
       assertEquals(await fleet.psql(STARTED), "1");
-      assertEquals((await fleet.all("/events")).length, 1);
+      assertEquals((await fleet.all("/events?event=workflow.execution.completed")).length, 1);
     },
   });
 }

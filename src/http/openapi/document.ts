@@ -21,7 +21,9 @@ const DESCRIPTION = [
   "Every answer has an `X-Request-Id`: the one of the request, or a new one.",
   "`GET` outside of `/api/v1` also accepts `HEAD`.",
 ].join(" ");
-const SCHEMES: Readonly<Record<Credential, readonly [name: string, description: string]>> = {
+const SCHEMES: Readonly<
+  Record<Exclude<Credential, "signature">, readonly [name: string, description: string]>
+> = {
   admin: ["adminToken", "A token of `ADMIN_TOKEN`, `ADMIN_TOKENS` or `ADMIN_TOKENS_FILE`"],
   trigger: ["triggerKey", "A trigger key, `svct_…`"],
   event: ["eventKey", "An event key, `svce_…`"],
@@ -117,9 +119,12 @@ function operationObject(route: DescribedRoute): unknown {
 
 /** An operation without credentials is open. */
 function securityOf(credentials: readonly Credential[]): unknown[] {
-  const required = credentials.map((credential) => ({ [SCHEMES[credential][0]]: [] }));
-  // Without `DEBUG_TOKEN` the debug port is open.
-  return credentials.includes("debug") ? [{}, ...required] : required;
+  const required = credentials.flatMap((credential) =>
+    credential === "signature" ? [] : [{ [SCHEMES[credential][0]]: [] }]
+  );
+  // Without `DEBUG_TOKEN` the debug port is open, and a document cannot describe the signatures of providers.
+  const isOptional = credentials.includes("debug") || credentials.includes("signature");
+  return isOptional ? [{}, ...required] : required;
 }
 
 function parametersOf({ path, operation }: DescribedRoute): unknown[] {

@@ -11,6 +11,7 @@ import {
   timeSchema,
 } from "../../base/json_schema.ts";
 import { ALGORITHMS, UNIT_NAMES } from "../../ratelimit/limit.ts";
+import { LIMIT_EVENTS, REDACTIONS } from "../../ratelimit/rule_events.ts";
 import type { AdministrationOperations, OperationAnswer, Operations } from "../../webhooks/api/operation.ts";
 
 function textAnswer(description: string, example: string): OperationAnswer {
@@ -102,6 +103,8 @@ export const DEBUG_SCHEMAS: SchemaProperties = {
       burst: integerSchema("Hits that a token bucket holds."),
       maxInFlight: integerSchema("The maximum in flight of a `concurrency` limit."),
       leaseSeconds: integerSchema("Its lease."),
+      events: listSchema(choiceSchema(LIMIT_EVENTS, "An event."), "Events that the rule reports."),
+      eventsRedact: choiceSchema(REDACTIONS, "What events have in place of values."),
     }),
     replacedBy: listSchema(
       objectSchema({
@@ -136,7 +139,7 @@ export const DEBUG_SCHEMAS: SchemaProperties = {
 const SETTING = objectSchema({
   name: textSchema("The environment variable."),
   group: textSchema("Its part of the documentation."),
-  source: textSchema("`environment` or `default`."),
+  source: textSchema("`environment`, `default`, or the variable that names the file of the value."),
   isSecret: flagSchema("Whether the value is a secret, which is not shown."),
   doc: textSchema("What it does."),
 }, {

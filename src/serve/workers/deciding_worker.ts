@@ -5,6 +5,7 @@ import { SupervisedWorker } from "../../base/supervised_worker.ts";
 import type { CountReply, CountRequest } from "../../cache/counting_client.ts";
 import type { PlaceAnswer, PlaceQuestion } from "../../cache/shared_places.ts";
 import type { RuleTexts } from "../../config/provider.ts";
+import type { LimitReport } from "../../ratelimit/limit_episodes.ts";
 import type {
   DecidingWorkerHandle,
   FailingComponent,
@@ -34,6 +35,7 @@ export interface DecidingWorkerOptions {
   readonly onCount: (request: CountRequest) => CountReply;
   readonly onPlaces: (questions: readonly PlaceQuestion[]) => PlaceAnswer[];
   readonly onReport: (report: WorkerReport) => void;
+  readonly onLimitEvents: (reports: readonly LimitReport[], suppressed: number) => void;
   readonly onHealth: (failing: readonly FailingComponent[]) => void;
   /** `isListening` may have changed. */
   readonly onState: () => void;
@@ -153,6 +155,8 @@ export class DecidingWorker {
       case "report":
         onReport(message.report);
         return settle(this.#reporting, message.id ?? 0);
+      case "limit_events":
+        return this.#options.onLimitEvents(message.reports, message.suppressed);
       case "health":
         return onHealth(message.failing);
       case "opened":

@@ -59,6 +59,7 @@ export class DecidingWorkers {
         onCount: (request) => countHits(request, options.memory),
         onPlaces: (questions) => options.memory.share(questions),
         onReport: (report) => this.#takeReport(number, report),
+        onLimitEvents: (reports, suppressed) => parts.events?.merge(reports, suppressed),
         onHealth: (failing) => this.#takeHealth(number, failing),
         onState: () => this.#noteState(),
         onEnd: () => this.#merger.end(number),

@@ -1,6 +1,7 @@
 import type { CountReply, CountRequest } from "../../cache/counting_client.ts";
 import type { PlaceAnswer, PlaceQuestion } from "../../cache/shared_places.ts";
 import type { TallyDelta } from "../../ratelimit/decision_tally.ts";
+import type { LimitReport } from "../../ratelimit/limit_episodes.ts";
 import type { RuleSums } from "../../ratelimit/rule_counts.ts";
 import type { Settings } from "../../settings/table.ts";
 import type { StatsDelta } from "../../stats/stats_delta.ts";
@@ -57,6 +58,8 @@ export type FromDecidingWorker =
   /** Asks where counters are in shared memory. */
   | { readonly type: "places"; readonly questions: readonly PlaceQuestion[] }
   | { readonly type: "health"; readonly failing: readonly FailingComponent[] }
+  /** What rules with events report. */
+  | { readonly type: "limit_events"; readonly reports: readonly LimitReport[]; readonly suppressed: number }
   /** Sent periodically, and as the answer to `report`. */
   | { readonly type: "report"; readonly id: number | undefined; readonly report: WorkerReport };
 

@@ -22,6 +22,7 @@ import { openService } from "../decisions.ts";
 import { loadGrpc, openGrpc } from "../grpc.ts";
 import type { ServiceParts } from "../parts.ts";
 import { openTracing } from "../tracing.ts";
+import { ThreadLimitEvents } from "./thread_limit_events.ts";
 import type { DecidingWorkerPort, ToDecidingWorker, WorkerReport } from "./message.ts";
 
 type Message<Type extends ToDecidingWorker["type"]> = Extract<ToDecidingWorker, { readonly type: Type }>;
@@ -48,6 +49,7 @@ interface OpenParts {
   readonly decide: Decide;
   readonly deltas: StatsDeltas;
   readonly metrics: ProcessMetrics;
+  readonly limitEvents: ThreadLimitEvents | undefined;
 }
 
 /** The counters of the process, some of which this thread adds to by itself. */
@@ -119,7 +121,9 @@ class DecidingThread {
     const stats = new StatsStore(settings.STATS_MAX_KEYS);
     const logger = portLogger(this.#port);
     const clock = systemClock;
-    const parts: ServiceParts = { settings, logger, clock, random: Math.random, health: this.#health, stats };
+    const limitEvents = settings.WEBHOOK_STORE === undefined ? undefined : this.#limitEvents();
+    const given = { settings, logger, clock, random: Math.random, health: this.#health, stats };
+    const parts: ServiceParts = { ...given, limitEvents };
     const tracing = await openTracing({ ...parts, version });
     const cache = await openBackend({
       ...parts,
@@ -131,7 +135,14 @@ class DecidingThread {
     const metrics = new ProcessMetrics({ clock });
     stats.addMetrics<typeof THREAD_METRICS.metrics>(THREAD_METRICS, { counters: {}, gauges: metrics.gauges });
     await loadGrpc(settings);
-    return { parts, tracing, cache, service, forget, decide, deltas: new StatsDeltas(stats), metrics };
+    const deltas = new StatsDeltas(stats);
+    return { parts, tracing, cache, service, forget, decide, deltas, metrics, limitEvents };
+  }
+
+  #limitEvents(): ThreadLimitEvents {
+    return new ThreadLimitEvents(systemClock, (reports, suppressed) => {
+      this.#port.postMessage({ type: "limit_events", reports, suppressed });
+    });
   }
 
   /** The counters of the process. */
@@ -168,7 +179,8 @@ class DecidingThread {
   async #close(graceMs: number): Promise<void> {
     await this.#grpc?.close(graceMs);
     if (this.#open === undefined) return;
-    const { tracing, cache, metrics } = this.#open;
+    const { tracing, cache, metrics, limitEvents } = this.#open;
+    await limitEvents?.close();
     this.#cancelReport();
     metrics.close();
     await tracing.close();

@@ -6,7 +6,7 @@ import { deleteAction, type RecordAction, type Row, switchAction } from "./recor
 import { askEdit, askNew, type RecordForm } from "./record_form.ts";
 import { recordListView } from "./record_list.ts";
 import { RecordView } from "./record_view.ts";
-import { countText, NOTHING, tookText } from "./text.ts";
+import { countText, NOTHING, shareText, tookText } from "./text.ts";
 import type { OpenedView, PageParts } from "./view.ts";
 import { headersIn, momentIn, objectIn, wordsIn } from "./typed_text.ts";
 
@@ -18,7 +18,8 @@ export const endpointsView = recordListView({
   empty: "No endpoints yet.",
   columns: [
     { label: "Description", field: "description", as: "prose" },
-    { label: "State", field: "enabled", as: "switch" },
+    { label: "State", cell: ({ record, now }) => stateOf(record, now) },
+    { label: "Success rate", cell: ({ record }) => attemptsOf(record) },
     {
       label: "Events",
       look: "name",
@@ -57,7 +58,8 @@ function openEndpoint(parts: PageParts, id: string): OpenedView {
           ["Identifier", code(id)],
           ["URL", code(textOf(endpoint, "url"))],
           ["Description", textOf(endpoint, "description") || NOTHING],
-          ["State", badge(flagOf(endpoint, "enabled") ? "enabled" : "disabled")],
+          ["State", stateOf(endpoint, now)],
+          ["Success rate", attemptsOf(endpoint)],
           ["Events", code(textsOf(endpoint, "events").join(" "))],
           ["Filter", filterText(endpoint) === "" ? NOTHING : code(filterText(endpoint))],
           ["Headers", textsOf(endpoint, "headers").join(", ") || NOTHING],
@@ -74,6 +76,31 @@ function openEndpoint(parts: PageParts, id: string): OpenedView {
       )];
     },
   });
+}
+
+/** Whether an endpoint is enabled, and since when it fails. */
+function stateOf(endpoint: Fields, now: number): Child[] {
+  const failingSince = timeOf(endpoint, "failingSince");
+  const isEnabled = flagOf(endpoint, "enabled");
+  const isFailing = isEnabled && failingSince !== undefined;
+  const state = isFailing ? badge("failing", "warn") : badge(isEnabled ? "enabled" : "disabled");
+  if (failingSince === undefined) return [state];
+  const failures = countText(numberOf(endpoint, "consecutiveFailures") ?? 0);
+  const by = textOf(endpoint, "disabledReason") === "failing" ? "by Weir: " : "";
+  return [
+    state,
+    element("div", { class: "note" }, `${by}${failures} failures since `, moment(failingSince, now)),
+  ];
+}
+
+/** The success rate and the mean time of the last hour and day. */
+function attemptsOf(endpoint: Fields): string | Child[] {
+  const lines = recordsOf(endpoint, "attempts").map((one) => {
+    const meanMs = numberOf(one, "meanMs");
+    const took = meanMs === undefined ? "" : `, ${tookText(meanMs)}`;
+    return `${textOf(one, "period")}: ${shareText(numberOf(one, "successRate") ?? null)}${took}`;
+  });
+  return lines.length === 0 ? NOTHING : lines.map((line) => element("div", {}, line));
 }
 
 /** When the active secret became active, and when the next one does. */
@@ -106,6 +133,7 @@ function actionsOf(row: Row): RecordAction[] {
     switchAction(row, url, {
       enabled: "Endpoint enabled.",
       disabled: "Endpoint disabled; its deliveries wait.",
+      onEnabled: (endpoint) => askMissed(row, endpoint),
     }),
     { label: "Rotate", spoken: `Rotate the secret of ${url}`, run: () => void askRotation(row) },
     {
@@ -247,6 +275,17 @@ function askRotation({ parts: { api, dialogs }, record, path, refresh }: Row): v
       return { title: "The new secret", text, secret: textOf(created, "secret") };
     },
   });
+}
+
+/** Asks whether to retry what an endpoint has missed while it failed or was disabled. */
+async function askMissed({ parts: { api, dialogs, messages }, path }: Row, endpoint: Fields): Promise<void> {
+  const missed = numberOf(endpoint, "missed") ?? 0;
+  if (missed === 0) return;
+  const text = `${countText(missed)} deliveries failed while it failed or was disabled.`;
+  if (!await dialogs.ask({ title: "Retry what it has missed?", text, go: "Retry them" })) return;
+  const range = { since: textOf(endpoint, "missedSince"), until: "0s" };
+  const recovered = await api.administer(`${path}/recover`, { body: range });
+  messages.say(`Retrying ${countText(numberOf(recovered, "count") ?? 0)} deliveries.`);
 }
 
 /** Asks for a time range, counts the failed deliveries in it, asks again and retries them. */

@@ -159,6 +159,8 @@ function factsOf(descriptor: Fields): (readonly [string, Child | readonly Child[
     const text = `${countText(used)} ${word}, ${countText(left)} left `;
     rows.push([label, [text, shareBar(most === 0 ? 1 : used / most)]]);
   }
+  const events = textsOf(limit, "events");
+  if (events.length > 0) rows.push(["Events", events.join(", ")]);
   if (textOf(descriptor, "cacheKey") !== "") rows.push(["Cache key", code(textOf(descriptor, "cacheKey"))]);
   const ends = Date.parse(textOf(descriptor, "windowEnds"));
   if (Number.isFinite(ends)) rows.push(["Window ends", moment(ends, Date.now())]);

@@ -1,5 +1,5 @@
 import { ApiProblem, wordsOf } from "./api.ts";
-import { type Attributes, element, fill, setText } from "./element.ts";
+import { type Attributes, element, fill, setHidden, setText } from "./element.ts";
 
 /** A field of a form. */
 export interface FormField {
@@ -12,6 +12,8 @@ export interface FormField {
   readonly value?: string;
   readonly choices?: readonly (readonly [string, string])[];
   readonly required?: boolean;
+  /** Whether the values of the others call for it; hidden otherwise. */
+  readonly isShown?: (values: FormValues) => boolean;
 }
 
 /** The values by field name; `true` or empty for a check. */
@@ -33,6 +35,7 @@ interface ShownField {
   readonly field: FormField;
   readonly control: Control;
   readonly problem: HTMLElement;
+  readonly row: HTMLElement;
 }
 
 const INPUT_TYPES = { text: "text", whole: "number", moment: "datetime-local", secret: "password" } as const;
@@ -50,15 +53,15 @@ export class Form {
   constructor(options: FormOptions) {
     const number = ++forms;
     this.#submit = element("button", { type: "submit", class: "primary" }, options.submit);
-    const rows: HTMLElement[] = [];
-    this.#fields = options.fields.map((field) => {
-      const shown = shownField(field, `form-${number}-${field.name.replaceAll(/\W/g, "-")}`);
-      rows.push(shown.row);
-      return shown;
-    });
+    this.#fields = options.fields.map((field) =>
+      shownField(field, `form-${number}-${field.name.replaceAll(/\W/g, "-")}`)
+    );
+    const rows = this.#fields.map(({ row }) => row);
     const buttons = element("div", { class: "buttons" }, this.#submit, ...options.buttons ?? []);
     this.node = element("form", { class: options.look ?? "form" }, ...rows, this.#problem, buttons);
     this.node.noValidate = true;
+    this.node.addEventListener("input", () => this.#showFields());
+    this.#showFields();
     this.node.addEventListener("submit", (event) => {
       event.preventDefault();
       void this.#run(options.run);
@@ -69,6 +72,11 @@ export class Form {
     const values: Record<string, string> = {};
     for (const { field, control } of this.#fields) values[field.name] = valueOf(field, control);
     return values;
+  }
+
+  #showFields(): void {
+    const { values } = this;
+    for (const { field, row } of this.#fields) setHidden(row, field.isShown?.(values) === false);
   }
 
   set(name: string, value: string): void {
@@ -132,7 +140,7 @@ function isIn(named: string, field: string): boolean {
   return named === field || named.startsWith(`${field}.`) || named.startsWith(`${field}[`);
 }
 
-function shownField(field: FormField, id: string): ShownField & { readonly row: HTMLElement } {
+function shownField(field: FormField, id: string): ShownField {
   const { label, hint, kind } = field;
   const about = `${id}-hint ${id}-problem`;
   const control = controlOf(field, { id, "aria-describedby": about });

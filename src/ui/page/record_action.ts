@@ -46,11 +46,19 @@ export function actionButton(parts: PageParts, action: RecordAction): HTMLButton
   return made;
 }
 
-/** Enables or disables a record; each message is shown when it is done. */
+/** The message that is shown when a record was enabled or disabled, and what follows before. */
+interface SwitchOptions {
+  readonly enabled: string;
+  readonly disabled: string;
+  /** Called with the enabled record. */
+  readonly onEnabled?: (record: Fields) => Promise<void>;
+}
+
+/** Enables or disables a record. */
 export function switchAction(
   { parts, record, path, refresh }: Row,
   name: string,
-  messages: { readonly enabled: string; readonly disabled: string },
+  { enabled, disabled, onEnabled }: SwitchOptions,
 ): RecordAction {
   const isEnabled = flagOf(record, "enabled");
   const label = isEnabled ? "Disable" : "Enable";
@@ -59,8 +67,9 @@ export function switchAction(
     spoken: `${label} ${name}`,
     action: "switch",
     run: async () => {
-      await parts.api.administer(path, { method: "PATCH", body: { enabled: !isEnabled } });
-      return isEnabled ? messages.disabled : messages.enabled;
+      const changed = await parts.api.administer(path, { method: "PATCH", body: { enabled: !isEnabled } });
+      if (!isEnabled) await onEnabled?.(changed);
+      return isEnabled ? disabled : enabled;
     },
     then: refresh,
   };

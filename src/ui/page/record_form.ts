@@ -23,7 +23,7 @@ export interface RecordField extends FormField {
 export function askNew(
   { api, dialogs }: PageParts,
   form: RecordForm,
-  secretOf: (created: Fields) => ShownSecret,
+  secretOf: (created: Fields) => ShownSecret | undefined,
   added: () => void,
 ): void {
   const fields = form.fields(undefined);

@@ -5,6 +5,14 @@ import type { FormValues } from "./form.ts";
 import { actionButton, deleteAction, type RecordAction, type Row, switchAction } from "./record_action.ts";
 import { askEdit, askNew, type RecordField, type RecordForm } from "./record_form.ts";
 import { recordListView } from "./record_list.ts";
+import {
+  generatedSecret,
+  isSigned,
+  rotateSecretAction,
+  signatureOf,
+  VERIFY_FIELDS,
+  withVerification,
+} from "./signed_triggers.ts";
 import { NOTHING } from "./text.ts";
 import { descriptorsIn, descriptorsText, objectIn } from "./typed_text.ts";
 
@@ -12,7 +20,7 @@ import { descriptorsIn, descriptorsText, objectIn } from "./typed_text.ts";
 export const triggersView = recordListView({
   name: "triggers",
   title: "Triggers",
-  about: "What starts workflows. Each trigger has a key, which is shown only once.",
+  about: "What starts workflows. Calls show a key, or are signed; keys and secrets are shown only once.",
   empty: "No triggers yet.",
   columns: [
     {
@@ -31,17 +39,27 @@ export const triggersView = recordListView({
       cell: ({ record }) => [code(textOf(fieldsOf(record["limit"]), "domain") || NOTHING)],
     },
     { label: "Created", field: "createdAt", as: "moment" },
-    { label: "Keys", cell: (row) => recordsOf(row.record, "keys").map((key) => keyOf(row, key)) },
+    {
+      label: "Keys",
+      cell: (row) => {
+        if (isSigned(row.record)) return signatureOf(row);
+        return recordsOf(row.record, "keys").map((key) => keyOf(row, key));
+      },
+    },
   ],
   actions: actionsOf,
   add: {
     label: "Add a trigger",
     open: (parts, added) =>
-      askNew(parts, triggerForm, (trigger) => ({
-        title: "The key of the new trigger",
-        text: bearerText(textOf(trigger, "name")),
-        secret: textOf(trigger, "key"),
-      }), added),
+      askNew(parts, triggerForm, (trigger) => {
+        const name = textOf(trigger, "name");
+        if (isSigned(trigger)) return generatedSecret("The secret of the new trigger", trigger, name);
+        return {
+          title: "The key of the new trigger",
+          text: bearerText(name),
+          secret: textOf(trigger, "key"),
+        };
+      }, added),
   },
 });
 
@@ -87,7 +105,7 @@ function actionsOf(row: Row): RecordAction[] {
       enabled: `${name} enabled.`,
       disabled: `${name} disabled; calls are answered with 403.`,
     }),
-    {
+    isSigned(record) ? rotateSecretAction(row) : {
       label: "Rotate",
       spoken: `Rotate the key of ${name}`,
       question: {
@@ -105,7 +123,7 @@ function actionsOf(row: Row): RecordAction[] {
     },
     deleteAction(row, name, {
       noun: "trigger",
-      text: `${name}, its keys and its idempotency keys are deleted.`,
+      text: `${name}, its keys or secrets, and its idempotency keys are deleted.`,
     }),
   ];
 }
@@ -143,7 +161,7 @@ const triggerForm: RecordForm = {
   fields: (trigger) => {
     const limit = fieldsOf(trigger?.["limit"]);
     return [
-      ...trigger === undefined ? [NAME] : [],
+      ...trigger === undefined ? [NAME, ...VERIFY_FIELDS] : [],
       { name: "workflow", label: "Workflow", required: true, hint: "The name in the workflow file" },
       { name: "requireIdempotencyKey", label: "Reject calls without an Idempotency-Key", kind: "check" },
       {
@@ -173,7 +191,8 @@ const triggerForm: RecordForm = {
       },
     ];
   },
-  complete: ({ "limit.domain": domain, "limit.descriptors": list, ...body }, values) => {
+  complete: (sent, values) => {
+    const { "limit.domain": domain, "limit.descriptors": list, ...body } = withVerification(sent);
     if (domain === undefined && list === undefined) return body;
     return { ...body, limit: limitIn(values) };
   },

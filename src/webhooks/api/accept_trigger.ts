@@ -1,17 +1,34 @@
 import { acceptedAnswer, AcceptOnce, type AcceptOnceOptions } from "./idempotency.ts";
-import { bodyHash } from "../../base/exact_json.ts";
+import { bodyHash, type JsonObject } from "../../base/exact_json.ts";
 import { jsonObjectOf } from "./field_reader.ts";
-import { notFound, refusal, UNAUTHORIZED, unavailable, WebhookRefusal } from "./problem.ts";
+import {
+  invalidIdempotencyKey,
+  notFound,
+  refusal,
+  UNAUTHORIZED,
+  unavailable,
+  WebhookRefusal,
+  WRONG_TYPE,
+} from "./problem.ts";
 import type { AuditEntry, Trigger, WorkflowVersion } from "../model/records.ts";
-import { CONTINUE, type TriggerCall, type WebhookAnswer } from "./calls.ts";
+import {
+  CONTINUE,
+  idempotencyKeyProblem,
+  isJsonType,
+  type SignedTriggerCall,
+  type TriggerCall,
+  type WebhookAnswer,
+} from "./calls.ts";
 import { constantTimeEqual } from "../model/signature.ts";
+import { deliveryIdOf, eventOf, isPing, type SignatureRefusal } from "../model/trigger_verification.ts";
 import type { LimitCall } from "../model/limit_call.ts";
+import { SignedCalls, type SignedCallsOptions } from "./signed_calls.ts";
 import { checkLimit, limitDescriptors } from "./trigger_limit.ts";
 import { acceptAuditedExecution, acceptExecution, type NewIdempotency } from "../store/accept.ts";
 import { findTriggerKey } from "../store/triggers.ts";
 
 /** What triggers are accepted with. */
-export interface TriggerAcceptorOptions extends AcceptOnceOptions {
+export interface TriggerAcceptorOptions extends AcceptOnceOptions, SignedCallsOptions {
   /** The current workflows. */
   readonly workflows: { current(name: string): { readonly version: WorkflowVersion } | undefined };
   /** Asks the decision service. */
@@ -29,17 +46,30 @@ export interface AdmittedCall {
   readonly audit?: ((executionId: string) => AuditEntry) | undefined;
 }
 
+/** An admitted call whose key may be a part of the input. */
+interface KeyedCall extends Omit<AdmittedCall, "idempotencyKey"> {
+  readonly event?: string | undefined;
+  readonly keyOf: (input: JsonObject) => string | undefined;
+}
+
 /** Accepts calls of triggers. Refusals are thrown as `WebhookRefusal`. */
 export class TriggerAcceptor {
   readonly #options: TriggerAcceptorOptions;
   readonly #once: AcceptOnce;
+  readonly #signed: SignedCalls;
 
   constructor(options: TriggerAcceptorOptions) {
     this.#options = options;
     this.#once = new AcceptOnce(options);
+    this.#signed = new SignedCalls(options);
   }
 
-  /** Answers after the commit. */
+  /** How many signed calls were refused, by reason. */
+  get signatureRefusals(): ReadonlyMap<SignatureRefusal, number> {
+    return this.#signed.refusals;
+  }
+
+  /** Answers a call with a key, after the commit. */
   async accept(call: TriggerCall): Promise<WebhookAnswer> {
     const trigger = await this.#admit(call);
     const { idempotencyKey, body } = call;
@@ -48,13 +78,40 @@ export class TriggerAcceptor {
   }
 
   /** Starts the workflow of a trigger for a caller who may; answers after the commit. */
-  async start(trigger: Trigger, { idempotencyKey: key, body, audit }: AdmittedCall): Promise<WebhookAnswer> {
+  async start(trigger: Trigger, { idempotencyKey, ...call }: AdmittedCall): Promise<WebhookAnswer> {
     requireEnabled(trigger);
-    if (key === undefined && trigger.requireIdempotencyKey) {
-      const detail = "Cannot accept the call: this trigger requires an Idempotency-Key";
-      throw refusal("idempotency_key_required", detail, { field: "Idempotency-Key" });
+    requireKey(idempotencyKey, trigger);
+    return await this.#run(trigger, { ...call, keyOf: () => idempotencyKey });
+  }
+
+  /** Answers a signed call, after the commit. */
+  async acceptSigned(call: SignedTriggerCall): Promise<WebhookAnswer> {
+    const headers = new Map(call.headers);
+    const trigger = await this.#signed.verify(call, headers);
+    requireEnabled(trigger);
+    if (!isJsonType(headers.get("content-type"))) throw new WebhookRefusal(WRONG_TYPE);
+    const body = textOf(call.body);
+    if (isPing(trigger.verify, headers)) {
+      jsonObjectOf(body);
+      return PING_ANSWER;
     }
-    const { hashing, descriptors } = readInput({ body, key }, trigger);
+    const keyOf = (input: JsonObject) => {
+      // What the provider signed must not be replaced by a header that anyone on the way can add.
+      const id = deliveryIdOf(trigger.verify, headers, input);
+      const key = id ?? headers.get("idempotency-key");
+      const problem = key === undefined
+        ? undefined
+        : idempotencyKeyProblem(key, id === undefined ? undefined : "identifier of the delivery");
+      if (problem !== undefined) throw invalidIdempotencyKey(problem);
+      requireKey(key, trigger);
+      return key;
+    };
+    return await this.#run(trigger, { body, event: eventOf(trigger.verify, headers), keyOf });
+  }
+
+  async #run(trigger: Trigger, call: KeyedCall): Promise<WebhookAnswer> {
+    const { body, event, audit } = call;
+    const { key, hashing, descriptors } = readInput(call, trigger);
     const bodyHash = await hashing;
     const executionId = this.#options.newId();
     const isRejected = trigger.onBodyMismatch === "reject";
@@ -64,7 +121,10 @@ export class TriggerAcceptor {
       create: async (idempotency) => {
         this.#options.bounds.admit();
         await checkLimit(trigger, descriptors, this.#options.limit);
-        return await this.#create(trigger, { executionId, body, idempotency, audit: audit?.(executionId) });
+        return await this.#create(trigger, {
+          ...{ executionId, body, event, idempotency },
+          audit: audit?.(executionId),
+        });
       },
       mismatch: (resultId) => ({
         actor: audit?.(resultId).actor ?? `trigger:${trigger.name}`,
@@ -96,6 +156,7 @@ export class TriggerAcceptor {
     { audit, ...call }: {
       readonly executionId: string;
       readonly body: string;
+      readonly event: string | undefined;
       readonly idempotency: NewIdempotency | undefined;
       readonly audit: AuditEntry | undefined;
     },
@@ -112,6 +173,7 @@ export class TriggerAcceptor {
       versionId: version.id,
       text: version.text,
       triggerId: trigger.id,
+      event: call.event,
       input: call.body,
     };
     const options = { now: clock.now(), idempotency: call.idempotency };
@@ -124,14 +186,37 @@ export class TriggerAcceptor {
   }
 }
 
+/** Nothing starts: the provider only tests the connection. */
+const PING_ANSWER: WebhookAnswer = {
+  status: 202,
+  headers: { "content-type": "application/json" },
+  body: "{}",
+};
+
 function requireEnabled({ enabled }: Trigger): void {
   if (!enabled) throw refusal("trigger_disabled", "Cannot call the trigger: it is disabled");
 }
 
+function requireKey(key: string | undefined, { requireIdempotencyKey }: Trigger): void {
+  if (key !== undefined || !requireIdempotencyKey) return;
+  const detail = "Cannot accept the call: this trigger requires an Idempotency-Key";
+  throw refusal("idempotency_key_required", detail, { field: "Idempotency-Key" });
+}
+
+function textOf(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw refusal("malformed_json", "Cannot read the body: not valid UTF-8", { field: "body" });
+  }
+}
+
 /** Reads only what is needed of a body: its value takes many times the memory of its text, and many calls may wait. */
-function readInput({ body, key }: { body: string; key: string | undefined }, { limit }: Trigger) {
+function readInput({ body, keyOf }: KeyedCall, { limit }: Trigger) {
   const input = jsonObjectOf(body);
+  const key = keyOf(input);
   return {
+    key,
     hashing: key === undefined ? "" : bodyHash(input),
     descriptors: limit === undefined ? [] : limitDescriptors(limit, input),
   };

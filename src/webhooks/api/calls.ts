@@ -35,6 +35,17 @@ export interface TriggerCall extends CallContent {
   readonly keyHash: string;
 }
 
+/** A call of a trigger without a bearer token, whose signature decides. */
+export interface SignedTriggerCall {
+  readonly requestId: string;
+  /** The part of the path behind `triggers/`, as it came. */
+  readonly name: string;
+  /** Names in lower case; repeated headers are joined by a comma and a space. */
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  /** The raw body. */
+  readonly body: Uint8Array;
+}
+
 /** A posted event. */
 export interface EventCall extends CallContent {
   readonly requestId: string;
@@ -65,6 +76,7 @@ export interface AdministrationCall {
  */
 export interface WebhookCalls {
   acceptTrigger(call: TriggerCall): Promise<WebhookAnswer>;
+  acceptSignedTrigger(call: SignedTriggerCall): Promise<WebhookAnswer>;
   acceptEvent(call: EventCall): Promise<WebhookAnswer>;
   administer(call: AdministrationCall): Promise<WebhookAnswer>;
 }
@@ -72,11 +84,18 @@ export interface WebhookCalls {
 /** The caller is known: its body may be read. */
 export const CONTINUE: WebhookAnswer = { status: 100, headers: {}, body: "" };
 
-/** What is wrong with an `Idempotency-Key`; nothing when it may be used. */
-export function idempotencyKeyProblem(key: string): string | undefined {
+/** What is wrong with a key for deduplication; nothing when it may be used. `name` says what it is. */
+export function idempotencyKeyProblem(key: string, name = "Idempotency-Key"): string | undefined {
   const expected = `expected 1 to ${MAX_KEY_LENGTH} characters`;
-  if (key === "") return `the Idempotency-Key is empty; ${expected}`;
-  if (key.length > MAX_KEY_LENGTH) return `the Idempotency-Key has ${key.length} characters; ${expected}`;
-  if (CONTROLS.test(key)) return `the Idempotency-Key has a control character; ${expected} without any`;
+  if (key === "") return `the ${name} is empty; ${expected}`;
+  if (key.length > MAX_KEY_LENGTH) return `the ${name} has ${key.length} characters; ${expected}`;
+  if (CONTROLS.test(key)) return `the ${name} has a control character; ${expected} without any`;
   return undefined;
+}
+
+const JSON_TYPE = /^application\/json[\t ]*(?:;.*)?$/i;
+
+/** Whether a content type is JSON. */
+export function isJsonType(contentType: string | null | undefined): boolean {
+  return JSON_TYPE.test(contentType ?? "");
 }

@@ -2,6 +2,7 @@ import { timeText, timeTextIf } from "../../base/rfc3339.ts";
 import { isOpen } from "../model/delivery.ts";
 import type { Attempt, Delivery, Endpoint } from "../model/records.ts";
 import * as deliveries from "../store/deliveries.ts";
+import { failuresOf } from "../store/endpoint_health.ts";
 import { findEndpoint } from "../store/endpoints.ts";
 import type { Work } from "../store/work.ts";
 import { DELIVERY_OPERATIONS } from "./delivery_operations.ts";
@@ -24,7 +25,7 @@ export const DELIVERY_ROUTES: RoutesOf<typeof DELIVERY_OPERATIONS> = {
 async function shownInList(listed: Delivery, call: RoutedCall) {
   // The responses of 200 deliveries, each with nine attempts, would be too much for one page.
   const record = await call.store.read(findRecord, listed.id, { responses: false });
-  return shown(record ?? { delivery: listed, attempts: [], endpoint: undefined }, call);
+  return shown(record ?? { delivery: listed, attempts: [], endpoint: undefined, failures: 0 }, call);
 }
 
 async function getDelivery(call: RoutedCall) {
@@ -46,7 +47,7 @@ async function resendDelivery(call: RoutedCall) {
   if (found(outcome, "this delivery") === "erased") {
     throw refusal("payload_erased", "Cannot send the delivery: its payload was erased");
   }
-  call.wakeDispatcher();
+  call.retryNow(endpoint.id);
   const asked = { ...record, delivery: { ...delivery, resendAt: now } };
   return jsonAnswer(202, { id, why: endpoint.enabled ? undefined : whyOf(asked, call) });
 }
@@ -61,16 +62,21 @@ interface DeliveryRecord {
   readonly delivery: Delivery;
   readonly attempts: readonly Attempt[];
   readonly endpoint: Endpoint | undefined;
+  /** Failed attempts of the endpoint since its last success. */
+  readonly failures: number;
 }
 
 function* findRecord(
   ...[id, options]: Parameters<typeof deliveries.findDelivery>
 ): Work<DeliveryRecord | undefined> {
   const record = yield* deliveries.findDelivery(id, options);
-  return record && { ...record, endpoint: yield* findEndpoint(record.delivery.endpointId) };
+  if (record === undefined) return undefined;
+  const { endpointId } = record.delivery;
+  return { ...record, endpoint: yield* findEndpoint(endpointId), failures: yield* failuresOf(endpointId) };
 }
 
-function shown({ delivery, attempts, endpoint }: DeliveryRecord, call: RoutedCall): Record<string, unknown> {
+function shown(record: DeliveryRecord, call: RoutedCall): Record<string, unknown> {
+  const { delivery, attempts } = record;
   const { id, endpointId, eventId, event, state, slot, reason, createdAt } = delivery;
   return {
     ...{ id, endpointId, eventId, event, state, slot, reason },
@@ -81,13 +87,14 @@ function shown({ delivery, attempts, endpoint }: DeliveryRecord, call: RoutedCal
       return { ...rest, startedAt: timeText(startedAt), finishedAt: timeTextIf(finishedAt) };
     }),
     nextAttemptAt: timeTextIf(nextAttemptAt(delivery)),
-    why: whyOf({ delivery, attempts, endpoint }, call),
+    why: whyOf(record, call),
   };
 }
 
-function whyOf({ delivery, attempts, endpoint }: DeliveryRecord, { clock, inFlight }: RoutedCall): string {
+function whyOf(record: DeliveryRecord, { clock, inFlight }: RoutedCall): string {
+  const { delivery, attempts, endpoint, failures } = record;
   return whyNotDelivered({
-    ...{ delivery, endpoint, now: clock.now(), inFlight: inFlight(delivery.endpointId) },
+    ...{ delivery, endpoint, failures, now: clock.now(), inFlight: inFlight(delivery.endpointId) },
     lastAttempt: attempts.findLast(({ result }) => result !== undefined),
   });
 }

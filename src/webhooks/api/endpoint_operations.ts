@@ -134,6 +134,31 @@ const ENDPOINT = objectSchema({
 }, {
   timeoutMs: integerSchema("Timeout of one attempt; if absent, `WEBHOOK_TIMEOUT` applies."),
   filter: { type: "object", ...FILTER, description: "Values of fields of `data`; absent for no filter." },
+  disabledReason: choiceSchema(
+    ["admin", "failing"],
+    "If disabled: whether an administrator disabled it, or Weir because its attempts only failed.",
+  ),
+  disabledAt: timeSchema("If disabled: since when."),
+  failingSince: timeSchema(
+    "Time of the first failed attempt since the last success; absent if there is none.",
+  ),
+});
+
+const ATTEMPT_STATISTICS = objectSchema({
+  period: choiceSchema(["1h", "24h"], "The last hour or the last day."),
+  attempts: integerSchema("Number of attempts."),
+  failures: integerSchema("Number of failed attempts."),
+  successRate: {
+    type: "number",
+    minimum: 0,
+    maximum: 1,
+    description: "Share of successful attempts, from 0 to 1, rounded down to four decimals.",
+  },
+}, {
+  meanMs: integerSchema(
+    "Mean time of the attempts with a response, in milliseconds; absent if there are none.",
+  ),
+  maxMs: integerSchema("The longest of these times, in milliseconds."),
 });
 
 const SECRET_TEXT = textSchema("The signing secret. Only this response contains it.", { pattern: "^whsec_" });
@@ -150,6 +175,7 @@ export const ENDPOINT_SCHEMAS: SchemaProperties = {
       "Whether Weir will sign with this secret, signs with it now, or signed with it before.",
     ),
   }),
+  AttemptStatistics: ATTEMPT_STATISTICS,
   Endpoint: ENDPOINT,
   NewEndpoint: closedSchema({ url: URL_FIELD }, SETTABLE),
   EndpointChange: closedSchema({}, ENDPOINT_FIELDS),
@@ -166,6 +192,9 @@ const EXAMPLE = {
   events: ["order.*"],
   description: "",
   enabled: true,
+  failingSince: EXAMPLE_TIME,
+  consecutiveFailures: 3,
+  attempts: [{ period: "1h", attempts: 120, failures: 3, successRate: 0.975, meanMs: 34, maxMs: 810 }],
   headers: [],
   concurrency: DEFAULT_CONCURRENCY,
   standardWebhooks: true,
@@ -217,8 +246,24 @@ export const ENDPOINT_OPERATIONS = {
     id: "updateEndpoint",
     role: "admin",
     summary: "Change fields of an endpoint",
-    body: { schema: schemaOf("EndpointChange"), example: { enabled: false } },
-    answers: { 200: SHOWN },
+    body: { schema: schemaOf("EndpointChange"), example: { enabled: true } },
+    answers: {
+      200: {
+        description: "The endpoint. If the call has enabled it, also the deliveries that it has missed.",
+        schema: {
+          allOf: [
+            schemaOf("Endpoint"),
+            objectSchema({}, {
+              missed: integerSchema(
+                "If the call has enabled the endpoint: the number of failed deliveries to recover.",
+              ),
+              missedSince: timeSchema("If there are any: the `since` to recover them with."),
+            }),
+          ],
+        },
+        example: { ...EXAMPLE, missed: 12, missedSince: EXAMPLE_TIME },
+      },
+    },
   },
   "DELETE /endpoints/:id": {
     id: "deleteEndpoint",

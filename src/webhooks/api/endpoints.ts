@@ -1,12 +1,15 @@
 import { parseJson } from "../../base/exact_json.ts";
-import { timeText } from "../../base/rfc3339.ts";
+import { timeText, timeTextIf } from "../../base/rfc3339.ts";
 import { signingSecret } from "../deliveries/request.ts";
+import type { AttemptSums } from "../model/endpoint_health.ts";
 import { eventKindProblem } from "../model/event.ts";
 import { newEndpointSecret } from "../model/keys.ts";
 import { type Endpoint, type EndpointSecret, MAX_ENDPOINT_SECRETS, type Sealed } from "../model/records.ts";
 import { addAudit } from "../store/audit_log.ts";
 import * as deliveries from "../store/deliveries.ts";
 import * as endpoints from "../store/endpoints.ts";
+import type { EndpointRecord } from "../store/endpoints.ts";
+import { NO_STATISTICS } from "../store/endpoint_health.ts";
 import { sentEndpoint, type StaticHeaders } from "./endpoint_fields.ts";
 import {
   CHECK_FIELDS,
@@ -38,7 +41,7 @@ export const ENDPOINT_ROUTES: RoutesOf<typeof ENDPOINT_OPERATIONS> = {
   "POST /endpoints": createEndpoint,
   "GET /endpoints": lister(
     ENDPOINT_OPERATIONS["GET /endpoints"].query,
-    endpoints.listEndpoints,
+    endpoints.listEndpointRecords,
     (one, { clock }) => shown(one, clock.now()),
   ),
   "GET /endpoints/:id": getEndpoint,
@@ -63,6 +66,7 @@ async function createEndpoint(call: RoutedCall) {
     events: sent.events ?? ["*"],
     description: sent.description ?? "",
     enabled: sent.enabled ?? true,
+    ...(sent.enabled === false ? { disabledAt: now, disabledReason: "admin" } : {}),
     createdAt: now,
     updatedAt: now,
     headerNames: headers?.names ?? [],
@@ -77,11 +81,12 @@ async function createEndpoint(call: RoutedCall) {
   const audit = adminAudit(call, "endpoint.created", `endpoint:${endpoint.id}`, details);
   await call.store.write(endpoints.createEndpoint, endpoint, audit);
   call.wakeDispatcher();
-  return jsonAnswer(201, { ...shown(endpoint, now), secret });
+  return jsonAnswer(201, { ...shown({ endpoint, statistics: NO_STATISTICS }, now), secret });
 }
 
 async function getEndpoint(call: RoutedCall) {
-  return jsonAnswer(200, shown(await endpointOf(call), call.clock.now()));
+  const now = call.clock.now();
+  return jsonAnswer(200, shown(await recordOf(call, now), now));
 }
 
 async function editEndpoint(call: RoutedCall) {
@@ -90,7 +95,7 @@ async function editEndpoint(call: RoutedCall) {
   const { headers, ...sent } = sentEndpoint(fields);
   const url = fields.textIfGiven("url");
   const now = clock.now();
-  const current = await endpointOf(call);
+  const current = await recordOf(call, now);
   if (url !== undefined) await checkUrl(url, call);
   const edit = {
     ...sent,
@@ -106,9 +111,11 @@ async function editEndpoint(call: RoutedCall) {
     ...(url === undefined ? {} : { url }),
     ...(edit.enabled === undefined ? {} : { enabled: edit.enabled }),
   });
-  const endpoint = found(await store.write(endpoints.editEndpoint, id, edit, { now, audit }), ENDPOINT);
-  call.wakeDispatcher();
-  return jsonAnswer(200, shown(endpoint, now));
+  const isEnabling = edit.enabled === true && !current.endpoint.enabled;
+  const missed = isEnabling ? await missedBy(current, call, now) : {};
+  found(await store.write(endpoints.editEndpoint, id, edit, { now, audit }), ENDPOINT);
+  call.retryNow(id);
+  return jsonAnswer(200, { ...shown(await recordOf(call, now), now), ...missed });
 }
 
 async function deleteEndpoint(call: RoutedCall) {
@@ -133,7 +140,7 @@ async function rotateSecret(call: RoutedCall) {
       `it has ${MAX_ENDPOINT_SECRETS} signing secrets that sign now or later; activeIn 0 replaces them`;
     throw refusal("too_many_secrets", `Cannot rotate the secret of the endpoint: ${state}`);
   }
-  call.wakeDispatcher();
+  call.retryNow(id);
   return jsonAnswer(200, { secret, activeAt });
 }
 
@@ -164,7 +171,7 @@ async function recoverDeliveries(call: RoutedCall) {
   const details = { since: timeText(since), until: timeText(until) };
   const audit = adminAudit(call, "endpoint.recovered", `endpoint:${endpointId}`, details);
   const count = found(await store.write(deliveries.recoverDeliveries, { ...range, dryRun, audit }), ENDPOINT);
-  if (!dryRun) call.wakeDispatcher();
+  if (!dryRun) call.retryNow(endpointId);
   return jsonAnswer(dryRun ? 200 : 202, { count });
 }
 
@@ -172,6 +179,18 @@ const ENDPOINT = "this endpoint";
 
 async function endpointOf({ id, store }: RoutedCall): Promise<Endpoint> {
   return found(await store.read(endpoints.findEndpoint, id), ENDPOINT);
+}
+
+async function recordOf({ id, store }: RoutedCall, now: number): Promise<EndpointRecord> {
+  return found(await store.read(endpoints.findEndpointRecord, id, now), ENDPOINT);
+}
+
+/** How many deliveries failed since the endpoint began to fail or was disabled, and from when on to recover them. */
+async function missedBy({ endpoint, statistics }: EndpointRecord, { store }: RoutedCall, now: number) {
+  const { id: endpointId, disabledAt = now } = endpoint;
+  const failedSince = Math.min(disabledAt, statistics.run.failingSince ?? now);
+  const missed = await store.read(deliveries.missedDeliveries, { endpointId, failedSince, until: now });
+  return { missed: missed.count, missedSince: timeTextIf(missed.since) };
 }
 
 async function checkUrl(url: string, { urlProblem }: AdministrationParts): Promise<void> {
@@ -197,13 +216,21 @@ async function sealedHeaders(
 }
 
 /** Shows of headers the names only, and of secrets when they sign. */
-function shown(endpoint: Endpoint, now: number): Record<string, unknown> {
+function shown({ endpoint, statistics }: EndpointRecord, now: number): Record<string, unknown> {
   const { id, url, events, description, enabled, headerNames: headers } = endpoint;
   const { concurrency, timeoutMs, standardWebhooks, filter, secrets } = endpoint;
+  const periods = [shownSums("1h", statistics.hour), shownSums("24h", statistics.day)]
+    .filter(({ attempts }) => attempts > 0);
   const active = secrets.findIndex((secret) => secret === signingSecret(secrets, now));
   return {
-    ...{ id, url, events, description, enabled, headers, concurrency, timeoutMs, standardWebhooks },
+    ...{ id, url, events, description, enabled },
+    ...(enabled ? {} : { disabledReason: endpoint.disabledReason ?? "admin" }),
+    disabledAt: enabled ? undefined : timeTextIf(endpoint.disabledAt),
+    failingSince: timeTextIf(statistics.run.failingSince),
+    consecutiveFailures: statistics.run.failures === 0 ? undefined : statistics.run.failures,
+    ...{ headers, concurrency, timeoutMs, standardWebhooks },
     filter: filter === undefined ? undefined : parseJson(filter),
+    attempts: periods.length === 0 ? undefined : periods,
     secrets: secrets.map((secret, index) => ({
       id: secret.id,
       createdAt: timeText(secret.createdAt),
@@ -215,4 +242,15 @@ function shown(endpoint: Endpoint, now: number): Record<string, unknown> {
     createdAt: timeText(endpoint.createdAt),
     updatedAt: timeText(endpoint.updatedAt),
   };
+}
+
+function shownSums(period: string, { succeeded, failed, answered, totalMs, maxMs }: AttemptSums) {
+  const attempts = succeeded + failed;
+  const times = answered === 0 ? {} : { meanMs: Math.round(totalMs / answered), maxMs };
+  return { period, attempts, failures: failed, successRate: rounded(succeeded / attempts), ...times };
+}
+
+/** Rounded down, so that a failure always shows. */
+function rounded(rate: number): number {
+  return Math.floor(rate * 10_000) / 10_000;
 }

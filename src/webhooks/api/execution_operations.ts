@@ -33,6 +33,7 @@ export const EXECUTION_SCHEMAS: SchemaProperties = {
     cancelRequested: flagSchema("Whether a cancellation was requested."),
     steps: listSchema(schemaOf("ExecutionStep"), "Finished steps in execution order."),
   }, {
+    event: textSchema("The kind of event that the provider named in a header of its signed call."),
     startedAt: timeSchema("Start time."),
     finishedAt: timeSchema("End time."),
     output: { description: `The output; lists omit outputs of more than ${MAX_LISTED_OUTPUT_BYTES} bytes.` },

@@ -69,10 +69,10 @@ async function cancelExecution(call: RoutedCall) {
 }
 
 function shown(execution: Execution, steps: readonly ExecutionStep[]): Record<string, unknown> {
-  const { id, workflow, versionId, triggerId, status, cancelRequested, output, error, finishedAt } =
+  const { id, workflow, versionId, triggerId, event, status, cancelRequested, output, error, finishedAt } =
     execution;
   return {
-    ...{ id, workflow, versionId, triggerId, status },
+    ...{ id, workflow, versionId, triggerId, event, status },
     createdAt: timeText(execution.createdAt),
     startedAt: timeTextIf(execution.startedAt),
     finishedAt: timeTextIf(finishedAt),

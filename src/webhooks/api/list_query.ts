@@ -34,12 +34,13 @@ export function listOptionsOf(query: URLSearchParams, schemas: SchemaProperties)
 /** A handler that lists records by these parameters, each item as `show` returns it. An invalid cursor is refused. */
 export function lister<T>(
   parameters: SchemaProperties,
-  operation: Operation<[ListOptions], Page<T>>,
+  operation: Operation<[options: ListOptions, now: number], Page<T>>,
   show: (item: T, call: RoutedCall) => unknown,
 ): AdministrationHandler {
   return async (call) => {
     const options = listOptionsOf(call.query, parameters);
-    const { items, nextCursor } = await call.store.read(operation, options).catch((error: unknown) => {
+    const read = call.store.read(operation, options, call.clock.now());
+    const { items, nextCursor } = await read.catch((error: unknown) => {
       if (!(error instanceof RangeError)) throw error;
       throw invalidCursor();
     });

@@ -2,8 +2,8 @@ import type { JsonSchema, SchemaProperties } from "../../base/json_schema.ts";
 import type { AdministratorRole } from "./administrator.ts";
 import type { ProblemCode } from "./problem_codes.ts";
 
-/** A token or key that opens an operation. */
-export type Credential = "admin" | "trigger" | "event" | "debug";
+/** A token or key that opens an operation, or the signature of a request. */
+export type Credential = "admin" | "trigger" | "signature" | "event" | "debug";
 
 /** One method of a path, described for the OpenAPI document and read by the handler. */
 export interface Operation {

@@ -40,6 +40,19 @@ export const UNAUTHORIZED: WebhookProblem = {
   headers: { "www-authenticate": "Bearer" },
 };
 
+/** The same for every call of a trigger without a bearer token, whether or not the trigger exists. */
+export const UNSIGNED: WebhookProblem = {
+  ...UNAUTHORIZED,
+  detail: "Cannot accept the call: the bearer token is missing, and so is a valid signature",
+};
+
+/** The problem of a body that is not JSON by its content type. */
+export const WRONG_TYPE: WebhookProblem = {
+  code: "unsupported_media_type",
+  field: "Content-Type",
+  detail: "Cannot read the body: expected application/json",
+};
+
 /** The problem of a caller whose role does not suffice; nothing for one who may call. */
 export function roleProblem(
   { role }: Administrator,

@@ -3,7 +3,7 @@ export const PROBLEM_CODES = {
   malformed_json: [400, "The body is not JSON or is empty"],
   invalid_idempotency_key: [400, "`Idempotency-Key` is empty, too long or has a control character"],
   idempotency_key_required: [400, "The trigger requires an `Idempotency-Key`"],
-  unauthorized: [401, "The bearer token is missing or unknown"],
+  unauthorized: [401, "The bearer token or the signature is missing or wrong"],
   role_not_allowed: [403, "The call requires an administration token with the role `admin`"],
   trigger_disabled: [403, "The trigger is disabled"],
   reserved_kind: [403, "Only Weir sends events of this kind"],

@@ -29,6 +29,8 @@ export interface AdministrationParts {
   readonly inFlight: (endpointId: string) => number | undefined;
   /** Called when deliveries became due, or endpoints changed. */
   readonly wakeDispatcher: () => void;
+  /** Called when deliveries of an endpoint became due that are attempted now, even if it is failing. */
+  readonly retryNow: (endpointId: string) => void;
   /** Called when executions became due. */
   readonly wakeRunner: () => void;
 }
@@ -38,7 +40,7 @@ export interface RoutedCall extends AdministrationParts {
   readonly administrator: Administrator;
   /** The path's part at `:id`; empty for a route without one. */
   readonly id: string;
-  /** The path's part at `:keyId`. */
+  /** The path's part at `:keyId` or `:secretId`. */
   readonly keyId: string;
   readonly query: URLSearchParams;
   /** The header, unchecked. */

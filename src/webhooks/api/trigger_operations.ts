@@ -14,6 +14,7 @@ import {
 import { MAX_KEY_LENGTH } from "./calls.ts";
 import { listParameters, pageAnswer } from "./list_parameters.ts";
 import type { AdministrationOperations, OperationAnswer, Operations } from "./operation.ts";
+import { SECRET_FIELD, VERIFICATION_SCHEMAS } from "./trigger_verification.ts";
 
 /** Most entries of a descriptor of a limit. */
 export const MAX_ENTRIES = 16;
@@ -63,15 +64,26 @@ const OPTIONAL: SchemaProperties = {
 };
 
 /** The fields that a change may have. */
-export const TRIGGER_CHANGE_FIELDS: SchemaProperties = { ...WORKFLOW, ...OPTIONAL };
+export const TRIGGER_CHANGE_FIELDS: SchemaProperties = {
+  ...WORKFLOW,
+  ...OPTIONAL,
+  verify: schemaOf("TriggerVerificationChange"),
+};
+const NEW_OPTIONAL: SchemaProperties = { ...OPTIONAL, verify: schemaOf("NewTriggerVerification") };
 /** The fields of a call by the administration. */
 export const CALLED_TRIGGER_FIELDS: SchemaProperties = {
   data: openSchema("The `input` of the workflow, nested at most 63 deep."),
 };
 /** The fields of a new trigger. */
-export const NEW_TRIGGER_FIELDS: SchemaProperties = { name: NAME, ...TRIGGER_CHANGE_FIELDS };
+export const NEW_TRIGGER_FIELDS: SchemaProperties = { name: NAME, ...WORKFLOW, ...NEW_OPTIONAL };
+/** The fields of a rotation. */
+export const TRIGGER_ROTATION_FIELDS: SchemaProperties = SECRET_FIELD;
 
 const KEY_TEXT = textSchema("The trigger key. Only this response contains it.", { pattern: "^svct_" });
+const SECRET_TEXT = textSchema(
+  "The secret that signs the calls, if Weir generated it. Only this response contains it.",
+  { pattern: "^whsec_" },
+);
 
 /** Schemas of triggers, by name. */
 export const TRIGGER_SCHEMAS: SchemaProperties = {
@@ -79,6 +91,11 @@ export const TRIGGER_SCHEMAS: SchemaProperties = {
   TriggerKey: objectSchema({
     id: idSchema("The identifier."),
     lastFour: textSchema("The last four characters of the key."),
+    createdAt: timeSchema("Creation time."),
+  }),
+  ...VERIFICATION_SCHEMAS,
+  TriggerSecret: objectSchema({
+    id: idSchema("The identifier."),
     createdAt: timeSchema("Creation time."),
   }),
   Trigger: objectSchema({
@@ -89,11 +106,25 @@ export const TRIGGER_SCHEMAS: SchemaProperties = {
     requireIdempotencyKey: flagSchema("Whether a call requires an `Idempotency-Key`."),
     onBodyMismatch: choiceSchema(ON_BODY_MISMATCH, "Response to a repeated key with a different body."),
     onLimitError: choiceSchema(ON_LIMIT_ERROR, "Decision when the rate limit of a call cannot be checked."),
-    keys: listSchema(schemaOf("TriggerKey"), "Valid keys, the newest first.", { maxItems: 2 }),
+    keys: listSchema(
+      schemaOf("TriggerKey"),
+      "Valid keys, the newest first; none if the calls are signed.",
+      { maxItems: 2 },
+    ),
     createdAt: timeSchema("Creation time."),
     updatedAt: timeSchema("Time of the last change."),
-  }, { limit: schemaOf("TriggerLimit") }),
-  NewTrigger: closedSchema({ name: NAME, ...WORKFLOW }, OPTIONAL),
+  }, {
+    limit: schemaOf("TriggerLimit"),
+    verify: schemaOf("TriggerVerification"),
+    secrets: listSchema(
+      schemaOf("TriggerSecret"),
+      "Valid secrets, the newest first, if the calls are signed.",
+      {
+        maxItems: 2,
+      },
+    ),
+  }),
+  NewTrigger: closedSchema({ name: NAME, ...WORKFLOW }, NEW_OPTIONAL),
   TriggerChange: closedSchema({}, TRIGGER_CHANGE_FIELDS),
   CalledTrigger: closedSchema(CALLED_TRIGGER_FIELDS),
 };
@@ -130,7 +161,9 @@ export const REPLAY_HEADERS: SchemaProperties = {
 
 const CALLED: OperationAnswer = {
   description: "The execution is stored and will run.",
-  schema: objectSchema({ executionId: idSchema("The identifier of the execution.") }),
+  schema: objectSchema({}, {
+    executionId: idSchema("The identifier of the execution; absent for the `ping` event of GitHub."),
+  }),
   example: { executionId: "6bdb9dc3-e8f4-42fc-90e4-9ff087fde12f" },
   headers: REPLAY_HEADERS,
 };
@@ -161,8 +194,8 @@ export const TRIGGER_OPERATIONS = {
     },
     answers: {
       201: {
-        description: "The trigger and its key.",
-        schema: { allOf: [schemaOf("Trigger"), objectSchema({ key: KEY_TEXT })] },
+        description: "The trigger, and its key or generated secret.",
+        schema: { allOf: [schemaOf("Trigger"), objectSchema({}, { key: KEY_TEXT, secret: SECRET_TEXT })] },
         example: { ...EXAMPLE, key: KEY_EXAMPLE },
       },
     },
@@ -208,16 +241,20 @@ export const TRIGGER_OPERATIONS = {
   "POST /triggers/:id/rotate": {
     id: "rotateTriggerKey",
     role: "admin",
-    summary: "Create a second key of a trigger",
-    description: "A trigger has at most two keys. If it already has two, the older one is deleted.",
-    body: { schema: closedSchema({}), example: {}, isOptional: true },
+    summary: "Create a second key or secret of a trigger",
+    description:
+      "A trigger has at most two keys or secrets. If it already has two, the older one is deleted. Only a trigger whose calls are signed accepts `secret`.",
+    body: { schema: closedSchema({}, TRIGGER_ROTATION_FIELDS), example: {}, isOptional: true },
     answers: {
       200: {
-        description: "The new key.",
-        schema: objectSchema({
+        description: "The new key or secret; a given secret is not repeated.",
+        schema: objectSchema({}, {
           key: KEY_TEXT,
           keyId: idSchema("The identifier of the new key."),
           keys: listSchema(schemaOf("TriggerKey"), "Valid keys, the newest first."),
+          secret: SECRET_TEXT,
+          secretId: idSchema("The identifier of the new secret."),
+          secrets: listSchema(schemaOf("TriggerSecret"), "Valid secrets, the newest first."),
         }),
         example: { key: KEY_EXAMPLE, keyId: KEY.id, keys: [KEY] },
       },
@@ -229,6 +266,12 @@ export const TRIGGER_OPERATIONS = {
     summary: "Revoke a key of a trigger",
     answers: { 204: { description: "The key was revoked." } },
   },
+  "DELETE /triggers/:id/secrets/:secretId": {
+    id: "revokeTriggerSecret",
+    role: "admin",
+    summary: "Revoke a secret of a trigger",
+    answers: { 204: { description: "The secret was revoked." } },
+  },
 } as const satisfies AdministrationOperations;
 
 /** The call of a trigger. */
@@ -236,8 +279,9 @@ export const TRIGGER_CALL_OPERATIONS = {
   "POST /workflows/triggers/:name": {
     id: "callTrigger",
     summary: "Start a run of a trigger's workflow",
-    description: "Served on the HTTP port or `TRIGGER_ADDR`, with a trigger key as the bearer token.",
-    credentials: ["trigger"],
+    description:
+      "Served on the HTTP port or `TRIGGER_ADDR`, with a trigger key as the bearer token. A call without a bearer token requires the signature that `verify` of the trigger describes.",
+    credentials: ["trigger", "signature"],
     headers: IDEMPOTENCY_KEY,
     body: { schema: openSchema("The `input` of the workflow, nested at most 64 deep."), example: INPUT },
     answers: { 202: CALLED },

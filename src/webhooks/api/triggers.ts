@@ -1,7 +1,13 @@
 import { type JsonObject, stringifyJson } from "../../base/exact_json.ts";
 import { timeText } from "../../base/rfc3339.ts";
-import { newTriggerKey } from "../model/keys.ts";
-import type { StoredKey, Trigger, TriggerLimit } from "../model/records.ts";
+import { newEndpointSecret, newTriggerKey } from "../model/keys.ts";
+import type {
+  StoredKey,
+  Trigger,
+  TriggerLimit,
+  TriggerSecret,
+  TriggerVerification,
+} from "../model/records.ts";
 import * as triggers from "../store/triggers.ts";
 import { idempotencyKeyProblem } from "./calls.ts";
 import { FieldReader } from "./field_reader.ts";
@@ -18,7 +24,9 @@ import {
   ON_LIMIT_ERROR,
   TRIGGER_CHANGE_FIELDS,
   TRIGGER_OPERATIONS,
+  TRIGGER_ROTATION_FIELDS,
 } from "./trigger_operations.ts";
+import { changedVerification, sentSecret, sentVerification } from "./trigger_verification.ts";
 
 const NAME = /^[a-z0-9][a-z0-9-]{0,63}$/;
 
@@ -30,8 +38,9 @@ export const TRIGGER_ROUTES: RoutesOf<typeof TRIGGER_OPERATIONS> = {
   "PATCH /triggers/:id": editTrigger,
   "DELETE /triggers/:id": deleteTrigger,
   "POST /triggers/:id/call": callTrigger,
-  "POST /triggers/:id/rotate": rotateKey,
+  "POST /triggers/:id/rotate": rotate,
   "DELETE /triggers/:id/keys/:keyId": deleteKey,
+  "DELETE /triggers/:id/secrets/:secretId": deleteSecret,
 };
 
 async function createTrigger(call: RoutedCall) {
@@ -42,7 +51,8 @@ async function createTrigger(call: RoutedCall) {
   }
   const workflow = workflowName(fields.text("workflow"));
   const sent = sentTrigger(fields);
-  const { key, ...stored } = newKey(call);
+  const { shownOnce, ...credentials } = await newCredentials(call, sentVerification(fields));
+  const now = call.clock.now();
   const trigger: Trigger = {
     id: call.newId(),
     ...{ name, workflow },
@@ -51,19 +61,21 @@ async function createTrigger(call: RoutedCall) {
     onBodyMismatch: sent.onBodyMismatch ?? "replay",
     limit: sent.limit,
     onLimitError: sent.onLimitError ?? "deny",
-    createdAt: stored.createdAt,
-    updatedAt: stored.createdAt,
-    keys: [stored],
+    createdAt: now,
+    updatedAt: now,
+    ...credentials,
   };
-  const audit = adminAudit(call, "trigger.created", `trigger:${trigger.id}`, { name, workflow });
+  const scheme = trigger.verify?.scheme;
+  const details = { name, workflow, ...(scheme === undefined ? {} : { scheme }) };
+  const audit = adminAudit(call, "trigger.created", `trigger:${trigger.id}`, details);
   if (!await call.store.write(triggers.createTrigger, trigger, audit)) {
     throw refusal("name_taken", `Cannot create trigger "${name}": the name is taken`, { field: "name" });
   }
-  return jsonAnswer(201, { ...shown(trigger), key });
+  return jsonAnswer(201, { ...shown(trigger), ...shownOnce });
 }
 
-async function getTrigger({ id, store }: RoutedCall) {
-  return triggerAnswer(await store.read(triggers.findTrigger, id));
+async function getTrigger(call: RoutedCall) {
+  return triggerAnswer(await triggerOf(call));
 }
 
 async function editTrigger(call: RoutedCall) {
@@ -71,8 +83,10 @@ async function editTrigger(call: RoutedCall) {
   const fields = call.fields(TRIGGER_CHANGE_FIELDS);
   const workflow = fields.textIfGiven("workflow");
   const sent = sentTrigger(fields);
+  const verify = changedVerification(fields);
+  if (verify !== undefined) await checkScheme(verify, call);
   const edit = {
-    ...sent,
+    ...{ ...sent, verify },
     workflow: workflow === undefined ? undefined : workflowName(workflow),
     limit: fields.isNull("limit") ? null : sent.limit,
   };
@@ -88,7 +102,7 @@ async function editTrigger(call: RoutedCall) {
 
 async function deleteTrigger(call: RoutedCall) {
   const audit = adminAudit(call, "trigger.deleted", `trigger:${call.id}`);
-  if (!await call.store.write(triggers.deleteTrigger, call.id, audit)) throw notFound("this trigger");
+  if (!await call.store.write(triggers.deleteTrigger, call.id, audit)) throw notFound(TRIGGER);
   return NO_CONTENT;
 }
 
@@ -97,7 +111,7 @@ async function callTrigger(call: RoutedCall) {
   const body = stringifyJson(call.fields(CALLED_TRIGGER_FIELDS).object("data"));
   const problem = idempotencyKey === undefined ? undefined : idempotencyKeyProblem(idempotencyKey);
   if (problem !== undefined) throw invalidIdempotencyKey(problem);
-  const trigger = found(await store.read(triggers.findTriggerByIdOrName, id), "this trigger");
+  const trigger = found(await store.read(triggers.findTriggerByIdOrName, id), TRIGGER);
   return await call.callTrigger(trigger, {
     ...{ idempotencyKey, body },
     audit: (executionId) => {
@@ -107,20 +121,52 @@ async function callTrigger(call: RoutedCall) {
   });
 }
 
+/** Neither a trigger with keys nor the secrets of another scheme fit a scheme that was not there at its creation. */
+async function checkScheme({ scheme }: TriggerVerification, call: RoutedCall): Promise<void> {
+  const { verify } = await triggerOf(call);
+  if (verify === undefined) throw invalidField("verify", "the calls of this trigger show a key");
+  if (verify.scheme === scheme) return;
+  throw invalidField("verify.scheme", `it cannot be changed, and is ${verify.scheme}`);
+}
+
+async function rotate(call: RoutedCall) {
+  const fields = call.fields(TRIGGER_ROTATION_FIELDS, { optional: true });
+  const { verify } = await triggerOf(call);
+  if (verify !== undefined) return await rotateSecret(call, sentSecret(fields, verify));
+  if (fields.textIfGiven("secret") === undefined) return await rotateKey(call);
+  throw invalidField("secret", "the calls of this trigger show a key");
+}
+
 async function rotateKey(call: RoutedCall) {
-  call.fields({}, { optional: true });
   const { key, ...stored } = newKey(call);
   const details = { keyId: stored.id, lastFour: stored.lastFour };
   const audit = adminAudit(call, "trigger.rotated", `trigger:${call.id}`, details);
-  const trigger = await call.store.write(triggers.addTriggerKey, call.id, stored, audit);
-  const { keys } = found(trigger, "this trigger");
+  const { keys } = found(await call.store.write(triggers.addTriggerKey, call.id, stored, audit), TRIGGER);
   return jsonAnswer(200, { key, keyId: stored.id, keys: keys.map(shownKey) });
+}
+
+async function rotateSecret(call: RoutedCall, given: string | undefined) {
+  const { row, shownOnce } = await newSecret(call, given);
+  const audit = adminAudit(call, "trigger.rotated", `trigger:${call.id}`, { secretId: row.id });
+  const trigger = found(await call.store.write(triggers.addTriggerSecret, call.id, row, audit), TRIGGER);
+  return jsonAnswer(200, {
+    ...shownOnce,
+    secretId: row.id,
+    secrets: trigger.secrets?.map(shownSecret),
+  });
 }
 
 async function deleteKey(call: RoutedCall) {
   const { id, keyId, store } = call;
   const audit = adminAudit(call, "trigger.key_revoked", `trigger:${id}`, { keyId });
   if (!await store.write(triggers.deleteTriggerKey, id, keyId, audit)) throw notFound("this key");
+  return NO_CONTENT;
+}
+
+async function deleteSecret(call: RoutedCall) {
+  const { id, keyId: secretId, store } = call;
+  const audit = adminAudit(call, "trigger.secret_revoked", `trigger:${id}`, { secretId });
+  if (!await store.write(triggers.deleteTriggerSecret, id, secretId, audit)) throw notFound("this secret");
   return NO_CONTENT;
 }
 
@@ -165,19 +211,46 @@ function workflowName(name: string): string {
   throw invalidField("workflow", "expected the name of a workflow");
 }
 
+/** A key, or the first secret of a trigger whose calls are signed, and what is shown of it only now. */
+async function newCredentials(call: RoutedCall, signed: ReturnType<typeof sentVerification>) {
+  if (signed === undefined) {
+    const { key, ...stored } = newKey(call);
+    return { keys: [stored], shownOnce: { key } };
+  }
+  const { row, shownOnce } = await newSecret(call, signed.secret);
+  return { keys: [], verify: signed.verify, secrets: [row], shownOnce };
+}
+
+/** A secret to store; one that was generated is shown. */
+async function newSecret(
+  { newId, clock, randomBytes, seal }: RoutedCall,
+  given: string | undefined,
+): Promise<{ readonly row: TriggerSecret; readonly shownOnce: { readonly secret?: string } }> {
+  const secret = given ?? newEndpointSecret(randomBytes);
+  const row = { id: newId(), sealed: await seal(secret), createdAt: clock.now() };
+  return { row, shownOnce: given === undefined ? { secret } : {} };
+}
+
 function newKey({ newId, clock, randomBytes }: RoutedCall): StoredKey & { readonly key: string } {
   return { id: newId(), ...newTriggerKey(randomBytes), createdAt: clock.now() };
 }
 
+const TRIGGER = "this trigger";
+
+async function triggerOf({ id, store }: RoutedCall): Promise<Trigger> {
+  return found(await store.read(triggers.findTrigger, id), TRIGGER);
+}
+
 function triggerAnswer(trigger: Trigger | undefined) {
-  return jsonAnswer(200, shown(found(trigger, "this trigger")));
+  return jsonAnswer(200, shown(found(trigger, TRIGGER)));
 }
 
 function shown(trigger: Trigger): Record<string, unknown> {
-  const { createdAt, updatedAt, keys, ...rest } = trigger;
+  const { createdAt, updatedAt, keys, secrets, ...rest } = trigger;
   return {
     ...rest,
     keys: keys.map(shownKey),
+    secrets: secrets?.map(shownSecret),
     createdAt: timeText(createdAt),
     updatedAt: timeText(updatedAt),
   };
@@ -186,4 +259,9 @@ function shown(trigger: Trigger): Record<string, unknown> {
 /** Of a key never more than its last four characters. */
 function shownKey({ id, lastFour, createdAt }: StoredKey): Record<string, unknown> {
   return { id, lastFour, createdAt: timeText(createdAt) };
+}
+
+/** Of a secret nothing at all: a given one may be short. */
+function shownSecret({ id, createdAt }: TriggerSecret): Record<string, unknown> {
+  return { id, createdAt: timeText(createdAt) };
 }

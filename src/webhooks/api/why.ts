@@ -1,4 +1,5 @@
 import { isOpen } from "../model/delivery.ts";
+import { FAILING_AFTER } from "../model/endpoint_health.ts";
 import { payloadOf, subscriptionMismatch } from "../model/event_filter.ts";
 import type { Attempt, Delivery, Endpoint, FailureReason, WebhookEvent } from "../model/records.ts";
 import { LAST_SLOT_MS, SLOTS_MS } from "../model/schedule.ts";
@@ -12,6 +13,8 @@ export interface WhyNotDeliveredOptions {
   readonly now: number;
   /** The last attempt that has ended; absent for none. */
   readonly lastAttempt?: Pick<Attempt, "status" | "errorKind" | "error"> | undefined;
+  /** Failed attempts of the endpoint since its last success. */
+  readonly failures?: number | undefined;
   /** How many attempts of the endpoint are in flight; absent where other processes make some of them. */
   readonly inFlight?: number | undefined;
 }
@@ -92,9 +95,12 @@ function paused({ firstFailureAt }: Delivery): string {
   return `it fails permanently at ${timeText(firstFailureAt + LAST_SLOT_MS)} unless the endpoint is enabled`;
 }
 
-function heldBy({ endpoint, inFlight }: WhyNotDeliveredOptions): string {
+function heldBy({ endpoint, inFlight, failures = 0 }: WhyNotDeliveredOptions): string {
   if (endpoint === undefined) return "its endpoint was deleted";
   if (!endpoint.enabled) return "its endpoint is disabled";
+  if (failures >= FAILING_AFTER) {
+    return `the last ${failures} attempts of its endpoint failed: Weir makes one at a time, with pauses of up to 30 seconds, until one succeeds`;
+  }
   const { concurrency } = endpoint;
   if (inFlight === undefined) {
     return `it starts as soon as WEBHOOK_MAX_IN_FLIGHT and the concurrency of its endpoint, ${concurrency}, allow it`;

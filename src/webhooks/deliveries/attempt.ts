@@ -6,6 +6,7 @@ import { waitUnlessAborted } from "../../base/wait.ts";
 import { afterAttempt, type AfterAttemptOptions, type AttemptOutcome } from "../model/delivery.ts";
 import type { AuditAction } from "../model/audit_actions.ts";
 import type { AuditEntry } from "../model/records.ts";
+import { deliveryFailedEvent } from "../model/endpoint_events.ts";
 import { finishAttempt, type FinishedAttempt } from "../store/delivery_claims.ts";
 import type { ClaimedDelivery, WebhookStore } from "../store/store.ts";
 import type { AttemptReport } from "./metrics.ts";
@@ -146,7 +147,7 @@ function changeAfter(
   end: Parameters<typeof afterAttempt>[1],
   moment: AfterAttemptOptions,
   { newId }: AttemptOptions,
-): Pick<FinishedAttempt, "change" | "audit"> {
+): Pick<FinishedAttempt, "change" | "audit" | "event"> {
   const { change } = afterAttempt(delivery, end, moment);
   const details = { endpointId: endpoint.id, eventId: delivery.eventId, event: delivery.event };
   const entry = (action: AuditAction, more: Readonly<Record<string, unknown>>): AuditEntry => ({
@@ -155,7 +156,9 @@ function changeAfter(
   });
   if (change?.state === "failed" && delivery.state !== "failed") {
     const { status, error } = end;
-    return { change, audit: [entry("delivery.failed", { reason: change.reason, status, error })] };
+    const failed = { ...delivery, ...change };
+    const event = deliveryFailedEvent(failed, { newEventId: newId(), now: moment.now, last: end });
+    return { change, audit: [entry("delivery.failed", { reason: change.reason, status, error })], event };
   }
   if (change?.state === "acknowledged" && delivery.state === "failed") {
     return { change, audit: [entry("delivery.acknowledged", { by: "resend" })] };

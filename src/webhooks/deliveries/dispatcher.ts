@@ -58,12 +58,15 @@ export class Dispatcher {
       secretBox: new OpenedTexts(secretBox),
       onAttempt: (report) => {
         this.metrics.count(report);
-        this.#shares.learn(report);
+        this.#shares.learn(report, clock.elapsed());
         options.onAttempt?.(report);
       },
     };
     this.#shares = new EndpointShares(maxInFlight);
-    this.#due = new DueEndpoints({ store, clock, timeoutMs, isBusy: (id) => this.inFlight(id) > 0 });
+    this.#due = new DueEndpoints({
+      ...{ store, clock, timeoutMs, isBusy: (id) => this.inFlight(id) > 0 },
+      isPaused: (id) => this.#shares.isPaused(id, clock.elapsed()),
+    });
     this.#leases = new Leases({
       ...{ clock, newId, renewMs: RENEW_MS },
       lengthMs: () => this.#due.longestMs + LEASE_MARGIN_MS,
@@ -112,6 +115,12 @@ export class Dispatcher {
     // Among new endpoints the latest is tried first.
     for (const id of endpointIds ?? []) this.#due.add(id, this.#shares.isNew(id));
     this.#loop.wake();
+  }
+
+  /** Something is due for an endpoint that is attempted now, even if it is failing. */
+  retryNow(endpointId: string): void {
+    this.#shares.endPause(endpointId);
+    this.wake();
   }
 
   /** Claims nothing more, lets attempts run for so long, and releases what is left. */

@@ -13,6 +13,8 @@ export interface DueEndpointsOptions {
   readonly clock: Clock;
   readonly timeoutMs: number;
   readonly isBusy: (endpointId: string) => boolean;
+  /** Whether the endpoint is failing, and its next attempt has to wait: until a later look, it is not hot. */
+  readonly isPaused: (endpointId: string) => boolean;
 }
 
 /** The endpoints for which something is due, as far as this process knows. */
@@ -43,7 +45,12 @@ export class DueEndpoints {
 
   /** The hot endpoints in order of waiting, longest first. */
   *waiting(): Iterable<DueEndpoint> {
-    for (const id of this.#hot) yield this.#known.get(id) ?? { id, concurrency: 1 };
+    for (const id of this.#hot) {
+      const endpoint = this.#known.get(id) ?? { id, concurrency: 1 };
+      // A last attempt does not wait: its delivery fails then.
+      if (endpoint.isEnding !== true && this.#options.isPaused(id)) this.#hot.delete(id);
+      else yield endpoint;
+    }
   }
 
   /** Something is due for an endpoint; with `isLatest` it comes after all others, even if it waits already. */
@@ -87,7 +94,7 @@ export class DueEndpoints {
   learn(requests: readonly ClaimRequest[], claimed: readonly ClaimedDelivery[]): boolean {
     const longestBefore = this.#longestMs;
     for (const { endpoint: { id, concurrency, timeoutMs = 0 } } of claimed) {
-      this.#known.set(id, { id, concurrency, timeoutMs });
+      this.#known.set(id, { id, concurrency, timeoutMs, isEnding: this.#known.get(id)?.isEnding });
       this.#longestMs = Math.max(this.#longestMs, timeoutMs);
     }
     const got = Map.groupBy(claimed, ({ endpoint }) => endpoint.id);

@@ -1,3 +1,4 @@
+import { FAILING_AFTER } from "../model/endpoint_health.ts";
 import type { AttemptReport } from "./metrics.ts";
 import type { DueEndpoint } from "../store/delivery_claims.ts";
 import type { ClaimedDelivery } from "../store/store.ts";
@@ -22,8 +23,8 @@ export interface Running {
 }
 
 /**
- * By the last attempt of an endpoint: no answer (it timed out, or there was none yet), an answer after `PROMPT_MS`, or one
- * before. Endpoints of a standing and of those before it together leave `RESERVED` places free.
+ * By the last attempt of an endpoint: no answer (it timed out, or there was none yet), a failure or a success after
+ * `PROMPT_MS`, or a success before. Endpoints of a standing and of those before it together leave `RESERVED` places free.
  */
 type Standing = "silent" | "slow" | "prompt";
 
@@ -43,6 +44,10 @@ interface Known {
   readonly standing: Standing;
   /** How often its share was halved. */
   readonly halvings: number;
+  /** Since its last success. */
+  readonly failures: number;
+  /** When it may be attempted again, by the clock's `elapsed`. */
+  readonly pausedUntil: number;
 }
 
 /** A longer attempt holds its place at the cost of other endpoints. */
@@ -56,17 +61,27 @@ const RESERVED = { silent: 1 / 4, probe: 1 / 8, slow: 1 / 16, further: 1 / 16 } 
 const PROBE_SHARE = 1 / 500;
 const PROBE_MS = 250;
 const MOST_HALVINGS = 10;
+/** Pauses between the attempts of an endpoint that is failing; they double with each failure. */
+const PAUSES_MS = [1_000, 30_000] as const;
+/** Time between attempts of all endpoints with so many failures in a row, once they have used the burst. */
+const PROBED_AFTER = 3;
+const PROBE_INTERVAL_MS = 50;
+const PROBE_BURST_MS = 1_000;
 /** The endpoints attempted least recently are forgotten. */
 const MOST_KNOWN = 10_000;
 
 /**
- * Divides the places for attempts between endpoints. A timeout halves the share of its endpoint, down to one attempt at
- * a time, and an answer doubles it. A reserve is kept for endpoints that answer. Each process learns separately, and
- * after a start each endpoint is new.
+ * Divides the places for attempts between endpoints. A failure halves the share of its endpoint, down to one attempt at
+ * a time, and a success doubles it. After `FAILING_AFTER` failures in a row there are pauses between the attempts; and
+ * all endpoints that fail share a rate, so that however many they are, they use no noticeable part of the machine. A
+ * reserve of places is kept for endpoints that answer. Each process learns separately, and after a start each endpoint
+ * is new.
  */
 export class EndpointShares {
   readonly #max: number;
   readonly #known = new Map<string, Known>();
+  /** When the attempts of failing endpoints have used their rate, by the clock's `elapsed`. */
+  #probedUntil = 0;
   #turn = 0;
 
   /** `max` is the number of places: attempts in flight over all endpoints. */
@@ -74,22 +89,42 @@ export class EndpointShares {
     this.#max = max;
   }
 
-  learn({ endpointId, status, errorKind, tookMs }: AttemptReport): void {
+  learn(
+    { endpointId, result, status, errorKind, tookMs }: Pick<
+      AttemptReport,
+      "endpointId" | "result" | "status" | "errorKind" | "tookMs"
+    >,
+    elapsed: number,
+  ): void {
     const isLate = tookMs > PROMPT_MS;
     const isSilent = errorKind === "timeout" || (status === undefined && isLate);
-    // A connection that fails quickly holds no place, and is no answer.
-    if (!isSilent && status === undefined) return;
-    const halvings = (this.#known.get(endpointId)?.halvings ?? 0) + (isSilent ? 1 : -1);
+    const isFailed = result !== "acknowledged";
+    const before = this.#known.get(endpointId);
+    const halvings = (before?.halvings ?? 0) + (isFailed ? 1 : -1);
+    const failures = isFailed ? (before?.failures ?? 0) + 1 : 0;
     this.#known.delete(endpointId);
     this.#known.set(endpointId, {
-      standing: isSilent ? "silent" : isLate ? "slow" : "prompt",
+      standing: isSilent ? "silent" : isLate || isFailed ? "slow" : "prompt",
       halvings: Math.max(0, Math.min(halvings, MOST_HALVINGS)),
+      failures,
+      pausedUntil: elapsed + Math.max(pauseMs(failures), this.#probePauseMs(failures, elapsed)),
     });
     const [oldest] = this.#known.keys();
     if (this.#known.size > MOST_KNOWN && oldest !== undefined) this.#known.delete(oldest);
   }
 
-  /** Whether an endpoint has neither answered nor timed out yet. */
+  /** Whether an endpoint is failing, and its next attempt has to wait. */
+  isPaused(endpointId: string, elapsed: number): boolean {
+    return (this.#known.get(endpointId)?.pausedUntil ?? 0) > elapsed;
+  }
+
+  /** The next attempt of an endpoint does not wait. */
+  endPause(endpointId: string): void {
+    const known = this.#known.get(endpointId);
+    if (known !== undefined) this.#known.set(endpointId, { ...known, pausedUntil: 0 });
+  }
+
+  /** Whether no attempt of an endpoint has ended yet. */
   isNew(endpointId: string): boolean {
     return !this.#known.has(endpointId);
   }
@@ -131,6 +166,13 @@ export class EndpointShares {
     return [...requests, ...probing.map((endpointId) => ({ endpointId, max: 1 }))];
   }
 
+  /** The pause that an endpoint makes for other failing ones. */
+  #probePauseMs(failures: number, elapsed: number): number {
+    if (failures < PROBED_AFTER) return 0;
+    this.#probedUntil = Math.max(this.#probedUntil, elapsed) + PROBE_INTERVAL_MS;
+    return Math.max(0, this.#probedUntil - elapsed - PROBE_BURST_MS);
+  }
+
   #standing(endpointId: string): Standing {
     return this.#known.get(endpointId)?.standing ?? "silent";
   }
@@ -170,6 +212,11 @@ export class EndpointShares {
       }
     }
   }
+}
+
+function pauseMs(failures: number): number {
+  const [firstMs, longestMs] = PAUSES_MS;
+  return failures < FAILING_AFTER ? 0 : Math.min(firstMs * 2 ** (failures - FAILING_AFTER), longestMs);
 }
 
 /** Takes a place from a standing and from those above it; false when one of them has none left. */

@@ -7,6 +7,7 @@ export const AUDIT_ACTIONS = {
   "endpoint.checked": "`POST /endpoints/<id>/check` sent a test event; `details.ok` is the result",
   "endpoint.created": "`POST /endpoints` created an endpoint",
   "endpoint.deleted": "`DELETE /endpoints/<id>` deleted an endpoint",
+  "endpoint.disabled": "The attempts of an endpoint only failed for `WEBHOOK_DISABLE_AFTER`",
   "endpoint.recovered": "`POST /endpoints/<id>/recover` reopened failed deliveries",
   "endpoint.rotated": "`POST /endpoints/<id>/rotate` added a signing secret",
   "event.body_mismatch": "`POST /events` repeated an `Idempotency-Key` with a different body",
@@ -22,7 +23,8 @@ export const AUDIT_ACTIONS = {
   "trigger.created": "`POST /triggers` created a trigger",
   "trigger.deleted": "`DELETE /triggers/<id>` deleted a trigger",
   "trigger.key_revoked": "`DELETE /triggers/<id>/keys/<keyId>` revoked a key",
-  "trigger.rotated": "`POST /triggers/<id>/rotate` added a key",
+  "trigger.rotated": "`POST /triggers/<id>/rotate` added a key or a secret",
+  "trigger.secret_revoked": "`DELETE /triggers/<id>/secrets/<secretId>` revoked a secret",
 } as const;
 
 /** An action of the audit log. */

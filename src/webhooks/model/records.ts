@@ -45,7 +45,13 @@ export interface Endpoint {
   readonly filter?: string | undefined;
   /** Newest first. */
   readonly secrets: readonly EndpointSecret[];
+  /** Absent while it is enabled, and where an older release has disabled it. */
+  readonly disabledAt?: number | undefined;
+  readonly disabledReason?: DisabledReason | undefined;
 }
+
+/** Who disabled an endpoint: an administrator, or Weir because its attempts only failed. */
+export type DisabledReason = "admin" | "failing";
 
 /** A key of which only the hash is stored. */
 export interface StoredKey {
@@ -63,7 +69,33 @@ export interface TriggerLimit {
   readonly descriptors: readonly Readonly<Record<string, string>>[];
 }
 
-/** A trigger of a workflow. */
+/** Who signs the calls of a trigger, or that the record describes how. */
+export type SignatureScheme = "github" | "stripe" | "shopify" | "standard-webhooks" | "hmac-sha256";
+
+/** How calls of a trigger are signed; all but scheme and tolerance belongs to `hmac-sha256`. */
+export interface TriggerVerification {
+  readonly scheme: SignatureScheme;
+  /** The header of the signature, in lower case, like the other two. */
+  readonly header?: string | undefined;
+  /** What precedes the signature in the header. */
+  readonly prefix?: string | undefined;
+  readonly encoding?: "hex" | "base64" | undefined;
+  /** The header of the time, which is signed in front of the body. */
+  readonly timestampHeader?: string | undefined;
+  /** How far a signed time may be from the clock; absent where none is signed. */
+  readonly toleranceSeconds?: number | undefined;
+  /** The header whose value is the idempotency key. */
+  readonly idempotencyHeader?: string | undefined;
+}
+
+/** A secret that verifies calls of a trigger. */
+export interface TriggerSecret {
+  readonly id: string;
+  readonly sealed: Sealed;
+  readonly createdAt: number;
+}
+
+/** A trigger of a workflow, whose calls show a key or are signed. */
 export interface Trigger {
   readonly id: string;
   readonly name: string;
@@ -75,8 +107,12 @@ export interface Trigger {
   readonly onLimitError: "deny" | "allow";
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** Live keys, newest first; at most two. */
+  /** Live keys, newest first; at most two, and none where calls are signed. */
   readonly keys: readonly StoredKey[];
+  /** Present where calls are signed. */
+  readonly verify?: TriggerVerification | undefined;
+  /** Live secrets where calls are signed, newest first; at most two. */
+  readonly secrets?: readonly TriggerSecret[] | undefined;
 }
 
 /** A key for posting events. */
@@ -184,6 +220,8 @@ export interface Execution {
   /** The `WorkflowVersion` that it began with. */
   readonly versionId: string;
   readonly triggerId: string;
+  /** The kind of event that the provider named in a header of its signed call. */
+  readonly event?: string | undefined;
   readonly status: ExecutionStatus;
   /** JSON object. */
   readonly input: string;
@@ -286,7 +324,10 @@ export interface EndpointEdit extends
 /** A change of a trigger; `null` removes a value. */
 export interface TriggerEdit extends
   Edit<
-    Pick<Trigger, "workflow" | "enabled" | "requireIdempotencyKey" | "onBodyMismatch" | "onLimitError">
+    Pick<
+      Trigger,
+      "workflow" | "enabled" | "requireIdempotencyKey" | "onBodyMismatch" | "onLimitError" | "verify"
+    >
   > {
   readonly limit?: TriggerLimit | null | undefined;
 }

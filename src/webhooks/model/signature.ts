@@ -21,7 +21,7 @@ export interface StandardWebhooksOptions {
  * bytes of the secret, with its prefix.
  */
 export async function signature(secret: string, body: Uint8Array): Promise<string> {
-  const digest = await hmac(await importedKey(`text ${secret}`, () => encoder.encode(secret)), body);
+  const digest = await hmacSha256({ secret, form: "text" }, body);
   let hex = SIGNATURE_PREFIX;
   for (const byte of digest) hex += HEX[byte];
   return hex;
@@ -37,16 +37,49 @@ const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(
 export async function standardWebhooksHeaders(
   { id, timestampSeconds, body, secret }: StandardWebhooksOptions,
 ): Promise<Record<string, string>> {
-  const head = encoder.encode(`${id}.${timestampSeconds}.`);
-  const signed = new Uint8Array(head.length + body.length);
-  signed.set(head);
-  signed.set(body, head.length);
-  const digest = await hmac(await importedKey(`base64 ${secret}`, () => secretBytes(secret)), signed);
+  const signed = signedBytes(`${id}.${timestampSeconds}.`, body);
+  const digest = await hmacSha256({ secret, form: "base64" }, signed);
   return {
     "webhook-id": id,
     "webhook-timestamp": `${timestampSeconds}`,
     "webhook-signature": `v1,${btoa(String.fromCharCode(...digest))}`,
   };
+}
+
+/** A secret, and how it becomes a key: as its UTF-8 bytes, or behind `whsec_` as base64. */
+export interface SigningSecret {
+  readonly secret: string;
+  readonly form: "text" | "base64";
+}
+
+/** The HMAC-SHA256 of bytes; throws a `TypeError` for a secret that is not in its form. */
+export async function hmacSha256({ secret, form }: SigningSecret, bytes: Uint8Array): Promise<Uint8Array> {
+  const bytesOf = () => form === "text" ? encoder.encode(secret) : secretBytes(secret);
+  const key = await importedKey(`${form} ${secret}`, bytesOf);
+  return new Uint8Array(await crypto.subtle.sign(HMAC, key, unshared(bytes)));
+}
+
+/** A body behind a text that is signed with it. */
+export function signedBytes(head: string, body: Uint8Array): Uint8Array {
+  if (head === "") return body;
+  const bytes = encoder.encode(head);
+  const signed = new Uint8Array(bytes.length + body.length);
+  signed.set(bytes);
+  signed.set(body, bytes.length);
+  return signed;
+}
+
+/** Whether a secret is `whsec_` followed by base64. */
+export function isBase64Secret(secret: string): boolean {
+  return decodedSecret(secret).length > 0;
+}
+
+const SECONDS = /^(?:0|[1-9][0-9]{0,14})$/;
+
+/** How many seconds a timestamp is behind `now`; nothing where it is not a whole number of seconds. */
+export function secondsBehind(timestamp: string, now: number): number | undefined {
+  // Whole seconds on both sides: the sender truncates, too.
+  return SECONDS.test(timestamp) ? Math.floor(now / 1_000) - Number(timestamp) : undefined;
 }
 
 /** Whether two texts are equal. The time depends on the longer text only, and reveals nothing about differences. */
@@ -62,10 +95,6 @@ const HMAC = { name: "HMAC", hash: "SHA-256" };
 const MAX_KEYS = 1_000;
 /** Importing a key takes longer than signing with it, and an endpoint uses the same one every time. */
 const keys = new Map<string, Promise<CryptoKey>>();
-
-async function hmac(key: CryptoKey, bytes: Uint8Array): Promise<Uint8Array> {
-  return new Uint8Array(await crypto.subtle.sign(HMAC, key, unshared(bytes)));
-}
 
 /** The key of this name; a new one is imported from the bytes. */
 function importedKey(name: string, bytesOf: () => Uint8Array): Promise<CryptoKey> {
@@ -84,16 +113,18 @@ function unshared(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
 }
 
 function secretBytes(secret: string): Uint8Array {
-  const text = secret.startsWith(SECRET_PREFIX) ? secret.slice(SECRET_PREFIX.length) : undefined;
-  let bytes = new Uint8Array();
+  const bytes = decodedSecret(secret);
+  if (bytes.length > 0) return bytes;
+  throw new TypeError(`Cannot sign with a secret: expected "${SECRET_PREFIX}" followed by base64`);
+}
+
+/** The bytes of a secret; none where it has another form, which may be a secret all the same and is not shown. */
+function decodedSecret(secret: string): Uint8Array {
+  if (!secret.startsWith(SECRET_PREFIX)) return new Uint8Array();
   try {
     // Node 20 lacks `Uint8Array.fromBase64`.
-    bytes = Uint8Array.from(atob(text ?? ""), (character) => character.charCodeAt(0));
+    return Uint8Array.from(atob(secret.slice(SECRET_PREFIX.length)), (character) => character.charCodeAt(0));
   } catch {
-    // It may be a secret all the same, and is not shown.
+    return new Uint8Array();
   }
-  if (bytes.length === 0) {
-    throw new TypeError(`Cannot sign with a secret: expected "${SECRET_PREFIX}" followed by base64`);
-  }
-  return bytes;
 }

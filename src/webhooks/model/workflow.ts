@@ -1,4 +1,5 @@
 import type { Position, Problem } from "../../base/problem.ts";
+import type { OperationalEvent } from "./operational_event.ts";
 import type { WorkflowVersion } from "./records.ts";
 import type { TextTemplate, ValueTemplate } from "./template.ts";
 
@@ -103,4 +104,6 @@ export interface Workflows {
   listing(): WorkflowListing;
   /** The workflow of a former text; throws where it cannot be read any more. */
   parse(version: WorkflowVersion): Workflow;
+  /** Calls the listener with what was loaded and rejected so far, and with each change from now on. */
+  onEvent?(listener: (event: OperationalEvent) => void): void;
 }

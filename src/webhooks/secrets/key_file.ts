@@ -98,7 +98,7 @@ export async function readOrCreateKeyFile(
     if (await create(path)) {
       const text =
         "Encryption key created; back it up, because the signing secrets cannot be decrypted without it";
-      logger.warning(text, { file: path });
+      logger.info(text, { file: path }, "warning");
     }
   } catch (cause) {
     const text = `Cannot create the key file "${path}": ${

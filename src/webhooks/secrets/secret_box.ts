@@ -6,6 +6,8 @@ import type { Sealed } from "../model/records.ts";
 const NONCE_BYTES = 12;
 const KEY_ID_CHARACTERS = 16;
 const SETTING = "WEBHOOK_ENCRYPTION_KEY";
+/** Separates the key of hashes from all else that an encryption key is used for. */
+const HASHING = new TextEncoder().encode("weir hash of values");
 
 /** Where the keys come from. */
 export interface SecretBoxOptions {
@@ -24,14 +26,16 @@ export class SecretBox {
   readonly madeKeyFile: string | undefined;
   readonly #keys: ReadonlyMap<string, CryptoKey>;
   readonly #sealing: CryptoKey;
+  readonly #hashing: CryptoKey;
 
   private constructor(
     keys: ReadonlyMap<string, CryptoKey>,
     [keyId, key]: readonly [string, CryptoKey],
-    madeKeyFile: string | undefined,
+    { hashing, madeKeyFile }: { readonly hashing: CryptoKey; readonly madeKeyFile: string | undefined },
   ) {
     this.#keys = keys;
     this.#sealing = key;
+    this.#hashing = hashing;
     this.keyId = keyId;
     this.madeKeyFile = madeKeyFile;
   }
@@ -42,12 +46,22 @@ export class SecretBox {
     const { all, isCreated } = await keyBytes(options);
     for (const bytes of all) keys.set(await keyIdOf(bytes), await imported(bytes));
     const [first] = keys;
-    if (first === undefined) throw new Error(`Cannot encrypt secrets: ${SETTING} holds no key`);
-    return new SecretBox(keys, first, isCreated ? options.keyFile : undefined);
+    const [sealing] = all;
+    if (first === undefined || sealing === undefined) {
+      throw new Error(`Cannot encrypt secrets: ${SETTING} holds no key`);
+    }
+    const madeKeyFile = isCreated ? options.keyFile : undefined;
+    return new SecretBox(keys, first, { hashing: await hashingKey(sealing), madeKeyFile });
   }
 
   has(keyId: string): boolean {
     return this.#keys.has(keyId);
+  }
+
+  /** A hash of a text in hex, which cannot be guessed without the key that seals. */
+  async hash(text: string): Promise<string> {
+    const hash = await crypto.subtle.sign("HMAC", this.#hashing, new TextEncoder().encode(text));
+    return new Uint8Array(hash).toHex();
   }
 
   /** Encrypts a text; the same text never has the same bytes twice. */
@@ -110,6 +124,13 @@ async function keyBytes(
 async function keyIdOf(bytes: Uint8Array): Promise<string> {
   const digest = await crypto.subtle.digest("SHA-256", new Uint8Array(bytes));
   return new Uint8Array(digest).toHex().slice(0, KEY_ID_CHARACTERS);
+}
+
+async function hashingKey(bytes: Uint8Array): Promise<CryptoKey> {
+  const source = await crypto.subtle.importKey("raw", new Uint8Array(bytes), "HKDF", false, ["deriveKey"]);
+  const derivation = { name: "HKDF", hash: "SHA-256", salt: new Uint8Array(), info: HASHING };
+  const use = { name: "HMAC", hash: "SHA-256", length: 256 };
+  return await crypto.subtle.deriveKey(derivation, source, use, false, ["sign"]);
 }
 
 async function imported(bytes: Uint8Array): Promise<CryptoKey> {

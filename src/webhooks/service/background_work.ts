@@ -3,7 +3,9 @@ import { Dispatcher, type DispatcherOptions } from "../deliveries/dispatcher.ts"
 import { DurationSamples, prefixed, type SharedStoreMetrics, type WebhookMetrics } from "./metrics.ts";
 import { WorkflowRunner, type WorkflowRunnerOptions } from "../workflows/runner.ts";
 import { voidClaims } from "../store/claims.ts";
+import { endEpisodes, isEpisodeOver } from "../store/limit_episodes.ts";
 import { removeFinished } from "../store/retention.ts";
+import { HealthRecorder } from "./health_recorder.ts";
 import type { WebhookStore } from "../store/store.ts";
 
 /** The right to do the work of a store. */
@@ -23,6 +25,8 @@ export interface BackgroundWorkParts
   readonly takeLock: () => TakenWork | undefined;
   /** How long finished work is kept. */
   readonly retentionMs: number;
+  /** How long the attempts of an endpoint may only fail until it is disabled; 0 for ever. */
+  readonly disableAfterMs: number;
   /** How long commits took since the last call, in milliseconds. */
   readonly takeCommitTimes?: (() => readonly number[]) | undefined;
   /** The metrics of a store that several machines share. */
@@ -42,7 +46,13 @@ const SWEEP_MS = 60_000;
 const SWEPT_ROWS = 500;
 /** How often the rest of what was removed is cleared. */
 const CLEAR_MS = 1_000;
+/** How often attempts are added to the health of their endpoints. */
+const RECORD_MS = 1_000;
 const LOG_MS = 10_000;
+/** How often episodes of limits are ended, how long after their end, and how many per transaction. */
+const EPISODES_MS = 1_000;
+const EPISODES_GRACE_MS = 5_000;
+const MAX_EPISODES = 50;
 
 /**
  * The part that only one process does at a time where the store is a file: deliveries, workflows and the removal of old
@@ -55,6 +65,9 @@ export class BackgroundWork {
   readonly #lockCheck: WakeLoop;
   readonly #sweeping: WakeLoop;
   readonly #clearing: WakeLoop;
+  readonly #health: HealthRecorder;
+  readonly #recording: WakeLoop;
+  readonly #ending: WakeLoop;
   #lock: TakenWork | undefined;
   #dispatcher: Dispatcher | undefined;
   #runner: WorkflowRunner | undefined;
@@ -68,6 +81,9 @@ export class BackgroundWork {
     this.#lockCheck = loop(LOCK_MS, () => this.#checkLock());
     this.#sweeping = loop(SWEEP_MS, () => this.#sweep());
     this.#clearing = loop(CLEAR_MS, () => this.#clear());
+    this.#health = new HealthRecorder({ ...parts, wake: (ids) => this.wakeDispatcher(ids) });
+    this.#recording = loop(RECORD_MS, () => this.#record());
+    this.#ending = loop(EPISODES_MS, () => this.#endEpisodes());
   }
 
   /** Begins to try for the lock. */
@@ -88,6 +104,11 @@ export class BackgroundWork {
   /** Deliveries became due, of these endpoints or of any, or endpoints changed. */
   wakeDispatcher(endpointIds?: readonly string[]): void {
     this.#dispatcher?.wake(endpointIds);
+  }
+
+  /** Attempts of an endpoint are due now, even if it is failing. */
+  retryNow(endpointId: string): void {
+    this.#dispatcher?.retryNow(endpointId);
   }
 
   /** Executions became due. */
@@ -129,8 +150,9 @@ export class BackgroundWork {
     await this.#lockCheck.stop();
     await Promise.all([
       ...[this.#dispatcher?.stop(graceMs), this.#runner?.stop(graceMs)],
-      ...[this.#sweeping.stop(), this.#clearing.stop()],
+      ...[this.#sweeping.stop(), this.#clearing.stop(), this.#ending.stop(), this.#recording.stop()],
     ]);
+    while (await this.#record());
     this.#lock?.release();
     this.#lock = undefined;
   }
@@ -165,6 +187,7 @@ export class BackgroundWork {
       keepOtherClaims: () => this.#runner?.keepClaims() ?? Promise.resolve(true),
       onAttempt: (report) => {
         this.#attemptTimes.add(report.tookMs);
+        this.#health.add(report);
         this.#parts.onAttempt?.(report);
       },
     });
@@ -181,6 +204,18 @@ export class BackgroundWork {
     runner.start();
     this.#sweeping.start();
     this.#clearing.start();
+    this.#ending.start();
+    this.#recording.start();
+  }
+
+  /** Adds the attempts since the last round to the health of their endpoints. */
+  async #record(): Promise<boolean> {
+    try {
+      return await this.#health.record();
+    } catch (error) {
+      this.#logError("Cannot record the health of endpoints", error);
+      return false;
+    }
   }
 
   /** Clears a portion of what belonged to removed records; what a crash leaves over is found again. */
@@ -190,6 +225,27 @@ export class BackgroundWork {
       return await store.clearRemoved({ now: clock.now(), newId });
     } catch (error) {
       this.#logError("Cannot clear what belonged to a removed record", error);
+      return false;
+    }
+  }
+
+  /** Reports ends of episodes; the grace is for what other processes still report. */
+  async #endEpisodes(): Promise<boolean> {
+    const { store, clock, newId } = this.#parts;
+    try {
+      const now = clock.now();
+      const before = now - EPISODES_GRACE_MS;
+      if (!await store.read(isEpisodeOver, before)) return false;
+      const { count, endpointIds } = await store.write(endEpisodes, {
+        before,
+        now,
+        max: MAX_EPISODES,
+        newId,
+      });
+      if (endpointIds.length > 0) this.wakeDispatcher(endpointIds);
+      return count === MAX_EPISODES;
+    } catch (error) {
+      this.#logError("Cannot report the ends of episodes of limits", error);
       return false;
     }
   }

@@ -1,7 +1,14 @@
 import type { WorkerPort } from "../../base/supervised_worker.ts";
-import type { AdministrationCall, EventCall, TriggerCall, WebhookAnswer } from "../api/calls.ts";
+import type {
+  AdministrationCall,
+  EventCall,
+  SignedTriggerCall,
+  TriggerCall,
+  WebhookAnswer,
+} from "../api/calls.ts";
 import type { PostgresStoreOptions } from "../store/postgres/store.ts";
 import type { LimitDecision } from "../model/limit_call.ts";
+import type { OperationalBatch } from "../model/operational_event.ts";
 import type { WebhookMetrics } from "./metrics.ts";
 import type { StoreBoundSettings } from "./store_bounds.ts";
 import type { TracedWork } from "../../base/traced_work.ts";
@@ -28,6 +35,8 @@ export interface WebhookOptions extends StoreBoundSettings {
   readonly timeoutMs: number;
   readonly connectTimeoutMs: number;
   readonly retentionMs: number;
+  /** How long the attempts of an endpoint may only fail until it is disabled; 0 for ever. */
+  readonly disableAfterMs: number;
   readonly maxInFlight: number;
   /** Ranges that deliveries may reach in addition to public addresses. */
   readonly allowCidrs: readonly string[];
@@ -49,6 +58,7 @@ export interface WebhookOptions extends StoreBoundSettings {
 /** A call by its method of `WebhookCalls`. */
 export type WebhookRequest =
   | { readonly method: "acceptTrigger"; readonly call: TriggerCall }
+  | { readonly method: "acceptSignedTrigger"; readonly call: SignedTriggerCall }
   | { readonly method: "acceptEvent"; readonly call: EventCall }
   | { readonly method: "administer"; readonly call: AdministrationCall };
 
@@ -58,6 +68,8 @@ export type ToWebhookWorker =
   | { readonly type: "request"; readonly id: number; readonly request: WebhookRequest }
   /** A decision; absent where it failed. */
   | { readonly type: "limit"; readonly id: number; readonly decision?: LimitDecision | undefined }
+  /** Operational events to write; sent after the answer to the batch before. */
+  | { readonly type: "report"; readonly batch: OperationalBatch }
   | { readonly type: "stop"; readonly graceMs: number };
 
 /** A message of the worker, in addition to those of every worker. */
@@ -75,6 +87,8 @@ export type FromWebhookWorker =
     readonly domain: string;
     readonly descriptors: readonly Readonly<Record<string, string>>[];
   }
+  /** Whether the batch was written; one that was not is lost. */
+  | { readonly type: "reported"; readonly isWritten: boolean }
   /** Every second, or as soon as the store answers; `alive` comes every second in any case. */
   | { readonly type: "metrics"; readonly metrics: WebhookMetrics }
   | { readonly type: "span"; readonly span: TracedWork };

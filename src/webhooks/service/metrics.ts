@@ -6,6 +6,7 @@ import {
   type MetricName,
   timer,
 } from "../../base/metrics.ts";
+import { SIGNATURE_REFUSALS, type SignatureRefusal } from "../model/trigger_verification.ts";
 import type { StoreMetrics } from "../store/store.ts";
 
 /** The metrics of the webhook service. */
@@ -63,8 +64,21 @@ export const WEBHOOK_METRICS = {
       label: "state",
       values: ["attempting", "retrying", "acknowledged", "failed"],
     }),
-    due_now: gauge("deliveries", "Deliveries whose next attempt is due."),
-    oldest_due_age_seconds: gauge("seconds", "How long the oldest due delivery has been waiting."),
+    signature_refusals: counter(
+      "calls",
+      "Calls of signed triggers with a missing or wrong signature, by reason; the responses do not contain it.",
+      { label: "reason", values: Object.keys(SIGNATURE_REFUSALS) as SignatureRefusal[] },
+    ),
+    due_now: gauge(
+      "deliveries",
+      "Deliveries whose next attempt is due, without those of disabled and failing endpoints.",
+    ),
+    oldest_due_age_seconds: gauge("seconds", "How long the oldest of these deliveries has been waiting."),
+    endpoints: gauge(
+      "endpoints",
+      "Endpoints by state; `failing` is one whose last 20 attempts or more failed.",
+      { label: "state", values: ["healthy", "failing", "disabled_by_admin", "disabled_by_weir"] },
+    ),
     executions: gauge("executions", "Executions of workflows in the store by status.", {
       label: "status",
       values: ["queued", "running", "succeeded", "failed", "cancelled"],
@@ -94,12 +108,12 @@ export const WEBHOOK_METRICS = {
       "deliveries",
       "Largest known number of open deliveries of one endpoint; smaller than half of `max_backlog`, it may be outdated.",
     ),
-    max_backlog: gauge("deliveries", "`WEBHOOK_MAX_BACKLOG`."),
+    max_backlog: gauge("deliveries", "Value of `WEBHOOK_MAX_BACKLOG`."),
     store_used_bytes: gauge(
       "bytes",
       "Size that `WEBHOOK_STORE_MAX_BYTES` bounds: the SQLite file without its free pages, or the PostgreSQL tables.",
     ),
-    store_max_bytes: gauge("bytes", "`WEBHOOK_STORE_MAX_BYTES`."),
+    store_max_bytes: gauge("bytes", "Value of `WEBHOOK_STORE_MAX_BYTES`."),
     store_bytes: gauge("bytes", "Size of the SQLite file and its `-wal`, or of the PostgreSQL tables."),
     commit_time: timer("Time of a commit of the store.", "ratelimit_webhooks_commit_seconds"),
     store_errors: counter("errors", "Failed reads and writes of the store."),
@@ -119,13 +133,14 @@ export type WebhookMetricName<Kind extends MetricKind> = MetricName<typeof WEBHO
 
 /** The store's metrics as gauges. */
 export function storeGauges(
-  { deliveries, executions, dueNow, oldestDueAt, bytes }: StoreMetrics,
+  { deliveries, executions, endpoints, dueNow, oldestDueAt, bytes }: StoreMetrics,
   now: number,
 ): WebhookMetrics["gauges"] {
   const age = oldestDueAt === undefined ? 0 : Math.max(0, now - oldestDueAt) / 1_000;
   return {
     ...prefixed("deliveries", Object.entries(deliveries)),
     ...prefixed("executions", Object.entries(executions)),
+    ...prefixed("endpoints", Object.entries(endpoints)),
     due_now: dueNow,
     oldest_due_age_seconds: age,
     store_bytes: bytes,

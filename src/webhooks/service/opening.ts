@@ -67,7 +67,8 @@ async function openParts(opening: WebhookOpening, stack: AsyncDisposableStack): 
   });
   stack.defer(() => workflows.close());
   await workflows.start();
-  const { maxInFlight, timeoutMs, version, maxRunning, retentionMs, maxStoreBytes, maxBacklog } = options;
+  const { maxInFlight, timeoutMs, version, maxRunning, retentionMs, disableAfterMs } = options;
+  const { maxStoreBytes, maxBacklog } = options;
   return {
     ...opened,
     secretBox,
@@ -81,7 +82,16 @@ async function openParts(opening: WebhookOpening, stack: AsyncDisposableStack): 
     newId: () => crypto.randomUUID(),
     randomBytes: (length) => crypto.getRandomValues(new Uint8Array(length)),
     logger,
-    ...{ maxInFlight, timeoutMs, version, maxRunning, retentionMs, maxStoreBytes, maxBacklog },
+    ...{
+      maxInFlight,
+      timeoutMs,
+      version,
+      maxRunning,
+      retentionMs,
+      disableAfterMs,
+      maxStoreBytes,
+      maxBacklog,
+    },
     env: onlySet(options.workflowEnv),
     ...opening.parts,
   };

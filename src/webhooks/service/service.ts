@@ -7,13 +7,16 @@ import { problemAnswer, problemOf, SHUTTING_DOWN, type WebhookProblem } from "..
 import type {
   AdministrationCall,
   EventCall,
+  SignedTriggerCall,
   TriggerCall,
   WebhookAnswer,
   WebhookCalls,
 } from "../api/calls.ts";
 import type { LimitCall } from "../model/limit_call.ts";
-import { storeGauges, type WebhookMetrics } from "./metrics.ts";
+import { prefixed, storeGauges, type WebhookMetrics } from "./metrics.ts";
 import { BackgroundWork, type BackgroundWorkParts } from "./background_work.ts";
+import type { OperationalBatch } from "../model/operational_event.ts";
+import { OperationalEvents, type OperationalEventsOptions } from "./operational_events.ts";
 import type { Workflows } from "../model/workflow.ts";
 import { StoreBounds, type StoreBoundSettings } from "./store_bounds.ts";
 import { releaseClaims } from "../store/claims.ts";
@@ -28,7 +31,10 @@ export interface WebhookServiceParts
   readonly workflows: Workflows;
   /** Asks the decision service. */
   readonly limit: LimitCall;
-  readonly secretBox: BackgroundWorkParts["secretBox"] & { seal: AdministrationParts["seal"] };
+  readonly secretBox:
+    & BackgroundWorkParts["secretBox"]
+    & OperationalEventsOptions["secretBox"]
+    & { seal: AdministrationParts["seal"] };
   /** What the operator should know of the secrets in the store. */
   readonly noteOfSecrets?: (() => Promise<string | undefined>) | undefined;
   /** Closes the store and all that the service uses; only the store when absent. */
@@ -62,6 +68,7 @@ export class WebhookService implements WebhookCalls {
   readonly #bounds: StoreBounds;
   readonly #triggers: TriggerAcceptor;
   readonly #events: EventAcceptor;
+  readonly #operationalEvents: OperationalEvents;
   readonly #administrationParts: AdministrationParts;
   readonly #running = new Set<Promise<unknown>>();
   #isStopping = false;
@@ -78,11 +85,17 @@ export class WebhookService implements WebhookCalls {
     const wakeRunner = () => work.wakeRunner();
     this.#triggers = new TriggerAcceptor({ ...parts, bounds, onAccepted: wakeRunner });
     this.#events = new EventAcceptor({ ...parts, bounds, onAccepted: (ids) => work.wakeDispatcher(ids) });
+    this.#operationalEvents = new OperationalEvents({
+      ...parts,
+      isStoreFull: () => bounds.isFull,
+      onWritten: (ids) => work.wakeDispatcher(ids),
+    });
     this.#administrationParts = {
       ...parts,
       seal: (text) => parts.secretBox.seal(text),
       inFlight: (endpointId) => work.inFlight(endpointId),
       wakeDispatcher: () => work.wakeDispatcher(),
+      retryNow: (endpointId) => work.retryNow(endpointId),
       wakeRunner,
       callTrigger: (...call) => this.#triggers.start(...call),
     };
@@ -92,6 +105,7 @@ export class WebhookService implements WebhookCalls {
   start(): void {
     this.#bounds.start();
     this.#work.start();
+    this.#parts.workflows.onEvent?.((event) => this.#operationalEvents.report(event));
   }
 
   /** Whether this process dispatches and runs steps. */
@@ -101,6 +115,10 @@ export class WebhookService implements WebhookCalls {
 
   acceptTrigger(call: TriggerCall): Promise<WebhookAnswer> {
     return this.#answered(call.requestId, () => this.#triggers.accept(call));
+  }
+
+  acceptSignedTrigger(call: SignedTriggerCall): Promise<WebhookAnswer> {
+    return this.#answered(call.requestId, () => this.#triggers.acceptSigned(call));
   }
 
   acceptEvent(call: EventCall): Promise<WebhookAnswer> {
@@ -115,15 +133,24 @@ export class WebhookService implements WebhookCalls {
     });
   }
 
+  /** Writes operational events of the main thread; false when they are lost. */
+  async report(batch: OperationalBatch): Promise<boolean> {
+    if (this.#isStopping) return false;
+    const written = this.#operationalEvents.write(batch);
+    this.#running.add(written);
+    return await written.finally(() => this.#running.delete(written));
+  }
+
   /** Counters since the start, and the durations since the last call. */
   async metrics(): Promise<WebhookMetrics> {
     const { store, clock, noteOfSecrets } = this.#parts;
     const problem = await this.#storeProblem();
     const work = this.#work.metrics(this.#storeErrors);
+    const refusals = prefixed("signature_refusals", this.#triggers.signatureRefusals);
     const bounds = this.#bounds.metrics();
     const metrics = {
       ...work,
-      counters: { ...work.counters, ...bounds.counters },
+      counters: { ...work.counters, ...bounds.counters, ...refusals },
       gauges: { ...work.gauges, ...bounds.gauges },
     };
     try {
@@ -151,6 +178,7 @@ export class WebhookService implements WebhookCalls {
       settledWithin(running, CALLS_MS, this.#parts.clock),
       ...[this.#work.stop(graceMs), this.#bounds.stop()],
     ]);
+    await this.#operationalEvents.stop();
     const { store, close = () => store.close() } = this.#parts;
     await close();
   }

@@ -64,6 +64,11 @@ export class StoreBounds implements AcceptanceBounds {
     await this.#loop.stop();
   }
 
+  /** Whether the store is larger than its bound. */
+  get isFull(): boolean {
+    return this.#isFull;
+  }
+
   admit(): void {
     const { maxStoreBytes = 0 } = this.#options;
     if (!this.#isFull) return;

@@ -4,12 +4,14 @@ import { SupervisedWorker, type WorkerHandle } from "../../base/supervised_worke
 import type {
   AdministrationCall,
   EventCall,
+  SignedTriggerCall,
   TriggerCall,
   WebhookAnswer,
   WebhookCalls,
 } from "../api/calls.ts";
 import { problemAnswer, SHUTTING_DOWN, unavailable } from "../api/problem.ts";
 import type { LimitCall } from "../model/limit_call.ts";
+import type { OperationalBatch } from "../model/operational_event.ts";
 import type { FromWebhookWorker, ToWebhookWorker, WebhookOptions, WebhookRequest } from "./message.ts";
 import type { WebhookMetrics } from "./metrics.ts";
 import { PendingRequests, REQUEST_TIMEOUT_MS } from "./pending_requests.ts";
@@ -50,6 +52,9 @@ const DRY_RUN_TIMEOUT_MS = 45_000;
 /** How much longer than its grace period stopping may take. */
 const STOP_MARGIN_MS = 3_000;
 
+/** What became of a batch of operational events: `unknown` when the worker was replaced, or is not ready. */
+export type ReportEnd = "written" | "lost" | "unknown";
+
 const AWAY = unavailable("webhooks_unavailable", "Cannot answer: the webhook service is starting");
 
 /**
@@ -67,6 +72,7 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
   #early: ToWebhookWorker[] | undefined = [];
   #cancelHeadStart = () => {};
   #nextLogAt = -Infinity;
+  #endReport: (end: ReportEnd) => void = () => {};
   /** Whether the worker has not sent any metrics yet. */
   #isNew = true;
 
@@ -90,6 +96,7 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
         this.#state = "away";
         this.#endHeadStart();
         this.#pending.end(AWAY);
+        this.#endReport("unknown");
         options.onHealth(false, reason);
         return {};
       },
@@ -116,12 +123,25 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
     return this.#ask({ method: "acceptTrigger", call });
   }
 
+  acceptSignedTrigger(call: SignedTriggerCall): Promise<WebhookAnswer> {
+    return this.#ask({ method: "acceptSignedTrigger", call });
+  }
+
   acceptEvent(call: EventCall): Promise<WebhookAnswer> {
     return this.#ask({ method: "acceptEvent", call });
   }
 
   administer(call: AdministrationCall): Promise<WebhookAnswer> {
     return this.#ask({ method: "administer", call });
+  }
+
+  /** Writes operational events, one batch after the other. */
+  report(batch: OperationalBatch): Promise<ReportEnd> {
+    if (this.#state !== "ready") return Promise.resolve("unknown");
+    const { promise, resolve } = Promise.withResolvers<ReportEnd>();
+    this.#endReport = resolve;
+    this.#worker.post({ type: "report", batch });
+    return promise;
   }
 
   /** Refuses new calls, gives running work this long, and ends the worker. */
@@ -138,6 +158,7 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
       if (!isInTime) this.#options.logger.warning("Webhook worker did not stop in time");
     } else this.#worker.terminate();
     this.#pending.end(SHUTTING_DOWN);
+    this.#endReport("unknown");
   }
 
   #ask(request: WebhookRequest): Promise<WebhookAnswer> {
@@ -181,6 +202,8 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
         return this.#pending.settle(message.id, message.answer);
       case "limit":
         return void this.#decide(message, reply);
+      case "reported":
+        return this.#endReport(message.isWritten ? "written" : "lost");
       case "metrics":
         return this.#takeMetrics(message.metrics);
       case "span":

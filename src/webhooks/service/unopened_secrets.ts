@@ -2,9 +2,10 @@ import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
 import type { Logger } from "../../base/log.ts";
 import { signingSecret } from "../deliveries/request.ts";
-import type { Endpoint, Sealed } from "../model/records.ts";
+import type { Endpoint, Sealed, Trigger } from "../model/records.ts";
 import { listEndpoints } from "../store/endpoints.ts";
-import type { WebhookStore } from "../store/store.ts";
+import type { ListOptions, Page, WebhookStore } from "../store/store.ts";
+import { listTriggers } from "../store/triggers.ts";
 
 /** What the secrets are found and opened with. */
 export interface UnopenedSecretsOptions {
@@ -24,9 +25,10 @@ const PAGE = 200;
 const LOOK_MS = 30_000;
 const MAX_KEYS = 3;
 /** A rotation without `activeIn` leaves the old secret in force for a day. */
-const ADVICE =
-  "add it to WEBHOOK_ENCRYPTION_KEY and restart, or give the endpoints other secrets (weir endpoints " +
-  "rotate ID --active-in 0) and set their headers again";
+const ADVICE = "add it to WEBHOOK_ENCRYPTION_KEY and restart";
+const ENDPOINT_ADVICE =
+  "give the endpoints other secrets (weir endpoints rotate ID --active-in 0) and set their headers again";
+const TRIGGER_ADVICE = "give the triggers their secrets again (weir triggers rotate ID --secret-file FILE)";
 
 /**
  * Finds the secrets of the store whose key is missing: otherwise a wrong key would only show when the first delivery
@@ -53,9 +55,9 @@ export class UnopenedSecrets {
         "former key opens: add that key to WEBHOOK_ENCRYPTION_KEY and restart";
       logger.error(text, { file, secrets });
     }
-    for (const [keyId, { sealed, endpoints }] of byKey) {
+    for (const [keyId, { sealed, endpoints, triggers }] of byKey) {
       await secretBox.unseal(sealed).catch((error: unknown) => {
-        logger.error(errorText(error), { keyId, endpoints });
+        logger.error(errorText(error), { keyId, endpoints, triggers });
       });
     }
   }
@@ -75,33 +77,50 @@ export class UnopenedSecrets {
   }
 }
 
-interface Found {
-  /** One secret for each key, and how many endpoints have secrets under it. */
-  readonly byKey: ReadonlyMap<string, { readonly sealed: Sealed; readonly endpoints: number }>;
-  /** How many secrets have no key, and how many endpoints have such secrets. */
+/** How many records have secrets. */
+interface Owners {
+  endpoints: number;
+  triggers: number;
+}
+
+interface Found extends Readonly<Owners> {
+  /** One secret for each key, and how many records have secrets under it. */
+  readonly byKey: ReadonlyMap<string, Readonly<Owners> & { readonly sealed: Sealed }>;
+  /** How many secrets have no key; the records are those with such secrets. */
   readonly secrets: number;
-  readonly endpoints: number;
 }
 
 async function find({ store, secretBox, clock }: UnopenedSecretsOptions): Promise<Found> {
-  const byKey = new Map<string, { sealed: Sealed; endpoints: number }>();
-  const missing = { secrets: 0, endpoints: 0 };
+  const byKey = new Map<string, Owners & { readonly sealed: Sealed }>();
+  const missing = { secrets: 0, endpoints: 0, triggers: 0 };
   const now = clock.now();
+  const note = (owner: keyof Owners, needed: readonly Sealed[]) => {
+    for (const [keyId, sealed] of new Map(needed.map((one) => [one.keyId, one]))) {
+      const known = byKey.get(keyId) ?? { endpoints: 0, triggers: 0 };
+      byKey.set(keyId, { ...known, sealed, [owner]: known[owner] + 1 });
+    }
+    const unread = needed.filter(({ keyId }) => !secretBox.has(keyId)).length;
+    missing.secrets += unread;
+    if (unread > 0) missing[owner]++;
+  };
+  const endpoints = (options: ListOptions) => store.read(listEndpoints, options);
+  for await (const endpoint of allOf(endpoints)) note("endpoints", neededOf(endpoint, now));
+  const triggers = (options: ListOptions) => store.read(listTriggers, options);
+  for await (const trigger of allOf(triggers)) note("triggers", secretsOf(trigger));
+  return { byKey, ...missing };
+}
+
+async function* allOf<T>(list: (options: ListOptions) => Promise<Page<T>>): AsyncGenerator<T> {
   let cursor: string | undefined;
   do {
-    const page = await store.read(listEndpoints, { limit: PAGE, cursor });
-    for (const endpoint of page.items) {
-      const needed = neededOf(endpoint, now);
-      for (const [keyId, sealed] of new Map(needed.map((one) => [one.keyId, one]))) {
-        byKey.set(keyId, { sealed, endpoints: (byKey.get(keyId)?.endpoints ?? 0) + 1 });
-      }
-      const unread = needed.filter(({ keyId }) => !secretBox.has(keyId)).length;
-      missing.secrets += unread;
-      if (unread > 0) missing.endpoints++;
-    }
+    const page = await list({ limit: PAGE, cursor });
+    yield* page.items;
     cursor = page.nextCursor;
   } while (cursor !== undefined);
-  return { byKey, ...missing };
+}
+
+function secretsOf({ secrets = [] }: Trigger): readonly Sealed[] {
+  return secrets.map(({ sealed }) => sealed);
 }
 
 /** What deliveries have to read; a secret that was replaced is not part of it. */
@@ -112,7 +131,7 @@ function neededOf({ secrets, headers }: Endpoint, now: number): readonly Sealed[
 }
 
 function noteOf(
-  { byKey, secrets, endpoints }: Found,
+  { byKey, secrets, endpoints, triggers }: Found,
   secretBox: UnopenedSecretsOptions["secretBox"],
 ): string | undefined {
   if (secrets === 0) return undefined;
@@ -122,8 +141,17 @@ function noteOf(
   const made = secretBox.madeKeyFile !== undefined
     ? " and another one was created because the key file was missing"
     : "";
-  const what = `${counted(secrets, "secret")} of ${counted(endpoints, "endpoint")} cannot be read`;
-  return `${what}: the key ${named}${more} that encrypted them is missing${made}; ${ADVICE}`;
+  const owners = [
+    ...endpoints === 0 ? [] : [counted(endpoints, "endpoint")],
+    ...triggers === 0 ? [] : [counted(triggers, "trigger")],
+  ];
+  const what = `${counted(secrets, "secret")} of ${owners.join(" and ")} cannot be read`;
+  const advice = [
+    ADVICE,
+    ...endpoints === 0 ? [] : [ENDPOINT_ADVICE],
+    ...triggers === 0 ? [] : [TRIGGER_ADVICE],
+  ];
+  return `${what}: the key ${named}${more} that encrypted them is missing${made}; ${advice.join(", or ")}`;
 }
 
 function counted(number: number, what: string): string {

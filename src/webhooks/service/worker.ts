@@ -46,6 +46,12 @@ export function serveWebhooks(port: WebhookWorkerPort, extrasOf: () => WebhookEx
       case "limit":
         limits.take(message.id, message.decision);
         break;
+      case "report":
+        void service.then(async (opened) => {
+          if (opened === undefined) return;
+          port.postMessage({ type: "reported", isWritten: await opened.report(message.batch) });
+        });
+        break;
       case "stop":
         stopping.abort();
         void service.then(async (opened) => {
@@ -138,6 +144,8 @@ function answer(calls: WebhookCalls, { method, call }: WebhookRequest): Promise<
   switch (method) {
     case "acceptTrigger":
       return calls.acceptTrigger(call);
+    case "acceptSignedTrigger":
+      return calls.acceptSignedTrigger(call);
     case "acceptEvent":
       return calls.acceptEvent(call);
     case "administer":

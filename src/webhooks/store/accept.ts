@@ -1,5 +1,6 @@
 import type { AuditEntry, Execution, IdempotencyRow, NewEvent, WorkflowVersion } from "../model/records.ts";
 import type { JsonValue } from "../../base/exact_json.ts";
+import type { ReportedEvent } from "../model/endpoint_events.ts";
 import { matchesKind } from "../model/event.ts";
 import { filterMismatch, payloadOf, readEventFilter } from "../model/event_filter.ts";
 import { isLive, KEY_LIVES_MS } from "../model/key_life.ts";
@@ -42,6 +43,7 @@ export interface NewExecution {
   /** The text of that version; absent where the store has it. */
   readonly text?: string | undefined;
   readonly triggerId: string;
+  readonly event?: string | undefined;
   readonly input: string;
 }
 
@@ -75,9 +77,10 @@ const ADD_DELIVERIES = postgresOnly(`
 // Locks the text against removal.
 const ADD_EXECUTION = sql((d) =>
   `INSERT INTO execution
-     (id, workflow, version_id, trigger_id, status, input, created_at, due_at, step_attempts, cancel_requested)
-   SELECT CAST(? AS TEXT), CAST(? AS TEXT), id, CAST(? AS TEXT), 'queued', CAST(? AS TEXT), CAST(? AS BIGINT),
-     CAST(? AS BIGINT), 0, 0 FROM workflow_version WHERE id = ? ${d.share()}`
+     (id, workflow, version_id, trigger_id, trigger_event, status, input, created_at, due_at, step_attempts,
+      cancel_requested)
+   SELECT CAST(? AS TEXT), CAST(? AS TEXT), id, CAST(? AS TEXT), CAST(? AS TEXT), 'queued', CAST(? AS TEXT),
+     CAST(? AS BIGINT), CAST(? AS BIGINT), 0, 0 FROM workflow_version WHERE id = ? ${d.share()}`
 );
 
 /** Stores the text of a workflow unless it exists. */
@@ -130,9 +133,15 @@ export function acceptEvent(
 
 /** Writes an event and a delivery for every endpoint that it goes to; returns these endpoints. */
 export function* addEvent(event: NewEvent, now: number): Work<readonly string[]> {
-  const { id, kind, body } = event;
+  return yield* insertEvent(event, subscribedTo(event, yield* all(SUBSCRIPTIONS)), now);
+}
+
+function* insertEvent(
+  { id, kind, body }: NewEvent,
+  subscribed: readonly NewDelivery[],
+  now: number,
+): Work<readonly string[]> {
   yield* run("INSERT INTO event (id, kind, body, created_at) VALUES (?, ?, ?, ?)", id, kind, body, now);
-  const subscribed = subscribedTo(event, yield* all(SUBSCRIPTIONS));
   if (subscribed.length === 0) return [];
   const [ids, endpoints] = [subscribed.map((one) => one.id), subscribed.map((one) => one.endpointId)];
   // Each database skips the statement of the other.
@@ -144,6 +153,23 @@ export function* addEvent(event: NewEvent, now: number): Work<readonly string[]>
   }
   yield* tally("delivery.attempting", endpointIds.length);
   return endpointIds;
+}
+
+/** Writes those operational events that an endpoint subscribes to, with their deliveries; returns these endpoints. */
+export function* addOperationalEvents(
+  events: readonly ReportedEvent[],
+  now: number,
+): Work<readonly string[]> {
+  if (events.length === 0) return [];
+  const endpoints = yield* all(SUBSCRIPTIONS);
+  const endpointIds = new Set<string>();
+  for (const event of events) {
+    const others = endpoints.filter((row) => text(row, "id") !== event.exceptEndpointId);
+    const subscribed = subscribedTo(event, others);
+    if (subscribed.length === 0) continue;
+    for (const id of yield* insertEvent(event, subscribed, now)) endpointIds.add(id);
+  }
+  return [...endpointIds];
 }
 
 /** A delivery to create. */
@@ -191,19 +217,21 @@ function* addExecution(execution: NewExecution, now: number): Work<{ readonly va
 }
 
 function insertExecution(
-  { id, workflow, triggerId, input, versionId }: NewExecution,
+  { id, workflow, triggerId, event, input, versionId }: NewExecution,
   now: number,
 ): Work<number> {
-  return run(ADD_EXECUTION, id, workflow, triggerId, input, now, now, versionId);
+  return run(ADD_EXECUTION, id, workflow, triggerId, event, input, now, now, versionId);
 }
 
 /** An execution as it is stored first. */
 export function queuedExecution(
-  { id, workflow, versionId, triggerId, input }: NewExecution,
+  { id, workflow, versionId, triggerId, event, input }: NewExecution,
   now: number,
 ): Execution {
   const times = { createdAt: now, dueAt: now, stepAttempts: 0, cancelRequested: false };
-  return { id, workflow, versionId, triggerId, status: "queued", input: storedText(input), ...times };
+  const named = event === undefined ? {} : { event: storedText(event) };
+  const what = { id, workflow, versionId, triggerId, ...named };
+  return { ...what, status: "queued", input: storedText(input), ...times };
 }
 
 const COUNT_DELIVERIES = "UPDATE idempotency SET deliveries = ? WHERE scope = ? AND key = ?";

@@ -1,7 +1,7 @@
 import type { Attempt, Delivery } from "../model/records.ts";
 import { IS_ERASED } from "./events.ts";
 import { listPage } from "./lists.ts";
-import { integer, RECORDS, text } from "./rows.ts";
+import { integer, integerOrNone, RECORDS, text } from "./rows.ts";
 import { tallyMove } from "./tally.ts";
 import { addAudit } from "./audit_log.ts";
 import { all, get, run, sql, type Work } from "./work.ts";
@@ -68,6 +68,24 @@ const REOPEN = sql((d) =>
      reason = NULL
    WHERE ${d.among("seq")}`
 );
+
+const OLDEST_FAILED = `SELECT min(delivery.created_at) AS since
+  FROM delivery JOIN event ON event.id = delivery.event_id AND event.body IS NOT NULL
+  WHERE delivery.endpoint_id = ? AND delivery.state = 'failed' AND delivery.finished_at >= ?`;
+
+/** The failed deliveries to recover, if some failed since then: their number, and when the oldest was created. */
+export function* missedDeliveries(
+  { endpointId, failedSince, until }: {
+    readonly endpointId: string;
+    readonly failedSince: number;
+    readonly until: number;
+  },
+): Work<{ readonly count: number; readonly since?: number | undefined }> {
+  const oldest = yield* get(OLDEST_FAILED, endpointId, failedSince);
+  const since = oldest && integerOrNone(oldest, "since");
+  if (since === undefined) return { count: 0 };
+  return { count: integer(yield* get(COUNT_FAILED, endpointId, since, until), "count"), since };
+}
 
 /** Which failed deliveries are recovered: those created from `since` to before `until`. */
 export interface RecoverOptions extends ChangeOptions {

@@ -1,7 +1,9 @@
 import type { Logger } from "../../base/log.ts";
 import type { AttemptOutcome, DeliveryChange } from "../model/delivery.ts";
 import type { AuditEntry, DeliveryState, Endpoint } from "../model/records.ts";
+import { deliveryFailedEvent, type ReportedEvent } from "../model/endpoint_events.ts";
 import { LAST_SLOT_MS } from "../model/schedule.ts";
+import { addOperationalEvents } from "./accept.ts";
 import { addAudit, failDeliveries, interruptAttempts } from "./audit_log.ts";
 import { PORTION } from "./removals.ts";
 import { integer, integerOrNone, RECORDS, text } from "./rows.ts";
@@ -45,25 +47,34 @@ const DUE_ENDPOINTS = sql((d) =>
        WHERE next_at IS NOT NULL AND endpoint_id > one.id
      ) FROM one WHERE one.id IS NOT NULL
    )
-   SELECT endpoint.id, endpoint.concurrency, endpoint.timeout_ms FROM one JOIN endpoint ON endpoint.id = one.id
+   SELECT endpoint.id, endpoint.concurrency, endpoint.timeout_ms,
+     CASE WHEN EXISTS (
+       SELECT 1 FROM delivery ${d.by("delivery_failing")}
+       WHERE endpoint_id = one.id AND state = 'retrying' AND first_failure_at <= ? AND next_at <= ?
+     ) THEN 1 ELSE 0 END AS ending
+   FROM one JOIN endpoint ON endpoint.id = one.id
    WHERE endpoint.enabled = 1
      AND EXISTS (SELECT 1 FROM delivery ${d.by("delivery_next")} WHERE endpoint_id = one.id AND next_at <= ?)
    ORDER BY endpoint.seq`
 );
 
 /** An endpoint with due deliveries. */
-export type DueEndpoint = Pick<Endpoint, "id" | "concurrency" | "timeoutMs">;
+export interface DueEndpoint extends Pick<Endpoint, "id" | "concurrency" | "timeoutMs"> {
+  /** Whether a last attempt is due: 24 hours after the first failure. */
+  readonly isEnding?: boolean | undefined;
+}
 
 /**
  * Enabled endpoints with unclaimed deliveries that are due, in a stable order. Goes from one to the next by the index,
  * so that idle endpoints and the number of deliveries cost nothing.
  */
 export function* dueEndpoints(now: number): Work<readonly DueEndpoint[]> {
-  const rows = yield* all(DUE_ENDPOINTS, now);
+  const rows = yield* all(DUE_ENDPOINTS, now - LAST_SLOT_MS, now, now);
   return rows.map((row) => ({
     id: text(row, "id"),
     concurrency: integer(row, "concurrency"),
     timeoutMs: integerOrNone(row, "timeout_ms"),
+    ...(integer(row, "ending") === 0 ? {} : { isEnding: true }),
   }));
 }
 
@@ -109,11 +120,13 @@ export interface FinishedAttempt {
   /** Absent where the schedule stays as it is; `resendAt` is cleared in either case. */
   readonly change?: DeliveryChange | undefined;
   readonly audit?: readonly AuditEntry[] | undefined;
+  /** Reports that the delivery failed permanently. */
+  readonly event?: ReportedEvent | undefined;
 }
 
-/** Writes the end of an attempt with its audit entries and releases the claim; false when the claim was lost. */
+/** Writes the end of an attempt with its audit entries and its event, and releases the claim; false when the claim was lost. */
 export function* finishAttempt(options: FinishedAttempt): Work<boolean> {
-  const { deliveryId, claimId, number, change, audit = [] } = options;
+  const { deliveryId, claimId, number, change, audit = [], event } = options;
   const { finishedAt, result, status, errorKind, error, response } = options.outcome;
   const held = yield* get(HELD, deliveryId, claimId);
   if (held === undefined) return false;
@@ -127,6 +140,7 @@ export function* finishAttempt(options: FinishedAttempt): Work<boolean> {
     yield* tallyMove(`delivery.${text(held, "state") as DeliveryState}`, `delivery.${state}`);
   }
   for (const entry of audit) yield* addAudit(entry);
+  if (event !== undefined) yield* addOperationalEvents([event], finishedAt);
   return true;
 }
 
@@ -169,12 +183,18 @@ const FAILING_LONG = sql((d) =>
 );
 
 /**
- * Fails deliveries of disabled endpoints whose first failure is 24 hours ago, with audit entries; returns how many.
+ * Fails deliveries of disabled endpoints whose first failure is 24 hours ago, with audit entries and events; returns how
+ * many.
  * Call it until there are none.
  */
 export function* failPaused(options: { readonly now: number; readonly newId: () => string }): Work<number> {
   const rows = yield* all(FAILING_LONG, options.now - LAST_SLOT_MS, PORTION);
   yield* failDeliveries(rows, "endpoint_disabled", options);
+  const events = rows.map((row) => {
+    const delivery = { ...RECORDS.deliveries.read(row), reason: "endpoint_disabled" } as const;
+    return deliveryFailedEvent(delivery, { newEventId: options.newId(), now: options.now });
+  });
+  yield* addOperationalEvents(events.filter((event) => event !== undefined), options.now);
   return rows.length;
 }
 

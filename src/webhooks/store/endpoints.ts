@@ -1,11 +1,13 @@
 import {
   type AuditEntry,
+  type DisabledReason,
   type Endpoint,
   type EndpointEdit,
   type EndpointSecret,
   MAX_ENDPOINT_SECRETS,
 } from "../model/records.ts";
-import { bytes, RECORDS, text } from "./rows.ts";
+import { type EndpointStatistics, endpointStatistics, forgetFailures } from "./endpoint_health.ts";
+import { bytes, integer, RECORDS, text } from "./rows.ts";
 import { listPageOf } from "./lists.ts";
 import { beginRemoval } from "./removals.ts";
 import { addAudit } from "./audit_log.ts";
@@ -14,7 +16,7 @@ import type { ChangeOptions, ListOptions, Page, RemovalOptions } from "./store.t
 
 const DAY_MS = 86_400_000;
 
-const LOCK = sql((d) => `SELECT id FROM endpoint WHERE id = ? ${d.lock()}`);
+const LOCK = sql((d) => `SELECT id, enabled FROM endpoint WHERE id = ? ${d.lock()}`);
 const REMOVE_SECRETS = sql((d) => `DELETE FROM endpoint_secret WHERE ${d.among("id")}`);
 const SECRETS_OF = sql((d) =>
   `SELECT * FROM endpoint_secret WHERE ${d.among("endpoint_id")} ORDER BY seq DESC`
@@ -38,6 +40,33 @@ export function listEndpoints(options: ListOptions): Work<Page<Endpoint>> {
   return listPageOf("endpoints", options, endpointsOf);
 }
 
+/** An endpoint with the statistics of its attempts. */
+export interface EndpointRecord {
+  readonly endpoint: Endpoint;
+  readonly statistics: EndpointStatistics;
+}
+
+/** An endpoint by its id, with its statistics. */
+export function* findEndpointRecord(id: string, now: number): Work<EndpointRecord | undefined> {
+  const endpoint = yield* findEndpoint(id);
+  return endpoint && (yield* recordsOf([endpoint], now))[0];
+}
+
+/** Endpoints with their statistics, newest first. */
+export function* listEndpointRecords(options: ListOptions, now: number): Work<Page<EndpointRecord>> {
+  const { items, ...page } = yield* listEndpoints(options);
+  return { ...page, items: yield* recordsOf(items, now) };
+}
+
+function* recordsOf(endpoints: readonly Endpoint[], now: number): Work<readonly EndpointRecord[]> {
+  if (endpoints.length === 0) return [];
+  const found = yield* endpointStatistics(endpoints.map(({ id }) => id), now);
+  return endpoints.flatMap((endpoint) => {
+    const statistics = found.get(endpoint.id);
+    return statistics === undefined ? [] : [{ endpoint, statistics }];
+  });
+}
+
 /** Reads the endpoints of rows with their secrets. */
 export function* endpointsOf(rows: readonly Row[]): Work<readonly Endpoint[]> {
   if (rows.length === 0) return [];
@@ -59,9 +88,12 @@ export function* editEndpoint(
     ? {}
     : { headers_key_id: headers?.sealed.keyId ?? null, headers_bytes: headers?.sealed.bytes ?? null };
   const headerNames = headers === undefined ? undefined : headers?.names ?? [];
-  if ((yield* RECORDS.endpoints.update(id, { ...fields, headerNames, updatedAt: now }, columns)) === 0) {
-    return undefined;
-  }
+  const current = yield* get(LOCK, id);
+  if (current === undefined) return undefined;
+  const isEnabled = integer(current, "enabled") !== 0;
+  if (fields.enabled === true && !isEnabled) yield* forgetFailures(id);
+  const disabling = disablingOf(isEnabled, fields.enabled, now);
+  yield* RECORDS.endpoints.update(id, { ...fields, ...disabling, headerNames, updatedAt: now }, columns);
   yield* addAudit(audit);
   return yield* findEndpoint(id);
 }
@@ -98,6 +130,14 @@ export function* deleteEndpoint(
   yield* addAudit(audit);
   yield* beginRemoval("endpoint", id, options);
   return true;
+}
+
+/** What a change of `enabled` changes in addition; an endpoint that is disabled already keeps its reason. */
+function disablingOf(isEnabled: boolean, enabled: boolean | undefined, now: number) {
+  if (enabled === undefined || enabled === isEnabled) return {};
+  return enabled
+    ? { disabledAt: null, disabledReason: null }
+    : { disabledAt: now, disabledReason: "admin" satisfies DisabledReason };
 }
 
 function* insertSecret(endpointId: string, secret: EndpointSecret): Work<void> {

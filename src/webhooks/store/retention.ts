@@ -1,4 +1,6 @@
 import { KEY_LIVES_MS } from "../model/key_life.ts";
+import { removeAttempts } from "./endpoint_health.ts";
+import { removeEpisodes } from "./limit_episodes.ts";
 import { integer, text } from "./rows.ts";
 import { type Tallied, tally } from "./tally.ts";
 import { all, get, postgresOnly, type Row, run, sql, type Work } from "./work.ts";
@@ -23,7 +25,10 @@ export interface RetentionOptions {
   readonly max: number;
 }
 
-/** Removes ended work, unused texts of workflows and expired idempotency keys; returns how many rows. */
+/**
+ * Removes ended work, unused texts of workflows, expired idempotency keys, old statistics and ended episodes; returns how
+ * many rows.
+ */
 export function* removeFinished({ before, now, max }: RetentionOptions): Work<number> {
   // An event is removed with its last delivery, so the sum may exceed `max` by one.
   let removed = yield* removeDeliveries(before, Math.ceil(max / 2));
@@ -32,6 +37,8 @@ export function* removeFinished({ before, now, max }: RetentionOptions): Work<nu
   removed += yield* removeEvents(before, left());
   removed += yield* run(REMOVE_AUDIT, before, left());
   removed += yield* run(REMOVE_KEYS, now - KEY_LIVES_MS, left());
+  removed += yield* removeAttempts(now, left());
+  removed += yield* removeEpisodes(now, left());
   return removed;
 }
 

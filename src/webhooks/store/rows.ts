@@ -1,3 +1,4 @@
+import type { FailureRun } from "../model/endpoint_health.ts";
 import type {
   Attempt,
   AuditEntry,
@@ -10,6 +11,7 @@ import type {
   IdempotencyRow,
   StoredKey,
   Trigger,
+  TriggerSecret,
   WebhookEvent,
 } from "../model/records.ts";
 import { type Kind, TABLES } from "./tables.ts";
@@ -98,14 +100,16 @@ export const RECORDS = {
     data_filter: "filter",
   }),
   secrets: new RecordTable<EndpointSecret>("endpoint_secret", ["endpoint_id", "key_id", "bytes"]),
+  failureRuns: new RecordTable<FailureRun>("endpoint_health", ["endpoint_id"]),
   triggers: new RecordTable<Trigger>("workflow_trigger", [], { rate_limit: "limit" }),
+  triggerSecrets: new RecordTable<TriggerSecret>("trigger_secret", ["trigger_id", "key_id", "bytes"]),
   triggerKeys: new RecordTable<StoredKey>("trigger_key", ["trigger_id"]),
   eventKeys: new RecordTable<EventKey>("event_key"),
   idempotencyKeys: new RecordTable<IdempotencyRow>("idempotency"),
   events: new RecordTable<WebhookEvent>("event"),
   deliveries: new RecordTable<Delivery>("delivery", ["claim_resend_at", "attempts"]),
   attempts: new RecordTable<Attempt>("attempt", ["delivery_seq"]),
-  executions: new RecordTable<Execution>("execution", ["voids"]),
+  executions: new RecordTable<Execution>("execution", ["voids"], { trigger_event: "event" }),
   steps: new RecordTable<ExecutionStep>("execution_step", ["execution_seq"], {
     position: "index",
   }),

@@ -14,6 +14,7 @@ export interface SealedColumns {
 export const SEALED_COLUMNS: readonly SealedColumns[] = [
   { table: "endpoint_secret", keyId: "key_id", bytes: "bytes" },
   { table: "endpoint", keyId: "headers_key_id", bytes: "headers_bytes" },
+  { table: "trigger_secret", keyId: "key_id", bytes: "bytes" },
 ];
 
 /** An encrypted value with the number of its row. */

@@ -108,7 +108,7 @@ export interface ListOptions {
 
 /** Metrics of the store. */
 export interface StoreMetrics {
-  /** Unclaimed deliveries of enabled endpoints that are due. */
+  /** Unclaimed deliveries that are due, of enabled endpoints that are not failing. */
   readonly dueNow: number;
   /** When the oldest of them was due; absent for none. */
   readonly oldestDueAt?: number | undefined;
@@ -116,4 +116,8 @@ export interface StoreMetrics {
   readonly bytes: number;
   readonly deliveries: Readonly<Record<DeliveryState, number>>;
   readonly executions: Readonly<Record<ExecutionStatus, number>>;
+  readonly endpoints: Readonly<Record<EndpointState, number>>;
 }
+
+/** Whether an endpoint is enabled and works, or who disabled it. */
+export type EndpointState = "healthy" | "failing" | "disabled_by_admin" | "disabled_by_weir";

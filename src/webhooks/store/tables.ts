@@ -75,8 +75,40 @@ export const TABLES: Readonly<Record<string, Table>> = {
       concurrency: "number",
       timeout_ms: "number?",
       standard_webhooks: "flag",
+      disabled_at: { type: "number?", since: 4 },
+      disabled_reason: { type: "text?", since: 4 },
       data_filter: { type: "text?", since: 4 },
     },
+  },
+  // The failures of an endpoint since its last success; no row for none. Apart from the endpoint, which claims lock.
+  endpoint_health: {
+    columns: {
+      endpoint_id: { type: "text", references: "endpoint (id) ON DELETE CASCADE" },
+      failures: "number",
+      failing_since: "number?",
+      last_failure_at: "number?",
+      failing_ms: "number",
+      is_reported: "flag",
+    },
+    key: ["endpoint_id"],
+    sqliteKey: "clustered",
+    since: 4,
+  },
+  // The attempts of an endpoint in ten minutes.
+  endpoint_attempts: {
+    columns: {
+      endpoint_id: { type: "text", references: "endpoint (id) ON DELETE CASCADE" },
+      at: "number",
+      succeeded: "number",
+      failed: "number",
+      answered: "number",
+      total_ms: "number",
+      max_ms: "number",
+    },
+    key: ["endpoint_id", "at"],
+    sqliteKey: "clustered",
+    indexes: { endpoint_attempts_at: { on: ["at"] } },
+    since: 4,
   },
   endpoint_secret: {
     columns: {
@@ -103,6 +135,8 @@ export const TABLES: Readonly<Record<string, Table>> = {
       on_limit_error: "text",
       created_at: "number",
       updated_at: "number",
+      // How calls are signed; NULL where they show a key.
+      verify: { type: "json?", since: 4 },
     },
   },
   trigger_key: {
@@ -115,6 +149,18 @@ export const TABLES: Readonly<Record<string, Table>> = {
       created_at: "number",
     },
     indexes: { trigger_key_trigger: { on: ["trigger_id"] } },
+  },
+  trigger_secret: {
+    columns: {
+      seq: "sequence",
+      id: ID,
+      trigger_id: { type: "text", references: "workflow_trigger (id) ON DELETE CASCADE" },
+      key_id: "text",
+      bytes: "bytes",
+      created_at: "number",
+    },
+    indexes: { trigger_secret_trigger: { on: ["trigger_id"] } },
+    since: 4,
   },
   event_key: {
     columns: {
@@ -237,6 +283,8 @@ export const TABLES: Readonly<Record<string, Table>> = {
       },
       // How often a claim expired since anything was written of the execution.
       voids: { type: "number", default: 0, since: 2 },
+      // The kind of event that a signed call named.
+      trigger_event: { type: "text?", since: 4 },
     },
     indexes: {
       // Unused since version 3, but an older release on the same file names it.
@@ -303,6 +351,31 @@ export const TABLES: Readonly<Record<string, Table>> = {
     key: ["name"],
     sqliteKey: "clustered",
     since: 2,
+  },
+  // When keys are over a limit or near it, over all instances: one row for each counter and event.
+  limit_episode: {
+    columns: {
+      id: "text",
+      event: "text",
+      started_at: "number",
+      ends_at: "number",
+      hits: "number",
+      // Of the events.
+      facts: "json",
+      // Whether its end was reported.
+      closed: "flag",
+    },
+    key: ["id"],
+    sqliteKey: "clustered",
+    indexes: { limit_episode_end: { on: ["closed", "ends_at"] } },
+    since: 4,
+  },
+  // The last batch of each process that reports operational events, so that a repeated one changes nothing.
+  reporter: {
+    columns: { id: "text", batch: "number", at: "number" },
+    key: ["id"],
+    sqliteKey: "clustered",
+    since: 4,
   },
   // PostgreSQL adds rows and folds them later: all writers would wait for each other at one row of a name.
   tally: {

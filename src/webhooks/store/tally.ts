@@ -1,7 +1,8 @@
 import type { DeliveryState, ExecutionStatus } from "../model/records.ts";
+import { FAILING_AFTER } from "../model/endpoint_health.ts";
 import { integer, integerOrNone, text } from "./rows.ts";
-import type { StoreMetrics } from "./store.ts";
-import { all, get, type Parameter, run, type Sql, sql, type Statement, type Work } from "./work.ts";
+import type { EndpointState, StoreMetrics } from "./store.ts";
+import { all, get, type Parameter, type Row, run, type Sql, sql, type Statement, type Work } from "./work.ts";
 
 /** A state whose rows are counted. */
 export type Tallied = `delivery.${DeliveryState}` | `execution.${ExecutionStatus}`;
@@ -32,11 +33,17 @@ export function* tallyMove(from: Tallied, to: Tallied, by = 1): Work<void> {
 }
 
 const TALLIES = "SELECT name, CAST(sum(count) AS BIGINT) AS count FROM tally GROUP BY name";
+// Those of failing endpoints wait on purpose.
 const DUE = sql((d) =>
   `SELECT count(*) AS count, min(delivery.next_at) AS oldest
-   FROM endpoint ${d.crossJoin} delivery ${d.by("delivery_next")} ON delivery.endpoint_id = endpoint.id
-   WHERE endpoint.enabled = 1 AND delivery.next_at <= ?`
+   FROM endpoint LEFT JOIN endpoint_health ON endpoint_health.endpoint_id = endpoint.id
+     ${d.crossJoin} delivery ${d.by("delivery_next")} ON delivery.endpoint_id = endpoint.id
+   WHERE endpoint.enabled = 1 AND coalesce(failures, 0) < ${FAILING_AFTER} AND delivery.next_at <= ?`
 );
+const ENDPOINTS = `
+  SELECT enabled, CASE WHEN disabled_reason = 'failing' THEN 1 ELSE 0 END AS by_weir,
+    CASE WHEN failures >= ${FAILING_AFTER} THEN 1 ELSE 0 END AS failing, count(*) AS count
+  FROM endpoint LEFT JOIN endpoint_health ON endpoint_id = id GROUP BY enabled, by_weir, failing`;
 
 /** What a statement of `tally` or `tallyMove` counts; `undefined` for any other statement. */
 export function talliedBy({ sql, parameters }: Statement): readonly Parameter[] | undefined {
@@ -68,10 +75,18 @@ export function* rowMetrics(now: number): Work<Omit<StoreMetrics, "bytes">> {
     const counts = states[kind];
     if (counts !== undefined && state in counts) counts[state] = integer(row, "count");
   }
+  const endpoints = { healthy: 0, failing: 0, disabled_by_admin: 0, disabled_by_weir: 0 };
+  for (const row of yield* all(ENDPOINTS)) endpoints[endpointState(row)] += integer(row, "count");
   return {
     dueNow: integer(due, "count"),
     ...(oldestDueAt === undefined ? {} : { oldestDueAt }),
     deliveries,
     executions,
+    endpoints,
   };
+}
+
+function endpointState(row: Row): EndpointState {
+  if (integer(row, "enabled") !== 0) return integer(row, "failing") === 0 ? "healthy" : "failing";
+  return integer(row, "by_weir") === 0 ? "disabled_by_admin" : "disabled_by_weir";
 }

@@ -1,20 +1,23 @@
-import type { AuditEntry, StoredKey, Trigger, TriggerEdit } from "../model/records.ts";
+import type { AuditEntry, StoredKey, Trigger, TriggerEdit, TriggerSecret } from "../model/records.ts";
 import { addAudit } from "./audit_log.ts";
 import { listPageOf } from "./lists.ts";
 import { beginRemoval } from "./removals.ts";
-import { integer, RECORDS, text } from "./rows.ts";
+import { bytes, integer, RECORDS, text } from "./rows.ts";
 import type { ChangeOptions, ListOptions, Page } from "./store.ts";
-import { all, alone, get, postgresOnly, type Row, run, sql, type Work } from "./work.ts";
+import { all, alone, get, postgresOnly, type Row, run, type Sql, sql, type Work } from "./work.ts";
 
-const MAX_KEYS = 2;
+/** Of keys or secrets. */
+const MAX_LIVE = 2;
 
 const LOCK = sql((d) => `SELECT id FROM workflow_trigger WHERE id = ? ${d.lock()}`);
 const KEYS = sql((d) => `SELECT * FROM trigger_key WHERE ${d.among("trigger_id")} ORDER BY seq DESC`);
+const SECRETS = sql((d) => `SELECT * FROM trigger_secret WHERE ${d.among("trigger_id")} ORDER BY seq DESC`);
 
-/** Creates a trigger with its keys; false when the name is taken. */
+/** Creates a trigger with its keys and secrets; false when the name is taken. */
 export function* createTrigger(trigger: Trigger, audit: AuditEntry): Work<boolean> {
   if ((yield* RECORDS.triggers.insert(trigger, {}, "ON CONFLICT (name) DO NOTHING")) === 0) return false;
   for (const key of trigger.keys.toReversed()) yield* insertKey(trigger.id, key);
+  for (const secret of trigger.secrets?.toReversed() ?? []) yield* insertSecret(trigger.id, secret);
   yield* addAudit(audit);
   return true;
 }
@@ -69,15 +72,59 @@ export function listTriggers(options: ListOptions): Work<Page<Trigger>> {
 
 function* triggersOf(rows: readonly Row[]): Work<readonly Trigger[]> {
   if (rows.length === 0) return [];
-  const keys = Map.groupBy(
-    yield* all(KEYS, rows.map((row) => text(row, "id"))),
-    (key) => text(key, "trigger_id"),
-  );
-  return rows.map((row) => triggerOf(row, keys.get(text(row, "id")) ?? []));
+  const keys = yield* byTrigger(KEYS, rows);
+  const secrets = yield* byTrigger(SECRETS, rows.filter((row) => row["verify"] !== null));
+  return rows.map((row) => {
+    const id = text(row, "id");
+    return triggerOf(row, { keys: keys.get(id), secrets: secrets.get(id) });
+  });
 }
 
-function triggerOf(row: Row, keys: readonly Row[]): Trigger {
-  return { ...RECORDS.triggers.read(row), keys: keys.map((key) => RECORDS.triggerKeys.read(key)) };
+function* byTrigger(statement: Sql, rows: readonly Row[]): Work<ReadonlyMap<string, readonly Row[]>> {
+  if (rows.length === 0) return new Map();
+  const found = yield* all(statement, rows.map((row) => text(row, "id")));
+  return Map.groupBy(found, (row) => text(row, "trigger_id"));
+}
+
+function triggerOf(
+  row: Row,
+  { keys = [], secrets = [] }: {
+    readonly keys?: readonly Row[] | undefined;
+    readonly secrets?: readonly Row[] | undefined;
+  },
+): Trigger {
+  const trigger = {
+    ...RECORDS.triggers.read(row),
+    keys: keys.map((key) => RECORDS.triggerKeys.read(key)),
+  };
+  return trigger.verify === undefined ? trigger : { ...trigger, secrets: secrets.map(secretOf) };
+}
+
+function secretOf(row: Row): TriggerSecret {
+  const sealed = { keyId: text(row, "key_id"), bytes: bytes(row, "bytes") };
+  return { ...RECORDS.triggerSecrets.read(row), sealed };
+}
+
+const FIND_SIGNED = `
+  SELECT workflow_trigger.*, secret.id AS secret_id, secret.key_id AS secret_key_id, secret.bytes AS secret_bytes,
+    secret.created_at AS secret_created_at
+  FROM workflow_trigger LEFT JOIN trigger_secret AS secret ON secret.trigger_id = workflow_trigger.id
+  WHERE workflow_trigger.name = ? AND workflow_trigger.verify IS NOT NULL ORDER BY secret.seq DESC`;
+
+/** The trigger of a name whose calls are signed, in one round trip, as each such call needs it. */
+export function* findSignedTrigger(name: string): Work<Trigger | undefined> {
+  const rows = yield* alone(all(FIND_SIGNED, name));
+  const secrets = rows.filter((row) => row["secret_id"] !== null).map(joinedSecret);
+  return rows[0] && triggerOf(rows[0], { secrets });
+}
+
+function joinedSecret(row: Row): Row {
+  return {
+    id: text(row, "secret_id"),
+    key_id: text(row, "secret_key_id"),
+    bytes: bytes(row, "secret_bytes"),
+    created_at: integer(row, "secret_created_at"),
+  };
 }
 
 const FIND_KEY = `
@@ -111,7 +158,7 @@ export function* findTriggerKeys(
 
 function knownKeyOf(rows: readonly Row[]): KnownTriggerKey | undefined {
   const [row] = rows;
-  return row && { trigger: triggerOf(row, rows.map(ownKey)), keyId: text(row, "found_id") };
+  return row && { trigger: triggerOf(row, { keys: rows.map(ownKey) }), keyId: text(row, "found_id") };
 }
 
 function ownKey(row: Row): Row {
@@ -138,20 +185,52 @@ export function* editTrigger(
 export function* addTriggerKey(id: string, key: StoredKey, audit: AuditEntry): Work<Trigger | undefined> {
   if ((yield* get(LOCK, id)) === undefined) return undefined;
   yield* insertKey(id, key);
-  yield* run(
-    `DELETE FROM trigger_key WHERE trigger_id = ?
-       AND seq NOT IN (SELECT seq FROM trigger_key WHERE trigger_id = ? ORDER BY seq DESC LIMIT ?)`,
-    id,
-    id,
-    MAX_KEYS,
-  );
+  yield* keepNewest("trigger_key", id);
+  yield* addAudit(audit);
+  return yield* findTrigger(id);
+}
+
+/** Adds a secret; the oldest of three is removed. */
+export function* addTriggerSecret(
+  id: string,
+  secret: TriggerSecret,
+  audit: AuditEntry,
+): Work<Trigger | undefined> {
+  if ((yield* get(LOCK, id)) === undefined) return undefined;
+  yield* insertSecret(id, secret);
+  yield* keepNewest("trigger_secret", id);
   yield* addAudit(audit);
   return yield* findTrigger(id);
 }
 
 /** Revokes a key; false when there is none. */
-export function* deleteTriggerKey(id: string, keyId: string, audit: AuditEntry): Work<boolean> {
-  const deleted = yield* run("DELETE FROM trigger_key WHERE id = ? AND trigger_id = ?", keyId, id);
+export function deleteTriggerKey(id: string, keyId: string, audit: AuditEntry): Work<boolean> {
+  return deleteFrom("trigger_key", [keyId, id], audit);
+}
+
+/** Revokes a secret; false when there is none. */
+export function deleteTriggerSecret(id: string, secretId: string, audit: AuditEntry): Work<boolean> {
+  return deleteFrom("trigger_secret", [secretId, id], audit);
+}
+
+type CredentialTable = "trigger_key" | "trigger_secret";
+
+function* keepNewest(table: CredentialTable, triggerId: string): Work<void> {
+  yield* run(
+    `DELETE FROM ${table} WHERE trigger_id = ?
+       AND seq NOT IN (SELECT seq FROM ${table} WHERE trigger_id = ? ORDER BY seq DESC LIMIT ?)`,
+    triggerId,
+    triggerId,
+    MAX_LIVE,
+  );
+}
+
+function* deleteFrom(
+  table: CredentialTable,
+  ids: readonly [id: string, triggerId: string],
+  audit: AuditEntry,
+): Work<boolean> {
+  const deleted = yield* run(`DELETE FROM ${table} WHERE id = ? AND trigger_id = ?`, ...ids);
   if (deleted > 0) yield* addAudit(audit);
   return deleted > 0;
 }
@@ -167,4 +246,9 @@ export function* deleteTrigger(id: string, audit: AuditEntry): Work<boolean> {
 
 function* insertKey(triggerId: string, key: StoredKey): Work<void> {
   yield* RECORDS.triggerKeys.insert(key, { trigger_id: triggerId });
+}
+
+function* insertSecret(triggerId: string, secret: TriggerSecret): Work<void> {
+  const { keyId, bytes } = secret.sealed;
+  yield* RECORDS.triggerSecrets.insert(secret, { trigger_id: triggerId, key_id: keyId, bytes });
 }

@@ -31,6 +31,8 @@ export interface Dialect {
   lockFree(of?: string): string;
   /** Locks the selected rows against changes only. */
   share(of?: string): string;
+  /** Locks the selected rows against removal only. */
+  keyShare(of?: string): string;
   readonly noBytes: string;
 }
 
@@ -42,6 +44,7 @@ const SQLITE: Dialect = {
   lock: () => "",
   lockFree: () => "",
   share: () => "",
+  keyShare: () => "",
   noBytes: "zeroblob(0)",
 };
 
@@ -52,6 +55,7 @@ const POSTGRES: Dialect = {
   lock: (of) => `FOR UPDATE${ofTable(of)}`,
   lockFree: (of) => `FOR UPDATE${ofTable(of)} SKIP LOCKED`,
   share: (of) => `FOR SHARE${ofTable(of)}`,
+  keyShare: (of) => `FOR KEY SHARE${ofTable(of)}`,
   noBytes: "CAST('' AS BYTEA)",
 };
 

@@ -26,7 +26,7 @@ const MAX_STEPS = 100;
 const ID = /^[a-z0-9][a-z0-9-]{0,63}$/;
 const STEP_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 /** What templates may read of the execution. */
-const EXECUTION_FIELDS = ["id", "workflow", "createdAt", "startedAt"] as const;
+const EXECUTION_FIELDS = ["id", "workflow", "event", "createdAt", "startedAt"] as const;
 
 /**
  * Reads a workflow; `name` begins every position. Templates may read the environment variables of `envNames`; any when

@@ -1,6 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
 import { type Problem, problemsInOrder, problemText } from "../../base/problem.ts";
+import { loadedEvent, type OperationalEvent, rejectedEvent } from "../model/operational_event.ts";
 import type { WorkflowVersion } from "../model/records.ts";
 import type {
   LoadedWorkflow,
@@ -31,6 +32,8 @@ export interface WorkflowFilesOptions {
 
 /** How many former versions are kept parsed. */
 const MAX_PARSED = 256;
+/** Events that are kept for a listener that comes later. */
+const MAX_EVENTS = 10;
 
 /**
  * The workflows of a folder, one in each file `*.yaml` or `*.yml`. Changed files are reloaded: the previous workflow of
@@ -45,6 +48,8 @@ export class WorkflowFiles implements Workflows {
   #folderProblems: readonly Problem[] = [];
   #current: ReadonlyMap<string, LoadedWorkflow> = new Map();
   #reported = new Set<string>();
+  #events: OperationalEvent[] = [];
+  #listener: ((event: OperationalEvent) => void) | undefined;
   #isClosed = false;
 
   constructor(options: WorkflowFilesOptions) {
@@ -89,6 +94,16 @@ export class WorkflowFiles implements Workflows {
     return workflow;
   }
 
+  onEvent(listener: (event: OperationalEvent) => void): void {
+    this.#listener = listener;
+    for (const event of this.#events.splice(0)) listener(event);
+  }
+
+  #send(event: OperationalEvent): void {
+    if (this.#listener !== undefined) this.#listener(event);
+    else if (this.#events.length < MAX_EVENTS) this.#events.push(event);
+  }
+
   /** All files, those with errors included. */
   listing(): WorkflowListing {
     const groups = Map.groupBy(this.#files, ([path, file]) => entryIdOf(path, file));
@@ -119,30 +134,30 @@ export class WorkflowFiles implements Workflows {
       const options = { envNames, now: clock.now(), before: this.#files };
       const { files, problems } = await readWorkflowFolder(folder, options);
       if (this.#isClosed) return true;
-      this.#apply(files);
+      this.#apply(folder, files);
       this.#folderProblems = problems;
       isRead = true;
     } catch (error) {
       this.#folderProblems = [folderProblem(folder, error, "make it, or correct WORKFLOW_DIRECTORY")];
     }
-    if (!this.#isClosed) this.#report();
+    if (!this.#isClosed) this.#report(folder);
     return isRead;
   }
 
   /** Logs each problem once. */
-  #report(): void {
+  #report(folder: string): void {
     const problems = [
       ...this.#folderProblems,
       ...[...this.#files.values()].flatMap((file) => file.problems),
       ...duplicateProblems(this.#files),
     ].map(problemText);
-    for (const problem of problems) {
-      if (!this.#reported.has(problem)) this.#options.logger.error(problem);
-    }
+    const found = problems.filter((problem) => !this.#reported.has(problem));
+    for (const problem of found) this.#options.logger.error(problem);
+    if (found.length > 0) this.#send(rejectedEvent({ what: "workflows", from: folder }, problems));
     this.#reported = new Set(problems);
   }
 
-  #apply(files: ReadFiles): void {
+  #apply(folder: string, files: ReadFiles): void {
     const { logger } = this.#options;
     const current = new Map<string, LoadedWorkflow>();
     for (const [id, [first, second]] of workflowsByName(files)) {
@@ -150,14 +165,21 @@ export class WorkflowFiles implements Workflows {
       const loaded = second === undefined ? first : this.#current.get(id);
       if (loaded !== undefined) current.set(id, loaded);
     }
+    const changed: string[] = [];
     for (const [id, { version }] of current) {
       const before = this.#current.get(id)?.version.id;
       if (before !== version.id) {
+        changed.push(id);
         logger.info("Workflow loaded", { workflow: id, version: version.id.slice(0, 12) });
       }
     }
     for (const id of this.#current.keys()) {
-      if (!current.has(id)) logger.warning("Workflow removed; its triggers are refused", { workflow: id });
+      if (current.has(id)) continue;
+      changed.push(id);
+      logger.warning("Workflow removed; its triggers are refused", { workflow: id });
+    }
+    if (changed.length > 0) {
+      this.#send(loadedEvent({ what: "workflows", from: folder, workflows: current.size, changed }));
     }
     this.#files = files;
     this.#current = current;

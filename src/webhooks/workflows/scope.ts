@@ -32,13 +32,16 @@ export class WorkflowScope implements TemplateScope {
         return this.#value(this.#execution.input);
       case "steps":
         return this.#value(this.#results.get(name ?? ""));
-      case "execution":
+      case "execution": {
+        const { event } = this.#execution;
         return {
           id: this.#execution.id,
           workflow: this.#execution.workflow,
+          ...(event === undefined ? {} : { event }),
           createdAt: timeText(this.#execution.createdAt),
           startedAt: timeText(this.#startedAt),
         };
+      }
       case "env":
         return name !== undefined && Object.hasOwn(this.#env, name) ? this.#env[name] : undefined;
     }

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { fileURLToPath } from "node:url";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { ChildProcess, outputOf } from "../../harness/child_process.ts";
-import type { LoadResult } from "../../harness/load/load_record.ts";
+import type { LoadResult } from "../../../src/load/load_record.ts";
 import { needs } from "../../harness/tools.ts";
 import { startBenchWeir, weirTarget } from "../../../scripts/bench/target.ts";
 

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { constants, createServer, type ServerHttp2Stream } from "node:http2";
-import { frameMessage } from "../../harness/load/rate_limit_message.ts";
+import { frameMessage } from "../../../src/load/rate_limit_message.ts";
 import { inTurn, takeTurns } from "../../../scripts/bench/turns.ts";
 import { encodeRateLimitResponse } from "../../../src/wire/rls.ts";
 

@@ -6,6 +6,7 @@ import {
   type RunOptions,
   TOKEN,
 } from "../../harness/administration_fixture.ts";
+import { signedTriggerCalls } from "./signed_trigger_calls.ts";
 
 const ID = "3b241101-e2bb-4255-8caf-4136c566a962";
 const EMPTY_PAGE = '{"items":[]}';
@@ -181,6 +182,7 @@ const CASES: readonly Case[] = [
   },
   { args: ["triggers", "delete", ID], call: `DELETE /triggers/${ID}` },
   { args: ["triggers", "rotate", ID], call: `POST /triggers/${ID}/rotate` },
+  ...signedTriggerCalls(ID),
   { args: ["triggers", "revoke", ID, "key-1"], call: `DELETE /triggers/${ID}/keys/key-1` },
   { args: ["event-keys", "list"], call: "GET /event-keys" },
   {
@@ -364,6 +366,10 @@ const WRONG: readonly (readonly [args: readonly string[], line: string])[] = [
   [
     ["triggers", "edit", ID, "--limit-descriptor", "customer"],
     'Invalid --limit-descriptor "customer": expected key=value[,key=value...]',
+  ],
+  [
+    ["triggers", "edit", ID, "--tolerance", "1500ms"],
+    'Invalid --tolerance "1500ms": expected a duration in whole seconds such as 90s or 5m',
   ],
   [["event-keys", "create", "agents"], 'Cannot run "event-keys create": --kind is missing'],
   [["events", "post", "a.b", "--data", '{"secret'], "Invalid --data: expected JSON"],

@@ -29,9 +29,9 @@ const CASES: readonly Case[] = [
       body: `{"items":[${ENDPOINT},{"id":"x","url":"https://b.example/","events":[],"enabled":false}]}`,
     },
     stdout:
-      `id                                    url                        events           enabled  description
-3b241101-e2bb-4255-8caf-4136c566a962  https://shop.example/hook  workflow.*, a.b  true     -
-x                                     https://b.example/         -                false    -
+      `id                                    url                        events           enabled  failingSince  description
+3b241101-e2bb-4255-8caf-4136c566a962  https://shop.example/hook  workflow.*, a.b  true     -             -
+x                                     https://b.example/         -                false    -             -
 `,
   },
   {
@@ -54,6 +54,19 @@ x                                     https://b.example/         -              
     stdout: '{"items": [ {"id":12345678901234567890} ],"nextCursor":"c2"}\n',
   },
   {
+    name: "an endpoint that is enabled again has what it has missed, and the next command",
+    args: ["endpoints", "edit", ID, "--enable"],
+    answer: { body: `{"id":"${ID}","enabled":true,"missed":12,"missedSince":"2026-01-31T12:00:00.000Z"}` },
+    stdout: `id           ${ID}\nenabled      true\nmissed       12\nmissedSince  2026-01-31T12:00:00.000Z\n`,
+    stderr: `Next: weir endpoints recover ${ID} --since 2026-01-31T12:00:00.000Z\n`,
+  },
+  {
+    name: "one that has missed nothing has no next command",
+    args: ["endpoints", "edit", ID, "--enable"],
+    answer: { body: `{"id":"${ID}","enabled":true,"missed":0}` },
+    stdout: `id       ${ID}\nenabled  true\nmissed   0\n`,
+  },
+  {
     name: "a secret is shown once, and that is said",
     args: ["endpoints", "add", "https://shop.example/hook"],
     answer: { status: 201, body: ENDPOINT },
@@ -72,6 +85,20 @@ secret       whsec_c2VjcmV0
     answer: { body: '{"key":"svct_x"}' },
     stdout: '{"key":"svct_x"}\n',
     stderr: "Save the key now: it is shown only once\n",
+  },
+  {
+    name: "a generated secret of a trigger is shown once",
+    args: ["triggers", "rotate", ID],
+    answer: { body: '{"secret":"whsec_c2VjcmV0","secretId":"s1"}' },
+    stdout: "secret    whsec_c2VjcmV0\nsecretId  s1\n",
+    stderr: "Save the secret now: it is shown only once\n",
+  },
+  {
+    name: "a given secret of a trigger is not shown",
+    args: ["triggers", "rotate", ID],
+    answer: { body: '{"secretId":"s1"}' },
+    stdout: "secretId  s1\n",
+    stderr: "",
   },
   {
     name: "records inside of a record are tables",

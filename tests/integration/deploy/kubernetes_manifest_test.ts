@@ -1,96 +1,160 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import { startRedis } from "../../harness/redis_server.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { startWeir } from "../../harness/weir_process.ts";
-import {
-  deployPath,
-  deployText,
-  imageEnvironment,
-  manifestObjects,
-  manifestSecret,
-  type Tree,
-} from "../../harness/deploy_files.ts";
-import { runDeployTool } from "../../harness/deploy_tools.ts";
+import { imageEnvironment, manifestSecret, type Tree, withSecretFiles } from "../../harness/deploy_files.ts";
+import { manifestObjects, renderedManifest, runDeployTool } from "../../harness/deploy_tools.ts";
 
-/** A release of Kubernetes whose schemas the tool has. */
-const RELEASE = "1.30";
+/** Releases of Kubernetes whose schemas the tool has: the oldest that the manifests are for, and its newest. */
+const RELEASES = ["1.27", "1.30"];
+const FOLDERS = ["base", "redis"];
+
+for (const folder of FOLDERS) {
+  Deno.test({
+    ...needs(
+      ["kustomize", "kubectl-validate"],
+      `kubernetes/${folder}: kustomize builds it, and every object is one of Kubernetes, to its last field`,
+    ),
+    async fn() {
+      const manifest = await renderedManifest(folder);
+      for (const release of RELEASES) {
+        const { code, text } = await validate(manifest, release);
+        assertEquals([code, /error/i.test(text), text.includes("OK")], [0, false, true], release + text);
+      }
+    },
+  });
+}
 
 Deno.test({
-  ...needs(
-    ["kubectl-validate"],
-    "kubernetes.yaml: every object is one of Kubernetes, to its last field",
-  ),
+  ...needs(["kustomize", "kubectl-validate"], "a field that Kubernetes does not have is found in a manifest"),
   async fn() {
-    const { code, text } = await validate(deployPath("kubernetes.yaml"));
-    assertEquals([code, /error/i.test(text), (text.match(/OK/g) ?? []).length > 0], [0, false, true]);
-  },
-});
-
-Deno.test({
-  ...needs(["kubectl-validate"], "a field that Kubernetes does not have is found in a manifest"),
-  async fn() {
-    const path = await Deno.makeTempFile({ prefix: "weir_manifest_", suffix: ".yaml" });
-    try {
-      const text = await deployText("kubernetes.yaml");
-      await Deno.writeTextFile(path, text.replace("readOnlyRootFilesystem", "readOnlyRoot"));
-      const answer = await validate(path);
-      assertEquals(answer.code === 0, false);
-      assertMatch(answer.text, /readOnlyRoot/);
-    } finally {
-      await Deno.remove(path);
+    const manifest = await renderedManifest("base");
+    for (const [field, wrong] of [["readOnlyRootFilesystem", "readOnlyRoot"], ["averageValue", "average"]]) {
+      const { code, text } = await validate(manifest.replace(field ?? "", wrong ?? ""), "1.30");
+      assertEquals([code === 0, text.includes(`${wrong}`)], [false, true]);
     }
   },
 });
 
-Deno.test("kubernetes.yaml: what names another object names one that is there", async () => {
-  const objects = await manifestObjects();
-  const kinds = [
-    "ConfigMap weir-rules",
-    "ConfigMap weir-redis",
-    "Deployment weir",
-    "Service weir",
-  ];
-  const more = ["PodDisruptionBudget weir", "Deployment weir-redis", "Service weir-redis"];
-  assertEquals([...objects.keys()], [...kinds, ...more]);
-  for (const name of ["weir", "weir-redis"]) {
-    const { labels } = objects.get(`Deployment ${name}`)?.spec?.template?.metadata ?? {};
-    assertEquals(objects.get(`Deployment ${name}`)?.spec?.selector?.matchLabels, labels);
-    assertEquals(objects.get(`Service ${name}`)?.spec?.selector, labels);
-  }
-  const { labels } = objects.get("Deployment weir")?.spec?.template?.metadata ?? {};
-  assertEquals(objects.get("PodDisruptionBudget weir")?.spec?.selector?.matchLabels, labels);
-  const volumes = Object.values(podOf(objects, "weir").volumes ?? {});
-  assertEquals(volumes.map((volume) => String(volume.configMap?.name ?? "")), ["weir-rules", ""]);
-  assertEquals(settingOf(podOf(objects, "weir"), "KV_URL"), "weir-redis:6379");
-});
+Deno.test({
+  ...needs(["kustomize"], "kubernetes/redis: what names another object names one that is there"),
+  async fn() {
+    const objects = manifestObjects(await renderedManifest("redis"));
+    assertEquals([...objects.keys()].sort(), [
+      ...["ConfigMap weir-redis", "ConfigMap weir-rules", "ConfigMap weir-settings"],
+      ...["Deployment weir", "Deployment weir-redis", "HorizontalPodAutoscaler weir"],
+      ...["NetworkPolicy weir", "NetworkPolicy weir-redis", "NetworkPolicy weir-to-redis"],
+      ...["PodDisruptionBudget weir", "Service weir", "Service weir-redis"],
+    ]);
+    for (const name of ["weir", "weir-redis"]) {
+      const { labels } = objects.get(`Deployment ${name}`)?.spec?.template?.metadata ?? {};
+      assertEquals(objects.get(`Deployment ${name}`)?.spec?.selector?.matchLabels, labels);
+      assertEquals(objects.get(`Service ${name}`)?.spec?.selector, labels);
+      assertEquals(objects.get(`NetworkPolicy ${name}`)?.spec?.podSelector?.matchLabels, labels);
+    }
+    const { labels } = objects.get("Deployment weir")?.spec?.template?.metadata ?? {};
+    assertEquals(objects.get("PodDisruptionBudget weir")?.spec?.selector?.matchLabels, labels);
+    const target = objects.get("HorizontalPodAutoscaler weir")?.spec?.scaleTargetRef as object;
+    assertEquals(target, { apiVersion: "apps/v1", kind: "Deployment", name: "weir" });
+    assertEquals(objects.get("Deployment weir")?.spec?.replicas, undefined);
 
-Deno.test("kubernetes.yaml: no container is root, writes to its root or has a capability", async () => {
-  const objects = await manifestObjects();
-  for (const name of ["weir", "weir-redis"]) {
-    const pod = podOf(objects, name);
-    const container = containerOf(pod);
-    const { runAsNonRoot, seccompProfile } = pod.securityContext ?? {};
-    assertEquals({ runAsNonRoot, seccompProfile, ...container.securityContext }, {
-      runAsNonRoot: true,
-      seccompProfile: { type: "RuntimeDefault" },
-      allowPrivilegeEscalation: false,
-      readOnlyRootFilesystem: true,
-      capabilities: { drop: ["ALL"] },
-    } as unknown);
-  }
+    const pod = podOf(objects, "weir");
+    const nameOf = (kind: string) => String(objects.get(`ConfigMap ${kind}`)?.metadata?.name);
+    assertEquals(
+      Object.values(pod.volumes ?? {}).map(({ configMap, secret }) =>
+        String(configMap?.name ?? secret?.secretName)
+      ),
+      [nameOf("weir-rules"), "weir", "undefined"],
+    );
+    assertEquals(nameOf("weir-rules"), "weir-rules");
+    assertEquals(containerOf(pod).envFrom as object, [{ configMapRef: { name: nameOf("weir-settings") } }]);
+    assertEquals(settingsOf(objects).KV_URL, "weir-redis:6379");
+  },
 });
 
 Deno.test({
   ...needs(
-    ["redis-server"],
-    "kubernetes.yaml: Weir runs with its redis and its rules, and its probes say what they should",
+    ["kustomize"],
+    "kubernetes/redis: only secrets by reference, and Weir and redis have the same password",
   ),
   async fn() {
-    const objects = await manifestObjects();
+    const manifest = await renderedManifest("redis");
+    const objects = manifestObjects(manifest);
+    assertEquals(manifest.includes("kind: Secret"), false);
+    const secrets = Object.keys(await manifestSecret());
+    const files = secrets.map((name) => [`${name}_FILE`, `/etc/weir/secrets/${name}`]);
+    const settings = Object.entries(settingsOf(objects)).filter(([name]) => name.endsWith("_FILE"));
+    assertEquals(settings.sort(), files.sort());
+    const [, mount] = Object.values(containerOf(podOf(objects, "weir")).volumeMounts ?? {});
+    assertEquals(mount as object, { name: "secrets", mountPath: "/etc/weir/secrets", readOnly: true });
+    const volume = Object.values(podOf(objects, "weir").volumes ?? {})[1];
+    // Readable for the group of the process, in decimal as JSON has it.
+    assertEquals(volume?.secret as object, { secretName: "weir", defaultMode: 0o440 });
+
+    const { command, env } = containerOf(podOf(objects, "weir-redis"));
+    assertEquals(Object.values(command ?? {}).slice(-2).map(String), ["--requirepass", "$(KV_AUTH)"]);
+    const reference = { name: "KV_AUTH", valueFrom: { secretKeyRef: { name: "weir", key: "KV_AUTH" } } };
+    assertEquals(env as object, [reference]);
+  },
+});
+
+Deno.test({
+  ...needs(
+    ["kustomize"],
+    "kubernetes/redis: the policies open the ports of callers, metrics, DNS and redis, and no other",
+  ),
+  async fn() {
+    const objects = manifestObjects(await renderedManifest("redis"));
+    const opened = (name: string, way: "ingress" | "egress") =>
+      Object.values(objects.get(`NetworkPolicy ${name}`)?.spec?.[way] ?? {}).flatMap(({ ports }) =>
+        Object.values(ports ?? {}).map(({ port }) => String(port))
+      );
+    assertEquals(opened("weir", "ingress"), ["grpc", "http", "metrics"]);
+    assertEquals(opened("weir", "egress"), ["53", "53"]);
+    assertEquals(opened("weir-to-redis", "egress"), ["redis"]);
+    assertEquals(opened("weir-redis", "ingress"), ["redis"]);
+    for (const name of ["weir", "weir-redis"]) {
+      assertEquals(objects.get(`NetworkPolicy ${name}`)?.spec?.policyTypes as object, ["Ingress", "Egress"]);
+    }
+    const named = Object.values(containerOf(podOf(objects, "weir")).ports ?? {}).map(({ name }) =>
+      String(name)
+    );
+    assertEquals(named, ["grpc", "http", "debug", "metrics"]);
+  },
+});
+
+Deno.test({
+  ...needs(["kustomize"], "kubernetes/redis: no container is root, writes to its root or has a capability"),
+  async fn() {
+    const objects = manifestObjects(await renderedManifest("redis"));
+    for (const name of ["weir", "weir-redis"]) {
+      const pod = podOf(objects, name);
+      const container = containerOf(pod);
+      const { runAsNonRoot, seccompProfile } = pod.securityContext ?? {};
+      assertEquals({ runAsNonRoot, seccompProfile, ...container.securityContext }, {
+        runAsNonRoot: true,
+        seccompProfile: { type: "RuntimeDefault" },
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ["ALL"] },
+      } as unknown);
+    }
+  },
+});
+
+Deno.test({
+  ...needs(
+    ["redis-server", "kustomize"],
+    "kubernetes/redis: Weir runs with its redis and its rules, and its probes say what they should",
+  ),
+  async fn() {
+    const objects = manifestObjects(await renderedManifest("redis"));
     const pod = podOf(objects, "weir");
-    const lines = String(objects.get("ConfigMap weir-redis")?.data?.["redis.conf"]).trim().split("\n");
-    const { KV_AUTH = "" } = await manifestSecret();
+    const lines = String(objects.get("ConfigMap weir-redis")?.data?.["redis.conf"]).trim().split("\n")
+      .filter((line) => !line.startsWith("#"));
+    const secrets = await manifestSecret();
+    const { KV_AUTH = "" } = secrets;
     const [, , ...flags] = Object.values(containerOf(podOf(objects, "weir-redis")).command ?? {}).map(String);
     const args = [
       ...lines.flatMap((line) => `--${line}`.replaceAll('"', "").split(" ")),
@@ -98,9 +162,13 @@ Deno.test({
     ];
     await using redis = await startRedis({ args });
     const rules = Object.entries(objects.get("ConfigMap weir-rules")?.data ?? {});
+    await using files = await withSecretFiles(secrets, {
+      place: "/etc/weir/secrets",
+      settings: await podEnvironment(objects),
+    });
     await using weir = await startWeir({
       rules: Object.fromEntries(rules.map(([name, text]) => [name, String(text)])),
-      env: { ...await podEnvironment(objects), ...UNHURRIED, KV_URL: `127.0.0.1:${redis.port}` },
+      env: { ...files.settings, ...UNHURRIED, KV_URL: `127.0.0.1:${redis.port}` },
     });
     const { startupProbe, livenessProbe, readinessProbe } = containerOf(pod);
     const probes = [startupProbe, livenessProbe, readinessProbe].map((probe) => probe?.httpGet);
@@ -119,8 +187,14 @@ Deno.test({
   },
 });
 
-async function validate(path: string): Promise<{ code: number; text: string }> {
-  return await runDeployTool("kubectl-validate", [path, "--version", RELEASE]);
+async function validate(manifest: string, release: string): Promise<{ code: number; text: string }> {
+  const path = await Deno.makeTempFile({ prefix: "weir_manifest_", suffix: ".yaml" });
+  try {
+    await Deno.writeTextFile(path, manifest);
+    return await runDeployTool("kubectl-validate", [path, "--version", release]);
+  } finally {
+    await Deno.remove(path);
+  }
 }
 
 function podOf(objects: ReadonlyMap<string, Tree>, name: string): Tree {
@@ -131,9 +205,9 @@ function containerOf(pod: Tree): Tree {
   return Object.values(pod.containers ?? {})[0] ?? {};
 }
 
-function settingOf(pod: Tree, wanted: string): string {
-  const variables = Object.values(containerOf(pod).env ?? {});
-  return String(variables.find(({ name }) => String(name) === wanted)?.value);
+function settingsOf(objects: ReadonlyMap<string, Tree>): Record<string, string> {
+  const settings = Object.entries(objects.get("ConfigMap weir-settings")?.data ?? {});
+  return Object.fromEntries(settings.map(([name, value]) => [name, String(value)]));
 }
 
 /** On a busy machine the time-out is no failure, and the probes are asked in time. */
@@ -143,11 +217,9 @@ const UNHURRIED = { KV_TIMEOUT: "30s", SHUTDOWN_DELAY: "60s" };
 async function podEnvironment(objects: ReadonlyMap<string, Tree>): Promise<Record<string, string>> {
   const own = ["RUNTIME_ROOT", "RUNTIME_APPDIRECTORY", "USE_PULL_METRICS", "DENO_DIR"];
   const image = Object.entries(await imageEnvironment()).filter(([name]) => !own.includes(name));
-  const variables = Object.values(containerOf(podOf(objects, "weir")).env ?? {});
   return {
     ...Object.fromEntries(image),
-    ...Object.fromEntries(variables.map(({ name, value }) => [String(name), String(value)])),
-    ...await manifestSecret(),
+    ...settingsOf(objects),
     // Standard error says in text where it listens.
     LOG_FORMAT: "text",
   };

@@ -54,6 +54,14 @@ const ALERTS: Readonly<
     // A restart, a recovery, and what is removed after its time.
     good: [[`${WEBHOOKS}_deliveries{state="failed"}`, "5+0x15 0 5+0x4 2+0x10"]],
   },
+  WeirEndpointDisabled: {
+    bad: [[`${WEBHOOKS}_endpoints{state="disabled_by_weir"}`, "0+0x15 1+0x15"]],
+    good: [
+      [`${WEBHOOKS}_endpoints{state="disabled_by_weir"}`, "0+0x30"],
+      [`${WEBHOOKS}_endpoints{state="disabled_by_admin"}`, "1+0x30"],
+      [`${WEBHOOKS}_endpoints{state="failing"}`, "1+0x30"],
+    ],
+  },
   WeirStoreErrors: {
     bad: [[`${WEBHOOKS}_store_errors`, "0+1x30"]],
     good: [[`${WEBHOOKS}_store_errors`, "5+0x30"]],

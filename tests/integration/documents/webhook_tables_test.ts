@@ -1,5 +1,6 @@
 /** The tables of docs/webhooks have what the service does. */
 import { assertEquals } from "@std/assert";
+import { SIGNATURE_REFUSALS, SIGNATURE_SCHEMES } from "../../../src/webhooks/model/trigger_verification.ts";
 import { PROBLEM_CODES } from "../../../src/webhooks/api/problem_codes.ts";
 import { SLOTS_MS } from "../../../src/webhooks/model/schedule.ts";
 import { documentPages } from "../../harness/documents.ts";
@@ -38,6 +39,16 @@ for (
     assertEquals([names.length > 0, rows.toSorted()], [true, names.toSorted()]);
   });
 }
+
+Deno.test("docs/webhooks/signed-triggers.md has each reason to refuse a signature, and each scheme", () => {
+  const page = "docs/webhooks/signed-triggers.md";
+  const sentences = Object.entries(SIGNATURE_REFUSALS).map(([reason, meaning]) => {
+    return [`\`${reason}\``, `${meaning.charAt(0).toUpperCase()}${meaning.slice(1)}.`];
+  });
+  assertEquals(rowsOf(page, "Reason"), sentences);
+  const schemes = rowsOf(page, "Scheme").map(([scheme = ""]) => scheme.replaceAll("`", ""));
+  assertEquals(schemes, [...SIGNATURE_SCHEMES]);
+});
 
 Deno.test("docs/webhooks/triggers.md has the status of each code", () => {
   const rows = rowsOf("docs/webhooks/triggers.md", "Call").filter(([, , code = ""]) => /^`\w+`$/.test(code));

@@ -1,6 +1,7 @@
 /** Calls every operation of the OpenAPI document, and checks what is answered against the schemas of the document. */
 import { assertEquals } from "@std/assert";
 import { OpenApiService, placedOperations } from "../../harness/openapi_service.ts";
+import { PROVIDER_HEADERS } from "../../harness/provider_signatures.ts";
 import { until } from "../../harness/until.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
 import { api } from "../../harness/webhook_weir.ts";
@@ -288,10 +289,30 @@ async function triggers(service: OpenApiService): Promise<void> {
   const { keyId } = (await service.call("rotateTriggerKey", { path: [id] })).body;
   await service.call("revokeTriggerKey", { path: [id, String(keyId)], status: 204 });
   await service.call("revokeTriggerKey", { path: [id, UNKNOWN], status: 404, code: "not_found" });
+  await signedTriggers(service);
   await service.call("deleteTrigger", { path: [id], status: 204 });
   for (const name of ["getTrigger", "deleteTrigger", "rotateTriggerKey"]) await unknown(service, name);
   await unknown(service, "updateTrigger", {});
   await unknown(service, "updateTrigger", { enabled: true });
+}
+
+async function signedTriggers(service: OpenApiService): Promise<void> {
+  const body = { name: "signed", workflow: "echo", verify: { scheme: "github" } };
+  const { id, secret } = (await service.call("createTrigger", { status: 201, body })).body;
+  await service.call("getTrigger", { path: [id] });
+  const text = "{}";
+  const headers = PROVIDER_HEADERS.github({ secret: String(secret), body: text });
+  const call = { path: ["signed"], token: "", body: {} };
+  await service.call("callTrigger", { ...call, headers, status: 202 });
+  await service.call("callTrigger", {
+    ...call,
+    headers: { ...headers, "x-github-event": "ping" },
+    status: 202,
+  });
+  await service.call("callTrigger", { ...call, status: 401, code: "unauthorized" });
+  const { secretId } = (await service.call("rotateTriggerKey", { path: [id] })).body;
+  await service.call("revokeTriggerSecret", { path: [id, String(secretId)], status: 204 });
+  await service.call("revokeTriggerSecret", { path: [id, UNKNOWN], status: 404, code: "not_found" });
 }
 
 /** Calls of the trigger of `strictCalls`, whose limit is used up. */

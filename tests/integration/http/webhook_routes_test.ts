@@ -11,6 +11,7 @@ import {
   type CallContent,
   CONTINUE,
   type EventCall,
+  type SignedTriggerCall,
   type TriggerCall,
   type WebhookAnswer,
   type WebhookCalls,
@@ -37,6 +38,10 @@ class CallsDouble implements WebhookCalls {
   acceptTrigger({ requestId: _, keyHash, ...call }: TriggerCall) {
     this.asked.push(["trigger", keyHash === KEY_HASH, call]);
     return Promise.resolve(keyHash === KEY_HASH ? answerOf(call) : REFUSED);
+  }
+  acceptSignedTrigger({ requestId: _, name, body }: SignedTriggerCall) {
+    this.asked.push(["signed", name, new TextDecoder().decode(body)]);
+    return Promise.resolve(OK);
   }
   acceptEvent({ requestId: _, keyHash, ...call }: EventCall) {
     this.asked.push(["event", keyHash === undefined ? "admin" : keyHash === KEY_HASH, call]);
@@ -84,4 +89,23 @@ Deno.test("webhook routes: a body is refused by its announced length, before it 
     "HTTP/1.1 413 Content Too Large",
     true,
   ]);
+});
+
+Deno.test("webhook routes: a signed call is read in parts and passed on whole, whatever its length is", async () => {
+  const calls = new CallsDouble();
+  await using served = serve(calls);
+  const head = `POST ${TRIGGER} HTTP/1.1\r\nhost: a\r\n`;
+  const bodies = [
+    ["content-length: 6\r\n\r\n", ["abc", "def"]],
+    ["content-length: 6\r\nexpect: 100-continue\r\n\r\n", ["abc", "def"]],
+    ["transfer-encoding: chunked\r\n\r\n", ["3\r\nabc\r\n", "3\r\ndef\r\n0\r\n\r\n"]],
+  ] as const;
+  for (const [rest, parts] of bodies) {
+    using connection = await served.dial();
+    await connection.write(`${head}${rest}`);
+    for (const part of parts) await connection.write(part);
+    const answer = await connection.read(wholeJson);
+    assertEquals(answer.includes("202 Accepted"), true, rest);
+  }
+  assertEquals(calls.asked, Array(3).fill(["signed", "order-intake", "abcdef"]));
 });

@@ -94,6 +94,39 @@ Deno.test({
   },
 });
 
+/** Addresses that a client puts into X-Forwarded-For, one request each. */
+const FORGED = ["203.0.113.1", "203.0.113.2", "198.51.100.7, 203.0.113.3"];
+
+/** The connection manager, and the address that Envoy sends for each request of the client on 127.0.0.1. */
+const ADDRESSES: Readonly<Record<string, readonly [connection: object, expected: readonly string[]]>> = {
+  "as in the file, X-Forwarded-For is ignored": [{}, ["127_0_0_1", "127_0_0_1", "127_0_0_1"]],
+  "behind one trusted proxy, its last entry counts": [
+    { xff_num_trusted_hops: 1 },
+    ["203_0_113_1", "203_0_113_2", "203_0_113_3"],
+  ],
+  "without use_remote_address, a client chooses its address": [
+    { use_remote_address: false },
+    ["203_0_113_1", "203_0_113_2", "203_0_113_3"],
+  ],
+};
+
+for (const [name, [connection, expected]] of Object.entries(ADDRESSES)) {
+  Deno.test({
+    ...needs(["envoy"], `remote_address: ${name}`),
+    async fn() {
+      const rate_limits = [{ actions: DESCRIPTORS["remote_address_127_0_0_1"] }];
+      await using bed = await Bed.start({ routes: { rate_limits }, keys: ["remote_address"], connection });
+      for (const forged of FORGED) await bed.post({ "x-forwarded-for": forged });
+      const hits: Record<string, number> = {};
+      for (const address of expected) {
+        const counter = `remote_address_${address}.total_hits`;
+        hits[counter] = (hits[counter] ?? 0) + 1;
+      }
+      assertEquals(await bed.counters(/total_hits$/), hits);
+    },
+  });
+}
+
 interface BedOptions {
   /** Fields of the route. */
   readonly routes?: object;
@@ -101,6 +134,8 @@ interface BedOptions {
   readonly perRoute?: object;
   /** Keys that have a rule. */
   readonly keys: readonly string[];
+  /** Fields of the connection manager. */
+  readonly connection?: object;
 }
 
 /** An application behind an Envoy that asks a Weir. */
@@ -115,7 +150,7 @@ class Bed implements AsyncDisposable {
     this.#envoy = envoy;
   }
 
-  static async start({ routes = {}, perRoute, keys }: BedOptions): Promise<Bed> {
+  static async start({ routes = {}, perRoute, keys, connection = {} }: BedOptions): Promise<Bed> {
     await using stack = new AsyncDisposableStack();
     const rules = keys.map((key) =>
       `  - { key: ${key}, detailed_metric: true, rate_limit: { unit: day, requests_per_unit: 1000 } }\n`
@@ -135,6 +170,9 @@ class Bed implements AsyncDisposable {
       // A busy machine is no failure.
       if (key === "timeout" || key === "connect_timeout") return "60s";
       if (key === "http_filters" && Array.isArray(value)) return [METADATA_FILTER, ...value];
+      if (key === "typed_config" && Object.hasOwn(value as object, "stat_prefix")) {
+        return { ...value as object, ...connection };
+      }
       return key === "routes" ? [route(routes, perRoute)] : value;
     });
     const envoy = stack.use(await startEnvoy(config));
@@ -143,9 +181,12 @@ class Bed implements AsyncDisposable {
   }
 
   /** The status of a request. */
-  async post(): Promise<number> {
+  async post(headers: Readonly<Record<string, string>> = {}): Promise<number> {
     const url = `http://${this.#envoy.address("edge").replace("0.0.0.0", "127.0.0.1")}/orders?tenant=acme`;
-    const response = await fetch(url, { method: "POST", headers: { "x-account": "bob", "x-cost": "7" } });
+    const response = await fetch(url, {
+      method: "POST",
+      headers: { "x-account": "bob", "x-cost": "7", ...headers },
+    });
     await response.body?.cancel();
     return response.status;
   }

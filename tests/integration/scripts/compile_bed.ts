@@ -24,9 +24,26 @@ export async function compileTask(
   env: Readonly<Record<string, string>> = {},
   root: string = ROOT,
 ): Promise<Compiled> {
+  return await runTask("compile", args, { env, root });
+}
+
+/** Runs the release task in the same way. */
+export async function releaseTask(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  root: string,
+): Promise<Compiled> {
+  return await runTask("release", args, { env, root });
+}
+
+async function runTask(
+  name: "compile" | "release",
+  args: readonly string[],
+  { env, root }: { readonly env: Readonly<Record<string, string>>; readonly root: string },
+): Promise<Compiled> {
   const { DENORT_BIN: _, ...own } = Deno.env.toObject();
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "--allow-all", join(root, "scripts/compile.ts"), "--no-check", ...args],
+    args: ["run", "--allow-all", join(root, `scripts/${name}.ts`), "--no-check", ...args],
     cwd: ROOT,
     env: { ...own, NO_COLOR: "1", ...env },
     clearEnv: true,

@@ -3,21 +3,23 @@ import { ChildProcess } from "../../harness/child_process.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { until } from "../../harness/until.ts";
 
-Deno.test("the start task binds to loopback, and says how to open it", async () => {
+Deno.test("the start task binds to loopback, says what is open, and refuses a second one on its ports", async () => {
   const folder = await Deno.makeTempDir({ prefix: "weir_" });
   const env = {
-    ...Object.fromEntries(["PORT", "GRPC_PORT", "DEBUG_PORT"].map((name) => [name, `${freePort()}`])),
-    ADMIN_TOKEN: "a-token-of-the-administration-for-tests",
-    WEBHOOK_STORE: `${folder}/weir.db`,
+    PORT: `${freePort()}`,
+    GRPC_PORT: `${freePort()}`,
+    DEBUG_PORT: `${freePort()}`,
+    ADMIN_TOKEN_FILE: `${folder}/token`,
+    WEBHOOK_STORE_FILE: `${folder}/store`,
   };
   const args = ["run", "--allow-all", "--unstable-no-legacy-abort", "scripts/start.ts"];
   const cwd = new URL("../../..", import.meta.url).pathname;
+  const unset = { KV_URL: "", BACKEND_TYPE: "", ADMIN_TOKEN: "", WEBHOOK_STORE: "" };
+  const childEnv = { ...Deno.env.toObject(), ...unset, ...env };
   try {
-    await using started = new ChildProcess(Deno.execPath(), {
-      args,
-      cwd,
-      env: { ...Deno.env.toObject(), KV_URL: "", BACKEND_TYPE: "", ...env },
-    });
+    await Deno.writeTextFile(env.ADMIN_TOKEN_FILE, "a-token-of-the-administration-for-tests\n");
+    await Deno.writeTextFile(env.WEBHOOK_STORE_FILE, `${folder}/weir.db\n`);
+    await using started = new ChildProcess(Deno.execPath(), { args, cwd, env: childEnv });
     await until("the service to be ready", () => started.stdoutLines.includes("Weir is ready."));
     const hosts = () =>
       started.stderrLines.flatMap((line) => /Listening for \w+ on '([^:]+):/.exec(line)?.[1] ?? []);
@@ -26,7 +28,25 @@ Deno.test("the start task binds to loopback, and says how to open it", async () 
     assertEquals(hosts(), ["127.0.0.1", "127.0.0.1", "127.0.0.1"]);
     const opening = "To open it to others, set HOST, GRPC_HOST, DEBUG_HOST to 0.0.0.0.";
     await until("the hint", () => started.stdoutLines.some((line) => line.includes(opening)));
-    assert(started.stdoutLines.includes("  cache  memory of this process; set KV_URL for redis"));
+    const { PORT, DEBUG_PORT } = env;
+    const lines = [
+      `  page      http://127.0.0.1:${DEBUG_PORT}/ui`,
+      `  webhooks  http://127.0.0.1:${PORT}/api/v1`,
+      `  token     ${env.ADMIN_TOKEN_FILE}`,
+      `  rules     shop; from ${cwd}config/rules`,
+      "  cache     memory of this process; set KV_URL for redis",
+      `  curl -H "Authorization: Bearer $(cat '${env.ADMIN_TOKEN_FILE}')" http://127.0.0.1:${PORT}/api/v1/endpoints`,
+    ];
+    await until("the commands", () => started.stdoutLines.some((line) => line.includes("/endpoints")));
+    assertEquals(started.stdoutLines.filter((line) => lines.includes(line)), lines);
+    assertEquals(started.stderrLines.filter((line) => !line.includes("level=info")), []);
+    await using second = new ChildProcess(Deno.execPath(), { args, cwd, env: childEnv });
+    await until("the second one to end", () => !second.running, { deadlineMs: 30_000 });
+    assertEquals((await second.exited).code, 1);
+    for (const [name, port] of Object.entries({ PORT, DEBUG_PORT, GRPC_PORT: env.GRPC_PORT })) {
+      const refusal = new RegExp(`127\\.0\\.0\\.1:${port}\\\\" [^;]*; change ${name}; .*LISTEN_SHARED=true`);
+      assert(second.stderrLines.some((line) => refusal.test(line)), second.stderrLines.join("\n"));
+    }
     assert(!started.stderrLines.some((line) => line.includes("open to other machines")));
     await started.stop();
   } finally {

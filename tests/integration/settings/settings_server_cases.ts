@@ -30,7 +30,7 @@ export const SERVER_CASES: SettingCases = {
     sees: "lines that are otherwise left out",
     run: () =>
       compare({ LOG_LEVEL: "info" }, {
-        look: ({ log }) => log.some((line) => line.includes("level=info")),
+        look: ({ log }) => log.some((line) => line.includes('level=info msg="Rules loaded"')),
         unset: false,
         set: true,
       }),
@@ -151,7 +151,12 @@ async function refusesToShare(): Promise<void> {
     assertEquals(warnings.map((line) => line.includes(address)), [true]);
     const env = { [name]: port, LISTEN_SHARED: "false" };
     const error = await assertRejects(() => ServeFixture.start({ env, rules: SHOP, clock: NOON }));
-    assertMatch(error.message, /^Cannot listen on "127\.0\.0\.1:\d+" \(\w+\): .*LISTEN_SHARED is false$/);
+    assertMatch(
+      error.message,
+      new RegExp(
+        `^Cannot listen on "${address}" \\(\\w+\\): .*; change ${name}; .*LISTEN_SHARED=true in both$`,
+      ),
+    );
   }
   await using _alone = await ServeFixture.start({
     env: { LISTEN_SHARED: "false" },

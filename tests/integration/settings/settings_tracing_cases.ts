@@ -1,5 +1,6 @@
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { encodeRateLimitRequest } from "../../../src/wire/rls.ts";
+import { withSecretFiles } from "../../harness/deploy_files.ts";
 import { GrpcClient, SHOULD_RATE_LIMIT } from "../../harness/grpc_client.ts";
 import { OtlpReceiver, type ReceivedSpan } from "../../harness/otlp_receiver.ts";
 import { startRedis } from "../../harness/redis_server.ts";
@@ -161,10 +162,14 @@ async function tracesOfBoth(env: Env): Promise<readonly ReceivedSpan[]> {
 }
 
 async function tracesElsewhere(other: OtlpReceiver): Promise<readonly ReceivedSpan[]> {
+  await using headers = await withSecretFiles({ headers: "authorization=token" }, {
+    place: "PLACE",
+    settings: { OTEL_EXPORTER_OTLP_HEADERS_FILE: "PLACE/headers" },
+  });
   const env = {
+    ...headers.settings,
     TRACING_SAMPLING_RATE: "0",
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${other.url}/spans`,
-    OTEL_EXPORTER_OTLP_HEADERS: "authorization=token",
     OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
   };
   return await traces("http", env, async (weir) => {

@@ -16,6 +16,8 @@ import {
   SlowReceiver,
   triggerAnswer,
 } from "./settings_webhook_bed.ts";
+import { WEBHOOK_HEALTH_CASES } from "./settings_webhook_health_cases.ts";
+import { LIMIT_EVENT_CASES } from "./settings_limit_event_cases.ts";
 import { WEBHOOK_BOUND_CASES } from "./settings_webhook_bound_cases.ts";
 import { WEBHOOK_POSTGRES_CASES } from "./settings_webhook_postgres_cases.ts";
 
@@ -28,6 +30,8 @@ const AT_ONCE = [["", 3], ["1", 1]] as const;
 /** Tests of the settings of the webhook service, its workflows and its administration. */
 export const WEBHOOK_CASES: SettingCases = {
   ...WEBHOOK_POSTGRES_CASES,
+  ...WEBHOOK_HEALTH_CASES,
+  ...LIMIT_EVENT_CASES,
   ...ADMINISTRATION_CASES,
   ...WEBHOOK_BOUND_CASES,
   WEBHOOK_STORE: {
@@ -94,7 +98,10 @@ export const WEBHOOK_CASES: SettingCases = {
       for (const folder of [kept, removed]) {
         await lookAt(folder, {}, ({ http }) => api(http, "/events", { body: { event: "a", data: {} } }));
       }
-      const events = async ({ http }: { http: string }) => (await api(http, "/events")).body.items.length;
+      const events = async ({ http }: { http: string }) => {
+        const { items } = (await api(http, "/events")).body;
+        return items.filter(({ event }) => event === "a").length;
+      };
       // What is old is removed at the start of the work, which of this service is earlier.
       await lookAt(kept, {}, async (first) => {
         await lookAt(removed, { WEBHOOK_RETENTION: "1ms" }, async (second) => {

@@ -7,7 +7,7 @@ import { FakeClock } from "../../harness/fake_clock.ts";
 import { promtool } from "../../harness/prometheus.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { PullBed } from "../../harness/pull_bed.ts";
+import { PullBed, TOOK } from "../../harness/pull_bed.ts";
 
 const OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const TEXT = "text/plain; version=0.0.4; charset=utf-8";
@@ -77,18 +77,8 @@ Deno.test("pull metrics: milliseconds where they are asked for, and bounds of a 
   const start = "ratelimit_service_response_time_seconds";
   assertEquals((await milliseconds.lines(`${start}_bucket`))[1]?.includes('le="0.1"} 1'), true);
   assertEquals((await milliseconds.lines(`${start}_sum`))[0]?.endsWith(" 20000.54"), true);
-  const mapping = {
-    pattern: /^ratelimit_server\.(.*)\.response_time$/,
-    kind: "histogram",
-    drop: false,
-    name: "took_$1",
-    labels: { method: "$1" },
-    help: undefined,
-    scale: 1,
-    bounds: [0.00025, 1],
-  } as const;
-  const everything = { ...mapping, pattern: /./, kind: undefined, drop: true };
-  await using mapped = new PullBed({ mapping: [mapping, everything] });
+  const everything = { ...TOOK, pattern: /./, kind: undefined, drop: true };
+  await using mapped = new PullBed({ mapping: [TOOK, everything] });
   mapped.work();
   assertEquals((await mapped.lines("")).filter((line) => !/process|nodejs/.test(line)), [
     "# HELP took_ShouldRateLimit Named by the mapping file.",

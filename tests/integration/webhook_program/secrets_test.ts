@@ -1,4 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
+import { PROVIDER_HEADERS } from "../../harness/provider_signatures.ts";
 import { until } from "../../harness/until.ts";
 import { webhookCall } from "../../harness/webhook_client.ts";
 import { ADMIN_TOKEN, WebhookProcess } from "../../harness/webhook_process.ts";
@@ -9,6 +10,7 @@ const HEADER = "value-of-a-static-header-0815";
 const HEADERS = { "x-tenant": HEADER };
 const PATHS = ["/hook", "/reset", "/refuses"];
 const EVENT = { event: "agent.reply.completed", data: { n: 1 } };
+const PROVIDER_SECRET = "secret-that-a-provider-gave-2342";
 const OLD_KEY = new Uint8Array(32).fill(7).toBase64();
 const workflow = (url: string) =>
   `workflow: order-intake
@@ -99,6 +101,10 @@ async function makeAndChange(weir: WebhookProcess, receiver: WebhookReceiver): P
     triggers.set(name, key);
     hidden.set(`the key of ${name}`, trigger.key).set(`the next key of ${name}`, key);
   }
+  const verify = { scheme: "github", secret: PROVIDER_SECRET };
+  const signed = await weir.made("/triggers", { name: "signed", workflow: "order-intake", verify });
+  const { body: next } = await weir.api("POST", `/triggers/${signed.id}/rotate`);
+  hidden.set("the secret of a provider", PROVIDER_SECRET).set("the next secret of signed calls", next.secret);
   const { key: eventKey } = await weir.made("/event-keys", { name: "agent", kinds: ["agent.*"] });
   hidden.set("the event key", eventKey);
   return { hidden, triggers, eventKey };
@@ -123,12 +129,18 @@ async function useWellAndBadly(weir: WebhookProcess, { triggers, eventKey }: Mad
     await tell("/endpoints", { token, method: "GET" });
     await tell("/events", { token, body: EVENT });
   }
+  const path = "/workflows/triggers/signed";
+  const body = '{"n":1}';
+  await tell(path, { body, headers: PROVIDER_HEADERS.github({ secret: PROVIDER_SECRET, body }) });
+  await tell(path, { body, headers: PROVIDER_HEADERS.github({ secret: "another secret", body }) });
+  const wrong = { verify: { scheme: "standard-webhooks", secret: PROVIDER_SECRET } };
+  await tell("/triggers", { token: ADMIN_TOKEN, body: { name: "odd", workflow: "w", ...wrong } });
   await tell("/events", { token: eventKey, body: { event: "other.kind", data: {} } });
   await tell("/endpoints", { token: ADMIN_TOKEN, body: { url: "nowhere", headers: HEADERS } });
   const odd = { url: "https://receiver.example/", headers: { "x-tenant": `${HEADER}\n` } };
   await tell("/endpoints", { token: ADMIN_TOKEN, body: odd });
   const calls = [202, 400, 404, 401, 401, 401];
-  assertEquals(statuses, [202, ...calls, ...calls, 403, 422, 422]);
+  assertEquals(statuses, [202, ...calls, ...calls, 202, 401, 422, 403, 422, 422]);
   return answers;
 }
 

@@ -34,7 +34,7 @@ Deno.test({
       problems: [],
       schemaVersion: SCHEMA_VERSION,
       counts: COUNTS,
-      keys: { k1: 2 },
+      keys: { k1: 3 },
     });
     assert(bytes > 100_000);
     // Nobody may be connected to what is copied.

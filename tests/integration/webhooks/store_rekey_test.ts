@@ -6,8 +6,17 @@ import { listAudit } from "../../../src/webhooks/store/audit_log.ts";
 import { editEndpoint, listEndpoints } from "../../../src/webhooks/store/endpoints.ts";
 import { checkStore } from "../../../src/webhooks/store/maintenance/check.ts";
 import { type RekeyBox, rekeyStore } from "../../../src/webhooks/store/maintenance/rekey.ts";
+import { createTrigger, listTriggers } from "../../../src/webhooks/store/triggers.ts";
 import type { WebhookStore } from "../../../src/webhooks/store/store.ts";
-import { addEndpoint, audit, endpoint, NOW, secret } from "../../contract/webhook_store_bed.ts";
+import {
+  addEndpoint,
+  audit,
+  endpoint,
+  NOW,
+  secret,
+  signedTrigger,
+  triggerSecret,
+} from "../../contract/webhook_store_bed.ts";
 import { openStoreAt, sharedPostgres } from "../../harness/postgres_fixture.ts";
 import { QUIET, StoreFolder } from "../../harness/sqlite_fixture.ts";
 import { needs } from "../../harness/tools.ts";
@@ -20,6 +29,8 @@ const [OLD, NEW, OTHER] = [1, 2, 3].map((byte) => new Uint8Array(32).fill(byte))
 ];
 const box = (...keys: readonly Uint8Array[]) => SecretBox.open({ keys, logger: QUIET });
 const ENDPOINTS = 7;
+/** Two of each endpoint, and one of a trigger. */
+const SECRETS = 2 * ENDPOINTS + 1;
 const PORTION = { clock: systemClock, portion: 3 };
 
 type RekeyCase = (address: string, store: WebhookStore) => Promise<void>;
@@ -28,10 +39,10 @@ const CASES: Readonly<Record<string, RekeyCase>> = {
   "all secrets get the first key, and open with it alone": async (address, store) => {
     await fill(store, await box(OLD));
     const [before, both] = [await box(OLD), await box(NEW, OLD)];
-    assertEquals((await checkStore(address)).keys, { [before.keyId]: 2 * ENDPOINTS });
+    assertEquals((await checkStore(address)).keys, { [before.keyId]: SECRETS });
     const { rekeyed, keys, problems } = await rekeyStore(address, both, PORTION);
-    assertEquals(rekeyed, { endpoint_secret: ENDPOINTS, endpoint: ENDPOINTS });
-    assertEquals([keys, problems], [{ [both.keyId]: 2 * ENDPOINTS }, []]);
+    assertEquals(rekeyed, { endpoint_secret: ENDPOINTS, endpoint: ENDPOINTS, trigger_secret: 1 });
+    assertEquals([keys, problems], [{ [both.keyId]: SECRETS }, []]);
     assertEquals((await checkStore(address)).keys, keys);
     assertEquals(await opened(store, await box(NEW)), expected());
     const { items } = await store.read(listAudit, { limit: 1 });
@@ -40,8 +51,8 @@ const CASES: Readonly<Record<string, RekeyCase>> = {
     ]);
     // There is nothing left to do.
     const again = await rekeyStore(address, both, PORTION);
-    assertEquals(again.rekeyed, { endpoint_secret: 0, endpoint: 0 });
-    assertEquals((await store.read(listAudit, { limit: 99 })).items.length, ENDPOINTS + 1);
+    assertEquals(again.rekeyed, { endpoint_secret: 0, endpoint: 0, trigger_secret: 0 });
+    assertEquals((await store.read(listAudit, { limit: 99 })).items.length, ENDPOINTS + 2);
   },
 
   "an interrupted call is continued by the next one": async (address, store) => {
@@ -54,10 +65,12 @@ const CASES: Readonly<Record<string, RekeyCase>> = {
       unseal: (sealed) => left-- > 0 ? both.unseal(sealed) : Promise.reject(new Error("it ends")),
     };
     const first = await rekeyStore(address, ending, PORTION);
-    assertEquals([first.rekeyed, first.problems], [{ endpoint_secret: 5, endpoint: 0 }, ["it ends"]]);
+    assertEquals([first.rekeyed, first.problems], [{ endpoint_secret: 5, endpoint: 0, trigger_secret: 0 }, [
+      "it ends",
+    ]]);
     assertEquals(await opened(store, both), expected());
     const second = await rekeyStore(address, both, PORTION);
-    assertEquals(second.rekeyed, { endpoint_secret: ENDPOINTS - 5, endpoint: ENDPOINTS });
+    assertEquals(second.rekeyed, { endpoint_secret: ENDPOINTS - 5, endpoint: ENDPOINTS, trigger_secret: 1 });
     assertEquals(await opened(store, await box(NEW)), expected());
   },
 
@@ -83,10 +96,10 @@ const CASES: Readonly<Record<string, RekeyCase>> = {
     };
     const { rekeyed, keys } = await rekeyStore(address, changing, PORTION);
     assert(isChanged);
-    assertEquals(rekeyed, { endpoint_secret: ENDPOINTS, endpoint: ENDPOINTS - 1 });
+    assertEquals(rekeyed, { endpoint_secret: ENDPOINTS, endpoint: ENDPOINTS - 1, trigger_secret: 1 });
     assertEquals(keys[old.keyId], 1);
-    assertEquals((await rekeyStore(address, both, PORTION)).keys, { [both.keyId]: 2 * ENDPOINTS });
-    assertEquals((await opened(store, await box(NEW))).at(-1)?.[1], "changed");
+    assertEquals((await rekeyStore(address, both, PORTION)).keys, { [both.keyId]: SECRETS });
+    assertEquals((await opened(store, await box(NEW))).at(-2)?.[1], "changed");
   },
 
   "secrets of a missing key stay, and the key is named once": async (address, store) => {
@@ -94,8 +107,8 @@ const CASES: Readonly<Record<string, RekeyCase>> = {
     const [other, both] = [await box(OTHER), await box(NEW, OLD)];
     const { rekeyed, keys, problems } = await rekeyStore(address, both, PORTION);
     assertEquals([rekeyed, keys], [
-      { endpoint_secret: 0, endpoint: 0 },
-      { [other.keyId]: 2 * ENDPOINTS },
+      { endpoint_secret: 0, endpoint: 0, trigger_secret: 0 },
+      { [other.keyId]: SECRETS },
     ]);
     assertEquals(problems.length, 1);
     assert(problems[0]?.includes(`the key "${other.keyId}": it is not among the keys`), problems[0]);
@@ -160,26 +173,31 @@ Deno.test("rekey: there has to be a store", async () => {
 
 const headersOf = (index: number) => `headers ${index}`;
 
-/** Adds endpoints whose secrets a key encrypts. */
+/** Adds endpoints and a signed trigger whose secrets a key encrypts. */
 async function fill(store: WebhookStore, key: SecretBox): Promise<void> {
   for (let index = 0; index < ENDPOINTS; index++) {
     const sealed = await key.seal(`secret ${index}`);
     const { headers: _, ...part } = endpoint({ secrets: [secret({ sealed })] });
     await addEndpoint(store, { ...part, headers: await key.seal(headersOf(index)) });
   }
+  const secrets = [triggerSecret({ sealed: await key.seal("of a trigger") })];
+  await store.write(createTrigger, signedTrigger({ secrets }), audit());
 }
 
-/** The secret and the headers of each endpoint. */
+/** The secret and the headers of each endpoint, and the secret of the trigger. */
 async function opened(store: WebhookStore, key: SecretBox): Promise<readonly (readonly string[])[]> {
   const { items } = await store.read(listEndpoints, { limit: 99 });
-  return await Promise.all(
-    items.toReversed().map(async ({ secrets, headers }) => {
-      const sealed = [secrets[0]?.sealed, headers].filter((one) => one !== undefined);
-      return await Promise.all(sealed.map((one) => key.unseal(one)));
-    }),
-  );
+  const triggers = (await store.read(listTriggers, { limit: 99 })).items;
+  const sealed = [
+    ...items.toReversed().map(({ secrets, headers }) => [secrets[0]?.sealed, headers]),
+    ...triggers.map(({ secrets = [] }) => secrets.map((one) => one.sealed)),
+  ];
+  return await Promise.all(sealed.map(async (some) => {
+    return await Promise.all(some.filter((one) => one !== undefined).map((one) => key.unseal(one)));
+  }));
 }
 
 function expected(): readonly (readonly string[])[] {
-  return Array.from({ length: ENDPOINTS }, (_, index) => [`secret ${index}`, headersOf(index)]);
+  const endpoints = Array.from({ length: ENDPOINTS }, (_, index) => [`secret ${index}`, headersOf(index)]);
+  return [...endpoints, ["of a trigger"]];
 }

@@ -198,7 +198,7 @@ Deno.test({
         },
         ...{ encryptionKeys: [KEY], timeoutMs: 60_000, connectTimeoutMs: 60_000, retentionMs: 86_400_000 },
         ...{ maxInFlight: 10, allowCidrs: ["127.0.0.0/8"], workflowEnv: {}, workflowAllowCidrs: [] },
-        ...{ maxRunning: 10, isTraced: false, version: "test" },
+        ...{ maxRunning: 10, isTraced: false, version: "test", disableAfterMs: 0 },
       },
       limit: () => Promise.resolve({ code: "OK" }),
       clock,

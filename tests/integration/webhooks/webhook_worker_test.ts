@@ -30,6 +30,7 @@ class ThreadBed implements AsyncDisposable {
         timeoutMs: 60_000,
         connectTimeoutMs: 60_000,
         retentionMs: 86_400_000,
+        disableAfterMs: 5 * 86_400_000,
         maxInFlight: 10,
         allowCidrs: ["127.0.0.0/8"],
         workflowDirectory: join(folder.path, "workflows"),

@@ -1,13 +1,8 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { checkSummary, readTimes } from "../../../scripts/bench/h2load.ts";
-import { median, percentile } from "../../harness/load/percentile.ts";
-import {
-  encodeRequest,
-  isLasting,
-  readResponse,
-  RULES,
-  RULES_OF,
-} from "../../harness/load/rate_limit_message.ts";
+import { median, percentile } from "../../harness/percentile.ts";
+import { encodeRequest, isLasting, RULES, RULES_OF } from "../../harness/bench_rules.ts";
+import { readResponse } from "../../../src/load/rate_limit_message.ts";
 import { summarize } from "../../../scripts/bench/report.ts";
 import { checkCounts } from "../../../scripts/bench/round.ts";
 
@@ -134,16 +129,16 @@ Deno.test("the request and the answer are those of the protocol", () => {
   );
   assertEquals(readResponse(Uint8Array.fromHex("0801121108011207080a10021a016e180922020828")), {
     overallCode: "OK",
-    statuses: [{ code: "OK", limitRemaining: 9 }],
+    statuses: [{ code: "OK", hasLimit: true, limitRemaining: 9 }],
   });
   assertEquals(
     readResponse(Uint8Array.fromHex("0802120e080212040801100722040880f524120208011208080118ffffffff0f")),
     {
       overallCode: "OVER_LIMIT",
       statuses: [
-        { code: "OVER_LIMIT", limitRemaining: 0 },
-        { code: "OK", limitRemaining: 0 },
-        { code: "OK", limitRemaining: 4_294_967_295 },
+        { code: "OVER_LIMIT", hasLimit: true, limitRemaining: 0 },
+        { code: "OK", hasLimit: false, limitRemaining: 0 },
+        { code: "OK", hasLimit: false, limitRemaining: 4_294_967_295 },
       ],
     },
   );
@@ -151,10 +146,10 @@ Deno.test("the request and the answer are those of the protocol", () => {
 
 Deno.test("every load meets rules that are there, and those that last are counted for a year", () => {
   const windows = Object.fromEntries(
-    [...RULES.matchAll(/value: (\w+), .* unit: (\w+),/g)].map(([, rule, unit]) => [rule, unit]),
+    [...RULES.matchAll(/value: (\w+), .*?unit: (\w+),/g)].map(([, rule, unit]) => [rule, unit]),
   );
-  assertEquals(windows, { one: "year", keys: "year", second: "second" });
-  assertEquals(RULES_OF, { one: ["one"], keys: ["keys"], both: ["keys", "second"] });
+  assertEquals(windows, { one: "year", keys: "year", second: "second", events: "year" });
+  assertEquals(RULES_OF, { one: ["one"], keys: ["keys"], both: ["keys", "second"], events: ["events"] });
   assertEquals(RULES_OF.both.map(isLasting), [true, false]);
 });
 

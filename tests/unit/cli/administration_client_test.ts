@@ -70,6 +70,19 @@ const WRONG: readonly Wrong[] = [
     line: "Invalid token of ADMIN_TOKEN: it holds a character that no token may have",
   },
   {
+    name: "a token and a file of the token",
+    environment: { ADMIN_TOKEN_FILE: "/no/such/file" },
+    code: 2,
+    line: 'Invalid ADMIN_TOKEN_FILE "/no/such/file": ADMIN_TOKEN is also set; expected only one of them',
+  },
+  {
+    name: "a token in a file that is not there",
+    environment: { ADMIN_TOKEN: "", ADMIN_TOKEN_FILE: "/no/such/file" },
+    code: 2,
+    line:
+      "Invalid ADMIN_TOKEN_FILE \"/no/such/file\": No such file or directory (os error 2): stat '/no/such/file'",
+  },
+  {
     name: "an empty file",
     args: ["--token-file", "/dev/null"],
     code: 2,

@@ -45,6 +45,10 @@ const SLIDING = {
 const DUBIOUS = {
   "a.yaml": "domain: a\ndescriptors:\n- key: k\n  rate_limit: {unlimited: true, shadow_mode: true}\n",
 };
+const REPORTING = {
+  "a.yaml":
+    "domain: a\ndescriptors:\n- key: k\n  events: [over_limit]\n  rate_limit: {unit: day, requests_per_unit: 1}\n",
+};
 const TWICE = { "a.yaml": "domain: a\ndescriptors: []\n", "b.yml": "domain: a\ndescriptors: []\n" };
 const BAD = {
   "a.yaml": "domain: a\ndescriptors:\n- key: k\n- key: k\n  shadow_mode: 1\n",
@@ -96,6 +100,17 @@ const CASES: readonly Case[] = [
     code: 1,
     stdout: "DIR: invalid: 1 file with rules, 1 domain, 0 errors, 1 warning\n",
     stderr: WARNING,
+  }],
+  ["a rule with events, where there is a store", ["--strict", "DIR"], REPORTING, {
+    code: 0,
+    stdout: "DIR: valid: 1 file with rules, 1 domain, 0 errors, 0 warnings\n",
+    stderr: "",
+  }, { WEBHOOK_STORE: "weir.db" }],
+  ["a rule with events, where there is none", ["--strict", "DIR"], REPORTING, {
+    code: 1,
+    stdout: "DIR: invalid: 1 file with rules, 1 domain, 0 errors, 1 warning\n",
+    stderr: "DIR/a.yaml:3:3: descriptors[0].events: warning: has no effect without WEBHOOK_STORE, which " +
+      "stores and delivers events; set it, or remove events\n",
   }],
   ["rules that would go unnoticed", ["DIR"], MOVED, {
     code: 0,

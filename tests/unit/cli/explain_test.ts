@@ -13,6 +13,8 @@ descriptors:
     rate_limit: { unit: day, unit_multiplier: 2, requests_per_unit: 30, replaces: [{ name: users }] }
     shadow_mode: true
     quota_mode: true
+    events: [near_limit, over_limit]
+    events_redact: hash
 - key: free
   rate_limit: { unlimited: true }
 `;
@@ -50,6 +52,7 @@ descriptor 0: user=adam,path=/a
   shadow mode  it is counted, and answered as OK
   quota mode   the call is over its limit only when all its quotas are
   replaces     users
+  events       over_limit, near_limit (values: hash)
   cache key    v1:shop_user_adam_path_/a_1769817600
   window ends  2026-02-02T00:00:00Z
 
@@ -76,8 +79,9 @@ Deno.test("weir explain: text for people, with what others wrote as plain text",
   const lists = ["user=adam,path=/a", "user=bob", "free=", "none=\u001b[1m"];
   const given = lists.flatMap((list) => ["--descriptors", list]);
   const result = { code: 0, stdout: TEXT, stderr: "" };
-  assertEquals(await explain([...ASKED, ...given, "--prefix", "v1:"]), result);
-  const environment = { CACHE_KEY_PREFIX: "v1:" };
+  const store = { WEBHOOK_STORE: "weir.db" };
+  assertEquals(await explain([...ASKED, ...given, "--prefix", "v1:"], { "shop.yaml": RULES }, store), result);
+  const environment = { CACHE_KEY_PREFIX: "v1:", ...store };
   assertEquals(await explain([...ASKED, ...given], { "shop.yaml": RULES }, environment), result);
 });
 

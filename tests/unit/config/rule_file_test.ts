@@ -28,6 +28,7 @@ function descriptor(
     valueToMetric: false,
     shareThreshold: false,
     metadata: undefined,
+    events: undefined,
     descriptors: [],
     ...fields,
   };
@@ -51,14 +52,14 @@ descriptors:
   - key: route
     value: /cart*
     share_threshold: true
-    detailed_metric: yes
     value_to_metric: On
-    metadata: {team: carts, tags: [a, 1, 2.5, 0x10, 0b11, true, ~, "2026-11-21"], __proto__: {x: yes}}
     descriptors:
       - key: user
         shadow_mode: TRUE
         quota_mode: y
         on_cache_failure: local
+        detailed_metric: yes
+        metadata: {team: carts, tags: [a, 1, 2.5, 0x10, 0b11, true, ~, "2026-11-21"], __proto__: {x: yes}}
         rate_limit:
           unit: Week
           requests_per_unit: 1_000
@@ -81,19 +82,19 @@ const EVERY_FIELD_READ: DomainSource = {
       key: "route",
       value: "/cart*",
       shareThreshold: true,
-      detailedMetric: true,
       valueToMetric: true,
-      metadata: JSON.parse(
-        '{"team": "carts", "tags": ["a", 1, 2.5, 16, 3, true, null, "2026-11-21"], "__proto__": {"x": "yes"}}',
-      ),
       descriptors: [
         descriptor({
-          at: "r.yaml:11:9",
+          at: "r.yaml:9:9",
           path: "descriptors[0].descriptors[0]",
           key: "user",
           shadowMode: true,
           quotaMode: true,
           onCacheFailure: "local",
+          detailedMetric: true,
+          metadata: JSON.parse(
+            '{"team": "carts", "tags": ["a", 1, 2.5, 16, 3, true, null, "2026-11-21"], "__proto__": {"x": "yes"}}',
+          ),
           rateLimit: rateLimit({
             at: "r.yaml:16:11",
             path: "descriptors[0].descriptors[0].rate_limit",
@@ -185,7 +186,9 @@ const FLAGS: readonly (readonly [written: string, flag: boolean])[] = [
 ];
 
 Deno.test("yaml: flags in every spelling", () => {
-  const rules = FLAGS.map(([written], index) => `- {key: k${index}, shadow_mode: ${written}}\n`).join("");
+  const rules = FLAGS.map(([written], index) =>
+    `- {key: k${index}, shadow_mode: ${written}, rate_limit: {unlimited: true}}\n`
+  ).join("");
   assertEquals(
     read(`domain: d\ndescriptors:\n${rules}`).descriptors.map((one) => one.shadowMode),
     FLAGS.map(([, flag]) => flag),
@@ -346,10 +349,14 @@ Deno.test("yaml: 150 levels are deep enough, 151 are not", () => {
 
 Deno.test("yaml: metadata is at most 24 levels deep", () => {
   const nested = (levels: number) =>
-    errors(`${HEAD}- key: a\n  metadata: ${"{a: ".repeat(levels)}1${"}".repeat(levels)}\n`);
+    errors(
+      `${HEAD}- key: a\n  rate_limit: {unlimited: true}\n  metadata: ${"{a: ".repeat(levels)}1${
+        "}".repeat(levels)
+      }\n`,
+    );
   assertEquals(nested(24), []);
   assertEquals(nested(25), [
-    `r.yaml:4:109: descriptors[0].metadata${".a".repeat(24)}: ` +
+    `r.yaml:5:109: descriptors[0].metadata${".a".repeat(24)}: ` +
     "expected at most 24 levels of metadata; use fewer levels",
   ]);
 });

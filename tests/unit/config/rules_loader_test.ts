@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { systemClock } from "../../../src/base/clock.ts";
 import { createFileProvider } from "../../../src/config/file_provider.ts";
 import type { LoadReceiver, RulesLoad, RulesProvider } from "../../../src/config/provider.ts";
-import { type RulesLoader, startRules } from "../../../src/config/rules_loader.ts";
+import { type ConcludedLoad, type RulesLoader, startRules } from "../../../src/config/rules_loader.ts";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
 import { Health } from "../../../src/base/health.ts";
 import type { LogFields, Logger } from "../../../src/base/log.ts";
@@ -13,6 +13,14 @@ import { until } from "../../harness/until.ts";
 class Story {
   readonly lines: string[] = [];
   readonly health = new Health();
+
+  /** Writes its lines down. */
+  get logger(): Logger {
+    const line = (level: string) => (message: string, { errors }: LogFields = {}) => {
+      this.lines.push(`${level}: ${message}${errors === undefined ? "" : ` errors=${errors}`}`);
+    };
+    return { debug: line("debug"), info: line("info"), warning: line("warning"), error: line("error") };
+  }
 
   /** What happened since the last look. */
   take(): string[] {
@@ -26,15 +34,7 @@ class Story {
     mergeDomains = false,
     applied: Promise<void> | undefined = undefined,
   ): RulesLoader {
-    const line = (level: string) => (message: string, { errors }: LogFields = {}) => {
-      this.lines.push(`${level}: ${message}${errors === undefined ? "" : ` errors=${errors}`}`);
-    };
-    const logger: Logger = {
-      debug: line("debug"),
-      info: line("info"),
-      warning: line("warning"),
-      error: line("error"),
-    };
+    const { logger } = this;
     return startRules({
       provider,
       mergeDomains,
@@ -343,4 +343,32 @@ Deno.test("rules loader: many rules are compiled in slices, and closing ends tha
     else await loading;
     assertEquals(bed.take(), isClosed ? [] : ["rules: m v7", "succeeded", "info: Rules loaded"]);
   }
+});
+
+Deno.test("each load that differs from the previous one is reported, also to those that listen for events", () => {
+  const provider = new HandProvider();
+  const concluded: ConcludedLoad[] = [];
+  const story = new Story();
+  startRules({
+    provider,
+    mergeDomains: false,
+    onRules: () => {},
+    onConcluded: (end) => void concluded.push(end),
+    counters: { loadSucceeded: () => {}, loadFailed: () => {} },
+    health: undefined,
+    logger: story.logger,
+    clock: new FakeClock(1_000),
+  });
+  const good = { "r.yaml": "domain: d\ndescriptors: []\n" };
+  const bad = { "r.yaml": "descriptors: []\n" };
+  for (const files of [bad, good, bad]) {
+    provider.load(load(files));
+    provider.load({ sources: [], problems: [], version: "v7", isUnchanged: true });
+  }
+  assertEquals(
+    concluded.map((
+      { rules, hasRules, problems, version },
+    ) => [rules?.domainCount, hasRules, problems.length, version]),
+    [[undefined, false, 1, "v7"], [1, true, 0, "v7"], [undefined, true, 1, "v7"]],
+  );
 });

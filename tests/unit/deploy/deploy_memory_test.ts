@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { deployText, deployTree, manifestObjects, type Tree } from "../../harness/deploy_files.ts";
+import { deployText, deployTree, type Tree } from "../../harness/deploy_files.ts";
 
 const RESULTS = new URL("../../../scripts/bench/results/latest.json", import.meta.url);
 const MIB = 1_048_576;
@@ -27,13 +27,13 @@ async function limitsOfMemory(): Promise<Record<string, number>> {
   }));
   return {
     "compose.yaml": bytesOf(services.weir?.mem_limit),
-    "kubernetes.yaml": bytesOf((await weirResources()).limits?.memory),
+    "kubernetes": bytesOf((await weirResources()).limits?.memory),
     ...Object.fromEntries(units),
   };
 }
 
 async function weirResources(): Promise<Tree> {
-  const pod = (await manifestObjects()).get("Deployment weir")?.spec?.template?.spec;
+  const pod = (await deployTree("kubernetes/base/deployment.yaml")).spec?.template?.spec;
   return Object.values(pod?.containers ?? {})[0]?.resources ?? {};
 }
 

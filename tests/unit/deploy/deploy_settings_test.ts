@@ -1,26 +1,45 @@
 import { assertEquals } from "@std/assert";
 import { readSettings } from "../../../src/settings/read_settings.ts";
+import { suppliedVariable } from "../../../src/settings/secret_files.ts";
 import { familyPattern, settingEntries } from "../../../src/settings/table.ts";
 import {
   deployText,
   deployTree,
   imageEnvironment,
-  manifestObjects,
   manifestSecret,
+  randomToken,
   type Tree,
   unitEnvironment,
+  unitLines,
+  withSecretFiles,
 } from "../../harness/deploy_files.ts";
 
 const DRAIN_MS = 10_000;
 /** Words in capitals of the files that are settings of others. */
 const OF_OTHERS = ["DENO_DIR"];
 const SETTING_WORD = /(?<![$\w@%.{-])[A-Z]{2,}(?:_[A-Z]+)+(?![\w.])/g;
-const FILES = ["Dockerfile", "compose.yaml", "kubernetes.yaml", "weir.service", "weir@.service", "weir.sh"];
+const KUBERNETES = [
+  ...["base/kustomization.yaml", "base/settings.env", "base/deployment.yaml", "base/network_policy.yaml"],
+  ...["base/horizontal_pod_autoscaler.yaml", "base/service.yaml"],
+  ...["redis/kustomization.yaml", "redis/redis.yaml", "redis/network_policy.yaml"],
+].map((name) => `kubernetes/${name}`);
+const FILES = [
+  ...["Dockerfile", "compose.yaml", "weir.service", "weir@.service", "weir.sh"],
+  ...KUBERNETES,
+];
 /** What stands in capitals with an underscore and is no variable at all. */
 const NO_VARIABLES = ["STRICT_DNS", "AF_INET", "AF_UNIX"];
 
-/** The environment of Weir by each way to run it, and the whole time that it has to end. */
-const WAYS: Readonly<Record<string, () => Promise<{ env: Record<string, string>; stopMs: number }>>> = {
+/** The environment of Weir by one way to run it, its secrets by name, and the whole time that it has to end. */
+interface Way {
+  readonly env: Record<string, string>;
+  /** Each in a file of the folder `place`. */
+  readonly secrets?: Record<string, string>;
+  readonly place?: string;
+  readonly stopMs: number;
+}
+
+const WAYS: Readonly<Record<string, () => Promise<Way>>> = {
   "compose.yaml": async () => {
     const { weir } = await deployTree("compose.yaml").then(({ services }) => services ?? {});
     const env = Object.entries(weir?.environment ?? {}).map(([name, value]) =>
@@ -31,17 +50,19 @@ const WAYS: Readonly<Record<string, () => Promise<{ env: Record<string, string>;
       stopMs: seconds(weir?.stop_grace_period),
     };
   },
-  "kubernetes.yaml": async () => {
-    const objects = await manifestObjects();
-    const pod = objects.get("Deployment weir")?.spec?.template?.spec;
-    const list = Object.values(Object.values(pod?.containers ?? {})[0]?.env ?? {});
-    const env = list.map(({ name, value }) => [String(name), String(value)] as const);
+  "kubernetes": async () => {
+    const pod = (await deployTree("kubernetes/base/deployment.yaml")).spec?.template?.spec;
+    const { literals } = (await deployTree("kubernetes/redis/kustomization.yaml")).configMapGenerator?.[0] ??
+      {};
+    const lines = [
+      ...(await deployText("kubernetes/base/settings.env")).split("\n"),
+      ...Object.values(literals ?? {}),
+    ];
+    const set = lines.map(String).filter((line) => line !== "" && !line.startsWith("#"));
     return {
-      env: {
-        ...await imageEnvironment(),
-        ...Object.fromEntries(env),
-        ...await manifestSecret(),
-      },
+      env: { ...await imageEnvironment(), ...Object.fromEntries(set.map(assignment)) },
+      secrets: await manifestSecret(),
+      place: "/etc/weir/secrets",
       stopMs: seconds(pod?.terminationGracePeriodSeconds),
     };
   },
@@ -50,15 +71,19 @@ const WAYS: Readonly<Record<string, () => Promise<{ env: Record<string, string>;
 };
 
 for (const [file, way] of Object.entries(WAYS)) {
-  Deno.test(`${file}: Weir can be started with its settings, and hears no warning`, async () => {
-    const { env } = await way();
-    assertEquals(readSettings(env).warnings.filter((line) => !line.startsWith("ADMIN_TOKEN")), []);
+  Deno.test(`${file}: Weir can be started with its settings and secrets, and hears no warning`, async () => {
+    const { env, secrets = {}, place = "%d" } = await way();
+    await using files = await withSecretFiles(secrets, { place, settings: env });
+    const { warnings, sources } = readSettings(files.settings);
+    assertEquals(warnings.filter((line) => !line.startsWith("ADMIN_TOKEN")), []);
+    assertEquals([...sources.keys()].sort(), Object.keys(secrets).sort());
     assertEquals(Object.keys(env).filter((name) => !isKnown(name)), []);
   });
 
   Deno.test(`${file}: there is time for SHUTDOWN_DELAY and for what then runs`, async () => {
-    const { env, stopMs } = await way();
-    assertEquals(stopMs >= readSettings(env).settings.SHUTDOWN_DELAY + DRAIN_MS + 1_000, true);
+    const { env, secrets = {}, place = "%d", stopMs } = await way();
+    await using files = await withSecretFiles(secrets, { place, settings: env });
+    assertEquals(stopMs >= readSettings(files.settings).settings.SHUTDOWN_DELAY + DRAIN_MS + 1_000, true);
   });
 }
 
@@ -69,20 +94,21 @@ for (const file of FILES) {
   });
 }
 
-Deno.test("kubernetes.yaml: Weir and redis have the same password", async () => {
-  const objects = await manifestObjects();
-  const pod = objects.get("Deployment weir-redis")?.spec?.template?.spec;
-  const { command, env } = Object.values(pod?.containers ?? {})[0] ?? {};
-  assertEquals(Object.values(command ?? {}).slice(-2).map(String), ["--requirepass", "$(KV_AUTH)"]);
-  const reference = { name: "KV_AUTH", valueFrom: { secretKeyRef: { name: "weir", key: "KV_AUTH" } } };
-  assertEquals(env as object, [reference]);
-  const container = Object.values(objects.get("Deployment weir")?.spec?.template?.spec?.containers ?? {})[0];
-  assertEquals(container?.envFrom as object, [{ secretRef: { name: "weir" } }]);
+Deno.test("kubernetes: the image has the version of the sources", async () => {
+  const { version } = JSON.parse(await Deno.readTextFile(new URL("../../../deno.json", import.meta.url)));
+  const pod = (await deployTree("kubernetes/base/deployment.yaml")).spec?.template?.spec;
+  const { images } = await deployTree("kubernetes/redis/kustomization.yaml");
+  assertEquals(
+    [Object.values(pod?.containers ?? {})[0]?.image, Object.values(images ?? {})[0]?.newTag].map(String),
+    [`weir:${version}`, version],
+  );
 });
 
 Deno.test("weir@.service: each instance has a debug port and a port for metrics of its own", async () => {
   const ports = await Promise.all(["0", "9"].map(async (instance) => {
-    const { settings } = readSettings(await unitEnvironment("weir@.service", instance));
+    const { env, secrets = {}, place = "%d" } = await unitWay("weir@.service", instance);
+    await using files = await withSecretFiles(secrets, { place, settings: env });
+    const { settings } = readSettings(files.settings);
     return [settings.DEBUG_PORT, settings.PULL_METRICS_ADDR, settings.GRPC_PORT, settings.BACKEND_TYPE];
   }));
   const [first, last] = ports;
@@ -90,12 +116,23 @@ Deno.test("weir@.service: each instance has a debug port and a port for metrics 
   assertEquals(last, [6079, { host: "127.0.0.1", port: 9099 }, 8081, "kv"]);
 });
 
-async function unitWay(
-  file: string,
-  instance: string,
-): Promise<{ env: Record<string, string>; stopMs: number }> {
+/** A unit with its credentials, which systemd puts into the folder `%d`. */
+async function unitWay(file: string, instance: string): Promise<Way> {
   const stop = /^TimeoutStopSec=(.*)$/m.exec(await deployText(file))?.[1];
-  return { env: await unitEnvironment(file, instance), stopMs: seconds(stop) };
+  const names = (await unitLines(file)).flatMap(({ name, value }) =>
+    name === "LoadCredential" ? [value.split(":")[0] ?? ""] : []
+  );
+  return {
+    env: await unitEnvironment(file, instance),
+    secrets: Object.fromEntries(names.map((name) => [name, randomToken()])),
+    place: "%d",
+    stopMs: seconds(stop),
+  };
+}
+
+function assignment(line: string): [string, string] {
+  const equals = line.indexOf("=");
+  return [line.slice(0, equals), line.slice(equals + 1)];
 }
 
 /** A value of the compose file where its caller has set nothing. */
@@ -108,6 +145,6 @@ function seconds(value: unknown): number {
 }
 
 function isKnown(name: string): boolean {
-  return OF_OTHERS.includes(name) ||
+  return OF_OTHERS.includes(name) || suppliedVariable(name) !== undefined ||
     settingEntries().some(([setting]) => setting === name || familyPattern(setting)?.test(name) === true);
 }

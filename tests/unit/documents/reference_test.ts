@@ -12,6 +12,7 @@ import { settingEntries } from "../../../src/settings/table.ts";
 import { CHECK_KIND } from "../../../src/webhooks/deliveries/endpoint_check.ts";
 import { AUDIT_ACTIONS } from "../../../src/webhooks/model/audit_actions.ts";
 import { COMPLETED_KIND } from "../../../src/webhooks/model/completion_event.ts";
+import { DELIVERY_FAILED_KIND, ENDPOINT_KINDS } from "../../../src/webhooks/model/endpoint_events.ts";
 import { mentionProblems, type Reference, rowProblems } from "../../harness/document_tables.ts";
 import { documentPages } from "../../harness/documents.ts";
 
@@ -64,11 +65,13 @@ const REFERENCES: readonly Reference[] = [
     pages: ["docs/api.md"],
     aliases: GRPC_SERVICES.flatMap(({ methods }) => methods.map(({ name }) => name)),
   },
-  { kind: "audit action", names: Object.keys(AUDIT_ACTIONS), pages: [ADMIN_PAGE] },
+  // Some actions have the name of the event that reports them.
+  { kind: "audit action", names: Object.keys(AUDIT_ACTIONS), pages: [ADMIN_PAGE], head: "Action" },
   {
     kind: "event kind",
-    names: [COMPLETED_KIND, CHECK_KIND],
+    names: [COMPLETED_KIND, CHECK_KIND, ...Object.values(ENDPOINT_KINDS), DELIVERY_FAILED_KIND],
     pages: ["docs/webhooks/deliveries.md"],
+    head: "Kind",
   },
 ];
 

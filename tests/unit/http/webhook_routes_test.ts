@@ -1,79 +1,20 @@
 import { Administrators } from "../../../src/http/administrators.ts";
 import { whoamiRoute } from "../../../src/http/whoami_route.ts";
-import { ADMINISTRATOR, administratorWith, NO_ADMINISTRATORS } from "../../harness/administrators.ts";
+import { ADMINISTRATOR, NO_ADMINISTRATORS } from "../../harness/administrators.ts";
 import { assertEquals } from "@std/assert";
 import { createRouter } from "../../../src/http/router.ts";
-import {
-  administrationRoute,
-  eventRoute,
-  triggerRoute,
-  type WebhookRouteOptions,
-} from "../../../src/http/webhook_routes.ts";
-import {
-  type CallContent,
-  CONTINUE,
-  type EventCall,
-  type TriggerCall,
-  type WebhookAnswer,
-  type WebhookCalls,
-} from "../../../src/webhooks/api/calls.ts";
+import type { WebhookRouteOptions } from "../../../src/http/webhook_routes.ts";
 import { HandledHttp } from "../../harness/http_fixture.ts";
-
-const TOKEN = "the-administration-token-of-this-test";
-const TRIGGER = "/api/v1/workflows/triggers/order-intake";
-const EVENTS = "/api/v1/events";
-/** SHA-256 of `key`. */
-const KEY_HASH = "2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683";
-const MAX_BYTES = 100;
-const OK: WebhookAnswer = { status: 202, headers: { "content-type": "application/json" }, body: '{"a":1}' };
-const REFUSED: WebhookAnswer = {
-  status: 404,
-  headers: { "content-type": "application/problem+json" },
-  body: '{"code":"not_found"}',
-  code: "not_found",
-};
-
-/** Lets in who shows `key`, and keeps what it is asked. */
-class CallsDouble implements WebhookCalls {
-  readonly asked: unknown[] = [];
-
-  acceptTrigger({ requestId: _, keyHash, ...call }: TriggerCall) {
-    this.asked.push(["trigger", keyHash === KEY_HASH, call]);
-    return Promise.resolve(keyHash === KEY_HASH ? answerOf(call) : REFUSED);
-  }
-  acceptEvent({ requestId: _, keyHash, administrator, ...call }: EventCall) {
-    this.asked.push(["event", keyHash === undefined ? administrator : keyHash === KEY_HASH, call]);
-    const isKnown = keyHash === undefined || keyHash === KEY_HASH;
-    return Promise.resolve(isKnown ? answerOf(call) : { ...REFUSED, status: 401, code: "unauthorized" });
-  }
-  administer({ requestId: _, ...call }: { requestId: string }) {
-    this.asked.push(["administer", call]);
-    return Promise.resolve({ status: 204, headers: {}, body: "" });
-  }
-}
-
-function answerOf({ body, refusal = CONTINUE }: CallContent): WebhookAnswer {
-  return body === undefined ? refusal : OK;
-}
-
-function serve(calls: CallsDouble, options: Partial<WebhookRouteOptions> = {}): HandledHttp {
-  return new HandledHttp(({ log, clock }) => {
-    const given = {
-      calls,
-      maxBodyBytes: MAX_BYTES,
-      administrators: administratorWith(TOKEN),
-      clock,
-      logger: log,
-      ...options,
-    };
-    const routes = [
-      triggerRoute(given),
-      eventRoute(given, { readable: true, postable: true }),
-      administrationRoute(given),
-    ];
-    return createRouter(routes, { logger: log, clock, newRequestId: () => "made" });
-  });
-}
+import {
+  AUTH,
+  CallsDouble,
+  EVENTS,
+  JSON_TYPE,
+  MAX_BYTES,
+  serve,
+  TOKEN,
+  TRIGGER,
+} from "./webhook_routes_fixture.ts";
 
 interface Row {
   readonly name: string;
@@ -84,10 +25,10 @@ interface Row {
   readonly status: number;
   readonly code?: string;
   readonly shows?: Readonly<Record<string, string>>;
+  /** Of both when absent. */
+  readonly only?: "trigger" | "event";
 }
 
-const AUTH = { authorization: "Bearer key" };
-const JSON_TYPE = { "content-type": "application/json" };
 const BAD_KEY = { "idempotency-key": "" };
 const LONG = "x".repeat(MAX_BYTES + 1);
 const NO_UTF8 = new Uint8Array([0x22, 0xff, 0x22]);
@@ -103,7 +44,33 @@ const ORDER: readonly Row[] = [
   },
   { name: "another method, too", method: "PUT", body: LONG, status: 405, code: "method_not_allowed" },
   {
+    name: "no token: it may be signed, and only a body that was read tells",
+    body: LONG,
+    headers: BAD_KEY,
+    status: 413,
+    code: "too_large",
+    only: "trigger",
+  },
+  {
+    name: "no token and no signature",
+    body: NO_UTF8,
+    headers: BAD_KEY,
+    status: 401,
+    code: "unauthorized",
+    shows: { "www-authenticate": "Bearer" },
+    only: "trigger",
+  },
+  {
+    name: "another scheme and no signature",
+    body: NO_UTF8,
+    headers: { authorization: "Basic key" },
+    status: 401,
+    code: "unauthorized",
+    only: "trigger",
+  },
+  {
     name: "no token",
+    only: "event",
     body: LONG,
     headers: BAD_KEY,
     status: 401,
@@ -114,12 +81,13 @@ const ORDER: readonly Row[] = [
   },
   {
     name: "another scheme",
+    only: "event",
     body: LONG,
     headers: { authorization: "Basic key" },
     status: 401,
     code: "unauthorized",
   },
-  { name: "a key in the query", path: `${TRIGGER}?key=key`, body: LONG, status: 401, code: "unauthorized" },
+  { name: "a key in the query", path: `${TRIGGER}?key=key`, body: "x", status: 401, code: "unauthorized" },
   { name: "a key that is not let in", body: LONG, headers: { authorization: "Bearer other" }, status: 404 },
   {
     name: "no media type",
@@ -183,6 +151,7 @@ for (const [what, path] of [["trigger", TRIGGER], ["event", EVENTS]] as const) {
     for (const row of ORDER) {
       // Reading events is another call.
       if (what === "event" && row.method === "GET") continue;
+      if (row.only !== undefined && row.only !== what) continue;
       const { method = "POST", headers = {}, body } = row;
       const target = (row.path ?? path).replace(TRIGGER, path);
       const response = await served.fetch(target, {

@@ -32,7 +32,7 @@ for (const [args, line] of WRONG) {
 }
 
 Deno.test("compile: what its flags ask for", () => {
-  const plain = { targets: [], dry: false, check: true, folder: "dist" };
+  const plain = { targets: [], dry: false, skipMissing: false, check: true, folder: "dist" };
   const [linux, arm] = TARGETS;
   assertEquals(
     [[], ["--dry", "--no-check"], ["--target=all", "--output", "out"], [

@@ -33,7 +33,7 @@ function bed(environment: Readonly<Record<string, string>> = {}) {
   const opened = openWebhooks({ ...parts, settings, stats: new StatsStore(10) }, {
     version: "test",
     administrators: NO_ADMINISTRATORS,
-    tracing: { route: (make, decide) => make(decide), work: () => {} },
+    tracing: { route: (make, decide) => make(decide), work: () => {}, workLogger: (logger) => logger },
     counters: { peek: () => Promise.resolve([]), reset: () => Promise.resolve([]) },
     decide: () => Promise.reject(new Error("nothing is decided here")),
     createWorker: () => line,

@@ -68,6 +68,18 @@ Deno.test("effective settings: the variables of a family, or its placeholder", (
   assertEquals([shown.includes(family), shown.indexOf(b) - shown.indexOf(a), shown.length], [false, 1, 2]);
 });
 
+Deno.test("effective settings: a value of a file names the variable of the file", async () => {
+  const file = await Deno.makeTempFile();
+  try {
+    await Deno.writeTextFile(file, "a-token-that-nobody-may-see-0123456789");
+    const { effective } = readSettings({ BACKEND_TYPE: "memory", ADMIN_TOKEN_FILE: file });
+    const { value, source } = effective.find(({ name }) => name === "ADMIN_TOKEN") ?? {};
+    assertEquals([value, source], [undefined, "ADMIN_TOKEN_FILE"]);
+  } finally {
+    await Deno.remove(file);
+  }
+});
+
 Deno.test("effective settings come with the settings", () => {
   const { effective } = readSettings({ BACKEND_TYPE: "memory", PORT: "81" });
   assertEquals(effective.find(({ name }) => name === "PORT")?.value, "81");

@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { labelsOfTags } from "../../../src/stats/pull_handler.ts";
+import { labelsOfTags } from "../../../src/stats/pull_reader.ts";
 import { PullBed } from "../../harness/pull_bed.ts";
 
 const histograms = (label: string) => `another name: label "${label}" belongs to histograms and summaries`;

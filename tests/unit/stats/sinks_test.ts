@@ -25,6 +25,8 @@ const CHOICES: readonly { name: string; env: Environment; sinks: readonly string
   { name: "pull", env: { USE_PULL_METRICS: "true" }, sinks: [] },
   { name: "pull, no push", env: { USE_PULL_METRICS: "true", USE_PUSH_STATS: "false" }, sinks: [] },
   { name: "pull and push", env: { USE_PULL_METRICS: "true", USE_PUSH_STATS: "true" }, sinks: ["push"] },
+  { name: "OTLP", env: { OTEL_METRICS_EXPORTER: "otlp" }, sinks: [] },
+  { name: "OTLP and push", env: { OTEL_METRICS_EXPORTER: "otlp", USE_PUSH_STATS: "true" }, sinks: ["push"] },
   {
     name: "pull, tagged and push",
     env: { USE_PULL_METRICS: "true", USE_TAGGED_PUSH_STATS: "true", USE_PUSH_STATS: "true" },

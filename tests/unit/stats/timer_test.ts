@@ -112,3 +112,30 @@ for (const [name, random] of Object.entries(ODD_CHANCES)) {
     assertEquals([known.length, seen], [3, 1_000]);
   });
 }
+
+const SPAN = { traceId: "0af7651916cd43dd8448eb211c80319c", spanId: "b7ad6b7169203331" };
+
+Deno.test("timer: the newest traced duration of each bucket is its exemplar, if it has durations", () => {
+  const timer = new Timer();
+  for (const ms of [1, 3]) timer.record(ms);
+  for (const [ms, endedAt] of [[0.9, 1], [0.8, 2], [3, 3], [70, 4]] as const) {
+    timer.addExemplar({ span: SPAN, ms, endedAt });
+  }
+  const seen = Array.from(timer.buckets, (_, bucket) => timer.exemplar(bucket)?.ms);
+  assertEquals(seen.filter((ms) => ms !== undefined), [0.8, 3]);
+});
+
+Deno.test("timer: exemplars move with the durations of another thread", () => {
+  const [from, to] = [new Timer(), new Timer()];
+  from.record(1);
+  from.addExemplar({ span: SPAN, ms: 1, endedAt: 7 });
+  const taken = structuredClone(from.take());
+  to.merge({ ...taken, values: [1], seen: 1 });
+  from.record(1);
+  const bucket = BUCKET_BOUNDS_MS.indexOf(1);
+  assertEquals([from, to].map((timer) => timer.exemplar(bucket)), [undefined, {
+    span: SPAN,
+    ms: 1,
+    endedAt: 7,
+  }]);
+});

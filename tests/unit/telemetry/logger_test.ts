@@ -41,3 +41,18 @@ Deno.test("a logger writes the lines of its level and of those above it", () => 
   const all = "debug info warning error";
   assertEquals(written, [all, all, "info warning error", "warning error", "error", ""]);
 });
+
+Deno.test("a logger shows the start and the stop up to the level warning, as info", () => {
+  const levels = ["debug", "info", "warning", "error", "panic"] as const;
+  const written = levels.map((level) => {
+    const lines: string[] = [];
+    const write = (line: string) => void lines.push(line);
+    const logger = createLogger({ level, format: "text", clock: new FakeClock(), write });
+    logger.info("Stopping", {}, "warning");
+    logger.info("Rules loaded", {}, "info");
+    return lines.map((line) => line.slice(line.indexOf("level=")));
+  });
+  const stopping = 'level=info msg="Stopping"';
+  const both = [stopping, 'level=info msg="Rules loaded"'];
+  assertEquals(written, [both, both, [stopping], [], []]);
+});

@@ -3,6 +3,7 @@ import { knownVersion, READING, type StoreConnection, transaction, withStoreToRe
 import { fileAt } from "../sqlite/connection.ts";
 import { integer, text } from "../rows.ts";
 import { countSealed, sealedColumnsOf } from "../sealed.ts";
+import { TABLES } from "../tables.ts";
 import { countOf, TABLE_NAMES } from "./tables.ts";
 
 /** The result of a check. */
@@ -20,7 +21,10 @@ export interface StoreCheck {
 }
 
 /** Tables that hold no records. */
-const INTERNAL: ReadonlySet<string> = new Set(["tally", "removal", "swept"]);
+const INTERNAL: ReadonlySet<string> = new Set([
+  ...["tally", "removal", "swept", "limit_episode", "reporter"],
+  ...["endpoint_health", "endpoint_attempts"],
+]);
 
 /**
  * Checks a store, a file or the address of a database: the pages and references of a file, which PostgreSQL checks
@@ -46,7 +50,8 @@ function* check(
   const pages = kind === "sqlite" ? yield* pageProblems() : [];
   const problems = [...pages, ...yield* ruleProblems(schemaVersion)];
   const counts: Record<string, number> = {};
-  for (const name of TABLE_NAMES.filter((name) => !INTERNAL.has(name)).toSorted()) {
+  const isThere = (name: string) => !INTERNAL.has(name) && (TABLES[name]?.since ?? 1) <= schemaVersion;
+  for (const name of TABLE_NAMES.filter(isThere).toSorted()) {
     counts[name] = yield* countOf({ from: `"${name}"` });
   }
   return { problems, counts, keys: yield* countSealed(sealedColumnsOf(schemaVersion)) };

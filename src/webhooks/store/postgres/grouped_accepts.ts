@@ -59,7 +59,8 @@ function addingKeys(source: string, deliveries: string): string {
 }
 
 const NEW_EXECUTIONS = new GivenRows("asked", {
-  ...{ id: "TEXT", workflow: "TEXT", version_id: "TEXT", trigger_id: "TEXT", input: "TEXT" },
+  ...{ id: "TEXT", workflow: "TEXT", version_id: "TEXT", trigger_id: "TEXT" },
+  ...{ trigger_event: "TEXT", input: "TEXT" },
   ...KEY_COLUMNS,
 });
 // Locks the texts against removal.
@@ -70,8 +71,9 @@ const ADD_EXECUTIONS = postgresOnly(`
   ${addingKeys("startable", "CAST(NULL AS BIGINT)")},
   added AS (
     INSERT INTO execution
-      (id, workflow, version_id, trigger_id, status, input, created_at, due_at, step_attempts, cancel_requested)
-    SELECT id, workflow, version_id, trigger_id, 'queued', input, now, now, 0, 0 FROM startable
+      (id, workflow, version_id, trigger_id, trigger_event, status, input, created_at, due_at, step_attempts,
+       cancel_requested)
+    SELECT id, workflow, version_id, trigger_id, trigger_event, 'queued', input, now, now, 0, 0 FROM startable
     WHERE key IS NULL OR id IN (SELECT result_id FROM keyed) ORDER BY place
     RETURNING id),
   tallied AS (
@@ -85,7 +87,7 @@ export function* acceptExecutions(
   const firsts = firstOfEachKey(calls);
   const given = [...firsts].map(([execution, options]) => ({
     ...{ id: execution.id, workflow: execution.workflow, version_id: execution.versionId },
-    ...{ trigger_id: execution.triggerId, input: execution.input },
+    ...{ trigger_id: execution.triggerId, trigger_event: execution.event, input: execution.input },
     ...keyColumns(options),
   }));
   const versions = [...new Set(given.map((row) => row.version_id))];

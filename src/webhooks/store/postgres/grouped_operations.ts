@@ -21,7 +21,7 @@ export const GROUPED: ReadonlyMap<unknown, AnyGroupedOperation> = new Map([
     work: finishAttempts,
     bytes: ({ outcome: { response = "" } }) => response.length,
     // These are few.
-    joins: ({ audit = [] }) => audit.length === 0,
+    joins: ({ audit = [], event }) => audit.length === 0 && event === undefined,
   }),
   grouped(commitExecution, {
     work: commitExecutions,

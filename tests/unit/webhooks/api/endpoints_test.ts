@@ -28,6 +28,8 @@ Deno.test("endpoints: one that is made shows its secret there alone, and its hea
     events: ["workflow.*", "a.b"],
     description: "for tests",
     enabled: false,
+    disabledReason: "admin",
+    disabledAt: NOON,
     headers: ["X-Tenant"],
     concurrency: 7,
     timeoutMs: 1_500,

@@ -4,8 +4,10 @@ import { EndpointShares, type Running } from "../../../../src/webhooks/deliverie
 import type { DueEndpoint } from "../../../../src/webhooks/store/delivery_claims.ts";
 
 const TIMEOUT = { errorKind: "timeout", tookMs: 15_000 } as const;
-const ANSWER = { status: 500, tookMs: 20 } as const;
-const LATE_ANSWER = { status: 200, tookMs: 10_000 } as const;
+const ANSWER = { result: "acknowledged", status: 200, tookMs: 20 } as const;
+const LATE_ANSWER = { result: "acknowledged", status: 200, tookMs: 10_000 } as const;
+const REFUSED = { errorKind: "connect", tookMs: 3 } as const;
+const ERROR = { errorKind: "status", status: 500, tookMs: 20 } as const;
 
 function report(endpointId: string, how: Partial<AttemptReport>): AttemptReport {
   const facts = { deliveryId: "", event: "", number: 1, manual: false, startedAt: 0, tookMs: 0 };
@@ -35,27 +37,75 @@ function begun(shares: EndpointShares, waiting: readonly DueEndpoint[], now = ru
   return sums;
 }
 
-Deno.test("a share is halved by each timeout, down to one attempt, and doubled by each answer", () => {
+Deno.test("a share is halved by each failure, down to one attempt, and doubled by each success", () => {
   const shares = new EndpointShares(100);
   const one = { id: "one", concurrency: 20 };
   const after = (how: Partial<AttemptReport>) => {
-    shares.learn(report("one", how));
+    shares.learn(report("one", how), 0);
     return shares.share(one);
   };
   assertEquals(shares.share(one), 20);
-  assertEquals([TIMEOUT, TIMEOUT, TIMEOUT, TIMEOUT, TIMEOUT].map(after), [10, 5, 2, 1, 1]);
-  // A refused connection holds no place and changes nothing; one that breaks late is no answer either.
-  assertEquals(after({ errorKind: "connect", tookMs: 3 }), 1);
+  assertEquals([TIMEOUT, REFUSED, ERROR, TIMEOUT, TIMEOUT].map(after), [10, 5, 2, 1, 1]);
   assertEquals([ANSWER, LATE_ANSWER, ANSWER, ANSWER, ANSWER, ANSWER].map(after), [1, 2, 5, 10, 20, 20]);
   assertEquals(after({ errorKind: "reset", tookMs: 9_000 }), 10);
+});
+
+Deno.test("after 20 failures in a row the attempts of an endpoint have pauses that grow until one succeeds", () => {
+  const shares = new EndpointShares(100);
+  /** The pause after an attempt that ended at this time. */
+  const pause = (how: Partial<AttemptReport>, elapsed: number) => {
+    shares.learn(report("one", how), elapsed);
+    const isOver = (ms: number) => !shares.isPaused("one", elapsed + ms);
+    return [0, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000].find(isOver);
+  };
+  for (let n = 1; n < 20; n++) assertEquals([n, pause(n % 2 === 0 ? REFUSED : ERROR, n)], [n, 0]);
+  assertEquals(pause(ANSWER, 20), 0);
+  for (let n = 1; n < 20; n++) assertEquals([n, pause(ERROR, 10_000 + n)], [n, 0]);
+  const pauses = [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000];
+  assertEquals(pauses.map((_, n) => pause(TIMEOUT, 100_000 * (n + 1))), pauses);
+  shares.endPause("one");
+  assertEquals(shares.isPaused("one", 700_001), false);
+  assertEquals(
+    pause(REFUSED, 800_000),
+    30_000,
+    "the pauses go on after an attempt that an administrator requested",
+  );
+  assertEquals(pause(ANSWER, 900_000), 0);
+  shares.endPause("unknown");
+  assertEquals(shares.isPaused("unknown", 0), false);
+});
+
+Deno.test("many endpoints that fail share a rate of attempts; one that succeeds has no pause", () => {
+  const shares = new EndpointShares(500);
+  const many = endpoints("dead", 400);
+  for (let failure = 1; failure <= 3; failure++) {
+    for (const { id } of many) shares.learn(report(id, REFUSED), 1_000);
+  }
+  const free = (elapsed: number) => many.filter(({ id }) => !shares.isPaused(id, elapsed)).length;
+  assertEquals([1_000, 2_000, 3_000, 6_000, 20_000].map(free), [20, 40, 60, 120, 400]);
+  shares.learn(report("other", REFUSED), 1_000);
+  shares.learn(report("other", REFUSED), 1_000);
+  assertEquals(shares.isPaused("other", 1_000), false, "after its second failure");
+  shares.learn(report("dead399", ANSWER), 1_000);
+  assertEquals(shares.isPaused("dead399", 1_000), false);
+  // Later the rate is free again.
+  for (let failure = 1; failure <= 4; failure++) shares.learn(report("late", ERROR), 60_000);
+  assertEquals(shares.isPaused("late", 60_000), false);
+});
+
+Deno.test("endpoints that fail at once leave places to those that answer", () => {
+  const shares = new EndpointShares(64);
+  const refusing = endpoints("refusing", 100);
+  for (const { id } of refusing) shares.learn(report(id, REFUSED), 0);
+  assertEquals(begun(shares, refusing), { refusing: 60 });
 });
 
 Deno.test("places are kept from those that do not answer, and fewer from those that answer late", () => {
   const shares = new EndpointShares(64);
   for (let n = 0; n < 100; n++) {
-    shares.learn(report(`dead${n}`, TIMEOUT));
-    shares.learn(report(`late${n}`, LATE_ANSWER));
-    shares.learn(report(`live${n}`, ANSWER));
+    shares.learn(report(`dead${n}`, TIMEOUT), 0);
+    shares.learn(report(`late${n}`, LATE_ANSWER), 0);
+    shares.learn(report(`live${n}`, ANSWER), 0);
   }
   const [dead, late, live] = ["dead", "late", "live"].map((name) => endpoints(name, 100)) as [
     ...[readonly DueEndpoint[], readonly DueEndpoint[], readonly DueEndpoint[]],
@@ -75,7 +125,7 @@ Deno.test("places are kept from those that do not answer, and fewer from those t
 Deno.test("many endpoints that begin to hang leave the last places to those that have none", () => {
   const shares = new EndpointShares(64);
   const live = endpoints("live", 64);
-  for (const { id } of live) shares.learn(report(id, ANSWER));
+  for (const { id } of live) shares.learn(report(id, ANSWER), 0);
   const ids = live.map(({ id }) => id);
   const held = running([...ids.slice(0, 55), ...ids.slice(0, 4)]);
   assertEquals(begun(shares, live.slice(0, 55), held), { live: 1 });
@@ -101,8 +151,8 @@ Deno.test("however few places there are, endpoints that hang leave one, and a si
   for (const max of [1, 2, 3, 7, 8, 15]) {
     const shares = new EndpointShares(max);
     const [dead, fresh, live] = [endpoints("dead", 20), endpoints("fresh", 20), endpoints("live", 1)];
-    for (const { id } of dead) shares.learn(report(id, TIMEOUT));
-    for (const { id } of live) shares.learn(report(id, ANSWER));
+    for (const { id } of dead) shares.learn(report(id, TIMEOUT), 0);
+    for (const { id } of live) shares.learn(report(id, ANSWER), 0);
     const held: string[] = [];
     // Wave after wave, until no more of them begin.
     for (let elapsed = 0; elapsed < 10_000; elapsed += 500) {

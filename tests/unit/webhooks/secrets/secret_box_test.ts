@@ -122,7 +122,7 @@ for (const length of [0, 16, 31, 33]) {
 Deno.test("without keys one is made beside the store, for its owner alone, and used again", async () => {
   await withKeyFile(async (keyFile, logger) => {
     const sealed = await (await SecretBox.open({ keyFile, logger })).seal(SECRET);
-    assertEquals(logger.lines, [["warning", KEY_MADE, { file: keyFile }]]);
+    assertEquals(logger.lines, [["info", KEY_MADE, { file: keyFile }]]);
     assertEquals(((await Deno.stat(keyFile)).mode ?? 0) & 0o777, 0o600);
     assertMatch(await Deno.readTextFile(keyFile), /^[A-Za-z0-9+/]{43}=\n$/);
     assertEquals(await namesBeside(keyFile), ["weir.db.key"]);
@@ -182,10 +182,21 @@ Deno.test("a key file that cannot be created is an error that names the alternat
   });
 });
 
-Deno.test("boxes that are opened at once get the same key, and one warning tells of it", async () => {
+Deno.test("boxes that are opened at once get the same key, and one line tells of it", async () => {
   await withKeyFile(async (keyFile, logger) => {
     const boxes = await Promise.all(Array.from({ length: 20 }, () => SecretBox.open({ keyFile, logger })));
     assertEquals(new Set(boxes.map(({ keyId }) => keyId)).size, 1);
     assertEquals([logger.lines.length, await namesBeside(keyFile)], [1, ["weir.db.key"]]);
   });
+});
+
+Deno.test("a hash depends on the text and on the key that seals, and on nothing else", async () => {
+  const logger = new RecordedLogger();
+  const hashOf = async (keys: readonly Uint8Array[], text: string) =>
+    await (await SecretBox.open({ keys, logger })).hash(text);
+  const hash = await hashOf([key(1)], "ann");
+  assertMatch(hash, /^[0-9a-f]{64}$/);
+  assertEquals(await hashOf([key(1), key(2)], "ann"), hash);
+  assertNotEquals(await hashOf([key(2), key(1)], "ann"), hash);
+  assertNotEquals(await hashOf([key(1)], "Ann"), hash);
 });

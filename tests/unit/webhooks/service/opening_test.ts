@@ -47,6 +47,7 @@ async function opened(
       timeoutMs: 60_000,
       connectTimeoutMs: 60_000,
       retentionMs: 86_400_000,
+      disableAfterMs: 5 * 86_400_000,
       maxInFlight: 10,
       allowCidrs: [],
       workflowEnv: {},
@@ -207,10 +208,13 @@ Deno.test("opening: what cannot be read is noted until nothing needs it any more
   withFolder(async (folder) => {
     const url = "https://1.1.1.1/";
     const headers = { authorization: "Bearer x" };
-    let [first, second] = ["", ""];
+    let [first, second, trigger] = ["", "", ""];
     await opened(folder, {}, async (service) => {
       ({ id: first } = await administer(service, "POST", "/endpoints", { url, headers }));
       ({ id: second } = await administer(service, "POST", "/endpoints", { url }));
+      const verify = { scheme: "github" };
+      const made = await administer(service, "POST", "/triggers", { name: "hub", workflow: "w", verify });
+      trigger = made.id;
       assertEquals((await service.metrics()).note, undefined);
     });
     const clock = scaledClock();
@@ -219,7 +223,9 @@ Deno.test("opening: what cannot be read is noted until nothing needs it any more
         clock.elapsedAheadMs += afterMs;
         return (await service.metrics()).note?.replace(/:.*/, "");
       };
-      const seen = [await noted(0)];
+      const all = await noted(0);
+      await administer(service, "DELETE", `/triggers/${trigger}`);
+      const seen = [all, await noted(30_000)];
       await administer(service, "DELETE", `/endpoints/${second}`);
       seen.push(await noted(0), await noted(30_000));
       await administer(service, "POST", `/endpoints/${first}/rotate`, { activeIn: "0s" });
@@ -227,6 +233,7 @@ Deno.test("opening: what cannot be read is noted until nothing needs it any more
       await administer(service, "PATCH", `/endpoints/${first}`, { headers });
       seen.push(await noted(30_000));
       assertEquals(seen, [
+        "4 secrets of 2 endpoints and 1 trigger cannot be read",
         "3 secrets of 2 endpoints cannot be read",
         "3 secrets of 2 endpoints cannot be read",
         "2 secrets of 1 endpoint cannot be read",

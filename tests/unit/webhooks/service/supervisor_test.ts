@@ -281,3 +281,33 @@ Deno.test("webhook worker supervisor: stopping waits for the worker, for a while
     assertEquals(clock.waiting, 0);
   }
 });
+
+const BATCH = { reporter: "r", number: 1, reports: [], events: [] };
+
+Deno.test("webhook worker supervisor: operational events have their outcome, unless the worker is replaced", async () => {
+  const { supervisor, line } = bed();
+  assertEquals(await supervisor.report(BATCH), "unknown");
+  supervisor.start();
+  assertEquals(await supervisor.report(BATCH), "unknown");
+  line().say({ type: "ready" });
+  for (const [isWritten, end] of [[true, "written"], [false, "lost"]] as const) {
+    const reported = supervisor.report(BATCH);
+    assertEquals(line().sent.at(-1), { type: "report", batch: BATCH });
+    line().say({ type: "reported", isWritten });
+    assertEquals(await reported, end);
+  }
+  const failing = supervisor.report(BATCH);
+  line().say({ type: "failed", reason: "no disk" });
+  assertEquals(await failing, "unknown");
+  await end(supervisor, line());
+});
+
+Deno.test("webhook worker supervisor: the end of the worker ends the wait for operational events", async () => {
+  const { supervisor, line } = bed();
+  supervisor.start();
+  line().say({ type: "ready" });
+  const reported = supervisor.report(BATCH);
+  await end(supervisor, line());
+  assertEquals(await reported, "unknown");
+  assertEquals(await supervisor.report(BATCH), "unknown");
+});

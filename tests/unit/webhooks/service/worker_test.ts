@@ -32,7 +32,14 @@ function optionsOf(folder: string): WebhookOptions {
   return {
     store: { kind: "file", path: join(folder, "weir.db") },
     ...{ encryptionKeys: [], timeoutMs: 1_000, connectTimeoutMs: 1_000, retentionMs: 86_400_000 },
-    ...{ maxInFlight: 1, allowCidrs: [], workflowEnv: {}, workflowAllowCidrs: [], maxRunning: 1 },
+    ...{
+      disableAfterMs: 0,
+      maxInFlight: 1,
+      allowCidrs: [],
+      workflowEnv: {},
+      workflowAllowCidrs: [],
+      maxRunning: 1,
+    },
     ...{ isTraced: false, version: "test" },
   };
 }

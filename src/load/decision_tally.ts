@@ -1,0 +1,74 @@
+import { type ByteRange, copied } from "./h2_frames.ts";
+import { type AnswerCode, readResponse, unframeMessage } from "./rate_limit_message.ts";
+
+/** Bytes before the message in a body, and before the statuses of a message. */
+const PREFIX_BYTES = 5;
+const CODE_BYTES = 2;
+/** The first bytes of fields: overall code, status, code of a status, its current limit. */
+const TAGS = { overallCode: 0x08, status: 0x12, code: 0x08, currentLimit: 0x12 } as const;
+const CODES: readonly AnswerCode[] = ["UNKNOWN", "OK", "OVER_LIMIT"];
+
+/** Counts decisions by their overall code, for calls with the same number of descriptors. */
+export class DecisionTally {
+  readonly #descriptors: number;
+  readonly #counts: Record<AnswerCode, number> = { UNKNOWN: 0, OK: 0, OVER_LIMIT: 0 };
+  #withoutLimit = 0;
+
+  constructor(descriptors: number) {
+    this.#descriptors = descriptors;
+  }
+
+  /** Number of decisions by overall code. */
+  get counts(): Readonly<Record<AnswerCode, number>> {
+    return this.#counts;
+  }
+
+  /** Decisions in which no descriptor had a limit; part of `counts`. */
+  get withoutLimit(): number {
+    return this.#withoutLimit;
+  }
+
+  /** Counts the decision in the body of an answer; returns what is wrong with the body, if anything. */
+  add(body: ByteRange): string | undefined {
+    if (this.#addUsual(body)) return undefined;
+    try {
+      const { overallCode, statuses } = readResponse(unframeMessage(copied(body)));
+      if (statuses.length !== this.#descriptors) {
+        return `${statuses.length} statuses instead of ${this.#descriptors}`;
+      }
+      this.#count(overallCode, statuses.some(({ hasLimit }) => hasLimit));
+      return undefined;
+    } catch (error) {
+      if (error instanceof RangeError) return error.message;
+      throw error;
+    }
+  }
+
+  /** Counts a body in the usual form, without a copy: the overall code, then short statuses that begin with their code. */
+  #addUsual({ bytes, start, end }: ByteRange): boolean {
+    const size = end - start - PREFIX_BYTES;
+    if (bytes[start] !== 0 || bytes[start + 1] !== 0 || bytes[start + 2] !== 0) return false;
+    if (size < CODE_BYTES || bytes[start + 3] !== size >>> 8 || bytes[start + 4] !== (size & 0xff)) {
+      return false;
+    }
+    if (bytes[start + PREFIX_BYTES] !== TAGS.overallCode) return false;
+    const overallCode = CODES[bytes[start + PREFIX_BYTES + 1] ?? 0];
+    if (overallCode === undefined) return false;
+    let hasLimit = false;
+    let at = start + PREFIX_BYTES + CODE_BYTES;
+    for (let index = 0; index < this.#descriptors; index++) {
+      const length = bytes[at + 1] ?? 0;
+      if (bytes[at] !== TAGS.status || length > 0x7f || bytes[at + 2] !== TAGS.code) return false;
+      if (length > 2 && bytes[at + 4] === TAGS.currentLimit) hasLimit = true;
+      at += 2 + length;
+    }
+    if (at !== end) return false;
+    this.#count(overallCode, hasLimit);
+    return true;
+  }
+
+  #count(code: AnswerCode, hasLimit: boolean): void {
+    this.#counts[code]++;
+    if (!hasLimit) this.#withoutLimit++;
+  }
+}

@@ -1,0 +1,138 @@
+import process from "node:process";
+import type { BodyCheck } from "./answer_reader.ts";
+import type { CallSource } from "./call_source.ts";
+import type { DurationHistogram } from "./duration_histogram.ts";
+import { LoadConnection, type LoadPeer } from "./load_connection.ts";
+import { LoadRecord, type LoadResult } from "./load_record.ts";
+import { pace } from "./pace.ts";
+import { RATE_LIMIT_PATH } from "./rate_limit_message.ts";
+
+/** The load of one run. */
+export interface LoadRunOptions {
+  readonly peer: LoadPeer;
+  /** Path of the method; that of `ShouldRateLimit` when absent. */
+  readonly path?: string;
+  readonly connections: number;
+  /** Calls in flight on each connection. */
+  readonly inFlight: number;
+  readonly source: CallSource;
+  readonly checkBody: BodyCheck;
+  /** Time before the measured one. */
+  readonly warmUpSeconds: number;
+  /** Measured time; no call begins after it. */
+  readonly seconds: number;
+  /** Most calls; without a limit when absent. */
+  readonly calls?: number;
+  /** Calls per second at even intervals; as many as are answered when absent. */
+  readonly perSecond?: number | undefined;
+  /** How long connections may take to open, and the last answers to arrive; 10 s when absent. */
+  readonly graceMs?: number;
+  /** Ends the run early: no further call begins. */
+  readonly stop?: AbortSignal | undefined;
+}
+
+/** The outcome of a run. */
+export interface LoadOutcome {
+  readonly result: LoadResult;
+  /** The durations of measured answers. */
+  readonly durations: DurationHistogram;
+}
+
+const GRACE_MS = 10_000;
+/** Calls that are due and wait for a slow server, on all connections. */
+const MAX_WAITING = 100_000;
+
+/**
+ * Makes calls until the time or the number is reached, waits for every answer and checks each of them. The time starts
+ * when every connection is open or has failed; earlier calls are part of the warm-up.
+ */
+export async function runLoad(options: LoadRunOptions): Promise<LoadOutcome> {
+  const { source, calls = Infinity, path = RATE_LIMIT_PATH, perSecond, graceMs = GRACE_MS, stop } = options;
+  const { peer, inFlight, checkBody, warmUpSeconds } = options;
+  const record = new LoadRecord(warmUpSeconds === 0 ? 0 : Infinity);
+  const timers = new RunTimers();
+  let stopAt = Infinity;
+  const isOver = (now: number) => source.taken >= calls || now >= stopAt || stop?.aborted === true;
+  const nextCall = (now: number) => isOver(now) ? undefined : source.next();
+  const connections = Array.from({ length: options.connections }, () =>
+    new LoadConnection({
+      ...{ peer, path, inFlight, checkBody, record, deadline: timers.deadline },
+      nextCall: perSecond === undefined ? nextCall : undefined,
+    }));
+  timers.after(graceMs, () => {
+    for (const connection of connections) {
+      connection.endUnlessReady(`no HTTP/2 connection within ${graceMs} ms`);
+    }
+  });
+  const onStop = () => {
+    timers.setDeadline(graceMs);
+    for (const connection of connections) connection.finish();
+  };
+  stop?.addEventListener("abort", onStop);
+  if (stop?.aborted === true) onStop();
+  await Promise.all(connections.map(({ ready }) => ready));
+  const begin = performance.now();
+  const cpuBefore = process.cpuUsage();
+  const measureFrom = begin + warmUpSeconds * 1_000;
+  stopAt = measureFrom + options.seconds * 1_000;
+  if (warmUpSeconds > 0) record.measureFrom(measureFrom);
+  timers.setDeadline(stopAt - begin + graceMs);
+  const closed = Promise.all(connections.map((connection) => connection.closed));
+  if (perSecond !== undefined) await paced(connections, { source, record, perSecond, stopAt, stop, closed });
+  await closed;
+  stop?.removeEventListener("abort", onStop);
+  timers.clear();
+  const { user, system } = process.cpuUsage(cpuBefore);
+  const busy = (user + system) / 1_000 / (performance.now() - begin);
+  return { result: record.result(busy), durations: record.durations };
+}
+
+/** Offers calls to the connections in turn. */
+async function paced(connections: readonly LoadConnection[], options: {
+  readonly source: CallSource;
+  readonly record: LoadRecord;
+  readonly perSecond: number;
+  readonly stopAt: number;
+  readonly stop: AbortSignal | undefined;
+  readonly closed: Promise<unknown>;
+}): Promise<void> {
+  const { source, record, perSecond, stopAt, stop, closed } = options;
+  const allClosed = new AbortController();
+  void closed.then(() => allClosed.abort());
+  let turn = 0;
+  await pace({
+    ...{ perSecond, stopAt },
+    stop: stop === undefined ? allClosed.signal : AbortSignal.any([stop, allClosed.signal]),
+    start(due) {
+      const connection = connections[turn++ % connections.length];
+      if (connection === undefined || connection.waiting * connections.length >= MAX_WAITING) {
+        return record.error("not sent: too many calls are waiting");
+      }
+      connection.offer(source.next(), due);
+    },
+  });
+  for (const connection of connections) connection.finish();
+}
+
+/** The timers of a run, which end with it. */
+class RunTimers {
+  readonly #deadline = new AbortController();
+  readonly #timers: ReturnType<typeof setTimeout>[] = [];
+
+  get deadline(): AbortSignal {
+    return this.#deadline.signal;
+  }
+
+  /** Ends the run after so long; the earliest deadline counts. */
+  setDeadline(ms: number): void {
+    this.after(ms, () => this.#deadline.abort());
+  }
+
+  after(ms: number, run: () => void): void {
+    this.#timers.push(setTimeout(run, ms));
+  }
+
+  clear(): void {
+    for (const timer of this.#timers) clearTimeout(timer);
+  }
+}

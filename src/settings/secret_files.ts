@@ -1,0 +1,101 @@
+import { errorText } from "../base/error_text.ts";
+import type { Environment } from "./setting.ts";
+import { familyPattern, settingEntries } from "./table.ts";
+
+/** The environment with the values of its secret files. */
+export interface SecretFiles {
+  /** `NAME` in place of each `NAME_FILE`. */
+  readonly environment: Environment;
+  /** The variable that named the file, by the variable that the file supplies. */
+  readonly sources: ReadonlyMap<string, string>;
+  /** What is wrong with files; never shows a value. */
+  readonly problems: readonly string[];
+  /** The variables that a bad file was meant for. */
+  readonly bad: readonly string[];
+}
+
+const SUFFIX = "_FILE";
+/** Above any secret, and below what would use much memory. */
+const MAX_BYTES = 64 * 1024;
+const ALL: ReadonlySet<string> = new Set(settingEntries().map(([name]) => name));
+const SECRETS: ReadonlySet<string> = new Set(
+  settingEntries().flatMap(([name, { secret }]) => secret ? [name] : []),
+);
+const FAMILIES = [...SECRETS].flatMap((name) => familyPattern(name) ?? []);
+
+/** The variable that names a file with the value of a secret setting; absent where that name is another setting. */
+export function fileVariable(name: string): string | undefined {
+  const isSecret = SECRETS.has(name) || FAMILIES.some((pattern) => pattern.test(name));
+  return isSecret && !ALL.has(`${name}${SUFFIX}`) ? `${name}${SUFFIX}` : undefined;
+}
+
+/** The variable that the file of `variable` supplies; absent if `variable` names no such file. */
+export function suppliedVariable(variable: string): string | undefined {
+  if (!variable.endsWith(SUFFIX)) return undefined;
+  const name = variable.slice(0, -SUFFIX.length);
+  return fileVariable(name) === variable ? name : undefined;
+}
+
+/** Whether the environment has a value for a setting, or a file with one. */
+export function isGiven(env: Environment, name: string): boolean {
+  const file = fileVariable(name);
+  return isSet(env, name) || (file !== undefined && isSet(env, file));
+}
+
+/** Reads every file that the environment names for a secret setting. */
+export function readSecretFiles(env: Environment): SecretFiles {
+  const environment: Record<string, string | undefined> = { ...env };
+  const sources = new Map<string, string>();
+  const problems: string[] = [];
+  const bad: string[] = [];
+  for (const variable of Object.keys(env).sort()) {
+    const name = suppliedVariable(variable);
+    if (name === undefined) continue;
+    delete environment[variable];
+    if (!isSet(env, variable)) continue;
+    try {
+      environment[name] = secretOf(env, name, variable);
+      sources.set(name, variable);
+    } catch (error) {
+      problems.push(errorText(error));
+      bad.push(name);
+    }
+  }
+  return { environment, sources, problems, bad };
+}
+
+/** The value of one secret setting, from its variable or its file; undefined without either. Throws for a bad file. */
+export function secretValue(env: Environment, name: string): string | undefined {
+  const file = fileVariable(name);
+  if (file !== undefined && isSet(env, file)) return secretOf(env, name, file);
+  return isSet(env, name) ? env[name] : undefined;
+}
+
+function isSet(env: Environment, variable: string): boolean {
+  return (env[variable] ?? "") !== "";
+}
+
+function secretOf(env: Environment, name: string, variable: string): string {
+  const path = env[variable] ?? "";
+  const refused = (state: string) => new Error(`Invalid ${variable} ${JSON.stringify(path)}: ${state}`);
+  if (isSet(env, name)) throw refused(`${name} is also set; expected only one of them`);
+  let text;
+  try {
+    text = contentOf(path);
+  } catch (error) {
+    throw refused(errorText(error));
+  }
+  if (text === "") throw refused("the file is empty");
+  // No secret setting has several lines, and a value with a line break could end a header or a command.
+  if (/[\r\n\0]/.test(text)) throw refused("the file has several lines; expected one");
+  return text;
+}
+
+/** The text of a file without the line break at its end. */
+function contentOf(path: string): string {
+  const { isFile, size } = Deno.statSync(path);
+  // Reading a named pipe may never end.
+  if (!isFile) throw new Error("it is not a file");
+  if (size > MAX_BYTES) throw new Error(`it has ${size} bytes; expected at most ${MAX_BYTES}`);
+  return Deno.readTextFileSync(path).replace(/\r?\n$/, "");
+}

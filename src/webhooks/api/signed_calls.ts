@@ -1,0 +1,101 @@
+import type { Clock } from "../../base/clock.ts";
+import type { Logger } from "../../base/log.ts";
+import { ThrottledLog } from "../../base/throttled_log.ts";
+import { OpenedTexts, type Unsealer } from "../deliveries/request.ts";
+import type { Trigger, TriggerSecret, TriggerVerification } from "../model/records.ts";
+import {
+  type CallHeaders,
+  SIGNATURE_REFUSALS,
+  type SignatureRefusal,
+  signatureRefusal,
+} from "../model/trigger_verification.ts";
+import type { WebhookStore } from "../store/store.ts";
+import { findSignedTrigger } from "../store/triggers.ts";
+import type { SignedTriggerCall } from "./calls.ts";
+import { unavailable, UNSIGNED, WebhookRefusal } from "./problem.ts";
+
+/** What signed calls are verified with. */
+export interface SignedCallsOptions {
+  readonly store: WebhookStore;
+  readonly secretBox: Unsealer;
+  /** The time of what is stored. */
+  readonly clock: Clock;
+  /** The time that senders sign; `clock` when absent. */
+  readonly wallClock?: Pick<Clock, "now"> | undefined;
+  readonly logger: Logger;
+}
+
+/** A trigger whose signature a call has. */
+export type SignedTrigger = Trigger & { readonly verify: TriggerVerification };
+
+/** An unknown trigger is refused after the same work as one with a wrong signature. */
+const ABSENT = { verify: { scheme: "github" }, secrets: ["there is no trigger"] } as const;
+
+/** The signature may be that of the secret that cannot be read, so the call is to be repeated later. */
+const UNREADABLE = unavailable(
+  "store_unavailable",
+  "Cannot verify the signature: a secret of the trigger cannot be read",
+);
+
+/** Verifies signed calls. The answer does not say why a call is refused, so the log and the metrics do. */
+export class SignedCalls {
+  readonly #options: SignedCallsOptions;
+  /** Every call of a trigger needs the same secrets. */
+  readonly #opened: OpenedTexts;
+  readonly #log: ThrottledLog;
+  readonly #refusals = new Map<SignatureRefusal, number>();
+
+  constructor(options: SignedCallsOptions) {
+    this.#options = options;
+    this.#opened = new OpenedTexts(options.secretBox);
+    this.#log = new ThrottledLog(options.logger, options);
+  }
+
+  /** How many calls of existing triggers were refused, by reason. */
+  get refusals(): ReadonlyMap<SignatureRefusal, number> {
+    return this.#refusals;
+  }
+
+  /** The trigger of a signed call; throws a `WebhookRefusal` that is the same for an unknown one. */
+  async verify(
+    { name, body, requestId }: SignedTriggerCall,
+    headers: CallHeaders,
+  ): Promise<SignedTrigger> {
+    const { store, clock, wallClock = clock } = this.#options;
+    const now = wallClock.now();
+    const trigger = await store.read(findSignedTrigger, name);
+    if (trigger?.verify === undefined) {
+      await signatureRefusal(ABSENT.verify, { headers, body }, { secrets: ABSENT.secrets, now });
+      throw new WebhookRefusal(UNSIGNED);
+    }
+    const { secrets, failure } = await this.#open(trigger.secrets ?? []);
+    const refusal = await signatureRefusal(trigger.verify, { headers, body }, { secrets, now });
+    if (refusal === undefined) return { ...trigger, verify: trigger.verify };
+    if (failure !== undefined) {
+      this.#log.error("secret", "Cannot verify a trigger call", { trigger: name, requestId, error: failure });
+      throw new WebhookRefusal(UNREADABLE);
+    }
+    this.#note(refusal, { trigger: name, scheme: trigger.verify.scheme, requestId });
+    throw new WebhookRefusal(UNSIGNED);
+  }
+
+  async #open(
+    secrets: readonly TriggerSecret[],
+  ): Promise<{ readonly secrets: readonly string[]; readonly failure: unknown }> {
+    const opened = await Promise.allSettled(secrets.map(({ sealed }) => this.#opened.unseal(sealed)));
+    const failed = opened.find((one) => one.status === "rejected");
+    return {
+      secrets: opened.flatMap((one) => one.status === "fulfilled" ? [one.value] : []),
+      failure: failed?.reason,
+    };
+  }
+
+  #note(
+    refusal: SignatureRefusal,
+    fields: { readonly trigger: string; readonly scheme: string; readonly requestId: string },
+  ): void {
+    this.#refusals.set(refusal, (this.#refusals.get(refusal) ?? 0) + 1);
+    const reason = SIGNATURE_REFUSALS[refusal];
+    this.#log.warning(refusal, "Signature of a trigger call refused", { ...fields, reason });
+  }
+}

@@ -1,0 +1,171 @@
+import { eventBody } from "../model/event.ts";
+import { beginningJson, endingJson, type Episode, OPERATIONAL_KINDS } from "../model/operational_event.ts";
+import { addEvent } from "./accept.ts";
+import { integer, text } from "./rows.ts";
+import { all, ConflictError, get, type Row, run, sql, type Work } from "./work.ts";
+
+/** A report of an episode whose key is hidden and whose values are redacted. */
+export interface EpisodeReport {
+  readonly id: string;
+  readonly event: "over_limit" | "near_limit";
+  readonly hits: number;
+  readonly startedAt: number;
+  readonly endsAt: number;
+  /** Of the first report of a process: the shared facts as JSON text, and when the key is free again. */
+  readonly first?: { readonly facts: string; readonly freeAt: number } | undefined;
+}
+
+/** A batch of a process, and what it is written with. */
+export interface ReportOptions {
+  readonly reporter: string;
+  readonly number: number;
+  readonly reports: readonly EpisodeReport[];
+  readonly events: readonly { readonly kind: string; readonly json: string }[];
+  readonly now: number;
+  readonly newId: () => string;
+}
+
+/** What ends episodes. */
+export interface EndOptions {
+  /** Those that ended before. */
+  readonly before: number;
+  readonly now: number;
+  readonly max: number;
+  readonly newId: () => string;
+}
+
+interface StoredEpisode extends Episode {
+  readonly event: string;
+  readonly facts: string;
+  readonly isClosed: boolean;
+}
+
+type WriteOptions = Pick<ReportOptions, "now" | "newId">;
+
+const ADD_BATCH = `INSERT INTO reporter (id, batch, at) VALUES (?, ?, ?)
+  ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, at = excluded.at WHERE reporter.batch < excluded.batch`;
+const KNOWN = sql((d) => `SELECT * FROM limit_episode WHERE ${d.among("id")} ORDER BY id ${d.lock()}`);
+const ADD = `INSERT INTO limit_episode (id, event, started_at, ends_at, hits, facts, closed)
+  VALUES (?, ?, ?, ?, ?, ?, 0) ON CONFLICT (id) DO NOTHING`;
+const BEGIN_AGAIN =
+  "UPDATE limit_episode SET started_at = ?, ends_at = ?, hits = ?, facts = ?, closed = 0 WHERE id = ?";
+const EXTEND = "UPDATE limit_episode SET ends_at = ?, hits = ? WHERE id = ?";
+
+/**
+ * Writes what a process reports, once for each batch: the first report of an episode over all processes becomes an
+ * event, and further ones add their hits. Returns the endpoints that events go to.
+ */
+export function* takeReports({ reporter, number, reports, events, ...options }: ReportOptions): Work<
+  readonly string[]
+> {
+  if ((yield* run(ADD_BATCH, reporter, number, options.now)) === 0) return [];
+  const endpointIds: string[] = [];
+  for (const { kind, json } of events) endpointIds.push(...yield* write(kind, json, options));
+  if (reports.length === 0) return endpointIds;
+  // All processes lock rows in this order.
+  const inOrder = reports.toSorted((a, b) =>
+    a.id === b.id ? a.startedAt - b.startedAt : a.id < b.id ? -1 : 1
+  );
+  const rows = yield* all(KNOWN, [...new Set(inOrder.map(({ id }) => id))]);
+  const known = new Map(rows.map((row) => [text(row, "id"), episodeOf(row)]));
+  for (const report of inOrder) {
+    endpointIds.push(...yield* takeReport(report, known, options));
+  }
+  return endpointIds;
+}
+
+function* takeReport(
+  report: EpisodeReport,
+  known: Map<string, StoredEpisode>,
+  options: WriteOptions,
+): Work<readonly string[]> {
+  const { id, startedAt, endsAt, hits, first } = report;
+  const before = known.get(id);
+  const isNext = first !== undefined && (before === undefined || startedAt >= before.endsAt);
+  if (isNext) {
+    known.set(id, { id, event: report.event, startedAt, endsAt, hits, facts: first.facts, isClosed: false });
+    return yield* begin(report, first, before, options);
+  }
+  // Its first report was lost, or the report is late.
+  if (before === undefined || before.isClosed) return [];
+  const extended = { ...before, endsAt: Math.max(before.endsAt, endsAt), hits: before.hits + hits };
+  known.set(id, extended);
+  yield* run(EXTEND, extended.endsAt, extended.hits, id);
+  return [];
+}
+
+function* begin(
+  { id, event, startedAt, endsAt, hits }: EpisodeReport,
+  { facts, freeAt }: NonNullable<EpisodeReport["first"]>,
+  before: StoredEpisode | undefined,
+  options: WriteOptions,
+): Work<readonly string[]> {
+  const ended = before === undefined || before.isClosed ? [] : yield* writeEnd(before, options);
+  if (before !== undefined) yield* run(BEGIN_AGAIN, startedAt, endsAt, hits, facts, id);
+  // Another process has begun it in between.
+  else if ((yield* run(ADD, id, event, startedAt, endsAt, hits, facts)) === 0) throw new ConflictError();
+  const kind = event === "over_limit" ? OPERATIONAL_KINDS.overLimit : OPERATIONAL_KINDS.nearLimit;
+  return [...ended, ...yield* write(kind, beginningJson(facts, { id, startedAt }, freeAt), options)];
+}
+
+const OVER = sql((d) =>
+  `SELECT * FROM limit_episode WHERE closed = 0 AND ends_at < ? ORDER BY ends_at LIMIT ? ${d.lockFree()}`
+);
+const IS_OVER = "SELECT 1 AS one FROM limit_episode WHERE closed = 0 AND ends_at < ? LIMIT 1";
+const CLOSE = sql((d) => `UPDATE limit_episode SET closed = 1 WHERE ${d.among("id")}`);
+
+/** Whether an episode is over whose end was not reported. */
+export function* isEpisodeOver(before: number): Work<boolean> {
+  return (yield* get(IS_OVER, before)) !== undefined;
+}
+
+/** Reports the ends of episodes, at most `max`; returns how many, and the endpoints that events go to. */
+export function* endEpisodes(
+  { before, max, ...options }: EndOptions,
+): Work<{ readonly count: number; readonly endpointIds: readonly string[] }> {
+  const episodes = (yield* all(OVER, before, max)).map(episodeOf);
+  const endpointIds: string[] = [];
+  if (episodes.length > 0) yield* run(CLOSE, episodes.map(({ id }) => id));
+  for (const episode of episodes) endpointIds.push(...yield* writeEnd(episode, options));
+  return { count: episodes.length, endpointIds };
+}
+
+const REMOVE_EPISODES = sql((d) =>
+  `WITH portion AS MATERIALIZED (
+     SELECT id FROM limit_episode WHERE closed = 1 AND ends_at < ? ORDER BY ends_at LIMIT ? ${d.lockFree()})
+   DELETE FROM limit_episode WHERE id IN (SELECT id FROM portion)`
+);
+const REMOVE_REPORTERS = sql((d) =>
+  `WITH portion AS MATERIALIZED (SELECT id FROM reporter WHERE at < ? LIMIT ? ${d.lockFree()})
+   DELETE FROM reporter WHERE id IN (SELECT id FROM portion)`
+);
+/** Until late reports of an episode have come, and repeated batches of a process. */
+const KEPT_MS = 24 * 60 * 60_000;
+
+/** Removes what is left of ended episodes and processes, at most `max` rows of each; returns how many. */
+export function* removeEpisodes(now: number, max: number): Work<number> {
+  return (yield* run(REMOVE_EPISODES, now - KEPT_MS, max)) +
+    (yield* run(REMOVE_REPORTERS, now - KEPT_MS, max));
+}
+
+/** The end of an episode near the limit is no event. */
+function* writeEnd(episode: StoredEpisode, options: WriteOptions): Work<readonly string[]> {
+  if (episode.event !== "over_limit") return [];
+  return yield* write(OPERATIONAL_KINDS.overLimitEnded, endingJson(episode.facts, episode), options);
+}
+
+function write(kind: string, json: string, { now, newId }: WriteOptions): Work<readonly string[]> {
+  return addEvent({ id: newId(), kind, body: eventBody(kind, json) }, now);
+}
+
+function episodeOf(row: Row): StoredEpisode {
+  return {
+    id: text(row, "id"),
+    event: text(row, "event"),
+    startedAt: integer(row, "started_at"),
+    endsAt: integer(row, "ends_at"),
+    hits: integer(row, "hits"),
+    facts: text(row, "facts"),
+    isClosed: integer(row, "closed") !== 0,
+  };
+}

@@ -1,0 +1,70 @@
+import type { BodyCheck } from "../../src/load/answer_reader.ts";
+import { areSame, type ByteRange, copied } from "../../src/load/h2_frames.ts";
+import { readResponse, type ResponseSummary, unframeMessage } from "../../src/load/rate_limit_message.ts";
+import { LIMIT } from "./bench_rules.ts";
+
+/** The codes that answers may be expected to have. */
+export const EXPECTED_CODES = ["echo", "OK", "OVER_LIMIT"] as const;
+/** What a right answer holds: the request's own bytes, or a response with this overall code. */
+export type ExpectedCode = typeof EXPECTED_CODES[number];
+
+/** What a right answer is. */
+export interface Expectation {
+  readonly code: ExpectedCode;
+  /** Descriptors of a request, each of which has a status in the answer. */
+  readonly descriptors: number;
+  /** The count that every counter is to have after the call; absent where any is right. */
+  readonly count?: number | undefined;
+}
+
+/** Checks that each answer is as expected. */
+export function bodyCheck(expected: Expectation): BodyCheck {
+  return (body, request) => bodyProblem(body, request, expected);
+}
+
+/** What is wrong with the body of an answer, or nothing. `request` is the body that was sent. */
+export function bodyProblem(body: ByteRange, request: Uint8Array, expected: Expectation): string | undefined {
+  if (expected.code === "echo") {
+    return areSame(body, request) ? undefined : "the answer is not the request";
+  }
+  if (expected.code === "OK" && expected.count === undefined && isPlainOk(body, expected.descriptors)) {
+    return undefined;
+  }
+  try {
+    return responseProblem(readResponse(unframeMessage(copied(body))), expected);
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+function responseProblem(
+  { overallCode, statuses }: ResponseSummary,
+  expected: Expectation,
+): string | undefined {
+  const { code, descriptors, count } = expected;
+  if (overallCode !== code) return `overall code ${overallCode} instead of ${code}`;
+  if (statuses.length !== descriptors) return `${statuses.length} statuses instead of ${descriptors}`;
+  const wrong = statuses.find((status) => code === "OK" && status.code !== "OK");
+  if (wrong !== undefined) return `a status with code ${wrong.code}`;
+  if (count === undefined) return undefined;
+  const other = statuses.find(({ limitRemaining }) => LIMIT - limitRemaining !== count);
+  return other === undefined ? undefined : `count ${LIMIT - other.limitRemaining} instead of ${count}`;
+}
+
+/**
+ * Whether these are the octets of an answer in its usual form: the prefix of gRPC, the overall code OK,
+ * and so many statuses that begin with the code OK. Anything else is read in full.
+ */
+function isPlainOk({ bytes, start, end }: ByteRange, descriptors: number): boolean {
+  const size = end - start - 5;
+  if (bytes[start] !== 0 || bytes[start + 1] !== 0 || bytes[start + 2] !== 0) return false;
+  if (size < 2 || bytes[start + 3] !== size >>> 8 || bytes[start + 4] !== (size & 0xff)) return false;
+  if (bytes[start + 5] !== 0x08 || bytes[start + 6] !== 1) return false;
+  let at = start + 7;
+  for (let index = 0; index < descriptors; index++) {
+    const length = bytes[at + 1] ?? 0;
+    if (bytes[at] !== 0x12 || length > 0x7f || bytes[at + 2] !== 0x08 || bytes[at + 3] !== 1) return false;
+    at += 2 + length;
+  }
+  return at === end;
+}

@@ -1,0 +1,93 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { join } from "node:path";
+import { commitOf } from "../../../scripts/compile/commit.ts";
+import { TARGETS } from "../../../scripts/compile/options.ts";
+import { addBase, freshDenoFolder, newFolder, releaseTask, smallSources } from "./compile_bed.ts";
+
+const HERE = TARGETS.find((target) => target === Deno.build.target) ?? TARGETS[0];
+const OTHER = TARGETS.find((target) => target.endsWith("linux-gnu") && target !== HERE) ?? TARGETS[0];
+/** Says what the variable holds that its argument names: all that a base runtime is asked for in these tests. */
+const STAND_IN = "/usr/bin/printenv";
+/** Where nothing answers, so that nothing is downloaded on any machine. */
+const OFFLINE = { HTTPS_PROXY: "http://127.0.0.1:1", https_proxy: "http://127.0.0.1:1" };
+const CHANGELOG = "## Unreleased\n\n- Later.\n\n## 9.8.7 - 2026-11-23\n\n- A [page](docs/page.md).\n";
+
+Deno.test({
+  name:
+    "release: programs of the platforms with a base runtime, the others by name, materials, notes and sums",
+  ignore: Deno.build.os !== "linux",
+  async fn() {
+    await using sources = await committedSources();
+    await using out = await newFolder();
+    await using deno = await freshDenoFolder();
+    for (const target of [HERE, OTHER]) await addBase(deno.path, target, STAND_IN);
+    const said = `weir 9.8.7 (commit ${await commitOf(sources.path)}, deno ${Deno.version.deno})`;
+    const env = { ...OFFLINE, DENO_DIR: deno.path, version: said };
+    const args = ["--output", out.path, "--url", "https://host/weir/blob/v9.8.7"];
+    const { code, stdout, stderr } = await releaseTask(args, env, sources.path);
+    const files = [`weir-${HERE}`, `weir-${OTHER}`, "weir-9.8.7.cdx.json", "RELEASE_NOTES.md"].sort();
+    assertEquals([code, stderr, await namesIn(out.path)], [0, "", ["SHA256SUMS", ...files].sort()]);
+    const missing = stdout.split("\n").flatMap((line) => /^not made for (\S+): /.exec(line)?.[1] ?? []);
+    assertEquals(missing, TARGETS.filter((target) => target !== HERE && target !== OTHER));
+    assertMatch(stdout, /^weir 9\.8\.7: 2 of 6 platforms$/m);
+
+    const check = { args: ["--check", "--strict", "SHA256SUMS"], cwd: out.path, stdout: "piped" as const };
+    const sums = await new Deno.Command("sha256sum", check).output();
+    const checked = new TextDecoder().decode(sums.stdout).trim().split("\n");
+    assertEquals([sums.success, checked.sort()], [true, files.map((name) => `${name}: OK`)]);
+    const notes = await Deno.readTextFile(join(out.path, "RELEASE_NOTES.md"));
+    assertEquals(notes, "- A [page](https://host/weir/blob/v9.8.7/docs/page.md).\n");
+    const { metadata, components } = JSON.parse(
+      await Deno.readTextFile(join(out.path, "weir-9.8.7.cdx.json")),
+    );
+    assertEquals([metadata.component.version, components.length > 50], ["9.8.7", true]);
+  },
+});
+
+Deno.test("release: a platform that is named must be made, and without any nothing is left", async () => {
+  await using sources = await committedSources();
+  await using out = await newFolder();
+  await using deno = await freshDenoFolder();
+  for (const flags of [["--target", OTHER], []]) {
+    const args = ["--output", out.path, ...flags];
+    const { code, stderr } = await releaseTask(args, { ...OFFLINE, DENO_DIR: deno.path }, sources.path);
+    assertMatch(
+      stderr,
+      /^Cannot compile for "\S+": the base runtime of Deno \S+ for it is not on this machine/,
+    );
+    assertEquals([code, await namesIn(out.path)], [1, []]);
+  }
+});
+
+Deno.test("release: a version without notes is rejected before anything is compiled", async () => {
+  await using sources = await committedSources();
+  await using out = await newFolder();
+  await Deno.writeTextFile(join(sources.path, "CHANGELOG.md"), "## Unreleased\n\n- Later.\n");
+  const { code, stderr } = await releaseTask(["--output", out.path], OFFLINE, sources.path);
+  assertMatch(stderr, /^Cannot release 9\.8\.7: CHANGELOG\.md has no section /);
+  assertEquals([code, await namesIn(out.path)], [1, []]);
+});
+
+/** Small sources of version 9.8.7 with a changelog, in a repository with one commit. */
+async function committedSources(): Promise<{ readonly path: string } & AsyncDisposable> {
+  const sources = await smallSources();
+  const path = join(sources.path, "deno.json");
+  await Deno.writeTextFile(
+    path,
+    (await Deno.readTextFile(path)).replace(/"version": "[^"]+"/, '"version": "9.8.7"'),
+  );
+  await Deno.writeTextFile(join(sources.path, "CHANGELOG.md"), CHANGELOG);
+  for (const args of [["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "One"]]) {
+    const own = ["-c", "user.name=weir", "-c", "user.email=weir@example.com", ...args];
+    const { success } = await new Deno.Command("git", { args: own, cwd: sources.path, stdout: "null" })
+      .output();
+    assert(success, args.join(" "));
+  }
+  return sources;
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  const names = [];
+  for await (const { name } of Deno.readDir(folder)) names.push(name);
+  return names.sort();
+}

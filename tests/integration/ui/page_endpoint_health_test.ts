@@ -1,0 +1,71 @@
+import { assertEquals } from "@std/assert";
+import { PageBrowser } from "../../harness/page_browser.ts";
+import { needs } from "../../harness/tools.ts";
+import { until } from "../../harness/until.ts";
+import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
+
+const ID = "2a408522-2e64-4252-85b6-a125e9aea5da";
+const SINCE = "2026-01-31T12:00:00.000Z";
+const ENDPOINT = {
+  id: ID,
+  url: "https://shop.example/hook",
+  events: ["*"],
+  description: "",
+  concurrency: 4,
+  secrets: [],
+  failingSince: SINCE,
+  consecutiveFailures: 1_234,
+  attempts: [
+    { period: "1h", attempts: 4, failures: 4, successRate: 0 },
+    { period: "24h", attempts: 200, failures: 5, successRate: 0.975, meanMs: 34, maxMs: 810 },
+  ],
+};
+
+Deno.test({
+  ...needs(
+    ["chromium-headless-shell"],
+    "page: an endpoint shows its health, and what it has missed is retried",
+  ),
+  async fn() {
+    await using weir = await PageWeir.start();
+    await using browser = await PageBrowser.launch();
+    await using opened = await browser.open(`${weir.url}#endpoints`);
+    await opened.giveToken("ADMIN_TOKEN", ADMIN_TOKEN);
+    const { page } = opened;
+    let change: object = { enabled: true };
+    const recovered: unknown[] = [];
+    await page.route("**/api/v1/endpoints**", async (route) => {
+      const request = route.request();
+      if (request.method() === "PATCH") {
+        change = { ...request.postDataJSON(), missed: 12, missedSince: SINCE };
+        return await route.fulfill({ json: { ...ENDPOINT, ...change } });
+      }
+      if (request.method() === "GET") {
+        return await route.fulfill({ json: { items: [{ ...ENDPOINT, ...change }] } });
+      }
+      recovered.push([new URL(request.url()).pathname, request.postDataJSON()]);
+      await route.fulfill({ status: 202, json: { count: 12 } });
+    });
+    await opened.view("Triggers");
+    await opened.view("Endpoints");
+    const row = page.locator("tbody tr", { hasText: "/hook" });
+    await row.getByText("failing", { exact: true }).waitFor();
+    for (const text of ["1,234 failures since", "1h: 0%", "24h: 97.5%, 34 ms"]) {
+      await row.getByText(text).waitFor();
+    }
+    change = { enabled: false, disabledReason: "failing", disabledAt: SINCE };
+    await row.getByText("by Weir: 1,234 failures since").waitFor();
+    const dialog = page.getByRole("dialog");
+    await row.getByRole("button", { name: "Enable" }).click();
+    await dialog.getByText("12 deliveries failed while it failed or was disabled.").waitFor();
+    await dialog.getByRole("button", { name: "Cancel" }).click();
+    await page.getByText("Endpoint enabled.").waitFor();
+    assertEquals(recovered, []);
+    change = { enabled: false };
+    await row.getByRole("button", { name: "Enable" }).click();
+    await dialog.getByRole("button", { name: "Retry them" }).click();
+    await until("the recovery", () => recovered.length > 0);
+    assertEquals(recovered, [[`/api/v1/endpoints/${ID}/recover`, { since: SINCE, until: "0s" }]]);
+    assertEquals(await opened.problems(), []);
+  },
+});

@@ -1,0 +1,112 @@
+import { assertEquals } from "@std/assert";
+import { needs } from "../../harness/tools.ts";
+import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browser.ts";
+import { PROVIDER_HEADERS } from "../../harness/provider_signatures.ts";
+import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
+
+const BODY = '{"total":1}';
+
+Deno.test({
+  ...needs(
+    ["chromium-headless-shell"],
+    "page: a signed trigger is added, and its secrets are rotated and revoked",
+  ),
+  async fn(t) {
+    const step = stepsOf(t);
+    await using weir = await PageWeir.start();
+    await using browser = await PageBrowser.launch();
+    await using opened = await browser.open(`${weir.url}#triggers`);
+    await opened.giveToken("ADMIN_TOKEN", ADMIN_TOKEN);
+    let secret = "";
+    await step("with a generated secret, which signs", async () => {
+      secret = await addGithub(opened);
+      assertEquals(await call(weir, secret, "1"), 202);
+      assertEquals(await call(weir, "another secret", "2"), 401);
+    });
+    await step("a second secret of the provider lives with the first one", async () => {
+      await rotate(opened, "given by the provider");
+      assertEquals(await call(weir, secret, "3"), 202);
+      assertEquals(await call(weir, "given by the provider", "4"), 202);
+    });
+    await step("the first secret is revoked", async () => {
+      await revokeOldest(opened);
+      assertEquals(await call(weir, secret, "5"), 401);
+      assertEquals(await call(weir, "given by the provider", "6"), 202);
+    });
+    await step("the fields of a signature are shown where they apply", () => addGeneric(weir, opened));
+    assertEquals(await opened.problems(), []);
+  },
+});
+
+async function call(weir: PageWeir, secret: string, id: string): Promise<number> {
+  const url = `http://${weir.weir.running.addresses.http}/api/v1/workflows/triggers/hub`;
+  const headers = PROVIDER_HEADERS.github({ secret, body: BODY, id });
+  const response = await fetch(url, {
+    method: "POST",
+    headers: { ...headers, "content-type": "application/json" },
+    body: BODY,
+  });
+  await response.body?.cancel();
+  return response.status;
+}
+
+async function addGithub({ page }: OpenedPage): Promise<string> {
+  const dialog = page.getByRole("dialog");
+  await page.getByRole("button", { name: "Add a trigger" }).click();
+  await dialog.getByLabel("Name").fill("hub");
+  await dialog.getByLabel("Workflow").fill("echo");
+  assertEquals(await dialog.getByLabel("Secret of the provider").isVisible(), false);
+  await dialog.getByLabel("Callers prove themselves with").selectOption("github");
+  assertEquals(await dialog.getByLabel("Header of the signature").isVisible(), false);
+  await dialog.getByLabel("Secret of the provider").fill("short");
+  await dialog.getByRole("button", { name: "Add" }).click();
+  await dialog.getByText(/Cannot use "verify.secret"/).waitFor();
+  await dialog.getByLabel("Secret of the provider").fill("");
+  await dialog.getByRole("button", { name: "Add" }).click();
+  const secret = await dialog.locator(".secret").textContent() ?? "";
+  assertEquals(secret.startsWith("whsec_"), true);
+  await dialog.getByRole("button", { name: "I have saved it" }).click();
+  await page.locator("tbody tr", { hasText: "github" }).waitFor();
+  return secret;
+}
+
+async function rotate({ page }: OpenedPage, secret: string): Promise<void> {
+  const dialog = page.getByRole("dialog");
+  await page.getByRole("button", { name: "Rotate the secret of hub" }).click();
+  await dialog.getByLabel("Secret of the provider").fill(secret);
+  await dialog.getByRole("button", { name: "Add a secret" }).click();
+  await dialog.waitFor({ state: "detached" });
+  await page.getByRole("button", { name: /Revoke the secret .* of hub/ }).nth(1).waitFor();
+}
+
+async function revokeOldest({ page }: OpenedPage): Promise<void> {
+  await page.getByRole("button", { name: /Revoke the secret .* of hub/ }).nth(1).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Revoke the secret" }).click();
+  await page.getByText("Secret revoked.").waitFor();
+}
+
+async function addGeneric(weir: PageWeir, { page }: OpenedPage): Promise<void> {
+  const dialog = page.getByRole("dialog");
+  await page.getByRole("button", { name: "Add a trigger" }).click();
+  await dialog.getByLabel("Name").fill("generic");
+  await dialog.getByLabel("Workflow").fill("echo");
+  await dialog.getByLabel("Callers prove themselves with").selectOption("hmac-sha256");
+  await dialog.getByLabel("Secret of the provider").fill("given by the provider");
+  await dialog.getByLabel("Header of the signature").fill("X-Sign");
+  await dialog.getByLabel("Text before the signature").fill("v1 ");
+  await dialog.getByLabel("Encoding").selectOption("base64");
+  assertEquals(await dialog.getByLabel("Tolerance").isVisible(), false);
+  await dialog.getByLabel("Header of the signed time").fill("X-Time");
+  await dialog.getByLabel("Tolerance").fill("60");
+  await dialog.getByRole("button", { name: "Add" }).click();
+  await page.locator("tbody tr", { hasText: "hmac-sha256" }).waitFor();
+  const { items } = await weir.api("/triggers");
+  assertEquals(items[0]?.["verify"], {
+    scheme: "hmac-sha256",
+    header: "x-sign",
+    prefix: "v1 ",
+    encoding: "base64",
+    timestampHeader: "x-time",
+    toleranceSeconds: 60,
+  });
+}

@@ -1,0 +1,232 @@
+import { assert, assertEquals } from "@std/assert";
+import { join } from "node:path";
+import { verify } from "../../../src/webhooks/receiver.ts";
+import { sharedPostgres } from "../../harness/postgres_fixture.ts";
+import { needs } from "../../harness/tools.ts";
+import { until } from "../../harness/until.ts";
+import { WebhookProcess } from "../../harness/webhook_process.ts";
+import { WebhookReceiver as CountingReceiver } from "../../harness/webhook_receiver.ts";
+import { ADMIN_TOKEN, api, WebhookFolder, WebhookReceiver } from "../../harness/webhook_weir.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
+import { WatchedWorkers } from "../../harness/deciding_workers.ts";
+
+const RULES = `domain: shop
+descriptors:
+  - key: tenant
+    events: [over_limit, near_limit]
+    rate_limit: { unit: second, unit_multiplier: 4, requests_per_unit: 5 }
+  - key: hashed
+    events: [over_limit]
+    events_redact: hash
+    detailed_metric: true
+    rate_limit: { unit: second, requests_per_unit: 0 }
+  - key: omitted
+    events: [over_limit]
+    events_redact: omit
+    shadow_mode: true
+    rate_limit: { unit: minute, requests_per_unit: 60, algorithm: token_bucket, burst: 1 }
+`;
+const KEY = new Uint8Array(32).fill(9).toBase64();
+/** Windows of the rule `tenant`; the calls of a test are in one, which has this much left at least. */
+const WINDOW_MS = 4_000;
+const LEFT_MS = 2_500;
+
+function call(key: string, value: string, hitsAddend = 1) {
+  return { domain: "shop", descriptors: [{ entries: [{ key, value }] }], hitsAddend };
+}
+
+async function beginningOfWindow(): Promise<void> {
+  await until("the next window", () => WINDOW_MS - Date.now() % WINDOW_MS > LEFT_MS, { intervalMs: 20 });
+}
+
+/** What came, without the times: the kind and the data. */
+function came(receiver: WebhookReceiver) {
+  return receiver.received.map(({ body }) => {
+    const { event, data } = JSON.parse(body);
+    const { at: _at, freeAt: _freeAt, startedAt: _startedAt, endedAt: _endedAt, episode: _episode, ...rest } =
+      data;
+    return { event, ...rest };
+  });
+}
+
+Deno.test("events of rules are delivered to those that subscribe to them, and signed", async () => {
+  await using folder = await WebhookFolder.make();
+  await using receiver = new WebhookReceiver();
+  await using others = new WebhookReceiver();
+  await using weir = await ServeFixture.start({ env: folder.env, rules: { "shop.yaml": RULES } });
+  const { http } = weir.running.addresses;
+  await until("the webhook service", async () => (await api(http, "/triggers?limit=1")).status === 200);
+  const { body: { secret } } = await api(http, "/endpoints", {
+    body: { url: receiver.url, events: ["ratelimit.*"] },
+  });
+  await api(http, "/endpoints", { body: { url: others.url, events: ["*"] } });
+  await beginningOfWindow();
+  for (const hits of [5, 3, 1]) await weir.ask(call("tenant", "acme", hits));
+  await weir.ask(call("hashed", "bob@shop.example"));
+  for (let time = 0; time < 2; time++) await weir.ask(call("omitted", "carol@shop.example"));
+  await until("all events", () => receiver.received.length === 6);
+  const file = join(weir.rulesFolder, "shop.yaml");
+  const shared = { domain: "shop", algorithm: "fixed_window", shadow: false };
+  const tenant = {
+    ...shared,
+    entries: [{ key: "tenant", value: "acme" }],
+    rule: { file, line: 3, metricKey: "shop.tenant" },
+    limit: { requestsPerUnit: 5, unit: "SECOND", windowSeconds: 4 },
+  };
+  const found = came(receiver);
+  const [hashed] = found.filter(({ rule }) => rule.metricKey === "shop.hashed");
+  assert(/^hmac-sha256:[0-9a-f]{64}$/.test(hashed?.entries[0].value), hashed?.entries[0].value);
+  const hidden = {
+    ...shared,
+    entries: hashed?.entries,
+    rule: { file, line: 6, metricKey: "shop.hashed" },
+    limit: { requestsPerUnit: 0, unit: "SECOND", windowSeconds: 1 },
+  };
+  const placeOf = ({ event, rule }: (typeof found)[number]) => `${rule.metricKey} ${event}`;
+  assertEquals(found.toSorted((a, b) => placeOf(a) < placeOf(b) ? -1 : 1), [
+    { event: "ratelimit.over_limit", ...hidden },
+    { event: "ratelimit.over_limit.ended", ...hidden, refusedHits: 1 },
+    {
+      event: "ratelimit.over_limit",
+      ...{ domain: "shop", entries: [{ key: "omitted" }] },
+      rule: { file, line: 11, metricKey: "shop.omitted" },
+      limit: { requestsPerUnit: 60, unit: "MINUTE", windowSeconds: 60, burst: 1 },
+      ...{ algorithm: "token_bucket", shadow: true },
+    },
+    { event: "ratelimit.near_limit", ...tenant },
+    { event: "ratelimit.over_limit", ...tenant },
+    { event: "ratelimit.over_limit.ended", ...tenant, refusedHits: 4 },
+  ]);
+  const [first] = receiver.received;
+  const { body = "", headers = new Headers() } = first ?? {};
+  assertEquals((await verify({ body, headers, secrets: [secret] })).ok, true);
+  assertEquals(others.received.length, 0);
+  const stats = await weir.stats();
+  const names = ["sent", "suppressed", "dropped"].map((name) => stats[`ratelimit.events.${name}`]);
+  // With the rules and the workflow that were loaded.
+  assertEquals(names, [4 + 1, 0, 0]);
+  await weir.stop();
+  assertEquals((await folder.storeText()).includes("@shop.example"), false);
+});
+
+Deno.test("events of the configuration: what was loaded and rejected, and why", async () => {
+  await using folder = await WebhookFolder.make();
+  await using receiver = new WebhookReceiver();
+  await using weir = await ServeFixture.start({ env: folder.env, rules: { "shop.yaml": RULES } });
+  const { http } = weir.running.addresses;
+  await until("the webhook service", async () => (await api(http, "/triggers?limit=1")).status === 200);
+  const kinds = async () => (await api(http, "/events")).body.items.map(({ event }) => event);
+  await until("the events of the start", async () => (await kinds()).length === 2);
+  assertEquals(await kinds(), ["config.loaded", "config.loaded"]);
+  await api(http, "/endpoints", { body: { url: receiver.url, events: ["config.*"] } });
+  const arrived = (count: number) => until("the event", () => receiver.received.length === count);
+  const file = join(weir.rulesFolder, "shop.yaml");
+  const text = await Deno.readTextFile(file);
+  await Deno.writeTextFile(file, text.replace("[over_limit]", "[above_limit]"));
+  await arrived(1);
+  await Deno.writeTextFile(file, text);
+  await arrived(2);
+  const workflow = join(folder.path, "workflows", "echo.yaml");
+  await Deno.writeTextFile(workflow, "workflow: echo\nsteps: []\n");
+  await arrived(3);
+  await Deno.remove(workflow);
+  await arrived(4);
+  const rules = { what: "rules", from: weir.rulesFolder, version: "", warnings: 0 };
+  const workflows = { what: "workflows", from: join(folder.path, "workflows") };
+  assertEquals(came(receiver), [
+    {
+      event: "config.rejected",
+      ...{ ...rules, kept: true, errors: 1 },
+      problems: [
+        `${file}:7:14: descriptors[1].events[0]: expected one of over_limit, near_limit; got 'above_limit'`,
+      ],
+    },
+    { event: "config.loaded", ...rules, domains: 1, limits: 3 },
+    {
+      event: "config.rejected",
+      ...{ ...workflows, errors: 1 },
+      problems: [`${workflow}:2:8: steps: there are no steps; add a list of at least one under 'steps'`],
+    },
+    { event: "config.loaded", ...workflows, workflows: 0, changed: ["echo"] },
+  ]);
+});
+
+Deno.test("events of rules with workers: one for a key, whichever worker refused it", async () => {
+  await using folder = await WebhookFolder.make();
+  await using receiver = new WebhookReceiver();
+  const workers = new WatchedWorkers();
+  await using weir = await ServeFixture.start({
+    env: { ...folder.env, WORKERS: "2" },
+    rules: { "shop.yaml": RULES },
+    createDecidingWorker: workers.create,
+  });
+  const { http } = weir.running.addresses;
+  await until("the webhook service", async () => (await api(http, "/triggers?limit=1")).status === 200);
+  await api(http, "/endpoints", {
+    body: { url: receiver.url, events: ["ratelimit.over_limit.*", "ratelimit.over_limit"] },
+  });
+  using clients = await workers.clients(weir, workers.all, "tenant=warm-up");
+  await beginningOfWindow();
+  const codes = await clients.codes(100, "tenant=acme");
+  assertEquals(codes.filter((code) => code === 2).length, 95);
+  const all = () => came(receiver).filter(({ entries }) => entries[0].value === "acme");
+  await until("both events", () => all().length === 2);
+  assertEquals(all().map(({ event, refusedHits }) => [event, refusedHits]), [
+    ["ratelimit.over_limit", undefined],
+    ["ratelimit.over_limit.ended", 95],
+  ]);
+});
+
+const server = sharedPostgres();
+
+Deno.test({
+  ...needs(
+    ["postgres"],
+    "two instances on one database report a key once; what a killed one had reported counts",
+  ),
+  async fn() {
+    const database = await server().createDatabase();
+    const env = { WEBHOOK_STORE: server().url(database), WEBHOOK_ENCRYPTION_KEY: KEY };
+    await using receiver = await CountingReceiver.start();
+    await using first = await WebhookProcess.open({ env });
+    await using second = await WebhookProcess.open({ env });
+    await Promise.all([first, second].map((one) => one.start({ rules: { "shop.yaml": RULES } })));
+    await first.endpoint(receiver, "/hook", {
+      events: ["ratelimit.over_limit", "ratelimit.over_limit.ended"],
+    });
+    const ask = async ({ base }: WebhookProcess, hits: number) => {
+      const response = await fetch(`${base}/json`, {
+        method: "POST",
+        body: JSON.stringify(call("tenant", "acme", hits)),
+      });
+      await response.body?.cancel();
+      assertEquals(response.status, 429);
+    };
+    await beginningOfWindow();
+    // Each counts by itself: 3 and 4 hits are over.
+    await Promise.all([ask(first, 8), ask(second, 9)]);
+    await until("the first event", () => receiver.receptions.length === 1);
+    await ask(first, 100);
+    first.weir.signal("SIGKILL");
+    await first.ended();
+    await ask(second, 20);
+    await until("the last event", () => receiver.receptions.length === 2);
+    const events = receiver.receptions.map(({ body }) => JSON.parse(body));
+    assertEquals(events.map(({ event, data }) => [event, data.refusedHits]), [
+      ["ratelimit.over_limit", undefined],
+      ["ratelimit.over_limit.ended", 3 + 4 + 20],
+    ]);
+    assertEquals(events[0].data.episode, events[1].data.episode);
+    await second.stop();
+  },
+});
+
+Deno.test("kinds of operational events cannot be posted", async () => {
+  await using folder = await WebhookFolder.make();
+  await using weir = await folder.serve();
+  const { http } = weir.running.addresses;
+  for (const event of ["ratelimit.over_limit", "ratelimit.events_suppressed", "config.loaded"]) {
+    const { status, body } = await api(http, "/events", { body: { event, data: {} }, token: ADMIN_TOKEN });
+    assertEquals([status, body.code], [403, "reserved_kind"]);
+  }
+});

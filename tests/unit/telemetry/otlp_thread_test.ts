@@ -1,0 +1,29 @@
+import { assertEquals } from "@std/assert";
+import { createSdkLog } from "../../../src/telemetry/otlp_thread.ts";
+import { KeptLog } from "../../harness/http_fixture.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+
+Deno.test("tracing log: warnings and errors are logged, once a second, without passwords", () => {
+  const logger = new KeptLog();
+  const clock = new FakeClock();
+  const otlp = new Map([
+    ["ENDPOINT", " http://me:secret@collector:4318 "],
+    ["TRACES_HEADERS", "authorization=token"],
+    ["HEADERS", " "],
+    ["TIMEOUT", "7"],
+  ]);
+  const log = createSdkLog({ logger, clock, otlp, subject: "Tracing" });
+  log.info("not logged");
+  log.warn("cannot use http://me:secret@collector:4318 with authorization=token in 7 ms");
+  log.error("cannot go on");
+  clock.advance(1_000);
+  log.error("cannot go on");
+  assertEquals(logger.lines, [
+    {
+      level: "warning",
+      message: "Tracing: cannot use (value not shown) with (value not shown) in 7 ms",
+      fields: {},
+    },
+    { level: "warning", message: "Tracing: cannot go on", fields: { suppressed: 1 } },
+  ]);
+});

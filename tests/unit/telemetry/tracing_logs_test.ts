@@ -1,0 +1,36 @@
+import { assertEquals } from "@std/assert";
+import { beginTracing } from "../../../src/telemetry/tracing.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { KeptLog } from "../../harness/http_fixture.ts";
+import { ExporterDouble } from "../../harness/tracing_exporter_double.ts";
+
+/** The last 8 digits decide: the first id is traced at a rate of a half, and the second is not. */
+const TRACED = "11111111-2222-4333-8444-555500000001";
+const UNTRACED = "11111111-2222-4333-8444-5555ffffffff";
+const TRACE = { trace_id: TRACED.replaceAll("-", "") };
+
+const CASES: readonly [title: string, fields: Record<string, unknown>, added: Record<string, unknown>][] = [
+  ["a traced delivery", { delivery: TRACED, attempts: 9 }, TRACE],
+  ["a traced execution", { execution: TRACED }, TRACE],
+  ["a delivery that is not traced", { delivery: UNTRACED }, {}],
+  ["neither of them", { endpoint: TRACED }, {}],
+  ["no text", { delivery: 7 }, {}],
+];
+
+for (const [title, fields, added] of CASES) {
+  Deno.test(`tracing: the log line about ${title}`, async () => {
+    const [logger, clock] = [new KeptLog(), new FakeClock()];
+    const tracing = beginTracing({
+      ...{ protocol: undefined, otlp: new Map(), serviceName: "RateLimit", serviceNamespace: "" },
+      ...{ samplingRate: 0.5, version: "1", logger, clock, random: () => 0 },
+      createWorker: () => new ExporterDouble(),
+    });
+    tracing.workLogger(logger).warning("Delivery failed", fields);
+    assertEquals(logger.lines, [{
+      level: "warning",
+      message: "Delivery failed",
+      fields: { ...fields, ...added },
+    }]);
+    await tracing.close();
+  });
+}
