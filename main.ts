@@ -26,6 +26,7 @@ import {
   type Settings,
   SettingsError,
 } from "./src/settings/read_settings.ts";
+import type { EffectiveSetting } from "./src/settings/effective_settings.ts";
 import { StatsStore } from "./src/stats/store.ts";
 import { createLogger } from "./src/telemetry/logger.ts";
 import { PROCESS_ERROR_METRICS, PROCESS_METRICS, ProcessMetrics } from "./src/telemetry/process_metrics.ts";
@@ -61,6 +62,8 @@ export interface ServeOptions extends PartsOptions {
   readonly createWebhookWorker?: () => WebhookWorkerHandle;
   /** Replaces the threads that decide gRPC calls, where the settings require several. */
   readonly createDecidingWorker?: () => DecidingWorkerHandle;
+  /** The settings for operators; none are shown when absent. */
+  readonly effective?: readonly EffectiveSetting[];
   /** Called with a function that reloads the configuration. */
   readonly onReload?: (reload: () => void) => void;
 }
@@ -99,13 +102,18 @@ export async function serve(
     const reading = { rules: () => service.rules, refresh, version };
     opened.listener(await loaded.openPullMetrics(parts, reading), "metrics");
     await opened.opening(loaded.openMetricsExport(parts, reading));
-    const createWorker = options.createWebhookWorker;
+    const { createWebhookWorker: createWorker, effective = [] } = options;
     const webhooks = await openAdministration(parts, { version, tracing, decide, counters, createWorker });
     opened.defer(() => webhooks.close(0));
     opened.listener(webhooks.listener, "administration");
     const rules = await rulesOpening;
     const applying = rules.decideBy(loaded.checkingScripts(parts, cache, deciders.applyRules));
-    const debug = loaded.openDebug(parts, decisions, { version, loading: () => rules, webhooks, refresh });
+    const debug = loaded.openDebug(parts, decisions, {
+      ...reading,
+      effective,
+      loading: () => rules,
+      webhooks,
+    });
     opened.listener(debug, "debug");
     options.onReload?.(rules.reload);
     const needed = settings.FORCE_START_WITHOUT_INITIAL_CONFIG ? [] : [rules.firstRules];
@@ -218,7 +226,7 @@ async function runService(environment: Environment, onReady: (running: Running) 
   const lines = new LineWriter({ sink: standardSinks.stderr, clock: systemClock, onRoom });
   const write = (line: string) => lines.write(line);
   try {
-    const { settings, warnings, sources } = readSettings(environment);
+    const { settings, warnings, sources, effective } = readSettings(environment);
     const { LOG_LEVEL: level, LOG_FORMAT: format } = settings;
     logger = createLogger({ level, format, clock: systemClock, write });
     const verdict = checkRuntime(Deno.version.deno, settings.ALLOW_UNSAFE_DENO);
@@ -229,7 +237,7 @@ async function runService(environment: Environment, onReady: (running: Running) 
     if (verdict !== undefined) logger.warning(verdict.text);
     for (const warning of warnings) logger.warning(warning);
     for (const [setting, variable] of sources) logger.info(`${setting} is set from ${variable}`);
-    return await serveUntilSignal(settings, logger, { lines, onReady });
+    return await serveUntilSignal(settings, logger, { effective, lines, onReady });
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     for (const line of [...error.warnings, ...error.problems]) write(line);
@@ -247,7 +255,10 @@ async function flush(lines: LineWriter): Promise<void> {
 async function serveUntilSignal(
   settings: Settings,
   logger: Logger,
-  { lines, onReady }: { readonly lines: LineWriter; readonly onReady: (running: Running) => void },
+  { effective, lines, onReady }: Required<Pick<ServeOptions, "effective">> & {
+    readonly lines: LineWriter;
+    readonly onReady: (running: Running) => void;
+  },
 ): Promise<number> {
   const health = new Health();
   const stats = new StatsStore(settings.STATS_MAX_KEYS);
@@ -277,7 +288,7 @@ async function serveUntilSignal(
   if (Deno.build.os !== "windows") Deno.addSignalListener("SIGHUP", () => reload());
   try {
     const onReload = (given: () => void) => void (reload = given);
-    const running = await serve(settings, stop.signal, { logger, health, stats, onReload });
+    const running = await serve(settings, stop.signal, { effective, logger, health, stats, onReload });
     // The log goes first, so that its lines are not inside the text of the caller.
     await flush(lines);
     onReady(running);

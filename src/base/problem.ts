@@ -26,14 +26,14 @@ export function problemsInOrder(problems: readonly Problem[]): Problem[] {
     .map(({ problem }) => problem);
 }
 
-/** A place in a file. */
+/** A position in parts; line and column are 0 where it has none. */
 export interface Place {
   readonly file: string;
   readonly line: number;
   readonly column: number;
 }
 
-/** The place that a position names; line 0 where it names none. */
+/** The parts of a position. */
 export function placeOf(at: Position): Place {
   const [, file = at, line = "0", column = "0"] = IN_FILE.exec(at) ?? [];
   return { file, line: Number(line), column: Number(column) };

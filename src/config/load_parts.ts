@@ -1,14 +1,14 @@
 import { getHeapStatistics } from "node:v8";
 import { type FlatDescriptor, flatDescriptors, RulesBuilder } from "../ratelimit/compile_rules.ts";
 import { checkSources, type SourceChecks } from "../ratelimit/rule_check.ts";
-import { problemsInOrder } from "../base/problem.ts";
+import { placeOf, problemsInOrder } from "../base/problem.ts";
 import type { DomainSource } from "../ratelimit/rule_source.ts";
 import type { Rules } from "../ratelimit/rules.ts";
 import type { RulesLoad, RuleTexts } from "./provider.ts";
 
 /** A part of a load, small enough not to block the thread that receives it. */
 export type LoadPart =
-  | { readonly kind: "domain"; readonly domain: string }
+  | { readonly kind: "domain"; readonly domain: string; readonly file: string }
   /** Rules of the last named domain. */
   | { readonly kind: "descriptors"; readonly descriptors: readonly FlatDescriptor[] }
   /** The load is complete. */
@@ -36,8 +36,8 @@ export function* partsOfLoad(
   const all = problemsInOrder([...problems, ...checkSources(sources ?? [], checks)]);
   const isGood = sources !== undefined && rest.isUnchanged !== true &&
     all.every(({ severity }) => severity !== "error");
-  for (const { domain, descriptors } of isGood ? sources : []) {
-    yield { kind: "domain", domain };
+  for (const { at, domain, descriptors } of isGood ? sources : []) {
+    yield { kind: "domain", domain, file: placeOf(at).file };
     let part: FlatDescriptor[] = [];
     for (const descriptor of flatDescriptors(descriptors)) {
       if (part.push(descriptor) < DESCRIPTORS_PER_PART) continue;
@@ -101,6 +101,6 @@ export class TextCompiler {
 }
 
 function addTo(builder: RulesBuilder, part: RulePart): undefined {
-  if (part.kind === "domain") builder.domain(part.domain);
+  if (part.kind === "domain") builder.domain(part.domain, part.file);
   else for (const descriptor of part.descriptors) builder.add(descriptor);
 }

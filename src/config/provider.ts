@@ -23,6 +23,8 @@ export interface RulesLoad {
   readonly texts?: RuleTexts;
   /** Identifies the content of the files; absent for a configuration server. */
   readonly digest?: string;
+  /** The first files that differ from those of the previous load; absent for a configuration server. */
+  readonly changed?: readonly string[];
 }
 
 /**

@@ -22,7 +22,8 @@ export class RuleFileReader {
   isEmpty = true;
   readonly #signal: AbortSignal | undefined;
   readonly #limits: RuleFileLimits;
-  readonly #digest = createHash("sha256");
+  /** Digests of the files and of what refuses them, by path. */
+  readonly #digests: [path: string, digest: string][] = [];
   /** Files to parse, and problems of those that cannot be, in order. */
   readonly #files: ({ readonly path: string; readonly bytes: Uint8Array } | Problem)[] = [];
   #bytes = 0;
@@ -42,7 +43,7 @@ export class RuleFileReader {
     if (bytes === undefined || !this.#hasRoom(path, bytes.length)) return;
     this.#bytes += bytes.length;
     this.#files.push({ path, bytes });
-    this.#digest.update(JSON.stringify([path, bytes.length])).update(bytes);
+    this.#digests.push([path, createHash("sha256").update(bytes).digest("base64")]);
   }
 
   /** The size of the files that were read. */
@@ -50,9 +51,9 @@ export class RuleFileReader {
     return this.#bytes;
   }
 
-  /** Identifies the content of the files. Ends the reading. */
-  digest(): string {
-    return this.#digest.digest("base64");
+  /** Identifies the content of each file by its path. */
+  get digests(): readonly (readonly [path: string, digest: string])[] {
+    return this.#digests;
   }
 
   /** Parses the files; completes `sources` and `problems`. */
@@ -111,7 +112,7 @@ export class RuleFileReader {
   #refuse(path: string, state: string): void {
     const problem = unreadable(path, state);
     this.#files.push(problem);
-    this.#digest.update(JSON.stringify(problem));
+    this.#digests.push([path, state]);
   }
 }
 

@@ -24,6 +24,8 @@ export interface RuleFilesLoad {
 const ATTEMPTS = 3;
 /** Parsing as much takes about 100 milliseconds. */
 const LARGE_BYTES = 500_000;
+/** Changed files that a load names. */
+const MAX_CHANGED = 10;
 const UNCHANGED: RulesLoad = { sources: [], problems: [], version: "", isUnchanged: true };
 
 /**
@@ -83,12 +85,30 @@ async function readFolder(folder: string, options: RuleFilesOptions): Promise<Ru
       "there are no rule files here, so nothing is limited; put files *.yaml or *.yml into this folder";
     warnings.unshift({ severity: "warning", at: folder, path: "", text });
   }
-  const digest = reader.digest() + JSON.stringify(warnings);
+  const digest = JSON.stringify({ files: Object.fromEntries(reader.digests), warnings });
   const known = options.known?.();
   if (digest === known) return { ...UNCHANGED, digest };
   if (known !== undefined && reader.bytes >= LARGE_BYTES) options.beforeLargeReload?.();
   reader.parse();
-  return { sources: reader.sources, problems: [...reader.problems, ...warnings], version: "", digest };
+  const changed = changedFiles(known, digest);
+  return {
+    sources: reader.sources,
+    problems: [...reader.problems, ...warnings],
+    version: "",
+    digest,
+    changed,
+  };
+}
+
+/** The paths of files that differ between two digests, added and removed ones included, the first ones only. */
+function changedFiles(before: string | undefined, after: string): string[] {
+  const [old, now] = [before, after].map((digest) => digest === undefined ? {} : filesOf(digest));
+  const paths = new Set([...Object.keys(now ?? {}), ...Object.keys(old ?? {})]);
+  return [...paths].filter((path) => old?.[path] !== now?.[path]).slice(0, MAX_CHANGED);
+}
+
+function filesOf(digest: string): Readonly<Record<string, string>> {
+  return (JSON.parse(digest) as { files: Record<string, string> }).files;
 }
 
 async function ruleFileNames(folder: string, options: RuleFilesOptions): Promise<string[]> {

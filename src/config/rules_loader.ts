@@ -44,25 +44,34 @@ export interface ConcludedLoad {
   readonly hasRules: boolean;
 }
 
-/** The result of the last attempt to load. */
-export interface LastLoad {
+/** The result of an attempt to load. */
+export interface LoadResult {
   /** Milliseconds since the Unix epoch. */
   readonly at: number;
   readonly ok: boolean;
   readonly problems: readonly Problem[];
+  /** The first files that changed. */
+  readonly changed: readonly string[];
+  /** Empty for files. */
+  readonly version: string;
+  /** How many limits the rules have; 0 for a rejected load. */
+  readonly limits: number;
 }
 
 /** Rules that are kept up to date. */
 export interface RulesLoader {
   /** Settles with the first valid rules; stays pending if there are none. */
   readonly firstRules: Promise<void>;
-  /** Absent before the first attempt ended. */
-  lastLoad(): LastLoad | undefined;
+  /** The last attempts, the newest first. */
+  loads(): readonly LoadResult[];
   /** Stops loading and the provider. */
   close(): Promise<void>;
 }
 
 const REPEAT_MS = 30_000;
+/** Attempts that are remembered, and the problems of each but the last. */
+const MAX_LOADS = 10;
+const MAX_KEPT_PROBLEMS = 10;
 /** Problems of one load that are logged, one line each. */
 const MAX_LOGGED = 100;
 
@@ -70,7 +79,7 @@ const MAX_LOGGED = 100;
 export function startRules(options: StartRulesOptions): RulesLoader {
   const { provider, health } = options;
   const first = Promise.withResolvers<void>();
-  let last: LastLoad | undefined;
+  let loads: readonly LoadResult[] = [];
   let outcome = NOTHING;
   let hasRules = false;
   let cancelRepeat = () => {};
@@ -84,7 +93,11 @@ export function startRules(options: StartRulesOptions): RulesLoader {
   };
   const conclude = (load: RulesLoad) => {
     const { rules, texts, problems } = outcome;
-    last = { at: options.clock.now(), ok: rules !== undefined, problems };
+    const result = {
+      ...{ at: options.clock.now(), ok: rules !== undefined, problems, changed: load.changed ?? [] },
+      ...{ version: load.version, limits: rules?.limits.length ?? 0 },
+    };
+    loads = [result, ...loads.slice(0, MAX_LOADS - 1).map(shortened)];
     logProblems(problems, options.logger);
     if (rules === undefined) {
       options.counters.loadFailed();
@@ -120,13 +133,17 @@ export function startRules(options: StartRulesOptions): RulesLoader {
 
   return {
     firstRules: first.promise,
-    lastLoad: () => last,
+    loads: () => loads,
     async close() {
       compiling?.cancel();
       await provider.close();
       cancelRepeat();
     },
   };
+}
+
+function shortened(load: LoadResult): LoadResult {
+  return { ...load, problems: load.problems.slice(0, MAX_KEPT_PROBLEMS) };
 }
 
 interface Outcome {

@@ -4,13 +4,14 @@ import { UNITS } from "./limit.ts";
 import { compilePattern, PatternIndex } from "./pattern_index.ts";
 import { checkSources, type SourceChecks } from "./rule_check.ts";
 import type { DescriptorSource, DomainSource, RateLimitSource } from "./rule_source.ts";
-import type { Problem } from "../base/problem.ts";
+import { placeOf, type Problem } from "../base/problem.ts";
 import type { KeyRules, LimitRule, RateLimit, RuleLevel, RuleNode, Rules, RuleTable } from "./rules.ts";
 import { staticMetricKey } from "./stat_path.ts";
 
-/** A rule without positions and nested rules, and its depth from 0. */
+/** A rule without nested rules, its depth from 0, and its line in the file of its domain; 0 without a line. */
 export interface FlatDescriptor extends Omit<DescriptorSource, "at" | "path" | "rateLimit" | "descriptors"> {
   readonly depth: number;
+  readonly line: number;
   readonly rateLimit: FlatLimit | undefined;
 }
 
@@ -30,8 +31,8 @@ export function compileRules(
 
 /** Adds sources without errors in steps of one rule. */
 export function* addSources(builder: RulesBuilder, sources: readonly DomainSource[]): Generator<void> {
-  for (const { domain, descriptors } of sources) {
-    builder.domain(domain);
+  for (const { at, domain, descriptors } of sources) {
+    builder.domain(domain, placeOf(at).file);
     for (const descriptor of flatDescriptors(descriptors)) {
       builder.add(descriptor);
       yield;
@@ -44,8 +45,9 @@ export function* flatDescriptors(
   descriptors: readonly DescriptorSource[],
   depth = 0,
 ): Generator<FlatDescriptor> {
-  for (const { at: _at, path: _path, descriptors: nested, rateLimit: block, ...descriptor } of descriptors) {
-    yield { ...descriptor, depth, rateLimit: block === undefined ? undefined : flatLimit(block) };
+  for (const { at, path: _path, descriptors: nested, rateLimit: block, ...descriptor } of descriptors) {
+    const { line } = placeOf(at);
+    yield { ...descriptor, depth, line, rateLimit: block === undefined ? undefined : flatLimit(block) };
     yield* flatDescriptors(nested, depth + 1);
   }
 }
@@ -82,9 +84,12 @@ export class RulesBuilder {
   readonly #texts = new Map<string, string>();
   #places: Place[] = [];
   #domain = "";
+  #file = "";
 
-  domain(name: string): void {
+  /** The rules that follow are of this domain, and in this file or resource. */
+  domain(name: string, file: string): void {
     this.#domain = name;
+    this.#file = file;
     this.#places = [];
     if (!this.#domains.has(name)) this.#domains.set(name, new Map());
   }
@@ -135,7 +140,12 @@ export class RulesBuilder {
     const { unlimited, requestsPerUnit, replaces, algorithm } = source;
     const [unit, name] = [this.#shared(source.unit), this.#shared(source.name)];
     const windowSeconds = windowOf(source);
-    const rule = ruleOf(descriptor, { domain: this.#domain, path, index: this.#limits.length });
+    const rule = ruleOf(descriptor, {
+      domain: this.#domain,
+      file: this.#file,
+      path,
+      index: this.#limits.length,
+    });
     if (rule.metricKey !== undefined && !unlimited) this.#metricKeys.set(rule.metricKey, rule.domain);
     const limit: RateLimit = {
       requestsPerUnit,
@@ -174,8 +184,8 @@ function levelOf(descriptor: FlatDescriptor): RuleLevel {
 }
 
 function ruleOf(
-  { detailedMetric }: FlatDescriptor,
-  { domain, path, index }: { domain: string; path: readonly RuleLevel[]; index: number },
+  { detailedMetric, line }: FlatDescriptor,
+  { domain, file, path, index }: Pick<LimitRule, "domain" | "file" | "path" | "index">,
 ): LimitRule {
   const texts = path.map((level) => level.value === "" ? level.key : `${level.key}_${level.value}`);
   const fullKey = [domain, ...texts].join(".");
@@ -183,6 +193,8 @@ function ruleOf(
   return {
     index,
     domain,
+    file,
+    line,
     fullKey,
     path,
     detailedMetric,

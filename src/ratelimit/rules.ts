@@ -48,6 +48,10 @@ export interface ConditionalRule {
 export interface LimitRule {
   readonly index: number;
   readonly domain: string;
+  /** The file, or the resource of a configuration server. */
+  readonly file: string;
+  /** 0 in a resource. */
+  readonly line: number;
   /** `domain.key[_value].key[_value]`. */
   readonly fullKey: string;
   readonly path: readonly RuleLevel[];

@@ -7,6 +7,7 @@ import type { HttpsLayer } from "../http/https_layer.ts";
 import { type HttpListener, listenHttp } from "../http/listen.ts";
 import { ownSiteGuard } from "../http/request_guards.ts";
 import { rateLimitRoute } from "../http/rate_limit_route.ts";
+import { settingsRoute } from "../http/settings_route.ts";
 import { createRouter, type Route, type RouterOptions } from "../http/router.ts";
 import type { OpenAdministration } from "./administration.ts";
 import type { OpenService } from "./decisions.ts";
@@ -18,6 +19,7 @@ import { rulesText } from "../ratelimit/rules_text.ts";
 import { addressOf } from "./lifecycle.ts";
 import type { ServiceParts } from "./parts.ts";
 import type { Address } from "../settings/address_parsers.ts";
+import type { EffectiveSetting } from "../settings/effective_settings.ts";
 import { statsText } from "../stats/store.ts";
 import type { Decide } from "../telemetry/tracing_decision.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
@@ -128,6 +130,8 @@ async function openPair({ settings, stats, logger, clock }: ServiceParts, onRene
 /** Options of `openDebug`. */
 export interface OpenDebugOptions extends Pick<OpenUiOptions, "version" | "loading"> {
   readonly webhooks: Pick<OpenAdministration, "debugRoutes" | "administrators">;
+  /** The settings for operators. */
+  readonly effective: readonly EffectiveSetting[];
   /** Brings the statistics up to date; absent where they always are. */
   readonly refresh: (() => Promise<void>) | undefined;
 }
@@ -136,7 +140,7 @@ export interface OpenDebugOptions extends Pick<OpenUiOptions, "version" | "loadi
 export function openDebug(
   parts: ServiceParts,
   { service, counters }: OpenService,
-  { version, loading, webhooks, refresh }: OpenDebugOptions,
+  { version, effective, loading, webhooks, refresh }: OpenDebugOptions,
 ): HttpListener {
   const { settings, logger, clock, health, stats } = parts;
   const { DEBUG_TOKEN: token } = settings;
@@ -155,6 +159,7 @@ export function openDebug(
     allowedHosts: [settings.DEBUG_HOST, ...settings.DEBUG_ALLOWED_HOSTS],
     routes: [
       explain,
+      settingsRoute({ settings: effective, debugToken: token, administrators }),
       ...openUi(parts, { version, service, loading, administrators }),
       ...webhooks.debugRoutes,
     ],

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import type { RulesProvider, RuleTexts } from "../config/provider.ts";
-import { type AcceptedRules, type LastLoad, startRules } from "../config/rules_loader.ts";
+import { type AcceptedRules, type LoadResult, startRules } from "../config/rules_loader.ts";
 import { createWorkerFileProvider } from "../config/file_provider_supervisor.ts";
 import { fixedWindowsOnly } from "../ratelimit/algorithms/fixed_windows_only.ts";
 import { eventsUnsent } from "../ratelimit/events_unsent.ts";
@@ -13,14 +13,23 @@ import type { ServiceParts } from "./parts.ts";
 /** Applies rules; a promise settles once they are in force everywhere. */
 export type ApplyRules = (rules: Rules, texts: RuleTexts) => void | Promise<void>;
 
+/** How loading goes. */
+export interface RulesStatus {
+  /** When the rules were loaded, in milliseconds since the epoch. */
+  readonly loadedAt: number | undefined;
+  /** Why the last load failed, if it did. */
+  readonly error: string | undefined;
+  /** The newest first. */
+  readonly loads: readonly LoadResult[];
+}
+
 /** Rules that are loaded and kept up to date. */
 export interface OpenRules {
   /** Settles when the first good configuration is loaded. */
   readonly firstRules: Promise<void>;
   /** The version of the configuration server; empty for files, and before the first. */
   readonly version: () => string;
-  /** When the rules were loaded, in milliseconds since the epoch, and why the last load failed, if it did. */
-  readonly status: () => { readonly loadedAt: number | undefined; readonly error: string | undefined };
+  readonly status: () => RulesStatus;
   /** Reloads, whether something changed or not. */
   readonly reload: () => void;
   /** Applies every good configuration by this function; settles once the loaded one, if there is one, is in force. */
@@ -61,7 +70,10 @@ export async function openRules(parts: ServiceParts): Promise<OpenRules> {
   return {
     firstRules: loader.firstRules,
     version: () => current,
-    status: () => ({ loadedAt, error: errorOf(loader.lastLoad()) }),
+    status: () => {
+      const loads = loader.loads();
+      return { loadedAt, loads, error: errorOf(loads[0]) };
+    },
     reload: () => provider.reload(),
     async decideBy(given) {
       apply = given;
@@ -78,7 +90,7 @@ function sourceOf(settings: Settings): string {
 }
 
 /** The first problems of a failed load, one per line. */
-function errorOf(load: LastLoad | undefined): string | undefined {
+function errorOf(load: LoadResult | undefined): string | undefined {
   if (load === undefined || load.ok) return undefined;
   const errors = load.problems.filter(({ severity }) => severity === "error").map(problemText);
   const more = errors.length - MAX_SHOWN;

@@ -1,13 +1,22 @@
 import type { Administrators } from "../http/administrators.ts";
 import type { DebugRoute } from "../http/debug.ts";
 import { uiLiveRoute, uiRoutes } from "../http/ui_routes.ts";
-import type { OpenRules } from "./rules.ts";
+import type { OpenRules, RulesStatus } from "./rules.ts";
+import { problemText } from "../base/problem.ts";
+import type { RateLimit } from "../ratelimit/rules.ts";
 import { limitText } from "../ratelimit/rules_text.ts";
 import type { RateLimitService } from "../ratelimit/service.ts";
+import type { StatsStore } from "../stats/store.ts";
+import { BUCKET_BOUNDS_MS } from "../stats/timer.ts";
 import type { ServiceParts } from "./parts.ts";
 import { readPageFile } from "../ui/page_files.ts";
 import { LiveFeed } from "../ui/live_feed.ts";
-import { type ConfigurationState, type RuleStatisticsSource, Snapshots } from "../ui/snapshot.ts";
+import {
+  type ConfigurationLoad,
+  type ConfigurationState,
+  type RuleStatisticsSource,
+  Snapshots,
+} from "../ui/snapshot.ts";
 
 /** Options of the web page, in addition to the parts of the service. */
 export interface OpenUiOptions {
@@ -47,22 +56,55 @@ function openSnapshots(
       administration: !administrators.isEmpty,
       webhooks: settings.WEBHOOK_STORE !== undefined,
       debugToken: settings.DEBUG_TOKEN !== undefined,
+      cache: settings.BACKEND_TYPE,
+      boundsMs: BUCKET_BOUNDS_MS,
     },
     health,
     decisions: () => tally,
     rules: () => shownRules(service),
     topOverLimited: (limit) => tally.overLimitKeys.top(limit, Math.floor(clock.now() / 1_000)),
     configuration: (): ConfigurationState => {
-      const { loadedAt, error } = loading()?.status() ?? { loadedAt: undefined, error: undefined };
+      const { loadedAt, error, loads } = loading()?.status() ?? NOT_LOADED;
       return {
         loadedAt: loadedAt === undefined ? null : Math.round(loadedAt),
         version: loading()?.version() ?? "",
         loaded: stats.service.configLoadSuccess,
         failed: stats.service.configLoadError,
         error: error ?? null,
+        loads: loads.map(shownLoad),
       };
     },
+    metrics: () => metricsOf(stats),
+    timers: () => timersOf(stats),
   });
+}
+
+const NOT_LOADED: RulesStatus = { loadedAt: undefined, error: undefined, loads: [] };
+
+function shownLoad({ problems, at, ...load }: RulesStatus["loads"][number]): ConfigurationLoad {
+  // Warnings do not reject a load.
+  const shown = load.ok ? problems : problems.filter(({ severity }) => severity === "error");
+  return { ...load, at: Math.round(at), problems: shown.map(problemText), problemCount: shown.length };
+}
+
+/** Those of rules are with the rules. */
+function metricsOf(stats: StatsStore): Record<string, number> {
+  const metrics: Record<string, number> = {};
+  for (const { fullName, declaration: { kind } } of stats.declarations()) {
+    const read = kind === "timer" ? undefined : stats.reader(kind, fullName);
+    if (read !== undefined) metrics[fullName] = read();
+  }
+  return metrics;
+}
+
+function timersOf(stats: StatsStore): Record<string, readonly number[]> {
+  const timers = [...stats.timers()].map(([name, { buckets }]) => [name, [...buckets]] as const);
+  return Object.fromEntries(timers);
+}
+
+function positionOf({ rule }: RateLimit): string {
+  if (rule === undefined) return "";
+  return rule.line === 0 ? rule.file : `${rule.file}:${rule.line}`;
 }
 
 function shownRules({ rules, ruleCounts }: OpenUiOptions["service"]): RuleStatisticsSource {
@@ -77,6 +119,7 @@ function shownRules({ rules, ruleCounts }: OpenUiOptions["service"]): RuleStatis
       return {
         name: limit.rule?.fullKey ?? "",
         limit: limitText(limit),
+        at: positionOf(limit),
         shadowMode: limit.shadowMode,
         quotaMode: limit.quotaMode,
         hits: count?.totalHits ?? 0,

@@ -1,4 +1,5 @@
 import { crossProblems, storeWarnings } from "./cross_rules.ts";
+import { type EffectiveSetting, effectiveSettings } from "./effective_settings.ts";
 import { cacheWarnings } from "./kv_rules.ts";
 import { readSecretFiles } from "./secret_files.ts";
 import type { Environment, Setting } from "./setting.ts";
@@ -11,6 +12,8 @@ export type { Environment, Settings };
 export interface SettingsReading {
   readonly settings: Settings;
   readonly warnings: string[];
+  /** For operators: without secrets. */
+  readonly effective: readonly EffectiveSetting[];
   /** The `NAME_FILE` that named the file of a value, by the `NAME` that was set from it. */
   readonly sources: ReadonlyMap<string, string>;
 }
@@ -58,7 +61,7 @@ export function readSettings(environment: Environment): SettingsReading {
     ...unreadWarnings(env),
   ];
   if (problems.length > 0) throw new SettingsError(problems, warnings);
-  return { settings, warnings, sources };
+  return { settings, warnings, sources, effective: effectiveSettings(env, sources) };
 }
 
 interface Notes {

@@ -10,6 +10,8 @@ export interface ComponentState {
 export interface RuleStatistics {
   readonly name: string;
   readonly limit: string;
+  /** `file:line`, or the resource of a configuration server. */
+  readonly at: string;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
   readonly hits: number;
@@ -32,6 +34,19 @@ export interface OverLimitKey {
   readonly errorAtMost: number;
 }
 
+/** An attempt to load the configuration. */
+export interface ConfigurationLoad {
+  readonly at: number;
+  readonly ok: boolean;
+  /** The first files that changed. */
+  readonly changed: readonly string[];
+  readonly limits: number;
+  readonly version: string;
+  /** The first problems, with their positions. */
+  readonly problems: readonly string[];
+  readonly problemCount: number;
+}
+
 /** The state of the configuration. */
 export interface ConfigurationState {
   /** When the current rules were loaded, in milliseconds since the epoch; null before the first load. */
@@ -41,6 +56,8 @@ export interface ConfigurationState {
   readonly failed: number;
   /** Why the last load failed; null if it succeeded. */
   readonly error: string | null;
+  /** The newest first. */
+  readonly loads: readonly ConfigurationLoad[];
 }
 
 /** The sources of a snapshot. */
@@ -52,12 +69,20 @@ export interface SnapshotSources {
     readonly administration: boolean;
     readonly webhooks: boolean;
     readonly debugToken: boolean;
+    /** `BACKEND_TYPE`. */
+    readonly cache: string;
+    /** The bounds of every timer. */
+    readonly boundsMs: readonly number[];
   };
   readonly health: { failing(): readonly ComponentState[]; noted(): readonly ComponentState[] };
   readonly decisions: () => { readonly total: number; readonly overLimit: number };
   readonly rules: () => RuleStatisticsSource;
   readonly topOverLimited: (limit: number) => readonly OverLimitKey[];
   readonly configuration: () => ConfigurationState;
+  /** Counters and gauges by full name, without those of rules. */
+  readonly metrics: () => Readonly<Record<string, number>>;
+  /** How many durations of each timer were within each bound and beyond the previous one; the last is beyond all. */
+  readonly timers: () => Readonly<Record<string, readonly number[]>>;
 }
 
 const MAX_RULES = 200;
@@ -65,6 +90,8 @@ const MAX_KEYS = 20;
 /** How many candidates above the limit are collected before they are sorted. */
 const SORT_BATCH = 1_000;
 const MAX_TEXT = 1_000;
+const MAX_PROBLEMS = 3;
+const MAX_PROBLEM_TEXT = 300;
 /** Rates over a longer interval are not current. */
 const MAX_INTERVAL_MS = 5_000;
 
@@ -90,7 +117,7 @@ export class Snapshots {
 
   /** Rates are per second since the previous snapshot; null if that was too long ago. */
   make(): Record<string, unknown> {
-    const { clock, constants, health, rules, topOverLimited, configuration } = this.#sources;
+    const { clock, constants, health, rules, topOverLimited, configuration, metrics, timers } = this.#sources;
     const { version, startedAt, ...flags } = constants;
     const failing = health.failing();
     const current = rules();
@@ -116,7 +143,10 @@ export class Snapshots {
         ...loads,
         version: truncate(loads.version),
         error: loads.error === null ? null : truncate(loads.error),
+        loads: loads.loads.map(shownLoad),
       },
+      metrics: metrics(),
+      timers: timers(),
       ...flags,
     };
   }
@@ -144,7 +174,7 @@ export class Snapshots {
 function rulesOf(rules: RuleStatisticsSource): RuleStatistics[] {
   return busiest(rules.count, (index) => rules.hits(index), MAX_RULES).flatMap((index) => {
     const rule = rules.at(index);
-    return rule === undefined ? [] : [{ ...rule, name: truncate(rule.name) }];
+    return rule === undefined ? [] : [{ ...rule, name: truncate(rule.name), at: truncate(rule.at) }];
   });
 }
 
@@ -167,8 +197,14 @@ function first(candidates: Candidate[], limit: number): Candidate[] {
   return candidates.sort((a, b) => b.hits - a.hits || a.index - b.index).slice(0, limit);
 }
 
-function truncate(text: string): string {
-  return text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT - 1)}…`;
+function shownLoad(load: ConfigurationLoad): ConfigurationLoad {
+  const problems = load.problems.slice(0, MAX_PROBLEMS).map((text) => truncate(text, MAX_PROBLEM_TEXT));
+  const changed = load.changed.map((path) => truncate(path, MAX_PROBLEM_TEXT));
+  return { ...load, changed, problems, version: truncate(load.version, MAX_PROBLEM_TEXT) };
+}
+
+function truncate(text: string, most = MAX_TEXT): string {
+  return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
 }
 
 function rounded(value: number): number {

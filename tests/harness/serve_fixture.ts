@@ -140,7 +140,7 @@ export class ServeFixture implements AsyncDisposable {
     { env, createWebhookWorker, createDecidingWorker }: ServeFixtureOptions,
   ): Promise<void> {
     const clock = this.#clock;
-    const { settings } = readSettings({
+    const { settings, effective } = readSettings({
       BACKEND_TYPE: "memory",
       DISABLE_STATS: "true",
       HOST: "127.0.0.1",
@@ -157,7 +157,7 @@ export class ServeFixture implements AsyncDisposable {
     const logger = createLogger({ level: settings.LOG_LEVEL, format: settings.LOG_FORMAT, clock, write });
     const onReload = (reload: () => void) => void (this.#reload = reload);
     this.#running = await serve(settings, this.#stop.signal, {
-      ...{ logger, clock, onReload },
+      ...{ effective, logger, clock, onReload },
       ...(createWebhookWorker === undefined ? {} : { createWebhookWorker }),
       ...(createDecidingWorker === undefined ? {} : { createDecidingWorker }),
     });

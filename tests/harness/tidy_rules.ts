@@ -89,6 +89,7 @@ const PACKAGES: Readonly<Record<string, RegExp>> = {
   "ajv-formats-draft2019": /^tests\/unit\/scripts\//,
   "openapi-fetch": /^tests\/integration\/http\//,
   "openapi-typescript": /^tests\/integration\/http\//,
+  "axe-core": /^tests\/integration\/ui\/page_axe\.ts$/,
   "playwright-core": /^tests\/(?:harness|integration\/ui)\//,
   "yaml": /^(?:src\/yaml\/|tests\/)/,
   "protobufjs": /^(?:tests|scripts)\//,

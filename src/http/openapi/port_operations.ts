@@ -136,6 +136,17 @@ export const DEBUG_SCHEMAS: SchemaProperties = {
   }),
 };
 
+const SETTING = objectSchema({
+  name: textSchema("The environment variable."),
+  group: textSchema("Its part of the documentation."),
+  source: textSchema("`environment`, `default`, or the variable that names the file of the value."),
+  isSecret: flagSchema("Whether the value is a secret, which is not shown."),
+  doc: textSchema("What it does."),
+}, {
+  value: textSchema("The value; absent without one, and for a secret."),
+  whenUnset: textSchema("What applies without a value."),
+});
+
 /** The debug port, except for its web page. */
 export const DEBUG_OPERATIONS = {
   "GET /": {
@@ -156,6 +167,28 @@ export const DEBUG_OPERATIONS = {
     summary: "Show every counter and gauge",
     answers: {
       200: textAnswer("`name: value` per line, sorted.", "ratelimit.process.http_connections: 1\n"),
+    },
+  },
+  "GET /settings": {
+    id: "getSettings",
+    summary: "Show every setting with its value and where the value came from",
+    description: "Never shows a secret. Also accepts an administration token.",
+    credentials: ["debug", "admin"],
+    answers: {
+      200: {
+        description: "The settings.",
+        schema: objectSchema({ settings: listSchema(SETTING, "In the order of the documentation.") }),
+        example: {
+          settings: [{
+            name: "GRPC_PORT",
+            group: "gRPC",
+            source: "environment",
+            isSecret: false,
+            doc: "Port of gRPC.",
+            value: "8081",
+          }],
+        },
+      },
     },
   },
   "GET /explain": {

@@ -4,13 +4,13 @@ import { endpointsView } from "./endpoints_view.ts";
 import { eventsView } from "./events_view.ts";
 import { executionsView } from "./executions_view.ts";
 import { textOf } from "./fields.ts";
-import { code } from "./pieces.ts";
+import { code, linkTo } from "./pieces.ts";
 import { deleteAction } from "./record_action.ts";
 import { askNew, type RecordForm } from "./record_form.ts";
 import { recordListView } from "./record_list.ts";
 import { triggersView } from "./triggers_view.ts";
 import { wordsIn } from "./typed_text.ts";
-import type { View } from "./view.ts";
+import type { PageParts, View } from "./view.ts";
 import { workflowsView } from "./workflows_view.ts";
 
 const eventKeyForm: RecordForm = {
@@ -60,12 +60,17 @@ const auditView = recordListView({
   title: "Audit",
   about: "Who did what, and which deliveries failed permanently.",
   empty: "No matching entries.",
+  hasTimes: true,
   filters: [{ label: "Action", parameter: "event", placeholder: "such as delivery.failed" }],
   columns: [
     { label: "When", field: "at", as: "moment" },
     { label: "Action", field: "action", as: "code" },
     { label: "Actor", field: "actor", as: "text" },
-    { label: "Object", field: "object", as: "code" },
+    {
+      label: "Object",
+      look: "name",
+      cell: ({ parts, record }) => [objectOf(parts, textOf(record, "object"))],
+    },
     {
       label: "Details",
       look: "prose",
@@ -73,6 +78,20 @@ const auditView = recordListView({
     },
   ],
 });
+
+/** The lists with records that the audit log names. */
+const LISTS: Readonly<Record<string, string>> = {
+  delivery: "deliveries",
+  endpoint: "endpoints",
+  event: "events",
+  execution: "executions",
+};
+
+function objectOf(parts: PageParts, object: string): HTMLElement {
+  const [kind = "", id = ""] = object.split(":");
+  const list = LISTS[kind];
+  return list === undefined || id === "" ? code(object) : linkTo(parts, object, list, id);
+}
 
 /** The views of the administration, in the order of the navigation. */
 export const ADMINISTRATION_VIEWS: readonly View[] = [

@@ -60,6 +60,11 @@ export class Api {
     return await this.#call("live", "/explain", { query });
   }
 
+  /** The settings of the instance. */
+  async settings(): Promise<Fields> {
+    return await this.#call("live", "/settings", {});
+  }
+
   async #call(use: TokenUse, path: string, call: ApiCall): Promise<Fields> {
     const { method = call.body === undefined ? "GET" : "POST", query = {}, body } = call;
     const token = this.#session.tokenFor(use);

@@ -1,7 +1,19 @@
 import { wordsOf } from "./api.ts";
 import { type Child, element, fill } from "./element.ts";
+import { executionLink } from "./events_view.ts";
 import { type Fields, flagOf, numberOf, recordsOf, textOf, timeOf } from "./fields.ts";
-import { attemptSection, badge, code, emptyNote, facts, moment, note, panel, textBlock } from "./pieces.ts";
+import {
+  attemptSection,
+  badge,
+  code,
+  emptyNote,
+  facts,
+  linkTo,
+  moment,
+  note,
+  panel,
+  textBlock,
+} from "./pieces.ts";
 import { recordListView } from "./record_list.ts";
 import { isNotFound, payloadPanel, RecordView } from "./record_view.ts";
 import { shortId, tookText } from "./text.ts";
@@ -31,7 +43,16 @@ export const deliveriesView = recordListView({
       },
     },
     { label: "Event", parameter: "event", placeholder: "exact kind" },
+    { label: "Event identifier", parameter: "eventId", placeholder: "of one event" },
   ],
+  hasTimes: true,
+  bulk: {
+    adjective: "failed",
+    appliesTo: (delivery) => textOf(delivery, "state") === "failed",
+    label: "Send again",
+    text: "Each delivery gets one more attempt with the same identifier.",
+    run: (api, path) => api.administer(`${path}/resend`, { method: "POST" }),
+  },
   columns: [
     { label: "State", field: "state", as: "badge" },
     { label: "Event", field: "event", as: "code" },
@@ -67,7 +88,7 @@ function openDelivery(parts: PageParts, id: string): OpenedView {
     show: (delivery, now) => {
       if (eventId === "") void showPayload(parts, eventId = textOf(delivery, "eventId"), payload);
       return [
-        panel("Delivery", facts(factsOf(delivery, now))),
+        panel("Delivery", facts(factsOf(parts, delivery, now))),
         panel("Attempts", ...attemptsOf(delivery, now)),
       ];
     },
@@ -83,13 +104,21 @@ function openDelivery(parts: PageParts, id: string): OpenedView {
   });
 }
 
-function factsOf(delivery: Fields, now: number): (readonly [string, Child])[] {
+function factsOf(
+  parts: PageParts,
+  delivery: Fields,
+  now: number,
+): (readonly [string, Child | readonly Child[]])[] {
+  const { endpointId, eventId } = {
+    endpointId: textOf(delivery, "endpointId"),
+    eventId: textOf(delivery, "eventId"),
+  };
   return [
     ["Identifier", code(textOf(delivery, "id"))],
     ["State", badge(textOf(delivery, "state"))],
     ["Reason", textOf(delivery, "why")],
-    ["Event", code(textOf(delivery, "event"))],
-    ["Endpoint", code(textOf(delivery, "endpointId"))],
+    ["Event", [code(textOf(delivery, "event")), " ", linkTo(parts, eventId, "events", eventId)]],
+    ["Endpoint", linkTo(parts, endpointId, "endpoints", endpointId)],
     ["Created", moment(timeOf(delivery, "createdAt"), now)],
     ["Next attempt", moment(timeOf(delivery, "nextAttemptAt"), now)],
     ["Finished", moment(timeOf(delivery, "finishedAt"), now)],
@@ -122,9 +151,13 @@ function attemptOf(attempt: Fields, now: number): HTMLElement {
   return attemptSection(heading, line, textOf(attempt, "error"), result);
 }
 
-async function showPayload({ api }: PageParts, id: string, place: HTMLElement): Promise<void> {
+async function showPayload(parts: PageParts, id: string, place: HTMLElement): Promise<void> {
+  const { api } = parts;
   try {
-    fill(place, [payloadPanel(await api.administer(`/events/${encodeURIComponent(id)}`))]);
+    const event = await api.administer(`/events/${encodeURIComponent(id)}`);
+    const link = executionLink(parts, event);
+    const execution = link && panel("Execution", element("p", {}, "The event reports ", link));
+    fill(place, [execution, payloadPanel(event)]);
   } catch (error) {
     const text = isNotFound(error) ? "The event no longer exists." : wordsOf(error);
     fill(place, [panel("Payload", emptyNote(text))]);

@@ -1,11 +1,13 @@
 import { wordsOf } from "./api.ts";
 import { button, type Child, element, focusHeading } from "./element.ts";
 import { type Fields, flagOf, numberOf, parseExact, recordsOf, textOf, textsOf, timeOf } from "./fields.ts";
-import { badge, code, facts, moment, note, panel } from "./pieces.ts";
+import { badge, code, facts, linkTo, moment, note, panel } from "./pieces.ts";
 import { deleteAction, type RecordAction, type Row, switchAction } from "./record_action.ts";
 import { askEdit, askNew, type RecordForm } from "./record_form.ts";
 import { recordListView } from "./record_list.ts";
+import { RecordView } from "./record_view.ts";
 import { countText, NOTHING, shareText, tookText } from "./text.ts";
+import type { OpenedView, PageParts } from "./view.ts";
 import { headersIn, momentIn, objectIn, wordsIn } from "./typed_text.ts";
 
 /** The endpoints that events are delivered to. */
@@ -15,14 +17,7 @@ export const endpointsView = recordListView({
   about: "Where events are delivered. Each endpoint has a signing secret, which is shown only once.",
   empty: "No endpoints yet.",
   columns: [
-    {
-      label: "Endpoint",
-      look: "name",
-      cell: ({ record }) => [
-        code(textOf(record, "url")),
-        element("div", { class: "note" }, textOf(record, "description")),
-      ],
-    },
+    { label: "Description", field: "description", as: "prose" },
     { label: "State", cell: ({ record, now }) => stateOf(record, now) },
     { label: "Success rate", cell: ({ record }) => attemptsOf(record) },
     {
@@ -36,6 +31,7 @@ export const endpointsView = recordListView({
     { label: "Concurrency", field: "concurrency", as: "number" },
     { label: "Secret since", cell: ({ record, now }) => secretOf(record, now) },
   ],
+  record: { label: "Endpoint", name: (record) => textOf(record, "url"), open: openEndpoint },
   actions: actionsOf,
   add: {
     label: "Add an endpoint",
@@ -47,6 +43,40 @@ export const endpointsView = recordListView({
       }), added),
   },
 });
+
+function openEndpoint(parts: PageParts, id: string): OpenedView {
+  return new RecordView(parts, {
+    list: "endpoints",
+    id,
+    show: (endpoint, now) => {
+      const timeoutMs = numberOf(endpoint, "timeoutMs");
+      const deliveries = (text: string, filters = {}) =>
+        linkTo(parts, text, "deliveries", "", { endpointId: id, ...filters });
+      return [panel(
+        "Endpoint",
+        facts([
+          ["Identifier", code(id)],
+          ["URL", code(textOf(endpoint, "url"))],
+          ["Description", textOf(endpoint, "description") || NOTHING],
+          ["State", stateOf(endpoint, now)],
+          ["Success rate", attemptsOf(endpoint)],
+          ["Events", code(textsOf(endpoint, "events").join(" "))],
+          ["Filter", filterText(endpoint) === "" ? NOTHING : code(filterText(endpoint))],
+          ["Headers", textsOf(endpoint, "headers").join(", ") || NOTHING],
+          ["Concurrency", String(numberOf(endpoint, "concurrency") ?? NOTHING)],
+          ["Timeout", timeoutMs === undefined ? "WEBHOOK_TIMEOUT" : tookText(timeoutMs)],
+          ["Secret since", secretOf(endpoint, now)],
+          ["Created", moment(timeOf(endpoint, "createdAt"), now)],
+          ["Deliveries", [
+            deliveries("All its deliveries"),
+            " ",
+            deliveries("Failed ones", { state: "failed" }),
+          ]],
+        ]),
+      )];
+    },
+  });
+}
 
 /** Whether an endpoint is enabled, and since when it fails. */
 function stateOf(endpoint: Fields, now: number): Child[] {

@@ -1,10 +1,13 @@
-import { flagOf, numberOf, textOf, timeOf } from "./fields.ts";
-import { badge, code, facts, moment, panel } from "./pieces.ts";
+import { type Fields, fieldsOf, flagOf, numberOf, textOf, timeOf } from "./fields.ts";
+import { badge, code, facts, linkTo, moment, panel } from "./pieces.ts";
 import { recordListView } from "./record_list.ts";
 import { payloadPanel, RecordView } from "./record_view.ts";
-import { countText } from "./text.ts";
+import { countText, NOTHING } from "./text.ts";
 import { objectIn } from "./typed_text.ts";
 import type { OpenedView, PageParts } from "./view.ts";
+
+/** The kind of events that report finished executions. */
+export const COMPLETED_KIND = "workflow.execution.completed";
 
 /** The events that were reported. */
 export const eventsView = recordListView({
@@ -12,6 +15,7 @@ export const eventsView = recordListView({
   title: "Events",
   about: "Finished executions, and events that other systems report.",
   empty: "No matching events.",
+  hasTimes: true,
   filters: [{ label: "Kind", parameter: "event", placeholder: "exact kind" }],
   columns: [
     { label: "Kind", field: "event", as: "code" },
@@ -33,6 +37,8 @@ function openEvent(parts: PageParts, id: string): OpenedView {
           ["Identifier", code(textOf(event, "id"))],
           ["Kind", code(textOf(event, "event"))],
           ["Created", moment(timeOf(event, "createdAt"), now)],
+          ["Deliveries", linkTo(parts, "Show its deliveries", "deliveries", "", { eventId: id })],
+          ["Execution", executionLink(parts, event) ?? NOTHING],
         ]),
       ),
       payloadPanel(event),
@@ -53,6 +59,14 @@ function openEvent(parts: PageParts, id: string): OpenedView {
       },
     }),
   });
+}
+
+/** The execution that an event reports, if it does. */
+export function executionLink(parts: PageParts, event: Fields): HTMLElement | undefined {
+  const id = textOf(fieldsOf(event["data"]), "executionId");
+  return textOf(event, "event") !== COMPLETED_KIND || id === ""
+    ? undefined
+    : linkTo(parts, id, "executions", id);
 }
 
 function askEvent({ api, dialogs, messages }: PageParts, posted: () => void): void {

@@ -1,11 +1,26 @@
-import { type Child, element } from "./element.ts";
+import { wordsOf } from "./api.ts";
+import { type Child, element, fill } from "./element.ts";
+import { COMPLETED_KIND } from "./events_view.ts";
 import { type Fields, fieldsOf, flagOf, numberOf, recordsOf, textOf, timeOf } from "./fields.ts";
-import { attemptSection, badge, code, emptyNote, facts, jsonBlock, moment, note, panel } from "./pieces.ts";
+import {
+  attemptSection,
+  badge,
+  code,
+  emptyNote,
+  facts,
+  jsonBlock,
+  linkTo,
+  moment,
+  note,
+  panel,
+} from "./pieces.ts";
 import { recordListView } from "./record_list.ts";
 import { RecordView } from "./record_view.ts";
 import { NOTHING, tookText } from "./text.ts";
 import type { OpenedView, PageParts } from "./view.ts";
 
+/** Events of one millisecond that are read to find the event of an execution. */
+const MAX_EVENTS = "10";
 const STATUSES = ["queued", "running", "succeeded", "failed", "cancelled"];
 
 /** The executions of workflows. */
@@ -14,6 +29,7 @@ export const executionsView = recordListView({
   title: "Executions",
   about: "Executions of workflows, newest first.",
   empty: "No matching executions.",
+  hasTimes: true,
   filters: [{
     label: "Status",
     parameter: "state",
@@ -31,18 +47,24 @@ export const executionsView = recordListView({
 });
 
 function openExecution(parts: PageParts, id: string): OpenedView {
+  const event = element("span", {}, NOTHING);
+  let isLinked = false;
   return new RecordView(parts, {
     list: "executions",
     id,
-    show: (one, now) => [
-      panel("Execution", facts(factsOf(one, now))),
-      one["currentStep"] === undefined
-        ? undefined
-        : panel("Current step", facts(currentStepOf(fieldsOf(one["currentStep"]), now))),
-      panel("Steps", ...stepsOf(one, now)),
-      panel("Input", jsonBlock("Input", one["input"])),
-      one["output"] === undefined ? undefined : panel("Output", jsonBlock("Output", one["output"])),
-    ],
+    show: (one, now) => {
+      if (!isLinked && isFinished(one)) void linkEvent(parts, one, event);
+      isLinked ||= isFinished(one);
+      return [
+        panel("Execution", facts([...factsOf(one, now), ["Event", event]])),
+        one["currentStep"] === undefined
+          ? undefined
+          : panel("Current step", facts(currentStepOf(fieldsOf(one["currentStep"]), now))),
+        panel("Steps", ...stepsOf(one, now)),
+        panel("Input", jsonBlock("Input", one["input"])),
+        one["output"] === undefined ? undefined : panel("Output", jsonBlock("Output", one["output"])),
+      ];
+    },
     hidesAction: (one) => isFinished(one) || flagOf(one, "cancelRequested"),
     action: (path) => ({
       label: "Cancel it",
@@ -59,6 +81,24 @@ function openExecution(parts: PageParts, id: string): OpenedView {
       },
     }),
   });
+}
+
+/** The event of an execution has the time of its end, and its payload the identifier. */
+async function linkEvent(parts: PageParts, execution: Fields, place: HTMLElement): Promise<void> {
+  const at = timeOf(execution, "finishedAt");
+  if (at === undefined) return;
+  const [since, until] = [new Date(at).toISOString(), new Date(at + 1).toISOString()];
+  try {
+    const { api } = parts;
+    const query = { event: COMPLETED_KIND, since, until, limit: MAX_EVENTS };
+    for (const { id } of recordsOf(await api.administer("/events", { query }), "items")) {
+      const event = await api.administer(`/events/${encodeURIComponent(String(id))}`);
+      if (fieldsOf(event["data"])["executionId"] !== execution["id"]) continue;
+      return fill(place, [linkTo(parts, String(id), "events", String(id))]);
+    }
+  } catch (error) {
+    fill(place, [note(wordsOf(error))]);
+  }
 }
 
 function isFinished(one: Fields): boolean {

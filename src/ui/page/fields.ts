@@ -35,6 +35,12 @@ export function textsOf(fields: Fields, name: string): readonly string[] {
   return Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
 }
 
+/** A field that is a list of numbers. */
+export function numbersOf(fields: Fields, name: string): readonly number[] {
+  const value = fields[name];
+  return Array.isArray(value) ? value.filter((one) => typeof one === "number") : [];
+}
+
 /** An RFC 3339 field in milliseconds since the epoch; undefined if it is not one. */
 export function timeOf(fields: Fields, name: string): number | undefined {
   const at = Date.parse(textOf(fields, name));

@@ -1,8 +1,9 @@
+import { errorCount, responseTimes } from "./metric_rows.ts";
 import { button, type Child, element, fill, setAttribute, setText } from "./element.ts";
 import { badge, code, emptyNote, facts, moment, note, panel } from "./pieces.ts";
-import { RateChart } from "./rate_chart.ts";
-import type { Remark, Snapshot } from "./snapshot.ts";
-import { countText, dayOf, NOTHING, rateText, shareText, spanText } from "./text.ts";
+import { SecondsChart } from "./seconds_chart.ts";
+import type { Counts, Remark, Snapshot } from "./snapshot.ts";
+import { countText, dayOf, latencyText, NOTHING, rateText, shareText, spanText } from "./text.ts";
 import type { OpenedView, PageParts, View } from "./view.ts";
 
 /** Health, decisions per second and the current configuration. */
@@ -16,8 +17,9 @@ export const overviewView: View = {
 const MAX_KEYS = 5;
 /** What each element was built from. */
 const SHOWN = new WeakMap<HTMLElement, string>();
-/** Labels with functions that return value, detail and state. */
-const METRICS: readonly (readonly [string, (snapshot: Snapshot) => readonly [string, string, string?]])[] = [
+/** Returns value, detail and state. */
+type MetricText = (snapshot: Snapshot, history: readonly Counts[]) => readonly [string, string, string?];
+const METRICS: readonly (readonly [label: string, of: MetricText])[] = [
   ["Health", ({ healthy, failing, noted }) => {
     const noteText = noted.length > 0 ? `${noted.length} noted` : "no failures";
     const detail = failing.length > 0 ? `${failing.length} failing` : noteText;
@@ -27,6 +29,18 @@ const METRICS: readonly (readonly [string, (snapshot: Snapshot) => readonly [str
   ["Over the limit", ({ decisions: { overLimitShare: share } }) => {
     return [shareText(share), "of the last second", share !== null && share > 0 ? "warn" : ""];
   }],
+  ["Response time p99", (snapshot, history) => {
+    const { p50, p99 } = responseTimes(snapshot, history);
+    return [latencyText(p99), `p50 ${latencyText(p50)}, over gRPC`];
+  }],
+  ["Errors", (snapshot, history) => {
+    const { recent, total } = errorCount(snapshot, history);
+    return [
+      countText(recent),
+      `in two minutes, ${countText(total)} since start`,
+      recent > 0 ? "warn" : "",
+    ];
+  }],
   ["Decisions since start", ({ decisions: { total, overLimit } }) => {
     return [countText(total), `${countText(overLimit)} over the limit`];
   }],
@@ -34,29 +48,27 @@ const METRICS: readonly (readonly [string, (snapshot: Snapshot) => readonly [str
 
 function openOverview(parts: PageParts): OpenedView {
   const metrics = METRICS.map(([label, of]) => metric(label, of));
-  const chart = new RateChart();
-  const top = element("span", { class: "top", "aria-hidden": "true" });
-  const axis = element(
-    "div",
-    { class: "axis", "aria-hidden": "true" },
-    "2 min ago",
-    element("span", {}, "now"),
-  );
+  const chart = new SecondsChart({
+    legend: [["within", "within the limit"], ["over", "over the limit"]],
+    topText: (top) => `${rateText(top)} per second`,
+    describe: (top, { whole, part }) =>
+      `Decisions of the last two minutes: at most ${countText(top)} per second, now ${
+        rateText(whole)
+      } per second, ${shareText(whole === 0 ? 0 : part / whole)} over the limit`,
+    empty: "No decisions in the last two minutes",
+    least: 1,
+  });
   const health = element("div");
   const configuration = element("div");
   const keys = element("div");
   const process = element("div");
-  const legend = element(
-    "p",
-    { class: "legend" },
-    element("span", { class: "within" }, "within the limit"),
-    element("span", { class: "over" }, "over the limit"),
-  );
   const update = () => {
-    const { snapshot, points } = parts.live();
+    const { snapshot, history } = parts.live();
     if (snapshot === undefined) return;
-    for (const { show } of metrics) show(snapshot);
-    setText(top, `${rateText(chart.update(points))} per second`);
+    for (const { show } of metrics) show(snapshot, history);
+    chart.update(history.flatMap(({ at, decisions: { perSecond: whole, overLimitShare } }) => {
+      return whole === null ? [] : [{ at, whole, part: whole * (overLimitShare ?? 0) }];
+    }));
     const now = parts.clock.now();
     refill(health, healthOf(snapshot), [snapshot.failing, snapshot.noted]);
     refill(configuration, configurationOf(snapshot, now), [snapshot.configuration, dayOf(now)]);
@@ -69,11 +81,7 @@ function openOverview(parts: PageParts): OpenedView {
   update();
   const nodes = [
     element("div", { class: "metrics" }, ...metrics.map(({ node }) => node)),
-    panel(
-      "Decisions of the last two minutes",
-      element("div", { class: "chart" }, top, chart.node, axis),
-      legend,
-    ),
+    panel("Decisions of the last two minutes", ...chart.nodes),
     element(
       "div",
       { class: "columns" },
@@ -86,12 +94,12 @@ function openOverview(parts: PageParts): OpenedView {
   return { nodes, update };
 }
 
-function metric(label: string, of: (typeof METRICS)[number][1]) {
+function metric(label: string, of: MetricText) {
   const value = element("p", { class: "value" }, NOTHING);
   const detail = element("p", { class: "note" });
   const node = element("section", { class: "metric" }, element("h2", {}, label), value, detail);
-  const show = (snapshot: Snapshot) => {
-    const [text, detailText, state = ""] = of(snapshot);
+  const show: (...live: Parameters<MetricText>) => void = (...live) => {
+    const [text, detailText, state = ""] = of(...live);
     setText(value, text);
     setText(detail, detailText);
     setAttribute(node, "data-state", state);

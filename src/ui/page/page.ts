@@ -2,18 +2,29 @@ import { Api } from "./api.ts";
 import { ADMINISTRATION_VIEWS } from "./administration_views.ts";
 import { Dialogs } from "./dialogs.ts";
 import { button, element, focusHeading, setAttribute, setHidden, setText } from "./element.ts";
+import { diagnosticsView } from "./diagnostics_view.ts";
 import { explainView } from "./explain_view.ts";
 import { type LiveState, LiveStream } from "./live_stream.ts";
 import { Messages } from "./messages.ts";
 import { overLimitView } from "./over_limit_view.ts";
 import { overviewView } from "./overview_view.ts";
+import { reloadsView } from "./reloads_view.ts";
 import { rulesView } from "./rules_view.ts";
 import { Session } from "./session.ts";
 import { Shell } from "./shell.ts";
-import { type RatePoint, type Snapshot, withPoint } from "./snapshot.ts";
+import { settingsView } from "./settings_view.ts";
+import { type Counts, type Snapshot, withCounts } from "./snapshot.ts";
 import type { PageParts, View } from "./view.ts";
 
-const LIVE_VIEWS: readonly [View, ...View[]] = [overviewView, rulesView, overLimitView, explainView];
+const LIVE_VIEWS: readonly [View, ...View[]] = [
+  overviewView,
+  diagnosticsView,
+  rulesView,
+  overLimitView,
+  explainView,
+  reloadsView,
+  settingsView,
+];
 const TICK_MS = 1_000;
 const clock: PageParts["clock"] = {
   now: () => Date.now(),
@@ -33,7 +44,7 @@ const WORDS = {
 function openPage(): void {
   let snapshot: Snapshot | undefined;
   let receivedAt = 0;
-  let points: readonly RatePoint[] = [];
+  let history: readonly Counts[] = [];
   let state: LiveState = { kind: "connecting" };
   const session = new Session();
   const messages = new Messages(place("messages"), clock);
@@ -45,9 +56,12 @@ function openPage(): void {
     dialogs: new Dialogs(document.body, (text) => messages.warn(text)),
     messages,
     filters: new Map(),
-    live: () => ({ snapshot, receivedAt, points, requiresToken: state.kind === "refused" }),
-    go: (view, id) => {
-      location.hash = id === undefined ? view : `${view}/${encodeURIComponent(id)}`;
+    live: () => ({ snapshot, receivedAt, history, requiresToken: state.kind === "refused" }),
+    go: (view, id = "", filters = {}) => {
+      const query = new URLSearchParams(filters);
+      location.hash = `${view}${id === "" ? "" : `/${encodeURIComponent(id)}`}${
+        query.size === 0 ? "" : `?${query}`
+      }`;
     },
   };
   const shell = new Shell(parts, [...LIVE_VIEWS, ...ADMINISTRATION_VIEWS] as typeof LIVE_VIEWS, {
@@ -63,12 +77,11 @@ function openPage(): void {
     random: Math.random,
     onSnapshot: (next) => {
       warnOfNewVersion(messages, snapshot?.version, next.version);
+      // The counters of another process begin again.
+      if (snapshot?.startedAt !== next.startedAt) history = [];
+      history = withCounts(history, next);
       snapshot = next;
       receivedAt = clock.now();
-      const { perSecond, overLimitShare } = next.decisions;
-      if (perSecond !== null) {
-        points = withPoint(points, { at: next.at, perSecond, overShare: overLimitShare ?? 0 });
-      }
       setText(version, next.version);
       shell.update();
     },

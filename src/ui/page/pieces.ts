@@ -1,6 +1,7 @@
 import { exactText } from "./fields.ts";
-import { type Child, element } from "./element.ts";
+import { button, type Child, element } from "./element.ts";
 import { momentText, NOTHING } from "./text.ts";
+import type { PageParts } from "./view.ts";
 
 /** The color of a badge. */
 export type Tone = "good" | "bad" | "warn" | "quiet";
@@ -57,6 +58,16 @@ export function jsonBlock(label: string, value: unknown): HTMLElement {
 /** An identifier, a key or an address. */
 export function code(text: string): HTMLElement {
   return element("code", {}, text);
+}
+
+/** A link to a view, to a record of it, or to its list with filters. */
+export function linkTo(
+  { go }: Pick<PageParts, "go">,
+  text: string,
+  ...to: Parameters<PageParts["go"]>
+): HTMLElement {
+  // Identifiers look like code, words do not.
+  return button(text, () => go(...to), { look: text.includes(" ") ? "link words" : "link", action: text });
 }
 
 /** Secondary text. */

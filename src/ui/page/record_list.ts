@@ -3,6 +3,8 @@ import { button, type Child, element, fill, setText } from "./element.ts";
 import { exactText, type Fields, flagOf, numberOf, recordsOf, textOf, textsOf, timeOf } from "./fields.ts";
 import { badge, code, moment } from "./pieces.ts";
 import { actionButton, type RecordAction, type Row } from "./record_action.ts";
+import { type RecordFilter, RecordFilters } from "./record_filters.ts";
+import { type BulkAction, RecordSelection } from "./record_selection.ts";
 import { type Column, LiveTable } from "./table.ts";
 import { dayOf, momentText, NOTHING, shortId } from "./text.ts";
 import type { OpenedView, PageParts, View } from "./view.ts";
@@ -16,6 +18,10 @@ export interface RecordListOptions {
   readonly empty: string;
   readonly columns: readonly RecordColumn[];
   readonly filters?: readonly RecordFilter[];
+  /** Whether records can be filtered by their time. */
+  readonly hasTimes?: boolean;
+  /** What can be done with several records. */
+  readonly bulk?: BulkAction;
   readonly actions?: (row: Row) => readonly RecordAction[];
   /** The button that adds a record. */
   readonly add?: { readonly label: string; readonly open: (parts: PageParts, added: () => void) => void };
@@ -37,16 +43,6 @@ export type RecordColumn =
     readonly look?: string;
     readonly cell: (row: Row) => string | readonly Child[];
   };
-
-/** A query parameter that the reader can set: one of the choices, or any text. */
-export interface RecordFilter {
-  readonly label: string;
-  readonly parameter: string;
-  readonly placeholder?: string;
-  readonly choices?: readonly (readonly [string, string])[];
-  /** Choices that are loaded when the list opens. */
-  readonly moreChoices?: (parts: PageParts) => Promise<readonly (readonly [string, string])[]>;
-}
 
 interface Format {
   readonly look?: string;
@@ -86,8 +82,8 @@ class RecordList implements OpenedView {
   readonly #parts: PageParts;
   readonly #options: RecordListOptions;
   readonly #table: LiveTable<Fields>;
-  readonly #filters = new Map<string, HTMLInputElement | HTMLSelectElement>();
-  readonly #labels = new Map<string, string>();
+  readonly #filters: RecordFilters;
+  readonly #selection: RecordSelection | undefined;
   readonly #result = element("div", { role: "status" });
   readonly #above = element("div");
   #shownAbove = "";
@@ -106,16 +102,31 @@ class RecordList implements OpenedView {
   constructor(parts: PageParts, options: RecordListOptions) {
     this.#parts = parts;
     this.#options = options;
-    const { title, empty, add, filters = [] } = options;
+    const { name, title, empty, add, bulk, filters = [], hasTimes = false } = options;
+    this.#selection = bulk === undefined || parts.session.isReadOnly
+      ? undefined
+      : new RecordSelection(parts, name, bulk, () => this.#refresh());
     const columns = this.#columns();
     this.#table = new LiveTable({ caption: title, columns, empty, key: (one) => textOf(one, "id") });
-    const bar = element("div", { class: "bar" }, ...filters.flatMap((filter) => this.#filter(filter)));
+    this.#filters = new RecordFilters(parts, {
+      ...{ list: name, filters, hasTimes },
+      onChange: () => this.#restart(),
+      onLabels: () => this.#table.redraw(),
+    });
+    const bar = element("div", { class: "bar" }, ...this.#filters.nodes);
     if (add !== undefined && !parts.session.isReadOnly) {
       const open = () => add.open(parts, () => this.#restart());
       bar.append(button(add.label, open, { look: "primary" }));
     }
     const feet = element("div", { class: "feet" }, this.#newer, this.#older, this.#status);
-    const list = element("div", { class: "list" }, this.#problem, this.#table.node, feet);
+    const list = element(
+      "div",
+      { class: "list" },
+      this.#problem,
+      this.#selection?.node,
+      this.#table.node,
+      feet,
+    );
     this.nodes = [bar, this.#result, this.#above, list];
     this.#older.hidden = this.#newer.hidden = true;
     this.#refresh();
@@ -135,7 +146,12 @@ class RecordList implements OpenedView {
       return { label, ...look, cell: (one) => cell(one, field, this.#parts.clock.now()) };
     });
     if (record !== undefined) {
-      shown.unshift({ label: record.label, look: "actions", cell: (one) => [this.#link(one, record)] });
+      const cell = (one: Fields) => {
+        const link = this.#link(one, record);
+        const box = this.#selection?.box(one, `${record.label.toLowerCase()} ${link.textContent}`);
+        return box === undefined ? [link] : [element("span", { class: "filter" }, box, link)];
+      };
+      shown.unshift({ label: record.label, look: record.name === undefined ? "actions" : "name", cell });
     }
     if (actions !== undefined && !this.#parts.session.isReadOnly) {
       const cell = (one: Fields) => {
@@ -166,48 +182,12 @@ class RecordList implements OpenedView {
       now: this.#parts.clock.now(),
       refresh: () => this.#refresh(),
       show: (...children) => fill(this.#result, children),
-      labelOf: (value) => this.#labels.get(value),
+      labelOf: (value) => this.#filters.labelOf(value),
     };
   }
 
-  /** Keeps its value, so that the list is the same when the reader comes back to it. */
-  #filter({ label, parameter, placeholder, choices, moreChoices }: RecordFilter): HTMLElement[] {
-    const id = `${this.#options.name}-${parameter}`;
-    const kept = this.#parts.filters.get(id) ?? "";
-    const control = choices === undefined
-      ? element("input", { id, type: "search", autocomplete: "off", placeholder })
-      : element("select", { id }, ...choices.map(([value, text]) => element("option", { value }, text)));
-    if (control instanceof HTMLSelectElement && moreChoices !== undefined) {
-      if (kept !== "") control.append(element("option", { value: kept }, shortId(kept)));
-      void this.#addChoices(control, moreChoices);
-    }
-    control.value = kept;
-    control.addEventListener("change", () => {
-      this.#parts.filters.set(id, control.value);
-      this.#restart();
-    });
-    this.#filters.set(parameter, control);
-    return [element("label", { for: id }, label), control];
-  }
-
-  async #addChoices(
-    control: HTMLSelectElement,
-    load: NonNullable<RecordFilter["moreChoices"]>,
-  ): Promise<void> {
-    try {
-      for (const [value, label] of await load(this.#parts)) {
-        this.#labels.set(value, label);
-        const known = [...control.options].find((option) => option.value === value);
-        if (known !== undefined) known.textContent = label;
-        else control.append(element("option", { value }, label));
-      }
-      this.#table.redraw();
-    } catch (error) {
-      this.#parts.messages.warn(wordsOf(error));
-    }
-  }
-
   #restart(): void {
+    this.#selection?.clear();
     this.#cursors = [""];
     this.#refresh();
   }
@@ -228,8 +208,8 @@ class RecordList implements OpenedView {
   async #load(round: number): Promise<void> {
     this.#cancel();
     const { api, clock } = this.#parts;
-    const query: Record<string, string> = { limit: PAGE_SIZE, cursor: this.#cursors.at(-1) ?? "" };
-    for (const [parameter, control] of this.#filters) query[parameter] = control.value.trim();
+    const paging = { limit: PAGE_SIZE, cursor: this.#cursors.at(-1) ?? "" };
+    const query = { ...this.#filters.query(clock.now()), ...paging };
     try {
       const page = await api.administer(`/${this.#options.name}`, { query });
       if (this.#isClosed || round !== this.#round) return;
@@ -262,6 +242,7 @@ class RecordList implements OpenedView {
     // Times without a date are those of today: they get one at midnight.
     if (this.#day !== dayOf(now)) this.#table.redraw();
     this.#day = dayOf(now);
+    this.#selection?.update();
     this.#nextCursor = textOf(page, "nextCursor");
     this.#older.disabled = this.#nextCursor === "";
     this.#newer.disabled = this.#cursors.length === 1;

@@ -1,6 +1,6 @@
 import { element, setText } from "./element.ts";
 import { badge, code } from "./pieces.ts";
-import { shareBar } from "./rate_chart.ts";
+import { shareBar } from "./seconds_chart.ts";
 import type { RuleStatistics } from "../snapshot.ts";
 import { LiveTable } from "./table.ts";
 import { countText, NOTHING, shareText } from "./text.ts";
@@ -20,7 +20,7 @@ function openRules(parts: PageParts): OpenedView {
     key: ({ name }) => name,
     empty: "No matching rules.",
     columns: [
-      { label: "Rule", look: "name", cell: ({ name }) => [code(name)], order: byText(({ name }) => name) },
+      { label: "Rule", look: "name", cell: nameAndPlace, order: byText(({ name }) => name) },
       { label: "Limit", cell: ({ limit }) => limit.toLowerCase() },
       { label: "Mode", cell: modes },
       number("Hits", ({ hits }) => hits),
@@ -35,14 +35,14 @@ function openRules(parts: PageParts): OpenedView {
     type: "search",
     autocomplete: "off",
     spellcheck: "false",
-    placeholder: "part of a name",
+    placeholder: "part of a name or file",
   });
   const status = element("p", { class: "note", role: "status" });
   const update = () => {
     const { snapshot } = parts.live();
     if (snapshot === undefined) return;
     const part = filter.value.trim().toLowerCase();
-    const rules = snapshot.rules.filter(({ name }) => name.toLowerCase().includes(part));
+    const rules = snapshot.rules.filter(({ name, at }) => `${name}\n${at}`.toLowerCase().includes(part));
     table.update(rules.toSorted(byText(({ name }) => name)));
     const isCut = snapshot.rulesTotal > snapshot.rules.length;
     const all = isCut
@@ -54,6 +54,10 @@ function openRules(parts: PageParts): OpenedView {
   update();
   const label = element("label", { for: "rules-filter" }, "Filter");
   return { nodes: [element("div", { class: "bar" }, label, filter, status), table.node], update };
+}
+
+function nameAndPlace({ name, at }: RuleStatistics): HTMLElement[] {
+  return [code(name), element("div", { class: "note" }, at)];
 }
 
 function modes({ shadowMode, quotaMode }: RuleStatistics): HTMLElement[] {

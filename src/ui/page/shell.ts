@@ -28,11 +28,13 @@ export class Shell {
 
   /** Opens the view in the address. */
   follow(hash: string, { isFirst = false } = {}): void {
-    const [name = "", id = ""] = hash.replace(/^#/, "").split("/");
+    const [path = "", query = ""] = hash.replace(/^#/, "").split("?");
+    const [name = "", id = ""] = path.split("/");
     const view = this.#views.find((one) => one.name === name) ?? this.#views[0];
     if (view === undefined) return;
     this.#view = view;
     this.#id = decoded(id);
+    if (query !== "") this.#setFilters(view.name, new URLSearchParams(query));
     this.#parts.dialogs.closeAll();
     this.#draw();
     for (const link of this.#places.nav.querySelectorAll("a")) {
@@ -43,6 +45,13 @@ export class Shell {
     if (isFirst) return;
     globalThis.scrollTo(0, 0);
     focusHeading();
+  }
+
+  /** The filters of an address replace all others of its list. */
+  #setFilters(list: string, query: URLSearchParams): void {
+    const { filters } = this.#parts;
+    for (const id of [...filters.keys()]) if (id.startsWith(`${list}-`)) filters.delete(id);
+    for (const [parameter, value] of query) filters.set(`${list}-${parameter}`, value);
   }
 
   /** Called for each new snapshot and each change of the session. */

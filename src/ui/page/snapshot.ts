@@ -1,5 +1,5 @@
-import type { ConfigurationState, OverLimitKey, RuleStatistics } from "../snapshot.ts";
-import { type Fields, fieldsOf, flagOf, numberOf, recordsOf, textOf } from "./fields.ts";
+import type { ConfigurationLoad, ConfigurationState, OverLimitKey, RuleStatistics } from "../snapshot.ts";
+import { type Fields, fieldsOf, flagOf, numberOf, numbersOf, recordsOf, textOf, textsOf } from "./fields.ts";
 
 /** The state of a component. */
 export interface Remark {
@@ -7,43 +7,48 @@ export interface Remark {
   readonly text: string;
 }
 
-/** The state of the service. */
-export interface Snapshot {
+/** What is kept of a snapshot for two minutes. */
+export interface Counts {
   readonly at: number;
-  readonly version: string;
-  readonly startedAt: number;
-  readonly healthy: boolean;
-  readonly failing: readonly Remark[];
-  readonly noted: readonly Remark[];
   readonly decisions: {
     readonly total: number;
     readonly overLimit: number;
     readonly perSecond: number | null;
     readonly overLimitShare: number | null;
   };
+  /** Counters and gauges by full name. */
+  readonly metrics: ReadonlyMap<string, number>;
+  /** The buckets of timers by full name. */
+  readonly timers: ReadonlyMap<string, readonly number[]>;
+}
+
+/** The state of the service. */
+export interface Snapshot extends Counts {
+  readonly version: string;
+  readonly startedAt: number;
+  readonly healthy: boolean;
+  readonly failing: readonly Remark[];
+  readonly noted: readonly Remark[];
   readonly rules: readonly RuleStatistics[];
   readonly rulesTotal: number;
   readonly topOverLimited: readonly OverLimitKey[];
   readonly configuration: ConfigurationState;
   readonly administration: boolean;
   readonly webhooks: boolean;
+  /** The kind of the cache. */
+  readonly cache: string;
+  /** The bounds of the buckets of timers. */
+  readonly boundsMs: readonly number[];
 }
 
-/** How many seconds of decision rates are kept and shown. */
-export const RATE_SECONDS = 120;
+/** How many seconds are kept and shown. */
+export const KEPT_SECONDS = 120;
 
-/** The decisions of one second. */
-export interface RatePoint {
-  readonly at: number;
-  readonly perSecond: number;
-  /** 0 to 1. */
-  readonly overShare: number;
-}
-
-/** Appends a point and drops those older than two minutes. */
-export function withPoint(points: readonly RatePoint[], point: RatePoint): readonly RatePoint[] {
-  const since = point.at - RATE_SECONDS * 1_000;
-  return [...points.filter(({ at }) => at > since && at < point.at), point];
+/** Appends counts and drops those older than two minutes, and those of a clock that was set back. */
+export function withCounts(history: readonly Counts[], next: Counts): readonly Counts[] {
+  const since = next.at - KEPT_SECONDS * 1_000;
+  const { at, decisions, metrics, timers } = next;
+  return [...history.filter((one) => one.at > since && one.at < at), { at, decisions, metrics, timers }];
 }
 
 /** Parses a snapshot; throws on invalid JSON. */
@@ -51,6 +56,7 @@ export function readSnapshot(text: string): Snapshot {
   const all = fieldsOf(JSON.parse(text));
   const health = fieldsOf(all["health"]);
   const decisions = fieldsOf(all["decisions"]);
+  const [metrics, timers] = [fieldsOf(all["metrics"]), fieldsOf(all["timers"])];
   return {
     at: count(all, "at"),
     version: textOf(all, "version"),
@@ -64,6 +70,8 @@ export function readSnapshot(text: string): Snapshot {
       perSecond: numberOf(decisions, "perSecond") ?? null,
       overLimitShare: numberOf(decisions, "overLimitShare") ?? null,
     },
+    metrics: new Map(Object.keys(metrics).map((name) => [name, count(metrics, name)])),
+    timers: new Map(Object.keys(timers).map((name) => [name, numbersOf(timers, name)])),
     rules: recordsOf(all, "rules").map(ruleOf),
     rulesTotal: count(all, "rulesTotal"),
     topOverLimited: recordsOf(all, "topOverLimited").map((one) => ({
@@ -74,6 +82,8 @@ export function readSnapshot(text: string): Snapshot {
     configuration: configurationOf(fieldsOf(all["configuration"])),
     administration: flagOf(all, "administration"),
     webhooks: flagOf(all, "webhooks"),
+    cache: textOf(all, "cache"),
+    boundsMs: numbersOf(all, "boundsMs"),
   };
 }
 
@@ -84,6 +94,19 @@ function configurationOf(fields: Fields): ConfigurationState {
     loaded: count(fields, "loaded"),
     failed: count(fields, "failed"),
     error: textOf(fields, "error") || null,
+    loads: recordsOf(fields, "loads").map(loadOf),
+  };
+}
+
+function loadOf(fields: Fields): ConfigurationLoad {
+  return {
+    at: count(fields, "at"),
+    ok: flagOf(fields, "ok"),
+    changed: textsOf(fields, "changed"),
+    limits: count(fields, "limits"),
+    version: textOf(fields, "version"),
+    problems: textsOf(fields, "problems"),
+    problemCount: count(fields, "problemCount"),
   };
 }
 
@@ -91,6 +114,7 @@ function ruleOf(fields: Fields): RuleStatistics {
   return {
     name: textOf(fields, "name"),
     limit: textOf(fields, "limit"),
+    at: textOf(fields, "at"),
     shadowMode: flagOf(fields, "shadowMode"),
     quotaMode: flagOf(fields, "quotaMode"),
     hits: count(fields, "hits"),

@@ -17,6 +17,8 @@ export interface TableOptions<T> {
   readonly columns: readonly Column<T>[];
   readonly key: (item: T) => string;
   readonly empty: string;
+  /** Whether its rows fit into a narrow window; others become blocks there. */
+  readonly isNarrow?: boolean;
 }
 
 interface Row<T> {
@@ -53,7 +55,12 @@ export class LiveTable<T> {
       element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, ...this.#heads)),
       this.#body,
     );
-    this.node = element("div", { class: "table" }, this.#table, this.#empty);
+    this.node = element(
+      "div",
+      { class: `table ${options.isNarrow === true ? "" : "rows"}` },
+      this.#table,
+      this.#empty,
+    );
     // Hidden until the items are known.
     this.node.hidden = true;
   }
@@ -153,8 +160,11 @@ function show(cell: HTMLElement, content: string | readonly Child[]): void {
   const action = focused !== null && cell.contains(focused) ? focused.getAttribute("data-action") : null;
   fill(cell, content);
   if (action === null) return;
-  const again = [...cell.querySelectorAll("button")].find((one) => one.dataset["action"] === action) ??
-    cell.querySelector("button") ?? cell.closest("tr")?.querySelector("button");
+  const again =
+    [...cell.querySelectorAll<HTMLElement>("[data-action]")].find((one) =>
+      one.dataset["action"] === action
+    ) ??
+      cell.querySelector("button") ?? cell.closest("tr")?.querySelector("button");
   if (again === null || again === undefined) focusHeading();
   else again.focus();
 }

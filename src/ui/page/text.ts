@@ -1,5 +1,6 @@
 const COUNT = new Intl.NumberFormat("en-GB", { maximumFractionDigits: 0 });
 const RATE = new Intl.NumberFormat("en-GB", { maximumFractionDigits: 1 });
+const LATENCY = new Intl.NumberFormat("en-GB", { maximumSignificantDigits: 2 });
 const SHARE = new Intl.NumberFormat("en-GB", { style: "percent", maximumFractionDigits: 1 });
 const TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
@@ -41,6 +42,12 @@ export function spanText(ms: number): string {
 /** A duration in milliseconds or seconds. */
 export function tookText(ms: number): string {
   return ms < 1_000 ? `${Math.max(0, Math.round(ms))} ms` : `${RATE.format(ms / 1_000)} s`;
+}
+
+/** A latency in milliseconds, with decimals below 10. */
+export function latencyText(ms: number | null): string {
+  if (ms === null) return NOTHING;
+  return ms < 10 ? `${LATENCY.format(ms)} ms` : tookText(ms);
 }
 
 /** A time in the time zone of the reader, without the date if it is today. */

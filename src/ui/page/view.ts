@@ -4,13 +4,14 @@ import type { Dialogs } from "./dialogs.ts";
 import type { Child } from "./element.ts";
 import type { Messages } from "./messages.ts";
 import type { Session } from "./session.ts";
-import type { RatePoint, Snapshot } from "./snapshot.ts";
+import type { Counts, Snapshot } from "./snapshot.ts";
 
 /** The last snapshot of the service. */
 export interface LiveStatistics {
   readonly snapshot: Snapshot | undefined;
   readonly receivedAt: number;
-  readonly points: readonly RatePoint[];
+  /** Of the last two minutes, the newest last. */
+  readonly history: readonly Counts[];
   /** Whether the live statistics require a token that is not known. */
   readonly requiresToken: boolean;
 }
@@ -25,8 +26,8 @@ export interface PageParts {
   readonly live: () => LiveStatistics;
   /** The values of the filters of lists, by the ids of their controls. */
   readonly filters: Map<string, string>;
-  /** Opens a view, or one record of it. */
-  readonly go: (view: string, id?: string) => void;
+  /** Opens a view, one record of it, or its list with these filters. */
+  readonly go: (view: string, id?: string, filters?: Readonly<Record<string, string>>) => void;
 }
 
 /** A view that is open. */

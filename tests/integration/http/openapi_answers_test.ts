@@ -141,6 +141,7 @@ async function debugPort(service: OpenApiService): Promise<void> {
       "listDebugPaths",
       "getRules",
       "getStatistics",
+      "getSettings",
       "listProfiles",
       "getHeapProfile",
       "getMemoryProfile",

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { until } from "../../harness/until.ts";
+import { BUCKET_BOUNDS_MS } from "../../../src/stats/timer.ts";
 import { EventReader } from "../../harness/event_reader.ts";
 import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
 
@@ -45,16 +46,29 @@ Deno.test("the live stream shows decisions, rules and keys of a served process",
   const clock = { now: () => now, elapsed: () => now, after: systemClock.after };
   await using fixture = await ServeFixture.start({ rules: RULES, clock });
   const reader = await listen(fixture);
-  assertEquals(await reader.data(), {
+  const file = join(fixture.rulesFolder, "shop.yaml");
+  const { metrics, timers, ...first } = Object(await reader.data());
+  assertEquals([metrics["ratelimit.memory.keys"], metrics["ratelimit.service.config_load_success"]], [0, 1]);
+  assertEquals(Object.keys(metrics).filter((name) => name.includes("shop.account")), []);
+  assertEquals(timers["ratelimit_server.ShouldRateLimit.response_time"], new Array(18).fill(0));
+  assertEquals(first, {
     at: 1_700_000_000_000,
     version: "0.2.0",
     startedAt: 1_700_000_000_000,
     health: { healthy: true, failing: [], noted: [] },
     decisions: { total: 0, overLimit: 0, perSecond: null, overLimitShare: null },
-    rules: [{ ...ACCOUNT, ...NONE }, { ...PLAN, ...NONE }],
+    rules: [{ ...ACCOUNT, at: `${file}:3`, ...NONE }, { ...PLAN, at: `${file}:5`, ...NONE }],
     rulesTotal: 2,
     topOverLimited: [],
-    configuration: { loadedAt: 1_700_000_000_000, version: "", loaded: 1, failed: 0, error: null },
+    configuration: {
+      ...{ loadedAt: 1_700_000_000_000, version: "", loaded: 1, failed: 0, error: null },
+      loads: [{
+        ...{ at: 1_700_000_000_000, ok: true, changed: [file], limits: 2, version: "" },
+        ...{ problems: [], problemCount: 0 },
+      }],
+    },
+    cache: "memory",
+    boundsMs: BUCKET_BOUNDS_MS,
     administration: false,
     webhooks: false,
     debugToken: false,
@@ -67,8 +81,8 @@ Deno.test("the live stream shows decisions, rules and keys of a served process",
   assertEquals(part(await later.data(), "decisions", "rules", "topOverLimited"), [
     { total: 10, overLimit: 2, perSecond: 10, overLimitShare: 0.2 },
     [
-      { ...ACCOUNT, hits: 7, overLimit: 2, nearLimit: 1, withinLimit: 5 },
-      { ...PLAN, hits: 3, overLimit: 2, nearLimit: 1, withinLimit: 1 },
+      { ...ACCOUNT, at: `${file}:3`, hits: 7, overLimit: 2, nearLimit: 1, withinLimit: 5 },
+      { ...PLAN, at: `${file}:5`, hits: 3, overLimit: 2, nearLimit: 1, withinLimit: 1 },
     ],
     [
       { key: "shop_account_bob", count: 2, errorAtMost: 0 },

@@ -141,7 +141,7 @@ async function deliver({ opened, receiver }: Bed): Promise<void> {
   await opened.picture("paused");
   await page.getByRole("button", { name: "Resume all deliveries" }).click();
   await page.getByRole("button", { name: "Pause all deliveries" }).waitFor();
-  await page.getByLabel("Event").fill("other.kind");
+  await page.getByLabel("Event", { exact: true }).fill("other.kind");
   await page.keyboard.press("Enter");
   await opened.sees("No matching deliveries.");
 }

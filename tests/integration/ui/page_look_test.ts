@@ -2,10 +2,11 @@ import { assertEquals } from "@std/assert";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browser.ts";
+import { axeFindings } from "./page_axe.ts";
 import { WORST_CONTRASTS } from "./page_contrast.ts";
 import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
 
-const LIVE = ["Overview", "Rules", "Over limit", "Explain"];
+const LIVE = ["Overview", "Diagnostics", "Rules", "Over limit", "Explain", "Reloads", "Settings"];
 const ADMINISTRATION = [
   "Deliveries",
   "Executions",
@@ -25,7 +26,7 @@ const PALE =
 Deno.test({
   ...needs(
     ["chromium-headless-shell"],
-    "page: every view can be read in dark and in light, and on a narrow screen",
+    "page: every view can be read in dark and in light, on a narrow screen and by all readers",
   ),
   async fn(t) {
     const step = stepsOf(t);
@@ -48,6 +49,10 @@ Deno.test({
       await opened.page.keyboard.press("Escape");
     });
     assertEquals(await opened.problems(), []);
+    await step("a button without a name would be found", async () => {
+      await opened.value(`document.querySelector("main").append(document.createElement("button"))`);
+      assertEquals(String(await axeFindings(opened)).split(":")[0], "button-name");
+    });
     await step("a text that is too pale would be found", async () => {
       await opened.value(PALE);
       await until("a finding", async () => (await opened.value(WORST_CONTRASTS) as string[]).length > 0);
@@ -104,11 +109,13 @@ interface Look {
   /** Texts that are too pale. */
   readonly dark: unknown;
   readonly light: unknown;
+  /** What axe-core finds in both color schemes, and on a narrow screen. */
+  readonly axe: readonly unknown[];
   /** How far a narrow page goes beyond its window. */
   readonly beyond: number;
 }
 
-const GOOD: Look = { dark: [], light: [], beyond: 0 };
+const GOOD: Look = { dark: [], light: [], axe: [[], [], []], beyond: 0 };
 
 /**
  * Looks at a view in both colour schemes and in a narrow window, then keeps pictures. For one of a page that is longer than
@@ -120,8 +127,11 @@ async function look(opened: OpenedPage, view: string): Promise<Look> {
   const dark = await opened.value(WORST_CONTRASTS);
   await page.emulateMedia({ colorScheme: "light" });
   const light = await opened.value(WORST_CONTRASTS);
+  const axe = [await axeFindings(opened)];
   await page.emulateMedia({ colorScheme: "dark" });
+  axe.push(await axeFindings(opened));
   await resized(opened, NARROW);
+  axe.push(await axeFindings(opened));
   const beyond = Number(await opened.value("document.documentElement.scrollWidth")) - NARROW.width;
   await opened.picture(`${name}-narrow`);
   await resized(opened, WIDE);
@@ -129,7 +139,7 @@ async function look(opened: OpenedPage, view: string): Promise<Look> {
   await page.emulateMedia({ colorScheme: "light" });
   await opened.picture(`${name}-light`);
   await page.emulateMedia({ colorScheme: "dark" });
-  return { dark, light, beyond };
+  return { dark, light, axe, beyond };
 }
 
 /** Gives the window another size, and waits until the page has it. */

@@ -70,8 +70,8 @@ async function administration(opened: OpenedPage): Promise<void> {
   const { page } = opened;
   await opened.view("Endpoints");
   await opened.giveToken("ADMIN_TOKEN", ADMIN_TOKEN);
-  await seesMarkup(opened, "tbody .note");
-  await seesMarkup(opened, "tbody code", MARKUP.replaceAll(" ", "+"));
+  await seesMarkup(opened, "tbody .prose");
+  await seesMarkup(opened, "tbody .link", MARKUP.replaceAll(" ", "+"));
   await page.getByRole("button", { name: "Rotate the secret" }).click();
   await page.getByRole("dialog").getByText("<script>").waitFor();
   await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();

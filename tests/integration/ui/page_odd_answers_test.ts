@@ -214,7 +214,16 @@ async function oddMetrics(opened: OpenedPage): Promise<void> {
     rules: [{ name: LONG }, { name: LONG }, { name: TURN, hits: 1e21, overLimit: 1e22 }],
     rulesTotal: 1e9,
     topOverLimited: [{ key, count: 123 }, { key: LONG, count: 1e21 }],
-    configuration: { loadedAt: 1e300, error: LONG },
+    configuration: {
+      ...{ loadedAt: 1e300, error: LONG },
+      loads: [{ at: -1e300, changed: [LONG, TURN], problems: [LONG, 7], problemCount: 1e9, version: 5 }, {
+        version: LONG,
+      }],
+    },
+    cache: LONG,
+    boundsMs: [1, "x"],
+    metrics: { "ratelimit.memory.keys": 1e21, "ratelimit.process.socket_errors": 1e21, [LONG]: LONG },
+    timers: { "ratelimit.cache.round_trip": [1e21, LONG, -5], [LONG]: LONG },
     administration: true,
     webhooks: true,
   };
@@ -223,7 +232,10 @@ async function oddMetrics(opened: OpenedPage): Promise<void> {
   await page.getByRole("button", { name: "Stop", exact: true }).click();
   await page.getByRole("button", { name: "Start", exact: true }).click();
   await opened.sees("The last load failed");
-  for (const view of ["Rules", "Over limit", "Overview"]) await opened.view(view);
+  for (const view of ["Rules", "Over limit", "Diagnostics", "Reloads", "Overview"]) {
+    await opened.view(view);
+    assertEquals(await opened.value(BEYOND), [0, []]);
+  }
   const bidi = `getComputedStyle(document.querySelector(".ranking code")).unicodeBidi`;
   assertEquals(await opened.value(bidi), "isolate");
   assertEquals(await opened.value(BEYOND), [0, []]);

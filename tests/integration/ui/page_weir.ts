@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { until } from "../../harness/until.ts";
 import { ADMIN_TOKEN, api, type ApiBody, WebhookFolder } from "../../harness/webhook_weir.ts";
@@ -127,6 +128,23 @@ export class PageWeir implements AsyncDisposable {
   /** Writes a workflow file. */
   async write(name: string, text: string): Promise<void> {
     await Deno.writeTextFile(join(this.#folder.path, "workflows", name), text);
+  }
+
+  /** Fails this many deliveries for good, once each has failed an attempt: their schedule lasts for hours. */
+  async failDeliveries(count: number): Promise<void> {
+    await until("failed attempts", async () => {
+      return (await this.api("/deliveries?state=retrying")).items.length === count;
+    });
+    const store = new DatabaseSync(this.#folder.store);
+    try {
+      store.exec("PRAGMA busy_timeout = 5000");
+      store.exec(
+        "UPDATE delivery SET state = 'failed', reason = 'exhausted', finished_at = created_at, due_at = NULL, " +
+          "claim_id = NULL, lease_until = NULL WHERE state = 'retrying'",
+      );
+    } finally {
+      store.close();
+    }
   }
 
   /** A call of the administration. */

@@ -208,7 +208,7 @@ Deno.test("worker file provider: a load whose worker fails or hangs fails with a
   assertEquals(scene.loads.length, 2);
   scene.provider.reload();
   // A part of the load came before it hung.
-  scene.worker.tell({ type: "load", part: { kind: "domain", domain: "d" } });
+  scene.worker.tell({ type: "load", part: { kind: "domain", domain: "d", file: "d.yaml" } });
   scene.clock.advance(60_000);
   assertEquals(scene.loads.slice(2), [failure("no load of the rules for 60 s")]);
   scene.clock.advance(1_000);
@@ -223,7 +223,7 @@ Deno.test("worker file provider: a load whose worker fails or hangs fails with a
 Deno.test("worker file provider: a load that was asked for during a large one is reported by the next worker", () => {
   const scene = new Scene();
   scene.start();
-  scene.worker.tell({ type: "load", part: { kind: "domain", domain: "d" } });
+  scene.worker.tell({ type: "load", part: { kind: "domain", domain: "d", file: "d.yaml" } });
   scene.provider.reload();
   scene.worker.tell(endOfLoad({ digest: "one", heapBytes: 1e9 }));
   scene.worker.tell(endOfLoad({ digest: "one", isUnchanged: true }));

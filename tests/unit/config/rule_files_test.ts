@@ -259,25 +259,26 @@ Deno.test("rule files: where memory is small, less is read", () => {
 Deno.test("rule files: files whose bytes are the same are not parsed again", async () => {
   const folder = await Deno.makeTempDir();
   let known: string | undefined;
-  /** Whether a look found something new, and the domains of it. */
+  /** Whether a look found something new, the domains of it, and the files that changed. */
   const look = async () => {
     const { load } = await loadRuleFiles(folder, { ...OPTIONS, known: () => known });
     known = load.digest;
-    return load.isUnchanged ?? load.sources?.map((source) => source.domain);
+    const changed = load.changed?.map((path) => path.slice(folder.length + 1));
+    return load.isUnchanged ?? [load.sources?.map((source) => source.domain), changed];
   };
   try {
     for (const name of ["a", "b"]) await Deno.writeTextFile(`${folder}/${name}.yaml`, domain(name));
-    assertEquals(await look(), ["a", "b"]);
+    assertEquals(await look(), [["a", "b"], ["a.yaml", "b.yaml"]]);
     await Deno.utime(`${folder}/a.yaml`, 1_000, 1_000);
     assertEquals(await look(), true);
     await Deno.writeTextFile(`${folder}/b.yaml`, domain("c"));
-    assertEquals(await look(), ["a", "c"]);
+    assertEquals(await look(), [["a", "c"], ["b.yaml"]]);
     // The same bytes under another name have other positions.
     await Deno.rename(`${folder}/a.yaml`, `${folder}/d.yaml`);
-    assertEquals(await look(), ["c", "a"]);
+    assertEquals(await look(), [["c", "a"], ["d.yaml", "a.yaml"]]);
     await Deno.mkdir(`${folder}/below`);
     await Deno.writeTextFile(`${folder}/below/e.yaml`, domain("e"));
-    assertEquals(await look(), ["c", "a"]);
+    assertEquals(await look(), [["c", "a"], []]);
     assertEquals(await look(), true);
   } finally {
     await Deno.remove(folder, { recursive: true });

@@ -184,17 +184,28 @@ Deno.test("rules loader: merging allows the same domain twice", async () => {
   await loader.close();
 });
 
-Deno.test("rules loader: answers the problems and keeps the last load", async () => {
+Deno.test("rules loader: answers the problems and keeps the last loads", async () => {
   const clock = new FakeClock(1_000);
   const provider = new HandProvider();
   const loader = new Story().start(provider, clock);
-  assertEquals(loader.lastLoad(), undefined);
-  const problems = provider.load(UNREADABLE);
-  assertEquals(problems, UNREADABLE.problems);
-  assertEquals(loader.lastLoad(), { at: 1_000, ok: false, problems });
+  assertEquals(loader.loads(), []);
+  const { problems } = UNREADABLE;
+  assertEquals(provider.load(UNREADABLE), problems);
+  const rejected = { at: 1_000, ok: false, problems, changed: [], version: UNREADABLE.version, limits: 0 };
+  assertEquals(loader.loads(), [rejected]);
   clock.advance(500);
-  provider.load(GOOD);
-  assertEquals(loader.lastLoad(), { at: 1_500, ok: true, problems: [] });
+  provider.load({ ...GOOD, changed: ["a.yaml"] });
+  const accepted = {
+    at: 1_500,
+    ok: true,
+    problems: [],
+    changed: ["a.yaml"],
+    version: GOOD.version,
+    limits: 0,
+  };
+  assertEquals(loader.loads(), [accepted, rejected]);
+  for (let count = 0; count < 20; count++) provider.load(UNREADABLE);
+  assertEquals(loader.loads().length, 10);
   await loader.firstRules;
   await loader.close();
 });
@@ -246,7 +257,7 @@ Deno.test("rules loader: of many problems 100 are logged, errors before warnings
     "failed",
     "error: Rules rejected; waiting for valid rules errors=10",
   ]);
-  assertEquals(loader.lastLoad()?.problems.length, 120);
+  assertEquals(loader.loads()[0]?.problems.length, 120);
   await loader.close();
 });
 

@@ -1,7 +1,20 @@
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { exactText, parseExact } from "../../../src/ui/page/fields.ts";
-import { type RatePoint, readSnapshot, withPoint } from "../../../src/ui/page/snapshot.ts";
-import { countText, momentText, rateText, shareText, spanText, tookText } from "../../../src/ui/page/text.ts";
+import { errorCount, percentilesOf, responseTimes, shownMetrics } from "../../../src/ui/page/metric_rows.ts";
+import { CACHE, ERRORS, EVICTIONS, OPEN_BREAKERS, RESPONSE_TIME } from "../../../src/ui/page/metric_rows.ts";
+import { METRIC_SECTIONS } from "../../../src/serve/metric_groups.ts";
+import { namedMetrics } from "../../../src/base/metrics.ts";
+import { BUCKET_BOUNDS_MS } from "../../../src/stats/timer.ts";
+import { type Counts, readSnapshot, withCounts } from "../../../src/ui/page/snapshot.ts";
+import {
+  countText,
+  latencyText,
+  momentText,
+  rateText,
+  shareText,
+  spanText,
+  tookText,
+} from "../../../src/ui/page/text.ts";
 import {
   descriptorsIn,
   descriptorsText,
@@ -18,6 +31,8 @@ Deno.test("page: metrics as people read them", () => {
   assertEquals([null, 0, 0.1234, 1].map(shareText), ["–", "0%", "12.3%", "100%"]);
   const spans = [-5, 999, 61_000, 7_500_000, 90_061_000].map(spanText);
   assertEquals(spans, ["0 s", "0 s", "1 min 1 s", "2 h 5 min", "1 d 1 h"]);
+  const latencies = [null, 0.1834, 4.26, 12.6, 1_260].map(latencyText);
+  assertEquals(latencies, ["–", "0.18 ms", "4.3 ms", "13 ms", "1.3 s"]);
   assertEquals([0, 999.4, 1_260, 75_000].map(tookText), ["0 ms", "999 ms", "1.3 s", "75 s"]);
 });
 
@@ -45,18 +60,72 @@ Deno.test("page: a snapshot that lacks something is read as far as it goes", () 
     [],
   ]);
   assertEquals(decisions, { total: 0, overLimit: 0, perSecond: null, overLimitShare: null });
-  assertEquals(configuration, { loadedAt: null, version: "", loaded: 0, failed: 0, error: null });
+  assertEquals(configuration, { loadedAt: null, version: "", loaded: 0, failed: 0, error: null, loads: [] });
   assertThrows(() => readSnapshot("no JSON"));
 });
 
-Deno.test("page: two minutes of rates are kept, in their order", () => {
-  let points: readonly RatePoint[] = [];
-  for (let second = 0; second < 300; second++) {
-    points = withPoint(points, { at: second * 1_000, perSecond: second, overShare: 0 });
+/** What is counted at a time; an error and a slow call more each second. */
+function countsAt(at: number): Counts {
+  const count = at / 1_000;
+  const metrics = new Map([["ratelimit.service.config_load_error", count], ["ratelimit.memory.keys", 9]]);
+  const decisions = { total: 0, overLimit: 0, perSecond: null, overLimitShare: null };
+  return { at, decisions, metrics, timers: new Map([[RESPONSE_TIME, [10 * count, 0, count, 0]]]) };
+}
+
+Deno.test("page: metrics that do not exist have no row, and counters show their growth", () => {
+  const snapshot = { ...readSnapshot('{"boundsMs":[1,2,4]}'), ...countsAt(60_000) };
+  const history = [countsAt(10_000), countsAt(60_000)];
+  const shown = shownMetrics([...ERRORS, ...EVICTIONS, ...CACHE], snapshot, history);
+  assertEquals(shown.map(({ label, total, recent }) => [label, total, recent]), [
+    ["Rejected configurations", 60, 50],
+    ["Counters in this process", 9, 0],
+  ]);
+  assertEquals(errorCount(snapshot, history), { total: 60, recent: 50 });
+  assertEquals(responseTimes(snapshot, history).count, 550);
+  // Nothing is known of the time before the first snapshot.
+  assertEquals(errorCount(snapshot, [countsAt(60_000)]), { total: 60, recent: 0 });
+});
+
+Deno.test("page: every row shows metrics that exist", () => {
+  const named = METRIC_SECTIONS.flatMap(({ groups }) => groups);
+  const names = (["counter", "gauge"] as const).flatMap((kind) => {
+    return named.flatMap((group) => namedMetrics(group, kind).map(({ fullName }) => fullName));
+  });
+  for (const { label, names: pattern } of [...ERRORS, ...CACHE, ...EVICTIONS, OPEN_BREAKERS]) {
+    assertEquals([label, names.some((name) => pattern.test(name))], [label, true]);
   }
-  assertEquals([points.length, points[0]?.perSecond, points.at(-1)?.perSecond], [120, 180, 299]);
+});
+
+/** Buckets up to 1, 2, 4 and beyond; those before; p50 and p99. */
+const PERCENTILES: readonly [number[], number[], number | null, number | null][] = [
+  [[], [], null, null],
+  [[0, 0, 0, 0], [], null, null],
+  [[100, 0, 0, 0], [], 0.5, 0.99],
+  [[0, 100, 0, 0], [], 1.5, 1.99],
+  [[90, 0, 10, 0], [], 50 / 90, 3.8],
+  [[90, 0, 10, 0], [90, 0, 0, 0], 3, 3.98],
+  // Longer than all bounds: at least the last one.
+  [[0, 0, 0, 5], [], 4, 4],
+  // Another process counts from zero.
+  [[1, 0, 0, 0], [50, 0, 0, 0], null, null],
+];
+
+Deno.test("page: percentiles of the durations between two snapshots", () => {
+  for (const [buckets, before, p50, p99] of PERCENTILES) {
+    const found = percentilesOf([1, 2, 4], buckets, before);
+    assertEquals([found.p50, found.p99].map((one) => one && Number(one.toFixed(6))), [
+      ...[p50, p99].map((one) => one && Number(one.toFixed(6))),
+    ]);
+  }
+  assertEquals(percentilesOf(BUCKET_BOUNDS_MS, new Array<number>(18).fill(1)).count, 18);
+});
+
+Deno.test("page: two minutes of counts are kept, in their order", () => {
+  let history: readonly Counts[] = [];
+  for (let second = 0; second < 300; second++) history = withCounts(history, countsAt(second * 1_000));
+  assertEquals([history.length, history[0]?.at, history.at(-1)?.at], [120, 180_000, 299_000]);
   // A clock that was set back begins anew.
-  assertEquals(withPoint(points, { at: 5_000, perSecond: 1, overShare: 0 }).length, 1);
+  assertEquals(withCounts(history, countsAt(5_000)).length, 1);
 });
 
 Deno.test("page: what is typed in becomes what the service takes", () => {

@@ -1,10 +1,16 @@
 import { assertEquals } from "@std/assert";
-import { type RuleStatistics, Snapshots, type SnapshotSources } from "../../../src/ui/snapshot.ts";
+import {
+  type ConfigurationLoad,
+  type RuleStatistics,
+  Snapshots,
+  type SnapshotSources,
+} from "../../../src/ui/snapshot.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
 const RULE: RuleStatistics = {
   name: "d.k",
   limit: "1 per DAY",
+  at: "/rules/d.yaml:3",
   shadowMode: false,
   quotaMode: false,
   hits: 0,
@@ -23,7 +29,10 @@ class Bed {
   constructor(sources: Partial<SnapshotSources> = {}) {
     this.snapshots = new Snapshots({
       clock: this.clock,
-      constants: { version: "1.2.3", startedAt: 5, administration: true, webhooks: false, debugToken: true },
+      constants: {
+        ...{ version: "1.2.3", startedAt: 5, administration: true, webhooks: false, debugToken: true },
+        ...{ cache: "memory", boundsMs: [1, 2] },
+      },
       health: { failing: () => [], noted: () => [] },
       decisions: () => this.decisions,
       rules: () => ({
@@ -32,7 +41,9 @@ class Bed {
         at: (index) => this.rules[index],
       }),
       topOverLimited: () => [],
-      configuration: () => ({ loadedAt: null, version: "", loaded: 0, failed: 0, error: null }),
+      configuration: () => ({ loadedAt: null, version: "", loaded: 0, failed: 0, error: null, loads: [] }),
+      metrics: () => ({ "a.b": 7 }),
+      timers: () => ({ "a.time": [1, 0, 2] }),
       ...sources,
     });
   }
@@ -49,10 +60,14 @@ Deno.test("a snapshot of a service that has done nothing yet", () => {
     rules: [],
     rulesTotal: 0,
     topOverLimited: [],
-    configuration: { loadedAt: null, version: "", loaded: 0, failed: 0, error: null },
+    configuration: { loadedAt: null, version: "", loaded: 0, failed: 0, error: null, loads: [] },
+    metrics: { "a.b": 7 },
+    timers: { "a.time": [1, 0, 2] },
     administration: true,
     webhooks: false,
     debugToken: true,
+    cache: "memory",
+    boundsMs: [1, 2],
   });
 });
 
@@ -126,6 +141,14 @@ Deno.test("counts of keys are whole numbers, and no more keys are asked for than
   assertEquals(asked, 20);
 });
 
+/** A rejected load with this text everywhere. */
+function load(text: string, problems: number): ConfigurationLoad {
+  return {
+    ...{ at: 1, ok: false, changed: [text], limits: 0, version: text, problemCount: 5 },
+    problems: new Array<string>(problems).fill(text),
+  };
+}
+
 Deno.test("long names and texts are cut", () => {
   const long = "x".repeat(2_000);
   const bed = new Bed({
@@ -133,9 +156,16 @@ Deno.test("long names and texts are cut", () => {
       failing: () => [{ name: "config", reason: long }],
       noted: () => [{ name: "cache", reason: long }],
     },
-    configuration: () => ({ loadedAt: 1, version: long, loaded: 1, failed: 1, error: long }),
+    configuration: () => ({
+      loadedAt: 1,
+      version: long,
+      loaded: 1,
+      failed: 1,
+      error: long,
+      loads: [load(long, 5)],
+    }),
   });
-  bed.rules = [{ ...RULE, name: long }];
+  bed.rules = [{ ...RULE, name: long, at: long }];
   const cut = `${"x".repeat(999)}…`;
   const { health, rules, configuration } = bed.snapshots.make();
   assertEquals([health, rules, configuration], [
@@ -144,7 +174,7 @@ Deno.test("long names and texts are cut", () => {
       failing: [{ component: "config", reason: cut }],
       noted: [{ component: "cache", note: cut }],
     },
-    [{ ...RULE, name: cut }],
-    { loadedAt: 1, version: cut, loaded: 1, failed: 1, error: cut },
+    [{ ...RULE, name: cut, at: cut }],
+    { loadedAt: 1, version: cut, loaded: 1, failed: 1, error: cut, loads: [load(`${"x".repeat(299)}…`, 3)] },
   ]);
 });

@@ -1,0 +1,144 @@
+import { wordsOf } from "./api.ts";
+import { element } from "./element.ts";
+import { shortId } from "./text.ts";
+import type { PageParts } from "./view.ts";
+
+/** A query parameter that the reader can set: one of the choices, or any text. */
+export interface RecordFilter {
+  readonly label: string;
+  readonly parameter: string;
+  readonly placeholder?: string;
+  readonly choices?: readonly (readonly [string, string])[];
+  /** Choices that are loaded when the list opens. */
+  readonly moreChoices?: (parts: PageParts) => Promise<readonly (readonly [string, string])[]>;
+}
+
+/** Options of the filters of a list. */
+export interface RecordFiltersOptions {
+  /** The name of the list. */
+  readonly list: string;
+  readonly filters: readonly RecordFilter[];
+  /** Whether records can be filtered by their time. */
+  readonly hasTimes: boolean;
+  /** Called when the reader changes a filter. */
+  readonly onChange: () => void;
+  /** Called when labels of choices are known. */
+  readonly onLabels: () => void;
+}
+
+type Control = HTMLInputElement | HTMLSelectElement;
+
+const MINUTE_MS = 60_000;
+const BETWEEN = "between";
+const TIMES: RecordFilter = {
+  label: "Created",
+  parameter: "time",
+  choices: [
+    ["", "at any time"],
+    ["15", "in the last 15 minutes"],
+    ["60", "in the last hour"],
+    ["1440", "in the last 24 hours"],
+    ["10080", "in the last 7 days"],
+    [BETWEEN, "between…"],
+  ],
+};
+
+/** The controls above a list. They keep their values, so that the list is the same when the reader comes back to it. */
+export class RecordFilters {
+  readonly nodes: readonly HTMLElement[];
+  readonly #parts: PageParts;
+  readonly #options: RecordFiltersOptions;
+  readonly #controls = new Map<string, Control>();
+  readonly #labels = new Map<string, string>();
+  readonly #times: readonly HTMLElement[];
+
+  constructor(parts: PageParts, options: RecordFiltersOptions) {
+    this.#parts = parts;
+    this.#options = options;
+    const { filters, hasTimes } = options;
+    const nodes = filters.flatMap((filter) => this.#filter(filter));
+    const time = hasTimes ? this.#filter(TIMES) : [];
+    this.#times = hasTimes ? [...this.#moment("From", "since"), ...this.#moment("to", "until")] : [];
+    this.nodes = [...nodes, ...time, ...this.#times];
+    this.#showTimes();
+  }
+
+  /** The parameters of the API. */
+  query(now: number): Record<string, string> {
+    const query: Record<string, string> = {};
+    const time = this.#controls.get("time")?.value ?? "";
+    for (const [parameter, { value }] of this.#controls) {
+      if (parameter === "time") continue;
+      if (parameter !== "since" && parameter !== "until") query[parameter] = value.trim();
+      else if (time === BETWEEN && value !== "") query[parameter] = new Date(value).toISOString();
+    }
+    const minutes = Number(time);
+    if (minutes > 0) query["since"] = new Date(now - minutes * MINUTE_MS).toISOString();
+    return query;
+  }
+
+  /** The label of a loaded choice. */
+  labelOf(value: string): string | undefined {
+    return this.#labels.get(value);
+  }
+
+  #filter({ label, parameter, placeholder, choices, moreChoices }: RecordFilter): HTMLElement[] {
+    const id = this.#id(parameter);
+    const control = choices === undefined
+      ? element("input", { id, type: "search", autocomplete: "off", placeholder })
+      : element("select", { id }, ...choices.map(([value, text]) => element("option", { value }, text)));
+    if (control instanceof HTMLSelectElement && moreChoices !== undefined) {
+      const kept = this.#parts.filters.get(id) ?? "";
+      if (kept !== "") control.append(element("option", { value: kept }, shortId(kept)));
+      void this.#addChoices(control, moreChoices);
+    }
+    return this.#labelled(label, parameter, control);
+  }
+
+  #moment(label: string, parameter: string): HTMLElement[] {
+    return this.#labelled(
+      label,
+      parameter,
+      element("input", { id: this.#id(parameter), type: "datetime-local" }),
+    );
+  }
+
+  #labelled(label: string, parameter: string, control: Control): HTMLElement[] {
+    const { filters } = this.#parts;
+    const { id } = control;
+    control.value = filters.get(id) ?? "";
+    control.addEventListener("change", () => {
+      filters.set(id, control.value);
+      this.#showTimes();
+      this.#options.onChange();
+    });
+    this.#controls.set(parameter, control);
+    return [element("span", { class: "filter" }, element("label", { for: id }, label), control)];
+  }
+
+  #showTimes(): void {
+    const isBetween = this.#controls.get("time")?.value === BETWEEN;
+    for (const node of this.#times) node.hidden = !isBetween;
+  }
+
+  #id(parameter: string): string {
+    return `${this.#options.list}-${parameter}`;
+  }
+
+  async #addChoices(
+    control: HTMLSelectElement,
+    load: NonNullable<RecordFilter["moreChoices"]>,
+  ): Promise<void> {
+    try {
+      for (const [value, label] of await load(this.#parts)) {
+        this.#labels.set(value, label);
+        const known = [...control.options].find((option) => option.value === value);
+        if (known !== undefined) known.textContent = label;
+        else control.append(element("option", { value }, label));
+      }
+      this.#options.onLabels();
+    } catch (error) {
+      this.#parts.messages.warn(wordsOf(error));
+    }
+  }
+}

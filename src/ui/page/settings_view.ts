@@ -1,0 +1,83 @@
+import { wordsOf } from "./api.ts";
+import { type Child, element, setText } from "./element.ts";
+import { type Fields, flagOf, recordsOf, textOf } from "./fields.ts";
+import { badge, code, note } from "./pieces.ts";
+import { LiveTable } from "./table.ts";
+import { countText } from "./text.ts";
+import type { OpenedView, PageParts, View } from "./view.ts";
+
+/** The settings of this instance. */
+export const settingsView: View = {
+  name: "settings",
+  title: "Settings",
+  about:
+    "The settings that this instance started with, and where each value came from. Secrets are not shown.",
+  open: openSettings,
+};
+
+const KINDS = [["given", "those that are set"], ["", "all settings"]] as const;
+
+function openSettings(parts: PageParts): OpenedView {
+  let settings: readonly Fields[] = [];
+  const table = new LiveTable<Fields>({
+    caption: "Settings",
+    key: (setting) => textOf(setting, "name"),
+    empty: "No matching settings.",
+    columns: [
+      { label: "Setting", look: "name", cell: nameOf },
+      { label: "Value", look: "name", cell: valueOf },
+      { label: "From", cell: (setting) => [sourceOf(setting)] },
+    ],
+  });
+  const kinds = KINDS.map(([value, label]) => element("option", { value }, label));
+  const kind = element("select", { id: "settings-kind" }, ...kinds);
+  const filter = element("input", {
+    id: "settings-filter",
+    type: "search",
+    placeholder: "part of a name or text",
+  });
+  const status = element("p", { class: "note", role: "status" }, "Loading…");
+  const problem = element("p", { class: "problem", role: "alert" });
+  const show = () => {
+    const part = filter.value.trim().toLowerCase();
+    const shown = settings.filter((setting) =>
+      (kind.value === "" || textOf(setting, "source") !== "default") &&
+      ["name", "group", "value", "doc"].some((name) => textOf(setting, name).toLowerCase().includes(part))
+    );
+    table.update(shown);
+    setText(status, `${countText(shown.length)} of ${countText(settings.length)}`);
+  };
+  const load = async () => {
+    try {
+      settings = recordsOf(await parts.api.settings(), "settings");
+      show();
+    } catch (error) {
+      setText(problem, wordsOf(error));
+      setText(status, "");
+    }
+  };
+  kind.addEventListener("change", show);
+  filter.addEventListener("input", show);
+  void load();
+  const label = (id: string, text: string) => element("label", { for: id }, text);
+  const bar = [label("settings-kind", "Show"), kind, label("settings-filter", "Filter"), filter, status];
+  return { nodes: [element("div", { class: "bar" }, ...bar), problem, table.node] };
+}
+
+function nameOf(setting: Fields): Child[] {
+  return [code(textOf(setting, "name")), element("div", { class: "note" }, textOf(setting, "doc"))];
+}
+
+function valueOf(setting: Fields): Child[] {
+  if (flagOf(setting, "isSecret") && textOf(setting, "source") !== "default") {
+    return [badge("not shown", "quiet")];
+  }
+  if (setting["value"] === undefined) return [note(textOf(setting, "whenUnset"))];
+  const value = textOf(setting, "value");
+  return [value === "" ? note("empty") : code(value)];
+}
+
+function sourceOf(setting: Fields): HTMLElement {
+  const source = textOf(setting, "source");
+  return source === "default" ? note(source) : badge(source, "good");
+}

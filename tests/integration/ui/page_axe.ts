@@ -1,0 +1,13 @@
+import axe from "axe-core";
+import type { OpenedPage } from "../../harness/page_browser.ts";
+
+/** What axe-core finds serious or critical in the page: the rule, what is affected, and what to do. */
+const FINDINGS = `axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
+  violations.filter(({ impact }) => ["serious", "critical"].includes(impact)).flatMap(({ id, nodes }) =>
+    nodes.map(({ target, failureSummary }) => [id, target.join(" "), failureSummary].join(": "))))`;
+
+/** Runs axe-core over a page as it looks now. */
+export async function axeFindings(opened: OpenedPage): Promise<unknown> {
+  if (await opened.value("globalThis.axe === undefined")) await opened.value(`void ${axe.source}`);
+  return await opened.value(FINDINGS);
+}
