@@ -99,21 +99,16 @@ export async function serve(
     });
     const { service, counters } = decisions;
     const { refresh } = deciders;
-    const reading = { rules: () => service.rules, refresh, version };
+    const reading = { rules: () => service.rules, refresh, version, effective: options.effective ?? [] };
     opened.listener(await loaded.openPullMetrics(parts, reading), "metrics");
     await opened.opening(loaded.openMetricsExport(parts, reading));
-    const { createWebhookWorker: createWorker, effective = [] } = options;
+    const createWorker = options.createWebhookWorker;
     const webhooks = await openAdministration(parts, { version, tracing, decide, counters, createWorker });
     opened.defer(() => webhooks.close(0));
     opened.listener(webhooks.listener, "administration");
     const rules = await rulesOpening;
     const applying = rules.decideBy(loaded.checkingScripts(parts, cache, deciders.applyRules));
-    const debug = loaded.openDebug(parts, decisions, {
-      ...reading,
-      effective,
-      loading: () => rules,
-      webhooks,
-    });
+    const debug = loaded.openDebug(parts, decisions, { ...reading, loading: () => rules, webhooks });
     opened.listener(debug, "debug");
     options.onReload?.(rules.reload);
     const needed = settings.FORCE_START_WITHOUT_INITIAL_CONFIG ? [] : [rules.firstRules];
