@@ -120,11 +120,7 @@ export async function serve(
     // The last to open: its unix socket replaces one in use, so nothing may fail after it.
     const grpc = await deciders.open();
     opened.defer(() => grpc.close(DRAIN_MS));
-    logger.info(`Listening for gRPC on '${grpc.address}'`, {}, "warning");
-    logger.info(`Listening for HTTP on '${addressOf(http)}'`, {}, "warning");
-    if (http.triggers !== undefined) {
-      logger.info(`Listening for triggers on '${addressOf(http.triggers)}'`, {}, "warning");
-    }
+    logListening(logger, grpc, http);
     health.set("start", true);
     // Their workers would delay the first calls.
     webhooks.start();
@@ -141,6 +137,17 @@ export async function serve(
     await opened.close();
     throw error;
   }
+}
+
+function logListening(
+  logger: Logger,
+  grpc: { readonly address: string },
+  http: Parameters<typeof addressOf>[0] & { readonly triggers?: Parameters<typeof addressOf>[0] | undefined },
+): void {
+  logger.info(`Listening for gRPC on '${grpc.address}'`, {}, "warning");
+  logger.info(`Listening for HTTP on '${addressOf(http)}'`, {}, "warning");
+  if (http.triggers === undefined) return;
+  logger.info(`Listening for triggers on '${addressOf(http.triggers)}'`, {}, "warning");
 }
 
 /** Opens the counters, the service that decides by them, and what takes gRPC calls. */

@@ -9,9 +9,6 @@ import { TableText } from "./record_text.ts";
 const COLUMNS = ["setting", "value", "source"];
 const MASK = "(secret)";
 
-/** A setting; its source is also the variable that names the file of a secret. */
-type SettingRow = Omit<EffectiveSetting, "source"> & { readonly source: string };
-
 /** `weir settings check`: the settings in the environment as the service would read them, without a start. */
 export const SETTINGS_CHECK_COMMAND: RunnableCommand = {
   command: {
@@ -32,8 +29,7 @@ export const SETTINGS_CHECK_COMMAND: RunnableCommand = {
     const printer = printerOf(flags, output);
     const { errors, warnings } = problemsOf(environment);
     const { environment: withFiles, sources } = readSecretFiles(environment);
-    const all = effectiveSettings(withFiles)
-      .map((setting) => ({ ...setting, source: sources.get(setting.name) ?? setting.source }));
+    const all = effectiveSettings(withFiles, sources);
     const given = all.filter(({ source }) => source !== "default");
     const settings = flags.boolean("all") === true ? all : given;
     const isValid = errors.length === 0 && (warnings.length === 0 || flags.boolean("strict") !== true);
@@ -66,11 +62,11 @@ function problemsOf(environment: Environment) {
 }
 
 /** Without the value of a secret. */
-function forPrograms({ name, value, isSecret, source }: SettingRow) {
+function forPrograms({ name, value, isSecret, source }: EffectiveSetting) {
   return { name, value, secret: isSecret, source };
 }
 
-function rowOf({ name, value, whenUnset, source }: SettingRow) {
+function rowOf({ name, value, whenUnset, source }: EffectiveSetting) {
   return { setting: name, value: value ?? (whenUnset === undefined ? MASK : `(${whenUnset})`), source };
 }
 

@@ -84,10 +84,8 @@ test("yaml, keys", [
   ["twice", "domain: d\ndescriptors: []\ndomain: e\n", [
     "error r.yaml:3:1: domain: key 'domain' is given twice, first at r.yaml:1:1; keep one of them",
   ]],
-  ["twice in metadata", rule("metadata: {a: 1, a: 1}"), [
+  ["twice in metadata", rule("metadata: {a: 1, a: 1}\n  rate_limit: {unlimited: true}"), [
     "error r.yaml:4:20: descriptors[0].metadata.a: key 'a' is given twice, first at r.yaml:4:14; keep one of them",
-    "warning r.yaml:4:3: descriptors[0].metadata: has no effect without a rate_limit at this level, and nested " +
-    "descriptors do not inherit it; move it next to a rate_limit, or remove it",
   ]],
   ["merge key twice", "domain: d\ndescriptors:\n- &a {key: k}\n- {<<: *a, <<: *a, value: v}\n", [
     "error r.yaml:4:12: descriptors[1].<<: key '<<' is given twice, first at r.yaml:4:4; " +
@@ -207,10 +205,8 @@ test("yaml, metadata", [
   ["list", rule("metadata: [a]"), [
     "error r.yaml:4:13: descriptors[0].metadata: expected a mapping, got a list",
   ]],
-  ["key a number", rule("metadata: {a: {7: x}}"), [
+  ["key a number", rule("metadata: {a: {7: x}}\n  rate_limit: {unlimited: true}"), [
     "error r.yaml:4:18: descriptors[0].metadata.a: key is not of type string: 7; write a name, or put it in quotes",
-    "warning r.yaml:4:3: descriptors[0].metadata: has no effect without a rate_limit at this level, and nested " +
-    "descriptors do not inherit it; move it next to a rate_limit, or remove it",
   ]],
   ["no number", rule("metadata: {a: .nan}"), [
     "error r.yaml:4:17: descriptors[0].metadata.a: expected a value of JSON, got the number .nan; put it in quotes",

@@ -30,13 +30,21 @@ function batch(number: number, part: Partial<OperationalBatch> = {}): Operationa
 
 const CONFIG = { reports: [], events: [{ kind: "config.loaded", data: { what: "rules" } }] };
 
+/** A service with an endpoint that subscribes to operational events. */
+async function openBed(options: WebhookBedOptions = {}): Promise<WebhookBed> {
+  const bed = await WebhookBed.open(options);
+  const endpoint = { url: "https://one.example/hook", events: ["ratelimit.*", "config.*"], enabled: false };
+  assertEquals((await bed.call("POST", "/endpoints", endpoint)).status, 201);
+  return bed;
+}
+
 async function bedWith(
   write: (call: () => Promise<readonly string[]>) => Promise<readonly string[]>,
   options: WebhookBedOptions = {},
 ): Promise<WebhookBed> {
   const store: WebhookBedOptions["store"] = (opened) =>
     storeWith(opened, [instead(takeReports, (call) => write(call))]);
-  return await WebhookBed.open({ store, ...options });
+  return await openBed({ store, ...options });
 }
 
 async function kinds(bed: WebhookBed): Promise<unknown[]> {
@@ -84,7 +92,7 @@ Deno.test("operational events: the end of the service ends the tries", async () 
 });
 
 Deno.test("operational events: ends are written by the process that does the work, after a grace", async () => {
-  await using bed = await WebhookBed.open({ parts: IS_SOLE });
+  await using bed = await openBed({ parts: IS_SOLE });
   assertEquals(await bed.service.report(batch(1)), true);
   bed.service.start();
   await until("the work to begin", () => {
@@ -106,7 +114,7 @@ Deno.test("operational events: a failure to write ends is logged, and they are w
     storeWith(opened, [instead(endEpisodes, (call) => {
       return isFailing ? Promise.reject(new StoreError("busy", "it is busy")) : call();
     })]);
-  await using bed = await WebhookBed.open({ store, parts: IS_SOLE });
+  await using bed = await openBed({ store, parts: IS_SOLE });
   await bed.service.report(batch(1));
   bed.service.start();
   const isLogged = () =>
@@ -124,7 +132,7 @@ Deno.test("operational events: a failure to write ends is logged, and they are w
 
 Deno.test("operational events: values are shown, hashed or omitted, and keys are never stored", async () => {
   const shown: unknown[] = [];
-  await using bed = await WebhookBed.open();
+  await using bed = await openBed();
   for (const [index, redact] of ([undefined, "hash", "omit"] as const).entries()) {
     const [report] = batch(1).reports;
     const reports = report === undefined
@@ -147,7 +155,7 @@ Deno.test("operational events: values are shown, hashed or omitted, and keys are
 });
 
 Deno.test("operational events: those of the configuration are written as they are", async () => {
-  await using bed = await WebhookBed.open();
+  await using bed = await openBed();
   assertEquals(await bed.service.report(batch(1, CONFIG)), true);
   assertEquals(await bed.service.report(batch(1, CONFIG)), true);
   assertEquals(await kinds(bed), ["config.loaded"]);
@@ -155,7 +163,7 @@ Deno.test("operational events: those of the configuration are written as they ar
 
 Deno.test("operational events: a store that is full takes none", async () => {
   const size = { bytes: 101 };
-  await using bed = await WebhookBed.open({
+  await using bed = await openBed({
     store: (opened) => storeWith(opened, [], { usedBytes: () => Promise.resolve(size.bytes) }),
     parts: { maxStoreBytes: 100 },
   });
