@@ -38,7 +38,7 @@ export async function administer(
   parts: AdministrationParts,
 ): Promise<WebhookAnswer> {
   const segments = path.split("/");
-  const found = ROUTES.filter(({ pattern }) => isMatch(pattern, segments));
+  const found = routesAt(segments);
   if (found.length === 0) throw notFound("this path");
   const match = found.find((route) => route.method === method);
   if (match === undefined) throw wrongMethod(found.map((route) => route.method));
@@ -55,6 +55,13 @@ export async function administer(
   });
 }
 
+/** The routes of a path. A fixed path, such as `/deliveries/pause`, takes precedence over `/deliveries/:id`. */
+function routesAt(segments: readonly string[]) {
+  const found = ROUTES.filter(({ pattern }) => isMatch(pattern, segments));
+  const fixed = found.filter(({ pattern }) => !pattern.some((part) => part.startsWith(":")));
+  return fixed.length > 0 ? fixed : found;
+}
+
 function isMatch(pattern: readonly string[], segments: readonly string[]): boolean {
   return pattern.length === segments.length &&
     pattern.every((part, index) => part.startsWith(":") ? segments[index] !== "" : part === segments[index]);
@@ -62,6 +69,6 @@ function isMatch(pattern: readonly string[], segments: readonly string[]): boole
 
 function wrongMethod(methods: readonly string[]): WebhookRefusal {
   const allow = methods.join(", ");
-  const detail = `Cannot answer this method: expected ${allow}`;
+  const detail = `Cannot use this method: expected ${allow}`;
   return refusal("method_not_allowed", detail, { headers: { allow } });
 }

@@ -214,6 +214,7 @@ async function deliveries(
   const { items } = (await service.call("listDeliveries", { query: "state=retrying&event=agent.done" })).body;
   const path = [items[0]?.id ?? ""];
   await service.call("getDelivery", { path });
+  for (const name of ["pauseDeliveries", "getDeliveryPause", "resumeDeliveries"]) await service.call(name);
   await service.call("resendDelivery", { path, status: 202 });
   await service.call("updateEndpoint", { path: [endpointId], body: { enabled: false } });
   await service.call("resendDelivery", { path, status: 202 });
