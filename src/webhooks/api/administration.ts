@@ -41,7 +41,7 @@ export async function administer(
   const found = ROUTES.filter(({ pattern }) => isMatch(pattern, segments));
   if (found.length === 0) throw notFound("this path");
   const match = found.find((route) => route.method === method);
-  if (match === undefined) throw wrongMethod(found.map((route) => route.method));
+  if (match === undefined) throw wrongMethod([...new Set(found.map((route) => route.method))]);
   const problem = roleProblem(administrator, match.role);
   if (problem !== undefined) throw new WebhookRefusal(problem);
   const [id = "", keyId = ""] = segments.filter((_, index) => match.pattern[index]?.startsWith(":"));

@@ -218,6 +218,7 @@ async function deliveries(
   await service.call("updateEndpoint", { path: [endpointId], body: { enabled: false } });
   await service.call("resendDelivery", { path, status: 202 });
   await service.call("updateEndpoint", { path: [endpointId], body: { enabled: true } });
+  for (const id of ["pauseDeliveries", "getDeliveryPause", "resumeDeliveries"]) await service.call(id);
   await service.call("listDeliveries", { query: `eventId=${failed.id}` });
   await service.call("listEvents", { query: "event=agent.done" });
   await service.call("getEvent", { path: [failed.id] });
