@@ -45,6 +45,7 @@ export const FAULT_STAGES: readonly (readonly AlertFault[])[] = [
     { alerts: ["WeirManyOverLimit", "WeirSlowCache"], inject: (bed) => bed.slowDown() },
     { alerts: ["WeirConfigurationRejected"], inject: (bed) => bed.breakRules() },
     { alerts: ["WeirUnexpectedErrors"], inject: (bed) => bed.process.signal("SIGUSR2") },
+    { alerts: ["WeirEndpointDisabled"], inject: (bed) => bed.failEndpoint() },
     { alerts: ["WeirDeliveryBacklog"], inject: (bed) => bed.hangReceiver() },
     { alerts: ["WeirDeliveriesFailed"], inject: (bed) => bed.deleteEndpoint() },
     { alerts: ["WeirBacklogNearlyFull", "WeirBoundRefusals"], inject: (bed) => bed.fillBacklog() },
@@ -107,6 +108,7 @@ export class AlertBed implements AsyncDisposable {
         WEBHOOK_MAX_IN_FLIGHT: "1",
         WEBHOOK_MAX_BACKLOG: String(MAX_BACKLOG),
         WEBHOOK_STORE_MAX_BYTES: String(STORE_MAX_BYTES),
+        WEBHOOK_DISABLE_AFTER: "1ms",
       }),
     );
     const process = stack.use(
@@ -141,6 +143,15 @@ export class AlertBed implements AsyncDisposable {
   async breakRules(): Promise<void> {
     await Deno.writeTextFile(join(this.#decisions.rulesFolder, "broken.yaml"), "domain: [");
     this.#decisions.reload();
+  }
+
+  /** Connections to an endpoint are refused until it is disabled. */
+  async failEndpoint(): Promise<void> {
+    const id = await this.#endpoint({ url: "http://127.0.0.1:9/", events: ["refused"] });
+    await until("a disabled endpoint", async () => {
+      await this.#event("refused");
+      return !(await this.#call(`/endpoints/${id}`, {}, [200])).enabled;
+    }, { intervalMs: 100 });
   }
 
   /** A receiver answers no request, so that the next delivery is due without being sent. */

@@ -28,7 +28,8 @@ const ROUTES = [
 function routesOf<O extends AdministrationOperations>(operations: O, handlers: RoutesOf<O>) {
   return Object.entries(operations).map(([route, { role }]) => {
     const [method = "", pattern = ""] = route.split(" ");
-    return { method, role, pattern: pattern.split("/"), handle: handlers[route as keyof O] };
+    const identifiers = pattern.split(":").length - 1;
+    return { method, role, pattern: pattern.split("/"), identifiers, handle: handlers[route as keyof O] };
   });
 }
 
@@ -38,8 +39,11 @@ export async function administer(
   parts: AdministrationParts,
 ): Promise<WebhookAnswer> {
   const segments = path.split("/");
-  const found = routesAt(segments);
-  if (found.length === 0) throw notFound("this path");
+  const matches = ROUTES.filter(({ pattern }) => isMatch(pattern, segments));
+  if (matches.length === 0) throw notFound("this path");
+  // A literal path takes precedence over one with an identifier.
+  const fewest = Math.min(...matches.map(({ identifiers }) => identifiers));
+  const found = matches.filter(({ identifiers }) => identifiers === fewest);
   const match = found.find((route) => route.method === method);
   if (match === undefined) throw wrongMethod(found.map((route) => route.method));
   const problem = roleProblem(administrator, match.role);
@@ -53,13 +57,6 @@ export async function administer(
       return new FieldReader(isAbsent ? {} : jsonObjectOf(body ?? ""), schemas);
     },
   });
-}
-
-/** The routes of a path. A fixed path, such as `/deliveries/pause`, takes precedence over `/deliveries/:id`. */
-function routesAt(segments: readonly string[]) {
-  const found = ROUTES.filter(({ pattern }) => isMatch(pattern, segments));
-  const fixed = found.filter(({ pattern }) => !pattern.some((part) => part.startsWith(":")));
-  return fixed.length > 0 ? fixed : found;
 }
 
 function isMatch(pattern: readonly string[], segments: readonly string[]): boolean {

@@ -214,11 +214,11 @@ async function deliveries(
   const { items } = (await service.call("listDeliveries", { query: "state=retrying&event=agent.done" })).body;
   const path = [items[0]?.id ?? ""];
   await service.call("getDelivery", { path });
-  for (const name of ["pauseDeliveries", "getDeliveryPause", "resumeDeliveries"]) await service.call(name);
   await service.call("resendDelivery", { path, status: 202 });
   await service.call("updateEndpoint", { path: [endpointId], body: { enabled: false } });
   await service.call("resendDelivery", { path, status: 202 });
   await service.call("updateEndpoint", { path: [endpointId], body: { enabled: true } });
+  for (const id of ["pauseDeliveries", "getDeliveryPause", "resumeDeliveries"]) await service.call(id);
   await service.call("listDeliveries", { query: `eventId=${failed.id}` });
   await service.call("listEvents", { query: "event=agent.done" });
   await service.call("getEvent", { path: [failed.id] });

@@ -1,3 +1,4 @@
+import { assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { until } from "../../harness/until.ts";
 import { api } from "../../harness/webhook_weir.ts";
@@ -19,6 +20,8 @@ export const LIMIT_EVENT_CASES: SettingCases = {
     run: () =>
       compareWebhooks({ RATE_LIMIT_EVENTS_MAX_PER_SECOND: "0" }, {
         async look({ http, service }) {
+          const endpoint = { url: "http://127.0.0.1:9/", events: ["ratelimit.over_limit"], enabled: false };
+          assertEquals((await api(http, "/endpoints", { body: endpoint })).status, 201);
           await Deno.writeTextFile(join(service.rulesFolder, "d.yaml"), REFUSING);
           const body = { domain: "d", descriptors: [{ entries: [{ key: "k", value: "v" }] }] };
           await until("the rule", async () => (await service.ask(body)).status === 429);
