@@ -6,6 +6,7 @@ import { eventBody } from "../model/event.ts";
 import { type ComparedEvent, subscriptionMismatch } from "../model/event_filter.ts";
 import { Dialler, type DialTarget, targetOf } from "../outbound/dial.ts";
 import type { Delivery, Endpoint } from "../model/records.ts";
+import { certificateDate } from "../outbound/send_error.ts";
 import { type DeliverySender, dialOptions, type NetworkOptions } from "./sender.ts";
 import { urlShapeProblem } from "./endpoint_url.ts";
 
@@ -118,10 +119,8 @@ function stagesOf(endpoint: Endpoint, dialler: Dialler, options: EndpointCheckOp
 
 function certificateText(socket: TLSSocket): string {
   const { subject, issuer, valid_to: validTo } = socket.getPeerCertificate();
-  const expires = new Date(validTo);
-  const until = Number.isNaN(expires.getTime()) ? validTo : expires.toISOString();
   const names = `subject ${nameText(subject)}, issuer ${nameText(issuer)}`;
-  return `${names}, valid to ${until}, ${socket.getProtocol()}`;
+  return `${names}, valid to ${certificateDate(validTo)}, ${socket.getProtocol()}`;
 }
 
 function nameText(name: object): string {

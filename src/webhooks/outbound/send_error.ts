@@ -1,3 +1,4 @@
+import type { PeerCertificate } from "node:tls";
 import type { AttemptErrorKind } from "../model/records.ts";
 
 /** Why a request has no response. The text holds no URL, no header and nothing of a body. */
@@ -55,6 +56,32 @@ export function tlsError(error: unknown): SendError {
   return new SendError("tls", state ?? "the TLS handshake failed", { code });
 }
 
+/** The error for a certificate that the platform rejected; the platform hides an expiry behind an untrusted chain. */
+export function certificateError(
+  error: unknown,
+  { valid_from: from, valid_to: to }: Validity,
+  now: number,
+): SendError {
+  if (Date.parse(to ?? "") < now) {
+    const state = `the certificate expired on ${certificateDate(to)}`;
+    return new SendError("tls", state, { code: "CERT_HAS_EXPIRED" });
+  }
+  if (Date.parse(from ?? "") > now) {
+    const state = `the certificate is not valid before ${certificateDate(from)}`;
+    return new SendError("tls", state, { code: "CERT_NOT_YET_VALID" });
+  }
+  return tlsError(error);
+}
+
+/** The dates of a certificate, as the platform writes them. */
+type Validity = Partial<Pick<PeerCertificate, "valid_from" | "valid_to">>;
+
+/** A date of a certificate in ISO 8601; as it is when it cannot be read. */
+export function certificateDate(text = ""): string {
+  const at = new Date(text);
+  return Number.isNaN(at.getTime()) ? text : at.toISOString();
+}
+
 /** The error for a connection that ended before the head of a response. */
 export function responseError(error: unknown): SendError {
   if (error instanceof SendError) return error;
@@ -62,6 +89,7 @@ export function responseError(error: unknown): SendError {
 }
 
 function codeOf(error: unknown): string | undefined {
-  if (!(error instanceof Error) || !("code" in error)) return undefined;
-  return typeof error.code === "string" && /^\w+$/.test(error.code) ? error.code : undefined;
+  // A rejected certificate is its code alone.
+  const code = error instanceof Error && "code" in error ? error.code : error;
+  return typeof code === "string" && /^\w+$/.test(code) ? code : undefined;
 }
