@@ -127,6 +127,9 @@ function nameText(name: object): string {
   return Object.entries(name).map(([key, value]) => `${key}=${String(value)}`).join(" ") || "(empty)";
 }
 
+/** The tolerance of receivers for the timestamp of a signature. */
+const CLOCK_TOLERANCE_MS = 5 * 60_000;
+
 /** Sends a signed request without data of a tenant. */
 async function sendSample(endpoint: Endpoint, options: EndpointCheckOptions): Promise<string> {
   const { sender, clock, newId } = options;
@@ -138,7 +141,21 @@ async function sendSample(endpoint: Endpoint, options: EndpointCheckOptions): Pr
   const sample = { delivery, endpoint, body: eventBody(CHECK_KIND, "{}") };
   const request = await deliveryRequest(sample, { ...options, now, sentAt: now });
   const begin = clock.elapsed();
-  const { status, errorKind, error } = await sender.send(request, { signal: new AbortController().signal });
-  if (errorKind !== undefined) throw new Error(error ?? errorKind);
-  return `the receiver responded with ${status} after ${Math.round(clock.elapsed() - begin)} ms`;
+  const { signal } = new AbortController();
+  const { status, errorKind, error, date } = await sender.send(request, { signal });
+  const difference = date === undefined ? "" : clockText(date - clock.now());
+  if (errorKind !== undefined) throw new Error(`${error ?? errorKind}${difference}`);
+  return `the receiver responded with ${status} after ${Math.round(clock.elapsed() - begin)} ms${difference}`;
+}
+
+/** Minutes per unit. */
+const UNITS: readonly (readonly [length: number, unit: string])[] = [[1_440, "d"], [60, "h"]];
+
+/** A difference that makes a receiver reject the timestamp, in its largest unit with at least two; else empty. */
+function clockText(aheadMs: number): string {
+  if (Math.abs(aheadMs) <= CLOCK_TOLERANCE_MS) return "";
+  const minutes = Math.round(Math.abs(aheadMs) / 60_000);
+  const [length, unit] = UNITS.find(([length]) => minutes >= 2 * length) ?? [1, "min"];
+  const count = Math.round(minutes / length);
+  return `; its clock is ${count} ${unit} ${aheadMs > 0 ? "ahead of" : "behind"} this machine`;
 }
