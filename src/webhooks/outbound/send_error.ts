@@ -23,6 +23,8 @@ export class SendError extends Error {
 }
 
 const UNTRUSTED = /SELF_SIGNED|^UNABLE_TO_|^CERT_UNTRUSTED$|^INVALID_CA$/;
+/** An untrusted chain has these codes too: see `certificateError`. */
+const OUTDATED = /^CERT_HAS_EXPIRED$|^CERT_NOT_YET_VALID$/;
 /** What is wrong with a certificate, by the code of the platform; the first match counts. */
 const TLS_STATES: readonly (readonly [RegExp, string])[] = [
   [/^ERR_TLS_CERT_ALTNAME_INVALID$|HOSTNAME_MISMATCH/, "the certificate is for another name"],
@@ -32,9 +34,10 @@ const TLS_STATES: readonly (readonly [RegExp, string])[] = [
   [UNTRUSTED, "the certificate is not issued by a trusted authority"],
 ];
 
-/** Whether the chain of the certificate ends at no trusted authority. */
+/** Whether the chain of the certificate may end at no trusted authority. */
 export function isUntrusted(error: unknown): boolean {
-  return error instanceof SendError && error.kind === "tls" && UNTRUSTED.test(error.code ?? "");
+  if (!(error instanceof SendError) || error.kind !== "tls") return false;
+  return UNTRUSTED.test(error.code ?? "") || OUTDATED.test(error.code ?? "");
 }
 
 /** The error for a name that was not resolved. */
@@ -56,7 +59,10 @@ export function tlsError(error: unknown): SendError {
   return new SendError("tls", state ?? "the TLS handshake failed", { code });
 }
 
-/** The error for a certificate that the platform rejected; the platform hides an expiry behind an untrusted chain. */
+/**
+ * The error for a certificate that the platform rejected. The platform reports an expiry as an untrusted chain. Its clock
+ * decides whether a certificate is valid; `now` only explains the failure, and may differ from it.
+ */
 export function certificateError(
   error: unknown,
   { valid_from: from, valid_to: to }: Validity,
