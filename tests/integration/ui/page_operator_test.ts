@@ -65,6 +65,10 @@ Deno.test({
     await panel("Cache").getByText("kv", { exact: true }).waitFor();
     await panel("Errors").getByText("Calls with a failing cache").waitFor();
     await panel("Errors").getByText("Descriptors counted in this process without the cache").waitFor();
+    await opened.view("Overview");
+    const remark = page.locator(".remarks li", { hasText: "cache" });
+    await remark.getByText(/^no connection to 127\.0\.0\.1:\d+: /).waitFor();
+    await opened.view("Diagnostics");
     const evictions = page.getByRole("row").filter({ hasText: "Counters in this process" });
     assertMatch(await evictions.textContent() ?? "", /Counters in this process[1-9]/);
     const metrics = { "ratelimit.kv_pool.breaker_open": 1, "ratelimit.kv_pool.cx_active": 4 };
