@@ -68,6 +68,8 @@ Deno.test({
     await opened.view("Overview");
     const remark = page.locator(".remarks li", { hasText: "cache" });
     await remark.getByText(/^no connection to 127\.0\.0\.1:\d+: /).waitFor();
+    const errors = page.locator(".metric", { hasText: "Errors" });
+    await errors.getByText("in two minutes, 3 since start").waitFor();
     await opened.view("Diagnostics");
     const evictions = page.getByRole("row").filter({ hasText: "Counters in this process" });
     assertMatch(await evictions.textContent() ?? "", /Counters in this process[1-9]/);
@@ -76,7 +78,7 @@ Deno.test({
       "**/ui/live",
       (route) => route.fulfill({ status: 200, body: snapshotOf(metrics), contentType: "text/event-stream" }),
     );
-    await page.getByRole("button", { name: "Stop", exact: true }).click();
+    await page.getByRole("button", { name: "Pause updates", exact: true }).click();
     await page.getByRole("button", { name: "Start", exact: true }).click();
     await panel("Cache").getByText("1 open", { exact: true }).waitFor();
     await panel("Cache").getByText("healthy", { exact: true }).waitFor();
