@@ -49,7 +49,7 @@ export const ERRORS: readonly MetricRow[] = [
   { label: "Unexpected errors", names: /unexpected_errors$/ },
   { label: "Dropped log lines", names: /log_lines_dropped$/ },
   { label: "Lost lines of statistics", names: /lines_lost$/ },
-  { label: "Lost events of limits and the configuration", names: /\.events\.dropped$/ },
+  { label: "Lost events about limits and the configuration", names: /\.events\.dropped$/ },
   { label: "Trigger calls with 5xx", names: /webhooks\.triggers\.(unavailable|failed)$/ },
   { label: "Failed executions", names: /webhooks\.executions_ended\.failed$/ },
   { label: "Failed delivery attempts", names: /webhooks\.attempts\.(?!acknowledged$)/ },
