@@ -1,12 +1,12 @@
 import { assertEquals } from "@std/assert";
 import { systemClock } from "../../../src/base/clock.ts";
 import { createFileProvider } from "../../../src/config/file_provider.ts";
-import type { LoadReceiver, RulesLoad, RulesProvider } from "../../../src/config/provider.ts";
+import type { RulesLoad, RulesProvider } from "../../../src/config/provider.ts";
 import { type ConcludedLoad, type RulesLoader, startRules } from "../../../src/config/rules_loader.ts";
-import { readRuleFile } from "../../../src/config/rule_file.ts";
 import { Health } from "../../../src/base/health.ts";
 import type { LogFields, Logger } from "../../../src/base/log.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
+import { HandProvider, rulesLoad as load } from "../../harness/hand_rules_provider.ts";
 import { until } from "../../harness/until.ts";
 
 /** Everything that a loader did, in order. */
@@ -57,31 +57,6 @@ class Story {
       clock,
     });
   }
-}
-
-/** A provider that loads when it is told to. */
-class HandProvider implements RulesProvider {
-  load: LoadReceiver = () => [];
-
-  start(onLoad: LoadReceiver): void {
-    this.load = onLoad;
-  }
-
-  reload(): void {}
-
-  close(): Promise<void> {
-    return Promise.resolve();
-  }
-}
-
-/** A load of these files. */
-function load(files: Readonly<Record<string, string>>): RulesLoad {
-  const read = Object.entries(files).map(([name, text]) => readRuleFile(name, text));
-  return {
-    sources: read.flatMap(({ source }) => source === undefined ? [] : [source]),
-    problems: read.flatMap(({ problems }) => problems),
-    version: "v7",
-  };
 }
 
 const GOOD = load({ "a.yaml": "domain: a\ndescriptors: []\n" });
