@@ -238,7 +238,7 @@ const TRIGGERS: readonly AdministrationCommand[] = [
   },
   remove("triggers", "trigger", "delete a trigger with its keys and secrets; its executions remain"),
   {
-    ...action("triggers call", "start the workflow of a trigger as a call with its key does", {
+    ...action("triggers call", "call a trigger without its key", {
       as: "record",
       next: "weir executions show {executionId}",
     }),

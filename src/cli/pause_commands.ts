@@ -4,7 +4,7 @@ import type { AdministrationCommand } from "./administration_command.ts";
 export const PAUSE_COMMANDS: readonly AdministrationCommand[] = [
   {
     ...everyDelivery("pause", "pause all deliveries, on all instances, until they are resumed"),
-    notes: "No attempt begins. Attempts in flight end, and events are still accepted.",
+    notes: "Weir starts no new attempts. Attempts in flight end normally, and Weir still accepts events.",
   },
   everyDelivery("resume", "resume all deliveries"),
 ];

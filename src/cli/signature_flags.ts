@@ -13,12 +13,20 @@ export const SIGNATURE_FLAGS = {
     "header of the signature, required with --verify hmac-sha256",
   ),
   "signature-prefix": bodyFlag("verify.prefix", "TEXT", "text before the signature in its header"),
-  "signature-encoding": bodyFlag("verify.encoding", "ENCODING", "hex (default) or base64"),
-  "timestamp-header": bodyFlag("verify.timestampHeader", "NAME", "header of the signed time in seconds"),
+  "signature-encoding": bodyFlag(
+    "verify.encoding",
+    "ENCODING",
+    "encoding of the signature: hex (default) or base64",
+  ),
+  "timestamp-header": bodyFlag(
+    "verify.timestampHeader",
+    "NAME",
+    "header of the signed time, in seconds since 1970",
+  ),
   tolerance: bodyFlag(
     "verify.toleranceSeconds",
     "DURATION",
-    "how far the signed time may be from the clock (default 5m)",
+    "maximum difference between the signed time and the clock (default 5m)",
     { read: readSeconds },
   ),
   "delivery-id-header": bodyFlag(

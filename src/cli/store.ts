@@ -82,8 +82,8 @@ export const STORE_COMMANDS: readonly RunnableCommand[] = [
       flags: { store: STORE, ...OUTPUT_FLAGS },
       notes:
         "The keys are those of the service: WEBHOOK_ENCRYPTION_KEY, WEBHOOK_ENCRYPTION_KEY_FILE or the key file\n" +
-        "next to the store. Every instance must have the first key before: an instance without it cannot sign.\n" +
-        "After an interruption, run the command again. A secret that cannot be decrypted stays as it is.",
+        "next to the store. Configure the first key on every instance before: an instance without it cannot sign.\n" +
+        "After an interruption, run the command again. A secret that cannot be decrypted is not changed.",
       exitCodes: { 0: "only the first key is in use", 1: "other keys are still in use, or failed" },
     },
     run: rekey,

@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import type { Health } from "../base/health.ts";
 import { type Problem, problemsInOrder, problemText } from "../base/problem.ts";
 import { SlicedWork } from "../base/slices.ts";
 import { addSources, RulesBuilder } from "../ratelimit/compile_rules.ts";
@@ -19,8 +20,10 @@ interface StartRulesOptions {
   /** Called with every load that differs from the previous one. */
   readonly onConcluded?: ((end: ConcludedLoad) => void) | undefined;
   readonly counters: { loadSucceeded(): void; loadFailed(): void };
-  /** Receives the component `config`; absent when rules do not count for health. */
-  readonly health: { set(component: string, healthy: boolean, reason?: string): void } | undefined;
+  /** Receives the component `config`, with a note while the last load is rejected. */
+  readonly health: Pick<Health, "set" | "note">;
+  /** Whether the component is unhealthy without rules. */
+  readonly requiresRules: boolean;
   readonly logger: Logger;
   readonly clock: Clock;
 }
@@ -85,7 +88,7 @@ export function startRules(options: StartRulesOptions): RulesLoader {
   let cancelRepeat = () => {};
   let compiling: SlicedWork | undefined;
 
-  health?.set("config", false, "no rate limit configuration loaded");
+  health.set("config", !options.requiresRules, "no rate limit configuration loaded");
   const report = ({ isUnchanged = false, version }: RulesLoad) => {
     if (isUnchanged) return;
     const { rules, problems } = outcome;
@@ -101,15 +104,18 @@ export function startRules(options: StartRulesOptions): RulesLoader {
     logProblems(problems, options.logger);
     if (rules === undefined) {
       options.counters.loadFailed();
+      health.note("config", rejectedNote(problems));
       logRejected(problems, hasRules, options.logger);
       if (!hasRules) cancelRepeat = repeatLog(problems, options);
       report(load);
       return problems;
     }
+    const [, previous] = loads;
+    const loaded = { isAfterRejected: previous?.ok === false, hadRules: hasRules };
     hasRules = true;
     const accepted = { rules, texts, version: load.version };
     const note = () => {
-      noteAccepted(accepted, options);
+      noteAccepted(accepted, loaded, options);
       report(load);
       first.resolve();
       return problems;
@@ -182,11 +188,27 @@ function compileLoad(
   };
 }
 
-function noteAccepted({ rules, version }: AcceptedRules, options: StartRulesOptions): void {
+function noteAccepted(
+  { rules, version }: AcceptedRules,
+  { isAfterRejected, hadRules }: { readonly isAfterRejected: boolean; readonly hadRules: boolean },
+  { counters, health, requiresRules, logger }: StartRulesOptions,
+): void {
   const { domainCount } = rules;
-  options.counters.loadSucceeded();
-  options.health?.set("config", domainCount > 0, "the rate limit configuration has no domain");
-  options.logger.info("Rules loaded", { domains: domainCount, limits: rules.limits.length, version });
+  const isHealthy = domainCount > 0 || !requiresRules;
+  counters.loadSucceeded();
+  health.set("config", isHealthy, "the rate limit configuration has no domain");
+  health.note("config", "");
+  const fields = { domains: domainCount, limits: rules.limits.length, version };
+  const message = isAfterRejected && hadRules ? "Rules loaded again" : "Rules loaded";
+  // The end of a problem is a warning, like its beginning.
+  if (isAfterRejected) logger.warning(message, fields);
+  else logger.info(message, fields);
+}
+
+function rejectedNote(problems: readonly Problem[]): string {
+  const first = problems.find(({ severity }) => severity === "error");
+  const reason = first === undefined ? "" : `: ${problemText(first)}`;
+  return `the last load was rejected${reason}`;
 }
 
 function logRejected(problems: readonly Problem[], hasRules: boolean, logger: Logger): void {

@@ -35,7 +35,7 @@ export function refused({ requestId }: Call, problem: WebhookProblem): WebhookAn
 
 /** The problem of a method other than those of `allow`. */
 export function wrongMethod(allow: string): WebhookProblem {
-  const detail = `Cannot answer this method: expected ${allow}`;
+  const detail = `Cannot use this method: expected ${allow}`;
   return { code: "method_not_allowed", detail, headers: { allow } };
 }
 

@@ -119,7 +119,7 @@ export function uiLiveRoute(options: UiLiveRouteOptions): DebugRoute {
     path: "/ui/live",
     methods: ["GET", "HEAD"],
     help:
-      "what the web page shows, as events; requires DEBUG_TOKEN, where it is set, or an administration token",
+      "stream of the data of the web page; requires DEBUG_TOKEN, if it is set, or an administration token",
     open: true,
     // Streams are few, and a window that was opened by a link would hold one of them.
     handle: ownSiteGuard({ links: false })((call) => openStream(call, options)),

@@ -19,6 +19,16 @@ export interface ConnectedCache {
   readonly ready: Promise<void>;
 }
 
+/** Reports whether the cache is connected: as health, if the settings require a connection, else as a note. */
+export function reportConnected(
+  { settings, health }: Pick<OpenCacheOptions, "settings" | "health">,
+  isConnected: boolean,
+  state: string,
+): void {
+  if (settings.KV_HEALTH_CHECK_ACTIVE_CONNECTION) health.set("cache", isConnected, state);
+  else health.note("cache", isConnected ? "" : state);
+}
+
 /** Logs new and lost connections; the end of an outage is a warning, like its beginning. */
 export function connectionReporter(
   { logger, clock }: OpenCacheOptions,
@@ -32,7 +42,7 @@ export function connectionReporter(
     else if (isOutage) throttled.warning("back", `Connected to the ${kind} again`, { address });
     else logger.info(`Connected to the ${kind}`, { address });
     isOutage = !connected;
-    isUp(connected, `no connection to ${kind} "${address}": ${reason}`);
+    isUp(connected, `no connection to ${address}: ${reason}`);
   };
 }
 

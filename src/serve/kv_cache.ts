@@ -6,20 +6,20 @@ import {
   type ConnectedCache,
   connectionReporter,
   type OpenCacheOptions,
+  reportConnected,
   roundTripRecorder,
   tlsFiles,
 } from "./cache_connections.ts";
 
 /** Opens the key-value cache, or the two of them. */
 export async function openKvCache(options: OpenCacheOptions): Promise<ConnectedCache> {
-  const { settings, health } = options;
+  const { settings } = options;
   const down = new Map<string, string>();
   const reportHealth = (name: string) => (up: boolean, state: string) => {
-    if (!settings.KV_HEALTH_CHECK_ACTIVE_CONNECTION) return;
     if (up) down.delete(name);
     else down.set(name, state);
     const [first = ""] = down.values();
-    health.set("cache", down.size === 0, first);
+    reportConnected(options, down.size === 0, first);
   };
   const main = await openOne(options, {
     prefix: "KV",

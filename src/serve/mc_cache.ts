@@ -4,18 +4,17 @@ import {
   type ConnectedCache,
   connectionReporter,
   type OpenCacheOptions,
+  reportConnected,
   roundTripRecorder,
   tlsFiles,
 } from "./cache_connections.ts";
 
 /** Opens the memcached-style cache. */
 export function openMcCache(options: OpenCacheOptions): ConnectedCache {
-  const { settings, logger, clock, random, stats, health } = options;
+  const { settings, logger, clock, random, stats } = options;
   const { MC_SRV, MC_SRV_REFRESH, MC_HOST_PORT } = settings;
   const reporters = new Map<string, (connected: boolean, reason: string) => void>();
-  const isUp = (up: boolean, state: string) => {
-    if (settings.KV_HEALTH_CHECK_ACTIVE_CONNECTION) health.set("cache", up || cache.connected, state);
-  };
+  const isUp = (up: boolean, state: string) => reportConnected(options, up || cache.connected, state);
   const cache = new McCache({
     hosts: MC_SRV === undefined ? MC_HOST_PORT ?? [] : {
       name: MC_SRV,

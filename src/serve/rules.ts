@@ -63,7 +63,8 @@ export async function openRules(parts: ServiceParts): Promise<OpenRules> {
       loadFailed: () => void stats.service.configLoadError++,
     },
     onConcluded: (end) => parts.events?.reportRules(sourceOf(settings), end),
-    health: settings.HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED ? health : undefined,
+    health,
+    requiresRules: settings.HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED,
     logger,
     clock,
   });

@@ -143,7 +143,7 @@ export function storeWarnings(
 ): string[] {
   if (bad.has("WEBHOOK_STORE") || (store !== undefined && isPostgresAddress(store))) return [];
   return POSTGRES_ONLY.filter((name) => (env[name] ?? "") !== "" && !bad.has(name))
-    .map((name) => `${name} has no effect: WEBHOOK_STORE is not the address of a PostgreSQL`);
+    .map((name) => `${name} has no effect: WEBHOOK_STORE is not a PostgreSQL address`);
 }
 
 /** The value is never shown, because it may hold a password. */

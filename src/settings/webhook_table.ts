@@ -178,7 +178,7 @@ const ADMINISTRATION = inGroup("Administration", {
 /** Settings of the workflow webhook service and its administration. */
 export const WEBHOOK_TABLE = { ...WEBHOOKS, ...ADMINISTRATION };
 
-/** Takes the path of a database file, or the address of a PostgreSQL; what is wrong with the latter a rule tells. */
+/** Accepts the path of a database file, or a PostgreSQL address, which `cross_rules.ts` checks in detail. */
 function parseStore(text: string): Parsed<string> {
   if (isPostgresAddress(text)) return { value: text };
   return SCHEME.test(text) ? { expected: FORMS } : parsePath(text);

@@ -26,6 +26,8 @@ const LOAD_INTERVAL_MS = 50;
 /** Above the 50 ms of the alert. */
 const PAUSE_MS = 150;
 const MAX_BACKLOG = 5;
+/** Long enough for an endpoint to be failing for some seconds. */
+const DISABLE_AFTER = "10s";
 const STORE_MAX_BYTES = 2_000_000;
 /** What an error outside of every handler is thrown by. */
 const THROWS = "data:application/javascript," + encodeURIComponent(
@@ -45,7 +47,7 @@ export const FAULT_STAGES: readonly (readonly AlertFault[])[] = [
     { alerts: ["WeirManyOverLimit", "WeirSlowCache"], inject: (bed) => bed.slowDown() },
     { alerts: ["WeirConfigurationRejected"], inject: (bed) => bed.breakRules() },
     { alerts: ["WeirUnexpectedErrors"], inject: (bed) => bed.process.signal("SIGUSR2") },
-    { alerts: ["WeirEndpointDisabled"], inject: (bed) => bed.failEndpoint() },
+    { alerts: ["WeirEndpointFailing", "WeirEndpointDisabled"], inject: (bed) => bed.failEndpoint() },
     { alerts: ["WeirDeliveryBacklog"], inject: (bed) => bed.hangReceiver() },
     { alerts: ["WeirDeliveriesFailed"], inject: (bed) => bed.deleteEndpoint() },
     { alerts: ["WeirBacklogNearlyFull", "WeirBoundRefusals"], inject: (bed) => bed.fillBacklog() },
@@ -108,7 +110,7 @@ export class AlertBed implements AsyncDisposable {
         WEBHOOK_MAX_IN_FLIGHT: "1",
         WEBHOOK_MAX_BACKLOG: String(MAX_BACKLOG),
         WEBHOOK_STORE_MAX_BYTES: String(STORE_MAX_BYTES),
-        WEBHOOK_DISABLE_AFTER: "1ms",
+        WEBHOOK_DISABLE_AFTER: DISABLE_AFTER,
       }),
     );
     const process = stack.use(
@@ -145,11 +147,13 @@ export class AlertBed implements AsyncDisposable {
     this.#decisions.reload();
   }
 
-  /** Connections to an endpoint are refused until it is disabled. */
+  /** Connections to an endpoint are refused until it is disabled. One delivery leaves room in its backlog. */
   async failEndpoint(): Promise<void> {
     const id = await this.#endpoint({ url: "http://127.0.0.1:9/", events: ["refused"] });
+    await this.#event("refused");
+    const { items: [delivery] } = await this.#call(`/deliveries?endpointId=${id}`, {}, [200]);
     await until("a disabled endpoint", async () => {
-      await this.#event("refused");
+      await this.#call(`/deliveries/${delivery?.id}/resend`, { method: "POST" }, [202]);
       return !(await this.#call(`/endpoints/${id}`, {}, [200])).enabled;
     }, { intervalMs: 100 });
   }

@@ -1,5 +1,9 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertMatch } from "@std/assert";
+import { freePort } from "../harness/free_port.ts";
+import { startRedis } from "../harness/redis_server.ts";
 import { ServeFixture } from "../harness/serve_fixture.ts";
+import { needs } from "../harness/tools.ts";
+import { until } from "../harness/until.ts";
 
 for (
   const [env, warnings] of [
@@ -15,3 +19,40 @@ for (
     assertEquals(lines.length, warnings);
   });
 }
+
+const UNREACHABLE: Readonly<Record<string, (address: string) => Record<string, string>>> = {
+  "key-value": (address) => ({ BACKEND_TYPE: "kv", KV_URL: address }),
+  "key-value with a password": (address) => ({
+    BACKEND_TYPE: "kv",
+    KV_URL: `redis://weir:hidden@${address}`,
+  }),
+  "memcached-style": (address) => ({ BACKEND_TYPE: "mc", MC_HOST_PORT: address }),
+};
+
+for (const [name, envOf] of Object.entries(UNREACHABLE)) {
+  Deno.test(`open cache: a ${name} cache that cannot be reached is a note of the health check`, async () => {
+    const address = `127.0.0.1:${freePort()}`;
+    await using service = await ServeFixture.start({ env: envOf(address) });
+    await until("the failed attempt", () => service.log.some((line) => line.includes("Cannot reach")));
+    const page = await service.page("/healthcheck");
+    assertMatch(page, new RegExp(`^OK\ncache: no connection to [^ ]*${address}: .+\n$`));
+    assertEquals(page.includes("hidden"), false);
+  });
+}
+
+Deno.test({
+  ...needs(["redis-server"], "open cache: the note of a cache that was lost ends with its outage"),
+  async fn() {
+    await using redis = await startRedis();
+    await using service = await ServeFixture.start({
+      env: { BACKEND_TYPE: "kv", KV_URL: redis.url, LOG_LEVEL: "info" },
+    });
+    const shows = (text: string) => async () => (await service.page("/healthcheck")).startsWith(text);
+    await until("a connection", () => service.log.some((line) => line.includes("Connected to")));
+    assertEquals(await service.page("/healthcheck"), "OK");
+    await redis.kill();
+    await until("a note", shows("OK\ncache: "));
+    await redis.restartOnSamePort();
+    await until("no note", async () => await service.page("/healthcheck") === "OK");
+  },
+});

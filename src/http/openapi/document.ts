@@ -18,7 +18,7 @@ const DEBUG_PORT = [{ url: "http://localhost:6070", description: "The debug port
 const DESCRIPTION = [
   "The HTTP APIs of Weir: decisions, health, administration and the debug port.",
   "Paths under `/api/v1` exist only if an administration token or `WEBHOOK_STORE` is set.",
-  "Every answer has an `X-Request-Id`: the one of the request, or a new one.",
+  "Every response has an `X-Request-Id`: the value from the request, or a new one.",
   "`GET` outside of `/api/v1` also accepts `HEAD`.",
 ].join(" ");
 const SCHEMES: Readonly<
@@ -27,7 +27,7 @@ const SCHEMES: Readonly<
   admin: ["adminToken", "A token of `ADMIN_TOKEN`, `ADMIN_TOKENS` or `ADMIN_TOKENS_FILE`"],
   trigger: ["triggerKey", "A trigger key, `svct_…`"],
   event: ["eventKey", "An event key, `svce_…`"],
-  debug: ["debugToken", "`DEBUG_TOKEN`, where it is set"],
+  debug: ["debugToken", "`DEBUG_TOKEN`, if it is set"],
 };
 const EXAMPLE_ID = "2cbaae4d-d015-44da-860c-dad302d554aa";
 const FOREIGN_PAGE = {

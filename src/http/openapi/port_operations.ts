@@ -102,21 +102,21 @@ export const DEBUG_SCHEMAS: SchemaProperties = {
       algorithm: choiceSchema(ALGORITHMS, "Absent for a fixed window."),
       burst: integerSchema("Hits that a token bucket holds."),
       maxInFlight: integerSchema("The maximum in flight of a `concurrency` limit."),
-      leaseSeconds: integerSchema("Its lease."),
+      leaseSeconds: integerSchema("Lease of a concurrency limit, in seconds."),
       events: listSchema(choiceSchema(LIMIT_EVENTS, "An event."), "Events that the rule reports."),
-      eventsRedact: choiceSchema(REDACTIONS, "What events have in place of values."),
+      eventsRedact: choiceSchema(REDACTIONS, "Content of events instead of values."),
     }),
     replacedBy: listSchema(
       objectSchema({
         descriptor: integerSchema("The index of the descriptor."),
         rule: textSchema("The rule that replaces this one."),
       }),
-      "What replaces the limit.",
+      "Rules that replace the limit.",
     ),
     cacheKey: textSchema("The name of the counter in the cache."),
     windowEnds: timeSchema("End time of a fixed window."),
     used: integerSchema("Hits that count now: in the window, taken from the bucket, or in flight."),
-    remaining: integerSchema("Hits that would pass now."),
+    remaining: integerSchema("Hits that can pass now."),
   }),
   ExplainedLevel: objectSchema({
     entry: ENTRY,
@@ -138,13 +138,13 @@ export const DEBUG_SCHEMAS: SchemaProperties = {
 
 const SETTING = objectSchema({
   name: textSchema("The environment variable."),
-  group: textSchema("Its part of the documentation."),
+  group: textSchema("Section of the documentation."),
   source: textSchema("`environment`, `default`, or the variable that names the file of the value."),
   isSecret: flagSchema("Whether the value is a secret, which is not shown."),
-  doc: textSchema("What it does."),
+  doc: textSchema("Meaning of the setting."),
 }, {
   value: textSchema("The value; absent without one, and for a secret."),
-  whenUnset: textSchema("What applies without a value."),
+  whenUnset: textSchema("Behaviour without a value."),
 });
 
 /** The debug port, except for its web page. */

@@ -36,8 +36,8 @@ const LIMITED: SchemaProperties = {
   used: integerSchema("Hits that count now: in the window, taken from the bucket, or in flight.", {
     minimum: 0,
   }),
-  remaining: integerSchema("Hits that would pass now.", { minimum: 0 }),
-  resetsAt: timeSchema("End time of the window; of another algorithm, when all is free."),
+  remaining: integerSchema("Hits that can pass now.", { minimum: 0 }),
+  resetsAt: timeSchema("End time of the window; for another algorithm, when the full limit is available."),
 };
 const RULE: SchemaProperties = {
   rule: textSchema("The full name of the rule; absent for a limit in the request."),
@@ -56,7 +56,7 @@ const UNLIMITED = objectSchema({
 export const RATE_LIMIT_SCHEMAS: SchemaProperties = {
   RateLimitRequest: closedSchema({
     domain: textSchema("The domain of the rules.", { minLength: 1 }),
-    descriptors: listSchema(schemaOf("Descriptor"), "Each one is decided separately.", {
+    descriptors: listSchema(schemaOf("Descriptor"), "Weir decides each descriptor separately.", {
       minItems: 1,
       maxItems: MAX_DESCRIPTORS,
     }),
@@ -67,7 +67,7 @@ export const RATE_LIMIT_SCHEMAS: SchemaProperties = {
     }),
   }, {
     limit: schemaOf("LimitOverride"),
-    hitsAddend: count("Hits of this descriptor; 0 asks and adds nothing.", 2 ** 53),
+    hitsAddend: count("Hits of this descriptor; 0 reads the counter without adding hits.", 2 ** 53),
     isNegativeHits: flagSchema("Whether the hits are subtracted; default `false`."),
   }),
   Entry: closedSchema({ key: textSchema("The key.") }, { value: textSchema("The value.") }),
@@ -91,7 +91,7 @@ export const RATE_LIMIT_SCHEMAS: SchemaProperties = {
       name: textSchema("The name of the limit."),
       requestsPerUnit: integerSchema("The limit, or the maximum in flight; absent if 0.", { minimum: 1 }),
     }),
-    limitRemaining: integerSchema("Hits that would pass now; absent if 0.", { minimum: 1 }),
+    limitRemaining: integerSchema("Hits that can pass now; absent if 0.", { minimum: 1 }),
     durationUntilReset: textSchema(
       "Seconds until the window ends; of another algorithm, until one hit would pass after a refusal, or else until " +
         "all is free.",

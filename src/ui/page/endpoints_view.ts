@@ -78,18 +78,22 @@ function openEndpoint(parts: PageParts, id: string): OpenedView {
   });
 }
 
+/** Weir treats an endpoint as failing after this many consecutive failures. */
+const FAILING_AFTER = 20;
+
 /** Whether an endpoint is enabled, and since when it fails. */
 function stateOf(endpoint: Fields, now: number): Child[] {
   const failingSince = timeOf(endpoint, "failingSince");
   const isEnabled = flagOf(endpoint, "enabled");
-  const isFailing = isEnabled && failingSince !== undefined;
+  const failures = numberOf(endpoint, "consecutiveFailures") ?? 0;
+  const isFailing = isEnabled && failures >= FAILING_AFTER;
   const state = isFailing ? badge("failing", "warn") : badge(isEnabled ? "enabled" : "disabled");
   if (failingSince === undefined) return [state];
-  const failures = countText(numberOf(endpoint, "consecutiveFailures") ?? 0);
+  const counted = `${countText(failures)} failure${failures === 1 ? "" : "s"}`;
   const by = textOf(endpoint, "disabledReason") === "failing" ? "by Weir: " : "";
   return [
     state,
-    element("div", { class: "note" }, `${by}${failures} failures since `, moment(failingSince, now)),
+    element("div", { class: "note" }, `${by}${counted} since `, moment(failingSince, now)),
   ];
 }
 

@@ -7,6 +7,8 @@ export interface MetricRow {
   readonly names: RegExp;
   /** Whether the number goes up and down; others only grow. */
   readonly isGauge?: boolean;
+  /** Whether another row counts the same events, so that a sum of rows leaves this one out. */
+  readonly isDetail?: boolean;
 }
 
 /** A row with its numbers. */
@@ -30,10 +32,14 @@ export const RESPONSE_TIME = "ratelimit_server.ShouldRateLimit.response_time";
 export const ERRORS: readonly MetricRow[] = [
   { label: "Invalid calls, or calls without rules", names: /should_rate_limit\.service_error$/ },
   { label: "Calls with a failing cache", names: /should_rate_limit\.(kv|mc)_error$/ },
-  { label: "Descriptors allowed without the cache", names: /cache_failure\.allow$/ },
-  { label: "Descriptors denied without the cache", names: /cache_failure\.deny$/ },
-  { label: "Descriptors counted in this process without the cache", names: /cache_failure\.local$/ },
-  { label: "Calls refused at MAX_IN_FLIGHT", names: /cache\.in_flight_refused$/ },
+  { label: "Descriptors allowed without the cache", names: /cache_failure\.allow$/, isDetail: true },
+  { label: "Descriptors denied without the cache", names: /cache_failure\.deny$/, isDetail: true },
+  {
+    label: "Descriptors counted in this process without the cache",
+    names: /cache_failure\.local$/,
+    isDetail: true,
+  },
+  { label: "Calls refused at MAX_IN_FLIGHT", names: /cache\.in_flight_refused$/, isDetail: true },
   { label: "Rejected configurations", names: /config_load_error$/ },
   { label: "Connections refused at the maximum", names: /connections_refused$/ },
   { label: "Connections not accepted", names: /accept_failures$/ },
@@ -43,7 +49,7 @@ export const ERRORS: readonly MetricRow[] = [
   { label: "Unexpected errors", names: /unexpected_errors$/ },
   { label: "Dropped log lines", names: /log_lines_dropped$/ },
   { label: "Lost lines of statistics", names: /lines_lost$/ },
-  { label: "Lost events of limits and the configuration", names: /\.events\.dropped$/ },
+  { label: "Lost events about limits and the configuration", names: /\.events\.dropped$/ },
   { label: "Trigger calls with 5xx", names: /webhooks\.triggers\.(unavailable|failed)$/ },
   { label: "Failed executions", names: /webhooks\.executions_ended\.failed$/ },
   { label: "Failed delivery attempts", names: /webhooks\.attempts\.(?!acknowledged$)/ },
@@ -99,12 +105,12 @@ export function shownMetrics(
   });
 }
 
-/** All errors together. */
+/** All errors together, each counted once. */
 export function errorCount(
   snapshot: Snapshot,
   history: readonly Counts[],
 ): Pick<ShownMetric, "total" | "recent"> {
-  const shown = shownMetrics(ERRORS, snapshot, history);
+  const shown = shownMetrics(ERRORS.filter(({ isDetail = false }) => !isDetail), snapshot, history);
   const sum = (of: (one: ShownMetric) => number) => shown.reduce((all, one) => all + of(one), 0);
   return { total: sum(({ total }) => total), recent: sum(({ recent }) => recent) };
 }

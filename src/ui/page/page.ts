@@ -162,6 +162,8 @@ function place(id: string): HTMLElement {
   return found;
 }
 
+const PAUSE = "Pause updates";
+
 /** Shows the state of the live stream, with a button that stops or starts it. */
 class LiveLine {
   readonly node: HTMLElement;
@@ -170,7 +172,7 @@ class LiveLine {
   #isOn = true;
 
   constructor(stream: () => LiveStream) {
-    this.#button = button("Stop", () => this.#isOn ? stream().stop() : stream().start(), {
+    this.#button = button(PAUSE, () => this.#isOn ? stream().stop() : stream().start(), {
       look: "small",
       action: "live",
     });
@@ -183,7 +185,7 @@ class LiveLine {
     this.#isOn = state.kind !== "stopped" && state.kind !== "reconnecting";
     setText(
       this.#button,
-      state.kind === "stopped" ? "Start" : state.kind === "reconnecting" ? "Now" : "Stop",
+      state.kind === "stopped" ? "Start" : state.kind === "reconnecting" ? "Now" : PAUSE,
     );
     this.#button.hidden = state.kind === "refused" || state.kind === "hidden";
     if (state.kind !== "reconnecting") return setText(this.#word, WORDS[state.kind]);

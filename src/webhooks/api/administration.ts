@@ -66,6 +66,6 @@ function isMatch(pattern: readonly string[], segments: readonly string[]): boole
 
 function wrongMethod(methods: readonly string[]): WebhookRefusal {
   const allow = methods.join(", ");
-  const detail = `Cannot answer this method: expected ${allow}`;
+  const detail = `Cannot use this method: expected ${allow}`;
   return refusal("method_not_allowed", detail, { headers: { allow } });
 }

@@ -43,7 +43,7 @@ export const DELIVERY_SCHEMAS: SchemaProperties = {
       maximum: SLOTS_MS.length,
     }),
     createdAt: timeSchema("Creation time."),
-    attempts: listSchema(schemaOf("Attempt"), "In their order."),
+    attempts: listSchema(schemaOf("Attempt"), "Attempts in order."),
     why: textSchema("Explanation of the current state, with the reason of the last failed attempt."),
   }, {
     reason: choiceSchema(REASONS, "Reason of the permanent failure."),
@@ -123,8 +123,8 @@ export const DELIVERY_OPERATIONS = {
     id: "pauseDeliveries",
     role: "admin",
     summary: "Pause all deliveries",
-    description: "No attempt begins, on any instance of the store, until deliveries are resumed. " +
-      "Attempts in flight end. Events are still accepted.",
+    description: "No instance of the store starts a new attempt until deliveries are resumed. " +
+      "Attempts in flight end normally. Weir still accepts events.",
     body: EMPTY_BODY,
     answers: { 200: PAUSE_ANSWER },
   },

@@ -58,7 +58,7 @@ const SETTABLE: SchemaProperties = {
       "Static headers of every delivery, by name. Weir encrypts the values and never returns them. `null` removes all headers.",
   },
   concurrency: integerSchema(
-    `How many attempts may be in flight. Default for a new endpoint: ${DEFAULT_CONCURRENCY}.`,
+    `Maximum number of attempts in flight. Default for a new endpoint: ${DEFAULT_CONCURRENCY}.`,
     {
       minimum: 1,
       maximum: 100,
@@ -260,7 +260,7 @@ export const ENDPOINT_OPERATIONS = {
     body: { schema: schemaOf("EndpointChange"), example: { enabled: true } },
     answers: {
       200: {
-        description: "The endpoint. If the call has enabled it, also the deliveries that it has missed.",
+        description: "The endpoint. If the call has enabled it, also the number of missed deliveries.",
         schema: {
           allOf: [
             schemaOf("Endpoint"),
@@ -268,7 +268,7 @@ export const ENDPOINT_OPERATIONS = {
               missed: integerSchema(
                 "If the call has enabled the endpoint: the number of failed deliveries to recover.",
               ),
-              missedSince: timeSchema("If there are any: the `since` to recover them with."),
+              missedSince: timeSchema("If there are any: the `since` of the call that recovers them."),
             }),
           ],
         },
@@ -316,7 +316,7 @@ export const ENDPOINT_OPERATIONS = {
         schema: objectSchema({
           url: textSchema("The URL of the endpoint."),
           ok: flagSchema("Whether every stage succeeded."),
-          stages: listSchema(schemaOf("CheckedStage"), "In their order."),
+          stages: listSchema(schemaOf("CheckedStage"), "Stages in order."),
         }),
         example: {
           url: "https://app.example/hooks",

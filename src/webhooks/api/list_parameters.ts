@@ -18,7 +18,7 @@ export const MAX_LIMIT = 200;
 
 /** The parameters of a page. */
 export const PAGING: SchemaProperties = {
-  limit: integerSchema("How many records to return.", {
+  limit: integerSchema("Maximum number of records to return.", {
     minimum: 1,
     maximum: MAX_LIMIT,
     default: DEFAULT_LIMIT,

@@ -43,7 +43,7 @@ export const UNAUTHORIZED: WebhookProblem = {
 /** The same for every call of a trigger without a bearer token, whether or not the trigger exists. */
 export const UNSIGNED: WebhookProblem = {
   ...UNAUTHORIZED,
-  detail: "Cannot accept the call: the bearer token is missing, and so is a valid signature",
+  detail: "Cannot accept the call: it has neither a bearer token nor a valid signature",
 };
 
 /** The problem of a body that is not JSON by its content type. */

@@ -50,7 +50,7 @@ const OPTIONAL: SchemaProperties = {
   ),
   onBodyMismatch: choiceSchema(
     ON_BODY_MISMATCH,
-    "What a repeated `Idempotency-Key` with another body does: `replay` the first answer, or `reject` with 422. Default for a new trigger: `replay`.",
+    "Response to a repeated `Idempotency-Key` with another body: `replay` the first response, or `reject` with 422. Default for a new trigger: `replay`.",
   ),
   limit: {
     anyOf: [schemaOf("TriggerLimit"), { type: "null" }],
@@ -58,7 +58,7 @@ const OPTIONAL: SchemaProperties = {
   },
   onLimitError: choiceSchema(
     ON_LIMIT_ERROR,
-    "What a call does when its limit cannot be decided. Default for a new trigger: `deny`.",
+    "Decision when the rate limit of a call cannot be checked. Default for a new trigger: `deny`.",
   ),
   enabled: flagSchema("Whether calls are accepted. Default for a new trigger: `true`."),
 };
@@ -149,7 +149,7 @@ const SHOWN: OperationAnswer = { description: "The trigger.", schema: schemaOf("
 /** `Idempotency-Key` of a request. */
 export const IDEMPOTENCY_KEY: SchemaProperties = {
   "Idempotency-Key": textSchema(
-    "Identifies the call for 24 hours: a call with the same key repeats the answer and starts nothing.",
+    "Identifies the call for 24 hours: a call with the same key returns the same response and starts no execution.",
     { minLength: 1, maxLength: MAX_KEY_LENGTH },
   ),
 };

@@ -27,7 +27,7 @@ const GENERIC_FIELDS = ["header", "prefix", "encoding", "timestampHeader", "idem
 const SCHEME: SchemaProperties = {
   scheme: choiceSchema(
     SIGNATURE_SCHEMES,
-    "Who signs the calls; `hmac-sha256` requires `header`. A change of the trigger cannot change it.",
+    "Scheme of the signature; `hmac-sha256` requires `header`. It cannot be changed later.",
   ),
 };
 const SETTABLE: SchemaProperties = {
@@ -44,7 +44,7 @@ const SETTABLE: SchemaProperties = {
     { pattern: HEADER_NAME },
   ),
   toleranceSeconds: integerSchema(
-    `How far the signed time may be from the clock. Only where a time is signed. Default: ${DEFAULT_TOLERANCE_SECONDS}.`,
+    `Maximum difference between the signed time and the clock; only with a signed time. Default: ${DEFAULT_TOLERANCE_SECONDS}.`,
     { minimum: 1, maximum: 86_400 },
   ),
   idempotencyHeader: textSchema(

@@ -30,7 +30,7 @@ export const WORKFLOW_SCHEMAS: SchemaProperties = {
     state: choiceSchema(
       STATES,
       "`valid`: the file is in use. `outdated`: the file has errors, and its previous version is in use. " +
-        "`invalid`: no version is in use, and its triggers answer 503.",
+        "`invalid`: no version is in use, and its triggers return 503.",
     ),
     steps: listSchema(schemaOf("WorkflowStep"), "Steps of the version in use, in order."),
     triggers: listSchema(schemaOf("WorkflowTrigger"), "Triggers that start the workflow, by name.", {
@@ -88,7 +88,7 @@ export const WORKFLOW_OPERATIONS = {
     id: "listWorkflows",
     summary: "List workflow files with their errors",
     role: "read",
-    description: "Shows the files as the instance that answers has read them.",
+    description: "Shows the files that the responding instance has read.",
     query: PAGING,
     answers: {
       200: {

@@ -18,11 +18,11 @@ export type CallHeaders = ReadonlyMap<string, string>;
 export const SIGNATURE_REFUSALS = {
   no_secret: "every secret of the trigger was revoked",
   missing_header: "a header of the scheme is missing",
-  malformed_header: "the header of the signature has another form, or occurs more than once",
+  malformed_header: "the header of the signature is malformed, or occurs more than once",
   malformed_timestamp: "the time is not a whole number of seconds, or occurs more than once",
-  too_old: "the time is further before the clock than the tolerance",
-  too_new: "the time is further after the clock than the tolerance",
-  wrong_signature: "no secret of the trigger gives this signature",
+  too_old: "the time is further behind the clock than the tolerance",
+  too_new: "the time is further ahead of the clock than the tolerance",
+  wrong_signature: "the signature matches no secret of the trigger",
 } as const;
 
 /** Why a signature is refused. */

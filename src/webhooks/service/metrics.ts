@@ -74,7 +74,7 @@ export const WEBHOOK_METRICS = {
       "deliveries",
       "Deliveries whose next attempt is due, without those of disabled and failing endpoints.",
     ),
-    oldest_due_age_seconds: gauge("seconds", "How long the oldest of these deliveries has been waiting."),
+    oldest_due_age_seconds: gauge("seconds", "Time since the oldest of these deliveries became due."),
     endpoints: gauge(
       "endpoints",
       "Endpoints by state; `failing` is one whose last 20 attempts or more failed.",
@@ -101,13 +101,17 @@ export const WEBHOOK_METRICS = {
       "0 or 1",
       "1 in a process that delivers and runs workflows, 0 in one that waits for the lock.",
     ),
-    bound_refusals: counter("calls", "Triggers and events that were refused for a bound of the store.", {
-      label: "bound",
-      values: ["store", "backlog"],
-    }),
+    bound_refusals: counter(
+      "calls",
+      "Trigger calls and events that were rejected because of a bound of the store.",
+      {
+        label: "bound",
+        values: ["store", "backlog"],
+      },
+    ),
     largest_backlog: gauge(
       "deliveries",
-      "Largest known number of open deliveries of one endpoint; smaller than half of `max_backlog`, it may be outdated.",
+      "Largest known number of open deliveries of one endpoint; a value below half of `max_backlog` may be outdated.",
     ),
     max_backlog: gauge("deliveries", "Value of `WEBHOOK_MAX_BACKLOG`."),
     store_used_bytes: gauge(

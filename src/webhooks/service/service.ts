@@ -76,6 +76,7 @@ export class WebhookService implements WebhookCalls {
   /** By the clock's `elapsed`. */
   #nextLogAt = -Infinity;
   #trouble: Trouble | undefined;
+  #hadProblem = false;
   /** Failures of the store in calls. */
   #storeErrors = 0;
 
@@ -158,6 +159,7 @@ export class WebhookService implements WebhookCalls {
       const now = clock.now();
       const ofStore = await store.metrics(now);
       const gauges = storeGauges(ofStore, now);
+      this.#logProblemEnd(problem);
       const notes = [pauseNote(ofStore), metrics.note, this.#bounds.note, await noteOfSecrets?.()]
         .filter((note) => note !== undefined);
       return {
@@ -167,6 +169,7 @@ export class WebhookService implements WebhookCalls {
         note: notes.length === 0 ? undefined : notes.join("; "),
       };
     } catch (error) {
+      this.#hadProblem = true;
       return { ...metrics, problem: errorText(error) };
     }
   }
@@ -216,6 +219,12 @@ export class WebhookService implements WebhookCalls {
     if (trouble === undefined || clock.elapsed() - trouble.at >= TROUBLE_MS) return undefined;
     trouble.isShown = true;
     return trouble.error.message;
+  }
+
+  /** The end of a problem is a warning, so that the log has it wherever it has the failures. */
+  #logProblemEnd(problem: string | undefined): void {
+    if (this.#hadProblem && problem === undefined) this.#parts.logger.warning("Webhook store works again");
+    this.#hadProblem = problem !== undefined;
   }
 
   #noteTrouble(error: StoreError): void {

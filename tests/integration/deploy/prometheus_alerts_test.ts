@@ -54,12 +54,19 @@ const ALERTS: Readonly<
     // A restart, a recovery, and what is removed after its time.
     good: [[`${WEBHOOKS}_deliveries{state="failed"}`, "5+0x15 0 5+0x4 2+0x10"]],
   },
+  WeirEndpointFailing: {
+    bad: [[`${WEBHOOKS}_endpoints{state="failing"}`, "1+0x30"]],
+    good: [
+      // It works again before the alert is due.
+      [`${WEBHOOKS}_endpoints{state="failing"}`, "1+0x9 0+0x20"],
+      [`${WEBHOOKS}_endpoints{state="healthy"}`, "1+0x30"],
+    ],
+  },
   WeirEndpointDisabled: {
     bad: [[`${WEBHOOKS}_endpoints{state="disabled_by_weir"}`, "0+0x15 1+0x15"]],
     good: [
       [`${WEBHOOKS}_endpoints{state="disabled_by_weir"}`, "0+0x30"],
       [`${WEBHOOKS}_endpoints{state="disabled_by_admin"}`, "1+0x30"],
-      [`${WEBHOOKS}_endpoints{state="failing"}`, "1+0x30"],
     ],
   },
   WeirStoreErrors: {

@@ -50,7 +50,7 @@ export const KV_CASES: SettingCases = {
           await until("the failed attempt", () => service.log.some((line) => line.includes("Cannot reach")));
           return (await service.page("/healthcheck")).split(" ", 1)[0];
         },
-        unset: "OK",
+        unset: "OK\ncache:",
         set: "cache:",
       }),
   },

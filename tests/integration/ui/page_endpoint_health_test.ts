@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import { FAILING_AFTER } from "../../../src/webhooks/model/endpoint_health.ts";
 import { PageBrowser } from "../../harness/page_browser.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
@@ -53,6 +54,13 @@ Deno.test({
     for (const text of ["1,234 failures since", "1h: 0%", "24h: 97.5%, 34 ms"]) {
       await row.getByText(text).waitFor();
     }
+    for (const [count, text] of [[FAILING_AFTER - 1, "19 failures since"], [1, "1 failure since"]] as const) {
+      change = { enabled: true, consecutiveFailures: count };
+      await row.getByText(text).waitFor();
+      await row.getByText("enabled", { exact: true }).waitFor();
+    }
+    change = { enabled: true, consecutiveFailures: FAILING_AFTER };
+    await row.getByText("failing", { exact: true }).waitFor();
     change = { enabled: false, disabledReason: "failing", disabledAt: SINCE };
     await row.getByText("by Weir: 1,234 failures since").waitFor();
     const dialog = page.getByRole("dialog");

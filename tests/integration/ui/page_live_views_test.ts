@@ -153,7 +153,7 @@ async function rest(opened: OpenedPage): Promise<void> {
   await opened.isLive(/page is hidden/);
   await opened.value(hidden(false));
   await opened.isLive();
-  await page.getByRole("button", { name: "Stop", exact: true }).click();
+  await page.getByRole("button", { name: "Pause updates", exact: true }).click();
   await opened.isLive("Stopped");
   await page.getByRole("button", { name: "Start", exact: true }).click();
   await opened.isLive();

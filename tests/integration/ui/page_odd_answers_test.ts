@@ -229,7 +229,7 @@ async function oddMetrics(opened: OpenedPage): Promise<void> {
   };
   await answering(opened, "**/ui/live", `event: snapshot\ndata: ${JSON.stringify(figures)}\n\n`);
   await opened.view("Overview");
-  await page.getByRole("button", { name: "Stop", exact: true }).click();
+  await page.getByRole("button", { name: "Pause updates", exact: true }).click();
   await page.getByRole("button", { name: "Start", exact: true }).click();
   await opened.sees("The last load failed");
   for (const view of ["Rules", "Over limit", "Diagnostics", "Reloads", "Overview"]) {

@@ -65,6 +65,12 @@ Deno.test({
     await panel("Cache").getByText("kv", { exact: true }).waitFor();
     await panel("Errors").getByText("Calls with a failing cache").waitFor();
     await panel("Errors").getByText("Descriptors counted in this process without the cache").waitFor();
+    await opened.view("Overview");
+    const remark = page.locator(".remarks li", { hasText: "cache" });
+    await remark.getByText(/^no connection to 127\.0\.0\.1:\d+: /).waitFor();
+    const errors = page.locator(".metric", { hasText: "Errors" });
+    await errors.getByText("in two minutes, 3 since start").waitFor();
+    await opened.view("Diagnostics");
     const evictions = page.getByRole("row").filter({ hasText: "Counters in this process" });
     assertMatch(await evictions.textContent() ?? "", /Counters in this process[1-9]/);
     const metrics = { "ratelimit.kv_pool.breaker_open": 1, "ratelimit.kv_pool.cx_active": 4 };
@@ -72,7 +78,7 @@ Deno.test({
       "**/ui/live",
       (route) => route.fulfill({ status: 200, body: snapshotOf(metrics), contentType: "text/event-stream" }),
     );
-    await page.getByRole("button", { name: "Stop", exact: true }).click();
+    await page.getByRole("button", { name: "Pause updates", exact: true }).click();
     await page.getByRole("button", { name: "Start", exact: true }).click();
     await panel("Cache").getByText("1 open", { exact: true }).waitFor();
     await panel("Cache").getByText("healthy", { exact: true }).waitFor();

@@ -277,8 +277,7 @@ Deno.test({
 
 Deno.test("a store is moved only into one of the other kind, and by the release that made it", async () => {
   using folder = new StoreFolder();
-  const kinds =
-    "Cannot move a store into another of the same kind: expected a file and the address of a PostgreSQL";
+  const kinds = "Cannot move a store into another of the same kind: expected a file and a PostgreSQL address";
   await refused(() => move(folder.path, folder.file("b.db")), kinds);
   await refused(() => move("postgres://a@b/c", "postgresql://d@e/f"), kinds);
   const url = "postgres://a:secret@127.0.0.1:1/c";

@@ -91,7 +91,7 @@ const WRONG: readonly (readonly [args: readonly string[], code: number, line: st
   [
     ["store", "move", "--from", "a.db", "--to", "b.db"],
     1,
-    "Cannot move a store into another of the same kind: expected a file and the address of a PostgreSQL",
+    "Cannot move a store into another of the same kind: expected a file and a PostgreSQL address",
   ],
   [
     ["store", "check", "--store", "postgres://u:secret@h:x/d"],

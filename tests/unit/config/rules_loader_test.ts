@@ -13,6 +13,11 @@ import { until } from "../../harness/until.ts";
 class Story {
   readonly lines: string[] = [];
   readonly health = new Health();
+  readonly requiresRules: boolean;
+
+  constructor(requiresRules = true) {
+    this.requiresRules = requiresRules;
+  }
 
   /** Writes its lines down. */
   get logger(): Logger {
@@ -47,6 +52,7 @@ class Story {
         loadFailed: () => void this.lines.push("failed"),
       },
       health: this.health,
+      requiresRules: this.requiresRules,
       logger,
       clock,
     });
@@ -170,6 +176,40 @@ for (const [name, loads, expected, failing] of CASES) {
       story.health.failing().map(({ name, reason }) => `${name}: ${reason}`),
       failing.map((reason) => `config: ${reason}`),
     );
+    await loader.close();
+  });
+}
+
+const REJECTED_NOTE =
+  "the last load was rejected: a.yaml:3:3: descriptors[0]: unknown key 'vale'; did you mean 'value'?";
+const NOTES: readonly (readonly [name: string, loads: RulesLoad[], notes: string[], lastLine: string])[] = [
+  ["good", [GOOD], [], LOADED],
+  ["a rejected first one", [BAD], [
+    REJECTED_NOTE,
+  ], "error: Rules rejected; waiting for valid rules errors=3"],
+  ["a first one after a rejected one", [BAD, GOOD], [], "warning: Rules loaded"],
+  ["rejected after a good one", [GOOD, BAD], [
+    REJECTED_NOTE,
+  ], "error: Rules rejected; keeping the previous rules errors=3"],
+  ["rejected twice", [GOOD, UNREADABLE, BAD], [
+    REJECTED_NOTE,
+  ], "error: Rules rejected; keeping the previous rules errors=3"],
+  ["good after a rejected one", [GOOD, BAD, GOOD], [], "warning: Rules loaded again"],
+  ["good twice after a rejected one", [GOOD, BAD, GOOD, GOOD], [], LOADED],
+];
+
+for (const [name, loads, notes, lastLine] of NOTES) {
+  Deno.test(`rules loader: notes that the last load was rejected: ${name}`, async () => {
+    const story = new Story(false);
+    const provider = new HandProvider();
+    const loader = story.start(provider);
+    for (const one of loads) provider.load(one);
+    assertEquals(story.health.failing(), []);
+    assertEquals(
+      story.health.noted().map(({ name, reason }) => [name, reason]),
+      notes.map((note) => ["config", note]),
+    );
+    assertEquals(story.take().at(-1), lastLine);
     await loader.close();
   });
 }
@@ -355,7 +395,8 @@ Deno.test("each load that differs from the previous one is reported, also to tho
     onRules: () => {},
     onConcluded: (end) => void concluded.push(end),
     counters: { loadSucceeded: () => {}, loadFailed: () => {} },
-    health: undefined,
+    health: story.health,
+    requiresRules: false,
     logger: story.logger,
     clock: new FakeClock(1_000),
   });

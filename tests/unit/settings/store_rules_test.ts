@@ -61,7 +61,7 @@ const CASES: readonly StoreCase[] = [
       WEBHOOK_STORE_POOL_SIZE: "3",
     },
     warnings: ["POOL_SIZE", "LOCK_TIMEOUT"].map((name) =>
-      `WEBHOOK_STORE_${name} has no effect: WEBHOOK_STORE is not the address of a PostgreSQL`
+      `WEBHOOK_STORE_${name} has no effect: WEBHOOK_STORE is not a PostgreSQL address`
     ),
   },
 ];

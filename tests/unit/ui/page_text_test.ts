@@ -86,6 +86,20 @@ Deno.test("page: metrics that do not exist have no row, and counters show their 
   assertEquals(errorCount(snapshot, [countsAt(60_000)]), { total: 60, recent: 0 });
 });
 
+Deno.test("page: a call with a failing cache is one error, however many metrics count it", () => {
+  const metrics = new Map([
+    ["ratelimit.service.call.should_rate_limit.kv_error", 3],
+    ["ratelimit.service.cache_failure.allow", 5],
+    ["ratelimit.service.cache_failure.deny", 2],
+    ["ratelimit.service.cache_failure.local", 1],
+    ["ratelimit.cache.in_flight_refused", 1],
+    ["ratelimit.service.config_load_error", 1],
+  ]);
+  const snapshot = { ...readSnapshot("{}"), ...countsAt(0), metrics };
+  assertEquals(shownMetrics(ERRORS, snapshot, []).length, metrics.size);
+  assertEquals(errorCount(snapshot, []), { total: 4, recent: 0 });
+});
+
 Deno.test("page: every row shows metrics that exist", () => {
   const named = METRIC_SECTIONS.flatMap(({ groups }) => groups);
   const names = (["counter", "gauge"] as const).flatMap((kind) => {

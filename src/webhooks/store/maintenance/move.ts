@@ -58,7 +58,7 @@ export async function moveStore(move: StoreMove): Promise<MovedStore> {
   if (isPostgresAddress(from) === isPostgresAddress(to)) {
     throw new StoreError(
       "failed",
-      "Cannot move a store into another of the same kind: expected a file and the address of a PostgreSQL",
+      "Cannot move a store into another of the same kind: expected a file and a PostgreSQL address",
     );
   }
   return await withStoreToRead(from, async (source) => {
