@@ -7,7 +7,15 @@ import type { Clock } from "../../base/clock.ts";
 import { withTimeout } from "../../base/wait.ts";
 import { hostPort } from "../../base/host_port.ts";
 import { blockedReason, type Cidrs } from "../model/address_ranges.ts";
-import { connectError, isOutdated, isUntrusted, lookupError, outdatedError, SendError, tlsError } from "./send_error.ts";
+import {
+  connectError,
+  isOutdated,
+  isUntrusted,
+  lookupError,
+  outdatedError,
+  SendError,
+  tlsError,
+} from "./send_error.ts";
 
 /** All addresses of a name, those to try first in front. */
 export type Lookup = (name: string) => Promise<readonly string[]>;
