@@ -8,10 +8,11 @@ import { withTimeout } from "../../base/wait.ts";
 import { hostPort } from "../../base/host_port.ts";
 import { blockedReason, type Cidrs } from "../model/address_ranges.ts";
 import {
-  certificateError,
   connectError,
+  isOutdated,
   isUntrusted,
   lookupError,
+  outdatedError,
   SendError,
   tlsError,
 } from "./send_error.ts";
@@ -179,24 +180,46 @@ export class Dialler {
       readonly pending: PendingConnection;
     },
   ): Promise<TLSSocket> {
-    const { authorities, clock } = this.#options;
+    const { authorities } = this.#options;
     const { host } = target;
-    const now = () => clock.now();
     // With both sets in one list the platform's would be parsed for each connection, for some 50 ms.
     const isOwn = this.#ownHosts.has(host);
     const [first, other] = isOwn ? [authorities, undefined] : [undefined, authorities];
     try {
-      return await handshake(socket, { host, pending, authorities: first, now });
+      return await handshake(socket, { host, pending, authorities: first });
     } catch (error) {
-      if (!isUntrusted(error) || authorities === undefined || authorities.length === 0) throw error;
+      const explained = (reason: unknown) => this.#explained(reason, target, { addresses, pending });
+      if (!isUntrusted(error) || authorities === undefined || authorities.length === 0) {
+        throw await explained(error);
+      }
       const second = await this.connect(target, addresses, pending);
-      const secured = await handshake(second, { host, pending, authorities: other, now }).catch((reason) => {
-        throw isUntrusted(reason) ? error : reason;
+      const secured = await handshake(second, { host, pending, authorities: other }).catch(async (reason) => {
+        throw await explained(isUntrusted(reason) ? error : reason);
       });
       if (this.#ownHosts.size >= MAX_OWN_HOSTS) this.#ownHosts.clear();
       if (isOwn) this.#ownHosts.delete(host);
       else this.#ownHosts.add(host);
       return secured;
+    }
+  }
+
+  /** The error with the date of an outdated certificate, which the platform may report as an untrusted one. */
+  async #explained(
+    error: unknown,
+    target: DialTarget,
+    { addresses, pending }: { readonly addresses: readonly string[]; readonly pending: PendingConnection },
+  ): Promise<unknown> {
+    if (!isUntrusted(error) && !isOutdated(error)) return error;
+    try {
+      // The platform hides a rejected certificate. Nothing is sent over this connection.
+      const socket = await this.connect(target, addresses, pending);
+      const secured = startTls(socket, { host: target.host, pending, isVerified: false });
+      await pending.wait(once(secured, "secureConnect", tlsError), "the TLS handshake was not done");
+      const certificate = secured.getPeerCertificate() ?? {};
+      secured.destroy();
+      return outdatedError(certificate, this.#options.clock.now()) ?? error;
+    } catch {
+      return error;
     }
   }
 
@@ -258,13 +281,28 @@ async function platformLookup(name: string): Promise<readonly string[]> {
 
 async function handshake(
   socket: Socket,
-  { host, pending, authorities, now }: {
+  { host, pending, authorities }: {
     readonly host: string;
     readonly pending: PendingConnection;
     readonly authorities: readonly string[] | undefined;
-    readonly now: () => number;
   },
 ): Promise<TLSSocket> {
+  const secured = startTls(socket, { host, pending, authorities, isVerified: true });
+  await pending.wait(once(secured, "secureConnect", tlsError), "the TLS handshake was not done");
+  if (secured.authorized) return secured;
+  secured.destroy();
+  throw tlsError(secured.authorizationError);
+}
+
+function startTls(
+  socket: Socket,
+  { host, pending, authorities, isVerified }: {
+    readonly host: string;
+    readonly pending: PendingConnection;
+    readonly authorities?: readonly string[] | undefined;
+    readonly isVerified: boolean;
+  },
+): TLSSocket {
   const secured = connectTls({
     socket,
     host,
@@ -272,17 +310,12 @@ async function handshake(
     ...(authorities === undefined ? {} : { ca: [...authorities] }),
     ALPNProtocols: ["http/1.1"],
     minVersion: "TLSv1.2",
-    // The platform hides a rejected certificate otherwise, and with it the dates; `authorized` decides below.
-    rejectUnauthorized: false,
+    rejectUnauthorized: isVerified,
   });
   pending.follow(secured);
   secured.on("error", () => {});
   secured.once("close", () => socket.destroy());
-  await pending.wait(once(secured, "secureConnect", tlsError), "the TLS handshake was not done");
-  if (secured.authorized === true) return secured;
-  const failure = certificateError(secured.authorizationError, secured.getPeerCertificate() ?? {}, now());
-  secured.destroy();
-  throw failure;
+  return secured;
 }
 
 /** Opens a tunnel through the proxy to the host. */
