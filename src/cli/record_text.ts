@@ -2,6 +2,8 @@ import { isRawNumber, type JsonObject, type JsonValue } from "../base/exact_json
 import { plainText, shortened } from "./plain_text.ts";
 
 const MAX_CELL = 60;
+/** Columns whose end matters most: it has the cause. */
+const WHOLE: ReadonlySet<string> = new Set(["detail"]);
 const NOTHING = "-";
 
 /** Formats the rows of a table, also page by page: its columns never get narrower. */
@@ -17,7 +19,7 @@ export class TableText {
 
   /** The lines of these rows; those of the first call begin with the names of the columns. */
   lines(rows: readonly JsonObject[]): string[] {
-    const cells = rows.map((row) => this.#columns.map((name) => shortened(fieldText(row, name), MAX_CELL)));
+    const cells = rows.map((row) => this.#columns.map((name) => cellText(row, name)));
     for (const row of cells) {
       row.forEach((cell, index) => this.#widths[index] = Math.max(this.#widths[index] ?? 0, widthOf(cell)));
     }
@@ -43,6 +45,11 @@ export function recordLines(record: JsonObject): string[] {
     lines.push(`${plainText(name)}:`, ...tableLines(value));
   }
   return lines;
+}
+
+function cellText(row: JsonObject, name: string): string {
+  const text = fieldText(row, name);
+  return WHOLE.has(name) ? text : shortened(text, MAX_CELL);
 }
 
 /** A field in one line. */

@@ -15,6 +15,8 @@ export interface IssueOptions {
   readonly names?: string;
   /** Of the two authorities, the one that nobody was told to trust. */
   readonly byOther?: boolean;
+  /** Whether it expired a day ago. */
+  readonly isExpired?: boolean;
 }
 
 /** The certificates that this thread made first; all later ones are copies of them. */
@@ -87,6 +89,7 @@ export class Certificates implements AsyncDisposable {
       ],
       ...["-keyout", files.keyFile, "-out", files.certFile],
     ]);
+    if (options.isExpired === true) await this.#expire(files, { certFile, keyFile });
     return files;
   }
 
@@ -109,6 +112,19 @@ export class Certificates implements AsyncDisposable {
     // A subject of its own, so that the two are not taken for one another.
     const subject = ["-subj", `/CN=${name}`, "-addext", "keyUsage=critical,keyCertSign,cRLSign"];
     await this.#openssl([...NEW_KEY, ...subject, "-keyout", keyFile, "-out", certFile]);
+  }
+
+  /** Issues a certificate again: `req -x509` takes no date in the past. */
+  async #expire({ certFile, keyFile }: CertificateFiles, authority: CertificateFiles): Promise<void> {
+    const request = `${certFile}.request`;
+    const copied = ["-copy_extensions", "copy"];
+    await this.#openssl([
+      ...["x509", "-x509toreq", "-in", certFile, "-signkey", keyFile, ...copied, "-out", request],
+    ]);
+    const issuer = ["-CA", authority.certFile, "-CAkey", authority.keyFile];
+    await this.#openssl([
+      ...["x509", "-req", "-in", request, ...issuer, "-days", "-1", ...copied, "-out", certFile],
+    ]);
   }
 
   async #openssl(args: readonly string[]): Promise<void> {

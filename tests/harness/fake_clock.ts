@@ -28,8 +28,8 @@ export class FakeClock implements Clock {
    * A clock on which a millisecond is a turn of the event loop, of at least that length, while anything waits. Time stands
    * still while the machine does, so that a limit strikes only after work that was there had its many turns.
    */
-  static byTurns(): FakeClock {
-    return new FakeClock(undefined, "by turns");
+  static byTurns(now?: number): FakeClock {
+    return new FakeClock(now, "by turns");
   }
 
   /** A clock on which every wait ends immediately and moves time to its end. For calls without limits. */

@@ -28,7 +28,8 @@ const ROUTES = [
 function routesOf<O extends AdministrationOperations>(operations: O, handlers: RoutesOf<O>) {
   return Object.entries(operations).map(([route, { role }]) => {
     const [method = "", pattern = ""] = route.split(" ");
-    return { method, role, pattern: pattern.split("/"), handle: handlers[route as keyof O] };
+    const identifiers = pattern.split(":").length - 1;
+    return { method, role, pattern: pattern.split("/"), identifiers, handle: handlers[route as keyof O] };
   });
 }
 
@@ -38,10 +39,13 @@ export async function administer(
   parts: AdministrationParts,
 ): Promise<WebhookAnswer> {
   const segments = path.split("/");
-  const found = ROUTES.filter(({ pattern }) => isMatch(pattern, segments));
-  if (found.length === 0) throw notFound("this path");
+  const matches = ROUTES.filter(({ pattern }) => isMatch(pattern, segments));
+  if (matches.length === 0) throw notFound("this path");
+  // A literal path takes precedence over one with an identifier.
+  const fewest = Math.min(...matches.map(({ identifiers }) => identifiers));
+  const found = matches.filter(({ identifiers }) => identifiers === fewest);
   const match = found.find((route) => route.method === method);
-  if (match === undefined) throw wrongMethod([...new Set(found.map((route) => route.method))]);
+  if (match === undefined) throw wrongMethod(found.map((route) => route.method));
   const problem = roleProblem(administrator, match.role);
   if (problem !== undefined) throw new WebhookRefusal(problem);
   const [id = "", keyId = ""] = segments.filter((_, index) => match.pattern[index]?.startsWith(":"));

@@ -6,6 +6,7 @@ import { eventBody } from "../model/event.ts";
 import { type ComparedEvent, subscriptionMismatch } from "../model/event_filter.ts";
 import { Dialler, type DialTarget, targetOf } from "../outbound/dial.ts";
 import type { Delivery, Endpoint } from "../model/records.ts";
+import { certificateDate } from "../outbound/send_error.ts";
 import { type DeliverySender, dialOptions, type NetworkOptions } from "./sender.ts";
 import { urlShapeProblem } from "./endpoint_url.ts";
 
@@ -118,15 +119,16 @@ function stagesOf(endpoint: Endpoint, dialler: Dialler, options: EndpointCheckOp
 
 function certificateText(socket: TLSSocket): string {
   const { subject, issuer, valid_to: validTo } = socket.getPeerCertificate();
-  const expires = new Date(validTo);
-  const until = Number.isNaN(expires.getTime()) ? validTo : expires.toISOString();
   const names = `subject ${nameText(subject)}, issuer ${nameText(issuer)}`;
-  return `${names}, valid to ${until}, ${socket.getProtocol()}`;
+  return `${names}, valid to ${certificateDate(validTo)}, ${socket.getProtocol()}`;
 }
 
 function nameText(name: object): string {
   return Object.entries(name).map(([key, value]) => `${key}=${String(value)}`).join(" ") || "(empty)";
 }
+
+/** The tolerance of receivers for the timestamp of a signature. */
+const CLOCK_TOLERANCE_MS = 5 * 60_000;
 
 /** Sends a signed request without data of a tenant. */
 async function sendSample(endpoint: Endpoint, options: EndpointCheckOptions): Promise<string> {
@@ -139,7 +141,21 @@ async function sendSample(endpoint: Endpoint, options: EndpointCheckOptions): Pr
   const sample = { delivery, endpoint, body: eventBody(CHECK_KIND, "{}") };
   const request = await deliveryRequest(sample, { ...options, now, sentAt: now });
   const begin = clock.elapsed();
-  const { status, errorKind, error } = await sender.send(request, { signal: new AbortController().signal });
-  if (errorKind !== undefined) throw new Error(error ?? errorKind);
-  return `the receiver responded with ${status} after ${Math.round(clock.elapsed() - begin)} ms`;
+  const { signal } = new AbortController();
+  const { status, errorKind, error, date } = await sender.send(request, { signal });
+  const difference = date === undefined ? "" : clockText(date - clock.now());
+  if (errorKind !== undefined) throw new Error(`${error ?? errorKind}${difference}`);
+  return `the receiver responded with ${status} after ${Math.round(clock.elapsed() - begin)} ms${difference}`;
+}
+
+/** Minutes per unit. */
+const UNITS: readonly (readonly [length: number, unit: string])[] = [[1_440, "d"], [60, "h"]];
+
+/** A difference that makes a receiver reject the timestamp, in its largest unit with at least two; else empty. */
+function clockText(aheadMs: number): string {
+  if (Math.abs(aheadMs) <= CLOCK_TOLERANCE_MS) return "";
+  const minutes = Math.round(Math.abs(aheadMs) / 60_000);
+  const [length, unit] = UNITS.find(([length]) => minutes >= 2 * length) ?? [1, "min"];
+  const count = Math.round(minutes / length);
+  return `; its clock is ${count} ${unit} ${aheadMs > 0 ? "ahead of" : "behind"} this machine`;
 }

@@ -25,6 +25,8 @@ export interface SendResult {
   readonly error?: string | undefined;
   readonly response?: string | undefined;
   readonly retryAfterMs?: number | undefined;
+  /** The receiver's time, by the `Date` header of its response; absent without a valid one. */
+  readonly date?: number | undefined;
 }
 
 /** Sends deliveries. */
@@ -169,7 +171,11 @@ class Exchange implements ResponseListener {
   #settle(failure: SendResult, isCut: boolean): void {
     if (this.#head === undefined) return this.#settled.resolve(failure);
     const response = maskResponse({ text: this.#text, isCut }, this.#delivery.headers);
-    this.#settled.resolve({ ...resultOf(this.#head, this.#clock), response });
+    this.#settled.resolve({
+      ...resultOf(this.#head, this.#clock),
+      response,
+      ...dateOf(this.#head),
+    });
   }
 }
 
@@ -191,10 +197,21 @@ function resultOf(head: ResponseHead, clock: Clock): SendResult {
 export function parseRetryAfter(text: string, now: number): number | undefined {
   const value = text.trim();
   if (/^\d{1,9}$/.test(value)) return Number(value) * 1_000;
+  const at = parseHttpDate(value);
+  return at === undefined ? undefined : Math.max(0, at - now);
+}
+
+function parseHttpDate(text: string): number | undefined {
   // The only date format of HTTP that is still in use.
-  if (!/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(value)) return undefined;
-  const at = Date.parse(value);
-  return Number.isNaN(at) ? undefined : Math.max(0, at - now);
+  if (!/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(text)) return undefined;
+  const at = Date.parse(text);
+  return Number.isNaN(at) ? undefined : at;
+}
+
+function dateOf(head: ResponseHead): Pick<SendResult, "date"> {
+  const [, text = ""] = head.headers.find(([name]) => name === "date") ?? [];
+  const date = parseHttpDate(text.trim());
+  return date === undefined ? {} : { date };
 }
 
 function failureOf({ kind: errorKind, message, status }: SendError): SendResult {

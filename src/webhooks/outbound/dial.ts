@@ -7,7 +7,14 @@ import type { Clock } from "../../base/clock.ts";
 import { withTimeout } from "../../base/wait.ts";
 import { hostPort } from "../../base/host_port.ts";
 import { blockedReason, type Cidrs } from "../model/address_ranges.ts";
-import { connectError, isUntrusted, lookupError, SendError, tlsError } from "./send_error.ts";
+import {
+  certificateError,
+  connectError,
+  isUntrusted,
+  lookupError,
+  SendError,
+  tlsError,
+} from "./send_error.ts";
 
 /** All addresses of a name, those to try first in front. */
 export type Lookup = (name: string) => Promise<readonly string[]>;
@@ -172,17 +179,18 @@ export class Dialler {
       readonly pending: PendingConnection;
     },
   ): Promise<TLSSocket> {
-    const { authorities } = this.#options;
+    const { authorities, clock } = this.#options;
     const { host } = target;
+    const now = () => clock.now();
     // With both sets in one list the platform's would be parsed for each connection, for some 50 ms.
     const isOwn = this.#ownHosts.has(host);
     const [first, other] = isOwn ? [authorities, undefined] : [undefined, authorities];
     try {
-      return await handshake(socket, { host, pending, authorities: first });
+      return await handshake(socket, { host, pending, authorities: first, now });
     } catch (error) {
       if (!isUntrusted(error) || authorities === undefined || authorities.length === 0) throw error;
       const second = await this.connect(target, addresses, pending);
-      const secured = await handshake(second, { host, pending, authorities: other }).catch((reason) => {
+      const secured = await handshake(second, { host, pending, authorities: other, now }).catch((reason) => {
         throw isUntrusted(reason) ? error : reason;
       });
       if (this.#ownHosts.size >= MAX_OWN_HOSTS) this.#ownHosts.clear();
@@ -250,10 +258,11 @@ async function platformLookup(name: string): Promise<readonly string[]> {
 
 async function handshake(
   socket: Socket,
-  { host, pending, authorities }: {
+  { host, pending, authorities, now }: {
     readonly host: string;
     readonly pending: PendingConnection;
     readonly authorities: readonly string[] | undefined;
+    readonly now: () => number;
   },
 ): Promise<TLSSocket> {
   const secured = connectTls({
@@ -263,15 +272,17 @@ async function handshake(
     ...(authorities === undefined ? {} : { ca: [...authorities] }),
     ALPNProtocols: ["http/1.1"],
     minVersion: "TLSv1.2",
-    rejectUnauthorized: true,
+    // The platform hides a rejected certificate otherwise, and with it the dates; `authorized` decides below.
+    rejectUnauthorized: false,
   });
   pending.follow(secured);
   secured.on("error", () => {});
   secured.once("close", () => socket.destroy());
   await pending.wait(once(secured, "secureConnect", tlsError), "the TLS handshake was not done");
-  if (secured.authorized) return secured;
+  if (secured.authorized === true) return secured;
+  const failure = certificateError(secured.authorizationError, secured.getPeerCertificate() ?? {}, now());
   secured.destroy();
-  throw tlsError(secured.authorizationError);
+  throw failure;
 }
 
 /** Opens a tunnel through the proxy to the host. */

@@ -125,6 +125,20 @@ attempts:
 `,
   },
   {
+    name: "the detail of a checked stage is never shortened",
+    args: ["endpoints", "check", ID],
+    answer: {
+      body: JSON.stringify({ ok: false, stages: [{ stage: "tls", ok: false, detail: "x".repeat(200) }] }),
+    },
+    code: 1,
+    stdout: `ok  false
+
+stages:
+  stage  ok     detail
+  tls    false  ${"x".repeat(200)}
+`,
+  },
+  {
     name: "numbers keep their digits, and other objects are JSON",
     args: ["events", "show", ID],
     answer: { body: '{"id":12345678901234567890,"data":{"a":[1.10,{"b":"\\u009b"}]},"isErased":false}' },

@@ -141,7 +141,7 @@ async function refusals(opened: OpenedPage): Promise<void> {
     await opened.sees(text);
   }
   await opened.page.unroute("**/api/v1/events?*");
-  await opened.sees("config.loaded");
+  await opened.sees("No matching events.");
 }
 
 function oddItems(): unknown[] {

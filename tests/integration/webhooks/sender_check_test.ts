@@ -138,6 +138,11 @@ Deno.test({
       "tls not ok: the certificate is not issued by a trusted authority (UNABLE_TO_VERIFY_LEAF_SIGNATURE)",
       "sample not ok: skipped: tls failed",
     ]);
+    const late = await check(url, { clock: new FakeClock(Date.now() + 3 * 86_400_000) });
+    assertMatch(
+      late[4]?.detail ?? "",
+      /^the certificate expired on 20\d\d-[-\d]+T[\d:.]+Z \(CERT_HAS_EXPIRED\)$/,
+    );
     server.closeAllConnections();
     await new Promise<void>((resolve) => server.close(() => resolve()));
   },
@@ -173,6 +178,46 @@ Deno.test("a dry run ends at the stage that fails", async () => {
     assertEquals([lines(stages).slice(from), stages.slice(0, from).every(({ ok }) => ok)], [expected, true]);
     assertEquals(JSON.stringify(stages).includes(SECRET), false);
   }
+});
+
+/** How far the receiver's clock is ahead, its status, and the stage. */
+const CLOCKS: readonly (readonly [aheadMs: number, status: number, sample: string])[] = [
+  [0, 401, "sample not ok: the receiver responded with 401"],
+  [4 * 60_000, 401, "sample not ok: the receiver responded with 401"],
+  [
+    6 * 60_000,
+    200,
+    "sample ok: the receiver responded with 200 after some ms; its clock is 6 min ahead of this machine",
+  ],
+  [
+    2 * 3_600_000,
+    401,
+    "sample not ok: the receiver responded with 401; its clock is 2 h ahead of this machine",
+  ],
+  [
+    -3 * 86_400_000,
+    302,
+    "sample not ok: the receiver responded with 302, and redirects are not followed; " +
+    "its clock is 3 d behind this machine",
+  ],
+];
+
+for (const [aheadMs, status, sample] of CLOCKS) {
+  Deno.test(`a dry run compares the clock of a receiver that is ${aheadMs / 60_000} min ahead and returns ${status}`, async () => {
+    const now = Date.now();
+    const headers = { date: new Date(now + aheadMs).toUTCString() };
+    await using server = new EchoServer(() => new Response(null, { status, headers }));
+    const stages = await check(server.origin, { clock: new FakeClock(now) });
+    assertEquals(lines(stages).at(-1), sample);
+  });
+}
+
+Deno.test("a dry run ignores a date of the receiver that is invalid", async () => {
+  await using server = new EchoServer(() => new Response(null, { headers: { date: "yesterday" } }));
+  assertEquals(
+    lines(await check(server.origin)).at(-1),
+    "sample ok: the receiver responded with 200 after some ms",
+  );
 });
 
 Deno.test("a dry run through a proxy leaves addresses to it", async () => {

@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import { createServer } from "node:https";
 import type { SendResult } from "../../../src/webhooks/deliveries/sender.ts";
 import { type CertificateFiles, makeCertificates } from "../../harness/certificates.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { needs } from "../../harness/tools.ts";
 import { receiver, SECRET, sendOnce } from "../../harness/sender_fixture.ts";
@@ -206,9 +207,11 @@ function pour(socket: Socket, pieces: number): void {
 /** Receivers with TLS: their certificate, the name that is asked for, and what comes of it. */
 const TLS_ZOO: Readonly<
   Record<string, {
-    readonly certificate: "server" | "elsewhere" | "stranger";
+    readonly certificate: "server" | "elsewhere" | "stranger" | "expired";
     readonly host?: string;
     readonly isTrusted?: boolean;
+    /** How far the clock of the sender is ahead. */
+    readonly aheadMs?: number;
     readonly expected: SendResult;
   }>
 > = {
@@ -233,6 +236,21 @@ const TLS_ZOO: Readonly<
       error: "the certificate is not issued by a trusted authority (UNABLE_TO_VERIFY_LEAF_SIGNATURE)",
     },
   },
+  "an expired certificate of the authority": {
+    certificate: "expired",
+    expected: { errorKind: "tls", error: "the certificate expired on DATE (CERT_HAS_EXPIRED)" },
+  },
+  "an expired certificate of an authority that nobody trusts": {
+    certificate: "expired",
+    isTrusted: false,
+    expected: { errorKind: "tls", error: "the certificate expired on DATE (CERT_HAS_EXPIRED)" },
+  },
+  "a certificate that is not valid yet": {
+    certificate: "server",
+    isTrusted: false,
+    aheadMs: -86_400_000,
+    expected: { errorKind: "tls", error: "the certificate is not valid before DATE (CERT_NOT_YET_VALID)" },
+  },
   "a certificate for another name": {
     certificate: "elsewhere",
     expected: {
@@ -250,15 +268,23 @@ const TLS_ZOO: Readonly<
   },
 };
 
+/** Certificates of this run have its dates. */
+function withoutDate({ error, ...result }: SendResult): SendResult {
+  if (error === undefined) return result;
+  return { ...result, error: error.replace(/20\d\d-[-\d]+T[\d:.]+Z/, "DATE") };
+}
+
 Deno.test({
   ...needs(["openssl"], "zoo: certificates"),
   async fn() {
     await using certificates = await makeCertificates();
     const stranger = await certificates.issue("stranger", { names: "DNS:localhost", byOther: true });
+    const expired = await certificates.issue("expired", { names: "DNS:localhost", isExpired: true });
     const { server: own, elsewhere } = certificates;
-    const files: Readonly<Record<string, CertificateFiles>> = { server: own, elsewhere, stranger };
+    const files: Readonly<Record<string, CertificateFiles>> = { server: own, elsewhere, stranger, expired };
     for (
-      const [name, { certificate, host = "localhost", isTrusted = true, expected }] of Object.entries(TLS_ZOO)
+      const [name, { certificate, host = "localhost", isTrusted = true, aheadMs = 0, expected }] of Object
+        .entries(TLS_ZOO)
     ) {
       const pair = files[certificate] ?? stranger;
       const server = createServer({
@@ -274,7 +300,9 @@ Deno.test({
       );
       const trust = isTrusted ? { caFile: certificates.authority.certFile } : {};
       const lookup = () => Promise.resolve(["127.0.0.1"]);
-      assertEquals(await sendOnce(`https://${host}:${port}/`, { ...trust, lookup }), expected, name);
+      const clock = FakeClock.byTurns(Date.now() + aheadMs);
+      const result = await sendOnce(`https://${host}:${port}/`, { ...trust, lookup, clock });
+      assertEquals(withoutDate(result), expected, name);
       server.closeAllConnections();
       await new Promise<void>((resolve) => server.close(() => resolve()));
     }
