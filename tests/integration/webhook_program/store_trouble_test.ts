@@ -17,6 +17,7 @@ descriptors:
 const DECISION = { domain: "shop", descriptors: [{ entries: [{ key: "user", value: "bob" }] }] };
 const WORKFLOW = "workflow: order-intake\nsteps:\n  - name: result\n    set: { done: true }\n";
 const DECISIONS = 10;
+const WORKS_AGAIN = 'level=warning msg="Webhook store works again"';
 /** Pages beyond those that the store has already. */
 const ROOM = 40;
 
@@ -87,6 +88,7 @@ Deno.test("a store that another one keeps locked: triggers answer 503, decisions
   await bed.checkAll(accepted);
   assertEquals((await weir.all("/executions")).length, accepted.length);
   await until("health to be well again", async () => (await bed.health()).status === 200);
+  await until("the log to report it", () => weir.lines.some((line) => line.includes(WORKS_AGAIN)));
   assertEquals(receiver.problems, []);
 });
 
