@@ -55,8 +55,11 @@ Deno.test({
     const [moving = ""] = keys;
     assertEquals(await cache.add(hits), [1, 1, 1]);
     await cluster.moveSlot(slotOf(moving), 2);
-    assertEquals([await cache.add(hits), cache.metrics.counters.cluster_moved?.()], [[2, 2, 2], 1]);
-    assertEquals([await cache.add(hits), cache.metrics.counters.cluster_moved?.()], [[3, 3, 3], 1]);
+    assertEquals(await cache.add(hits), [2, 2, 2]);
+    // None if the table was read again since the move.
+    const moved = cache.metrics.counters.cluster_moved?.() ?? NaN;
+    assertEquals(moved <= 1, true, `${moved} hits were moved`);
+    assertEquals([await cache.add(hits), cache.metrics.counters.cluster_moved?.()], [[3, 3, 3], moved]);
     assertEquals([await cluster.ownerOf(slotOf(moving)), await cluster.sumOf(moving)], [2, 3]);
     await cluster.settled();
     await cluster.moveSlot(slotOf(moving), 0);
