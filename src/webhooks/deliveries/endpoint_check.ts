@@ -113,7 +113,11 @@ function stagesOf(endpoint: Endpoint, dialler: Dialler, options: EndpointCheckOp
       if (!target.isTls || socket === undefined) return "none: the URL is http";
       return certificateText(await dialler.secure(target, { socket, addresses, pending }));
     }],
-    ["sample", async () => await sendSample(endpoint, options)],
+    ["sample", async () => {
+      // A receiver may serve one connection at a time.
+      await dialler.close();
+      return await sendSample(endpoint, options);
+    }],
   ];
 }
 

@@ -1,5 +1,6 @@
 import type { ComparedEvent } from "../../../src/webhooks/model/event_filter.ts";
 import { assertEquals, assertMatch } from "@std/assert";
+import { systemClock } from "../../../src/base/clock.ts";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import {
@@ -233,4 +234,24 @@ Deno.test("a dry run through a proxy leaves addresses to it", async () => {
     "tls ok: none: the URL is http",
     "sample ok: the receiver responded with 200 after some ms",
   ]);
+});
+
+Deno.test("check: a receiver that serves one connection at a time", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const serving = (async () => {
+    const response = new TextEncoder().encode("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n");
+    for await (const connection of listener) {
+      // The next connection waits until this one has sent a request or ended.
+      if (await connection.read(new Uint8Array(65_536)) !== null) await connection.write(response);
+      connection.close();
+    }
+  })();
+  try {
+    const url = `http://127.0.0.1:${listener.addr.port}/`;
+    const sample = lines(await check(url, { clock: systemClock })).at(-1);
+    assertEquals(sample, "sample ok: the receiver responded with 204 after some ms");
+  } finally {
+    listener.close();
+    await serving;
+  }
 });
