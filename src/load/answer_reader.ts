@@ -5,9 +5,8 @@ import { number31 } from "./frame_reader.ts";
 import { type ByteRange, copied, type Frame, unpadded } from "./h2_frames.ts";
 import type { CallRecord } from "./load_record.ts";
 import type { PendingCall, PendingCalls } from "./pending_calls.ts";
+import { MESSAGE_PREFIX_BYTES } from "./rate_limit_message.ts";
 
-/** Bytes before the message in a body. */
-const PREFIX_BYTES = 5;
 const GOOD = "good";
 
 /** Finds what is wrong with the body of an answer to this request; undefined when it is good. */
@@ -128,7 +127,8 @@ const NO_BLOCK: Block = {
 };
 
 function isWhole({ bytes, start, end }: ByteRange): boolean {
-  return end - start >= PREFIX_BYTES && number31(bytes, start + 1) === end - start - PREFIX_BYTES;
+  return end - start >= MESSAGE_PREFIX_BYTES &&
+    number31(bytes, start + 1) === end - start - MESSAGE_PREFIX_BYTES;
 }
 
 function addPart(slot: PendingCall, body: ByteRange): void {
