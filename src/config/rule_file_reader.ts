@@ -20,10 +20,10 @@ export class RuleFileReader {
   readonly problems: Problem[] = [];
   /** Whether no rule file was found. */
   isEmpty = true;
+  /** Identify the content of each file, or why it is refused, by its path. */
+  readonly digests: (readonly [path: string, digest: string])[] = [];
   readonly #signal: AbortSignal | undefined;
   readonly #limits: RuleFileLimits;
-  /** Digests of the files and of what refuses them, by path. */
-  readonly #digests: [path: string, digest: string][] = [];
   /** Files to parse, and problems of those that cannot be, in order. */
   readonly #files: ({ readonly path: string; readonly bytes: Uint8Array } | Problem)[] = [];
   #bytes = 0;
@@ -43,17 +43,12 @@ export class RuleFileReader {
     if (bytes === undefined || !this.#hasRoom(path, bytes.length)) return;
     this.#bytes += bytes.length;
     this.#files.push({ path, bytes });
-    this.#digests.push([path, createHash("sha256").update(bytes).digest("base64")]);
+    this.digests.push([path, createHash("sha256").update(bytes).digest("base64")]);
   }
 
   /** The size of the files that were read. */
   get bytes(): number {
     return this.#bytes;
-  }
-
-  /** Identifies the content of each file by its path. */
-  get digests(): readonly (readonly [path: string, digest: string])[] {
-    return this.#digests;
   }
 
   /** Parses the files; completes `sources` and `problems`. */
@@ -112,7 +107,7 @@ export class RuleFileReader {
   #refuse(path: string, state: string): void {
     const problem = unreadable(path, state);
     this.#files.push(problem);
-    this.#digests.push([path, state]);
+    this.digests.push([path, state]);
   }
 }
 

@@ -85,12 +85,13 @@ async function readFolder(folder: string, options: RuleFilesOptions): Promise<Ru
       "there are no rule files here, so nothing is limited; put files *.yaml or *.yml into this folder";
     warnings.unshift({ severity: "warning", at: folder, path: "", text });
   }
-  const digest = JSON.stringify({ files: Object.fromEntries(reader.digests), warnings });
+  const files = Object.fromEntries(reader.digests);
+  const digest = JSON.stringify({ files, warnings });
   const known = options.known?.();
   if (digest === known) return { ...UNCHANGED, digest };
   if (known !== undefined && reader.bytes >= LARGE_BYTES) options.beforeLargeReload?.();
   reader.parse();
-  const changed = changedFiles(known, digest);
+  const changed = changedFiles(known === undefined ? {} : filesOf(known), files);
   return {
     sources: reader.sources,
     problems: [...reader.problems, ...warnings],
@@ -100,15 +101,17 @@ async function readFolder(folder: string, options: RuleFilesOptions): Promise<Ru
   };
 }
 
-/** The paths of files that differ between two digests, added and removed ones included, the first ones only. */
-function changedFiles(before: string | undefined, after: string): string[] {
-  const [old, now] = [before, after].map((digest) => digest === undefined ? {} : filesOf(digest));
-  const paths = new Set([...Object.keys(now ?? {}), ...Object.keys(old ?? {})]);
-  return [...paths].filter((path) => old?.[path] !== now?.[path]).slice(0, MAX_CHANGED);
+/** Digests of files by their paths. */
+type FileDigests = Readonly<Record<string, string>>;
+
+/** The paths of files whose digests differ, added and removed ones included, the first ones only. */
+function changedFiles(before: FileDigests, after: FileDigests): string[] {
+  const paths = new Set([...Object.keys(after), ...Object.keys(before)]);
+  return [...paths].filter((path) => before[path] !== after[path]).slice(0, MAX_CHANGED);
 }
 
-function filesOf(digest: string): Readonly<Record<string, string>> {
-  return (JSON.parse(digest) as { files: Record<string, string> }).files;
+function filesOf(digest: string): FileDigests {
+  return (JSON.parse(digest) as { files: FileDigests }).files;
 }
 
 async function ruleFileNames(folder: string, options: RuleFilesOptions): Promise<string[]> {

@@ -1,12 +1,12 @@
+import { FLAG, FRAME, joined } from "../grpc/native/frames.ts";
 import { statusesOf, statusProblem } from "./answer_statuses.ts";
 import { type Block, BlockReader } from "./block_reader.ts";
-import { joined, number31 } from "./frame_reader.ts";
-import { type ByteRange, copied, FLAGS, type Frame, FRAME_TYPES, unpadded } from "./h2_frames.ts";
+import { number31 } from "./frame_reader.ts";
+import { type ByteRange, copied, type Frame, unpadded } from "./h2_frames.ts";
 import type { CallRecord } from "./load_record.ts";
 import type { PendingCall, PendingCalls } from "./pending_calls.ts";
+import { MESSAGE_PREFIX_BYTES } from "./rate_limit_message.ts";
 
-/** Bytes before the message in a body. */
-const PREFIX_BYTES = 5;
 const GOOD = "good";
 
 /** Finds what is wrong with the body of an answer to this request; undefined when it is good. */
@@ -32,17 +32,17 @@ export class AnswerReader {
 
   /** Reads a frame of an answer, received at `now`; throws when the peer breaks the protocol. */
   take(frame: Frame, now: number): void {
-    if (this.#open !== undefined && frame.type !== FRAME_TYPES.CONTINUATION) {
+    if (this.#open !== undefined && frame.type !== FRAME.CONTINUATION) {
       throw new RangeError(`Cannot read frame of type "${frame.type}": a header block is not at its end`);
     }
     switch (frame.type) {
-      case FRAME_TYPES.DATA:
+      case FRAME.DATA:
         return this.#takeBody(frame, now);
-      case FRAME_TYPES.HEADERS:
+      case FRAME.HEADERS:
         return this.#takeHeaders(frame, now);
-      case FRAME_TYPES.CONTINUATION:
+      case FRAME.CONTINUATION:
         return this.#continueBlock(frame, now);
-      case FRAME_TYPES.RST_STREAM:
+      case FRAME.RST_STREAM:
         return this.fail(frame.streamId, `stream reset with code ${number31(frame.bytes, frame.start)}`);
     }
   }
@@ -61,14 +61,14 @@ export class AnswerReader {
     const body = unpadded(frame);
     if (slot.part === undefined && slot.body === undefined && isWhole(body)) this.#check(slot, body);
     else if (body.end > body.start) addPart(slot, body);
-    if ((frame.flags & FLAGS.END_STREAM) !== 0) this.#finish(slot, undefined, now);
+    if ((frame.flags & FLAG.END_STREAM) !== 0) this.#finish(slot, undefined, now);
   }
 
   #takeHeaders(frame: Frame, now: number): void {
     const block = unpadded(frame);
     const { streamId, flags } = frame;
-    if ((flags & FLAGS.END_HEADERS) === 0) this.#open = { streamId, flags, bytes: copied(block) };
-    else this.#takeBlock(streamId, block, { isLast: (flags & FLAGS.END_STREAM) !== 0, now });
+    if ((flags & FLAG.END_HEADERS) === 0) this.#open = { streamId, flags, bytes: copied(block) };
+    else this.#takeBlock(streamId, block, { isLast: (flags & FLAG.END_STREAM) !== 0, now });
   }
 
   #continueBlock(frame: Frame, now: number): void {
@@ -77,10 +77,10 @@ export class AnswerReader {
       throw new RangeError(`Cannot continue header block of stream "${frame.streamId}": none is open`);
     }
     const bytes = joined(open.bytes, copied(frame));
-    this.#open = (frame.flags & FLAGS.END_HEADERS) === 0 ? { ...open, bytes } : undefined;
+    this.#open = (frame.flags & FLAG.END_HEADERS) === 0 ? { ...open, bytes } : undefined;
     if (this.#open !== undefined) return;
     const block = { bytes, start: 0, end: bytes.length };
-    this.#takeBlock(open.streamId, block, { isLast: (open.flags & FLAGS.END_STREAM) !== 0, now });
+    this.#takeBlock(open.streamId, block, { isLast: (open.flags & FLAG.END_STREAM) !== 0, now });
   }
 
   #takeBlock(streamId: number, range: ByteRange, options: {
@@ -127,7 +127,8 @@ const NO_BLOCK: Block = {
 };
 
 function isWhole({ bytes, start, end }: ByteRange): boolean {
-  return end - start >= PREFIX_BYTES && number31(bytes, start + 1) === end - start - PREFIX_BYTES;
+  return end - start >= MESSAGE_PREFIX_BYTES &&
+    number31(bytes, start + 1) === end - start - MESSAGE_PREFIX_BYTES;
 }
 
 function addPart(slot: PendingCall, body: ByteRange): void {

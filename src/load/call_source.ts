@@ -1,4 +1,5 @@
-import { encodeFrame, FLAGS, FRAME_TYPES } from "./h2_frames.ts";
+import { FLAG, FRAME } from "../grpc/native/frames.ts";
+import { encodeFrame } from "./h2_frames.ts";
 import { frameMessage } from "./rate_limit_message.ts";
 
 /** The longest body of a call: it fits into one frame, and into the window of every usual server. */
@@ -56,6 +57,6 @@ export class CallSource {
     if (body.length > MAX_BODY_BYTES) {
       throw new RangeError(`Cannot send body of "${body.length}" bytes: at most ${MAX_BODY_BYTES}`);
     }
-    return { frame: encodeFrame(FRAME_TYPES.DATA, body, { flags: FLAGS.END_STREAM }), body };
+    return { frame: encodeFrame(FRAME.DATA, body, { flags: FLAG.END_STREAM }), body };
   }
 }

@@ -1,12 +1,16 @@
 import { type ByteRange, copied } from "./h2_frames.ts";
-import { type AnswerCode, readResponse, unframeMessage } from "./rate_limit_message.ts";
+import {
+  ANSWER_CODES,
+  type AnswerCode,
+  MESSAGE_PREFIX_BYTES,
+  readResponse,
+  unframeMessage,
+} from "./rate_limit_message.ts";
 
-/** Bytes before the message in a body, and before the statuses of a message. */
-const PREFIX_BYTES = 5;
+/** Bytes before the statuses of a message. */
 const CODE_BYTES = 2;
 /** The first bytes of fields: overall code, status, code of a status, its current limit. */
 const TAGS = { overallCode: 0x08, status: 0x12, code: 0x08, currentLimit: 0x12 } as const;
-const CODES: readonly AnswerCode[] = ["UNKNOWN", "OK", "OVER_LIMIT"];
 
 /** Counts decisions by their overall code, for calls with the same number of descriptors. */
 export class DecisionTally {
@@ -46,16 +50,16 @@ export class DecisionTally {
 
   /** Counts a body in the usual form, without a copy: the overall code, then short statuses that begin with their code. */
   #addUsual({ bytes, start, end }: ByteRange): boolean {
-    const size = end - start - PREFIX_BYTES;
+    const size = end - start - MESSAGE_PREFIX_BYTES;
     if (bytes[start] !== 0 || bytes[start + 1] !== 0 || bytes[start + 2] !== 0) return false;
     if (size < CODE_BYTES || bytes[start + 3] !== size >>> 8 || bytes[start + 4] !== (size & 0xff)) {
       return false;
     }
-    if (bytes[start + PREFIX_BYTES] !== TAGS.overallCode) return false;
-    const overallCode = CODES[bytes[start + PREFIX_BYTES + 1] ?? 0];
+    if (bytes[start + MESSAGE_PREFIX_BYTES] !== TAGS.overallCode) return false;
+    const overallCode = ANSWER_CODES[bytes[start + MESSAGE_PREFIX_BYTES + 1] ?? 0];
     if (overallCode === undefined) return false;
     let hasLimit = false;
-    let at = start + PREFIX_BYTES + CODE_BYTES;
+    let at = start + MESSAGE_PREFIX_BYTES + CODE_BYTES;
     for (let index = 0; index < this.#descriptors; index++) {
       const length = bytes[at + 1] ?? 0;
       if (bytes[at] !== TAGS.status || length > 0x7f || bytes[at + 2] !== TAGS.code) return false;

@@ -1,7 +1,5 @@
-import { type Frame, FRAME_HEADER_BYTES } from "./h2_frames.ts";
-
-/** The largest frame that a peer may send without a setting that allows more. */
-const MAX_FRAME_BYTES = 16_384;
+import { FRAME_HEADER_BYTES, joined, MAX_FRAME_BYTES, readUint32 } from "../grpc/native/frames.ts";
+import type { Frame } from "./h2_frames.ts";
 
 /** Splits the bytes of a socket into frames. */
 export class FrameReader {
@@ -37,15 +35,7 @@ const NOTHING = new Uint8Array(0);
 
 /** The unsigned number of 31 bits at this place; the first bit is reserved. */
 export function number31(bytes: Uint8Array, at: number): number {
-  return (((bytes[at] ?? 0) & 0x7f) << 24) | number24(bytes, at + 1);
-}
-
-/** Both, concatenated. */
-export function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
-  const whole = new Uint8Array(first.length + second.length);
-  whole.set(first);
-  whole.set(second, first.length);
-  return whole;
+  return readUint32(bytes, at) & 0x7fff_ffff;
 }
 
 function tooLong(length: number): RangeError {

@@ -1,15 +1,5 @@
 import type { HeaderField } from "../grpc/native/hpack_decoder.ts";
-import { FLAG as FLAGS, FRAME as FRAME_TYPES, FRAME_HEADER_BYTES, PREFACE } from "../grpc/native/frames.ts";
-
-export { FLAGS, FRAME_HEADER_BYTES, FRAME_TYPES, PREFACE };
-
-/** The settings that the generator sends or reads, by their names in RFC 9113. */
-export const SETTINGS = {
-  HEADER_TABLE_SIZE: 1,
-  ENABLE_PUSH: 2,
-  MAX_CONCURRENT_STREAMS: 3,
-  INITIAL_WINDOW_SIZE: 4,
-} as const;
+import { FLAG, FRAME, FRAME_HEADER_BYTES } from "../grpc/native/frames.ts";
 
 /** A part of some bytes. */
 export interface ByteRange {
@@ -48,14 +38,14 @@ export function settingsFrame(
     view.setUint16(6 * index, identifier);
     view.setUint32(6 * index + 2, value);
   }
-  return encodeFrame(FRAME_TYPES.SETTINGS, new Uint8Array(view.buffer));
+  return encodeFrame(FRAME.SETTINGS, new Uint8Array(view.buffer));
 }
 
 /** A WINDOW_UPDATE frame that lets the peer send `increment` more bytes on the connection. */
 export function windowUpdateFrame(increment: number): Uint8Array {
   const view = new DataView(new ArrayBuffer(4));
   view.setUint32(0, increment);
-  return encodeFrame(FRAME_TYPES.WINDOW_UPDATE, new Uint8Array(view.buffer));
+  return encodeFrame(FRAME.WINDOW_UPDATE, new Uint8Array(view.buffer));
 }
 
 /** The HEADERS frames of a connection whose calls all have the same fields. */
@@ -82,7 +72,7 @@ export function callHeads(fields: readonly HeaderField[], tableBytes: number): C
 }
 
 function headersFrame(block: Uint8Array): Uint8Array {
-  return encodeFrame(FRAME_TYPES.HEADERS, block, { flags: FLAGS.END_HEADERS });
+  return encodeFrame(FRAME.HEADERS, block, { flags: FLAG.END_HEADERS });
 }
 
 function encodeLiterals(fields: readonly HeaderField[], kind: number): Uint8Array {
@@ -99,8 +89,8 @@ function encodeLiterals(fields: readonly HeaderField[], kind: number): Uint8Arra
 
 /** The payload without padding, and without the priority of a HEADERS frame. */
 export function unpadded(frame: Frame): ByteRange {
-  const isPadded = (frame.flags & FLAGS.PADDED) !== 0;
-  const hasPriority = frame.type === FRAME_TYPES.HEADERS && (frame.flags & FLAGS.PRIORITY) !== 0;
+  const isPadded = (frame.flags & FLAG.PADDED) !== 0;
+  const hasPriority = frame.type === FRAME.HEADERS && (frame.flags & FLAG.PRIORITY) !== 0;
   if (!isPadded && !hasPriority) return frame;
   const start = frame.start + (isPadded ? 1 : 0) + (hasPriority ? 5 : 0);
   const end = frame.end - (isPadded ? frame.bytes[frame.start] ?? 0 : 0);

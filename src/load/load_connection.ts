@@ -2,6 +2,7 @@ import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { errorText } from "../base/error_text.ts";
 import { type HostAndPort, hostPort } from "../base/host_port.ts";
+import { FLAG, FRAME, PREFACE, SETTING } from "../grpc/native/frames.ts";
 import { AnswerReader, type BodyCheck } from "./answer_reader.ts";
 import { type LoadCall, MAX_BODY_BYTES } from "./call_source.ts";
 import { FrameReader, number31 } from "./frame_reader.ts";
@@ -10,11 +11,7 @@ import {
   callHeads,
   copied,
   encodeFrame,
-  FLAGS,
   type Frame,
-  FRAME_TYPES,
-  PREFACE,
-  SETTINGS,
   settingsFrame,
   windowUpdateFrame,
 } from "./h2_frames.ts";
@@ -148,8 +145,8 @@ export class LoadConnection {
   }
 
   #greet(): void {
-    const settings = settingsFrame([[SETTINGS.ENABLE_PUSH, 0], [
-      SETTINGS.INITIAL_WINDOW_SIZE,
+    const settings = settingsFrame([[SETTING.ENABLE_PUSH, 0], [
+      SETTING.INITIAL_WINDOW_SIZE,
       OUR_WINDOW_BYTES,
     ]]);
     this.#socket.write(PREFACE);
@@ -169,20 +166,20 @@ export class LoadConnection {
 
   #take(frame: Frame): void {
     switch (frame.type) {
-      case FRAME_TYPES.SETTINGS:
+      case FRAME.SETTINGS:
         return this.#takeSettings(frame);
-      case FRAME_TYPES.PING:
-        if ((frame.flags & FLAGS.ACK) === 0) this.#acknowledge(FRAME_TYPES.PING, copied(frame));
+      case FRAME.PING:
+        if ((frame.flags & FLAG.ACK) === 0) this.#acknowledge(FRAME.PING, copied(frame));
         return;
-      case FRAME_TYPES.GOAWAY:
+      case FRAME.GOAWAY:
         return this.#takeGoaway(frame);
-      case FRAME_TYPES.WINDOW_UPDATE:
+      case FRAME.WINDOW_UPDATE:
         // Bodies are far smaller than the window of a stream, so only that of the connection matters.
         if (frame.streamId === 0) this.#sendWindow += number31(frame.bytes, frame.start);
         return;
-      case FRAME_TYPES.PUSH_PROMISE:
+      case FRAME.PUSH_PROMISE:
         throw new RangeError("Cannot take PUSH_PROMISE: push is disabled");
-      case FRAME_TYPES.DATA:
+      case FRAME.DATA:
         this.#receivedBytes += frame.end - frame.start;
         if (this.#receivedBytes >= REFILL_BYTES) this.#refill();
     }
@@ -195,17 +192,17 @@ export class LoadConnection {
   }
 
   #takeSettings(frame: Frame): void {
-    if ((frame.flags & FLAGS.ACK) !== 0) return;
+    if ((frame.flags & FLAG.ACK) !== 0) return;
     const { peer, path, inFlight } = this.#options;
     const values = settingsOf(frame);
-    const window = values.get(SETTINGS.INITIAL_WINDOW_SIZE) ?? DEFAULT_WINDOW_BYTES;
+    const window = values.get(SETTING.INITIAL_WINDOW_SIZE) ?? DEFAULT_WINDOW_BYTES;
     if (window < MAX_BODY_BYTES) {
       throw new RangeError(
         `Cannot use stream window "${window}": at least ${MAX_BODY_BYTES} bytes are required`,
       );
     }
-    this.#maxStreams = Math.min(values.get(SETTINGS.MAX_CONCURRENT_STREAMS) ?? Infinity, inFlight);
-    this.#acknowledge(FRAME_TYPES.SETTINGS, new Uint8Array(0));
+    this.#maxStreams = Math.min(values.get(SETTING.MAX_CONCURRENT_STREAMS) ?? Infinity, inFlight);
+    this.#acknowledge(FRAME.SETTINGS, new Uint8Array(0));
     this.#heads ??= callHeads([
       [":method", "POST"],
       [":scheme", peer.tls === undefined ? "http" : "https"],
@@ -213,7 +210,7 @@ export class LoadConnection {
       [":authority", "host" in peer.address ? hostPort(peer.address) : "localhost"],
       ["content-type", "application/grpc"],
       ["te", "trailers"],
-    ], values.get(SETTINGS.HEADER_TABLE_SIZE) ?? DEFAULT_TABLE_BYTES);
+    ], values.get(SETTING.HEADER_TABLE_SIZE) ?? DEFAULT_TABLE_BYTES);
     this.#ready.resolve();
   }
 
@@ -301,7 +298,7 @@ export class LoadConnection {
   }
 
   #acknowledge(type: number, payload: Uint8Array): void {
-    this.#socket.write(encodeFrame(type, payload, { flags: FLAGS.ACK }));
+    this.#socket.write(encodeFrame(type, payload, { flags: FLAG.ACK }));
   }
 
   #destroy(reason: string): void {

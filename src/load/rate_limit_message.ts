@@ -1,12 +1,14 @@
 /** The method that the generator calls. */
 export const RATE_LIMIT_PATH = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
-const CODES = ["UNKNOWN", "OK", "OVER_LIMIT"] as const;
-const FRAME_PREFIX_BYTES = 5;
+/** The codes of an answer by their numbers. */
+export const ANSWER_CODES = ["UNKNOWN", "OK", "OVER_LIMIT"] as const;
+/** Bytes before the message in a body. */
+export const MESSAGE_PREFIX_BYTES = 5;
 const FIELDS = { code: 1, currentLimit: 2, limitRemaining: 3 } as const;
 
 /** The name of a code of an answer. */
-export type AnswerCode = typeof CODES[number];
+export type AnswerCode = typeof ANSWER_CODES[number];
 
 /** The fields of a `RateLimitResponse` that the generator reads. */
 export interface ResponseSummary {
@@ -24,23 +26,23 @@ export interface StatusSummary {
 
 /** The message after the prefix of gRPC: not compressed, and its length. */
 export function frameMessage(message: Uint8Array): Uint8Array {
-  const framed = new Uint8Array(FRAME_PREFIX_BYTES + message.length);
+  const framed = new Uint8Array(MESSAGE_PREFIX_BYTES + message.length);
   new DataView(framed.buffer).setUint32(1, message.length);
-  framed.set(message, FRAME_PREFIX_BYTES);
+  framed.set(message, MESSAGE_PREFIX_BYTES);
   return framed;
 }
 
 /** The message of a body that holds exactly one, not compressed; throws `RangeError` for any other. */
 export function unframeMessage(body: Uint8Array): Uint8Array {
-  const length = body.length < FRAME_PREFIX_BYTES
+  const length = body.length < MESSAGE_PREFIX_BYTES
     ? -1
     : new DataView(body.buffer, body.byteOffset).getUint32(1);
-  if (length !== body.length - FRAME_PREFIX_BYTES || body[0] !== 0) {
+  if (length !== body.length - MESSAGE_PREFIX_BYTES || body[0] !== 0) {
     throw new RangeError(
       `Cannot read gRPC body of "${body.length}" bytes: it must be one whole plain message`,
     );
   }
-  return body.subarray(FRAME_PREFIX_BYTES);
+  return body.subarray(MESSAGE_PREFIX_BYTES);
 }
 
 /**
@@ -96,7 +98,7 @@ function fieldsOf(message: Uint8Array): Field[] {
 }
 
 function codeOf(value: number, at: number): AnswerCode {
-  const code = CODES[value];
+  const code = ANSWER_CODES[value];
   if (code === undefined) throw badAnswer(at);
   return code;
 }

@@ -35,32 +35,26 @@ export interface DecidedDescriptor {
 }
 
 /** Adds the facts that the rule of a descriptor reports. */
-export function addFacts(facts: LimitFact[], decided: DecidedDescriptor, policy: Policy): void {
-  const { planned: { limit, hit }, stats } = decided;
+export function addFacts(
+  facts: LimitFact[],
+  { request, index, planned, count, stats }: DecidedDescriptor,
+  policy: Policy,
+): void {
+  const { limit, hit, metricKey } = planned;
   if (limit?.events === undefined || hit === undefined) return;
+  const add = (event: LimitEvent, hits: number) =>
+    facts.push({
+      event,
+      domain: request.domain,
+      entries: request.descriptors[index]?.entries ?? [],
+      limit,
+      metricKey,
+      hit,
+      hits,
+      taken: isConditional(hit) && typeof count !== "number" ? count : undefined,
+      isShadow: limit.shadowMode || policy.shadowMode,
+    });
   const { overLimit, nearLimit } = limit.events;
-  const isShadow = limit.shadowMode || policy.shadowMode;
-  if (nearLimit && stats.nearLimit > 0) {
-    facts.push(factOf(decided, { event: "near_limit", limit, hit, hits: stats.nearLimit, isShadow }));
-  }
-  if (overLimit && stats.overLimit > 0) {
-    facts.push(factOf(decided, { event: "over_limit", limit, hit, hits: stats.overLimit, isShadow }));
-  }
-}
-
-function factOf(
-  { request, index, planned, count }: DecidedDescriptor,
-  { event, limit, hit, hits, isShadow }: Pick<LimitFact, "event" | "limit" | "hit" | "hits" | "isShadow">,
-): LimitFact {
-  return {
-    event,
-    domain: request.domain,
-    entries: request.descriptors[index]?.entries ?? [],
-    limit,
-    metricKey: planned.metricKey,
-    hit,
-    hits,
-    taken: isConditional(hit) && typeof count !== "number" ? count : undefined,
-    isShadow,
-  };
+  if (nearLimit && stats.nearLimit > 0) add("near_limit", stats.nearLimit);
+  if (overLimit && stats.overLimit > 0) add("over_limit", stats.overLimit);
 }

@@ -1,19 +1,9 @@
-import { ConnectionError, FLAG, FRAME, MAX_FRAME_BYTES, readUint32, StreamError } from "./frames.ts";
+import { ConnectionError, FLAG, FRAME, MAX_FRAME_BYTES, readUint32, SETTING, StreamError } from "./frames.ts";
 import { LIMITS } from "./limits.ts";
 import type { RateGuard } from "./rate_guard.ts";
 import { DEFAULT_WINDOW, MAX_WINDOW, type Sender } from "./sender.ts";
 import type { ServerStream } from "./server_stream.ts";
 import type { StreamIds } from "./stream_ids.ts";
-
-/** Settings by their number (RFC 9113, section 6.5.2). */
-const SETTING = {
-  HEADER_TABLE_SIZE: 1,
-  ENABLE_PUSH: 2,
-  MAX_CONCURRENT_STREAMS: 3,
-  INITIAL_WINDOW_SIZE: 4,
-  MAX_FRAME_SIZE: 5,
-  MAX_HEADER_LIST_SIZE: 6,
-} as const;
 
 const LARGEST_FRAME_BYTES = 2 ** 24 - 1;
 const SETTING_BYTES = 6;

@@ -23,6 +23,16 @@ export const FRAME = {
 /** Flags; the meaning of a bit depends on the frame type. */
 export const FLAG = { ACK: 1, END_STREAM: 1, END_HEADERS: 4, PADDED: 8, PRIORITY: 32 } as const;
 
+/** Settings by their number (RFC 9113, section 6.5.2). */
+export const SETTING = {
+  HEADER_TABLE_SIZE: 1,
+  ENABLE_PUSH: 2,
+  MAX_CONCURRENT_STREAMS: 3,
+  INITIAL_WINDOW_SIZE: 4,
+  MAX_FRAME_SIZE: 5,
+  MAX_HEADER_LIST_SIZE: 6,
+} as const;
+
 /** Error codes (RFC 9113, section 7). */
 export const ERROR_CODES = {
   NO_ERROR: 0,
