@@ -4,7 +4,7 @@ import type { CounterCache } from "../ratelimit/counter_cache.ts";
 import type { KnownDecider } from "../ratelimit/known_requests.ts";
 import { type TracedRoute, type TracedService, traceGrpcService, traceRoute } from "./tracing_calls.ts";
 import { type Decide, traceCache, type TracedCache, traceDecide, untracedOnly } from "./tracing_decision.ts";
-import { checkOtlp, type OtlpSettings } from "./tracing_otlp.ts";
+import { checkOtlp, type OtlpSettings } from "./otlp_settings.ts";
 import { resourceOf, type ServiceNames } from "./otlp_resource.ts";
 import type { TracedWork } from "../base/traced_work.ts";
 import type { SpanRecord } from "./tracing_span_record.ts";
