@@ -29,14 +29,6 @@ export interface CompileOutput {
 /** What every program of one compilation is made from. */
 type Made = Pick<ProgramOptions, "source" | "folders" | "files" | "signal">;
 
-/** What came of a compilation. */
-export interface Compiled {
-  /** The names of the programs. */
-  readonly names: readonly string[];
-  /** The platforms that were left out. */
-  readonly missing: readonly Target[];
-}
-
 const STOPPED = "Cannot compile: it was told to stop";
 
 /** Compiles as the flags say; answers the exit code. Aborting the signal ends it, and it leaves nothing behind. */
@@ -62,12 +54,12 @@ export function failed(error: unknown, output: CompileOutput): number {
   return error instanceof FlagError ? 2 : 1;
 }
 
-/** Makes the programs; throws `CompileError` when that fails. */
+/** Makes the programs, and returns their names; throws `CompileError` when that fails. */
 export async function compileAll(
   options: CompileOptions,
   output: CompileOutput,
   signal: AbortSignal,
-): Promise<Compiled> {
+): Promise<string[]> {
   const verdict = checkRuntime(Deno.version.deno, Deno.env.get("ALLOW_UNSAFE_DENO") === "true");
   if (verdict?.refuse === true) throw new CompileError(verdict.text);
   const base = options.dry ? Deno.execPath() : namedBase();
@@ -85,7 +77,7 @@ export async function compileAll(
   const version = await versionOf(source, commit);
   if (!options.dry) return await compileInto(options, base, { made, version }, output);
   await compileDry(made, version, output);
-  return { names: [], missing: [] };
+  return [];
 }
 
 async function compileDry(made: Made, version: string, output: CompileOutput): Promise<void> {
@@ -105,7 +97,7 @@ async function compileInto(
   base: string | undefined,
   { made, version }: { readonly made: Made; readonly version: string },
   output: CompileOutput,
-): Promise<Compiled> {
+): Promise<string[]> {
   const place = resolve(folder);
   const beside = await folderBeside(place);
   try {
@@ -135,7 +127,7 @@ async function compileInto(
       output.stdout(`${join(folder, name)}: ${version}, ${Math.round(size / 1e6)} MB`);
     }
     output.stdout(`${join(folder, SUMS_FILE)}: check with "sha256sum --check ${SUMS_FILE}"`);
-    return { names, missing: [...missing.keys()] };
+    return names;
   } finally {
     await Deno.remove(beside, { recursive: true });
   }

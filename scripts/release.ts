@@ -62,8 +62,9 @@ async function releaseAll(
   // What is quick to check comes first.
   const notes = releaseNotes(await Deno.readTextFile(join(ROOT, "CHANGELOG.md")), { version, url });
   const sbom = await makeSbom(version);
-  const { names, missing } = await compileAll(
-    { targets: targets ?? TARGETS, skipMissing: targets === undefined, dry: false, check, folder },
+  const platforms = targets ?? TARGETS;
+  const names = await compileAll(
+    { targets: platforms, skipMissing: targets === undefined, dry: false, check, folder },
     output,
     signal,
   );
@@ -73,8 +74,7 @@ async function releaseAll(
     output.stdout(join(folder, name));
   }
   await writeSums(folder, [...names, ...Object.keys(texts)]);
-  const all = names.length + missing.length;
-  output.stdout(`weir ${version}: ${names.length} of ${all} platforms`);
+  output.stdout(`weir ${version}: ${names.length} of ${platforms.length} platforms`);
 }
 
 async function makeSbom(version: string): Promise<string> {

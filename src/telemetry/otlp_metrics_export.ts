@@ -3,8 +3,7 @@ import type { Logger } from "../base/log.ts";
 import type { MetricBatch } from "../base/metric_batch.ts";
 import { SupervisedWorker, type WorkerHandle } from "../base/supervised_worker.ts";
 import { resourceOf, type ServiceNames } from "./otlp_resource.ts";
-import { checkOtlp, type OtlpSettings } from "./tracing_otlp.ts";
-import type { ExportOptions } from "./tracing_export_supervisor.ts";
+import { checkOtlp, type ExportOptions, type OtlpSettings } from "./otlp_settings.ts";
 
 /** What the main thread sends to the exporting worker. `start` comes first and once. */
 export type ToMetricsExporter =

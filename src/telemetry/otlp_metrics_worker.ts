@@ -4,8 +4,7 @@ import type { WorkerPort } from "../base/supervised_worker.ts";
 import type { FromMetricsExporter, ToMetricsExporter } from "./otlp_metrics_export.ts";
 import { type MetricSource, resourceMetricsOf } from "./otlp_metrics_points.ts";
 import { OtlpOutage, plainError, prepareSdk, serveOtlpThread } from "./otlp_thread.ts";
-import type { ExportOptions } from "./tracing_export_supervisor.ts";
-import type { OtlpProtocol } from "./tracing_otlp.ts";
+import type { ExportOptions, OtlpProtocol } from "./otlp_settings.ts";
 
 /** The worker's side of the connection to the main thread. */
 export type MetricsExporterPort = WorkerPort<ToMetricsExporter, FromMetricsExporter>;
@@ -94,4 +93,4 @@ async function grpcDelegate(): Promise<Delegate> {
 }
 
 // A worker's module is the main module of its thread.
-if (import.meta.main) serveOtlpThread((port: MetricsExporterPort) => serveMetricsExport(port));
+if (import.meta.main) serveOtlpThread(serveMetricsExport);

@@ -11,6 +11,7 @@ import { type Logger, type PortLine, portLogger } from "../base/log.ts";
 import { captureConsole } from "../base/standard_streams.ts";
 import { giveWay } from "../base/thread_priority.ts";
 import { ThrottledLog } from "../base/throttled_log.ts";
+import type { ExportOptions } from "./otlp_settings.ts";
 import { guardProcess } from "./process_guard.ts";
 
 /** The code of an export that the collector accepted, by the SDK. */
@@ -34,11 +35,7 @@ export function serveOtlpThread<Port extends LogPort>(serve: (port: Port) => voi
 }
 
 /** What the SDK is prepared with. */
-export interface SdkOptions {
-  /** The values of `OTEL_EXPORTER_OTLP_<OPTION>` by option. */
-  readonly otlp: ReadonlyMap<string, string>;
-  /** Attributes of the resource; they take precedence over `OTEL_RESOURCE_ATTRIBUTES`. */
-  readonly attributes: Readonly<Record<string, string>>;
+export interface SdkOptions extends Pick<ExportOptions, "otlp" | "attributes"> {
   /** The start of the log lines of the SDK. */
   readonly subject: string;
 }

@@ -4,7 +4,7 @@ import type { CounterCache } from "../ratelimit/counter_cache.ts";
 import type { KnownDecider } from "../ratelimit/known_requests.ts";
 import { type TracedRoute, type TracedService, traceGrpcService, traceRoute } from "./tracing_calls.ts";
 import { type Decide, traceCache, type TracedCache, traceDecide, untracedOnly } from "./tracing_decision.ts";
-import { checkOtlp, type OtlpSettings } from "./tracing_otlp.ts";
+import { checkOtlp, type OtlpSettings } from "./otlp_settings.ts";
 import { resourceOf, type ServiceNames } from "./otlp_resource.ts";
 import type { TracedWork } from "../base/traced_work.ts";
 import type { SpanRecord } from "./tracing_span_record.ts";
@@ -78,10 +78,15 @@ export function beginTracing(options: TracingOptions): Tracing {
 const WORK_FIELDS = ["delivery", "execution"];
 
 function tracedWorkLogger(logger: Logger, tracer: CallTracer): Logger {
-  const log = (level: keyof Logger) => (message: string, fields: LogFields = {}) => {
+  const traced = (fields: LogFields = {}) => {
     const [id] = WORK_FIELDS.map((name) => fields[name]).filter((value) => typeof value === "string");
     const traceId = id === undefined ? undefined : tracer.traceOfWork(id);
-    logger[level](message, traceId === undefined ? fields : { ...fields, trace_id: traceId });
+    return traceId === undefined ? fields : { ...fields, trace_id: traceId };
   };
-  return { debug: log("debug"), info: log("info"), warning: log("warning"), error: log("error") };
+  return {
+    debug: (message, fields) => logger.debug(message, traced(fields)),
+    info: (message, fields, shownUpTo) => logger.info(message, traced(fields), shownUpTo),
+    warning: (message, fields) => logger.warning(message, traced(fields)),
+    error: (message, fields) => logger.error(message, traced(fields)),
+  };
 }

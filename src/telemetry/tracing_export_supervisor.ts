@@ -2,20 +2,10 @@ import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import { SupervisedWorker, type WorkerHandle } from "../base/supervised_worker.ts";
 import { settledWithin } from "../base/wait.ts";
-import { maxWaitingSpans, type OtlpProtocol } from "./tracing_otlp.ts";
+import { type ExportOptions, maxWaitingSpans } from "./otlp_settings.ts";
 import { SpanOutbox } from "./tracing_span_outbox.ts";
 import type { SpanPack } from "./tracing_span_pack.ts";
 import type { SpanRecord } from "./tracing_span_record.ts";
-
-/** Where spans go and what all of them have in common. */
-export interface ExportOptions {
-  readonly protocol: OtlpProtocol;
-  /** The values of `OTEL_EXPORTER_OTLP_<OPTION>` by option. */
-  readonly otlp: ReadonlyMap<string, string>;
-  /** Attributes of the resource; they take precedence over `OTEL_RESOURCE_ATTRIBUTES`. */
-  readonly attributes: Readonly<Record<string, string>>;
-  readonly version: string;
-}
 
 /** What the main thread sends to the exporting worker. `start` comes first and once. */
 export type ToExporter =

@@ -2,10 +2,10 @@ import { BatchSpanProcessor, type ReadableSpan, type SpanExporter } from "@opent
 import type { Logger } from "../base/log.ts";
 import type { WorkerPort } from "../base/supervised_worker.ts";
 import { EXPORT_SUCCESS, OtlpOutage, plainError, prepareSdk, serveOtlpThread } from "./otlp_thread.ts";
-import { maxWaitingSpans, type OtlpProtocol, positiveVariable } from "./tracing_otlp.ts";
+import { type ExportOptions, maxWaitingSpans, type OtlpProtocol, positiveVariable } from "./otlp_settings.ts";
 import { readSpans } from "./tracing_pack_reader.ts";
 import type { SpanPack } from "./tracing_span_pack.ts";
-import type { ExportOptions, FromExporter, ToExporter } from "./tracing_export_supervisor.ts";
+import type { FromExporter, ToExporter } from "./tracing_export_supervisor.ts";
 
 /** The worker's side of the connection to the main thread. */
 export type ExporterPort = WorkerPort<ToExporter, FromExporter>;
@@ -91,4 +91,4 @@ function logOutages(
 }
 
 // A worker's module is the main module of its thread.
-if (import.meta.main) serveOtlpThread((port: ExporterPort) => serveSpanExport(port));
+if (import.meta.main) serveOtlpThread(serveSpanExport);

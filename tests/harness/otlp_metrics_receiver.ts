@@ -1,7 +1,5 @@
-import { join } from "node:path";
-import protobuf from "protobufjs";
-import { type GrpcPeer, startGrpcPeer } from "./grpc_peer.ts";
-import { type Attributes, attributesOf, bytesOf, type KeyValue } from "./otlp_receiver.ts";
+import { OtlpListener } from "./otlp_listener.ts";
+import { type Attributes, attributesOf, type KeyValue } from "./otlp_receiver.ts";
 
 /** A data point as a collector sees it. */
 export interface ReceivedPoint {
@@ -26,25 +24,15 @@ export interface ReceivedPoint {
   readonly resource: Attributes;
 }
 
-/** A collector of the test: takes metrics by OTLP over HTTP (JSON or protobuf) or gRPC, and decodes them. */
-export class OtlpMetricsReceiver implements AsyncDisposable {
+/** A collector of metrics. */
+export class OtlpMetricsReceiver extends OtlpListener<ExportRequest> {
   /** The points of each request, in the order of their arrival. */
   readonly exports: (readonly ReceivedPoint[])[] = [];
-  /** Path and headers of each request; of HTTP only. */
-  readonly requests: { readonly path: string; readonly headers: Headers }[] = [];
-  /** Status of each answer over HTTP from now on. */
-  status = 200;
-  /** What `OTEL_EXPORTER_OTLP_ENDPOINT` is to be. */
-  url = "";
-  #server: Deno.HttpServer<Deno.NetAddr> | undefined;
-  #peer: GrpcPeer | undefined;
 
   /** Starts one and waits until it listens. */
   static async start(protocol: "http" | "grpc"): Promise<OtlpMetricsReceiver> {
     const receiver = new OtlpMetricsReceiver();
-    const decode = await requestDecoder();
-    if (protocol === "http") receiver.#listenHttp(decode);
-    else await receiver.#listenGrpc(decode);
+    await receiver.listen("Metrics", { protocol });
     return receiver;
   }
 
@@ -56,39 +44,10 @@ export class OtlpMetricsReceiver implements AsyncDisposable {
     );
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#server?.shutdown();
-    this.#peer?.[Symbol.dispose]();
-  }
-
-  #listenHttp(decode: Decode): void {
-    this.#server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, async (request) => {
-      const { headers } = request;
-      this.requests.push({ path: new URL(request.url).pathname, headers });
-      const isJson = headers.get("content-type") === "application/json";
-      const body = await bytesOf(request);
-      if (this.status === 200) {
-        this.exports.push(pointsOf(isJson ? JSON.parse(new TextDecoder().decode(body)) : decode(body)));
-      }
-      const { status } = this;
-      // Without an idle connection that outlives the test.
-      return new Response(isJson ? "{}" : null, { status, headers: { connection: "close" } });
-    });
-    this.url = `http://127.0.0.1:${this.#server.addr.port}`;
-  }
-
-  async #listenGrpc(decode: Decode): Promise<void> {
-    this.#peer = await startGrpcPeer("/opentelemetry.proto.collector.metrics.v1.MetricsService/Export", {
-      answer: (bytes) => {
-        this.exports.push(pointsOf(decode(bytes)));
-        return new Uint8Array(0);
-      },
-    });
-    this.url = `http://127.0.0.1:${this.#peer.port}`;
+  protected take(request: ExportRequest): void {
+    this.exports.push(pointsOf(request));
   }
 }
-
-type Decode = (bytes: Uint8Array) => ExportRequest;
 
 /** An export request as both encodings have it; JSON has 64-bit numbers as text. */
 interface ExportRequest {
@@ -115,13 +74,6 @@ interface WirePoint {
   readonly sum?: number;
   readonly bucketCounts?: readonly (number | string)[];
   readonly explicitBounds?: readonly number[];
-}
-
-async function requestDecoder(): Promise<Decode> {
-  const path = join(import.meta.dirname ?? ".", "../testdata/otlp_metrics.proto");
-  const { root } = protobuf.parse(await Deno.readTextFile(path));
-  const message = root.lookupType("opentelemetry.proto.collector.metrics.v1.ExportMetricsServiceRequest");
-  return (bytes) => message.toObject(message.decode(bytes), { longs: Number });
 }
 
 function pointsOf({ resourceMetrics = [] }: ExportRequest): ReceivedPoint[] {

@@ -1,6 +1,4 @@
-import { join } from "node:path";
-import protobuf from "protobufjs";
-import { type GrpcPeer, startGrpcPeer } from "./grpc_peer.ts";
+import { OtlpListener, type OtlpListenOptions } from "./otlp_listener.ts";
 
 /** A span as a collector sees it. */
 export interface ReceivedSpan {
@@ -22,34 +20,16 @@ export interface ReceivedSpan {
 /** Attributes by name. */
 export type Attributes = Readonly<Record<string, unknown>>;
 
-/** How a receiver listens and answers. */
-export interface OtlpReceiverOptions {
-  readonly protocol: "http" | "grpc";
-  /** A free one when absent. */
-  readonly port?: number;
-}
-
-/** A collector of the test: takes spans by OTLP over HTTP (JSON or protobuf) or gRPC, and decodes them. */
-export class OtlpReceiver implements AsyncDisposable {
+/** A collector of spans. */
+export class OtlpReceiver extends OtlpListener<ExportRequest> {
   /** What arrived, in its order. */
   readonly spans: ReceivedSpan[] = [];
-  /** Path and headers of each request; of HTTP only. */
-  readonly requests: { readonly path: string; readonly headers: Headers }[] = [];
-  #server: Deno.HttpServer<Deno.NetAddr> | undefined;
-  #peer: GrpcPeer | undefined;
-  #url = "";
 
   /** Starts one and waits until it listens. */
-  static async start({ protocol, port = 0 }: OtlpReceiverOptions): Promise<OtlpReceiver> {
+  static async start(options: OtlpListenOptions): Promise<OtlpReceiver> {
     const receiver = new OtlpReceiver();
-    if (protocol === "http") await receiver.#listenHttp(port);
-    else await receiver.#listenGrpc(port);
+    await receiver.listen("Trace", options);
     return receiver;
-  }
-
-  /** What `OTEL_EXPORTER_OTLP_ENDPOINT` is to be. */
-  get url(): string {
-    return this.#url;
   }
 
   /** The one span of this name; throws when there is not exactly one. */
@@ -60,37 +40,8 @@ export class OtlpReceiver implements AsyncDisposable {
     throw new Error(`Cannot find one span "${name}": there are ${found.length}`);
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#server?.shutdown();
-    this.#peer?.[Symbol.dispose]();
-  }
-
-  async #listenHttp(port: number): Promise<void> {
-    const decode = await requestDecoder();
-    const options = { hostname: "127.0.0.1", port, onListen: () => {} };
-    this.#server = Deno.serve(options, async (request) => {
-      this.requests.push({ path: new URL(request.url).pathname, headers: request.headers });
-      const [body, isJson] = [
-        await bytesOf(request),
-        request.headers.get("content-type") === "application/json",
-      ];
-      this.spans.push(...spansOf(isJson ? JSON.parse(new TextDecoder().decode(body)) : decode(body)));
-      // Without an idle connection that outlives the test.
-      return new Response(isJson ? "{}" : null, { headers: { connection: "close" } });
-    });
-    this.#url = `http://127.0.0.1:${this.#server.addr.port}`;
-  }
-
-  async #listenGrpc(port: number): Promise<void> {
-    const decode = await requestDecoder();
-    this.#peer = await startGrpcPeer("/opentelemetry.proto.collector.trace.v1.TraceService/Export", {
-      listen: `127.0.0.1:${port}`,
-      answer: (bytes) => {
-        this.spans.push(...spansOf(decode(bytes)));
-        return new Uint8Array(0);
-      },
-    });
-    this.#url = `http://127.0.0.1:${this.#peer.port}`;
+  protected take(request: ExportRequest): void {
+    this.spans.push(...spansOf(request));
   }
 }
 
@@ -117,19 +68,6 @@ interface WireSpan {
 export interface KeyValue {
   readonly key: string;
   readonly value: Attributes;
-}
-
-/** The body of a request, which may be compressed. */
-export async function bytesOf({ headers, body }: Request): Promise<Uint8Array> {
-  if (headers.get("content-encoding") !== "gzip" || body === null) return await new Response(body).bytes();
-  return await new Response(body.pipeThrough(new DecompressionStream("gzip"))).bytes();
-}
-
-async function requestDecoder(): Promise<(bytes: Uint8Array) => ExportRequest> {
-  const path = join(import.meta.dirname ?? ".", "../testdata/otlp_trace.proto");
-  const { root } = protobuf.parse(await Deno.readTextFile(path));
-  const message = root.lookupType("opentelemetry.proto.collector.trace.v1.ExportTraceServiceRequest");
-  return (bytes) => message.toObject(message.decode(bytes), { longs: Number, arrays: true });
 }
 
 function spansOf({ resourceSpans = [] }: ExportRequest): ReceivedSpan[] {

@@ -3,11 +3,7 @@
  * 0 when there are none. The values need no order.
  */
 export function percentile(values: ArrayLike<number>, percent: number): number {
-  return percentileOfSorted(Float64Array.from(values).sort(), percent);
-}
-
-/** The same of values that are in order, smallest first. */
-function percentileOfSorted(sorted: Float64Array, percent: number): number {
+  const sorted = Float64Array.from(values).sort();
   const rank = Math.max(1, Math.ceil(percent / 100 * sorted.length));
   return sorted[rank - 1] ?? 0;
 }

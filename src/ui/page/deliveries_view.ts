@@ -109,10 +109,8 @@ function factsOf(
   delivery: Fields,
   now: number,
 ): (readonly [string, Child | readonly Child[]])[] {
-  const { endpointId, eventId } = {
-    endpointId: textOf(delivery, "endpointId"),
-    eventId: textOf(delivery, "eventId"),
-  };
+  const endpointId = textOf(delivery, "endpointId");
+  const eventId = textOf(delivery, "eventId");
   return [
     ["Identifier", code(textOf(delivery, "id"))],
     ["State", badge(textOf(delivery, "state"))],

@@ -126,7 +126,7 @@ function latencyTable(): LiveTable<ShownTimer> {
 function metricTable(
   caption: string,
   empty: string,
-  [total, recent] = ["Number", "Change"],
+  [total, recent]: readonly [string, string] = ["Number", "Change"],
 ): LiveTable<ShownMetric> {
   return new LiveTable<ShownMetric>({
     caption,
@@ -135,9 +135,9 @@ function metricTable(
     isNarrow: true,
     columns: [
       { label: "What", look: "name", cell: ({ label }) => label },
-      { label: total ?? "", look: "number", cell: (row) => countText(row.total) },
+      { label: total, look: "number", cell: (row) => countText(row.total) },
       {
-        label: recent ?? "",
+        label: recent,
         look: "number",
         cell: (row) => row.isGauge === true ? NOTHING : row.recent === 0 ? "0" : `+${countText(row.recent)}`,
       },

@@ -1,6 +1,6 @@
 import { exactText } from "./fields.ts";
 import { button, type Child, element } from "./element.ts";
-import { momentText, NOTHING } from "./text.ts";
+import { countText, momentText, NOTHING } from "./text.ts";
 import type { PageParts } from "./view.ts";
 
 /** The color of a badge. */
@@ -73,6 +73,11 @@ export function linkTo(
 /** Secondary text. */
 export function note(text: string): HTMLElement {
   return element("span", { class: "note" }, text);
+}
+
+/** How many more there are than are shown; nothing when all are. */
+export function moreNote(more: number): HTMLElement | undefined {
+  return more > 0 ? note(`and ${countText(more)} more`) : undefined;
 }
 
 /** Shown in place of something that does not exist. */

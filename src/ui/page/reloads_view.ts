@@ -1,6 +1,6 @@
 import type { ConfigurationLoad } from "../snapshot.ts";
 import { type Child, element } from "./element.ts";
-import { badge, code, moment, note } from "./pieces.ts";
+import { badge, code, moment, moreNote } from "./pieces.ts";
 import { LiveTable } from "./table.ts";
 import { countText, NOTHING } from "./text.ts";
 import type { OpenedView, PageParts, View } from "./view.ts";
@@ -44,9 +44,8 @@ function changesOf({ changed, version }: ConfigurationLoad): Child[] {
 
 function problemsOf({ problems, problemCount }: ConfigurationLoad): Child[] {
   if (problemCount === 0) return [NOTHING];
-  const more = problemCount - problems.length;
   return [
     ...problems.map((text) => element("p", { class: "problem" }, text)),
-    ...more > 0 ? [note(`and ${countText(more)} more`)] : [],
+    moreNote(problemCount - problems.length),
   ];
 }

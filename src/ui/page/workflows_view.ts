@@ -1,6 +1,6 @@
 import { button, type Child, element } from "./element.ts";
 import { type Fields, flagOf, numberOf, recordsOf, textOf, timeOf } from "./fields.ts";
-import { badge, code, emptyNote, facts, moment, note, panel } from "./pieces.ts";
+import { badge, code, emptyNote, facts, moment, moreNote, note, panel } from "./pieces.ts";
 import { recordListView } from "./record_list.ts";
 import { RecordView } from "./record_view.ts";
 import { countText, NOTHING, spanText } from "./text.ts";
@@ -38,8 +38,7 @@ function namesOf(record: Fields, list: string, count?: string): string {
 function errorsCell(record: Fields): readonly Child[] {
   const [first] = recordsOf(record, "problems");
   if (first === undefined) return [NOTHING];
-  const more = (numberOf(record, "problemCount") ?? 1) - 1;
-  return [problemLine(first), more === 0 ? undefined : note(`and ${countText(more)} more`)];
+  return [problemLine(first), moreNote((numberOf(record, "problemCount") ?? 1) - 1)];
 }
 
 function problemLine(problem: Fields): HTMLElement {
@@ -72,11 +71,11 @@ function factsOf(workflow: Fields, now: number): (readonly [string, Child | read
   ];
 }
 
-function problemsOf(workflow: Fields): HTMLElement[] {
+function problemsOf(workflow: Fields): Child[] {
   const problems = recordsOf(workflow, "problems");
   if (problems.length === 0) return [emptyNote("No errors.")];
-  const more = (numberOf(workflow, "problemCount") ?? problems.length) - problems.length;
-  return [...problems.map(problemLine), ...more > 0 ? [note(`and ${countText(more)} more`)] : []];
+  const count = numberOf(workflow, "problemCount") ?? problems.length;
+  return [...problems.map(problemLine), moreNote(count - problems.length)];
 }
 
 function stepsOf(workflow: Fields): HTMLElement[] {
@@ -90,18 +89,16 @@ function stepsOf(workflow: Fields): HTMLElement[] {
   ];
 }
 
-function triggersOf(parts: PageParts, workflow: Fields): HTMLElement[] {
-  if (recordsOf(workflow, "triggers").length === 0) return [emptyNote("No triggers start this workflow.")];
-  const rows = recordsOf(workflow, "triggers").map((trigger) =>
-    [
+function triggersOf(parts: PageParts, workflow: Fields): Child[] {
+  const triggers = recordsOf(workflow, "triggers");
+  if (triggers.length === 0) return [emptyNote("No triggers start this workflow.")];
+  const count = numberOf(workflow, "triggerCount") ?? triggers.length;
+  return [
+    facts(triggers.map((trigger) => [
       textOf(trigger, "name"),
       badge(flagOf(trigger, "enabled") ? "enabled" : "disabled"),
-    ] as const
-  );
-  const more = (numberOf(workflow, "triggerCount") ?? rows.length) - rows.length;
-  return [
-    facts(rows),
-    ...more > 0 ? [note(`and ${countText(more)} more`)] : [],
+    ])),
+    moreNote(count - triggers.length),
     element("div", { class: "acts" }, button("All triggers", () => parts.go("triggers"), { look: "small" })),
   ];
 }

@@ -193,7 +193,7 @@ Deno.test("compile: a DENORT_BIN that cannot be meant is refused", async () => {
 /** Those of the modules, workers, protocol files and files of the web page that are not in a program. */
 async function missingIn(program: string): Promise<string[]> {
   const files = [
-    ...["main.ts", ...WORKERS, "src/webhooks/store/postgres/store.ts", "src/telemetry/tracing_otlp.ts"],
+    ...["main.ts", ...WORKERS, "src/webhooks/store/postgres/store.ts", "src/telemetry/otlp_settings.ts"],
   ];
   for (const place of FOLDERS) files.push(...await filesIn(place));
   assert(files.length > 20, "the files are found");

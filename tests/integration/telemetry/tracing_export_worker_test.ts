@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import type { OtlpProtocol } from "../../../src/telemetry/tracing_otlp.ts";
+import type { OtlpProtocol } from "../../../src/telemetry/otlp_settings.ts";
 import { type ExporterHandle, WorkerExport } from "../../../src/telemetry/tracing_export_supervisor.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";

@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { beginTracing } from "../../../src/telemetry/tracing.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { beginTracing, type Tracing, type TracingOptions } from "../../../src/telemetry/tracing.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
 import { ExporterDouble } from "../../harness/tracing_exporter_double.ts";
@@ -17,14 +18,18 @@ const CASES: readonly [title: string, fields: Record<string, unknown>, added: Re
   ["no text", { delivery: 7 }, {}],
 ];
 
+function tracingWith(parts: Pick<TracingOptions, "logger" | "clock">): Tracing {
+  return beginTracing({
+    ...{ protocol: undefined, otlp: new Map(), serviceName: "RateLimit", serviceNamespace: "" },
+    ...{ samplingRate: 0.5, version: "1", random: () => 0, ...parts },
+    createWorker: () => new ExporterDouble(),
+  });
+}
+
 for (const [title, fields, added] of CASES) {
   Deno.test(`tracing: the log line about ${title}`, async () => {
-    const [logger, clock] = [new KeptLog(), new FakeClock()];
-    const tracing = beginTracing({
-      ...{ protocol: undefined, otlp: new Map(), serviceName: "RateLimit", serviceNamespace: "" },
-      ...{ samplingRate: 0.5, version: "1", logger, clock, random: () => 0 },
-      createWorker: () => new ExporterDouble(),
-    });
+    const logger = new KeptLog();
+    const tracing = tracingWith({ logger, clock: new FakeClock() });
     tracing.workLogger(logger).warning("Delivery failed", fields);
     assertEquals(logger.lines, [{
       level: "warning",
@@ -34,3 +39,18 @@ for (const [title, fields, added] of CASES) {
     await tracing.close();
   });
 }
+
+Deno.test("tracing: an info line that LOG_LEVEL=warning shows stays one", async () => {
+  const [lines, clock] = [[] as string[], new FakeClock()];
+  const logger = createLogger({
+    level: "warning",
+    format: "text",
+    clock,
+    write: (line) => void lines.push(line),
+  });
+  const tracing = tracingWith({ logger, clock });
+  tracing.workLogger(logger).info("Encryption key made", {}, "warning");
+  tracing.workLogger(logger).info("Delivered");
+  assertEquals(lines.map((line) => line.includes("Encryption key made")), [true]);
+  await tracing.close();
+});

@@ -12,6 +12,16 @@ export interface OtlpSettings {
   readonly otlp: ReadonlyMap<string, string>;
 }
 
+/** Where spans or metrics go, and what all of them have in common. */
+export interface ExportOptions {
+  readonly protocol: OtlpProtocol;
+  /** The values of `OTEL_EXPORTER_OTLP_<OPTION>` by option. */
+  readonly otlp: ReadonlyMap<string, string>;
+  /** Attributes of the resource; they take precedence over `OTEL_RESOURCE_ATTRIBUTES`. */
+  readonly attributes: Readonly<Record<string, string>>;
+  readonly version: string;
+}
+
 /** What is exported: the start of the options that take precedence over those for all signals. */
 export type OtlpSignal = "TRACES" | "METRICS";
 

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { checkOtlp, type OtlpProtocol } from "../../../src/telemetry/tracing_otlp.ts";
+import { checkOtlp, type OtlpProtocol } from "../../../src/telemetry/otlp_settings.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
 
 const NO_EFFECT = "has no effect: TRACING_EXPORTER_PROTOCOL is";
