@@ -98,7 +98,7 @@ export class KvBatch extends HitBatch {
     let replies = 0;
     // First, so that none shortens a longer expiry of the groups.
     for (const { key, expiresInSeconds } of this.late) {
-      writeExpire(writer, respArgument(key), expiresInSeconds);
+      writer.bytes(EXPIRE).argument(key).argument(expiresInSeconds);
       replies++;
     }
     for (const group of this.groups) {
@@ -108,7 +108,7 @@ export class KvBatch extends HitBatch {
       const expires = group.total > 0 && (this.#asking || !isCovered(group, expiries));
       this.#expires.push(expires);
       if (!expires) continue;
-      writeExpire(writer.bytes(before), keyOf(group), group.expiresInSeconds);
+      writeKey(writer.bytes(before).bytes(EXPIRE), group).argument(group.expiresInSeconds);
       replies += each;
     }
     this.#takes.write(writer, before);
@@ -196,14 +196,11 @@ function isCovered({ key, hit, windowEnd }: HitGroup, expiries: KvExpiries): boo
   return true;
 }
 
-/** The key as an argument. */
-function keyOf({ key, hit: { kept, addend } }: HitGroup): Uint8Array {
-  if (kept?.bytes === undefined) return respArgument(key);
-  return kept.bytes.subarray(kept.start + INCRBY.length, kept.end - numberArgument(addend).length);
-}
-
-function writeExpire(writer: RespWriter, key: Uint8Array, seconds: number): void {
-  writer.bytes(EXPIRE).bytes(key).bytes(numberArgument(seconds));
+/** Writes the key; that of a kept command is copied. */
+function writeKey(writer: RespWriter, { key, hit: { kept, addend } }: HitGroup): RespWriter {
+  if (kept?.bytes === undefined) return writer.argument(key);
+  const numberLength = addend === 1 ? ONE.length : respArgument(String(addend)).length;
+  return writer.part(kept.bytes, kept.start + INCRBY.length, kept.end - numberLength);
 }
 
 function writeCommand(writer: RespWriter, group: HitGroup): void {
@@ -211,9 +208,9 @@ function writeCommand(writer: RespWriter, group: HitGroup): void {
   if (total > 0 && total === addend && kept !== undefined) {
     if (kept.bytes === undefined) keepCommand(kept, group);
     writer.part(kept.bytes ?? NOTHING, kept.start, kept.end);
-  } else if (total > 0) writer.bytes(INCRBY).bytes(keyOf(group)).bytes(numberArgument(total));
-  else if (total === 0) writer.bytes(GET).bytes(keyOf(group));
-  else writer.bytes(EVAL).bytes(keyOf(group)).bytes(numberArgument(-total));
+  } else if (total > 0) writeKey(writer.bytes(INCRBY), group).argument(total);
+  else if (total === 0) writeKey(writer.bytes(GET), group);
+  else writeKey(writer.bytes(EVAL), group).argument(-total);
 }
 
 /** Commands of hits that are used again are next to each other: many small arrays would take more memory and time. */
@@ -222,8 +219,7 @@ let slab = NOTHING;
 let slabUsed = 0;
 
 function keepCommand(kept: KeptHit, group: HitGroup): void {
-  const writer = new RespWriter().bytes(INCRBY).bytes(keyOf(group)).bytes(numberArgument(group.total));
-  const command = writer.finish();
+  const command = writeKey(new RespWriter().bytes(INCRBY), group).argument(group.total).finish();
   if (slabUsed + command.length > slab.length) {
     slab = new Uint8Array(Math.max(SLAB_BYTES, command.length));
     slabUsed = 0;
@@ -232,10 +228,6 @@ function keepCommand(kept: KeptHit, group: HitGroup): void {
   kept.bytes = slab;
   kept.start = slabUsed;
   kept.end = slabUsed += command.length;
-}
-
-function numberArgument(value: number): Uint8Array {
-  return value === 1 ? ONE : respArgument(String(value));
 }
 
 /** The count in a reply, or a text that says what is wrong. */

@@ -50,7 +50,8 @@ export class RespWriter {
   }
 
   /** Adds an argument of a command. */
-  argument(text: string): this {
+  argument(value: string | number): this {
+    const text = String(value);
     const start = this.#length;
     this.text(`$${text.length}\r\n`);
     const at = this.#reserve(text.length + 2);

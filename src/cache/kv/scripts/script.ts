@@ -41,11 +41,8 @@ export function writeScriptCall(writer: RespWriter, call: ScriptCall, isWithSour
   const { source, hash } = SCRIPTS[limit.kind];
   writer.text(`*${PARTS + addends.length}\r\n`).bytes(isWithSource ? EVAL : EVALSHA);
   writer.bytes(isWithSource ? source : hash).bytes(ONE).argument(key);
-  writer.argument(String(expiresInSeconds)).bytes(argumentOf(limit));
-  for (const addend of addends) {
-    if (addend === 1) writer.bytes(ONE);
-    else writer.argument(String(addend));
-  }
+  writer.argument(expiresInSeconds).bytes(argumentOf(limit));
+  for (const addend of addends) writer.argument(addend);
 }
 
 /** What became of each addend; undefined for another reply than that of a script. */
