@@ -155,12 +155,9 @@ export type EventCall = readonly [NewEvent, AcceptOptions];
 export function* addEvents(calls: readonly EventCall[]): Work<ReadonlyMap<EventCall, readonly string[]>> {
   const endpoints = yield* all(SUBSCRIPTIONS);
   const subscribed = firstsOf(calls.map((call) => ({ call, list: subscribedTo(call[0], endpoints) })));
-  const given = subscribed.map(({ call }) => call).map(([{ id, kind, body }, options]) => ({
-    id,
-    kind,
-    body,
-    ...keyColumns(options),
-  }));
+  const given = subscribed.map(({ call: [{ id, kind, body }, options] }) => {
+    return { id, kind, body, ...keyColumns(options) };
+  });
   const deliveries = subscribed.flatMap(({ call: [event], list }) =>
     list.map(({ id, endpointId }) => ({ id, event_id: event.id, endpoint_id: endpointId }))
   );
