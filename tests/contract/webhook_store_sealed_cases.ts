@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { addEndpoint, audit, NOW, secret, type StoreCases } from "./webhook_store_bed.ts";
+import { addEndpoint, audit, newId, NOW, secret, type StoreCases } from "./webhook_store_bed.ts";
 import { deleteEndpoint, editEndpoint, findEndpoint } from "../../src/webhooks/store/endpoints.ts";
 import {
   countSealed,
@@ -43,7 +43,7 @@ export const SEALED_CASES: StoreCases = {
     assertEquals(rows.length, 3);
     const headers = { names: ["x-one"], sealed: seal("k1", 4) };
     await store.write(editEndpoint, changed.id, { headers }, { now: NOW, audit: audit() });
-    const removal = { now: NOW, audit: audit(), newId: () => crypto.randomUUID() };
+    const removal = { now: NOW, audit: audit(), newId };
     await store.write(deleteEndpoint, deleted.id, removal);
 
     const changes = rows.map((before) => ({ before, after: seal("k2", 7) }));
