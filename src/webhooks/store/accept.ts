@@ -164,8 +164,8 @@ export function* addOperationalEvents(
   const endpoints = yield* all(SUBSCRIPTIONS);
   const endpointIds = new Set<string>();
   for (const event of events) {
-    const others = endpoints.filter((row) => text(row, "id") !== event.exceptEndpointId);
-    const subscribed = subscribedTo(event, others);
+    const subscribed = subscribedTo(event, endpoints)
+      .filter(({ endpointId }) => endpointId !== event.exceptEndpointId);
     if (subscribed.length === 0) continue;
     for (const id of yield* insertEvent(event, subscribed, now)) endpointIds.add(id);
   }
