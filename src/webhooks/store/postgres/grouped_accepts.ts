@@ -1,14 +1,8 @@
 import { isLive, KEY_LIVES_MS } from "../../model/key_life.ts";
 import type { EventKey, Execution, IdempotencyRow, NewEvent } from "../../model/records.ts";
-import {
-  type Acceptance,
-  type AcceptOptions,
-  type NewExecution,
-  queuedExecution,
-  subscribedTo,
-  SUBSCRIPTIONS,
-} from "../accept.ts";
+import { type Acceptance, type AcceptOptions, type NewExecution, queuedExecution } from "../accept.ts";
 import { RECORDS, text } from "../rows.ts";
+import { subscribedTo, SUBSCRIPTIONS } from "../subscriptions.ts";
 import { all, alone, postgresOnly, storedText, type Work } from "../work.ts";
 import { ALONE } from "./call_groups.ts";
 import { GivenRows } from "./given_rows.ts";
