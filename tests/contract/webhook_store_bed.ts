@@ -18,6 +18,7 @@ import { listAudit } from "../../src/webhooks/store/audit_log.ts";
 import { listDeliveries } from "../../src/webhooks/store/deliveries.ts";
 import { finishAttempt } from "../../src/webhooks/store/delivery_claims.ts";
 import { createEndpoint } from "../../src/webhooks/store/endpoints.ts";
+import { findEvent } from "../../src/webhooks/store/events.ts";
 import {
   type ClaimedExecution,
   claimExecutions,
@@ -256,6 +257,15 @@ export async function deliveryOf(store: WebhookStore, eventId: string): Promise<
   const [delivery, ...more] = items.filter((item) => item.eventId === eventId);
   assert(delivery !== undefined && more.length === 0, "Expected one delivery of the event");
   return delivery;
+}
+
+/** The parsed body of an event. */
+export async function bodyOf(
+  store: WebhookStore,
+  eventId: string,
+): Promise<{ readonly event: string; readonly data: Readonly<Record<string, unknown>> }> {
+  const event = await store.read(findEvent, eventId);
+  return JSON.parse(new TextDecoder().decode(event?.body));
 }
 
 /** All pages of a list, read with a small limit. */

@@ -17,13 +17,14 @@ import {
   findEndpoint,
   listEndpointRecords,
 } from "../../src/webhooks/store/endpoints.ts";
-import { erasePayload, findEvent } from "../../src/webhooks/store/events.ts";
+import { erasePayload } from "../../src/webhooks/store/events.ts";
 import { removeFinished } from "../../src/webhooks/store/retention.ts";
 import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 import {
   addEndpoint,
   addEvent,
   audit,
+  bodyOf,
   claimOne,
   DAY,
   deliveryOf,
@@ -60,12 +61,7 @@ async function statisticsOf(store: WebhookStore, id: string, now = NOW) {
 /** The events that an endpoint has deliveries of, oldest first, with their data. */
 async function eventsOf(store: WebhookStore, endpointId: string): Promise<readonly unknown[]> {
   const { items } = await store.read(listDeliveries, { limit: 200, endpointId });
-  return await Promise.all(
-    items.toReversed().map(async ({ eventId }) => {
-      const event = await store.read(findEvent, eventId);
-      return JSON.parse(new TextDecoder().decode(event?.body));
-    }),
-  );
+  return await Promise.all(items.toReversed().map(({ eventId }) => bodyOf(store, eventId)));
 }
 
 /** Statistics, failing endpoints, and events about them. */

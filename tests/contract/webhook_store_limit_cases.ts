@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
-import { addEndpoint, DAY, newId, NOW, type StoreCases } from "./webhook_store_bed.ts";
+import { addEndpoint, bodyOf, DAY, newId, NOW, type StoreCases } from "./webhook_store_bed.ts";
 import { listDeliveries } from "../../src/webhooks/store/deliveries.ts";
-import { findEvent, listEvents } from "../../src/webhooks/store/events.ts";
+import { listEvents } from "../../src/webhooks/store/events.ts";
 import {
   endEpisodes,
   type EpisodeReport,
@@ -39,17 +39,17 @@ function end(store: WebhookStore, before: number, max = 10) {
   return store.write(endEpisodes, { before, max, now: before, newId });
 }
 
+/** The bodies of the events, newest first. */
+async function bodies(store: WebhookStore) {
+  const { items } = await store.read(listEvents, { limit: 100 });
+  return await Promise.all(items.map(({ id }) => bodyOf(store, id)));
+}
+
 /** The events, oldest first, each with its data apart from the facts. */
 async function events(store: WebhookStore): Promise<readonly string[]> {
-  const { items } = await store.read(listEvents, { limit: 100 });
-  const texts: string[] = [];
-  for (const { id } of items.toReversed()) {
-    const { body } = await store.read(findEvent, id) ?? {};
-    const { event, data } = JSON.parse(new TextDecoder().decode(body));
-    const { refusedHits = "", episode = "" } = data;
-    texts.push(`${event} ${episode.slice(0, 1)} ${refusedHits}`.trim());
-  }
-  return texts;
+  return (await bodies(store)).toReversed().map(({ event, data: { refusedHits = "", episode = "" } }) =>
+    `${event} ${String(episode).slice(0, 1)} ${refusedHits}`.trim()
+  );
 }
 
 const [A, B, C] = ["a".repeat(64), "b".repeat(64), "c".repeat(64)] as const;
@@ -59,15 +59,9 @@ const SUBSCRIBED_CASES: StoreCases = {
   "the data of the events of an episode": async ({ store }) => {
     await take(store, [report({ hits: 2 })]);
     await end(store, NOW + 60_001);
-    const { items } = await store.read(listEvents, { limit: 10 });
-    const data: unknown[] = [];
-    for (const { id } of items) {
-      const { body } = await store.read(findEvent, id) ?? {};
-      data.push(JSON.parse(new TextDecoder().decode(body)).data);
-    }
     const [at, endsAt] = ["2023-11-14T22:13:20.000Z", "2023-11-14T22:14:20.000Z"];
     const shared = { domain: "d", episode: `${"a".repeat(16)}-${NOW}` };
-    assertEquals(data, [
+    assertEquals((await bodies(store)).map(({ data }) => data), [
       { ...shared, startedAt: at, endedAt: endsAt, refusedHits: 2 },
       { ...shared, at, freeAt: endsAt },
     ]);
@@ -135,15 +129,10 @@ const SUBSCRIBED_CASES: StoreCases = {
       "ratelimit.over_limit a",
       "ratelimit.over_limit.ended a 7",
     ]);
-    const { items } = await store.read(listEvents, { limit: 2 });
-    const bodies = await Promise.all(items.map(async ({ id }) => {
-      const { body } = await store.read(findEvent, id) ?? {};
-      return JSON.parse(new TextDecoder().decode(body)).data;
-    }));
     // Another episode by its name, with the facts of the first report.
     const shared = { domain: "d", episode: `${"a".repeat(16)}-${NOW + 60_000}` };
     const [endedAt, startedAt] = ["2023-11-14T22:14:41.000Z", "2023-11-14T22:14:20.000Z"];
-    assertEquals(bodies, [
+    assertEquals((await bodies(store)).slice(0, 2).map(({ data }) => data), [
       { ...shared, startedAt, endedAt, refusedHits: 7 },
       { ...shared, at: startedAt, freeAt: "2023-11-14T22:14:35.000Z" },
     ]);

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { addEndpoint, audit, NOW, secret, type StoreCases } from "./webhook_store_bed.ts";
+import { addEndpoint, audit, newId, NOW, secret, type StoreCases } from "./webhook_store_bed.ts";
 import { deleteEndpoint, editEndpoint, findEndpoint } from "../../src/webhooks/store/endpoints.ts";
 import {
   countSealed,
@@ -20,7 +20,10 @@ export const SEALED_CASES: StoreCases = {
     const [one, two, three] = [seal("k1", 1), seal("k2", 2), seal("k1", 3)];
     for (const headers of [one, two, three, undefined]) {
       const secrets = [secret({ sealed: seal("k1", 9) })];
-      await addEndpoint(store, headers === undefined ? without({ secrets }) : { headers, secrets });
+      await addEndpoint(
+        store,
+        headers === undefined ? { headerNames: [], headers, secrets } : { headers, secrets },
+      );
     }
     assertEquals(await store.read(countSealed, SEALED_COLUMNS), { k1: 6, k2: 1 });
     const first = await store.read(sealedByOthers, HEADERS, "k2", { after: 0, max: 1 });
@@ -40,7 +43,7 @@ export const SEALED_CASES: StoreCases = {
     assertEquals(rows.length, 3);
     const headers = { names: ["x-one"], sealed: seal("k1", 4) };
     await store.write(editEndpoint, changed.id, { headers }, { now: NOW, audit: audit() });
-    const removal = { now: NOW, audit: audit(), newId: () => crypto.randomUUID() };
+    const removal = { now: NOW, audit: audit(), newId };
     await store.write(deleteEndpoint, deleted.id, removal);
 
     const changes = rows.map((before) => ({ before, after: seal("k2", 7) }));
@@ -63,11 +66,4 @@ function columnsOf(table: string): SealedColumns {
   const columns = SEALED_COLUMNS.find((one) => one.table === table);
   if (columns === undefined) throw new Error(`Cannot find the encrypted columns of ${table}`);
   return columns;
-}
-
-/** Without headers. */
-function without<T extends object>(
-  part: T,
-): T & { readonly headerNames: readonly string[]; readonly headers: undefined } {
-  return { ...part, headerNames: [], headers: undefined };
 }

@@ -22,8 +22,6 @@ interface Backlog {
   readonly at: number;
   /** By the clock's `elapsed`. */
   readonly measuredAt: number;
-  /** The newest delivery when it was found to be full; absent while it is not. */
-  readonly fullSince?: number | undefined;
 }
 
 /** A round counts for so long, and the next one begins after this many times what it took. */
@@ -42,6 +40,8 @@ const MAX_PORTIONS = 10;
 export class Backlogs {
   readonly #options: BacklogsOptions;
   readonly #known = new Map<string, Backlog>();
+  /** The full ones, with the newest delivery of the store when they were found to be full. */
+  readonly #full = new Map<string, number>();
   /** By the clock's `elapsed`. */
   #nextAt = -Infinity;
 
@@ -51,7 +51,7 @@ export class Backlogs {
 
   /** Endpoints with a full backlog, as last measured. */
   get full(): ReadonlySet<string> {
-    return new Set(this.#fullOnes().map(([id]) => id));
+    return new Set(this.#full.keys());
   }
 
   /** The largest known backlog. */
@@ -61,8 +61,7 @@ export class Backlogs {
 
   /** Those endpoints with a full backlog that an event would go to. */
   async fullFor(event: NewEvent): Promise<readonly string[]> {
-    const { full } = this;
-    return full.size === 0 ? [] : await this.#options.store.read(endpointsAmong, event, full);
+    return this.#full.size === 0 ? [] : await this.#options.store.read(endpointsAmong, event, this.full);
   }
 
   /** Counts the backlogs that may have become full, or no longer are. */
@@ -86,7 +85,7 @@ export class Backlogs {
    */
   async failExcess(): Promise<void> {
     const { store, clock, newId } = this.#options;
-    for (const [endpointId, { fullSince: after = 0 }] of this.#fullOnes()) {
+    for (const [endpointId, after] of this.#full) {
       for (let portions = 0; portions < MAX_PORTIONS; portions++) {
         const failed = await store.write(failOverBacklog, { endpointId, after, now: clock.now(), newId });
         if (failed < PORTION) break;
@@ -94,13 +93,13 @@ export class Backlogs {
     }
   }
 
-  #fullOnes(): readonly (readonly [string, Backlog])[] {
-    return [...this.#known].filter(([, { fullSince }]) => fullSince !== undefined);
-  }
-
   #forgetAllBut(endpointIds: readonly string[]): void {
     const existing = new Set(endpointIds);
-    for (const id of this.#known.keys()) if (!existing.has(id)) this.#known.delete(id);
+    for (const id of this.#known.keys()) {
+      if (existing.has(id)) continue;
+      this.#known.delete(id);
+      this.#full.delete(id);
+    }
   }
 
   /** The endpoints to count, those first that may have become full, and then those that were not counted for longest. */
@@ -108,10 +107,10 @@ export class Backlogs {
     const { clock, maxBacklog } = this.#options;
     const now = clock.elapsed();
     const due = endpointIds.flatMap((id) => {
-      const { open, at, measuredAt, fullSince } = this.#known.get(id) ?? NOT_MEASURED;
+      const { open, at, measuredAt } = this.#known.get(id) ?? NOT_MEASURED;
       const isNear = open >= maxBacklog / 2;
       const mayHaveGrown = open + latest - at >= (isNear ? maxBacklog : maxBacklog / 2);
-      const isUrgent = fullSince === undefined && mayHaveGrown;
+      const isUrgent = !this.#full.has(id) && mayHaveGrown;
       const isOld = now - measuredAt >= (isNear ? NEAR_MS : FAR_MS);
       return isUrgent || isOld ? [{ id, isUrgent, measuredAt }] : [];
     });
@@ -122,21 +121,13 @@ export class Backlogs {
 
   #note(id: string, open: number, latest: number): void {
     const { clock, logger, maxBacklog } = this.#options;
-    const fullSince = this.#known.get(id)?.fullSince;
-    const isFull = open >= maxBacklog;
-    if (isFull && fullSince === undefined) {
+    this.#known.set(id, { open, at: latest, measuredAt: clock.elapsed() });
+    if (open < maxBacklog) {
+      if (this.#full.delete(id)) logger.info("Backlog of an endpoint has room again", { endpoint: id, open });
+    } else if (!this.#full.has(id)) {
+      this.#full.set(id, latest);
       logger.warning("Backlog of an endpoint is full; refusing its events", { endpoint: id, maxBacklog });
     }
-    if (!isFull && fullSince !== undefined) {
-      logger.info("Backlog of an endpoint has room again", { endpoint: id, open });
-    }
-    const measuredAt = clock.elapsed();
-    this.#known.set(id, {
-      open,
-      at: latest,
-      measuredAt,
-      fullSince: isFull ? fullSince ?? latest : undefined,
-    });
   }
 }
 

@@ -42,9 +42,13 @@ export class HealthRecorder {
 
   /** An attempt is over. */
   add(report: AttemptReport): void {
+    const { endpointId, errorKind } = report;
     // These are not the fault of the endpoint.
-    if (report.errorKind === "unsendable" || report.errorKind === "interrupted") return;
-    this.#add(report.endpointId, summaryOf(report, this.#options.clock.now()));
+    if (errorKind === "unsendable" || errorKind === "interrupted") return;
+    const earlier = this.#summaries.get(endpointId);
+    if (earlier === undefined && this.#summaries.size >= MAX_ENDPOINTS) return;
+    const summary = summaryOf(report, this.#options.clock.now());
+    this.#summaries.set(endpointId, earlier === undefined ? summary : followedBy(earlier, summary));
   }
 
   /** Records a portion of what was added; answers whether there is more. A failure records it again later. */
@@ -65,12 +69,6 @@ export class HealthRecorder {
       throw error;
     }
     return this.#summaries.size > 0;
-  }
-
-  #add(endpointId: string, summary: AttemptSummary): void {
-    const earlier = this.#summaries.get(endpointId);
-    if (earlier === undefined && this.#summaries.size >= MAX_ENDPOINTS) return;
-    this.#summaries.set(endpointId, earlier === undefined ? summary : followedBy(earlier, summary));
   }
 
   #take(): readonly EndpointAttempts[] {

@@ -138,9 +138,7 @@ export class WebhookService implements WebhookCalls {
   /** Writes operational events of the main thread; false when they are lost. */
   async report(batch: OperationalBatch): Promise<boolean> {
     if (this.#isStopping) return false;
-    const written = this.#operationalEvents.write(batch);
-    this.#running.add(written);
-    return await written.finally(() => this.#running.delete(written));
+    return await this.#tracked(this.#operationalEvents.write(batch));
   }
 
   /** Counters since the start, and the durations since the last call. */
@@ -196,8 +194,13 @@ export class WebhookService implements WebhookCalls {
       this.#parts.logger.error("Cannot answer a call of the webhook service", { requestId, error });
       return problemAnswer(INTERNAL, requestId);
     });
-    this.#running.add(answer);
-    return answer.finally(() => this.#running.delete(answer));
+    return this.#tracked(answer);
+  }
+
+  /** Work that `stop` waits for. */
+  #tracked<T>(work: Promise<T>): Promise<T> {
+    this.#running.add(work);
+    return work.finally(() => this.#running.delete(work));
   }
 
   /** The current problem of the store, if any. */

@@ -1,6 +1,6 @@
 import { RESERVED_PREFIXES } from "../model/event.ts";
 import type { NewEvent } from "../model/records.ts";
-import { subscribedTo, SUBSCRIPTIONS } from "./accept.ts";
+import { subscribedTo, SUBSCRIPTIONS } from "./subscriptions.ts";
 import { failDeliveries } from "./audit_log.ts";
 import { PORTION } from "./removals.ts";
 import { integer, text } from "./rows.ts";

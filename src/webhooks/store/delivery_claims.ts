@@ -82,16 +82,15 @@ export function* dueEndpoints(now: number): Work<readonly DueEndpoint[]> {
 /** Extends claims; returns those that are still held. */
 export const renewClaims = renewing("delivery");
 
-/** Selects the rows of claims as `held`, locked in the order in which groups of calls lock them. */
+/** Selects the rows of claims, locked in the order in which groups of calls lock them. */
 export function heldClaims(table: "delivery" | "execution", d: Dialect): string {
-  return `held AS MATERIALIZED (
-    SELECT seq FROM ${table} WHERE ${d.among("claim_id")} ORDER BY seq ${d.lock()})`;
+  return `SELECT seq FROM ${table} WHERE ${d.among("claim_id")} ORDER BY seq ${d.lock()}`;
 }
 
 /** An operation that extends the claims of a table. */
 export function renewing(table: "delivery" | "execution") {
   const renew = sql((d) =>
-    `WITH ${heldClaims(table, d)}
+    `WITH held AS MATERIALIZED (${heldClaims(table, d)})
      UPDATE ${table} SET lease_until = ? WHERE seq IN (SELECT seq FROM held) RETURNING claim_id`
   );
   return function* (claimIds: readonly string[], leaseUntil: number): Work<readonly string[]> {
@@ -169,7 +168,7 @@ export function* voidDeliveryClaims({ now, which }: VoidOptions): Work<number> {
   return rows.length;
 }
 
-const CLAIMED = sql((d) => `SELECT seq FROM delivery WHERE ${d.among("claim_id")} ORDER BY seq ${d.lock()}`);
+const CLAIMED = sql((d) => heldClaims("delivery", d));
 
 /** Releases claims of deliveries by their ids. */
 export function* releaseDeliveryClaims(claimIds: readonly string[], now: number): Work<void> {
@@ -185,8 +184,7 @@ const FAILING_LONG = sql((d) =>
 
 /**
  * Fails deliveries of disabled endpoints whose first failure is 24 hours ago, with audit entries and events; returns how
- * many.
- * Call it until there are none.
+ * many. Call it until there are none.
  */
 export function* failPaused(options: { readonly now: number; readonly newId: () => string }): Work<number> {
   const rows = yield* all(FAILING_LONG, options.now - LAST_SLOT_MS, PORTION);

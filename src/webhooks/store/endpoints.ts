@@ -7,7 +7,7 @@ import {
   MAX_ENDPOINT_SECRETS,
 } from "../model/records.ts";
 import { type EndpointStatistics, endpointStatistics, forgetFailures } from "./endpoint_health.ts";
-import { bytes, integer, RECORDS, text } from "./rows.ts";
+import { integer, RECORDS, sealedOf, text } from "./rows.ts";
 import { listPageOf } from "./lists.ts";
 import { beginRemoval } from "./removals.ts";
 import { addAudit } from "./audit_log.ts";
@@ -146,12 +146,10 @@ function* insertSecret(endpointId: string, secret: EndpointSecret): Work<void> {
 }
 
 function endpointOf(row: Row, secrets: readonly Row[]): Endpoint {
-  const headers = row["headers_bytes"] === null
-    ? {}
-    : { headers: { keyId: text(row, "headers_key_id"), bytes: bytes(row, "headers_bytes") } };
+  const headers = row["headers_bytes"] === null ? {} : { headers: sealedOf(row, "headers_") };
   return { ...RECORDS.endpoints.read(row), ...headers, secrets: secrets.map(secretOf) };
 }
 
 function secretOf(row: Row): EndpointSecret {
-  return { ...RECORDS.secrets.read(row), sealed: { keyId: text(row, "key_id"), bytes: bytes(row, "bytes") } };
+  return { ...RECORDS.secrets.read(row), sealed: sealedOf(row) };
 }

@@ -143,7 +143,7 @@ export function voidExecutionClaims({ now, which }: VoidOptions): Work<number> {
 }
 
 const RELEASE = sql((d) =>
-  `WITH ${heldClaims("execution", d)}
+  `WITH held AS MATERIALIZED (${heldClaims("execution", d)})
    UPDATE execution SET claim_id = NULL, lease_until = NULL, ${DUE_BY} WHERE seq IN (SELECT seq FROM held)`
 );
 

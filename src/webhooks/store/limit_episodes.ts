@@ -1,3 +1,4 @@
+import type { ReportedEvent } from "../model/endpoint_events.ts";
 import { eventBody } from "../model/event.ts";
 import { beginningJson, endingJson, type Episode, OPERATIONAL_KINDS } from "../model/operational_event.ts";
 import { addOperationalEvents } from "./accept.ts";
@@ -55,36 +56,42 @@ const EXTEND = "UPDATE limit_episode SET ends_at = ?, hits = ?, closed = 0 WHERE
  * Writes what a process reports, once for each batch: the first report of an episode over all processes becomes an
  * event, and further ones add their hits. Returns the endpoints that events go to.
  */
-export function* takeReports({ reporter, number, reports, events, ...options }: ReportOptions): Work<
+export function* takeReports({ reporter, number, reports, events, now, newId }: ReportOptions): Work<
   readonly string[]
 > {
-  if ((yield* run(ADD_BATCH, reporter, number, options.now)) === 0) return [];
-  const endpointIds: string[] = [];
-  for (const { kind, json } of events) endpointIds.push(...yield* write(kind, json, options));
-  if (reports.length === 0) return endpointIds;
+  if ((yield* run(ADD_BATCH, reporter, number, now)) === 0) return [];
+  const reported = events.map(({ kind, json }) => eventOf(kind, json, newId));
+  if (reports.length > 0) reported.push(...yield* writeEpisodes(reports, { now, newId }));
+  return yield* addOperationalEvents(reported, now);
+}
+
+/** Writes the episodes of reports; returns their events. */
+function* writeEpisodes(
+  reports: readonly EpisodeReport[],
+  options: WriteOptions,
+): Work<readonly ReportedEvent[]> {
   // All processes lock rows in this order.
   const inOrder = reports.toSorted((a, b) =>
     a.id === b.id ? a.startedAt - b.startedAt : a.id < b.id ? -1 : 1
   );
   const rows = yield* all(KNOWN, [...new Set(inOrder.map(({ id }) => id))]);
   const known = new Map(rows.map((row) => [text(row, "id"), episodeOf(row)]));
-  for (const report of inOrder) {
-    endpointIds.push(...yield* takeReport(report, known, options));
-  }
-  return endpointIds;
+  const events: ReportedEvent[] = [];
+  for (const report of inOrder) events.push(...yield* takeReport(report, known, options));
+  return events;
 }
 
 function* takeReport(
   report: EpisodeReport,
   known: Map<string, StoredEpisode>,
   options: WriteOptions,
-): Work<readonly string[]> {
+): Work<readonly ReportedEvent[]> {
   const { id, event, startedAt, endsAt, hits, first } = report;
   const before = known.get(id);
   const isNext = first !== undefined && (before === undefined || startedAt >= before.endsAt);
   if (isNext) {
     known.set(id, { id, event, startedAt, endsAt, hits, facts: first.facts, isClosed: false });
-    return yield* begin(report, first, before, options);
+    return yield* begin(report, first, before, options.newId);
   }
   // Its first report was lost, or the report is late.
   if (before === undefined || (before.isClosed && endsAt <= options.now)) return [];
@@ -93,7 +100,7 @@ function* takeReport(
     const { facts } = before;
     const again = { ...report, startedAt: before.endsAt };
     known.set(id, { ...before, startedAt: before.endsAt, endsAt, hits, isClosed: false });
-    return yield* begin(again, { facts, freeAt: first?.freeAt ?? endsAt }, before, options);
+    return yield* begin(again, { facts, freeAt: first?.freeAt ?? endsAt }, before, options.newId);
   }
   const extended = {
     ...before,
@@ -110,14 +117,14 @@ function* begin(
   { id, event, startedAt, endsAt, hits }: EpisodeReport,
   { facts, freeAt }: NonNullable<EpisodeReport["first"]>,
   before: StoredEpisode | undefined,
-  options: WriteOptions,
-): Work<readonly string[]> {
-  const ended = before === undefined || before.isClosed ? [] : yield* writeEnd(before, options);
+  newId: () => string,
+): Work<readonly ReportedEvent[]> {
   if (before !== undefined) yield* run(BEGIN_AGAIN, startedAt, endsAt, hits, facts, id);
   // Another process has begun it in between.
   else if ((yield* run(ADD, id, event, startedAt, endsAt, hits, facts)) === 0) throw new ConflictError();
   const kind = event === "over_limit" ? OPERATIONAL_KINDS.overLimit : OPERATIONAL_KINDS.nearLimit;
-  return [...ended, ...yield* write(kind, beginningJson(facts, { id, startedAt }, freeAt), options)];
+  const ended = before === undefined || before.isClosed ? [] : endOf(before, newId);
+  return [...ended, eventOf(kind, beginningJson(facts, { id, startedAt }, freeAt), newId)];
 }
 
 const OVER = sql((d) =>
@@ -133,12 +140,12 @@ export function* isEpisodeOver(before: number): Work<boolean> {
 
 /** Reports the ends of episodes, at most `max`; returns how many, and the endpoints that events go to. */
 export function* endEpisodes(
-  { before, max, ...options }: EndOptions,
+  { before, max, now, newId }: EndOptions,
 ): Work<{ readonly count: number; readonly endpointIds: readonly string[] }> {
   const episodes = (yield* all(OVER, before, max)).map(episodeOf);
-  const endpointIds: string[] = [];
   if (episodes.length > 0) yield* run(CLOSE, episodes.map(({ id }) => id));
-  for (const episode of episodes) endpointIds.push(...yield* writeEnd(episode, options));
+  const ends = episodes.flatMap((episode) => endOf(episode, newId));
+  const endpointIds = yield* addOperationalEvents(ends, now);
   return { count: episodes.length, endpointIds };
 }
 
@@ -161,14 +168,13 @@ export function* removeEpisodes(now: number, max: number): Work<number> {
 }
 
 /** The end of an episode near the limit is no event. */
-function* writeEnd(episode: StoredEpisode, options: WriteOptions): Work<readonly string[]> {
+function endOf(episode: StoredEpisode, newId: () => string): readonly ReportedEvent[] {
   if (episode.event !== "over_limit") return [];
-  return yield* write(OPERATIONAL_KINDS.overLimitEnded, endingJson(episode.facts, episode), options);
+  return [eventOf(OPERATIONAL_KINDS.overLimitEnded, endingJson(episode.facts, episode), newId)];
 }
 
-/** Only for endpoints that subscribe to the kind. */
-function write(kind: string, json: string, { now, newId }: WriteOptions): Work<readonly string[]> {
-  return addOperationalEvents([{ id: newId(), kind, body: eventBody(kind, json) }], now);
+function eventOf(kind: string, json: string, newId: () => string): ReportedEvent {
+  return { id: newId(), kind, body: eventBody(kind, json) };
 }
 
 function episodeOf(row: Row): StoredEpisode {

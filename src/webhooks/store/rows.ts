@@ -9,6 +9,7 @@ import type {
   Execution,
   ExecutionStep,
   IdempotencyRow,
+  Sealed,
   StoredKey,
   Trigger,
   TriggerSecret,
@@ -135,6 +136,11 @@ export function bytes(row: Row, column: string): Uint8Array {
   const value = row[column];
   if (!(value instanceof Uint8Array)) throw unreadable(column, value);
   return value;
+}
+
+/** The encrypted value of a row; `prefix` is that of its columns. */
+export function sealedOf(row: Row, prefix = ""): Sealed {
+  return { keyId: text(row, `${prefix}key_id`), bytes: bytes(row, `${prefix}bytes`) };
 }
 
 /** An integer of a row, or nothing. */

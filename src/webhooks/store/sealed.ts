@@ -1,7 +1,7 @@
 import type { Sealed } from "../model/records.ts";
-import { bytes, integer, text } from "./rows.ts";
+import { integer, sealedOf, text } from "./rows.ts";
 import { TABLES } from "./tables.ts";
-import { all, type Row, run, type Work } from "./work.ts";
+import { all, run, type Work } from "./work.ts";
 
 /** Where encrypted values are: a column with them, and one with the ids of their keys. */
 export interface SealedColumns {
@@ -45,7 +45,7 @@ export function* sealedByOthers(
      WHERE ${columns.keyId} <> ? AND seq > ? ORDER BY seq LIMIT ?`,
     ...[keyId, after, max],
   );
-  return rows.map(sealedRowOf);
+  return rows.map((row) => ({ seq: integer(row, "seq"), id: text(row, "id"), sealed: sealedOf(row) }));
 }
 
 /** Replaces values that nothing has replaced since they were read; returns how many. */
@@ -78,12 +78,4 @@ export function* countSealed(places: readonly SealedColumns[]): Work<Readonly<Re
     }
   }
   return counts;
-}
-
-function sealedRowOf(row: Row): SealedRow {
-  return {
-    seq: integer(row, "seq"),
-    id: text(row, "id"),
-    sealed: { keyId: text(row, "key_id"), bytes: bytes(row, "bytes") },
-  };
 }

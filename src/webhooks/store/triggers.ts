@@ -2,7 +2,7 @@ import type { AuditEntry, StoredKey, Trigger, TriggerEdit, TriggerSecret } from 
 import { addAudit } from "./audit_log.ts";
 import { listPageOf } from "./lists.ts";
 import { beginRemoval } from "./removals.ts";
-import { bytes, integer, RECORDS, text } from "./rows.ts";
+import { bytes, integer, RECORDS, sealedOf, text } from "./rows.ts";
 import type { ChangeOptions, ListOptions, Page } from "./store.ts";
 import { all, alone, get, postgresOnly, type Row, run, type Sql, sql, type Work } from "./work.ts";
 
@@ -101,8 +101,7 @@ function triggerOf(
 }
 
 function secretOf(row: Row): TriggerSecret {
-  const sealed = { keyId: text(row, "key_id"), bytes: bytes(row, "bytes") };
-  return { ...RECORDS.triggerSecrets.read(row), sealed };
+  return { ...RECORDS.triggerSecrets.read(row), sealed: sealedOf(row) };
 }
 
 const FIND_SIGNED = `

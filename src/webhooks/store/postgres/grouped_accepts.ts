@@ -1,14 +1,8 @@
 import { isLive, KEY_LIVES_MS } from "../../model/key_life.ts";
 import type { EventKey, Execution, IdempotencyRow, NewEvent } from "../../model/records.ts";
-import {
-  type Acceptance,
-  type AcceptOptions,
-  type NewExecution,
-  queuedExecution,
-  subscribedTo,
-  SUBSCRIPTIONS,
-} from "../accept.ts";
+import { type Acceptance, type AcceptOptions, type NewExecution, queuedExecution } from "../accept.ts";
 import { RECORDS, text } from "../rows.ts";
+import { subscribedTo, SUBSCRIPTIONS } from "../subscriptions.ts";
 import { all, alone, postgresOnly, storedText, type Work } from "../work.ts";
 import { ALONE } from "./call_groups.ts";
 import { GivenRows } from "./given_rows.ts";
@@ -155,12 +149,9 @@ export type EventCall = readonly [NewEvent, AcceptOptions];
 export function* addEvents(calls: readonly EventCall[]): Work<ReadonlyMap<EventCall, readonly string[]>> {
   const endpoints = yield* all(SUBSCRIPTIONS);
   const subscribed = firstsOf(calls.map((call) => ({ call, list: subscribedTo(call[0], endpoints) })));
-  const given = subscribed.map(({ call }) => call).map(([{ id, kind, body }, options]) => ({
-    id,
-    kind,
-    body,
-    ...keyColumns(options),
-  }));
+  const given = subscribed.map(({ call: [{ id, kind, body }, options] }) => {
+    return { id, kind, body, ...keyColumns(options) };
+  });
   const deliveries = subscribed.flatMap(({ call: [event], list }) =>
     list.map(({ id, endpointId }) => ({ id, event_id: event.id, endpoint_id: endpointId }))
   );

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { eventBody } from "../../../../src/webhooks/model/event.ts";
-import { subscribedTo } from "../../../../src/webhooks/store/accept.ts";
+import { subscribedTo } from "../../../../src/webhooks/store/subscriptions.ts";
 
 Deno.test("subscriptions: the filters of thousands of endpoints are read once, not for each event", () => {
   const endpoints = Array.from({ length: 5_000 }, (_, n) => ({

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { SUBSCRIPTIONS } from "../../../../../src/webhooks/store/accept.ts";
+import { SUBSCRIPTIONS } from "../../../../../src/webhooks/store/subscriptions.ts";
 import type { ExecutionCommit } from "../../../../../src/webhooks/store/executions.ts";
 import { ALONE } from "../../../../../src/webhooks/store/postgres/call_groups.ts";
 import { acceptEvents } from "../../../../../src/webhooks/store/postgres/grouped_accepts.ts";
