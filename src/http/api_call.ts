@@ -24,7 +24,10 @@ export const NOT_FOUND: WebhookProblem = {
   detail: "Cannot find this path",
 };
 /** A route of `/api/v1`, whose refusals are problems with a stable `code`. */
-export function apiRoute(path: string, answer: (call: Call) => Promise<WebhookAnswer>): Route {
+export function apiRoute(
+  path: string,
+  answer: (call: Call) => WebhookAnswer | Promise<WebhookAnswer>,
+): Route {
   return { path, methods: [], handle: async (call) => call.send(await answer(call)) };
 }
 

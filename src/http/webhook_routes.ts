@@ -59,7 +59,7 @@ export function triggerRoute(options: WebhookRouteOptions): Route {
 
 /** 404 at the path of the triggers, where they have their own address. */
 export function absentTriggerRoute(): Route {
-  return apiRoute(`${TRIGGERS}*`, (call) => Promise.resolve(refused(call, NOT_FOUND)));
+  return apiRoute(`${TRIGGERS}*`, (call) => refused(call, NOT_FOUND));
 }
 
 /** The methods of `/api/v1/events`. */
@@ -78,7 +78,7 @@ export function eventRoute(options: WebhookRouteOptions, { readable, postable }:
     if (method === "POST" && postable) return postEvent(call, options);
     if (method === "GET" && readable) return administer(call, options);
     const isAbsent = allow.length === 0 || method === "POST";
-    return Promise.resolve(refused(call, isAbsent ? NOT_FOUND : wrongMethod(allow.join(", "))));
+    return refused(call, isAbsent ? NOT_FOUND : wrongMethod(allow.join(", ")));
   });
 }
 

@@ -1,3 +1,4 @@
+import { jsonAnswer } from "../webhooks/api/route.ts";
 import { administratorOf, type ApiOptions, apiRoute, refused, wrongMethod } from "./api_call.ts";
 import type { Route } from "./router.ts";
 
@@ -5,10 +6,9 @@ import type { Route } from "./router.ts";
 export function whoamiRoute(options: Pick<ApiOptions, "administrators">): Route {
   return apiRoute("/api/v1/whoami", (call) => {
     const administrator = administratorOf(call.request, options);
-    if ("code" in administrator) return Promise.resolve(refused(call, administrator));
-    if (call.request.method !== "GET") return Promise.resolve(refused(call, wrongMethod("GET")));
+    if ("code" in administrator) return refused(call, administrator);
+    if (call.request.method !== "GET") return refused(call, wrongMethod("GET"));
     const { name, role } = administrator;
-    const headers = { "content-type": "application/json" };
-    return Promise.resolve({ status: 200, headers, body: JSON.stringify({ name, role }) });
+    return jsonAnswer(200, { name, role });
   });
 }
