@@ -36,12 +36,6 @@ export function refused({ requestId }: Call, problem: WebhookProblem): WebhookAn
   return problemAnswer(problem, requestId);
 }
 
-/** The problem of a method other than those of `allow`. */
-export function wrongMethod(allow: string): WebhookProblem {
-  const detail = `Cannot use this method: expected ${allow}`;
-  return { code: "method_not_allowed", detail, headers: { allow } };
-}
-
 /** A call of the administration with a right token; the body is empty for none. */
 export interface AuthenticatedCall {
   readonly administrator: Administrator;

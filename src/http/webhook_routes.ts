@@ -12,6 +12,7 @@ import {
   UNAUTHORIZED,
   type WebhookProblem,
   WRONG_TYPE,
+  wrongMethod,
 } from "../webhooks/api/problem.ts";
 import {
   administratorOf,
@@ -24,7 +25,6 @@ import {
   readApiBody,
   readApiBytes,
   refused,
-  wrongMethod,
 } from "./api_call.ts";
 import { bearerTokenOf } from "./bearer_token.ts";
 import type { Call, Route } from "./router.ts";
@@ -78,7 +78,7 @@ export function eventRoute(options: WebhookRouteOptions, { readable, postable }:
     if (method === "POST" && postable) return postEvent(call, options);
     if (method === "GET" && readable) return administer(call, options);
     const isAbsent = allow.length === 0 || method === "POST";
-    return refused(call, isAbsent ? NOT_FOUND : wrongMethod(allow.join(", ")));
+    return refused(call, isAbsent ? NOT_FOUND : wrongMethod(allow));
   });
 }
 
@@ -93,7 +93,7 @@ async function callTrigger(
   bodies: UnverifiedBodies,
 ): Promise<WebhookAnswer> {
   const { request, requestId, url } = call;
-  if (request.method !== "POST") return refused(call, wrongMethod("POST"));
+  if (request.method !== "POST") return refused(call, wrongMethod(["POST"]));
   const token = bearerTokenOf(request);
   const caller = { requestId, name: url.pathname.slice(TRIGGERS.length) };
   if (token !== undefined) {

@@ -64,6 +64,13 @@ export function roleProblem(
   return { code: "role_not_allowed", detail };
 }
 
+/** The problem of a method other than those of `allow`. */
+export function wrongMethod(allow: readonly string[]): WebhookProblem {
+  const methods = allow.join(", ");
+  const detail = `Cannot use this method: expected ${methods}`;
+  return { code: "method_not_allowed", detail, headers: { allow: methods } };
+}
+
 /** A refusal; `detail` is a sentence for people. */
 export function refusal(
   code: ProblemCode,
