@@ -1,13 +1,7 @@
-import {
-  type CallContent,
-  CONTINUE,
-  idempotencyKeyProblem,
-  type WebhookAnswer,
-  type WebhookCalls,
-} from "../webhooks/api/calls.ts";
+import { type CallContent, CONTINUE, type WebhookAnswer, type WebhookCalls } from "../webhooks/api/calls.ts";
 import { EVENT_CALL_OPERATIONS } from "../webhooks/api/event_operations.ts";
 import {
-  invalidIdempotencyKey,
+  idempotencyKeyRefusal,
   roleProblem,
   UNAUTHORIZED,
   type WebhookProblem,
@@ -170,8 +164,8 @@ async function contentOf(
   const isCut = typeof body !== "string" && body.kind !== "malformed";
   if (isCut) return bodyProblem(body);
   const idempotencyKey = request.headers.get("idempotency-key") ?? undefined;
-  const problem = idempotencyKey === undefined ? undefined : idempotencyKeyProblem(idempotencyKey);
-  if (problem !== undefined) return invalidIdempotencyKey(problem).problem;
+  const refusal = idempotencyKeyRefusal(idempotencyKey);
+  if (refusal !== undefined) return refusal.problem;
   if (typeof body !== "string") return bodyProblem(body);
   return idempotencyKey === undefined ? { body } : { idempotencyKey, body };
 }
