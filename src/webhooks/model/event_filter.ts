@@ -1,5 +1,6 @@
 import {
   byteLength,
+  isJsonObject,
   isRawNumber,
   type JsonObject,
   type JsonValue,
@@ -134,11 +135,8 @@ export function payloadOf(body: Uint8Array): JsonValue | undefined {
 function valueAt(data: JsonValue | undefined, keys: readonly string[]): JsonValue | undefined {
   let value = data;
   for (const key of keys) {
-    if (typeof value !== "object" || value === null || Array.isArray(value) || isRawNumber(value)) {
-      return undefined;
-    }
-    const object = value as JsonObject;
-    value = Object.hasOwn(object, key) ? object[key] : undefined;
+    if (!isJsonObject(value)) return undefined;
+    value = Object.hasOwn(value, key) ? value[key] : undefined;
   }
   return value;
 }
