@@ -55,6 +55,11 @@ export function isRawNumber(value: unknown): value is RawNumber {
   return RAW.isRawJSON(value);
 }
 
+/** Whether a value is an object, and neither a list nor a number that keeps its digits. */
+export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !isRawNumber(value);
+}
+
 /** Writes a JSON value without spaces; numbers keep their digits. */
 export function stringifyJson(value: JsonValue): string {
   return JSON.stringify(value);

@@ -1,4 +1,4 @@
-import type { JsonObject } from "../base/exact_json.ts";
+import { isJsonObject, type JsonObject } from "../base/exact_json.ts";
 import { type AdministrationCall, argument, callOfCommand } from "./administration_call.ts";
 import {
   type AdministrationAnswer,
@@ -21,7 +21,7 @@ import {
 import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";
 import { Progress } from "./progress.ts";
 import { plainText } from "./plain_text.ts";
-import { fieldText, isRecord, recordLines, TableText } from "./record_text.ts";
+import { fieldText, recordLines, TableText } from "./record_text.ts";
 
 const ALL: CommandFlag = { doc: "print every page" };
 
@@ -92,7 +92,7 @@ async function printList(
 
 function itemsOf(command: AdministrationCommand, page: AdministrationAnswer["record"]) {
   const items = page["items"];
-  if (Array.isArray(items) && items.every(isRecord)) return items;
+  if (Array.isArray(items) && items.every(isJsonObject)) return items;
   throw new CommandError(`Cannot run "${command.words}": the answer is not a list`);
 }
 
@@ -125,7 +125,7 @@ function print(one: Run, { text, record }: AdministrationAnswer): number {
 /** Prints the problems of configuration files that records have, a line each. */
 function printProblems(records: readonly JsonObject[], output: Output): void {
   for (const { problems } of records) {
-    for (const problem of Array.isArray(problems) ? problems.filter(isRecord) : []) {
+    for (const problem of Array.isArray(problems) ? problems.filter(isJsonObject) : []) {
       const parts = ["at", "path", "text"].map((name) => problem[name]);
       output.stderr(plainText(parts.filter((part) => typeof part === "string" && part !== "").join(": ")));
     }

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { errorText } from "../base/error_text.ts";
-import { isRawNumber, type JsonObject, type JsonValue, parseJson } from "../base/exact_json.ts";
+import { isJsonObject, type JsonObject, type JsonValue, parseJson } from "../base/exact_json.ts";
 import type { AdministrationCall } from "./administration_call.ts";
 import {
   CommandError,
@@ -14,7 +14,6 @@ import { parseHttpUrl } from "../settings/address_parsers.ts";
 import { WEBHOOK_TABLE } from "../settings/webhook_table.ts";
 import { FlagError, readTimeout } from "./flags.ts";
 import { plainText, shortened } from "./plain_text.ts";
-import { isRecord } from "./record_text.ts";
 
 /** The flags of every command over the administration. */
 export const TARGET_FLAGS: Readonly<Record<string, CommandFlag>> = {
@@ -181,7 +180,7 @@ function hint(status: number, code: string | undefined, detail: string): string 
 function objectOf(text: string): JsonObject | undefined {
   try {
     const value: JsonValue = parseJson(text);
-    return isRecord(value) && !isRawNumber(value) ? value : undefined;
+    return isJsonObject(value) ? value : undefined;
   } catch {
     return undefined;
   }

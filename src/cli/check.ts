@@ -74,11 +74,24 @@ export function reportProblems(
     return exitCode;
   }
   for (const problem of inOrder) output.stderr(problemLine(problem));
+  output.stdout(resultLine(folder, isGood, { found, errors, warnings }));
+  return exitCode;
+}
+
+/** The line with the result of a check. */
+export function resultLine(
+  subject: string,
+  isGood: boolean,
+  { found, errors, warnings }: {
+    readonly found: readonly Omit<Counted, "field">[];
+    readonly errors: number;
+    readonly warnings: number;
+  },
+): string {
   const counts = [
     ...found,
     { count: errors, one: "error", many: "errors" },
     { count: warnings, one: "warning", many: "warnings" },
   ].map(({ count, one, many }) => `${count} ${count === 1 ? one : many}`);
-  output.stdout(`${folder}: ${isGood ? "valid" : "invalid"}: ${counts.join(", ")}`);
-  return exitCode;
+  return `${subject}: ${isGood ? "valid" : "invalid"}: ${counts.join(", ")}`;
 }

@@ -79,9 +79,15 @@ function valueOf(placeholder: string | undefined): CompletedFlag["value"] {
 }
 
 /** The names of the flags with such a value. */
-export function flagsWith({ flags }: CompletedPlace, kind: "text" | "files" | "choices"): readonly string[] {
-  return flags.filter(({ value }) => kind === "choices" ? typeof value === "object" : value === kind)
-    .map(({ name }) => name);
+export function flagsWith({ flags }: CompletedPlace, kind: "text" | "files"): readonly string[] {
+  return flags.filter(({ value }) => value === kind).map(({ name }) => name);
+}
+
+/** The flags with a few words as their values, each as `--name=word,word`. */
+export function choicesOf({ flags }: CompletedPlace): readonly string[] {
+  return flags.flatMap(({ name, value }) => {
+    return typeof value === "object" ? [`${name}=${value.join(",")}`] : [];
+  });
 }
 
 /** A text in single quotes for bash and zsh. */

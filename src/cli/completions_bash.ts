@@ -1,4 +1,10 @@
-import { type CompletedPlace, type CompletionTable, flagsWith, quoted } from "./completion_table.ts";
+import {
+  choicesOf,
+  type CompletedPlace,
+  type CompletionTable,
+  flagsWith,
+  quoted,
+} from "./completion_table.ts";
 
 /** The completions of bash 3.2 and later. */
 export function bashScript({ places, settings }: CompletionTable): string {
@@ -45,10 +51,7 @@ function caseOf(place: CompletedPlace): string {
     flags: place.flags.map(({ name }) => name).join(" "),
     texts: flagsWith(place, "text").join(" "),
     files: flagsWith(place, "files").join(" "),
-    choices: place.flags
-      .flatMap(({ name, value }) => typeof value === "object" ? [`${name}=${value.join(",")}`] : []).join(
-        " ",
-      ),
+    choices: choicesOf(place).join(" "),
     arguments: place.hasFiles ? "files" : "",
   };
   const set = Object.entries(parts).flatMap(([name, text]) => text === "" ? [] : [`${name}=${quoted(text)}`]);

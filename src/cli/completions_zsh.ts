@@ -1,4 +1,5 @@
 import {
+  choicesOf,
   type CompletedPlace,
   type Completion,
   type CompletionTable,
@@ -47,14 +48,12 @@ fi`;
 }
 
 function caseOf(place: CompletedPlace): string {
-  const choices = place.flags
-    .flatMap(({ name, value }) => typeof value === "object" ? [`${name}=${value.join(",")}`] : []);
   const lists = {
     names: place.names.map(described),
     flags: place.flags.map(described),
     texts: flagsWith(place, "text"),
     files: flagsWith(place, "files"),
-    choices: choices.map(quoted),
+    choices: choicesOf(place).map(quoted),
   };
   const set = Object.entries(lists)
     .flatMap(([name, items]) => items.length === 0 ? [] : [`${name}=(${items.join(" ")})`]);

@@ -25,16 +25,13 @@ export function unknownText(words: readonly string[], table: DocumentedCommands)
     const nearest = nearestName(second.toUpperCase(), settingEntries().map(([name]) => name));
     return `Unknown setting "${second}"${advice(nearest)}\nRun "weir help settings" to list all settings`;
   }
-  const names = [...table.lone, ...table.groups.map(({ name }) => ({ words: name }))].map(({ words }) =>
-    words
-  );
-  return `Unknown command "${first}"${
-    advice(nearestName(first, names))
-  }\nRun "weir help" to list all commands`;
+  const names = [...table.lone.map(({ words }) => words), ...table.groups.map(({ name }) => name)];
+  const nearest = nearestName(first, names);
+  return `Unknown command "${first}"${advice(nearest)}\nRun "weir help" to list all commands`;
 }
 
 /** All commands, one line each. */
-export function commandsText({ lone, groups }: DocumentedCommands, version: string): string {
+function commandsText({ lone, groups }: DocumentedCommands, version: string): string {
   const calls = [...lone, ...groups.flatMap(({ commands }) => commands)].map(callOf);
   const width = Math.max(...calls.map((call) => call.length));
   const lines = (commands: readonly Command[]) => commandLines(commands, width);

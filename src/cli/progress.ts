@@ -44,7 +44,6 @@ export class Progress implements Disposable {
 
   #wait(): void {
     const { clock } = this.#options;
-    this.#cancel();
     this.#cancel = clock.after(Math.max(1, this.#nextAt - clock.elapsed()), () => {
       this.#show();
       this.#wait();

@@ -1,4 +1,4 @@
-import { isRawNumber, type JsonObject, type JsonValue } from "../base/exact_json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "../base/exact_json.ts";
 import { plainText, shortened } from "./plain_text.ts";
 
 const MAX_CELL = 60;
@@ -57,18 +57,13 @@ export function fieldText(record: JsonObject, name: string): string {
   return Object.hasOwn(record, name) ? valueText(record[name]) : NOTHING;
 }
 
-/** Whether a value is an object. */
-export function isRecord(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value) && !isRawNumber(value);
-}
-
 function tableLines(rows: readonly JsonObject[]): string[] {
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   return new TableText(columns).lines(rows).map((line) => `  ${line}`);
 }
 
 function isRecords(value: JsonValue): value is readonly JsonObject[] {
-  return Array.isArray(value) && value.length > 0 && value.every((item) => isRecord(item));
+  return Array.isArray(value) && value.length > 0 && value.every((item) => isJsonObject(item));
 }
 
 function valueText(value: JsonValue | undefined): string {

@@ -1,9 +1,9 @@
 import { type EffectiveSetting, effectiveSettings } from "../settings/effective_settings.ts";
 import { type Environment, readSettings, SettingsError } from "../settings/read_settings.ts";
 import { readSecretFiles } from "../settings/secret_files.ts";
-import { CHECK_EXIT_CODES } from "./check.ts";
+import { CHECK_EXIT_CODES, reportOf, resultLine } from "./check.ts";
 import type { RunnableCommand } from "./command.ts";
-import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";
+import { OUTPUT_FLAGS } from "./output_format.ts";
 import { TableText } from "./record_text.ts";
 
 const COLUMNS = ["setting", "value", "source"];
@@ -26,13 +26,13 @@ export const SETTINGS_CHECK_COMMAND: RunnableCommand = {
     exitCodes: CHECK_EXIT_CODES,
   },
   run({ flags }, { environment, output }) {
-    const printer = printerOf(flags, output);
+    const { isStrict, printer } = reportOf(flags, output);
     const { errors, warnings } = problemsOf(environment);
     const { environment: withFiles, sources } = readSecretFiles(environment);
     const all = effectiveSettings(withFiles, sources);
     const given = all.filter(({ source }) => source !== "default");
     const settings = flags.boolean("all") === true ? all : given;
-    const isValid = errors.length === 0 && (warnings.length === 0 || flags.boolean("strict") !== true);
+    const isValid = errors.length === 0 && (warnings.length === 0 || !isStrict);
     if (printer !== undefined) {
       printer.print({ valid: isValid, errors, warnings, settings: settings.map(forPrograms) });
       return Promise.resolve(isValid ? 0 : 1);
@@ -42,12 +42,9 @@ export const SETTINGS_CHECK_COMMAND: RunnableCommand = {
     }
     for (const error of errors) output.stderr(error);
     for (const warning of warnings) output.stderr(`warning: ${warning}`);
-    const counts = [
-      counted(given.length, "setting"),
-      counted(errors.length, "error"),
-      counted(warnings.length, "warning"),
-    ];
-    output.stdout(`environment: ${isValid ? "valid" : "invalid"}: ${counts.join(", ")}`);
+    const found = [{ count: given.length, one: "setting", many: "settings" }];
+    const counts = { found, errors: errors.length, warnings: warnings.length };
+    output.stdout(resultLine("environment", isValid, counts));
     return Promise.resolve(isValid ? 0 : 1);
   },
 };
@@ -68,8 +65,4 @@ function forPrograms({ name, value, isSecret, source }: EffectiveSetting) {
 
 function rowOf({ name, value, whenUnset, source }: EffectiveSetting) {
   return { setting: name, value: value ?? (whenUnset === undefined ? MASK : `(${whenUnset})`), source };
-}
-
-function counted(count: number, what: string): string {
-  return `${count} ${what}${count === 1 ? "" : "s"}`;
 }

@@ -24,19 +24,16 @@ export const NOT_FOUND: WebhookProblem = {
   detail: "Cannot find this path",
 };
 /** A route of `/api/v1`, whose refusals are problems with a stable `code`. */
-export function apiRoute(path: string, answer: (call: Call) => Promise<WebhookAnswer>): Route {
+export function apiRoute(
+  path: string,
+  answer: (call: Call) => WebhookAnswer | Promise<WebhookAnswer>,
+): Route {
   return { path, methods: [], handle: async (call) => call.send(await answer(call)) };
 }
 
 /** The answer that refuses a call. */
 export function refused({ requestId }: Call, problem: WebhookProblem): WebhookAnswer {
   return problemAnswer(problem, requestId);
-}
-
-/** The problem of a method other than those of `allow`. */
-export function wrongMethod(allow: string): WebhookProblem {
-  const detail = `Cannot use this method: expected ${allow}`;
-  return { code: "method_not_allowed", detail, headers: { allow } };
 }
 
 /** A call of the administration with a right token; the body is empty for none. */

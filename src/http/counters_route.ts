@@ -1,8 +1,9 @@
 import type { Logger } from "../base/log.ts";
 import type { CounterState } from "../ratelimit/live_counters.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
-import { roleProblem } from "../webhooks/api/problem.ts";
-import { type ApiOptions, apiRoute, authenticatedCall, refused, wrongMethod } from "./api_call.ts";
+import { roleProblem, wrongMethod } from "../webhooks/api/problem.ts";
+import { jsonAnswer } from "../webhooks/api/route.ts";
+import { type ApiOptions, apiRoute, authenticatedCall, refused } from "./api_call.ts";
 import { readRateLimitRequest } from "./json.ts";
 import { COUNTER_OPERATIONS } from "./openapi/rate_limit_operations.ts";
 import { apiProblem, refusalOf } from "./problem.ts";
@@ -40,14 +41,13 @@ export function counterRoutes(options: CounterRouteOptions): readonly Route[] {
     apiRoute(`/api/v1/counters/${name}`, async (call) => {
       const known = await authenticatedCall(call, bounds);
       if ("code" in known) return refused(call, known);
-      if (call.request.method !== "POST") return refused(call, wrongMethod("POST"));
+      if (call.request.method !== "POST") return refused(call, wrongMethod(["POST"]));
       const { administrator, body } = known;
       const problem = roleProblem(administrator, COUNTER_OPERATIONS[`POST /counters/${name}`].role);
       if (problem !== undefined) return refused(call, problem);
       try {
         const facts = { requestId: call.requestId, administrator: administrator.name };
-        const answered = JSON.stringify(await work(readRateLimitRequest(body), facts));
-        return { status: 200, headers: { "content-type": "application/json" }, body: answered };
+        return jsonAnswer(200, await work(readRateLimitRequest(body), facts));
       } catch (error) {
         return refused(call, apiProblem(refusalOf(error)));
       }

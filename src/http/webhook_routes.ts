@@ -1,17 +1,12 @@
-import {
-  type CallContent,
-  CONTINUE,
-  idempotencyKeyProblem,
-  type WebhookAnswer,
-  type WebhookCalls,
-} from "../webhooks/api/calls.ts";
+import { type CallContent, CONTINUE, type WebhookAnswer, type WebhookCalls } from "../webhooks/api/calls.ts";
 import { EVENT_CALL_OPERATIONS } from "../webhooks/api/event_operations.ts";
 import {
-  invalidIdempotencyKey,
+  idempotencyKeyRefusal,
   roleProblem,
   UNAUTHORIZED,
   type WebhookProblem,
   WRONG_TYPE,
+  wrongMethod,
 } from "../webhooks/api/problem.ts";
 import {
   administratorOf,
@@ -24,7 +19,6 @@ import {
   readApiBody,
   readApiBytes,
   refused,
-  wrongMethod,
 } from "./api_call.ts";
 import { bearerTokenOf } from "./bearer_token.ts";
 import type { Call, Route } from "./router.ts";
@@ -59,7 +53,7 @@ export function triggerRoute(options: WebhookRouteOptions): Route {
 
 /** 404 at the path of the triggers, where they have their own address. */
 export function absentTriggerRoute(): Route {
-  return apiRoute(`${TRIGGERS}*`, (call) => Promise.resolve(refused(call, NOT_FOUND)));
+  return apiRoute(`${TRIGGERS}*`, (call) => refused(call, NOT_FOUND));
 }
 
 /** The methods of `/api/v1/events`. */
@@ -78,7 +72,7 @@ export function eventRoute(options: WebhookRouteOptions, { readable, postable }:
     if (method === "POST" && postable) return postEvent(call, options);
     if (method === "GET" && readable) return administer(call, options);
     const isAbsent = allow.length === 0 || method === "POST";
-    return Promise.resolve(refused(call, isAbsent ? NOT_FOUND : wrongMethod(allow.join(", "))));
+    return refused(call, isAbsent ? NOT_FOUND : wrongMethod(allow));
   });
 }
 
@@ -93,7 +87,7 @@ async function callTrigger(
   bodies: UnverifiedBodies,
 ): Promise<WebhookAnswer> {
   const { request, requestId, url } = call;
-  if (request.method !== "POST") return refused(call, wrongMethod("POST"));
+  if (request.method !== "POST") return refused(call, wrongMethod(["POST"]));
   const token = bearerTokenOf(request);
   const caller = { requestId, name: url.pathname.slice(TRIGGERS.length) };
   if (token !== undefined) {
@@ -170,8 +164,8 @@ async function contentOf(
   const isCut = typeof body !== "string" && body.kind !== "malformed";
   if (isCut) return bodyProblem(body);
   const idempotencyKey = request.headers.get("idempotency-key") ?? undefined;
-  const problem = idempotencyKey === undefined ? undefined : idempotencyKeyProblem(idempotencyKey);
-  if (problem !== undefined) return invalidIdempotencyKey(problem).problem;
+  const refusal = idempotencyKeyRefusal(idempotencyKey);
+  if (refusal !== undefined) return refusal.problem;
   if (typeof body !== "string") return bodyProblem(body);
   return idempotencyKey === undefined ? { body } : { idempotencyKey, body };
 }

@@ -41,13 +41,13 @@ export function configuredTokens(
 /** Why tokens cannot be used together, never showing one; nothing when they can. */
 export function namedTokensProblem(tokens: readonly NamedToken[]): string | undefined {
   if (tokens.length > MAX_TOKENS) return `${tokens.length} tokens; expected at most ${MAX_TOKENS}`;
-  const names = new Map<string, string>();
+  const names = new Set<string>();
   const owners = new Map<string, string>();
   for (const { name, token } of tokens) {
     if (names.has(name)) return `two tokens have the name "${name}"; expected each name once`;
     const owner = owners.get(token);
     if (owner !== undefined) return `"${owner}" and "${name}" have the same token; expected each token once`;
-    names.set(name, token);
+    names.add(name);
     owners.set(token, name);
   }
   return undefined;

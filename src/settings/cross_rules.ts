@@ -3,7 +3,7 @@ import { isPostgresAddress, parsePostgresAddress } from "../base/postgres_addres
 import { configuredTokens, namedTokensProblem } from "./administrator_tokens.ts";
 import { KV_RULES } from "./kv_rules.ts";
 import { mogrifierProblems } from "./mogrifier_rules.ts";
-import type { Environment } from "./setting.ts";
+import { type Environment, isSet } from "./setting.ts";
 import type { CrossRule, SettingName, Settings } from "./table.ts";
 
 const POSTGRES_ONLY = [
@@ -142,7 +142,7 @@ export function storeWarnings(
   bad: ReadonlySet<string>,
 ): string[] {
   if (bad.has("WEBHOOK_STORE") || (store !== undefined && isPostgresAddress(store))) return [];
-  return POSTGRES_ONLY.filter((name) => (env[name] ?? "") !== "" && !bad.has(name))
+  return POSTGRES_ONLY.filter((name) => isSet(env, name) && !bad.has(name))
     .map((name) => `${name} has no effect: WEBHOOK_STORE is not a PostgreSQL address`);
 }
 

@@ -44,7 +44,7 @@ export function settingHelp(name: string): string | undefined {
 }
 
 function entryText([name, setting]: readonly [SettingName, Setting]): string {
-  return `${name} (${plain(defaultText(setting))})\n    ${plain(setting.doc)}`;
+  return `${name} (${plainMarkdown(defaultText(setting))})\n    ${plainMarkdown(setting.doc)}`;
 }
 
 /** The default, or the behaviour without a value, in Markdown. */
@@ -53,6 +53,7 @@ export function defaultText(setting: Setting): string {
   return setting.default === "" ? "empty" : `\`${setting.default}\``;
 }
 
-function plain(text: string): string {
+/** A text of the table without its Markdown. */
+export function plainMarkdown(text: string): string {
   return text.replaceAll("`", "");
 }

@@ -1,5 +1,5 @@
-import { defaultText } from "./docs.ts";
-import type { Environment, Setting } from "./setting.ts";
+import { defaultText, plainMarkdown } from "./docs.ts";
+import { type Environment, isSet, type Setting } from "./setting.ts";
 import { familyPattern, settingEntries } from "./table.ts";
 
 /** A setting as an operator may see it. */
@@ -47,12 +47,8 @@ function effective(
   const source = isGiven ? sources.get(name) ?? "environment" : "default";
   const value = isGiven ? environment[name] : setting.default;
   return {
-    ...{ name, group, source, isSecret, doc: doc.replaceAll("`", "") },
+    ...{ name, group, source, isSecret, doc: plainMarkdown(doc) },
     ...isSecret || value === undefined ? {} : { value },
-    ...value === undefined ? { whenUnset: defaultText(setting).replaceAll("`", "") } : {},
+    ...value === undefined ? { whenUnset: plainMarkdown(defaultText(setting)) } : {},
   };
-}
-
-function isSet(environment: Environment, name: string): boolean {
-  return (environment[name] ?? "") !== "";
 }

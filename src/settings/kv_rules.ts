@@ -1,5 +1,5 @@
 import { dialAddress } from "./address_parsers.ts";
-import type { Environment } from "./setting.ts";
+import { type Environment, isSet } from "./setting.ts";
 import type { CrossRule, Settings } from "./table.ts";
 
 type Prefix = "KV" | "KV_PERSECOND";
@@ -53,7 +53,7 @@ function waitWarning(prefix: Prefix, settings: Settings, env: Environment): stri
   const timeoutMs = settings[`${prefix}_TIMEOUT`];
   if (!isUsed(prefix, settings) || behavior === "WAIT" || waitMs < timeoutMs) return undefined;
   // The default is shortened without a word.
-  if ((env[name] ?? "") === "") return undefined;
+  if (!isSet(env, name)) return undefined;
   return `${name} is ${waitMs} ms, but ${prefix}_TIMEOUT is ${timeoutMs} ms: calls wait for half of their remaining ` +
     `time, then ${behavior} applies; set it below ${prefix}_TIMEOUT`;
 }

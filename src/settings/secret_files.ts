@@ -1,5 +1,5 @@
 import { errorText } from "../base/error_text.ts";
-import type { Environment } from "./setting.ts";
+import { type Environment, isSet } from "./setting.ts";
 import { familyPattern, settingEntries } from "./table.ts";
 
 /** The environment with the values of its secret files. */
@@ -69,10 +69,6 @@ export function secretValue(env: Environment, name: string): string | undefined 
   const file = fileVariable(name);
   if (file !== undefined && isSet(env, file)) return secretOf(env, name, file);
   return isSet(env, name) ? env[name] : undefined;
-}
-
-function isSet(env: Environment, variable: string): boolean {
-  return (env[variable] ?? "") !== "";
 }
 
 function secretOf(env: Environment, name: string, variable: string): string {

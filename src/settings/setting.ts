@@ -1,6 +1,11 @@
 /** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** Whether a variable has a value: an empty one counts as unset. */
+export function isSet(env: Environment, variable: string): boolean {
+  return (env[variable] ?? "") !== "";
+}
+
 /** The result of a parser: the value, or what was expected, as a noun phrase. */
 export type Parsed<T> = { readonly value: T } | { readonly expected: string };
 

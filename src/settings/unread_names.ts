@@ -1,6 +1,6 @@
 import { editDistance } from "../base/edit_distance.ts";
 import { fileVariable, suppliedVariable } from "./secret_files.ts";
-import type { Environment } from "./setting.ts";
+import { type Environment, isSet } from "./setting.ts";
 import { familyPattern, settingEntries } from "./table.ts";
 
 /** How vendor words in names of envoyproxy/ratelimit became neutral ones. */
@@ -16,7 +16,7 @@ const RENAMED: readonly (readonly [RegExp, string])[] = [
 ];
 const NAMES: ReadonlySet<string> = new Set(settingEntries().map(([name]) => name));
 /** The settings, and the variables that name files for them. */
-const VARIABLES = [...NAMES].flatMap((name) => [name, ...[fileVariable(name) ?? []].flat()]);
+const VARIABLES = [...NAMES].flatMap((name) => [name, fileVariable(name) ?? []].flat());
 const FAMILIES = [...NAMES].flatMap((name) => familyPattern(name) ?? []);
 /** Shorter settings allow one wrong letter, others two: few names of other programs are that similar. */
 const LONG_NAME = 8;
@@ -24,7 +24,7 @@ const LONG_NAME = 8;
 /** Warnings about variables that are not settings, but were probably meant as one. */
 export function unreadWarnings(env: Environment): string[] {
   return Object.keys(env).sort().flatMap((variable) => {
-    if ((env[variable] ?? "") === "" || isSetting(variable)) return [];
+    if (!isSet(env, variable) || isSetting(variable)) return [];
     const renamed = ourNameFor(variable);
     if (renamed !== undefined) return [`${variable} is not read: set ${renamed} instead`];
     const [, plain = ""] = /^(.*_.*)_FILE$/.exec(variable) ?? [];

@@ -1,4 +1,4 @@
-import { isRawNumber, type JsonObject, type JsonValue } from "../base/exact_json.ts";
+import { isJsonObject, type JsonValue } from "../base/exact_json.ts";
 
 /** Strings that need no quotes, unless YAML reads them as another type. */
 const PLAIN = /^[A-Za-z_][\w./-]*(?: [\w./-]+)*$/;
@@ -14,7 +14,7 @@ export function yamlText(value: JsonValue): string {
 
 function linesOf(value: JsonValue): string[] {
   if (isList(value)) return value.length === 0 ? ["[]"] : value.flatMap(itemLines);
-  if (!isObject(value)) return [scalarText(value)];
+  if (!isJsonObject(value)) return [scalarText(value)];
   const entries = Object.entries(value);
   return entries.length === 0 ? ["{}"] : entries.flatMap(([key, field]) => fieldLines(key, field));
 }
@@ -26,7 +26,8 @@ function itemLines(item: JsonValue): string[] {
 
 function fieldLines(key: string, value: JsonValue): string[] {
   const lines = linesOf(value);
-  const isBlock = (isList(value) && value.length > 0) || (isObject(value) && Object.keys(value).length > 0);
+  const isBlock = (isList(value) && value.length > 0) ||
+    (isJsonObject(value) && Object.keys(value).length > 0);
   const name = stringText(key);
   return isBlock ? [`${name}:`, ...lines.map((line) => `${INDENTATION}${line}`)] : [`${name}: ${lines[0]}`];
 }
@@ -45,8 +46,4 @@ function stringText(text: string): string {
 
 function isList(value: JsonValue): value is readonly JsonValue[] {
   return Array.isArray(value);
-}
-
-function isObject(value: JsonValue): value is JsonObject {
-  return typeof value === "object" && value !== null && !isList(value) && !isRawNumber(value);
 }

@@ -2,7 +2,7 @@ import { acceptedAnswer, AcceptOnce, type AcceptOnceOptions } from "./idempotenc
 import { bodyHash, type JsonObject } from "../../base/exact_json.ts";
 import { jsonObjectOf } from "./field_reader.ts";
 import {
-  invalidIdempotencyKey,
+  idempotencyKeyRefusal,
   notFound,
   refusal,
   UNAUTHORIZED,
@@ -13,7 +13,6 @@ import {
 import type { AuditEntry, Trigger, WorkflowVersion } from "../model/records.ts";
 import {
   CONTINUE,
-  idempotencyKeyProblem,
   isJsonType,
   type SignedTriggerCall,
   type TriggerCall,
@@ -99,10 +98,9 @@ export class TriggerAcceptor {
       // What the provider signed must not be replaced by a header that anyone on the way can add.
       const id = deliveryIdOf(trigger.verify, headers, input);
       const key = id ?? headers.get("idempotency-key");
-      const problem = key === undefined
-        ? undefined
-        : idempotencyKeyProblem(key, id === undefined ? undefined : "identifier of the delivery");
-      if (problem !== undefined) throw invalidIdempotencyKey(problem);
+      const name = id === undefined ? undefined : "identifier of the delivery";
+      const refused = idempotencyKeyRefusal(key, name);
+      if (refused !== undefined) throw refused;
       requireKey(key, trigger);
       return key;
     };

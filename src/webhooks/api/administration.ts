@@ -9,7 +9,7 @@ import { EXECUTION_OPERATIONS } from "./execution_operations.ts";
 import { EXECUTION_ROUTES } from "./executions.ts";
 import { FieldReader, jsonObjectOf } from "./field_reader.ts";
 import type { AdministrationOperations } from "./operation.ts";
-import { notFound, refusal, roleProblem, WebhookRefusal } from "./problem.ts";
+import { notFound, roleProblem, WebhookRefusal, wrongMethod } from "./problem.ts";
 import type { AdministrationParts, RoutesOf } from "./route.ts";
 import { TRIGGER_OPERATIONS } from "./trigger_operations.ts";
 import { TRIGGER_ROUTES } from "./triggers.ts";
@@ -45,7 +45,7 @@ export async function administer(
   const fewest = Math.min(...matches.map(({ identifiers }) => identifiers));
   const found = matches.filter(({ identifiers }) => identifiers === fewest);
   const match = found.find((route) => route.method === method);
-  if (match === undefined) throw wrongMethod(found.map((route) => route.method));
+  if (match === undefined) throw new WebhookRefusal(wrongMethod(found.map((route) => route.method)));
   const problem = roleProblem(administrator, match.role);
   if (problem !== undefined) throw new WebhookRefusal(problem);
   const [id = "", keyId = ""] = segments.filter((_, index) => match.pattern[index]?.startsWith(":"));
@@ -62,10 +62,4 @@ export async function administer(
 function isMatch(pattern: readonly string[], segments: readonly string[]): boolean {
   return pattern.length === segments.length &&
     pattern.every((part, index) => part.startsWith(":") ? segments[index] !== "" : part === segments[index]);
-}
-
-function wrongMethod(methods: readonly string[]): WebhookRefusal {
-  const allow = methods.join(", ");
-  const detail = `Cannot use this method: expected ${allow}`;
-  return refusal("method_not_allowed", detail, { headers: { allow } });
 }

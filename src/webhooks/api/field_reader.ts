@@ -1,6 +1,6 @@
 import { parseDuration } from "../../base/duration.ts";
 import {
-  isRawNumber,
+  isJsonObject,
   type JsonObject,
   type JsonValue,
   nestingProblem,
@@ -122,13 +122,13 @@ export class FieldReader {
   }
 
   objectIfGiven(name: string): JsonObject | undefined {
-    return this.#parse(name, "a JSON object", (value) => isObject(value) ? value : undefined);
+    return this.#parse(name, "a JSON object", (value) => isJsonObject(value) ? value : undefined);
   }
 
   /** A list of objects, at least one. */
   objects(name: string): readonly JsonObject[] {
     const list = this.#required(name, this.#listIfGiven(name, "JSON objects"));
-    if (list.every(isObject)) return list;
+    if (list.every(isJsonObject)) return list;
     throw this.#invalid(name, "expected a list of JSON objects");
   }
 
@@ -179,8 +179,4 @@ export class FieldReader {
   #invalid(name: string, reason: string): Error {
     return invalidField(`${this.#prefix}${name}`, reason);
   }
-}
-
-function isObject(value: JsonValue): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value) && !isRawNumber(value);
 }

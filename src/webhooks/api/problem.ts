@@ -1,6 +1,6 @@
 import { PROBLEM_TYPE, problemDetails } from "../../base/problem_details.ts";
 import type { Administrator, AdministratorRole } from "./administrator.ts";
-import type { WebhookAnswer } from "./calls.ts";
+import { idempotencyKeyProblem, type WebhookAnswer } from "./calls.ts";
 import { PROBLEM_CODES, type ProblemCode } from "./problem_codes.ts";
 import { StoreError } from "../store/store.ts";
 
@@ -64,6 +64,13 @@ export function roleProblem(
   return { code: "role_not_allowed", detail };
 }
 
+/** The problem of a method other than those of `allow`. */
+export function wrongMethod(allow: readonly string[]): WebhookProblem {
+  const methods = allow.join(", ");
+  const detail = `Cannot use this method: expected ${methods}`;
+  return { code: "method_not_allowed", detail, headers: { allow: methods } };
+}
+
 /** A refusal; `detail` is a sentence for people. */
 export function refusal(
   code: ProblemCode,
@@ -89,8 +96,10 @@ export function invalidField(field: string, reason: string): WebhookRefusal {
   return refusal("invalid_field", `Cannot use "${field}": ${reason}`, { field });
 }
 
-/** The refusal of an `Idempotency-Key`. */
-export function invalidIdempotencyKey(problem: string): WebhookRefusal {
+/** The refusal of a key for deduplication; nothing for an absent one, and for one that may be used. */
+export function idempotencyKeyRefusal(key: string | undefined, name?: string): WebhookRefusal | undefined {
+  const problem = key === undefined ? undefined : idempotencyKeyProblem(key, name);
+  if (problem === undefined) return undefined;
   const detail = `Cannot accept the call: ${problem}`;
   return refusal("invalid_idempotency_key", detail, { field: "Idempotency-Key" });
 }

@@ -9,10 +9,9 @@ import type {
   TriggerVerification,
 } from "../model/records.ts";
 import * as triggers from "../store/triggers.ts";
-import { idempotencyKeyProblem } from "./calls.ts";
 import { FieldReader } from "./field_reader.ts";
 import { lister } from "./list_query.ts";
-import { found, invalidField, invalidIdempotencyKey, notFound, refusal } from "./problem.ts";
+import { found, idempotencyKeyRefusal, invalidField, notFound, refusal } from "./problem.ts";
 import { adminAudit, jsonAnswer, NO_CONTENT, type RoutedCall, type RoutesOf } from "./route.ts";
 import { limitValueProblem } from "./trigger_limit.ts";
 import {
@@ -109,8 +108,8 @@ async function deleteTrigger(call: RoutedCall) {
 async function callTrigger(call: RoutedCall) {
   const { id, store, idempotencyKey } = call;
   const body = stringifyJson(call.fields(CALLED_TRIGGER_FIELDS).object("data"));
-  const problem = idempotencyKey === undefined ? undefined : idempotencyKeyProblem(idempotencyKey);
-  if (problem !== undefined) throw invalidIdempotencyKey(problem);
+  const refused = idempotencyKeyRefusal(idempotencyKey);
+  if (refused !== undefined) throw refused;
   const trigger = found(await store.read(triggers.findTriggerByIdOrName, id), TRIGGER);
   return await call.callTrigger(trigger, {
     ...{ idempotencyKey, body },

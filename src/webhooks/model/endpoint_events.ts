@@ -1,4 +1,4 @@
-import { isRawNumber, type JsonObject, type JsonValue } from "../../base/exact_json.ts";
+import { isJsonObject, type JsonValue } from "../../base/exact_json.ts";
 import { timeText, timeTextIf } from "../../base/rfc3339.ts";
 import type { FailureRun, HealthChange } from "./endpoint_health.ts";
 import { eventBody, isOperationalKind } from "./event.ts";
@@ -47,8 +47,7 @@ export function isAboutEndpoint(
   endpointId: string,
 ): boolean {
   if (!Object.values(ENDPOINT_KINDS).includes(kind)) return false;
-  if (typeof data !== "object" || data === null || Array.isArray(data) || isRawNumber(data)) return false;
-  return (data as JsonObject)["endpointId"] === endpointId;
+  return isJsonObject(data) && data["endpointId"] === endpointId;
 }
 
 /** The event about a delivery that failed permanently; absent where the delivery or its reason causes none. */

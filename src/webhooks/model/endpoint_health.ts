@@ -3,7 +3,7 @@ import { LAST_SLOT_MS } from "./schedule.ts";
 /** An endpoint is failing after this many consecutive failures. */
 export const FAILING_AFTER = 20;
 /** A longer time without an attempt does not count as failing: the endpoint may have worked. */
-export const MAX_GAP_MS = LAST_SLOT_MS;
+const MAX_GAP_MS = LAST_SLOT_MS;
 
 /** The failures of an endpoint since its last success. */
 export interface FailureRun {

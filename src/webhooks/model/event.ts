@@ -1,7 +1,7 @@
 /** How long the kind of an event may be. */
 export const MAX_KIND_LENGTH = 128;
 /** Prefixes of kinds about the operation of the service: `*` does not include them. */
-export const OPERATIONAL_PREFIXES: readonly string[] = ["config.", "delivery.", "endpoint.", "ratelimit."];
+const OPERATIONAL_PREFIXES: readonly string[] = ["config.", "delivery.", "endpoint.", "ratelimit."];
 /** Prefixes of kinds that only the service itself reports. */
 export const RESERVED_PREFIXES: readonly string[] = [...OPERATIONAL_PREFIXES, "workflow."];
 

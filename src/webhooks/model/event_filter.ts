@@ -1,5 +1,6 @@
 import {
   byteLength,
+  isJsonObject,
   isRawNumber,
   type JsonObject,
   type JsonValue,
@@ -14,7 +15,7 @@ export const MAX_FILTER_PATHS = 10;
 /** Most values of a path. */
 export const MAX_FILTER_VALUES = 50;
 /** Longest path, and longest value as JSON. */
-export const MAX_FILTER_TEXT = 256;
+const MAX_FILTER_TEXT = 256;
 /** Longest filter as JSON, in bytes: every event reads the filters of all endpoints. */
 export const MAX_FILTER_BYTES = 8_192;
 
@@ -134,11 +135,8 @@ export function payloadOf(body: Uint8Array): JsonValue | undefined {
 function valueAt(data: JsonValue | undefined, keys: readonly string[]): JsonValue | undefined {
   let value = data;
   for (const key of keys) {
-    if (typeof value !== "object" || value === null || Array.isArray(value) || isRawNumber(value)) {
-      return undefined;
-    }
-    const object = value as JsonObject;
-    value = Object.hasOwn(object, key) ? object[key] : undefined;
+    if (!isJsonObject(value)) return undefined;
+    value = Object.hasOwn(value, key) ? value[key] : undefined;
   }
   return value;
 }
