@@ -106,13 +106,12 @@ function* findRecord(
 ): Work<DeliveryRecord | undefined> {
   const record = yield* deliveries.findDelivery(id, options);
   if (record === undefined) return undefined;
-  const { endpointId, state, resendAt } = record.delivery;
-  const isOver = !isOpen(state) && resendAt === undefined;
+  const { endpointId } = record.delivery;
   return {
     ...record,
     endpoint: yield* findEndpoint(endpointId),
     failures: yield* failuresOf(endpointId),
-    isPaused: !isOver && (yield* findPause()) !== undefined,
+    isPaused: (yield* findPause()) !== undefined,
   };
 }
 

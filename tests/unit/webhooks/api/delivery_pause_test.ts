@@ -40,12 +40,21 @@ Deno.test("pause: no delivery starts until it is resumed, and health, metrics an
     bed.clock.advance(500);
     return sent > 0;
   });
+  const state = async () => (await bed.call("GET", `/deliveries/${delivery?.["id"]}`)).body["state"];
+  await until("the end of the delivery", async () => await state() === "acknowledged");
+  await bed.call("POST", "/deliveries/pause");
+  const again = await bed.call("POST", `/deliveries/${delivery?.["id"]}/resend`);
+  assertEquals(String(again.body["why"]).endsWith("; all deliveries are paused"), true);
+  await bed.call("POST", "/deliveries/resume");
   const after = await bed.service.metrics();
   assertEquals([after.gauges.deliveries_paused, after.note], [0, undefined]);
   const audit = (await bed.call("GET", "/audit")).body.items ?? [];
   assertEquals(
     audit.filter(({ object }) => object === "deliveries").map(({ action, actor }) => [action, actor]),
-    [["deliveries.resumed", "admin"], ["deliveries.paused", "alice"]],
+    [
+      ...[["deliveries.resumed", "admin"], ["deliveries.paused", "admin"]],
+      ...[["deliveries.resumed", "admin"], ["deliveries.paused", "alice"]],
+    ],
   );
 });
 
