@@ -19,7 +19,8 @@ export interface TracedCache {
 type Answers<Answer> = Answer[] | Promise<Answer[]>;
 
 const DECISION = { name: "ShouldRateLimit Execution", kind: SPAN_KINDS.internal };
-const TRIPS = {
+/** The spans of round trips. */
+export const TRIPS = {
   kv: { name: "KV Pipeline Execution", kind: SPAN_KINDS.client },
   mc: { name: "MC Fetch Execution", kind: SPAN_KINDS.client },
 } as const;

@@ -2,11 +2,14 @@ import type { TracedWork } from "../../base/traced_work.ts";
 import type { AttemptReport } from "../deliveries/metrics.ts";
 import type { StepReport } from "../workflows/run.ts";
 
+/** The name of the span of an attempt. */
+export const ATTEMPT_SPAN = "webhook attempt";
+
 /** The span of an attempt; the attempts of a delivery are one trace. */
 export function attemptSpan(report: AttemptReport): TracedWork {
   const { deliveryId, endpointId, event, number, manual, result, status, errorKind } = report;
   return {
-    name: "webhook attempt",
+    name: ATTEMPT_SPAN,
     kind: "client",
     id: deliveryId,
     startedAt: report.startedAt,
