@@ -37,7 +37,6 @@ import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 const RUNNING: ExecutionChange = {
   status: "running",
   stepAttempts: 0,
-  startedAt: NOW + 1,
   deadlineAt: NOW + DAY,
   dueAt: NOW + 2,
 };
@@ -81,6 +80,18 @@ export const EXECUTION_CASES: StoreCases = {
     assertEquals(await store.read(findExecution, before.id), { execution: after, steps: [STEP, step] });
     assertEquals(await claimAt(store, NOW + 1), []);
     assertEquals((await claimAt(store, NOW + 2))[0]?.steps, [STEP, step]);
+  },
+
+  "a claim starts an execution, once": async ({ store }) => {
+    await saveVersion(store);
+    await store.write(acceptExecution, execution(), { now: NOW });
+    for (const later of [3, 6]) {
+      const [claimed] = await claimAt(store, NOW + later);
+      assertEquals([claimed?.execution.status, claimed?.execution.startedAt], ["running", NOW + 3]);
+      const { queued, running } = (await store.metrics(NOW)).executions;
+      assertEquals([queued, running], [0, 1]);
+      await store.write(voidClaims, { now: NOW + later, which: "all" });
+    }
   },
 
   "a list of executions holds neither input nor results, and no large output": async ({ store }) => {
@@ -148,7 +159,7 @@ export const EXECUTION_CASES: StoreCases = {
       whole[2],
     ]);
     assertEquals(
-      (await claimOf({ stage: "voided", expiredClaims: 1 })).map(({ expiredClaims }) => expiredClaims),
+      (await claimOf({ stage: "voided", expiredClaims: 1 })).map(({ queue }) => queue.expiredClaims),
       [1],
     );
   },
@@ -222,17 +233,17 @@ export const EXECUTION_CASES: StoreCases = {
 
   "those that began come first, then those due longest": async ({ store }) => {
     await saveVersion(store);
-    const ids = ["late", "early", "began late", "began early"];
-    for (const id of ids) {
-      const now = id.endsWith("late") ? NOW + 9 : NOW;
-      await store.write(acceptExecution, execution({ id, input: "{}" }), { now });
-    }
+    const accept = async (ids: readonly string[]) => {
+      for (const id of ids) {
+        const now = id.endsWith("late") ? NOW + 9 : NOW;
+        await store.write(acceptExecution, execution({ id, input: "{}" }), { now });
+      }
+    };
+    await accept(["began late", "began early"]);
     for (const claimed of await claimAt(store, NOW + 9)) {
-      const { id, createdAt } = claimed.execution;
-      const change = id.startsWith("began") ? { ...RUNNING, dueAt: createdAt + 100 } : undefined;
-      if (change === undefined) await store.write(releaseClaims, [claimed.claimId], NOW + 200);
-      else await commit(store, claimed, { change });
+      await commit(store, claimed, { change: { ...RUNNING, dueAt: claimed.execution.createdAt + 100 } });
     }
+    await accept(["late", "early"]);
     assertEquals((await claimAt(store, NOW + 200, 3)).map((claimed) => claimed.execution.id), [
       "began early",
       "began late",
@@ -290,7 +301,7 @@ export const EXECUTION_CASES: StoreCases = {
     const fresh = execution();
     await store.write(acceptExecution, fresh, { now: NOW + 5 });
     const seen = (claims: readonly ClaimedExecution[]) =>
-      claims.map(({ execution, expiredClaims }) => [execution.id, expiredClaims]);
+      claims.map(({ execution, queue }) => [execution.id, queue.expiredClaims]);
     const first = await claimAt(store, NOW + 5);
     assertEquals(seen(first), [[fresh.id, 0], [three, 1], [four, 1], [one, 3]]);
     assertEquals(await claimAt(await another(), NOW + 5), [], "one suspect at a time");
@@ -316,7 +327,7 @@ export const EXECUTION_CASES: StoreCases = {
     await commit(store, claimed, { change, event, keepClaim: true });
     const { execution: after } = await store.read(findExecution, claimed.execution.id) ?? {};
     const { claimId: _, leaseUntil: __, dueAt: ___, ...rest } = claimed.execution;
-    assertEquals(after, { ...rest, ...change, startedAt: NOW + 1, deadlineAt: NOW + DAY });
+    assertEquals(after, { ...rest, ...change, deadlineAt: NOW + DAY });
     assertEquals(await store.read(findEvent, event.id), { ...event, createdAt: NOW + 2 });
     assertEquals((await store.read(listDeliveries, { limit: 9 })).items.map(({ endpointId }) => endpointId), [
       to.id,

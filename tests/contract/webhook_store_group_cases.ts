@@ -160,7 +160,7 @@ export const GROUP_CASES: StoreCases = {
             change: { status: "succeeded", stepAttempts: 0, finishedAt: NOW + index, output: "{}" },
             event: { id: index === 4 ? known.id : newId(), kind: "k", body: new Uint8Array([index]) },
           }
-          : { change: { status: "running", stepAttempts: index, startedAt: NOW, dueAt: NOW } },
+          : { change: { status: "running", stepAttempts: index, dueAt: NOW } },
       });
     };
     const written = await Promise.allSettled([
@@ -173,12 +173,12 @@ export const GROUP_CASES: StoreCases = {
     assertEquals(
       read.map((one) => [one?.execution.status, one?.execution.stepAttempts, one?.steps[0]?.result]),
       [
-        ...[["running", 0, `{"n":0}`], ["succeeded", 0, `{"n":1}`], ["queued", 0, undefined]],
-        ...[["succeeded", 0, `{"n":3}`], ["queued", 0, undefined]],
+        ...[["running", 0, `{"n":0}`], ["succeeded", 0, `{"n":1}`], ["running", 0, undefined]],
+        ...[["succeeded", 0, `{"n":3}`], ["running", 0, undefined]],
       ],
     );
     const { executions, deliveries } = await store.metrics(NOW);
-    assertEquals([executions.queued, executions.running, executions.succeeded], [2, 1, 2]);
+    assertEquals([executions.queued, executions.running, executions.succeeded], [0, 3, 2]);
     assertEquals(deliveries.attempting, 3);
   },
 

@@ -263,7 +263,7 @@ export const FLEET_CASES: Readonly<Record<string, FleetCase>> = {
       while (ended.size < 6) {
         const [claimed, ...more] = (await Promise.all([...stores, ...stores].map((store) => take(store, 2))))
           .flat();
-        assertEquals([claimed?.expiredClaims, more], [3, []]);
+        assertEquals([claimed?.queue.expiredClaims, more], [3, []]);
         assert(claimed !== undefined);
         ended.add(claimed.execution.id);
         const change = { status: "succeeded", stepAttempts: 0, finishedAt: NOW } as const;

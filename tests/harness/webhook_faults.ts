@@ -31,7 +31,6 @@ export const ATTEMPT_POINTS: readonly KillPoint[] = [
 /** The places in the work on an execution. */
 export const EXECUTION_POINTS: readonly KillPoint[] = [
   "execution claimed",
-  "execution started",
   "execution before_step",
   "execution after_step",
   "execution committed",

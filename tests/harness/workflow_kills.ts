@@ -7,7 +7,7 @@ import { WorkflowBed } from "./workflow_fixture.ts";
 import { listEvents } from "../../src/webhooks/store/events.ts";
 
 /** Where a process kills itself, one point after the other. */
-export const KILL_POINTS = ["claimed", "started", "before_step", "after_step", "committed"] as const;
+export const KILL_POINTS = ["claimed", "before_step", "after_step", "committed"] as const;
 
 /** How much work there is, and how it is disturbed. */
 export interface WorkflowKills {

@@ -5,7 +5,7 @@ import { timeText } from "../../base/rfc3339.ts";
 /** What changes in an execution after work on it; a final status ends it. */
 export type ExecutionChange = Pick<
   Execution,
-  "status" | "stepAttempts" | "startedAt" | "deadlineAt" | "dueAt" | "finishedAt" | "output" | "error"
+  "status" | "stepAttempts" | "deadlineAt" | "dueAt" | "finishedAt" | "output" | "error"
 >;
 
 /** How an execution ended: with an output, or with an error. */
@@ -25,10 +25,8 @@ export function completion(
 ): { readonly change: ExecutionChange; readonly event: NewEvent } {
   const { status, output } = end;
   const error = end.error === undefined ? undefined : storedError(end.error);
-  // One that was cancelled before it started gets the same time twice.
-  const startedAt = execution.startedAt ?? now;
-  const { deadlineAt, stepAttempts } = execution;
-  const change = { status, stepAttempts, startedAt, deadlineAt, finishedAt: now, output, error };
+  const { startedAt = now, deadlineAt, stepAttempts } = execution;
+  const change = { status, stepAttempts, deadlineAt, finishedAt: now, output, error };
   const facts = JSON.stringify({
     workflowId: execution.workflow,
     executionId: execution.id,

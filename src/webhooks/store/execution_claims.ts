@@ -3,17 +3,18 @@ import type { Execution, ExecutionStep, WorkflowVersion } from "../model/records
 import { claiming } from "./claiming.ts";
 import { failWithoutText, stepsOf } from "./executions.ts";
 import { integer, RECORDS, text } from "./rows.ts";
+import { tallyMove } from "./tally.ts";
 import { all, alone, get, postgresOnly, type Row, sql, type Work } from "./work.ts";
 
-/** An execution to run. */
+/** An execution to run; the claim has started it unless it had begun before. */
 export interface ClaimedExecution {
   readonly execution: Execution;
+  /** The queue that it waited in. */
+  readonly queue: ExecutionQueue;
   readonly claimId: string;
   readonly version: WorkflowVersion;
   /** Its completed steps, in order. */
   readonly steps: readonly ExecutionStep[];
-  /** How often a claim expired since anything was written of it: the process ended during its next step. */
-  readonly expiredClaims: number;
   /** Of the input and the results of its steps, at most `MAX_COUNTED_BYTES`. */
   readonly bytes: number;
 }
@@ -24,7 +25,7 @@ export interface ExecutionQueue {
   readonly triggerId: string;
   /** `voided` are those with expired claims. */
   readonly stage: "new" | "begun" | "voided";
-  /** The number of expired claims of each. */
+  /** How often a claim of each expired since anything was written of it: the process ended during its next step. */
   readonly expiredClaims: number;
 }
 
@@ -83,7 +84,7 @@ export function* dueExecutions(now: number): Work<readonly DueQueue[]> {
 }
 
 /** Read first, to choose the executions that fit without reading their texts. */
-const CANDIDATE = `seq, voids, octet_length(input) + (
+const CANDIDATE = `seq, status, octet_length(input) + (
     SELECT coalesce(sum(octet_length(result)), 0) FROM execution_step WHERE execution_seq = execution.seq
   ) AS bytes`;
 // With a limit that is a mere parameter SQLite would prepare the statement again each time.
@@ -97,7 +98,8 @@ const VOIDED = sql((d) =>
    WHERE voids > 0 AND voids = ? AND workflow = ? AND trigger_id = ? AND next_at <= ?
    ORDER BY next_at, seq LIMIT ? + 0 ${d.lockFree()}`
 );
-const CLAIM = claiming("execution");
+// With the claim, so that the timeout counts from then on, whatever happens.
+const CLAIM = claiming("execution", ", status = 'running', started_at = coalesce(started_at, ?)");
 
 /** What executions are claimed for; each claim lasts until `leaseUntil`. */
 export interface ExecutionClaimOptions {
@@ -117,27 +119,31 @@ export interface ExecutionClaimOptions {
  */
 export function* claimExecutions(options: ExecutionClaimOptions): Work<readonly ClaimedExecution[]> {
   const { now, leaseUntil, newClaimId, queues, logger } = options;
-  const bytes = new Map<number, number>();
+  const chosen = new Map<number, Pick<ClaimedExecution, "queue" | "bytes">>();
+  const begun = new Set<number>();
   let left = options.maxBytes;
   let hasSuspect = false;
-  for (const queue of queues) {
+  for (const { max, maxBytes, ...queue } of queues) {
     const isSuspect = queue.expiredClaims >= SUSPECT_EXPIRED_CLAIMS;
     if (isSuspect && hasSuspect) continue;
-    let ofQueue = queue.maxBytes;
-    for (const row of yield* candidates(queue, now)) {
-      const counted = Math.min(integer(row, "bytes"), MAX_COUNTED_BYTES);
-      if (counted > Math.min(ofQueue, left)) break;
-      ofQueue -= counted;
-      left -= counted;
-      bytes.set(integer(row, "seq"), counted);
+    let ofQueue = maxBytes;
+    for (const row of yield* candidates(queue, max, now)) {
+      const bytes = Math.min(integer(row, "bytes"), MAX_COUNTED_BYTES);
+      if (bytes > Math.min(ofQueue, left)) break;
+      ofQueue -= bytes;
+      left -= bytes;
+      const seq = integer(row, "seq");
+      chosen.set(seq, { queue, bytes });
+      if (text(row, "status") !== "queued") begun.add(seq);
       hasSuspect ||= isSuspect;
     }
   }
-  if (bytes.size === 0) return [];
-  const seqs = [...bytes.keys()];
-  const rows = yield* all(CLAIM, seqs.map(newClaimId), leaseUntil, seqs);
+  if (chosen.size === 0) return [];
+  const seqs = [...chosen.keys()];
+  const rows = yield* all(CLAIM, seqs.map(newClaimId), leaseUntil, now, seqs);
+  yield* tallyMove("execution.queued", "execution.running", chosen.size - begun.size);
   const versions = yield* versionsOf(rows);
-  const steps = yield* stepsOf(rows.filter((row) => row["started_at"] !== null));
+  const steps = yield* stepsOf(rows.filter((row) => begun.has(integer(row, "seq"))));
   const claims = new Map<number, ClaimedExecution>();
   for (const row of rows) {
     const version = versions.get(text(row, "version_id"));
@@ -146,20 +152,22 @@ export function* claimExecutions(options: ExecutionClaimOptions): Work<readonly 
       continue;
     }
     const seq = integer(row, "seq");
+    const choice = chosen.get(seq);
+    if (choice === undefined) continue;
     claims.set(seq, {
+      ...choice,
       execution: RECORDS.executions.read(row),
       claimId: text(row, "claim_id"),
       version,
       steps: steps.get(seq) ?? [],
-      expiredClaims: integer(row, "voids"),
-      bytes: bytes.get(seq) ?? 0,
     });
   }
   return seqs.flatMap((seq) => claims.get(seq) ?? []);
 }
 
 function* candidates(
-  { workflow, triggerId, stage, expiredClaims, max }: QueueClaim,
+  { workflow, triggerId, stage, expiredClaims }: ExecutionQueue,
+  max: number,
   now: number,
 ): Work<readonly Row[]> {
   if (stage === "voided") {

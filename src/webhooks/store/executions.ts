@@ -59,8 +59,8 @@ const ADD_STEP = `
   INSERT INTO execution_step
     (execution_seq, position, name, kind, status, attempts, started_at, finished_at, result, error)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (execution_seq, position) DO NOTHING`;
-const CHANGED = `status = ?, step_attempts = ?, started_at = coalesce(?, started_at),
-  deadline_at = coalesce(?, deadline_at), finished_at = ?, output = ?, error = ?, voids = 0,
+const CHANGED = `status = ?, step_attempts = ?, deadline_at = coalesce(?, deadline_at), finished_at = ?,
+  output = ?, error = ?, voids = 0,
   due_at = CASE WHEN cancel_requested = 0 THEN CAST(? AS BIGINT) ELSE CAST(? AS BIGINT) END`;
 const CHANGE = `UPDATE execution SET ${CHANGED} WHERE seq = ?`;
 const CHANGE_AND_RELEASE =
@@ -69,11 +69,11 @@ const CHANGE_AND_RELEASE =
 type Changes = Pick<ExecutionCommit, "change" | "now" | "keepClaim">;
 
 function* changeExecution(row: Row, changes: Changes): Work<void> {
-  const { status, stepAttempts, startedAt, deadlineAt, finishedAt, output, error } = changes.change;
+  const { status, stepAttempts, deadlineAt, finishedAt, output, error } = changes.change;
   const { isReleased, dueAt, dueNow } = afterCommit(changes);
   yield* run(
     isReleased ? CHANGE_AND_RELEASE : CHANGE,
-    ...[status, stepAttempts, startedAt, deadlineAt, finishedAt, output, error, dueAt, dueNow],
+    ...[status, stepAttempts, deadlineAt, finishedAt, output, error, dueAt, dueNow],
     integer(row, "seq"),
   );
 }

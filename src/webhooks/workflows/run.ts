@@ -16,7 +16,7 @@ import { cancelExecution, commitExecution, type ExecutionCommit } from "../store
 import { StoreError, type WebhookStore } from "../store/store.ts";
 
 /** Places at which a test may end everything. */
-export type WorkflowPoint = "claimed" | "started" | "before_step" | "after_step" | "committed";
+export type WorkflowPoint = "claimed" | "before_step" | "after_step" | "committed";
 
 /** What executions are run with. */
 export interface WorkflowRunOptions {
@@ -92,22 +92,15 @@ export class WorkflowRun {
     }
     if (this.#cancelRequested) return await this.#endCancelled();
     if (this.#stops.isStopping()) return "interrupted";
-    if (this.#claimed.expiredClaims >= MAX_EXPIRED_CLAIMS) return await this.#endVoided(workflow);
-    if (this.#execution.startedAt === undefined && !await this.#begin(workflow)) return this.#stopped();
-    await this.#at("started");
+    if (this.#claimed.queue.expiredClaims >= MAX_EXPIRED_CLAIMS) return await this.#endVoided(workflow);
     return await this.#steps(workflow);
-  }
-
-  /** Written before the first step, so that the timeout counts from then on, whatever happens. */
-  async #begin({ timeoutMs }: Workflow): Promise<boolean> {
-    const startedAt = this.#options.clock.now();
-    this.#execution = { ...this.#execution, status: "running", startedAt, deadlineAt: startedAt + timeoutMs };
-    return await this.#commit({ ...this.#going(0, startedAt), keepClaim: true });
   }
 
   async #steps(workflow: Workflow): Promise<RunResult> {
     const { clock, env } = this.#options;
-    const scope = new WorkflowScope(this.#execution, env, this.#execution.startedAt ?? clock.now());
+    const { startedAt = clock.now(), deadlineAt = startedAt + workflow.timeoutMs } = this.#execution;
+    this.#execution = { ...this.#execution, deadlineAt };
+    const scope = new WorkflowScope(this.#execution, env, startedAt);
     for (const { name, result } of this.#claimed.steps) if (result !== undefined) scope.add(name, result);
     for (let index = this.#claimed.steps.length;; index++) {
       if (this.#cancelRequested) return await this.#endCancelled();
@@ -194,8 +187,8 @@ export class WorkflowRun {
   }
 
   #going(stepAttempts: number, dueAt: number): Pick<ExecutionCommit, "change"> {
-    const { startedAt, deadlineAt } = this.#execution;
-    return { change: { status: "running", stepAttempts, startedAt, deadlineAt, dueAt } };
+    const { deadlineAt } = this.#execution;
+    return { change: { status: "running", stepAttempts, deadlineAt, dueAt } };
   }
 
   #isOverdue(): boolean {

@@ -6,7 +6,6 @@ import {
   type ClaimedExecution,
   claimExecutions,
   dueExecutions,
-  type ExecutionQueue,
   MAX_COUNTED_BYTES,
   SUSPECT_EXPIRED_CLAIMS,
 } from "../store/execution_claims.ts";
@@ -38,7 +37,6 @@ const LARGE_BYTES = 65_536;
 
 interface Running {
   readonly claimed: ClaimedExecution;
-  readonly queue: ExecutionQueue;
   /** What its input and results are counted for. */
   bytes: number;
 }
@@ -65,10 +63,10 @@ export class WorkflowRunner {
       renew: (claimIds, leaseUntil) => store.write(renewExecutionClaims, claimIds, leaseUntil),
       release: (claimIds, now) => store.write(releaseClaims, claimIds, now),
       onError: (error) => logger.warning("Cannot renew the leases of executions; retrying", { error }),
-      onEnd: ({ claimed, queue, bytes }) => {
+      onEnd: ({ claimed: { queue }, bytes }) => {
         this.#shares.add(queue, { runs: -1, bytes: -bytes });
         // Behind a suspect others may wait.
-        if (this.#isHot || claimed.expiredClaims >= SUSPECT_EXPIRED_CLAIMS) this.wake();
+        if (this.#isHot || queue.expiredClaims >= SUSPECT_EXPIRED_CLAIMS) this.wake();
       },
     });
     this.#loop = new WakeLoop({ clock, pollMs: LOOK_MS, round: () => this.#round() });
@@ -141,18 +139,10 @@ export class WorkflowRunner {
   }
 
   #begin(claimed: ClaimedExecution): void {
-    const { claimId, execution, bytes, expiredClaims } = claimed;
-    const { workflow, triggerId, startedAt, leaseUntil = Infinity } = execution;
-    const began = startedAt === undefined ? "new" : "begun";
-    const queue: ExecutionQueue = {
-      workflow,
-      triggerId,
-      stage: expiredClaims > 0 ? "voided" : began,
-      expiredClaims,
-    };
-    const running: Running = { claimed, queue, bytes };
-    this.#shares.add(queue, { runs: 1, bytes });
-    this.#leases.run(claimId, running, leaseUntil, async (lease) => {
+    const { claimId, execution, bytes } = claimed;
+    const running: Running = { claimed, bytes };
+    this.#shares.add(claimed.queue, { runs: 1, bytes });
+    this.#leases.run(claimId, running, execution.leaseUntil ?? Infinity, async (lease) => {
       try {
         return await this.#run(running, lease);
       } catch (error) {
@@ -182,7 +172,7 @@ export class WorkflowRunner {
   /** Counts a result that a run holds from now on; alone it may hold any. */
   #hasRoom(running: Running, bytes: number): boolean {
     running.bytes += bytes;
-    this.#shares.add(running.queue, { runs: 0, bytes });
+    this.#shares.add(running.claimed.queue, { runs: 0, bytes });
     return this.#shares.free.bytes >= 0 || this.#leases.size === 1;
   }
 }

@@ -22,7 +22,6 @@ steps:
 /** The requests of an execution. */
 const REQUESTS: Readonly<Record<string, string>> = {
   "execution claimed": "a, b",
-  "execution started": "a, b",
   "execution before_step": "a, b",
   "execution after_step": "a, a, b",
   "execution committed": "a, b",

@@ -60,7 +60,7 @@ export function* finishAttempts(
 }
 
 const COMMITTED = new GivenRows("asked", {
-  ...{ id: "TEXT", claim: "TEXT", state: "TEXT", step_attempts: "BIGINT", started_at: "BIGINT" },
+  ...{ id: "TEXT", claim: "TEXT", state: "TEXT", step_attempts: "BIGINT" },
   ...{ deadline_at: "BIGINT", finished_at: "BIGINT", output: "TEXT", error: "TEXT" },
   ...{ due_at: "BIGINT", due_now: "BIGINT", released: "BIGINT" },
 });
@@ -85,7 +85,6 @@ const COMMIT = postgresOnly(`
   ${tallying("execution")},
   changed AS (
     UPDATE execution SET status = held.state, step_attempts = held.step_attempts,
-      started_at = coalesce(held.started_at, execution.started_at),
       deadline_at = coalesce(held.deadline_at, execution.deadline_at),
       finished_at = held.finished_at, output = held.output, error = held.error, voids = 0,
       due_at = CASE WHEN held.cancel_requested = 0 THEN held.due_at ELSE held.due_now END,
@@ -124,11 +123,11 @@ export function* commitExecutions(
 }
 
 function rowOfCommit(commit: ExecutionCommit) {
-  const { status, stepAttempts, startedAt, deadlineAt, finishedAt, output, error } = commit.change;
+  const { status, stepAttempts, deadlineAt, finishedAt, output, error } = commit.change;
   const { isReleased, dueAt, dueNow } = afterCommit(commit);
   return {
     ...{ id: commit.executionId, claim: commit.claimId, state: status, step_attempts: stepAttempts },
-    ...{ started_at: startedAt, deadline_at: deadlineAt, finished_at: finishedAt, output, error },
+    ...{ deadline_at: deadlineAt, finished_at: finishedAt, output, error },
     ...{ due_at: dueAt, due_now: dueNow, released: isReleased },
   };
 }

@@ -67,7 +67,7 @@ Deno.test("an execution whose workflow's text is gone fails alone, with its even
     { execution: bad.id },
   ]);
   const { executions } = await store.metrics(NOW);
-  assertEquals(executions, { queued: 1, running: 0, succeeded: 0, failed: 1, cancelled: 0 });
+  assertEquals(executions, { queued: 0, running: 1, succeeded: 0, failed: 1, cancelled: 0 });
   await store.close();
 });
 
