@@ -55,7 +55,7 @@ export function soakNames(): string[] {
 /** Runs the files in one process per seed, prints what happened, and returns whether every test passed. */
 export async function soak({ seeds, size, files }: SoakOptions): Promise<boolean> {
   let isGood = true;
-  // Short ones wait more than they compute, and measure nothing that others could disturb.
+  // Short ones wait more than they compute, and have wide bounds for what they measure.
   const parallel = size === "short" ? ["--parallel"] : [];
   for (const seed of seeds) {
     printLine(`seed ${seed}, ${size}`);

@@ -40,7 +40,7 @@ export const UNIX_SOCKETS: readonly string[] = [
 const UNIT_PERMISSIONS = ["--no-prompt", "--allow-read", "--allow-write", "--allow-env", "--allow-sys"];
 const SERVER_PERMISSIONS = ["--allow-all"];
 /** Files with servers wait more than they compute. */
-const SERVER_JOBS_PER_CORE = 2;
+const SERVER_JOBS_PER_CORE = 3;
 
 /** The test files at these paths from the root, or those of every tier, sorted; files and examples stay as they are. */
 export function testPlaces(root: string, named: readonly string[]): string[] {
