@@ -18,7 +18,13 @@ import {
 import { acceptEvent, acceptExecution, findIdempotency } from "../../src/webhooks/store/accept.ts";
 import { findDelivery, listDeliveries } from "../../src/webhooks/store/deliveries.ts";
 import { findEvent, listEvents } from "../../src/webhooks/store/events.ts";
-import { commitExecution, findExecution, listExecutions } from "../../src/webhooks/store/executions.ts";
+import { releaseClaims } from "../../src/webhooks/store/claims.ts";
+import {
+  commitExecution,
+  findExecution,
+  listExecutions,
+  renewExecutionClaims,
+} from "../../src/webhooks/store/executions.ts";
 import { StoreError, type WebhookStore } from "../../src/webhooks/store/store.ts";
 
 /** Texts that are more than their letters somewhere on the way into a database. */
@@ -95,6 +101,37 @@ export const GROUP_CASES: StoreCases = {
       [now, now + DAY].map((at) => store.read(findIdempotency, "s", "old", at)),
     );
     assertEquals(later.map((row) => row !== undefined), [true, false]);
+  },
+
+  "an execution may be accepted with a claim, and runs under it; a repeated call leaves none": async (
+    { store },
+  ) => {
+    await saveVersion(store);
+    const accept = async (claimId?: string, key?: string) => {
+      const claim = claimId === undefined ? undefined : { id: claimId, leaseUntil: NOW + 60_000 };
+      const idempotency = key === undefined ? undefined : { scope: "s", key, bodyHash: "h" };
+      const answer = await store.write(acceptExecution, execution({ claim }), { now: NOW, idempotency });
+      return answer.kind === "new" ? answer.value : undefined;
+    };
+    const accepted = await Promise.all([
+      ...[accept(), accept("c1"), accept("c2", "k"), accept("c3", "k"), accept("c4", "k")],
+      ...[accept(undefined, "other"), accept("c5", "other")],
+    ]);
+    const found = accepted.filter((one) => one !== undefined);
+    for (const one of found) {
+      assertEquals((await store.read(findExecution, one.id))?.execution, one);
+      const isBegun = one.claimId !== undefined;
+      assertEquals([one.status, one.startedAt === NOW], isBegun ? ["running", true] : ["queued", false]);
+    }
+    const held = found.flatMap(({ claimId }) => claimId ?? []);
+    const { queued, running } = (await store.metrics(NOW)).executions;
+    assertEquals([queued + running, running], [4, held.length]);
+    const all = ["c1", "c2", "c3", "c4", "c5"];
+    assertEquals((await store.write(renewExecutionClaims, all, NOW + 60_000)).toSorted(), held.toSorted());
+    assertEquals([held.includes("c1"), held.length >= 2], [true, true]);
+    assertEquals((await claimRuns(store, { now: NOW })).length, queued);
+    await store.write(releaseClaims, held, NOW + 1);
+    assertEquals((await claimRuns(store, { now: NOW + 1 })).length, held.length);
   },
 
   "an event that cannot be written among many fails by itself": async ({ store }) => {

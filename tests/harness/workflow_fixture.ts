@@ -16,7 +16,7 @@ import { WorkflowRunner, type WorkflowRunnerOptions } from "../../src/webhooks/w
 import { FakeClock } from "./fake_clock.ts";
 import { UNSYNCED } from "./sqlite_fixture.ts";
 import { until } from "./until.ts";
-import { acceptExecution, saveWorkflowVersion } from "../../src/webhooks/store/accept.ts";
+import { type Acceptance, acceptExecution, saveWorkflowVersion } from "../../src/webhooks/store/accept.ts";
 import { createEndpoint } from "../../src/webhooks/store/endpoints.ts";
 import { findEvent, listEvents } from "../../src/webhooks/store/events.ts";
 import { findExecution } from "../../src/webhooks/store/executions.ts";
@@ -121,6 +121,12 @@ export class GivenWorkflows implements Workflows {
   }
 }
 
+/** The input of an execution, and what happens around its write. */
+interface AcceptedInput {
+  readonly input?: string;
+  readonly write?: (call: () => Promise<Acceptance<Execution>>) => Promise<Acceptance<Execution>>;
+}
+
 /** A real store, a server for the steps, time that stands still, and runners on them. */
 export class WorkflowBed implements AsyncDisposable {
   readonly clock = new FakeClock();
@@ -178,6 +184,20 @@ export class WorkflowBed implements AsyncDisposable {
       this.store.write(acceptExecution, execution, { now: this.clock.now() }),
     ]);
     return id;
+  }
+
+  /** Has a runner accept an execution, as a trigger does. */
+  async accept(
+    runner: WorkflowRunner,
+    text: string,
+    { input = "{}", write = (call) => call() }: AcceptedInput = {},
+  ): Promise<Execution | undefined> {
+    const { id: versionId, workflow } = this.workflows.set(text);
+    const execution = { id: crypto.randomUUID(), workflow, versionId, text, triggerId: "t", input };
+    const acceptance = await runner.accept(execution, (execution) => {
+      return write(() => this.store.write(acceptExecution, execution, { now: this.clock.now() }));
+    });
+    return acceptance.kind === "new" ? acceptance.value : undefined;
   }
 
   /** The execution and its steps as they stand. */

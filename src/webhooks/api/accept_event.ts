@@ -51,6 +51,7 @@ export class EventAcceptor {
     const accepted = await this.#once.accept({
       idempotency: key === undefined ? undefined : { scope, key, bodyHash: await bodyHash(object) },
       resultId: event.id,
+      isCounted: false,
       create: async (idempotency) => {
         await bounds.admitEvent(event);
         const acceptance = await store.write(acceptEvent, event, {

@@ -10,7 +10,7 @@ import {
   WebhookRefusal,
   WRONG_TYPE,
 } from "./problem.ts";
-import type { AuditEntry, Trigger, WorkflowVersion } from "../model/records.ts";
+import type { AuditEntry, Execution, Trigger, WorkflowVersion } from "../model/records.ts";
 import {
   CONTINUE,
   isJsonType,
@@ -23,7 +23,14 @@ import { deliveryIdOf, eventOf, isPing, type SignatureRefusal } from "../model/t
 import type { LimitCall } from "../model/limit_call.ts";
 import { SignedCalls, type SignedCallsOptions } from "./signed_calls.ts";
 import { checkLimit, limitDescriptors } from "./trigger_limit.ts";
-import { acceptAuditedExecution, acceptExecution, type NewIdempotency } from "../store/accept.ts";
+import {
+  type Acceptance,
+  acceptAuditedExecution,
+  acceptExecution,
+  type NewExecution,
+  type NewIdempotency,
+  type WriteExecution,
+} from "../store/accept.ts";
 import { findTriggerKey } from "../store/triggers.ts";
 
 /** What triggers are accepted with. */
@@ -32,8 +39,8 @@ export interface TriggerAcceptorOptions extends AcceptOnceOptions, SignedCallsOp
   readonly workflows: { current(name: string): { readonly version: WorkflowVersion } | undefined };
   /** Asks the decision service. */
   readonly limit: LimitCall;
-  /** Called when an execution was created. */
-  readonly onAccepted: () => void;
+  /** Lets a new execution be written, with a claim if it begins at once. */
+  readonly acceptExecution: (execution: NewExecution, write: WriteExecution) => Promise<Acceptance<Execution>>;
 }
 
 /** A call of a trigger by someone who may. */
@@ -116,6 +123,7 @@ export class TriggerAcceptor {
     const accepted = await this.#once.accept({
       idempotency: key === undefined ? undefined : { scope: `trigger:${trigger.id}`, key, bodyHash },
       resultId: executionId,
+      isCounted: trigger.limit !== undefined,
       create: async (idempotency) => {
         this.#options.bounds.admit();
         await checkLimit(trigger, descriptors, this.#options.limit);
@@ -159,7 +167,7 @@ export class TriggerAcceptor {
       readonly audit: AuditEntry | undefined;
     },
   ) {
-    const { store, workflows, clock, onAccepted } = this.#options;
+    const { store, workflows, clock } = this.#options;
     const version = workflows.current(trigger.workflow)?.version;
     if (version === undefined) {
       const detail = `Cannot start workflow "${trigger.workflow}": it has no valid file`;
@@ -175,12 +183,12 @@ export class TriggerAcceptor {
       input: call.body,
     };
     const options = { now: clock.now(), idempotency: call.idempotency };
-    const acceptance = audit === undefined
-      ? await store.write(acceptExecution, execution, options)
-      : await store.write(acceptAuditedExecution, execution, { ...options, audit });
-    if (acceptance.kind === "replayed") return acceptance;
-    onAccepted();
-    return { kind: "new", value: 0 } as const;
+    const write: WriteExecution = (execution) =>
+      audit === undefined
+        ? store.write(acceptExecution, execution, options)
+        : store.write(acceptAuditedExecution, execution, { ...options, audit });
+    const acceptance = await this.#options.acceptExecution(execution, write);
+    return acceptance.kind === "replayed" ? acceptance : { kind: "new", value: 0 } as const;
   }
 }
 

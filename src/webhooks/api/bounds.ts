@@ -3,6 +3,8 @@ import { refusal, type WebhookRefusal } from "./problem.ts";
 
 /** Refuses what would exceed a bound of the store. */
 export interface AcceptanceBounds {
+  /** Whether something is refused at the moment. */
+  readonly mayRefuse: boolean;
   /** Throws a `WebhookRefusal` while the store is full. */
   admit(): void;
   /** The same, and while an endpoint that the event would go to has a full backlog. */

@@ -26,6 +26,8 @@ export interface OnceRequest {
   readonly idempotency: NewIdempotency | undefined;
   /** The identifier of what is created. */
   readonly resultId: string;
+  /** Whether creating counts against a limit, so that a repeated call has to be found before. */
+  readonly isCounted: boolean;
   /** Creates it, unless the store knows the key; the value is the number of deliveries. */
   create(idempotency: NewIdempotency | undefined): Promise<Acceptance<number>>;
   /** The entry for the audit log where the key was accepted with another body. */
@@ -83,10 +85,20 @@ export class AcceptOnce {
   }
 
   async #findOrCreate(request: OnceRequest, { scope, key, bodyHash }: NewIdempotency): Promise<Accepted> {
-    const { store, clock } = this.#options;
-    const known = await store.read(findIdempotency, scope, key, clock.now());
-    if (known !== undefined) return replayOf(known);
-    return await this.#create(request, bodyHash);
+    const { store, clock, bounds } = this.#options;
+    const find = async () => {
+      const known = await store.read(findIdempotency, scope, key, clock.now());
+      return known && replayOf(known);
+    };
+    if (request.isCounted || bounds.mayRefuse) return await find() ?? await this.#create(request, bodyHash);
+    try {
+      return await this.#create(request, bodyHash);
+    } catch (error) {
+      // What prevents a new call does not prevent the answer to a repeated one.
+      const known = await find().catch(() => undefined);
+      if (known === undefined) throw error;
+      return known;
+    }
   }
 
   async #create(request: OnceRequest, bodyHash: string): Promise<Accepted> {

@@ -2,6 +2,8 @@ import { WakeLoop } from "../../base/wake_loop.ts";
 import { Dispatcher, type DispatcherOptions } from "../deliveries/dispatcher.ts";
 import { DurationSamples, prefixed, type SharedStoreMetrics, type WebhookMetrics } from "./metrics.ts";
 import { WorkflowRunner, type WorkflowRunnerOptions } from "../workflows/runner.ts";
+import type { Execution } from "../model/records.ts";
+import type { Acceptance, NewExecution, WriteExecution } from "../store/accept.ts";
 import { voidClaims } from "../store/claims.ts";
 import { endEpisodes, isEpisodeOver } from "../store/limit_episodes.ts";
 import { removeFinished } from "../store/retention.ts";
@@ -114,6 +116,11 @@ export class BackgroundWork {
   /** Executions became due. */
   wakeRunner(): void {
     this.#runner?.wake();
+  }
+
+  /** Writes a new execution, which begins at once if this process does the work and has room. */
+  acceptExecution(execution: NewExecution, write: WriteExecution): Promise<Acceptance<Execution>> {
+    return this.#runner?.accept(execution, write) ?? write(execution);
   }
 
   /** Counters since the start, and the durations since the last call; `storeErrors` are those of calls. */

@@ -85,7 +85,11 @@ export class WebhookService implements WebhookCalls {
     const work = this.#work = new BackgroundWork(parts);
     const bounds = this.#bounds = new StoreBounds({ ...parts, isWorking: () => work.isWorking });
     const wakeRunner = () => work.wakeRunner();
-    this.#triggers = new TriggerAcceptor({ ...parts, bounds, onAccepted: wakeRunner });
+    this.#triggers = new TriggerAcceptor({
+      ...parts,
+      bounds,
+      acceptExecution: (...call) => work.acceptExecution(...call),
+    });
     this.#events = new EventAcceptor({ ...parts, bounds, onAccepted: (ids) => work.wakeDispatcher(ids) });
     this.#operationalEvents = new OperationalEvents({
       ...parts,

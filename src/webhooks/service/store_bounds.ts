@@ -69,6 +69,10 @@ export class StoreBounds implements AcceptanceBounds {
     return this.#isFull;
   }
 
+  get mayRefuse(): boolean {
+    return this.#isFull || (this.#backlogs?.full.size ?? 0) > 0;
+  }
+
   admit(): void {
     const { maxStoreBytes = 0 } = this.#options;
     if (!this.#isFull) return;

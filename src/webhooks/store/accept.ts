@@ -32,7 +32,7 @@ export type Acceptance<T> =
   /** The key was accepted less than 24 hours before; nothing was changed. */
   | { readonly kind: "replayed"; readonly row: IdempotencyRow };
 
-/** An execution to start; it is due immediately. */
+/** An execution to start; it is due immediately unless it begins with a claim. */
 export interface NewExecution {
   readonly id: string;
   readonly workflow: string;
@@ -42,7 +42,12 @@ export interface NewExecution {
   readonly triggerId: string;
   readonly event?: string | undefined;
   readonly input: string;
+  /** Of the process that runs it at once. */
+  readonly claim?: { readonly id: string; readonly leaseUntil: number } | undefined;
 }
+
+/** Writes a new execution. */
+export type WriteExecution = (execution: NewExecution) => Promise<Acceptance<Execution>>;
 
 /** When something is accepted, and under which key. */
 export interface AcceptOptions {
@@ -74,10 +79,11 @@ const ADD_DELIVERIES = postgresOnly(`
 // Locks the text against removal.
 const ADD_EXECUTION = sql((d) =>
   `INSERT INTO execution
-     (id, workflow, version_id, trigger_id, trigger_event, status, input, created_at, due_at, step_attempts,
-      cancel_requested)
-   SELECT CAST(? AS TEXT), CAST(? AS TEXT), id, CAST(? AS TEXT), CAST(? AS TEXT), 'queued', CAST(? AS TEXT),
-     CAST(? AS BIGINT), CAST(? AS BIGINT), 0, 0 FROM workflow_version WHERE id = ? ${d.share()}`
+     (id, workflow, version_id, trigger_id, trigger_event, status, input, created_at, due_at, started_at, claim_id,
+      lease_until, step_attempts, cancel_requested)
+   SELECT CAST(? AS TEXT), CAST(? AS TEXT), id, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT),
+     CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS BIGINT), 0, 0
+   FROM workflow_version WHERE id = ? ${d.share()}`
 );
 
 /** Stores the text of a workflow unless it exists. */
@@ -182,26 +188,31 @@ function* addExecution(execution: NewExecution, now: number): Work<{ readonly va
   if (added === 0) {
     throw new StoreError("failed", `Cannot start an execution of "${workflow}": its text is missing`);
   }
-  yield* tally("execution.queued", 1);
-  return { value: queuedExecution(execution, now) };
+  const value = firstExecution(execution, now);
+  yield* tally(`execution.${value.status}`, 1);
+  return { value };
 }
 
-function insertExecution(
-  { id, workflow, triggerId, event, input, versionId }: NewExecution,
-  now: number,
-): Work<number> {
-  return run(ADD_EXECUTION, id, workflow, triggerId, event, input, now, now, versionId);
+function insertExecution(execution: NewExecution, now: number): Work<number> {
+  const { id, workflow, triggerId, event, status, input, startedAt, claimId, leaseUntil, versionId } =
+    firstExecution(execution, now);
+  return run(
+    ADD_EXECUTION,
+    ...[id, workflow, triggerId, event, status, input, now, now, startedAt, claimId, leaseUntil, versionId],
+  );
 }
 
 /** An execution as it is stored first. */
-export function queuedExecution(
-  { id, workflow, versionId, triggerId, event, input }: NewExecution,
+export function firstExecution(
+  { id, workflow, versionId, triggerId, event, input, claim }: NewExecution,
   now: number,
 ): Execution {
   const times = { createdAt: now, dueAt: now, stepAttempts: 0, cancelRequested: false };
   const named = event === undefined ? {} : { event: storedText(event) };
-  const what = { id, workflow, versionId, triggerId, ...named };
-  return { ...what, status: "queued", input: storedText(input), ...times };
+  const what = { id, workflow, versionId, triggerId, ...named, input: storedText(input) };
+  if (claim === undefined) return { ...what, status: "queued", ...times };
+  const begun = { startedAt: now, claimId: claim.id, leaseUntil: claim.leaseUntil };
+  return { ...what, status: "running", ...times, ...begun };
 }
 
 const COUNT_DELIVERIES = "UPDATE idempotency SET deliveries = ? WHERE scope = ? AND key = ?";

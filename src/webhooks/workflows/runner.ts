@@ -1,12 +1,17 @@
 import { setImmediate } from "node:timers";
+import { byteLength } from "../../base/exact_json.ts";
 import { type Lease, Leases } from "../../base/leases.ts";
 import { WakeLoop } from "../../base/wake_loop.ts";
+import type { Execution } from "../model/records.ts";
+import type { Acceptance, NewExecution, WriteExecution } from "../store/accept.ts";
 import { releaseClaims } from "../store/claims.ts";
 import {
   type ClaimedExecution,
   claimExecutions,
   dueExecutions,
+  type ExecutionQueue,
   MAX_COUNTED_BYTES,
+  type QueueClaim,
   SUSPECT_EXPIRED_CLAIMS,
 } from "../store/execution_claims.ts";
 import { renewExecutionClaims } from "../store/executions.ts";
@@ -52,6 +57,8 @@ export class WorkflowRunner {
   readonly #loop: WakeLoop;
   /** Whether more may be due than was claimed. */
   #isHot = false;
+  /** Whether executions wait in the store for a place, which new ones must not take. */
+  #hasWaiting = true;
   #isFailureLogged = false;
 
   constructor(options: WorkflowRunnerOptions) {
@@ -84,6 +91,33 @@ export class WorkflowRunner {
   /** An execution may be due: one that was just accepted, or cancelled. */
   wake(): void {
     this.#loop.wake();
+  }
+
+  /** Writes a new execution and begins it, if it may begin at once; otherwise it waits in the store for its turn. */
+  async accept(execution: NewExecution, write: WriteExecution): Promise<Acceptance<Execution>> {
+    const { workflow, triggerId, versionId, text, input } = execution;
+    const queue: ExecutionQueue = { workflow, triggerId, stage: "new", expiredClaims: 0 };
+    const bytes = byteLength(input);
+    if (text === undefined || !this.#mayBegin(queue, bytes)) {
+      this.#hasWaiting = true;
+      const acceptance = await write(execution);
+      this.wake();
+      return acceptance;
+    }
+    this.#shares.add(queue, { runs: 1, bytes });
+    try {
+      return await this.#leases.claim(async ({ newClaimId, leaseUntil }) => {
+        const claimId = newClaimId();
+        const acceptance = await write({ ...execution, claim: { id: claimId, leaseUntil } });
+        if (acceptance.kind === "new") {
+          const version = { id: versionId, workflow, text };
+          this.#begin({ execution: acceptance.value, queue, claimId, version, steps: [], bytes });
+        }
+        return acceptance;
+      });
+    } finally {
+      this.#shares.add(queue, { runs: -1, bytes: -bytes });
+    }
   }
 
   /**
@@ -129,6 +163,7 @@ export class WorkflowRunner {
         : await this.#leases.claim((terms) =>
           store.write(claimExecutions, { ...terms, queues, maxBytes, logger })
         );
+      this.#hasWaiting = due.length > queues.length || !queues.every((queue) => isEmptied(queue, claimed));
       this.#isFailureLogged = false;
       return claimed;
     } catch (error) {
@@ -136,6 +171,12 @@ export class WorkflowRunner {
       this.#isFailureLogged = true;
       return [];
     }
+  }
+
+  #mayBegin(queue: ExecutionQueue, bytes: number): boolean {
+    if (!this.#loop.isRunning || this.#hasWaiting || bytes >= LARGE_BYTES) return false;
+    const [claim] = this.#shares.claims([{ ...queue, dueAt: 0 }], 1);
+    return claim !== undefined && bytes <= claim.maxBytes;
   }
 
   #begin(claimed: ClaimedExecution): void {
@@ -175,4 +216,13 @@ export class WorkflowRunner {
     this.#shares.add(running.claimed.queue, { runs: 0, bytes });
     return this.#shares.free.bytes >= 0 || this.#leases.size === 1;
   }
+}
+
+/** Whether a queue had fewer executions than might be claimed. */
+function isEmptied({ max, workflow, triggerId, stage, expiredClaims }: QueueClaim, claimed: readonly ClaimedExecution[]) {
+  const ofQueue = claimed.filter(({ queue }) =>
+    queue.workflow === workflow && queue.triggerId === triggerId && queue.stage === stage &&
+    queue.expiredClaims === expiredClaims
+  );
+  return ofQueue.length < max;
 }

@@ -1,6 +1,6 @@
 import { isLive, KEY_LIVES_MS } from "../../model/key_life.ts";
 import type { EventKey, Execution, IdempotencyRow, NewEvent } from "../../model/records.ts";
-import { type Acceptance, type AcceptOptions, type NewExecution, queuedExecution } from "../accept.ts";
+import { type Acceptance, type AcceptOptions, firstExecution, type NewExecution } from "../accept.ts";
 import { RECORDS, text } from "../rows.ts";
 import { subscribedTo, SUBSCRIPTIONS } from "../subscriptions.ts";
 import { all, alone, postgresOnly, storedText, type Work } from "../work.ts";
@@ -54,7 +54,7 @@ function addingKeys(source: string, deliveries: string): string {
 
 const NEW_EXECUTIONS = new GivenRows("asked", {
   ...{ id: "TEXT", workflow: "TEXT", version_id: "TEXT", trigger_id: "TEXT" },
-  ...{ trigger_event: "TEXT", input: "TEXT" },
+  ...{ trigger_event: "TEXT", input: "TEXT", claim_id: "TEXT", lease_until: "BIGINT" },
   ...KEY_COLUMNS,
 });
 // Locks the texts against removal.
@@ -65,13 +65,15 @@ const ADD_EXECUTIONS = postgresOnly(`
   ${addingKeys("startable", "CAST(NULL AS BIGINT)")},
   added AS (
     INSERT INTO execution
-      (id, workflow, version_id, trigger_id, trigger_event, status, input, created_at, due_at, step_attempts,
-       cancel_requested)
-    SELECT id, workflow, version_id, trigger_id, trigger_event, 'queued', input, now, now, 0, 0 FROM startable
+      (id, workflow, version_id, trigger_id, trigger_event, status, input, created_at, due_at, started_at,
+       claim_id, lease_until, step_attempts, cancel_requested)
+    SELECT id, workflow, version_id, trigger_id, trigger_event,
+      CASE WHEN claim_id IS NULL THEN 'queued' ELSE 'running' END, input, now, now,
+      CASE WHEN claim_id IS NULL THEN NULL ELSE now END, claim_id, lease_until, 0, 0 FROM startable
     WHERE key IS NULL OR id IN (SELECT result_id FROM keyed) ORDER BY place
-    RETURNING id),
+    RETURNING id, status),
   tallied AS (
-    INSERT INTO tally (name, count) SELECT 'execution.queued', count(*) FROM added HAVING count(*) > 0)
+    INSERT INTO tally (name, count) SELECT 'execution.' || status, count(*) FROM added GROUP BY status)
   SELECT id FROM added`);
 
 /** `acceptExecution` of several requests; those with a known key or an unknown text are run alone. */
@@ -82,6 +84,7 @@ export function* acceptExecutions(
   const given = [...firsts].map(([execution, options]) => ({
     ...{ id: execution.id, workflow: execution.workflow, version_id: execution.versionId },
     ...{ trigger_id: execution.triggerId, trigger_event: execution.event, input: execution.input },
+    ...{ claim_id: execution.claim?.id, lease_until: execution.claim?.leaseUntil },
     ...keyColumns(options),
   }));
   const versions = [...new Set(given.map((row) => row.version_id))];
@@ -90,7 +93,7 @@ export function* acceptExecutions(
   return calls.map((call) => {
     const [execution, { now }] = call;
     if (!firsts.has(call) || !added.has(execution.id)) return ALONE;
-    return { kind: "new", value: queuedExecution(execution, now) };
+    return { kind: "new", value: firstExecution(execution, now) };
   });
 }
 

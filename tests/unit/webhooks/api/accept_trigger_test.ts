@@ -222,6 +222,21 @@ Deno.test("trigger: a store that fails is 503, and nothing is accepted", async (
   }
 });
 
+Deno.test("trigger: a repeated call has its answer also while nothing can be written", async () => {
+  let isFull = false;
+  const failing = instead(
+    acceptExecution,
+    (call) => isFull ? Promise.reject(new StoreError("full", "the disk is full")) : call(),
+  );
+  await using bed = await WebhookBed.open({ store: (store) => storeWith(store, [failing]) });
+  const { key } = await bed.trigger();
+  const first = await bed.start(key, {}, { idempotencyKey: "k" });
+  isFull = true;
+  const replay = await bed.start(key, {}, { idempotencyKey: "k" });
+  assertEquals([replay.status, replay.body], [202, first.body]);
+  assertEquals(codeOf(await bed.start(key, {}, { idempotencyKey: "new" })), [503, "store_unavailable"]);
+});
+
 Deno.test("trigger: health fails for as long as another process locks the store, and no longer", async () => {
   let isLocked = true;
   await using bed = await WebhookBed.open({
