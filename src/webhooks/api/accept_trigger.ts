@@ -40,7 +40,10 @@ export interface TriggerAcceptorOptions extends AcceptOnceOptions, SignedCallsOp
   /** Asks the decision service. */
   readonly limit: LimitCall;
   /** Lets a new execution be written, with a claim if it begins at once. */
-  readonly acceptExecution: (execution: NewExecution, write: WriteExecution) => Promise<Acceptance<Execution>>;
+  readonly acceptExecution: (
+    execution: NewExecution,
+    write: WriteExecution,
+  ) => Promise<Acceptance<Execution>>;
 }
 
 /** A call of a trigger by someone who may. */

@@ -219,7 +219,10 @@ export class WorkflowRunner {
 }
 
 /** Whether a queue had fewer executions than might be claimed. */
-function isEmptied({ max, workflow, triggerId, stage, expiredClaims }: QueueClaim, claimed: readonly ClaimedExecution[]) {
+function isEmptied(
+  { max, workflow, triggerId, stage, expiredClaims }: QueueClaim,
+  claimed: readonly ClaimedExecution[],
+) {
   const ofQueue = claimed.filter(({ queue }) =>
     queue.workflow === workflow && queue.triggerId === triggerId && queue.stage === stage &&
     queue.expiredClaims === expiredClaims
