@@ -31,7 +31,7 @@ import {
   type NewIdempotency,
   type WriteExecution,
 } from "../store/accept.ts";
-import { findTriggerKey } from "../store/triggers.ts";
+import { findTriggerKey, type KnownTriggerKey } from "../store/triggers.ts";
 
 /** What triggers are accepted with. */
 export interface TriggerAcceptorOptions extends AcceptOnceOptions, SignedCallsOptions {
@@ -39,7 +39,7 @@ export interface TriggerAcceptorOptions extends AcceptOnceOptions, SignedCallsOp
   readonly workflows: { current(name: string): { readonly version: WorkflowVersion } | undefined };
   /** Asks the decision service. */
   readonly limit: LimitCall;
-  /** Lets a new execution be written, with a claim if it begins at once. */
+  /** Lets a new execution be written, with a claim if it begins immediately. */
   readonly acceptExecution: (
     execution: NewExecution,
     write: WriteExecution,
@@ -66,6 +66,8 @@ export class TriggerAcceptor {
   readonly #options: TriggerAcceptorOptions;
   readonly #once: AcceptOnce;
   readonly #signed: SignedCalls;
+  /** By the hash of the key. */
+  readonly #finding = new Map<string, Promise<KnownTriggerKey | undefined>>();
 
   constructor(options: TriggerAcceptorOptions) {
     this.#options = options;
@@ -151,13 +153,23 @@ export class TriggerAcceptor {
 
   /** The enabled trigger of a known key, on its own path. */
   async #admit({ name, keyHash }: TriggerCall): Promise<Trigger> {
-    const trigger = (await this.#options.store.read(findTriggerKey, keyHash))?.trigger;
+    const trigger = (await this.#find(keyHash))?.trigger;
     if (trigger === undefined || !trigger.keys.some(({ hash }) => constantTimeEqual(hash, keyHash))) {
       throw new WebhookRefusal(UNAUTHORIZED);
     }
     if (trigger.name !== name) throw notFound("this trigger");
     requireEnabled(trigger);
     return trigger;
+  }
+
+  /** Calls of one turn of the event loop that show the same key share a read. */
+  #find(keyHash: string): Promise<KnownTriggerKey | undefined> {
+    const begun = this.#finding.get(keyHash);
+    if (begun !== undefined) return begun;
+    const found = this.#options.store.read(findTriggerKey, keyHash);
+    if (this.#finding.size === 0) queueMicrotask(() => this.#finding.clear());
+    this.#finding.set(keyHash, found);
+    return found;
   }
 
   async #create(

@@ -118,7 +118,7 @@ export class BackgroundWork {
     this.#runner?.wake();
   }
 
-  /** Writes a new execution, which begins at once if this process does the work and has room. */
+  /** Writes a new execution, which begins immediately if this process does the work and has room. */
   acceptExecution(execution: NewExecution, write: WriteExecution): Promise<Acceptance<Execution>> {
     return this.#runner?.accept(execution, write) ?? write(execution);
   }

@@ -62,10 +62,22 @@ export type WebhookRequest =
   | { readonly method: "acceptEvent"; readonly call: EventCall }
   | { readonly method: "administer"; readonly call: AdministrationCall };
 
+/** A request to the worker. */
+export interface NumberedRequest {
+  readonly id: number;
+  readonly request: WebhookRequest;
+}
+
+/** The answer to the request of this number. */
+export interface NumberedAnswer {
+  readonly id: number;
+  readonly answer: WebhookAnswer;
+}
+
 /** A message to the worker. `start` comes first and once. */
 export type ToWebhookWorker =
   | { readonly type: "start"; readonly options: WebhookOptions }
-  | { readonly type: "request"; readonly id: number; readonly request: WebhookRequest }
+  | { readonly type: "requests"; readonly requests: readonly NumberedRequest[] }
   /** A decision; absent where it failed. */
   | { readonly type: "limit"; readonly id: number; readonly decision?: LimitDecision | undefined }
   /** Operational events to write; sent after the answer to the batch before. */
@@ -80,7 +92,7 @@ export type FromWebhookWorker =
   | { readonly type: "waiting"; readonly reason: string }
   /** It cannot start, or continue. */
   | { readonly type: "failed"; readonly reason: string }
-  | { readonly type: "answer"; readonly id: number; readonly answer: WebhookAnswer }
+  | { readonly type: "answers"; readonly answers: readonly NumberedAnswer[] }
   | {
     readonly type: "limit";
     readonly id: number;

@@ -12,10 +12,17 @@ import type {
 import { problemAnswer, SHUTTING_DOWN, unavailable } from "../api/problem.ts";
 import type { LimitCall } from "../model/limit_call.ts";
 import type { OperationalBatch } from "../model/operational_event.ts";
-import type { FromWebhookWorker, ToWebhookWorker, WebhookOptions, WebhookRequest } from "./message.ts";
+import type {
+  FromWebhookWorker,
+  NumberedRequest,
+  ToWebhookWorker,
+  WebhookOptions,
+  WebhookRequest,
+} from "./message.ts";
 import type { WebhookMetrics } from "./metrics.ts";
 import { PendingRequests, REQUEST_TIMEOUT_MS } from "./pending_requests.ts";
 import type { TracedWork } from "../../base/traced_work.ts";
+import { TurnBatch } from "../../base/turn_batch.ts";
 
 /** The supervisor's side of the connection to a worker. */
 export type WebhookWorkerHandle = WorkerHandle<ToWebhookWorker, FromWebhookWorker>;
@@ -65,11 +72,14 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
   readonly #options: WebhookWorkerSupervisorOptions;
   readonly #worker: SupervisedWorker<ToWebhookWorker, FromWebhookWorker>;
   readonly #pending: PendingRequests;
+  readonly #requests = new TurnBatch<NumberedRequest>((requests) => {
+    this.#worker.post({ type: "requests", requests });
+  });
   readonly #ready = Promise.withResolvers<void>();
   #state: "opening" | "ready" | "away" | "stopping" = "opening";
   #stopped: Promise<void> | undefined;
   /** Requests that wait for the first worker; absent once it is ready or took too long. */
-  #early: ToWebhookWorker[] | undefined = [];
+  #early: NumberedRequest[] | undefined = [];
   #cancelHeadStart = () => {};
   #nextLogAt = -Infinity;
   #endReport: (end: ReportEnd) => void = () => {};
@@ -95,6 +105,7 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
       onFailure: (reason) => {
         this.#state = "away";
         this.#endHeadStart();
+        this.#requests.drop();
         this.#pending.end(AWAY);
         this.#endReport("unknown");
         options.onHealth(false, reason);
@@ -154,6 +165,7 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
     this.#state = "stopping";
     this.#cancelHeadStart();
     if (wasReady) {
+      this.#requests.flush();
       const isInTime = await this.#worker.stop({ type: "stop", graceMs }, graceMs + STOP_MARGIN_MS);
       if (!isInTime) this.#options.logger.warning("Webhook worker did not stop in time");
     } else this.#worker.terminate();
@@ -168,9 +180,8 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
     const isReady = this.#state === "ready";
     if (!isReady && early === undefined) return Promise.resolve(problemAnswer(AWAY, requestId));
     const send = (id: number) => {
-      const message: ToWebhookWorker = { type: "request", id, request };
-      if (isReady) this.#worker.post(message);
-      else early?.push(message);
+      if (isReady) this.#requests.add({ id, request });
+      else early?.push({ id, request });
     };
     return this.#pending.ask(requestId, send, isDryRun(request) ? DRY_RUN_TIMEOUT_MS : REQUEST_TIMEOUT_MS);
   }
@@ -182,7 +193,7 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
     this.#early = undefined;
     this.#cancelHeadStart();
     const isReady = this.#state === "ready";
-    for (const message of isReady ? early : []) this.#worker.post(message);
+    if (isReady && early.length > 0) this.#worker.post({ type: "requests", requests: early });
     if (!isReady) this.#pending.end(AWAY);
     this.#ready.resolve();
   }
@@ -198,8 +209,9 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
         return this.#noteWaiting(message.reason);
       case "failed":
         return this.#worker.fail(message.reason);
-      case "answer":
-        return this.#pending.settle(message.id, message.answer);
+      case "answers":
+        for (const { id, answer } of message.answers) this.#pending.settle(id, answer);
+        return;
       case "limit":
         return void this.#decide(message, reply);
       case "reported":

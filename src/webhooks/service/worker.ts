@@ -5,11 +5,12 @@ import { portLogger } from "../../base/log.ts";
 import { captureConsole } from "../../base/standard_streams.ts";
 import { giveWay } from "../../base/thread_priority.ts";
 import { WakeLoop } from "../../base/wake_loop.ts";
+import { TurnBatch } from "../../base/turn_batch.ts";
 import { waitUnlessAborted, withTimeout } from "../../base/wait.ts";
 import type { WebhookAnswer, WebhookCalls } from "../api/calls.ts";
 import { StoreError } from "../store/store.ts";
 import type { LimitCall, LimitDecision } from "../model/limit_call.ts";
-import type { WebhookOptions, WebhookRequest, WebhookWorkerPort } from "./message.ts";
+import type { NumberedAnswer, WebhookOptions, WebhookRequest, WebhookWorkerPort } from "./message.ts";
 import { openWebhookService, type WebhookOpening } from "./opening.ts";
 import type { WebhookService } from "./service.ts";
 import type { TracedWork } from "../../base/traced_work.ts";
@@ -28,6 +29,7 @@ export function serveWebhooks(port: WebhookWorkerPort, extrasOf: () => WebhookEx
   const limits = new PortLimits(port);
   const stopping = new AbortController();
   const { signal } = stopping;
+  const answers = new TurnBatch<NumberedAnswer>((answers) => port.postMessage({ type: "answers", answers }));
   let service: Promise<WebhookService | undefined> = Promise.resolve(undefined);
   port.addEventListener("message", ({ data: message }) => {
     switch (message.type) {
@@ -36,11 +38,13 @@ export function serveWebhooks(port: WebhookWorkerPort, extrasOf: () => WebhookEx
           return open(message.options, { limit: limits.ask, port, extras: extrasOf(), signal });
         });
         break;
-      case "request":
-        void service.then(async (opened) => {
+      case "requests":
+        void service.then((opened) => {
           // One that cannot be opened has reported so, which answers every request.
           if (opened === undefined) return;
-          port.postMessage({ type: "answer", id: message.id, answer: await answer(opened, message.request) });
+          for (const { id, request } of message.requests) {
+            void answer(opened, request).then((answer) => answers.add({ id, answer }));
+          }
         });
         break;
       case "limit":
@@ -58,6 +62,7 @@ export function serveWebhooks(port: WebhookWorkerPort, extrasOf: () => WebhookEx
           await opened?.stop(message.graceMs).catch((error: unknown) => {
             portLogger(port).error("Cannot stop the webhook service cleanly", { error });
           });
+          answers.flush();
           port.postMessage({ type: "stopped" });
         });
     }

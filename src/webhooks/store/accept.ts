@@ -42,7 +42,7 @@ export interface NewExecution {
   readonly triggerId: string;
   readonly event?: string | undefined;
   readonly input: string;
-  /** Of the process that runs it at once. */
+  /** Of the process that runs it immediately. */
   readonly claim?: { readonly id: string; readonly leaseUntil: number } | undefined;
 }
 

@@ -20,10 +20,6 @@ const FINAL: ReadonlySet<ExecutionStatus> = new Set(["succeeded", "failed", "can
 /** Extends claims; returns those that are still held. */
 export const renewExecutionClaims = renewing("execution");
 
-const HELD = sql((d) =>
-  `SELECT seq, status, cancel_requested FROM execution WHERE id = ? AND claim_id = ? ${d.lock()}`
-);
-
 /** What is written of an execution. */
 export interface ExecutionCommit {
   readonly executionId: string;
@@ -45,12 +41,12 @@ export interface ExecutionCommit {
 export function* commitExecution(
   options: ExecutionCommit,
 ): Work<{ readonly cancelRequested: boolean } | undefined> {
-  const { executionId, claimId, step, change, event } = options;
-  const row = yield* get(HELD, executionId, claimId);
+  const { step, change, event } = options;
+  const row = yield* changeExecution(options);
   if (row === undefined) return undefined;
   if (step !== undefined) yield* run(ADD_STEP, integer(row, "seq"), ...stepValues(step));
-  yield* changeExecution(row, options);
-  yield* tallyMove(`execution.${text(row, "status") as ExecutionStatus}`, `execution.${change.status}`);
+  // Its claim has started it.
+  yield* tallyMove("execution.running", `execution.${change.status}`);
   if (event !== undefined) yield* addEvent(event, options.now);
   return { cancelRequested: integer(row, "cancel_requested") !== 0 };
 }
@@ -62,19 +58,21 @@ const ADD_STEP = `
 const CHANGED = `status = ?, step_attempts = ?, deadline_at = coalesce(?, deadline_at), finished_at = ?,
   output = ?, error = ?, voids = 0,
   due_at = CASE WHEN cancel_requested = 0 THEN CAST(? AS BIGINT) ELSE CAST(? AS BIGINT) END`;
-const CHANGE = `UPDATE execution SET ${CHANGED} WHERE seq = ?`;
-const CHANGE_AND_RELEASE =
-  `UPDATE execution SET ${CHANGED}, claim_id = NULL, lease_until = NULL WHERE seq = ?`;
+const HELD = "WHERE id = ? AND claim_id = ? RETURNING seq, cancel_requested";
+const CHANGE = `UPDATE execution SET ${CHANGED} ${HELD}`;
+const CHANGE_AND_RELEASE = `UPDATE execution SET ${CHANGED}, claim_id = NULL, lease_until = NULL ${HELD}`;
 
 type Changes = Pick<ExecutionCommit, "change" | "now" | "keepClaim">;
 
-function* changeExecution(row: Row, changes: Changes): Work<void> {
+/** Nothing when the claim was lost. */
+function changeExecution(
+  { executionId, claimId, ...changes }: Changes & Pick<ExecutionCommit, "executionId" | "claimId">,
+): Work<Row | undefined> {
   const { status, stepAttempts, deadlineAt, finishedAt, output, error } = changes.change;
   const { isReleased, dueAt, dueNow } = afterCommit(changes);
-  yield* run(
+  return get(
     isReleased ? CHANGE_AND_RELEASE : CHANGE,
-    ...[status, stepAttempts, deadlineAt, finishedAt, output, error, dueAt, dueNow],
-    integer(row, "seq"),
+    ...[status, stepAttempts, deadlineAt, finishedAt, output, error, dueAt, dueNow, executionId, claimId],
   );
 }
 
@@ -161,8 +159,9 @@ export function* failWithoutText(
   logger.error("Cannot run an execution: its workflow's text is gone", { execution: execution.id });
   const end = { status: "failed", error: "its workflow's text is gone" } as const;
   const { change, event } = completion(execution, end, { now, eventId: crypto.randomUUID() });
-  yield* changeExecution(row, { change, now, keepClaim: false });
-  yield* tallyMove(`execution.${execution.status}`, "execution.failed");
+  const { id: executionId, claimId = "" } = execution;
+  yield* changeExecution({ executionId, claimId, change, now, keepClaim: false });
+  yield* tallyMove("execution.running", "execution.failed");
   yield* addEvent(event, now);
 }
 

@@ -93,7 +93,7 @@ export class WorkflowRunner {
     this.#loop.wake();
   }
 
-  /** Writes a new execution and begins it, if it may begin at once; otherwise it waits in the store for its turn. */
+  /** Writes a new execution and begins it, if it may begin immediately; otherwise it waits in the store for its turn. */
   async accept(execution: NewExecution, write: WriteExecution): Promise<Acceptance<Execution>> {
     const { workflow, triggerId, versionId, text, input } = execution;
     const queue: ExecutionQueue = { workflow, triggerId, stage: "new", expiredClaims: 0 };

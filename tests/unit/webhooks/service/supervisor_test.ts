@@ -35,10 +35,12 @@ class Line implements WebhookWorkerHandle {
   say(message: FromWebhookWorker | WorkerNotice): void {
     this.onmessage?.(new MessageEvent("message", { data: message }));
   }
-  /** Answers the last question. */
-  answer(answer: WebhookAnswer): void {
-    const asked = this.sent.findLast((message) => message.type === "request");
-    if (asked?.type === "request") this.say({ type: "answer", id: asked.id, answer });
+  /** Answers the last request. */
+  async answer(answer: WebhookAnswer): Promise<void> {
+    await Promise.resolve();
+    const sent = this.sent.findLast((message) => message.type === "requests");
+    const asked = sent?.type === "requests" ? sent.requests.at(-1) : undefined;
+    if (asked !== undefined) this.say({ type: "answers", answers: [{ id: asked.id, answer }] });
   }
 }
 
@@ -89,12 +91,11 @@ Deno.test("webhook worker supervisor: calls wait for the first worker", async ()
   assertEquals(line().sent.map(({ type }) => type), ["start"]);
   line().say({ type: "ready" });
   await supervisor.ready;
-  assertEquals(line().sent.map(({ type }) => type), ["start", "request", "request"]);
-  line().say({ type: "answer", id: 1, answer: CONTINUE });
-  line().say({ type: "answer", id: 2, answer: OK });
+  assertEquals(line().sent.map(({ type }) => type), ["start", "requests"]);
+  line().say({ type: "answers", answers: [{ id: 1, answer: CONTINUE }, { id: 2, answer: OK }] });
   assertEquals([await first, await second], [CONTINUE, OK]);
   const accepted = supervisor.acceptTrigger(CALL);
-  line().answer(OK);
+  void line().answer(OK);
   assertEquals(await accepted, OK);
   assertEquals(health, [[false, "starting"], [true, ""]]);
   await end(supervisor, line());
@@ -122,7 +123,7 @@ for (
     assertEquals(line().sent.map(({ type }) => type), ["start"], "what was refused is not asked later");
     assertEquals(health.slice(-2), [[false, state], [true, ""]]);
     const asked = supervisor.acceptTrigger(CALL);
-    line().answer(OK);
+    void line().answer(OK);
     assertEquals(await asked, OK);
     await end(supervisor, line());
     assertEquals(clock.waiting, 0);
@@ -169,6 +170,29 @@ Deno.test("webhook worker supervisor: what its operator should know is told whil
   await end(supervisor, line());
 });
 
+Deno.test("webhook worker supervisor: calls of one turn are one message, and a worker that fails takes them along", async () => {
+  const { supervisor, clock, lines, line } = bed();
+  supervisor.start();
+  line().say({ type: "ready" });
+  const answered = [supervisor.acceptTrigger(CALL), supervisor.acceptEvent({ requestId: "s" })];
+  await Promise.resolve();
+  assertEquals(line().sent.slice(1).map((sent) => sent.type === "requests" && sent.requests.length), [2]);
+  line().say({ type: "answers", answers: [{ id: 2, answer: OK }, { id: 1, answer: CONTINUE }] });
+  assertEquals(await Promise.all(answered), [CONTINUE, OK]);
+  const lost = supervisor.acceptTrigger(CALL);
+  line().onerror?.(new ErrorEvent("error", { message: "boom" }));
+  clock.advance(1_000);
+  line().say({ type: "ready" });
+  assertEquals(codeOf(await lost), AWAY);
+  assertEquals(lines.map(({ sent }) => sent.map(({ type }) => type)), [["start", "requests"], ["start"]]);
+  const last = supervisor.acceptTrigger(CALL);
+  const stopped = supervisor.stop(0);
+  assertEquals(line().sent.map(({ type }) => type), ["start", "requests", "stop"]);
+  line().say({ type: "stopped" });
+  await stopped;
+  assertEquals(codeOf(await last), STOPPING);
+});
+
 Deno.test("webhook worker supervisor: a call waits for 10 seconds", async () => {
   const { supervisor, clock, line } = bed();
   supervisor.start();
@@ -180,7 +204,7 @@ Deno.test("webhook worker supervisor: a call waits for 10 seconds", async () => 
   }
   assertEquals(codeOf(await waiting), AWAY);
   // Its answer comes too late, and harms nobody.
-  line().answer(OK);
+  void line().answer(OK);
   await end(supervisor, line());
   assertEquals(clock.waiting, 0);
 });
@@ -214,7 +238,7 @@ for (
     line().say({ type: "metrics", metrics: METRICS });
     assertEquals([health.at(-1), isNew], [[true, ""], [true, true, false]]);
     const next = supervisor.acceptTrigger(CALL);
-    line().answer(OK);
+    void line().answer(OK);
     assertEquals(await next, OK);
     await end(supervisor, line());
   });
