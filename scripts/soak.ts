@@ -87,7 +87,7 @@ export function fileLines(xml: string): string[] {
   const { failed, skipped } = readTestReport(xml);
   return [...Map.groupBy(readTestTimes(xml), ({ file }) => file)].map(([file, times]) => {
     const count = (names: readonly string[]) =>
-      times.filter(({ name }) => names.includes(`${name} (${file})`)).length;
+      times.filter(({ name }) => names.some((one) => one.startsWith(`${name} (${file})`))).length;
     const [bad, left] = [count(failed), count(skipped)];
     const seconds = times.reduce((sum, time) => sum + time.seconds, 0);
     const notRun = left === 0 ? "" : `, ${left} skipped`;

@@ -1,7 +1,7 @@
 /** The outcome of a test run. Steps of a test count as tests. */
 export interface TestReport {
   readonly passed: number;
-  /** Names of the tests that failed, each with its file. */
+  /** Names of the tests that failed, each with its file and the begin of its error. */
   readonly failed: readonly string[];
   /** Names of the tests that were skipped, each with its file. */
   readonly skipped: readonly string[];
@@ -18,6 +18,9 @@ export interface TestTime {
 export const EMPTY_REPORT: TestReport = { passed: 0, failed: [], skipped: [] };
 
 const TEST_CASE = /<testcase\b([^>]*?)(?:\/>|>(.*?)<\/testcase>)/gs;
+const FAILURE = /<(?:failure|error)\b([^>]*)/;
+/** Of the error of a test; its whole text is in the output of its runner. */
+const MAX_REASON = 400;
 /** Between the name of a test and that of its step. */
 const STEP_OF = " > ";
 const ENTITIES: Readonly<Record<string, string>> = { lt: "<", gt: ">", quot: '"', apos: "'", amp: "&" };
@@ -29,7 +32,8 @@ export function readTestReport(xml: string): TestReport {
   const skipped: string[] = [];
   for (const [, attributes = "", body = ""] of xml.matchAll(TEST_CASE)) {
     const name = `${attribute(attributes, "name")} (${attribute(attributes, "classname")})`;
-    if (/<(?:failure|error)\b/.test(body)) failed.push(name);
+    const failure = FAILURE.exec(body);
+    if (failure !== null) failed.push(`${name}${reasonOf(failure[1] ?? "")}`);
     else if (/<skipped\b/.test(body)) skipped.push(name);
     else passed++;
   }
@@ -78,6 +82,12 @@ export function judge(report: TestReport, end: RunnerEnd): Verdict {
   const skipped = end.strict || report.skipped.length === 0 ? "" : `, ${report.skipped.length} skipped`;
   lines.push(`${report.passed} passed, ${failures} failed${skipped}`);
   return { ok: failures === 0, lines };
+}
+
+function reasonOf(attributes: string): string {
+  const text = attribute(attributes, "message").replace(/\s+/g, " ").trim();
+  if (text === "") return "";
+  return text.length > MAX_REASON ? `: ${text.slice(0, MAX_REASON)}…` : `: ${text}`;
 }
 
 function attribute(attributes: string, name: string): string {

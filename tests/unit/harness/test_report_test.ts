@@ -25,9 +25,15 @@ const REPORT = `<?xml version="1.0" encoding="UTF-8"?>
 Deno.test("readTestReport tells passed, failed and skipped tests apart", () => {
   assertEquals(readTestReport(REPORT), {
     passed: 2,
-    failed: [`fails & <x> 'y' "z" (./a_test.ts)`, "is cut off (./b_test.ts)"],
+    failed: [`fails & <x> 'y' "z" (./a_test.ts): Uncaught Error: no`, "is cut off (./b_test.ts): Cancelled"],
     skipped: ["waits (./a_test.ts)"],
   });
+});
+
+Deno.test("readTestReport shows the begin of a long error in one line", () => {
+  const failure = `<failure message="Expected&#10;  ${"x".repeat(1_000)}"/>`;
+  const report = readTestReport(`<testcase name="a" classname="./a_test.ts">${failure}</testcase>`);
+  assertEquals(report.failed, [`a (./a_test.ts): Expected ${"x".repeat(391)}…`]);
 });
 
 Deno.test("readTestTimes has a line for each test, and none for its steps", () => {
