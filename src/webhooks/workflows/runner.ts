@@ -115,6 +115,10 @@ export class WorkflowRunner {
         }
         return acceptance;
       });
+    } catch (error) {
+      // The next look releases the claim; until then no further one can be left over.
+      this.#hasWaiting = true;
+      throw error;
     } finally {
       this.#shares.add(queue, { runs: -1, bytes: -bytes });
     }

@@ -111,6 +111,7 @@ Deno.test("workflow accept: where the write fails after its commit, the executio
     "the connection ended",
   );
   assertEquals([(await bed.find(lost)).execution.status, runner.running], ["running", 0]);
+  assertEquals((await bed.accept(runner, SET))?.status, "queued");
   // The next look releases it.
   bed.clock.advance(1_000);
   const { execution } = await bed.ended(lost);
