@@ -29,7 +29,10 @@ const RUNS: Readonly<Record<string, { files: Record<string, string>; ran: Partia
     },
     "fails": {
       files: { "a_test.ts": PASSES, "b_test.ts": FAILS },
-      ran: { code: 1, report: { passed: 1, failed: ["fails (./b_test.ts)"], skipped: [] } },
+      ran: {
+        code: 1,
+        report: { passed: 1, failed: ["fails (./b_test.ts): Uncaught Error: no"], skipped: [] },
+      },
       said:
         /^\ntests of "mine":\n ERRORS \n\n[^]*Error: no[^]*\ntests of "mine": ended with code 1 after \d+ s\n$/,
     },
@@ -40,7 +43,7 @@ const RUNS: Readonly<Record<string, { files: Record<string, string>; ran: Partia
     },
     "hangs": {
       files: { "a_test.ts": PASSES, "b_test.ts": HANGS },
-      ran: { code: 130, report: { passed: 1, failed: ["hangs (./b_test.ts)"], skipped: [] } },
+      ran: { code: 130, report: { passed: 1, failed: ["hangs (./b_test.ts): Cancelled"], skipped: [] } },
       said: /SIGINT[^]*hangs/,
     },
     "hangs and does not listen": {
