@@ -229,7 +229,9 @@ export class WorkflowRun {
     const executionId = this.#execution.id;
     for (let waitMs = FIRST_COMMIT_WAIT_MS;; waitMs = Math.min(2 * waitMs, LONGEST_COMMIT_WAIT_MS)) {
       try {
-        const options = { ...change, executionId, claimId: this.#claimed.claimId, now: clock.now() };
+        // The event of an end has the time of the end.
+        const now = change.change.finishedAt ?? clock.now();
+        const options = { ...change, executionId, claimId: this.#claimed.claimId, now };
         const written = await store.write(commitExecution, options);
         if (written !== undefined) this.#cancelRequested = written.cancelRequested;
         return written !== undefined;

@@ -70,14 +70,14 @@ export const SERVER_CASES: SettingCases = {
         set: [12, "The server does not implement the method /no.Service/Nothing"],
       }),
   },
-  HOST: { sees: "HTTP on that interface alone", run: () => listensOn("http", { HOST: OTHER_HOST }) },
+  HOST: { sees: "HTTP on that interface alone", run: () => listensOn("http", "HOST", "PORT") },
   DEBUG_HOST: {
     sees: "debug pages on that interface alone",
-    run: () => listensOn("debug", { DEBUG_HOST: OTHER_HOST }),
+    run: () => listensOn("debug", "DEBUG_HOST", "DEBUG_PORT"),
   },
   GRPC_HOST: {
     sees: "gRPC on that interface alone",
-    run: () => listensOn("grpc", { GRPC_HOST: OTHER_HOST }),
+    run: () => listensOn("grpc", "GRPC_HOST", "GRPC_PORT"),
   },
   PORT: { sees: "HTTP on that port", run: () => listensAt("http", "PORT") },
   DEBUG_PORT: { sees: "debug pages on that port", run: () => listensAt("debug", "DEBUG_PORT") },
@@ -165,7 +165,9 @@ async function refusesToShare(): Promise<void> {
   });
 }
 
-async function listensOn(port: Port, env: Env): Promise<void> {
+async function listensOn(port: Port, host: string, number: string): Promise<void> {
+  // One that nobody else gets on the other interface.
+  const env = { [host]: OTHER_HOST, [number]: String(freePort()) };
   await using service = await ServeFixture.start({ env, rules: SHOP, clock: NOON });
   const address = service.running.addresses[port];
   assertMatch(address, /^127\.0\.0\.2:/);

@@ -1,4 +1,6 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
+import type { Clock } from "../../../src/base/clock.ts";
+import { listEvents } from "../../../src/webhooks/store/events.ts";
 import { claimExecutions } from "../../../src/webhooks/store/execution_claims.ts";
 import { StoreError } from "../../../src/webhooks/store/store.ts";
 import type { WorkflowRunner, WorkflowRunnerOptions } from "../../../src/webhooks/workflows/runner.ts";
@@ -116,6 +118,20 @@ Deno.test("workflow accept: where the write fails after its commit, the executio
   bed.clock.advance(1_000);
   const { execution } = await bed.ended(lost);
   assertEquals([execution.status, execution.startedAt], ["succeeded", bed.clock.now() - 1_000]);
+});
+
+Deno.test("workflow accept: the event of an end has the time of the end, by which it is found", async () => {
+  await using bed = await WorkflowBed.open();
+  let ticks = 0;
+  const clock: Clock = {
+    now: () => bed.clock.now() + ticks++,
+    elapsed: () => bed.clock.elapsed(),
+    after: (...timer) => bed.clock.after(...timer),
+  };
+  const runner = startedRunner(bed, { clock });
+  const { execution } = await bed.ended((await bed.accept(runner, SET))?.id ?? "");
+  const { items } = await bed.store.read(listEvents, { limit: 2 });
+  assertEquals(items.map(({ createdAt }) => createdAt), [execution.finishedAt]);
 });
 
 Deno.test("workflow accept: a runner that stops begins nothing", async () => {
