@@ -54,6 +54,11 @@ export class Backlogs {
     return new Set(this.#full.keys());
   }
 
+  /** Whether there are endpoints with a full backlog. */
+  get isAnyFull(): boolean {
+    return this.#full.size > 0;
+  }
+
   /** The largest known backlog. */
   get largest(): number {
     return this.#known.values().reduce((most, { open }) => Math.max(most, open), 0);
@@ -61,7 +66,7 @@ export class Backlogs {
 
   /** Those endpoints with a full backlog that an event would go to. */
   async fullFor(event: NewEvent): Promise<readonly string[]> {
-    return this.#full.size === 0 ? [] : await this.#options.store.read(endpointsAmong, event, this.full);
+    return !this.isAnyFull ? [] : await this.#options.store.read(endpointsAmong, event, this.full);
   }
 
   /** Counts the backlogs that may have become full, or no longer are. */

@@ -70,7 +70,7 @@ export class StoreBounds implements AcceptanceBounds {
   }
 
   get mayRefuse(): boolean {
-    return this.#isFull || (this.#backlogs?.full.size ?? 0) > 0;
+    return this.#isFull || this.#backlogs?.isAnyFull === true;
   }
 
   admit(): void {

@@ -178,27 +178,28 @@ export function* addOperationalEvents(
 /** In one round trip when the text of the workflow is stored already, as it is most often. */
 function* addExecution(execution: NewExecution, now: number): Work<{ readonly value: Execution }> {
   const { versionId, workflow, text: version } = execution;
-  let added = yield* insertExecution(execution, now);
+  const value = firstExecution(execution, now);
+  let added = yield* insertExecution(value);
   if (added === 0 && version !== undefined) {
     yield* saveWorkflowVersion({ id: versionId, workflow, text: version });
-    added = yield* insertExecution(execution, now);
+    added = yield* insertExecution(value);
     // It was removed in between, with its last execution.
     if (added === 0) throw new ConflictError();
   }
   if (added === 0) {
     throw new StoreError("failed", `Cannot start an execution of "${workflow}": its text is missing`);
   }
-  const value = firstExecution(execution, now);
   yield* tally(`execution.${value.status}`, 1);
   return { value };
 }
 
-function insertExecution(execution: NewExecution, now: number): Work<number> {
-  const { id, workflow, triggerId, event, status, input, startedAt, claimId, leaseUntil, versionId } =
-    firstExecution(execution, now);
+function insertExecution(execution: Execution): Work<number> {
+  const { id, workflow, triggerId, event, status, input, versionId } = execution;
+  const { createdAt, dueAt, startedAt, claimId, leaseUntil } = execution;
   return run(
     ADD_EXECUTION,
-    ...[id, workflow, triggerId, event, status, input, now, now, startedAt, claimId, leaseUntil, versionId],
+    ...[id, workflow, triggerId, event, status, input, createdAt, dueAt, startedAt, claimId, leaseUntil],
+    versionId,
   );
 }
 

@@ -14,7 +14,16 @@ function calling(bed: WorkflowBed): string {
   return `workflow: calling\nsteps:\n- { name: call, request: { url: "${bed.server.url}/{{ input.name }}" } }`;
 }
 
-/** A runner that waits for executions. */
+/** A runner that has run an execution, and so has found that no other waits. */
+async function idleRunner(
+  bed: WorkflowBed,
+  options: Partial<WorkflowRunnerOptions> = {},
+): Promise<WorkflowRunner> {
+  const runner = startedRunner(bed, options);
+  await bed.ended((await bed.accept(runner, SET))?.id ?? "");
+  return runner;
+}
+
 function startedRunner(bed: WorkflowBed, options: Partial<WorkflowRunnerOptions> = {}): WorkflowRunner {
   const runner = bed.runner(options);
   runner.start();
@@ -51,11 +60,10 @@ Deno.test("workflow accept: what waits begins before what comes later", async ()
     await gate.promise;
     return Response.json({});
   };
-  const runner = startedRunner(bed, { maxRunning: 1 });
+  const runner = await idleRunner(bed, { maxRunning: 1 });
   const accept = async (name: string) => {
     return await bed.accept(runner, calling(bed), { input: JSON.stringify({ name }) });
   };
-  await bed.ended((await bed.accept(runner, SET))?.id ?? "");
   const names = ["a", "b", "c", "d"];
   const states = [];
   for (const name of names.slice(0, 3)) states.push((await accept(name))?.status);
@@ -73,8 +81,7 @@ Deno.test("workflow accept: what waits begins before what comes later", async ()
 
 Deno.test("workflow accept: a large input waits for its turn", async () => {
   await using bed = await WorkflowBed.open();
-  const runner = startedRunner(bed);
-  await bed.ended((await bed.accept(runner, SET))?.id ?? "");
+  const runner = await idleRunner(bed);
   const large = await bed.accept(runner, SET, { input: JSON.stringify({ x: "x".repeat(65_536) }) });
   assertEquals(large?.status, "queued");
   assertEquals((await bed.ended(large?.id ?? "")).execution.status, "succeeded");
@@ -82,8 +89,7 @@ Deno.test("workflow accept: a large input waits for its turn", async () => {
 
 Deno.test("workflow accept: a call that was accepted before takes no place", async () => {
   await using bed = await WorkflowBed.open();
-  const runner = startedRunner(bed, { maxRunning: 1 });
-  await bed.ended((await bed.accept(runner, SET))?.id ?? "");
+  const runner = await idleRunner(bed, { maxRunning: 1 });
   const row = { scope: "s", key: "k", acceptedAt: 0, bodyHash: "h", resultId: "r" };
   for (let repeated = 0; repeated < 3; repeated++) {
     const again = await bed.accept(runner, SET, {
@@ -98,8 +104,7 @@ Deno.test("workflow accept: a call that was accepted before takes no place", asy
 
 Deno.test("workflow accept: where the write fails after its commit, the execution is released and runs", async () => {
   await using bed = await WorkflowBed.open();
-  const runner = startedRunner(bed, { maxRunning: 1 });
-  await bed.ended((await bed.accept(runner, SET))?.id ?? "");
+  const runner = await idleRunner(bed, { maxRunning: 1 });
   let lost = "";
   await assertRejects(
     () =>
@@ -136,8 +141,7 @@ Deno.test("workflow accept: the event of an end has the time of the end, by whic
 
 Deno.test("workflow accept: a runner that stops begins nothing", async () => {
   await using bed = await WorkflowBed.open();
-  const runner = startedRunner(bed);
-  await bed.ended((await bed.accept(runner, SET))?.id ?? "");
+  const runner = await idleRunner(bed);
   await runner.stop(0);
   const accepted = await bed.accept(runner, SET);
   assertEquals([accepted?.status, runner.running], ["queued", 0]);
