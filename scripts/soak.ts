@@ -88,7 +88,7 @@ export function fileLines(xml: string): string[] {
   return [...Map.groupBy(readTestTimes(xml), ({ file }) => file)].map(([file, times]) => {
     const count = (names: readonly string[]) =>
       times.filter(({ name }) => names.some((one) => one.startsWith(`${name} (${file})`))).length;
-    const [bad, left] = [count(failed), count(skipped)];
+    const [bad, left] = [count(failed.map((test) => `${test.name} (${test.file})`)), count(skipped)];
     const seconds = times.reduce((sum, time) => sum + time.seconds, 0);
     const notRun = left === 0 ? "" : `, ${left} skipped`;
     return `${file}: ${times.length - bad - left} passed, ${bad} failed${notRun}, ${seconds.toFixed(1)} s`;

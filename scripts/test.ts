@@ -1,19 +1,22 @@
 /**
  * The test task: installs the tools that are missing, checks types, runs the tests, and prints in its last line how
  * many passed, failed and were skipped. Arguments are passed to the test runner; named files or folders run alone, without
- * the type check. `--slowest` prints the slowest files and tests. With `CI=true` a skipped test is a failure.
+ * the type check. `--slowest` prints the slowest files and tests. A failed test is repeated once, alone; if it passes then,
+ * it is listed as unstable. With `CI=true` a skipped test is a failure, and so are two unstable ones.
  */
 import { relative, resolve } from "node:path";
 import { SHARED_KINDS, startSharedServers } from "../tests/harness/shared_places.ts";
 import { EMPTY_REPORT, judge } from "../tests/harness/test_report.ts";
 import { installTools, printLine } from "./install_tools.ts";
 import { joinRuns, type TestRun } from "./test/join_runs.ts";
-import { runGroup } from "./test/run_group.ts";
+import { repeatFailed } from "./test/repeat_failed.ts";
+import { type GroupOptions, runGroup } from "./test/run_group.ts";
 import { slowestLines, startedByImports } from "./test/slowest.ts";
-import { isUnit, planTests, testPlaces } from "./test/test_groups.ts";
+import { isUnit, planTests, type TestGroup, testPlaces } from "./test/test_groups.ts";
 
 const ROOT = new URL("../", import.meta.url).pathname;
 const GROUP_TIMEOUT_MS = 40 * 60_000;
+const REPEAT_TIMEOUT_MS = 5 * 60_000;
 const CHECK_TIMEOUT_MS = 10 * 60_000;
 const GRACE_MS = 10_000;
 const SLOWEST = "--slowest";
@@ -40,30 +43,36 @@ export async function runTests(args: readonly string[]): Promise<number> {
   }
 }
 
-/** Unit tests run next to the type check, then the groups with servers side by side. */
+/**
+ * Unit tests run next to the type check, then the groups with servers side by side. Failed tests are repeated once, alone,
+ * while the servers still run.
+ */
 async function runAll({ named, options, folder }: {
   readonly named: readonly string[];
   readonly options: readonly string[];
   readonly folder: string;
 }): Promise<readonly TestRun[]> {
   const groups = planTests(navigator.hardwareConcurrency, testPlaces(ROOT, named));
-  const runGroups = (isServed: boolean, env: Readonly<Record<string, string>>) =>
-    Promise.all(
-      groups.filter((group) => group.isServed === isServed).map((group, index) => {
-        const overdue = AbortSignal.timeout(GROUP_TIMEOUT_MS);
-        // A terminal shows the progress of one; a log should not hide failures among thousands of lines.
-        const isShown = index === 0 && Deno.stdout.isTerminal();
-        return runGroup(group, {
-          root: ROOT,
-          folder,
-          args: options,
-          env,
-          isShown,
-          overdue,
-          graceMs: GRACE_MS,
-        });
-      }),
-    );
+  const runOne = (group: TestGroup, run: Pick<GroupOptions, "args" | "env" | "isShown" | "overdue">) =>
+    runGroup(group, { root: ROOT, folder, graceMs: GRACE_MS, ...run });
+  const runGroups = async (isServed: boolean, env: Readonly<Record<string, string>>) => {
+    const chosen = groups.filter((group) => group.isServed === isServed);
+    const runs = await Promise.all(chosen.map(async (group, index) => {
+      // A terminal shows the progress of one; a log should not hide failures among thousands of lines.
+      const isShown = index === 0 && Deno.stdout.isTerminal();
+      const overdue = AbortSignal.timeout(GROUP_TIMEOUT_MS);
+      return { group, run: await runOne(group, { args: options, env, isShown, overdue }) };
+    }));
+    const overdue = AbortSignal.timeout(REPEAT_TIMEOUT_MS);
+    const unfiltered = options.filter((option) => !option.startsWith("--filter"));
+    const judged: TestRun[] = [];
+    for (const { group, run } of runs) {
+      const again = (alone: TestGroup, args: readonly string[]) =>
+        runOne(alone, { args: [...unfiltered, ...args], env, isShown: false, overdue });
+      judged.push(await repeatFailed(run, group, again));
+    }
+    return judged;
+  };
   const first = await Promise.all([named.length === 0 ? checkTypes() : [], runGroups(false, {})]);
   // A file that is named alone starts what it asks for.
   const isShared = groups.some(({ isServed }) => isServed) && (named.length === 0 || named.some(isFolder));

@@ -1,4 +1,4 @@
-import type { TestReport, TestTime } from "../../tests/harness/test_report.ts";
+import type { FailedTest, TestReport, TestTime } from "../../tests/harness/test_report.ts";
 
 /** How one of several runners ended. */
 export interface TestRun {
@@ -14,14 +14,21 @@ export interface TestRun {
  */
 export function joinRuns(runs: readonly TestRun[], { empty }: { readonly empty: boolean }): TestReport {
   const outside = runs.flatMap(({ name, code, report }) => {
-    const { passed, failed, skipped } = report;
-    if (code !== 0 && failed.length === 0) return [`the runner of "${name}" ended with code ${code}`];
+    const { passed, failed, unstable, skipped } = report;
+    if (code !== 0 && failed.length + unstable.length === 0) {
+      return [outsideTests(`the runner of "${name}" ended with code ${code}`)];
+    }
     const isBare = passed + failed.length + skipped.length === 0;
-    return isBare && !empty ? [`no test of "${name}" ran`] : [];
+    return isBare && !empty ? [outsideTests(`no test of "${name}" ran`)] : [];
   });
   return {
     passed: runs.reduce((sum, { report }) => sum + report.passed, 0),
     failed: [...runs.flatMap(({ report }) => report.failed), ...outside],
+    unstable: runs.flatMap(({ report }) => report.unstable),
     skipped: runs.flatMap(({ report }) => report.skipped),
   };
+}
+
+function outsideTests(name: string): FailedTest {
+  return { name, file: "", reason: "" };
 }

@@ -32,7 +32,7 @@ const LAST_LINES = 200;
 /** Runs a group of tests in a process of its own, and ends it with all that it started when it takes too long. */
 export async function runGroup(group: TestGroup, options: GroupOptions): Promise<TestRun> {
   const { root, folder, args, env, isShown } = options;
-  const reportPath = join(folder, `${group.name.replaceAll(" ", "_")}.xml`);
+  const reportPath = join(folder, `${group.name.replaceAll(/[ /]/g, "_")}.xml`);
   const reporter = args.some((arg) => arg.startsWith("--reporter")) ? [] : ["--reporter=dot"];
   const flags = ["--parallel", "--no-check", "--doc", ...group.permissions, `--junit-path=${reportPath}`];
   const begin = performance.now();

@@ -1,8 +1,19 @@
+/** A test that failed. */
+export interface FailedTest {
+  /** A step has the name of its test in front, see `topName`. */
+  readonly name: string;
+  /** Path from the root, such as `./tests/tidy_test.ts`; empty for a runner that failed outside of any test. */
+  readonly file: string;
+  /** The begin of its error. */
+  readonly reason: string;
+}
+
 /** The outcome of a test run. Steps of a test count as tests. */
 export interface TestReport {
   readonly passed: number;
-  /** Names of the tests that failed, each with its file and the begin of its error. */
-  readonly failed: readonly string[];
+  readonly failed: readonly FailedTest[];
+  /** Tests that failed and passed when they were repeated alone; `passed` includes them. */
+  readonly unstable: readonly FailedTest[];
   /** Names of the tests that were skipped, each with its file. */
   readonly skipped: readonly string[];
 }
@@ -15,7 +26,10 @@ export interface TestTime {
 }
 
 /** Nothing ran, or nothing is known of it. */
-export const EMPTY_REPORT: TestReport = { passed: 0, failed: [], skipped: [] };
+export const EMPTY_REPORT: TestReport = { passed: 0, failed: [], unstable: [], skipped: [] };
+
+/** How many unstable tests a run of CI may have. */
+const MAX_UNSTABLE = 1;
 
 const TEST_CASE = /<testcase\b([^>]*?)(?:\/>|>(.*?)<\/testcase>)/gs;
 const FAILURE = /<(?:failure|error)\b([^>]*)/;
@@ -28,16 +42,22 @@ const ENTITIES: Readonly<Record<string, string>> = { lt: "<", gt: ">", quot: '"'
 /** Reads a report in JUnit's XML format, as the test runner writes it. */
 export function readTestReport(xml: string): TestReport {
   let passed = 0;
-  const failed: string[] = [];
+  const failed: FailedTest[] = [];
   const skipped: string[] = [];
   for (const [, attributes = "", body = ""] of xml.matchAll(TEST_CASE)) {
-    const name = `${attribute(attributes, "name")} (${attribute(attributes, "classname")})`;
+    const name = attribute(attributes, "name");
+    const file = attribute(attributes, "classname");
     const failure = FAILURE.exec(body);
-    if (failure !== null) failed.push(`${name}${reasonOf(failure[1] ?? "")}`);
-    else if (/<skipped\b/.test(body)) skipped.push(name);
+    if (failure !== null) failed.push({ name, file, reason: reasonOf(failure[1] ?? "") });
+    else if (/<skipped\b/.test(body)) skipped.push(`${name} (${file})`);
     else passed++;
   }
-  return { passed, failed, skipped };
+  return { passed, failed, unstable: [], skipped };
+}
+
+/** The name of the test that a step belongs to; that of the test itself otherwise. */
+export function topName(name: string): string {
+  return name.split(STEP_OF, 1)[0] ?? name;
 }
 
 /** How long each test took by a report in JUnit's XML format; steps are part of their tests. */
@@ -52,7 +72,7 @@ export function readTestTimes(xml: string): TestTime[] {
 /** How a run ended, beside what its report says. */
 export interface RunnerEnd {
   readonly code: number;
-  /** A skipped test is a failure. */
+  /** A skipped test is a failure, and so are several unstable ones. */
   readonly strict: boolean;
 }
 
@@ -66,7 +86,8 @@ export interface Verdict {
 export function judge(report: TestReport, end: RunnerEnd): Verdict {
   const lines: string[] = [];
   for (const name of report.skipped) lines.push(`skipped: ${name}`);
-  for (const name of report.failed) lines.push(`failed: ${name}`);
+  for (const test of report.unstable) lines.push(`unstable: ${describe(test)}`);
+  for (const test of report.failed) lines.push(`failed: ${describe(test)}`);
   let failures = report.failed.length;
   if (failures === 0 && end.code !== 0) {
     lines.push(`failed: the test runner ended with code ${end.code} outside of any test`);
@@ -79,15 +100,23 @@ export function judge(report: TestReport, end: RunnerEnd): Verdict {
     lines.push(`failed: ${report.skipped.length} skipped, and no test may be skipped with CI=true`);
     failures += report.skipped.length;
   }
+  if (end.strict && report.unstable.length > MAX_UNSTABLE) {
+    lines.push(`failed: ${report.unstable.length} unstable, and at most ${MAX_UNSTABLE} may be with CI=true`);
+    failures += report.unstable.length;
+  }
   const skipped = end.strict || report.skipped.length === 0 ? "" : `, ${report.skipped.length} skipped`;
   lines.push(`${report.passed} passed, ${failures} failed${skipped}`);
   return { ok: failures === 0, lines };
 }
 
+function describe({ name, file, reason }: FailedTest): string {
+  const place = file === "" ? name : `${name} (${file})`;
+  return reason === "" ? place : `${place}: ${reason}`;
+}
+
 function reasonOf(attributes: string): string {
   const text = attribute(attributes, "message").replace(/\s+/g, " ").trim();
-  if (text === "") return "";
-  return text.length > MAX_REASON ? `: ${text.slice(0, MAX_REASON)}…` : `: ${text}`;
+  return text.length > MAX_REASON ? `${text.slice(0, MAX_REASON)}…` : text;
 }
 
 function attribute(attributes: string, name: string): string {

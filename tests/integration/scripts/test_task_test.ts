@@ -24,31 +24,44 @@ const RUNS: Readonly<Record<string, { files: Record<string, string>; ran: Partia
   {
     "passes": {
       files: { "a_test.ts": PASSES, "b_test.ts": PASSES },
-      ran: { code: 0, report: { passed: 2, failed: [], skipped: [] } },
+      ran: { code: 0, report: { passed: 2, failed: [], unstable: [], skipped: [] } },
       said: /^tests of "mine": ended with code 0 after \d+ s\n$/,
     },
     "fails": {
       files: { "a_test.ts": PASSES, "b_test.ts": FAILS },
       ran: {
         code: 1,
-        report: { passed: 1, failed: ["fails (./b_test.ts): Uncaught Error: no"], skipped: [] },
+        report: {
+          passed: 1,
+          failed: [{ name: "fails", file: "./b_test.ts", reason: "Uncaught Error: no" }],
+          unstable: [],
+          skipped: [],
+        },
       },
       said:
         /^\ntests of "mine":\n ERRORS \n\n[^]*Error: no[^]*\ntests of "mine": ended with code 1 after \d+ s\n$/,
     },
     "cannot be loaded": {
       files: { "a_test.ts": "import './nowhere.ts';\n" },
-      ran: { code: 1, report: { passed: 0, failed: [], skipped: [] } },
+      ran: { code: 1, report: { passed: 0, failed: [], unstable: [], skipped: [] } },
       said: /nowhere\.ts/,
     },
     "hangs": {
       files: { "a_test.ts": PASSES, "b_test.ts": HANGS },
-      ran: { code: 130, report: { passed: 1, failed: ["hangs (./b_test.ts): Cancelled"], skipped: [] } },
+      ran: {
+        code: 130,
+        report: {
+          passed: 1,
+          failed: [{ name: "hangs", file: "./b_test.ts", reason: "Cancelled" }],
+          unstable: [],
+          skipped: [],
+        },
+      },
       said: /SIGINT[^]*hangs/,
     },
     "hangs and does not listen": {
       files: { "a_test.ts": STANDS_STILL },
-      ran: { code: 137, report: { passed: 0, failed: [], skipped: [] } },
+      ran: { code: 137, report: { passed: 0, failed: [], unstable: [], skipped: [] } },
       said: /ended with code 137/,
     },
   };

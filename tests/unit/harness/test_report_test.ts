@@ -25,7 +25,11 @@ const REPORT = `<?xml version="1.0" encoding="UTF-8"?>
 Deno.test("readTestReport tells passed, failed and skipped tests apart", () => {
   assertEquals(readTestReport(REPORT), {
     passed: 2,
-    failed: [`fails & <x> 'y' "z" (./a_test.ts): Uncaught Error: no`, "is cut off (./b_test.ts): Cancelled"],
+    failed: [
+      { name: `fails & <x> 'y' "z"`, file: "./a_test.ts", reason: "Uncaught Error: no" },
+      { name: "is cut off", file: "./b_test.ts", reason: "Cancelled" },
+    ],
+    unstable: [],
     skipped: ["waits (./a_test.ts)"],
   });
 });
@@ -33,7 +37,7 @@ Deno.test("readTestReport tells passed, failed and skipped tests apart", () => {
 Deno.test("readTestReport shows the begin of a long error in one line", () => {
   const failure = `<failure message="Expected&#10;  ${"x".repeat(1_000)}"/>`;
   const report = readTestReport(`<testcase name="a" classname="./a_test.ts">${failure}</testcase>`);
-  assertEquals(report.failed, [`a (./a_test.ts): Expected ${"x".repeat(391)}…`]);
+  assertEquals(report.failed, [{ name: "a", file: "./a_test.ts", reason: `Expected ${"x".repeat(391)}…` }]);
 });
 
 Deno.test("readTestTimes has a line for each test, and none for its steps", () => {
@@ -52,34 +56,63 @@ Deno.test("readTestReport finds nothing in an empty text", () => {
   assertEquals(readTestReport(""), EMPTY_REPORT);
 });
 
+const A = { name: "a", file: "./a_test.ts", reason: "no" };
+const UNSTABLE = "unstable: a (./a_test.ts): no";
+
 const VERDICTS = [
   {
+    name: "one unstable",
+    report: { passed: 3, failed: [], unstable: [A], skipped: [] },
+    end: { code: 0, strict: true },
+    verdict: { ok: true, lines: [UNSTABLE, "3 passed, 0 failed"] },
+  },
+  {
+    name: "two unstable",
+    report: { passed: 3, failed: [], unstable: [A, A], skipped: [] },
+    end: { code: 0, strict: false },
+    verdict: { ok: true, lines: [UNSTABLE, UNSTABLE, "3 passed, 0 failed"] },
+  },
+  {
+    name: "two unstable where one may be",
+    report: { passed: 3, failed: [], unstable: [A, A], skipped: [] },
+    end: { code: 0, strict: true },
+    verdict: {
+      ok: false,
+      lines: [
+        UNSTABLE,
+        UNSTABLE,
+        "failed: 2 unstable, and at most 1 may be with CI=true",
+        "3 passed, 2 failed",
+      ],
+    },
+  },
+  {
     name: "all passed",
-    report: { passed: 3, failed: [], skipped: [] },
+    report: { passed: 3, failed: [], unstable: [], skipped: [] },
     end: { code: 0, strict: false },
     verdict: { ok: true, lines: ["3 passed, 0 failed"] },
   },
   {
     name: "one failed",
-    report: { passed: 3, failed: ["a"], skipped: [] },
+    report: { passed: 3, failed: [A], unstable: [], skipped: [] },
     end: { code: 1, strict: false },
-    verdict: { ok: false, lines: ["failed: a", "3 passed, 1 failed"] },
+    verdict: { ok: false, lines: ["failed: a (./a_test.ts): no", "3 passed, 1 failed"] },
   },
   {
     name: "one failed although the runner ended well",
-    report: { passed: 3, failed: ["a"], skipped: [] },
+    report: { passed: 3, failed: [A], unstable: [], skipped: [] },
     end: { code: 0, strict: true },
-    verdict: { ok: false, lines: ["failed: a", "3 passed, 1 failed"] },
+    verdict: { ok: false, lines: ["failed: a (./a_test.ts): no", "3 passed, 1 failed"] },
   },
   {
     name: "one skipped",
-    report: { passed: 3, failed: [], skipped: ["a"] },
+    report: { passed: 3, failed: [], unstable: [], skipped: ["a"] },
     end: { code: 0, strict: false },
     verdict: { ok: true, lines: ["skipped: a", "3 passed, 0 failed, 1 skipped"] },
   },
   {
     name: "one skipped where none may be",
-    report: { passed: 3, failed: [], skipped: ["a"] },
+    report: { passed: 3, failed: [], unstable: [], skipped: ["a"] },
     end: { code: 0, strict: true },
     verdict: {
       ok: false,
@@ -92,7 +125,7 @@ const VERDICTS = [
   },
   {
     name: "an error outside of the tests",
-    report: { passed: 3, failed: [], skipped: [] },
+    report: { passed: 3, failed: [], unstable: [], skipped: [] },
     end: { code: 1, strict: false },
     verdict: {
       ok: false,
@@ -116,7 +149,7 @@ const VERDICTS = [
   },
   {
     name: "nothing but skipped tests",
-    report: { passed: 0, failed: [], skipped: ["a"] },
+    report: { passed: 0, failed: [], unstable: [], skipped: ["a"] },
     end: { code: 0, strict: false },
     verdict: { ok: false, lines: ["skipped: a", "failed: no test ran", "0 passed, 1 failed, 1 skipped"] },
   },

@@ -1,7 +1,9 @@
 import { assertEquals } from "@std/assert";
 import { joinRuns, type TestRun } from "../../../scripts/test/join_runs.ts";
+import { repeatFailed } from "../../../scripts/test/repeat_failed.ts";
 import { slowestLines, startedByImports } from "../../../scripts/test/slowest.ts";
 import { planTests, testPlaces, UNIX_SOCKETS } from "../../../scripts/test/test_groups.ts";
+import type { FailedTest } from "../../harness/test_report.ts";
 
 const ROOT = new URL("../../../", import.meta.url).pathname;
 
@@ -56,29 +58,107 @@ Deno.test("the places of tests: every tier, a folder, a file and examples", () =
   ]);
 });
 
-const GOOD: TestRun = { name: "good", code: 0, report: { passed: 3, failed: [], skipped: ["s"] } };
-const BAD: TestRun = { name: "bad", code: 1, report: { passed: 1, failed: ["f"], skipped: [] } };
-const CUT: TestRun = { name: "cut", code: 137, report: { passed: 0, failed: [], skipped: [] } };
-const BARE: TestRun = { name: "bare", code: 0, report: { passed: 0, failed: [], skipped: [] } };
-const OUTSIDE = 'the runner of "cut" ended with code 137';
+const F = failed("./tests/unit/a_test.ts", "f");
+const GOOD: TestRun = {
+  name: "good",
+  code: 0,
+  report: { passed: 3, failed: [], unstable: [], skipped: ["s"] },
+};
+const BAD: TestRun = { name: "bad", code: 1, report: { passed: 1, failed: [F], unstable: [], skipped: [] } };
+const CUT: TestRun = { name: "cut", code: 137, report: { passed: 0, failed: [], unstable: [], skipped: [] } };
+const BARE: TestRun = { name: "bare", code: 0, report: { passed: 0, failed: [], unstable: [], skipped: [] } };
+const OUTSIDE = failed("", 'the runner of "cut" ended with code 137');
 
-const SUMS: readonly (readonly [name: string, runs: TestRun[], passed: number, failed: string[]])[] = [
-  ["two that ran", [GOOD, BAD], 4, ["f"]],
+const SUMS: readonly (readonly [name: string, runs: TestRun[], passed: number, failed: FailedTest[]])[] = [
+  ["two that ran", [GOOD, BAD], 4, [F]],
   ["one that was cut off beside one that is fine", [GOOD, CUT], 3, [OUTSIDE]],
-  ["one that was cut off beside one with a failure", [BAD, CUT], 1, ["f", OUTSIDE]],
-  ["one that ran nothing", [GOOD, BARE], 3, ['no test of "bare" ran']],
+  ["one that was cut off beside one with a failure", [BAD, CUT], 1, [F, OUTSIDE]],
+  ["one that ran nothing", [GOOD, BARE], 3, [failed("", 'no test of "bare" ran')]],
 ];
 
 for (const [name, runs, passed, failed] of SUMS) {
   Deno.test(`the sum of runs: ${name}`, () => {
     const skipped = runs.includes(GOOD) ? ["s"] : [];
-    assertEquals(joinRuns(runs, { empty: false }), { passed, failed, skipped });
+    assertEquals(joinRuns(runs, { empty: false }), { passed, failed, unstable: [], skipped });
   });
 }
 
 Deno.test("the sum of runs: with a filter one of them may be empty", () => {
   assertEquals(joinRuns([GOOD, BARE], { empty: true }), GOOD.report);
 });
+
+/** What each repetition finds, by its filter: how many tests pass and which fail. */
+const REPETITIONS: readonly {
+  readonly name: string;
+  readonly first: readonly FailedTest[];
+  readonly again: Readonly<Record<string, readonly FailedTest[]>>;
+  readonly asked: readonly string[];
+  readonly failed: readonly FailedTest[];
+  readonly unstable: readonly FailedTest[];
+}[] = [
+  { name: "nothing failed", first: [], again: {}, asked: [], failed: [], unstable: [] },
+  {
+    name: "one passes and one fails again",
+    first: [F, failed("./tests/unit/b_test.ts", "g")],
+    again: { "tests/unit/b_test.ts": [failed("./tests/unit/b_test.ts", "g")] },
+    asked: [
+      "tests/unit/a_test.ts --filter=/^(?:\\x66)$/",
+      "tests/unit/b_test.ts --filter=/^(?:\\x67)$/",
+    ],
+    failed: [failed("./tests/unit/b_test.ts", "g")],
+    unstable: [F],
+  },
+  {
+    name: "a test and its step are repeated as one",
+    first: [failed(F.file, "f > step"), F],
+    again: {},
+    asked: ["tests/unit/a_test.ts --filter=/^(?:\\x66)$/"],
+    failed: [],
+    unstable: [failed(F.file, "f > step")],
+  },
+  {
+    name: "what failed outside of a test is not repeated",
+    first: [failed("", "runner")],
+    again: {},
+    asked: [],
+    failed: [failed("", "runner")],
+    unstable: [],
+  },
+  {
+    name: "many failures are believed",
+    first: Array.from({ length: 13 }, (_, index) => failed(`./tests/unit/${index}_test.ts`, "f")),
+    again: {},
+    asked: [],
+    failed: Array.from({ length: 13 }, (_, index) => failed(`./tests/unit/${index}_test.ts`, "f")),
+    unstable: [],
+  },
+];
+
+for (const { name, first, again, asked, failed, unstable } of REPETITIONS) {
+  Deno.test(`failed tests are repeated: ${name}`, async () => {
+    const places = ["tests/unit/a_test.ts", "tests/unit/b_test.ts"];
+    const group = { name: "unit", places, permissions: [], isServed: false, jobs: 2 };
+    const run = { name: "unit", code: 1, report: { passed: 3, failed: first, unstable: [], skipped: [] } };
+    const seen: string[] = [];
+    const judged = await repeatFailed(run, group, ({ places: [place = ""], name }, args) => {
+      seen.push(`${place} ${args.join(" ")}`);
+      const left = again[place] ?? [];
+      const passed = left.length === 0 ? 1 : 0;
+      return Promise.resolve({
+        name,
+        code: left.length,
+        report: { passed, failed: left, unstable: [], skipped: [] },
+      });
+    });
+    assertEquals(seen, asked);
+    const passed = 3 + first.length - failed.length;
+    assertEquals(judged.report, { passed, failed, unstable, skipped: [] });
+  });
+}
+
+function failed(file: string, name: string): FailedTest {
+  return { file, name, reason: "" };
+}
 
 Deno.test("the slowest files and tests are named with what they start", () => {
   const times = [

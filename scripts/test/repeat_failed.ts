@@ -1,0 +1,44 @@
+import { type FailedTest, topName } from "../../tests/harness/test_report.ts";
+import type { TestRun } from "./join_runs.ts";
+import type { TestGroup } from "./test_groups.ts";
+
+/** With more files than this, the change is wrong and not the machine. */
+const MAX_FILES = 12;
+
+/** Runs a group with these arguments. */
+export type GroupRunner = (group: TestGroup, args: readonly string[]) => Promise<TestRun>;
+
+/**
+ * Repeats the failed tests of a run once, one file after the other with nothing else beside. A test that passes then is
+ * unstable instead of failed. Nothing is repeated where a runner ended in the middle, or after many failures.
+ */
+export async function repeatFailed(run: TestRun, group: TestGroup, runGroup: GroupRunner): Promise<TestRun> {
+  const byFile = Map.groupBy(run.report.failed, ({ file }) => file.replace(/^\.\//, ""));
+  if (byFile.size > MAX_FILES) return run;
+  const unstable: FailedTest[] = [];
+  for (const [file, tests] of byFile) {
+    if (!group.places.includes(file)) continue;
+    const alone = { ...group, name: `${group.name}, ${file} again`, places: [file], jobs: 1 };
+    const again = await runGroup(alone, [filterOf(tests)]);
+    const isWhole = again.report.passed > 0 && (again.code === 0 || again.report.failed.length > 0);
+    const failedAgain = new Set(again.report.failed.map(({ name }) => topName(name)));
+    if (isWhole) unstable.push(...tests.filter(({ name }) => !failedAgain.has(topName(name))));
+  }
+  const { report } = run;
+  return {
+    ...run,
+    report: {
+      ...report,
+      passed: report.passed + unstable.length,
+      failed: report.failed.filter((test) => !unstable.includes(test)),
+      unstable: unstable.filter(({ name }, index) =>
+        unstable.findIndex((other) => topName(other.name) === topName(name)) === index
+      ),
+    },
+  };
+}
+
+function filterOf(tests: readonly FailedTest[]): string {
+  const names = new Set(tests.map(({ name }) => RegExp.escape(topName(name))));
+  return `--filter=/^(?:${[...names].join("|")})$/`;
+}
