@@ -5,6 +5,7 @@ import { validateRequest } from "../ratelimit/validate.ts";
 import { parseTime } from "../base/rfc3339.ts";
 import { REQUEST_READERS } from "../http/json.ts";
 import { JsonReader, JsonRequestError, messageFields } from "../http/json_reader.ts";
+import { decodeText } from "../wire/text.ts";
 
 /** A request and when it was made. */
 export interface TimedRequest extends RateLimitRequest {
@@ -21,6 +22,7 @@ const MAX_LINE_BYTES = 1_048_576;
 /** The last second of the year 9999, the largest that RFC 3339 can write. */
 const MAX_TIME_MS = 253_402_300_799_999;
 const LINE_BREAK = 10;
+const BYTE_ORDER_MARK = /^\ufeff/;
 const WANTED_TIME = "must be a time such as 2026-01-31T12:00:00Z, or seconds since the epoch";
 
 const FIELDS = messageFields<TimedRequest>({ ...REQUEST_READERS, time: readTime });
@@ -30,7 +32,6 @@ const FIELDS = messageFields<TimedRequest>({ ...REQUEST_READERS, time: readTime 
  * from 1; empty ones are passed over. Never more than a line and a piece of the stream are held.
  */
 export async function* requestLines(stream: AsyncIterable<Uint8Array>): AsyncGenerator<RequestLine> {
-  const decoder = new TextDecoder("utf-8", { fatal: true });
   let number = 0;
   for await (const bytes of byteLines(stream)) {
     number++;
@@ -38,13 +39,7 @@ export async function* requestLines(stream: AsyncIterable<Uint8Array>): AsyncGen
       yield { number, problem: `longer than ${MAX_LINE_BYTES} bytes` };
       continue;
     }
-    let text: string;
-    try {
-      text = decoder.decode(bytes);
-    } catch {
-      yield { number, problem: "not UTF-8" };
-      continue;
-    }
+    const text = decodeText(bytes).replace(BYTE_ORDER_MARK, "");
     if (text.trim() !== "") yield { number, ...readLine(text) };
   }
 }

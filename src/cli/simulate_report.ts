@@ -1,5 +1,6 @@
 import { timeText } from "../base/rfc3339.ts";
-import type { Entry } from "../ratelimit/request.ts";
+import { shownText } from "../base/byte_text.ts";
+import { type Entry, shownEntry } from "../ratelimit/request.ts";
 import { limitText } from "../ratelimit/rules_text.ts";
 import {
   CHANGE_KINDS,
@@ -93,7 +94,10 @@ function statusText({ code, limit, remaining, shadowed }: SimulatedStatus): stri
 }
 
 function entriesText(entries: readonly Entry[]): string {
-  return shortened(plainText(entries.map(({ key, value }) => `${key}=${value}`).join(",")), MAX_SHOWN);
+  return shortened(
+    plainText(entries.map(shownEntry).map(({ key, value }) => `${key}=${value}`).join(",")),
+    MAX_SHOWN,
+  );
 }
 
 function kindsText(counts: Readonly<ChangeCounts>): string {
@@ -147,13 +151,13 @@ export function decisionJson({ line, request, before, after, change }: FoundDeci
     type: before === undefined ? "overLimit" : "change",
     line,
     time: timeText(request.time),
-    domain: request.domain,
+    domain: shownText(request.domain),
     change: change?.kind,
     overallCode: { old: before?.overallCode, new: after.overallCode },
     descriptors: after.statuses.map((status, index) => {
       const old = before?.statuses[index];
       return {
-        entries: request.descriptors[index]?.entries ?? [],
+        entries: (request.descriptors[index]?.entries ?? []).map(shownEntry),
         change: change?.statuses[index],
         old: old === undefined ? undefined : statusJson(old),
         new: statusJson(status),

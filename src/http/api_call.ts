@@ -4,14 +4,14 @@ import type { Administrator } from "../webhooks/api/administrator.ts";
 import { problemAnswer, UNAUTHORIZED, type WebhookProblem, WRONG_TYPE } from "../webhooks/api/problem.ts";
 import type { Administrators } from "./administrators.ts";
 import { bearerTokenOf } from "./bearer_token.ts";
-import { readBody, readBodyBytes } from "./body.ts";
+import { readBody, readBodyBytes, type ReadBodyOptions } from "./body.ts";
 import { apiProblem, type Refusal } from "./problem.ts";
 import { BODY_TIMEOUT_MS } from "./rate_limit_route.ts";
 import type { Call, Route } from "./router.ts";
 import type { HoldBytes } from "./unverified_bodies.ts";
 
 /** What guards and bounds the calls of the administration. */
-export interface ApiOptions {
+export interface ApiOptions extends Pick<ReadBodyOptions, "decode"> {
   /** Without any, every path is 404. */
   readonly administrators: Administrators;
   readonly maxBodyBytes: number;
@@ -79,8 +79,8 @@ export function readApiBytes(
   return readBodyBytes(request, { ...boundsOf(options), hold });
 }
 
-function boundsOf({ maxBodyBytes, clock }: ApiOptions) {
-  return { maxBytes: maxBodyBytes, timeoutMs: BODY_TIMEOUT_MS, clock };
+function boundsOf({ maxBodyBytes, clock, decode }: ApiOptions): ReadBodyOptions {
+  return { maxBytes: maxBodyBytes, timeoutMs: BODY_TIMEOUT_MS, clock, decode };
 }
 
 /** The problem of a body that cannot be read. */

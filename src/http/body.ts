@@ -20,12 +20,14 @@ export interface ReadBodyOptions {
   readonly clock: Clock;
   /** Asked before each part is kept; the body is refused as busy where it returns false. */
   readonly hold?: ((bytes: number) => boolean) | undefined;
+  /** Decodes the body; when absent, one that is not UTF-8 is refused. */
+  readonly decode?: ((bytes: Uint8Array) => string) | undefined;
 }
 
-/** Reads the body of a request as UTF-8; a refusal when it is too large, late, incomplete or not UTF-8. */
+/** Reads the body of a request; a refusal when it is too large, late, incomplete or cannot be decoded. */
 export async function readBody(request: Request, options: ReadBodyOptions): Promise<string | Refusal> {
   const bytes = await readBodyBytes(request, options);
-  return bytes instanceof Uint8Array ? decode(bytes) : bytes;
+  return bytes instanceof Uint8Array ? (options.decode ?? decodeUtf8)(bytes) : bytes;
 }
 
 /** Reads the bytes of a body; a refusal when it is too large, late, incomplete or cannot be held. */
@@ -90,7 +92,7 @@ function bufferSize(received: number): number {
   return Math.min(Math.max(received, MIN_BUFFER_BYTES), MAX_BUFFER_BYTES);
 }
 
-function decode(bytes: Uint8Array): string | Refusal {
+function decodeUtf8(bytes: Uint8Array): string | Refusal {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {

@@ -1,6 +1,7 @@
 import type { Logger } from "../base/log.ts";
 import type { CounterState } from "../ratelimit/live_counters.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
+import { decodeText } from "../wire/text.ts";
 import { roleProblem, wrongMethod } from "../webhooks/api/problem.ts";
 import { jsonAnswer } from "../webhooks/api/route.ts";
 import { type ApiOptions, apiRoute, authenticatedCall, refused } from "./api_call.ts";
@@ -30,7 +31,7 @@ const MAX_LOGGED_RULES = 10;
 /** `POST /api/v1/counters/peek` and `/reset`: take a request as `/json` does, and count nothing. */
 export function counterRoutes(options: CounterRouteOptions): readonly Route[] {
   const { logger, counters } = options;
-  const bounds = { ...options, maxBodyBytes: MAX_BODY_BYTES };
+  const bounds = { ...options, maxBodyBytes: MAX_BODY_BYTES, decode: decodeText };
   const route = (
     name: "peek" | "reset",
     work: (

@@ -1,3 +1,4 @@
+import { shownText } from "../base/byte_text.ts";
 import { type Descriptor, parseDescriptorText, type RateLimitRequest } from "../ratelimit/request.ts";
 import { CacheError, InvalidRequestError } from "../ratelimit/errors.ts";
 import type { Explained } from "../ratelimit/explain.ts";
@@ -6,6 +7,7 @@ import type { Plan } from "../ratelimit/plan.ts";
 import type { DebugRoute } from "./debug.ts";
 import { debugRightOf, type DebugTokens, unauthorizedRefusal } from "./bearer_token.ts";
 import { invalidParameter, type Refusal, refusalOf } from "./problem.ts";
+import { decodeText } from "../wire/text.ts";
 import type { Call } from "./router.ts";
 
 /** Explains decisions and reads their counters; both throw what a decision throws. */
@@ -38,7 +40,7 @@ export function explainRoute(options: ExplainRouteOptions): DebugRoute {
 async function answer(call: Call, options: ExplainRouteOptions): Promise<Response> {
   const right = debugRightOf(call, options);
   if (right === "none") return call.refuse(unauthorizedRefusal(call));
-  const request = requestOf(call.url.searchParams);
+  const request = requestOf(parametersOf(call.url));
   if ("kind" in request) return call.refuse(request);
   try {
     const { explanation, plan } = options.explainer.explain(request);
@@ -70,21 +72,41 @@ async function countsOf(
   }
 }
 
-function requestOf(query: URLSearchParams): RateLimitRequest | Refusal {
-  const unknown = [...query.keys()].find((name) => name !== "domain" && name !== "descriptors");
-  if (unknown !== undefined) return invalidParameter(unknown, "only domain and descriptors are known");
-  const [domain = "", ...more] = query.getAll("domain");
+/** The parameters of a URL, whose bytes need not be UTF-8: `URLSearchParams` would merge them. */
+function parametersOf({ search }: URL): (readonly [name: string, value: string])[] {
+  return search.slice(1).split("&").filter((pair) => pair !== "").map((pair) => {
+    const [name = "", ...value] = pair.replaceAll("+", " ").split("=");
+    return [percentDecoded(name), percentDecoded(value.join("="))];
+  });
+}
+
+/** A URL is ASCII. */
+function percentDecoded(text: string): string {
+  const bytes = text.replace(
+    /%([\da-f]{2})/gi,
+    (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+  return decodeText(Uint8Array.from(bytes, (char) => char.charCodeAt(0)));
+}
+
+function requestOf(query: ReturnType<typeof parametersOf>): RateLimitRequest | Refusal {
+  const unknown = query.map(([name]) => name).find((name) => name !== "domain" && name !== "descriptors");
+  if (unknown !== undefined) {
+    return invalidParameter(shownText(unknown), "only domain and descriptors are known");
+  }
+  const valuesOf = (wanted: string) => query.flatMap(([name, value]) => name === wanted ? [value] : []);
+  const [domain = "", ...more] = valuesOf("domain");
   if (domain === "" || more.length > 0) {
     return invalidParameter("domain", "must be given once, and not be empty");
   }
-  const lists = query.getAll("descriptors");
+  const lists = valuesOf("descriptors");
   if (lists.length === 0) {
     return invalidParameter("descriptors", "must be given, such as descriptors=key=value");
   }
   const descriptors: Descriptor[] = [];
   for (const list of lists) {
     const entries = parseDescriptorText(list);
-    if (typeof entries === "string") return invalidParameter("descriptors", entries);
+    if (typeof entries === "string") return invalidParameter("descriptors", shownText(entries));
     descriptors.push({ entries });
   }
   return { domain, descriptors, hitsAddend: 1 };

@@ -16,13 +16,13 @@ const MAX_INT32 = 2_147_483_647;
 export const REQUEST_READERS = {
   domain: readText,
   descriptors: (reader: JsonReader) => reader.list(MAX_DESCRIPTORS, readDescriptor),
-  hitsAddend: (reader: JsonReader) => readCount(reader, MAX_UINT32),
+  hitsAddend: (reader: JsonReader) => readHits(reader, MAX_UINT32),
 };
 const REQUEST_FIELDS = messageFields<RateLimitRequest>(REQUEST_READERS);
 const DESCRIPTOR_FIELDS = messageFields<Descriptor>({
   entries: (reader) => reader.list(MAX_ENTRIES, readEntry),
   limit: readLimit,
-  hitsAddend: (reader) => readCount(reader, MAX_WHOLE_NUMBER),
+  hitsAddend: (reader) => readHits(reader, MAX_WHOLE_NUMBER),
   isNegativeHits: readFlag,
 });
 const ENTRY_FIELDS = messageFields<Entry>({ key: readText, value: readText });
@@ -92,8 +92,6 @@ function readUnit(reader: JsonReader): Unit | undefined {
 function readText(reader: JsonReader): string {
   const text = reader.string();
   if (text === undefined) throw reader.wrongKind("must be a string");
-  // UTF-8 would change half a surrogate pair, and so the key of the counter.
-  if (!text.isWellFormed()) throw reader.refusal("must be well-formed Unicode");
   return text;
 }
 
@@ -107,10 +105,21 @@ function readFlag(reader: JsonReader): boolean {
 /** Reads a whole number from 0 to `max`, written as a number or as a string. */
 function readCount(reader: JsonReader, max: number): number {
   const reason = `must be a whole number from 0 to ${max}`;
+  const number = readWhole(reader, reason);
+  if (number > max) throw reader.refusal(reason);
+  return number;
+}
+
+/** Reads hits. More than `max` count as `max`, which is above every limit: a proxy may copy them from a client. */
+function readHits(reader: JsonReader, max: number): number {
+  return Math.min(readWhole(reader, "must be a whole number of 0 or more"), max);
+}
+
+function readWhole(reader: JsonReader, reason: string): number {
   const source = reader.number() ?? reader.string();
   if (source === undefined) throw reader.wrongKind(reason);
   const number = wholeNumber(source);
-  if (number === undefined || number < 0 || number > max) throw reader.refusal(reason);
+  if (number === undefined || number < 0) throw reader.refusal(reason);
   return number + 0; // + 0 makes -0 a plain 0
 }
 

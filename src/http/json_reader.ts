@@ -1,3 +1,5 @@
+import { shownText, surrogatesAsBytes } from "../base/byte_text.ts";
+
 /** A field of a message; paths and errors show its name. */
 export interface Field<T> {
   readonly name: string;
@@ -108,7 +110,7 @@ export class JsonReader {
     return source;
   }
 
-  /** The next string, which may hold half a surrogate pair; undefined for another value. */
+  /** The next string, whose bytes need not be UTF-8 (see `decodeText`); undefined for another value. */
   string(): string | undefined {
     if (!this.#take('"')) return undefined;
     const start = this.#offset;
@@ -116,8 +118,7 @@ export class JsonReader {
     this.#offset = end;
     if (!isWhole) throw this.#malformed();
     this.#offset++;
-    // `JSON.parse` decodes escapes, and copies: a slice would keep the whole text in memory.
-    return JSON.parse(this.#text.slice(start - 1, this.#offset)) as string;
+    return stringOf(this.#text.slice(start, end));
   }
 
   /** The error for a wrong value. */
@@ -143,7 +144,8 @@ export class JsonReader {
     this.#expect(":");
     const field = fields.get(name);
     if (field !== undefined) return field;
-    this.#path.push(name.length <= MAX_SHOWN_NAME ? name : `${name.slice(0, MAX_SHOWN_NAME)}…`);
+    const isShort = name.length <= MAX_SHOWN_NAME;
+    this.#path.push(shownText(isShort ? name : `${name.slice(0, MAX_SHOWN_NAME)}…`));
     throw this.refusal("unknown field");
   }
 
@@ -211,6 +213,19 @@ export function messageFields<T>(
 
 function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+/**
+ * The string with this text between its quotes. Bytes that are not UTF-8 stay what they are, also where an escape in
+ * front of one is half a surrogate pair; escapes of half a pair are the bytes that they would be in UTF-8.
+ */
+function stringOf(source: string): string {
+  // `JSON.parse` decodes escapes, and copies: a slice would keep the whole text in memory.
+  const parsed = (part: string) => surrogatesAsBytes(JSON.parse(`"${part}"`));
+  if (source.isWellFormed()) return parsed(source);
+  return source.split(/([\ud800-\udfff]+)/u).map((part, index) => index % 2 === 0 ? parsed(part) : part).join(
+    "",
+  );
 }
 
 /** The end of a string, or its first mistake. */

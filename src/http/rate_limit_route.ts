@@ -2,6 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Caller } from "../ratelimit/counter_cache.ts";
 import type { Decision } from "../ratelimit/decision.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
+import { decodeText } from "../wire/text.ts";
 import { readBody } from "./body.ts";
 import { readRateLimitRequest, writeDecision } from "./json.ts";
 import { JsonRequestError } from "./json_reader.ts";
@@ -29,8 +30,13 @@ export function rateLimitRoute(options: RateLimitRouteOptions): Route {
 }
 
 async function answer(call: Call, options: RateLimitRouteOptions): Promise<Response> {
-  const bounds = { maxBytes: MAX_BODY_BYTES, timeoutMs: BODY_TIMEOUT_MS, clock: options.clock };
-  const body = await readBody(call.request, bounds);
+  const { clock } = options;
+  const body = await readBody(call.request, {
+    maxBytes: MAX_BODY_BYTES,
+    timeoutMs: BODY_TIMEOUT_MS,
+    clock,
+    decode: decodeText,
+  });
   if (typeof body !== "string") {
     if (body.kind === "malformed") options.onMalformed?.();
     return call.refuse(body);

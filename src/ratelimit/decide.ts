@@ -71,7 +71,7 @@ export function decide(plan: Plan, counts: readonly Counted[], policy: Policy, n
     const { overLimit: over, nearLimit: near } = descriptorStats;
     if (limit.events !== undefined && (over > 0 || near > 0)) {
       if (facts === NO_FACTS) facts = [];
-      addFacts(facts, { request: plan.request, index, planned, count, stats: descriptorStats }, policy);
+      addFacts(facts, { request: plan.request, planned, count, stats: descriptorStats }, policy);
     }
     const overLimit = overLimitKeyOf(planned, limit, count);
     if (overLimit !== undefined) {

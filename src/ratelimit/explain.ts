@@ -1,3 +1,4 @@
+import { shownText } from "../base/byte_text.ts";
 import { type Walk, type WalkedLevel, walkRules } from "./explain_walk.ts";
 import { instantText } from "./window.ts";
 import { amountOf, type LimitAmount } from "./limit_amount.ts";
@@ -9,7 +10,7 @@ import {
   planHits,
   type PlannedDescriptor,
 } from "./plan.ts";
-import type { Descriptor, Entry, RateLimitRequest } from "./request.ts";
+import { type Descriptor, type Entry, type RateLimitRequest, shownEntry } from "./request.ts";
 import type { LimitEvent, Redaction, RuleEvents } from "./rule_events.ts";
 import type { RateLimit, Rules } from "./rules.ts";
 
@@ -69,7 +70,7 @@ export function explain(rules: Rules, request: RateLimitRequest, context: PlanCo
     explained(descriptor, { plan, walks, index, context })
   );
   const explanation = {
-    domain: request.domain,
+    domain: shownText(request.domain),
     domainKnown: plan.domainKnown,
     at: instantText(context.nowSeconds),
     descriptors,
@@ -86,7 +87,8 @@ interface Found {
   readonly context: PlanContext;
 }
 
-function explained({ entries }: Descriptor, found: Found): ExplainedDescriptor {
+function explained(descriptor: Descriptor, found: Found): ExplainedDescriptor {
+  const entries = descriptor.entries.map(shownEntry);
   const { plan, walks, index, context } = found;
   const { levels = [], limit: walked, end = "" } = walks[index] ?? {};
   const planned = plan.descriptors[index];

@@ -1,5 +1,5 @@
 import { compilePattern, matchesPattern } from "./pattern_index.ts";
-import type { Entry } from "./request.ts";
+import { type Entry, shownEntry } from "./request.ts";
 import { type KeyRules, nodeFor, type RateLimit, type RuleNode, type RuleTable } from "./rules.ts";
 
 /** How a rule matches an entry: by exact value, by pattern, or by key only. */
@@ -52,7 +52,9 @@ export function walkRules(table: RuleTable, entries: readonly Entry[]): Walk {
     node = rules === undefined ? undefined : nodeFor(rules, entry.value);
     const walked = walkedLevel(level, rules, entry, node);
     levels.push(walked);
-    if (rules === undefined) return without(`no rule of level ${levels.length} has the key "${entry.key}"`);
+    if (rules === undefined) {
+      return without(`no rule of level ${levels.length} has the key "${shownEntry(entry).key}"`);
+    }
     if (node === undefined) return without(`no rule of level ${levels.length} matches this value`);
     name = walked.rules[0]?.rule ?? "";
     level = node.children;
@@ -74,7 +76,7 @@ function walkedLevel(
   const walked = rules === undefined ? [] : walkedRules(rules, entry, chosen);
   const count = (rules?.exact?.size ?? 0) + (rules?.keyOnly === undefined ? 0 : 1);
   return {
-    entry,
+    entry: shownEntry(entry),
     rules: walked,
     furtherRules: count - walked.length,
     otherKeys,

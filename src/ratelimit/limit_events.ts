@@ -10,6 +10,7 @@ import type { RateLimit } from "./rules.ts";
 export interface LimitFact {
   readonly event: LimitEvent;
   readonly domain: string;
+  /** As they are in keys. */
   readonly entries: readonly Entry[];
   readonly limit: RateLimit;
   readonly metricKey: string;
@@ -28,7 +29,6 @@ export interface LimitEventSink {
 /** The descriptor of a request whose facts are selected, and what became of it. */
 export interface DecidedDescriptor {
   readonly request: RateLimitRequest;
-  readonly index: number;
   readonly planned: PlannedDescriptor;
   readonly count: Counted;
   readonly stats: RuleStats;
@@ -37,16 +37,16 @@ export interface DecidedDescriptor {
 /** Adds the facts that the rule of a descriptor reports. */
 export function addFacts(
   facts: LimitFact[],
-  { request, index, planned, count, stats }: DecidedDescriptor,
+  { request, planned, count, stats }: DecidedDescriptor,
   policy: Policy,
 ): void {
-  const { limit, hit, metricKey } = planned;
+  const { limit, entries, hit, metricKey } = planned;
   if (limit?.events === undefined || hit === undefined) return;
   const add = (event: LimitEvent, hits: number) =>
     facts.push({
       event,
       domain: request.domain,
-      entries: request.descriptors[index]?.entries ?? [],
+      entries,
       limit,
       metricKey,
       hit,

@@ -1,3 +1,4 @@
+import { shownText } from "../base/byte_text.ts";
 import type { DescriptorStatus } from "./decision.ts";
 import type { Plan } from "./plan.ts";
 import type { Descriptor, LimitOverride } from "./request.ts";
@@ -8,7 +9,7 @@ export function dynamicMetadata(plan: Plan, statuses: readonly DescriptorStatus[
   const { request } = plan;
   const merged = mergedMetadata(plan, statuses);
   return {
-    domain: request.domain,
+    domain: shownText(request.domain),
     descriptors: request.descriptors.map(describe),
     ...(request.hitsAddend === 0 ? {} : { hitsAddend: request.hitsAddend }),
     ...(merged === undefined ? {} : { metadata: merged }),
@@ -18,7 +19,7 @@ export function dynamicMetadata(plan: Plan, statuses: readonly DescriptorStatus[
 function describe(descriptor: Descriptor): JsonObject {
   const { entries, limit, hitsAddend } = descriptor;
   return {
-    entries: entries.map(({ key, value }) => `${key}=${value}`),
+    entries: entries.map(({ key, value }) => shownText(`${key}=${value}`)),
     ...(limit === undefined ? {} : { limit: overrideText(limit) }),
     ...(hitsAddend === undefined ? {} : { hitsAddend }),
   };

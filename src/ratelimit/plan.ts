@@ -1,9 +1,10 @@
 import { cacheKey } from "./cache_key.ts";
+import { keyEntries } from "./key_entries.ts";
 import type { ConditionalHit, Hit } from "./counter_cache.ts";
 import { UNITS } from "./limit.ts";
 import { type ConditionalRule, matchLimit, type RateLimit, type Rules, type RuleTable } from "./rules.ts";
 import type { Policy } from "./policy.ts";
-import type { Descriptor, LimitOverride, RateLimitRequest } from "./request.ts";
+import type { Descriptor, Entry, LimitOverride, RateLimitRequest } from "./request.ts";
 import { metricKey } from "./stat_path.ts";
 import { windowStart } from "./window.ts";
 
@@ -11,6 +12,8 @@ import { windowStart } from "./window.ts";
 export interface PlannedDescriptor {
   /** Undefined if there is none, or if it is replaced. */
   readonly limit: RateLimit | undefined;
+  /** As they are in keys and names; empty without a limit. */
+  readonly entries: readonly Entry[];
   readonly metricKey: string;
   readonly hits: number;
   readonly negative: boolean;
@@ -105,30 +108,42 @@ function planDescriptor(
   limit: RateLimit | undefined,
   context: PlanContext,
 ): PlannedDescriptor {
-  const hits = descriptor.hitsAddend ?? Math.max(1, request.hitsAddend);
+  const hits = hitsOf(request, descriptor);
   const negative = descriptor.isNegativeHits === true;
-  if (limit === undefined) return { limit, metricKey: "", hits, negative, hit: undefined };
-  const key = metricKey(limit, request.domain, descriptor.entries);
-  if (limit.unlimited) return { limit, metricKey: key, hits, negative, hit: undefined };
+  if (limit === undefined) {
+    return { limit, entries: NO_ENTRIES, metricKey: "", hits, negative, hit: undefined };
+  }
+  const { domain } = request;
+  const entries = keyEntries(descriptor.entries);
+  const key = metricKey(limit, domain, entries);
+  if (limit.unlimited) return { limit, entries, metricKey: key, hits, negative, hit: undefined };
   const addend = negative ? -hits : hits;
   const hit = limit.conditional === undefined
-    ? fixedHit({ request, descriptor, limit, addend }, context)
-    : conditionalHit({ request, descriptor, limit, addend }, limit.conditional, context);
-  return { limit, metricKey: key, hits, negative, hit };
+    ? fixedHit({ domain, entries, limit, addend }, context)
+    : conditionalHit({ domain, entries, limit, addend }, limit.conditional, context);
+  return { limit, entries, metricKey: key, hits, negative, hit };
+}
+
+const NO_ENTRIES: readonly Entry[] = [];
+/** A larger number is not exact, and no limit is that high. */
+const MAX_HITS = 2 ** 53;
+
+function hitsOf({ hitsAddend }: RateLimitRequest, descriptor: Descriptor): number {
+  return Math.min(descriptor.hitsAddend ?? Math.max(1, hitsAddend), MAX_HITS);
 }
 
 interface HitSource {
-  readonly request: RateLimitRequest;
-  readonly descriptor: Descriptor;
+  readonly domain: string;
+  readonly entries: readonly Entry[];
   readonly limit: RateLimit;
   readonly addend: number;
 }
 
-function fixedHit({ request, descriptor, limit, addend }: HitSource, context: PlanContext): Hit {
+function fixedHit({ domain, entries, limit, addend }: HitSource, context: PlanContext): Hit {
   const { nowSeconds, policy } = context;
   const start = windowStart(nowSeconds, limit.windowSeconds);
   return {
-    key: cacheKey(policy.cacheKeyPrefix, request.domain, descriptor.entries, limit, start),
+    key: cacheKey(policy.cacheKeyPrefix, domain, entries, limit, start),
     addend,
     windowEnd: start + limit.windowSeconds,
     expiresInSeconds: limit.windowSeconds + jitterOf(context),
@@ -137,12 +152,12 @@ function fixedHit({ request, descriptor, limit, addend }: HitSource, context: Pl
 }
 
 function conditionalHit(
-  { request, descriptor, limit, addend }: HitSource,
+  { domain, entries, limit, addend }: HitSource,
   { limit: conditional, keyEnd, longestSeconds }: ConditionalRule,
   context: PlanContext,
 ): ConditionalHit {
   return {
-    key: cacheKey(context.policy.cacheKeyPrefix, request.domain, descriptor.entries, limit, keyEnd),
+    key: cacheKey(context.policy.cacheKeyPrefix, domain, entries, limit, keyEnd),
     limit: conditional,
     addend,
     expiresInSeconds: longestSeconds + jitterOf(context),

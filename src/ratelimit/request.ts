@@ -1,9 +1,15 @@
+import { shownText } from "../base/byte_text.ts";
 import type { Unit } from "./limit.ts";
 
 /** One key and value of a descriptor, both case-sensitive; the value may be empty. */
 export interface Entry {
   readonly key: string;
   readonly value: string;
+}
+
+/** An entry for people. */
+export function shownEntry({ key, value }: Entry): Entry {
+  return { key: shownText(key), value: shownText(value) };
 }
 
 /** A limit in the request, which takes precedence over the rule. */
@@ -17,7 +23,7 @@ export interface LimitOverride {
 export interface Descriptor {
   readonly entries: readonly Entry[];
   readonly limit?: LimitOverride | undefined;
-  /** Takes precedence over the hits of the request; 0 checks without counting. */
+  /** Takes precedence over the hits of the request; 0 checks without counting, and more than 2^53 count as 2^53. */
   readonly hitsAddend?: number | undefined;
   readonly isNegativeHits?: boolean | undefined;
 }

@@ -1,3 +1,4 @@
+import { shownText } from "../base/byte_text.ts";
 import type { Clock } from "../base/clock.ts";
 import { SlicedWork } from "../base/slices.ts";
 import type { Counted } from "./algorithms/taken.ts";
@@ -135,7 +136,7 @@ export class RateLimitService {
     const { localCache, stats } = this.#options;
     const { descriptors } = plan;
     const call: Call = { plan, counters: [], counts: [], hits: [], owners: [], isReading: false };
-    if (!plan.domainKnown) stats.rule(plan.request.domain).domainNotFound += descriptors.length;
+    if (!plan.domainKnown) stats.rule(shownText(plan.request.domain)).domainNotFound += descriptors.length;
     for (let index = 0; index < descriptors.length; index++) {
       const planned = descriptors[index];
       const hit = planned?.hit;

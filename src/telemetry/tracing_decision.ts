@@ -1,3 +1,4 @@
+import { shownText } from "../base/byte_text.ts";
 import type { Caller, ConditionalHit, CounterCache, Hit } from "../ratelimit/counter_cache.ts";
 import type { Decision } from "../ratelimit/decision.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
@@ -36,7 +37,7 @@ export function traceDecide(decide: Decide, tracer: CallTracer): Decide {
     const server = tracer.current;
     if (server === undefined) return decide(request, caller);
     const span = tracer.startChild(server, DECISION);
-    span.set(DOMAIN, request.domain);
+    span.set(DOMAIN, shownText(request.domain));
     span.set(REQUEST, requestNote(request));
     return tracer.runToEnd(span, () => decide(request, caller));
   };

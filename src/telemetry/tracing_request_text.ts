@@ -1,3 +1,4 @@
+import { shownText } from "../base/byte_text.ts";
 import type { Descriptor, RateLimitRequest } from "../ratelimit/request.ts";
 
 /** Longest text of a request in a span. */
@@ -51,6 +52,6 @@ function descriptorText({ entries, limit, hitsAddend, isNegativeHits }: Descript
 
 /** Truncates first: a value may be as large as a message. */
 function quoted(text: string): string {
-  const cut = text.length > MAX_REQUEST_TEXT ? text.slice(0, MAX_REQUEST_TEXT) : text;
+  const cut = shownText(text.length > MAX_REQUEST_TEXT ? text.slice(0, MAX_REQUEST_TEXT) : text);
   return PLAIN.test(cut) ? `"${cut}"` : JSON.stringify(cut);
 }

@@ -1,3 +1,4 @@
+import { decodeText } from "./text.ts";
 import {
   END_GROUP,
   FIXED32,
@@ -119,19 +120,32 @@ export class WireReader {
   /** A text, which must be UTF-8. */
   string(): string {
     const length = this.#length();
-    return this.#text(this.#take(length), length);
+    const start = this.#take(length);
+    const ascii = this.#shortAscii(start, length);
+    if (ascii !== undefined) return ascii;
+    try {
+      return UTF8.decode(this.#bytes.subarray(start, start + length));
+    } catch (cause) {
+      throw this.#error("its text is not UTF-8", { cause });
+    }
   }
 
-  /** A text that probably repeats, such as a key: a known one is not created again. */
-  repeatedString(): string {
+  /** A text from the clients of a proxy, which need not be UTF-8: see `decodeText`. */
+  clientString(): string {
+    const length = this.#length();
+    return this.#clientText(this.#take(length), length);
+  }
+
+  /** The same for one that probably repeats, such as a key: a known one is not created again. */
+  repeatedClientString(): string {
     const length = this.#length();
     const start = this.#take(length);
-    if (length === 0 || length > SHORT_TEXT_BYTES) return this.#text(start, length);
+    if (length === 0 || length > SHORT_TEXT_BYTES) return this.#clientText(start, length);
     const bytes = this.#bytes;
     const slot = ((bytes[start] ?? 0) * 31 + (bytes[start + length - 1] ?? 0) * 7 + length) % KNOWN_TEXTS;
     const known = KNOWN[slot];
     if (known !== undefined && known.length === length && this.#isAt(known, start)) return known;
-    return KNOWN[slot] = this.#text(start, length);
+    return KNOWN[slot] = this.#clientText(start, length);
   }
 
   #isAt(text: string, start: number): boolean {
@@ -143,14 +157,12 @@ export class WireReader {
     return true;
   }
 
-  #text(start: number, length: number): string {
-    const ascii = length <= SHORT_TEXT_BYTES ? this.#ascii(start, start + length) : undefined;
-    if (ascii !== undefined) return ascii;
-    try {
-      return UTF8.decode(this.#bytes.subarray(start, start + length));
-    } catch (cause) {
-      throw this.#error("its text is not UTF-8", { cause });
-    }
+  #clientText(start: number, length: number): string {
+    return this.#shortAscii(start, length) ?? decodeText(this.#bytes.subarray(start, start + length));
+  }
+
+  #shortAscii(start: number, length: number): string | undefined {
+    return length <= SHORT_TEXT_BYTES ? this.#ascii(start, start + length) : undefined;
   }
 
   /** A copy of the bytes. */

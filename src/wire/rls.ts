@@ -126,7 +126,7 @@ export function decodeRateLimitRequest(bytes: Uint8Array, bounds = UNBOUNDED): W
   let domain = "";
   let hitsAddend = 0;
   for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
-    if (tag === (1 << 3 | LENGTH)) domain = reader.repeatedString();
+    if (tag === (1 << 3 | LENGTH)) domain = reader.repeatedClientString();
     else if (tag === (2 << 3 | LENGTH) && descriptors.length <= bounds.descriptors) {
       descriptors.push(readDescriptor(reader, bounds.entries));
     } else if (tag === (3 << 3 | VARINT)) hitsAddend = reader.uint32();
@@ -315,8 +315,8 @@ function readEntry(reader: WireReader, name: string): WireEntry {
   let value = "";
   reader.enter(name);
   for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
-    if (tag === (1 << 3 | LENGTH)) key = reader.repeatedString();
-    else if (tag === (2 << 3 | LENGTH)) value = reader.string();
+    if (tag === (1 << 3 | LENGTH)) key = reader.repeatedClientString();
+    else if (tag === (2 << 3 | LENGTH)) value = reader.clientString();
     else reader.skip();
   }
   reader.leave();

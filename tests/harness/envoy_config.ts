@@ -6,6 +6,8 @@ export interface EnvoyPeers {
   readonly upstream: string;
   /** The domain that Envoy asks for. */
   readonly domain: string;
+  /** A header whose value is the descriptor (`header`, its value) of a request that has it. */
+  readonly header?: string;
 }
 
 /**
@@ -16,7 +18,7 @@ export interface EnvoyPeers {
 export function envoyConfig(peers: EnvoyPeers): object {
   return {
     static_resources: {
-      listeners: [listener("allow", false, peers.domain), listener("deny", true, peers.domain)],
+      listeners: [listener("allow", false, peers), listener("deny", true, peers)],
       clusters: [
         cluster("upstream", peers.upstream, {}),
         cluster("weir", peers.weir, { http2_protocol_options: {} }),
@@ -25,10 +27,12 @@ export function envoyConfig(peers: EnvoyPeers): object {
   };
 }
 
-function listener(name: string, denyOnFailure: boolean, domain: string): object {
+function listener(name: string, denyOnFailure: boolean, { domain, header }: EnvoyPeers): object {
+  const headerAction = { request_headers: { header_name: header, descriptor_key: "header" } };
+  const actions = [pathAction(), ...header === undefined ? [] : [headerAction]];
   const route = {
     match: { prefix: "/" },
-    route: { cluster: "upstream", rate_limits: [{ actions: [pathAction()] }] },
+    route: { cluster: "upstream", rate_limits: actions.map((action) => ({ actions: [action] })) },
   };
   const connection = {
     "@type":

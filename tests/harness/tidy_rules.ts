@@ -29,7 +29,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "cache/kv": ["cache/", "ratelimit/", "base/"],
   "cache/mc": ["cache/", "ratelimit/", "base/"],
   "grpc": ["ratelimit/", "wire/", "telemetry/", "base/"],
-  "http": ["ratelimit/", "webhooks/api/", "telemetry/", "base/"],
+  "http": ["ratelimit/", "webhooks/api/", "telemetry/", "wire/text.ts", "base/"],
   "ui": ["base/"],
   "load": ["grpc/native/frames.ts", "grpc/native/hpack_decoder.ts", "base/"],
   "webhooks": ["webhooks/model/signature.ts"],

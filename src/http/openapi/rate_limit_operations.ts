@@ -16,14 +16,13 @@ import { ALGORITHMS, MAX_REQUESTS_PER_UNIT, UNIT_NAMES } from "../../ratelimit/l
 import { MAX_DESCRIPTORS, MAX_ENTRIES } from "../../ratelimit/validate.ts";
 import type { AdministrationOperations, Operations } from "../../webhooks/api/operation.ts";
 
-const MAX_UINT32 = 4_294_967_295;
 const UNIT = choiceSchema(UNIT_NAMES, "The unit of the window.");
 const CODE = choiceSchema(["OK", "OVER_LIMIT"], "The decision.");
 
 /** A count, which the JSON form of protocol buffers also allows as a text. */
-function count(description: string, maximum: number): JsonSchema {
+function count(description: string, bounds: Pick<JsonSchema, "maximum"> = {}): JsonSchema {
   return {
-    anyOf: [{ type: "integer", minimum: 0, maximum }, { type: "string", pattern: "^[0-9]+$" }],
+    anyOf: [{ type: "integer", minimum: 0, ...bounds }, { type: "string", pattern: "^[0-9]+$" }],
     description,
   };
 }
@@ -60,19 +59,25 @@ export const RATE_LIMIT_SCHEMAS: SchemaProperties = {
       minItems: 1,
       maxItems: MAX_DESCRIPTORS,
     }),
-  }, { hitsAddend: count("Hits of descriptors without their own; 0 and absent mean 1.", MAX_UINT32) }),
+  }, {
+    hitsAddend: count(
+      "Hits of descriptors without their own; 0 and absent mean 1, and more than 2^32 - 1 count as that.",
+    ),
+  }),
   Descriptor: closedSchema({
     entries: listSchema(schemaOf("Entry"), "Keys and values, matched level by level.", {
       maxItems: MAX_ENTRIES,
     }),
   }, {
     limit: schemaOf("LimitOverride"),
-    hitsAddend: count("Hits of this descriptor; 0 reads the counter without adding hits.", 2 ** 53),
+    hitsAddend: count(
+      "Hits of this descriptor; 0 reads the counter without adding hits, and more than 2^53 count as that.",
+    ),
     isNegativeHits: flagSchema("Whether the hits are subtracted; default `false`."),
   }),
   Entry: closedSchema({ key: textSchema("The key.") }, { value: textSchema("The value.") }),
   LimitOverride: closedSchema({
-    requestsPerUnit: count("The limit.", MAX_REQUESTS_PER_UNIT),
+    requestsPerUnit: count("The limit.", { maximum: MAX_REQUESTS_PER_UNIT }),
     unit: UNIT,
   }),
   RateLimitResponse: objectSchema({

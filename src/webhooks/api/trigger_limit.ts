@@ -45,8 +45,7 @@ export function limitDescriptors({ descriptors }: TriggerLimit, input: JsonObjec
     return descriptors.map((descriptor) =>
       Object.fromEntries(Object.entries(descriptor).map(([key, text]) => [key, filled(text, scope)]))
     ).map((descriptor) => {
-      // The decision service would refuse it, which counts as a failed decision: with `onLimitError: allow` a caller
-      // could get past the limit.
+      // The caller learns it here, whatever `onLimitError` says.
       const problem = descriptorProblem(descriptor);
       if (problem !== undefined) throw wrongInput("limit_value_too_long", problem);
       return descriptor;

@@ -16,7 +16,7 @@ export type LimitCall = (
   descriptors: readonly Readonly<Record<string, string>>[],
 ) => Promise<LimitDecision>;
 
-/** Why the decision service would refuse a descriptor; nothing when it would not. */
+/** Why a descriptor is too large for a limit of a trigger or a workflow; nothing when it is not. */
 export function descriptorProblem(descriptor: Readonly<Record<string, string>>): string | undefined {
   if (byteLength(Object.entries(descriptor).flat().join("")) <= MAX_DESCRIPTOR_BYTES) return undefined;
   return `its values have more than ${MAX_DESCRIPTOR_BYTES} bytes`;

@@ -59,8 +59,11 @@ for (const [text, problem] of WRONG) {
   });
 }
 
-Deno.test("request lines: of bytes that are not UTF-8", async () => {
-  assertEquals(await linesOf(Uint8Array.of(34, 255, 34, 10)), [{ number: 1, problem: "not UTF-8" }]);
+Deno.test("request lines: bytes that are not UTF-8 are those of a value, as in a call", async () => {
+  const [before = "", after = ""] = JSON.stringify({ ...REQUEST, time: 1, domain: "BYTE" }).split("BYTE");
+  const encoded = (text: string) => new TextEncoder().encode(text);
+  const lines = await linesOf(Uint8Array.of(...encoded(before), 255, ...encoded(after), 10));
+  assertEquals(lines, [{ number: 1, request: { ...REQUEST, time: 1_000, domain: "\udcff" } }]);
 });
 
 Deno.test("request lines: whatever the pieces they come in, with and without a last line break", async () => {

@@ -164,6 +164,23 @@ Deno.test("/explain: the walk, the counter and nothing consumed", async () => {
   });
 });
 
+Deno.test("/explain: bytes that are not UTF-8 are those that a request counts, and are shown escaped", async () => {
+  await using bed = new Bed({});
+  const seen = [];
+  for (const value of ["caf%e9", "caf%C3%A9", "a+b%2Bc", "a=b", "%F0%9F%A6%95"]) {
+    const { body } = await bed.get(`/explain?domain=shop&descriptors=user=${value}`);
+    const [descriptor] = body["descriptors"] as { entries: { value: string }[]; cacheKey: string }[];
+    seen.push([descriptor?.entries[0]?.value, descriptor?.cacheKey.replace(/[\da-f]{64}/, "HASH")]);
+  }
+  assertEquals(seen, [
+    ["caf\\xe9", "shop_user_caf\\xe9~sha256_HASH_1699999980"],
+    ["café", "shop_user_café_1699999980"],
+    ["a b+c", "shop_user_a b+c_1699999980"],
+    ["a=b", "shop_user_a=b_1699999980"],
+    ["🦕", "shop_user_🦕_1699999980"],
+  ]);
+});
+
 const WRONG_QUERIES: readonly (readonly [query: string, field: string, reason: string])[] = [
   ["", "domain", "must be given once, and not be empty"],
   ["?domain=&descriptors=a=b", "domain", "must be given once, and not be empty"],

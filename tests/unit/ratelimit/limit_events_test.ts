@@ -166,6 +166,18 @@ Deno.test("decisions and statistics are the same with events and without", async
   }
 });
 
+Deno.test("the entries of a fact are short and well-formed, whatever the client sent", async () => {
+  const values = ["a".repeat(9_000), "caf\udce9"];
+  const asked = values.map((value) => ({
+    key: "over",
+    times: 6,
+    descriptor: { entries: [{ key: "over", value }] },
+  }));
+  const { facts } = await factsOf(asked);
+  const shown = facts.map(({ entries }) => entries.map(({ value }) => value.replace(/[\da-f]{64}$/, "HASH")));
+  assertEquals(shown, [[`${"a".repeat(64)}~sha256_HASH`], ["caf\\xe9~sha256_HASH"]]);
+});
+
 Deno.test("a fact has the request, the rule and the counter", async () => {
   const [fact] = (await factsOf([{ key: "over", times: 6 }])).facts;
   assertEquals(fact?.entries, [{ key: "over", value: "a" }]);

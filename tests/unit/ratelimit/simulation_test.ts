@@ -110,9 +110,15 @@ for (const policy of POLICIES) {
 
 Deno.test("simulation: a request that can never be answered is refused, and counts nothing", async () => {
   const simulation = simulationOf(RULES);
-  const wrong = requestOf(descriptorOf("plain"), { entries: [], hitsAddend: 2 ** 53 + 2 });
+  const wrong = requestOf(descriptorOf("plain"), {
+    entries: [],
+    limit: { requestsPerUnit: 1, unit: undefined },
+  });
   const error = await assertRejects(() => simulation.decide(wrong, START));
-  assertEquals(error.message, "descriptor 1 must not have a hits_addend beyond 2^53");
+  assertEquals(
+    error.message,
+    "descriptor 1 must name a known unit in its limit: SECOND, MINUTE, HOUR, DAY, WEEK, MONTH or YEAR",
+  );
   const { statuses } = await simulation.decide(requestOf(descriptorOf("plain")), START);
   assertEquals(statuses.map(({ remaining }) => remaining), [2]);
 });

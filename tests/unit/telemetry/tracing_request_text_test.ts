@@ -20,6 +20,11 @@ const CASES: readonly [title: string, request: RateLimitRequest, text: string][]
     'descriptors:{entries:{key:"a" value:"1"} entries:{key:"b" value:""} hits_addend:{value:0} is_negative_hits:true} ' +
     "descriptors:{limit:{requests_per_unit:5 unit:MINUTE}} descriptors:{limit:{requests_per_unit:5}} hits_addend:2",
   ],
+  [
+    "bytes that are not UTF-8",
+    { domain: "d\udcff", hitsAddend: 0, descriptors: [] },
+    'domain:"d\\\\xff"',
+  ],
   ["what has to be escaped", { domain: 'a"\n', hitsAddend: 0, descriptors: [] }, 'domain:"a\\"\\n"'],
 ];
 

@@ -61,8 +61,6 @@ const MALFORMED = [
   },
   { name: "truncated 8 bytes", hex: "29000000", message: "field 5: its 8 bytes go beyond the 3 bytes left" },
   { name: "truncated 4 bytes", hex: "2d00", message: "field 5: its 4 bytes go beyond the 1 byte left" },
-  { name: "text that is not UTF-8", hex: "0a02c328", message: "field 1: its text is not UTF-8" },
-  { name: "text with half a surrogate pair", hex: "0a03eda080", message: "field 1: its text is not UTF-8" },
 ];
 
 const WHERE = /^(field \d+|a field|entry):/;
@@ -81,6 +79,28 @@ function fullMessage(short: string): string {
   return where === "entry"
     ? `Cannot read field 1 of "RateLimitDescriptor"${state}`
     : `Cannot read ${where} of "RateLimitRequest"${state}`;
+}
+
+const NOT_UTF8 = [
+  { name: "a cut character", hex: "0a02c328", text: "\udcc3(" },
+  { name: "half a surrogate pair", hex: "0a03eda080", text: "\udced\udca0\udc80" },
+  { name: "Latin-1", hex: "0a04636166e9", text: "caf\udce9" },
+  { name: "a byte in more than 64", hex: `0a42${"61".repeat(65)}ff`, text: `${"a".repeat(65)}\udcff` },
+];
+
+for (const { name, hex, text } of NOT_UTF8) {
+  Deno.test(`text that is not UTF-8, ${name}: a request keeps its bytes, other messages are refused`, () => {
+    const bytes = Uint8Array.fromHex(hex);
+    const entry = Uint8Array.of(0x12, bytes.length + 2, 0x0a, bytes.length, ...bytes);
+    const value = Uint8Array.of(0x12, bytes.length + 2, 0x0a, bytes.length, 0x12, ...bytes.subarray(1));
+    assertEquals(decodeRateLimitRequest(bytes).domain, text);
+    assertEquals(decodeRateLimitRequest(entry).descriptors[0]?.entries, [{ key: text, value: "" }]);
+    assertEquals(decodeRateLimitRequest(value).descriptors[0]?.entries, [{ key: "", value: text }]);
+    assertEquals(
+      assertThrows(() => HEALTH_CHECK_REQUEST.decode(bytes)).message,
+      'Cannot read field 1 of "HealthCheckRequest": its text is not UTF-8',
+    );
+  });
 }
 
 Deno.test("a decoder passes over groups that are nested 100 deep, and no deeper", () => {

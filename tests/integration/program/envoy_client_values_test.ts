@@ -1,0 +1,74 @@
+/** Behind Envoy with its default, `failure_mode_deny: false`, no request of a client passes that a rule forbids. */
+import { assertEquals } from "@std/assert";
+import { Buffer } from "node:buffer";
+import { startEnvoy } from "../../harness/envoy.ts";
+import { envoyConfig } from "../../harness/envoy_config.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
+import { needs } from "../../harness/tools.ts";
+
+const DOMAIN = "edge";
+const RULES = {
+  "rules.yaml": `domain: ${DOMAIN}
+descriptors:
+  - { key: header, rate_limit: { unit: year, requests_per_unit: 1 } }
+  - { key: path, rate_limit: { unit: year, requests_per_unit: 1 } }
+`,
+};
+/** Header values by bytes, one character a byte. */
+const HEADERS: Readonly<Record<string, string>> = {
+  "of 9,000 bytes": "a".repeat(9_000),
+  "of 9,000 bytes with another end": `${"a".repeat(8_999)}b`,
+  "of 50,000 bytes": "c".repeat(50_000),
+  "in Latin-1": "caf\xe9",
+  "in Latin-1 that differs in the last byte": "caf\xea",
+  "of every byte from 0x80": String.fromCharCode(...Array.from({ length: 128 }, (_, index) => 0x80 + index)),
+  "of 9,000 bytes that are not UTF-8": "\xff".repeat(9_000),
+};
+
+for (const engine of ["native", "grpc-js"]) {
+  Deno.test({
+    ...needs(
+      ["envoy"],
+      `${engine}: Envoy with failure_mode_deny: false lets nothing pass that is over its limit`,
+    ),
+    async fn() {
+      await using weir = await ServeFixture.start({ env: { GRPC_ENGINE: engine }, rules: RULES });
+      const quiet = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
+      await using upstream = Deno.serve(quiet, () => new Response("upstream"));
+      const peers = { weir: weir.grpcAddress, upstream: `127.0.0.1:${upstream.addr.port}`, domain: DOMAIN };
+      await using envoy = await startEnvoy(envoyConfig({ ...peers, header: "x-client" }));
+      const address = envoy.address("allow");
+      const seen: Record<string, readonly number[]> = {};
+      let path = 0;
+      for (const [what, header] of Object.entries(HEADERS)) {
+        seen[what] = [];
+        for (let call = 0; call < 3; call++) {
+          seen[what] = [...seen[what] ?? [], await statusOf(address, `/header-${path++}`, header)];
+        }
+        // A new value each time: the limit of the path holds beside it.
+        const beside = [];
+        for (const end of ["1", "2", "3"]) {
+          beside.push(await statusOf(address, `/beside-${path}`, header + end));
+        }
+        seen[`beside one ${what}`] = beside;
+      }
+      seen["a path of 9,000 bytes"] = [];
+      for (let call = 0; call < 3; call++) {
+        const status = await statusOf(address, `/${"p".repeat(9_000)}`, `header ${call}`);
+        seen["a path of 9,000 bytes"] = [...seen["a path of 9,000 bytes"] ?? [], status];
+      }
+      assertEquals(seen, Object.fromEntries(Object.keys(seen).map((what) => [what, [200, 429, 429]])));
+    },
+  });
+}
+
+/** The status of a request with a header of these bytes, which `fetch` would not send. */
+async function statusOf(address: string, path: string, header: string): Promise<number> {
+  const [hostname = "", port] = address.split(":");
+  using connection = await Deno.connect({ hostname, port: Number(port) });
+  const request = `GET ${path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\nx-client: ${header}\r\n\r\n`;
+  const bytes = new Uint8Array(Buffer.from(request, "latin1"));
+  for (let sent = 0; sent < bytes.length;) sent += await connection.write(bytes.subarray(sent));
+  const answer = await new Response(connection.readable).text();
+  return Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1]);
+}
