@@ -16,7 +16,7 @@ return 0`);
 const WHOLE_NUMBER = /^-?\d{1,20}$/;
 /** The error of a counter that can go no higher, which is over every limit. */
 const OVERFLOW = /increment or decrement would overflow/;
-/** A larger number is not exact. */
+/** A larger number is not exact, and over every limit anyway. */
 const MAX_COUNT = 2 ** 53;
 const REDIRECTION = /^(?:MOVED|ASK) /;
 const ASKING = respCommand("ASKING");
@@ -179,7 +179,7 @@ function learn(
     const late = forget(group, expiries);
     // An expiry that finds no counter has none to set.
     if (expired !== 0) after.retry.push(late);
-  } else if (reply === group.total) after.follow.push(forget(group, expiries));
+  } else if (reply === deltaOf(group.total)) after.follow.push(forget(group, expiries));
 }
 
 function forget({ key, expiresInSeconds, windowEnd }: HitGroup, expiries: KvExpiries): LateExpiry {
@@ -208,7 +208,7 @@ function writeCommand(writer: RespWriter, group: HitGroup): void {
   if (total > 0 && total === addend && kept !== undefined) {
     if (kept.bytes === undefined) keepCommand(kept, group);
     writer.part(kept.bytes ?? NOTHING, kept.start, kept.end);
-  } else if (total > 0) writeKey(writer.bytes(INCRBY), group).argument(total);
+  } else if (total > 0) writeKey(writer.bytes(INCRBY), group).argument(deltaOf(total));
   else if (total === 0) writeKey(writer.bytes(GET), group);
   else writeKey(writer.bytes(EVAL), group).argument(-total);
 }
@@ -230,11 +230,18 @@ function keepCommand(kept: KeptHit, group: HitGroup): void {
   kept.end = slabUsed += command.length;
 }
 
+/** The server takes no number of 2^63, which hits of many callers together may reach. */
+function deltaOf(hits: number): number {
+  return Math.min(hits, MAX_COUNT);
+}
+
 /** The count in a reply, or a text that says what is wrong. */
 function countOf(reply: unknown, { total }: HitGroup): number | string {
   if (reply instanceof Error) return OVERFLOW.test(reply.message) ? MAX_COUNT : shortened(reply.message);
   if (total > 0) {
-    if (typeof reply === "number" && reply >= total && reply <= MAX_COUNT) return reply;
+    const delta = deltaOf(total);
+    // As if all of it had been added, so that no caller sees less than the counter had.
+    if (typeof reply === "number" && reply >= delta) return Math.min(reply, MAX_COUNT) + (total - delta);
     return `it answered ${shortened(String(reply))} to INCRBY ${total}`;
   }
   if (typeof reply === "number") return reply;

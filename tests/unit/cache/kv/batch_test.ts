@@ -2,6 +2,7 @@ import { assertEquals } from "@std/assert";
 import { type Ask, HitBatch, SingleAsk } from "../../../../src/cache/hit_batch.ts";
 import { KvBatch } from "../../../../src/cache/kv/batch.ts";
 import { KvExpiries } from "../../../../src/cache/kv/expiries.ts";
+import { ReplyError } from "../../../../src/cache/kv/resp.ts";
 import { hit } from "../../../contract/counter_cache_contract.ts";
 import { type Caller, type Hit, RepeatedHit } from "../../../../src/ratelimit/counter_cache.ts";
 
@@ -35,6 +36,10 @@ for (
     ["counted before its key moved away", 2, false, [5, MOVED], [5]],
     ["counted before its key began to move", 2, false, [5, ASK], [5]],
     ["counted, and its expiry refused", 2, false, [5, FULL], [FULL.message]],
+    ["counted beyond what is exact", 2, false, [2 ** 62, 1], [2 ** 53]],
+    ["counted at the top", 2, false, [new ReplyError("ERR increment or decrement would overflow"), 1], [
+      2 ** 53,
+    ]],
     ["read only", 0, false, ["7"], [7]],
     ["given back", -2, false, [3], [3]],
     ["counted on the way to another node", 2, true, ["OK", 5, "OK", 1], [5]],
@@ -44,11 +49,25 @@ for (
   Deno.test(`kv batch: a hit that is ${name}`, () => assertEquals(toldOf(asking, addend, replies), told));
 }
 
-for (const reply of [null, -3, 1, 2 ** 53 + 2, "5", "text"] as const) {
+for (const reply of [null, -3, 1, "5", "text"] as const) {
   Deno.test(`kv batch: ${JSON.stringify(reply)} is no answer to INCRBY 2`, () => {
     assertEquals(toldOf(false, 2, [reply, 1]), [`it answered ${reply} to INCRBY 2`]);
   });
 }
+
+Deno.test("kv batch: hits of many callers that no server can add together are the most that it can", () => {
+  const most = 2 ** 53;
+  const batch = new KvBatch({ asking: false });
+  const told: number[] = [];
+  for (let call = 0; call < 2_000; call++) {
+    const resolve = (counts: number[]) => void told.push(...counts);
+    batch.add({ ...askFor("k"), hits: [hit({ key: "k", addend: most })], resolve });
+  }
+  const text = new TextDecoder().decode(batch.commands(new KvExpiries()).data);
+  assertEquals(/INCRBY\r\n\$1\r\nk\r\n\$\d+\r\n(\d+)/.exec(text)?.[1], String(most));
+  batch.settle([most, 1], new KvExpiries());
+  assertEquals([told.length, told.every((count) => count >= most)], [2_000, true]);
+});
 
 Deno.test("kv batch: an expiry that was answered before something was forgotten is not remembered", () => {
   const expiries = new KvExpiries();
