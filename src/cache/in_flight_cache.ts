@@ -6,6 +6,9 @@ import { CacheError } from "../ratelimit/errors.ts";
 import type { Answers } from "./hit_parts.ts";
 import type { IN_FLIGHT_METRICS } from "./metrics.ts";
 
+/** A cache is unavailable if it has not answered for so long. */
+const SILENCE_MS = 1_000;
+
 /** How hits in flight are limited. */
 export interface InFlightCacheOptions {
   readonly maxInFlight: number;
@@ -16,7 +19,10 @@ export interface InFlightCacheOptions {
   readonly clock: Clock;
 }
 
-/** Limits the hits that wait for another cache; a call beyond the limit fails, unless nothing else waits. */
+/**
+ * Limits the hits that wait for another cache; a call beyond the limit fails, unless nothing else waits. While the cache
+ * answers, that is an overload, which clients can cause; else it is an outage.
+ */
 export class InFlightCache implements CounterCache {
   readonly metrics: Metrics<typeof IN_FLIGHT_METRICS.metrics> = {
     counters: { in_flight_refused: () => this.#refused },
@@ -26,8 +32,9 @@ export class InFlightCache implements CounterCache {
   readonly #options: InFlightCacheOptions;
   readonly addOne?: NonNullable<CounterCache["addOne"]>;
   readonly take?: NonNullable<CounterCache["take"]>;
-  readonly #release = () => void this.#inFlight--;
+  readonly #release = (isAnswered: boolean) => this.#settled(1, isAnswered);
   #inFlight = 0;
+  #answeredAt = -Infinity;
   #refused = 0;
 
   constructor(cache: CounterCache, options: InFlightCacheOptions) {
@@ -67,20 +74,24 @@ export class InFlightCache implements CounterCache {
   }
 
   #admit(hits: number): void {
-    const { maxInFlight, backend } = this.#options;
+    const { maxInFlight, backend, clock } = this.#options;
     if (this.#inFlight === 0 || this.#inFlight + hits <= maxInFlight) return;
     this.#refused++;
     const message = `too many hits wait for the cache: ${this.#inFlight} of at most ${maxInFlight}`;
-    throw new CacheError(backend, message);
+    throw new CacheError(backend, message, { isOverload: clock.elapsed() - this.#answeredAt < SILENCE_MS });
   }
 
   #hold<Answer>(counts: Answers<Answer>, hits: number, caller: Caller | undefined): Answers<Answer> {
     if (!(counts instanceof Promise)) return counts;
     this.#inFlight += hits;
-    const release = () => void (this.#inFlight -= hits);
     // Before the caller continues, which may ask again.
-    counts.then(release, release);
+    counts.then(() => this.#settled(hits, true), () => this.#settled(hits, false));
     return caller?.since === undefined ? counts : this.#within(counts, caller.since);
+  }
+
+  #settled(hits: number, isAnswered: boolean): void {
+    this.#inFlight -= hits;
+    if (isAnswered) this.#answeredAt = this.#options.clock.elapsed();
   }
 
   /** The adapters limit each call, and this caller has asked before. */
@@ -96,20 +107,20 @@ export class InFlightCache implements CounterCache {
 /** Lets the hit go before its receiver continues, which may ask again. */
 class Held implements CountReceiver {
   readonly #receiver: CountReceiver;
-  readonly #release: () => void;
+  readonly #release: (isAnswered: boolean) => void;
 
-  constructor(receiver: CountReceiver, release: () => void) {
+  constructor(receiver: CountReceiver, release: (isAnswered: boolean) => void) {
     this.#receiver = receiver;
     this.#release = release;
   }
 
   counted(count: number): void {
-    this.#release();
+    this.#release(true);
     this.#receiver.counted(count);
   }
 
   failed(error: unknown): void {
-    this.#release();
+    this.#release(false);
     this.#receiver.failed(error);
   }
 }

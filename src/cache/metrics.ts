@@ -84,7 +84,10 @@ export const IN_FLIGHT_METRICS = {
   prefix: "ratelimit.cache.",
   metrics: {
     in_flight: gauge("hits", "Hits that wait for the shared cache."),
-    in_flight_refused: counter("calls", "Calls refused because `MAX_IN_FLIGHT` hits were waiting."),
+    in_flight_refused: counter(
+      "calls",
+      "Calls whose hits were not sent because `MAX_IN_FLIGHT` hits were waiting.",
+    ),
   },
 } satisfies MetricGroup;
 

@@ -64,6 +64,7 @@ function join(hits: readonly AnyHit[], counts: Attempt, taken: Attempt): Counted
   throw new CacheError(first.backend, message, {
     counts: joined.some((count) => count !== undefined) ? joined : [],
     cause: first,
+    isOverload: failures.every((failure) => failure.isOverload),
   });
 }
 

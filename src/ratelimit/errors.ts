@@ -34,14 +34,17 @@ export class CacheError extends Error {
   readonly backend: "kv" | "mc" | "memory";
   /** The counts of the hits that succeeded, by position; of conditional hits, what became of them. */
   readonly counts: readonly (Counted | undefined)[];
+  /** The cache answers, but too many hits wait for it: no outage, and so not for the failure modes. */
+  readonly isOverload: boolean;
 
   constructor(
     backend: "kv" | "mc" | "memory",
     message: string,
-    options: ErrorOptions & Partial<Pick<CacheError, "counts">> = {},
+    options: ErrorOptions & Partial<Pick<CacheError, "counts" | "isOverload">> = {},
   ) {
     super(message, options);
     this.backend = backend;
     this.counts = options.counts ?? [];
+    this.isOverload = options.isOverload ?? false;
   }
 }

@@ -37,7 +37,10 @@ export interface Recovered {
 
 const UNCOUNTED = { allow: ALLOWED_UNCOUNTED, deny: DENIED_UNCOUNTED, local: 0 } as const;
 
-/** Counts the hits of a call in the shared cache, and applies the failure modes when it fails. */
+/**
+ * Counts the hits of a call in the shared cache, and applies the failure modes when it fails. Hits that an overloaded
+ * cache does not take are over their limit: clients could reach any other answer by more requests.
+ */
 export class HitCounter {
   readonly #options: HitCounterOptions;
 
@@ -61,7 +64,7 @@ export class HitCounter {
     return this.#addAfter(planned, before, caller);
   }
 
-  /** Applies the failure modes to the hits that the cache did not count. Throws the error in mode `error`. */
+  /** Decides on the hits that the cache did not count. Throws the error in mode `error`. */
   async recover(planned: PlannedHits, error: unknown, caller: Caller | undefined): Promise<Recovered> {
     const recovered: Recovered = {
       counts: planned.hits.map(() => 0),
@@ -97,7 +100,9 @@ export class HitCounter {
         recovered.counts[position] = count;
         continue;
       }
-      const mode = limitOf(planned, position)?.onCacheFailure ?? policy.onCacheFailure;
+      const mode = error.isOverload
+        ? "deny"
+        : limitOf(planned, position)?.onCacheFailure ?? policy.onCacheFailure;
       if (mode === "error" || (mode === "local" && fallback === undefined)) throw error;
       recovered.modes[position] = mode;
       recovered.counts[position] = UNCOUNTED[mode];

@@ -184,11 +184,12 @@ export class RateLimitService {
     const { clock, stats: { service } } = this.#options;
     try {
       const { counts, modes } = await this.#counter.recover(call, error, caller);
-      this.#countError(error);
+      const isOverload = error instanceof CacheError && error.isOverload;
+      if (!isOverload) this.#countError(error);
       const uncountedKeys = new Set<string>();
       for (const [position, mode] of modes.entries()) {
         if (mode === undefined) continue;
-        service.cacheFailure[mode]++;
+        if (!isOverload) service.cacheFailure[mode]++;
         uncountedKeys.add(call.hits[position]?.key ?? "");
       }
       return this.#finish(call, counts, Math.floor(clock.now() / 1000), uncountedKeys);

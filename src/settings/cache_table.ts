@@ -39,7 +39,8 @@ const CACHE = inGroup("Cache", {
   ),
   MAX_IN_FLIGHT: count(
     "10000",
-    "Maximum number of hits that wait for the cache; further hits are treated as a cache failure.",
+    "Maximum number of hits that wait for the cache; further hits are OVER_LIMIT, or a cache failure if the " +
+      "cache has not replied for a second.",
     { min: 1 },
   ),
 });

@@ -3,7 +3,8 @@ import { CacheError } from "../../src/ratelimit/errors.ts";
 
 /**
  * Counters that fail by script: for each question a text with one character a hit, `.` for a count and `x`
- * for none. A text without `.` fails with no counts at all; where the script has ended, all is answered.
+ * for none. A text without `.` fails with no counts at all, and as an overload if it has an `o`; where the script has
+ * ended, all is answered.
  */
 export class FailingCache implements CounterCache {
   /** What was asked: the second part of each key and the addend, such as `add k1 m0`. */
@@ -54,10 +55,13 @@ export class FailingCache implements CounterCache {
 
   #answer(hits: readonly Hit[], count: (hit: Hit) => number): number[] | Promise<number[]> {
     const script = this.script.shift() ?? "";
-    const counts = hits.map((hit, position) => script[position] === "x" ? undefined : count(hit));
+    const counts = hits.map((hit, position) =>
+      "xo".includes(script[position] ?? ".") ? undefined : count(hit)
+    );
     const known = counts.filter((one) => one !== undefined);
     if (known.length === counts.length) return this.#later ? Promise.resolve(known) : known;
-    const error = new CacheError(this.#backend, "gone", known.length === 0 ? {} : { counts });
+    const isOverload = script.includes("o");
+    const error = new CacheError(this.#backend, "gone", known.length === 0 ? { isOverload } : { counts });
     if (this.#later) return Promise.reject(error);
     throw error;
   }

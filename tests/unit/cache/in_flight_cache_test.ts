@@ -3,6 +3,7 @@ import { FakeClock } from "../../harness/fake_clock.ts";
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { InFlightCache } from "../../../src/cache/in_flight_cache.ts";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
+import { CacheError } from "../../../src/ratelimit/errors.ts";
 import type { Taken } from "../../../src/ratelimit/algorithms/taken.ts";
 import type {
   Caller,
@@ -148,6 +149,39 @@ for (const verb of ["add", "read", "take"] as const) {
     });
   }
 }
+
+Deno.test("in flight: a call too many is an overload while the cache answers, and an outage while it is silent", async () => {
+  const clock = new FakeClock();
+  const { held, cache } = open(1, clock);
+  const isOverload = () => (assertThrows(() => cache.add(hits(1))) as CacheError).isOverload;
+  const seen = [];
+  let waiting: Promise<unknown> = Promise.resolve(cache.add(hits(1)));
+  seen.push(["before the first answer", isOverload()]);
+  held.next().resolve([1]);
+  await waiting;
+  waiting = Promise.resolve(cache.add(hits(1)));
+  clock.advance(999);
+  seen.push(["behind an answer", isOverload()]);
+  clock.advance(1);
+  seen.push(["after a second without one", isOverload()]);
+  held.next().reject(new CacheError("kv", "gone"));
+  await assertRejects(() => waiting);
+  const counted = countOne(cache, hit());
+  seen.push(["behind a failure", isOverload()]);
+  held.next().resolve([1]);
+  await counted;
+  waiting = Promise.resolve(cache.take?.(conditionalHits(1)));
+  seen.push(["behind an answer to a single hit", isOverload()]);
+  held.next().resolve([1]);
+  await waiting;
+  assertEquals(seen, [
+    ["before the first answer", false],
+    ["behind an answer", true],
+    ["after a second without one", false],
+    ["behind a failure", false],
+    ["behind an answer to a single hit", true],
+  ]);
+});
 
 Deno.test("in flight: exactly up to the bound all are asked for", async () => {
   const { held, cache, metrics } = open(4);

@@ -45,6 +45,22 @@ export const WHOLE: readonly CacheFailureCase[] = [
     stats: { ...failed("error"), ...within("plain"), "rate_limit.d.plain.total_hits": 2 },
   },
   {
+    title: "an overload is over the limit in every mode, which the local cache does not learn",
+    script: ["o", "o", "ooo"],
+    calls: [["plain"], ["allow"], ["error", "local", "shadow"], ["plain"]],
+    answers: [
+      "OVER_LIMIT: OVER_LIMIT 0",
+      "OVER_LIMIT: OVER_LIMIT 0",
+      "OVER_LIMIT: OVER_LIMIT 0, OVER_LIMIT 0, OK 0",
+      "OK: OK 1",
+    ],
+    stats: {
+      ...within("plain"),
+      ...hits("allow", "error", "local", "shadow"),
+      "rate_limit.d.plain.total_hits": 2,
+    },
+  },
+  {
     title: "allow, and the cache counts again at once",
     script: ["x"],
     calls: [["allow:7"], ["allow"]],
