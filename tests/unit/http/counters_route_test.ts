@@ -84,6 +84,19 @@ Deno.test("peek answers the counter of each descriptor", async () => {
   assertEquals([counters.asked, served.log.lines], [[["peek", REQUEST]], []]);
 });
 
+Deno.test("counters: bytes that are not UTF-8 are those of a value, as in a call", async () => {
+  const counters = new CountersDouble();
+  const [before = "", after = ""] = BODY.split("secret-value");
+  const body = new Blob([before, Uint8Array.of(0xe9), after]);
+  for (const work of ["peek", "reset"]) {
+    const path = `/api/v1/counters/${work}`;
+    const response = await serve(counters).fetch(path, { method: "POST", headers: HEADERS, body });
+    assertEquals([response.status, (await response.json()).descriptors.length], [200, 2]);
+  }
+  const asked = JSON.stringify(counters.asked);
+  assertEquals(asked.match(/\\udce9/g)?.length, 2, asked);
+});
+
 Deno.test("reset tells what was used and who still denies; its log line holds nothing of the caller", async () => {
   const counters = new CountersDouble();
   const served = serve(counters);
