@@ -50,6 +50,7 @@ export interface SenderOptions extends NetworkOptions {
 
 /** How much of a response body is kept. */
 export const MAX_RESPONSE_BYTES = 16_384;
+const FRAMING = ["content-length", "transfer-encoding"];
 const REDIRECTS = [301, 302, 303, 307, 308];
 
 const MAX_TARGETS = 1_000;
@@ -138,10 +139,18 @@ class Exchange implements ResponseListener {
     }
   }
 
+  /** From here on the status settles the attempt, with the headers that can be read. */
+  onStatus(head: ResponseHead): void {
+    this.#head = head;
+  }
+
   onHead(head: ResponseHead): void {
     this.#head = head;
     // A part of an encoded body is no text.
     if (!/^(?:identity)?$/i.test(headerText(head, "content-encoding") ?? "")) this.#left = 0;
+    // A header that was left out may have told where the body ends: nothing else might, for as long as it may take.
+    const hasEnd = FRAMING.some((name) => headerText(head, name) !== undefined);
+    if (head.isOdd && !hasEnd) this.#cut(INTERRUPTED);
   }
 
   onBody(piece: Uint8Array<ArrayBuffer>): void {

@@ -125,12 +125,16 @@ class Call implements ResponseListener, OutboundCall {
     if (this.#owned instanceof GuardedConnection) this.#owned.resume();
   }
 
-  onHead(head: ResponseHead): void {
+  onStatus(head: ResponseHead): void {
     const { status } = head;
-    if (status >= 200 && status <= 599) return this.#listener.onHead(head);
+    if (status >= 200 && status <= 599) return this.#listener.onStatus?.(head);
     this.cancel();
     const text = `the receiver responded with ${status}, which is not a final status`;
     this.#listener.onError(new SendError("status", text, { status }));
+  }
+
+  onHead(head: ResponseHead): void {
+    if (!this.#isOver) this.#listener.onHead(head);
   }
 
   onBody(piece: Uint8Array<ArrayBuffer>): void {

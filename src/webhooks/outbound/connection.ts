@@ -115,7 +115,7 @@ export class GuardedConnection {
 
   #fail(error: unknown): void {
     const listener = this.#listener;
-    const isBody = this.#parser?.head !== undefined && !(error instanceof SendError);
+    const isBody = this.#parser?.hasStatus === true && !(error instanceof SendError);
     this.destroy();
     // An end has the code that other platforms report for it.
     listener?.onError(

@@ -4,9 +4,15 @@ import type { ResponseHead } from "./response_head.ts";
 import { SendError } from "./send_error.ts";
 import { type WireRequest, wireTargetOf } from "./wire_request.ts";
 
+/** The options of a request. */
+export interface GuardedRequestInit extends RequestInit {
+  /** Called with the status as soon as its line was read; the rest of the head may never come. */
+  readonly onStatus?: ((status: number) => void) | undefined;
+}
+
 /** A `fetch` over a guarded client. What it throws is a `SendError`, or the signal's reason. */
 export interface GuardedFetch {
-  (input: string | URL | Request, init?: RequestInit): Promise<Response>;
+  (input: string | URL | Request, init?: GuardedRequestInit): Promise<Response>;
   close(): Promise<void>;
 }
 
@@ -17,10 +23,10 @@ const BODILESS = [204, 205, 304];
 export function createGuardedFetch(options: GuardedClientOptions): GuardedFetch {
   const client = new GuardedClient(options);
 
-  async function guardedFetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+  async function guardedFetch(input: string | URL | Request, init?: GuardedRequestInit): Promise<Response> {
     const { request, signal } = await outgoingOf(input, init);
     signal?.throwIfAborted();
-    const exchange = new Exchange(request.method === "HEAD", signal);
+    const exchange = new Exchange(request.method === "HEAD", signal, init?.onStatus);
     exchange.begin(client.send(request, exchange));
     return await exchange.response;
   }
@@ -61,13 +67,21 @@ function bytesOf(body: RequestInit["body"]): Uint8Array | undefined {
 class Exchange implements ResponseListener {
   readonly #isHeadOnly: boolean;
   readonly #signal: AbortSignal | undefined;
+  readonly #onStatus: GuardedRequestInit["onStatus"];
   readonly #settled = Promise.withResolvers<Response>();
   #call: OutboundCall | undefined;
+  /** The status, and the headers so far, while the head is incomplete. */
+  #begun: ResponseHead | undefined;
   #body: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
 
-  constructor(isHeadOnly: boolean, signal: AbortSignal | undefined) {
+  constructor(
+    isHeadOnly: boolean,
+    signal: AbortSignal | undefined,
+    onStatus: GuardedRequestInit["onStatus"],
+  ) {
     this.#isHeadOnly = isHeadOnly;
     this.#signal = signal;
+    this.#onStatus = onStatus;
   }
 
   get response(): Promise<Response> {
@@ -81,7 +95,17 @@ class Exchange implements ResponseListener {
     if (this.#signal?.aborted === true) this.#onAbort();
   }
 
-  onHead({ status, headers: pairs }: ResponseHead): void {
+  onStatus(head: ResponseHead): void {
+    this.#begun = head;
+    this.#onStatus?.(head.status);
+  }
+
+  onHead(head: ResponseHead): void {
+    this.#begun = undefined;
+    this.#respond(head);
+  }
+
+  #respond({ status, headers: pairs }: ResponseHead): void {
     const headers = new Headers();
     for (const [name, value] of pairs) {
       try {
@@ -108,6 +132,8 @@ class Exchange implements ResponseListener {
 
   onError(error: SendError): void {
     this.#end();
+    // The status is known, and only the rest is not.
+    if (this.#begun !== undefined) this.#respond(this.#begun);
     this.#fail(error);
   }
 

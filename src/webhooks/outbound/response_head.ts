@@ -7,6 +7,8 @@ export interface ResponseHead {
   readonly headers: readonly (readonly [name: string, value: string])[];
   /** Whether the server keeps the connection, according to its head. */
   readonly isKept: boolean;
+  /** Whether a line of it was repaired or left out. */
+  readonly isOdd: boolean;
 }
 
 /** Where the body of a response ends: after so many bytes, with its last chunk, or with the connection. */
@@ -17,27 +19,38 @@ export function unreadable(code: string): SendError {
   return new SendError("protocol", "the response is not valid HTTP", { code });
 }
 
-/** Some servers write `HTTP/2.0` and mean HTTP/1.1. */
-const STATUS_LINE = /^HTTP\/(1\.[01]|2\.0) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/;
+/** Some servers write `HTTP/2.0` and mean HTTP/1.1. The reason may be anything. */
+const STATUS_LINE = /^HTTP\/(1\.[01]|2\.0) ([1-9]\d\d)(?: |$)/;
 /** In lower case. */
 const NAME = /^[!#$%&'*+.^_`|~\da-z-]+$/;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** The platform sorts the headers of a response in quadratic time: 3,000 take two seconds. */
 const MAX_HEADERS = 128;
+/** Headers that decide about the response: as many again are kept, however many others came before. */
+const DECISIVE = ["connection", "content-encoding", "content-type", "keep-alive", "retry-after"];
+/** Headers that decide where the body ends. */
+const FRAMING = ["content-length", "transfer-encoding"];
+/** Most bytes of one header; a longer one is left out. */
+export const MAX_LINE_BYTES = 16_384;
 const MAX_INTERIM = 100;
 const LENGTH = /^\d{1,15}$/;
 /** Statuses whose responses always end with their head. */
 const BODILESS = [101, 204, 304];
 
-/** Parses the lines of a head, one after the other. */
+/**
+ * Parses the lines of a head, one after the other: the status line strictly, what follows it leniently, because the
+ * outcome of the request is known by then.
+ */
 export class HeadLines {
-  readonly #headers: (readonly [string, string])[] = [];
+  #headers: [name: string, value: string][] = [];
   #version = "";
   #status = 0;
-  /** The headers about the body and the connection, several of a name combined. */
-  #length: string | undefined;
-  #coding: string | undefined;
-  #connection: string | undefined;
+  /** Whether a line was repaired or left out: the connection is not used again. */
+  #isOdd = false;
+  /** Whether a header that was left out would decide where the body ends. */
+  #isUnframed = false;
+  /** Whether the line before was kept, so that another one may continue it. */
+  #isContinuable = false;
   #interim = 0;
 
   /** Whether there was no line yet. */
@@ -49,38 +62,56 @@ export class HeadLines {
     return this.#status;
   }
 
-  /** Parses a line without its end; throws a `SendError` for an invalid one. */
-  take(line: string): void {
+  /** Whether the status line of a response came that is not an interim one. */
+  get isFinal(): boolean {
+    return this.#status === 101 || this.#status >= 200;
+  }
+
+  /** Parses a line without its end, `isOdd` if it was cut or has an odd end. Throws a `SendError` for no status line. */
+  take(line: string, isOdd: boolean): void {
+    this.#isOdd ||= isOdd || line.length >= MAX_LINE_BYTES;
     if (this.isEmpty) this.#takeStatus(line);
+    else if (isBlank(line.charCodeAt(0))) this.#continue(trimmed(line, 0));
     else this.#takeHeader(line);
   }
 
   /** Forgets an interim head, so that another one may follow; false when there were too many. */
   skipInterim(): boolean {
-    this.#headers.length = 0;
+    this.#headers = [];
     this.#version = "";
-    this.#length = this.#coding = this.#connection = undefined;
+    this.#status = 0;
+    this.#isOdd = this.#isUnframed = this.#isContinuable = false;
     return ++this.#interim <= MAX_INTERIM;
   }
 
+  /** What was parsed so far; its headers grow with further lines. */
   head(): ResponseHead {
-    const isClosed = this.#connection !== undefined && tokens(this.#connection).includes("close");
+    const length = this.#text("content-length");
+    const coding = this.#text("transfer-encoding");
+    const isClosed = tokens(this.#text("connection")).includes("close");
     // A careless server may send a body that it announces where none can be.
-    const mayHaveMore = this.#status === 204 &&
-      (this.#coding !== undefined || Number(this.#length ?? 0) !== 0);
-    const isKept = this.#version === "1.1" && !isClosed && !mayHaveMore;
-    return { status: this.#status, headers: this.#headers, isKept };
+    const mayHaveMore = this.#status === 204 && (coding !== undefined || Number(length ?? 0) !== 0);
+    const isOdd = this.#isOdd || (length !== undefined && (coding !== undefined || !LENGTH.test(length)));
+    const isKept = this.#version === "1.1" && !isClosed && !mayHaveMore && !isOdd;
+    return { status: this.#status, headers: this.#headers, isKept, isOdd };
   }
 
-  /** Where the body ends; throws a `SendError` for a contradictory head. */
+  /** Where the body ends; throws a `SendError` for a head that does not tell. */
   bodyEnd(isHeadOnly: boolean): BodyEnd {
-    const [length, coding] = [this.#length, this.#coding];
-    if (length !== undefined && (coding !== undefined || !LENGTH.test(length))) {
-      throw unreadable("HPE_INVALID_CONTENT_LENGTH");
-    }
-    if (isHeadOnly || this.#status < 200 || BODILESS.includes(this.#status)) return 0;
-    if (coding !== undefined) return codedEnd(tokens(coding));
-    return length === undefined ? "close" : Number(length);
+    if (isHeadOnly || BODILESS.includes(this.#status)) return 0;
+    if (this.#isUnframed) throw unreadable("HPE_INVALID_HEADER_TOKEN");
+    const codings = tokens(this.#text("transfer-encoding")).filter((coding) => coding !== "identity");
+    // It takes precedence over a length.
+    if (codings.length > 0) return codedEnd(codings);
+    const lengths = this.#text("content-length")?.split(",").map((text) => text.trim());
+    if (lengths === undefined) return "close";
+    const length = Number(lengths[0]);
+    if (lengths.every((text) => LENGTH.test(text) && Number(text) === length)) return length;
+    throw unreadable("HPE_INVALID_CONTENT_LENGTH");
+  }
+
+  #text(name: string): string | undefined {
+    return headerText({ headers: this.#headers }, name);
   }
 
   #takeStatus(line: string): void {
@@ -88,20 +119,43 @@ export class HeadLines {
     if (status === undefined) throw unreadable(statusFault(line));
     this.#version = version;
     this.#status = Number(status);
+    this.#isOdd ||= !isLineText(line);
   }
 
   #takeHeader(line: string): void {
     const colon = line.indexOf(":");
-    const name = line.slice(0, Math.max(0, colon)).toLowerCase();
-    if (!NAME.test(name) || !isLineText(line)) throw unreadable("HPE_INVALID_HEADER_TOKEN");
-    if (this.#headers.length >= MAX_HEADERS) throw unreadable("HPE_HEADER_OVERFLOW");
-    const value = trimmed(line, colon + 1);
-    this.#headers.push([name, value]);
-    if (name === "content-length") {
-      if (this.#length !== undefined) throw unreadable("HPE_UNEXPECTED_CONTENT_LENGTH");
-      this.#length = value;
-    } else if (name === "transfer-encoding") this.#coding = combined(this.#coding, value);
-    else if (name === "connection") this.#connection = combined(this.#connection, value);
+    const written = line.slice(0, Math.max(0, colon));
+    const name = trimmed(written, 0).toLowerCase();
+    this.#isOdd ||= name.length !== written.length;
+    this.#isContinuable = false;
+    const isFraming = FRAMING.includes(name);
+    if (!NAME.test(name) || !isLineText(line) || line.length >= MAX_LINE_BYTES) {
+      this.#isOdd = true;
+      this.#isUnframed ||= isFraming;
+      return;
+    }
+    const most = isFraming || DECISIVE.includes(name) ? 2 * MAX_HEADERS : MAX_HEADERS;
+    if (this.#headers.length >= most) {
+      this.#isOdd = true;
+      this.#isUnframed ||= isFraming;
+      return;
+    }
+    this.#headers.push([name, trimmed(line, colon + 1)]);
+    this.#isContinuable = true;
+  }
+
+  /** A folded line: a form of HTTP/1.0 that some servers still write. */
+  #continue(more: string): void {
+    const last = this.#headers.at(-1);
+    this.#isOdd = true;
+    if (last === undefined || !this.#isContinuable) return;
+    if (isLineText(more) && last[1].length + more.length < MAX_LINE_BYTES) {
+      last[1] += last[1] === "" || more === "" ? more : ` ${more}`;
+      return;
+    }
+    this.#isUnframed ||= FRAMING.includes(last[0]);
+    this.#headers.pop();
+    this.#isContinuable = false;
   }
 }
 
@@ -117,12 +171,16 @@ function combined(before: string | undefined, value: string): string {
   return before === undefined ? value : `${before}, ${value}`;
 }
 
-function tokens(text: string): readonly string[] {
-  return text.toLowerCase().split(",").map((token) => token.trim());
+/** The items of a list in lower case, without empty ones. */
+export function tokens(text = ""): readonly string[] {
+  return text.toLowerCase().split(",").map((token) => token.trim()).filter((token) => token !== "");
 }
 
 /** All values of a header, combined; nothing where it did not come. */
-export function headerText({ headers }: ResponseHead, header: string): string | undefined {
+export function headerText(
+  { headers }: Pick<ResponseHead, "headers">,
+  header: string,
+): string | undefined {
   let text: string | undefined;
   for (const [name, value] of headers) {
     if (name === header) text = combined(text, value);

@@ -1,23 +1,38 @@
 import type { Buffer } from "node:buffer";
-import { HeadLines, isLineText, mayBeStatusLine, type ResponseHead, unreadable } from "./response_head.ts";
+import {
+  HeadLines,
+  isLineText,
+  MAX_LINE_BYTES,
+  mayBeStatusLine,
+  type ResponseHead,
+  unreadable,
+} from "./response_head.ts";
 
 /** Receives a response as it comes. */
 export interface ResponseParts {
+  /** The status line of the final head: from here on the outcome is known. The headers grow until `onHead`. */
+  onStatus?(head: ResponseHead): void;
   /** The final head; interim ones are skipped. */
   onHead(head: ResponseHead): void;
   /** The next piece of the body, a view of a larger buffer. */
   onBody(piece: Uint8Array<ArrayBuffer>): void;
 }
 
-/** Most bytes of a head, or of trailers. */
-const MAX_HEAD_BYTES = 16_384;
+/** Most bytes up to the end of a status line, and of the rest of its head, of which one line is buffered. */
+const MAX_STATUS_BYTES = 16_384;
+const MAX_HEAD_BYTES = 1_048_576;
+/** Most bytes of trailers. */
+const MAX_TRAILER_BYTES = 16_384;
 /** Most bytes of the size line of a chunk. */
 const MAX_SIZE_BYTES = 256;
 
 /** What comes next. */
 type Phase = "head" | "bytes" | "size" | "chunk" | "chunk end" | "trailers" | "until close" | "over";
 
-/** Parses one response of HTTP/1.1 strictly, from the pieces in which it comes, and buffers no more than one line. */
+/**
+ * Parses one response of HTTP/1.1 from the pieces in which it comes, and buffers no more than one line. It is strict
+ * up to the end of the status line, and lenient from there on as long as it is clear where the body ends.
+ */
 export class ResponseParser {
   readonly #parts: ResponseParts;
   readonly #isHeadOnly: boolean;
@@ -25,8 +40,10 @@ export class ResponseParser {
   readonly #lines = new HeadLines();
   #head: ResponseHead | undefined;
   #line = "";
+  /** Whether the line is longer than what is kept of it. */
+  #isLineCut = false;
   /** How many bytes of lines may still come, and of the body or the chunk. */
-  #lineBytes = MAX_HEAD_BYTES;
+  #lineBytes = MAX_STATUS_BYTES;
   #bodyBytes = 0;
   /** Whether the next response would begin right behind this one. */
   #isClean = false;
@@ -40,6 +57,11 @@ export class ResponseParser {
     return this.#head;
   }
 
+  /** Whether the status of the response is known. */
+  get hasStatus(): boolean {
+    return this.#lines.isFinal;
+  }
+
   get isOver(): boolean {
     return this.#phase === "over";
   }
@@ -49,7 +71,10 @@ export class ResponseParser {
     return this.isOver && this.#isClean;
   }
 
-  /** Parses a piece. Throws a `SendError` for an invalid one, after which no other may follow. */
+  /**
+   * Parses a piece. Throws a `SendError` for an invalid one, after which no other may follow; `onStatus` was called
+   * where the outcome is known nevertheless.
+   */
   push(piece: Buffer<ArrayBuffer>): void {
     let at = 0;
     while (at < piece.length && !this.isOver) at = this.#take(piece, at);
@@ -58,7 +83,8 @@ export class ResponseParser {
 
   /** The connection ended; answers whether that ends the response as well. */
   end(): boolean {
-    if (this.#phase === "until close") this.#phase = "over";
+    if (this.#phase === "until close" || this.#phase === "trailers") this.#phase = "over";
+    if (this.isOver) this.#isClean = false;
     return this.isOver;
   }
 
@@ -91,15 +117,14 @@ export class ResponseParser {
   #takeLines(piece: Buffer<ArrayBuffer>, at: number): number {
     // In latin1 one byte is one character; a size line is short, so the chunk behind it is not decoded.
     const kept = this.#line.length;
-    const end = Math.min(piece.length, at + this.#lineBytes + 1);
+    const end = Math.min(piece.length, at + Math.min(this.#lineBytes, MAX_LINE_BYTES) + 1);
     const text = this.#line + piece.toString("latin1", at, end);
     let from = 0;
     for (let feed = text.indexOf("\n", kept); feed !== -1; feed = text.indexOf("\n", from)) {
       this.#checkBegin(text.slice(from, feed));
-      if (text.charCodeAt(feed - 1) !== 0x0d) throw unreadable("HPE_CR_EXPECTED");
       this.#spend(feed + 1 - Math.max(from, kept));
       const phase = this.#phase;
-      this.#takeLine(text.slice(from, feed - 1));
+      this.#endLine(text.slice(from, feed));
       from = feed + 1;
       if (this.#phase === phase) continue;
       this.#line = "";
@@ -108,6 +133,10 @@ export class ResponseParser {
     this.#line = text.slice(from);
     this.#spend(text.length - Math.max(from, kept));
     this.#checkBegin(this.#line);
+    if (this.#line.length > MAX_LINE_BYTES) {
+      this.#line = this.#line.slice(0, MAX_LINE_BYTES);
+      this.#isLineCut = true;
+    }
     return at + text.length - kept;
   }
 
@@ -120,14 +149,26 @@ export class ResponseParser {
   #spend(bytes: number): void {
     this.#lineBytes -= bytes;
     if (this.#lineBytes >= 0) return;
+    if (this.#phase === "trailers" || this.isOver) {
+      // The body is complete.
+      this.#isClean = false;
+      this.#phase = "over";
+      return;
+    }
     throw unreadable(this.#phase === "size" ? "HPE_INVALID_CHUNK_SIZE" : "HPE_HEADER_OVERFLOW");
   }
 
-  #takeLine(line: string): void {
+  /** A line may end with LF alone. */
+  #endLine(text: string): void {
+    const hasReturn = text.endsWith("\r");
+    const line = text.slice(0, hasReturn ? -1 : undefined);
+    const isOdd = this.#isLineCut || !hasReturn;
+    this.#isLineCut = false;
+    if (isOdd) this.#isClean = false;
     switch (this.#phase) {
       case "head":
-        if (line !== "") this.#lines.take(line);
-        else if (!this.#lines.isEmpty) this.#endHead();
+        if (line !== "") return this.#takeHeadLine(line, isOdd);
+        if (!this.#lines.isEmpty) this.#endHead(isOdd);
         return;
       case "size":
         return this.#beginChunk(line);
@@ -136,34 +177,41 @@ export class ResponseParser {
         return this.#expect("size", MAX_SIZE_BYTES);
       default:
         if (line === "") this.#phase = "over";
-        else if (!isLineText(line)) throw unreadable("HPE_INVALID_HEADER_TOKEN");
+        else if (!isLineText(line)) this.#isClean = false;
     }
   }
 
-  #endHead(): void {
+  #takeHeadLine(line: string, isOdd: boolean): void {
+    const isFirst = this.#lines.isEmpty;
+    this.#lines.take(line, isOdd);
+    if (isFirst) this.#lineBytes = MAX_HEAD_BYTES;
+    if (isFirst && this.#lines.isFinal) this.#parts.onStatus?.(this.#lines.head());
+  }
+
+  #endHead(isOdd: boolean): void {
     const lines = this.#lines;
-    const end = lines.bodyEnd(this.#isHeadOnly);
-    if (lines.status >= 100 && lines.status < 200 && lines.status !== 101) {
+    if (!lines.isFinal) {
       if (!lines.skipInterim()) throw unreadable("HPE_HEADER_OVERFLOW");
-      this.#lineBytes = MAX_HEAD_BYTES;
+      this.#lineBytes = MAX_STATUS_BYTES;
       return;
     }
+    this.#head = lines.head();
+    this.#parts.onHead(this.#head);
+    const end = lines.bodyEnd(this.#isHeadOnly);
+    this.#isClean = this.#head.isKept && !isOdd && end !== "close";
     if (end === "chunks") this.#expect("size", MAX_SIZE_BYTES);
     else if (end === "close") this.#phase = "until close";
     else {
       this.#bodyBytes = end;
       this.#phase = end === 0 ? "over" : "bytes";
     }
-    this.#head = lines.head();
-    this.#isClean = this.#head.isKept && end !== "close";
-    this.#parts.onHead(this.#head);
   }
 
   #beginChunk(line: string): void {
     const [, digits] = /^([\da-f]{1,12})[\t ]*(?:;|$)/i.exec(line) ?? [];
     if (digits === undefined || !isLineText(line)) throw unreadable("HPE_INVALID_CHUNK_SIZE");
     this.#bodyBytes = parseInt(digits, 16);
-    if (this.#bodyBytes === 0) this.#expect("trailers", MAX_HEAD_BYTES);
+    if (this.#bodyBytes === 0) this.#expect("trailers", MAX_TRAILER_BYTES);
     else this.#expect("chunk", 0);
   }
 

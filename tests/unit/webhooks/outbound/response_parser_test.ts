@@ -14,15 +14,16 @@ import {
 } from "../../../harness/answer_reading.ts";
 import { seededRandom } from "../../../harness/seeded_random.ts";
 
-const BAD_LENGTH = { body: "", state: "HPE_INVALID_CONTENT_LENGTH" };
-const BAD_CODING = { body: "", state: "HPE_INVALID_TRANSFER_ENCODING" };
-const BAD_HEADER = { body: "", state: "HPE_INVALID_HEADER_TOKEN" };
+const BAD_LENGTH = { status: 200, body: "", state: "HPE_INVALID_CONTENT_LENGTH" };
+const BAD_CODING = { status: 200, body: "", state: "HPE_INVALID_TRANSFER_ENCODING" };
+const BAD_HEADER = { status: 200, body: "", state: "HPE_INVALID_HEADER_TOKEN" };
 const BAD_STATUS = { body: "", state: "HPE_INVALID_STATUS" };
 const BAD_VERSION = { body: "", state: "HPE_INVALID_VERSION" };
 const NO_HTTP = { body: "", state: "HPE_INVALID_CONSTANT" };
-const NO_CR = { body: "", state: "HPE_CR_EXPECTED" };
 const OVERFLOW = { body: "", state: "HPE_HEADER_OVERFLOW" };
 const DONE = { status: 200, body: "ok", state: "clean" };
+/** Read as meant, on a connection that is not used again. */
+const ODD = { ...DONE, state: "over" };
 
 /** Answers, and what is read of them however they are cut into pieces. */
 const ANSWERS: Readonly<Record<string, readonly [answer: string, expected: Read, options?: ReadOptions]>> = {
@@ -81,10 +82,8 @@ const ANSWERS: Readonly<Record<string, readonly [answer: string, expected: Read,
     ...{ status: 200, body: "" },
     state: "HPE_INVALID_CHUNK_SIZE",
   }],
-  "a NUL behind the last chunk": [`${OK}${CHUNKED}0\r\nx-t: \0\r\n\r\n`, {
-    ...{ status: 200, body: "" },
-    state: "HPE_INVALID_HEADER_TOKEN",
-  }],
+  "a NUL behind the last chunk": [`${OK}${CHUNKED}0\r\nx-t: \0\r\n\r\n`, { ...ODD, body: "" }],
+  "an end behind the last chunk": [`${OK}${CHUNKED}0\r\n`, { ...ODD, body: "" }, { isEnded: true }],
   "a status of zeros": [`HTTP/1.1 000 Odd\r\n${LENGTH}`, BAD_STATUS],
   "304 in chunks": [`HTTP/1.1 304 Same\r\n${CHUNKED}`, { status: 304, body: "", state: "clean" }],
   "101": ["HTTP/1.1 101 Switch\r\nupgrade: x\r\n\r\nraw", { status: 101, body: "", state: "over" }],
@@ -103,12 +102,29 @@ const ANSWERS: Readonly<Record<string, readonly [answer: string, expected: Read,
   "an empty reason": [`HTTP/1.1 200 \r\n${LENGTH}`, DONE],
   "a reason beyond ASCII": [`HTTP/1.1 200 \xfc\r\n${LENGTH}`, DONE],
   "nothing": ["", { body: "", state: "cut" }, { isEnded: true }],
-  "half a head": [`${OK}content-len`, { body: "", state: "cut" }, { isEnded: true }],
+  "half a status line": ["HTTP/1.1 200 O", { body: "", state: "cut" }, { isEnded: true }],
+  "half a head": [`${OK}content-len`, { status: 200, body: "", state: "cut" }, { isEnded: true }],
   "the longest head": [`${OK}a: ${"x".repeat(16_341)}\r\n${LENGTH}`, DONE],
-  "a head that is too long": [`${OK}a: ${"x".repeat(16_342)}\r\n${LENGTH}`, OVERFLOW],
+  "a head of more than 16 KiB": [
+    `${OK}a: ${"x".repeat(9_000)}\r\na: ${"x".repeat(9_000)}\r\n${LENGTH}`,
+    DONE,
+  ],
+  "the longest header": [`${OK}a: ${"x".repeat(16_380)}\r\n${LENGTH}`, DONE],
+  "a header that is too long": [`${OK}a: ${"x".repeat(16_381)}\r\n${LENGTH}`, ODD],
+  "a header of 200 kB": [`${OK}a: ${"x".repeat(200_000)}\r\n${LENGTH}`, ODD],
+  "a length that is too long": [
+    `${OK}content-length: ${" ".repeat(20_000)}2\r\n\r\nok`,
+    BAD_HEADER,
+  ],
+  "a head that is too long": [`${OK}${`a: ${"x".repeat(9_995)}\r\n`.repeat(105)}${LENGTH}`, {
+    ...BAD_HEADER,
+    state: "HPE_HEADER_OVERFLOW",
+  }],
   "the most headers": [`${OK}${"a:\r\n".repeat(127)}${LENGTH}`, DONE],
-  "too many headers": [`${OK}${"a:\r\n".repeat(128)}${LENGTH}`, OVERFLOW],
-  "a line without an end": [`${OK}a: ${"x".repeat(20_000)}`, OVERFLOW],
+  "more headers": [`${OK}${"a:\r\n".repeat(300)}${LENGTH}`, ODD],
+  "too many lengths": [`${OK}${"content-length: 2\r\n".repeat(300)}${LENGTH}`, BAD_HEADER],
+  "a line without an end": [`${OK}a: ${"x".repeat(20_000)}`, { status: 200, body: "", state: "open" }],
+  "a reason of 20 kB": [`HTTP/1.1 200 ${"x".repeat(20_000)}`, OVERFLOW],
   "empty lines without an end": ["\r\n".repeat(10_000), OVERFLOW],
   "another protocol": ["SSH-2.0-OpenSSH_9\r\n", NO_HTTP],
   "another protocol, without an end": ["\x15\x03\x01", NO_HTTP],
@@ -118,26 +134,39 @@ const ANSWERS: Readonly<Record<string, readonly [answer: string, expected: Read,
   "two digits": [`HTTP/1.1 20 OK\r\n${LENGTH}`, BAD_STATUS],
   "four digits": [`HTTP/1.1 2000 OK\r\n${LENGTH}`, BAD_STATUS],
   "two spaces": [`HTTP/1.1  200 OK\r\n${LENGTH}`, BAD_STATUS],
-  "lines that end with LF": ["HTTP/1.1 200 OK\ncontent-length: 2\n\nok", NO_CR],
-  "an empty line that ends with LF": [`${OK}\nok`, NO_CR],
-  "a line that goes on": [`${OK}x-a: b\r\n c\r\n${LENGTH}`, BAD_HEADER],
-  "no colon": [`${OK}bad header\r\n\r\n`, BAD_HEADER],
-  "no name": [`${OK}: b\r\n${LENGTH}`, BAD_HEADER],
-  "a space behind the name": [`${OK}content-length : 2\r\n\r\nok`, BAD_HEADER],
-  "a NUL": [`${OK}x-a: b\0c\r\n${LENGTH}`, BAD_HEADER],
-  "a CR": [`${OK}x-a: b\rc\r\n${LENGTH}`, BAD_HEADER],
-  "two lengths": [`${OK}content-length: 2\r\n${LENGTH}`, {
-    body: "",
-    state: "HPE_UNEXPECTED_CONTENT_LENGTH",
-  }],
-  "a list of lengths": [`${OK}content-length: 2, 2\r\n\r\nok`, BAD_LENGTH],
+  "lines that end with LF": ["HTTP/1.1 200 OK\ncontent-length: 2\n\nok", ODD],
+  "an empty line that ends with LF": [`${OK}content-length: 2\r\n\nok`, ODD],
+  "lines that end with LF, before the answer": [`HTTP/1.1 103 Early\nlink: a\n\n${OK}${LENGTH}`, DONE],
+  "a line that goes on": [`${OK}x-a: b\r\n c\r\n${LENGTH}`, ODD],
+  "a length that goes on": [`${OK}content-length:\r\n\t2\r\n\r\nok`, ODD],
+  "a length that goes on for too long": [
+    `${OK}content-length: 2\r\n${` ${"x".repeat(9_000)}\r\n`.repeat(2)}\r\nok`,
+    BAD_HEADER,
+  ],
+  "a line that goes on from nothing": [`${OK} c\r\n${LENGTH}`, ODD],
+  "a line that goes on from one that is none": [`${OK}bad header\r\n c: d\r\n${LENGTH}`, ODD],
+  "no colon": [`${OK}bad header\r\n${LENGTH}`, ODD],
+  "no name": [`${OK}: b\r\n${LENGTH}`, ODD],
+  "a space behind the name": [`${OK}content-length : 2\r\n\r\nok`, ODD],
+  "a NUL": [`${OK}x-a: b\0c\r\n${LENGTH}`, ODD],
+  "a CR": [`${OK}x-a: b\rc\r\n${LENGTH}`, ODD],
+  "a NUL in a length": [`${OK}content-length: 2\0\r\n\r\nok`, BAD_HEADER],
+  "a NUL in the reason": [`HTTP/1.1 200 O\0K\r\n${LENGTH}`, ODD],
+  "two equal lengths": [`${OK}content-length: 2\r\n${LENGTH}`, ODD],
+  "two lengths": [`${OK}content-length: 3\r\n${LENGTH}`, BAD_LENGTH],
+  "a list of equal lengths": [`${OK}content-length: 2, 2\r\n\r\nok`, ODD],
+  "a list of lengths": [`${OK}content-length: 2, 3\r\n\r\nok`, BAD_LENGTH],
   "no number": [`${OK}content-length: -2\r\n\r\nok`, BAD_LENGTH],
   "an empty length": [`${OK}content-length:\r\n\r\nok`, BAD_LENGTH],
   "a length beyond all numbers": [`${OK}content-length: 9999999999999999\r\n\r\nok`, BAD_LENGTH],
-  "a length and chunks": [`${OK}content-length: 2\r\n${CHUNKED}0\r\n\r\n`, BAD_LENGTH],
+  "a length and chunks": [`${OK}content-length: 2\r\n${CHUNKED}3\r\nall\r\n0\r\n\r\n`, {
+    ...ODD,
+    body: "all",
+  }],
+  "a length and a coding that is none": [`${OK}transfer-encoding: identity\r\n${LENGTH}`, ODD],
   "a length and chunks, of an answer before": [
-    `HTTP/1.1 100 Continue\r\ncontent-length: 2\r\n${CHUNKED}`,
-    BAD_LENGTH,
+    `HTTP/1.1 100 Continue\r\ncontent-length: 2\r\n${CHUNKED}${OK}${LENGTH}`,
+    DONE,
   ],
   "no size": [`${OK}${CHUNKED}zz\r\n`, { status: 200, body: "", state: "HPE_INVALID_CHUNK_SIZE" }],
   "an empty size": [`${OK}${CHUNKED}\r\n`, { status: 200, body: "", state: "HPE_INVALID_CHUNK_SIZE" }],
@@ -150,14 +179,14 @@ const ANSWERS: Readonly<Record<string, readonly [answer: string, expected: Read,
     ...{ status: 200, body: "" },
     state: "HPE_INVALID_CHUNK_SIZE",
   }],
-  "a size that ends with LF": [`${OK}${CHUNKED}2\nok`, { status: 200, body: "", state: "HPE_CR_EXPECTED" }],
+  "chunks whose lines end with LF": [`${OK}${CHUNKED}2\nok\n0\n\n`, ODD],
   "a chunk that is longer than its size": [`${OK}${CHUNKED}2\r\nokk\r\n`, {
     ...{ status: 200, body: "ok" },
     state: "HPE_HEADER_OVERFLOW",
   }],
   "too much behind the last chunk": [`${OK}${CHUNKED}0\r\n${"x-t: 1\r\n".repeat(3_000)}`, {
-    ...{ status: 200, body: "" },
-    state: "HPE_HEADER_OVERFLOW",
+    ...ODD,
+    body: "",
   }],
 };
 
