@@ -1,3 +1,4 @@
+import { decodedBody, isDecoded, isDecodingFailure } from "./content_coding.ts";
 import { RestError, type RestErrorSubject } from "./rest_error.ts";
 
 /** How to read a body. */
@@ -16,7 +17,7 @@ export async function readBody(
   options: ReadBodyOptions,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const { maxBytes, signal, subject } = options;
-  if (maxBytes === undefined && signal === undefined) {
+  if (maxBytes === undefined && signal === undefined && isDecoded(response)) {
     try {
       return new Uint8Array(await response.arrayBuffer());
     } catch (cause) {
@@ -43,11 +44,12 @@ export function boundedBody(
   { maxBytes, signal, subject }: ReadBodyOptions,
   onEnd: () => void = () => {},
 ): ReadableStream<Uint8Array<ArrayBuffer>> {
-  if (response.body === null) {
+  const body = decodedBody(response);
+  if (body === null) {
     onEnd();
     return new ReadableStream({ start: (controller) => controller.close() });
   }
-  const reader = response.body.getReader();
+  const reader = body.getReader();
   let remaining = maxBytes ?? Infinity;
   const finish = (): void => {
     signal?.removeEventListener("abort", onAbort);
@@ -103,7 +105,8 @@ function isDeclaredLarger({ headers, body }: Response, maxBytes: number): boolea
 }
 
 function interrupted(subject: RestErrorSubject, cause: unknown): RestError {
-  return new RestError("body_interrupted", "the body was interrupted", subject, { cause });
+  const state = isDecodingFailure(cause) ? "the body cannot be decoded" : "the body was interrupted";
+  return new RestError("body_interrupted", state, subject, { cause });
 }
 
 function tooLarge(subject: RestErrorSubject, maxBytes: number): RestError {

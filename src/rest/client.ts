@@ -2,7 +2,7 @@ import { boundedBody, discardBody, readBody, type ReadBodyOptions } from "./body
 import type { Request, Response, ResponseHeaders } from "./http_message.ts";
 import { checkedOf, sendChecked, subjectOf } from "./make_request.ts";
 import { checkOptions, type ClientOptions, type SendOptions } from "./options.ts";
-import { type CheckedRequest, checkRequest, webRequestOf } from "./request.ts";
+import { type CheckedRequest, checkLength, checkRequest, webRequestOf, withEncodedForm } from "./request.ts";
 import { headersOf, ReadResponse, readResponse } from "./response.ts";
 import { RestError, type RestErrorSubject } from "./rest_error.ts";
 import { attemptsFor, isTransient, retryDelayMs, type RetryPolicy, retryPolicy } from "./retry.ts";
@@ -105,6 +105,8 @@ class Call {
   readonly #settings: Settings;
   readonly #request: Request;
   readonly #checked: CheckedRequest;
+  /** The request of the current attempt, after its hook. */
+  #sent: CheckedRequest;
   readonly #subject: RestErrorSubject;
   readonly #clock: Clock;
   readonly #startedAt: number;
@@ -118,7 +120,7 @@ class Call {
     const { clock = platformClock, signal, totalTimeoutMs: ms } = settings;
     this.#settings = settings;
     this.#request = request;
-    this.#checked = checkRequest(request);
+    this.#checked = this.#sent = checkRequest(request);
     this.#subject = subjectOf(this.#checked);
     this.#clock = clock;
     this.#startedAt = clock.elapsed();
@@ -190,8 +192,8 @@ class Call {
   async #attempt(attempt: number): Promise<globalThis.Response> {
     const { onResponse } = this.#settings;
     const signal = this.#stop?.signal;
-    const checked = await this.#requestFor(attempt);
-    const response = await sendChecked(checked, { ...this.#settings, signal });
+    this.#sent = await this.#requestFor(attempt);
+    const response = await sendChecked(this.#sent, { ...this.#settings, signal });
     if (onResponse === undefined) return response;
     try {
       const other = await unlessStopped(runHook(() => onResponse(response, { attempt })), signal);
@@ -208,12 +210,14 @@ class Call {
   async #requestFor(attempt: number): Promise<CheckedRequest> {
     const { onRequest } = this.#settings;
     if (onRequest === undefined) return this.#checked;
-    const web = webRequestOf(this.#checked);
+    const checked = await withEncodedForm(this.#checked);
+    const web = webRequestOf(checked);
     const other = await unlessStopped(runHook(() => onRequest(web, { attempt })), this.#stop?.signal);
-    if (other === undefined || other === web) {
-      return { ...this.#checked, headers: Object.fromEntries(web.headers) };
-    }
-    return { ...await checkedOf(other), request: this.#request };
+    const isSame = other === undefined || other === web;
+    const sent = isSame ? { ...checked, headers: Object.fromEntries(web.headers) } : await checkedOf(other);
+    const named = { ...sent, request: this.#request };
+    checkLength(named);
+    return named;
   }
 
   async #read(response: globalThis.Response): Promise<Response> {
@@ -250,13 +254,18 @@ class Call {
   #delay(attempt: number, retryAfter: string | null): number | undefined {
     const { random = Math.random, totalTimeoutMs = Infinity } = this.#settings;
     const policy = this.#policy;
-    if (policy === undefined || attempt >= attemptsFor(this.#request, policy)) return undefined;
+    if (policy === undefined || attempt >= this.#mostAttempts(policy)) return undefined;
     if (this.#callStop?.signal.aborted === true) return undefined;
     const delay = retryDelayMs(policy, { attempt, retryAfter, now: this.#clock.now(), random: random() });
     if (delay === undefined) return undefined;
     // No attempt that would start after the total timeout.
     const elapsed = this.#clock.elapsed() - this.#startedAt;
     return elapsed + delay < totalTimeoutMs ? delay : undefined;
+  }
+
+  #mostAttempts(policy: RetryPolicy): number {
+    // A hook may have read the stream.
+    return this.#checked.body instanceof ReadableStream ? 1 : attemptsFor(this.#sent, policy);
   }
 
   #aborted(reason: unknown): RestError {

@@ -17,13 +17,43 @@ export interface Request {
   /** Header values by name. A non-empty body gets `Content-Type: application/json` by default. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Added to the query of the URL by `addQueryParameters`. */
-  readonly queryParams?: Readonly<Record<string, string>> | undefined;
-  /**
-   * Bytes, a string sent as UTF-8, or a stream of bytes. A stream can be sent only once: such a request is neither
-   * retried nor redirected with its body.
-   */
-  readonly body?: Uint8Array | string | ReadableStream<Uint8Array> | undefined;
+  readonly queryParams?: QueryParams | undefined;
+  /** Sent with `POST`, `PUT` and so on. */
+  readonly body?: RequestBody | undefined;
 }
+
+/**
+ * Query parameters by name. A list repeats the name; `undefined` leaves it out.
+ *
+ * @example
+ * ```ts
+ * import { addQueryParameters, type QueryParams } from "@weir/rest";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const params: QueryParams = { tag: ["a", "b"], page: "2", sort: undefined };
+ * assertEquals(addQueryParameters("https://x/", params), "https://x/?page=2&tag=a&tag=b");
+ * ```
+ */
+export type QueryParams = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/**
+ * The body of a request: bytes, a string sent as UTF-8, a form, or a stream of bytes. `FormData` is sent as
+ * `multipart/form-data`, and `URLSearchParams` as `application/x-www-form-urlencoded`. A stream can be sent only once:
+ * such a request is neither retried nor redirected with its body.
+ *
+ * @example
+ * ```ts
+ * import type { RequestBody } from "@weir/rest";
+ * const body: RequestBody = new URLSearchParams({ grant_type: "client_credentials" });
+ * ```
+ */
+export type RequestBody =
+  | string
+  | ArrayBuffer
+  | ArrayBufferView
+  | FormData
+  | URLSearchParams
+  | ReadableStream<Uint8Array>;
 
 /**
  * Header values by name in lower case: one item per cookie in `set-cookie`, one combined item otherwise.

@@ -1,7 +1,7 @@
 import { discardBody } from "./body.ts";
 import { isBodiless } from "./method.ts";
 import { networkFailure } from "./network_failure.ts";
-import { type CheckedRequest, requestInit, urlProblem } from "./request.ts";
+import { type CheckedRequest, checkLength, requestInit, urlProblem, withEncodedForm } from "./request.ts";
 import { RestError, type RestErrorSubject } from "./rest_error.ts";
 import { unlessStopped } from "./stop.ts";
 
@@ -99,7 +99,9 @@ export async function makeRequest(
     : AbortSignal.any([options.signal, webRequest.signal]);
   const redirect = options.redirect ?? (webRequest.redirect === "manual" ? "manual" : "follow");
   try {
-    return await sendChecked(await checkedOf(webRequest), { ...options, redirect, signal });
+    const checked = await checkedOf(webRequest);
+    checkLength(checked);
+    return await sendChecked(checked, { ...options, redirect, signal });
   } catch (error) {
     if (!signal.aborted || error instanceof RestError) throw error;
     throw new RestError("aborted", "the request was aborted", { method, url }, { cause: error });
@@ -122,7 +124,7 @@ export async function sendChecked(
 ): Promise<globalThis.Response> {
   const { fetch = globalThis.fetch, signal, sensitiveHeaders = [] } = options;
   const redirect = redirectMode(checked, options);
-  let current = checked;
+  let current = await withEncodedForm(checked);
   for (let redirects = 0;; redirects++) {
     const init = sendInit(current, redirect, options);
     let response: globalThis.Response;
@@ -143,7 +145,20 @@ export async function sendChecked(
     if (location === null) return response;
     discardBody(response);
     if (redirects === MAX_REDIRECTS) throw unfollowed(checked, `more than ${MAX_REDIRECTS} redirects`);
-    current = redirected(current, { status: response.status, location }, sensitiveHeaders);
+    const target = { status: response.status, location: textOfHeader(location) };
+    current = redirected(current, target, sensitiveHeaders);
+  }
+}
+
+/** A header value, whose bytes platforms read as Latin-1: some servers send UTF-8. */
+function textOfHeader(value: string): string {
+  // deno-lint-ignore no-control-regex
+  if (!/[\x80-\xff]/.test(value) || /[^\x00-\xff]/.test(value)) return value;
+  const bytes = Uint8Array.from(value, (character) => character.charCodeAt(0));
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return value;
   }
 }
 

@@ -17,7 +17,7 @@
  * @module
  */
 export { Client, defaultClient, send, sendStream, type StreamResponse } from "./client.ts";
-export type { Request, Response, ResponseHeaders } from "./http_message.ts";
+export type { QueryParams, Request, RequestBody, Response, ResponseHeaders } from "./http_message.ts";
 export { type Fetch, type HttpClient, makeRequest, type MakeRequestOptions } from "./make_request.ts";
 export { Delete, Get, Head, type KnownMethod, type Method, Options, Patch, Post, Put } from "./method.ts";
 export type { ClientOptions, HookContext, RequestHook, ResponseHook, SendOptions } from "./options.ts";

@@ -1,4 +1,4 @@
-import type { Request } from "./http_message.ts";
+import type { QueryParams, Request } from "./http_message.ts";
 import { isBodiless, isToken, methodProblem, sentMethod } from "./method.ts";
 import { RestError, type RestErrorCode } from "./rest_error.ts";
 import { quoted } from "./shown_text.ts";
@@ -9,12 +9,17 @@ export interface CheckedRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   /** Undefined when empty. */
-  readonly body?: Uint8Array | string | ReadableStream<Uint8Array>;
+  readonly body?: SentBody;
   /** The request of the caller, for errors; undefined for a web request. */
   readonly request?: Request;
 }
 
+/** A body as `fetch` takes it. */
+type SentBody = Uint8Array<ArrayBuffer> | string | FormData | ReadableStream<Uint8Array>;
+
 const CONTENT_TYPE = "content-type";
+const JSON_TYPE = "application/json";
+const FORM_TYPE = "application/x-www-form-urlencoded;charset=UTF-8";
 const NONE: Readonly<Record<string, string>> = {};
 const MAX_CHECKED_TEXTS = 256;
 const MAX_CHECKED_LENGTH = 256;
@@ -38,8 +43,8 @@ export function buildRequestObject(request: Request): globalThis.Request {
 }
 
 /**
- * Adds parameters to the query of a URL, encoded, sorted by key and after an existing query. The rest of the URL
- * is neither changed nor checked.
+ * Adds parameters to the query of a URL, encoded, sorted by key and after an existing query. A list repeats its key,
+ * in its order, and `undefined` leaves it out. The rest of the URL is neither changed nor checked.
  *
  * @example
  * ```ts
@@ -50,10 +55,14 @@ export function buildRequestObject(request: Request): globalThis.Request {
  * assertEquals(url, "https://api.example.com/items?page=2&limit=10&sort=name#top");
  * ```
  */
-export function addQueryParameters(baseURL: string, params: Readonly<Record<string, string>>): string {
-  const keys = Object.keys(params).sort();
-  if (keys.length === 0) return baseURL;
-  const added = new URLSearchParams(keys.map((key) => [key, String(params[key])])).toString();
+export function addQueryParameters(baseURL: string, params: QueryParams): string {
+  const pairs = Object.keys(params).sort().flatMap((key) => {
+    const value: unknown = params[key];
+    const values: readonly unknown[] = Array.isArray(value) ? value : [value];
+    return values.filter((one) => one !== undefined && one !== null).map((one) => [key, String(one)]);
+  });
+  if (pairs.length === 0) return baseURL;
+  const added = new URLSearchParams(pairs).toString();
   const end = baseURL.indexOf("#");
   const url = end === -1 ? baseURL : baseURL.slice(0, end);
   const fragment = end === -1 ? "" : baseURL.slice(end);
@@ -90,15 +99,85 @@ export function checkRequest(request: Request): CheckedRequest {
   }
   const sent = sentMethod(method);
   const url = queryParams === NONE ? baseURL : addQueryParameters(baseURL, queryParams);
-  if (isEmpty(body)) return { method: sent, url, headers, request };
-  if (isBodiless(sent)) fail("invalid_body", `a ${sent} request has no body`);
-  const typed = hasType ? headers : { ...headers, [CONTENT_TYPE]: "application/json" };
-  return { method: sent, url, headers: typed, body, request };
+  const sentBody = body === undefined || body === null ? "" : sentBodyOf(body);
+  if (sentBody === undefined) return fail("invalid_body", `the body is ${kindOf(body)}: ${EXPECTED_BODY}`);
+  const isEmpty = typeof sentBody === "string" || sentBody instanceof Uint8Array
+    ? sentBody.length === 0
+    : false;
+  if (!isEmpty && isBodiless(sent)) fail("invalid_body", `a ${sent} request has no body`);
+  if (hasType && tagOf(sentBody) === "FormData") fail("invalid_header", OWN_TYPE);
+  const type = typeof sentBody === "string" && typeof body !== "string" ? FORM_TYPE : JSON_TYPE;
+  const isTyped = hasType || isEmpty || tagOf(sentBody) === "FormData";
+  const checked = {
+    ...{ method: sent, url, headers: isTyped ? headers : { ...headers, [CONTENT_TYPE]: type }, request },
+    ...(isEmpty ? {} : { body: sentBody }),
+  };
+  checkLength(checked);
+  return checked;
 }
 
-function isEmpty(body: Request["body"]): body is undefined | "" {
-  return body === undefined || body === null || body === "" ||
-    (body instanceof Uint8Array && body.byteLength === 0);
+const EXPECTED_BODY =
+  "expected a string, bytes, a stream, FormData or URLSearchParams; for JSON, use JSON.stringify";
+const OWN_TYPE = 'the header "content-type" of a FormData body contains its boundary: remove the header';
+
+/** A body in a form that is sent; undefined for one that is none. */
+function sentBodyOf(body: unknown): SentBody | undefined {
+  if (typeof body === "string") return body;
+  if (body instanceof Uint8Array) return body as Uint8Array<ArrayBuffer>;
+  if (body instanceof ReadableStream) return body;
+  if (ArrayBuffer.isView(body)) {
+    return new Uint8Array(body.buffer as ArrayBuffer, body.byteOffset, body.byteLength);
+  }
+  // Unlike classes, tags are the same for all realms and platforms.
+  switch (tagOf(body)) {
+    case "ArrayBuffer":
+      return new Uint8Array(body as ArrayBuffer);
+    case "URLSearchParams":
+      return String(body);
+    case "FormData":
+      return body as FormData;
+    default:
+      return undefined;
+  }
+}
+
+function tagOf(value: unknown): string {
+  return Object.prototype.toString.call(value).slice(8, -1);
+}
+
+function kindOf(value: unknown): string {
+  const tag = tagOf(value);
+  return /^[AEIOU]/.test(tag) ? `an ${tag}` : `a ${tag}`;
+}
+
+/** The request with bytes in place of `FormData`, and the boundary in its type. */
+export async function withEncodedForm(checked: CheckedRequest): Promise<CheckedRequest> {
+  const { body, headers } = checked;
+  if (body === undefined || tagOf(body) !== "FormData") return checked;
+  const encoded = new globalThis.Response(body as FormData);
+  const type = encoded.headers.get(CONTENT_TYPE) ?? "";
+  const bytes = new Uint8Array(await encoded.arrayBuffer());
+  return { ...checked, headers: { ...headers, [CONTENT_TYPE]: type }, body: bytes };
+}
+
+/** Throws a `RestError` for a `Content-Length` that is not that of the body: some platforms wait for the rest. */
+export function checkLength({ method, url, headers, body, request }: CheckedRequest): void {
+  const name = Object.keys(headers).find((name) => name.toLowerCase() === "content-length");
+  if (name === undefined) return;
+  const length = typeof body === "string" ? new TextEncoder().encode(body).length : lengthOf(body);
+  const text = headers[name] ?? "";
+  if (/^\d+$/.test(text) && (length === undefined || Number(text) === length)) return;
+  const subject = { method: request?.method ?? method, url: request?.baseURL ?? url, request };
+  throw new RestError(
+    "invalid_header",
+    `the value of header ${quoted(name)} is not the length of the body`,
+    subject,
+  );
+}
+
+function lengthOf(body: CheckedRequest["body"]): number | undefined {
+  if (body === undefined) return 0;
+  return body instanceof Uint8Array ? body.byteLength : undefined;
 }
 
 /** A bounded cache of texts that passed a check: the same few URLs and names repeat, and a lookup is much faster. */

@@ -7,11 +7,11 @@ import { quoted, shownCause, shownUrl } from "./shown_text.ts";
  * - `invalid_method`: not a token, or not sent by `fetch`
  * - `invalid_url`: not an HTTP URL, or one with a user name or password
  * - `invalid_header`: cannot be sent, for example because of a line break
- * - `invalid_body`: a body on GET or HEAD
+ * - `invalid_body`: a body on GET or HEAD, or one of another type
  * - `network`: no response; see `kind`
  * - `timeout`: `timeoutMs` or `totalTimeoutMs` expired
  * - `aborted`: by the signal of the caller
- * - `body_interrupted`: the connection was lost within the response body
+ * - `body_interrupted`: the connection was lost within the response body, or the body cannot be decoded
  * - `body_too_large`: the response body exceeds `maxResponseBytes`
  * - `status`: 400 or above, with `throwOnStatus`
  * - `invalid_json`: `json()` of another body

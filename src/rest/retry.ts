@@ -1,5 +1,7 @@
 import { Delete, Get, Head, Options, Put } from "./method.ts";
-import type { Request } from "./http_message.ts";
+import { isDecodingFailure } from "./content_coding.ts";
+import { parseHttpDate } from "./http_date.ts";
+import type { CheckedRequest } from "./request.ts";
 import { RestError } from "./rest_error.ts";
 
 /**
@@ -52,8 +54,8 @@ export function retryPolicy(options: RetryOptions): RetryPolicy {
   return { ...DEFAULTS, ...Object.fromEntries(given) };
 }
 
-/** The maximum number of attempts for a request. */
-export function attemptsFor({ method, headers = {}, body }: Request, policy: RetryPolicy): number {
+/** The maximum number of attempts for a request as it was sent. */
+export function attemptsFor({ method, headers, body }: CheckedRequest, policy: RetryPolicy): number {
   if (body instanceof ReadableStream) return 1;
   const isNamed = policy.methods.some((name) => name.toUpperCase() === method.toUpperCase());
   const hasKey = Object.keys(headers).some((name) => name.toLowerCase() === "idempotency-key");
@@ -63,8 +65,9 @@ export function attemptsFor({ method, headers = {}, body }: Request, policy: Ret
 /** Whether a retry may succeed. */
 export function isTransient(error: unknown): boolean {
   if (!(error instanceof RestError)) return false;
-  const { code, kind } = error;
-  return code === "timeout" || code === "body_interrupted" ||
+  const { code, kind, cause } = error;
+  // A body that cannot be decoded stays so.
+  return code === "timeout" || (code === "body_interrupted" && !isDecodingFailure(cause)) ||
     (code === "network" && kind !== "tls" && kind !== "redirect");
 }
 
@@ -93,7 +96,6 @@ export function retryDelayMs(policy: RetryPolicy, state: RetryState): number | u
 function retryAfterMs(header: string | null, now: number): number | undefined {
   const text = header?.trim() ?? "";
   if (/^\d+$/.test(text)) return Number(text) * 1_000;
-  // `Date.parse` alone accepts much more than HTTP dates.
-  const date = /^[A-Z][a-z]{2}/.test(text) ? Date.parse(text) : NaN;
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+  const date = parseHttpDate(text, now);
+  return date === undefined ? undefined : Math.max(0, date - now);
 }

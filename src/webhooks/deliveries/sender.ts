@@ -1,13 +1,16 @@
+import { Buffer } from "node:buffer";
 import type { Clock } from "../../base/clock.ts";
+import { parseHttpDate } from "../../base/http_date.ts";
 import { readAuthoritiesSync } from "../../base/tls_files.ts";
 import { GuardedClient, type OutboundCall } from "../outbound/client.ts";
 import type { ResponseListener } from "../outbound/connection.ts";
 import type { DialOptions } from "../outbound/dial.ts";
+import { charsetOf, codingsOf, withoutCodings } from "../outbound/response_body.ts";
 import { headerText, type ResponseHead } from "../outbound/response_head.ts";
 import { SendError } from "../outbound/send_error.ts";
 import { type WireTarget, wireTargetOf } from "../outbound/wire_request.ts";
 import type { AttemptErrorKind } from "../model/records.ts";
-import { maskResponse } from "./response_mask.ts";
+import { maskResponse, type ResponseText } from "./response_mask.ts";
 
 /** The request of one attempt. */
 export interface OutgoingDelivery {
@@ -51,15 +54,17 @@ export interface SenderOptions extends NetworkOptions {
 /** How much of a response body is kept. */
 export const MAX_RESPONSE_BYTES = 16_384;
 const FRAMING = ["content-length", "transfer-encoding"];
+/** Most bytes of a body that was decoded. */
+const MAX_DECODED_BYTES = 16 * MAX_RESPONSE_BYTES;
 const REDIRECTS = [301, 302, 303, 307, 308];
 
 const MAX_TARGETS = 1_000;
 
 /** Creates a sender with its own connections. Throws when the file of authorities or the proxy is invalid. */
 export function createSender(options: SenderOptions): DeliverySender & { close(): Promise<void> } {
-  const { userAgent, clock } = options;
+  const { clock, userAgent } = options;
   // Receivers know a repeated delivery by its UUID.
-  const client = new GuardedClient({ ...dialOptions(options), isReusing: true });
+  const client = new GuardedClient({ ...dialOptions(options), userAgent, isReusing: true });
   /** By URL: an endpoint has the same one every time. */
   const targets = new Map<string, WireTarget>();
 
@@ -77,7 +82,7 @@ export function createSender(options: SenderOptions): DeliverySender & { close()
       if (signal.aborted) return INTERRUPTED;
       const exchange = new Exchange(delivery, clock);
       try {
-        const headers = Object.entries({ "user-agent": userAgent, ...delivery.headers });
+        const headers = Object.entries(delivery.headers);
         const request = { target: targetAt(delivery.url), method: "POST", headers, body: delivery.body };
         return await exchange.result(client.send(request, exchange), signal);
       } catch (error) {
@@ -112,8 +117,7 @@ class Exchange implements ResponseListener {
   readonly #settled = Promise.withResolvers<SendResult>();
   #call: OutboundCall | undefined;
   #head: ResponseHead | undefined;
-  #decoder: TextDecoder | undefined;
-  #text = "";
+  #pieces: Uint8Array<ArrayBuffer>[] = [];
   #left = MAX_RESPONSE_BYTES;
 
   constructor(delivery: OutgoingDelivery, clock: Clock) {
@@ -146,24 +150,19 @@ class Exchange implements ResponseListener {
 
   onHead(head: ResponseHead): void {
     this.#head = head;
-    // A part of an encoded body is no text.
-    if (!/^(?:identity)?$/i.test(headerText(head, "content-encoding") ?? "")) this.#left = 0;
     // A header that was left out may have told where the body ends: nothing else might, for as long as it may take.
     const hasEnd = FRAMING.some((name) => headerText(head, name) !== undefined);
     if (head.isOdd && !hasEnd) this.#cut(INTERRUPTED);
   }
 
   onBody(piece: Uint8Array<ArrayBuffer>): void {
-    if (this.#left > 0) {
-      this.#decoder ??= new TextDecoder();
-      this.#text += this.#decoder.decode(piece.subarray(0, this.#left), { stream: true });
-      this.#left -= piece.byteLength;
-    }
+    // A view of a buffer that is used again.
+    this.#pieces.push(piece.slice(0, this.#left));
+    this.#left -= piece.byteLength;
     if (this.#left <= 0) this.#cut(INTERRUPTED);
   }
 
   onEnd(): void {
-    this.#text += this.#decoder?.decode() ?? "";
     this.#settle(INTERRUPTED, false);
   }
 
@@ -178,13 +177,39 @@ class Exchange implements ResponseListener {
 
   /** `failure` is the result without a head; a cut body may end in the middle of what is masked. */
   #settle(failure: SendResult, isCut: boolean): void {
-    if (this.#head === undefined) return this.#settled.resolve(failure);
-    const response = maskResponse({ text: this.#text, isCut }, this.#delivery.headers);
-    this.#settled.resolve({
-      ...resultOf(this.#head, this.#clock),
-      response,
-      ...dateOf(this.#head),
-    });
+    this.#settled.resolve(this.#head === undefined ? failure : this.#result(this.#head, isCut));
+  }
+
+  async #result(head: ResponseHead, isCut: boolean): Promise<SendResult> {
+    const result = { ...resultOf(head, this.#clock), ...dateOf(head, this.#clock) };
+    const text = await keptText(head, { pieces: this.#pieces, isCut });
+    return { ...result, response: maskResponse(text, this.#delivery.headers) };
+  }
+}
+
+/** The text of what was read of a body; none of one that is encoded and was not read to its end. */
+async function keptText(
+  head: ResponseHead,
+  { pieces, isCut }: { readonly pieces: Uint8Array<ArrayBuffer>[]; readonly isCut: boolean },
+): Promise<ResponseText> {
+  const codings = codingsOf(head);
+  const sent = Buffer.concat(pieces);
+  if (isCut && codings.length > 0) return { text: "", isCut };
+  const bytes = codings.length === 0
+    ? sent
+    : await withoutCodings(sent, codings, MAX_DECODED_BYTES).catch(() => new Uint8Array());
+  const isLonger = isCut || bytes.byteLength > MAX_RESPONSE_BYTES;
+  // It may be cut within a character.
+  const text = decoderOf(bytes, headerText(head, "content-type") ?? "")
+    .decode(bytes.subarray(0, MAX_RESPONSE_BYTES), { stream: isLonger });
+  return { text, isCut: isLonger };
+}
+
+function decoderOf(bytes: Uint8Array, contentType: string): TextDecoder {
+  try {
+    return new TextDecoder(charsetOf(bytes, contentType));
+  } catch {
+    return new TextDecoder();
   }
 }
 
@@ -206,20 +231,13 @@ function resultOf(head: ResponseHead, clock: Clock): SendResult {
 export function parseRetryAfter(text: string, now: number): number | undefined {
   const value = text.trim();
   if (/^\d{1,9}$/.test(value)) return Number(value) * 1_000;
-  const at = parseHttpDate(value);
+  const at = parseHttpDate(value, now);
   return at === undefined ? undefined : Math.max(0, at - now);
 }
 
-function parseHttpDate(text: string): number | undefined {
-  // The only date format of HTTP that is still in use.
-  if (!/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(text)) return undefined;
-  const at = Date.parse(text);
-  return Number.isNaN(at) ? undefined : at;
-}
-
-function dateOf(head: ResponseHead): Pick<SendResult, "date"> {
+function dateOf(head: ResponseHead, clock: Clock): Pick<SendResult, "date"> {
   const [, text = ""] = head.headers.find(([name]) => name === "date") ?? [];
-  const date = parseHttpDate(text.trim());
+  const date = parseHttpDate(text, clock.now());
   return date === undefined ? {} : { date };
 }
 

@@ -38,7 +38,10 @@ export interface RequestStep {
   readonly method: string;
   readonly url: UrlTemplate;
   readonly headers: readonly (readonly [string, TextTemplate])[];
+  /** A name may be repeated; so may it in `form`. */
   readonly query: readonly (readonly [string, TextTemplate])[];
+  /** Sent as a form; absent with `body`. */
+  readonly form?: RequestStep["query"] | undefined;
   /** Sent as JSON. */
   readonly body?: ValueTemplate | undefined;
   /** Of one attempt. */

@@ -2,11 +2,14 @@ import { type ConnectionRequest, GuardedConnection, type ResponseListener } from
 import { ConnectionPool } from "./connection_pool.ts";
 import { Dialler, type DialOptions, PendingConnection, proxyCredentials } from "./dial.ts";
 import type { ResponseHead } from "./response_head.ts";
+import { ACCEPTED_CODINGS } from "./response_body.ts";
 import { responseError, SendError } from "./send_error.ts";
 import { wireBytes, type WireOptions, type WireRequest } from "./wire_request.ts";
 
 /** How requests are sent. */
 export interface GuardedClientOptions extends DialOptions {
+  /** Sent with requests that do not set their own. */
+  readonly userAgent?: string | undefined;
   readonly isReusing?: boolean | undefined;
 }
 
@@ -41,7 +44,8 @@ export class GuardedClient {
     this.#dialler = new Dialler(options);
     this.#pool = new ConnectionPool(clock);
     const credentials = proxy === undefined ? undefined : proxyCredentials(proxy);
-    this.#wire = { isReusing, isProxied: proxy !== undefined, credentials };
+    const defaults = defaultHeaders(options.userAgent);
+    this.#wire = { isReusing, isProxied: proxy !== undefined, credentials, defaults };
   }
 
   /**
@@ -84,6 +88,12 @@ export class GuardedClient {
       onClose: (closed) => this.#pool.forget(key, closed),
     });
   }
+}
+
+/** What every request sends unless it sets its own: some servers refuse requests without. */
+function defaultHeaders(userAgent: string | undefined): WireRequest["headers"] {
+  const named = userAgent === undefined ? [] : [["user-agent", userAgent] as const];
+  return [...named, ["accept", "*/*"], ["accept-encoding", ACCEPTED_CODINGS]];
 }
 
 /** One request, from its connection to the end of its response. */

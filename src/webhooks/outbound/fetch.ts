@@ -1,8 +1,13 @@
+import { Buffer } from "node:buffer";
 import { GuardedClient, type GuardedClientOptions, type OutboundCall } from "./client.ts";
 import type { ResponseListener } from "./connection.ts";
 import type { ResponseHead } from "./response_head.ts";
+import { codingsOf, tooLarge, withoutCodings } from "./response_body.ts";
 import { SendError } from "./send_error.ts";
 import { type WireRequest, wireTargetOf } from "./wire_request.ts";
+
+/** Most bytes of an encoded body, and of what it is decoded to. */
+export const MAX_DECODED_BYTES = 1_048_576;
 
 /** The options of a request. */
 export interface GuardedRequestInit extends RequestInit {
@@ -10,7 +15,10 @@ export interface GuardedRequestInit extends RequestInit {
   readonly onStatus?: ((status: number) => void) | undefined;
 }
 
-/** A `fetch` over a guarded client. What it throws is a `SendError`, or the signal's reason. */
+/**
+ * A `fetch` over a guarded client, which decodes what `Accept-Encoding` offers. What it throws is a `SendError`, or the
+ * signal's reason.
+ */
 export interface GuardedFetch {
   (input: string | URL | Request, init?: GuardedRequestInit): Promise<Response>;
   close(): Promise<void>;
@@ -105,7 +113,8 @@ class Exchange implements ResponseListener {
     this.#respond(head);
   }
 
-  #respond({ status, headers: pairs }: ResponseHead): void {
+  #respond(head: ResponseHead): void {
+    const { status, headers: pairs } = head;
     const headers = new Headers();
     for (const [name, value] of pairs) {
       try {
@@ -115,7 +124,8 @@ class Exchange implements ResponseListener {
       }
     }
     const hasBody = !this.#isHeadOnly && !BODILESS.includes(status);
-    this.#settled.resolve(new Response(hasBody ? this.#stream() : null, { status, headers }));
+    const body = hasBody ? decodedStream(this.#stream(), codingsOf(head)) : null;
+    this.#settled.resolve(new Response(body, { status, headers }));
   }
 
   onBody(piece: Uint8Array<ArrayBuffer>): void {
@@ -172,4 +182,38 @@ class Exchange implements ResponseListener {
     this.#call = undefined;
     this.#signal?.removeEventListener("abort", this.#onAbort);
   }
+}
+
+/** The body without its codings; it is read as a whole first, within the limit. */
+function decodedStream(
+  encoded: ReadableStream<Uint8Array<ArrayBuffer>>,
+  codings: readonly string[],
+): ReadableStream<Uint8Array<ArrayBuffer>> {
+  if (codings.length === 0) return encoded;
+  const reader = encoded.getReader();
+  return new ReadableStream({
+    async pull(controller) {
+      const bytes = await withoutCodings(await wholeOf(reader), codings, MAX_DECODED_BYTES);
+      if (bytes.byteLength > 0) controller.enqueue(bytes);
+      controller.close();
+    },
+    cancel: (reason) => reader.cancel(reason),
+  }, { highWaterMark: 0 });
+}
+
+async function wholeOf(
+  reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  let left = MAX_DECODED_BYTES;
+  for (let { done, value } = await reader.read(); !done; { done, value } = await reader.read()) {
+    if (value === undefined) continue;
+    left -= value.byteLength;
+    if (left < 0) {
+      reader.cancel().catch(() => {});
+      throw tooLarge(MAX_DECODED_BYTES);
+    }
+    pieces.push(value);
+  }
+  return Buffer.concat(pieces);
 }

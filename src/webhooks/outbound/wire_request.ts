@@ -24,6 +24,8 @@ export interface WireOptions {
   readonly isReusing: boolean;
   readonly isProxied: boolean;
   readonly credentials?: string | undefined;
+  /** Headers of requests that do not set their own. */
+  readonly defaults?: WireRequest["headers"] | undefined;
 }
 
 /** Headers of framing and routing: callers cannot set them. */
@@ -65,7 +67,7 @@ export function wireBytes(
   const isAbsolute = options.isProxied && !target.dial.isTls;
   const origin = isAbsolute ? `http://${target.authority}` : "";
   let head = `${verb} ${origin}${target.path} HTTP/1.1\r\nhost: ${target.authority}\r\n`;
-  for (const [name, value] of onceEach(headers)) {
+  for (const [name, value] of onceEach([...options.defaults ?? [], ...headers])) {
     if (!VALUE.test(value)) throw unsendable("invalid_header");
     head += `${name}: ${value}\r\n`;
   }

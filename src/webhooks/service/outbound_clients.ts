@@ -33,6 +33,7 @@ export function createOutboundClients(
   const fetch = createGuardedFetch({
     allow: new Cidrs(options.workflowAllowCidrs),
     connectTimeoutMs,
+    userAgent,
     clock,
     authorities: caFile === undefined ? undefined : readAuthoritiesSync("WEBHOOK_CA_FILE", caFile),
     proxy: proxy === undefined ? undefined : new URL(proxy),

@@ -107,16 +107,36 @@ export class WorkflowFields {
   ): [name: string, template: TextTemplate][] {
     return [...this.mapping(key)?.entries ?? []].flatMap(([name, { offset, value }]) => {
       const path = `${this.pathOf(key)}.${shown(name)}`;
-      if (value.kind !== "scalar" || isNull(value)) {
-        const text = `expected a text, got ${described(value)}`;
-        if (value.kind !== "broken") this.#log.error(value.offset, path, text);
-        return [];
-      }
-      const problem = problemOf(name, value.text);
+      const problem = value.kind === "scalar" && !isNull(value) ? problemOf(name, value.text) : undefined;
       if (problem !== undefined) this.#log.error(offset, path, problem);
-      const template = read(value.text, value.offset, path);
-      return template === undefined ? [] : [[name, template]];
+      return this.#template(name, value, path, read);
     });
+  }
+
+  /** The templates of parameters by name, in which a list repeats its name. */
+  parameters(key: string, read: ReadTemplate): [name: string, template: TextTemplate][] {
+    return [...this.mapping(key)?.entries ?? []].flatMap(([name, { offset, value }]) => {
+      const path = `${this.pathOf(key)}.${shown(name)}`;
+      const text = "a name cannot contain a template; write a name";
+      if (name.includes("{{")) this.#log.error(offset, path, text);
+      if (value.kind !== "list") return this.#template(name, value, path, read);
+      return value.items.flatMap((item, index) => this.#template(name, item, `${path}[${index}]`, read));
+    });
+  }
+
+  #template(
+    name: string,
+    value: YamlValue,
+    path: string,
+    read: ReadTemplate,
+  ): [name: string, template: TextTemplate][] {
+    if (value.kind !== "scalar" || isNull(value)) {
+      const text = `expected a text, got ${described(value)}`;
+      if (value.kind !== "broken") this.#log.error(value.offset, path, text);
+      return [];
+    }
+    const template = read(value.text, value.offset, path);
+    return template === undefined ? [] : [[name, template]];
   }
 
   /** An empty field is an error here: its author meant something. */

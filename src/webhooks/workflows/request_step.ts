@@ -1,54 +1,128 @@
 import { backoffMs } from "../../base/backoff.ts";
-import { Client, type Response, type ResponseHeaders, RestError } from "../../rest/mod.ts";
+import {
+  Client,
+  type Fetch,
+  type Request,
+  type Response,
+  type ResponseHeaders,
+  RestError,
+} from "../../rest/mod.ts";
 import { type JsonValue, nestingProblem, parseJson, stringifyJson } from "../../base/exact_json.ts";
+import { type GuardedRequestInit, MAX_DECODED_BYTES } from "../outbound/fetch.ts";
+import { isJsonType, textOfBody } from "../outbound/response_body.ts";
 import { SendError } from "../outbound/send_error.ts";
-import { renderText, renderValue, TemplateError, type TemplateScope } from "../model/template.ts";
+import {
+  renderText,
+  renderTexts,
+  renderValue,
+  TemplateError,
+  type TemplatePath,
+  type TemplateScope,
+} from "../model/template.ts";
 import type { RequestStep } from "../model/workflow.ts";
 import type { StepContext, StepOutcome } from "./step_context.ts";
 import { renderUrl } from "./url.ts";
 
-const MAX_RESPONSE_BYTES = 1_048_576;
 const MAX_HEADER_BYTES = 16_384;
 const MAX_NESTING = 64;
 const LONGEST_BACKOFF_MS = 3_600_000;
-const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
+const FORM_TYPE = "application/x-www-form-urlencoded";
+/** Methods that change nothing: what was read of a success does not matter when they are repeated. */
+const SAFE = ["GET", "HEAD", "OPTIONS"];
 // deno-lint-ignore no-control-regex
 const NOT_IN_HEADERS = /[\x00-\x08\x0a-\x1f\x7f]|[^\x00-\xff]/;
 
 /** Sends the request of a step once. The outcome holds nothing of the request. */
 export async function sendRequest(step: RequestStep, context: StepContext): Promise<StepOutcome> {
-  const { clock, fetch, signal, remainingMs } = context;
+  const { clock, signal, remainingMs } = context;
   const request = rendered(step, context);
   const timeoutMs = Math.max(1, Math.min(step.timeoutMs, Math.ceil(remainingMs)));
-  const client = new Client({ fetch, clock, redirect: "manual", maxResponseBytes: MAX_RESPONSE_BYTES });
-  let response: Response;
+  const seen = new SeenStatus(context.fetch);
+  const client = new Client({
+    ...{ fetch: seen.fetch, clock, redirect: "manual", maxResponseBytes: MAX_DECODED_BYTES },
+  });
   try {
-    response = await client.send(request, { signal, timeoutMs });
+    const response = await client.send(request, { signal, timeoutMs });
+    return isSuccess(response.statusCode) ? doneBy(response) : failedBy(response.statusCode, step, context);
   } catch (error) {
     if (signal.aborted) return { kind: "interrupted" };
     if (!(error instanceof RestError)) throw error;
-    const state = `request failed: ${failureText(error, timeoutMs)}`;
-    return mayPass(error) ? retried(step, context, state) : { kind: "failed", error: state };
+    const { status } = seen;
+    // With the status the outcome is known, whatever comes of the rest.
+    if (status !== undefined && !isSuccess(status)) return failedBy(status, step, context);
+    const state = `request failed: ${failureText(error, timeoutMs, status !== undefined)}`;
+    const isRetried = mayPass(error) && (status === undefined || SAFE.includes(step.method));
+    return isRetried ? retried(step, context, state) : { kind: "failed", error: state };
   }
-  const { statusCode } = response;
-  if (statusCode >= 200 && statusCode < 300) {
-    const facts = { status: statusCode, headers: keptHeaders(response.headers), body: bodyOf(response) };
-    return { kind: "done", result: stringifyJson(facts) };
+}
+
+/** Remembers the status of a response as soon as its line was read; of a failure it reads no more. */
+class SeenStatus {
+  status: number | undefined;
+  readonly fetch: Fetch;
+
+  constructor(fetch: Fetch) {
+    this.fetch = async (input, init) => {
+      const onStatus = (status: number): void => {
+        this.status = status;
+      };
+      const noting: GuardedRequestInit = { ...init, onStatus };
+      const response = await fetch(input, noting);
+      onStatus(response.status);
+      if (isSuccess(response.status)) return response;
+      response.body?.cancel().catch(() => {});
+      return new globalThis.Response(null, { status: response.status });
+    };
   }
-  const error = `the server responded with ${statusCode}`;
-  const isPassing = statusCode >= 500 || statusCode === 408 || statusCode === 429;
+}
+
+function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
+}
+
+function doneBy(response: Response): StepOutcome {
+  const { headers, statusCode: status, bodyBytes } = response;
+  const type = Object.hasOwn(headers, "content-type") ? headers["content-type"]?.[0] ?? "" : "";
+  const { text, problem } = textOfBody(bodyBytes, type);
+  if (problem !== undefined) {
+    return { kind: "failed", error: `request failed: the response body ${problem}` };
+  }
+  const result = { status, headers: keptHeaders(headers), body: valueOf(text, type) };
+  return { kind: "done", result: stringifyJson(result) };
+}
+
+function failedBy(status: number, step: RequestStep, context: StepContext): StepOutcome {
+  const error = `the server responded with ${status}`;
+  const isPassing = status >= 500 || status === 408 || status === 429;
   return isPassing ? retried(step, context, error) : { kind: "failed", error };
 }
 
-function rendered(step: RequestStep, { scope, executionId }: StepContext) {
-  const body = step.body === undefined ? {} : { body: stringifyJson(renderValue(step.body, scope)) };
-  return {
-    method: step.method,
-    baseURL: renderUrl(step.url, scope),
-    headers: { ...headersOf(step, scope), "idempotency-key": `${executionId}:${step.name}` },
-    queryParams: Object.fromEntries(step.query.map(([name, text]) => [name, renderText(text, scope)])),
-    ...body,
-  };
+function rendered(step: RequestStep, { scope, executionId }: StepContext): Request {
+  const headers = { ...headersOf(step, scope), "idempotency-key": `${executionId}:${step.name}` };
+  const request = { method: step.method, baseURL: renderUrl(step.url, scope) };
+  const texts = Map.groupBy(parametersOf(step.query, scope), ([name]) => name);
+  const queryParams = Object.fromEntries(
+    [...texts].map(([name, pairs]) => [name, pairs.map(([, text]) => text)]),
+  );
+  if (step.form !== undefined) {
+    const body = new URLSearchParams(parametersOf(step.form, scope)).toString();
+    const isTyped = step.headers.some(([name]) => name.toLowerCase() === "content-type");
+    const typed = isTyped ? headers : { ...headers, "content-type": FORM_TYPE };
+    return { ...request, headers: typed, queryParams, body };
+  }
+  const body = step.body === undefined ? undefined : stringifyJson(renderValue(step.body, scope));
+  return { ...request, headers, queryParams, body };
+}
+
+function parametersOf(parameters: RequestStep["query"], scope: TemplateScope): [string, string][] {
+  return parameters.flatMap(([name, template]) =>
+    renderTexts(template, scope, wholeText).map((text): [string, string] => [name, text])
+  );
+}
+
+function wholeText(text: string, path: TemplatePath): string {
+  if (text.isWellFormed()) return text;
+  throw new TemplateError(`Cannot write "${path.text}" into a parameter: it holds half of a character`);
 }
 
 function headersOf({ headers }: RequestStep, scope: TemplateScope): Record<string, string> {
@@ -75,22 +149,23 @@ function retried(step: RequestStep, { attempt, clock, random }: StepContext, err
 }
 
 /** Whether a retry may succeed. */
-function mayPass({ code }: RestError): boolean {
-  return code === "network" || code === "timeout" || code === "body_interrupted";
+function mayPass({ code, cause }: RestError): boolean {
+  return code === "network" || code === "timeout" || (code === "body_interrupted" && !isProtocolError(cause));
 }
 
 /** Our own texts: those of the error name the URL, in which a value may be secret. */
-function failureText({ code, kind, cause }: RestError, timeoutMs: number): string {
+function failureText({ code, kind, cause }: RestError, timeoutMs: number, hasStatus: boolean): string {
   switch (code) {
     case "network":
       if (cause instanceof SendError) return cause.message;
       return kind === undefined ? "the connection failed" : NETWORK_TEXTS[kind];
     case "timeout":
-      return `no response within ${timeoutMs} ms`;
+      return `no ${hasStatus ? "complete " : ""}response within ${timeoutMs} ms`;
     case "body_interrupted":
+      if (isProtocolError(cause)) return cause.message;
       return "the connection closed before the end of the response body";
     case "body_too_large":
-      return `the response body has more than ${MAX_RESPONSE_BYTES} bytes`;
+      return `the response body has more than ${MAX_DECODED_BYTES} bytes`;
     case "invalid_header":
       return "a header of the request cannot be sent";
     case "invalid_url":
@@ -100,6 +175,11 @@ function failureText({ code, kind, cause }: RestError, timeoutMs: number): strin
   }
 }
 
+/** Whether a body cannot be read, which stays so when it is sent again. */
+function isProtocolError(cause: unknown): cause is SendError {
+  return cause instanceof SendError && cause.kind === "protocol";
+}
+
 const NETWORK_TEXTS: Readonly<Record<NonNullable<RestError["kind"]>, string>> = {
   dns: "the name of the host cannot be resolved",
   connect: "no connection to the host",
@@ -107,13 +187,12 @@ const NETWORK_TEXTS: Readonly<Record<NonNullable<RestError["kind"]>, string>> = 
   redirect: "the redirect cannot be followed",
 };
 
-function bodyOf({ headers, body }: Response): JsonValue {
-  const type = Object.hasOwn(headers, "content-type") ? headers["content-type"]?.[0] ?? "" : "";
-  if (!JSON_TYPE.test(type) || nestingProblem(body, MAX_NESTING) !== undefined) return body;
+function valueOf(text: string, type: string): JsonValue {
+  if (!isJsonType(type) || nestingProblem(text, MAX_NESTING) !== undefined) return text;
   try {
-    return parseJson(body);
+    return parseJson(text);
   } catch {
-    return body;
+    return text;
   }
 }
 

@@ -3,10 +3,11 @@ import type { YamlValue } from "../../yaml/value.ts";
 import type { LimitStep, RequestStep, StepRetry, WorkflowStep } from "../model/workflow.ts";
 import { WorkflowFields } from "./fields.ts";
 import { parseUrl } from "./url.ts";
+import { isJsonType } from "../outbound/response_body.ts";
 import { readValue, type ValueReading } from "./value.ts";
 
 const KINDS = ["request", "limit", "set"] as const;
-const REQUEST_KEYS = ["method", "url", "headers", "query", "body", "timeout"] as const;
+const REQUEST_KEYS = ["method", "url", "headers", "query", "form", "body", "timeout"] as const;
 const METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"] as const;
 const WITHOUT_BODY: readonly string[] = ["GET", "HEAD"];
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
@@ -14,7 +15,7 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
 const OWN_HEADERS =
   ("host content-length idempotency-key connection keep-alive transfer-encoding te trailer upgrade " +
     "expect proxy-authorization proxy-connection").split(" ");
-const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json(?:\s*;.*)?$/i;
+const FORM_TYPE = /^application\/x-www-form-urlencoded(?:\s*;.*)?$/i;
 const MAX_ENTRIES = 100;
 
 /** Reads one step; nothing where it is none. */
@@ -51,23 +52,27 @@ function readRequest(step: WorkflowFields, name: string, reading: ValueReading):
   if (mapping === undefined) return undefined;
   const fields = new WorkflowFields(reading.log, mapping, step.pathOf("request"), REQUEST_KEYS);
   const bodyValue = fields.value("body");
-  const defaultMethod = bodyValue === undefined ? "GET" : "POST";
+  const isForm = fields.has("form");
+  const defaultMethod = bodyValue === undefined && !isForm ? "GET" : "POST";
   const method = fields.has("method") ? fields.choice("method", METHODS) : defaultMethod;
-  if (bodyValue !== undefined && WITHOUT_BODY.includes(method)) {
-    fields.error("body", `a ${method} request has no body; remove it, or write another method`);
+  for (const key of ["body", "form"]) {
+    if (!fields.has(key) || !WITHOUT_BODY.includes(method)) continue;
+    fields.error(key, `a ${method} request has no body; remove it, or write another method`);
   }
+  if (isForm && bodyValue !== undefined) fields.error("form", "a request has a body or a form; keep one");
   const url = readUrl(fields, reading);
   const seen = new Set<string>();
-  const headers = fields.templates("headers", reading.read, (name, text) => headerProblem(name, text, seen));
-  const query = fields.templates(
-    "query",
+  const headers = fields.templates(
+    "headers",
     reading.read,
-    (name) => name.includes("{{") ? "a name cannot contain a template; write a name" : undefined,
+    (name, text) => headerProblem(name, text, { seen, isForm }),
   );
+  const query = fields.parameters("query", reading.read);
+  const form = isForm ? { form: fields.parameters("form", reading.read) } : {};
   const body = bodyValue === undefined ? undefined : readValue(bodyValue, fields.pathOf("body"), reading);
   const timeoutMs = fields.duration("timeout", { min: "1ms", max: "15m", absent: "10s" });
   if (url === undefined) return undefined;
-  return { kind: "request", name, method, url, headers, query, body, timeoutMs, retry };
+  return { kind: "request", name, method, url, headers, query, ...form, body, timeoutMs, retry };
 }
 
 function readRetry(step: WorkflowFields, { log }: ValueReading): StepRetry {
@@ -96,14 +101,21 @@ function readUrl(fields: WorkflowFields, { read }: ValueReading): RequestStep["u
   return url;
 }
 
-function headerProblem(name: string, text: string, seen: Set<string>): string | undefined {
+function headerProblem(
+  name: string,
+  text: string,
+  { seen, isForm }: { readonly seen: Set<string>; readonly isForm: boolean },
+): string | undefined {
   const lower = name.toLowerCase();
   const isRepeated = seen.has(lower);
   seen.add(lower);
   if (!TOKEN.test(name)) return `'${shown(name)}' is not a valid header name; write letters, digits and -`;
   if (OWN_HEADERS.includes(lower)) return `the header ${name} is set by Weir; remove it`;
   if (isRepeated) return `the header ${name} is given twice; keep one`;
-  if (lower === "content-type" && !JSON_TYPE.test(text)) {
+  if (lower === "content-type" && isForm && !FORM_TYPE.test(text)) {
+    return "a form is sent as application/x-www-form-urlencoded; write this content type, or remove it";
+  }
+  if (lower === "content-type" && !isForm && !isJsonType(text)) {
     return "a body is sent as JSON; write a content type such as application/json, or remove it";
   }
   if (/[\r\n\0]/.test(text)) return "a header cannot hold a line break; write one line";

@@ -73,17 +73,23 @@ Deno.test("a connection that is lost before the answer, and an answer that is no
   }
 });
 
-Deno.test("a body that ends too early or cannot be unpacked: body_interrupted", async () => {
-  const state = /^the body was interrupted$/;
-  const answers = [
-    `transfer-encoding: chunked\r\n\r\n7\r\n${SECRET}\r\n`,
-    `transfer-encoding: chunked\r\n\r\n70\r\n${SECRET}`,
-    `transfer-encoding: chunked\r\n\r\nno length\r\n${SECRET}\r\n`,
-    `content-length: 100\r\n\r\n${SECRET}`,
-    `content-length: 100\r\n\r\n`,
-    `content-length: 7\r\ncontent-encoding: gzip\r\n\r\n${SECRET}`,
+Deno.test("a body that ends too early or cannot be decoded: body_interrupted", async () => {
+  const cut = /^the body was interrupted$/;
+  const odd = /^the body cannot be decoded$/;
+  const answers: readonly (readonly [string, RegExp])[] = [
+    [`transfer-encoding: chunked\r\n\r\n7\r\n${SECRET}\r\n`, cut],
+    [`transfer-encoding: chunked\r\n\r\n70\r\n${SECRET}`, cut],
+    [`transfer-encoding: chunked\r\n\r\nno length\r\n${SECRET}\r\n`, cut],
+    [`content-length: 100\r\n\r\n${SECRET}`, cut],
+    [`content-length: 100\r\ncontent-encoding: gzip\r\n\r\n${SECRET}`, cut],
+    [`content-length: 100\r\n\r\n`, cut],
+    [`content-length: 7\r\ncontent-encoding: gzip\r\n\r\n${SECRET}`, odd],
+    [`content-length: 7\r\ncontent-encoding: br\r\n\r\n${SECRET}`, odd],
+    [`content-length: 7\r\ncontent-encoding: deflate\r\n\r\n${SECRET}`, odd],
+    [`content-length: 7\r\ncontent-encoding: gzip, gzip\r\n\r\n${SECRET}`, odd],
+    [`content-length: 7\r\ncontent-encoding: unheard-of\r\n\r\n${SECRET}`, odd],
   ];
-  for (const answer of answers) {
+  for (const [answer, state] of answers) {
     await using server = await RawServer.writing(`HTTP/1.1 200 OK\r\n${answer}`);
     for (const options of [{}, { maxResponseBytes: 1_000 }, { timeoutMs: 60_000 }]) {
       await assertFails(server.origin, ["body_interrupted", undefined, state], options);

@@ -86,6 +86,8 @@ Deno.test("what leaves is what was given, with its length and a user agent", asy
     host: `127.0.0.1:${server.port}`,
     "content-length": `${given.body.byteLength}`,
     "user-agent": "Weir/test",
+    accept: "*/*",
+    "accept-encoding": "gzip, deflate, br",
     connection: "keep-alive",
   });
 });

@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { Socket } from "node:net";
+import { gzipSync } from "node:zlib";
 import { createServer } from "node:https";
 import type { SendResult } from "../../../src/webhooks/deliveries/sender.ts";
 import { type CertificateFiles, makeCertificates } from "../../harness/certificates.ts";
@@ -177,10 +178,24 @@ const ZOO: Readonly<Record<string, Animal>> = {
     act: (socket) => socket.end("HTTP/1.0 200 OK\r\n\r\nold"),
     expected: { status: 200, response: "old" },
   },
-  "a body that is compressed": {
-    act: (socket) =>
-      socket.write("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\n\x1f\x8b"),
-    expected: { status: 200, response: "" },
+  "a compressed body": {
+    act: (socket) => {
+      const body = gzipSync(`received ${SECRET}`);
+      const head = "HTTP/1.1 400 No\r\ncontent-encoding: gzip\r\ncontent-type: text/plain; charset=latin1";
+      socket.write(`${head}\r\ncontent-length: ${body.byteLength}\r\n\r\n`);
+      socket.write(body);
+    },
+    expected: {
+      ...{ status: 400, errorKind: "status", error: "the receiver responded with 400" },
+      response: "received ***",
+    },
+  },
+  "Latin-1": {
+    act: (socket) => {
+      const head = "HTTP/1.1 200 OK\r\ncontent-type: text/plain; charset=iso-8859-1\r\ncontent-length: 2";
+      socket.write(`${head}\r\n\r\n\xe4\xf6`, "latin1");
+    },
+    expected: { status: 200, response: "äö" },
   },
   "a reset": { act: (socket) => socket.resetAndDestroy(), expected: ENDED },
   "an end": { act: (socket) => socket.end(), expected: ENDED },
@@ -216,33 +231,6 @@ const ZOO: Readonly<Record<string, Animal>> = {
       ...{ status: 503, errorKind: "status", error: "the receiver responded with 503", response: "no" },
       retryAfterMs: 9_000,
     },
-  },
-  "two lengths": {
-    act: (socket) => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nok"),
-    expected: { status: 200, response: "" },
-  },
-  "two equal lengths": {
-    act: (socket) => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 2\r\n\r\nok"),
-    expected: { status: 200, response: "ok" },
-  },
-  "a length and chunks": {
-    act: (socket) =>
-      socket.write(
-        "HTTP/1.1 200 OK\r\ncontent-length: 9\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
-      ),
-    expected: { status: 200, response: "ok" },
-  },
-  "lines that end with LF": {
-    act: (socket) => socket.write("HTTP/1.1 200 OK\ncontent-length: 2\n\nok"),
-    expected: { status: 200, response: "ok" },
-  },
-  "a folded line": {
-    act: (socket) => socket.write("HTTP/1.1 200 OK\r\nx-a: b\r\n c\r\ncontent-length: 2\r\n\r\nok"),
-    expected: { status: 200, response: "ok" },
-  },
-  "a blank before the colon": {
-    act: (socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\nok"),
-    expected: { status: 200, response: "ok" },
   },
 };
 

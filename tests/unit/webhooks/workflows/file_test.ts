@@ -104,7 +104,7 @@ Deno.test("workflow file: what holds where nothing is written", () => {
 /** Steps after a right beginning; the first of them begins at line 3, column 3. */
 const steps = (text: string) => `workflow: a\nsteps:\n${text}`;
 const request = (text: string) => steps(`- name: b\n  request:\n    url: https://h/\n${text}`);
-const REQUEST_KEYS = "method, url, headers, query, body, timeout";
+const REQUEST_KEYS = "method, url, headers, query, form, body, timeout";
 
 const REFUSED: Readonly<Record<string, readonly [string, ...string[]]>> = {
   "an empty file": ["", "a.yaml:1:1: the file is empty; begin with 'workflow: a-name'"],
@@ -213,9 +213,30 @@ const REFUSED: Readonly<Record<string, readonly [string, ...string[]]>> = {
     "a.yaml:8:15: steps[0].request.headers.content-type: a body is sent as JSON; " +
     "write a content type such as application/json, or remove it",
   ],
-  "a list as the value of a query": [
-    request("    query: {a: [1]}"),
-    "a.yaml:6:16: steps[0].request.query.a: expected a text, got a list",
+  "a list in a list as the value of a query": [
+    request("    query: {a: [1, [2]]}"),
+    "a.yaml:6:20: steps[0].request.query.a[1]: expected a text, got a list",
+  ],
+  "nothing in a list of a form": [
+    request("    form: {a: [null]}"),
+    "a.yaml:6:16: steps[0].request.form.a[0]: expected a text, got nothing",
+  ],
+  "a form and a body": [
+    request("    form: {a: b}\n    body: {}"),
+    "a.yaml:6:11: steps[0].request.form: a request has a body or a form; keep one",
+  ],
+  "a form in a request without a body": [
+    request("    method: GET\n    form: {a: b}"),
+    "a.yaml:7:11: steps[0].request.form: a GET request has no body; remove it, or write another method",
+  ],
+  "a form of another content type": [
+    request("    form: {a: b}\n    headers: {content-type: application/json}"),
+    "a.yaml:7:15: steps[0].request.headers.content-type: a form is sent as " +
+    "application/x-www-form-urlencoded; write this content type, or remove it",
+  ],
+  "a template in the name of a form": [
+    request("    form: {'{{ input.a }}': b}"),
+    "a.yaml:6:12: steps[0].request.form.{{ input.a }}: a name cannot contain a template; write a name",
   ],
   "a request that may take too long": [
     request("    timeout: 1h"),

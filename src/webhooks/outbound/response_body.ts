@@ -1,0 +1,147 @@
+import { Buffer } from "node:buffer";
+import { gunzipSync, inflateRawSync, inflateSync } from "node:zlib";
+import { headerText, type ResponseHead, tokens } from "./response_head.ts";
+import { SendError } from "./send_error.ts";
+
+/** The content codings that requests accept and responses are decoded from. */
+export const ACCEPTED_CODINGS = "gzip, deflate, br";
+/** Most codings of one body. */
+const MAX_CODINGS = 3;
+/** How many bytes one step of a decoder takes: it makes at most about a thousand times as many of them. */
+const STEP_BYTES = 1_024;
+const JSON_TYPE = /^(?:application\/json|text\/json|[\w.+-]+\/[\w.+-]+\+json)[\t ]*(?:;|$)/i;
+const CHARSET = /;[\t ]*charset=[\t ]*(?:"([^"]*)"|([^";,\s]*))/i;
+/** Media types whose bytes are no text in any charset. */
+const BINARY_TYPE = /^(?:image|audio|video|font)\/(?![\w.+-]+\+(?:xml|json)[\t ]*(?:;|$))/i;
+const SHOWN_LABEL = /^[\w.:+-]{1,40}$/;
+/** The bytes that name a charset before all declarations. */
+const MARKS: readonly (readonly [charset: string, ...bytes: number[]])[] = [
+  ["utf-8", 0xef, 0xbb, 0xbf],
+  ["utf-16be", 0xfe, 0xff],
+  ["utf-16le", 0xff, 0xfe],
+];
+
+/** Whether a content type is JSON: `application/json`, or any type that ends with `+json`. */
+export function isJsonType(contentType: string): boolean {
+  return JSON_TYPE.test(contentType);
+}
+
+/** The codings of a body, in the order in which they were applied. */
+export function codingsOf(head: Pick<ResponseHead, "headers">): readonly string[] {
+  const transfer = tokens(headerText(head, "transfer-encoding")).filter((coding) => coding !== "chunked");
+  const codings = [...tokens(headerText(head, "content-encoding")), ...transfer];
+  return codings.filter((coding) => coding !== "identity");
+}
+
+/** Undoes the codings of a body, which may have at most so many bytes after each. Throws a `SendError`. */
+export async function withoutCodings(
+  bytes: Uint8Array<ArrayBuffer>,
+  codings: readonly string[],
+  maxBytes: number,
+): Promise<Uint8Array<ArrayBuffer>> {
+  if (codings.length > MAX_CODINGS) throw unsupported();
+  let decoded = bytes;
+  // Some servers name a coding and send nothing.
+  for (const coding of decoded.byteLength === 0 ? [] : codings.toReversed()) {
+    decoded = await withoutCoding(decoded, coding, maxBytes);
+  }
+  return decoded;
+}
+
+/** The error for a body that is too large. */
+export function tooLarge(maxBytes: number): SendError {
+  return new SendError("protocol", `the response body has more than ${maxBytes} bytes`);
+}
+
+async function withoutCoding(
+  bytes: Uint8Array<ArrayBuffer>,
+  coding: string,
+  maxBytes: number,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const options = { maxOutputLength: maxBytes };
+  try {
+    switch (coding) {
+      case "gzip":
+      case "x-gzip":
+        return copied(gunzipSync(bytes, options));
+      case "deflate":
+        // Some servers leave the header of zlib out.
+        return copied(hasZlibHeader(bytes) ? inflateSync(bytes, options) : inflateRawSync(bytes, options));
+      case "br":
+        return await withoutBrotli(bytes, maxBytes);
+    }
+  } catch (error) {
+    if (error instanceof SendError) throw error;
+    // Node's way to tell that the bound was reached.
+    if (error instanceof RangeError) throw tooLarge(maxBytes);
+    throw new SendError("protocol", `the response body is not valid ${coding}`);
+  }
+  throw unsupported();
+}
+
+function unsupported(): SendError {
+  return new SendError("protocol", `the response body has a content coding other than ${ACCEPTED_CODINGS}`);
+}
+
+function copied(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(bytes);
+}
+
+function hasZlibHeader([first = 0, second = 0]: Uint8Array): boolean {
+  return (first & 0x0f) === 8 && (first * 256 + second) % 31 === 0;
+}
+
+/** Unlike the call of Node's interface, this notices a body that was cut. */
+async function withoutBrotli(
+  bytes: Uint8Array<ArrayBuffer>,
+  maxBytes: number,
+): Promise<Uint8Array<ArrayBuffer>> {
+  let at = 0;
+  const steps = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    pull(controller) {
+      controller.enqueue(bytes.subarray(at, at += STEP_BYTES));
+      if (at >= bytes.byteLength) controller.close();
+    },
+  }, { highWaterMark: 0 });
+  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  let left = maxBytes;
+  for await (const piece of steps.pipeThrough(new DecompressionStream("brotli"))) {
+    left -= piece.byteLength;
+    if (left < 0) throw tooLarge(maxBytes);
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces);
+}
+
+/** The text of a body, or why it has none. */
+export type BodyText =
+  | { readonly text: string; readonly problem?: undefined }
+  | { readonly text?: undefined; readonly problem: string };
+
+/** Decodes a body by its byte order mark, its declared charset, or else as UTF-8. */
+export function textOfBody(bytes: Uint8Array<ArrayBuffer>, contentType: string): BodyText {
+  if (bytes.byteLength === 0) return { text: "" };
+  if (BINARY_TYPE.test(contentType)) return { problem: "is not text" };
+  const charset = charsetOf(bytes, contentType);
+  const label = SHOWN_LABEL.test(charset) ? charset : "declared charset";
+  let decoder: TextDecoder;
+  try {
+    decoder = new TextDecoder(charset, { fatal: true });
+  } catch {
+    return { problem: `has an unknown charset (${label})` };
+  }
+  try {
+    const text = decoder.decode(bytes);
+    return text.includes("\0") ? { problem: "is not text" } : { text };
+  } catch {
+    return { problem: `is not valid ${label}` };
+  }
+}
+
+/** The label of the charset of a body. */
+export function charsetOf(bytes: Uint8Array, contentType: string): string {
+  const marked = MARKS.find(([, ...mark]) => mark.every((byte, index) => bytes[index] === byte))?.[0];
+  const [, quoted, plain] = CHARSET.exec(contentType) ?? [];
+  const declared = (quoted ?? plain ?? "").trim().toLowerCase();
+  return marked ?? (declared === "" ? "utf-8" : declared);
+}
