@@ -12,7 +12,7 @@ const STEP_BYTES = 4_096;
 /** Errors of decoders: the codes of Node, and the messages of Deno. */
 const CODES = /^(?:Z_\w+|ERR_?_ERROR_\w+|ERR_BROTLI\w*|ERR_ZLIB\w*)$/;
 const WORDS =
-  /decompress|unexpected end of file|unexpected EOF|brotli|corrupt (?:gzip|deflate)|write whole buffer/i;
+  /gzip|deflate|brotli|^Invalid Data$|^(?:reached )?unexpected (?:end of file|EOF)$|^CRC computed|^amount of bytes read|^failed to write whole buffer$/;
 
 /** A body that cannot be decoded. */
 export class DecodingError extends Error {}

@@ -1,7 +1,7 @@
 import { Delete, Get, Head, Options, Put } from "./method.ts";
 import { isDecodingFailure } from "./content_coding.ts";
 import { parseHttpDate } from "./http_date.ts";
-import type { CheckedRequest } from "./request.ts";
+import type { Request } from "./http_message.ts";
 import { RestError } from "./rest_error.ts";
 
 /**
@@ -55,7 +55,10 @@ export function retryPolicy(options: RetryOptions): RetryPolicy {
 }
 
 /** The maximum number of attempts for a request as it was sent. */
-export function attemptsFor({ method, headers, body }: CheckedRequest, policy: RetryPolicy): number {
+export function attemptsFor(
+  { method, headers = {}, body }: Pick<Request, "method" | "headers" | "body">,
+  policy: RetryPolicy,
+): number {
   if (body instanceof ReadableStream) return 1;
   const isNamed = policy.methods.some((name) => name.toUpperCase() === method.toUpperCase());
   const hasKey = Object.keys(headers).some((name) => name.toLowerCase() === "idempotency-key");

@@ -1,5 +1,8 @@
 import type { Certificates } from "../../harness/certificates.ts";
+import type { Socket } from "node:net";
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import { freePort } from "../../harness/free_port.ts";
+import { RawServer } from "../../harness/rest_fixture.ts";
 import type { SmokePlaces } from "./platform_smoke.ts";
 
 const ENCODER = new TextEncoder();
@@ -14,11 +17,17 @@ const OPEN_TO_PAGES = {
 /** The servers that `platformSmoke` asks: two origins, and one whose certificate nobody trusts. */
 export class PlatformServer implements AsyncDisposable {
   readonly places: SmokePlaces;
+  readonly #raw: RawServer;
   readonly #servers: readonly Deno.HttpServer<Deno.NetAddr>[];
   readonly #ended = Promise.withResolvers<Response>();
-  #visits = 0;
+  readonly #visited = new Set<string>();
 
-  private constructor(tls: { readonly cert: string; readonly key: string }, closedPort: number) {
+  private constructor(
+    tls: { readonly cert: string; readonly key: string },
+    raw: RawServer,
+    closedPort: number,
+  ) {
+    this.#raw = raw;
     const quiet = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
     const elsewhere = Deno.serve(quiet, (request) => this.#answer(request, ""));
     const elsewhereURL = `http://127.0.0.1:${elsewhere.addr.port}`;
@@ -29,6 +38,7 @@ export class PlatformServer implements AsyncDisposable {
       baseURL: `http://127.0.0.1:${main.addr.port}`,
       elsewhereURL,
       tlsURL: `https://127.0.0.1:${secure.addr.port}`,
+      rawURL: raw.origin,
       closedURL: `http://127.0.0.1:${closedPort}`,
     };
   }
@@ -39,7 +49,7 @@ export class PlatformServer implements AsyncDisposable {
       Deno.readTextFile(server.certFile),
       Deno.readTextFile(server.keyFile),
     ]);
-    return new PlatformServer({ cert, key }, freePort());
+    return new PlatformServer({ cert, key }, await RawServer.start(redirecting), freePort());
   }
 
   async #answer(request: Request, elsewhereURL: string): Promise<Response> {
@@ -61,7 +71,12 @@ export class PlatformServer implements AsyncDisposable {
       case "/silent":
         return await this.#ended.promise;
       case "/second-time":
-        return this.#visits++ === 0 ? new Response(null, { status: 503 }) : new Response("the second time");
+      case "/second-time/post":
+        return this.#seen(request.url)
+          ? new Response("the second time")
+          : new Response(null, { status: 503 });
+      case "/form":
+        return await formOf(request);
       case "/elsewhere":
         return new Response(null, { status: 302, headers: { location: `${elsewhereURL}/echo` } });
       case "/cut":
@@ -70,15 +85,64 @@ export class PlatformServer implements AsyncDisposable {
       case "/parts":
         return new Response(parts(["one, ", "two, ", "three"]));
       default:
-        return new Response("nothing here", { status: 404 });
+        return encodedBody(new URL(request.url).pathname) ?? new Response("nothing here", { status: 404 });
     }
+  }
+
+  /** Whether this was asked for before. */
+  #seen(url: string): boolean {
+    const { size } = this.#visited;
+    return this.#visited.add(url).size === size;
   }
 
   /** Ends them, and every answer that is still due. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ended.resolve(new Response());
+    await this.#raw[Symbol.asyncDispose]();
     await Promise.all(this.#servers.map((server) => server.shutdown()));
   }
+}
+
+const PLAIN = "hello, hello, hello";
+const ENCODED: Readonly<Record<string, readonly [coding: string, bytes: Uint8Array]>> = {
+  "gzip": ["gzip", gzipSync(PLAIN)],
+  "x-gzip": ["x-gzip", gzipSync(PLAIN)],
+  "deflate": ["deflate", deflateSync(PLAIN)],
+  "deflate-raw": ["deflate", deflateRawSync(PLAIN)],
+  "br": ["br", brotliCompressSync(PLAIN)],
+  "gzip-gzip": ["gzip, gzip", gzipSync(gzipSync(PLAIN))],
+  "identity": ["identity", ENCODER.encode(PLAIN)],
+  "nothing": ["x-gzip", new Uint8Array()],
+  "none": ["gzip", ENCODER.encode(PLAIN)],
+};
+
+/** The encoded body of a path, if it has one. */
+function encodedBody(path: string): Response | undefined {
+  const [coding, bytes] = ENCODED[path.replace(/^\/encoded\//, "")] ?? [];
+  if (coding === undefined || bytes === undefined) return undefined;
+  return new Response(new Uint8Array(bytes), { headers: { "content-encoding": coding } });
+}
+
+/** Redirects `/to` with the bytes of UTF-8, and answers anything else with its path. */
+function redirecting(socket: Socket, head: string): void {
+  const path = /^GET (\S+)/.exec(head)?.[1] ?? "";
+  const open = Object.entries(OPEN_TO_PAGES).map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  const first = path === "/to" ? `302 Found\r\nlocation: /caf\u00e9?q=\u00fc` : "200 OK\r\nx-a: b";
+  const body = path === "/to" ? "" : path;
+  socket.end(`HTTP/1.1 ${first}\r\n${open}content-length: ${body.length}\r\n\r\n${body}`);
+}
+
+/** The type of a form, without its boundary, and its fields. */
+async function formOf(request: Request): Promise<Response> {
+  const type = request.headers.get("content-type")?.replace(/boundary=.*/, "boundary");
+  const fields: unknown[] = [];
+  for (const [name, value] of await request.formData()) {
+    fields.push([
+      name,
+      ...typeof value === "string" ? [value] : [value.name, value.type, await value.text()],
+    ]);
+  }
+  return Response.json([type, ...fields]);
 }
 
 async function echoed(request: Request): Promise<Response> {

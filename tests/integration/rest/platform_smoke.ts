@@ -13,6 +13,8 @@ export interface SmokePlaces {
   readonly elsewhereURL: string;
   /** One whose certificate the platform does not trust. */
   readonly tlsURL: string;
+  /** One that redirects with raw UTF-8, and answers with the path that it is asked for. */
+  readonly rawURL: string;
   /** One where nothing listens. */
   readonly closedURL: string;
 }
@@ -101,6 +103,67 @@ const CASES: Readonly<Record<string, SmokeCase>> = {
   "nobody trusts": ({ tlsURL }) => failure(rest.send({ method: Get, baseURL: tlsURL })),
   "refused before it is sent": () =>
     failure(rest.send({ method: Get, baseURL: "http://x/", headers: { a: "b\r\nc: d" } })),
+  "encoded bodies": async ({ baseURL }) => {
+    const names = ["gzip", "x-gzip", "deflate", "deflate-raw", "br", "gzip-gzip", "identity", "nothing"];
+    const seen: unknown[] = [];
+    for (const name of names) {
+      const request = { method: Get, baseURL: `${baseURL}/encoded/${name}` };
+      const [plain, bounded] = [
+        await rest.send(request),
+        await rest.send(request, { maxResponseBytes: 100 }),
+      ];
+      const { bodyStream } = await rest.sendStream(request);
+      seen.push([name, plain.body, bounded.body, await textOf(bodyStream)]);
+    }
+    return seen;
+  },
+  "a body that is not gzip is not asked for again": async ({ baseURL }) => {
+    const statuses: number[] = [];
+    const options = {
+      retry: { backoffMs: 1 },
+      onResponse: ({ status }: Response) => void statuses.push(status),
+    };
+    const code = await failure(rest.send({ method: Get, baseURL: `${baseURL}/encoded/none` }, options));
+    return [code, statuses];
+  },
+  forms: async ({ baseURL }) => {
+    const data = new FormData();
+    data.set("name", "ü");
+    data.set("file", new Blob(["text"], { type: "text/plain" }), "a.txt");
+    const seen: unknown[] = [];
+    for (const options of [{}, { onRequest: () => {}, retry: { backoffMs: 1, methods: [Post] } }]) {
+      for (const body of [data, new URLSearchParams("a=1&a=2&b=%C3%BC")]) {
+        const response = await rest.send({ method: Post, baseURL: `${baseURL}/form`, body }, options);
+        seen.push(response.json());
+      }
+    }
+    return seen;
+  },
+  parameters: async ({ baseURL }) => {
+    const queryParams = { z: undefined, tag: ["b", "a"], none: [], a: "1" };
+    return (await rest.send({ method: Get, baseURL: `${baseURL}/echo?x=y`, queryParams })).json<
+      { search: string }
+    >()
+      .search;
+  },
+  "a length that is wrong": async ({ baseURL }) => {
+    const seen: unknown[] = [];
+    for (const length of ["3", "9"]) {
+      const request = { method: Post, baseURL: `${baseURL}/mirror`, body: "bytes" };
+      seen.push(await failure(rest.send({ ...request, headers: { "content-length": length } })));
+    }
+    return seen;
+  },
+  "a key of a hook": async ({ baseURL }) => {
+    const options = {
+      retry: { attempts: 3, backoffMs: 1 },
+      onRequest: ({ headers }: globalThis.Request) => headers.set("Idempotency-Key", "k"),
+    };
+    return (await rest.send({ method: Post, baseURL: `${baseURL}/second-time/post`, body: "{}" }, options))
+      .body;
+  },
+  "a location in UTF-8": async ({ rawURL }) =>
+    (await rest.send({ method: Get, baseURL: `${rawURL}/to` })).body,
   "the steps": async ({ baseURL }) => {
     const request = { method: Get, baseURL: `${baseURL}/missing` };
     const webResponse = await rest.makeRequest(rest.buildRequestObject(request));

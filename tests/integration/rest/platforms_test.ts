@@ -12,6 +12,10 @@ const SMOKE = new URL("platform_smoke.ts", import.meta.url).pathname;
 const LIBRARY = new URL("../../../src/rest/mod.ts", import.meta.url).pathname;
 
 const PLAIN = { authorization: null, "content-type": null, "x-api-key": null, "x-trace": null };
+const FORMS = [
+  ["multipart/form-data; boundary", ["name", "ü"], ["file", "a.txt", "text/plain", "text"]],
+  ["application/x-www-form-urlencoded;charset=UTF-8", ["a", "1"], ["a", "2"], ["b", "ü"]],
+];
 const EXPECTED = {
   methods: ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"].map((method) => [200, method]),
   "headers, query and body": {
@@ -38,6 +42,14 @@ const EXPECTED = {
   "nobody listens": ["network", "connect"],
   "nobody trusts": ["network", "tls"],
   "refused before it is sent": ["invalid_header"],
+  "encoded bodies": ["gzip", "x-gzip", "deflate", "deflate-raw", "br", "gzip-gzip", "identity"]
+    .map((name) => [name, ...Array(3).fill("hello, hello, hello")]).concat([["nothing", "", "", ""]]),
+  "a body that is not gzip is not asked for again": [["body_interrupted"], [200]],
+  forms: [...FORMS, ...FORMS],
+  parameters: "?x=y&a=1&tag=b&tag=a",
+  "a length that is wrong": [["invalid_header"], ["invalid_header"]],
+  "a key of a hook": "the second time",
+  "a location in UTF-8": "/caf%C3%A9?q=%C3%BC",
   "the steps": "nothing here",
   "scripted transport": [["network", "dns"], 201, ["GET", "POST"]],
 };
@@ -54,7 +66,7 @@ const AMONG_WEB_NAMES = `
   import { readFile } from "node:fs/promises";
   import { createContext, SourceTextModule } from "node:vm";
   const [path, places] = process.argv.slice(1);
-  const names = ["AbortController", "AbortSignal", "Blob", "DOMException", "Headers", "ReadableStream", "Request",
+  const names = ["AbortController", "AbortSignal", "Blob", "DOMException", "FormData", "Headers", "ReadableStream", "Request",
     "Response", "TextDecoder", "TextEncoder", "URL", "URLSearchParams", "clearTimeout", "fetch", "performance",
     "setTimeout", "AggregateError", "Error", "TypeError", "Uint8Array"];
   const context = createContext(Object.fromEntries(names.map((name) => [name, globalThis[name]])));

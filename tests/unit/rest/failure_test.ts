@@ -1,9 +1,28 @@
-import { Get, Head, type Request as RestRequest, send } from "@weir/rest";
+import { Get, Head, Post, type Request as RestRequest, send } from "@weir/rest";
 import { assert, assertEquals } from "@std/assert";
 import { assertKeepsSecrets, failure, SECRET } from "../../harness/rest_fixture.ts";
 
 const URL_SHOWN = "https://api.example.com/items";
 const BASE = { method: Get, baseURL: URL_SHOWN };
+/** What a caller without types may give as a body, and what it is called. */
+const NO_BODIES: readonly (readonly [unknown, string])[] = [
+  [{ token: SECRET }, "an Object"],
+  [[SECRET], "an Array"],
+  [new Map([[SECRET, 1]]), "a Map"],
+  [new Date(0), "a Date"],
+  [new Blob([SECRET]), "a Blob"],
+  [new Error(SECRET), "an Error"],
+  [5, "a Number"],
+  [0, "a Number"],
+  [true, "a Boolean"],
+  [false, "a Boolean"],
+  [() => SECRET, "a Function"],
+];
+const form = () => {
+  const data = new FormData();
+  data.set("token", SECRET);
+  return data;
+};
 
 /** What is wrong with requests that are never sent: code, and the text after the request. */
 const REFUSED: readonly (readonly [Partial<RestRequest>, string, string])[] = [
@@ -65,6 +84,33 @@ const REFUSED: readonly (readonly [Partial<RestRequest>, string, string])[] = [
     { headers: { "X-Key": `${SECRET}${character}x-other: 1` } },
     "invalid_header",
     `GET "${URL_SHOWN}": the value of header "X-Key" contains a line break or NUL`,
+  ]),
+  ...["4", "6", "5.0", "-5", "", "five"].map((length): [Partial<RestRequest>, string, string] => [
+    { method: Post, headers: { "Content-Length": length }, body: "bytes" },
+    "invalid_header",
+    `POST "${URL_SHOWN}": the value of header "Content-Length" is not the length of the body`,
+  ]),
+  [
+    { method: Post, headers: { "content-length": "1" }, body: "ü" },
+    "invalid_header",
+    `POST "${URL_SHOWN}": the value of header "content-length" is not the length of the body`,
+  ],
+  [
+    { headers: { "content-length": "1" } },
+    "invalid_header",
+    `GET "${URL_SHOWN}": the value of header "content-length" is not the length of the body`,
+  ],
+  [
+    { method: Post, headers: { "Content-Type": "multipart/form-data" }, body: form() },
+    "invalid_header",
+    `POST "${URL_SHOWN}": the header "content-type" of a FormData body contains its boundary: remove the header`,
+  ],
+  [{ body: form() }, "invalid_body", `GET "${URL_SHOWN}": a GET request has no body`],
+  ...NO_BODIES.map(([body, kind]): [Partial<RestRequest>, string, string] => [
+    { method: Post, body: body as RestRequest["body"] },
+    "invalid_body",
+    `POST "${URL_SHOWN}": the body is ${kind}: ` +
+    "expected a string, bytes, a stream, FormData or URLSearchParams; for JSON, use JSON.stringify",
   ]),
   ...["\x01", "\x1b", "\x7f"].map((character): [Partial<RestRequest>, string, string] => [
     { headers: { "X-Key": `${SECRET}${character}` } },

@@ -1,5 +1,6 @@
 import { Get, RestError } from "@weir/rest";
 import { assert, assertEquals } from "@std/assert";
+import { isDecodingFailure } from "../../../src/rest/content_coding.ts";
 import { networkFailure } from "../../../src/rest/network_failure.ts";
 import { shownCause, shownUrl, withoutSecrets } from "../../../src/rest/shown_text.ts";
 import { assertKeepsSecrets, SECRET } from "../../harness/rest_fixture.ts";
@@ -35,6 +36,32 @@ Deno.test("networkFailure: the kinds that the errors of platforms stand for", ()
       ) => [code, kind]),
     );
   }
+});
+
+Deno.test("isDecodingFailure: the errors of platforms for bodies that cannot be decoded, and for those that are cut", () => {
+  const decoding: Error[] = [
+    ...["Z_DATA_ERROR", "Z_BUF_ERROR", "ERR__ERROR_FORMAT_BLOCK_LENGTH_1"].map((code) => nodeError(code)),
+    ...["unexpected end of file", "Invalid gzip header", "deflate decompression error: invalid distance code"]
+      .map((message) => new TypeError(message)),
+    ...["CRC computed does not match", "amount of bytes read does not match", "reached unexpected EOF"]
+      .map((message) => new TypeError(message)),
+    ...["brotli error", "corrupt deflate stream", "invalid gzip header", "failed to write whole buffer"]
+      .map((message) => new TypeError(message)),
+    ...[
+      "corrupt gzip stream does not have a matching checksum",
+      "brotli decompression failed",
+      "Invalid Data",
+    ]
+      .map((message) => new TypeError(message)),
+  ];
+  const cut: Error[] = [
+    ...["UND_ERR_SOCKET", "ECONNRESET", "HPE_INVALID_CHUNK_SIZE"].map((code) => nodeError(code)),
+    new TypeError("error reading a body from connection"),
+    new TypeError("scripted interruption of the body"),
+  ];
+  const told = (errors: readonly Error[]) => errors.map((error) => [error.message, isDecodingFailure(error)]);
+  assertEquals(told(decoding), decoding.map(({ message }) => [message, true]));
+  assertEquals(told(cut), cut.map(({ message }) => [message, false]));
 });
 
 Deno.test("networkFailure: what it tells", () => {

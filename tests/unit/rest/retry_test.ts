@@ -130,6 +130,7 @@ Deno.test("retryDelayMs: what a Retry-After header makes of the wait", () => {
     ["31", { honorRetryAfter: false }, 125],
     ["Tue, 01 Jan 2030 12:00:05 GMT", {}, 5_000],
     ["Tuesday, 01-Jan-30 12:00:05 GMT", {}, 5_000],
+    ["Tue Jan  1 12:00:05 2030", {}, 5_000],
     ["Tue, 01 Jan 2030 11:00:00 GMT", {}, 125],
     ["Tue, 01 Jan 2030 13:00:00 GMT", {}, undefined],
     ["", {}, 125],

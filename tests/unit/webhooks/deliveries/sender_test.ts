@@ -24,13 +24,15 @@ Deno.test("a request that cannot be sent is told as such, without what is in it"
   await sender.close();
 });
 
-Deno.test("Retry-After is read in both of its forms", () => {
+Deno.test("Retry-After is read in all of its forms", () => {
   const now = Date.parse("2026-11-22T10:00:00Z");
   const table: Readonly<Record<string, number | undefined>> = {
     "0": 0,
     " 120 ": 120_000,
     "Sun, 22 Nov 2026 10:01:00 GMT": 60_000,
     "Sun, 22 Nov 2026 09:00:00 GMT": 0,
+    "Sunday, 22-Nov-26 10:01:00 GMT": 60_000,
+    " Sun Nov 22 10:01:00 2026 ": 60_000,
     "-1": undefined,
     "1.5": undefined,
     "soon": undefined,
