@@ -185,3 +185,21 @@ Deno.test("options: later changes of the object that a client was made of do not
   options.throwOnStatus = false;
   assertEquals((await failure(() => client.send(REQUEST))).code, "status");
 });
+
+Deno.test("hooks: an idempotency key that onRequest sets or removes counts for the retry", async () => {
+  const table:
+    readonly (readonly [NonNullable<ClientOptions["onRequest"]>, Record<string, string>, number])[] = [
+      [({ headers }) => headers.set("Idempotency-Key", "k"), {}, 3],
+      [(request) => new Request(request, { headers: { "idempotency-key": "k" } }), {}, 3],
+      [(request) => new Request(request, { method: "PUT" }), {}, 3],
+      [({ headers }) => headers.delete("idempotency-key"), { "Idempotency-Key": "k" }, 1],
+      [() => {}, { "Idempotency-Key": "k" }, 3],
+      [() => {}, {}, 1],
+    ];
+  for (const [onRequest, headers, attempts] of table) {
+    const transport = new ScriptedTransport([{ status: 503 }, { fail: "reset" }, { status: 201 }]);
+    const client = new Client({ fetch: transport.fetch, clock: FakeClock.byWaits(), retry: {}, onRequest });
+    await client.send({ ...REQUEST, method: Post, headers, body: "{}" });
+    assertEquals(transport.requests.length, attempts);
+  }
+});

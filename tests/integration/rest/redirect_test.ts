@@ -16,6 +16,7 @@ import {
   assertKeepsSecrets,
   EchoServer,
   failure,
+  RawServer,
   SECRET,
   type SeenRequest,
 } from "../../harness/rest_fixture.ts";
@@ -242,5 +243,23 @@ Deno.test("redirects: a streamed body is not sent again, but may be left out", a
     assertEquals([error.code, error.kind], ["network", "redirect"]);
     const state = "cannot follow the redirect: a streamed body cannot be sent again";
     assertEquals(error.message, `Cannot send POST "${server.origin}/to": ${state}`);
+  }
+});
+
+Deno.test("redirects: a location beyond ASCII is read as UTF-8, or else as Latin-1", async () => {
+  const locations: readonly (readonly [written: string, encoding: "utf8" | "latin1", path: string])[] = [
+    ["/café?q=ü", "utf8", "/caf%C3%A9?q=%C3%BC"],
+    ["/日本", "utf8", "/%E6%97%A5%E6%9C%AC"],
+    ["/café", "latin1", "/caf%C3%A9"],
+    ["/caf%C3%A9", "utf8", "/caf%C3%A9"],
+  ];
+  for (const [written, encoding, expected] of locations) {
+    await using server = await RawServer.start((socket, head) => {
+      const path = /^GET (\S+)/.exec(head)?.[1] ?? "";
+      const first = path === "/to" ? `302 Found\r\nlocation: ${written}` : `200 OK\r\nx-path: ${path}`;
+      socket.end(`HTTP/1.1 ${first}\r\ncontent-length: 0\r\n\r\n`, encoding);
+    });
+    const { headers } = await send({ method: Get, baseURL: `${server.origin}/to` });
+    assertEquals([written, headers["x-path"]], [written, [expected]]);
   }
 });

@@ -1,7 +1,9 @@
 import { assertEquals } from "@std/assert";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
-import { createGuardedFetch } from "../../../src/webhooks/outbound/fetch.ts";
+import { createGuardedFetch, type GuardedRequestInit } from "../../../src/webhooks/outbound/fetch.ts";
+import { RawServer } from "../../harness/rest_fixture.ts";
 import { LOOPBACK } from "../../harness/sender_fixture.ts";
+import { until } from "../../harness/until.ts";
 import { WorkflowBed } from "../../harness/workflow_fixture.ts";
 
 /** A body, its headers, and the body that the step has, or its error. */
@@ -138,5 +140,50 @@ for (const [name, { body, type = JSON_TYPE, coding, expected }] of Object.entrie
       ? [`step "call" failed: request failed: ${expected.error}`, undefined]
       : [undefined, { body: expected }];
     assertEquals([execution.error, output, bed.server.requests.length], [...result, 1]);
+  });
+}
+
+/** What arrives of a response before it stalls, and what comes of the step. */
+const STALLED: readonly (readonly [text: string, method: string, error: string | undefined])[] = [
+  ["HTTP/1.1 404 No\r\n", "POST", "the server responded with 404"],
+  ["HTTP/1.1 404 No\r\ncontent-length: 9\r\n\r\nno", "GET", "the server responded with 404"],
+  ["HTTP/1.1 503 No\r\n", "POST", undefined],
+  ["HTTP/1.1 200 OK\r\n", "POST", "request failed: no complete response within 5000 ms"],
+  [
+    "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nok",
+    "POST",
+    "request failed: no complete response within 5000 ms",
+  ],
+  ["HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nok", "GET", undefined],
+];
+
+for (const [text, method, error] of STALLED) {
+  const result = error === undefined ? "tries again" : "ends";
+  Deno.test(`workflow response: a ${method} that stalls after ${JSON.stringify(text)} ${result}`, async () => {
+    await using server = await RawServer.start((socket) => socket.write(text));
+    await using bed = await WorkflowBed.open();
+    const guarded = createGuardedFetch({ allow: LOOPBACK, connectTimeoutMs: 60_000, clock: bed.clock });
+    let isSeen = false;
+    const fetch = (input: string | URL | Request, init: GuardedRequestInit = {}) =>
+      guarded(input, {
+        ...init,
+        onStatus(status) {
+          isSeen = true;
+          init.onStatus?.(status);
+        },
+      });
+    const request = `request: { method: ${method}, url: "${server.origin}/", timeout: 5s }`;
+    const id = await bed.begin(
+      `workflow: w\nsteps:\n- {name: call, ${request}, retry: {attempts: 2, backoff: 1s}}\n`,
+      {},
+    );
+    bed.runner({ fetch }).start();
+    await until("the status", () => isSeen);
+    // The head of a failure is all that is read of it.
+    if (!text.startsWith("HTTP/1.1 404 No\r\ncontent")) bed.clock.advance(5_000);
+    if (error === undefined) assertEquals(await bed.waiting(id), 1_000);
+    else assertEquals((await bed.ended(id)).execution.error, `step "call" failed: ${error}`);
+    assertEquals(server.accepted, 1);
+    await guarded.close();
   });
 }
