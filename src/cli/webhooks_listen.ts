@@ -125,8 +125,7 @@ class Receiver {
     const delivery = headerOf(request, "x-svc-delivery");
     const event = headerOf(request, "x-svc-event");
     const times = this.#countOf(delivery ?? "");
-    const text = new TextDecoder().decode(body);
-    this.#report({ event, delivery, times, verdict, how, text });
+    this.#report({ event, delivery, times, verdict, how, text: textOfBody(body) });
     if (typeof how === "number") response.writeHead(how).end();
     else if (how === "reset") request.socket.resetAndDestroy();
   }
@@ -197,6 +196,15 @@ interface ReceivedDelivery {
   readonly verdict: Verdict;
   readonly how: 200 | Failure["how"];
   readonly text: string;
+}
+
+/** A delivery is UTF-8; other senders may send anything, such as an encoded body. */
+function textOfBody(body: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(body);
+  } catch {
+    return `(${body.byteLength} bytes that are not UTF-8)`;
+  }
 }
 
 function verdictText(verdict: Verdict): string {
