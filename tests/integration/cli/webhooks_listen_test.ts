@@ -1,4 +1,5 @@
 import { request } from "node:http";
+import { gzipSync } from "node:zlib";
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { signature } from "../../../src/webhooks/model/signature.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
@@ -34,7 +35,7 @@ function printed(lines: readonly string[], delivery: string): AbortSignal {
 /** What a delivery may differ in. */
 interface Difference {
   readonly method?: string;
-  readonly body?: string;
+  readonly body?: string | Uint8Array;
   readonly headers?: Readonly<Record<string, string>>;
   /** Gives up. */
   readonly signal?: AbortSignal;
@@ -82,6 +83,18 @@ Deno.test("weir webhooks listen: prints each delivery as a line of JSON, and not
     },
   ]);
   assertMatch(stderr, /^Listening on http:\/\/127\.0\.0\.1:\d+\nEnded: 2 received, 1 verified\n$/);
+});
+
+Deno.test("weir webhooks listen: a body that is not UTF-8 is shown as such", async () => {
+  const { stdout } = await receiving(["--json"], async ({ url }) => {
+    await deliver(url, "d1", { body: gzipSync(BODY) });
+    await deliver(url, "d2", { body: new Uint8Array([0x7b, 0xe4, 0x7d]) });
+  });
+  const bodies = stdout.trimEnd().split("\n").map((line) => JSON.parse(line).body);
+  assertEquals(bodies, [
+    `(${gzipSync(BODY).byteLength} bytes that are not UTF-8)`,
+    "(3 bytes that are not UTF-8)",
+  ]);
 });
 
 Deno.test("weir webhooks listen: prints each delivery and whether it is verified, and answers 200", async () => {
