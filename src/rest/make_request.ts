@@ -76,7 +76,7 @@ const REDIRECTS = [301, 302, 303, 307, 308];
  * Sends a web `Request` and resolves when the response headers arrive. The request body is read into memory, because
  * a redirect may require it again.
  *
- * @throws {RestError} `network` or `aborted`.
+ * @throws {RestError} `network` or `aborted`; `invalid_header` for a `Content-Length` that is not that of the body.
  *
  * @example
  * ```ts

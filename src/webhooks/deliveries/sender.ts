@@ -5,7 +5,7 @@ import { readAuthoritiesSync } from "../../base/tls_files.ts";
 import { GuardedClient, type OutboundCall } from "../outbound/client.ts";
 import type { ResponseListener } from "../outbound/connection.ts";
 import type { DialOptions } from "../outbound/dial.ts";
-import { charsetOf, codingsOf, withoutCodings } from "../outbound/response_body.ts";
+import { beginningOf, charsetOf, codingsOf } from "../outbound/response_body.ts";
 import { headerText, type ResponseHead } from "../outbound/response_head.ts";
 import { SendError } from "../outbound/send_error.ts";
 import { type WireTarget, wireTargetOf } from "../outbound/wire_request.ts";
@@ -54,8 +54,6 @@ export interface SenderOptions extends NetworkOptions {
 /** How much of a response body is kept. */
 export const MAX_RESPONSE_BYTES = 16_384;
 const FRAMING = ["content-length", "transfer-encoding"];
-/** Most bytes of a body that was decoded. */
-const MAX_DECODED_BYTES = 16 * MAX_RESPONSE_BYTES;
 const REDIRECTS = [301, 302, 303, 307, 308];
 
 const MAX_TARGETS = 1_000;
@@ -187,17 +185,13 @@ class Exchange implements ResponseListener {
   }
 }
 
-/** The text of what was read of a body; none of one that is encoded and was not read to its end. */
+/** The text of the beginning of a body. */
 async function keptText(
   head: ResponseHead,
   { pieces, isCut }: { readonly pieces: Uint8Array<ArrayBuffer>[]; readonly isCut: boolean },
 ): Promise<ResponseText> {
   const codings = codingsOf(head);
-  const sent = Buffer.concat(pieces);
-  if (isCut && codings.length > 0) return { text: "", isCut };
-  const bytes = codings.length === 0
-    ? sent
-    : await withoutCodings(sent, codings, MAX_DECODED_BYTES).catch(() => new Uint8Array());
+  const bytes = await beginningOf(Buffer.concat(pieces), codings, MAX_RESPONSE_BYTES + 1);
   const isLonger = isCut || bytes.byteLength > MAX_RESPONSE_BYTES;
   // It may be cut within a character.
   const text = decoderOf(bytes, headerText(head, "content-type") ?? "")

@@ -9,6 +9,12 @@ export const ACCEPTED_CODINGS = "gzip, deflate, br";
 const MAX_CODINGS = 3;
 /** How many bytes one step of a decoder takes: it makes at most about a thousand times as many of them. */
 const STEP_BYTES = 1_024;
+const FORMATS: ReadonlyMap<string, CompressionFormat> = new Map([
+  ["gzip", "gzip"],
+  ["x-gzip", "gzip"],
+  ["deflate", "deflate"],
+  ["br", "brotli"],
+]);
 const JSON_TYPE = /^(?:application\/json|text\/json|[\w.+-]+\/[\w.+-]+\+json)[\t ]*(?:;|$)/i;
 const CHARSET = /;[\t ]*charset=[\t ]*(?:"([^"]*)"|([^";,\s]*))/i;
 /** Media types whose bytes are no text in any charset. */
@@ -96,6 +102,46 @@ async function withoutBrotli(
   bytes: Uint8Array<ArrayBuffer>,
   maxBytes: number,
 ): Promise<Uint8Array<ArrayBuffer>> {
+  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  let left = maxBytes;
+  for await (const piece of decompressed(bytes, "brotli")) {
+    left -= piece.byteLength;
+    if (left < 0) throw tooLarge(maxBytes);
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces);
+}
+
+/** At least so many bytes of the beginning of a body, of which not all has to be there; nothing where it is unreadable. */
+export async function beginningOf(
+  bytes: Uint8Array<ArrayBuffer>,
+  codings: readonly string[],
+  minBytes: number,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const [coding, ...others] = codings;
+  if (coding === undefined) return bytes;
+  const format = FORMATS.get(coding);
+  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  if (format === undefined || others.length > 0) return Buffer.concat(pieces);
+  const isRaw = format === "deflate" && !hasZlibHeader(bytes);
+  let left = minBytes;
+  try {
+    for await (const piece of decompressed(bytes, isRaw ? "deflate-raw" : format)) {
+      pieces.push(piece);
+      left -= piece.byteLength;
+      if (left <= 0) break;
+    }
+  } catch {
+    // What came before the end, or the error, is enough.
+  }
+  return Buffer.concat(pieces);
+}
+
+/** Decompresses in small steps, so that no more is decompressed than is taken. */
+function decompressed(
+  bytes: Uint8Array<ArrayBuffer>,
+  format: CompressionFormat,
+): ReadableStream<Uint8Array<ArrayBuffer>> {
   let at = 0;
   const steps = new ReadableStream<Uint8Array<ArrayBuffer>>({
     pull(controller) {
@@ -103,14 +149,7 @@ async function withoutBrotli(
       if (at >= bytes.byteLength) controller.close();
     },
   }, { highWaterMark: 0 });
-  const pieces: Uint8Array<ArrayBuffer>[] = [];
-  let left = maxBytes;
-  for await (const piece of steps.pipeThrough(new DecompressionStream("brotli"))) {
-    left -= piece.byteLength;
-    if (left < 0) throw tooLarge(maxBytes);
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces);
+  return steps.pipeThrough(new DecompressionStream(format));
 }
 
 /** The text of a body, or why it has none. */

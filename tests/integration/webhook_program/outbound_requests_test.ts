@@ -126,7 +126,7 @@ steps:
         "grant_type=client_credentials&scope=a+b&scope=s1&scope=s2&scope=%C3%A9%26%3D&x%5B%5D=1&x%5B%5D=true&x%5B%5D=c%26d&count=12",
       ],
       ["PUT", "/b", "application/x-www-form-urlencoded; charset=utf-8", "a="],
-      ["POST", "/c", undefined, ""],
+      ["POST", "/c", "application/x-www-form-urlencoded", ""],
     ],
   );
 });

@@ -1,8 +1,9 @@
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import { createSender, MAX_RESPONSE_BYTES } from "../../../src/webhooks/deliveries/sender.ts";
 import { EchoServer } from "../../harness/rest_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { delivery, LOOPBACK, sendOnce } from "../../harness/sender_fixture.ts";
+import { delivery, LOOPBACK, SECRET, sendOnce } from "../../harness/sender_fixture.ts";
 
 const HEADERS = {
   authorization: 'Bearer hid/den"tok+en-1',
@@ -99,3 +100,30 @@ Deno.test("a response is kept as text, cut between characters", async () => {
   await using odd = new EchoServer(() => new Response(`x${"ä".repeat(20_000)}`));
   assertEquals((await sendOnce(`${odd.origin}/`)).response, `x${"ä".repeat(MAX_RESPONSE_BYTES / 2 - 1)}`);
 });
+
+/** A text that stays longer than what is kept of a response when it is compressed. */
+const LONG = Array.from({ length: 30_000 }, (_, index) => Math.imul(index, 2_654_435_761) >>> 0).join(" ");
+const COMPRESSED: Readonly<Record<string, (text: string) => Uint8Array>> = {
+  gzip: gzipSync,
+  deflate: deflateSync,
+  "deflate without its header": deflateRawSync,
+  br: brotliCompressSync,
+};
+
+for (const [name, compress] of Object.entries(COMPRESSED)) {
+  Deno.test(`the beginning of a response in ${name} is kept, and what it repeats is not`, async () => {
+    const [coding = ""] = name.split(" ");
+    for (
+      const [text, kept] of [[`{"secret":"${SECRET}"}`, '{"secret":"***"}'], [LONG], ["x".repeat(10_000_000)]]
+    ) {
+      const headers = { "content-encoding": coding };
+      await using server = new EchoServer(() =>
+        new Response(new Uint8Array(compress(text ?? "")), { headers })
+      );
+      const { status, response = "" } = await sendOnce(`${server.origin}/`);
+      const begin = text?.slice(0, 15_000);
+      assertEquals([status, kept === undefined ? response.slice(0, 15_000) : response], [200, kept ?? begin]);
+      assert(response.length <= MAX_RESPONSE_BYTES, `kept ${response.length}`);
+    }
+  });
+}
