@@ -1,7 +1,14 @@
 import { discardBody } from "./body.ts";
 import { isBodiless } from "./method.ts";
 import { networkFailure } from "./network_failure.ts";
-import { type CheckedRequest, checkLength, requestInit, urlProblem, withEncodedForm } from "./request.ts";
+import {
+  type CheckedRequest,
+  checkLength,
+  isFormData,
+  requestInit,
+  urlProblem,
+  withEncodedForm,
+} from "./request.ts";
 import { RestError, type RestErrorSubject } from "./rest_error.ts";
 import { unlessStopped } from "./stop.ts";
 
@@ -124,7 +131,8 @@ export async function sendChecked(
 ): Promise<globalThis.Response> {
   const { fetch = globalThis.fetch, signal, sensitiveHeaders = [] } = options;
   const redirect = redirectMode(checked, options);
-  let current = await withEncodedForm(checked);
+  // Saves a promise without a form.
+  let current = isFormData(checked.body) ? await withEncodedForm(checked) : checked;
   for (let redirects = 0;; redirects++) {
     const init = sendInit(current, redirect, options);
     let response: globalThis.Response;

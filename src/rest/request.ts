@@ -18,6 +18,7 @@ export interface CheckedRequest {
 type SentBody = Uint8Array<ArrayBuffer> | string | FormData | ReadableStream<Uint8Array>;
 
 const CONTENT_TYPE = "content-type";
+const CONTENT_LENGTH = "content-length";
 const JSON_TYPE = "application/json";
 const FORM_TYPE = "application/x-www-form-urlencoded;charset=UTF-8";
 const NONE: Readonly<Record<string, string>> = {};
@@ -92,27 +93,28 @@ export function checkRequest(request: Request): CheckedRequest {
   const badUrl = urlProblem(baseURL);
   if (badUrl !== undefined) fail("invalid_url", badUrl);
   let hasType = false;
+  let hasLength = false;
   for (const name of Object.keys(headers)) {
     const problem = headerProblem(name, headers[name]);
     if (problem !== undefined) fail("invalid_header", problem);
     hasType ||= name.length === CONTENT_TYPE.length && name.toLowerCase() === CONTENT_TYPE;
+    hasLength ||= name.length === CONTENT_LENGTH.length && name.toLowerCase() === CONTENT_LENGTH;
   }
   const sent = sentMethod(method);
   const url = queryParams === NONE ? baseURL : addQueryParameters(baseURL, queryParams);
-  const sentBody = body === undefined || body === null ? "" : sentBodyOf(body);
+  const sentBody = sentBodyOf(body ?? "");
   if (sentBody === undefined) return fail("invalid_body", `the body is ${kindOf(body)}: ${EXPECTED_BODY}`);
-  const isEmpty = typeof sentBody === "string" || sentBody instanceof Uint8Array
-    ? sentBody.length === 0
-    : false;
-  if (!isEmpty && isBodiless(sent)) fail("invalid_body", `a ${sent} request has no body`);
-  if (hasType && tagOf(sentBody) === "FormData") fail("invalid_header", OWN_TYPE);
-  const type = typeof sentBody === "string" && typeof body !== "string" ? FORM_TYPE : JSON_TYPE;
-  const isTyped = hasType || isEmpty || tagOf(sentBody) === "FormData";
-  const checked = {
-    ...{ method: sent, url, headers: isTyped ? headers : { ...headers, [CONTENT_TYPE]: type }, request },
-    ...(isEmpty ? {} : { body: sentBody }),
-  };
-  checkLength(checked);
+  const isEmpty = (typeof sentBody === "string" || sentBody instanceof Uint8Array) && sentBody.length === 0;
+  let checked: CheckedRequest = { method: sent, url, headers, request };
+  if (!isEmpty) {
+    if (isBodiless(sent)) fail("invalid_body", `a ${sent} request has no body`);
+    const isForm = isFormData(sentBody);
+    if (hasType && isForm) fail("invalid_header", OWN_TYPE);
+    const type = typeof sentBody === "string" && typeof body !== "string" ? FORM_TYPE : JSON_TYPE;
+    const typed = hasType || isForm ? headers : { ...headers, [CONTENT_TYPE]: type };
+    checked = { method: sent, url, headers: typed, body: sentBody, request };
+  }
+  if (hasLength) checkLength(checked);
   return checked;
 }
 
@@ -150,11 +152,16 @@ function kindOf(value: unknown): string {
   return /^[AEIOU]/.test(tag) ? `an ${tag}` : `a ${tag}`;
 }
 
+/** Whether a body has to be encoded before it is sent. */
+export function isFormData(body: CheckedRequest["body"]): body is FormData {
+  return typeof body === "object" && !(body instanceof Uint8Array) && tagOf(body) === "FormData";
+}
+
 /** The request with bytes in place of `FormData`, and the boundary in its type. */
 export async function withEncodedForm(checked: CheckedRequest): Promise<CheckedRequest> {
   const { body, headers } = checked;
-  if (body === undefined || tagOf(body) !== "FormData") return checked;
-  const encoded = new globalThis.Response(body as FormData);
+  if (!isFormData(body)) return checked;
+  const encoded = new globalThis.Response(body);
   const type = encoded.headers.get(CONTENT_TYPE) ?? "";
   const bytes = new Uint8Array(await encoded.arrayBuffer());
   return { ...checked, headers: { ...headers, [CONTENT_TYPE]: type }, body: bytes };
@@ -162,7 +169,7 @@ export async function withEncodedForm(checked: CheckedRequest): Promise<CheckedR
 
 /** Throws a `RestError` for a `Content-Length` that is not that of the body: some platforms wait for the rest. */
 export function checkLength({ method, url, headers, body, request }: CheckedRequest): void {
-  const name = Object.keys(headers).find((name) => name.toLowerCase() === "content-length");
+  const name = Object.keys(headers).find((name) => name.toLowerCase() === CONTENT_LENGTH);
   if (name === undefined) return;
   const length = typeof body === "string" ? new TextEncoder().encode(body).length : lengthOf(body);
   const text = headers[name] ?? "";
