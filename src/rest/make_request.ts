@@ -4,7 +4,7 @@ import { networkFailure } from "./network_failure.ts";
 import {
   type CheckedRequest,
   checkLength,
-  isFormData,
+  isMultipart,
   requestInit,
   urlProblem,
   withEncodedForm,
@@ -132,7 +132,7 @@ export async function sendChecked(
   const { fetch = globalThis.fetch, signal, sensitiveHeaders = [] } = options;
   const redirect = redirectMode(checked, options);
   // Saves a promise without a form.
-  let current = isFormData(checked.body) ? await withEncodedForm(checked) : checked;
+  let current = isMultipart(checked.body) ? await withEncodedForm(checked) : checked;
   for (let redirects = 0;; redirects++) {
     const init = sendInit(current, redirect, options);
     let response: globalThis.Response;

@@ -108,7 +108,7 @@ export function checkRequest(request: Request): CheckedRequest {
   let checked: CheckedRequest = { method: sent, url, headers, request };
   if (!isEmpty) {
     if (isBodiless(sent)) fail("invalid_body", `a ${sent} request has no body`);
-    const isForm = isFormData(sentBody);
+    const isForm = isMultipart(sentBody);
     if (hasType && isForm) fail("invalid_header", OWN_TYPE);
     const type = typeof sentBody === "string" && typeof body !== "string" ? FORM_TYPE : JSON_TYPE;
     const typed = hasType || isForm ? headers : { ...headers, [CONTENT_TYPE]: type };
@@ -152,15 +152,15 @@ function kindOf(value: unknown): string {
   return /^[AEIOU]/.test(tag) ? `an ${tag}` : `a ${tag}`;
 }
 
-/** Whether a body has to be encoded before it is sent. */
-export function isFormData(body: CheckedRequest["body"]): body is FormData {
+/** Whether a body is a form that has to be encoded before it is sent. */
+export function isMultipart(body: CheckedRequest["body"]): body is FormData {
   return typeof body === "object" && !(body instanceof Uint8Array) && tagOf(body) === "FormData";
 }
 
 /** The request with bytes in place of `FormData`, and the boundary in its type. */
 export async function withEncodedForm(checked: CheckedRequest): Promise<CheckedRequest> {
   const { body, headers } = checked;
-  if (!isFormData(body)) return checked;
+  if (!isMultipart(body)) return checked;
   const encoded = new globalThis.Response(body);
   const type = encoded.headers.get(CONTENT_TYPE) ?? "";
   const bytes = new Uint8Array(await encoded.arrayBuffer());
