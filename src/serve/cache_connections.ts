@@ -46,6 +46,16 @@ export function connectionReporter(
   };
 }
 
+/** Logs that a server is used although it did not report its state, as behind a proxy. */
+export function unknownStateReporter(
+  { logger }: Pick<OpenCacheOptions, "logger">,
+  kind: string,
+): (address: string, reason: string) => void {
+  return (address, reason) => {
+    logger.warning(`The ${kind} does not report its state; counting without it`, { address, reason });
+  };
+}
+
 /** The TLS files that the settings name. */
 export function tlsFiles(settings: Settings, prefix: "KV_TLS" | "MC_TLS"): TlsFiles {
   return {

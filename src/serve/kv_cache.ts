@@ -9,6 +9,7 @@ import {
   reportConnected,
   roundTripRecorder,
   tlsFiles,
+  unknownStateReporter,
 } from "./cache_connections.ts";
 
 /** Opens the key-value cache, or the two of them. */
@@ -63,6 +64,7 @@ async function openOne(options: OpenCacheOptions, { prefix, metrics, isUp }: {
       maxElapsedMs: settings.KV_STARTUP_MAX_ELAPSED_TIME,
     },
     onGivenUp,
+    onUnknownState: unknownStateReporter(options, "key-value cache"),
   });
   const onConnection = connectionReporter(options, { kind: "key-value cache", address: address.text }, isUp);
   const node = {

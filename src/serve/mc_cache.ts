@@ -7,6 +7,7 @@ import {
   reportConnected,
   roundTripRecorder,
   tlsFiles,
+  unknownStateReporter,
 } from "./cache_connections.ts";
 
 /** Opens the memcached-style cache. */
@@ -28,6 +29,7 @@ export function openMcCache(options: OpenCacheOptions): ConnectedCache {
     clock,
     random,
     roundTrip: roundTripRecorder(stats),
+    onUnknownState: unknownStateReporter(options, "memcached-style cache"),
     onConnection(connected, reason, node) {
       const report = reporters.get(node) ??
         connectionReporter(options, { kind: "memcached-style cache", address: node }, isUp);

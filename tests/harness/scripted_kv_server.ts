@@ -3,15 +3,20 @@ import net from "node:net";
 /** What becomes of one command: octets to answer with; nothing where the script has done what it wants. */
 export type KvScript = (command: readonly string[], socket: net.Socket) => string | undefined;
 
+/** The answer to what every client asks before it is ready. */
+const STATE: KvScript = () => "$17\r\nredis_version:7.0\r\n";
+
 /** A server that speaks as much of the Redis protocol as a script says; closed at the end of an `await using`. */
 export class ScriptedKvServer implements AsyncDisposable {
   readonly #script: KvScript;
+  readonly #info: KvScript;
   readonly #sockets = new Set<net.Socket>();
   readonly #server = net.createServer((socket) => this.#take(socket));
   #accepted = 0;
 
-  constructor(script: KvScript) {
+  constructor(script: KvScript, info = STATE) {
     this.#script = script;
+    this.#info = info;
   }
 
   /** `127.0.0.1:port`, as `KV_URL` takes it. */
@@ -47,19 +52,17 @@ export class ScriptedKvServer implements AsyncDisposable {
       const { commands, left } = commandsOf(rest + bytes.toString("latin1"));
       rest = left;
       for (const command of commands) {
-        // Every client asks this before it is ready.
-        const answer = command[0]?.toLowerCase() === "info"
-          ? "$17\r\nredis_version:7.0\r\n"
-          : this.#script(command, socket);
+        const script = command[0]?.toLowerCase() === "info" ? this.#info : this.#script;
+        const answer = script(command, socket);
         if (answer !== undefined && !socket.destroyed) socket.write(answer, "latin1");
       }
     });
   }
 }
 
-/** Starts a server with this script on a free port. */
-export async function startScriptedKv(script: KvScript): Promise<ScriptedKvServer> {
-  const server = new ScriptedKvServer(script);
+/** Starts a server with this script on a free port; `info` answers INFO. */
+export async function startScriptedKv(script: KvScript, info?: KvScript): Promise<ScriptedKvServer> {
+  const server = new ScriptedKvServer(script, info);
   await server.listen();
   return server;
 }

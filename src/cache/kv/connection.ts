@@ -1,9 +1,11 @@
 import { errorText } from "../../base/error_text.ts";
+import { hostPort } from "../../base/host_port.ts";
 import { withTimeout } from "../../base/wait.ts";
+import type { ServerChecks } from "../server_checks.ts";
 import type { KvLogin } from "./address.ts";
 import { KvClient } from "./client.ts";
-import type { KvConnectorOptions } from "./connector.ts";
-import { shortened } from "./resp.ts";
+import type { KvConnectorOptions, KvRoute } from "./connector.ts";
+import { ReplyError, shortened } from "./resp.ts";
 
 /** How a connection is made usable. */
 export interface KvConnectionOptions extends KvLogin {
@@ -11,6 +13,8 @@ export interface KvConnectionOptions extends KvLogin {
   readonly database: number;
   /** Refuse a server that reports that it is a replica. */
   readonly primaryOnly: boolean;
+  /** Shared by the connections to one cache. */
+  readonly checks: ServerChecks;
   /** As `KvConnections.retryDelayMs`. */
   readonly retryDelayMs: (attempt: number, reason: string) => number | null;
 }
@@ -27,12 +31,23 @@ export interface KvConnectionEvents {
 const LOGIN_NOT_REQUIRED =
   /no password is set|without any password configured|wrong number of arguments for 'auth'/;
 
+/** Errors that say that the server cannot count now, whatever the command. */
+const CANNOT_COUNT = /^(?:NOAUTH|LOADING|MASTERDOWN|READONLY|DENIED)\b|max number of clients/;
+/** The wait before a server is checked in another way. */
+const SOON_MS = 10;
+/** No counter has this key: every counter ends with the start of its window. */
+const PROBE = ["EXPIRE", "weir:connection_check", "1"];
+
 /** One connection to a node, made again whenever it is lost. */
 export class KvConnection {
   readonly #options: KvConnectionOptions;
   readonly #events: KvConnectionEvents;
   readonly #client: KvClient;
+  /** Where the latest attempt leads. */
+  #address = "";
   #attempts = 0;
+  /** The server was asked for its state and has not answered: the next attempt asks another way. */
+  #isAsking = false;
   #isReady = false;
   #isClosed = false;
 
@@ -41,8 +56,8 @@ export class KvConnection {
     this.#options = options;
     this.#events = events;
     this.#client = new KvClient({
-      connector,
-      retryDelayMs: (reason) => retryDelayMs(++this.#attempts, reason),
+      connector: { ...connector, locate: (signal) => this.#locate(signal) },
+      retryDelayMs: (reason) => this.#isAsking ? SOON_MS : retryDelayMs(++this.#attempts, reason),
       onConnected: () => void this.#prepare(),
       onClosed: (reason) => {
         this.#isReady = false;
@@ -83,7 +98,11 @@ export class KvConnection {
   async #prepare(): Promise<void> {
     const { timeoutMs, clock } = this.#options.connector;
     try {
-      await withTimeout(this.#logInAndSelect(), timeoutMs, clock, () => new Error(noAnswer(timeoutMs)));
+      await withTimeout(this.#logInAndSelect(), timeoutMs, clock, () => {
+        // A server that hangs is asked again: it may know the command.
+        this.#isAsking = false;
+        return new Error(noAnswer(timeoutMs));
+      });
     } catch (error) {
       this.#client.drop(shortened(errorText(error)));
       return;
@@ -104,13 +123,45 @@ export class KvConnection {
     });
   }
 
+  async #locate(signal: AbortSignal): Promise<KvRoute> {
+    this.#isAsking = false;
+    const route = await this.#options.connector.locate(signal);
+    this.#address = "path" in route.target ? route.target.path : hostPort(route.target);
+    return route;
+  }
+
+  /** A server that does not report its state, such as a proxy, is checked by a command that counting requires. */
   async #checkServer(): Promise<void> {
-    const text = await this.#client.command(["INFO"]).catch((error: Error) => {
-      // A user that may count need not be allowed to read the state.
-      if (error.message.startsWith("NOPERM")) return "";
-      throw error;
+    const { checks } = this.#options;
+    const address = this.#address;
+    const skipped = checks.skipped(address);
+    const state = skipped === undefined ? await this.#askState(address) : { unknown: skipped };
+    if (typeof state === "string") return this.#checkState(state);
+    await this.#client.command(PROBE).catch((error: unknown) => {
+      if (!(error instanceof ReplyError)) checks.ask(address);
+      throwUnlessUnknown(error);
     });
-    const field = (name: string) => new RegExp(`^${name}:(.*?)\r?$`, "m").exec(String(text))?.[1];
+    checks.passed(address, state.unknown);
+  }
+
+  async #askState(address: string): Promise<string | { readonly unknown: string }> {
+    try {
+      this.#isAsking = true;
+      const state = String(await this.#client.command(["INFO"]));
+      this.#isAsking = false;
+      this.#options.checks.answered(address);
+      return state;
+    } catch (error) {
+      const unknown = `INFO: ${shortened(errorText(error))}`;
+      if (error instanceof ReplyError) this.#isAsking = false;
+      else if (this.#isAsking) this.#options.checks.skip(address, unknown);
+      throwUnlessUnknown(error);
+      return { unknown };
+    }
+  }
+
+  #checkState(text: string): void {
+    const field = (name: string) => new RegExp(`^${name}:(.*?)\r?$`, "m").exec(text)?.[1];
     const role = field("role") ?? "master";
     // Another connection, because the name may resolve to another server by now.
     if ((field("loading") ?? "0") !== "0") throw new Error("the server is loading its data");
@@ -118,6 +169,11 @@ export class KvConnection {
       throw new Error(`the server is no primary but a ${role}`);
     }
   }
+}
+
+/** A server that does not know a command, or does not allow it, can still count. */
+function throwUnlessUnknown(error: unknown): void {
+  if (!(error instanceof ReplyError) || CANNOT_COUNT.test(error.message)) throw error;
 }
 
 /** Logs in where a password is given; a server that requires none is fine. */

@@ -1,5 +1,6 @@
 import { backoffMs } from "../../base/backoff.ts";
 import type { HostAndPort } from "../../base/host_port.ts";
+import { ServerChecks } from "../server_checks.ts";
 import type { SharedCacheOptions } from "../shared_cache_options.ts";
 import type { TlsFiles } from "../tls_files.ts";
 import type { KvEndpoints } from "./address.ts";
@@ -29,6 +30,8 @@ export interface KvConnectionsOptions extends Pick<SharedCacheOptions, "timeoutM
   readonly startup?: KvStartupTimes | undefined;
   /** Called once when there was no connection in the time of `startup`, with a whole sentence. */
   readonly onGivenUp?: ((text: string) => void) | undefined;
+  /** Called once for a server that is used although it did not report its state. */
+  readonly onUnknownState?: ((address: string, reason: string) => void) | undefined;
 }
 
 /** Opens every connection to one key-value cache. They share the time of the start and the sentinels. */
@@ -36,6 +39,7 @@ export class KvConnections {
   readonly #options: KvConnectionsOptions;
   readonly #tls: TlsFiles | undefined;
   readonly #sentinels: KvSentinels | undefined;
+  readonly #checks: ServerChecks;
   readonly #startedAt: number;
   #wasConnected = false;
   #isGivenUp = false;
@@ -44,6 +48,7 @@ export class KvConnections {
     const { address, clock, tls = { settings: "KV_TLS" } } = options;
     this.#options = options;
     this.#tls = address.tls ? tls : undefined;
+    this.#checks = new ServerChecks(options.onUnknownState);
     this.#startedAt = clock.now();
     if (address.kind === "sentinel") {
       this.#sentinels = new KvSentinels({ ...options, address, tls: this.#tls });
@@ -56,6 +61,7 @@ export class KvConnections {
     return new KvConnection({
       ...address,
       connector: { locate: this.#locator(node), tls: this.#tls, timeoutMs, clock },
+      checks: this.#checks,
       primaryOnly: this.#sentinels !== undefined && node === undefined,
       retryDelayMs: (attempt, reason) => this.retryDelayMs(attempt, reason),
     }, {

@@ -5,6 +5,7 @@ import type { Caller, CounterCache, CountReceiver, Hit } from "../../ratelimit/c
 import { CacheError } from "../../ratelimit/errors.ts";
 import { askParts, settleAll } from "../hit_parts.ts";
 import { MC_METRICS, MC_NODE_METRICS } from "../metrics.ts";
+import { ServerChecks } from "../server_checks.ts";
 import { SummedMetrics } from "../summed_metrics.ts";
 import { McHosts, type McSrv } from "./hosts.ts";
 import { storedMcKey } from "./keys.ts";
@@ -12,13 +13,15 @@ import { McNode, type McNodeOptions } from "./node.ts";
 import { createMcTally, tallyCounters } from "./tally.ts";
 
 /** How counters in a memcached-style cache are asked. */
-export interface McCacheOptions extends Omit<McNodeOptions, "address" | "tally" | "onConnection"> {
+export interface McCacheOptions extends Omit<McNodeOptions, "address" | "tally" | "onConnection" | "checks"> {
   /** The nodes, in the order that every instance uses, or where to look them up. */
   readonly hosts: readonly HostAndPort[] | McSrv;
   /** Store keys that the protocol cannot carry under a digest behind this prefix; refuse them when absent. */
   readonly digestPrefix?: string | undefined;
   /** Called for each node when its first connection is there, and when it has none, once an outage. */
   readonly onConnection?: ((connected: boolean, reason: string, node: string) => void) | undefined;
+  /** Called once for a node that is used although it did not report its state. */
+  readonly onUnknownState?: ((node: string, reason: string) => void) | undefined;
   /** Called when a lookup of the nodes fails, once an outage, and when it succeeds again. */
   readonly onLookup?: ((found: boolean, reason: string) => void) | undefined;
 }
@@ -27,6 +30,7 @@ export interface McCacheOptions extends Omit<McNodeOptions, "address" | "tally" 
 export class McCache implements CounterCache {
   readonly #options: McCacheOptions;
   readonly #tally = createMcTally();
+  readonly #checks: ServerChecks;
   readonly #ready = Promise.withResolvers<void>();
   readonly #hosts: McHosts | undefined;
   readonly #metrics = new SummedMetrics(MC_NODE_METRICS, () => this.#all().map(({ metrics }) => metrics));
@@ -38,6 +42,7 @@ export class McCache implements CounterCache {
 
   constructor(options: McCacheOptions) {
     this.#options = options;
+    this.#checks = new ServerChecks(options.onUnknownState);
     const { hosts, clock, random } = options;
     if ("name" in hosts) {
       this.#hosts = new McHosts({
@@ -148,6 +153,7 @@ export class McCache implements CounterCache {
       ...this.#options,
       address,
       tally: this.#tally,
+      checks: this.#checks,
       onConnection: (connected, reason) => onConnection?.(connected, reason, hostPort(address)),
     });
   }

@@ -2,8 +2,9 @@ import type { Buffer } from "node:buffer";
 import net from "node:net";
 import tls from "node:tls";
 import { errorText } from "../../base/error_text.ts";
-import type { HostAndPort } from "../../base/host_port.ts";
+import { type HostAndPort, hostPort } from "../../base/host_port.ts";
 import { ReplyQueue } from "../reply_queue.ts";
+import type { ServerChecks } from "../server_checks.ts";
 import type { SharedCacheOptions } from "../shared_cache_options.ts";
 import { readTlsFiles, type TlsConnectOptions, type TlsFiles } from "../tls_files.ts";
 import { McReplyReader } from "./reply_reader.ts";
@@ -19,7 +20,16 @@ export interface McConnectionEvents {
 export interface McConnectionOptions extends Pick<SharedCacheOptions, "timeoutMs" | "clock"> {
   readonly address: HostAndPort;
   readonly tls?: TlsFiles | undefined;
+  /** Shared by the connections to one node. */
+  readonly checks: ServerChecks;
 }
+
+/** A server that does not know a command, such as a proxy; with another text it refuses the connection. */
+const UNKNOWN_COMMAND = /^(?:ERROR$|CLIENT_ERROR\b)/;
+/** No counter has this key: every counter ends with the start of its window. */
+const PROBE = "get weir:connection_check\r\n";
+/** A proxy reports a node behind it that does not answer as a server error. */
+const PROBE_REPLY = /^(?:END$|VALUE |SERVER_ERROR )/;
 
 /** One connection to a node. Writes do not wait for one another; replies come in their order. */
 export class McConnection {
@@ -29,6 +39,10 @@ export class McConnection {
   #queue = new ReplyQueue<string>();
   readonly #cancelDeadline: () => void;
   #socket: net.Socket | undefined;
+  /** The command that checks the server, once it was sent. */
+  #check: "version" | "get" | undefined;
+  /** Why the server did not answer the greeting. */
+  #unknown: string | undefined;
   #isUsable = false;
   #isEnded = false;
 
@@ -84,9 +98,9 @@ export class McConnection {
       ? net.connect({ host, port })
       : tls.connect({ ...secure, host, port, ...(net.isIP(host) === 0 ? { servername: host } : {}) });
     // They are never removed: a socket may fail more than once.
-    socket.on("error", (error: Error) => this.end(error.message));
-    socket.on("end", () => this.end("it closed the connection"));
-    socket.on("close", () => this.end("it closed the connection"));
+    socket.on("error", (error: Error) => this.#lost(error.message));
+    socket.on("end", () => this.#lost("it closed the connection"));
+    socket.on("close", () => this.#lost("it closed the connection"));
     socket.on("data", (bytes) => this.#read(bytes));
     socket.on(secure === undefined ? "connect" : "secureConnect", () => this.#greet(socket));
     return socket;
@@ -96,7 +110,26 @@ export class McConnection {
   #greet(socket: net.Socket): void {
     if (this.#isEnded) return;
     socket.setNoDelay(true);
+    const { checks, address } = this.#options;
+    this.#unknown = checks.skipped(hostPort(address));
+    if (this.#unknown !== undefined) return this.#probe();
+    this.#check = "version";
     socket.write("version\r\n");
+  }
+
+  /** Checks a server that does not answer the greeting, such as a proxy, by a command that counting requires. */
+  #probe(): void {
+    this.#check = "get";
+    this.#socket?.write(PROBE);
+  }
+
+  #lost(reason: string): void {
+    const { checks, address } = this.#options;
+    if (!this.#isEnded && !this.#isUsable) {
+      if (this.#check === "version") checks.skip(hostPort(address), `version: ${reason}`);
+      if (this.#check === "get") checks.ask(hostPort(address));
+    }
+    this.end(reason);
   }
 
   #read(bytes: Buffer | string): void {
@@ -112,11 +145,20 @@ export class McConnection {
   #take(reply: string): void {
     if (this.#isUsable) {
       if (!this.#queue.take(reply)) this.end(`it said ${JSON.stringify(reply)} without being asked`);
-    } else if (!reply.startsWith("VERSION ")) this.end(`it greets with ${JSON.stringify(reply)}`);
-    else {
-      this.#isUsable = true;
-      this.#cancelDeadline();
-      this.#events.ready();
-    }
+    } else if (this.#check === "version" && UNKNOWN_COMMAND.test(reply)) {
+      this.#unknown = `version: ${reply}`;
+      this.#probe();
+    } else if (this.#check === "get" ? PROBE_REPLY.test(reply) : reply.startsWith("VERSION ")) {
+      this.#becameUsable();
+    } else this.end(`it greets with ${JSON.stringify(reply)}`);
+  }
+
+  #becameUsable(): void {
+    const { checks, address } = this.#options;
+    if (this.#unknown === undefined) checks.answered(hostPort(address));
+    else checks.passed(hostPort(address), this.#unknown);
+    this.#isUsable = true;
+    this.#cancelDeadline();
+    this.#events.ready();
   }
 }
