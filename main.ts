@@ -228,7 +228,7 @@ async function runService(environment: Environment, onReady: (running: Running) 
   const lines = new LineWriter({ sink: standardSinks.stderr, clock: systemClock, onRoom });
   const write = (line: string) => lines.write(line);
   try {
-    const { settings, warnings, sources, effective } = readSettings(environment);
+    const { settings, warnings, notes, sources, effective } = readSettings(environment);
     const { LOG_LEVEL: level, LOG_FORMAT: format } = settings;
     logger = createLogger({ level, format, clock: systemClock, write });
     const verdict = checkRuntime(Deno.version.deno, settings.ALLOW_UNSAFE_DENO);
@@ -238,6 +238,7 @@ async function runService(environment: Environment, onReady: (running: Running) 
     }
     if (verdict !== undefined) logger.warning(verdict.text);
     for (const warning of warnings) logger.warning(warning);
+    for (const note of notes) logger.info(note, {}, "warning");
     for (const [setting, variable] of sources) logger.info(`${setting} is set from ${variable}`);
     return await serveUntilSignal(settings, logger, { effective, lines, onReady });
   } catch (error) {

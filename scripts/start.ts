@@ -6,6 +6,7 @@
 import { join } from "node:path";
 import { main, type Running } from "../main.ts";
 import { standardOutput } from "../src/base/standard_streams.ts";
+import { isGivenAs } from "../src/settings/aliases.ts";
 import { isGiven } from "../src/settings/secret_files.ts";
 
 const LOOPBACK = "127.0.0.0/8,::1/128";
@@ -23,7 +24,7 @@ const DEFAULTS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(HOSTS.map((name) => [name, "127.0.0.1"])),
   // A second start would take some of the calls of the first, with another token.
   LISTEN_SHARED: "false",
-  BACKEND_TYPE: isGiven(Deno.env.toObject(), "KV_URL") ? "kv" : "memory",
+  BACKEND_TYPE: isGivenAs(Deno.env.toObject(), "KV_URL") ? "kv" : "memory",
   RUNTIME_ROOT: join(ROOT, "config"),
   RUNTIME_APPDIRECTORY: "rules",
   RUNTIME_WATCH_ROOT: "false",
@@ -37,7 +38,7 @@ const DEFAULTS: Readonly<Record<string, string>> = {
 /** Turns statistics off unless the environment has a setting for them. */
 function statsDefaults(environment: Readonly<Record<string, string>>): Record<string, string> {
   const isNamed = Object.keys(environment).some((name) =>
-    /^(?:USE_|PUSH_|PULL_|TAGGED_|OTEL_METRICS_)/.test(name)
+    /^(?:USE_|PUSH_|PULL_|TAGGED_|OTEL_METRICS_|STATSD_|DOG_STATSD_|PROMETHEUS_)/.test(name)
   );
   return isNamed ? {} : { DISABLE_STATS: "true" };
 }
@@ -122,7 +123,7 @@ if (import.meta.main) {
   const environment = { ...Deno.env.toObject() };
   const defaults = { ...DEFAULTS, ...statsDefaults(environment) };
   for (const [name, value] of Object.entries(defaults)) {
-    if (!isGiven(environment, name)) environment[name] = value;
+    if (!isGivenAs(environment, name)) environment[name] = value;
   }
   const isTokenGiven = isGiven(environment, "ADMIN_TOKEN");
   const tokenFile = isTokenGiven ? environment["ADMIN_TOKEN_FILE"] || undefined : TOKEN_FILE;

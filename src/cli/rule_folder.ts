@@ -4,6 +4,7 @@ import { fixedWindowsOnly } from "../ratelimit/algorithms/fixed_windows_only.ts"
 import { eventsUnsent } from "../ratelimit/events_unsent.ts";
 import { compileRules } from "../ratelimit/compile_rules.ts";
 import type { Rules } from "../ratelimit/rules.ts";
+import { parseBackendType } from "../settings/cache_table.ts";
 import { type Environment, readSettings, type Settings } from "../settings/read_settings.ts";
 import type { CommandFlag, GivenFlags, Output } from "./command.ts";
 
@@ -30,12 +31,12 @@ export function ruleFolder(folder: string, flags: GivenFlags, environment: Envir
     "RUNTIME_IGNOREDOTFILES",
   ]);
   const merge = flags.boolean("merge") ?? MERGE_DOMAIN_CONFIG;
-  const { BACKEND_TYPE: backend = "memory" } = environment;
+  const { BACKEND_TYPE: backend = "" } = environment;
   return {
     folder,
     merge,
     ignoreDotFiles: RUNTIME_IGNOREDOTFILES,
-    fixedWindowsOnly: backend === "" ? undefined : fixedWindowsOnly(backend),
+    fixedWindowsOnly: backend === "" ? undefined : fixedWindowsOnly(parseBackendType(backend).value),
     eventsUnsent: eventsUnsent(environment["WEBHOOK_STORE"]),
   };
 }

@@ -1,6 +1,10 @@
 import { type EffectiveSetting, effectiveSettings } from "../settings/effective_settings.ts";
-import { type Environment, readSettings, SettingsError } from "../settings/read_settings.ts";
-import { readSecretFiles } from "../settings/secret_files.ts";
+import {
+  type Environment,
+  readEnvironment,
+  readSettings,
+  SettingsError,
+} from "../settings/read_settings.ts";
 import { CHECK_EXIT_CODES, reportOf, resultLine } from "./check.ts";
 import type { RunnableCommand } from "./command.ts";
 import { OUTPUT_FLAGS } from "./output_format.ts";
@@ -21,15 +25,16 @@ export const SETTINGS_CHECK_COMMAND: RunnableCommand = {
       ...OUTPUT_FLAGS,
     },
     notes:
-      "It shows where each value comes from: the environment, the default, or the variable that names a secret file.\n" +
+      "It shows where each value comes from: the environment, the default, or the variable that names a secret file\n" +
+      "or is an alias.\n" +
       "It does not show secrets, and does not connect to any service.",
     exitCodes: CHECK_EXIT_CODES,
   },
   run({ flags }, { environment, output }) {
     const { isStrict, printer } = reportOf(flags, output);
     const { errors, warnings } = problemsOf(environment);
-    const { environment: withFiles, sources } = readSecretFiles(environment);
-    const all = effectiveSettings(withFiles, sources);
+    const { environment: resolved, sources } = readEnvironment(environment);
+    const all = effectiveSettings(resolved, sources);
     const given = all.filter(({ source }) => source !== "default");
     const settings = flags.boolean("all") === true ? all : given;
     const isValid = errors.length === 0 && (warnings.length === 0 || !isStrict);

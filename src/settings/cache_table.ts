@@ -1,15 +1,14 @@
 import { dialAddress, parseSrvName } from "./address_parsers.ts";
 import { listOf } from "./parsers.ts";
-import { choice, count, file, flag, inGroup, text, time } from "./rows.ts";
-import type { Parsed } from "./setting.ts";
+import { choice, count, file, flag, inGroup, ours, text, time } from "./rows.ts";
 
 const CACHE = inGroup("Cache", {
   BACKEND_TYPE: {
     parse: parseBackendType,
     default: "kv",
     doc: "Where counters are stored: `kv` (a key-value cache with the Redis protocol), `mc` (a " +
-      "memcached-style cache) or `memory` (this process only). Any other value means `kv` and logs a " +
-      "warning.",
+      "memcached-style cache) or `memory` (this process only). The values `redis` and `memcache` of envoyproxy/ratelimit are read as " +
+      "`kv` and `mc`. Any other value means `kv` and logs a warning.",
   },
   MEMORY_MAX_KEYS: count(
     "1000000",
@@ -64,18 +63,18 @@ const MEMCACHED_CACHE = inGroup("Memcached-style cache", {
       "all others wait for responses.",
     { min: 0 },
   ),
-  MC_TIMEOUT: time(
+  MC_TIMEOUT: ours(time(
     "500ms",
     "Timeout for connecting, writing and reading, and the longest time that a decision waits for the " +
       "cache; `1ms` or more.",
     { min: "1ms" },
-  ),
-  MC_KEY_DIGEST: flag(
+  )),
+  MC_KEY_DIGEST: ours(flag(
     "false",
     "`true` stores a key that memcached does not accept (spaces, control characters, more than 250 " +
       "bytes) under its SHA-256 digest; `false` fails a call with such a key as INVALID_ARGUMENT. Use " +
       "the same value on every instance.",
-  ),
+  )),
   MC_TLS: flag("false", "`true` connects to the nodes over TLS."),
   MC_TLS_CLIENT_CERT: file(
     "PEM file with the client certificate for the nodes, read at each connection attempt; requires " +
@@ -90,12 +89,15 @@ const MEMCACHED_CACHE = inGroup("Memcached-style cache", {
     "false",
     "`true` verifies the certificate chain of a node but not its host name.",
   ),
-});
+}, [["MC", "MEMCACHE"]]);
 
 /** Settings of the counters, whatever back end holds them, and of the memcached-style cache. */
 export const CACHE_TABLE = { ...CACHE, ...MEMCACHED_CACHE };
 
-/** Only `mc` and `memory` choose; every other text, a misspelt one too, means the key-value cache. */
-function parseBackendType(text: string): Parsed<"kv" | "mc" | "memory"> {
-  return { value: text === "mc" || text === "memory" ? text : "kv" };
+/** The values of envoyproxy/ratelimit. */
+export const BACKEND_ALIASES: Readonly<Record<string, "kv" | "mc">> = { redis: "kv", memcache: "mc" };
+
+/** Every text without a meaning, a misspelt one too, means the key-value cache. */
+export function parseBackendType(text: string): { readonly value: "kv" | "mc" | "memory" } {
+  return { value: text === "mc" || text === "memory" ? text : BACKEND_ALIASES[text] ?? "kv" };
 }

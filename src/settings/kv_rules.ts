@@ -98,12 +98,25 @@ function addressProblem(prefix: Prefix, settings: Settings): string | undefined 
 
 function listProblem(url: string, prefix: Prefix, type: "cluster" | "sentinel"): string | undefined {
   const items = url.split(",").map((item) => item.trim()).filter((item) => item !== "");
-  const isNamed = type === "cluster" || MASTER_NAME.test(items.shift() ?? "");
-  if (isNamed && items.length > 0 && items.every((item) => "value" in dialAddress(item))) return undefined;
-  const form = type === "cluster"
-    ? "a comma list of host:port or [IPv6 address]:port"
-    : "name-of-the-primary,host:port with at least one host:port of a sentinel";
-  return `${prefix}_TYPE is ${type}; expected ${form}`;
+  if (type === "cluster") {
+    if (items.length > 0 && items.every((item) => "value" in dialAddress(item))) return undefined;
+    return `${prefix}_TYPE is cluster; expected a comma list of host:port or [IPv6 address]:port`;
+  }
+  const isNamed = MASTER_NAME.test(items.shift() ?? "");
+  const auth = `${prefix}_SENTINEL_AUTH`;
+  if (!isNamed || items.length === 0 || !items.every(isSentinel)) {
+    return `${prefix}_TYPE is sentinel; expected name-of-the-primary,host:port with at least one host:port of a ` +
+      `sentinel${url.includes("@") ? `, and their login in ${auth}` : ""}`;
+  }
+  const logins = new Set(items.map((item) => /^redis:\/\/(.*)@/i.exec(item)?.[1] ?? ""));
+  logins.delete("");
+  return logins.size < 2 ? undefined : `its sentinels have several logins; expected one, in ${auth}`;
+}
+
+/** `host:port`, or a URL without TLS and database. */
+function isSentinel(item: string): boolean {
+  if (!/^redis:\/\//i.test(item)) return "value" in dialAddress(item);
+  return isRedisUrl(item) && /^\/?0?$/.test(new URL(item).pathname) && isLoginDecodable(item);
 }
 
 function singleProblem(

@@ -2,13 +2,16 @@ import { integer, oneOf, parseText } from "./parsers.ts";
 import { count, file, flag, inGroup, time } from "./rows.ts";
 import type { Setting } from "./setting.ts";
 
-const KEY_VALUE_CACHE = inGroup("Key-value cache", {
+const VENDORS = [["KV", "REDIS"]] as const;
+
+const KEY_VALUE_ROWS = {
   KV_URL: {
     parse: parseText,
     whenUnset: "required by `BACKEND_TYPE=kv`",
     doc: "Address of the key-value cache: `host:port`, the path of a unix socket (or `unix:///path`), or " +
       "`redis://user:password@host:port/db` (`rediss://` for TLS). With `KV_TYPE=sentinel`: " +
-      "`name-of-the-primary,host:port,host:port`. With `KV_TYPE=cluster`: `host:port,host:port`.",
+      "`name-of-the-primary,host:port,host:port`. With `KV_TYPE=cluster`: `host:port,host:port`. A sentinel " +
+      "may be `redis://user:password@host:port`.",
     secret: true,
   },
   KV_SOCKET_TYPE: {
@@ -30,8 +33,9 @@ const KEY_VALUE_CACHE = inGroup("Key-value cache", {
   },
   KV_SENTINEL_AUTH: {
     parse: parseText,
-    whenUnset: "no authentication",
-    doc: "Credentials for the sentinels, `password` or `user:password`.",
+    whenUnset: "the credentials of a sentinel in `KV_URL`, if any",
+    doc: "Credentials for the sentinels, `password` or `user:password`; they take precedence over those in " +
+      "`KV_URL`.",
     secret: true,
   },
   KV_TIMEOUT: time(
@@ -100,7 +104,9 @@ const KEY_VALUE_CACHE = inGroup("Key-value cache", {
     "false",
     "`true` verifies the certificate chain of the server but not its host name.",
   ),
-});
+} as const;
+
+const KEY_VALUE_CACHE = inGroup("Key-value cache", KEY_VALUE_ROWS, VENDORS);
 
 /** The rows of the per-second cache, each with its differences from the row of the main cache. */
 const PER_SECOND_ROWS = {
@@ -125,11 +131,11 @@ const PER_SECOND_ROWS = {
 } as const satisfies Readonly<Record<string, Partial<Setting>>>;
 
 type FirstName<Name extends string> = Name extends `KV_PERSECOND_${infer Rest}`
-  ? `KV_${Rest}` & keyof typeof KEY_VALUE_CACHE
+  ? `KV_${Rest}` & keyof typeof KEY_VALUE_ROWS
   : never;
 
 type PerSecondRows = {
-  readonly [Name in keyof typeof PER_SECOND_ROWS]: typeof KEY_VALUE_CACHE[FirstName<Name>];
+  readonly [Name in keyof typeof PER_SECOND_ROWS]: typeof KEY_VALUE_ROWS[FirstName<Name>];
 };
 
 const PER_SECOND_CACHE = inGroup("Per-second cache", {
@@ -139,13 +145,13 @@ const PER_SECOND_CACHE = inGroup("Per-second cache", {
       "`BACKEND_TYPE=kv`.",
   ),
   ...perSecondRows(),
-});
+}, VENDORS);
 
 /** Settings of the key-value cache, and of the separate one for per-second limits. */
 export const KV_TABLE = { ...KEY_VALUE_CACHE, ...PER_SECOND_CACHE };
 
 function perSecondRows(): PerSecondRows {
-  const rows: Readonly<Record<string, Setting>> = KEY_VALUE_CACHE;
+  const rows: Readonly<Record<string, Omit<Setting, "group">>> = KEY_VALUE_ROWS;
   const derived = Object.entries(PER_SECOND_ROWS).map(([name, own]) => {
     const first = name.replace("_PERSECOND", "");
     const doc = `The same as \`${first}\`, for the per-second cache.`;

@@ -1,7 +1,9 @@
+import { readAliases } from "./aliases.ts";
+import { BACKEND_ALIASES } from "./cache_table.ts";
 import { crossProblems, storeWarnings } from "./cross_rules.ts";
 import { type EffectiveSetting, effectiveSettings } from "./effective_settings.ts";
 import { cacheWarnings } from "./kv_rules.ts";
-import { readSecretFiles } from "./secret_files.ts";
+import { readSecretFiles, type SecretFiles } from "./secret_files.ts";
 import type { Environment, Setting } from "./setting.ts";
 import { familyPattern, settingEntries, type Settings } from "./table.ts";
 import { unreadWarnings } from "./unread_names.ts";
@@ -12,6 +14,8 @@ export type { Environment, Settings };
 export interface SettingsReading {
   readonly settings: Settings;
   readonly warnings: string[];
+  /** A line for each variable of envoyproxy/ratelimit that was read, or ignored. */
+  readonly notes: readonly string[];
   /** For operators: without secrets. */
   readonly effective: readonly EffectiveSetting[];
   /** The `NAME_FILE` that named the file of a value, by the `NAME` that was set from it. */
@@ -41,9 +45,8 @@ const MAX_SHOWN_LENGTH = 100;
  */
 export function readSettings(environment: Environment): SettingsReading {
   const values: Record<string, unknown> = {};
-  const files = readSecretFiles(environment);
-  const { environment: env, sources } = files;
-  const notes: Notes = { problems: [...files.problems], warnings: [], bad: new Set(files.bad), sources };
+  const { environment: env, notes: lines, files, sources } = readEnvironment(environment);
+  const notes: Notes = { problems: [...files.problems], warnings: [], bad: new Set(files.bad), files, sources };
   for (const [name, setting] of settingEntries()) {
     const pattern = familyPattern(name);
     values[name] = pattern === undefined
@@ -60,8 +63,17 @@ export function readSettings(environment: Environment): SettingsReading {
     ...storeWarnings(settings, env, notes.bad),
     ...unreadWarnings(env),
   ];
-  if (problems.length > 0) throw new SettingsError(problems, warnings);
-  return { settings, warnings, sources, effective: effectiveSettings(env, sources) };
+  if (problems.length > 0) throw new SettingsError(problems, [...lines, ...warnings]);
+  const effective = effectiveSettings(env, sources);
+  return { settings, warnings, notes: lines, sources: files.sources, effective };
+}
+
+/** The environment in our names, with the values of secret files, and what supplied which variable. */
+export function readEnvironment(variables: Environment) {
+  const { environment: renamed, sources: aliases, notes } = readAliases(variables);
+  const files = readSecretFiles(renamed);
+  const sources: ReadonlyMap<string, string> = new Map([...aliases, ...files.sources]);
+  return { environment: files.environment, notes, files, sources };
 }
 
 interface Notes {
@@ -69,6 +81,8 @@ interface Notes {
   readonly warnings: string[];
   /** Names of settings whose text could not be read. */
   readonly bad: Set<string>;
+  readonly files: SecretFiles;
+  /** Aliases too. */
   readonly sources: ReadonlyMap<string, string>;
 }
 
@@ -76,7 +90,7 @@ function readOne(name: string, setting: Setting, text: string | undefined, notes
   if (text === undefined || text === "") return defaultOf(name, setting);
   const parsed = setting.parse(text);
   if ("expected" in parsed) {
-    const value = shown(setting, text, notes.sources.get(name));
+    const value = shown(name, setting, text, notes);
     notes.problems.push(`Invalid ${name} ${value}: expected ${parsed.expected}`);
     notes.bad.add(name);
     return defaultOf(name, setting);
@@ -112,15 +126,19 @@ function note(name: string, { deprecated }: Setting, notes: Notes): void {
   if (deprecated !== undefined) notes.warnings.push(`${name} has no effect: ${deprecated}`);
 }
 
-function shown(setting: Setting, text: string, file: string | undefined): string {
-  if (file !== undefined) return `(set from ${file})`;
-  if (setting.secret) return "(value not shown)";
-  return JSON.stringify(text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH)}…` : text);
+function shown(name: string, setting: Setting, text: string, { files, sources }: Notes): string {
+  const source = sources.get(name);
+  const from = source === undefined ? "" : `(set from ${source})`;
+  if (files.sources.has(name)) return from;
+  const value = setting.secret
+    ? "(value not shown)"
+    : JSON.stringify(text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH)}…` : text);
+  return from === "" ? value : `${value} ${from}`;
 }
 
 function backendWarnings(env: Environment): string[] {
   const text = env.BACKEND_TYPE ?? "";
-  if (["", "kv", "mc", "memory"].includes(text)) return [];
+  if (["", "kv", "mc", "memory"].includes(text) || BACKEND_ALIASES[text] !== undefined) return [];
   const meant = /^memcached?$/i.test(text) ? "; mc is the memcached-style cache" : "";
   return [`BACKEND_TYPE ${JSON.stringify(text)} is none of kv, mc and memory; kv is used${meant}`];
 }

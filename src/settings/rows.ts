@@ -40,11 +40,24 @@ export function count(defaultText: string, doc: string, range: Range) {
   return { parse: integer(range), default: defaultText, doc } as const;
 }
 
-/** Puts settings into a group of the documentation. */
+/**
+ * Puts settings into a group of the documentation. `vendors` has pairs of a neutral word in their names and the word of
+ * envoyproxy/ratelimit; the first that a name contains gives its alias, unless the row has its own.
+ */
 export function inGroup<const Rows extends Readonly<Record<string, Omit<Setting, "group">>>>(
   group: SettingGroup,
   rows: Rows,
+  vendors: readonly (readonly [word: string, vendorWord: string])[] = [],
 ): { readonly [Name in keyof Rows]: Rows[Name] & { readonly group: SettingGroup } } {
-  const grouped = Object.entries(rows).map(([name, row]) => [name, { ...row, group }]);
+  const grouped = Object.entries(rows).map(([name, row]) => {
+    const pair = vendors.find(([word]) => name.includes(word));
+    const aliases = pair === undefined ? {} : { aliases: [name.replace(...pair)] };
+    return [name, { ...aliases, ...row, group }];
+  });
   return Object.fromEntries(grouped);
+}
+
+/** A row without a counterpart in envoyproxy/ratelimit, although its name has a neutral word. */
+export function ours<const Row>(row: Row) {
+  return { ...row, aliases: [] } as const;
 }

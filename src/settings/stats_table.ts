@@ -1,6 +1,6 @@
 import { listenAddress, parseHost, parseUrlPath } from "./address_parsers.ts";
 import { float, listOf, mapBy, oneOf, parseBoolean, parsePattern, parseText } from "./parsers.ts";
-import { choice, count, file, flag, inGroup, text, time } from "./rows.ts";
+import { choice, count, file, flag, inGroup, ours, text, time } from "./rows.ts";
 
 const STATISTICS = inGroup("Statistics", {
   STATS_MAX_KEYS: count(
@@ -69,7 +69,7 @@ const STATISTICS = inGroup("Statistics", {
     doc: "Tags that the mogrifier `<NAME>` gives to a statistic, as `key:value,key:value`; `$1`, `$2` and " +
       "so on insert the groups of the pattern.",
   },
-});
+}, [["TAGGED_PUSH_STATS", "DOG_STATSD"], ["PUSH_STATS", "STATSD"]]);
 
 const PULL_METRICS = inGroup("Pull metrics", {
   USE_PULL_METRICS: flag("false", "`true` serves metrics for Prometheus at `PULL_METRICS_ADDR`."),
@@ -91,11 +91,11 @@ const PULL_METRICS = inGroup("Pull metrics", {
     "false",
     "`true` reports the response time of the built-in mapping in milliseconds instead of seconds.",
   ),
-  PULL_METRICS_NATIVE: flag(
+  PULL_METRICS_NATIVE: ours(flag(
     "false",
     "`true` derives labels from the rules instead of from the names of statistics.",
-  ),
-});
+  )),
+}, [["PULL_METRICS", "PROMETHEUS"]]);
 
 const OTLP_METRICS = inGroup("Metrics over OTLP", {
   OTEL_METRICS_EXPORTER: choice(

@@ -1,19 +1,9 @@
 import { editDistance } from "../base/edit_distance.ts";
+import { suppliedByAlias } from "./aliases.ts";
 import { fileVariable, suppliedVariable } from "./secret_files.ts";
 import { type Environment, isSet } from "./setting.ts";
 import { familyPattern, settingEntries } from "./table.ts";
 
-/** How vendor words in names of envoyproxy/ratelimit became neutral ones. */
-const RENAMED: readonly (readonly [RegExp, string])[] = [
-  [/^REDIS_/, "KV_"],
-  [/^MEMCACHE_/, "MC_"],
-  [/^USE_DOG_STATSD/, "USE_TAGGED_PUSH_STATS"],
-  [/^DOG_STATSD_/, "TAGGED_PUSH_STATS_"],
-  [/^USE_STATSD$/, "USE_PUSH_STATS"],
-  [/^STATSD_/, "PUSH_STATS_"],
-  [/^USE_PROMETHEUS$/, "USE_PULL_METRICS"],
-  [/^PROMETHEUS_/, "PULL_METRICS_"],
-];
 const NAMES: ReadonlySet<string> = new Set(settingEntries().map(([name]) => name));
 /** The settings, and the variables that name files for them. */
 const VARIABLES = [...NAMES].flatMap((name) => [name, fileVariable(name) ?? []].flat());
@@ -39,14 +29,11 @@ function isSetting(variable: string): boolean {
     FAMILIES.some((pattern) => pattern.test(variable));
 }
 
-/**
- * Our name for a variable of envoyproxy/ratelimit; undefined where we have none, as for a cluster's own
- * `REDIS_PORT`.
- */
+/** The variable of ours for a file with the value of a variable of envoyproxy/ratelimit. */
 function ourNameFor(variable: string): string | undefined {
-  const renaming = RENAMED.find(([pattern]) => pattern.test(variable));
-  const ours = renaming === undefined ? undefined : variable.replace(...renaming);
-  return ours !== undefined && isSetting(ours) ? ours : undefined;
+  const [, alias = ""] = /^(.*)_FILE$/.exec(variable) ?? [];
+  const name = suppliedByAlias(alias);
+  return name === undefined ? undefined : fileVariable(name);
 }
 
 /**

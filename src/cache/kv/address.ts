@@ -1,4 +1,4 @@
-import type { HostAndPort } from "../../base/host_port.ts";
+import { type HostAndPort, hostPort } from "../../base/host_port.ts";
 
 /** Where one connection leads: over TCP, or over a unix socket. */
 export type KvTarget = HostAndPort | { readonly path: string };
@@ -69,10 +69,18 @@ const FORMS = {
   cluster: "a comma-separated list of host:port or [IPv6 address]:port",
 } as const;
 
+/** One item of a list of servers. */
+interface ListedNode {
+  readonly target: HostAndPort;
+  readonly text: string;
+  readonly login: KvLogin | undefined;
+}
+
 /**
  * Reads the address of a key-value cache. `single` takes `host:port`, `[::1]:port`, the path of a unix
  * socket (`unix:///path` too), or `redis://user:password@host:port/db`, with `rediss://` for TLS; `sentinel`
- * takes `name,host:port[,host:port…]`, and `cluster` a comma-separated list of `host:port`. Throws a
+ * takes `name,host:port[,host:port…]`, and `cluster` a comma-separated list of `host:port`. A sentinel may be a URL
+ * without a database, whose login is that of all. Throws a
  * `SyntaxError` that says what was expected, and shows nothing that may be a password.
  */
 export function parseKvAddress(
@@ -95,15 +103,36 @@ export function parseKvAddress(
     throw invalid(setting, plain.includes("@") ? "(value not shown)" : `"${plain}"`, type);
   }
   const items = url.split(",").map((item) => item.trim()).filter((item) => item !== "");
-  const text = items.join(",");
   const [master = ""] = type === "sentinel" ? items.splice(0, 1) : ["-"];
-  const nodes = items.map(parseHostAndPort).filter((node) => node !== undefined);
+  const parse = type === "sentinel" ? parseSentinel : parseNode;
+  const nodes = items.map((item) => parse(item, setting)).filter((node) => node !== undefined);
   if (!MASTER_NAME.test(master) || nodes.length === 0 || nodes.length < items.length) {
     throw invalid(setting, "(value not shown)", type);
   }
-  return type === "cluster"
-    ? { ...base, kind: type, text, nodes }
-    : { ...base, kind: type, text, master, sentinels: nodes };
+  const text = nodes.map(({ text }) => text).join(",");
+  const endpoints = nodes.map(({ target }) => target);
+  if (type === "cluster") return { ...base, kind: type, text, nodes: endpoints };
+  const login = sentinelAuth === undefined ? nodes.find(({ login }) => login !== undefined)?.login : undefined;
+  return {
+    ...base,
+    sentinelLogin: login ?? sentinelLogin,
+    kind: type,
+    text: `${master},${text}`,
+    master,
+    sentinels: endpoints,
+  };
+}
+
+function parseNode(text: string): ListedNode | undefined {
+  const target = parseHostAndPort(text);
+  return target === undefined ? undefined : { target, text, login: undefined };
+}
+
+function parseSentinel(text: string, setting: string): ListedNode | undefined {
+  if (!SCHEME.test(text)) return parseNode(text);
+  const { target, database, tls, login } = parseUrl(text, setting);
+  if (database !== 0 || tls) return undefined;
+  return { target, text: hostPort(target), login: login.password === undefined ? undefined : login };
 }
 
 function parseLogin(auth = ""): KvLogin {
@@ -122,7 +151,7 @@ function parseHostAndPort(text: string): HostAndPort | undefined {
 function parseUrl(
   text: string,
   setting: string,
-): Pick<KvSingle, "text" | "target" | "database" | "tls"> & { readonly login: KvLogin } {
+): Pick<KvSingle, "text" | "database" | "tls"> & { readonly target: HostAndPort; readonly login: KvLogin } {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const database = Number(url?.pathname.slice(1) ?? 0);
   const isScheme = url?.protocol === "redis:" || url?.protocol === "rediss:";

@@ -182,20 +182,21 @@ Deno.test("process: a later signal ends it at once, and the log says so", async 
   );
 });
 
-Deno.test("process: settings that are refused are told with the names that are not read", async () => {
+Deno.test("process: settings that are refused are told with the names that were read instead", async () => {
   const { command, args } = weirCommand(["serve"]);
   const env = {
     ...runtimeEnvironment(),
-    REDIS_URL: "localhost:6379",
+    REDIS_TIMEOUT: "soon",
     MEMCACHE_TLS: "true",
     LOG_LEVEL: "loud",
   };
   await using child = new ChildProcess(command, { args, env });
   const { code } = await child.exited;
   assertEquals([code, child.stderrLines], [1, [
-    "MEMCACHE_TLS is not read: set MC_TLS instead",
-    "REDIS_URL is not read: set KV_URL instead",
+    "MC_TLS is set from MEMCACHE_TLS",
+    "KV_TIMEOUT is set from REDIS_TIMEOUT",
     'Invalid LOG_LEVEL "loud": expected trace, debug, info, warning, error, fatal or panic',
+    'Invalid KV_TIMEOUT "soon" (set from REDIS_TIMEOUT): expected a duration of 1ms or more, such as 10s, 150us or 1m30s',
     "KV_URL is not set: expected KV_URL=host:port, or BACKEND_TYPE=memory to count only in this process",
   ]]);
 });

@@ -101,7 +101,28 @@ const CASES: readonly RuleCase[] = [
   { name: "name without sentinel", env: sentinel("main"), problems: [NOT_SENTINEL] },
   { name: "sentinels without name", env: sentinel("a:1,b:2"), problems: [NOT_SENTINEL] },
   { name: "sentinel without port", env: sentinel("main,a:1,b"), problems: [NOT_SENTINEL] },
-  { name: "a login for a name", env: sentinel("redis://:secret@a:1,b:2"), problems: [NOT_SENTINEL] },
+  {
+    name: "a login for a name",
+    env: sentinel("redis://:secret@a:1,b:2"),
+    problems: [`${NOT_SENTINEL}, and their login in KV_SENTINEL_AUTH`],
+  },
+  {
+    name: "sentinels with a login",
+    env: sentinel("main,redis://:secret@a:1,redis://:secret@b:2"),
+    problems: [],
+  },
+  {
+    name: "sentinels with several logins",
+    env: sentinel("main,redis://:secret@a:1,redis://u:secret@b:2"),
+    problems: [
+      "Invalid KV_URL (value not shown): its sentinels have several logins; expected one, in KV_SENTINEL_AUTH",
+    ],
+  },
+  {
+    name: "sentinels over TLS by their URL",
+    env: sentinel("main,rediss://:secret@a:1"),
+    problems: [`${NOT_SENTINEL}, and their login in KV_SENTINEL_AUTH`],
+  },
   { name: "cluster of one", env: cluster("a:1"), problems: [] },
   {
     name: "cluster, in another letter case",

@@ -173,9 +173,9 @@ Deno.test("secrets do not show in warnings", () => {
     WEBHOOK_PROXY: `http://u:${SECRET}@host`,
     WEIR_URL: `http://u:${SECRET}@host`,
   };
-  const { warnings } = readSettings(good);
-  assertEquals(warnings.length, 1);
-  assertEquals(warnings.filter((warning) => warning.includes(SECRET)), []);
+  const { warnings, notes } = readSettings(good);
+  assertEquals([warnings, notes.length], [[], 1]);
+  assertEquals(notes.filter((line) => line.includes(SECRET)), []);
 });
 
 for (const name of ["KV_PIPELINE_LIMIT", "KV_PERSECOND_PIPELINE_LIMIT"]) {
@@ -189,12 +189,13 @@ for (const name of ["KV_PIPELINE_LIMIT", "KV_PERSECOND_PIPELINE_LIMIT"]) {
 const BACKENDS: readonly (readonly [text: string, backend: string, warnings: readonly string[]])[] = [
   ["kv", "kv", []],
   ["memory", "memory", []],
-  ["redis", "kv", ['BACKEND_TYPE "redis" is none of kv, mc and memory; kv is used']],
+  ["redis", "kv", []],
+  ["Redis", "kv", ['BACKEND_TYPE "Redis" is none of kv, mc and memory; kv is used']],
   ["Memory", "kv", ['BACKEND_TYPE "Memory" is none of kv, mc and memory; kv is used']],
   [
-    "memcache",
+    "memcached",
     "kv",
-    ['BACKEND_TYPE "memcache" is none of kv, mc and memory; kv is used; mc is the memcached-style cache'],
+    ['BACKEND_TYPE "memcached" is none of kv, mc and memory; kv is used; mc is the memcached-style cache'],
   ],
 ];
 
@@ -267,15 +268,26 @@ const UPSTREAM: readonly (readonly [theirs: string, ours: string | undefined])[]
   ["REDIS_PORT", undefined],
   ["REDIS_SERVICE_HOST", undefined],
   ["PROMETHEUS_SERVICE_HOST", undefined],
+  ["PROMETHEUS_NATIVE", undefined],
+  ["MEMCACHE_TIMEOUT", undefined],
+  ["MEMCACHE_KEY_DIGEST", undefined],
   ["PATH", undefined],
 ];
 
 for (const [theirs, ours] of UPSTREAM) {
-  Deno.test(`${theirs} ${ours === undefined ? "goes unnoticed" : `brings a warning that names ${ours}`}`, () => {
-    assertEquals(
-      readSettings({ ...MEMORY, [theirs]: "true" }).warnings,
-      ours === undefined ? [] : [`${theirs} is not read: set ${ours} instead`],
-    );
+  Deno.test(`${theirs} ${ours === undefined ? "goes unnoticed" : `is read as ${ours}`}`, () => {
+    const linesOf = (env: Environment): readonly string[] => {
+      try {
+        const { notes, warnings } = readSettings({ ...MEMORY, ...env });
+        return [...notes, ...warnings];
+      } catch (error) {
+        if (error instanceof SettingsError) return error.warnings;
+        throw error;
+      }
+    };
+    assertEquals(linesOf({ [theirs]: "1" }), ours === undefined ? [] : [`${ours} is set from ${theirs}`]);
+    if (ours === undefined) return;
+    assertEquals(linesOf({ [theirs]: "1", [ours]: "1" }), [`${theirs} is ignored: ${ours} is set`]);
   });
 }
 
@@ -312,14 +324,14 @@ Deno.test("the error carries its name and is an Error", () => {
 });
 
 Deno.test("a refusal brings the warnings along, without the values of secrets", () => {
-  const env = { REDIS_AUTH: SECRET, REDIS_URL: SECRET, KV_PIPELINE_LIMIT: "8", BACKEND_TYPE: "redis" };
+  const env = { REDIS_AUTH: SECRET, REDIS_URL: SECRET, KV_PIPELINE_LIMIT: "8", BACKEND_TYPE: "rediss" };
   const error = assertThrows(() => readSettings(env));
   assert(error instanceof SettingsError);
   assertEquals(error.warnings.map((line) => line.split(" ", 4).join(" ")), [
+    "KV_AUTH is set from",
+    "KV_URL is set from",
     "KV_PIPELINE_LIMIT has no effect:",
-    'BACKEND_TYPE "redis" is none',
-    "REDIS_AUTH is not read:",
-    "REDIS_URL is not read:",
+    'BACKEND_TYPE "rediss" is none',
   ]);
   assertEquals(error.warnings.filter((line) => line.includes(SECRET)), []);
 });

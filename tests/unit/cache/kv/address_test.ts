@@ -89,6 +89,20 @@ Deno.test("kv address: who logs in", () => {
   assertEquals(login("h:1"), [undefined, undefined, 0]);
 });
 
+Deno.test("kv address: the login of a sentinel in its URL is that of all, unless another is set", () => {
+  const read = (sentinelAuth?: string) => {
+    const address = parseKvAddress("sentinel", "main,redis://u:a%20b@h:1,i:2,redis://[::1]", {
+      sentinelAuth,
+    });
+    return address.kind === "sentinel" &&
+      [address.text, address.sentinels, address.sentinelLogin, address.password];
+  };
+  const sentinels = [{ host: "h", port: 1 }, { host: "i", port: 2 }, { host: "::1", port: 6379 }];
+  const text = "main,h:1,i:2,[::1]:6379";
+  assertEquals(read(), [text, sentinels, { username: "u", password: "a b" }, undefined]);
+  assertEquals(read("other"), [text, sentinels, { username: undefined, password: "other" }, undefined]);
+});
+
 const PLAIN = "expected host:port, [IPv6 address]:port or the path of a unix socket";
 const HIDDEN = "Invalid KV_URL (value not shown): expected";
 const URL_FORM = `${HIDDEN} redis://user:password@host:port/database`;
