@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { main, type Running } from "../main.ts";
 import { standardOutput } from "../src/base/standard_streams.ts";
 import { isGivenAs } from "../src/settings/aliases.ts";
+import { parseBackendType } from "../src/settings/cache_table.ts";
 import { isGiven } from "../src/settings/secret_files.ts";
 
 const LOOPBACK = "127.0.0.0/8,::1/128";
@@ -67,7 +68,7 @@ function reachable(address: string): string {
 
 /** The place of the counters. The address may contain a password. */
 function cacheText(environment: Readonly<Record<string, string>>): string {
-  const type = environment["BACKEND_TYPE"];
+  const type = parseBackendType(environment["BACKEND_TYPE"] ?? "").value;
   if (type === "memory") return "memory of this process; set KV_URL for redis";
   return type === "mc" ? "memcached" : "the server of KV_URL";
 }

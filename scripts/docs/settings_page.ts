@@ -30,9 +30,11 @@ curl --retry 20 --retry-connrefused --retry-delay 1 -fsS http://localhost:8080/h
 - Weir checks all settings before it opens a port. If some are invalid, it prints one line for each and exits
   with code 1. It never prints the value of a secret.
 - [api.md](api.md) describes the HTTP paths on this page.
-- Weir does not read the variable names of envoyproxy/ratelimit, such as \`REDIS_URL\`. It logs a warning with
-  the name to set instead: see [migration.md](migration.md). It also logs a warning for a variable whose
-  name is almost that of a setting, such as \`KV_TIMOUT\`.`;
+- An alias is the name that envoyproxy/ratelimit has for a setting, such as \`REDIS_URL\` for \`KV_URL\`. Weir
+  reads it if the setting itself is not set, and logs one line for each: see [migration.md](migration.md).
+- Kubernetes puts an address such as \`tcp://10.0.0.1:80\` into \`GRPC_PORT\` if a service in the namespace is
+  named \`grpc\`. Weir ignores such a value in any variable that ends with \`_PORT\`, and logs a line.
+- Weir logs a warning for a variable whose name is almost that of a setting, such as \`KV_TIMOUT\`.`;
 
 /** docs/settings.md. */
 export function settingsPage(): string {

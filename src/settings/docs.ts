@@ -1,3 +1,4 @@
+import { suppliedByAlias } from "./aliases.ts";
 import { fileVariable } from "./secret_files.ts";
 import { GROUPS, type Setting, type SettingGroup } from "./setting.ts";
 import { familyPattern, settingEntries, type SettingName } from "./table.ts";
@@ -12,20 +13,20 @@ export interface DocumentedGroup {
 export function settingGroups(): readonly DocumentedGroup[] {
   return GROUPS.map((group) => ({
     group,
-    entries: settingEntries().filter(([, setting]) => setting.group === group).map(withFile),
+    entries: settingEntries().filter(([, setting]) => setting.group === group).map(withFurtherNames),
   }));
 }
 
-/** A setting whose text also names the variable of its file. */
-function withFile([name, setting]: readonly [SettingName, Setting]): readonly [SettingName, Setting] {
+/** A setting whose text also names the variable of its file, and its aliases. */
+function withFurtherNames([name, setting]: readonly [SettingName, Setting]): readonly [SettingName, Setting] {
   const file = fileVariable(name);
-  return file === undefined
-    ? [name, setting]
-    : [name, { ...setting, doc: `${setting.doc} ${fileText(file)}` }];
-}
-
-function fileText(variable: string): string {
-  return `\`${variable}\` names a file with the value instead.`;
+  const [alias] = setting.aliases ?? [];
+  const texts = [
+    setting.doc,
+    ...file === undefined ? [] : [`\`${file}\` names a file with the value instead.`],
+    ...alias === undefined ? [] : [`Alias: \`${alias}\`.`],
+  ];
+  return [name, { ...setting, doc: texts.join(" ") }];
 }
 
 /** The settings as plain text for `weir help settings`. */
@@ -36,8 +37,9 @@ export function settingsHelp(): string {
   }).join("\n\n");
 }
 
-/** One setting as plain text, by its name or by the name of a variable of its family; undefined for another name. */
-export function settingHelp(name: string): string | undefined {
+/** One setting as plain text, by its name, an alias, or a variable of its family; undefined for another name. */
+export function settingHelp(variable: string): string | undefined {
+  const name = suppliedByAlias(variable) ?? variable;
   const found = settingGroups().flatMap(({ entries }) => entries)
     .find(([known]) => known === name || familyPattern(known)?.test(name) === true);
   return found && entryText(found);
