@@ -18,7 +18,8 @@ export const CHECK_COMMAND: RunnableCommand = {
       ...OUTPUT_FLAGS,
     },
     notes:
-      "Like the service, it reads MERGE_DOMAIN_CONFIG, RUNTIME_IGNOREDOTFILES, BACKEND_TYPE and WEBHOOK_STORE from the environment.",
+      "Like the service, it reads MERGE_DOMAIN_CONFIG, RUNTIME_IGNOREDOTFILES, RUNTIME_WATCH_ROOT, BACKEND_TYPE and\n" +
+      "WEBHOOK_STORE from the environment.",
     exitCodes: CHECK_EXIT_CODES,
   },
   async run({ args: [folder = ""], flags }, { environment, output }) {

@@ -18,6 +18,8 @@ export interface RuleFolder {
   readonly folder: string;
   readonly merge: boolean;
   readonly ignoreDotFiles: boolean;
+  /** Whether files beside the folder are looked at. */
+  readonly beside: boolean;
   /** Why the cache of this environment counts fixed windows only, if it is set and does. */
   readonly fixedWindowsOnly: string | undefined;
   /** Why events of rules are not sent in this environment. */
@@ -26,9 +28,10 @@ export interface RuleFolder {
 
 /** The rule files of a folder as the service would read them in this environment; flags take precedence. */
 export function ruleFolder(folder: string, flags: GivenFlags, environment: Environment): RuleFolder {
-  const { MERGE_DOMAIN_CONFIG, RUNTIME_IGNOREDOTFILES } = settingsFor(environment, [
+  const { MERGE_DOMAIN_CONFIG, RUNTIME_IGNOREDOTFILES, RUNTIME_WATCH_ROOT } = settingsFor(environment, [
     "MERGE_DOMAIN_CONFIG",
     "RUNTIME_IGNOREDOTFILES",
+    "RUNTIME_WATCH_ROOT",
   ]);
   const merge = flags.boolean("merge") ?? MERGE_DOMAIN_CONFIG;
   const { BACKEND_TYPE: backend = "" } = environment;
@@ -36,6 +39,7 @@ export function ruleFolder(folder: string, flags: GivenFlags, environment: Envir
     folder,
     merge,
     ignoreDotFiles: RUNTIME_IGNOREDOTFILES,
+    beside: RUNTIME_WATCH_ROOT,
     fixedWindowsOnly: backend === "" ? undefined : fixedWindowsOnly(parseBackendType(backend).value),
     eventsUnsent: eventsUnsent(environment["WEBHOOK_STORE"]),
   };
@@ -67,10 +71,10 @@ export async function readRuleFolder(
 
 /** Reads the rule files of a folder, with every problem of them. */
 export async function openRuleFolder(
-  { folder, merge, ignoreDotFiles, ...checks }: RuleFolder,
+  { folder, merge, ignoreDotFiles, beside, ...checks }: RuleFolder,
 ): Promise<RuleFolderReading> {
   const whenMissing = "expected the folder of the rule files";
-  const { load } = await loadRuleFiles(folder, { ignoreDotFiles, whenMissing });
+  const { load } = await loadRuleFiles(folder, { ignoreDotFiles, beside, whenMissing });
   const compiled = compileRules(load.sources ?? [], { mergeDomains: merge, ...checks });
   const problems = problemsInOrder([...load.problems, ...compiled.problems]);
   const isGood = problems.every(({ severity }) => severity !== "error");

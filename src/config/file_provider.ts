@@ -58,7 +58,10 @@ class FileProvider implements RulesProvider {
     this.#folder = join(root, subdirectory, appDirectory);
     const settings = "RUNTIME_ROOT, RUNTIME_SUBDIRECTORY and RUNTIME_APPDIRECTORY";
     const whenMissing = `create it, or correct ${settings}`;
-    this.#filesOptions = { ignoreDotFiles, whenMissing, known, beforeLargeReload, signal: this.#stop.signal };
+    // A root that is replaced is read as a whole by envoyproxy/ratelimit.
+    const beside = watchRoot && /^[^/]+$/.test(appDirectory);
+    const { signal } = this.#stop;
+    this.#filesOptions = { ignoreDotFiles, beside, whenMissing, known, beforeLargeReload, signal };
     this.#watch = new FolderWatch({
       folder: watchRoot ? undefined : this.#folder,
       around: watchRoot ? [dirname(resolve(root))] : foldersAround(resolve(root), resolve(this.#folder)),

@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import type { RulesLoad } from "./provider.ts";
 import { fileErrorText, RuleFileReader, type RuleFileReaderOptions } from "./rule_file_reader.ts";
-import type { Problem } from "../base/problem.ts";
+import { isRuleFileName, type UnreadFilesOptions, warningsOfUnreadFiles } from "./unread_files.ts";
 
 export { problemsInOrder } from "../base/problem.ts";
 
 /** How a folder of rule files is read. */
-export interface RuleFilesOptions extends RuleFileReaderOptions, RuleFileNameOptions {
+export interface RuleFilesOptions extends RuleFileReaderOptions, Omit<UnreadFilesOptions, "names"> {
   /** The advice when the folder does not exist. */
   readonly whenMissing: string;
   /** Digest of the loaded files: files that still have it are not parsed again. */
@@ -31,7 +31,7 @@ const UNCHANGED: RulesLoad = { sources: [], problems: [], version: "", isUnchang
 /**
  * Reads the files `*.yaml` and `*.yml` directly in the folder in the order of their names, following symbolic links.
  * Reads again when the folder changes meanwhile, to avoid a half swapped one. Never throws: an unreadable file is a
- * problem, and a rule file in a subfolder is a warning.
+ * problem, and a file with a domain that is not read is a warning.
  */
 export async function loadRuleFiles(folder: string, options: RuleFilesOptions): Promise<RuleFilesLoad> {
   let fingerprint = await folderFingerprint(folder, options);
@@ -79,7 +79,7 @@ async function readFolder(folder: string, options: RuleFilesOptions): Promise<Ru
   }
   const reader = new RuleFileReader(options);
   for (const name of names) await reader.read(join(folder, name));
-  const warnings = await warningsOfFilesBelow(folder, { ...options, names });
+  const warnings = await warningsOfUnreadFiles(folder, { ...options, names });
   if (reader.isEmpty) {
     const text =
       "there are no rule files here, so nothing is limited; put files *.yaml or *.yml into this folder";
@@ -120,80 +120,4 @@ async function ruleFileNames(folder: string, options: RuleFilesOptions): Promise
     if (!isDirectory && isRuleFileName(name, options)) names.push(name);
   }
   return names.sort();
-}
-
-interface RuleFilesBelowOptions extends RuleFileNameOptions {
-  /** Names of the rule files in the folder itself. */
-  readonly names: readonly string[];
-  readonly signal?: AbortSignal;
-}
-
-/** Maximum number of entries that are checked: subfolders may contain anything. */
-const MAX_ENTRIES = 1_000;
-/** Maximum number of warnings with the name of a file. */
-const MAX_TOLD = 20;
-
-/**
- * Warns of rule files in subfolders, which envoyproxy/ratelimit reads. Skips folders whose name begins with a dot, in
- * which volumes keep their content, and files that a link in the folder itself leads to.
- */
-async function warningsOfFilesBelow(
-  folder: string,
-  options: RuleFilesBelowOptions,
-): Promise<Problem[]> {
-  const found = await filesBelow(folder, options);
-  if (found.length === 0) return [];
-  const read = new Set(await Promise.all(options.names.map((name) => realPathOf(join(folder, name)))));
-  const unread: string[] = [];
-  for (const path of found) if (!read.has(await realPathOf(path))) unread.push(path);
-  const problems = unread.slice(0, MAX_TOLD).map((at) =>
-    warning(at, `this file is in a subfolder and is ignored; move it into ${folder}`)
-  );
-  if (unread.length > MAX_TOLD) {
-    problems.push(warning(folder, "further rule files in folders below are not read; move them up"));
-  }
-  return problems;
-}
-
-/** Paths of rule files, folder by folder; unreadable folders are skipped. */
-async function filesBelow(folder: string, options: RuleFilesBelowOptions): Promise<string[]> {
-  const found: string[] = [];
-  const folders = [folder];
-  let left = MAX_ENTRIES;
-  for (const each of folders) {
-    const entries: Deno.DirEntry[] = [];
-    try {
-      for await (const entry of Deno.readDir(each)) {
-        if (--left < 0 || options.signal?.aborted) return found;
-        entries.push(entry);
-      }
-    } catch {
-      continue;
-    }
-    for (const { name, isDirectory } of entries.sort((a, b) => a.name < b.name ? -1 : 1)) {
-      if (isDirectory && !name.startsWith(".")) folders.push(join(each, name));
-      else if (!isDirectory && each !== folder && isRuleFileName(name, options)) found.push(join(each, name));
-    }
-  }
-  return found;
-}
-
-function realPathOf(path: string): Promise<string> {
-  return Deno.realPath(path).catch(() => path);
-}
-
-function warning(at: string, text: string): Problem {
-  return { severity: "warning", at, path: "", text };
-}
-
-const RULE_FILE = /\.ya?ml$/;
-
-/** Which file names count. */
-export interface RuleFileNameOptions {
-  /** Whether files whose name begins with a dot are ignored. */
-  readonly ignoreDotFiles: boolean;
-}
-
-function isRuleFileName(name: string, { ignoreDotFiles }: RuleFileNameOptions): boolean {
-  return RULE_FILE.test(name) && !(ignoreDotFiles && name.startsWith("."));
 }

@@ -1,4 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
+import { join } from "node:path";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import { createFileProvider, type FileProviderOptions } from "../../../src/config/file_provider.ts";
 import { loadRuleFiles } from "../../../src/config/rule_files.ts";
@@ -6,6 +7,7 @@ import type { RulesProvider } from "../../../src/config/provider.ts";
 import { problemText } from "../../../src/base/problem.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { until } from "../../harness/until.ts";
 
 /** A provider on a folder of its own, and everything it told so far. */
@@ -379,4 +381,17 @@ test("a rule file whose name is not UTF-8 is an error, and the others are read",
   assertEquals([load.sources?.map(({ domain }) => domain), problems], [["b"], [
     "error DIR/a\uFFFD.yaml: Cannot read the file: its name is not UTF-8; rename it",
   ]]);
+});
+
+Deno.test("file provider: the service warns of files that are none by name, and an Emacs lock stops nothing", async () => {
+  const rule = (domain: string) => `domain: ${domain}\ndescriptors: []\n`;
+  const rules = { "a.yaml": rule("a"), "b.json": '{ "domain": "b" }', "../config.more.yaml": rule("more") };
+  await using weir = await ServeFixture.start({ rules, env: { RUNTIME_WATCH_ROOT: "true" } });
+  const warned = (name: string) =>
+    weir.log.filter((line) => line.includes("ignored") && line.includes(name)).length;
+  assertEquals(["a.yaml", "b.json", "config.more.yaml"].map(warned), [0, 1, 1]);
+  await Deno.symlink("me@host.1:2", join(weir.rulesFolder, ".#a.yaml"));
+  await Deno.writeTextFile(join(weir.rulesFolder, "a.yaml"), rule("changed"));
+  weir.reload();
+  await until("the reload", () => weir.running.domains().join() === "changed");
 });

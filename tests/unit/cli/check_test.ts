@@ -67,6 +67,23 @@ const MOVED = {
   "team/b.yaml": "domain: b\ndescriptors: []\n",
 };
 
+const UNREAD = {
+  "config/a.yaml": GOOD["a.yaml"],
+  "config/b.json": '{ "domain": "b", "descriptors": [] }',
+  "config/README.md": "The domain: a\n",
+  "config.team.yaml": "domain: team\ndescriptors: []\n",
+  "config.d/deep/c.yaml": "domain: c\ndescriptors: []\n",
+  "config.d/values.yaml": "image: weir\n",
+  "configuration.yaml": "domain: d\ndescriptors: []\n",
+};
+const BESIDE =
+  "warning: this file has a domain but is ignored, since it is beside the folder; move it into DIR/config";
+const UNREAD_WARNING =
+  "DIR/config/b.json: warning: this file has a domain but is ignored: its name does not end with .yaml or .yml; " +
+  "rename it\n";
+const UNREAD_WARNINGS =
+  `DIR/config.d/deep/c.yaml: ${BESIDE}\nDIR/config.team.yaml: ${BESIDE}\n${UNREAD_WARNING}`;
+
 const WARNING = "DIR/a.yaml:4:33: descriptors[0].rate_limit.shadow_mode: warning: has no effect here; " +
   "it belongs in a descriptor\n";
 const DUPLICATE =
@@ -139,6 +156,21 @@ const CASES: readonly Case[] = [
     stdout: "DIR: valid: 2 files with rules, 1 domain, 0 errors, 0 warnings\n",
     stderr: "",
   }],
+  ["files that are none by name", ["DIR/config"], UNREAD, {
+    code: 0,
+    stdout: "DIR/config: valid: 1 file with rules, 1 domain, 0 errors, 3 warnings\n",
+    stderr: UNREAD_WARNINGS,
+  }],
+  ["files that are none by name, strictly", ["--strict", "DIR/config"], UNREAD, {
+    code: 1,
+    stdout: "DIR/config: invalid: 1 file with rules, 1 domain, 0 errors, 3 warnings\n",
+    stderr: UNREAD_WARNINGS,
+  }],
+  ["files that are none by name, with a folder that is watched itself", ["DIR/config"], UNREAD, {
+    code: 0,
+    stdout: "DIR/config: valid: 1 file with rules, 1 domain, 0 errors, 1 warning\n",
+    stderr: UNREAD_WARNING,
+  }, { RUNTIME_WATCH_ROOT: "false" }],
   ["an empty folder", ["DIR"], {}, {
     code: 0,
     stdout: "DIR: valid: 0 files with rules, 0 domains, 0 errors, 1 warning\n",

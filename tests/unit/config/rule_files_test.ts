@@ -43,6 +43,8 @@ async function found(
   }
 }
 
+const ANOTHER_NAME =
+  "this file has a domain but is ignored: its name does not end with .yaml or .yml; rename it";
 const BELOW = Array.from({ length: 30 }, (_, index) => `${index + 10}.yaml`);
 
 const CASES: readonly (readonly [name: string, fill: (folder: string) => Promise<void>, found: Found])[] = [
@@ -73,6 +75,43 @@ const CASES: readonly (readonly [name: string, fill: (folder: string) => Promise
       `warning DIR/${name}: this file is in a subfolder and is ignored; move it into DIR`
     ),
   }],
+  ["files with a domain that are none by name", async (folder) => {
+    await Deno.writeTextFile(`${folder}/a.yaml`, domain("a"));
+    await Deno.writeTextFile(`${folder}/b.json`, '{ "domain": "b", "descriptors": [] }');
+    await Deno.writeTextFile(`${folder}/c`, domain("c"));
+    await Deno.writeTextFile(`${folder}/D.YAML`, `# of a team\n---\n${domain("d")}`);
+    await Deno.writeTextFile(`${folder}/.e`, domain("e"));
+    await Deno.symlink("c", `${folder}/f.conf`);
+    await Deno.mkdir(`${folder}/team`);
+    await Deno.writeTextFile(`${folder}/team/g`, domain("g"));
+  }, {
+    domains: ["a"],
+    problems: [
+      ...[".e", "D.YAML", "b.json", "c", "f.conf"].map((name) => `warning DIR/${name}: ${ANOTHER_NAME}`),
+      "warning DIR/team/g: this file is in a subfolder and is ignored; move it into DIR",
+    ],
+  }],
+  ["files without a domain that are none by name", async (folder) => {
+    await Deno.writeTextFile(`${folder}/a.yaml`, domain("a"));
+    await Deno.writeTextFile(`${folder}/README.md`, "# Rules\n\n```yaml\ndomain: a\n```\n");
+    await Deno.writeTextFile(`${folder}/notes`, "the domain: of a team\nand: more\n");
+    await Deno.writeTextFile(`${folder}/list.json`, '[{ "domain": "b" }]');
+    await Deno.writeTextFile(`${folder}/nested.json`, '{ "a": { "domain": "b" } }');
+    await Deno.writeFile(
+      `${folder}/.a.yaml.swp`,
+      new Uint8Array([0xff, ...new TextEncoder().encode(domain("a"))]),
+    );
+    await padded(`${folder}/large`, MEBIBYTE + 1);
+    await Deno.mkdir(`${folder}/folder`);
+    await Deno.symlink("nothing", `${folder}/link`);
+  }, { domains: ["a"], problems: [] }],
+  ["the lock of an Emacs buffer", async (folder) => {
+    await Deno.writeTextFile(`${folder}/a.yaml`, domain("a"));
+    await Deno.symlink("me@host.1:2", `${folder}/.#a.yaml`);
+    await Deno.writeTextFile(`${folder}/.#b`, domain("b"));
+    await Deno.mkdir(`${folder}/team`);
+    await Deno.symlink("me@host.1:2", `${folder}/team/.#a.yaml`);
+  }, { domains: ["a"], problems: [] }],
   ["a volume of Kubernetes, where what is shown lies in a folder below", async (folder) => {
     await Deno.mkdir(`${folder}/..2026_11_22`);
     await Deno.writeTextFile(`${folder}/..2026_11_22/a.yaml`, domain("a"));

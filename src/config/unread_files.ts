@@ -1,0 +1,159 @@
+import { basename, join, resolve } from "node:path";
+import type { Problem } from "../base/problem.ts";
+import { readYamlDocument } from "../yaml/document.ts";
+
+/** Which files of a folder are read, and where further ones are looked for. */
+export interface UnreadFilesOptions {
+  /** Whether files whose name begins with a dot are ignored. */
+  readonly ignoreDotFiles: boolean;
+  /** Names of the rule files in the folder itself. */
+  readonly names: readonly string[];
+  /** Look beside the folder too, for what begins with its name and a dot. */
+  readonly beside?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+/** A file that is not read. */
+interface UnreadFile {
+  readonly path: string;
+  /** What to do so that it is read. */
+  readonly text: string;
+  /** It is reported by its name alone. */
+  readonly isNamed: boolean;
+}
+
+/** Maximum number of entries that are checked: subfolders may contain anything. */
+const MAX_ENTRIES = 1_000;
+/** Maximum number of warnings with the name of a file. */
+const MAX_TOLD = 20;
+/** Bounds of the files that are read for their domain. */
+const MAX_FILE_BYTES = 1024 * 1024;
+const MAX_ALL_BYTES = 4 * MAX_FILE_BYTES;
+const MAX_PARTS = 1_000_000;
+const RULE_FILE = /\.ya?ml$/;
+/** The lock of an Emacs buffer, a link to nothing. */
+const LOCK = /^\.#/;
+
+/** Whether a file with this name directly in the folder is a rule file. */
+export function isRuleFileName(
+  name: string,
+  { ignoreDotFiles }: Pick<UnreadFilesOptions, "ignoreDotFiles">,
+): boolean {
+  return RULE_FILE.test(name) && !LOCK.test(name) && !(ignoreDotFiles && name.startsWith("."));
+}
+
+/**
+ * Warns of files that envoyproxy/ratelimit reads and that are not read here: rule files in subfolders, and files with a
+ * domain that have another ending or are beside the folder. Skips folders whose name begins with a dot, in which volumes
+ * keep their content, and files that a link in the folder itself leads to.
+ */
+export async function warningsOfUnreadFiles(folder: string, options: UnreadFilesOptions): Promise<Problem[]> {
+  const read = new Set(await Promise.all(options.names.map((name) => realPathOf(join(folder, name)))));
+  const domains = new DomainSearch();
+  const problems: Problem[] = [];
+  for (const { path, text, isNamed } of await unreadFiles(folder, options)) {
+    if (options.signal?.aborted || read.has(await realPathOf(path))) continue;
+    if (!isNamed && !await domains.isIn(path)) continue;
+    if (problems.length === MAX_TOLD) {
+      const rest = isNamed
+        ? "further rule files in folders below are not read; move them up"
+        : "further files with a domain are not read; rename them, or move them into this folder";
+      return [...problems, warning(folder, rest)];
+    }
+    problems.push(warning(path, text));
+  }
+  return problems;
+}
+
+/** Files that may be meant as rule files, folder by folder; unreadable folders are skipped. */
+async function unreadFiles(folder: string, options: UnreadFilesOptions): Promise<UnreadFile[]> {
+  const found: UnreadFile[] = [];
+  const into = `move it into ${folder}`;
+  const walk = new FolderWalk(options.signal);
+  const isSkipped = (name: string) => LOCK.test(name) || options.ignoreDotFiles && name.startsWith(".");
+  for (const { path, name, depth } of await walk.filesOf(folder)) {
+    if (isSkipped(name)) continue;
+    const isNamed = isRuleFileName(name, options);
+    if (depth > 0) found.push({ path, isNamed, text: `this file is in a subfolder and is ignored; ${into}` });
+    else if (!isNamed) {
+      const text =
+        "this file has a domain but is ignored: its name does not end with .yaml or .yml; rename it";
+      found.push({ path, isNamed, text });
+    }
+  }
+  if (options.beside !== true) return found;
+  const start = `${basename(resolve(folder))}.`;
+  for (const { path, name } of await walk.filesOf(join(folder, ".."), (entry) => entry.startsWith(start))) {
+    const text = `this file has a domain but is ignored, since it is beside the folder; ${into}`;
+    if (!isSkipped(name)) found.push({ path, isNamed: false, text });
+  }
+  return found;
+}
+
+/** Lists files at any depth, folder by folder, up to a number of entries. */
+class FolderWalk {
+  readonly #signal: AbortSignal | undefined;
+  #left = MAX_ENTRIES;
+
+  constructor(signal: AbortSignal | undefined) {
+    this.#signal = signal;
+  }
+
+  /** The files of a folder; `isListed` selects entries of the folder itself. */
+  async filesOf(folder: string, isListed: (name: string) => boolean = () => true) {
+    const files: { readonly path: string; readonly name: string; readonly depth: number }[] = [];
+    const folders = [{ path: folder, depth: 0 }];
+    for (const { path: parent, depth } of folders) {
+      for (const { name, isDirectory } of await this.#entriesOf(parent, depth === 0 ? isListed : undefined)) {
+        const path = join(parent, name);
+        if (!isDirectory) files.push({ path, name, depth });
+        else if (!name.startsWith(".")) folders.push({ path, depth: depth + 1 });
+      }
+    }
+    return files;
+  }
+
+  async #entriesOf(folder: string, isListed = (_: string) => true): Promise<Deno.DirEntry[]> {
+    const entries: Deno.DirEntry[] = [];
+    try {
+      for await (const entry of Deno.readDir(folder)) {
+        if (this.#left <= 0 || this.#signal?.aborted) break;
+        if (!isListed(entry.name)) continue;
+        this.#left--;
+        entries.push(entry);
+      }
+    } catch {
+      return [];
+    }
+    return entries.sort((a, b) => a.name < b.name ? -1 : 1);
+  }
+}
+
+/** Looks for a domain in files, up to a number of bytes. */
+class DomainSearch {
+  #leftBytes = MAX_ALL_BYTES;
+
+  /** Whether this is a regular file in YAML, or in JSON, with a domain. */
+  async isIn(path: string): Promise<boolean> {
+    try {
+      const { isFile, size } = await Deno.stat(path);
+      if (!isFile || size > Math.min(MAX_FILE_BYTES, this.#leftBytes)) return false;
+      this.#leftBytes -= size;
+      const text = new TextDecoder("utf-8", { fatal: true }).decode(await Deno.readFile(path));
+      if (!/\bdomain\b/.test(text)) return false;
+      const { root, log } = readYamlDocument(path, text, { maxParts: MAX_PARTS });
+      const isValid = log.problems().every(({ severity }) => severity !== "error");
+      return isValid && root?.kind === "mapping" && root.entries.has("domain");
+    } catch {
+      return false;
+    }
+  }
+}
+
+function realPathOf(path: string): Promise<string> {
+  return Deno.realPath(path).catch(() => path);
+}
+
+function warning(at: string, text: string): Problem {
+  return { severity: "warning", at, path: "", text };
+}
