@@ -24,6 +24,9 @@ export const MAX_BODY_BYTES = 1_048_576;
 /** How long a body may take to arrive. */
 export const BODY_TIMEOUT_MS = 10_000;
 
+/** Headers of the response itself, whatever the settings name the headers of a limit. */
+const OWN_HEADERS = ["connection", "content-length", "date", "transfer-encoding"];
+
 /** `POST /json`: one decision, 200 when it is OK and 429 when it is OVER_LIMIT. */
 export function rateLimitRoute(options: RateLimitRouteOptions): Route {
   return { path: "/json", methods: ["POST"], handle: (call) => answer(call, options) };
@@ -44,11 +47,25 @@ async function answer(call: Call, options: RateLimitRouteOptions): Promise<Respo
   try {
     const decision = await options.decide(readRateLimitRequest(body), callerOf(call));
     const status = decision.overallCode === "OVER_LIMIT" ? 429 : 200;
-    return new Response(writeDecision(decision), { status, headers: { "content-type": "application/json" } });
+    return new Response(writeDecision(decision), { status, headers: headersOf(decision) });
   } catch (error) {
     if (error instanceof JsonRequestError) options.onMalformed?.();
     return call.refuse(refusalOf(error));
   }
+}
+
+/** The headers that a proxy would add, and after a refusal the delay in which each refused descriptor has passed. */
+function headersOf({ overallCode, statuses, responseHeadersToAdd }: Decision): Headers {
+  const headers = new Headers();
+  if (overallCode === "OVER_LIMIT") {
+    const refused = statuses.filter(({ code }) => code === "OVER_LIMIT");
+    headers.set("retry-after", `${Math.max(1, ...refused.map(({ secondsUntilReset = 1 }) => secondsUntilReset))}`);
+  }
+  for (const { key, value } of responseHeadersToAdd) {
+    if (!OWN_HEADERS.includes(key.toLowerCase())) headers.set(key, value);
+  }
+  headers.set("content-type", "application/json");
+  return headers;
 }
 
 /** Lazy, because the signal of a request is created when it is first read. */

@@ -6,11 +6,8 @@ const CROSS_SITE: Refusal = {
   reason: "pages of other sites are not served",
   detail: "Cannot answer a page of another site: only the pages of this service are served",
 };
-const UNKNOWN_HOST: Refusal = {
-  kind: "unknown_host",
-  field: "host",
-  reason: "the host is not one of DEBUG_ALLOWED_HOSTS",
-};
+/** Longest name that is shown. */
+const MAX_HOST_LENGTH = 100;
 
 /**
  * Wraps handlers so that pages of other sites get 403; with `links`, a link on such a page may be followed. Such a page
@@ -33,7 +30,17 @@ export function hostGuard(allowed: readonly string[]): (handle: CallHandler) => 
   const names = new Set(allowed.map(normalName));
   return (handle) => (call) => {
     const name = normalName(call.url.hostname);
-    return isLoopbackOrAddress(name) || names.has(name) ? handle(call) : call.refuse(UNKNOWN_HOST);
+    return isLoopbackOrAddress(name) || names.has(name) ? handle(call) : call.refuse(unknownHost(name));
+  };
+}
+
+function unknownHost(name: string): Refusal {
+  return {
+    kind: "unknown_host",
+    field: "host",
+    reason: "the host is not one of DEBUG_ALLOWED_HOSTS",
+    detail: `Cannot serve the host "${name.slice(0, MAX_HOST_LENGTH)}": it is not one of DEBUG_ALLOWED_HOSTS; ` +
+      "add it there, or use the IP address",
   };
 }
 

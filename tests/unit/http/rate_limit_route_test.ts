@@ -64,6 +64,78 @@ for (const { name, decide, status } of DECISIONS) {
   });
 }
 
+const LIMIT = { name: "", requestsPerUnit: 5, unit: "MINUTE" } as const;
+const over = (secondsUntilReset?: number): Decision["statuses"][number] =>
+  secondsUntilReset === undefined
+    ? { code: "OVER_LIMIT", limitRemaining: 0 }
+    : { code: "OVER_LIMIT", currentLimit: LIMIT, limitRemaining: 0, secondsUntilReset };
+
+const HEADERS: readonly {
+  name: string;
+  decision: Partial<Decision>;
+  headers: Record<string, string | null>;
+}[] = [
+  { name: "OK", decision: {}, headers: { "retry-after": null } },
+  {
+    name: "OK in shadow mode",
+    decision: { statuses: [over(9)] },
+    headers: { "retry-after": null },
+  },
+  {
+    name: "over several limits",
+    decision: {
+      overallCode: "OVER_LIMIT",
+      statuses: [over(9), over(40), {
+        code: "OK",
+        currentLimit: LIMIT,
+        limitRemaining: 1,
+        secondsUntilReset: 70,
+      }],
+    },
+    headers: { "retry-after": "40" },
+  },
+  {
+    name: "over a limit without a time",
+    decision: { overallCode: "OVER_LIMIT", statuses: [over()] },
+    headers: { "retry-after": "1" },
+  },
+  {
+    name: "with headers to add",
+    decision: {
+      responseHeadersToAdd: [
+        { key: "X-RateLimit-Limit", value: "5" },
+        { key: "RateLimit", value: '"default";r=4;t=39' },
+        { key: "Content-Type", value: "4" },
+        { key: "Content-Length", value: "4" },
+      ],
+    },
+    headers: {
+      "x-ratelimit-limit": "5",
+      "ratelimit": '"default";r=4;t=39',
+      "content-type": "application/json",
+      "content-length": null,
+    },
+  },
+  {
+    name: "with a name for Retry-After",
+    decision: {
+      overallCode: "OVER_LIMIT",
+      statuses: [over(9)],
+      responseHeadersToAdd: [{ key: "Retry-After", value: "39" }],
+    },
+    headers: { "retry-after": "39" },
+  },
+];
+
+for (const { name, decision, headers } of HEADERS) {
+  Deno.test(`the headers of a decision: ${name}`, async () => {
+    const response = await post(serveJson(() => ({ ...OK, ...decision })), BODY);
+    await response.body?.cancel();
+    const got = Object.fromEntries(Object.keys(headers).map((key) => [key, response.headers.get(key)]));
+    assertEquals(got, headers);
+  });
+}
+
 const TITLES: Readonly<Record<number, string>> = {
   400: "Bad Request",
   413: "Content Too Large",
