@@ -4,6 +4,7 @@ import { systemClock } from "../base/clock.ts";
 import { readAuthorities, readTlsPair } from "../base/tls_files.ts";
 import { parseDescriptorText } from "../ratelimit/request.ts";
 import { unitOfNumber } from "../ratelimit/limit.ts";
+import { HEALTH_CHECK_REQUEST, HEALTH_CHECK_RESPONSE, serviceOfDomain, SERVING_STATUS } from "../wire/health.ts";
 import {
   decodeRateLimitResponse,
   encodeRateLimitRequest,
@@ -65,6 +66,7 @@ export const CLIENT_COMMAND: RunnableCommand = {
 
 const OVER_LIMIT = 3;
 const METHOD = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+const HEALTH_METHOD = "/grpc.health.v1.Health/Check";
 const CODES = ["UNKNOWN", "OK", "OVER_LIMIT"];
 /** Errors of connecting to an address where nothing listens; a unix socket without its file is one, too. */
 /** A server with TLS, or one that requires a client certificate, ends the connection like this. */
@@ -80,8 +82,13 @@ async function run({ flags }: GivenCommand, { output }: CommandOptions): Promise
   if (lists.length === 0) throw new FlagError('Cannot run "client": --descriptors is missing');
   const descriptors = lists.map(readDescriptor);
   const hitsAddend = readHits(flags.text("hits_addend") ?? "1");
-  const response = await callUnary({
+  const server = {
     address: readAddress("dial_string", flags.text("dial_string") ?? "localhost:8081"),
+    timeoutMs: readTimeout(flags.text("timeout") ?? "10s"),
+    tls: readTls(flags),
+  };
+  const response = await callUnary({
+    ...server,
     method: METHOD,
     request: encodeRateLimitRequest({
       domain,
@@ -89,13 +96,34 @@ async function run({ flags }: GivenCommand, { output }: CommandOptions): Promise
       hitsAddend,
     }),
     decode: decodeRateLimitResponse,
-    timeoutMs: readTimeout(flags.text("timeout") ?? "10s"),
-    tls: readTls(flags),
   });
-  if (printer !== undefined) printer.print(answerValue(descriptors, response));
-  else for (const line of answerLines(descriptors, response)) output.stdout(line);
+  const unknownDomain = response.statuses.every(isWithoutRule) && await isUnknown(domain, server);
+  if (printer !== undefined) {
+    printer.print({ ...answerValue(descriptors, response), ...unknownDomain ? { unknownDomain } : {} });
+  } else {
+    for (const line of answerLines(descriptors, response)) output.stdout(line);
+    if (unknownDomain) output.stdout(`the domain ${JSON.stringify(domain)} is unknown: no rules are loaded for it`);
+  }
   const code = codeName(response.overallCode);
   return code === "OK" ? 0 : code === "OVER_LIMIT" ? OVER_LIMIT : 1;
+}
+
+function isWithoutRule({ currentLimit, limitRemaining }: WireDescriptorStatus): boolean {
+  return currentLimit === undefined && limitRemaining !== UNLIMITED;
+}
+
+/** Whether the server reports that it has no rules for a domain; another server than Weir does not know. */
+async function isUnknown(
+  domain: string,
+  server: Pick<UnaryCall<unknown>, "address" | "timeoutMs" | "tls">,
+): Promise<boolean> {
+  const answer = await callUnary({
+    ...server,
+    method: HEALTH_METHOD,
+    request: HEALTH_CHECK_REQUEST.encode({ service: serviceOfDomain(domain) }),
+    decode: (bytes) => HEALTH_CHECK_RESPONSE.decode(bytes),
+  }).catch(() => undefined);
+  return answer?.status === SERVING_STATUS.SERVICE_UNKNOWN;
 }
 
 /** Checks the address of a gRPC server; throws a `FlagError` for one that cannot be dialled. */

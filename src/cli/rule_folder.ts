@@ -18,8 +18,8 @@ export interface RuleFolder {
   readonly folder: string;
   readonly merge: boolean;
   readonly ignoreDotFiles: boolean;
-  /** Whether files beside the folder are looked at. */
-  readonly beside: boolean;
+  /** Whether files next to the folder are looked at. */
+  readonly siblings: boolean;
   /** Why the cache of this environment counts fixed windows only, if it is set and does. */
   readonly fixedWindowsOnly: string | undefined;
   /** Why events of rules are not sent in this environment. */
@@ -39,7 +39,7 @@ export function ruleFolder(folder: string, flags: GivenFlags, environment: Envir
     folder,
     merge,
     ignoreDotFiles: RUNTIME_IGNOREDOTFILES,
-    beside: RUNTIME_WATCH_ROOT,
+    siblings: RUNTIME_WATCH_ROOT,
     fixedWindowsOnly: backend === "" ? undefined : fixedWindowsOnly(parseBackendType(backend).value),
     eventsUnsent: eventsUnsent(environment["WEBHOOK_STORE"]),
   };
@@ -71,10 +71,10 @@ export async function readRuleFolder(
 
 /** Reads the rule files of a folder, with every problem of them. */
 export async function openRuleFolder(
-  { folder, merge, ignoreDotFiles, beside, ...checks }: RuleFolder,
+  { folder, merge, ignoreDotFiles, siblings, ...checks }: RuleFolder,
 ): Promise<RuleFolderReading> {
   const whenMissing = "expected the folder of the rule files";
-  const { load } = await loadRuleFiles(folder, { ignoreDotFiles, beside, whenMissing });
+  const { load } = await loadRuleFiles(folder, { ignoreDotFiles, siblings, whenMissing });
   const compiled = compileRules(load.sources ?? [], { mergeDomains: merge, ...checks });
   const problems = problemsInOrder([...load.problems, ...compiled.problems]);
   const isGood = problems.every(({ severity }) => severity !== "error");

@@ -59,9 +59,9 @@ class FileProvider implements RulesProvider {
     const settings = "RUNTIME_ROOT, RUNTIME_SUBDIRECTORY and RUNTIME_APPDIRECTORY";
     const whenMissing = `create it, or correct ${settings}`;
     // A root that is replaced is read as a whole by envoyproxy/ratelimit.
-    const beside = watchRoot && /^[^/]+$/.test(appDirectory);
+    const siblings = watchRoot && /^[^/]+$/.test(appDirectory);
     const { signal } = this.#stop;
-    this.#filesOptions = { ignoreDotFiles, beside, whenMissing, known, beforeLargeReload, signal };
+    this.#filesOptions = { ignoreDotFiles, siblings, whenMissing, known, beforeLargeReload, signal };
     this.#watch = new FolderWatch({
       folder: watchRoot ? undefined : this.#folder,
       around: watchRoot ? [dirname(resolve(root))] : foldersAround(resolve(root), resolve(this.#folder)),

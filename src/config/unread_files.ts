@@ -8,8 +8,8 @@ export interface UnreadFilesOptions {
   readonly ignoreDotFiles: boolean;
   /** Names of the rule files in the folder itself. */
   readonly names: readonly string[];
-  /** Look beside the folder too, for what begins with its name and a dot. */
-  readonly beside?: boolean;
+  /** Look next to the folder too, for what begins with its name and a dot. */
+  readonly siblings?: boolean;
   readonly signal?: AbortSignal;
 }
 
@@ -44,7 +44,7 @@ export function isRuleFileName(
 
 /**
  * Warns of files that envoyproxy/ratelimit reads and that are not read here: rule files in subfolders, and files with a
- * domain that have another ending or are beside the folder. Skips folders whose name begins with a dot, in which volumes
+ * domain that have another ending or are next to the folder. Skips folders whose name begins with a dot, in which volumes
  * keep their content, and files that a link in the folder itself leads to.
  */
 export async function warningsOfUnreadFiles(folder: string, options: UnreadFilesOptions): Promise<Problem[]> {
@@ -81,10 +81,10 @@ async function unreadFiles(folder: string, options: UnreadFilesOptions): Promise
       found.push({ path, isNamed, text });
     }
   }
-  if (options.beside !== true) return found;
+  if (options.siblings !== true) return found;
   const start = `${basename(resolve(folder))}.`;
   for (const { path, name } of await walk.filesOf(join(folder, ".."), (entry) => entry.startsWith(start))) {
-    const text = `this file has a domain but is ignored, since it is beside the folder; ${into}`;
+    const text = `this file has a domain but is ignored, since it is next to the folder; ${into}`;
     if (!isSkipped(name)) found.push({ path, isNamed: false, text });
   }
   return found;

@@ -1,24 +1,33 @@
 import type { Health } from "../base/health.ts";
-import { HEALTH_CHECK_REQUEST, HEALTH_CHECK_RESPONSE, SERVING_STATUS } from "../wire/health.ts";
+import {
+  domainOfService,
+  HEALTH_CHECK_REQUEST,
+  HEALTH_CHECK_RESPONSE,
+  SERVING_STATUS,
+} from "../wire/health.ts";
 import { decodeRequest, GrpcError, type GrpcService } from "./grpc_service.ts";
 
 /** Names of the server as a whole. */
 const KNOWN_NAMES: readonly string[] = ["", "ratelimit"];
 
-/** The service `grpc.health.v1.Health`. */
-export function createHealthService(health: Health): GrpcService {
+/** The service `grpc.health.v1.Health`. `Check` also tells whether a domain has rules, by `hasDomain`. */
+export function createHealthService(health: Health, hasDomain = (_: string) => false): GrpcService {
   return {
     name: "grpc.health.v1.Health",
     methods: [
-      { kind: "unary", name: "Check", handle: (request) => check(health, request) },
+      { kind: "unary", name: "Check", handle: (request) => check(health, hasDomain, request) },
       { kind: "server_streaming", name: "Watch", open: (request, send) => watch(health, request, send) },
     ],
   };
 }
 
-function check(health: Health, request: Uint8Array): Uint8Array {
+function check(health: Health, hasDomain: (domain: string) => boolean, request: Uint8Array): Uint8Array {
   const { service } = decodeRequest((bytes) => HEALTH_CHECK_REQUEST.decode(bytes), request);
-  if (!KNOWN_NAMES.includes(service)) {
+  const domain = domainOfService(service);
+  if (domain !== undefined && !hasDomain(domain)) {
+    return HEALTH_CHECK_RESPONSE.encode({ status: SERVING_STATUS.SERVICE_UNKNOWN });
+  }
+  if (domain === undefined && !KNOWN_NAMES.includes(service)) {
     throw new GrpcError(
       "NOT_FOUND",
       `Cannot check health of "${

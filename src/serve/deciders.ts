@@ -52,7 +52,7 @@ async function loadThisThread(settings: Settings) {
   return {
     openDeciders: (parts: ServiceParts, { tracing, decide, service }: DecidersOptions): Deciders => ({
       applyRules: (rules) => service.setRules(rules),
-      open: () => openGrpc(parts, tracing, decide, service.known),
+      open: () => openGrpc(parts, tracing, decide, service),
       close: () => Promise.resolve(),
     }),
   };

@@ -4,7 +4,7 @@ import { createHealthService } from "../grpc/health_service.ts";
 import type { ListenTarget } from "../grpc/listener.ts";
 import { startNative } from "../grpc/native/native_engine.ts";
 import { createRateLimitGrpcService, type Decide } from "../grpc/rate_limit_service.ts";
-import type { KnownDecider } from "../ratelimit/known_requests.ts";
+import type { RateLimitService } from "../ratelimit/service.ts";
 import { createReflectionServices } from "../grpc/reflection_service.ts";
 import { connectionMetrics, GRPC_TLS_METRICS, tlsMetrics } from "./listener_metrics.ts";
 import { addListenerMetrics, listenerReport } from "./listener_report.ts";
@@ -31,12 +31,12 @@ export async function openGrpc(
   parts: ServiceParts,
   tracing: Pick<Tracing, "grpcService" | "known" | "logFields">,
   decide: Decide,
-  known: KnownDecider,
+  service: Pick<RateLimitService, "known" | "rules">,
 ): Promise<Pick<GrpcEngine, "address" | "close">> {
   const { settings, logger, clock, random, health, stats } = parts;
   const refusals = new ThrottledLog(logger, { clock });
   const decisions = createRateLimitGrpcService(decide, {
-    known: tracing.known(known),
+    known: tracing.known(service.known),
     onMalformed: () => void stats.service.serviceError++,
     onRefused: ({ code, message, cause }, call) => {
       const isTold = cause instanceof Error && cause.message === message;
@@ -44,7 +44,8 @@ export async function openGrpc(
       refusals.warning(code, "gRPC call refused", facts);
     },
   });
-  const services: GrpcService[] = [tracing.grpcService(decisions), createHealthService(health)];
+  const hasDomain = (domain: string) => service.rules?.domains.has(domain) === true;
+  const services: GrpcService[] = [tracing.grpcService(decisions), createHealthService(health, hasDomain)];
   services.push(...createReflectionServices(() => services));
   const target: ListenTarget = settings.GRPC_UDS === undefined
     ? { kind: "tcp", host: settings.GRPC_HOST, port: settings.GRPC_PORT }

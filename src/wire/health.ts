@@ -15,6 +15,18 @@ export interface WireHealthCheckResponse {
 /** Numbers of service statuses. */
 export const SERVING_STATUS = { UNKNOWN: 0, SERVING: 1, NOT_SERVING: 2, SERVICE_UNKNOWN: 3 } as const;
 
+const DOMAIN_PREFIX = "ratelimit/";
+
+/** The name of the service that stands for the rules of a domain. */
+export function serviceOfDomain(domain: string): string {
+  return DOMAIN_PREFIX + domain;
+}
+
+/** The domain that the name of a service stands for; undefined for another name. */
+export function domainOfService(service: string): string | undefined {
+  return service.startsWith(DOMAIN_PREFIX) ? service.slice(DOMAIN_PREFIX.length) : undefined;
+}
+
 /** Reads and writes requests. */
 export const HEALTH_CHECK_REQUEST = new Message<WireHealthCheckRequest>("HealthCheckRequest", {
   service: stringField(1),

@@ -169,7 +169,7 @@ class DecidingThread {
     await settledWithin(cache.ready, CACHE_HEAD_START_MS, systemClock);
     // The other workers listen on the same port.
     const settings = { ...parts.settings, GRPC_PORT: port, LISTEN_SHARED: true };
-    const grpc = this.#grpc = await openGrpc({ ...parts, settings }, tracing, decide, service.known);
+    const grpc = this.#grpc = await openGrpc({ ...parts, settings }, tracing, decide, service);
     const { address } = grpc;
     const bound = Number(address.slice(address.lastIndexOf(":") + 1));
     this.#port.postMessage({ type: "listening", address, port: bound });

@@ -11,6 +11,7 @@ import {
 import { ChildProcess } from "../../harness/child_process.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { type GrpcPeerOptions, startGrpcPeer } from "../../harness/grpc_peer.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs, requireTool } from "../../harness/tools.ts";
 
 const METHOD = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
@@ -138,6 +139,31 @@ Deno.test("client sends domain, descriptors and hits", async () => {
     { domain: "d", entries: [[{ key: "a", value: "b" }]], hitsAddend: 7 },
   ]);
 });
+
+for (const engine of ["native", "grpc-js"]) {
+  Deno.test({
+    name: `client tells that a domain is unknown: ${engine}`,
+    ...BACKOFF_STAYS,
+    async fn() {
+      const rule = "{ key: k, rate_limit: { unit: day, requests_per_unit: 5 } }";
+      const rules = { "a.yaml": `domain: shop\ndescriptors: [${rule}]\n` };
+      await using weir = await ServeFixture.start({ rules, env: { GRPC_ENGINE: engine } });
+      const ask = async (...args: string[]) => {
+        const { code, out, err } = await run([...args, "-dial_string", weir.grpcAddress]);
+        return [code, out, err];
+      };
+      const none = ["overall code: OK", "descriptor a=b: OK, no limit"];
+      assertEquals(await ask("-domain", "nope", "-descriptors", "a=b"), [
+        0,
+        [...none, 'the domain "nope" is unknown: no rules are loaded for it'],
+        [],
+      ]);
+      assertEquals(await ask("-domain", "shop", "-descriptors", "a=b"), [0, none, []]);
+      const [, out] = await ask("-domain", "nope", "-descriptors", "a=b", "-output", "json");
+      assertStringIncludes(JSON.stringify(out), "unknownDomain");
+    },
+  });
+}
 
 Deno.test("client reaches a server by an IPv6 address", async () => {
   using peer = await startGrpcPeer(METHOD, { listen: "[::1]:0", answer: () => encodeRateLimitResponse(OK) });

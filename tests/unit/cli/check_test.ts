@@ -76,13 +76,13 @@ const UNREAD = {
   "config.d/values.yaml": "image: weir\n",
   "configuration.yaml": "domain: d\ndescriptors: []\n",
 };
-const BESIDE =
-  "warning: this file has a domain but is ignored, since it is beside the folder; move it into DIR/config";
+const NEXT_TO =
+  "warning: this file has a domain but is ignored, since it is next to the folder; move it into DIR/config";
 const UNREAD_WARNING =
   "DIR/config/b.json: warning: this file has a domain but is ignored: its name does not end with .yaml or .yml; " +
   "rename it\n";
 const UNREAD_WARNINGS =
-  `DIR/config.d/deep/c.yaml: ${BESIDE}\nDIR/config.team.yaml: ${BESIDE}\n${UNREAD_WARNING}`;
+  `DIR/config.d/deep/c.yaml: ${NEXT_TO}\nDIR/config.team.yaml: ${NEXT_TO}\n${UNREAD_WARNING}`;
 
 const WARNING = "DIR/a.yaml:4:33: descriptors[0].rate_limit.shadow_mode: warning: has no effect here; " +
   "it belongs in a descriptor\n";

@@ -63,6 +63,19 @@ Deno.test("Check of a name that nobody knows is NOT_FOUND", () => {
   });
 });
 
+Deno.test("Check of a domain is SERVICE_UNKNOWN without rules, and the truth with rules", async () => {
+  const health = new Health();
+  const check = methodOf(createHealthService(health, (domain) => domain === "shop/eu"), "unary");
+  const ask = async (service: string) =>
+    HEALTH_CHECK_RESPONSE.decode(await check.handle(HEALTH_CHECK_REQUEST.encode({ service }), CALL)).status;
+  assertEquals(
+    [await ask("ratelimit/shop/eu"), await ask("ratelimit/shop"), await ask("ratelimit/")],
+    [SERVING, SERVICE_UNKNOWN, SERVICE_UNKNOWN],
+  );
+  health.set("cache", false);
+  assertEquals([await ask("ratelimit/shop/eu"), await ask("ratelimit/shop")], [NOT_SERVING, SERVICE_UNKNOWN]);
+});
+
 Deno.test("Watch of a name that nobody knows sends SERVICE_UNKNOWN once and stays open", () => {
   const health = new Health();
   const { sent, close } = openWatch(health, "other");
