@@ -1,6 +1,6 @@
 import { clearImmediate, setImmediate } from "node:timers";
 import type { Clock } from "../base/clock.ts";
-import type { Ask, HitBatch, SingleAsk } from "./hit_batch.ts";
+import type { Ask, HitBatch, SingleAsk, WaitingAsk } from "./hit_batch.ts";
 
 /** Behind this many batches in flight a small one waits a moment: large batches cost a third less. */
 const EAGER_BATCHES = 3;
@@ -17,8 +17,11 @@ export interface BatcherOptions<B extends HitBatch, Connection> {
   /** How many batches are in flight. No batch is held back when absent. */
   readonly inFlight?: () => number;
   readonly createBatch: () => B;
-  /** A connection for what began then, by `clock.elapsed()`; without one, `flush` is called when one is free. */
-  readonly take: (startedAt: number) => Connection | undefined;
+  /**
+   * A connection for what began then and waits for one since then, by `clock.elapsed()`; without one, `flush` is called
+   * when one is free.
+   */
+  readonly take: (startedAt: number, waitingSince: number | undefined) => Connection | undefined;
   readonly write: (batch: B, connection: Connection, startedAt: number) => void;
   /** The batch became empty, so that the connection it had taken is free again. */
   readonly dropped: (batch: B, connection: Connection) => void;
@@ -26,7 +29,9 @@ export interface BatcherOptions<B extends HitBatch, Connection> {
 
 interface CurrentBatch<B> {
   readonly batch: B;
-  readonly startedAt: number;
+  startedAt: number;
+  /** Since when its first hits wait for a connection. */
+  waitingSince?: number;
   /** The window is over. */
   isDue: boolean;
   isUrgent: boolean;
@@ -54,20 +59,20 @@ export class Batcher<B extends HitBatch, Connection> {
   }
 
   add(ask: Ask): void {
-    const current = this.#current ?? this.#begin();
+    const current = this.#joined(ask);
     current.batch.add(ask);
     this.#flushLarge(current);
   }
 
   /** Adds what only this kind of batch takes. */
-  addBy(put: (batch: B) => void): void {
-    const current = this.#current ?? this.#begin();
+  addBy(ask: WaitingAsk, put: (batch: B) => void): void {
+    const current = this.#joined(ask);
     put(current.batch);
     this.#flushLarge(current);
   }
 
   addOne(ask: SingleAsk): void {
-    const current = this.#current ?? this.#begin();
+    const current = this.#joined(ask);
     current.batch.addOne(ask);
     this.#flushLarge(current);
   }
@@ -76,10 +81,13 @@ export class Batcher<B extends HitBatch, Connection> {
   flush(): void {
     const current = this.#current;
     if (current?.isDue !== true || this.#isHeldBack(current)) return;
-    const { take, write, dropped } = this.#options;
+    const { take, write, dropped, clock } = this.#options;
     const { batch, startedAt } = current;
-    const connection = take(startedAt);
-    if (connection === undefined) return;
+    const connection = take(startedAt, current.waitingSince);
+    if (connection === undefined) {
+      current.waitingSince ??= clock.elapsed();
+      return;
+    }
     batch.dropGone();
     this.#current = undefined;
     current.cancelHold?.();
@@ -95,6 +103,31 @@ export class Batcher<B extends HitBatch, Connection> {
     current.cancelWindow();
     current.cancelHold?.();
     return current.batch;
+  }
+
+  /** Fails what has waited this long for a connection; returns whether something else waits. */
+  failWaiting(waitedMs: number, reason: string): boolean {
+    const current = this.#current;
+    if (current?.waitingSince === undefined) return current !== undefined;
+    const { waitingSince, batch } = current;
+    const latest = this.#options.clock.elapsed() - waitedMs;
+    let oldest = Infinity;
+    batch.drop(({ waitsFrom = waitingSince }) => {
+      if (waitsFrom <= latest) return true;
+      oldest = Math.min(oldest, waitsFrom);
+      return false;
+    }, reason);
+    if (oldest === Infinity) return false;
+    if (oldest > waitingSince) current.startedAt = oldest;
+    current.waitingSince = oldest;
+    return true;
+  }
+
+  /** The current batch for an ask, which notes when it joined one that waits. */
+  #joined(ask: WaitingAsk): CurrentBatch<B> {
+    const current = this.#current ?? this.#begin();
+    if (current.waitingSince !== undefined) ask.waitsFrom = this.#options.clock.elapsed();
+    return current;
   }
 
   #begin(): CurrentBatch<B> {

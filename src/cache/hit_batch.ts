@@ -10,10 +10,18 @@ export interface Ask<Asked = Hit, Answer = number> {
   /** By position: what went wrong with a hit; absent while nothing did. */
   states: string[] | undefined;
   readonly caller: Caller | undefined;
+  /** As in `WaitingAsk`. */
+  waitsFrom?: number | undefined;
   /** Every hit has its count. */
   resolve(counts: Answer[]): void;
   /** Not every hit has: `states` and `counts` say which. */
   reject(ask: FailedAsk): void;
+}
+
+/** An ask that may wait for a connection. */
+export interface WaitingAsk extends Pick<Ask, "caller"> {
+  /** When it joined a batch that waited already, by `clock.elapsed()`; absent where it was in it before. */
+  waitsFrom?: number | undefined;
 }
 
 /** What an error is made of. */
@@ -71,6 +79,7 @@ export class SingleAsk {
   readonly caller: Caller | undefined;
   readonly receiver: CountReceiver;
   readonly #errorOf: (ask: FailedAsk) => Error;
+  waitsFrom: number | undefined = undefined;
   group: HitGroup | undefined = undefined;
   /** As in `Member`. */
   prefix = 0;
@@ -130,7 +139,12 @@ export class HitBatch {
 
   /** Fails callers that no longer wait, and leaves out their hits. */
   dropGone(): void {
-    if (!this.#asks.some(isGone) && !this.#singles.some(isGone)) return;
+    this.drop(isGone, GONE);
+  }
+
+  /** Fails some callers, and leaves out their hits. */
+  drop(isDropped: (ask: WaitingAsk) => boolean, state: string): void {
+    if (!this.#asks.some(isDropped) && !this.#singles.some(isDropped)) return;
     const asks = this.#asks.splice(0);
     const singles = this.#singles;
     this.#singles = [];
@@ -139,11 +153,11 @@ export class HitBatch {
     this.#members.length = 0;
     this.#open.clear();
     for (const ask of asks) {
-      if (isGone(ask)) failAsk(ask, GONE);
+      if (isDropped(ask)) failAsk(ask, state);
       else this.#insert(ask);
     }
     for (const ask of singles) {
-      if (isGone(ask)) ask.fail(GONE);
+      if (isDropped(ask)) ask.fail(state);
       else this.#insertOne(ask);
     }
   }

@@ -112,7 +112,9 @@ export function parseKvAddress(
   const text = nodes.map(({ text }) => text).join(",");
   const endpoints = nodes.map(({ target }) => target);
   if (type === "cluster") return { ...base, kind: type, text, nodes: endpoints };
-  const login = sentinelAuth === undefined ? nodes.find(({ login }) => login !== undefined)?.login : undefined;
+  const login = sentinelAuth === undefined
+    ? nodes.find(({ login }) => login !== undefined)?.login
+    : undefined;
   return {
     ...base,
     sentinelLogin: login ?? sentinelLogin,

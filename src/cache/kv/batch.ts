@@ -1,4 +1,4 @@
-import { HitBatch, type HitGroup } from "../hit_batch.ts";
+import { HitBatch, type HitGroup, type WaitingAsk } from "../hit_batch.ts";
 import type { KeptHit } from "../../ratelimit/counter_cache.ts";
 import type { KvCommands } from "./client.ts";
 import type { KvExpiries, LateExpiry } from "./expiries.ts";
@@ -76,9 +76,9 @@ export class KvBatch extends HitBatch {
     this.#takes.add(ask);
   }
 
-  override dropGone(): void {
-    super.dropGone();
-    this.#takes.dropGone();
+  override drop(isDropped: (ask: WaitingAsk) => boolean, state: string): void {
+    super.drop(isDropped, state);
+    this.#takes.drop(isDropped, state);
   }
 
   override fail(state: string): void {

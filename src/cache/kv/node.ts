@@ -97,12 +97,7 @@ export class KvNode {
           this.#breaker.released();
           this.#failGathering(reason);
         },
-        exhausted: (reason) => {
-          // With batches in flight the server has yet to show whether it works.
-          if (this.#inFlight.size > 0) this.#breaker.released();
-          else this.#breaker.failed(reason);
-          this.#failGathering(reason, "due");
-        },
+        exhausted: (reason, waitedMs) => this.#exhausted(reason, waitedMs),
       },
     });
     this.#cancelSweep = this.#scheduleSweep();
@@ -142,7 +137,7 @@ export class KvNode {
     const batcher = asking === true ? this.#asking : this.#plain;
     return askFor(hits, caller, this.#errorOf, (ask: TakeAsk) => {
       const refusal = batcher.startedAt === undefined ? this.#refusal() : undefined;
-      if (refusal === undefined) batcher.addBy((batch) => batch.addTake(ask));
+      if (refusal === undefined) batcher.addBy(ask, (batch) => batch.addTake(ask));
       return refusal;
     });
   }
@@ -194,7 +189,12 @@ export class KvNode {
       clock,
       inFlight: () => this.#inFlight.size,
       createBatch: () => new KvBatch({ asking, late: asking ? [] : this.#late.takeOwed(LATE_PER_BATCH) }),
-      take: (startedAt) => this.#pool.take(() => this.#inFlight.leftMs(startedAt)),
+      take: (startedAt, waitingSince) => {
+        return this.#pool.take({
+          leftMs: () => this.#inFlight.leftMs(startedAt),
+          waitedMs: () => waitingSince === undefined ? 0 : clock.elapsed() - waitingSince,
+        });
+      },
       write: (batch, connection, startedAt) => this.#write({ batch, connection, startedAt }),
       dropped: (_, connection) => this.#release(connection),
     });
@@ -264,12 +264,23 @@ export class KvNode {
     batch.fail(reason);
   }
 
-  #failGathering(reason: string, which?: "due"): void {
-    for (const batcher of [this.#plain, this.#asking]) {
+  #failGathering(reason: string, which?: "due", batchers = [this.#plain, this.#asking]): void {
+    for (const batcher of batchers) {
       const batch = batcher.giveUp(which);
       this.#late.owe(batch?.late ?? []);
       batch?.fail(reason);
     }
+  }
+
+  /** Fails the calls that have waited this long; the wait of the others goes on. */
+  #exhausted(reason: string, waitedMs: number): void {
+    // With batches in flight the server has yet to show whether it works.
+    if (this.#inFlight.size > 0) this.#breaker.released();
+    else this.#breaker.failed(reason);
+    for (const batcher of [this.#plain, this.#asking]) {
+      if (!batcher.failWaiting(waitedMs, reason)) this.#failGathering(reason, "due", [batcher]);
+    }
+    this.#flush();
   }
 
   /** A late answer could be taken for that of another batch, so the connections end. */

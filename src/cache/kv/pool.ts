@@ -9,7 +9,16 @@ export interface KvPoolEvents {
   connected(): void;
   free(): void;
   lost(reason: string): void;
-  exhausted(reason: string): void;
+  /** No connection was free for this long. */
+  exhausted(reason: string, waitedMs: number): void;
+}
+
+/** The time of what waits for a connection, in milliseconds. */
+export interface KvPoolWait {
+  /** Until its timeout. */
+  leftMs(): number;
+  /** Since it first asked for a connection. */
+  waitedMs(): number;
 }
 
 /** How connections are held. */
@@ -21,6 +30,9 @@ export interface KvPoolOptions extends Pick<SharedCacheOptions, "clock" | "onCon
   readonly onEmptyWaitMs: number;
   readonly events: KvPoolEvents;
 }
+
+/** Time between two groups of calls that waited in vain: leaving some out of a batch costs as much as all of it. */
+const GROUP_MS = 5;
 
 /** The connections to one node. The first one is made immediately, the others once it is there. */
 export class KvPool {
@@ -72,13 +84,13 @@ export class KvPool {
   }
 
   /** Takes a connection. Without a free one `free` or `exhausted` follows, after `leftMs` at most. */
-  take(leftMs: () => number): KvConnection | undefined {
+  take(wait: KvPoolWait): KvConnection | undefined {
     for (let last = this.#free.pop(); last !== undefined; last = this.#free.pop()) {
       if (!last.isUsable) continue;
       this.#endWait();
       return last;
     }
-    if (this.#cancelWait === undefined) this.#wait(leftMs());
+    if (this.#cancelWait === undefined) this.#wait(wait.leftMs(), wait.waitedMs());
     return undefined;
   }
 
@@ -156,23 +168,26 @@ export class KvPool {
     connection.close();
   }
 
-  /** Waits as set, at most half of the time left, and then for the rest unless that is an error. */
-  #wait(leftMs: number): void {
+  /** Waits as set, at most half of the time that there was, and then for the rest unless that is an error. */
+  #wait(leftMs: number, waitedMs: number): void {
     const { clock, onEmpty, onEmptyWaitMs } = this.#options;
-    const firstMs = onEmptyWaitMs < leftMs ? onEmptyWaitMs : leftMs / 2;
-    const waitMs = Math.max(0, onEmpty === "WAIT" ? leftMs : firstMs);
-    this.#cancelWait = clock.after(waitMs, () => {
+    const allMs = leftMs + waitedMs;
+    const firstMs = onEmptyWaitMs < allMs ? onEmptyWaitMs : allMs / 2;
+    const waitMs = onEmpty === "WAIT" ? allMs : firstMs;
+    // A timer ignores fractions and would fire too early. Calls that came one after the other fail in groups.
+    const delayMs = Math.max(waitedMs === 0 ? 0 : GROUP_MS, Math.ceil(waitMs - waitedMs));
+    this.#cancelWait = clock.after(delayMs, () => {
       if (onEmpty !== "CREATE") return this.#giveUp(waitMs);
       // At most as many again as the pool holds, so that a server that hangs is not flooded.
       if (this.#overflow.size < this.#options.poolSize) this.#overflow.add(this.#open());
-      this.#cancelWait = clock.after(leftMs - waitMs, () => this.#giveUp(leftMs));
+      this.#cancelWait = clock.after(Math.max(0, leftMs - delayMs), () => this.#giveUp(allMs));
     });
   }
 
   #giveUp(waitedMs: number): void {
     this.#cancelWait = undefined;
     this.#exhausted++;
-    this.#options.events.exhausted(`no connection was free within ${waitedMs} ms`);
+    this.#options.events.exhausted(`no connection was free within ${Math.round(waitedMs)} ms`, waitedMs);
   }
 
   #endWait(): void {

@@ -1,7 +1,7 @@
 import type { Taken } from "../../ratelimit/algorithms/taken.ts";
 import type { ConditionalHit } from "../../ratelimit/counter_cache.ts";
 import { MAX_DURATION_SECONDS } from "../../ratelimit/window.ts";
-import { type Ask, failAsk, GONE, isGone } from "../hit_batch.ts";
+import { type Ask, failAsk, type WaitingAsk } from "../hit_batch.ts";
 import { ReplyError, type RespWriter, shortened } from "./resp.ts";
 import { parseTaken, type ScriptCall, writeScriptCall } from "./scripts/script.ts";
 
@@ -49,14 +49,14 @@ export class KvTakes {
     }
   }
 
-  /** Fails callers that no longer wait, and leaves out their hits. */
-  dropGone(): void {
-    if (!this.#asks.some(isGone)) return;
+  /** Fails some callers, and leaves out their hits. */
+  drop(isDropped: (ask: WaitingAsk) => boolean, state: string): void {
+    if (!this.#asks.some(isDropped)) return;
     const asks = this.#asks.splice(0);
     this.#groups.length = 0;
     this.#open.clear();
     for (const ask of asks) {
-      if (isGone(ask)) failAsk(ask, GONE);
+      if (isDropped(ask)) failAsk(ask, state);
       else this.add(ask);
     }
   }

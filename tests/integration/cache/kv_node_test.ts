@@ -1,6 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import net from "node:net";
 import type { KvNode } from "../../../src/cache/kv/node.ts";
+import { sliceLimit } from "../../../src/ratelimit/algorithms/slices.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { openKvNode, type OpenKvOptions } from "../../harness/open_kv.ts";
@@ -62,6 +63,40 @@ Deno.test({
     await blocked.end();
     await until("the first call to be answered", () => first.length > 0);
     assertEquals([first, figure(node, "exhausted")], [[{ answer: [1], ms: 100 }], 1]);
+  },
+});
+
+Deno.test({
+  ...needs(["redis-server"], "kv node: with ERROR each call waits as long as was set, however many wait"),
+  async fn() {
+    await using redis = await server.database();
+    const clock = new FakeClock();
+    await using node = await openNode(redis.url, { onEmpty: "ERROR", onEmptyWaitMs: 300, clock });
+    const blocked = block(node, redis);
+    const first = watchCall(node.ask([hit()]), clock);
+    await turn();
+    const waiting = [];
+    const gap = 50;
+    for (let call = 0; call < 3; call++) {
+      const one = watchCall(node.ask([hit()]), clock);
+      const two = watchCall(node.askToTake([{ ...hit(), limit: sliceLimit(5, 1) }]), clock);
+      waiting.push(one, two);
+      await turn();
+      clock.advance(gap);
+    }
+    for (let passed = 3 * gap; passed < 300 + 3 * gap; passed += gap) {
+      await turn();
+      clock.advance(gap);
+    }
+    await turn();
+    const failure = { message: "no connection was free within 300 ms", ms: 300 };
+    assertEquals(waiting, waiting.map(() => [failure]));
+    const late = watchCall(node.ask([hit({ addend: 7 })]), clock);
+    await turn();
+    clock.advance(299);
+    await blocked.end();
+    await until("the other calls to be answered", () => first.length > 0 && late.length > 0);
+    assertEquals([late, figure(node, "exhausted")], [[{ answer: [7], ms: 299 }], 3]);
   },
 });
 
