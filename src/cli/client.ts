@@ -4,7 +4,12 @@ import { systemClock } from "../base/clock.ts";
 import { readAuthorities, readTlsPair } from "../base/tls_files.ts";
 import { parseDescriptorText } from "../ratelimit/request.ts";
 import { unitOfNumber } from "../ratelimit/limit.ts";
-import { HEALTH_CHECK_REQUEST, HEALTH_CHECK_RESPONSE, serviceOfDomain, SERVING_STATUS } from "../wire/health.ts";
+import {
+  HEALTH_CHECK_REQUEST,
+  HEALTH_CHECK_RESPONSE,
+  serviceOfDomain,
+  SERVING_STATUS,
+} from "../wire/health.ts";
 import {
   decodeRateLimitResponse,
   encodeRateLimitRequest,
@@ -102,7 +107,9 @@ async function run({ flags }: GivenCommand, { output }: CommandOptions): Promise
     printer.print({ ...answerValue(descriptors, response), ...unknownDomain ? { unknownDomain } : {} });
   } else {
     for (const line of answerLines(descriptors, response)) output.stdout(line);
-    if (unknownDomain) output.stdout(`the domain ${JSON.stringify(domain)} is unknown: no rules are loaded for it`);
+    if (unknownDomain) {
+      output.stdout(`the domain ${JSON.stringify(domain)} is unknown: no rules are loaded for it`);
+    }
   }
   const code = codeName(response.overallCode);
   return code === "OK" ? 0 : code === "OVER_LIMIT" ? OVER_LIMIT : 1;

@@ -1,10 +1,5 @@
 import { type EffectiveSetting, effectiveSettings } from "../settings/effective_settings.ts";
-import {
-  type Environment,
-  readEnvironment,
-  readSettings,
-  SettingsError,
-} from "../settings/read_settings.ts";
+import { type Environment, readEnvironment, readSettings, SettingsError } from "../settings/read_settings.ts";
 import { CHECK_EXIT_CODES, reportOf, resultLine } from "./check.ts";
 import type { RunnableCommand } from "./command.ts";
 import { OUTPUT_FLAGS } from "./output_format.ts";

@@ -59,7 +59,10 @@ function headersOf({ overallCode, statuses, responseHeadersToAdd }: Decision): H
   const headers = new Headers();
   if (overallCode === "OVER_LIMIT") {
     const refused = statuses.filter(({ code }) => code === "OVER_LIMIT");
-    headers.set("retry-after", `${Math.max(1, ...refused.map(({ secondsUntilReset = 1 }) => secondsUntilReset))}`);
+    headers.set(
+      "retry-after",
+      `${Math.max(1, ...refused.map(({ secondsUntilReset = 1 }) => secondsUntilReset))}`,
+    );
   }
   for (const { key, value } of responseHeadersToAdd) {
     if (!OWN_HEADERS.includes(key.toLowerCase())) headers.set(key, value);

@@ -39,7 +39,8 @@ function unknownHost(name: string): Refusal {
     kind: "unknown_host",
     field: "host",
     reason: "the host is not one of DEBUG_ALLOWED_HOSTS",
-    detail: `Cannot serve the host "${name.slice(0, MAX_HOST_LENGTH)}": it is not one of DEBUG_ALLOWED_HOSTS; ` +
+    detail:
+      `Cannot serve the host "${name.slice(0, MAX_HOST_LENGTH)}": it is not one of DEBUG_ALLOWED_HOSTS; ` +
       "add it there, or use the IP address",
   };
 }

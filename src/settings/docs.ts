@@ -23,8 +23,8 @@ function withFurtherNames([name, setting]: readonly [SettingName, Setting]): rea
   const [alias] = setting.aliases ?? [];
   const texts = [
     setting.doc,
-    ...file === undefined ? [] : [`\`${file}\` names a file with the value instead.`],
     ...alias === undefined ? [] : [`Alias: \`${alias}\`.`],
+    ...file === undefined ? [] : [`\`${file}\` names a file with the value instead.`],
   ];
   return [name, { ...setting, doc: texts.join(" ") }];
 }

@@ -46,7 +46,13 @@ const MAX_SHOWN_LENGTH = 100;
 export function readSettings(environment: Environment): SettingsReading {
   const values: Record<string, unknown> = {};
   const { environment: env, notes: lines, files, sources } = readEnvironment(environment);
-  const notes: Notes = { problems: [...files.problems], warnings: [], bad: new Set(files.bad), files, sources };
+  const notes: Notes = {
+    problems: [...files.problems],
+    warnings: [],
+    bad: new Set(files.bad),
+    files,
+    sources,
+  };
   for (const [name, setting] of settingEntries()) {
     const pattern = familyPattern(name);
     values[name] = pattern === undefined

@@ -144,7 +144,8 @@ export const DECISION_OPERATIONS = {
     body: BODY,
     answers: {
       200: {
-        description: "The request is within its limits. `responseHeadersToAdd` are headers of this response as well.",
+        description:
+          "The request is within its limits. `responseHeadersToAdd` are headers of this response as well.",
         schema: schemaOf("RateLimitResponse"),
         example: {
           overallCode: "OK",
@@ -152,9 +153,12 @@ export const DECISION_OPERATIONS = {
         },
       },
       429: {
-        description: "The request is over a limit. `responseHeadersToAdd` are headers of this response as well.",
+        description:
+          "The request is over a limit. `responseHeadersToAdd` are headers of this response as well.",
         headers: {
-          "Retry-After": integerSchema("Seconds until each refused descriptor has a hit again.", { minimum: 1 }),
+          "Retry-After": integerSchema("Seconds until each refused descriptor has a hit again.", {
+            minimum: 1,
+          }),
         },
         schema: schemaOf("RateLimitResponse"),
         example: {
