@@ -61,7 +61,8 @@ export class KvConnection {
       onConnected: () => void this.#prepare(),
       onClosed: (reason) => {
         this.#isReady = false;
-        if (!this.#isClosed) events.lost(reason);
+        // A server that does not know the command is asked another way first.
+        if (!this.#isClosed && !this.#isAsking) events.lost(reason);
       },
     });
   }
