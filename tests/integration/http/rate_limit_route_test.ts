@@ -4,6 +4,8 @@ import { createRouter } from "../../../src/http/router.ts";
 import type { Caller } from "../../../src/ratelimit/counter_cache.ts";
 import type { Decision } from "../../../src/ratelimit/decision.ts";
 import type { RateLimitRequest } from "../../../src/ratelimit/request.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { until } from "../../harness/until.ts";
 import { ServedHttp, wholeJson } from "../../harness/http_fixture.ts";
 
@@ -130,4 +132,29 @@ Deno.test("a peer that leaves in the middle of its body is logged, and the serve
   const response = await post(served, BODY);
   await response.body?.cancel();
   assertEquals([response.status, served.clock.waiting], [200, 0]);
+});
+
+Deno.test("the limit headers of a decision are headers of the response, and a 429 says when to retry", async () => {
+  const rule = "{ key: k, rate_limit: { unit: day, requests_per_unit: 1 } }";
+  await using weir = await ServeFixture.start({
+    clock: new FakeClock(Date.UTC(2026, 0, 1, 12)),
+    rules: { "a.yaml": `domain: a\ndescriptors: [${rule}]\n` },
+    env: {
+      LIMIT_RESPONSE_HEADERS_ENABLED: "true",
+      LIMIT_STANDARD_HEADERS_ENABLED: "true",
+      LIMIT_LIMIT_HEADER: "X-RateLimit-Limit",
+    },
+  });
+  const body = JSON.stringify({ domain: "a", descriptors: [{ entries: [{ key: "k", value: "v" }] }] });
+  const names = ["x-ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "ratelimit", "retry-after"];
+  const seen: unknown[] = [];
+  for (let call = 0; call < 2; call++) {
+    const response = await fetch(`http://${weir.httpAddress}/json`, { method: "POST", body });
+    await response.body?.cancel();
+    seen.push([response.status, ...names.map((name) => response.headers.get(name))]);
+  }
+  assertEquals(seen, [
+    [200, "1", "0", "43200", '"default";r=0;t=43200', null],
+    [429, "1", "0", "43200", '"default";r=0;t=43200', "43200"],
+  ]);
 });

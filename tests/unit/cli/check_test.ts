@@ -210,6 +210,13 @@ const CASES: readonly Case[] = [
       "DIR/a.yaml:4:60: descriptors[0].rate_limit.algorithm: sliding_window cannot be counted in memcached " +
       "(BACKEND_TYPE=mc); remove it for a fixed window, or set BACKEND_TYPE to kv or memory\n",
   }, { BACKEND_TYPE: "mc" }],
+  ["another algorithm, with memcached by its other name", ["DIR"], SLIDING, {
+    code: 1,
+    stdout: "DIR: invalid: 1 file with rules, 1 error, 0 warnings\n",
+    stderr:
+      "DIR/a.yaml:4:60: descriptors[0].rate_limit.algorithm: sliding_window cannot be counted in memcached " +
+      "(BACKEND_TYPE=mc); remove it for a fixed window, or set BACKEND_TYPE to kv or memory\n",
+  }, { BACKEND_TYPE: "memcache" }],
   ["a '*' anywhere in a shared value", ["DIR"], SHARED, {
     code: 1,
     stdout: "DIR: invalid: 1 file with rules, 1 error, 0 warnings\n",
