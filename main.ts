@@ -243,7 +243,7 @@ async function runService(environment: Environment, onReady: (running: Running) 
     return await serveUntilSignal(settings, logger, { effective, lines, onReady });
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
-    for (const line of [...error.warnings, ...error.problems]) write(line);
+    for (const line of [...error.notes, ...error.warnings, ...error.problems]) write(line);
     return 1;
   } finally {
     await flush(lines);

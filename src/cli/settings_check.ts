@@ -27,19 +27,21 @@ export const SETTINGS_CHECK_COMMAND: RunnableCommand = {
   },
   run({ flags }, { environment, output }) {
     const { isStrict, printer } = reportOf(flags, output);
-    const { errors, warnings } = problemsOf(environment);
+    const { errors, warnings, notes } = problemsOf(environment);
     const { environment: resolved, sources } = readEnvironment(environment);
     const all = effectiveSettings(resolved, sources);
     const given = all.filter(({ source }) => source !== "default");
     const settings = flags.boolean("all") === true ? all : given;
     const isValid = errors.length === 0 && (warnings.length === 0 || !isStrict);
     if (printer !== undefined) {
-      printer.print({ valid: isValid, errors, warnings, settings: settings.map(forPrograms) });
+      const shown = notes.length === 0 ? {} : { notes };
+      printer.print({ valid: isValid, errors, warnings, ...shown, settings: settings.map(forPrograms) });
       return Promise.resolve(isValid ? 0 : 1);
     }
     if (settings.length > 0) {
       for (const line of new TableText(COLUMNS).lines(settings.map(rowOf))) output.stdout(line);
     }
+    for (const note of notes) output.stderr(`note: ${note}`);
     for (const error of errors) output.stderr(error);
     for (const warning of warnings) output.stderr(`warning: ${warning}`);
     const found = [{ count: given.length, one: "setting", many: "settings" }];
@@ -49,12 +51,16 @@ export const SETTINGS_CHECK_COMMAND: RunnableCommand = {
   },
 };
 
-function problemsOf(environment: Environment) {
+function problemsOf(
+  environment: Environment,
+): Pick<SettingsError, "warnings" | "notes"> & { readonly errors: readonly string[] } {
   try {
-    return { errors: [], warnings: readSettings(environment).warnings };
+    const { warnings, notes } = readSettings(environment);
+    return { errors: [], warnings, notes };
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
-    return { errors: error.problems, warnings: error.warnings };
+    const { problems, warnings, notes } = error;
+    return { errors: problems, warnings, notes };
   }
 }
 

@@ -29,11 +29,17 @@ export class SettingsError extends Error {
   readonly problems: readonly string[];
   /** May explain a problem. */
   readonly warnings: readonly string[];
+  /** As those of a reading. */
+  readonly notes: readonly string[];
 
-  constructor(problems: readonly string[], warnings: readonly string[] = []) {
+  constructor(
+    problems: readonly string[],
+    { warnings = [], notes = [] }: Partial<Pick<SettingsError, "warnings" | "notes">> = {},
+  ) {
     super(problems.join("\n"));
     this.problems = problems;
     this.warnings = warnings;
+    this.notes = notes;
   }
 }
 
@@ -69,7 +75,7 @@ export function readSettings(environment: Environment): SettingsReading {
     ...storeWarnings(settings, env, notes.bad),
     ...unreadWarnings(env),
   ];
-  if (problems.length > 0) throw new SettingsError(problems, [...lines, ...warnings]);
+  if (problems.length > 0) throw new SettingsError(problems, { warnings, notes: lines });
   const effective = effectiveSettings(env, sources);
   return { settings, warnings, notes: lines, sources: files.sources, effective };
 }

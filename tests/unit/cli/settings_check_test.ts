@@ -50,6 +50,23 @@ environment: valid: 1 setting, 0 errors, 1 warning
 `,
     stderr: "warning: KV_TIMOUT is not a setting; did you mean KV_TIMEOUT?\n",
   },
+  "aliases, which are no warnings": {
+    args: ["--strict"],
+    environment: {
+      ...{ BACKEND_TYPE: "redis", REDIS_URL: "a:1", REDIS_AUTH: TOKEN },
+      ...{ KV_TYPE: "single", REDIS_TYPE: "cluster" },
+    },
+    code: 0,
+    stdout: `setting       value     source
+BACKEND_TYPE  redis     environment
+KV_URL        (secret)  REDIS_URL
+KV_TYPE       single    environment
+KV_AUTH       (secret)  REDIS_AUTH
+environment: valid: 4 settings, 0 errors, 0 warnings
+`,
+    stderr: "note: KV_AUTH is set from REDIS_AUTH\nnote: REDIS_TYPE is ignored: KV_TYPE is set\n" +
+      'note: KV_URL is set from REDIS_URL\nnote: BACKEND_TYPE "redis" is read as kv\n',
+  },
   "a warning with --strict": {
     args: ["--strict", "--output", "yaml"],
     environment: { ...MEMORY, KV_TIMOUT: "1s" },

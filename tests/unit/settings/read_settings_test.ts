@@ -281,7 +281,7 @@ for (const [theirs, ours] of UPSTREAM) {
         const { notes, warnings } = readSettings({ ...MEMORY, ...env });
         return [...notes, ...warnings];
       } catch (error) {
-        if (error instanceof SettingsError) return error.warnings;
+        if (error instanceof SettingsError) return [...error.notes, ...error.warnings];
         throw error;
       }
     };
@@ -327,11 +327,11 @@ Deno.test("a refusal brings the warnings along, without the values of secrets", 
   const env = { REDIS_AUTH: SECRET, REDIS_URL: SECRET, KV_PIPELINE_LIMIT: "8", BACKEND_TYPE: "rediss" };
   const error = assertThrows(() => readSettings(env));
   assert(error instanceof SettingsError);
-  assertEquals(error.warnings.map((line) => line.split(" ", 4).join(" ")), [
+  assertEquals([...error.notes, ...error.warnings].map((line) => line.split(" ", 4).join(" ")), [
     "KV_AUTH is set from",
     "KV_URL is set from",
     "KV_PIPELINE_LIMIT has no effect:",
     'BACKEND_TYPE "rediss" is none',
   ]);
-  assertEquals(error.warnings.filter((line) => line.includes(SECRET)), []);
+  assertEquals([...error.notes, ...error.warnings].filter((line) => line.includes(SECRET)), []);
 });
