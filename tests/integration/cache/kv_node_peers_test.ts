@@ -197,7 +197,7 @@ Deno.test("kv cache: a server that repeats the login in its error does not make 
   ]);
 });
 
-for (const reply of ["$-1", ":-3", ":9223372036854775807", "+OK"]) {
+for (const reply of ["$-1", ":-3", "+OK"]) {
   Deno.test(`kv node: a server that answers ${JSON.stringify(reply)} to INCRBY fails the call`, async () => {
     await using server = await startScriptedKv(([name]) => name === "INCRBY" ? `${reply}\r\n` : ":1\r\n");
     await using node = await openKvNode(server.url, { poolSize: 1 });
