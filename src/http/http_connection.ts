@@ -5,7 +5,7 @@ import { STATUS_PHRASES } from "../base/problem_details.ts";
 import { problemResponse, type Refusal } from "./problem.ts";
 import { BodyDecoder } from "./request_body.ts";
 import { headTooLarge, MAX_HEAD_BYTES, readRequestHead, type RequestHead } from "./request_head.ts";
-import { BAD_TARGET, REQUEST_ID_HEADER, requestIdOf } from "./router.ts";
+import { REQUEST_ID_HEADER, requestIdOf } from "./router.ts";
 import type { RunningRequests } from "./running_requests.ts";
 
 /** The timeouts of a connection. */
@@ -152,7 +152,7 @@ export class HttpConnection {
   }
 
   #answer(head: RequestHead): void {
-    if (head.url === undefined) return this.#refuse(BAD_TARGET, head);
+    if (typeof head.url !== "string") return this.#refuse(head.url, head);
     // `Request` would capitalize some methods, which are case-sensitive.
     const isUnserved = UNSERVED_METHODS.includes(head.method) || LOWER_CASE.test(head.method);
     if (isUnserved) return this.#refuse(UNSERVED, head);

@@ -1,4 +1,5 @@
 import type { Refusal } from "./problem.ts";
+import { BAD_TARGET, HOST, requestUrl } from "./request_url.ts";
 
 /** The largest head of a request, in bytes. */
 export const MAX_HEAD_BYTES = 65_536;
@@ -7,8 +8,8 @@ const MAX_HEADERS = 100;
 /** The head of a request, checked as far as its connection depends on it. */
 export interface RequestHead {
   readonly method: string;
-  /** Undefined if host and target form none. */
-  readonly url: string | undefined;
+  /** Or why host and target make none that is served. */
+  readonly url: string | Refusal;
   readonly headers: readonly [name: string, value: string][];
   /** The length in bytes, or `chunked`. */
   readonly body: number | "chunked";
@@ -20,7 +21,6 @@ export interface RequestHead {
 
 const REQUEST_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+) ([\x21-\x7e]+) HTTP\/(\d)\.(\d)$/;
 const HEADER_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([\t\x20-\x7e\x80-\xff]*)$/;
-const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._~!$&'()*+,;=%-]+)(?::\d*)?$/;
 const LENGTH = /^\d{1,15}$/;
 
 /**
@@ -116,13 +116,9 @@ function bodyOf({ length, coding }: Known, isFirstVersion: boolean): number | "c
 }
 
 /** An absolute target takes precedence over the Host header (RFC 9112, section 3.2.2). */
-function urlOf(target: string, host: string, scheme: string): string | undefined {
-  if (target.startsWith("/")) return HOST.test(host) ? validUrl(`${scheme}://${host}${target}`) : undefined;
-  return /^https?:\/\//i.test(target) ? validUrl(target) : undefined;
-}
-
-function validUrl(text: string): string | undefined {
-  return URL.canParse(text) ? text : undefined;
+function urlOf(target: string, host: string, scheme: string): string | Refusal {
+  if (!target.startsWith("/")) return requestUrl(target);
+  return HOST.test(host) ? requestUrl(`${scheme}://${host}${target}`) : BAD_TARGET;
 }
 
 function malformed(reason: string): Refusal {

@@ -3,6 +3,7 @@ import type { LogFields, Logger } from "../base/log.ts";
 import { ThrottledLog } from "../base/throttled_log.ts";
 import type { WebhookAnswer } from "../webhooks/api/calls.ts";
 import { FailedTokens } from "./failed_tokens.ts";
+import { requestUrl } from "./request_url.ts";
 import { problemResponse, type Refusal, REFUSALS } from "./problem.ts";
 
 /** What a handler is given. */
@@ -52,12 +53,6 @@ export interface RouterOptions {
 export const REQUEST_ID_HEADER = "x-request-id";
 const REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
 const MAX_LOGGED_PATH = 200;
-/** The refusal of a request whose host and path make no URL. */
-export const BAD_TARGET: Refusal = {
-  kind: "bad_target",
-  field: "host",
-  reason: "the host and the path make no URL",
-};
 const UNKNOWN_PATH: Refusal = { kind: "not_found", reason: "nothing is served at this path" };
 
 /** The id that the caller sent, if it is 1 to 128 visible ASCII characters; else one that `create` creates. */
@@ -98,8 +93,9 @@ export function createRouter(routes: readonly Route[], options: RouterOptions): 
     return response;
 
     async function answer(): Promise<Response> {
-      const url = urlOf(request);
-      if (url === undefined) return refuse(BAD_TARGET);
+      const sent = requestUrl(request.url);
+      if (typeof sent !== "string") return refuse(sent);
+      const url = new URL(sent);
       const route = find(url.pathname);
       if (route === undefined) {
         refused(UNKNOWN_PATH.kind, refusalFields(UNKNOWN_PATH));
@@ -130,15 +126,6 @@ function routeFinder(routes: readonly Route[]): (path: string) => Route | undefi
   return (path) => exact.get(path) ?? longestFirst.find(([prefix]) => path.startsWith(prefix))?.[1];
 }
 
-/** Undefined for a target that makes no URL, such as one with a space in the host. */
-function urlOf(request: Request): URL | undefined {
-  try {
-    return new URL(request.url);
-  } catch {
-    return undefined;
-  }
-}
-
 /** The response of envoyproxy/ratelimit. */
 function pageNotFound(): Response {
   const headers = { "content-type": "text/plain; charset=utf-8" };
@@ -155,6 +142,6 @@ function refusalFields({ kind, reason, field }: Refusal): LogFields {
 }
 
 function factsOf(request: Request, requestId: string): LogFields {
-  const path = urlOf(request)?.pathname.slice(0, MAX_LOGGED_PATH);
+  const path = URL.parse(request.url)?.pathname.slice(0, MAX_LOGGED_PATH);
   return { method: request.method, ...(path === undefined ? {} : { path }), requestId };
 }

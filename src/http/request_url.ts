@@ -1,0 +1,43 @@
+import type { Refusal } from "./problem.ts";
+
+const PARTS = /^https?:\/\/([^/?#\\]*)([^?#]*)(?:\?[^#]*)?(#.*)?$/i;
+/** A host with its port. */
+export const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._~!$&'()*+,;=%-]+)(?::\d*)?$/;
+/** What parsing leaves alone. */
+const PLAIN = /^(?:\/[\w~!$&'()*+,;=:@-]*)*$/;
+const BACKSLASH = /\\|%5c/i;
+const SEPARATOR = /\/|%2f/i;
+const DOT_SEGMENT = /^(?:\.|%2e){1,2}$/i;
+
+/** The refusal of a request whose host and path make no URL. */
+export const BAD_TARGET: Refusal = {
+  kind: "bad_target",
+  field: "host",
+  reason: "the host and the path make no URL",
+};
+
+/** A proxy in front may have allowed the path that was sent, and not the one that parsing makes of it. */
+const CHANGED_PATH: Refusal = {
+  kind: "bad_target",
+  field: "path",
+  reason: "the path has a dot segment, a backslash, a fragment or a character that must be percent-encoded",
+};
+
+/**
+ * The URL of a request whose scheme, host and target are joined as they were sent. Refuses paths that parsing would
+ * change, since routes are found by the path as it was sent.
+ */
+export function requestUrl(sent: string): string | Refusal {
+  const [, host = "", path = "", fragment] = PARTS.exec(sent) ?? [];
+  const url = HOST.test(host) ? URL.parse(sent) : null;
+  if (url === null) return BAD_TARGET;
+  return fragment === undefined && isUnchanged(path, url) ? sent : CHANGED_PATH;
+}
+
+function isUnchanged(path: string, { pathname }: URL): boolean {
+  if (PLAIN.test(path)) return true;
+  if (BACKSLASH.test(path) || path.split(SEPARATOR).some((segment) => DOT_SEGMENT.test(segment))) {
+    return false;
+  }
+  return path === pathname;
+}
