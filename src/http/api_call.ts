@@ -1,10 +1,17 @@
 import type { Clock } from "../base/clock.ts";
-import { isJsonType, type WebhookAnswer } from "../webhooks/api/calls.ts";
+import { isJsonType } from "../base/body_text.ts";
+import type { WebhookAnswer } from "../webhooks/api/calls.ts";
 import type { Administrator } from "../webhooks/api/administrator.ts";
-import { problemAnswer, UNAUTHORIZED, type WebhookProblem, WRONG_TYPE } from "../webhooks/api/problem.ts";
+import {
+  problemAnswer,
+  UNAUTHORIZED,
+  type WebhookProblem,
+  WRONG_TYPE,
+} from "../webhooks/api/problem.ts";
 import type { Administrators } from "./administrators.ts";
 import { bearerTokenOf } from "./bearer_token.ts";
 import { readBody, readBodyBytes, type ReadBodyOptions } from "./body.ts";
+import { singleHeader } from "./client_request.ts";
 import { apiProblem, type Refusal } from "./problem.ts";
 import { BODY_TIMEOUT_MS } from "./rate_limit_route.ts";
 import type { Call, Route } from "./router.ts";
@@ -51,7 +58,7 @@ export async function authenticatedCall(
   if ("code" in administrator) return administrator;
   // Only reading tells whether there is a body.
   const body = await readApiBody(request, options);
-  if (typeof body !== "string") return bodyProblem(body);
+  if (typeof body !== "string") return apiProblem(body);
   return body === "" || isJson(request) ? { administrator, body } : WRONG_TYPE;
 }
 
@@ -83,12 +90,7 @@ function boundsOf({ maxBodyBytes, clock, decode }: ApiOptions): ReadBodyOptions 
   return { maxBytes: maxBodyBytes, timeoutMs: BODY_TIMEOUT_MS, clock, decode };
 }
 
-/** The problem of a body that cannot be read. */
-export function bodyProblem(refusal: Refusal): WebhookProblem {
-  return { ...apiProblem(refusal), field: "body" };
-}
-
 /** Whether the content type of a request is JSON. */
-export function isJson({ headers }: Request): boolean {
-  return isJsonType(headers.get("content-type"));
+export function isJson(request: Request): boolean {
+  return isJsonType(singleHeader(request, "content-type").value);
 }

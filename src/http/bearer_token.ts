@@ -1,15 +1,15 @@
 import type { Administrators } from "./administrators.ts";
+import { singleHeader } from "./client_request.ts";
 import type { Refusal } from "./problem.ts";
 import type { Call, CallHandler } from "./router.ts";
 import { isSameToken } from "./token_digest.ts";
 
 const SCHEME = /^bearer\b/i;
-// Repeated headers are joined by a comma and a space, and so are refused.
 const CREDENTIALS = /^bearer +(\S+)$/i;
 
-/** The bearer token of a request. */
-export function bearerTokenOf({ headers }: Pick<Request, "headers">): string | undefined {
-  return CREDENTIALS.exec(headers.get("authorization") ?? "")?.[1];
+/** The bearer token of a request; none where it shows several. */
+export function bearerTokenOf(request: Request): string | undefined {
+  return CREDENTIALS.exec(singleHeader(request, "authorization").value ?? "")?.[1];
 }
 
 /** Wraps handlers so that requests without the token get 401. */

@@ -1,5 +1,7 @@
+import { bodyText, type BodyTextProblem } from "../base/body_text.ts";
 import { joinBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
+import { singleHeader } from "./client_request.ts";
 import { invalidParameter, type Refusal } from "./problem.ts";
 
 const MIN_BUFFER_BYTES = 1_024;
@@ -20,14 +22,21 @@ export interface ReadBodyOptions {
   readonly clock: Clock;
   /** Asked before each part is kept; the body is refused as busy where it returns false. */
   readonly hold?: ((bytes: number) => boolean) | undefined;
-  /** Decodes the body; when absent, one that is not UTF-8 is refused. */
+  /** Decodes UTF-8; when absent, a body that is not UTF-8 is refused. */
   readonly decode?: ((bytes: Uint8Array) => string) | undefined;
 }
 
-/** Reads the body of a request; a refusal when it is too large, late, incomplete or cannot be decoded. */
+/** Reads the body of a request as text; a refusal when it is too large, late, incomplete or cannot be decoded. */
 export async function readBody(request: Request, options: ReadBodyOptions): Promise<string | Refusal> {
   const bytes = await readBodyBytes(request, options);
-  return bytes instanceof Uint8Array ? (options.decode ?? decodeUtf8)(bytes) : bytes;
+  if (!(bytes instanceof Uint8Array)) return bytes;
+  const text = bodyText(bytes, {
+    contentEncoding: request.headers.get("content-encoding"),
+    contentType: singleHeader(request, "content-type").value,
+    maxBytes: options.maxBytes,
+    decode: options.decode,
+  });
+  return typeof text === "string" ? text : undecoded(text);
 }
 
 /** Reads the bytes of a body; a refusal when it is too large, late, incomplete or cannot be held. */
@@ -92,12 +101,8 @@ function bufferSize(received: number): number {
   return Math.min(Math.max(received, MIN_BUFFER_BYTES), MAX_BUFFER_BYTES);
 }
 
-function decodeUtf8(bytes: Uint8Array): string | Refusal {
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return malformed("not valid UTF-8");
-  }
+function undecoded({ kind, field, reason, headers = {} }: BodyTextProblem): Refusal {
+  return { ...invalidParameter(field, reason), kind, headers };
 }
 
 function malformed(reason: string): Refusal {

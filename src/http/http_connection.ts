@@ -2,6 +2,7 @@ import { Buffer } from "node:buffer";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../base/clock.ts";
 import { STATUS_PHRASES } from "../base/problem_details.ts";
+import { ClientRequest, type ClientRequestInit } from "./client_request.ts";
 import { problemResponse, type Refusal } from "./problem.ts";
 import { BodyDecoder } from "./request_body.ts";
 import { headTooLarge, MAX_HEAD_BYTES, readRequestHead, type RequestHead } from "./request_head.ts";
@@ -251,8 +252,8 @@ class CurrentRequest {
   }
 
   open(url: string): Request {
-    const { method, headers } = this.#head;
-    const init = { method, headers: [...headers] };
+    const { method, headers, repeated } = this.#head;
+    const init = { method, headers: [...headers], repeated };
     // `Request` allows no body for these; it is skipped.
     if (method === "GET" || method === "HEAD" || this.#decoder.isDone) {
       return this.#request = new ClientRequest(url, init);
@@ -275,7 +276,7 @@ class CurrentRequest {
       },
       cancel: () => void (this.#body = undefined),
     }, { highWaterMark: 0 });
-    return this.#request = new ClientRequest(url, { ...init, body, duplex: "half" } as RequestInit);
+    return this.#request = new ClientRequest(url, { ...init, body, duplex: "half" } as ClientRequestInit);
   }
 
   /** Passes a part of the body to a waiting handler. */
@@ -308,23 +309,6 @@ class CurrentRequest {
       if (part === "malformed") return false;
     }
     return this.#decoder.isDone;
-  }
-}
-
-/** A request with a lazy signal, because creating one takes time and most handlers need none. */
-class ClientRequest extends Request {
-  #gone: AbortController | undefined;
-  #hasLeft = false;
-
-  override get signal(): AbortSignal {
-    this.#gone ??= new AbortController();
-    if (this.#hasLeft) this.#gone.abort();
-    return this.#gone.signal;
-  }
-
-  leave(): void {
-    this.#hasLeft = true;
-    this.#gone?.abort();
   }
 }
 

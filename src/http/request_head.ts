@@ -10,7 +10,10 @@ export interface RequestHead {
   readonly method: string;
   /** Or why host and target make none that is served. */
   readonly url: string | Refusal;
+  /** A header that is sent several times with one value is here once. */
   readonly headers: readonly [name: string, value: string][];
+  /** Names of headers, in lower case, that were sent several times with different values. */
+  readonly repeated: ReadonlySet<string>;
   /** The length in bytes, or `chunked`. */
   readonly body: number | "chunked";
   /** The client closes the connection after this request. */
@@ -21,6 +24,8 @@ export interface RequestHead {
 
 const REQUEST_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+) ([\x21-\x7e]+) HTTP\/(\d)\.(\d)$/;
 const HEADER_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([\t\x20-\x7e\x80-\xff]*)$/;
+/** The same coding twice is not the same as once. */
+const CODINGS = "content-encoding";
 const LENGTH = /^\d{1,15}$/;
 
 /**
@@ -34,14 +39,21 @@ export function readRequestHead(text: string, scheme: "http" | "https"): Request
   if (major !== "1") return { kind: "unknown_version", reason: "HTTP/1.1 is spoken here" };
   if (lines.length - 1 > MAX_HEADERS) return headTooLarge(`more than ${MAX_HEADERS} headers`);
   const headers: [string, string][] = [];
+  const first = new Map<string, string>();
+  const repeated = new Set<string>();
   const known: Known = {};
   for (let index = 1; index < lines.length; index++) {
     const [, name, spaced = ""] = HEADER_LINE.exec(lines[index] ?? "") ?? [];
     if (name === undefined) return malformed("a header line is not a name, a colon and a value");
     const value = withoutBlanks(spaced);
-    headers.push([name, value]);
-    const problem = note(name.toLowerCase(), value, known);
+    const lower = name.toLowerCase();
+    const problem = note(lower, value, known);
     if (problem !== undefined) return malformed(problem);
+    const earlier = first.get(lower);
+    if (earlier === undefined) first.set(lower, value);
+    else if (earlier !== value) repeated.add(lower);
+    else if (lower !== CODINGS) continue;
+    headers.push([name, value]);
   }
   const isFirstVersion = minor === "0";
   if (known.host === undefined && !isFirstVersion) return malformed("the Host header is missing");
@@ -50,7 +62,7 @@ export function readRequestHead(text: string, scheme: "http" | "https"): Request
   const expectsContinue = !isFirstVersion && known.expect?.toLowerCase() === "100-continue";
   const isLast = isFirstVersion || /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i.test(known.connection ?? "");
   const url = urlOf(target, known.host ?? "localhost", scheme);
-  return { method, url, headers, body, isLast, expectsContinue };
+  return { method, url, headers, repeated, body, isLast, expectsContinue };
 }
 
 /** The refusal of a head that is too large. */

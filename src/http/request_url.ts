@@ -6,7 +6,6 @@ export const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._~!$&'()*+,;=%-]+)(?::\d*
 /** What parsing leaves alone. */
 const PLAIN = /^(?:\/[\w~!$&'()*+,;=:@-]*)*$/;
 const BACKSLASH = /\\|%5c/i;
-const SEPARATOR = /\/|%2f/i;
 const DOT_SEGMENT = /^(?:\.|%2e){1,2}$/i;
 
 /** The refusal of a request whose host and path make no URL. */
@@ -36,7 +35,7 @@ export function requestUrl(sent: string): string | Refusal {
 
 function isUnchanged(path: string, { pathname }: URL): boolean {
   if (PLAIN.test(path)) return true;
-  if (BACKSLASH.test(path) || path.split(SEPARATOR).some((segment) => DOT_SEGMENT.test(segment))) {
+  if (BACKSLASH.test(path) || path.split("/").some((segment) => DOT_SEGMENT.test(segment))) {
     return false;
   }
   return path === pathname;

@@ -2,6 +2,7 @@ import { type CallContent, CONTINUE, type WebhookAnswer, type WebhookCalls } fro
 import { EVENT_CALL_OPERATIONS } from "../webhooks/api/event_operations.ts";
 import {
   idempotencyKeyRefusal,
+  repeatedKeyProblem,
   roleProblem,
   UNAUTHORIZED,
   type WebhookProblem,
@@ -13,7 +14,6 @@ import {
   type ApiOptions,
   apiRoute,
   authenticatedCall,
-  bodyProblem,
   isJson,
   NOT_FOUND,
   readApiBody,
@@ -21,6 +21,8 @@ import {
   refused,
 } from "./api_call.ts";
 import { bearerTokenOf } from "./bearer_token.ts";
+import { repeatedHeaders, singleHeader } from "./client_request.ts";
+import { apiProblem } from "./problem.ts";
 import type { Call, Route } from "./router.ts";
 import { tokenHash } from "./token_digest.ts";
 import { UnverifiedBodies } from "./unverified_bodies.ts";
@@ -99,8 +101,14 @@ async function callTrigger(
   // Whether the trigger exists, and is called with signatures, must not show before the signature is known.
   return await bodies.holding(async (hold) => {
     const body = await readApiBytes(request, options, hold);
-    if (!(body instanceof Uint8Array)) return refused(call, bodyProblem(body));
-    return await options.calls.acceptSignedTrigger({ ...caller, headers: [...request.headers], body });
+    if (!(body instanceof Uint8Array)) return refused(call, apiProblem(body));
+    return await options.calls.acceptSignedTrigger({
+      ...caller,
+      headers: [...request.headers],
+      repeated: repeatedHeaders(request),
+      body,
+      maxBodyBytes: options.maxBodyBytes,
+    });
   });
 }
 
@@ -127,14 +135,15 @@ async function administer(call: Call, options: WebhookRouteOptions): Promise<Web
   if ("code" in known) return refused(call, known);
   const { administrator, body } = known;
   const { request, requestId, url } = call;
-  const idempotencyKey = request.headers.get("idempotency-key");
+  const { value: idempotencyKey, isRepeated } = singleHeader(request, "idempotency-key");
+  if (isRepeated) return refused(call, repeatedKeyProblem("Idempotency-Key"));
   return await options.calls.administer({
     requestId,
     administrator,
     method: request.method,
     path: url.pathname.slice(BASE.length),
     query: url.search.slice(1),
-    ...(idempotencyKey === null ? {} : { idempotencyKey }),
+    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
     ...(body === "" ? {} : { body }),
   });
 }
@@ -162,10 +171,11 @@ async function contentOf(
   if (!isJson(request)) return WRONG_TYPE;
   const body = await readApiBody(request, options);
   const isCut = typeof body !== "string" && body.kind !== "malformed";
-  if (isCut) return bodyProblem(body);
-  const idempotencyKey = request.headers.get("idempotency-key") ?? undefined;
+  if (isCut) return apiProblem(body);
+  const { value: idempotencyKey, isRepeated } = singleHeader(request, "idempotency-key");
+  if (isRepeated) return repeatedKeyProblem("Idempotency-Key");
   const refusal = idempotencyKeyRefusal(idempotencyKey);
   if (refusal !== undefined) return refusal.problem;
-  if (typeof body !== "string") return bodyProblem(body);
+  if (typeof body !== "string") return apiProblem(body);
   return idempotencyKey === undefined ? { body } : { idempotencyKey, body };
 }

@@ -87,11 +87,11 @@ function secretOf(env: Environment, name: string, variable: string): string {
   return text;
 }
 
-/** The text of a file without the line break at its end. */
+/** The text of a file without a byte order mark and without the line break at its end. */
 function contentOf(path: string): string {
   const { isFile, size } = Deno.statSync(path);
   // Reading a named pipe may never end.
   if (!isFile) throw new Error("it is not a file");
   if (size > MAX_BYTES) throw new Error(`it has ${size} bytes; expected at most ${MAX_BYTES}`);
-  return Deno.readTextFileSync(path).replace(/\r?\n$/, "");
+  return Deno.readTextFileSync(path).replace(/^\ufeff/, "").replace(/\r?\n$/, "");
 }

@@ -85,6 +85,7 @@ const DECISION_REFUSALS = {
   400: "The body is not JSON, a field is unknown or invalid, or a limit of a call is exceeded",
   408: "The body did not arrive within 10 s",
   413: "The body is larger than 1048576 bytes",
+  415: "`Content-Encoding` is not gzip, or the charset of `Content-Type` is unknown",
   503: "No rules are loaded, the cache cannot be reached, or the service is stopping",
 };
 const UNAUTHORIZED = { 401: "`DEBUG_TOKEN` is set and the bearer token is missing or wrong" };

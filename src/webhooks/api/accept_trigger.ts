@@ -1,10 +1,13 @@
 import { acceptedAnswer, AcceptOnce, type AcceptOnceOptions } from "./idempotency.ts";
+import { bodyText, isJsonType } from "../../base/body_text.ts";
 import { bodyHash, type JsonObject } from "../../base/exact_json.ts";
 import { jsonObjectOf } from "./field_reader.ts";
 import {
+  bodyProblem,
   idempotencyKeyRefusal,
   notFound,
   refusal,
+  repeatedKeyProblem,
   UNAUTHORIZED,
   unavailable,
   WebhookRefusal,
@@ -13,13 +16,19 @@ import {
 import type { AuditEntry, Execution, Trigger, WorkflowVersion } from "../model/records.ts";
 import {
   CONTINUE,
-  isJsonType,
   type SignedTriggerCall,
   type TriggerCall,
   type WebhookAnswer,
 } from "./calls.ts";
 import { constantTimeEqual } from "../model/signature.ts";
-import { deliveryIdOf, eventOf, isPing, type SignatureRefusal } from "../model/trigger_verification.ts";
+import {
+  type CallHeaders,
+  deliveryIdOf,
+  eventOf,
+  idHeaderOf,
+  isPing,
+  type SignatureRefusal,
+} from "../model/trigger_verification.ts";
 import type { LimitCall } from "../model/limit_call.ts";
 import { SignedCalls, type SignedCallsOptions } from "./signed_calls.ts";
 import { checkLimit, limitDescriptors } from "./trigger_limit.ts";
@@ -100,8 +109,13 @@ export class TriggerAcceptor {
     const headers = new Map(call.headers);
     const trigger = await this.#signed.verify(call, headers);
     requireEnabled(trigger);
-    if (!isJsonType(headers.get("content-type"))) throw new WebhookRefusal(WRONG_TYPE);
-    const body = textOf(call.body);
+    const { repeated = [] } = call;
+    const isJson = isJsonType(headers.get("content-type")) && !repeated.includes("content-type");
+    if (!isJson) throw new WebhookRefusal(WRONG_TYPE);
+    const keyHeaders = [idHeaderOf(trigger.verify), "idempotency-key"];
+    const repeatedKey = repeated.find((name) => keyHeaders.includes(name));
+    if (repeatedKey !== undefined) throw new WebhookRefusal(repeatedKeyProblem(repeatedKey));
+    const body = textOf(call, headers);
     if (isPing(trigger.verify, headers)) {
       jsonObjectOf(body);
       return PING_ANSWER;
@@ -224,12 +238,12 @@ function requireKey(key: string | undefined, { requireIdempotencyKey }: Trigger)
   throw refusal("idempotency_key_required", detail, { field: "Idempotency-Key" });
 }
 
-function textOf(bytes: Uint8Array): string {
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    throw refusal("malformed_json", "Cannot read the body: not valid UTF-8", { field: "body" });
-  }
+/** The signature was over the bytes as they were sent; what is stored is the decoded text. */
+function textOf({ body, maxBodyBytes: maxBytes }: SignedTriggerCall, headers: CallHeaders): string {
+  const contentEncoding = headers.get("content-encoding");
+  const text = bodyText(body, { contentEncoding, contentType: headers.get("content-type"), maxBytes });
+  if (typeof text === "string") return text;
+  throw new WebhookRefusal(bodyProblem(text));
 }
 
 /** Reads only what is needed of a body: its value takes many times the memory of its text, and many calls may wait. */

@@ -42,8 +42,12 @@ export interface SignedTriggerCall {
   readonly name: string;
   /** Names in lower case; repeated headers are joined by a comma and a space. */
   readonly headers: readonly (readonly [name: string, value: string])[];
+  /** Names of headers, in lower case, that were sent several times with different values; none when absent. */
+  readonly repeated?: readonly string[];
   /** The raw body. */
   readonly body: Uint8Array;
+  /** Of the decoded body. */
+  readonly maxBodyBytes: number;
 }
 
 /** A posted event. */
@@ -91,11 +95,4 @@ export function idempotencyKeyProblem(key: string, name = "Idempotency-Key"): st
   if (key.length > MAX_KEY_LENGTH) return `the ${name} has ${key.length} characters; ${expected}`;
   if (CONTROLS.test(key)) return `the ${name} has a control character; ${expected} without any`;
   return undefined;
-}
-
-const JSON_TYPE = /^application\/json[\t ]*(?:;.*)?$/i;
-
-/** Whether a content type is JSON. */
-export function isJsonType(contentType: string | null | undefined): boolean {
-  return JSON_TYPE.test(contentType ?? "");
 }

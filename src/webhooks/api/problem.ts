@@ -1,3 +1,4 @@
+import type { BodyTextProblem } from "../../base/body_text.ts";
 import { PROBLEM_TYPE, problemDetails } from "../../base/problem_details.ts";
 import type { Administrator, AdministratorRole } from "./administrator.ts";
 import { idempotencyKeyProblem, type WebhookAnswer } from "./calls.ts";
@@ -52,6 +53,23 @@ export const WRONG_TYPE: WebhookProblem = {
   field: "Content-Type",
   detail: "Cannot read the body: expected application/json",
 };
+
+/** The problem of a body that cannot be decoded. */
+export function bodyProblem({ kind, field, reason, headers }: BodyTextProblem): WebhookProblem {
+  return { code: BODY_CODES[kind], field, detail: `Cannot read "${field}": ${reason}`, headers };
+}
+
+const BODY_CODES = {
+  unsupported_body: "unsupported_media_type",
+  malformed: "malformed_json",
+  too_large: "too_large",
+} as const satisfies Readonly<Record<BodyTextProblem["kind"], ProblemCode>>;
+
+/** The problem of a key for deduplication that was sent in a header several times with different values. */
+export function repeatedKeyProblem(header: string): WebhookProblem {
+  const detail = `Cannot accept the call: the header ${header} was sent several times with different values`;
+  return { code: "invalid_idempotency_key", field: "Idempotency-Key", detail };
+}
 
 /** The problem of a caller whose role does not suffice; nothing for one who may call. */
 export function roleProblem(

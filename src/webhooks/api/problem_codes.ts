@@ -1,7 +1,10 @@
 /** Every `code` of a problem under `/api/v1`: its status, and when it is answered. */
 export const PROBLEM_CODES = {
   malformed_json: [400, "The body is not JSON or is empty"],
-  invalid_idempotency_key: [400, "`Idempotency-Key` is empty, too long or has a control character"],
+  invalid_idempotency_key: [
+    400,
+    "`Idempotency-Key` is empty or too long, has a control character, or was sent with different values",
+  ],
   idempotency_key_required: [400, "The trigger requires an `Idempotency-Key`"],
   unauthorized: [401, "The bearer token or the signature is missing or wrong"],
   role_not_allowed: [403, "The call requires an administration token with the role `admin`"],
@@ -18,7 +21,7 @@ export const PROBLEM_CODES = {
   payload_erased: [409, "The payload of the event was erased"],
   already_ended: [409, "The execution has already ended"],
   too_large: [413, "The body is larger than the limit"],
-  unsupported_media_type: [415, "`Content-Type` is not `application/json`"],
+  unsupported_media_type: [415, "`Content-Type` is not JSON, or `Content-Encoding` is not gzip"],
   not_an_object: [422, "The body is JSON but not an object"],
   too_deep: [422, "Objects and lists are nested more than 64 deep"],
   invalid_field: [422, "A field or parameter is unknown, missing or invalid; `field` names it"],

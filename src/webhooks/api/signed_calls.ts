@@ -58,7 +58,7 @@ export class SignedCalls {
 
   /** The trigger of a signed call; throws a `WebhookRefusal` that is the same for an unknown one. */
   async verify(
-    { name, body, requestId }: SignedTriggerCall,
+    { name, body, repeated, requestId }: SignedTriggerCall,
     headers: CallHeaders,
   ): Promise<SignedTrigger> {
     const { store, clock, wallClock = clock } = this.#options;
@@ -69,7 +69,7 @@ export class SignedCalls {
       throw new WebhookRefusal(UNSIGNED);
     }
     const { secrets, failure } = await this.#open(trigger.secrets ?? []);
-    const refusal = await signatureRefusal(trigger.verify, { headers, body }, { secrets, now });
+    const refusal = await signatureRefusal(trigger.verify, { headers, repeated, body }, { secrets, now });
     if (refusal === undefined) return { ...trigger, verify: trigger.verify };
     if (failure !== undefined) {
       this.#log.error("secret", "Cannot verify a trigger call", { trigger: name, requestId, error: failure });

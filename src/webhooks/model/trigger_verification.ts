@@ -18,8 +18,8 @@ export type CallHeaders = ReadonlyMap<string, string>;
 export const SIGNATURE_REFUSALS = {
   no_secret: "every secret of the trigger was revoked",
   missing_header: "a header of the scheme is missing",
-  malformed_header: "the header of the signature is malformed, or occurs more than once",
-  malformed_timestamp: "the time is not a whole number of seconds, or occurs more than once",
+  malformed_header: "the header of the signature is malformed, or a header of the scheme has different values",
+  malformed_timestamp: "the time is not a whole number of seconds",
   too_old: "the time is further behind the clock than the tolerance",
   too_new: "the time is further ahead of the clock than the tolerance",
   wrong_signature: "the signature matches no secret of the trigger",
@@ -104,6 +104,8 @@ export const SIGNATURE_SCHEMES = [
 /** A call whose signature is checked. */
 export interface SignedCall {
   readonly headers: CallHeaders;
+  /** Names of headers that were sent several times with different values; none when absent. */
+  readonly repeated?: readonly string[] | undefined;
   /** The raw body. */
   readonly body: Uint8Array;
 }
@@ -121,11 +123,13 @@ export interface VerifySignatureOptions {
  */
 export async function signatureRefusal(
   verification: TriggerVerification,
-  { headers, body }: SignedCall,
+  { headers, repeated, body }: SignedCall,
   { secrets, now }: VerifySignatureOptions,
 ): Promise<SignatureRefusal | undefined> {
   const scheme = schemeOf(verification);
-  const read = readSignatures(scheme, headers);
+  const { header, timestampHeader, eventHeader } = scheme;
+  const isAmbiguous = [header, timestampHeader, eventHeader].some((name) => repeated?.includes(name ?? ""));
+  const read = isAmbiguous ? "malformed_header" : readSignatures(scheme, headers);
   const { head, signatures } = typeof read === "string" ? { head: "", signatures: [] } : read;
   const signed = signedBytes(head, body);
   const digests = await Promise.all(secrets.map((secret) => {
@@ -165,6 +169,11 @@ export function eventOf(verification: TriggerVerification, headers: CallHeaders)
 export function isPing(verification: TriggerVerification, headers: CallHeaders): boolean {
   const { eventHeader, pingEvent } = schemeOf(verification);
   return pingEvent !== undefined && headers.get(eventHeader ?? "") === pingEvent;
+}
+
+/** The header of the delivery's identifier; nothing where the scheme has none. */
+export function idHeaderOf(verification: TriggerVerification): string | undefined {
+  return schemeOf(verification).idHeader;
 }
 
 /** Whether a scheme signs a time, so that a tolerance applies. */

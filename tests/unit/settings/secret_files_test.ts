@@ -20,7 +20,7 @@ Deno.test("every secret setting can be read from a file, except those whose NAME
 Deno.test("values of files replace those of variables, without the line break at their end", async () => {
   await using folder = await filesOf({
     token: `${SECRET}\n`,
-    url: "redis://u:p@cache:6379\r\n",
+    url: "\ufeffredis://u:p@cache:6379\r\n",
     headers: "authorization=x",
     spaces: " p w \n",
   });

@@ -1,0 +1,98 @@
+import { gunzipSync } from "node:zlib";
+
+/** Why a body is not read as text. */
+export interface BodyTextProblem {
+  readonly kind: "unsupported_body" | "malformed" | "too_large";
+  /** `body`, or the header that is wrong. */
+  readonly field: string;
+  readonly reason: string;
+  /** Headers of the answer. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+// RFC 9110, section 12.5.3.
+const UNSUPPORTED_CODING: BodyTextProblem = {
+  kind: "unsupported_body",
+  field: "Content-Encoding",
+  reason: "expected gzip or no content coding",
+  headers: { "accept-encoding": "gzip" },
+};
+const UNSUPPORTED_CHARSET: BodyTextProblem = {
+  kind: "unsupported_body",
+  field: "Content-Type",
+  reason: "the charset is unknown; expected utf-8",
+};
+
+
+/** How a body was sent, and the bound of its decoded bytes. */
+export interface SentBody {
+  readonly contentEncoding: string | null | undefined;
+  readonly contentType: string | null | undefined;
+  readonly maxBytes: number;
+  /** Decodes UTF-8; when absent, a body that is not UTF-8 is a problem. */
+  readonly decode?: ((bytes: Uint8Array) => string) | undefined;
+}
+
+const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
+const JSON_TYPE = new RegExp(`^(?:application/json|${TOKEN}/${TOKEN}\\+json)[\\t ]*(?:;.*)?$`, "i");
+const PARAMETER = new RegExp(`;[\\t ]*(?:(${TOKEN})=("(?:[^"\\\\]|\\\\.)*"|[^;"]*))?`, "g");
+
+/** Whether a content type is JSON: `application/json`, or one that ends with `+json`. */
+export function isJsonType(contentType: string | null | undefined): boolean {
+  return JSON_TYPE.test(contentType ?? "");
+}
+
+/** Decodes a body: its content coding, then its charset, UTF-8 when none is declared. A byte order mark is dropped. */
+export function bodyText(
+  bytes: Uint8Array,
+  { contentEncoding, contentType, maxBytes, decode }: SentBody,
+): string | BodyTextProblem {
+  if (bytes.length === 0) return "";
+  const decoded = withoutCoding(bytes, contentEncoding ?? "", maxBytes);
+  if (!(decoded instanceof Uint8Array)) return decoded;
+  const charset = charsetOf(contentType ?? "");
+  return charset === "utf-8" && decode !== undefined
+    ? decode(decoded).replace(/^\ufeff/, "")
+    : textOf(decoded, charset);
+}
+
+function withoutCoding(bytes: Uint8Array, header: string, maxBytes: number): Uint8Array | BodyTextProblem {
+  const codings = header.split(",").map((coding) => coding.trim().toLowerCase())
+    .filter((coding) => coding !== "" && coding !== "identity");
+  const [coding, ...others] = codings;
+  if (coding === undefined) return bytes;
+  if (others.length > 0 || (coding !== "gzip" && coding !== "x-gzip")) {
+    return UNSUPPORTED_CODING;
+  }
+  try {
+    // Ends at the bound, however much the rest would become.
+    return gunzipSync(bytes, { maxOutputLength: maxBytes });
+  } catch (error) {
+    return error instanceof RangeError
+      ? { kind: "too_large", field: "body", reason: `larger than ${maxBytes} bytes when decoded` }
+      : { kind: "malformed", field: "body", reason: "not valid gzip" };
+  }
+}
+
+function textOf(bytes: Uint8Array, charset: string): string | BodyTextProblem {
+  let decoder: TextDecoder;
+  try {
+    decoder = new TextDecoder(charset, { fatal: true });
+  } catch {
+    return UNSUPPORTED_CHARSET;
+  }
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    return { kind: "malformed", field: "body", reason: `not valid ${charset === "utf-8" ? "UTF-8" : charset}` };
+  }
+}
+
+function charsetOf(contentType: string): string {
+  for (const [, name = "", value = ""] of contentType.matchAll(PARAMETER)) {
+    if (name.toLowerCase() !== "charset") continue;
+    const charset = value.replace(/^"(.*)"$/, "$1").trim().toLowerCase();
+    return charset === "utf8" ? "utf-8" : charset;
+  }
+  return "utf-8";
+}

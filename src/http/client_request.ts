@@ -1,0 +1,53 @@
+/** What a `ClientRequest` has in addition to a `Request`. */
+export interface ClientRequestInit extends RequestInit {
+  /** Names of headers, in lower case, that were sent several times with different values. */
+  readonly repeated: ReadonlySet<string>;
+}
+
+/** A request with a lazy signal, because creating one takes time and most handlers need none. */
+export class ClientRequest extends Request {
+  readonly repeated: ReadonlySet<string>;
+  #gone: AbortController | undefined;
+  #hasLeft = false;
+
+  constructor(url: string, init: ClientRequestInit) {
+    super(url, init);
+    this.repeated = init.repeated;
+  }
+
+  override get signal(): AbortSignal {
+    this.#gone ??= new AbortController();
+    if (this.#hasLeft) this.#gone.abort();
+    return this.#gone.signal;
+  }
+
+  leave(): void {
+    this.#hasLeft = true;
+    this.#gone?.abort();
+  }
+}
+
+/** The value of a header that may occur once; none where it was sent with different values. */
+export interface SingleHeader {
+  readonly value: string | undefined;
+  readonly isRepeated: boolean;
+}
+
+/** Reads a header that may occur once; equal values count as one. */
+export function singleHeader(request: Request, name: string): SingleHeader {
+  const joined = request.headers.get(name) ?? undefined;
+  if (joined === undefined) return { value: undefined, isRepeated: false };
+  if (request instanceof ClientRequest) {
+    const isRepeated = request.repeated.has(name);
+    return { value: isRepeated ? undefined : joined, isRepeated };
+  }
+  // The runtime's server joins repeated headers like this.
+  const [value, ...others] = new Set(joined.split(", "));
+  const isRepeated = others.length > 0;
+  return { value: isRepeated ? undefined : value, isRepeated };
+}
+
+/** The headers that were sent several times with different values, where the server knows. */
+export function repeatedHeaders(request: Request): readonly string[] {
+  return request instanceof ClientRequest ? [...request.repeated] : [];
+}
