@@ -108,6 +108,10 @@ function readOne(name: string, setting: Setting, text: string | undefined, notes
     return defaultOf(name, setting);
   }
   note(name, setting, notes);
+  if (setting.secret && parsed.value === text && text.trim() !== text) {
+    const variable = notes.sources.get(name) ?? name;
+    notes.warnings.push(`${variable} begins or ends with a blank, which is a part of the secret`);
+  }
   return parsed.value;
 }
 

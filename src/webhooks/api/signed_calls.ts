@@ -12,7 +12,7 @@ import {
 import type { WebhookStore } from "../store/store.ts";
 import { findSignedTrigger } from "../store/triggers.ts";
 import type { SignedTriggerCall } from "./calls.ts";
-import { unavailable, UNSIGNED, WebhookRefusal } from "./problem.ts";
+import { notFound, unavailable, UNSIGNED, WebhookRefusal } from "./problem.ts";
 
 /** What signed calls are verified with. */
 export interface SignedCallsOptions {
@@ -30,6 +30,9 @@ export type SignedTrigger = Trigger & { readonly verify: TriggerVerification };
 
 /** An unknown trigger is refused after the same work as one with a wrong signature. */
 const ABSENT = { verify: { scheme: "github" }, secrets: ["there is no trigger"] } as const;
+
+const LONGER_PATH = "the path has a slash after the name of the trigger";
+const MAX_SHOWN_NAME = 64;
 
 /** The signature may be that of the secret that cannot be read, so the call is to be repeated later. */
 const UNREADABLE = unavailable(
@@ -66,7 +69,12 @@ export class SignedCalls {
     const trigger = await store.read(findSignedTrigger, name);
     if (trigger?.verify === undefined) {
       await signatureRefusal(ABSENT.verify, { headers, body }, { secrets: ABSENT.secrets, now });
-      throw new WebhookRefusal(UNSIGNED);
+      const unknown = { trigger: name.slice(0, MAX_SHOWN_NAME), requestId };
+      // No trigger has such a name, so this tells nothing about triggers.
+      const isLonger = name.includes("/");
+      const reason = isLonger ? LONGER_PATH : "no trigger of this name verifies signatures";
+      this.#log.warning(reason, "Signed call of an unknown trigger refused", { ...unknown, reason });
+      throw isLonger ? notFound(`this trigger: ${LONGER_PATH}`) : new WebhookRefusal(UNSIGNED);
     }
     const { secrets, failure } = await this.#open(trigger.secrets ?? []);
     const refusal = await signatureRefusal(trigger.verify, { headers, repeated, body }, { secrets, now });

@@ -56,8 +56,8 @@ const SETTABLE: SchemaProperties = {
 /** The secret of a signed trigger in a request. */
 export const SECRET_FIELD: SchemaProperties = {
   secret: textSchema(
-    "The secret that the provider signs with; with `standard-webhooks`, `whsec_` followed by base64. If absent, Weir generates one.",
-    { minLength: MIN_SECRET, maxLength: 1_024 },
+    "The secret that the provider signs with, without blanks at its ends; with `standard-webhooks`, `whsec_` or `v1,whsec_` followed by base64. If absent, Weir generates one.",
+    { minLength: MIN_SECRET, maxLength: 1_024, pattern: "^\\S(?:.*\\S)?$" },
   ),
 };
 
@@ -96,6 +96,7 @@ export function sentSecret(
 ): string | undefined {
   const secret = fields.textIfGiven("secret");
   if (secret === undefined) return undefined;
+  if (secret.trim() !== secret) throw invalidField(field, "it begins or ends with a blank");
   if (secret.length < MIN_SECRET) throw invalidField(field, `expected at least ${MIN_SECRET} characters`);
   if (secretFormOf(verify) === "text" || isBase64Secret(secret)) return secret;
   throw invalidField(field, "expected whsec_ followed by base64");

@@ -3,6 +3,8 @@ export const SIGNATURE_PREFIX = "sha256=";
 /** The prefix of an endpoint's signing secret; it is part of the key of `signature`. */
 export const SECRET_PREFIX = "whsec_";
 
+const BASE64_SECRET = new RegExp(`^(?:v1,)?${SECRET_PREFIX}([^]*)$`);
+
 const encoder = new TextEncoder();
 
 /** What the headers of Standard Webhooks sign. */
@@ -69,7 +71,7 @@ export function signedBytes(head: string, body: Uint8Array): Uint8Array {
   return signed;
 }
 
-/** Whether a secret is `whsec_` followed by base64. */
+/** Whether a secret is `whsec_` followed by base64, also behind `v1,`, as some providers show it. */
 export function isBase64Secret(secret: string): boolean {
   return decodedSecret(secret).length > 0;
 }
@@ -120,10 +122,11 @@ function secretBytes(secret: string): Uint8Array {
 
 /** The bytes of a secret; none where it has another form, which may be a secret all the same and is not shown. */
 function decodedSecret(secret: string): Uint8Array {
-  if (!secret.startsWith(SECRET_PREFIX)) return new Uint8Array();
+  const encoded = BASE64_SECRET.exec(secret)?.[1];
+  if (encoded === undefined) return new Uint8Array();
   try {
     // Node 20 lacks `Uint8Array.fromBase64`.
-    return Uint8Array.from(atob(secret.slice(SECRET_PREFIX.length)), (character) => character.charCodeAt(0));
+    return Uint8Array.from(atob(encoded), (character) => character.charCodeAt(0));
   } catch {
     return new Uint8Array();
   }

@@ -1,7 +1,8 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertMatch } from "@std/assert";
 import { deflateSync, gzipSync } from "node:zlib";
 import { PROVIDER_HEADERS } from "../../harness/provider_signatures.ts";
 import { type RawAnswer, sendRaw } from "../../harness/raw_http.ts";
+import { until } from "../../harness/until.ts";
 import { ADMIN_TOKEN, api, WebhookFolder } from "../../harness/webhook_weir.ts";
 import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
 
@@ -257,4 +258,44 @@ Deno.test("webhooks: the headers of a provider have one value", async () => {
       : `${problem.code} ${problem.field}`;
     assertEquals([name, [status, seen]], [name, answer]);
   }
+});
+
+/** Parts of the path of a signed call behind `triggers/`, and the status, the detail and the line of the log. */
+const PATHS: readonly (readonly [name: string, status: number, detail: RegExp, line: RegExp])[] = [
+  ["hub/", 404, /has a slash after the name/, /unknown trigger refused" trigger="hub\/" .*has a slash after/],
+  [
+    "hub/more",
+    404,
+    /has a slash after the name/,
+    /unknown trigger refused" trigger="hub\/more" .*has a slash/,
+  ],
+  [
+    "other",
+    401,
+    /nor a valid signature/,
+    /unknown trigger refused" trigger="other" .*no trigger of this name/,
+  ],
+  ["HUB", 401, /nor a valid signature/, /unknown trigger refused" trigger="HUB" .*no trigger of this name/],
+];
+
+Deno.test("webhooks: a call of a path that is none of a trigger is logged with its reason", async () => {
+  await using folder = await WebhookFolder.make();
+  await using weir = await folder.serve();
+  const { http } = weir.running.addresses;
+  const verify = { scheme: "github", secret: SECRET };
+  const { body: { id } } = await api(http, "/triggers", { body: { name: "hub", workflow: "echo", verify } });
+  const headers = Object.entries(PROVIDER_HEADERS.github({ secret: SECRET, body: "{}" }));
+  const lines = [JSON_LINE, ...headers.map((one) => one.join(": "))];
+  for (const [name, status, detail, line] of PATHS) {
+    const answer = await sendRaw(http, `POST /api/v1/workflows/triggers/${name}`, lines, "{}");
+    assertEquals([name, answer.status], [name, status]);
+    assertMatch(JSON.parse(answer.body).detail, detail);
+    // One line a second is written of a kind, so a path is called until its line is there.
+    await until(`the line of "${name}"`, async () => {
+      if (weir.log.some((one) => line.test(one))) return true;
+      await sendRaw(http, `POST /api/v1/workflows/triggers/${name}`, lines, "{}");
+      return false;
+    });
+  }
+  assertEquals((await api(http, `/triggers/${id}`)).status, 200);
 });

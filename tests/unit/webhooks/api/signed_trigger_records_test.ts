@@ -124,7 +124,10 @@ Deno.test("signed triggers: a wrong field is named", async () => {
       "verify.secret",
       "expected a text of at most 1024 characters",
     ],
-    ...["whsec_", "whsec_?", "c2VjcmV0c2VjcmV0", "v1,whsec_c2VjcmV0"].map((secret) =>
+    ...[" It's a Secret", "It's a Secret ", "\u00a0It's a Secret", "        "].map((secret) =>
+      [{ scheme: "github", secret }, "verify.secret", "it begins or ends with a blank"] as const
+    ),
+    ...["whsec_", "whsec_?", "c2VjcmV0c2VjcmV0", "v1,c2VjcmV0c2VjcmV0", "v2,whsec_c2VjcmV0"].map((secret) =>
       [
         { scheme: "standard-webhooks", secret },
         "verify.secret",
