@@ -24,6 +24,7 @@ import {
   saveWorkflowVersion,
 } from "../../src/webhooks/store/accept.ts";
 import { findDelivery, listDeliveries, resendDelivery } from "../../src/webhooks/store/deliveries.ts";
+import { listAudit } from "../../src/webhooks/store/audit_log.ts";
 import { dueEndpoints } from "../../src/webhooks/store/delivery_claims.ts";
 import { deleteEndpoint, findEndpoint } from "../../src/webhooks/store/endpoints.ts";
 import { erasePayload, findEvent } from "../../src/webhooks/store/events.ts";
@@ -124,7 +125,18 @@ export const REMOVAL_CASES: StoreCases = {
 
     // Whoever left it is gone.
     const later = await another();
-    assertEquals([await clear(later, 60), await clear(later, 60), await clear(later)], [true, false, false]);
+    const entries = async () =>
+      (await later.read(listAudit, { limit: 9, event: "delivery.failed" })).items.map((
+        { object, details },
+      ) => ({
+        object,
+        details,
+      }));
+    assertEquals([await clear(later, 60), await entries()], [true, []]);
+    assertEquals([await clear(later, 60), await clear(later)], [false, false]);
+    assertEquals(await entries(), [
+      { object: `endpoint:${gone.id}`, details: { reason: "endpoint_deleted", count: 601 } },
+    ]);
     const { items } = await later.read(listDeliveries, { limit: 200, endpointId: gone.id, state: "failed" });
     assertEquals(
       new Set(items.map(({ reason, dueAt }) => [reason, dueAt].join())),

@@ -3,7 +3,8 @@ export const AUDIT_ACTIONS = {
   "deliveries.paused": "`POST /deliveries/pause` paused all deliveries",
   "deliveries.resumed": "`POST /deliveries/resume` resumed all deliveries",
   "delivery.acknowledged": "A requested attempt of a failed delivery succeeded",
-  "delivery.failed": "A delivery failed permanently; `details.reason` is the reason",
+  "delivery.failed":
+    "A delivery failed permanently; `details.reason` is the reason. For all deliveries of a deleted endpoint there is one entry; `details.count` is their number",
   "delivery.resend_asked": "`POST /deliveries/<id>/resend` requested another attempt",
   "endpoint.changed": "`PATCH /endpoints/<id>` changed fields; `details.fields` names them",
   "endpoint.checked": "`POST /endpoints/<id>/check` sent a test event; `details.ok` is the result",

@@ -44,11 +44,11 @@ export function* interruptAttempts(deliverySeqs: readonly number[], now: number)
   if (deliverySeqs.length > 0) yield* run(INTERRUPT, now, deliverySeqs);
 }
 
-/** Fails open deliveries, each with an audit entry, and revokes their claims. The caller has locked their rows. */
-export function* failDeliveries(
+/** Fails open deliveries and revokes their claims, without an audit entry. The caller has locked their rows. */
+export function* failUnaudited(
   deliveries: readonly Row[],
   reason: FailureReason,
-  { now, newId }: { readonly now: number; readonly newId: () => string },
+  now: number,
 ): Work<void> {
   if (deliveries.length === 0) return;
   const seqs = deliveries.map((row) => integer(row, "seq"));
@@ -57,6 +57,16 @@ export function* failDeliveries(
     yield* tallyMove(`delivery.${state}`, "delivery.failed", length);
   }
   yield* run(FAIL, reason, now, seqs);
+}
+
+/** Fails open deliveries, each with an audit entry, and revokes their claims. The caller has locked their rows. */
+export function* failDeliveries(
+  deliveries: readonly Row[],
+  reason: FailureReason,
+  { now, newId }: { readonly now: number; readonly newId: () => string },
+): Work<void> {
+  if (deliveries.length === 0) return;
+  yield* failUnaudited(deliveries, reason, now);
   yield* addAudits(deliveries.map((row) => ({
     id: newId(),
     at: now,

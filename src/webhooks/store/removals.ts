@@ -1,6 +1,7 @@
-import type { DeliveryState, FailureReason } from "../model/records.ts";
+import type { AuditAction } from "../model/audit_actions.ts";
+import type { AuditEntry, DeliveryState } from "../model/records.ts";
 import { integer, text } from "./rows.ts";
-import { dropManualAttempts, failDeliveries } from "./audit_log.ts";
+import { addAudit, dropManualAttempts, failDeliveries, failUnaudited } from "./audit_log.ts";
 import { all, get, type Row, run, sql, type Work } from "./work.ts";
 import type { RemovalOptions } from "./store.ts";
 
@@ -14,7 +15,7 @@ const OPEN: ReadonlySet<DeliveryState> = new Set(["attempting", "retrying"]);
 
 const BEGIN = "INSERT INTO removal (kind, id, position) VALUES (?, ?, 0) RETURNING *";
 const CLAIMED = { endpoint: claimedOf("endpoint_id"), payload: claimedOf("event_id") };
-const REASONS = { endpoint: "endpoint_deleted", payload: "payload_erased" } as const;
+const MOVE = "UPDATE removal SET position = ? WHERE seq = ?";
 
 function claimedOf(column: "endpoint_id" | "event_id") {
   return sql((d) =>
@@ -30,9 +31,11 @@ function claimedOf(column: "endpoint_id" | "event_id") {
 export function* beginRemoval(kind: Removed, id: string, options: RemovalOptions): Work<void> {
   const removal = yield* get(BEGIN, kind, id);
   if (removal === undefined) return;
-  if (kind !== "idempotency") {
-    yield* endDeliveries(yield* all(CLAIMED[kind], id), REASONS[kind], options);
+  if (kind === "endpoint") {
+    const position = yield* endOfEndpoint(yield* all(CLAIMED[kind], id), options);
+    return yield* continueRemoval({ ...removal, position }, options);
   }
+  if (kind === "payload") yield* endOfPayload(yield* all(CLAIMED[kind], id), options);
   yield* continueRemoval(removal, options);
 }
 
@@ -74,19 +77,20 @@ const REMOVE_KEYS = sql((d) =>
 const PORTIONS: Readonly<
   Record<Removed, (removal: Row, options: RemovalOptions & { readonly max: number }) => Work<number>>
 > = {
+  // The position is the number of deliveries that failed.
   *endpoint(removal, options) {
-    const rows = yield* all(OF_ENDPOINT, text(removal, "id"), options.max);
-    yield* endDeliveries(rows, REASONS.endpoint, options);
+    const id = text(removal, "id");
+    const rows = yield* all(OF_ENDPOINT, id, options.max);
+    const count = integer(removal, "position") + (yield* endOfEndpoint(rows, options));
+    if (rows.length === options.max) yield* run(MOVE, count, integer(removal, "seq"));
+    else if (count > 0) yield* addAudit(failedOf(id, count, options));
     return rows.length;
   },
   *payload(removal, options) {
     const rows = yield* all(OF_EVENT, text(removal, "id"), integer(removal, "position"), options.max);
-    yield* endDeliveries(rows, REASONS.payload, options);
+    yield* endOfPayload(rows, options);
     const last = rows.at(-1);
-    if (last !== undefined) {
-      const [position, seq] = [integer(last, "seq"), integer(removal, "seq")];
-      yield* run("UPDATE removal SET position = ? WHERE seq = ?", position, seq);
-    }
+    if (last !== undefined) yield* run(MOVE, integer(last, "seq"), integer(removal, "seq"));
     return rows.length;
   },
   *idempotency(removal, { max }) {
@@ -95,14 +99,31 @@ const PORTIONS: Readonly<
   },
 };
 
-/** Fails open deliveries, and cancels the resending of ended ones. */
-function* endDeliveries(
-  rows: readonly Row[],
-  reason: FailureReason,
-  options: RemovalOptions,
-): Work<void> {
-  const isOpen = (row: Row) => OPEN.has(text(row, "state") as DeliveryState);
-  yield* failDeliveries(rows.filter(isOpen), reason, options);
-  const ended = rows.filter((row) => !isOpen(row) && (row["resend_at"] !== null || row["claim_id"] !== null));
-  yield* dropManualAttempts(ended, options.now);
+/** Fails the open deliveries of an endpoint and cancels the resending of ended ones; returns how many failed. */
+function* endOfEndpoint(rows: readonly Row[], { now }: RemovalOptions): Work<number> {
+  const open = rows.filter(isOpen);
+  yield* failUnaudited(open, "endpoint_deleted", now);
+  yield* dropResending(rows, now);
+  return open.length;
+}
+
+function* endOfPayload(rows: readonly Row[], options: RemovalOptions): Work<void> {
+  yield* failDeliveries(rows.filter(isOpen), "payload_erased", options);
+  yield* dropResending(rows, options.now);
+}
+
+function* dropResending(rows: readonly Row[], now: number): Work<void> {
+  const resent = (row: Row) => row["resend_at"] !== null || row["claim_id"] !== null;
+  yield* dropManualAttempts(rows.filter((row) => !isOpen(row) && resent(row)), now);
+}
+
+function isOpen(row: Row): boolean {
+  return OPEN.has(text(row, "state") as DeliveryState);
+}
+
+/** One entry for all deliveries of a deleted endpoint: there may be as many as its backlog may have. */
+function failedOf(id: string, count: number, { now, newId }: RemovalOptions): AuditEntry {
+  const action: AuditAction = "delivery.failed";
+  const details = { reason: "endpoint_deleted", count };
+  return { id: newId(), at: now, actor: "system", action, object: `endpoint:${id}`, details };
 }
