@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import { createHash, randomBytes } from "node:crypto";
+import { endOfString, JsonText } from "./json_text.ts";
 
 /** A number whose digits a double would change, as created by `JSON.rawJSON`. */
 export interface RawNumber {
@@ -32,7 +33,6 @@ const QUOTE = 0x22;
 const MINUS = 0x2d;
 const ZERO = 0x30;
 const NINE = 0x39;
-const BACKSLASH = 0x5c;
 /** The bit in which `[` and `{`, `]` and `}` differ. */
 const CURLY = 0x20;
 const OPENS = 0x5b;
@@ -60,9 +60,9 @@ export function isJsonObject(value: JsonValue | undefined): value is JsonObject 
   return typeof value === "object" && value !== null && !Array.isArray(value) && !isRawNumber(value);
 }
 
-/** Writes a JSON value without spaces; numbers keep their digits. */
-export function stringifyJson(value: JsonValue): string {
-  return JSON.stringify(value);
+/** Writes a JSON value: without spaces where its numbers keep their digits, or as it was sent. */
+export function stringifyJson(value: JsonValue | JsonText): string {
+  return value instanceof JsonText ? value.text : JSON.stringify(value);
 }
 
 /** The length of a text in UTF-8. */
@@ -138,16 +138,6 @@ function unmarked(value: JsonValue): JsonValue {
     for (const key of Object.keys(owner)) owner[key] = unmarked(owner[key] ?? null);
   }
   return value;
-}
-
-/** The end of the string that begins at a quote: the next unescaped quote, or the end of the text. */
-function endOfString(text: string, start: number): number {
-  for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
-    let escapes = 0;
-    while (text.charCodeAt(end - 1 - escapes) === BACKSLASH) escapes++;
-    if (escapes % 2 === 0) return end;
-  }
-  return text.length;
 }
 
 function canonical(value: JsonValue): string {

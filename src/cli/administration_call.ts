@@ -1,4 +1,5 @@
-import type { JsonObject, JsonValue } from "../base/exact_json.ts";
+import { type JsonObject, type JsonValue, stringifyJson } from "../base/exact_json.ts";
+import type { JsonText } from "../base/json_text.ts";
 import type { CallFlag } from "./administration_flags.ts";
 import type { AdministrationCommand } from "./administration_command.ts";
 import type { GivenCommand, GivenFlags } from "./command.ts";
@@ -56,7 +57,7 @@ export function argument(command: AdministrationCommand, given: GivenCommand, na
 class CallParts {
   readonly query: Record<string, string> = {};
   readonly headers: Record<string, string> = {};
-  readonly #body: Record<string, JsonValue> = {};
+  readonly #body: Record<string, JsonValue | JsonText> = {};
   readonly #takenBy = new Map<string, string>();
 
   get hasBody(): boolean {
@@ -64,14 +65,16 @@ class CallParts {
   }
 
   get body(): string | undefined {
-    return this.hasBody ? JSON.stringify(this.#body) : undefined;
+    if (!this.hasBody) return undefined;
+    const members = Object.entries(this.#body).map(([name, value]) => `"${name}":${stringifyJson(value)}`);
+    return `{${members.join(",")}}`;
   }
 
   has({ into, field }: Pick<CallFlag, "into" | "field">): boolean {
     return this.#takenBy.has(`${into} ${field}`);
   }
 
-  put({ into, field }: Pick<CallFlag, "into" | "field">, value: JsonValue, by: string): void {
+  put({ into, field }: Pick<CallFlag, "into" | "field">, value: JsonValue | JsonText, by: string): void {
     const place = `${into} ${field}`;
     // A field excludes a field inside of it.
     const rival = [...this.#takenBy].find(([taken]) =>
@@ -84,10 +87,10 @@ class CallParts {
     else this.#putField(field, value);
   }
 
-  #putField(field: string, value: JsonValue): void {
+  #putField(field: string, value: JsonValue | JsonText): void {
     const [outer = "", inner] = field.split(".");
     if (inner === undefined) this.#body[outer] = value;
-    else this.#body[outer] = { ...this.#body[outer] as JsonObject | undefined, [inner]: value };
+    else this.#body[outer] = { ...this.#body[outer] as JsonObject | undefined, [inner]: value as JsonValue };
   }
 }
 
@@ -96,7 +99,7 @@ async function valueOf(
   flag: CallFlag,
   given: GivenFlags,
   sources: CallSources,
-): Promise<JsonValue | undefined> {
+): Promise<JsonValue | JsonText | undefined> {
   if (flag.value === undefined) {
     const said = given.boolean(name);
     return flag.is === undefined ? said : said === true ? flag.is : undefined;

@@ -1,5 +1,6 @@
 import { parseDuration } from "../base/duration.ts";
 import { type JsonObject, type JsonValue, parseJson } from "../base/exact_json.ts";
+import { compact, JsonText } from "../base/json_text.ts";
 import { parseMoment, timeText } from "../base/rfc3339.ts";
 import type { CommandFlag } from "./command.ts";
 import { FlagError, headerOf } from "./flags.ts";
@@ -10,7 +11,7 @@ export interface CallFlag extends CommandFlag {
   /** Name of the parameter, header or field; `outer.inner` for a nested field. */
   readonly field: string;
   /** Parses its texts, one unless it is repeated; the text itself when absent. Throws a `FlagError`. */
-  readonly read?: ((texts: readonly string[], now: number) => JsonValue) | undefined;
+  readonly read?: ((texts: readonly string[], now: number) => JsonValue | JsonText) | undefined;
   /** The value that a boolean flag sends; its own value when absent. */
   readonly is?: false | null | undefined;
   /** Whether its value names the file of the text; `-` for standard input. */
@@ -105,10 +106,11 @@ export function readTexts(texts: readonly string[]): readonly string[] {
   return texts;
 }
 
-/** A value of JSON; its numbers keep every digit. */
-export function readJson([text = ""]: readonly string[]): JsonValue {
+/** A value of JSON, as it was given but for the white space between its values. */
+export function readJson([text = ""]: readonly string[]): JsonText {
   try {
-    return parseJson(text);
+    JSON.parse(text);
+    return new JsonText(compact(text));
   } catch {
     // The parser's message would show a part of the text.
     throw new FlagError("expected JSON");

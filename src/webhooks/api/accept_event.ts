@@ -9,7 +9,8 @@ import {
 } from "../model/event.ts";
 import { POSTED_EVENT_FIELDS } from "./event_operations.ts";
 import { FieldReader, jsonObjectOf } from "./field_reader.ts";
-import { bodyHash, stringifyJson } from "../../base/exact_json.ts";
+import { bodyHash } from "../../base/exact_json.ts";
+import { memberText } from "../../base/json_text.ts";
 import { invalidField, refusal, UNAUTHORIZED, WebhookRefusal } from "./problem.ts";
 import type { EventKey, NewEvent } from "../model/records.ts";
 import { CONTINUE, type EventCall, type WebhookAnswer } from "./calls.ts";
@@ -42,7 +43,8 @@ export class EventAcceptor {
     const kind = fields.text("event");
     const problem = eventKindProblem(kind);
     if (problem !== undefined) throw invalidField("event", problem);
-    const body = eventBody(kind, stringifyJson(fields.object("data")));
+    fields.object("data");
+    const body = eventBody(kind, memberText(call.body, "data"));
     checkKind(kind, eventKey);
     const { store, clock, newId, bounds, onAccepted } = this.#options;
     const event: NewEvent = { id: newId(), kind, body };

@@ -51,7 +51,7 @@ export async function administer(
   const [id = "", keyId = ""] = segments.filter((_, index) => match.pattern[index]?.startsWith(":"));
   return await match.handle({
     ...parts,
-    ...{ administrator, id, keyId, query: new URLSearchParams(query), idempotencyKey },
+    ...{ administrator, id, keyId, query: new URLSearchParams(query), idempotencyKey, body: body ?? "" },
     fields(schemas, options) {
       const isAbsent = body === undefined && options?.optional === true;
       return new FieldReader(isAbsent ? {} : jsonObjectOf(body ?? ""), schemas);

@@ -1,4 +1,4 @@
-import { type JsonObject, parseJson } from "../../base/exact_json.ts";
+import { JsonText } from "../../base/json_text.ts";
 import { timeText } from "../../base/rfc3339.ts";
 import { eventPatternProblem } from "../model/event.ts";
 import { newEventKey } from "../model/keys.ts";
@@ -80,7 +80,6 @@ function shownEvent({ id, kind, body, createdAt }: WebhookEvent): Record<string,
   return { id, event: kind, isErased: body === undefined, createdAt: timeText(createdAt) };
 }
 
-function payloadOf({ body }: WebhookEvent): unknown {
-  if (body === undefined) return undefined;
-  return (parseJson(new TextDecoder().decode(body)) as JsonObject)["data"];
+function payloadOf({ body }: WebhookEvent): JsonText | undefined {
+  return body === undefined ? undefined : new JsonText(new TextDecoder().decode(body)).get("data");
 }

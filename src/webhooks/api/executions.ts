@@ -1,4 +1,4 @@
-import { parseJson } from "../../base/exact_json.ts";
+import { JsonText } from "../../base/json_text.ts";
 import { timeText, timeTextIf } from "../../base/rfc3339.ts";
 import type { Execution, ExecutionStep } from "../model/records.ts";
 import type { WorkflowStep } from "../model/workflow.ts";
@@ -30,7 +30,7 @@ async function getExecution(call: RoutedCall) {
   const record = await call.store.read(executions.findExecution, call.id);
   const { execution, steps } = found(record, "this execution");
   const currentStep = await currentStepOf(execution, steps.length, call);
-  return jsonAnswer(200, { ...shown(execution, steps), currentStep, input: parseJson(execution.input) });
+  return jsonAnswer(200, { ...shown(execution, steps), currentStep, input: new JsonText(execution.input) });
 }
 
 /** The step that a running execution works on or waits for. */
@@ -77,14 +77,14 @@ function shown(execution: Execution, steps: readonly ExecutionStep[]): Record<st
     startedAt: timeTextIf(execution.startedAt),
     finishedAt: timeTextIf(finishedAt),
     cancelRequested,
-    output: output === undefined ? undefined : parseJson(output),
+    output: output === undefined ? undefined : new JsonText(output),
     // Until the end it is the error of the current step.
     error: finishedAt === undefined ? undefined : error,
     steps: steps.map(({ startedAt, finishedAt, result, ...rest }) => ({
       ...rest,
       startedAt: timeText(startedAt),
       finishedAt: timeText(finishedAt),
-      result: result === undefined ? undefined : parseJson(result),
+      result: result === undefined ? undefined : new JsonText(result),
     })),
   };
 }

@@ -1,4 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
+import { writeJson } from "../../base/json_text.ts";
 import type { SchemaProperties } from "../../base/json_schema.ts";
 import type { EndpointCheck } from "../deliveries/endpoint_check.ts";
 import type { AuditAction } from "../model/audit_actions.ts";
@@ -45,6 +46,8 @@ export interface RoutedCall extends AdministrationParts {
   readonly query: URLSearchParams;
   /** The header, unchecked. */
   readonly idempotencyKey: string | undefined;
+  /** As it came; empty for none. */
+  readonly body: string;
   /** The fields of the body, all with a schema; refuses a call without a body unless it is optional. */
   fields(schemas: SchemaProperties, options?: { readonly optional: boolean }): FieldReader;
 }
@@ -67,9 +70,9 @@ export function adminAudit(
   return { id: newId(), at: clock.now(), actor: administrator.name, action, object, details };
 }
 
-/** An answer with a body; numbers that are kept as text come out as they came. */
+/** An answer with a body; what is kept as text comes out as it came. */
 export function jsonAnswer(status: number, value: unknown): WebhookAnswer {
-  return { status, headers: { "content-type": "application/json" }, body: JSON.stringify(value) };
+  return { status, headers: { "content-type": "application/json" }, body: writeJson(value) };
 }
 
 /** 204. */

@@ -1,4 +1,5 @@
-import { type JsonObject, stringifyJson } from "../../base/exact_json.ts";
+import type { JsonObject } from "../../base/exact_json.ts";
+import { memberText } from "../../base/json_text.ts";
 import { timeText } from "../../base/rfc3339.ts";
 import { newEndpointSecret, newTriggerKey } from "../model/keys.ts";
 import type {
@@ -107,7 +108,8 @@ async function deleteTrigger(call: RoutedCall) {
 
 async function callTrigger(call: RoutedCall) {
   const { id, store, idempotencyKey } = call;
-  const body = stringifyJson(call.fields(CALLED_TRIGGER_FIELDS).object("data"));
+  call.fields(CALLED_TRIGGER_FIELDS).object("data");
+  const body = memberText(call.body, "data");
   const refused = idempotencyKeyRefusal(idempotencyKey);
   if (refused !== undefined) throw refused;
   const trigger = found(await store.read(triggers.findTriggerByIdOrName, id), TRIGGER);

@@ -1,4 +1,5 @@
-import { isRawNumber, type JsonObject, type JsonValue, stringifyJson } from "../../base/exact_json.ts";
+import { isRawNumber, type JsonObject, type JsonValue, parseJson, stringifyJson } from "../../base/exact_json.ts";
+import { JsonText } from "../../base/json_text.ts";
 
 /** The roots of template paths. */
 export type TemplateRoot = "input" | "steps" | "execution" | "env";
@@ -26,7 +27,7 @@ export type ValueTemplate =
 /** What templates read: own properties only. */
 export interface TemplateScope {
   /** The value of a root, if it exists. `steps` and `env` are read by name. */
-  read(root: TemplateRoot, name: string | undefined): JsonValue | undefined;
+  read(root: TemplateRoot, name: string | undefined): JsonValue | JsonText | undefined;
 }
 
 /** A template that cannot be rendered. The message names the path, never the value. */
@@ -94,7 +95,7 @@ export function pathsOf(template: TextTemplate): readonly TemplatePath[] {
 }
 
 /** The value at a path; throws a `TemplateError` where there is none. */
-export function readPath({ text, root, keys }: TemplatePath, scope: TemplateScope): JsonValue {
+export function readPath({ text, root, keys }: TemplatePath, scope: TemplateScope): JsonValue | JsonText {
   const isNamed = root === "steps" || root === "env";
   let value = scope.read(root, isNamed ? keys[0] : undefined);
   for (const key of isNamed ? keys.slice(1) : keys) {
@@ -106,7 +107,8 @@ export function readPath({ text, root, keys }: TemplatePath, scope: TemplateScop
 }
 
 /** The value under a key, or under an index of a list; texts and numbers have none. */
-function ownValue(value: JsonValue, key: string): JsonValue | undefined {
+function ownValue(value: JsonValue | JsonText, key: string): JsonValue | JsonText | undefined {
+  if (value instanceof JsonText) return value.get(key);
   if (typeof value !== "object" || value === null || isRawNumber(value)) return undefined;
   if (Array.isArray(value)) return INDEX.test(key) ? (value as readonly JsonValue[])[Number(key)] : undefined;
   const object = value as JsonObject;
@@ -132,26 +134,9 @@ export function renderText(
   return text;
 }
 
-/** Renders the texts of a parameter: one, or one for each item of a list that its template alone stands for. */
-export function renderTexts(
-  template: TextTemplate,
-  scope: TemplateScope,
-  encode?: (text: string, path: TemplatePath) => string,
-): readonly string[] {
-  const [path] = template;
-  if (template.length !== 1 || path === undefined || typeof path === "string") {
-    return [renderText(template, scope, encode)];
-  }
-  const value = readPath(path, scope);
-  const items = Array.isArray(value) ? value as readonly JsonValue[] : [value];
-  return items.map((item) => encode?.(textOf(item, path), path) ?? textOf(item, path));
-}
-
 function plainText(path: TemplatePath, scope: TemplateScope): string {
-  return textOf(readPath(path, scope), path);
-}
-
-function textOf(value: JsonValue, path: TemplatePath): string {
+  const read = readPath(path, scope);
+  const value = read instanceof JsonText ? plainValue(read) : read;
   if (typeof value === "string") return value;
   if (typeof value === "number" || typeof value === "boolean" || isRawNumber(value)) {
     return stringifyJson(value);
@@ -162,8 +147,13 @@ function textOf(value: JsonValue, path: TemplatePath): string {
   );
 }
 
-/** Renders a value; a text that is a single template takes the type of its value. */
-export function renderValue(template: ValueTemplate, scope: TemplateScope): JsonValue {
+/** The value of a text, where it is a text, a number or a flag; of lists and objects only their kind matters. */
+function plainValue({ kind, text }: JsonText): JsonValue {
+  return kind === "scalar" ? parseJson(text) : kind === "list" ? [] : {};
+}
+
+/** Renders a value. A text that is a single template takes the value as it was sent; objects keep the order of keys. */
+export function renderValue(template: ValueTemplate, scope: TemplateScope): JsonValue | JsonText {
   switch (template.kind) {
     case "value":
       return template.value;
@@ -173,9 +163,12 @@ export function renderValue(template: ValueTemplate, scope: TemplateScope): Json
       return isWhole ? readPath(first, scope) : renderText(template.template, scope);
     }
     case "list":
-      return template.items.map((item) => renderValue(item, scope));
-    case "object":
-      // Creates own properties of any name, unlike assignments.
-      return Object.fromEntries(template.entries.map(([key, value]) => [key, renderValue(value, scope)]));
+      return new JsonText(`[${template.items.map((item) => stringifyJson(renderValue(item, scope))).join(",")}]`);
+    case "object": {
+      const members = template.entries.map(([key, value]) => {
+        return `${JSON.stringify(key)}:${stringifyJson(renderValue(value, scope))}`;
+      });
+      return new JsonText(`{${members.join(",")}}`);
+    }
   }
 }

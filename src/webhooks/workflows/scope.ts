@@ -1,18 +1,19 @@
-import { type JsonValue, parseJson } from "../../base/exact_json.ts";
+import type { JsonValue } from "../../base/exact_json.ts";
+import { JsonText } from "../../base/json_text.ts";
 import type { Execution } from "../model/records.ts";
 import type { TemplateRoot, TemplateScope } from "../model/template.ts";
 import { timeText } from "../../base/rfc3339.ts";
 
 /**
- * What the steps of one execution may read. Texts are parsed when they are read, and their values are dropped at the end
- * of the turn: a value takes many times the memory of its text, and a step may wait for long.
+ * What the steps of one execution may read. Texts are searched when they are read, and what was found is dropped at the
+ * end of the turn: it may take many times the memory of its text, and a step may wait for long.
  */
 export class WorkflowScope implements TemplateScope {
   readonly #execution: Execution;
   readonly #env: Readonly<Record<string, string>>;
   readonly #results = new Map<string, string>();
   /** By their texts. */
-  readonly #values = new Map<string, JsonValue>();
+  readonly #values = new Map<string, JsonText>();
   readonly #startedAt: number;
 
   constructor(execution: Execution, env: Readonly<Record<string, string>>, startedAt: number) {
@@ -26,7 +27,7 @@ export class WorkflowScope implements TemplateScope {
   }
 
   /** The value below a root. */
-  read(root: TemplateRoot, name: string | undefined): JsonValue | undefined {
+  read(root: TemplateRoot, name: string | undefined): JsonValue | JsonText | undefined {
     switch (root) {
       case "input":
         return this.#value(this.#execution.input);
@@ -47,12 +48,12 @@ export class WorkflowScope implements TemplateScope {
     }
   }
 
-  #value(text: string | undefined): JsonValue | undefined {
+  #value(text: string | undefined): JsonText | undefined {
     if (text === undefined) return undefined;
     const known = this.#values.get(text);
     if (known !== undefined) return known;
     if (this.#values.size === 0) queueMicrotask(() => this.#values.clear());
-    const value = parseJson(text);
+    const value = new JsonText(text);
     this.#values.set(text, value);
     return value;
   }

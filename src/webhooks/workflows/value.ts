@@ -13,7 +13,7 @@ export interface ValueReading {
 const JSON_NUMBER = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$/;
 const PREFIXED = /^0(?:x[0-9a-fA-F]+|o[0-7]+|b[01]+)$/;
 
-/** A JSON value from YAML, with templates in its texts; what has none is built once. Numbers keep their digits. */
+/** A JSON value from YAML, with templates in its texts. Numbers keep their digits, and keys their order. */
 export function readValue(value: YamlValue, path: string, reading: ValueReading): ValueTemplate {
   switch (value.kind) {
     case "scalar":
@@ -29,11 +29,7 @@ export function readValue(value: YamlValue, path: string, reading: ValueReading)
         if (key.includes("{{")) reading.log.error(offset, path, text);
         return [key, readValue(below, `${path}.${shown(key)}`, reading)] as const;
       });
-      const values = entries.flatMap(([key, item]) =>
-        item.kind === "value" ? [[key, item.value] as const] : []
-      );
-      if (values.length < entries.length) return { kind: "object", entries };
-      return { kind: "value", value: Object.fromEntries(values) };
+      return { kind: "object", entries };
     }
     case "broken":
       return NOTHING;

@@ -12,7 +12,7 @@ Deno.test("test call: by id or name it starts the workflow without the key, and 
     const answer = await bed.call("POST", `/triggers/${place}/call`, '{"data":{"n": 12345678901234567890}}');
     assertEquals(codeOf(answer), [202, "executionId"]);
     const found = await bed.store.read(findExecution, answer.body.executionId);
-    assertEquals([found?.execution.triggerId, found?.execution.input], [id, '{"n":12345678901234567890}']);
+    assertEquals([found?.execution.triggerId, found?.execution.input], [id, '{"n": 12345678901234567890}']);
     executions.push(answer.body.executionId);
   }
   const { body: { items } } = await bed.call("GET", "/audit?event=trigger.called");
