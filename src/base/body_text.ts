@@ -89,6 +89,7 @@ function textOf(bytes: Uint8Array, charset: string): string | BodyTextProblem {
 }
 
 function charsetOf(contentType: string): string {
+  if (!contentType.includes(";")) return "utf-8";
   for (const [, name = "", value = ""] of contentType.matchAll(PARAMETER)) {
     if (name.toLowerCase() !== "charset") continue;
     const charset = value.replace(/^"(.*)"$/, "$1").trim().toLowerCase();

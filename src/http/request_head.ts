@@ -1,5 +1,5 @@
 import type { Refusal } from "./problem.ts";
-import { BAD_TARGET, HOST, requestUrl } from "./request_url.ts";
+import { BAD_TARGET, HOST, requestUrl } from "../base/request_url.ts";
 
 /** The largest head of a request, in bytes. */
 export const MAX_HEAD_BYTES = 65_536;

@@ -3,7 +3,7 @@ import type { LogFields, Logger } from "../base/log.ts";
 import { ThrottledLog } from "../base/throttled_log.ts";
 import type { WebhookAnswer } from "../webhooks/api/calls.ts";
 import { FailedTokens } from "./failed_tokens.ts";
-import { requestUrl } from "./request_url.ts";
+import { requestUrl } from "../base/request_url.ts";
 import { problemResponse, type Refusal, REFUSALS } from "./problem.ts";
 
 /** What a handler is given. */

@@ -1,5 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import type { Clock } from "../base/clock.ts";
+import { requestUrl } from "../base/request_url.ts";
 import { PullReader, type PullReaderOptions } from "./pull_reader.ts";
 import { CONTENT_TYPES, metricsText, type PullFormat } from "./pull_text.ts";
 
@@ -21,7 +22,9 @@ const METHODS = "GET, HEAD";
 export function createPullHandler(options: PullHandlerOptions): (request: Request) => Promise<Response> {
   const scraper = new Scraper(options);
   return async (request) => {
-    if (pathOf(request) !== options.path) return plain(404, "404 page not found");
+    const sent = requestUrl(request.url);
+    if (typeof sent !== "string") return plain(400, sent.reason);
+    if (new URL(sent).pathname !== options.path) return plain(404, "404 page not found");
     if (request.method !== "GET" && request.method !== "HEAD") {
       return plain(405, `Cannot answer "${request.method}": the method must be one of ${METHODS}`, {
         allow: METHODS,
@@ -140,15 +143,6 @@ function acceptsGzip(accept: string): boolean {
     }),
   );
   return (qualities.get("gzip") ?? qualities.get("*") ?? 0) > 0;
-}
-
-function pathOf(request: Request): string | undefined {
-  try {
-    return new URL(request.url).pathname;
-  } catch {
-    // The host may be invalid, such as one with a space.
-    return undefined;
-  }
 }
 
 function headersOf({ format, isCompressed }: PullForm): Record<string, string> {

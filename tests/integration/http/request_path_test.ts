@@ -1,6 +1,9 @@
 import { assertEquals } from "@std/assert";
 import { createRouter, type Route } from "../../../src/http/router.ts";
+import { freePort } from "../../harness/free_port.ts";
 import { LISTENS, ServedHttp } from "../../harness/http_fixture.ts";
+import { sendRaw } from "../../harness/raw_http.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
 
 const TRIGGERS = "/api/v1/workflows/triggers/";
 const shown = ({ url }: { readonly url: URL }) => new Response(`${url.pathname}${url.search}`);
@@ -67,7 +70,7 @@ for (const [port, listen] of LISTENS) {
       const isRefused = port !== "HTTP port" && expected === NO_URL && answer.startsWith("4");
       answers.push([name, target, isRefused ? expected : answer]);
     }
-    assertEquals(answers, TARGETS);
+    assertEquals(answers, TARGETS.map((one) => [...one]));
   });
 }
 
@@ -79,3 +82,22 @@ async function answerOf(served: ServedHttp, target: string): Promise<string> {
   if (status === "200") return body;
   return status === "400" && body !== "" ? `400 ${JSON.parse(body).field}` : status;
 }
+
+Deno.test("every port of the program matches paths as they were sent", async () => {
+  const metrics = `127.0.0.1:${freePort()}`;
+  await using weir = await ServeFixture.start({
+    env: { DISABLE_STATS: "false", USE_PULL_METRICS: "true", PULL_METRICS_ADDR: metrics },
+  });
+  const { http, debug } = weir.running.addresses;
+  const table = [
+    [http, "/x/../healthcheck", "/healthcheck"],
+    [debug, "/x/%2e%2e/stats", "/stats"],
+    [debug, "/api/v1/workflows/triggers/..\\..\\endpoints", "/healthcheck"],
+    [metrics, "/x/%2E./metrics", "/metrics"],
+  ] as const;
+  for (const [address, changed, plain] of table) {
+    const statuses = [];
+    for (const path of [changed, plain]) statuses.push((await sendRaw(address, `GET ${path}`, [])).status);
+    assertEquals([changed, statuses], [changed, [400, 200]]);
+  }
+});

@@ -1,4 +1,9 @@
-import type { Refusal } from "./problem.ts";
+/** Why a request is answered with 400. */
+export interface UrlProblem {
+  readonly kind: "bad_target";
+  readonly field: "host" | "path";
+  readonly reason: string;
+}
 
 const PARTS = /^https?:\/\/([^/?#\\]*)([^?#]*)(?:\?[^#]*)?(#.*)?$/i;
 /** A host with its port. */
@@ -8,15 +13,15 @@ const PLAIN = /^(?:\/[\w~!$&'()*+,;=:@-]*)*$/;
 const BACKSLASH = /\\|%5c/i;
 const DOT_SEGMENT = /^(?:\.|%2e){1,2}$/i;
 
-/** The refusal of a request whose host and path make no URL. */
-export const BAD_TARGET: Refusal = {
+/** The host and the path make no URL. */
+export const BAD_TARGET: UrlProblem = {
   kind: "bad_target",
   field: "host",
   reason: "the host and the path make no URL",
 };
 
 /** A proxy in front may have allowed the path that was sent, and not the one that parsing makes of it. */
-const CHANGED_PATH: Refusal = {
+const CHANGED_PATH: UrlProblem = {
   kind: "bad_target",
   field: "path",
   reason: "the path has a dot segment, a backslash, a fragment or a character that must be percent-encoded",
@@ -26,7 +31,7 @@ const CHANGED_PATH: Refusal = {
  * The URL of a request whose scheme, host and target are joined as they were sent. Refuses paths that parsing would
  * change, since routes are found by the path as it was sent.
  */
-export function requestUrl(sent: string): string | Refusal {
+export function requestUrl(sent: string): string | UrlProblem {
   const [, host = "", path = "", fragment] = PARTS.exec(sent) ?? [];
   const url = HOST.test(host) ? URL.parse(sent) : null;
   if (url === null) return BAD_TARGET;
