@@ -153,14 +153,16 @@ async function administer(call: Call, options: WebhookRouteOptions): Promise<Web
   });
 }
 
-/** One round trip to the service, but for a body that is large, or of unknown length: only a known caller may send it. */
+/** One round trip to the service, but for a body that is or may become large: only a known caller may send it. */
 async function accept(
   call: Call,
   options: WebhookRouteOptions,
   ask: (content: CallContent) => Promise<WebhookAnswer>,
 ): Promise<WebhookAnswer> {
-  const length = call.request.headers.get("content-length");
-  if (length === null || Number(length) > SMALL_BODY_BYTES) {
+  const { headers } = call.request;
+  const length = headers.get("content-length");
+  const isSmall = length !== null && Number(length) <= SMALL_BODY_BYTES && !headers.has("content-encoding");
+  if (!isSmall) {
     const answer = await ask({});
     if (answer.status !== CONTINUE.status) return answer;
   }

@@ -110,7 +110,7 @@ function readOne(name: string, setting: Setting, text: string | undefined, notes
   note(name, setting, notes);
   if (setting.secret && parsed.value === text && text.trim() !== text) {
     const variable = notes.sources.get(name) ?? name;
-    notes.warnings.push(`${variable} begins or ends with a blank, which is a part of the secret`);
+    notes.warnings.push(`${variable} begins or ends with a blank, which is a part of the value`);
   }
   return parsed.value;
 }

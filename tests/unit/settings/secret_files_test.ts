@@ -37,7 +37,7 @@ Deno.test("values of files replace those of variables, without the line break at
     "redis://u:p@cache:6379",
     " p w ",
     undefined,
-    ["KV_AUTH_FILE begins or ends with a blank, which is a part of the secret"],
+    ["KV_AUTH_FILE begins or ends with a blank, which is a part of the value"],
   ]);
   assertEquals(settings["OTEL_EXPORTER_OTLP_<OPTION>"], new Map([["HEADERS", "authorization=x"]]));
   assertEquals(Object.fromEntries(sources), {
