@@ -34,15 +34,25 @@ export interface SentBody {
 }
 
 const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
-const JSON_TYPE = new RegExp(`^(?:application/json|${TOKEN}/${TOKEN}\\+json)[\\t ]*(?:;.*)?$`, "i");
+const JSON_TYPE = new RegExp(`^(?:(?:application|text)/json|${TOKEN}/${TOKEN}\\+json)[\\t ]*(?:;.*)?$`, "i");
 const PARAMETER = new RegExp(`;[\\t ]*(?:(${TOKEN})=("(?:[^"\\\\]|\\\\.)*"|[^;"]*))?`, "g");
 
-/** Whether a content type is JSON: `application/json`, or one that ends with `+json`. */
+/** The bytes that name a charset before any declaration. */
+const MARKS: readonly (readonly [charset: string, ...bytes: number[]])[] = [
+  ["utf-8", 0xef, 0xbb, 0xbf],
+  ["utf-16be", 0xfe, 0xff],
+  ["utf-16le", 0xff, 0xfe],
+];
+
+/** Whether a content type is JSON: `application/json`, `text/json`, or one that ends with `+json`. */
 export function isJsonType(contentType: string | null | undefined): boolean {
   return JSON_TYPE.test(contentType ?? "");
 }
 
-/** Decodes a body: its content coding, then its charset, UTF-8 when none is declared. A byte order mark is dropped. */
+/**
+ * Decodes a body: its content coding, then its charset by its byte order mark, which is dropped, or as it is declared, or
+ * else as UTF-8.
+ */
 export function bodyText(
   bytes: Uint8Array,
   { contentEncoding, contentType, maxBytes, decode }: SentBody,
@@ -50,7 +60,7 @@ export function bodyText(
   if (bytes.length === 0) return "";
   const decoded = withoutCoding(bytes, contentEncoding ?? "", maxBytes);
   if (!(decoded instanceof Uint8Array)) return decoded;
-  const charset = charsetOf(contentType ?? "");
+  const charset = markOf(decoded) ?? charsetOf(contentType ?? "");
   return charset === "utf-8" && decode !== undefined
     ? decode(decoded).replace(/^\ufeff/, "")
     : textOf(decoded, charset);
@@ -86,6 +96,10 @@ function textOf(bytes: Uint8Array, charset: string): string | BodyTextProblem {
   } catch {
     return { kind: "malformed", field: "body", reason: `not valid ${charset === "utf-8" ? "UTF-8" : charset}` };
   }
+}
+
+function markOf(bytes: Uint8Array): string | undefined {
+  return MARKS.find(([, ...mark]) => mark.every((byte, index) => bytes[index] === byte))?.[0];
 }
 
 function charsetOf(contentType: string): string {

@@ -68,6 +68,17 @@ const CASES: readonly Case[] = [
     lines: ['Content-Type: application/json; a="x;charset=y"; Charset="utf-16le"'],
     encode: (text) => new Uint8Array(Uint16Array.from(text, (unit) => unit.charCodeAt(0)).buffer),
   },
+  {
+    name: "UTF-16 with a byte order mark",
+    lines: [JSON_LINE],
+    encode: (text) => new Uint8Array(Uint16Array.from(`\ufeff${text}`, (unit) => unit.charCodeAt(0)).buffer),
+  },
+  {
+    name: "a byte order mark of UTF-8, and another charset",
+    lines: ["Content-Type: application/json; charset=iso-8859-1"],
+    encode: (text) => utf8(`\ufeff${text}`),
+  },
+  { name: "text/json", lines: ["Content-Type: text/json"], encode: utf8 },
   { name: "utf8, as some write it", lines: ["Content-Type: application/json;charset=UTF8"], encode: utf8 },
   {
     name: "application/cloudevents+json",
