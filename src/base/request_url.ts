@@ -33,15 +33,11 @@ const CHANGED_PATH: UrlProblem = {
  */
 export function requestUrl(sent: string): string | UrlProblem {
   const [, host = "", path = "", fragment] = PARTS.exec(sent) ?? [];
-  const url = HOST.test(host) ? URL.parse(sent) : null;
-  if (url === null) return BAD_TARGET;
-  return fragment === undefined && isUnchanged(path, url) ? sent : CHANGED_PATH;
+  if (!HOST.test(host) || !URL.canParse(sent)) return BAD_TARGET;
+  return fragment === undefined && (PLAIN.test(path) || isUnchanged(path, sent)) ? sent : CHANGED_PATH;
 }
 
-function isUnchanged(path: string, { pathname }: URL): boolean {
-  if (PLAIN.test(path)) return true;
-  if (BACKSLASH.test(path) || path.split("/").some((segment) => DOT_SEGMENT.test(segment))) {
-    return false;
-  }
-  return path === pathname;
+function isUnchanged(path: string, sent: string): boolean {
+  if (BACKSLASH.test(path) || path.split("/").some((segment) => DOT_SEGMENT.test(segment))) return false;
+  return path === new URL(sent).pathname;
 }

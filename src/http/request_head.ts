@@ -26,6 +26,7 @@ const REQUEST_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+) ([\x21-\x7e]+) HTTP\/(\d)\
 const HEADER_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([\t\x20-\x7e\x80-\xff]*)$/;
 /** The same coding twice is not the same as once. */
 const CODINGS = "content-encoding";
+const NONE: ReadonlySet<string> = new Set();
 const LENGTH = /^\d{1,15}$/;
 
 /**
@@ -39,8 +40,8 @@ export function readRequestHead(text: string, scheme: "http" | "https"): Request
   if (major !== "1") return { kind: "unknown_version", reason: "HTTP/1.1 is spoken here" };
   if (lines.length - 1 > MAX_HEADERS) return headTooLarge(`more than ${MAX_HEADERS} headers`);
   const headers: [string, string][] = [];
-  const first = new Map<string, string>();
-  const repeated = new Set<string>();
+  const names: string[] = [];
+  let repeated = NONE;
   const known: Known = {};
   for (let index = 1; index < lines.length; index++) {
     const [, name, spaced = ""] = HEADER_LINE.exec(lines[index] ?? "") ?? [];
@@ -49,10 +50,10 @@ export function readRequestHead(text: string, scheme: "http" | "https"): Request
     const lower = name.toLowerCase();
     const problem = note(lower, value, known);
     if (problem !== undefined) return malformed(problem);
-    const earlier = first.get(lower);
-    if (earlier === undefined) first.set(lower, value);
-    else if (earlier !== value) repeated.add(lower);
-    else if (lower !== CODINGS) continue;
+    const earlier = names.indexOf(lower);
+    if (earlier !== -1 && headers[earlier]?.[1] !== value) repeated = new Set([...repeated, lower]);
+    else if (earlier !== -1 && lower !== CODINGS) continue;
+    names.push(lower);
     headers.push([name, value]);
   }
   const isFirstVersion = minor === "0";
