@@ -1,4 +1,4 @@
-import { isRawNumber, type JsonObject, type JsonValue, parseJson, stringifyJson } from "../../base/exact_json.ts";
+import { isRawNumber, type JsonObject, type JsonValue, stringifyJson } from "../../base/exact_json.ts";
 import { JsonText } from "../../base/json_text.ts";
 
 /** The roots of template paths. */
@@ -27,7 +27,9 @@ export type ValueTemplate =
 /** What templates read: own properties only. */
 export interface TemplateScope {
   /** The value of a root, if it exists. `steps` and `env` are read by name. */
-  read(root: TemplateRoot, name: string | undefined): JsonValue | JsonText | undefined;
+  read(root: TemplateRoot, name: string | undefined): JsonValue | undefined;
+  /** The same value as it was sent; `read` is written where it is absent, or returns nothing. */
+  sent?(root: TemplateRoot, name: string | undefined): JsonText | undefined;
 }
 
 /** A template that cannot be rendered. The message names the path, never the value. */
@@ -95,10 +97,10 @@ export function pathsOf(template: TextTemplate): readonly TemplatePath[] {
 }
 
 /** The value at a path; throws a `TemplateError` where there is none. */
-export function readPath({ text, root, keys }: TemplatePath, scope: TemplateScope): JsonValue | JsonText {
-  const isNamed = root === "steps" || root === "env";
-  let value = scope.read(root, isNamed ? keys[0] : undefined);
-  for (const key of isNamed ? keys.slice(1) : keys) {
+export function readPath({ text, root, keys }: TemplatePath, scope: TemplateScope): JsonValue {
+  const { name, below } = placeOf(root, keys);
+  let value = scope.read(root, name);
+  for (const key of below) {
     if (value === undefined) break;
     value = ownValue(value, key);
   }
@@ -106,9 +108,21 @@ export function readPath({ text, root, keys }: TemplatePath, scope: TemplateScop
   return value;
 }
 
+/** The value at a path as it was sent; throws a `TemplateError` where there is none. */
+function sentValue(path: TemplatePath, scope: TemplateScope): JsonValue | JsonText {
+  const { name, below } = placeOf(path.root, path.keys);
+  let sent = scope.sent?.(path.root, name);
+  for (const key of below) sent = sent?.get(key);
+  return sent ?? readPath(path, scope);
+}
+
+function placeOf(root: TemplateRoot, keys: readonly string[]) {
+  const isNamed = root === "steps" || root === "env";
+  return isNamed ? { name: keys[0], below: keys.slice(1) } : { name: undefined, below: keys };
+}
+
 /** The value under a key, or under an index of a list; texts and numbers have none. */
-function ownValue(value: JsonValue | JsonText, key: string): JsonValue | JsonText | undefined {
-  if (value instanceof JsonText) return value.get(key);
+function ownValue(value: JsonValue, key: string): JsonValue | undefined {
   if (typeof value !== "object" || value === null || isRawNumber(value)) return undefined;
   if (Array.isArray(value)) return INDEX.test(key) ? (value as readonly JsonValue[])[Number(key)] : undefined;
   const object = value as JsonObject;
@@ -135,8 +149,7 @@ export function renderText(
 }
 
 function plainText(path: TemplatePath, scope: TemplateScope): string {
-  const read = readPath(path, scope);
-  const value = read instanceof JsonText ? plainValue(read) : read;
+  const value = readPath(path, scope);
   if (typeof value === "string") return value;
   if (typeof value === "number" || typeof value === "boolean" || isRawNumber(value)) {
     return stringifyJson(value);
@@ -147,11 +160,6 @@ function plainText(path: TemplatePath, scope: TemplateScope): string {
   );
 }
 
-/** The value of a text, where it is a text, a number or a flag; of lists and objects only their kind matters. */
-function plainValue({ kind, text }: JsonText): JsonValue {
-  return kind === "scalar" ? parseJson(text) : kind === "list" ? [] : {};
-}
-
 /** Renders a value. A text that is a single template takes the value as it was sent; objects keep the order of keys. */
 export function renderValue(template: ValueTemplate, scope: TemplateScope): JsonValue | JsonText {
   switch (template.kind) {
@@ -160,10 +168,12 @@ export function renderValue(template: ValueTemplate, scope: TemplateScope): Json
     case "text": {
       const [first] = template.template;
       const isWhole = template.template.length === 1 && first !== undefined && typeof first !== "string";
-      return isWhole ? readPath(first, scope) : renderText(template.template, scope);
+      return isWhole ? sentValue(first, scope) : renderText(template.template, scope);
     }
     case "list":
-      return new JsonText(`[${template.items.map((item) => stringifyJson(renderValue(item, scope))).join(",")}]`);
+      return new JsonText(
+        `[${template.items.map((item) => stringifyJson(renderValue(item, scope))).join(",")}]`,
+      );
     case "object": {
       const members = template.entries.map(([key, value]) => {
         return `${JSON.stringify(key)}:${stringifyJson(renderValue(value, scope))}`;

@@ -1,19 +1,20 @@
-import type { JsonValue } from "../../base/exact_json.ts";
+import { type JsonValue, parseJson } from "../../base/exact_json.ts";
 import { JsonText } from "../../base/json_text.ts";
 import type { Execution } from "../model/records.ts";
 import type { TemplateRoot, TemplateScope } from "../model/template.ts";
 import { timeText } from "../../base/rfc3339.ts";
 
 /**
- * What the steps of one execution may read. Texts are searched when they are read, and what was found is dropped at the
- * end of the turn: it may take many times the memory of its text, and a step may wait for long.
+ * What the steps of one execution may read. Texts are parsed when they are read, and their values are dropped at the end
+ * of the turn: a value takes many times the memory of its text, and a step may wait for long.
  */
 export class WorkflowScope implements TemplateScope {
   readonly #execution: Execution;
   readonly #env: Readonly<Record<string, string>>;
   readonly #results = new Map<string, string>();
   /** By their texts. */
-  readonly #values = new Map<string, JsonText>();
+  readonly #values = new Map<string, JsonValue>();
+  readonly #sent = new Map<string, JsonText>();
   readonly #startedAt: number;
 
   constructor(execution: Execution, env: Readonly<Record<string, string>>, startedAt: number) {
@@ -27,7 +28,7 @@ export class WorkflowScope implements TemplateScope {
   }
 
   /** The value below a root. */
-  read(root: TemplateRoot, name: string | undefined): JsonValue | JsonText | undefined {
+  read(root: TemplateRoot, name: string | undefined): JsonValue | undefined {
     switch (root) {
       case "input":
         return this.#value(this.#execution.input);
@@ -48,13 +49,28 @@ export class WorkflowScope implements TemplateScope {
     }
   }
 
-  #value(text: string | undefined): JsonText | undefined {
-    if (text === undefined) return undefined;
-    const known = this.#values.get(text);
-    if (known !== undefined) return known;
-    if (this.#values.size === 0) queueMicrotask(() => this.#values.clear());
-    const value = new JsonText(text);
-    this.#values.set(text, value);
-    return value;
+  /** The input or the result of a step as it was sent. */
+  sent(root: TemplateRoot, name: string | undefined): JsonText | undefined {
+    if (root === "input") return keptForTurn(this.#sent, this.#execution.input, (text) => new JsonText(text));
+    if (root !== "steps") return undefined;
+    return keptForTurn(this.#sent, this.#results.get(name ?? ""), (text) => new JsonText(text));
   }
+
+  #value(text: string | undefined): JsonValue | undefined {
+    return keptForTurn(this.#values, text, (one) => parseJson(one));
+  }
+}
+
+function keptForTurn<T>(
+  kept: Map<string, T>,
+  text: string | undefined,
+  read: (text: string) => T,
+): T | undefined {
+  if (text === undefined) return undefined;
+  const known = kept.get(text);
+  if (known !== undefined) return known;
+  if (kept.size === 0) queueMicrotask(() => kept.clear());
+  const value = read(text);
+  kept.set(text, value);
+  return value;
 }
