@@ -12,8 +12,19 @@ export interface JsonObject {
   readonly [key: string]: JsonValue;
 }
 
-/** A JSON value. Ask `isRawNumber` before treating it as an object. */
-export type JsonValue = null | boolean | number | string | RawNumber | readonly JsonValue[] | JsonObject;
+/**
+ * A JSON value. Ask `isRawNumber` before treating it as an object. What is parsed has no `JsonText`; what is to be written
+ * may be one.
+ */
+export type JsonValue =
+  | null
+  | boolean
+  | number
+  | string
+  | RawNumber
+  | JsonText
+  | readonly JsonValue[]
+  | JsonObject;
 
 /** Methods that the compiler's `JSON` lacks. */
 interface RawJson {
@@ -55,13 +66,14 @@ export function isRawNumber(value: unknown): value is RawNumber {
   return RAW.isRawJSON(value);
 }
 
-/** Whether a value is an object, and neither a list nor a number that keeps its digits. */
+/** Whether a value is an object, and neither a list, a number that keeps its digits nor a text. */
 export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value) && !isRawNumber(value);
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !isRawNumber(value) &&
+    !(value instanceof JsonText);
 }
 
-/** Writes a JSON value: without spaces where its numbers keep their digits, or as it was sent. */
-export function stringifyJson(value: JsonValue | JsonText): string {
+/** Writes a JSON value without spaces, its numbers with their digits; a `JsonText` as it was sent. */
+export function stringifyJson(value: JsonValue): string {
   return value instanceof JsonText ? value.text : JSON.stringify(value);
 }
 

@@ -1,5 +1,4 @@
 import { type JsonObject, type JsonValue, stringifyJson } from "../base/exact_json.ts";
-import type { JsonText } from "../base/json_text.ts";
 import type { CallFlag } from "./administration_flags.ts";
 import type { AdministrationCommand } from "./administration_command.ts";
 import type { GivenCommand, GivenFlags } from "./command.ts";
@@ -57,7 +56,7 @@ export function argument(command: AdministrationCommand, given: GivenCommand, na
 class CallParts {
   readonly query: Record<string, string> = {};
   readonly headers: Record<string, string> = {};
-  readonly #body: Record<string, JsonValue | JsonText> = {};
+  readonly #body: Record<string, JsonValue> = {};
   readonly #takenBy = new Map<string, string>();
 
   get hasBody(): boolean {
@@ -74,7 +73,7 @@ class CallParts {
     return this.#takenBy.has(`${into} ${field}`);
   }
 
-  put({ into, field }: Pick<CallFlag, "into" | "field">, value: JsonValue | JsonText, by: string): void {
+  put({ into, field }: Pick<CallFlag, "into" | "field">, value: JsonValue, by: string): void {
     const place = `${into} ${field}`;
     // A field excludes a field inside of it.
     const rival = [...this.#takenBy].find(([taken]) =>
@@ -87,10 +86,10 @@ class CallParts {
     else this.#putField(field, value);
   }
 
-  #putField(field: string, value: JsonValue | JsonText): void {
+  #putField(field: string, value: JsonValue): void {
     const [outer = "", inner] = field.split(".");
     if (inner === undefined) this.#body[outer] = value;
-    else this.#body[outer] = { ...this.#body[outer] as JsonObject | undefined, [inner]: value as JsonValue };
+    else this.#body[outer] = { ...this.#body[outer] as JsonObject | undefined, [inner]: value };
   }
 }
 
@@ -99,7 +98,7 @@ async function valueOf(
   flag: CallFlag,
   given: GivenFlags,
   sources: CallSources,
-): Promise<JsonValue | JsonText | undefined> {
+): Promise<JsonValue | undefined> {
   if (flag.value === undefined) {
     const said = given.boolean(name);
     return flag.is === undefined ? said : said === true ? flag.is : undefined;

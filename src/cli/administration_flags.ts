@@ -11,7 +11,7 @@ export interface CallFlag extends CommandFlag {
   /** Name of the parameter, header or field; `outer.inner` for a nested field. */
   readonly field: string;
   /** Parses its texts, one unless it is repeated; the text itself when absent. Throws a `FlagError`. */
-  readonly read?: ((texts: readonly string[], now: number) => JsonValue | JsonText) | undefined;
+  readonly read?: ((texts: readonly string[], now: number) => JsonValue) | undefined;
   /** The value that a boolean flag sends; its own value when absent. */
   readonly is?: false | null | undefined;
   /** Whether its value names the file of the text; `-` for standard input. */

@@ -109,7 +109,7 @@ export function readPath({ text, root, keys }: TemplatePath, scope: TemplateScop
 }
 
 /** The value at a path as it was sent; throws a `TemplateError` where there is none. */
-function sentValue(path: TemplatePath, scope: TemplateScope): JsonValue | JsonText {
+function sentValue(path: TemplatePath, scope: TemplateScope): JsonValue {
   const { name, below } = placeOf(path.root, path.keys);
   let sent = scope.sent?.(path.root, name);
   for (const key of below) sent = sent?.get(key);
@@ -161,7 +161,7 @@ function plainText(path: TemplatePath, scope: TemplateScope): string {
 }
 
 /** Renders a value. A text that is a single template takes the value as it was sent; objects keep the order of keys. */
-export function renderValue(template: ValueTemplate, scope: TemplateScope): JsonValue | JsonText {
+export function renderValue(template: ValueTemplate, scope: TemplateScope): JsonValue {
   switch (template.kind) {
     case "value":
       return template.value;

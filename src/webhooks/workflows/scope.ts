@@ -31,9 +31,8 @@ export class WorkflowScope implements TemplateScope {
   read(root: TemplateRoot, name: string | undefined): JsonValue | undefined {
     switch (root) {
       case "input":
-        return this.#value(this.#execution.input);
       case "steps":
-        return this.#value(this.#results.get(name ?? ""));
+        return keptForTurn(this.#values, this.#text(root, name), (text) => parseJson(text));
       case "execution": {
         const { event } = this.#execution;
         return {
@@ -51,13 +50,12 @@ export class WorkflowScope implements TemplateScope {
 
   /** The input or the result of a step as it was sent. */
   sent(root: TemplateRoot, name: string | undefined): JsonText | undefined {
-    if (root === "input") return keptForTurn(this.#sent, this.#execution.input, (text) => new JsonText(text));
-    if (root !== "steps") return undefined;
-    return keptForTurn(this.#sent, this.#results.get(name ?? ""), (text) => new JsonText(text));
+    return keptForTurn(this.#sent, this.#text(root, name), (text) => new JsonText(text));
   }
 
-  #value(text: string | undefined): JsonValue | undefined {
-    return keptForTurn(this.#values, text, (one) => parseJson(one));
+  #text(root: TemplateRoot, name: string | undefined): string | undefined {
+    if (root === "input") return this.#execution.input;
+    return root === "steps" ? this.#results.get(name ?? "") : undefined;
   }
 }
 

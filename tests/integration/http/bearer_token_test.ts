@@ -80,7 +80,6 @@ const HEADERS: readonly HeaderCase[] = [
     name: "the right header twice",
     headers: [`Authorization: Bearer ${TOKEN}`, `Authorization: Bearer ${TOKEN}`],
     status: 200,
-    reason: undefined,
   },
   {
     name: "a wrong header before the right one",
