@@ -3,6 +3,7 @@ export const SIGNATURE_PREFIX = "sha256=";
 /** The prefix of an endpoint's signing secret; it is part of the key of `signature`. */
 export const SECRET_PREFIX = "whsec_";
 
+/** Some senders show the version of the signature in front of it. */
 const BASE64_SECRET = new RegExp(`^(?:v1,)?${SECRET_PREFIX}([^]*)$`);
 
 const encoder = new TextEncoder();
@@ -71,7 +72,7 @@ export function signedBytes(head: string, body: Uint8Array): Uint8Array {
   return signed;
 }
 
-/** Whether a secret is `whsec_` followed by base64, also behind `v1,`, as some providers show it. */
+/** Whether a secret is `whsec_` followed by base64. */
 export function isBase64Secret(secret: string): boolean {
   return decodedSecret(secret).length > 0;
 }
