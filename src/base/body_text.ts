@@ -23,7 +23,6 @@ const UNSUPPORTED_CHARSET: BodyTextProblem = {
   reason: "the charset is unknown; expected utf-8",
 };
 
-
 /** How a body was sent, and the bound of its decoded bytes. */
 export interface SentBody {
   readonly contentEncoding: string | null | undefined;
@@ -94,7 +93,11 @@ function textOf(bytes: Uint8Array, charset: string): string | BodyTextProblem {
   try {
     return decoder.decode(bytes);
   } catch {
-    return { kind: "malformed", field: "body", reason: `not valid ${charset === "utf-8" ? "UTF-8" : charset}` };
+    return {
+      kind: "malformed",
+      field: "body",
+      reason: `not valid ${charset === "utf-8" ? "UTF-8" : charset}`,
+    };
   }
 }
 

@@ -52,7 +52,9 @@ export function writeJson(value: unknown): string {
   const texts: string[] = written = [];
   try {
     const json = JSON.stringify(value);
-    return texts.length === 0 ? json : json.replace(MARKED, (_, index) => compact(texts[Number(index)] ?? "null"));
+    return texts.length === 0
+      ? json
+      : json.replace(MARKED, (_, index) => compact(texts[Number(index)] ?? "null"));
   } finally {
     written = undefined;
   }

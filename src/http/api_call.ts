@@ -2,12 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { isJsonType } from "../base/body_text.ts";
 import type { WebhookAnswer } from "../webhooks/api/calls.ts";
 import type { Administrator } from "../webhooks/api/administrator.ts";
-import {
-  problemAnswer,
-  UNAUTHORIZED,
-  type WebhookProblem,
-  WRONG_TYPE,
-} from "../webhooks/api/problem.ts";
+import { problemAnswer, UNAUTHORIZED, type WebhookProblem, WRONG_TYPE } from "../webhooks/api/problem.ts";
 import type { Administrators } from "./administrators.ts";
 import { bearerTokenOf } from "./bearer_token.ts";
 import { readBody, readBodyBytes, type ReadBodyOptions } from "./body.ts";

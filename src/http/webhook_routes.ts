@@ -1,9 +1,4 @@
-import {
-  type CallContent,
-  CONTINUE,
-  type WebhookAnswer,
-  type WebhookCalls,
-} from "../webhooks/api/calls.ts";
+import { type CallContent, CONTINUE, type WebhookAnswer, type WebhookCalls } from "../webhooks/api/calls.ts";
 import { EVENT_CALL_OPERATIONS } from "../webhooks/api/event_operations.ts";
 import {
   idempotencyKeyRefusal,

@@ -14,12 +14,7 @@ import {
   WRONG_TYPE,
 } from "./problem.ts";
 import type { AuditEntry, Execution, Trigger, WorkflowVersion } from "../model/records.ts";
-import {
-  CONTINUE,
-  type SignedTriggerCall,
-  type TriggerCall,
-  type WebhookAnswer,
-} from "./calls.ts";
+import { CONTINUE, type SignedTriggerCall, type TriggerCall, type WebhookAnswer } from "./calls.ts";
 import { constantTimeEqual } from "../model/signature.ts";
 import {
   type CallHeaders,

@@ -18,7 +18,8 @@ export type CallHeaders = ReadonlyMap<string, string>;
 export const SIGNATURE_REFUSALS = {
   no_secret: "every secret of the trigger was revoked",
   missing_header: "a header of the scheme is missing",
-  malformed_header: "the header of the signature is malformed, or a header of the scheme has different values",
+  malformed_header:
+    "the header of the signature is malformed, or a header of the scheme has different values",
   malformed_timestamp: "the time is not a whole number of seconds",
   too_old: "the time is further behind the clock than the tolerance",
   too_new: "the time is further ahead of the clock than the tolerance",
