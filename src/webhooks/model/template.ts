@@ -148,8 +148,26 @@ export function renderText(
   return text;
 }
 
-function plainText(path: TemplatePath, scope: TemplateScope): string {
+/** Renders the texts of a parameter: one, or one for each item of a list that its template alone stands for. */
+export function renderTexts(
+  template: TextTemplate,
+  scope: TemplateScope,
+  encode?: (text: string, path: TemplatePath) => string,
+): readonly string[] {
+  const [path] = template;
+  if (template.length !== 1 || path === undefined || typeof path === "string") {
+    return [renderText(template, scope, encode)];
+  }
   const value = readPath(path, scope);
+  const items = Array.isArray(value) ? value as readonly JsonValue[] : [value];
+  return items.map((item) => encode?.(textOf(item, path), path) ?? textOf(item, path));
+}
+
+function plainText(path: TemplatePath, scope: TemplateScope): string {
+  return textOf(readPath(path, scope), path);
+}
+
+function textOf(value: JsonValue, path: TemplatePath): string {
   if (typeof value === "string") return value;
   if (typeof value === "number" || typeof value === "boolean" || isRawNumber(value)) {
     return stringifyJson(value);

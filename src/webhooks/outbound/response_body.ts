@@ -15,7 +15,6 @@ const FORMATS: ReadonlyMap<string, CompressionFormat> = new Map([
   ["deflate", "deflate"],
   ["br", "brotli"],
 ]);
-const JSON_TYPE = /^(?:application\/json|text\/json|[\w.+-]+\/[\w.+-]+\+json)[\t ]*(?:;|$)/i;
 const CHARSET = /;[\t ]*charset=[\t ]*(?:"([^"]*)"|([^";,\s]*))/i;
 /** Media types whose bytes are no text in any charset. */
 const BINARY_TYPE = /^(?:image|audio|video|font)\/(?![\w.+-]+\+(?:xml|json)[\t ]*(?:;|$))/i;
@@ -26,11 +25,6 @@ const MARKS: readonly (readonly [charset: string, ...bytes: number[]])[] = [
   ["utf-16be", 0xfe, 0xff],
   ["utf-16le", 0xff, 0xfe],
 ];
-
-/** Whether a content type is JSON: `application/json`, or any type that ends with `+json`. */
-export function isJsonType(contentType: string): boolean {
-  return JSON_TYPE.test(contentType);
-}
 
 /** The codings of a body, in the order in which they were applied. */
 export function codingsOf(head: Pick<ResponseHead, "headers">): readonly string[] {

@@ -1,3 +1,4 @@
+import { isJsonType } from "../../base/body_text.ts";
 import { backoffMs } from "../../base/backoff.ts";
 import {
   Client,
@@ -7,9 +8,10 @@ import {
   type ResponseHeaders,
   RestError,
 } from "../../rest/mod.ts";
-import { type JsonValue, nestingProblem, parseJson, stringifyJson } from "../../base/exact_json.ts";
+import { nestingProblem, stringifyJson } from "../../base/exact_json.ts";
+import { JsonText } from "../../base/json_text.ts";
 import { type GuardedRequestInit, MAX_DECODED_BYTES } from "../outbound/fetch.ts";
-import { isJsonType, textOfBody } from "../outbound/response_body.ts";
+import { textOfBody } from "../outbound/response_body.ts";
 import { SendError } from "../outbound/send_error.ts";
 import {
   renderText,
@@ -87,8 +89,8 @@ function doneBy(response: Response): StepOutcome {
   if (problem !== undefined) {
     return { kind: "failed", error: `request failed: the response body ${problem}` };
   }
-  const result = { status, headers: keptHeaders(headers), body: valueOf(text, type) };
-  return { kind: "done", result: stringifyJson(result) };
+  const facts = stringifyJson({ status, headers: keptHeaders(headers) });
+  return { kind: "done", result: `${facts.slice(0, -1)},"body":${stringifyJson(valueOf(text, type))}}` };
 }
 
 function failedBy(status: number, step: RequestStep, context: StepContext): StepOutcome {
@@ -187,10 +189,12 @@ const NETWORK_TEXTS: Readonly<Record<NonNullable<RestError["kind"]>, string>> = 
   redirect: "the redirect cannot be followed",
 };
 
-function valueOf(text: string, type: string): JsonValue {
+/** JSON as it was received, or the text of what is none. */
+function valueOf(text: string, type: string): JsonText | string {
   if (!isJsonType(type) || nestingProblem(text, MAX_NESTING) !== undefined) return text;
   try {
-    return parseJson(text);
+    JSON.parse(text);
+    return new JsonText(text);
   } catch {
     return text;
   }

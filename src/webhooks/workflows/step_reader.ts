@@ -3,7 +3,7 @@ import type { YamlValue } from "../../yaml/value.ts";
 import type { LimitStep, RequestStep, StepRetry, WorkflowStep } from "../model/workflow.ts";
 import { WorkflowFields } from "./fields.ts";
 import { parseUrl } from "./url.ts";
-import { isJsonType } from "../outbound/response_body.ts";
+import { isJsonType } from "../../base/body_text.ts";
 import { readValue, type ValueReading } from "./value.ts";
 
 const KINDS = ["request", "limit", "set"] as const;
