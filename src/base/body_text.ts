@@ -34,11 +34,12 @@ export interface SentBody {
 
 const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
 const JSON_TYPE = new RegExp(`^(?:(?:application|text)/json|${TOKEN}/${TOKEN}\\+json)[\\t ]*(?:;.*)?$`, "i");
-const PARAMETER = new RegExp(`;[\\t ]*(?:(${TOKEN})=("(?:[^"\\\\]|\\\\.)*"|[^;"]*))?`, "g");
+const PARAMETER = new RegExp(`;[\\t ]*(?:(${TOKEN})=[\\t ]*("(?:[^"\\\\]|\\\\.)*"|[^;",\\s]*))?`, "g");
 
+const UTF8 = "utf-8";
 /** The bytes that name a charset before any declaration. */
 const MARKS: readonly (readonly [charset: string, ...bytes: number[]])[] = [
-  ["utf-8", 0xef, 0xbb, 0xbf],
+  [UTF8, 0xef, 0xbb, 0xbf],
   ["utf-16be", 0xfe, 0xff],
   ["utf-16le", 0xff, 0xfe],
 ];
@@ -59,8 +60,8 @@ export function bodyText(
   if (bytes.length === 0) return "";
   const decoded = withoutCoding(bytes, contentEncoding ?? "", maxBytes);
   if (!(decoded instanceof Uint8Array)) return decoded;
-  const charset = markOf(decoded) ?? charsetOf(contentType ?? "");
-  return charset === "utf-8" && decode !== undefined
+  const charset = charsetOf(decoded, contentType ?? "");
+  return charset === UTF8 && decode !== undefined
     ? decode(decoded).replace(/^\ufeff/, "")
     : textOf(decoded, charset);
 }
@@ -96,21 +97,23 @@ function textOf(bytes: Uint8Array, charset: string): string | BodyTextProblem {
     return {
       kind: "malformed",
       field: "body",
-      reason: `not valid ${charset === "utf-8" ? "UTF-8" : charset}`,
+      reason: `not valid ${charset === UTF8 ? "UTF-8" : charset}`,
     };
   }
 }
 
-function markOf(bytes: Uint8Array): string | undefined {
-  return MARKS.find(([, ...mark]) => mark.every((byte, index) => bytes[index] === byte))?.[0];
+/** The label of the charset of a body: by its byte order mark, as it is declared, or else `utf-8`. */
+export function charsetOf(bytes: Uint8Array, contentType: string): string {
+  const marked = MARKS.find(([, ...mark]) => mark.every((byte, index) => bytes[index] === byte))?.[0];
+  return marked ?? declaredCharset(contentType);
 }
 
-function charsetOf(contentType: string): string {
-  if (!contentType.includes(";")) return "utf-8";
+function declaredCharset(contentType: string): string {
+  if (!contentType.includes(";")) return UTF8;
   for (const [, name = "", value = ""] of contentType.matchAll(PARAMETER)) {
     if (name.toLowerCase() !== "charset") continue;
     const charset = value.replace(/^"(.*)"$/, "$1").trim().toLowerCase();
-    return charset === "utf8" ? "utf-8" : charset;
+    return charset === "" || charset === "utf8" ? UTF8 : charset;
   }
-  return "utf-8";
+  return UTF8;
 }

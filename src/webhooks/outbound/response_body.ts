@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import { gunzipSync, inflateRawSync, inflateSync } from "node:zlib";
+import { charsetOf } from "../../base/body_text.ts";
 import { headerText, type ResponseHead, tokens } from "./response_head.ts";
 import { SendError } from "./send_error.ts";
 
@@ -15,17 +16,9 @@ const FORMATS: ReadonlyMap<string, CompressionFormat> = new Map([
   ["deflate", "deflate"],
   ["br", "brotli"],
 ]);
-const CHARSET = /;[\t ]*charset=[\t ]*(?:"([^"]*)"|([^";,\s]*))/i;
 /** Media types whose bytes are no text in any charset. */
 const BINARY_TYPE = /^(?:image|audio|video|font)\/(?![\w.+-]+\+(?:xml|json)[\t ]*(?:;|$))/i;
 const SHOWN_LABEL = /^[\w.:+-]{1,40}$/;
-/** The bytes that name a charset before all declarations. */
-const MARKS: readonly (readonly [charset: string, ...bytes: number[]])[] = [
-  ["utf-8", 0xef, 0xbb, 0xbf],
-  ["utf-16be", 0xfe, 0xff],
-  ["utf-16le", 0xff, 0xfe],
-];
-
 /** The codings of a body, in the order in which they were applied. */
 export function codingsOf(head: Pick<ResponseHead, "headers">): readonly string[] {
   const transfer = tokens(headerText(head, "transfer-encoding")).filter((coding) => coding !== "chunked");
@@ -169,12 +162,4 @@ export function textOfBody(bytes: Uint8Array<ArrayBuffer>, contentType: string):
   } catch {
     return { problem: `is not valid ${label}` };
   }
-}
-
-/** The label of the charset of a body. */
-export function charsetOf(bytes: Uint8Array, contentType: string): string {
-  const marked = MARKS.find(([, ...mark]) => mark.every((byte, index) => bytes[index] === byte))?.[0];
-  const [, quoted, plain] = CHARSET.exec(contentType) ?? [];
-  const declared = (quoted ?? plain ?? "").trim().toLowerCase();
-  return marked ?? (declared === "" ? "utf-8" : declared);
 }
