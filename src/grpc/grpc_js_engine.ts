@@ -14,7 +14,9 @@ import {
   type ServerStreamingMethod,
   type UnaryMethod,
 } from "./grpc_service.ts";
+import { withoutUnusedHeaders } from "./header_filter.ts";
 import { type AcceptedSocket, listen } from "./listener.ts";
+import { longHeadersLog } from "./long_headers_log.ts";
 
 /** Maximum size of a request message. */
 const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
@@ -38,10 +40,12 @@ export async function startGrpcJs(options: GrpcEngineOptions): Promise<GrpcEngin
   }
   const injector = server.createConnectionInjector(grpc.ServerCredentials.createInsecure());
   const sockets = new Set<AcceptedSocket>();
+  const onLongHeaders = longHeadersLog(options);
   const listener = await listen(options.target, (socket) => {
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
-    injector.injectConnection(socket);
+    const { remoteAddress } = socket;
+    injector.injectConnection(withoutUnusedHeaders(socket, (bytes) => onLongHeaders(bytes, remoteAddress)));
   }, { ...listenOptions(options), needsNodeSockets: true });
   let closed: Promise<void> | undefined;
   const close = async (graceMs: number) => {

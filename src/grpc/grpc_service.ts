@@ -30,7 +30,7 @@ export class GrpcError extends Error {
 
 /** The call that a handler answers. */
 export interface CallContext {
-  /** All headers, where the engine has them; calls with equal headers may share the list. */
+  /** The headers of its trace, where the engine has them as a list; calls with equal headers may share the list. */
   readonly fields?: readonly (readonly [name: string, value: string])[] | undefined;
   /** The value of a header, by its name in lower case. */
   header(name: string): string | undefined;

@@ -23,6 +23,12 @@ export interface ParentSpan {
   readonly spanId: string;
 }
 
+/** The headers that are read here. */
+export const TRACE_HEADERS = [
+  ...["traceparent", "tracestate"],
+  ...["b3", "x-b3-traceid", "x-b3-spanid", "x-b3-sampled", "x-b3-flags"],
+] as const;
+
 const MAX_STATE_LENGTH = 512;
 const W3C = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 const B3 = /^([0-9a-f]{16}|[0-9a-f]{32})-([0-9a-f]{16})(?:-([01d])(?:-[0-9a-f]{16})?)?$/;

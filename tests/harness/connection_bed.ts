@@ -10,6 +10,8 @@ export class ConnectionBed {
   readonly faults: string[] = [];
   /** What the peer spoke in place of HTTP/2. */
   readonly otherProtocols: string[] = [];
+  /** Lengths of header blocks that were unusually long. */
+  readonly longHeaders: number[] = [];
   /** How often the connection had output that no octets of the peer brought. */
   outputs = 0;
   /** The time, in milliseconds. */
@@ -34,6 +36,7 @@ export class ConnectionBed {
       now: () => this.now,
       onOutput: () => void this.outputs++,
       onFault: (method, error) => void this.faults.push(`${method}: ${error}`),
+      onLongHeaders: (bytes) => void this.longHeaders.push(bytes),
       onOtherProtocol: (protocol) => void this.otherProtocols.push(protocol),
       onDeadline: () => {},
       onEnded: (metrics, startedAt) => metrics.ended(this.now - startedAt),

@@ -188,8 +188,20 @@ function errorName(code: number): string {
   return Object.entries(ERROR_CODES).find(([, known]) => known === code)?.[0] ?? String(code);
 }
 
+/** A header block in frames of at most this payload. */
+export function blockFrames(streamId: number, block: Uint8Array, size = 16_384): Uint8Array {
+  const frames: Uint8Array[] = [];
+  for (let at = 0; at < block.length; at += size) {
+    const flags = at + size >= block.length ? FLAG.END_HEADERS : 0;
+    frames.push(
+      frame(at === 0 ? FRAME.HEADERS : FRAME.CONTINUATION, streamId, block.subarray(at, at + size), flags),
+    );
+  }
+  return concatBytes(...frames);
+}
+
 /** A text as HPACK writes it: its length with a prefix of 7 bits, and its octets. */
-function hpackText(text: string): Uint8Array {
+export function hpackText(text: string): Uint8Array {
   const body = new TextEncoder().encode(text);
   const length: number[] = [];
   if (body.length < 127) length.push(body.length);

@@ -26,6 +26,8 @@ export interface CallRunnerOptions {
   readonly sender: Sender;
   /** Limits the frames of the peer; requests earn some. */
   readonly budget: Pick<RateGuard, "earn">;
+  /** Limits the streams that the peer resets; calls that are over earn some. */
+  readonly resets: Pick<RateGuard, "earn">;
   readonly reset: (stream: ServerStream, code: ErrorCode) => void;
 }
 
@@ -139,7 +141,7 @@ export class CallRunner {
     const { method } = stream.head;
     messages.count++;
     if (method?.kind === "bidi") {
-      this.#earn(message);
+      this.#earn(stream, message);
       const answer = method.handle(message, stream);
       if (answer !== undefined) this.#sender.message(stream, answer);
       return;
@@ -167,7 +169,7 @@ export class CallRunner {
     this.#countHeld(stream, messages);
     if (method?.kind === "unary") this.#unary(stream, method, request);
     if (method?.kind !== "server_streaming") return;
-    this.#earn(request);
+    this.#earn(stream, request);
     const end = method.open(request, (message) => {
       if (stream.isAnswered) return;
       this.#sender.message(stream, message);
@@ -181,11 +183,12 @@ export class CallRunner {
   #unary(stream: ServerStream, method: UnaryMethod, request: Uint8Array): void {
     stream.metrics = method.metrics;
     method.metrics?.started();
-    this.#earn(request);
+    this.#earn(stream, request);
     try {
       const answer = method.handle(request, stream);
       if (answer instanceof Uint8Array) {
         this.#sender.unary(stream, answer);
+        this.#over();
         return;
       }
       if (stream.head.timeoutMs < Infinity) this.#events.onDeadline();
@@ -194,6 +197,7 @@ export class CallRunner {
         this.#events.onOutput();
       };
       answer.then((message) => {
+        this.#over();
         if (stream.isAnswered) return;
         try {
           this.#sender.unary(stream, message);
@@ -201,25 +205,37 @@ export class CallRunner {
         } catch (error) {
           failed(error);
         }
-      }, failed);
+      }, (error) => {
+        this.#over();
+        failed(error);
+      });
     } catch (error) {
+      this.#over();
       this.#fail(stream, error);
     }
   }
 
-  #earn(request: Uint8Array): void {
-    this.#options.budget.earn(LIMITS.frames.perRequest + (request.length >>> FRAME_UNIT_BITS));
+  /** The method of a unary call has ended, whatever became of its stream. */
+  #over(): void {
+    this.#options.resets.earn(LIMITS.resets.perCall);
+  }
+
+  #earn(stream: ServerStream, message: Uint8Array): void {
+    // Twice: DATA frames may be as short as 4 KiB.
+    const messageCost = 2 * (message.length >>> FRAME_UNIT_BITS);
+    this.#options.budget.earn(LIMITS.frames.perRequest + messageCost + stream.headersCost);
+    stream.headersCost = 0;
   }
 
   /** Answers a request that has no method here. */
   #refuse(stream: ServerStream, refusal: HeadRefusal | undefined): void {
     if (refusal === "content_type") {
-      const body = stream.header(":method") === "HEAD" ? NO_BODY : NOT_GRPC;
+      const body = stream.head.verb === "HEAD" ? NO_BODY : NOT_GRPC;
       this.#sender.plain(stream, plainHeaders(415, NOT_GRPC.length), body);
     } else if (refusal === "header_list") {
       this.#sender.plain(stream, plainHeaders(431, LIST_TOO_LARGE.length), LIST_TOO_LARGE);
     } else if (refusal === "timeout") {
-      const text = `Invalid grpc-timeout value "${stream.header("grpc-timeout")}"`;
+      const text = `Invalid grpc-timeout value "${stream.head.timeout}"`;
       this.#sender.end(stream, trailersOnly("INTERNAL", text));
     } else {
       const text = `The server does not implement the method ${stream.head.path}`;

@@ -19,7 +19,6 @@ import { FRAME_UNIT_BITS, HEADERS_COST, LIMITS } from "./limits.ts";
 import { MESSAGE_PREFIX_BYTES } from "./message_reader.ts";
 import { RateGuard } from "./rate_guard.ts";
 import { ReceiveWindow } from "./receive_window.ts";
-import { checkTrailers } from "./request_head.ts";
 import { Sender } from "./sender.ts";
 import { ServerStream } from "./server_stream.ts";
 import { StreamIds } from "./stream_ids.ts";
@@ -30,6 +29,8 @@ export interface ConnectionOptions extends CallEvents {
   readonly methods: ReadonlyMap<string, GrpcMethod>;
   /** Milliseconds; only differences count. */
   readonly now: () => number;
+  /** A header block of a request is unusually long. */
+  readonly onLongHeaders: (bytes: number) => void;
   /** The peer speaks this instead of HTTP/2. */
   readonly onOtherProtocol: (protocol: OtherProtocol) => void;
 }
@@ -105,6 +106,7 @@ export class Connection {
       events: options,
       sender: this.sender,
       budget: this.#budget,
+      resets: this.#resets,
       reset: (stream, code) => this.#resetStream(stream.id, code),
     });
     greet(this.sender);
@@ -197,7 +199,7 @@ export class Connection {
     if (!this.#control.hasSettings && type !== FRAME.SETTINGS) {
       throw new ConnectionError("PROTOCOL_ERROR", "the first frame is not SETTINGS");
     }
-    if (this.#headers.isOpen && type !== FRAME.CONTINUATION) {
+    if (this.#headers.blocks.isOpen && type !== FRAME.CONTINUATION) {
       throw new ConnectionError("PROTOCOL_ERROR", "a header block is interrupted");
     }
     try {
@@ -219,7 +221,7 @@ export class Connection {
    * returned.
    */
   #whole(bytes: Uint8Array, at: number, now: number): number {
-    if (!this.#control.hasSettings || this.#headers.isOpen || !this.#call.read(bytes, at)) return at;
+    if (!this.#control.hasSettings || this.#headers.blocks.isOpen || !this.#call.read(bytes, at)) return at;
     const { streamId, messageStart, end, blockEnd } = this.#call;
     if (streamId <= this.#ids.last || this.#drain.isFinal || this.streams.size >= LIMITS.streams) return at;
     const length = end - messageStart + MESSAGE_PREFIX_BYTES;
@@ -243,6 +245,7 @@ export class Connection {
       return end;
     }
     this.#budget.earn(LIMITS.frames.perRequest);
+    this.#resets.earn(LIMITS.resets.perCall);
     metrics?.started();
     this.sender.direct(streamId, response);
     if (metrics !== undefined) this.#options.onEnded(metrics, now);
@@ -274,31 +277,31 @@ export class Connection {
     if (streamId === 0 || streamId % 2 === 0) {
       throw new ConnectionError("PROTOCOL_ERROR", `HEADERS on stream ${streamId}`);
     }
-    this.#headers.begin(flags, streamId, payload);
-    if (!this.#headers.isOpen) this.#onBlock(now);
+    this.#headers.blocks.begin(flags, streamId, payload);
+    if (!this.#headers.blocks.isOpen) this.#onBlock(now);
   }
 
   #onContinuation(flags: number, streamId: number, payload: Uint8Array, now: number): void {
-    this.#headers.continue(flags, streamId, payload);
-    if (!this.#headers.isOpen) this.#onBlock(now);
+    this.#headers.blocks.continue(flags, streamId, payload);
+    if (!this.#headers.blocks.isOpen) this.#onBlock(now);
   }
 
   /** A header block is complete: it opens a stream, or ends the request of one. */
   #onBlock(now: number): void {
-    const { streamId, endsStream } = this.#headers;
+    const { streamId, endsStream } = this.#headers.blocks;
     const stream = this.streams.get(streamId);
     if (stream !== undefined) {
-      const fields = this.#headers.fields();
+      this.#headers.blocks.decode();
       if (stream.request.isEnded) {
         throw new StreamError("STREAM_CLOSED", streamId, "HEADERS after the end of the stream");
       }
       if (!endsStream) throw new StreamError("PROTOCOL_ERROR", streamId, "HEADERS in the middle of a stream");
-      checkTrailers(fields, streamId);
+      this.#headers.checkTrailers();
       this.#runner.data(stream, NO_BYTES, true, now);
       return;
     }
     if (streamId <= this.#ids.last) {
-      this.#headers.fields();
+      this.#headers.blocks.decode();
       if (this.#ids.wasResetHere(streamId)) return this.#countNoise(now);
       const skipped = this.#ids.wasSkipped(streamId);
       throw new ConnectionError(
@@ -311,11 +314,14 @@ export class Connection {
 
   #open(streamId: number, isLast: boolean, now: number): void {
     this.#ids.open(streamId);
+    const { length, cost } = this.#headers.blocks;
     const head = this.#headers.head();
+    if (length > LIMITS.usualBlockBytes) this.#options.onLongHeaders(length);
     if (this.#drain.isFinal || this.streams.size >= LIMITS.streams) {
       throw new StreamError("REFUSED_STREAM", streamId, "no further stream is accepted");
     }
     const stream = new ServerStream(streamId, head, this.sender.initialWindow, now);
+    stream.headersCost = cost;
     this.streams.set(streamId, stream);
     if (isLast) this.#runner.data(stream, NO_BYTES, true, now);
   }

@@ -14,28 +14,28 @@ const MAX_ENCODED_LENGTH = 4_096;
 const GRPC_FIELDS: readonly Field[] = [[INDEX_STATUS, "200"], [INDEX_CONTENT_TYPE, "application/grpc"]];
 
 /** The response headers. */
-export const RESPONSE_HEADERS = block(GRPC_FIELDS);
+export const RESPONSE_HEADERS = literalBlock(GRPC_FIELDS);
 
 /** The headers of the first response of a connection, from which clients learn the accepted encodings. */
-export const FIRST_RESPONSE_HEADERS = block([...GRPC_FIELDS, ACCEPTED_ENCODINGS]);
+export const FIRST_RESPONSE_HEADERS = literalBlock([...GRPC_FIELDS, ACCEPTED_ENCODINGS]);
 
 /** The trailers of a successful call. */
-export const OK_TRAILERS = block([["grpc-status", "0"]]);
+export const OK_TRAILERS = literalBlock([["grpc-status", "0"]]);
 
 /** The trailers of a failed call. */
 export function trailers(code: GrpcCode, message: string): Uint8Array {
-  return block(statusFields(code, message));
+  return literalBlock(statusFields(code, message));
 }
 
 /** The only header block of a call that fails without a message. */
 export function trailersOnly(code: GrpcCode, message: string): Uint8Array {
   const accepted = code === "UNIMPLEMENTED" ? [ACCEPTED_ENCODINGS] : [];
-  return block([...GRPC_FIELDS, ...accepted, ...statusFields(code, message)]);
+  return literalBlock([...GRPC_FIELDS, ...accepted, ...statusFields(code, message)]);
 }
 
 /** The headers of a response that is not gRPC. */
 export function plainHeaders(status: number, bodyLength: number): Uint8Array {
-  return block([
+  return literalBlock([
     [INDEX_STATUS, String(status)],
     [INDEX_CONTENT_TYPE, "text/plain; charset=utf-8"],
     [INDEX_CONTENT_LENGTH, String(bodyLength)],
@@ -53,15 +53,19 @@ export function percentEncode(message: string): string {
   return text;
 }
 
-type Field = readonly [name: string | number, value: string];
+/** A field of a block. */
+export type Field = readonly [name: string | number, value: string];
 
 function statusFields(code: GrpcCode, message: string): Field[] {
   const status: Field = ["grpc-status", String(GRPC_CODES[code])];
   return message === "" ? [status] : [status, ["grpc-message", percentEncode(message)]];
 }
 
-/** Literals without indexing and Huffman coding, so that a block is the same on every connection. */
-function block(fields: readonly Field[]): Uint8Array {
+/**
+ * Literals without indexing and Huffman coding, so that a block is the same on every connection. A name may be its index
+ * in the static table.
+ */
+export function literalBlock(fields: readonly Field[]): Uint8Array {
   const bytes: number[] = [];
   for (const [name, value] of fields) {
     if (name === INDEX_STATUS && value === "200") {

@@ -1,7 +1,15 @@
-import { decodeHuffman } from "./huffman.ts";
+import { decodeHuffman, MAX_EXPANSION } from "./huffman.ts";
 
 /** A header field; each character is a byte. */
 export type HeaderField = readonly [name: string, value: string];
+
+/** Takes the fields of header blocks. */
+export interface FieldTaker {
+  /** Called for every field; returns whether its value is to be taken. The answer depends on the name only. */
+  keeps(name: string): boolean;
+  /** Takes a field. */
+  take(name: string, value: string): void;
+}
 
 /** The static table of RFC 7541, appendix A; its first entry has the index 1. */
 const STATIC_TABLE: readonly HeaderField[] = [
@@ -36,27 +44,40 @@ const ENTRY_OVERHEAD = 32;
 /** Above the length of every header, and below the limit of shifts. */
 const MAX_INTEGER = 2 ** 24;
 
+/** Where Huffman coded strings are decoded, one at a time. */
+let scratch = new Uint8Array(256);
+
 /**
  * Decodes the header blocks of one direction of one connection (RFC 7541), which must be complete and in order, because
- * each may change the dynamic table. Throws `RangeError` for a bad block; the connection is unusable then.
+ * each may change the dynamic table. Values that are not kept are checked, but never become texts. Throws `RangeError`
+ * for a bad block; the connection is unusable then.
  */
 export class HpackDecoder {
   readonly #limit: number;
   #maxSize: number;
   #size = 0;
-  /** Newest entry first. */
+  /** Newest entry first; the value is empty if it is not kept. */
   #entries: HeaderField[] = [];
+  /** The size of each entry. */
+  readonly #sizes: number[] = [];
   readonly #maxListBytes: number;
+  readonly #maxTextBytes: number;
   #block: Uint8Array = new Uint8Array(0);
   #at = 0;
   #changes = 0;
   #listBytes = 0;
+  /** The string that was read last, decoded. */
+  #string: Uint8Array = this.#block;
 
-  /** `tableSize` is the announced maximum of the dynamic table; `maxListBytes` limits the fields of a block. */
-  constructor(tableSize = 4096, maxListBytes = Infinity) {
+  /**
+   * `tableSize` is the announced maximum of the dynamic table, `maxListBytes` limits the fields of a block, and longer
+   * names and values are cut after `maxTextBytes`.
+   */
+  constructor(tableSize = 4096, maxListBytes = Infinity, maxTextBytes = Infinity) {
     this.#limit = tableSize;
     this.#maxSize = tableSize;
     this.#maxListBytes = maxListBytes;
+    this.#maxTextBytes = maxTextBytes;
   }
 
   /** Counts changes of the dynamic table: while it is equal, equal blocks have equal fields. */
@@ -81,24 +102,62 @@ export class HpackDecoder {
 
   /** The fields of one block, in order. */
   decode(block: Uint8Array): HeaderField[] {
-    this.#block = block;
-    this.#at = 0;
-    this.#listBytes = 0;
     const fields: HeaderField[] = [];
-    while (this.#at < block.length) {
-      const first = block[this.#at] ?? 0;
-      if (first >= 0x80) this.#collect(fields, this.#field(this.#integer(7)));
-      else if (first >= 0x40) this.#collect(fields, this.#remember(this.#literal(6)));
-      else if (first < 0x20) this.#collect(fields, this.#literal(4));
-      else this.#resize(this.#listBytes > 0);
-    }
+    this.begin();
+    this.read(block, { keeps: () => true, take: (name, value) => void fields.push([name, value]) });
     return fields;
   }
 
-  /** Beyond the limit fields are decoded for the dynamic table, but dropped. */
-  #collect(fields: HeaderField[], field: HeaderField): void {
-    this.#listBytes += sizeOf(field);
-    if (this.#listBytes <= this.#maxListBytes) fields.push(field);
+  /** Begins a block. */
+  begin(): void {
+    this.#listBytes = 0;
+  }
+
+  /** Reads whole fields of the block that has begun. Beyond the limit it only keeps the dynamic table right. */
+  read(fields: Uint8Array, taker: FieldTaker): void {
+    this.#block = fields;
+    this.#at = 0;
+    while (this.#at < fields.length) {
+      const first = fields[this.#at] ?? 0;
+      if (first >= 0x80) this.#readIndexed(taker);
+      else if (first >= 0x40) this.#readLiteral(6, taker);
+      else if (first < 0x20) this.#readLiteral(4, taker);
+      else this.#resize();
+    }
+  }
+
+  /** Passes over a field of the block that is larger than the table; `isIndexed` if it is meant for the table. */
+  drop(bytes: number, isIndexed: boolean): void {
+    this.#listBytes += bytes + ENTRY_OVERHEAD;
+    if (isIndexed) this.#remember("", "", bytes + ENTRY_OVERHEAD);
+  }
+
+  #readIndexed(taker: FieldTaker): void {
+    const index = this.#integer(7);
+    const field = this.#field(index);
+    this.#listBytes += this.#sizes[index - 1 - STATIC_TABLE.length] ?? sizeOf(field);
+    if (!this.overflowed && taker.keeps(field[0])) taker.take(...field);
+  }
+
+  #readLiteral(prefixBits: 4 | 6, taker: FieldTaker): void {
+    const index = this.#integer(prefixBits);
+    let name: string;
+    let size = ENTRY_OVERHEAD;
+    if (index === 0) {
+      this.#readString();
+      name = this.#text();
+      size += this.#string.length;
+    } else {
+      [name] = this.#field(index);
+      size += name.length;
+    }
+    this.#readString();
+    size += this.#string.length;
+    const isKept = taker.keeps(name);
+    const value = isKept ? this.#text() : "";
+    if (prefixBits === 6) this.#remember(name, value, size);
+    this.#listBytes += size;
+    if (isKept && !this.overflowed) taker.take(name, value);
   }
 
   #field(index: number): HeaderField {
@@ -109,24 +168,20 @@ export class HpackDecoder {
     return field;
   }
 
-  #literal(prefixBits: number): HeaderField {
-    const index = this.#integer(prefixBits);
-    const name = index === 0 ? this.#string() : this.#field(index)[0];
-    return [name, this.#string()];
-  }
-
-  #remember(field: HeaderField): HeaderField {
+  #remember(name: string, value: string, size: number): void {
     this.#changes++;
-    this.#entries.unshift(field);
-    this.#size += sizeOf(field);
+    this.#entries.unshift([name, value]);
+    this.#sizes.unshift(size);
+    this.#size += size;
     this.#evict();
-    return field;
   }
 
-  #resize(afterFields: boolean): void {
+  #resize(): void {
     const size = this.#integer(5);
     this.#changes++;
-    if (afterFields) throw this.#error("a change of the table's size must come before the first field");
+    if (this.#listBytes > 0) {
+      throw this.#error("a change of the table's size must come before the first field");
+    }
     if (size > this.#limit) {
       throw this.#error(`a table of ${size} bytes; expected at most ${this.#limit}`);
     }
@@ -136,9 +191,8 @@ export class HpackDecoder {
 
   #evict(): void {
     while (this.#size > this.#maxSize) {
-      const oldest = this.#entries.pop();
-      if (oldest === undefined) return;
-      this.#size -= sizeOf(oldest);
+      this.#entries.pop();
+      this.#size -= this.#sizes.pop() ?? 0;
     }
   }
 
@@ -157,16 +211,27 @@ export class HpackDecoder {
     }
   }
 
-  #string(): string {
+  #readString(): void {
     const isHuffman = (this.#block[this.#at] ?? 0) >= 0x80;
     const length = this.#integer(7);
     const start = this.#at;
     this.#at += length;
     if (this.#at > this.#block.length) throw this.#error("a string ends beyond the block");
     const bytes = this.#block.subarray(start, this.#at);
-    if (isHuffman) return decodeHuffman(bytes);
+    if (!isHuffman) {
+      this.#string = bytes;
+      return;
+    }
+    const room = Math.ceil(length * MAX_EXPANSION);
+    if (scratch.length < room) scratch = new Uint8Array(room);
+    this.#string = scratch.subarray(0, decodeHuffman(bytes, scratch));
+  }
+
+  /** The string that was read last, as a text. */
+  #text(): string {
+    const length = Math.min(this.#string.length, this.#maxTextBytes);
     let text = "";
-    for (const byte of bytes) text += String.fromCharCode(byte);
+    for (let index = 0; index < length; index++) text += String.fromCharCode(this.#string[index] ?? 0);
     return text;
   }
 

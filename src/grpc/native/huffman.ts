@@ -24,6 +24,8 @@ const HUFFMAN_LENGTHS: readonly number[] = [
 ];
 
 const END_OF_STRING = 256;
+/** The shortest code has 5 bits. */
+export const MAX_EXPANSION = 8 / 5;
 
 /**
  * The code as a binary tree: node n has its children at 2n and 2n + 1. A positive value is the next node, a negative one
@@ -31,9 +33,12 @@ const END_OF_STRING = 256;
  */
 const TREE = buildTree();
 
-/** The text of a Huffman coded string, one character per byte (RFC 7541, section 5.2). */
-export function decodeHuffman(bytes: Uint8Array): string {
-  let text = "";
+/**
+ * Decodes a Huffman coded string (RFC 7541, section 5.2) into a buffer that must be large enough: `MAX_EXPANSION` times
+ * as large is. Returns the length.
+ */
+export function decodeHuffman(bytes: Uint8Array, into: Uint8Array): number {
+  let length = 0;
   let node = 0;
   let unfinishedBits = 0;
   let onesOnly = true;
@@ -51,7 +56,7 @@ export function decodeHuffman(bytes: Uint8Array): string {
       if (symbol === END_OF_STRING) {
         throw new RangeError("Cannot decode Huffman string: it holds the end symbol");
       }
-      text += String.fromCharCode(symbol);
+      into[length++] = symbol;
       node = 0;
       unfinishedBits = 0;
       onesOnly = true;
@@ -60,7 +65,7 @@ export function decodeHuffman(bytes: Uint8Array): string {
   if (unfinishedBits > 7 || !onesOnly) {
     throw new RangeError("Cannot decode Huffman string: its padding must be fewer than 8 bits, all ones");
   }
-  return text;
+  return length;
 }
 
 /**

@@ -2,6 +2,7 @@ import { type GrpcEngine, type GrpcEngineOptions, listenOptions } from "../engin
 import type { GrpcMethod } from "../grpc_service.ts";
 import { ThrottledLog } from "../../base/throttled_log.ts";
 import { type AcceptedSocket, listen } from "../listener.ts";
+import { longHeadersLog } from "../long_headers_log.ts";
 import { Carrier } from "./carrier.ts";
 import { EndedCalls } from "./ended_calls.ts";
 import type { OtherProtocol } from "./frames.ts";
@@ -47,6 +48,7 @@ class NativeEngine {
   readonly #carriers = new Set<Carrier>();
   readonly #ended: EndedCalls;
   readonly #refusals: ThrottledLog;
+  readonly #onLongHeaders: ReturnType<typeof longHeadersLog>;
   readonly #empty = Promise.withResolvers<void>();
   #closing = false;
   #cancelSlowTick: () => void;
@@ -60,6 +62,7 @@ class NativeEngine {
       clock: options.clock,
       intervalMs: OTHER_PROTOCOL_LOG_MS,
     });
+    this.#onLongHeaders = longHeadersLog(options);
     this.#cancelSlowTick = this.#scheduleSlowTick();
   }
 
@@ -80,6 +83,7 @@ class NativeEngine {
         logger.error("Cannot answer a gRPC call: unexpected error", { method, error }),
       onOtherProtocol: (protocol) =>
         this.#refusals.warning(protocol, REFUSED[protocol], { peer: socket.remoteAddress }),
+      onLongHeaders: (bytes) => this.#onLongHeaders(bytes, socket.remoteAddress),
       onDeadline: () => this.#scheduleDeadlineTick(),
       onClosed: () => this.#forget(carrier),
       ended: this.#ended,

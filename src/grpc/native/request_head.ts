@@ -1,20 +1,26 @@
 import type { GrpcMethod } from "../grpc_service.ts";
+import { TRACE_HEADERS } from "../../telemetry/trace_context.ts";
 import { StreamError } from "./frames.ts";
-import type { HeaderField } from "./hpack_decoder.ts";
+import type { FieldTaker, HeaderField } from "./hpack_decoder.ts";
 
 /** Why a request is refused because of its headers. */
 export type HeadRefusal = "content_type" | "header_list" | "path" | "timeout";
 
 /** The headers of a request, possibly shared by requests with equal headers. */
 export interface RequestHead {
+  /** The headers of its trace, which alone are of use to a method. */
   readonly fields: readonly HeaderField[];
   /** Absent with a refusal. */
   readonly method: GrpcMethod | undefined;
+  /** The method of HTTP. */
+  readonly verb: string;
   readonly path: string;
   readonly refusal: HeadRefusal | undefined;
   /** `grpc-encoding`; empty for none. */
   readonly encoding: string;
-  /** `grpc-timeout` in milliseconds; Infinity for none. */
+  /** `grpc-timeout`; empty for none. */
+  readonly timeout: string;
+  /** The same in milliseconds; Infinity for none. */
   readonly timeoutMs: number;
   readonly contentLength: number | undefined;
 }
@@ -37,90 +43,156 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   n: 1e-6,
 };
 
-/** Reads the headers of a request; throws `StreamError` where they break the rules of HTTP/2. */
-export function readHead(
-  fields: readonly HeaderField[],
-  streamId: number,
-  methods: ReadonlyMap<string, GrpcMethod>,
-): RequestHead {
-  const pseudo = readPseudo(fields, streamId);
-  let contentType = "";
-  let encoding = "";
-  let timeout: string | undefined;
-  let contentLength: number | undefined;
-  for (const [name, value] of fields) {
-    if (name === "content-type") contentType = value;
-    else if (name === "grpc-encoding") encoding = value;
-    else if (name === "grpc-timeout") timeout = value;
-    else if (name === "content-length") contentLength = lengthOf(value, contentLength, streamId);
+const COLON = 0x3a;
+/** The headers that are used. */
+export const USED_HEADERS: ReadonlySet<string> = new Set([
+  ...[":method", ":scheme", ":path", ":authority"],
+  ...["content-type", "content-length", "grpc-encoding", "grpc-timeout", "te"],
+  ...TRACE_HEADERS,
+]);
+/** More than any of these headers may be repeated. */
+const MAX_TRACE_FIELDS = 64;
+
+/** What is known of the headers of one request. */
+interface Draft {
+  method?: string;
+  scheme?: string;
+  path?: string;
+  authority?: string;
+  contentType: string;
+  encoding: string;
+  timeout?: string;
+  contentLength?: number;
+  readonly fields: HeaderField[];
+  hasPseudo: boolean;
+  hasRegular: boolean;
+  /** The first rule of HTTP/2 that was broken. */
+  fault?: string | undefined;
+}
+
+function newDraft(): Draft {
+  return { contentType: "", encoding: "", fields: [], hasPseudo: false, hasRegular: false };
+}
+
+/**
+ * Reads the headers of one request after the other as they are decoded. It keeps those that are used. Of the others it
+ * checks the names alone: a proxy passes on what its clients sent as `baggage` and the like, and no value of it is an
+ * error.
+ */
+export class HeadReader implements FieldTaker {
+  readonly #methods: ReadonlyMap<string, GrpcMethod>;
+  #draft = newDraft();
+  #lastName = "";
+
+  constructor(methods: ReadonlyMap<string, GrpcMethod>) {
+    this.#methods = methods;
   }
-  const timeoutMs = timeout === undefined ? Infinity : timeoutOf(timeout);
-  const method = methods.get(pseudo.path);
-  const refusal = refusalOf({ post: pseudo.method === "POST", contentType, method, timeoutMs });
-  return {
-    fields,
-    method: refusal === undefined ? method : undefined,
-    path: pseudo.path,
-    refusal,
-    encoding,
-    timeoutMs: timeoutMs ?? Infinity,
-    contentLength,
-  };
-}
 
-/** Checks the trailers of a request; they have no pseudo-headers. */
-export function checkTrailers(fields: readonly HeaderField[], streamId: number): void {
-  for (const [name, value] of fields) {
-    if (name.startsWith(":")) throw malformed(streamId, `the pseudo-header "${name}" among the trailers`);
-    checkField(name, value, streamId);
+  /** Begins another request. */
+  begin(): void {
+    this.#draft = newDraft();
+    this.#lastName = "";
   }
-}
 
-interface Pseudo {
-  readonly method: string;
-  readonly path: string;
-}
-
-function readPseudo(fields: readonly HeaderField[], streamId: number): Pseudo {
-  let method: string | undefined;
-  let path: string | undefined;
-  let scheme: string | undefined;
-  let authority: string | undefined;
-  let regular = false;
-  const once = (known: string | undefined, name: string, value: string): string => {
-    if (known !== undefined || regular) {
-      throw malformed(streamId, `the pseudo-header "${name}" is out of place`);
+  keeps(name: string): boolean {
+    const draft = this.#draft;
+    if (name.charCodeAt(0) === COLON) {
+      draft.hasPseudo = true;
+      if (draft.hasRegular) draft.fault ??= `the pseudo-header "${name}" is out of place`;
+      if (!USED_HEADERS.has(name)) draft.fault ??= `"${name}" is not a pseudo-header of a request`;
+    } else {
+      draft.hasRegular = true;
+      // A block may repeat a name of a table without end.
+      if (name !== this.#lastName) draft.fault ??= nameFault(name);
+      this.#lastName = name;
     }
+    return USED_HEADERS.has(name);
+  }
+
+  take(name: string, value: string): void {
+    const draft = this.#draft;
+    switch (name) {
+      case ":method":
+        draft.method = this.#once(name, draft.method, value);
+        break;
+      case ":scheme":
+        draft.scheme = this.#once(name, draft.scheme, value);
+        break;
+      case ":path":
+        draft.path = this.#once(name, draft.path, value);
+        break;
+      case ":authority":
+        draft.authority = this.#once(name, draft.authority, value);
+        break;
+      case "content-type":
+        draft.contentType = value;
+        break;
+      case "grpc-encoding":
+        draft.encoding = value;
+        break;
+      case "grpc-timeout":
+        draft.timeout = value;
+        break;
+      case "te":
+        if (value !== "trailers") draft.fault ??= `te must be "trailers"`;
+        break;
+      case "content-length":
+        this.#takeLength(value);
+        break;
+      default:
+        if (draft.fields.length < MAX_TRACE_FIELDS) draft.fields.push([name, value]);
+    }
+  }
+
+  /** The head of the request; throws `StreamError` where its headers break the rules of HTTP/2. */
+  head(streamId: number): RequestHead {
+    const { fields, method: verb, scheme, path, contentType, encoding, timeout, contentLength, fault } =
+      this.#draft;
+    if (fault !== undefined) throw malformed(streamId, fault);
+    if (verb === undefined || scheme === undefined || path === undefined || path === "") {
+      throw malformed(streamId, ":method, :scheme and :path are required");
+    }
+    const timeoutMs = timeout === undefined ? Infinity : timeoutOf(timeout);
+    const method = this.#methods.get(path);
+    const refusal = refusalOf({ post: verb === "POST", contentType, method, timeoutMs });
+    return {
+      fields,
+      method: refusal === undefined ? method : undefined,
+      verb,
+      path,
+      refusal,
+      encoding,
+      timeout: timeout ?? "",
+      timeoutMs: timeoutMs ?? Infinity,
+      contentLength,
+    };
+  }
+
+  /** Checks the trailers of a request; they have no pseudo-headers. */
+  checkTrailers(streamId: number): void {
+    const { fault, hasPseudo } = this.#draft;
+    if (hasPseudo) throw malformed(streamId, "a pseudo-header among the trailers");
+    if (fault !== undefined) throw malformed(streamId, fault);
+  }
+
+  #once(name: string, known: string | undefined, value: string): string {
+    if (known !== undefined) this.#draft.fault ??= `the pseudo-header "${name}" is out of place`;
     return value;
-  };
-  for (const [name, value] of fields) {
-    if (name.charCodeAt(0) !== 0x3a) {
-      regular = true;
-      checkField(name, value, streamId);
-    } else if (name === ":method") method = once(method, name, value);
-    else if (name === ":path") path = once(path, name, value);
-    else if (name === ":scheme") scheme = once(scheme, name, value);
-    else if (name === ":authority") authority = once(authority, name, value);
-    else throw malformed(streamId, `"${name}" is not a pseudo-header of a request`);
   }
-  if (method === undefined || scheme === undefined || path === undefined || path === "") {
-    throw malformed(streamId, ":method, :scheme and :path are required");
+
+  #takeLength(value: string): void {
+    const draft = this.#draft;
+    const length = /^\d{1,15}$/.test(value) ? Number(value) : NaN;
+    if (Number.isNaN(length) || (draft.contentLength ?? length) !== length) {
+      draft.fault ??= "content-length must be one number";
+    }
+    draft.contentLength = length;
   }
-  return { method, path };
 }
 
-function checkField(name: string, value: string, streamId: number): void {
-  if (!isToken(name)) throw malformed(streamId, `"${name}" is not a lower-case header name`);
-  if (CONNECTION_HEADERS.has(name)) {
-    throw malformed(streamId, `the header "${name}" is specific to a connection`);
-  }
-  if (name === "te" && value !== "trailers") throw malformed(streamId, `te must be "trailers"`);
-  for (let index = 0; index < value.length; index++) {
-    const code = value.charCodeAt(index);
-    if (code === 0 || code === 10 || code === 13) {
-      throw malformed(streamId, `the value of "${name}" contains a line break`);
-    }
-  }
+function nameFault(name: string): string | undefined {
+  if (!isToken(name)) return `"${name}" is not a lower-case header name`;
+  return CONNECTION_HEADERS.has(name) ? `the header "${name}" is specific to a connection` : undefined;
 }
 
 /** Whether a name consists of lower-case letters, digits and the marks that RFC 9110 allows. */
@@ -132,14 +204,6 @@ function isToken(name: string): boolean {
     if (!isPlain && !"!#$%&'*+.^_`|~".includes(name.charAt(index))) return false;
   }
   return true;
-}
-
-function lengthOf(value: string, known: number | undefined, streamId: number): number {
-  const length = /^\d{1,15}$/.test(value) ? Number(value) : NaN;
-  if (Number.isNaN(length) || (known !== undefined && known !== length)) {
-    throw malformed(streamId, `content-length must be one number`);
-  }
-  return length;
 }
 
 /** `grpc-timeout` in milliseconds; undefined when it is invalid. */

@@ -98,6 +98,8 @@ export class ServerStream implements CallContext {
   readonly openedAt: number;
   readonly request: IncomingRequest = new IncomingRequest();
   readonly response: OutgoingResponse;
+  /** What its headers cost, which the request earns back. */
+  headersCost = 0;
   /** Absent while no message had to be assembled. `CallRunner` writes this and the two fields below. */
   messages: RequestMessages | undefined;
   /** Notified when the call is over, once it has started. */

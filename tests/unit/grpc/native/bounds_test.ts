@@ -11,6 +11,7 @@ import {
   frame,
   headerBlock,
   headers,
+  hpackText,
   message,
   PEER_SETTING,
   repeated,
@@ -112,6 +113,27 @@ Deno.test("bounds: rapid reset", () => {
   ]);
 });
 
+/** Resets more calls than the limit of resets, as a proxy does whose clients disconnect. */
+const DISCONNECTING: Readonly<Record<string, (bed: ConnectionBed, id: number) => Promise<void> | void>> = {
+  "after their answers": (bed, id) => void bed.send(call(id, probePath("Echo"), "x"), cancel(id)),
+  "after answers of a handler": (bed, id) => void bed.send(call(id, probePath("Size"), "x"), cancel(id)),
+  "after an error": (bed, id) => void bed.send(call(id, probePath("Refuse"), "x"), cancel(id)),
+  async "before their answers"(bed, id) {
+    bed.send(call(id, probePath("Hold"), ""), cancel(id));
+    for (const reply of bed.probe.held.splice(0)) reply("late");
+    await Promise.resolve();
+  },
+};
+
+for (const [name, disconnect] of Object.entries(DISCONNECTING)) {
+  Deno.test(`bounds: calls that a proxy resets ${name} never end its connection`, async () => {
+    const bed = new ConnectionBed();
+    const calls = 5 * LIMITS.resets.burst;
+    for (let id = 1; id < 2 * calls; id += 2) await disconnect(bed, id);
+    assertEquals([bed.probe.calls, bed.connection.streams.size, bed.connection.isClosing], [calls, 0, false]);
+  });
+}
+
 Deno.test("bounds: streams at a time", () => {
   const bed = new ConnectionBed();
   const lines = bed.send(...opened(LIMITS.streams + 2));
@@ -127,12 +149,12 @@ Deno.test("bounds: streams at a time", () => {
   ]);
 });
 
-Deno.test("bounds: a header list that is too large is answered with 431", () => {
+Deno.test("bounds: a header list that its references to the table make too large is answered with 431", () => {
   const bed = new ConnectionBed();
-  const large = headerBlock([...ECHO, ["x-long", "y".repeat(LIMITS.headerListBytes)]]);
+  const remembered = concatBytes(Uint8Array.fromHex("400178"), hpackText("y".repeat(4_000)));
+  const bomb = repeated(Math.ceil(LIMITS.headerListBytes / 4_000), Uint8Array.of(0xbe));
   const lines = bed.send(
-    frame(FRAME.HEADERS, 1, large.subarray(0, 10_000)),
-    frame(FRAME.CONTINUATION, 1, large.subarray(10_000), FLAG.END_HEADERS),
+    frame(FRAME.HEADERS, 1, concatBytes(BLOCK, remembered, bomb), FLAG.END_HEADERS),
     content(1, message("x"), true),
     call(3, probePath("Echo"), "next"),
   );
@@ -151,7 +173,7 @@ Deno.test("bounds: a flood of CONTINUATION", () => {
   };
   const found = Object.entries(floods).map(([name, one]) => {
     const bed = new ConnectionBed();
-    return [name, bed.send(frame(FRAME.HEADERS, 1, BLOCK), repeated(20, one))];
+    return [name, bed.send(frame(FRAME.HEADERS, 1, BLOCK), repeated(300, one))];
   });
   assertEquals(found, Object.keys(floods).map((name) => [name, ["GOAWAY 0 ENHANCE_YOUR_CALM"]]));
 });

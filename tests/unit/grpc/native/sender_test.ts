@@ -11,9 +11,11 @@ import { answer } from "../../../harness/connection_bed.ts";
 const HEAD: RequestHead = {
   fields: [],
   method: undefined,
+  verb: "POST",
   path: "",
   refusal: undefined,
   encoding: "",
+  timeout: "",
   timeoutMs: Infinity,
   contentLength: undefined,
 };

@@ -1,0 +1,139 @@
+import { Duplex } from "node:stream";
+import type { AcceptedSocket } from "./listener.ts";
+import { BlockReader, type BlockTaker } from "./native/block_reader.ts";
+import { ConnectionError, FLAG, FRAME, FRAME_HEADER_BYTES, FrameReader, PREFACE } from "./native/frames.ts";
+import { literalBlock } from "./native/header_blocks.ts";
+import type { HeaderField } from "./native/hpack_decoder.ts";
+import { LIMITS } from "./native/limits.ts";
+import { USED_HEADERS } from "./native/request_head.ts";
+
+/** Size of the fields that are passed on, which then fit into one frame. */
+const MAX_KEPT_BYTES = 15_000;
+/** What a literal field has in addition to its bytes. */
+const MAX_FIELD_OVERHEAD = 8;
+const VISIBLE = /^[\x20-\x7e]*$/;
+
+/**
+ * The same connection, whose header blocks hold only the fields that Weir uses. `node:http2` resets a call with more than
+ * 128 fields, and closes the connection for a value of more than 64 KiB or a block of nine frames, and none of that can
+ * be set. A proxy passes on such fields of its clients.
+ */
+export function withoutUnusedHeaders(socket: AcceptedSocket, onLongHeaders: (bytes: number) => void): Duplex {
+  const filter = new HeaderFilter(onLongHeaders);
+  const duplex = new Duplex({
+    read: () => void socket.resume(),
+    write: (chunk, _encoding, done) => void socket.write(chunk, () => done()),
+    final: (done) => void socket.end(() => done()),
+    destroy: (error, done) => {
+      socket.destroy();
+      done(error);
+    },
+  });
+  socket.on("data", (chunk: Uint8Array) => {
+    const passed = filter.pass(chunk);
+    if (passed === undefined) socket.destroy();
+    else if (passed.length > 0 && !duplex.push(passed)) socket.pause();
+  });
+  socket.on("end", () => duplex.push(null));
+  socket.on("error", () => {});
+  socket.on("close", () => duplex.destroy());
+  return duplex;
+}
+
+/** Rewrites the header blocks in what a client sends. */
+export class HeaderFilter {
+  readonly #onLongHeaders: (bytes: number) => void;
+  readonly #frames: FrameReader;
+  readonly #fields = new UsedFields();
+  readonly #blocks = new BlockReader(this.#fields);
+  /** What came of a client that may not speak HTTP/2; undefined once it is known that it does. */
+  #first: Uint8Array[] | undefined = [];
+  /** Nothing is rewritten: it is not HTTP/2, and `node:http2` answers it. */
+  #isRaw = false;
+  #out: Uint8Array[] = [];
+
+  constructor(onLongHeaders: (bytes: number) => void) {
+    this.#onLongHeaders = onLongHeaders;
+    this.#frames = new FrameReader({
+      take: (type, flags, streamId, payload) => this.#frame(type, flags, streamId, payload),
+      takeCall: (_bytes, at) => at,
+      goesOn: () => true,
+    });
+  }
+
+  /** What is passed on of a chunk; undefined if the connection is to be closed. */
+  pass(chunk: Uint8Array): Uint8Array | undefined {
+    if (this.#isRaw) return chunk;
+    this.#first?.push(chunk.slice());
+    try {
+      this.#frames.read(chunk, 0);
+    } catch (error) {
+      if (!(error instanceof ConnectionError)) throw error;
+      if (this.#first === undefined) return undefined;
+      this.#isRaw = true;
+      return concatenated(this.#first);
+    }
+    return concatenated(this.#out.splice(0));
+  }
+
+  #frame(type: number, flags: number, streamId: number, payload: Uint8Array): void {
+    if (this.#first !== undefined) {
+      this.#first = undefined;
+      this.#out.push(PREFACE);
+    }
+    if (this.#blocks.isOpen && type !== FRAME.CONTINUATION) {
+      throw new ConnectionError("PROTOCOL_ERROR", "a header block is interrupted");
+    }
+    if (type === FRAME.HEADERS) this.#blocks.begin(flags, streamId, payload);
+    else if (type === FRAME.CONTINUATION) this.#blocks.continue(flags, streamId, payload);
+    else return void this.#out.push(frameOf(type, flags, streamId, payload));
+    if (this.#blocks.isOpen) return;
+    if (this.#blocks.length > LIMITS.usualBlockBytes) this.#onLongHeaders(this.#blocks.length);
+    this.#blocks.decode();
+    const end = this.#blocks.endsStream ? FLAG.END_STREAM : 0;
+    const block = literalBlock(this.#fields.list);
+    this.#out.push(frameOf(FRAME.HEADERS, FLAG.END_HEADERS | end, streamId, block));
+  }
+}
+
+/** The fields of a block that are passed on. */
+class UsedFields implements BlockTaker {
+  list: HeaderField[] = [];
+  #bytes = 0;
+
+  begin(): void {
+    this.list = [];
+    this.#bytes = 0;
+  }
+
+  keeps(name: string): boolean {
+    return USED_HEADERS.has(name);
+  }
+
+  take(name: string, value: string): void {
+    // The library writes a line for each value that it cannot read.
+    if (!VISIBLE.test(value)) return;
+    this.#bytes += name.length + value.length + MAX_FIELD_OVERHEAD;
+    if (this.#bytes <= MAX_KEPT_BYTES) this.list.push([name, value]);
+  }
+}
+
+function frameOf(type: number, flags: number, streamId: number, payload: Uint8Array): Uint8Array {
+  const frame = new Uint8Array(FRAME_HEADER_BYTES + payload.length);
+  const view = new DataView(frame.buffer);
+  view.setUint32(0, payload.length * 256 + type);
+  view.setUint8(4, flags);
+  view.setUint32(5, streamId);
+  frame.set(payload, FRAME_HEADER_BYTES);
+  return frame;
+}
+
+function concatenated(parts: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
