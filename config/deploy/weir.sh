@@ -6,6 +6,5 @@
 # `DENO_DIR=/opt/weir/.deno deno cache --frozen main.ts` in /opt/weir; nothing is fetched later.
 export DENO_DIR="${DENO_DIR:-/opt/weir/.deno}"
 exec deno run --cached-only --unstable-no-legacy-abort --v8-flags=--no-allocation-site-pretenuring --no-prompt \
-  --allow-net --allow-env --allow-read --allow-write \
-  --allow-sys=hostname,systemMemoryInfo,loadavg,uid,osRelease,cpus,networkInterfaces,inspector,setPriority,ca \
+  --allow-net --allow-env --allow-read --allow-write --allow-sys \
   /opt/weir/main.ts "$@"

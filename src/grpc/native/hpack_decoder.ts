@@ -49,8 +49,8 @@ let scratch = new Uint8Array(256);
 
 /**
  * Decodes the header blocks of one direction of one connection (RFC 7541), which must be complete and in order, because
- * each may change the dynamic table. Values that are not kept are checked, but never become texts. Throws `RangeError`
- * for a bad block; the connection is unusable then.
+ * each may change the dynamic table. Values that are not kept never become texts. Throws `RangeError` for a bad block;
+ * the connection is unusable then.
  */
 export class HpackDecoder {
   readonly #limit: number;
@@ -70,8 +70,8 @@ export class HpackDecoder {
   #string: Uint8Array = this.#block;
 
   /**
-   * `tableSize` is the announced maximum of the dynamic table, `maxListBytes` limits the fields of a block, and longer
-   * names and values are cut after `maxTextBytes`.
+   * `tableSize` is the announced maximum of the dynamic table, and `maxListBytes` limits the fields of a block. A longer
+   * value than `maxTextBytes` is passed over, or cut if it is meant for the table, as names are.
    */
   constructor(tableSize = 4096, maxListBytes = Infinity, maxTextBytes = Infinity) {
     this.#limit = tableSize;
@@ -151,13 +151,14 @@ export class HpackDecoder {
       [name] = this.#field(index);
       size += name.length;
     }
-    this.#readString();
-    size += this.#string.length;
     const isKept = taker.keeps(name);
-    const value = isKept ? this.#text() : "";
-    if (prefixBits === 6) this.#remember(name, value, size);
+    const isForTable = prefixBits === 6;
+    const isDecoded = this.#readString(isForTable ? Infinity : this.#maxTextBytes);
+    size += this.#string.length;
+    const value = isKept && isDecoded ? this.#text() : "";
+    if (isForTable) this.#remember(name, value, size);
     this.#listBytes += size;
-    if (isKept && !this.overflowed) taker.take(name, value);
+    if (isKept && isDecoded && !this.overflowed) taker.take(name, value);
   }
 
   #field(index: number): HeaderField {
@@ -211,20 +212,21 @@ export class HpackDecoder {
     }
   }
 
-  #readString(): void {
+  /** Reads a string into `#string`; false for one that is longer than `maxBytes`, which is not decoded. */
+  #readString(maxBytes = Infinity): boolean {
     const isHuffman = (this.#block[this.#at] ?? 0) >= 0x80;
     const length = this.#integer(7);
     const start = this.#at;
     this.#at += length;
     if (this.#at > this.#block.length) throw this.#error("a string ends beyond the block");
     const bytes = this.#block.subarray(start, this.#at);
-    if (!isHuffman) {
-      this.#string = bytes;
-      return;
-    }
+    this.#string = bytes;
+    if (length > maxBytes) return false;
+    if (!isHuffman) return true;
     const room = Math.ceil(length * MAX_EXPANSION);
     if (scratch.length < room) scratch = new Uint8Array(room);
     this.#string = scratch.subarray(0, decodeHuffman(bytes, scratch));
+    return true;
   }
 
   /** The string that was read last, as a text. */

@@ -222,11 +222,10 @@ function grantedIn(metadata: Record<string, unknown>): unknown {
 
 /** The same, as the flags of the serve task ask for it; an empty list means everything. */
 function grantedBy(flags: readonly string[]): unknown {
-  const sys = flags.find((flag) => flag.startsWith("--allow-sys="))?.slice("--allow-sys=".length) ?? "";
   const v8 = flags.find((flag) => flag.startsWith("--v8-flags="))?.slice("--v8-flags=".length) ?? "";
   return {
     granted: {
-      ...{ allow_env: [], allow_net: [], allow_read: [], allow_write: [], allow_sys: sys.split(",") },
+      ...{ allow_env: [], allow_net: [], allow_read: [], allow_write: [], allow_sys: [] },
       prompt: !flags.includes("--no-prompt"),
     },
     v8: [v8],

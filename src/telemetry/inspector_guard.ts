@@ -1,0 +1,51 @@
+import { close, url } from "node:inspector/promises";
+import type { Clock } from "../base/clock.ts";
+import type { Logger } from "../base/log.ts";
+
+/** How often, and how long after a signal, an open inspector is looked for: the runtime opens it in its own time. */
+const LOOK_MS = 10;
+const LOOKING_MS = 10_000;
+
+/** The inspector of the runtime. */
+export interface Inspector {
+  /** Its address; undefined while it is closed. */
+  readonly url: () => string | undefined;
+  readonly close: () => void;
+}
+
+/**
+ * Closes the inspector that SIGUSR1 opens in a Deno program, and that may have been opened before this was called.
+ * Whoever can connect to it runs any code in the process, without a password. Returns what to call at each signal.
+ */
+export function closeInspector(
+  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+  inspector: Inspector = { url, close },
+): () => void {
+  let until = -Infinity;
+  const look = () => {
+    if (inspector.url() !== undefined) {
+      inspector.close();
+      logger.warning("Inspector closed: SIGUSR1 opened it; to debug, start with --inspect");
+    }
+    if (clock.elapsed() < until) clock.after(LOOK_MS, look);
+    else until = -Infinity;
+  };
+  const begin = () => {
+    const isLooking = until > -Infinity;
+    until = clock.elapsed() + LOOKING_MS;
+    if (!isLooking) look();
+  };
+  begin();
+  return begin;
+}
+
+/** Whether the flags of the runtime ask for an inspector, which then stays open. Known on Linux only. */
+export function isInspectorRequested(): boolean {
+  try {
+    return Deno.readTextFileSync("/proc/self/cmdline").split("\0").some((word) =>
+      word.startsWith("--inspect")
+    );
+  } catch {
+    return false;
+  }
+}
