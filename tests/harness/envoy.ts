@@ -46,6 +46,7 @@ export class Envoy implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #folder: string;
   readonly #listeners = new Map<string, string>();
+  #admin = "";
 
   constructor(child: ChildProcess, folder: string) {
     this.#child = child;
@@ -64,6 +65,16 @@ export class Envoy implements AsyncDisposable {
       throw new Error(`Cannot find the listener "${listener}": Envoy has none of that name`);
     }
     return address;
+  }
+
+  /** Its counters by name. */
+  async stats(): Promise<Readonly<Record<string, number>>> {
+    const response = await fetch(`http://${this.#admin}/stats?usedonly&type=Counters`);
+    const lines = (await response.text()).trim().split("\n");
+    return Object.fromEntries(lines.map((line) => {
+      const [name = "", value = ""] = line.split(": ");
+      return [name, Number(value)];
+    }));
   }
 
   /** Waits until Envoy serves, and learns where its listeners are. */
@@ -86,6 +97,7 @@ export class Envoy implements AsyncDisposable {
 
   async #learn(adminFile: string): Promise<boolean> {
     const admin = (await Deno.readTextFile(adminFile)).trim();
+    this.#admin = admin;
     const state = await fetch(`http://${admin}/ready`);
     await state.body?.cancel();
     if (state.status !== 200) return false;

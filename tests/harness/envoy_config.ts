@@ -92,3 +92,28 @@ function socketAddress(address: string): object {
     socket_address: { address: address.slice(0, colon), port_value: Number(address.slice(colon + 1)) },
   };
 }
+
+/** The same configuration with tracing, and with the client's `baggage` in the metadata of the calls to Weir. */
+export function withTracing(config: object): object {
+  const text = JSON.stringify(config, (key, value) => {
+    if (key === "grpc_service") {
+      return { ...value, initial_metadata: [{ key: "baggage", value: "%REQ(baggage)%" }] };
+    }
+    if (key === "clusters") {
+      return [...value, cluster("collector", "127.0.0.1:9", { http2_protocol_options: {} })];
+    }
+    return key === "stat_prefix" ? value : value;
+  });
+  return JSON.parse(text, (_key, value) => {
+    return value?.stat_prefix === undefined ? value : { ...value, tracing: { provider: OPEN_TELEMETRY } };
+  });
+}
+
+const OPEN_TELEMETRY = {
+  name: "envoy.tracers.opentelemetry",
+  typed_config: {
+    "@type": "type.googleapis.com/envoy.config.trace.v3.OpenTelemetryConfig",
+    grpc_service: { envoy_grpc: { cluster_name: "collector" } },
+    service_name: "edge",
+  },
+};

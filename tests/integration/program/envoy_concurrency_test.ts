@@ -29,6 +29,7 @@ Deno.test({
     assertEquals([await bed.used(), bed.mostRunning], [0, 10]);
     // Refused requests have given nothing back.
     assertEquals([await bed.stat("within_limit"), await bed.stat("over_limit")], [14, 42]);
+    assertEquals(bed.envoyLog.filter((line) => line.includes("hits_addend")), []);
   },
 });
 
@@ -86,7 +87,8 @@ class Bed implements AsyncDisposable {
       if (key === "port_value") return ports.get(Number(value));
       // A busy machine is no failure.
       if (key === "timeout" || key === "connect_timeout") return "60s";
-      return key === "routes" ? [documentedRoute()] : value;
+      if (key === "http_filters") return [documented("envoy-set-metadata-filter"), ...value];
+      return key === "routes" ? [documented("envoy-per-route")] : value;
     });
     this.#envoy = await startEnvoy(config);
     this.#stack.defer(() => this.killEnvoy());
@@ -95,6 +97,11 @@ class Bed implements AsyncDisposable {
   /** Requests that run in the application. */
   get running(): number {
     return this.#waiting.length;
+  }
+
+  /** What Envoy has logged. */
+  get envoyLog(): readonly string[] {
+    return this.#envoy?.stderrLines ?? [];
   }
 
   /** Sends requests of one account in parallel; their statuses come as they end. */
@@ -152,8 +159,8 @@ class Bed implements AsyncDisposable {
   }
 }
 
-/** The route of the page. */
-function documentedRoute(): unknown {
-  const [, text = ""] = /```yaml example=envoy-per-route\n(.*?)```/s.exec(PAGE) ?? [];
+/** An example of the page. */
+function documented(example: string): unknown {
+  const [, text = ""] = new RegExp(`\`\`\`yaml example=${example}\n(.*?)\`\`\``, "s").exec(PAGE) ?? [];
   return parse(text);
 }

@@ -1,0 +1,88 @@
+/** Headers that Envoy copies from its clients into its calls to Weir, with a real Envoy that lets errors pass. */
+import { assert, assertEquals } from "@std/assert";
+import type { HeaderField } from "../../../src/grpc/native/hpack_decoder.ts";
+import { startEnvoy } from "../../harness/envoy.ts";
+import { envoyConfig, withTracing } from "../../harness/envoy_config.ts";
+import { cancel, concatBytes, headers } from "../../harness/h2_peer.ts";
+import { RawClient } from "../../harness/raw_client.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
+import { needs } from "../../harness/tools.ts";
+
+const DOMAIN = "edge";
+const ROUNDS = 40;
+/** Envoy closes a connection whose client resets more of its requests than this. */
+const RESETS = 400;
+const CONNECTIONS = 12;
+const AT_ONCE = 5;
+// A day, so that no window ends during the test.
+const RULES = `domain: ${DOMAIN}
+descriptors:
+  - key: path
+    rate_limit: { unit: day, requests_per_unit: 1 }
+`;
+const requestFields = (path: string): HeaderField[] =>
+  Object.entries({ ":method": "GET", ":scheme": "http", ":path": path, ":authority": "edge" });
+const TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+/** What a client sends that wants to evade its limit, or that of others. */
+const ATTACKS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "a tracestate of 20,000 bytes": { tracestate: `a=${"x".repeat(20_000)}` },
+  "a tracestate of 45,000 bytes": { tracestate: `a=${"x".repeat(45_000)}` },
+  "a baggage of 45,000 bytes": { baggage: `a=${"x".repeat(45_000)}` },
+  "both": { tracestate: `a=${"x".repeat(25_000)}`, baggage: `a=${"x".repeat(25_000)}` },
+  "headers that are no text": { tracestate: "a=\xff\xfe", baggage: "\xe9=\xe9" },
+};
+
+for (const engine of ["native", "grpc-js"]) {
+  Deno.test({
+    ...needs(["envoy"], `${engine}: no header that Envoy passes on opens the gate, for its client or others`),
+    async fn(test) {
+      const env = { GRPC_ENGINE: engine };
+      await using weir = await ServeFixture.start({ rules: { "edge.yaml": RULES }, env });
+      const quiet = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
+      await using upstream = Deno.serve(quiet, () => new Response("upstream"));
+      const config = withTracing(envoyConfig({
+        weir: weir.grpcAddress,
+        upstream: `127.0.0.1:${upstream.addr.port}`,
+        domain: DOMAIN,
+      }));
+      await using envoy = await startEnvoy(config);
+      const get = async (path: string, more: Readonly<Record<string, string>> = {}) => {
+        const response = await fetch(`http://${envoy.address("allow")}${path}`, { headers: more });
+        await response.body?.cancel();
+        return response.status;
+      };
+      assertEquals([await get("/neighbour"), await get("/neighbour")], [200, 429]);
+      for (const [name, more] of Object.entries(ATTACKS)) {
+        await test.step(name, async () => {
+          const attack = () => get(`/${encodeURIComponent(name)}`, { traceparent: TRACEPARENT, ...more });
+          const statuses = [await attack()];
+          for (let round = 0; round < ROUNDS; round++) {
+            const attacks = Array.from({ length: AT_ONCE }, attack);
+            statuses.push(...await Promise.all([...attacks, get("/neighbour")]));
+          }
+          assertEquals(statuses.map((status) => status === 200).lastIndexOf(true), 0);
+          assertEquals(new Set(statuses.slice(1)), new Set([429]));
+        });
+      }
+      await test.step("thousands of requests that are reset at once", async () => {
+        const statuses: number[] = [];
+        for (let connection = 0; connection < CONNECTIONS; connection++) {
+          await using client = await RawClient.connect(envoy.address("allow"), { settings: [], pong: true });
+          client.send(...Array.from({ length: RESETS }, (_, index) => {
+            const id = 2 * index + 1;
+            return concatBytes(headers(id, requestFields("/attack"), true), cancel(id));
+          }));
+          await client.line("SETTINGS ack");
+          statuses.push(...await Promise.all([get("/neighbour"), get("/neighbour")]));
+        }
+        assertEquals(new Set(statuses), new Set([429]));
+        const stats = await envoy.stats();
+        assertEquals(stats["cluster.weir.upstream_cx_total"], 1);
+        assert((stats["cluster.weir.upstream_rq_tx_reset"] ?? 0) > 1_000, JSON.stringify(stats));
+      });
+      // The headers did arrive.
+      assert(weir.log.some((line) => line.includes("gRPC call with long headers")), weir.log.join("\n"));
+    },
+  });
+}
