@@ -14,7 +14,7 @@ import {
   type ServerStreamingMethod,
   type UnaryMethod,
 } from "./grpc_service.ts";
-import { withoutUnusedHeaders } from "./header_filter.ts";
+import { filteredSocket } from "./http2_filter.ts";
 import { type AcceptedSocket, listen } from "./listener.ts";
 import { longHeadersLog } from "./long_headers_log.ts";
 
@@ -41,11 +41,14 @@ export async function startGrpcJs(options: GrpcEngineOptions): Promise<GrpcEngin
   const injector = server.createConnectionInjector(grpc.ServerCredentials.createInsecure());
   const sockets = new Set<AcceptedSocket>();
   const onLongHeaders = longHeadersLog(options);
+  const now = () => options.clock.elapsed();
   const listener = await listen(options.target, (socket) => {
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
     const { remoteAddress } = socket;
-    injector.injectConnection(withoutUnusedHeaders(socket, (bytes) => onLongHeaders(bytes, remoteAddress)));
+    injector.injectConnection(
+      filteredSocket(socket, { onLongHeaders: (bytes) => onLongHeaders(bytes, remoteAddress), now }),
+    );
   }, { ...listenOptions(options), needsNodeSockets: true });
   let closed: Promise<void> | undefined;
   const close = async (graceMs: number) => {

@@ -5,6 +5,7 @@ import { ConnectionError, FLAG, FRAME, FRAME_HEADER_BYTES, FrameReader, PREFACE 
 import { literalBlock } from "./native/header_blocks.ts";
 import type { HeaderField } from "./native/hpack_decoder.ts";
 import { LIMITS } from "./native/limits.ts";
+import { RateGuard } from "./native/rate_guard.ts";
 import { USED_HEADERS } from "./native/request_head.ts";
 
 /** Size of the fields that are passed on, which then fit into one frame. */
@@ -13,13 +14,23 @@ const MAX_KEPT_BYTES = 15_000;
 const MAX_FIELD_OVERHEAD = 8;
 const VISIBLE = /^[\x20-\x7e]*$/;
 
+/** How many resets are passed on. `node:http2` closes the connection after a burst of 1,000 and then 33 per second. */
+const RESETS = { burst: 500, perSecond: 20 };
+
+/** What a filter reports, and its time. */
+export interface Http2FilterOptions {
+  readonly onLongHeaders: (bytes: number) => void;
+  /** Milliseconds; only differences count. */
+  readonly now: () => number;
+}
+
 /**
- * The same connection, whose header blocks hold only the fields that Weir uses. `node:http2` resets a call with more than
- * 128 fields, and closes the connection for a value of more than 64 KiB or a block of nine frames, and none of that can
- * be set. A proxy passes on such fields of its clients.
+ * The same connection without what a client of a proxy can cause and `node:http2` answers with an error: it resets a call
+ * with more than 128 fields, closes the connection for a value of more than 64 KiB or a block of nine frames, and for
+ * many resets. None of these limits can be set.
  */
-export function withoutUnusedHeaders(socket: AcceptedSocket, onLongHeaders: (bytes: number) => void): Duplex {
-  const filter = new HeaderFilter(onLongHeaders);
+export function filteredSocket(socket: AcceptedSocket, options: Http2FilterOptions): Duplex {
+  const filter = new Http2Filter(options);
   const duplex = new Duplex({
     read: () => void socket.resume(),
     write: (chunk, _encoding, done) => void socket.write(chunk, () => done()),
@@ -40,9 +51,12 @@ export function withoutUnusedHeaders(socket: AcceptedSocket, onLongHeaders: (byt
   return duplex;
 }
 
-/** Rewrites the header blocks in what a client sends. */
-export class HeaderFilter {
-  readonly #onLongHeaders: (bytes: number) => void;
+/**
+ * Filters what a client sends: of header blocks the fields that are used, and of resets as many as are allowed. A call
+ * whose reset is left out ends with its answer.
+ */
+export class Http2Filter {
+  readonly #options: Http2FilterOptions;
   readonly #frames: FrameReader;
   readonly #fields = new UsedFields();
   readonly #blocks = new BlockReader(this.#fields);
@@ -51,11 +65,15 @@ export class HeaderFilter {
   /** Nothing is rewritten: it is not HTTP/2, and `node:http2` answers it. */
   #isRaw = false;
   #out: Uint8Array[] = [];
+  readonly #resets: RateGuard;
+  /** Streams whose request goes on. */
+  readonly #incomplete = new Set<number>();
 
-  constructor(onLongHeaders: (bytes: number) => void) {
-    this.#onLongHeaders = onLongHeaders;
+  constructor(options: Http2FilterOptions) {
+    this.#options = options;
+    this.#resets = new RateGuard(RESETS, options.now());
     this.#frames = new FrameReader({
-      take: (type, flags, streamId, payload) => this.#frame(type, flags, streamId, payload),
+      take: (...frame) => this.#frame(...frame),
       takeCall: (_bytes, at) => at,
       goesOn: () => true,
     });
@@ -66,7 +84,7 @@ export class HeaderFilter {
     if (this.#isRaw) return chunk;
     this.#first?.push(chunk.slice());
     try {
-      this.#frames.read(chunk, 0);
+      this.#frames.read(chunk, this.#options.now());
     } catch (error) {
       if (!(error instanceof ConnectionError)) throw error;
       if (this.#first === undefined) return undefined;
@@ -76,7 +94,7 @@ export class HeaderFilter {
     return concatenated(this.#out.splice(0));
   }
 
-  #frame(type: number, flags: number, streamId: number, payload: Uint8Array): void {
+  #frame(type: number, flags: number, streamId: number, payload: Uint8Array, now: number): void {
     if (this.#first !== undefined) {
       this.#first = undefined;
       this.#out.push(PREFACE);
@@ -84,11 +102,18 @@ export class HeaderFilter {
     if (this.#blocks.isOpen && type !== FRAME.CONTINUATION) {
       throw new ConnectionError("PROTOCOL_ERROR", "a header block is interrupted");
     }
+    if (type === FRAME.RST_STREAM && !this.#incomplete.delete(streamId) && !this.#resets.allows(now)) {
+      // It costs nothing, so that time makes room for others.
+      return this.#resets.earn(1);
+    }
+    const isLast = (flags & FLAG.END_STREAM) !== 0;
+    if (type === FRAME.HEADERS && !isLast) this.#incomplete.add(streamId);
+    if ((type === FRAME.HEADERS || type === FRAME.DATA) && isLast) this.#incomplete.delete(streamId);
     if (type === FRAME.HEADERS) this.#blocks.begin(flags, streamId, payload);
     else if (type === FRAME.CONTINUATION) this.#blocks.continue(flags, streamId, payload);
     else return void this.#out.push(frameOf(type, flags, streamId, payload));
     if (this.#blocks.isOpen) return;
-    if (this.#blocks.length > LIMITS.usualBlockBytes) this.#onLongHeaders(this.#blocks.length);
+    if (this.#blocks.length > LIMITS.usualBlockBytes) this.#options.onLongHeaders(this.#blocks.length);
     this.#blocks.decode();
     const end = this.#blocks.endsStream ? FLAG.END_STREAM : 0;
     const block = literalBlock(this.#fields.list);
