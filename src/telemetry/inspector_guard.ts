@@ -15,7 +15,7 @@ export interface Inspector {
 
 /**
  * Closes the inspector that SIGUSR1 opens in a Deno program, and that may have been opened before this was called.
- * Whoever can connect to it runs any code in the process, without a password. Returns what to call at each signal.
+ * A program that connects to it can run any code in the process, without a password. Returns what to call at each signal.
  */
 export function closeInspector(
   { clock, logger }: { readonly clock: Clock; readonly logger: Logger },

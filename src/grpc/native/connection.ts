@@ -274,9 +274,7 @@ export class Connection {
   }
 
   #onHeaders(flags: number, streamId: number, payload: Uint8Array, now: number): void {
-    if (streamId === 0 || streamId % 2 === 0) {
-      throw new ConnectionError("PROTOCOL_ERROR", `HEADERS on stream ${streamId}`);
-    }
+    if (streamId % 2 === 0) throw new ConnectionError("PROTOCOL_ERROR", `HEADERS on stream ${streamId}`);
     this.#headers.blocks.begin(flags, streamId, payload);
     if (!this.#headers.blocks.isOpen) this.#onBlock(now);
   }
@@ -315,8 +313,8 @@ export class Connection {
   #open(streamId: number, isLast: boolean, now: number): void {
     this.#ids.open(streamId);
     const { length, cost } = this.#headers.blocks;
-    const head = this.#headers.head();
     if (length > LIMITS.usualBlockBytes) this.#options.onLongHeaders(length);
+    const head = this.#headers.head();
     if (this.#drain.isFinal || this.streams.size >= LIMITS.streams) {
       throw new StreamError("REFUSED_STREAM", streamId, "no further stream is accepted");
     }
