@@ -30,7 +30,7 @@ import type { EffectiveSetting } from "./src/settings/effective_settings.ts";
 import { StatsStore } from "./src/stats/store.ts";
 import { createLogger } from "./src/telemetry/logger.ts";
 import { PROCESS_ERROR_METRICS, PROCESS_METRICS, ProcessMetrics } from "./src/telemetry/process_metrics.ts";
-import { closeInspector, isInspectorRequested } from "./src/telemetry/inspector_guard.ts";
+import { closeInspector } from "./src/telemetry/inspector_guard.ts";
 import { guardProcess } from "./src/telemetry/process_guard.ts";
 import type { WebhookWorkerHandle } from "./src/webhooks/service/supervisor.ts";
 
@@ -232,7 +232,7 @@ async function runService(environment: Environment, onReady: (running: Running) 
     const { settings, warnings, notes, sources, effective } = readSettings(environment);
     const { LOG_LEVEL: level, LOG_FORMAT: format } = settings;
     logger = createLogger({ level, format, clock: systemClock, write });
-    if (Deno.build.os !== "windows" && !isInspectorRequested()) {
+    if (Deno.build.os !== "windows") {
       Deno.addSignalListener("SIGUSR1", closeInspector({ clock: systemClock, logger }));
     }
     const verdict = checkRuntime(Deno.version.deno, settings.ALLOW_UNSAFE_DENO);

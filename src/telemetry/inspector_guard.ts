@@ -5,6 +5,8 @@ import type { Logger } from "../base/log.ts";
 /** How often, and how long after a signal, an open inspector is looked for: the runtime opens it in its own time. */
 const LOOK_MS = 10;
 const LOOKING_MS = 10_000;
+/** Where a signal opens it. */
+const SIGNAL_ADDRESS = "ws://127.0.0.1:9229/";
 
 /** The inspector of the runtime. */
 export interface Inspector {
@@ -23,9 +25,10 @@ export function closeInspector(
 ): () => void {
   let until = -Infinity;
   const look = () => {
-    if (inspector.url() !== undefined) {
+    // Another address is that of a flag.
+    if (inspector.url()?.startsWith(SIGNAL_ADDRESS)) {
       inspector.close();
-      logger.warning("Inspector closed: SIGUSR1 opened it; to debug, start with --inspect");
+      logger.warning("Inspector closed: SIGUSR1 opened it; to debug, start with --inspect=127.0.0.1:9230");
     }
     if (clock.elapsed() < until) clock.after(LOOK_MS, look);
     else until = -Infinity;
@@ -37,15 +40,4 @@ export function closeInspector(
   };
   begin();
   return begin;
-}
-
-/** Whether the flags of the runtime ask for an inspector, which then stays open. Known on Linux only. */
-export function isInspectorRequested(): boolean {
-  try {
-    return Deno.readTextFileSync("/proc/self/cmdline").split("\0").some((word) =>
-      word.startsWith("--inspect")
-    );
-  } catch {
-    return false;
-  }
 }

@@ -2,7 +2,7 @@
 import { until } from "../../harness/until.ts";
 import { startWeir, type WeirProcess } from "../../harness/weir_process.ts";
 
-const CLOSED = "Inspector closed: SIGUSR1 opened it; to debug, start with --inspect";
+const CLOSED = "Inspector closed: SIGUSR1 opened it; to debug, start with --inspect=127.0.0.1:9230";
 const INSPECTOR_PORT = 9_229;
 /** The bit of SIGUSR1 in the mask of signals that a process handles. */
 const SIGUSR1_BIT = 1n << 9n;
