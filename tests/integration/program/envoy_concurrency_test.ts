@@ -87,7 +87,9 @@ class Bed implements AsyncDisposable {
       if (key === "port_value") return ports.get(Number(value));
       // A busy machine is no failure.
       if (key === "timeout" || key === "connect_timeout") return "60s";
-      if (key === "http_filters") return [documented("envoy-set-metadata-filter"), ...value];
+      if (key === "http_filters" && Array.isArray(value)) {
+        return [documented("envoy-set-metadata-filter"), ...value];
+      }
       return key === "routes" ? [documented("envoy-per-route")] : value;
     });
     this.#envoy = await startEnvoy(config);
