@@ -1,5 +1,6 @@
 import { dirname, resolve } from "node:path";
 import type { Clock } from "./clock.ts";
+import { fileState } from "./file_state.ts";
 import { FolderEvents } from "./folder_events.ts";
 import type { Logger } from "./log.ts";
 import type { TlsPair, TlsPairFiles } from "./tls_files.ts";
@@ -84,7 +85,7 @@ export class WatchedPair {
 
   async #look(): Promise<boolean> {
     const { files, onPair, logger, names } = this.#options;
-    const state = await stateOf(files);
+    const state = (await Promise.all(pathsOf(files).map(fileState))).join(", ");
     try {
       const pair = await this.#read();
       if (!this.#loop.isRunning) return false;
@@ -135,16 +136,6 @@ async function foldersOf(files: TlsPairFiles): Promise<string[]> {
     }),
   );
   return [...new Set(folders.flat())];
-}
-
-/** A text that changes whenever one of the files is replaced or written to. */
-async function stateOf(files: TlsPairFiles): Promise<string> {
-  const { stat } = await import("node:fs/promises");
-  const states = pathsOf(files).map(async (path) => {
-    const found = await stat(path).catch(() => undefined);
-    return found === undefined ? "-" : `${found.ino} ${found.size} ${found.mtimeMs}`;
-  });
-  return (await Promise.all(states)).join(", ");
 }
 
 function pathsOf({ cert, key, ca }: TlsPairFiles): string[] {

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { RulesLoad } from "./provider.ts";
 import { fileErrorText, RuleFileReader, type RuleFileReaderOptions } from "./rule_file_reader.ts";
 import { isRuleFileName, type UnreadFilesOptions, warningsOfUnreadFiles } from "./unread_files.ts";
+import { fileState } from "../base/file_state.ts";
 
 export { problemsInOrder } from "../base/problem.ts";
 
@@ -53,16 +54,6 @@ export async function folderFingerprint(folder: string, options: RuleFilesOption
       lines.push(`${name} ${await fileState(join(folder, name))}`);
     }
     return lines.join("\n");
-  } catch (error) {
-    return fileErrorText(error);
-  }
-}
-
-async function fileState(path: string): Promise<string> {
-  try {
-    // The runtime returns whole seconds of `ctime`: the mode reveals a change of permissions within one.
-    const { size, mtime, ctime, ino, dev, isFile, mode } = await Deno.stat(path);
-    return [size, mtime?.getTime(), ctime?.getTime(), ino, dev, isFile, mode].join(" ");
   } catch (error) {
     return fileErrorText(error);
   }

@@ -13,17 +13,21 @@ interface Known {
   readonly digest: Buffer;
 }
 
-/** Who may call the administration API, by their tokens. Without any, the API does not exist. */
+/** Who may call the administration API, by their tokens. Where there can never be any, the API does not exist. */
 export class Administrators {
   #known: readonly Known[] = [];
+  readonly #mayCome: boolean;
   #replaced = new AbortController();
 
-  constructor(tokens: readonly AdministratorToken[] = []) {
+  /** `mayCome`: whether there may be tokens later, although there are none now. */
+  constructor(tokens: readonly AdministratorToken[] = [], { mayCome = false } = {}) {
+    this.#mayCome = mayCome;
     this.replace(tokens);
   }
 
-  get isEmpty(): boolean {
-    return this.#known.length === 0;
+  /** Whether the API exists. Without a token, it then refuses every call. */
+  get isEnabled(): boolean {
+    return this.#mayCome || this.#known.length > 0;
   }
 
   /** Aborted when the tokens are replaced: what one of them has opened must end, because it may be revoked. */

@@ -62,7 +62,7 @@ export function administratorOf(
   request: Request,
   { administrators }: Pick<ApiOptions, "administrators">,
 ): Administrator | WebhookProblem {
-  if (administrators.isEmpty) return NOT_FOUND;
+  if (!administrators.isEnabled) return NOT_FOUND;
   const token = bearerTokenOf(request);
   return (token === undefined ? undefined : administrators.authenticate(token)) ?? UNAUTHORIZED;
 }

@@ -25,7 +25,9 @@ export async function openAdministration(
 ): Promise<OpenAdministration> {
   const opened = await openAdministrators(parts);
   const { administrators } = opened;
-  if (parts.settings.WEBHOOK_STORE === undefined && administrators.isEmpty) return { ...OFF, administrators };
+  if (parts.settings.WEBHOOK_STORE === undefined && !administrators.isEnabled) {
+    return { ...OFF, administrators };
+  }
   const { openWebhooks } = await import("./webhooks.ts");
   try {
     const webhooks = openWebhooks(parts, { ...options, administrators });

@@ -15,7 +15,8 @@ const GOOD_TOKEN_LENGTH = 32;
 /** The administrators of the settings and of `ADMIN_TOKENS_FILE`. Throws when the file cannot be used. */
 export async function openAdministrators(parts: ServiceParts): Promise<OpenAdministrators> {
   const { settings, logger } = parts;
-  const administrators = new Administrators();
+  const path = settings.ADMIN_TOKENS_FILE;
+  const administrators = new Administrators([], { mayCome: path !== undefined });
   const configured = configuredTokens(settings);
   const warned = new Set<string>();
   const apply = (tokens: readonly NamedToken[]) => {
@@ -28,7 +29,6 @@ export async function openAdministrators(parts: ServiceParts): Promise<OpenAdmin
     }
     administrators.replace(tokens);
   };
-  const path = settings.ADMIN_TOKENS_FILE;
   if (path === undefined) {
     apply(configured);
     return { administrators, ...NOT_OPENED };

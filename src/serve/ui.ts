@@ -53,7 +53,7 @@ function openSnapshots(
     constants: {
       version,
       startedAt: Math.round(clock.now()),
-      administration: !administrators.isEmpty,
+      administration: administrators.isEnabled,
       webhooks: settings.WEBHOOK_STORE !== undefined,
       debugToken: settings.DEBUG_TOKEN !== undefined,
       cache: settings.BACKEND_TYPE,

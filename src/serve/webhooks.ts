@@ -68,14 +68,14 @@ const LONGEST_STATEMENT_MS = 2 ** 31 - 1;
 export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions): OpenWebhooks {
   const { settings: { WEBHOOK_STORE: place, ADMIN_ADDR }, logger, clock } = parts;
   const { administrators } = options;
-  if (administrators.isEmpty) {
+  if (!administrators.isEnabled) {
     logger.warning("ADMIN_TOKEN is not set; the administration API is disabled");
   }
   const counters = counterRoutes({ counters: options.counters, administrators, clock, logger });
   const isSeparate = ADMIN_ADDR !== undefined;
   const service = place === undefined ? undefined : openService(place, parts, options);
   // Like the administration it does not exist without a token.
-  const openApi = administrators.isEmpty ? [] : [openApiRoute(options.version)];
+  const openApi = administrators.isEnabled ? [openApiRoute(options.version)] : [];
   const further = [whoamiRoute({ administrators }), ...counters, ...openApi];
   const administration = [...service?.administration ?? [], ...further];
   const listener = isSeparate ? openAdministration(administration, parts) : undefined;

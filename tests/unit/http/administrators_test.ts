@@ -6,7 +6,7 @@ const CI = { name: "ci", role: "read" } as const;
 
 Deno.test("administrators: each token has its owner, and no other text has one", () => {
   const known = new Administrators([{ ...ALICE, token: "token-of-alice" }, { ...CI, token: "token-of-ci" }]);
-  assertEquals(known.isEmpty, false);
+  assertEquals(known.isEnabled, true);
   assertEquals(known.authenticate("token-of-alice"), ALICE);
   assertEquals(known.authenticate("token-of-ci"), CI);
   for (
@@ -21,5 +21,10 @@ Deno.test("administrators: replaced tokens are those that count", () => {
   known.replace([{ ...ALICE, token: "second" }]);
   assertEquals([known.authenticate("first"), known.authenticate("second")], [undefined, ALICE]);
   known.replace([]);
-  assertEquals([known.isEmpty, known.authenticate("second")], [true, undefined]);
+  assertEquals([known.isEnabled, known.authenticate("second")], [false, undefined]);
+});
+
+Deno.test("administrators: where tokens may come, the API exists without any", () => {
+  const known = new Administrators([], { mayCome: true });
+  assertEquals([known.isEnabled, known.authenticate("")], [true, undefined]);
 });

@@ -16,6 +16,8 @@ class Bed implements AsyncDisposable {
   readonly path: string;
   /** The names that were applied, at first and after each change. */
   readonly applied: string[] = [];
+  /** The last token of each of them. */
+  readonly tokens: string[] = [];
   readonly #folder: string;
   #file: TokensFile | undefined;
 
@@ -27,9 +29,13 @@ class Bed implements AsyncDisposable {
 
   async open(): Promise<void> {
     const { clock, log: logger, path, applied } = this;
-    const onTokens = (tokens: readonly NamedToken[]) =>
-      void applied.push(tokens.map(({ name, role }) => `${name}:${role}`).join(" "));
+    const onTokens = (tokens: readonly NamedToken[]) => {
+      applied.push(tokens.map(({ name, role }) => `${name}:${role}`).join(" "));
+      this.tokens.push(tokens.at(-1)?.token ?? "");
+    };
     this.#file = await TokensFile.open({ path, configured: [CONFIGURED], clock, logger, onTokens });
+    // After the look that it begins with.
+    await this.look();
   }
 
   /** Replaces the file and waits until it was read. */
@@ -42,6 +48,10 @@ class Bed implements AsyncDisposable {
       this.clock.advance(2_000);
       return this.applied.length > length || this.log.lines.length > lines;
     }, { intervalMs: 5 });
+  }
+
+  async look(): Promise<void> {
+    await this.#file?.look();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -60,18 +70,16 @@ Deno.test("ADMIN_TOKENS_FILE: comments and empty lines are skipped; a change is 
 Deno.test("ADMIN_TOKENS_FILE: an unusable change is logged without a token, and the previous tokens stay", async () => {
   await using bed = new Bed(`ci:read:${SECRET}\n`);
   await bed.open();
-  await bed.replace("");
   await bed.replace(`ci:owner:${SECRET}\n`);
   assertEquals(bed.applied, ["admin:admin ci:read"]);
   const texts = bed.log.lines.map(({ message }) => message);
-  assertEquals(texts, Array(2).fill("Reload of ADMIN_TOKENS_FILE rejected; keeping the previous tokens"));
+  assertEquals(texts, Array(1).fill("Reload of ADMIN_TOKENS_FILE rejected; keeping the previous tokens"));
   assertEquals(Deno.inspect(bed.log.lines, { depth: 9 }).includes(SECRET), false);
   await bed.replace(`ci:admin:${SECRET}\n`);
   assertEquals(bed.applied.at(-1), "admin:admin ci:admin");
 });
 
 const UNUSABLE: readonly (readonly [title: string, text: string, reason: string])[] = [
-  ["no token", "# nothing yet\n", "it holds no token; expected one a line"],
   ["a wrong line", `ci:read:${SECRET}\nalice:${SECRET}x\n`, "line 2: expected name:role:token"],
   ["the name of ADMIN_TOKEN", `admin:read:${SECRET}\n`, 'two tokens have the name "admin"'],
   ["a token twice", `a:read:${SECRET}\nb:read:${SECRET}\n`, '"a" and "b" have the same token'],
@@ -85,6 +93,117 @@ for (const [title, text, reason] of UNUSABLE) {
     assertEquals(message.includes(SECRET), false);
   });
 }
+
+const ONE = `ci:read:${SECRET}\n`;
+const OTHER = `ci:read:${SECRET.slice(0, -1)}x\n`;
+const HELD = "admin:admin ci:read";
+const REVOKED = "admin:admin";
+const REJECTED = "Reload of ADMIN_TOKENS_FILE rejected; keeping the previous tokens";
+
+interface ChangeCase {
+  /** Each is made before a look. */
+  readonly changes: readonly ((path: string) => unknown)[];
+  /** The tokens after each look. */
+  readonly applied: readonly string[];
+  readonly rejected?: number;
+}
+
+const same = () => {};
+const write = (text: string) => (path: string) => Deno.writeTextFileSync(path, text);
+
+/** What happens to a file with one token, and which tokens are valid after each look. */
+const CHANGES: Readonly<Record<string, ChangeCase>> = {
+  "the last token is removed": { changes: [write(""), same], applied: [HELD, REVOKED] },
+  "only a comment is left": { changes: [write("# nobody\n"), same], applied: [HELD, REVOKED] },
+  "an editor truncates the file before it writes it": {
+    changes: [write(""), write(ONE), same],
+    applied: [HELD, HELD, HELD],
+  },
+  "a file that is truncated again at the next look": {
+    changes: [write(""), (path) => (write(ONE)(path), write("")(path), Deno.utimeSync(path, 1, 1)), same],
+    applied: [HELD, HELD, REVOKED],
+  },
+  "the token returns after it was revoked": {
+    changes: [write(""), same, write(ONE)],
+    applied: [HELD, REVOKED, HELD],
+  },
+  "the file is missing": { changes: [Deno.removeSync, same], applied: [HELD, HELD], rejected: 1 },
+  "the file is missing, and then empty": {
+    changes: [Deno.removeSync, write(""), same],
+    applied: [HELD, HELD, REVOKED],
+    rejected: 1,
+  },
+  "a folder is in its place, and then the file again": {
+    changes: [
+      (path) => (Deno.renameSync(path, `${path}.kept`), Deno.mkdirSync(path)),
+      (path) => (Deno.removeSync(path), Deno.renameSync(`${path}.kept`, path)),
+      write(""),
+      same,
+    ],
+    applied: [HELD, HELD, HELD, REVOKED],
+    rejected: 1,
+  },
+  "a link that leads nowhere, until its target appears": {
+    changes: [
+      (path) => (Deno.removeSync(path), Deno.symlinkSync(`${path}.target`, path)),
+      (path) => write("")(`${path}.target`),
+      same,
+    ],
+    applied: [HELD, HELD, REVOKED],
+    rejected: 1,
+  },
+};
+
+for (const [what, { changes, applied, rejected = 0 }] of Object.entries(CHANGES)) {
+  Deno.test(`ADMIN_TOKENS_FILE: ${what}`, async () => {
+    await using bed = new Bed(ONE);
+    await bed.open();
+    const seen: string[] = [];
+    for (const change of changes) {
+      change(bed.path);
+      await bed.look();
+      seen.push(bed.applied.at(-1) ?? "");
+    }
+    assertEquals(seen, applied);
+    assertEquals(bed.log.lines.filter(({ message }) => message === REJECTED).length, rejected);
+  });
+}
+
+const REPLACED: Readonly<Record<string, (path: string, text: string) => void>> = {
+  "the same size, and the time of the file before": (path, text) => {
+    const { mtime } = Deno.statSync(path);
+    Deno.writeTextFileSync(path, text);
+    Deno.utimeSync(path, mtime ?? 0, mtime ?? 0);
+  },
+  "a file that is moved there": (path, text) => {
+    Deno.writeTextFileSync(`${path}.new`, text);
+    Deno.renameSync(`${path}.new`, path);
+  },
+  "a file that was unreadable before with that content": (path, text) => {
+    Deno.removeSync(path);
+    Deno.writeTextFileSync(`${path}.target`, text);
+    Deno.symlinkSync(`${path}.target`, path);
+  },
+};
+
+for (const [what, replace] of Object.entries(REPLACED)) {
+  Deno.test(`ADMIN_TOKENS_FILE: a changed token of ${what}`, async () => {
+    await using bed = new Bed(ONE);
+    await bed.open();
+    replace(bed.path, OTHER);
+    await bed.look();
+    assertEquals([bed.applied, bed.tokens.at(-1)], [[HELD, HELD], OTHER.trim().slice("ci:read:".length)]);
+  });
+}
+
+Deno.test("ADMIN_TOKENS_FILE: the service starts with a file without tokens, and applies the first one", async () => {
+  await using bed = new Bed("# nobody yet\n");
+  await bed.open();
+  write(ONE)(bed.path);
+  await bed.look();
+  assertEquals(bed.applied, [REVOKED, HELD]);
+  assertEquals(bed.log.lines[0]?.message, "ADMIN_TOKENS_FILE has no tokens; those that it had are revoked");
+});
 
 Deno.test("ADMIN_TOKENS_FILE: the service does not start without the file, and warns of one that others can read", async () => {
   await using bed = new Bed(`ci:read:${SECRET}\n`);
