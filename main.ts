@@ -15,6 +15,7 @@ import { checkRuntime } from "./src/cli/runtime_check.ts";
 import { openAdministration } from "./src/serve/administration.ts";
 import type { Deciders, DecidersOptions } from "./src/serve/deciders.ts";
 import type { ForgetKeys } from "./src/serve/decisions.ts";
+import { watchDecisions, watchHealth } from "./src/serve/health.ts";
 import { addressOf, NOT_OPENED, OpenedParts, stopOn } from "./src/serve/lifecycle.ts";
 import { makeReportingParts, type PartsOptions, type ServiceParts } from "./src/serve/parts.ts";
 import { openRules } from "./src/serve/rules.ts";
@@ -83,6 +84,7 @@ export async function serve(
   const opened = new OpenedParts(parts);
   try {
     opened.defer(reportProcess(parts));
+    opened.defer(watchHealth(parts));
     const sinks = opened.opening(openSinks(parts));
     const tracingOpening = opened.opening(openTracing({ ...parts, version }));
     // Its worker starts while the rest of this thread is loaded.
@@ -164,6 +166,9 @@ async function openDecisions(
   const forget: ForgetKeys = (keys) => deciders.forget?.(keys);
   const decisions = loaded.openService(parts, { ...cache, cache: traced }, forget);
   const { service } = decisions;
+  if (parts.settings.BACKEND_TYPE !== "memory") {
+    opened.defer(watchDecisions(parts, () => service.tally.total));
+  }
   const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
   const shared = { version, tracing, decide, service, cache, onGivenUp, createWorker };
   const deciders: Deciders = loaded.openDeciders(parts, shared);

@@ -6,10 +6,16 @@ export interface ComponentHealth {
   readonly reason: string;
 }
 
-/** Overall health: healthy when every component is. */
+/** Overall health: `degraded` still serves, `failing` should receive no traffic. */
+export type HealthState = "ok" | "degraded" | "failing";
+
+/** All states, the best first. */
+export const HEALTH_STATES = ["ok", "degraded", "failing"] as const satisfies readonly HealthState[];
+
+/** Overall health: failing while a component fails, degraded while one has a cause to be. */
 export class Health {
   readonly #components = new Map<string, ComponentHealth>();
-  readonly #notes = new Map<string, string>();
+  readonly #causes = new Map<string, readonly string[]>();
   readonly #listeners = new Set<(healthy: boolean) => void>();
 
   /** Sets one component; notifies listeners when the overall health changes. */
@@ -21,21 +27,26 @@ export class Health {
     for (const listener of [...this.#listeners]) listener(after);
   }
 
-  /** Sets a note about a component that is healthy; an empty text removes it. */
-  note(name: string, text: string): void {
-    if (text === "") this.#notes.delete(name);
-    else this.#notes.set(name, text);
+  /** Sets why a component that still works is degraded; without a cause it is not. */
+  degrade(name: string, causes: readonly string[]): void {
+    if (causes.length === 0) this.#causes.delete(name);
+    else this.#causes.set(name, causes);
   }
 
-  /** Healthy components that have a note, with the note as their reason. */
-  noted(): ComponentHealth[] {
-    return [...this.#components.values()].flatMap((component) => {
-      const reason = this.#notes.get(component.name);
-      return component.healthy && reason !== undefined ? [{ ...component, reason }] : [];
+  /** The causes of degraded components, one by one, without those of components that fail. */
+  degraded(): ComponentHealth[] {
+    return [...this.#causes].flatMap(([name, causes]) => {
+      if (this.#components.get(name)?.healthy === false) return [];
+      return causes.map((reason) => ({ name, healthy: true, reason }));
     });
   }
 
-  /** Whether all components are healthy. */
+  get state(): HealthState {
+    if (!this.healthy) return "failing";
+    return this.degraded().length > 0 ? "degraded" : "ok";
+  }
+
+  /** Whether no component fails. */
   get healthy(): boolean {
     return this.failing().length === 0;
   }

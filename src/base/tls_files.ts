@@ -73,6 +73,15 @@ export async function readAuthorities(name: string, path: string): Promise<strin
   return certificatesOf(await readNamed(name, path), name, path).map(({ pem }) => pem);
 }
 
+/** When the certificate of a PEM file that expires first becomes valid and expires, in milliseconds since the epoch. */
+export async function readValidity(name: string, path: string): Promise<{ from: number; to: number }> {
+  const certificates = certificatesOf(await readNamed(name, path), name, path);
+  const [first = { from: 0, to: 0 }] = certificates
+    .map(({ certificate: { validFrom, validTo } }) => ({ from: Date.parse(validFrom), to: Date.parse(validTo) }))
+    .sort((one, other) => one.to - other.to);
+  return first;
+}
+
 /** As `readAuthorities`, for constructors. */
 export function readAuthoritiesSync(name: string, path: string): string[] {
   try {

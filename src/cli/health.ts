@@ -2,6 +2,7 @@ import { type IncomingMessage, request as requestPlain } from "node:http";
 import { request as requestTls } from "node:https";
 import { collectBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
+import type { HealthState } from "../base/health.ts";
 import { errorText } from "../base/error_text.ts";
 import { hostPort } from "../base/host_port.ts";
 import { parseHttpUrl } from "../settings/address_parsers.ts";
@@ -38,13 +39,14 @@ export const HEALTH_COMMAND: RunnableCommand = {
         doc:
           "PEM file with the certificate authorities to trust instead of the system's; requires an https --url",
       },
+      strict: { doc: "end with 1 when the service is degraded; HTTP only" },
       timeout: { value: "DURATION", doc: "timeout of the check (default 5s)" },
       ...OUTPUT_FLAGS,
     },
     notes:
       "With HTTP_SERVER_USE_TLS=true, the default URL is https. Its certificate is then not verified, because it is\n" +
       "issued for another host name.",
-    exitCodes: { 0: "healthy", 1: "unhealthy or no response" },
+    exitCodes: { 0: "healthy", 1: "failing, degraded with --strict, or no response" },
   },
   run,
 };
@@ -62,21 +64,21 @@ async function run({ flags }: GivenCommand, options: CommandOptions): Promise<nu
   const timeoutMs = readTimeout(flags.text("timeout") ?? DEFAULT_TIMEOUT);
   const grpc = flags.text("grpc");
   if (grpc !== undefined) checkGrpc(grpc, flags);
-  const page = grpc === undefined ? await pageOf(flags, options) : undefined;
-  const place = grpc ?? page?.url.href ?? "";
-  const answer = page === undefined
-    ? await askByGrpc(place, timeoutMs)
-    : await askHealthPage(page, { timeoutMs, clock: options.clock });
+  const { place, state, text } = grpc === undefined
+    ? await askByHttp(await pageOf(flags, options), { ...options, timeoutMs })
+    : await askByGrpc(grpc, timeoutMs);
+  const isGood = state === "ok" || (state === "degraded" && flags.boolean("strict") !== true);
   if (printer !== undefined) {
-    printer.print({ healthy: answer.isHealthy, target: place, text: answer.text });
-    return answer.isHealthy ? 0 : 1;
+    printer.print({ healthy: state !== "failing", state, target: place, text });
+    return isGood ? 0 : 1;
   }
-  if (!answer.isHealthy) throw new CommandError(`Cannot count on "${place}": ${answer.text}`);
-  options.output.stdout(answer.text);
+  if (!isGood) throw new CommandError(`Cannot count on "${place}": ${text}`);
+  options.output.stdout(text);
   return 0;
 }
 
 function checkGrpc(address: string, flags: GivenFlags): void {
+  if (flags.boolean("strict") === true) throw new FlagError("Cannot use --strict with --grpc");
   const other = ["url", "ca"].find((name) => flags.text(name) !== undefined);
   if (other !== undefined) throw new FlagError(`Cannot use --${other} with --grpc`);
   readAddress("grpc", address);
@@ -105,22 +107,48 @@ function urlOf(text: string): URL {
   return url;
 }
 
-/** The health page of the service with the settings of this environment. */
-function ownPage({ environment }: CommandOptions): URL {
+/** The health page of the service with the settings of this environment, on its HTTP port or its debug port. */
+function ownPage(
+  { environment }: Pick<CommandOptions, "environment">,
+  { isDebug = false }: { readonly isDebug?: boolean } = {},
+): URL {
   const read = <T>(name: keyof typeof SERVER_TABLE, parse: (text: string) => Parsed<T>, unset: string): T => {
     const parsed = parse(environment[name] || unset);
     if ("value" in parsed) return parsed.value;
     throw new FlagError(`Invalid ${name} "${environment[name]}": expected ${parsed.expected}`);
   };
-  const { HOST, PORT, HTTP_SERVER_USE_TLS } = SERVER_TABLE;
+  const { HOST, PORT, DEBUG_HOST, DEBUG_PORT, HTTP_SERVER_USE_TLS } = SERVER_TABLE;
+  if (isDebug) {
+    const debugHost = read("DEBUG_HOST", DEBUG_HOST.parse, DEBUG_HOST.default);
+    return pageAt("http", debugHost, read("DEBUG_PORT", DEBUG_PORT.parse, DEBUG_PORT.default));
+  }
   const port = read("PORT", PORT.parse, PORT.default);
   if (port === 0) {
     throw new FlagError('Invalid PORT "0": the service takes a free port; set --url');
   }
   const host = read("HOST", HOST.parse, HOST.default);
   const isTls = read("HTTP_SERVER_USE_TLS", HTTP_SERVER_USE_TLS.parse, HTTP_SERVER_USE_TLS.default);
-  const name = ANY_HOST[host] ?? host;
-  return new URL(`http${isTls ? "s" : ""}://${hostPort({ host: name, port })}${PAGE}`);
+  return pageAt(isTls ? "https" : "http", host, port);
+}
+
+function pageAt(scheme: "http" | "https", host: string, port: number): URL {
+  return new URL(`${scheme}://${hostPort({ host: ANY_HOST[host] ?? host, port })}${PAGE}`);
+}
+
+/** While a service waits to start, only its debug port is open, which has the reason. */
+async function askByHttp(
+  page: HealthPage,
+  options: CommandOptions & { readonly timeoutMs: number },
+): Promise<HealthAnswer> {
+  try {
+    return await askHealthPage(page, options);
+  } catch (error) {
+    if (!page.isOwn || !errorText(error).includes("ECONNREFUSED")) throw error;
+    const url = ownPage(options, { isDebug: true });
+    const answer = await askHealthPage({ ...page, url }, options).catch(() => undefined);
+    if (answer?.state !== "failing") throw error;
+    return answer;
+  }
 }
 
 async function askByGrpc(address: string, timeoutMs: number): Promise<HealthAnswer> {
@@ -133,7 +161,7 @@ async function askByGrpc(address: string, timeoutMs: number): Promise<HealthAnsw
   });
   const name = Object.entries(SERVING_STATUS).find(([, status]) => status === response.status)?.[0];
   const text = name ?? `status ${response.status}`;
-  return { isHealthy: name === "SERVING", text };
+  return { place: address, state: name === "SERVING" ? "ok" : "failing", text };
 }
 
 interface HealthPage {
@@ -144,7 +172,9 @@ interface HealthPage {
 }
 
 interface HealthAnswer {
-  readonly isHealthy: boolean;
+  /** Who answered. */
+  readonly place: string;
+  readonly state: HealthState;
   readonly text: string;
 }
 
@@ -160,7 +190,7 @@ async function askHealthPage(
   const cancel = clock.after(timeoutMs, () => overdue.abort());
   try {
     const response = await asked(page, overdue.signal);
-    return answerOf(response.statusCode ?? 0, await bodyOf(response));
+    return { place: page.url.href, ...answerOf(response.statusCode ?? 0, await bodyOf(response)) };
   } catch (error) {
     const reason = overdue.signal.aborted ? `no whole answer within ${timeoutMs} ms` : errorText(error);
     throw new CommandError(`Cannot query "${page.url.href}": ${plainText(reason)}`, { cause: error });
@@ -188,9 +218,9 @@ async function bodyOf(response: AsyncIterable<Uint8Array>): Promise<string> {
   return new TextDecoder().decode(bytes);
 }
 
-function answerOf(status: number, body: string): HealthAnswer {
+function answerOf(status: number, body: string): Omit<HealthAnswer, "place"> {
   const lines = body.split("\n").map((line) => plainText(line.trim())).filter((line) => line !== "");
   const text = shortened(lines.join("; "), MAX_SHOWN);
-  if (status === 200) return { isHealthy: true, text };
-  return { isHealthy: false, text: text === "" ? `${status}` : `${status}: ${text}` };
+  if (status === 200) return { state: lines.length > 1 ? "degraded" : "ok", text };
+  return { state: "failing", text: text === "" ? `${status}` : `${status}: ${text}` };
 }

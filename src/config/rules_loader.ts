@@ -1,3 +1,4 @@
+import { basename, isAbsolute } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import type { Health } from "../base/health.ts";
 import { type Problem, problemsInOrder, problemText } from "../base/problem.ts";
@@ -20,8 +21,8 @@ interface StartRulesOptions {
   /** Called with every load that differs from the previous one. */
   readonly onConcluded?: ((end: ConcludedLoad) => void) | undefined;
   readonly counters: { loadSucceeded(): void; loadFailed(): void };
-  /** Receives the component `config`, with a note while the last load is rejected. */
-  readonly health: Pick<Health, "set" | "note">;
+  /** Receives the component `config`, which is degraded while the last load is rejected. */
+  readonly health: Pick<Health, "set" | "degrade">;
   /** Whether the component is unhealthy without rules. */
   readonly requiresRules: boolean;
   readonly logger: Logger;
@@ -75,6 +76,8 @@ const REPEAT_MS = 30_000;
 /** Attempts that are remembered, and the problems of each but the last. */
 const MAX_LOADS = 10;
 const MAX_KEPT_PROBLEMS = 10;
+/** Errors of one load that the health shows. */
+const MAX_SHOWN_ERRORS = 5;
 /** Problems of one load that are logged, one line each. */
 const MAX_LOGGED = 100;
 
@@ -104,7 +107,8 @@ export function startRules(options: StartRulesOptions): RulesLoader {
     logProblems(problems, options.logger);
     if (rules === undefined) {
       options.counters.loadFailed();
-      health.note("config", rejectedNote(problems));
+      const meanwhile = hasRules ? "the previous rules stay" : "there are no rules yet";
+      health.degrade("config", firstErrors(problems).map((text) => `rules rejected, ${meanwhile}: ${text}`));
       logRejected(problems, hasRules, options.logger);
       if (!hasRules) cancelRepeat = repeatLog(problems, options);
       report(load);
@@ -197,7 +201,7 @@ function noteAccepted(
   const isHealthy = domainCount > 0 || !requiresRules;
   counters.loadSucceeded();
   health.set("config", isHealthy, "the rate limit configuration has no domain");
-  health.note("config", "");
+  health.degrade("config", []);
   const fields = { domains: domainCount, limits: rules.limits.length, version };
   const message = isAfterRejected && hadRules ? "Rules loaded again" : "Rules loaded";
   // The end of a problem is a warning, like its beginning.
@@ -205,10 +209,18 @@ function noteAccepted(
   else logger.info(message, fields);
 }
 
-function rejectedNote(problems: readonly Problem[]): string {
-  const first = problems.find(({ severity }) => severity === "error");
-  const reason = first === undefined ? "" : `: ${problemText(first)}`;
-  return `the last load was rejected${reason}`;
+/**
+ * The first errors of a rejected load, for the health: with the names of their files, but not the folders above, because
+ * everyone may ask for it.
+ */
+export function firstErrors(problems: readonly Problem[]): string[] {
+  const errors = problems.filter(({ severity }) => severity === "error");
+  const more = errors.length - MAX_SHOWN_ERRORS;
+  const shown = errors.slice(0, MAX_SHOWN_ERRORS).map((one) =>
+    problemText({ ...one, at: isAbsolute(one.at) ? basename(one.at) : one.at })
+  );
+  if (more > 0) shown.push(`${more} more errors, see the log`);
+  return shown.length === 0 ? ["the configuration cannot be read"] : shown;
 }
 
 function logRejected(problems: readonly Problem[], hasRules: boolean, logger: Logger): void {

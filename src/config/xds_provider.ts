@@ -22,6 +22,8 @@ interface XdsProviderOptions {
   /** Returns a number from 0 to below 1. */
   readonly random: () => number;
   readonly logger: Logger;
+  /** Called when the server cannot be reached, with the reason, and without one when it can be again. */
+  readonly onReachable?: ((reason: string | undefined) => void) | undefined;
   /** Opens a stream; over gRPC when absent. */
   readonly open?: (target: XdsTarget, events: XdsStreamEvents) => XdsStream;
 }
@@ -167,6 +169,7 @@ class XdsProvider implements RulesProvider {
     this.#cancelAttempt();
     const open = this.#options.open ?? openXdsStream;
     const stream = open(this.#target, {
+      onConnected: () => this.#options.onReachable?.(undefined),
       onMessage: (bytes) => this.#take(bytes),
       onEnd: (reason) => this.#retry(reason),
     });
@@ -182,6 +185,7 @@ class XdsProvider implements RulesProvider {
     this.#failures = this.#session?.wasConnected === true ? 0 : (this.#failures ?? 0) + 1;
     this.#session?.end();
     this.#session = undefined;
+    if (this.#failures > 0) this.#options.onReachable?.(reason);
     const waitMs = xdsWaitMs(this.#failures, waits, random());
     logger.warning("Cannot read rules from the configuration server; retrying", {
       server: this.#target.url,

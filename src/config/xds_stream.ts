@@ -32,6 +32,8 @@ export interface XdsTarget {
 
 /** Events of a stream. `onEnd` is the last and comes once, unless the stream was closed before. */
 export interface XdsStreamEvents {
+  /** The server took the connection. */
+  onConnected(): void;
   onMessage(bytes: Uint8Array): void;
   onEnd(reason: string): void;
 }
@@ -167,8 +169,10 @@ class GrpcXdsStream implements XdsStream {
     const look = () => {
       if (this.#hasEnded) return;
       const state = channel.getConnectivityState(false);
-      if (state === connectivityState.READY) this.#cancelDeadline();
-      else channel.watchConnectivityState(state, Infinity, look);
+      if (state === connectivityState.READY) {
+        this.#cancelDeadline();
+        this.#events.onConnected();
+      } else channel.watchConnectivityState(state, Infinity, look);
     };
     look();
   }

@@ -1,10 +1,9 @@
 import { Session } from "node:inspector/promises";
 import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
 import type { Clock } from "../base/clock.ts";
-import type { Health } from "../base/health.ts";
 import { waitUnlessAborted } from "../base/wait.ts";
 import { bearerGuard } from "./bearer_token.ts";
-import { healthRoutes } from "./healthcheck.ts";
+import { healthRoutes, type ShownHealth } from "./healthcheck.ts";
 import { invalidParameter } from "./problem.ts";
 import { hostGuard, ownSiteGuard } from "./request_guards.ts";
 import { type Call, createRouter, type HttpHandler, type Route, type RouterOptions } from "./router.ts";
@@ -20,7 +19,7 @@ export interface DebugRoute extends Route {
 export interface DebugOptions extends RouterOptions {
   readonly rlconfig: () => string;
   readonly stats: () => string | Promise<string>;
-  readonly health: Pick<Health, "failing" | "noted">;
+  readonly health: ShownHealth;
   /** Bearer token that the list of paths, health and open paths do not require; none when absent. */
   readonly token?: string | undefined;
   /** Names that may address the port, in addition to loopback names and IP addresses; none when absent. */

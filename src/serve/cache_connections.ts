@@ -4,6 +4,7 @@ import type { CounterCache } from "../ratelimit/counter_cache.ts";
 import type { Settings } from "../settings/table.ts";
 import type { StatsStore } from "../stats/store.ts";
 import { ThrottledLog } from "../base/throttled_log.ts";
+import type { CacheHealth } from "./cache_health.ts";
 import type { ServiceParts } from "./parts.ts";
 
 /** What a cache is opened with. */
@@ -19,22 +20,16 @@ export interface ConnectedCache {
   readonly ready: Promise<void>;
 }
 
-/** Reports whether the cache is connected: as health, if the settings require a connection, else as a note. */
-export function reportConnected(
-  { settings, health }: Pick<OpenCacheOptions, "settings" | "health">,
-  isConnected: boolean,
-  state: string,
-): void {
-  if (settings.KV_HEALTH_CHECK_ACTIVE_CONNECTION) health.set("cache", isConnected, state);
-  else health.note("cache", isConnected ? "" : state);
-}
-
-/** Logs new and lost connections; the end of an outage is a warning, like its beginning. */
+/** Logs new and lost connections, and reports them as health; the end of an outage is a warning, like its beginning. */
 export function connectionReporter(
   { logger, clock }: OpenCacheOptions,
-  { kind, address }: { readonly kind: string; readonly address: string },
-  isUp: (up: boolean, state: string) => void,
+  { kind, address, health }: {
+    readonly kind: string;
+    readonly address: string;
+    readonly health: CacheHealth;
+  },
 ): (connected: boolean, reason: string) => void {
+  health.note(address, `no connection to ${address} yet`);
   const throttled = new ThrottledLog(logger, { clock });
   let isOutage = false;
   return (connected, reason) => {
@@ -42,7 +37,7 @@ export function connectionReporter(
     else if (isOutage) throttled.warning("back", `Connected to the ${kind} again`, { address });
     else logger.info(`Connected to the ${kind}`, { address });
     isOutage = !connected;
-    isUp(connected, `no connection to ${address}: ${reason}`);
+    health.report(address, connected, `no connection to ${address}: ${reason}`);
   };
 }
 

@@ -6,32 +6,26 @@ import {
   type ConnectedCache,
   connectionReporter,
   type OpenCacheOptions,
-  reportConnected,
   roundTripRecorder,
   tlsFiles,
   unknownStateReporter,
 } from "./cache_connections.ts";
+import { CacheHealth } from "./cache_health.ts";
 
 /** Opens the key-value cache, or the two of them. */
 export async function openKvCache(options: OpenCacheOptions): Promise<ConnectedCache> {
   const { settings } = options;
-  const down = new Map<string, string>();
-  const reportHealth = (name: string) => (up: boolean, state: string) => {
-    if (up) down.delete(name);
-    else down.set(name, state);
-    const [first = ""] = down.values();
-    reportConnected(options, down.size === 0, first);
-  };
+  const health = new CacheHealth(options);
   const main = await openOne(options, {
     prefix: "KV",
     metrics: "kv_pool",
-    isUp: reportHealth("main"),
+    health,
   });
   if (!settings.KV_PERSECOND) return main;
   const perSecond = await openOne(options, {
     prefix: "KV_PERSECOND",
     metrics: "kv_per_second_pool",
-    isUp: reportHealth("per second"),
+    health,
   });
   const { PerSecondCache } = await import("../cache/per_second_cache.ts");
   return {
@@ -40,10 +34,10 @@ export async function openKvCache(options: OpenCacheOptions): Promise<ConnectedC
   };
 }
 
-async function openOne(options: OpenCacheOptions, { prefix, metrics, isUp }: {
+async function openOne(options: OpenCacheOptions, { prefix, metrics, health }: {
   readonly prefix: "KV" | "KV_PERSECOND";
   readonly metrics: KvPoolName;
-  readonly isUp: (up: boolean, state: string) => void;
+  readonly health: CacheHealth;
 }): Promise<ConnectedCache> {
   const { settings, clock, random, stats, onGivenUp } = options;
   const address = parseKvAddress(settings[`${prefix}_TYPE`], settings[`${prefix}_URL`] ?? "", {
@@ -66,7 +60,8 @@ async function openOne(options: OpenCacheOptions, { prefix, metrics, isUp }: {
     onGivenUp,
     onUnknownState: unknownStateReporter(options, "key-value cache"),
   });
-  const onConnection = connectionReporter(options, { kind: "key-value cache", address: address.text }, isUp);
+  const kind = "key-value cache";
+  const onConnection = connectionReporter(options, { kind, address: address.text, health });
   const node = {
     ...shared,
     poolSize: settings[`${prefix}_POOL_SIZE`],
@@ -102,6 +97,12 @@ async function openOne(options: OpenCacheOptions, { prefix, metrics, isUp }: {
       }),
     parallelism: settings[`${prefix}_CLUSTER_PIPELINE_PARALLELISM`],
     onConnection,
+    onNodeState: (node, reason) => {
+      health.note(
+        `node ${node}`,
+        reason === undefined ? undefined : `no connection to node ${node}: ${reason}`,
+      );
+    },
   });
   stats.addMetrics(kvClusterMetrics(metrics), cache.metrics);
   return { cache, ready: cache.ready };

@@ -1,21 +1,25 @@
 import { McCache } from "../cache/mc/cache.ts";
+import { hostPort } from "../base/host_port.ts";
 import { MC_METRICS } from "../cache/metrics.ts";
 import {
   type ConnectedCache,
   connectionReporter,
   type OpenCacheOptions,
-  reportConnected,
   roundTripRecorder,
   tlsFiles,
   unknownStateReporter,
 } from "./cache_connections.ts";
+import { CacheHealth } from "./cache_health.ts";
 
 /** Opens the memcached-style cache. */
 export function openMcCache(options: OpenCacheOptions): ConnectedCache {
   const { settings, logger, clock, random, stats } = options;
   const { MC_SRV, MC_SRV_REFRESH, MC_HOST_PORT } = settings;
   const reporters = new Map<string, (connected: boolean, reason: string) => void>();
-  const isUp = (up: boolean, state: string) => reportConnected(options, up || cache.connected, state);
+  const health = new CacheHealth(options, () => cache.connected);
+  for (const node of MC_HOST_PORT ?? []) {
+    health.note(hostPort(node), `no connection to ${hostPort(node)} yet`);
+  }
   const cache = new McCache({
     hosts: MC_SRV === undefined ? MC_HOST_PORT ?? [] : {
       name: MC_SRV,
@@ -32,11 +36,16 @@ export function openMcCache(options: OpenCacheOptions): ConnectedCache {
     onUnknownState: unknownStateReporter(options, "memcached-style cache"),
     onConnection(connected, reason, node) {
       const report = reporters.get(node) ??
-        connectionReporter(options, { kind: "memcached-style cache", address: node }, isUp);
+        connectionReporter(options, { kind: "memcached-style cache", address: node, health });
       reporters.set(node, report);
       report(connected, reason);
     },
+    onLeft(node) {
+      reporters.delete(node);
+      health.report(node, true, "");
+    },
     onLookup(found, reason) {
+      health.note("MC_SRV", found ? undefined : `cannot look up MC_SRV: ${reason}`);
       if (found) logger.warning("Found the nodes of MC_SRV again", { name: MC_SRV });
       else logger.warning("Cannot look up MC_SRV; retrying", { name: MC_SRV, reason });
     },

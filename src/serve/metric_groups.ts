@@ -16,6 +16,8 @@ import {
 } from "../stats/declarations.ts";
 import { PROCESS_ERROR_METRICS, PROCESS_METRICS } from "../telemetry/process_metrics.ts";
 import { WEBHOOK_METRICS } from "../webhooks/service/metrics.ts";
+import { certificateMetrics } from "./certificates.ts";
+import { HEALTH_METRICS } from "./health.ts";
 import { acceptMetrics, connectionMetrics, GRPC_TLS_METRICS, tlsMetrics } from "./listener_metrics.ts";
 import { OPERATIONAL_EVENT_METRICS } from "./operational_events.ts";
 import { TRIGGER_METRICS } from "./webhook_statistics.ts";
@@ -80,7 +82,12 @@ export const METRIC_SECTIONS: readonly MetricSection[] = [
   {
     title: "Process",
     note: "",
-    groups: [PROCESS_METRICS, PROCESS_ERROR_METRICS],
+    groups: [PROCESS_METRICS, PROCESS_ERROR_METRICS, HEALTH_METRICS],
+  },
+  {
+    title: "Certificates",
+    note: "Only for the files that are in use. `<setting>` is such as `GRPC_SERVER_TLS_CERT`.",
+    groups: [certificateMetrics(["<setting>"])],
   },
   {
     title: "Listeners",

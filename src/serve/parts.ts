@@ -6,6 +6,9 @@ import type { LimitEventSink } from "../ratelimit/limit_events.ts";
 import { StatsStore } from "../stats/store.ts";
 import type { OperationalEvents } from "./operational_events.ts";
 
+/** Why the component `start` fails, unless more is known. */
+export const OPENING = "the ports are not open yet";
+
 /** What every part of a service works with. */
 export interface ServiceParts {
   readonly settings: Settings;
@@ -30,7 +33,7 @@ export function makeParts(settings: Settings, options: PartsOptions): ServicePar
   const { logger, clock = systemClock, random = Math.random } = options;
   const { health = new Health(), stats = new StatsStore(settings.STATS_MAX_KEYS) } = options;
   health.set("sigterm", true);
-  health.set("start", false, "the ports are not open yet");
+  health.set("start", false, OPENING);
   return {
     settings: withInstance(settings),
     logger,

@@ -1,14 +1,14 @@
 import { join } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import type { RulesProvider, RuleTexts } from "../config/provider.ts";
-import { type AcceptedRules, type LoadResult, startRules } from "../config/rules_loader.ts";
+import { type AcceptedRules, firstErrors, type LoadResult, startRules } from "../config/rules_loader.ts";
 import { createWorkerFileProvider } from "../config/file_provider_supervisor.ts";
 import { fixedWindowsOnly } from "../ratelimit/algorithms/fixed_windows_only.ts";
 import { eventsUnsent } from "../ratelimit/events_unsent.ts";
 import { problemText } from "../base/problem.ts";
 import type { Rules } from "../ratelimit/rules.ts";
 import type { Settings } from "../settings/table.ts";
-import type { ServiceParts } from "./parts.ts";
+import { OPENING, type ServiceParts } from "./parts.ts";
 
 /** Applies rules; a promise settles once they are in force everywhere. */
 export type ApplyRules = (rules: Rules, texts: RuleTexts) => void | Promise<void>;
@@ -40,9 +40,16 @@ export interface OpenRules {
 /** Starts loading the rules, before there is a service that decides by them. */
 export async function openRules(parts: ServiceParts): Promise<OpenRules> {
   const { settings, logger, clock, health, stats } = parts;
-  const provider = settings.CONFIG_TYPE === "GRPC_XDS_SOTW" ? await xdsProvider(parts) : fileProvider(parts);
   let current = "";
   let inForce: AcceptedRules | undefined;
+  const isAwaited = !settings.FORCE_START_WITHOUT_INITIAL_CONFIG;
+  /** Reports what the ports are not open for. */
+  const waitsFor = (what: string) => {
+    if (isAwaited && inForce === undefined) health.set("start", false, `waiting for ${what}`);
+  };
+  const provider = settings.CONFIG_TYPE === "GRPC_XDS_SOTW"
+    ? await xdsProvider(parts, waitsFor)
+    : fileProvider(parts);
   let apply: ApplyRules | undefined;
   let loadedAt: number | undefined;
   const loader = startRules({
@@ -50,6 +57,7 @@ export async function openRules(parts: ServiceParts): Promise<OpenRules> {
     mergeDomains: settings.MERGE_DOMAIN_CONFIG,
     keepsTexts: settings.WORKERS > 1,
     onRules(accepted) {
+      if (inForce === undefined && isAwaited) health.set("start", false, OPENING);
       inForce = accepted;
       const note = () => {
         current = accepted.version;
@@ -62,12 +70,18 @@ export async function openRules(parts: ServiceParts): Promise<OpenRules> {
       loadSucceeded: () => void stats.service.configLoadSuccess++,
       loadFailed: () => void stats.service.configLoadError++,
     },
-    onConcluded: (end) => parts.events?.reportRules(sourceOf(settings), end),
+    onConcluded(end) {
+      if (end.rules === undefined && !end.hasRules) {
+        waitsFor(`valid rules: ${firstErrors(end.problems).join("; ")}`);
+      }
+      parts.events?.reportRules(sourceOf(settings), end);
+    },
     health,
     requiresRules: settings.HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED,
     logger,
     clock,
   });
+  waitsFor(FIRST_RULES);
   return {
     firstRules: loader.firstRules,
     version: () => current,
@@ -118,7 +132,11 @@ function fileProvider({ settings, logger }: ServiceParts): RulesProvider {
   });
 }
 
-async function xdsProvider({ settings, logger, clock, random }: ServiceParts): Promise<RulesProvider> {
+async function xdsProvider(
+  { settings, logger, clock, random, health }: ServiceParts,
+  waitsFor: (what: string) => void,
+): Promise<RulesProvider> {
+  let isAway = false;
   // Loads its package only where it is used.
   const { createXdsProvider } = await import("../config/xds_provider.ts");
   const tls = {
@@ -144,8 +162,22 @@ async function xdsProvider({ settings, logger, clock, random }: ServiceParts): P
     clock,
     random,
     logger,
+    onReachable(reason) {
+      const wasAway = isAway;
+      isAway = reason !== undefined;
+      if (reason === undefined) {
+        health.degrade(SERVER, []);
+        if (wasAway) waitsFor(FIRST_RULES);
+        return;
+      }
+      health.degrade(SERVER, [`no connection: ${reason}; the rules stay as they are`]);
+      waitsFor(`the configuration server: ${reason}`);
+    },
   });
 }
 
+const FIRST_RULES = "the first rules";
+/** The component of health that the configuration server is. */
+const SERVER = "configuration_server";
 /** The default of gRPC clients. */
 const DEFAULT_MESSAGE_BYTES = 4 * 1024 * 1024;

@@ -116,7 +116,7 @@ function openService(place: string, parts: ServiceParts, options: OpenWebhooksOp
     limit: limitBy(options.decide),
     onHealth: (healthy, reason) => {
       health.set("webhooks", healthy, reason);
-      health.note("webhooks", healthy ? reason : "");
+      health.degrade("webhooks", healthy && reason !== "" ? reason.split("\n") : []);
     },
     onMetrics: (metrics, isNew) => statistics.take(metrics, isNew),
     onSpan: (span) => options.tracing.work(span),

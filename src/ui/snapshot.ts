@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import type { Health } from "../base/health.ts";
 
 /** A component and its state. */
 export interface ComponentState {
@@ -74,7 +75,7 @@ export interface SnapshotSources {
     /** The bounds of every timer. */
     readonly boundsMs: readonly number[];
   };
-  readonly health: { failing(): readonly ComponentState[]; noted(): readonly ComponentState[] };
+  readonly health: Pick<Health, "state"> & Record<"failing" | "degraded", () => readonly ComponentState[]>;
   readonly decisions: () => { readonly total: number; readonly overLimit: number };
   readonly rules: () => RuleStatisticsSource;
   readonly topOverLimited: (limit: number) => readonly OverLimitKey[];
@@ -119,7 +120,6 @@ export class Snapshots {
   make(): Record<string, unknown> {
     const { clock, constants, health, rules, topOverLimited, configuration, metrics, timers } = this.#sources;
     const { version, startedAt, ...flags } = constants;
-    const failing = health.failing();
     const current = rules();
     const loads = configuration();
     return {
@@ -127,9 +127,9 @@ export class Snapshots {
       version,
       startedAt,
       health: {
-        healthy: failing.length === 0,
-        failing: failing.map(({ name, reason }) => ({ component: name, reason: truncate(reason) })),
-        noted: health.noted().map(({ name, reason }) => ({ component: name, note: truncate(reason) })),
+        state: health.state,
+        failing: health.failing().map(shownComponent),
+        degraded: health.degraded().map(shownComponent),
       },
       decisions: this.#decisions(),
       rules: rulesOf(current),
@@ -195,6 +195,10 @@ export function busiest(count: number, hitsOf: (index: number) => number, limit:
 
 function first(candidates: Candidate[], limit: number): Candidate[] {
   return candidates.sort((a, b) => b.hits - a.hits || a.index - b.index).slice(0, limit);
+}
+
+function shownComponent({ name, reason }: ComponentState): Readonly<Record<"component" | "reason", string>> {
+  return { component: name, reason: truncate(reason) };
 }
 
 function shownLoad(load: ConfigurationLoad): ConfigurationLoad {

@@ -15,6 +15,8 @@ export interface IssueOptions {
   readonly names?: string;
   /** Of the two authorities, the one that nobody was told to trust. */
   readonly byOther?: boolean;
+  /** For how many days it is valid; 30 when absent, since the service is degraded two weeks before the end. */
+  readonly days?: number;
   /** Whether it expired a day ago. */
   readonly isExpired?: boolean;
 }
@@ -80,7 +82,18 @@ export class Certificates implements AsyncDisposable {
     const { certFile, keyFile } = options.byOther === true ? this.otherAuthority : this.authority;
     const names = options.names === undefined ? [] : ["-addext", `subjectAltName=${options.names}`];
     await this.#openssl([
-      ...[...NEW_KEY, "-CA", certFile, "-CAkey", keyFile, "-subj", `/CN=${name}`, ...names],
+      ...[
+        ...NEW_KEY,
+        "-days",
+        `${options.days ?? 30}`,
+        "-CA",
+        certFile,
+        "-CAkey",
+        keyFile,
+        "-subj",
+        `/CN=${name}`,
+        ...names,
+      ],
       ...[
         "-addext",
         "basicConstraints=critical,CA:FALSE",
@@ -111,7 +124,7 @@ export class Certificates implements AsyncDisposable {
     const { certFile, keyFile } = this.#files(name);
     // A subject of its own, so that the two are not taken for one another.
     const subject = ["-subj", `/CN=${name}`, "-addext", "keyUsage=critical,keyCertSign,cRLSign"];
-    await this.#openssl([...NEW_KEY, ...subject, "-keyout", keyFile, "-out", certFile]);
+    await this.#openssl([...NEW_KEY, "-days", "30", ...subject, "-keyout", keyFile, "-out", certFile]);
   }
 
   /** Issues a certificate again: `req -x509` takes no date in the past. */
@@ -135,5 +148,5 @@ export class Certificates implements AsyncDisposable {
 }
 
 const NEW_KEY = [
-  ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"],
+  ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"],
 ];

@@ -22,6 +22,8 @@ export interface McCacheOptions extends Omit<McNodeOptions, "address" | "tally" 
   readonly onConnection?: ((connected: boolean, reason: string, node: string) => void) | undefined;
   /** Called once for a node that is used although it did not report its state. */
   readonly onUnknownState?: ((node: string, reason: string) => void) | undefined;
+  /** Called when a node left the list. */
+  readonly onLeft?: ((node: string) => void) | undefined;
   /** Called when a lookup of the nodes fails, once an outage, and when it succeeds again. */
   readonly onLookup?: ((found: boolean, reason: string) => void) | undefined;
 }
@@ -142,7 +144,9 @@ export class McCache implements CounterCache {
       return node;
     });
     for (const node of known.values()) {
-      if (!this.#nodes.includes(node)) this.#leaving.set(node, this.#leave(node));
+      if (this.#nodes.includes(node)) continue;
+      this.#leaving.set(node, this.#leave(node));
+      this.#options.onLeft?.(node.address);
     }
     if (isFirst) Promise.all(this.#nodes.map(({ ready }) => ready)).then(() => this.#ready.resolve());
   }

@@ -8,7 +8,7 @@ import type { RuleTexts } from "../../config/provider.ts";
 import type { LimitReport } from "../../ratelimit/limit_episodes.ts";
 import type {
   DecidingWorkerHandle,
-  FailingComponent,
+  WorkerHealth,
   FromDecidingWorker,
   ToDecidingWorker,
   WorkerReport,
@@ -36,7 +36,7 @@ export interface DecidingWorkerOptions {
   readonly onPlaces: (questions: readonly PlaceQuestion[]) => PlaceAnswer[];
   readonly onReport: (report: WorkerReport) => void;
   readonly onLimitEvents: (reports: readonly LimitReport[], suppressed: number) => void;
-  readonly onHealth: (failing: readonly FailingComponent[]) => void;
+  readonly onHealth: (health: WorkerHealth) => void;
   /** `isListening` may have changed. */
   readonly onState: () => void;
   /** The thread has ended. */
@@ -158,7 +158,7 @@ export class DecidingWorker {
       case "limit_events":
         return this.#options.onLimitEvents(message.reports, message.suppressed);
       case "health":
-        return onHealth(message.failing);
+        return onHealth(message);
       case "opened":
         return this.#noteOpened();
       case "applied":
@@ -227,7 +227,7 @@ export class DecidingWorker {
     if (this.#port !== undefined) this.#listening.reject(error);
     settle(this.#applying, Infinity);
     settle(this.#reporting, Infinity);
-    this.#options.onHealth([]);
+    this.#options.onHealth({ failing: [], degraded: [] });
     this.#options.onEnd();
     this.#options.onState();
   }

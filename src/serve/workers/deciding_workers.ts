@@ -6,7 +6,7 @@ import type { RateLimitService } from "../../ratelimit/service.ts";
 import { StatsMerger } from "../../stats/stats_delta.ts";
 import type { ServiceParts } from "../parts.ts";
 import { DecidingWorker } from "./deciding_worker.ts";
-import type { DecidingWorkerHandle, FailingComponent, WorkerReport } from "./message.ts";
+import type { DecidingWorkerHandle, WorkerHealth, WorkerReport } from "./message.ts";
 
 /** What the workers are opened with. */
 export interface DecidingWorkersOptions {
@@ -60,7 +60,7 @@ export class DecidingWorkers {
         onPlaces: (questions) => options.memory.share(questions),
         onReport: (report) => this.#takeReport(number, report),
         onLimitEvents: (reports, suppressed) => parts.events?.merge(reports, suppressed),
-        onHealth: (failing) => this.#takeHealth(number, failing),
+        onHealth: (own) => this.#takeHealth(number, own),
         onState: () => this.#noteState(),
         onEnd: () => this.#merger.end(number),
         onGivenUp: options.onGivenUp,
@@ -122,7 +122,7 @@ export class DecidingWorkers {
     service.ruleCounts?.addSums(sums);
   }
 
-  #takeHealth(number: number, failing: readonly FailingComponent[]): void {
+  #takeHealth(number: number, { failing, degraded }: WorkerHealth): void {
     const { health } = this.#parts;
     const prefix = `worker ${number} `;
     const names = new Set(failing.map(({ name }) => prefix + name));
@@ -130,6 +130,11 @@ export class DecidingWorkers {
     for (const { name } of health.failing()) {
       if (name.startsWith(prefix) && !names.has(name)) health.set(name, true);
     }
+    const causes = Map.groupBy(degraded, ({ name }) => prefix + name);
+    for (const { name } of health.degraded()) {
+      if (name.startsWith(prefix) && !causes.has(name)) health.degrade(name, []);
+    }
+    for (const [name, own] of causes) health.degrade(name, own.map(({ reason }) => reason));
   }
 
   #noteState(): void {
@@ -137,7 +142,7 @@ export class DecidingWorkers {
     const { health, settings } = this.#parts;
     const ready = this.#workers.filter((worker) => worker.isListening).length;
     health.set(WORKERS, ready > 0, "no worker is ready to decide gRPC calls");
-    health.note(WORKERS, ready < settings.WORKERS ? `${ready} of ${settings.WORKERS} are ready` : "");
+    health.degrade(WORKERS, ready < settings.WORKERS ? [`${ready} of ${settings.WORKERS} are ready`] : []);
   }
 
   #postHealth(): void {

@@ -1,3 +1,4 @@
+import type { ComponentHealth } from "../../base/health.ts";
 import type { CountReply, CountRequest } from "../../cache/counting_client.ts";
 import type { PlaceAnswer, PlaceQuestion } from "../../cache/shared_places.ts";
 import type { TallyDelta } from "../../ratelimit/decision_tally.ts";
@@ -31,10 +32,13 @@ export type ToDecidingWorker =
   | { readonly type: "report"; readonly id: number }
   | { readonly type: "stop"; readonly graceMs: number };
 
-/** An unhealthy component of a worker. */
-export interface FailingComponent {
-  readonly name: string;
-  readonly reason: string;
+/** A component of a worker that fails or is degraded, and why. */
+export type ComponentCause = Pick<ComponentHealth, "name" | "reason">;
+
+/** The health of a worker. */
+export interface WorkerHealth {
+  readonly failing: readonly ComponentCause[];
+  readonly degraded: readonly ComponentCause[];
 }
 
 /** What a worker adds to the statistics of the process. */
@@ -57,7 +61,7 @@ export type FromDecidingWorker =
   | { readonly type: "count"; readonly request: CountRequest }
   /** Asks where counters are in shared memory. */
   | { readonly type: "places"; readonly questions: readonly PlaceQuestion[] }
-  | { readonly type: "health"; readonly failing: readonly FailingComponent[] }
+  | { readonly type: "health" } & WorkerHealth
   /** What rules with events report. */
   | { readonly type: "limit_events"; readonly reports: readonly LimitReport[]; readonly suppressed: number }
   /** Sent periodically, and as the answer to `report`. */

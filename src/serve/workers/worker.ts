@@ -205,10 +205,10 @@ class DecidingThread {
     this.#postHealth();
   }
 
-  /** Sends the components of this thread that fail. */
+  /** Sends the components of this thread that fail or are degraded. */
   #postHealth(): void {
     const failing = this.#health.failing().filter(({ name }) => name !== PROCESS);
-    this.#port.postMessage({ type: "health", failing });
+    this.#port.postMessage({ type: "health", failing, degraded: this.#health.degraded() });
   }
 }
 

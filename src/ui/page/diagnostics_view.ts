@@ -146,15 +146,17 @@ function metricTable(
 }
 
 function cacheState(
-  { failing, noted }: Snapshot,
+  { failing, degraded }: Snapshot,
   breakers: ShownMetric | undefined,
   connections: ShownMetric | undefined,
 ) {
   const isOfCache = ({ component }: { readonly component: string }) => component.endsWith("cache");
-  const problems = [...failing, ...noted].filter(isOfCache).map(({ text }) => text);
+  const problems = [...failing, ...degraded].filter(isOfCache).map(({ text }) => text);
   const isDown = connections?.total === 0;
+  const isDegraded = degraded.some(isOfCache);
   const trouble = isDown ? "no connection" : failing.some(isOfCache) ? "failing" : undefined;
-  const health = trouble === undefined ? badge("healthy", "good") : badge(trouble, "bad");
+  const rest = isDegraded ? badge("degraded", "warn") : badge("healthy", "good");
+  const health = trouble === undefined ? rest : badge(trouble, "bad");
   const rows = [["Health", [health, problems.join("; ")]] as const];
   if (breakers === undefined) return rows;
   const { total } = breakers;

@@ -20,10 +20,10 @@ const SHOWN = new WeakMap<HTMLElement, string>();
 /** Returns value, detail and state. */
 type MetricText = (snapshot: Snapshot, history: readonly Counts[]) => readonly [string, string, string?];
 const METRICS: readonly (readonly [label: string, of: MetricText])[] = [
-  ["Health", ({ healthy, failing, noted }) => {
-    const noteText = noted.length > 0 ? `${noted.length} noted` : "no failures";
-    const detail = failing.length > 0 ? `${failing.length} failing` : noteText;
-    return healthy ? ["Healthy", detail, "good"] : ["Unhealthy", detail, "bad"];
+  ["Health", ({ health, failing, degraded }) => {
+    if (health === "ok") return ["Healthy", "no failures", "good"];
+    if (health !== "degraded") return ["Failing", `${failing.length} failing`, "bad"];
+    return ["Degraded", degraded.length === 1 ? "1 cause" : `${degraded.length} causes`, "warn"];
   }],
   ["Decisions per second", ({ decisions }) => [rateText(decisions.perSecond), "in the last second"]],
   ["Over the limit", ({ decisions: { overLimitShare: share } }) => {
@@ -70,7 +70,7 @@ function openOverview(parts: PageParts): OpenedView {
       return whole === null ? [] : [{ at, whole, part: whole * (overLimitShare ?? 0) }];
     }));
     const now = parts.clock.now();
-    refill(health, healthOf(snapshot), [snapshot.failing, snapshot.noted]);
+    refill(health, healthOf(snapshot), [snapshot.failing, snapshot.degraded]);
     refill(configuration, configurationOf(snapshot, now), [snapshot.configuration, dayOf(now)]);
     refill(keys, keysOf(snapshot, parts), snapshot.topOverLimited.slice(0, MAX_KEYS));
     refill(process, processOf(snapshot, now), [
@@ -115,15 +115,15 @@ function refill(place: HTMLElement, children: readonly Child[], values: unknown)
   fill(place, children);
 }
 
-function healthOf({ healthy, failing, noted }: Snapshot): Child[] {
-  if (failing.length + noted.length === 0) return [emptyNote("All components healthy.")];
+function healthOf({ failing, degraded }: Snapshot): Child[] {
+  if (failing.length + degraded.length === 0) return [emptyNote("All components healthy.")];
   const remark = (look: "bad" | "warn", word: string) => ({ component, text }: Remark) =>
     element("li", {}, badge(word, look), element("strong", {}, component), element("span", {}, text));
   return [element(
     "ul",
     { class: "remarks" },
-    ...failing.map(remark(healthy ? "warn" : "bad", "failing")),
-    ...noted.map(remark("warn", "noted")),
+    ...failing.map(remark("bad", "failing")),
+    ...degraded.map(remark("warn", "degraded")),
   )];
 }
 

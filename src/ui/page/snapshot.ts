@@ -26,9 +26,10 @@ export interface Counts {
 export interface Snapshot extends Counts {
   readonly version: string;
   readonly startedAt: number;
-  readonly healthy: boolean;
+  /** `ok`, `degraded` or `failing`. */
+  readonly health: string;
   readonly failing: readonly Remark[];
-  readonly noted: readonly Remark[];
+  readonly degraded: readonly Remark[];
   readonly rules: readonly RuleStatistics[];
   readonly rulesTotal: number;
   readonly topOverLimited: readonly OverLimitKey[];
@@ -61,9 +62,9 @@ export function readSnapshot(text: string): Snapshot {
     at: count(all, "at"),
     version: textOf(all, "version"),
     startedAt: count(all, "startedAt"),
-    healthy: flagOf(health, "healthy"),
-    failing: recordsOf(health, "failing").map((one) => remark(one, "reason")),
-    noted: recordsOf(health, "noted").map((one) => remark(one, "note")),
+    health: textOf(health, "state"),
+    failing: recordsOf(health, "failing").map(remark),
+    degraded: recordsOf(health, "degraded").map(remark),
     decisions: {
       total: count(decisions, "total"),
       overLimit: count(decisions, "overLimit"),
@@ -124,8 +125,8 @@ function ruleOf(fields: Fields): RuleStatistics {
   };
 }
 
-function remark(fields: Fields, name: string): Remark {
-  return { component: textOf(fields, "component"), text: textOf(fields, name) };
+function remark(fields: Fields): Remark {
+  return { component: textOf(fields, "component"), text: textOf(fields, "reason") };
 }
 
 function count(fields: Fields, name: string): number {

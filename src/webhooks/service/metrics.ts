@@ -18,7 +18,7 @@ export interface WebhookMetrics {
   readonly durations: Readonly<Partial<Record<WebhookMetricName<"timer">, readonly number[]>>>;
   /** What is wrong with the store, if anything. */
   readonly problem?: string | undefined;
-  /** What the operator should know although the service works. */
+  /** Why the service is degraded although it works, a line for each cause. */
   readonly note?: string | undefined;
 }
 
@@ -151,6 +151,13 @@ export function storeGauges(
     oldest_due_age_seconds: age,
     store_bytes: bytes,
   };
+}
+
+/** Why endpoints degrade the service, if any do. */
+export function endpointNote({ endpoints }: Pick<StoreMetrics, "endpoints">): string | undefined {
+  const words = [["failing", endpoints.failing], ["disabled by Weir", endpoints.disabled_by_weir]] as const;
+  const found = words.filter(([, count]) => count > 0).map(([word, count]) => `${count} ${word}`);
+  return found.length === 0 ? undefined : `endpoints: ${found.join(", ")}; see weir endpoints list`;
 }
 
 /** Counts by name, with a prefix before each name. */

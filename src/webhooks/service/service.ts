@@ -14,7 +14,7 @@ import type {
   WebhookCalls,
 } from "../api/calls.ts";
 import type { LimitCall } from "../model/limit_call.ts";
-import { prefixed, storeGauges, type WebhookMetrics } from "./metrics.ts";
+import { endpointNote, prefixed, storeGauges, type WebhookMetrics } from "./metrics.ts";
 import { BackgroundWork, type BackgroundWorkParts } from "./background_work.ts";
 import type { OperationalBatch } from "../model/operational_event.ts";
 import { OperationalEvents, type OperationalEventsOptions } from "./operational_events.ts";
@@ -162,13 +162,13 @@ export class WebhookService implements WebhookCalls {
       const ofStore = await store.metrics(now);
       const gauges = storeGauges(ofStore, now);
       this.#logProblemEnd(problem);
-      const notes = [pauseNote(ofStore), metrics.note, this.#bounds.note, await noteOfSecrets?.()]
+      const notes = [pauseNote(ofStore), metrics.note, this.#bounds.note, endpointNote(ofStore), await noteOfSecrets?.()]
         .filter((note) => note !== undefined);
       return {
         ...metrics,
         gauges: { ...metrics.gauges, ...gauges },
         problem,
-        note: notes.length === 0 ? undefined : notes.join("; "),
+        note: notes.length === 0 ? undefined : notes.join("\n"),
       };
     } catch (error) {
       this.#hadProblem = true;

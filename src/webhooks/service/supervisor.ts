@@ -36,7 +36,7 @@ export interface WebhookWorkerSupervisorOptions {
   /** A number from 0 to below 1. */
   readonly random: () => number;
   readonly logger: Logger;
-  /** Called with the health of the service, and with what is wrong. */
+  /** Called with the health of the service, and with what is wrong, or why it is degraded, a line for each cause. */
   readonly onHealth: (healthy: boolean, reason: string) => void;
   /** Called with the metrics of the worker; `isNew` when it has started to count from zero. */
   readonly onMetrics: (metrics: WebhookMetrics, isNew: boolean) => void;

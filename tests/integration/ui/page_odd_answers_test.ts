@@ -209,7 +209,7 @@ async function oddMetrics(opened: OpenedPage): Promise<void> {
     at: 1e300,
     version: LONG,
     startedAt: -1e300,
-    health: { healthy: true, noted: [{ component: LONG, note: TURN }] },
+    health: { state: "degraded", degraded: [{ component: LONG, reason: TURN }] },
     decisions: { total: 1e21, perSecond: 1e21, overLimitShare: 7 },
     rules: [{ name: LONG }, { name: LONG }, { name: TURN, hits: 1e21, overLimit: 1e22 }],
     rulesTotal: 1e9,

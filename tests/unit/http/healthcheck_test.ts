@@ -40,14 +40,14 @@ Deno.test("what a healthy component has to say stands behind the OK, until it is
   const health = new Health();
   const served = serveHealth(health);
   const look = async () => Object.values(await seen(await served.fetch("/healthcheck")));
-  health.note("webhooks", "the clock\nis off");
-  assertEquals(await look(), [200, "OK"]);
   health.set("webhooks", true);
-  assertEquals(await look(), [200, "OK\nwebhooks: the clock is off\n"]);
+  assertEquals(await look(), [200, "OK"]);
+  health.degrade("webhooks", ["the clock\nis off", "no endpoint answers"]);
+  assertEquals(await look(), [200, "OK\nwebhooks: the clock is off\nwebhooks: no endpoint answers\n"]);
   health.set("webhooks", false, "no store");
   assertEquals(await look(), [503, "webhooks: no store\n"]);
   health.set("webhooks", true);
-  health.note("webhooks", "");
+  health.degrade("webhooks", []);
   assertEquals(await look(), [200, "OK"]);
 });
 

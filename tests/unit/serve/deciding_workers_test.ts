@@ -284,12 +284,20 @@ Deno.test("deciding workers: the health of a worker is that of the process until
   await bed.listen();
   assertEquals(health.failing(), []);
   bed.handle(0).take();
-  bed.handle(1).say({ type: "health", failing: [{ name: "cache", reason: "no connection" }] });
+  bed.handle(1).say({
+    type: "health",
+    failing: [{ name: "cache", reason: "no connection" }],
+    degraded: [{ name: "decisions", reason: "they fail" }, { name: "decisions", reason: "it is slow" }],
+  });
+  assertEquals(health.degraded().map(({ name, reason }) => `${name}: ${reason}`), [
+    "worker 2 decisions: they fail",
+    "worker 2 decisions: it is slow",
+  ]);
   assertEquals(health.failing(), [{ name: "worker 2 cache", healthy: false, reason: "no connection" }]);
   assertEquals(bed.handle(0).sent, [{ type: "health", isHealthy: false }]);
   bed.handle(1).say({ type: "failed", reason: "boom" });
   assertEquals(health.failing(), []);
-  assertEquals(health.noted(), [{ name: "workers", healthy: true, reason: "1 of 2 are ready" }]);
+  assertEquals(health.degraded(), [{ name: "workers", healthy: true, reason: "1 of 2 are ready" }]);
   bed.handle(0).say({ type: "failed", reason: "boom" });
   assertEquals(health.failing().map(({ reason }) => reason), ["no worker is ready to decide gRPC calls"]);
 });

@@ -50,11 +50,11 @@ Deno.test("page: numbers keep the digits that they came with", () => {
 });
 
 Deno.test("page: a snapshot that lacks something is read as far as it goes", () => {
-  const { decisions, rules, topOverLimited, configuration, healthy, failing } = readSnapshot(
-    '{"health":{"healthy":true,"failing":[{"component":"cache"},7]},"decisions":{"total":"x","perSecond":null},"rules":5}',
+  const { decisions, rules, topOverLimited, configuration, health, failing } = readSnapshot(
+    '{"health":{"state":"degraded","failing":[{"component":"cache"},7]},"decisions":{"total":"x","perSecond":null},"rules":5}',
   );
-  assertEquals([healthy, failing, rules, topOverLimited], [
-    true,
+  assertEquals([health, failing, rules, topOverLimited], [
+    "degraded",
     [{ component: "cache", text: "" }, { component: "", text: "" }],
     [],
     [],

@@ -33,7 +33,7 @@ class Bed {
         ...{ version: "1.2.3", startedAt: 5, administration: true, webhooks: false, debugToken: true },
         ...{ cache: "memory", boundsMs: [1, 2] },
       },
-      health: { failing: () => [], noted: () => [] },
+      health: { state: "ok", failing: () => [], degraded: () => [] },
       decisions: () => this.decisions,
       rules: () => ({
         count: this.rules.length,
@@ -55,7 +55,7 @@ Deno.test("a snapshot of a service that has done nothing yet", () => {
     at: 1_700_000_000_000,
     version: "1.2.3",
     startedAt: 5,
-    health: { healthy: true, failing: [], noted: [] },
+    health: { state: "ok", failing: [], degraded: [] },
     decisions: { total: 0, overLimit: 0, perSecond: null, overLimitShare: null },
     rules: [],
     rulesTotal: 0,
@@ -102,14 +102,15 @@ Deno.test("rates are of the time since the snapshot before, and none where that 
 Deno.test("health shows what is wrong, and what is to be known of what is not", () => {
   const { snapshots } = new Bed({
     health: {
+      state: "failing",
       failing: () => [{ name: "config", reason: "no rules" }],
-      noted: () => [{ name: "cache", reason: "slow" }],
+      degraded: () => [{ name: "cache", reason: "slow" }],
     },
   });
   assertEquals(snapshots.make()["health"], {
-    healthy: false,
+    state: "failing",
     failing: [{ component: "config", reason: "no rules" }],
-    noted: [{ component: "cache", note: "slow" }],
+    degraded: [{ component: "cache", reason: "slow" }],
   });
 });
 
@@ -153,8 +154,9 @@ Deno.test("long names and texts are cut", () => {
   const long = "x".repeat(2_000);
   const bed = new Bed({
     health: {
+      state: "failing",
       failing: () => [{ name: "config", reason: long }],
-      noted: () => [{ name: "cache", reason: long }],
+      degraded: () => [{ name: "cache", reason: long }],
     },
     configuration: () => ({
       loadedAt: 1,
@@ -170,9 +172,9 @@ Deno.test("long names and texts are cut", () => {
   const { health, rules, configuration } = bed.snapshots.make();
   assertEquals([health, rules, configuration], [
     {
-      healthy: false,
+      state: "failing",
       failing: [{ component: "config", reason: cut }],
-      noted: [{ component: "cache", note: cut }],
+      degraded: [{ component: "cache", reason: cut }],
     },
     [{ ...RULE, name: cut, at: cut }],
     { loadedAt: 1, version: cut, loaded: 1, failed: 1, error: cut, loads: [load(`${"x".repeat(299)}…`, 3)] },

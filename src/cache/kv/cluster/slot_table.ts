@@ -23,6 +23,8 @@ export interface KvTopologyOptions extends SharedCacheOptions {
   /** Nodes that are asked while no other node answers. */
   readonly seeds: readonly HostAndPort[];
   readonly openNode: OpenKvNode;
+  /** Called when a node that has slots has no connection, with the reason, and without one when it is over. */
+  readonly onNodeState?: ((node: string, reason: string | undefined) => void) | undefined;
 }
 
 /** Which node has which slot; it owns all nodes. */
@@ -192,7 +194,11 @@ export class KvTopology {
       table.fill(node, from, to + 1);
     }
     this.#table = table;
+    for (const node of this.#named) {
+      if (!named.has(node)) this.#options.onNodeState?.(node.address, undefined);
+    }
     this.#named = named;
+    for (const node of named) this.#noteState(node);
     if (this.#nodes.size > named.size) this.#planRetire();
   }
 
@@ -210,8 +216,14 @@ export class KvTopology {
     });
   }
 
+  #noteState(node: KvClusterNode): void {
+    if (node.isOpening) return;
+    this.#options.onNodeState?.(node.address, node.kv.connected ? undefined : node.reason);
+  }
+
   #changed(node: KvClusterNode): void {
     if (this.#isClosed) return;
+    if (this.#named.has(node)) this.#noteState(node);
     if (!node.kv.connected) this.reason = node.describe(node.reason);
     this.#report();
     if (!node.kv.connected) this.refresh.suspect();
