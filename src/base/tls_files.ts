@@ -77,7 +77,10 @@ export async function readAuthorities(name: string, path: string): Promise<strin
 export async function readValidity(name: string, path: string): Promise<{ from: number; to: number }> {
   const certificates = certificatesOf(await readNamed(name, path), name, path);
   const [first = { from: 0, to: 0 }] = certificates
-    .map(({ certificate: { validFrom, validTo } }) => ({ from: Date.parse(validFrom), to: Date.parse(validTo) }))
+    .map(({ certificate: { validFrom, validTo } }) => ({
+      from: Date.parse(validFrom),
+      to: Date.parse(validTo),
+    }))
     .sort((one, other) => one.to - other.to);
   return first;
 }

@@ -1,7 +1,10 @@
 import type { ServiceError } from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
+import { isIP } from "node:net";
+import tls, { type TLSSocket } from "node:tls";
 import { systemClock } from "../base/clock.ts";
 import { readAuthorities, readTlsPair } from "../base/tls_files.ts";
+import { explainedTlsError } from "../base/tls_problem.ts";
 import { parseDescriptorText } from "../ratelimit/request.ts";
 import { unitOfNumber } from "../ratelimit/limit.ts";
 import {
@@ -198,8 +201,13 @@ export async function callUnary<Answer>(call: UnaryCall<Answer>): Promise<Answer
       const done = (error: ServiceError | null, answer?: Answer) => {
         if (answer !== undefined) return resolve(answer);
         const code = error === null ? "UNKNOWN" : grpc.status[error.code];
-        const reason = error === null ? "no answer" : reasonOf(error.details);
-        reject(new CommandError(`Cannot call "${call.address}": ${code}: ${reason}`, { cause: error }));
+        const fail = (reason: string) =>
+          reject(new CommandError(`Cannot call "${call.address}": ${code}: ${reason}`, { cause: error }));
+        if (error === null) return fail("no answer");
+        const reason = reasonOf(error.details);
+        if (secrets === undefined) return fail(reason);
+        const look = { connect: () => connectUnverified(call.address, secrets), clock: systemClock };
+        void explainedTlsError(new Error(reason), look).then(({ message }) => fail(message));
       };
       const metadata = new grpc.Metadata();
       peer.makeUnaryRequest(
@@ -217,6 +225,19 @@ export async function callUnary<Answer>(call: UnaryCall<Answer>): Promise<Answer
   }
 }
 
+/** Connects to see the certificate of a server; nothing is sent. */
+function connectUnverified(address: string, { cert, key, ca }: TlsTexts): TLSSocket {
+  const [, host = address, port = "443"] = /^(?:dns:\/*)?\[?(.*?)\]?:(\d+)$/.exec(address) ?? [];
+  const place = address.startsWith("unix:") ? { path: address.replace(/^unix:(?:\/\/)?/, "") } : { host, port: Number(port) };
+  return tls.connect({
+    ...place,
+    ...(isIP(host) === 0 && !("path" in place) ? { servername: host } : {}),
+    ...Object.fromEntries(Object.entries({ cert, key, ca }).filter(([, text]) => text !== undefined)),
+    ALPNProtocols: ["h2"],
+    rejectUnauthorized: false,
+  });
+}
+
 /** Why there was no answer, without the wrapping that the library adds to connection errors. */
 function reasonOf(details: string): string {
   const text = details.replace(/\. Resolution note: *$/, "");
@@ -227,8 +248,11 @@ function reasonOf(details: string): string {
   return `no connection: ${fault}${hint}`;
 }
 
+/** The content of the files, in PEM. */
+type TlsTexts = Readonly<Record<keyof TlsFiles, string | undefined>>;
+
 /** Reads and checks the files. */
-export async function readTlsFiles({ ca, cert, key }: TlsFiles) {
+export async function readTlsFiles({ ca, cert, key }: TlsFiles): Promise<TlsTexts> {
   const authorities = ca === undefined ? undefined : await readAuthorities("--ca", ca);
   const pair = cert === undefined || key === undefined
     ? undefined

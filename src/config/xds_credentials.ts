@@ -1,6 +1,8 @@
 import { CallCredentials, ChannelCredentials } from "@grpc/grpc-js";
-import { isIP, type Socket } from "node:net";
+import { connect as connectSocket, isIP, type Socket } from "node:net";
 import tls from "node:tls";
+import type { Clock } from "../base/clock.ts";
+import { explainedTlsError } from "../base/tls_problem.ts";
 import { readAuthorities, readTlsPair } from "../base/tls_files.ts";
 
 /** Certificates for a configuration server, as paths of PEM files. */
@@ -47,6 +49,7 @@ interface XdsCredentialsOptions {
   readonly name: string;
   /** Called with each socket: one that is still connecting when its channel is closed would stay open. */
   readonly onSocket: (socket: Socket) => void;
+  readonly clock: Clock;
 }
 
 type CreateConnector = ChannelCredentials["_createSecureConnector"];
@@ -70,12 +73,12 @@ export class XdsCredentials extends ChannelCredentials {
 
   _createSecureConnector(...args: Parameters<CreateConnector>): ReturnType<CreateConnector> {
     const callCredentials = args[2] ?? CallCredentials.createEmpty();
-    const { context, name, onSocket } = this.#options;
+    const { context, name, onSocket, clock } = this.#options;
     return {
       async connect(socket) {
         onSocket(socket);
         if (context === undefined) return { socket, secure: false };
-        return { socket: await handshake(socket, context, name), secure: true };
+        return { socket: await handshake(socket, { context, name, clock, onSocket }), secure: true };
       },
       waitForReady: () => Promise.resolve(),
       getCallCredentials: () => callCredentials,
@@ -84,17 +87,32 @@ export class XdsCredentials extends ChannelCredentials {
   }
 }
 
-function handshake(socket: Socket, secureContext: tls.SecureContext, name: string): Promise<tls.TLSSocket> {
+async function handshake(
+  socket: Socket,
+  { context: secureContext, name, clock, onSocket }: XdsCredentialsOptions,
+): Promise<tls.TLSSocket> {
+  const options = {
+    secureContext,
+    ALPNProtocols: ["h2"],
+    host: name,
+    ...(isIP(name) === 0 ? { servername: name } : {}),
+    checkServerIdentity: (_: string, certificate: tls.PeerCertificate) =>
+      tls.checkServerIdentity(name, certificate),
+  };
+  const { remoteAddress: host, remotePort: port } = socket;
+  const connect = () => {
+    const plain = connectSocket({ host: host ?? name, port: port ?? 0 });
+    onSocket(plain);
+    return tls.connect({ ...options, socket: plain, rejectUnauthorized: false });
+  };
+  const secured = tls.connect({ ...options, socket, rejectUnauthorized: true });
+  return await handshakeOf(secured).catch(async (error) => {
+    throw port === undefined ? error : await explainedTlsError(error, { connect, clock });
+  });
+}
+
+function handshakeOf(secured: tls.TLSSocket): Promise<tls.TLSSocket> {
   return new Promise((resolve, reject) => {
-    const secured = tls.connect({
-      socket,
-      secureContext,
-      rejectUnauthorized: true,
-      ALPNProtocols: ["h2"],
-      host: name,
-      ...(isIP(name) === 0 ? { servername: name } : {}),
-      checkServerIdentity: (_, certificate) => tls.checkServerIdentity(name, certificate),
-    });
     // This listener stays: a socket may fail more than once.
     secured.on("error", reject);
     secured.once("close", () => reject(new Error("it closed the connection in the TLS handshake")));

@@ -33,7 +33,7 @@ export interface XdsTarget {
 /** Events of a stream. `onEnd` is the last and comes once, unless the stream was closed before. */
 export interface XdsStreamEvents {
   /** The server took the connection. */
-  onConnected(): void;
+  onConnected?(): void;
   onMessage(bytes: Uint8Array): void;
   onEnd(reason: string): void;
 }
@@ -136,6 +136,7 @@ class GrpcXdsStream implements XdsStream {
       context,
       name: tls?.san ?? hostOf(url),
       onSocket: (socket) => this.#own(socket),
+      clock: this.#target.clock,
     });
     const client = new Client(url, own, channelOptions(this.#target));
     this.#client = client;
@@ -171,7 +172,7 @@ class GrpcXdsStream implements XdsStream {
       const state = channel.getConnectivityState(false);
       if (state === connectivityState.READY) {
         this.#cancelDeadline();
-        this.#events.onConnected();
+        this.#events.onConnected?.();
       } else channel.watchConnectivityState(state, Infinity, look);
     };
     look();

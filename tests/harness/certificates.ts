@@ -17,6 +17,8 @@ export interface IssueOptions {
   readonly byOther?: boolean;
   /** For how many days it is valid; 30 when absent, since the service is degraded two weeks before the end. */
   readonly days?: number;
+  /** When it becomes valid and expires, as `YYYYMMDD`, instead of `days`. */
+  readonly dates?: readonly [from: string, to: string];
   /** Whether it expired a day ago. */
   readonly isExpired?: boolean;
 }
@@ -102,6 +104,7 @@ export class Certificates implements AsyncDisposable {
       ],
       ...["-keyout", files.keyFile, "-out", files.certFile],
     ]);
+    if (options.dates !== undefined) await this.#date(files, { certFile, keyFile }, options.dates);
     if (options.isExpired === true) await this.#expire(files, { certFile, keyFile });
     return files;
   }
@@ -137,6 +140,29 @@ export class Certificates implements AsyncDisposable {
     const issuer = ["-CA", authority.certFile, "-CAkey", authority.keyFile];
     await this.#openssl([
       ...["x509", "-req", "-in", request, ...issuer, "-days", "-1", ...copied, "-out", certFile],
+    ]);
+  }
+
+  /** Issues a certificate again, for these dates. */
+  async #date(
+    { certFile, keyFile }: CertificateFiles,
+    authority: CertificateFiles,
+    [from, to]: readonly [string, string],
+  ): Promise<void> {
+    const request = `${certFile}.request`;
+    const copied = ["-copy_extensions", "copy"];
+    await this.#openssl([
+      ...["x509", "-x509toreq", "-in", certFile, "-signkey", keyFile, ...copied, "-out", request],
+    ]);
+    const config = `${certFile}.cnf`;
+    const place = `database=${config}.index\nnew_certs_dir=${this.folder}\nrand_serial=yes`;
+    const rules = "default_md=sha256\npolicy=p\ncopy_extensions=copy\n[p]\ncommonName=supplied";
+    await Deno.writeTextFile(config, `[ca]\ndefault_ca=d\n[d]\n${place}\n${rules}\n`);
+    await Deno.writeTextFile(`${config}.index`, "");
+    await this.#openssl([
+      ...["ca", "-batch", "-config", config, "-in", request, "-notext", "-out", certFile],
+      ...["-cert", authority.certFile, "-keyfile", authority.keyFile],
+      ...["-startdate", `${from}000000Z`, "-enddate", `${to}000000Z`],
     ]);
   }
 

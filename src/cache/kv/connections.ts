@@ -1,8 +1,10 @@
+import tls from "node:tls";
 import { backoffMs } from "../../base/backoff.ts";
 import type { HostAndPort } from "../../base/host_port.ts";
+import { explainedTlsError, isCertificateProblem } from "../../base/tls_problem.ts";
 import { ServerChecks } from "../server_checks.ts";
 import type { SharedCacheOptions } from "../shared_cache_options.ts";
-import type { TlsFiles } from "../tls_files.ts";
+import { readTlsFiles, type TlsFiles } from "../tls_files.ts";
 import type { KvEndpoints } from "./address.ts";
 import { KvConnection, type KvConnectionEvents } from "./connection.ts";
 import type { KvConnectorOptions } from "./connector.ts";
@@ -10,6 +12,7 @@ import { KvSentinels } from "./sentinel/sentinels.ts";
 
 /** Waits between attempts to connect once there was a connection. */
 const RECONNECT = { firstMs: 50, longestMs: 2_000 };
+const LOCATE_MS = 5_000;
 /** The settings allow no wait at all, which would be a storm of attempts. */
 const SHORTEST_MS = 10;
 
@@ -58,19 +61,44 @@ export class KvConnections {
   /** Opens a connection to the primary, or to `node`, which a cluster requires. */
   open(events: KvConnectionEvents, node?: HostAndPort): KvConnection {
     const { address, timeoutMs, clock } = this.#options;
+    const locate = this.#locator(node);
+    let attempts = 0;
     return new KvConnection({
       ...address,
-      connector: { locate: this.#locator(node), tls: this.#tls, timeoutMs, clock },
+      connector: { locate, tls: this.#tls, timeoutMs, clock },
       checks: this.#checks,
       primaryOnly: this.#sentinels !== undefined && node === undefined,
       retryDelayMs: (attempt, reason) => this.retryDelayMs(attempt, reason),
     }, {
       ...events,
       ready: () => {
+        attempts++;
         this.connected();
         events.ready();
       },
+      lost: (reason) => {
+        const attempt = ++attempts;
+        if (this.#tls === undefined || !isCertificateProblem(reason)) return events.lost(reason);
+        void this.#explain(reason, this.#tls, locate).then((text) =>
+          attempt === attempts && events.lost(text)
+        );
+      },
     });
+  }
+
+  /** The reason with the cause, where the platform rejected the certificate of the server. */
+  async #explain(reason: string, files: TlsFiles, locate: KvConnectorOptions["locate"]): Promise<string> {
+    const { clock } = this.#options;
+    try {
+      const [{ target }, secure] = await Promise.all([
+        locate(AbortSignal.timeout(LOCATE_MS)),
+        readTlsFiles(files),
+      ]);
+      const connect = () => tls.connect({ ...target, ...secure, rejectUnauthorized: false });
+      return (await explainedTlsError(new Error(reason), { connect, clock })).message;
+    } catch {
+      return reason;
+    }
   }
 
   /** There was a connection: from now on the waits are short, and nothing is given up. */

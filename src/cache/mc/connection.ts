@@ -3,6 +3,7 @@ import net from "node:net";
 import tls from "node:tls";
 import { errorText } from "../../base/error_text.ts";
 import { type HostAndPort, hostPort } from "../../base/host_port.ts";
+import { explainedTlsError } from "../../base/tls_problem.ts";
 import { ReplyQueue } from "../reply_queue.ts";
 import type { ServerChecks } from "../server_checks.ts";
 import type { SharedCacheOptions } from "../shared_cache_options.ts";
@@ -94,16 +95,35 @@ export class McConnection {
 
   #connect(secure: TlsConnectOptions | undefined): net.Socket {
     const { host, port } = this.#options.address;
+    const connectTls = (options: Pick<tls.ConnectionOptions, "rejectUnauthorized">) => {
+      const name = net.isIP(host) === 0 ? { servername: host } : {};
+      return tls.connect({ ...secure, ...options, host, port, ...name });
+    };
     const socket = secure === undefined
       ? net.connect({ host, port })
-      : tls.connect({ ...secure, host, port, ...(net.isIP(host) === 0 ? { servername: host } : {}) });
+      : connectTls({ rejectUnauthorized: true });
+    let isFailing = false;
     // They are never removed: a socket may fail more than once.
-    socket.on("error", (error: Error) => this.#lost(error.message));
-    socket.on("end", () => this.#lost("it closed the connection"));
-    socket.on("close", () => this.#lost("it closed the connection"));
+    socket.on("error", (error: Error) => {
+      isFailing = true;
+      void this.#failed(error, connectTls);
+    });
+    socket.on("end", () => isFailing || this.#lost("it closed the connection"));
+    socket.on("close", () => isFailing || this.#lost("it closed the connection"));
     socket.on("data", (bytes) => this.#read(bytes));
     socket.on(secure === undefined ? "connect" : "secureConnect", () => this.#greet(socket));
     return socket;
+  }
+
+  /** An established connection ends immediately, one that is being made when its failure is explained. */
+  async #failed(
+    error: Error,
+    connectTls: (options: Pick<tls.ConnectionOptions, "rejectUnauthorized">) => tls.TLSSocket,
+  ): Promise<void> {
+    if (this.#isUsable || this.#options.tls === undefined) return this.#lost(error.message);
+    const { clock } = this.#options;
+    const connect = () => connectTls({ rejectUnauthorized: false });
+    this.#lost((await explainedTlsError(error, { connect, clock })).message);
   }
 
   /** Only an answer proves that the server works: one that hangs accepts connections too. */

@@ -6,7 +6,7 @@ import { eventBody } from "../model/event.ts";
 import { type ComparedEvent, subscriptionMismatch } from "../model/event_filter.ts";
 import { Dialler, type DialTarget, targetOf } from "../outbound/dial.ts";
 import type { Delivery, Endpoint } from "../model/records.ts";
-import { certificateDate } from "../outbound/send_error.ts";
+import { certificateDate } from "../../base/tls_problem.ts";
 import { type DeliverySender, dialOptions, type NetworkOptions } from "./sender.ts";
 import { urlShapeProblem } from "./endpoint_url.ts";
 

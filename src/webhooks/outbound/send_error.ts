@@ -1,4 +1,4 @@
-import type { PeerCertificate } from "node:tls";
+import { certificateState, outdatedState } from "../../base/tls_problem.ts";
 import type { AttemptErrorKind } from "../model/records.ts";
 
 /** Why a request has no response. The text holds no URL, no header and nothing of a body. */
@@ -23,15 +23,6 @@ export class SendError extends Error {
 }
 
 const UNTRUSTED = /SELF_SIGNED|^UNABLE_TO_|^CERT_UNTRUSTED$|^INVALID_CA$/;
-/** What is wrong with a certificate, by the code of the platform; the first match counts. */
-const TLS_STATES: readonly (readonly [RegExp, string])[] = [
-  [/^ERR_TLS_CERT_ALTNAME_INVALID$|HOSTNAME_MISMATCH/, "the certificate is for another name"],
-  [/^CERT_HAS_EXPIRED$/, "the certificate has expired"],
-  [/^CERT_NOT_YET_VALID$/, "the certificate is not valid yet"],
-  [/^CERT_REVOKED$/, "the certificate was revoked"],
-  [UNTRUSTED, "the certificate is not issued by a trusted authority"],
-];
-
 /** Whether the chain of the certificate ends at no trusted authority. */
 export function isUntrusted(error: unknown): boolean {
   return error instanceof SendError && error.kind === "tls" && UNTRUSTED.test(error.code ?? "");
@@ -57,30 +48,13 @@ export function connectError(error: unknown, address: string): SendError {
 /** The error for a handshake that failed. */
 export function tlsError(error: unknown): SendError {
   const code = codeOf(error);
-  const state = TLS_STATES.find(([pattern]) => code !== undefined && pattern.test(code))?.[1];
-  return new SendError("tls", state ?? "the TLS handshake failed", { code });
+  return new SendError("tls", certificateState(code) ?? "the TLS handshake failed", { code });
 }
 
 /** The error for a certificate outside its dates at `now`; nothing within them. */
-export function outdatedError(
-  { valid_from: from, valid_to: to }: Partial<Pick<PeerCertificate, "valid_from" | "valid_to">>,
-  now: number,
-): SendError | undefined {
-  if (Date.parse(to ?? "") < now) {
-    const state = `the certificate expired on ${certificateDate(to)}`;
-    return new SendError("tls", state, { code: "CERT_HAS_EXPIRED" });
-  }
-  if (Date.parse(from ?? "") > now) {
-    const state = `the certificate is not valid before ${certificateDate(from)}`;
-    return new SendError("tls", state, { code: "CERT_NOT_YET_VALID" });
-  }
-  return undefined;
-}
-
-/** A date of a certificate in ISO 8601; as it is when it cannot be read. */
-export function certificateDate(text = ""): string {
-  const at = new Date(text);
-  return Number.isNaN(at.getTime()) ? text : at.toISOString();
+export function outdatedError(...given: Parameters<typeof outdatedState>): SendError | undefined {
+  const outdated = outdatedState(...given);
+  return outdated === undefined ? undefined : new SendError("tls", outdated.state, { code: outdated.code });
 }
 
 /** The error for a connection that ended before the head of a response. */

@@ -1,0 +1,111 @@
+import { assertEquals } from "@std/assert";
+import { createSecureServer } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { McConnection } from "../../../src/cache/mc/connection.ts";
+import { parseKvAddress } from "../../../src/cache/kv/address.ts";
+import { KvConnections } from "../../../src/cache/kv/connections.ts";
+import { systemClock } from "../../../src/base/clock.ts";
+import { openXdsStream } from "../../../src/config/xds_stream.ts";
+import { ran } from "../../harness/administration_fixture.ts";
+import { type Certificates, makeCertificates } from "../../harness/certificates.ts";
+import { KeptLog } from "../../harness/http_fixture.ts";
+import { needs } from "../../harness/tools.ts";
+
+interface Case {
+  /** The name of the certificate of the server, and its dates. */
+  readonly server: (certificates: Certificates) => Promise<{ certFile: string; keyFile: string }>;
+  readonly byOther?: boolean;
+  readonly expected: RegExp;
+}
+
+const LOCAL = { names: "DNS:localhost,IP:127.0.0.1" };
+const EXPIRED = /the certificate expired on 2024-02-01T00:00:00\.000Z \(CERT_HAS_EXPIRED\)$/;
+const CASES: Readonly<Record<string, Case>> = {
+  "an expired certificate": {
+    server: (certificates) => certificates.issue("past", { ...LOCAL, dates: ["20240101", "20240201"] }),
+    expected: EXPIRED,
+  },
+  "an expired certificate of another authority": {
+    server: (certificates) => certificates.issue("past", { ...LOCAL, dates: ["20240101", "20240201"] }),
+    byOther: true,
+    expected: EXPIRED,
+  },
+  "a certificate of the future": {
+    server: (certificates) => certificates.issue("future", { ...LOCAL, dates: ["20990101", "20990201"] }),
+    expected: /the certificate is not valid before 2099-01-01T00:00:00\.000Z \(CERT_NOT_YET_VALID\)$/,
+  },
+  "another name": {
+    server: ({ elsewhere }) => Promise.resolve(elsewhere),
+    expected: /does not match certificate's altnames: .*elsewhere\.test/,
+  },
+  "another authority": {
+    server: ({ server }) => Promise.resolve(server),
+    byOther: true,
+    expected: /unable to verify the first certificate: it is not issued by a trusted authority$/,
+  },
+};
+
+/** Why a connection to a server failed, by who connects. */
+const CLIENTS: Readonly<Record<string, (port: number, caFile: string) => Promise<string>>> = {
+  async client(port, caFile) {
+    const call = ["--domain", "a", "--descriptors", "a=b", "--timeout", "60s"];
+    const to = ["--tls", "--ca", caFile, "--dial_string", `localhost:${port}`];
+    return (await ran(["client", ...to, ...call])).stderr.trim();
+  },
+  xds(port, caFile) {
+    const target = {
+      ...{ url: `localhost:${port}`, headers: new Map(), tls: { ca: caFile }, maxMessageBytes: 1_000 },
+      ...{ clock: systemClock, logger: new KeptLog() },
+    };
+    return new Promise((resolve) => void openXdsStream(target, { onMessage() {}, onEnd: resolve }));
+  },
+  mc(port, authorityFile) {
+    const tls = { settings: "MC_TLS", authorityFile } as const;
+    const options = { address: { host: "localhost", port }, tls, timeoutMs: 60_000, clock: systemClock };
+    return new Promise((resolve) => void new McConnection(options, { ready() {}, lost: resolve }));
+  },
+  async kv(port, authorityFile) {
+    const address = parseKvAddress("single", `rediss://localhost:${port}`, {
+      ...{ socketType: "tcp", auth: undefined, sentinelAuth: undefined, tls: true, setting: "KV_URL" },
+    });
+    const tls = { settings: "KV_TLS", authorityFile } as const;
+    const shared = { timeoutMs: 60_000, clock: systemClock, random: Math.random };
+    const connections = new KvConnections({ ...shared, address, tls });
+    const lost = Promise.withResolvers<string>();
+    const connection = connections.open({ ready() {}, lost: lost.resolve });
+    try {
+      return await lost.promise;
+    } finally {
+      connection.close();
+    }
+  },
+};
+
+for (const [what, { server, byOther, expected }] of Object.entries(CASES)) {
+  for (const [who, connect] of Object.entries(CLIENTS)) {
+    Deno.test({
+      ...needs(["openssl"], `TLS: ${who} names the cause: ${what}`),
+      // grpc-js lets its backoff timer run out, and destroyed sockets close later.
+      sanitizeOps: false,
+      sanitizeResources: false,
+      async fn() {
+        await using certificates = await makeCertificates();
+        const { certFile, keyFile } = await server(certificates);
+        const pem = { cert: await Deno.readTextFile(certFile), key: await Deno.readTextFile(keyFile) };
+        const listening = createSecureServer(pem);
+        listening.on("tlsClientError", () => {});
+        listening.on("sessionError", () => {});
+        await new Promise<void>((resolve) => listening.listen(0, () => resolve()));
+        try {
+          const { authority, otherAuthority } = certificates;
+          const { certFile: ca } = byOther === true ? otherAuthority : authority;
+          const text = await connect((listening.address() as AddressInfo).port, ca);
+          assertEquals([expected.test(text), text.includes(join(certificates.folder))], [true, false], text);
+        } finally {
+          await new Promise<void>((resolve) => listening.close(() => resolve()));
+        }
+      },
+    });
+  }
+}
