@@ -1,6 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { serveFlags } from "../../scripts/serve_flags.ts";
+import { type Certificates, makeCertificates } from "./certificates.ts";
 import { freePort } from "./free_port.ts";
 import { decide, GrpcClient } from "./grpc_client.ts";
 import { startRedis } from "./redis_server.ts";
@@ -26,6 +27,8 @@ const LOAD_INTERVAL_MS = 50;
 /** Above the 50 ms of the alert. */
 const PAUSE_MS = 150;
 const MAX_BACKLOG = 5;
+/** The name of the certificates of authorities. */
+const AUTHORITIES = "receivers";
 /** Long enough for an endpoint to be failing for some seconds. */
 const DISABLE_AFTER = "10s";
 const STORE_MAX_BYTES = 2_000_000;
@@ -55,10 +58,12 @@ export const FAULT_STAGES: readonly (readonly AlertFault[])[] = [
     { alerts: ["WeirTriggerErrors"], inject: (bed) => bed.removeWorkflow() },
     // It has been off since its start.
     { alerts: ["WeirClockSkew"], inject: () => {} },
+    { alerts: ["WeirDegraded"], inject: () => {} },
+    { alerts: ["WeirCertificateExpires"], inject: (bed) => bed.endCertificate() },
   ],
   [
     { alerts: ["WeirErrors", "WeirCacheFailures", "WeirBreakerOpen"], inject: (bed) => bed.redis.pause() },
-    { alerts: ["WeirStoreErrors", "WeirWebhookWorkerDown"], inject: (bed) => bed.lockStore() },
+    { alerts: ["WeirStoreErrors", "WeirWebhookWorkerDown", "WeirFailing"], inject: (bed) => bed.lockStore() },
   ],
   [
     { alerts: ["WeirNoCacheConnection"], inject: (bed) => bed.redis.kill() },
@@ -76,6 +81,7 @@ export class AlertBed implements AsyncDisposable {
   readonly #decisions: ServeFixture;
   readonly #webhooks: ServeFixture;
   readonly #folder: WebhookFolder;
+  readonly #certificates: Certificates;
   readonly #stack: AsyncDisposableStack;
   readonly #client: GrpcClient;
 
@@ -86,6 +92,7 @@ export class AlertBed implements AsyncDisposable {
     this.#decisions = parts.decisions;
     this.#webhooks = parts.webhooks;
     this.#folder = parts.folder;
+    this.#certificates = parts.certificates;
     this.#stack = stack;
     this.#client = stack.use(new GrpcClient(this.#decisions.grpcAddress));
     this.#repeat(() => this.#decide(OPEN));
@@ -102,6 +109,7 @@ export class AlertBed implements AsyncDisposable {
     });
     const redis = stack.use(await startRedis());
     const folder = stack.use(await WebhookFolder.make());
+    const certificates = stack.use(await makeCertificates());
     const kv = { BACKEND_TYPE: "kv", KV_URL: redis.url, KV_TIMEOUT: "1s" };
     const decisions = stack.use(await ServeFixture.start({ env: { ...kv, ...metrics(0) }, rules: RULES }));
     const webhooks = stack.use(
@@ -111,6 +119,7 @@ export class AlertBed implements AsyncDisposable {
         WEBHOOK_MAX_BACKLOG: String(MAX_BACKLOG),
         WEBHOOK_STORE_MAX_BYTES: String(STORE_MAX_BYTES),
         WEBHOOK_DISABLE_AFTER: DISABLE_AFTER,
+        WEBHOOK_CA_FILE: (await certificates.issue(AUTHORITIES)).certFile,
       }),
     );
     const process = stack.use(
@@ -130,7 +139,8 @@ export class AlertBed implements AsyncDisposable {
         },
       }),
     );
-    return new AlertBed({ targets, redis, process, decisions, webhooks, folder }, stack.move());
+    const parts = { targets, redis, process, decisions, webhooks, folder, certificates };
+    return new AlertBed(parts, stack.move());
   }
 
   /** The hits are over their limit, and the cache answers late. */
@@ -192,6 +202,11 @@ export class AlertBed implements AsyncDisposable {
       await this.#event("large", data);
       return false;
     }, { intervalMs: 100 });
+  }
+
+  /** The authorities of deliveries are replaced by some that expire soon. */
+  async endCertificate(): Promise<void> {
+    await this.#certificates.issue(AUTHORITIES, { days: 13 });
   }
 
   /** A trigger is called whose workflow is gone. */
@@ -264,6 +279,7 @@ interface BedParts {
   readonly decisions: ServeFixture;
   readonly webhooks: ServeFixture;
   readonly folder: WebhookFolder;
+  readonly certificates: Certificates;
 }
 
 /** The alert rules with seconds in place of minutes, and without the longer waits. */
