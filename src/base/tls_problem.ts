@@ -50,7 +50,7 @@ export function isCertificateProblem(text: string): boolean {
   return /certificate(?! ?required)/i.test(text);
 }
 
-/** How a failed connection is looked at once more. */
+/** How a failed connection is looked at again. */
 export interface TlsLook {
   /** Connects to the same place without verification. Nothing is sent over this connection. */
   readonly connect: () => TLSSocket;

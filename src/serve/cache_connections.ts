@@ -23,11 +23,8 @@ export interface ConnectedCache {
 /** Logs new and lost connections, and reports them as health; the end of an outage is a warning, like its beginning. */
 export function connectionReporter(
   { logger, clock }: OpenCacheOptions,
-  { kind, address, health }: {
-    readonly kind: string;
-    readonly address: string;
-    readonly health: CacheHealth;
-  },
+  health: CacheHealth,
+  { kind, address }: { readonly kind: string; readonly address: string },
 ): (connected: boolean, reason: string) => void {
   health.note(address, `no connection to ${address} yet`);
   const throttled = new ThrottledLog(logger, { clock });

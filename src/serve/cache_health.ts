@@ -50,6 +50,12 @@ export class CacheHealth {
     health.set("cache", this.#isUsable(), [...this.#causes.values()].join("; "));
   }
 
+  /** Notes why a node of a cluster has no connection; nothing when it has one. */
+  noteNode(node: string, reason: string | undefined): void {
+    const cause = reason === undefined ? undefined : `no connection to node ${node}: ${reason}`;
+    this.note(`node ${node}`, cause);
+  }
+
   /** Notes what else is missing; nothing when it no longer is. */
   note(name: string, cause: string | undefined): void {
     if (cause === undefined) this.#causes.delete(name);

@@ -27,7 +27,11 @@ export function watchHealth(parts: ServiceParts): () => Promise<void> {
   const { health, stats, settings } = parts;
   stats.addMetrics(HEALTH_METRICS, {
     counters: {},
-    gauges: metricReaders(HEALTH_METRICS.metrics, "gauge", (name) => name === `health.${health.state}` ? 1 : 0),
+    gauges: metricReaders(
+      HEALTH_METRICS.metrics,
+      "gauge",
+      (name) => name === `health.${health.state}` ? 1 : 0,
+    ),
   });
   const certificates = new CertificateWatch(parts, certificateFiles(settings));
   return () => certificates.close();

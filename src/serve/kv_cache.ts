@@ -60,8 +60,8 @@ async function openOne(options: OpenCacheOptions, { prefix, metrics, health }: {
     onGivenUp,
     onUnknownState: unknownStateReporter(options, "key-value cache"),
   });
-  const kind = "key-value cache";
-  const onConnection = connectionReporter(options, { kind, address: address.text, health });
+  const place = { kind: "key-value cache", address: address.text };
+  const onConnection = connectionReporter(options, health, place);
   const node = {
     ...shared,
     poolSize: settings[`${prefix}_POOL_SIZE`],
@@ -97,12 +97,7 @@ async function openOne(options: OpenCacheOptions, { prefix, metrics, health }: {
       }),
     parallelism: settings[`${prefix}_CLUSTER_PIPELINE_PARALLELISM`],
     onConnection,
-    onNodeState: (node, reason) => {
-      health.note(
-        `node ${node}`,
-        reason === undefined ? undefined : `no connection to node ${node}: ${reason}`,
-      );
-    },
+    onNodeState: (name, reason) => health.noteNode(name, reason),
   });
   stats.addMetrics(kvClusterMetrics(metrics), cache.metrics);
   return { cache, ready: cache.ready };

@@ -36,7 +36,7 @@ export function openMcCache(options: OpenCacheOptions): ConnectedCache {
     onUnknownState: unknownStateReporter(options, "memcached-style cache"),
     onConnection(connected, reason, node) {
       const report = reporters.get(node) ??
-        connectionReporter(options, { kind: "memcached-style cache", address: node, health });
+        connectionReporter(options, health, { kind: "memcached-style cache", address: node });
       reporters.set(node, report);
       report(connected, reason);
     },

@@ -8,9 +8,9 @@ import type { RuleTexts } from "../../config/provider.ts";
 import type { LimitReport } from "../../ratelimit/limit_episodes.ts";
 import type {
   DecidingWorkerHandle,
-  WorkerHealth,
   FromDecidingWorker,
   ToDecidingWorker,
+  WorkerHealth,
   WorkerReport,
 } from "./message.ts";
 

@@ -9,6 +9,7 @@ const FILE = new URL("../../../config/deploy/prometheus-alerts.yaml", import.met
 const PAGE = new URL("../../../docs/observability.md", import.meta.url);
 const SERVICE = "ratelimit_service";
 const WEBHOOKS = "ratelimit_webhooks";
+const CERTIFICATES = "ratelimit_certificates_expires_in_seconds";
 const MINUTES = 30;
 
 /** Series that raise each alert, a value a minute, and others that are well. */
@@ -16,6 +17,12 @@ const ALERTS: Readonly<
   Record<string, { readonly bad: readonly Series[]; readonly good: readonly Series[] }>
 > = {
   WeirInstanceDown: { bad: [['up{job="weir"}', "0+0x30"]], good: [['up{job="weir"}', "1+0x30"]] },
+  WeirFailing: healthAlert("failing"),
+  WeirDegraded: healthAlert("degraded"),
+  WeirCertificateExpires: {
+    bad: [[`${CERTIFICATES}{setting="GRPC_SERVER_TLS_CERT"}`, "1209599+0x30"]],
+    good: [[`${CERTIFICATES}{setting="GRPC_SERVER_TLS_CERT"}`, "1209601+0x30"]],
+  },
   WeirManyOverLimit: {
     bad: [[`${SERVICE}_rate_limit_over_limit{domain="d"}`, "0+300x30"], [
       `${SERVICE}_rate_limit_total_hits{domain="d"}`,
@@ -91,6 +98,13 @@ const ALERTS: Readonly<
     ],
   },
 };
+
+/** The alert of one state of the health. */
+function healthAlert(state: "failing" | "degraded") {
+  const name = `ratelimit_process_health{state="${state}"}`;
+  const good: Series[] = [[name, "0+0x30"], ['ratelimit_process_health{state="ok"}', "1+0x30"]];
+  return { bad: [[name, "1+0x30"] as const], good };
+}
 
 type Series = readonly [series: string, values: string];
 
