@@ -19,7 +19,10 @@ export function healthRoutes(health: ShownHealth): [healthcheck: Route, livez: R
 
 function healthAnswer(health: ShownHealth): Response {
   const failing = health.failing();
-  if (failing.length === 0) return new Response(["OK", ...health.degraded().map(healthLine)].join("\n"));
+  if (failing.length === 0) {
+    const causes = health.degraded().map(healthLine);
+    return new Response(causes.length === 0 ? "OK" : `OK\n${causes.join("")}`);
+  }
   return new Response(failing.map(healthLine).join(""), { status: 503 });
 }
 

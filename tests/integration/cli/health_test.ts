@@ -31,6 +31,7 @@ Deno.test("health is that of the service whose settings these are, until it stop
   const isHealthy = await ran([...json, url]);
   assertEquals([isHealthy.code, JSON.parse(isHealthy.stdout)], [0, {
     healthy: true,
+    state: "ok",
     target: url,
     text: "OK",
   }]);
@@ -100,6 +101,10 @@ const PAGES: Readonly<Record<string, PageCase>> = {
   "a healthy service with a note": [
     () => new Response("OK\nclock: 2 s behind\n"),
     ...[0, "OK; clock: 2 s behind\n", ""] as const,
+  ],
+  "a degraded service": [
+    () => new Response("OK\nconfig: rules rejected\ncache: away\n"),
+    ...[0, "OK; config: rules rejected; cache: away\n", ""] as const,
   ],
   "components that fail": [
     () => new Response("cache: away\nstore: the disk\x1b[2J is full\n", { status: 503 }),
@@ -204,6 +209,7 @@ const MISUSES:
       "Cannot use --url with --grpc",
     ],
     [["--grpc", "a:1", "--ca", "ca.pem"], {}, "Cannot use --ca with --grpc"],
+    [["--grpc", "a:1", "--strict"], {}, "Cannot use --strict with --grpc"],
     [["--ca", "ca.pem"], {}, "Cannot use --ca: it requires an https --url"],
     [
       ["--url", "http://a", "--ca", "ca.pem"],

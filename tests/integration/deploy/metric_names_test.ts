@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { namedMetrics } from "../../../src/base/metrics.ts";
 import { METRIC_SECTIONS } from "../../../src/serve/metric_groups.ts";
+import { makeCertificates } from "../../harness/certificates.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { decide, GrpcClient } from "../../harness/grpc_client.ts";
 import { startRedis } from "../../harness/redis_server.ts";
@@ -18,15 +19,17 @@ const RULES = {
 
 Deno.test({
   ...needs(
-    ["redis-server"],
+    ["redis-server", "openssl"],
     "files for operators: every metric in them is there on a Weir that has done some work",
   ),
   async fn(test) {
     await using redis = await startRedis();
     await using folder = await WebhookFolder.make();
+    await using certificates = await makeCertificates();
     const address = `127.0.0.1:${freePort()}`;
     const env = {
       ...folder.env,
+      WEBHOOK_CA_FILE: certificates.authority.certFile,
       BACKEND_TYPE: "kv",
       KV_URL: redis.url,
       DISABLE_STATS: "false",
