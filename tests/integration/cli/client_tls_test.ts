@@ -2,6 +2,7 @@ import { assertEquals } from "@std/assert";
 import { createSecureServer } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { ServerChecks } from "../../../src/cache/server_checks.ts";
 import { McConnection } from "../../../src/cache/mc/connection.ts";
 import { parseKvAddress } from "../../../src/cache/kv/address.ts";
 import { KvConnections } from "../../../src/cache/kv/connections.ts";
@@ -62,7 +63,14 @@ const CLIENTS: Readonly<Record<string, (port: number, caFile: string) => Promise
   },
   mc(port, authorityFile) {
     const tls = { settings: "MC_TLS", authorityFile } as const;
-    const options = { address: { host: "localhost", port }, tls, timeoutMs: 60_000, clock: systemClock };
+    const checks = new ServerChecks();
+    const options = {
+      address: { host: "localhost", port },
+      tls,
+      timeoutMs: 60_000,
+      clock: systemClock,
+      checks,
+    };
     return new Promise((resolve) => void new McConnection(options, { ready() {}, lost: resolve }));
   },
   async kv(port, authorityFile) {
