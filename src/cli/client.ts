@@ -228,7 +228,9 @@ export async function callUnary<Answer>(call: UnaryCall<Answer>): Promise<Answer
 /** Connects to see the certificate of a server; nothing is sent. */
 function connectUnverified(address: string, { cert, key, ca }: TlsTexts): TLSSocket {
   const [, host = address, port = "443"] = /^(?:dns:\/*)?\[?(.*?)\]?:(\d+)$/.exec(address) ?? [];
-  const place = address.startsWith("unix:") ? { path: address.replace(/^unix:(?:\/\/)?/, "") } : { host, port: Number(port) };
+  const place = address.startsWith("unix:")
+    ? { path: address.replace(/^unix:(?:\/\/)?/, "") }
+    : { host, port: Number(port) };
   return tls.connect({
     ...place,
     ...(isIP(host) === 0 && !("path" in place) ? { servername: host } : {}),

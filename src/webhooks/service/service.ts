@@ -162,7 +162,13 @@ export class WebhookService implements WebhookCalls {
       const ofStore = await store.metrics(now);
       const gauges = storeGauges(ofStore, now);
       this.#logProblemEnd(problem);
-      const notes = [pauseNote(ofStore), metrics.note, this.#bounds.note, endpointNote(ofStore), await noteOfSecrets?.()]
+      const notes = [
+        pauseNote(ofStore),
+        metrics.note,
+        this.#bounds.note,
+        endpointNote(ofStore),
+        await noteOfSecrets?.(),
+      ]
         .filter((note) => note !== undefined);
       return {
         ...metrics,
