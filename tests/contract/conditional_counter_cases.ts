@@ -5,6 +5,7 @@ import { sliceLimit } from "../../src/ratelimit/algorithms/slices.ts";
 import type { Taken } from "../../src/ratelimit/algorithms/taken.ts";
 import type { ConditionalHit, CounterCache } from "../../src/ratelimit/counter_cache.ts";
 import { seededRandom } from "../harness/seeded_random.ts";
+import { until } from "../harness/until.ts";
 
 /** What a case may know of the adapter. */
 interface ConditionalTraits {
@@ -91,6 +92,24 @@ export const CONDITIONAL_CASES: Readonly<
     assertEquals(answers.map((answer) => shortOf(answer)), [
       ...["granted 8, 2 left", "refused 8, 0 left", "granted 9, 1 left"],
     ]);
+  },
+  async "the time before a reload lowers the rate of a bucket is refilled at the rate from before"(cache) {
+    const fast = bucketLimit({ burst: 10, hitsPerUnit: 86_400_000, unitSeconds: 86_400 });
+    const slow = bucketLimit({ burst: 10, hitsPerUnit: 1, unitSeconds: 86_400 });
+    const [one, later] = [conditionalHit({ limit: fast, addend: 10 }), conditionalHit({ limit: fast })];
+    await taken(cache, [one]);
+    await taken(cache, [{ ...later, addend: 10 }]);
+    await until("the other bucket is full", async () => {
+      const [answer] = await taken(cache, [{ ...later, addend: 0 }]);
+      return answer?.used === 0;
+    });
+    const low = { ...one, limit: slow };
+    const answers = await taken(cache, [low, { ...low, addend: 1 }]);
+    assertEquals(answers.map((answer) => shortOf(answer)), ["granted 10, 0 left", "refused 10, 0 left"]);
+    // After a reload that raises the rate, the time before it still has the lower one.
+    const [first] = await taken(cache, [{ ...one, addend: 1 }]);
+    assertEquals(shortOf(first), "refused 10, 0 left");
+    await until("a hit is refilled", async () => (await taken(cache, [{ ...one, addend: 1 }]))[0]?.granted);
   },
   async "large conditional hits are exact"(cache) {
     const most = 2 ** 31;

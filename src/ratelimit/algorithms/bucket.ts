@@ -2,7 +2,8 @@ import type { Taken } from "./taken.ts";
 
 /**
  * A token bucket. Its level is what was taken and has not been refilled, in parts of a hit, so that all numbers are
- * integers below 2^53. It is refilled in ticks, which are late by less than a millionth of the unit, and never early.
+ * integers below 2^53. It is refilled in ticks, which are late by less than a millionth of the unit, and never early. The
+ * tick in which a reload changes the rate may have the new one.
  */
 export interface BucketLimit {
   readonly kind: "bucket";
@@ -19,9 +20,14 @@ export interface BucketLimit {
 /** The largest burst. */
 export const MAX_BURST = 2 ** 31;
 const MAX_PARTS_PER_HIT = 2 ** 21;
+/** The longest announced wait; longer ones would not fit the integers of redis. */
+const LONGEST_MS = 1e15;
 
-/** Numbers of the state of one counter: the level, and until when it is refilled, in microseconds since the epoch. */
-export const BUCKET_STATE_SIZE = 2;
+/**
+ * Numbers of the state of one counter: the level, until when it is refilled, in microseconds since the epoch, and the
+ * parts of a tick at which it is refilled from then on. A reload changes the rate, and the time before it keeps its own.
+ */
+export const BUCKET_STATE_SIZE = 3;
 
 /** A bucket that is refilled by so many hits per unit. */
 export function bucketLimit(
@@ -56,6 +62,7 @@ export function takeFromBucket(
   const { burst, partsPerHit } = limit;
   const capacity = burst * partsPerHit;
   refill(state, at, limit, nowUs);
+  state[at + 2] = limit.partsPerTick;
   let level = state[at] ?? 0;
   const granted = hits < 0 || level + Math.max(1, hits) * partsPerHit <= capacity;
   if (granted && hits !== 0) {
@@ -73,7 +80,10 @@ export function takeFromBucket(
   };
 }
 
-/** Refills by the ticks that have passed; the rest of the last one is not lost, unless it fills the bucket. */
+/**
+ * Refills by the ticks that have passed, at the rate of the state; the rest of the last one is not lost, unless it fills
+ * the bucket.
+ */
 function refill(
   state: Float64Array,
   at: number,
@@ -81,12 +91,14 @@ function refill(
   nowUs: number,
 ): void {
   const until = state[at + 1] ?? 0;
-  // A clock that was set back: time stands still for up to a unit.
-  const from = until - nowUs > tickUs * partsPerHit ? nowUs : until;
+  const rate = state[at + 2] ?? 0;
+  const isFuture = until - nowUs > tickUs * partsPerHit;
+  // A clock that was set back: time stands still for up to a unit, unless the bucket is full.
+  const from = isFuture || (state[at] ?? 0) <= 0 ? nowUs : until;
   const ticks = Math.max(0, Math.floor((nowUs - from) / tickUs));
-  const level = Math.max(0, (state[at] ?? 0) - ticks * partsPerTick);
+  const level = Math.max(0, (state[at] ?? 0) - ticks * rate);
   const restUs = nowUs - from - ticks * tickUs;
-  const isFull = level * tickUs <= restUs * partsPerTick;
+  const isFull = level * tickUs <= restUs * Math.max(rate, partsPerTick);
   state[at] = isFull ? 0 : level;
   state[at + 1] = isFull ? nowUs : from + ticks * tickUs;
 }
@@ -106,5 +118,5 @@ function msUntil(
   const us = level === 0
     ? Math.ceil(parts * tickUs / partsPerTick)
     : Math.ceil(parts / partsPerTick) * tickUs;
-  return Math.max(0, Math.ceil(((state[at + 1] ?? 0) + us - nowUs) / 1_000));
+  return Math.min(LONGEST_MS, Math.max(0, Math.ceil(((state[at + 1] ?? 0) + us - nowUs) / 1_000)));
 }

@@ -48,6 +48,13 @@ function randomLimit(pick: Pick): ConditionalLimit {
   });
 }
 
+/** The limit with another rate and burst, as a reload gives it: the key stays, and so does the unit. */
+function reloaded(limit: ConditionalLimit, pick: Pick): ConditionalLimit {
+  const size = [5, 50, 1_000, 2 ** 32 - 1][pick(4)] ?? 5;
+  if (limit.kind === "slices") return { ...limit, limit: pick(size + 1) };
+  return { ...limit, burst: pick(Math.min(size, MAX_BURST) + 1), partsPerTick: pick(size + 1) };
+}
+
 /** A call at a time, and what the core answers. */
 interface TimedCall {
   readonly command: RedisCommand;
@@ -62,8 +69,7 @@ function sequence(
 ): { readonly key: string; readonly limit: ConditionalLimit; readonly calls: TimedCall[] } {
   const random = seededRandom(seed);
   const pick: Pick = (below) => Math.floor(random() * below);
-  const limit = randomLimit(pick);
-  const most = limit.kind === "slices" ? limit.limit : limit.burst;
+  let limit = randomLimit(pick);
   const sliceUs = limit.kind === "slices"
     ? limit.sliceUs
     : Math.ceil(limit.tickUs * limit.partsPerHit / Math.max(1, limit.partsPerTick));
@@ -72,6 +78,8 @@ function sequence(
   let nowUs = START_US + pick(1_000_000);
   let hasTaken = false;
   const calls = Array.from({ length: CALLS }, (_, index): TimedCall => {
+    if (pick(8) === 0) limit = reloaded(limit, pick);
+    const most = limit.kind === "slices" ? limit.limit : limit.burst;
     // A refusal is not written, so that a clock set back is the same to both only after hits that were taken.
     const isBack = hasTaken && pick(12) === 0;
     const factor = (isBack ? [1, 20, 2_000][pick(3)] : [0, 1, 3, 40][pick(4)]) ?? 1;
@@ -93,6 +101,94 @@ function sequence(
   });
   return { key, limit, calls };
 }
+
+/** Commands whose time is given, with the whole answers of `GET` and `TTL` in between. */
+const BUCKET_CASES: readonly {
+  readonly name: string;
+  /** Microseconds since the start, rate, burst, addend and the expiry of the limit. */
+  readonly calls: readonly (readonly [number, number, number, number, number])[];
+  readonly granted: readonly number[];
+  readonly ttl: number;
+}[] = [
+  {
+    name: "the idle time before a lower rate is refilled at the higher one",
+    calls: [[0, 100, 10, 10, 8], [6_100_000, 1, 10, 10, 602]],
+    granted: [1, 1],
+    ttl: 602,
+  },
+  {
+    name: "a refusal after a lower rate is kept as long as the lower rate needs",
+    calls: [[0, 100, 10, 10, 8], [0, 1, 10, 1, 602], [59_000_000, 1, 10, 1, 602], [
+      61_000_000,
+      1,
+      10,
+      1,
+      602,
+    ]],
+    granted: [1, 0, 0, 1],
+    ttl: 602,
+  },
+  {
+    name: "refusals at a higher rate do not refill at it the time before",
+    calls: [[0, 1, 10, 10, 602], [30_000_000, 2, 10, 1, 302], [44_000_000, 2, 10, 1, 302], [
+      46_000_000,
+      2,
+      10,
+      1,
+      302,
+    ]],
+    granted: [1, 0, 0, 1],
+    ttl: 302,
+  },
+  {
+    name: "more than a lower burst holds is kept until it is refilled",
+    calls: [[0, 1, 10, 10, 602], [0, 2, 1, 1, 32]],
+    granted: [1, 0],
+    ttl: 300,
+  },
+];
+
+Deno.test({
+  ...needs(["redis-server"], "kv scripts: a bucket whose rate changes keeps the rate of the time before"),
+  async fn() {
+    await using server = await startRedis();
+    for (const { name, calls, granted, ttl } of BUCKET_CASES) {
+      const key = crypto.randomUUID();
+      const commands = calls.map(([us, hitsPerUnit, burst, addend, expiry]): RedisCommand => {
+        const limit = limitBytes(bucketLimit({ burst, hitsPerUnit, unitSeconds: 60 }));
+        const time = [START_US / 1_000_000 + Math.floor(us / 1_000_000), us % 1_000_000].map(String);
+        return ["EVAL", TIMED.bucket, "1", key, `${expiry}`, limit, `${addend}`, ...time];
+      });
+      const replies = await redisCommands([...commands, ["TTL", key]], { port: server.port });
+      const answers = replies.slice(0, -1).map((reply) => Number(String(reply).split("\n")[0]));
+      assertEquals(answers, granted, name);
+      const left = Number(replies.at(-1));
+      assertEquals(left > ttl - 60 && left <= ttl + 1, true, `${name}: ${left}`);
+    }
+  },
+});
+
+Deno.test({
+  ...needs(["redis-server"], "kv scripts: a state without a rate, or of another form, is no error"),
+  async fn() {
+    await using server = await startRedis();
+    const doubles = (...numbers: number[]) => {
+      const view = new DataView(new ArrayBuffer(8 * numbers.length));
+      for (const [index, number] of numbers.entries()) view.setFloat64(8 * index, number);
+      return new Uint8Array(view.buffer);
+    };
+    const limit = bucketLimit({ burst: 10, hitsPerUnit: 1, unitSeconds: 60 });
+    const states = { old: doubles(9 * limit.partsPerHit, START_US), other: new TextEncoder().encode("text") };
+    const answers: Record<string, string> = {};
+    for (const [key, state] of Object.entries(states)) {
+      const time = [`${START_US / 1_000_000}`, "0"];
+      const take = ["EVAL", TIMED.bucket, "1", key, "602", limitBytes(limit), "1", "1", ...time] as const;
+      const [, taken] = await redisCommands([["SET", key, state], take], { port: server.port });
+      answers[key] = String(taken).split("\n").filter((_, index) => index % 5 < 2).join(" ");
+    }
+    assertEquals(answers, { old: "1 10 0 10", other: "1 1 1 2" });
+  },
+});
 
 /** Sends the same calls to the scripts of a server, and compares every answer. */
 async function compare(portOf: (key: string) => Promise<number>): Promise<void> {

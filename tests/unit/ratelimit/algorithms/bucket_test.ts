@@ -23,7 +23,7 @@ interface Given {
 
 /** A bucket with a clock. */
 class Bucket {
-  readonly limit: BucketLimit;
+  limit: BucketLimit;
   nowUs = START_US;
   readonly #state = new Float64Array(BUCKET_STATE_SIZE);
 
@@ -44,13 +44,19 @@ class Bucket {
 /** The same bucket in exact arithmetic: hits times the unit in microseconds. */
 class ExactBucket {
   readonly #unit: bigint;
-  readonly #rate: bigint;
-  readonly #capacity: bigint;
+  #rate: bigint;
+  #capacity: bigint;
   #level = 0n;
   #at = BigInt(START_US);
 
   constructor({ burst, hitsPerUnit, unitSeconds }: Given) {
     this.#unit = BigInt(unitSeconds * MILLION);
+    this.#rate = BigInt(hitsPerUnit);
+    this.#capacity = BigInt(burst) * this.#unit;
+  }
+
+  /** After `moveTo`: the time until then has the rate from before. */
+  reload({ burst, hitsPerUnit }: Given): void {
     this.#rate = BigInt(hitsPerUnit);
     this.#capacity = BigInt(burst) * this.#unit;
   }
@@ -124,6 +130,51 @@ Deno.test("never more than the burst and the rate pass, and never less than that
       );
       assertEquals([used + available, used >= 0], [given.burst, true], context);
     }
+  }
+});
+
+Deno.test("a rate and a burst that change in the middle apply from the next call on", () => {
+  for (const sequence of sequences()) {
+    const { bucket, pick, name } = sequence;
+    let { given } = sequence;
+    const exact = new ExactBucket(given);
+    // Each call may be late by a tick, at the rate of the time before it.
+    let lost = given.burst / MILLION;
+    // The rest of a tick before a reload has the rate after it.
+    let gained = 1e-6;
+    for (let call = 0; call < CALLS; call++) {
+      step({ ...sequence, given });
+      exact.moveTo(bucket.nowUs);
+      lost += given.hitsPerUnit * bucket.limit.tickUs / (given.unitSeconds * MILLION);
+      if (pick(4) === 0) {
+        const size = [10, 1_000, 4_294_967_295][pick(3)] ?? 10;
+        given = { ...given, burst: 1 + pick(Math.min(size, MAX_BURST)), hitsPerUnit: 1 + pick(size) };
+        bucket.limit = bucketLimit(given);
+        exact.reload(given);
+        gained += given.hitsPerUnit * bucket.limit.tickUs / (given.unitSeconds * MILLION);
+      }
+      const hits = pick(8) === 0 ? -1 - pick(3) : pick(4) === 0 ? 1 + pick(given.burst) : 1 + pick(3);
+      const before = exact.room;
+      const { granted, available } = bucket.take(hits);
+      const context = `${name}, call ${call}`;
+      if (granted) exact.add(hits);
+      if (granted && hits > 0) lost += hits / MILLION;
+      if (granted && hits > 0) assertEquals(exact.room >= -gained, true, context);
+      if (!granted) assertEquals(hits > before - lost - 1e-6, true, context);
+      assertEquals(available <= Math.max(0, exact.room) + gained, true, context);
+    }
+  }
+});
+
+Deno.test("a full bucket stays full, and an empty one empty, when a reload changes the rate", () => {
+  const [fast, slow] = [100, 1].map((hitsPerUnit) => ({ burst: 10, hitsPerUnit, unitSeconds: 60 }));
+  for (const [first, second, waitS, granted] of [[fast, slow, 6, true], [slow, fast, 54, false]] as const) {
+    if (first === undefined || second === undefined) continue;
+    const bucket = new Bucket(first);
+    bucket.take(10);
+    bucket.nowUs += waitS * MILLION;
+    bucket.limit = bucketLimit(second);
+    assertEquals(bucket.take(1).granted, granted);
   }
 });
 
