@@ -47,6 +47,8 @@ export interface LimitEpisodesOptions {
   readonly maxPerSecond: number;
   /** How long an ended episode waits for hits of other threads, in milliseconds. */
   readonly graceMs: number;
+  /** How often hits of an episode are reported: those since the last report are lost if the process is killed. */
+  readonly reportMs?: number;
   /** Most episodes that are open, and most suppressed ones that are remembered; 10,000 when absent. */
   readonly maxOpen?: number;
 }
@@ -76,8 +78,8 @@ const MAX_OPEN = 10_000;
 const MAX_CHARACTERS = 4 * 1024 * 1024;
 /** Of an episode whose algorithm has no windows, after its last hit: a small bucket is full again in no time. */
 const SHORTEST_MS = 10_000;
-/** Hits of an episode are reported this often: those since the last report are lost if the process is killed. */
-const REPORT_MS = 10_000;
+/** The time between the reports of an episode when the options have none. */
+export const REPORT_MS = 10_000;
 /** When memory is short, an episode without hits for so long is forgotten; the next hit reports it again. */
 const IDLE_MS = 60_000;
 /** A summary of suppressed episodes comes this often at most. */
@@ -105,7 +107,7 @@ export class LimitEpisodes implements LimitEventSink {
   suppressed = 0;
 
   constructor(options: LimitEpisodesOptions) {
-    this.#options = { maxOpen: MAX_OPEN, ...options };
+    this.#options = { maxOpen: MAX_OPEN, reportMs: REPORT_MS, ...options };
   }
 
   note(facts: readonly LimitFact[], now: number): void {
@@ -136,12 +138,15 @@ export class LimitEpisodes implements LimitEventSink {
   /** Takes at most so many reports that are due, or of all that is new when `isLast`. */
   take(now: number, most: number, isLast = false): LimitReport[] {
     const reports = this.#ended.splice(0, most);
+    const { reportMs } = this.#options;
     for (const event of LIMIT_EVENTS) {
       const isFull = this.#open[event].size > this.#options.maxOpen / 2;
       for (const episode of this.#open[event].values()) {
         if (reports.length === most) return reports;
         const isOver = now >= episode.endsAt + this.#options.graceMs;
-        if (hasNews(episode, now, isOver || isLast)) reports.push(reportOf(episode, now));
+        if (hasNews(episode, isOver || isLast ? -Infinity : reportMs, now)) {
+          reports.push(reportOf(episode, now));
+        }
         if (isOver || (isFull && now - episode.lastHitAt >= IDLE_MS)) this.#forget(episode);
       }
     }
@@ -169,7 +174,7 @@ export class LimitEpisodes implements LimitEventSink {
     }
     if (addition.facts === undefined) return;
     if (open !== undefined) {
-      if (hasNews(open, now, true) && this.#ended.length < this.#options.maxOpen) {
+      if (hasNews(open, -Infinity, now) && this.#ended.length < this.#options.maxOpen) {
         this.#ended.push(reportOf(open, now));
       }
       this.#forget(open);
@@ -269,9 +274,13 @@ function factsOf({ domain, entries, limit, metricKey, isShadow }: LimitFact, fre
   };
 }
 
-function hasNews({ facts, hits, reportedAt, isSettled }: Episode, now: number, isLast: boolean): boolean {
+function hasNews(
+  { facts, hits, reportedAt, isSettled }: Episode,
+  reportMs: number,
+  now: number,
+): boolean {
   if (facts !== undefined) return true;
-  return !isSettled && hits > 0 && (isLast || now - reportedAt >= REPORT_MS);
+  return !isSettled && hits > 0 && now - reportedAt >= reportMs;
 }
 
 /** The report of an episode, which counts as reported then. */

@@ -4,11 +4,13 @@ import { listDeliveries } from "../../src/webhooks/store/deliveries.ts";
 import { listEvents } from "../../src/webhooks/store/events.ts";
 import {
   endEpisodes,
+  EPISODE_GRACE_MS,
   type EpisodeReport,
   isEpisodeOver,
   type ReportOptions,
   takeReports,
 } from "../../src/webhooks/store/limit_episodes.ts";
+import { LimitEpisodes, REPORT_MS } from "../../src/ratelimit/limit_episodes.ts";
 import { removeFinished } from "../../src/webhooks/store/retention.ts";
 import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 
@@ -35,8 +37,14 @@ function take(
   return store.write(takeReports, { ...options, reports, ...part });
 }
 
+/** Ends what ended before a time, after the grace. */
 function end(store: WebhookStore, before: number, max = 10) {
-  return store.write(endEpisodes, { before, max, now: before, newId });
+  return store.write(endEpisodes, { max, now: before + EPISODE_GRACE_MS, newId });
+}
+
+/** Whether there is anything to end. */
+function isOver(store: WebhookStore, before: number): Promise<boolean> {
+  return store.read(isEpisodeOver, before + EPISODE_GRACE_MS);
 }
 
 /** The bodies of the events, newest first. */
@@ -50,6 +58,55 @@ async function events(store: WebhookStore): Promise<readonly string[]> {
   return (await bodies(store)).toReversed().map(({ event, data: { refusedHits = "", episode = "" } }) =>
     `${event} ${String(episode).slice(0, 1)} ${refusedHits}`.trim()
   );
+}
+
+/** How long keys are refused, in seconds. */
+const REFUSED_S = 120;
+/** At which seconds each of two instances refuses a key that is free again within 10 s. */
+const REFUSALS: Readonly<Record<string, readonly ((second: number) => boolean)[]>> = {
+  "1: both without a pause": [() => true, () => true],
+  "2: the second one begins when the first report has ended": [() => true, (second) => second >= 10],
+  "3: in turn, each for 15 s": [(second) => second % 30 < 15, (second) => second % 30 >= 15],
+  "4: each every 9 s": [(second) => second % 9 === 0, (second) => second % 9 === 4],
+  "5: one every 5 s, the other every 25 s": [(second) => second % 5 === 0, (second) => second % 25 === 20],
+};
+
+/** An instance that reports a key without windows to its store. */
+class ReportingInstance {
+  readonly #store: WebhookStore;
+  readonly #id: string;
+  readonly #reporter = newId();
+  readonly #episodes = new LimitEpisodes({ maxPerSecond: 10, graceMs: 0 });
+  #batches = 0;
+  refused = 0;
+
+  constructor(store: WebhookStore, id: string) {
+    this.#store = store;
+    this.#id = id;
+  }
+
+  refuse(now: number): void {
+    this.refused++;
+    const facts = { domain: "d", entries: [], rule: { at: "", metricKey: "" }, limit: {}, isShadow: false };
+    const times = { startedAt: now, endsAt: now + 10_000 };
+    const report = {
+      event: "over_limit",
+      key: "k",
+      hits: 1,
+      ...times,
+      facts: { ...facts, freeAt: now },
+    } as const;
+    this.#episodes.merge([report], now);
+  }
+
+  async report(now: number): Promise<void> {
+    const reports = this.#episodes.take(now, 10).map(({ facts, event, hits, startedAt, endsAt }) => {
+      const first = facts === undefined ? undefined : { facts: `{"domain":"d"}`, freeAt: endsAt };
+      return { id: this.#id, event, hits, startedAt, endsAt, first };
+    });
+    if (reports.length === 0) return;
+    await take(this.#store, reports, { reporter: this.#reporter, number: ++this.#batches, now });
+  }
 }
 
 const [A, B, C] = ["a".repeat(64), "b".repeat(64), "c".repeat(64)] as const;
@@ -105,7 +162,8 @@ const SUBSCRIBED_CASES: StoreCases = {
     assertEquals(await end(store, NOW + 2 * DAY), { count: 0, endpointIds: [] });
     const ended = ["ratelimit.over_limit a", "ratelimit.over_limit.ended a 1"];
     assertEquals(await events(store), ended);
-    await take(store, [report({ startedAt: NOW + 60_000, endsAt: NOW + 120_000 })]);
+    const next = { startedAt: NOW + 60_000 + EPISODE_GRACE_MS, endsAt: NOW + 120_000 };
+    await take(store, [report(next)]);
     assertEquals(await events(store), [...ended, "ratelimit.over_limit a"]);
   },
 
@@ -141,7 +199,7 @@ const SUBSCRIBED_CASES: StoreCases = {
   "hits without a first report are discarded": async ({ store }) => {
     await take(store, [report(LATER)]);
     assertEquals(await events(store), []);
-    assertEquals(await store.read(isEpisodeOver, NOW + DAY), false);
+    assertEquals(await isOver(store, NOW + DAY), false);
   },
 
   "a key without windows has one episode after the other": async ({ store }) => {
@@ -151,12 +209,12 @@ const SUBSCRIBED_CASES: StoreCases = {
     await take(store, [report({ hits: 4, endsAt: NOW + 12_000, ...LATER })]);
     assertEquals(await end(store, NOW + 19_000), { count: 0, endpointIds: [] });
     // The end of the first was not reported yet.
-    const next = { startedAt: NOW + 19_000, endsAt: NOW + 29_000 };
+    const next = { startedAt: NOW + 19_000 + EPISODE_GRACE_MS, endsAt: NOW + 49_000 };
     await take(store, [report({ hits: 8, ...next }), report({ hits: 16, ...next, ...LATER })]);
-    await end(store, NOW + 29_001);
+    await end(store, NOW + 49_001);
     // And after that was reported.
-    await take(store, [report({ hits: 32, startedAt: NOW + 40_000, endsAt: NOW + 50_000 })]);
-    await end(store, NOW + 50_001);
+    await take(store, [report({ hits: 32, startedAt: NOW + 70_000, endsAt: NOW + 80_000 })]);
+    await end(store, NOW + 80_001);
     assertEquals(await events(store), [
       "ratelimit.over_limit a",
       "ratelimit.over_limit.ended a 7",
@@ -167,12 +225,40 @@ const SUBSCRIBED_CASES: StoreCases = {
     ]);
   },
 
+  "a key that two instances refuse without a pause has one episode": async ({ store, another }) => {
+    assertEquals(EPISODE_GRACE_MS > REPORT_MS, true);
+
+    const stores = [store, await another()];
+    for (const [name, secondsOf] of Object.entries(REFUSALS)) {
+      const instances = stores.map((one) => new ReportingInstance(one, name.slice(0, 1).repeat(64)));
+      const seen = (await events(store)).length;
+      for (let second = 0; second <= REFUSED_S; second++) {
+        const now = NOW + second * 1_000;
+        for (const [place, instance] of instances.entries()) {
+          if (secondsOf[place]?.(second)) instance.refuse(now);
+        }
+        // The report of the first one is the later one.
+        for (const instance of instances.toReversed()) await instance.report(now + 250);
+        await store.write(endEpisodes, { now, max: 10, newId });
+      }
+      for (const instance of instances) await instance.report(NOW + REFUSED_S * 1_000 + 60_000);
+      await end(store, NOW + REFUSED_S * 1_000 + 60_000);
+      const refused = instances.reduce((sum, { refused }) => sum + refused, 0);
+      const episode = name.slice(0, 1);
+      const expected = [
+        `ratelimit.over_limit ${episode}`,
+        `ratelimit.over_limit.ended ${episode} ${refused}`,
+      ];
+      assertEquals((await events(store)).slice(seen), expected, name);
+    }
+  },
+
   "keys near a limit have one event in an episode, and none at its end": async ({ store }) => {
     const near = { event: "near_limit" } as const;
     await take(store, [report(near)]);
     await take(store, [report({ ...near, startedAt: NOW + 1 })]);
     assertEquals((await end(store, NOW + 60_001)).count, 1);
-    await take(store, [report({ ...near, startedAt: NOW + 60_000, endsAt: NOW + 120_000 })]);
+    await take(store, [report({ ...near, startedAt: NOW + 80_000, endsAt: NOW + 120_000 })]);
     assertEquals(await events(store), ["ratelimit.near_limit a", "ratelimit.near_limit a"]);
   },
 
@@ -225,9 +311,9 @@ export const LIMIT_CASES: StoreCases = {
     assertEquals(await take(store, [report({ hits: 2 })]), [id]);
     assertEquals(await take(second, [report({ hits: 3, startedAt: NOW + 5 })]), []);
     await take(store, [report({ hits: 4, ...LATER })]);
-    assertEquals(await store.read(isEpisodeOver, NOW + 60_000), false);
+    assertEquals(await isOver(store, NOW + 60_000), false);
     assertEquals(await end(second, NOW + 60_000), { count: 0, endpointIds: [] });
-    assertEquals(await store.read(isEpisodeOver, NOW + 60_001), true);
+    assertEquals(await isOver(store, NOW + 60_001), true);
     assertEquals(await end(second, NOW + 60_001), { count: 1, endpointIds: [id] });
     assertEquals(await end(store, NOW + 60_001), { count: 0, endpointIds: [] });
     assertEquals(await events(store), ["ratelimit.over_limit a", "ratelimit.over_limit.ended a 9"]);

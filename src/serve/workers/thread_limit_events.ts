@@ -16,7 +16,7 @@ export class ThreadLimitEvents implements LimitEventSink {
   readonly #clock: Clock;
   readonly #take: TakeReports;
   /** The main thread limits how many begin per second. */
-  readonly #episodes = new LimitEpisodes({ maxPerSecond: Infinity, graceMs: 0 });
+  readonly #episodes = new LimitEpisodes({ maxPerSecond: Infinity, graceMs: 0, reportMs: POLL_MS });
   readonly #loop: WakeLoop;
 
   constructor(clock: Clock, take: TakeReports) {

@@ -51,9 +51,8 @@ const CLEAR_MS = 1_000;
 /** How often attempts are added to the health of their endpoints. */
 const RECORD_MS = 1_000;
 const LOG_MS = 10_000;
-/** How often episodes of limits are ended, how long after their end, and how many per transaction. */
+/** How often episodes of limits are ended, and how many per transaction. */
 const EPISODES_MS = 1_000;
-const EPISODES_GRACE_MS = 5_000;
 const MAX_EPISODES = 50;
 
 /**
@@ -236,19 +235,13 @@ export class BackgroundWork {
     }
   }
 
-  /** Reports ends of episodes; the grace is for what other processes still report. */
+  /** Reports ends of episodes. */
   async #endEpisodes(): Promise<boolean> {
     const { store, clock, newId } = this.#parts;
     try {
       const now = clock.now();
-      const before = now - EPISODES_GRACE_MS;
-      if (!await store.read(isEpisodeOver, before)) return false;
-      const { count, endpointIds } = await store.write(endEpisodes, {
-        before,
-        now,
-        max: MAX_EPISODES,
-        newId,
-      });
+      if (!await store.read(isEpisodeOver, now)) return false;
+      const { count, endpointIds } = await store.write(endEpisodes, { now, max: MAX_EPISODES, newId });
       if (endpointIds.length > 0) this.wakeDispatcher(endpointIds);
       return count === MAX_EPISODES;
     } catch (error) {

@@ -28,8 +28,6 @@ export interface ReportOptions {
 
 /** What ends episodes. */
 export interface EndOptions {
-  /** Those that ended before. */
-  readonly before: number;
   readonly now: number;
   readonly max: number;
   readonly newId: () => string;
@@ -40,6 +38,12 @@ interface StoredEpisode extends Episode {
   readonly facts: string;
   readonly isClosed: boolean;
 }
+
+/**
+ * An episode goes on for so long after the end that is stored: a process reports its further hits every ten seconds, and
+ * a little later if it is busy. Until then neither its end is an event, nor a first report of another process.
+ */
+export const EPISODE_GRACE_MS = 15_000;
 
 type WriteOptions = Pick<ReportOptions, "now" | "newId">;
 
@@ -88,7 +92,8 @@ function* takeReport(
 ): Work<readonly ReportedEvent[]> {
   const { id, event, startedAt, endsAt, hits, first } = report;
   const before = known.get(id);
-  const isNext = first !== undefined && (before === undefined || startedAt >= before.endsAt);
+  const isNext = first !== undefined &&
+    (before === undefined || startedAt >= before.endsAt + EPISODE_GRACE_MS);
   if (isNext) {
     known.set(id, { id, event, startedAt, endsAt, hits, facts: first.facts, isClosed: false });
     return yield* begin(report, first, before, options.newId);
@@ -134,15 +139,15 @@ const IS_OVER = "SELECT 1 AS one FROM limit_episode WHERE closed = 0 AND ends_at
 const CLOSE = sql((d) => `UPDATE limit_episode SET closed = 1 WHERE ${d.among("id")}`);
 
 /** Whether an episode is over whose end was not reported. */
-export function* isEpisodeOver(before: number): Work<boolean> {
-  return (yield* get(IS_OVER, before)) !== undefined;
+export function* isEpisodeOver(now: number): Work<boolean> {
+  return (yield* get(IS_OVER, now - EPISODE_GRACE_MS)) !== undefined;
 }
 
 /** Reports the ends of episodes, at most `max`; returns how many, and the endpoints that events go to. */
 export function* endEpisodes(
-  { before, max, now, newId }: EndOptions,
+  { max, now, newId }: EndOptions,
 ): Work<{ readonly count: number; readonly endpointIds: readonly string[] }> {
-  const episodes = (yield* all(OVER, before, max)).map(episodeOf);
+  const episodes = (yield* all(OVER, now - EPISODE_GRACE_MS, max)).map(episodeOf);
   if (episodes.length > 0) yield* run(CLOSE, episodes.map(({ id }) => id));
   const ends = episodes.flatMap((episode) => endOf(episode, newId));
   const endpointIds = yield* addOperationalEvents(ends, now);

@@ -301,3 +301,18 @@ Deno.test("what threads report is one episode, with the hits of all", async () =
   assertEquals(main.takeSuppressed(one.now, true)?.count, 3);
   assert(main.isEmpty);
 });
+
+Deno.test("the hits of an episode are reported at the interval of the options, and at its end at any time", async () => {
+  const bed = new Bed({ reportMs: 1_000 });
+  await bed.ask("sliding", 2);
+  assertEquals(bed.taken(), ["over_limit 2 0-10 first"]);
+  await bed.ask("sliding", 2);
+  bed.advance(999);
+  assertEquals(bed.taken(), []);
+  bed.advance(1);
+  assertEquals(bed.taken(), ["over_limit 2 0-10"]);
+  await bed.ask("sliding", 2);
+  // A clock that was set back loses no hits.
+  bed.advance(-1_000);
+  assertEquals([bed.taken(), bed.taken(true)], [[], ["over_limit 2 0-11"]]);
+});
