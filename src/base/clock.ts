@@ -27,3 +27,59 @@ function afterLong(delayMs: number, run: () => void): () => void {
   let cancel = systemClock.after(LONGEST_TIMER_MS, rest);
   return () => cancel();
 }
+
+/** A clock that never goes back by less than a second, and says so when it goes back further. */
+export interface SteadyClock extends Clock {
+  /** Calls `run` with the new time after each step back by more than a second; the returned function ends that. */
+  onSetBack(run: (now: number) => void): () => void;
+}
+
+/** A step back up to this long is waited for: time stands still. */
+const HELD_MS = 1_000;
+/** All that decide by one clock see the same steps. */
+const steadyClocks = new WeakMap<Clock, SteadyClock>();
+
+/** The clock that decisions read, for a clock that may be set back; always the same one for the same clock. */
+export function steadyClock(clock: Clock): SteadyClock {
+  if (clock instanceof HeldClock) return clock;
+  let steady = steadyClocks.get(clock);
+  if (steady === undefined) steadyClocks.set(clock, steady = new HeldClock(clock));
+  return steady;
+}
+
+class HeldClock implements SteadyClock {
+  readonly #clock: Clock;
+  readonly #listeners = new Set<(now: number) => void>();
+  /** The latest time that was read. */
+  #latest = -Infinity;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  now(): number {
+    const now = this.#clock.now();
+    if (now < this.#latest) return this.#behind(now);
+    return this.#latest = now;
+  }
+
+  elapsed(): number {
+    return this.#clock.elapsed();
+  }
+
+  after(delayMs: number, run: () => void): () => void {
+    return this.#clock.after(delayMs, run);
+  }
+
+  onSetBack(run: (now: number) => void): () => void {
+    this.#listeners.add(run);
+    return () => void this.#listeners.delete(run);
+  }
+
+  #behind(now: number): number {
+    if (this.#latest - now <= HELD_MS) return this.#latest;
+    this.#latest = now;
+    for (const run of this.#listeners) run(now);
+    return now;
+  }
+}

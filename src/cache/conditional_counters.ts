@@ -1,4 +1,9 @@
-import { type ConditionalLimit, stateSize, take } from "../ratelimit/algorithms/conditional_limit.ts";
+import {
+  type ConditionalLimit,
+  isInFuture,
+  stateSize,
+  take,
+} from "../ratelimit/algorithms/conditional_limit.ts";
 import type { Taken } from "../ratelimit/algorithms/taken.ts";
 import type { ConditionalHit, TakingPlace } from "../ratelimit/counter_cache.ts";
 import type { KeyRoom } from "./key_room.ts";
@@ -93,6 +98,16 @@ export class ConditionalCounters {
     this.#free.push(slot);
     this.#room.free(1, this.#weightOf(key));
     return true;
+  }
+
+  /** The keys whose states were changed after this time. */
+  *changedAfter(nowUs: number): Generator<string> {
+    for (const [key, slot] of this.#slots) {
+      const limit = this.#limits[slot];
+      if (limit !== undefined && isInFuture(this.#chunkOf(slot), this.#offsetOf(slot), limit, nowUs)) {
+        yield key;
+      }
+    }
   }
 
   /** Drops states that have been all free for a while, among the next ones. */

@@ -97,7 +97,7 @@ export class InFlightCache implements CounterCache {
   /** The adapters limit each call, and this caller has asked before. */
   async #within<Answer>(counts: Promise<Answer[]>, since: number): Promise<Answer[]> {
     const { timeoutMs, clock, backend } = this.#options;
-    const left = Math.min(timeoutMs, Math.max(0, since + timeoutMs - clock.now()));
+    const left = Math.min(timeoutMs, Math.max(0, since + timeoutMs - clock.elapsed()));
     return await withTimeout(counts, left, clock, () => {
       return new CacheError(backend, `Cannot query the cache: no response within ${timeoutMs} ms`);
     });

@@ -90,6 +90,14 @@ export class OverLimitCache implements LocalCache {
     this.#usedAtSum += nowSeconds;
   }
 
+  dropUsedAfter(nowSeconds: number): void {
+    for (const [key, { usedAt }] of this.#entries) {
+      if (usedAt <= nowSeconds) continue;
+      this.#remove(key);
+      this.#expired++;
+    }
+  }
+
   forget(key: string): void {
     this.#remove(key);
   }

@@ -1,4 +1,4 @@
-import type { Clock } from "../base/clock.ts";
+import { type Clock, type SteadyClock, steadyClock } from "../base/clock.ts";
 import type { Taken } from "../ratelimit/algorithms/taken.ts";
 import type {
   ConditionalHit,
@@ -7,6 +7,7 @@ import type {
   Hit,
   TakingPlace,
 } from "../ratelimit/counter_cache.ts";
+import { windowStartOf } from "../ratelimit/cache_key.ts";
 import { ConditionalCounters } from "./conditional_counters.ts";
 import { KeyRoom } from "./key_room.ts";
 
@@ -30,7 +31,7 @@ export function heapBytesOf(maxKeys: number): number {
  * share a key share its counter, which is then in the later bucket.
  */
 export class MemoryCache implements CounterCache {
-  readonly #clock: Clock;
+  readonly #clock: SteadyClock;
   readonly #room: KeyRoom;
   readonly #buckets = new Map<number, CounterBucket>();
   /** Those of other algorithms than fixed windows. */
@@ -42,16 +43,18 @@ export class MemoryCache implements CounterCache {
   };
   #evicted = 0;
   #cancelSweep: () => void;
+  readonly #cancelSetBack: () => void;
 
   /** Holds at most `maxKeys` counters. */
   constructor({ maxKeys, clock }: { readonly maxKeys: number; readonly clock: Clock }) {
-    this.#clock = clock;
+    this.#clock = steadyClock(clock);
     this.#room = new KeyRoom(maxKeys);
     this.#conditional = {
       slices: new ConditionalCounters("slices", this.#room),
       bucket: new ConditionalCounters("bucket", this.#room),
     };
     this.#cancelSweep = this.#scheduleSweep();
+    this.#cancelSetBack = this.#clock.onSetBack((now) => this.#dropFuture(now));
   }
 
   get size(): number {
@@ -105,6 +108,7 @@ export class MemoryCache implements CounterCache {
 
   close(): Promise<void> {
     this.#cancelSweep();
+    this.#cancelSetBack();
     for (const bucket of this.#buckets.values()) this.#drop(bucket);
     this.#buckets.clear();
     return Promise.resolve();
@@ -178,6 +182,19 @@ export class MemoryCache implements CounterCache {
     for (const counters of Object.values(this.#conditional)) counters.sweep(nowUs);
   }
 
+  /** Drops what a clock that was set back has counted in its future: it would come back, or be refused until then. */
+  #dropFuture(now: number): void {
+    const keys: string[] = [];
+    for (const [end, bucket] of this.#buckets) {
+      if (end * 1_000 <= now) continue;
+      for (const key of bucket.keys()) if (windowStartOf(key) * 1_000 > now) keys.push(key);
+    }
+    for (const counters of Object.values(this.#conditional)) {
+      for (const key of counters.changedAfter(now * 1_000)) keys.push(key);
+    }
+    void this.remove(keys);
+  }
+
   #sweepWindows(): void {
     const nowSeconds = this.#clock.now() / 1000;
     for (const [end, bucket] of this.#buckets) {
@@ -219,6 +236,10 @@ class CounterBucket {
 
   get size(): number {
     return this.#slots.size;
+  }
+
+  keys(): Iterable<string> {
+    return this.#slots.keys();
   }
 
   /** Characters of all keys. */

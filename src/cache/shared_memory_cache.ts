@@ -1,4 +1,4 @@
-import type { Clock } from "../base/clock.ts";
+import { type Clock, steadyClock } from "../base/clock.ts";
 import type { CounterPlace, Hit } from "../ratelimit/counter_cache.ts";
 import { MemoryCache } from "./memory_cache.ts";
 import type { PlaceAnswer, PlaceQuestion } from "./shared_places.ts";
@@ -27,7 +27,7 @@ export class SharedMemoryCache extends MemoryCache {
 
   constructor(options: { readonly maxKeys: number; readonly clock: Clock }) {
     super(options);
-    this.#clock = options.clock;
+    this.#clock = steadyClock(options.clock);
   }
 
   override add(hits: readonly Hit[]): number[] {

@@ -22,6 +22,11 @@ export function counterName(domain: string, path: readonly RuleLevel[]): Counter
   return { texts, varying: varying.length === 0 ? NOTHING_VARIES : varying };
 }
 
+/** Seconds since the epoch at which the window of a cache key begins; not a number if the key has no such window. */
+export function windowStartOf(key: string): number {
+  return Number(key.slice(key.lastIndexOf("_") + 1));
+}
+
 /** Prefix, domain, keys, values and start of the window or the end of another algorithm, joined by `_` and not escaped, for compatibility. */
 export function cacheKey(
   prefix: string,

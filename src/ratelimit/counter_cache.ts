@@ -73,7 +73,7 @@ export class RepeatedHit implements Hit, KeptHit {
 export interface Caller {
   /** Unsent hits of a cancelled caller need not be counted. */
   readonly cancelled: boolean;
-  /** The start of the timeout in milliseconds, shared by several calls; undefined to start with each call. */
+  /** The start of the timeout by the clock's `elapsed`, shared by several calls; undefined to start with each call. */
   readonly since?: number;
 }
 
@@ -148,4 +148,6 @@ export interface LocalCache {
   /** Remembers the key until then; may evict other keys. */
   set(key: string, known: KnownKey, nowSeconds: number): void;
   forget(key: string): void;
+  /** Forgets the keys that were remembered or used after this time, because the clock was set back. */
+  dropUsedAfter(nowSeconds: number): void;
 }

@@ -1,3 +1,4 @@
+import { steadyClock } from "../base/clock.ts";
 import type { Counted } from "./algorithms/taken.ts";
 import { ask } from "./cache_call.ts";
 import { NoConfigurationError } from "./errors.ts";
@@ -53,7 +54,7 @@ export class LiveCounters {
   readonly #options: LiveCountersOptions;
 
   constructor(options: LiveCountersOptions) {
-    this.#options = options;
+    this.#options = { ...options, clock: steadyClock(options.clock) };
   }
 
   explain(request: RateLimitRequest): Explained {

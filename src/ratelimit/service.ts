@@ -1,5 +1,5 @@
 import { shownText } from "../base/byte_text.ts";
-import type { Clock } from "../base/clock.ts";
+import { type Clock, steadyClock } from "../base/clock.ts";
 import { SlicedWork } from "../base/slices.ts";
 import type { Counted } from "./algorithms/taken.ts";
 import type { Caller, LocalCache } from "./counter_cache.ts";
@@ -56,9 +56,11 @@ export class RateLimitService {
   #bookkeeping: SlicedWork | undefined;
 
   constructor(options: RateLimitServiceOptions) {
-    this.#options = options;
+    const clock = steadyClock(options.clock);
+    this.#options = { ...options, clock };
+    clock.onSetBack((now) => options.localCache?.dropUsedAfter(now / 1_000));
     this.#counter = new HitCounter(options);
-    this.known = new KnownRequests(options, {
+    this.known = new KnownRequests(this.#options, {
       tally: this.tally,
       rules: () => this.rules,
       countersOf: ({ metricKey }, domain) => options.stats.rule(metricKey, domain),
@@ -107,7 +109,7 @@ export class RateLimitService {
     const nowSeconds = Math.floor(clock.now() / 1000);
     const plan = planHits(loaded.rules, request, { nowSeconds, random, policy });
     const call = this.#plannedCall(loaded, plan, nowSeconds);
-    const timedCaller = policy.stopIncrementWhenOverLimit ? since(clock.now(), caller) : caller;
+    const timedCaller = policy.stopIncrementWhenOverLimit ? since(clock.elapsed(), caller) : caller;
     let counts: Counted[] | Promise<Counted[]>;
     try {
       counts = this.#counter.count(call, timedCaller);

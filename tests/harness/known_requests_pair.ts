@@ -63,6 +63,11 @@ export class KnownRequestsPair implements AsyncDisposable {
     for (const { clock } of this.#both) clock.advance(ms);
   }
 
+  /** Sets the wall clocks back. */
+  setBack(ms: number): void {
+    for (const { clock } of this.#both) clock.aheadMs -= ms;
+  }
+
   setRules(rules: Rules): void {
     for (const { service } of this.#both) service.setRules(rules);
   }

@@ -52,7 +52,7 @@ export class KvConnections {
     this.#options = options;
     this.#tls = address.tls ? tls : undefined;
     this.#checks = new ServerChecks(options.onUnknownState);
-    this.#startedAt = clock.now();
+    this.#startedAt = clock.elapsed();
     if (address.kind === "sentinel") {
       this.#sentinels = new KvSentinels({ ...options, address, tls: this.#tls });
     }
@@ -114,7 +114,7 @@ export class KvConnections {
     const waits = { firstMs: Math.max(initialMs, SHORTEST_MS), longestMs: maxMs };
     const delay = Math.max(SHORTEST_MS, backoffMs(attempt, random(), waits));
     if (maxElapsedMs === 0) return delay;
-    const left = this.#startedAt + maxElapsedMs - clock.now();
+    const left = this.#startedAt + maxElapsedMs - clock.elapsed();
     if (left > 0) return Math.min(delay, left);
     const limit = `no connection within KV_STARTUP_MAX_ELAPSED_TIME, ${maxElapsedMs} ms`;
     if (!this.#isGivenUp) {

@@ -1,4 +1,4 @@
-import type { Taken } from "./taken.ts";
+import { HELD_US, type Taken } from "./taken.ts";
 
 /**
  * A token bucket. Its level is what was taken and has not been refilled, in parts of a hit, so that all numbers are
@@ -87,13 +87,13 @@ export function takeFromBucket(
 function refill(
   state: Float64Array,
   at: number,
-  { partsPerHit, partsPerTick, tickUs }: BucketLimit,
+  { partsPerTick, tickUs }: BucketLimit,
   nowUs: number,
 ): void {
   const until = state[at + 1] ?? 0;
   const rate = state[at + 2] ?? 0;
-  const isFuture = until - nowUs > tickUs * partsPerHit;
-  // A clock that was set back: time stands still for up to a unit, unless the bucket is full.
+  const isFuture = until - nowUs > HELD_US;
+  // A clock that was set back: time stands still for up to a second, unless the bucket is full.
   const from = isFuture || (state[at] ?? 0) <= 0 ? nowUs : until;
   const ticks = Math.max(0, Math.floor((nowUs - from) / tickUs));
   const level = Math.max(0, (state[at] ?? 0) - ticks * rate);

@@ -29,6 +29,17 @@ export function take(
     : takeFromBucket(state, at, limit, nowUs, hits);
 }
 
+/** Whether a counter was last changed after this time, in microseconds since the epoch: the clock was set back. */
+export function isInFuture(
+  state: Float64Array,
+  at: number,
+  limit: ConditionalLimit,
+  nowUs: number,
+): boolean {
+  const changedUs = limit.kind === "slices" ? (state[at] ?? 0) * limit.sliceUs : state[at + 1] ?? 0;
+  return changedUs > nowUs;
+}
+
 /** The longest time until all of a counter is free again, in whole seconds. */
 export function longestSeconds(limit: ConditionalLimit): number {
   const us = limit.kind === "slices"

@@ -1,4 +1,4 @@
-import type { Taken } from "./taken.ts";
+import { HELD_US, type Taken } from "./taken.ts";
 
 /** At most `limit` hits in the current slice of time and in the 16 before it. */
 export interface SliceLimit {
@@ -34,7 +34,7 @@ export function takeFromSlices(
   nowUs: number,
   hits: number,
 ): Taken {
-  const head = moveTo(state, at, Math.floor(nowUs / sliceUs));
+  const head = moveTo(state, at, sliceUs, nowUs);
   let used = state[at + 1] ?? 0;
   let granted = true;
   if (hits < 0) {
@@ -56,14 +56,15 @@ export function takeFromSlices(
   };
 }
 
-/** Moves the counter to the slice with this index, and returns the index of its newest slice. */
-function moveTo(state: Float64Array, at: number, index: number): number {
+/** Moves the counter to the slice of this time, and returns the index of its newest slice. */
+function moveTo(state: Float64Array, at: number, sliceUs: number, nowUs: number): number {
+  const index = Math.floor(nowUs / sliceUs);
   const head = state[at] ?? 0;
   if (index === head) return head;
   const used = state[at + 1] ?? 0;
   if (index < head) {
-    // A clock that was set back: time stands still for up to a window, and then all hits count as new.
-    if (used > 0 && head - index <= SLICES) return head;
+    // A clock that was set back: time stands still for up to a second; otherwise all hits count as new.
+    if (used > 0 && head * sliceUs - nowUs <= HELD_US) return head;
     state.fill(0, at + 2, at + SLICE_STATE_SIZE);
     state[slotAt(at, index)] = used;
   } else if (index - head > SLICES) {

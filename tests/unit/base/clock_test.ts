@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { systemClock } from "../../../src/base/clock.ts";
+import { steadyClock, systemClock } from "../../../src/base/clock.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
@@ -38,4 +39,21 @@ Deno.test("system clock: a long delay can be cancelled in its second part", () =
     fire();
     assertEquals([runs, delays], [0, [LONGEST_TIMER_MS, 5]]);
   });
+});
+
+Deno.test("a steady clock stands still for up to a second, and takes a time that is set back further", () => {
+  const clock = new FakeClock(100_000);
+  const steady = steadyClock(clock);
+  const steps: number[] = [];
+  const cancel = steady.onSetBack((now) => void steps.push(now));
+  const read = (ms: number) => {
+    clock.aheadMs += ms;
+    return steady.now();
+  };
+  assertEquals([read(0), read(-1_000), read(999), read(2)], [100_000, 100_000, 100_000, 100_001]);
+  assertEquals([read(-1_001), read(5), read(-3_600_000)], [99_000, 99_005, -3_500_995]);
+  cancel();
+  assertEquals([read(10_000), read(-9_000), steps], [-3_490_995, -3_499_995, [99_000, -3_500_995]]);
+  // All that share a clock share its steps.
+  assertEquals([steadyClock(clock) === steady, steadyClock(steady) === steady], [true, true]);
 });

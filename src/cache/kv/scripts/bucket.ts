@@ -36,7 +36,7 @@ for arg = 2, #ARGV do
   end
   if arg == 2 or hits < 0 then
     local from = at
-    if level <= 0 or at - now > tick * hit then
+    if level <= 0 or at - now > 1000000 then
       from = now
       changed = changed or level > 0
     end

@@ -20,7 +20,7 @@ else
   used = s[2]
   local head = s[1]
   if index < head then
-    if used > 0 and head - index <= 16 then
+    if used > 0 and head * slice - now <= 1000000 then
       index = head
     else
       for slot = 3, 19 do s[slot] = 0 end
