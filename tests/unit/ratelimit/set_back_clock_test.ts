@@ -1,7 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import { SharedMemoryCache } from "../../../src/cache/shared_memory_cache.ts";
-import type { RateLimitRequest } from "../../../src/ratelimit/request.ts";
 import { encodeRateLimitRequest } from "../../../src/wire/rls.ts";
 import type { FakeClock } from "../../harness/fake_clock.ts";
 import { KnownRequestsPair, laterCache } from "../../harness/known_requests_pair.ts";
@@ -27,8 +26,9 @@ const CACHES: Readonly<Record<string, (clock: FakeClock) => MemoryCache>> = {
   "shared memory": (clock) => new SharedMemoryCache({ maxKeys: 1_000, clock }),
 };
 
-function requestOf(key: string): RateLimitRequest {
-  return { domain: "d", descriptors: [{ entries: [{ key, value: "a" }] }], hitsAddend: 1 };
+function requestOf(key: string) {
+  const descriptors = [{ entries: [{ key, value: "a" }], isNegativeHits: false }];
+  return { domain: "d", descriptors, hitsAddend: 1 };
 }
 
 /** A set-back of the clock, and whether a key that is refused may pass immediately, and after so long. */
