@@ -1,15 +1,23 @@
+import { setImmediate } from "node:timers";
+
 /** The source of time; tests inject their own. */
 export interface Clock {
   /** Wall clock time in milliseconds since the Unix epoch, with fractions. */
   now(): number;
   /** Monotonic milliseconds, with fractions, to measure durations. */
   elapsed(): number;
-  /** Calls `run` once after `delayMs`; the returned function cancels it and may be called twice. */
+  /**
+   * Calls `run` once after `delayMs`; the returned function cancels it and may be called twice. A call that is late lets
+   * one more turn of input be read before: what arrived while the thread was not running was in time.
+   */
   after(delayMs: number, run: () => void): () => void;
 }
 
 /** The longest delay of a platform timer; a longer one fires immediately. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** A timer that fires later than this is late; timers of the platform are up to 2 ms late on an idle machine. */
+const LATE_MS = 5;
 
 /** The clock of the system. */
 export const systemClock: Clock = {
@@ -17,10 +25,41 @@ export const systemClock: Clock = {
   elapsed: () => performance.now(),
   after(delayMs, run) {
     if (delayMs > LONGEST_TIMER_MS) return afterLong(delayMs, run);
-    const timer = setTimeout(run, delayMs);
-    return () => clearTimeout(timer);
+    const dueAt = performance.now() + delayMs;
+    let cancel = () => clearTimeout(timer);
+    const timer = setTimeout(() => {
+      if (performance.now() - dueAt > LATE_MS) cancel = afterInput(run);
+      else run();
+    }, delayMs);
+    return () => cancel();
   },
 };
+
+/** The platform looks for input when it has nothing else to do, or after 61 turns of the event loop. */
+const TURNS_OF_INPUT = 80;
+/** What runs after input was read, with the turn in which it is due, in the order of these turns. */
+const afterTurns = new Map<() => void, number>();
+let turns = 0;
+
+/** Runs something after all input that is there was read, which takes less than a millisecond on an idle machine. */
+function afterInput(run: () => void): () => void {
+  const own = () => run();
+  if (afterTurns.size === 0) setImmediate(nextTurn);
+  afterTurns.set(own, turns + TURNS_OF_INPUT);
+  return () => void afterTurns.delete(own);
+}
+
+function nextTurn(): void {
+  turns++;
+  for (const [run, turn] of afterTurns) {
+    if (turn > turns) break;
+    // In separate steps: one may throw, or cancel another.
+    queueMicrotask(() => {
+      if (afterTurns.delete(run)) run();
+    });
+  }
+  if (afterTurns.size > 0) setImmediate(nextTurn);
+}
 
 function afterLong(delayMs: number, run: () => void): () => void {
   const rest = () => cancel = systemClock.after(delayMs - LONGEST_TIMER_MS, run);

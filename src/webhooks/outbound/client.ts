@@ -20,6 +20,8 @@ export interface OutboundCall {
   /** Stops reading the response. */
   pause(): void;
   resume(): void;
+  /** Whether its connection was ready, so that the request may have arrived. */
+  readonly isWritten: boolean;
 }
 
 /**
@@ -100,6 +102,7 @@ function defaultHeaders(userAgent: string | undefined): WireRequest["headers"] {
 class Call implements ResponseListener, OutboundCall {
   readonly #request: ConnectionRequest;
   readonly #listener: ResponseListener;
+  isWritten = false;
   #isOver = false;
   #owned: PendingConnection | GuardedConnection | undefined;
 
@@ -117,6 +120,7 @@ class Call implements ResponseListener, OutboundCall {
   run(connection: GuardedConnection): void {
     if (this.#isOver) return connection.destroy();
     this.#owned = connection;
+    this.isWritten = true;
     connection.begin(this.#request, this);
   }
 

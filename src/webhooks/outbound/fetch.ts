@@ -3,7 +3,7 @@ import { GuardedClient, type GuardedClientOptions, type OutboundCall } from "./c
 import type { ResponseListener } from "./connection.ts";
 import type { ResponseHead } from "./response_head.ts";
 import { codingsOf, tooLarge, withoutCodings } from "./response_body.ts";
-import { SendError } from "./send_error.ts";
+import { markUnsent, SendError } from "./send_error.ts";
 import { type WireRequest, wireTargetOf } from "./wire_request.ts";
 
 /** Most bytes of an encoded body, and of what it is decoded to. */
@@ -24,6 +24,8 @@ export interface GuardedFetch {
   close(): Promise<void>;
 }
 
+/** Failures to connect that may pass, by their kinds. */
+const MAY_PASS: readonly string[] = ["connect", "timeout"];
 /** Statuses whose responses have no body. */
 const BODILESS = [204, 205, 304];
 
@@ -141,6 +143,7 @@ class Exchange implements ResponseListener {
   }
 
   onError(error: SendError): void {
+    if (this.#call?.isWritten === false && MAY_PASS.includes(error.kind)) markUnsent(error);
     this.#end();
     // The status is known, and only the rest is not.
     if (this.#begun !== undefined) this.#respond(this.#begun);
@@ -148,6 +151,7 @@ class Exchange implements ResponseListener {
   }
 
   readonly #onAbort = (): void => {
+    if (this.#call?.isWritten === false) markUnsent(this.#signal?.reason);
     this.#cancel();
     this.#settled.reject(this.#signal?.reason);
     this.#fail(new SendError("reset", "the connection ended before the end of the answer"));

@@ -22,6 +22,18 @@ export class SendError extends Error {
   }
 }
 
+const unsent = new WeakSet<object>();
+
+/** Notes that nothing was written of the request that failed with this error. */
+export function markUnsent(error: unknown): void {
+  if (error instanceof Error) unsent.add(error);
+}
+
+/** Whether a request failed before anything was written of it, for a reason that may pass. */
+export function isUnsent(error: unknown): boolean {
+  return error instanceof Error && (unsent.has(error) || isUnsent(error.cause));
+}
+
 const UNTRUSTED = /SELF_SIGNED|^UNABLE_TO_|^CERT_UNTRUSTED$|^INVALID_CA$/;
 /** Whether the chain of the certificate ends at no trusted authority. */
 export function isUntrusted(error: unknown): boolean {

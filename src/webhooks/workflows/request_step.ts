@@ -12,7 +12,7 @@ import { nestingProblem, stringifyJson } from "../../base/exact_json.ts";
 import { JsonText } from "../../base/json_text.ts";
 import { type GuardedRequestInit, MAX_DECODED_BYTES } from "../outbound/fetch.ts";
 import { textOfBody } from "../outbound/response_body.ts";
-import { SendError } from "../outbound/send_error.ts";
+import { isUnsent, SendError } from "../outbound/send_error.ts";
 import {
   renderText,
   renderTexts,
@@ -29,6 +29,8 @@ const MAX_HEADER_BYTES = 16_384;
 const MAX_NESTING = 64;
 const LONGEST_BACKOFF_MS = 3_600_000;
 const FORM_TYPE = "application/x-www-form-urlencoded";
+/** Attempts, at least, of a request that could not be written: nothing was done twice, and a busy machine recovers. */
+const UNSENT_ATTEMPTS = 5;
 /** Methods that change nothing: what was read of a success does not matter when they are repeated. */
 const SAFE = ["GET", "HEAD", "OPTIONS"];
 // deno-lint-ignore no-control-regex
@@ -53,6 +55,7 @@ export async function sendRequest(step: RequestStep, context: StepContext): Prom
     // With the status the outcome is known, whatever comes of the rest.
     if (status !== undefined && !isSuccess(status)) return failedBy(status, step, context);
     const state = `request failed: ${failureText(error, timeoutMs, status !== undefined)}`;
+    if (isUnsent(error)) return retried(step, context, state, UNSENT_ATTEMPTS);
     const isRetried = mayPass(error) && (status === undefined || SAFE.includes(step.method));
     return isRetried ? retried(step, context, state) : { kind: "failed", error: state };
   }
@@ -137,9 +140,15 @@ function headersOf({ headers }: RequestStep, scope: TemplateScope): Record<strin
   }));
 }
 
-/** Retries the step, where its file allows one more attempt. */
-function retried(step: RequestStep, { attempt, clock, random }: StepContext, error: string): StepOutcome {
-  const { attempts, backoffMs: firstMs } = step.retry;
+/** Retries the step, where its file or `least` allows one more attempt. */
+function retried(
+  step: RequestStep,
+  { attempt, clock, random }: StepContext,
+  error: string,
+  least = 1,
+): StepOutcome {
+  const { backoffMs: firstMs } = step.retry;
+  const attempts = Math.max(step.retry.attempts, least);
   if (attempt >= attempts) {
     return {
       kind: "failed",
@@ -156,12 +165,14 @@ function mayPass({ code, cause }: RestError): boolean {
 }
 
 /** Our own texts: those of the error name the URL, in which a value may be secret. */
-function failureText({ code, kind, cause }: RestError, timeoutMs: number, hasStatus: boolean): string {
+function failureText(error: RestError, timeoutMs: number, hasStatus: boolean): string {
+  const { code, kind, cause } = error;
   switch (code) {
     case "network":
       if (cause instanceof SendError) return cause.message;
       return kind === undefined ? "the connection failed" : NETWORK_TEXTS[kind];
     case "timeout":
+      if (isUnsent(error)) return `no connection within ${timeoutMs} ms`;
       return `no ${hasStatus ? "complete " : ""}response within ${timeoutMs} ms`;
     case "body_interrupted":
       if (isProtocolError(cause)) return cause.message;

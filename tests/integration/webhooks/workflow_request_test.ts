@@ -1,5 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { Cidrs } from "../../../src/webhooks/model/address_ranges.ts";
+import type { Lookup } from "../../../src/webhooks/outbound/dial.ts";
 import { createGuardedFetch } from "../../../src/webhooks/outbound/fetch.ts";
 import { until } from "../../harness/until.ts";
 import { retried, WorkflowBed } from "../../harness/workflow_fixture.ts";
@@ -115,6 +116,77 @@ Deno.test("workflow request: no connection is tried again, and the error names n
   );
   assertEquals(bed.log.lines, []);
 });
+
+/** Receivers of which a step that is not to be retried gets no connection, or no answer. */
+const UNREACHED: Readonly<
+  Record<
+    string,
+    {
+      readonly lookup?: Lookup;
+      readonly isClosed?: boolean;
+      readonly timeout?: string;
+      readonly attempts: number;
+      readonly error: string;
+    }
+  >
+> = {
+  "a connection that is refused": {
+    ...{ isClosed: true, attempts: 5 },
+    error: "connection refused (127.0.0.1:0), at the last of 5 attempts",
+  },
+  "a connection that is not made in time": {
+    ...{ lookup: () => new Promise(() => {}), attempts: 5 },
+    error: "no address of the host was found within 1000 ms, at the last of 5 attempts",
+  },
+  "a connection that is not made within the timeout of the step": {
+    ...{ lookup: () => new Promise(() => {}), timeout: "500ms", attempts: 5 },
+    error: "no connection within 500 ms, at the last of 5 attempts",
+  },
+  "a name that is unknown": {
+    ...{ lookup: () => Promise.reject(Object.assign(new Error(), { code: "ENOTFOUND" })), attempts: 1 },
+    error: "the name of the host cannot be resolved (ENOTFOUND)",
+  },
+  "a request that was written": { attempts: 1, error: "no response within 5000 ms" },
+};
+
+for (
+  const [name, { lookup, isClosed = false, timeout = "5s", attempts, error }] of Object.entries(UNREACHED)
+) {
+  Deno.test(`workflow request: after ${name} a step without retries has ${attempts} attempts`, async () => {
+    await using bed = await WorkflowBed.open();
+    const gate = Promise.withResolvers<Response>();
+    bed.server.answer = () => gate.promise;
+    const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const closedPort = listener.addr.port;
+    listener.close();
+    const serverPort = new URL(bed.server.url).port;
+    const host = lookup === undefined ? "127.0.0.1" : "receiver.example";
+    const url = `http://${host}:${isClosed ? closedPort : serverPort}/`;
+    const allow = new Cidrs(["127.0.0.0/8"]);
+    const guarded = createGuardedFetch({ allow, connectTimeoutMs: 1_000, clock: bed.clock, lookup });
+    const id = await bed.begin(
+      `workflow: w\nsteps:\n- {name: call, request: {url: "${url}", timeout: ${timeout}}}`,
+      {},
+    );
+    bed.runner({ fetch: guarded }).start();
+    const reasons = new Set<unknown>();
+    const ended = await until("its end", async () => {
+      const { execution } = await bed.find(id);
+      if (execution.status === "failed") return execution;
+      if (execution.error !== undefined) reasons.add(execution.error);
+      bed.clock.advance(1_000);
+      return undefined;
+    });
+    gate.resolve(new Response());
+    await guarded.close();
+    const shown = (text: unknown) => String(text).replace(`:${closedPort})`, ":0)");
+    assertEquals(shown(ended.error), `step "call" failed: request failed: ${error}`);
+    assertEquals((await bed.find(id)).steps[0]?.attempts, attempts);
+    // While it waits, the execution has the reason.
+    const reason = `request failed: ${error}`.replace(/, at the last.*/, "");
+    assertEquals([...reasons].map(shown), attempts === 1 ? [] : [reason]);
+  });
+}
 
 Deno.test("workflow request: an answer that does not come in time is tried again", async () => {
   await using bed = await WorkflowBed.open();

@@ -1,0 +1,111 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import { once } from "node:events";
+import { lookup } from "node:dns/promises";
+import { connect, type Socket } from "node:net";
+import { systemClock } from "../../../src/base/clock.ts";
+import { withTimeout } from "../../../src/base/wait.ts";
+
+const TIMEOUT_MS = 50;
+const STALL_MS = 250;
+const COUNT = 50;
+
+/** Blocks the thread, as a machine that is busy or stopped does. */
+function standStill(): void {
+  const end = performance.now() + STALL_MS;
+  while (performance.now() < end);
+}
+
+class Peer implements AsyncDisposable {
+  readonly sockets: Socket[] = [];
+  readonly #worker: Worker;
+  port = 0;
+
+  private constructor(worker: Worker) {
+    this.#worker = worker;
+  }
+
+  static async start(): Promise<Peer> {
+    const worker = new Worker(new URL("./late_timer_peer.ts", import.meta.url), { type: "module" });
+    const peer = new Peer(worker);
+    peer.port = Number(await peer.message());
+    return peer;
+  }
+
+  async message(): Promise<unknown> {
+    return await new Promise((resolve) => this.#worker.onmessage = ({ data }) => resolve(data));
+  }
+
+  post(text: string): void {
+    this.#worker.postMessage(text);
+  }
+
+  connect(): Socket {
+    const socket = connect({ host: "127.0.0.1", port: this.port });
+    this.sockets.push(socket);
+    return socket;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.sockets.map(async (socket) => {
+      const closed = once(socket, "close");
+      socket.destroy();
+      await closed;
+    }));
+    const closed = this.message();
+    this.post("close");
+    await closed;
+    this.#worker.terminate();
+  }
+}
+
+/** What is waited for, begun before the thread stands still; what it answers settles with the input that it needs. */
+const WAITS: Readonly<Record<string, (peer: Peer) => Promise<() => Promise<unknown>>>> = {
+  "answers on connections": async (peer) => {
+    const sockets = Array.from({ length: COUNT }, () => peer.connect());
+    await Promise.all(sockets.map((socket) => once(socket, "connect")));
+    return () => {
+      const answers = sockets.map((socket) => once(socket, "data"));
+      for (const socket of sockets) socket.write("question");
+      return Promise.all(answers);
+    };
+  },
+  "connections": (peer) =>
+    Promise.resolve(() => Promise.all(Array.from({ length: COUNT }, () => once(peer.connect(), "connect")))),
+  "a message of another thread": (peer) =>
+    Promise.resolve(() => {
+      const message = peer.message();
+      peer.post("question");
+      return message;
+    }),
+  "a lookup": () => Promise.resolve(() => lookup("127.0.0.1")),
+};
+
+for (const [name, prepare] of Object.entries(WAITS)) {
+  Deno.test(`a timer that is late lets input be read before: ${name}`, async () => {
+    await using peer = await Peer.start();
+    const begin = await prepare(peer);
+    // Other timers that are late must not hide the input.
+    for (let other = 0; other < COUNT; other++) systemClock.after(TIMEOUT_MS, () => {});
+    const work = withTimeout(begin(), TIMEOUT_MS, systemClock, () => new Error("timeout"));
+    // The question has to leave before.
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    standStill();
+    await work;
+  });
+}
+
+Deno.test("a timer that is late fires after that, and not when it is cancelled meanwhile", async () => {
+  const fired: string[] = [];
+  const cancel = systemClock.after(TIMEOUT_MS, () => fired.push("cancelled"));
+  systemClock.after(TIMEOUT_MS, () => {
+    fired.push("first");
+    cancelOther();
+  });
+  const cancelOther = systemClock.after(TIMEOUT_MS, () => fired.push("cancelled by the first"));
+  const never = withTimeout(new Promise(() => {}), TIMEOUT_MS, systemClock, () => new Error("timeout"));
+  const rejected = assertRejects(() => never);
+  setTimeout(cancel, 0);
+  standStill();
+  assertEquals((await rejected).message, "timeout");
+  assertEquals(fired, ["first"]);
+});

@@ -1,0 +1,101 @@
+import { assertEquals } from "@std/assert";
+import { until } from "../../harness/until.ts";
+import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
+
+const WORKFLOWS = (url: string) => ({
+  "call.yaml": `workflow: call
+steps:
+  - name: ask
+    request: { method: POST, url: "${url}", body: { n: "{{ input.n }}" } }
+`,
+});
+
+/** A receiver on this machine that answers 200, all requests at once where `holds` of them are to be held back. */
+class Receiver implements AsyncDisposable {
+  readonly #server: Deno.HttpServer<Deno.NetAddr>;
+  readonly #gate = Promise.withResolvers<void>();
+  readonly #isHeld: boolean;
+  /** Requests by path. */
+  readonly seen = new Map<string, number>();
+
+  constructor({ isHeld }: { readonly isHeld: boolean }) {
+    this.#isHeld = isHeld;
+    this.#server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
+      const { pathname } = new URL(request.url);
+      this.seen.set(pathname, (this.seen.get(pathname) ?? 0) + 1);
+      await request.body?.cancel();
+      if (this.#isHeld) await this.#gate.promise;
+      return Response.json({});
+    });
+  }
+
+  url(path: string): string {
+    return `http://127.0.0.1:${this.#server.addr.port}${path}`;
+  }
+
+  answer(): void {
+    this.#gate.resolve();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.answer();
+    await this.#server.shutdown();
+  }
+}
+
+/** Starts executions of the workflow; answers their ids. */
+async function begin(address: string, count: number): Promise<string[]> {
+  const trigger = await api(address, "/triggers", { body: { name: "call", workflow: "call" } });
+  assertEquals(trigger.status, 201);
+  const ids: string[] = [];
+  for (let n = 0; n < count; n++) {
+    const call = { token: trigger.body.key, body: { n } };
+    ids.push((await api(address, "/workflows/triggers/call", call)).body.executionId);
+  }
+  return ids;
+}
+
+/** Waits until executions have ended; counts their ends. */
+async function ends(address: string, ids: readonly string[]): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const id of ids) {
+    const { status, error = "" } = await until("an execution to end", async () => {
+      const { body } = await api(address, `/executions/${id}`);
+      return /^(?:queued|running)$/.test(body.status) ? undefined : body;
+    }, { deadlineMs: 180_000, intervalMs: 100 });
+    const end = `${status} ${error}`.trim();
+    counts[end] = (counts[end] ?? 0) + 1;
+  }
+  return counts;
+}
+
+Deno.test("a process that stood still while its receivers answered takes the answers", async () => {
+  const count = 10;
+  await using receiver = new Receiver({ isHeld: true });
+  await using folder = await WebhookFolder.make(WORKFLOWS(receiver.url("/step")));
+  await using weir = await folder.start();
+  const address = weir.httpAddress;
+  const endpoint = { url: receiver.url("/hook"), events: ["stock.low"] };
+  assertEquals((await api(address, "/endpoints", { body: endpoint })).status, 201);
+  const ids = await begin(address, count);
+  for (let n = 0; n < count; n++) {
+    const event = { event: "stock.low", data: { n } };
+    assertEquals((await api(address, "/events", { body: event })).status, 202);
+  }
+  // An endpoint gets more than a few at once only after its first answers.
+  await until("the requests", () => receiver.seen.get("/step") === count && receiver.seen.has("/hook"));
+  weir.signal("SIGSTOP");
+  receiver.answer();
+  // Longer than the timeouts of ten seconds, of which some have begun after the first request.
+  const end = performance.now() + 11_000;
+  await until("the timeouts to pass", () => performance.now() > end);
+  weir.signal("SIGCONT");
+  assertEquals(await ends(address, ids), { succeeded: count });
+  const states = async () =>
+    (await api(address, "/deliveries?limit=100")).body.items.map(({ state }) => state);
+  await until(
+    "the deliveries to end",
+    async () => (await states()).every((state) => state === "acknowledged"),
+  );
+  assertEquals(Object.fromEntries(receiver.seen), { "/step": count, "/hook": count });
+});
