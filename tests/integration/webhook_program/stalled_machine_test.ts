@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import { ChildProcess } from "../../harness/child_process.ts";
 import { until } from "../../harness/until.ts";
 import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
 
@@ -9,6 +10,10 @@ steps:
     request: { method: POST, url: "${url}", body: { n: "{{ input.n }}" } }
 `,
 });
+
+/** Processes that would take a core each, and end by themselves. */
+const BURNERS = 4 * navigator.hardwareConcurrency;
+const LOOP = "i=0; while [ $i -lt 20000000 ]; do i=$((i+1)); done";
 
 /** A receiver on this machine that answers 200, all requests at once where `holds` of them are to be held back. */
 class Receiver implements AsyncDisposable {
@@ -98,4 +103,17 @@ Deno.test("a process that stood still while its receivers answered takes the ans
     async () => (await states()).every((state) => state === "acknowledged"),
   );
   assertEquals(Object.fromEntries(receiver.seen), { "/step": count, "/hook": count });
+});
+
+Deno.test("on a machine whose cores are all taken, executions whose receiver answers succeed", async () => {
+  const count = 60;
+  await using receiver = new Receiver({ isHeld: false });
+  await using folder = await WebhookFolder.make(WORKFLOWS(receiver.url("/step")));
+  await using weir = await folder.start({ WEBHOOK_CONNECT_TIMEOUT: "1s" });
+  await using burners = new AsyncDisposableStack();
+  for (let burner = 0; burner < BURNERS; burner++) {
+    burners.use(new ChildProcess("sh", { args: ["-c", LOOP], isSilent: true }));
+  }
+  const ids = await begin(weir.httpAddress, count);
+  assertEquals(await ends(weir.httpAddress, ids), { succeeded: count });
 });
