@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { setImmediate } from "node:timers/promises";
 import { SharedMemoryCache } from "../../../src/cache/shared_memory_cache.ts";
+import { SharedCell } from "../../../src/cache/shared_cells.ts";
 import { SharedPlaces } from "../../../src/cache/shared_places.ts";
 import type { Hit } from "../../../src/ratelimit/counter_cache.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
@@ -125,5 +126,25 @@ Deno.test("shared counters: hits of several threads at the same time are all cou
   assertEquals(added.reduce((sum, count) => sum + count, 0), 200_000);
   assertEquals(cache.read([hit("a")]), [200_001]);
   URL.revokeObjectURL(address);
+  await cache.close();
+});
+
+Deno.test("shared memory cache: a clock that is set back frees what was counted in its future, for all threads", async () => {
+  const clock = new FakeClock(1_700_000_000_000);
+  const cache = new SharedMemoryCache({ maxKeys: 10, clock });
+  const hits = [1_699_999_980, 1_699_920_000].map((start) => ({
+    ...{ key: `d_k_${start}`, addend: 1, windowEnd: start + 100_000, expiresInSeconds: 60, perSecond: false },
+  }));
+  cache.add(hits);
+  const cells = cache.share(hits).map(({ place }) => {
+    return place === undefined ? undefined : new SharedCell(cache.cells, place);
+  });
+  assertEquals([cells.map((cell) => cell?.count), cache.size], [[1, 1], 2]);
+  // The sweeps read the clock.
+  clock.advance(1_000);
+  clock.aheadMs -= 3_600_000;
+  clock.advance(1_000);
+  assertEquals([cells.map((cell) => cell?.count), cache.size], [[undefined, 1], 1]);
+  assertEquals(cache.read(hits), [0, 1]);
   await cache.close();
 });
