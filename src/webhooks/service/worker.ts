@@ -196,9 +196,12 @@ function failed(state: string): Error {
   return new Error(`Cannot use the decision: ${state}`);
 }
 
+/** The least that keeps decisions undelayed; at 10 its own timeouts pass while other programs take the cores. */
+const NICENESS = 5;
+
 // A worker's module is the main module of its thread.
 if (import.meta.main) {
-  giveWay();
+  giveWay(NICENESS);
   const port = globalThis as unknown as WebhookWorkerPort;
   captureConsole(portLogger(port));
   serveWebhooks(port);

@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import os from "node:os";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { until } from "../../harness/until.ts";
 import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
@@ -13,6 +14,7 @@ steps:
 
 /** Processes that would take a core each, and end by themselves. */
 const BURNERS = 4 * navigator.hardwareConcurrency;
+const WEBHOOK_NICENESS = 5;
 const LOOP = "i=0; while [ $i -lt 20000000 ]; do i=$((i+1)); done";
 
 /** A receiver on this machine that answers 200, all requests at once where `holds` of them are to be held back. */
@@ -46,6 +48,17 @@ class Receiver implements AsyncDisposable {
     this.answer();
     await this.#server.shutdown();
   }
+}
+
+/** How far the threads of a process give way. */
+async function nicenesses(pid: number): Promise<Set<number>> {
+  const found = new Set<number>();
+  for await (const { name } of Deno.readDir(`/proc/${pid}/task`)) {
+    // A thread may end at any time.
+    const stat = await Deno.readTextFile(`/proc/${pid}/task/${name}/stat`).catch(() => "");
+    found.add(Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[16]));
+  }
+  return found;
 }
 
 /** Starts executions of the workflow; answers their ids. */
@@ -116,4 +129,7 @@ Deno.test("on a machine whose cores are all taken, executions whose receiver ans
   }
   const ids = await begin(weir.httpAddress, count);
   assertEquals(await ends(weir.httpAddress, ids), { succeeded: count });
+  // The program gives way as far as the test does.
+  if (Deno.build.os !== "linux" || os.getPriority(0) > WEBHOOK_NICENESS) return;
+  assertEquals((await nicenesses(weir.pid)).has(WEBHOOK_NICENESS), true);
 });
