@@ -82,6 +82,8 @@ const SHORTEST_MS = 10_000;
 export const REPORT_MS = 10_000;
 /** When memory is short, an episode without hits for so long is forgotten; the next hit reports it again. */
 const IDLE_MS = 60_000;
+/** An episode ends if the clock was set back further than this since its last hit: its end may never come. */
+const SET_BACK_MS = 1_000;
 /** A summary of suppressed episodes comes this often at most. */
 const SUMMARY_MS = 10_000;
 
@@ -143,7 +145,8 @@ export class LimitEpisodes implements LimitEventSink {
       const isFull = this.#open[event].size > this.#options.maxOpen / 2;
       for (const episode of this.#open[event].values()) {
         if (reports.length === most) return reports;
-        const isOver = now >= episode.endsAt + this.#options.graceMs;
+        const isOver = now >= episode.endsAt + this.#options.graceMs ||
+          episode.lastHitAt - now > SET_BACK_MS;
         if (hasNews(episode, isOver || isLast ? -Infinity : reportMs, now)) {
           reports.push(reportOf(episode, now));
         }

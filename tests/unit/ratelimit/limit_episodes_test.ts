@@ -315,4 +315,7 @@ Deno.test("the hits of an episode are reported at the interval of the options, a
   // A clock that was set back loses no hits.
   bed.advance(-1_000);
   assertEquals([bed.taken(), bed.taken(true)], [[], ["over_limit 2 0-11"]]);
+  await bed.ask("sliding", 2);
+  bed.advance(-3_600_000);
+  assertEquals([bed.taken(), bed.episodes.isEmpty], [["over_limit 2 0-11"], true]);
 });
