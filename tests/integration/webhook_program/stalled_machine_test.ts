@@ -4,11 +4,11 @@ import { ChildProcess } from "../../harness/child_process.ts";
 import { until } from "../../harness/until.ts";
 import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
 
-const WORKFLOWS = (url: string) => ({
+const WORKFLOWS = (url: string, timeout: string) => ({
   "call.yaml": `workflow: call
 steps:
   - name: ask
-    request: { method: POST, url: "${url}", body: { n: "{{ input.n }}" } }
+    request: { method: POST, url: "${url}", timeout: ${timeout}, body: { n: "{{ input.n }}" } }
 `,
 });
 
@@ -90,7 +90,7 @@ async function ends(address: string, ids: readonly string[]): Promise<Record<str
 Deno.test("a process that stood still while its receivers answered takes the answers", async () => {
   const count = 10;
   await using receiver = new Receiver({ isHeld: true });
-  await using folder = await WebhookFolder.make(WORKFLOWS(receiver.url("/step")));
+  await using folder = await WebhookFolder.make(WORKFLOWS(receiver.url("/step"), "10s"));
   await using weir = await folder.start();
   const address = weir.httpAddress;
   const endpoint = { url: receiver.url("/hook"), events: ["stock.low"] };
@@ -121,8 +121,8 @@ Deno.test("a process that stood still while its receivers answered takes the ans
 Deno.test("on a machine whose cores are all taken, executions whose receiver answers succeed", async () => {
   const count = 60;
   await using receiver = new Receiver({ isHeld: false });
-  await using folder = await WebhookFolder.make(WORKFLOWS(receiver.url("/step")));
-  await using weir = await folder.start({ WEBHOOK_CONNECT_TIMEOUT: "1s" });
+  await using folder = await WebhookFolder.make(WORKFLOWS(receiver.url("/step"), "60s"));
+  await using weir = await folder.start({ WEBHOOK_CONNECT_TIMEOUT: "3s" });
   await using burners = new AsyncDisposableStack();
   for (let burner = 0; burner < BURNERS; burner++) {
     burners.use(new ChildProcess("sh", { args: ["-c", LOOP], isSilent: true }));
