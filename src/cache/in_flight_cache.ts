@@ -6,7 +6,7 @@ import { CacheError } from "../ratelimit/errors.ts";
 import type { Answers } from "./hit_parts.ts";
 import type { IN_FLIGHT_METRICS } from "./metrics.ts";
 
-/** A cache is unavailable if it has not answered for so long. */
+/** A cache is unavailable if hits wait for it, and it has not answered for so long. */
 const SILENCE_MS = 1_000;
 
 /** How hits in flight are limited. */
@@ -34,7 +34,10 @@ export class InFlightCache implements CounterCache {
   readonly take?: NonNullable<CounterCache["take"]>;
   readonly #release = (isAnswered: boolean) => this.#settled(1, isAnswered);
   #inFlight = 0;
-  #answeredAt = -Infinity;
+  /** Since when there is no answer: the last one, or the first hit that waits after it. */
+  #silentSince = -Infinity;
+  /** Whether the last call had an answer: after a failure, further hits wait no less in vain. */
+  #isAnswered = false;
   #refused = 0;
 
   constructor(cache: CounterCache, options: InFlightCacheOptions) {
@@ -50,7 +53,7 @@ export class InFlightCache implements CounterCache {
     if (addOne === undefined) return;
     this.addOne = (hit, caller, receiver) => {
       this.#admit(1);
-      this.#inFlight++;
+      this.#wait(1);
       addOne.call(cache, hit, caller, new Held(receiver, this.#release));
     };
   }
@@ -78,20 +81,27 @@ export class InFlightCache implements CounterCache {
     if (this.#inFlight === 0 || this.#inFlight + hits <= maxInFlight) return;
     this.#refused++;
     const message = `too many hits wait for the cache: ${this.#inFlight} of at most ${maxInFlight}`;
-    throw new CacheError(backend, message, { isOverload: clock.elapsed() - this.#answeredAt < SILENCE_MS });
+    throw new CacheError(backend, message, { isOverload: clock.elapsed() - this.#silentSince < SILENCE_MS });
   }
 
   #hold<Answer>(counts: Answers<Answer>, hits: number, caller: Caller | undefined): Answers<Answer> {
     if (!(counts instanceof Promise)) return counts;
-    this.#inFlight += hits;
+    this.#wait(hits);
     // Before the caller continues, which may ask again.
     counts.then(() => this.#settled(hits, true), () => this.#settled(hits, false));
     return caller?.since === undefined ? counts : this.#within(counts, caller.since);
   }
 
+  #wait(hits: number): void {
+    // A cache that was not asked was not silent.
+    if (this.#inFlight === 0 && this.#isAnswered) this.#silentSince = this.#options.clock.elapsed();
+    this.#inFlight += hits;
+  }
+
   #settled(hits: number, isAnswered: boolean): void {
     this.#inFlight -= hits;
-    if (isAnswered) this.#answeredAt = this.#options.clock.elapsed();
+    this.#isAnswered = isAnswered;
+    if (isAnswered) this.#silentSince = this.#options.clock.elapsed();
   }
 
   /** The adapters limit each call, and this caller has asked before. */

@@ -17,6 +17,7 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const SPACE = 0x20;
 const ESCAPED = '"\\/bfnrt';
+const ESCAPED_SURROGATE = /\\u[dD][89a-fA-F]/;
 const FOUR_HEX_DIGITS = /^[\da-fA-F]{4}$/;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const VALUE_START = /["{[]|-?\d|true|false|null/y;
@@ -223,6 +224,8 @@ function stringOf(source: string): string {
   // `JSON.parse` decodes escapes, and copies: a slice would keep the whole text in memory.
   const parsed = (part: string) => surrogatesAsBytes(JSON.parse(`"${part}"`));
   if (source.isWellFormed()) return parsed(source);
+  // Parsing between all bytes that are not UTF-8, which may be many, is slow.
+  if (!ESCAPED_SURROGATE.test(source)) return JSON.parse(`"${source}"`);
   return source.split(/([\ud800-\udfff]+)/u).map((part, index) => index % 2 === 0 ? parsed(part) : part).join(
     "",
   );

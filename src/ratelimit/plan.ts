@@ -114,7 +114,7 @@ function planDescriptor(
     return { limit, entries: NO_ENTRIES, metricKey: "", hits, negative, hit: undefined };
   }
   const { domain } = request;
-  const entries = keyEntries(descriptor.entries);
+  const entries = keyEntries(descriptor.entries, limit.rule?.counterName.varying);
   const key = metricKey(limit, domain, entries);
   if (limit.unlimited) return { limit, entries, metricKey: key, hits, negative, hit: undefined };
   const addend = negative ? -hits : hits;

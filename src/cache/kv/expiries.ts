@@ -1,5 +1,7 @@
 /** Most keys that are remembered; beyond it the window nearest its end is forgotten. */
 const MAX_KEYS = 200_000;
+/** Most characters of them: clients choose the length of a key. */
+const MAX_CHARACTERS = 256 * MAX_KEYS;
 /** Sweeps until a late expiry is set again: a replica that took over may have the counter alone. */
 const SWEEPS_TO_CONFIRM = 5;
 const MAX_UNCONFIRMED = 10_000;
@@ -15,10 +17,17 @@ export interface LateExpiry {
   readonly isSecond?: true;
 }
 
+/** Keys, and how many characters they have together. */
+interface KnownKeys {
+  readonly keys: Set<string>;
+  characters: number;
+}
+
 /** The keys whose expiry is set in the cache, by the end of their window. A forgotten one is set again. */
 export class KvExpiries {
-  readonly #byEnd = new Map<number, Set<string>>();
+  readonly #byEnd = new Map<number, KnownKeys>();
   #size = 0;
+  #characters = 0;
   #generation = {};
 
   /** Replaced when something is forgotten: replies to what was written before prove nothing any more. */
@@ -28,27 +37,28 @@ export class KvExpiries {
 
   /** Whether an expiry at least as late is set for this key. */
   covers(key: string, windowEnd: number): boolean {
-    if (this.#byEnd.get(windowEnd)?.has(key) === true) return true;
-    for (const [end, keys] of this.#byEnd) {
+    if (this.#byEnd.get(windowEnd)?.keys.has(key) === true) return true;
+    for (const [end, { keys }] of this.#byEnd) {
       if (end > windowEnd && keys.has(key)) return true;
     }
     return false;
   }
 
   remember(key: string, windowEnd: number): void {
-    let keys = this.#byEnd.get(windowEnd);
-    if (keys === undefined) this.#byEnd.set(windowEnd, keys = new Set());
-    if (keys.has(key)) return;
-    keys.add(key);
-    this.#size++;
-    if (this.#size > MAX_KEYS) this.#drop(Math.min(...this.#byEnd.keys()));
+    let known = this.#byEnd.get(windowEnd);
+    if (known === undefined) this.#byEnd.set(windowEnd, known = { keys: new Set(), characters: 0 });
+    if (known.keys.has(key)) return;
+    known.keys.add(key);
+    this.#count(known, 1, key.length);
+    const isFull = this.#size > MAX_KEYS || this.#characters > MAX_CHARACTERS;
+    if (isFull) this.#drop(Math.min(...this.#byEnd.keys()));
   }
 
   /** The counter is new, or may be. */
   forget(key: string): void {
     this.#generation = {};
-    for (const keys of this.#byEnd.values()) {
-      if (keys.delete(key)) this.#size--;
+    for (const known of this.#byEnd.values()) {
+      if (known.keys.delete(key)) this.#count(known, -1, -key.length);
     }
   }
 
@@ -64,11 +74,20 @@ export class KvExpiries {
     this.#generation = {};
     this.#byEnd.clear();
     this.#size = 0;
+    this.#characters = 0;
+  }
+
+  #count(known: KnownKeys, keys: number, characters: number): void {
+    known.characters += characters;
+    this.#size += keys;
+    this.#characters += characters;
   }
 
   #drop(end: number): void {
-    this.#size -= this.#byEnd.get(end)?.size ?? 0;
+    const known = this.#byEnd.get(end);
+    if (known === undefined) return;
     this.#byEnd.delete(end);
+    this.#count(known, -known.keys.size, -known.characters);
   }
 }
 

@@ -5,6 +5,8 @@ const SHOWN: readonly (readonly [name: string, text: string, shown: string])[] =
   ["a plain text", "a\\é🦕", "a\\é🦕"],
   ["a byte", "caf\udce9", "caf\\xe9"],
   ["bytes around a pair", "\udc80🦕\udcff", "\\x80🦕\\xff"],
+  ["a pair between halves", "\ud83e\ud83e\udd95\udd95", "\\xed\\xa0\\xbe🦕\\xed\\xb6\\x95"],
+  ["half a pair at the end", "a\ud83e", "a\\xed\\xa0\\xbe"],
   ["half a pair that is no byte", "\ud800", "\\xed\\xa0\\x80"],
 ];
 

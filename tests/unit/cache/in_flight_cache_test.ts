@@ -174,12 +174,26 @@ Deno.test("in flight: a call too many is an overload while the cache answers, an
   seen.push(["behind an answer to a single hit", isOverload()]);
   held.next().resolve([1]);
   await waiting;
+  clock.advance(60_000);
+  waiting = Promise.resolve(cache.add(hits(1)));
+  seen.push(["after a minute without a hit", isOverload()]);
+  clock.advance(1_000);
+  seen.push(["a second later", isOverload()]);
+  held.next().reject(new CacheError("kv", "gone"));
+  await assertRejects(() => waiting);
+  waiting = Promise.resolve(cache.add(hits(1)));
+  seen.push(["behind its failure", isOverload()]);
+  held.next().resolve([1]);
+  await waiting;
   assertEquals(seen, [
     ["before the first answer", false],
     ["behind an answer", true],
     ["after a second without one", false],
     ["behind a failure", false],
     ["behind an answer to a single hit", true],
+    ["after a minute without a hit", true],
+    ["a second later", false],
+    ["behind its failure", false],
   ]);
 });
 

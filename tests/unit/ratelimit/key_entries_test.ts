@@ -52,3 +52,16 @@ Deno.test("key entries: texts that differ in one byte behind the start differ", 
   const keys = texts.map((text) => keyEntries([entry("k", text)])[0]?.value ?? "");
   assertEquals([new Set(keys).size, keys.every((key) => key.isWellFormed() && key.length < 256)], [5, true]);
 });
+
+Deno.test("key entries: a counted value is the same whatever the size of those that are not counted", () => {
+  const value = "b".repeat(300);
+  const [large, small] = [A, "a"].map((other) => keyEntries([entry("k", value), entry("l", other)], [0]));
+  assertEquals([large?.[0], small?.[0]], [entry("k", value), entry("k", value)]);
+  assertEquals(large?.[1], entry("l", "a".repeat(64) + digest(A)));
+});
+
+Deno.test("key entries: a value that looks like a hashed one is hashed", () => {
+  const [hashed] = keyEntries([entry("k", A)]);
+  const [again] = keyEntries([entry("k", hashed?.value ?? "")]);
+  assertEquals(again, entry("k", "a".repeat(64) + digest(hashed?.value ?? "")));
+});

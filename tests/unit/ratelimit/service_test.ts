@@ -70,6 +70,26 @@ Deno.test("service: decides what clients choose, however large, in that descript
   assertEquals(answer.statuses.slice(0, 3).map(({ code }) => code), ["OK", "OK", "OVER_LIMIT"]);
 });
 
+Deno.test("service: a value has one counter, however large a value is that the counter does not depend on", async () => {
+  const rules = `
+domain: d
+descriptors:
+- key: account
+  descriptors:
+  - key: agent
+    value: "*"
+    share_threshold: true
+    rate_limit: {unit: minute, requests_per_unit: 1}
+`;
+  await using fixture = new ServiceFixture({ files: { "r.yaml": rules } });
+  const codes = [];
+  for (const agent of ["", "a".repeat(8_000), "a".repeat(9_000)]) {
+    const entries = [{ key: "account", value: "b".repeat(300) }, { key: "agent", value: agent }];
+    codes.push((await fixture.service.shouldRateLimit(request({ entries }))).overallCode);
+  }
+  assertEquals(codes, ["OK", "OVER_LIMIT", "OVER_LIMIT"]);
+});
+
 Deno.test("service: without rules there is no answer, and the request is checked first", () => {
   const stats = new StatsStore(10);
   const cache: CounterCache = {

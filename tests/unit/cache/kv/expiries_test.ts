@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { KvLateExpiries, type LateExpiry } from "../../../../src/cache/kv/expiries.ts";
+import { KvExpiries, KvLateExpiries, type LateExpiry } from "../../../../src/cache/kv/expiries.ts";
 
 const late = (key: string, windowEnd = 100): LateExpiry => ({ key, expiresInSeconds: 60, windowEnd });
 const keys = (some: readonly LateExpiry[]) => some.map(({ key, windowEnd }) => `${key}:${windowEnd}`);
@@ -36,4 +36,20 @@ Deno.test("kv late expiries: everything is taken at the end", () => {
   expiries.refuse([late("refused")]);
   expiries.confirm([late("set")]);
   assertEquals(keys(expiries.takeAll()).sort(), ["owed:100", "refused:100", "set:100"]);
+});
+
+Deno.test("kv expiries: long keys are forgotten before they fill the memory, those of the next window first", () => {
+  const expiries = new KvExpiries();
+  const keys = Array.from({ length: 52 }, (_, number) => String(number).padStart(1_000_000, "k"));
+  const first = keys[0] ?? "";
+  expiries.remember("later", 200);
+  for (const key of keys.slice(0, 51)) expiries.remember(key, 100);
+  const seen = [expiries.covers(first, 100)];
+  for (const key of keys) expiries.remember(key, 100);
+  seen.push(expiries.covers(first, 100), expiries.covers("later", 200));
+  expiries.remember(first, 100);
+  expiries.forget(first);
+  for (const key of keys.slice(1)) expiries.remember(key, 100);
+  seen.push(expiries.covers(keys[1] ?? "", 100));
+  assertEquals(seen, [true, false, true, true]);
 });
