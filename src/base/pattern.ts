@@ -11,7 +11,7 @@ export type PatternReading =
  */
 export function readPattern(text: string): PatternReading {
   const translated = translateRe2(text);
-  if ("source" in translated) return { pattern: new RegExp(translated.source, "v") };
+  if ("source" in translated) return { pattern: new RegExp(translated.source, "u") };
   const problem = `${translated.problem} at character ${translated.at + 1}`;
   const pattern = javascriptPattern(text);
   if (pattern === undefined) return { problem };

@@ -10,14 +10,7 @@ type Character =
 const MAX_CODE = 0x10ffff;
 const CONTROLS: Readonly<Record<string, number>> = { a: 7, f: 12, n: 10, r: 13, t: 9, v: 11 };
 /** `\s` has fewer characters than in JavaScript. */
-const PERL_CLASSES: Readonly<Record<string, string>> = {
-  d: "[0-9]",
-  D: "[^0-9]",
-  s: "[\\t\\n\\f\\r ]",
-  S: "[^\\t\\n\\f\\r ]",
-  w: "[0-9A-Za-z_]",
-  W: "[^0-9A-Za-z_]",
-};
+const PERL_CLASSES: Readonly<Record<string, string>> = { d: "0-9", s: "\\t\\n\\f\\r ", w: "0-9A-Za-z_" };
 const POSIX_CLASSES: Readonly<Record<string, string>> = {
   alnum: "0-9A-Za-z",
   alpha: "A-Za-z",
@@ -37,28 +30,49 @@ const POSIX_CLASSES: Readonly<Record<string, string>> = {
 /** Properties that are neither categories nor scripts. */
 const PROPERTIES = ["Any", "ASCII", "Assigned"];
 
+/** A part of a class, as it is between brackets. */
+type Part =
+  | { readonly source: string; readonly isNegated?: boolean; readonly end: number }
+  | { readonly problem: string; readonly at: number };
+
 /** Translates the class in brackets that begins at `start`. */
 export function translateClass(text: string, start: number): Translated {
   const isNegated = text[start + 1] === "^";
   const first = start + (isNegated ? 2 : 1);
-  let source = "";
+  const negated: string[] = [];
+  let plain = "";
   for (let at = first; at < text.length;) {
-    if (text[at] === "]" && at > first) return { source: `[${isNegated ? "^" : ""}${source}]`, end: at + 1 };
-    const part = translateNamedClass(text, at) ?? translateEscapedClass(text, at) ?? translateRange(text, at);
+    if (text[at] === "]" && at > first) return { source: classOf(plain, negated, isNegated), end: at + 1 };
+    const part = namedPart(text, at) ?? escapedPart(text, at) ?? translateRange(text, at);
     if ("problem" in part) return part;
-    source += part.source;
+    if (part.isNegated) negated.push(part.source);
+    else plain += part.source;
     at = part.end;
   }
   return { problem: "missing closing ]", at: start };
 }
 
+/** Without nested classes, for which the engine ignores the flags of a part of a pattern. */
+function classOf(plain: string, negated: readonly string[], isNegated: boolean): string {
+  if (negated.length === 0) return `[${isNegated ? "^" : ""}${plain}]`;
+  const parts = [...plain === "" ? [] : [`[${plain}]`], ...negated.map((part) => `[^${part}]`)].join("|");
+  return isNegated ? `(?:(?!${parts})[^])` : `(?:${parts})`;
+}
+
 /** Translates a class that an escape names, such as `\d` or `\p{Greek}`; undefined for anything else. */
 export function translateEscapedClass(text: string, at: number): Translated | undefined {
+  const part = escapedPart(text, at);
+  if (part === undefined || "problem" in part) return part;
+  return { source: `[${part.isNegated ? "^" : ""}${part.source}]`, end: part.end };
+}
+
+function escapedPart(text: string, at: number): Part | undefined {
   if (text[at] !== "\\") return undefined;
   const letter = text[at + 1] ?? "";
-  if (letter === "p" || letter === "P") return translateProperty(text, at);
-  const source = Object.hasOwn(PERL_CLASSES, letter) ? PERL_CLASSES[letter] : undefined;
-  return source === undefined ? undefined : { source, end: at + 2 };
+  const name = letter.toLowerCase();
+  if (name === "p") return translateProperty(text, at);
+  const source = Object.hasOwn(PERL_CLASSES, name) ? PERL_CLASSES[name] : undefined;
+  return source === undefined ? undefined : { source, isNegated: letter !== name, end: at + 2 };
 }
 
 /** Reads the character that begins at `at`, which may be an escape. */
@@ -73,19 +87,16 @@ function readEscape(text: string, at: number): Character {
   const octal = /^\\(?:0[0-7]{0,2}|[1-7][0-7]{1,2})/.exec(text.slice(at, at + 4))?.[0];
   if (octal !== undefined) return { code: parseInt(octal.slice(1), 8), end: at + octal.length };
   const hex = /^\\x(?:\{([0-9a-fA-F]+)\}|([0-9a-fA-F]{2}))/.exec(text.slice(at, at + 100));
-  if (hex !== null) {
-    const code = parseInt(hex[1] ?? hex[2] ?? "", 16);
-    if (code <= MAX_CODE) return { code, end: at + hex[0].length };
-  }
+  const hexCode = parseInt(hex?.[1] ?? hex?.[2] ?? "", 16);
+  if (hex !== null && hexCode <= MAX_CODE) return { code: hexCode, end: at + hex[0].length };
   const control = Object.hasOwn(CONTROLS, character) ? CONTROLS[character] : undefined;
   if (control !== undefined) return { code: control, end: at + 2 };
-  if (/[\x00-\x7f]/.test(character) && !/[0-9A-Za-z]/.test(character)) {
-    return { code: character.charCodeAt(0), end: at + 2 };
-  }
+  const code = character.charCodeAt(0);
+  if (code < 0x80 && !/[0-9A-Za-z]/.test(character)) return { code, end: at + 2 };
   return { problem: `invalid escape sequence \\${String.fromCodePoint(text.codePointAt(at + 1) ?? 0)}`, at };
 }
 
-function translateRange(text: string, at: number): Translated {
+function translateRange(text: string, at: number): Part {
   const low = readCharacter(text, at);
   if ("problem" in low) return low;
   const isRange = text[low.end] === "-" && low.end + 1 < text.length && text[low.end + 1] !== "]";
@@ -101,26 +112,26 @@ function codeText(code: number): string {
 }
 
 /** Translates a class such as `[:alpha:]` inside brackets. */
-function translateNamedClass(text: string, at: number): Translated | undefined {
+function namedPart(text: string, at: number): Part | undefined {
   const end = text.startsWith("[:", at) ? text.indexOf(":]", at + 2) : -1;
   if (end < 0) return undefined;
   const [, negation = "", name = ""] = /^(\^?)(.*)$/s.exec(text.slice(at + 2, end)) ?? [];
   const ranges = Object.hasOwn(POSIX_CLASSES, name) ? POSIX_CLASSES[name] : undefined;
   if (ranges === undefined) return { problem: "invalid character class range", at };
-  return { source: `[${negation}${ranges}]`, end: end + 2 };
+  return { source: ranges, isNegated: negation !== "", end: end + 2 };
 }
 
-function translateProperty(text: string, at: number): Translated {
+function translateProperty(text: string, at: number): Part {
   const problem = { problem: "invalid character class range", at };
   const braced = text[at + 2] === "{";
   const close = braced ? text.indexOf("}", at) : at + 3;
   if (close < 0 || at + 2 >= text.length) return problem;
   const given = text.slice(braced ? at + 3 : at + 2, close);
-  const isNegated = given.startsWith("^");
-  const property = propertyOf(isNegated ? given.slice(1) : given);
+  const isInverted = given.startsWith("^");
+  const property = propertyOf(isInverted ? given.slice(1) : given);
   if (property === undefined) return problem;
-  const letter = isNegated === (text[at + 1] === "P") ? "p" : "P";
-  return { source: `\\${letter}{${property}}`, end: braced ? close + 1 : close };
+  const isNegated = isInverted !== (text[at + 1] === "P");
+  return { source: `\\p{${property}}`, isNegated, end: braced ? close + 1 : close };
 }
 
 /** The property with this name; letter case, blanks, hyphens and underscores do not count. */
@@ -136,7 +147,7 @@ function propertyOf(name: string): string | undefined {
 
 function isProperty(property: string): boolean {
   try {
-    return new RegExp(`\\p{${property}}`, "v") instanceof RegExp;
+    return new RegExp(`\\p{${property}}`, "u") instanceof RegExp;
   } catch {
     return false;
   }

@@ -1,6 +1,6 @@
 import { readCharacter, translateClass, translateEscapedClass } from "./re2_class.ts";
 
-/** A pattern for the flag `v` of JavaScript, or why RE2 refuses it, with an offset in its text. */
+/** A pattern for the flag `u` of JavaScript, or why RE2 refuses it, with an offset in its text. */
 export type Re2Translation =
   | { readonly source: string }
   | { readonly problem: string; readonly at: number };
@@ -15,7 +15,8 @@ interface Item {
   readonly source: string;
   /** How often its innermost part is repeated by counts. */
   readonly repeats: number;
-  readonly isRepeated: boolean;
+  /** Whether a repetition takes it only as a group: it is an assertion, or is repeated already. */
+  readonly needsGroup: boolean;
 }
 
 interface Flags {
@@ -83,7 +84,7 @@ class Translator {
       }
       repeats = Math.max(repeats, items.at(-1)?.repeats ?? 1);
     }
-    return { source: [...branches, sourceOf(items)].join("|"), repeats, isRepeated: false };
+    return { source: [...branches, sourceOf(items)].join("|"), repeats, needsGroup: false };
   }
 
   #repetition(at: number): Repetition | undefined {
@@ -122,8 +123,8 @@ class Translator {
     if (isCount && most >= 2 && repeats > MAX_REPEATS) return this.#fail(BAD_COUNT, start);
     const isReversed = this.#text[end] === "?";
     const isLazy = isReversed !== this.#flags.U;
-    const source = item.isRepeated ? `(?:${item.source})` : item.source;
-    items.push({ source: `${source}${written}${isLazy ? "?" : ""}`, repeats, isRepeated: true });
+    const source = item.needsGroup ? `(?:${item.source})` : item.source;
+    items.push({ source: `${source}${written}${isLazy ? "?" : ""}`, repeats, needsGroup: true });
     this.#at = isReversed ? end + 1 : end;
   }
 
@@ -134,14 +135,15 @@ class Translator {
     if (character === "[") return this.#add(items, translateClass(this.#text, this.#at), true);
     if (character === "\\") return this.#escape(items);
     const { m, s } = this.#flags;
-    const special: Readonly<Record<string, string>> = {
-      "^": m ? "(?<![^\\n])" : "(?:^)",
-      "$": m ? "(?![^\\n])" : "(?:$)",
-      ".": s ? "[^]" : "[^\\n]",
-    };
-    const source = special[character];
-    if (source === undefined) return this.#character(items);
-    this.#add(items, { source: m && character !== "." ? `(?:${source})` : source, end: this.#at + 1 });
+    if (character === "^") return this.#assert(items, m ? "(?<![^\\n])" : "^", 1);
+    if (character === "$") return this.#assert(items, m ? "(?![^\\n])" : "$", 1);
+    if (character === ".") return this.#add(items, { source: s ? "[^]" : "[^\\n]", end: this.#at + 1 });
+    this.#character(items);
+  }
+
+  #assert(items: Item[], source: string, length: number): void {
+    items.push({ source, repeats: 1, needsGroup: true });
+    this.#at += length;
   }
 
   #character(items: Item[]): void {
@@ -162,7 +164,7 @@ class Translator {
     const letter = this.#text[at + 1] ?? "";
     if (letter === "Q") return this.#quoted(items);
     const assertion = Object.hasOwn(ASSERTIONS, letter) ? ASSERTIONS[letter] : undefined;
-    if (assertion !== undefined) return this.#add(items, { source: `(?:${assertion})`, end: at + 2 });
+    if (assertion !== undefined) return this.#assert(items, assertion, 2);
     const named = translateEscapedClass(this.#text, at);
     return named === undefined ? this.#character(items) : this.#add(items, named, true);
   }
@@ -190,7 +192,7 @@ class Translator {
     if (this.#text[this.#at] !== ")") return this.#fail("missing closing )", start);
     this.#at++;
     this.#flags = outer;
-    items.push({ source: `${open}${source})`, repeats, isRepeated: false });
+    items.push({ source: `${open}${source})`, repeats, needsGroup: false });
   }
 
   /** Reads what begins a group; undefined for flags alone. */
@@ -223,7 +225,7 @@ class Translator {
 }
 
 function plain(source: string): Item {
-  return { source, repeats: 1, isRepeated: false };
+  return { source, repeats: 1, needsGroup: false };
 }
 
 function sourceOf(items: readonly Item[]): string {
@@ -232,5 +234,5 @@ function sourceOf(items: readonly Item[]): string {
 
 /** Whether letter case may matter, which is not so for most punctuation. */
 function isCased(character: string): boolean {
-  return /[\p{L}\p{M}\p{N}\p{S}]/v.test(character);
+  return /[\p{L}\p{M}\p{N}\p{S}]/u.test(character);
 }
