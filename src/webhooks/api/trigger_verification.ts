@@ -18,7 +18,12 @@ import { FieldReader } from "./field_reader.ts";
 import { invalidField } from "./problem.ts";
 
 const ENCODINGS = ["hex", "base64"] as const;
-const HEADER_NAME = "^[A-Za-z0-9-]{1,64}$";
+/** Headers that HTTP itself or a proxy sets, so that they cannot prove a sender. */
+const OWN_HEADERS = [
+  ...["accept", "connection", "content-encoding", "content-length", "content-type", "expect", "host"],
+  ...["keep-alive", "te", "trailer", "transfer-encoding", "upgrade"],
+];
+const HEADER_NAME = `^(?!(?:${OWN_HEADERS.map(inAnyCase).join("|")})$)[A-Za-z0-9-]{1,64}$`;
 const PREFIX = "^[ -~]{0,64}$";
 const MIN_SECRET = 8;
 /** The fields that only describe the scheme `hmac-sha256`. */
@@ -98,8 +103,10 @@ export function sentSecret(
   if (secret === undefined) return undefined;
   if (secret.trim() !== secret) throw invalidField(field, "it begins or ends with a blank");
   if (secret.length < MIN_SECRET) throw invalidField(field, `expected at least ${MIN_SECRET} characters`);
-  if (secretFormOf(verify) === "text" || isBase64Secret(secret)) return secret;
-  throw invalidField(field, "expected whsec_ followed by base64");
+  if (secretFormOf(verify) === "text") return secret;
+  if (!isBase64Secret(secret)) throw invalidField(field, "expected whsec_ followed by base64");
+  if (isBase64Secret(secret, MIN_SECRET)) return secret;
+  throw invalidField(field, `expected at least ${MIN_SECRET} bytes in base64`);
 }
 
 function verificationOf(fields: FieldReader): TriggerVerification {
@@ -133,7 +140,13 @@ function verificationOf(fields: FieldReader): TriggerVerification {
 function headerIfGiven(fields: FieldReader, name: string): string | undefined {
   const header = fields.textIfGiven(name);
   if (header === undefined || new RegExp(HEADER_NAME).test(header)) return header?.toLowerCase();
-  throw invalidField(`verify.${name}`, "expected 1 to 64 letters, digits and -");
+  const isOwn = OWN_HEADERS.includes(header.toLowerCase());
+  const expected = isOwn ? "a header that HTTP does not define" : "1 to 64 letters, digits and -";
+  throw invalidField(`verify.${name}`, `expected ${expected}`);
+}
+
+function inAnyCase(name: string): string {
+  return name.replaceAll(/[a-z]/g, (letter) => `[${letter.toUpperCase()}${letter}]`);
 }
 
 function prefixIfGiven(fields: FieldReader): string | undefined {

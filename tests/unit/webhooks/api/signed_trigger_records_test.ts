@@ -105,6 +105,28 @@ Deno.test("signed triggers: a wrong field is named", async () => {
     [{ scheme: "hmac-sha256" }, "verify.header", "it is required"],
     [{ ...GENERIC, header: "" }, "verify.header", "expected 1 to 64 letters, digits and -"],
     [{ ...GENERIC, header: "a b" }, "verify.header", "expected 1 to 64 letters, digits and -"],
+    ...["Content-Length", "host", "content-type", "transfer-encoding"].map((header) =>
+      [
+        { ...GENERIC, header },
+        "verify.header",
+        "expected a header that HTTP does not define",
+      ] as const
+    ),
+    [
+      { ...GENERIC, timestampHeader: "content-length" },
+      "verify.timestampHeader",
+      "expected a header that HTTP does not define",
+    ],
+    [
+      { ...GENERIC, idempotencyHeader: "Content-Length" },
+      "verify.idempotencyHeader",
+      "expected a header that HTTP does not define",
+    ],
+    [
+      { scheme: "standard-webhooks", secret: "whsec_AAAA" },
+      "verify.secret",
+      "expected at least 8 bytes in base64",
+    ],
     [{ ...GENERIC, prefix: "ü" }, "verify.prefix", "expected at most 64 printable ASCII characters"],
     [{ ...GENERIC, encoding: "binary" }, "verify.encoding", "expected one of hex, base64"],
     [
