@@ -89,18 +89,20 @@ export const RATE_LIMIT_SCHEMAS: SchemaProperties = {
       "Hits of descriptors without their own; 0 and absent mean 1, and more than 2^32 - 1 count as that.",
     ),
   }),
-  Descriptor: closedSchema({
-    entries: listSchema(schemaOf("Entry"), "Keys and values, matched level by level.", {
+  Descriptor: closedSchema({}, {
+    entries: nullable(listSchema(schemaOf("Entry"), "Keys and values, matched level by level.", {
       maxItems: MAX_ENTRIES,
-    }),
-  }, {
+    })),
     limit: nullable(schemaOf("LimitOverride")),
     hitsAddend: count(
       "Hits of this descriptor; 0 reads the counter without adding hits, and more than 2^53 count as that.",
     ),
     isNegativeHits: nullable(flagSchema("Whether the hits are subtracted; default `false`.")),
   }),
-  Entry: closedSchema({ key: textSchema("The key.") }, { value: nullable(textSchema("The value.")) }),
+  Entry: closedSchema({}, {
+    key: nullable(textSchema("The key.")),
+    value: nullable(textSchema("The value.")),
+  }),
   LimitOverride: closedSchema({
     requestsPerUnit: count("The limit.", { maximum: MAX_REQUESTS_PER_UNIT }),
     unit: REQUEST_UNIT,

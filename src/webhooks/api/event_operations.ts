@@ -13,7 +13,7 @@ import {
 } from "../../base/json_schema.ts";
 import { EVENT_FILTER, listParameters, pageAnswer } from "./list_parameters.ts";
 import type { AdministrationOperations } from "./operation.ts";
-import { kindSchema, kindsSchema, lineSchema } from "./text_forms.ts";
+import { kindSchema, kindsSchema, nameSchema } from "./text_forms.ts";
 import { IDEMPOTENCY_KEY, REPLAY_HEADERS } from "./trigger_operations.ts";
 
 const KIND = kindSchema(
@@ -22,7 +22,7 @@ const KIND = kindSchema(
 
 /** The fields of an event key. */
 export const EVENT_KEY_FIELDS: SchemaProperties = {
-  name: lineSchema("Name that the audit log and lists show.", { minLength: 1, maxLength: 128 }),
+  name: nameSchema("Name that the audit log and lists show.", { minLength: 1, maxLength: 128 }),
   kinds: listSchema(
     kindsSchema("A kind, a prefix such as `agent.*`, or `*`."),
     "Kinds of events that the key may report.",

@@ -5,9 +5,13 @@ import { KIND_TEXT, MAX_KIND_LENGTH } from "../model/event.ts";
 export const MAX_TEXT_LENGTH = 1_024;
 
 const KINDS_PATTERN = `^(?:\\*|(?=[^*]{1,${MAX_KIND_LENGTH}}(?:\\.\\*)?$)${KIND_TEXT}(?:\\.\\*)?)$`;
+/** A character that a text in one line may have, and one that is no blank either. */
+const PRINTED = "[^\\u0000-\\u001f\\u007f-\\u009f]";
+const VISIBLE = "[^\\s\\u0000-\\u001f\\u007f-\\u009f]";
 /** A text in one line without blanks at its ends. */
-export const SECRET_PATTERN =
-  "^[^\\s\\u0000-\\u001f\\u007f-\\u009f](?:[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f])?$";
+export const SECRET_PATTERN = `^${VISIBLE}(?:${PRINTED}*${VISIBLE})?$`;
+/** A word of visible characters. */
+export const WORD_PATTERN = `^${VISIBLE}+$`;
 const HEADER_CHARACTERS = "[!#$%&'*+.^_`|~0-9A-Za-z-]";
 /** The sender of deliveries sets these headers itself. */
 export const SENDER_HEADERS = [
@@ -20,7 +24,8 @@ export const STATIC_HEADER = `^(?!(?:${inAnyCase(SENDER_HEADERS)})$)${HEADER_CHA
 export const LIMIT_VALUE =
   "^(?:(?!\\{\\{)[\\s\\S]|\\{\\{ *input(?:\\.[A-Za-z0-9_$-]+|\\[(?:0|[1-9][0-9]{0,8})\\]){0,10} *\\}\\})*$";
 /** Each unit once and in order, far below the longest duration. */
-const AGO = "(?=.)(?:[0-9]{1,4}d)?(?:[0-9]{1,6}h)?(?:[0-9]{1,6}m)?(?:[0-9]{1,9}(?:\\.[0-9]{1,9})?s)?";
+const AGO =
+  "(?=.)(?:[0-9]{1,4}d)?(?:[0-9]{1,6}h)?(?:[0-9]{1,6}m)?(?:[0-9]{1,9}(?:\\.[0-9]{1,9})?s)?(?:[0-9]{1,9}ms)?|0";
 /** At most 30 days: one unit, or units in order that do not exceed the next one. */
 const DELAY = [
   "0|30d|(?:[1-6]?[0-9]{1,2}|7[01][0-9]|720)h",
@@ -38,9 +43,15 @@ export function inAnyCase(pattern: string): string {
 export function lineSchema(description: string, more: JsonSchema = {}): JsonSchema {
   return textSchema(description, {
     maxLength: MAX_TEXT_LENGTH,
-    pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]*$",
+    pattern: `^${PRINTED}*$`,
     ...more,
   });
+}
+
+/** A text of a request in one line that is not blank. */
+export function nameSchema(description: string, more: JsonSchema = {}): JsonSchema {
+  const pattern = `^${PRINTED}*${VISIBLE}${PRINTED}*$`;
+  return textSchema(description, { maxLength: MAX_TEXT_LENGTH, pattern, ...more });
 }
 
 /** A kind of event. */

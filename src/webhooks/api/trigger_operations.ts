@@ -14,7 +14,7 @@ import {
 import { MAX_KEY_LENGTH } from "./calls.ts";
 import { listParameters, pageAnswer } from "./list_parameters.ts";
 import type { AdministrationOperations, OperationAnswer, Operations } from "./operation.ts";
-import { LIMIT_VALUE, lineSchema } from "./text_forms.ts";
+import { LIMIT_VALUE, lineSchema, WORD_PATTERN } from "./text_forms.ts";
 import { SECRET_FIELD, VERIFICATION_SCHEMAS } from "./trigger_verification.ts";
 
 /** Most entries of a descriptor of a limit. */
@@ -32,7 +32,7 @@ const WORKFLOW: SchemaProperties = {
   workflow: textSchema("The name of a workflow.", {
     minLength: 1,
     maxLength: 128,
-    pattern: "^[^\\s\\u0000-\\u001f\\u007f-\\u009f]+$",
+    pattern: WORD_PATTERN,
   }),
 };
 /** The fields of a limit. */

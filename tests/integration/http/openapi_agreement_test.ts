@@ -61,7 +61,7 @@ const TEXTS = [
     "authorization",
     "x_y",
   ],
-  ...["https://app.example/hooks", "ftp://a/", "no url", "github", "hmac-sha256", "DAY", "day", "UNKNOWN"],
+  ...["https://127.0.0.1:9/hooks", "ftp://a/", "no url", "github", "hmac-sha256", "DAY", "day", "UNKNOWN"],
   ...["2cbaae4d-d015-44da-860c-dad302d554aa", "2cbaae4d", "endpoints.1", "endpoints.0", "deliveries.12"],
   ...["audit.9999999999999999", "workflows.6563686f", "workflows.6", "Y3Vyc29yOjE", "queued", "delivered"],
 ];
@@ -119,7 +119,7 @@ const VALUES: readonly unknown[] = [
 /** Refusals by the state of a record or by another field, which no schema of a field can describe. */
 const BY_STATE = [
   "expected a time after since",
-  "the calls of this trigger show a key",
+  "it cannot be changed, and is github",
   "with this name",
   "such as `workflow.`",
   "reports itself",
@@ -132,13 +132,13 @@ Deno.test("openapi: a body is accepted if and only if its schema allows it", asy
     const { schema, example } = placed.operation.requestBody?.content["application/json"] ?? {};
     if (schema === undefined || !placed.path.startsWith("/api/")) continue;
     const path = await pathOf(service, placed);
-    for (const body of bodies(service, schema, example as Fields)) {
-      const isAllowed = service.schemas.problems(schema, body).length === 0;
+    const isAllowed = service.schemas.validator(schema);
+    await forEach(bodies(service, schema, local(example as Fields)), async (body) => {
       const refusal = await refusalOf(service, placed, { path, body });
-      if (isAllowed !== (refusal === "")) {
-        differences.push(`${placed.method} ${placed.path} ${shortened(body)}: ${isAllowed} ${refusal}`);
+      if (isAllowed(body) !== (refusal === "")) {
+        differences.push(`${placed.method} ${placed.path} ${shortened(body)}: ${isAllowed(body)} ${refusal}`);
       }
-    }
+    });
   }
   assertEquals(differences, []);
 });
@@ -151,33 +151,57 @@ Deno.test("openapi: a parameter is accepted if and only if its schema allows it"
     const path = await pathOf(service, placed);
     for (const { name, in: place, schema } of placed.operation.parameters ?? []) {
       if (place !== "query") continue;
-      for (const text of TEXTS) {
-        const isNumber = schema["type"] === "integer" && /^[0-9]+$/.test(text) && !/^0[0-9]/.test(text);
-        const isAllowed = service.schemas.problems(schema, isNumber ? Number(text) : text).length === 0;
-        const refusal = await refusalOf(service, placed, {
-          path: `${path}?${new URLSearchParams([[name, text]])}`,
-        });
-        if (isAllowed !== (refusal === "")) {
-          differences.push(`${placed.path} ${name}=${shortened(text)}: ${isAllowed} ${refusal}`);
+      const isAllowed = service.schemas.validator(schema);
+      await forEach(TEXTS, async (text) => {
+        const isNumber = schema["type"] === "integer" && /^(?:0|[1-9][0-9]*)$/.test(text);
+        const value = isNumber ? Number(text) : text;
+        const query = new URLSearchParams([[name, text]]);
+        const refusal = await refusalOf(service, placed, { path: `${path}?${query}` });
+        if (isAllowed(value) !== (refusal === "")) {
+          differences.push(`${placed.path} ${name}=${shortened(text)}: ${isAllowed(value)} ${refusal}`);
         }
-      }
+      });
     }
   }
   assertEquals(differences, []);
 });
 
+const CONCURRENCY = 16;
+
+/** Some at a time, as a commit of the store serves all of them. */
+async function forEach<T>(items: Iterable<T>, check: (item: T) => Promise<void>): Promise<void> {
+  const queue = items[Symbol.iterator]();
+  await Promise.all(Array.from({ length: CONCURRENCY }, async () => {
+    for (let next = queue.next(); !next.done; next = queue.next()) await check(next.value);
+  }));
+}
+
+/** Without a name that would be resolved. */
+function local(example: Fields): Fields {
+  return "url" in example ? { ...example, url: "https://127.0.0.1:9/" } : example;
+}
+
 /** The example with one field replaced by each value, also in objects that the example has. */
 function* bodies(service: OpenApiService, schema: Schema, example: Fields): Generator<unknown> {
   const { properties = {} } = service.schemas.resolved(schema);
   for (const [name, one] of Object.entries(properties)) {
-    for (const value of VALUES) yield { ...example, [name]: value };
+    for (const value of valuesFor(service, one)) yield { ...example, [name]: value };
     const [first] = Array.isArray(example[name]) ? example[name] : [];
     const { items } = service.schemas.resolved(one);
     if (items === undefined) continue;
-    for (const value of VALUES) yield { ...example, [name]: [value] };
+    for (const value of valuesFor(service, items)) yield { ...example, [name]: [value] };
     if (typeof first !== "object" || first === null) continue;
     for (const body of bodies(service, items, first)) yield { ...example, [name]: [body] };
   }
+}
+
+/** Every text for a field that may be a text, some for any other. */
+function valuesFor(service: OpenApiService, schema: Schema): readonly unknown[] {
+  const { type, anyOf = [] } = service.schemas.resolved(schema);
+  const isText = [type, ...anyOf.map((one) => one["type"])].some((one) => String(one).includes("string"));
+  return VALUES.filter((value, index) =>
+    isText ? typeof value !== "object" || index % 4 === 0 : typeof value !== "string" || index % 16 === 0
+  );
 }
 
 /** Why a request is refused; empty if it is accepted, or would be in another state. */
@@ -201,7 +225,7 @@ async function refusalOf(
 async function pathOf(service: OpenApiService, { path }: PlacedOperation): Promise<string> {
   if (!path.includes("{")) return path;
   const body = path.includes("/triggers/")
-    ? { name: `t-${crypto.randomUUID()}`, workflow: "echo" }
+    ? { name: `t-${crypto.randomUUID()}`, workflow: "echo", verify: { scheme: "github" } }
     : { url: "https://127.0.0.1:9/" };
   const operation = path.includes("/triggers/") ? "createTrigger" : "createEndpoint";
   const { id } = (await service.call(operation, { status: 201, body })).body;
