@@ -276,7 +276,7 @@ for (const [name, { parse, good, bad, expected }] of Object.entries(TABLES)) {
 }
 
 const PATTERNS: readonly [text: string, parsed: ReturnType<typeof parsePattern>][] = [
-  ["(?i)^A(?P<one>.)$", { value: /^(?i:A)(?<one>[^\n])$/u }],
+  ["(?i)^A(?P<one>.)$", { value: new RegExp("^(?i:A)(?<one>[^\\n])$", "u") }],
   ["a(?=b)", {
     value: /a(?=b)/u,
     warning: "Go refuses this regular expression, so it is read as one of JavaScript: " +
