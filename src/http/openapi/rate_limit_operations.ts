@@ -103,9 +103,10 @@ export const RATE_LIMIT_SCHEMAS: SchemaProperties = {
     key: nullable(textSchema("The key.")),
     value: nullable(textSchema("The value.")),
   }),
-  LimitOverride: closedSchema({
-    requestsPerUnit: count("The limit.", { maximum: MAX_REQUESTS_PER_UNIT }),
-    unit: REQUEST_UNIT,
+  LimitOverride: closedSchema({ unit: REQUEST_UNIT }, {
+    requestsPerUnit: count("The limit; 0 and absent block every request.", {
+      maximum: MAX_REQUESTS_PER_UNIT,
+    }),
   }),
   RateLimitResponse: objectSchema({
     overallCode: CODE,

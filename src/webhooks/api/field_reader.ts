@@ -1,10 +1,12 @@
 import { parseDuration } from "../../base/duration.ts";
 import {
   isJsonObject,
+  isRawNumber,
   type JsonObject,
   type JsonValue,
   nestingProblem,
   parseJson,
+  stringifyJson,
 } from "../../base/exact_json.ts";
 import type { JsonSchema, SchemaProperties } from "../../base/json_schema.ts";
 import { parseMoment } from "../../base/rfc3339.ts";
@@ -91,8 +93,10 @@ export class FieldReader {
   wholeIfGiven(name: string): number | undefined {
     const { minimum: min = 0, maximum: max = Infinity } = this.#schema(name);
     return this.#parse(name, `an integer from ${min} to ${max}`, (value) => {
-      return Number.isInteger(value) && Number(value) >= min && Number(value) <= max
-        ? Number(value)
+      // A number such as 5.0 keeps its digits.
+      const number = isRawNumber(value) ? Number(stringifyJson(value)) : value;
+      return Number.isInteger(number) && Number(number) >= min && Number(number) <= max
+        ? Number(number)
         : undefined;
     });
   }

@@ -154,7 +154,7 @@ const SHOWN: OperationAnswer = { description: "The trigger.", schema: schemaOf("
 
 /** `Idempotency-Key` of a request. */
 export const IDEMPOTENCY_KEY: SchemaProperties = {
-  "Idempotency-Key": textSchema(
+  "Idempotency-Key": lineSchema(
     "Identifies the call for 24 hours: a call with the same key returns the same response and starts no execution.",
     { minLength: 1, maxLength: MAX_KEY_LENGTH },
   ),

@@ -143,6 +143,13 @@ Deno.test("openapi: a body is accepted if and only if its schema allows it", asy
   assertEquals(differences, []);
 });
 
+Deno.test("openapi: an integer may be written with a fraction of zeros", async () => {
+  await using service = await OpenApiService.start();
+  const body = '{"url":"https://127.0.0.1:9/","concurrency":13.0,"timeoutMs":1.5e3}';
+  const created = await service.call("createEndpoint", { status: 201, body });
+  assertEquals([created.body["concurrency"], created.body["timeoutMs"]], [13, 1_500]);
+});
+
 Deno.test("openapi: a parameter is accepted if and only if its schema allows it", async () => {
   await using service = await OpenApiService.start();
   const differences: string[] = [];
