@@ -18,6 +18,8 @@ export interface JsonSchema {
   readonly properties?: SchemaProperties;
   readonly required?: readonly string[];
   readonly additionalProperties?: boolean | JsonSchema;
+  readonly propertyNames?: JsonSchema;
+  readonly dependentRequired?: Readonly<Record<string, readonly string[]>>;
   readonly minProperties?: number;
   readonly maxProperties?: number;
   readonly anyOf?: readonly JsonSchema[];

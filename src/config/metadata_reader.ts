@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from "../ratelimit/rule_source.ts";
 import { pathOf } from "../yaml/field_reader.ts";
 import type { ProblemLog } from "../yaml/problem_log.ts";
-import { numberOf, scalarType, shown } from "../yaml/scalar.ts";
+import { flagOf, isNull, numberOf, scalarType, shown } from "../yaml/scalar.ts";
 import type { YamlMapping, YamlScalar, YamlValue } from "../yaml/value.ts";
 
 /** Maximum depth of metadata, so that decoders of the protocol accept a response with it. */
@@ -31,8 +31,8 @@ export function readMetadata(log: ProblemLog, mapping: YamlMapping, path: string
       if (value.kind === "list") return value;
       const json = jsonOf(value);
       if (json !== undefined) return { json };
-      const found = `the ${scalarType(value)} ${shown(value.text)}`;
-      return void error(value, at, `expected a value of JSON, got ${found}; put it in quotes`);
+      const text = `expected a value of JSON, got the number ${shown(value.text)}; put it in quotes`;
+      return void error(value, at, text);
     },
   });
 }
@@ -72,10 +72,9 @@ function* entriesOf({ entries }: YamlMapping): Generator<readonly [key: string, 
   for (const [key, { value }] of entries) yield [key, value];
 }
 
+/** As YAML 1.1 reads it, with flags such as `yes`; undefined for a number that JSON does not have. */
 function jsonOf(scalar: YamlScalar): JsonValue | undefined {
-  const type = scalarType(scalar);
-  if (type === "null") return null;
-  if (type === "boolean") return scalar.text.toLowerCase() === "true";
-  if (type === "number") return numberOf(scalar);
-  return type === "text" ? scalar.text : undefined;
+  if (isNull(scalar)) return null;
+  const json = flagOf(scalar) ?? numberOf(scalar);
+  return json ?? (scalarType(scalar) === "number" ? undefined : scalar.text);
 }

@@ -3,10 +3,12 @@ import { FieldReader, pathOf } from "../yaml/field_reader.ts";
 import type { ProblemLog } from "../yaml/problem_log.ts";
 import { fileErrorText } from "./rule_file_reader.ts";
 import { unknownKeyText } from "./rule_fields.ts";
-import { readYamlDocument } from "../yaml/document.ts";
-import { described, isNull, numberOf, shown } from "../yaml/scalar.ts";
+import { readYamlDocument, yamlText } from "../yaml/document.ts";
+import { described, flagOf, isNull, numberOf, shown } from "../yaml/scalar.ts";
+import { groupsIn } from "../base/pattern.ts";
+import { parseDuration } from "../base/duration.ts";
+import { type PatternGroups, readMappingPattern } from "./mapping_pattern.ts";
 import type { YamlMapping, YamlValue } from "../yaml/value.ts";
-import { errorText } from "../base/error_text.ts";
 
 /** Maps names of statistics to a metric. */
 export interface MetricMapping {
@@ -16,7 +18,7 @@ export interface MetricMapping {
   readonly kind: "counter" | "gauge" | "histogram" | undefined;
   /** Whether matching statistics are hidden. */
   readonly drop: boolean;
-  /** May contain `$1` or `${1}` for the groups of the pattern, like the label values. */
+  /** May contain `$1` or `$name` for the groups of the pattern, like the label values. */
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly help: string | undefined;
@@ -41,25 +43,34 @@ export interface MetricMappingFile {
 const MAX_BYTES = 1_048_576;
 const KINDS = { counter: "counter", gauge: "gauge", observer: "histogram", timer: "histogram" } as const;
 const FILE_KEYS = ["defaults", "mappings"];
+/** Keys of the format that have no effect, with the reason. */
+const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
+  ttl: "statistics do not expire",
+  honor_labels: "statistics have no labels before the mapping",
+  glob_disable_ordering: "the first glob that matches applies",
+  summary_options: "durations are histograms",
+  quantiles: "durations are histograms",
+  native_histogram_bucket_factor: "histograms have fixed bounds",
+  native_histogram_max_buckets: "histograms have fixed bounds",
+};
 const DEFAULT_KEYS = ["match_type", "observer_type", "timer_type", "buckets", "histogram_options"];
 const MAPPING_KEYS = [
   ...["match", "match_type", "match_metric_type", "name", "labels", "help", "action", "scale"],
   ...["observer_type", "timer_type", "buckets", "histogram_options"],
 ];
-/** Keys of the format that Weir does not support. */
-const UNSUPPORTED = ["ttl", "quantiles", "summary_options", "honor_labels", "glob_disable_ordering"];
-const METRIC_NAME = /^[a-zA-Z_](?:[a-zA-Z0-9_]|\$\{\d+\}|\$\d+)*$/;
+const METRIC_NAME = /^(?![0-9])(?:[a-zA-Z0-9_]|\$\{\w+\}|\$<\w+>|\$\w+)+$/;
 const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/;
 
-/** Reads the mapping file at the path; throws an error with one line per problem. */
+/** Reads the mapping file at the path, which may have warnings; throws an error with one line per problem. */
 export async function loadMetricMapping(
   path: string,
   options: MetricMappingOptions,
-): Promise<readonly MetricMapping[]> {
+): Promise<MetricMappingFile> {
   const text = await textOf(path);
-  const { mappings, problems } = readMetricMapping(path, text, options);
-  if (problems.length > 0) throw new Error(problems.map(problemText).join("\n"));
-  return mappings;
+  const file = readMetricMapping(path, text, options);
+  const isInvalid = file.problems.some(({ severity }) => severity === "error");
+  if (isInvalid) throw new Error(file.problems.map(problemText).join("\n"));
+  return file;
 }
 
 async function textOf(path: string): Promise<string> {
@@ -67,7 +78,9 @@ async function textOf(path: string): Promise<string> {
     const { size, isFile } = await Deno.stat(path);
     if (!isFile) throw new Error("it is not a file");
     if (size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`);
-    return await Deno.readTextFile(path);
+    const text = yamlText(await Deno.readFile(path));
+    if (text === undefined) throw new Error("it is not UTF-8");
+    return text;
   } catch (cause) {
     throw new Error(`Cannot read PULL_METRICS_MAPPER_YAML "${path}": ${fileErrorText(cause)}`, { cause });
   }
@@ -85,7 +98,7 @@ export function readMetricMapping(
     : readRoot(root, log, options);
   const isSilent = log.problems().length === 0;
   if (isSilent && mappings.length === 0) {
-    log.error(0, "", "there are no mappings; begin with 'mappings:' and a list below it");
+    log.warning(0, "", "there are no mappings; begin with 'mappings:' and a list below it");
   }
   // Glob patterns are tried before regular expressions, whatever their order in the file.
   const globs = mappings.filter(({ isGlob }) => isGlob);
@@ -136,20 +149,28 @@ function readRoot(root: YamlValue, log: ProblemLog, { boundsSeconds }: MetricMap
 function readDefaults(mapping: YamlMapping, log: ProblemLog): Defaults {
   checkKnown(log, mapping, "defaults", DEFAULT_KEYS);
   const fields = new FieldReader(log, mapping, "defaults");
-  const matchType = fields.choice("match_type", ["glob", "regex"]) ?? "glob";
-  checkObserver(fields);
+  const matchType = matchTypeOf(fields) ?? "glob";
+  checkObserver(fields, { log, path: "defaults" });
   return { matchType, bounds: boundsField(fields, { log, path: "defaults" }) };
 }
 
-/** Durations are always histograms. */
-function checkObserver(fields: FieldReader): void {
-  for (const key of ["observer_type", "timer_type"]) fields.choice(key, ["histogram"]);
+/** An empty word is the default. */
+function matchTypeOf(fields: FieldReader): "glob" | "regex" | undefined {
+  return fields.choice("match_type", ["glob", "regex", ""]) || undefined;
+}
+
+function checkObserver(fields: FieldReader, { log, path }: Pick<Place, "log" | "path">): void {
+  for (const key of ["observer_type", "timer_type"]) {
+    const type = fields.choice(key, ["histogram", "summary", ""]);
+    if (type !== "summary") continue;
+    log.warning(fields.offset(key), pathOf(path, key), "durations are histograms, as with 'histogram'");
+  }
 }
 
 /** The bounds, from either of the two places that the format allows. */
 function boundsField(
   fields: FieldReader,
-  { log, path }: { readonly log: ProblemLog; readonly path: string },
+  { log, path }: Pick<Place, "log" | "path">,
 ): YamlValue | undefined {
   const options = fields.mapping("histogram_options");
   if (options === undefined) return fields.list("buckets");
@@ -162,10 +183,10 @@ function readMapping(mapping: YamlMapping, place: Place): Read[] {
   const { log, path, defaults } = place;
   checkKnown(log, mapping, path, MAPPING_KEYS);
   const fields = new FieldReader(log, mapping, path);
-  const matchType = fields.choice("match_type", ["glob", "regex"]) ?? defaults.matchType;
-  const drop = fields.choice("action", ["map", "drop"]) === "drop";
-  const kind = fields.choice("match_metric_type", ["counter", "gauge", "observer", "timer"]);
-  checkObserver(fields);
+  const matchType = matchTypeOf(fields) ?? defaults.matchType;
+  const drop = fields.choice("action", ["map", "drop", ""]) === "drop";
+  const kind = fields.choice("match_metric_type", ["counter", "gauge", "observer", "timer", ""]) || undefined;
+  checkObserver(fields, place);
   const scale = readScale(fields, mapping, place);
   const own = boundsField(fields, place);
   const isTime = kind !== "counter" && kind !== "gauge";
@@ -182,7 +203,7 @@ function readMapping(mapping: YamlMapping, place: Place): Read[] {
     checkName(name, { ...place, offset: fields.offset("name"), path: pathOf(path, "name"), groups });
   }
   const labels = readLabels(fields.mapping("labels"), { ...place, path: pathOf(path, "labels"), groups });
-  const help = fields.text("help");
+  const help = fields.anyText("help");
   const known = kind === undefined ? undefined : KINDS[kind];
   return [{
     isGlob: matchType === "glob",
@@ -201,25 +222,23 @@ function readScale(fields: FieldReader, mapping: YamlMapping, { log, path }: Pla
 }
 
 function readBounds(value: YamlValue | undefined, scale: number, place: Place): number[] | undefined {
-  if (value?.kind !== "list") return undefined;
+  if (value?.kind !== "list" || value.items.length === 0) return undefined;
   const { log, path, boundsSeconds } = place;
   const possible = boundsSeconds.map((bound) => Number((bound * scale).toPrecision(12)));
   const bounds: number[] = [];
   for (const item of value.items) {
     if (item.kind === "broken") continue;
     const bound = item.kind === "scalar" && !item.quoted ? numberOf(item) : undefined;
-    if (bound !== undefined && possible.includes(bound)) bounds.push(bound);
-    else {
-      const text = `expected some of ${possible.join(", ")}, got ${described(item)}`;
-      log.error(item.offset, pathOf(path, "buckets"), text);
-    }
+    const got = `${possible.join(", ")}, got ${described(item)}`;
+    if (bound === undefined) log.error(item.offset, pathOf(path, "buckets"), `expected some of ${got}`);
+    else if (possible.includes(bound)) bounds.push(bound);
+    else log.warning(item.offset, pathOf(path, "buckets"), `is left out: the fixed bounds are ${got}`);
   }
-  return bounds;
+  return bounds.length === 0 ? undefined : bounds;
 }
 
 interface TemplatePlace extends Place {
-  /** Number of groups in the pattern. */
-  readonly groups: number;
+  readonly groups: PatternGroups;
 }
 
 function checkName(name: string, place: TemplatePlace & { readonly offset: number }): void {
@@ -250,73 +269,28 @@ function readLabels(mapping: YamlMapping | undefined, place: TemplatePlace): Rec
 }
 
 function checkGroups(text: string, place: TemplatePlace & { readonly offset: number }): void {
-  const { log, offset, path, groups } = place;
-  for (const [reference, braced, bare] of text.matchAll(/\$(?:\{([^}]*)\}|(\w+))/g)) {
-    const number = braced ?? /^\d+/.exec(bare ?? "")?.[0] ?? "";
-    if (/^\d+$/.test(number) && Number(number) <= groups) continue;
-    const expected = groups === 0 ? "no group, because match has none" : `a group from 1 to ${groups}`;
-    log.error(offset, path, `expected ${expected}; got '${shown(reference)}'`);
+  const { log, offset, path, groups: { count, names } } = place;
+  const numbers = count === 0 ? "no group, because match has none" : `a group from 1 to ${count}`;
+  const expected = [numbers, ...names].join(", ");
+  for (const { written, group } of groupsIn(text)) {
+    if (names.includes(group) || (/^[0-9]+$/.test(group) && Number(group) <= count)) continue;
+    log.error(offset, path, `expected ${expected}; got '${shown(written)}'`);
   }
 }
 
+/** An unknown key is ignored by other readers of the format, too. */
 function checkKnown(log: ProblemLog, mapping: YamlMapping, path: string, known: readonly string[]): void {
-  for (const [key, { offset }] of mapping.entries) {
+  for (const [key, { offset, value }] of mapping.entries) {
     if (known.includes(key)) continue;
-    if (UNSUPPORTED.includes(key)) {
-      log.error(offset, path, `'${key}' is not supported; remove it`);
-    } else log.error(offset, path, unknownKeyText(key, known));
+    const reason = Object.hasOwn(WITHOUT_EFFECT, key) ? WITHOUT_EFFECT[key] : undefined;
+    if (reason === undefined) log.warning(offset, path, unknownKeyText(key, known));
+    else if (!isDefault(value)) log.warning(offset, path, `'${key}' has no effect: ${reason}`);
   }
 }
 
-interface PatternPlace {
-  readonly matchType: "glob" | "regex";
-  readonly offset: number;
-  readonly path: string;
-}
-
-interface MappingPattern {
-  readonly pattern: RegExp;
-  readonly groups: number;
-}
-
-/** Reads a pattern, a glob (`*` is one part between dots) or a regular expression; an invalid one is reported. */
-function readMappingPattern(
-  log: ProblemLog,
-  match: string,
-  { matchType, offset, path }: PatternPlace,
-): MappingPattern | undefined {
-  if (match === "") {
-    log.error(offset, path, "expected a name such as 'ratelimit.service.*', got nothing");
-    return undefined;
-  }
-  if (matchType === "regex") return readRegex(log, match, { offset, path });
-  const parts = match.split(".");
-  const bad = parts.find((part) => part === "" || (part.includes("*") && part !== "*"));
-  if (bad !== undefined) {
-    const text = bad === ""
-      ? "expected a part between two dots, got nothing"
-      : `expected '*' alone between dots, got '${shown(bad)}'`;
-    log.error(offset, path, `${text}; correct it, or use 'match_type: regex'`);
-    return undefined;
-  }
-  const source = parts.map((part) => part === "*" ? "([^.]*)" : RegExp.escape(part)).join("\\.");
-  return { pattern: new RegExp(`^${source}$`), groups: parts.filter((part) => part === "*").length };
-}
-
-function readRegex(
-  log: ProblemLog,
-  match: string,
-  { offset, path }: { readonly offset: number; readonly path: string },
-): MappingPattern | undefined {
-  try {
-    // Go's syntax of named groups.
-    const source = match.replaceAll("(?P<", "(?<");
-    const pattern = new RegExp(source);
-    // An empty match has one entry per group.
-    return { pattern, groups: (new RegExp(`${source}|`).exec("")?.length ?? 1) - 1 };
-  } catch (error) {
-    const state = errorText(error);
-    log.error(offset, path, `expected a regular expression, got '${shown(match)}': ${state}`);
-    return undefined;
-  }
+/** Whether the value is the one without the key. */
+function isDefault(value: YamlValue): boolean {
+  if (value.kind === "mapping") return [...value.entries.values()].every((entry) => isDefault(entry.value));
+  if (value.kind !== "scalar") return value.kind === "list" && value.items.length === 0;
+  return isNull(value) || flagOf(value) === false || (parseDuration(value.text) ?? numberOf(value)) === 0;
 }

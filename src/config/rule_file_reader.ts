@@ -3,6 +3,7 @@ import type { DomainSource } from "../ratelimit/rule_source.ts";
 import type { Problem } from "../base/problem.ts";
 import { createHash } from "node:crypto";
 import { readRuleFile, type RuleFile } from "./rule_file.ts";
+import { yamlText } from "../yaml/document.ts";
 import { getHeapStatistics } from "node:v8";
 
 /** How rule files are read. */
@@ -25,7 +26,7 @@ export class RuleFileReader {
   readonly #signal: AbortSignal | undefined;
   readonly #limits: RuleFileLimits;
   /** Files to parse, and problems of those that cannot be, in order. */
-  readonly #files: ({ readonly path: string; readonly bytes: Uint8Array } | Problem)[] = [];
+  readonly #files: ({ readonly path: string; readonly bytes: Uint8Array<ArrayBuffer> } | Problem)[] = [];
   #bytes = 0;
   #parts = 0;
   #isFull = false;
@@ -89,7 +90,7 @@ export class RuleFileReader {
     return !this.#isFull;
   }
 
-  #parse(path: string, bytes: Uint8Array): void {
+  #parse(path: string, bytes: Uint8Array<ArrayBuffer>): void {
     const { fileParts, allParts } = this.#limits;
     const file = readBytes(path, bytes, fileParts);
     this.#parts += file.parts;
@@ -115,14 +116,10 @@ function unreadable(path: string, state: string): Problem {
   return { severity: "error", at: path, path: "", text: `Cannot read the file: ${state}` };
 }
 
-function readBytes(path: string, bytes: Uint8Array, maxParts: number): RuleFile {
-  let text: string;
-  try {
-    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch {
-    return { source: undefined, problems: [unreadable(path, "it is not UTF-8; save it as UTF-8")], parts: 0 };
-  }
-  return readRuleFile(path, text, { maxParts });
+function readBytes(path: string, bytes: Uint8Array<ArrayBuffer>, maxParts: number): RuleFile {
+  const text = yamlText(bytes);
+  if (text !== undefined) return readRuleFile(path, text, { maxParts });
+  return { source: undefined, problems: [unreadable(path, "it is not UTF-8; save it as UTF-8")], parts: 0 };
 }
 
 async function whyNot(path: string, error: unknown): Promise<string> {

@@ -1,3 +1,5 @@
+import type { Logger } from "../base/log.ts";
+import { problemText } from "../base/problem.ts";
 import { type HttpListener, listenHttp } from "../http/listen.ts";
 import { addListenerMetrics, listenerReport } from "./listener_report.ts";
 import type { Rules } from "../ratelimit/rules.ts";
@@ -84,7 +86,7 @@ async function readerOptions(
 ): Promise<PullReaderOptions> {
   return {
     store: stats,
-    mapping: await mappingOf(settings),
+    mapping: await mappingOf(settings, logger),
     native: settings.PULL_METRICS_NATIVE,
     timeAsMilliseconds: settings.PULL_METRICS_RESPONSE_TIME_AS_MILLISECONDS,
     extraTags: settings.EXTRA_TAGS,
@@ -95,8 +97,11 @@ async function readerOptions(
   };
 }
 
-async function mappingOf({ PULL_METRICS_MAPPER_YAML: path }: Settings) {
+async function mappingOf({ PULL_METRICS_MAPPER_YAML: path }: Settings, logger: Logger) {
   if (path === undefined) return undefined;
   const { loadMetricMapping } = await import("../config/metric_mapping.ts");
-  return await loadMetricMapping(path, { boundsSeconds: BUCKET_BOUNDS_MS.map((bound) => bound / 1_000) });
+  const boundsSeconds = BUCKET_BOUNDS_MS.map((bound) => bound / 1_000);
+  const { mappings, problems } = await loadMetricMapping(path, { boundsSeconds });
+  for (const problem of problems) logger.warning(problemText(problem));
+  return mappings;
 }

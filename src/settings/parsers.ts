@@ -1,4 +1,5 @@
 import { parseDuration } from "../base/duration.ts";
+import { readPattern } from "../base/pattern.ts";
 import type { Parsed, Parser } from "./setting.ts";
 
 const TRUE = new Set(["1", "t", "T", "TRUE", "true", "True"]);
@@ -7,8 +8,6 @@ const FALSE = new Set(["0", "f", "F", "FALSE", "false", "False"]);
 const INTEGER = /^-?(?:0|[1-9]\d*|0[xX][0-9a-fA-F]+)$/;
 const FLOAT = /^-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 const FILE_MODE = /^(?:0o?)?[0-7]{3}$/;
-/** `(?P<`, unless a backslash takes its bracket literally. */
-const GO_NAMED_GROUP = /((?<!\\)(?:\\\\)*)\(\?P</g;
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const AES_KEY_BYTES = 32;
@@ -149,14 +148,12 @@ export function parseVariableName(text: string): Parsed<string> {
   return VARIABLE_NAME.test(text) ? { value: text } : { expected: "the name of an environment variable" };
 }
 
-/** Reads a regular expression; Go's `(?P<name>…)` and leading flags such as `(?i)` are accepted too. */
+/** Reads a regular expression in the syntax of Go, or of JavaScript where Go has none. */
 export function parsePattern(text: string): Parsed<RegExp> {
-  const [, flags = "", pattern = text] = /^\(\?([ims]+)\)(.*)$/s.exec(text) ?? [];
-  try {
-    return { value: new RegExp(pattern.replaceAll(GO_NAMED_GROUP, "$1(?<"), flags) };
-  } catch {
-    return { expected: "a regular expression" };
-  }
+  const read = readPattern(text);
+  if ("problem" in read) return { expected: `a regular expression: ${read.problem}` };
+  const { pattern, warning } = read;
+  return warning === undefined ? { value: pattern } : { value: pattern, warning };
 }
 
 /** Takes 32 bytes in base64, the key of AES-256. */

@@ -107,6 +107,7 @@ function readOne(name: string, setting: Setting, text: string | undefined, notes
     notes.bad.add(name);
     return defaultOf(name, setting);
   }
+  if (parsed.warning !== undefined) notes.warnings.push(`${name}: ${parsed.warning}`);
   note(name, setting, notes);
   if (setting.secret && parsed.value === text && text.trim() !== text) {
     const variable = notes.sources.get(name) ?? name;

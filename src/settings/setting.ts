@@ -6,8 +6,10 @@ export function isSet(env: Environment, variable: string): boolean {
   return (env[variable] ?? "") !== "";
 }
 
-/** The result of a parser: the value, or what was expected, as a noun phrase. */
-export type Parsed<T> = { readonly value: T } | { readonly expected: string };
+/** The result of a parser: the value, with a warning if there is one, or what was expected, as a noun phrase. */
+export type Parsed<T> =
+  | { readonly value: T; readonly warning?: string }
+  | { readonly expected: string };
 
 /** Reads the text of one environment variable; pure, never called with an empty text by `readSettings`. */
 export type Parser<T> = (text: string) => Parsed<T>;

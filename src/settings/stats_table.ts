@@ -57,17 +57,17 @@ const STATISTICS = inGroup("Statistics", {
   "TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_PATTERN": {
     parse: parsePattern,
     doc: "Regular expression that selects the statistics that the mogrifier `<NAME>` rewrites, in the " +
-      "syntax of JavaScript or Go.",
+      "syntax of Go, or of JavaScript where Go has none, with a warning.",
   },
   "TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_NAME": {
     parse: parseText,
-    doc: "Name that the mogrifier `<NAME>` gives to a statistic; `$1`, `$2` and so on insert the groups of " +
-      "the pattern.",
+    doc: "Name that the mogrifier `<NAME>` gives to a statistic; `$1`, `$2`, `$name` and so on insert the " +
+      "groups of the pattern.",
   },
   "TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_TAGS": {
     parse: mapBy(":"),
-    doc: "Tags that the mogrifier `<NAME>` gives to a statistic, as `key:value,key:value`; `$1`, `$2` and " +
-      "so on insert the groups of the pattern.",
+    doc: "Tags that the mogrifier `<NAME>` gives to a statistic, as `key:value,key:value`; `$1`, `$2`, " +
+      "`$name` and so on insert the groups of the pattern.",
   },
 }, [["TAGGED_PUSH_STATS", "DOG_STATSD"], ["PUSH_STATS", "STATSD"]]);
 

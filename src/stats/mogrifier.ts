@@ -1,14 +1,14 @@
+import { fillGroups } from "../base/pattern.ts";
+
 /** Tags by key, in their order. */
 export type StatTags = ReadonlyMap<string, string>;
 
-/** Rewrites the statistics that its pattern matches; `$n` in a text is a group, `$0` the whole match. */
+/** Rewrites the statistics that its pattern matches; `$1` or `$name` in a text is a group, `$0` the whole match. */
 export interface Mogrifier {
   readonly pattern: RegExp;
   readonly name: string;
   readonly tags: StatTags;
 }
-
-const GROUP = /\$(\d+)/g;
 
 /** The name and tags by the first mogrifier that matches; undefined when none does. */
 export function mogrify(
@@ -22,13 +22,6 @@ export function mogrify(
     return { name: fillGroups(name, match), tags: new Map(filled) };
   }
   return undefined;
-}
-
-/** An unmatched group is empty; one that the pattern does not have stays as written. */
-function fillGroups(text: string, match: RegExpExecArray): string {
-  return text.replace(GROUP, (whole, digits: string) => {
-    return Number(digits) < match.length ? match[Number(digits)] ?? "" : whole;
-  });
 }
 
 /** The settings of mogrifiers. */

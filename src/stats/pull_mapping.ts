@@ -1,3 +1,4 @@
+import { fillGroups } from "../base/pattern.ts";
 import type { Labels, MetricKind } from "./pull_families.ts";
 
 /** The metric of a statistic. */
@@ -22,7 +23,7 @@ export interface MetricMapping {
   readonly kind: MetricKind | undefined;
   /** Matching statistics are omitted. */
   readonly drop: boolean;
-  /** With `$1` or `${1}` for groups of the pattern, like the values of labels. */
+  /** With `$1` or `$name` for groups of the pattern, like the values of labels. */
   readonly name: string;
   readonly labels: Labels;
   readonly help: string | undefined;
@@ -41,9 +42,9 @@ export function mapperOf(mappings: readonly MetricMapping[]): NameMapper {
       if (groups === null) continue;
       if (mapping.drop) return "drop";
       const labels: Record<string, string> = {};
-      for (const [label, text] of Object.entries(mapping.labels)) labels[label] = filled(text, groups);
+      for (const [label, text] of Object.entries(mapping.labels)) labels[label] = fillGroups(text, groups);
       const { help = HELP, scale, bounds } = mapping;
-      return { name: metricName(filled(mapping.name, groups)), labels, help, scale, bounds };
+      return { name: metricName(fillGroups(mapping.name, groups)), labels, help, scale, bounds };
     }
     return undefined;
   };
@@ -53,10 +54,4 @@ export function mapperOf(mappings: readonly MetricMapping[]): NameMapper {
 export function metricName(name: string): string {
   const escaped = name.replaceAll(/[^a-zA-Z0-9_]/g, "_");
   return /^[0-9]/.test(escaped) ? `_${escaped}` : escaped;
-}
-
-function filled(template: string, groups: readonly (string | undefined)[]): string {
-  return template.replaceAll(/\$(?:\{(\d+)\}|(\d+))/g, (_, braced?: string, bare?: string) => {
-    return groups[Number(braced ?? bare)] ?? "";
-  });
 }

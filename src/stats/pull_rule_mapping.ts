@@ -6,16 +6,16 @@ import { type Mapped, metricName, type NameMapper } from "./pull_mapping.ts";
 
 const { prefix: RULE_PREFIX } = ruleMetrics("");
 const RULES = RULE_PREFIX.slice(0, -1);
-/** Those with the labels of known dashboards; the others keep their names. */
-const LABELLED = ["total_hits", "within_limit", "near_limit", "over_limit", "shadow_mode"] as const;
 const RULE_PULL_METRICS: ReadonlyMap<string, Mapped> = new Map(
-  LABELLED.map((stat) => [stat, metric(`ratelimit_service_rate_limit_${stat}`, RULE_METRICS[stat].meaning)]),
+  Object.entries(RULE_METRICS).map(([stat, { meaning }]) => [
+    stat,
+    metric(`ratelimit_service_rate_limit_${stat}`, meaning),
+  ]),
 );
 const { response_time: RESPONSE_TIME } = methodMetrics("").metrics;
+/** The key of this one is a domain. */
+const DOMAIN_STAT = "domain_not_found" satisfies keyof typeof RULE_METRICS;
 const PLAIN_HELP = "A statistic under its own name.";
-const RULE_MEANINGS: ReadonlyMap<string, string> = new Map(
-  Object.entries(RULE_METRICS).map(([stat, { meaning }]) => [stat, meaning]),
-);
 const NATIVE_METRIC = metric("ratelimit_rule_hits_total", PULL_METRICS.ratelimit_rule_hits_total.meaning);
 
 /** Finds a declared metric by its full name. */
@@ -35,8 +35,8 @@ export function builtInMapping({ domains, timeAsMilliseconds, declared }: BuiltI
     if (name.startsWith(RULES)) {
       const { key, stat } = ruleStat(name);
       const metric = RULE_PULL_METRICS.get(stat);
-      const labels = metric === undefined ? undefined : labelsOf(key);
-      return metric === undefined || labels === undefined ? undefined : { ...metric, labels };
+      if (metric === undefined) return undefined;
+      return { ...metric, labels: stat === DOMAIN_STAT ? { domain: key } : labelsOf(key) };
     }
     const known = declared(name);
     if (known === undefined) return undefined;
@@ -53,7 +53,7 @@ export function builtInMapping({ domains, timeAsMilliseconds, declared }: BuiltI
 /** The mapping of a name that no other mapping has: the same name, with the help of its declaration. */
 export function plainMapping(name: string, declared: DeclaredMetrics): Mapped {
   const meaning = name.startsWith(RULES)
-    ? RULE_MEANINGS.get(ruleStat(name).stat)
+    ? RULE_PULL_METRICS.get(ruleStat(name).stat)?.help
     : declared(name)?.declaration.meaning;
   return metric(metricName(name), meaning ?? PLAIN_HELP);
 }
@@ -64,8 +64,7 @@ export function nativeMapping(domains: LevelTables): NameMapper {
   return (name) => {
     if (!name.startsWith(RULES)) return undefined;
     const { key, stat } = ruleStat(name);
-    // The key of this one is a domain.
-    const { domain, rest } = stat === "domain_not_found" ? { domain: key, rest: "" } : placeOf(key);
+    const { domain, rest } = stat === DOMAIN_STAT ? { domain: key, rest: "" } : placeOf(key);
     return { ...NATIVE_METRIC, labels: { domain, rule: rest, stat } };
   };
 }
@@ -75,10 +74,10 @@ function ruleStat(name: string): { key: string; stat: string } {
   return { key: name.slice(RULES.length, end), stat: name.slice(end + 1) };
 }
 
-/** Levels below the second one are summed up; a key without levels belongs to no rule. */
-function ruleLabels(key: string, domains: LevelTables): Labels | undefined {
+/** Levels below the second one are summed up; a key without levels, such as `other`, has no domain. */
+function ruleLabels(key: string, domains: LevelTables): Labels {
   const { domain, levels: [key1, key2] } = readLevels(key, domains);
-  if (key1 === undefined) return undefined;
+  if (key1 === undefined) return { domain: "", key1: key };
   return key2 === undefined ? { domain, key1 } : { domain, key1, key2 };
 }
 

@@ -6,6 +6,7 @@ import {
   isMap,
   isNode,
   isPair,
+  isScalar,
   isSeq,
   Lexer,
   LineCounter,
@@ -33,6 +34,17 @@ const SYNTAX_TEXTS: Partial<Record<ErrorCode, string>> = {
   RESOURCE_EXHAUSTION: tooDeep(),
 };
 
+/** The text of a file in UTF-8, or in UTF-16 with a byte order mark; undefined for any other. */
+export function yamlText(bytes: Uint8Array<ArrayBuffer>): string | undefined {
+  const mark = (bytes[0] ?? 0) << 8 | (bytes[1] ?? 0);
+  const encoding = mark === 0xFFFE ? "utf-16le" : mark === 0xFEFF ? "utf-16be" : "utf-8";
+  try {
+    return new TextDecoder(encoding, { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Options of `readYamlDocument`. */
 export interface YamlDocumentOptions {
   /** Maximum cost; the length is no bound, because a list of empty lists needs several hundred times its size. */
@@ -45,8 +57,8 @@ export function readYamlDocument(
   source: string,
   options: YamlDocumentOptions = {},
 ): YamlDocument {
-  // The byte order mark is not a character of the first line.
-  const text = source.startsWith("\uFEFF") ? source.slice(1) : source;
+  // The byte order mark is not a character of the first line, and a carriage return alone ends a line.
+  const text = (source.startsWith("\uFEFF") ? source.slice(1) : source).replaceAll(/\r(?!\n)/g, "\n");
   const lines = new LineCounter();
   const log = new ProblemLog(name, lines);
   const { documents, parts } = readDocuments(text, lines, options.maxParts ?? Infinity);
@@ -54,8 +66,9 @@ export function readYamlDocument(
     log.error(0, "", `the file has more than ${parts - 1} words, marks and line ends; make several of it`);
     return { root: undefined, log, parts };
   }
-  const [first, second] = documents;
+  const [first, ...others] = documents;
   if (first === undefined) return { root: undefined, log, parts };
+  const second = others.find((document) => document.errors.length > 0 || !isEmpty(document.contents));
   if (second !== undefined) {
     log.error(second.range[0], "", "a second document begins here; put it into a separate file");
   }
@@ -88,11 +101,20 @@ function readDocuments(
   for (const lexeme of new Lexer().lex(text)) {
     parts += costOf(lexeme);
     if (parts > maxParts) return { documents: undefined, parts: maxParts + 1 };
-    for (const token of parser.next(lexeme)) documents.push(...composer.next(token));
+    for (const part of withoutOldEscapes(lexeme)) {
+      for (const token of parser.next(part)) documents.push(...composer.next(token));
+    }
   }
   for (const token of parser.end()) documents.push(...composer.next(token));
   documents.push(...composer.end());
   return { documents, parts };
+}
+
+/** Replaces the escape of an apostrophe, which only YAML 1.1 has; blanks keep the following positions. */
+function withoutOldEscapes(lexeme: string): string[] {
+  if (!lexeme.startsWith('"') || !lexeme.includes("\\'")) return [lexeme];
+  const text = lexeme.replaceAll(/\\([^])/g, (escape, character: string) => character === "'" ? "'" : escape);
+  return text.length === lexeme.length ? [lexeme] : [text, " ".repeat(lexeme.length - text.length)];
 }
 
 /** About 400 bytes of memory per unit, for any text. */
@@ -108,6 +130,12 @@ function costOf(lexeme: string): number {
     default:
       return lexeme === "---" ? 2 : 1;
   }
+}
+
+/** Whether a document has no content, such as the one after a last `---`. */
+function isEmpty(contents: Node | null): boolean {
+  if (isMap(contents) || isSeq(contents)) return contents.items.length === 0;
+  return contents === null || (isScalar(contents) && /^(?:|~|null|Null|NULL)$/.test(contents.source ?? ""));
 }
 
 function rootOf(contents: Node | null, text: string, log: ProblemLog): YamlValue | undefined {

@@ -49,9 +49,9 @@ export class FieldReader {
     return flag ?? false;
   }
 
-  /** One of the words. */
+  /** One of the words, of which an empty one is not named. */
   choice<const T extends string>(key: string, words: readonly T[]): T | undefined {
-    const expected = `one of ${words.join(", ")}`;
+    const expected = `one of ${words.filter((word) => word !== "").join(", ")}`;
     const scalar = this.#scalar(key, expected);
     if (scalar === undefined) return undefined;
     const word = words.find((known) => known === scalar.text);

@@ -15,7 +15,9 @@ const MAX_WHOLE = 2n ** 63n - 1n;
 const DATE = /^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt \t].*)?$/;
 const YES = /^(?:y|Y|yes|Yes|YES|on|On|ON|true|True|TRUE)$/;
 const NO = /^(?:n|N|no|No|NO|off|Off|OFF|false|False|FALSE)$/;
-const COUNT = /^\+?(?:0|[1-9][0-9_]*|0x[0-9a-fA-F]+|0o[0-7]+|0b[01]+)$/;
+const PREFIXED = /^0(?:[xX][0-9a-fA-F]+|[oO][0-7]+|[bB][01]+)$/;
+const DECIMAL = /^(?:0|[1-9][0-9]*)$/;
+const LEADING_ZERO = /^0[0-9]/;
 
 /** The type of a scalar; quoted ones are text. */
 export function scalarType(scalar: YamlScalar): ScalarType {
@@ -41,8 +43,13 @@ export function flagOf(scalar: YamlScalar): boolean | undefined {
 
 /** A non-negative integer, if it is one; a leading zero is not allowed, because it is octal in YAML 1.1 only. */
 export function countOf(scalar: YamlScalar): number | undefined {
-  if (scalar.quoted || !COUNT.test(scalar.text)) return undefined;
-  return Number(scalar.text.replaceAll("_", "").replace("+", ""));
+  const digits = digitsOf(scalar).replace(/^\+|^-(?=0$)/, "");
+  return DECIMAL.test(digits) || PREFIXED.test(digits) ? Number(digits) : undefined;
+}
+
+/** The text of a number without the `_` between its digits. */
+function digitsOf({ text, quoted }: YamlScalar): string {
+  return quoted || text.startsWith("_") ? "" : text.replaceAll("_", "");
 }
 
 /** Whether the scalar is a number but no 64-bit integer, which is unlikely to be meant as a text. */
@@ -60,11 +67,13 @@ function wholeOf(text: string): bigint {
   return text.startsWith("-") ? -whole : whole;
 }
 
-/** A finite number, if it is one. */
+/** A finite number, if it is one; without leading zeros, as `countOf`. */
 export function numberOf(scalar: YamlScalar): number | undefined {
-  if (NOT_FINITE.test(scalar.text)) return undefined;
-  const value = Number(scalar.text);
-  return Number.isFinite(value) ? value : undefined;
+  const text = digitsOf(scalar);
+  const digits = text.replace(/^[-+]/, "");
+  const isNumber = PREFIXED.test(digits) || (FLOAT.test(text) && !LEADING_ZERO.test(digits));
+  const value = text.startsWith("-") ? -Number(digits) : Number(digits);
+  return isNumber && Number.isFinite(value) ? value : undefined;
 }
 
 /** A text in one line, truncated if it is long. */

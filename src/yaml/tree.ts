@@ -90,8 +90,17 @@ class TreeBuilder {
   #scalar(node: Scalar, offset: number): YamlValue {
     const tag = node.tag;
     if (tag !== undefined && !SCALAR_TAGS.has(tag)) return this.#unknownTag(tag, offset);
-    const quoted = node.type !== Scalar.PLAIN || (tag !== undefined && TEXT_TAGS.has(tag));
-    return { kind: "scalar", offset, text: node.source ?? "", quoted };
+    const text = node.source ?? "";
+    if (node.type === Scalar.QUOTE_DOUBLE && !text.isWellFormed()) {
+      this.#error(
+        offset,
+        "an escape such as \\ud83d is half of a character; write the character, or \\U0001f600",
+      );
+      return { kind: "broken", offset };
+    }
+    // A tag takes precedence over quotes.
+    const quoted = tag === undefined ? node.type !== Scalar.PLAIN : TEXT_TAGS.has(tag);
+    return { kind: "scalar", offset, text, quoted };
   }
 
   #unknownTag(tag: string, offset: number): YamlValue {

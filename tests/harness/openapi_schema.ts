@@ -76,6 +76,12 @@ export class SchemaCheck {
     );
   }
 
+  /** A check whether a schema allows values, for many of them. */
+  validator(schema: Schema): (value: unknown) => boolean {
+    const validate = this.#ajv.compile(this.#closed(schema));
+    return (value) => validate(value) === true;
+  }
+
   /** The schema that a reference names, or the schema itself. */
   resolved(schema: Schema): Schema {
     return schema.$ref === undefined ? schema : this.#schemas[schema.$ref.split("/").at(-1) ?? ""] ?? {};

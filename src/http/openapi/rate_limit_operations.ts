@@ -12,20 +12,45 @@ import {
   textSchema,
   timeSchema,
 } from "../../base/json_schema.ts";
-import { ALGORITHMS, MAX_REQUESTS_PER_UNIT, UNIT_NAMES } from "../../ratelimit/limit.ts";
+import { ALGORITHMS, MAX_REQUESTS_PER_UNIT, numberOfUnit, UNIT_NAMES } from "../../ratelimit/limit.ts";
 import { MAX_DESCRIPTORS, MAX_ENTRIES } from "../../ratelimit/validate.ts";
 import type { AdministrationOperations, Operations } from "../../webhooks/api/operation.ts";
 
 const UNIT = choiceSchema(UNIT_NAMES, "The unit of the window.");
 const CODE = choiceSchema(["OK", "OVER_LIMIT"], "The decision.");
 
-/** A count, which the JSON form of protocol buffers also allows as a text. */
+/** A count, which the JSON form of protocol buffers also allows as a text, and `null` as its default. */
 function count(description: string, bounds: Pick<JsonSchema, "maximum"> = {}): JsonSchema {
+  const { maximum } = bounds;
+  const numbers = maximum === undefined ? "0|[1-9][0-9]*" : wholeNumbersTo(maximum);
+  const texts = { type: "string", pattern: `^(?:${numbers})$` } as const;
+  return { anyOf: [{ type: "integer", minimum: 0, ...bounds }, texts, { type: "null" }], description };
+}
+
+/** A pattern of the whole numbers up to a maximum, by their first digit that is lower. */
+function wholeNumbersTo(maximum: number): string {
+  const digits = String(maximum);
+  const lower = [...digits].flatMap((digit, index) => {
+    const least = index === 0 ? 1 : 0;
+    if (Number(digit) <= least) return [];
+    return [`${digits.slice(0, index)}[${least}-${Number(digit) - 1}][0-9]{${digits.length - index - 1}}`];
+  });
+  return ["0", `[1-9][0-9]{0,${digits.length - 2}}`, ...lower, digits].join("|");
+}
+
+/** A field that may also be `null`, which is its default. */
+function nullable(schema: JsonSchema): JsonSchema {
   return {
-    anyOf: [{ type: "integer", minimum: 0, ...bounds }, { type: "string", pattern: "^[0-9]+$" }],
-    description,
+    anyOf: [schema, { type: "null" }],
+    description: schema.description ?? "The limit of the request.",
   };
 }
+
+/** A unit by its name or its number in the protocol. */
+const REQUEST_UNIT: JsonSchema = {
+  anyOf: [UNIT, { type: "integer", enum: UNIT_NAMES.map(numberOfUnit) }],
+  description: "The unit of the window.",
+};
 
 const LIMITED: SchemaProperties = {
   limited: { type: "boolean", enum: [true] },
@@ -64,21 +89,24 @@ export const RATE_LIMIT_SCHEMAS: SchemaProperties = {
       "Hits of descriptors without their own; 0 and absent mean 1, and more than 2^32 - 1 count as that.",
     ),
   }),
-  Descriptor: closedSchema({
-    entries: listSchema(schemaOf("Entry"), "Keys and values, matched level by level.", {
+  Descriptor: closedSchema({}, {
+    entries: nullable(listSchema(schemaOf("Entry"), "Keys and values, matched level by level.", {
       maxItems: MAX_ENTRIES,
-    }),
-  }, {
-    limit: schemaOf("LimitOverride"),
+    })),
+    limit: nullable(schemaOf("LimitOverride")),
     hitsAddend: count(
       "Hits of this descriptor; 0 reads the counter without adding hits, and more than 2^53 count as that.",
     ),
-    isNegativeHits: flagSchema("Whether the hits are subtracted; default `false`."),
+    isNegativeHits: nullable(flagSchema("Whether the hits are subtracted; default `false`.")),
   }),
-  Entry: closedSchema({ key: textSchema("The key.") }, { value: textSchema("The value.") }),
-  LimitOverride: closedSchema({
-    requestsPerUnit: count("The limit.", { maximum: MAX_REQUESTS_PER_UNIT }),
-    unit: UNIT,
+  Entry: closedSchema({}, {
+    key: nullable(textSchema("The key.")),
+    value: nullable(textSchema("The value.")),
+  }),
+  LimitOverride: closedSchema({ unit: REQUEST_UNIT }, {
+    requestsPerUnit: count("The limit; 0 and absent block every request.", {
+      maximum: MAX_REQUESTS_PER_UNIT,
+    }),
   }),
   RateLimitResponse: objectSchema({
     overallCode: CODE,

@@ -105,7 +105,7 @@ export const DELIVERY_OPERATIONS = {
     id: "listDeliveries",
     role: "read",
     summary: "List deliveries",
-    query: listParameters({
+    query: listParameters("deliveries", {
       ...ENDPOINT_FILTER,
       ...EVENT_ID_FILTER,
       ...stateFilter(STATES),

@@ -4,15 +4,14 @@ import { type JsonObject, stringifyJson } from "../../base/exact_json.ts";
 import { eventFilterProblem } from "../model/event_filter.ts";
 import { MAX_HEADER_VALUE, MAX_HEADERS } from "./endpoint_operations.ts";
 import { invalidField } from "./problem.ts";
+import { SENDER_HEADERS } from "./text_forms.ts";
 
 /** Static headers: name and value. */
 export type StaticHeaders = readonly (readonly [string, string])[];
 
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/;
 const HEADER_VALUE = /^[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?$/;
-/** Headers that the sender sets itself. */
-const RESERVED =
-  /^(?:x-svc-.*|webhook-.*|content-.*|proxy-.*|host|user-agent|connection|keep-alive|transfer-encoding|te|trailer|upgrade|http2-settings|expect)$/;
+const RESERVED = new RegExp(`^(?:${SENDER_HEADERS})$`);
 
 /** Reads all fields but the URL, which is checked where addresses are known; `null` counts as not sent. */
 export function sentEndpoint(fields: FieldReader) {

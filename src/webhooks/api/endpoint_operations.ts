@@ -13,11 +13,18 @@ import {
   textSchema,
   timeSchema,
 } from "../../base/json_schema.ts";
-import { MAX_KIND_LENGTH } from "../model/event.ts";
-import { MAX_FILTER_PATHS, MAX_FILTER_VALUES } from "../model/event_filter.ts";
+import { MAX_FILTER_PATHS, MAX_FILTER_TEXT, MAX_FILTER_VALUES } from "../model/event_filter.ts";
 import { MAX_ENDPOINT_SECRETS } from "../model/records.ts";
 import { listParameters, pageAnswer } from "./list_parameters.ts";
 import type { AdministrationOperations } from "./operation.ts";
+import {
+  DELAY_SCHEMA,
+  kindSchema,
+  kindsSchema,
+  lineSchema,
+  momentSchema,
+  STATIC_HEADER,
+} from "./text_forms.ts";
 
 /** Concurrent attempts of an endpoint whose call does not set `concurrency`. */
 export const DEFAULT_CONCURRENCY = 4;
@@ -29,7 +36,7 @@ export const MAX_HEADER_VALUE = 4_096;
 export const MAX_RECOVERED = 10_000;
 
 const PATTERNS = listSchema(
-  textSchema("A kind, a prefix such as `agent.*`, or `*`.", { maxLength: 130 }),
+  kindsSchema("A kind, a prefix such as `agent.*`, or `*`."),
   "Kinds of events that the endpoint receives. Default for a new endpoint: `*`.",
   { minItems: 1, maxItems: 100 },
 );
@@ -37,9 +44,24 @@ const EXAMPLE_ID = "2a408522-2e64-4252-85b6-a125e9aea5da";
 const EXAMPLE_TIME = "2026-11-22T02:43:02.047Z";
 
 const FILTER = {
+  propertyNames: {
+    maxLength: MAX_FILTER_TEXT,
+    pattern: "^[^.\\u0000-\\u001f\\u007f-\\u009f]+(?:\\.[^.\\u0000-\\u001f\\u007f-\\u009f]+)*$",
+  },
   additionalProperties: {
     type: "array",
-    items: { type: ["string", "number", "boolean", "null"] },
+    items: {
+      anyOf: [
+        // The bound is that of the JSON, which takes two characters for a quote or a backslash.
+        {
+          type: "string",
+          maxLength: MAX_FILTER_TEXT - 2,
+          pattern: '^[^"\\\\\\u0000-\\u001f\\u007f-\\u009f]*$',
+        },
+        lineSchema("A text.", { maxLength: MAX_FILTER_TEXT / 2 - 1 }),
+        { type: ["number", "boolean", "null"] },
+      ],
+    },
     minItems: 1,
     maxItems: MAX_FILTER_VALUES,
   },
@@ -49,10 +71,15 @@ const FILTER = {
 
 const SETTABLE: SchemaProperties = {
   events: PATTERNS,
-  description: textSchema("Free-text description.", { maxLength: 1_024 }),
+  description: lineSchema("Free-text description."),
   headers: {
     type: ["object", "null"],
-    additionalProperties: { type: "string", minLength: 1, maxLength: MAX_HEADER_VALUE },
+    additionalProperties: {
+      type: "string",
+      maxLength: MAX_HEADER_VALUE,
+      pattern: "^[!-~](?:[\\t -~]*[!-~])?$",
+    },
+    propertyNames: { pattern: STATIC_HEADER },
     maxProperties: MAX_HEADERS,
     description:
       "Static headers of every delivery, by name. Weir encrypts the values and never returns them. `null` removes all headers.",
@@ -92,14 +119,14 @@ export const ENDPOINT_FIELDS: SchemaProperties = { url: URL_FIELD, ...SETTABLE }
 /** The fields of a rotation. */
 export const ROTATION_FIELDS: SchemaProperties = {
   activeIn: {
-    anyOf: [{ type: "string" }, { type: "integer", enum: [0] }],
+    anyOf: [DELAY_SCHEMA, { type: "integer", enum: [0] }],
     description:
       "Delay until Weir signs with the new secret: a duration such as `30m`, at most 30 days, or 0 for immediately; default `24h`.",
   },
 };
 const RANGE: SchemaProperties = {
-  since: textSchema("The start of the range: a time, or a duration before now such as `48h`."),
-  until: textSchema("The end of the range, exclusive, in the same form."),
+  since: momentSchema("The start of the range: a time, or a duration before now such as `48h`."),
+  until: momentSchema("The end of the range, exclusive, in the same form; later than `since`."),
 };
 const DRY_RUN: SchemaProperties = {
   dryRun: flagSchema("Whether to count the deliveries without reopening them; default `false`."),
@@ -109,9 +136,7 @@ export const RECOVERY_FIELDS: SchemaProperties = { ...RANGE, ...DRY_RUN };
 
 /** The fields of a dry run: an event to compare with the endpoint. */
 export const CHECK_FIELDS: SchemaProperties = {
-  event: textSchema("A kind of event: the check fails unless the endpoint subscribes to it.", {
-    maxLength: MAX_KIND_LENGTH,
-  }),
+  event: kindSchema("A kind of event: the check fails unless the endpoint subscribes to it."),
   data: openSchema(
     "A payload: the check fails unless the filter of the endpoint matches. Weir does not send it.",
   ),
@@ -244,7 +269,7 @@ export const ENDPOINT_OPERATIONS = {
     id: "listEndpoints",
     role: "read",
     summary: "List endpoints",
-    query: listParameters(),
+    query: listParameters("endpoints"),
     answers: { 200: pageAnswer(schemaOf("Endpoint"), EXAMPLE) },
   },
   "GET /endpoints/:id": {

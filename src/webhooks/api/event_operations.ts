@@ -11,24 +11,20 @@ import {
   textSchema,
   timeSchema,
 } from "../../base/json_schema.ts";
-import { MAX_KIND_LENGTH } from "../model/event.ts";
 import { EVENT_FILTER, listParameters, pageAnswer } from "./list_parameters.ts";
 import type { AdministrationOperations } from "./operation.ts";
+import { kindSchema, kindsSchema, nameSchema } from "./text_forms.ts";
 import { IDEMPOTENCY_KEY, REPLAY_HEADERS } from "./trigger_operations.ts";
 
-const KIND = textSchema(
+const KIND = kindSchema(
   "Words of a to z, 0 to 9 and `_`, separated by dots, such as `agent.reply.completed`.",
-  {
-    maxLength: MAX_KIND_LENGTH,
-    pattern: "^[a-z0-9_]+(\\.[a-z0-9_]+)*$",
-  },
 );
 
 /** The fields of an event key. */
 export const EVENT_KEY_FIELDS: SchemaProperties = {
-  name: textSchema("Name that the audit log and lists show.", { minLength: 1, maxLength: 128 }),
+  name: nameSchema("Name that the audit log and lists show.", { minLength: 1, maxLength: 128 }),
   kinds: listSchema(
-    textSchema("A kind, a prefix such as `agent.*`, or `*`.", { maxLength: MAX_KIND_LENGTH + 2 }),
+    kindsSchema("A kind, a prefix such as `agent.*`, or `*`."),
     "Kinds of events that the key may report.",
     { minItems: 1, maxItems: 100 },
   ),
@@ -94,7 +90,7 @@ export const EVENT_OPERATIONS = {
     id: "listEventKeys",
     role: "read",
     summary: "List event keys",
-    query: listParameters(),
+    query: listParameters("eventKeys"),
     answers: { 200: pageAnswer(schemaOf("EventKey"), EVENT_KEY) },
   },
   "DELETE /event-keys/:id": {
@@ -107,7 +103,7 @@ export const EVENT_OPERATIONS = {
     id: "listEvents",
     role: "read",
     summary: "List events",
-    query: listParameters(EVENT_FILTER),
+    query: listParameters("events", EVENT_FILTER),
     answers: { 200: pageAnswer(schemaOf("Event"), EVENT) },
   },
   "GET /events/:id": {

@@ -91,7 +91,7 @@ export const EXECUTION_OPERATIONS = {
     id: "listExecutions",
     role: "read",
     summary: "List executions",
-    query: listParameters(stateFilter(STATUSES)),
+    query: listParameters("executions", stateFilter(STATUSES)),
     answers: { 200: pageAnswer(schemaOf("Execution"), EXAMPLE) },
   },
   "GET /executions/:id": {
@@ -131,7 +131,7 @@ export const EXECUTION_OPERATIONS = {
     id: "listAudit",
     role: "read",
     summary: "List entries of the audit log",
-    query: listParameters(ACTION_FILTER),
+    query: listParameters("audit", ACTION_FILTER),
     answers: {
       200: pageAnswer(schemaOf("AuditEntry"), {
         id: "b7a9d2a8-0a53-4f0c-9b8e-6f2f1de8c0aa",

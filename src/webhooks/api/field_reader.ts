@@ -1,18 +1,19 @@
 import { parseDuration } from "../../base/duration.ts";
 import {
   isJsonObject,
+  isRawNumber,
   type JsonObject,
   type JsonValue,
   nestingProblem,
   parseJson,
+  stringifyJson,
 } from "../../base/exact_json.ts";
 import type { JsonSchema, SchemaProperties } from "../../base/json_schema.ts";
 import { parseMoment } from "../../base/rfc3339.ts";
 import { invalidField, refusal, type WebhookRefusal } from "./problem.ts";
 import type { ProblemCode } from "./problem_codes.ts";
+import { MAX_TEXT_LENGTH } from "./text_forms.ts";
 
-/** Longest text of a field without its own bound. */
-const DEFAULT_MAX_LENGTH = 1_024;
 /** How deep the body of a call may be nested. */
 export const MAX_NESTING = 64;
 /** They would steer a terminal or break a line where the text is shown, and the store ends a text at a NUL. */
@@ -77,7 +78,7 @@ export class FieldReader {
   }
 
   textIfGiven(name: string): string | undefined {
-    const { maxLength = DEFAULT_MAX_LENGTH } = this.#schema(name);
+    const { maxLength = MAX_TEXT_LENGTH } = this.#schema(name);
     const text = this.#parse(name, `a text of at most ${maxLength} characters`, (value) => {
       return typeof value === "string" && value.length <= maxLength ? value : undefined;
     });
@@ -92,8 +93,10 @@ export class FieldReader {
   wholeIfGiven(name: string): number | undefined {
     const { minimum: min = 0, maximum: max = Infinity } = this.#schema(name);
     return this.#parse(name, `an integer from ${min} to ${max}`, (value) => {
-      return Number.isInteger(value) && Number(value) >= min && Number(value) <= max
-        ? Number(value)
+      // A number such as 5.0 keeps its digits.
+      const number = isRawNumber(value) ? Number(stringifyJson(value)) : value;
+      return Number.isInteger(number) && Number(number) >= min && Number(number) <= max
+        ? Number(number)
         : undefined;
     });
   }

@@ -9,34 +9,39 @@ import {
   textSchema,
   timeSchema,
 } from "../../base/json_schema.ts";
+import { cursorPattern, type ListName } from "../model/cursor.ts";
 import type { OperationAnswer } from "./operation.ts";
+import { kindSchema } from "./text_forms.ts";
 
 /** Records on a page when a call does not set `limit`. */
 export const DEFAULT_LIMIT = 50;
 /** Most records on a page. */
 export const MAX_LIMIT = 200;
 
-/** The parameters of a page. */
-export const PAGING: SchemaProperties = {
+const LIMIT: SchemaProperties = {
   limit: integerSchema("Maximum number of records to return.", {
     minimum: 1,
     maximum: MAX_LIMIT,
     default: DEFAULT_LIMIT,
   }),
-  cursor: textSchema("`nextCursor` of the previous page.", { maxLength: 1_024 }),
 };
 const SINCE_UNTIL: SchemaProperties = {
   since: timeSchema("Only records created at this time or later."),
   until: timeSchema("Only records created before this time."),
 };
 
+/** The parameters of a page; `cursors` is the pattern of the cursors of the list. */
+export function pageParameters(cursors: string): SchemaProperties {
+  return { ...LIMIT, cursor: textSchema("`nextCursor` of the previous page.", { pattern: `^${cursors}$` }) };
+}
+
 /** The filter by the kind of an event. */
 export const EVENT_FILTER: SchemaProperties = {
-  event: textSchema("Only this kind of event; a pattern is refused.", { maxLength: 128 }),
+  event: kindSchema("Only this kind of event; a pattern is refused."),
 };
 /** The filter by the action of an entry of the audit log. */
 export const ACTION_FILTER: SchemaProperties = {
-  event: textSchema("Only this action, such as `delivery.failed`.", { maxLength: 128 }),
+  event: kindSchema("Only this action, such as `delivery.failed`."),
 };
 /** The filter by an endpoint. */
 export const ENDPOINT_FILTER: SchemaProperties = {
@@ -53,8 +58,8 @@ export function stateFilter(states: readonly string[]): SchemaProperties {
 }
 
 /** The parameters of a list: paging, times, and further filters. */
-export function listParameters(filters: SchemaProperties = {}): SchemaProperties {
-  return { ...filters, ...SINCE_UNTIL, ...PAGING };
+export function listParameters(list: ListName, filters: SchemaProperties = {}): SchemaProperties {
+  return { ...filters, ...SINCE_UNTIL, ...pageParameters(cursorPattern(list)) };
 }
 
 /** The answer of a list. */

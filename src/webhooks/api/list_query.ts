@@ -66,7 +66,7 @@ function statesOf({ state }: SchemaProperties): readonly string[] {
 
 function limitOf(query: URLSearchParams): number {
   const text = query.get("limit") ?? String(DEFAULT_LIMIT);
-  const limit = /^[0-9]{1,3}$/.test(text) ? Number(text) : 0;
+  const limit = /^[1-9][0-9]{0,2}$/.test(text) ? Number(text) : 0;
   if (limit >= 1 && limit <= MAX_LIMIT) return limit;
   throw invalidField("limit", `expected an integer from 1 to ${MAX_LIMIT}`);
 }

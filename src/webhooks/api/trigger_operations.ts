@@ -14,6 +14,7 @@ import {
 import { MAX_KEY_LENGTH } from "./calls.ts";
 import { listParameters, pageAnswer } from "./list_parameters.ts";
 import type { AdministrationOperations, OperationAnswer, Operations } from "./operation.ts";
+import { LIMIT_VALUE, lineSchema, WORD_PATTERN } from "./text_forms.ts";
 import { SECRET_FIELD, VERIFICATION_SCHEMAS } from "./trigger_verification.ts";
 
 /** Most entries of a descriptor of a limit. */
@@ -28,15 +29,20 @@ const NAME = textSchema(`The last part of the path of the trigger: ${NAME_TEXT}`
   pattern: "^[a-z0-9][a-z0-9-]{0,63}$",
 });
 const WORKFLOW: SchemaProperties = {
-  workflow: textSchema("The name of a workflow.", { minLength: 1, maxLength: 128, pattern: "^\\S+$" }),
+  workflow: textSchema("The name of a workflow.", {
+    minLength: 1,
+    maxLength: 128,
+    pattern: WORD_PATTERN,
+  }),
 };
 /** The fields of a limit. */
 export const LIMIT_FIELDS: SchemaProperties = {
-  domain: textSchema("The domain of the rules.", { minLength: 1, maxLength: 1_024 }),
+  domain: lineSchema("The domain of the rules.", { minLength: 1 }),
   descriptors: listSchema(
     {
       type: "object",
-      additionalProperties: { type: "string" },
+      propertyNames: { minLength: 1 },
+      additionalProperties: { type: "string", pattern: LIMIT_VALUE },
       minProperties: 1,
       maxProperties: MAX_ENTRIES,
     },
@@ -148,7 +154,7 @@ const SHOWN: OperationAnswer = { description: "The trigger.", schema: schemaOf("
 
 /** `Idempotency-Key` of a request. */
 export const IDEMPOTENCY_KEY: SchemaProperties = {
-  "Idempotency-Key": textSchema(
+  "Idempotency-Key": lineSchema(
     "Identifies the call for 24 hours: a call with the same key returns the same response and starts no execution.",
     { minLength: 1, maxLength: MAX_KEY_LENGTH },
   ),
@@ -205,7 +211,7 @@ export const TRIGGER_OPERATIONS = {
     id: "listTriggers",
     role: "read",
     summary: "List triggers",
-    query: listParameters(),
+    query: listParameters("triggers"),
     answers: { 200: pageAnswer(schemaOf("Trigger"), EXAMPLE) },
   },
   "GET /triggers/:id": {

@@ -2,6 +2,7 @@ import {
   choiceSchema,
   closedSchema,
   integerSchema,
+  type JsonSchema,
   objectSchema,
   type SchemaProperties,
   textSchema,
@@ -16,9 +17,15 @@ import {
 } from "../model/trigger_verification.ts";
 import { FieldReader } from "./field_reader.ts";
 import { invalidField } from "./problem.ts";
+import { inAnyCase, SECRET_PATTERN } from "./text_forms.ts";
 
 const ENCODINGS = ["hex", "base64"] as const;
-const HEADER_NAME = "^[A-Za-z0-9-]{1,64}$";
+/** Headers that HTTP itself or a proxy sets, so that they cannot prove a sender. */
+const OWN_HEADERS = [
+  ...["accept", "connection", "content-encoding", "content-length", "content-type", "expect", "host"],
+  ...["keep-alive", "te", "trailer", "transfer-encoding", "upgrade"],
+];
+const HEADER_NAME = `^(?!(?:${inAnyCase(OWN_HEADERS.join("|"))})$)[A-Za-z0-9-]{1,64}$`;
 const PREFIX = "^[ -~]{0,64}$";
 const MIN_SECRET = 8;
 /** The fields that only describe the scheme `hmac-sha256`. */
@@ -57,8 +64,16 @@ const SETTABLE: SchemaProperties = {
 export const SECRET_FIELD: SchemaProperties = {
   secret: textSchema(
     "The secret that the provider signs with, without blanks at its ends; with `standard-webhooks`, `whsec_` or `v1,whsec_` followed by base64. If absent, Weir generates one.",
-    { minLength: MIN_SECRET, maxLength: 1_024, pattern: "^\\S(?:.*\\S)?$" },
+    { minLength: MIN_SECRET, maxLength: 1_024, pattern: SECRET_PATTERN },
   ),
+};
+
+/** The same for keys in base64; the shortest has 8 bytes. */
+const BASE64_SECRET: SchemaProperties = {
+  secret: textSchema("`whsec_` followed by base64. If absent, Weir generates it.", {
+    maxLength: 1_024,
+    pattern: "^(?:v1,)?whsec_(?:[A-Za-z0-9+/]{4}){3,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+  }),
 };
 
 const CHANGE: SchemaProperties = { ...SCHEME, ...SETTABLE };
@@ -67,9 +82,27 @@ const NEW: SchemaProperties = { ...CHANGE, ...SECRET_FIELD };
 /** Schemas of verification, by name. */
 export const VERIFICATION_SCHEMAS: SchemaProperties = {
   TriggerVerification: objectSchema(SCHEME, SETTABLE),
-  NewTriggerVerification: closedSchema(SCHEME, { ...SETTABLE, ...SECRET_FIELD }),
-  TriggerVerificationChange: closedSchema(SCHEME, SETTABLE),
+  NewTriggerVerification: schemeSchemas(SECRET_FIELD, BASE64_SECRET),
+  TriggerVerificationChange: schemeSchemas({}, {}),
 };
+
+/** The fields that each scheme has. */
+function schemeSchemas(secret: SchemaProperties, base64Secret: SchemaProperties): JsonSchema {
+  const { toleranceSeconds = {}, header = {}, ...others } = SETTABLE;
+  const scheme = (...names: string[]) => ({ scheme: choiceSchema(names, "Scheme of the signature.") });
+  return {
+    anyOf: [
+      closedSchema(scheme("github", "shopify"), secret),
+      closedSchema(scheme("stripe"), { toleranceSeconds, ...secret }),
+      closedSchema(scheme("standard-webhooks"), { toleranceSeconds, ...base64Secret }),
+      {
+        ...closedSchema({ ...scheme("hmac-sha256"), header }, { ...others, toleranceSeconds, ...secret }),
+        dependentRequired: { toleranceSeconds: ["timestampHeader"] },
+      },
+    ],
+    description: "How calls are signed. A scheme cannot be changed later.",
+  };
+}
 
 /** How the calls of a new trigger are signed, and the secret if it was given; nothing where they show a key. */
 export function sentVerification(
@@ -98,8 +131,10 @@ export function sentSecret(
   if (secret === undefined) return undefined;
   if (secret.trim() !== secret) throw invalidField(field, "it begins or ends with a blank");
   if (secret.length < MIN_SECRET) throw invalidField(field, `expected at least ${MIN_SECRET} characters`);
-  if (secretFormOf(verify) === "text" || isBase64Secret(secret)) return secret;
-  throw invalidField(field, "expected whsec_ followed by base64");
+  if (secretFormOf(verify) === "text") return secret;
+  if (!isBase64Secret(secret)) throw invalidField(field, "expected whsec_ followed by base64");
+  if (isBase64Secret(secret, MIN_SECRET)) return secret;
+  throw invalidField(field, `expected at least ${MIN_SECRET} bytes in base64`);
 }
 
 function verificationOf(fields: FieldReader): TriggerVerification {
@@ -133,7 +168,9 @@ function verificationOf(fields: FieldReader): TriggerVerification {
 function headerIfGiven(fields: FieldReader, name: string): string | undefined {
   const header = fields.textIfGiven(name);
   if (header === undefined || new RegExp(HEADER_NAME).test(header)) return header?.toLowerCase();
-  throw invalidField(`verify.${name}`, "expected 1 to 64 letters, digits and -");
+  const isOwn = OWN_HEADERS.includes(header.toLowerCase());
+  const expected = isOwn ? "a header that HTTP does not define" : "1 to 64 letters, digits and -";
+  throw invalidField(`verify.${name}`, `expected ${expected}`);
 }
 
 function prefixIfGiven(fields: FieldReader): string | undefined {

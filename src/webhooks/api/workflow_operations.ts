@@ -11,7 +11,7 @@ import {
   timeSchema,
 } from "../../base/json_schema.ts";
 import { STEP_KINDS } from "./execution_operations.ts";
-import { PAGING } from "./list_parameters.ts";
+import { pageParameters } from "./list_parameters.ts";
 import type { AdministrationOperations } from "./operation.ts";
 
 /** Most problems of a workflow in an answer. */
@@ -89,7 +89,7 @@ export const WORKFLOW_OPERATIONS = {
     summary: "List workflow files with their errors",
     role: "read",
     description: "Shows the files that the responding instance has read.",
-    query: PAGING,
+    query: pageParameters("workflows\\.(?:[0-9a-f]{2})+"),
     answers: {
       200: {
         description: "A page of workflows.",

@@ -37,13 +37,13 @@ async function getWorkflow(call: RoutedCall) {
 
 /** The file of an id may be gone when its cursor comes back. */
 function cursorOf(id: string): string {
-  return Buffer.from(`workflows:${id}`).toString("base64url");
+  return `workflows.${Buffer.from(id).toString("hex")}`;
 }
 
 function idOfCursor(cursor: string): string {
-  const [, id] = /^workflows:(.+)$/s.exec(Buffer.from(cursor, "base64url").toString()) ?? [];
-  if (id !== undefined && cursorOf(id) === cursor) return id;
-  throw invalidCursor();
+  const [, hex] = /^workflows\.((?:[0-9a-f]{2})+)$/.exec(cursor) ?? [];
+  if (hex === undefined) throw invalidCursor();
+  return Buffer.from(hex, "hex").toString();
 }
 
 /** A name of a file may have characters that are encoded in a path. */

@@ -11,6 +11,7 @@ export const BLOCKED_IPV4: Readonly<Record<string, string>> = {
   "10.0.0.0/8": "private",
   "100.64.0.0/10": "shared by carriers",
   "127.0.0.0/8": "loopback",
+  "168.63.129.16/32": "the platform service of Azure",
   "169.254.0.0/16": "link-local",
   "172.16.0.0/12": "private",
   "192.0.0.0/24": "for protocols",

@@ -5,7 +5,9 @@ const OPERATIONAL_PREFIXES: readonly string[] = ["config.", "delivery.", "endpoi
 /** Prefixes of kinds that only the service itself reports. */
 export const RESERVED_PREFIXES: readonly string[] = [...OPERATIONAL_PREFIXES, "workflow."];
 
-const KIND = /^[a-z0-9_]+(?:\.[a-z0-9_]+)*$/;
+/** The words of a kind, for a regular expression. */
+export const KIND_TEXT = "[a-z0-9_]+(?:\\.[a-z0-9_]+)*";
+const KIND = new RegExp(`^${KIND_TEXT}$`);
 const encoder = new TextEncoder();
 
 /** What is wrong with the kind of an event; nothing when it may be used. */

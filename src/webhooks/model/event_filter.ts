@@ -15,7 +15,7 @@ export const MAX_FILTER_PATHS = 10;
 /** Most values of a path. */
 export const MAX_FILTER_VALUES = 50;
 /** Longest path, and longest value as JSON. */
-const MAX_FILTER_TEXT = 256;
+export const MAX_FILTER_TEXT = 256;
 /** Longest filter as JSON, in bytes: every event reads the filters of all endpoints. */
 export const MAX_FILTER_BYTES = 8_192;
 

@@ -73,8 +73,8 @@ export function signedBytes(head: string, body: Uint8Array): Uint8Array {
 }
 
 /** Whether a secret is `whsec_` followed by base64. */
-export function isBase64Secret(secret: string): boolean {
-  return decodedSecret(secret).length > 0;
+export function isBase64Secret(secret: string, minBytes = 1): boolean {
+  return decodedSecret(secret).length >= minBytes;
 }
 
 const SECONDS = /^(?:0|[1-9][0-9]{0,14})$/;

@@ -1,4 +1,4 @@
-import { Buffer } from "node:buffer";
+import { cursorOf, type ListName, seqOfCursor } from "../model/cursor.ts";
 import { MAX_LISTED_OUTPUT_BYTES } from "../model/records.ts";
 import { integer, integerOrNone } from "./rows.ts";
 import type { ListOptions, Page } from "./store.ts";
@@ -38,16 +38,13 @@ const LISTS = {
       CASE WHEN octet_length(output) <= ${MAX_LISTED_OUTPUT_BYTES} THEN output END AS output`,
   },
   audit: { table: "audit", at: "at", filters: { event: "action" } },
-} as const satisfies Readonly<Record<string, List>>;
+} as const satisfies Readonly<Record<ListName, List>>;
 
 /** Most rows that are searched for the begin of a time. */
 const MAX_SEARCHED = 10_000;
 
 /** The statements of lists by their filters; each list has few of them. */
 const STATEMENTS = new Map<string, Sql>();
-
-/** A list; its name is part of its cursors. */
-export type ListName = keyof typeof LISTS;
 
 /** A page of a list of records, newest first. */
 export function listPage<T>(
@@ -128,15 +125,8 @@ function* firstSince(table: string, at: string, since: number): Work<number | un
   return integerOrNone(row, "first") ?? Number.MAX_SAFE_INTEGER;
 }
 
-function cursorOf(name: ListName, seq: number): string {
-  return Buffer.from(`${name}:${seq}`).toString("base64url");
-}
-
 function seqOf(name: ListName, cursor: string): number {
-  const content = Buffer.from(cursor, "base64url").toString();
-  const seq = Number(new RegExp(`^${name}:([1-9][0-9]{0,15})$`).exec(content)?.[1]);
-  if (!Number.isSafeInteger(seq) || cursorOf(name, seq) !== cursor) {
-    throw new RangeError(`Cannot continue the list "${name}": the cursor is not one of its pages`);
-  }
-  return seq;
+  const seq = seqOfCursor(name, cursor);
+  if (seq !== undefined) return seq;
+  throw new RangeError(`Cannot continue the list "${name}": the cursor is not one of its pages`);
 }

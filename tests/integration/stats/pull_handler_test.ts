@@ -26,7 +26,7 @@ Deno.test("pull metrics: rules, errors, requests and times by the built-in mappi
     'ratelimit_service_rate_limit_over_limit{domain="shop",key1="account"} 4',
     'ratelimit_service_rate_limit_within_limit{domain="shop",key1="account"} 5',
     'ratelimit_service_rate_limit_shadow_mode{domain="shop",key1="account"} 0',
-    "ratelimit_service_rate_limit_shop_account_over_limit_with_local_cache 0",
+    'ratelimit_service_rate_limit_over_limit_with_local_cache{domain="shop",key1="account"} 0',
     'ratelimit_service_should_rate_limit_error{err_type="kv_error"} 3',
     'ratelimit_service_total_requests{grpc_method="ShouldRateLimit"} 11',
     "ratelimit_service_config_load_success 1",

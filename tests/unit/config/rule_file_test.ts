@@ -93,7 +93,7 @@ const EVERY_FIELD_READ: DomainSource = {
           onCacheFailure: "local",
           detailedMetric: true,
           metadata: JSON.parse(
-            '{"team": "carts", "tags": ["a", 1, 2.5, 16, 3, true, null, "2026-11-21"], "__proto__": {"x": "yes"}}',
+            '{"team": "carts", "tags": ["a", 1, 2.5, 16, 3, true, null, "2026-11-21"], "__proto__": {"x": true}}',
           ),
           rateLimit: rateLimit({
             at: "r.yaml:16:11",

@@ -104,7 +104,7 @@ const CASES: readonly Case[] = [
     name: "a family",
     env: { KV_URL: "a:1", DOG_STATSD_MOGRIFIER_HITS_PATTERN: "b", DOG_STATSD_MOGRIFIER_HITS_TAGS: "c:d" },
     settings: {
-      "TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_PATTERN": new Map([["HITS", /b/]]),
+      "TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_PATTERN": new Map([["HITS", /b/u]]),
       "TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_TAGS": new Map([["HITS", new Map([["c", "d"]])]]),
     },
     notes: [

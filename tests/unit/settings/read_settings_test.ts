@@ -86,7 +86,7 @@ Deno.test("a family of variables is read by what fills its name", () => {
   });
   assertEquals(
     settings["TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_PATTERN"],
-    new Map([["RULE", /^a\.(.+)$/], ["THE_NAME", /b/]]),
+    new Map([["RULE", /^a\.([^\n]+)$/u], ["THE_NAME", /b/u]]),
   );
   assertEquals(settings["TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_NAME"], new Map([["RULE", "a"]]));
   assertEquals(
@@ -99,7 +99,7 @@ Deno.test("a family of variables is read by what fills its name", () => {
 
 Deno.test("a bad member of a family is named by its own variable", () => {
   assertEquals(problemsOf({ ...MEMORY, TAGGED_PUSH_STATS_MOGRIFIER_X_PATTERN: "(" }), [
-    'Invalid TAGGED_PUSH_STATS_MOGRIFIER_X_PATTERN "(": expected a regular expression',
+    'Invalid TAGGED_PUSH_STATS_MOGRIFIER_X_PATTERN "(": expected a regular expression: missing closing ) at character 1',
   ]);
 });
 

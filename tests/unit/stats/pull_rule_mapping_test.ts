@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { ROUND_TRIP_METRICS } from "../../../src/cache/metrics.ts";
 import { WebhookStatistics } from "../../../src/serve/webhook_statistics.ts";
+import { RULE_METRICS } from "../../../src/stats/declarations.ts";
 import { serverCalls, StatsStore } from "../../../src/stats/store.ts";
 import type { NameMapper } from "../../../src/stats/pull_mapping.ts";
 import { builtInMapping, type DeclaredMetrics, nativeMapping } from "../../../src/stats/pull_rule_mapping.ts";
@@ -35,10 +36,14 @@ const BUILT_IN: Names = [
   [`${RULE}.shop.a.b.c.within_limit`, `${SERVICE}_rate_limit_within_limit`, "domain=shop key1=a key2=b"],
   [`${RULE}.shop.ip_a.shadow_mode`, `${SERVICE}_rate_limit_shadow_mode`, "domain=shop key1=ip_a"],
   [`${RULE}.shop.a.b.shadow_mode`, `${SERVICE}_rate_limit_shadow_mode`, "domain=shop key1=a key2=b"],
-  [`${RULE}.shop.a.b.over_limit_with_local_cache`],
-  [`${RULE}.shop.a.b.returned_hits`],
-  [`${RULE}.shop.domain_not_found`],
-  [`${RULE}.other.total_hits`],
+  [
+    `${RULE}.shop.a.b.over_limit_with_local_cache`,
+    `${SERVICE}_rate_limit_over_limit_with_local_cache`,
+    "domain=shop key1=a key2=b",
+  ],
+  [`${RULE}.shop.ip_a.b.returned_hits`, `${SERVICE}_rate_limit_returned_hits`, "domain=shop key1=ip_a.b"],
+  [`${RULE}.x.y.domain_not_found`, `${SERVICE}_rate_limit_domain_not_found`, "domain=x.y"],
+  [`${RULE}.other.total_hits`, `${SERVICE}_rate_limit_total_hits`, "domain= key1=other"],
   [`${RULE}.shop.other.total_hits`, `${SERVICE}_rate_limit_total_hits`, "domain=shop key1=other"],
   [`${RULE}.shop.a.toString`],
   ["ratelimit.service.rate_limit_keys_overflowed", `${SERVICE}_rate_limit_keys_overflowed`, ""],
@@ -84,6 +89,21 @@ const NATIVE: Names = [
 
 check("built-in mapping", builtInMapping({ domains, timeAsMilliseconds: false, declared }), BUILT_IN);
 check("native mapping", nativeMapping(domains), NATIVE);
+
+Deno.test("built-in mapping: no metric of a rule is named after the rule", () => {
+  const map = builtInMapping({ domains, timeAsMilliseconds: false, declared });
+  store.rule("shop.a.b.c");
+  store.rule("shop.ip");
+  store.rule("shop.returned").returnedHits = 1;
+  store.rule("unknown").domainNotFound = 1;
+  const names = [...store.counters()].map(([name]) => name).filter((name) => name.startsWith(`${RULE}.`));
+  const stats = Object.keys(RULE_METRICS);
+  const mapped = names.map((name) => map(name, "counter"));
+  assertEquals(
+    new Set(mapped.map((metric) => typeof metric === "object" ? metric.name : metric)),
+    new Set(stats.map((stat) => `${SERVICE}_rate_limit_${stat}`)),
+  );
+});
 
 Deno.test("built-in mapping: the response time alone may stay in milliseconds", () => {
   const scales = [false, true].map((timeAsMilliseconds) => {

@@ -217,9 +217,6 @@ test("yaml, metadata", [
   ["too large", rule("metadata: {a: 1e999}"), [
     "error r.yaml:4:17: descriptors[0].metadata.a: expected a value of JSON, got the number 1e999; put it in quotes",
   ]],
-  ["date", rule("metadata: {a: 2026-11-21}"), [
-    "error r.yaml:4:17: descriptors[0].metadata.a: expected a value of JSON, got the date 2026-11-21; put it in quotes",
-  ]],
   ["tag", rule("metadata: {a: !!binary aGk=}"), [
     "error r.yaml:4:26: descriptors[0].metadata.a: unknown tag 'tag:yaml.org,2002:binary'; remove it",
   ]],

@@ -72,70 +72,94 @@ Deno.test("signed triggers: what a scheme leaves open has a default, and is show
   }
 });
 
+/** What is sent, the field that is refused, and why. */
+const WRONG_FIELDS: readonly (readonly [unknown, string, string])[] = [
+  ["github", "verify", "expected a JSON object"],
+  [
+    {},
+    "verify.scheme",
+    "it is required",
+  ],
+  [
+    { scheme: "gitlab" },
+    "verify.scheme",
+    "expected one of github, stripe, shopify, standard-webhooks, hmac-sha256",
+  ],
+  [
+    { scheme: "github", key: "x" },
+    "verify.key",
+    "unknown; expected scheme, header, prefix, encoding, timestampHeader, toleranceSeconds, " +
+    "idempotencyHeader, secret",
+  ],
+  [{ scheme: "github", header: "x-a" }, "verify.header", "the scheme github defines it"],
+  [{ scheme: "shopify", encoding: "hex" }, "verify.encoding", "the scheme shopify defines it"],
+  [{ scheme: "stripe", timestampHeader: "a" }, "verify.timestampHeader", "the scheme stripe defines it"],
+  [{ scheme: "github", toleranceSeconds: 9 }, "verify.toleranceSeconds", "no time is signed"],
+  [{ ...GENERIC, toleranceSeconds: 9 }, "verify.toleranceSeconds", "no time is signed"],
+  [
+    { scheme: "stripe", toleranceSeconds: 0 },
+    "verify.toleranceSeconds",
+    "expected an integer from 1 to 86400",
+  ],
+  [{ scheme: "hmac-sha256" }, "verify.header", "it is required"],
+  [{ ...GENERIC, header: "" }, "verify.header", "expected 1 to 64 letters, digits and -"],
+  [{ ...GENERIC, header: "a b" }, "verify.header", "expected 1 to 64 letters, digits and -"],
+  ...["Content-Length", "host", "content-type", "transfer-encoding"].map((header) =>
+    [
+      { ...GENERIC, header },
+      "verify.header",
+      "expected a header that HTTP does not define",
+    ] as const
+  ),
+  [
+    { ...GENERIC, timestampHeader: "content-length" },
+    "verify.timestampHeader",
+    "expected a header that HTTP does not define",
+  ],
+  [
+    { ...GENERIC, idempotencyHeader: "Content-Length" },
+    "verify.idempotencyHeader",
+    "expected a header that HTTP does not define",
+  ],
+  [
+    { scheme: "standard-webhooks", secret: "whsec_AAAA" },
+    "verify.secret",
+    "expected at least 8 bytes in base64",
+  ],
+  [{ ...GENERIC, prefix: "ü" }, "verify.prefix", "expected at most 64 printable ASCII characters"],
+  [{ ...GENERIC, encoding: "binary" }, "verify.encoding", "expected one of hex, base64"],
+  [
+    { ...GENERIC, timestampHeader: "x-SIGN" },
+    "verify.timestampHeader",
+    "it is the header of the signature",
+  ],
+  [{ scheme: "github", secret: "" }, "verify.secret", "expected at least 8 characters"],
+  [{ scheme: "github", secret: "short" }, "verify.secret", "expected at least 8 characters"],
+  [
+    { scheme: "github", secret: "line\nbreak" },
+    "verify.secret",
+    "expected a text without control characters",
+  ],
+  [
+    { scheme: "github", secret: "x".repeat(1_025) },
+    "verify.secret",
+    "expected a text of at most 1024 characters",
+  ],
+  ...[" It's a Secret", "It's a Secret ", "\u00a0It's a Secret", "        "].map((secret) =>
+    [{ scheme: "github", secret }, "verify.secret", "it begins or ends with a blank"] as const
+  ),
+  ...["whsec_", "whsec_?", "c2VjcmV0c2VjcmV0", "v1,c2VjcmV0c2VjcmV0", "v2,whsec_c2VjcmV0"].map((secret) =>
+    [
+      { scheme: "standard-webhooks", secret },
+      "verify.secret",
+      secret.length < 8 ? "expected at least 8 characters" : "expected whsec_ followed by base64",
+    ] as const
+  ),
+];
+
 Deno.test("signed triggers: a wrong field is named", async () => {
   await using bed = await WebhookBed.open();
-  const table: readonly (readonly [unknown, string, string])[] = [
-    ["github", "verify", "expected a JSON object"],
-    [
-      {},
-      "verify.scheme",
-      "it is required",
-    ],
-    [
-      { scheme: "gitlab" },
-      "verify.scheme",
-      "expected one of github, stripe, shopify, standard-webhooks, hmac-sha256",
-    ],
-    [
-      { scheme: "github", key: "x" },
-      "verify.key",
-      "unknown; expected scheme, header, prefix, encoding, timestampHeader, toleranceSeconds, " +
-      "idempotencyHeader, secret",
-    ],
-    [{ scheme: "github", header: "x-a" }, "verify.header", "the scheme github defines it"],
-    [{ scheme: "shopify", encoding: "hex" }, "verify.encoding", "the scheme shopify defines it"],
-    [{ scheme: "stripe", timestampHeader: "a" }, "verify.timestampHeader", "the scheme stripe defines it"],
-    [{ scheme: "github", toleranceSeconds: 9 }, "verify.toleranceSeconds", "no time is signed"],
-    [{ ...GENERIC, toleranceSeconds: 9 }, "verify.toleranceSeconds", "no time is signed"],
-    [
-      { scheme: "stripe", toleranceSeconds: 0 },
-      "verify.toleranceSeconds",
-      "expected an integer from 1 to 86400",
-    ],
-    [{ scheme: "hmac-sha256" }, "verify.header", "it is required"],
-    [{ ...GENERIC, header: "" }, "verify.header", "expected 1 to 64 letters, digits and -"],
-    [{ ...GENERIC, header: "a b" }, "verify.header", "expected 1 to 64 letters, digits and -"],
-    [{ ...GENERIC, prefix: "ü" }, "verify.prefix", "expected at most 64 printable ASCII characters"],
-    [{ ...GENERIC, encoding: "binary" }, "verify.encoding", "expected one of hex, base64"],
-    [
-      { ...GENERIC, timestampHeader: "x-SIGN" },
-      "verify.timestampHeader",
-      "it is the header of the signature",
-    ],
-    [{ scheme: "github", secret: "" }, "verify.secret", "expected at least 8 characters"],
-    [{ scheme: "github", secret: "short" }, "verify.secret", "expected at least 8 characters"],
-    [
-      { scheme: "github", secret: "line\nbreak" },
-      "verify.secret",
-      "expected a text without control characters",
-    ],
-    [
-      { scheme: "github", secret: "x".repeat(1_025) },
-      "verify.secret",
-      "expected a text of at most 1024 characters",
-    ],
-    ...[" It's a Secret", "It's a Secret ", "\u00a0It's a Secret", "        "].map((secret) =>
-      [{ scheme: "github", secret }, "verify.secret", "it begins or ends with a blank"] as const
-    ),
-    ...["whsec_", "whsec_?", "c2VjcmV0c2VjcmV0", "v1,c2VjcmV0c2VjcmV0", "v2,whsec_c2VjcmV0"].map((secret) =>
-      [
-        { scheme: "standard-webhooks", secret },
-        "verify.secret",
-        secret.length < 8 ? "expected at least 8 characters" : "expected whsec_ followed by base64",
-      ] as const
-    ),
-  ];
-  for (const [verify, field, reason] of table) {
+  for (const [verify, field, reason] of WRONG_FIELDS) {
     const { status, body } = await bed.call("POST", "/triggers", { ...BASE, verify });
     const expected = [422, "invalid_field", field, `Cannot use "${field}": ${reason}`];
     assertEquals([status, body.code, body.field, body["detail"]], expected);

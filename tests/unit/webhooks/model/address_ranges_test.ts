@@ -88,6 +88,7 @@ const BLOCKED: readonly (readonly [first: string, last: string, reason: string])
   ["100.64.0.0", "100.127.255.255", "shared by carriers"],
   ["127.0.0.0", "127.255.255.255", "loopback"],
   ["169.254.0.0", "169.254.255.255", "link-local"],
+  ["168.63.129.16", "168.63.129.16", "the platform service of Azure"],
   ["172.16.0.0", "172.31.255.255", "private"],
   ["192.0.0.0", "192.0.0.255", "for protocols"],
   ["192.0.2.0", "192.0.2.255", "for documentation"],
@@ -129,12 +130,53 @@ const BLOCKED: readonly (readonly [first: string, last: string, reason: string])
   ["2001:0:7f00:1::", "2001:0:7f00:1:0:0:f7f7:f7f7", "Teredo for 127.0.0.1, which is loopback"],
   ["2600::5efe:a00:1", "2600::200:5efe:a00:1", "ISATAP for 10.0.0.1, which is private"],
   ["2001:0:808:808::80ff:fffe", "2001:0:808:808::80ff:fffe", "Teredo for 127.0.0.1, which is loopback"],
+  ["64:ff9b::168.63.129.16", "64:ff9b::a83f:8110", "NAT64 for 168.63.129.16, which is the platform"],
+  [
+    "2002:a83f:8110::",
+    "2002:a83f:8110:ffff:ffff:ffff:ffff:ffff",
+    "6to4 for 168.63.129.16, which is the platform",
+  ],
 ];
+
+/** Addresses at which cloud providers serve metadata and credentials to their machines. */
+const METADATA = {
+  "AWS, Azure, Google Cloud and others": "169.254.169.254",
+  "AWS, containers": "169.254.170.2",
+  "AWS, IPv6": "fd00:ec2::254",
+  "AWS, containers, IPv6": "fd00:ec2::23",
+  "Azure, platform": "168.63.129.16",
+  "Google Cloud, IPv6": "fd20:ce::254",
+  "Alibaba Cloud": "100.100.100.200",
+  "Oracle Cloud": "192.0.0.192",
+  "Oracle Cloud, IPv6": "fd00:c1::a9fe:a9fe",
+  "Scaleway": "169.254.42.42",
+  "Scaleway, IPv6": "fd00:42::42",
+  "Tencent Cloud": "169.254.0.23",
+  "Akamai, IPv6": "fd00:a9fe:a9fe::1",
+};
+
+for (const [provider, address] of Object.entries(METADATA)) {
+  Deno.test(`metadata address is blocked in every form: ${provider}`, () => {
+    const parts = address.includes(":") ? [] : address.split(".").map(Number);
+    const hex = parts.map((part) => part.toString(16).padStart(2, "0")).join("").replace(/^..../, "$&:");
+    const forms = hex === "" ? [] : [`::ffff:${hex}`, `::ffff:0:${hex}`, `64:ff9b::${hex}`, `2002:${hex}::1`];
+    assertEquals([address, ...forms].filter((form) => blockedReason(form) === undefined), []);
+  });
+}
 
 /** Next to the blocked ranges, or carrying such an address. */
 const OPEN = [
   ...["1.0.0.0", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255"],
-  ...["128.0.0.0", "169.253.255.255", "169.255.0.0", "172.15.255.255", "172.32.0.0", "191.255.255.255"],
+  ...[
+    "128.0.0.0",
+    "168.63.129.15",
+    "168.63.129.17",
+    "169.253.255.255",
+    "169.255.0.0",
+    "172.15.255.255",
+    "172.32.0.0",
+    "191.255.255.255",
+  ],
   ...["192.0.1.0", "192.0.3.0", "192.167.255.255", "192.169.0.0", "198.17.255.255", "198.20.0.0"],
   ...["198.51.99.255", "198.51.101.0", "203.0.112.255", "203.0.114.0", "223.255.255.255", "192.88.98.255"],
   ...["2000::", "2001:200::", "2001:db7:ffff::", "2001:db9::", "2606:4700::1", "2620:4f:8001::", "3ffe::"],

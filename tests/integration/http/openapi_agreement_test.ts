@@ -1,0 +1,244 @@
+/** A request that its schema allows is accepted, and one that it does not allow is refused: field by field. */
+import { assertEquals } from "@std/assert";
+import type { Schema } from "../../harness/openapi_schema.ts";
+import { OpenApiService, type PlacedOperation, placedOperations } from "../../harness/openapi_service.ts";
+import { ADMIN_TOKEN } from "../../harness/webhook_weir.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Texts of all kinds, good and bad, for any field. */
+const TEXTS = [
+  ...[
+    "",
+    " ",
+    "a",
+    "A",
+    "0",
+    "a b",
+    " a",
+    "a ",
+    "a\tb",
+    "a\nb",
+    "a\0",
+    "\u0001",
+    "\u007f",
+    "\u0085",
+    "é",
+    "😀",
+  ],
+  ...["*", "a.*", "*.a", "a.", ".a", "a..b", "a.b", "A.b", "a-b", "-a", "a_1.b", "agent.*", "**", "a.*.b"],
+  ...["a".repeat(64), "a".repeat(65), "a".repeat(128), "a".repeat(129), `${"a".repeat(128)}.*`],
+  ...[
+    "a".repeat(130),
+    "a".repeat(253),
+    "a".repeat(1_024),
+    "a".repeat(1_025),
+    '"'.repeat(127),
+    '"'.repeat(200),
+  ],
+  ...["00", "08", "1", "-1", "+1", "1.5", "4294967295", "4294967296", "9007199254740992", "9007199254740993"],
+  ...["0s", "30m", "24h", "1h30m", "29d23h", "30d", "31d", "720h", "721h", "43200m", "43201m", "2592001s"],
+  ...["5ms", "1.5s", "1x", "h", "1h ", "-1h", "999999d", "2026-01-01T00:00:00Z", "2026-01-01", "yesterday"],
+  ...[
+    "{{ input.a }}",
+    "{{ input }}",
+    "x{{input.a[0].b}}y",
+    "{{",
+    "}}",
+    "{{}}",
+    "{{ env.A }}",
+    "{{ input. }}",
+    "{{{ input.a }}",
+  ],
+  ...["whsec_AAAA", "whsec_c2VjcmV0c2VjcmV0c2VjcmV0", "whsec_?", "a secret of words", "short", "        "],
+  ...[
+    "content-length",
+    "Content-Length",
+    "HOST",
+    "x-signature",
+    "X-Svc-Id",
+    "webhook-id",
+    "authorization",
+    "x_y",
+  ],
+  ...["https://127.0.0.1:9/hooks", "ftp://a/", "no url", "github", "hmac-sha256", "DAY", "day", "UNKNOWN"],
+  ...["2cbaae4d-d015-44da-860c-dad302d554aa", "2cbaae4d", "endpoints.1", "endpoints.0", "deliveries.12"],
+  ...["audit.9999999999999999", "workflows.6563686f", "workflows.6", "Y3Vyc29yOjE", "queued", "delivered"],
+];
+const VALUES: readonly unknown[] = [
+  ...TEXTS,
+  ...[
+    null,
+    true,
+    false,
+    0,
+    1,
+    -1,
+    1.5,
+    100,
+    101,
+    86_400,
+    86_401,
+    600_000,
+    600_001,
+    4_294_967_295,
+    4_294_967_296,
+  ],
+  ...[[], [""], ["a"], ["a", "*"], [1], [null], [["a"]], Array(100).fill("a"), Array(101).fill("a")],
+  ...[{}, { a: "b" }, { "": "b" }, { a: 1 }, { "a b": "c" }, { "x-a": "é" }, { "x-a": "" }, { Host: "a" }],
+  ...[{ a: ["b"] }, { "": ["b"] }, { "a.b": [1, null, true, "x"] }, { "a..b": ["c"] }, { a: [] }, {
+    a: [{}],
+  }],
+  ...[{ "a\n": ["b"] }, { a: ["b\n"] }, { a: ['"'.repeat(127)] }, { a: ['"'.repeat(128)] }, { a: "b" }],
+  ...[{ scheme: "github" }, { scheme: "github", header: "x-a" }, { scheme: "stripe", toleranceSeconds: 5 }],
+  ...[{ scheme: "shopify", toleranceSeconds: 5 }, { scheme: "hmac-sha256" }, { scheme: "gitlab" }],
+  ...[{ scheme: "hmac-sha256", header: "x-a" }, {
+    scheme: "hmac-sha256",
+    header: "x-a",
+    toleranceSeconds: 5,
+  }],
+  ...[{ scheme: "hmac-sha256", header: "x-a", timestampHeader: "x-t", toleranceSeconds: 5, prefix: "v=" }],
+  ...[{ scheme: "hmac-sha256", header: "Content-Length" }, { scheme: "standard-webhooks", prefix: "a" }],
+  ...[{ scheme: "github", secret: "12345678" }, { scheme: "github", secret: "1234567" }],
+  ...[{ scheme: "standard-webhooks", secret: "whsec_AAAA" }, {
+    scheme: "standard-webhooks",
+    secret: "12345678",
+  }],
+  ...[{ scheme: "standard-webhooks", secret: "whsec_c2VjcmV0c2VjcmV0" }],
+  ...[{ domain: "d", descriptors: [{ k: "v" }] }, { domain: "", descriptors: [{ k: "v" }] }],
+  ...[{ domain: "d", descriptors: [] }, { domain: "d", descriptors: [{}] }, {
+    domain: "d",
+    descriptors: [{ "": "v" }],
+  }],
+  ...[{ domain: "d", descriptors: [{ k: "{{ input.a }}" }] }, {
+    domain: "d",
+    descriptors: [{ k: "{{ x }}" }],
+  }],
+  ...[{ domain: "d\n", descriptors: [{ k: "v" }] }, { domain: "d", descriptors: [{ k: 1 }] }],
+];
+/** Refusals by the state of a record or by another field, which no schema of a field can describe. */
+const BY_STATE = [
+  "expected a time after since",
+  "it cannot be changed, and is github",
+  "with this name",
+  "such as `workflow.`",
+  "reports itself",
+];
+
+Deno.test("openapi: a body is accepted if and only if its schema allows it", async () => {
+  await using service = await OpenApiService.start();
+  const differences: string[] = [];
+  for (const placed of placedOperations(service.document)) {
+    const { schema, example } = placed.operation.requestBody?.content["application/json"] ?? {};
+    if (schema === undefined || !placed.path.startsWith("/api/")) continue;
+    const path = await pathOf(service, placed);
+    const isAllowed = service.schemas.validator(schema);
+    await forEach(bodies(service, schema, local(example as Fields)), async (body) => {
+      const refusal = await refusalOf(service, placed, { path, body });
+      if (isAllowed(body) !== (refusal === "")) {
+        differences.push(`${placed.method} ${placed.path} ${shortened(body)}: ${isAllowed(body)} ${refusal}`);
+      }
+    });
+  }
+  assertEquals(differences, []);
+});
+
+Deno.test("openapi: an integer may be written with a fraction of zeros", async () => {
+  await using service = await OpenApiService.start();
+  const body = '{"url":"https://127.0.0.1:9/","concurrency":13.0,"timeoutMs":1.5e3}';
+  const created = await service.call("createEndpoint", { status: 201, body });
+  assertEquals([created.body["concurrency"], created.body["timeoutMs"]], [13, 1_500]);
+});
+
+Deno.test("openapi: a parameter is accepted if and only if its schema allows it", async () => {
+  await using service = await OpenApiService.start();
+  const differences: string[] = [];
+  for (const placed of placedOperations(service.document)) {
+    if (!placed.path.startsWith("/api/")) continue;
+    const path = await pathOf(service, placed);
+    for (const { name, in: place, schema } of placed.operation.parameters ?? []) {
+      if (place !== "query") continue;
+      const isAllowed = service.schemas.validator(schema);
+      await forEach(TEXTS, async (text) => {
+        const isNumber = schema["type"] === "integer" && /^(?:0|[1-9][0-9]*)$/.test(text);
+        const value = isNumber ? Number(text) : text;
+        const query = new URLSearchParams([[name, text]]);
+        const refusal = await refusalOf(service, placed, { path: `${path}?${query}` });
+        if (isAllowed(value) !== (refusal === "")) {
+          differences.push(`${placed.path} ${name}=${shortened(text)}: ${isAllowed(value)} ${refusal}`);
+        }
+      });
+    }
+  }
+  assertEquals(differences, []);
+});
+
+const CONCURRENCY = 16;
+
+/** Some at a time, as a commit of the store serves all of them. */
+async function forEach<T>(items: Iterable<T>, check: (item: T) => Promise<void>): Promise<void> {
+  const queue = items[Symbol.iterator]();
+  await Promise.all(Array.from({ length: CONCURRENCY }, async () => {
+    for (let next = queue.next(); !next.done; next = queue.next()) await check(next.value);
+  }));
+}
+
+/** Without a name that would be resolved. */
+function local(example: Fields): Fields {
+  return "url" in example ? { ...example, url: "https://127.0.0.1:9/" } : example;
+}
+
+/** The example with one field replaced by each value, also in objects that the example has. */
+function* bodies(service: OpenApiService, schema: Schema, example: Fields): Generator<unknown> {
+  const { properties = {} } = service.schemas.resolved(schema);
+  for (const [name, one] of Object.entries(properties)) {
+    for (const value of valuesFor(service, one)) yield { ...example, [name]: value };
+    const [first] = Array.isArray(example[name]) ? example[name] : [];
+    const { items } = service.schemas.resolved(one);
+    if (items === undefined) continue;
+    for (const value of valuesFor(service, items)) yield { ...example, [name]: [value] };
+    if (typeof first !== "object" || first === null) continue;
+    for (const body of bodies(service, items, first)) yield { ...example, [name]: [body] };
+  }
+}
+
+/** Every text for a field that may be a text, some for any other. */
+function valuesFor(service: OpenApiService, schema: Schema): readonly unknown[] {
+  const { type, anyOf = [] } = service.schemas.resolved(schema);
+  const isText = [type, ...anyOf.map((one) => one["type"])].some((one) => String(one).includes("string"));
+  return VALUES.filter((value, index) =>
+    isText ? typeof value !== "object" || index % 4 === 0 : typeof value !== "string" || index % 16 === 0
+  );
+}
+
+/** Why a request is refused; empty if it is accepted, or would be in another state. */
+async function refusalOf(
+  service: OpenApiService,
+  { method }: PlacedOperation,
+  { path, body }: { readonly path: string; readonly body?: unknown },
+): Promise<string> {
+  const response = await fetch(`http://${service.http}${path}`, {
+    method,
+    headers: { "authorization": `Bearer ${ADMIN_TOKEN}`, "content-type": "application/json" },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  const isRefused = response.status === 400 || response.status === 422;
+  if (response.status >= 500) return `${response.status} ${text}`;
+  return isRefused && !BY_STATE.some((state) => text.includes(state)) ? JSON.parse(text).detail : "";
+}
+
+/** A path whose record exists where an endpoint or a trigger is addressed. */
+async function pathOf(service: OpenApiService, { path }: PlacedOperation): Promise<string> {
+  if (!path.includes("{")) return path;
+  const body = path.includes("/triggers/")
+    ? { name: `t-${crypto.randomUUID()}`, workflow: "echo", verify: { scheme: "github" } }
+    : { url: "https://127.0.0.1:9/" };
+  const operation = path.includes("/triggers/") ? "createTrigger" : "createEndpoint";
+  const { id } = (await service.call(operation, { status: 201, body })).body;
+  return path.replaceAll(/\{\w+\}/g, id);
+}
+
+function shortened(value: unknown): string {
+  return JSON.stringify(value).slice(0, 160);
+}
