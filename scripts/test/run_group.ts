@@ -34,7 +34,7 @@ export async function runGroup(group: TestGroup, options: GroupOptions): Promise
   const { root, folder, args, env, isShown } = options;
   const reportPath = join(folder, `${group.name.replaceAll(/[ /]/g, "_")}.xml`);
   const reporter = args.some((arg) => arg.startsWith("--reporter")) ? [] : ["--reporter=dot"];
-  const flags = ["--parallel", "--no-check", "--doc", ...group.permissions, `--junit-path=${reportPath}`];
+  const flags = ["--parallel", "--no-check", "--doc", ...group.flags, `--junit-path=${reportPath}`];
   const begin = performance.now();
   const output = isShown ? "inherit" : "piped";
   const child = new Deno.Command(Deno.execPath(), {

@@ -5,8 +5,8 @@ export interface TestGroup {
   readonly name: string;
   /** Test files, and folders with examples. */
   readonly places: readonly string[];
-  /** Permission flags; a unit test has neither the network nor processes. */
-  readonly permissions: readonly string[];
+  /** Flags of the runner. A unit test has no permission for the network and for processes, and a guard against the rest. */
+  readonly flags: readonly string[];
   /** Whether it uses the servers that all tests of a run share. */
   readonly isServed: boolean;
   /** How many files run at a time, each in its own thread. */
@@ -37,8 +37,15 @@ export const UNIX_SOCKETS: readonly string[] = [
   "tests/integration/settings/settings_service_test.ts",
   "tests/integration/webhooks/postgres_connection_test.ts",
 ];
-const UNIT_PERMISSIONS = ["--no-prompt", "--allow-read", "--allow-write", "--allow-env", "--allow-sys"];
-const SERVER_PERMISSIONS = ["--allow-all"];
+const UNIT_FLAGS = [
+  "--preload=tests/harness/unit_guard.ts",
+  "--no-prompt",
+  "--allow-read",
+  "--allow-write",
+  "--allow-env",
+  "--allow-sys",
+];
+const SERVER_FLAGS = ["--allow-all"];
 /** Files with servers wait more than they compute. */
 const SERVER_JOBS_PER_CORE = 3;
 
@@ -67,13 +74,13 @@ function filesBelow(root: string, place: string, name: RegExp): string[] {
 
 /** The groups that run these places on a machine with so many cores. */
 export function planTests(cores: number, places: readonly string[]): readonly TestGroup[] {
-  const server = { permissions: SERVER_PERMISSIONS, isServed: true };
+  const server = { flags: SERVER_FLAGS, isServed: true };
   const isAlone = (place: string) => UNIX_SOCKETS.includes(place) || place.startsWith(`${EXAMPLES}/`);
   const groups = [
     {
       name: "unit",
       places: places.filter(isUnit),
-      permissions: UNIT_PERMISSIONS,
+      flags: UNIT_FLAGS,
       isServed: false,
       jobs: cores,
     },

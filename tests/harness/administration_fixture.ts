@@ -1,5 +1,5 @@
 import type { Clock } from "../../src/base/clock.ts";
-import { scaledClock } from "./scaled_clock.ts";
+import { FakeClock } from "./fake_clock.ts";
 import { runCommand } from "../../src/cli/commands.ts";
 
 /** The moment at which commands of tests run: 2026-01-31T12:00:00Z. */
@@ -23,14 +23,14 @@ export interface RunOptions {
   readonly folder?: string;
   /** Told of each line as it is printed. */
   readonly onLine?: (line: string) => void;
-  /** The time; that of the machine when absent, whose day stands still. */
+  /** The time; when absent it stands still, so that no limit strikes. */
   readonly clock?: Clock;
 }
 
 /** Runs a command in this process. */
 export async function ran(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   const written = { stdout: "", stderr: "" };
-  const clock = options.clock ?? scaledClock({ now: NOW });
+  const clock = options.clock ?? new FakeClock(NOW);
   const code = await runCommand(args, {
     environment: options.environment ?? {},
     clock,

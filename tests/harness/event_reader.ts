@@ -1,8 +1,4 @@
-import { systemClock } from "../../src/base/clock.ts";
-import { settledWithin } from "../../src/base/wait.ts";
-
-/** A stream that is open for longer has not ended. */
-const END_MS = 60_000;
+import { until } from "./until.ts";
 
 /** Reads server-sent events as they come. */
 export class EventReader {
@@ -39,7 +35,9 @@ export class EventReader {
 
   /** Whether the peer ends or cuts the stream before long, past events that come before. */
   async ended(): Promise<boolean> {
-    return await settledWithin(this.#readAll().catch(() => {}), END_MS, systemClock);
+    let hasEnded = false;
+    void this.#readAll().catch(() => {}).finally(() => hasEnded = true);
+    return await until("the end of the stream", () => hasEnded);
   }
 
   async #readAll(): Promise<void> {

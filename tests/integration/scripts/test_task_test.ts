@@ -100,7 +100,7 @@ Deno.test("a tree of processes is ended with its leaves", async () => {
   await until("all to be gone", () => !pids.some(isRunning));
 });
 
-const SERVED = { ignored: [], permissions: ["--allow-all"], isServed: false, jobs: 1 };
+const SERVED = { ignored: [], flags: ["--allow-all"], isServed: false, jobs: 1 };
 
 /** Runs a group in a process of its own, whose output it is that the group is shown in. */
 async function runElsewhere(

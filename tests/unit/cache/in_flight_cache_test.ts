@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from "../../../src/base/clock.ts";
+import type { Clock } from "../../../src/base/clock.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { InFlightCache } from "../../../src/cache/in_flight_cache.ts";
@@ -15,7 +15,7 @@ import type {
 import { conditionalHit } from "../../contract/conditional_counter_cases.ts";
 import { countOne, hit } from "../../contract/counter_cache_contract.ts";
 
-const TIMES = { timeoutMs: 1_000, clock: systemClock };
+const TIMES = { timeoutMs: 1_000, clock: new FakeClock() };
 
 /** A cache that answers when it is told to. */
 class HeldCache implements CounterCache {
@@ -207,7 +207,7 @@ Deno.test("in flight: exactly up to the bound all are asked for", async () => {
 });
 
 Deno.test("in flight: what is answered at once, or fails at once, never waits", async () => {
-  const memory = new MemoryCache({ maxKeys: 10, clock: systemClock });
+  const memory = new MemoryCache({ maxKeys: 10, clock: new FakeClock() });
   const cache = new InFlightCache(memory, { maxInFlight: 1, backend: "memory", ...TIMES });
   for (let call = 0; call < 3; call++) cache.add(hits(2));
   memory.add = () => {

@@ -1,10 +1,10 @@
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { systemClock } from "../../../src/base/clock.ts";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import { PerSecondCache } from "../../../src/cache/per_second_cache.ts";
 import type { Caller, CounterCache, Hit } from "../../../src/ratelimit/counter_cache.ts";
 import { CacheError } from "../../../src/ratelimit/errors.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
 
 /** What a scripted cache answers: counts at once, counts later, or an error at once or later. */
 type Script = number[] | Promise<number[]> | Error;
@@ -199,7 +199,7 @@ Deno.test("per-second cache: both are closed, also when one throws", async () =>
 });
 
 Deno.test("per-second cache: two counters of one name are apart", async () => {
-  const options = { maxKeys: 10, clock: systemClock };
+  const options = { maxKeys: 10, clock: new FakeClock() };
   const cache = new PerSecondCache({ main: new MemoryCache(options), perSecond: new MemoryCache(options) });
   const one = hit();
   const counts = cache.add([one, { ...one, perSecond: true, addend: 5 }, one]);

@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { callOf } from "../../../src/cli/command.ts";
 import { documentedCommands, runCommand } from "../../../src/cli/commands.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
 
 const ROOT = new URL("../../../", import.meta.url).pathname;
 const CONFIG = `${ROOT}config`;
@@ -16,7 +17,7 @@ async function run(...args: readonly string[]): Promise<[code: number, stdout: s
     stdout: (line: string) => void (written.stdout += `${line}\n`),
     stderr: (line: string) => void (written.stderr += `${line}\n`),
   };
-  const code = await runCommand(args, { environment: {}, output });
+  const code = await runCommand(args, { environment: {}, output, clock: new FakeClock() });
   return [code, written.stdout, written.stderr];
 }
 

@@ -1,59 +1,9 @@
 import { assertEquals } from "@std/assert";
-import { systemClock } from "../../../src/base/clock.ts";
-import { createFileProvider } from "../../../src/config/file_provider.ts";
-import type { RulesLoad, RulesProvider } from "../../../src/config/provider.ts";
-import { type ConcludedLoad, type RulesLoader, startRules } from "../../../src/config/rules_loader.ts";
-import { Health } from "../../../src/base/health.ts";
-import type { LogFields, Logger } from "../../../src/base/log.ts";
+import type { RulesLoad } from "../../../src/config/provider.ts";
+import { type ConcludedLoad, startRules } from "../../../src/config/rules_loader.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { HandProvider, rulesLoad as load } from "../../harness/hand_rules_provider.ts";
-import { until } from "../../harness/until.ts";
-
-/** Everything that a loader did, in order. */
-class Story {
-  readonly lines: string[] = [];
-  readonly health = new Health();
-  requiresRules = true;
-
-  /** Writes its lines down. */
-  get logger(): Logger {
-    const line = (level: string) => (message: string, { errors }: LogFields = {}) => {
-      this.lines.push(`${level}: ${message}${errors === undefined ? "" : ` errors=${errors}`}`);
-    };
-    return { debug: line("debug"), info: line("info"), warning: line("warning"), error: line("error") };
-  }
-
-  /** What happened since the last look. */
-  take(): string[] {
-    return this.lines.splice(0);
-  }
-
-  /** Starts a loader whose deeds are written down. */
-  start(
-    provider: RulesProvider,
-    clock = new FakeClock(1_000),
-    mergeDomains = false,
-    applied: Promise<void> | undefined = undefined,
-  ): RulesLoader {
-    const { logger } = this;
-    return startRules({
-      provider,
-      mergeDomains,
-      onRules: ({ rules, version }) => {
-        this.lines.push(`rules: ${[...rules.domains.keys()].join(" ")} ${version}`);
-        return applied;
-      },
-      counters: {
-        loadSucceeded: () => void this.lines.push("succeeded"),
-        loadFailed: () => void this.lines.push("failed"),
-      },
-      health: this.health,
-      requiresRules: this.requiresRules,
-      logger,
-      clock,
-    });
-  }
-}
+import { RulesStory } from "../../harness/rules_story.ts";
 
 const GOOD = load({ "a.yaml": "domain: a\ndescriptors: []\n" });
 const DUBIOUS = load({ "a.yaml": "domain: b\n" });
@@ -138,7 +88,7 @@ const CASES: readonly (readonly [name: string, loads: RulesLoad[], story: string
 
 for (const [name, loads, expected, failing] of CASES) {
   Deno.test(`rules loader: ${name}`, async () => {
-    const story = new Story();
+    const story = new RulesStory();
     const provider = new HandProvider();
     const loader = story.start(provider);
     for (const one of loads) provider.load(one);
@@ -162,7 +112,7 @@ const NOTES: readonly (readonly [name: string, loads: RulesLoad[], isNoted: bool
 
 for (const [name, loads, isNoted, lastLine] of NOTES) {
   Deno.test(`rules loader: a note while the last load is rejected, ${name}`, async () => {
-    const story = new Story();
+    const story = new RulesStory();
     story.requiresRules = false;
     const provider = new HandProvider();
     const loader = story.start(provider);
@@ -178,7 +128,7 @@ for (const [name, loads, isNoted, lastLine] of NOTES) {
 }
 
 Deno.test("rules loader: merging allows the same domain twice", async () => {
-  const story = new Story();
+  const story = new RulesStory();
   const provider = new HandProvider();
   const loader = story.start(provider, new FakeClock(), true);
   const twice = load({ "a.yaml": "domain: a\ndescriptors: []\n", "b.yaml": "domain: a\ndescriptors: []\n" });
@@ -190,7 +140,7 @@ Deno.test("rules loader: merging allows the same domain twice", async () => {
 Deno.test("rules loader: answers the problems and keeps the last loads", async () => {
   const clock = new FakeClock(1_000);
   const provider = new HandProvider();
-  const loader = new Story().start(provider, clock);
+  const loader = new RulesStory().start(provider, clock);
   assertEquals(loader.loads(), []);
   const { problems } = UNREADABLE;
   assertEquals(provider.load(UNREADABLE), problems);
@@ -215,7 +165,7 @@ Deno.test("rules loader: answers the problems and keeps the last loads", async (
 
 Deno.test("rules loader: a rejected first configuration is told every 30 s until one is good", async () => {
   const clock = new FakeClock();
-  const story = new Story();
+  const story = new RulesStory();
   const provider = new HandProvider();
   const loader = story.start(provider, clock);
   const told = [
@@ -241,7 +191,7 @@ Deno.test("rules loader: a rejected first configuration is told every 30 s until
 });
 
 Deno.test("rules loader: of many problems 100 are logged, errors before warnings, each in its place", async () => {
-  const story = new Story();
+  const story = new RulesStory();
   const provider = new HandProvider();
   const loader = story.start(provider);
   const problem = (severity: "error" | "warning", line: number) => {
@@ -267,52 +217,15 @@ Deno.test("rules loader: of many problems 100 are logged, errors before warnings
 Deno.test("rules loader: closing ends the telling", async () => {
   const clock = new FakeClock();
   const provider = new HandProvider();
-  const loader = new Story().start(provider, clock);
+  const loader = new RulesStory().start(provider, clock);
   provider.load(UNREADABLE);
   assertEquals(clock.waiting, 1);
   await loader.close();
   assertEquals(clock.waiting, 0);
 });
 
-Deno.test("rules loader: a file that is spoilt on disk keeps the old rules and says which line", async () => {
-  const root = await Deno.makeTempDir();
-  const story = new Story();
-  const logger: Logger = { debug() {}, info() {}, warning() {}, error() {} };
-  const provider = createFileProvider({
-    root,
-    subdirectory: "",
-    appDirectory: "",
-    ignoreDotFiles: false,
-    watchRoot: false,
-    clock: systemClock,
-    logger,
-  });
-  await Deno.writeTextFile(`${root}/a.yaml`, "domain: a\ndescriptors: []\n");
-  const loader = story.start(provider);
-  try {
-    await loader.firstRules;
-    story.take();
-    await Deno.writeTextFile(
-      `${root}/a.yaml`,
-      "domain: a\ndescriptors:\n- key: k\n  rate_limit: {unit: day}\n",
-    );
-    await until("the rejection", () => story.lines.includes("failed"));
-    assertEquals(story.take().slice(0, 3).map((line) => line.replaceAll(root, "DIR")), [
-      "error: DIR/a.yaml:4:15: descriptors[0].rate_limit.requests_per_unit: expected " +
-      "a whole number from 0 to 4294967295 (0 blocks every request), or 'unlimited: true'; got nothing",
-      "failed",
-      "error: Rules rejected; keeping the previous rules errors=1",
-    ]);
-    await Deno.writeTextFile(`${root}/a.yaml`, "domain: b\ndescriptors: []\n");
-    await until("the corrected rules", () => story.lines.includes("rules: b "));
-  } finally {
-    await loader.close();
-    await Deno.remove(root, { recursive: true });
-  }
-});
-
 Deno.test("rules loader: rules that are applied in other threads are reported once they are in force", async () => {
-  const bed = new Story();
+  const bed = new RulesStory();
   const provider = new HandProvider();
   const applied = Promise.withResolvers<void>();
   const loader = bed.start(provider, new FakeClock(1_000), false, applied.promise);
@@ -331,7 +244,7 @@ Deno.test("rules loader: many rules are compiled in slices, and closing ends tha
   const rules = Array.from({ length: 1_000 }, (_, index) => `- key: k${index}\n`).join("");
   const many = load({ "m.yaml": `domain: m\ndescriptors:\n${rules}` });
   for (const isClosed of [false, true]) {
-    const bed = new Story();
+    const bed = new RulesStory();
     const provider = new HandProvider();
     const clock = new FakeClock(1_000);
     // Each look at the clock takes as long as a slice.
@@ -351,7 +264,7 @@ Deno.test("rules loader: many rules are compiled in slices, and closing ends tha
 Deno.test("each load that differs from the previous one is reported, also to those that listen for events", () => {
   const provider = new HandProvider();
   const concluded: ConcludedLoad[] = [];
-  const story = new Story();
+  const story = new RulesStory();
   startRules({
     provider,
     mergeDomains: false,

@@ -8,6 +8,7 @@ import { RATE_LIMIT_CONFIG } from "../../../src/wire/rate_limit_config.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { RULES_TYPE, shopConfig } from "../../harness/xds_server.ts";
+import { settledTurns } from "../../harness/until.ts";
 
 /** A provider whose streams are the test's. */
 class Bed {
@@ -108,7 +109,7 @@ Deno.test("xds provider: a version is acknowledged once it is applied; the last 
   for (const version of ["1", "2", "3"]) bed.send(version);
   assertEquals(bed.take(), ["open", "/", "load 1: shop"]);
   applied.resolve();
-  await new Promise((resolve) => setTimeout(resolve));
+  await settledTurns();
   assertEquals(bed.take(), ["1/n1", "load 3: shop", "3/n3"]);
 });
 
@@ -116,7 +117,7 @@ Deno.test("xds provider: a version that cannot be applied later is refused, and 
   const bed = new Bed();
   bed.later.set("1", Promise.reject(new Error("boom")));
   bed.send("1");
-  await new Promise((resolve) => setTimeout(resolve));
+  await settledTurns();
   bed.send("2");
   assertEquals(bed.take(), [
     ...["open", "/", "load 1: shop", "/n1 3 the rules could not be applied"],
@@ -136,7 +137,7 @@ Deno.test("xds provider: a version that is applied after its stream has ended is
   bed.clock.advance(3_000);
   bed.take();
   applied.resolve();
-  await new Promise((resolve) => setTimeout(resolve));
+  await settledTurns();
   assertEquals(bed.take(), []);
   bed.send("1");
   assertEquals(bed.take(), ["1/n2"]);

@@ -13,6 +13,7 @@ import { KnownRequestsPair, laterCache } from "../../harness/known_requests_pair
 import { seededRandom } from "../../harness/seeded_random.ts";
 import { loadRules, rulesOf } from "../../harness/service_fixture.ts";
 import { COUNTED, vectorOptions } from "../../harness/vector_play.ts";
+import { settledTurns } from "../../harness/until.ts";
 
 const CACHES = {
   embedded: (maxKeys: number) => (clock: FakeClock) => new MemoryCache({ maxKeys, clock }),
@@ -143,7 +144,7 @@ for (const [kind, createCache] of Object.entries(CACHES)) {
     for (let reload = 0; reload < 5; reload++) loaded.push(await reloadAndLearn(pair, `once${reload}`));
     assert(pair.recognized > 0);
     // References that were made in a turn are kept until it ends.
-    await new Promise((resolve) => setTimeout(resolve, 0));
+    await settledTurns();
     collectGarbage();
     const kept = loaded.map((rules) => rules.deref() !== undefined);
     assertEquals(kept, [false, false, false, false, true]);

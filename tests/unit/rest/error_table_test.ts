@@ -9,6 +9,7 @@ import {
 } from "../../../src/rest/mod.ts";
 import { type ScriptedStep, ScriptedTransport } from "../../../src/rest/testing.ts";
 import { assertEquals } from "@std/assert";
+import { FakeClock } from "../../harness/fake_clock.ts";
 
 const ROOT = new URL("../../../", import.meta.url);
 const URL_OF_ITEMS = "https://api.example.com/items";
@@ -27,7 +28,7 @@ const CALLS: Readonly<Record<string, Failing>> = {
   invalid_header: { request: { headers: { "x-note": "a\nb" } } },
   invalid_body: { request: { body: "{}" } },
   network: { step: { fail: "connect" } },
-  timeout: { step: { fail: "hang" }, options: { timeoutMs: 20 } },
+  timeout: { step: { fail: "hang" }, options: { timeoutMs: 20, clock: FakeClock.byWaits() } },
   aborted: { step: { fail: "hang" }, options: { signal: AbortSignal.abort() } },
   body_interrupted: { step: { body: "half", interrupted: true } },
   body_too_large: { step: { body: "x".repeat(1_001) }, options: { maxResponseBytes: 1_000 } },

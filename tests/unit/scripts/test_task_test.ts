@@ -36,7 +36,7 @@ Deno.test("a plan of tests: unit tests have neither the network nor processes", 
       places: ["src/rest/mod.ts", "tests/contract/kv_cache_test.ts"],
     },
   ]);
-  assertEquals(groups[0]?.permissions.filter((flag) => /all$|net|run|ffi/.test(flag)), []);
+  assertEquals(groups[0]?.flags.filter((flag) => /all$|net|run|ffi/.test(flag)), []);
 });
 
 Deno.test("the places of tests: every tier, a folder, a file and examples", () => {
@@ -137,7 +137,7 @@ const REPETITIONS: readonly {
 for (const { name, first, again, asked, failed, unstable } of REPETITIONS) {
   Deno.test(`failed tests are repeated: ${name}`, async () => {
     const places = ["tests/unit/a_test.ts", "tests/unit/b_test.ts"];
-    const group = { name: "unit", places, permissions: [], isServed: false, jobs: 2 };
+    const group = { name: "unit", places, flags: [], isServed: false, jobs: 2 };
     const run = { name: "unit", code: 1, report: { passed: 3, failed: first, unstable: [], skipped: [] } };
     const seen: string[] = [];
     const judged = await repeatFailed(run, group, ({ places: [place = ""], name }, args) => {

@@ -14,7 +14,7 @@ import { StatsStore, statsText } from "../../../src/stats/store.ts";
 import { StatsDeltas } from "../../../src/stats/stats_delta.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
-import { until } from "../../harness/until.ts";
+import { settledTurns, until } from "../../harness/until.ts";
 import { ServiceFixture } from "../../harness/service_fixture.ts";
 
 class Handle implements DecidingWorkerHandle {
@@ -107,7 +107,7 @@ class Bed implements AsyncDisposable {
   }
 }
 
-const turn = () => new Promise((resolve) => setTimeout(resolve));
+const turn = () => settledTurns();
 
 Deno.test("deciding workers: the first chooses the port, which the others and their successors share", async () => {
   await using bed = new Bed();

@@ -5,7 +5,7 @@ import { StatsStore } from "../../../src/stats/store.ts";
 import type { OperationalBatch } from "../../../src/webhooks/model/operational_event.ts";
 import type { ReportEnd } from "../../../src/webhooks/service/supervisor.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { until } from "../../harness/until.ts";
+import { settledTurns, until } from "../../harness/until.ts";
 
 const START = Date.UTC(2026, 0, 1);
 
@@ -54,7 +54,7 @@ class Bed {
     this.#settle(end);
     this.#settle = () => {};
     // The round goes on in this turn of the event loop and the next one.
-    await new Promise((resolve) => setTimeout(resolve, 0));
+    await settledTurns();
   }
 
   /** The numbers of the batches, and how many reports and events each has. */

@@ -5,6 +5,7 @@ import { checkingScripts } from "../../../src/serve/script_check.ts";
 import { readSettings } from "../../../src/settings/read_settings.ts";
 import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { rulesOf } from "../../harness/service_fixture.ts";
+import { settledTurns } from "../../harness/until.ts";
 
 function rulesWith(...limits: readonly string[]): ReturnType<typeof rulesOf> {
   const rules = limits.map((limit, index) => `- {key: k${index}, rate_limit: {${limit}}}\n`);
@@ -42,7 +43,7 @@ Deno.test("scripts are checked for the latest rules only, once the cache is read
     { cache, ready },
     (rules) => void applied.push(rules.limits.length),
   );
-  const turn = () => new Promise((resolve) => setTimeout(resolve, 0));
+  const turn = () => settledTurns();
   void apply(rulesWith(SLIDING), []);
   void apply(rulesWith(FIXED, BUCKET, BUCKET), []);
   await turn();

@@ -6,7 +6,7 @@ import { pushLines } from "../../../src/stats/push_lines.ts";
 import { StatsStore } from "../../../src/stats/store.ts";
 import { warningLog } from "../../harness/push_receivers.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { until } from "../../harness/until.ts";
+import { settledTurns, until } from "../../harness/until.ts";
 
 /** Keeps the units that it is given. */
 class CarrierDouble implements Carrier {
@@ -165,7 +165,7 @@ Deno.test("flush: a source is walked over no further than what was handed on", a
   const gate = Promise.withResolvers<void>();
   carrier.onSend = () => gate.promise;
   const finished = sink.finish();
-  await new Promise((resolve) => setTimeout(resolve, 0));
+  await settledTurns();
   const whileWaiting = walked;
   gate.resolve();
   await finished;
@@ -181,7 +181,7 @@ Deno.test("flush: one at a time, and the last one follows that which is under wa
   sink.start();
   sink.start();
   const finished = sink.finish();
-  await new Promise((resolve) => setTimeout(resolve, 0));
+  await settledTurns();
   assertEquals([carrier.prepared, carrier.slices.length], [[false], 1]);
   store.service.mcError = 3;
   gate.resolve();
@@ -270,7 +270,7 @@ Deno.test("flush loop: flushes in the interval and once more at the end, and let
   const { clock, store, lines, loop } = loopBed();
   store.service.configLoadSuccess = 1;
   clock.advance(9_999);
-  await new Promise((resolve) => setTimeout(resolve, 0));
+  await settledTurns();
   const early = [...lines];
   clock.advance(1);
   await until("the first flush", () => lines.length === 1);
@@ -289,7 +289,7 @@ Deno.test("flush loop: the end waits two seconds for a receiver that takes nothi
   let isClosed = false;
   const closed = loop.close().then(() => isClosed = true);
   clock.advance(1_999);
-  await new Promise((resolve) => setTimeout(resolve, 5));
+  await settledTurns();
   const before = isClosed;
   clock.advance(1);
   await closed;

@@ -9,6 +9,7 @@ import {
 } from "../../../src/telemetry/otlp_metrics_export.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
+import { settledTurns } from "../../harness/until.ts";
 
 const NAMES = { serviceName: "RateLimit", serviceNamespace: "", serviceInstanceId: "one", version: "1" };
 
@@ -65,7 +66,7 @@ function exportBy(...workers: readonly WorkerDouble[]) {
 }
 
 async function settled(): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve));
+  await settledTurns();
 }
 
 Deno.test("metrics export: the worker starts with the first export, and takes one batch after the other", async () => {

@@ -1,5 +1,4 @@
 import { assertEquals } from "@std/assert";
-import { systemClock } from "../../../src/base/clock.ts";
 import { ProcessMetrics } from "../../../src/telemetry/process_metrics.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { scaledClock } from "../../harness/scaled_clock.ts";
@@ -27,7 +26,7 @@ Deno.test("process metrics: the longest delay of the event loop is shown for som
 });
 
 Deno.test("process metrics: memory and time of the processor are those of this process", () => {
-  const metrics = new ProcessMetrics({ clock: systemClock });
+  const metrics = new ProcessMetrics({ clock: new FakeClock() });
   try {
     const { gauges, counters } = metrics;
     assertEquals(Object.keys(gauges), [

@@ -1,15 +1,15 @@
-import { ADMINISTRATOR } from "../../../harness/administrators.ts";
+import { ADMINISTRATOR } from "../../harness/administrators.ts";
 import { assertEquals, assertRejects } from "@std/assert";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { type Clock, systemClock } from "../../../../src/base/clock.ts";
-import { scaledClock } from "../../../harness/scaled_clock.ts";
-import { chosenKeyFile } from "../../../../src/webhooks/secrets/key_file.ts";
-import type { WebhookOptions } from "../../../../src/webhooks/service/message.ts";
-import { openWebhookService } from "../../../../src/webhooks/service/opening.ts";
-import type { WebhookService } from "../../../../src/webhooks/service/service.ts";
-import { KeptLog } from "../../../harness/http_fixture.ts";
-import { until } from "../../../harness/until.ts";
+import { type Clock, systemClock } from "../../../src/base/clock.ts";
+import { scaledClock } from "../../harness/scaled_clock.ts";
+import { chosenKeyFile } from "../../../src/webhooks/secrets/key_file.ts";
+import type { WebhookOptions } from "../../../src/webhooks/service/message.ts";
+import { openWebhookService } from "../../../src/webhooks/service/opening.ts";
+import type { WebhookService } from "../../../src/webhooks/service/service.ts";
+import { KeptLog } from "../../harness/http_fixture.ts";
+import { until } from "../../harness/until.ts";
 
 const ENVIRONMENT = `workflow: reads
 steps:

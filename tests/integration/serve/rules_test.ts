@@ -6,6 +6,7 @@ import { openRules } from "../../../src/serve/rules.ts";
 import { readSettings } from "../../../src/settings/read_settings.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
 import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
+import { settledTurns } from "../../harness/until.ts";
 
 runWorkersInThread();
 
@@ -26,7 +27,7 @@ Deno.test("rules: those that are loaded before something decides by them are in 
     story.push(`applying ${domainCount}`);
     return applying.promise;
   }).then(() => void story.push("in force"));
-  await new Promise((resolve) => setTimeout(resolve));
+  await settledTurns();
   assertEquals(story, ["applying 1"]);
   applying.resolve();
   await inForce;

@@ -1,14 +1,14 @@
 import { assertEquals } from "@std/assert";
 import { join } from "node:path";
-import { FakeClock } from "../../../harness/fake_clock.ts";
-import { KeptLog } from "../../../harness/http_fixture.ts";
-import { until } from "../../../harness/until.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { KeptLog } from "../../harness/http_fixture.ts";
+import { until } from "../../harness/until.ts";
 import {
   type WebhookWorkerHandle,
   WebhookWorkerSupervisor,
-} from "../../../../src/webhooks/service/supervisor.ts";
-import type { ToWebhookWorker, WebhookOptions } from "../../../../src/webhooks/service/message.ts";
-import { serveWebhooks } from "../../../../src/webhooks/service/worker.ts";
+} from "../../../src/webhooks/service/supervisor.ts";
+import type { ToWebhookWorker, WebhookOptions } from "../../../src/webhooks/service/message.ts";
+import { serveWebhooks } from "../../../src/webhooks/service/worker.ts";
 
 /** A worker in this thread, whose metrics wait for the store. */
 function workerWaitingForStore(store: Promise<undefined>, onMessage: () => void): WebhookWorkerHandle {
