@@ -4,6 +4,7 @@
  */
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { PORTS_VARIABLE } from "../tests/harness/free_port.ts";
 import { judge, readTestReport, readTestTimes } from "../tests/harness/test_report.ts";
 import { installTools, printLine } from "./install_tools.ts";
 
@@ -59,13 +60,19 @@ export async function soak({ seeds, size, files }: SoakOptions): Promise<boolean
   const parallel = size === "short" ? ["--parallel"] : [];
   for (const seed of seeds) {
     printLine(`seed ${seed}, ${size}`);
-    const reportPath = await Deno.makeTempFile({ prefix: "weir_soak_", suffix: ".xml" });
+    const folder = await Deno.makeTempDir({ prefix: "weir_soak_" });
+    const reportPath = join(folder, "report.xml");
+    const ports = join(folder, "ports");
+    await Deno.mkdir(ports);
     try {
       const { code } = await new Deno.Command(Deno.execPath(), {
         args: ["test", "--no-check", "--allow-all", ...parallel, `--junit-path=${reportPath}`, ...files],
         cwd: ROOT,
         // Tests call loopback servers, which no proxy of the machine can reach.
-        env: { SOAK_SEED: String(seed), SOAK_SIZE: size, NO_PROXY: LOOPBACK, no_proxy: LOOPBACK },
+        env: {
+          ...{ SOAK_SEED: String(seed), SOAK_SIZE: size, [PORTS_VARIABLE]: ports },
+          ...{ NO_PROXY: LOOPBACK, no_proxy: LOOPBACK },
+        },
         stdin: "null",
       }).spawn().status;
       const xml = await Deno.readTextFile(reportPath);
@@ -76,7 +83,7 @@ export async function soak({ seeds, size, files }: SoakOptions): Promise<boolean
         printLine(`repeat with: deno task soak --seed ${seed}${size === "short" ? " --short" : ""}`);
       }
     } finally {
-      await Deno.remove(reportPath);
+      await Deno.remove(folder, { recursive: true });
     }
   }
   return isGood;

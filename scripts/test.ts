@@ -4,7 +4,8 @@
  * the type check. `--slowest` prints the slowest files and tests. A failed test is repeated once, alone; if it passes then,
  * it is listed as unstable. With `CI=true` a skipped test is a failure, and so are two unstable ones.
  */
-import { relative, resolve } from "node:path";
+import { join, relative, resolve } from "node:path";
+import { PORTS_VARIABLE } from "../tests/harness/free_port.ts";
 import { SHARED_KINDS, startSharedServers } from "../tests/harness/shared_places.ts";
 import { EMPTY_REPORT, judge } from "../tests/harness/test_report.ts";
 import { installTools, printLine } from "./install_tools.ts";
@@ -53,8 +54,13 @@ async function runAll({ named, options, folder }: {
   readonly folder: string;
 }): Promise<readonly TestRun[]> {
   const groups = planTests(navigator.hardwareConcurrency, testPlaces(ROOT, named));
+  const ports = join(folder, "ports");
+  await Deno.mkdir(ports);
   const runOne = (group: TestGroup, run: Pick<GroupOptions, "args" | "env" | "isShown" | "overdue">) =>
-    runGroup(group, { root: ROOT, folder, graceMs: GRACE_MS, ...run });
+    runGroup(group, {
+      ...{ root: ROOT, folder, graceMs: GRACE_MS, ...run },
+      env: { ...run.env, [PORTS_VARIABLE]: ports },
+    });
   const runGroups = async (isServed: boolean, env: Readonly<Record<string, string>>) => {
     const chosen = groups.filter((group) => group.isServed === isServed);
     const runs = await Promise.all(chosen.map(async (group, index) => {

@@ -1,20 +1,47 @@
-/** Below the ports that systems give to clients and to servers that ask for any: nobody else gets one of these by chance. */
+import { join } from "node:path";
+
+/** The folder with a file for each port that the run has given away; the test task sets it for all of its processes. */
+export const PORTS_VARIABLE = "WEIR_TEST_PORTS";
+
+/** Below the ports that systems give to clients and to servers that ask for any: no other program gets one by chance. */
 const FIRST_PORT = 10_000;
 const PORTS = 22_000;
-const MAX_TRIES = 100;
+const MAX_TRIES = 1_000;
+const EVERY_INTERFACE = ["0.0.0.0", "::"];
 
-/** A TCP port of the loopback address that nobody listened on a moment ago, and that no other test is likely to pick. */
+/** What this thread has given away, where no run shares a folder. */
+const given = new Set<number>();
+
+/** A TCP port on which nothing listens, on any interface; no other test of the run is given the same one. */
 export function freePort(): number {
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const port = FIRST_PORT + Math.floor(Math.random() * PORTS);
-    try {
-      Deno.listen({ hostname: "127.0.0.1", port }).close();
-      return port;
-    } catch (error) {
-      if (!(error instanceof Deno.errors.AddrInUse)) throw error;
-    }
+    if (isReserved(port) && EVERY_INTERFACE.every((hostname) => isFree(hostname, port))) return port;
   }
-  throw new Error(
-    `Cannot find a free port: ${MAX_TRIES} between ${FIRST_PORT} and ${FIRST_PORT + PORTS} are in use`,
-  );
+  throw new Error(`Cannot find a free port: ${MAX_TRIES} from ${FIRST_PORT} on are in use or given away`);
+}
+
+/** Creating a file succeeds once, whichever process of the run does it. */
+function isReserved(port: number): boolean {
+  const folder = Deno.env.get(PORTS_VARIABLE);
+  if (folder === undefined) return !given.has(port) && given.add(port).has(port);
+  try {
+    Deno.openSync(join(folder, String(port)), { createNew: true, write: true }).close();
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.AlreadyExists) return false;
+    throw error;
+  }
+}
+
+function isFree(hostname: string, port: number): boolean {
+  try {
+    Deno.listen({ hostname, port }).close();
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.AddrInUse) return false;
+    // A machine without IPv6.
+    if (hostname !== "0.0.0.0") return true;
+    throw error;
+  }
 }
