@@ -2,7 +2,8 @@
  * The test task: installs the tools that are missing, checks types, runs the tests, and prints in its last line how
  * many passed, failed and were skipped. Arguments are passed to the test runner; named files or folders run alone, without
  * the type check. `--slowest` prints the slowest files and tests. A failed test is repeated once, alone; if it passes then,
- * it is listed as unstable. With `CI=true` a skipped test is a failure, and so are two unstable ones.
+ * it is listed as unstable. With `CI=true` a skipped test is a failure, and so are two unstable ones. `--stress` repeats
+ * tests in random order on a machine that is disturbed, see `test/stress.ts`.
  */
 import { join, relative, resolve } from "node:path";
 import { PORTS_VARIABLE } from "../tests/harness/free_port.ts";
@@ -13,6 +14,7 @@ import { joinRuns, type TestRun } from "./test/join_runs.ts";
 import { repeatFailed } from "./test/repeat_failed.ts";
 import { type GroupOptions, runGroup } from "./test/run_group.ts";
 import { slowestLines, startedByImports } from "./test/slowest.ts";
+import { readStressOptions, shuffled, stress } from "./test/stress.ts";
 import { isUnit, planTests, type TestGroup, testPlaces } from "./test/test_groups.ts";
 
 const ROOT = new URL("../", import.meta.url).pathname;
@@ -21,11 +23,13 @@ const REPEAT_TIMEOUT_MS = 5 * 60_000;
 const CHECK_TIMEOUT_MS = 10 * 60_000;
 const GRACE_MS = 10_000;
 const SLOWEST = "--slowest";
+const STRESS = "--stress";
 /** The types of everything, as the task `check` does it, and of the examples in the documentation. */
 const CHECKS = [["task", "check"], ["check", "--quiet", "--doc-only", "src/rest"]] as const;
 
 /** Installs the tools and runs the tests; returns the exit code. */
 export async function runTests(args: readonly string[]): Promise<number> {
+  if (args.includes(STRESS)) return await runStress(args.filter((arg) => arg !== STRESS));
   const named = args.filter(isPlace).map((place) => relative(ROOT, resolve(ROOT, place)));
   const options = args.filter((arg) => !isPlace(arg) && arg !== SLOWEST);
   if (named.length === 0 || !named.every(isUnit)) await installTools();
@@ -39,6 +43,45 @@ export async function runTests(args: readonly string[]): Promise<number> {
     const slowest = times.length === 0 ? [] : slowestLines(times, startedByImports(ROOT));
     for (const line of [...slowest, ...verdict.lines]) printLine(line);
     return verdict.ok ? 0 : 1;
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** Repeats tests under stress; returns the exit code. */
+async function runStress(args: readonly string[]): Promise<number> {
+  const { rest, ...options } = readStressOptions(args);
+  const places = testPlaces(ROOT, rest.filter(isPlace).map((place) => relative(ROOT, resolve(ROOT, place))));
+  await installTools();
+  const folder = await Deno.makeTempDir({ prefix: "weir_tests_" });
+  try {
+    await using servers = await startSharedServers(places.every(isUnit) ? [] : SHARED_KINDS);
+    const failures = await stress(options, async (seed) => {
+      const ports = await Deno.makeTempDir({ dir: folder });
+      const runs: TestRun[] = [];
+      for (const group of planTests(navigator.hardwareConcurrency, shuffled(places, seed))) {
+        const overdue = AbortSignal.timeout(GROUP_TIMEOUT_MS);
+        const env = { ...servers.env, [PORTS_VARIABLE]: ports };
+        const args = [...rest.filter((arg) => !isPlace(arg)), `--shuffle=${seed}`];
+        runs.push(
+          await runGroup(group, {
+            root: ROOT,
+            folder,
+            args,
+            env,
+            isShown: false,
+            overdue,
+            graceMs: GRACE_MS,
+          }),
+        );
+      }
+      return runs;
+    });
+    const lines = failures.map(({ name, file, seed, rounds }) =>
+      `${name} (${file}): ${rounds} rounds, seed ${seed}`
+    );
+    for (const line of lines) printLine(line);
+    return failures.length === 0 ? 0 : 1;
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

@@ -1,6 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { join } from "node:path";
 import type { TestRun } from "../../../scripts/test/join_runs.ts";
+import { stress } from "../../../scripts/test/stress.ts";
 import { endProcesses, processTree } from "../../../scripts/test/process_tree.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { until } from "../../harness/until.ts";
@@ -99,6 +100,27 @@ Deno.test("a tree of processes is ended with its leaves", async () => {
   assertEquals((await child.exited).signal, "SIGKILL");
   await until("all to be gone", () => !pids.some(isRunning));
 });
+
+Deno.test("stress: a failure is kept once, with the seed of its first round", async () => {
+  const seeds: number[] = [];
+  const failures = await stress({ rounds: 3, minutes: 1, seed: 5 }, (seed) => {
+    seeds.push(seed);
+    const failed = seed === 5 ? [] : [{ name: "a", file: "./a_test.ts", reason: `in ${seed}` }];
+    const report = { passed: 1, failed, unstable: [], skipped: [] };
+    return Promise.resolve([{ name: "unit", code: failed.length, report }]);
+  });
+  assertEquals(seeds, [5, 6, 7]);
+  assertEquals(failures, [{ name: "a", file: "./a_test.ts", reason: "in 6", seed: 6, rounds: 2 }]);
+  await until("the loops to end", () => processTree(Deno.pid).every((pid) => !isBusyLoop(pid)));
+});
+
+function isBusyLoop(pid: number): boolean {
+  try {
+    return Deno.readTextFileSync(`/proc/${pid}/cmdline`).includes("while :; do :; done");
+  } catch {
+    return false;
+  }
+}
 
 const SERVED = { ignored: [], flags: ["--allow-all"], isServed: false, jobs: 1 };
 

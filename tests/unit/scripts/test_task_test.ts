@@ -1,7 +1,8 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertNotEquals, assertThrows } from "@std/assert";
 import { joinRuns, type TestRun } from "../../../scripts/test/join_runs.ts";
 import { repeatFailed } from "../../../scripts/test/repeat_failed.ts";
 import { slowestLines, startedByImports } from "../../../scripts/test/slowest.ts";
+import { readStressOptions, shuffled } from "../../../scripts/test/stress.ts";
 import { planTests, testPlaces, UNIX_SOCKETS } from "../../../scripts/test/test_groups.ts";
 import type { FailedTest } from "../../harness/test_report.ts";
 
@@ -155,6 +156,25 @@ for (const { name, first, again, asked, failed, unstable } of REPETITIONS) {
     assertEquals(judged.report, { passed, failed, unstable, skipped: [] });
   });
 }
+
+Deno.test("stress: bounds and seed are read, and the rest is passed on", () => {
+  const args = ["tests/unit", "--rounds=3", "--minutes=2", "--seed=7", "--filter=x"];
+  assertEquals(readStressOptions(args), {
+    ...{ rounds: 3, minutes: 2, seed: 7 },
+    rest: ["tests/unit", "--filter=x"],
+  });
+  const { rounds, minutes } = readStressOptions([]);
+  assertEquals([rounds, minutes], [10, 60]);
+  const error = assertThrows(() => readStressOptions(["--rounds=0"]));
+  assertEquals(error.message, 'Invalid --rounds "0": expected an integer from 1 to 2147483648');
+});
+
+Deno.test("stress: a seed decides the order, and nothing is lost", () => {
+  const places = Array.from({ length: 50 }, (_, index) => index);
+  assertEquals(shuffled(places, 1), shuffled(places, 1));
+  assertNotEquals(shuffled(places, 1), shuffled(places, 2));
+  assertEquals(shuffled(places, 1).sort((a, b) => a - b), places);
+});
 
 function failed(file: string, name: string): FailedTest {
   return { file, name, reason: "" };
