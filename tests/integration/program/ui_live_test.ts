@@ -53,7 +53,7 @@ Deno.test("the live stream shows decisions, rules and keys of a served process",
   assertEquals(timers["ratelimit_server.ShouldRateLimit.response_time"], new Array(18).fill(0));
   assertEquals(first, {
     at: 1_700_000_000_000,
-    version: "0.2.0",
+    version: "0.3.0",
     startedAt: 1_700_000_000_000,
     health: { state: "ok", failing: [], degraded: [] },
     decisions: { total: 0, overLimit: 0, perSecond: null, overLimitShare: null },
