@@ -1,8 +1,15 @@
 import { boundedBody, discardBody, readBody, type ReadBodyOptions } from "./body.ts";
 import type { Request, Response, ResponseHeaders } from "./http_message.ts";
-import { checkedOf, sendChecked, subjectOf } from "./make_request.ts";
+import { checkedOf, sendChecked } from "./make_request.ts";
 import { checkOptions, type ClientOptions, type SendOptions } from "./options.ts";
-import { type CheckedRequest, checkLength, checkRequest, webRequestOf, withEncodedForm } from "./request.ts";
+import {
+  type CheckedRequest,
+  checkLength,
+  checkRequest,
+  subjectOf,
+  webRequestOf,
+  withEncodedForm,
+} from "./request.ts";
 import { headersOf, ReadResponse, readResponse } from "./response.ts";
 import { RestError, type RestErrorSubject } from "./rest_error.ts";
 import { attemptsFor, isTransient, retryDelayMs, type RetryPolicy, retryPolicy } from "./retry.ts";

@@ -6,8 +6,9 @@ const IS_NODE = !IS_DENO && "process" in globalThis;
 /** What `fetch` decodes by itself: on Deno one of these alone, on Node any sequence. */
 const DECODED_BY_DENO = ["", "identity", "gzip", "br"];
 const DECODED_BY_NODE = ["gzip", "x-gzip", "deflate", "br"];
-/** A larger piece would become too much in one step: a thousand times as many bytes. */
+/** A larger piece would become too much in one step: a thousand times as many bytes, and megabytes for brotli. */
 const STEP_BYTES = 4_096;
+const BROTLI_STEP_BYTES = 16;
 
 /** Errors of decoders: the codes of Node, and the messages of Deno. */
 const CODES = /^(?:Z_\w+|ERR_?_ERROR_\w+|ERR_BROTLI\w*|ERR_ZLIB\w*)$/;
@@ -30,9 +31,10 @@ export function isDecoded({ url, headers }: globalThis.Response): boolean {
   const coding = headers.get("content-encoding")?.toLowerCase() ?? "";
   // Transports other than `fetch`, whose responses have no URL, decode what they receive.
   if (coding === "" || url === "" || !(IS_DENO || IS_NODE)) return true;
-  return IS_DENO
-    ? DECODED_BY_DENO.includes(coding)
-    : codingsOf(coding).every((one) => DECODED_BY_NODE.includes(one));
+  if (IS_DENO) return DECODED_BY_DENO.includes(coding);
+  // One unknown item, such as `identity`, and Node decodes none.
+  const isDecodedByNode = coding.split(",").every((one) => DECODED_BY_NODE.includes(one.trim()));
+  return isDecodedByNode || codingsOf(coding).length === 0;
 }
 
 /** The body with its content encoding decoded. */
@@ -77,12 +79,13 @@ async function piecesOf(
   let { value = new Uint8Array(), done } = await reader.read();
   if (done) return new Blob().stream().getReader();
   const format = formatOf(coding, value);
+  const stepBytes = coding === "br" ? BROTLI_STEP_BYTES : STEP_BYTES;
   const steps = new ReadableStream<Uint8Array<ArrayBuffer>>({
     async pull(controller) {
       while (!done && value.byteLength === 0) ({ value = new Uint8Array(), done } = await reader.read());
       if (done) return controller.close();
-      controller.enqueue(value.subarray(0, STEP_BYTES));
-      value = value.subarray(STEP_BYTES);
+      controller.enqueue(value.subarray(0, stepBytes));
+      value = value.subarray(stepBytes);
     },
     cancel: (reason) => reader.cancel(reason),
   }, { highWaterMark: 0 });
@@ -90,7 +93,8 @@ async function piecesOf(
 }
 
 function formatOf(coding: string, [first = 0, second = 0]: Uint8Array): CompressionFormat {
-  switch (IS_DENO ? coding : "") {
+  // Node has no stream for brotli.
+  switch (coding === "br" && !IS_DENO ? "" : coding) {
     case "gzip":
     case "x-gzip":
       return "gzip";

@@ -20,8 +20,9 @@ export function parseHttpDate(text: string, now: number): number | undefined {
   return at.getTime() + ((hours * 60 + minutes) * 60 + seconds) * 1_000;
 }
 
-/** Two digits are a year at most 50 years ahead. */
+/** Two digits are a year at most 50 years ahead, and less than 50 years ago. */
 function nearYear(digits: number, thisYear: number): number {
   const year = thisYear - thisYear % 100 + digits;
-  return year > thisYear + 50 ? year - 100 : year;
+  if (year > thisYear + 50) return year - 100;
+  return year <= thisYear - 50 ? year + 100 : year;
 }

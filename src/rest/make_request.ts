@@ -6,10 +6,11 @@ import {
   checkLength,
   isMultipart,
   requestInit,
+  subjectOf,
   urlProblem,
   withEncodedForm,
 } from "./request.ts";
-import { RestError, type RestErrorSubject } from "./rest_error.ts";
+import { RestError } from "./rest_error.ts";
 import { unlessStopped } from "./stop.ts";
 
 /**
@@ -198,11 +199,6 @@ function failureOf(cause: unknown, checked: CheckedRequest, signal: AbortSignal 
 /** Whether `fetch` returns redirects; browsers do not. */
 const RETURNS_REDIRECTS = "Deno" in globalThis || "process" in globalThis || "Bun" in globalThis;
 const OPAQUE = "cannot follow a redirect in a browser without exposing sensitive headers";
-
-/** The request for errors. */
-export function subjectOf({ method, url, request }: CheckedRequest): RestErrorSubject {
-  return request === undefined ? { method, url } : { method: request.method, url: request.baseURL, request };
-}
 
 /** The request after a redirect. */
 function redirected(

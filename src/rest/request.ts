@@ -1,6 +1,6 @@
 import type { QueryParams, Request } from "./http_message.ts";
 import { isBodiless, isToken, methodProblem, sentMethod } from "./method.ts";
-import { RestError, type RestErrorCode } from "./rest_error.ts";
+import { RestError, type RestErrorCode, type RestErrorSubject } from "./rest_error.ts";
 import { quoted } from "./shown_text.ts";
 
 /** A valid request, in the form that `fetch` takes. */
@@ -84,7 +84,10 @@ export function requestInit({ method, headers, body }: CheckedRequest): RequestI
 
 /** Checks a request and completes its URL and headers. Throws a `RestError`. */
 export function checkRequest(request: Request): CheckedRequest {
-  const { method, baseURL, headers = NONE, queryParams = NONE, body } = request;
+  const { method, baseURL, body } = request;
+  // Callers without types may have `null`.
+  const headers = request.headers ?? NONE;
+  const queryParams = request.queryParams ?? NONE;
   const fail = (code: RestErrorCode, state: string): never => {
     throw new RestError(code, state, { method: String(method), url: String(baseURL), request });
   };
@@ -92,6 +95,9 @@ export function checkRequest(request: Request): CheckedRequest {
   if (badMethod !== undefined) fail("invalid_method", badMethod);
   const badUrl = urlProblem(baseURL);
   if (badUrl !== undefined) fail("invalid_url", badUrl);
+  const badParams = paramsProblem(queryParams);
+  if (badParams !== undefined) fail("invalid_url", badParams);
+  if (isList(headers)) fail("invalid_header", `the headers are ${kindOf(headers)}: ${EXPECTED_RECORD}`);
   let hasType = false;
   let hasLength = false;
   for (const name of Object.keys(headers)) {
@@ -109,6 +115,7 @@ export function checkRequest(request: Request): CheckedRequest {
   if (!isEmpty) {
     if (isBodiless(sent)) fail("invalid_body", `a ${sent} request has no body`);
     const isForm = isMultipart(sentBody);
+    if (isForm && isForeign(sentBody)) fail("invalid_body", FOREIGN_FORM);
     if (hasType && isForm) fail("invalid_header", OWN_TYPE);
     const type = typeof sentBody === "string" && typeof body !== "string" ? FORM_TYPE : JSON_TYPE;
     const typed = hasType || isForm ? headers : { ...headers, [CONTENT_TYPE]: type };
@@ -120,16 +127,32 @@ export function checkRequest(request: Request): CheckedRequest {
 
 const EXPECTED_BODY =
   "expected a string, bytes, a stream, FormData or URLSearchParams; for JSON, use JSON.stringify";
+const FOREIGN_FORM = "the body is a FormData of another library: use the FormData of the platform";
+const EXPECTED_RECORD = "expected an object of strings; use Object.fromEntries";
 const OWN_TYPE = 'the header "content-type" of a FormData body contains its boundary: remove the header';
+
+/** Whether callers without types gave `Headers`, `URLSearchParams` or a `Map`, whose items are no properties. */
+function isList(record: object): boolean {
+  return record !== NONE && Symbol.iterator in record;
+}
+
+/** Why query parameters cannot be written as text; undefined if they can. */
+function paramsProblem(params: QueryParams): string | undefined {
+  if (params === NONE) return undefined;
+  if (isList(params)) return `the query parameters are ${kindOf(params)}: ${EXPECTED_RECORD}`;
+  for (const key of Object.keys(params)) {
+    const bad = [params[key]].flat().find((one: unknown) => typeof one === "object" && one !== null);
+    if (bad === undefined) continue;
+    return `the query parameter ${quoted(key)} is ${kindOf(bad)}: expected a string or a list of strings`;
+  }
+  return undefined;
+}
 
 /** A body in a form that is sent; undefined for one that is none. */
 function sentBodyOf(body: unknown): SentBody | undefined {
   if (typeof body === "string") return body;
-  if (body instanceof Uint8Array) return body as Uint8Array<ArrayBuffer>;
   if (body instanceof ReadableStream) return body;
-  if (ArrayBuffer.isView(body)) {
-    return new Uint8Array(body.buffer as ArrayBuffer, body.byteOffset, body.byteLength);
-  }
+  if (ArrayBuffer.isView(body)) return bytesOf(body);
   // Unlike classes, tags are the same for all realms and platforms.
   switch (tagOf(body)) {
     case "ArrayBuffer":
@@ -141,6 +164,15 @@ function sentBodyOf(body: unknown): SentBody | undefined {
     default:
       return undefined;
   }
+}
+
+/** The bytes of a view; those of shared memory are copied, because no platform sends them. */
+function bytesOf(view: ArrayBufferView): Uint8Array<ArrayBuffer> {
+  const { buffer, byteOffset, byteLength } = view;
+  if (tagOf(buffer) !== "ArrayBuffer") return new Uint8Array(new Uint8Array(buffer, byteOffset, byteLength));
+  return view instanceof Uint8Array
+    ? view as Uint8Array<ArrayBuffer>
+    : new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength);
 }
 
 function tagOf(value: unknown): string {
@@ -157,6 +189,11 @@ export function isMultipart(body: CheckedRequest["body"]): body is FormData {
   return typeof body === "object" && !(body instanceof Uint8Array) && tagOf(body) === "FormData";
 }
 
+/** Whether the platform would send a form as the text `[object FormData]`. */
+function isForeign(form: FormData): boolean {
+  return new globalThis.Response(form).headers.get(CONTENT_TYPE)?.startsWith("multipart/form-data") !== true;
+}
+
 /** The request with bytes in place of `FormData`, and the boundary in its type. */
 export async function withEncodedForm(checked: CheckedRequest): Promise<CheckedRequest> {
   const { body, headers } = checked;
@@ -164,22 +201,26 @@ export async function withEncodedForm(checked: CheckedRequest): Promise<CheckedR
   const encoded = new globalThis.Response(body);
   const type = encoded.headers.get(CONTENT_TYPE) ?? "";
   const bytes = new Uint8Array(await encoded.arrayBuffer());
-  return { ...checked, headers: { ...headers, [CONTENT_TYPE]: type }, body: bytes };
+  const sent = { ...checked, headers: { ...headers, [CONTENT_TYPE]: type }, body: bytes };
+  checkLength(sent);
+  return sent;
+}
+
+/** The request for errors. */
+export function subjectOf({ method, url, request }: CheckedRequest): RestErrorSubject {
+  return request === undefined ? { method, url } : { method: request.method, url: request.baseURL, request };
 }
 
 /** Throws a `RestError` for a `Content-Length` that is not that of the body: some platforms wait for the rest. */
-export function checkLength({ method, url, headers, body, request }: CheckedRequest): void {
+export function checkLength(checked: CheckedRequest): void {
+  const { headers, body } = checked;
   const name = Object.keys(headers).find((name) => name.toLowerCase() === CONTENT_LENGTH);
   if (name === undefined) return;
   const length = typeof body === "string" ? new TextEncoder().encode(body).length : lengthOf(body);
   const text = headers[name] ?? "";
   if (/^\d+$/.test(text) && (length === undefined || Number(text) === length)) return;
-  const subject = { method: request?.method ?? method, url: request?.baseURL ?? url, request };
-  throw new RestError(
-    "invalid_header",
-    `the value of header ${quoted(name)} is not the length of the body`,
-    subject,
-  );
+  const state = `the value of header ${quoted(name)} is not the length of the body`;
+  throw new RestError("invalid_header", state, subjectOf(checked));
 }
 
 function lengthOf(body: CheckedRequest["body"]): number | undefined {

@@ -111,6 +111,7 @@ const ENCODED: Readonly<Record<string, readonly [coding: string, bytes: Uint8Arr
   "deflate-raw": ["deflate", deflateRawSync(PLAIN)],
   "br": ["br", brotliCompressSync(PLAIN)],
   "gzip-gzip": ["gzip, gzip", gzipSync(gzipSync(PLAIN))],
+  "gzip-identity": ["identity, gzip,", gzipSync(PLAIN)],
   "identity": ["identity", ENCODER.encode(PLAIN)],
   "nothing": ["x-gzip", new Uint8Array()],
   "none": ["gzip", ENCODER.encode(PLAIN)],

@@ -1,6 +1,7 @@
 import { Client, type ClientOptions, Get, Head, Post, type SendOptions, sendStream } from "@weir/rest";
 import { ScriptedTransport } from "@weir/rest/testing";
 import { assert, assertEquals } from "@std/assert";
+import { brotliCompressSync, constants } from "node:zlib";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { until } from "../../harness/until.ts";
 import {
@@ -45,6 +46,18 @@ Deno.test("sendStream: some megabytes go both ways", async () => {
   const body = new Blob([bytes]).stream();
   const { bodyStream } = await sendStream({ method: Post, baseURL: server.origin, body });
   assertEquals(await new Response(bodyStream).bytes(), bytes);
+});
+
+Deno.test("sendStream: a brotli bomb comes in pieces of some megabytes", async () => {
+  const params = { [constants.BROTLI_PARAM_QUALITY]: 5 };
+  const bomb = new Uint8Array(brotliCompressSync(new Uint8Array(100_000_000), { params }));
+  const headers = { "content-encoding": "identity, br" };
+  await using server = new EchoServer(() => new Response(bomb, { headers }));
+  const { bodyStream } = await sendStream({ method: Get, baseURL: server.origin });
+  const reader = bodyStream.getReader();
+  const { value = new Uint8Array() } = await reader.read();
+  await reader.cancel();
+  assert(value.byteLength > 0 && value.byteLength < 20_000_000, `${value.byteLength} bytes`);
 });
 
 Deno.test("sendStream: an answer without a body holds no timer, read or not", async () => {

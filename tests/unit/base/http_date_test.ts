@@ -32,9 +32,33 @@ const DATES: Readonly<Record<string, number | undefined>> = {
   "": undefined,
 };
 
+/** Of two digits, by the year in which they are read. */
+const YEARS: readonly (readonly [now: number, digits: string, year: number])[] = [
+  [2026, "76", 2076],
+  [2026, "77", 1977],
+  [2049, "99", 2099],
+  [2050, "00", 2100],
+  [2051, "00", 2100],
+  [2098, "05", 2105],
+  [2099, "00", 2100],
+  [2099, "49", 2149],
+  [2099, "50", 2050],
+  [2100, "99", 2099],
+  [2100, "50", 2150],
+  [2100, "51", 2051],
+];
+
 for (const [place, parse] of Object.entries({ "product": parseHttpDate, "library": parseInLibrary })) {
   Deno.test(`the ${place} reads a date of HTTP in all three forms, and nothing else`, () => {
     const read = Object.fromEntries(Object.keys(DATES).map((text) => [text, parse(text, NOW)]));
     assertEquals(read, DATES);
+  });
+
+  Deno.test(`the ${place} reads two digits as the nearest year`, () => {
+    const read = YEARS.map(([now, digits]) => {
+      const at = parse(`Sunday, 01-Jan-${digits} 00:00:00 GMT`, Date.UTC(now, 5)) ?? 0;
+      return [now, digits, new Date(at).getUTCFullYear()];
+    });
+    assertEquals(read, YEARS.map((row) => [...row]));
   });
 }

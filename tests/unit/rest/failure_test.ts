@@ -24,6 +24,11 @@ const form = () => {
   return data;
 };
 
+/** As the class of some library: it has the tag, and is no form for the platform. */
+class ForeignForm {
+  readonly [Symbol.toStringTag] = "FormData";
+}
+
 /** What is wrong with requests that are never sent: code, and the text after the request. */
 const REFUSED: readonly (readonly [Partial<RestRequest>, string, string])[] = [
   [
@@ -105,6 +110,34 @@ const REFUSED: readonly (readonly [Partial<RestRequest>, string, string])[] = [
     "invalid_header",
     `POST "${URL_SHOWN}": the header "content-type" of a FormData body contains its boundary: remove the header`,
   ],
+  [
+    { method: Post, headers: { "content-length": "3" }, body: form() },
+    "invalid_header",
+    `POST "${URL_SHOWN}": the value of header "content-length" is not the length of the body`,
+  ],
+  [
+    { method: Post, body: new ForeignForm() as unknown as FormData },
+    "invalid_body",
+    `POST "${URL_SHOWN}": the body is a FormData of another library: use the FormData of the platform`,
+  ],
+  [
+    { headers: new Headers({ "x-key": SECRET }) as unknown as Record<string, string> },
+    "invalid_header",
+    `GET "${URL_SHOWN}": the headers are a Headers: expected an object of strings; use Object.fromEntries`,
+  ],
+  [
+    { queryParams: new URLSearchParams({ token: SECRET }) as unknown as Record<string, string> },
+    "invalid_url",
+    `GET "${URL_SHOWN}": the query parameters are an URLSearchParams: ` +
+    "expected an object of strings; use Object.fromEntries",
+  ],
+  ...([[{ is: SECRET }, "an Object"], [["a", [SECRET]], "an Array"], [new Date(0), "a Date"]] as const).map(
+    ([value, kind]): [Partial<RestRequest>, string, string] => [
+      { queryParams: { filter: value as unknown as string } },
+      "invalid_url",
+      `GET "${URL_SHOWN}": the query parameter "filter" is ${kind}: expected a string or a list of strings`,
+    ],
+  ),
   [{ body: form() }, "invalid_body", `GET "${URL_SHOWN}": a GET request has no body`],
   ...NO_BODIES.map(([body, kind]): [Partial<RestRequest>, string, string] => [
     { method: Post, body: body as RestRequest["body"] },

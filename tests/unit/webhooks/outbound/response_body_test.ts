@@ -3,7 +3,7 @@ import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync } 
 import { beginningOf, withoutCodings } from "../../../../src/webhooks/outbound/response_body.ts";
 
 const MEGABYTE = 1_048_576;
-const FAST = { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } };
+const FAST = { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } };
 const ENCODERS: Readonly<
   Record<string, readonly [coding: string, encode: (bytes: Uint8Array) => Uint8Array]>
 > = {
