@@ -70,7 +70,7 @@ export function readAliases(env: Environment): Aliases {
     sources.set(name, variable);
     notes.push(`${name} is set from ${variable}`);
   }
-  const backend = BACKEND_ALIASES[env["BACKEND_TYPE"] ?? ""];
+  const backend = BACKEND_ALIASES.get(env["BACKEND_TYPE"] ?? "");
   if (backend !== undefined) notes.push(`BACKEND_TYPE "${env["BACKEND_TYPE"]}" is read as ${backend}`);
   return { environment, sources, notes };
 }

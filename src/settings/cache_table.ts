@@ -95,9 +95,12 @@ const MEMCACHED_CACHE = inGroup("Memcached-style cache", {
 export const CACHE_TABLE = { ...CACHE, ...MEMCACHED_CACHE };
 
 /** The values of envoyproxy/ratelimit. */
-export const BACKEND_ALIASES: Readonly<Record<string, "kv" | "mc">> = { redis: "kv", memcache: "mc" };
+export const BACKEND_ALIASES: ReadonlyMap<string, "kv" | "mc"> = new Map([["redis", "kv"], [
+  "memcache",
+  "mc",
+]]);
 
 /** Every text without a meaning, a misspelt one too, means the key-value cache. */
 export function parseBackendType(text: string): { readonly value: "kv" | "mc" | "memory" } {
-  return { value: text === "mc" || text === "memory" ? text : BACKEND_ALIASES[text] ?? "kv" };
+  return { value: text === "mc" || text === "memory" ? text : BACKEND_ALIASES.get(text) ?? "kv" };
 }

@@ -155,7 +155,7 @@ function shown(name: string, setting: Setting, text: string, { files, sources }:
 
 function backendWarnings(env: Environment): string[] {
   const text = env.BACKEND_TYPE ?? "";
-  if (["", "kv", "mc", "memory"].includes(text) || BACKEND_ALIASES[text] !== undefined) return [];
+  if (["", "kv", "mc", "memory"].includes(text) || BACKEND_ALIASES.has(text)) return [];
   const meant = /^memcached?$/i.test(text) ? "; mc is the memcached-style cache" : "";
   return [`BACKEND_TYPE ${JSON.stringify(text)} is none of kv, mc and memory; kv is used${meant}`];
 }

@@ -191,6 +191,7 @@ const BACKENDS: readonly (readonly [text: string, backend: string, warnings: rea
   ["memory", "memory", []],
   ["redis", "kv", []],
   ["Redis", "kv", ['BACKEND_TYPE "Redis" is none of kv, mc and memory; kv is used']],
+  ["constructor", "kv", ['BACKEND_TYPE "constructor" is none of kv, mc and memory; kv is used']],
   ["Memory", "kv", ['BACKEND_TYPE "Memory" is none of kv, mc and memory; kv is used']],
   [
     "memcached",
