@@ -84,7 +84,8 @@ const REDIRECTS = [301, 302, 303, 307, 308];
  * Sends a web `Request` and resolves when the response headers arrive. The request body is read into memory, because
  * a redirect may require it again.
  *
- * @throws {RestError} `network` or `aborted`; `invalid_header` for a `Content-Length` that is not that of the body.
+ * @throws {RestError} `network` or `aborted`; `invalid_header` for a `Content-Length` that is not that of the body, and
+ * `invalid_body` for a body that was already read.
  *
  * @example
  * ```ts
@@ -120,6 +121,7 @@ export async function makeRequest(
 export async function checkedOf(webRequest: globalThis.Request): Promise<CheckedRequest> {
   const { method, url, headers } = webRequest;
   const checked = { method, url, headers: Object.fromEntries(headers) };
+  if (webRequest.bodyUsed) throw new RestError("invalid_body", "the body was already read", { method, url });
   return webRequest.body === null
     ? checked
     : { ...checked, body: new Uint8Array(await webRequest.arrayBuffer()) };

@@ -65,6 +65,25 @@ Deno.test("the three steps together do what send does", async () => {
   assertEquals(server.requests[0], server.requests[1]);
 });
 
+Deno.test("makeRequest: a body that was already read is a request that cannot be sent", async () => {
+  const web = buildRequestObject({ method: Post, baseURL: "https://api.example.com/items", body: SECRET });
+  await web.text();
+  for (
+    const run of [
+      () => makeRequest(web),
+      () => new Client({ onRequest: () => web }).send({ method: Get, baseURL: "https://api.example.com/" }),
+    ]
+  ) {
+    const error = await failure(run);
+    assertEquals(
+      error.message,
+      'Cannot send POST "https://api.example.com/items": the body was already read',
+    );
+    assertEquals(error.code, "invalid_body");
+    assertKeepsSecrets(error);
+  }
+});
+
 Deno.test("makeRequest: a failure names the request without its secrets", async () => {
   const url = `http://127.0.0.1:${closedPort()}/a`;
   const web = new Request(`${url}?${SECRET}`, { headers: { "x-a": SECRET }, method: "POST", body: SECRET });
