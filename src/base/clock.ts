@@ -37,22 +37,32 @@ export const systemClock: Clock = {
 
 /** The platform looks for input when it has nothing else to do, or after 61 turns of the event loop. */
 const TURNS_OF_INPUT = 80;
-/** What runs after input was read, with the turn in which it is due, in the order of these turns. */
-const afterTurns = new Map<() => void, number>();
+/** Turns that take long, such as those of a blocked store, may not postpone a timer without end. */
+const MAX_INPUT_MS = 100;
+
+/** When a late timer runs: with this turn, or the first one after this time. */
+interface InputEnd {
+  readonly turn: number;
+  readonly atMs: number;
+}
+
+/** What runs after input was read, in the order in which it is due. */
+const afterTurns = new Map<() => void, InputEnd>();
 let turns = 0;
 
 /** Runs something after all input that is there was read, which takes less than a millisecond on an idle machine. */
 function afterInput(run: () => void): () => void {
   const own = () => run();
   if (afterTurns.size === 0) setImmediate(nextTurn);
-  afterTurns.set(own, turns + TURNS_OF_INPUT);
+  afterTurns.set(own, { turn: turns + TURNS_OF_INPUT, atMs: performance.now() + MAX_INPUT_MS });
   return () => void afterTurns.delete(own);
 }
 
 function nextTurn(): void {
   turns++;
-  for (const [run, turn] of afterTurns) {
-    if (turn > turns) break;
+  const nowMs = performance.now();
+  for (const [run, { turn, atMs }] of afterTurns) {
+    if (turn > turns && atMs > nowMs) break;
     // In separate steps: one may throw, or cancel another.
     queueMicrotask(() => {
       if (afterTurns.delete(run)) run();

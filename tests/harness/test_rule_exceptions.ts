@@ -22,6 +22,7 @@ export const EXCEPTIONS: Readonly<Record<string, readonly RuleException[]>> = {
       reason: "only the soak tier runs it: memory is sampled each second of an outage",
     },
     { file: "tests/integration/config/xds_stream_test.ts", reason: GRPC_TIMERS },
+    { file: "tests/integration/program/health_states_test.ts", reason: GRPC_TIMERS },
     { file: "tests/integration/program/xds_test.ts", reason: GRPC_TIMERS },
     {
       file: "tests/integration/settings/settings_push_cases.ts",

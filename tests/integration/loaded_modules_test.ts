@@ -12,7 +12,7 @@ const ROOT = new URL("../../", import.meta.url);
  */
 const PLAIN_MODULES = [
   ...["node:buffer", "node:crypto", "node:inspector/promises", "node:path", "node:process", "node:stream"],
-  ...["node:v8", "node:zlib"],
+  ...["node:timers", "node:v8", "node:zlib"],
 ];
 const OFF =
   /^npm:|\/node_modules\/|\/npm\/|src\/(?:cli\/(?!runtime_check|output)|load\/|webhooks|telemetry\/(?:tracing|otlp)|stats\/(?:pull|push|sinks|flush)|cache\/(?:kv\/|mc\/|in_flight)|yaml|config\/(?:xds|metric|rule_file\.|file_provider\.ts)|grpc\/(?:grpc_js|tls_server|unix_socket|server_tls)|base\/(?:tls_pair|pem|node_listener))/;

@@ -1,5 +1,6 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import { once } from "node:events";
+import { setImmediate } from "node:timers";
 import { lookup } from "node:dns/promises";
 import { connect, type Socket } from "node:net";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -108,4 +109,24 @@ Deno.test("a timer that is late fires after that, and not when it is cancelled m
   standStill();
   assertEquals((await rejected).message, "timeout");
   assertEquals(fired, ["first"]);
+});
+
+Deno.test("late timer: turns that take long postpone it by a few of them only", async () => {
+  const fired = Promise.withResolvers<void>();
+  let turns = 0;
+  let isOver = false;
+  const longTurn = () => {
+    if (isOver) return;
+    turns++;
+    const end = performance.now() + 30;
+    while (performance.now() < end);
+    setImmediate(longTurn);
+  };
+  systemClock.after(1, fired.resolve);
+  standStill();
+  setImmediate(longTurn);
+  await fired.promise;
+  isOver = true;
+  assert(turns < 10, `it fired after ${turns} turns`);
+  await new Promise((resolve) => setImmediate(resolve));
 });

@@ -209,7 +209,10 @@ Deno.test("process: without rules only the debug port is open, and the position 
     const response = await fetch(`http://${weir.debugAddress}${path}`);
     return [response.status, await response.text()];
   });
-  assertEquals(await Promise.all(pages), [[503, "start: the ports are not open yet\n"], [200, "OK"]]);
+  const reason =
+    "start: waiting for valid rules: bad.yaml:4:15: descriptors[0].rate_limit.requests_per_unit: " +
+    "expected a whole number from 0 to 4294967295 (0 blocks every request), or 'unlimited: true'; got nothing\n";
+  assertEquals(await Promise.all(pages), [[503, reason], [200, "OK"]]);
   assertEquals(weir.log.filter((line) => /Listening for (?:gRPC|HTTP)/.test(line)), []);
   await Deno.writeTextFile(`${weir.rulesFolder}/bad.yaml`, "domain: d\ndescriptors: []\n");
   weir.reload();
