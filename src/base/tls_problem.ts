@@ -53,7 +53,7 @@ export function isCertificateProblem(text: string): boolean {
 /** How a failed connection is looked at again. */
 export interface TlsLook {
   /** Connects to the same place without verification. Nothing is sent over this connection. */
-  readonly connect: () => TLSSocket;
+  readonly connect: () => TLSSocket | Promise<TLSSocket>;
   readonly clock: Clock;
 }
 
@@ -66,8 +66,8 @@ export async function explainedTlsError(error: unknown, { connect, clock }: TlsL
   if (!isCertificateProblem(known.message)) return known;
   let socket: TLSSocket | undefined;
   try {
-    const secured = socket = connect();
-    await withTimeout(secureConnected(secured), LOOK_MS, clock, () => new Error("no handshake"));
+    const looking = Promise.resolve(connect()).then((secured) => secureConnected(socket = secured));
+    const secured = await withTimeout(looking, LOOK_MS, clock, () => new Error("no handshake"));
     const outdated = outdatedState(secured.getPeerCertificate() ?? {}, clock.now());
     if (outdated !== undefined) return new Error(`${outdated.state} (${outdated.code})`, { cause: error });
     if (!UNCLEAR.test(known.message)) return known;
@@ -79,11 +79,11 @@ export async function explainedTlsError(error: unknown, { connect, clock }: TlsL
   }
 }
 
-function secureConnected(socket: TLSSocket): Promise<void> {
+function secureConnected(socket: TLSSocket): Promise<TLSSocket> {
   return new Promise((resolve, reject) => {
     // It stays: a socket may fail more than once.
     socket.on("error", reject);
     socket.once("close", () => reject(new Error("closed")));
-    socket.once("secureConnect", resolve);
+    socket.once("secureConnect", () => resolve(socket));
   });
 }

@@ -1,6 +1,5 @@
 import tls from "node:tls";
-import { readAuthorities, readTlsPair } from "../base/tls_files.ts";
-import { allEnded } from "../base/wait.ts";
+import { type TlsFileLog, readClientTls } from "../base/client_tls.ts";
 
 /** The PEM files of a client, by their settings. */
 export interface TlsFiles {
@@ -13,6 +12,8 @@ export interface TlsFiles {
   readonly keyFile?: string | undefined;
   /** `…_SKIP_HOSTNAME_VERIFICATION`: the chain is verified, the name is not. */
   readonly skipHostname?: boolean;
+  /** Where files that keep their last good content are logged. */
+  readonly log?: TlsFileLog | undefined;
 }
 
 /** The options of `tls.connect` except the address. */
@@ -21,27 +22,14 @@ export interface TlsConnectOptions
   readonly checkServerIdentity?: () => undefined;
 }
 
-/** One read at a time: a file system that hangs keeps a thread for each. */
-const reading = new Map<string, Promise<TlsConnectOptions>>();
-
-/** Reads the files as they are now. Rejects with the setting and the path of a file that cannot be used. */
-export function readTlsFiles(files: TlsFiles): Promise<TlsConnectOptions> {
-  const { settings, authorityFile, certFile, keyFile, skipHostname = false } = files;
-  const name = JSON.stringify([settings, authorityFile, certFile, keyFile, skipHostname]);
-  const options = reading.get(name) ?? read(files).finally(() => reading.delete(name));
-  reading.set(name, options);
-  return options;
-}
-
-async function read(files: TlsFiles): Promise<TlsConnectOptions> {
-  const { settings, authorityFile, certFile, keyFile, skipHostname } = files;
-  const names = { cert: `${settings}_CLIENT_CERT`, key: `${settings}_CLIENT_KEY` };
-  const [authorities, pair] = await allEnded([
-    authorityFile === undefined ? undefined : readAuthorities(`${settings}_CACERT`, authorityFile),
-    certFile === undefined || keyFile === undefined
-      ? undefined
-      : readTlsPair({ cert: certFile, key: keyFile }, names),
-  ]);
+/** Reads the files as they are now. Rejects with the setting and the path of a file that was never usable. */
+export async function readTlsFiles(files: TlsFiles): Promise<TlsConnectOptions> {
+  const { settings, authorityFile, certFile, keyFile, skipHostname, log } = files;
+  const { pair, authorities } = await readClientTls(
+    { cert: certFile, key: keyFile, ca: authorityFile },
+    { cert: `${settings}_CLIENT_CERT`, key: `${settings}_CLIENT_KEY`, ca: `${settings}_CACERT` },
+    log,
+  );
   return {
     rejectUnauthorized: true,
     minVersion: "TLSv1.2",

@@ -1,43 +1,32 @@
 import { CallCredentials, ChannelCredentials } from "@grpc/grpc-js";
 import { connect as connectSocket, isIP, type Socket } from "node:net";
 import tls from "node:tls";
+import { type ClientTlsFiles, type TlsFileLog, readClientTls } from "../base/client_tls.ts";
 import type { Clock } from "../base/clock.ts";
 import { explainedTlsError } from "../base/tls_problem.ts";
-import { readAuthorities, readTlsPair } from "../base/tls_files.ts";
 
-/** Certificates for a configuration server, as paths of PEM files. */
-export interface XdsTlsFiles {
-  readonly cert?: string | undefined;
-  readonly key?: string | undefined;
-  /** Trusted authorities instead of those of the system. */
-  readonly ca?: string | undefined;
-}
-
-const CERT = "CONFIG_GRPC_XDS_CLIENT_TLS_CERT";
-const KEY = "CONFIG_GRPC_XDS_CLIENT_TLS_KEY";
-const CA = "CONFIG_GRPC_XDS_SERVER_TLS_CACERT";
+const NAMES = {
+  cert: "CONFIG_GRPC_XDS_CLIENT_TLS_CERT",
+  key: "CONFIG_GRPC_XDS_CLIENT_TLS_KEY",
+  ca: "CONFIG_GRPC_XDS_SERVER_TLS_CACERT",
+};
 
 interface XdsTlsReading {
   readonly context: tls.SecureContext;
   readonly warnings: readonly string[];
 }
 
-/** Reads the files anew for each connection: short-lived certificates are replaced. */
-export async function readXdsTls(files: XdsTlsFiles): Promise<XdsTlsReading> {
-  const { cert, key, ca } = files;
-  if ((cert === undefined) !== (key === undefined)) {
-    throw new Error(`Cannot use ${CERT} and ${KEY}: one of them is not set; expected both or none`);
+/** Reads the files anew for each connection. The authorities replace those of the system. */
+export async function readXdsTls(files: ClientTlsFiles, log: TlsFileLog): Promise<XdsTlsReading> {
+  if ((files.cert === undefined) !== (files.key === undefined)) {
+    const what = `${NAMES.cert} and ${NAMES.key}`;
+    throw new Error(`Cannot use ${what}: one of them is not set; expected both or none`);
   }
-  const [pair, authorities] = await Promise.all([
-    cert === undefined || key === undefined
-      ? undefined
-      : readTlsPair({ cert, key }, { cert: CERT, key: KEY }),
-    ca === undefined ? undefined : readAuthorities(CA, ca),
-  ]);
+  const { pair, authorities } = await readClientTls(files, NAMES, log);
   const context = tls.createSecureContext({
     minVersion: "TLSv1.2",
     ...(pair === undefined ? {} : { cert: pair.cert, key: pair.key }),
-    ...(authorities === undefined ? {} : { ca: authorities }),
+    ...(authorities === undefined ? {} : { ca: [...authorities] }),
   });
   return { context, warnings: pair?.warnings ?? [] };
 }

@@ -8,10 +8,11 @@ import {
 import { Buffer } from "node:buffer";
 import type { Socket } from "node:net";
 import type { SecureContext } from "node:tls";
+import type { ClientTlsFiles } from "../base/client_tls.ts";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import type { Logger } from "../base/log.ts";
-import { readXdsTls, XdsCredentials, type XdsTlsFiles } from "./xds_credentials.ts";
+import { readXdsTls, XdsCredentials } from "./xds_credentials.ts";
 
 /** Where a configuration server is, and how to connect to it. */
 export interface XdsTarget {
@@ -20,11 +21,11 @@ export interface XdsTarget {
   /** Metadata of the call. */
   readonly headers: ReadonlyMap<string, string>;
   /** Plain text when absent. */
-  readonly tls?: XdsTlsFiles & { readonly san?: string | undefined } | undefined;
+  readonly tls?: ClientTlsFiles & { readonly san?: string | undefined } | undefined;
   /** Maximum size of a message. */
   readonly maxMessageBytes: number;
   readonly clock: Clock;
-  /** Logs certificates that are not valid now. */
+  /** Logs certificates that are not valid now, and files that keep their last good content. */
   readonly logger: Pick<Logger, "warning">;
   /** HTTP/2 keepalive; by default what a server that allows one ping in five minutes accepts. */
   readonly keepalive?: { readonly everyMs: number; readonly withinMs: number } | undefined;
@@ -121,9 +122,9 @@ class GrpcXdsStream implements XdsStream {
 
   async #open(): Promise<void> {
     try {
-      const { tls } = this.#target;
-      const reading = tls === undefined ? undefined : await readXdsTls(tls);
-      for (const warning of reading?.warnings ?? []) this.#target.logger.warning(warning);
+      const { tls, logger } = this.#target;
+      const reading = tls === undefined ? undefined : await readXdsTls(tls, logger);
+      for (const warning of reading?.warnings ?? []) logger.warning(warning);
       if (!this.#hasEnded) this.#start(reading?.context);
     } catch (error) {
       this.#end(errorText(error));

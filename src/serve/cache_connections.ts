@@ -1,7 +1,6 @@
 import { ROUND_TRIP_METRICS } from "../cache/metrics.ts";
 import type { TlsFiles } from "../cache/tls_files.ts";
 import type { CounterCache } from "../ratelimit/counter_cache.ts";
-import type { Settings } from "../settings/table.ts";
 import type { StatsStore } from "../stats/store.ts";
 import { ThrottledLog } from "../base/throttled_log.ts";
 import type { CacheHealth } from "./cache_health.ts";
@@ -49,13 +48,17 @@ export function unknownStateReporter(
 }
 
 /** The TLS files that the settings name. */
-export function tlsFiles(settings: Settings, prefix: "KV_TLS" | "MC_TLS"): TlsFiles {
+export function tlsFiles(
+  { settings, logger }: Pick<ServiceParts, "settings" | "logger">,
+  prefix: "KV_TLS" | "MC_TLS",
+): TlsFiles {
   return {
     settings: prefix,
     authorityFile: settings[`${prefix}_CACERT`],
     certFile: settings[`${prefix}_CLIENT_CERT`],
     keyFile: settings[`${prefix}_CLIENT_KEY`],
     skipHostname: settings[`${prefix}_SKIP_HOSTNAME_VERIFICATION`],
+    log: logger,
   };
 }
 

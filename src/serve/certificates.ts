@@ -11,6 +11,8 @@ interface CertificateFile {
   /** The setting, or the parameter of the address of the store, that names it. */
   readonly setting: string;
   readonly path: string;
+  /** The key of its first certificate, where it is read again while the service runs. */
+  readonly key?: { readonly setting: string; readonly path: string } | undefined;
 }
 
 /** The certificate of a file that expires first. */
@@ -49,28 +51,54 @@ export function certificateFiles(settings: Settings): readonly CertificateFile[]
     `${signal}CERTIFICATE`,
     `${signal}CLIENT_CERTIFICATE`,
   ]);
-  const named: readonly (readonly [isOn: boolean, setting: string, path: string | undefined])[] = [
-    [settings.GRPC_SERVER_USE_TLS, "GRPC_SERVER_TLS_CERT", settings.GRPC_SERVER_TLS_CERT],
-    [settings.GRPC_SERVER_USE_TLS, "GRPC_CLIENT_TLS_CACERT", settings.GRPC_CLIENT_TLS_CACERT],
-    [settings.HTTP_SERVER_USE_TLS, "HTTP_SERVER_TLS_CERT", settings.HTTP_SERVER_TLS_CERT],
-    [settings.BACKEND_TYPE === "kv", "KV_TLS_CLIENT_CERT", settings.KV_TLS_CLIENT_CERT],
-    [settings.BACKEND_TYPE === "kv", "KV_TLS_CACERT", settings.KV_TLS_CACERT],
-    [settings.MC_TLS, "MC_TLS_CLIENT_CERT", settings.MC_TLS_CLIENT_CERT],
-    [settings.MC_TLS, "MC_TLS_CACERT", settings.MC_TLS_CACERT],
-    ...(["CONFIG_GRPC_XDS_CLIENT_TLS_CERT", "CONFIG_GRPC_XDS_SERVER_TLS_CACERT"] as const).map((name) =>
-      [settings.CONFIG_GRPC_XDS_SERVER_USE_TLS, name, settings[name]] as const
+  const named = (isOn: boolean, ...[setting, keySetting]: FileSettings) =>
+    fileOf(isOn, setting, settings[setting], keySetting, keySetting && settings[keySetting]);
+  return [
+    named(settings.GRPC_SERVER_USE_TLS, "GRPC_SERVER_TLS_CERT", "GRPC_SERVER_TLS_KEY"),
+    named(settings.GRPC_SERVER_USE_TLS, "GRPC_CLIENT_TLS_CACERT"),
+    named(settings.HTTP_SERVER_USE_TLS, "HTTP_SERVER_TLS_CERT", "HTTP_SERVER_TLS_KEY"),
+    named(settings.BACKEND_TYPE === "kv", "KV_TLS_CLIENT_CERT", "KV_TLS_CLIENT_KEY"),
+    named(settings.BACKEND_TYPE === "kv", "KV_TLS_CACERT"),
+    named(settings.MC_TLS, "MC_TLS_CLIENT_CERT", "MC_TLS_CLIENT_KEY"),
+    named(settings.MC_TLS, "MC_TLS_CACERT"),
+    named(
+      settings.CONFIG_GRPC_XDS_SERVER_USE_TLS,
+      "CONFIG_GRPC_XDS_CLIENT_TLS_CERT",
+      "CONFIG_GRPC_XDS_CLIENT_TLS_KEY",
     ),
-    [settings.WEBHOOK_STORE !== undefined, "WEBHOOK_CA_FILE", settings.WEBHOOK_CA_FILE],
+    named(settings.CONFIG_GRPC_XDS_SERVER_USE_TLS, "CONFIG_GRPC_XDS_SERVER_TLS_CACERT"),
+    named(settings.WEBHOOK_STORE !== undefined, "WEBHOOK_CA_FILE"),
     ...storeFiles(settings.WEBHOOK_STORE),
-    ...otlpNames.map((name) => [isExported, `OTEL_EXPORTER_OTLP_${name}`, otlp(name)] as const),
-  ];
-  return named.flatMap(([isOn, setting, path]) => isOn && path ? [{ setting, path }] : []);
+    // Their keys are read at the start only.
+    ...otlpNames.map((name) => fileOf(isExported, `OTEL_EXPORTER_OTLP_${name}`, otlp(name))),
+  ].flat();
 }
 
-function storeFiles(store: string | undefined): (readonly [boolean, string, string | undefined])[] {
+/** The setting of a file with certificates, and of the key of the first one. */
+type FileSettings = readonly [
+  setting: Extract<keyof Settings, `${string}CERT` | "WEBHOOK_CA_FILE">,
+  key?: Extract<keyof Settings, `${string}TLS_KEY` | `${string}CLIENT_KEY`>,
+];
+
+function fileOf(
+  isOn: boolean,
+  setting: string,
+  path: string | undefined,
+  keySetting?: string,
+  keyPath?: string,
+): readonly CertificateFile[] {
+  if (!isOn || !path) return [];
+  const key = keySetting === undefined || !keyPath ? undefined : { setting: keySetting, path: keyPath };
+  return [{ setting, path, key }];
+}
+
+function storeFiles(store: string | undefined): (readonly CertificateFile[])[] {
   if (store === undefined || !isPostgresAddress(store)) return [];
-  const { certFile, rootCertFile } = parsePostgresAddress(store).fields;
-  return [[true, "sslcert", certFile], [rootCertFile !== "system", "sslrootcert", rootCertFile]];
+  const { certFile, keyFile, rootCertFile } = parsePostgresAddress(store).fields;
+  return [
+    fileOf(true, "sslcert", certFile, "sslkey", keyFile),
+    fileOf(rootCertFile !== "system", "sslrootcert", rootCertFile),
+  ];
 }
 
 /** Looks at the certificates that the service uses: their expiry is a metric, and degrades the service when it is near. */
@@ -104,23 +132,26 @@ export class CertificateWatch {
 
   async #look(): Promise<boolean> {
     const causes: string[] = [];
-    for (const { setting, path } of this.#files) {
-      const cause = await this.#read(setting, path);
-      if (cause !== undefined) causes.push(`${setting} ${cause}`);
+    for (const file of this.#files) {
+      const cause = await this.#read(file);
+      if (cause !== undefined) causes.push(`${file.setting} ${cause}`);
     }
     this.#parts.health.degrade("certificates", causes);
     return false;
   }
 
-  /** Reads a file if it changed since it was read; returns why it degrades the service. */
-  async #read(setting: string, path: string): Promise<string | undefined> {
+  /** Reads a file and its key if they changed since they were read; returns why they degrade the service. */
+  async #read({ setting, path, key }: CertificateFile): Promise<string | undefined> {
     const { clock } = this.#parts;
-    const state = await fileState(path);
+    const state = (await Promise.all([path, ...(key ? [key.path] : [])].map(fileState))).join(", ");
     const before = this.#known.get(setting);
     if (before?.state === state) return causeOf(before.validity, clock.now());
     try {
-      const { readValidity } = await import("../base/tls_files.ts");
+      const { readTlsPair, readValidity } = await import("../base/tls_files.ts");
       const validity = await readValidity(setting, path);
+      const pair = key && { cert: path, key: key.path };
+      const isUsable = pair === undefined || await readTlsPair(pair, pair).then(() => true, () => false);
+      if (!isUsable) return `cannot be used with ${key?.setting}`;
       this.#known.set(setting, { state, validity });
       return causeOf(validity, clock.now());
     } catch {

@@ -51,7 +51,7 @@ async function openOne(options: OpenCacheOptions, { prefix, metrics, health }: {
   const connections = new KvConnections({
     ...shared,
     address,
-    tls: tlsFiles(settings, "KV_TLS"),
+    tls: tlsFiles(options, "KV_TLS"),
     startup: {
       initialMs: settings.KV_STARTUP_INITIAL_INTERVAL,
       maxMs: settings.KV_STARTUP_MAX_INTERVAL,

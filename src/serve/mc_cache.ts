@@ -27,7 +27,7 @@ export function openMcCache(options: OpenCacheOptions): ConnectedCache {
       resolveSrv: (name, { signal }) => Deno.resolveDns(name, "SRV", { signal }),
     },
     maxIdleConnections: settings.MC_MAX_IDLE_CONNS,
-    tls: settings.MC_TLS ? tlsFiles(settings, "MC_TLS") : undefined,
+    tls: settings.MC_TLS ? tlsFiles(options, "MC_TLS") : undefined,
     timeoutMs: settings.MC_TIMEOUT,
     digestPrefix: settings.MC_KEY_DIGEST ? settings.CACHE_KEY_PREFIX : undefined,
     clock,

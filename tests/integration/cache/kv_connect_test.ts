@@ -181,7 +181,7 @@ function childOf(args: readonly string[], env: Readonly<Record<string, string>>)
 Deno.test({
   ...needs(
     TLS_TOOLS,
-    "kv over TLS: files are read anew at each connect, and one that is missing ends nothing",
+    "kv over TLS: files are read anew at each connect, and unusable ones keep their last good content",
   ),
   async fn() {
     await using certificates = await makeCertificates();
@@ -202,8 +202,18 @@ Deno.test({
     assertMatch(await attempts.refused(), /UnknownCA|EPIPE|ECONNRESET/);
     await show(client);
     assertEquals(await attempts.ready(), "PONG");
+    const lost = async () => {
+      const before = attempts.errors.length;
+      await redis.command("CLIENT", "KILL", "TYPE", "normal");
+      await until("the connection to be lost", () => attempts.errors.length > before);
+    };
+    await Deno.remove(shown.certFile);
+    await Deno.truncate(shown.keyFile);
+    await lost();
+    const failed = attempts.errors.length;
+    assertEquals([await attempts.ready(), attempts.errors.length], ["PONG", failed]);
     await show(otherClient);
-    await redis.command("CLIENT", "KILL", "TYPE", "normal");
+    await lost();
     assertMatch(await attempts.refused(), /UnknownCA|EPIPE|ECONNRESET/);
   },
 });

@@ -101,7 +101,7 @@ for (const { name, files, server = "server", refused } of TLS_CASES) {
 }
 
 Deno.test({
-  ...needs(["memcached", "openssl"], "mc tls: files are read anew at each connect"),
+  ...needs(["memcached", "openssl"], "mc tls: files are read anew at each connect, and unusable ones keep their last good content"),
   fn: () =>
     withTls("server", async (memcached, certificates) => {
       const { folder, authority, client, otherClient } = certificates;
@@ -120,6 +120,11 @@ Deno.test({
         await use(client);
         await until("the connection", () => cache.connected);
         assertEquals([told, await cache.add([hit()])], [[false, true], [1]]);
+        await Deno.remove(files.certFile);
+        await Deno.truncate(files.keyFile);
+        await memcached.restartOnSamePort();
+        await until("the connection again", () => told.length === 4);
+        assertEquals([told, await cache.add([hit()])], [[false, true, false, true], [1]]);
       });
     }),
 });

@@ -1,13 +1,16 @@
 import { assertEquals } from "@std/assert";
 import { createSecureServer } from "node:http2";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect as connectSocket, createServer } from "node:net";
 import { join } from "node:path";
 import { ServerChecks } from "../../../src/cache/server_checks.ts";
 import { McConnection } from "../../../src/cache/mc/connection.ts";
 import { parseKvAddress } from "../../../src/cache/kv/address.ts";
 import { KvConnections } from "../../../src/cache/kv/connections.ts";
 import { systemClock } from "../../../src/base/clock.ts";
+import { errorText } from "../../../src/base/error_text.ts";
+import { parsePostgresAddress } from "../../../src/base/postgres_address.ts";
 import { openXdsStream } from "../../../src/config/xds_stream.ts";
+import { PostgresConnection } from "../../../src/webhooks/store/postgres/connection.ts";
 import { ran } from "../../harness/administration_fixture.ts";
 import { type Certificates, makeCertificates } from "../../harness/certificates.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
@@ -86,6 +89,32 @@ const CLIENTS: Readonly<Record<string, (port: number, caFile: string) => Promise
       return await lost.promise;
     } finally {
       connection.close();
+    }
+  },
+  async postgres(port, caFile) {
+    // The request for TLS is answered before the two are brought together.
+    const relay = createServer((socket) => {
+      socket.on("error", () => {});
+      socket.once("data", () => {
+        const upstream = connectSocket(port, "localhost");
+        upstream.on("error", () => {});
+        socket.write("S");
+        socket.pipe(upstream).pipe(socket);
+      });
+    });
+    await new Promise<void>((resolve) => relay.listen(0, "127.0.0.1", resolve));
+    const host = { host: "localhost", port: (relay.address() as AddressInfo).port };
+    const address = parsePostgresAddress(
+      `postgres://u:p@localhost:${host.port}/d?sslmode=verify-full&sslrootcert=${caFile}`,
+    );
+    const timeouts = { connectTimeoutMs: 60_000, statementTimeoutMs: 60_000, lockTimeoutMs: 60_000 };
+    try {
+      await PostgresConnection.open(address, host, { clock: systemClock, ...timeouts });
+      return "connected";
+    } catch (error) {
+      return errorText(error);
+    } finally {
+      relay.close();
     }
   },
 };

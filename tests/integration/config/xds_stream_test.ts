@@ -304,7 +304,7 @@ for (const [name, { tls, server: files, asks = false, end }] of Object.entries(T
 }
 
 Deno.test({
-  ...needs(["openssl"], "xds stream: certificates are read for each stream"),
+  ...needs(["openssl"], "xds stream: certificates are read for each stream, and unusable ones keep their last good content"),
   async fn() {
     await using all = await makeCertificates();
     const credentials = await serverCredentials(all.server, all, true);
@@ -317,5 +317,10 @@ Deno.test({
     await all.issue("swapped");
     await using after = new Peer(server.url, { tls });
     await until("the first version", () => after.versions.length === 1);
+    await Deno.truncate(cert);
+    await Deno.remove(key);
+    const logger = new KeptLog();
+    await using kept = new Peer(server.url, { tls, logger });
+    assertEquals(await until("an outcome", () => kept.versions[0] ?? kept.ends[0]), "1");
   },
 });

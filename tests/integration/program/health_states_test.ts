@@ -264,6 +264,50 @@ Deno.test({
   },
 });
 
+Deno.test({
+  ...needs(
+    ["redis-server", "openssl"],
+    "health: files for TLS to the cache that became unusable keep their last good content",
+  ),
+  async fn() {
+    await using certificates = await makeCertificates();
+    await using redis = await startRedis({ tls: certificates.redisTls() });
+    const { authority, client, otherClient, folder } = certificates;
+    const [cert, key, ca] = [join(folder, "used.pem"), join(folder, "used.key"), join(folder, "ca.pem")];
+    const use = async () => {
+      await Deno.copyFile(client.certFile, cert);
+      await Deno.copyFile(client.keyFile, key);
+      await Deno.copyFile(authority.certFile, ca);
+    };
+    await use();
+    const env = {
+      ...{ BACKEND_TYPE: "kv", KV_URL: redis.tlsUrl, KV_TLS: "true", KV_TLS_CACERT: ca },
+      ...{ KV_TLS_CLIENT_CERT: cert, KV_TLS_CLIENT_KEY: key },
+    };
+    await using weir = await ServeFixture.start({ env, rules: RULES });
+    const changes: readonly (readonly [change: () => Promise<void>, line: string])[] = [
+      [() => Deno.remove(cert), "certificates: KV_TLS_CLIENT_CERT cannot be read"],
+      [() => Deno.truncate(key), "certificates: KV_TLS_CLIENT_CERT cannot be used with KV_TLS_CLIENT_KEY"],
+      [
+        () => Deno.copyFile(otherClient.keyFile, key),
+        "certificates: KV_TLS_CLIENT_CERT cannot be used with KV_TLS_CLIENT_KEY",
+      ],
+      [() => Deno.truncate(ca), "certificates: KV_TLS_CACERT cannot be read"],
+    ];
+    for (const [change, line] of changes) {
+      await stateIs(weir, "ok");
+      await change();
+      // Every new connection reads the files.
+      await redis.command("CLIENT", "KILL", "TYPE", "normal");
+      await until("the cause", async () => (await weir.page("/healthcheck")).includes(line));
+      await until("the connection", async () => (await stateIs(weir, "degraded")).join() === line);
+      assertEquals((await shopRequest(weir.grpcAddress)).length > 0, true);
+      await use();
+    }
+    await stateIs(weir, "ok");
+  },
+});
+
 Deno.test("health: as soon as it is ok, a trigger is accepted", async () => {
   await using folder = await WebhookFolder.make();
   const key = await (async () => {

@@ -18,7 +18,7 @@ const shared = sharedPostgres();
 type Case = readonly [parameters: string, expected: boolean | RegExp];
 
 const UNKNOWN =
-  /^busy Cannot connect to PostgreSQL at "127\.0\.0\.1:\d+": unable to verify the first certificate$/;
+  /^busy Cannot connect to PostgreSQL at "127\.0\.0\.1:\d+": unable to verify the first certificate: it is not issued by a trusted authority$/;
 const NO_ENTRY = /^busy .*no pg_hba\.conf entry.*no encryption \(28000\)$/;
 
 Deno.test({
@@ -87,7 +87,7 @@ Deno.test({
 });
 
 Deno.test({
-  ...needs(["postgres", "openssl"], "certificates are read anew for each connection"),
+  ...needs(["postgres", "openssl"], "certificates are read anew for each connection, and unusable ones keep their last good content"),
   async fn() {
     const certificates = known();
     await using server = await PostgresServer.start({ tls: certificates.server });
@@ -101,6 +101,12 @@ Deno.test({
       (await Promise.all(both.map((path) => Deno.readTextFile(path)))).join("\n"),
     );
     assertEquals(await isEncrypted(url), true);
+    await Deno.truncate(file);
+    assertEquals(await isEncrypted(url), true);
+    await Deno.remove(file);
+    assertEquals(await isEncrypted(url), true);
+    await Deno.copyFile(certificates.otherAuthority.certFile, file);
+    assertMatch(String(await isEncrypted(url)), UNKNOWN);
   },
 });
 

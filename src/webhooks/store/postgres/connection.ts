@@ -2,19 +2,19 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { ConnectionOptions } from "node:tls";
 import pg from "pg";
+import type { TlsFileLog } from "../../../base/client_tls.ts";
 import type { Clock } from "../../../base/clock.ts";
 import { withTimeout } from "../../../base/wait.ts";
 import {
   isSocketFolder,
   type PostgresAddress,
-  type PostgresAddressFields,
   type PostgresHost,
   type SslMode,
 } from "../../../base/postgres_address.ts";
 import { hostPort } from "../../../base/host_port.ts";
-import { readAuthorities, readTlsPair } from "../../../base/tls_files.ts";
 import { endsSession, PostgresError, postgresError, sqlStateOf } from "./error.ts";
 import { boundValue, columnReader, PreparedTexts } from "./text.ts";
+import { explainedHandshake, readTls } from "./tls.ts";
 import { StoreError } from "../store.ts";
 import type { Answer, Parameter, Statement } from "../work.ts";
 
@@ -28,6 +28,8 @@ export interface PostgresConnectionOptions {
   readonly lockTimeoutMs: number;
   /** Between two statements of a transaction; the statement timeout and 10 seconds when absent. */
   readonly idleTimeoutMs?: number | undefined;
+  /** Logs files for TLS that keep their last good content. */
+  readonly logger?: TlsFileLog | undefined;
   /** Cancels the connection attempt. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -118,7 +120,11 @@ export class PostgresConnection {
         const isKindRefused = state === INVALID_AUTHORIZATION ||
           isReached && isEncrypted && state === undefined && !isOverdue;
         if (index < attempts.length - 1 && isKindRefused) continue;
-        throw withPlace(error, `Cannot connect to PostgreSQL at "${hostPort(host)}"`);
+        const look = { address, host, clock, signal, logger: options.logger, ms: end - clock.elapsed() };
+        const cause = isEncrypted && state === undefined && !isOverdue
+          ? await explainedHandshake(error, look)
+          : error;
+        throw withPlace(cause, `Cannot connect to PostgreSQL at "${hostPort(host)}"`);
       } finally {
         signal?.removeEventListener("abort", cancel);
       }
@@ -131,7 +137,7 @@ export class PostgresConnection {
     { host, isEncrypted, socket }: Attempt,
     options: PostgresConnectionOptions,
   ): Promise<PostgresConnection> {
-    const tls = isEncrypted ? await readTls(address.fields) : undefined;
+    const tls = isEncrypted ? await readTls(address.fields, options.logger) : undefined;
     if (socket.destroyed) throw new Error("cancelled");
     const client = clientOf(address, host, { tls, socket });
     const connection = new PostgresConnection(client, socket, options);
@@ -307,27 +313,6 @@ function clientOf(
   guard(socket);
   client.connection.once("sslconnect", () => guard(client.connection.stream));
   return client;
-}
-
-/** Reads the files for each connection, since certificates are renewed. */
-async function readTls(fields: PostgresAddressFields): Promise<ConnectionOptions> {
-  const { sslMode, rootCertFile, certFile, keyFile } = fields;
-  const [authorities, pair] = await Promise.all([
-    rootCertFile === undefined || rootCertFile === "system"
-      ? undefined
-      : readAuthorities("sslrootcert", rootCertFile),
-    certFile === undefined || keyFile === undefined
-      ? undefined
-      : readTlsPair({ cert: certFile, key: keyFile }, { cert: "sslcert", key: "sslkey" }),
-  ]);
-  return {
-    minVersion: "TLSv1.2",
-    // With authorities, every mode verifies at least the issuer of the certificate.
-    rejectUnauthorized: rootCertFile !== undefined,
-    ...(authorities === undefined ? {} : { ca: authorities }),
-    ...(pair === undefined ? {} : { cert: pair.cert, key: pair.key }),
-    ...(sslMode === "verify-full" ? {} : { checkServerIdentity: () => undefined }),
-  };
 }
 
 /** The client throws on unknown messages, where no caller can catch it; this breaks the connection instead. */
