@@ -66,7 +66,9 @@ class LastGood<T> {
   async #read(readNow: () => Promise<T>, log: TlsFileLog | undefined): Promise<T> {
     try {
       const value = await readNow();
-      if (this.#problem !== undefined) log?.warning("TLS files can be used again", { setting: this.#setting });
+      if (this.#problem !== undefined) {
+        log?.warning("TLS files can be used again", { setting: this.#setting });
+      }
       this.#problem = undefined;
       this.#last = { value };
       return value;

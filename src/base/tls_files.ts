@@ -28,6 +28,7 @@ export interface TlsPairReading extends TlsPair {
 
 /** Certificates and keys are small; a larger file is something else. */
 const MAX_BYTES = 1024 * 1024;
+const BEGIN = "-----BEGIN CERTIFICATE-----";
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 const KEY = /-----BEGIN ((?:[A-Z0-9]+ )*PRIVATE KEY)-----/;
 /** Those that a handshake takes; with others it would fail for every client. */
@@ -133,6 +134,10 @@ function certificatesOf(text: string, name: string, path: string): [PemCertifica
 function parseCertificates(pem: string): [PemCertificate, ...PemCertificate[]] {
   const [first, ...others] = certificatesIn(pem);
   if (first === undefined) throw new Error("it holds no certificate in PEM");
+  // A file that was cut in the middle would otherwise be a shorter list.
+  if (pem.split(BEGIN).length - 1 !== others.length + 1) {
+    throw new Error("one of its certificates is incomplete");
+  }
   return [parseCertificate(first, 0), ...others.map((text, index) => parseCertificate(text, index + 1))];
 }
 

@@ -1,7 +1,7 @@
 import { CallCredentials, ChannelCredentials } from "@grpc/grpc-js";
 import { connect as connectSocket, isIP, type Socket } from "node:net";
 import tls from "node:tls";
-import { type ClientTlsFiles, type TlsFileLog, readClientTls } from "../base/client_tls.ts";
+import { type ClientTlsFiles, readClientTls, type TlsFileLog } from "../base/client_tls.ts";
 import type { Clock } from "../base/clock.ts";
 import { explainedTlsError } from "../base/tls_problem.ts";
 

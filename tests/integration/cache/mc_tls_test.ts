@@ -101,7 +101,10 @@ for (const { name, files, server = "server", refused } of TLS_CASES) {
 }
 
 Deno.test({
-  ...needs(["memcached", "openssl"], "mc tls: files are read anew at each connect, and unusable ones keep their last good content"),
+  ...needs(
+    ["memcached", "openssl"],
+    "mc tls: files are read anew at each connect, and unusable ones keep their last good content",
+  ),
   fn: () =>
     withTls("server", async (memcached, certificates) => {
       const { folder, authority, client, otherClient } = certificates;

@@ -304,7 +304,10 @@ for (const [name, { tls, server: files, asks = false, end }] of Object.entries(T
 }
 
 Deno.test({
-  ...needs(["openssl"], "xds stream: certificates are read for each stream, and unusable ones keep their last good content"),
+  ...needs(
+    ["openssl"],
+    "xds stream: certificates are read for each stream, and unusable ones keep their last good content",
+  ),
   async fn() {
     await using all = await makeCertificates();
     const credentials = await serverCredentials(all.server, all, true);

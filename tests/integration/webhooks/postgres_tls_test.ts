@@ -87,7 +87,10 @@ Deno.test({
 });
 
 Deno.test({
-  ...needs(["postgres", "openssl"], "certificates are read anew for each connection, and unusable ones keep their last good content"),
+  ...needs(
+    ["postgres", "openssl"],
+    "certificates are read anew for each connection, and unusable ones keep their last good content",
+  ),
   async fn() {
     const certificates = known();
     await using server = await PostgresServer.start({ tls: certificates.server });

@@ -55,6 +55,14 @@ const CASES: Readonly<Record<string, Case>> = {
     setting: "CACERT",
     reason: /^Cannot use CACERT .*it holds no certificate/,
   },
+  "authorities of which the last one is truncated": {
+    change: async ({ ca = "" }) => {
+      const text = await Deno.readTextFile(ca);
+      await Deno.writeTextFile(ca, text + text.slice(0, text.length / 2));
+    },
+    setting: "CACERT",
+    reason: /^Cannot use CACERT .*one of its certificates is incomplete/,
+  },
   "a certificate that is empty": {
     change: ({ cert = "" }) => Deno.writeTextFile(cert, ""),
     setting: "CLIENT_CERT",
@@ -91,7 +99,10 @@ async function use(
 
 for (const [name, { change, setting, reason }] of Object.entries(CASES)) {
   Deno.test({
-    ...needs(["openssl"], `files of a TLS client: ${name}: the last good content stays, and new content is used`),
+    ...needs(
+      ["openssl"],
+      `files of a TLS client: ${name}: the last good content stays, and new content is used`,
+    ),
     async fn() {
       await using certificates = await makeCertificates();
       const files = await usedFiles(certificates);
@@ -113,7 +124,9 @@ for (const [name, { change, setting, reason }] of Object.entries(CASES)) {
       const { otherClient, otherAuthority } = certificates;
       await use(files, { ...otherClient, caFile: otherAuthority.certFile });
       const [cert, key, ca] = await read();
-      const texts = [otherClient.certFile, otherClient.keyFile, otherAuthority.certFile].map(Deno.readTextFileSync);
+      const texts = [otherClient.certFile, otherClient.keyFile, otherAuthority.certFile].map(
+        Deno.readTextFileSync,
+      );
       assertEquals([cert, key, ca].map((text) => text?.trim()), texts.map((text) => text.trim()));
       const again = ["warning", "TLS files can be used again", { setting }] as const;
       assertEquals(logger.lines.slice(1), [again]);

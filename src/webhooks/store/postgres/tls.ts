@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { isIP, Socket } from "node:net";
 import tls from "node:tls";
-import { type TlsFileLog, readClientTls } from "../../../base/client_tls.ts";
+import { readClientTls, type TlsFileLog } from "../../../base/client_tls.ts";
 import type { Clock } from "../../../base/clock.ts";
 import type { PostgresAddress, PostgresAddressFields, PostgresHost } from "../../../base/postgres_address.ts";
 import { explainedTlsError } from "../../../base/tls_problem.ts";
