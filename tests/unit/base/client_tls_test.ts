@@ -1,6 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { join } from "node:path";
 import { type ClientTlsFiles, readClientTls } from "../../../src/base/client_tls.ts";
+import { errorText } from "../../../src/base/error_text.ts";
 import { type Certificates, makeCertificates } from "../../harness/certificates.ts";
 import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { needs } from "../../harness/tools.ts";
@@ -140,8 +141,8 @@ for (const [name, { change, setting, reason }] of Object.entries(CASES)) {
       const files = await usedFiles(certificates);
       await change(files, certificates);
       const logger = new RecordedLogger();
-      const error = await assertRejects(() => readClientTls(files, NAMES, logger), Error);
-      assertEquals([reason.test(error.message), logger.lines], [true, []], error.message);
+      const text = errorText(await assertRejects(() => readClientTls(files, NAMES, logger)));
+      assertEquals([reason.test(text), logger.lines], [true, []], text);
     },
   });
 }
