@@ -49,7 +49,6 @@ export async function readClientTls(
 /** The last good value of something that is read again and again. */
 class LastGood<T> {
   readonly #setting: string;
-  #reading: Promise<T> | undefined;
   #last: { readonly value: T } | undefined;
   /** The problem that was logged. */
   #problem: string | undefined;
@@ -58,12 +57,7 @@ class LastGood<T> {
     this.#setting = setting;
   }
 
-  /** One read at a time: a file system that hangs keeps a thread for each. */
-  read(readNow: () => Promise<T>, log: TlsFileLog | undefined): Promise<T> {
-    return this.#reading ??= this.#read(readNow, log).finally(() => this.#reading = undefined);
-  }
-
-  async #read(readNow: () => Promise<T>, log: TlsFileLog | undefined): Promise<T> {
+  async read(readNow: () => Promise<T>, log: TlsFileLog | undefined): Promise<T> {
     try {
       const value = await readNow();
       if (this.#problem !== undefined) {
