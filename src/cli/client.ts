@@ -79,6 +79,12 @@ const CODES = ["UNKNOWN", "OK", "OVER_LIMIT"];
 /** Errors of connecting to an address where nothing listens; a unix socket without its file is one, too. */
 /** A server with TLS, or one that requires a client certificate, ends the connection like this. */
 const CUT_OFF = /\b(?:EPIPE|ECONNRESET)\b/;
+/** The same, as the library reports it for a server that ends the connection without an error. */
+const ENDED = /^(?:Failed to connect|write after end)\b/;
+/** A server without TLS answers a handshake like this. */
+const PLAIN_ANSWER = /InvalidContentType|wrong version number/i;
+/** The name that is sent to a server with an IP address only; no server has it. */
+const NO_NAME = "address.invalid";
 /** What remains where nothing limits: the largest unsigned 32-bit integer. */
 const UNLIMITED = 4_294_967_295;
 
@@ -190,11 +196,19 @@ export interface UnaryCall<Answer> {
 export async function callUnary<Answer>(call: UnaryCall<Answer>): Promise<Answer> {
   const grpc = await import("@grpc/grpc-js");
   const secrets = call.tls === undefined ? undefined : await readTlsFiles(call.tls);
+  const host = hostOf(call.address);
+  const isByIp = isIP(host) !== 0;
   const credentials = secrets === undefined
     ? grpc.credentials.createInsecure()
-    : grpc.credentials.createSsl(bytesOf(secrets.ca), bytesOf(secrets.key), bytesOf(secrets.cert));
-  // The address is dialled directly, whatever proxy the environment names.
-  const peer = new grpc.Client(call.address, credentials, { "grpc.enable_http_proxy": 0 });
+    : grpc.credentials.createSsl(bytesOf(secrets.ca), bytesOf(secrets.key), bytesOf(secrets.cert), {
+      ...(isByIp ? { checkServerIdentity: (_name, peer) => tls.checkServerIdentity(host, peer) } : {}),
+    });
+  const peer = new grpc.Client(call.address, credentials, {
+    // The address is dialled directly, whatever proxy the environment names.
+    "grpc.enable_http_proxy": 0,
+    // The library would send the IP address as the name of the server, which TLS does not allow.
+    ...(isByIp ? { "grpc.ssl_target_name_override": NO_NAME } : {}),
+  });
   try {
     return await new Promise<Answer>((resolve, reject) => {
       const options = { deadline: systemClock.now() + call.timeoutMs };
@@ -225,9 +239,15 @@ export async function callUnary<Answer>(call: UnaryCall<Answer>): Promise<Answer
   }
 }
 
+/** The host of an address, without the brackets of IPv6. */
+function hostOf(address: string): string {
+  return /^(?:dns:\/*)?\[?(.*?)\]?:\d+$/.exec(address)?.[1] ?? address;
+}
+
 /** Connects to see the certificate of a server; nothing is sent. */
 function connectUnverified(address: string, { cert, key, ca }: TlsTexts): TLSSocket {
-  const [, host = address, port = "443"] = /^(?:dns:\/*)?\[?(.*?)\]?:(\d+)$/.exec(address) ?? [];
+  const host = hostOf(address);
+  const [, port = "443"] = /:(\d+)$/.exec(address) ?? [];
   const place = address.startsWith("unix:")
     ? { path: address.replace(/^unix:(?:\/\/)?/, "") }
     : { host, port: Number(port) };
@@ -246,8 +266,12 @@ function reasonOf(details: string): string {
   const fault = /^No connection established\. Last error: (?:Error: )?(.+)$/s.exec(text)?.[1];
   if (fault === undefined) return text;
   if (fault.includes("ECONNREFUSED")) return "connection refused";
-  const hint = CUT_OFF.test(fault) ? "; does the port use TLS? See --tls and --cert" : "";
-  return `no connection: ${fault}${hint}`;
+  if (PLAIN_ANSWER.test(fault)) {
+    return "no connection: the port does not use TLS; remove --tls, or correct the address";
+  }
+  const isCutOff = CUT_OFF.test(fault) || ENDED.test(fault);
+  const hint = isCutOff ? "; is it a gRPC port, and does it use TLS? See --tls and --cert" : "";
+  return `no connection: ${ENDED.test(fault) ? "the server closed it" : fault}${hint}`;
 }
 
 /** The content of the files, in PEM. */
