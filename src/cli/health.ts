@@ -44,6 +44,7 @@ export const HEALTH_COMMAND: RunnableCommand = {
       ...OUTPUT_FLAGS,
     },
     notes:
+      "Without --url, the command reads HOST, PORT and HTTP_SERVER_USE_TLS, as the service does, and not WEIR_URL.\n" +
       "With HTTP_SERVER_USE_TLS=true, the default URL is https. Its certificate is then not verified, because it is\n" +
       "issued for another host name.",
     exitCodes: { 0: "healthy", 1: "failing, degraded with --strict, or no response" },
@@ -72,7 +73,8 @@ async function run({ flags }: GivenCommand, options: CommandOptions): Promise<nu
     printer.print({ healthy: state !== "failing", state, target: place, text });
     return isGood ? 0 : 1;
   }
-  if (!isGood) throw new CommandError(`Cannot count on "${place}": ${text}`);
+  // The "OK" of a degraded service is no part of its causes.
+  if (!isGood) throw new CommandError(`The service at "${place}" is ${state}: ${text.replace(/^OK; /, "")}`);
   options.output.stdout(text);
   return 0;
 }

@@ -40,7 +40,7 @@ export function createDebugHandler(options: DebugOptions): HttpHandler {
   const [healthcheck, livez] = healthRoutes(options.health);
   // Container and cluster names work for probes.
   const probes: DebugRoute[] = [
-    { ...healthcheck, help: "200 when the service is healthy, else 503 and why", open: true },
+    { ...healthcheck, help: "200 and the causes of a degraded state, or 503 and why", open: true },
     { ...livez, help: "200 while the process responds", open: true },
   ];
   const further = debugRoutes(options);

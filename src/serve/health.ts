@@ -57,7 +57,8 @@ export function watchDecisions(
     const all = failed + now.decided - before.decided;
     before = now;
     const isDegraded = failed > 0 && failed > all * MAX_FAILED_SHARE;
-    const text = `the cache failed ${failed} times in the last ${LOOK_MS / 1_000} s; ${meanwhile(settings)}`;
+    const decisions = failed === 1 ? "1 decision" : `${failed} decisions`;
+    const text = `the cache failed for ${decisions} in the last ${LOOK_MS / 1_000} s; ${meanwhile(settings)}`;
     health.degrade("decisions", isDegraded ? [text] : []);
     cancel = clock.after(LOOK_MS, look);
   };

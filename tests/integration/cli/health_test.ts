@@ -44,11 +44,11 @@ Deno.test("health is that of the service whose settings these are, until it stop
     await body?.cancel();
     return status === 503;
   });
-  const stopping = `Cannot count on "${url}": 503: sigterm: the service is stopping\n`;
+  const stopping = `The service at "${url}" is failing: 503: sigterm: the service is stopping\n`;
   assertEquals(await ran(["health", "--url", url]), { code: 1, stdout: "", stderr: stopping });
   const isStopping = await ran([...json, url]);
   assertEquals([isStopping.code, JSON.parse(isStopping.stdout).healthy, isStopping.stderr], [1, false, ""]);
-  const notServing = `Cannot count on "${weir.grpcAddress}": NOT_SERVING\n`;
+  const notServing = `The service at "${weir.grpcAddress}" is failing: NOT_SERVING\n`;
   assertEquals(await byGrpc(), { code: 1, stdout: "", stderr: notServing });
 });
 
@@ -147,7 +147,7 @@ for (const [name, [answer, code, stdout, stderr]] of Object.entries(PAGES)) {
       clock.advance(300);
     }
     const seen = await asking;
-    const said = seen.stderr.replace(/^Cannot (?:count on|query) "[^"]+"/, "");
+    const said = seen.stderr.replace(/^(?:The service at "[^"]+" is failing|Cannot query "[^"]+")/, "");
     assertEquals([seen.code, seen.stdout, said, paths], [code, stdout, stderr, ["/health/page"]]);
   });
 }
@@ -169,7 +169,7 @@ Deno.test({
       const timeout = answer === undefined ? "100ms" : "60s";
       const args = ["--grpc", `127.0.0.1:${peer.port}`, "--timeout", timeout];
       const { code, stderr } = await ran(["health", ...args]);
-      seen.push([code, stderr.replace(/^.+": (\w+(?: \d+)?)[^]*$/, "$1")]);
+      seen.push([code, stderr.replace(/^.+"(?: is failing)?: (\w+(?: \d+)?)[^]*$/, "$1")]);
     }
     const refused = await ran(["health", "--grpc", `127.0.0.1:${freePort()}`]);
     assertMatch(refused.stderr, /^Cannot call "127\.0\.0\.1:\d+": UNAVAILABLE: connection refused\n$/);

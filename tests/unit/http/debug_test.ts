@@ -34,7 +34,7 @@ const PPROF_LIST = [
 const LIST = [
   "/debug/pprof/: list of profiles\n",
   PPROF_LIST,
-  "/healthcheck: 200 when the service is healthy, else 503 and why\n",
+  "/healthcheck: 200 and the causes of a degraded state, or 503 and why\n",
   "/livez: 200 while the process responds\n",
   "/rlconfig: the active rules\n",
   "/stats: every counter and gauge\n",
