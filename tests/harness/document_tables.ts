@@ -24,9 +24,11 @@ export interface TableRow {
   readonly cells: readonly string[];
 }
 
+const TABLES = /^(\|.*\|)\n\|[-:| ]+\|\n((?:\|.*\|(?:\n|$))*)/gm;
+
 /** The rows of every table of a page, without their heads. */
 export function tableRows({ body }: Pick<Page, "body">): TableRow[] {
-  const tables = body.matchAll(/^(\|.*\|)\n\|[-:| ]+\|\n((?:\|.*\|(?:\n|$))*)/gm);
+  const tables = body.matchAll(TABLES);
   return [...tables].flatMap(({ 0: table, 1: head = "", 2: rows = "", index }) => {
     const first = lineAt(body, index + table.length - rows.length);
     return rows.split("\n").filter((row) => row !== "").map((row, below) => ({
@@ -35,6 +37,14 @@ export function tableRows({ body }: Pick<Page, "body">): TableRow[] {
       cells: cellsOf(row),
     }));
   });
+}
+
+/** Lines that look like a row and are in no table, such as those below an empty line; each as a line to print. */
+export function strayRows({ path, body }: Pick<Page, "path" | "body">): string[] {
+  const withoutTables = body.replaceAll(TABLES, (table) => table.replaceAll(/[^\n]/g, " "));
+  return [...withoutTables.matchAll(/^\|.*$/gm)].map(({ 0: row, index }) =>
+    `${path}:${lineAt(body, index)}: a row without a table: ${row}`
+  );
 }
 
 function cellsOf(row: string): string[] {

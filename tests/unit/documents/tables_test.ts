@@ -1,7 +1,7 @@
 /** How the names of reference tables are found. */
 import { assertEquals } from "@std/assert";
-import { mentionProblems, rowProblems, tableRows } from "../../harness/document_tables.ts";
-import { readPage } from "../../harness/documents.ts";
+import { mentionProblems, rowProblems, strayRows, tableRows } from "../../harness/document_tables.ts";
+import { documentPages, readPage } from "../../harness/documents.ts";
 
 const table = (...names: string[]) =>
   `| Name | Meaning |\n| --- | :-: |\n${names.map((name) => `| \`${name}\` | a \\| b |\n`).join("")}`;
@@ -12,6 +12,15 @@ Deno.test("the rows of the tables of a page are found, with their lines", () => 
     { line: 6, head: "Name", cells: ["`C`", "a | b"] },
     { line: 12, head: "Name", cells: ["`D`", "a | b"] },
   ]);
+});
+
+Deno.test("no page has a row without a table", () => {
+  assertEquals(documentPages().flatMap(strayRows), []);
+});
+
+Deno.test("a row below an empty line is found", () => {
+  const page = readPage("docs/a.md", `${table("B")}\n| \`C\` | none |\n\n${table("D")}`);
+  assertEquals(strayRows(page), ["docs/a.md:5: a row without a table: | `C` | none |"]);
 });
 
 Deno.test("a name without a row, with several rows, or with a row elsewhere is found", () => {
