@@ -1,4 +1,5 @@
 import { gunzipSync } from "node:zlib";
+import { byteLength } from "./exact_json.ts";
 
 /** Why a body is not read as text. */
 export interface BodyTextProblem {
@@ -33,7 +34,12 @@ export interface SentBody {
 }
 
 const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
-const JSON_TYPE = new RegExp(`^(?:(?:application|text)/json|${TOKEN}/${TOKEN}\\+json)[\\t ]*(?:;.*)?$`, "i");
+/** A comma outside of quotes separates a second type. */
+const PARAMETERS = '(?:;(?:[^",]|"(?:[^"\\\\]|\\\\.)*")*)?';
+const JSON_TYPE = new RegExp(
+  `^(?:(?:application|text)/json|${TOKEN}/${TOKEN}\\+json)[\\t ]*${PARAMETERS}$`,
+  "i",
+);
 const PARAMETER = new RegExp(`;[\\t ]*(?:(${TOKEN})=[\\t ]*("(?:[^"\\\\]|\\\\.)*"|[^;",\\s]*))?`, "g");
 
 const UTF8 = "utf-8";
@@ -63,7 +69,7 @@ export function bodyText(
   const charset = charsetOf(decoded, contentType ?? "");
   return charset === UTF8 && decode !== undefined
     ? decode(decoded).replace(/^\ufeff/, "")
-    : textOf(decoded, charset);
+    : textOf(decoded, charset, maxBytes);
 }
 
 function withoutCoding(bytes: Uint8Array, header: string, maxBytes: number): Uint8Array | BodyTextProblem {
@@ -79,12 +85,16 @@ function withoutCoding(bytes: Uint8Array, header: string, maxBytes: number): Uin
     return gunzipSync(bytes, { maxOutputLength: maxBytes });
   } catch (error) {
     return error instanceof RangeError
-      ? { kind: "too_large", field: "body", reason: `larger than ${maxBytes} bytes when decoded` }
+      ? tooLarge(maxBytes)
       : { kind: "malformed", field: "body", reason: "not valid gzip" };
   }
 }
 
-function textOf(bytes: Uint8Array, charset: string): string | BodyTextProblem {
+function tooLarge(maxBytes: number): BodyTextProblem {
+  return { kind: "too_large", field: "body", reason: `larger than ${maxBytes} bytes when decoded` };
+}
+
+function textOf(bytes: Uint8Array, charset: string, maxBytes: number): string | BodyTextProblem {
   let decoder: TextDecoder;
   try {
     decoder = new TextDecoder(charset, { fatal: true });
@@ -92,7 +102,9 @@ function textOf(bytes: Uint8Array, charset: string): string | BodyTextProblem {
     return UNSUPPORTED_CHARSET;
   }
   try {
-    return decoder.decode(bytes);
+    const text = decoder.decode(bytes);
+    // It is kept as UTF-8, in which a character may have more bytes.
+    return charset === UTF8 || byteLength(text) <= maxBytes ? text : tooLarge(maxBytes);
   } catch {
     return {
       kind: "malformed",

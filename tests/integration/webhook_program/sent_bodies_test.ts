@@ -117,6 +117,13 @@ const CASES: readonly Case[] = [
     refused: 413,
   },
   {
+    name: "two types in one line",
+    lines: ["Content-Type: application/json; charset=utf-8, application/json"],
+    encode: utf8,
+    refused: 415,
+    decisions: "accepted",
+  },
+  {
     name: "an unknown charset",
     lines: ["Content-Type: application/json; charset=klingon"],
     encode: utf8,
