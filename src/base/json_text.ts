@@ -6,7 +6,6 @@ const COMMA = 0x2c;
 const CURLY = 0x20;
 const OPENS = 0x5b;
 const CLOSES = 0x5d;
-const AFTER_SCALAR = /[\s,\]}]|$/g;
 const SPACE = /[\t\n\r ]*/y;
 const INDEX = /^(?:0|[1-9][0-9]{0,8})$/;
 
@@ -23,7 +22,9 @@ let written: string[] | undefined;
  */
 export class JsonText {
   readonly text: string;
-  #members: ReadonlyMap<string, JsonText> | undefined;
+  #places: Places | undefined;
+  /** Those that were asked for, by the places of their texts. */
+  #known: Map<number, JsonText> | undefined;
 
   constructor(text: string) {
     this.text = text.trim();
@@ -33,11 +34,31 @@ export class JsonText {
     return this.text.startsWith("{") ? "object" : this.text.startsWith("[") ? "list" : "scalar";
   }
 
+  /** The values of an object by their keys, or those of a list by their indexes, in the order of the text. */
+  get members(): ReadonlyMap<string, JsonText> {
+    const { starts, keys } = this.#found();
+    const places = keys ?? new Map(Array.from(starts, (_, index) => [String(index), index]));
+    return new Map([...places].map(([key, place]) => [key, this.#at(place)]));
+  }
+
   /** The value under a key, or under an index of a list; of repeated keys the last one counts. */
   get(key: string): JsonText | undefined {
-    if (this.kind === "scalar" || (this.kind === "list" && !INDEX.test(key))) return undefined;
-    this.#members ??= membersOf(this.text);
-    return this.#members.get(key);
+    const { starts, keys } = this.#found();
+    const place = keys === undefined && INDEX.test(key) ? Number(key) : keys?.get(key);
+    return place === undefined || place >= starts.length ? undefined : this.#at(place);
+  }
+
+  #found(): Places {
+    return this.#places ??= this.kind === "scalar" ? { starts: [], ends: [] } : placesOf(this.text);
+  }
+
+  #at(place: number): JsonText {
+    const known = this.#known?.get(place);
+    if (known !== undefined) return known;
+    const { starts, ends } = this.#found();
+    const value = new JsonText(this.text.slice(starts[place], ends[place]));
+    (this.#known ??= new Map()).set(place, value);
+    return value;
   }
 
   /** What `JSON.stringify` writes: the text in place of a mark by `writeJson`, else the parsed value. */
@@ -92,38 +113,58 @@ export function endOfString(text: string, start: number): number {
   return text.length;
 }
 
-/** The values of an object by their keys, or those of a list by their indexes. */
-function membersOf(text: string): ReadonlyMap<string, JsonText> {
-  const members = new Map<string, JsonText>();
-  const isObject = text.startsWith("{");
-  let at = afterSpace(text, 1);
-  for (let index = 0; at < text.length - 1; index++) {
-    let key = String(index);
-    if (isObject) {
-      const end = endOfString(text, at) + 1;
-      key = JSON.parse(text.slice(at, end));
-      at = afterSpace(text, afterSpace(text, end) + 1);
+/** Where the values of an object or a list are. There may be half a million, so that each has only its numbers. */
+interface Places {
+  readonly starts: readonly number[];
+  readonly ends: readonly number[];
+  /** The last places of the keys of an object. */
+  readonly keys?: ReadonlyMap<string, number>;
+}
+
+function placesOf(text: string): Places {
+  const starts: number[] = [];
+  const ends: number[] = [];
+  const keys = text.startsWith("{") ? new Map<string, number>() : undefined;
+  for (let at = afterSpace(text, 1); at < text.length - 1;) {
+    if (keys !== undefined) {
+      const end = endOfString(text, at);
+      keys.set(stringOf(text, at, end), starts.length);
+      at = afterSpace(text, afterSpace(text, end + 1) + 1);
     }
-    const end = endOfValue(text, at);
-    members.set(key, new JsonText(text.slice(at, end)));
-    at = afterSpace(text, end);
+    starts.push(at);
+    at = endOfValue(text, at);
+    ends.push(at);
+    at = afterSpace(text, at);
     if (text.charCodeAt(at) === COMMA) at = afterSpace(text, at + 1);
   }
-  return members;
+  return keys === undefined ? { starts, ends } : { starts, ends, keys };
+}
+
+/** The string between two quotes. */
+function stringOf(text: string, start: number, end: number): string {
+  const plain = text.slice(start + 1, end);
+  return plain.includes("\\") ? JSON.parse(text.slice(start, end + 1)) : plain;
 }
 
 function afterSpace(text: string, at: number): number {
+  if (text.charCodeAt(at) > BLANK) return at;
   SPACE.lastIndex = at;
   SPACE.test(text);
   return SPACE.lastIndex;
+}
+
+/** Whether a number or a word ends in front of this character. */
+function isEnd(code: number): boolean {
+  return code <= BLANK || code === COMMA || (code & ~CURLY) === CLOSES;
 }
 
 function endOfValue(text: string, start: number): number {
   const first = text.charCodeAt(start);
   if (first === QUOTE) return endOfString(text, start) + 1;
   if ((first & ~CURLY) !== OPENS) {
-    AFTER_SCALAR.lastIndex = start;
-    return AFTER_SCALAR.exec(text)?.index ?? text.length;
+    let end = start;
+    while (end < text.length && !isEnd(text.charCodeAt(end))) end++;
+    return end;
   }
   let depth = 0;
   for (let at = start; at < text.length; at++) {

@@ -37,6 +37,18 @@ Deno.test("a value inside of a JSON text is the text that was sent", () => {
   assert(assertThrows(() => memberText("{}", "data")) instanceof RangeError);
 });
 
+Deno.test("the members of a JSON text are in its order, the last of repeated keys", () => {
+  const membersOf = (text: string) =>
+    [...new JsonText(text).members].map(([key, value]) => [key, value.text]);
+  assertEquals(membersOf('{ "b": 1.0, "10":[ ], "\\u0062":{"a":2} , "__proto__":null}'), [
+    ["b", '{"a":2}'],
+    ["10", "[ ]"],
+    ["__proto__", "null"],
+  ]);
+  assertEquals(membersOf("[ -0 ,[1]]"), [["0", "-0"], ["1", "[1]"]]);
+  for (const text of ["{}", "[ ]", "1", '"{}"']) assertEquals(membersOf(text), []);
+});
+
 Deno.test("a JSON text is written as it was sent, and inside of another value without its white space", () => {
   const text = '{ "b" : 1.10, "10": "\\u00e9 \\/ ", "2" :[ ], "10":null }';
   const sent = new JsonText(text);
