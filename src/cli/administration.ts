@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject } from "../base/exact_json.ts";
+import { JsonText } from "../base/json_text.ts";
 import { type AdministrationCall, argument, callOfCommand } from "./administration_call.ts";
 import {
   type AdministrationAnswer,
@@ -21,7 +22,7 @@ import {
 import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";
 import { Progress } from "./progress.ts";
 import { plainText } from "./plain_text.ts";
-import { fieldText, recordLines, TableText } from "./record_text.ts";
+import { asSent, fieldText, recordLines, TableText } from "./record_text.ts";
 
 const ALL: CommandFlag = { doc: "print every page" };
 
@@ -108,9 +109,10 @@ function print(one: Run, { text, record }: AdministrationAnswer): number {
   } else if (shown.as === "field") {
     output.stdout(fieldText(record, shown.field));
   } else {
-    const { problems: _, ...rest } = record;
+    const sent = asSent(record, new JsonText(text));
+    const { problems: _, ...rest } = sent;
     const hasProblems = shown.as === "record" && shown.hasProblems === true;
-    for (const line of recordLines(hasProblems ? rest : record)) output.stdout(line);
+    for (const line of recordLines(hasProblems ? rest : sent)) output.stdout(line);
     if (hasProblems) printProblems([record], output);
     const next = shown.as === "record" ? shown.next : undefined;
     if (next !== undefined && hasAll(next, one, record)) output.stderr(`Next: ${filled(next, one, record)}`);

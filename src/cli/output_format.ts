@@ -1,4 +1,4 @@
-import { parseJson } from "../base/exact_json.ts";
+import { JsonText } from "../base/json_text.ts";
 import { yamlText } from "../yaml/yaml_text.ts";
 import type { CommandFlag, GivenFlags, Output } from "./command.ts";
 import { FlagError } from "./flags.ts";
@@ -34,7 +34,7 @@ export class ValuePrinter {
     if (this.#format === "json") return this.#write(json);
     if (!this.#isFirst) this.#output.stdout("---");
     this.#isFirst = false;
-    this.#write(yamlText(parseJson(json)));
+    this.#write(yamlText(new JsonText(json)));
   }
 
   #write(text: string): void {

@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "../base/exact_json.ts";
+import { compact, JsonText } from "../base/json_text.ts";
 import { plainText, shortened } from "./plain_text.ts";
 
 const MAX_CELL = 60;
@@ -31,6 +32,18 @@ export class TableText {
   #line(cells: readonly string[]): string {
     return cells.map((cell, index) => padded(cell, this.#widths[index] ?? 0)).join("  ").trimEnd();
   }
+}
+
+/** A record whose objects are shown as they were sent: their keys in their order. */
+export function asSent(record: JsonObject, sent: JsonText | undefined): JsonObject {
+  return Object.fromEntries(
+    Object.entries(record).map(([name, value]) => {
+      const text = sent?.get(name);
+      if (isJsonObject(value)) return [name, text ?? value];
+      if (!isRecords(value)) return [name, value];
+      return [name, value.map((row, index) => asSent(row, text?.get(String(index))))];
+    }),
+  );
 }
 
 /** One record: a line for each field, and below them a table for each field that is a list of records. */
@@ -69,6 +82,7 @@ function isRecords(value: JsonValue): value is readonly JsonObject[] {
 function valueText(value: JsonValue | undefined): string {
   if (value === undefined || value === null || value === "") return NOTHING;
   if (typeof value === "string") return plainText(value);
+  if (value instanceof JsonText) return plainText(compact(value.text));
   if (!Array.isArray(value)) return plainText(JSON.stringify(value));
   if (value.length === 0) return NOTHING;
   const isPlain = value.every((item) => typeof item !== "object");

@@ -1,4 +1,5 @@
-import { isJsonObject, type JsonValue } from "../base/exact_json.ts";
+import { isJsonObject, type JsonValue, parseJson } from "../base/exact_json.ts";
+import { JsonText } from "../base/json_text.ts";
 
 /** Strings that need no quotes, unless YAML reads them as another type. */
 const PLAIN = /^[A-Za-z_][\w./-]*(?: [\w./-]+)*$/;
@@ -7,16 +8,30 @@ const OTHER_TYPES = /^(?:true|false|yes|no|on|off|y|n|null|nan|inf)$/i;
 const NOT_PRINTED = /[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]/g;
 const INDENTATION = "  ";
 
-/** A JSON value as a YAML document in block style, without a line break at its end; numbers keep their digits. */
+/**
+ * A JSON value as a YAML document in block style, without a line break at its end; numbers keep their digits, and the
+ * keys of a `JsonText` their order.
+ */
 export function yamlText(value: JsonValue): string {
   return linesOf(value).join("\n");
 }
 
 function linesOf(value: JsonValue): string[] {
-  if (isList(value)) return value.length === 0 ? ["[]"] : value.flatMap(itemLines);
-  if (!isJsonObject(value)) return [scalarText(value)];
-  const entries = Object.entries(value);
+  const items = itemsOf(value);
+  if (items !== undefined) return items.length === 0 ? ["[]"] : items.flatMap(itemLines);
+  const entries = entriesOf(value);
+  if (entries === undefined) return [scalarText(value instanceof JsonText ? parseJson(value.text) : value)];
   return entries.length === 0 ? ["{}"] : entries.flatMap(([key, field]) => fieldLines(key, field));
+}
+
+function itemsOf(value: JsonValue): readonly JsonValue[] | undefined {
+  if (!(value instanceof JsonText)) return isList(value) ? value : undefined;
+  return value.kind === "list" ? [...value.members.values()] : undefined;
+}
+
+function entriesOf(value: JsonValue): readonly (readonly [string, JsonValue])[] | undefined {
+  if (!(value instanceof JsonText)) return isJsonObject(value) ? Object.entries(value) : undefined;
+  return value.kind === "object" ? [...value.members] : undefined;
 }
 
 /** The first line of a value follows its dash. */
@@ -26,8 +41,7 @@ function itemLines(item: JsonValue): string[] {
 
 function fieldLines(key: string, value: JsonValue): string[] {
   const lines = linesOf(value);
-  const isBlock = (isList(value) && value.length > 0) ||
-    (isJsonObject(value) && Object.keys(value).length > 0);
+  const isBlock = ((itemsOf(value) ?? entriesOf(value))?.length ?? 0) > 0;
   const name = stringText(key);
   return isBlock ? [`${name}:`, ...lines.map((line) => `${INDENTATION}${line}`)] : [`${name}: ${lines[0]}`];
 }

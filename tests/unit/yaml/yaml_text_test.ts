@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { parse } from "yaml";
 import { parseJson } from "../../../src/base/exact_json.ts";
+import { JsonText } from "../../../src/base/json_text.ts";
 import { yamlText } from "../../../src/yaml/yaml_text.ts";
 
 /** JSON texts, which YAML reads as the same values. */
@@ -43,5 +44,20 @@ steps:
       - x
   - two
 none: {}`,
+  );
+});
+
+Deno.test("YAML text: a text that was sent keeps the order of its keys", () => {
+  const json = '{ "b": {"2": 1.10, "1": -0, "\\u0062": [ {"9":"x","a":[]}, true ], "none": {} } }';
+  assertEquals(
+    yamlText(new JsonText(json)),
+    `b:
+  "2": 1.10
+  "1": -0
+  b:
+    - "9": x
+      a: []
+    - true
+  none: {}`,
   );
 });
