@@ -1,4 +1,5 @@
-import { type JsonObject, type JsonValue, stringifyJson } from "../base/exact_json.ts";
+import type { JsonObject, JsonValue } from "../base/exact_json.ts";
+import { writeJson } from "../base/json_text.ts";
 import type { CallFlag } from "./administration_flags.ts";
 import type { AdministrationCommand } from "./administration_command.ts";
 import type { GivenCommand, GivenFlags } from "./command.ts";
@@ -65,7 +66,7 @@ class CallParts {
 
   get body(): string | undefined {
     if (!this.hasBody) return undefined;
-    const members = Object.entries(this.#body).map(([name, value]) => `"${name}":${stringifyJson(value)}`);
+    const members = Object.entries(this.#body).map(([name, value]) => `"${name}":${writeJson(value)}`);
     return `{${members.join(",")}}`;
   }
 

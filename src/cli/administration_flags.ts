@@ -167,14 +167,18 @@ function filterValues(text: string): readonly JsonValue[] | undefined {
 }
 
 /** Descriptors, each as `key=value[,key=value...]`. */
-export function readDescriptors(texts: readonly string[]): readonly Record<string, string>[] {
-  return texts.map((text) =>
-    Object.fromEntries(
-      text.split(",").map((pair) => {
-        const at = pair.indexOf("=");
-        if (at > 0) return [pair.slice(0, at), pair.slice(at + 1)];
-        throw new FlagError("expected key=value[,key=value...]");
-      }),
-    )
-  );
+export function readDescriptors(texts: readonly string[]): readonly JsonText[] {
+  return texts.map((text) => {
+    const entries = text.split(",").map((pair) => {
+      const at = pair.indexOf("=");
+      if (at > 0) return [pair.slice(0, at), pair.slice(at + 1)] as const;
+      throw new FlagError("expected key=value[,key=value...]");
+    });
+    if (new Set(entries.map(([key]) => key)).size < entries.length) {
+      throw new FlagError("expected each key once");
+    }
+    // An object would not keep the order of keys.
+    const members = entries.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`);
+    return new JsonText(`{${members.join(",")}}`);
+  });
 }

@@ -258,7 +258,7 @@ const CALLER = { cancelled: false };
 function limitBy(decide: Decide): LimitCall {
   return async (domain, descriptors) => {
     const asked = descriptors.map((descriptor) => ({
-      entries: Object.entries(descriptor).map(([key, value]) => ({ key, value })),
+      entries: descriptor.map(([key, value]) => ({ key, value })),
     }));
     const { overallCode, statuses } = await decide({ domain, descriptors: asked, hitsAddend: 0 }, CALLER);
     if (overallCode === "OK") return { code: "OK" };

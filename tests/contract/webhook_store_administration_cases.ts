@@ -188,17 +188,13 @@ export const RECORD_CASES: StoreCases = {
   },
 
   "a trigger is read as it was written, and its name is taken": async ({ store }) => {
-    const limit = { domain: "edge", descriptors: [{ b: "{{ input.b }}", a: "1" }] };
+    const limit = '{"domain":"edge","descriptors":[{"b":"{{ input.b }}","1":"1"}]}';
     const full = trigger({ limit, keys: [key(), key()], requireIdempotencyKey: true });
     const plain = trigger({ onBodyMismatch: "reject", onLimitError: "allow", enabled: false, keys: [] });
     for (const added of [full, plain]) {
       assertEquals(await store.write(createTrigger, added, audit({ action: "trigger.created" })), true);
       assertEquals(await store.read(findTrigger, added.id), added);
     }
-    assertEquals(Object.keys((await store.read(findTrigger, full.id))?.limit?.descriptors[0] ?? {}), [
-      "b",
-      "a",
-    ]);
     assertEquals(
       await store.write(createTrigger, trigger({ name: full.name }), audit({ action: "x" })),
       false,
@@ -243,7 +239,7 @@ export const RECORD_CASES: StoreCases = {
   },
 
   "an edit of a trigger changes what it names": async ({ store }) => {
-    const limit = { domain: "edge", descriptors: [] };
+    const limit = '{"domain":"edge","descriptors":[]}';
     const added = trigger({ limit });
     await store.write(createTrigger, added, audit());
     const edit = (part: TriggerEdit, now: number) =>
@@ -254,7 +250,7 @@ export const RECORD_CASES: StoreCases = {
       enabled: false,
       requireIdempotencyKey: true,
       onBodyMismatch: "reject",
-      limit: { domain: "two", descriptors: [{ a: "b" }] },
+      limit: '{"domain":"two","descriptors":[{"a":"b"}]}',
       onLimitError: "allow",
     } as const;
     assertEquals(await edit(part, NOW + 2), { ...added, ...part, updatedAt: NOW + 2 });

@@ -1,5 +1,7 @@
 import { ApiProblem } from "./api.ts";
 
+const NUMBER_KEY = /^(?:0|[1-9]\d*)$/;
+
 /** Words separated by commas, spaces or line ends. */
 export function wordsIn(text: string): string[] {
   return text.split(/[\s,]+/).filter((word) => word !== "");
@@ -33,8 +35,21 @@ export function descriptorsIn(text: string, field: string): Record<string, strin
       }
       entries.set(key.trim(), value.join("=").trim());
     }
-    return Object.fromEntries(entries);
+    return descriptorOf(line, [...entries], field);
   });
+}
+
+/** Refuses keys whose order an object does not keep: it decides which rule matches. */
+function descriptorOf(
+  line: string,
+  entries: readonly (readonly [string, string])[],
+  field: string,
+): Record<string, string> {
+  const number = entries.length > 1 && entries.find(([key]) => NUMBER_KEY.test(key));
+  if (!number) return Object.fromEntries(entries);
+  const text = `Invalid descriptor "${line}": the page cannot keep the place of the key "${number[0]}"; ` +
+    "use weir triggers edit";
+  throw new ApiProblem(text, { field });
 }
 
 /** The inverse of `descriptorsIn`. */
@@ -82,10 +97,11 @@ function isSame(line: string, descriptor: Readonly<Record<string, unknown>>): bo
 
 function textsIn(line: string, field: string): Record<string, string> {
   const entries = Object.entries(JSON.parse(objectIn(line, field)) as Record<string, unknown>);
-  return Object.fromEntries(entries.map(([key, value]) => {
+  const texts = entries.map(([key, value]) => {
     if (typeof value === "string") return [key, value] as const;
     throw new ApiProblem(`Invalid descriptor "${line}": expected strings`, { field });
-  }));
+  });
+  return descriptorOf(line, texts, field);
 }
 
 function linesIn(text: string): string[] {

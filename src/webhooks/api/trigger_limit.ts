@@ -1,12 +1,18 @@
-import { descriptorProblem, type LimitCall, type LimitDecision } from "../model/limit_call.ts";
+import {
+  descriptorProblem,
+  type LimitCall,
+  type LimitDecision,
+  type LimitDescriptor,
+  readTriggerLimit,
+} from "../model/limit_call.ts";
 import { errorText } from "../../base/error_text.ts";
 import type { JsonObject } from "../../base/exact_json.ts";
 import { refusal, unavailable, WebhookRefusal } from "./problem.ts";
-import type { Trigger, TriggerLimit } from "../model/records.ts";
+import type { Trigger } from "../model/records.ts";
 import { parseTemplate, renderText, TemplateError, type TemplateScope } from "../model/template.ts";
 
 /** Descriptors of a call, or why they cannot be filled in. */
-export type LimitDescriptors = readonly Readonly<Record<string, string>>[] | WebhookRefusal;
+export type LimitDescriptors = readonly LimitDescriptor[] | WebhookRefusal;
 
 /**
  * Asks whether a call is within the limit of its trigger, if it has one. Throws a `WebhookRefusal`: 429 over the limit,
@@ -21,7 +27,7 @@ export async function checkLimit(
   if (descriptors instanceof WebhookRefusal) throw descriptors;
   let decision: LimitDecision;
   try {
-    decision = await ask(limit.domain, descriptors);
+    decision = await ask(readTriggerLimit(limit).domain, descriptors);
   } catch (error) {
     if (onLimitError === "allow") return;
     const detail = "Cannot decide on the trigger's limit: the decision failed";
@@ -38,13 +44,12 @@ export function limitValueProblem(text: string): string | undefined {
   return parseTemplate(text, ["input"]).problem;
 }
 
-/** The descriptors of a limit, filled in from an input. */
-export function limitDescriptors({ descriptors }: TriggerLimit, input: JsonObject): LimitDescriptors {
+/** The descriptors of the limit with this JSON, filled in from an input. */
+export function limitDescriptors(limit: string, input: JsonObject): LimitDescriptors {
   const scope: TemplateScope = { read: (root) => root === "input" ? input : undefined };
   try {
-    return descriptors.map((descriptor) =>
-      Object.fromEntries(Object.entries(descriptor).map(([key, text]) => [key, filled(text, scope)]))
-    ).map((descriptor) => {
+    return readTriggerLimit(limit).descriptors.map((entries) => {
+      const descriptor = entries.map(([key, text]) => [key, filled(text, scope)] as const);
       // The caller learns it here, whatever `onLimitError` says.
       const problem = descriptorProblem(descriptor);
       if (problem !== undefined) throw wrongInput("limit_value_too_long", problem);

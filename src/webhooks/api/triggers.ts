@@ -1,14 +1,9 @@
 import type { JsonObject } from "../../base/exact_json.ts";
-import { memberText } from "../../base/json_text.ts";
+import { JsonText, memberText } from "../../base/json_text.ts";
 import { timeText } from "../../base/rfc3339.ts";
 import { newEndpointSecret, newTriggerKey } from "../model/keys.ts";
-import type {
-  StoredKey,
-  Trigger,
-  TriggerLimit,
-  TriggerSecret,
-  TriggerVerification,
-} from "../model/records.ts";
+import { readTriggerLimit, triggerLimitJson } from "../model/limit_call.ts";
+import type { StoredKey, Trigger, TriggerSecret, TriggerVerification } from "../model/records.ts";
 import * as triggers from "../store/triggers.ts";
 import { FieldReader } from "./field_reader.ts";
 import { lister } from "./list_query.ts";
@@ -50,7 +45,7 @@ async function createTrigger(call: RoutedCall) {
     throw invalidField("name", "expected 1 to 64 of a to z, 0 to 9 and -, not beginning with -");
   }
   const workflow = workflowName(fields.text("workflow"));
-  const sent = sentTrigger(fields);
+  const sent = sentTrigger(fields, call);
   const { shownOnce, ...credentials } = await newCredentials(call, sentVerification(fields));
   const now = call.clock.now();
   const trigger: Trigger = {
@@ -82,7 +77,7 @@ async function editTrigger(call: RoutedCall) {
   const { id, store, clock } = call;
   const fields = call.fields(TRIGGER_CHANGE_FIELDS);
   const workflow = fields.textIfGiven("workflow");
-  const sent = sentTrigger(fields);
+  const sent = sentTrigger(fields, call);
   const verify = changedVerification(fields);
   if (verify !== undefined) await checkScheme(verify, call);
   const edit = {
@@ -171,40 +166,38 @@ async function deleteSecret(call: RoutedCall) {
   return NO_CONTENT;
 }
 
-function sentTrigger(fields: FieldReader) {
+function sentTrigger(fields: FieldReader, { body }: RoutedCall) {
   return {
     requireIdempotencyKey: fields.flagIfGiven("requireIdempotencyKey"),
     onBodyMismatch: fields.choiceIfGiven("onBodyMismatch", ON_BODY_MISMATCH),
-    limit: fields.isNull("limit") ? undefined : limitOf(fields.objectIfGiven("limit")),
+    limit: fields.isNull("limit") ? undefined : limitOf(fields.objectIfGiven("limit"), body),
     onLimitError: fields.choiceIfGiven("onLimitError", ON_LIMIT_ERROR),
     enabled: fields.flagIfGiven("enabled"),
   };
 }
 
-function limitOf(object: JsonObject | undefined): TriggerLimit | undefined {
+/** The limit as it was sent, since an object would not keep the order of keys. */
+function limitOf(object: JsonObject | undefined, body: string): string | undefined {
   if (object === undefined) return undefined;
   const fields = new FieldReader(object, LIMIT_FIELDS, "limit.");
-  const domain = fields.text("domain");
-  if (domain === "") throw invalidField("limit.domain", "expected a text that is not empty");
-  const descriptors = fields.objects("descriptors");
-  return {
-    domain,
-    descriptors: descriptors.map((one, index) => descriptorOf(one, `limit.descriptors[${index}]`)),
-  };
+  if (fields.text("domain") === "") throw invalidField("limit.domain", "expected a text that is not empty");
+  for (const [index, descriptor] of fields.objects("descriptors").entries()) {
+    checkDescriptor(descriptor, `limit.descriptors[${index}]`);
+  }
+  return triggerLimitJson(readTriggerLimit(memberText(body, "limit")));
 }
 
-function descriptorOf(object: JsonObject, field: string): Record<string, string> {
+function checkDescriptor(object: JsonObject, field: string): void {
   const entries = Object.entries(object);
   if (entries.length === 0 || entries.length > MAX_ENTRIES) {
     throw invalidField(field, `expected 1 to ${MAX_ENTRIES} keys with their values`);
   }
-  return Object.fromEntries(entries.map(([key, value]) => {
+  for (const [key, value] of entries) {
     if (key === "") throw invalidField(field, "expected a key that is not empty");
     if (typeof value !== "string") throw invalidField(`${field}.${key}`, "expected a text");
     const problem = limitValueProblem(value);
     if (problem !== undefined) throw invalidField(`${field}.${key}`, problem);
-    return [key, value];
-  }));
+  }
 }
 
 function workflowName(name: string): string {
@@ -250,6 +243,7 @@ function shown(trigger: Trigger): Record<string, unknown> {
   const { createdAt, updatedAt, keys, secrets, ...rest } = trigger;
   return {
     ...rest,
+    limit: rest.limit === undefined ? undefined : new JsonText(rest.limit),
     keys: keys.map(shownKey),
     secrets: secrets?.map(shownSecret),
     createdAt: timeText(createdAt),

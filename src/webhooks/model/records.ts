@@ -62,13 +62,6 @@ export interface StoredKey {
   readonly createdAt: number;
 }
 
-/** What an accepted trigger asks of the decision service; texts may have templates of `input`. */
-export interface TriggerLimit {
-  readonly domain: string;
-  /** Each descriptor as keys and values, in their order. */
-  readonly descriptors: readonly Readonly<Record<string, string>>[];
-}
-
 /** Who signs the calls of a trigger, or that the record describes how. */
 export type SignatureScheme = "github" | "stripe" | "shopify" | "standard-webhooks" | "hmac-sha256";
 
@@ -103,7 +96,8 @@ export interface Trigger {
   readonly enabled: boolean;
   readonly requireIdempotencyKey: boolean;
   readonly onBodyMismatch: "replay" | "reject";
-  readonly limit?: TriggerLimit | undefined;
+  /** The JSON of its `TriggerLimit`. */
+  readonly limit?: string | undefined;
   readonly onLimitError: "deny" | "allow";
   readonly createdAt: number;
   readonly updatedAt: number;
@@ -329,5 +323,5 @@ export interface TriggerEdit extends
       "workflow" | "enabled" | "requireIdempotencyKey" | "onBodyMismatch" | "onLimitError" | "verify"
     >
   > {
-  readonly limit?: TriggerLimit | null | undefined;
+  readonly limit?: string | null | undefined;
 }

@@ -7,7 +7,7 @@ import type {
   WebhookAnswer,
 } from "../api/calls.ts";
 import type { PostgresStoreOptions } from "../store/postgres/store.ts";
-import type { LimitDecision } from "../model/limit_call.ts";
+import type { LimitDecision, LimitDescriptor } from "../model/limit_call.ts";
 import type { OperationalBatch } from "../model/operational_event.ts";
 import type { WebhookMetrics } from "./metrics.ts";
 import type { StoreBoundSettings } from "./store_bounds.ts";
@@ -97,7 +97,7 @@ export type FromWebhookWorker =
     readonly type: "limit";
     readonly id: number;
     readonly domain: string;
-    readonly descriptors: readonly Readonly<Record<string, string>>[];
+    readonly descriptors: readonly LimitDescriptor[];
   }
   /** Whether the batch was written; one that was not is lost. */
   | { readonly type: "reported"; readonly isWritten: boolean }

@@ -131,7 +131,7 @@ export const TABLES: Readonly<Record<string, Table>> = {
       enabled: "flag",
       require_idempotency_key: "flag",
       on_body_mismatch: "text",
-      rate_limit: "json?",
+      rate_limit: "text?",
       on_limit_error: "text",
       created_at: "number",
       updated_at: "number",

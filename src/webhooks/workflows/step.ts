@@ -43,7 +43,7 @@ async function attempted(step: WorkflowStep, context: StepContext): Promise<Step
 async function askLimit(step: LimitStep, context: StepContext): Promise<StepOutcome> {
   const { scope, clock, signal } = context;
   const descriptors = step.descriptors.map((entries) =>
-    Object.fromEntries(entries.map(([key, template]) => [key, renderText(template, scope)]))
+    entries.map(([key, template]) => [key, renderText(template, scope)] as const)
   );
   const problem = descriptors.map(descriptorProblem).find((one) => one !== undefined);
   if (problem !== undefined) return { kind: "failed", error: `limit_value_too_long: ${problem}` };

@@ -165,13 +165,13 @@ const CASES: readonly Case[] = [
         "--on-body-mismatch",
         "reject",
       ],
-      ...["--limit-domain", "edge", "--limit-descriptor", "customer={{ input.customer }},plan=a=b"],
+      ...["--limit-domain", "edge", "--limit-descriptor", "customer={{ input.customer }},7=a=b"],
       ...["--limit-descriptor", "all=", "--on-limit-error", "allow", "--disabled"],
     ],
     call: "POST /triggers",
     body:
       '{"name":"t","workflow":"w","requireIdempotencyKey":true,"onBodyMismatch":"reject","limit":{"domain":"edge",' +
-      '"descriptors":[{"customer":"{{ input.customer }}","plan":"a=b"},{"all":""}]},"onLimitError":"allow",' +
+      '"descriptors":[{"customer":"{{ input.customer }}","7":"a=b"},{"all":""}]},"onLimitError":"allow",' +
       '"enabled":false}',
   },
   { args: ["triggers", "show", ID], call: `GET /triggers/${ID}` },

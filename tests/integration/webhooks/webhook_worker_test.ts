@@ -126,7 +126,7 @@ Deno.test("webhook worker: a limit is decided by the main thread", async () => {
     limit,
   });
   assertEquals((await bed.trigger(key, "k")).status, 429);
-  assertEquals(bed.asked, [["edge", [{ a: "b" }]]]);
+  assertEquals(bed.asked, [["edge", [[["a", "b"]]]]]);
 });
 
 Deno.test("webhook worker: a store that cannot be opened is told, and tried again", async () => {

@@ -24,7 +24,7 @@ steps:
     query: { source: weir, who: "{{ input.who }}" }
     body: { all: "{{ input }}", text: "n={{ input.n }}" }
 - name: fair-use
-  limit: { domain: edge, descriptors: [{ customer: "{{ input.who }}", plan: gold }] }
+  limit: { domain: edge, descriptors: [{ customer: "{{ input.who }}", "7": gold }] }
 - name: result
   set: { total: "{{ steps.enrich.body.total }}", sku: "{{ steps.enrich.body.items[0].sku }}", run: "{{ execution.id }}", code: "{{ steps.fair-use.code }}" }
 `,
@@ -49,7 +49,7 @@ steps:
     "application/json",
     '{"all":{"id":"7/8","who":"a&b","n":1.10},"text":"n=1.10"}',
   ]]);
-  assertEquals(asked, [["edge", [{ customer: "a&b", plan: "gold" }]]]);
+  assertEquals(asked, [["edge", [[["customer", "a&b"], ["7", "gold"]]]]]);
   const output = `{"total":12345678901234567890,"sku":"x","run":"${id}","code":"OK"}`;
   assertEquals([execution.status, execution.output, execution.error], ["succeeded", output, undefined]);
   assertEquals(steps.map(({ name, kind, status, attempts }) => [name, kind, status, attempts]), [

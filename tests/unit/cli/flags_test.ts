@@ -1,4 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
+import { readDescriptors } from "../../../src/cli/administration_flags.ts";
 import { FlagError, parseFlags } from "../../../src/cli/flags.ts";
 
 const SPEC = { domain: "string", descriptors: "strings", tls: "boolean", constructors: "string" } as const;
@@ -78,3 +79,8 @@ for (const { name, args, message } of REFUSED) {
     assertEquals([error instanceof FlagError, error.message], [true, message]);
   });
 }
+
+Deno.test("flags: a descriptor keeps the order of its keys, each of which it has once", () => {
+  assertEquals(readDescriptors(["tier=gold,7=a=b"]).map(({ text }) => text), ['{"tier":"gold","7":"a=b"}']);
+  assertThrows(() => readDescriptors(["a=1,a=2"]), FlagError, "expected each key once");
+});

@@ -174,6 +174,14 @@ Deno.test("page: what is typed in wrongly is refused in words", () => {
     [() => descriptorsIn("a=1,a=2", "d"), 'Invalid descriptor "a=1,a=2": expected key=value, each key once'],
     [() => descriptorsIn('{"a":1}', "d"), 'Invalid descriptor "{"a":1}": expected strings'],
     [() => descriptorsIn('{"a"', "d"), "Invalid JSON"],
+    [
+      () => descriptorsIn("7=a\ntier=gold,7=a", "d"),
+      'Invalid descriptor "tier=gold,7=a": the page cannot keep the place of the key "7"; use weir triggers edit',
+    ],
+    [
+      () => descriptorsIn('{"tier":"x,y","0":"a"}', "d"),
+      'Invalid descriptor "{"tier":"x,y","0":"a"}": the page cannot keep the place of the key "0"',
+    ],
     [() => wholeIn("1.5", "n"), 'Invalid number "1.5": expected an integer'],
     [() => objectIn("[]", "data"), "expected an object"],
     [() => objectIn("{", "data"), "Invalid JSON"],

@@ -167,7 +167,7 @@ Deno.test("trigger: its limit is asked once for each new run, with what the inpu
   assertEquals(codeOf(missing), [422, "limit_value_missing"]);
   assertEquals([codeOf(failing), failing.headers["retry-after"]], [[503, "limit_failed"], "1"]);
   assertEquals(allowed.status, 202);
-  const one = ["edge", [{ customer: "bob", tier: "a1.10" }]];
+  const one = ["edge", [[["customer", "bob"], ["tier", "a1.10"]]]];
   assertEquals(asked, [one, one, one, one]);
 });
 

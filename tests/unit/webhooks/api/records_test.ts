@@ -5,6 +5,7 @@ import { type Body, WebhookBed } from "../../../harness/webhook_service_fixture.
 import { voidClaims } from "../../../../src/webhooks/store/claims.ts";
 import { findDelivery } from "../../../../src/webhooks/store/deliveries.ts";
 import { commitExecution } from "../../../../src/webhooks/store/executions.ts";
+import { findTrigger } from "../../../../src/webhooks/store/triggers.ts";
 
 Deno.test("triggers: one that is made shows its key there alone", async () => {
   await using bed = await WebhookBed.open();
@@ -74,6 +75,10 @@ Deno.test("triggers: an edit, two keys at once, one revoked", async () => {
     workflow: "order-intake",
   });
   assertEquals(bare.body["limit"], undefined);
+  const inOrder = '{"domain":"edge","descriptors":[{"tier":"gold","7":"a"},{"__proto__":"p"}]}';
+  const sent = inOrder.replace('"gold"', ' "silver", "\\u0074ier": "gold"');
+  const ordered = await bed.call("PATCH", `/triggers/${id}`, `{"limit": ${sent}}`);
+  assertEquals([ordered.status, (await bed.store.read(findTrigger, id))?.limit], [200, inOrder]);
   assertEquals((await bed.call("PATCH", `/triggers/${id}`, { name: "x" })).body.field, "name");
   assertEquals((await bed.call("PATCH", "/triggers/none", { enabled: true })).status, 404);
   const rotated = await bed.call("POST", `/triggers/${id}/rotate`);

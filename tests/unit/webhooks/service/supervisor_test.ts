@@ -275,7 +275,7 @@ Deno.test("webhook worker supervisor: limits are decided for the worker", async 
     domain === "edge" ? Promise.resolve({ code: "OVER_LIMIT", resetMs: 5 }) : Promise.reject(new Error("no"))
   );
   supervisor.start();
-  line().say({ type: "limit", id: 1, domain: "edge", descriptors: [{ a: "b" }] });
+  line().say({ type: "limit", id: 1, domain: "edge", descriptors: [[["a", "b"]]] });
   line().say({ type: "limit", id: 2, domain: "none", descriptors: [] });
   const answers = await until("both answers", () => {
     const found = line().sent.filter(({ type }) => type === "limit");
