@@ -49,12 +49,14 @@ interface InputEnd {
 /** What runs after input was read, in the order in which it is due. */
 const afterTurns = new Map<() => void, InputEnd>();
 let turns = 0;
+/** Whether the next turn is awaited: two at the same time would count each turn twice. */
+let isTurning = false;
 
 /** Runs something after all input that is there was read, which takes less than a millisecond on an idle machine. */
 function afterInput(run: () => void): () => void {
   const own = () => run();
-  if (afterTurns.size === 0) setImmediate(nextTurn);
   afterTurns.set(own, { turn: turns + TURNS_OF_INPUT, atMs: performance.now() + MAX_INPUT_MS });
+  if (!isTurning) awaitTurn();
   return () => void afterTurns.delete(own);
 }
 
@@ -68,7 +70,13 @@ function nextTurn(): void {
       if (afterTurns.delete(run)) run();
     });
   }
-  if (afterTurns.size > 0) setImmediate(nextTurn);
+  isTurning = false;
+  if (afterTurns.size > 0) awaitTurn();
+}
+
+function awaitTurn(): void {
+  isTurning = true;
+  setImmediate(nextTurn);
 }
 
 function afterLong(delayMs: number, run: () => void): () => void {

@@ -6,10 +6,16 @@ import { literalBlock } from "./native/header_blocks.ts";
 import type { HeaderField } from "./native/hpack_decoder.ts";
 import { LIMITS } from "./native/limits.ts";
 import { RateGuard } from "./native/rate_guard.ts";
-import { USED_HEADERS } from "./native/request_head.ts";
+import { MAX_TRACE_FIELDS, USED_HEADERS } from "./native/request_head.ts";
+import { TRACE_HEADERS } from "../telemetry/trace_context.ts";
 
 /** Size of the fields that are passed on, which then fit into one frame. */
 const MAX_KEPT_BYTES = 15_000;
+/** The part of it for headers of a trace, which a proxy copies from its clients. */
+const MAX_TRACE_BYTES = 5_000;
+const TRACE: ReadonlySet<string> = new Set(TRACE_HEADERS);
+/** How many streams are remembered whose request goes on; a few end here before it does. */
+const MAX_INCOMPLETE = 2 * LIMITS.streams;
 /** What a literal field has in addition to its bytes. */
 const MAX_FIELD_OVERHEAD = 8;
 const VISIBLE = /^[\x20-\x7e]*$/;
@@ -107,7 +113,7 @@ export class Http2Filter {
       return this.#resets.earn(1);
     }
     const isLast = (flags & FLAG.END_STREAM) !== 0;
-    if (type === FRAME.HEADERS && !isLast) this.#incomplete.add(streamId);
+    if (type === FRAME.HEADERS && !isLast) this.#goesOn(streamId);
     if ((type === FRAME.HEADERS || type === FRAME.DATA) && isLast) this.#incomplete.delete(streamId);
     if (type === FRAME.HEADERS) this.#blocks.begin(flags, streamId, payload);
     else if (type === FRAME.CONTINUATION) this.#blocks.continue(flags, streamId, payload);
@@ -119,16 +125,28 @@ export class Http2Filter {
     const block = literalBlock(this.#fields.list);
     this.#out.push(frameOf(FRAME.HEADERS, FLAG.END_HEADERS | end, streamId, block));
   }
+
+  /** The request of a stream goes on after its headers. */
+  #goesOn(streamId: number): void {
+    this.#incomplete.add(streamId);
+    if (this.#incomplete.size <= MAX_INCOMPLETE) return;
+    const [oldest] = this.#incomplete;
+    if (oldest !== undefined) this.#incomplete.delete(oldest);
+  }
 }
 
 /** The fields of a block that are passed on. */
 class UsedFields implements BlockTaker {
   list: HeaderField[] = [];
   #bytes = 0;
+  #traceFields = 0;
+  #traceBytes = 0;
 
   begin(): void {
     this.list = [];
     this.#bytes = 0;
+    this.#traceFields = 0;
+    this.#traceBytes = 0;
   }
 
   keeps(name: string): boolean {
@@ -138,7 +156,14 @@ class UsedFields implements BlockTaker {
   take(name: string, value: string): void {
     // The library writes a line for each value that it cannot read.
     if (!VISIBLE.test(value)) return;
-    this.#bytes += name.length + value.length + MAX_FIELD_OVERHEAD;
+    const bytes = name.length + value.length + MAX_FIELD_OVERHEAD;
+    if (TRACE.has(name)) {
+      this.#traceFields++;
+      this.#traceBytes += bytes;
+      // Otherwise they would leave no room for the headers of the call.
+      if (this.#traceFields > MAX_TRACE_FIELDS || this.#traceBytes > MAX_TRACE_BYTES) return;
+    }
+    this.#bytes += bytes;
     if (this.#bytes <= MAX_KEPT_BYTES) this.list.push([name, value]);
   }
 }

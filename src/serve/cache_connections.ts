@@ -23,9 +23,10 @@ export interface ConnectedCache {
 export function connectionReporter(
   { logger, clock }: OpenCacheOptions,
   health: CacheHealth,
-  { kind, address }: { readonly kind: string; readonly address: string },
+  place: { readonly kind: string; readonly address: string; readonly name?: string },
 ): (connected: boolean, reason: string) => void {
-  health.note(address, `no connection to ${address} yet`);
+  const { kind, address, name = address } = place;
+  health.expect(name, `no connection to ${address} yet`);
   const throttled = new ThrottledLog(logger, { clock });
   let isOutage = false;
   return (connected, reason) => {
@@ -33,7 +34,7 @@ export function connectionReporter(
     else if (isOutage) throttled.warning("back", `Connected to the ${kind} again`, { address });
     else logger.info(`Connected to the ${kind}`, { address });
     isOutage = !connected;
-    health.report(address, connected, `no connection to ${address}: ${reason}`);
+    health.report(name, connected, `no connection to ${address}: ${reason}`);
   };
 }
 

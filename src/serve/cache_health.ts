@@ -38,6 +38,14 @@ export class CacheHealth {
   ) {
     this.#parts = parts;
     this.#isUsable = isUsable;
+    this.#setHealth(false, "no connection yet");
+  }
+
+  /** Notes a connection that is not made yet. */
+  expect(name: string, cause: string): void {
+    this.#lost.add(name);
+    this.note(name, cause);
+    this.#setHealth(this.#isUsable(), this.#reason());
   }
 
   /** Notes a connection that was made, or that is missing. */
@@ -45,15 +53,13 @@ export class CacheHealth {
     if (isConnected) this.#lost.delete(name);
     else this.#lost.add(name);
     this.note(name, isConnected ? undefined : reason);
-    const { settings, health } = this.#parts;
-    if (!settings.KV_HEALTH_CHECK_ACTIVE_CONNECTION) return;
-    health.set("cache", this.#isUsable(), [...this.#causes.values()].join("; "));
+    this.#setHealth(this.#isUsable(), this.#reason());
   }
 
   /** Notes why a node of a cluster has no connection; nothing when it has one. */
-  noteNode(node: string, reason: string | undefined): void {
+  noteNode(name: string, node: string, reason: string | undefined): void {
     const cause = reason === undefined ? undefined : `no connection to node ${node}: ${reason}`;
-    this.note(`node ${node}`, cause);
+    this.note(`node ${name}`, cause);
   }
 
   /** Notes what else is missing; nothing when it no longer is. */
@@ -61,9 +67,19 @@ export class CacheHealth {
     if (cause === undefined) this.#causes.delete(name);
     else this.#causes.set(name, cause);
     const words = meanwhile(this.#parts.settings);
-    const causes = [...this.#causes.values()].map((each) => `${each}; ${words}`);
+    const causes = [...new Set(this.#causes.values())].map((each) => `${each}; ${words}`);
     const more = causes.length - MAX_CAUSES;
     const shown = more > 0 ? [...causes.slice(0, MAX_CAUSES), `${more} more causes`] : causes;
     this.#parts.health.degrade("cache", shown);
+  }
+
+  /** Two caches at one address may have the same cause. */
+  #reason(): string {
+    return [...new Set(this.#causes.values())].join("; ");
+  }
+
+  #setHealth(isHealthy: boolean, reason: string): void {
+    const { settings, health } = this.#parts;
+    if (settings.KV_HEALTH_CHECK_ACTIVE_CONNECTION) health.set("cache", isHealthy, reason);
   }
 }

@@ -60,7 +60,8 @@ async function openOne(options: OpenCacheOptions, { prefix, metrics, health }: {
     onGivenUp,
     onUnknownState: unknownStateReporter(options, "key-value cache"),
   });
-  const place = { kind: "key-value cache", address: address.text };
+  // Both caches may have the same address.
+  const place = { kind: "key-value cache", address: address.text, name: `${prefix} ${address.text}` };
   const onConnection = connectionReporter(options, health, place);
   const node = {
     ...shared,
@@ -97,7 +98,7 @@ async function openOne(options: OpenCacheOptions, { prefix, metrics, health }: {
       }),
     parallelism: settings[`${prefix}_CLUSTER_PIPELINE_PARALLELISM`],
     onConnection,
-    onNodeState: (name, reason) => health.noteNode(name, reason),
+    onNodeState: (name, reason) => health.noteNode(`${prefix} ${name}`, name, reason),
   });
   stats.addMetrics(kvClusterMetrics(metrics), cache.metrics);
   return { cache, ready: cache.ready };

@@ -8,6 +8,13 @@ import { Probe, probePath } from "../harness/probe.ts";
 import { RawClient } from "../harness/raw_client.ts";
 
 const ECHO = callFields(probePath("Echo"));
+const isPseudo = ([name]: readonly [string, string]) => name.startsWith(":");
+/** The headers of a call, with others before those of gRPC. */
+const echoWith = (fields: readonly (readonly [string, string])[]) => [
+  ...ECHO.filter(isPseudo),
+  ...fields,
+  ...ECHO.filter((field) => !isPseudo(field)),
+];
 const repeated = (count: number, value: string) =>
   Array.from({ length: count }, (_, index) => [`x-${index}`, value] as const);
 
@@ -17,6 +24,8 @@ const CASES: Readonly<Record<string, readonly (readonly [string, string])[]>> = 
   "70,000 bytes": [["baggage", "a".repeat(70_000)]],
   "900,000 bytes": repeated(18, "a".repeat(50_000)),
   "2,000 fields": repeated(2_000, "a"),
+  "200 fields of a trace": Array.from({ length: 200 }, () => ["tracestate", ""] as const),
+  "20 long fields of a trace": Array.from({ length: 20 }, () => ["tracestate", "a".repeat(1_000)] as const),
   "no text": [["tracestate", "\xff\x01\x7f"], ["baggage", "\n\0"]],
 };
 
@@ -41,7 +50,7 @@ export function grpcEngineHeaders(
       await using client = await RawClient.connect(engine.address, { settings: [], pong: true });
       let id = 1;
       for (const [title, fields] of Object.entries(CASES)) {
-        client.send(blockFrames(id, headerBlock([...ECHO, ...fields])), content(id, message(title), true));
+        client.send(blockFrames(id, headerBlock(echoWith(fields))), content(id, message(title), true));
         await client.line(`DATA ${id} message "${title}"`);
         client.send(blockFrames(id + 2, headerBlock(ECHO)), content(id + 2, message("next"), true));
         await client.line(`DATA ${id + 2} message "next"`);

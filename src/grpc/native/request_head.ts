@@ -50,8 +50,8 @@ export const USED_HEADERS: ReadonlySet<string> = new Set([
   ...["content-type", "content-length", "grpc-encoding", "grpc-timeout", "te"],
   ...TRACE_HEADERS,
 ]);
-/** More than any of these headers may be repeated. */
-const MAX_TRACE_FIELDS = 64;
+/** How many headers of a trace are kept: more than any of them may be repeated. */
+export const MAX_TRACE_FIELDS = 64;
 
 /** What is known of the headers of one request. */
 interface Draft {
