@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { giveWay } from "../../src/base/thread_priority.ts";
+import { lowerPriority } from "../../src/base/thread_priority.ts";
 
 /** What a receiver has seen. */
 export interface Received {
@@ -43,7 +43,7 @@ class Counter {
 
 if (import.meta.main) {
   // Receivers have machines of their own; here they must not take the time of what is measured.
-  giveWay();
+  lowerPriority();
   const counter = new Counter();
   // Connections are kept, as receivers do: `Deno.serve` ends one after each request that comes in two pieces.
   const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {

@@ -6,11 +6,11 @@ export interface ComponentHealth {
   readonly reason: string;
 }
 
-/** Overall health: `degraded` still serves, `failing` should receive no traffic. */
-export type HealthState = "ok" | "degraded" | "failing";
+/** All states, the best first: `degraded` still serves, `failing` should receive no traffic. */
+export const HEALTH_STATES = ["ok", "degraded", "failing"] as const;
 
-/** All states, the best first. */
-export const HEALTH_STATES = ["ok", "degraded", "failing"] as const satisfies readonly HealthState[];
+/** Overall health. */
+export type HealthState = typeof HEALTH_STATES[number];
 
 /** Overall health: failing while a component fails, degraded while one has a cause to be. */
 export class Health {

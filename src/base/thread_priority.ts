@@ -6,7 +6,7 @@ const NICENESS = 10;
 /**
  * Lowers the priority of the calling thread, so that a worker does not delay decisions; false where that is impossible.
  */
-export function giveWay(niceness = NICENESS): boolean {
+export function lowerPriority(niceness = NICENESS): boolean {
   // 0 means the whole process on other systems.
   if (Deno.build.os !== "linux") return false;
   try {

@@ -2,16 +2,15 @@ import type { PeerCertificate, TLSSocket } from "node:tls";
 import type { Clock } from "./clock.ts";
 import { withTimeout } from "./wait.ts";
 
+/** The codes of the platform for a chain that ends at no trusted authority. */
+export const UNTRUSTED = /SELF_SIGNED|^UNABLE_TO_|^CERT_UNTRUSTED$|^INVALID_CA$/;
 /** What is wrong with a certificate, by the code of the platform; the first match counts. */
 const STATES: readonly (readonly [RegExp, string])[] = [
   [/^ERR_TLS_CERT_ALTNAME_INVALID$|HOSTNAME_MISMATCH/, "the certificate is for another name"],
   [/^CERT_HAS_EXPIRED$/, "the certificate has expired"],
   [/^CERT_NOT_YET_VALID$/, "the certificate is not valid yet"],
   [/^CERT_REVOKED$/, "the certificate was revoked"],
-  [
-    /SELF_SIGNED|^UNABLE_TO_|^CERT_UNTRUSTED$|^INVALID_CA$/,
-    "the certificate is not issued by a trusted authority",
-  ],
+  [UNTRUSTED, "the certificate is not issued by a trusted authority"],
 ];
 /** What the platform also says of an outdated certificate. */
 const UNCLEAR = /unable to (?:verify|get)[^:]*$/;

@@ -106,7 +106,7 @@ class WorkerFileProvider implements RulesProvider {
     this.#worker.settle(LOAD);
     const isNews = this.#awaited === "reload" || !this.#isSuccessor || load.isUnchanged !== true;
     this.#isSuccessor = false;
-    const isSpent = part.kind === "end" && (part.heapBytes > LARGE_HEAP_BYTES || part.hasGivenWay);
+    const isSpent = part.kind === "end" && (part.heapBytes > LARGE_HEAP_BYTES || part.isLower);
     // Where nothing has changed, the next one would take as much memory, and so on without end.
     const isReplaced = isSpent && load.isUnchanged !== true;
     // A reload that was requested during this load is left to the successor.

@@ -1,7 +1,7 @@
 import { systemClock } from "../base/clock.ts";
 import { portLogger } from "../base/log.ts";
 import { captureConsole } from "../base/standard_streams.ts";
-import { giveWay } from "../base/thread_priority.ts";
+import { lowerPriority } from "../base/thread_priority.ts";
 import { createFileProvider } from "./file_provider.ts";
 import type { RuleFolderOptions, RuleWorkerPort } from "./file_provider_message.ts";
 import { partsOfLoad } from "./load_parts.ts";
@@ -20,7 +20,7 @@ export function serveFileProvider(port: RuleWorkerPort, lowerPriority: () => boo
         const { options, known } = message;
         const loads = sender = new LoadSender(port, options, known);
         const tools = { clock: systemClock, logger: portLogger(port), known: () => loads.digest };
-        const beforeLargeReload = () => void (loads.hasGivenWay ||= lowerPriority());
+        const beforeLargeReload = () => void (loads.isLower ||= lowerPriority());
         provider = createFileProvider({ ...options, ...tools, beforeLargeReload });
         provider.start((load) => {
           loads.send(load);
@@ -48,7 +48,7 @@ class LoadSender {
   /** Of the last load. */
   digest: string | undefined;
   /** Whether this thread has a low priority. */
-  hasGivenWay = false;
+  isLower = false;
   readonly #port: RuleWorkerPort;
   readonly #options: RuleFolderOptions;
   #sent: Promise<void> = Promise.resolve();
@@ -70,8 +70,8 @@ class LoadSender {
   }
 
   async #sendParts(load: RulesLoad): Promise<void> {
-    const { hasGivenWay } = this;
-    for (const part of partsOfLoad(load, { ...this.#options, hasGivenWay })) {
+    const { isLower } = this;
+    for (const part of partsOfLoad(load, { ...this.#options, isLower })) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#taken = resolve;
       this.#port.postMessage({ type: "load", part });
@@ -85,5 +85,5 @@ if (import.meta.main) {
   const port = globalThis as unknown as RuleWorkerPort;
   captureConsole(portLogger(port));
   // Calls go on during a reload, and the supervisor replaces this worker after it.
-  serveFileProvider(port, giveWay);
+  serveFileProvider(port, lowerPriority);
 }

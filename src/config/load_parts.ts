@@ -19,7 +19,7 @@ export type LoadPart =
     /** Heap of the thread that read the files, in bytes. */
     readonly heapBytes: number;
     /** Whether that thread has a low priority now, for good. */
-    readonly hasGivenWay: boolean;
+    readonly isLower: boolean;
   };
 
 /** A part that has rules. */
@@ -31,7 +31,7 @@ const DESCRIPTORS_PER_PART = 250;
 /** The load in parts, in the order that `LoadGatherer` expects; without rules when a problem is an error. */
 export function* partsOfLoad(
   { sources, problems, ...rest }: RulesLoad,
-  { hasGivenWay = false, ...checks }: SourceChecks & { readonly hasGivenWay?: boolean },
+  { isLower = false, ...checks }: SourceChecks & { readonly isLower?: boolean },
 ): Generator<LoadPart> {
   const all = problemsInOrder([...problems, ...checkSources(sources ?? [], checks)]);
   const isGood = sources !== undefined && rest.isUnchanged !== true &&
@@ -47,7 +47,7 @@ export function* partsOfLoad(
     if (part.length > 0) yield { kind: "descriptors", descriptors: part };
   }
   const heapBytes = getHeapStatistics().total_heap_size;
-  yield { kind: "end", hasRules: isGood, rest: { ...rest, problems: all }, heapBytes, hasGivenWay };
+  yield { kind: "end", hasRules: isGood, rest: { ...rest, problems: all }, heapBytes, isLower };
 }
 
 /** Assembles rules from the parts of loads. */

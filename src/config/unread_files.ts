@@ -25,7 +25,7 @@ interface UnreadFile {
 /** Maximum number of entries that are checked: subfolders may contain anything. */
 const MAX_ENTRIES = 1_000;
 /** Maximum number of warnings with the name of a file. */
-const MAX_TOLD = 20;
+const MAX_NAMED = 20;
 /** Bounds of the files that are read for their domain. */
 const MAX_FILE_BYTES = 1024 * 1024;
 const MAX_ALL_BYTES = 4 * MAX_FILE_BYTES;
@@ -54,7 +54,7 @@ export async function warningsOfUnreadFiles(folder: string, options: UnreadFiles
   for (const { path, text, isNamed } of await unreadFiles(folder, options)) {
     if (options.signal?.aborted || read.has(await realPathOf(path))) continue;
     if (!isNamed && !await domains.isIn(path)) continue;
-    if (problems.length === MAX_TOLD) {
+    if (problems.length === MAX_NAMED) {
       const rest = isNamed
         ? "further rule files in folders below are not read; move them up"
         : "further files with a domain are not read; rename them, or move them into this folder";

@@ -1,7 +1,8 @@
+import { Buffer } from "node:buffer";
 import { Duplex } from "node:stream";
 import type { AcceptedSocket } from "./listener.ts";
 import { BlockReader, type BlockTaker } from "./native/block_reader.ts";
-import { ConnectionError, FLAG, FRAME, FRAME_HEADER_BYTES, FrameReader, PREFACE } from "./native/frames.ts";
+import { ConnectionError, encodeFrame, FLAG, FRAME, FrameReader, PREFACE } from "./native/frames.ts";
 import { literalBlock } from "./native/header_blocks.ts";
 import type { HeaderField } from "./native/hpack_decoder.ts";
 import { LIMITS } from "./native/limits.ts";
@@ -95,9 +96,9 @@ export class Http2Filter {
       if (!(error instanceof ConnectionError)) throw error;
       if (this.#first === undefined) return undefined;
       this.#isRaw = true;
-      return concatenated(this.#first);
+      return Buffer.concat(this.#first);
     }
-    return concatenated(this.#out.splice(0));
+    return Buffer.concat(this.#out.splice(0));
   }
 
   #frame(type: number, flags: number, streamId: number, payload: Uint8Array, now: number): void {
@@ -117,13 +118,13 @@ export class Http2Filter {
     if ((type === FRAME.HEADERS || type === FRAME.DATA) && isLast) this.#incomplete.delete(streamId);
     if (type === FRAME.HEADERS) this.#blocks.begin(flags, streamId, payload);
     else if (type === FRAME.CONTINUATION) this.#blocks.continue(flags, streamId, payload);
-    else return void this.#out.push(frameOf(type, flags, streamId, payload));
+    else return void this.#out.push(encodeFrame(type, payload, { flags, streamId }));
     if (this.#blocks.isOpen) return;
     if (this.#blocks.length > LIMITS.usualBlockBytes) this.#options.onLongHeaders(this.#blocks.length);
     this.#blocks.decode();
     const end = this.#blocks.endsStream ? FLAG.END_STREAM : 0;
     const block = literalBlock(this.#fields.list);
-    this.#out.push(frameOf(FRAME.HEADERS, FLAG.END_HEADERS | end, streamId, block));
+    this.#out.push(encodeFrame(FRAME.HEADERS, block, { flags: FLAG.END_HEADERS | end, streamId }));
   }
 
   /** The request of a stream goes on after its headers. */
@@ -166,24 +167,4 @@ class UsedFields implements BlockTaker {
     this.#bytes += bytes;
     if (this.#bytes <= MAX_KEPT_BYTES) this.list.push([name, value]);
   }
-}
-
-function frameOf(type: number, flags: number, streamId: number, payload: Uint8Array): Uint8Array {
-  const frame = new Uint8Array(FRAME_HEADER_BYTES + payload.length);
-  const view = new DataView(frame.buffer);
-  view.setUint32(0, payload.length * 256 + type);
-  view.setUint8(4, flags);
-  view.setUint32(5, streamId);
-  frame.set(payload, FRAME_HEADER_BYTES);
-  return frame;
-}
-
-function concatenated(parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }

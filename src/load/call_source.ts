@@ -1,5 +1,4 @@
-import { FLAG, FRAME } from "../grpc/native/frames.ts";
-import { encodeFrame } from "./h2_frames.ts";
+import { encodeFrame, FLAG, FRAME } from "../grpc/native/frames.ts";
 import { frameMessage } from "./rate_limit_message.ts";
 
 /** The longest body of a call: it fits into one frame, and into the window of every usual server. */

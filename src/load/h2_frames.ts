@@ -1,5 +1,5 @@
 import type { HeaderField } from "../grpc/native/hpack_decoder.ts";
-import { FLAG, FRAME, FRAME_HEADER_BYTES } from "../grpc/native/frames.ts";
+import { encodeFrame, FLAG, FRAME } from "../grpc/native/frames.ts";
 
 /** A part of some bytes. */
 export interface ByteRange {
@@ -13,20 +13,6 @@ export interface Frame extends ByteRange {
   readonly type: number;
   readonly flags: number;
   readonly streamId: number;
-}
-
-/** The bytes of one frame. */
-export function encodeFrame(type: number, payload: Uint8Array, options: {
-  readonly flags?: number;
-  readonly streamId?: number;
-} = {}): Uint8Array {
-  const frame = new Uint8Array(FRAME_HEADER_BYTES + payload.length);
-  const view = new DataView(frame.buffer);
-  view.setUint32(0, payload.length * 256 + type);
-  view.setUint8(4, options.flags ?? 0);
-  view.setUint32(5, options.streamId ?? 0);
-  frame.set(payload, FRAME_HEADER_BYTES);
-  return frame;
 }
 
 /** A SETTINGS frame with these identifiers and values. */

@@ -2,7 +2,7 @@ import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { errorText } from "../base/error_text.ts";
 import { type HostAndPort, hostPort } from "../base/host_port.ts";
-import { FLAG, FRAME, PREFACE, SETTING } from "../grpc/native/frames.ts";
+import { encodeFrame, FLAG, FRAME, PREFACE, SETTING } from "../grpc/native/frames.ts";
 import { AnswerReader, type BodyCheck } from "./answer_reader.ts";
 import { type LoadCall, MAX_BODY_BYTES } from "./call_source.ts";
 import { FrameReader, number31 } from "./frame_reader.ts";
@@ -10,7 +10,6 @@ import {
   type CallHeads,
   callHeads,
   copied,
-  encodeFrame,
   type Frame,
   settingsFrame,
   windowUpdateFrame,

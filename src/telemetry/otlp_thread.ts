@@ -9,7 +9,7 @@ import { type Clock, systemClock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import { type Logger, type PortLine, portLogger } from "../base/log.ts";
 import { captureConsole } from "../base/standard_streams.ts";
-import { giveWay } from "../base/thread_priority.ts";
+import { lowerPriority } from "../base/thread_priority.ts";
 import { ThrottledLog } from "../base/throttled_log.ts";
 import type { ExportOptions } from "./otlp_settings.ts";
 import { guardProcess } from "./process_guard.ts";
@@ -26,7 +26,7 @@ export interface LogPort {
 
 /** Prepares the thread of an exporter, and serves its port. */
 export function serveOtlpThread<Port extends LogPort>(serve: (port: Port) => void): void {
-  giveWay();
+  lowerPriority();
   const port = globalThis as unknown as Port;
   const logger = exporterLogger(port);
   captureConsole(logger);

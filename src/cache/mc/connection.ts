@@ -39,6 +39,8 @@ export class McConnection {
   readonly #reader = new McReplyReader();
   #queue = new ReplyQueue<string>();
   readonly #cancelDeadline: () => void;
+  /** Its address as a text. */
+  readonly #name: string;
   #socket: net.Socket | undefined;
   /** The command that checks the server, once it was sent. */
   #check: "version" | "get" | undefined;
@@ -50,7 +52,8 @@ export class McConnection {
   constructor(options: McConnectionOptions, events: McConnectionEvents) {
     this.#options = options;
     this.#events = events;
-    const { clock, timeoutMs } = options;
+    const { clock, timeoutMs, address } = options;
+    this.#name = hostPort(address);
     this.#cancelDeadline = clock.after(timeoutMs, () => this.end(`no connection within ${timeoutMs} ms`));
     void this.#open();
   }
@@ -130,8 +133,7 @@ export class McConnection {
   #greet(socket: net.Socket): void {
     if (this.#isEnded) return;
     socket.setNoDelay(true);
-    const { checks, address } = this.#options;
-    this.#unknown = checks.skipped(hostPort(address));
+    this.#unknown = this.#options.checks.skipped(this.#name);
     if (this.#unknown !== undefined) return this.#probe();
     this.#check = "version";
     socket.write("version\r\n");
@@ -144,10 +146,10 @@ export class McConnection {
   }
 
   #lost(reason: string): void {
-    const { checks, address } = this.#options;
+    const { checks } = this.#options;
     if (!this.#isEnded && !this.#isUsable) {
-      if (this.#check === "version") checks.skip(hostPort(address), `version: ${reason}`);
-      if (this.#check === "get") checks.ask(hostPort(address));
+      if (this.#check === "version") checks.skip(this.#name, `version: ${reason}`);
+      if (this.#check === "get") checks.ask(this.#name);
     }
     this.end(reason);
   }
@@ -174,9 +176,9 @@ export class McConnection {
   }
 
   #becameUsable(): void {
-    const { checks, address } = this.#options;
-    if (this.#unknown === undefined) checks.answered(hostPort(address));
-    else checks.passed(hostPort(address), this.#unknown);
+    const { checks } = this.#options;
+    if (this.#unknown === undefined) checks.answered(this.#name);
+    else checks.passed(this.#name, this.#unknown);
     this.#isUsable = true;
     this.#cancelDeadline();
     this.#events.ready();

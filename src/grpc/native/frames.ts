@@ -81,6 +81,20 @@ export class StreamError extends Error {
   }
 }
 
+/** The bytes of one frame. */
+export function encodeFrame(type: number, payload: Uint8Array, options: {
+  readonly flags?: number;
+  readonly streamId?: number;
+} = {}): Uint8Array {
+  const frame = new Uint8Array(FRAME_HEADER_BYTES + payload.length);
+  const view = new DataView(frame.buffer);
+  view.setUint32(0, payload.length * 256 + type);
+  view.setUint8(4, options.flags ?? 0);
+  view.setUint32(5, options.streamId ?? 0);
+  frame.set(payload, FRAME_HEADER_BYTES);
+  return frame;
+}
+
 /** The big-endian unsigned 32-bit integer at `at`; absent bytes count as 0. */
 export function readUint32(bytes: Uint8Array, at: number): number {
   return (((bytes[at] ?? 0) << 24) | ((bytes[at + 1] ?? 0) << 16) | ((bytes[at + 2] ?? 0) << 8) |

@@ -33,6 +33,7 @@ const CONNECTION_HEADERS = new Set([
   "transfer-encoding",
   "upgrade",
 ]);
+const LENGTH = /^\d{1,15}$/;
 const TIMEOUT = /^(\d{1,8})([HMSmun])$/;
 const UNIT_MS: Readonly<Record<string, number>> = {
   H: 3_600_000,
@@ -44,6 +45,7 @@ const UNIT_MS: Readonly<Record<string, number>> = {
 };
 
 const COLON = 0x3a;
+const TRACE: ReadonlySet<string> = new Set(TRACE_HEADERS);
 /** The headers that are used. */
 export const USED_HEADERS: ReadonlySet<string> = new Set([
   ...[":method", ":scheme", ":path", ":authority"],
@@ -55,14 +57,8 @@ export const MAX_TRACE_FIELDS = 64;
 
 /** What is known of the headers of one request. */
 interface Draft {
-  method?: string;
-  scheme?: string;
-  path?: string;
-  authority?: string;
-  contentType: string;
-  encoding: string;
-  timeout?: string;
-  contentLength?: number;
+  /** Those that are used, but for the trace. */
+  readonly values: Map<string, string>;
   readonly fields: HeaderField[];
   hasPseudo: boolean;
   hasRegular: boolean;
@@ -71,7 +67,7 @@ interface Draft {
 }
 
 function newDraft(): Draft {
-  return { contentType: "", encoding: "", fields: [], hasPseudo: false, hasRegular: false };
+  return { values: new Map(), fields: [], hasPseudo: false, hasRegular: false };
 }
 
 /**
@@ -110,49 +106,28 @@ export class HeadReader implements FieldTaker {
   }
 
   take(name: string, value: string): void {
-    const draft = this.#draft;
-    switch (name) {
-      case ":method":
-        draft.method = this.#once(name, draft.method, value);
-        break;
-      case ":scheme":
-        draft.scheme = this.#once(name, draft.scheme, value);
-        break;
-      case ":path":
-        draft.path = this.#once(name, draft.path, value);
-        break;
-      case ":authority":
-        draft.authority = this.#once(name, draft.authority, value);
-        break;
-      case "content-type":
-        draft.contentType = value;
-        break;
-      case "grpc-encoding":
-        draft.encoding = value;
-        break;
-      case "grpc-timeout":
-        draft.timeout = value;
-        break;
-      case "te":
-        if (value !== "trailers") draft.fault ??= `te must be "trailers"`;
-        break;
-      case "content-length":
-        this.#takeLength(value);
-        break;
-      default:
-        if (draft.fields.length < MAX_TRACE_FIELDS) draft.fields.push([name, value]);
+    const { values, fields } = this.#draft;
+    if (TRACE.has(name)) {
+      if (fields.length < MAX_TRACE_FIELDS) fields.push([name, value]);
+      return;
     }
+    const fault = valueFault(name, value, values.get(name));
+    if (fault !== undefined) this.#draft.fault ??= fault;
+    values.set(name, value);
   }
 
   /** The head of the request; throws `StreamError` where its headers break the rules of HTTP/2. */
   head(streamId: number): RequestHead {
-    const { fields, method: verb, scheme, path, contentType, encoding, timeout, contentLength, fault } =
-      this.#draft;
+    const { values, fields, fault } = this.#draft;
     if (fault !== undefined) throw malformed(streamId, fault);
-    if (verb === undefined || scheme === undefined || path === undefined || path === "") {
+    const [verb, path = ""] = [values.get(":method"), values.get(":path")];
+    if (verb === undefined || !values.has(":scheme") || path === "") {
       throw malformed(streamId, ":method, :scheme and :path are required");
     }
+    const timeout = values.get("grpc-timeout");
     const timeoutMs = timeout === undefined ? Infinity : timeoutOf(timeout);
+    const contentType = values.get("content-type") ?? "";
+    const contentLength = values.get("content-length");
     const method = this.#methods.get(path);
     const refusal = refusalOf({ post: verb === "POST", contentType, method, timeoutMs });
     return {
@@ -161,10 +136,10 @@ export class HeadReader implements FieldTaker {
       verb,
       path,
       refusal,
-      encoding,
+      encoding: values.get("grpc-encoding") ?? "",
       timeout: timeout ?? "",
       timeoutMs: timeoutMs ?? Infinity,
-      contentLength,
+      contentLength: contentLength === undefined ? undefined : Number(contentLength),
     };
   }
 
@@ -174,20 +149,17 @@ export class HeadReader implements FieldTaker {
     if (hasPseudo) throw malformed(streamId, "a pseudo-header among the trailers");
     if (fault !== undefined) throw malformed(streamId, fault);
   }
+}
 
-  #once(name: string, known: string | undefined, value: string): string {
-    if (known !== undefined) this.#draft.fault ??= `the pseudo-header "${name}" is out of place`;
-    return value;
+/** What is wrong with the value of a header that is used; `known` is its value before. */
+function valueFault(name: string, value: string, known: string | undefined): string | undefined {
+  if (name.charCodeAt(0) === COLON) {
+    return known === undefined ? undefined : `the pseudo-header "${name}" is out of place`;
   }
-
-  #takeLength(value: string): void {
-    const draft = this.#draft;
-    const length = /^\d{1,15}$/.test(value) ? Number(value) : NaN;
-    if (Number.isNaN(length) || (draft.contentLength ?? length) !== length) {
-      draft.fault ??= "content-length must be one number";
-    }
-    draft.contentLength = length;
-  }
+  if (name === "te") return value === "trailers" ? undefined : `te must be "trailers"`;
+  if (name !== "content-length") return undefined;
+  const isNumber = LENGTH.test(value) && Number(known ?? value) === Number(value);
+  return isNumber ? undefined : "content-length must be one number";
 }
 
 function nameFault(name: string): string | undefined {

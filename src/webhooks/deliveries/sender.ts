@@ -7,7 +7,7 @@ import type { ResponseListener } from "../outbound/connection.ts";
 import type { DialOptions } from "../outbound/dial.ts";
 import { charsetOf } from "../../base/body_text.ts";
 import { beginningOf, codingsOf } from "../outbound/response_body.ts";
-import { headerText, type ResponseHead } from "../outbound/response_head.ts";
+import { FRAMING, headerText, type ResponseHead } from "../outbound/response_head.ts";
 import { SendError } from "../outbound/send_error.ts";
 import { type WireTarget, wireTargetOf } from "../outbound/wire_request.ts";
 import type { AttemptErrorKind } from "../model/records.ts";
@@ -54,7 +54,6 @@ export interface SenderOptions extends NetworkOptions {
 
 /** How much of a response body is kept. */
 export const MAX_RESPONSE_BYTES = 16_384;
-const FRAMING = ["content-length", "transfer-encoding"];
 const REDIRECTS = [301, 302, 303, 307, 308];
 
 const MAX_TARGETS = 1_000;
@@ -149,7 +148,7 @@ class Exchange implements ResponseListener {
 
   onHead(head: ResponseHead): void {
     this.#head = head;
-    // A header that was left out may have told where the body ends: nothing else might, for as long as it may take.
+    // The header that was left out may be the one that ends the body, which then may never end.
     const hasEnd = FRAMING.some((name) => headerText(head, name) !== undefined);
     if (head.isOdd && !hasEnd) this.#cut(INTERRUPTED);
   }

@@ -1,4 +1,4 @@
-import { isRawNumber, type JsonObject, type JsonValue, stringifyJson } from "../../base/exact_json.ts";
+import { isRawNumber, type JsonObject, type JsonValue, parseJson, stringifyJson } from "../../base/exact_json.ts";
 import { JsonText } from "../../base/json_text.ts";
 
 /** The roots of template paths. */
@@ -26,10 +26,8 @@ export type ValueTemplate =
 
 /** What templates read: own properties only. */
 export interface TemplateScope {
-  /** The value of a root, if it exists. `steps` and `env` are read by name. */
+  /** The value of a root, if it exists, as it was sent where it was. `steps` and `env` are read by name. */
   read(root: TemplateRoot, name: string | undefined): JsonValue | undefined;
-  /** The same value as it was sent; `read` is written where it is absent, or returns nothing. */
-  sent?(root: TemplateRoot, name: string | undefined): JsonText | undefined;
 }
 
 /** A template that cannot be rendered. The message names the path, never the value. */
@@ -97,10 +95,10 @@ export function pathsOf(template: TextTemplate): readonly TemplatePath[] {
 }
 
 /** The value at a path; throws a `TemplateError` where there is none. */
-export function readPath({ text, root, keys }: TemplatePath, scope: TemplateScope): JsonValue {
-  const { name, below } = placeOf(root, keys);
-  let value = scope.read(root, name);
-  for (const key of below) {
+function readPath({ text, root, keys }: TemplatePath, scope: TemplateScope): JsonValue {
+  const isNamed = root === "steps" || root === "env";
+  let value = scope.read(root, isNamed ? keys[0] : undefined);
+  for (const key of isNamed ? keys.slice(1) : keys) {
     if (value === undefined) break;
     value = ownValue(value, key);
   }
@@ -108,21 +106,9 @@ export function readPath({ text, root, keys }: TemplatePath, scope: TemplateScop
   return value;
 }
 
-/** The value at a path as it was sent; throws a `TemplateError` where there is none. */
-function sentValue(path: TemplatePath, scope: TemplateScope): JsonValue {
-  const { name, below } = placeOf(path.root, path.keys);
-  let sent = scope.sent?.(path.root, name);
-  for (const key of below) sent = sent?.get(key);
-  return sent ?? readPath(path, scope);
-}
-
-function placeOf(root: TemplateRoot, keys: readonly string[]) {
-  const isNamed = root === "steps" || root === "env";
-  return isNamed ? { name: keys[0], below: keys.slice(1) } : { name: undefined, below: keys };
-}
-
 /** The value under a key, or under an index of a list; texts and numbers have none. */
 function ownValue(value: JsonValue, key: string): JsonValue | undefined {
+  if (value instanceof JsonText) return value.get(key);
   if (typeof value !== "object" || value === null || isRawNumber(value)) return undefined;
   if (Array.isArray(value)) return INDEX.test(key) ? (value as readonly JsonValue[])[Number(key)] : undefined;
   const object = value as JsonObject;
@@ -158,13 +144,17 @@ export function renderTexts(
   if (template.length !== 1 || path === undefined || typeof path === "string") {
     return [renderText(template, scope, encode)];
   }
-  const value = readPath(path, scope);
+  const value = parsed(readPath(path, scope));
   const items = Array.isArray(value) ? value as readonly JsonValue[] : [value];
   return items.map((item) => encode?.(textOf(item, path), path) ?? textOf(item, path));
 }
 
 function plainText(path: TemplatePath, scope: TemplateScope): string {
-  return textOf(readPath(path, scope), path);
+  return textOf(parsed(readPath(path, scope)), path);
+}
+
+function parsed(value: JsonValue): JsonValue {
+  return value instanceof JsonText ? parseJson(value.text) : value;
 }
 
 function textOf(value: JsonValue, path: TemplatePath): string {
@@ -186,7 +176,7 @@ export function renderValue(template: ValueTemplate, scope: TemplateScope): Json
     case "text": {
       const [first] = template.template;
       const isWhole = template.template.length === 1 && first !== undefined && typeof first !== "string";
-      return isWhole ? sentValue(first, scope) : renderText(template.template, scope);
+      return isWhole ? readPath(first, scope) : renderText(template.template, scope);
     }
     case "list":
       return new JsonText(

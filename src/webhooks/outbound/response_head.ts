@@ -29,7 +29,7 @@ const MAX_HEADERS = 128;
 /** Headers that decide about the response: as many again are kept, however many others came before. */
 const DECISIVE = ["connection", "content-encoding", "content-type", "keep-alive", "retry-after"];
 /** Headers that decide where the body ends. */
-const FRAMING = ["content-length", "transfer-encoding"];
+export const FRAMING = ["content-length", "transfer-encoding"];
 /** Most bytes of one header; a longer one is left out. */
 export const MAX_LINE_BYTES = 16_384;
 const MAX_INTERIM = 100;
@@ -129,13 +129,9 @@ export class HeadLines {
     this.#isOdd ||= name.length !== written.length;
     this.#isContinuable = false;
     const isFraming = FRAMING.includes(name);
-    if (!NAME.test(name) || !isLineText(line) || line.length >= MAX_LINE_BYTES) {
-      this.#isOdd = true;
-      this.#isUnframed ||= isFraming;
-      return;
-    }
     const most = isFraming || DECISIVE.includes(name) ? 2 * MAX_HEADERS : MAX_HEADERS;
-    if (this.#headers.length >= most) {
+    const isReadable = NAME.test(name) && isLineText(line) && line.length < MAX_LINE_BYTES;
+    if (!isReadable || this.#headers.length >= most) {
       this.#isOdd = true;
       this.#isUnframed ||= isFraming;
       return;

@@ -1,4 +1,4 @@
-import { certificateState, outdatedState } from "../../base/tls_problem.ts";
+import { certificateState, outdatedState, UNTRUSTED } from "../../base/tls_problem.ts";
 import type { AttemptErrorKind } from "../model/records.ts";
 
 /** Why a request has no response. The text holds no URL, no header and nothing of a body. */
@@ -34,7 +34,6 @@ export function isUnsent(error: unknown): boolean {
   return error instanceof Error && (unsent.has(error) || isUnsent(error.cause));
 }
 
-const UNTRUSTED = /SELF_SIGNED|^UNABLE_TO_|^CERT_UNTRUSTED$|^INVALID_CA$/;
 /** Whether the chain of the certificate ends at no trusted authority. */
 export function isUntrusted(error: unknown): boolean {
   return error instanceof SendError && error.kind === "tls" && UNTRUSTED.test(error.code ?? "");

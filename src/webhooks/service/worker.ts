@@ -3,7 +3,7 @@ import { systemClock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
 import { portLogger } from "../../base/log.ts";
 import { captureConsole } from "../../base/standard_streams.ts";
-import { giveWay } from "../../base/thread_priority.ts";
+import { lowerPriority } from "../../base/thread_priority.ts";
 import { WakeLoop } from "../../base/wake_loop.ts";
 import { TurnBatch } from "../../base/turn_batch.ts";
 import { waitUnlessAborted, withTimeout } from "../../base/wait.ts";
@@ -201,7 +201,7 @@ const NICENESS = 5;
 
 // A worker's module is the main module of its thread.
 if (import.meta.main) {
-  giveWay(NICENESS);
+  lowerPriority(NICENESS);
   const port = globalThis as unknown as WebhookWorkerPort;
   captureConsole(portLogger(port));
   serveWebhooks(port);

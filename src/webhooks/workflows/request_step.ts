@@ -42,9 +42,8 @@ export async function sendRequest(step: RequestStep, context: StepContext): Prom
   const request = rendered(step, context);
   const timeoutMs = Math.max(1, Math.min(step.timeoutMs, Math.ceil(remainingMs)));
   const seen = new SeenStatus(context.fetch);
-  const client = new Client({
-    ...{ fetch: seen.fetch, clock, redirect: "manual", maxResponseBytes: MAX_DECODED_BYTES },
-  });
+  const { fetch } = seen;
+  const client = new Client({ fetch, clock, redirect: "manual", maxResponseBytes: MAX_DECODED_BYTES });
   try {
     const response = await client.send(request, { signal, timeoutMs });
     return isSuccess(response.statusCode) ? doneBy(response) : failedBy(response.statusCode, step, context);

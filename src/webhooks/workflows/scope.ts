@@ -1,4 +1,4 @@
-import { type JsonValue, parseJson } from "../../base/exact_json.ts";
+import type { JsonValue } from "../../base/exact_json.ts";
 import { JsonText } from "../../base/json_text.ts";
 import type { Execution } from "../model/records.ts";
 import type { TemplateRoot, TemplateScope } from "../model/template.ts";
@@ -13,8 +13,7 @@ export class WorkflowScope implements TemplateScope {
   readonly #env: Readonly<Record<string, string>>;
   readonly #results = new Map<string, string>();
   /** By their texts. */
-  readonly #values = new Map<string, JsonValue>();
-  readonly #sent = new Map<string, JsonText>();
+  readonly #values = new Map<string, JsonText>();
   readonly #startedAt: number;
 
   constructor(execution: Execution, env: Readonly<Record<string, string>>, startedAt: number) {
@@ -31,8 +30,9 @@ export class WorkflowScope implements TemplateScope {
   read(root: TemplateRoot, name: string | undefined): JsonValue | undefined {
     switch (root) {
       case "input":
+        return this.#value(this.#execution.input);
       case "steps":
-        return keptForTurn(this.#values, this.#text(root, name), (text) => parseJson(text));
+        return this.#value(this.#results.get(name ?? ""));
       case "execution": {
         const { event } = this.#execution;
         return {
@@ -48,27 +48,13 @@ export class WorkflowScope implements TemplateScope {
     }
   }
 
-  /** The input or the result of a step as it was sent. */
-  sent(root: TemplateRoot, name: string | undefined): JsonText | undefined {
-    return keptForTurn(this.#sent, this.#text(root, name), (text) => new JsonText(text));
+  #value(text: string | undefined): JsonText | undefined {
+    if (text === undefined) return undefined;
+    const known = this.#values.get(text);
+    if (known !== undefined) return known;
+    if (this.#values.size === 0) queueMicrotask(() => this.#values.clear());
+    const value = new JsonText(text);
+    this.#values.set(text, value);
+    return value;
   }
-
-  #text(root: TemplateRoot, name: string | undefined): string | undefined {
-    if (root === "input") return this.#execution.input;
-    return root === "steps" ? this.#results.get(name ?? "") : undefined;
-  }
-}
-
-function keptForTurn<T>(
-  kept: Map<string, T>,
-  text: string | undefined,
-  read: (text: string) => T,
-): T | undefined {
-  if (text === undefined) return undefined;
-  const known = kept.get(text);
-  if (known !== undefined) return known;
-  if (kept.size === 0) queueMicrotask(() => kept.clear());
-  const value = read(text);
-  kept.set(text, value);
-  return value;
 }

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import os from "node:os";
 
 Deno.test({
-  name: "giveWay: the worker gives way, the thread that started it does not",
+  name: "lowerPriority: only the calling thread gets a lower priority",
   ignore: Deno.build.os !== "linux",
   async fn() {
     // Whoever runs the tests may have given way itself.
@@ -12,7 +12,7 @@ Deno.test({
       const told = await new Promise((resolve) => {
         worker.onmessage = ({ data }) => resolve(data);
       });
-      assertEquals([told, os.getPriority(0)], [{ before: own, hasGivenWay: true, after: 10 }, own]);
+      assertEquals([told, os.getPriority(0)], [{ before: own, isLower: true, after: 10 }, own]);
     } finally {
       worker.terminate();
     }

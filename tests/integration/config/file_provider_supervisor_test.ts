@@ -22,9 +22,9 @@ const LOAD = endOfLoad({});
 
 /** The last part of a load. */
 function endOfLoad(
-  { heapBytes = 1_000, hasGivenWay = false, ...rest }: {
+  { heapBytes = 1_000, isLower = false, ...rest }: {
     heapBytes?: number;
-    hasGivenWay?: boolean;
+    isLower?: boolean;
     isUnchanged?: boolean;
     digest?: string;
   },
@@ -33,7 +33,7 @@ function endOfLoad(
     kind: "end",
     hasRules: true,
     rest: { problems: [], version: "", ...rest },
-    ...{ heapBytes, hasGivenWay },
+    ...{ heapBytes, isLower },
   } as const;
   return { type: "load", part };
 }
@@ -177,7 +177,7 @@ Deno.test("worker file provider: a load that brings nothing new comes without it
   });
 });
 
-for (const [state, spent] of [["large", { heapBytes: 1e9 }], ["slow", { hasGivenWay: true }]] as const) {
+for (const [state, spent] of [["large", { heapBytes: 1e9 }], ["slow", { isLower: true }]] as const) {
   Deno.test(`worker file provider: a worker that has become ${state} is replaced, and its successor loads nothing twice`, () => {
     const scene = new Scene();
     scene.start();

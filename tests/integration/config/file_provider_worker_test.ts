@@ -30,7 +30,7 @@ class Port {
   get loads(): boolean[] {
     return this.sent.flatMap((message) => {
       if (message.type !== "load" || message.part.kind !== "end") return [];
-      return message.part.rest.isUnchanged === true ? [] : message.part.hasGivenWay;
+      return message.part.rest.isUnchanged === true ? [] : message.part.isLower;
     });
   }
 }
