@@ -49,11 +49,11 @@ export function isRuleFileName(
  */
 export async function warningsOfUnreadFiles(folder: string, options: UnreadFilesOptions): Promise<Problem[]> {
   const read = new Set(await Promise.all(options.names.map((name) => realPathOf(join(folder, name)))));
-  const domains = new DomainSearch();
+  const budget = { leftBytes: MAX_ALL_BYTES };
   const problems: Problem[] = [];
   for (const { path, text, isNamed } of await unreadFiles(folder, options)) {
     if (options.signal?.aborted || read.has(await realPathOf(path))) continue;
-    if (!isNamed && !await domains.isIn(path)) continue;
+    if (!isNamed && !await hasDomain(path, budget)) continue;
     if (problems.length === MAX_NAMED) {
       const rest = isNamed
         ? "further rule files in folders below are not read; move them up"
@@ -69,9 +69,9 @@ export async function warningsOfUnreadFiles(folder: string, options: UnreadFiles
 async function unreadFiles(folder: string, options: UnreadFilesOptions): Promise<UnreadFile[]> {
   const found: UnreadFile[] = [];
   const into = `move it into ${folder}`;
-  const walk = new FolderWalk(options.signal);
+  const budget = { left: MAX_ENTRIES, signal: options.signal };
   const isSkipped = (name: string) => LOCK.test(name) || options.ignoreDotFiles && name.startsWith(".");
-  for (const { path, name, depth } of await walk.filesOf(folder)) {
+  for (const { path, name, depth } of await filesOf(folder, budget)) {
     if (isSkipped(name)) continue;
     const isNamed = isRuleFileName(name, options);
     if (depth > 0) found.push({ path, isNamed, text: `this file is in a subfolder and is ignored; ${into}` });
@@ -83,70 +83,61 @@ async function unreadFiles(folder: string, options: UnreadFilesOptions): Promise
   }
   if (options.siblings !== true) return found;
   const start = `${basename(resolve(folder))}.`;
-  for (const { path, name } of await walk.filesOf(join(folder, ".."), (entry) => entry.startsWith(start))) {
+  for (const { path, name } of await filesOf(join(folder, ".."), budget, start)) {
     const text = `this file has a domain but is ignored, since it is next to the folder; ${into}`;
     if (!isSkipped(name)) found.push({ path, isNamed: false, text });
   }
   return found;
 }
 
-/** Lists files at any depth, folder by folder, up to a number of entries. */
-class FolderWalk {
-  readonly #signal: AbortSignal | undefined;
-  #left = MAX_ENTRIES;
-
-  constructor(signal: AbortSignal | undefined) {
-    this.#signal = signal;
-  }
-
-  /** The files of a folder; `isListed` selects entries of the folder itself. */
-  async filesOf(folder: string, isListed: (name: string) => boolean = () => true) {
-    const files: { readonly path: string; readonly name: string; readonly depth: number }[] = [];
-    const folders = [{ path: folder, depth: 0 }];
-    for (const { path: parent, depth } of folders) {
-      for (const { name, isDirectory } of await this.#entriesOf(parent, depth === 0 ? isListed : undefined)) {
-        const path = join(parent, name);
-        if (!isDirectory) files.push({ path, name, depth });
-        else if (!name.startsWith(".")) folders.push({ path, depth: depth + 1 });
-      }
-    }
-    return files;
-  }
-
-  async #entriesOf(folder: string, isListed = (_: string) => true): Promise<Deno.DirEntry[]> {
-    const entries: Deno.DirEntry[] = [];
-    try {
-      for await (const entry of Deno.readDir(folder)) {
-        if (this.#left <= 0 || this.#signal?.aborted) break;
-        if (!isListed(entry.name)) continue;
-        this.#left--;
-        entries.push(entry);
-      }
-    } catch {
-      return [];
-    }
-    return entries.sort((a, b) => a.name < b.name ? -1 : 1);
-  }
+/** How many entries may still be listed. */
+interface EntryBudget {
+  left: number;
+  readonly signal: AbortSignal | undefined;
 }
 
-/** Looks for a domain in files, up to a number of bytes. */
-class DomainSearch {
-  #leftBytes = MAX_ALL_BYTES;
-
-  /** Whether this is a regular file in YAML, or in JSON, with a domain. */
-  async isIn(path: string): Promise<boolean> {
-    try {
-      const { isFile, size } = await Deno.stat(path);
-      if (!isFile || size > Math.min(MAX_FILE_BYTES, this.#leftBytes)) return false;
-      this.#leftBytes -= size;
-      const text = new TextDecoder("utf-8", { fatal: true }).decode(await Deno.readFile(path));
-      if (!/\bdomain\b/.test(text)) return false;
-      const { root, log } = readYamlDocument(path, text, { maxParts: MAX_PARTS });
-      const isValid = log.problems().every(({ severity }) => severity !== "error");
-      return isValid && root?.kind === "mapping" && root.entries.has("domain");
-    } catch {
-      return false;
+/** The files at any depth, folder by folder; entries of the folder itself only if their names begin with `start`. */
+async function filesOf(folder: string, budget: EntryBudget, start = "") {
+  const files: { readonly path: string; readonly name: string; readonly depth: number }[] = [];
+  const folders = [{ path: folder, depth: 0 }];
+  for (const { path: parent, depth } of folders) {
+    for (const { name, isDirectory } of await entriesOf(parent, budget, depth === 0 ? start : "")) {
+      const path = join(parent, name);
+      if (!isDirectory) files.push({ path, name, depth });
+      else if (!name.startsWith(".")) folders.push({ path, depth: depth + 1 });
     }
+  }
+  return files;
+}
+
+async function entriesOf(folder: string, budget: EntryBudget, start: string): Promise<Deno.DirEntry[]> {
+  const entries: Deno.DirEntry[] = [];
+  try {
+    for await (const entry of Deno.readDir(folder)) {
+      if (budget.left <= 0 || budget.signal?.aborted) break;
+      if (!entry.name.startsWith(start)) continue;
+      budget.left--;
+      entries.push(entry);
+    }
+  } catch {
+    return [];
+  }
+  return entries.sort((a, b) => a.name < b.name ? -1 : 1);
+}
+
+/** Whether this is a regular file in YAML, or in JSON, with a domain. */
+async function hasDomain(path: string, budget: { leftBytes: number }): Promise<boolean> {
+  try {
+    const { isFile, size } = await Deno.stat(path);
+    if (!isFile || size > Math.min(MAX_FILE_BYTES, budget.leftBytes)) return false;
+    budget.leftBytes -= size;
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(await Deno.readFile(path));
+    if (!/\bdomain\b/.test(text)) return false;
+    const { root, log } = readYamlDocument(path, text, { maxParts: MAX_PARTS });
+    const isValid = log.problems().every(({ severity }) => severity !== "error");
+    return isValid && root?.kind === "mapping" && root.entries.has("domain");
+  } catch {
+    return false;
   }
 }
 

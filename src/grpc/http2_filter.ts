@@ -62,7 +62,7 @@ export function filteredSocket(socket: AcceptedSocket, options: Http2FilterOptio
  * Filters what a client sends: of header blocks the fields that are used, and of resets as many as are allowed. A call
  * whose reset is left out ends with its answer.
  */
-export class Http2Filter {
+class Http2Filter {
   readonly #options: Http2FilterOptions;
   readonly #frames: FrameReader;
   readonly #fields = new UsedFields();

@@ -1,3 +1,4 @@
+import { byteLength } from "../base/exact_json.ts";
 import { InvalidRequestError } from "./errors.ts";
 import type { Descriptor, LimitOverride, RateLimitRequest } from "./request.ts";
 import { MAX_REQUESTS_PER_UNIT } from "./limit.ts";
@@ -21,7 +22,7 @@ export function validateRequest(request: RateLimitRequest): void {
     const found = `rate limit descriptor list must not be longer than ${MAX_DESCRIPTORS}, but has ${length}`;
     throw invalid("descriptors", found);
   }
-  if (isLongerThan(request.domain, MAX_DOMAIN_BYTES)) {
+  if (request.domain.length * 3 > MAX_DOMAIN_BYTES && byteLength(request.domain) > MAX_DOMAIN_BYTES) {
     throw invalid("domain", `rate limit domain must not be longer than ${MAX_DOMAIN_BYTES} bytes`);
   }
   for (let index = 0; index < length; index++) {
@@ -56,8 +57,4 @@ function invalid(field: string, message: string): InvalidRequestError {
 
 function invalidDescriptor(index: number, field: string, found: string): InvalidRequestError {
   return invalid(`descriptors[${index}].${field}`, `descriptor ${index} ${found}`);
-}
-
-function isLongerThan(text: string, bytes: number): boolean {
-  return text.length > bytes || (text.length * 3 > bytes && new TextEncoder().encode(text).length > bytes);
 }

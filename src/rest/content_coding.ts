@@ -16,7 +16,7 @@ const WORDS =
   /gzip|deflate|brotli|^Invalid Data$|^(?:reached )?unexpected (?:end of file|EOF)$|^CRC computed|^amount of bytes read|^failed to write whole buffer$/;
 
 /** A body that cannot be decoded. */
-export class DecodingError extends Error {}
+class DecodingError extends Error {}
 
 /** Whether an error of a body came from its decoder, and not from its connection. */
 export function isDecodingFailure(error: unknown): boolean {
