@@ -110,7 +110,7 @@ class Http2Filter {
       throw new ConnectionError("PROTOCOL_ERROR", "a header block is interrupted");
     }
     if (type === FRAME.RST_STREAM && !this.#incomplete.delete(streamId) && !this.#resets.allows(now)) {
-      // It costs nothing, so that time makes room for others.
+      // A reset that is left out does not count.
       return this.#resets.earn(1);
     }
     const isLast = (flags & FLAG.END_STREAM) !== 0;

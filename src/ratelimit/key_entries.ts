@@ -28,7 +28,7 @@ export function keyEntries(entries: readonly Entry[], counted?: readonly number[
     if (entry === undefined) continue;
     const { key, value } = entry;
     units += key.length + value.length;
-    if (isOdd(value) || isOdd(key)) isPlain = false;
+    if (isAlwaysHashed(value) || isAlwaysHashed(key)) isPlain = false;
   }
   const isLarge = units * MAX_BYTES_PER_UNIT > MAX_DESCRIPTOR_BYTES && isLargeTogether(entries);
   if (isPlain && !isLarge) return entries;
@@ -41,13 +41,13 @@ export function keyEntries(entries: readonly Entry[], counted?: readonly number[
 }
 
 /** Whether a text of any length is hashed; one that ends as a hashed one does could be taken for it. */
-function isOdd(text: string): boolean {
+function isAlwaysHashed(text: string): boolean {
   if (!text.isWellFormed()) return true;
   return text.length >= MARK_AND_DIGEST_LENGTH && text.startsWith(MARK, text.length - MARK_AND_DIGEST_LENGTH);
 }
 
 function keyText(text: string, isShortened: boolean): string {
-  const isPlain = !isOdd(text) && !(isShortened && byteLength(text) > MAX_TEXT_BYTES);
+  const isPlain = !isAlwaysHashed(text) && !(isShortened && byteLength(text) > MAX_TEXT_BYTES);
   return isPlain ? text : `${startOfText(shownStart(text), START_BYTES)}${MARK}${sha256OfText(text)}`;
 }
 

@@ -17,9 +17,13 @@ export function openMcCache(options: OpenCacheOptions): ConnectedCache {
   const { MC_SRV, MC_SRV_REFRESH, MC_HOST_PORT } = settings;
   const reporters = new Map<string, (connected: boolean, reason: string) => void>();
   const health = new CacheHealth(options, () => cache.connected);
-  for (const node of MC_HOST_PORT ?? []) {
-    health.note(hostPort(node), `no connection to ${hostPort(node)} yet`);
-  }
+  const reporterOf = (address: string) => {
+    const report = reporters.get(address) ??
+      connectionReporter(options, health, { kind: "memcached-style cache", address });
+    reporters.set(address, report);
+    return report;
+  };
+  for (const node of MC_HOST_PORT ?? []) reporterOf(hostPort(node));
   const cache = new McCache({
     hosts: MC_SRV === undefined ? MC_HOST_PORT ?? [] : {
       name: MC_SRV,
@@ -35,10 +39,7 @@ export function openMcCache(options: OpenCacheOptions): ConnectedCache {
     roundTrip: roundTripRecorder(stats),
     onUnknownState: unknownStateReporter(options, "memcached-style cache"),
     onConnection(connected, reason, node) {
-      const report = reporters.get(node) ??
-        connectionReporter(options, health, { kind: "memcached-style cache", address: node });
-      reporters.set(node, report);
-      report(connected, reason);
+      reporterOf(node)(connected, reason);
     },
     onLeft(node) {
       reporters.delete(node);

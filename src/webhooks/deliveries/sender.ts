@@ -150,7 +150,7 @@ class Exchange implements ResponseListener {
     this.#head = head;
     // The header that was left out may be the one that ends the body, which then may never end.
     const hasEnd = FRAMING.some((name) => headerText(head, name) !== undefined);
-    if (head.isOdd && !hasEnd) this.#cut(INTERRUPTED);
+    if (head.isRepaired && !hasEnd) this.#cut(INTERRUPTED);
   }
 
   onBody(piece: Uint8Array<ArrayBuffer>): void {

@@ -138,7 +138,7 @@ export function renderText(
 export function renderTexts(
   template: TextTemplate,
   scope: TemplateScope,
-  encode?: (text: string, path: TemplatePath) => string,
+  encode: (text: string, path: TemplatePath) => string,
 ): readonly string[] {
   const [path] = template;
   if (template.length !== 1 || path === undefined || typeof path === "string") {
@@ -146,7 +146,7 @@ export function renderTexts(
   }
   const value = parsed(readPath(path, scope));
   const items = Array.isArray(value) ? value as readonly JsonValue[] : [value];
-  return items.map((item) => encode?.(textOf(item, path), path) ?? textOf(item, path));
+  return items.map((item) => encode(textOf(item, path), path));
 }
 
 function plainText(path: TemplatePath, scope: TemplateScope): string {

@@ -8,7 +8,7 @@ export interface ResponseHead {
   /** Whether the server keeps the connection, according to its head. */
   readonly isKept: boolean;
   /** Whether a line of it was repaired or left out. */
-  readonly isOdd: boolean;
+  readonly isRepaired: boolean;
 }
 
 /** Where the body of a response ends: after so many bytes, with its last chunk, or with the connection. */
@@ -46,7 +46,7 @@ export class HeadLines {
   #version = "";
   #status = 0;
   /** Whether a line was repaired or left out: the connection is not used again. */
-  #isOdd = false;
+  #isRepaired = false;
   /** Whether a header that was left out would decide where the body ends. */
   #isUnframed = false;
   /** Whether the line before was kept, so that another one may continue it. */
@@ -67,9 +67,9 @@ export class HeadLines {
     return this.#status === 101 || this.#status >= 200;
   }
 
-  /** Parses a line without its end, `isOdd` if it was cut or has an odd end. Throws a `SendError` for no status line. */
-  take(line: string, isOdd: boolean): void {
-    this.#isOdd ||= isOdd || line.length >= MAX_LINE_BYTES;
+  /** Parses a line, `isRepaired` if it was cut or did not end with CR LF. Throws a `SendError` for no status line. */
+  take(line: string, isRepaired: boolean): void {
+    this.#isRepaired ||= isRepaired || line.length >= MAX_LINE_BYTES;
     if (this.isEmpty) this.#takeStatus(line);
     else if (isBlank(line.charCodeAt(0))) this.#continue(trimmed(line, 0));
     else this.#takeHeader(line);
@@ -80,7 +80,7 @@ export class HeadLines {
     this.#headers = [];
     this.#version = "";
     this.#status = 0;
-    this.#isOdd = this.#isUnframed = this.#isContinuable = false;
+    this.#isRepaired = this.#isUnframed = this.#isContinuable = false;
     return ++this.#interim <= MAX_INTERIM;
   }
 
@@ -91,9 +91,9 @@ export class HeadLines {
     const isClosed = tokens(this.#text("connection")).includes("close");
     // A careless server may send a body that it announces where none can be.
     const mayHaveMore = this.#status === 204 && (coding !== undefined || Number(length ?? 0) !== 0);
-    const isOdd = this.#isOdd || (length !== undefined && (coding !== undefined || !LENGTH.test(length)));
-    const isKept = this.#version === "1.1" && !isClosed && !mayHaveMore && !isOdd;
-    return { status: this.#status, headers: this.#headers, isKept, isOdd };
+    const isRepaired = this.#isRepaired || (length !== undefined && (coding !== undefined || !LENGTH.test(length)));
+    const isKept = this.#version === "1.1" && !isClosed && !mayHaveMore && !isRepaired;
+    return { status: this.#status, headers: this.#headers, isKept, isRepaired };
   }
 
   /** Where the body ends; throws a `SendError` for a head that does not tell. */
@@ -119,20 +119,20 @@ export class HeadLines {
     if (status === undefined) throw unreadable(statusFault(line));
     this.#version = version;
     this.#status = Number(status);
-    this.#isOdd ||= !isLineText(line);
+    this.#isRepaired ||= !isLineText(line);
   }
 
   #takeHeader(line: string): void {
     const colon = line.indexOf(":");
     const written = line.slice(0, Math.max(0, colon));
     const name = trimmed(written, 0).toLowerCase();
-    this.#isOdd ||= name.length !== written.length;
+    this.#isRepaired ||= name.length !== written.length;
     this.#isContinuable = false;
     const isFraming = FRAMING.includes(name);
     const most = isFraming || DECISIVE.includes(name) ? 2 * MAX_HEADERS : MAX_HEADERS;
     const isReadable = NAME.test(name) && isLineText(line) && line.length < MAX_LINE_BYTES;
     if (!isReadable || this.#headers.length >= most) {
-      this.#isOdd = true;
+      this.#isRepaired = true;
       this.#isUnframed ||= isFraming;
       return;
     }
@@ -143,7 +143,7 @@ export class HeadLines {
   /** A folded line: a form of HTTP/1.0 that some servers still write. */
   #continue(more: string): void {
     const last = this.#headers.at(-1);
-    this.#isOdd = true;
+    this.#isRepaired = true;
     if (last === undefined || !this.#isContinuable) return;
     if (isLineText(more) && last[1].length + more.length < MAX_LINE_BYTES) {
       last[1] += last[1] === "" || more === "" ? more : ` ${more}`;

@@ -162,13 +162,13 @@ export class ResponseParser {
   #endLine(text: string): void {
     const hasReturn = text.endsWith("\r");
     const line = text.slice(0, hasReturn ? -1 : undefined);
-    const isOdd = this.#isLineCut || !hasReturn;
+    const isRepaired = this.#isLineCut || !hasReturn;
     this.#isLineCut = false;
-    if (isOdd) this.#isClean = false;
+    if (isRepaired) this.#isClean = false;
     switch (this.#phase) {
       case "head":
-        if (line !== "") return this.#takeHeadLine(line, isOdd);
-        if (!this.#lines.isEmpty) this.#endHead(isOdd);
+        if (line !== "") return this.#takeHeadLine(line, isRepaired);
+        if (!this.#lines.isEmpty) this.#endHead(isRepaired);
         return;
       case "size":
         return this.#beginChunk(line);
@@ -181,14 +181,14 @@ export class ResponseParser {
     }
   }
 
-  #takeHeadLine(line: string, isOdd: boolean): void {
+  #takeHeadLine(line: string, isRepaired: boolean): void {
     const isFirst = this.#lines.isEmpty;
-    this.#lines.take(line, isOdd);
+    this.#lines.take(line, isRepaired);
     if (isFirst) this.#lineBytes = MAX_HEAD_BYTES;
     if (isFirst && this.#lines.isFinal) this.#parts.onStatus?.(this.#lines.head());
   }
 
-  #endHead(isOdd: boolean): void {
+  #endHead(isRepaired: boolean): void {
     const lines = this.#lines;
     if (!lines.isFinal) {
       if (!lines.skipInterim()) throw unreadable("HPE_HEADER_OVERFLOW");
@@ -198,7 +198,7 @@ export class ResponseParser {
     this.#head = lines.head();
     this.#parts.onHead(this.#head);
     const end = lines.bodyEnd(this.#isHeadOnly);
-    this.#isClean = this.#head.isKept && !isOdd && end !== "close";
+    this.#isClean = this.#head.isKept && !isRepaired && end !== "close";
     if (end === "chunks") this.#expect("size", MAX_SIZE_BYTES);
     else if (end === "close") this.#phase = "until close";
     else {
