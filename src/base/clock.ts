@@ -7,8 +7,8 @@ export interface Clock {
   /** Monotonic milliseconds, with fractions, to measure durations. */
   elapsed(): number;
   /**
-   * Calls `run` once after `delayMs`; the returned function cancels it and may be called twice. A call that is late lets
-   * one more turn of input be read before: what arrived while the thread was not running was in time.
+   * Calls `run` once after `delayMs`; the returned function cancels it and may be called twice. A late call runs after
+   * the pending input was read: what arrived while the thread was blocked was in time.
    */
   after(delayMs: number, run: () => void): () => void;
 }

@@ -36,7 +36,7 @@ export class InFlightCache implements CounterCache {
   #inFlight = 0;
   /** Since when there is no answer: the last one, or the first hit that waits after it. */
   #silentSince = -Infinity;
-  /** Whether the last call had an answer: after a failure, further hits wait no less in vain. */
+  /** Whether the last call was answered: a failure does not end the silence. */
   #isAnswered = false;
   #refused = 0;
 

@@ -136,7 +136,7 @@ async function xdsProvider(
   { settings, logger, clock, random, health }: ServiceParts,
   waitsFor: (what: string) => void,
 ): Promise<RulesProvider> {
-  let isAway = false;
+  let isUnreachable = false;
   // Loads its package only where it is used.
   const { createXdsProvider } = await import("../config/xds_provider.ts");
   const tls = {
@@ -163,11 +163,11 @@ async function xdsProvider(
     random,
     logger,
     onReachable(reason) {
-      const wasAway = isAway;
-      isAway = reason !== undefined;
+      const wasUnreachable = isUnreachable;
+      isUnreachable = reason !== undefined;
       if (reason === undefined) {
         health.degrade(SERVER, []);
-        if (wasAway) waitsFor(FIRST_RULES);
+        if (wasUnreachable) waitsFor(FIRST_RULES);
         return;
       }
       health.degrade(SERVER, [`no connection: ${reason}; the rules stay as they are`]);

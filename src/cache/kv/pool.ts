@@ -31,7 +31,7 @@ export interface KvPoolOptions extends Pick<SharedCacheOptions, "clock" | "onCon
   readonly events: KvPoolEvents;
 }
 
-/** Time between two groups of calls that waited in vain: leaving some out of a batch costs as much as all of it. */
+/** Time between two groups of calls that fail: removing some from a batch costs as much as removing all. */
 const GROUP_MS = 5;
 
 /** The connections to one node. The first one is made immediately, the others once it is there. */

@@ -8,7 +8,6 @@ const PRIORITY_BYTES = 5;
 
 /** Takes the fields of one block after the other. */
 export interface BlockTaker extends FieldTaker {
-  /** Begins another block. */
   begin(): void;
 }
 
@@ -48,7 +47,6 @@ export class BlockReader {
     return (this.#flags & FLAG.END_STREAM) !== 0;
   }
 
-  /** Length of the last block. */
   get length(): number {
     return this.#length;
   }
@@ -69,7 +67,6 @@ export class BlockReader {
     return this.#decoder.overflowed;
   }
 
-  /** Takes a HEADERS frame. */
   begin(flags: number, streamId: number, payload: Uint8Array): void {
     let block = (flags & FLAG.PADDED) === 0 ? payload : unpadded(payload);
     this.isSelfDependent = false;
@@ -88,7 +85,6 @@ export class BlockReader {
     if (this.isOpen) this.#begin(() => this.#splitter.write(block));
   }
 
-  /** Takes a CONTINUATION frame. */
   continue(flags: number, streamId: number, payload: Uint8Array): void {
     if (!this.isOpen || streamId !== this.streamId) {
       throw new ConnectionError("PROTOCOL_ERROR", "CONTINUATION without the beginning of its block");

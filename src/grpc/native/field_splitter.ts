@@ -49,7 +49,6 @@ export class FieldSplitter {
     return this.#heldLength === 0 && this.#skip === 0 && !this.#isValueDue;
   }
 
-  /** Takes a piece. */
   write(piece: Uint8Array): void {
     let bytes = piece;
     if (this.#heldLength > 0) {

@@ -19,7 +19,6 @@ const OVERFLOWED_HEAD: RequestHead = {
 /** Reads the header blocks of one connection as heads and trailers of requests. */
 export class HeaderReader {
   readonly #reader: HeadReader;
-  /** Takes the frames. */
   readonly blocks: BlockReader;
   /** The last block that left the table alone, and its head: most calls are alike. */
   #known: { readonly block: Uint8Array; readonly head: RequestHead; readonly changes: number } | undefined;

@@ -7,7 +7,6 @@ export type HeaderField = readonly [name: string, value: string];
 export interface FieldTaker {
   /** Called for every field; returns whether its value is to be taken. The answer depends on the name only. */
   keeps(name: string): boolean;
-  /** Takes a field. */
   take(name: string, value: string): void;
 }
 
@@ -108,7 +107,6 @@ export class HpackDecoder {
     return fields;
   }
 
-  /** Begins a block. */
   begin(): void {
     this.#listBytes = 0;
   }

@@ -84,7 +84,6 @@ export class HeadReader implements FieldTaker {
     this.#methods = methods;
   }
 
-  /** Begins another request. */
   begin(): void {
     this.#draft = newDraft();
     this.#lastName = "";
