@@ -6,7 +6,6 @@ import {
   type NamedMetric,
   namedMetrics,
 } from "../base/metrics.ts";
-import { NO_STATS } from "../ratelimit/rule_stats.ts";
 import type { RuleCounters, ServiceCounters, StatsSink } from "../ratelimit/stats_sink.ts";
 import { methodMetrics, type RULE_METRICS, ruleMetrics, SERVICE_METRICS } from "./declarations.ts";
 import { Timer, type TimerOptions } from "./timer.ts";
@@ -311,7 +310,16 @@ export const RULE_COUNTERS = [
 ] as const satisfies readonly (keyof RuleCounters)[];
 
 function emptyCounters(): RuleCounters {
-  return { totalHits: 0, ...NO_STATS, domainNotFound: 0 };
+  return {
+    totalHits: 0,
+    overLimit: 0,
+    nearLimit: 0,
+    withinLimit: 0,
+    shadowMode: 0,
+    overLimitWithLocalCache: 0,
+    returnedHits: 0,
+    domainNotFound: 0,
+  };
 }
 
 /** A metric key as it is printed: `_` for separators, control characters and the dots of IPv4 addresses. */
