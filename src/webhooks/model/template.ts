@@ -1,4 +1,10 @@
-import { isRawNumber, type JsonObject, type JsonValue, parseJson, stringifyJson } from "../../base/exact_json.ts";
+import {
+  isRawNumber,
+  type JsonObject,
+  type JsonValue,
+  parseJson,
+  stringifyJson,
+} from "../../base/exact_json.ts";
 import { JsonText } from "../../base/json_text.ts";
 
 /** The roots of template paths. */

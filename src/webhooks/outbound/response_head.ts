@@ -91,7 +91,8 @@ export class HeadLines {
     const isClosed = tokens(this.#text("connection")).includes("close");
     // A careless server may send a body that it announces where none can be.
     const mayHaveMore = this.#status === 204 && (coding !== undefined || Number(length ?? 0) !== 0);
-    const isRepaired = this.#isRepaired || (length !== undefined && (coding !== undefined || !LENGTH.test(length)));
+    const isRepaired = this.#isRepaired ||
+      (length !== undefined && (coding !== undefined || !LENGTH.test(length)));
     const isKept = this.#version === "1.1" && !isClosed && !mayHaveMore && !isRepaired;
     return { status: this.#status, headers: this.#headers, isKept, isRepaired };
   }
