@@ -5,7 +5,7 @@
  * it is listed as unstable. With `CI=true` a skipped test is a failure, and so are two unstable ones. `--stress` repeats
  * tests in random order on a machine that is disturbed, see `test/stress.ts`.
  */
-import { join, relative, resolve } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { PORTS_VARIABLE } from "../tests/harness/free_port.ts";
 import { SHARED_KINDS, startSharedServers } from "../tests/harness/shared_places.ts";
 import { EMPTY_REPORT, judge } from "../tests/harness/test_report.ts";
@@ -118,7 +118,8 @@ async function runAll({ named, options, folder }: {
     for (const { group, run } of runs) {
       const again = (alone: TestGroup, args: readonly string[]) =>
         runOne(alone, { args: [...unfiltered, ...args], env, isShown: false, overdue });
-      judged.push(await repeatFailed(run, group, again));
+      const placesOf = (file: string) => group.places.filter((place) => imports(place, file));
+      judged.push(await repeatFailed(run, group, { runGroup: again, placesOf }));
     }
     return judged;
   };
@@ -127,6 +128,12 @@ async function runAll({ named, options, folder }: {
   const isShared = groups.some(({ isServed }) => isServed) && (named.length === 0 || named.some(isFolder));
   await using servers = await startSharedServers(isShared ? SHARED_KINDS : []);
   return [...first.flat(), ...await runGroups(true, servers.env)];
+}
+
+/** Whether a test file names another file of its folder in an import. */
+function imports(place: string, file: string): boolean {
+  if (file === "" || dirname(place) !== dirname(file)) return false;
+  return Deno.readTextFileSync(join(ROOT, place)).includes(`"./${basename(file)}"`);
 }
 
 /** The checks that failed. */

@@ -5,20 +5,30 @@ import type { TestGroup } from "./test_groups.ts";
 /** With more files than this, the change is wrong and not the machine. */
 const MAX_FILES = 12;
 
-/** Runs a group with these arguments. */
-export type GroupRunner = (group: TestGroup, args: readonly string[]) => Promise<TestRun>;
+/** What a repetition needs from outside. */
+export interface Repeater {
+  /** Runs a group with these arguments. */
+  readonly runGroup: (group: TestGroup, args: readonly string[]) => Promise<TestRun>;
+  /** The places whose tests a file defines: a contract suite belongs to the files that import it. */
+  readonly placesOf: (file: string) => readonly string[];
+}
 
 /**
  * Repeats the failed tests of a run once, one file after the other with nothing else beside. A test that passes then is
  * unstable instead of failed. Nothing is repeated where a runner ended in the middle, or after many failures.
  */
-export async function repeatFailed(run: TestRun, group: TestGroup, runGroup: GroupRunner): Promise<TestRun> {
+export async function repeatFailed(
+  run: TestRun,
+  group: TestGroup,
+  { runGroup, placesOf }: Repeater,
+): Promise<TestRun> {
   const byFile = Map.groupBy(run.report.failed, ({ file }) => file.replace(/^\.\//, ""));
   if (byFile.size > MAX_FILES) return run;
   const unstable: FailedTest[] = [];
   for (const [file, tests] of byFile) {
-    if (!group.places.includes(file)) continue;
-    const alone = { ...group, name: `${group.name}, ${file} again`, places: [file], jobs: 1 };
+    const places = group.places.includes(file) ? [file] : placesOf(file);
+    if (places.length === 0) continue;
+    const alone = { ...group, name: `${group.name}, ${file} again`, places, jobs: 1 };
     const again = await runGroup(alone, [filterOf(tests)]);
     const isWhole = again.report.passed > 0 && (again.code === 0 || again.report.failed.length > 0);
     const failedAgain = new Set(again.report.failed.map(({ name }) => topName(name)));

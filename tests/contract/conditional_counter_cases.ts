@@ -94,8 +94,9 @@ export const CONDITIONAL_CASES: Readonly<
     ]);
   },
   async "the time before a reload lowers the rate of a bucket is refilled at the rate from before"(cache) {
-    const fast = bucketLimit({ burst: 10, hitsPerUnit: 86_400_000, unitSeconds: 86_400 });
-    const slow = bucketLimit({ burst: 10, hitsPerUnit: 1, unitSeconds: 86_400 });
+    // A tick of an hour refills less than the burst: the one in which the rate changes may have either rate.
+    const fast = bucketLimit({ burst: 10, hitsPerUnit: 3_600_000, unitSeconds: 3_600 });
+    const slow = bucketLimit({ burst: 10, hitsPerUnit: 1, unitSeconds: 3_600 });
     const [one, later] = [conditionalHit({ limit: fast, addend: 10 }), conditionalHit({ limit: fast })];
     await taken(cache, [one]);
     await taken(cache, [{ ...later, addend: 10 }]);

@@ -1,6 +1,6 @@
 import { assertEquals, assertNotEquals, assertThrows } from "@std/assert";
 import { joinRuns, type TestRun } from "../../../scripts/test/join_runs.ts";
-import { repeatFailed } from "../../../scripts/test/repeat_failed.ts";
+import { type Repeater, repeatFailed } from "../../../scripts/test/repeat_failed.ts";
 import { slowestLines, startedByImports } from "../../../scripts/test/slowest.ts";
 import { readStressOptions, shuffled } from "../../../scripts/test/stress.ts";
 import { planTests, testPlaces, UNIX_SOCKETS } from "../../../scripts/test/test_groups.ts";
@@ -88,6 +88,8 @@ Deno.test("the sum of runs: with a filter one of them may be empty", () => {
   assertEquals(joinRuns([GOOD, BARE], { empty: true }), GOOD.report);
 });
 
+const SUITE = "tests/contract/suite.ts";
+
 /** What each repetition finds, by its filter: how many tests pass and which fail. */
 const REPETITIONS: readonly {
   readonly name: string;
@@ -118,6 +120,14 @@ const REPETITIONS: readonly {
     unstable: [failed(F.file, "f > step")],
   },
   {
+    name: "a suite is repeated by the files that import it",
+    first: [failed(`./${SUITE}`, "f")],
+    again: {},
+    asked: [`${SUITE}_test.ts --filter=/^(?:\\x66)$/`],
+    failed: [],
+    unstable: [failed(`./${SUITE}`, "f")],
+  },
+  {
     name: "what failed outside of a test is not repeated",
     first: [failed("", "runner")],
     again: {},
@@ -141,7 +151,8 @@ for (const { name, first, again, asked, failed, unstable } of REPETITIONS) {
     const group = { name: "unit", places, flags: [], isServed: false, jobs: 2 };
     const run = { name: "unit", code: 1, report: { passed: 3, failed: first, unstable: [], skipped: [] } };
     const seen: string[] = [];
-    const judged = await repeatFailed(run, group, ({ places: [place = ""], name }, args) => {
+    const placesOf = (file: string) => file === SUITE ? [`${SUITE}_test.ts`] : [];
+    const runGroup: Repeater["runGroup"] = ({ places: [place = ""], name }, args) => {
       seen.push(`${place} ${args.join(" ")}`);
       const left = again[place] ?? [];
       const passed = left.length === 0 ? 1 : 0;
@@ -150,7 +161,8 @@ for (const { name, first, again, asked, failed, unstable } of REPETITIONS) {
         code: left.length,
         report: { passed, failed: left, unstable: [], skipped: [] },
       });
-    });
+    };
+    const judged = await repeatFailed(run, group, { runGroup, placesOf });
     assertEquals(seen, asked);
     const passed = 3 + first.length - failed.length;
     assertEquals(judged.report, { passed, failed, unstable, skipped: [] });
