@@ -32,7 +32,6 @@ export async function runTests(args: readonly string[]): Promise<number> {
   if (args.includes(STRESS)) return await runStress(args.filter((arg) => arg !== STRESS));
   const named = args.filter(isPlace).map((place) => relative(ROOT, resolve(ROOT, place)));
   const options = args.filter((arg) => !isPlace(arg) && arg !== SLOWEST);
-  if (named.length === 0 || !named.every(isUnit)) await installTools();
   const folder = await Deno.makeTempDir({ prefix: "weir_tests_" });
   try {
     const runs = await runAll({ named, options, folder });
@@ -88,8 +87,8 @@ async function runStress(args: readonly string[]): Promise<number> {
 }
 
 /**
- * Unit tests run next to the type check, then the groups with servers side by side. Failed tests are repeated once, alone,
- * while the servers still run.
+ * Unit tests run next to the type check and the installation of tools, then the groups with servers side by side. Failed
+ * tests are repeated once, alone, while the servers still run.
  */
 async function runAll({ named, options, folder }: {
   readonly named: readonly string[];
@@ -123,7 +122,11 @@ async function runAll({ named, options, folder }: {
     }
     return judged;
   };
-  const first = await Promise.all([named.length === 0 ? checkTypes() : [], runGroups(false, {})]);
+  const first = await Promise.all([
+    named.length === 0 ? checkTypes() : [],
+    runGroups(false, {}),
+    groups.some(({ isServed }) => isServed) ? installTools().then(() => []) : [],
+  ]);
   // A file that is named alone starts what it asks for.
   const isShared = groups.some(({ isServed }) => isServed) && (named.length === 0 || named.some(isFolder));
   await using servers = await startSharedServers(isShared ? SHARED_KINDS : []);
