@@ -16,7 +16,9 @@ export function openMcCache(options: OpenCacheOptions): ConnectedCache {
   const { settings, logger, clock, random, stats } = options;
   const { MC_SRV, MC_SRV_REFRESH, MC_HOST_PORT } = settings;
   const reporters = new Map<string, (connected: boolean, reason: string) => void>();
-  const health = new CacheHealth(options, () => cache.connected);
+  // Connections are expected before the cache exists.
+  let opened: McCache | undefined;
+  const health = new CacheHealth(options, () => opened?.connected === true);
   const reporterOf = (address: string) => {
     const report = reporters.get(address) ??
       connectionReporter(options, health, { kind: "memcached-style cache", address });
@@ -51,6 +53,7 @@ export function openMcCache(options: OpenCacheOptions): ConnectedCache {
       else logger.warning("Cannot look up MC_SRV; retrying", { name: MC_SRV, reason });
     },
   });
+  opened = cache;
   stats.addMetrics(MC_METRICS, cache.metrics);
   return { cache, ready: cache.ready };
 }

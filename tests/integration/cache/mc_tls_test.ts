@@ -126,8 +126,8 @@ Deno.test({
         await Deno.remove(files.certFile);
         await Deno.truncate(files.keyFile);
         await memcached.restartOnSamePort();
-        await until("the connection again", () => told.length === 4);
-        assertEquals([told, await cache.add([hit()])], [[false, true, false, true], [1]]);
+        // The server that was started anew has no counters.
+        assertEquals(await until("the connection again", () => cache.add([hit()])), [1]);
       });
     }),
 });

@@ -1,4 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
+import { JsonText } from "../../../src/base/json_text.ts";
 import { WorkflowScope } from "../../../src/webhooks/workflows/scope.ts";
 import { until } from "../../harness/until.ts";
 import { WorkflowBed } from "../../harness/workflow_fixture.ts";
@@ -101,5 +102,5 @@ Deno.test("workflow fairness: a value is kept for one turn only, its text for lo
   assertEquals([values()[0] === input, values()[1] === result], [true, true]);
   await Promise.resolve();
   assertEquals([values()[0] === input, values()[1] === result], [false, false]);
-  assertEquals(values(), [{ x: [{}] }, { y: [] }]);
+  assertEquals(values(), [new JsonText('{"x":[{}]}'), new JsonText('{"y":[]}')]);
 });
