@@ -17,7 +17,7 @@ export function openMcCache(options: OpenCacheOptions): ConnectedCache {
   const { MC_SRV, MC_SRV_REFRESH, MC_HOST_PORT } = settings;
   const reporters = new Map<string, (connected: boolean, reason: string) => void>();
   // Connections are expected before the cache exists.
-  let opened: McCache | undefined;
+  let opened: McCache | undefined = undefined;
   const health = new CacheHealth(options, () => opened?.connected === true);
   const reporterOf = (address: string) => {
     const report = reporters.get(address) ??
