@@ -50,7 +50,7 @@ class Receiver implements AsyncDisposable {
   }
 }
 
-/** How far the threads of a process give way. */
+/** The priorities of the threads of a process. */
 async function nicenesses(pid: number): Promise<Set<number>> {
   const found = new Set<number>();
   for await (const { name } of Deno.readDir(`/proc/${pid}/task`)) {
@@ -129,7 +129,7 @@ Deno.test("on a machine whose cores are all taken, executions whose receiver ans
   }
   const ids = await begin(weir.httpAddress, count);
   assertEquals(await ends(weir.httpAddress, ids), { succeeded: count });
-  // The program gives way as far as the test does.
+  // The program has the priority of the test.
   if (Deno.build.os !== "linux" || os.getPriority(0) > WEBHOOK_NICENESS) return;
   assertEquals((await nicenesses(weir.pid)).has(WEBHOOK_NICENESS), true);
 });
