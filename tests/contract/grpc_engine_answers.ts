@@ -6,7 +6,7 @@ import type { GrpcEngine, GrpcEngineOptions } from "../../src/grpc/engine.ts";
 import type { GrpcService } from "../../src/grpc/grpc_service.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { concatBytes, message } from "../harness/h2_peer.ts";
-import { quickClock } from "../harness/quick_clock.ts";
+import { quickClock } from "../harness/fake_clock.ts";
 
 type Start = (options: GrpcEngineOptions) => Promise<GrpcEngine>;
 

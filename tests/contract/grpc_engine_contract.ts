@@ -2,7 +2,7 @@ import { assertEquals, assertRejects } from "@std/assert";
 import http2 from "node:http2";
 import net from "node:net";
 import { systemClock } from "../../src/base/clock.ts";
-import { FakeClock } from "../harness/fake_clock.ts";
+import { FakeClock, quickClock } from "../harness/fake_clock.ts";
 import type { GrpcEngine, GrpcEngineOptions } from "../../src/grpc/engine.ts";
 import {
   type CallContext,
@@ -12,7 +12,6 @@ import {
 } from "../../src/grpc/grpc_service.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { GrpcClient } from "../harness/grpc_client.ts";
-import { quickClock } from "../harness/quick_clock.ts";
 import { until } from "../harness/until.ts";
 
 type Start = (options: GrpcEngineOptions) => Promise<GrpcEngine>;

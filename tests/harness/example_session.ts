@@ -5,12 +5,12 @@ import { versionText } from "../../src/base/version.ts";
 import { ChildProcess } from "./child_process.ts";
 import type { Block } from "./documents.ts";
 import { commandsOf, curl, curlFlags, wordsOf } from "./example_text.ts";
-import { scaledClock } from "./scaled_clock.ts";
+import { FakeClock } from "./fake_clock.ts";
 import { ServeFixture } from "./serve_fixture.ts";
 import { requireTool } from "./tools.ts";
 
 /** Far from the end of a minute, so that no window ends within an example. */
-export const STILL_CLOCK = scaledClock({ now: 1_795_263_681_000 });
+export const STILL_CLOCK = FakeClock.ofMachine({ now: 1_795_263_681_000 });
 /** The two ways in which pages call the command. */
 const WEIR = /^(?:weir|deno run -A main\.ts)(?: |$)/;
 

@@ -1,7 +1,6 @@
 import type { WebhookWorkerPort } from "../../src/webhooks/service/message.ts";
 import { serveWebhooks } from "../../src/webhooks/service/worker.ts";
-import { shiftWallClock } from "./scaled_clock.ts";
-import { HurriedClock } from "./hurried_clock.ts";
+import { FakeClock, shiftWallClock } from "./fake_clock.ts";
 import type { KillPoint, WebhookFaults } from "./webhook_faults.ts";
 
 /** What a test tells the worker beside what the main thread does. */
@@ -18,13 +17,13 @@ const port = globalThis as unknown as WebhookWorkerPort & {
 let faults: WebhookFaults = {};
 /** How long it may take until all threads of a process are stopped: a machine with others on it takes its time. */
 const STOP_REACHES_ALL_MS = 2_000;
-const clock = new HurriedClock();
+const clock = FakeClock.ofMachine();
 const times = { kill: 0, stop: 0 };
 
 // Comes before the message that starts the service.
 port.addEventListener("message", ({ data: message }: MessageEvent<FaultMessage>) => {
   if (message.type === "faults") take(message.faults);
-  if (message.type === "hurry") clock.hurry(message.ms);
+  if (message.type === "hurry") clock.advance(message.ms);
   if (message.type === "throw") setTimeout(() => thrown());
 });
 

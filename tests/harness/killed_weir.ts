@@ -9,7 +9,7 @@ import { standardOutput } from "../../src/base/standard_streams.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { guardProcess } from "../../src/telemetry/process_guard.ts";
 import type { FaultMessage } from "./killed_webhook_worker.ts";
-import { shiftWallClock } from "./scaled_clock.ts";
+import { shiftWallClock } from "./fake_clock.ts";
 import type { WebhookFaults } from "./webhook_faults.ts";
 
 const faults: WebhookFaults = JSON.parse(Deno.args[0] ?? "{}");

@@ -122,7 +122,9 @@ export class ServeFixture implements AsyncDisposable {
   async stop(): Promise<void> {
     this.beginStop();
     await this.opened.catch(() => {});
-    const ticking = setInterval(() => this.#clock instanceof FakeClock && this.#clock.advance(1_000), 1);
+    const clock = this.#clock;
+    const isStill = clock instanceof FakeClock && !clock.isOfMachine;
+    const ticking = setInterval(() => isStill && clock.advance(1_000), 1);
     try {
       await this.#running?.stopped;
     } finally {

@@ -1,5 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
-import { scaledClock } from "./scaled_clock.ts";
+import { FakeClock } from "./fake_clock.ts";
 import { type MovedStore, moveStore } from "../../src/webhooks/store/maintenance/move.ts";
 import { migrate } from "../../src/webhooks/store/sqlite/migration.ts";
 import { SqliteConnection } from "../../src/webhooks/store/sqlite/connection.ts";
@@ -172,12 +172,12 @@ function shown(_: string, value: unknown): unknown {
 /** Moves a store; `tell` hears the lines. Sessions that are about to end are waited for with patience. */
 export function move(from: string, to: string, tell: (line: string) => void = () => {}): Promise<MovedStore> {
   // What is waited for 5 seconds elsewhere, is waited for a minute here.
-  const clock = scaledClock({ factor: 12 });
+  const clock = FakeClock.ofMachine({ factor: 12 });
   return moveStore({ from, to, clock, tell });
 }
 
 /** Moves a store whose sessions are there to stay: they are not waited for. */
 export function moveInUse(from: string, to: string): Promise<MovedStore> {
-  const clock = scaledClock({ factor: 1 / 1_000_000 });
+  const clock = FakeClock.ofMachine({ factor: 1 / 1_000_000 });
   return moveStore({ from, to, clock, tell: () => {} });
 }

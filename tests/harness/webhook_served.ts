@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { HurriedClock } from "./hurried_clock.ts";
+import { FakeClock } from "./fake_clock.ts";
 import type { FaultMessage } from "./killed_webhook_worker.ts";
 import { ServeFixture } from "./serve_fixture.ts";
 import { until } from "./until.ts";
@@ -18,7 +18,7 @@ export class WebhookServed extends WebhookCalls implements AsyncDisposable {
   /** What the services before wrote to their logs. */
   readonly oldLines: string[] = [];
   readonly #env: Readonly<Record<string, string>>;
-  readonly #clock = new HurriedClock();
+  readonly #clock = FakeClock.ofMachine();
   #fixture: ServeFixture | undefined;
   #worker: Worker | undefined;
 
@@ -84,7 +84,7 @@ export class WebhookServed extends WebhookCalls implements AsyncDisposable {
 
   /** Skips some time of everything but that work. */
   hurry(ms: number): void {
-    this.#clock.hurry(ms);
+    this.#clock.advance(ms);
   }
 
   /** Ends a worker with faults by an error that nobody catches. */

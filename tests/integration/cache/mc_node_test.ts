@@ -4,7 +4,6 @@ import type { CounterCache } from "../../../src/ratelimit/counter_cache.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";
 import type { Clock } from "../../../src/base/clock.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { scaledClock } from "../../harness/scaled_clock.ts";
 import { until } from "../../harness/until.ts";
 import { withMc } from "../../harness/mc_bed.ts";
 import { turn, watchCall } from "./watched_call.ts";
@@ -239,7 +238,7 @@ Deno.test("mc node: closing ends calls, connections and timers", async () => {
 /** A clock whose time of the day is set back by an hour each time that it is looked at. */
 function backwardClock(of: FakeClock): Clock {
   let hours = 0;
-  return scaledClock({ of, now: () => of.now() - 3_600_000 * hours++ });
+  return FakeClock.ofMachine({ of, now: () => of.now() - 3_600_000 * hours++ });
 }
 
 Deno.test("mc node: a call ends in time also when the clock is set back", async () => {

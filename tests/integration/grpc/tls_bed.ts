@@ -2,7 +2,7 @@ import * as grpc from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
 import { X509Certificate } from "node:crypto";
 import tls from "node:tls";
-import { scaledClock } from "../../harness/scaled_clock.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
 import type { GrpcEngine, GrpcEngineOptions } from "../../../src/grpc/engine.ts";
 import type { ListenTarget } from "../../../src/grpc/listener.ts";
 import { ServerTls } from "../../../src/grpc/server_tls.ts";
@@ -49,7 +49,7 @@ export class TlsBed implements AsyncDisposable {
     const { server: { certFile, keyFile }, authority } = certificates;
     const [log, probe]: [string[], Probe] = [[], new Probe()];
     // The time of the day stands still, an hour from now: whatever certificate is made until then is valid.
-    const clock = scaledClock({ now: Date.now() + 3_600_000 });
+    const clock = FakeClock.ofMachine({ now: Date.now() + 3_600_000 });
     const write = (line: string) => void log.push(line);
     const logger = createLogger({ level: "warning", format: "text", clock, write });
     const files = { cert: certFile, key: keyFile, ...(asksClients ? { ca: authority.certFile } : {}) };

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import type { Clock } from "../../../src/base/clock.ts";
 import type { SettingName } from "../../../src/settings/table.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
-import { scaledClock } from "../../harness/scaled_clock.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
 import { needs, type Tool, toolAvailable } from "../../harness/tools.ts";
 import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
 
@@ -39,10 +39,10 @@ descriptors:
 };
 
 /** It stands at noon, so that no window ends during a test; what waits for a time waits for a real one. */
-export const NOON: Clock = scaledClock({ now: Date.UTC(2026, 0, 1, 12) });
+export const NOON: Clock = FakeClock.ofMachine({ now: Date.UTC(2026, 0, 1, 12) });
 
 /** The same, with more time for what has a short limit that no setting changes. */
-export const SLOW_NOON: Clock = scaledClock({ of: NOON, factor: 8 });
+export const SLOW_NOON: Clock = FakeClock.ofMachine({ of: NOON, factor: 8 });
 
 /** A rate limit request with a descriptor for each text `key=value`. */
 export function shopRequest(...descriptors: readonly string[]): object {

@@ -1,7 +1,7 @@
 import { startRedisCluster } from "../../harness/redis_cluster.ts";
 import { startRedisSentinel } from "../../harness/redis_sentinel.ts";
 import { type RedisServer, startRedis } from "../../harness/redis_server.ts";
-import { scaledClock } from "../../harness/scaled_clock.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import type { TcpRelay } from "../../harness/tcp_relay.ts";
 import type { Tool } from "../../harness/tools.ts";
@@ -96,7 +96,7 @@ export async function inFlight(service: ServeFixture, hits: number): Promise<voi
 
 /** Starts a service whose clock goes on from noon, for what is measured by the clock. */
 export async function startAtNoon(env: Env): Promise<ServeFixture> {
-  const clock = scaledClock({ aheadMs: NOON.now() - Date.now() });
+  const clock = FakeClock.ofMachine({ aheadMs: NOON.now() - Date.now() });
   return await ServeFixture.start({ env, rules: RULES, clock });
 }
 

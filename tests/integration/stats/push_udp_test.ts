@@ -2,7 +2,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { PushOutage } from "../../../src/stats/push_outage.ts";
 import { PushUdp } from "../../../src/stats/push_udp.ts";
 import { freePort } from "../../harness/free_port.ts";
-import { patientClock } from "../../harness/scaled_clock.ts";
+import { patientClock } from "../../harness/fake_clock.ts";
 import { until } from "../../harness/until.ts";
 import { UdpReceiver, warningLog } from "../../harness/push_receivers.ts";
 

@@ -3,7 +3,7 @@ import type { Clock } from "../../../src/base/clock.ts";
 import { type Environment, readSettings } from "../../../src/settings/read_settings.ts";
 import { startSinks } from "../../../src/stats/sinks.ts";
 import { StatsStore } from "../../../src/stats/store.ts";
-import { patientClock } from "../../harness/scaled_clock.ts";
+import { patientClock } from "../../harness/fake_clock.ts";
 import { startStatsdExporter } from "../../harness/statsd_exporter.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
@@ -20,7 +20,8 @@ interface SinksBed {
 const PAUSES_MS = [750, 1_000, 1_500, 3_000, 6_000, 12_000, 22_500];
 /** Pauses are short, so that tests are; limits are long, so that none strikes on a slow machine. */
 const CLOCK: Clock = {
-  ...patientClock,
+  now: () => patientClock.now(),
+  elapsed: () => patientClock.elapsed(),
   after: (delayMs, run) => patientClock.after(PAUSES_MS.includes(delayMs) ? delayMs / 50 : delayMs, run),
 };
 

@@ -3,7 +3,7 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
-import { scaledClock } from "../../harness/scaled_clock.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
 import { chosenKeyFile } from "../../../src/webhooks/secrets/key_file.ts";
 import type { WebhookOptions } from "../../../src/webhooks/service/message.ts";
 import { openWebhookService } from "../../../src/webhooks/service/opening.ts";
@@ -217,7 +217,7 @@ Deno.test("opening: what cannot be read is noted until nothing needs it any more
       trigger = made.id;
       assertEquals((await service.metrics()).note, undefined);
     });
-    const clock = scaledClock();
+    const clock = FakeClock.ofMachine();
     await opened(folder, { encryptionKeys: [OTHER_KEY] }, async (service) => {
       const noted = async (afterMs: number) => {
         clock.elapsedAheadMs += afterMs;

@@ -1,7 +1,7 @@
 import { ADMINISTRATOR } from "../../harness/administrators.ts";
 import { assert, assertEquals } from "@std/assert";
 import { join } from "node:path";
-import { scaledClock } from "../../harness/scaled_clock.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
 import { verify } from "../../../src/webhooks/receiver.ts";
 import type { StoreSettings } from "../../../src/webhooks/service/message.ts";
 import { SqliteConnection } from "../../../src/webhooks/store/sqlite/connection.ts";
@@ -93,7 +93,7 @@ const CATALOG = `
 
 /** Compares the records of a store and lets a service go on with them; returns how the executions ended. */
 async function endedWith(store: StoreSettings): Promise<readonly string[]> {
-  const clock = scaledClock({ aheadMs: KNOWN.now + 60_000 - Date.now() });
+  const clock = FakeClock.ofMachine({ aheadMs: KNOWN.now + 60_000 - Date.now() });
   const service = await openWebhookService({
     options: { ...FIXTURE_OPTIONS, store },
     limit: () => Promise.resolve({ code: "OK" }),

@@ -1,6 +1,6 @@
 import { ADMINISTRATOR } from "../../harness/administrators.ts";
 import { assert, assertEquals } from "@std/assert";
-import { scaledClock } from "../../harness/scaled_clock.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
 import { openWebhookService } from "../../../src/webhooks/service/opening.ts";
 import { PostgresServer } from "../../harness/postgres_server.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
@@ -188,7 +188,7 @@ Deno.test({
   async fn() {
     await using server = await PostgresServer.start();
     await using receiver = new WebhookReceiver();
-    const clock = scaledClock({ aheadMs: HOUR });
+    const clock = FakeClock.ofMachine({ aheadMs: HOUR });
     const logger = new RecordedLogger();
     const service = await openWebhookService({
       options: {

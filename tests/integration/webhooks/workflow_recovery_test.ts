@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { scaledClock } from "../../harness/scaled_clock.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
 import { until } from "../../harness/until.ts";
 import { retried, WorkflowBed } from "../../harness/workflow_fixture.ts";
 import { instead, storeWith } from "../../harness/store_double.ts";
@@ -171,7 +171,7 @@ Deno.test("workflow recovery: before leases that are over are taken back, those 
     (call) => isAway ? Promise.reject(new StoreError("busy", "somebody else writes")) : call(),
   );
   const store = storeWith(bed.store, [renewal]);
-  const clock = scaledClock({ of: bed.clock });
+  const clock = FakeClock.ofMachine({ of: bed.clock });
   const runner = bed.runner({ store, clock });
   assertEquals(await runner.keepClaims(), true);
   runner.start();

@@ -1,12 +1,11 @@
 import { assertEquals } from "@std/assert";
 import { ProcessMetrics } from "../../../src/telemetry/process_metrics.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { scaledClock } from "../../harness/scaled_clock.ts";
 
 Deno.test("process metrics: the longest delay of the event loop is shown for some seconds", () => {
   const time = new FakeClock();
   // What it counts ahead is what the event loop was held up.
-  const clock = scaledClock({ of: time });
+  const clock = FakeClock.ofMachine({ of: time });
   const metrics = new ProcessMetrics({ clock });
   const delay = () => metrics.gauges["event_loop_delay_ms"]?.();
   time.advance(1_000);

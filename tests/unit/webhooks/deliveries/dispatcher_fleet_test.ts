@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { scaledClock } from "../../../harness/scaled_clock.ts";
+import { FakeClock } from "../../../harness/fake_clock.ts";
 import { until } from "../../../harness/until.ts";
 import { storeWith } from "../../../harness/store_double.ts";
 import { DispatcherBed } from "../../../harness/dispatcher_fixture.ts";
@@ -133,7 +133,7 @@ Deno.test("a receiver is told the time of the machine; all that is stored has th
   await bed.endpoint({ standardWebhooks: true });
   await bed.event();
   const hour = 3_600_000;
-  const wallClock = scaledClock({ of: bed.clock, aheadMs: hour });
+  const wallClock = FakeClock.ofMachine({ of: bed.clock, aheadMs: hour });
   bed.sender.receiver = () => ({ status: 404, errorKind: "status", error: "no" });
   bed.start({ wallClock });
   await bed.sent(1);
@@ -159,7 +159,10 @@ Deno.test("when the clock of the store is set forward, who learns of it first ta
     await gate.promise;
     return { status: 200 };
   };
-  const [ownersClock, othersClock] = [scaledClock({ of: bed.clock }), scaledClock({ of: bed.clock })];
+  const [ownersClock, othersClock] = [
+    FakeClock.ofMachine({ of: bed.clock }),
+    FakeClock.ofMachine({ of: bed.clock }),
+  ];
   const owner = bed.start({ clock: ownersClock });
   await until("it to be sent", () => bed.sender.running === 1);
   const other = bed.start({ clock: othersClock });
@@ -180,7 +183,7 @@ Deno.test("what was held up past its lease before it was sent is not sent, but g
   await using bed = await DispatcherBed.open();
   await bed.endpoint();
   await bed.event();
-  const clock = scaledClock({ of: bed.clock });
+  const clock = FakeClock.ofMachine({ of: bed.clock });
   let claims = 0;
   const dispatcher = bed.start({
     clock,

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { scaledClock } from "../../../harness/scaled_clock.ts";
+import { FakeClock } from "../../../harness/fake_clock.ts";
 import { signature } from "../../../../src/webhooks/model/signature.ts";
 import { until } from "../../../harness/until.ts";
 import { DispatcherBed, SECRET } from "../../../harness/dispatcher_fixture.ts";
@@ -368,7 +368,7 @@ Deno.test("1,000 deliveries to 50 endpoints all end, none twice", () => deliverA
 Deno.test("a wall clock that is set back holds up nothing that was never tried", async () => {
   await using bed = await DispatcherBed.open();
   await bed.endpoint();
-  const clock = scaledClock({ of: bed.clock });
+  const clock = FakeClock.ofMachine({ of: bed.clock });
   bed.start({ clock });
   await bed.settled();
   // Another process takes it in just before the step.
