@@ -6,6 +6,7 @@ import { printLine } from "../install_tools.ts";
 import type { TestRun } from "./join_runs.ts";
 import { endProcesses, processTree } from "./process_tree.ts";
 import type { TestGroup } from "./test_groups.ts";
+import { testModules } from "./test_modules.ts";
 
 /** How a group is run. */
 export interface GroupOptions {
@@ -38,7 +39,7 @@ export async function runGroup(group: TestGroup, options: GroupOptions): Promise
   const begin = performance.now();
   const output = isShown ? "inherit" : "piped";
   const child = new Deno.Command(Deno.execPath(), {
-    args: ["test", ...flags, ...reporter, ...args, ...group.places],
+    args: ["test", ...flags, ...reporter, ...args, ...await testModules(group, options)],
     cwd: root,
     // Tests call loopback servers, which no proxy of the machine can reach.
     env: {

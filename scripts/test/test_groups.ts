@@ -9,8 +9,10 @@ export interface TestGroup {
   readonly flags: readonly string[];
   /** Whether it uses the servers that all tests of a run share. */
   readonly isServed: boolean;
-  /** How many files run at a time, each in its own thread. */
+  /** How many modules run at a time, each in its own thread. */
   readonly jobs: number;
+  /** How many test files are loaded as one module, which loads what they import once. */
+  readonly filesPerModule: number;
 }
 
 const UNIT_PLACES: readonly string[] = ["tests/unit", "tests/tidy_test.ts"];
@@ -48,6 +50,8 @@ const UNIT_FLAGS = [
 const SERVER_FLAGS = ["--allow-all"];
 /** Files with servers wait more than they compute. */
 const SERVER_JOBS_PER_CORE = 3;
+const UNIT_FILES_PER_MODULE = 24;
+const SERVER_FILES_PER_MODULE = 4;
 
 /** The test files at these paths from the root, or those of every tier, sorted; files and examples stay as they are. */
 export function testPlaces(root: string, named: readonly string[]): string[] {
@@ -83,14 +87,16 @@ export function planTests(cores: number, places: readonly string[]): readonly Te
       flags: UNIT_FLAGS,
       isServed: false,
       jobs: cores,
+      filesPerModule: UNIT_FILES_PER_MODULE,
     },
     {
       ...server,
       name: "integration",
       places: places.filter((place) => !isUnit(place) && !isAlone(place)),
       jobs: SERVER_JOBS_PER_CORE * cores,
+      filesPerModule: SERVER_FILES_PER_MODULE,
     },
-    { ...server, name: "unix sockets", places: places.filter(isAlone), jobs: 1 },
+    { ...server, name: "unix sockets", places: places.filter(isAlone), jobs: 1, filesPerModule: 1 },
   ];
   return groups.filter(({ places }) => places.length > 0);
 }

@@ -127,13 +127,13 @@ Deno.test("direct responses: windows are updated, and full output stalls, as by 
     bed.send(windowUpdate(0, 2 ** 31 - 1 - 65_535));
     const lines: string[] = [];
     for (let batch = 0; batch < 4; batch++) {
-      const calls = Array.from(
-        { length: 10_000 },
-        (_, index) => call(20_000 * batch + 2 * index + 1, PATH, "x".repeat(90)),
-      );
+      const calls = Array.from({ length: 1_000 }, (_, index) => {
+        // Every tenth is too long to be answered directly, and fills the windows and the output.
+        return call(2_000 * batch + 2 * index + 1, PATH, "x".repeat(index % 10 === 0 ? 16_000 : 90));
+      });
       lines.push(...bed.send(concatBytes(...calls)));
     }
-    assertEquals(bed.probe.directCalls > 30_000, Object.keys(options).length === 0);
+    assertEquals(bed.probe.directCalls > 3_000, Object.keys(options).length === 0);
     return lines;
   });
   assertEquals(handled?.some((line) => line.startsWith("WINDOW_UPDATE 0")), true);
