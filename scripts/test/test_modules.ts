@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { TestGroup } from "./test_groups.ts";
 
@@ -20,7 +20,7 @@ export async function testModules(
   );
   const paths = await Promise.all(modules.map(async (files, index) => {
     const path = join(folder, `${name.replaceAll(/[ /]/g, "_")}_${index + 1}_test.ts`);
-    const lines = files.map((file) => `import ${JSON.stringify(pathToFileURL(join(root, file)).href)};\n`);
+    const lines = files.map((file) => `import ${JSON.stringify(pathToFileURL(resolve(root, file)).href)};\n`);
     await Deno.writeTextFile(path, lines.join(""));
     return path;
   }));
@@ -31,7 +31,7 @@ export async function testModules(
  * Files that call a gRPC server which is not there: grpc-js waits to try again after its client was closed, for which the
  * next test of their thread would be blamed.
  */
-const LEAVES_TIMERS: readonly string[] = [
+export const LEAVES_TIMERS: readonly string[] = [
   "tests/integration/cli/client_test.ts",
   "tests/integration/cli/client_tls_test.ts",
   "tests/integration/cli/health_test.ts",

@@ -122,7 +122,7 @@ function isBusyLoop(pid: number): boolean {
   }
 }
 
-const SERVED = { ignored: [], flags: ["--allow-all"], isServed: false, jobs: 1 };
+const SERVED = { ignored: [], flags: ["--allow-all"], isServed: false, jobs: 1, filesPerModule: 2 };
 
 /** Runs a group in a process of its own, whose output it is that the group is shown in. */
 async function runElsewhere(

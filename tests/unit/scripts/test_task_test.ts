@@ -4,6 +4,7 @@ import { type Repeater, repeatFailed } from "../../../scripts/test/repeat_failed
 import { slowestLines, startedByImports } from "../../../scripts/test/slowest.ts";
 import { readStressOptions, shuffled } from "../../../scripts/test/stress.ts";
 import { planTests, testPlaces, UNIX_SOCKETS } from "../../../scripts/test/test_groups.ts";
+import { LEAVES_TIMERS } from "../../../scripts/test/test_modules.ts";
 import type { FailedTest } from "../../harness/test_report.ts";
 
 const ROOT = new URL("../../../", import.meta.url).pathname;
@@ -53,6 +54,7 @@ Deno.test("the places of tests: every tier, a folder, a file and examples", () =
   // A file that was moved would run in the wrong group.
   const alone = planTests(2, all).find(({ name }) => name === "unix sockets");
   assertEquals(UNIX_SOCKETS.filter((place) => alone?.places.includes(place) !== true), []);
+  assertEquals(LEAVES_TIMERS.filter((place) => !all.includes(place)), []);
   assertEquals(testPlaces(ROOT, ["src/rest", "tests/tidy_test.ts", "tests/unit/scripts"]).slice(0, 2), [
     "src/rest",
     "tests/tidy_test.ts",
@@ -148,7 +150,7 @@ const REPETITIONS: readonly {
 for (const { name, first, again, asked, failed, unstable } of REPETITIONS) {
   Deno.test(`failed tests are repeated: ${name}`, async () => {
     const places = ["tests/unit/a_test.ts", "tests/unit/b_test.ts"];
-    const group = { name: "unit", places, flags: [], isServed: false, jobs: 2 };
+    const group = { name: "unit", places, flags: [], isServed: false, jobs: 2, filesPerModule: 1 };
     const run = { name: "unit", code: 1, report: { passed: 3, failed: first, unstable: [], skipped: [] } };
     const seen: string[] = [];
     const placesOf = (file: string) => file === SUITE ? [`${SUITE}_test.ts`] : [];
