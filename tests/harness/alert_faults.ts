@@ -8,7 +8,7 @@ import { startRedis } from "./redis_server.ts";
 import type { RedisServer } from "./redis_server.ts";
 import { ServeFixture } from "./serve_fixture.ts";
 import type { SharedPostgresServer } from "./shared_servers.ts";
-import { startKilledWeir } from "./start_killed_weir.ts";
+
 import { until } from "./until.ts";
 import { api, WebhookFolder } from "./webhook_weir.ts";
 import { startWeir, type WeirProcess } from "./weir_process.ts";
@@ -127,13 +127,11 @@ export class AlertBed implements AsyncDisposable {
     );
     const store = postgres.url(await postgres.createDatabase());
     stack.use(
-      await startKilledWeir({
+      await startWeir({
         faults: { wallAheadMs: CLOCK_AHEAD_MS },
-        rules: {},
-        settings: {
+        env: {
           ...folder.env,
           ...metrics(3),
-          PORT: "0",
           WEBHOOK_STORE: store,
           WEBHOOK_ENCRYPTION_KEY: new Uint8Array(32).toBase64(),
         },

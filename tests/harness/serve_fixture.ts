@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { type Running, serve } from "../../main.ts";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { readSettings } from "../../src/settings/read_settings.ts";
@@ -6,6 +5,7 @@ import { createLogger } from "../../src/telemetry/logger.ts";
 import type { DecidingWorkerHandle } from "../../src/serve/workers/message.ts";
 import type { WebhookWorkerHandle } from "../../src/webhooks/service/supervisor.ts";
 import { FakeClock } from "./fake_clock.ts";
+import { makeWeirFolder, type WeirFolder } from "./weir_folder.ts";
 
 /** How a service in this process is started. */
 export interface ServeFixtureOptions {
@@ -28,14 +28,14 @@ export class ServeFixture implements AsyncDisposable {
   readonly log: readonly string[];
   /** Settles when every port is open; a service without rules waits for them. */
   readonly opened: Promise<void>;
-  readonly #folder: string;
+  readonly #folder: WeirFolder;
   readonly #clock: Clock;
   readonly #stop = new AbortController();
   #reload = () => {};
   #running: Running | undefined;
 
-  private constructor(folder: string, log: string[], options: ServeFixtureOptions) {
-    this.rulesFolder = join(folder, "root", "config");
+  private constructor(folder: WeirFolder, log: string[], options: ServeFixtureOptions) {
+    this.rulesFolder = folder.rulesFolder;
     this.log = log;
     this.#folder = folder;
     this.#clock = options.clock ?? systemClock;
@@ -56,10 +56,7 @@ export class ServeFixture implements AsyncDisposable {
 
   /** Starts it. */
   static async begin(options: ServeFixtureOptions = {}): Promise<ServeFixture> {
-    // The folder around the root is watched too: it belongs to this service alone.
-    const folder = await Deno.makeTempDir({ prefix: "weir_" });
-    await writeRules(join(folder, "root", "config"), options.rules ?? {});
-    return new ServeFixture(folder, [], options);
+    return new ServeFixture(await makeWeirFolder(options.rules), [], options);
   }
 
   /** The service, whose ports are open. */
@@ -134,7 +131,7 @@ export class ServeFixture implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
-    await Deno.remove(this.#folder, { recursive: true });
+    await Deno.remove(this.#folder.path, { recursive: true });
   }
 
   async #open(
@@ -143,16 +140,7 @@ export class ServeFixture implements AsyncDisposable {
   ): Promise<void> {
     const clock = this.#clock;
     const { settings, effective } = readSettings({
-      BACKEND_TYPE: "memory",
-      DISABLE_STATS: "true",
-      HOST: "127.0.0.1",
-      PORT: "0",
-      GRPC_HOST: "127.0.0.1",
-      GRPC_PORT: "0",
-      DEBUG_HOST: "127.0.0.1",
-      DEBUG_PORT: "0",
-      RUNTIME_ROOT: join(this.#folder, "root"),
-      RUNTIME_WATCH_ROOT: "false",
+      ...this.#folder.env,
       ...env,
     });
     const write = (line: string) => void log.push(line);
@@ -164,9 +152,4 @@ export class ServeFixture implements AsyncDisposable {
       ...(createDecidingWorker === undefined ? {} : { createDecidingWorker }),
     });
   }
-}
-
-async function writeRules(folder: string, rules: Readonly<Record<string, string>>): Promise<void> {
-  await Deno.mkdir(folder, { recursive: true });
-  for (const [name, text] of Object.entries(rules)) await Deno.writeTextFile(join(folder, name), text);
 }

@@ -3,10 +3,12 @@ import { freePort } from "./free_port.ts";
 import { until } from "./until.ts";
 import { ADMIN_TOKEN, WebhookCalls } from "./webhook_calls.ts";
 import type { WebhookFaults } from "./webhook_faults.ts";
-import { startKilledWeir, UNEXPECTED_CODE } from "./start_killed_weir.ts";
-import type { WeirProcess } from "./weir_process.ts";
+import { startWeir, type WeirProcess } from "./weir_process.ts";
 
 export { ADMIN_TOKEN };
+
+/** The exit code of a process that an unexpected error ended. */
+const UNEXPECTED_CODE = 3;
 
 /** How a Weir with webhooks is to run. */
 export interface WebhookProcessOptions {
@@ -77,7 +79,7 @@ export class WebhookProcess extends WebhookCalls implements AsyncDisposable {
   async start({ faults, rules = {}, env = {}, isAwaited = true }: WebhookStart = {}): Promise<void> {
     this.generation++;
     const settings = { ...this.#env, GENERATION: String(this.generation), ...env };
-    this.#weir = await startKilledWeir({ faults, rules, settings });
+    this.#weir = await startWeir({ faults, rules, env: settings });
     if (!isAwaited || faults?.kill !== undefined) return;
     await until(
       "the webhook service",

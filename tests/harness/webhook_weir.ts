@@ -47,35 +47,13 @@ export class WebhookFolder implements AsyncDisposable {
   }
 
   /** Starts a process here, and waits until its webhook service has its store, unless it may never have it. */
-  async start(
-    env: Readonly<Record<string, string>> = {},
-    { isAwaited = true }: { readonly isAwaited?: boolean } = {},
-  ): Promise<WeirProcess> {
-    const weir = await startWeir({ env: { ...this.env, ...env } });
-    if (!isAwaited) return weir;
-    try {
-      await until(
-        "the webhook service",
-        async () => (await api(weir.httpAddress, "/triggers?limit=1")).status !== 503,
-      );
-      return weir;
-    } catch (error) {
-      await weir[Symbol.asyncDispose]();
-      throw error;
-    }
+  async start(env: Readonly<Record<string, string>> = {}, awaited: Awaited = {}): Promise<WeirProcess> {
+    return await ready(await startWeir({ env: { ...this.env, ...env } }), awaited);
   }
 
-  /** Serves here in this process, and waits until the webhook service has its store, unless it may never have it. */
-  async serve(
-    env: Readonly<Record<string, string>> = {},
-    { isAwaited = true }: { readonly isAwaited?: boolean } = {},
-  ): Promise<ServeFixture> {
-    const fixture = await ServeFixture.start({ env: { ...this.env, ...env } });
-    const { http } = fixture.running.addresses;
-    if (isAwaited) {
-      await until("the webhook service", async () => (await api(http, "/triggers?limit=1")).status !== 503);
-    }
-    return fixture;
+  /** Serves here in this process, and waits as `start` does. */
+  async serve(env: Readonly<Record<string, string>> = {}, awaited: Awaited = {}): Promise<ServeFixture> {
+    return await ready(await ServeFixture.start({ env: { ...this.env, ...env } }), awaited);
   }
 
   /** Everything in the files of the store, byte for byte as text. */
@@ -90,6 +68,27 @@ export class WebhookFolder implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Deno.remove(this.path, { recursive: true });
+  }
+}
+
+/** False: it is not waited until the webhook service has its store. */
+interface Awaited {
+  readonly isAwaited?: boolean;
+}
+
+async function ready<Weir extends AsyncDisposable & { readonly httpAddress: string }>(
+  weir: Weir,
+  { isAwaited = true }: Awaited,
+): Promise<Weir> {
+  try {
+    await until(
+      "the webhook service",
+      async () => !isAwaited || (await api(weir.httpAddress, "/triggers?limit=1")).status !== 503,
+    );
+    return weir;
+  } catch (error) {
+    await weir[Symbol.asyncDispose]();
+    throw error;
   }
 }
 

@@ -1,4 +1,5 @@
 import { serveFlags } from "../../scripts/serve_flags.ts";
+import type { WebhookFaults } from "./webhook_faults.ts";
 
 /** What is to be started. */
 export interface CommandLine {
@@ -7,6 +8,7 @@ export interface CommandLine {
 }
 
 const MAIN = new URL("../../main.ts", import.meta.url).pathname;
+const FAULTY = new URL("./killed_weir.ts", import.meta.url).pathname;
 // Of the test's own environment only what the runtime needs, so that no stray setting decides a test.
 const PASSED_ON = ["PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "DENO_DIR", "DENO_TLS_CA_STORE", "DENO_CERT"];
 
@@ -31,6 +33,12 @@ export function commandOf(
 ): CommandLine {
   if (executable !== undefined && flags === undefined) return { command: executable, args };
   return { command: Deno.execPath(), args: ["run", ...flags ?? serveFlags(), MAIN, ...args] };
+}
+
+/** How tests start a Weir that fails: always the sources, with the permission to kill itself. */
+export function faultyWeirCommand(faults: WebhookFaults): CommandLine {
+  const args = ["run", ...serveFlags(), "--allow-run", FAULTY, JSON.stringify(faults)];
+  return { command: Deno.execPath(), args };
 }
 
 /** What a started program needs of the test's own environment. */

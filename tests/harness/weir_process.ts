@@ -1,7 +1,8 @@
-import { join } from "node:path";
 import { ChildProcess } from "./child_process.ts";
 import { until } from "./until.ts";
-import { runtimeEnvironment, weirCommand } from "./weir_command.ts";
+import type { WebhookFaults } from "./webhook_faults.ts";
+import { type CommandLine, faultyWeirCommand, runtimeEnvironment, weirCommand } from "./weir_command.ts";
+import { makeWeirFolder, type WeirFolder } from "./weir_folder.ts";
 
 /** The listeners of Weir, as its log lines name them. */
 export type Listener = "gRPC" | "HTTP" | "debug";
@@ -18,34 +19,35 @@ export interface WeirOptions {
   readonly flags?: readonly string[];
   /** File descriptors that it may have open; on Linux only. */
   readonly descriptors?: number;
+  /** What is to go wrong. Given, even when nothing is, for a process that a signal tells to fail. */
+  readonly faults?: WebhookFaults | undefined;
 }
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 
-/** Starts Weir as a process of its own and waits until it listens. `WEIR_BIN` names an executable to start. */
+/**
+ * Starts Weir as a process of its own and waits until it listens, which one that is to die may never come to.
+ * `WEIR_BIN` names an executable to start.
+ */
 export async function startWeir(options: WeirOptions = {}): Promise<WeirProcess> {
-  // The folder around the root is watched too: it belongs to this process alone.
-  const folder = await Deno.makeTempDir({ prefix: "weir_" });
-  const root = join(folder, "root");
-  const rulesFolder = join(root, "config");
-  await Deno.mkdir(rulesFolder, { recursive: true });
-  for (const [name, text] of Object.entries(options.rules ?? {})) {
-    await Deno.writeTextFile(join(rulesFolder, name), text);
-  }
-  const line = weirCommand(["serve"], options.flags);
-  const { command, args } = options.descriptors === undefined ? line : {
-    command: "prlimit",
-    args: [`--nofile=${options.descriptors}:${options.descriptors}`, line.command, ...line.args],
-  };
-  const child = new ChildProcess(command, { args, cwd: ROOT, env: environment(root, options.env ?? {}) });
-  const weir = new WeirProcess(child, { folder, rulesFolder });
+  const { env, faults } = options;
+  const folder = await makeWeirFolder(options.rules);
+  const { command, args } = commandLine(options);
+  const settings = { ...runtimeEnvironment(), ...folder.env, ...env };
+  const weir = new WeirProcess(new ChildProcess(command, { args, cwd: ROOT, env: settings }), folder);
   try {
-    await weir.listening(options.waitFor ?? ["gRPC", "HTTP", "debug"]);
+    await weir.listening(options.waitFor ?? (faults?.kill === undefined ? ["gRPC", "HTTP", "debug"] : []));
     return weir;
   } catch (error) {
     await weir[Symbol.asyncDispose]();
     throw error;
   }
+}
+
+function commandLine({ faults, flags, descriptors }: WeirOptions): CommandLine {
+  const line = faults === undefined ? weirCommand(["serve"], flags) : faultyWeirCommand(faults);
+  if (descriptors === undefined) return line;
+  return { command: "prlimit", args: [`--nofile=${descriptors}:${descriptors}`, line.command, ...line.args] };
 }
 
 /** A running Weir; killed at the end of an `await using`. */
@@ -55,9 +57,9 @@ export class WeirProcess implements AsyncDisposable {
   readonly #folder: string;
   readonly #child: ChildProcess;
 
-  constructor(child: ChildProcess, folders: { readonly folder: string; readonly rulesFolder: string }) {
-    this.rulesFolder = folders.rulesFolder;
-    this.#folder = folders.folder;
+  constructor(child: ChildProcess, { path, rulesFolder }: Omit<WeirFolder, "env">) {
+    this.rulesFolder = rulesFolder;
+    this.#folder = path;
     this.#child = child;
   }
 
@@ -137,21 +139,4 @@ export class WeirProcess implements AsyncDisposable {
     const line = this.stderrLines.findLast((text) => text.includes(`Listening for ${listener} on '`));
     return line === undefined ? undefined : /Listening for \w+ on '([^']+)'/.exec(line)?.[1];
   }
-}
-
-function environment(root: string, settings: Readonly<Record<string, string>>): Record<string, string> {
-  return {
-    ...runtimeEnvironment(),
-    BACKEND_TYPE: "memory",
-    DISABLE_STATS: "true",
-    HOST: "127.0.0.1",
-    PORT: "0",
-    GRPC_HOST: "127.0.0.1",
-    GRPC_PORT: "0",
-    DEBUG_HOST: "127.0.0.1",
-    DEBUG_PORT: "0",
-    RUNTIME_ROOT: root,
-    RUNTIME_WATCH_ROOT: "false",
-    ...settings,
-  };
 }

@@ -32,7 +32,7 @@ async function decide(
       ...env,
     },
   });
-  await using weir = new WeirProcess(child, { folder, rulesFolder });
+  await using weir = new WeirProcess(child, { path: folder, rulesFolder });
   await weir.listening(["gRPC", "HTTP", "debug"]);
   const statuses: number[] = [];
   for (let call = 0; call < 3; call++) {
