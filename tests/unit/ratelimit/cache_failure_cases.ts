@@ -28,11 +28,16 @@ export function failed(mode: CacheFailureMode, count = 1, calls = 1): Record<str
 
 /** One hit on each rule. */
 export function hits(...keys: string[]): Record<string, number> {
-  return Object.fromEntries(keys.map((key) => [`rate_limit.d.${key}.total_hits`, 1]));
+  return Object.assign({}, ...keys.map((key) => rule(key, { total_hits: 1 })));
 }
 
 function within(...keys: string[]): Record<string, number> {
-  return Object.fromEntries(keys.map((key) => [`rate_limit.d.${key}.within_limit`, 1]));
+  return Object.assign({}, ...keys.map((key) => rule(key, { within_limit: 1 })));
+}
+
+function rule(key: string, counters: Readonly<Record<string, number>>): Record<string, number> {
+  const named = Object.entries(counters).map(([name, count]) => [`rate_limit.d.${key}.${name}`, count]);
+  return Object.fromEntries(named);
 }
 
 /** Nothing that is asked for is counted. */
@@ -57,7 +62,7 @@ export const WHOLE: readonly CacheFailureCase[] = [
     stats: {
       ...within("plain"),
       ...hits("allow", "error", "local", "shadow"),
-      "rate_limit.d.plain.total_hits": 2,
+      ...rule("plain", { total_hits: 2 }),
     },
   },
   {
@@ -83,10 +88,7 @@ export const WHOLE: readonly CacheFailureCase[] = [
     answers: ["OK: OK 1", "OK: OK 0", "OVER_LIMIT: OVER_LIMIT 0", "OK: OK 1"],
     stats: {
       ...failed("local", 3, 3),
-      "rate_limit.d.local.total_hits": 4,
-      "rate_limit.d.local.within_limit": 3,
-      "rate_limit.d.local.near_limit": 1,
-      "rate_limit.d.local.over_limit": 1,
+      ...rule("local", { total_hits: 4, within_limit: 3, near_limit: 1, over_limit: 1 }),
     },
     asked: ["add local1", "add local1", "add local1", "add local1"],
   },
@@ -156,8 +158,8 @@ export const WHOLE: readonly CacheFailureCase[] = [
       "cache_failure.allow": 1,
       "cache_failure.deny": 2,
       "call.should_rate_limit.kv_error": 2,
-      "rate_limit.d.quota.total_hits": 2,
-      "rate_limit.d.share.total_hits": 1,
+      ...rule("quota", { total_hits: 2 }),
+      ...rule("share", { total_hits: 1 }),
     },
   },
   {
@@ -182,9 +184,7 @@ export const PART: readonly CacheFailureCase[] = [
       "cache_failure.local": 1,
       ...hits("allow", "local", "error"),
       ...within("local", "error"),
-      "rate_limit.d.plain.total_hits": 3,
-      "rate_limit.d.plain.over_limit": 1,
-      "rate_limit.d.plain.near_limit": 1,
+      ...rule("plain", { total_hits: 3, over_limit: 1, near_limit: 1 }),
     },
   },
   {
@@ -195,10 +195,7 @@ export const PART: readonly CacheFailureCase[] = [
     stats: {
       ...failed("allow"),
       ...hits("allow"),
-      "rate_limit.d.plain.total_hits": 4,
-      "rate_limit.d.plain.over_limit": 2,
-      "rate_limit.d.plain.near_limit": 1,
-      "rate_limit.d.plain.over_limit_with_local_cache": 1,
+      ...rule("plain", { total_hits: 4, over_limit: 2, near_limit: 1, over_limit_with_local_cache: 1 }),
     },
     asked: ["add plain3 allow1"],
   },
@@ -259,9 +256,7 @@ export const STOPPING: readonly CacheFailureCase[] = [
       ...failed("local"),
       ...hits("local"),
       ...within("local"),
-      "rate_limit.d.plain.total_hits": 3,
-      "rate_limit.d.plain.over_limit": 1,
-      "rate_limit.d.plain.near_limit": 1,
+      ...rule("plain", { total_hits: 3, over_limit: 1, near_limit: 1 }),
     },
     asked: ["read plain3 local1", "add plain3"],
   },
@@ -275,10 +270,7 @@ export const STOPPING: readonly CacheFailureCase[] = [
       ...failed("local", 2, 2),
       ...hits("plain"),
       ...within("plain"),
-      "rate_limit.d.local.total_hits": 3,
-      "rate_limit.d.local.within_limit": 2,
-      "rate_limit.d.local.near_limit": 1,
-      "rate_limit.d.local.over_limit": 1,
+      ...rule("local", { total_hits: 3, within_limit: 2, near_limit: 1, over_limit: 1 }),
     },
     asked: ["add local2", "read plain1 local1", "add plain0"],
   },
@@ -335,12 +327,8 @@ export const STOPPING: readonly CacheFailureCase[] = [
     ],
     stats: {
       ...failed("local"),
-      "rate_limit.d.local.total_hits": 2,
-      "rate_limit.d.local.within_limit": 2,
-      "rate_limit.d.plain.total_hits": 4,
-      "rate_limit.d.plain.over_limit": 2,
-      "rate_limit.d.plain.near_limit": 1,
-      "rate_limit.d.plain.over_limit_with_local_cache": 1,
+      ...rule("local", { total_hits: 2, within_limit: 2 }),
+      ...rule("plain", { total_hits: 4, over_limit: 2, near_limit: 1, over_limit_with_local_cache: 1 }),
     },
     asked: ["add plain3", "add local0", "add local1"],
   },

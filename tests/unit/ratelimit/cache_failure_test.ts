@@ -7,7 +7,12 @@ import { RateLimitService } from "../../../src/ratelimit/service.ts";
 import { StatsStore } from "../../../src/stats/store.ts";
 import { FailingCache } from "../../harness/failing_cache.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { PLAIN_POLICY, rulesOf, ServiceFixture } from "../../harness/service_fixture.ts";
+import {
+  PLAIN_POLICY,
+  rulesOf,
+  ServiceFixture,
+  type ServiceFixtureOptions,
+} from "../../harness/service_fixture.ts";
 import { failed, GONE, hits, PART, STOP, STOPPING, WHOLE } from "./cache_failure_cases.ts";
 
 const LIMIT = "rate_limit: {unit: minute, requests_per_unit: 2}";
@@ -25,17 +30,16 @@ descriptors:
 - {key: free, on_cache_failure: deny, rate_limit: {unlimited: true}}
 `;
 
+function open(script: readonly string[], options: Partial<ServiceFixtureOptions> = {}): ServiceFixture {
+  return new ServiceFixture({ files: { "r.yaml": RULES }, cache: new FailingCache(script), ...options });
+}
+
 for (const [name, cases] of Object.entries({ whole: WHOLE, part: PART, "stop-increment": STOPPING })) {
   for (const later of [false, true]) {
     for (const { title, policy = {}, script, calls, answers, stats, asked } of cases) {
       Deno.test(`cache failure, ${name}${later ? ", later" : ""}: ${title}`, async () => {
         const cache = new FailingCache(script, { later });
-        await using fixture = new ServiceFixture({
-          files: { "r.yaml": RULES },
-          cache,
-          policy,
-          localCacheBytes: 10_000,
-        });
+        await using fixture = open([], { cache, policy, localCacheBytes: 10_000 });
         const found: string[] = [];
         for (const texts of calls) found.push(await answerOf(fixture, texts.map(descriptor)));
         assertEquals(found, answers);
@@ -47,21 +51,14 @@ for (const [name, cases] of Object.entries({ whole: WHOLE, part: PART, "stop-inc
 }
 
 Deno.test("cache failure: a limit of the request follows the policy, not the rule", async () => {
-  const cache = new FailingCache(["x"]);
-  const policy = { onCacheFailure: "deny" } as const;
-  await using fixture = new ServiceFixture({ files: { "r.yaml": RULES }, cache, policy });
+  await using fixture = open(["x"], { policy: { onCacheFailure: "deny" } });
   const override = { ...descriptor("allow"), limit: { requestsPerUnit: 9, unit: "DAY" } } as const;
   assertEquals(await answerOf(fixture, [override]), "OVER_LIMIT: OVER_LIMIT 0");
 });
 
 Deno.test("cache failure: an answer without a count shows limit, reset and headers", async () => {
-  const cache = new FailingCache(["x", "x"]);
   const responseHeaders = { limit: "L", remaining: "M", reset: "R" };
-  await using fixture = new ServiceFixture({
-    files: { "r.yaml": RULES },
-    cache,
-    policy: { responseHeaders },
-  });
+  await using fixture = open(["x", "x"], { policy: { responseHeaders } });
   const ask = (key: string): Decision | Promise<Decision> =>
     fixture.service.shouldRateLimit({ domain: "d", hitsAddend: 0, descriptors: [descriptor(key)] });
   const shown = {
@@ -81,8 +78,7 @@ Deno.test("cache failure: an answer without a count shows limit, reset and heade
 });
 
 Deno.test("cache failure: hits that are given back move nothing without a count", async () => {
-  const cache = new FailingCache(["xx"]);
-  await using fixture = new ServiceFixture({ files: { "r.yaml": RULES }, cache });
+  await using fixture = open(["xx"]);
   const back = { hitsAddend: 1, isNegativeHits: true };
   const descriptors = [{ ...descriptor("allow"), ...back }, { ...descriptor("local"), ...back }];
   assertEquals(await answerOf(fixture, descriptors), "OK: OK 0, OK 2");
@@ -114,19 +110,14 @@ for (const later of [false, true]) {
       if (later) return Promise.reject(illegal);
       throw illegal;
     };
-    await using fixture = new ServiceFixture({
-      files: { "r.yaml": RULES },
-      cache,
-      policy: { onCacheFailure: "allow" },
-    });
+    await using fixture = open([], { cache, policy: { onCacheFailure: "allow" } });
     assertEquals(await answerOf(fixture, [descriptor("allow")]), "InvalidRequestError: too long");
     assertEquals(plainStats(fixture), { "call.should_rate_limit.mc_error": 1, ...hits("allow") });
   });
 }
 
 Deno.test("cache failure: a fault of the fallback fails the call", async () => {
-  const cache = new FailingCache(["x"]);
-  await using fixture = new ServiceFixture({ files: { "r.yaml": RULES }, cache });
+  await using fixture = open(["x"]);
   fixture.fallback.add = () => {
     throw new TypeError("broken");
   };

@@ -1,4 +1,6 @@
 import { assertEquals } from "@std/assert";
+import { DecisionTally } from "../../../src/ratelimit/decision_tally.ts";
+import { RuleCounts } from "../../../src/ratelimit/rule_counts.ts";
 import { FailingCache } from "../../harness/failing_cache.ts";
 import type { FakeClock } from "../../harness/fake_clock.ts";
 import { laterCache } from "../../harness/known_requests_pair.ts";
@@ -31,8 +33,12 @@ async function askTimes(fixture: ServiceFixture, times: number, key: string, val
   for (let time = 0; time < times; time++) await ask(fixture, key, value);
 }
 
-function tallied({ service, clock }: ServiceFixture): [number, number, [string, number][]] {
-  const { total, overLimit, overLimitKeys } = service.tally;
+/** Decisions, those over a limit, and keys with the hits that were over. */
+function tallied(
+  { service, clock }: ServiceFixture,
+  tally = service.tally,
+): [number, number, [string, number][]] {
+  const { total, overLimit, overLimitKeys } = tally;
   const top = overLimitKeys.top(10, clock.now() / 1_000);
   return [total, overLimit, top.map(({ key, count }) => [key, count])];
 }
@@ -42,7 +48,7 @@ function failingCache(): FailingCache {
   return new FailingCache(["x", "x", "x"]);
 }
 
-/** What is asked, and decisions, those over a limit, and keys with the hits that were over. */
+/** What is asked, and what is tallied then. */
 const CASES: readonly {
   name: string;
   options?: Partial<ServiceFixtureOptions>;
@@ -233,4 +239,36 @@ Deno.test("sums continue while the bookkeeping of a reload has pauses, and throu
   // What is taken does not come back from the previous rules.
   assertEquals(new Set(service.ruleCounts?.takeSums().map(([, { totalHits }]) => totalHits)), new Set([4]));
   assertEquals([of(0), of(1)], [0, 0]);
+});
+
+Deno.test("tally: what threads take one after the other is together what one would have", async () => {
+  const process = new DecisionTally();
+  await using fixture = new ServiceFixture({ files: RULES });
+  const take = () => {
+    const nowSeconds = fixture.clock.now() / 1_000;
+    process.add(fixture.service.tally.take(nowSeconds), nowSeconds);
+  };
+  await askTimes(fixture, 5, "k", "a");
+  take();
+  await askTimes(fixture, 1, "k", "a");
+  await askTimes(fixture, 3, "k", "b".repeat(300));
+  take();
+  take();
+  assertEquals(tallied(fixture), [0, 0, []]);
+  const long = `d_k_${"b".repeat(251)}…`;
+  assertEquals(tallied(fixture, process), [9, 5, [["d_k_a", 4], [long, 1]]]);
+});
+
+Deno.test("the sums of other threads are added to those of the rule", async () => {
+  await using fixture = new ServiceFixture({ files: RULES });
+  const { service, stats } = fixture;
+  const rules = rulesOf(RULES);
+  const process = new RuleCounts(rules, stats);
+  for (const value of ["a", "b"]) {
+    await askTimes(fixture, 3, "detail", value);
+    process.addSums(service.ruleCounts?.takeSums() ?? []);
+  }
+  assertEquals(service.ruleCounts?.takeSums(), []);
+  const index = rules.limits.findIndex(({ rule }) => rule?.fullKey === "d.detail");
+  assertEquals(process.at(index), { totalHits: 6, overLimit: 2, nearLimit: 2, withinLimit: 4 });
 });
