@@ -3,7 +3,7 @@ import type net from "node:net";
 import { systemClock } from "../../../src/base/clock.ts";
 import { respCommand } from "../../../src/cache/kv/resp.ts";
 import { KvClient } from "../../../src/cache/kv/client.ts";
-import { startScriptedKv } from "../../harness/scripted_kv_server.ts";
+import { startScriptedKv } from "../../harness/scripted_cache.ts";
 import { until } from "../../harness/until.ts";
 
 // What the client relies on of ioredis, by its public interface.

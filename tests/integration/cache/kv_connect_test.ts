@@ -1,5 +1,4 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import net from "node:net";
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import { parseKvAddress } from "../../../src/cache/kv/address.ts";
@@ -11,6 +10,7 @@ import { ChildProcess } from "../../harness/child_process.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { type RedisServer, startRedis } from "../../harness/redis_server.ts";
+import { startScriptedKv } from "../../harness/scripted_cache.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
 import { needs, type Tool } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
@@ -277,24 +277,13 @@ Deno.test({
 });
 
 Deno.test("kv connection: a server that is loading is asked again on another connection", async () => {
-  let connections = 0;
-  const server = net.createServer((socket) => {
-    const text = `role:master\r\nloading:${++connections < 3 ? 1 : 0}\r\n`;
-    socket.on("error", () => {});
-    socket.on("data", (bytes) => {
-      const isInfo = bytes.toString("latin1").toLowerCase().includes("info");
-      socket.write(isInfo ? `$${text.length}\r\n${text}\r\n` : "+PONG\r\n");
-    });
+  await using server = await startScriptedKv(() => "+PONG\r\n", () => {
+    const text = `role:master\r\nloading:${server.accepted < 3 ? 1 : 0}\r\n`;
+    return `$${text.length}\r\n${text}\r\n`;
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const bound = server.address();
-  const port = typeof bound === "object" && bound !== null ? bound.port : 0;
-  {
-    await using attempts = new Attempts({ address: parseKvAddress("single", `127.0.0.1:${port}`) });
-    assertEquals([await attempts.ready(), connections], ["PONG", 3]);
-    assertMatch(attempts.errors[0] ?? "", /loading/);
-  }
-  await new Promise((resolve) => server.close(resolve));
+  await using attempts = new Attempts({ address: parseKvAddress("single", server.url) });
+  assertEquals([await attempts.ready(), server.accepted], ["PONG", 3]);
+  assertMatch(attempts.errors[0] ?? "", /loading/);
 });
 
 Deno.test("kv connection: attempts at start are given up in time, once, with the reason", async () => {

@@ -7,7 +7,7 @@ import { freePort } from "../../harness/free_port.ts";
 import { handled } from "../../harness/handled.ts";
 import { openKvCache, openKvNode } from "../../harness/open_kv.ts";
 import { startRedis } from "../../harness/redis_server.ts";
-import { startScriptedKv } from "../../harness/scripted_kv_server.ts";
+import { startScriptedKv } from "../../harness/scripted_cache.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";

@@ -1,11 +1,11 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import net from "node:net";
 import type { KvNode } from "../../../src/cache/kv/node.ts";
 import { sliceLimit } from "../../../src/ratelimit/algorithms/slices.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { openKvNode, type OpenKvOptions } from "../../harness/open_kv.ts";
 import { type RedisServer, startRedis } from "../../harness/redis_server.ts";
+import { startScriptedKv } from "../../harness/scripted_cache.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
@@ -41,30 +41,6 @@ function figure(node: KvNode, name: string): number | undefined {
   const { counters, gauges } = node.metrics;
   return new Map<string, () => number>(Object.entries({ ...counters, ...gauges })).get(name)?.();
 }
-
-Deno.test({
-  ...needs(["redis-server"], "kv node: with ERROR a call fails when no connection was free for the wait"),
-  async fn() {
-    await using redis = await server.database();
-    const clock = new FakeClock();
-    await using node = await openNode(redis.url, { onEmpty: "ERROR", onEmptyWaitMs: 100, clock });
-    const blocked = block(node, redis);
-    const first = watchCall(node.ask([hit()]), clock);
-    // The first call has to be written before the second one asks for a connection.
-    await turn();
-    const second = watchCall(node.ask([hit()]), clock);
-    await turn();
-    clock.advance(99);
-    await turn();
-    assertEquals(second, []);
-    clock.advance(1);
-    await turn();
-    assertEquals(second, [{ message: "no connection was free within 100 ms", ms: 100 }]);
-    await blocked.end();
-    await until("the first call to be answered", () => first.length > 0);
-    assertEquals([first, figure(node, "exhausted")], [[{ answer: [1], ms: 100 }], 1]);
-  },
-});
 
 Deno.test({
   ...needs(["redis-server"], "kv node: with ERROR each call waits as long as was set, however many wait"),
@@ -288,22 +264,12 @@ Deno.test({
 Deno.test("kv node: error replies of the wrong server open the breaker, and it closes when they end", async () => {
   let refusing = true;
   let asked = 0;
-  const sockets = new Set<net.Socket>();
-  const server = net.createServer((socket) => {
-    sockets.add(socket);
-    socket.on("error", () => {});
-    socket.on("close", () => sockets.delete(socket));
-    socket.on("data", (bytes) => {
-      const text = bytes.toString("latin1").toLowerCase();
-      if (text.includes("info")) return void socket.write("$17\r\nredis_version:7.0\r\n");
-      asked++;
-      socket.write(refusing ? "-LOADING the data\r\n-LOADING the data\r\n" : ":1\r\n:1\r\n");
-    });
+  await using server = await startScriptedKv(() => {
+    asked++;
+    return refusing ? "-LOADING the data\r\n" : ":1\r\n";
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const bound = server.address();
   const clock = new FakeClock();
-  await using node = await openNode(`127.0.0.1:${typeof bound === "object" ? bound?.port : 0}`, { clock });
+  await using node = await openNode(server.url, { clock });
   await until("the breaker to open", async () => {
     await node.ask([hit()]).catch(() => {});
     return figure(node, "breaker_open") === 1;
@@ -319,6 +285,4 @@ Deno.test("kv node: error replies of the wrong server open the breaker, and it c
     return (await node.ask([hit()]))[0] === 1;
   });
   assertEquals([figure(node, "breaker_open"), figure(node, "breaker_opened")], [0, 1]);
-  for (const socket of sockets) socket.destroy();
-  await new Promise((resolve) => server.close(resolve));
 });

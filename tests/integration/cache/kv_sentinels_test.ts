@@ -11,7 +11,7 @@ import { FakeClock } from "../../harness/fake_clock.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { type RedisSentinel, startRedisSentinel } from "../../harness/redis_sentinel.ts";
 import { type RedisServer, startRedis } from "../../harness/redis_server.ts";
-import { type ScriptedKvServer, startScriptedKv } from "../../harness/scripted_kv_server.ts";
+import { type ScriptedCache, startScriptedKv } from "../../harness/scripted_cache.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
@@ -145,26 +145,11 @@ Deno.test({
   ...needs(["redis-server"], "kv sentinels: a replica that a sentinel calls the primary is not taken"),
   async fn() {
     await using replica = await startRedis({ args: ["--replicaof", "127.0.0.1", String(freePort())] });
-    const sockets = new Set<net.Socket>();
-    const sentinel = net.createServer((socket) => {
-      sockets.add(socket);
-      socket.on("error", () => {});
-      const port = String(replica.port);
-      const address = `*2\r\n$9\r\n127.0.0.1\r\n$${port.length}\r\n${port}\r\n`;
-      socket.on("data", (bytes) => {
-        const commands = bytes.toString("latin1").match(/\*3\r\n/g) ?? [];
-        for (const _ of commands) socket.write(address);
-      });
-    });
-    await new Promise<void>((resolve) => sentinel.listen(0, "127.0.0.1", resolve));
-    const bound = sentinel.address();
-    const port = typeof bound === "object" && bound !== null ? bound.port : 0;
-    {
-      await using followers = new Followers(`main,127.0.0.1:${port}`);
-      assertEquals(await followers.refused(), "the server is no primary but a slave");
-    }
-    for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => sentinel.close(resolve));
+    const port = String(replica.port);
+    const address = `*2\r\n$9\r\n127.0.0.1\r\n$${port.length}\r\n${port}\r\n`;
+    await using sentinel = await startScriptedKv(() => address);
+    await using followers = new Followers(`main,${sentinel.url}`);
+    assertEquals(await followers.refused(), "the server is no primary but a slave");
   },
 });
 
@@ -179,7 +164,7 @@ interface Saying {
   readonly owed?: (() => void)[];
 }
 
-function startSaying(saying: Saying): Promise<ScriptedKvServer> {
+function startSaying(saying: Saying): Promise<ScriptedCache> {
   return startScriptedKv(([, subcommand = ""], socket) => {
     const { primary, epoch, silent = false, owed } = saying;
     const answers: Record<string, readonly string[]> = {
@@ -196,7 +181,7 @@ function startSaying(saying: Saying): Promise<ScriptedKvServer> {
 
 /** Sentinels that say so, in their order, and who asks them by a clock that stands still. */
 class Asked implements AsyncDisposable {
-  readonly servers: ScriptedKvServer[] = [];
+  readonly servers: ScriptedCache[] = [];
   readonly clock = new FakeClock();
   readonly #streams: net.Socket[] = [];
   #sentinels: KvSentinels | undefined;

@@ -1,6 +1,10 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import net from "node:net";
-import { type KvScript, startScriptedKv } from "../../harness/scripted_kv_server.ts";
+import {
+  type KvScript,
+  type McScript,
+  startScriptedKv,
+  startScriptedMc,
+} from "../../harness/scripted_cache.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { until } from "../../harness/until.ts";
 
@@ -135,8 +139,6 @@ for (const { info, script = counting(), env = {}, ...decisions } of KV_CASES) {
   });
 }
 
-type McScript = (line: string, socket: net.Socket) => string | undefined;
-
 interface McCase extends Decisions {
   readonly version: McScript;
   /** What becomes of `get`; nothing is stored when absent. */
@@ -174,46 +176,24 @@ const MC_CASES: readonly McCase[] = [
 
 for (const { version, get = () => "END\r\n", ...decisions } of MC_CASES) {
   Deno.test(`memcached behind a proxy: a server that ${decisions.name}`, async () => {
-    await using stack = new AsyncDisposableStack();
-    const port = await startScriptedMc(stack, { version, get });
-    await decide({ BACKEND_TYPE: "mc", MC_HOST_PORT: `127.0.0.1:${port}`, MC_KEY_DIGEST: "true" }, decisions);
+    await using server = await startScriptedMc(countingMc(get), version);
+    await decide({ BACKEND_TYPE: "mc", MC_HOST_PORT: server.url, MC_KEY_DIGEST: "true" }, decisions);
   });
 }
 
-/** A server that makes each counter at 0 unless it exists, and raises it. */
-async function startScriptedMc(
-  stack: AsyncDisposableStack,
-  { version, get }: { readonly version: McScript; readonly get: McScript },
-): Promise<number> {
+/** Makes each counter at 0 unless it exists, and raises it. */
+function countingMc(get: McScript): McScript {
   const counts = new Map<string, number>();
-  const answer: McScript = (line, socket) => {
+  return (line, socket) => {
     const [name, key = "", by] = line.split(" ");
-    if (name === "version") return version(line, socket);
     if (name === "get") return get(line, socket);
     if (name === "add") {
       const isNew = !counts.has(key);
       if (isNew) counts.set(key, 0);
       return isNew ? "STORED\r\n" : "NOT_STORED\r\n";
     }
-    // The value of `add` is a line as well.
     if (name !== "incr") return undefined;
     counts.set(key, (counts.get(key) ?? 0) + Number(by));
     return `${counts.get(key)}\r\n`;
   };
-  const sockets = new Set<net.Socket>();
-  const server = net.createServer((socket) => {
-    sockets.add(socket);
-    socket.on("error", () => {});
-    socket.on("data", (bytes) => {
-      for (const line of bytes.toString("latin1").split("\r\n").slice(0, -1)) {
-        const text = answer(line, socket);
-        if (text !== undefined && !socket.destroyed) socket.write(text);
-      }
-    });
-  });
-  stack.defer(() => void server.close());
-  stack.defer(() => sockets.forEach((socket) => void socket.destroy()));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const bound = server.address();
-  return typeof bound === "object" && bound !== null ? bound.port : 0;
 }

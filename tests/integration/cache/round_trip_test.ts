@@ -5,7 +5,7 @@ import { hit } from "../../contract/counter_cache_contract.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { startMemcached } from "../../harness/memcached.ts";
 import { openKvCache } from "../../harness/open_kv.ts";
-import { startScriptedKv } from "../../harness/scripted_kv_server.ts";
+import { startScriptedKv } from "../../harness/scripted_cache.ts";
 import { needs, type Tool } from "../../harness/tools.ts";
 import { openMc } from "../../harness/mc_bed.ts";
 import { turn } from "./watched_call.ts";
