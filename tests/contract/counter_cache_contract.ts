@@ -223,12 +223,3 @@ function countIn(model: Map<string, number>, { key, addend }: Hit): number {
   if (addend > 0 || model.has(key)) model.set(key, after);
   return after;
 }
-
-/** What an adapter over a connection must do when there is nobody at the other end. */
-export async function refusesWithoutConnection(cache: CounterCache, address: string): Promise<void> {
-  const error = await assertRejects(async () => await cache.add([hit()]));
-  assertEquals(error.name, "CacheError");
-  assertEquals(error.message.startsWith(`Cannot query key-value cache "${address}": `), true, error.message);
-  if (cache.addOne === undefined) return;
-  assertEquals((await assertRejects(() => countOne(cache, hit()))).message, error.message);
-}

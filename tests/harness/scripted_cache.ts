@@ -1,4 +1,4 @@
-import type { Buffer } from "node:buffer";
+import { Buffer } from "node:buffer";
 import net from "node:net";
 import { RespReader } from "../../src/cache/kv/resp.ts";
 
@@ -56,7 +56,7 @@ export class ScriptedCache implements AsyncDisposable {
       const read = open((text) => {
         if (text !== undefined && !socket.destroyed) socket.write(text, "latin1");
       });
-      socket.on("data", (bytes) => read(bytes, socket));
+      socket.on("data", (bytes) => read(Buffer.from(bytes), socket));
     });
   }
 

@@ -1,11 +1,10 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import { parseKvAddress } from "../../../src/cache/kv/address.ts";
 import type { KvConnection } from "../../../src/cache/kv/connection.ts";
 import { KvConnections, type KvConnectionsOptions } from "../../../src/cache/kv/connections.ts";
 import type { TlsFiles } from "../../../src/cache/tls_files.ts";
-import { type CertificateFiles, type Certificates, makeCertificates } from "../../harness/certificates.ts";
+import { type Certificates, makeCertificates } from "../../harness/certificates.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { freePort } from "../../harness/free_port.ts";
@@ -58,74 +57,8 @@ class Attempts implements AsyncDisposable {
   }
 }
 
-function tlsFiles(certificates: Certificates, files: Partial<TlsFiles> = {}): TlsFiles {
-  return {
-    settings: "KV_TLS",
-    authorityFile: certificates.authority.certFile,
-    ...certificates.client,
-    ...files,
-  };
-}
-
-const tlsAddress = (url: string) => parseKvAddress("single", url, { tls: true });
-
-interface TlsCase {
-  readonly name: string;
-  readonly server?: (certificates: Certificates) => CertificateFiles;
-  readonly files: (certificates: Certificates) => Partial<TlsFiles>;
-  /** What the error says; absent where the client gets in. */
-  readonly refused?: RegExp;
-}
-
-const UNTRUSTED = /self-signed certificate|unable to verify/;
-const NO_CLIENT = { certFile: undefined, keyFile: undefined };
-
-const TLS_CASES: readonly TlsCase[] = [
-  { name: "own authority and client certificate", files: () => ({}) },
-  { name: "name not verified", files: () => ({ skipHostname: true }) },
-  {
-    name: "another authority",
-    files: ({ otherAuthority }) => ({ authorityFile: otherAuthority.certFile }),
-    refused: UNTRUSTED,
-  },
-  { name: "the system's authorities alone", files: () => ({ authorityFile: undefined }), refused: UNTRUSTED },
-  {
-    name: "another name",
-    server: ({ elsewhere }) => elsewhere,
-    files: () => ({}),
-    refused: /does not match certificate's altnames/,
-  },
-  {
-    name: "another name, not verified",
-    server: ({ elsewhere }) => elsewhere,
-    files: () => ({ skipHostname: true }),
-  },
-  {
-    name: "another name and authority, name not verified",
-    server: ({ elsewhere }) => elsewhere,
-    files: ({ otherAuthority }) => ({ authorityFile: otherAuthority.certFile, skipHostname: true }),
-    refused: UNTRUSTED,
-  },
-  { name: "no client certificate", files: () => NO_CLIENT, refused: /CertificateRequired|EPIPE|ECONNRESET/ },
-  {
-    name: "client certificate of another authority",
-    files: ({ otherClient }) => otherClient,
-    refused: /UnknownCA|EPIPE|ECONNRESET/,
-  },
-];
-
-for (const { name, server, files, refused } of TLS_CASES) {
-  Deno.test({
-    ...needs(TLS_TOOLS, `kv over TLS: ${name}: ${refused === undefined ? "gets in" : "is refused"}`),
-    async fn() {
-      await using certificates = await makeCertificates();
-      await using redis = await startRedis({ tls: certificates.redisTls(server?.(certificates)) });
-      const tls = tlsFiles(certificates, files(certificates));
-      await using attempts = new Attempts({ address: tlsAddress(redis.tlsUrl), tls });
-      if (refused === undefined) assertEquals(await attempts.ready(), "PONG");
-      else assertMatch(await attempts.refused(), refused);
-    },
-  });
+function tlsFiles({ authority, client }: Certificates): TlsFiles {
+  return { settings: "KV_TLS", authorityFile: authority.certFile, ...client };
 }
 
 Deno.test({
@@ -146,12 +79,10 @@ Deno.test({
   async fn() {
     await using certificates = await makeCertificates();
     await using redis = await startRedis({ tls: certificates.redisTls() });
-    const run = async (authorityFile: string, env: Record<string, string> = {}, url = redis.tlsUrl) => {
-      await using child = childOf([url, authorityFile], env);
-      const { code } = await child.exited;
-      return [code, child.stdoutLines, child.stderrLines.filter((line) => !line.includes("[WARN]"))];
-    };
-    assertEquals(await run(certificates.authority.certFile), [0, ["refused"], []]);
+    await using child = childOf([redis.tlsUrl, certificates.authority.certFile]);
+    const { code } = await child.exited;
+    const errors = child.stderrLines.filter((line) => !line.includes("[WARN]"));
+    assertEquals([code, child.stdoutLines, errors], [0, ["refused"], []]);
   },
 });
 
@@ -169,7 +100,7 @@ Deno.test({
   },
 });
 
-function childOf(args: readonly string[], env: Readonly<Record<string, string>>): ChildProcess {
+function childOf(args: readonly string[], env: Readonly<Record<string, string>> = {}): ChildProcess {
   const file = new URL("rejected_client_child.ts", import.meta.url).pathname;
   return new ChildProcess(Deno.execPath(), {
     args: ["run", "--allow-all", "--no-check", file, ...args],
@@ -177,46 +108,6 @@ function childOf(args: readonly string[], env: Readonly<Record<string, string>>)
     env: { ...Deno.env.toObject(), NO_COLOR: "1", ...env },
   });
 }
-
-Deno.test({
-  ...needs(
-    TLS_TOOLS,
-    "kv over TLS: files are read anew at each connect, and unusable ones keep their last good content",
-  ),
-  async fn() {
-    await using certificates = await makeCertificates();
-    await using redis = await startRedis({ tls: certificates.redisTls() });
-    const { folder, client, otherClient } = certificates;
-    const shown = { certFile: join(folder, "shown.pem"), keyFile: join(folder, "shown.key") };
-    const show = async (from: CertificateFiles) => {
-      await Deno.copyFile(from.certFile, shown.certFile);
-      await Deno.copyFile(from.keyFile, shown.keyFile);
-    };
-    const tls = tlsFiles(certificates, shown);
-    await using attempts = new Attempts({ address: tlsAddress(redis.tlsUrl), tls });
-    assertMatch(
-      await attempts.refused(),
-      /^Cannot use KV_TLS_CLIENT_(?:CERT|KEY) ".*shown\.\w+": .*no such file/i,
-    );
-    await show(otherClient);
-    assertMatch(await attempts.refused(), /UnknownCA|EPIPE|ECONNRESET/);
-    await show(client);
-    assertEquals(await attempts.ready(), "PONG");
-    const lost = async () => {
-      const before = attempts.errors.length;
-      await redis.command("CLIENT", "KILL", "TYPE", "normal");
-      await until("the connection to be lost", () => attempts.errors.length > before);
-    };
-    await Deno.remove(shown.certFile);
-    await Deno.truncate(shown.keyFile);
-    await lost();
-    const failed = attempts.errors.length;
-    assertEquals([await attempts.ready(), attempts.errors.length], ["PONG", failed]);
-    await show(otherClient);
-    await lost();
-    assertMatch(await attempts.refused(), /UnknownCA|EPIPE|ECONNRESET/);
-  },
-});
 
 for (const overTls of [false, true]) {
   Deno.test({

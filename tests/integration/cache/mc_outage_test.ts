@@ -2,7 +2,6 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { CacheError } from "../../../src/ratelimit/errors.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { freePort } from "../../harness/free_port.ts";
 import { startMemcached } from "../../harness/memcached.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
 import { needs } from "../../harness/tools.ts";
@@ -59,51 +58,6 @@ testMc(
   },
   { timeoutMs: TIMEOUT_MS, clock: CLOCK },
 );
-
-testMc(
-  1,
-  "goes on by itself when the server is back, and counts nothing twice",
-  async (cache, _, server) => {
-    const told: (string | boolean)[][] = [];
-    const onConnection = (connected: boolean, reason: string, node: string) =>
-      void told.push([connected, reason === "", node]);
-    await withMc([server.port], { onConnection }, async (other) => {
-      await other.ready;
-      const one = hit();
-      assertEquals(await other.add([one]), [1]);
-      await server.kill();
-      await until("the outage to be told", () => told.length > 1);
-      assertMatch((await refusal(() => other.add([one]), CacheError)).message, /: no connection: /);
-      await server.restartOnSamePort();
-      await until("the connection to be back", () => other.connected && cache.connected);
-      assertEquals([await other.add([one]), await cache.add([one])], [[1], [2]]);
-      assertEquals(told, [[true, true, server.url], [false, false, server.url], [true, true, server.url]]);
-    });
-  },
-);
-
-Deno.test("mc cache: without a server every call fails at once, and the outage is told once", async () => {
-  const port = freePort();
-  const told: string[] = [];
-  const onConnection = (connected: boolean, reason: string) => void told.push(`${connected} ${reason}`);
-  await withMc([port], { onConnection }, async (cache) => {
-    await until("the outage to be told", () => told.length > 0);
-    const calls: (() => Promise<unknown>)[] = [
-      () => cache.add([hit()]),
-      () => cache.read([hit()]),
-      () => cache.remove(["key"]),
-    ];
-    for (const call of calls) {
-      const error = await refusal(call, CacheError);
-      assertMatch(
-        error.message,
-        new RegExp(`^Cannot query memcached-style cache "127.0.0.1:${port}": no connection: `),
-      );
-    }
-    assertEquals([cache.connected, told.length], [false, 1]);
-    assertMatch(told[0] ?? "", /^false .*ECONNREFUSED/);
-  });
-});
 
 Deno.test("mc cache: an address of IPv6 is dialled without brackets and told with them", async () => {
   const told: string[] = [];
