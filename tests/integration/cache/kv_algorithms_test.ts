@@ -2,6 +2,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { startRedis } from "../../harness/redis_server.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { sharedRedis } from "../../harness/shared_servers.ts";
+import { testKv } from "../../harness/kv_bed.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 
@@ -28,13 +29,9 @@ async function statusesOf(service: ServeFixture, key: string, hits: readonly num
   return statuses;
 }
 
-Deno.test({
-  ...needs(
-    ["redis-server"],
-    "kv algorithms: each counts in the key-value cache, and limits per second in their own",
-  ),
-  async fn() {
-    await using main = await shared.database();
+testKv(
+  "kv algorithms: each counts in the key-value cache, and limits per second in their own",
+  async (main) => {
     await using perSecond = await shared.database();
     const env = {
       BACKEND_TYPE: "kv",
@@ -61,7 +58,7 @@ Deno.test({
     assertEquals(await keysOf(perSecond), ["a_shop_second_v_sliding3600"]);
     assertEquals(service.log.filter((line) => line.includes("refuses")), []);
   },
-});
+);
 
 /** The permissions that the page names, without those of a cluster. */
 async function documentedPermissions(): Promise<string[]> {

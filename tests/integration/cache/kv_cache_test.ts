@@ -1,20 +1,12 @@
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { hit } from "../../contract/counter_cache_contract.ts";
+import { testKv, testRedis } from "../../harness/kv_bed.ts";
 import { openKvCache as open } from "../../harness/open_kv.ts";
-import { startRedis } from "../../harness/redis_server.ts";
-import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { sharedRedis } from "../../harness/shared_servers.ts";
 
-const server = await sharedRedis();
-
-Deno.test({
-  ...needs(
-    ["redis-server"],
-    "kv cache: an expiry is set once, again for a counter that is new, and when a window is longer",
-  ),
-  async fn() {
-    await using redis = await startRedis();
+testRedis(
+  "kv cache: an expiry is set once, again for a counter that is new, and when a window is longer",
+  async (redis) => {
     const cache = open(redis.url);
     await cache.ready;
     // A further connection might lead to another server, so each one has expiries set again.
@@ -41,15 +33,11 @@ Deno.test({
     assertEquals(Number(await redis.command("TTL", "century")) > 3e11, true);
     await cache.close();
   },
-});
+);
 
-Deno.test({
-  ...needs(
-    ["redis-server"],
-    "kv cache: what is no counter fails its own call and no other, and below 0 is read as 0",
-  ),
-  async fn() {
-    await using redis = await server.database();
+testKv(
+  "kv cache: what is no counter fails its own call and no other, and below 0 is read as 0",
+  async (redis) => {
     await using cache = open(redis.url);
     await cache.ready;
     const [good, bad] = [hit(), hit()];
@@ -72,25 +60,21 @@ Deno.test({
       `Cannot query key-value cache "127.0.0.1:${redis.port}": ERR value is not an integer or out of range`;
     assertEquals(failed?.status === "rejected" && failed.reason.message, message);
   },
-});
+);
 
-Deno.test({
-  ...needs(["redis-server"], "kv cache: counts in the database that is named, and in no other"),
-  async fn() {
-    await using redis = await startRedis();
-    const third = open(`redis://${redis.url}/3`);
-    await third.ready;
-    const one = hit();
-    await third.add([one]);
-    assertEquals(await redis.command("GET", one.key), null);
-    await redis.command("CLIENT", "KILL", "TYPE", "normal");
-    await until("the connection to be back in its database", async () => (await third.add([one]))[0] === 2);
-    await third.close();
-    const told: string[] = [];
-    const none = open(`redis://${redis.url}/99`, { onConnection: (_, reason) => void told.push(reason) });
-    await until("the refusal to be told", () => told.length > 0);
-    const error = await assertRejects(async () => await none.add([one]));
-    assertMatch(error.message, /database 99 was refused: ERR DB index is out of range/);
-    await none.close();
-  },
+testRedis("kv cache: counts in the database that is named, and in no other", async (redis) => {
+  const third = open(`redis://${redis.url}/3`);
+  await third.ready;
+  const one = hit();
+  await third.add([one]);
+  assertEquals(await redis.command("GET", one.key), null);
+  await redis.command("CLIENT", "KILL", "TYPE", "normal");
+  await until("the connection to be back in its database", async () => (await third.add([one]))[0] === 2);
+  await third.close();
+  const told: string[] = [];
+  const none = open(`redis://${redis.url}/99`, { onConnection: (_, reason) => void told.push(reason) });
+  await until("the refusal to be told", () => told.length > 0);
+  const error = await assertRejects(async () => await none.add([one]));
+  assertMatch(error.message, /database 99 was refused: ERR DB index is out of range/);
+  await none.close();
 });

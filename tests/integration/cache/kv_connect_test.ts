@@ -8,9 +8,10 @@ import { type Certificates, makeCertificates } from "../../harness/certificates.
 import { ChildProcess } from "../../harness/child_process.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { freePort } from "../../harness/free_port.ts";
-import { type RedisServer, startRedis } from "../../harness/redis_server.ts";
+import { startRedis } from "../../harness/redis_server.ts";
 import { startScriptedKv } from "../../harness/scripted_cache.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
+import { testRedis } from "../../harness/kv_bed.ts";
 import { needs, type Tool } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 
@@ -142,29 +143,21 @@ for (const overTls of [false, true]) {
   });
 }
 
-Deno.test({
-  ...needs(["redis-server"], "kv connection: a wrong password is told without it"),
-  async fn() {
-    await using redis = await startRedis({ args: ["--requirepass", "right"] });
-    const address = parseKvAddress("single", `redis://:in-url@${redis.url}`, { auth: "someone:wrong-word" });
-    await using attempts = new Attempts({ address });
-    assertMatch(await attempts.refused(), /^WRONGPASS/);
-    assertEquals(attempts.errors.filter((text) => /wrong-word|in-url|someone/.test(text)), []);
-  },
-});
+testRedis("kv connection: a wrong password is told without it", async (redis) => {
+  const address = parseKvAddress("single", `redis://:in-url@${redis.url}`, { auth: "someone:wrong-word" });
+  await using attempts = new Attempts({ address });
+  assertMatch(await attempts.refused(), /^WRONGPASS/);
+  assertEquals(attempts.errors.filter((text) => /wrong-word|in-url|someone/.test(text)), []);
+}, { args: ["--requirepass", "right"] });
 
-Deno.test({
-  ...needs(["redis-server"], "kv connection: whoever may count need not be allowed to ask for the state"),
-  async fn() {
-    await using redis = await startRedis();
-    await redis.command("ACL", "SETUSER", "counter", "on", ">word", "~*", "+incrby", "+ping");
-    const address = parseKvAddress("single", redis.url, { auth: "counter:word" });
-    await using attempts = new Attempts({ address });
-    assertEquals([await attempts.ready(), await attempts.connection.command(["INCRBY", "a", "2"])], [
-      "PONG",
-      2,
-    ]);
-  },
+testRedis("kv connection: whoever may count need not be allowed to ask for the state", async (redis) => {
+  await redis.command("ACL", "SETUSER", "counter", "on", ">word", "~*", "+incrby", "+ping");
+  const address = parseKvAddress("single", redis.url, { auth: "counter:word" });
+  await using attempts = new Attempts({ address });
+  assertEquals([await attempts.ready(), await attempts.connection.command(["INCRBY", "a", "2"])], [
+    "PONG",
+    2,
+  ]);
 });
 
 Deno.test("kv connection: a server that is loading is asked again on another connection", async () => {
@@ -192,13 +185,9 @@ Deno.test("kv connection: attempts at start are given up in time, once, with the
   assertMatch(told[0] ?? "", /ECONNREFUSED/);
 });
 
-Deno.test({
-  ...needs(
-    ["redis-server"],
-    "kv connection: after the first connection the waits are short, and never given up",
-  ),
-  async fn() {
-    await using redis: RedisServer = await startRedis();
+testRedis(
+  "kv connection: after the first connection the waits are short, and never given up",
+  async (redis) => {
     const told: string[] = [];
     await using attempts = new Attempts({
       address: parseKvAddress("single", redis.url),
@@ -211,4 +200,4 @@ Deno.test({
     await redis.restartOnSamePort();
     assertEquals([await attempts.ready(), told], ["PONG", []]);
   },
-});
+);

@@ -5,15 +5,13 @@ import { hit } from "../../contract/counter_cache_contract.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { handled } from "../../harness/handled.ts";
+import { testKv, testRedis } from "../../harness/kv_bed.ts";
 import { openKvCache, openKvNode } from "../../harness/open_kv.ts";
 import { startRedis } from "../../harness/redis_server.ts";
 import { startScriptedKv } from "../../harness/scripted_cache.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { sharedRedis } from "../../harness/shared_servers.ts";
-
-const server = await sharedRedis();
 
 function figure(node: KvNode, name: string): number | undefined {
   const { counters, gauges } = node.metrics;
@@ -63,16 +61,12 @@ Deno.test("kv node: a long error of a server is cut", async () => {
   assertEquals(await textOf(node.ask([hit()])), `ERR ${"x".repeat(196)}…`);
 });
 
-Deno.test({
-  ...needs(["redis-server"], "kv node: a counter that can go no higher is over every limit, and stays"),
-  async fn() {
-    await using redis = await server.database();
-    await using node = await openKvNode(redis.url);
-    const one = hit();
-    await redis.command("SET", one.key, "9223372036854775807");
-    assertEquals(await node.ask([one]), [2 ** 53]);
-    assertEquals(await redis.command("GET", one.key), "9223372036854775807");
-  },
+testKv("kv node: a counter that can go no higher is over every limit, and stays", async (redis) => {
+  await using node = await openKvNode(redis.url);
+  const one = hit();
+  await redis.command("SET", one.key, "9223372036854775807");
+  assertEquals(await node.ask([one]), [2 ** 53]);
+  assertEquals(await redis.command("GET", one.key), "9223372036854775807");
 });
 
 Deno.test({
@@ -100,13 +94,9 @@ Deno.test({
   },
 });
 
-Deno.test({
-  ...needs(
-    ["redis-server"],
-    "kv node: a counter that turned out to be new gets its expiry after an outage too",
-  ),
-  async fn() {
-    await using redis = await startRedis();
+testRedis(
+  "kv node: a counter that turned out to be new gets its expiry after an outage too",
+  async (redis) => {
     await using relay = await startTcpRelay(redis.port);
     const clock = new FakeClock();
     const windowMs = 300;
@@ -127,7 +117,7 @@ Deno.test({
     await ask(hit());
     await until("the expiry", async () => Number(await redis.command("TTL", one.key)) > 0);
   },
-});
+);
 
 Deno.test("kv node: an expiry that is due is not lost when the server turns out to be the wrong one", async () => {
   const [mine, other] = [hit({ addend: 3 }), hit()];

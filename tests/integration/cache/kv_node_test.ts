@@ -3,16 +3,13 @@ import type { KvNode } from "../../../src/cache/kv/node.ts";
 import { sliceLimit } from "../../../src/ratelimit/algorithms/slices.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
+import { testKv, testRedis } from "../../harness/kv_bed.ts";
 import { openKvNode, type OpenKvOptions } from "../../harness/open_kv.ts";
 import { type RedisServer, startRedis } from "../../harness/redis_server.ts";
 import { startScriptedKv } from "../../harness/scripted_cache.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
-import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { turn, watchCall } from "./watched_call.ts";
-import { sharedRedis } from "../../harness/shared_servers.ts";
-
-const server = await sharedRedis();
 
 /** A time-out that only a clock which a test moves gets to. */
 const TIMEOUT_MS = 60_000;
@@ -42,47 +39,39 @@ function figure(node: KvNode, name: string): number | undefined {
   return new Map<string, () => number>(Object.entries({ ...counters, ...gauges })).get(name)?.();
 }
 
-Deno.test({
-  ...needs(["redis-server"], "kv node: with ERROR each call waits as long as was set, however many wait"),
-  async fn() {
-    await using redis = await server.database();
-    const clock = new FakeClock();
-    await using node = await openNode(redis.url, { onEmpty: "ERROR", onEmptyWaitMs: 300, clock });
-    const blocked = block(node, redis);
-    const first = watchCall(node.ask([hit()]), clock);
+testKv("kv node: with ERROR each call waits as long as was set, however many wait", async (redis) => {
+  const clock = new FakeClock();
+  await using node = await openNode(redis.url, { onEmpty: "ERROR", onEmptyWaitMs: 300, clock });
+  const blocked = block(node, redis);
+  const first = watchCall(node.ask([hit()]), clock);
+  await turn();
+  const waiting = [];
+  const gap = 50;
+  for (let call = 0; call < 3; call++) {
+    const one = watchCall(node.ask([hit()]), clock);
+    const two = watchCall(node.askToTake([{ ...hit(), limit: sliceLimit(5, 1) }]), clock);
+    waiting.push(one, two);
     await turn();
-    const waiting = [];
-    const gap = 50;
-    for (let call = 0; call < 3; call++) {
-      const one = watchCall(node.ask([hit()]), clock);
-      const two = watchCall(node.askToTake([{ ...hit(), limit: sliceLimit(5, 1) }]), clock);
-      waiting.push(one, two);
-      await turn();
-      clock.advance(gap);
-    }
-    for (let passed = 3 * gap; passed < 300 + 3 * gap; passed += gap) {
-      await turn();
-      clock.advance(gap);
-    }
+    clock.advance(gap);
+  }
+  for (let passed = 3 * gap; passed < 300 + 3 * gap; passed += gap) {
     await turn();
-    const failure = { message: "no connection was free within 300 ms", ms: 300 };
-    assertEquals(waiting, waiting.map(() => [failure]));
-    const late = watchCall(node.ask([hit({ addend: 7 })]), clock);
-    await turn();
-    clock.advance(299);
-    await blocked.end();
-    await until("the other calls to be answered", () => first.length > 0 && late.length > 0);
-    assertEquals([late, figure(node, "exhausted")], [[{ answer: [7], ms: 299 }], 3]);
-  },
+    clock.advance(gap);
+  }
+  await turn();
+  const failure = { message: "no connection was free within 300 ms", ms: 300 };
+  assertEquals(waiting, waiting.map(() => [failure]));
+  const late = watchCall(node.ask([hit({ addend: 7 })]), clock);
+  await turn();
+  clock.advance(299);
+  await blocked.end();
+  await until("the other calls to be answered", () => first.length > 0 && late.length > 0);
+  assertEquals([late, figure(node, "exhausted")], [[{ answer: [7], ms: 299 }], 3]);
 });
 
-Deno.test({
-  ...needs(
-    ["redis-server"],
-    "kv node: with CREATE one more connection is made, and closed when nobody needs it",
-  ),
-  async fn() {
-    await using redis = await startRedis();
+testRedis(
+  "kv node: with CREATE one more connection is made, and closed when nobody needs it",
+  async (redis) => {
     await using relay = await startTcpRelay(redis.port);
     const clock = new FakeClock();
     await using node = await openNode(relay.url, { onEmpty: "CREATE", onEmptyWaitMs: 30, clock });
@@ -100,165 +89,134 @@ Deno.test({
     assertEquals([first, relay.accepted], [[{ answer: [1], ms: 30 }], 2]);
     assertEquals([figure(node, "cx_total"), figure(node, "cx_active")], [2, 1]);
   },
-});
+);
 
 for (const onEmpty of ["CREATE", "ERROR"] as const) {
-  Deno.test({
-    ...needs(["redis-server"], `kv node: ${onEmpty} is kept where the wait is longer than the time-out`),
-    async fn() {
-      await using redis = await server.database();
-      const clock = new FakeClock();
-      const times = { onEmptyWaitMs: TIMEOUT_MS, timeoutMs: TIMEOUT_MS, clock };
-      await using node = await openNode(redis.url, { onEmpty, ...times });
-      const blocked = block(node, redis);
-      const first = watchCall(node.ask([hit()]), clock);
-      await turn();
-      const second = watchCall(node.ask([hit({ addend: 7 })]), clock);
-      await turn();
-      clock.advance(TIMEOUT_MS / 2);
-      await until("the second call to end", () => second.length > 0);
-      const told = onEmpty === "CREATE"
-        ? { answer: [7] }
-        : { message: "no connection was free within 30000 ms" };
-      assertEquals([first, second], [[], [{ ...told, ms: TIMEOUT_MS / 2 }]]);
-      await blocked.end();
-    },
-  });
-}
-
-Deno.test({
-  ...needs(["redis-server"], "kv node: with WAIT a call ends at the time-out of the cache"),
-  async fn() {
-    await using redis = await server.database();
+  testKv(`kv node: ${onEmpty} is kept where the wait is longer than the time-out`, async (redis) => {
     const clock = new FakeClock();
-    const times = { onEmptyWaitMs: 10, timeoutMs: TIMEOUT_MS, clock };
-    await using node = await openNode(redis.url, { onEmpty: "WAIT", ...times });
+    const times = { onEmptyWaitMs: TIMEOUT_MS, timeoutMs: TIMEOUT_MS, clock };
+    await using node = await openNode(redis.url, { onEmpty, ...times });
     const blocked = block(node, redis);
     const first = watchCall(node.ask([hit()]), clock);
     await turn();
-    const second = watchCall(node.ask([hit()]), clock);
+    const second = watchCall(node.ask([hit({ addend: 7 })]), clock);
     await turn();
-    clock.advance(TIMEOUT_MS - 1);
-    await turn();
-    assertEquals([first, second], [[], []]);
-    clock.advance(1);
-    await turn();
-    assertEquals([first, second], [
-      [{ message: "no answer within 60000 ms", ms: TIMEOUT_MS }],
-      [{ message: "no answer within 60000 ms", ms: TIMEOUT_MS }],
-    ]);
-    await until("counting to go on", async () => (await node.ask([hit()]))[0] === 1);
+    clock.advance(TIMEOUT_MS / 2);
+    await until("the second call to end", () => second.length > 0);
+    const told = onEmpty === "CREATE"
+      ? { answer: [7] }
+      : { message: "no connection was free within 30000 ms" };
+    assertEquals([first, second], [[], [{ ...told, ms: TIMEOUT_MS / 2 }]]);
     await blocked.end();
-  },
+  });
+}
+
+testKv("kv node: with WAIT a call ends at the time-out of the cache", async (redis) => {
+  const clock = new FakeClock();
+  const times = { onEmptyWaitMs: 10, timeoutMs: TIMEOUT_MS, clock };
+  await using node = await openNode(redis.url, { onEmpty: "WAIT", ...times });
+  const blocked = block(node, redis);
+  const first = watchCall(node.ask([hit()]), clock);
+  await turn();
+  const second = watchCall(node.ask([hit()]), clock);
+  await turn();
+  clock.advance(TIMEOUT_MS - 1);
+  await turn();
+  assertEquals([first, second], [[], []]);
+  clock.advance(1);
+  await turn();
+  assertEquals([first, second], [
+    [{ message: "no answer within 60000 ms", ms: TIMEOUT_MS }],
+    [{ message: "no answer within 60000 ms", ms: TIMEOUT_MS }],
+  ]);
+  await until("counting to go on", async () => (await node.ask([hit()]))[0] === 1);
+  await blocked.end();
 });
 
-Deno.test({
-  ...needs(
-    ["redis-server"],
-    "kv node: hits of a caller that is gone before they are written are not counted",
-  ),
-  async fn() {
-    await using redis = await server.database();
-    await using node = await openNode(redis.url, { clock: new FakeClock() });
-    const blocked = block(node, redis);
-    const first = node.ask([hit()]);
-    await Promise.resolve();
-    const caller = { cancelled: false };
-    const [left, stayed] = [hit({ addend: 5 }), hit({ addend: 6 })];
-    const refused = failureOf(node.ask([left], { caller }));
-    const answered = node.ask([stayed]);
-    caller.cancelled = true;
-    await blocked.end();
-    assertEquals([await first, await answered, await refused], [[1], [6], "its caller is gone"]);
-    assertEquals([await redis.command("EXISTS", left.key), await redis.command("GET", stayed.key)], [0, "6"]);
-  },
+testKv("kv node: hits of a caller that is gone before they are written are not counted", async (redis) => {
+  await using node = await openNode(redis.url, { clock: new FakeClock() });
+  const blocked = block(node, redis);
+  const first = node.ask([hit()]);
+  await Promise.resolve();
+  const caller = { cancelled: false };
+  const [left, stayed] = [hit({ addend: 5 }), hit({ addend: 6 })];
+  const refused = failureOf(node.ask([left], { caller }));
+  const answered = node.ask([stayed]);
+  caller.cancelled = true;
+  await blocked.end();
+  assertEquals([await first, await answered, await refused], [[1], [6], "its caller is gone"]);
+  assertEquals([await redis.command("EXISTS", left.key), await redis.command("GET", stayed.key)], [0, "6"]);
 });
 
-Deno.test({
-  ...needs(["redis-server"], "kv node: what gathers within the window is one command"),
-  async fn() {
-    await using redis = await startRedis();
-    for (const [windowMs, turns, commands] of [[0, 0, 1], [0, 1, 3], [0.15, 1, 1], [200, 1, 1]] as const) {
-      const clock = new FakeClock();
-      await using node = await openNode(redis.url, { windowMs, poolSize: 3, clock });
-      await until("every connection", () => figure(node, "cx_active") === 3);
-      await redis.command("CONFIG", "RESETSTAT");
-      const one = hit();
-      const asked: Promise<number[]>[] = [];
-      for (let call = 0; call < 3; call++) {
-        asked.push(node.ask([one]));
-        for (let left = turns; left > 0; left--) await turn();
-      }
-      clock.advance(windowMs);
-      assertEquals((await Promise.all(asked)).flat(), [1, 2, 3]);
-      const stats = String(await redis.command("INFO", "commandstats"));
-      assertEquals(/cmdstat_incrby:calls=(\d+)/.exec(stats)?.[1], String(commands), `window ${windowMs}`);
-    }
-  },
-});
-
-Deno.test({
-  ...needs(["redis-server"], "kv node: a demoted primary behind one address is left by itself"),
-  async fn() {
-    await using first = await startRedis({ args: ["--repl-diskless-sync-delay", "0"] });
-    await using second = await startRedis({ args: ["--replicaof", `127.0.0.1 ${first.port}`] });
-    await using relay = await startTcpRelay(first.port);
-    await using node = await openNode(relay.url, { poolSize: 3 });
-    const one = hit();
-    assertEquals(await node.ask([one]), [1]);
-    await until("the replica to follow", async () => await second.command("GET", one.key) === "1");
-    await second.command("REPLICAOF", "NO", "ONE");
-    await first.command("REPLICAOF", "127.0.0.1", second.port);
-    relay.targetPort = second.port;
-    const message = await failureOf(node.ask([one]));
-    assertEquals(message.startsWith("READONLY "), true, message);
-    assertEquals(await until("the new primary", () => node.ask([one])), [2]);
-    assertEquals(await second.command("GET", one.key), "2");
-    await until("all connections", () => relay.open === 3 && figure(node, "cx_active") === 3);
-  },
-});
-
-Deno.test({
-  ...needs(["redis-server"], "kv node: a server that takes connections and never answers holds no call up"),
-  async fn() {
-    await using redis = await startRedis();
-    await using relay = await startTcpRelay(redis.port);
+testRedis("kv node: what gathers within the window is one command", async (redis) => {
+  for (const [windowMs, turns, commands] of [[0, 0, 1], [0, 1, 3], [0.15, 1, 1], [200, 1, 1]] as const) {
     const clock = new FakeClock();
-    await using node = await openNode(relay.url, { poolSize: 2, timeoutMs: TIMEOUT_MS, clock });
-    relay.setMode("stall");
-    for (let call = 0; call < 8; call++) {
-      const outcomes = watchCall(node.ask([hit()]), clock);
-      await turn();
-      clock.advance(TIMEOUT_MS);
-      await turn();
-      assertEquals(outcomes.map(({ answer }) => answer), [undefined], `call ${call}`);
+    await using node = await openNode(redis.url, { windowMs, poolSize: 3, clock });
+    await until("every connection", () => figure(node, "cx_active") === 3);
+    await redis.command("CONFIG", "RESETSTAT");
+    const one = hit();
+    const asked: Promise<number[]>[] = [];
+    for (let call = 0; call < 3; call++) {
+      asked.push(node.ask([one]));
+      for (let left = turns; left > 0; left--) await turn();
     }
-    assertEquals((figure(node, "timeouts") ?? 0) > 0, true);
-    relay.setMode("relay");
-    await until("counting to go on", async () => {
-      // What failed again and again is tried again when time has passed.
-      clock.advance(1_000);
-      return (await node.ask([hit()]))[0] === 1;
-    });
-  },
+    clock.advance(windowMs);
+    assertEquals((await Promise.all(asked)).flat(), [1, 2, 3]);
+    const stats = String(await redis.command("INFO", "commandstats"));
+    assertEquals(/cmdstat_incrby:calls=(\d+)/.exec(stats)?.[1], String(commands), `window ${windowMs}`);
+  }
 });
 
-Deno.test({
-  ...needs(["redis-server"], "kv node: a server that answers garbage fails calls and nothing else"),
-  async fn() {
-    await using redis = await startRedis();
-    await using relay = await startTcpRelay(redis.port);
-    await using node = await openNode(relay.url, { poolSize: 2, timeoutMs: TIMEOUT_MS });
-    relay.setMode("garbage");
-    relay.dropAll({ reset: true });
-    const before = performance.now();
-    for (let call = 0; call < 20; call++) await failureOf(node.ask([hit()]));
-    // None of them has waited for the time-out.
-    assertEquals(performance.now() - before < TIMEOUT_MS, true);
-    relay.setMode("relay");
-    relay.dropAll();
-    await until("counting to go on", async () => (await node.ask([hit()]))[0] === 1);
-  },
+testRedis("kv node: a demoted primary behind one address is left by itself", async (first) => {
+  await using second = await startRedis({ args: ["--replicaof", `127.0.0.1 ${first.port}`] });
+  await using relay = await startTcpRelay(first.port);
+  await using node = await openNode(relay.url, { poolSize: 3 });
+  const one = hit();
+  assertEquals(await node.ask([one]), [1]);
+  await until("the replica to follow", async () => await second.command("GET", one.key) === "1");
+  await second.command("REPLICAOF", "NO", "ONE");
+  await first.command("REPLICAOF", "127.0.0.1", second.port);
+  relay.targetPort = second.port;
+  const message = await failureOf(node.ask([one]));
+  assertEquals(message.startsWith("READONLY "), true, message);
+  assertEquals(await until("the new primary", () => node.ask([one])), [2]);
+  assertEquals(await second.command("GET", one.key), "2");
+  await until("all connections", () => relay.open === 3 && figure(node, "cx_active") === 3);
+}, { args: ["--repl-diskless-sync-delay", "0"] });
+
+testRedis("kv node: a server that takes connections and never answers holds no call up", async (redis) => {
+  await using relay = await startTcpRelay(redis.port);
+  const clock = new FakeClock();
+  await using node = await openNode(relay.url, { poolSize: 2, timeoutMs: TIMEOUT_MS, clock });
+  relay.setMode("stall");
+  for (let call = 0; call < 8; call++) {
+    const outcomes = watchCall(node.ask([hit()]), clock);
+    await turn();
+    clock.advance(TIMEOUT_MS);
+    await turn();
+    assertEquals(outcomes.map(({ answer }) => answer), [undefined], `call ${call}`);
+  }
+  assertEquals((figure(node, "timeouts") ?? 0) > 0, true);
+  relay.setMode("relay");
+  await until("counting to go on", async () => {
+    // What failed again and again is tried again when time has passed.
+    clock.advance(1_000);
+    return (await node.ask([hit()]))[0] === 1;
+  });
+});
+
+testRedis("kv node: a server that answers garbage fails calls and nothing else", async (redis) => {
+  await using relay = await startTcpRelay(redis.port);
+  await using node = await openNode(relay.url, { poolSize: 2, timeoutMs: TIMEOUT_MS });
+  relay.setMode("garbage");
+  relay.dropAll({ reset: true });
+  const before = performance.now();
+  for (let call = 0; call < 20; call++) await failureOf(node.ask([hit()]));
+  // None of them has waited for the time-out.
+  assertEquals(performance.now() - before < TIMEOUT_MS, true);
+  relay.setMode("relay");
+  relay.dropAll();
+  await until("counting to go on", async () => (await node.ask([hit()]))[0] === 1);
 });
 
 Deno.test("kv node: error replies of the wrong server open the breaker, and it closes when they end", async () => {

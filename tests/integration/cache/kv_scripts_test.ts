@@ -15,6 +15,7 @@ import { startRedisCluster } from "../../harness/redis_cluster.ts";
 import { type RedisCommand, redisCommands } from "../../harness/redis_command.ts";
 import { startRedis } from "../../harness/redis_server.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";
+import { testRedis } from "../../harness/kv_bed.ts";
 import { needs, toolAvailable } from "../../harness/tools.ts";
 
 const SEQUENCES = 400;
@@ -148,46 +149,38 @@ const BUCKET_CASES: readonly {
   },
 ];
 
-Deno.test({
-  ...needs(["redis-server"], "kv scripts: a bucket whose rate changes keeps the rate of the time before"),
-  async fn() {
-    await using server = await startRedis();
-    for (const { name, calls, granted, ttl } of BUCKET_CASES) {
-      const key = crypto.randomUUID();
-      const commands = calls.map(([us, hitsPerUnit, burst, addend, expiry]): RedisCommand => {
-        const limit = limitBytes(bucketLimit({ burst, hitsPerUnit, unitSeconds: 60 }));
-        const time = [START_US / 1_000_000 + Math.floor(us / 1_000_000), us % 1_000_000].map(String);
-        return ["EVAL", TIMED.bucket, "1", key, `${expiry}`, limit, `${addend}`, ...time];
-      });
-      const replies = await redisCommands([...commands, ["TTL", key]], { port: server.port });
-      const answers = replies.slice(0, -1).map((reply) => Number(String(reply).split("\n")[0]));
-      assertEquals(answers, granted, name);
-      const left = Number(replies.at(-1));
-      assertEquals(left > ttl - 60 && left <= ttl + 1, true, `${name}: ${left}`);
-    }
-  },
+testRedis("kv scripts: a bucket whose rate changes keeps the rate of the time before", async (server) => {
+  for (const { name, calls, granted, ttl } of BUCKET_CASES) {
+    const key = crypto.randomUUID();
+    const commands = calls.map(([us, hitsPerUnit, burst, addend, expiry]): RedisCommand => {
+      const limit = limitBytes(bucketLimit({ burst, hitsPerUnit, unitSeconds: 60 }));
+      const time = [START_US / 1_000_000 + Math.floor(us / 1_000_000), us % 1_000_000].map(String);
+      return ["EVAL", TIMED.bucket, "1", key, `${expiry}`, limit, `${addend}`, ...time];
+    });
+    const replies = await redisCommands([...commands, ["TTL", key]], { port: server.port });
+    const answers = replies.slice(0, -1).map((reply) => Number(String(reply).split("\n")[0]));
+    assertEquals(answers, granted, name);
+    const left = Number(replies.at(-1));
+    assertEquals(left > ttl - 60 && left <= ttl + 1, true, `${name}: ${left}`);
+  }
 });
 
-Deno.test({
-  ...needs(["redis-server"], "kv scripts: a state without a rate, or of another form, is no error"),
-  async fn() {
-    await using server = await startRedis();
-    const doubles = (...numbers: number[]) => {
-      const view = new DataView(new ArrayBuffer(8 * numbers.length));
-      for (const [index, number] of numbers.entries()) view.setFloat64(8 * index, number);
-      return new Uint8Array(view.buffer);
-    };
-    const limit = bucketLimit({ burst: 10, hitsPerUnit: 1, unitSeconds: 60 });
-    const states = { old: doubles(9 * limit.partsPerHit, START_US), other: new TextEncoder().encode("text") };
-    const answers: Record<string, string> = {};
-    for (const [key, state] of Object.entries(states)) {
-      const time = [`${START_US / 1_000_000}`, "0"];
-      const take = ["EVAL", TIMED.bucket, "1", key, "602", limitBytes(limit), "1", "1", ...time] as const;
-      const [, taken] = await redisCommands([["SET", key, state], take], { port: server.port });
-      answers[key] = String(taken).split("\n").filter((_, index) => index % 5 < 2).join(" ");
-    }
-    assertEquals(answers, { old: "1 10 0 10", other: "1 1 1 2" });
-  },
+testRedis("kv scripts: a state without a rate, or of another form, is no error", async (server) => {
+  const doubles = (...numbers: number[]) => {
+    const view = new DataView(new ArrayBuffer(8 * numbers.length));
+    for (const [index, number] of numbers.entries()) view.setFloat64(8 * index, number);
+    return new Uint8Array(view.buffer);
+  };
+  const limit = bucketLimit({ burst: 10, hitsPerUnit: 1, unitSeconds: 60 });
+  const states = { old: doubles(9 * limit.partsPerHit, START_US), other: new TextEncoder().encode("text") };
+  const answers: Record<string, string> = {};
+  for (const [key, state] of Object.entries(states)) {
+    const time = [`${START_US / 1_000_000}`, "0"];
+    const take = ["EVAL", TIMED.bucket, "1", key, "602", limitBytes(limit), "1", "1", ...time] as const;
+    const [, taken] = await redisCommands([["SET", key, state], take], { port: server.port });
+    answers[key] = String(taken).split("\n").filter((_, index) => index % 5 < 2).join(" ");
+  }
+  assertEquals(answers, { old: "1 10 0 10", other: "1 1 1 2" });
 });
 
 /** Sends the same calls to the scripts of a server, and compares every answer. */

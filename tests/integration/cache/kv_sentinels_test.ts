@@ -10,9 +10,10 @@ import { makeCertificates } from "../../harness/certificates.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { type RedisSentinel, startRedisSentinel } from "../../harness/redis_sentinel.ts";
-import { type RedisServer, startRedis } from "../../harness/redis_server.ts";
+import { type RedisServer } from "../../harness/redis_server.ts";
 import { type ScriptedCache, startScriptedKv } from "../../harness/scripted_cache.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
+import { testRedis } from "../../harness/kv_bed.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 
@@ -141,17 +142,13 @@ Deno.test({
   },
 });
 
-Deno.test({
-  ...needs(["redis-server"], "kv sentinels: a replica that a sentinel calls the primary is not taken"),
-  async fn() {
-    await using replica = await startRedis({ args: ["--replicaof", "127.0.0.1", String(freePort())] });
-    const port = String(replica.port);
-    const address = `*2\r\n$9\r\n127.0.0.1\r\n$${port.length}\r\n${port}\r\n`;
-    await using sentinel = await startScriptedKv(() => address);
-    await using followers = new Followers(`main,${sentinel.url}`);
-    assertEquals(await followers.refused(), "the server is no primary but a slave");
-  },
-});
+testRedis("kv sentinels: a replica that a sentinel calls the primary is not taken", async (replica) => {
+  const port = String(replica.port);
+  const address = `*2\r\n$9\r\n127.0.0.1\r\n$${port.length}\r\n${port}\r\n`;
+  await using sentinel = await startScriptedKv(() => address);
+  await using followers = new Followers(`main,${sentinel.url}`);
+  assertEquals(await followers.refused(), "the server is no primary but a slave");
+}, { args: ["--replicaof", "127.0.0.1", String(freePort())] });
 
 /** What a sentinel says; a test may change it at any time. */
 interface Saying {

@@ -7,16 +7,13 @@ import { CacheError } from "../../../src/ratelimit/errors.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";
 import { conditionalHit } from "../../contract/conditional_counter_cases.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
+import { testKv, testRedis } from "../../harness/kv_bed.ts";
 import { openKvCache, openKvCluster } from "../../harness/open_kv.ts";
 import { startRedisCluster } from "../../harness/redis_cluster.ts";
-import { startRedis } from "../../harness/redis_server.ts";
-import { sharedRedis } from "../../harness/shared_servers.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 
 const HOUR_MS = 3_600_000;
-const shared = await sharedRedis();
-
 /** Whether hits were granted, and how many count then. */
 function grantedAndUsed(answers: readonly Taken[]): (readonly [boolean, number])[] {
   return answers.map(({ granted, used }) => [granted, used]);
@@ -27,44 +24,36 @@ function callsOf(statistics: unknown, command: string): number {
   return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(String(statistics))?.[1] ?? 0);
 }
 
-Deno.test({
-  ...needs(["redis-server"], "kv takes: the hits of one key in a flush are one call, each with its answer"),
-  async fn() {
-    await using redis = await startRedis();
-    await using cache = openKvCache(redis.url);
-    await cache.ready;
-    const one = conditionalHit();
-    const other = conditionalHit({ limit: bucketLimit({ burst: 3, hitsPerUnit: 1, unitSeconds: 3_600 }) });
-    await cache.take([one, other]);
-    await redis.command("CONFIG", "RESETSTAT");
-    const [first, second, counts, third] = await Promise.all([
-      cache.take([{ ...one, addend: 4 }, { ...one, addend: 6 }, other]),
-      cache.take([{ ...one, addend: -3 }, { ...other, addend: 2 }]),
-      cache.add([hit({ addend: 5 })]),
-      cache.take([{ ...one, addend: 8 }, { ...other, addend: 0 }]),
-    ]);
-    assertEquals(counts, [5]);
-    assertEquals(grantedAndUsed([first, second, third].flat()), [
-      [true, 5],
-      [false, 5],
-      [true, 2],
-      [true, 2],
-      [false, 2],
-      [true, 10],
-      [true, 2],
-    ]);
-    const statistics = await redis.command("INFO", "commandstats");
-    assertEquals([callsOf(statistics, "evalsha"), callsOf(statistics, "eval")], [2, 0]);
-  },
+testRedis("kv takes: the hits of one key in a flush are one call, each with its answer", async (redis) => {
+  await using cache = openKvCache(redis.url);
+  await cache.ready;
+  const one = conditionalHit();
+  const other = conditionalHit({ limit: bucketLimit({ burst: 3, hitsPerUnit: 1, unitSeconds: 3_600 }) });
+  await cache.take([one, other]);
+  await redis.command("CONFIG", "RESETSTAT");
+  const [first, second, counts, third] = await Promise.all([
+    cache.take([{ ...one, addend: 4 }, { ...one, addend: 6 }, other]),
+    cache.take([{ ...one, addend: -3 }, { ...other, addend: 2 }]),
+    cache.add([hit({ addend: 5 })]),
+    cache.take([{ ...one, addend: 8 }, { ...other, addend: 0 }]),
+  ]);
+  assertEquals(counts, [5]);
+  assertEquals(grantedAndUsed([first, second, third].flat()), [
+    [true, 5],
+    [false, 5],
+    [true, 2],
+    [true, 2],
+    [false, 2],
+    [true, 10],
+    [true, 2],
+  ]);
+  const statistics = await redis.command("INFO", "commandstats");
+  assertEquals([callsOf(statistics, "evalsha"), callsOf(statistics, "eval")], [2, 0]);
 });
 
-Deno.test({
-  ...needs(
-    ["redis-server"],
-    "kv takes: a server that forgets its scripts is given them again, and nothing fails",
-  ),
-  async fn() {
-    await using redis = await startRedis();
+testRedis(
+  "kv takes: a server that forgets its scripts is given them again, and nothing fails",
+  async (redis) => {
     await using cache = openKvCache(redis.url, { poolSize: 2 });
     await cache.ready;
     const one = conditionalHit({ limit: sliceLimit(1_000, HOUR_MS) });
@@ -80,46 +69,38 @@ Deno.test({
     const statistics = await redis.command("INFO", "commandstats");
     assertEquals(callsOf(statistics, "eval") > 1, true);
   },
+);
+
+testKv("kv takes: every key has its expiry, and what takes nothing creates none", async (redis) => {
+  await using cache = openKvCache(redis.url);
+  await cache.ready;
+  const limits = [sliceLimit(5, HOUR_MS), bucketLimit({ burst: 5, hitsPerUnit: 1, unitSeconds: 3_600 })];
+  for (const limit of limits) {
+    for (const addend of [0, -2, 6]) await cache.take([conditionalHit({ limit, addend })]);
+  }
+  assertEquals(await redis.command("DBSIZE"), 0);
+  for (const limit of limits) {
+    const one = conditionalHit({ limit, expiresInSeconds: 500 });
+    await cache.take([one]);
+    assertEquals(await redis.command("PERSIST", one.key), 1);
+    const longer = { ...one, expiresInSeconds: 900 };
+    await Promise.all([cache.take([one]), cache.take([longer]), cache.take([{ ...one, addend: -1 }])]);
+    const seconds = Number(await redis.command("TTL", one.key));
+    assertEquals(seconds > 600 && seconds <= 900, true, `${seconds}`);
+  }
 });
 
-Deno.test({
-  ...needs(["redis-server"], "kv takes: every key has its expiry, and what takes nothing creates none"),
-  async fn() {
-    await using redis = await shared.database();
-    await using cache = openKvCache(redis.url);
-    await cache.ready;
-    const limits = [sliceLimit(5, HOUR_MS), bucketLimit({ burst: 5, hitsPerUnit: 1, unitSeconds: 3_600 })];
-    for (const limit of limits) {
-      for (const addend of [0, -2, 6]) await cache.take([conditionalHit({ limit, addend })]);
-    }
-    assertEquals(await redis.command("DBSIZE"), 0);
-    for (const limit of limits) {
-      const one = conditionalHit({ limit, expiresInSeconds: 500 });
-      await cache.take([one]);
-      assertEquals(await redis.command("PERSIST", one.key), 1);
-      const longer = { ...one, expiresInSeconds: 900 };
-      await Promise.all([cache.take([one]), cache.take([longer]), cache.take([{ ...one, addend: -1 }])]);
-      const seconds = Number(await redis.command("TTL", one.key));
-      assertEquals(seconds > 600 && seconds <= 900, true, `${seconds}`);
-    }
-  },
-});
-
-Deno.test({
-  ...needs(["redis-server"], "kv takes: instances whose clocks differ agree, by the clock of the server"),
-  async fn() {
-    await using redis = await shared.database();
-    await using ahead = openKvCache(redis.url, { clock: new FakeClock(4_000_000_000_000) });
-    await using behind = openKvCache(redis.url, { clock: new FakeClock(1_000_000_000) });
-    await Promise.all([ahead.ready, behind.ready]);
-    const one = conditionalHit({ limit: sliceLimit(2, HOUR_MS) });
-    const answers = [];
-    for (const cache of [ahead, behind, ahead, behind]) answers.push(...await cache.take([one]));
-    assertEquals(grantedAndUsed(answers), [[true, 1], [true, 2], [false, 2], [false, 2]]);
-    for (const { retryMs } of answers.slice(2)) {
-      assertEquals(retryMs > HOUR_MS / 2 && retryMs <= HOUR_MS * 17 / 16, true, `${retryMs}`);
-    }
-  },
+testKv("kv takes: instances whose clocks differ agree, by the clock of the server", async (redis) => {
+  await using ahead = openKvCache(redis.url, { clock: new FakeClock(4_000_000_000_000) });
+  await using behind = openKvCache(redis.url, { clock: new FakeClock(1_000_000_000) });
+  await Promise.all([ahead.ready, behind.ready]);
+  const one = conditionalHit({ limit: sliceLimit(2, HOUR_MS) });
+  const answers = [];
+  for (const cache of [ahead, behind, ahead, behind]) answers.push(...await cache.take([one]));
+  assertEquals(grantedAndUsed(answers), [[true, 1], [true, 2], [false, 2], [false, 2]]);
+  for (const { retryMs } of answers.slice(2)) {
+    assertEquals(retryMs > HOUR_MS / 2 && retryMs <= HOUR_MS * 17 / 16, true, `${retryMs}`);
+  }
 });
 
 const FORBIDDEN = {
@@ -135,30 +116,22 @@ const FORBIDDEN = {
 };
 
 for (const [name, args] of Object.entries(FORBIDDEN)) {
-  Deno.test({
-    ...needs(["redis-server"], `kv takes: ${name} fails them with the server's words, and counts all others`),
-    async fn() {
-      await using redis = await startRedis({ args });
-      await using cache = openKvCache(redis.url);
-      await cache.ready;
-      const fixed = hit();
-      const [taken, counts] = await Promise.all([
-        assertRejects(() => cache.take([conditionalHit()])),
-        cache.add([fixed]),
-      ]);
-      assertMatch(taken.message, /^Cannot query key-value cache ".*": (?:NOPERM|ERR unknown command)/);
-      assertEquals([counts, await cache.add([fixed])], [[1], [2]]);
-    },
-  });
+  testRedis(`kv takes: ${name} fails them with the server's words, and counts all others`, async (redis) => {
+    await using cache = openKvCache(redis.url);
+    await cache.ready;
+    const fixed = hit();
+    const [taken, counts] = await Promise.all([
+      assertRejects(() => cache.take([conditionalHit()])),
+      cache.add([fixed]),
+    ]);
+    assertMatch(taken.message, /^Cannot query key-value cache ".*": (?:NOPERM|ERR unknown command)/);
+    assertEquals([counts, await cache.add([fixed])], [[1], [2]]);
+  }, { args });
 }
 
-Deno.test({
-  ...needs(
-    ["redis-server"],
-    "kv takes: a server that does not answer in time fails them, and is asked again later",
-  ),
-  async fn() {
-    await using redis = await startRedis();
+testRedis(
+  "kv takes: a server that does not answer in time fails them, and is asked again later",
+  async (redis) => {
     await using cache = openKvCache(redis.url, { timeoutMs: 100 });
     await cache.ready;
     redis.pause();
@@ -173,21 +146,17 @@ Deno.test({
     const answer = () => cache.take([conditionalHit()]).catch(() => []);
     await until("the server is asked again", async () => (await answer())[0]?.used === 1);
   },
-});
+);
 
-Deno.test({
-  ...needs(["redis-server"], "kv takes: a counter that is none of ours fails its own hits only"),
-  async fn() {
-    await using redis = await shared.database();
-    await using cache = openKvCache(redis.url);
-    await cache.ready;
-    const bad = conditionalHit({ key: "not_ours" });
-    await redis.command("SET", bad.key, "5");
-    const error = await assertRejects(() => cache.take([conditionalHit(), bad, conditionalHit()]));
-    const counts = error instanceof CacheError ? error.counts : [];
-    assertEquals(counts.map((count) => typeof count), ["object", "undefined", "object"]);
-    assertEquals(await redis.command("GET", bad.key), "5");
-  },
+testKv("kv takes: a counter that is none of ours fails its own hits only", async (redis) => {
+  await using cache = openKvCache(redis.url);
+  await cache.ready;
+  const bad = conditionalHit({ key: "not_ours" });
+  await redis.command("SET", bad.key, "5");
+  const error = await assertRejects(() => cache.take([conditionalHit(), bad, conditionalHit()]));
+  const counts = error instanceof CacheError ? error.counts : [];
+  assertEquals(counts.map((count) => typeof count), ["object", "undefined", "object"]);
+  assertEquals(await redis.command("GET", bad.key), "5");
 });
 
 Deno.test({
