@@ -2,7 +2,6 @@ import { type ChromiumPlace, startChromium } from "./chromium.ts";
 import { startMemcached } from "./memcached.ts";
 import { type PostgresPlace, PostgresServer } from "./postgres_server.ts";
 import { startRedis } from "./redis_server.ts";
-import { startStatsdExporter, type StatsdExporterPorts } from "./statsd_exporter.ts";
 import { type Tool, toolAvailable } from "./tools.ts";
 
 /** Where the shared servers are, as far as they run. */
@@ -10,7 +9,6 @@ export interface SharedPlaces {
   readonly redis?: { readonly port: number };
   readonly memcached?: { readonly port: number };
   readonly postgres?: PostgresPlace;
-  readonly statsdExporter?: StatsdExporterPorts;
   readonly chromium?: ChromiumPlace;
 }
 
@@ -59,13 +57,6 @@ const STARTERS: Starters = {
       const server = await PostgresServer.start({ isSilent: true, settings: POSTGRES_SETTINGS });
       const { port, folder } = server;
       return { server, place: { port, folder }, folder };
-    },
-  },
-  statsdExporter: {
-    tool: "statsd_exporter",
-    async start() {
-      const server = await startStatsdExporter(true);
-      return { server, place: { port: server.port, webPort: server.webPort } };
     },
   },
   chromium: {

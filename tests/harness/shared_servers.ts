@@ -2,7 +2,6 @@ import { Memcached } from "./memcached.ts";
 import { PostgresServer } from "./postgres_server.ts";
 import { redisCommand, type RedisReply } from "./redis_command.ts";
 import { REDIS_DATABASES, sharedPlace } from "./shared_places.ts";
-import { StatsdExporter } from "./statsd_exporter.ts";
 
 /**
  * Servers that all tests of a run share. The test task starts them by `startSharedServers` of `shared_places.ts` and
@@ -15,9 +14,8 @@ import { StatsdExporter } from "./statsd_exporter.ts";
  *     await using redis = await server.database(); // in place of `await startRedis()`
  *
  * A redis database has `port`, `url` (as `KV_URL` takes it) and `command`; one of PostgreSQL (`sharedPostgres()`) has
- * `name`, `url()`, `psql()` and `restore()`. memcached (`sharedMemcached()`, in place of `startMemcached()`) and
- * statsd_exporter (`sharedStatsdExporter()`) have no parts: put `uniqueName()` into keys (`CACHE_KEY_PREFIX`, a domain) and
- * names of metrics. `PageBrowser.launch()` connects to the shared Chromium. A test that stops, kills, pauses or configures
+ * `name`, `url()`, `psql()` and `restore()`. memcached (`sharedMemcached()`, in place of `startMemcached()`)
+ * has no parts: put `uniqueName()` into keys (`CACHE_KEY_PREFIX`, a domain). `PageBrowser.launch()` connects to the shared Chromium. A test that stops, kills, pauses or configures
  * a server, or looks at numbers of all of it (INFO, `stats`), starts its own. Where the program is missing, asking
  * does not fail but using does; `needs` skips such tests.
  */
@@ -35,16 +33,8 @@ export async function sharedPostgres(): Promise<SharedPostgres> {
   return new SharedPostgres(PostgresServer.at(await sharedPlace("postgres") ?? { port: 0, folder: "" }));
 }
 
-/** The statsd_exporter of the run; its metrics are seen by all tests. */
-export async function sharedStatsdExporter(): Promise<SharedStatsdExporter> {
-  return new StatsdExporter(await sharedPlace("statsdExporter") ?? { port: 0, webPort: 0 });
-}
-
 /** What a test may do with a memcached that others use too. */
 export type SharedMemcached = Pick<Memcached, "port" | "url" | "command" | "value" | "secondsLeft">;
-
-/** What a test may do with a statsd_exporter that others use too. */
-export type SharedStatsdExporter = Pick<StatsdExporter, "port" | "metrics">;
 
 /** A name that no other test of the run has; a letter, digits and letters. */
 export function uniqueName(): string {

@@ -4,12 +4,12 @@ import { requireTool } from "./tools.ts";
 import { until } from "./until.ts";
 
 /** Starts a statsd_exporter of the test's own, on free ports of the loopback address. */
-export async function startStatsdExporter(isSilent = false): Promise<StatsdExporter> {
+export async function startStatsdExporter(): Promise<StatsdExporter> {
   const attempts = 3;
   for (let attempt = 1;; attempt++) {
     const exporter = new StatsdExporter({ port: freePort(), webPort: freePort() });
     try {
-      await exporter.start(isSilent);
+      await exporter.start();
       return exporter;
     } catch (error) {
       await exporter[Symbol.asyncDispose]();
@@ -39,7 +39,7 @@ export class StatsdExporter implements AsyncDisposable {
   }
 
   /** Starts it and waits until it shows its page. */
-  async start(isSilent = false): Promise<void> {
+  async start(): Promise<void> {
     const child = new ChildProcess(requireTool("statsd_exporter"), {
       args: [
         `--statsd.listen-udp=127.0.0.1:${this.port}`,
@@ -47,7 +47,6 @@ export class StatsdExporter implements AsyncDisposable {
         `--web.listen-address=127.0.0.1:${this.webPort}`,
         "--statsd.event-flush-interval=10ms",
       ],
-      isSilent,
     });
     this.#child = child;
     const shows = () => this.page().then(() => true, () => false);

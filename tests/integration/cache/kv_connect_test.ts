@@ -7,7 +7,6 @@ import type { TlsFiles } from "../../../src/cache/tls_files.ts";
 import { type Certificates, makeCertificates } from "../../harness/certificates.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { freePort } from "../../harness/free_port.ts";
 import { startRedis } from "../../harness/redis_server.ts";
 import { startScriptedKv } from "../../harness/scripted_cache.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
@@ -168,21 +167,6 @@ Deno.test("kv connection: a server that is loading is asked again on another con
   await using attempts = new Attempts({ address: parseKvAddress("single", server.url) });
   assertEquals([await attempts.ready(), server.accepted], ["PONG", 3]);
   assertMatch(attempts.errors[0] ?? "", /loading/);
-});
-
-Deno.test("kv connection: attempts at start are given up in time, once, with the reason", async () => {
-  const url = `127.0.0.1:${freePort()}`;
-  const told: string[] = [];
-  await using _attempts = new Attempts({
-    address: parseKvAddress("single", url, { auth: "secret-word" }),
-    startup: { initialMs: 20, maxMs: 40, maxElapsedMs: 100 },
-    onGivenUp: (text) => told.push(text),
-  });
-  await until("the attempts to end", () => told.length > 0);
-  const start =
-    `Cannot connect to key-value cache "${url}": no connection within KV_STARTUP_MAX_ELAPSED_TIME, 100 ms: `;
-  assertEquals([told.length, told[0]?.slice(0, start.length)], [1, start]);
-  assertMatch(told[0] ?? "", /ECONNREFUSED/);
 });
 
 testRedis(

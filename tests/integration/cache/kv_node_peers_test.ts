@@ -186,11 +186,3 @@ Deno.test("kv cache: a server that repeats the login in its error does not make 
     "ERR unknown command 'AUTH'",
   ]);
 });
-
-for (const reply of ["$-1", ":-3", "+OK"]) {
-  Deno.test(`kv node: a server that answers ${JSON.stringify(reply)} to INCRBY fails the call`, async () => {
-    await using server = await startScriptedKv(([name]) => name === "INCRBY" ? `${reply}\r\n` : ":1\r\n");
-    await using node = await openKvNode(server.url, { poolSize: 1 });
-    assertMatch(await textOf(node.ask([hit({ addend: 1 })])), /^it answered \S+ to INCRBY 1$/);
-  });
-}

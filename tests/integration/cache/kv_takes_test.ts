@@ -14,6 +14,7 @@ import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 
 const HOUR_MS = 3_600_000;
+
 /** Whether hits were granted, and how many count then. */
 function grantedAndUsed(answers: readonly Taken[]): (readonly [boolean, number])[] {
   return answers.map(({ granted, used }) => [granted, used]);
@@ -23,33 +24,6 @@ function grantedAndUsed(answers: readonly Taken[]): (readonly [boolean, number])
 function callsOf(statistics: unknown, command: string): number {
   return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(String(statistics))?.[1] ?? 0);
 }
-
-testRedis("kv takes: the hits of one key in a flush are one call, each with its answer", async (redis) => {
-  await using cache = openKvCache(redis.url);
-  await cache.ready;
-  const one = conditionalHit();
-  const other = conditionalHit({ limit: bucketLimit({ burst: 3, hitsPerUnit: 1, unitSeconds: 3_600 }) });
-  await cache.take([one, other]);
-  await redis.command("CONFIG", "RESETSTAT");
-  const [first, second, counts, third] = await Promise.all([
-    cache.take([{ ...one, addend: 4 }, { ...one, addend: 6 }, other]),
-    cache.take([{ ...one, addend: -3 }, { ...other, addend: 2 }]),
-    cache.add([hit({ addend: 5 })]),
-    cache.take([{ ...one, addend: 8 }, { ...other, addend: 0 }]),
-  ]);
-  assertEquals(counts, [5]);
-  assertEquals(grantedAndUsed([first, second, third].flat()), [
-    [true, 5],
-    [false, 5],
-    [true, 2],
-    [true, 2],
-    [false, 2],
-    [true, 10],
-    [true, 2],
-  ]);
-  const statistics = await redis.command("INFO", "commandstats");
-  assertEquals([callsOf(statistics, "evalsha"), callsOf(statistics, "eval")], [2, 0]);
-});
 
 testRedis(
   "kv takes: a server that forgets its scripts is given them again, and nothing fails",

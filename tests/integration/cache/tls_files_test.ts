@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import { join } from "node:path";
 import { readTlsFiles } from "../../../src/cache/tls_files.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
@@ -83,18 +83,5 @@ Deno.test({
     const later = read();
     assert(later !== first);
     assertEquals((await later).ca?.at(-1), text.trim());
-  },
-});
-
-Deno.test({
-  ...needs(["openssl"], "tls files: one that is not there is named with its setting"),
-  async fn() {
-    await using certificates = await makeCertificates();
-    const { folder, client: { certFile } } = certificates;
-    const unread = { settings: "MC_TLS", certFile, keyFile: join(folder, "missing.pem") } as const;
-    assertMatch(
-      (await assertRejects(() => readTlsFiles(unread))).message,
-      /^Cannot use MC_TLS_CLIENT_KEY ".*missing\.pem": .*(?:ENOENT|no such file)/i,
-    );
   },
 });

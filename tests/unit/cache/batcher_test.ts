@@ -58,16 +58,6 @@ Deno.test("batcher: what is asked for in one turn is one batch", async () => {
   assertEquals([bed.written, bed.batcher.startedAt], [["a b", "c"], undefined]);
 });
 
-Deno.test("batcher: what is asked for within the window is one batch", () => {
-  const bed = new Bed(10);
-  bed.ask("a");
-  bed.clock.advance(9);
-  bed.ask("b");
-  assertEquals(bed.written, []);
-  bed.clock.advance(1);
-  assertEquals(bed.written, ["a b"]);
-});
-
 Deno.test("batcher: without a free connection it gathers on", async () => {
   const bed = new Bed();
   bed.isFree = false;

@@ -102,14 +102,6 @@ Deno.test("in flight: single hits are counted until they are answered, or fail, 
   assertEquals(held.asked.map(({ verb }) => verb), ["addOne", "addOne"]);
 });
 
-Deno.test("in flight: a cache without single hits has none", () => {
-  const clock = new FakeClock();
-  const memory = new MemoryCache({ maxKeys: 1, clock });
-  const cache = new InFlightCache(memory, { maxInFlight: 1, backend: "kv", ...TIMES });
-  assertEquals(cache.addOne, undefined);
-  return memory.close();
-});
-
 Deno.test("in flight: who waited may ask again at once", async () => {
   const { held, cache, metrics } = open(1);
   const first = cache.add(hits(1));
@@ -195,15 +187,6 @@ Deno.test("in flight: a call too many is an overload while the cache answers, an
     ["a second later", false],
     ["behind its failure", false],
   ]);
-});
-
-Deno.test("in flight: exactly up to the bound all are asked for", async () => {
-  const { held, cache, metrics } = open(4);
-  const waiting = [cache.add(hits(1)), cache.add(hits(2)), cache.add(hits(1))];
-  assertEquals(metrics(), [4, 0]);
-  for (const _ of waiting) held.next().resolve([]);
-  await Promise.all(waiting);
-  assertEquals(metrics(), [0, 0]);
 });
 
 Deno.test("in flight: what is answered at once, or fails at once, never waits", async () => {
