@@ -5,7 +5,6 @@ import type { KvConnection } from "../../../src/cache/kv/connection.ts";
 import { KvConnections, type KvConnectionsOptions } from "../../../src/cache/kv/connections.ts";
 import type { TlsFiles } from "../../../src/cache/tls_files.ts";
 import { type Certificates, makeCertificates } from "../../harness/certificates.ts";
-import { ChildProcess } from "../../harness/child_process.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { startRedis } from "../../harness/redis_server.ts";
 import { startScriptedKv } from "../../harness/scripted_cache.ts";
@@ -74,41 +73,6 @@ Deno.test({
   },
 });
 
-Deno.test({
-  ...needs(TLS_TOOLS, "kv over TLS: a refused client certificate ends no process"),
-  async fn() {
-    await using certificates = await makeCertificates();
-    await using redis = await startRedis({ tls: certificates.redisTls() });
-    await using child = childOf([redis.tlsUrl, certificates.authority.certFile]);
-    const { code } = await child.exited;
-    const errors = child.stderrLines.filter((line) => !line.includes("[WARN]"));
-    assertEquals([code, child.stdoutLines, errors], [0, ["refused"], []]);
-  },
-});
-
-Deno.test({
-  ...needs(TLS_TOOLS, "kv over TLS: an own authority takes nothing away from the system's"),
-  async fn() {
-    await using certificates = await makeCertificates();
-    await using redis = await startRedis({ tls: certificates.redisTls(certificates.server, false) });
-    await redis.command("ACL", "SETUSER", "user", "on", ">secret", "+@all");
-    const { authority, otherAuthority } = certificates;
-    await using child = childOf([redis.tlsUrl, otherAuthority.certFile], {
-      NODE_EXTRA_CA_CERTS: authority.certFile,
-    });
-    assertEquals([(await child.exited).code, child.stdoutLines], [0, ["ready"]]);
-  },
-});
-
-function childOf(args: readonly string[], env: Readonly<Record<string, string>> = {}): ChildProcess {
-  const file = new URL("rejected_client_child.ts", import.meta.url).pathname;
-  return new ChildProcess(Deno.execPath(), {
-    args: ["run", "--allow-all", "--no-check", file, ...args],
-    cwd: new URL("../../../", import.meta.url).pathname,
-    env: { ...Deno.env.toObject(), NO_COLOR: "1", ...env },
-  });
-}
-
 for (const overTls of [false, true]) {
   Deno.test({
     ...needs(
@@ -148,16 +112,6 @@ testRedis("kv connection: a wrong password is told without it", async (redis) =>
   assertMatch(await attempts.refused(), /^WRONGPASS/);
   assertEquals(attempts.errors.filter((text) => /wrong-word|in-url|someone/.test(text)), []);
 }, { args: ["--requirepass", "right"] });
-
-testRedis("kv connection: whoever may count need not be allowed to ask for the state", async (redis) => {
-  await redis.command("ACL", "SETUSER", "counter", "on", ">word", "~*", "+incrby", "+ping");
-  const address = parseKvAddress("single", redis.url, { auth: "counter:word" });
-  await using attempts = new Attempts({ address });
-  assertEquals([await attempts.ready(), await attempts.connection.command(["INCRBY", "a", "2"])], [
-    "PONG",
-    2,
-  ]);
-});
 
 Deno.test("kv connection: a server that is loading is asked again on another connection", async () => {
   await using server = await startScriptedKv(() => "+PONG\r\n", () => {
