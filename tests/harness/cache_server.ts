@@ -53,6 +53,11 @@ export abstract class CacheServer implements AsyncDisposable {
   /** Whether the server at the port answers, and is the process of this id. */
   protected abstract answers(pid: number): Promise<boolean>;
 
+  /** Whether it was started and has not ended. */
+  get running(): boolean {
+    return this.#child?.running === true;
+  }
+
   /** Asks the server to end and waits until it has; its counters are gone. */
   async stop(): Promise<void> {
     this.resume();

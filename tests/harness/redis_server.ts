@@ -9,6 +9,8 @@ export interface RedisOptions {
   readonly program?: "redis-server" | "valkey-server";
   /** Listen on a unix socket as well. */
   readonly unixSocket?: boolean;
+  /** A file of settings that the server may rewrite, as a sentinel does. */
+  readonly configFile?: string;
   /** Further arguments of redis-server, such as `["--requirepass", "secret"]`. */
   readonly args?: readonly string[];
   /** Listen for TLS on a port of its own as well. */
@@ -52,7 +54,8 @@ export class RedisServer extends CacheServer {
     const tlsPort = options.tls === undefined ? 0 : freePort();
     const tls = options.tls === undefined ? [] : tlsArgs(options.tls, tlsPort);
     const network = ["--port", String(port), "--bind", "127.0.0.1", ...socket, ...tls];
-    const args = [...network, "--save", "", "--appendonly", "no", "--dir", folder, ...extra];
+    const file = options.configFile === undefined ? [] : [options.configFile];
+    const args = [...file, ...network, "--save", "", "--appendonly", "no", "--dir", folder, ...extra];
     super({ program: options.program ?? "redis-server", port, args, isSilent: options.isSilent });
     this.socketPath = socketPath;
     this.tlsPort = tlsPort;
