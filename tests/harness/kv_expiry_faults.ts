@@ -68,7 +68,7 @@ export async function runExpiryFaults(options: ExpiryFaultOptions): Promise<void
 /** Waits until every key of a server has an expiry. */
 export async function expiriesOf(server: RedisServer): Promise<void> {
   const missing = async () => (await keysWithoutExpiry(server)).length;
-  await until("every key to have an expiry", async () => await missing() === 0, { deadlineMs: 20_000 });
+  await until("every key to have an expiry", async () => await missing() === 0);
 }
 
 async function keysWithoutExpiry(server: RedisServer): Promise<string[]> {

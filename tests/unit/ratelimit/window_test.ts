@@ -4,10 +4,6 @@ import { secondsUntilReset, windowStart } from "../../../src/ratelimit/window.ts
 
 /** now, window in seconds, start, seconds until the reset. */
 const WINDOWS: readonly [number, number, number, number][] = [
-  [1_234, 1, 1_234, 1],
-  [1_234, 60, 1_200, 26],
-  [1_000_000, 3_600, 997_200, 800],
-  [1_000_000, 86_400, 950_400, 36_800],
   [1_700_000_000, 604_800, 1_699_488_000, 92_800],
   [60, 60, 60, 60],
   [59, 60, 0, 1],

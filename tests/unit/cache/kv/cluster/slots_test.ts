@@ -1,19 +1,7 @@
 import { assertEquals } from "@std/assert";
-import { parseRedirect, parseSlotRanges, slotOf } from "../../../../../src/cache/kv/cluster/slots.ts";
+import { parseRedirect, parseSlotRanges } from "../../../../../src/cache/kv/cluster/slots.ts";
 
 const HERE = { host: "10.0.0.1", port: 7000 };
-
-Deno.test("kv slots: the slot of a key", () => {
-  const slots: Readonly<Record<string, number>> = {
-    "": 0,
-    "123456789": 12_739,
-    "foo": 12_182,
-    "{foo}": 12_182,
-    "a{foo}b{bar}": 12_182,
-    "shop_{foo}_0": 12_182,
-  };
-  for (const [key, slot] of Object.entries(slots)) assertEquals([key, slotOf(key)], [key, slot]);
-});
 
 const RANGES: Readonly<Record<string, { reply: unknown; ranges: unknown[] }>> = {
   "primaries alone, whatever replicas there are": {
