@@ -1,6 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
-import type { Hit } from "../../../src/ratelimit/counter_cache.ts";
+import { bucketLimit } from "../../../src/ratelimit/algorithms/bucket.ts";
+import { sliceLimit } from "../../../src/ratelimit/algorithms/slices.ts";
+import type { ConditionalHit, Hit } from "../../../src/ratelimit/counter_cache.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { heapMegabytes } from "../../harness/garbage.ts";
 
@@ -10,13 +12,23 @@ function hit(key: string, windowEnd: number, addend = 1): Hit {
   return { key, addend, windowEnd, expiresInSeconds: windowEnd - NOW, perSecond: false };
 }
 
-function open(maxKeys: number): { cache: MemoryCache; clock: FakeClock } {
-  const clock = new FakeClock(NOW * 1000);
-  return { cache: new MemoryCache({ maxKeys, clock }), clock };
+interface Bed {
+  readonly cache: MemoryCache;
+  readonly clock: FakeClock;
 }
 
-Deno.test("memory cache: counters are dropped when their window is over", async () => {
-  const { cache, clock } = open(100);
+/** A test with a cache for so many keys; it is closed at the end, and no timer is left. */
+function testMemory(name: string, maxKeys: number, run: (bed: Bed) => void | Promise<void>): void {
+  Deno.test(`memory cache: ${name}`, async () => {
+    const clock = new FakeClock(NOW * 1000);
+    const cache = new MemoryCache({ maxKeys, clock });
+    await run({ cache, clock });
+    await cache.close();
+    assertEquals(clock.waiting, 0);
+  });
+}
+
+testMemory("counters are dropped when their window is over", 100, ({ cache, clock }) => {
   const [short, long] = [hit("short", NOW + 1), hit("long", NOW + 60)];
   cache.add([short, long]);
   clock.advance(999);
@@ -25,12 +37,9 @@ Deno.test("memory cache: counters are dropped when their window is over", async 
   assertEquals([cache.size, cache.read([short, long])], [1, [0, 1]]);
   clock.advance(60_000);
   assertEquals([cache.size, cache.evicted], [0, 0]);
-  await cache.close();
-  assertEquals(clock.waiting, 0);
 });
 
-Deno.test("memory cache: nothing is lost up to the bound, then those nearest their end give way", async () => {
-  const { cache } = open(4);
+testMemory("nothing is lost up to the bound, then those nearest their end give way", 4, ({ cache }) => {
   const hits = [
     hit("hour", NOW + 3_600),
     hit("minute1", NOW + 60),
@@ -46,30 +55,24 @@ Deno.test("memory cache: nothing is lost up to the bound, then those nearest the
   cache.add([hit("second", NOW + 1), hit("second2", NOW + 1)]);
   assertEquals([cache.size, cache.evicted], [4, 5]);
   assertEquals(cache.read([hit("second", NOW + 1), hit("second2", NOW + 1)]), [0, 1]);
-  await cache.close();
 });
 
-Deno.test("memory cache: room is made from what is over before anything gives way", async () => {
-  const { cache, clock } = open(3);
+testMemory("room is made from what is over before anything gives way", 3, ({ cache, clock }) => {
   cache.add([hit("a", NOW + 1), hit("b", NOW + 1), hit("c", NOW + 60)]);
   clock.advance(1_000);
   cache.add([hit("d", NOW + 60), hit("e", NOW + 60)]);
   assertEquals([cache.size, cache.evicted], [3, 0]);
-  await cache.close();
 });
 
-Deno.test("memory cache: long keys take the room of several", async () => {
-  const { cache } = open(100);
+testMemory("long keys take the room of several", 100, ({ cache }) => {
   const long = (index: number) => hit(`${index}_${"x".repeat(8_000)}`, NOW + 60);
   for (let index = 0; index < 1_000; index++) cache.add([long(index)]);
   assertEquals([cache.size, cache.evicted, cache.read([long(0), long(999)])], [3, 997, [0, 1]]);
   cache.add([hit("x".repeat(100_000), NOW + 60)]);
   assertEquals(cache.size, 1);
-  await cache.close();
 });
 
-Deno.test("memory cache: a hit on a window that is just over costs no room for good", async () => {
-  const { cache, clock } = open(2);
+testMemory("a hit on a window that is just over costs no room for good", 2, ({ cache, clock }) => {
   for (let second = 0; second < 20; second++) {
     cache.add([hit(`a${second}`, NOW + second + 1), hit(`b${second}`, NOW + second + 1)]);
     clock.advance(999);
@@ -80,37 +83,129 @@ Deno.test("memory cache: a hit on a window that is just over costs no room for g
   assertEquals([cache.size, cache.evicted], [0, 0]);
   cache.add([hit("x", NOW + 600), hit("y", NOW + 600)]);
   assertEquals([cache.size, cache.evicted, cache.read([hit("x", NOW + 600)])], [2, 0, [1]]);
-  await cache.close();
 });
 
-Deno.test("memory cache: hits given back to a counter of a shorter window stop at 0 as well", async () => {
-  const { cache } = open(10);
+testMemory("hits given back to a counter of a shorter window stop at 0 as well", 10, ({ cache }) => {
   cache.add([hit("k", NOW + 60)]);
   const long = hit("k", NOW + 3_600);
   assertEquals(cache.add([{ ...long, addend: -5 }, long]), [0, 1]);
-  await cache.close();
 });
 
-Deno.test("memory cache: a counter that two windows share lives as long as the longer one", async () => {
-  const { cache, clock } = open(10);
-  cache.add([hit("k", NOW + 60), hit("k", NOW + 3_600)]);
-  clock.advance(61_000);
-  assertEquals(cache.read([hit("k", NOW + 3_600)]), [2]);
-  await cache.remove(["k"]);
-  assertEquals([cache.size, cache.read([hit("k", NOW + 3_600)])], [0, [0]]);
-  await cache.close();
+testMemory(
+  "a counter that two windows share lives as long as the longer one",
+  10,
+  async ({ cache, clock }) => {
+    cache.add([hit("k", NOW + 60), hit("k", NOW + 3_600)]);
+    clock.advance(61_000);
+    assertEquals(cache.read([hit("k", NOW + 3_600)]), [2]);
+    await cache.remove(["k"]);
+    assertEquals([cache.size, cache.read([hit("k", NOW + 3_600)])], [0, [0]]);
+  },
+);
+
+testMemory(
+  "the place of a counter keeps no other counters in memory when their window is over",
+  1_000_000,
+  ({ cache, clock }) => {
+    const before = heapMegabytes();
+    for (let index = 0; index < 100_000; index++) cache.add([hit(`key number ${index}`, NOW + 60)]);
+    const place = cache.placeOf(hit("key number 7", NOW + 60));
+    assertEquals(place?.addWithin(10, 1), 2);
+    const full = heapMegabytes();
+    clock.advance(61_000);
+    const after = heapMegabytes();
+    assert(after - before < (full - before) / 4, `${before} MB, then ${full} MB, then ${after} MB`);
+    assertEquals(place?.addWithin(10, 1), undefined);
+  },
+);
+
+const SECOND = sliceLimit(5, 1_000);
+const MINUTE = sliceLimit(5, 60_000);
+const BUCKET = bucketLimit({ burst: 5, hitsPerUnit: 5, unitSeconds: 60 });
+
+function taking(key: string, limit: ConditionalHit["limit"], addend = 1): ConditionalHit {
+  return { key, limit, addend, expiresInSeconds: 60, perSecond: false };
+}
+
+/** What each key has used. */
+function used(cache: MemoryCache, hits: readonly ConditionalHit[]): number[] {
+  return cache.take(hits.map((hit) => ({ ...hit, addend: 0 }))).map((taken) => taken.used);
+}
+
+testMemory("conditional counters are dropped when all has been free for 5 s", 100, ({ cache, clock }) => {
+  cache.take([taking("second", SECOND), taking("minute", MINUTE), taking("bucket", BUCKET)]);
+  clock.advance(6_000);
+  assertEquals(cache.size, 3);
+  clock.advance(1_000);
+  assertEquals(cache.size, 2);
+  // A hit of the bucket is refilled in 12 s.
+  clock.advance(9_000);
+  assertEquals([cache.size, used(cache, [taking("bucket", BUCKET)])], [2, [0]]);
+  clock.advance(2_000);
+  assertEquals(cache.size, 1);
+  clock.advance(52_000);
+  assertEquals([cache.size, cache.evicted], [0, 0]);
 });
 
-Deno.test("memory cache: the place of a counter keeps no other counters in memory when their window is over", async () => {
-  const { cache, clock } = open(1_000_000);
-  const before = heapMegabytes();
-  for (let index = 0; index < 100_000; index++) cache.add([hit(`key number ${index}`, NOW + 60)]);
-  const place = cache.placeOf(hit("key number 7", NOW + 60));
-  assertEquals(place?.addWithin(10, 1), 2);
-  const full = heapMegabytes();
-  clock.advance(61_000);
-  const after = heapMegabytes();
-  assert(after - before < (full - before) / 4, `${before} MB, then ${full} MB, then ${after} MB`);
-  assertEquals(place?.addWithin(10, 1), undefined);
-  await cache.close();
+testMemory("asking, giving back and refused hits hold no key", 100, ({ cache }) => {
+  const hits = [
+    taking("a", MINUTE, 0),
+    taking("b", MINUTE, -1),
+    taking("c", BUCKET, 6),
+    taking("d", BUCKET, -2),
+  ];
+  assertEquals(cache.take(hits).map(({ granted }) => granted), [true, true, false, true]);
+  assertEquals(cache.size, 0);
+});
+
+testMemory("beyond the bound of keys, the counter that is free first is evicted", 4, ({ cache }) => {
+  const hits = [taking("a", MINUTE), taking("b", SECOND), taking("c", MINUTE), taking("d", MINUTE)];
+  cache.take(hits);
+  assertEquals([cache.size, cache.evicted, used(cache, hits)], [4, 0, [1, 1, 1, 1]]);
+  cache.take([taking("e", MINUTE)]);
+  assertEquals([cache.size, cache.evicted, used(cache, hits)], [4, 1, [1, 0, 1, 1]]);
+});
+
+testMemory("what is free makes room before anything is evicted", 2, ({ cache, clock }) => {
+  cache.take([taking("a", SECOND), taking("b", MINUTE)]);
+  clock.aheadMs += 2_000;
+  cache.take([taking("c", MINUTE)]);
+  assertEquals([cache.size, cache.evicted], [2, 0]);
+  assertEquals(used(cache, [taking("b", MINUTE), taking("c", MINUTE)]), [1, 1]);
+});
+
+testMemory("counters of both kinds share the room", 3, async ({ cache }) => {
+  cache.add([hit("f1", NOW + 60), hit("f2", NOW + 60)]);
+  cache.take([taking("a", MINUTE)]);
+  // Each kind evicts its own first.
+  cache.take([taking("b", MINUTE)]);
+  assertEquals([cache.size, used(cache, [taking("a", MINUTE), taking("b", MINUTE)])], [3, [0, 1]]);
+  cache.add([hit("f3", NOW + 60)]);
+  assertEquals(cache.read([hit("f1", NOW + 60), hit("f3", NOW + 60)]), [0, 1]);
+  await cache.remove(["f2", "f3", "b"]);
+  assertEquals([cache.size, cache.evicted], [0, 2]);
+  cache.take([taking("a", MINUTE), taking("b", BUCKET), taking("c", BUCKET)]);
+  cache.add([hit("f4", NOW + 60)]);
+  assertEquals([cache.size, cache.evicted, cache.read([hit("f4", NOW + 60)])], [3, 3, [1]]);
+});
+
+testMemory("the state of a sliding window takes room like a longer key", 10, async ({ cache }) => {
+  const keys = Array.from({ length: 10 }, (_, index) => `${index}`.padEnd(200, "k"));
+  cache.take(keys.map((key) => taking(key, MINUTE)));
+  // 2,560 characters, of which each takes 200 and 152.
+  assertEquals([cache.size, cache.evicted], [7, 3]);
+  await cache.remove(keys);
+  cache.take(keys.map((key) => taking(key, BUCKET)));
+  assertEquals([cache.size, cache.evicted], [10, 3]);
+});
+
+testMemory("many conditional counters are exact, whatever was removed between", 10_000, async ({ cache }) => {
+  const hits = Array.from(
+    { length: 3_000 },
+    (_, index) => taking(`k${index}`, index % 2 === 0 ? MINUTE : BUCKET),
+  );
+  cache.take(hits);
+  await cache.remove(hits.filter((_, index) => index % 3 === 0).map(({ key }) => key));
+  cache.take(hits);
+  assertEquals(used(cache, hits), hits.map((_, index) => index % 3 === 0 ? 1 : 2));
 });

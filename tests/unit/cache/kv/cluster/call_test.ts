@@ -38,6 +38,15 @@ async function openCluster(options: Partial<KvClusterOptions> = {}): Promise<Fix
   return { nodes, clock, cache };
 }
 
+/** A test with such a cluster, which is closed at the end. */
+function testCluster(name: string, run: (fixture: Fixture) => Promise<void>): void {
+  Deno.test(`kv cluster call: ${name}`, async () => {
+    const fixture = await openCluster();
+    await run(fixture);
+    await fixture.cache.close();
+  });
+}
+
 /** Lets everything happen that waits for no clock. */
 async function turns(): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await Promise.resolve();
@@ -68,8 +77,7 @@ Deno.test("kv cluster call: the keys of these tests lie in the slots that they a
   assertEquals<unknown>(Object.keys(SLOT_OF_KEY).map(slotOf), Object.values(SLOT_OF_KEY));
 });
 
-Deno.test("kv cluster call: one batch for each node, and the counts in the order of the hits", async () => {
-  const { nodes, cache } = await openCluster();
+testCluster("one batch for each node, and the counts in the order of the hits", async ({ nodes, cache }) => {
   nodes.at("a:1").script = () => [1, 2, 3];
   nodes.at("b:1").script = () => [4];
   nodes.at("c:1").script = () => [5, 6];
@@ -77,11 +85,9 @@ Deno.test("kv cluster call: one batch for each node, and the counts in the order
   const asked = ["a:1", "b:1", "c:1"].map((address) => nodes.at(address).asked);
   assertEquals(asked, [[["k2", "k3", "k2"]], [["k0"]], [["k1", "k5"]]]);
   assertEquals([await cache.add([]), await cache.read(hits("k0"))], [[], [4]]);
-  await cache.close();
 });
 
-Deno.test("kv cluster call: counts that came are told when one node of three fails", async () => {
-  const { nodes, cache } = await openCluster();
+testCluster("counts that came are told when one node of three fails", async ({ nodes, cache }) => {
   nodes.at("b:1").script = () => ["the connection was closed"];
   nodes.at("c:1").script = () => [7, "ERR value is not an integer or out of range"];
   assertEquals(await failureOf(cache.add(hits("k0", "k1", "k2", "k5"))), {
@@ -92,7 +98,6 @@ Deno.test("kv cluster call: counts that came are told when one node of three fai
     counts: [],
     message: 'node "b:1": the connection was closed',
   });
-  await cache.close();
 });
 
 const NEVER_AGAIN = [
@@ -115,8 +120,7 @@ for (const state of NEVER_AGAIN) {
   });
 }
 
-Deno.test("kv cluster call: only the hits that were sent on go to the node that was named", async () => {
-  const { nodes, cache } = await openCluster();
+testCluster("only the hits that were sent on go to the node that was named", async ({ nodes, cache }) => {
   nodes.at("a:1").script = () => [5, "MOVED 4576 d:1", 6, "MOVED 4576 d:1"];
   nodes.at("d:1").script = (asked) => asked.map((_, index) => 70 + index);
   assertEquals(await cache.add(hits("k2", "k3", "k2", "k3")), [5, 70, 6, 71]);
@@ -125,102 +129,99 @@ Deno.test("kv cluster call: only the hits that were sent on go to the node that 
   const asked = ["a:1", "d:1"].map((address) => nodes.at(address).asked);
   assertEquals(asked, [[["k2", "k3", "k2", "k3"], ["k2"]], [["k3", "k3"], ["k3"]]]);
   assertEquals(cache.metrics.counters.cluster_moved?.(), 2);
-  await cache.close();
 });
 
-Deno.test("kv cluster call: a slot on its way is asked at its new node for these hits only", async () => {
-  const { nodes, cache } = await openCluster();
+testCluster("a slot on its way is asked at its new node for these hits only", async ({ nodes, cache }) => {
   nodes.at("a:1").script = (asked) => asked.map(({ key }) => key === "k3" ? "ASK 4576 b:1" : 3);
   nodes.at("b:1").script = (_, { asking }) => asking === true ? [9] : ["MOVED 4576 a:1"];
   assertEquals(await cache.add(hits("k2", "k3")), [3, 9]);
   assertEquals(await cache.add(hits("k3")), [9]);
   assertEquals(nodes.at("a:1").asked, [["k2", "k3"], ["k3"]]);
   assertEquals(nodes.at("b:1").asked, [["ASKING", "k3"], ["ASKING", "k3"]]);
-  await cache.close();
 });
 
-Deno.test("kv cluster call: a single hit by callback goes to its node, is sent on, and fails as others do", async () => {
-  const { nodes, clock, cache } = await openCluster();
-  const [k0, k2] = hits("k0", "k2").map((one) => new RepeatedHit(one));
-  if (k0 === undefined || k2 === undefined) throw new Error("A hit is missing");
-  nodes.at("a:1").script = () => [8];
-  assertEquals(await countOne(cache, k2), 8);
-  nodes.at("a:1").script = () => ["MOVED 449 d:1"];
-  nodes.at("d:1").slow = true;
-  const [first, second] = [countOne(cache, k2), countOne(cache, k2)];
-  await advance(clock, 100);
-  nodes.at("d:1").connect();
-  assertEquals([await first, await second], [1, 1]);
-  nodes.at("b:1").script = () => ["the connection was closed"];
-  const failed = await assertRejects(() => countOne(cache, k0));
-  assertEquals(failed.message, (await assertRejects(() => cache.add([k0]))).message);
-  assertEquals(failed instanceof CacheError, true);
-  const asked = ["a:1", "b:1", "d:1"].map((address) => nodes.at(address).asked);
-  assertEquals(asked, [[["k2"], ["k2"], ["k2"]], [["k0"], ["k0"]], [["k2"], ["k2"]]]);
-  await cache.close();
-});
+testCluster(
+  "a single hit by callback goes to its node, is sent on, and fails as others do",
+  async ({ nodes, clock, cache }) => {
+    const [k0, k2] = hits("k0", "k2").map((one) => new RepeatedHit(one));
+    if (k0 === undefined || k2 === undefined) throw new Error("A hit is missing");
+    nodes.at("a:1").script = () => [8];
+    assertEquals(await countOne(cache, k2), 8);
+    nodes.at("a:1").script = () => ["MOVED 449 d:1"];
+    nodes.at("d:1").slow = true;
+    const [first, second] = [countOne(cache, k2), countOne(cache, k2)];
+    await advance(clock, 100);
+    nodes.at("d:1").connect();
+    assertEquals([await first, await second], [1, 1]);
+    nodes.at("b:1").script = () => ["the connection was closed"];
+    const failed = await assertRejects(() => countOne(cache, k0));
+    assertEquals(failed.message, (await assertRejects(() => cache.add([k0]))).message);
+    assertEquals(failed instanceof CacheError, true);
+    const asked = ["a:1", "b:1", "d:1"].map((address) => nodes.at(address).asked);
+    assertEquals(asked, [[["k2"], ["k2"], ["k2"]], [["k0"], ["k0"]], [["k2"], ["k2"]]]);
+  },
+);
 
-Deno.test("kv cluster call: a node that names no host means its own", async () => {
-  const { nodes, cache } = await openCluster();
+testCluster("a node that names no host means its own", async ({ nodes, cache }) => {
   nodes.at("b:1").script = () => ["MOVED 8579 :2"];
   nodes.at("b:2").script = () => [4];
   assertEquals(await cache.add(hits("k0")), [4]);
-  await cache.close();
 });
 
-Deno.test("kv cluster call: nodes that send a hit to one another are given moments, and then up", async () => {
-  const { nodes, clock, cache } = await openCluster();
-  nodes.at("a:1").script = () => ["MOVED 449 b:1"];
-  nodes.at("b:1").script = () => ["MOVED 449 a:1"];
-  const call = failureOf(cache.add(hits("k2")));
-  await advance(clock, 300);
-  assertEquals(await call, { counts: [], message: 'node "a:1": the nodes send the hit to one another' });
-  assertEquals([nodes.at("a:1").asked.length, nodes.at("b:1").asked.length], [3, 3]);
-  await cache.close();
-});
+testCluster(
+  "nodes that send a hit to one another are given moments, and then up",
+  async ({ nodes, clock, cache }) => {
+    nodes.at("a:1").script = () => ["MOVED 449 b:1"];
+    nodes.at("b:1").script = () => ["MOVED 449 a:1"];
+    const call = failureOf(cache.add(hits("k2")));
+    await advance(clock, 300);
+    assertEquals(await call, { counts: [], message: 'node "a:1": the nodes send the hit to one another' });
+    assertEquals([nodes.at("a:1").asked.length, nodes.at("b:1").asked.length], [3, 3]);
+  },
+);
 
-Deno.test("kv cluster call: nodes that agree after a moment answer all the same", async () => {
-  const { nodes, clock, cache } = await openCluster();
+testCluster("nodes that agree after a moment answer all the same", async ({ nodes, clock, cache }) => {
   const [a, b] = [nodes.at("a:1"), nodes.at("b:1")];
   a.script = () => ["MOVED 449 b:1"];
   b.script = () => b.asked.length < 3 ? ["MOVED 449 a:1"] : [1];
   const call = cache.add(hits("k2"));
   await advance(clock, 300);
   assertEquals(await call, [1]);
-  await cache.close();
 });
 
-Deno.test("kv cluster call: being sent on takes no longer than the time-out since the call began", async () => {
-  const { nodes, clock, cache } = await openCluster();
-  nodes.at("a:1").script = () => ["MOVED 449 b:1"];
-  nodes.at("b:1").script = () => undefined;
-  let ended = false;
-  const call = failureOf(cache.add(hits("k2"))).finally(() => ended = true);
-  await advance(clock, 990);
-  assertEquals([ended, nodes.at("b:1").options.caller?.cancelled], [false, false]);
-  await advance(clock, 10);
-  assertEquals(await call, { counts: [], message: 'node "b:1": no answer within 1000 ms' });
-  assertEquals(nodes.at("b:1").options.caller?.cancelled, true);
-  await cache.close();
-});
+testCluster(
+  "being sent on takes no longer than the time-out since the call began",
+  async ({ nodes, clock, cache }) => {
+    nodes.at("a:1").script = () => ["MOVED 449 b:1"];
+    nodes.at("b:1").script = () => undefined;
+    let ended = false;
+    const call = failureOf(cache.add(hits("k2"))).finally(() => ended = true);
+    await advance(clock, 990);
+    assertEquals([ended, nodes.at("b:1").options.caller?.cancelled], [false, false]);
+    await advance(clock, 10);
+    assertEquals(await call, { counts: [], message: 'node "b:1": no answer within 1000 ms' });
+    assertEquals(nodes.at("b:1").options.caller?.cancelled, true);
+  },
+);
 
-Deno.test("kv cluster call: a node that is being opened is waited for, and not beyond the time-out", async () => {
-  const { nodes, clock, cache } = await openCluster();
-  nodes.at("a:1").script = (asked) => asked.map(() => "MOVED 449 d:1");
-  nodes.at("d:1").slow = true;
-  const [first, second] = [cache.add(hits("k2")), cache.add(hits("k2"))];
-  await advance(clock, 500);
-  assertEquals(nodes.at("d:1").asked, []);
-  nodes.at("d:1").connect();
-  assertEquals([await first, await second], [[1], [1]]);
-  nodes.at("a:1").script = () => ["MOVED 4576 e:1"];
-  nodes.at("e:1").slow = true;
-  const late = failureOf(cache.add(hits("k3")));
-  await advance(clock, 1_000);
-  assertEquals(await late, { counts: [], message: 'node "e:1": no answer within 1000 ms' });
-  assertEquals(nodes.at("e:1").asked, []);
-  await cache.close();
-});
+testCluster(
+  "a node that is being opened is waited for, and not beyond the time-out",
+  async ({ nodes, clock, cache }) => {
+    nodes.at("a:1").script = (asked) => asked.map(() => "MOVED 449 d:1");
+    nodes.at("d:1").slow = true;
+    const [first, second] = [cache.add(hits("k2")), cache.add(hits("k2"))];
+    await advance(clock, 500);
+    assertEquals(nodes.at("d:1").asked, []);
+    nodes.at("d:1").connect();
+    assertEquals([await first, await second], [[1], [1]]);
+    nodes.at("a:1").script = () => ["MOVED 4576 e:1"];
+    nodes.at("e:1").slow = true;
+    const late = failureOf(cache.add(hits("k3")));
+    await advance(clock, 1_000);
+    assertEquals(await late, { counts: [], message: 'node "e:1": no answer within 1000 ms' });
+    assertEquals(nodes.at("e:1").asked, []);
+  },
+);
 
 Deno.test("kv cluster call: as many nodes as wanted are asked at the same time", async () => {
   for (const [parallelism, before] of [[0, 3], [1, 1], [2, 2], [7, 3]] as const) {
@@ -239,8 +240,7 @@ Deno.test("kv cluster call: as many nodes as wanted are asked at the same time",
   }
 });
 
-Deno.test("kv cluster call: keys are removed where they are, one by one", async () => {
-  const { nodes, cache } = await openCluster();
+testCluster("keys are removed where they are, one by one", async ({ nodes, cache }) => {
   const removed: string[] = [];
   for (const address of ["a:1", "b:1", "c:1", "d:1"]) {
     nodes.at(address).run = (args, asking) => {
@@ -256,7 +256,6 @@ Deno.test("kv cluster call: keys are removed where they are, one by one", async 
   };
   const error = await assertRejects(() => cache.remove(["k2", "k0"]));
   assertEquals(error.message, 'Cannot query key-value cache "cluster": node "b:1": NOPERM no');
-  await cache.close();
 });
 
 Deno.test("kv cluster call: closing ends whoever waits, and every timer", async () => {

@@ -44,6 +44,18 @@ async function pass(clock: FakeClock, ms = 0): Promise<void> {
   }
 }
 
+/** A test with a topology that knows the slots; it is closed at the end, and no timer is left. */
+function testTopology(name: string, run: (fixture: Fixture) => Promise<void>): void {
+  Deno.test(`kv cluster topology: ${name}`, async () => {
+    const fixture = open();
+    const { clock, topology } = fixture;
+    await pass(clock, 1_000);
+    await run(fixture);
+    await topology.close();
+    assertEquals(clock.waiting, 0);
+  });
+}
+
 function looks({ topology }: Fixture): number {
   return topology.tally.refreshes;
 }
@@ -104,10 +116,8 @@ Deno.test("kv cluster topology: a seed that never answers does not hold the othe
   assertEquals(clock.waiting, 0);
 });
 
-Deno.test("kv cluster topology: many redirections bring one look in a tenth of a second", async () => {
-  const fixture = open();
+testTopology("many redirections bring one look in a tenth of a second", async (fixture) => {
   const { clock, topology } = fixture;
-  await pass(clock, 1_000);
   const before = looks(fixture);
   for (let turn = 0; turn < 100; turn++) {
     for (let slot = 0; slot < 10; slot++) {
@@ -116,12 +126,9 @@ Deno.test("kv cluster topology: many redirections bring one look in a tenth of a
     await pass(clock, 10);
   }
   assertEquals([looks(fixture) - before >= 9, looks(fixture) - before <= 11], [true, true]);
-  await topology.close();
 });
 
-Deno.test("kv cluster topology: a redirection counts at once, and the next look wins", async () => {
-  const { nodes, clock, topology } = open();
-  await pass(clock, 1_000);
+testTopology("a redirection counts at once, and the next look wins", async ({ nodes, clock, topology }) => {
   if (C === undefined) throw new Error("Cannot name a node");
   topology.follow({ kind: "MOVED", slot: 5, endpoint: C });
   assertEquals([4, 5, 6].map((slot) => topology.nodeOf(slot)?.address), ["a:1", "c:1", "a:1"]);
@@ -130,7 +137,6 @@ Deno.test("kv cluster topology: a redirection counts at once, and the next look 
   }
   await pass(clock, 200);
   assertEquals([5, 9, 10].map((slot) => topology.nodeOf(slot)?.address), ["c:1", "c:1", "b:1"]);
-  await topology.close();
 });
 
 Deno.test("kv cluster topology: a node that is not named any more is closed once nothing is under way on it", async () => {
@@ -152,20 +158,18 @@ Deno.test("kv cluster topology: a node that is not named any more is closed once
   assertEquals([a.closed, nodes.at("b:1").closed, clock.waiting], [1, 1, 0]);
 });
 
-Deno.test("kv cluster topology: a node that a call was sent on to is closed again unless it is named", async () => {
-  const { nodes, clock, topology } = open();
-  await pass(clock, 1_000);
-  if (D === undefined) throw new Error("Cannot name a node");
-  topology.open(D);
-  await pass(clock, 45_000);
-  assertEquals(nodes.at("d:1").closed, 1);
-  await topology.close();
-});
+testTopology(
+  "a node that a call was sent on to is closed again unless it is named",
+  async ({ nodes, clock, topology }) => {
+    if (D === undefined) throw new Error("Cannot name a node");
+    topology.open(D);
+    await pass(clock, 45_000);
+    assertEquals(nodes.at("d:1").closed, 1);
+  },
+);
 
-Deno.test("kv cluster topology: a lost primary is looked for again and again, but not too often", async () => {
-  const fixture = open();
+testTopology("a lost primary is looked for again and again, but not too often", async (fixture) => {
   const { nodes, clock, topology, told } = fixture;
-  await pass(clock, 1_000);
   const before = looks(fixture);
   nodes.at("a:1").leave();
   for (let turn = 0; turn < 500; turn++) {
@@ -177,28 +181,25 @@ Deno.test("kv cluster topology: a lost primary is looked for again and again, bu
   nodes.at("b:1").slots = () => [[0, 8_191, ["c", 1]], [8_192, 16_383, ["b", 1]]];
   await pass(clock, 1_000);
   assertEquals([topology.nodeOf(0)?.address, topology.nodeOf(0)?.kv.connected], ["c:1", true]);
-  await topology.close();
 });
 
-Deno.test("kv cluster topology: a node that stands still costs a look one second, and is then asked last", async () => {
-  const { nodes, clock, topology } = open();
-  await pass(clock, 1_000);
-  const [a, b] = [nodes.at("a:1"), nodes.at("b:1")];
-  a.slots = undefined;
-  const node = topology.nodeOf(0);
-  if (node === undefined) throw new Error("Cannot find a node");
-  node.failed();
-  const before = [a.looks, b.looks];
-  topology.refresh.suspect();
-  await pass(clock, 3_000);
-  assertEquals([a.looks - (before[0] ?? 0), b.looks - (before[1] ?? 0) >= 2], [0, true]);
-  await topology.close();
-});
+testTopology(
+  "a node that stands still costs a look one second, and is then asked last",
+  async ({ nodes, clock, topology }) => {
+    const [a, b] = [nodes.at("a:1"), nodes.at("b:1")];
+    a.slots = undefined;
+    const node = topology.nodeOf(0);
+    if (node === undefined) throw new Error("Cannot find a node");
+    node.failed();
+    const before = [a.looks, b.looks];
+    topology.refresh.suspect();
+    await pass(clock, 3_000);
+    assertEquals([a.looks - (before[0] ?? 0), b.looks - (before[1] ?? 0) >= 2], [0, true]);
+  },
+);
 
-Deno.test("kv cluster topology: a failure of a node that is not asked again is forgotten", async () => {
-  const fixture = open();
+testTopology("a failure of a node that is not asked again is forgotten", async (fixture) => {
   const { clock, topology } = fixture;
-  await pass(clock, 1_000);
   topology.nodeOf(0)?.failed();
   topology.refresh.suspect();
   const before = looks(fixture);
@@ -207,32 +208,28 @@ Deno.test("kv cluster topology: a failure of a node that is not asked again is f
   assertEquals([during >= 10, topology.nodeOf(0)?.isFailing], [true, true]);
   await pass(clock, 15_000);
   assertEquals([looks(fixture) - before - during <= 1, topology.nodeOf(0)?.isFailing], [true, false]);
-  await topology.close();
 });
 
-Deno.test("kv cluster topology: a node that tells the slots has ceased to fail", async () => {
-  const { nodes, clock, topology } = open();
-  await pass(clock, 1_000);
+testTopology("a node that tells the slots has ceased to fail", async ({ nodes, clock, topology }) => {
   nodes.at("b:1").slots = () => "OK";
   topology.nodeOf(0)?.failed();
   topology.refresh.suspect();
   await pass(clock, 1_000);
   assertEquals(topology.nodeOf(0)?.isFailing, false);
-  await topology.close();
 });
 
-Deno.test("kv cluster topology: when all nodes are gone and one comes back it is asked soon", async () => {
-  const { nodes, clock, topology, told } = open();
-  await pass(clock, 1_000);
-  nodes.at("a:1").leave();
-  nodes.at("b:1").leave();
-  await pass(clock, 60_000);
-  assertEquals([topology.connected, topology.isKnown], [false, true]);
-  nodes.at("b:1").connect();
-  await pass(clock, 200);
-  assertEquals([topology.connected, told], [true, ["true", 'false node "a:1": gone', "true"]]);
-  await topology.close();
-});
+testTopology(
+  "when all nodes are gone and one comes back it is asked soon",
+  async ({ nodes, clock, topology, told }) => {
+    nodes.at("a:1").leave();
+    nodes.at("b:1").leave();
+    await pass(clock, 60_000);
+    assertEquals([topology.connected, topology.isKnown], [false, true]);
+    nodes.at("b:1").connect();
+    await pass(clock, 200);
+    assertEquals([topology.connected, told], [true, ["true", 'false node "a:1": gone', "true"]]);
+  },
+);
 
 Deno.test("kv cluster topology: calls wait for the first look while there is one, and else fail at once", async () => {
   const { nodes, clock, topology, options } = open((scripted) => {
