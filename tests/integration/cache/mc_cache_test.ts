@@ -6,7 +6,7 @@ import { countOne, hit } from "../../contract/counter_cache_contract.ts";
 import { type Memcached, startMemcached } from "../../harness/memcached.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { openMc, refusal, testMc, withMc } from "../../harness/mc_bed.ts";
+import { refusal, testMc, withMc } from "../../harness/mc_bed.ts";
 
 testMc(
   1,
@@ -277,56 +277,37 @@ Deno.test({
   },
 });
 
-Deno.test({
-  ...needs(
-    ["memcached"],
-    "mc hosts: nodes are looked up, calls fail until they are known, and a new list takes over",
-  ),
-  async fn() {
-    await using stack = new AsyncDisposableStack();
-    const servers: Memcached[] = [];
-    for (let count = 0; count < 3; count++) servers.push(stack.use(await startMemcached()));
-    const target = "127.0.0.1";
-    let answer: { target: string; port: number }[] | undefined;
+testMc(
+  2,
+  "calls fail until the nodes of a name are known, and nodes that it lists no more are let go",
+  async (_, [first, second]) => {
+    if (first === undefined || second === undefined) throw new Error("There are no servers");
+    let listed: Memcached | undefined;
     const told: string[] = [];
-    const cache = openMc([], {
-      hosts: {
-        name: "_mc._tcp.test",
-        refreshMs: 30,
-        resolveSrv: () =>
-          answer === undefined ? Promise.reject(new Error("no record")) : Promise.resolve(answer),
-      },
-      onLookup: (found, reason) => void told.push(`${found} ${reason}`),
-    });
-    stack.defer(() => cache.close());
-    await until("the failed look-up", () => told.length > 0);
-    const unknown = await assertRejects(() => cache.add([hit()]));
-    assertEquals(
-      [unknown.name, unknown.message],
-      [
-        "CacheError",
-        'Cannot query memcached-style cache "_mc._tcp.test": its nodes are not known yet: no record',
-      ],
-    );
-    const holders = async (key: string) => {
-      const values = await Promise.all(servers.map((server) => server.value(key)));
-      return values.flatMap((value, index) => value === undefined ? [] : [index]);
+    const hosts = {
+      name: "_mc._tcp.test",
+      refreshMs: 30,
+      resolveSrv: () =>
+        listed === undefined
+          ? Promise.reject(new Error("no record"))
+          : Promise.resolve([{ target: "127.0.0.1", port: listed.port }]),
     };
-    const [a, b, c] = servers.map(({ port }) => ({ target, port }));
-    if (a === undefined || b === undefined || c === undefined) throw new Error("Cannot start three servers");
-    answer = [a];
-    await cache.ready;
-    const all = Array.from({ length: 30 }, () => hit());
-    await cache.add(all);
-    assertEquals(await Promise.all(all.map(({ key }) => holders(key))), all.map(() => [0]));
-    const connections = async () => await servers[0]?.stat("curr_connections") ?? 0;
-    const before = await connections();
-    answer = [c, b];
-    await until("the node to be let go", async () => await connections() < before);
-    const more = Array.from({ length: 30 }, () => hit());
-    await until("counting on the new nodes", () => cache.add(more).catch(() => undefined));
-    const held = (await Promise.all(more.map(({ key }) => holders(key)))).flat();
-    assertEquals([...new Set(held)].sort(), [1, 2]);
-    assertEquals([told, cache.metrics.gauges["nodes"]?.()], [["false no record", "true "], 2]);
+    const onLookup = (found: boolean, reason: string) => void told.push(`${found} ${reason}`);
+    await withMc([], { hosts, onLookup }, async (cache) => {
+      await until("the failed look-up", () => told.length > 0);
+      assertEquals(
+        (await refusal(() => cache.add([hit()]), CacheError)).message,
+        'Cannot query memcached-style cache "_mc._tcp.test": its nodes are not known yet: no record',
+      );
+      const before = await first.stat("curr_connections");
+      listed = first;
+      await cache.ready;
+      const one = hit();
+      assertEquals([await cache.add([one]), await first.value(one.key)], [[1], "1"]);
+      listed = second;
+      await until("the node to be let go", async () => await first.stat("curr_connections") <= before);
+      assertEquals(await until("the new node", () => cache.add([one]).catch(() => undefined)), [1]);
+      assertEquals([await second.value(one.key), told], ["1", ["false no record", "true "]]);
+    });
   },
-});
+);

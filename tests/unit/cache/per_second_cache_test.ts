@@ -1,10 +1,8 @@
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import { PerSecondCache } from "../../../src/cache/per_second_cache.ts";
 import type { Caller, CounterCache, Hit } from "../../../src/ratelimit/counter_cache.ts";
 import { CacheError } from "../../../src/ratelimit/errors.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";
-import { FakeClock } from "../../harness/fake_clock.ts";
 
 /** What a scripted cache answers: counts at once, counts later, or an error at once or later. */
 type Script = number[] | Promise<number[]> | Error;
@@ -115,11 +113,6 @@ for (const method of ["add", "read"] as const) {
   });
 }
 
-Deno.test("per-second cache: no hits at all have no counts", () => {
-  const { cache, perSecond } = pair([], []);
-  assertEquals([cache.add([]), perSecond.asked], [[], []]);
-});
-
 Deno.test("per-second cache: both are asked before either has answered", async () => {
   const answers = [Promise.withResolvers<number[]>(), Promise.withResolvers<number[]>()] as const;
   const { cache, main, perSecond } = pair(answers[0].promise, answers[1].promise);
@@ -196,15 +189,4 @@ Deno.test("per-second cache: both are closed, also when one throws", async () =>
     assertEquals((await assertRejects(() => caches.cache.close())).message, "no");
     assertEquals([caches.main.asked, caches.perSecond.asked], [[["close"]], [["close"]]]);
   }
-});
-
-Deno.test("per-second cache: two counters of one name are apart", async () => {
-  const options = { maxKeys: 10, clock: new FakeClock() };
-  const cache = new PerSecondCache({ main: new MemoryCache(options), perSecond: new MemoryCache(options) });
-  const one = hit();
-  const counts = cache.add([one, { ...one, perSecond: true, addend: 5 }, one]);
-  assertEquals(counts, [1, 5, 2]);
-  await cache.remove([one.key]);
-  assertEquals(cache.read([one, { ...one, perSecond: true }]), [0, 0]);
-  await cache.close();
 });
