@@ -3,15 +3,11 @@ import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import type { CounterCache } from "../../../src/ratelimit/counter_cache.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { startMemcached } from "../../harness/memcached.ts";
+import { testKv } from "../../harness/kv_bed.ts";
 import { openKvCache } from "../../harness/open_kv.ts";
 import { startScriptedKv } from "../../harness/scripted_cache.ts";
-import { needs, type Tool } from "../../harness/tools.ts";
-import { openMc } from "../../harness/mc_bed.ts";
+import { testMc, withMc } from "../../harness/mc_bed.ts";
 import { turn } from "./watched_call.ts";
-import { sharedRedis } from "../../harness/shared_servers.ts";
-
-const server = await sharedRedis();
 
 /** What is between two readings of the clock of these tests, in milliseconds. */
 const STEP_MS = 0.25;
@@ -27,48 +23,31 @@ function isSteps(ms: number): boolean {
   return ms > 0 && Number.isInteger(ms / STEP_MS);
 }
 
-interface Adapter {
-  readonly server: Tool;
-  open(owned: AsyncDisposableStack, told: (ms: number) => void): Promise<CounterCache>;
+/** One round trip is told for what goes out together, from write to answer. */
+async function checkTold(cache: CounterCache, told: readonly number[]): Promise<void> {
+  assertEquals(told, []);
+  await Promise.all([cache.add([hit(), hit()]), cache.add([hit()]), cache.read([hit()])]);
+  assertEquals([told.length, told.every(isSteps)], [1, true]);
+  await cache.add([hit({ addend: 0 })]);
+  assertEquals([told.length, told.every(isSteps)], [2, true]);
 }
 
-const ADAPTERS: Readonly<Record<string, Adapter>> = {
-  "key-value cache": {
-    server: "redis-server",
-    async open(owned, roundTrip) {
-      const redis = owned.use(await server.database());
-      const cache = owned.use(openKvCache(redis.url, { clock: steppingClock(), roundTrip }));
-      await cache.ready;
-      return cache;
-    },
-  },
-  "memcached-style cache": {
-    server: "memcached",
-    async open(owned, roundTrip) {
-      const { port } = owned.use(await startMemcached());
-      const cache = openMc([port], { clock: steppingClock(), roundTrip });
-      owned.defer(() => cache.close());
-      await cache.ready;
-      return cache;
-    },
-  },
-};
+testKv("round trip, key-value cache: is told once for what goes out together", async (redis) => {
+  const told: number[] = [];
+  const options = { clock: steppingClock(), roundTrip: (ms: number) => told.push(ms) };
+  await using cache = openKvCache(redis.url, options);
+  await cache.ready;
+  await checkTold(cache, told);
+});
 
-for (const [name, { server, open }] of Object.entries(ADAPTERS)) {
-  Deno.test({
-    ...needs([server], `round trip, ${name}: is told once for what goes out together, from write to answer`),
-    async fn() {
-      await using owned = new AsyncDisposableStack();
-      const told: number[] = [];
-      const cache = await open(owned, (ms) => told.push(ms));
-      assertEquals(told, []);
-      await Promise.all([cache.add([hit(), hit()]), cache.add([hit()]), cache.read([hit()])]);
-      assertEquals([told.length, told.every(isSteps)], [1, true]);
-      await cache.add([hit({ addend: 0 })]);
-      assertEquals([told.length, told.every(isSteps)], [2, true]);
-    },
+testMc(1, "a round trip is told once for what goes out together", async (_, [server]) => {
+  const told: number[] = [];
+  const options = { clock: steppingClock(), roundTrip: (ms: number) => void told.push(ms) };
+  await withMc([server?.port ?? 0], options, async (cache) => {
+    await cache.ready;
+    await checkTold(cache, told);
   });
-}
+});
 
 Deno.test("round trip, key-value cache: what is not answered in time has none, what is answered by an error has one", async () => {
   const told: number[] = [];

@@ -58,6 +58,11 @@ const CASES: readonly [title: string, calls: Descriptor[][], last: string[], pol
     "OVER_LIMIT 0/SECOND 0 1s",
     "OK 0",
   ], { quotaMode: true }],
+  ["global quota mode, an unlimited descriptor is none", [[descriptor("zero=v"), descriptor("free=v")]], [
+    "OVER_LIMIT",
+    "OVER_LIMIT 0/SECOND 0 1s",
+    "OK 4294967295",
+  ], { quotaMode: true }],
   ["key and value are matched apart", [[descriptor("a=b_c")]], ["OK", "OK 0"]],
   ["key with an underscore", [[descriptor("a_b=c")]], ["OK", "OK 3/MINUTE 2 40s"]],
 ];

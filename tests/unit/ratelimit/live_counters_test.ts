@@ -2,7 +2,9 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { OverLimitCache } from "../../../src/cache/local_cache.ts";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import { LiveCounters } from "../../../src/ratelimit/live_counters.ts";
+import type { Algorithm } from "../../../src/ratelimit/limit.ts";
 import type { RateLimitRequest } from "../../../src/ratelimit/request.ts";
+import type { Rules } from "../../../src/ratelimit/rules.ts";
 import { RateLimitService } from "../../../src/ratelimit/service.ts";
 import { StatsStore } from "../../../src/stats/store.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
@@ -35,7 +37,7 @@ class Bed implements AsyncDisposable {
   readonly service: RateLimitService;
   readonly counters: LiveCounters;
 
-  constructor() {
+  constructor(rules?: Rules) {
     const { clock, cache, fallback, localCache } = this;
     const shared = { clock, cache, fallback, policy: PLAIN_POLICY };
     this.service = new RateLimitService({
@@ -46,6 +48,7 @@ class Bed implements AsyncDisposable {
     });
     const forget = (keys: readonly string[]) =>
       Promise.resolve(keys.forEach((key) => localCache.forget(key)));
+    if (rules !== undefined) this.service.setRules(rules);
     this.counters = new LiveCounters({ ...shared, forget, rules: () => this.service.rules });
   }
 
@@ -77,8 +80,7 @@ const STATE = {
 } as const;
 
 Deno.test("peek shows what a counter holds, and moves nothing", async () => {
-  await using bed = new Bed();
-  bed.service.setRules(RULES);
+  await using bed = new Bed(RULES);
   assertEquals(await bed.counters.peek(ANN), [{ ...STATE, used: 0, remaining: 2 }]);
   for (let call = 0; call < 3; call++) await bed.code(ANN);
   const over = { ...STATE, used: 3, remaining: 0 };
@@ -89,8 +91,7 @@ Deno.test("peek shows what a counter holds, and moves nothing", async () => {
 });
 
 Deno.test("peek says of each descriptor why nothing is counted", async () => {
-  await using bed = new Bed();
-  bed.service.setRules(RULES);
+  await using bed = new Bed(RULES);
   const request = asking(["free", "x"], ["user", "ann"], ["vip", "ann"], ["none", "x"]);
   const states = await bed.counters.peek({ ...request, hitsAddend: 4 });
   assertEquals(states, [
@@ -113,8 +114,7 @@ Deno.test("peek says of each descriptor why nothing is counted", async () => {
 });
 
 Deno.test("peek looks at the counter of a limit that the request brings along", async () => {
-  await using bed = new Bed();
-  bed.service.setRules(RULES);
+  await using bed = new Bed(RULES);
   const limit = { requestsPerUnit: 5, unit: "MINUTE" as const };
   const request = {
     ...ANN,
@@ -126,8 +126,7 @@ Deno.test("peek looks at the counter of a limit that the request brings along", 
 });
 
 Deno.test("reset forgets the counters of the request alone, and what this instance knows of them", async () => {
-  await using bed = new Bed();
-  bed.service.setRules(RULES);
+  await using bed = new Bed(RULES);
   const both = asking(["user", "ann"], ["user", "bob"], ["user", "ann"]);
   for (let call = 0; call < 3; call++) await bed.code(both);
   await bed.fallback.add([
@@ -140,8 +139,7 @@ Deno.test("reset forgets the counters of the request alone, and what this instan
 });
 
 Deno.test("reset of what is not counted asks no cache", async () => {
-  await using bed = new Bed();
-  bed.service.setRules(RULES);
+  await using bed = new Bed(RULES);
   bed.cache.remove = () => Promise.reject(new Error("nothing is to be removed"));
   assertEquals(await bed.counters.reset(asking(["free", "x"])), [
     { limited: false, reason: "unlimited", rule: "shop.free" },
@@ -149,8 +147,7 @@ Deno.test("reset of what is not counted asks no cache", async () => {
 });
 
 Deno.test("the local cache keeps a key whose counter could not be removed", async () => {
-  await using bed = new Bed();
-  bed.service.setRules(RULES);
+  await using bed = new Bed(RULES);
   for (let call = 0; call < 3; call++) await bed.code(ANN);
   bed.cache.remove = () => Promise.reject(new Error("the cache is away"));
   const error = await assertRejects(() => bed.counters.reset(ANN));
@@ -169,33 +166,17 @@ Deno.test("without rules, and for a request that is none, counters are refused a
 });
 
 Deno.test("counters of other algorithms are shown and reset without taking from them", async () => {
-  await using bed = new Bed();
-  bed.service.setRules(RULES);
+  await using bed = new Bed(RULES);
   const request = asking(["sliding", "ann"], ["bucket", "ann"], ["flight", "ann"]);
   await bed.code({ ...request, hitsAddend: 4 });
   bed.clock.advance(15_000);
-  const limited = { limited: true, unit: "MINUTE", windowSeconds: 60 } as const;
-  const sliding = {
-    ...limited,
-    rule: "shop.sliding",
-    algorithm: "sliding_window" as const,
-    cacheKey: "shop_sliding_ann_sliding60",
-    limit: 9,
+  const counter = (rule: string, algorithm: Algorithm, cacheKey: string, limit: number) => {
+    return { limited: true, rule, algorithm, cacheKey, limit, unit: "MINUTE", windowSeconds: 60 } as const;
   };
-  const bucket = {
-    ...limited,
-    rule: "shop.bucket",
-    algorithm: "token_bucket" as const,
-    burst: 30,
-    cacheKey: "shop_bucket_ann_bucket60",
-    limit: 6,
-  };
+  const sliding = counter("shop.sliding", "sliding_window", "shop_sliding_ann_sliding60", 9);
+  const bucket = { ...counter("shop.bucket", "token_bucket", "shop_bucket_ann_bucket60", 6), burst: 30 };
   const flight = {
-    ...limited,
-    rule: "shop.flight",
-    algorithm: "concurrency" as const,
-    cacheKey: "shop_flight_ann_lease30",
-    limit: 9,
+    ...counter("shop.flight", "concurrency", "shop_flight_ann_lease30", 9),
     unit: undefined,
     windowSeconds: 30,
   };
