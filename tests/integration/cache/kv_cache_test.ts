@@ -1,5 +1,7 @@
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { hit } from "../../contract/counter_cache_contract.ts";
+import { expiriesOf, expiryHit, runExpiryFaults } from "../../harness/kv_expiry_faults.ts";
+import { seededRandom } from "../../harness/seeded_random.ts";
 import { testKv, testRedis } from "../../harness/kv_bed.ts";
 import { openKvCache as open } from "../../harness/open_kv.ts";
 import { until } from "../../harness/until.ts";
@@ -77,4 +79,26 @@ testRedis("kv cache: counts in the database that is named, and in no other", asy
   const error = await assertRejects(async () => await none.add([one]));
   assertMatch(error.message, /database 99 was refused: ERR DB index is out of range/);
   await none.close();
+});
+
+/** Short, because calls to a server that stands still end by it. */
+const TIMEOUT_MS = 60;
+
+testRedis("kv expiries: a counter that is new, and whose reply was lost, gets its expiry", async (redis) => {
+  await using cache = open(redis.url, { timeoutMs: 500 });
+  await until("the connections", () => cache.metrics.gauges.cx_active?.() === 3);
+  await cache.add([expiryHit("lost", 1)]);
+  await redis.command("FLUSHALL");
+  redis.pause();
+  const failed = await cache.add([expiryHit("lost", 1)]).then(() => false, () => true);
+  redis.resume();
+  assertEquals(failed, true);
+  await until("the lost hit to count", async () => await redis.command("GET", "lost") === "1");
+  await expiriesOf(redis);
+});
+
+testRedis("kv expiries: under random faults every key has one in the end", async (redis) => {
+  await using cache = open(redis.url, { timeoutMs: TIMEOUT_MS });
+  const random = seededRandom(20_261_123);
+  await runExpiryFaults({ cache, primaries: () => [redis], rounds: 20, random });
 });

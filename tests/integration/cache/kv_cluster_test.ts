@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import type { KvCluster } from "../../../src/cache/kv/cluster/cluster.ts";
+import type { KvCluster, KvClusterOptions } from "../../../src/cache/kv/cluster/cluster.ts";
 import { slotOf } from "../../../src/cache/kv/cluster/slots.ts";
 import { CacheError } from "../../../src/ratelimit/errors.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";
@@ -28,6 +28,23 @@ function portsOf(cluster: RedisCluster): number[] {
   return cluster.nodes.map(({ port }) => port);
 }
 
+/** A test with the shared cluster and a cache over it. */
+function testShared(
+  name: string,
+  run: (cache: KvCluster, cluster: RedisCluster) => Promise<void>,
+  options: Partial<KvClusterOptions> = {},
+): void {
+  Deno.test({
+    ...needs(["redis-server"], name),
+    async fn() {
+      const cluster = sharedCluster();
+      await using cache = openKvCluster(portsOf(cluster), options);
+      await cache.ready;
+      await run(cache, cluster);
+    },
+  });
+}
+
 /** Counters that are to be there at the end of a test are kept for so many seconds. */
 const LONG_S = 3_600;
 
@@ -41,15 +58,9 @@ async function keyOn(cluster: RedisCluster, index: number): Promise<string> {
   }
 }
 
-Deno.test({
-  ...needs(
-    ["redis-server"],
-    "kv cluster: a table that is out of date is mended by the nodes, and nothing fails",
-  ),
-  async fn() {
-    const cluster = sharedCluster();
-    await using cache = openKvCluster(portsOf(cluster));
-    await cache.ready;
+testShared(
+  "kv cluster: a table that is out of date is mended by the nodes, and nothing fails",
+  async (cache, cluster) => {
     const keys = [await keyOn(cluster, 0), await keyOn(cluster, 1), await keyOn(cluster, 2)];
     const hits = keys.map((key) => hit({ key }));
     const [moving = ""] = keys;
@@ -67,14 +78,11 @@ Deno.test({
     await cache.remove(keys);
     assertEquals(await cache.read(hits), [0, 0, 0]);
   },
-});
+);
 
-Deno.test({
-  ...needs(["redis-server"], "kv cluster: while a slot is on its way each key is counted where it is"),
-  async fn() {
-    const cluster = sharedCluster();
-    await using cache = openKvCluster(portsOf(cluster));
-    await cache.ready;
+testShared(
+  "kv cluster: while a slot is on its way each key is counted where it is",
+  async (cache, cluster) => {
     const tag = await keyOn(cluster, 0);
     const [stays, moves, starts, goes] = ["stays", "moves", "starts", "goes"].map((name) =>
       hit({ key: name + tag })
@@ -103,17 +111,11 @@ Deno.test({
     await cluster.moveSlot(slotOf(tag), 0);
     await cluster.settled();
   },
-});
+);
 
-Deno.test({
-  ...needs(
-    ["redis-server"],
-    "kv cluster: many slots change hands under load without an error, and no hit is lost",
-  ),
-  async fn() {
-    const cluster = sharedCluster();
-    await using cache = openKvCluster(portsOf(cluster), { onConnection: () => {} });
-    await cache.ready;
+testShared(
+  "kv cluster: many slots change hands under load without an error, and no hit is lost",
+  async (cache, cluster) => {
     const tagged = await Promise.all(Array.from({ length: 16 }, () => keyOn(cluster, 0)));
     const others = await Promise.all([keyOn(cluster, 1), keyOn(cluster, 2)]);
     const hits = [...tagged, ...others].map((key) => hit({ key, expiresInSeconds: LONG_S }));
@@ -129,7 +131,7 @@ Deno.test({
     assertEquals([load.errors, sums], [[], hits.map(({ key }) => load.answered.get(key) ?? 0)]);
     assertEquals((cache.metrics.counters.cluster_moved?.() ?? 0) > 0, true);
   },
-});
+);
 
 Deno.test({
   ...needs(
@@ -183,12 +185,9 @@ Deno.test({
   },
 });
 
-Deno.test({
-  ...needs(["redis-server"], "kv cluster: under faults and moving slots every key has an expiry in the end"),
-  async fn() {
-    const cluster = sharedCluster();
-    await using cache = openKvCluster(portsOf(cluster), { timeoutMs: 200 });
-    await cache.ready;
+testShared(
+  "kv cluster: under faults and moving slots every key has an expiry in the end",
+  async (cache, cluster) => {
     const slot = slotOf("faults_0");
     let turns = 0;
     await runExpiryFaults({
@@ -200,7 +199,8 @@ Deno.test({
     });
     await cluster.settled();
   },
-});
+  { timeoutMs: 200 },
+);
 
 Deno.test({
   ...needs(["redis-server"], "kv slots: every key has the slot that a server gives it"),

@@ -84,3 +84,12 @@ Deno.test("decision: a name of a rule is shown, an override has none", async () 
   const { statuses } = await fixture.service.shouldRateLimit({ domain: "d", descriptors, hitsAddend: 0 });
   assertEquals(statuses.map(({ currentLimit }) => currentLimit?.name), ["k", ""]);
 });
+
+Deno.test("decision: headers tell of the first of several quotas that are over, not of the last", async () => {
+  const policy = { quotaMode: true, responseHeaders: { limit: "L", remaining: "M", reset: "R" } };
+  await using fixture = new ServiceFixture({ files: { "r.yaml": RULES }, policy });
+  const descriptors = [descriptor("zero=v"), descriptor("k=v", { hitsAddend: 3 }), descriptor("five=v")];
+  const answer = await fixture.service.shouldRateLimit({ domain: "d", descriptors, hitsAddend: 0 });
+  const headers = answer.responseHeadersToAdd.map(({ key, value }) => `${key}: ${value}`);
+  assertEquals(headers, ["L: 0", "M: 0", "R: 1"]);
+});
