@@ -29,36 +29,33 @@ async function statusesOf(service: ServeFixture, key: string, hits: readonly num
   return statuses;
 }
 
-testKv(
-  "kv algorithms: each counts in the key-value cache, and limits per second in their own",
-  async (main) => {
-    await using perSecond = await shared.database();
-    const env = {
-      BACKEND_TYPE: "kv",
-      KV_URL: main.url,
-      KV_PERSECOND: "true",
-      KV_PERSECOND_URL: perSecond.url,
-      CACHE_KEY_PREFIX: "a_",
-    };
-    await using service = await ServeFixture.start({ env, rules: RULES });
-    const hits = [1, 2, 1, 1, -1, 1];
-    for (const key of ["window", "bucket", "flight"]) {
-      assertEquals(await statusesOf(service, key, hits), [200, 429, 200, 429, 200, 200], key);
-    }
-    assertEquals(await statusesOf(service, "second", [5, 1]), [200, 429]);
-    const keysOf = async (database: typeof main) => {
-      const keys = String(await database.command("KEYS", "a_shop_*")).split("\n").sort();
-      return keys;
-    };
-    assertEquals(await keysOf(main), [
-      "a_shop_bucket_v_bucket3600",
-      "a_shop_flight_v_lease3600",
-      "a_shop_window_v_sliding3600",
-    ]);
-    assertEquals(await keysOf(perSecond), ["a_shop_second_v_sliding3600"]);
-    assertEquals(service.log.filter((line) => line.includes("refuses")), []);
-  },
-);
+testKv("kv algorithms: each counts in the cache, and limits per second in their own", async (main) => {
+  await using perSecond = await shared.database();
+  const env = {
+    BACKEND_TYPE: "kv",
+    KV_URL: main.url,
+    KV_PERSECOND: "true",
+    KV_PERSECOND_URL: perSecond.url,
+    CACHE_KEY_PREFIX: "a_",
+  };
+  await using service = await ServeFixture.start({ env, rules: RULES });
+  const hits = [1, 2, 1, 1, -1, 1];
+  for (const key of ["window", "bucket", "flight"]) {
+    assertEquals(await statusesOf(service, key, hits), [200, 429, 200, 429, 200, 200], key);
+  }
+  assertEquals(await statusesOf(service, "second", [5, 1]), [200, 429]);
+  const keysOf = async (database: typeof main) => {
+    const keys = String(await database.command("KEYS", "a_shop_*")).split("\n").sort();
+    return keys;
+  };
+  assertEquals(await keysOf(main), [
+    "a_shop_bucket_v_bucket3600",
+    "a_shop_flight_v_lease3600",
+    "a_shop_window_v_sliding3600",
+  ]);
+  assertEquals(await keysOf(perSecond), ["a_shop_second_v_sliding3600"]);
+  assertEquals(service.log.filter((line) => line.includes("refuses")), []);
+});
 
 /** The permissions that the page names, without those of a cluster. */
 async function documentedPermissions(): Promise<string[]> {

@@ -94,30 +94,27 @@ Deno.test({
   },
 });
 
-testRedis(
-  "kv node: a counter that turned out to be new gets its expiry after an outage too",
-  async (redis) => {
-    await using relay = await startTcpRelay(redis.port);
-    const clock = new FakeClock();
-    const windowMs = 300;
-    await using node = await openKvNode(relay.url, { poolSize: 1, windowMs, clock });
-    const ask = (...hits: Hit[]) => {
-      const answer = node.ask(hits);
-      clock.advance(windowMs);
-      return answer;
-    };
-    const one = hit();
-    await ask(one);
-    await redis.command("FLUSHALL");
-    assertEquals(await ask(one), [1]);
-    // It gathers for the next write, which does not come while the clock stands still.
-    assertEquals(Number(await redis.command("TTL", one.key)), -1);
-    relay.dropAll({ reset: true });
-    await until("another connection", () => figure(node, "cx_total") === 2);
-    await ask(hit());
-    await until("the expiry", async () => Number(await redis.command("TTL", one.key)) > 0);
-  },
-);
+testRedis("kv node: a counter that turns out to be new gets its expiry after an outage", async (redis) => {
+  await using relay = await startTcpRelay(redis.port);
+  const clock = new FakeClock();
+  const windowMs = 300;
+  await using node = await openKvNode(relay.url, { poolSize: 1, windowMs, clock });
+  const ask = (...hits: Hit[]) => {
+    const answer = node.ask(hits);
+    clock.advance(windowMs);
+    return answer;
+  };
+  const one = hit();
+  await ask(one);
+  await redis.command("FLUSHALL");
+  assertEquals(await ask(one), [1]);
+  // It gathers for the next write, which does not come while the clock stands still.
+  assertEquals(Number(await redis.command("TTL", one.key)), -1);
+  relay.dropAll({ reset: true });
+  await until("another connection", () => figure(node, "cx_total") === 2);
+  await ask(hit());
+  await until("the expiry", async () => Number(await redis.command("TTL", one.key)) > 0);
+});
 
 Deno.test("kv node: an expiry that is due is not lost when the server turns out to be the wrong one", async () => {
   const [mine, other] = [hit({ addend: 3 }), hit()];

@@ -69,27 +69,24 @@ testKv("kv node: with ERROR each call waits as long as was set, however many wai
   assertEquals([late, figure(node, "exhausted")], [[{ answer: [7], ms: 299 }], 3]);
 });
 
-testRedis(
-  "kv node: with CREATE one more connection is made, and closed when nobody needs it",
-  async (redis) => {
-    await using relay = await startTcpRelay(redis.port);
-    const clock = new FakeClock();
-    await using node = await openNode(relay.url, { onEmpty: "CREATE", onEmptyWaitMs: 30, clock });
-    const blocked = block(node, redis);
-    const first = watchCall(node.ask([hit()]), clock);
-    await turn();
-    const second = watchCall(node.ask([hit({ addend: 7 })]), clock);
-    await turn();
-    clock.advance(30);
-    await until("the second call to be answered", () => second.length > 0);
-    assertEquals([first, second], [[], [{ answer: [7], ms: 30 }]]);
-    await until("the second connection to be closed", () => relay.open === 1);
-    await blocked.end();
-    await until("the first call to be answered", () => first.length > 0);
-    assertEquals([first, relay.accepted], [[{ answer: [1], ms: 30 }], 2]);
-    assertEquals([figure(node, "cx_total"), figure(node, "cx_active")], [2, 1]);
-  },
-);
+testRedis("kv node: with CREATE one more connection is made, and closed after use", async (redis) => {
+  await using relay = await startTcpRelay(redis.port);
+  const clock = new FakeClock();
+  await using node = await openNode(relay.url, { onEmpty: "CREATE", onEmptyWaitMs: 30, clock });
+  const blocked = block(node, redis);
+  const first = watchCall(node.ask([hit()]), clock);
+  await turn();
+  const second = watchCall(node.ask([hit({ addend: 7 })]), clock);
+  await turn();
+  clock.advance(30);
+  await until("the second call to be answered", () => second.length > 0);
+  assertEquals([first, second], [[], [{ answer: [7], ms: 30 }]]);
+  await until("the second connection to be closed", () => relay.open === 1);
+  await blocked.end();
+  await until("the first call to be answered", () => first.length > 0);
+  assertEquals([first, relay.accepted], [[{ answer: [1], ms: 30 }], 2]);
+  assertEquals([figure(node, "cx_total"), figure(node, "cx_active")], [2, 1]);
+});
 
 for (const onEmpty of ["CREATE", "ERROR"] as const) {
   testKv(`kv node: ${onEmpty} is kept where the wait is longer than the time-out`, async (redis) => {

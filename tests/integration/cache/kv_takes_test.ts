@@ -25,25 +25,22 @@ function callsOf(statistics: unknown, command: string): number {
   return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(String(statistics))?.[1] ?? 0);
 }
 
-testRedis(
-  "kv takes: a server that forgets its scripts is given them again, and nothing fails",
-  async (redis) => {
-    await using cache = openKvCache(redis.url, { poolSize: 2 });
-    await cache.ready;
-    const one = conditionalHit({ limit: sliceLimit(1_000, HOUR_MS) });
-    const fixed = hit();
-    for (let round = 1; round <= 20; round++) {
-      const calls = Array.from({ length: 10 }, () => cache.take([one, conditionalHit()]));
-      const [counts] = await Promise.all([cache.add([fixed]), ...calls, redis.command("SCRIPT", "FLUSH")]);
-      assertEquals(counts, [round]);
-      const answers = await Promise.all(calls);
-      assertEquals(answers.flat().every(({ granted }) => granted), true);
-      assertEquals(Math.max(...answers.map(([taken]) => taken?.used ?? 0)), round * 10);
-    }
-    const statistics = await redis.command("INFO", "commandstats");
-    assertEquals(callsOf(statistics, "eval") > 1, true);
-  },
-);
+testRedis("kv takes: a server that forgets its scripts is given them again", async (redis) => {
+  await using cache = openKvCache(redis.url, { poolSize: 2 });
+  await cache.ready;
+  const one = conditionalHit({ limit: sliceLimit(1_000, HOUR_MS) });
+  const fixed = hit();
+  for (let round = 1; round <= 20; round++) {
+    const calls = Array.from({ length: 10 }, () => cache.take([one, conditionalHit()]));
+    const [counts] = await Promise.all([cache.add([fixed]), ...calls, redis.command("SCRIPT", "FLUSH")]);
+    assertEquals(counts, [round]);
+    const answers = await Promise.all(calls);
+    assertEquals(answers.flat().every(({ granted }) => granted), true);
+    assertEquals(Math.max(...answers.map(([taken]) => taken?.used ?? 0)), round * 10);
+  }
+  const statistics = await redis.command("INFO", "commandstats");
+  assertEquals(callsOf(statistics, "eval") > 1, true);
+});
 
 testKv("kv takes: every key has its expiry, and what takes nothing creates none", async (redis) => {
   await using cache = openKvCache(redis.url);
@@ -103,24 +100,21 @@ for (const [name, args] of Object.entries(FORBIDDEN)) {
   }, { args });
 }
 
-testRedis(
-  "kv takes: a server that does not answer in time fails them, and is asked again later",
-  async (redis) => {
-    await using cache = openKvCache(redis.url, { timeoutMs: 100 });
-    await cache.ready;
-    redis.pause();
-    const calls = [cache.take([conditionalHit()]), cache.take([conditionalHit()])];
-    for (const call of calls) {
-      assertMatch(
-        (await assertRejects(() => call)).message,
-        /^Cannot query key-value cache ".*": no answer within 100 ms$/,
-      );
-    }
-    redis.resume();
-    const answer = () => cache.take([conditionalHit()]).catch(() => []);
-    await until("the server is asked again", async () => (await answer())[0]?.used === 1);
-  },
-);
+testRedis("kv takes: a server that does not answer in time fails them for a while", async (redis) => {
+  await using cache = openKvCache(redis.url, { timeoutMs: 100 });
+  await cache.ready;
+  redis.pause();
+  const calls = [cache.take([conditionalHit()]), cache.take([conditionalHit()])];
+  for (const call of calls) {
+    assertMatch(
+      (await assertRejects(() => call)).message,
+      /^Cannot query key-value cache ".*": no answer within 100 ms$/,
+    );
+  }
+  redis.resume();
+  const answer = () => cache.take([conditionalHit()]).catch(() => []);
+  await until("the server is asked again", async () => (await answer())[0]?.used === 1);
+});
 
 testKv("kv takes: a counter that is none of ours fails its own hits only", async (redis) => {
   await using cache = openKvCache(redis.url);

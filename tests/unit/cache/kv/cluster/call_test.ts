@@ -141,7 +141,7 @@ testCluster("a slot on its way is asked at its new node for these hits only", as
 });
 
 testCluster(
-  "a single hit by callback goes to its node, is sent on, and fails as others do",
+  "a single hit goes to its node, is sent on, and fails as others do",
   async ({ nodes, clock, cache }) => {
     const [k0, k2] = hits("k0", "k2").map((one) => new RepeatedHit(one));
     if (k0 === undefined || k2 === undefined) throw new Error("A hit is missing");
@@ -168,17 +168,14 @@ testCluster("a node that names no host means its own", async ({ nodes, cache }) 
   assertEquals(await cache.add(hits("k0")), [4]);
 });
 
-testCluster(
-  "nodes that send a hit to one another are given moments, and then up",
-  async ({ nodes, clock, cache }) => {
-    nodes.at("a:1").script = () => ["MOVED 449 b:1"];
-    nodes.at("b:1").script = () => ["MOVED 449 a:1"];
-    const call = failureOf(cache.add(hits("k2")));
-    await advance(clock, 300);
-    assertEquals(await call, { counts: [], message: 'node "a:1": the nodes send the hit to one another' });
-    assertEquals([nodes.at("a:1").asked.length, nodes.at("b:1").asked.length], [3, 3]);
-  },
-);
+testCluster("nodes that send a hit to one another are given moments", async ({ nodes, clock, cache }) => {
+  nodes.at("a:1").script = () => ["MOVED 449 b:1"];
+  nodes.at("b:1").script = () => ["MOVED 449 a:1"];
+  const call = failureOf(cache.add(hits("k2")));
+  await advance(clock, 300);
+  assertEquals(await call, { counts: [], message: 'node "a:1": the nodes send the hit to one another' });
+  assertEquals([nodes.at("a:1").asked.length, nodes.at("b:1").asked.length], [3, 3]);
+});
 
 testCluster("nodes that agree after a moment answer all the same", async ({ nodes, clock, cache }) => {
   const [a, b] = [nodes.at("a:1"), nodes.at("b:1")];
@@ -189,23 +186,20 @@ testCluster("nodes that agree after a moment answer all the same", async ({ node
   assertEquals(await call, [1]);
 });
 
-testCluster(
-  "being sent on takes no longer than the time-out since the call began",
-  async ({ nodes, clock, cache }) => {
-    nodes.at("a:1").script = () => ["MOVED 449 b:1"];
-    nodes.at("b:1").script = () => undefined;
-    let ended = false;
-    const call = failureOf(cache.add(hits("k2"))).finally(() => ended = true);
-    await advance(clock, 990);
-    assertEquals([ended, nodes.at("b:1").options.caller?.cancelled], [false, false]);
-    await advance(clock, 10);
-    assertEquals(await call, { counts: [], message: 'node "b:1": no answer within 1000 ms' });
-    assertEquals(nodes.at("b:1").options.caller?.cancelled, true);
-  },
-);
+testCluster("being sent on ends with the time-out of the call", async ({ nodes, clock, cache }) => {
+  nodes.at("a:1").script = () => ["MOVED 449 b:1"];
+  nodes.at("b:1").script = () => undefined;
+  let ended = false;
+  const call = failureOf(cache.add(hits("k2"))).finally(() => ended = true);
+  await advance(clock, 990);
+  assertEquals([ended, nodes.at("b:1").options.caller?.cancelled], [false, false]);
+  await advance(clock, 10);
+  assertEquals(await call, { counts: [], message: 'node "b:1": no answer within 1000 ms' });
+  assertEquals(nodes.at("b:1").options.caller?.cancelled, true);
+});
 
 testCluster(
-  "a node that is being opened is waited for, and not beyond the time-out",
+  "a node that is being opened is waited for until the time-out",
   async ({ nodes, clock, cache }) => {
     nodes.at("a:1").script = (asked) => asked.map(() => "MOVED 449 d:1");
     nodes.at("d:1").slow = true;

@@ -159,7 +159,7 @@ Deno.test("kv cluster topology: a node that is not named any more is closed once
 });
 
 testTopology(
-  "a node that a call was sent on to is closed again unless it is named",
+  "a node that a call was sent on to is closed unless it is named",
   async ({ nodes, clock, topology }) => {
     if (D === undefined) throw new Error("Cannot name a node");
     topology.open(D);
@@ -184,7 +184,7 @@ testTopology("a lost primary is looked for again and again, but not too often", 
 });
 
 testTopology(
-  "a node that stands still costs a look one second, and is then asked last",
+  "a node that stands still costs one second, and is then asked last",
   async ({ nodes, clock, topology }) => {
     const [a, b] = [nodes.at("a:1"), nodes.at("b:1")];
     a.slots = undefined;
@@ -219,7 +219,7 @@ testTopology("a node that tells the slots has ceased to fail", async ({ nodes, c
 });
 
 testTopology(
-  "when all nodes are gone and one comes back it is asked soon",
+  "one that comes back when all were gone is asked soon",
   async ({ nodes, clock, topology, told }) => {
     nodes.at("a:1").leave();
     nodes.at("b:1").leave();
