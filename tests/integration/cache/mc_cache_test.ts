@@ -8,33 +8,29 @@ import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { refusal, testMc, withMc } from "../../harness/mc_bed.ts";
 
-testMc(
-  1,
-  "counters are kept as long as they are asked for, also beyond 30 days",
-  async (cache, _, server) => {
-    const day = 86_400;
-    const table: readonly [expiresInSeconds: number, left: [from: number, to: number]][] = [
-      [30, [1, 31]],
-      [600, [540, 601]],
-      [30 * day - 1, [30 * day - 60, 30 * day]],
-      [30 * day, [30 * day - 60, 30 * day + 2]],
-      [30 * day + 1, [30 * day - 60, 30 * day + 3]],
-      [365 * day + 300, [365 * day + 240, 365 * day + 302]],
-      [100 * 365 * day, [-1, -1]],
-      [4e11, [-1, -1]],
-    ];
-    for (const [expiresInSeconds, [from, to]] of table) {
-      const one = hit({ expiresInSeconds });
-      assertEquals(await cache.add([one]), [1]);
-      const left = await server.secondsLeft(one.key) ?? -2;
-      assertEquals([expiresInSeconds, left >= from && left <= to || left], [expiresInSeconds, true]);
-    }
-  },
-);
+testMc(1, "counters are kept as long as asked for, also beyond 30 days", async (cache, _, server) => {
+  const day = 86_400;
+  const table: readonly [expiresInSeconds: number, left: [from: number, to: number]][] = [
+    [30, [1, 31]],
+    [600, [540, 601]],
+    [30 * day - 1, [30 * day - 60, 30 * day]],
+    [30 * day, [30 * day - 60, 30 * day + 2]],
+    [30 * day + 1, [30 * day - 60, 30 * day + 3]],
+    [365 * day + 300, [365 * day + 240, 365 * day + 302]],
+    [100 * 365 * day, [-1, -1]],
+    [4e11, [-1, -1]],
+  ];
+  for (const [expiresInSeconds, [from, to]] of table) {
+    const one = hit({ expiresInSeconds });
+    assertEquals(await cache.add([one]), [1]);
+    const left = await server.secondsLeft(one.key) ?? -2;
+    assertEquals([expiresInSeconds, left >= from && left <= to || left], [expiresInSeconds, true]);
+  }
+});
 
 testMc(
   1,
-  "the expiry is that of the first hit, and a counter that is over starts again",
+  "the first hit sets the expiry, and a counter that is over starts again",
   async (cache, _, server) => {
     const long = hit({ expiresInSeconds: 60 });
     await cache.add([{ ...long, addend: 5 }]);
@@ -75,23 +71,19 @@ testMc(1, "hits of one key in a turn are one step", async (cache, _, server) => 
   assertEquals(await server.stat("incr_hits") - before, 1);
 });
 
-testMc(
-  1,
-  "counters far beyond what a number holds exactly stay beyond every limit",
-  async (cache, _, server) => {
-    const one = hit({ addend: 2 ** 53 });
-    const together = await Promise.all(Array.from({ length: 50 }, () => cache.add([one])));
-    assertEquals(together.flat().every((count, index) => count >= 2 ** 53 * (index + 0.9)), true);
-    for (let call = 0; call < 5; call++) {
-      await server.command(`set ${one.key} 0 0 19\r\n9223372036854775807`);
-      const [count = 0] = await cache.add([one]);
-      assertEquals(count > 2 ** 62, true);
-      await until("what is too much to be taken off", async () => {
-        return await server.value(one.key) === "9223372036854775807";
-      });
-    }
-  },
-);
+testMc(1, "counters beyond what is exact stay beyond every limit", async (cache, _, server) => {
+  const one = hit({ addend: 2 ** 53 });
+  const together = await Promise.all(Array.from({ length: 50 }, () => cache.add([one])));
+  assertEquals(together.flat().every((count, index) => count >= 2 ** 53 * (index + 0.9)), true);
+  for (let call = 0; call < 5; call++) {
+    await server.command(`set ${one.key} 0 0 19\r\n9223372036854775807`);
+    const [count = 0] = await cache.add([one]);
+    assertEquals(count > 2 ** 62, true);
+    await until("what is too much to be taken off", async () => {
+      return await server.value(one.key) === "9223372036854775807";
+    });
+  }
+});
 
 const LONG = "k".repeat(251);
 const REFUSED: readonly [key: string, message: string][] = [
@@ -178,20 +170,16 @@ testMc(1, "what is no counter fails its own call and no other", async (cache, _,
   assertEquals(unread.message, `${prefix}the counter is "text", which is not a whole number`);
 });
 
-testMc(
-  1,
-  "the hits of a caller who is gone before they are written are not counted",
-  async (cache, _, server) => {
-    const one = hit();
-    const caller = { cancelled: false };
-    const left = cache.add([one], caller);
-    const stays = cache.add([one], { cancelled: false });
-    caller.cancelled = true;
-    const error = await refusal(() => left, CacheError);
-    assertMatch(error.message, /: its caller is gone$/);
-    assertEquals([await stays, await server.value(one.key)], [[1], "1"]);
-  },
-);
+testMc(1, "hits of a caller who is gone before they are written do not count", async (cache, _, server) => {
+  const one = hit();
+  const caller = { cancelled: false };
+  const left = cache.add([one], caller);
+  const stays = cache.add([one], { cancelled: false });
+  caller.cancelled = true;
+  const error = await refusal(() => left, CacheError);
+  assertMatch(error.message, /: its caller is gone$/);
+  assertEquals([await stays, await server.value(one.key)], [[1], "1"]);
+});
 
 testMc(1, "holds no more connections than it is told", async (_, __, server) => {
   for (const [maxIdleConnections, expected] of [[0, 1], [1, 1], [3, 3]] as const) {

@@ -140,27 +140,24 @@ testCluster("a slot on its way is asked at its new node for these hits only", as
   assertEquals(nodes.at("b:1").asked, [["ASKING", "k3"], ["ASKING", "k3"]]);
 });
 
-testCluster(
-  "a single hit goes to its node, is sent on, and fails as others do",
-  async ({ nodes, clock, cache }) => {
-    const [k0, k2] = hits("k0", "k2").map((one) => new RepeatedHit(one));
-    if (k0 === undefined || k2 === undefined) throw new Error("A hit is missing");
-    nodes.at("a:1").script = () => [8];
-    assertEquals(await countOne(cache, k2), 8);
-    nodes.at("a:1").script = () => ["MOVED 449 d:1"];
-    nodes.at("d:1").slow = true;
-    const [first, second] = [countOne(cache, k2), countOne(cache, k2)];
-    await advance(clock, 100);
-    nodes.at("d:1").connect();
-    assertEquals([await first, await second], [1, 1]);
-    nodes.at("b:1").script = () => ["the connection was closed"];
-    const failed = await assertRejects(() => countOne(cache, k0));
-    assertEquals(failed.message, (await assertRejects(() => cache.add([k0]))).message);
-    assertEquals(failed instanceof CacheError, true);
-    const asked = ["a:1", "b:1", "d:1"].map((address) => nodes.at(address).asked);
-    assertEquals(asked, [[["k2"], ["k2"], ["k2"]], [["k0"], ["k0"]], [["k2"], ["k2"]]]);
-  },
-);
+testCluster("a single hit is routed, is sent on, and fails as others do", async ({ nodes, clock, cache }) => {
+  const [k0, k2] = hits("k0", "k2").map((one) => new RepeatedHit(one));
+  if (k0 === undefined || k2 === undefined) throw new Error("A hit is missing");
+  nodes.at("a:1").script = () => [8];
+  assertEquals(await countOne(cache, k2), 8);
+  nodes.at("a:1").script = () => ["MOVED 449 d:1"];
+  nodes.at("d:1").slow = true;
+  const [first, second] = [countOne(cache, k2), countOne(cache, k2)];
+  await advance(clock, 100);
+  nodes.at("d:1").connect();
+  assertEquals([await first, await second], [1, 1]);
+  nodes.at("b:1").script = () => ["the connection was closed"];
+  const failed = await assertRejects(() => countOne(cache, k0));
+  assertEquals(failed.message, (await assertRejects(() => cache.add([k0]))).message);
+  assertEquals(failed instanceof CacheError, true);
+  const asked = ["a:1", "b:1", "d:1"].map((address) => nodes.at(address).asked);
+  assertEquals(asked, [[["k2"], ["k2"], ["k2"]], [["k0"], ["k0"]], [["k2"], ["k2"]]]);
+});
 
 testCluster("a node that names no host means its own", async ({ nodes, cache }) => {
   nodes.at("b:1").script = () => ["MOVED 8579 :2"];
@@ -198,24 +195,21 @@ testCluster("being sent on ends with the time-out of the call", async ({ nodes, 
   assertEquals(nodes.at("b:1").options.caller?.cancelled, true);
 });
 
-testCluster(
-  "a node that is being opened is waited for until the time-out",
-  async ({ nodes, clock, cache }) => {
-    nodes.at("a:1").script = (asked) => asked.map(() => "MOVED 449 d:1");
-    nodes.at("d:1").slow = true;
-    const [first, second] = [cache.add(hits("k2")), cache.add(hits("k2"))];
-    await advance(clock, 500);
-    assertEquals(nodes.at("d:1").asked, []);
-    nodes.at("d:1").connect();
-    assertEquals([await first, await second], [[1], [1]]);
-    nodes.at("a:1").script = () => ["MOVED 4576 e:1"];
-    nodes.at("e:1").slow = true;
-    const late = failureOf(cache.add(hits("k3")));
-    await advance(clock, 1_000);
-    assertEquals(await late, { counts: [], message: 'node "e:1": no answer within 1000 ms' });
-    assertEquals(nodes.at("e:1").asked, []);
-  },
-);
+testCluster("an opening node is waited for until the time-out", async ({ nodes, clock, cache }) => {
+  nodes.at("a:1").script = (asked) => asked.map(() => "MOVED 449 d:1");
+  nodes.at("d:1").slow = true;
+  const [first, second] = [cache.add(hits("k2")), cache.add(hits("k2"))];
+  await advance(clock, 500);
+  assertEquals(nodes.at("d:1").asked, []);
+  nodes.at("d:1").connect();
+  assertEquals([await first, await second], [[1], [1]]);
+  nodes.at("a:1").script = () => ["MOVED 4576 e:1"];
+  nodes.at("e:1").slow = true;
+  const late = failureOf(cache.add(hits("k3")));
+  await advance(clock, 1_000);
+  assertEquals(await late, { counts: [], message: 'node "e:1": no answer within 1000 ms' });
+  assertEquals(nodes.at("e:1").asked, []);
+});
 
 Deno.test("kv cluster call: as many nodes as wanted are asked at the same time", async () => {
   for (const [parallelism, before] of [[0, 3], [1, 1], [2, 2], [7, 3]] as const) {

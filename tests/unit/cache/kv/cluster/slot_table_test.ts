@@ -158,15 +158,12 @@ Deno.test("kv cluster topology: a node that is not named any more is closed once
   assertEquals([a.closed, nodes.at("b:1").closed, clock.waiting], [1, 1, 0]);
 });
 
-testTopology(
-  "a node that a call was sent on to is closed unless it is named",
-  async ({ nodes, clock, topology }) => {
-    if (D === undefined) throw new Error("Cannot name a node");
-    topology.open(D);
-    await pass(clock, 45_000);
-    assertEquals(nodes.at("d:1").closed, 1);
-  },
-);
+testTopology("a node that is used once is closed unless it is named", async ({ nodes, clock, topology }) => {
+  if (D === undefined) throw new Error("Cannot name a node");
+  topology.open(D);
+  await pass(clock, 45_000);
+  assertEquals(nodes.at("d:1").closed, 1);
+});
 
 testTopology("a lost primary is looked for again and again, but not too often", async (fixture) => {
   const { nodes, clock, topology, told } = fixture;
@@ -184,7 +181,7 @@ testTopology("a lost primary is looked for again and again, but not too often", 
 });
 
 testTopology(
-  "a node that stands still costs one second, and is then asked last",
+  "a node that stands still costs a second, and is asked last",
   async ({ nodes, clock, topology }) => {
     const [a, b] = [nodes.at("a:1"), nodes.at("b:1")];
     a.slots = undefined;
@@ -219,7 +216,7 @@ testTopology("a node that tells the slots has ceased to fail", async ({ nodes, c
 });
 
 testTopology(
-  "one that comes back when all were gone is asked soon",
+  "one that comes back after an outage is asked soon",
   async ({ nodes, clock, topology, told }) => {
     nodes.at("a:1").leave();
     nodes.at("b:1").leave();
