@@ -96,11 +96,8 @@ Deno.test({
   async fn() {
     await using certificates = await makeCertificates();
     await using group = await startRedisSentinel({ certificates });
-    const files = {
-      settings: "KV_TLS",
-      authorityFile: certificates.authority.certFile,
-      ...certificates.client,
-    } as const;
+    const { client, authority: { certFile: authorityFile } } = certificates;
+    const files = { settings: "KV_TLS", authorityFile, ...client } as const;
     const [name, first] = group.url.split(",");
     await using followers = new Followers(`${name},${first}`, { tls: true, files });
     await followers.countOn(await primaryOf(group));

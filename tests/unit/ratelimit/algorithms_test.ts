@@ -241,6 +241,17 @@ Deno.test("slices: giving back takes from the oldest one", () => {
   assertEquals(counter.take(-2).freeMs, 17_000);
 });
 
+Deno.test("slices: a clock that is set back by a second does not make older hits count as new", () => {
+  const counter = new Counter(sliceLimit(3, 16_000));
+  counter.nowUs = START_US - START_US % 16_000_000;
+  const used = [];
+  for (const [waitUs, hits] of [[0, 1], [14_000_000, 2], [-1_000_000, 0], [5_000_000, 0]] as const) {
+    counter.nowUs += waitUs;
+    used.push(counter.take(hits).used);
+  }
+  assertEquals(used, [1, 3, 3, 2]);
+});
+
 Deno.test("bucket: never more than the burst and the rate pass, and never less than that by a millionth", () => {
   for (const { name, given, counter, pick, step } of buckets()) {
     const exact = new ExactBucket(given);
