@@ -113,6 +113,11 @@ for (const method of ["add", "read"] as const) {
   });
 }
 
+Deno.test("per-second cache: no hits at all have no counts", () => {
+  const { cache, perSecond } = pair([], []);
+  assertEquals([cache.add([]), perSecond.asked], [[], []]);
+});
+
 Deno.test("per-second cache: both are asked before either has answered", async () => {
   const answers = [Promise.withResolvers<number[]>(), Promise.withResolvers<number[]>()] as const;
   const { cache, main, perSecond } = pair(answers[0].promise, answers[1].promise);
