@@ -1,16 +1,134 @@
-import { CACHE_TLS_CASES, CACHES_WITH_TLS } from "./settings_cache_tls_cases.ts";
-import { BASELINE, testCases } from "./settings_case.ts";
-import { CERTIFICATES } from "./settings_certificates.ts";
-import { GRPC_TLS_CASES } from "./settings_grpc_tls_cases.ts";
-import { HTTP_TLS_CASES } from "./settings_http_tls_cases.ts";
-import { SHARED_REDIS } from "./settings_kv_bed.ts";
+import { assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { TlsPeer } from "../grpc/tls_bed.ts";
+import { type CertificateFiles, type Certificates, makeCertificates } from "../../harness/certificates.ts";
+import { startMemcached } from "../../harness/memcached.ts";
+import { startRedis } from "../../harness/redis_server.ts";
+import type { ServeFixture } from "../../harness/serve_fixture.ts";
+import { type Env, noon, sharedTests, startShop, statusOf, tried } from "./settings_bed.ts";
 
-const CASES = { ...CACHE_TLS_CASES, ...GRPC_TLS_CASES, ...HTTP_TLS_CASES };
-testCases(
-  "TLS, and of the HTTP and debug ports",
-  CASES,
-  BASELINE,
-  CERTIFICATES,
-  CACHES_WITH_TLS,
-  SHARED_REDIS,
-);
+/** A cache whose server shows a certificate of another name, and asks for one. */
+interface TlsCache {
+  readonly prefix: "KV" | "MC";
+  readonly gauge: string;
+  readonly url: string;
+  /** Settings with its address. */
+  readonly env: Env;
+}
+
+async function startCaches(certificates: Certificates, stack: AsyncDisposableStack): Promise<TlsCache[]> {
+  const { elsewhere, authority: { certFile: authorityFile } } = certificates;
+  const redis = stack.use(await startRedis({ tls: certificates.redisTls(elsewhere) }));
+  const memcached = stack.use(await startMemcached({ tls: { ...elsewhere, authorityFile } }));
+  const [KV_URL, MC_HOST_PORT] = [redis.tlsUrl, memcached.url];
+  return [{
+    ...{ prefix: "KV", gauge: "ratelimit.kv_pool.cx_active", url: KV_URL },
+    // Each handshake is work.
+    env: { BACKEND_TYPE: "kv", KV_URL, KV_POOL_SIZE: "1" },
+  }, {
+    ...{ prefix: "MC", gauge: "ratelimit.mc.cx_active", url: MC_HOST_PORT },
+    env: { BACKEND_TYPE: "mc", MC_HOST_PORT },
+  }];
+}
+
+sharedTests({
+  of: "TLS",
+  tools: ["redis-server", "memcached", "openssl"],
+  async start(stack) {
+    const certificates = stack.use(await makeCertificates());
+    return { certificates, caches: await startCaches(certificates, stack) };
+  },
+  steps: {
+    "KV_TLS…, MC_TLS…: a cache is reached with all of them, and not without any of them": async (
+      { certificates: { authority, client, otherClient }, caches },
+    ) => {
+      for (const { prefix, gauge, url, env } of caches) {
+        const all: Env = {
+          [`${prefix}_TLS`]: "true",
+          [`${prefix}_TLS_CACERT`]: authority.certFile,
+          [`${prefix}_TLS_SKIP_HOSTNAME_VERIFICATION`]: "true",
+          [`${prefix}_TLS_CLIENT_CERT`]: client.certFile,
+          [`${prefix}_TLS_CLIENT_KEY`]: client.keyFile,
+        };
+        const changes: readonly Env[] = [
+          {},
+          { [`${prefix}_TLS`]: "" },
+          { [`${prefix}_TLS_CACERT`]: "" },
+          { [`${prefix}_TLS_SKIP_HOSTNAME_VERIFICATION`]: "" },
+          { [`${prefix}_TLS_CLIENT_CERT`]: "", [`${prefix}_TLS_CLIENT_KEY`]: "" },
+          { [`${prefix}_TLS_CLIENT_KEY`]: otherClient.keyFile },
+        ];
+        const statuses = [];
+        for (const change of changes) {
+          await using service = await startShop({ ...env, ...all, ...change }, noon(8));
+          await tried(service, gauge, url);
+          statuses.push(await statusOf(service, "open=a"));
+        }
+        assertEquals(statuses, [200, 503, 503, 503, 503, 503], prefix);
+      }
+    },
+    "KV_PERSECOND_TLS: TLS with the second cache and not with the first, whose files it shares": async (
+      { certificates },
+    ) => {
+      await using main = await startRedis();
+      await using second = await startRedis({ tls: certificates.redisTls() });
+      const { authority, client } = certificates;
+      const statuses = [];
+      for (const KV_PERSECOND_TLS of ["", "true"]) {
+        await using service = await startShop({
+          ...{ BACKEND_TYPE: "kv", KV_URL: main.url, KV_TLS_CACERT: authority.certFile },
+          ...{ KV_TLS_CLIENT_CERT: client.certFile, KV_TLS_CLIENT_KEY: client.keyFile },
+          ...{ KV_PERSECOND: "true", KV_PERSECOND_URL: second.tlsUrl, KV_PERSECOND_TLS },
+        });
+        await tried(service, "ratelimit.kv_per_second_pool.cx_active", second.tlsUrl);
+        statuses.push(await statusOf(service, "quick=a"), await statusOf(service, "open=a"));
+      }
+      assertEquals(statuses, [503, 200, 200, 200]);
+    },
+    "GRPC_SERVER_TLS_CERT, …_KEY, GRPC_CLIENT_TLS_CACERT, …_SAN: which clients are served": async (
+      { certificates },
+    ) => {
+      const { server, authority, client, otherClient } = certificates;
+      const named = await certificates.issue("named", { names: "DNS:proxy.test" });
+      const pair = {
+        GRPC_SERVER_USE_TLS: "true",
+        GRPC_SERVER_TLS_CERT: server.certFile,
+        GRPC_SERVER_TLS_KEY: server.keyFile,
+      };
+      const asking = { ...pair, GRPC_CLIENT_TLS_CACERT: authority.certFile };
+      const seen = [];
+      for (const env of [{}, pair, asking, { ...asking, GRPC_CLIENT_TLS_SAN: "proxy.test" }]) {
+        await using service = await startShop(env);
+        for (const one of [named, client, otherClient, undefined]) {
+          seen.push(await isWelcome(service, certificates, one));
+        }
+      }
+      const [yes, no] = [true, false];
+      assertEquals(seen, [no, no, no, no, yes, yes, yes, yes, yes, yes, no, no, yes, no, no, no]);
+      const { message } = await assertRejects(() =>
+        startShop({ ...pair, GRPC_SERVER_TLS_KEY: client.keyFile })
+      );
+      const told = /^Cannot use GRPC_SERVER_TLS_KEY ".*client\.key": it is not the key of .*; expected .*$/;
+      assertMatch(message, told);
+    },
+  },
+});
+
+/** Whether a client with this certificate, or with none, is served on the gRPC port. */
+async function isWelcome(
+  service: ServeFixture,
+  { authority }: Certificates,
+  client?: CertificateFiles,
+): Promise<boolean> {
+  const [host = "", port = ""] = service.grpcAddress.split(":");
+  const text = (path: string) => Deno.readTextFile(path);
+  const own = client === undefined
+    ? {}
+    : { cert: await text(client.certFile), key: await text(client.keyFile) };
+  await using peer = await TlsPeer.connect({
+    ...own,
+    ...{ host, port: Number(port), ca: await text(authority.certFile), ALPNProtocols: ["h2"] },
+    // The name is not what is looked at here.
+    checkServerIdentity: () => undefined,
+  });
+  return peer.isWelcome;
+}

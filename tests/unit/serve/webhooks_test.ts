@@ -4,7 +4,7 @@ import { Health } from "../../../src/base/health.ts";
 import { openWebhooks, storeFolderProblem } from "../../../src/serve/webhooks.ts";
 import { readSettings } from "../../../src/settings/read_settings.ts";
 import { StatsStore } from "../../../src/stats/store.ts";
-import type { ToWebhookWorker } from "../../../src/webhooks/service/message.ts";
+import type { ToWebhookWorker, WebhookOptions } from "../../../src/webhooks/service/message.ts";
 import type { WebhookWorkerHandle } from "../../../src/webhooks/service/supervisor.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
@@ -41,26 +41,79 @@ function bed(environment: Readonly<Record<string, string>> = {}) {
   return { opened, line, clock, health };
 }
 
-/** The environment variables that the worker is told for this `WORKFLOW_ENV`. */
-async function variablesFor(names: string): Promise<unknown> {
-  const { opened, line } = bed({ WORKFLOW_ENV: names });
+/** What the worker is started with. */
+async function optionsFor(environment: Readonly<Record<string, string>>): Promise<WebhookOptions> {
+  const { opened, line } = bed(environment);
   opened.start();
   await opened.close(0);
   const [start] = line.told;
-  return start?.type === "start" ? start.options.workflowEnv : start;
+  if (start?.type !== "start") throw new Error("The worker was not started");
+  return start.options;
 }
 
 Deno.test("webhooks: a variable of WORKFLOW_ENV that is not set is told as such, and not as empty", async () => {
   Deno.env.set("WEIR_TEST_EMPTY", "");
   try {
-    assertEquals(await variablesFor("WEIR_TEST_EMPTY,WEIR_TEST_UNSET"), {
-      WEIR_TEST_EMPTY: "",
-      WEIR_TEST_UNSET: undefined,
-    });
+    const { workflowEnv } = await optionsFor({ WORKFLOW_ENV: "WEIR_TEST_EMPTY,WEIR_TEST_UNSET" });
+    assertEquals(workflowEnv, { WEIR_TEST_EMPTY: "", WEIR_TEST_UNSET: undefined });
   } finally {
     Deno.env.delete("WEIR_TEST_EMPTY");
   }
 });
+
+const KEY = btoa("k".repeat(32));
+const ADDRESS = "postgres://a:b@localhost/c";
+const POSTGRES = {
+  kind: "postgres",
+  address: ADDRESS,
+  poolSize: 10,
+  connectTimeoutMs: 5_000,
+  statementTimeoutMs: 10_000,
+  lockTimeoutMs: 5_000,
+};
+
+/** Settings, and the options of the worker that differ by them. */
+const OPTIONS: readonly (readonly [env: Readonly<Record<string, string>>, options: object])[] = [
+  [{ WEBHOOK_STORE: "/b/c.db" }, { store: { kind: "file", path: "/b/c.db" } }],
+  [{ WEBHOOK_ENCRYPTION_KEY: KEY }, { encryptionKeys: [KEY] }],
+  [{ WEBHOOK_ENCRYPTION_KEY_FILE: "/k" }, { encryptionKeyFile: "/k" }],
+  [{ WEBHOOK_TIMEOUT: "7s" }, { timeoutMs: 7_000 }],
+  [{ WEBHOOK_TIMEOUT: "48h" }, { timeoutMs: 86_400_000 }],
+  [{ WEBHOOK_CONNECT_TIMEOUT: "7s" }, { connectTimeoutMs: 7_000 }],
+  [{ WEBHOOK_RETENTION: "7s" }, { retentionMs: 7_000 }],
+  [{ WEBHOOK_DISABLE_AFTER: "7s" }, { disableAfterMs: 7_000 }],
+  [{ WEBHOOK_STORE_MAX_BYTES: "7" }, { maxStoreBytes: 7 }],
+  [{ WEBHOOK_STORE_MAX_BYTES: "0" }, { maxStoreBytes: undefined }],
+  [{ WEBHOOK_MAX_BACKLOG: "7" }, { maxBacklog: 7 }],
+  [{ WEBHOOK_MAX_BACKLOG: "0" }, { maxBacklog: undefined }],
+  [{ WEBHOOK_MAX_IN_FLIGHT: "7" }, { maxInFlight: 7 }],
+  [{ WEBHOOK_ALLOW_CIDRS: "10.0.0.0/8" }, { allowCidrs: ["10.0.0.0/8"] }],
+  [{ WEBHOOK_PROXY: "http://a:1" }, { proxy: "http://a:1" }],
+  [{ WEBHOOK_CA_FILE: "/c" }, { caFile: "/c" }],
+  [{ WORKFLOW_DIRECTORY: "/w" }, { workflowDirectory: "/w" }],
+  [{ WORKFLOW_ALLOW_CIDRS: "10.0.0.0/8" }, { workflowAllowCidrs: ["10.0.0.0/8"] }],
+  [{ WORKFLOW_MAX_RUNNING: "7" }, { maxRunning: 7 }],
+  [{ TRACING_ENABLED: "true" }, { isTraced: true }],
+  ...([
+    [{}, {}],
+    [{ WEBHOOK_STORE_POOL_SIZE: "7" }, { poolSize: 7 }],
+    [{ WEBHOOK_STORE_CONNECT_TIMEOUT: "7s" }, { connectTimeoutMs: 7_000 }],
+    [{ WEBHOOK_STORE_STATEMENT_TIMEOUT: "6999.5ms" }, { statementTimeoutMs: 7_000 }],
+    [{ WEBHOOK_STORE_STATEMENT_TIMEOUT: "1000h" }, { statementTimeoutMs: 2_147_483_647 }],
+    [{ WEBHOOK_STORE_LOCK_TIMEOUT: "6999.5ms" }, { lockTimeoutMs: 7_000 }],
+  ] as const).map(([env, store]) =>
+    [{ WEBHOOK_STORE: ADDRESS, WEBHOOK_ENCRYPTION_KEY: KEY, ...env }, {
+      encryptionKeys: [KEY],
+      store: { ...POSTGRES, ...store },
+    }] as const
+  ),
+];
+
+for (const [env, options] of OPTIONS) {
+  Deno.test(`webhooks: the worker is started with ${JSON.stringify(env)}`, async () => {
+    assertEquals(await optionsFor(env), { ...await optionsFor({}), ...options });
+  });
+}
 
 Deno.test("webhooks: the thread is started once, when it is told to", async () => {
   const { opened, line, clock, health } = bed();
