@@ -24,11 +24,5 @@ export const EXCEPTIONS: Readonly<Record<string, readonly RuleException[]>> = {
     { file: "tests/integration/config/xds_stream_test.ts", reason: GRPC_TIMERS },
     { file: "tests/integration/program/health_states_test.ts", reason: GRPC_TIMERS },
     { file: "tests/integration/program/xds_test.ts", reason: GRPC_TIMERS },
-    {
-      file: "tests/integration/settings/settings_push_cases.ts",
-      reason:
-        "that nothing is pushed can only be seen by waiting longer than the interval of the other service",
-    },
-    { file: "tests/integration/settings/settings_xds_cases.ts", reason: GRPC_TIMERS },
   ],
 };
