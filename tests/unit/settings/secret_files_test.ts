@@ -58,61 +58,50 @@ Deno.test("names that were settings before keep their meaning", () => {
   ]);
 });
 
-const WRONG: readonly {
-  readonly name: string;
-  readonly env: (path: string) => Environment;
-  readonly text?: string;
-  readonly problem: string;
-}[] = [
-  {
-    name: "both are set",
-    env: (path) => ({ DEBUG_TOKEN_FILE: path, DEBUG_TOKEN: SECRET }),
-    problem: 'Invalid DEBUG_TOKEN_FILE "PATH": DEBUG_TOKEN is also set; expected only one of them',
-  },
-  {
-    name: "the file is missing",
-    env: () => ({ DEBUG_TOKEN_FILE: "/none/token" }),
-    problem:
-      "Invalid DEBUG_TOKEN_FILE \"/none/token\": No such file or directory (os error 2): stat '/none/token'",
-  },
-  {
-    name: "the file is a folder",
-    env: () => ({ DEBUG_TOKEN_FILE: "/tmp" }),
-    problem: 'Invalid DEBUG_TOKEN_FILE "/tmp": it is not a file',
-  },
-  {
-    name: "the file is empty",
-    env: (path) => ({ DEBUG_TOKEN_FILE: path }),
-    text: "\n",
-    problem: 'Invalid DEBUG_TOKEN_FILE "PATH": the file is empty',
-  },
-  {
-    name: "the file has several lines",
-    env: (path) => ({ DEBUG_TOKEN_FILE: path }),
-    text: `${SECRET}\n${SECRET}\n`,
-    problem: 'Invalid DEBUG_TOKEN_FILE "PATH": the file has several lines; expected one',
-  },
-  {
-    name: "the file is large",
-    env: (path) => ({ DEBUG_TOKEN_FILE: path }),
-    text: SECRET.repeat(10_000),
-    problem: 'Invalid DEBUG_TOKEN_FILE "PATH": it has 70000 bytes; expected at most 65536',
-  },
-  {
-    name: "the value is invalid",
-    env: (path) => ({ DEBUG_TOKEN_FILE: path }),
-    text: "hunter 2",
-    problem:
-      "Invalid DEBUG_TOKEN (set from DEBUG_TOKEN_FILE): expected visible ASCII characters without a space",
-  },
-  {
-    name: "a rule between settings does not report a bad file again",
-    env: () => ({ BACKEND_TYPE: "kv", KV_URL_FILE: "/none/url" }),
-    problem: "Invalid KV_URL_FILE \"/none/url\": No such file or directory (os error 2): stat '/none/url'",
-  },
+const OF_FILE = (DEBUG_TOKEN_FILE: string): Environment => ({ DEBUG_TOKEN_FILE });
+const NO_FILE = "No such file or directory (os error 2): stat";
+
+/** What is wrong, the environment for the path of a file, the problem, and the text of the file. */
+const WRONG: readonly (readonly [
+  name: string,
+  env: (path: string) => Environment,
+  problem: string,
+  text?: string,
+])[] = [
+  [
+    "both are set",
+    (path) => ({ DEBUG_TOKEN_FILE: path, DEBUG_TOKEN: SECRET }),
+    'DEBUG_TOKEN_FILE "PATH": DEBUG_TOKEN is also set; expected only one of them',
+  ],
+  ["the file is missing", () => OF_FILE("/none/a"), `DEBUG_TOKEN_FILE "/none/a": ${NO_FILE} '/none/a'`],
+  ["the file is a folder", () => OF_FILE("/tmp"), 'DEBUG_TOKEN_FILE "/tmp": it is not a file'],
+  ["the file is empty", OF_FILE, 'DEBUG_TOKEN_FILE "PATH": the file is empty', "\n"],
+  [
+    "the file has several lines",
+    OF_FILE,
+    'DEBUG_TOKEN_FILE "PATH": the file has several lines; expected one',
+    `${SECRET}\n${SECRET}\n`,
+  ],
+  [
+    "the file is large",
+    OF_FILE,
+    'DEBUG_TOKEN_FILE "PATH": it has 70000 bytes; expected at most 65536',
+    SECRET.repeat(10_000),
+  ],
+  [
+    "the value is invalid",
+    OF_FILE,
+    "DEBUG_TOKEN (set from DEBUG_TOKEN_FILE): expected visible ASCII characters without a space",
+    "hunter 2",
+  ],
+  [
+    "a rule between settings does not report a bad file again",
+    () => ({ BACKEND_TYPE: "kv", KV_URL_FILE: "/none/url" }),
+    `KV_URL_FILE "/none/url": ${NO_FILE} '/none/url'`,
+  ],
 ];
 
-for (const { name, env, text = SECRET, problem } of WRONG) {
+for (const [name, env, problem, text = SECRET] of WRONG) {
   Deno.test(`a secret file is rejected without its value: ${name}`, async () => {
     await using folder = await filesOf({ token: text });
     const path = folder.path("token");
@@ -123,7 +112,7 @@ for (const { name, env, text = SECRET, problem } of WRONG) {
       if (!(error instanceof SettingsError)) throw error;
       problems = error.problems;
     }
-    assertEquals(problems, [problem.replace("PATH", path)]);
+    assertEquals(problems, [`Invalid ${problem.replace("PATH", path)}`]);
   });
 }
 
