@@ -5,7 +5,7 @@ import {
   namedTokensProblem,
   parseNamedToken,
 } from "../../../src/settings/administrator_tokens.ts";
-import { readSettings, SettingsError } from "../../../src/settings/read_settings.ts";
+import { problemsOf } from "./settings_problems.ts";
 
 const TOKEN = "d5f1c0c2b7a94e6f8d3b";
 
@@ -60,37 +60,10 @@ for (const [title, tokens, problem] of TOGETHER) {
   Deno.test(`named tokens: ${title}`, () => assertEquals(namedTokensProblem(tokens), problem));
 }
 
-const SETTINGS: readonly (readonly [title: string, env: Record<string, string>, problem: string])[] = [
-  [
-    "a name that ADMIN_TOKEN has",
-    { ADMIN_TOKEN: `${TOKEN}1`, ADMIN_TOKENS: `admin:read:${TOKEN}` },
-    'Invalid ADMIN_TOKENS (value not shown): two tokens have the name "admin"; expected each name once',
-  ],
-  [
-    "the token of ADMIN_TOKEN",
-    { ADMIN_TOKEN: TOKEN, ADMIN_TOKENS: `ci:read:${TOKEN}` },
-    'Invalid ADMIN_TOKENS (value not shown): "admin" and "ci" have the same token; expected each token once',
-  ],
-];
-
-for (const [title, env, problem] of SETTINGS) {
-  Deno.test(`ADMIN_TOKENS: ${title}`, () => assertEquals(problemsOf(env), [problem]));
-}
-
 Deno.test("ADMIN_TOKENS: a problem never shows a token", () => {
   for (const text of [`alice:owner:${TOKEN}`, `${TOKEN}`, `alice:admin:${TOKEN} x`]) {
-    const [problem = "", ...more] = problemsOf({ ADMIN_TOKENS: text });
+    const [problem = "", ...more] = problemsOf({ BACKEND_TYPE: "memory", ADMIN_TOKENS: text });
     assertEquals([problem.includes(TOKEN), more], [false, []]);
     assertEquals(problem.startsWith("Invalid ADMIN_TOKENS (value not shown): expected "), true, problem);
   }
 });
-
-function problemsOf(env: Record<string, string>): readonly string[] {
-  try {
-    readSettings({ BACKEND_TYPE: "memory", ...env });
-    return [];
-  } catch (error) {
-    if (error instanceof SettingsError) return error.problems;
-    throw error;
-  }
-}

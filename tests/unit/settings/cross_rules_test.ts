@@ -1,5 +1,6 @@
-import { assertEquals } from "@std/assert";
-import { type Environment, readSettings, SettingsError } from "../../../src/settings/read_settings.ts";
+import { assert, assertEquals } from "@std/assert";
+import { type Environment, readSettings } from "../../../src/settings/read_settings.ts";
+import { problemsOf } from "./settings_problems.ts";
 
 const NO_URL =
   "KV_URL is not set: expected KV_URL=host:port, or BACKEND_TYPE=memory to count only in this process";
@@ -20,6 +21,18 @@ const NOT_SENTINEL =
 const NOT_CLUSTER =
   "Invalid KV_URL (value not shown): KV_TYPE is cluster; expected a comma list of host:port or " +
   "[IPv6 address]:port";
+
+const MEMORY: Environment = { BACKEND_TYPE: "memory" };
+const KEY = new Uint8Array(32).fill(7).toBase64();
+const SECRET = "hunter2";
+const WEBHOOK_STORE = `postgres://weir:${SECRET}@db.example:5432/weir`;
+const NOT_SHOWN = "Invalid WEBHOOK_STORE (value not shown):";
+const FORMS = `${NOT_SHOWN} expected the path of a file, or postgres://user:password@host:port/database`;
+const NO_KEY =
+  `${NOT_SHOWN} WEBHOOK_ENCRYPTION_KEY is not set; expected the same 32 bytes in base64 for every ` +
+  "instance that shares the store";
+const NO_PORT = `${NOT_SHOWN} expected a port from 1 to 65535 (write a / or ? in a password as %2F or %3F)`;
+const NO_USER = `${NOT_SHOWN} expected a user, as in postgres://user:password@host/database`;
 
 const kv = (KV_URL: string, KV_SOCKET_TYPE?: string): Environment => ({ KV_URL, KV_SOCKET_TYPE });
 const sentinel = (url: string, type?: string) => ({ ...kv(url, type), KV_TYPE: "sentinel" });
@@ -190,19 +203,67 @@ const CASES: readonly (readonly [name: string, env: Environment, ...problems: st
     KV_PERSECOND_URL: "x",
     KV_PERSECOND_TYPE: "sentinel",
   }, NOT_SENTINEL.replaceAll("KV_", "KV_PERSECOND_")],
+  [
+    "an administrator with the name of ADMIN_TOKEN",
+    { ...MEMORY, ADMIN_TOKEN: `${KEY}1`, ADMIN_TOKENS: `admin:read:${KEY}` },
+    'Invalid ADMIN_TOKENS (value not shown): two tokens have the name "admin"; expected each name once',
+  ],
+  [
+    "an administrator with the token of ADMIN_TOKEN",
+    { ...MEMORY, ADMIN_TOKEN: KEY, ADMIN_TOKENS: `ci:read:${KEY}` },
+    'Invalid ADMIN_TOKENS (value not shown): "admin" and "ci" have the same token; expected each token once',
+  ],
   ["address of a second cache that is not used", { ...kv("h:1"), KV_PERSECOND_URL: "?" }],
 ];
 
-for (const [name, env, ...problems] of CASES) {
-  Deno.test(`across settings: ${name}`, () => assertEquals(problemsOf(env), problems));
+/** Where the store of webhooks is, and its keys. */
+const STORES: typeof CASES = [
+  ["a path", { ...MEMORY, WEBHOOK_STORE: "data/weir.db" }],
+  ["a path with a colon and an @", { ...MEMORY, WEBHOOK_STORE: "data:1/weir@2.db" }],
+  ["an address and a key", { ...MEMORY, WEBHOOK_STORE, WEBHOOK_ENCRYPTION_KEY: KEY }],
+  ["the other word, several hosts and parameters", {
+    ...MEMORY,
+    WEBHOOK_STORE: `postgresql://weir:${SECRET}@a:1,b:2/weir?sslmode=require`,
+    WEBHOOK_ENCRYPTION_KEY: `${KEY},${KEY}`,
+  }],
+  ["an address and a key file", { ...MEMORY, WEBHOOK_STORE, WEBHOOK_ENCRYPTION_KEY_FILE: "/run/weir.key" }],
+  ["an address without a key", { ...MEMORY, WEBHOOK_STORE }, NO_KEY],
+  ["an empty list of keys", { ...MEMORY, WEBHOOK_STORE, WEBHOOK_ENCRYPTION_KEY: "," }, NO_KEY],
+  ["an address that is wrong", {
+    ...MEMORY,
+    WEBHOOK_STORE: `postgres://weir:${SECRET}@db:port/weir`,
+    WEBHOOK_ENCRYPTION_KEY: KEY,
+  }, NO_PORT],
+  ["a password with a /", {
+    ...MEMORY,
+    WEBHOOK_STORE: `postgres://weir:hun/${SECRET}@db/weir`,
+    WEBHOOK_ENCRYPTION_KEY: KEY,
+  }, NO_USER],
+  ["another database", { ...MEMORY, WEBHOOK_STORE: `mysql://weir:${SECRET}@db/weir` }, FORMS],
+  ["capitals", { ...MEMORY, WEBHOOK_STORE: `POSTGRES://weir:${SECRET}@db/weir` }, FORMS],
+  ["settings of a PostgreSQL with one", {
+    ...MEMORY,
+    WEBHOOK_STORE,
+    WEBHOOK_ENCRYPTION_KEY: KEY,
+    WEBHOOK_STORE_POOL_SIZE: "3",
+  }],
+];
+
+for (const [name, env, ...problems] of [...CASES, ...STORES]) {
+  Deno.test(`across settings: ${name}`, () => {
+    assertEquals(problemsOf(env), problems);
+    assert(!problems.join().includes(SECRET), "a password is not shown");
+  });
 }
 
-function problemsOf(env: Environment): readonly string[] {
-  try {
-    readSettings(env);
-  } catch (error) {
-    if (error instanceof SettingsError) return [...error.problems];
-    throw error;
-  }
-  return [];
-}
+Deno.test("settings of a PostgreSQL have no effect on a store in a file", () => {
+  const settings = { WEBHOOK_STORE_LOCK_TIMEOUT: "1s", WEBHOOK_STORE_POOL_SIZE: "3" };
+  const server = { ...MEMORY, ...settings, WEBHOOK_STORE, WEBHOOK_ENCRYPTION_KEY: KEY };
+  assertEquals(readSettings(server).warnings, []);
+  assertEquals(
+    readSettings({ ...MEMORY, ...settings, WEBHOOK_STORE: "a.db" }).warnings,
+    ["POOL_SIZE", "LOCK_TIMEOUT"].map((name) =>
+      `WEBHOOK_STORE_${name} has no effect: WEBHOOK_STORE is not a PostgreSQL address`
+    ),
+  );
+});

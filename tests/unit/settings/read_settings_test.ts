@@ -1,19 +1,9 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { type Environment, readSettings, SettingsError } from "../../../src/settings/read_settings.ts";
 import { settingEntries } from "../../../src/settings/table.ts";
+import { problemsOf } from "./settings_problems.ts";
 
 const MEMORY: Environment = { BACKEND_TYPE: "memory" };
-
-/** The problems that the environment is refused for; none when it is taken. */
-function problemsOf(env: Environment): readonly string[] {
-  try {
-    readSettings(env);
-  } catch (error) {
-    if (error instanceof SettingsError) return error.problems;
-    throw error;
-  }
-  return [];
-}
 
 Deno.test("every setting is read under its name, and its default holds where nothing is set", () => {
   const { settings, warnings } = readSettings(MEMORY);

@@ -1,9 +1,10 @@
 import { assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { settingGroups } from "../../../src/settings/docs.ts";
-import { type Environment, readSettings, SettingsError } from "../../../src/settings/read_settings.ts";
+import { type Environment, readSettings } from "../../../src/settings/read_settings.ts";
 import { fileVariable, isGiven, secretValue } from "../../../src/settings/secret_files.ts";
 import { settingEntries } from "../../../src/settings/table.ts";
+import { problemsOf } from "./settings_problems.ts";
 
 const MEMORY: Environment = { BACKEND_TYPE: "memory" };
 const SECRET = "hunter2";
@@ -105,14 +106,7 @@ for (const [name, env, problem, text = SECRET] of WRONG) {
   Deno.test(`a secret file is rejected without its value: ${name}`, async () => {
     await using folder = await filesOf({ token: text });
     const path = folder.path("token");
-    let problems: readonly string[] = [];
-    try {
-      readSettings({ ...MEMORY, ...env(path) });
-    } catch (error) {
-      if (!(error instanceof SettingsError)) throw error;
-      problems = error.problems;
-    }
-    assertEquals(problems, [`Invalid ${problem.replace("PATH", path)}`]);
+    assertEquals(problemsOf({ ...MEMORY, ...env(path) }), [`Invalid ${problem.replace("PATH", path)}`]);
   });
 }
 
