@@ -84,9 +84,13 @@ mcTest("MC_SRV, MC_SRV_REFRESH: the nodes that a record lists, which is looked u
   assertEquals(await statusOf(once, "open=c"), 200);
   const lookups = names.asked.filter((name) => name === "_once._tcp.weir.test").length;
   assertEquals([await after.stat("curr_items"), lookups], [1, 1]);
+  await using lost = await start({ MC_SRV: "_missing._tcp.weir.test" });
+  const told = /Cannot look up MC_SRV; retrying" name="_missing\._tcp\.weir\.test"/;
+  await until("the log to tell it", () => lost.log.some((line) => told.test(line)));
+  assertEquals(await statusOf(lost, "open=a"), 503);
 });
 
-/** Lists one node, at this port of 127.0.0.1, under each name that the runtime looks up. */
+/** Lists one node, at this port of 127.0.0.1, under each name that the runtime looks up but those that are missing. */
 class Names implements Disposable {
   readonly asked: string[] = [];
   readonly #resolve = Deno.resolveDns;
@@ -95,6 +99,7 @@ class Names implements Disposable {
     Reflect.set(Deno, "resolveDns", (name: string, type: string) => {
       assertEquals(type, "SRV");
       this.asked.push(name);
+      if (name.startsWith("_missing")) return Promise.reject(new Deno.errors.NotFound("no such name"));
       return Promise.resolve([{ priority: 0, weight: 0, port: this.port, target: "127.0.0.1" }]);
     });
   }

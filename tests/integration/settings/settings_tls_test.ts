@@ -1,9 +1,13 @@
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import { TlsPeer } from "../grpc/tls_bed.ts";
+import { HttpsClient } from "../http/https_fixture.ts";
 import { type CertificateFiles, type Certificates, makeCertificates } from "../../harness/certificates.ts";
 import { startMemcached } from "../../harness/memcached.ts";
 import { startRedis } from "../../harness/redis_server.ts";
-import type { ServeFixture } from "../../harness/serve_fixture.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
+import { needs } from "../../harness/tools.ts";
+import { eventually } from "../../harness/until.ts";
 import { type Env, noon, sharedTests, startShop, statusOf, tried } from "./settings_bed.ts";
 
 /** A cache whose server shows a certificate of another name, and asks for one. */
@@ -110,6 +114,47 @@ sharedTests({
       const told = /^Cannot use GRPC_SERVER_TLS_KEY ".*client\.key": it is not the key of .*; expected .*$/;
       assertMatch(message, told);
     },
+  },
+});
+
+/** A clock on which a pair that does not fit is given no two seconds before it counts as bad. */
+const HASTY: Clock = { ...systemClock, elapsed: () => systemClock.elapsed() * 100 };
+
+Deno.test({
+  ...needs(
+    ["openssl"],
+    "HTTP_SERVER_TLS_CERT, …_KEY: a key of another certificate refused, then taken with its own",
+  ),
+  async fn() {
+    await using certificates = await makeCertificates();
+    const { server, authority, otherAuthority } = certificates;
+    const names = "DNS:localhost,IP:127.0.0.1";
+    const renewed = await certificates.issue("renewed", { names, byOther: true });
+    const env = {
+      HTTP_SERVER_USE_TLS: "true",
+      HTTP_SERVER_TLS_CERT: server.certFile,
+      HTTP_SERVER_TLS_KEY: server.keyFile,
+    };
+    await using service = await ServeFixture.start({ env, clock: HASTY });
+    const port = Number(service.httpAddress.split(":").at(-1));
+    using former = new HttpsClient(port, await Deno.readTextFile(authority.certFile));
+    using next = new HttpsClient(port, await Deno.readTextFile(otherAuthority.certFile));
+    const seen = async () => {
+      const stats = await service.stats();
+      const counts = ["reloaded", "reload_failed"].map((name) => stats[`ratelimit.process.http_tls_${name}`]);
+      return [await former.trusts(), await next.trusts(), ...counts];
+    };
+    await Deno.copyFile(renewed.keyFile, server.keyFile);
+    await eventually([true, false, 0, 1], seen);
+    const lines = service.log.filter((line) => line.includes("HTTP_SERVER_TLS_KEY"));
+    assertEquals(lines.length, 1);
+    assertMatch(
+      lines.join(),
+      /Cannot use HTTP_SERVER_TLS_KEY .*: it is not the key of the first certificate/,
+    );
+    await Deno.copyFile(renewed.certFile, server.certFile);
+    // For a moment new connections meet either of the pairs.
+    await eventually([false, true, 1, 1], seen);
   },
 });
 
