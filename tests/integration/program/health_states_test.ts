@@ -12,7 +12,7 @@ import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
 import { badConfig, shopConfig, XdsServer } from "../../harness/xds_server.ts";
-import { shopRequest } from "../settings/settings_case.ts";
+import { shopRequest } from "../settings/settings_bed.ts";
 
 /** Timers of the gRPC library that run on after a connection was lost. */
 const GRPC_TIMERS_MS = 400;

@@ -17,7 +17,7 @@ import { until } from "../../harness/until.ts";
 import type { WeirProcess } from "../../harness/weir_process.ts";
 import { ADMIN_TOKEN, api, WebhookFolder, WebhookReceiver } from "../../harness/webhook_weir.ts";
 import { shopConfig, XdsServer } from "../../harness/xds_server.ts";
-import { SHOP, shopRequest } from "../settings/settings_case.ts";
+import { SHOP, shopRequest } from "../settings/settings_bed.ts";
 
 const RATELIMIT = "ratelimit.service.rate_limit.shop.open.total_hits";
 const KEY = new Uint8Array(32).toBase64();

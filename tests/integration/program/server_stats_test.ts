@@ -4,7 +4,7 @@ import { decide, GrpcClient, SHOULD_RATE_LIMIT } from "../../harness/grpc_client
 import { startRedis } from "../../harness/redis_server.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs } from "../../harness/tools.ts";
-import { NOON, SHOP, shopRequest } from "../settings/settings_case.ts";
+import { noon, SHOP, shopRequest } from "../settings/settings_bed.ts";
 import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
 
 runWorkersInThread();
@@ -20,7 +20,7 @@ function under(stats: Readonly<Record<string, number>>, prefix: string): Record<
 for (const engine of ["native", "grpc-js"]) {
   Deno.test(`server statistics, ${engine}: every unary call is counted and timed, streams and HTTP are not`, async () => {
     const env = { GRPC_ENGINE: engine };
-    await using service = await ServeFixture.start({ env, rules: SHOP, clock: NOON });
+    await using service = await ServeFixture.start({ env, rules: SHOP, clock: noon() });
     {
       using client = new GrpcClient(service.running.addresses.grpc);
       const begin = performance.now();
@@ -65,7 +65,7 @@ Deno.test("process statistics: memory, processor and event loop are told of, who
 
 Deno.test("local cache statistics: what is over its limit is looked up and found", async () => {
   const env = { LOCAL_CACHE_SIZE_IN_BYTES: "10000" };
-  await using service = await ServeFixture.start({ env, rules: SHOP, clock: NOON });
+  await using service = await ServeFixture.start({ env, rules: SHOP, clock: noon() });
   for (let call = 0; call < 3; call++) await service.ask(shopRequest("blocked=1"));
   await service.ask(shopRequest("open=1"));
   assertEquals(under(await service.stats(), "ratelimit.localcache."), {
@@ -76,7 +76,7 @@ Deno.test("local cache statistics: what is over its limit is looked up and found
     overwriteCount: 0,
     expiredCount: 0,
     evacuateCount: 0,
-    averageAccessTime: NOON.now() / 1_000,
+    averageAccessTime: noon().now() / 1_000,
   });
 });
 
@@ -105,7 +105,7 @@ descriptors:
     rate_limit: { unit: second, requests_per_unit: 10 }
 `,
     };
-    await using service = await ServeFixture.start({ env, rules, clock: NOON });
+    await using service = await ServeFixture.start({ env, rules, clock: noon() });
     const asked = ["daily=1", "quick=1", "daily=1"];
     const begin = performance.now();
     for (const descriptor of asked) assertEquals((await service.ask(shopRequest(descriptor))).status, 200);

@@ -8,7 +8,7 @@ import { freePort } from "../../harness/free_port.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { until } from "../../harness/until.ts";
 import { BAD_TEXT, badConfig, shopConfig, XdsServer } from "../../harness/xds_server.ts";
-import { type Env, shopRequest } from "../settings/settings_case.ts";
+import { type Env, shopRequest } from "../settings/settings_bed.ts";
 
 /** Short waits, so that a server that comes back is found soon. */
 const XDS = {
