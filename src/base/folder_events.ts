@@ -11,13 +11,23 @@ export interface FolderEventsOptions {
   readonly clock?: Clock;
 }
 
+/** A source of the events of folders. */
+export interface FolderEventSource {
+  /** Watches these folders instead of the previous ones. */
+  watch(folders: readonly string[]): void;
+  close(): void;
+}
+
+/** Opens a source of events. */
+export type OpenFolderEvents = (options: FolderEventsOptions) => FolderEventSource;
+
 const HEARTBEAT_MS = 10_000;
 const WATCH_TIMEOUT_MS = 60_000;
 const MAX_PATIENCE = 60;
 const WATCH = "start of the watch";
 
 /** Watches folders in a worker, because a named pipe in one of them ends their events and blocks the next watch. */
-export class FolderEvents {
+export class FolderEvents implements FolderEventSource {
   readonly #worker: SupervisedWorker<ToFolderEvents, FolderMessage>;
   #folders: readonly string[] = [];
 
@@ -48,7 +58,6 @@ export class FolderEvents {
     });
   }
 
-  /** Watches these folders instead of the previous ones. */
   watch(folders: readonly string[]): void {
     this.#folders = folders;
     if (this.#worker.isRunning) this.#worker.post({ type: "watch", folders });

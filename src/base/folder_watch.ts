@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import { FolderEvents } from "./folder_events.ts";
+import { FolderEvents, type FolderEventSource, type OpenFolderEvents } from "./folder_events.ts";
 import type { FolderMessage } from "./folder_events_worker.ts";
 import type { Logger } from "./log.ts";
 
@@ -16,6 +16,8 @@ export interface FolderWatchOptions {
   readonly files: string;
   readonly onEvent: (event: FolderEvent) => void;
   readonly logger: Logger;
+  /** Replaces the watch of the system. */
+  readonly openEvents?: OpenFolderEvents | undefined;
 }
 
 interface Watched {
@@ -34,7 +36,7 @@ const MAX_OUTAGES = 5;
  */
 export class FolderWatch {
   readonly #options: FolderWatchOptions;
-  readonly #events: FolderEvents;
+  readonly #events: FolderEventSource;
   #watched: readonly Watched[] = [];
   #inside: string | undefined;
   #isStale = true;
@@ -45,7 +47,8 @@ export class FolderWatch {
 
   constructor(options: FolderWatchOptions) {
     this.#options = options;
-    this.#events = new FolderEvents({ logger: options.logger, onMessage: (message) => this.#take(message) });
+    const { logger, openEvents = (events) => new FolderEvents(events) } = options;
+    this.#events = openEvents({ logger, onMessage: (message) => this.#take(message) });
   }
 
   /** Watches the current folders; does nothing when they are already watched. */

@@ -1,7 +1,7 @@
 import { dirname, resolve } from "node:path";
 import type { Clock } from "./clock.ts";
 import { fileState } from "./file_state.ts";
-import { FolderEvents } from "./folder_events.ts";
+import { FolderEvents, type FolderEventSource, type OpenFolderEvents } from "./folder_events.ts";
 import type { Logger } from "./log.ts";
 import type { TlsPair, TlsPairFiles } from "./tls_files.ts";
 import { settledWithin } from "./wait.ts";
@@ -14,6 +14,8 @@ interface WatchedPairOptions {
   readonly logger: Logger;
   /** Called with every later pair; when it throws, the previous pair stays. */
   readonly onPair: (pair: TlsPair) => void | Promise<void>;
+  /** Replaces the watch of the system. */
+  readonly openEvents?: OpenFolderEvents;
 }
 
 /** Files are read this long after the first of several events. */
@@ -32,7 +34,7 @@ const CLOSE_MS = 1_000;
  */
 export class WatchedPair {
   readonly #options: WatchedPairOptions;
-  readonly #events: FolderEvents;
+  readonly #events: FolderEventSource;
   readonly #loop: WakeLoop;
   readonly #warned = new Set<string>();
   #current: TlsPair = { key: "", cert: "" };
@@ -54,7 +56,8 @@ export class WatchedPair {
     this.#options = options;
     // A hanging file system blocks a thread for each read: the loop makes one read at a time.
     this.#loop = new WakeLoop({ clock: options.clock, pollMs: POLL_MS, round: () => this.#look() });
-    this.#events = new FolderEvents({
+    const { openEvents = (events) => new FolderEvents(events) } = options;
+    this.#events = openEvents({
       logger: options.logger,
       onMessage: (message) => {
         if (message.type === "unwatched" || message.type === "ended") this.#warnUnwatched(message.state);

@@ -1,5 +1,6 @@
 import { dirname, join, resolve, sep } from "node:path";
 import type { Clock } from "../base/clock.ts";
+import type { OpenFolderEvents } from "../base/folder_events.ts";
 import { type FolderEvent, FolderWatch } from "../base/folder_watch.ts";
 import { WakeLoop } from "../base/wake_loop.ts";
 import type { Logger } from "../base/log.ts";
@@ -22,6 +23,8 @@ export interface FileProviderOptions {
   readonly beforeLargeReload?: (() => void) | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Replaces the watch of the system. */
+  readonly openEvents?: OpenFolderEvents;
 }
 
 const QUIET_MS = 50;
@@ -68,6 +71,7 @@ class FileProvider implements RulesProvider {
       files: "rule files",
       onEvent: (event) => this.#noteEvent(event),
       logger,
+      openEvents: options.openEvents,
     });
     this.#loop = new WakeLoop({
       clock: options.clock,

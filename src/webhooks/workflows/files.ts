@@ -1,4 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
+import type { OpenFolderEvents } from "../../base/folder_events.ts";
 import type { Logger } from "../../base/log.ts";
 import { type Problem, problemsInOrder, problemText } from "../../base/problem.ts";
 import { loadedEvent, type OperationalEvent, rejectedEvent } from "../model/operational_event.ts";
@@ -28,6 +29,8 @@ export interface WorkflowFilesOptions {
   readonly envNames: readonly string[];
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Replaces the watch of the system. */
+  readonly openEvents?: OpenFolderEvents;
 }
 
 /** How many former versions are kept parsed. */
@@ -54,9 +57,10 @@ export class WorkflowFiles implements Workflows {
 
   constructor(options: WorkflowFilesOptions) {
     this.#options = options;
-    const { folder, clock, logger } = options;
+    const { folder, clock, logger, openEvents } = options;
     if (folder !== undefined) {
-      this.#watched = new WorkflowFolder({ folder, look: () => this.#look(folder), clock, logger });
+      const look = () => this.#look(folder);
+      this.#watched = new WorkflowFolder({ folder, look, clock, logger, openEvents });
     }
   }
 

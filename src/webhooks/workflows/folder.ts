@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import type { Clock } from "../../base/clock.ts";
+import type { OpenFolderEvents } from "../../base/folder_events.ts";
 import { FolderWatch } from "../../base/folder_watch.ts";
 import type { Logger } from "../../base/log.ts";
 import { settledWithin } from "../../base/wait.ts";
@@ -11,6 +12,8 @@ export interface WorkflowFolderOptions {
   readonly look: () => Promise<boolean>;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Replaces the watch of the system. */
+  readonly openEvents?: OpenFolderEvents | undefined;
 }
 
 /** Network file systems send no events: they are read this often. */
@@ -46,6 +49,7 @@ export class WorkflowFolder {
       files: "workflow files",
       onEvent: () => this.#noteEvent(),
       logger: options.logger,
+      openEvents: options.openEvents,
     });
   }
 

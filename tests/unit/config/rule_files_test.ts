@@ -12,25 +12,40 @@ function domain(name: string): string {
 
 const MEBIBYTE = 1024 * 1024;
 
-/** Makes a rule file of this size that is a comment for the most part. */
-async function padded(path: string, bytes: number): Promise<void> {
-  const text = `${domain("padded")}#`;
-  await Deno.writeTextFile(path, text + "x".repeat(bytes - text.length));
+/** A rule file of this size that is a comment for the most part. */
+const padded = (bytes: number) => `${domain("padded")}#`.padEnd(bytes, "x");
+
+/** What a folder holds, by name: a text or bytes, a link `{to}`, or a folder below. */
+interface Tree {
+  readonly [name: string]: string | Uint8Array<ArrayBuffer> | { readonly to: string } | { readonly in: Tree };
+}
+
+async function fill(folder: string, tree: Tree): Promise<void> {
+  for (const [name, entry] of Object.entries(tree)) {
+    const path = `${folder}/${name}`;
+    if (typeof entry === "string") await Deno.writeTextFile(path, entry);
+    else if (entry instanceof Uint8Array) await Deno.writeFile(path, entry);
+    else if ("to" in entry) await Deno.symlink(String(entry.to), path);
+    else {
+      await Deno.mkdir(path);
+      await fill(path, entry.in as Tree);
+    }
+  }
 }
 
 interface Found {
-  readonly domains: string[] | undefined;
-  readonly problems: string[];
+  readonly domains: readonly string[] | undefined;
+  readonly problems: readonly string[];
 }
 
-/** Fills a new folder and reads it; the folder stands as `DIR` in what was found. */
+/** What is found in a new folder with this content, or in its place; the folder stands as `DIR` in it. */
 async function found(
-  fill: (folder: string) => Promise<void>,
+  tree: Tree | ((folder: string) => Promise<void>),
   options: Partial<RuleFilesOptions> = {},
 ): Promise<Found> {
   const folder = await Deno.makeTempDir();
   try {
-    await fill(folder);
+    await (typeof tree === "function" ? tree(folder) : fill(folder, tree));
     const { load } = await loadRuleFiles(folder, { ...OPTIONS, ...options });
     return {
       domains: load.sources?.map((source) => source.domain),
@@ -43,194 +58,163 @@ async function found(
   }
 }
 
-const ANOTHER_NAME =
-  "this file has a domain but is ignored: its name does not end with .yaml or .yml; rename it";
-const BELOW = Array.from({ length: 30 }, (_, index) => `${index + 10}.yaml`);
+const [A, B] = [domain("a"), domain("b")];
+const MANY = Array.from({ length: 30 }, (_, index) => `${index + 10}.yaml`);
+const LOCK = { to: "me@host.1:2" };
+const below = (name: string) =>
+  `warning DIR/${name}: this file is in a subfolder and is ignored; move it into DIR`;
+const named = (name: string) =>
+  `warning DIR/${name}: this file has a domain but is ignored: its name does not end with .yaml or .yml; rename it`;
+const unread = (name: string, state: string) => `error DIR/${name}Cannot read the ${state}`;
 
-const CASES: readonly (readonly [name: string, fill: (folder: string) => Promise<void>, found: Found])[] = [
-  ["files by name, both endings, nothing else", async (folder) => {
-    await Deno.writeTextFile(`${folder}/b.yaml`, domain("b"));
-    await Deno.writeTextFile(`${folder}/a.yml`, domain("a"));
-    await Deno.writeTextFile(`${folder}/README.md`, "not rules");
-    await Deno.writeTextFile(`${folder}/c.yaml~`, "not rules");
-    await Deno.mkdir(`${folder}/below.yaml`);
-    await Deno.writeTextFile(`${folder}/below.yaml/d.yaml`, domain("d"));
-    await Deno.writeTextFile(`${folder}/.dot.yaml`, domain("dot"));
-  }, {
-    domains: ["dot", "a", "b"],
-    problems: [
-      "warning DIR/below.yaml/d.yaml: this file is in a subfolder and is ignored; move it into DIR",
-    ],
-  }],
-  ["rule files at any depth below, and nothing else there", async (folder) => {
-    await Deno.mkdir(`${folder}/team/deep`, { recursive: true });
-    await Deno.mkdir(`${folder}/other`);
-    await Deno.writeTextFile(`${folder}/a.yaml`, domain("a"));
-    await Deno.writeTextFile(`${folder}/team/deep/c.yml`, "- not rules");
-    await Deno.writeTextFile(`${folder}/team/b.yaml`, domain("b"));
-    await Deno.writeTextFile(`${folder}/other/README.md`, "not rules");
-  }, {
-    domains: ["a"],
-    problems: ["team/b.yaml", "team/deep/c.yml"].map((name) =>
-      `warning DIR/${name}: this file is in a subfolder and is ignored; move it into DIR`
-    ),
-  }],
-  ["files with a domain that are none by name", async (folder) => {
-    await Deno.writeTextFile(`${folder}/a.yaml`, domain("a"));
-    await Deno.writeTextFile(`${folder}/b.json`, '{ "domain": "b", "descriptors": [] }');
-    await Deno.writeTextFile(`${folder}/c`, domain("c"));
-    await Deno.writeTextFile(`${folder}/D.YAML`, `# of a team\n---\n${domain("d")}`);
-    await Deno.writeTextFile(`${folder}/.e`, domain("e"));
-    await Deno.symlink("c", `${folder}/f.conf`);
-    await Deno.mkdir(`${folder}/team`);
-    await Deno.writeTextFile(`${folder}/team/g`, domain("g"));
-  }, {
-    domains: ["a"],
-    problems: [
-      ...[".e", "D.YAML", "b.json", "c", "f.conf"].map((name) => `warning DIR/${name}: ${ANOTHER_NAME}`),
-      "warning DIR/team/g: this file is in a subfolder and is ignored; move it into DIR",
-    ],
-  }],
-  ["files without a domain that are none by name", async (folder) => {
-    await Deno.writeTextFile(`${folder}/a.yaml`, domain("a"));
-    await Deno.writeTextFile(`${folder}/README.md`, "# Rules\n\n```yaml\ndomain: a\n```\n");
-    await Deno.writeTextFile(`${folder}/notes`, "the domain: of a team\nand: more\n");
-    await Deno.writeTextFile(`${folder}/list.json`, '[{ "domain": "b" }]');
-    await Deno.writeTextFile(`${folder}/nested.json`, '{ "a": { "domain": "b" } }');
-    await Deno.writeFile(
-      `${folder}/.a.yaml.swp`,
-      new Uint8Array([0xff, ...new TextEncoder().encode(domain("a"))]),
-    );
-    await padded(`${folder}/large`, MEBIBYTE + 1);
-    await Deno.mkdir(`${folder}/folder`);
-    await Deno.symlink("nothing", `${folder}/link`);
-  }, { domains: ["a"], problems: [] }],
-  ["the lock of an Emacs buffer", async (folder) => {
-    await Deno.writeTextFile(`${folder}/a.yaml`, domain("a"));
-    await Deno.symlink("me@host.1:2", `${folder}/.#a.yaml`);
-    await Deno.writeTextFile(`${folder}/.#b`, domain("b"));
-    await Deno.mkdir(`${folder}/team`);
-    await Deno.symlink("me@host.1:2", `${folder}/team/.#a.yaml`);
-  }, { domains: ["a"], problems: [] }],
-  ["a volume of Kubernetes, where what is shown lies in a folder below", async (folder) => {
-    await Deno.mkdir(`${folder}/..2026_11_22`);
-    await Deno.writeTextFile(`${folder}/..2026_11_22/a.yaml`, domain("a"));
-    await Deno.symlink("..2026_11_22", `${folder}/..data`);
-    await Deno.symlink("..data/a.yaml", `${folder}/a.yaml`);
-  }, { domains: ["a"], problems: [] }],
-  ["a link into a folder below: what it leads to is read", async (folder) => {
-    await Deno.mkdir(`${folder}/v1`);
-    await Deno.writeTextFile(`${folder}/v1/a.yaml`, domain("a"));
-    await Deno.writeTextFile(`${folder}/v1/b.yaml`, domain("b"));
-    await Deno.symlink("v1/a.yaml", `${folder}/a.yaml`);
-  }, {
-    domains: ["a"],
-    problems: [
-      "warning DIR/v1/b.yaml: this file is in a subfolder and is ignored; move it into DIR",
-    ],
-  }],
-  ["many files below", async (folder) => {
-    await Deno.mkdir(`${folder}/below`);
-    await Deno.writeTextFile(`${folder}/a.yaml`, domain("a"));
-    for (const name of BELOW) await Deno.writeTextFile(`${folder}/below/${name}`, "");
-  }, {
-    domains: ["a"],
-    problems: [
-      ...BELOW.slice(0, 20).map((name) =>
-        `warning DIR/below/${name}: this file is in a subfolder and is ignored; move it into DIR`
-      ),
-      "warning DIR: further rule files in folders below are not read; move them up",
-    ],
-  }],
-  ["symbolic links to files, none to folders", async (folder) => {
-    await Deno.mkdir(`${folder}/v1`);
-    await Deno.writeTextFile(`${folder}/v1/a`, domain("a"));
-    await Deno.symlink("v1/a", `${folder}/a.yaml`);
-    await Deno.symlink("v1", `${folder}/b.yaml`);
-  }, { domains: ["a"], problems: [] }],
-  ["empty folder", async () => {}, {
-    domains: [],
-    problems: [
-      "warning DIR: there are no rule files here, so nothing is limited; put files *.yaml or *.yml into this folder",
-    ],
-  }],
-  ["folder missing", (folder) => Deno.remove(folder), {
-    domains: undefined,
-    problems: ["error DIR: Cannot read the folder of rule files: it does not exist; make it"],
-  }],
-  ["folder is a file", async (folder) => {
-    await Deno.remove(folder);
-    await Deno.writeTextFile(folder, "");
-  }, {
-    domains: undefined,
-    problems: ["error DIR: Cannot read the folder of rule files: it is not a folder"],
-  }],
-  ["link to nothing", async (folder) => {
-    await Deno.symlink("nothing", `${folder}/a.yaml`);
-    await Deno.writeTextFile(`${folder}/b.yaml`, domain("b"));
-  }, {
-    domains: ["b"],
-    problems: [
-      "error DIR/a.yaml: Cannot read the file: it does not exist; correct the symbolic link, or remove it",
-    ],
-  }],
-  ["not UTF-8", (folder) => Deno.writeFile(`${folder}/a.yaml`, new Uint8Array([0x64, 0xff])), {
-    domains: [],
-    problems: ["error DIR/a.yaml: Cannot read the file: it is not UTF-8; save it as UTF-8"],
-  }],
-  ["a link to nothing whose name has the mark of names that are not UTF-8", async (folder) => {
-    await Deno.symlink("nothing", `${folder}/\uFFFD.yaml`);
-  }, {
-    domains: [],
-    problems: [
-      "error DIR/\uFFFD.yaml: Cannot read the file: it does not exist; correct the symbolic link, or remove it",
-    ],
-  }],
-  ["one too large, the others are read", async (folder) => {
-    await padded(`${folder}/a.yaml`, 16 * MEBIBYTE + 1);
-    await Deno.writeTextFile(`${folder}/b.yaml`, domain("b"));
-  }, {
-    domains: ["b"],
-    problems: [
-      "error DIR/a.yaml: Cannot read the file: it is larger than 16777216 bytes; make several of it",
-    ],
-  }],
-  ["too large together, reading stops", async (folder) => {
-    await padded(`${folder}/a.yaml`, 16 * MEBIBYTE);
-    await padded(`${folder}/b.yaml`, 16 * MEBIBYTE);
-    await Deno.writeTextFile(`${folder}/c.yaml`, domain("c"));
-    await Deno.writeTextFile(`${folder}/d.yaml`, domain("d"));
-  }, {
-    domains: ["padded", "padded"],
-    problems: [
-      "error DIR/c.yaml: Cannot read the file: with it the rule files have more than 33554432 bytes; use fewer rules",
-    ],
-  }],
-  ["problems of all files", async (folder) => {
-    await Deno.writeTextFile(`${folder}/a.yaml`, "domain: a\n");
-    await Deno.writeTextFile(`${folder}/b.yaml`, "- b\n");
-  }, {
-    domains: ["a"],
-    problems: [
-      "warning DIR/a.yaml:1:1: descriptors: there are no descriptors, so nothing in this domain is limited; " +
-      "write 'descriptors: []' if that is meant",
-      "error DIR/b.yaml:1:1: expected a mapping with domain and descriptors, got a list",
-    ],
-  }],
+const CASES: readonly (readonly [
+  name: string,
+  tree: Tree | ((folder: string) => Promise<void>),
+  domains: readonly string[] | undefined,
+  ...problems: readonly string[],
+])[] = [
+  [
+    "files by name, both endings, nothing else",
+    {
+      ...{ "b.yaml": B, "a.yml": A, "README.md": "not rules", "c.yaml~": "not rules" },
+      ...{ "below.yaml": { in: { "d.yaml": domain("d") } }, ".dot.yaml": domain("dot") },
+    },
+    ["dot", "a", "b"],
+    below("below.yaml/d.yaml"),
+  ],
+  [
+    "rule files at any depth below, and nothing else there",
+    {
+      "a.yaml": A,
+      team: { in: { deep: { in: { "c.yml": "- not rules" } }, "b.yaml": B } },
+      other: { in: { "README.md": "not rules" } },
+    },
+    ["a"],
+    below("team/b.yaml"),
+    below("team/deep/c.yml"),
+  ],
+  [
+    "files with a domain that are none by name",
+    {
+      ...{ "a.yaml": A, "b.json": '{ "domain": "b", "descriptors": [] }', c: domain("c"), ".e": domain("e") },
+      ...{
+        "D.YAML": `# of a team\n---\n${domain("d")}`,
+        "f.conf": { to: "c" },
+        team: { in: { g: domain("g") } },
+      },
+    },
+    ["a"],
+    ...[".e", "D.YAML", "b.json", "c", "f.conf"].map(named),
+    below("team/g"),
+  ],
+  [
+    "files without a domain that are none by name",
+    {
+      "a.yaml": A,
+      "README.md": "# Rules\n\n```yaml\ndomain: a\n```\n",
+      notes: "the domain: of a team\nand: more\n",
+      "list.json": '[{ "domain": "b" }]',
+      "nested.json": '{ "a": { "domain": "b" } }',
+      ".a.yaml.swp": new Uint8Array([0xff, ...new TextEncoder().encode(A)]),
+      large: padded(MEBIBYTE + 1),
+      folder: { in: {} },
+      link: { to: "nothing" },
+    },
+    ["a"],
+  ],
+  ["the lock of an Emacs buffer", {
+    ...{ "a.yaml": A, ".#a.yaml": LOCK, ".#b": B, team: { in: { ".#a.yaml": LOCK } } },
+  }, ["a"]],
+  ["a volume of Kubernetes, where what is shown lies in a folder below", {
+    ...{
+      "..2026_11_22": { in: { "a.yaml": A } },
+      "..data": { to: "..2026_11_22" },
+      "a.yaml": { to: "..data/a.yaml" },
+    },
+  }, ["a"]],
+  [
+    "a link into a folder below: what it leads to is read",
+    { v1: { in: { "a.yaml": A, "b.yaml": B } }, "a.yaml": { to: "v1/a.yaml" } },
+    ["a"],
+    below("v1/b.yaml"),
+  ],
+  [
+    "many files below",
+    { "a.yaml": A, below: { in: Object.fromEntries(MANY.map((name) => [name, ""])) } },
+    ["a"],
+    ...MANY.slice(0, 20).map((name) => below(`below/${name}`)),
+    "warning DIR: further rule files in folders below are not read; move them up",
+  ],
+  ["symbolic links to files, none to folders", {
+    ...{ v1: { in: { a: A } }, "a.yaml": { to: "v1/a" }, "b.yaml": { to: "v1" } },
+  }, ["a"]],
+  [
+    "empty folder",
+    {},
+    [],
+    "warning DIR: there are no rule files here, so nothing is limited; put files *.yaml or *.yml into this folder",
+  ],
+  [
+    "folder missing",
+    (folder) => Deno.remove(folder),
+    undefined,
+    "error DIR: Cannot read the folder of rule files: it does not exist; make it",
+  ],
+  [
+    "folder is a file",
+    async (folder) => {
+      await Deno.remove(folder);
+      await Deno.writeTextFile(folder, "");
+    },
+    undefined,
+    "error DIR: Cannot read the folder of rule files: it is not a folder",
+  ],
+  ...["a", "\uFFFD"].map((name) =>
+    [
+      `link to nothing, ${JSON.stringify(name)}`,
+      { [`${name}.yaml`]: { to: "nothing" }, "b.yaml": B },
+      ["b"],
+      unread(`${name}.yaml: `, "file: it does not exist; correct the symbolic link, or remove it"),
+    ] as const
+  ),
+  [
+    "not UTF-8",
+    { "a.yaml": new Uint8Array([0x64, 0xff]) },
+    [],
+    unread("a.yaml: ", "file: it is not UTF-8; save it as UTF-8"),
+  ],
+  [
+    "one too large, the others are read",
+    { "a.yaml": padded(16 * MEBIBYTE + 1), "b.yaml": B },
+    ["b"],
+    unread("a.yaml: ", "file: it is larger than 16777216 bytes; make several of it"),
+  ],
+  [
+    "too large together, reading stops",
+    {
+      ...{ "a.yaml": padded(16 * MEBIBYTE), "b.yaml": padded(16 * MEBIBYTE) },
+      ...{ "c.yaml": domain("c"), "d.yaml": domain("d") },
+    },
+    ["padded", "padded"],
+    unread("c.yaml: ", "file: with it the rule files have more than 33554432 bytes; use fewer rules"),
+  ],
+  [
+    "problems of all files",
+    { "a.yaml": "domain: a\n", "b.yaml": "- b\n" },
+    ["a"],
+    "warning DIR/a.yaml:1:1: descriptors: there are no descriptors, so nothing in this domain is limited; " +
+    "write 'descriptors: []' if that is meant",
+    "error DIR/b.yaml:1:1: expected a mapping with domain and descriptors, got a list",
+  ],
 ];
 
-for (const [name, fill, expected] of CASES) {
-  Deno.test(`rule files: ${name}`, async () => assertEquals(await found(fill), expected));
+for (const [name, tree, domains, ...problems] of CASES) {
+  Deno.test(`rule files: ${name}`, async () => assertEquals(await found(tree), { domains, problems }));
 }
 
 Deno.test("rule files: dot files are left out when asked", async () => {
-  const fill = async (folder: string) => {
-    await Deno.writeTextFile(`${folder}/.dot.yaml`, "- not rules");
-    await Deno.writeTextFile(`${folder}/a.yaml`, domain("a"));
-    await Deno.mkdir(`${folder}/below`);
-    await Deno.writeTextFile(`${folder}/below/.dot.yaml`, "- not rules");
-  };
-  assertEquals(await found(fill, { ignoreDotFiles: true }), { domains: ["a"], problems: [] });
+  const tree = { ".dot.yaml": "- not rules", "a.yaml": A, below: { in: { ".dot.yaml": "- not rules" } } };
+  assertEquals(await found(tree, { ignoreDotFiles: true }), { domains: ["a"], problems: [] });
 });
 
 Deno.test("rule files: the fingerprint changes with every change of a rule file, and with nothing else", async () => {
@@ -260,34 +244,22 @@ Deno.test("rule files: the fingerprint changes with every change of a rule file,
 });
 
 Deno.test("rule files: parts are bounded for each file and for all together", async () => {
-  const fill = async (folder: string) => {
-    await Deno.writeTextFile(`${folder}/a.yaml`, `${domain("a")}#`);
-    await Deno.writeTextFile(`${folder}/b.yaml`, `${domain("b")}${"#\n".repeat(20)}`);
-    await Deno.writeTextFile(`${folder}/c.yaml`, domain("c"));
-  };
-  const limits = (fileParts: number, allParts: number) => ({ ...ruleFileLimits(), fileParts, allParts });
-  const refused = (file: string, text: string) => [`error DIR/${file}: ${text}; ${ADVICE[file]}`];
-  assertEquals(await found(fill, { limits: limits(1_000, 2_000) }), {
-    domains: ["a", "b", "c"],
-    problems: [],
-  });
-  assertEquals(await found(fill, { limits: limits(30, 2_000) }), {
+  const tree = { "a.yaml": `${A}#`, "b.yaml": `${B}${"#\n".repeat(20)}`, "c.yaml": domain("c") };
+  const bounded = (fileParts: number, allParts: number) =>
+    found(tree, { limits: { ...ruleFileLimits(), fileParts, allParts } });
+  const words = "words, marks and line ends";
+  assertEquals(await bounded(1_000, 2_000), { domains: ["a", "b", "c"], problems: [] });
+  assertEquals(await bounded(30, 2_000), {
     domains: ["a", "c"],
-    problems: refused("b.yaml:1:1", "the file has more than 30 words, marks and line ends"),
+    problems: [`error DIR/b.yaml:1:1: the file has more than 30 ${words}; make several of it`],
   });
-  assertEquals(await found(fill, { limits: limits(1_000, 85) }), {
+  assertEquals(await bounded(1_000, 85), {
     domains: ["a", "b"],
-    problems: refused(
-      "c.yaml",
-      "Cannot read the file: with it the rule files have more than 85 words, marks and line ends",
-    ),
+    problems: [
+      unread("c.yaml: ", `file: with it the rule files have more than 85 ${words}; use fewer rules`),
+    ],
   });
 });
-
-const ADVICE: Readonly<Record<string, string>> = {
-  "b.yaml:1:1": "make several of it",
-  "c.yaml": "use fewer rules",
-};
 
 Deno.test("rule files: where memory is small, less is read", () => {
   const limits = { fileBytes: 16 * MEBIBYTE, allBytes: 32 * MEBIBYTE };
