@@ -33,33 +33,6 @@ Deno.test("every export of the library has a sentence and an example", async () 
   assertEquals(modules.flatMap(undocumented), []);
 });
 
-Deno.test("an export without a sentence, and one without an example, are found", async () => {
-  const folder = await Deno.makeTempDir({ prefix: "weir_" });
-  try {
-    await Deno.writeTextFile(
-      join(folder, "mod.ts"),
-      "/** A sentence. */\nexport const a = 1;\nexport const b = 2;\n",
-    );
-    await Deno.writeTextFile(
-      join(folder, "testing.ts"),
-      "/**\n * @example\n * ```ts\n * c;\n * ```\n */\nexport const c = 3;\n",
-    );
-    const { nodes } = await documentation(folder);
-    assertEquals(Object.values(nodes).flatMap(undocumented), [
-      "module: no sentence",
-      "module: no example",
-      "a: no example",
-      "b: no sentence",
-      "b: no example",
-      "module: no sentence",
-      "module: no example",
-      "c: no sentence",
-    ]);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-});
-
 Deno.test("the documentation of the library passes the linter", async () => {
   const { code, stderr } = await deno(["doc", "--lint", ...DOORS], FOLDER);
   assertEquals([code, stderr], [0, ["Checked 2 files"]]);

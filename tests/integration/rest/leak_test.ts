@@ -3,7 +3,7 @@ import { assert, assertEquals } from "@std/assert";
 import type { Socket } from "node:net";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { until } from "../../harness/until.ts";
-import { closedPort, CountedAbort, RawServer } from "../../harness/rest_fixture.ts";
+import { closedPort, CountedAbort, failure, RawServer } from "../../harness/rest_fixture.ts";
 
 const ANSWERS: Readonly<Record<string, string>> = {
   "/ok": "200 OK\r\ncontent-length: 5\r\n\r\nhello",
@@ -138,4 +138,13 @@ Deno.test("requests that find nobody leave nothing either", async () => {
     const code = await client.send(request, { signal: shared.signal }).catch(({ code }) => code);
     assertEquals([code, clock.waiting, shared.listening], ["network", 0, 0]);
   }
+});
+
+Deno.test("attempts whose answers are not taken let go of their connections", async () => {
+  const endless = "HTTP/1.1 503 Busy\r\ncontent-length: 1000000\r\n\r\nbusy";
+  await using server = await RawServer.writing(endless, { end: false });
+  const client = new Client({ clock: FakeClock.byWaits(), retry: { attempts: 4 }, maxResponseBytes: 3 });
+  const error = await failure(() => client.send({ method: Get, baseURL: server.origin }));
+  assertEquals([error.code, server.accepted], ["body_too_large", 4]);
+  await until("all connections are closed", () => server.open === 0);
 });

@@ -6,13 +6,6 @@ import { RawServer } from "../../harness/rest_fixture.ts";
 import type { SmokePlaces } from "./platform_smoke.ts";
 
 const ENCODER = new TextEncoder();
-/** What a page of another origin has to be told before it may ask and read everything. */
-const OPEN_TO_PAGES = {
-  "access-control-allow-origin": "*",
-  "access-control-allow-methods": "*",
-  "access-control-allow-headers": "*, authorization",
-  "access-control-expose-headers": "*",
-};
 
 /** The servers that `platformSmoke` asks: two origins, and one whose certificate nobody trusts. */
 export class PlatformServer implements AsyncDisposable {
@@ -29,9 +22,9 @@ export class PlatformServer implements AsyncDisposable {
   ) {
     this.#raw = raw;
     const quiet = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
-    const elsewhere = Deno.serve(quiet, (request) => this.#answer(request, ""));
+    const elsewhere = Deno.serve(quiet, (request) => this.#route(request, ""));
     const elsewhereURL = `http://127.0.0.1:${elsewhere.addr.port}`;
-    const main = Deno.serve(quiet, (request) => this.#answer(request, elsewhereURL));
+    const main = Deno.serve(quiet, (request) => this.#route(request, elsewhereURL));
     const secure = Deno.serve({ ...quiet, ...tls }, () => new Response("trusted"));
     this.#servers = [elsewhere, main, secure];
     this.places = {
@@ -50,12 +43,6 @@ export class PlatformServer implements AsyncDisposable {
       Deno.readTextFile(server.keyFile),
     ]);
     return new PlatformServer({ cert, key }, await RawServer.start(redirecting), freePort());
-  }
-
-  async #answer(request: Request, elsewhereURL: string): Promise<Response> {
-    const response = await this.#route(request, elsewhereURL);
-    for (const [name, value] of Object.entries(OPEN_TO_PAGES)) response.headers.set(name, value);
-    return response;
   }
 
   async #route(request: Request, elsewhereURL: string): Promise<Response> {
@@ -85,7 +72,7 @@ export class PlatformServer implements AsyncDisposable {
       case "/parts":
         return new Response(parts(["one, ", "two, ", "three"]));
       default:
-        return encodedBody(new URL(request.url).pathname) ?? new Response("nothing here", { status: 404 });
+        return bodyOf(new URL(request.url).pathname) ?? new Response("nothing here", { status: 404 });
     }
   }
 
@@ -117,9 +104,11 @@ const ENCODED: Readonly<Record<string, readonly [coding: string, bytes: Uint8Arr
   "none": ["gzip", ENCODER.encode(PLAIN)],
 };
 
-/** The encoded body of a path, if it has one. */
-function encodedBody(path: string): Response | undefined {
-  const [coding, bytes] = ENCODED[path.replace(/^\/encoded\//, "")] ?? [];
+/** The response to `/encoded/CODING` or `/status/NUMBER`. */
+function bodyOf(path: string): Response | undefined {
+  const [, kind, name = ""] = path.split("/");
+  if (kind === "status") return new Response("why", { status: Number(name) });
+  const [coding, bytes] = ENCODED[name] ?? [];
   if (coding === undefined || bytes === undefined) return undefined;
   return new Response(new Uint8Array(bytes), { headers: { "content-encoding": coding } });
 }
@@ -127,10 +116,9 @@ function encodedBody(path: string): Response | undefined {
 /** Redirects `/to` with the bytes of UTF-8, and answers anything else with its path. */
 function redirecting(socket: Socket, head: string): void {
   const path = /^GET (\S+)/.exec(head)?.[1] ?? "";
-  const open = Object.entries(OPEN_TO_PAGES).map(([name, value]) => `${name}: ${value}\r\n`).join("");
   const first = path === "/to" ? `302 Found\r\nlocation: /caf\u00e9?q=\u00fc` : "200 OK\r\nx-a: b";
   const body = path === "/to" ? "" : path;
-  socket.end(`HTTP/1.1 ${first}\r\n${open}content-length: ${body.length}\r\n\r\n${body}`);
+  socket.end(`HTTP/1.1 ${first}\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
 }
 
 /** The type of a form, without its boundary, and its fields. */

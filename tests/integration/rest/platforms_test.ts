@@ -1,69 +1,16 @@
 /** Bundles the library and runs the bundle on Node, with all that Node offers and with web names alone. */
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertMatch } from "@std/assert";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
+import { closedPort, SECRET, secretRequest } from "../../harness/rest_fixture.ts";
 import { needs } from "../../harness/tools.ts";
 import { PlatformServer } from "./platform_server.ts";
-import { platformSmoke, type SmokePlaces } from "./platform_smoke.ts";
+import { EXPECTED, platformSmoke, type SmokePlaces } from "./platform_smoke.ts";
 
 const SMOKE = new URL("platform_smoke.ts", import.meta.url).pathname;
 const LIBRARY = new URL("../../../src/rest/mod.ts", import.meta.url).pathname;
-
-const PLAIN = { authorization: null, "content-type": null, "x-api-key": null, "x-trace": null };
-const FORMS = [
-  ["multipart/form-data; boundary", ["name", "ü"], ["file", "a.txt", "text/plain", "text"]],
-  ["application/x-www-form-urlencoded;charset=UTF-8", ["a", "1"], ["a", "2"], ["b", "ü"]],
-];
-const EXPECTED = {
-  methods: ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"].map((method) => [200, method]),
-  "headers, query and body": {
-    method: "POST",
-    search: "?page=1&sort=a+b",
-    headers: { ...PLAIN, "content-type": "application/json", "x-trace": "7" },
-    body: "ü",
-  },
-  "bytes both ways": [0, 255, 128, 10],
-  "repeated headers and cookies": [["a=1", "b=2"], ["1, 2"]],
-  "a status is a result": 404,
-  "a status is thrown": ["status"],
-  "time of an attempt": ["timeout"],
-  "time in total": ["timeout"],
-  abort: ["aborted"],
-  retry: "the second time",
-  "redirect to another origin": { ...PLAIN, "x-trace": "7" },
-  "interrupted body": ["body_interrupted"],
-  "body too large": ["body_too_large"],
-  "streamed answer": [200, "one, two, three"],
-  "streamed body": "one, two",
-  hooks: [{ ...PLAIN, "x-trace": "from the hook" }, [200]],
-  "name that is none": ["network", "dns"],
-  "nobody listens": ["network", "connect"],
-  "nobody trusts": ["network", "tls"],
-  "refused before it is sent": ["invalid_header"],
-  "encoded bodies": [
-    "gzip",
-    "x-gzip",
-    "deflate",
-    "deflate-raw",
-    "br",
-    "gzip-gzip",
-    "identity",
-  ]
-    .map((name) => [name, ...Array(3).fill("hello, hello, hello")]).concat([["nothing", "", "", ""]]),
-  "a coding next to identity": "hello, hello, hello",
-  "a body that is not gzip is not asked for again": [["body_interrupted"], [200]],
-  forms: [...FORMS, ...FORMS],
-  parameters: "?x=y&a=1&tag=b&tag=a",
-  "a length that is wrong": [["invalid_header"], ["invalid_header"]],
-  "shared memory": "bytes",
-  "nothing given": 404,
-  "a key of a hook": "the second time",
-  "a location in UTF-8": "/caf%C3%A9?q=%C3%BC",
-  "the steps": "nothing here",
-  "scripted transport": [["network", "dns"], 201, ["GET", "POST"]],
-};
 
 /** Runs the bundle as any module of Node. */
 const AS_MODULE = `
@@ -122,6 +69,59 @@ Deno.test("the bundled library imports nothing and names no module of a platform
   );
   assertEquals([text.includes("RestError"), found], [true, []]);
 });
+
+/** Programs that end with an error: nobody catches it, or it is printed, or it is the cause of another one. */
+const ENDS = [
+  "await send(request);",
+  "await send(request).catch((cause) => { throw new Error('outer', { cause }); });",
+  "send(request).catch((error) => console.error({ list: [error] }, JSON.stringify(error), String(error)));",
+  "void Promise.all([send(request)]);",
+];
+
+function programs(library: string): readonly string[] {
+  const request = JSON.stringify(secretRequest(`http://127.0.0.1:${closedPort()}`));
+  return ENDS.map((end) =>
+    `import { send } from ${JSON.stringify(library)}; \nconst request = ${request};\n${end}`
+  );
+}
+
+async function assertPrintsNoSecret(command: string, args: readonly string[]): Promise<void> {
+  await using child = new ChildProcess(command, { args });
+  await child.exited;
+  const text = [...child.stdoutLines, ...child.stderrLines].join("\n");
+  assertMatch(text, /RestError: Cannot send POST "http:\/\/127\.0\.0\.1:\d+\/a": cannot connect to the host/);
+  assertEquals(text.includes(SECRET), false, text);
+}
+
+Deno.test("an error that ends a program of Deno shows no secret", async () => {
+  await inFiles(programs(pathToFileURL(LIBRARY).href), async (file) => {
+    await assertPrintsNoSecret(Deno.execPath(), ["run", "--no-check", "--allow-net", file]);
+  });
+});
+
+Deno.test({
+  ...needsNode("an error that ends a program of Node shows no secret"),
+  async fn() {
+    await using bundle = await Bundle.of(LIBRARY);
+    await inFiles(programs(pathToFileURL(bundle.path).href), async (file) => {
+      await assertPrintsNoSecret("node", [file]);
+    });
+  },
+});
+
+/** Runs something with each text in a file of its own. */
+async function inFiles(texts: readonly string[], run: (file: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir({ prefix: "weir_" });
+  try {
+    await Promise.all(texts.map(async (text, index) => {
+      const file = join(folder, `${index}.mjs`);
+      await Deno.writeTextFile(file, text);
+      await run(file);
+    }));
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
 
 /** One file that holds a module and all that it imports. */
 class Bundle implements AsyncDisposable {

@@ -10,8 +10,6 @@ import {
   send,
 } from "@weir/rest";
 import { assertEquals } from "@std/assert";
-import { makeCertificates } from "../../harness/certificates.ts";
-import { needs } from "../../harness/tools.ts";
 import {
   assertKeepsSecrets,
   EchoServer,
@@ -143,32 +141,6 @@ Deno.test("redirects: credentials stay with their origin, and do not come back w
   const web = new Request(redirectTo(home.origin, 302, elsewhere.origin), { headers: CREDENTIALS });
   await (await makeRequest(web, { sensitiveHeaders: ["X-Api-Key"] })).body?.cancel();
   assertEquals(credentialsOf(lastOf(elsewhere)), ["x-mine"]);
-});
-
-Deno.test({
-  ...needs(["openssl"], "redirects: credentials do not go from https to http"),
-  async fn() {
-    await using certificates = await makeCertificates();
-    const texts = [
-      certificates.authority.certFile,
-      certificates.server.certFile,
-      certificates.server.keyFile,
-    ];
-    const [authority = "", cert = "", key = ""] = await Promise.all(
-      texts.map((file) => Deno.readTextFile(file)),
-    );
-    await using plain = redirecting();
-    const location = `${plain.origin}/end`;
-    await using server = Deno.serve(
-      { hostname: "127.0.0.1", port: 0, cert, key, onListen() {} },
-      () => new Response(null, { status: 302, headers: { location } }),
-    );
-    using httpClient = Deno.createHttpClient({ caCerts: [authority] });
-    const client = new Client({ httpClient });
-    const baseURL = `https://127.0.0.1:${server.addr.port}/`;
-    assertEquals((await client.send({ method: Get, baseURL, headers: CREDENTIALS })).body, "there");
-    assertEquals(credentialsOf(lastOf(plain)), ["x-api-key", "x-mine"]);
-  },
 });
 
 Deno.test("redirects: locations that cannot be followed, told without what they say", async () => {

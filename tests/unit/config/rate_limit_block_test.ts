@@ -69,25 +69,19 @@ const IN_FLIGHT = "has no meaning with 'algorithm: concurrency', which counts hi
   "use max_in_flight and lease";
 const UNLIMITED = "has no meaning with 'unlimited: true'; remove one of them";
 
+const NO_BURST = "burst: requires 'algorithm: token_bucket'; set it, or remove burst";
+const BURST = "burst: expected a whole number from 1 to 2147483648, got";
+
 /** Blocks that become no rule, and their problems. */
 const BAD: readonly [block: string, ...problems: string[]][] = [
   [
     `{${UNIT}, algorithm: leaky_bucket}`,
     "algorithm: expected one of fixed_window, sliding_window, token_bucket, concurrency, got 'leaky_bucket'",
   ],
-  [`{${UNIT}, burst: 9}`, "burst: requires 'algorithm: token_bucket'; set it, or remove burst"],
-  [
-    `{${UNIT}, algorithm: sliding_window, burst: 9}`,
-    "burst: requires 'algorithm: token_bucket'; set it, or remove burst",
-  ],
-  [
-    `{${UNIT}, algorithm: token_bucket, burst: 2147483649}`,
-    "burst: expected a whole number from 1 to 2147483648, got '2147483649'",
-  ],
-  [
-    `{${UNIT}, algorithm: token_bucket, burst: 0}`,
-    "burst: expected a whole number from 1 to 2147483648, got '0'",
-  ],
+  [`{${UNIT}, burst: 9}`, NO_BURST],
+  [`{${UNIT}, algorithm: sliding_window, burst: 9}`, NO_BURST],
+  [`{${UNIT}, algorithm: token_bucket, burst: 2147483649}`, `${BURST} '2147483649'`],
+  [`{${UNIT}, algorithm: token_bucket, burst: 0}`, `${BURST} '0'`],
   [
     "{unit: minute, requests_per_unit: 0, algorithm: token_bucket, burst: 5}",
     "burst: has no meaning with 'requests_per_unit: 0', which blocks every request",
@@ -98,19 +92,16 @@ const BAD: readonly [block: string, ...problems: string[]][] = [
     "max_in_flight: requires 'algorithm: concurrency'; set it, or remove max_in_flight",
   ],
   [`{${FLIGHT}}`, `${LEASE}nothing`],
-  [`{${FLIGHT}, lease: 25h}`, `${LEASE}'25h'`],
-  [`{${FLIGHT}, lease: 500ms}`, `${LEASE}'500ms'`],
-  [`{${FLIGHT}, lease: 0}`, `${LEASE}'0'`],
-  [`{${FLIGHT}, lease: soon}`, `${LEASE}'soon'`],
+  ...["25h", "500ms", "0", "soon"].map((lease): [string, string] => {
+    return [`{${FLIGHT}, lease: ${lease}}`, `${LEASE}'${lease}'`];
+  }),
   [
     "{algorithm: concurrency, lease: 5s}",
     "max_in_flight: expected a whole number from 0 to 4294967295 (0 blocks every request); got nothing",
   ],
   [
     `{${FLIGHT}, lease: 5s, unit: second, requests_per_unit: 3, unit_multiplier: 2}`,
-    `unit: ${IN_FLIGHT}`,
-    `requests_per_unit: ${IN_FLIGHT}`,
-    `unit_multiplier: ${IN_FLIGHT}`,
+    ...["unit", "requests_per_unit", "unit_multiplier"].map((key) => `${key}: ${IN_FLIGHT}`),
   ],
   ["{unlimited: true, algorithm: sliding_window}", `algorithm: ${UNLIMITED}`],
   ["{unlimited: true, algorithm: fixed_window}", `algorithm: ${UNLIMITED}`],
