@@ -5,18 +5,9 @@ import { until } from "./until.ts";
 
 /** Starts a statsd_exporter of the test's own, on free ports of the loopback address. */
 export async function startStatsdExporter(): Promise<StatsdExporter> {
-  const attempts = 3;
-  for (let attempt = 1;; attempt++) {
-    const exporter = new StatsdExporter({ port: freePort(), webPort: freePort() });
-    try {
-      await exporter.start();
-      return exporter;
-    } catch (error) {
-      await exporter[Symbol.asyncDispose]();
-      // Somebody else may have taken a port in between; anything else fails again.
-      if (attempt === attempts) throw error;
-    }
-  }
+  const exporter = new StatsdExporter({ port: freePort(), webPort: freePort() });
+  await exporter.start();
+  return exporter;
 }
 
 /** Where a statsd_exporter is. */

@@ -5,55 +5,42 @@ import { PullBed } from "../../harness/pull_bed.ts";
 const histograms = (label: string) => `another name: label "${label}" belongs to histograms and summaries`;
 const reserved = (label: string) => `a name without __ at the start: label "${label}" is reserved`;
 
-interface Row {
-  readonly title: string;
-  readonly tags: Readonly<Record<string, string>>;
-  /** The labels, or what was expected by tag. */
-  readonly becomes: Readonly<Record<string, string>> | readonly (readonly [tag: string, state: string])[];
+type Texts = Readonly<Record<string, string>>;
+
+/** Tags that become labels. */
+const LABELS: Readonly<Record<string, readonly [tags: Texts, labels: Texts]>> = {
+  "no tags": [{}, {}],
+  "names that are labels, and some that are made so": [
+    { env: "prod", _a: "1", "zone-a": "b", "9": "nine", domain: "own", lea: "x", Quantile: "y" },
+    { env: "prod", _a: "1", zone_a: "b", _9: "nine", domain: "own", lea: "x", Quantile: "y" },
+  ],
+};
+
+for (const [title, [tags, labels]] of Object.entries(LABELS)) {
+  Deno.test(`pull tags: ${title}`, () => {
+    assertEquals({ ...labelsOfTags(new Map(Object.entries(tags))) }, { ...labels });
+  });
 }
 
-const TABLE: readonly Row[] = [
-  { title: "no tags", tags: {}, becomes: {} },
-  {
-    title: "names that are labels, and some that are made so",
-    tags: { env: "prod", _a: "1", "zone-a": "b", "9": "nine", domain: "own", lea: "x", Quantile: "y" },
-    becomes: { env: "prod", _a: "1", zone_a: "b", _9: "nine", domain: "own", lea: "x", Quantile: "y" },
+/** Names of tags that are refused, each of them with what was expected. */
+const REFUSED: Readonly<Record<string, Texts>> = {
+  "the label of buckets": { le: histograms("le") },
+  "the label of quantiles": { quantile: histograms("quantile") },
+  "the label that is the name": { __name__: reserved("__name__") },
+  "two marks that become __": { "-.a": reserved("__a") },
+  "no name": { "": "a name of letters, digits and _" },
+  "several mistakes, each reported, and a label of two tags": {
+    ...{ le: histograms("le"), "a-b": "", env: "", "a.b": 'another name: tag "a-b" has label "a_b" already' },
   },
-  { title: "the label of buckets", tags: { le: "1" }, becomes: [["le", histograms("le")]] },
-  {
-    title: "the label of quantiles",
-    tags: { quantile: "1" },
-    becomes: [["quantile", histograms("quantile")]],
-  },
-  {
-    title: "the label that is the name",
-    tags: { __name__: "x" },
-    becomes: [["__name__", reserved("__name__")]],
-  },
-  { title: "two marks that become __", tags: { "-.a": "x" }, becomes: [["-.a", reserved("__a")]] },
-  {
-    title: "no name",
-    tags: { "": "x" },
-    becomes: [["", "a name of letters, digits and _"]],
-  },
-  {
-    title: "several mistakes, each reported, and a label of two tags",
-    tags: { le: "1", "a-b": "2", env: "3", "a.b": "4" },
-    becomes: [
-      ["le", histograms("le")],
-      ["a.b", 'another name: tag "a-b" has label "a_b" already'],
-    ],
-  },
-];
+};
 
-for (const { title, tags, becomes } of TABLE) {
+for (const [title, expected] of Object.entries(REFUSED)) {
   Deno.test(`pull tags: ${title}`, () => {
-    const given = new Map(Object.entries(tags));
-    if (!Array.isArray(becomes)) return assertEquals({ ...labelsOfTags(given) }, { ...becomes });
-    const lines = becomes.map(([tag, state]) => {
+    const tags = new Map(Object.keys(expected).map((tag) => [tag, "x"]));
+    const lines = Object.entries(expected).filter(([, state]) => state !== "").map(([tag, state]) => {
       return `Invalid EXTRA_TAGS ${JSON.stringify(tag)} with USE_PULL_METRICS: expected ${state}`;
     });
-    assertEquals(assertThrows(() => labelsOfTags(given)).message, lines.join("\n"));
+    assertEquals(assertThrows(() => labelsOfTags(tags)).message, lines.join("\n"));
   });
 }
 

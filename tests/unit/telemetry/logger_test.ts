@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { createLogger } from "../../../src/telemetry/logger.ts";
+import type { Logger } from "../../../src/base/log.ts";
+import { createLogger, type LoggerOptions } from "../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
 const LINES: Readonly<Record<"text" | "json", string>> = {
@@ -8,22 +9,23 @@ const LINES: Readonly<Record<"text" | "json", string>> = {
     '{"@timestamp":"2023-11-14T22:13:20.000Z","level":"warning","@message":"refused","cause":"none","times":2}',
 };
 
+/** The lines that are written. */
+function linesOf(options: Pick<LoggerOptions, "level" | "format">, use: (logger: Logger) => void): string[] {
+  const lines: string[] = [];
+  use(createLogger({ ...options, clock: new FakeClock(), write: (line) => void lines.push(line) }));
+  return lines;
+}
+
 for (const format of ["text", "json"] as const) {
   Deno.test(`logger: a field without a value is left out of a line of ${format}`, () => {
-    const lines: string[] = [];
-    const clock = new FakeClock();
-    const logger = createLogger({ level: "info", format, clock, write: (line) => void lines.push(line) });
-    logger.warning("refused", { cause: "none", peer: undefined, times: 2 });
+    const fields = { cause: "none", peer: undefined, times: 2 };
+    const lines = linesOf({ level: "info", format }, (logger) => logger.warning("refused", fields));
     assertEquals(lines, [LINES[format]]);
   });
 }
 
 Deno.test("logger: a field that JSON does not know costs the fields, not the line", () => {
-  const lines: string[] = [];
-  const write = (line: string) => void lines.push(line);
-  createLogger({ level: "info", format: "text", clock: new FakeClock(), write }).error("Failed", {
-    count: 1n,
-  });
+  const lines = linesOf({ level: "info", format: "text" }, (logger) => logger.error("Failed", { count: 1n }));
   assertEquals(lines, [
     'time="2023-11-14T22:13:20Z" level=error msg="Failed" unwritable="Do not know how to serialize a BigInt"',
   ]);
@@ -32,24 +34,21 @@ Deno.test("logger: a field that JSON does not know costs the fields, not the lin
 Deno.test("a logger writes the lines of its level and of those above it", () => {
   const levels = ["trace", "debug", "info", "warning", "error", "fatal"] as const;
   const written = levels.map((level) => {
-    const lines: string[] = [];
-    const write = (line: string) => void lines.push(JSON.parse(line).level);
-    const logger = createLogger({ level, format: "json", clock: new FakeClock(), write });
-    for (const name of ["debug", "info", "warning", "error"] as const) logger[name](name);
-    return lines.join(" ");
+    const lines = linesOf({ level, format: "json" }, (logger) => {
+      for (const name of ["debug", "info", "warning", "error"] as const) logger[name](name);
+    });
+    return lines.map((line) => JSON.parse(line).level).join(" ");
   });
   const all = "debug info warning error";
   assertEquals(written, [all, all, "info warning error", "warning error", "error", ""]);
 });
 
 Deno.test("a logger shows the start and the stop up to the level warning, as info", () => {
-  const levels = ["debug", "info", "warning", "error", "panic"] as const;
-  const written = levels.map((level) => {
-    const lines: string[] = [];
-    const write = (line: string) => void lines.push(line);
-    const logger = createLogger({ level, format: "text", clock: new FakeClock(), write });
-    logger.info("Stopping", {}, "warning");
-    logger.info("Rules loaded", {}, "info");
+  const written = (["debug", "info", "warning", "error", "panic"] as const).map((level) => {
+    const lines = linesOf({ level, format: "text" }, (logger) => {
+      logger.info("Stopping", {}, "warning");
+      logger.info("Rules loaded", {}, "info");
+    });
     return lines.map((line) => line.slice(line.indexOf("level=")));
   });
   const stopping = 'level=info msg="Stopping"';

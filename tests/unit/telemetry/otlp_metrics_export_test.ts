@@ -5,6 +5,7 @@ import {
   type FromMetricsExporter,
   MetricsExport,
   type MetricsExporterHandle,
+  type MetricsExportOptions,
   type ToMetricsExporter,
 } from "../../../src/telemetry/otlp_metrics_export.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
@@ -50,7 +51,7 @@ class WorkerDouble implements MetricsExporterHandle {
 }
 
 /** An export by these workers, one after the other; each read has two batches. */
-function exportBy(...workers: readonly WorkerDouble[]) {
+function exportBy(workers: readonly WorkerDouble[], options: Partial<MetricsExportOptions> = {}) {
   const [clock, logger] = [new FakeClock(), new KeptLog()];
   let [started, readAt] = [0, 0];
   const batch = (): MetricBatch => ({ startedAt: 0, readAt: ++readAt, metrics: [] });
@@ -61,140 +62,98 @@ function exportBy(...workers: readonly WorkerDouble[]) {
     clock,
     logger,
     createWorker: () => workers[started++] ?? new WorkerDouble(),
+    ...options,
   });
   return { clock, logger, opened };
 }
 
-async function settled(): Promise<void> {
-  await settledTurns();
-}
-
 Deno.test("metrics export: the worker starts with the first export, and takes one batch after the other", async () => {
   const worker = new WorkerDouble(true);
-  const { opened } = exportBy(worker);
-  await settled();
+  const { opened } = exportBy([worker]);
+  await settledTurns();
   assertEquals(worker.received, []);
   opened.start();
   opened.start();
-  await settled();
+  await settledTurns();
   assertEquals(worker.batches, [1, 2]);
   worker.send({ type: "exported", isAccepted: true });
-  await settled();
+  await settledTurns();
   opened.start();
-  await settled();
+  await settledTurns();
   assertEquals(worker.batches, [1, 2, 3]);
   await opened.close();
-  await settled();
+  await settledTurns();
   assertEquals([worker.isTerminated, worker.batches], [true, [1, 2, 3]]);
 });
 
 Deno.test("metrics export: a rejected batch ends the export; the next one has all values", async () => {
   const worker = new WorkerDouble(false, true, true);
-  const { opened } = exportBy(worker);
+  const { opened } = exportBy([worker]);
   for (let round = 0; round < 2; round++) {
     opened.start();
-    await settled();
+    await settledTurns();
   }
   assertEquals(worker.batches, [1, 3, 4]);
   await opened.close();
 });
 
-Deno.test("metrics export: a worker that fails is replaced, and the next interval exports again", async () => {
-  const [first, second] = [new WorkerDouble(new Error("it broke")), new WorkerDouble(true, true)];
-  const { clock, logger, opened } = exportBy(first, second);
-  opened.start();
-  await settled();
-  opened.start();
-  await settled();
-  clock.advance(1_000);
-  opened.start();
-  await settled();
-  assertEquals([first.batches, second.batches], [[1], [3, 4]]);
-  const message = "Metrics export worker failed; restarting it and exporting again at the next interval";
-  assertEquals(logger.lines.map((line) => line.message), [message]);
-  await opened.close();
-});
-
-Deno.test("metrics export: a thread that answers no ping is replaced", async () => {
-  const [first, second] = [new WorkerDouble(), new WorkerDouble(true, true)];
-  const { clock, opened } = exportBy(first, second);
-  opened.start();
-  await settled();
-  for (let beat = 0; beat < 8; beat++) clock.advance(10_000);
-  await settled();
-  assertEquals(first.isTerminated, true);
-  clock.advance(1_000);
-  opened.start();
-  await settled();
-  assertEquals(second.batches, [3, 4]);
-  await opened.close();
-});
+for (const isSilent of [false, true]) {
+  const what = isSilent ? "answers no ping" : "fails";
+  Deno.test(`metrics export: a worker that ${what} is replaced, and the next interval exports again`, async () => {
+    const first = isSilent ? new WorkerDouble() : new WorkerDouble(new Error("it broke"));
+    const second = new WorkerDouble(true, true);
+    const { clock, logger, opened } = exportBy([first, second]);
+    opened.start();
+    await settledTurns();
+    for (let beat = 0; isSilent && beat < 8; beat++) clock.advance(10_000);
+    await settledTurns();
+    assertEquals(first.isTerminated, true);
+    clock.advance(1_000);
+    opened.start();
+    await settledTurns();
+    assertEquals([first.batches, second.batches], [[1], [3, 4]]);
+    const message = "Metrics export worker failed; restarting it and exporting again at the next interval";
+    assertEquals(logger.lines.map((line) => line.message), [message]);
+    await opened.close();
+  });
+}
 
 Deno.test("metrics export: the end exports once more, and an end without an answer is not awaited", async () => {
   const worker = new WorkerDouble(true, true);
-  const { clock, opened } = exportBy(worker);
+  const { clock, opened } = exportBy([worker]);
   await opened.finish();
   assertEquals(worker.batches, [1, 2]);
   const finishing = opened.finish();
-  await settled();
+  await settledTurns();
   await opened.close();
   await finishing;
   assertEquals([worker.isTerminated, clock.waiting], [true, 0]);
 });
 
 Deno.test("metrics export: metrics that cannot be read are logged", async () => {
-  const logger = new KeptLog();
-  const read = () => Promise.reject(new Error("no rules"));
-  const createWorker = () => new WorkerDouble();
-  const opened = new MetricsExport({
-    ...NAMES,
-    read,
-    otlp: new Map(),
-    clock: new FakeClock(),
-    logger,
-    createWorker,
-  });
+  const { logger, opened } = exportBy([], { read: () => Promise.reject(new Error("no rules")) });
   await opened.finish();
   assertEquals(logger.lines.map(({ message }) => message), ["Cannot read the metrics to export"]);
   await opened.close();
 });
 
-const WRONG: readonly [option: string, value: string, message: string][] = [
-  [
-    "METRICS_TEMPORALITY_PREFERENCE",
-    "delta",
-    'Invalid OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE "delta": expected cumulative, the only one that Weir exports',
-  ],
-  [
-    "METRICS_PROTOCOL",
-    "udp",
-    'Invalid OTEL_EXPORTER_OTLP_METRICS_PROTOCOL "udp": expected grpc, http/protobuf or http/json',
-  ],
-  [
-    "METRICS_ENDPOINT",
-    "me:secret@collector",
-    "Invalid OTEL_EXPORTER_OTLP_METRICS_ENDPOINT (value not shown): expected a URL such as http://127.0.0.1:4318",
-  ],
+const WRONG: readonly [option: string, value: string, shown: string, expected: string][] = [
+  ["TEMPORALITY_PREFERENCE", "delta", '"delta"', "cumulative, the only one that Weir exports"],
+  ["PROTOCOL", "udp", '"udp"', "grpc, http/protobuf or http/json"],
+  ["ENDPOINT", "me:secret@collector", "(value not shown)", "a URL such as http://127.0.0.1:4318"],
 ];
 
-for (const [option, value, message] of WRONG) {
+for (const [option, value, shown, expected] of WRONG) {
   Deno.test(`metrics export: an invalid ${option} is rejected`, () => {
-    const options = { clock: new FakeClock(), logger: new KeptLog(), read: () => Promise.resolve([]) };
-    const error = assertThrows(() =>
-      new MetricsExport({ ...NAMES, ...options, otlp: new Map([[option, value]]) })
-    );
-    assertEquals(error.message, message);
+    const { message } = assertThrows(() => exportBy([], { otlp: new Map([[`METRICS_${option}`, value]]) }));
+    assertEquals(message, `Invalid OTEL_EXPORTER_OTLP_METRICS_${option} ${shown}: expected ${expected}`);
   });
 }
 
 Deno.test("metrics export: options for spans have no effect on it, and the general ones have", async () => {
   const worker = new WorkerDouble(true, true);
-  const options = { clock: new FakeClock(), logger: new KeptLog(), read: () => Promise.resolve([]) };
-  const otlp = new Map([["TRACES_PROTOCOL", "udp"], ["PROTOCOL", "grpc"], [
-    "METRICS_TEMPORALITY_PREFERENCE",
-    "Cumulative",
-  ]]);
-  const opened = new MetricsExport({ ...NAMES, ...options, otlp, createWorker: () => worker });
+  const options = { TRACES_PROTOCOL: "udp", PROTOCOL: "grpc", METRICS_TEMPORALITY_PREFERENCE: "Cumulative" };
+  const { opened } = exportBy([worker], { otlp: new Map(Object.entries(options)) });
   await opened.finish();
   const [start] = worker.received;
   assertEquals(start?.type === "start" && start.options.protocol, "grpc");

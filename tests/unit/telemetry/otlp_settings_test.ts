@@ -4,6 +4,8 @@ import { KeptLog } from "../../harness/http_fixture.ts";
 
 const NO_EFFECT = "has no effect: TRACING_EXPORTER_PROTOCOL is";
 
+const AGAINST = { TRACES_PROTOCOL: "http/json", PROTOCOL: "grpc" };
+
 const CASES: readonly [
   title: string,
   protocol: "http" | "grpc" | undefined,
@@ -16,21 +18,11 @@ const CASES: readonly [
   ["grpc", "grpc", {}, "grpc"],
   ["a standard variable alone", undefined, { PROTOCOL: "grpc" }, "grpc"],
   ["an empty standard variable", undefined, { PROTOCOL: " " }, "http/protobuf"],
-  ["the one for traces before the general one", undefined, {
-    ...{ PROTOCOL: "grpc", TRACES_PROTOCOL: " http/json " },
-  }, "http/json"],
+  ["that for traces first", undefined, { PROTOCOL: "grpc", TRACES_PROTOCOL: " http/json " }, "http/json"],
   ["http, and the encoding of the standard variable", "http", { PROTOCOL: "http/json" }, "http/json"],
   ["grpc in both", "grpc", { PROTOCOL: "grpc" }, "grpc"],
   ["http against grpc", "http", { PROTOCOL: "grpc" }, "http/protobuf", `PROTOCOL ${NO_EFFECT} http`],
-  [
-    "grpc against http/json for traces",
-    "grpc",
-    { TRACES_PROTOCOL: "http/json", PROTOCOL: "grpc" },
-    "grpc",
-    [
-      `TRACES_PROTOCOL ${NO_EFFECT} grpc`,
-    ].join(),
-  ],
+  ["grpc against http/json", "grpc", AGAINST, "grpc", `TRACES_PROTOCOL ${NO_EFFECT} grpc`],
 ];
 
 for (const [title, protocol, otlp, chosen, warning] of CASES) {
