@@ -2,9 +2,10 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { get, type IncomingMessage } from "node:http";
 import { setImmediate } from "node:timers/promises";
 import { createPullHandler } from "../../../src/stats/pull_handler.ts";
+import type { MetricMapping } from "../../../src/stats/pull_mapping.ts";
 import { StatsStore } from "../../../src/stats/store.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { promtool } from "../../harness/prometheus.ts";
+import { promtool, startPrometheus } from "../../harness/prometheus.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { PullBed, TOOK } from "../../harness/pull_bed.ts";
@@ -12,7 +13,7 @@ import { PullBed, TOOK } from "../../harness/pull_bed.ts";
 const OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const TEXT = "text/plain; version=0.0.4; charset=utf-8";
 
-Deno.test("pull metrics: rules, errors, requests and times by the built-in mapping", async () => {
+Deno.test("pull metrics: rules, errors, requests and gauges by the built-in mapping", async () => {
   await using bed = new PullBed();
   bed.work();
   assertEquals(await bed.lines("ratelimit_service_rate_limit_total_hits"), [
@@ -22,23 +23,15 @@ Deno.test("pull metrics: rules, errors, requests and times by the built-in mappi
     'ratelimit_service_rate_limit_total_hits{domain="shop",key1="host_a.example",key2="path"} 2',
   ]);
   const values = [
-    'ratelimit_service_rate_limit_near_limit{domain="shop",key1="account"} 1',
     'ratelimit_service_rate_limit_over_limit{domain="shop",key1="account"} 4',
-    'ratelimit_service_rate_limit_within_limit{domain="shop",key1="account"} 5',
-    'ratelimit_service_rate_limit_shadow_mode{domain="shop",key1="account"} 0',
-    'ratelimit_service_rate_limit_over_limit_with_local_cache{domain="shop",key1="account"} 0',
     'ratelimit_service_should_rate_limit_error{err_type="kv_error"} 3',
     'ratelimit_service_total_requests{grpc_method="ShouldRateLimit"} 11',
     "ratelimit_service_config_load_success 1",
-    "ratelimit_service_config_load_error 0",
+    "# TYPE ratelimit_kv_pool_cx_active gauge",
     "ratelimit_kv_pool_cx_active 10",
   ];
   const seen = await bed.lines("");
   assertEquals(values.filter((line) => !seen.includes(line)), []);
-  assertEquals(
-    seen.filter((line) => line.startsWith("# TYPE ratelimit_kv_pool_cx_active")),
-    ["# TYPE ratelimit_kv_pool_cx_active gauge"],
-  );
 });
 
 Deno.test("pull metrics: times are histograms in seconds with the bounds of the timers", async () => {
@@ -47,20 +40,8 @@ Deno.test("pull metrics: times are histograms in seconds with the bounds of the 
   const name = "ratelimit_service_response_time_seconds";
   const lines = (await bed.lines(name)).filter((line) => !line.startsWith("#"));
   const labels = 'grpc_method="ShouldRateLimit"';
-  const bounds = [
-    ...[
-      "0.00005 1",
-      "0.0001 1",
-      "0.00025 2",
-      "0.0005 3",
-      "0.001 3",
-      "0.0025 3",
-      "0.005 3",
-      "0.01 3",
-      "0.025 3",
-    ],
-    ...["0.05 3", "0.1 3", "0.25 3", "0.5 3", "1 3", "2.5 3", "5 3", "10 3", "+Inf 4"],
-  ];
+  const bounds = ("0.00005 1,0.0001 1,0.00025 2,0.0005 3,0.001 3,0.0025 3,0.005 3,0.01 3,0.025 3," +
+    "0.05 3,0.1 3,0.25 3,0.5 3,1 3,2.5 3,5 3,10 3,+Inf 4").split(",");
   assertEquals(lines, [
     ...bounds.map((text) => {
       const [bound, count] = text.split(" ");
@@ -71,12 +52,7 @@ Deno.test("pull metrics: times are histograms in seconds with the bounds of the 
   ]);
 });
 
-Deno.test("pull metrics: milliseconds where they are asked for, and bounds of a mapping file", async () => {
-  await using milliseconds = new PullBed({ timeAsMilliseconds: true });
-  milliseconds.work();
-  const start = "ratelimit_service_response_time_seconds";
-  assertEquals((await milliseconds.lines(`${start}_bucket`))[1]?.includes('le="0.1"} 1'), true);
-  assertEquals((await milliseconds.lines(`${start}_sum`))[0]?.endsWith(" 20000.54"), true);
+Deno.test("pull metrics: bounds of a mapping file", async () => {
   const everything = { ...TOOK, pattern: /./, kind: undefined, drop: true };
   await using mapped = new PullBed({ mapping: [TOOK, everything] });
   mapped.work();
@@ -145,47 +121,51 @@ Deno.test("pull metrics: a name that two kinds would have goes to the first, and
   ]);
 });
 
-const REQUESTS: readonly [path: string, method: string, status: number, allow: string | null][] = [
-  ["/metrics", "GET", 200, null],
-  ["/metrics?a=b", "HEAD", 200, null],
+const REQUESTS: readonly [path: string, method: string, status: number, allow?: string][] = [
+  ["/metrics", "GET", 200],
+  ["/metrics?a=b", "HEAD", 200],
   ["/metrics", "POST", 405, "GET, HEAD"],
-  ["/metrics/", "GET", 404, null],
-  ["/", "GET", 404, null],
-  ["/debug/pprof", "GET", 404, null],
+  ["/metrics/", "GET", 404],
+  ["/", "GET", 404],
+  ["/debug/pprof", "GET", 404],
 ];
 
-for (const [path, method, status, allow] of REQUESTS) {
-  Deno.test(`pull metrics: ${method} ${path} is ${status}`, async () => {
-    await using bed = new PullBed();
+Deno.test("pull metrics: one path has them, for two methods", async () => {
+  await using bed = new PullBed();
+  for (const [path, method, status, allow = null] of REQUESTS) {
     const response = await bed.fetch(path, { method });
-    const text = await response.text();
-    assertEquals([response.status, response.headers.get("allow")], [status, allow]);
-    assertEquals(text.includes("ratelimit_"), status === 200 && method === "GET");
-  });
-}
+    const has = (await response.text()).includes("ratelimit_");
+    const seen = [path, method, response.status, response.headers.get("allow"), has];
+    assertEquals(seen, [path, method, status, allow, status === 200 && method === "GET"]);
+  }
+});
 
-const ACCEPTS: readonly [accept: string, type: string][] = [
-  ["", TEXT],
-  ["*/*", TEXT],
-  ["text/plain", TEXT],
-  ["application/openmetrics-text", OPENMETRICS],
-  [
-    "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
-    OPENMETRICS,
-  ],
-  ["text/plain, application/openmetrics-text; version=1.0.0; q=0.5", TEXT],
-  ["application/openmetrics-text; version=2.0.0", TEXT],
-  ["application/openmetrics-text; q=0", TEXT],
-];
+const SCRAPER =
+  "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75," +
+  "text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+const ACCEPTS: Readonly<Record<string, string>> = {
+  "": TEXT,
+  "*/*": TEXT,
+  "text/plain": TEXT,
+  "application/openmetrics-text": OPENMETRICS,
+  [SCRAPER]: OPENMETRICS,
+  "text/plain, application/openmetrics-text; version=1.0.0; q=0.5": TEXT,
+  "application/openmetrics-text; version=2.0.0": TEXT,
+  "application/openmetrics-text; q=0": TEXT,
+};
 
-for (const [accept, type] of ACCEPTS) {
-  Deno.test(`pull metrics: accept "${accept}" gets ${type}`, async () => {
-    await using bed = new PullBed();
+Deno.test("pull metrics: the scraper chooses the format", async () => {
+  await using bed = new PullBed();
+  for (const [accept, type] of Object.entries(ACCEPTS)) {
     const response = await bed.fetch("/metrics", { headers: { accept } });
-    assertEquals(response.headers.get("content-type"), type);
-    assertEquals((await response.text()).endsWith("\n# EOF\n"), type === OPENMETRICS);
-  });
-}
+    const isOpen = (await response.text()).endsWith("\n# EOF\n");
+    assertEquals([accept, response.headers.get("content-type"), isOpen], [
+      accept,
+      type,
+      type === OPENMETRICS,
+    ]);
+  }
+});
 
 /** The response to this `accept-encoding`: status of the compression, and the text, by a bare connection. */
 async function rawScrape(bed: PullBed, encoding: string): Promise<[string | null, string | null, string]> {
@@ -208,14 +188,9 @@ Deno.test("pull metrics: compressed where the scraper accepts gzip, and the same
   }
   const rules = (text: string) => text.split("\n").filter((line) => line.startsWith("ratelimit_service_"));
   const [, , plainText] = await rawScrape(bed, "identity");
-  const cases = {
-    "": null,
-    "gzip": "gzip",
-    "gzip;q=0, *": null,
-    "br, *;q=0.1": "gzip",
-    "deflate, GZIP;q=0.5": "gzip",
-  };
-  for (const [encoding, expected] of Object.entries(cases)) {
+  const [refused, accepted] = [["", "gzip;q=0, *"], ["gzip", "br, *;q=0.1", "deflate, GZIP;q=0.5"]] as const;
+  for (const encoding of [...refused, ...accepted]) {
+    const expected = accepted.some((one) => one === encoding) ? "gzip" : null;
     const [coding, vary, text] = await rawScrape(bed, encoding);
     assertEquals([coding, vary], [expected, "accept, accept-encoding"], encoding);
     assertEquals(rules(text), rules(plainText));
@@ -336,13 +311,66 @@ Deno.test("pull metrics: a scrape that is taken slowly goes on, and ends after a
 });
 
 Deno.test("pull metrics: a scrape that is cut leaves nothing behind", async () => {
-  let ends: Promise<string> | undefined;
-  {
-    await using bed = new PullBed();
-    for (let key = 0; key < 3_000; key++) bed.store.rule(`shop.account_${key}_${"x".repeat(900)}`);
-    const response = await bed.fetch();
-    await bed[Symbol.asyncDispose]();
-    ends = response.text().then(() => "whole", () => "cut");
-  }
-  assertEquals(await ends, "cut");
+  await using bed = new PullBed();
+  for (let key = 0; key < 3_000; key++) bed.store.rule(`shop.account_${key}_${"x".repeat(900)}`);
+  const response = await bed.fetch();
+  await bed[Symbol.asyncDispose]();
+  assertEquals(await response.text().then(() => "whole", () => "cut"), "cut");
+});
+
+const SPAN = { traceId: "0af7651916cd43dd8448eb211c80319c", spanId: "b7ad6b7169203331" };
+
+Deno.test("pull metrics: OpenMetrics has exemplars in the buckets of their durations, or in the next that is shown", async () => {
+  const exemplars = async (accept: string, mapping?: readonly MetricMapping[]) => {
+    await using bed = new PullBed({ mapping });
+    bed.work();
+    const timer = bed.store.timer("ratelimit_server.ShouldRateLimit.response_time");
+    timer.addExemplar({ span: SPAN, ms: 0.21, endedAt: 1_700_000_000_123 });
+    timer.addExemplar({ span: SPAN, ms: 20_000, endedAt: 1_700_000_001_000 });
+    const lines = await bed.lines("", { headers: { accept } });
+    return lines.filter((line) => line.includes("trace_id"));
+  };
+  const shown = (bucket: string, bound: string, hits: number) => {
+    const labels = `{trace_id="${SPAN.traceId}",span_id="${SPAN.spanId}"}`;
+    return [
+      `${bucket}="ShouldRateLimit",le="${bound}"} ${hits} # ${labels} 0.00021 1700000000.123`,
+      `${bucket}="ShouldRateLimit",le="+Inf"} 4 # ${labels} 20 1700000001.000`,
+    ];
+  };
+  const bucket = "ratelimit_service_response_time_seconds_bucket{grpc_method";
+  assertEquals(await exemplars("application/openmetrics-text"), shown(bucket, "0.00025", 2));
+  const took = [{ ...TOOK, bounds: [1] }];
+  assertEquals(
+    await exemplars("application/openmetrics-text", took),
+    shown("took_ShouldRateLimit_bucket{method", "1", 3),
+  );
+  assertEquals(await exemplars("text/plain"), []);
+});
+
+const TOTAL = "ratelimit_service_rate_limit_total_hits";
+const QUERIES:
+  readonly (readonly [query: string, metric: Readonly<Record<string, string>>, value: string])[] = [
+    [
+      `${TOTAL}{key2="path"}`,
+      { __name__: TOTAL, domain: "shop", key1: "host_a.example", key2: "path" },
+      "2",
+    ],
+    [
+      "histogram_quantile(0.5, ratelimit_service_response_time_seconds_bucket)",
+      { grpc_method: "ShouldRateLimit" },
+      "0.00025",
+    ],
+    ["ratelimit_kv_pool_cx_active", { __name__: "ratelimit_kv_pool_cx_active" }, "10"],
+  ];
+
+Deno.test({
+  ...needs(["prometheus"], "pull metrics: Prometheus scrapes a running handler and knows the values"),
+  async fn() {
+    await using bed = new PullBed({ extraTags: new Map([["zone", "a"]]) });
+    bed.work();
+    await using prometheus = await startPrometheus({ target: bed.address });
+    const place = { instance: bed.address, job: "weir", zone: "a" };
+    const seen = await prometheus.answers(QUERIES.map(([query]) => query));
+    assertEquals(seen, QUERIES.map(([, metric, value]) => [{ metric: { ...metric, ...place }, value }]));
+  },
 });

@@ -22,6 +22,9 @@ const CHOICES: readonly (readonly [settings: string, ...sinks: string[]])[] = [
 for (const [given, ...sinks] of CHOICES) {
   Deno.test(`sinks: ${given || "nothing set"}`, () => {
     const env = Object.fromEntries(given.split(" ").filter(Boolean).map((one) => one.split("=")));
-    assertEquals(chooseSinks(readSettings({ BACKEND_TYPE: "memory", ...env }).settings), sinks);
+    assertEquals<readonly string[]>(
+      chooseSinks(readSettings({ BACKEND_TYPE: "memory", ...env }).settings),
+      sinks,
+    );
   });
 }
