@@ -1,42 +1,18 @@
 import { assertEquals } from "@std/assert";
 import { backoffMs, type BackoffTimes, fullBackoffMs } from "../../../src/base/backoff.ts";
 
-interface Row {
-  readonly title: string;
-  readonly times: BackoffTimes;
-  readonly random: number;
-  /** By attempt, from the first one on. */
-  readonly waits: readonly number[];
-}
+/** Bounds, a random number, and the waits by attempt, from the first one on. */
+const TABLE: Readonly<Record<string, readonly [times: BackoffTimes, random: number, ...waits: number[]]>> = {
+  "without chance waits are half of what they can be, double, and stop at half of the bound": [
+    { firstMs: 100, longestMs: 1_000 },
+    ...[0, 50, 100, 200, 400, 500, 500] as const,
+  ],
+  "chance adds the upper half": [{ firstMs: 100, longestMs: 1_000 }, 0.5, 75, 150, 300, 600, 750, 750],
+  "the bound holds from the first attempt on": [{ firstMs: 5_000, longestMs: 300 }, 0, 150, 150],
+  "no first wait never becomes one": [{ firstMs: 0, longestMs: 300 }, 0, 0, 0, 0],
+};
 
-const TABLE: readonly Row[] = [
-  {
-    title: "without chance waits are half of what they can be, double, and stop at half of the bound",
-    times: { firstMs: 100, longestMs: 1_000 },
-    random: 0,
-    waits: [50, 100, 200, 400, 500, 500],
-  },
-  {
-    title: "chance adds the upper half",
-    times: { firstMs: 100, longestMs: 1_000 },
-    random: 0.5,
-    waits: [75, 150, 300, 600, 750, 750],
-  },
-  {
-    title: "the bound holds from the first attempt on",
-    times: { firstMs: 5_000, longestMs: 300 },
-    random: 0,
-    waits: [150, 150],
-  },
-  {
-    title: "no first wait never becomes one",
-    times: { firstMs: 0, longestMs: 300 },
-    random: 0,
-    waits: [0, 0, 0],
-  },
-];
-
-for (const { title, times, random, waits } of TABLE) {
+for (const [title, [times, random, ...waits]] of Object.entries(TABLE)) {
   Deno.test(`backoff: ${title}`, () => {
     assertEquals(waits.map((_, index) => backoffMs(index + 1, random, times)), waits);
   });

@@ -11,17 +11,13 @@ import {
   stringifyJson,
 } from "../../../src/base/exact_json.ts";
 
-const KEPT = [
-  ..."12345678901234567890 -12345678901234567890 9007199254740993 1.10 1.0 0.10 -0 -0.0 0.0 1e400 -1e400"
-    .split(" "),
-  ..."1e2 1E2 1e+2 100e-2 1e-400 0.1000000000000000055511151231257827 123456789012345678901234567890.5"
-    .split(
+const KEPT =
+  ("12345678901234567890 -12345678901234567890 9007199254740993 1.10 1.0 0.10 -0 -0.0 0.0 1e400 -1e400 " +
+    "1e2 1E2 1e+2 100e-2 1e-400 0.1000000000000000055511151231257827 123456789012345678901234567890.5").split(
       " ",
-    ),
-];
-const SAME = "0 1 -1 7 1.5 -0.25 123456789012345 9007199254740992 9007199254740991 1e+21 1e-7 5e-324".split(
-  " ",
-);
+    );
+const SAME = ("0 1 -1 7 1.5 -0.25 123456789012345 9007199254740992 9007199254740991 1e+21 1e-7 " +
+  "5e-324").split(" ");
 
 Deno.test("numbers that a double would change keep their digits, wherever they stand", () => {
   for (const text of KEPT) {
@@ -91,19 +87,8 @@ Deno.test("what is no JSON is refused, with and without doubtful numbers", () =>
   const bad = [
     "",
     " ",
-    "{",
-    "[1.10",
-    "1.",
-    ".5",
-    "01",
-    "+1",
-    "1e",
-    "-",
-    "NaN",
-    "[1.10,]",
-    "{'a':1.10}",
     "1.10 2.20",
-    "\ufeff{}",
+    ...`{ [1.10 1. .5 01 +1 1e - NaN [1.10,] {'a':1.10} \ufeff{}`.split(" "),
   ];
   for (const text of bad) {
     assertEquals([text, assertThrows(() => parseJson(text)).name], [text, "SyntaxError"]);

@@ -2,23 +2,19 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { setImmediate } from "node:timers/promises";
 import { unlessAborted, waitUnlessAborted, withTimeout } from "../../../src/base/wait.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
+import { CountedAbort } from "../../harness/rest_fixture.ts";
 
 const overdue = () => new RangeError("no answer within 100 ms");
 
-Deno.test("withTimeout: an answer in time is passed on, and its timer ends", async () => {
+Deno.test("withTimeout: an answer or a failure in time is passed on, and its timer ends", async () => {
   const clock = new FakeClock();
   const work = Promise.withResolvers<number>();
   const answer = withTimeout(work.promise, 100, clock, overdue);
   clock.advance(99);
   work.resolve(7);
   assertEquals([await answer, clock.waiting], [7, 0]);
-});
-
-Deno.test("withTimeout: a failure in time is passed on, and its timer ends", async () => {
-  const clock = new FakeClock();
   const failure = new Error("it broke");
-  const answer = withTimeout(Promise.reject(failure), 100, clock, overdue);
-  const error = await assertRejects(() => answer);
+  const error = await assertRejects(() => withTimeout(Promise.reject(failure), 100, clock, overdue));
   assertEquals([error === failure, clock.waiting], [true, 0]);
 });
 
@@ -69,53 +65,32 @@ for (const [title, settle] of Object.entries(LATE)) {
   });
 }
 
-/** A signal that counts its listeners. */
-class CountedSignal {
-  readonly controller = new AbortController();
-  readonly listeners = new Set<unknown>();
-
-  get signal(): AbortSignal {
-    const { signal } = this.controller;
-    const add = signal.addEventListener.bind(signal);
-    const remove = signal.removeEventListener.bind(signal);
-    signal.addEventListener = (type: string, listener: EventListenerOrEventListenerObject) => {
-      this.listeners.add(listener);
-      add(type, listener);
-    };
-    signal.removeEventListener = (type: string, listener: EventListenerOrEventListenerObject) => {
-      this.listeners.delete(listener);
-      remove(type, listener);
-    };
-    return signal;
-  }
-}
-
 Deno.test("waitUnlessAborted: waits until its time is over or the signal is aborted, and leaves neither timer nor listener", async () => {
   for (const isAborted of [false, true]) {
     const clock = new FakeClock();
-    const counted = new CountedSignal();
+    const counted = new CountedAbort();
     const { signal } = counted;
     const waited = waitUnlessAborted(100, clock, signal);
     clock.advance(99);
-    assertEquals([clock.waiting, counted.listeners.size], [1, 1]);
-    if (isAborted) counted.controller.abort();
+    assertEquals([clock.waiting, counted.listening], [1, 1]);
+    if (isAborted) counted.abort("over");
     else clock.advance(1);
-    assertEquals([await waited, clock.waiting, counted.listeners.size], [!isAborted, 0, 0]);
+    assertEquals([await waited, clock.waiting, counted.listening], [!isAborted, 0, 0]);
   }
   assertEquals(await waitUnlessAborted(100, new FakeClock(), AbortSignal.abort()), false);
 });
 
 Deno.test("unlessAborted: ends with the promise or the signal, and leaves no listener", async () => {
-  const counted = new CountedSignal();
+  const counted = new CountedAbort();
   const { signal } = counted;
   assertEquals(await unlessAborted(Promise.resolve(7), signal), 7);
   const failure = new Error("it broke");
   assertEquals(await assertRejects(() => unlessAborted(Promise.reject(failure), signal)), failure);
-  assertEquals(counted.listeners.size, 0);
+  assertEquals(counted.listening, 0);
   const pending = unlessAborted(new Promise(() => {}), signal);
-  assertEquals(counted.listeners.size, 1);
-  counted.controller.abort(failure);
+  assertEquals(counted.listening, 1);
+  counted.abort(failure);
   assertEquals(await assertRejects(() => pending), failure);
   assertEquals(await assertRejects(() => unlessAborted(new Promise(() => {}), signal)), failure);
-  assertEquals(counted.listeners.size, 0);
+  assertEquals(counted.listening, 0);
 });
