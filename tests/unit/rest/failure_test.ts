@@ -29,156 +29,135 @@ class ForeignForm {
   readonly [Symbol.toStringTag] = "FormData";
 }
 
-/** What is wrong with requests that are never sent: code, and the text after the request. */
-const REFUSED: readonly (readonly [Partial<RestRequest>, string, string])[] = [
-  [
-    { method: "" },
-    "invalid_method",
-    `"" "${URL_SHOWN}": invalid method: expected a token such as "GET"`,
-  ],
-  [
-    { method: "GE T" },
-    "invalid_method",
-    `"GE T" "${URL_SHOWN}": invalid method: expected a token such as "GET"`,
-  ],
-  ...["CONNECT", "TRACE", "track"].map((method): [Partial<RestRequest>, string, string] => [
-    { method },
-    "invalid_method",
-    `${method} "${URL_SHOWN}": fetch does not send this method`,
-  ]),
-  [
-    { baseURL: `/items?${SECRET}` },
-    "invalid_url",
-    'GET "/items": invalid URL: expected one such as "https://host/path"',
-  ],
-  [
-    { baseURL: `https://user:${SECRET}@host:port/items?a=b` },
-    "invalid_url",
-    'GET "https:…": invalid URL: expected one such as "https://host/path"',
-  ],
-  [
-    { baseURL: `https://user:pa/${SECRET}@host/` },
-    "invalid_url",
-    'GET "https:…": invalid URL: expected one such as "https://host/path"',
-  ],
-  [
-    { baseURL: `ftp://host/a?${SECRET}` },
-    "invalid_url",
-    'GET "ftp://host/a": invalid URL: expected http or https',
-  ],
-  [{ baseURL: `user:${SECRET}@host/a` }, "invalid_url", 'GET "host/a": invalid URL: expected http or https'],
-  ...["https://", "https:///", "https:", " https://", "https:\\\\", "ht\ntps://"].map((
-    start,
-  ): [Partial<RestRequest>, string, string] => [
-    { baseURL: `${start}user:${SECRET}@host/a#${SECRET}` },
-    "invalid_url",
-    `GET ${JSON.stringify(`${start.trim().replace("\n", "")}host/a`)}: ` +
-    "the URL contains a user name or password: use an Authorization header",
-  ]),
-  [
-    { headers: { [`x-key: ${SECRET}`]: "a" } },
-    "invalid_header",
-    `GET "${URL_SHOWN}": the header name that begins with "x-key" is not a token`,
-  ],
-  [
-    { headers: { "": SECRET } },
-    "invalid_header",
-    `GET "${URL_SHOWN}": the header name that begins with "" is not a token`,
-  ],
-  ...["\r", "\n", "\0"].map((character): [Partial<RestRequest>, string, string] => [
-    { headers: { "X-Key": `${SECRET}${character}x-other: 1` } },
-    "invalid_header",
-    `GET "${URL_SHOWN}": the value of header "X-Key" contains a line break or NUL`,
-  ]),
-  ...["4", "6", "5.0", "-5", "", "five"].map((length): [Partial<RestRequest>, string, string] => [
-    { method: Post, headers: { "Content-Length": length }, body: "bytes" },
-    "invalid_header",
-    `POST "${URL_SHOWN}": the value of header "Content-Length" is not the length of the body`,
-  ]),
-  [
-    { method: Post, headers: { "content-length": "1" }, body: "ü" },
-    "invalid_header",
-    `POST "${URL_SHOWN}": the value of header "content-length" is not the length of the body`,
-  ],
-  [
-    { headers: { "content-length": "1" } },
-    "invalid_header",
-    `GET "${URL_SHOWN}": the value of header "content-length" is not the length of the body`,
-  ],
-  [
-    { method: Post, headers: { "Content-Type": "multipart/form-data" }, body: form() },
-    "invalid_header",
-    `POST "${URL_SHOWN}": the header "content-type" of a FormData body contains its boundary: remove the header`,
-  ],
-  [
-    { method: Post, headers: { "content-length": "3" }, body: form() },
-    "invalid_header",
-    `POST "${URL_SHOWN}": the value of header "content-length" is not the length of the body`,
-  ],
-  [
-    { method: Post, body: new ForeignForm() as unknown as FormData },
-    "invalid_body",
-    `POST "${URL_SHOWN}": the body is a FormData of another library: use the FormData of the platform`,
-  ],
-  [
-    { headers: new Headers({ "x-key": SECRET }) as unknown as Record<string, string> },
-    "invalid_header",
-    `GET "${URL_SHOWN}": the headers are a Headers: expected an object of strings; use Object.fromEntries`,
-  ],
+type Fault = Partial<RestRequest>;
+
+/** Faults of requests that are never sent, their code and problem; how the request is named, unless as it is given. */
+const REFUSED: readonly (readonly [fault: Fault, code: string, problem: string, named?: string])[] = [
+  ...["", "GE T"].map((method) =>
+    [
+      { method },
+      "invalid_method",
+      'invalid method: expected a token such as "GET"',
+      `"${method}" "${URL_SHOWN}"`,
+    ] as const
+  ),
+  ...["CONNECT", "TRACE", "track"].map((method) =>
+    [{ method }, "invalid_method", "fetch does not send this method"] as const
+  ),
+  ...[
+    [`/items?${SECRET}`, "/items"],
+    [`https://user:${SECRET}@host:port/items?a=b`, "https:…"],
+    [`https://user:pa/${SECRET}@host/`, "https:…"],
+  ].map(([baseURL = "", shown]) =>
+    [
+      { baseURL },
+      "invalid_url",
+      'invalid URL: expected one such as "https://host/path"',
+      `GET "${shown}"`,
+    ] as const
+  ),
+  ...[[`ftp://host/a?${SECRET}`, "ftp://host/a"], [`user:${SECRET}@host/a`, "host/a"]].map((
+    [baseURL = "", shown],
+  ) => [{ baseURL }, "invalid_url", "invalid URL: expected http or https", `GET "${shown}"`] as const),
+  ...["https://", "https:///", "https:", " https://", "https:\\\\", "ht\ntps://"].map((start) =>
+    [
+      { baseURL: `${start}user:${SECRET}@host/a#${SECRET}` },
+      "invalid_url",
+      "the URL contains a user name or password: use an Authorization header",
+      `GET ${JSON.stringify(`${start.trim().replace("\n", "")}host/a`)}`,
+    ] as const
+  ),
   [
     { queryParams: new URLSearchParams({ token: SECRET }) as unknown as Record<string, string> },
     "invalid_url",
-    `GET "${URL_SHOWN}": the query parameters are an URLSearchParams: ` +
-    "expected an object of strings; use Object.fromEntries",
+    "the query parameters are an URLSearchParams: expected an object of strings; use Object.fromEntries",
   ],
   ...([[{ is: SECRET }, "an Object"], [["a", [SECRET]], "an Array"], [new Date(0), "a Date"]] as const).map(
-    ([value, kind]): [Partial<RestRequest>, string, string] => [
-      { queryParams: { filter: value as unknown as string } },
-      "invalid_url",
-      `GET "${URL_SHOWN}": the query parameter "filter" is ${kind}: expected a string or a list of strings`,
-    ],
+    ([value, kind]) =>
+      [
+        { queryParams: { filter: value as unknown as string } },
+        "invalid_url",
+        `the query parameter "filter" is ${kind}: expected a string or a list of strings`,
+      ] as const,
   ),
-  [{ body: form() }, "invalid_body", `GET "${URL_SHOWN}": a GET request has no body`],
-  ...NO_BODIES.map(([body, kind]): [Partial<RestRequest>, string, string] => [
-    { method: Post, body: body as RestRequest["body"] },
-    "invalid_body",
-    `POST "${URL_SHOWN}": the body is ${kind}: ` +
-    "expected a string, bytes, a stream, FormData or URLSearchParams; for JSON, use JSON.stringify",
-  ]),
-  ...["\x01", "\x1b", "\x7f"].map((character): [Partial<RestRequest>, string, string] => [
-    { headers: { "X-Key": `${SECRET}${character}` } },
-    "invalid_header",
-    `GET "${URL_SHOWN}": the value of header "X-Key" contains a control character`,
-  ]),
+  ...[["", SECRET], [`x-key: ${SECRET}`, "a"]].map(([name = "", value = ""]) =>
+    [
+      { headers: { [name]: value } },
+      "invalid_header",
+      `the header name that begins with "${name.split(":")[0]}" is not a token`,
+    ] as const
+  ),
+  ...([["\r\n\0", "a line break or NUL"], ["\x01\x1b\x7f", "a control character"]] as const).flatMap((
+    [all, what],
+  ) =>
+    Array.from(all, (character) =>
+      [
+        { headers: { "X-Key": `${SECRET}${character}x-other: 1` } },
+        "invalid_header",
+        `the value of header "X-Key" contains ${what}`,
+      ] as const)
+  ),
   [
     { headers: { "X-Key": `${SECRET}\u0100` } },
     "invalid_header",
-    `GET "${URL_SHOWN}": the value of header "X-Key" contains a character outside Latin-1: encode it`,
+    'the value of header "X-Key" contains a character outside Latin-1: encode it',
   ],
   [
     { headers: JSON.parse(`{"X-Key":["${SECRET}"]}`) },
     "invalid_header",
-    `GET "${URL_SHOWN}": the value of header "X-Key" is not a string`,
+    'the value of header "X-Key" is not a string',
   ],
-  [{ body: SECRET }, "invalid_body", `GET "${URL_SHOWN}": a GET request has no body`],
-  [{ method: Head, body: SECRET }, "invalid_body", `HEAD "${URL_SHOWN}": a HEAD request has no body`],
   [
-    { method: "get", body: new Blob([SECRET]).stream() },
-    "invalid_body",
-    `get "${URL_SHOWN}": a GET request has no body`,
+    { headers: new Headers({ "x-key": SECRET }) as unknown as Record<string, string> },
+    "invalid_header",
+    "the headers are a Headers: expected an object of strings; use Object.fromEntries",
   ],
+  ...[
+    ...["4", "6", "5.0", "-5", "", "five"].map((length) => [length, "bytes"] as const),
+    ...[["1", "ü"], ["3", form()], ["1", undefined]] as const,
+  ].map(([length, body]) =>
+    [
+      { method: body === undefined ? Get : Post, headers: { "Content-Length": length }, body },
+      "invalid_header",
+      'the value of header "Content-Length" is not the length of the body',
+    ] as const
+  ),
+  [
+    { method: Post, headers: { "Content-Type": "multipart/form-data" }, body: form() },
+    "invalid_header",
+    'the header "content-type" of a FormData body contains its boundary: remove the header',
+  ],
+  [
+    { method: Post, body: new ForeignForm() as unknown as FormData },
+    "invalid_body",
+    "the body is a FormData of another library: use the FormData of the platform",
+  ],
+  ...NO_BODIES.map(([body, kind]) =>
+    [
+      { method: Post, body: body as RestRequest["body"] },
+      "invalid_body",
+      `the body is ${kind}: ` +
+      "expected a string, bytes, a stream, FormData or URLSearchParams; for JSON, use JSON.stringify",
+    ] as const
+  ),
+  ...[{ body: form() }, { body: SECRET }, { method: "get", body: new Blob([SECRET]).stream() }].map((fault) =>
+    [fault, "invalid_body", "a GET request has no body"] as const
+  ),
+  [{ method: Head, body: SECRET }, "invalid_body", "a HEAD request has no body"],
 ];
 
-for (const [fault, code, text] of REFUSED) {
-  const kind = /the body is (an? \w+)/.exec(text)?.[1] ?? "";
-  Deno.test(
-    `a request that cannot be sent: ${code} of ${JSON.stringify(fault)} ${kind}`.trimEnd(),
-    async () => {
-      const request = { ...BASE, queryParams: { token: SECRET }, ...fault };
-      const error = await failure(() => send(request));
-      assertEquals([error.code, error.kind, error.message], [code, undefined, `Cannot send ${text}`]);
-      assert(error.request === request);
-      assertKeepsSecrets(error);
-    },
-  );
+for (const [fault, code, problem, named = `${fault.method ?? Get} "${URL_SHOWN}"`] of REFUSED) {
+  const kind = /the body is (an? \w+)/.exec(problem)?.[1] ?? "";
+  const title = `a request that cannot be sent: ${code} of ${JSON.stringify(fault)} ${kind}`;
+  Deno.test(title.trimEnd(), async () => {
+    const request = { ...BASE, queryParams: { token: SECRET }, ...fault };
+    const error = await failure(() => send(request));
+    assertEquals([error.code, error.kind, error.message], [
+      code,
+      undefined,
+      `Cannot send ${named}: ${problem}`,
+    ]);
+    assert(error.request === request);
+    assertKeepsSecrets(error);
+  });
 }
