@@ -146,13 +146,6 @@ export function assertKeepsSecrets(error: unknown): void {
   if (shown.length > 0) throw new AssertionError({ message: `The secret is shown: ${shown.join("\n")}` });
 }
 
-/** A port that nobody listens on. */
-export function closedPort(): number {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  listener.close();
-  return listener.addr.port;
-}
-
 /** A controller whose signal counts who listens to it. */
 export class CountedAbort {
   readonly #controller = new AbortController();

@@ -1,12 +1,12 @@
 import { Client, type ClientOptions, Get, Head, Put, send } from "@weir/rest";
 import { assert, assertEquals, assertMatch } from "@std/assert";
+import { freePort } from "../../harness/free_port.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import {
   assertKeepsSecrets,
-  closedPort,
   EchoServer,
   failure,
   RawServer,
@@ -37,7 +37,7 @@ Deno.test("a host without a name server's answer: network, dns", async () => {
 
 Deno.test("a port that nobody listens on: network, connect", async () => {
   const state = /^cannot connect to the host \(.*refused.*\)$/i;
-  await assertFails(`http://127.0.0.1:${closedPort()}`, ["network", "connect", state]);
+  await assertFails(`http://127.0.0.1:${freePort()}`, ["network", "connect", state]);
 });
 
 Deno.test({

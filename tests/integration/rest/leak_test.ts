@@ -1,9 +1,10 @@
 import { Client, Get, RestError, type SendOptions } from "@weir/rest";
 import { assert, assertEquals } from "@std/assert";
 import type { Socket } from "node:net";
+import { freePort } from "../../harness/free_port.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { until } from "../../harness/until.ts";
-import { closedPort, CountedAbort, failure, RawServer } from "../../harness/rest_fixture.ts";
+import { CountedAbort, failure, RawServer } from "../../harness/rest_fixture.ts";
 
 const ANSWERS: Readonly<Record<string, string>> = {
   "/ok": "200 OK\r\ncontent-length: 5\r\n\r\nhello",
@@ -133,7 +134,7 @@ Deno.test("requests that find nobody leave nothing either", async () => {
   const clock = FakeClock.byTurns();
   const shared = new CountedAbort();
   const client = new Client({ clock, timeoutMs: 60_000, totalTimeoutMs: 60_000, retry: { backoffMs: 0 } });
-  const request = { method: Get, baseURL: `http://127.0.0.1:${closedPort()}/` };
+  const request = { method: Get, baseURL: `http://127.0.0.1:${freePort()}/` };
   for (let call = 0; call < 20; call++) {
     const code = await client.send(request, { signal: shared.signal }).catch(({ code }) => code);
     assertEquals([code, clock.waiting, shared.listening], ["network", 0, 0]);

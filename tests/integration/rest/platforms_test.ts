@@ -2,9 +2,10 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { freePort } from "../../harness/free_port.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
-import { closedPort, SECRET, secretRequest } from "../../harness/rest_fixture.ts";
+import { SECRET, secretRequest } from "../../harness/rest_fixture.ts";
 import { needs } from "../../harness/tools.ts";
 import { PlatformServer } from "./platform_server.ts";
 import { EXPECTED, platformSmoke, type SmokePlaces } from "./platform_smoke.ts";
@@ -79,7 +80,7 @@ const ENDS = [
 ];
 
 function programs(library: string): readonly string[] {
-  const request = JSON.stringify(secretRequest(`http://127.0.0.1:${closedPort()}`));
+  const request = JSON.stringify(secretRequest(`http://127.0.0.1:${freePort()}`));
   return ENDS.map((end) =>
     `import { send } from ${JSON.stringify(library)}; \nconst request = ${request};\n${end}`
   );

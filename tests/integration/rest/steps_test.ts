@@ -10,16 +10,10 @@ import {
   send,
 } from "@weir/rest";
 import { assert, assertEquals, assertThrows } from "@std/assert";
+import { freePort } from "../../harness/free_port.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { needs } from "../../harness/tools.ts";
-import {
-  assertKeepsSecrets,
-  closedPort,
-  EchoServer,
-  failure,
-  RawServer,
-  SECRET,
-} from "../../harness/rest_fixture.ts";
+import { assertKeepsSecrets, EchoServer, failure, RawServer, SECRET } from "../../harness/rest_fixture.ts";
 
 Deno.test("buildRequestObject: the web request that a request stands for", async () => {
   const web = buildRequestObject({
@@ -85,7 +79,7 @@ Deno.test("makeRequest: a body that was already read is a request that cannot be
 });
 
 Deno.test("makeRequest: a failure names the request without its secrets", async () => {
-  const url = `http://127.0.0.1:${closedPort()}/a`;
+  const url = `http://127.0.0.1:${freePort()}/a`;
   const web = new Request(`${url}?${SECRET}`, { headers: { "x-a": SECRET }, method: "POST", body: SECRET });
   const error = await failure(() => makeRequest(web));
   assertEquals([error.code, error.kind, error.method, error.url], ["network", "connect", "POST", url]);

@@ -1,9 +1,74 @@
 import { assertEquals } from "@std/assert";
-import type { RulesLoad } from "../../../src/config/provider.ts";
+import { Health } from "../../../src/base/health.ts";
+import type { LogFields, Logger } from "../../../src/base/log.ts";
+import type { LoadReceiver, RulesLoad } from "../../../src/config/provider.ts";
+import { readRuleFile } from "../../../src/config/rule_file.ts";
 import { type ConcludedLoad, startRules } from "../../../src/config/rules_loader.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { HandProvider, rulesLoad as load } from "../../harness/hand_rules_provider.ts";
-import { RulesStory } from "../../harness/rules_story.ts";
+
+/** How a `Story` begins. */
+interface StoryOptions {
+  readonly clock?: FakeClock;
+  readonly mergeDomains?: boolean;
+  readonly requiresRules?: boolean;
+  /** Settles when other threads have applied the rules. */
+  readonly applied?: Promise<void>;
+}
+
+/** A loader whose provider is the test, and everything that it did, in order. */
+class Story {
+  readonly lines: string[] = [];
+  readonly concluded: ConcludedLoad[] = [];
+  readonly health = new Health();
+  readonly clock: FakeClock;
+  readonly loader;
+  load: LoadReceiver = () => [];
+
+  constructor(options: StoryOptions = {}) {
+    const { clock = new FakeClock(1_000), mergeDomains = false, requiresRules = true, applied } = options;
+    const line = (level: string) => (message: string, { errors }: LogFields = {}) => {
+      this.lines.push(`${level}: ${message}${errors === undefined ? "" : ` errors=${errors}`}`);
+    };
+    const [debug, info, warning, error] = [line("debug"), line("info"), line("warning"), line("error")];
+    const logger: Logger = { debug, info, warning, error };
+    const start = (onLoad: LoadReceiver) => void (this.load = onLoad);
+    this.clock = clock;
+    this.loader = startRules({
+      provider: { start, reload: () => {}, close: () => Promise.resolve() },
+      onRules: ({ rules, version }) => {
+        this.lines.push(`rules: ${[...rules.domains.keys()].join(" ")} ${version}`);
+        return applied;
+      },
+      onConcluded: (end) => void this.concluded.push(end),
+      counters: {
+        loadSucceeded: () => void this.lines.push("succeeded"),
+        loadFailed: () => void this.lines.push("failed"),
+      },
+      ...{ mergeDomains, health: this.health, requiresRules, logger, clock },
+    });
+  }
+
+  /** What happened since the last look. */
+  take(): string[] {
+    return this.lines.splice(0);
+  }
+
+  /** Closes the loader, which leaves no timer. */
+  async close(): Promise<void> {
+    await this.loader.close();
+    assertEquals(this.clock.waiting, 0);
+  }
+}
+
+/** A load of these files. */
+function load(files: Readonly<Record<string, string>>): RulesLoad {
+  const read = Object.entries(files).map(([name, text]) => readRuleFile(name, text));
+  return {
+    sources: read.flatMap(({ source }) => source === undefined ? [] : [source]),
+    problems: read.flatMap(({ problems }) => problems),
+    version: "v7",
+  };
+}
 
 const GOOD = load({ "a.yaml": "domain: a\ndescriptors: []\n" });
 const DUBIOUS = load({ "a.yaml": "domain: b\n" });
@@ -31,73 +96,45 @@ const DUBIOUS_LINE =
   "write 'descriptors: []' if that is meant";
 const LOADED = "info: Rules loaded";
 
-const CASES: readonly (readonly [name: string, loads: RulesLoad[], story: string[], failing: string[]])[] = [
-  ["good", [GOOD], ["rules: a v7", "succeeded", LOADED], []],
-  ["good with a warning", [DUBIOUS], [DUBIOUS_LINE, "rules: b v7", "succeeded", LOADED], []],
-  ["every problem of a rejected one", [BAD], [
-    ...BAD_LINES,
-    "failed",
-    "error: Rules rejected; waiting for valid rules errors=3",
-  ], ["no rate limit configuration loaded"]],
-  ["problems of several passes in the order of the file", [MIXED], [
-    "error: a.yaml:4:3: descriptors[1]: duplicate descriptor composite key 'd.k'; the first one is at a.yaml:3:3",
-    "error: a.yaml:5:16: descriptors[1].shadow_mode: expected true or false, got '1'",
-    "failed",
-    "error: Rules rejected; waiting for valid rules errors=2",
-  ], ["no rate limit configuration loaded"]],
-  ["rejected after a good one", [GOOD, UNREADABLE], [
-    "rules: a v7",
-    "succeeded",
-    LOADED,
-    "error: dir: gone",
-    "failed",
-    "error: Rules rejected; keeping the previous rules errors=1",
-  ], []],
-  ["unchanged after a good one with a warning", [DUBIOUS, UNCHANGED], [
-    DUBIOUS_LINE,
-    "rules: b v7",
-    "succeeded",
-    LOADED,
-    DUBIOUS_LINE,
-    "rules: b ",
-    "succeeded",
-    LOADED,
-  ], []],
-  ["unchanged after a rejected one", [GOOD, UNREADABLE, UNCHANGED], [
-    "rules: a v7",
-    "succeeded",
-    LOADED,
-    ...["error: dir: gone", "failed", "error: Rules rejected; keeping the previous rules errors=1"],
-    ...["error: dir: gone", "failed", "error: Rules rejected; keeping the previous rules errors=1"],
-  ], []],
-  ["without a domain", [EMPTY], ["rules:  ", "succeeded", LOADED], [
-    "the rate limit configuration has no domain",
-  ]],
-  ["without a domain after a good one, and rejected", [GOOD, EMPTY, UNREADABLE], [
-    "rules: a v7",
-    "succeeded",
-    LOADED,
-    "rules:  ",
-    "succeeded",
-    LOADED,
-    "error: dir: gone",
-    "failed",
-    "error: Rules rejected; keeping the previous rules errors=1",
-  ], ["the rate limit configuration has no domain"]],
-];
+const REJECTED = "error: Rules rejected; keeping the previous rules errors=1";
+const GONE = ["error: dir: gone", "failed", REJECTED];
+const GOOD_LINES = ["rules: a v7", "succeeded", LOADED];
+const NO_RULES = "no rate limit configuration loaded";
+const NO_DOMAIN = "the rate limit configuration has no domain";
 
-for (const [name, loads, expected, failing] of CASES) {
+const CASES: readonly (readonly [name: string, loads: RulesLoad[], story: string[], ...failing: string[]])[] =
+  [
+    ["every problem of a rejected one", [BAD], [
+      ...BAD_LINES,
+      "failed",
+      "error: Rules rejected; waiting for valid rules errors=3",
+    ], NO_RULES],
+    ["problems of several passes in the order of the file", [MIXED], [
+      "error: a.yaml:4:3: descriptors[1]: duplicate descriptor composite key 'd.k'; the first one is at a.yaml:3:3",
+      "error: a.yaml:5:16: descriptors[1].shadow_mode: expected true or false, got '1'",
+      "failed",
+      "error: Rules rejected; waiting for valid rules errors=2",
+    ], NO_RULES],
+    ["unchanged after a good one with a warning", [DUBIOUS, UNCHANGED], [
+      ...[DUBIOUS_LINE, "rules: b v7", "succeeded", LOADED],
+      ...[DUBIOUS_LINE, "rules: b ", "succeeded", LOADED],
+    ]],
+    ["unchanged after a rejected one", [GOOD, UNREADABLE, UNCHANGED], [...GOOD_LINES, ...GONE, ...GONE]],
+    ["without a domain after a good one, and rejected", [GOOD, EMPTY, UNREADABLE], [
+      ...[...GOOD_LINES, "rules:  ", "succeeded", LOADED, ...GONE],
+    ], NO_DOMAIN],
+  ];
+
+for (const [name, loads, expected, ...failing] of CASES) {
   Deno.test(`rules loader: ${name}`, async () => {
-    const story = new RulesStory();
-    const provider = new HandProvider();
-    const loader = story.start(provider);
-    for (const one of loads) provider.load(one);
+    const story = new Story();
+    for (const one of loads) story.load(one);
     assertEquals(story.take(), expected);
     assertEquals(
       story.health.failing().map(({ name, reason }) => `${name}: ${reason}`),
       failing.map((reason) => `config: ${reason}`),
     );
-    await loader.close();
+    await story.close();
   });
 }
 
@@ -112,94 +149,84 @@ const NOTES: readonly (readonly [name: string, loads: RulesLoad[], isNoted: bool
 
 for (const [name, loads, isNoted, lastLine] of NOTES) {
   Deno.test(`rules loader: a note while the last load is rejected, ${name}`, async () => {
-    const story = new RulesStory();
-    story.requiresRules = false;
-    const provider = new HandProvider();
-    const loader = story.start(provider);
-    for (const one of loads) provider.load(one);
+    const story = new Story({ requiresRules: false });
+    for (const one of loads) story.load(one);
     const noted = story.health.degraded().map(({ name, reason }) => `${name}: ${reason}`);
     const meanwhile = loads.includes(GOOD) ? "the previous rules stay" : "there are no rules yet";
     const [first, ...others] = noted;
     assertEquals(first, isNoted ? `config: rules rejected, ${meanwhile}: ${NOTE}` : undefined);
     assertEquals([story.health.failing(), others.length], [[], isNoted ? 2 : 0]);
     assertEquals(story.take().at(-1), lastLine);
-    await loader.close();
+    await story.close();
   });
 }
 
 Deno.test("rules loader: merging allows the same domain twice", async () => {
-  const story = new RulesStory();
-  const provider = new HandProvider();
-  const loader = story.start(provider, new FakeClock(), true);
+  const story = new Story({ mergeDomains: true });
   const twice = load({ "a.yaml": "domain: a\ndescriptors: []\n", "b.yaml": "domain: a\ndescriptors: []\n" });
-  assertEquals(provider.load(twice), []);
-  assertEquals(story.take(), ["rules: a v7", "succeeded", LOADED]);
-  await loader.close();
+  assertEquals([story.load(twice), story.take()], [[], GOOD_LINES]);
+  await story.close();
 });
 
-Deno.test("rules loader: answers the problems and keeps the last loads", async () => {
-  const clock = new FakeClock(1_000);
-  const provider = new HandProvider();
-  const loader = new RulesStory().start(provider, clock);
-  assertEquals(loader.loads(), []);
-  const { problems } = UNREADABLE;
-  assertEquals(provider.load(UNREADABLE), problems);
-  const rejected = { at: 1_000, ok: false, problems, changed: [], version: UNREADABLE.version, limits: 0 };
-  assertEquals(loader.loads(), [rejected]);
+Deno.test("rules loader: answers the problems, keeps the last loads, and reports each that differs", async () => {
+  const story = new Story();
+  const { loader, clock } = story;
+  const { problems, version } = UNREADABLE;
+  assertEquals([loader.loads(), story.load(UNREADABLE)], [[], problems]);
+  story.load(UNCHANGED);
+  const rejected = { at: 1_000, ok: false, problems, changed: [], version, limits: 0 };
+  assertEquals(loader.loads(), [rejected, rejected]);
   clock.advance(500);
-  provider.load({ ...GOOD, changed: ["a.yaml"] });
-  const accepted = {
-    at: 1_500,
-    ok: true,
-    problems: [],
-    changed: ["a.yaml"],
-    version: GOOD.version,
-    limits: 0,
-  };
-  assertEquals(loader.loads(), [accepted, rejected]);
-  for (let count = 0; count < 20; count++) provider.load(UNREADABLE);
-  assertEquals(loader.loads().length, 10);
+  story.load({ ...GOOD, changed: ["a.yaml"] });
+  const accepted = { at: 1_500, ok: true, problems: [], changed: ["a.yaml"], version: "v7", limits: 0 };
+  assertEquals(loader.loads(), [accepted, rejected, rejected]);
+  story.load(UNCHANGED);
   await loader.firstRules;
-  await loader.close();
+  const seen = [...Array(20).fill(UNREADABLE).flatMap((one) => (story.load(one), story.concluded.splice(0)))];
+  const told = ({ rules, hasRules, problems, version }: ConcludedLoad) => {
+    return [rules?.domainCount, hasRules, problems.length, version];
+  };
+  assertEquals(seen.slice(0, 3).map(told), [[undefined, false, 1, ""], [1, true, 0, "v7"], [
+    undefined,
+    true,
+    1,
+    "",
+  ]]);
+  assertEquals(loader.loads().length, 10);
+  await story.close();
 });
 
-Deno.test("rules loader: a rejected first configuration is told every 30 s until one is good", async () => {
-  const clock = new FakeClock();
-  const story = new RulesStory();
-  const provider = new HandProvider();
-  const loader = story.start(provider, clock);
-  const told = [
-    "error: dir: gone",
-    "error: Rules rejected; waiting for valid rules errors=1",
-  ];
-  provider.load(UNREADABLE);
+Deno.test("rules loader: a rejected first configuration is logged every 30 s until one is good, or it is closed", async () => {
+  const story = new Story();
+  const told = ["error: dir: gone", "error: Rules rejected; waiting for valid rules errors=1"];
+  story.load(UNREADABLE);
   assertEquals(story.take(), [told[0], "failed", told[1]]);
-  clock.advance(29_999);
+  story.clock.advance(29_999);
   assertEquals(story.take(), []);
-  clock.advance(1);
+  story.clock.advance(1);
   assertEquals(story.take(), told);
-  clock.advance(60_000);
+  story.clock.advance(60_000);
   assertEquals(story.take(), [...told, ...told]);
-  provider.load(GOOD);
-  story.take();
-  provider.load(UNREADABLE);
-  story.take();
-  clock.advance(60_000);
-  assertEquals(story.take(), []);
-  assertEquals(clock.waiting, 0);
-  await loader.close();
+  story.load(GOOD);
+  story.load(UNREADABLE);
+  assertEquals([story.take(), story.clock.waiting], [[
+    ...GOOD_LINES.toSpliced(-1, 1, "warning: Rules loaded"),
+    ...GONE,
+  ], 0]);
+  await story.close();
+  const closed = new Story();
+  closed.load(UNREADABLE);
+  assertEquals(closed.clock.waiting, 1);
+  await closed.close();
 });
 
 Deno.test("rules loader: of many problems 100 are logged, errors before warnings, each in its place", async () => {
-  const story = new RulesStory();
-  const provider = new HandProvider();
-  const loader = story.start(provider);
-  const problem = (severity: "error" | "warning", line: number) => {
-    return { severity, at: `a.yaml:${line}:1`, path: "", text: severity };
-  };
-  const lines = Array.from({ length: 120 }, (_, index) => index + 1);
-  const problems = lines.map((line) => problem(line % 12 === 0 ? "error" : "warning", line));
-  provider.load({ sources: undefined, problems, version: "" });
+  const story = new Story();
+  const problems = Array.from({ length: 120 }, (_, index) => {
+    const severity = (index + 1) % 12 === 0 ? "error" as const : "warning" as const;
+    return { severity, at: `a.yaml:${index + 1}:1`, path: "", text: severity };
+  });
+  story.load({ sources: undefined, problems, version: "" });
   const told = problems.map(({ severity, at }) => `${severity}: ${at}: ${severity}`);
   assertEquals(story.take(), [
     // Ten errors, all of them, and the first 90 of the warnings.
@@ -210,82 +237,34 @@ Deno.test("rules loader: of many problems 100 are logged, errors before warnings
     "failed",
     "error: Rules rejected; waiting for valid rules errors=10",
   ]);
-  assertEquals(loader.loads()[0]?.problems.length, 120);
-  await loader.close();
-});
-
-Deno.test("rules loader: closing ends the telling", async () => {
-  const clock = new FakeClock();
-  const provider = new HandProvider();
-  const loader = new RulesStory().start(provider, clock);
-  provider.load(UNREADABLE);
-  assertEquals(clock.waiting, 1);
-  await loader.close();
-  assertEquals(clock.waiting, 0);
+  assertEquals(story.loader.loads()[0]?.problems.length, 120);
+  await story.close();
 });
 
 Deno.test("rules loader: rules that are applied in other threads are reported once they are in force", async () => {
-  const bed = new RulesStory();
-  const provider = new HandProvider();
   const applied = Promise.withResolvers<void>();
-  const loader = bed.start(provider, new FakeClock(1_000), false, applied.promise);
-  const loading = provider.load(GOOD);
-  assertEquals([bed.take(), bed.health.healthy], [["rules: a v7"], false]);
+  const story = new Story({ applied: applied.promise });
+  const loading = story.load(GOOD);
+  assertEquals([story.take(), story.health.healthy], [["rules: a v7"], false]);
   applied.resolve();
-  await loader.firstRules;
-  assertEquals([await loading, bed.take(), bed.health.healthy], [
-    [],
-    ["succeeded", "info: Rules loaded"],
-    true,
-  ]);
+  await story.loader.firstRules;
+  assertEquals([await loading, story.take(), story.health.healthy], [[], ["succeeded", LOADED], true]);
 });
 
 Deno.test("rules loader: many rules are compiled in slices, and closing ends that", async () => {
   const rules = Array.from({ length: 1_000 }, (_, index) => `- key: k${index}\n`).join("");
   const many = load({ "m.yaml": `domain: m\ndescriptors:\n${rules}` });
   for (const isClosed of [false, true]) {
-    const bed = new RulesStory();
-    const provider = new HandProvider();
-    const clock = new FakeClock(1_000);
+    const story = new Story();
+    const { clock } = story;
     // Each look at the clock takes as long as a slice.
     let elapsedMs = 0;
     clock.elapsed = () => elapsedMs += 10;
-    const loader = bed.start(provider, clock);
-    const loading = provider.load(many);
-    assertEquals([bed.take(), clock.waiting], [[], 1]);
-    if (isClosed) await loader.close();
+    const loading = story.load(many);
+    assertEquals([story.take(), clock.waiting], [[], 1]);
+    if (isClosed) await story.close();
     while (clock.waiting > 0) clock.advance(0);
-    if (isClosed) await Promise.resolve();
-    else await loading;
-    assertEquals(bed.take(), isClosed ? [] : ["rules: m v7", "succeeded", "info: Rules loaded"]);
+    if (!isClosed) await loading;
+    assertEquals(story.take(), isClosed ? [] : ["rules: m v7", "succeeded", LOADED]);
   }
-});
-
-Deno.test("each load that differs from the previous one is reported, also to those that listen for events", () => {
-  const provider = new HandProvider();
-  const concluded: ConcludedLoad[] = [];
-  const story = new RulesStory();
-  startRules({
-    provider,
-    mergeDomains: false,
-    onRules: () => {},
-    onConcluded: (end) => void concluded.push(end),
-    counters: { loadSucceeded: () => {}, loadFailed: () => {} },
-    health: story.health,
-    requiresRules: false,
-    logger: story.logger,
-    clock: new FakeClock(1_000),
-  });
-  const good = { "r.yaml": "domain: d\ndescriptors: []\n" };
-  const bad = { "r.yaml": "descriptors: []\n" };
-  for (const files of [bad, good, bad]) {
-    provider.load(load(files));
-    provider.load({ sources: [], problems: [], version: "v7", isUnchanged: true });
-  }
-  assertEquals(
-    concluded.map((
-      { rules, hasRules, problems, version },
-    ) => [rules?.domainCount, hasRules, problems.length, version]),
-    [[undefined, false, 1, "v7"], [1, true, 0, "v7"], [undefined, true, 1, "v7"]],
-  );
 });

@@ -149,13 +149,6 @@ const BAD: Readonly<Record<string, { resources: readonly WireAny[]; problems: re
     resources: [ofRules(wireRule({ key: "a", descriptors: [wireRule({})] }))],
     problems: ['error: resource "shop": descriptors[0].descriptors[0].key: descriptor has empty key'],
   },
-  "a rule twice": {
-    resources: [ofRules(wireRule({ key: "a" }), wireRule({ key: "a" }))],
-    problems: [
-      "error: resource \"shop\": descriptors[1]: duplicate descriptor composite key 'shop.a'; the first one " +
-      'is at resource "shop"',
-    ],
-  },
   "a number that JSON has not": {
     resources: [ofRules(wireRule({ key: "a", metadata: { n: [0, NaN] } }))],
     problems: [
