@@ -57,6 +57,12 @@ class Bed {
     return this.story.splice(0);
   }
 
+  /** The server ends the stream, and another one is opened. */
+  reopen(): void {
+    this.events.onEnd("gone");
+    this.clock.advance(3_000);
+  }
+
   #open(events: XdsStreamEvents) {
     this.#events = events;
     this.opened.push(this.clock.now());
@@ -89,18 +95,94 @@ const WRONG: Problem = {
 };
 const WRONG_TEXT = '3 resource "shop": descriptors[0].key: is bad';
 
-Deno.test("xds provider: acknowledges, refuses with the version before, and acknowledges again", () => {
-  const bed = new Bed();
-  bed.wrong.set("2", [{ ...WRONG, severity: "warning" }, WRONG]);
-  bed.wrong.set("3", [{ ...WRONG, severity: "warning" }]);
-  bed.send("1");
-  bed.send("2");
-  bed.send("3");
-  assertEquals(bed.take(), [
-    ...["open", "/", "load 1: shop", "1/n1", "load 2: shop", `1/n2 ${WRONG_TEXT}`],
-    ...["load 3: shop", "3/n3"],
-  ]);
-});
+/** What a test does, and the story of it. */
+const STORIES: Readonly<Record<string, readonly [run: (bed: Bed) => void, ...story: string[]]>> = {
+  "acknowledges, refuses with the version before, and acknowledges again": [
+    (bed) => {
+      bed.wrong.set("2", [{ ...WRONG, severity: "warning" }, WRONG]);
+      bed.wrong.set("3", [{ ...WRONG, severity: "warning" }]);
+      for (const version of ["1", "2", "3"]) bed.send(version);
+    },
+    ...["open", "/", "load 1: shop", "1/n1", "load 2: shop", `1/n2 ${WRONG_TEXT}`, "load 3: shop", "3/n3"],
+  ],
+  "the version in force is acknowledged and not loaded again, on a new stream too": [
+    (bed) => {
+      for (const version of ["1", "1"]) bed.send(version);
+      bed.reopen();
+      for (const version of ["1", "2"]) bed.send(version);
+    },
+    ...["open", "/", "load 1: shop", "1/n1", "1/n2", "open", "1/", "1/n3", "load 2: shop", "2/n4"],
+  ],
+  "a refused version is looked at again on a new stream": [
+    (bed) => {
+      bed.wrong.set("1", [WRONG]);
+      for (const version of ["1", "1"]) bed.send(version);
+      bed.wrong.clear();
+      bed.reopen();
+      bed.send("1");
+    },
+    ...["open", "/", "load 1: shop", `/n1 ${WRONG_TEXT}`, "open", "/", "load 1: shop", "1/n3"],
+  ],
+  "a reload asks for the version in force, and loads it": [
+    (bed) => {
+      bed.send("1");
+      bed.provider.reload();
+      bed.send("1");
+    },
+    ...["open", "/", "load 1: shop", "1/n1", "/n1", "load 1: shop", "1/n2"],
+  ],
+  "a reload ends a wait": [
+    (bed) => {
+      bed.send("1");
+      bed.events.onEnd("gone");
+      bed.provider.reload();
+      bed.send("1");
+    },
+    ...["open", "/", "load 1: shop", "1/n1", "open", "/", "load 1: shop", "1/n2"],
+  ],
+  "a known name with other rules is loaded, and so is one that was refused and mended": [
+    (bed) => {
+      bed.send("", "shop");
+      bed.send("", "mall");
+      bed.wrong.set("2", [WRONG]);
+      bed.send("2", "shop");
+      bed.wrong.delete("2");
+      bed.send("2", "mended");
+    },
+    ...["open", "/", "load : shop", "/n1", "load : mall", "/n2", "load 2: shop", `/n3 ${WRONG_TEXT}`],
+    ...["load 2: mended", "2/n4"],
+  ],
+  "applying that throws is a refusal": [
+    (bed) => {
+      bed.wrong.set("1", new Error("broken"));
+      bed.send("1");
+    },
+    ...["open", "/", "load 1: shop", "/n1 3 the rules could not be applied"],
+  ],
+  "a message that is none ends the stream": [
+    (bed) => {
+      bed.send("1");
+      bed.events.onMessage(new Uint8Array([0x0a, 9, 1]));
+      bed.clock.advance(3_000);
+    },
+    ...["open", "/", "load 1: shop", "1/n1", "load : nothing", "close", "open", "1/"],
+  ],
+  "resources that it did not ask for are left alone": [
+    (bed) => {
+      bed.send("1", "shop", "type.googleapis.com/envoy.config.cluster.v3.Cluster");
+      bed.send("1", "shop", "elsewhere/ratelimit.config.ratelimit.v3.RateLimitConfig");
+    },
+    ...["open", "/", "load 1: shop", "1/n2"],
+  ],
+};
+
+for (const [name, [run, ...story]] of Object.entries(STORIES)) {
+  Deno.test(`xds provider: ${name}`, () => {
+    const bed = new Bed();
+    run(bed);
+    assertEquals(bed.take(), story);
+  });
+}
 
 Deno.test("xds provider: a version is acknowledged once it is applied; the last one that came meanwhile follows", async () => {
   const bed = new Bed();
@@ -143,20 +225,6 @@ Deno.test("xds provider: a version that is applied after its stream has ended is
   assertEquals(bed.take(), ["1/n2"]);
 });
 
-Deno.test("xds provider: the version in force is acknowledged and not loaded again, on a new stream too", () => {
-  const bed = new Bed();
-  bed.send("1");
-  bed.send("1");
-  bed.events.onEnd("gone");
-  bed.clock.advance(3_000);
-  bed.send("1");
-  bed.send("2");
-  assertEquals(bed.take(), [
-    ...["open", "/", "load 1: shop", "1/n1", "1/n2"],
-    ...["open", "1/", "1/n3", "load 2: shop", "2/n4"],
-  ]);
-});
-
 Deno.test("xds provider: a refused version that comes again at once is refused later each time", () => {
   const bed = new Bed();
   bed.wrong.set("1", [WRONG]);
@@ -174,28 +242,6 @@ Deno.test("xds provider: a refused version that comes again at once is refused l
   bed.send("2");
   bed.clock.advance(60_000);
   assertEquals(bed.take(), ["load 2: shop", "2/n9"]);
-});
-
-Deno.test("xds provider: a refused version is looked at again on a new stream", () => {
-  const bed = new Bed();
-  bed.wrong.set("1", [WRONG]);
-  bed.send("1");
-  bed.send("1");
-  bed.events.onEnd("gone");
-  bed.wrong.clear();
-  bed.clock.advance(3_000);
-  bed.send("1");
-  assertEquals(bed.take(), [
-    ...["open", "/", "load 1: shop", `/n1 ${WRONG_TEXT}`],
-    ...["open", "/", "load 1: shop", "1/n3"],
-  ]);
-});
-
-Deno.test("xds provider: taking over that throws is a refusal", () => {
-  const bed = new Bed();
-  bed.wrong.set("1", new Error("broken"));
-  bed.send("1");
-  assertEquals(bed.take().slice(2), ["load 1: shop", "/n1 3 the rules could not be applied"]);
 });
 
 Deno.test("xds provider: of many problems the refusal tells the first", () => {
@@ -250,43 +296,6 @@ Deno.test("xds provider: a stream that held a minute without news counts as one 
   assertEquals(bed.opened, [0, 3_000, 66_000]);
 });
 
-Deno.test("xds provider: a reload asks for the version in force, and loads it", () => {
-  const bed = new Bed();
-  bed.send("1");
-  bed.provider.reload();
-  bed.send("1");
-  assertEquals(bed.take(), ["open", "/", "load 1: shop", "1/n1", "/n1", "load 1: shop", "1/n2"]);
-});
-
-Deno.test("xds provider: a reload ends a wait", () => {
-  const bed = new Bed();
-  bed.send("1");
-  bed.events.onEnd("gone");
-  bed.take();
-  bed.provider.reload();
-  bed.send("1");
-  assertEquals([bed.take(), bed.clock.waiting], [["open", "/", "load 1: shop", "1/n2"], 0]);
-});
-
-Deno.test("xds provider: a message that is none ends the stream", () => {
-  const bed = new Bed();
-  bed.send("1");
-  bed.take();
-  bed.events.onMessage(new Uint8Array([0x0a, 9, 1]));
-  assertEquals([bed.take(), bed.clock.waiting], [["load : nothing", "close"], 1]);
-  bed.clock.advance(3_000);
-  assertEquals(bed.take(), ["open", "1/"]);
-});
-
-Deno.test("xds provider: resources that it did not ask for are left alone", () => {
-  const bed = new Bed();
-  bed.take();
-  bed.send("1", "shop", "type.googleapis.com/envoy.config.cluster.v3.Cluster");
-  assertEquals(bed.take(), []);
-  bed.send("1", "shop", "elsewhere/ratelimit.config.ratelimit.v3.RateLimitConfig");
-  assertEquals(bed.take(), ["load 1: shop", "1/n2"]);
-});
-
 Deno.test("xds provider: closed, it does nothing more", async () => {
   for (const hasStream of [true, false]) {
     const bed = new Bed();
@@ -315,20 +324,6 @@ Deno.test("xds provider: a header that cannot be sent is told at once, without i
     const found = [text.includes(`the header "${name}" cannot be sent`), text.includes("secret")];
     assertEquals(found, [true, false]);
   }
-});
-
-Deno.test("xds provider: a known name with other rules is loaded, and so is one that was refused and mended", () => {
-  const bed = new Bed();
-  bed.send("", "shop");
-  bed.send("", "mall");
-  bed.wrong.set("2", [WRONG]);
-  bed.send("2", "shop");
-  bed.wrong.delete("2");
-  bed.send("2", "mended");
-  assertEquals(bed.take(), [
-    ...["open", "/", "load : shop", "/n1", "load : mall", "/n2"],
-    ...["load 2: shop", `/n3 ${WRONG_TEXT}`, "load 2: mended", "2/n4"],
-  ]);
 });
 
 Deno.test("xds provider: a server that is there and sends nothing is told of, until the first rules are there", () => {

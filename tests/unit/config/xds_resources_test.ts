@@ -104,92 +104,68 @@ function nested(depth: number): WireValue {
 
 const UNITS = "expected one of SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, YEAR";
 
-/** One bad thing each, in the rule `a` of the resource `shop` unless it is another one. */
-const BAD: Readonly<Record<string, { resources: readonly WireAny[]; problems: readonly string[] }>> = {
-  "no unit": {
-    resources: [ofPolicy({ unit: 0 })],
-    problems: [
-      `error: resource "shop": descriptors[0].rate_limit.unit: invalid rate limit unit 'UNKNOWN'; ${UNITS}`,
-    ],
-  },
-  "an unknown unit": {
-    resources: [ofPolicy({ unit: 8 })],
-    problems: [
-      `error: resource "shop": descriptors[0].rate_limit.unit: invalid rate limit unit '8'; ${UNITS}`,
-    ],
-  },
-  "a unit without limit": {
-    resources: [ofPolicy({ unlimited: true })],
-    problems: [
-      'error: resource "shop": descriptors[0].rate_limit.unit: should not specify rate limit unit when ' +
-      "unlimited; remove unit, or unlimited",
-    ],
-  },
-  "an unknown unit without limit": {
-    resources: [ofPolicy({ unlimited: true, unit: 8 })],
-    problems: [
-      'warning: resource "shop": descriptors[0].rate_limit.unit: rate limit unit 8 has no effect with ' +
-      "unlimited; remove it",
-    ],
-  },
-  "a nameless replacement": {
-    resources: [ofPolicy({ replaces: [{ name: "b" }, { name: "" }] })],
-    problems: [
-      'error: resource "shop": descriptors[0].rate_limit.replaces[1]: should not have an empty replaces entry',
-    ],
-  },
-  "a replacement of itself": {
-    resources: [ofPolicy({ name: "b", replaces: [{ name: "b" }] })],
-    problems: [
-      'error: resource "shop": descriptors[0].rate_limit.replaces[0]: replaces should not contain name of ' +
-      "same descriptor 'b'",
-    ],
-  },
-  "an empty key": {
-    resources: [ofRules(wireRule({ key: "a", descriptors: [wireRule({})] }))],
-    problems: ['error: resource "shop": descriptors[0].descriptors[0].key: descriptor has empty key'],
-  },
-  "a number that JSON has not": {
-    resources: [ofRules(wireRule({ key: "a", metadata: { n: [0, NaN] } }))],
-    problems: [
-      'error: resource "shop": descriptors[0].metadata.n[1]: expected a finite number, got NaN; send it ' +
-      "as a text",
-    ],
-  },
-  "metadata that is too deep": {
-    resources: [ofRules(wireRule({ key: "a", metadata: { a: nested(24) } }))],
-    problems: [
-      `error: resource "shop": descriptors[0].metadata${".a".repeat(24)}: expected at most 24 levels of ` +
-      "metadata; use fewer levels",
-    ],
-  },
-  "no domain": {
-    resources: [anyOf({ name: "shop", domain: "", descriptors: [] })],
-    problems: ['error: resource "shop": domain: config file cannot have empty domain'],
-  },
-  "a resource twice": {
-    resources: [anyOf(shopConfig({ a: 1 })), anyOf(shopConfig({ a: 1 }))],
-    problems: [
-      "error: resource \"shop\" (2 of 2): domain: duplicate domain 'shop' in config file; it is already in " +
-      'resource "shop", and MERGE_DOMAIN_CONFIG=true would allow that',
-      "error: resource \"shop\" (2 of 2): descriptors[0]: duplicate descriptor composite key 'shop.a'; the " +
-      'first one is at resource "shop"',
-    ],
-  },
-  "a resource of another type": {
-    resources: [anyOf(shopConfig({})), { typeUrl: "a/b.Cluster", value: new Uint8Array() }],
-    problems: [`error: resource 2 of 2: expected the type ${RULES_TYPE}, got "a/b.Cluster"`],
-  },
-  "bytes that are no resource": {
-    resources: [{ typeUrl: RULES_TYPE, value: new Uint8Array([0x12, 9, 1]) }],
-    problems: [
-      'error: resource 1 of 1: Cannot read field 2 of "RateLimitConfig": length 9 goes beyond the 1 byte left',
-    ],
-  },
-  "more rules than there is room for": {
-    resources: [anyOf({ name: "shop", domain: "shop", descriptors: new Array(500_001).fill(wireRule({})) })],
-    problems: ['error: resource "shop": expected at most 500000 rules in all resources; use fewer'],
-  },
+/** One bad thing each, and the problems of it in the resource `shop`. */
+const BAD: Readonly<Record<string, readonly [resources: readonly WireAny[], ...problems: string[]]>> = {
+  "no unit": [
+    [ofPolicy({ unit: 0 })],
+    `error: descriptors[0].rate_limit.unit: invalid rate limit unit 'UNKNOWN'; ${UNITS}`,
+  ],
+  "an unknown unit": [
+    [ofPolicy({ unit: 8 })],
+    `error: descriptors[0].rate_limit.unit: invalid rate limit unit '8'; ${UNITS}`,
+  ],
+  "a unit without limit": [
+    [ofPolicy({ unlimited: true })],
+    "error: descriptors[0].rate_limit.unit: should not specify rate limit unit when unlimited; remove unit, or unlimited",
+  ],
+  "an unknown unit without limit": [
+    [ofPolicy({ unlimited: true, unit: 8 })],
+    "warning: descriptors[0].rate_limit.unit: rate limit unit 8 has no effect with unlimited; remove it",
+  ],
+  "a nameless replacement": [
+    [ofPolicy({ replaces: [{ name: "b" }, { name: "" }] })],
+    "error: descriptors[0].rate_limit.replaces[1]: should not have an empty replaces entry",
+  ],
+  "a replacement of itself": [
+    [ofPolicy({ name: "b", replaces: [{ name: "b" }] })],
+    "error: descriptors[0].rate_limit.replaces[0]: replaces should not contain name of same descriptor 'b'",
+  ],
+  "an empty key": [
+    [ofRules(wireRule({ key: "a", descriptors: [wireRule({})] }))],
+    "error: descriptors[0].descriptors[0].key: descriptor has empty key",
+  ],
+  "a number that JSON has not": [
+    [ofRules(wireRule({ key: "a", metadata: { n: [0, NaN] } }))],
+    "error: descriptors[0].metadata.n[1]: expected a finite number, got NaN; send it as a text",
+  ],
+  "metadata that is too deep": [
+    [ofRules(wireRule({ key: "a", metadata: { a: nested(24) } }))],
+    `error: descriptors[0].metadata${
+      ".a".repeat(24)
+    }: expected at most 24 levels of metadata; use fewer levels`,
+  ],
+  "no domain": [
+    [anyOf({ name: "shop", domain: "", descriptors: [] })],
+    "error: domain: config file cannot have empty domain",
+  ],
+  "a resource twice": [
+    [anyOf(shopConfig({ a: 1 })), anyOf(shopConfig({ a: 1 }))],
+    "error: (2 of 2): domain: duplicate domain 'shop' in config file; it is already in resource \"shop\", and " +
+    "MERGE_DOMAIN_CONFIG=true would allow that",
+    "error: (2 of 2): descriptors[0]: duplicate descriptor composite key 'shop.a'; the first one is at resource \"shop\"",
+  ],
+  "a resource of another type": [
+    [anyOf(shopConfig({})), { typeUrl: "a/b.Cluster", value: new Uint8Array() }],
+    `error: resource 2 of 2: expected the type ${RULES_TYPE}, got "a/b.Cluster"`,
+  ],
+  "bytes that are no resource": [
+    [{ typeUrl: RULES_TYPE, value: new Uint8Array([0x12, 9, 1]) }],
+    'error: resource 1 of 1: Cannot read field 2 of "RateLimitConfig": length 9 goes beyond the 1 byte left',
+  ],
+  "more rules than there is room for": [
+    [anyOf({ name: "shop", domain: "shop", descriptors: new Array(500_001).fill(wireRule({})) })],
+    "error: expected at most 500000 rules in all resources; use fewer",
+  ],
 };
 
 function ofRules(...descriptors: WireRateLimitConfig["descriptors"]): WireAny {
@@ -200,9 +176,12 @@ function ofPolicy(parts: Partial<WirePolicy>): WireAny {
   return ofRules(wireRule({ key: "a", rateLimit: policy(parts) }));
 }
 
-for (const [name, { resources, problems }] of Object.entries(BAD)) {
+for (const [name, [resources, ...problems]] of Object.entries(BAD)) {
   Deno.test(`xds sources: ${name} is named with its place`, () => {
-    assertEquals(problemsOf(load(resources)), problems);
+    const seen = problemsOf(load(resources)).map((text) =>
+      text.replace(/^(\w+: )resource "shop"(?:: | (?=\())/, "$1")
+    );
+    assertEquals(seen, problems);
   });
 }
 
