@@ -22,60 +22,45 @@ import {
 
 const HALF = "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhello";
 
-interface Stage {
-  readonly when: string;
-  /** Answers when the call is so far that it can be cancelled there. */
-  readonly reached: (server: RawServer, clock: FakeClock, hooks: readonly string[]) => unknown;
-  readonly options?: (hooks: string[]) => ClientOptions;
-  readonly answer?: string;
-  readonly scheme?: "https";
-}
+type Options = ClientOptions & { readonly scheme?: "https"; readonly answer?: string };
 
-const forever = () => new Promise<undefined>(() => {});
-
-const STAGES: readonly Stage[] = [
-  { when: "while it connects", scheme: "https", reached: (server) => server.accepted === 1 },
-  { when: "before the headers", reached: (_, __, hooks) => hooks.includes("asked") },
-  {
-    when: "in the headers",
-    answer: "HTTP/1.1 200 OK\r\nx-a:",
-    reached: (_, __, hooks) => hooks.includes("asked"),
-  },
-  {
-    when: "in the body",
-    answer: HALF,
-    options: (hooks) => ({ onResponse: () => void hooks.push("answered") }),
-    reached: (_, __, hooks) => hooks.includes("answered"),
-  },
-  {
-    when: "in a bounded body",
-    answer: HALF,
-    options: (hooks) => ({ maxResponseBytes: 100, onResponse: () => void hooks.push("answered") }),
-    reached: (_, __, hooks) => hooks.includes("answered"),
-  },
-  {
-    when: "between two attempts",
-    answer: "HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n",
-    options: () => ({ retry: {} }),
-    reached: (_, clock) => clock.waiting === 2,
-  },
-  {
-    when: "in the hook before",
-    options: (hooks) => ({ onRequest: () => (hooks.push("before"), forever()) }),
-    reached: (_, __, hooks) => hooks.includes("before"),
-  },
-  {
-    when: "in the hook after",
-    answer: HALF,
-    options: (hooks) => ({ onResponse: () => (hooks.push("after"), forever()) }),
-    reached: (_, __, hooks) => hooks.includes("after"),
-  },
+/** How far a call is when it is cancelled, how that is seen, and how it is sent. */
+type Stage = readonly [
+  when: string,
+  reached: (server: RawServer, clock: FakeClock, hooks: readonly string[]) => unknown,
+  options?: (hooks: string[]) => Options,
 ];
 
-for (const { when, reached, options = () => ({}), answer = "", scheme = "http" } of STAGES) {
+const forever = () => new Promise<undefined>(() => {});
+const hasHook = (hook: string): Stage[1] => (_server, _clock, hooks) => hooks.includes(hook);
+const BUSY = "HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n";
+
+const STAGES: readonly Stage[] = [
+  ["while it connects", (server) => server.accepted === 1, () => ({ scheme: "https" })],
+  ["before the headers", hasHook("asked")],
+  ["in the headers", hasHook("asked"), () => ({ answer: "HTTP/1.1 200 OK\r\nx-a:" })],
+  ["in the body", hasHook("answered"), (hooks) => {
+    return { answer: HALF, onResponse: () => void hooks.push("answered") };
+  }],
+  ["in a bounded body", hasHook("answered"), (hooks) => {
+    return { answer: HALF, maxResponseBytes: 100, onResponse: () => void hooks.push("answered") };
+  }],
+  ["between two attempts", (_, clock) => clock.waiting === 2, () => ({ answer: BUSY, retry: {} })],
+  [
+    "in the hook before",
+    hasHook("before"),
+    (hooks) => ({ onRequest: () => (hooks.push("before"), forever()) }),
+  ],
+  ["in the hook after", hasHook("after"), (hooks) => {
+    return { answer: HALF, onResponse: () => (hooks.push("after"), forever()) };
+  }],
+];
+
+for (const [when, reached, optionsOf = (): Options => ({})] of STAGES) {
   for (const limits of [{}, { timeoutMs: 1_000 }]) {
     Deno.test(`a call cancelled ${when}, ${JSON.stringify(limits)}: aborted, and nothing is left`, async () => {
       const hooks: string[] = [];
+      const { scheme = "http", answer = "", ...options } = optionsOf(hooks);
       await using server = await RawServer.start((socket) => {
         hooks.push("asked");
         socket.write(answer);
@@ -84,7 +69,7 @@ for (const { when, reached, options = () => ({}), answer = "", scheme = "http" }
       const abort = new CountedAbort();
       const request = { method: Get, baseURL: `${scheme}://127.0.0.1:${server.port}/?${SECRET}` };
       // The total time is a timer that every stage has to let go of.
-      const client = new Client({ clock, totalTimeoutMs: 10_000, ...limits, ...options(hooks) });
+      const client = new Client({ clock, totalTimeoutMs: 10_000, ...limits, ...options });
       const failed = failure(() => client.send(request, { signal: abort.signal }));
       await until("it is so far", () => reached(server, clock, hooks));
       assertEquals(abort.listening, 1);
@@ -108,12 +93,9 @@ Deno.test("a call with a signal that is aborted already sends nothing", async ()
   await using server = new EchoServer(() => {});
   const clock = new FakeClock();
   const signal = AbortSignal.abort("over");
-  const table: SendOptions[] = [{ signal }, { signal, retry: {} }, {
-    signal,
-    timeoutMs: 10,
-    totalTimeoutMs: 10,
-  }];
-  for (const options of table) {
+  const table: SendOptions[] = [{}, { retry: {} }, { timeoutMs: 10, totalTimeoutMs: 10 }];
+  for (const given of table) {
+    const options = { ...given, signal };
     const client = new Client({ clock });
     const request = { method: Get, baseURL: server.origin };
     for (const run of [() => client.send(request, options), () => client.sendStream(request, options)]) {

@@ -26,60 +26,37 @@ function answer(socket: Socket, head: string): void {
 
 type Run = (path: string, options?: SendOptions) => Promise<unknown>;
 
-/** Sorts of requests, each with how many of a hundred are of it, and what has to come of it. */
-interface Sort {
-  readonly share: number;
-  readonly outcome: string;
-  readonly run: (
-    call: { readonly send: Run; readonly stream: Run; readonly limits: SendOptions },
-  ) => Promise<unknown>;
-}
+/** A sort of requests: how many of a hundred are of it, what has to come of it, and how it is sent. */
+type Sort = readonly [
+  share: number,
+  outcome: string,
+  run: (call: { readonly send: Run; readonly stream: Run; readonly limits: SendOptions }) => Promise<unknown>,
+];
 
 const SORTS: readonly Sort[] = [
-  { share: 40, outcome: "200 bare", run: async ({ send }) => `${await send("/ok")} bare` },
-  { share: 38, outcome: "200", run: ({ send, limits }) => send("/ok", limits) },
-  { share: 9, outcome: "404", run: ({ send, limits }) => send("/missing", limits) },
-  { share: 1, outcome: "timeout", run: ({ send }) => send("/silent", { timeoutMs: 5 }) },
-  {
-    share: 1,
-    outcome: "timeout in all",
-    run: async ({ send, limits }) =>
-      await send("/endless", { ...limits, totalTimeoutMs: 5 }).catch((error) => `${error.code} in all`),
-  },
-  {
-    share: 1,
-    outcome: "aborted",
-    run: async ({ send, limits }) => {
-      const abort = new AbortController();
-      const sent = send("/endless", { ...limits, signal: abort.signal });
-      queueMicrotask(() => abort.abort());
-      return await sent;
-    },
-  },
-  { share: 1, outcome: "body_interrupted", run: ({ send, limits }) => send("/cut", limits) },
-  { share: 1, outcome: "network", run: ({ send, limits }) => send("/reset", limits) },
-  {
-    share: 2,
-    outcome: "body_too_large",
-    run: ({ send, limits }) => send("/endless", { ...limits, maxResponseBytes: 100 }),
-  },
-  {
-    share: 1,
-    outcome: "503",
-    run: ({ send, limits }) => send("/busy", { ...limits, retry: { attempts: 2, backoffMs: 1 } }),
-  },
-  {
-    share: 2,
-    outcome: "200 moved",
-    run: async ({ send, limits }) => `${await send("/moved", limits)} moved`,
-  },
-  { share: 1, outcome: "cancelled", run: ({ stream, limits }) => stream("/chunks", limits) },
-  { share: 1, outcome: "cancelled bare", run: async ({ stream }) => `${await stream("/endless")} bare` },
-  {
-    share: 1,
-    outcome: "status",
-    run: ({ stream, limits }) => stream("/missing", { ...limits, throwOnStatus: true }),
-  },
+  [40, "200 bare", async ({ send }) => `${await send("/ok")} bare`],
+  [38, "200", ({ send, limits }) => send("/ok", limits)],
+  [9, "404", ({ send, limits }) => send("/missing", limits)],
+  [1, "timeout", ({ send }) => send("/silent", { timeoutMs: 5 })],
+  [
+    1,
+    "timeout in all",
+    ({ send, limits }) =>
+      send("/endless", { ...limits, totalTimeoutMs: 5 }).catch((error) => `${error.code} in all`),
+  ],
+  [1, "aborted", ({ send, limits }) => {
+    const abort = new AbortController();
+    queueMicrotask(() => abort.abort());
+    return send("/endless", { ...limits, signal: abort.signal });
+  }],
+  [1, "body_interrupted", ({ send, limits }) => send("/cut", limits)],
+  [1, "network", ({ send, limits }) => send("/reset", limits)],
+  [2, "body_too_large", ({ send, limits }) => send("/endless", { ...limits, maxResponseBytes: 100 })],
+  [1, "503", ({ send, limits }) => send("/busy", { ...limits, retry: { attempts: 2, backoffMs: 1 } })],
+  [2, "200 moved", async ({ send, limits }) => `${await send("/moved", limits)} moved`],
+  [1, "cancelled", ({ stream, limits }) => stream("/chunks", limits)],
+  [1, "cancelled bare", async ({ stream }) => `${await stream("/endless")} bare`],
+  [1, "status", ({ stream, limits }) => stream("/missing", { ...limits, throwOnStatus: true })],
 ];
 
 const TOTAL = 1_000;
@@ -100,15 +77,15 @@ Deno.test("requests of every sort leave no timer, no listener, no body and no co
     await reader.cancel();
     return "cancelled";
   };
-  const sorts = SORTS.flatMap((sort) => Array.from({ length: sort.share }, () => sort));
+  const sorts = SORTS.flatMap(([share, , run]) => Array.from({ length: share }, () => run));
   assertEquals(sorts.length, 100);
   const outcomes = new Map<string, number>();
   let begun = 0;
   const work = async (): Promise<void> => {
     while (begun < TOTAL) {
       // A step that shares no factor with the count mixes the sorts.
-      const sort = sorts[begun++ * 37 % sorts.length];
-      const outcome = await sort?.run({ send, stream, limits }).catch((error: unknown) =>
+      const run = sorts[begun++ * 37 % sorts.length];
+      const outcome = await run?.({ send, stream, limits }).catch((error: unknown) =>
         error instanceof RestError ? error.code : String(error)
       );
       outcomes.set(String(outcome), (outcomes.get(String(outcome)) ?? 0) + 1);
@@ -116,7 +93,7 @@ Deno.test("requests of every sort leave no timer, no listener, no body and no co
   };
   try {
     await Promise.all(Array.from({ length: PARALLEL }, work));
-    const expected = SORTS.map(({ outcome, share }): [string, number] => [outcome, share * TOTAL / 100]);
+    const expected = SORTS.map(([share, outcome]): [string, number] => [outcome, share * TOTAL / 100]);
     assertEquals([...outcomes].sort(), expected.sort());
     assert(
       clock.waits.length > TOTAL && shared.added > TOTAL / 3,
