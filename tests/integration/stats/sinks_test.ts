@@ -95,7 +95,9 @@ const EXPORTED: readonly (readonly [name: string, env: Environment, metric: stri
   ["plain push over UDP", { PUSH_STATS_PROTOCOL: "udp", ...TAGS }, PLAIN_NAME, "___env_prod"],
   [
     "tagged push with a mogrifier",
-    ...[{ ...MOGRIFIER, ...TAGS }, "rules_total_hits", '{domain="d",env="prod",rule="k"}'] as const,
+    { ...MOGRIFIER, ...TAGS },
+    "rules_total_hits",
+    '{domain="d",env="prod",rule="k"}',
   ],
 ];
 

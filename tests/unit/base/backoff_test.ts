@@ -5,7 +5,13 @@ import { backoffMs, type BackoffTimes, fullBackoffMs } from "../../../src/base/b
 const TABLE: Readonly<Record<string, readonly [times: BackoffTimes, random: number, ...waits: number[]]>> = {
   "without chance waits are half of what they can be, double, and stop at half of the bound": [
     { firstMs: 100, longestMs: 1_000 },
-    ...[0, 50, 100, 200, 400, 500, 500] as const,
+    0,
+    50,
+    100,
+    200,
+    400,
+    500,
+    500,
   ],
   "chance adds the upper half": [{ firstMs: 100, longestMs: 1_000 }, 0.5, 75, 150, 300, 600, 750, 750],
   "the bound holds from the first attempt on": [{ firstMs: 5_000, longestMs: 300 }, 0, 150, 150],

@@ -16,21 +16,21 @@ const RULES: readonly Mogrifier[] = [
   { pattern: /y/, name: "never", tags: new Map() },
 ];
 
-const CASES: readonly { name: string; stat: string; becomes: ReturnType<typeof mogrify> }[] = [
-  {
-    name: "groups make the name and the tags",
-    stat: "ratelimit.service.rate_limit.shop.a_1.b.total_hits",
-    becomes: { name: "ratelimit.total_hits", tags: new Map([["domain", "shop"], ["rule", "a_1.b"]]) },
-  },
-  {
-    name: "the first that matches counts; unknown groups stay, idle ones are empty",
-    stat: "some y",
-    becomes: { name: "y--y-$3", tags: new Map([["cost", "$ $10"]]) },
-  },
-  { name: "nothing matches", stat: "ratelimit.go", becomes: undefined },
+type Becomes = ReturnType<typeof mogrify>;
+
+const CASES: readonly (readonly [name: string, stat: string, becomes: Becomes])[] = [
+  ["groups make the name and the tags", "ratelimit.service.rate_limit.shop.a_1.b.total_hits", {
+    name: "ratelimit.total_hits",
+    tags: new Map([["domain", "shop"], ["rule", "a_1.b"]]),
+  }],
+  ["the first that matches counts; unknown groups stay, idle ones are empty", "some y", {
+    name: "y--y-$3",
+    tags: new Map([["cost", "$ $10"]]),
+  }],
+  ["nothing matches", "ratelimit.go", undefined],
 ];
 
-for (const { name, stat, becomes } of CASES) {
+for (const [name, stat, becomes] of CASES) {
   Deno.test(`mogrifier: ${name}`, () => assertEquals(mogrify(RULES, stat), becomes));
 }
 

@@ -8,7 +8,6 @@ import { builtInMapping, type DeclaredMetrics, nativeMapping } from "../../../sr
 import { rulesOf } from "../../harness/service_fixture.ts";
 
 const store = new StatsStore(10);
-serverCalls(store)("ShouldRateLimit");
 serverCalls(store)("Check");
 store.addTimers(ROUND_TRIP_METRICS);
 new WebhookStatistics(store);
@@ -29,22 +28,24 @@ type Names = readonly [name: string, metric?: string, labels?: string][];
 const SERVICE = "ratelimit_service";
 const RULE = "ratelimit.service.rate_limit";
 
+const WEBHOOKS = "ratelimit.webhooks";
+
 const BUILT_IN: Names = [
-  [`${RULE}.shop.ip_a.b.near_limit`, `${SERVICE}_rate_limit_near_limit`, "domain=shop key1=ip_a.b"],
-  [`${RULE}.shop.ip_a.over_limit`, `${SERVICE}_rate_limit_over_limit`, "domain=shop key1=ip_a"],
-  [`${RULE}.shop.a.b.total_hits`, `${SERVICE}_rate_limit_total_hits`, "domain=shop key1=a key2=b"],
-  [`${RULE}.shop.a.b.c.within_limit`, `${SERVICE}_rate_limit_within_limit`, "domain=shop key1=a key2=b"],
-  [`${RULE}.shop.ip_a.shadow_mode`, `${SERVICE}_rate_limit_shadow_mode`, "domain=shop key1=ip_a"],
-  [`${RULE}.shop.a.b.shadow_mode`, `${SERVICE}_rate_limit_shadow_mode`, "domain=shop key1=a key2=b"],
-  [
-    `${RULE}.shop.a.b.over_limit_with_local_cache`,
-    `${SERVICE}_rate_limit_over_limit_with_local_cache`,
-    "domain=shop key1=a key2=b",
-  ],
-  [`${RULE}.shop.ip_a.b.returned_hits`, `${SERVICE}_rate_limit_returned_hits`, "domain=shop key1=ip_a.b"],
-  [`${RULE}.x.y.domain_not_found`, `${SERVICE}_rate_limit_domain_not_found`, "domain=x.y"],
-  [`${RULE}.other.total_hits`, `${SERVICE}_rate_limit_total_hits`, "domain= key1=other"],
-  [`${RULE}.shop.other.total_hits`, `${SERVICE}_rate_limit_total_hits`, "domain=shop key1=other"],
+  ...([
+    ["shop.ip_a.b.near_limit", "near_limit", "domain=shop key1=ip_a.b"],
+    ["shop.ip_a.over_limit", "over_limit", "domain=shop key1=ip_a"],
+    ["shop.a.b.total_hits", "total_hits", "domain=shop key1=a key2=b"],
+    ["shop.a.b.c.within_limit", "within_limit", "domain=shop key1=a key2=b"],
+    ["shop.ip_a.shadow_mode", "shadow_mode", "domain=shop key1=ip_a"],
+    ["shop.a.b.shadow_mode", "shadow_mode", "domain=shop key1=a key2=b"],
+    ["shop.a.b.over_limit_with_local_cache", "over_limit_with_local_cache", "domain=shop key1=a key2=b"],
+    ["shop.ip_a.b.returned_hits", "returned_hits", "domain=shop key1=ip_a.b"],
+    ["x.y.domain_not_found", "domain_not_found", "domain=x.y"],
+    ["other.total_hits", "total_hits", "domain= key1=other"],
+    ["shop.other.total_hits", "total_hits", "domain=shop key1=other"],
+  ] as const).map(([name, stat, labels]) => {
+    return [`${RULE}.${name}`, `${SERVICE}_rate_limit_${stat}`, labels] as [string, string, string];
+  }),
   [`${RULE}.shop.a.toString`],
   ["ratelimit.service.rate_limit_keys_overflowed", `${SERVICE}_rate_limit_keys_overflowed`, ""],
   ["ratelimit.service.global_shadow_mode", `${SERVICE}_global_shadow_mode`, ""],
@@ -53,36 +54,29 @@ const BUILT_IN: Names = [
     `${SERVICE}_should_rate_limit_error`,
     "err_type=kv_error",
   ],
-  [
-    "ratelimit_server.ShouldRateLimit.total_requests",
-    `${SERVICE}_total_requests`,
-    "grpc_method=ShouldRateLimit",
-  ],
+  ["ratelimit_server.Check.total_requests", `${SERVICE}_total_requests`, "grpc_method=Check"],
   ["ratelimit_server.Check.response_time", `${SERVICE}_response_time_seconds`, "grpc_method=Check"],
   ["ratelimit_server.Check.other"],
   ["ratelimit.service.config_load_success", `${SERVICE}_config_load_success`, ""],
   ["ratelimit.service.config_load_error", `${SERVICE}_config_load_error`, ""],
   ["ratelimit.cache.round_trip", `${SERVICE}_cache_round_trip_seconds`, ""],
-  ["ratelimit.webhooks.triggers.over_limit", "ratelimit_webhooks_triggers", "result=over_limit"],
-  ["ratelimit.webhooks.attempts.blocked_address", "ratelimit_webhooks_attempts", "result=blocked_address"],
-  ["ratelimit.webhooks.executions_ended.failed", "ratelimit_webhooks_executions_ended", "status=failed"],
-  ["ratelimit.webhooks.executions.queued", "ratelimit_webhooks_executions", "status=queued"],
-  ["ratelimit.webhooks.deliveries.retrying", "ratelimit_webhooks_deliveries", "state=retrying"],
-  ["ratelimit.webhooks.attempt_time", "ratelimit_webhooks_attempt_seconds", ""],
-  ["ratelimit.webhooks.commit_time", "ratelimit_webhooks_commit_seconds", ""],
-  ["ratelimit.webhooks.due_now", "ratelimit_webhooks_due_now", ""],
-  ["ratelimit.webhooks.undeclared"],
+  [`${WEBHOOKS}.triggers.over_limit`, "ratelimit_webhooks_triggers", "result=over_limit"],
+  [`${WEBHOOKS}.attempts.blocked_address`, "ratelimit_webhooks_attempts", "result=blocked_address"],
+  [`${WEBHOOKS}.executions_ended.failed`, "ratelimit_webhooks_executions_ended", "status=failed"],
+  [`${WEBHOOKS}.executions.queued`, "ratelimit_webhooks_executions", "status=queued"],
+  [`${WEBHOOKS}.deliveries.retrying`, "ratelimit_webhooks_deliveries", "state=retrying"],
+  [`${WEBHOOKS}.attempt_time`, "ratelimit_webhooks_attempt_seconds", ""],
+  [`${WEBHOOKS}.commit_time`, "ratelimit_webhooks_commit_seconds", ""],
+  [`${WEBHOOKS}.due_now`, "ratelimit_webhooks_due_now", ""],
+  [`${WEBHOOKS}.undeclared`],
 ];
 
+const HITS = "ratelimit_rule_hits_total";
 const NATIVE: Names = [
-  [`${RULE}.shop.a.b.c.near_limit`, "ratelimit_rule_hits_total", "domain=shop rule=a.b.c stat=near_limit"],
-  [
-    `${RULE}.shop.a.over_limit_with_local_cache`,
-    "ratelimit_rule_hits_total",
-    "domain=shop rule=a stat=over_limit_with_local_cache",
-  ],
-  [`${RULE}.x.y.domain_not_found`, "ratelimit_rule_hits_total", "domain=x.y rule= stat=domain_not_found"],
-  [`${RULE}.other.total_hits`, "ratelimit_rule_hits_total", "domain= rule=other stat=total_hits"],
+  [`${RULE}.shop.a.b.c.near_limit`, HITS, "domain=shop rule=a.b.c stat=near_limit"],
+  [`${RULE}.shop.a.over_limit_with_local_cache`, HITS, "domain=shop rule=a stat=over_limit_with_local_cache"],
+  [`${RULE}.x.y.domain_not_found`, HITS, "domain=x.y rule= stat=domain_not_found"],
+  [`${RULE}.other.total_hits`, HITS, "domain= rule=other stat=total_hits"],
   ["ratelimit.service.rate_limit_keys_overflowed"],
   ["ratelimit_server.Check.total_requests"],
 ];

@@ -68,7 +68,10 @@ const TAG_CASES: readonly (readonly [
   ["what only looks like a tag stays", {}, [], "a.__b.c", "a.__b.c:1|c"],
   [
     "rewritten; its own tags count before those of every line, empty ones are left out",
-    ...[{ ...PROD, zone: "eu" }, [RULE], "rate.shop.", "rate.:1|c|#env:shop,zone:eu,domain:shop"] as const,
+    { ...PROD, zone: "eu" },
+    [RULE],
+    "rate.shop.",
+    "rate.:1|c|#env:shop,zone:eu,domain:shop",
   ],
   ["not rewritten", PROD, [RULE], "other", "other:1|c|#env:prod"],
   ["what would break a line", {}, [HITS], "hits.b", "b:1|c|#k_1:a_b_c"],

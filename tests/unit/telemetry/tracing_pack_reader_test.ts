@@ -3,7 +3,7 @@ import { type AttributeValue, createTraceState, type HrTime, SpanKind } from "@o
 import { JsonTraceSerializer, ProtobufTraceSerializer } from "@opentelemetry/otlp-transformer";
 import { emptyResource } from "@opentelemetry/resources";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace-base";
-import { SPAN_KINDS, type SpanRecord, type SpanShape } from "../../../src/telemetry/tracing_span_record.ts";
+import { SPAN_KINDS, type SpanRecord } from "../../../src/telemetry/tracing_span_record.ts";
 import { exported } from "../../harness/tracing_bed.ts";
 import { spanOf } from "../../harness/tracing_exporter_double.ts";
 
@@ -13,15 +13,7 @@ const PARENT = "53995c3f42cd8ad8";
 /** A span as ours, which comes through a pack, and as one of the SDK. */
 interface SpanCase {
   readonly title: string;
-  readonly ours?: {
-    readonly shape?: SpanShape;
-    readonly parent?: SpanRecord;
-    readonly remoteParentId?: string;
-    readonly state?: string;
-    readonly epochMs?: number;
-    readonly startedAt?: number;
-    readonly endedAt?: number;
-  };
+  readonly ours?: Partial<SpanRecord["start"]> & { readonly endedAt?: number };
   readonly note?: (span: SpanRecord) => void;
   readonly sdk: Partial<ReadableSpan>;
   readonly state?: string;
@@ -30,6 +22,7 @@ interface SpanCase {
 const LOCAL = spanOf({ name: "parent", kind: SPAN_KINDS.server }, { traceId: TRACE });
 const RESOURCE = emptyResource();
 const NAMED = { name: "s", kind: SPAN_KINDS.internal };
+const ODD = { name: 'GET /"\n', kind: SPAN_KINDS.server };
 const NONE = { name: "s", kind: SpanKind.INTERNAL };
 
 function below(spanId: string, isRemote: boolean): Partial<ReadableSpan> {
@@ -74,11 +67,7 @@ const TIMES: readonly [epochMs: number, startedAt: number, endedAt: number, star
 
 const CASES: readonly SpanCase[] = [
   { title: "nothing but a name", sdk: NONE },
-  {
-    title: "a name that needs escapes",
-    ours: { shape: { name: 'GET /"\n', kind: SPAN_KINDS.server } },
-    sdk: { name: 'GET /"\n', kind: SpanKind.SERVER },
-  },
+  { title: "a name that needs escapes", ours: { shape: ODD }, sdk: { ...ODD, kind: SpanKind.SERVER } },
   {
     title: "attributes of its shape and its own",
     ours: { shape: { name: "c", kind: SPAN_KINDS.client, attributes: { 'a"': "b", n: 1.5 } } },
@@ -99,11 +88,7 @@ const CASES: readonly SpanCase[] = [
     sdk: { ...NONE, startTime, endTime },
   })),
   { title: "a parent of ours", ours: { parent: LOCAL }, sdk: { ...NONE, ...below(LOCAL.spanId, false) } },
-  {
-    title: "a parent of another service",
-    ours: { remoteParentId: PARENT },
-    sdk: { ...NONE, ...below(PARENT, true) },
-  },
+  { title: "a remote parent", ours: { remoteParentId: PARENT }, sdk: { ...NONE, ...below(PARENT, true) } },
   { title: "a trace state", ours: { state: 'a=1,b=2"' }, sdk: NONE, state: 'a=1,b=2"' },
   { title: "a failure", note: (span) => span.fail(), sdk: { ...NONE, status: { code: 2 } } },
   {
