@@ -120,33 +120,37 @@ Deno.test("push tcp: the last flush connects immediately during a backoff", asyn
 /** A megabyte of lines. */
 const SLICE = Array.from({ length: 1_000 }, (_, index) => `${index}.${"x".repeat(1_000)}:1|c`);
 
-/** Waits until this number stays as it is. */
-async function resting(what: string, read: () => number): Promise<number> {
-  let [before, times] = [read(), 0];
-  await until(what, () => {
-    times = read() === before ? times + 1 : 0;
-    before = read();
-    return times === 10;
-  });
-  return before;
+/** Sends slices for as long as the carrier can be used, or this many; answers how many were taken so far. */
+function sendSlices(
+  push: PushTcp,
+  most = Infinity,
+): { readonly taken: () => number; readonly sent: Promise<void> } {
+  let taken = 0;
+  const send = async () => {
+    for (; taken < most && push.usable; taken++) await push.send(SLICE);
+  };
+  return { taken: () => taken, sent: send() };
 }
 
 Deno.test("push tcp: a slow receiver is waited for", async () => {
   await using receiver = await TcpReceiver.start({ isReading: false });
   await withPush(receiver.port, async ({ push, warnings, clock }) => {
     await until("the connection", () => push.usable);
-    let taken = 0;
-    const sendAll = async () => {
-      for (; taken < 40 && push.usable; taken++) await push.send(SLICE);
-    };
-    const sent = sendAll();
     // More than the system buffers: the sender waits, and is not in anybody's way.
-    const whileStalled = await resting("the sender to wait", () => taken);
+    const { taken, sent } = sendSlices(push, 40);
+    // Earlier, the test would prove less, and not fail.
+    let [before, times] = [0, 0];
+    await until("the sender to wait", () => {
+      times = taken() === before ? times + 1 : 0;
+      before = taken();
+      return times === 10;
+    });
     clock.advance(WRITE_MS - 1);
+    assertEquals([taken() < 40, push.usable], [true, true]);
     receiver.read();
     await until("all lines", () => receiver.lines.length === 40_000);
     await sent;
-    assertEquals([whileStalled < 40, taken, push.linesLost, warnings], [true, 40, 0, []]);
+    assertEquals([taken(), push.linesLost, warnings], [40, 0, []]);
   });
 });
 
@@ -154,14 +158,12 @@ Deno.test("push tcp: a receiver that takes nothing for long is given up, and wha
   await using receiver = await TcpReceiver.start({ isReading: false });
   await withPush(receiver.port, async ({ push, warnings, clock }) => {
     await until("the connection", () => push.usable);
-    let taken = 0;
-    const sendAll = async () => {
-      for (; push.usable; taken++) await push.send(SLICE);
-    };
-    const sent = sendAll();
-    await resting("the sender to wait", () => taken);
-    clock.advance(WRITE_MS);
-    await until("it to be given up", () => !push.usable);
+    const { sent } = sendSlices(push);
+    await until("it to be given up", () => {
+      // What the system buffers is taken at once.
+      clock.advance(WRITE_MS / 2);
+      return !push.usable;
+    });
     await sent;
     assertMatch(warnings[0] ?? "", / reason=it took nothing for 30000 ms$/);
     assertEquals([push.linesLost, warnings.length], [1_000, 1]);

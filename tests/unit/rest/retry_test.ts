@@ -1,14 +1,4 @@
-import {
-  Client,
-  type ClientOptions,
-  Get,
-  Head,
-  Options,
-  Patch,
-  Post,
-  Put,
-  type RetryOptions,
-} from "@weir/rest";
+import { Client, type ClientOptions, Get, Post, type RetryOptions } from "@weir/rest";
 import { type ScriptedStep, ScriptedTransport } from "@weir/rest/testing";
 import { assertEquals } from "@std/assert";
 import { attemptsFor, retryDelayMs, retryPolicy } from "../../../src/rest/retry.ts";
@@ -45,13 +35,8 @@ Deno.test("retry: the waits are random parts of a bound that doubles, up to the 
     [{ attempts: 3, backoffMs: 100, maxDelayMs: 0 }, [0, 0]],
   ];
   for (const [retry, waits] of table) assertEquals(await outcome(steps, retry), { result: 503, waits });
-});
-
-Deno.test("retry: an answer that is not to be tried again ends it", async () => {
-  const { result, waits } = await outcome([{ status: 503 }, { fail: "reset" }, { status: 201 }, {}], {
-    attempts: 9,
-  });
-  assertEquals({ result, waits }, { result: 201, waits: [125, 250] });
+  const ended = await outcome([{ status: 503 }, { fail: "reset" }, { status: 201 }, {}], { attempts: 9 });
+  assertEquals(ended, { result: 201, waits: [125, 250] });
 });
 
 Deno.test("retry: statuses that are tried again", async () => {
@@ -71,8 +56,10 @@ Deno.test("retry: statuses that are tried again", async () => {
 Deno.test("retry: methods that are tried again, and those with an idempotency key", () => {
   const attempts = (method: string, headers: Record<string, string> = {}, retry: RetryOptions = {}) =>
     attemptsFor({ ...REQUEST, method, headers }, retryPolicy(retry));
-  for (const method of [Get, Head, Options, Put, "DELETE", "delete"]) assertEquals(attempts(method), 3);
-  for (const method of [Post, Patch, "PURGE"]) assertEquals(attempts(method), 1);
+  for (const method of ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "delete"]) {
+    assertEquals(attempts(method), 3);
+  }
+  for (const method of ["POST", "PATCH", "PURGE"]) assertEquals(attempts(method), 1);
   for (const name of ["Idempotency-Key", "idempotency-key", "IDEMPOTENCY-KEY"]) {
     assertEquals(attempts(Post, { [name]: "1" }), 3);
   }
@@ -164,18 +151,10 @@ Deno.test("retry: a server that asks for patience gets it, and one that asks for
   assertEquals(await outcome([busy("3"), {}], {}), { result: 200, waits: [3_000] });
   assertEquals(await outcome([busy("3600"), {}], {}), { result: 429, waits: [] });
   assertEquals(await outcome([busy("3600"), {}], { honorRetryAfter: false }), { result: 200, waits: [125] });
-  assertEquals(await outcome([busy("Tue, 01 Jan 2030 00:00:09 GMT"), {}], {}), {
-    result: 200,
-    waits: [9_000],
-  });
 });
 
 Deno.test("retry: a wait that would outlast the total time is not begun", async () => {
-  const transport = new ScriptedTransport([
-    { status: 503, body: "first" },
-    { status: 503, body: "second" },
-    {},
-  ]);
+  const transport = new ScriptedTransport([{ status: 503 }, { status: 503, body: "second" }, {}]);
   const clock = new FakeClock();
   const retry = { attempts: 5, backoffMs: 200 };
   const client = new Client({ fetch: transport.fetch, clock, retry, totalTimeoutMs: 300, ...RANDOM_HALF });
