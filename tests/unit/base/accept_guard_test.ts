@@ -1,7 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { AcceptGuard } from "../../../src/base/accept_guard.ts";
+import { AcceptGuard, EpisodeLog } from "../../../src/base/accept_guard.ts";
 import { Acceptor } from "../../../src/base/acceptor.ts";
-import { EpisodeLog } from "../../../src/base/accept_guard.ts";
 import type { Logger } from "../../../src/base/log.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { Duplex } from "node:stream";
@@ -102,57 +101,60 @@ class FakeListener {
   }
 }
 
-Deno.test("acceptor: connections beyond the limit are closed, which is logged once until it is over", async () => {
-  const { said, options } = watched();
+/** Runs with an acceptor, and closes it. */
+async function withAcceptor(
+  maxConnections: number,
+  run: (
+    bed: ReturnType<typeof watched> & { listener: FakeListener; acceptor: Acceptor<FakeConnection> },
+  ) => Promise<void>,
+): Promise<void> {
+  const bed = watched();
   const listener = new FakeListener();
-  const acceptor = new Acceptor(listener, () => {}, { ...options, maxConnections: 2 });
-  const connections = [];
-  for (let count = 0; count < 4; count++) connections.push(await listener.connect());
-  assertEquals(connections.map(({ destroyed }) => destroyed), [false, false, true, true]);
-  connections[0]?.destroy();
-  await settle();
-  const after = await listener.connect();
-  assertEquals([after.destroyed, acceptor.connections, acceptor.refused], [false, 2, 2]);
-  assertEquals(said, [
-    'Connection limit reached; refusing connections {"listener":"test","limit":2}',
-    'Below the connection limit again {"listener":"test","refused":2}',
-  ]);
+  const acceptor = new Acceptor(listener, () => {}, { ...bed.options, maxConnections });
+  await run({ ...bed, listener, acceptor });
   acceptor.close();
   await settle();
-});
+}
 
-Deno.test("acceptor: without descriptors the oldest silent connections are closed, and for a minute there is a limit", async () => {
-  const { clock, options } = watched();
-  const listener = new FakeListener();
-  const acceptor = new Acceptor(listener, () => {}, { ...options, maxConnections: Infinity });
-  const connections: FakeConnection[] = [];
-  // The first two have said something.
-  for (let count = 0; count < 32; count++) connections.push(await listener.connect(count < 2 ? 1 : 0));
-  await listener.fail(exhausted());
-  assertEquals(connections.flatMap(({ destroyed }, index) => destroyed ? [index] : []), [2, 3, 4, 5]);
-  clock.advance(100);
-  await settle();
-  const refused = (await listener.connect()).destroyed;
-  clock.advance(60_000);
-  const later = (await listener.connect()).destroyed;
-  assertEquals([refused, later, acceptor.failures, acceptor.refused], [true, false, 1, 1]);
-  acceptor.close();
-  await settle();
-});
+Deno.test("acceptor: connections beyond the limit are closed, which is logged once until it is over", () =>
+  withAcceptor(2, async ({ said, listener, acceptor }) => {
+    const connections = [];
+    for (let count = 0; count < 4; count++) connections.push(await listener.connect());
+    assertEquals(connections.map(({ destroyed }) => destroyed), [false, false, true, true]);
+    connections[0]?.destroy();
+    await settle();
+    const after = await listener.connect();
+    assertEquals([after.destroyed, acceptor.connections, acceptor.refused], [false, 2, 2]);
+    assertEquals(said, [
+      'Connection limit reached; refusing connections {"listener":"test","limit":2}',
+      'Below the connection limit again {"listener":"test","refused":2}',
+    ]);
+  }));
 
-Deno.test("acceptor: without descriptors connections in use stay, and set no limit to new ones", async () => {
-  const { clock, options } = watched();
-  const listener = new FakeListener();
-  const acceptor = new Acceptor(listener, () => {}, { ...options, maxConnections: Infinity });
-  for (let count = 0; count < 40; count++) await listener.connect(1);
-  await listener.fail(exhausted());
-  clock.advance(100);
-  await settle();
-  const next = await listener.connect(1);
-  assertEquals([next.destroyed, acceptor.connections, acceptor.refused], [false, 41, 0]);
-  acceptor.close();
-  await settle();
-});
+Deno.test("acceptor: without descriptors the oldest silent connections are closed, and for a minute there is a limit", () =>
+  withAcceptor(Infinity, async ({ clock, listener, acceptor }) => {
+    const connections: FakeConnection[] = [];
+    // The first two have said something.
+    for (let count = 0; count < 32; count++) connections.push(await listener.connect(count < 2 ? 1 : 0));
+    await listener.fail(exhausted());
+    assertEquals(connections.flatMap(({ destroyed }, index) => destroyed ? [index] : []), [2, 3, 4, 5]);
+    clock.advance(100);
+    await settle();
+    const refused = (await listener.connect()).destroyed;
+    clock.advance(60_000);
+    const later = (await listener.connect()).destroyed;
+    assertEquals([refused, later, acceptor.failures, acceptor.refused], [true, false, 1, 1]);
+  }));
+
+Deno.test("acceptor: without descriptors connections in use stay, and set no limit to new ones", () =>
+  withAcceptor(Infinity, async ({ clock, listener, acceptor }) => {
+    for (let count = 0; count < 40; count++) await listener.connect(1);
+    await listener.fail(exhausted());
+    clock.advance(100);
+    await settle();
+    const next = await listener.connect(1);
+    assertEquals([next.destroyed, acceptor.connections, acceptor.refused], [false, 41, 0]);
+  }));
 
 Deno.test("episode log: a state that begins soon after the last one and lasts is logged after all", () => {
   const clock = new FakeClock();

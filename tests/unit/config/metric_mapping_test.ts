@@ -39,37 +39,22 @@ mappings:
     name: found_first
 `;
 
-const MAPPED: readonly [name: string, kind: MetricKind, mapped: unknown][] = [
-  ["ratelimit.service.rate_limit.d.k_1.total_hits", "counter", {
-    name: "hits_d_total",
-    labels: { domain: "d", key: "k_k_1", fixed: "yes" },
-    help: "All hits.",
-    scale: 1,
-    bounds: [0.01, 1],
-  }],
+const DEFAULTS = { labels: {}, help: "Named by the mapping file.", scale: 1, bounds: [0.01, 1] };
+const HITS = { domain: "d", key: "k_k_1", fixed: "yes" };
+const TIMES = { name: "time_ms", labels: { method: "Check" }, scale: 1_000, bounds: [1, 100] };
+
+/** What becomes of a metric; fields that are not given are the defaults. */
+const MAPPED: readonly [name: string, kind: MetricKind, mapped: object | "drop" | undefined][] = [
+  [
+    "ratelimit.service.rate_limit.d.k_1.total_hits",
+    "counter",
+    { name: "hits_d_total", labels: HITS, help: "All hits." },
+  ],
   ["ratelimit.service.rate_limit.d.k.l.total_hits", "counter", undefined],
-  ["ratelimit_server.Check.response_time", "histogram", {
-    name: "time_ms",
-    labels: { method: "Check" },
-    help: "Named by the mapping file.",
-    scale: 1_000,
-    bounds: [1, 100],
-  }],
+  ["ratelimit_server.Check.response_time", "histogram", TIMES],
   ["ratelimit_server.Check.response_time", "counter", undefined],
-  ["a.gauge", "gauge", {
-    name: "b",
-    labels: {},
-    help: "Named by the mapping file.",
-    scale: 0.5,
-    bounds: undefined,
-  }],
-  ["a.regex", "counter", {
-    name: "found_first",
-    labels: {},
-    help: "Named by the mapping file.",
-    scale: 1,
-    bounds: [0.01, 1],
-  }],
+  ["a.gauge", "gauge", { name: "b", scale: 0.5, bounds: undefined }],
+  ["a.regex", "counter", { name: "found_first" }],
   ["my.secret.name", "gauge", "drop"],
 ];
 
@@ -77,7 +62,8 @@ for (const [name, kind, mapped] of MAPPED) {
   Deno.test(`mapping file: ${kind} ${name}`, () => {
     const { mappings, problems } = readMetricMapping("map.yaml", GOOD, OPTIONS);
     assertEquals(problems.map(problemText), []);
-    assertEquals(mapperOf(mappings)(name, kind), mapped);
+    const expected = typeof mapped === "object" ? { ...DEFAULTS, ...mapped } : mapped;
+    assertEquals<unknown>(mapperOf(mappings)(name, kind), expected);
   });
 }
 
@@ -182,7 +168,7 @@ for (const [severity, cases] of [["error", BAD], ["warning", WARNED]] as const) 
 }
 
 /** Values that are the same as no value. */
-const DEFAULTS: readonly string[] = [
+const NO_VALUES: readonly string[] = [
   "ttl: 0",
   "ttl: 0s",
   "honor_labels: false",
@@ -200,7 +186,7 @@ const DEFAULTS: readonly string[] = [
   "help: 1.5",
 ];
 
-for (const line of DEFAULTS) {
+for (const line of NO_VALUES) {
   Deno.test(`mapping file: accepts ${line}`, () => {
     const { mappings, problems } = readMetricMapping("map.yaml", one(line), OPTIONS);
     assertEquals([problems, mappings.length, mappings[0]?.bounds], [[], 1, undefined]);
