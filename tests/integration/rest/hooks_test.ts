@@ -120,41 +120,35 @@ Deno.test("hooks: what they throw ends the call as it is, and lets go of the con
   assertEquals(kept.length, 2);
 });
 
-Deno.test("options: an invalid value is reported with what is expected", () => {
+Deno.test("options: an invalid value is reported with what is expected", async () => {
   const whole = (most: string) => `expected an integer from 1 to ${most}`;
   const table: [ClientOptions, string][] = [
     [{ timeoutMs: 0 }, `timeoutMs 0: ${whole("2147483647")}`],
     [{ timeoutMs: 2 ** 31 }, `timeoutMs 2147483648: ${whole("2147483647")}`],
     [{ timeoutMs: NaN }, `timeoutMs NaN: ${whole("2147483647")}`],
     [{ totalTimeoutMs: 1.5 }, `totalTimeoutMs 1.5: ${whole("2147483647")}`],
-    [
-      { maxResponseBytes: -1 },
-      "maxResponseBytes -1: expected an integer from 0 to 9007199254740991",
-    ],
+    [{ maxResponseBytes: -1 }, "maxResponseBytes -1: expected an integer from 0 to 9007199254740991"],
     [{ retry: { attempts: 0 } }, `retry.attempts 0: ${whole("1000")}`],
     [{ retry: { backoffMs: -1 } }, "retry.backoffMs -1: expected an integer from 0 to 2147483647"],
-    [
-      { retry: { maxDelayMs: 0.5 } },
-      "retry.maxDelayMs 0.5: expected an integer from 0 to 2147483647",
-    ],
-    [
-      { retry: { statuses: [503, 600] } },
-      "retry.statuses 600: expected an integer from 100 to 599",
-    ],
+    [{ retry: { maxDelayMs: 0.5 } }, "retry.maxDelayMs 0.5: expected an integer from 0 to 2147483647"],
+    [{ retry: { statuses: [503, 600] } }, "retry.statuses 600: expected an integer from 100 to 599"],
     [{ redirect: JSON.parse('"error"') }, 'redirect "error": expected "follow" or "manual"'],
     [{ sensitiveHeaders: ["x-a", "x b"] }, 'sensitiveHeaders "x b": expected header names'],
   ];
-  for (const [options, text] of table) {
-    const error = assertThrows(() => new Client(options));
-    assertEquals([error instanceof RangeError, error.message], [true, `Invalid ${text}`]);
-  }
-});
-
-Deno.test("options: those of a call are checked as well, and nothing is sent", async () => {
   const transport = new ScriptedTransport([]);
   const client = new Client({ fetch: transport.fetch });
-  const error = await assertRejects(() => client.send(REQUEST, { timeoutMs: 0 }));
-  assertEquals([error instanceof RangeError, transport.requests.length], [true, 0]);
+  for (const [options, text] of table) {
+    // Those of a call are checked as well, and nothing is sent.
+    for (
+      const error of [
+        assertThrows(() => new Client(options)),
+        await assertRejects(() => client.send(REQUEST, options)),
+      ]
+    ) {
+      assertEquals([error instanceof RangeError, error.message], [true, `Invalid ${text}`]);
+    }
+  }
+  assertEquals(transport.requests.length, 0);
 });
 
 Deno.test("options: those of a call win over those of the client, and undefined takes one back", async () => {

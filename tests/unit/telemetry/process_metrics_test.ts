@@ -28,14 +28,6 @@ Deno.test("process metrics: memory and time of the processor are those of this p
   const metrics = new ProcessMetrics({ clock: new FakeClock() });
   try {
     const { gauges, counters } = metrics;
-    assertEquals(Object.keys(gauges), [
-      "rss_bytes",
-      "heap_used_bytes",
-      "heap_total_bytes",
-      "external_bytes",
-      "event_loop_delay_ms",
-      "uptime_seconds",
-    ]);
     const kept = new Uint8Array(50_000_000).fill(1);
     const before = (gauges["external_bytes"]?.() ?? 0) - kept.length;
     assertEquals(before > 0 && before < 100_000_000, true, `${before}`);
