@@ -82,6 +82,17 @@ Deno.test("supervised worker: jitter takes up to half of the backoff", () => {
   worker.terminate();
 });
 
+Deno.test("supervised worker: one that cannot be started is logged and tried again", () => {
+  const createWorker = () => {
+    throw new Error("no permission");
+  };
+  const { clock, log, worker } = bed({ createWorker });
+  worker.start();
+  clock.advance(1_000);
+  assertEquals(failures(log), [1_000, 2_000].map((ms) => [new Error("no permission"), ms]));
+  worker.terminate();
+});
+
 Deno.test("supervised worker: an awaited reply that does not come is a failure", () => {
   const { clock, log, worker, last } = bed({ maxPatience: 2 });
   worker.expect("receipt", 3_000);

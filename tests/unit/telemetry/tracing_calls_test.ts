@@ -210,6 +210,11 @@ Deno.test("tracing: a decision that asks twice has both round trips below it", a
   ]);
 });
 
+Deno.test("tracing: a decision that asks twice is not traced where its call is not", async () => {
+  await using bed = new TracingBed({ policy: { stopIncrementWhenOverLimit: true }, samplingRate: 0 });
+  assertEquals([await bed.ask(["k", "fast"]), bed.spans], ["OK", []]);
+});
+
 Deno.test("tracing: a memcached-style cache has its own span; the embedded one answers within the decision", async () => {
   for (const backend of ["mc", "memory"] as const) {
     const cache = new MemoryCache({ maxKeys: 10, clock: new FakeClock() });

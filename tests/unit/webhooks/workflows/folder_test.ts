@@ -169,6 +169,15 @@ Deno.test("workflow files: after a look that took long events wait for 50 times 
   assertEquals(bed.state, "a:two");
 });
 
+Deno.test("workflow files: closing waits for the look that is under way, and no other follows", async () => {
+  const bed = await Bed.open({ "a.yaml": text("a", "one") });
+  await bed.write("a.yaml", text("a", "two"));
+  bed.events.change(`${bed.folder}/a.yaml`);
+  bed.clock.advance(100);
+  await bed[Symbol.asyncDispose]();
+  assertEquals(bed.clock.waits.at(-1), 10_000);
+});
+
 Deno.test("workflow files: a file that cannot be read is tried again at every look", async () => {
   await using bed = await Bed.open({ "a.yaml": text("a", "one") });
   bed.lines();
