@@ -193,6 +193,20 @@ await Promise.race([sleep(10_000), it]);`,
     findings: [`${BED}:5: 150 ms`, `${BED}:6: 3000 ms`, `${BED}:8: 120 ms`, `${BED}:10: 1000 ms`],
   },
   {
+    rule: "an assertion after a wait reads only the records that the wait names",
+    path: BED,
+    text: `await until("it", () => receiver.received.length === 2);
+assertEquals([receiver.received, weir.lines], [[], []]);
+await until("it", () => isOver);
+const page = await weir.page("/stats");
+assertMatch(page, /a/);
+await until("it", () => isOver);
+assertEquals([isOver, { log: 1 }], []);
+await new Promise((resolve) => setTimeout(resolve, 5));
+assertEquals(a, b);`,
+    findings: [`${BED}:1: lines`, `${BED}:3: page(`, `${BED}:8: a pause`],
+  },
+  {
     rule: "scripts import only the harness from tests, and only their own tests import scripts",
     path: "scripts/sample.ts",
     text: 'import "../tests/harness/until.ts"; import "../tests/unit/base/bed.ts";',

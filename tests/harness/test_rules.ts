@@ -1,4 +1,4 @@
-import { importsOf, lineOf, type Source } from "./source_scan.ts";
+import { closing, importsOf, lineOf, type Source } from "./source_scan.ts";
 
 /** A file that a rule does not hold for, and why not. */
 export interface RuleException {
@@ -16,9 +16,20 @@ const SERVER_START =
 /** The flags of the serve task, which the compile task needs where there are no tests. */
 const SERVE_FLAGS = "scripts/serve_flags.ts";
 
+/** What grows or changes by itself while a test runs: logs, metrics, received requests, pages. */
+const RECORDS =
+  /(?<![\w"])(?:log|lines|stdoutLines|warnings|told|loads|ends|seen|sent|accepted|linesLost|requests|receptions|received|packets|metrics|gauges|figure|stats|health|isVisible|inputValue|innerText|textContent|readDir)\b(?!:)|\bpage\(/g;
+/** More characters than an assertion and the constants before it have. */
+const MAX_STATEMENTS = 5_000;
+/** A wait, from its first word to the bracket of its arguments. */
+const WAIT = /(?<![^;{}\s]\s*)await (?:[\w.#]+\.)?(?:until|waitFor|(new Promise|sleep))\(/g;
+/** What follows a wait when the next statement that is no constant is an assertion. */
+const ASSERTION = /^;\s*(?:const [^;=]+ = [^;]*;\s*)*assert\w+\(/;
+
 /** The rules about tests and scripts, by the sentence that each stands for. */
 export const TEST_RULES: Readonly<Record<string, (source: Source) => string[]>> = {
   "no test waits more than 100 ms for time to pass": longWaits,
+  "an assertion after a wait reads only the records that the wait names": unorderedReads,
   "scripts import only the harness from tests, and only their own tests import scripts": scriptImports,
   "only the harness starts servers": serverStarts,
 };
@@ -46,6 +57,30 @@ function sleepNames(source: Source): Set<string> {
   if (!importsOf(source).includes("node:timers/promises")) return new Set();
   const names = source.code.matchAll(/^import \{[^}]*\bsetTimeout(?: as (\w+))?[^}]*\}/gm);
   return new Set([...names].map(([, alias = "setTimeout"]) => alias));
+}
+
+/**
+ * Nothing orders a record after an event that it is not part of: `eventually` waits for the record itself. After a pause
+ * nothing is ordered at all.
+ */
+function unorderedReads(source: Source): string[] {
+  const { code, path } = source;
+  if (!path.startsWith("tests/")) return [];
+  return [...code.matchAll(WAIT)].flatMap((match) => {
+    const begin = match.index + match[0].length - 1;
+    const end = closing(code, begin) + 1;
+    const [wait, after] = [code.slice(begin, end), code.slice(end, end + MAX_STATEMENTS)];
+    const opening = ASSERTION.exec(after)?.[0];
+    if (opening === undefined) return [];
+    const asserted = code.slice(end, closing(code, end + opening.length - 1));
+    const isPause = match[1] === "sleep" || /\bsetTimeout\(\w+, /.test(wait);
+    const names = match[1] === undefined
+      ? Array.from(asserted.matchAll(RECORDS), ([name]) => name).filter((name) => !wait.includes(name))
+      : isPause
+      ? ["a pause"]
+      : [];
+    return [...new Set(names)].map((name) => `${path}:${lineOf(source, match.index)}: ${name}`);
+  });
 }
 
 /** The arguments of a call, from the place behind its opening bracket. */

@@ -16,7 +16,7 @@ import { freePort } from "../../harness/free_port.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
 import { needs } from "../../harness/tools.ts";
-import { until } from "../../harness/until.ts";
+import { eventually, until } from "../../harness/until.ts";
 import { RULES_TYPE, shopConfig, XdsServer } from "../../harness/xds_server.ts";
 
 /** How long the library's own timers run on after a connection that was not made. */
@@ -76,13 +76,13 @@ Deno.test("xds stream: requests and responses, with the headers of the call", as
   await until("its acknowledgement", () => server.requests.length === 2);
   server.set("2", shopConfig({}));
   await until("the next", () => peer.versions.length === 2);
-  const [seen] = server.headers;
+  const [first] = server.headers;
   assertEquals(
     [
       peer.versions,
       server.take().map(({ kind }) => kind),
-      seen?.get("authorization"),
-      seen?.get("x-key-bin"),
+      first?.get("authorization"),
+      first?.get("x-key-bin"),
     ],
     [["1", "2"], ["first", "ack"], ["Bearer x:y"], [Buffer.from([1, 2])]],
   );
@@ -93,8 +93,7 @@ Deno.test("xds stream: closed, the server sees its connection go, and nothing mo
   const peer = new Peer(server.url);
   await until("the stream", () => server.streams === 1);
   peer.close();
-  await until("its end", () => server.streams === 0);
-  assertEquals(peer.ends, []);
+  await eventually([0, []], () => [server.streams, peer.ends]);
 });
 
 const ENDS: Readonly<Record<string, { end: (server: XdsServer) => void; reason: RegExp }>> = {
@@ -202,8 +201,7 @@ Deno.test("xds stream: once it is connected no deadline is left", async () => {
   await using server = await XdsServer.start();
   const clock = new FakeClock();
   await using peer = new Peer(server.url, { clock });
-  await until("the connection", () => clock.waiting === 0);
-  assertEquals(peer.ends, []);
+  await eventually([0, []], () => [clock.waiting, peer.ends]);
 });
 
 Deno.test("xds stream: a peer that is gone without a word is noticed", async () => {
