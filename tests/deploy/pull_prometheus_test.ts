@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
-import { startPrometheus } from "../../harness/prometheus.ts";
-import { needs } from "../../harness/tools.ts";
-import { PullBed } from "../../harness/pull_bed.ts";
+import { startPrometheus } from "../harness/prometheus.ts";
+import { needs } from "../harness/tools.ts";
+import { PullBed } from "../harness/pull_bed.ts";
 
 const QUERIES: readonly [query: string, metric: Readonly<Record<string, string>>, value: string][] = [
   [

@@ -1,12 +1,12 @@
 import { assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { parse } from "yaml";
-import { type Page, readPage } from "../../harness/documents.ts";
-import { promtool } from "../../harness/prometheus.ts";
-import { needs } from "../../harness/tools.ts";
+import { type Page, readPage } from "../harness/documents.ts";
+import { promtool } from "../harness/prometheus.ts";
+import { needs } from "../harness/tools.ts";
 
-const FILE = new URL("../../../config/deploy/prometheus-alerts.yaml", import.meta.url).pathname;
-const PAGE = new URL("../../../docs/observability.md", import.meta.url);
+const FILE = new URL("../../config/deploy/prometheus-alerts.yaml", import.meta.url).pathname;
+const PAGE = new URL("../../docs/observability.md", import.meta.url);
 const SERVICE = "ratelimit_service";
 const WEBHOOKS = "ratelimit_webhooks";
 const CERTIFICATES = "ratelimit_certificates_expires_in_seconds";

@@ -1,11 +1,11 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { join } from "node:path";
 import { parse } from "yaml";
-import { TARGETS } from "../../../scripts/compile/options.ts";
-import { runDeployTool } from "../../harness/deploy_tools.ts";
-import { needs } from "../../harness/tools.ts";
+import { TARGETS } from "../../scripts/compile/options.ts";
+import { runDeployTool } from "../harness/deploy_tools.ts";
+import { needs } from "../harness/tools.ts";
 
-const ROOT = new URL("../../../", import.meta.url).pathname;
+const ROOT = new URL("../../", import.meta.url).pathname;
 const WORKFLOW = join(ROOT, ".github/workflows/release.yml");
 const DENO = /npx -y deno@(\S+) task (\w+)/g;
 

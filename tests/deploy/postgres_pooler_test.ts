@@ -1,9 +1,9 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { audit } from "../../contract/webhook_store_bed.ts";
-import { PgBouncer } from "../../harness/pgbouncer.ts";
-import { needs } from "../../harness/tools.ts";
-import { openStoreAt, sharedPostgres } from "../../harness/postgres_fixture.ts";
-import { addAudit, listAudit } from "../../../src/webhooks/store/audit_log.ts";
+import { audit } from "../contract/webhook_store_bed.ts";
+import { PgBouncer } from "../harness/pgbouncer.ts";
+import { needs } from "../harness/tools.ts";
+import { openStoreAt, sharedPostgres } from "../harness/postgres_fixture.ts";
+import { addAudit, listAudit } from "../../src/webhooks/store/audit_log.ts";
 
 const server = sharedPostgres();
 

@@ -1,15 +1,15 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { join } from "node:path";
 import { parse } from "yaml";
-import { startEnvoy, validateEnvoyConfig } from "../../harness/envoy.ts";
-import { ChildProcess } from "../../harness/child_process.ts";
-import { freePort } from "../../harness/free_port.ts";
-import { startRedis } from "../../harness/redis_server.ts";
-import { needs } from "../../harness/tools.ts";
-import { until } from "../../harness/until.ts";
-import { ServeFixture } from "../../harness/serve_fixture.ts";
-import { deployPath, deployText, deployTree } from "../../harness/deploy_files.ts";
-import { runDeployTool } from "../../harness/deploy_tools.ts";
+import { startEnvoy, validateEnvoyConfig } from "../harness/envoy.ts";
+import { ChildProcess } from "../harness/child_process.ts";
+import { freePort } from "../harness/free_port.ts";
+import { startRedis } from "../harness/redis_server.ts";
+import { needs } from "../harness/tools.ts";
+import { until } from "../harness/until.ts";
+import { ServeFixture } from "../harness/serve_fixture.ts";
+import { deployPath, deployText, deployTree } from "../harness/deploy_files.ts";
+import { runDeployTool } from "../harness/deploy_tools.ts";
 
 const RULES = {
   "shop.yaml":

@@ -1,8 +1,8 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { join } from "node:path";
-import { runDeployTool } from "../../harness/deploy_tools.ts";
-import { deployText, type UnitLine, unitLines } from "../../harness/deploy_files.ts";
-import { needs } from "../../harness/tools.ts";
+import { runDeployTool } from "../harness/deploy_tools.ts";
+import { deployText, type UnitLine, unitLines } from "../harness/deploy_files.ts";
+import { needs } from "../harness/tools.ts";
 
 const COMMAND = "/usr/local/bin/weir";
 /** An instance of the template stands for all of them. */

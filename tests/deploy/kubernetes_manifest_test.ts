@@ -1,10 +1,10 @@
 import { assertEquals } from "@std/assert";
-import { startRedis } from "../../harness/redis_server.ts";
-import { needs } from "../../harness/tools.ts";
-import { until } from "../../harness/until.ts";
-import { startWeir } from "../../harness/weir_process.ts";
-import { imageEnvironment, manifestSecret, type Tree, withSecretFiles } from "../../harness/deploy_files.ts";
-import { manifestObjects, renderedManifest, runDeployTool } from "../../harness/deploy_tools.ts";
+import { startRedis } from "../harness/redis_server.ts";
+import { needs } from "../harness/tools.ts";
+import { until } from "../harness/until.ts";
+import { startWeir } from "../harness/weir_process.ts";
+import { imageEnvironment, manifestSecret, type Tree, withSecretFiles } from "../harness/deploy_files.ts";
+import { manifestObjects, renderedManifest, runDeployTool } from "../harness/deploy_tools.ts";
 
 /** Releases of Kubernetes whose schemas the tool has: the oldest that the manifests are for, and its newest. */
 const RELEASES = ["1.27", "1.30"];

@@ -1,12 +1,12 @@
 import { assertEquals } from "@std/assert";
 import { parse } from "yaml";
-import { AlertBed, FAULT_STAGES, quickAlerts } from "../../harness/alert_faults.ts";
-import { sharedPostgres } from "../../harness/postgres_fixture.ts";
-import { type Prometheus, startPrometheus } from "../../harness/prometheus.ts";
-import { needs } from "../../harness/tools.ts";
-import { until } from "../../harness/until.ts";
+import { AlertBed, FAULT_STAGES, quickAlerts } from "../harness/alert_faults.ts";
+import { sharedPostgres } from "../harness/postgres_fixture.ts";
+import { type Prometheus, startPrometheus } from "../harness/prometheus.ts";
+import { needs } from "../harness/tools.ts";
+import { until } from "../harness/until.ts";
 
-const FILE = new URL("../../../config/deploy/prometheus-alerts.yaml", import.meta.url);
+const FILE = new URL("../../config/deploy/prometheus-alerts.yaml", import.meta.url);
 /** `WeirDeliveriesFailed` looks back so far. */
 const BASELINE = 'ratelimit_webhooks_deliveries{state="failed"} offset 15s';
 const DEADLINE_MS = 120_000;

@@ -1,9 +1,9 @@
 import { assertEquals } from "@std/assert";
-import { freePort } from "../../harness/free_port.ts";
-import { decide, GrpcClient } from "../../harness/grpc_client.ts";
-import { startPrometheus } from "../../harness/prometheus.ts";
-import { ServeFixture } from "../../harness/serve_fixture.ts";
-import { needs } from "../../harness/tools.ts";
+import { freePort } from "../harness/free_port.ts";
+import { decide, GrpcClient } from "../harness/grpc_client.ts";
+import { startPrometheus } from "../harness/prometheus.ts";
+import { ServeFixture } from "../harness/serve_fixture.ts";
+import { needs } from "../harness/tools.ts";
 
 const RULES = {
   "shop.yaml": `domain: shop
