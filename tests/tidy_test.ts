@@ -224,6 +224,12 @@ assertEquals(a, b);`,
     text: `new ChildProcess(${"requireTool"}("redis-server"), {});\nrequireTool("openssl");`,
     findings: [`${BED}:1: ${"requireTool"}("redis-server")`],
   },
+  {
+    rule: "only tests/deploy needs programs for other tools' files",
+    path: BED,
+    text: 'Deno.test({ ...needs(["curl", "zsh"], "a fish"), fn });\nconst fish = "fish";',
+    findings: [`${BED}:1: zsh`],
+  },
 ];
 
 for (const { rule, path, text, findings } of BAD) {

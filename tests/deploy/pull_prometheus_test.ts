@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { startPrometheus } from "../harness/prometheus.ts";
+import { promtool, startPrometheus } from "../harness/prometheus.ts";
 import { needs } from "../harness/tools.ts";
 import { PullBed } from "../harness/pull_bed.ts";
 
@@ -38,3 +38,20 @@ Deno.test({
     assertEquals(seen, QUERIES.map(([, metric, value]) => [{ metric: { ...metric, ...place }, value }]));
   },
 });
+
+for (const native of [false, true]) {
+  const name = `pull metrics: promtool reads ${native ? "native" : "mapped"} metrics`;
+  Deno.test({
+    ...needs(["promtool"], name),
+    async fn() {
+      await using bed = new PullBed({ native });
+      bed.work();
+      const text = await (await bed.fetch()).text();
+      const { output } = await promtool(["check", "metrics"], text);
+      // The names that known dashboards look for lack that end; nothing else may be found.
+      const findings = output.split("\n").filter((line) => line !== "" && !line.includes('"_total" suffix'));
+      assertEquals(findings, []);
+      assertEquals(output.includes("ratelimit_rule_"), false);
+    },
+  });
+}

@@ -1,4 +1,5 @@
 import { closing, importsOf, lineOf, type Source } from "./source_scan.ts";
+import { DEPLOY_TOOL_NAMES } from "./tool_register.ts";
 
 /** A file that a rule does not hold for, and why not. */
 export interface RuleException {
@@ -32,6 +33,7 @@ export const TEST_RULES: Readonly<Record<string, (source: Source) => string[]>> 
   "an assertion after a wait reads only the records that the wait names": unorderedReads,
   "scripts import only the harness from tests, and only their own tests import scripts": scriptImports,
   "only the harness starts servers": serverStarts,
+  "only tests/deploy needs programs for other tools' files": deployTools,
 };
 
 /** A timer whose handle is kept can be cleared: it bounds an event. Any other timer is waited for. */
@@ -114,7 +116,7 @@ function millisecondsOf(expression: string, code: string): number {
 function scriptImports(source: Source): string[] {
   const { path } = source;
   const isScript = path.startsWith("scripts/");
-  const isTestOfScripts = /^tests\/(?:unit|integration)\/(?:scripts|bench)\//.test(path);
+  const isTestOfScripts = /^tests\/(?:deploy|(?:unit|integration)\/(?:scripts|bench))\//.test(path);
   return importedFiles(source)
     .filter((target) =>
       isScript
@@ -129,6 +131,15 @@ function serverStarts(source: Source): string[] {
   if (source.path.startsWith("tests/harness/")) return [];
   return [...source.text.matchAll(SERVER_START)]
     .map(({ 0: text, index }) => `${source.path}:${lineOf(source, index)}: ${text}`);
+}
+
+function deployTools(source: Source): string[] {
+  if (!/^tests\/(?:unit|contract|integration|soak)\//.test(source.path)) return [];
+  const names: readonly string[] = DEPLOY_TOOL_NAMES;
+  return source.strings.filter(({ start, value }) =>
+    names.includes(value) &&
+    /\b(?:needs|requireTool)\([^;]*$/.test(source.code.slice(Math.max(0, start - 200), start))
+  ).map(({ start, value }) => `${source.path}:${lineOf(source, start)}: ${value}`);
 }
 
 function importedFiles(source: Source): string[] {

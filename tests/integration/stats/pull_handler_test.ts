@@ -4,8 +4,6 @@ import { setImmediate } from "node:timers/promises";
 import { createPullHandler } from "../../../src/stats/pull_handler.ts";
 import { StatsStore } from "../../../src/stats/store.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { promtool } from "../../harness/prometheus.ts";
-import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { PullBed, TOOK } from "../../harness/pull_bed.ts";
 
@@ -241,23 +239,6 @@ Deno.test("pull metrics: every line has the same name in both formats", async ()
     "# TYPE ratelimit_rule_hits counter",
   ]);
 });
-
-for (const native of [false, true]) {
-  const name = `pull metrics: promtool reads ${native ? "native" : "mapped"} metrics`;
-  Deno.test({
-    ...needs(["promtool"], name),
-    async fn() {
-      await using bed = new PullBed({ native });
-      bed.work();
-      const text = await (await bed.fetch()).text();
-      const { output } = await promtool(["check", "metrics"], text);
-      // The names that known dashboards look for lack that end; nothing else may be found.
-      const findings = output.split("\n").filter((line) => line !== "" && !line.includes('"_total" suffix'));
-      assertEquals(findings, []);
-      assertEquals(output.includes("ratelimit_rule_"), false);
-    },
-  });
-}
 
 Deno.test("pull metrics: unread scrapes are limited, and end", async () => {
   const clock = new FakeClock(0);
