@@ -1,5 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
-import { join } from "node:path";
+import { assertEquals } from "@std/assert";
 import { parse } from "yaml";
 import { startEnvoy, validateEnvoyConfig } from "../harness/envoy.ts";
 import { ChildProcess } from "../harness/child_process.ts";
@@ -31,20 +30,6 @@ Deno.test({
       // Envoy's file, and the folders of rules and workflows.
       [false, true, true],
     ]);
-  },
-});
-
-Deno.test({
-  ...needs(["compose-go"], "a word that Docker does not know is found in a compose file"),
-  async fn() {
-    const folder = await Deno.makeTempDir({ prefix: "weir_compose_" });
-    try {
-      const path = join(folder, "compose.yaml");
-      await Deno.writeTextFile(path, (await deployText("compose.yaml")).replace("mem_limit", "memory_limit"));
-      assertMatch((await runDeployTool("compose-go", [path])).text, /memory_limit/);
-    } finally {
-      await Deno.remove(folder, { recursive: true });
-    }
   },
 });
 

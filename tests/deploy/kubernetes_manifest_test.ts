@@ -27,17 +27,6 @@ for (const folder of FOLDERS) {
 }
 
 Deno.test({
-  ...needs(["kustomize", "kubectl-validate"], "a field that Kubernetes does not have is found in a manifest"),
-  async fn() {
-    const manifest = await renderedManifest("base");
-    for (const [field, wrong] of [["readOnlyRootFilesystem", "readOnlyRoot"], ["averageValue", "average"]]) {
-      const { code, text } = await validate(manifest.replace(field ?? "", wrong ?? ""), "1.30");
-      assertEquals([code === 0, text.includes(`${wrong}`)], [false, true]);
-    }
-  },
-});
-
-Deno.test({
   ...needs(["kustomize"], "kubernetes/redis: what names another object names one that is there"),
   async fn() {
     const objects = manifestObjects(await renderedManifest("redis"));

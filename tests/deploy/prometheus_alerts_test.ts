@@ -121,21 +121,6 @@ Deno.test({
 });
 
 Deno.test({
-  ...needs(["promtool"], "alert rules: what is expected of them and is not so is found"),
-  async fn() {
-    const { bad, good } = ALERTS["WeirErrors"] ?? { bad: [], good: [] };
-    const { code, output } = await testRules([
-      alertTest("WeirErrors", bad, false),
-      alertTest("WeirErrors", good, true),
-    ]);
-    const found = [/exp: nil\s+got: \{\} 1E\+00/, /exp: \{\} 1E\+00\s+got: nil/].map((text) =>
-      text.test(output)
-    );
-    assertEquals([code, found], [1, [true, true]], output);
-  },
-});
-
-Deno.test({
   ...needs(["promtool"], "alert rules: promtool finds nothing wrong"),
   async fn() {
     const { code, output } = await promtool(["check", "rules", FILE]);

@@ -33,14 +33,6 @@ for (const [file, unit] of Object.entries(UNITS)) {
   });
 }
 
-Deno.test({
-  ...needs(["systemd-analyze"], "a word that systemd does not know is found in a unit"),
-  async fn() {
-    const text = (await deployText("weir.service")).replace("ProtectHome=", "ProtectHouse=");
-    assertMatch((await verify("weir.service", text)).text, /Unknown key .*'ProtectHouse'/);
-  },
-});
-
 Deno.test("the units have what Weir needs in its sandbox, and not what ends V8", async () => {
   const lines = await unitLines("weir.service");
   const needed = {

@@ -2,10 +2,8 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { join } from "node:path";
 import { commitOf } from "../../../scripts/compile/commit.ts";
 import { FOLDERS, WORKERS } from "../../../scripts/compile/contents.ts";
-import { denoFolders } from "../../../scripts/compile/deno_folders.ts";
-import { filesToEmbed } from "../../../scripts/compile/embedded_files.ts";
 import { TARGETS } from "../../../scripts/compile/options.ts";
-import { checkRuns, makeProgram } from "../../../scripts/compile/program.ts";
+import { makeProgram } from "../../../scripts/compile/program.ts";
 import { CompileError } from "../../../scripts/compile/failure.ts";
 import { compile } from "../../../scripts/compile.ts";
 import { serveFlags } from "../../../scripts/serve_flags.ts";
@@ -44,20 +42,6 @@ Deno.test("compile --dry: proves what needs no base runtime, wherever the source
     /^weir \d\S+ \(commit \w{7}(?:-dirty)?, deno [\d.]+\): everything is proven but Deno's base/m,
   );
   assertEquals(await namesIn(temporary), []);
-});
-
-Deno.test("compile: a program that lacks a file is refused, and the file is named", async () => {
-  await using folder = await newFolder();
-  await using small = await smallSources();
-  const outside = join(ROOT, "tests/integration/scripts/compile_bed.ts");
-  const made = {
-    ...{ source: small.path, target: HERE, folders: await denoFolders(ROOT) },
-    base: isLinux ? STAND_IN : Deno.execPath(),
-    output: join(folder.path, "weir"),
-  };
-  const files = await filesToEmbed(small.path);
-  const refused = await makeProgram({ ...made, files: [...files, outside] }).then(() => "", String);
-  assertEquals(refused, `CompileError: Cannot compile for "${HERE}": the program lacks\n  ${outside}`);
 });
 
 Deno.test({
@@ -133,17 +117,6 @@ Deno.test("compile: what is wrong with a module is told, also where there is no 
   assert(!refused.includes("could not be downloaded"), refused);
 });
 
-Deno.test("compile: a folder that cannot be made is one line", async () => {
-  await using out = await newFolder();
-  const file = join(out.path, "file");
-  await Deno.writeTextFile(file, "");
-  const lines: string[] = [];
-  const output = { stdout: () => {}, stderr: (line: string) => lines.push(line) };
-  const code = await compile(["--no-check", "--output", join(file, "dist")], output);
-  assertEquals([code, lines.length, lines[0]?.includes("\n")], [1, 1, false]);
-  assert(lines[0]?.startsWith(`Cannot compile into "${file}/dist": `), lines[0]);
-});
-
 Deno.test("compile: told to stop, it leaves nothing behind", async () => {
   await using out = await newFolder();
   const stop = new AbortController();
@@ -153,22 +126,6 @@ Deno.test("compile: told to stop, it leaves nothing behind", async () => {
   await until("the folder beside", async () => (await namesIn(out.path)).length > 0);
   stop.abort(new CompileError("Cannot compile: enough"));
   assertEquals([await compiling, lines, await namesIn(out.path)], [1, ["Cannot compile: enough"], []]);
-});
-
-Deno.test("compile: told to stop, it does not wait for a program that does not answer", async () => {
-  await using folder = await newFolder();
-  const program = join(folder.path, "weir");
-  await Deno.writeTextFile(program, `#!/bin/sh\necho > ${folder.path}/begun\nexec sleep 60\n`, {
-    mode: 0o755,
-  });
-  const stop = new AbortController();
-  const checking = checkRuns(program, { base: undefined, version: "weir 1", signal: stop.signal }).then(
-    () => "",
-    String,
-  );
-  await until("the program", async () => (await namesIn(folder.path)).includes("begun"));
-  stop.abort(new CompileError("Cannot compile: enough"));
-  assertEquals(await checking, "CompileError: Cannot compile: enough");
 });
 
 Deno.test("compile: a DENORT_BIN that cannot be meant is refused", async () => {

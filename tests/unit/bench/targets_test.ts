@@ -4,7 +4,6 @@ import { decisionTime } from "../../../scripts/bench/decision_time.ts";
 import type { BenchResults, Measurements } from "../../../scripts/bench/measurements.ts";
 import { PARTS, readBenchOptions } from "../../../scripts/bench/options.ts";
 import { STORES } from "../../../scripts/bench/postgres.ts";
-import { postgresText } from "../../../scripts/bench/postgres_table.ts";
 import type { ReloadOutcome } from "../../../scripts/bench/reload.ts";
 import type { Metrics, Summary } from "../../../scripts/bench/report.ts";
 import { SCENARIOS, type TargetName } from "../../../scripts/bench/scenario.ts";
@@ -131,23 +130,6 @@ Deno.test("targetRows: what is not reached is missed, what was not run is left o
   assertEquals(missedBy("reload of 100,000 rules at 20,000 calls/s"), "0.005");
   assertEquals(targetRows(GOOD).filter((row) => "missedBy" in row), []);
   assertEquals(targetRows({ summaries: [] }), []);
-});
-
-Deno.test("the stores of webhooks have a table of their own, where they were measured", () => {
-  const table = [
-    "| store | triggers/s | to bare | deliveries/s | to bare |",
-    "| --- | --- | --- | --- | --- |",
-    "| SQLite, one instance | 1,000 | 0.50 | 1,500 | 0.75 |",
-    "| PostgreSQL, one instance | 1,001 | 0.50 | 1,501 | 0.75 |",
-    "| PostgreSQL, three instances | 1,002 | 0.50 | 1,502 | 0.75 |",
-  ].join("\n");
-  const results = resultsOf(GOOD);
-  const text = results.postgres === undefined ? "" : postgresText(results.postgres);
-  assertMatch(text, /^The webhook service on PostgreSQL, beside 2,000 bare transactions\/s of two rows /);
-  assertEquals(text.endsWith(`\n\n${table}`), true);
-  const { postgres: _, ...rest } = GOOD;
-  assertEquals(reportText(results).includes(`\n\n${text}\n\n`), true);
-  assertEquals(reportText(resultsOf(rest)).includes("bare transactions"), false);
 });
 
 Deno.test("the report counts hits and misses", () => {

@@ -1,7 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { metricsPart } from "../../../scripts/docs/metrics_part.ts";
 import { METRIC_SECTIONS } from "../../../src/serve/metric_groups.ts";
-import { PULL_METRICS, RULE_METRICS } from "../../../src/stats/declarations.ts";
 
 const GROUPS = METRIC_SECTIONS.flatMap(({ groups }) => groups);
 /** The store, and what adds the declared metrics of other threads to it. */
@@ -38,24 +37,6 @@ Deno.test("metrics: only declared ones are added to the statistics, and no name 
       return [...uses].map(([use]) => `${path}: ${use}`);
     });
   assertEquals(found.filter((line) => !line.includes("ratelimit.config.")), []);
-});
-
-Deno.test("metrics: each declared group and pull metric has a use", async () => {
-  const files = await sourceFiles();
-  const joined = files.find(({ path }) => path === "src/serve/metric_groups.ts")?.text ?? "";
-  const groups = [...joined.matchAll(/\b(?:[A-Z_]+_METRICS|\w+Metrics)\b(?=[,(\]\s])/g)].map(([name]) =>
-    name
-  );
-  const others = files.filter(({ path }) => path !== "src/serve/metric_groups.ts");
-  const uses = (name: string) => others.filter(({ text }) => new RegExp(`\\b${name}\\b`).test(text)).length;
-  const isOwnUse =
-    /^(?:certificateMetrics|HEALTH_METRICS|TRIGGER_METRICS|OPERATIONAL_EVENT_METRICS|PROCESS_\w+)$/;
-  const unused = [...new Set(groups)].filter((name) => uses(name) < 2 && !isOwnUse.test(name));
-  assertEquals([groups.length > 15, unused], [true, []]);
-  const store = others.find(({ path }) => path === "src/stats/store.ts")?.text ?? "";
-  assertEquals(Object.keys(RULE_METRICS).filter((name) => !store.includes(`"${name}"`)), []);
-  const pull = others.filter(({ path }) => /^src\/stats\/pull_/.test(path)).map(({ text }) => text).join("");
-  assertEquals(Object.keys(PULL_METRICS).filter((name) => !pull.includes(name)), []);
 });
 
 /** The sources of the program. */
