@@ -120,14 +120,6 @@ Deno.test({
   },
 });
 
-Deno.test({
-  ...needs(["promtool"], "alert rules: promtool finds nothing wrong"),
-  async fn() {
-    const { code, output } = await promtool(["check", "rules", FILE]);
-    assertEquals(code, 0, output);
-  },
-});
-
 Deno.test("alert rules: each has a test, a severity, a summary, a description and a runbook", async () => {
   const { groups } = parse(await Deno.readTextFile(FILE));
   const rules: Rule[] = groups.flatMap((group: { rules: Rule[] }) => group.rules);

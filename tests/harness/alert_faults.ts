@@ -4,11 +4,9 @@ import { serveFlags } from "../../scripts/serve_flags.ts";
 import { type Certificates, makeCertificates } from "./certificates.ts";
 import { freePort } from "./free_port.ts";
 import { decide, GrpcClient } from "./grpc_client.ts";
-import { startRedis } from "./redis_server.ts";
-import type { RedisServer } from "./redis_server.ts";
+import { type RedisServer, startRedis } from "./redis_server.ts";
 import { ServeFixture } from "./serve_fixture.ts";
 import type { SharedPostgresServer } from "./shared_servers.ts";
-
 import { until } from "./until.ts";
 import { api, WebhookFolder } from "./webhook_weir.ts";
 import { startWeir, type WeirProcess } from "./weir_process.ts";
@@ -78,10 +76,7 @@ export class AlertBed implements AsyncDisposable {
   readonly redis: RedisServer;
   /** One in a process that SIGUSR2 makes throw. */
   readonly process: WeirProcess;
-  readonly #decisions: ServeFixture;
-  readonly #webhooks: ServeFixture;
-  readonly #folder: WebhookFolder;
-  readonly #certificates: Certificates;
+  readonly #parts: BedParts;
   readonly #stack: AsyncDisposableStack;
   readonly #client: GrpcClient;
 
@@ -89,12 +84,9 @@ export class AlertBed implements AsyncDisposable {
     this.targets = parts.targets;
     this.redis = parts.redis;
     this.process = parts.process;
-    this.#decisions = parts.decisions;
-    this.#webhooks = parts.webhooks;
-    this.#folder = parts.folder;
-    this.#certificates = parts.certificates;
+    this.#parts = parts;
     this.#stack = stack;
-    this.#client = stack.use(new GrpcClient(this.#decisions.grpcAddress));
+    this.#client = stack.use(new GrpcClient(parts.decisions.grpcAddress));
     this.#repeat(() => this.#decide(OPEN));
   }
 
@@ -151,8 +143,8 @@ export class AlertBed implements AsyncDisposable {
 
   /** Reloads an invalid rule file. */
   async breakRules(): Promise<void> {
-    await Deno.writeTextFile(join(this.#decisions.rulesFolder, "broken.yaml"), "domain: [");
-    this.#decisions.reload();
+    await Deno.writeTextFile(join(this.#parts.decisions.rulesFolder, "broken.yaml"), "domain: [");
+    this.#parts.decisions.reload();
   }
 
   /** Connections to an endpoint are refused until it is disabled. One delivery leaves room in its backlog. */
@@ -195,7 +187,7 @@ export class AlertBed implements AsyncDisposable {
   async fillStore(): Promise<void> {
     const data = { text: "x".repeat(100_000) };
     await until("a nearly full store", async () => {
-      const { ["ratelimit.webhooks.store_used_bytes"]: used = 0 } = await this.#webhooks.stats();
+      const { ["ratelimit.webhooks.store_used_bytes"]: used = 0 } = await this.#parts.webhooks.stats();
       if (used > 0.85 * STORE_MAX_BYTES) return true;
       await this.#event("large", data);
       return false;
@@ -204,13 +196,13 @@ export class AlertBed implements AsyncDisposable {
 
   /** The authorities of deliveries are replaced by some that expire soon. */
   async endCertificate(): Promise<void> {
-    await this.#certificates.issue(AUTHORITIES, { days: 13 });
+    await this.#parts.certificates.issue(AUTHORITIES, { days: 13 });
   }
 
   /** A trigger is called whose workflow is gone. */
   async removeWorkflow(): Promise<void> {
     const { body: { key } } = await this.#api("/triggers", { body: { name: "gone", workflow: "echo" } });
-    await Deno.remove(join(this.#folder.path, "workflows", "echo.yaml"));
+    await Deno.remove(join(this.#parts.folder.path, "workflows", "echo.yaml"));
     const call = async () => {
       const { status } = await this.#api("/workflows/triggers/gone", { token: key, body: {} });
       return status >= 500;
@@ -221,7 +213,7 @@ export class AlertBed implements AsyncDisposable {
 
   /** Another program holds the lock of the store. */
   lockStore(): void {
-    const database = this.#stack.adopt(new DatabaseSync(this.#folder.store), (open) => open.close());
+    const database = this.#stack.adopt(new DatabaseSync(this.#parts.folder.store), (open) => open.close());
     database.exec("BEGIN IMMEDIATE");
     this.#repeat(() => this.#api("/events", { body: { event: "locked", data: {} } }));
   }
@@ -266,7 +258,7 @@ export class AlertBed implements AsyncDisposable {
   }
 
   #api(path: string, call: Parameters<typeof api>[2]) {
-    return api(this.#webhooks.httpAddress, path, call);
+    return api(this.#parts.webhooks.httpAddress, path, call);
   }
 }
 

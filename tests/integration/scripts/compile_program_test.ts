@@ -11,30 +11,32 @@ import { until } from "../../harness/until.ts";
 import {
   addBase,
   bytesOf,
-  compileTask,
   freshDenoFolder,
+  HERE,
   metadataOf,
+  namesIn,
   newFolder,
+  OFFLINE,
+  OTHER,
   ROOT,
+  runTask,
   smallSources,
+  STAND_IN,
 } from "./compile_bed.ts";
 
-const HERE = TARGETS.find((target) => target === Deno.build.target) ?? TARGETS[0];
-const OTHER = TARGETS.find((target) => target.endsWith("linux-gnu") && target !== HERE) ?? TARGETS[0];
-/** Says what the variable holds that its argument names: all that a base runtime is asked for in these tests. */
-const STAND_IN = "/usr/bin/printenv";
 /** Ends with code 1 and a complaint, as no file has the name "version". */
 const NO_BASE = "/usr/bin/cat";
 const isLinux = Deno.build.os === "linux";
-/** Where nothing answers, so that nothing is downloaded on any machine. */
-const OFFLINE = { HTTPS_PROXY: "http://127.0.0.1:1", https_proxy: "http://127.0.0.1:1" };
 
 Deno.test("compile --dry: proves what needs no base runtime, wherever the sources and temporary files are", async () => {
   await using folder = await newFolder();
   const [root, temporary] = [join(folder.path, "my sources"), join(folder.path, "#1 100%20")];
   await Deno.symlink(ROOT, root);
   await Deno.mkdir(temporary);
-  const { code, stdout, stderr } = await compileTask(["--dry"], { ...OFFLINE, TMPDIR: temporary }, root);
+  const { code, stdout, stderr } = await runTask("compile", ["--dry"], {
+    env: { ...OFFLINE, TMPDIR: temporary },
+    root,
+  });
   assertEquals([code, stderr], [0, ""]);
   assertMatch(stdout, /^module graph and embedded files: all \d{3,} files are in the output$/m);
   assertMatch(
@@ -55,9 +57,10 @@ Deno.test({
     const { version } = JSON.parse(await Deno.readTextFile(join(ROOT, "deno.json")));
     const said = `weir ${version} (commit ${await commitOf(ROOT)}, deno ${Deno.version.deno})`;
     const env = { ...OFFLINE, DENO_DIR: deno.path, version: said };
-    const { code, stdout, stderr } = await compileTask(
+    const { code, stdout, stderr } = await runTask(
+      "compile",
       ["--output", out.path, `--target=${HERE}`, `--target=${OTHER}`],
-      env,
+      { env },
     );
     const names = [`weir-${HERE}`, `weir-${OTHER}`];
     assertEquals([code, stderr, await namesIn(out.path)], [0, "", ["SHA256SUMS", ...names].sort()]);
@@ -76,7 +79,10 @@ Deno.test("compile: a base runtime that does not run the program is refused, and
   await using out = await newFolder();
   await using small = await smallSources();
   const base = isLinux ? NO_BASE : Deno.execPath();
-  const { code, stderr } = await compileTask(["--output", out.path], { DENORT_BIN: base }, small.path);
+  const { code, stderr } = await runTask("compile", ["--output", out.path], {
+    env: { DENORT_BIN: base },
+    root: small.path,
+  });
   const blame = `; DENORT_BIN "${base}" has to be denort of Deno ${Deno.version.deno}\n`;
   assertMatch(
     stderr,
@@ -90,7 +96,10 @@ Deno.test("compile: without a base runtime it says which and how to supply it, a
   await using deno = await freshDenoFolder();
   await using small = await smallSources();
   const args = ["--output", out.path, "--target", OTHER];
-  const { code, stderr } = await compileTask(args, { ...OFFLINE, DENO_DIR: deno.path }, small.path);
+  const { code, stderr } = await runTask("compile", args, {
+    env: { ...OFFLINE, DENO_DIR: deno.path },
+    root: small.path,
+  });
   const { deno: release } = Deno.version;
   const [, ...lines] = stderr.split("\n");
   assertEquals([code, await namesIn(out.path)], [1, []]);
@@ -131,9 +140,11 @@ Deno.test("compile: told to stop, it leaves nothing behind", async () => {
 Deno.test("compile: a DENORT_BIN that cannot be meant is refused", async () => {
   await using out = await newFolder();
   const named = join(out.path, "denort");
-  const absent = await compileTask(["--output", out.path], { DENORT_BIN: named });
+  const absent = await runTask("compile", ["--output", out.path], { env: { DENORT_BIN: named } });
   await Deno.writeTextFile(named, "");
-  const several = await compileTask(["--output", out.path, "--target=all"], { DENORT_BIN: named });
+  const several = await runTask("compile", ["--output", out.path, "--target=all"], {
+    env: { DENORT_BIN: named },
+  });
   assertEquals([absent.code, absent.stderr], [
     1,
     `Cannot compile with DENORT_BIN "${named}": there is no such file\n`,
@@ -191,12 +202,6 @@ function grantedBy(flags: readonly string[]): unknown {
     entry: "main.ts",
     argv: [],
   };
-}
-
-async function namesIn(folder: string): Promise<string[]> {
-  const names = [];
-  for await (const { name } of Deno.readDir(folder)) names.push(name);
-  return names.sort();
 }
 
 async function filesIn(folder: string): Promise<string[]> {

@@ -34,8 +34,3 @@ nobody is told, 2026-01-31
     "docs/a.md:10: stands",
   ]);
 });
-
-Deno.test("a README that is too long is found", () => {
-  assertEquals(wordProblems(readPage("README.md", "a\n".repeat(250))), []);
-  assertEquals(wordProblems(readPage("README.md", "a\n".repeat(251))), ["README.md has 251 lines"]);
-});
