@@ -10,8 +10,9 @@ import { SOURCES, WORKERS } from "../../../scripts/compile/contents.ts";
 export const ROOT = new URL("../../../", import.meta.url).pathname;
 
 const isHere = (target: string) => target === Deno.build.target;
-/** The platform of this machine, and another one. */
+/** The platform of this machine. */
 export const HERE = TARGETS.find(isHere) ?? TARGETS[0];
+/** Another platform. */
 export const OTHER = TARGETS.find((target) => target.endsWith("linux-gnu") && target !== HERE) ?? TARGETS[0];
 /** Says what the variable holds that its argument names: all that a base runtime is asked for in these tests. */
 export const STAND_IN = "/usr/bin/printenv";

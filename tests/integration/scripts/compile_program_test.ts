@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { commitOf } from "../../../scripts/compile/commit.ts";
 import { FOLDERS, WORKERS } from "../../../scripts/compile/contents.ts";
 import { TARGETS } from "../../../scripts/compile/options.ts";
-import { makeProgram } from "../../../scripts/compile/program.ts";
 import { CompileError } from "../../../scripts/compile/failure.ts";
 import { compile } from "../../../scripts/compile.ts";
 import { serveFlags } from "../../../scripts/serve_flags.ts";
@@ -110,20 +109,6 @@ Deno.test("compile: without a base runtime it says which and how to supply it, a
   );
   assert(lines[2]?.includes(`${deno.path}/dl/release/v${release}/denort-${OTHER}.zip`), stderr);
   assert(lines[3]?.includes("DENORT_BIN"), stderr);
-});
-
-Deno.test("compile: what is wrong with a module is told, also where there is no base runtime", async () => {
-  await using source = await newFolder();
-  await using deno = await newFolder();
-  await Deno.copyFile(join(ROOT, "deno.json"), join(source.path, "deno.json"));
-  await Deno.writeTextFile(join(source.path, "main.ts"), 'import "./none.ts";\n');
-  const folders = { root: deno.path, emitted: deno.path };
-  const output = join(source.path, "weir");
-  const refused = await makeProgram({
-    ...{ source: source.path, target: OTHER, output, base: undefined, folders, files: [] },
-  }).then(() => "", String);
-  assertMatch(refused, /^CompileError: Cannot compile for "[^"]+": "deno compile" ended with code 1\n/);
-  assert(!refused.includes("could not be downloaded"), refused);
 });
 
 Deno.test("compile: told to stop, it leaves nothing behind", async () => {

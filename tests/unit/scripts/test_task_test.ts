@@ -1,7 +1,6 @@
 import { assertEquals, assertNotEquals, assertThrows } from "@std/assert";
 import { joinRuns, type TestRun } from "../../../scripts/test/join_runs.ts";
 import { type Repeater, repeatFailed } from "../../../scripts/test/repeat_failed.ts";
-import { slowestLines, startedByImports } from "../../../scripts/test/slowest.ts";
 import { readStressOptions, shuffled } from "../../../scripts/test/stress.ts";
 import { planTests, testPlaces, UNIX_SOCKETS } from "../../../scripts/test/test_groups.ts";
 import { LEAVES_TIMERS } from "../../../scripts/test/test_modules.ts";
@@ -193,26 +192,3 @@ Deno.test("stress: a seed decides the order, and nothing is lost", () => {
 function failed(file: string, name: string): FailedTest {
   return { file, name, reason: "" };
 }
-
-Deno.test("the slowest files and tests are named with what they start", () => {
-  const times = [
-    { file: "./a_test.ts", name: "one", seconds: 1 },
-    { file: "./b_test.ts", name: "two", seconds: 2.25 },
-    { file: "./a_test.ts", name: "three", seconds: 3 },
-  ];
-  assertEquals(slowestLines(times, (file) => file === "./a_test.ts" ? ["redis-server"] : []), [
-    "slowest files of 2, 6 s in all:",
-    "    4.0 s  ./a_test.ts (redis-server)",
-    "    2.3 s  ./b_test.ts",
-    "slowest tests of 3:",
-    "    3.0 s  ./a_test.ts: three",
-    "    2.3 s  ./b_test.ts: two",
-    "    1.0 s  ./a_test.ts: one",
-  ]);
-  const started = startedByImports(ROOT);
-  const seen = ["./tests/integration/program/envoy_test.ts", "./tests/unit/base/wait_test.ts", "./no_file.ts"]
-    .map(
-      started,
-    );
-  assertEquals(seen.map((names) => names.includes("Envoy")), [true, false, false]);
-});
