@@ -1,44 +1,8 @@
 import { assertEquals } from "@std/assert";
-import { type OutageFacts, OutageRecord, type PhaseMetrics } from "../../harness/outage_record.ts";
+import { type OutageFacts, type PhaseMetrics } from "../../harness/outage_record.ts";
 import { problemsOf } from "../../harness/outage_verdict.ts";
 
 const LIMITS = { rate: 100, callMs: 350, growthMb: 20, recoveryMs: 5_000 };
-const UNAVAILABLE = "http 200, grpc 14";
-
-Deno.test("OutageRecord: a call counts in the phase in which it was answered", () => {
-  const record = new OutageRecord();
-  record.enter("warm-up", 0);
-  record.begin();
-  record.goodAnswer(10, 500);
-  record.enter("before", 1_000);
-  record.memory(80);
-  record.memory(70.5);
-  record.goodAnswer(1_000, 1_010);
-  record.enter("away", 2_000);
-  // It was under way when the cache went away.
-  refuse(record, 1_990, 2_240);
-  refuse(record, 2_100, 2_101);
-  record.memory(81);
-  const steady = [record.isSteady(0, 2_200)];
-  record.enter("back", 3_000);
-  refuse(record, 2_999, 3_010);
-  refuse(record, 3_100, 3_101);
-  record.goodAnswer(3_110, 3_120);
-  refuse(record, 3_200, 3_201);
-  steady.push(record.isSteady(1_000, 4_199), record.isSteady(1_000, 4_200));
-  assertEquals(steady, [false, false, true]);
-  assertEquals(record.facts(5_000), {
-    phases: [
-      { phase: "warm-up", seconds: 1, ok: 1, refused: 0, longestMs: 490, leastMb: 0, mostMb: 0 },
-      { phase: "before", seconds: 1, ok: 1, refused: 0, longestMs: 10, leastMb: 70.5, mostMb: 80 },
-      { phase: "away", seconds: 1, ok: 0, refused: 2, longestMs: 250, leastMb: 81, mostMb: 81 },
-      { phase: "back", seconds: 2, ok: 1, refused: 3, longestMs: 11, leastMb: 0, mostMb: 0 },
-    ],
-    firstOkMs: 120,
-    lastRefusedMs: 200,
-    faults: {},
-  });
-});
 
 const GOOD: OutageFacts = {
   phases: [
@@ -84,10 +48,4 @@ function metrics(phase: PhaseMetrics["phase"], part: Partial<PhaseMetrics>): Pha
 
 function but(phase: PhaseMetrics["phase"], part: Partial<PhaseMetrics>): OutageFacts {
   return { ...GOOD, phases: GOOD.phases.map((one) => one.phase === phase ? { ...one, ...part } : one) };
-}
-
-/** The generator tells of a bad answer twice. */
-function refuse(record: OutageRecord, start: number, end: number): void {
-  record.badAnswer(UNAVAILABLE, start, end);
-  record.error(`${UNAVAILABLE}: Cannot ask`);
 }
