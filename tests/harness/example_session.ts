@@ -10,7 +10,7 @@ import { ServeFixture } from "./serve_fixture.ts";
 import { requireTool } from "./tools.ts";
 
 /** Far from the end of a minute, so that no window ends within an example. */
-export const STILL_CLOCK = FakeClock.ofMachine({ now: 1_795_263_681_000 });
+const STILL_CLOCK = FakeClock.ofMachine({ now: 1_795_263_681_000 });
 /** The two ways in which pages call the command. */
 const WEIR = /^(?:weir|deno run -A main\.ts)(?: |$)/;
 

@@ -19,7 +19,7 @@ const READING = /^weir (?:\S+ (?:list|show|why)|audit)\b/;
 const FILE = /^(?!-)(?:data\/)?[\w.-]+\.(?:db|json|jsonl|txt|yaml)$|^secret$|^data\//;
 
 /** Waits until the webhook service has its store: the ports are open before. */
-export async function webhooksOpened(address: string, token?: string): Promise<void> {
+async function webhooksOpened(address: string, token?: string): Promise<void> {
   const call = token === undefined ? {} : { token };
   await until("the webhook service", async () => {
     return (await api(address, "/triggers?limit=1", call)).status !== 503;
