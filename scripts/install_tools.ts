@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   type DebianTool,
+  DEPLOY_TOOL_NAMES,
   pinnedFolder,
   type PinnedTool,
   type Tool,
@@ -42,9 +43,15 @@ const LIMITS_MS = {
   build: 900_000,
 } as const;
 
-/** Installs what is missing, names what cannot be had, one line each, and answers that as well. */
-export async function installTools({ retry = isCi() } = {}): Promise<readonly MissingTool[]> {
-  const missing = TOOL_NAMES.filter((tool) => !toolAvailable(tool));
+/**
+ * Installs what is missing, names what cannot be had, one line each, and answers that as well. Programs that only
+ * `tests/deploy` needs are left out unless asked for.
+ */
+export async function installTools(
+  { retry = isCi(), isForDeploy = false } = {},
+): Promise<readonly MissingTool[]> {
+  const tools = isForDeploy ? TOOL_NAMES : TOOL_NAMES.filter((tool) => !DEPLOY_TOOL_NAMES.includes(tool));
+  const missing = tools.filter((tool) => !toolAvailable(tool));
   if (missing.length === 0) return [];
   const reasons: Reasons = retry ? new Map() : await readReasons();
   const untried = missing.filter((tool) => !reasons.has(releaseOf(tool)));
@@ -94,7 +101,11 @@ async function readReasons(): Promise<Reasons> {
 }
 
 async function writeReasons(lacking: readonly MissingTool[]): Promise<void> {
-  const reasons = Object.fromEntries(lacking.map(({ tool, reason }) => [releaseOf(tool), reason]));
+  const kept = Object.fromEntries(await readReasons());
+  const reasons = {
+    ...kept,
+    ...Object.fromEntries(lacking.map(({ tool, reason }) => [releaseOf(tool), reason])),
+  };
   await Deno.mkdir(toolsFolder(), { recursive: true });
   await Deno.writeTextFile(join(toolsFolder(), REASONS_FILE), `${JSON.stringify(reasons, null, 2)}\n`);
 }
@@ -245,4 +256,4 @@ function textOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-if (import.meta.main) Deno.exit((await installTools({ retry: true })).length > 0 ? 1 : 0);
+if (import.meta.main) Deno.exit((await installTools({ retry: true, isForDeploy: true })).length > 0 ? 1 : 0);

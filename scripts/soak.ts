@@ -48,7 +48,7 @@ function seedOf(text: string): number {
 }
 
 /** The names of the soak tests, sorted. */
-export function soakNames(): string[] {
+function soakNames(): string[] {
   const files = [...Deno.readDirSync(join(ROOT, FOLDER))].map(({ name }) => name);
   return files.filter((name) => name.endsWith(SUFFIX)).map((name) => name.slice(0, -SUFFIX.length)).sort();
 }

@@ -15,7 +15,7 @@ import { repeatFailed } from "./test/repeat_failed.ts";
 import { type GroupOptions, runGroup } from "./test/run_group.ts";
 import { slowestLines, startedByImports } from "./test/slowest.ts";
 import { readStressOptions, shuffled, stress } from "./test/stress.ts";
-import { isUnit, planTests, type TestGroup, testPlaces } from "./test/test_groups.ts";
+import { isDeploy, isUnit, planTests, type TestGroup, testPlaces } from "./test/test_groups.ts";
 
 const ROOT = new URL("../", import.meta.url).pathname;
 const GROUP_TIMEOUT_MS = 40 * 60_000;
@@ -51,7 +51,7 @@ export async function runTests(args: readonly string[]): Promise<number> {
 async function runStress(args: readonly string[]): Promise<number> {
   const { rest, ...options } = readStressOptions(args);
   const places = testPlaces(ROOT, rest.filter(isPlace).map((place) => relative(ROOT, resolve(ROOT, place))));
-  await installTools();
+  await installTools({ isForDeploy: places.some(isDeploy) });
   const folder = await Deno.makeTempDir({ prefix: "weir_tests_" });
   try {
     await using servers = await startSharedServers(places.every(isUnit) ? [] : SHARED_KINDS);
@@ -96,6 +96,7 @@ async function runAll({ named, options, folder }: {
   readonly folder: string;
 }): Promise<readonly TestRun[]> {
   const groups = planTests(navigator.hardwareConcurrency, testPlaces(ROOT, named));
+  const isForDeploy = groups.some(({ places }) => places.some(isDeploy));
   const ports = join(folder, "ports");
   await Deno.mkdir(ports);
   const runOne = (group: TestGroup, run: Pick<GroupOptions, "args" | "env" | "isShown" | "overdue">) =>
@@ -125,10 +126,11 @@ async function runAll({ named, options, folder }: {
   const first = await Promise.all([
     named.length === 0 ? checkTypes() : [],
     runGroups(false, {}),
-    groups.some(({ isServed }) => isServed) ? installTools().then(() => []) : [],
+    groups.some(({ isServed }) => isServed) ? installTools({ isForDeploy }).then(() => []) : [],
   ]);
-  // A file that is named alone starts what it asks for.
-  const isShared = groups.some(({ isServed }) => isServed) && (named.length === 0 || named.some(isFolder));
+  // A file that is named alone starts what it asks for, and so does the deploy tier.
+  const isShared = groups.some(({ isServed }) => isServed) &&
+    (named.length === 0 || named.some((place) => isFolder(place) && !isDeploy(place)));
   await using servers = await startSharedServers(isShared ? SHARED_KINDS : []);
   return [...first.flat(), ...await runGroups(true, servers.env)];
 }

@@ -16,7 +16,9 @@ export interface TestGroup {
 }
 
 const UNIT_PLACES: readonly string[] = ["tests/unit", "tests/tidy_test.ts"];
-/** Folders that the task runs when none is named; soak tests have their own task. */
+/** Tests that need programs for other tools' files. */
+const DEPLOY = "tests/deploy";
+/** Folders that the task runs when none is named; deploy and soak tests have their own tasks. */
 const TIERS: readonly string[] = [...UNIT_PLACES, "tests/contract", "tests/integration"];
 /** Examples in the documentation of the HTTP client library. */
 const EXAMPLES = "src/rest";
@@ -104,4 +106,9 @@ export function planTests(cores: number, places: readonly string[]): readonly Te
 /** Whether a path from the root holds only tests without network and processes. */
 export function isUnit(place: string): boolean {
   return UNIT_PLACES.some((unit) => place === unit || place.startsWith(`${unit}/`));
+}
+
+/** Whether a path from the root holds tests of files for other tools. */
+export function isDeploy(place: string): boolean {
+  return place === DEPLOY || place.startsWith(`${DEPLOY}/`);
 }

@@ -4,13 +4,13 @@ import config from "../../deno.json" with { type: "json" };
 import { versionText } from "../../src/base/version.ts";
 import { ChildProcess } from "./child_process.ts";
 import type { Block } from "./documents.ts";
-import { commandsOf, curl, curlFlags, wordsOf } from "./example_text.ts";
+import { commandsOf, curl, wordsOf } from "./example_text.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { ServeFixture } from "./serve_fixture.ts";
 import { requireTool } from "./tools.ts";
 
 /** Far from the end of a minute, so that no window ends within an example. */
-export const STILL_CLOCK = FakeClock.ofMachine({ now: 1_795_263_681_000 });
+const STILL_CLOCK = FakeClock.ofMachine({ now: 1_795_263_681_000 });
 /** The two ways in which pages call the command. */
 const WEIR = /^(?:weir|deno run -A main\.ts)(?: |$)/;
 
@@ -67,10 +67,9 @@ export class ExampleSession implements AsyncDisposable {
   }
 
   async #curl(args: readonly string[]): Promise<string> {
-    const flags = curlFlags(args);
     const addresses = await this.#addresses();
-    const url = addresses.reduce((text, [shown, real]) => text.replace(shown, real), flags.url);
-    return await curl({ ...flags, url });
+    const real = (arg: string) => addresses.reduce((text, [shown, to]) => text.replace(shown, to), arg);
+    return await curl(args.map(real));
   }
 
   async #grpcurl(args: readonly string[]): Promise<string> {

@@ -1,4 +1,5 @@
 /** How the commands of an example are read, and how what they print is compared with the page. */
+import { requireTool } from "./tools.ts";
 
 /** A command ends with its line, unless a quote is still open there. */
 export function commandsOf(text: string): string[] {
@@ -13,52 +14,11 @@ export function commandsOf(text: string): string[] {
   return commands;
 }
 
-/** What a curl command line asks for. */
-export interface CurlFlags {
-  url: string;
-  method: string | undefined;
-  body: string | undefined;
-  withHeaders: boolean;
-  onlyStatus: boolean;
-  headers: Record<string, string>;
-}
-
-/** The few flags of curl that examples use; short ones may be joined, as in `-sS`. */
-export function curlFlags(args: readonly string[]): CurlFlags {
-  const flags: CurlFlags = {
-    ...{ url: "", method: undefined, body: undefined },
-    ...{ withHeaders: false, onlyStatus: false, headers: {} },
-  };
-  const rest = args.flatMap((arg) =>
-    /^-\w{2,}$/.test(arg) ? [...arg.slice(1)].map((flag) => `-${flag}`) : arg
-  );
-  for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
-    if (arg === "-i") flags.withHeaders = true;
-    else if (arg === "-d") flags.body = rest.shift();
-    else if (arg === "-X") flags.method = rest.shift();
-    else if (arg === "-w") flags.onlyStatus = rest.shift() === "%{http_code}\\n";
-    else if (arg === "-H") {
-      const [name = "", value = ""] = (rest.shift() ?? "").split(": ");
-      flags.headers[name] = value;
-    } else if (arg === "-o") rest.shift();
-    else if (/^(?:http:\/\/|localhost:)/.test(arg)) flags.url = arg.replace(/^localhost/, "http://localhost");
-    else if (!["-s", "-S"].includes(arg)) {
-      throw new Error(`Cannot run curl with "${arg}": the flag is unknown here`);
-    }
-  }
-  return flags;
-}
-
-/** Does what curl does; answers what it prints. */
-export async function curl(flags: CurlFlags): Promise<string> {
-  const { url, body, headers, withHeaders, onlyStatus } = flags;
-  const method = flags.method ?? (body === undefined ? "GET" : "POST");
-  const response = await fetch(url, { ...(body === undefined ? {} : { body }), method, headers });
-  const text = await response.text();
-  if (onlyStatus) return `${response.status}\n`;
-  if (!withHeaders) return text;
-  const lines = [...response.headers].map(([name, value]) => `${name}: ${value}\n`).join("");
-  return `HTTP/1.1 ${response.status} ${response.statusText}\n${lines}\n${text}`;
+/** What curl prints, with plain line breaks. */
+export async function curl(args: readonly string[]): Promise<string> {
+  const { stdout } = await new Deno.Command(requireTool("curl"), { args: ["--noproxy", "*", ...args] })
+    .output();
+  return new TextDecoder().decode(stdout).replaceAll("\r\n", "\n");
 }
 
 /** The words of a command, some of them in quotes. */

@@ -7,35 +7,13 @@ export function relativeImports(source: Source): string[] {
     .map((specifier) => new URL(specifier, `file:///${source.path}`).pathname.slice(1));
 }
 
-/**
- * Groups of files that import each other in a circle, each group sorted: the strongly connected components with more than
- * one file, by Tarjan's algorithm.
- */
-export function importCircles(sources: readonly Source[]): string[][] {
+/** The files that import themselves, by way of others or not; sorted. */
+export function importCircles(sources: readonly Source[]): string[] {
   const imports = new Map(sources.map((source) => [source.path, relativeImports(source)]));
-  const order = new Map<string, number>();
-  const lowest = new Map<string, number>();
-  const open: string[] = [];
-  const circles: string[][] = [];
-  const visit = (path: string): number => {
-    const index = order.size;
-    order.set(path, index);
-    open.push(path);
-    let low = index;
-    for (const target of imports.get(path) ?? []) {
-      if (!imports.has(target)) continue;
-      if (!order.has(target)) low = Math.min(low, visit(target));
-      else if (open.includes(target)) {
-        low = Math.min(low, lowest.get(target) ?? index, order.get(target) ?? index);
-      }
-    }
-    lowest.set(path, low);
-    if (low === index) {
-      const circle = open.splice(open.indexOf(path)).sort();
-      if (circle.length > 1 || imports.get(path)?.includes(path)) circles.push(circle);
-    }
-    return low;
+  const importsItself = (path: string) => {
+    const reached = new Set(imports.get(path));
+    for (const other of reached) for (const target of imports.get(other) ?? []) reached.add(target);
+    return reached.has(path);
   };
-  for (const { path } of sources) if (!order.has(path)) visit(path);
-  return circles;
+  return [...imports.keys()].filter(importsItself).sort();
 }

@@ -7,62 +7,39 @@ import { requireTool } from "./tools.ts";
 import { until } from "./until.ts";
 
 /** PgBouncer in front of a server of a test; killed at the end of an `await using`. */
-export class PgBouncer implements AsyncDisposable {
-  readonly #folder: string;
-  readonly #child: ChildProcess;
-  readonly #port: number;
-
-  private constructor(folder: string, child: ChildProcess, port: number) {
-    this.#folder = folder;
-    this.#child = child;
-    this.#port = port;
-  }
-
-  /** Starts one in a pool mode, with further settings. */
-  static async start(
-    server: SharedPostgresServer,
-    mode: "session" | "transaction",
-    settings: readonly string[] = [],
-  ): Promise<PgBouncer> {
-    const folder = await Deno.makeTempDir({ prefix: "weir_pgbouncer_" });
-    const port = freePort();
-    const file = join(folder, "pgbouncer.ini");
-    const user = `user=${POSTGRES_USER.name} password='${POSTGRES_USER.password}'`;
-    const lines = [
-      ...["[databases]", `* = host=127.0.0.1 port=${server.port} ${user}`],
-      ...[
-        "[pgbouncer]",
-        "listen_addr = 127.0.0.1",
-        `listen_port = ${port}`,
-        "unix_socket_dir =",
-        "auth_type = any",
-      ],
-      ...[`pool_mode = ${mode}`, ...settings],
-    ];
-    await Deno.writeTextFile(file, `${lines.join("\n")}\n`);
-    if (Deno.uid() === 0) await output(["chown", "-R", "postgres:", folder]);
-    const [program, ...args] = asPostgres(requireTool("pgbouncer"), file);
-    const child = new ChildProcess(program, { args });
-    const pooler = new PgBouncer(folder, child, port);
-    try {
-      await until("pgbouncer", async () => {
-        (await Deno.connect({ hostname: "127.0.0.1", port })).close();
-        return true;
-      });
-      return pooler;
-    } catch (error) {
-      await pooler[Symbol.asyncDispose]();
-      throw error;
-    }
-  }
-
+export interface PgBouncer extends AsyncDisposable {
   /** The address of a database behind it. */
-  url(database: string): string {
-    return `postgres://${POSTGRES_USER.name}@127.0.0.1:${this.#port}/${database}`;
-  }
+  url(database: string): string;
+}
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#child.kill();
-    await Deno.remove(this.#folder, { recursive: true });
-  }
+/** Starts one in a pool mode, with further settings. */
+export async function startPgBouncer(
+  server: SharedPostgresServer,
+  mode: "session" | "transaction",
+  settings: readonly string[] = [],
+): Promise<PgBouncer> {
+  await using stack = new AsyncDisposableStack();
+  const folder = await Deno.makeTempDir({ prefix: "weir_pgbouncer_" });
+  stack.defer(() => Deno.remove(folder, { recursive: true }));
+  const port = freePort();
+  const file = join(folder, "pgbouncer.ini");
+  const user = `user=${POSTGRES_USER.name} password='${POSTGRES_USER.password}'`;
+  const lines = [
+    ...["[databases]", `* = host=127.0.0.1 port=${server.port} ${user}`, "[pgbouncer]"],
+    ...["listen_addr = 127.0.0.1", `listen_port = ${port}`, "unix_socket_dir =", "auth_type = any"],
+    ...[`pool_mode = ${mode}`, ...settings],
+  ];
+  await Deno.writeTextFile(file, `${lines.join("\n")}\n`);
+  if (Deno.uid() === 0) await output(["chown", "-R", "postgres:", folder]);
+  const [program, ...args] = asPostgres(requireTool("pgbouncer"), file);
+  stack.use(new ChildProcess(program, { args }));
+  await until("pgbouncer", async () => {
+    (await Deno.connect({ hostname: "127.0.0.1", port })).close();
+    return true;
+  });
+  const open = stack.move();
+  return {
+    url: (database) => `postgres://${POSTGRES_USER.name}@127.0.0.1:${port}/${database}`,
+    [Symbol.asyncDispose]: () => open.disposeAsync(),
+  };
 }

@@ -11,8 +11,6 @@ const RULES = "rules.yaml";
 export interface PrometheusOptions {
   /** `host:port` of the metrics, of one or of several. */
   readonly target: string | readonly string[];
-  /** Path of the metrics; `/metrics` when absent. */
-  readonly path?: string;
   /** The text of a rule file, which is evaluated each second. */
   readonly rules?: string;
   /** Further flags of its command. */
@@ -37,55 +35,45 @@ export async function startPrometheus(options: PrometheusOptions): Promise<Prome
   const config = {
     global: { scrape_interval: "1s", scrape_timeout: "1s", evaluation_interval: "1s" },
     rule_files: options.rules === undefined ? [] : [RULES],
-    scrape_configs: [{
-      job_name: "weir",
-      metrics_path: options.path ?? "/metrics",
-      static_configs: [{ targets: [options.target].flat() }],
-    }],
+    scrape_configs: [{ job_name: "weir", static_configs: [{ targets: [options.target].flat() }] }],
   };
   if (options.rules !== undefined) await Deno.writeTextFile(join(folder, RULES), options.rules);
   // JSON is YAML, too.
   await Deno.writeTextFile(join(folder, "prometheus.yml"), JSON.stringify(config));
-  const prometheus = new Prometheus(folder, freePort(), options.flags);
-  try {
-    await prometheus.ready();
-    return prometheus;
-  } catch (error) {
-    await prometheus[Symbol.asyncDispose]();
-    throw error;
-  }
+  const address = `127.0.0.1:${freePort()}`;
+  const child = new ChildProcess(requireTool("prometheus"), {
+    args: [
+      `--config.file=${join(folder, "prometheus.yml")}`,
+      `--storage.tsdb.path=${join(folder, "storage")}`,
+      `--web.listen-address=${address}`,
+      ...options.flags ?? [],
+    ],
+  });
+  const prometheus = new Prometheus(`http://${address}`, async () => {
+    await child.kill();
+    await Deno.remove(folder, { recursive: true });
+  });
+  await until("Prometheus", async () => !child.running || await prometheus.isReady());
+  if (child.running) return prometheus;
+  await prometheus[Symbol.asyncDispose]();
+  throw new Error(`Cannot start "prometheus": it ended: ${child.stderrLines.slice(-3).join("; ")}`);
 }
 
 /** A running Prometheus; killed at the end of an `await using`. */
 export class Prometheus implements AsyncDisposable {
-  readonly #folder: string;
   readonly #url: string;
-  readonly #child: ChildProcess;
+  readonly #end: () => Promise<void>;
 
-  constructor(folder: string, port: number, flags: readonly string[] = []) {
-    this.#folder = folder;
-    this.#url = `http://127.0.0.1:${port}`;
-    this.#child = new ChildProcess(requireTool("prometheus"), {
-      args: [
-        `--config.file=${join(folder, "prometheus.yml")}`,
-        `--storage.tsdb.path=${join(folder, "storage")}`,
-        `--web.listen-address=127.0.0.1:${port}`,
-        ...flags,
-      ],
-    });
+  constructor(url: string, end: () => Promise<void>) {
+    this.#url = url;
+    this.#end = end;
   }
 
-  /** Waits until it answers. */
-  async ready(): Promise<void> {
-    const answers = async () => {
-      const response = await fetch(`${this.#url}/-/ready`);
-      await response.body?.cancel();
-      return response.ok;
-    };
-    await until("Prometheus", async () => !this.#child.running || await answers());
-    if (this.#child.running) return;
-    const last = this.#child.stderrLines.slice(-3).join("; ");
-    throw new Error(`Cannot start "prometheus": it ended: ${last}`);
+  /** Whether it answers. */
+  async isReady(): Promise<boolean> {
+    const response = await fetch(`${this.#url}/-/ready`);
+    await response.body?.cancel();
+    return response.ok;
   }
 
   /** What it answers to a query now. */
@@ -120,8 +108,7 @@ export class Prometheus implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#child.kill();
-    await Deno.remove(this.#folder, { recursive: true });
+    await this.#end();
   }
 }
 

@@ -222,7 +222,7 @@ function skipType(code: string, start: number): number {
 }
 
 /** Where the bracket that opens at `start` is closed. */
-function closing(code: string, start: number): number {
+export function closing(code: string, start: number): number {
   const pairs: Readonly<Record<string, string>> = { "(": ")", "[": "]", "{": "}", "<": ">" };
   const open = code[start] ?? "";
   const close = pairs[open];

@@ -1,4 +1,5 @@
-import { importsOf, lineOf, type Source } from "./source_scan.ts";
+import { closing, importsOf, lineOf, type Source } from "./source_scan.ts";
+import { DEPLOY_TOOL_NAMES } from "./tool_register.ts";
 
 /** A file that a rule does not hold for, and why not. */
 export interface RuleException {
@@ -16,11 +17,23 @@ const SERVER_START =
 /** The flags of the serve task, which the compile task needs where there are no tests. */
 const SERVE_FLAGS = "scripts/serve_flags.ts";
 
+/** What grows or changes by itself while a test runs: logs, metrics, received requests, pages. */
+const RECORDS =
+  /(?<![\w"])(?:log|lines|stdoutLines|warnings|told|loads|ends|seen|sent|accepted|linesLost|requests|receptions|received|packets|metrics|gauges|figure|stats|health|isVisible|inputValue|innerText|textContent|readDir)\b(?!:)|\bpage\(/g;
+/** More characters than an assertion and the constants before it have. */
+const MAX_STATEMENTS = 5_000;
+/** A wait, from its first word to the bracket of its arguments. */
+const WAIT = /(?<![^;{}\s]\s*)await (?:[\w.#]+\.)?(?:until|waitFor|(new Promise|sleep))\(/g;
+/** What follows a wait when the next statement that is no constant is an assertion. */
+const ASSERTION = /^;\s*(?:const [^;=]+ = [^;]*;\s*)*assert\w+\(/;
+
 /** The rules about tests and scripts, by the sentence that each stands for. */
 export const TEST_RULES: Readonly<Record<string, (source: Source) => string[]>> = {
   "no test waits more than 100 ms for time to pass": longWaits,
+  "an assertion after a wait reads only the records that the wait names": unorderedReads,
   "scripts import only the harness from tests, and only their own tests import scripts": scriptImports,
   "only the harness starts servers": serverStarts,
+  "only tests/deploy needs programs for other tools' files": deployTools,
 };
 
 /** A timer whose handle is kept can be cleared: it bounds an event. Any other timer is waited for. */
@@ -46,6 +59,30 @@ function sleepNames(source: Source): Set<string> {
   if (!importsOf(source).includes("node:timers/promises")) return new Set();
   const names = source.code.matchAll(/^import \{[^}]*\bsetTimeout(?: as (\w+))?[^}]*\}/gm);
   return new Set([...names].map(([, alias = "setTimeout"]) => alias));
+}
+
+/**
+ * Nothing orders a record after an event that it is not part of: `eventually` waits for the record itself. After a pause
+ * nothing is ordered at all.
+ */
+function unorderedReads(source: Source): string[] {
+  const { code, path } = source;
+  if (!path.startsWith("tests/")) return [];
+  return [...code.matchAll(WAIT)].flatMap((match) => {
+    const begin = match.index + match[0].length - 1;
+    const end = closing(code, begin) + 1;
+    const [wait, after] = [code.slice(begin, end), code.slice(end, end + MAX_STATEMENTS)];
+    const opening = ASSERTION.exec(after)?.[0];
+    if (opening === undefined) return [];
+    const asserted = code.slice(end, closing(code, end + opening.length - 1));
+    const isPause = match[1] === "sleep" || /\bsetTimeout\(\w+, /.test(wait);
+    const names = match[1] === undefined
+      ? Array.from(asserted.matchAll(RECORDS), ([name]) => name).filter((name) => !wait.includes(name))
+      : isPause
+      ? ["a pause"]
+      : [];
+    return [...new Set(names)].map((name) => `${path}:${lineOf(source, match.index)}: ${name}`);
+  });
 }
 
 /** The arguments of a call, from the place behind its opening bracket. */
@@ -79,7 +116,7 @@ function millisecondsOf(expression: string, code: string): number {
 function scriptImports(source: Source): string[] {
   const { path } = source;
   const isScript = path.startsWith("scripts/");
-  const isTestOfScripts = /^tests\/(?:unit|integration)\/(?:scripts|bench)\//.test(path);
+  const isTestOfScripts = /^tests\/(?:deploy|(?:unit|integration)\/(?:scripts|bench))\//.test(path);
   return importedFiles(source)
     .filter((target) =>
       isScript
@@ -94,6 +131,15 @@ function serverStarts(source: Source): string[] {
   if (source.path.startsWith("tests/harness/")) return [];
   return [...source.text.matchAll(SERVER_START)]
     .map(({ 0: text, index }) => `${source.path}:${lineOf(source, index)}: ${text}`);
+}
+
+function deployTools(source: Source): string[] {
+  if (!/^tests\/(?:unit|contract|integration|soak)\//.test(source.path)) return [];
+  const names: readonly string[] = DEPLOY_TOOL_NAMES;
+  return source.strings.filter(({ start, value }) =>
+    names.includes(value) &&
+    /\b(?:needs|requireTool)\([^;]*$/.test(source.code.slice(Math.max(0, start - 200), start))
+  ).map(({ start, value }) => `${source.path}:${lineOf(source, start)}: ${value}`);
 }
 
 function importedFiles(source: Source): string[] {

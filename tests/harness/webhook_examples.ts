@@ -4,7 +4,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { runCommand } from "../../src/cli/commands.ts";
 import type { Block } from "./documents.ts";
 import { ExampleNames, steadyRecords } from "./example_names.ts";
-import { commandsOf, curl, curlFlags, wordsOf } from "./example_text.ts";
+import { commandsOf, curl, wordsOf } from "./example_text.ts";
 import { freePort } from "./free_port.ts";
 import { ServeFixture } from "./serve_fixture.ts";
 import { until } from "./until.ts";
@@ -19,7 +19,7 @@ const READING = /^weir (?:\S+ (?:list|show|why)|audit)\b/;
 const FILE = /^(?!-)(?:data\/)?[\w.-]+\.(?:db|json|jsonl|txt|yaml)$|^secret$|^data\//;
 
 /** Waits until the webhook service has its store: the ports are open before. */
-export async function webhooksOpened(address: string, token?: string): Promise<void> {
+async function webhooksOpened(address: string, token?: string): Promise<void> {
   const call = token === undefined ? {} : { token };
   await until("the webhook service", async () => {
     return (await api(address, "/triggers?limit=1", call)).status !== 503;
@@ -133,7 +133,7 @@ export class WebhookExamples implements AsyncDisposable {
       await Deno.writeTextFile(path, `${args.join(" ")}\n`);
       return "";
     }
-    if (program === "curl") return `${(await curl(curlFlags(args))).trimEnd()}\n`;
+    if (program === "curl") return `${(await curl(args)).trimEnd()}\n`;
     if (program !== "weir") throw new Error(`Cannot run "${line}": it is unknown`);
     return args[1] === "listen" ? await this.#listen(args) : await this.#weir(args, path);
   }

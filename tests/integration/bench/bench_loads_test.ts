@@ -32,26 +32,3 @@ Deno.test({
     assertEquals(metrics, [["echo", true], ["memory", true], ["redis", true]]);
   },
 });
-
-Deno.test("benchLoads: what is compared to a few percent gets many short turns, every sum exact", async () => {
-  const said: string[] = [];
-  const { rounds, checks } = await benchLoads({
-    options: readBenchOptions(["--quick", "--only", "stats", "--seconds", "0.1"]),
-    signal: new AbortController().signal,
-    say: (line) => said.push(line),
-  });
-  const targets = ["memory", "memory-push", "memory-pull", "memory-tracing"];
-  const turns = targets.map((name) => rounds.filter(({ target }) => target === name));
-  assertEquals(turns.map(({ length }) => length), [12, 12, 12, 12]);
-  const isWhole = rounds.every(({ calls, callsPerSecond, cpuSecondsPer100k }) =>
-    calls > 0 && callsPerSecond > 0 && cpuSecondsPer100k > 0
-  );
-  assertEquals(isWhole, true);
-  assertEquals(said.map((line) => line.replace(/[\d,.]+(?= calls| ms| of|$)/g, "n")), [
-    "12 turns, n of the first: 8x32 statistics on memory: n calls/s, p99 n ms, generator n",
-    "12 turns, n of the first: 8x32 statistics on memory-push: n calls/s, p99 n ms, generator n",
-    "12 turns, n of the first: 8x32 statistics on memory-pull: n calls/s, p99 n ms, generator n",
-    "12 turns, n of the first: 8x32 statistics on memory-tracing: n calls/s, p99 n ms, generator n",
-  ]);
-  assertEquals(checks.filter((line) => line.includes("= hits answered")).length, targets.length);
-});

@@ -13,7 +13,7 @@ const COMMON = [
   ...["--calls", "200", "--seconds", "100"],
 ];
 
-Deno.test("load.ts: every answer of the echo server is checked, at full speed and evenly paced", async () => {
+Deno.test("load.ts: every answer of the echo server is checked", async () => {
   await using echo = await startEcho();
   const load = (...args: string[]) => runLoad(["--port", echo.port, ...COMMON, ...args]);
   assertEquals(await load("--expect", "echo"), good(200));
@@ -27,15 +27,6 @@ Deno.test("load.ts: every answer of the echo server is checked, at full speed an
     errors: { "http 200, grpc 12: The server does not implement the method /none.Service/None": 200 },
     statuses: { "http 200, grpc 12": 200 },
   });
-  // The time until the connections stand is part of it: where that takes long, more is given.
-  for (const seconds of [0.2, 2, 20]) {
-    const { calls, errors } = await load(
-      ...["--expect", "echo", "--per-second", "1000", "--seconds", `${seconds}`],
-    );
-    assertEquals({ isPaced: calls <= 1_000 * seconds, errors }, { isPaced: true, errors: {} });
-    if (calls > 50) return;
-  }
-  throw new Error("Cannot pace calls: hardly any was made");
 });
 
 Deno.test({
@@ -58,20 +49,6 @@ Deno.test({
     const load = (port: string, expect: string) =>
       runLoad(["--port", port, "--ca", authority.certFile, "--expect", expect, ...COMMON]);
     assertEquals([await load(echo.port, "echo"), await load(port, "OK")], [good(200), good(200)]);
-    const both = ["--port", port, "--ca", authority.certFile, ...COMMON, "--load", "both"];
-    assertEquals(await runLoad(both), good(200));
-    const twice = [
-      "--port",
-      port,
-      "--ca",
-      authority.certFile,
-      ...COMMON,
-      "--calls",
-      "50",
-      "--count",
-      "9",
-    ];
-    assertEquals(await runLoad(twice), good(50));
   },
 });
 

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { constants, createServer, type ServerHttp2Stream } from "node:http2";
 import { frameMessage } from "../../../src/load/rate_limit_message.ts";
-import { inTurn, takeTurns } from "../../../scripts/bench/turns.ts";
+import { takeTurns } from "../../../scripts/bench/turns.ts";
 import { encodeRateLimitResponse } from "../../../src/wire/rls.ts";
 
 const LOAD = { load: "keys", keys: 10, batch: 1, connections: 1, inFlight: 4, seconds: 0.05 } as const;
@@ -93,22 +93,4 @@ Deno.test("turns: calls in flight on a connection that is lost are errors, and e
   await serving;
   const errors = lost.map(({ calls, errors }) => [calls, Object.values(errors)]);
   assertEquals(errors, [[LOAD.inFlight, [LOAD.inFlight]], [0, [1]]]);
-});
-
-Deno.test("turns: a server that is not there holds up no other", async () => {
-  await using server = await startServer(answerBoth);
-  const { port } = await startServer(answerBoth).then(async (gone) => {
-    await gone[Symbol.asyncDispose]();
-    return gone;
-  });
-  const ports = [port, server.port];
-  const [none = [], good = []] = await takeTurns({ ...LOAD, ports, turns: 2, load: "both" });
-  const hasErrors = none.map(({ calls, errors }) => [calls, Object.keys(errors).length > 0]);
-  assertEquals(hasErrors, [[0, true], [0, true]]);
-  assertEquals(good.map(({ calls, errors }) => [calls > 0, errors]), [[true, {}], [true, {}]]);
-});
-
-Deno.test("inTurn: each thing is first as often as last, and next to each other one", () => {
-  const orders = Array.from({ length: 8 }, (_, turn) => inTurn(["a", "b", "c", "d"], turn).join(""));
-  assertEquals(orders, ["abcd", "dcba", "bcda", "adcb", "cdab", "badc", "dabc", "cbad"]);
 });

@@ -1,10 +1,7 @@
 /** The runners of examples find examples that fail, and the one of `sh` blocks ends what they start. */
-import { assertEquals, assertRejects } from "@std/assert";
-import { type Block, readPage } from "../../harness/documents.ts";
+import { assertEquals } from "@std/assert";
 import { ExamplePrograms } from "../../harness/example_programs.ts";
-import { ExampleSession } from "../../harness/example_session.ts";
 import { needsNamespaces, runBlocks } from "../../harness/example_shell.ts";
-import { WebhookExamples } from "../../harness/webhook_examples.ts";
 
 const README = new URL("../../../README.md", import.meta.url);
 
@@ -60,32 +57,12 @@ for (
   });
 }
 
-Deno.test("the commands of an example print what they print, not the output on the page", async () => {
-  const block = blockOf("console try", "$ weir check config/rules\nno output\n$ echo $?\n0\n");
-  await using session = new ExampleSession("domain: a\ndescriptors: 1\n", []);
-  const printed = await session.printedBy(block);
-  assertEquals(printed.includes("$ weir check config/rules\nconfig/rules/a.yaml:"), true, printed);
-  assertEquals(printed.endsWith("$ echo $?\n1\n"), true, printed);
-});
-
-Deno.test("an example of webhooks with other output is rejected", async () => {
-  await using session = await WebhookExamples.start();
-  const command = "$ weir endpoints add http://localhost:9000/hooks\n";
-  await assertRejects(() => session.replay(blockOf("console webhooks", `${command}no output\n`)));
-});
-
 Deno.test("a program with other output, or with an error of types, is found", async () => {
   await using programs = await ExamplePrograms.write(['console.log("a"); // b\n', "const a: string = 1;\n"]);
   const { code, printed } = await programs.run();
   assertEquals([code, printed], [0, [["a"], []]]);
   assertEquals((await programs.check()).code, 1);
 });
-
-function blockOf(fence: string, text: string): Block {
-  const [block] = readPage("a.md", `\`\`\`${fence}\n${text}\`\`\`\n`).blocks;
-  if (block === undefined) throw new Error(`Cannot read a block of "${text}"`);
-  return block;
-}
 
 /** The command lines of running processes with a word. */
 async function commandLines(word: string): Promise<string[]> {

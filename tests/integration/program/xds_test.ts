@@ -6,7 +6,7 @@ import { FakeClock, quickClock } from "../../harness/fake_clock.ts";
 import { CompressedXds } from "../../harness/compressed_xds.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
-import { until } from "../../harness/until.ts";
+import { eventually, until } from "../../harness/until.ts";
 import { BAD_TEXT, badConfig, shopConfig, XdsServer } from "../../harness/xds_server.ts";
 import { type Env, shopRequest } from "../settings/settings_bed.ts";
 
@@ -119,9 +119,11 @@ Deno.test("xds: an empty list is a configuration without rules", async () => {
   server.set("1", OPEN);
   await using weir = await start(server, { HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: "true" });
   server.set("2");
-  await until("version 2", () => server.requests.length === 3);
-  const rules = (await weir.page("/rlconfig")).split("\n").filter((line) => !line.startsWith("#")).join("");
-  assertEquals([server.requests.at(-1)?.kind, rules, await loads(weir)], ["ack", "", { good: 2, bad: 0 }]);
+  await eventually([3, "ack", "", { good: 2, bad: 0 }], async () => {
+    const page = await weir.page("/rlconfig");
+    const rules = page.split("\n").filter((line) => !line.startsWith("#")).join("");
+    return [server.requests.length, server.requests.at(-1)?.kind, rules, await loads(weir)];
+  });
 });
 
 Deno.test("xds: a version that is sent once more is acknowledged and not loaded again", async () => {

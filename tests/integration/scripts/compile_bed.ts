@@ -3,10 +3,21 @@ import { cp } from "node:fs/promises";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { denoFolder } from "../../harness/tool_register.ts";
+import { TARGETS } from "../../../scripts/compile/options.ts";
 import { SOURCES, WORKERS } from "../../../scripts/compile/contents.ts";
 
 /** The folder of the project. */
 export const ROOT = new URL("../../../", import.meta.url).pathname;
+
+const isHere = (target: string) => target === Deno.build.target;
+/** The platform of this machine. */
+export const HERE = TARGETS.find(isHere) ?? TARGETS[0];
+/** Another platform. */
+export const OTHER = TARGETS.find((target) => target.endsWith("linux-gnu") && target !== HERE) ?? TARGETS[0];
+/** Says what the variable holds that its argument names: all that a base runtime is asked for in these tests. */
+export const STAND_IN = "/usr/bin/printenv";
+/** Where nothing answers, so that nothing is downloaded on any machine. */
+export const OFFLINE = { HTTPS_PROXY: "http://127.0.0.1:1", https_proxy: "http://127.0.0.1:1" };
 
 /** How the task ended, and what it wrote. */
 export interface Compiled {
@@ -16,30 +27,13 @@ export interface Compiled {
 }
 
 /**
- * Runs the compile task, of the sources in the folder `root`, without its type check, which the whole suite does
- * once.
+ * Runs the compile or the release task, of the sources in the folder `root`, without its type check, which the whole suite
+ * does once.
  */
-export async function compileTask(
-  args: readonly string[],
-  env: Readonly<Record<string, string>> = {},
-  root: string = ROOT,
-): Promise<Compiled> {
-  return await runTask("compile", args, { env, root });
-}
-
-/** Runs the release task in the same way. */
-export async function releaseTask(
-  args: readonly string[],
-  env: Readonly<Record<string, string>>,
-  root: string,
-): Promise<Compiled> {
-  return await runTask("release", args, { env, root });
-}
-
-async function runTask(
+export async function runTask(
   name: "compile" | "release",
   args: readonly string[],
-  { env, root }: { readonly env: Readonly<Record<string, string>>; readonly root: string },
+  { env = {}, root = ROOT }: { readonly env?: Readonly<Record<string, string>>; readonly root?: string } = {},
 ): Promise<Compiled> {
   const { DENORT_BIN: _, ...own } = Deno.env.toObject();
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
@@ -50,6 +44,18 @@ async function runTask(
   }).output();
   const decoder = new TextDecoder();
   return { code, stdout: decoder.decode(stdout), stderr: decoder.decode(stderr) };
+}
+
+/** Runs git in a folder, as an author of its own. */
+export async function git(folder: string, ...args: string[]): Promise<void> {
+  const own = ["-c", "user.name=weir", "-c", "user.email=weir@example.com", ...args];
+  const { success } = await new Deno.Command("git", { args: own, cwd: folder, stdout: "null" }).output();
+  if (!success) throw new Error(`Cannot run git ${args.join(" ")}`);
+}
+
+/** What is in a folder, sorted. */
+export async function namesIn(folder: string): Promise<string[]> {
+  return (await Array.fromAsync(Deno.readDir(folder), ({ name }) => name)).sort();
 }
 
 /** A new folder, removed at the end of its block. */

@@ -2,10 +2,6 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { join } from "node:path";
 import { commitOf } from "../../../scripts/compile/commit.ts";
 import { FOLDERS, WORKERS } from "../../../scripts/compile/contents.ts";
-import { denoFolders } from "../../../scripts/compile/deno_folders.ts";
-import { filesToEmbed } from "../../../scripts/compile/embedded_files.ts";
-import { TARGETS } from "../../../scripts/compile/options.ts";
-import { checkRuns, makeProgram } from "../../../scripts/compile/program.ts";
 import { CompileError } from "../../../scripts/compile/failure.ts";
 import { compile } from "../../../scripts/compile.ts";
 import { serveFlags } from "../../../scripts/serve_flags.ts";
@@ -13,30 +9,32 @@ import { until } from "../../harness/until.ts";
 import {
   addBase,
   bytesOf,
-  compileTask,
   freshDenoFolder,
+  HERE,
   metadataOf,
+  namesIn,
   newFolder,
+  OFFLINE,
+  OTHER,
   ROOT,
+  runTask,
   smallSources,
+  STAND_IN,
 } from "./compile_bed.ts";
 
-const HERE = TARGETS.find((target) => target === Deno.build.target) ?? TARGETS[0];
-const OTHER = TARGETS.find((target) => target.endsWith("linux-gnu") && target !== HERE) ?? TARGETS[0];
-/** Says what the variable holds that its argument names: all that a base runtime is asked for in these tests. */
-const STAND_IN = "/usr/bin/printenv";
 /** Ends with code 1 and a complaint, as no file has the name "version". */
 const NO_BASE = "/usr/bin/cat";
 const isLinux = Deno.build.os === "linux";
-/** Where nothing answers, so that nothing is downloaded on any machine. */
-const OFFLINE = { HTTPS_PROXY: "http://127.0.0.1:1", https_proxy: "http://127.0.0.1:1" };
 
 Deno.test("compile --dry: proves what needs no base runtime, wherever the sources and temporary files are", async () => {
   await using folder = await newFolder();
   const [root, temporary] = [join(folder.path, "my sources"), join(folder.path, "#1 100%20")];
   await Deno.symlink(ROOT, root);
   await Deno.mkdir(temporary);
-  const { code, stdout, stderr } = await compileTask(["--dry"], { ...OFFLINE, TMPDIR: temporary }, root);
+  const { code, stdout, stderr } = await runTask("compile", ["--dry"], {
+    env: { ...OFFLINE, TMPDIR: temporary },
+    root,
+  });
   assertEquals([code, stderr], [0, ""]);
   assertMatch(stdout, /^module graph and embedded files: all \d{3,} files are in the output$/m);
   assertMatch(
@@ -44,20 +42,6 @@ Deno.test("compile --dry: proves what needs no base runtime, wherever the source
     /^weir \d\S+ \(commit \w{7}(?:-dirty)?, deno [\d.]+\): everything is proven but Deno's base/m,
   );
   assertEquals(await namesIn(temporary), []);
-});
-
-Deno.test("compile: a program that lacks a file is refused, and the file is named", async () => {
-  await using folder = await newFolder();
-  await using small = await smallSources();
-  const outside = join(ROOT, "tests/integration/scripts/compile_bed.ts");
-  const made = {
-    ...{ source: small.path, target: HERE, folders: await denoFolders(ROOT) },
-    base: isLinux ? STAND_IN : Deno.execPath(),
-    output: join(folder.path, "weir"),
-  };
-  const files = await filesToEmbed(small.path);
-  const refused = await makeProgram({ ...made, files: [...files, outside] }).then(() => "", String);
-  assertEquals(refused, `CompileError: Cannot compile for "${HERE}": the program lacks\n  ${outside}`);
 });
 
 Deno.test({
@@ -71,9 +55,10 @@ Deno.test({
     const { version } = JSON.parse(await Deno.readTextFile(join(ROOT, "deno.json")));
     const said = `weir ${version} (commit ${await commitOf(ROOT)}, deno ${Deno.version.deno})`;
     const env = { ...OFFLINE, DENO_DIR: deno.path, version: said };
-    const { code, stdout, stderr } = await compileTask(
+    const { code, stdout, stderr } = await runTask(
+      "compile",
       ["--output", out.path, `--target=${HERE}`, `--target=${OTHER}`],
-      env,
+      { env },
     );
     const names = [`weir-${HERE}`, `weir-${OTHER}`];
     assertEquals([code, stderr, await namesIn(out.path)], [0, "", ["SHA256SUMS", ...names].sort()]);
@@ -92,7 +77,10 @@ Deno.test("compile: a base runtime that does not run the program is refused, and
   await using out = await newFolder();
   await using small = await smallSources();
   const base = isLinux ? NO_BASE : Deno.execPath();
-  const { code, stderr } = await compileTask(["--output", out.path], { DENORT_BIN: base }, small.path);
+  const { code, stderr } = await runTask("compile", ["--output", out.path], {
+    env: { DENORT_BIN: base },
+    root: small.path,
+  });
   const blame = `; DENORT_BIN "${base}" has to be denort of Deno ${Deno.version.deno}\n`;
   assertMatch(
     stderr,
@@ -106,7 +94,10 @@ Deno.test("compile: without a base runtime it says which and how to supply it, a
   await using deno = await freshDenoFolder();
   await using small = await smallSources();
   const args = ["--output", out.path, "--target", OTHER];
-  const { code, stderr } = await compileTask(args, { ...OFFLINE, DENO_DIR: deno.path }, small.path);
+  const { code, stderr } = await runTask("compile", args, {
+    env: { ...OFFLINE, DENO_DIR: deno.path },
+    root: small.path,
+  });
   const { deno: release } = Deno.version;
   const [, ...lines] = stderr.split("\n");
   assertEquals([code, await namesIn(out.path)], [1, []]);
@@ -117,31 +108,6 @@ Deno.test("compile: without a base runtime it says which and how to supply it, a
   );
   assert(lines[2]?.includes(`${deno.path}/dl/release/v${release}/denort-${OTHER}.zip`), stderr);
   assert(lines[3]?.includes("DENORT_BIN"), stderr);
-});
-
-Deno.test("compile: what is wrong with a module is told, also where there is no base runtime", async () => {
-  await using source = await newFolder();
-  await using deno = await newFolder();
-  await Deno.copyFile(join(ROOT, "deno.json"), join(source.path, "deno.json"));
-  await Deno.writeTextFile(join(source.path, "main.ts"), 'import "./none.ts";\n');
-  const folders = { root: deno.path, emitted: deno.path };
-  const output = join(source.path, "weir");
-  const refused = await makeProgram({
-    ...{ source: source.path, target: OTHER, output, base: undefined, folders, files: [] },
-  }).then(() => "", String);
-  assertMatch(refused, /^CompileError: Cannot compile for "[^"]+": "deno compile" ended with code 1\n/);
-  assert(!refused.includes("could not be downloaded"), refused);
-});
-
-Deno.test("compile: a folder that cannot be made is one line", async () => {
-  await using out = await newFolder();
-  const file = join(out.path, "file");
-  await Deno.writeTextFile(file, "");
-  const lines: string[] = [];
-  const output = { stdout: () => {}, stderr: (line: string) => lines.push(line) };
-  const code = await compile(["--no-check", "--output", join(file, "dist")], output);
-  assertEquals([code, lines.length, lines[0]?.includes("\n")], [1, 1, false]);
-  assert(lines[0]?.startsWith(`Cannot compile into "${file}/dist": `), lines[0]);
 });
 
 Deno.test("compile: told to stop, it leaves nothing behind", async () => {
@@ -155,38 +121,13 @@ Deno.test("compile: told to stop, it leaves nothing behind", async () => {
   assertEquals([await compiling, lines, await namesIn(out.path)], [1, ["Cannot compile: enough"], []]);
 });
 
-Deno.test("compile: told to stop, it does not wait for a program that does not answer", async () => {
-  await using folder = await newFolder();
-  const program = join(folder.path, "weir");
-  await Deno.writeTextFile(program, `#!/bin/sh\necho > ${folder.path}/begun\nexec sleep 60\n`, {
-    mode: 0o755,
-  });
-  const stop = new AbortController();
-  const checking = checkRuns(program, { base: undefined, version: "weir 1", signal: stop.signal }).then(
-    () => "",
-    String,
-  );
-  await until("the program", async () => (await namesIn(folder.path)).includes("begun"));
-  stop.abort(new CompileError("Cannot compile: enough"));
-  assertEquals(await checking, "CompileError: Cannot compile: enough");
-});
-
 Deno.test("compile: a DENORT_BIN that cannot be meant is refused", async () => {
   await using out = await newFolder();
   const named = join(out.path, "denort");
-  const absent = await compileTask(["--output", out.path], { DENORT_BIN: named });
-  await Deno.writeTextFile(named, "");
-  const several = await compileTask(["--output", out.path, "--target=all"], { DENORT_BIN: named });
+  const absent = await runTask("compile", ["--output", out.path], { env: { DENORT_BIN: named } });
   assertEquals([absent.code, absent.stderr], [
     1,
     `Cannot compile with DENORT_BIN "${named}": there is no such file\n`,
-  ]);
-  assertEquals([several.code, several.stderr], [
-    1,
-    `Cannot compile for "${
-      TARGETS.join(", ")
-    }" with DENORT_BIN "${named}": it is the base runtime of one platform; ` +
-    "name one --target, or unset it\n",
   ]);
 });
 
@@ -234,12 +175,6 @@ function grantedBy(flags: readonly string[]): unknown {
     entry: "main.ts",
     argv: [],
   };
-}
-
-async function namesIn(folder: string): Promise<string[]> {
-  const names = [];
-  for await (const { name } of Deno.readDir(folder)) names.push(name);
-  return names.sort();
 }
 
 async function filesIn(folder: string): Promise<string[]> {

@@ -1,30 +1,24 @@
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "@std/assert";
 import { join } from "node:path";
 import { commitOf } from "../../../scripts/compile/commit.ts";
 import { writeSums } from "../../../scripts/compile/sums.ts";
-import { newFolder } from "./compile_bed.ts";
+import { git, newFolder } from "./compile_bed.ts";
 
 Deno.test("compile: the commit is that of the tree, and says when the tree was changed", async () => {
   await using folder = await newFolder();
-  const git = async (...args: string[]) => {
-    const own = ["-c", "user.name=weir", "-c", "user.email=weir@example.com", ...args];
-    const { success } = await new Deno.Command("git", { args: own, cwd: folder.path, stdout: "null" })
-      .output();
-    assert(success, args.join(" "));
-  };
   const before = await commitOf(folder.path);
-  await git("init", "--quiet");
+  await git(folder.path, "init", "--quiet");
   const empty = await commitOf(folder.path);
   await Deno.writeTextFile(join(folder.path, "main.ts"), "");
-  await git("add", "main.ts");
-  await git("commit", "--quiet", "--message", "One");
+  await git(folder.path, "add", "main.ts");
+  await git(folder.path, "commit", "--quiet", "--message", "One");
   const clean = await commitOf(folder.path) ?? "";
   // A copy that only stands within it has no commit.
   await Deno.mkdir(join(folder.path, "copy"));
   assertEquals(await commitOf(join(folder.path, "copy")), undefined);
   await Deno.writeTextFile(join(folder.path, "main.ts"), "changed");
   const changed = await commitOf(folder.path);
-  await git("checkout", "--quiet", "main.ts");
+  await git(folder.path, "checkout", "--quiet", "main.ts");
   await Deno.writeTextFile(join(folder.path, "new.ts"), "");
   assertEquals([before, empty], [undefined, undefined]);
   assertMatch(clean, /^[0-9a-f]{7}$/);

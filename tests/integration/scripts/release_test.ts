@@ -1,15 +1,21 @@
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "@std/assert";
 import { join } from "node:path";
 import { commitOf } from "../../../scripts/compile/commit.ts";
 import { TARGETS } from "../../../scripts/compile/options.ts";
-import { addBase, freshDenoFolder, newFolder, releaseTask, smallSources } from "./compile_bed.ts";
+import {
+  addBase,
+  freshDenoFolder,
+  git,
+  HERE,
+  namesIn,
+  newFolder,
+  OFFLINE,
+  OTHER,
+  runTask,
+  smallSources,
+  STAND_IN,
+} from "./compile_bed.ts";
 
-const HERE = TARGETS.find((target) => target === Deno.build.target) ?? TARGETS[0];
-const OTHER = TARGETS.find((target) => target.endsWith("linux-gnu") && target !== HERE) ?? TARGETS[0];
-/** Says what the variable holds that its argument names: all that a base runtime is asked for in these tests. */
-const STAND_IN = "/usr/bin/printenv";
-/** Where nothing answers, so that nothing is downloaded on any machine. */
-const OFFLINE = { HTTPS_PROXY: "http://127.0.0.1:1", https_proxy: "http://127.0.0.1:1" };
 const CHANGELOG = "## Unreleased\n\n- Later.\n\n## 9.8.7 - 2026-11-23\n\n- A [page](docs/page.md).\n";
 
 Deno.test({
@@ -24,7 +30,7 @@ Deno.test({
     const said = `weir 9.8.7 (commit ${await commitOf(sources.path)}, deno ${Deno.version.deno})`;
     const env = { ...OFFLINE, DENO_DIR: deno.path, version: said };
     const args = ["--output", out.path, "--url", "https://host/weir/blob/v9.8.7"];
-    const { code, stdout, stderr } = await releaseTask(args, env, sources.path);
+    const { code, stdout, stderr } = await runTask("release", args, { env, root: sources.path });
     const files = [`weir-${HERE}`, `weir-${OTHER}`, "weir-9.8.7.cdx.json", "RELEASE_NOTES.md"].sort();
     assertEquals([code, stderr, await namesIn(out.path)], [0, "", ["SHA256SUMS", ...files].sort()]);
     const missing = stdout.split("\n").flatMap((line) => /^not made for (\S+): /.exec(line)?.[1] ?? []);
@@ -50,7 +56,10 @@ Deno.test("release: a platform that is named must be made, and without any nothi
   await using deno = await freshDenoFolder();
   for (const flags of [["--target", OTHER], []]) {
     const args = ["--output", out.path, ...flags];
-    const { code, stderr } = await releaseTask(args, { ...OFFLINE, DENO_DIR: deno.path }, sources.path);
+    const { code, stderr } = await runTask("release", args, {
+      env: { ...OFFLINE, DENO_DIR: deno.path },
+      root: sources.path,
+    });
     assertMatch(
       stderr,
       /^Cannot compile for "\S+": the base runtime of Deno \S+ for it is not on this machine/,
@@ -63,7 +72,10 @@ Deno.test("release: a version without notes is rejected before anything is compi
   await using sources = await committedSources();
   await using out = await newFolder();
   await Deno.writeTextFile(join(sources.path, "CHANGELOG.md"), "## Unreleased\n\n- Later.\n");
-  const { code, stderr } = await releaseTask(["--output", out.path], OFFLINE, sources.path);
+  const { code, stderr } = await runTask("release", ["--output", out.path], {
+    env: OFFLINE,
+    root: sources.path,
+  });
   assertMatch(stderr, /^Cannot release 9\.8\.7: CHANGELOG\.md has no section /);
   assertEquals([code, await namesIn(out.path)], [1, []]);
 });
@@ -77,17 +89,8 @@ async function committedSources(): Promise<{ readonly path: string } & AsyncDisp
     (await Deno.readTextFile(path)).replace(/"version": "[^"]+"/, '"version": "9.8.7"'),
   );
   await Deno.writeTextFile(join(sources.path, "CHANGELOG.md"), CHANGELOG);
-  for (const args of [["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "One"]]) {
-    const own = ["-c", "user.name=weir", "-c", "user.email=weir@example.com", ...args];
-    const { success } = await new Deno.Command("git", { args: own, cwd: sources.path, stdout: "null" })
-      .output();
-    assert(success, args.join(" "));
-  }
+  await git(sources.path, "init", "--quiet");
+  await git(sources.path, "add", ".");
+  await git(sources.path, "commit", "--quiet", "--message", "One");
   return sources;
-}
-
-async function namesIn(folder: string): Promise<string[]> {
-  const names = [];
-  for await (const { name } of Deno.readDir(folder)) names.push(name);
-  return names.sort();
 }

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { freePort } from "../../harness/free_port.ts";
-import { until } from "../../harness/until.ts";
+import { eventually, until } from "../../harness/until.ts";
 
 Deno.test("the start task binds to loopback, says what is open, and refuses a second one on its ports", async () => {
   const folder = await Deno.makeTempDir({ prefix: "weir_" });
@@ -38,7 +38,7 @@ Deno.test("the start task binds to loopback, says what is open, and refuses a se
       `  curl -H "Authorization: Bearer $(cat '${env.ADMIN_TOKEN_FILE}')" http://127.0.0.1:${PORT}/api/v1/endpoints`,
     ];
     await until("the commands", () => started.stdoutLines.some((line) => line.includes("/endpoints")));
-    assertEquals(started.stdoutLines.filter((line) => lines.includes(line)), lines);
+    await eventually(lines, () => started.stdoutLines.filter((line) => lines.includes(line)));
     assertEquals(started.stderrLines.filter((line) => !line.includes("level=info")), []);
     await using second = new ChildProcess(Deno.execPath(), { args, cwd, env: childEnv });
     await until("the second one to end", () => !second.running, { deadlineMs: 30_000 });

@@ -2,7 +2,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { join } from "node:path";
 import type { TestRun } from "../../../scripts/test/join_runs.ts";
 import { stress } from "../../../scripts/test/stress.ts";
-import { endProcesses, processTree } from "../../../scripts/test/process_tree.ts";
+import { processTree } from "../../../scripts/test/process_tree.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { until } from "../../harness/until.ts";
 
@@ -88,18 +88,6 @@ for (const [what, { files, ran, said }] of Object.entries(RUNS)) {
     }
   });
 }
-
-Deno.test("a tree of processes is ended with its leaves", async () => {
-  const args = ["-c", "sleep 600 & (sleep 600 & wait) & wait"];
-  await using child = new ChildProcess("sh", { args });
-  await until("all to be there", () => processTree(child.pid).length === 4);
-  const pids = processTree(child.pid);
-  assertEquals(pids[0], child.pid);
-  endProcesses(pids);
-  endProcesses(pids);
-  assertEquals((await child.exited).signal, "SIGKILL");
-  await until("all to be gone", () => !pids.some(isRunning));
-});
 
 Deno.test("stress: a failure is kept once, with the seed of its first round", async () => {
   const seeds: number[] = [];

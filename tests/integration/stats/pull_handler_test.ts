@@ -5,8 +5,6 @@ import { createPullHandler } from "../../../src/stats/pull_handler.ts";
 import type { MetricMapping } from "../../../src/stats/pull_mapping.ts";
 import { StatsStore } from "../../../src/stats/store.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { promtool, startPrometheus } from "../../harness/prometheus.ts";
-import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { PullBed, TOOK } from "../../harness/pull_bed.ts";
 
@@ -217,23 +215,6 @@ Deno.test("pull metrics: every line has the same name in both formats", async ()
   ]);
 });
 
-for (const native of [false, true]) {
-  const name = `pull metrics: promtool reads ${native ? "native" : "mapped"} metrics`;
-  Deno.test({
-    ...needs(["promtool"], name),
-    async fn() {
-      await using bed = new PullBed({ native });
-      bed.work();
-      const text = await (await bed.fetch()).text();
-      const { output } = await promtool(["check", "metrics"], text);
-      // The names that known dashboards look for lack that end; nothing else may be found.
-      const findings = output.split("\n").filter((line) => line !== "" && !line.includes('"_total" suffix'));
-      assertEquals(findings, []);
-      assertEquals(output.includes("ratelimit_rule_"), false);
-    },
-  });
-}
-
 Deno.test("pull metrics: unread scrapes are limited, and end", async () => {
   const clock = new FakeClock(0);
   await using bed = new PullBed({ clock });
@@ -345,32 +326,4 @@ Deno.test("pull metrics: OpenMetrics has exemplars in the buckets of their durat
     shown("took_ShouldRateLimit_bucket{method", "1", 3),
   );
   assertEquals(await exemplars("text/plain"), []);
-});
-
-const TOTAL = "ratelimit_service_rate_limit_total_hits";
-const QUERIES:
-  readonly (readonly [query: string, metric: Readonly<Record<string, string>>, value: string])[] = [
-    [
-      `${TOTAL}{key2="path"}`,
-      { __name__: TOTAL, domain: "shop", key1: "host_a.example", key2: "path" },
-      "2",
-    ],
-    [
-      "histogram_quantile(0.5, ratelimit_service_response_time_seconds_bucket)",
-      { grpc_method: "ShouldRateLimit" },
-      "0.00025",
-    ],
-    ["ratelimit_kv_pool_cx_active", { __name__: "ratelimit_kv_pool_cx_active" }, "10"],
-  ];
-
-Deno.test({
-  ...needs(["prometheus"], "pull metrics: Prometheus scrapes a running handler and knows the values"),
-  async fn() {
-    await using bed = new PullBed({ extraTags: new Map([["zone", "a"]]) });
-    bed.work();
-    await using prometheus = await startPrometheus({ target: bed.address });
-    const place = { instance: bed.address, job: "weir", zone: "a" };
-    const seen = await prometheus.answers(QUERIES.map(([query]) => query));
-    assertEquals(seen, QUERIES.map(([, metric, value]) => [{ metric: { ...metric, ...place }, value }]));
-  },
 });

@@ -4,8 +4,6 @@ import { type Environment, readSettings } from "../../../src/settings/read_setti
 import { startSinks } from "../../../src/stats/sinks.ts";
 import { StatsStore } from "../../../src/stats/store.ts";
 import { patientClock } from "../../harness/fake_clock.ts";
-import { startStatsdExporter } from "../../harness/statsd_exporter.ts";
-import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { countsOf, TcpReceiver, UdpReceiver, warningLog } from "../../harness/push_receivers.ts";
 
@@ -78,51 +76,3 @@ Deno.test("sinks: counts of an outage arrive when it is over, each once", async 
   await sinks.close();
   assertEquals([countsOf(tcp.lines), warnings.length], [{ [HITS]: 51 }, 2]);
 });
-
-const MOGRIFIER = {
-  USE_TAGGED_PUSH_STATS: "true",
-  TAGGED_PUSH_STATS_MOGRIFIERS: "RULES",
-  TAGGED_PUSH_STATS_MOGRIFIER_RULES_PATTERN: "^ratelimit\\.service\\.rate_limit\\.([^.]+)\\.(.+)\\.([^.]+)$",
-  TAGGED_PUSH_STATS_MOGRIFIER_RULES_NAME: "rules.$3",
-  TAGGED_PUSH_STATS_MOGRIFIER_RULES_TAGS: "domain:$1,rule:$2",
-};
-const PLAIN_NAME = "ratelimit_service_rate_limit_d_k_total_hits";
-const TAGS = { EXTRA_TAGS: "env:prod" };
-
-/** Settings, and the name of a metric by them with its labels. */
-const EXPORTED: readonly (readonly [name: string, env: Environment, metric: string, rest: string])[] = [
-  ["plain push over TCP", {}, PLAIN_NAME, ""],
-  ["plain push over UDP", { PUSH_STATS_PROTOCOL: "udp", ...TAGS }, PLAIN_NAME, "___env_prod"],
-  [
-    "tagged push with a mogrifier",
-    { ...MOGRIFIER, ...TAGS },
-    "rules_total_hits",
-    '{domain="d",env="prod",rule="k"}',
-  ],
-];
-
-for (const [name, env, prefix, rest] of EXPORTED) {
-  Deno.test({
-    ...needs(["statsd_exporter"], `sinks: statsd_exporter shows what came by ${name}`),
-    async fn() {
-      await using exporter = await startStatsdExporter();
-      const port = { PUSH_STATS_HOST: "127.0.0.1", PUSH_STATS_PORT: `${exporter.port}` };
-      const { store, sinks } = start({ ...port, ...env });
-      const timer = store.timer("ratelimit_server.Sample.response_time");
-      store.addGauge("ratelimit.sample_gauge", () => -3.5);
-      store.rule("d.k").totalHits += 5;
-      await until("the first count", async () => Object.keys(await exporter.metrics(prefix)).length > 0);
-      store.rule("d.k").totalHits += 7;
-      for (let call = 0; call < 2_003; call++) timer.record(1.5);
-      await sinks.close();
-      const count = /^ratelimit_server_Sample_response_time_?\w*_count/;
-      const shown = await until("all of it", async () => {
-        const page = await exporter.metrics("");
-        const of = (pattern: RegExp) => Object.entries(page).find(([key]) => pattern.test(key))?.[1];
-        const metrics = [of(count), of(/^ratelimit_sample_gauge/)];
-        return metrics[0] === 2_003 && metrics;
-      });
-      assertEquals([shown, await exporter.metrics(prefix)], [[2_003, -3.5], { [`${prefix}${rest}`]: 12 }]);
-    },
-  });
-}

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { decide, GrpcClient } from "../../harness/grpc_client.ts";
 import { OtlpMetricsReceiver } from "../../harness/otlp_metrics_receiver.ts";
-import { until } from "../../harness/until.ts";
+import { eventually, until } from "../../harness/until.ts";
 import { startWeir } from "../../harness/weir_process.ts";
 
 const RULES = {
@@ -90,8 +90,10 @@ Deno.test("metrics over OTLP: an outage of the collector is logged once, and not
   await until("several rejected exports", () => receiver.requests.length > 3);
   receiver.status = 200;
   await until("the hits", () => receiver.newest(OVER, { key1: "account" })?.value === 3);
-  const [request] = receiver.requests;
-  assertEquals([request?.path, request?.headers.get("authorization")], ["/own/path", "token"]);
+  await eventually(["/own/path", "token"], () => {
+    const [request] = receiver.requests;
+    return [request?.path, request?.headers.get("authorization")];
+  });
   const lines = await until("the log lines", () => {
     // Deno names packages of which it looks up the registry's record.
     const found = weir.stderrLines.filter((line) => line.includes("xport") && line.includes("msg="));

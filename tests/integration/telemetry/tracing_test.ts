@@ -7,7 +7,7 @@ import { KeptLog } from "../../harness/http_fixture.ts";
 import { FakeClock, patientClock } from "../../harness/fake_clock.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { OtlpReceiver } from "../../harness/otlp_receiver.ts";
-import { until } from "../../harness/until.ts";
+import { eventually, until } from "../../harness/until.ts";
 import { unaryOf } from "../../harness/tracing_bed.ts";
 import { EnvironmentOf, startExporter } from "./tracing_environment.ts";
 
@@ -87,7 +87,7 @@ for (const protocol of ["http", "grpc"] as const) {
     const lost = () => logger.lines.filter(({ message }) => message === LOST).length;
     await call(tracing);
     await until("the outage to be logged", () => lost() === 1);
-    assertEquals(logger.lines[0]?.fields["error"] instanceof Error, true);
+    await eventually(true, () => logger.lines[0]?.fields["error"] instanceof Error);
     await call(tracing);
     await using receiver = await OtlpReceiver.start({ protocol, port });
     await until("spans to be exported again", async () => {

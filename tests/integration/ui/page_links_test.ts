@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browser.ts";
 import { needs } from "../../harness/tools.ts";
-import { until } from "../../harness/until.ts";
+import { eventually, until } from "../../harness/until.ts";
 import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
 
 const POSTED = "document.write.completed";
@@ -73,7 +73,7 @@ async function links(opened: OpenedPage, execution: string): Promise<void> {
   await fact(opened, "URL", URL_OF_ENDPOINT);
   await link("Deliveries").filter({ hasText: "Failed ones" }).click();
   await until("failed deliveries", async () => await page.locator("tbody tr").count() === FAILED);
-  assertEquals(await page.getByLabel("State").inputValue(), "failed");
+  await eventually("failed", async () => await page.getByLabel("State").inputValue());
   // The filters of the link before are gone, and come back with it.
   assertEquals(await page.getByLabel("Event identifier").inputValue(), "");
   await page.goBack();
@@ -94,7 +94,7 @@ async function times(opened: OpenedPage): Promise<void> {
   const created = page.getByLabel("Created", { exact: true });
   await created.selectOption("in the last 15 minutes");
   await until("all events", async () => await rows.count() === all);
-  assertEquals(await page.getByLabel("From").isVisible(), false);
+  await eventually(false, async () => await page.getByLabel("From").isVisible());
   await created.selectOption("between…");
   await page.getByLabel("From").fill("2020-01-01T00:00");
   await until("all events", async () => await rows.count() === all);

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { verify } from "../../../src/webhooks/receiver.ts";
 import { OtlpReceiver } from "../../harness/otlp_receiver.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
-import { until } from "../../harness/until.ts";
+import { eventually, until } from "../../harness/until.ts";
 import { ADMIN_TOKEN, api, WebhookFolder, WebhookReceiver } from "../../harness/webhook_weir.ts";
 import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
 
@@ -105,7 +105,7 @@ Deno.test("webhooks: what is under way when a service ends is done by the next o
     return (await api(weir.running.addresses.http, `/deliveries/${delivery?.id}`)).body.state ===
       "acknowledged";
   });
-  assertEquals(new Set(receiver.received.map(({ delivery }) => delivery)).size, 1);
+  await eventually(1, () => new Set(receiver.received.map(({ delivery }) => delivery)).size);
   assertEquals(new Set(receiver.received.map(({ body }) => body)).size, 1);
 });
 

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
-import { until } from "../../harness/until.ts";
+import { eventually, until } from "../../harness/until.ts";
 import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
 
 Deno.test("a store that is moved away at run time fails health and refuses events, until it is back", async () => {
@@ -39,7 +39,7 @@ Deno.test("a process whose lock file is replaced stops its work while another pr
     await Deno.rename(`${folder.store}.other`, `${folder.store}.lock`);
     await until("the end of the work", async () => !await isWorking());
     const line = "Cannot keep the lock of the store: another process holds it";
-    assertEquals(weir.log.filter((text) => text.includes(line)).length, 1);
+    await eventually(1, () => weir.log.filter((text) => text.includes(line)).length);
     const post = () =>
       api(weir.running.addresses.http, "/events", { body: { event: "order.created", data: {} } });
     await until("a new worker", async () => (await post()).status === 202);

@@ -5,7 +5,7 @@ import { claimExecutions } from "../../../src/webhooks/store/execution_claims.ts
 import { StoreError } from "../../../src/webhooks/store/store.ts";
 import type { WorkflowRunner, WorkflowRunnerOptions } from "../../../src/webhooks/workflows/runner.ts";
 import { instead, storeWith } from "../../harness/store_double.ts";
-import { until } from "../../harness/until.ts";
+import { eventually, until } from "../../harness/until.ts";
 import { WorkflowBed } from "../../harness/workflow_fixture.ts";
 
 const SET = "workflow: w\nsteps:\n- { name: done, set: { done: true } }";
@@ -70,13 +70,12 @@ Deno.test("workflow accept: what waits begins before what comes later", async ()
   assertEquals(states, ["running", "queued", "queued"]);
   for (const [index, name] of names.entries()) {
     await until(`the request of ${name}`, () => gates.has(name));
-    assertEquals(bed.server.requests.length, index + 1);
+    await eventually(index + 1, () => bed.server.requests.length);
     // A place is free from here on, and two wait for it.
     gates.get(name)?.resolve();
     if (index === 0) await accept("d");
   }
-  await until("all ends", () => bed.ends.length === 5);
-  assertEquals(bed.server.requests.map(({ path }) => path.slice(1)), names);
+  await eventually([5, names], () => [bed.ends.length, bed.server.requests.map(({ path }) => path.slice(1))]);
 });
 
 Deno.test("workflow accept: a large input waits for its turn", async () => {

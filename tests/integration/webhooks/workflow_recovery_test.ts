@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { until } from "../../harness/until.ts";
+import { eventually, until } from "../../harness/until.ts";
 import { retried, WorkflowBed } from "../../harness/workflow_fixture.ts";
 import { instead, storeWith } from "../../harness/store_double.ts";
 import { claimExecutions } from "../../../src/webhooks/store/execution_claims.ts";
@@ -55,7 +55,7 @@ Deno.test("workflow recovery: whoever lost the claim ends its step and writes no
   gate.resolve();
   await until("the slow one to end", () => slow.running === 0);
   const { steps } = await bed.find(id);
-  assertEquals([steps.length, (await bed.events()).length, bed.ends], [2, 1, ["succeeded"]]);
+  await eventually([2, 1, ["succeeded"]], async () => [steps.length, (await bed.events()).length, bed.ends]);
 });
 
 Deno.test("workflow recovery: leases are prolonged while a step is out", async () => {
@@ -154,7 +154,7 @@ Deno.test("workflow recovery: a store that cannot write for a while loses no res
     bed.clock.advance(50);
     return refused === 2 && (await bed.find(id)).execution.status === "succeeded";
   });
-  assertEquals(bed.server.requests.length, 1);
+  await eventually(1, () => bed.server.requests.length);
 });
 
 Deno.test("workflow recovery: before leases that are over are taken back, those of a step that is out are prolonged", async () => {

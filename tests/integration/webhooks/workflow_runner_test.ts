@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { until } from "../../harness/until.ts";
+import { eventually, until } from "../../harness/until.ts";
 import { retried, WorkflowBed } from "../../harness/workflow_fixture.ts";
 import { executeAll } from "../../harness/workflow_load.ts";
 import { listDeliveries } from "../../../src/webhooks/store/deliveries.ts";
@@ -138,7 +138,7 @@ Deno.test("workflow runner: cancelled while a step is out that is to be tried ag
     runner.wake();
     return (await bed.find(id)).execution.status === "cancelled";
   });
-  assertEquals(bed.server.requests.length, 1);
+  await eventually(1, () => bed.server.requests.length);
 });
 
 Deno.test("workflow runner: over the limit it waits until the limit ends, across a restart, or fails", async () => {

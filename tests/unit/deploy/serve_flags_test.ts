@@ -2,7 +2,6 @@ import { assertEquals, assertNotEquals } from "@std/assert";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { serveFlags } from "../../../scripts/serve_flags.ts";
-import { deployText } from "../../harness/deploy_files.ts";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const FILES = ["scripts/weir", "README.md", "CONTRIBUTING.md", "deno.json"];
@@ -41,14 +40,4 @@ Deno.test("V8 flags are the same wherever the program is run from its sources", 
     "deno.json": [flags],
     "scripts/weir": [flags],
   });
-});
-
-Deno.test("units and image run the command that has these flags", async () => {
-  for (const unit of ["weir.service", "weir@.service"]) {
-    const [, command] = /^ExecStart=(.*)$/m.exec(await deployText(unit)) ?? [];
-    assertEquals([unit, command], [unit, "/usr/local/bin/weir serve"]);
-  }
-  const image = await deployText("Dockerfile");
-  assertEquals(image.includes("\nCOPY --chmod=0755 config/deploy/weir.sh /usr/local/bin/weir\n"), true);
-  assertEquals(image.includes('\nENTRYPOINT ["weir"]\n'), true);
 });

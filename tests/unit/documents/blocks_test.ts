@@ -64,8 +64,3 @@ Deno.test("a copy that is not the same as its file is found", () => {
     "a.md:8: no file g",
   ]);
 });
-
-Deno.test("a block in a list is read without its indentation", () => {
-  const { blocks } = readPage("a.md", '1. One\n\n   ```json\n   {\n     "a": 1\n   }\n   ```\n');
-  assertEquals(blocks.map(({ line, text }) => [line, text]), [[3, '{\n  "a": 1\n}\n']]);
-});

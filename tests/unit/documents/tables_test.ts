@@ -1,18 +1,10 @@
 /** How the names of reference tables are found. */
 import { assertEquals } from "@std/assert";
-import { mentionProblems, rowProblems, strayRows, tableRows } from "../../harness/document_tables.ts";
+import { mentionProblems, rowProblems, strayRows } from "../../harness/document_tables.ts";
 import { documentPages, readPage } from "../../harness/documents.ts";
 
 const table = (...names: string[]) =>
   `| Name | Meaning |\n| --- | :-: |\n${names.map((name) => `| \`${name}\` | a \\| b |\n`).join("")}`;
-
-Deno.test("the rows of the tables of a page are found, with their lines", () => {
-  assertEquals(tableRows({ body: `# A\n\n${table("B", "C")}\n| no | table |\n\n${table("D")}` }), [
-    { line: 5, head: "Name", cells: ["`B`", "a | b"] },
-    { line: 6, head: "Name", cells: ["`C`", "a | b"] },
-    { line: 12, head: "Name", cells: ["`D`", "a | b"] },
-  ]);
-});
 
 Deno.test("no page has a row without a table", () => {
   assertEquals(documentPages().flatMap(strayRows), []);

@@ -1,15 +1,8 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { cliPage } from "../../../scripts/docs/cli_page.ts";
-import { callOf, type Command } from "../../../src/cli/command.ts";
 import { documentedCommands } from "../../../src/cli/commands.ts";
 
 const { lone, groups } = documentedCommands();
-const COMMANDS: readonly Command[] = [...lone, ...groups.flatMap(({ commands }) => commands)];
-
-Deno.test("the page has one row for each command", () => {
-  const rows = [...cliPage().matchAll(/^\| `(weir [^`]+)` \|/gm)].map(([, call]) => call);
-  assertEquals(rows, COMMANDS.map((command) => `weir ${callOf(command)}`));
-});
 
 Deno.test("the section of each command or group describes its flags, unless they are shared", () => {
   const page = cliPage();

@@ -1,6 +1,5 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import { join } from "node:path";
-import { stamped } from "../../../scripts/compile/commit.ts";
 import { WORKERS } from "../../../scripts/compile/contents.ts";
 import { readCompileOptions, TARGETS } from "../../../scripts/compile/options.ts";
 import { compile } from "../../../scripts/compile.ts";
@@ -66,27 +65,6 @@ Deno.test("compile: every module that is started as a worker is embedded", async
   }
   assertEquals(started.toSorted(), WORKERS.toSorted());
 });
-
-Deno.test("compile: the commit stands in the version of the copy alone", async () => {
-  const text = await Deno.readTextFile(join(ROOT, "src/base/version.ts"));
-  const own = await versionOf(text);
-  const stamp = await versionOf(stamped(text, "abc1234"));
-  const { deno } = Deno.version;
-  assertEquals([own, stamp], [`weir 1.2.3 (deno ${deno})`, `weir 1.2.3 (commit abc1234, deno ${deno})`]);
-  let refused = "";
-  try {
-    stamped(text.replace("COMMIT", "OTHER"), "abc1234");
-  } catch (error) {
-    refused = String(error);
-  }
-  assertMatch(refused, /^CompileError: Cannot put the commit into "src\/base\/version.ts": it has no line /);
-});
-
-/** What a version module says of release 1.2.3. */
-async function versionOf(text: string): Promise<string> {
-  const { versionText } = await import(`data:application/typescript,${encodeURIComponent(text)}`);
-  return versionText("1.2.3");
-}
 
 async function* modulesIn(folder: string): AsyncGenerator<string> {
   for await (const { name, isDirectory } of Deno.readDir(join(ROOT, folder))) {

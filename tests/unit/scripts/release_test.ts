@@ -112,11 +112,6 @@ Deno.test("bill of materials: packages, hashes, licenses, scopes and dependencie
       ["pkg:npm/twice@2.0.0", "excluded", undefined],
     ],
   );
-  const { group, name, version, hashes } = bom.components[1];
-  assertEquals([group, name, version, hashes], ["@a", "tool", "1.0.0", [{
-    alg: "SHA-512",
-    content: "61".repeat(64),
-  }]]);
   assertEquals(
     Object.fromEntries(
       bom.dependencies.map(({ ref, dependsOn }: Record<string, string>) => [ref, dependsOn]),
@@ -145,14 +140,9 @@ Deno.test("bill of materials: that of deno.lock follows the schema of CycloneDX,
     component["bom-ref"]
   );
   assertEquals([refs.length, refs.length > Object.keys(lock.npm).length / 2], [new Set(refs).size, true]);
-  for (const { ref, dependsOn } of JSON.parse(text).dependencies.slice(1)) {
-    assertEquals([ref, ...dependsOn].filter((one) => !refs.includes(one)), []);
-  }
 });
 
-Deno.test("bill of materials: what the schema does not have is found, and a lock of another kind is rejected", async () => {
-  const text = sbomOf({ version: "1.2.3", deno: "2.9.3", time: TIME, lock: LOCK, licenses: LICENSES });
-  assertEquals(await flaws(text.replace('"purl"', '"url"')) === null, false);
+Deno.test("bill of materials: a lock of another kind is rejected", () => {
   const refused = (lock: Lock) =>
     assertThrows(() => sbomOf({ version: "1", deno: "2", time: TIME, lock, licenses: LICENSES })).message;
   assertEquals(

@@ -1,7 +1,6 @@
 import { assertEquals, assertNotEquals, assertThrows } from "@std/assert";
 import { joinRuns, type TestRun } from "../../../scripts/test/join_runs.ts";
 import { type Repeater, repeatFailed } from "../../../scripts/test/repeat_failed.ts";
-import { slowestLines, startedByImports } from "../../../scripts/test/slowest.ts";
 import { readStressOptions, shuffled } from "../../../scripts/test/stress.ts";
 import { planTests, testPlaces, UNIX_SOCKETS } from "../../../scripts/test/test_groups.ts";
 import { LEAVES_TIMERS } from "../../../scripts/test/test_modules.ts";
@@ -91,63 +90,36 @@ Deno.test("the sum of runs: with a filter one of them may be empty", () => {
 });
 
 const SUITE = "tests/contract/suite.ts";
+const G = failed("./tests/unit/b_test.ts", "g");
+const OF_SUITE = failed(`./${SUITE}`, "f");
+const STEP = failed(F.file, "f > step");
+const RUNNER = failed("", "runner");
+const ONLY_F = "--filter=/^(?:\\x66)$/";
+const MANY = Array.from({ length: 13 }, (_, index) => failed(`./tests/unit/${index}_test.ts`, "f"));
 
-/** What each repetition finds, by its filter: how many tests pass and which fail. */
-const REPETITIONS: readonly {
-  readonly name: string;
-  readonly first: readonly FailedTest[];
-  readonly again: Readonly<Record<string, readonly FailedTest[]>>;
-  readonly asked: readonly string[];
-  readonly failed: readonly FailedTest[];
-  readonly unstable: readonly FailedTest[];
-}[] = [
-  { name: "nothing failed", first: [], again: {}, asked: [], failed: [], unstable: [] },
-  {
-    name: "one passes and one fails again",
-    first: [F, failed("./tests/unit/b_test.ts", "g")],
-    again: { "tests/unit/b_test.ts": [failed("./tests/unit/b_test.ts", "g")] },
-    asked: [
-      "tests/unit/a_test.ts --filter=/^(?:\\x66)$/",
-      "tests/unit/b_test.ts --filter=/^(?:\\x67)$/",
-    ],
-    failed: [failed("./tests/unit/b_test.ts", "g")],
-    unstable: [F],
-  },
-  {
-    name: "a test and its step are repeated as one",
-    first: [failed(F.file, "f > step"), F],
-    again: {},
-    asked: ["tests/unit/a_test.ts --filter=/^(?:\\x66)$/"],
-    failed: [],
-    unstable: [failed(F.file, "f > step")],
-  },
-  {
-    name: "a suite is repeated by the files that import it",
-    first: [failed(`./${SUITE}`, "f")],
-    again: {},
-    asked: [`${SUITE}_test.ts --filter=/^(?:\\x66)$/`],
-    failed: [],
-    unstable: [failed(`./${SUITE}`, "f")],
-  },
-  {
-    name: "what failed outside of a test is not repeated",
-    first: [failed("", "runner")],
-    again: {},
-    asked: [],
-    failed: [failed("", "runner")],
-    unstable: [],
-  },
-  {
-    name: "many failures are believed",
-    first: Array.from({ length: 13 }, (_, index) => failed(`./tests/unit/${index}_test.ts`, "f")),
-    again: {},
-    asked: [],
-    failed: Array.from({ length: 13 }, (_, index) => failed(`./tests/unit/${index}_test.ts`, "f")),
-    unstable: [],
-  },
-];
+/** What failed first, what is repeated, and what is failed and unstable then; only `G` fails again. */
+const REPETITIONS: Readonly<
+  Record<
+    string,
+    readonly [first: FailedTest[], asked: string[], failed: FailedTest[], unstable: FailedTest[]]
+  >
+> = {
+  "nothing failed": [[], [], [], []],
+  "one passes and one fails again": [
+    [F, G],
+    [`tests/unit/a_test.ts ${ONLY_F}`, "tests/unit/b_test.ts --filter=/^(?:\\x67)$/"],
+    [G],
+    [F],
+  ],
+  "a test and its step are repeated as one": [[STEP, F], [`tests/unit/a_test.ts ${ONLY_F}`], [], [STEP]],
+  "a suite is repeated by the files that import it": [[OF_SUITE], [`${SUITE}_test.ts ${ONLY_F}`], [], [
+    OF_SUITE,
+  ]],
+  "what failed outside of a test is not repeated": [[RUNNER], [], [RUNNER], []],
+  "many failures are believed": [MANY, [], MANY, []],
+};
 
-for (const { name, first, again, asked, failed, unstable } of REPETITIONS) {
+for (const [name, [first, asked, failed, unstable]] of Object.entries(REPETITIONS)) {
   Deno.test(`failed tests are repeated: ${name}`, async () => {
     const places = ["tests/unit/a_test.ts", "tests/unit/b_test.ts"];
     const group = { name: "unit", places, flags: [], isServed: false, jobs: 2, filesPerModule: 1 };
@@ -156,7 +128,7 @@ for (const { name, first, again, asked, failed, unstable } of REPETITIONS) {
     const placesOf = (file: string) => file === SUITE ? [`${SUITE}_test.ts`] : [];
     const runGroup: Repeater["runGroup"] = ({ places: [place = ""], name }, args) => {
       seen.push(`${place} ${args.join(" ")}`);
-      const left = again[place] ?? [];
+      const left = place === "tests/unit/b_test.ts" ? [G] : [];
       const passed = left.length === 0 ? 1 : 0;
       return Promise.resolve({
         name,
@@ -193,26 +165,3 @@ Deno.test("stress: a seed decides the order, and nothing is lost", () => {
 function failed(file: string, name: string): FailedTest {
   return { file, name, reason: "" };
 }
-
-Deno.test("the slowest files and tests are named with what they start", () => {
-  const times = [
-    { file: "./a_test.ts", name: "one", seconds: 1 },
-    { file: "./b_test.ts", name: "two", seconds: 2.25 },
-    { file: "./a_test.ts", name: "three", seconds: 3 },
-  ];
-  assertEquals(slowestLines(times, (file) => file === "./a_test.ts" ? ["redis-server"] : []), [
-    "slowest files of 2, 6 s in all:",
-    "    4.0 s  ./a_test.ts (redis-server)",
-    "    2.3 s  ./b_test.ts",
-    "slowest tests of 3:",
-    "    3.0 s  ./a_test.ts: three",
-    "    2.3 s  ./b_test.ts: two",
-    "    1.0 s  ./a_test.ts: one",
-  ]);
-  const started = startedByImports(ROOT);
-  const seen = ["./tests/integration/program/envoy_test.ts", "./tests/unit/base/wait_test.ts", "./no_file.ts"]
-    .map(
-      started,
-    );
-  assertEquals(seen.map((names) => names.includes("Envoy")), [true, false, false]);
-});

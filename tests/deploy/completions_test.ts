@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { ran } from "../../harness/administration_fixture.ts";
-import { needs, requireTool, type Tool } from "../../harness/tools.ts";
+import { ran } from "../harness/administration_fixture.ts";
+import { needs, requireTool, type Tool } from "../harness/tools.ts";
 
 interface Case {
   /** The words before the cursor; the last one is completed. */

@@ -1,13 +1,13 @@
 import { assertEquals } from "@std/assert";
-import { systemClock } from "../../../src/base/clock.ts";
-import { createHealthService } from "../../../src/grpc/health_service.ts";
-import type { ListenTls } from "../../../src/grpc/tls_server.ts";
-import { startNative } from "../../../src/grpc/native/native_engine.ts";
-import { Health } from "../../../src/base/health.ts";
-import { createLogger } from "../../../src/telemetry/logger.ts";
-import { tlsCertificate } from "../grpc/native/tls_certificate.ts";
-import { ChildProcess } from "../../harness/child_process.ts";
-import { needs, requireTool } from "../../harness/tools.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { createHealthService } from "../../src/grpc/health_service.ts";
+import type { ListenTls } from "../../src/grpc/tls_server.ts";
+import { startNative } from "../../src/grpc/native/native_engine.ts";
+import { Health } from "../../src/base/health.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
+import { tlsCertificate } from "../integration/grpc/native/tls_certificate.ts";
+import { ChildProcess } from "../harness/child_process.ts";
+import { needs, requireTool } from "../harness/tools.ts";
 
 /** How long a case may wait for an answer, in seconds: a busy machine is no failure. */
 const TIMEOUT_SECONDS = 20;

@@ -1,9 +1,9 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { audit } from "../../contract/webhook_store_bed.ts";
-import { PgBouncer } from "../../harness/pgbouncer.ts";
-import { needs } from "../../harness/tools.ts";
-import { openStoreAt, sharedPostgres } from "../../harness/postgres_fixture.ts";
-import { addAudit, listAudit } from "../../../src/webhooks/store/audit_log.ts";
+import { audit } from "../contract/webhook_store_bed.ts";
+import { startPgBouncer } from "../harness/pgbouncer.ts";
+import { needs } from "../harness/tools.ts";
+import { openStoreAt, sharedPostgres } from "../harness/postgres_fixture.ts";
+import { addAudit, listAudit } from "../../src/webhooks/store/audit_log.ts";
 
 const server = sharedPostgres();
 
@@ -18,7 +18,7 @@ for (const [name, settings] of Object.entries(SETTINGS)) {
     ...needs(["postgres", "pgbouncer"], `a pooler in transaction mode is refused at the start: ${name}`),
     async fn() {
       const database = await server().createDatabase();
-      await using pooler = await PgBouncer.start(server(), "transaction", settings);
+      await using pooler = await startPgBouncer(server(), "transaction", settings);
       const url = pooler.url(database);
       assertEquals(
         (await assertRejects(() => openStoreAt(url))).message,
@@ -33,7 +33,7 @@ Deno.test({
   ...needs(["postgres", "pgbouncer"], "a pooler in session mode works under load"),
   async fn() {
     const database = await server().createDatabase();
-    await using pooler = await PgBouncer.start(server(), "session");
+    await using pooler = await startPgBouncer(server(), "session");
     const store = await openStoreAt(pooler.url(database));
     await Promise.all(Array.from({ length: 100 }, () => store.write(addAudit, audit())));
     assertEquals((await store.read(listAudit, { limit: 200 })).items.length, 100);

@@ -1,16 +1,16 @@
 import { assert, assertEquals } from "@std/assert";
-import { namedMetrics } from "../../../src/base/metrics.ts";
-import { METRIC_SECTIONS } from "../../../src/serve/metric_groups.ts";
-import { makeCertificates } from "../../harness/certificates.ts";
-import { freePort } from "../../harness/free_port.ts";
-import { decide, GrpcClient } from "../../harness/grpc_client.ts";
-import { startRedis } from "../../harness/redis_server.ts";
-import { needs } from "../../harness/tools.ts";
-import { until } from "../../harness/until.ts";
-import { WebhookFolder } from "../../harness/webhook_weir.ts";
-import { startWeir } from "../../harness/weir_process.ts";
+import { namedMetrics } from "../../src/base/metrics.ts";
+import { METRIC_SECTIONS } from "../../src/serve/metric_groups.ts";
+import { makeCertificates } from "../harness/certificates.ts";
+import { freePort } from "../harness/free_port.ts";
+import { decide, GrpcClient } from "../harness/grpc_client.ts";
+import { startRedis } from "../harness/redis_server.ts";
+import { needs } from "../harness/tools.ts";
+import { until } from "../harness/until.ts";
+import { WebhookFolder } from "../harness/webhook_weir.ts";
+import { startWeir } from "../harness/weir_process.ts";
 
-const FOLDER = new URL("../../../config/deploy/", import.meta.url);
+const FOLDER = new URL("../../config/deploy/", import.meta.url);
 const FILES = ["grafana-dashboard.json", "prometheus-alerts.yaml"];
 const RULES = {
   "shop.yaml": "domain: shop\n" +

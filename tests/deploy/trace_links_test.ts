@@ -1,12 +1,12 @@
 import { assertEquals } from "@std/assert";
-import { encodeRateLimitRequest } from "../../../src/wire/rls.ts";
-import { freePort } from "../../harness/free_port.ts";
-import { GrpcClient, SHOULD_RATE_LIMIT } from "../../harness/grpc_client.ts";
-import { OtlpReceiver } from "../../harness/otlp_receiver.ts";
-import { startPrometheus } from "../../harness/prometheus.ts";
-import { needs } from "../../harness/tools.ts";
-import { until } from "../../harness/until.ts";
-import { startWeir, type WeirProcess } from "../../harness/weir_process.ts";
+import { encodeRateLimitRequest } from "../../src/wire/rls.ts";
+import { freePort } from "../harness/free_port.ts";
+import { GrpcClient, SHOULD_RATE_LIMIT } from "../harness/grpc_client.ts";
+import { OtlpReceiver } from "../harness/otlp_receiver.ts";
+import { startPrometheus } from "../harness/prometheus.ts";
+import { needs } from "../harness/tools.ts";
+import { until } from "../harness/until.ts";
+import { startWeir, type WeirProcess } from "../harness/weir_process.ts";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const REFUSED = "5bf92f3577b34da6a3ce929d0e0e4736";

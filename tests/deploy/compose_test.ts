@@ -1,15 +1,14 @@
-import { assertEquals, assertMatch } from "@std/assert";
-import { join } from "node:path";
+import { assertEquals } from "@std/assert";
 import { parse } from "yaml";
-import { startEnvoy, validateEnvoyConfig } from "../../harness/envoy.ts";
-import { ChildProcess } from "../../harness/child_process.ts";
-import { freePort } from "../../harness/free_port.ts";
-import { startRedis } from "../../harness/redis_server.ts";
-import { needs } from "../../harness/tools.ts";
-import { until } from "../../harness/until.ts";
-import { ServeFixture } from "../../harness/serve_fixture.ts";
-import { deployPath, deployText, deployTree } from "../../harness/deploy_files.ts";
-import { runDeployTool } from "../../harness/deploy_tools.ts";
+import { startEnvoy, validateEnvoyConfig } from "../harness/envoy.ts";
+import { ChildProcess } from "../harness/child_process.ts";
+import { freePort } from "../harness/free_port.ts";
+import { startRedis } from "../harness/redis_server.ts";
+import { needs } from "../harness/tools.ts";
+import { until } from "../harness/until.ts";
+import { ServeFixture } from "../harness/serve_fixture.ts";
+import { deployPath, deployText, deployTree } from "../harness/deploy_files.ts";
+import { runDeployTool } from "../harness/deploy_tools.ts";
 
 const RULES = {
   "shop.yaml":
@@ -31,20 +30,6 @@ Deno.test({
       // Envoy's file, and the folders of rules and workflows.
       [false, true, true],
     ]);
-  },
-});
-
-Deno.test({
-  ...needs(["compose-go"], "a word that Docker does not know is found in a compose file"),
-  async fn() {
-    const folder = await Deno.makeTempDir({ prefix: "weir_compose_" });
-    try {
-      const path = join(folder, "compose.yaml");
-      await Deno.writeTextFile(path, (await deployText("compose.yaml")).replace("mem_limit", "memory_limit"));
-      assertMatch((await runDeployTool("compose-go", [path])).text, /memory_limit/);
-    } finally {
-      await Deno.remove(folder, { recursive: true });
-    }
   },
 });
 

@@ -1,10 +1,10 @@
 import { assertEquals } from "@std/assert";
-import { startRedis } from "../../harness/redis_server.ts";
-import { needs } from "../../harness/tools.ts";
-import { until } from "../../harness/until.ts";
-import { startWeir } from "../../harness/weir_process.ts";
-import { imageEnvironment, manifestSecret, type Tree, withSecretFiles } from "../../harness/deploy_files.ts";
-import { manifestObjects, renderedManifest, runDeployTool } from "../../harness/deploy_tools.ts";
+import { startRedis } from "../harness/redis_server.ts";
+import { needs } from "../harness/tools.ts";
+import { until } from "../harness/until.ts";
+import { startWeir } from "../harness/weir_process.ts";
+import { imageEnvironment, manifestSecret, type Tree, withSecretFiles } from "../harness/deploy_files.ts";
+import { manifestObjects, renderedManifest, runDeployTool } from "../harness/deploy_tools.ts";
 
 /** Releases of Kubernetes whose schemas the tool has: the oldest that the manifests are for, and its newest. */
 const RELEASES = ["1.27", "1.30"];
@@ -26,61 +26,41 @@ for (const folder of FOLDERS) {
   });
 }
 
-Deno.test({
-  ...needs(["kustomize", "kubectl-validate"], "a field that Kubernetes does not have is found in a manifest"),
-  async fn() {
-    const manifest = await renderedManifest("base");
-    for (const [field, wrong] of [["readOnlyRootFilesystem", "readOnlyRoot"], ["averageValue", "average"]]) {
-      const { code, text } = await validate(manifest.replace(field ?? "", wrong ?? ""), "1.30");
-      assertEquals([code === 0, text.includes(`${wrong}`)], [false, true]);
-    }
-  },
+testOverlay("what names another object names one that is there", (objects) => {
+  assertEquals([...objects.keys()].sort(), [
+    ...["ConfigMap weir-redis", "ConfigMap weir-rules", "ConfigMap weir-settings"],
+    ...["Deployment weir", "Deployment weir-redis", "HorizontalPodAutoscaler weir"],
+    ...["NetworkPolicy weir", "NetworkPolicy weir-redis", "NetworkPolicy weir-to-redis"],
+    ...["PodDisruptionBudget weir", "Service weir", "Service weir-redis"],
+  ]);
+  for (const name of ["weir", "weir-redis"]) {
+    const { labels } = objects.get(`Deployment ${name}`)?.spec?.template?.metadata ?? {};
+    assertEquals(objects.get(`Deployment ${name}`)?.spec?.selector?.matchLabels, labels);
+    assertEquals(objects.get(`Service ${name}`)?.spec?.selector, labels);
+    assertEquals(objects.get(`NetworkPolicy ${name}`)?.spec?.podSelector?.matchLabels, labels);
+  }
+  const { labels } = objects.get("Deployment weir")?.spec?.template?.metadata ?? {};
+  assertEquals(objects.get("PodDisruptionBudget weir")?.spec?.selector?.matchLabels, labels);
+  const target = objects.get("HorizontalPodAutoscaler weir")?.spec?.scaleTargetRef as object;
+  assertEquals(target, { apiVersion: "apps/v1", kind: "Deployment", name: "weir" });
+  assertEquals(objects.get("Deployment weir")?.spec?.replicas, undefined);
+
+  const pod = podOf(objects, "weir");
+  const nameOf = (kind: string) => String(objects.get(`ConfigMap ${kind}`)?.metadata?.name);
+  assertEquals(
+    Object.values(pod.volumes ?? {}).map(({ configMap, secret }) =>
+      String(configMap?.name ?? secret?.secretName)
+    ),
+    [nameOf("weir-rules"), "weir", "undefined"],
+  );
+  assertEquals(nameOf("weir-rules"), "weir-rules");
+  assertEquals(containerOf(pod).envFrom as object, [{ configMapRef: { name: nameOf("weir-settings") } }]);
+  assertEquals(settingsOf(objects).KV_URL, "weir-redis:6379");
 });
 
-Deno.test({
-  ...needs(["kustomize"], "kubernetes/redis: what names another object names one that is there"),
-  async fn() {
-    const objects = manifestObjects(await renderedManifest("redis"));
-    assertEquals([...objects.keys()].sort(), [
-      ...["ConfigMap weir-redis", "ConfigMap weir-rules", "ConfigMap weir-settings"],
-      ...["Deployment weir", "Deployment weir-redis", "HorizontalPodAutoscaler weir"],
-      ...["NetworkPolicy weir", "NetworkPolicy weir-redis", "NetworkPolicy weir-to-redis"],
-      ...["PodDisruptionBudget weir", "Service weir", "Service weir-redis"],
-    ]);
-    for (const name of ["weir", "weir-redis"]) {
-      const { labels } = objects.get(`Deployment ${name}`)?.spec?.template?.metadata ?? {};
-      assertEquals(objects.get(`Deployment ${name}`)?.spec?.selector?.matchLabels, labels);
-      assertEquals(objects.get(`Service ${name}`)?.spec?.selector, labels);
-      assertEquals(objects.get(`NetworkPolicy ${name}`)?.spec?.podSelector?.matchLabels, labels);
-    }
-    const { labels } = objects.get("Deployment weir")?.spec?.template?.metadata ?? {};
-    assertEquals(objects.get("PodDisruptionBudget weir")?.spec?.selector?.matchLabels, labels);
-    const target = objects.get("HorizontalPodAutoscaler weir")?.spec?.scaleTargetRef as object;
-    assertEquals(target, { apiVersion: "apps/v1", kind: "Deployment", name: "weir" });
-    assertEquals(objects.get("Deployment weir")?.spec?.replicas, undefined);
-
-    const pod = podOf(objects, "weir");
-    const nameOf = (kind: string) => String(objects.get(`ConfigMap ${kind}`)?.metadata?.name);
-    assertEquals(
-      Object.values(pod.volumes ?? {}).map(({ configMap, secret }) =>
-        String(configMap?.name ?? secret?.secretName)
-      ),
-      [nameOf("weir-rules"), "weir", "undefined"],
-    );
-    assertEquals(nameOf("weir-rules"), "weir-rules");
-    assertEquals(containerOf(pod).envFrom as object, [{ configMapRef: { name: nameOf("weir-settings") } }]);
-    assertEquals(settingsOf(objects).KV_URL, "weir-redis:6379");
-  },
-});
-
-Deno.test({
-  ...needs(
-    ["kustomize"],
-    "kubernetes/redis: only secrets by reference, and Weir and redis have the same password",
-  ),
-  async fn() {
-    const manifest = await renderedManifest("redis");
-    const objects = manifestObjects(manifest);
+testOverlay(
+  "only secrets by reference, and Weir and redis have the same password",
+  async (objects, manifest) => {
     assertEquals(manifest.includes("kind: Secret"), false);
     const secrets = Object.keys(await manifestSecret());
     const files = secrets.map((name) => [`${name}_FILE`, `/etc/weir/secrets/${name}`]);
@@ -97,50 +77,39 @@ Deno.test({
     const reference = { name: "KV_AUTH", valueFrom: { secretKeyRef: { name: "weir", key: "KV_AUTH" } } };
     assertEquals(env as object, [reference]);
   },
-});
+);
 
-Deno.test({
-  ...needs(
-    ["kustomize"],
-    "kubernetes/redis: the policies open the ports of callers, metrics, DNS and redis, and no other",
-  ),
-  async fn() {
-    const objects = manifestObjects(await renderedManifest("redis"));
-    const opened = (name: string, way: "ingress" | "egress") =>
-      Object.values(objects.get(`NetworkPolicy ${name}`)?.spec?.[way] ?? {}).flatMap(({ ports }) =>
-        Object.values(ports ?? {}).map(({ port }) => String(port))
-      );
-    assertEquals(opened("weir", "ingress"), ["grpc", "http", "metrics"]);
-    assertEquals(opened("weir", "egress"), ["53", "53"]);
-    assertEquals(opened("weir-to-redis", "egress"), ["redis"]);
-    assertEquals(opened("weir-redis", "ingress"), ["redis"]);
-    for (const name of ["weir", "weir-redis"]) {
-      assertEquals(objects.get(`NetworkPolicy ${name}`)?.spec?.policyTypes as object, ["Ingress", "Egress"]);
-    }
-    const named = Object.values(containerOf(podOf(objects, "weir")).ports ?? {}).map(({ name }) =>
-      String(name)
+testOverlay("the policies open the ports of callers, metrics, DNS and redis, and no other", (objects) => {
+  const opened = (name: string, way: "ingress" | "egress") =>
+    Object.values(objects.get(`NetworkPolicy ${name}`)?.spec?.[way] ?? {}).flatMap(({ ports }) =>
+      Object.values(ports ?? {}).map(({ port }) => String(port))
     );
-    assertEquals(named, ["grpc", "http", "debug", "metrics"]);
-  },
+  assertEquals(opened("weir", "ingress"), ["grpc", "http", "metrics"]);
+  assertEquals(opened("weir", "egress"), ["53", "53"]);
+  assertEquals(opened("weir-to-redis", "egress"), ["redis"]);
+  assertEquals(opened("weir-redis", "ingress"), ["redis"]);
+  for (const name of ["weir", "weir-redis"]) {
+    assertEquals(objects.get(`NetworkPolicy ${name}`)?.spec?.policyTypes as object, ["Ingress", "Egress"]);
+  }
+  const named = Object.values(containerOf(podOf(objects, "weir")).ports ?? {}).map(({ name }) =>
+    String(name)
+  );
+  assertEquals(named, ["grpc", "http", "debug", "metrics"]);
 });
 
-Deno.test({
-  ...needs(["kustomize"], "kubernetes/redis: no container is root, writes to its root or has a capability"),
-  async fn() {
-    const objects = manifestObjects(await renderedManifest("redis"));
-    for (const name of ["weir", "weir-redis"]) {
-      const pod = podOf(objects, name);
-      const container = containerOf(pod);
-      const { runAsNonRoot, seccompProfile } = pod.securityContext ?? {};
-      assertEquals({ runAsNonRoot, seccompProfile, ...container.securityContext }, {
-        runAsNonRoot: true,
-        seccompProfile: { type: "RuntimeDefault" },
-        allowPrivilegeEscalation: false,
-        readOnlyRootFilesystem: true,
-        capabilities: { drop: ["ALL"] },
-      } as unknown);
-    }
-  },
+testOverlay("no container is root, writes to its root or has a capability", (objects) => {
+  for (const name of ["weir", "weir-redis"]) {
+    const pod = podOf(objects, name);
+    const container = containerOf(pod);
+    const { runAsNonRoot, seccompProfile } = pod.securityContext ?? {};
+    assertEquals({ runAsNonRoot, seccompProfile, ...container.securityContext }, {
+      runAsNonRoot: true,
+      seccompProfile: { type: "RuntimeDefault" },
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ["ALL"] },
+    } as unknown);
+  }
 });
 
 Deno.test({
@@ -186,6 +155,20 @@ Deno.test({
     assertEquals(await statuses(), [200, 200, 503]);
   },
 });
+
+/** A test of the objects that kustomize builds with redis. */
+function testOverlay(
+  name: string,
+  check: (objects: ReadonlyMap<string, Tree>, manifest: string) => void | Promise<void>,
+): void {
+  Deno.test({
+    ...needs(["kustomize"], `kubernetes/redis: ${name}`),
+    async fn() {
+      const manifest = await renderedManifest("redis");
+      await check(manifestObjects(manifest), manifest);
+    },
+  });
+}
 
 async function validate(manifest: string, release: string): Promise<{ code: number; text: string }> {
   const path = await Deno.makeTempFile({ prefix: "weir_manifest_", suffix: ".yaml" });

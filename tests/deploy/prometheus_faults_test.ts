@@ -1,17 +1,20 @@
-import { DatabaseSync } from "node:sqlite";
-import { join } from "node:path";
 import { serveFlags } from "../../scripts/serve_flags.ts";
-import { type Certificates, makeCertificates } from "./certificates.ts";
-import { freePort } from "./free_port.ts";
-import { decide, GrpcClient } from "./grpc_client.ts";
-import { startRedis } from "./redis_server.ts";
-import type { RedisServer } from "./redis_server.ts";
-import { ServeFixture } from "./serve_fixture.ts";
-import type { SharedPostgresServer } from "./shared_servers.ts";
-
-import { until } from "./until.ts";
-import { api, WebhookFolder } from "./webhook_weir.ts";
-import { startWeir, type WeirProcess } from "./weir_process.ts";
+import { type Certificates, makeCertificates } from "../harness/certificates.ts";
+import { freePort } from "../harness/free_port.ts";
+import { decide, GrpcClient } from "../harness/grpc_client.ts";
+import { sharedPostgres } from "../harness/postgres_fixture.ts";
+import { type Prometheus, startPrometheus } from "../harness/prometheus.ts";
+import { type RedisServer, startRedis } from "../harness/redis_server.ts";
+import { ServeFixture } from "../harness/serve_fixture.ts";
+import type { SharedPostgresServer } from "../harness/shared_servers.ts";
+import { needs } from "../harness/tools.ts";
+import { until } from "../harness/until.ts";
+import { api, WebhookFolder } from "../harness/webhook_weir.ts";
+import { startWeir, type WeirProcess } from "../harness/weir_process.ts";
+import { assertEquals } from "@std/assert";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { parse } from "yaml";
 
 /** A descriptor that is within its limit, and one that is over it. */
 const OPEN = "open=a";
@@ -39,13 +42,13 @@ const THROWS = "data:application/javascript," + encodeURIComponent(
 const CLOCK_AHEAD_MS = 7_200_000;
 
 /** A fault, and the alerts that it raises. */
-export interface AlertFault {
+interface AlertFault {
   readonly alerts: readonly string[];
   inject(bed: AlertBed): Promise<unknown> | void;
 }
 
 /** In stages, because some faults hide others; those of a stage come one after the other, without a wait. */
-export const FAULT_STAGES: readonly (readonly AlertFault[])[] = [
+const FAULT_STAGES: readonly (readonly AlertFault[])[] = [
   [
     { alerts: ["WeirManyOverLimit", "WeirSlowCache"], inject: (bed) => bed.slowDown() },
     { alerts: ["WeirConfigurationRejected"], inject: (bed) => bed.breakRules() },
@@ -71,17 +74,81 @@ export const FAULT_STAGES: readonly (readonly AlertFault[])[] = [
   ],
 ];
 
+const FILE = new URL("../../config/deploy/prometheus-alerts.yaml", import.meta.url);
+/** `WeirDeliveriesFailed` looks back so far. */
+const BASELINE = 'ratelimit_webhooks_deliveries{state="failed"} offset 15s';
+const DEADLINE_MS = 120_000;
+const server = sharedPostgres();
+
+Deno.test("alert faults: each alert has a fault, and the copy of the rules has no minutes", async () => {
+  const text = await Deno.readTextFile(FILE);
+  const { groups } = parse(text);
+  const alerts: string[] = groups.flatMap(({ rules }: { rules: { alert: string }[] }) =>
+    rules.map(({ alert }) => alert)
+  );
+  assertEquals(FAULT_STAGES.flat().flatMap((fault) => fault.alerts).sort(), alerts.sort());
+  assertEquals(/\d+m\b|> 300/.exec(quickAlerts(text))?.[0], undefined);
+});
+
+Deno.test({
+  ...needs(
+    ["prometheus", "redis-server", "postgres", "openssl"],
+    "alert faults: Prometheus raises each alert after its fault",
+  ),
+  async fn(test) {
+    await using bed = await AlertBed.start(server());
+    const rules = quickAlerts(await Deno.readTextFile(FILE));
+    await using prometheus = await startPrometheus({ target: bed.targets, rules });
+    await until("the baseline", async () => {
+      const [up, before] = await Promise.all(
+        ['up{job="weir"} == 1', BASELINE].map((query) => prometheus.query(query)),
+      );
+      return up?.length === bed.targets.length && (before?.length ?? 0) > 0;
+    }, { deadlineMs: DEADLINE_MS, intervalMs: 100 });
+    await test.step("without a fault, only the clock is reported, and that it degrades the instance", async () => {
+      await until(
+        "no other alert",
+        async () => (await firing(prometheus)).join() === "WeirClockSkew,WeirDegraded",
+        {
+          intervalMs: 100,
+        },
+      );
+    });
+    for (const stage of FAULT_STAGES) {
+      const begin = performance.now();
+      for (const fault of stage) await fault.inject(bed);
+      for (const alert of stage.flatMap((fault) => fault.alerts)) {
+        await test.step(alert, async () => {
+          await until(alert, () => wasFiring(prometheus, alert, performance.now() - begin), {
+            deadlineMs: DEADLINE_MS,
+            intervalMs: 100,
+          });
+        });
+      }
+    }
+  },
+});
+
+async function firing(prometheus: Prometheus): Promise<string[]> {
+  const samples = await prometheus.query('group by (alertname) (ALERTS{alertstate="firing"})');
+  return samples.map(({ metric }) => metric["alertname"] ?? "").sort();
+}
+
+/** Also one that has ended since: some faults are over after a moment. */
+async function wasFiring(prometheus: Prometheus, alert: string, withinMs: number): Promise<boolean> {
+  const within = `${Math.max(1, Math.floor(withinMs / 1_000))}s`;
+  const query = `count_over_time(ALERTS{alertname="${alert}",alertstate="firing"}[${within}])`;
+  return (await prometheus.query(query)).length > 0;
+}
+
 /** Instances of Weir to which each fault happens, with a load of calls. */
-export class AlertBed implements AsyncDisposable {
+class AlertBed implements AsyncDisposable {
   /** `host:port` of the metrics of each instance. */
   readonly targets: readonly string[];
   readonly redis: RedisServer;
   /** One in a process that SIGUSR2 makes throw. */
   readonly process: WeirProcess;
-  readonly #decisions: ServeFixture;
-  readonly #webhooks: ServeFixture;
-  readonly #folder: WebhookFolder;
-  readonly #certificates: Certificates;
+  readonly #parts: BedParts;
   readonly #stack: AsyncDisposableStack;
   readonly #client: GrpcClient;
 
@@ -89,12 +156,9 @@ export class AlertBed implements AsyncDisposable {
     this.targets = parts.targets;
     this.redis = parts.redis;
     this.process = parts.process;
-    this.#decisions = parts.decisions;
-    this.#webhooks = parts.webhooks;
-    this.#folder = parts.folder;
-    this.#certificates = parts.certificates;
+    this.#parts = parts;
     this.#stack = stack;
-    this.#client = stack.use(new GrpcClient(this.#decisions.grpcAddress));
+    this.#client = stack.use(new GrpcClient(parts.decisions.grpcAddress));
     this.#repeat(() => this.#decide(OPEN));
   }
 
@@ -151,8 +215,8 @@ export class AlertBed implements AsyncDisposable {
 
   /** Reloads an invalid rule file. */
   async breakRules(): Promise<void> {
-    await Deno.writeTextFile(join(this.#decisions.rulesFolder, "broken.yaml"), "domain: [");
-    this.#decisions.reload();
+    await Deno.writeTextFile(join(this.#parts.decisions.rulesFolder, "broken.yaml"), "domain: [");
+    this.#parts.decisions.reload();
   }
 
   /** Connections to an endpoint are refused until it is disabled. One delivery leaves room in its backlog. */
@@ -195,7 +259,7 @@ export class AlertBed implements AsyncDisposable {
   async fillStore(): Promise<void> {
     const data = { text: "x".repeat(100_000) };
     await until("a nearly full store", async () => {
-      const { ["ratelimit.webhooks.store_used_bytes"]: used = 0 } = await this.#webhooks.stats();
+      const { ["ratelimit.webhooks.store_used_bytes"]: used = 0 } = await this.#parts.webhooks.stats();
       if (used > 0.85 * STORE_MAX_BYTES) return true;
       await this.#event("large", data);
       return false;
@@ -204,13 +268,13 @@ export class AlertBed implements AsyncDisposable {
 
   /** The authorities of deliveries are replaced by some that expire soon. */
   async endCertificate(): Promise<void> {
-    await this.#certificates.issue(AUTHORITIES, { days: 13 });
+    await this.#parts.certificates.issue(AUTHORITIES, { days: 13 });
   }
 
   /** A trigger is called whose workflow is gone. */
   async removeWorkflow(): Promise<void> {
     const { body: { key } } = await this.#api("/triggers", { body: { name: "gone", workflow: "echo" } });
-    await Deno.remove(join(this.#folder.path, "workflows", "echo.yaml"));
+    await Deno.remove(join(this.#parts.folder.path, "workflows", "echo.yaml"));
     const call = async () => {
       const { status } = await this.#api("/workflows/triggers/gone", { token: key, body: {} });
       return status >= 500;
@@ -221,7 +285,7 @@ export class AlertBed implements AsyncDisposable {
 
   /** Another program holds the lock of the store. */
   lockStore(): void {
-    const database = this.#stack.adopt(new DatabaseSync(this.#folder.store), (open) => open.close());
+    const database = this.#stack.adopt(new DatabaseSync(this.#parts.folder.store), (open) => open.close());
     database.exec("BEGIN IMMEDIATE");
     this.#repeat(() => this.#api("/events", { body: { event: "locked", data: {} } }));
   }
@@ -266,7 +330,7 @@ export class AlertBed implements AsyncDisposable {
   }
 
   #api(path: string, call: Parameters<typeof api>[2]) {
-    return api(this.#webhooks.httpAddress, path, call);
+    return api(this.#parts.webhooks.httpAddress, path, call);
   }
 }
 
@@ -281,7 +345,7 @@ interface BedParts {
 }
 
 /** The alert rules with seconds in place of minutes, and without the longer waits. */
-export function quickAlerts(text: string): string {
+function quickAlerts(text: string): string {
   return text
     .replaceAll(/^( +for): .*$/gm, "$1: 1s")
     .replaceAll(/\[(\d+)m\]/g, "[$1s]")

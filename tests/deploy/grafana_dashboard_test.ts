@@ -1,8 +1,8 @@
 import { assertEquals } from "@std/assert";
-import { promtool } from "../../harness/prometheus.ts";
-import { needs } from "../../harness/tools.ts";
+import { promtool } from "../harness/prometheus.ts";
+import { needs } from "../harness/tools.ts";
 
-const FILE = new URL("../../../config/deploy/grafana-dashboard.json", import.meta.url);
+const FILE = new URL("../../config/deploy/grafana-dashboard.json", import.meta.url);
 
 /** A panel as Grafana stores it, as far as it is looked at here. */
 interface Panel {
