@@ -7,8 +7,7 @@ import { decide, GrpcClient } from "./grpc_client.ts";
 import { startRedis } from "./redis_server.ts";
 import type { RedisServer } from "./redis_server.ts";
 import { ServeFixture } from "./serve_fixture.ts";
-import type { SharedPostgresServer } from "./shared_servers.ts";
-
+import type { SharedPostgresServer } from "./postgres_server.ts";
 import { until } from "./until.ts";
 import { api, WebhookFolder } from "./webhook_weir.ts";
 import { startWeir, type WeirProcess } from "./weir_process.ts";

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { ChildProcess } from "./child_process.ts";
 import { freePort } from "./free_port.ts";
 import { asPostgres, output, POSTGRES_USER } from "./postgres_folder.ts";
-import type { SharedPostgresServer } from "./shared_servers.ts";
+import type { SharedPostgresServer } from "./postgres_server.ts";
 import { requireTool } from "./tools.ts";
 import { until } from "./until.ts";
 
@@ -30,14 +30,8 @@ export class PgBouncer implements AsyncDisposable {
     const user = `user=${POSTGRES_USER.name} password='${POSTGRES_USER.password}'`;
     const lines = [
       ...["[databases]", `* = host=127.0.0.1 port=${server.port} ${user}`],
-      ...[
-        "[pgbouncer]",
-        "listen_addr = 127.0.0.1",
-        `listen_port = ${port}`,
-        "unix_socket_dir =",
-        "auth_type = any",
-      ],
-      ...[`pool_mode = ${mode}`, ...settings],
+      ...["[pgbouncer]", "listen_addr = 127.0.0.1", `listen_port = ${port}`],
+      ...["unix_socket_dir =", "auth_type = any", `pool_mode = ${mode}`, ...settings],
     ];
     await Deno.writeTextFile(file, `${lines.join("\n")}\n`);
     if (Deno.uid() === 0) await output(["chown", "-R", "postgres:", folder]);

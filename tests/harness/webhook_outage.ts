@@ -14,8 +14,6 @@ export interface Outage {
 
 /** What was seen of a fleet while its database was away. */
 export interface OutageReport {
-  readonly events: number;
-  readonly executions: number;
   /** From the return of the database until all had taken something again, for each outage. */
   readonly recoveryMs: readonly number[];
   readonly decisions: { readonly count: number; readonly refused: number; readonly slowestMs: number };
@@ -93,7 +91,7 @@ export async function runOutages(
     if (ends.get(id) !== "succeeded") problems.push(`execution ${id}: it is ${ends.get(id)}`);
   }
   return {
-    ...{ events, executions: executionIds.length, recoveryMs, decisions },
+    ...{ recoveryMs, decisions },
     growthMb: after.map((mb, n) => mb - (before[n] ?? 0)),
     problems,
   };

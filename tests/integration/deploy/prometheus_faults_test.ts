@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { parse } from "yaml";
 import { AlertBed, FAULT_STAGES, quickAlerts } from "../../harness/alert_faults.ts";
-import { sharedPostgres } from "../../harness/postgres_fixture.ts";
+import { serverOfRun, usePostgres } from "../../harness/postgres_fixture.ts";
 import { type Prometheus, startPrometheus } from "../../harness/prometheus.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
@@ -10,7 +10,7 @@ const FILE = new URL("../../../config/deploy/prometheus-alerts.yaml", import.met
 /** `WeirDeliveriesFailed` looks back so far. */
 const BASELINE = 'ratelimit_webhooks_deliveries{state="failed"} offset 15s';
 const DEADLINE_MS = 120_000;
-const server = sharedPostgres();
+usePostgres();
 
 Deno.test("alert faults: each alert has a fault, and the copy of the rules has no minutes", async () => {
   const text = await Deno.readTextFile(FILE);
@@ -28,7 +28,7 @@ Deno.test({
     "alert faults: Prometheus raises each alert after its fault",
   ),
   async fn(test) {
-    await using bed = await AlertBed.start(server());
+    await using bed = await AlertBed.start(serverOfRun());
     const rules = quickAlerts(await Deno.readTextFile(FILE));
     await using prometheus = await startPrometheus({ target: bed.targets, rules });
     await until("the baseline", async () => {

@@ -1,8 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { verify } from "../../../src/webhooks/receiver.ts";
-import { sharedPostgres } from "../../harness/postgres_fixture.ts";
-import { needs } from "../../harness/tools.ts";
+import { postgres } from "../../harness/postgres_fixture.ts";
 import { until } from "../../harness/until.ts";
 import { WebhookProcess } from "../../harness/webhook_process.ts";
 import { WebhookReceiver as CountingReceiver } from "../../harness/webhook_receiver.ts";
@@ -180,49 +179,40 @@ Deno.test("events of rules with workers: one for a key, whichever worker refused
   ]);
 });
 
-const server = sharedPostgres();
-
-Deno.test({
-  ...needs(
-    ["postgres"],
-    "two instances on one database report a key once; what a killed one had reported counts",
-  ),
-  async fn() {
-    const database = await server().createDatabase();
-    const env = { WEBHOOK_STORE: server().url(database), WEBHOOK_ENCRYPTION_KEY: KEY };
-    await using receiver = await CountingReceiver.start();
-    await using first = await WebhookProcess.open({ env });
-    await using second = await WebhookProcess.open({ env });
-    await Promise.all([first, second].map((one) => one.start({ rules: { "shop.yaml": RULES } })));
-    await first.endpoint(receiver, "/hook", {
-      events: ["ratelimit.over_limit", "ratelimit.over_limit.ended"],
+postgres.test("two instances on one database report a key once; what a killed one had reported counts", async (database) => {
+  const env = { WEBHOOK_STORE: database.url(), WEBHOOK_ENCRYPTION_KEY: KEY };
+  await using receiver = await CountingReceiver.start();
+  await using first = await WebhookProcess.open({ env });
+  await using second = await WebhookProcess.open({ env });
+  await Promise.all([first, second].map((one) => one.start({ rules: { "shop.yaml": RULES } })));
+  await first.endpoint(receiver, "/hook", {
+    events: ["ratelimit.over_limit", "ratelimit.over_limit.ended"],
+  });
+  const ask = async ({ base }: WebhookProcess, hits: number) => {
+    const response = await fetch(`${base}/json`, {
+      method: "POST",
+      body: JSON.stringify(call("tenant", "acme", hits)),
     });
-    const ask = async ({ base }: WebhookProcess, hits: number) => {
-      const response = await fetch(`${base}/json`, {
-        method: "POST",
-        body: JSON.stringify(call("tenant", "acme", hits)),
-      });
-      await response.body?.cancel();
-      assertEquals(response.status, 429);
-    };
-    await beginningOfWindow();
-    // Each counts by itself: 3 and 4 hits are over. What the first one reports is stored before it is killed.
-    await ask(first, 8);
-    await until("the first event", () => receiver.receptions.length === 1);
-    await ask(second, 9);
-    await ask(first, 100);
-    first.weir.signal("SIGKILL");
-    await first.ended();
-    await ask(second, 20);
-    await until("the last event", () => receiver.receptions.length === 2);
-    const events = receiver.receptions.map(({ body }) => JSON.parse(body));
-    assertEquals(events.map(({ event, data }) => [event, data.refusedHits]), [
-      ["ratelimit.over_limit", undefined],
-      ["ratelimit.over_limit.ended", 3 + 4 + 20],
-    ]);
-    assertEquals(events[0].data.episode, events[1].data.episode);
-    await second.stop();
-  },
+    await response.body?.cancel();
+    assertEquals(response.status, 429);
+  };
+  await beginningOfWindow();
+  // Each counts by itself: 3 and 4 hits are over. What the first one reports is stored before it is killed.
+  await ask(first, 8);
+  await until("the first event", () => receiver.receptions.length === 1);
+  await ask(second, 9);
+  await ask(first, 100);
+  first.weir.signal("SIGKILL");
+  await first.ended();
+  await ask(second, 20);
+  await until("the last event", () => receiver.receptions.length === 2);
+  const events = receiver.receptions.map(({ body }) => JSON.parse(body));
+  assertEquals(events.map(({ event, data }) => [event, data.refusedHits]), [
+    ["ratelimit.over_limit", undefined],
+    ["ratelimit.over_limit.ended", 3 + 4 + 20],
+  ]);
+  assertEquals(events[0].data.episode, events[1].data.episode);
+  await second.stop();
 });
 
 Deno.test("kinds of operational events cannot be posted", async () => {
