@@ -11,6 +11,11 @@ export abstract class WebhookCalls {
   /** Where its debug pages are: `host:port`. */
   abstract readonly debugAddress: string;
 
+  /** Where a path of the API is, at each try. */
+  protected urlOf(path: string): string | ((tries: number) => string) {
+    return `${this.base}/api/v1${path}`;
+  }
+
   /** A call of the administration. */
   async api(method: string, path: string, body?: unknown): Promise<WebhookAnswered> {
     return await webhookCall(`${this.base}/api/v1${path}`, { method, token: ADMIN_TOKEN, body });
@@ -51,12 +56,12 @@ export abstract class WebhookCalls {
 
   /** Posts an event until it is taken. */
   async event(data: unknown, key: string, kind = "agent.reply.completed"): Promise<WebhookAnswered> {
-    return await post(`${this.base}/api/v1/events`, { event: kind, data }, { token: ADMIN_TOKEN, key });
+    return await post(this.urlOf("/events"), { event: kind, data }, { token: ADMIN_TOKEN, key });
   }
 
   /** Calls a trigger until it is taken. */
   async trigger(name: string, token: string, body: unknown, key?: string): Promise<WebhookAnswered> {
-    return await post(`${this.base}/api/v1/workflows/triggers/${name}`, body, { token, key });
+    return await post(this.urlOf(`/workflows/triggers/${name}`), body, { token, key });
   }
 
   /** Calls a trigger with a signature until it is taken. */
@@ -65,7 +70,7 @@ export abstract class WebhookCalls {
     headers: Readonly<Record<string, string>>,
     body: string,
   ): Promise<WebhookAnswered> {
-    return await post(`${this.base}/api/v1/workflows/triggers/${name}`, body, { headers });
+    return await post(this.urlOf(`/workflows/triggers/${name}`), body, { headers });
   }
 
   /** A figure of the webhook service, as its debug page shows it, such as `lost_claims`. */

@@ -1,6 +1,7 @@
 import { LimitedKeys } from "./limited_keys.ts";
 import { seededRandom } from "./seeded_random.ts";
 import { until } from "./until.ts";
+import type { WebhookCalls } from "./webhook_calls.ts";
 import type { AnswerBody } from "./webhook_client.ts";
 import { ATTEMPT_POINTS } from "./webhook_faults.ts";
 import { endpointsByKind } from "./webhook_fleet.ts";
@@ -30,13 +31,7 @@ export interface KillLoopOptions extends Omit<KillRoundsOptions, "points" | "wor
 export type OpenKilled = (options: WebhookProcessOptions) => Promise<KilledWeir>;
 
 /** What is killed, and asked meanwhile. */
-export type KilledWeir =
-  & KilledProcesses
-  & AsyncDisposable
-  & Pick<
-    WebhookProcess,
-    "endpoint" | "made" | "event" | "trigger" | "signedTrigger" | "all" | "isDelivered" | "isCarriedOut"
-  >;
+export type KilledWeir = KilledProcesses & WebhookCalls & AsyncDisposable;
 
 /** What a receiver knows of deliveries. */
 export type SeenDeliveries = Pick<WebhookReceiver, "byId" | "resets" | "receptions">;

@@ -191,17 +191,13 @@ for (const [name, unreached] of Object.entries(UNREACHED)) {
 
 Deno.test("workflow request: an answer that does not come in time is tried again", async () => {
   await using bed = await WorkflowBed.open();
-  const gate = Promise.withResolvers<void>();
-  bed.server.answer = async () => {
-    await gate.promise;
-    return new Response("late");
-  };
+  const letGo = bed.server.hold(() => new Response("late"));
   const id = await bed.begin(retried(bed.server.url), {});
   bed.runner().start();
-  await until("the request", () => bed.server.requests.length === 1);
+  await bed.server.asked();
   bed.clock.advance(5_000);
   assertEquals(await bed.waiting(id), 1_000);
-  gate.resolve();
+  letGo();
   bed.clock.advance(1_000);
   const { execution, steps } = await bed.ended(id);
   assertEquals([execution.status, steps[0]?.attempts], ["succeeded", 2]);
