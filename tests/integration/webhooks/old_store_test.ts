@@ -1,4 +1,3 @@
-import { ADMINISTRATOR } from "../../harness/administrators.ts";
 import { assert, assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { acceptEvent, acceptExecution } from "../../../src/webhooks/store/accept.ts";
@@ -11,9 +10,7 @@ import { SCHEMA_VERSION } from "../../../src/webhooks/store/schema.ts";
 import { SqliteConnection } from "../../../src/webhooks/store/sqlite/connection.ts";
 import type { WebhookStore } from "../../../src/webhooks/store/store.ts";
 import { verify } from "../../../src/webhooks/receiver.ts";
-import { openWebhookService } from "../../../src/webhooks/service/opening.ts";
 import type { StoreSettings } from "../../../src/webhooks/service/message.ts";
-import type { WebhookService } from "../../../src/webhooks/service/service.ts";
 import {
   ACKNOWLEDGED,
   allPages,
@@ -25,11 +22,11 @@ import {
 } from "../../contract/webhook_store_bed.ts";
 import { OLD_STATEMENTS, OLD_STORE, oldStores } from "../../harness/old_instance.ts";
 import { connectTo, NO_LIMITS } from "../../harness/postgres_fixture.ts";
-import { scaledClock } from "../../harness/scaled_clock.ts";
-import { QUIET } from "../../harness/sqlite_fixture.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { administer, openService } from "../../harness/store_service.ts";
 import { until } from "../../harness/until.ts";
 import { WebhookReceiver } from "../../harness/webhook_weir.ts";
-import { FIXTURE_LISTS, FIXTURE_OPTIONS } from "../../harness/write_store_fixture.ts";
+import { FIXTURE_LISTS } from "../../harness/write_store_fixture.ts";
 
 const RECORDS = JSON.parse(Deno.readTextFileSync(join(OLD_STORE, "records.json")));
 /** Of the schema of 0.1.0. */
@@ -200,60 +197,37 @@ async function checkEnds(store: WebhookStore): Promise<void> {
 
 /** Compares the records of a store and lets a service go on with them; returns how the executions ended. */
 async function endedWith(store: StoreSettings): Promise<readonly string[]> {
-  const clock = scaledClock({ aheadMs: RECORDS.known.now + 60_000 - Date.now() });
-  const service = await openWebhookService({
-    options: { ...FIXTURE_OPTIONS, store },
-    limit: () => Promise.resolve({ code: "OK" }),
-    clock,
-    logger: QUIET,
-  });
+  const clock = FakeClock.ofMachine({ aheadMs: RECORDS.known.now + 60_000 - Date.now() });
   await using receiver = new WebhookReceiver();
-  try {
-    for (const name of FIXTURE_LISTS) {
-      const items = await listed(service, name);
-      assertEquals([items.length, known(items, RECORDS[name])], [RECORDS[name].length, RECORDS[name]]);
-    }
-    const { status, body } = await administer(service, `/endpoints/${RECORDS.known.endpoint}`, {
-      url: receiver.url,
-    });
-    assertEquals(status, 200, body);
-    service.start();
-    const [received] = await until("the delivery", () => receiver.received.length > 0 && receiver.received);
-    assertEquals(JSON.parse(received?.body ?? ""), { event: "down.order", data: { order: "down.order" } });
-    const headers = Object.fromEntries(received?.headers ?? []);
-    assertEquals(
-      Object.keys(RECORDS.known.headers).map((name) => headers[name]),
-      Object.values(RECORDS.known.headers),
-    );
-    const now = Number(headers["x-svc-timestamp"]) * 1_000;
-    const verified = await verify({
-      body: received?.body ?? "",
-      headers,
-      secrets: RECORDS.known.secrets,
-      now,
-    });
-    assert(verified.ok, JSON.stringify(verified));
-    return await until("the ends of all executions", async () => {
-      const items = await listed(service, "executions");
-      const states = items.map(({ workflow, status }) => `${workflow} ${status}`);
-      return !/queued|running/.test(states.join()) && states.toSorted();
-    });
-  } finally {
-    await service.stop(0);
+  await using service = await openService(store, { clock });
+  const listed = async (name: string): Promise<readonly Item[]> =>
+    (await administer(service, "GET", `/${name}`)).items;
+  for (const name of FIXTURE_LISTS) {
+    const items = await listed(name);
+    assertEquals([items.length, known(items, RECORDS[name])], [RECORDS[name].length, RECORDS[name]]);
   }
+  const edited = await administer(service, "PATCH", `/endpoints/${RECORDS.known.endpoint}`, {
+    url: receiver.url,
+  });
+  assertEquals(edited.url, receiver.url);
+  service.start();
+  const [received] = await until("the delivery", () => receiver.received.length > 0 && receiver.received);
+  assertEquals(JSON.parse(received?.body ?? ""), { event: "down.order", data: { order: "down.order" } });
+  const headers = Object.fromEntries(received?.headers ?? []);
+  assertEquals(
+    Object.keys(RECORDS.known.headers).map((name) => headers[name]),
+    Object.values(RECORDS.known.headers),
+  );
+  const now = Number(headers["x-svc-timestamp"]) * 1_000;
+  const signed = { body: received?.body ?? "", headers, secrets: RECORDS.known.secrets, now };
+  assertEquals((await verify(signed)).ok, true);
+  return await until("the ends of all executions", async () => {
+    const states = (await listed("executions")).map(({ workflow, status }) => `${workflow} ${status}`);
+    return !/queued|running/.test(states.join()) && states.toSorted();
+  });
 }
 
 type Item = Readonly<Record<string, unknown>>;
-
-function administer(service: WebhookService, path: string, edit?: object) {
-  const call = { requestId: "r", administrator: ADMINISTRATOR, path, query: "" };
-  if (edit === undefined) return service.administer({ ...call, method: "GET" });
-  return service.administer({ ...call, method: "PATCH", body: JSON.stringify(edit) });
-}
-
-async function listed(service: WebhookService, name: string): Promise<readonly Item[]> {
-  return JSON.parse((await administer(service, `/${name}`)).body).items;
-}
 
 /** The part of a value that the older release returned; a later release may add fields. */
 function known(value: unknown, old: unknown): unknown {
