@@ -1,8 +1,16 @@
+import { until } from "./until.ts";
 import { post, type WebhookAnswered, webhookCall } from "./webhook_client.ts";
 import type { WebhookReceiver } from "./webhook_receiver.ts";
 
 /** The token of the administration. */
 export const ADMIN_TOKEN = "token-of-the-administration-in-tests-0123456789";
+
+/** A limit that nothing reaches, for `decide`. */
+export const SHOP_RULES = {
+  "shop.yaml":
+    "domain: shop\ndescriptors:\n- key: user\n  rate_limit: { unit: day, requests_per_unit: 1000000000 }\n",
+};
+const DECISION = { domain: "shop", descriptors: [{ entries: [{ key: "user", value: "bob" }] }] };
 
 /** What a test asks of a Weir with webhooks, wherever it runs. */
 export abstract class WebhookCalls {
@@ -71,6 +79,43 @@ export abstract class WebhookCalls {
     body: string,
   ): Promise<WebhookAnswered> {
     return await post(this.urlOf(`/workflows/triggers/${name}`), body, { headers });
+  }
+
+  /** Asks for a decision by the shop rules; answers its status. */
+  async decide(): Promise<number> {
+    return (await webhookCall(`${this.base}/json`, { body: DECISION })).status;
+  }
+
+  /**
+   * Asks for one decision after the other. `more` waits for some, and `end` ends it and answers the statuses of those that
+   * were refused.
+   */
+  decideSteadily(): { more(): Promise<void>; end(): Promise<readonly number[]> } {
+    let [count, isOver] = [0, false];
+    const refusals: number[] = [];
+    const asking = (async () => {
+      while (!isOver) {
+        const status = await this.decide();
+        count++;
+        if (status !== 200) refusals.push(status);
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    })();
+    // Where the test fails before the end, its own error is the one to tell of.
+    asking.catch(() => isOver = true);
+    const more = async () => {
+      const begin = count;
+      await until("decisions", () => isOver || count > begin + 10);
+    };
+    return {
+      more,
+      async end() {
+        await more();
+        isOver = true;
+        await asking;
+        return refusals;
+      },
+    };
   }
 
   /** A figure of the webhook service, as its debug page shows it, such as `lost_claims`. */

@@ -22,15 +22,6 @@ export interface OutageReport {
   readonly problems: readonly string[];
 }
 
-/** What a fleet limits while its database is away. */
-export const OUTAGE_RULES = {
-  "shop.yaml": `domain: shop
-descriptors:
-- key: user
-  rate_limit: { unit: day, requests_per_unit: 1000000000 }
-`,
-};
-const DECISION = { domain: "shop", descriptors: [{ entries: [{ key: "user", value: "bob" }] }] };
 const WORKFLOW = "order-intake";
 const LANES = 6;
 const ENDPOINTS = 4;
@@ -235,7 +226,7 @@ class OutageLoad implements AsyncDisposable {
   async #decide(member: WebhookProcess): Promise<void> {
     while (!this.#isOver) {
       const begin = performance.now();
-      const { status } = await webhookCall(`${member.base}/json`, { body: DECISION });
+      const status = await member.decide();
       this.#decisions.count++;
       this.#decided.set(member, (this.#decided.get(member) ?? 0) + 1);
       this.#decisions.slowestMs = Math.max(this.#decisions.slowestMs, performance.now() - begin);

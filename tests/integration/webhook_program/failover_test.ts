@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { needing } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
+import { SHOP_RULES } from "../../harness/webhook_calls.ts";
 import { post, webhookCall } from "../../harness/webhook_client.ts";
 import { deliveriesProblems } from "../../harness/webhook_kill_loop.ts";
 import { standbyPair } from "../../harness/webhook_outage.ts";
@@ -13,12 +14,6 @@ const installed = needing("postgres");
 
 const CALLS = 40;
 const WORKFLOW = "workflow: w\nsteps:\n  - name: only\n    set: { n: 1 }\n";
-const RULES = {
-  "shop.yaml":
-    "domain: shop\ndescriptors:\n- key: user\n  rate_limit: { unit: day, requests_per_unit: 1000000000 }\n",
-};
-const DECISION = { domain: "shop", descriptors: [{ entries: [{ key: "user", value: "bob" }] }] };
-
 installed.test("a database dies and its standby is promoted: nothing taken is lost or started twice", async () => {
   await using receiver = await WebhookReceiver.start();
   await using pair = await standbyPair();
@@ -31,7 +26,7 @@ installed.test("a database dies and its standby is promoted: nothing taken is lo
     stack.use(await WebhookServed.open({ env: { ...env }, workflows: { "w.yaml": WORKFLOW } }));
   const members = [await open(), await open()] as const;
   const [first, second] = members;
-  await Promise.all(members.map((member) => member.start({ rules: RULES })));
+  await Promise.all(members.map((member) => member.start({ rules: SHOP_RULES })));
   await first.endpoint(receiver, "/hook", { events: ["lane.*"] });
   const { key: token } = await first.made("/triggers", { name: "t", workflow: "w" });
   const url = (n: number) => `${(n % 2 === 0 ? first : second).base}/api/v1/workflows/triggers/t`;
@@ -46,13 +41,10 @@ installed.test("a database dies and its standby is promoted: nothing taken is lo
   await pair.primary.kill();
   const meanwhile = parallel();
   meanwhile.catch(() => {});
-  for (const { base } of members) {
-    assertEquals((await webhookCall(`${base}/json`, { body: DECISION })).status, 200);
-    const refused = await webhookCall(`${base}/api/v1/workflows/triggers/t`, {
-      token,
-      key: "other",
-      body: {},
-    });
+  for (const member of members) {
+    assertEquals(await member.decide(), 200);
+    const url = `${member.base}/api/v1/workflows/triggers/t`;
+    const refused = await webhookCall(url, { token, key: "other", body: {} });
     assertEquals([refused.status, Number(refused.headers.get("retry-after")) > 0], [503, true]);
   }
   await pair.standby.promote();
