@@ -3,7 +3,7 @@ import { checkStore } from "../../src/webhooks/store/maintenance/check.ts";
 import { stores } from "../harness/store_places.ts";
 import { ACCEPT_CASES } from "./webhook_store_accept_cases.ts";
 import { RECORD_CASES } from "./webhook_store_administration_cases.ts";
-import type { StoreCases } from "./webhook_store_bed.ts";
+import { type StoreCases, type TestStore, testStore } from "./webhook_store_bed.ts";
 import { BOUND_CASES } from "./webhook_store_bound_cases.ts";
 import { CLAIM_CASES } from "./webhook_store_claim_cases.ts";
 import { DELIVERY_CASES } from "./webhook_store_delivery_cases.ts";
@@ -41,8 +41,8 @@ for (const [title, run] of Object.entries(CASES)) {
   stores.test(`webhook store: ${title}`, async ({ address, open }) => {
     {
       await using opened = new AsyncDisposableStack();
-      const another = async () => opened.use(await open());
-      await run({ store: await another(), another });
+      const another = async (): Promise<TestStore> => testStore(opened.use(await open()), another);
+      await run(await another());
     }
     assertEquals((await checkStore(address)).problems, []);
   });
