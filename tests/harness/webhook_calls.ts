@@ -5,6 +5,8 @@ import type { WebhookReceiver } from "./webhook_receiver.ts";
 /** The token of the administration. */
 export const ADMIN_TOKEN = "token-of-the-administration-in-tests-0123456789";
 
+const LISTS = ["endpoints", "triggers", "event-keys", "events", "deliveries", "executions", "audit"];
+
 /** A limit that nothing reaches, for `decide`. */
 export const SHOP_RULES = {
   "shop.yaml":
@@ -125,6 +127,22 @@ export abstract class WebhookCalls {
     const line = text.split("\n").find((one) => one.startsWith(start));
     if (line === undefined) throw new Error(`Cannot find the figure "${name}": the page does not show it`);
     return Number(line.slice(start.length));
+  }
+
+  /** Every list, its first records, and every page of the debug port, as texts. */
+  async everything(): Promise<string[]> {
+    const answers: string[] = [];
+    for (const list of LISTS) {
+      const { body } = await this.api("GET", `/${list}?limit=200`);
+      answers.push(JSON.stringify(body));
+      for (const { id } of (body.items ?? []).slice(0, 5)) {
+        answers.push(JSON.stringify((await this.api("GET", `/${list}/${id}`)).body));
+      }
+    }
+    for (const path of ["/metrics", "/stats", "/rlconfig", "/", "/json", "/healthcheck"]) {
+      answers.push(await (await fetch(`http://${this.debugAddress}${path}`)).text());
+    }
+    return answers;
   }
 
   /** Health as it is shown. */

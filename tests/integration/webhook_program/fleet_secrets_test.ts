@@ -15,7 +15,6 @@ const installed = needing("postgres");
 
 const WRONG_PASSWORD = "wr:ong@pass-0815";
 const TRACE = { LOG_LEVEL: "trace" };
-const LISTS = ["endpoints", "triggers", "event-keys", "events", "deliveries", "executions", "audit"];
 
 installed.test("the password of the database stands in no log, error, list, metric or debug page", async () => {
   await using receiver = await WebhookReceiver.start();
@@ -33,7 +32,7 @@ installed.test("the password of the database stands in no log, error, list, metr
   await fleet.endpoint(receiver, "/hook");
   await fleet.event({ n: 1 }, "event-1");
   await until("the event to be delivered", () => fleet.isDelivered());
-  const answers = await everything(first);
+  const answers = await first.everything();
 
   await stranger.start({ isAwaited: false });
   await until("the wrong password to be told of", async () => {
@@ -41,7 +40,7 @@ installed.test("the password of the database stands in no log, error, list, metr
     answers.push(text);
     return status === 503 && text.includes("password authentication failed");
   });
-  answers.push(...await everything(stranger));
+  answers.push(...await stranger.everything());
 
   // While the database is away, and when it is back.
   await server.stop("immediate");
@@ -52,7 +51,7 @@ installed.test("the password of the database stands in no log, error, list, metr
     answers.push(health.text);
     return health.status === 503;
   });
-  answers.push(...await everything(first));
+  answers.push(...await first.everything());
   await server.start();
   await until("events to be taken again", async () => (await event(first, answers)).status === 202);
   assertEquals(await first.stop(), 0);
@@ -79,16 +78,6 @@ async function event({ base }: WebhookCalls, answers: string[]): Promise<{ reado
   const answered = await webhookCall(`${base}/api/v1/events`, { token: ADMIN_TOKEN, body });
   answers.push(JSON.stringify([...answered.headers]), JSON.stringify(answered.body));
   return answered;
-}
-
-/** Every list, and every page of the debug port. */
-async function everything(weir: WebhookCalls): Promise<string[]> {
-  const answers: string[] = [];
-  for (const list of LISTS) answers.push(JSON.stringify((await weir.api("GET", `/${list}`)).body));
-  for (const path of ["/metrics", "/stats", "/rlconfig", "/", "/json", "/healthcheck"]) {
-    answers.push(await (await fetch(`http://${weir.debugAddress}${path}`)).text());
-  }
-  return answers;
 }
 
 /** What is said about addresses that cannot be right; nothing starts. */

@@ -5,7 +5,7 @@ import { postgres } from "../../harness/postgres_fixture.ts";
 import { until } from "../../harness/until.ts";
 import { WebhookProcess } from "../../harness/webhook_process.ts";
 import { WebhookReceiver as CountingReceiver } from "../../harness/webhook_receiver.ts";
-import { ADMIN_TOKEN, api, WebhookFolder, WebhookReceiver } from "../../harness/webhook_weir.ts";
+import { api, WebhookFolder, WebhookReceiver } from "../../harness/webhook_weir.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { WatchedWorkers } from "../../harness/deciding_workers.ts";
 
@@ -213,14 +213,4 @@ postgres.test("two instances on one database report a key once; what a killed on
   ]);
   assertEquals(events[0].data.episode, events[1].data.episode);
   await second.stop();
-});
-
-Deno.test("kinds of operational events cannot be posted", async () => {
-  await using folder = await WebhookFolder.make();
-  await using weir = await folder.serve();
-  const { http } = weir.running.addresses;
-  for (const event of ["ratelimit.over_limit", "ratelimit.events_suppressed", "config.loaded"]) {
-    const { status, body } = await api(http, "/events", { body: { event, data: {} }, token: ADMIN_TOKEN });
-    assertEquals([status, body.code], [403, "reserved_kind"]);
-  }
 });
