@@ -6,7 +6,7 @@ import { until } from "../../harness/until.ts";
 import { WebhookProcess } from "../../harness/webhook_process.ts";
 import { WebhookReceiver as CountingReceiver } from "../../harness/webhook_receiver.ts";
 import { api, WebhookFolder, WebhookReceiver } from "../../harness/webhook_weir.ts";
-import { ServeFixture } from "../../harness/serve_fixture.ts";
+import { ServeFixture, type ServeFixtureOptions } from "../../harness/serve_fixture.ts";
 import { WatchedWorkers } from "../../harness/deciding_workers.ts";
 
 const RULES = `domain: shop
@@ -38,6 +38,17 @@ async function beginningOfWindow(): Promise<void> {
   await until("the next window", () => WINDOW_MS - Date.now() % WINDOW_MS > LEFT_MS, { intervalMs: 20 });
 }
 
+/** A service with the rules, once it has its store. */
+async function started(
+  folder: WebhookFolder,
+  options: Partial<ServeFixtureOptions> = {},
+): Promise<ServeFixture> {
+  const weir = await ServeFixture.start({ env: folder.env, rules: { "shop.yaml": RULES }, ...options });
+  const { http } = weir.running.addresses;
+  await until("the webhook service", async () => (await api(http, "/triggers?limit=1")).status === 200);
+  return weir;
+}
+
 /** What came, without the times: the kind and the data. */
 function came(receiver: WebhookReceiver) {
   return receiver.received.map(({ body }) => {
@@ -52,9 +63,8 @@ Deno.test("events of rules are delivered to those that subscribe to them, and si
   await using folder = await WebhookFolder.make();
   await using receiver = new WebhookReceiver();
   await using others = new WebhookReceiver();
-  await using weir = await ServeFixture.start({ env: folder.env, rules: { "shop.yaml": RULES } });
+  await using weir = await started(folder);
   const { http } = weir.running.addresses;
-  await until("the webhook service", async () => (await api(http, "/triggers?limit=1")).status === 200);
   const { body: { secret } } = await api(http, "/endpoints", {
     body: { url: receiver.url, events: ["ratelimit.*"] },
   });
@@ -111,9 +121,8 @@ Deno.test("events of rules are delivered to those that subscribe to them, and si
 Deno.test("events of the configuration: what was loaded and rejected, and why", async () => {
   await using folder = await WebhookFolder.make();
   await using receiver = new WebhookReceiver();
-  await using weir = await ServeFixture.start({ env: folder.env, rules: { "shop.yaml": RULES } });
+  await using weir = await started(folder);
   const { http } = weir.running.addresses;
-  await until("the webhook service", async () => (await api(http, "/triggers?limit=1")).status === 200);
   // Before anyone subscribes to them.
   await until("the events of the start", async () => {
     const { items } = (await api(http, "/workflows")).body;
@@ -157,13 +166,10 @@ Deno.test("events of rules with workers: one for a key, whichever worker refused
   await using folder = await WebhookFolder.make();
   await using receiver = new WebhookReceiver();
   const workers = new WatchedWorkers();
-  await using weir = await ServeFixture.start({
-    env: { ...folder.env, WORKERS: "2" },
-    rules: { "shop.yaml": RULES },
-    createDecidingWorker: workers.create,
+  await using weir = await started(folder, {
+    ...{ env: { ...folder.env, WORKERS: "2" }, createDecidingWorker: workers.create },
   });
   const { http } = weir.running.addresses;
-  await until("the webhook service", async () => (await api(http, "/triggers?limit=1")).status === 200);
   await api(http, "/endpoints", {
     body: { url: receiver.url, events: ["ratelimit.over_limit.*", "ratelimit.over_limit"] },
   });

@@ -201,9 +201,12 @@ async function machinesApart(
   bed: MachineBed,
 ): Promise<readonly [WebhookMachine, WebhookMachine, WebhookMachine]> {
   bed.workflows.set(WORKFLOW);
-  const [right, ahead, behind] = AHEAD_MS.map((aheadMs) => () => bed.machine({ aheadMs }));
-  if (right === undefined || ahead === undefined || behind === undefined) throw new Error("there are three");
-  return [await right(), await ahead(), await behind()];
+  const [right, ahead, behind] = AHEAD_MS;
+  return [
+    await bed.machine({ aheadMs: right }),
+    await bed.machine({ aheadMs: ahead }),
+    await bed.machine({ aheadMs: behind }),
+  ];
 }
 
 async function triggerKey(machine: WebhookMachine): Promise<string> {
