@@ -1,10 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import {
-  addEndpoint,
   allPages,
   audit,
-  auditLog,
-  claimRuns,
   DAY,
   event,
   eventKey,
@@ -12,7 +9,6 @@ import {
   key,
   newId,
   NOW,
-  saveVersion,
   type StoreCases,
   trigger,
 } from "./webhook_store_bed.ts";
@@ -44,8 +40,8 @@ import { StoreError } from "../../src/webhooks/store/store.ts";
 
 /** Taking in what others bring. */
 export const ACCEPT_CASES: StoreCases = {
-  "an execution is queued, due at once, with its input to the digit": async ({ store }) => {
-    await saveVersion(store);
+  "an execution is queued, due at once, with its input to the digit": async (store) => {
+    await store.saveVersion();
     const added = execution();
     const expected = {
       ...added,
@@ -60,8 +56,8 @@ export const ACCEPT_CASES: StoreCases = {
     assertEquals(await store.read(findExecution, newId()), undefined);
   },
 
-  "an audited execution is in the audit log once, and not where nothing starts": async ({ store }) => {
-    await saveVersion(store);
+  "an audited execution is in the audit log once, and not where nothing starts": async (store) => {
+    await store.saveVersion();
     const idempotency = { scope: "trigger:1", key: "k", bodyHash: "h" };
     const options = { now: NOW, idempotency };
     const entry = (object: string) => audit({ action: "trigger.called", object });
@@ -73,11 +69,11 @@ export const ACCEPT_CASES: StoreCases = {
     const unsaved = execution({ versionId: "unsaved" });
     const failing = { now: NOW, audit: entry("trigger:unsaved") };
     await assertRejects(() => store.write(acceptAuditedExecution, unsaved, failing));
-    assertEquals(await auditLog(store), ["trigger.called trigger:first"]);
+    assertEquals(await store.auditLog(), ["trigger.called trigger:first"]);
     assertEquals((await store.read(listExecutions, { limit: 10 })).items.map(({ id }) => id), [first.id]);
   },
 
-  "an execution of a version that was not saved is refused whole": async ({ store }) => {
+  "an execution of a version that was not saved is refused whole": async (store) => {
     const idempotency = { scope: "trigger:1", key: "k", bodyHash: "h" };
     const failure = await store.write(acceptExecution, execution(), { now: NOW, idempotency }).catch((
       error,
@@ -87,8 +83,8 @@ export const ACCEPT_CASES: StoreCases = {
     assertEquals((await store.read(listExecutions, { limit: 10 })).items, []);
   },
 
-  "a key is replayed until it is 24 hours old, and then accepts again": async ({ store }) => {
-    await saveVersion(store);
+  "a key is replayed until it is 24 hours old, and then accepts again": async (store) => {
+    await store.saveVersion();
     const first = execution();
     const idempotency = { scope: "trigger:1", key: "k", bodyHash: "h1" };
     const row = { scope: "trigger:1", key: "k", acceptedAt: NOW, bodyHash: "h1", resultId: first.id };
@@ -114,8 +110,8 @@ export const ACCEPT_CASES: StoreCases = {
     assertEquals((await store.read(listExecutions, { limit: 10 })).items.length, 2);
   },
 
-  "a key stands for itself in each scope, with any characters": async ({ store }) => {
-    await saveVersion(store);
+  "a key stands for itself in each scope, with any characters": async (store) => {
+    await store.saveVersion();
     for (const scope of ["trigger:1", "trigger:2"]) {
       for (const name of ["k", "K", "k ", "'; DROP TABLE event; --", "é", "%"]) {
         const idempotency = { scope, key: name, bodyHash: "h" };
@@ -128,9 +124,9 @@ export const ACCEPT_CASES: StoreCases = {
     }
   },
 
-  "1,000 at once with one key, through two objects, are one execution": async ({ store, another }) => {
-    await saveVersion(store);
-    const other = await another();
+  "1,000 at once with one key, through two objects, are one execution": async (store) => {
+    await store.saveVersion();
+    const other = await store.another();
     const idempotency = { scope: "trigger:1", key: "k", bodyHash: "h" };
     const answers = await Promise.all(Array.from({ length: 1_000 }, (_, index) => {
       const into = index % 2 === 0 ? store : other;
@@ -142,8 +138,8 @@ export const ACCEPT_CASES: StoreCases = {
     assertEquals((await store.read(listExecutions, { limit: 10 })).items.map(({ id }) => id), [ids[0] ?? ""]);
   },
 
-  "one operation that fails among many undoes itself alone": async ({ store }) => {
-    await saveVersion(store);
+  "one operation that fails among many undoes itself alone": async (store) => {
+    await store.saveVersion();
     const twice = execution();
     await store.write(acceptExecution, twice, { now: NOW });
     const answers = await Promise.allSettled(
@@ -153,14 +149,14 @@ export const ACCEPT_CASES: StoreCases = {
     assertEquals((await store.read(listExecutions, { limit: 10 })).items.length, 3);
   },
 
-  "an event goes to every endpoint that names its kind, disabled ones included": async ({ store }) => {
+  "an event goes to every endpoint that names its kind, disabled ones included": async (store) => {
     const wanting = [
-      await addEndpoint(store, { events: ["agent.reply.completed"] }),
-      await addEndpoint(store, { events: ["workflow.*", "agent.*"] }),
-      await addEndpoint(store, { events: ["*"], enabled: false }),
+      await store.addEndpoint({ events: ["agent.reply.completed"] }),
+      await store.addEndpoint({ events: ["workflow.*", "agent.*"] }),
+      await store.addEndpoint({ events: ["*"], enabled: false }),
     ];
-    await addEndpoint(store, { events: ["agent.reply"] });
-    await addEndpoint(store, { events: ["agent.replies.*"] });
+    await store.addEndpoint({ events: ["agent.reply"] });
+    await store.addEndpoint({ events: ["agent.replies.*"] });
     const added = event({ body: new Uint8Array([123, 0, 255, 125]) });
     assertEquals(await store.write(acceptEvent, added, { now: NOW }), {
       kind: "new",
@@ -183,7 +179,7 @@ export const ACCEPT_CASES: StoreCases = {
     assertEquals(new Set(items.map(({ id }) => id)).size, 3);
   },
 
-  "an event that nobody wants is kept, with no delivery": async ({ store }) => {
+  "an event that nobody wants is kept, with no delivery": async (store) => {
     const added = event();
     assertEquals(await store.write(acceptEvent, added, { now: NOW }), {
       kind: "new",
@@ -195,12 +191,10 @@ export const ACCEPT_CASES: StoreCases = {
     assertEquals(await store.read(findEvent, added.id), { ...added, createdAt: NOW });
   },
 
-  "an event is accepted once for a key, and the row tells how many it goes to": async (
-    { store, another },
-  ) => {
-    await addEndpoint(store);
-    await addEndpoint(store);
-    const other = await another();
+  "an event is accepted once for a key, and the row tells how many it goes to": async (store) => {
+    await store.addEndpoint();
+    await store.addEndpoint();
+    const other = await store.another();
     const idempotency = { scope: "admin", key: "k", bodyHash: "h" };
     const answers = await Promise.all(Array.from({ length: 50 }, (_, index) => {
       const into = index % 2 === 0 ? store : other;
@@ -214,7 +208,7 @@ export const ACCEPT_CASES: StoreCases = {
     assertEquals(answers.find(({ kind }) => kind === "replayed"), { kind: "replayed", row });
   },
 
-  "a key of a trigger is found by its hash until it is revoked or its trigger goes": async ({ store }) => {
+  "a key of a trigger is found by its hash until it is revoked or its trigger goes": async (store) => {
     const [one, two] = [key(), key()];
     const added = trigger({ keys: [one, two] });
     await store.write(createTrigger, added, audit());
@@ -228,7 +222,7 @@ export const ACCEPT_CASES: StoreCases = {
     assertEquals(await store.read(findTriggerKey, two.hash), undefined);
   },
 
-  "an event key is found by its hash until it is revoked": async ({ store }) => {
+  "an event key is found by its hash until it is revoked": async (store) => {
     const [one, two] = [eventKey(), eventKey({ name: "other", kinds: ["*"] })];
     await store.write(createEventKey, one, audit());
     await store.write(createEventKey, two, audit());
@@ -240,20 +234,18 @@ export const ACCEPT_CASES: StoreCases = {
     assertEquals(await store.read(findEventKey, one.hash), undefined);
   },
 
-  "a text of a workflow that is there already stays": async ({ store }) => {
-    await saveVersion(store);
+  "a text of a workflow that is there already stays": async (store) => {
+    await store.saveVersion();
     await store.write(saveWorkflowVersion, { id: "v1", workflow: "other", text: "other" });
-    await saveVersion(store);
+    await store.saveVersion();
     await store.write(acceptExecution, execution(), { now: NOW });
-    const [claimed] = await claimRuns(store);
+    const [claimed] = await store.claimRuns();
     const version = { id: "v1", workflow: "order-intake", text: "workflow: order-intake\n" };
     assertEquals(claimed?.version, version);
   },
 
-  "the first executions of a version keep its text, also when they begin at the same time": async (
-    { store, another },
-  ) => {
-    const stores = [store, await another(), await another()];
+  "the first executions of a version keep its text, also when they begin at the same time": async (store) => {
+    const stores = [store, await store.another(), await store.another()];
     const text = "workflow: order-intake\n";
     const accepted = await Promise.all(
       Array.from(
@@ -263,7 +255,7 @@ export const ACCEPT_CASES: StoreCases = {
     );
     assertEquals(accepted.filter((one) => one?.kind === "new").length, 12);
     await store.write(acceptExecution, execution({ text: "workflow: other\n" }), { now: NOW });
-    const claims = await claimRuns(store, { max: 20 });
+    const claims = await store.claimRuns({ max: 20 });
     assertEquals(claims.map(({ version }) => version.text), Array(13).fill(text));
     const error = await assertRejects(() =>
       store.write(acceptExecution, execution({ versionId: "v2" }), { now: NOW })

@@ -5,17 +5,11 @@ import {
   type TriggerEdit,
 } from "../../src/webhooks/model/records.ts";
 import {
-  addEndpoint,
-  addEvent,
   allPages,
-  assertNothingDue,
   audit,
-  auditLog,
-  claim,
   DAY,
   endpoint,
   EXHAUSTED,
-  finish,
   key,
   newId,
   NOW,
@@ -54,7 +48,7 @@ import {
 
 /** Endpoints and triggers. */
 export const RECORD_CASES: StoreCases = {
-  "an endpoint is read as it was written": async ({ store }) => {
+  "an endpoint is read as it was written": async (store) => {
     const full = endpoint({ secrets: [secret(), secret(), secret()], events: ["a.b", "c.*"] });
     const { headers: _, timeoutMs: __, ...bare } = endpoint({ description: "", headerNames: [] });
     for (const added of [full, bare]) {
@@ -64,14 +58,14 @@ export const RECORD_CASES: StoreCases = {
     }
     assertEquals(await store.read(findEndpoint, newId()), undefined);
     assertEquals(await store.read(listEndpoints, { limit: 10 }), { items: [bare, full] });
-    assertEquals(await auditLog(store), [
+    assertEquals(await store.auditLog(), [
       `endpoint.created endpoint:${full.id}`,
       `endpoint.created endpoint:${bare.id}`,
     ]);
   },
 
-  "an edit of an endpoint changes what it names": async ({ store }) => {
-    const added = await addEndpoint(store);
+  "an edit of an endpoint changes what it names": async (store) => {
+    const added = await store.addEndpoint();
     const edited = async (edit: EndpointEdit, now: number) => {
       const answer = await store.write(editEndpoint, added.id, edit, {
         now,
@@ -98,12 +92,12 @@ export const RECORD_CASES: StoreCases = {
     const without = { ...less, headerNames: [], updatedAt: NOW + 3 };
     assertEquals(await edited({ headers: null, timeoutMs: null }, NOW + 3), without);
     assertEquals(await store.write(editEndpoint, newId(), {}, { now: NOW, audit: audit() }), undefined);
-    assertEquals((await auditLog(store)).length, 3);
+    assertEquals((await store.auditLog()).length, 3);
   },
 
-  "a new secret stands first; those that sign no longer go when they are 24 hours old": async ({ store }) => {
+  "a new secret stands first; those that sign no longer go when they are 24 hours old": async (store) => {
     const first = secret({ createdAt: NOW });
-    const added = await addEndpoint(store, { secrets: [first] });
+    const added = await store.addEndpoint({ secrets: [first] });
     const add = async (createdAt: number, activeAt: number) => {
       const next = secret({ createdAt, activeAt });
       const after = await store.write(addEndpointSecret, added.id, next, audit());
@@ -123,11 +117,9 @@ export const RECORD_CASES: StoreCases = {
     assertEquals(await store.write(addEndpointSecret, newId(), secret(), audit()), undefined);
   },
 
-  "of many secrets those that no longer sign go; one too many that sign later is refused": async (
-    { store },
-  ) => {
+  "of many secrets those that no longer sign go; one too many that sign later is refused": async (store) => {
     const oldest = secret();
-    const added = await addEndpoint(store, { secrets: [oldest] });
+    const added = await store.addEndpoint({ secrets: [oldest] });
     const pending = Array.from({ length: 7 }, () => secret({ activeAt: NOW + DAY }));
     for (const one of pending) await store.write(addEndpointSecret, added.id, one, audit());
     const full = await store.read(findEndpoint, added.id);
@@ -144,18 +136,18 @@ export const RECORD_CASES: StoreCases = {
     assertEquals(kept.length, MAX_ENDPOINT_SECRETS);
   },
 
-  "an endpoint that is removed fails what is open for it": async ({ store }) => {
-    const [gone, other] = [await addEndpoint(store), await addEndpoint(store)];
+  "an endpoint that is removed fails what is open for it": async (store) => {
+    const [gone, other] = [await store.addEndpoint(), await store.addEndpoint()];
     const [failed, retrying, claimedEvent, fresh] = [
-      await addEvent(store, {}, NOW),
-      await addEvent(store, {}, NOW + 1),
-      await addEvent(store, {}, NOW + 2),
-      await addEvent(store, {}, NOW + 3),
+      await store.addEvent({}, NOW),
+      await store.addEvent({}, NOW + 1),
+      await store.addEvent({}, NOW + 2),
+      await store.addEvent({}, NOW + 3),
     ];
-    const [first, second, third] = await claim(store, [gone], { now: NOW + 3, max: 3 });
-    if (first) await finish(store, first, EXHAUSTED);
+    const [first, second, third] = await store.claim([gone], { now: NOW + 3, max: 3 });
+    if (first) await store.finish(first, EXHAUSTED);
     if (first) await store.write(resendDelivery, first.delivery.id, { now: NOW + 4, audit: audit() });
-    if (second) await finish(store, second, retryAt(NOW + 30_000));
+    if (second) await store.finish(second, retryAt(NOW + 30_000));
     const entry = audit({ action: "endpoint.deleted", object: `endpoint:${gone.id}` });
     const remove = () => store.write(deleteEndpoint, gone.id, { now: NOW + 9, audit: entry, newId });
     assertEquals([await remove(), await remove()], [true, false]);
@@ -173,10 +165,10 @@ export const RECORD_CASES: StoreCases = {
       ] as never,
     );
     assertEquals(items.filter((item) => item.dueAt ?? item.resendAt ?? item.claimId), []);
-    const [deleted, ...ends] = await auditLog(store);
+    const [deleted, ...ends] = await store.auditLog();
     assertEquals(deleted, `endpoint.deleted endpoint:${gone.id}`);
     assertEquals(ends, [`delivery.failed endpoint:${gone.id}`]);
-    if (third) assertEquals(await finish(store, third, retryAt(NOW + 30_000)), false);
+    if (third) assertEquals(await store.finish(third, retryAt(NOW + 30_000)), false);
     const lastAttempt = await store.read(findDelivery, third?.delivery.id ?? "");
     assertEquals(lastAttempt?.attempts[0]?.result, "interrupted");
     assertEquals(
@@ -184,10 +176,10 @@ export const RECORD_CASES: StoreCases = {
       undefined,
       "there is nowhere to send it",
     );
-    assertEquals((await claim(store, [gone, other], { now: NOW + DAY })).length, 4);
+    assertEquals((await store.claim([gone, other], { now: NOW + DAY })).length, 4);
   },
 
-  "a trigger is read as it was written, and its name is taken": async ({ store }) => {
+  "a trigger is read as it was written, and its name is taken": async (store) => {
     const limit = '{"domain":"edge","descriptors":[{"b":"{{ input.b }}","1":"1"}]}';
     const full = trigger({ limit, keys: [key(), key()], requireIdempotencyKey: true });
     const plain = trigger({ onBodyMismatch: "reject", onLimitError: "allow", enabled: false, keys: [] });
@@ -201,10 +193,10 @@ export const RECORD_CASES: StoreCases = {
     );
     assertEquals(await allPages((options) => store.read(listTriggers, options)), [plain, full]);
     assertEquals(await store.read(findTrigger, newId()), undefined);
-    assertEquals((await auditLog(store)).length, 2);
+    assertEquals((await store.auditLog()).length, 2);
   },
 
-  "the triggers of workflows are counted, the first of each by name": async ({ store }) => {
+  "the triggers of workflows are counted, the first of each by name": async (store) => {
     const places = { c: "one", a: "one", b: "one", d: "two", e: "three" };
     const added = Object.entries(places).map(([name, workflow]) =>
       trigger({ name, workflow, enabled: name !== "a" })
@@ -224,7 +216,7 @@ export const RECORD_CASES: StoreCases = {
     assertEquals(await store.read(triggersOfWorkflows, [], 2), new Map());
   },
 
-  "a trigger is found by its id before one with that name": async ({ store }) => {
+  "a trigger is found by its id before one with that name": async (store) => {
     const first = trigger();
     const second = trigger({ name: first.id });
     for (const added of [first, second]) {
@@ -238,7 +230,7 @@ export const RECORD_CASES: StoreCases = {
     assertEquals(await store.read(findTriggerByIdOrName, newId()), undefined);
   },
 
-  "an edit of a trigger changes what it names": async ({ store }) => {
+  "an edit of a trigger changes what it names": async (store) => {
     const limit = '{"domain":"edge","descriptors":[]}';
     const added = trigger({ limit });
     await store.write(createTrigger, added, audit());
@@ -260,7 +252,7 @@ export const RECORD_CASES: StoreCases = {
     assertEquals(await store.write(editTrigger, newId(), {}, { now: NOW, audit: audit() }), undefined);
   },
 
-  "of three keys of a trigger the oldest goes": async ({ store }) => {
+  "of three keys of a trigger the oldest goes": async (store) => {
     const [one, two, three] = [key(), key(), key()];
     const added = trigger({ keys: [one] });
     await store.write(createTrigger, added, audit());
@@ -273,13 +265,13 @@ export const RECORD_CASES: StoreCases = {
     assertEquals((await store.read(findTrigger, added.id))?.keys, [three, two]);
   },
 
-  "failed deliveries are opened again: counted first, the oldest first, bounded": async ({ store }) => {
-    const [to, other] = [await addEndpoint(store), await addEndpoint(store)];
+  "failed deliveries are opened again: counted first, the oldest first, bounded": async (store) => {
+    const [to, other] = [await store.addEndpoint(), await store.addEndpoint()];
     const events = [];
-    for (const at of [0, 10, 20, 30]) events.push(await addEvent(store, {}, NOW + at));
-    const erased = await addEvent(store, {}, NOW + 10);
-    for (const claimed of await claim(store, [to, other], { now: NOW + 30 })) {
-      await finish(store, claimed, EXHAUSTED);
+    for (const at of [0, 10, 20, 30]) events.push(await store.addEvent({}, NOW + at));
+    const erased = await store.addEvent({}, NOW + 10);
+    for (const claimed of await store.claim([to, other], { now: NOW + 30 })) {
+      await store.finish(claimed, EXHAUSTED);
     }
     await store.write(erasePayload, erased.id, { now: NOW + 40, audit: audit(), newId });
     const base = { endpointId: to.id, since: NOW, until: NOW + 30, max: 2, now: NOW + 50, dryRun: false };
@@ -287,11 +279,11 @@ export const RECORD_CASES: StoreCases = {
       store.write(recoverDeliveries, { ...base, ...part, audit: audit({ action: "recovered" }) });
     assertEquals(await recover({ dryRun: true }), 3);
     assertEquals(await recover({ endpointId: newId() }), undefined);
-    assertEquals(await auditLog(store), []);
-    await assertNothingDue(store, to, NOW + 50);
+    assertEquals(await store.auditLog(), []);
+    await store.assertNothingDue(to, NOW + 50);
 
     assertEquals(await recover({}), 2);
-    const due = await claim(store, [to, other], { now: NOW + 50 });
+    const due = await store.claim([to, other], { now: NOW + 50 });
     assertEquals(due.map(({ delivery }) => delivery.eventId), [events[0]?.id, events[1]?.id]);
     const { id, eventId, createdAt } = due[0]?.delivery ?? { id: "", eventId: "", createdAt: 0 };
     await store.write(releaseClaims, due.map(({ claimId }) => claimId), NOW + 50);
@@ -301,7 +293,7 @@ export const RECORD_CASES: StoreCases = {
     });
     assertEquals([due[0]?.manual, due[0]?.attempt], [false, 2]);
     assertEquals(await recover({ dryRun: true }), 1);
-    assertEquals((await auditLog(store)).length, 1);
+    assertEquals((await store.auditLog()).length, 1);
     const { items } = await store.read(listDeliveries, { limit: 99, endpointId: other.id });
     assertEquals(items.filter(({ state }) => state !== "failed"), []);
   },

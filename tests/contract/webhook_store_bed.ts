@@ -26,14 +26,24 @@ import {
 } from "../../src/webhooks/store/execution_claims.ts";
 import type { ClaimedDelivery, ListOptions, Page, WebhookStore } from "../../src/webhooks/store/store.ts";
 
-/** A store under test, and how to come by another object on the same store. */
-export interface StoreBed {
-  readonly store: WebhookStore;
-  readonly another: () => Promise<WebhookStore>;
-}
-
 /** Cases by their names. */
-export type StoreCases = Readonly<Record<string, (bed: StoreBed) => Promise<void>>>;
+export type StoreCases = Readonly<Record<string, (store: TestStore) => Promise<void>>>;
+
+type Bound<F> = F extends (store: WebhookStore, ...args: infer A) => infer R ? (...args: A) => R : never;
+
+/** A store under test, with what cases do to it, and how to come by another object on the same store. */
+export type TestStore =
+  & WebhookStore
+  & { readonly [Name in keyof typeof HELPERS]: Bound<typeof HELPERS[Name]> }
+  & { another(): Promise<TestStore> };
+
+/** A store whose methods include the functions below. */
+export function testStore(store: WebhookStore, another: () => Promise<TestStore>): TestStore {
+  const helpers = Object.entries(HELPERS).map(([name, helper]) => {
+    return [name, (...args: unknown[]) => (helper as (...all: unknown[]) => unknown)(store, ...args)];
+  });
+  return Object.assign(store, Object.fromEntries(helpers), { another });
+}
 
 /** When the cases begin. */
 export const NOW = 1_700_000_000_000;
@@ -298,3 +308,8 @@ export async function assertNothingDue(
 ): Promise<void> {
   assertEquals(await claim(store, [endpoint], { now }), []);
 }
+
+const HELPERS = {
+  ...{ addEndpoint, addEvent, claim, claimOne, claimRuns, finish, deliveryOf, bodyOf },
+  ...{ auditLog, saveVersion, assertNothingDue },
+};

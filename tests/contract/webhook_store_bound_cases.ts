@@ -1,19 +1,13 @@
 import { assert, assertEquals } from "@std/assert";
 import {
   ACKNOWLEDGED,
-  addEndpoint,
-  addEvent,
   audit,
-  auditLog,
-  claim,
-  claimOne,
-  deliveryOf,
   event,
-  finish,
   newId,
   NOW,
   retryAt,
   type StoreCases,
+  type TestStore,
 } from "./webhook_store_bed.ts";
 import {
   backlogPosition,
@@ -22,48 +16,47 @@ import {
   failOverBacklog,
 } from "../../src/webhooks/store/backlog.ts";
 import { listDeliveries, recoverDeliveries, resendDelivery } from "../../src/webhooks/store/deliveries.ts";
-import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 
 const MANY = 100;
-const count = (store: WebhookStore, { id }: { readonly id: string }, max = MANY) =>
+const count = (store: TestStore, { id }: { readonly id: string }, max = MANY) =>
   store.read(countBacklog, id, max);
 
 /** What the bounds of a store are measured and kept with. */
 export const BOUND_CASES: StoreCases = {
-  "a backlog has the open deliveries of its endpoint, also of a disabled one": async ({ store }) => {
-    const [one, other] = [await addEndpoint(store), await addEndpoint(store, { enabled: false })];
-    for (const _ of [1, 2, 3]) await addEvent(store);
+  "a backlog has the open deliveries of its endpoint, also of a disabled one": async (store) => {
+    const [one, other] = [await store.addEndpoint(), await store.addEndpoint({ enabled: false })];
+    for (const _ of [1, 2, 3]) await store.addEvent();
     assertEquals([await count(store, one), await count(store, other)], [3, 3]);
     assertEquals(await count(store, one, 2), 2);
     assertEquals(await count(store, { id: newId() }), 0);
-    const [first, second, third] = await claim(store, [one]);
+    const [first, second, third] = await store.claim([one]);
     assert(first !== undefined && second !== undefined && third !== undefined);
     // Those in flight are bounded by the concurrency.
     assertEquals(await count(store, one), 0);
-    await finish(store, first, ACKNOWLEDGED, { result: "acknowledged", finishedAt: NOW + 5 });
-    await finish(store, second, retryAt(NOW + 60_000));
+    await store.finish(first, ACKNOWLEDGED, { result: "acknowledged", finishedAt: NOW + 5 });
+    await store.finish(second, retryAt(NOW + 60_000));
     assertEquals([await count(store, one), await count(store, other)], [1, 3]);
   },
 
-  "the position counts deliveries as they are created, and names the endpoints": async ({ store }) => {
+  "the position counts deliveries as they are created, and names the endpoints": async (store) => {
     assertEquals(await store.read(backlogPosition), { latest: 0, endpointIds: [] });
-    const endpoints = [await addEndpoint(store), await addEndpoint(store, { events: ["a.*"] })];
-    await addEvent(store, { kind: "a.b" });
-    await addEvent(store, { kind: "b" });
+    const endpoints = [await store.addEndpoint(), await store.addEndpoint({ events: ["a.*"] })];
+    await store.addEvent({ kind: "a.b" });
+    await store.addEvent({ kind: "b" });
     const { latest, endpointIds } = await store.read(backlogPosition);
     assertEquals(endpointIds, endpoints.map(({ id }) => id));
     assert(latest >= 3, `${latest}`);
   },
 
-  "an event is refused for the endpoints that it would go to": async ({ store }) => {
-    const all = await addEndpoint(store);
-    const some = await addEndpoint(store, { events: ["a.*"] });
+  "an event is refused for the endpoints that it would go to": async (store) => {
+    const all = await store.addEndpoint();
+    const some = await store.addEndpoint({ events: ["a.*"] });
     const among = (kind: string, ids: readonly string[]) =>
       store.read(endpointsAmong, event({ kind }), new Set(ids));
     assertEquals(await among("a.b", [some.id, all.id]), [all.id, some.id]);
     assertEquals(await among("a.b", [some.id]), [some.id]);
     assertEquals(await among("b", [some.id, newId()]), []);
-    const filtered = await addEndpoint(store, { filter: '{"plan":["pro"]}' });
+    const filtered = await store.addEndpoint({ filter: '{"plan":["pro"]}' });
     const filteredFor = (plan: string) =>
       store.read(
         endpointsAmong,
@@ -73,15 +66,13 @@ export const BOUND_CASES: StoreCases = {
     assertEquals([await filteredFor("free"), await filteredFor("pro")], [[], [filtered.id]]);
   },
 
-  "new deliveries of events of the service fail over a full backlog, and are recovered": async (
-    { store },
-  ) => {
-    const [full, other] = [await addEndpoint(store), await addEndpoint(store)];
+  "new deliveries of events of the service fail over a full backlog, and are recovered": async (store) => {
+    const [full, other] = [await store.addEndpoint(), await store.addEndpoint()];
     const kind = "workflow.execution.completed";
-    const before = await addEvent(store, { kind });
+    const before = await store.addEvent({ kind });
     const { latest: after } = await store.read(backlogPosition);
-    await addEvent(store, { kind: "order.created" });
-    const lost = [await addEvent(store, { kind }), await addEvent(store, { kind })];
+    await store.addEvent({ kind: "order.created" });
+    const lost = [await store.addEvent({ kind }), await store.addEvent({ kind })];
     const fail = (max?: number) =>
       store.write(failOverBacklog, { endpointId: full.id, after, now: NOW + 9, newId, max });
     assertEquals([await fail(1), await fail(), await fail()], [1, 1, 0]);
@@ -99,7 +90,7 @@ export const BOUND_CASES: StoreCases = {
     const failed = items.filter(({ state }) => state === "failed").map(({ id }) =>
       `delivery.failed delivery:${id}`
     );
-    assertEquals((await auditLog(store)).toSorted(), failed.toSorted());
+    assertEquals((await store.auditLog()).toSorted(), failed.toSorted());
 
     const range = { since: NOW, until: NOW + 1, dryRun: false, max: MANY };
     const recovered = await store.write(recoverDeliveries, {
@@ -109,18 +100,18 @@ export const BOUND_CASES: StoreCases = {
   },
 
   "over a full backlog one fails after its attempt too, but not in flight, resent or delivered": async (
-    { store },
+    store,
   ) => {
-    const endpoint = await addEndpoint(store);
+    const endpoint = await store.addEndpoint();
     const kind = "workflow.execution.completed";
-    const tried = await addEvent(store, { kind });
-    await finish(store, await claimOne(store, endpoint), retryAt(NOW + 60_000));
-    const delivered = await addEvent(store, { kind });
-    await finish(store, await claimOne(store, endpoint), ACKNOWLEDGED);
-    const inFlight = await addEvent(store, { kind });
-    await claimOne(store, endpoint);
-    const resent = await addEvent(store, { kind });
-    const { id } = await deliveryOf(store, resent.id);
+    const tried = await store.addEvent({ kind });
+    await store.finish(await store.claimOne(endpoint), retryAt(NOW + 60_000));
+    const delivered = await store.addEvent({ kind });
+    await store.finish(await store.claimOne(endpoint), ACKNOWLEDGED);
+    const inFlight = await store.addEvent({ kind });
+    await store.claimOne(endpoint);
+    const resent = await store.addEvent({ kind });
+    const { id } = await store.deliveryOf(resent.id);
     await store.write(resendDelivery, id, { now: NOW, audit: audit() });
     const fail = { endpointId: endpoint.id, after: 0, now: NOW + 9, newId };
     assertEquals([await store.write(failOverBacklog, fail), await store.write(failOverBacklog, fail)], [
@@ -129,7 +120,7 @@ export const BOUND_CASES: StoreCases = {
     ]);
     const states = [];
     for (const one of [tried, delivered, inFlight, resent]) {
-      const { state, reason } = await deliveryOf(store, one.id);
+      const { state, reason } = await store.deliveryOf(one.id);
       states.push([state, reason]);
     }
     assertEquals(states, [
@@ -140,10 +131,10 @@ export const BOUND_CASES: StoreCases = {
     ]);
   },
 
-  "the size of a store grows with what it holds": async ({ store }) => {
+  "the size of a store grows with what it holds": async (store) => {
     const before = await store.usedBytes();
     assert(before > 0, `${before}`);
-    await addEvent(store, { body: crypto.getRandomValues(new Uint8Array(60_000)) });
+    await store.addEvent({ body: crypto.getRandomValues(new Uint8Array(60_000)) });
     // The last page is partly free.
     assert(await store.usedBytes() >= before + 50_000, `${before}, ${await store.usedBytes()}`);
   },

@@ -1,20 +1,12 @@
 import { assert, assertEquals } from "@std/assert";
 import {
   ACKNOWLEDGED,
-  addEndpoint,
-  addEvent,
   audit,
-  auditLog,
-  claim,
-  claimOne,
   DAY,
-  deliveryOf,
   execution,
-  finish,
   newId,
   NOW,
   retryAt,
-  saveVersion,
   type StoreCases,
 } from "./webhook_store_bed.ts";
 import { listAudit } from "../../src/webhooks/store/audit_log.ts";
@@ -27,10 +19,10 @@ import { findExecution } from "../../src/webhooks/store/executions.ts";
 
 /** What a claim brings, and what becomes of it. */
 export const CLAIM_CASES: StoreCases = {
-  "what a receiver has answered is written, whatever it holds": async ({ store }) => {
-    const to = await addEndpoint(store);
-    await addEvent(store);
-    const claimed = await claimOne(store, to);
+  "what a receiver has answered is written, whatever it holds": async (store) => {
+    const to = await store.addEndpoint();
+    await store.addEvent();
+    const claimed = await store.claimOne(to);
     const outcome = {
       result: "failed",
       finishedAt: NOW,
@@ -50,11 +42,11 @@ export const CLAIM_CASES: StoreCases = {
     assertEquals((await store.read(listAudit, { limit: 1 })).items, [entry]);
   },
 
-  "each of many that are claimed at once has its own body, endpoint and claim": async ({ store }) => {
-    const to = [await addEndpoint(store), await addEndpoint(store), await addEndpoint(store)];
+  "each of many that are claimed at once has its own body, endpoint and claim": async (store) => {
+    const to = [await store.addEndpoint(), await store.addEndpoint(), await store.addEndpoint()];
     const events = [];
-    for (const byte of [1, 2, 3, 4]) events.push(await addEvent(store, { body: new Uint8Array([byte, 0]) }));
-    const claims = await claim(store, to);
+    for (const byte of [1, 2, 3, 4]) events.push(await store.addEvent({ body: new Uint8Array([byte, 0]) }));
+    const claims = await store.claim(to);
     const expected = events.flatMap(({ id, body }) => to.map((endpoint) => ({ id, body, endpoint })));
     const seen = claims.map(({ delivery: { eventId: id }, body, endpoint }) => ({ id, body, endpoint }));
     const order = ({ id, endpoint }: { id: string; endpoint: { id: string } }) => `${id} ${endpoint.id}`;
@@ -67,16 +59,16 @@ export const CLAIM_CASES: StoreCases = {
     assertEquals((await store.metrics(NOW)).dueNow, 12);
   },
 
-  "what is asked for by hand stands among the others by its time": async ({ store }) => {
-    const to = await addEndpoint(store);
-    await addEvent(store);
-    const first = await claimOne(store, to);
-    await finish(store, first, ACKNOWLEDGED);
-    const [early, late] = [await addEvent(store, {}, NOW + 10), await addEvent(store, {}, NOW + 30)];
+  "what is asked for by hand stands among the others by its time": async (store) => {
+    const to = await store.addEndpoint();
+    await store.addEvent();
+    const first = await store.claimOne(to);
+    await store.finish(first, ACKNOWLEDGED);
+    const [early, late] = [await store.addEvent({}, NOW + 10), await store.addEvent({}, NOW + 30)];
     await store.write(resendDelivery, first.delivery.id, { now: NOW + 20, audit: audit() });
     const claims = [];
     for (let round = 0; round < 4; round++) {
-      claims.push(...await claim(store, [to], { now: NOW + 30, max: 1 }));
+      claims.push(...await store.claim([to], { now: NOW + 30, max: 1 }));
     }
     assertEquals(claims.map(({ delivery, manual }) => [delivery.eventId, manual]), [
       [early.id, false],
@@ -85,14 +77,14 @@ export const CLAIM_CASES: StoreCases = {
     ]);
   },
 
-  "deliveries of disabled endpoints fail when their first failure is 24 hours back": async ({ store }) => {
-    const [paused, served] = [await addEndpoint(store), await addEndpoint(store)];
-    await addEvent(store);
-    for (const claimed of await claim(store, [paused, served])) {
-      await finish(store, claimed, retryAt(NOW + 30_000));
+  "deliveries of disabled endpoints fail when their first failure is 24 hours back": async (store) => {
+    const [paused, served] = [await store.addEndpoint(), await store.addEndpoint()];
+    await store.addEvent();
+    for (const claimed of await store.claim([paused, served])) {
+      await store.finish(claimed, retryAt(NOW + 30_000));
     }
-    await addEvent(store);
-    const [taken] = await claim(store, [paused]);
+    await store.addEvent();
+    const [taken] = await store.claim([paused]);
     await store.write(editEndpoint, paused.id, { enabled: false }, { now: NOW, audit: audit() });
     const fail = (now: number) => store.write(failPaused, { now, newId });
     assertEquals([await fail(NOW + DAY - 1), await fail(NOW + DAY), await fail(NOW + DAY * 9)], [0, 1, 0]);
@@ -104,29 +96,29 @@ export const CLAIM_CASES: StoreCases = {
         { state: "failed", reason: "endpoint_disabled", finishedAt: NOW + DAY, dueAt: undefined },
       ],
     );
-    assertEquals(await auditLog(store), [`delivery.failed delivery:${items[1]?.id}`]);
+    assertEquals(await store.auditLog(), [`delivery.failed delivery:${items[1]?.id}`]);
     assert(taken !== undefined);
     assertEquals((await store.write(renewClaims, [taken.claimId], NOW)).length, 1);
   },
 
-  "a clock that was set back holds nothing up, and shortens no pause": async ({ store }) => {
-    const to = await addEndpoint(store);
-    await saveVersion(store);
+  "a clock that was set back holds nothing up, and shortens no pause": async (store) => {
+    const to = await store.addEndpoint();
+    await store.saveVersion();
     const later = NOW + DAY;
-    await addEvent(store, {}, NOW);
-    const [failed, taken] = [await addEvent(store, {}, later), await addEvent(store, {}, later)];
-    const [before, first, second] = await claim(store, [to], { now: later });
+    await store.addEvent({}, NOW);
+    const [failed, taken] = [await store.addEvent({}, later), await store.addEvent({}, later)];
+    const [before, first, second] = await store.claim([to], { now: later });
     assert(before !== undefined && first !== undefined && second !== undefined);
-    await finish(store, before, retryAt(NOW + 90_000));
-    await finish(store, first, retryAt(later + 130_000, later + 100_000));
-    const [fresh, queued] = [await addEvent(store, {}, later), execution()];
+    await store.finish(before, retryAt(NOW + 90_000));
+    await store.finish(first, retryAt(later + 130_000, later + 100_000));
+    const [fresh, queued] = [await store.addEvent({}, later), execution()];
     await store.write(acceptExecution, queued, { now: later });
     assertEquals([
       await store.write(clockSetBack, later + 100_000),
       await store.write(clockSetBack, NOW + 60_000),
     ], [0, 3]);
     assertEquals(await store.write(clockSetBack, NOW + 60_000), 0);
-    const due = async ({ id }: { readonly id: string }) => (await deliveryOf(store, id)).dueAt;
+    const due = async ({ id }: { readonly id: string }) => (await store.deliveryOf(id)).dueAt;
     assertEquals(
       [
         (await store.read(findDelivery, before.delivery.id))?.delivery.dueAt,
@@ -136,15 +128,15 @@ export const CLAIM_CASES: StoreCases = {
       ],
       [NOW + 90_000, NOW + 90_000, NOW + 60_000, later],
     );
-    assertEquals((await deliveryOf(store, failed.id)).firstFailureAt, NOW + 60_000);
+    assertEquals((await store.deliveryOf(failed.id)).firstFailureAt, NOW + 60_000);
     assertEquals((await store.read(findExecution, queued.id))?.execution.dueAt, NOW + 60_000);
   },
 
-  "of many deliveries of a disabled endpoint no more than 500 fail at once": async ({ store }) => {
-    const to = await addEndpoint(store);
-    await Promise.all(Array.from({ length: 501 }, () => addEvent(store)));
-    for (const claimed of await claim(store, [to], { max: 501 })) {
-      await finish(store, claimed, retryAt(NOW + 30_000));
+  "of many deliveries of a disabled endpoint no more than 500 fail at once": async (store) => {
+    const to = await store.addEndpoint();
+    await Promise.all(Array.from({ length: 501 }, () => store.addEvent()));
+    for (const claimed of await store.claim([to], { max: 501 })) {
+      await store.finish(claimed, retryAt(NOW + 30_000));
     }
     await store.write(editEndpoint, to.id, { enabled: false }, { now: NOW, audit: audit() });
     const fail = () => store.write(failPaused, { now: NOW + DAY, newId });

@@ -2,17 +2,11 @@ import { assert, assertEquals } from "@std/assert";
 import type { Endpoint } from "../../src/webhooks/model/records.ts";
 import {
   ACKNOWLEDGED,
-  addEndpoint,
-  addEvent,
   assertNothingDue,
   audit,
-  auditLog,
   claim,
-  claimOne,
   DAY,
-  deliveryOf,
   EXHAUSTED,
-  finish,
   newId,
   NOW,
   retryAt,
@@ -26,25 +20,25 @@ import { editEndpoint } from "../../src/webhooks/store/endpoints.ts";
 
 /** Getting events to their endpoints. */
 export const DELIVERY_CASES: StoreCases = {
-  "a claim brings all that the request is made of, and nobody else gets it": async ({ store, another }) => {
-    const to = await addEndpoint(store);
-    const added = await addEvent(store, { body: new Uint8Array([1, 0, 2]) });
-    const before = await deliveryOf(store, added.id);
-    assertEquals(await claim(store, [to], { now: NOW - 1 }), []);
-    const claimed = await claimOne(store, to);
+  "a claim brings all that the request is made of, and nobody else gets it": async (store) => {
+    const to = await store.addEndpoint();
+    const added = await store.addEvent({ body: new Uint8Array([1, 0, 2]) });
+    const before = await store.deliveryOf(added.id);
+    assertEquals(await store.claim([to], { now: NOW - 1 }), []);
+    const claimed = await store.claimOne(to);
     const { claimId } = claimed;
     const delivery = { ...before, claimId, leaseUntil: NOW + 60_000 };
     const attempt = { attempt: 1, startedAt: NOW, manual: false };
     assertEquals(claimed, { delivery, claimId, ...attempt, body: added.body, endpoint: to });
     assertEquals((await store.read(findDelivery, before.id))?.delivery, delivery);
-    await assertNothingDue(store, to, NOW + DAY);
-    await assertNothingDue(await another(), to, NOW + DAY);
+    await store.assertNothingDue(to, NOW + DAY);
+    await assertNothingDue(await store.another(), to, NOW + DAY);
   },
 
-  "two that claim at once get each delivery once": async ({ store, another }) => {
-    const to = await addEndpoint(store);
-    for (let index = 0; index < 50; index++) await addEvent(store);
-    const other = await another();
+  "two that claim at once get each delivery once": async (store) => {
+    const to = await store.addEndpoint();
+    for (let index = 0; index < 50; index++) await store.addEvent();
+    const other = await store.another();
     const claims = await Promise.all(
       Array.from({ length: 20 }, (_, index) => claim(index % 2 === 0 ? store : other, [to], { max: 4 })),
     );
@@ -53,12 +47,14 @@ export const DELIVERY_CASES: StoreCases = {
     assertEquals(claims.every((group) => group.length <= 4), true);
   },
 
-  "those due longest come first, at most as many as wanted, of endpoints that are named": async (
-    { store },
-  ) => {
-    const [one, two, three] = [await addEndpoint(store), await addEndpoint(store), await addEndpoint(store)];
+  "those due longest come first, at most as many as wanted, of endpoints that are named": async (store) => {
+    const [one, two, three] = [
+      await store.addEndpoint(),
+      await store.addEndpoint(),
+      await store.addEndpoint(),
+    ];
     const events = [];
-    for (const late of [30, 10, 20, 40]) events.push(await addEvent(store, {}, NOW + late));
+    for (const late of [30, 10, 20, 40]) events.push(await store.addEvent({}, NOW + late));
     const requests = [{ endpointId: two.id, max: 1 }, { endpointId: one.id, max: 3 }, {
       endpointId: newId(),
       max: 9,
@@ -78,49 +74,49 @@ export const DELIVERY_CASES: StoreCases = {
         [one.id, events[0]?.id],
       ],
     );
-    assertEquals((await claim(store, [three], { now: NOW + 25 })).length, 2);
+    assertEquals((await store.claim([three], { now: NOW + 25 })).length, 2);
   },
 
-  "deliveries of an endpoint that is disabled wait": async ({ store }) => {
-    const to = await addEndpoint(store);
-    await addEvent(store);
+  "deliveries of an endpoint that is disabled wait": async (store) => {
+    const to = await store.addEndpoint();
+    await store.addEvent();
     assertEquals((await store.read(dueEndpoints, NOW)).map(({ id }) => id), [to.id]);
     await store.write(editEndpoint, to.id, { enabled: false }, { now: NOW, audit: audit() });
     assertEquals(await store.read(dueEndpoints, NOW), []);
-    await assertNothingDue(store, to);
+    await store.assertNothingDue(to);
     await store.write(editEndpoint, to.id, { enabled: true }, { now: NOW, audit: audit() });
-    await claimOne(store, to);
+    await store.claimOne(to);
   },
 
-  "endpoints with something due stand in one order; those without are left out": async ({ store }) => {
+  "endpoints with something due stand in one order; those without are left out": async (store) => {
     const due = async (now: number) => await store.read(dueEndpoints, now);
     assertEquals(await due(NOW), []);
     const added: Endpoint[] = [];
     for (const kind of ["a.one", "a.two", "a.one", "a.none", "a.two"]) {
-      added.push(await addEndpoint(store, { events: [kind], concurrency: added.length + 1 }));
+      added.push(await store.addEndpoint({ events: [kind], concurrency: added.length + 1 }));
     }
     const idsOf = (found: readonly { readonly id: string }[]) =>
       found.map(({ id }) => added.findIndex((one) => one.id === id));
-    await addEvent(store, { kind: "a.one" }, NOW);
-    await addEvent(store, { kind: "a.two" }, NOW + 10);
+    await store.addEvent({ kind: "a.one" }, NOW);
+    await store.addEvent({ kind: "a.two" }, NOW + 10);
     assertEquals(idsOf(await due(NOW - 1)), []);
     assertEquals(idsOf(await due(NOW)), [0, 2]);
     const [{ id: _, ...first } = {}] = await due(NOW);
     assertEquals(first, { concurrency: 1, timeoutMs: 3_000 });
     assertEquals(idsOf(await due(NOW + 10)), [0, 1, 2, 4]);
-    const [claimed, ...more] = await claim(store, added.slice(0, 1), { now: NOW + 10 });
+    const [claimed, ...more] = await store.claim(added.slice(0, 1), { now: NOW + 10 });
     assertEquals([more.length, idsOf(await due(NOW + 10))], [0, [1, 2, 4]]);
     assert(claimed !== undefined);
-    await finish(store, claimed, retryAt(NOW + 30_000));
+    await store.finish(claimed, retryAt(NOW + 30_000));
     assertEquals([idsOf(await due(NOW + 29_999)), idsOf(await due(NOW + 30_000))], [[1, 2, 4], [0, 1, 2, 4]]);
     await store.write(resendDelivery, claimed.delivery.id, { now: NOW + 20, audit: audit() });
     assertEquals(idsOf(await due(NOW + 20)), [0, 1, 2, 4]);
   },
 
-  "a claim writes the row of its attempt, which gets its end afterwards": async ({ store }) => {
-    const to = await addEndpoint(store);
-    const added = await addEvent(store);
-    const claimed = await claimOne(store, to, NOW + 1);
+  "a claim writes the row of its attempt, which gets its end afterwards": async (store) => {
+    const to = await store.addEndpoint();
+    const added = await store.addEvent();
+    const claimed = await store.claimOne(to, NOW + 1);
     assertEquals([claimed.attempt, claimed.startedAt], [1, NOW + 1]);
     const row = { number: 1, startedAt: NOW + 1, url: to.url, manual: false };
     const { id } = claimed.delivery;
@@ -133,11 +129,11 @@ export const DELIVERY_CASES: StoreCases = {
       errorKind: "status",
       response: "no",
     };
-    const isHeld = await finish(store, claimed, retryAt(NOW + 30_000), { ...outcome, error: "e" } as never);
+    const isHeld = await store.finish(claimed, retryAt(NOW + 30_000), { ...outcome, error: "e" } as never);
     assertEquals(isHeld, true);
     const attempts = [{ ...row, ...outcome, error: "e" }];
     const delivery = {
-      ...await deliveryOf(store, added.id),
+      ...await store.deliveryOf(added.id),
       state: "retrying",
       slot: 1,
       firstFailureAt: NOW,
@@ -146,10 +142,10 @@ export const DELIVERY_CASES: StoreCases = {
     assertEquals(await store.read(findDelivery, id), { delivery, attempts } as never);
     assertEquals(delivery.claimId, undefined);
 
-    await assertNothingDue(store, to, NOW + 29_999);
-    const next = await claimOne(store, to, NOW + 30_000);
+    await store.assertNothingDue(to, NOW + 29_999);
+    const next = await store.claimOne(to, NOW + 30_000);
     assertEquals([next.attempt, next.manual], [2, false]);
-    await finish(store, next, ACKNOWLEDGED, {
+    await store.finish(next, ACKNOWLEDGED, {
       result: "acknowledged",
       finishedAt: NOW + 30_001,
       status: 204,
@@ -166,13 +162,13 @@ export const DELIVERY_CASES: StoreCases = {
       slot: 0,
       finishedAt: NOW + 5,
     });
-    await assertNothingDue(store, to, NOW + DAY * 40);
+    await store.assertNothingDue(to, NOW + DAY * 40);
   },
 
-  "a failure for good is written with its entry of the audit log": async ({ store }) => {
-    const to = await addEndpoint(store);
-    await addEvent(store);
-    const claimed = await claimOne(store, to);
+  "a failure for good is written with its entry of the audit log": async (store) => {
+    const to = await store.addEndpoint();
+    await store.addEvent();
+    const claimed = await store.claimOne(to);
     const entry = audit({ action: "delivery.failed", object: "delivery:1", details: { a: [1, "ü"] } });
     await store.write(finishAttempt, {
       deliveryId: claimed.delivery.id,
@@ -187,28 +183,26 @@ export const DELIVERY_CASES: StoreCases = {
     assertEquals([delivery?.state, delivery?.reason, delivery?.dueAt], ["failed", "exhausted", undefined]);
   },
 
-  "whoever has lost a claim changes nothing": async ({ store }) => {
-    const to = await addEndpoint(store);
-    await addEvent(store);
-    const stale = await claimOne(store, to);
+  "whoever has lost a claim changes nothing": async (store) => {
+    const to = await store.addEndpoint();
+    await store.addEvent();
+    const stale = await store.claimOne(to);
     assertEquals(await store.write(voidClaims, { now: NOW, which: "all" }), 1);
-    const taken = await claimOne(store, to);
+    const taken = await store.claimOne(to);
     const before = await store.read(findDelivery, taken.delivery.id);
-    assertEquals(await finish(store, stale, ACKNOWLEDGED), false);
+    assertEquals(await store.finish(stale, ACKNOWLEDGED), false);
     assertEquals(await store.write(renewClaims, [stale.claimId], NOW + DAY), []);
     await store.write(releaseClaims, [stale.claimId], NOW + 1);
     assertEquals(await store.read(findDelivery, taken.delivery.id), before);
-    assertEquals(await auditLog(store), []);
-    assertEquals(await finish(store, taken, ACKNOWLEDGED), true);
-    assertEquals(await finish(store, taken, ACKNOWLEDGED), false);
+    assertEquals(await store.auditLog(), []);
+    assertEquals(await store.finish(taken, ACKNOWLEDGED), true);
+    assertEquals(await store.finish(taken, ACKNOWLEDGED), false);
   },
 
-  "a claim that was prolonged outlives its first lease; one that was not is taken back": async (
-    { store },
-  ) => {
-    const [one, two] = [await addEndpoint(store), await addEndpoint(store)];
-    await addEvent(store);
-    const [kept, lost] = [await claimOne(store, one), await claimOne(store, two)];
+  "a claim that was prolonged outlives its first lease; one that was not is taken back": async (store) => {
+    const [one, two] = [await store.addEndpoint(), await store.addEndpoint()];
+    await store.addEvent();
+    const [kept, lost] = [await store.claimOne(one), await store.claimOne(two)];
     const until = NOW + 120_000;
     assertEquals(await store.write(renewClaims, [kept.claimId, newId()], until), [kept.claimId]);
     assertEquals(await store.write(voidClaims, { now: NOW + 60_000, which: "expired" }), 0);
@@ -229,80 +223,80 @@ export const DELIVERY_CASES: StoreCases = {
       manual: false,
       ...interrupted,
     }]);
-    assertEquals((await claimOne(store, two)).attempt, 2);
+    assertEquals((await store.claimOne(two)).attempt, 2);
   },
 
-  "claims that are given back are due at once, with no slot used": async ({ store }) => {
-    const [one, two] = [await addEndpoint(store), await addEndpoint(store)];
-    await addEvent(store);
-    const claimed = await claimOne(store, one);
-    const other = await claimOne(store, two);
+  "claims that are given back are due at once, with no slot used": async (store) => {
+    const [one, two] = [await store.addEndpoint(), await store.addEndpoint()];
+    await store.addEvent();
+    const claimed = await store.claimOne(one);
+    const other = await store.claimOne(two);
     await store.write(releaseClaims, [claimed.claimId], NOW + 3);
-    const again = await claimOne(store, one, NOW + 3);
+    const again = await store.claimOne(one, NOW + 3);
     const { state, slot, firstFailureAt } = again.delivery;
     assertEquals([again.attempt, state, slot, firstFailureAt], [2, "attempting", 0, undefined]);
     assertEquals((await store.read(findDelivery, claimed.delivery.id))?.attempts[0]?.result, "interrupted");
     assertEquals(await store.write(renewClaims, [other.claimId], NOW + DAY), [other.claimId]);
   },
 
-  "an attempt by hand leaves the schedule as it is": async ({ store }) => {
-    const to = await addEndpoint(store);
-    const added = await addEvent(store);
-    const first = await claimOne(store, to);
-    await finish(store, first, retryAt(NOW + 30_000));
-    const before = await deliveryOf(store, added.id);
+  "an attempt by hand leaves the schedule as it is": async (store) => {
+    const to = await store.addEndpoint();
+    const added = await store.addEvent();
+    const first = await store.claimOne(to);
+    await store.finish(first, retryAt(NOW + 30_000));
+    const before = await store.deliveryOf(added.id);
     assertEquals(await store.write(resendDelivery, before.id, { now: NOW + 10, audit: audit() }), "asked");
-    assertEquals(await deliveryOf(store, added.id), { ...before, resendAt: NOW + 10 });
-    const manual = await claimOne(store, to, NOW + 10);
+    assertEquals(await store.deliveryOf(added.id), { ...before, resendAt: NOW + 10 });
+    const manual = await store.claimOne(to, NOW + 10);
     assertEquals([manual.manual, manual.attempt], [true, 2]);
-    await finish(store, manual);
-    assertEquals(await deliveryOf(store, added.id), before);
+    await store.finish(manual);
+    assertEquals(await store.deliveryOf(added.id), before);
     assertEquals((await store.read(findDelivery, before.id))?.attempts[1]?.manual, true);
   },
 
   "an attempt by hand is made once, of an ended delivery too, and again if asked for meanwhile": async (
-    { store },
+    store,
   ) => {
-    const to = await addEndpoint(store);
-    const added = await addEvent(store);
-    const first = await claimOne(store, to);
-    await finish(store, first, EXHAUSTED);
+    const to = await store.addEndpoint();
+    const added = await store.addEvent();
+    const first = await store.claimOne(to);
+    await store.finish(first, EXHAUSTED);
     const { id } = first.delivery;
     const ask = () => store.write(resendDelivery, id, { now: NOW + 10, audit: audit() });
     assertEquals([await ask(), await ask()], ["asked", "asked"]);
-    const manual = await claimOne(store, to, NOW + 10);
+    const manual = await store.claimOne(to, NOW + 10);
     await ask();
-    await finish(store, manual, ACKNOWLEDGED);
-    const { state, reason } = await deliveryOf(store, added.id);
+    await store.finish(manual, ACKNOWLEDGED);
+    const { state, reason } = await store.deliveryOf(added.id);
     assertEquals([state, reason], ["acknowledged", undefined]);
-    const again = await claimOne(store, to, NOW + 20);
+    const again = await store.claimOne(to, NOW + 20);
     assertEquals([again.manual, again.attempt], [true, 3]);
-    await finish(store, again);
-    await assertNothingDue(store, to, NOW + DAY);
-    assertEquals((await deliveryOf(store, added.id)).state, "acknowledged");
+    await store.finish(again);
+    await store.assertNothingDue(to, NOW + DAY);
+    assertEquals((await store.deliveryOf(added.id)).state, "acknowledged");
   },
 
-  "an attempt by hand that was interrupted is made again": async ({ store }) => {
-    const to = await addEndpoint(store);
-    const added = await addEvent(store);
-    const first = await claimOne(store, to);
-    await finish(store, first, retryAt(NOW + 30_000));
+  "an attempt by hand that was interrupted is made again": async (store) => {
+    const to = await store.addEndpoint();
+    const added = await store.addEvent();
+    const first = await store.claimOne(to);
+    await store.finish(first, retryAt(NOW + 30_000));
     await store.write(resendDelivery, first.delivery.id, { now: NOW + 10, audit: audit() });
-    await claimOne(store, to, NOW + 10);
+    await store.claimOne(to, NOW + 10);
     await store.write(voidClaims, { now: NOW + 20, which: "all" });
-    const { dueAt, resendAt } = await deliveryOf(store, added.id);
+    const { dueAt, resendAt } = await store.deliveryOf(added.id);
     assertEquals([dueAt, resendAt], [NOW + 30_000, NOW + 10]);
-    assertEquals((await claimOne(store, to, NOW + 20)).manual, true);
+    assertEquals((await store.claimOne(to, NOW + 20)).manual, true);
   },
 
-  "an attempt that is due serves a wish for one by hand": async ({ store }) => {
-    const to = await addEndpoint(store);
-    const added = await addEvent(store);
-    const { id } = await deliveryOf(store, added.id);
+  "an attempt that is due serves a wish for one by hand": async (store) => {
+    const to = await store.addEndpoint();
+    const added = await store.addEvent();
+    const { id } = await store.deliveryOf(added.id);
     await store.write(resendDelivery, id, { now: NOW, audit: audit() });
-    const claimed = await claimOne(store, to);
+    const claimed = await store.claimOne(to);
     assertEquals(claimed.manual, false);
-    await finish(store, claimed, retryAt(NOW + 30_000));
-    await assertNothingDue(store, to, NOW + 29_999);
+    await store.finish(claimed, retryAt(NOW + 30_000));
+    await store.assertNothingDue(to, NOW + 29_999);
   },
 };

@@ -1,16 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import type { ExecutionStep } from "../../src/webhooks/model/records.ts";
-import {
-  addEndpoint,
-  claimRuns,
-  DAY,
-  event,
-  execution,
-  newId,
-  NOW,
-  saveVersion,
-  type StoreCases,
-} from "./webhook_store_bed.ts";
+import { DAY, event, execution, newId, NOW, type StoreCases, type TestStore } from "./webhook_store_bed.ts";
 import type { ExecutionChange } from "../../src/webhooks/model/completion_event.ts";
 import { QUIET } from "../harness/sqlite_fixture.ts";
 import { acceptEvent, acceptExecution, saveWorkflowVersion } from "../../src/webhooks/store/accept.ts";
@@ -32,7 +22,6 @@ import {
   listExecutions,
   renewExecutionClaims,
 } from "../../src/webhooks/store/executions.ts";
-import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 
 const RUNNING: ExecutionChange = {
   status: "running",
@@ -54,7 +43,7 @@ const STEP: ExecutionStep = {
 
 /** Running workflows. */
 export const EXECUTION_CASES: StoreCases = {
-  "a step that is written again, because nobody knows whether it was, is written once": async ({ store }) => {
+  "a step that is written again, because nobody knows whether it was, is written once": async (store) => {
     const [claimed] = await started(store);
     assert(claimed !== undefined);
     const work = { step: STEP, change: RUNNING, keepClaim: true };
@@ -65,12 +54,12 @@ export const EXECUTION_CASES: StoreCases = {
     assertEquals([executions.queued, executions.running], [0, 1]);
   },
 
-  "an execution is claimed by one, with what was done of it": async ({ store, another }) => {
+  "an execution is claimed by one, with what was done of it": async (store) => {
     const [claimed] = await started(store);
     assert(claimed !== undefined);
     const { execution: before, claimId } = claimed;
     assertEquals([before.claimId, before.leaseUntil, claimed.steps], [claimId, NOW + 60_000, []]);
-    assertEquals(await claimAt(await another(), NOW + DAY), []);
+    assertEquals(await claimAt(await store.another(), NOW + DAY), []);
     const kept = await commit(store, claimed, { step: STEP, change: RUNNING, keepClaim: true });
     assertEquals(kept, { cancelRequested: false });
     const step = { ...STEP, index: 1, name: "result", kind: "set", status: "failed", error: "no" } as const;
@@ -82,8 +71,8 @@ export const EXECUTION_CASES: StoreCases = {
     assertEquals((await claimAt(store, NOW + 2))[0]?.steps, [STEP, step]);
   },
 
-  "a claim starts an execution, once": async ({ store }) => {
-    await saveVersion(store);
+  "a claim starts an execution, once": async (store) => {
+    await store.saveVersion();
     await store.write(acceptExecution, execution(), { now: NOW });
     for (const later of [3, 6]) {
       const [claimed] = await claimAt(store, NOW + later);
@@ -94,7 +83,7 @@ export const EXECUTION_CASES: StoreCases = {
     }
   },
 
-  "a list of executions holds neither input nor results, and no large output": async ({ store }) => {
+  "a list of executions holds neither input nor results, and no large output": async (store) => {
     const texts = ['"small"', `"${"x".repeat(16_382)}"`, `"${"x".repeat(16_383)}"`, `"${"ä".repeat(8_192)}"`];
     for (const output of texts) {
       const [claimed] = await started(store);
@@ -113,8 +102,8 @@ export const EXECUTION_CASES: StoreCases = {
     );
   },
 
-  "each trigger of a workflow has a queue of executions at each stage": async ({ store }) => {
-    await saveVersion(store);
+  "each trigger of a workflow has a queue of executions at each stage": async (store) => {
+    await store.saveVersion();
     await store.write(saveWorkflowVersion, { id: "v2", workflow: "other", text: "workflow: other\n" });
     const queues = [["order-intake", "t1"], ["order-intake", "t2"], ["other", "t1"]] as const;
     for (const [workflow, triggerId] of queues) {
@@ -164,8 +153,8 @@ export const EXECUTION_CASES: StoreCases = {
     );
   },
 
-  "executions of several queues are claimed as far as their bytes fit": async ({ store }) => {
-    await saveVersion(store);
+  "executions of several queues are claimed as far as their bytes fit": async (store) => {
+    await store.saveVersion();
     const input = (length: number) => `{"x":"${"x".repeat(length - 8)}"}`;
     for (
       const [triggerId, length] of [["a", 30], ["a", 60], ["a", 10], ["b", 50], ["b", 9_000_000]] as const
@@ -199,7 +188,7 @@ export const EXECUTION_CASES: StoreCases = {
     assertEquals(await claimed(8 * 2 ** 20), ["b 8388608"]);
   },
 
-  "what an execution waits for is read as it was written, until its step is over": async ({ store }) => {
+  "what an execution waits for is read as it was written, until its step is over": async (store) => {
     const [claimed] = await started(store);
     assert(claimed !== undefined);
     const { id, versionId } = claimed.execution;
@@ -221,9 +210,9 @@ export const EXECUTION_CASES: StoreCases = {
     assertEquals(await store.read(findWorkflowVersion, "none"), undefined);
   },
 
-  "two that claim at once get each execution once": async ({ store, another }) => {
+  "two that claim at once get each execution once": async (store) => {
     await started(store, 40, 0);
-    const other = await another();
+    const other = await store.another();
     const groups = await Promise.all(
       Array.from({ length: 12 }, (_, index) => claimAt(index % 2 === 0 ? store : other, NOW, 4)),
     );
@@ -231,8 +220,8 @@ export const EXECUTION_CASES: StoreCases = {
     assertEquals([ids.length, new Set(ids).size], [40, 40]);
   },
 
-  "those that began come first, then those due longest": async ({ store }) => {
-    await saveVersion(store);
+  "those that began come first, then those due longest": async (store) => {
+    await store.saveVersion();
     const accept = async (ids: readonly string[]) => {
       for (const id of ids) {
         const now = id.endsWith("late") ? NOW + 9 : NOW;
@@ -251,7 +240,7 @@ export const EXECUTION_CASES: StoreCases = {
     ]);
   },
 
-  "whoever has lost a claim of an execution changes nothing": async ({ store }) => {
+  "whoever has lost a claim of an execution changes nothing": async (store) => {
     const [stale] = await started(store);
     assert(stale !== undefined);
     assertEquals(await store.write(voidClaims, { now: NOW, which: "all" }), 1);
@@ -269,7 +258,7 @@ export const EXECUTION_CASES: StoreCases = {
     assertEquals(await store.read(findEvent, event.id), undefined);
   },
 
-  "claims of executions last until their lease ends, or until they are given back": async ({ store }) => {
+  "claims of executions last until their lease ends, or until they are given back": async (store) => {
     const [one, two] = await started(store, 2);
     assert(one !== undefined && two !== undefined);
     await commit(store, one, { step: STEP, change: RUNNING, keepClaim: true });
@@ -284,7 +273,7 @@ export const EXECUTION_CASES: StoreCases = {
     ]);
   },
 
-  "those whose claims were void come last, and of suspects one at a time": async ({ store, another }) => {
+  "those whose claims were void come last, and of suspects one at a time": async (store) => {
     const group = await started(store, 4);
     const [one, two, three, four] = group.map((claimed) => claimed.execution.id);
     const voided = async (ids: readonly (string | undefined)[]) => {
@@ -304,7 +293,7 @@ export const EXECUTION_CASES: StoreCases = {
       claims.map(({ execution, queue }) => [execution.id, queue.expiredClaims]);
     const first = await claimAt(store, NOW + 5);
     assertEquals(seen(first), [[fresh.id, 0], [three, 1], [four, 1], [one, 3]]);
-    assertEquals(await claimAt(await another(), NOW + 5), [], "one suspect at a time");
+    assertEquals(await claimAt(await store.another(), NOW + 5), [], "one suspect at a time");
     const suspect = first[3];
     assert(suspect !== undefined);
     await commit(store, suspect, { change: { ...RUNNING, dueAt: NOW + 7 } });
@@ -316,8 +305,8 @@ export const EXECUTION_CASES: StoreCases = {
     );
   },
 
-  "the end of an execution and its event are one": async ({ store }) => {
-    const to = await addEndpoint(store, { events: ["workflow.*"] });
+  "the end of an execution and its event are one": async (store) => {
+    const to = await store.addEndpoint({ events: ["workflow.*"] });
     const [claimed] = await started(store);
     assert(claimed !== undefined);
     const event = await finalEvent(store);
@@ -336,11 +325,11 @@ export const EXECUTION_CASES: StoreCases = {
     assertEquals(await store.write(voidClaims, { now: NOW + DAY, which: "all" }), 0);
   },
 
-  "an end whose event cannot be written undoes all that comes with it": async ({ store }) => {
+  "an end whose event cannot be written undoes all that comes with it": async (store) => {
     const [claimed] = await started(store);
     assert(claimed !== undefined);
     await commit(store, claimed, { step: STEP, change: RUNNING, keepClaim: true });
-    await addEndpoint(store);
+    await store.addEndpoint();
     const event = await finalEvent(store);
     await store.write(acceptEvent, event, { now: NOW });
     const change = { status: "failed", stepAttempts: 0, finishedAt: NOW + 9, error: "no" } as const;
@@ -352,7 +341,7 @@ export const EXECUTION_CASES: StoreCases = {
     assertEquals((await store.read(listDeliveries, { limit: 10 })).items.length, 1);
   },
 
-  "cancelling ends a wait, is heard of at the next commit, and not after the end": async ({ store }) => {
+  "cancelling ends a wait, is heard of at the next commit, and not after the end": async (store) => {
     const [claimed, other] = await started(store, 2);
     assert(claimed !== undefined && other !== undefined);
     const { id } = claimed.execution;
@@ -374,18 +363,18 @@ export const EXECUTION_CASES: StoreCases = {
   },
 };
 
-async function started(store: WebhookStore, count = 1, max = count): Promise<readonly ClaimedExecution[]> {
-  await saveVersion(store);
+async function started(store: TestStore, count = 1, max = count): Promise<readonly ClaimedExecution[]> {
+  await store.saveVersion();
   for (let index = 0; index < count; index++) await store.write(acceptExecution, execution(), { now: NOW });
   return max === 0 ? [] : await claimAt(store, NOW, max);
 }
 
-function claimAt(store: WebhookStore, now: number, max = 10): Promise<readonly ClaimedExecution[]> {
-  return claimRuns(store, { now, max });
+function claimAt(store: TestStore, now: number, max = 10): Promise<readonly ClaimedExecution[]> {
+  return store.claimRuns({ now, max });
 }
 
 function commit(
-  store: WebhookStore,
+  store: TestStore,
   claimed: ClaimedExecution,
   part: Partial<ExecutionCommit> & { readonly change: ExecutionChange },
 ) {
@@ -393,7 +382,7 @@ function commit(
   return store.write(commitExecution, { executionId, claimId, now: NOW + 2, keepClaim: false, ...part });
 }
 
-async function finalEvent(store: WebhookStore) {
+async function finalEvent(store: TestStore) {
   const added = event({ kind: "workflow.execution.completed" });
   assertEquals(await store.read(findEvent, added.id), undefined);
   return added;

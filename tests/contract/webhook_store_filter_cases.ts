@@ -1,15 +1,13 @@
 import { assert, assertEquals } from "@std/assert";
 import {
-  addEndpoint,
   audit,
-  claimRuns,
   endpoint,
   event,
   execution,
   newId,
   NOW,
-  saveVersion,
   type StoreCases,
+  type TestStore,
 } from "./webhook_store_bed.ts";
 import { completion } from "../../src/webhooks/model/completion_event.ts";
 import { eventBody } from "../../src/webhooks/model/event.ts";
@@ -17,12 +15,11 @@ import { acceptEvent, acceptExecution } from "../../src/webhooks/store/accept.ts
 import { listDeliveries } from "../../src/webhooks/store/deliveries.ts";
 import { createEndpoint, editEndpoint, findEndpoint } from "../../src/webhooks/store/endpoints.ts";
 import { commitExecution } from "../../src/webhooks/store/executions.ts";
-import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 
 const KIND = "order.created";
 
 /** The endpoints that an event with this payload goes to. */
-async function reached(store: WebhookStore, data: string, kind = KIND): Promise<readonly string[]> {
+async function reached(store: TestStore, data: string, kind = KIND): Promise<readonly string[]> {
   const added = event({ kind, body: eventBody(kind, data) });
   const accepted = await store.write(acceptEvent, added, { now: NOW });
   assert(accepted.kind === "new");
@@ -33,7 +30,7 @@ async function reached(store: WebhookStore, data: string, kind = KIND): Promise<
 
 /** Filters of endpoints by fields of `data`. */
 export const FILTER_CASES: StoreCases = {
-  "a filter is read as it was written, and an edit sets and removes it": async ({ store }) => {
+  "a filter is read as it was written, and an edit sets and removes it": async (store) => {
     const filter = '{"a":[12345678901234567890,1.10,"é",null]}';
     const added = endpoint({ filter });
     await store.write(createEndpoint, added, audit());
@@ -45,15 +42,15 @@ export const FILTER_CASES: StoreCases = {
     assertEquals(await edited(null), undefined);
   },
 
-  "an event goes to the endpoints whose filter matches, and to those without one": async ({ store }) => {
-    const pro = await addEndpoint(store, { filter: '{"customer.plan":["pro","team"]}' });
-    const big = await addEndpoint(store, { filter: '{"id":[12345678901234567890]}' });
-    const both = await addEndpoint(store, {
+  "an event goes to the endpoints whose filter matches, and to those without one": async (store) => {
+    const pro = await store.addEndpoint({ filter: '{"customer.plan":["pro","team"]}' });
+    const big = await store.addEndpoint({ filter: '{"id":[12345678901234567890]}' });
+    const both = await store.addEndpoint({
       filter: '{"customer.plan":["pro"],"id":[1,null]}',
       enabled: false,
     });
-    const all = await addEndpoint(store);
-    await addEndpoint(store, { events: ["other.*"], filter: '{"customer.plan":["pro"]}' });
+    const all = await store.addEndpoint();
+    await store.addEndpoint({ events: ["other.*"], filter: '{"customer.plan":["pro"]}' });
     const rows: readonly (readonly [data: string, endpoints: readonly { id: string }[]])[] = [
       ['{"customer":{"plan":"pro"},"id":1}', [pro, both, all]],
       ['{"customer":{"plan":"pro"},"id":null}', [pro, both, all]],
@@ -69,8 +66,8 @@ export const FILTER_CASES: StoreCases = {
     assertEquals(together, rows.map(([, endpoints]) => endpoints.map(({ id }) => id)));
   },
 
-  "a changed filter counts from the next event on": async ({ store }) => {
-    const to = await addEndpoint(store, { filter: '{"a":[1]}' });
+  "a changed filter counts from the next event on": async (store) => {
+    const to = await store.addEndpoint({ filter: '{"a":[1]}' });
     assertEquals(await reached(store, '{"a":2}'), []);
     await store.write(editEndpoint, to.id, { filter: '{"a":[2]}' }, { now: NOW, audit: audit() });
     assertEquals(await reached(store, '{"a":2}'), [to.id]);
@@ -78,9 +75,9 @@ export const FILTER_CASES: StoreCases = {
     assertEquals(await reached(store, '{"a":3}'), [to.id]);
   },
 
-  "the number of deliveries of a key is that of the matching endpoints": async ({ store }) => {
-    await addEndpoint(store, { filter: '{"a":[1]}' });
-    const to = await addEndpoint(store, { filter: '{"a":[2]}' });
+  "the number of deliveries of a key is that of the matching endpoints": async (store) => {
+    await store.addEndpoint({ filter: '{"a":[1]}' });
+    const to = await store.addEndpoint({ filter: '{"a":[2]}' });
     const idempotency = { scope: "admin", key: "k", bodyHash: "h" };
     const added = event({ kind: KIND, body: eventBody(KIND, '{"a":2}') });
     const first = await store.write(acceptEvent, added, { now: NOW, idempotency });
@@ -91,12 +88,12 @@ export const FILTER_CASES: StoreCases = {
   },
 
   "the event of an ended execution is compared too, also where its output is too deep to be read": async (
-    { store },
+    store,
   ) => {
-    const failed = await addEndpoint(store, { events: ["workflow.*"], filter: '{"status":["failed"]}' });
-    const output = await addEndpoint(store, { events: ["workflow.*"], filter: '{"output.total":[99.90]}' });
-    const all = await addEndpoint(store, { events: ["workflow.*"] });
-    await saveVersion(store);
+    const failed = await store.addEndpoint({ events: ["workflow.*"], filter: '{"status":["failed"]}' });
+    const output = await store.addEndpoint({ events: ["workflow.*"], filter: '{"output.total":[99.90]}' });
+    const all = await store.addEndpoint({ events: ["workflow.*"] });
+    await store.saveVersion();
     const deep = `${"[1.10,".repeat(50_000)}1${"]".repeat(50_000)}`;
     const ends = [
       { status: "failed", error: "no answer" },
@@ -104,7 +101,7 @@ export const FILTER_CASES: StoreCases = {
       { status: "succeeded", output: deep },
     ] as const;
     for (const _ of ends) await store.write(acceptExecution, execution(), { now: NOW });
-    const claimed = await claimRuns(store, { max: ends.length });
+    const claimed = await store.claimRuns({ max: ends.length });
     assertEquals(claimed.length, ends.length);
     const reachedBy = await Promise.all(claimed.map(async ({ execution, claimId }, index) => {
       const end = ends[index] ?? ends[0];

@@ -1,19 +1,14 @@
 import { assert, assertEquals } from "@std/assert";
 import {
   ACKNOWLEDGED,
-  addEndpoint,
-  addEvent,
-  claim,
-  claimRuns,
   DAY,
   event,
   execution,
-  finish,
   newId,
   NOW,
   retryAt,
-  saveVersion,
   type StoreCases,
+  type TestStore,
 } from "./webhook_store_bed.ts";
 import { acceptEvent, acceptExecution, findIdempotency } from "../../src/webhooks/store/accept.ts";
 import { findDelivery, listDeliveries } from "../../src/webhooks/store/deliveries.ts";
@@ -25,7 +20,7 @@ import {
   listExecutions,
   renewExecutionClaims,
 } from "../../src/webhooks/store/executions.ts";
-import { StoreError, type WebhookStore } from "../../src/webhooks/store/store.ts";
+import { StoreError } from "../../src/webhooks/store/store.ts";
 
 /** Texts that are more than their letters somewhere on the way into a database. */
 const TEXTS = [
@@ -52,9 +47,9 @@ const outcomes = (settled: readonly PromiseSettledResult<unknown>[]) =>
 
 /** Calls that arrive together, and so may share a transaction. */
 export const GROUP_CASES: StoreCases = {
-  "of many at once with few keys each key is accepted once, and each call without one": async ({ store }) => {
-    await saveVersion(store);
-    const to = await addEndpoint(store);
+  "of many at once with few keys each key is accepted once, and each call without one": async (store) => {
+    await store.saveVersion();
+    const to = await store.addEndpoint();
     const idempotency = (index: number) =>
       index % 4 === 3 ? undefined : { scope: "admin", key: `k${index % 4}`, bodyHash: `h${index}` };
     const indexes = Array.from({ length: 40 }, (_, index) => index);
@@ -81,8 +76,8 @@ export const GROUP_CASES: StoreCases = {
     assertEquals((await store.metrics(NOW)).deliveries.attempting, 4);
   },
 
-  "old keys, live keys and new ones may come together": async ({ store }) => {
-    await saveVersion(store);
+  "old keys, live keys and new ones may come together": async (store) => {
+    await store.saveVersion();
     const add = async (key: string, now: number) => {
       const idempotency = { scope: "s", key, bodyHash: "h" };
       return (await store.write(acceptExecution, execution(), { now, idempotency })).kind;
@@ -104,9 +99,9 @@ export const GROUP_CASES: StoreCases = {
   },
 
   "an execution may be accepted with a claim, and runs under it; a repeated call leaves none": async (
-    { store },
+    store,
   ) => {
-    await saveVersion(store);
+    await store.saveVersion();
     const accept = async (claimId?: string, key?: string) => {
       const claim = claimId === undefined ? undefined : { id: claimId, leaseUntil: NOW + 60_000 };
       const idempotency = key === undefined ? undefined : { scope: "s", key, bodyHash: "h" };
@@ -129,14 +124,14 @@ export const GROUP_CASES: StoreCases = {
     const all = ["c1", "c2", "c3", "c4", "c5"];
     assertEquals((await store.write(renewExecutionClaims, all, NOW + 60_000)).toSorted(), held.toSorted());
     assertEquals([held.includes("c1"), held.length >= 2], [true, true]);
-    assertEquals((await claimRuns(store, { now: NOW })).length, queued);
+    assertEquals((await store.claimRuns({ now: NOW })).length, queued);
     await store.write(releaseClaims, held, NOW + 1);
-    assertEquals((await claimRuns(store, { now: NOW + 1 })).length, held.length);
+    assertEquals((await store.claimRuns({ now: NOW + 1 })).length, held.length);
   },
 
-  "an event that cannot be written among many fails by itself": async ({ store }) => {
-    const to = await addEndpoint(store);
-    const known = await addEvent(store);
+  "an event that cannot be written among many fails by itself": async (store) => {
+    const to = await store.addEndpoint();
+    const known = await store.addEvent();
     const added = [event(), known, event(), event({ kind: "other.kind" })];
     const written = await Promise.allSettled(added.map((one) => store.write(acceptEvent, one, { now: NOW })));
     const reached = { kind: "new", value: { endpointIds: [to.id] } };
@@ -147,22 +142,22 @@ export const GROUP_CASES: StoreCases = {
     ]);
   },
 
-  "attempts end together, each with its own result": async ({ store }) => {
-    const to = await addEndpoint(store);
-    for (let index = 0; index < 6; index++) await addEvent(store);
-    const claims = await claim(store, [to]);
+  "attempts end together, each with its own result": async (store) => {
+    const to = await store.addEndpoint();
+    for (let index = 0; index < 6; index++) await store.addEvent();
+    const claims = await store.claim([to]);
     const [lost, twice, ...others] = claims;
     assert(lost !== undefined && twice !== undefined);
     const stale = { ...lost, claimId: newId() };
     const failure = { result: "failed", finishedAt: NOW + 5, status: 500, errorKind: "status" } as const;
     const finished = await Promise.all([
-      finish(store, stale, ACKNOWLEDGED),
-      finish(store, twice, ACKNOWLEDGED, { result: "acknowledged", finishedAt: NOW + 5, status: 200 }),
-      finish(store, twice, retryAt(NOW + 30_000)),
+      store.finish(stale, ACKNOWLEDGED),
+      store.finish(twice, ACKNOWLEDGED, { result: "acknowledged", finishedAt: NOW + 5, status: 200 }),
+      store.finish(twice, retryAt(NOW + 30_000)),
       ...others.map((one, index) =>
         index === 0
-          ? finish(store, one)
-          : finish(store, one, retryAt(NOW + index), { ...failure, error: `e${index}` })
+          ? store.finish(one)
+          : store.finish(one, retryAt(NOW + index), { ...failure, error: `e${index}` })
       ),
     ]);
     assertEquals(finished, [false, true, false, true, true, true, true]);
@@ -180,12 +175,12 @@ export const GROUP_CASES: StoreCases = {
     assertEquals((await store.metrics(NOW)).deliveries, deliveries);
   },
 
-  "executions are committed together, each with its own step and event": async ({ store }) => {
-    await saveVersion(store);
-    await addEndpoint(store);
-    const known = await addEvent(store);
+  "executions are committed together, each with its own step and event": async (store) => {
+    await store.saveVersion();
+    await store.addEndpoint();
+    const known = await store.addEvent();
     for (let index = 0; index < 5; index++) await store.write(acceptExecution, execution(), { now: NOW });
-    const claims = await claimRuns(store);
+    const claims = await store.claimRuns();
     const step = { index: 0, name: "s", kind: "set", status: "succeeded", attempts: 1 } as const;
     const commit = (index: number, event = false, claimId = claims[index]?.claimId ?? "") => {
       const times = { startedAt: NOW, finishedAt: NOW + index };
@@ -219,8 +214,8 @@ export const GROUP_CASES: StoreCases = {
     assertEquals(deliveries.attempting, 3);
   },
 
-  "every text comes back as it was, whatever comes with it": async ({ store }) => {
-    await saveVersion(store);
+  "every text comes back as it was, whatever comes with it": async (store) => {
+    await store.saveVersion();
     const added = await Promise.all(TEXTS.map(async (text, index) => {
       const idempotency = { scope: `s${index}`, key: text, bodyHash: text };
       const body = new TextEncoder().encode(text);
@@ -249,13 +244,13 @@ export const GROUP_CASES: StoreCases = {
 };
 
 /** The responses of attempts that end together, after they were stored. */
-async function responsesOf(store: WebhookStore): Promise<readonly (string | undefined)[]> {
-  const to = await addEndpoint(store, { events: ["only.these"] });
-  for (let index = 0; index < TEXTS.length; index++) await addEvent(store, { kind: "only.these" });
-  const claims = await claim(store, [to], { max: TEXTS.length });
+async function responsesOf(store: TestStore): Promise<readonly (string | undefined)[]> {
+  const to = await store.addEndpoint({ events: ["only.these"] });
+  for (let index = 0; index < TEXTS.length; index++) await store.addEvent({ kind: "only.these" });
+  const claims = await store.claim([to], { max: TEXTS.length });
   await Promise.all(claims.map((claimed, index) => {
     const outcome = { result: "acknowledged", finishedAt: NOW, status: 200, response: TEXTS[index] } as const;
-    return finish(store, claimed, ACKNOWLEDGED, outcome);
+    return store.finish(claimed, ACKNOWLEDGED, outcome);
   }));
   const read = await Promise.all(claims.map(({ delivery: { id } }) => store.read(findDelivery, id)));
   return read.map((one) => one?.attempts[0]?.response);

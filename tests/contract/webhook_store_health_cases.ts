@@ -19,21 +19,15 @@ import {
 } from "../../src/webhooks/store/endpoints.ts";
 import { erasePayload } from "../../src/webhooks/store/events.ts";
 import { removeFinished } from "../../src/webhooks/store/retention.ts";
-import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 import {
-  addEndpoint,
-  addEvent,
   audit,
-  bodyOf,
-  claimOne,
   DAY,
-  deliveryOf,
   EXHAUSTED,
-  finish,
   newId,
   NOW,
   retryAt,
   type StoreCases,
+  type TestStore,
 } from "./webhook_store_bed.ts";
 
 const HOUR = 3_600_000;
@@ -48,34 +42,34 @@ function failed(count: number, at: number, areReportable = true): AttemptSummary
 }
 
 /** Records attempts of one endpoint; answers what changed. */
-async function record(store: WebhookStore, endpointId: string, summary: AttemptSummary, now = NOW) {
+async function record(store: TestStore, endpointId: string, summary: AttemptSummary, now = NOW) {
   const options = { now, newId, disableAfterMs: DISABLE_AFTER };
   const { changed } = await store.write(recordAttempts, [{ endpointId, summary }], options);
   return changed.map(({ change }) => change);
 }
 
-async function statisticsOf(store: WebhookStore, id: string, now = NOW) {
+async function statisticsOf(store: TestStore, id: string, now = NOW) {
   return (await store.read(endpointStatistics, [id], now)).get(id);
 }
 
 /** The events that an endpoint has deliveries of, oldest first, with their data. */
-async function eventsOf(store: WebhookStore, endpointId: string): Promise<readonly unknown[]> {
+async function eventsOf(store: TestStore, endpointId: string): Promise<readonly unknown[]> {
   const { items } = await store.read(listDeliveries, { limit: 200, endpointId });
-  return await Promise.all(items.toReversed().map(({ eventId }) => bodyOf(store, eventId)));
+  return await Promise.all(items.toReversed().map(({ eventId }) => store.bodyOf(eventId)));
 }
 
 /** Statistics, failing endpoints, and events about them. */
 export const HEALTH_CASES: StoreCases = {
-  "attempts of several processes are added up by endpoint, for an hour and a day": async (
-    { store, another },
-  ) => {
-    const [one, other] = [await addEndpoint(store), await addEndpoint(store)];
+  "attempts of several processes are added up by endpoint, for an hour and a day": async (store) => {
+    const [one, other] = [await store.addEndpoint(), await store.addEndpoint()];
     const options = { now: NOW, newId, disableAfterMs: DISABLE_AFTER };
     const attempts = [one, other].map(({ id }) => ({
       endpointId: id,
       summary: { succeeded: 3, failed: 1, answered: 4, totalMs: 100.4, maxMs: 70.6 },
     }));
-    await Promise.all([store, await another()].map((each) => each.write(recordAttempts, attempts, options)));
+    await Promise.all(
+      [store, await store.another()].map((each) => each.write(recordAttempts, attempts, options)),
+    );
     const twice = { succeeded: 6, failed: 2, answered: 8, totalMs: 200, maxMs: 71 };
     for (const { id } of [one, other]) {
       assertEquals(await statisticsOf(store, id), { ...NO_STATISTICS, hour: twice, day: twice });
@@ -92,8 +86,8 @@ export const HEALTH_CASES: StoreCases = {
     assertEquals(items, [{ endpoint: other, statistics: { ...NO_STATISTICS, hour: twice, day: twice } }]);
   },
 
-  "statistics older than a day are removed, some at a time": async ({ store }) => {
-    const { id } = await addEndpoint(store);
+  "statistics older than a day are removed, some at a time": async (store) => {
+    const { id } = await store.addEndpoint();
     for (let n = 0; n < 3; n++) await record(store, id, SUCCESS, NOW + n * STEP_MS);
     const end = NOW + DAY + 4 * STEP_MS;
     assertEquals(await store.write(removeAttempts, NOW + DAY, 10), 0);
@@ -104,11 +98,11 @@ export const HEALTH_CASES: StoreCases = {
   },
 
   "an endpoint is reported to the others after 20 failures in a row, and after the next success": async (
-    { store },
+    store,
   ) => {
-    const dead = await addEndpoint(store, { events: ["endpoint.*"] });
-    const other = await addEndpoint(store, { events: ["endpoint.*"] });
-    const all = await addEndpoint(store, { events: ["*"] });
+    const dead = await store.addEndpoint({ events: ["endpoint.*"] });
+    const other = await store.addEndpoint({ events: ["endpoint.*"] });
+    const all = await store.addEndpoint({ events: ["*"] });
     assertEquals(await record(store, dead.id, failed(19, NOW)), []);
     assertEquals(await record(store, dead.id, failed(1, NOW + 1), NOW + 1), ["failing"]);
     assertEquals(await record(store, dead.id, failed(30, NOW + 2), NOW + 2), [], "it is reported once");
@@ -133,9 +127,9 @@ export const HEALTH_CASES: StoreCases = {
     assertEquals([await eventsOf(store, dead.id), await eventsOf(store, all.id)], [[], []]);
   },
 
-  "failures of operational events alone report nothing": async ({ store }) => {
-    const dead = await addEndpoint(store, { events: ["endpoint.*"] });
-    const other = await addEndpoint(store, { events: ["endpoint.*"] });
+  "failures of operational events alone report nothing": async (store) => {
+    const dead = await store.addEndpoint({ events: ["endpoint.*"] });
+    const other = await store.addEndpoint({ events: ["endpoint.*"] });
     for (let n = 0; n < 5; n++) {
       assertEquals(await record(store, dead.id, failed(100, NOW + n * DAY, false)), []);
     }
@@ -146,9 +140,9 @@ export const HEALTH_CASES: StoreCases = {
     assertEquals((await eventsOf(store, other.id)).length, 1, "nor that they disabled the endpoint");
   },
 
-  "an endpoint whose attempts only failed for long is disabled by the system": async ({ store }) => {
-    const dead = await addEndpoint(store);
-    const other = await addEndpoint(store, { events: ["endpoint.disabled"] });
+  "an endpoint whose attempts only failed for long is disabled by the system": async (store) => {
+    const dead = await store.addEndpoint();
+    const other = await store.addEndpoint({ events: ["endpoint.disabled"] });
     for (let n = 0; n < 10; n++) assertEquals(await record(store, dead.id, failed(1, NOW + n * DAY / 2)), []);
     const now = NOW + DISABLE_AFTER;
     assertEquals((await store.read(findEndpoint, dead.id))?.enabled, true);
@@ -181,10 +175,14 @@ export const HEALTH_CASES: StoreCases = {
     assertEquals([byAdmin?.disabledAt, byAdmin?.disabledReason], [now + 2, "admin"]);
   },
 
-  "the metrics count endpoints by state, and not what is due for failing ones": async ({ store }) => {
-    const [one, two, three] = [await addEndpoint(store), await addEndpoint(store), await addEndpoint(store)];
-    await addEndpoint(store);
-    await addEvent(store);
+  "the metrics count endpoints by state, and not what is due for failing ones": async (store) => {
+    const [one, two, three] = [
+      await store.addEndpoint(),
+      await store.addEndpoint(),
+      await store.addEndpoint(),
+    ];
+    await store.addEndpoint();
+    await store.addEvent();
     const due = async () => {
       const { dueNow, endpoints } = await store.metrics(NOW);
       return [dueNow, endpoints];
@@ -199,8 +197,8 @@ export const HEALTH_CASES: StoreCases = {
     assertEquals(await due(), [1, { healthy: 1, failing: 1, disabled_by_admin: 1, disabled_by_weir: 1 }]);
   },
 
-  "time without attempts is no time of failures": async ({ store }) => {
-    const { id } = await addEndpoint(store);
+  "time without attempts is no time of failures": async (store) => {
+    const { id } = await store.addEndpoint();
     await record(store, id, failed(1, NOW));
     for (const days of [6, 12, 18]) {
       assertEquals(await record(store, id, failed(30, NOW + days * DAY)), days === 6 ? ["failing"] : []);
@@ -210,8 +208,8 @@ export const HEALTH_CASES: StoreCases = {
     assertEquals((await store.read(findEndpoint, id))?.enabled, true);
   },
 
-  "0 disables no endpoint": async ({ store }) => {
-    const { id } = await addEndpoint(store);
+  "0 disables no endpoint": async (store) => {
+    const { id } = await store.addEndpoint();
     for (let n = 0; n < 30; n++) {
       const options = { now: NOW + n * DAY, newId, disableAfterMs: 0 };
       await store.write(recordAttempts, [{ endpointId: id, summary: failed(1, NOW + n * DAY) }], options);
@@ -219,14 +217,12 @@ export const HEALTH_CASES: StoreCases = {
     assertEquals((await store.read(findEndpoint, id))?.enabled, true);
   },
 
-  "attempts of a deleted endpoint are not recorded, and its statistics are gone": async (
-    { store, another },
-  ) => {
-    const [gone, kept] = [await addEndpoint(store), await addEndpoint(store)];
+  "attempts of a deleted endpoint are not recorded, and its statistics are gone": async (store) => {
+    const [gone, kept] = [await store.addEndpoint(), await store.addEndpoint()];
     await record(store, gone.id, failed(3, NOW));
     await store.write(deleteEndpoint, gone.id, { now: NOW, audit: audit(), newId });
     const attempts = [gone, kept].map(({ id }) => ({ endpointId: id, summary: failed(1, NOW) }));
-    await (await another()).write(recordAttempts, attempts, { now: NOW, newId, disableAfterMs: 0 });
+    await (await store.another()).write(recordAttempts, attempts, { now: NOW, newId, disableAfterMs: 0 });
     assertEquals(await statisticsOf(store, gone.id), NO_STATISTICS);
     assertEquals((await statisticsOf(store, kept.id))?.run.failures, 1);
     assertEquals(await store.write(recordAttempts, [], { now: NOW, newId, disableAfterMs: 0 }), {
@@ -235,13 +231,11 @@ export const HEALTH_CASES: StoreCases = {
     });
   },
 
-  "what an endpoint has missed since it failed is counted, and recovered with that time": async (
-    { store },
-  ) => {
-    const receiver = await addEndpoint(store);
+  "what an endpoint has missed since it failed is counted, and recovered with that time": async (store) => {
+    const receiver = await store.addEndpoint();
     const fail = async (createdAt: number, finishedAt: number) => {
-      const { id } = await addEvent(store, {}, createdAt);
-      await finish(store, await claimOne(store, receiver, createdAt), { ...EXHAUSTED, finishedAt });
+      const { id } = await store.addEvent({}, createdAt);
+      await store.finish(await store.claimOne(receiver, createdAt), { ...EXHAUSTED, finishedAt });
       return id;
     };
     await fail(NOW, NOW + DAY);
@@ -260,11 +254,11 @@ export const HEALTH_CASES: StoreCases = {
     assertEquals(await missed(NOW + 2 * DAY), { count: 0 });
   },
 
-  "a delivery that fails for good is reported in the same transaction": async ({ store }) => {
-    const receiver = await addEndpoint(store, { events: ["agent.*"] });
-    const watcher = await addEndpoint(store, { events: ["delivery.failed"] });
-    const { id: eventId } = await addEvent(store);
-    const claimed = await claimOne(store, receiver);
+  "a delivery that fails for good is reported in the same transaction": async (store) => {
+    const receiver = await store.addEndpoint({ events: ["agent.*"] });
+    const watcher = await store.addEndpoint({ events: ["delivery.failed"] });
+    const { id: eventId } = await store.addEvent();
+    const claimed = await store.claimOne(receiver);
     const event = deliveryFailedEvent({ ...claimed.delivery, ...EXHAUSTED }, {
       newEventId: newId(),
       now: NOW,
@@ -287,14 +281,14 @@ export const HEALTH_CASES: StoreCases = {
   },
 
   "a delivery that fails with its disabled endpoint is reported, an operational one is not": async (
-    { store },
+    store,
   ) => {
-    const receiver = await addEndpoint(store, { events: ["agent.*", "endpoint.*"] });
-    const watcher = await addEndpoint(store, { events: ["delivery.*"] });
-    const known = await addEvent(store);
-    await finish(store, await claimOne(store, receiver), retryAt(NOW + 30_000));
-    await addEvent(store, { kind: "endpoint.failing" });
-    await finish(store, await claimOne(store, receiver), retryAt(NOW + 30_000));
+    const receiver = await store.addEndpoint({ events: ["agent.*", "endpoint.*"] });
+    const watcher = await store.addEndpoint({ events: ["delivery.*"] });
+    const known = await store.addEvent();
+    await store.finish(await store.claimOne(receiver), retryAt(NOW + 30_000));
+    await store.addEvent({ kind: "endpoint.failing" });
+    await store.finish(await store.claimOne(receiver), retryAt(NOW + 30_000));
     await store.write(editEndpoint, receiver.id, { enabled: false }, { now: NOW, audit: audit() });
     const now = NOW + DAY;
     assertEquals(await store.write(failPaused, { now, newId }), 2);
@@ -302,25 +296,25 @@ export const HEALTH_CASES: StoreCases = {
     assertEquals(told.map(({ data }) => [data.eventId, data.reason]), [[known.id, "endpoint_disabled"]]);
   },
 
-  "a delivery that an administrator ended is not reported": async ({ store }) => {
-    const receiver = await addEndpoint(store, { events: ["agent.*"] });
-    const watcher = await addEndpoint(store, { events: ["delivery.*"] });
-    const erased = await addEvent(store);
+  "a delivery that an administrator ended is not reported": async (store) => {
+    const receiver = await store.addEndpoint({ events: ["agent.*"] });
+    const watcher = await store.addEndpoint({ events: ["delivery.*"] });
+    const erased = await store.addEvent();
     await store.write(erasePayload, erased.id, { now: NOW, audit: audit(), newId });
-    assertEquals((await deliveryOf(store, erased.id)).reason, "payload_erased");
-    await addEvent(store);
+    assertEquals((await store.deliveryOf(erased.id)).reason, "payload_erased");
+    await store.addEvent();
     await store.write(deleteEndpoint, receiver.id, { now: NOW, audit: audit(), newId });
     assertEquals(await eventsOf(store, watcher.id), []);
   },
 
-  "an endpoint with a last attempt that is due is known": async ({ store }) => {
-    const receiver = await addEndpoint(store);
-    await addEvent(store);
+  "an endpoint with a last attempt that is due is known": async (store) => {
+    const receiver = await store.addEndpoint();
+    await store.addEvent();
     const endings = async (now: number) =>
       (await store.read(dueEndpoints, now)).map(({ isEnding }) => isEnding);
     assertEquals(await endings(NOW), [undefined]);
-    await finish(store, await claimOne(store, receiver), retryAt(NOW + DAY));
-    await addEvent(store, {}, NOW + 1);
+    await store.finish(await store.claimOne(receiver), retryAt(NOW + DAY));
+    await store.addEvent({}, NOW + 1);
     assertEquals(await endings(NOW + DAY - 1), [undefined]);
     assertEquals(await endings(NOW + DAY), [true]);
   },

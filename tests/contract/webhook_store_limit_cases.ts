@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { addEndpoint, bodyOf, DAY, newId, NOW, type StoreCases } from "./webhook_store_bed.ts";
+import { DAY, newId, NOW, type StoreCases, type TestStore } from "./webhook_store_bed.ts";
 import { listDeliveries } from "../../src/webhooks/store/deliveries.ts";
 import { listEvents } from "../../src/webhooks/store/events.ts";
 import {
@@ -12,7 +12,6 @@ import {
 } from "../../src/webhooks/store/limit_episodes.ts";
 import { LimitEpisodes, REPORT_MS } from "../../src/ratelimit/limit_episodes.ts";
 import { removeFinished } from "../../src/webhooks/store/retention.ts";
-import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 
 /** Of an episode that lasts a minute. */
 function report(part: Partial<EpisodeReport> = {}): EpisodeReport {
@@ -29,7 +28,7 @@ let number = 0;
 
 /** Writes reports as a process does, by default one that has not reported before. */
 function take(
-  store: WebhookStore,
+  store: TestStore,
   reports: readonly EpisodeReport[],
   part: Partial<ReportOptions> = {},
 ): Promise<readonly string[]> {
@@ -38,23 +37,23 @@ function take(
 }
 
 /** Ends what ended before a time, after the grace. */
-function end(store: WebhookStore, before: number, max = 10) {
+function end(store: TestStore, before: number, max = 10) {
   return store.write(endEpisodes, { max, now: before + EPISODE_GRACE_MS, newId });
 }
 
 /** Whether there is anything to end. */
-function isOver(store: WebhookStore, before: number): Promise<boolean> {
+function isOver(store: TestStore, before: number): Promise<boolean> {
   return store.read(isEpisodeOver, before + EPISODE_GRACE_MS);
 }
 
 /** The bodies of the events, newest first. */
-async function bodies(store: WebhookStore) {
+async function bodies(store: TestStore) {
   const { items } = await store.read(listEvents, { limit: 100 });
-  return await Promise.all(items.map(({ id }) => bodyOf(store, id)));
+  return await Promise.all(items.map(({ id }) => store.bodyOf(id)));
 }
 
 /** The events, oldest first, each with its data apart from the facts. */
-async function events(store: WebhookStore): Promise<readonly string[]> {
+async function events(store: TestStore): Promise<readonly string[]> {
   return (await bodies(store)).toReversed().map(({ event, data: { refusedHits = "", episode = "" } }) =>
     `${event} ${String(episode).slice(0, 1)} ${refusedHits}`.trim()
   );
@@ -73,14 +72,14 @@ const REFUSALS: Readonly<Record<string, readonly ((second: number) => boolean)[]
 
 /** An instance that reports a key without windows to its store. */
 class ReportingInstance {
-  readonly #store: WebhookStore;
+  readonly #store: TestStore;
   readonly #id: string;
   readonly #reporter = newId();
   readonly #episodes = new LimitEpisodes({ maxPerSecond: 10, graceMs: 0 });
   #batches = 0;
   refused = 0;
 
-  constructor(store: WebhookStore, id: string) {
+  constructor(store: TestStore, id: string) {
     this.#store = store;
     this.#id = id;
   }
@@ -113,7 +112,7 @@ const [A, B, C] = ["a".repeat(64), "b".repeat(64), "c".repeat(64)] as const;
 
 /** Cases of stores with an endpoint that subscribes to the events. */
 const SUBSCRIBED_CASES: StoreCases = {
-  "the data of the events of an episode": async ({ store }) => {
+  "the data of the events of an episode": async (store) => {
     await take(store, [report({ hits: 2 })]);
     await end(store, NOW + 60_001);
     const [at, endsAt] = ["2023-11-14T22:13:20.000Z", "2023-11-14T22:14:20.000Z"];
@@ -124,10 +123,8 @@ const SUBSCRIBED_CASES: StoreCases = {
     ]);
   },
 
-  "processes that report the same episodes concurrently write each event once": async (
-    { store, another },
-  ) => {
-    const stores = [store, await another(), await another()];
+  "processes that report the same episodes concurrently write each event once": async (store) => {
+    const stores = [store, await store.another(), await store.another()];
     const ids = Array.from({ length: 20 }, (_, index) => index.toString(16).padStart(64, "0"));
     await Promise.all(stores.flatMap((one, place) => {
       const reports = ids.map((id) => report({ id }));
@@ -139,7 +136,7 @@ const SUBSCRIBED_CASES: StoreCases = {
     assertEquals((await events(store)).slice(20), Array(20).fill("ratelimit.over_limit.ended 0 6"));
   },
 
-  "a batch that is written again changes nothing": async ({ store }) => {
+  "a batch that is written again changes nothing": async (store) => {
     const batch = { reporter: "r", number: 5, events: [{ kind: "config.loaded", json: "{}" }] };
     await take(store, [report({ hits: 2 })], batch);
     await take(store, [report({ hits: 2 })], batch);
@@ -153,7 +150,7 @@ const SUBSCRIBED_CASES: StoreCases = {
     ]);
   },
 
-  "late reports of an ended episode change nothing": async ({ store }) => {
+  "late reports of an ended episode change nothing": async (store) => {
     await take(store, [report()]);
     await end(store, NOW + 60_001);
     const late = { now: NOW + 90_000 };
@@ -168,7 +165,7 @@ const SUBSCRIBED_CASES: StoreCases = {
   },
 
   "an episode that goes on after its end was reported, as after an outage of the store, begins again": async (
-    { store },
+    store,
   ) => {
     const near = { id: B, event: "near_limit", hits: 1 } as const;
     await take(store, [report(), report(near)]);
@@ -196,13 +193,13 @@ const SUBSCRIBED_CASES: StoreCases = {
     ]);
   },
 
-  "hits without a first report are discarded": async ({ store }) => {
+  "hits without a first report are discarded": async (store) => {
     await take(store, [report(LATER)]);
     assertEquals(await events(store), []);
     assertEquals(await isOver(store, NOW + DAY), false);
   },
 
-  "a key without windows has one episode after the other": async ({ store }) => {
+  "a key without windows has one episode after the other": async (store) => {
     await take(store, [report({ hits: 1, endsAt: NOW + 10_000 })]);
     // It goes on, as another process reports.
     await take(store, [report({ hits: 2, startedAt: NOW + 9_000, endsAt: NOW + 19_000 })]);
@@ -225,10 +222,10 @@ const SUBSCRIBED_CASES: StoreCases = {
     ]);
   },
 
-  "a key that two instances refuse without a pause has one episode": async ({ store, another }) => {
+  "a key that two instances refuse without a pause has one episode": async (store) => {
     assertEquals(EPISODE_GRACE_MS > REPORT_MS, true);
 
-    const stores = [store, await another()];
+    const stores = [store, await store.another()];
     for (const [name, secondsOf] of Object.entries(REFUSALS)) {
       const instances = stores.map((one) => new ReportingInstance(one, name.slice(0, 1).repeat(64)));
       const seen = (await events(store)).length;
@@ -253,7 +250,7 @@ const SUBSCRIBED_CASES: StoreCases = {
     }
   },
 
-  "keys near a limit have one event in an episode, and none at its end": async ({ store }) => {
+  "keys near a limit have one event in an episode, and none at its end": async (store) => {
     const near = { event: "near_limit" } as const;
     await take(store, [report(near)]);
     await take(store, [report({ ...near, startedAt: NOW + 1 })]);
@@ -262,7 +259,7 @@ const SUBSCRIBED_CASES: StoreCases = {
     assertEquals(await events(store), ["ratelimit.near_limit a", "ratelimit.near_limit a"]);
   },
 
-  "ends are reported in portions, the earliest first": async ({ store }) => {
+  "ends are reported in portions, the earliest first": async (store) => {
     const endsAt = (ms: number) => ({ endsAt: NOW + ms });
     await take(store, [
       report({ id: C, ...endsAt(1) }),
@@ -275,7 +272,7 @@ const SUBSCRIBED_CASES: StoreCases = {
     assertEquals(ended.map((text) => text.split(" ")[1]), ["c", "b", "a"]);
   },
 
-  "ended episodes and processes that report no more are removed after a day": async ({ store }) => {
+  "ended episodes and processes that report no more are removed after a day": async (store) => {
     await take(store, [report({ id: A }), report({ id: B, endsAt: NOW + 5 * DAY })], {
       reporter: "r",
       number: 1,
@@ -293,21 +290,19 @@ const SUBSCRIBED_CASES: StoreCases = {
 
 function withSubscriber(cases: StoreCases): StoreCases {
   return Object.fromEntries(
-    Object.entries(cases).map(([name, run]) => [name, async (bed) => {
-      await addEndpoint(bed.store, { events: ["ratelimit.*", "config.*"] });
-      await run(bed);
+    Object.entries(cases).map(([name, run]) => [name, async (store) => {
+      await store.addEndpoint({ events: ["ratelimit.*", "config.*"] });
+      await run(store);
     }]),
   );
 }
 
 /** Episodes of limits: what several processes report becomes events. */
 export const LIMIT_CASES: StoreCases = {
-  "an episode that several processes report is two events, with the hits of all": async (
-    { store, another },
-  ) => {
-    const { id } = await addEndpoint(store, { events: ["ratelimit.*"] });
-    await addEndpoint(store, { events: ["*"] });
-    const second = await another();
+  "an episode that several processes report is two events, with the hits of all": async (store) => {
+    const { id } = await store.addEndpoint({ events: ["ratelimit.*"] });
+    await store.addEndpoint({ events: ["*"] });
+    const second = await store.another();
     assertEquals(await take(store, [report({ hits: 2 })]), [id]);
     assertEquals(await take(second, [report({ hits: 3, startedAt: NOW + 5 })]), []);
     await take(store, [report({ hits: 4, ...LATER })]);
@@ -321,8 +316,8 @@ export const LIMIT_CASES: StoreCases = {
     assertEquals(items.map(({ endpointId }) => endpointId), [id, id]);
   },
 
-  "events without a subscriber are not stored": async ({ store }) => {
-    await addEndpoint(store, { events: ["*", "ratelimit.near_limit"] });
+  "events without a subscriber are not stored": async (store) => {
+    await store.addEndpoint({ events: ["*", "ratelimit.near_limit"] });
     await take(store, [report()], { events: [{ kind: "config.loaded", json: "{}" }] });
     assertEquals((await end(store, NOW + 60_001)).count, 1);
     assertEquals(await events(store), []);

@@ -2,23 +2,17 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import type { Delivery, Execution } from "../../src/webhooks/model/records.ts";
 import {
   ACKNOWLEDGED,
-  addEndpoint,
-  addEvent,
   allPages,
   audit,
-  claim,
-  claimOne,
-  claimRuns,
   DAY,
   event,
   execution,
   EXHAUSTED,
-  finish,
   newId,
   NOW,
   retryAt,
-  saveVersion,
   type StoreCases,
+  type TestStore,
 } from "./webhook_store_bed.ts";
 import { acceptEvent, acceptExecution, findIdempotency } from "../../src/webhooks/store/accept.ts";
 import { addAudit, listAudit } from "../../src/webhooks/store/audit_log.ts";
@@ -28,20 +22,20 @@ import { listEndpoints } from "../../src/webhooks/store/endpoints.ts";
 import { findEvent, listEventKeys, listEvents } from "../../src/webhooks/store/events.ts";
 import { commitExecution, listExecutions } from "../../src/webhooks/store/executions.ts";
 import { removeFinished } from "../../src/webhooks/store/retention.ts";
-import type { ListOptions, Page, WebhookStore } from "../../src/webhooks/store/store.ts";
+import type { ListOptions, Page } from "../../src/webhooks/store/store.ts";
 import { listTriggers } from "../../src/webhooks/store/triggers.ts";
 
 /** Lists, metrics, and what is removed. */
 export const LIST_CASES: StoreCases = {
-  "a page ends where the next begins, while rows arrive and go": async ({ store }) => {
+  "a page ends where the next begins, while rows arrive and go": async (store) => {
     const ids: string[] = [];
-    for (let index = 0; index < 5; index++) ids.unshift((await addEvent(store)).id);
+    for (let index = 0; index < 5; index++) ids.unshift((await store.addEvent()).id);
     const first = await store.read(listEvents, { limit: 2 });
     assertEquals(first.items.map(({ id }) => id), ids.slice(0, 2));
-    await addEvent(store, {}, NOW - 5);
+    await store.addEvent({}, NOW - 5);
     const second = await store.read(listEvents, { limit: 2, cursor: first.nextCursor });
     assertEquals(second.items.map(({ id }) => id), ids.slice(2, 4));
-    await addEvent(store);
+    await store.addEvent();
     const third = await store.read(listEvents, { limit: 2, cursor: second.nextCursor });
     assertEquals([third.items.map(({ id }) => id), third.nextCursor], [ids.slice(4), undefined]);
     const whole = await store.read(listEvents, { limit: 5, cursor: first.nextCursor });
@@ -49,8 +43,8 @@ export const LIST_CASES: StoreCases = {
     assertEquals((await store.read(listEvents, { limit: 7 })).nextCursor, undefined);
   },
 
-  "a cursor that is none, or of another list, is refused": async ({ store }) => {
-    for (let index = 0; index < 2; index++) await addEvent(store);
+  "a cursor that is none, or of another list, is refused": async (store) => {
+    for (let index = 0; index < 2; index++) await store.addEvent();
     const { nextCursor = "" } = await store.read(listEvents, { limit: 1 });
     const lists: readonly ((options: ListOptions) => Promise<Page<unknown>>)[] = [
       (options) => store.read(listEndpoints, options),
@@ -66,7 +60,7 @@ export const LIST_CASES: StoreCases = {
     }
   },
 
-  "deliveries are listed by endpoint, state, kind and time, in any combination": async ({ store }) => {
+  "deliveries are listed by endpoint, state, kind and time, in any combination": async (store) => {
     await variedDeliveries(store);
     const all = await allPages((options) => store.read(listDeliveries, options));
     assertEquals(all.length, 16);
@@ -84,7 +78,7 @@ export const LIST_CASES: StoreCases = {
     }
   },
 
-  "deliveries are listed by event, with the other filters and page by page": async ({ store }) => {
+  "deliveries are listed by event, with the other filters and page by page": async (store) => {
     await variedDeliveries(store);
     const all = await allPages((options) => store.read(listDeliveries, options));
     for (const eventId of [...new Set(all.map((item) => item.eventId)), newId()]) {
@@ -103,10 +97,10 @@ export const LIST_CASES: StoreCases = {
     assertEquals(second.nextCursor, undefined);
   },
 
-  "events, executions and the audit log are listed by their filters": async ({ store }) => {
-    await saveVersion(store);
+  "events, executions and the audit log are listed by their filters": async (store) => {
+    await store.saveVersion();
     for (const at of [0, 20, 10]) {
-      for (const kind of ["a.one", "a.two"]) await addEvent(store, { kind }, NOW + at);
+      for (const kind of ["a.one", "a.two"]) await store.addEvent({ kind }, NOW + at);
       await store.write(acceptExecution, execution(), { now: NOW + at });
       await store.write(addAudit, audit({ at: NOW + at, action: `at.${at}`, details: { at } }));
     }
@@ -118,7 +112,7 @@ export const LIST_CASES: StoreCases = {
     assertEquals(events.map(({ kind, createdAt }) => [kind, createdAt]), [["a.one", NOW + 10]]);
     const executions = await allPages((options) => store.read(listExecutions, options), { since: NOW + 10 });
     assertEquals(executions.map(({ createdAt }) => createdAt), [NOW + 10, NOW + 20]);
-    const [first] = await claimRuns(store, { max: 1 });
+    const [first] = await store.claimRuns({ max: 1 });
     const change = { status: "cancelled", stepAttempts: 0, finishedAt: NOW } as const;
     await store.write(commitExecution, {
       executionId: first?.execution.id ?? "",
@@ -135,14 +129,14 @@ export const LIST_CASES: StoreCases = {
     assertEquals((await store.read(listAudit, { limit: 9, until: NOW })).items, []);
   },
 
-  "the metrics count what is due and what there is": async ({ store }) => {
+  "the metrics count what is due and what there is": async (store) => {
     const none = { attempting: 0, retrying: 0, acknowledged: 0, failed: 0 };
     const idle = { queued: 0, running: 0, succeeded: 0, failed: 0, cancelled: 0 };
     const endpoints = { healthy: 0, failing: 0, disabled_by_admin: 0, disabled_by_weir: 0 };
     const { bytes, ...empty } = await store.metrics(NOW);
     assertEquals([empty, bytes > 0], [{ dueNow: 0, deliveries: none, executions: idle, endpoints }, true]);
     await variedDeliveries(store);
-    await saveVersion(store);
+    await store.saveVersion();
     await store.write(acceptExecution, execution(), { now: NOW });
     const { bytes: _, ...metrics } = await store.metrics(NOW + 20);
     assertEquals(metrics, {
@@ -155,16 +149,16 @@ export const LIST_CASES: StoreCases = {
     assertEquals((await store.metrics(NOW + DAY)).dueNow, 5, "those of the disabled endpoint wait");
   },
 
-  "what is over goes when it is old, in portions; open work stays": async ({ store }) => {
-    const to = await addEndpoint(store);
-    for (const at of [0, 1, 2, 3]) await addEvent(store, {}, NOW + at);
-    await addEvent(store, {}, NOW + DAY);
-    const [old, open, asked, late] = await claim(store, [to], { now: NOW + 9, max: 4 });
-    if (old) await finish(store, old, ACKNOWLEDGED);
-    if (open) await finish(store, open, retryAt(NOW));
-    if (asked) await finish(store, asked, EXHAUSTED);
+  "what is over goes when it is old, in portions; open work stays": async (store) => {
+    const to = await store.addEndpoint();
+    for (const at of [0, 1, 2, 3]) await store.addEvent({}, NOW + at);
+    await store.addEvent({}, NOW + DAY);
+    const [old, open, asked, late] = await store.claim([to], { now: NOW + 9, max: 4 });
+    if (old) await store.finish(old, ACKNOWLEDGED);
+    if (open) await store.finish(open, retryAt(NOW));
+    if (asked) await store.finish(asked, EXHAUSTED);
     if (asked) await store.write(resendDelivery, asked.delivery.id, { now: NOW, audit: audit() });
-    if (late) await finish(store, late, { ...ACKNOWLEDGED, finishedAt: NOW + DAY });
+    if (late) await store.finish(late, { ...ACKNOWLEDGED, finishedAt: NOW + DAY });
     const idempotency = { scope: "admin", key: "k", bodyHash: "h" };
     await store.write(acceptEvent, event(), { now: NOW + DAY, idempotency });
     const remove = (now: number, max: number) => store.write(removeFinished, { before: NOW + DAY, now, max });
@@ -182,17 +176,17 @@ export const LIST_CASES: StoreCases = {
     assertEquals((await store.metrics(NOW)).deliveries.acknowledged, 1);
   },
 
-  "events go with the last of their deliveries, those without any by themselves": async ({ store }) => {
-    const to = await addEndpoint(store, { events: ["a.one"] });
+  "events go with the last of their deliveries, those without any by themselves": async (store) => {
+    const to = await store.addEndpoint({ events: ["a.one"] });
     const [open, none, done] = [
-      await addEvent(store, { kind: "a.one" }, NOW + 1),
-      await addEvent(store, { kind: "a.two" }, NOW + 2),
-      await addEvent(store, { kind: "a.one" }, NOW + 3),
+      await store.addEvent({ kind: "a.one" }, NOW + 1),
+      await store.addEvent({ kind: "a.two" }, NOW + 2),
+      await store.addEvent({ kind: "a.one" }, NOW + 3),
     ];
-    const young = await addEvent(store, { kind: "a.two" }, NOW + DAY);
-    const claims = await claim(store, [to], { now: NOW + 9 });
+    const young = await store.addEvent({ kind: "a.two" }, NOW + DAY);
+    const claims = await store.claim([to], { now: NOW + 9 });
     const [first, last] = claims;
-    if (last) await finish(store, last, ACKNOWLEDGED);
+    if (last) await store.finish(last, ACKNOWLEDGED);
     const left = async () => {
       const events = await Promise.all([open, none, done, young].map(({ id }) => store.read(findEvent, id)));
       return events.map((found) => found !== undefined);
@@ -200,21 +194,21 @@ export const LIST_CASES: StoreCases = {
     const remove = (before: number) => store.write(removeFinished, { before, now: NOW + DAY, max: 100 });
     while (await remove(NOW + DAY) > 0);
     assertEquals(await left(), [true, false, false, true]);
-    if (first) await finish(store, first, ACKNOWLEDGED);
+    if (first) await store.finish(first, ACKNOWLEDGED);
     assertEquals([await remove(NOW + DAY), await left()], [2, [false, false, false, true]]);
     // A clock that was set back: what came before the place that was reached is found as well.
-    const early = await addEvent(store, { kind: "a.two" }, NOW + 1);
+    const early = await store.addEvent({ kind: "a.two" }, NOW + 1);
     assertEquals([await remove(NOW + DAY - 1), (await store.read(findEvent, early.id))?.id], [0, early.id]);
     assertEquals([await remove(NOW + 2), await store.read(findEvent, early.id)], [1, undefined]);
   },
 
-  "a text of a workflow goes with the last execution that began with it": async ({ store }) => {
-    await saveVersion(store);
+  "a text of a workflow goes with the last execution that began with it": async (store) => {
+    await store.saveVersion();
     const [one, two] = [execution(), execution()];
     for (const added of [one, two]) await store.write(acceptExecution, added, { now: NOW });
     const remove = () => store.write(removeFinished, { before: NOW + DAY, now: NOW, max: 100 });
     const end = async () => {
-      const [claimed] = await claimRuns(store, { max: 1 });
+      const [claimed] = await store.claimRuns({ max: 1 });
       assert(claimed !== undefined);
       await store.write(commitExecution, {
         executionId: claimed.execution.id,
@@ -234,15 +228,15 @@ export const LIST_CASES: StoreCases = {
       error
     );
     assert(missing instanceof Error, "Expected the text to be gone");
-    await saveVersion(store);
+    await store.saveVersion();
     assertEquals((await store.write(acceptExecution, execution(), { now: NOW })).kind, "new");
   },
 
-  "attempts are read without what was answered to them where that is not wanted": async ({ store }) => {
-    const to = await addEndpoint(store);
-    await addEvent(store);
-    const claimed = await claimOne(store, to);
-    await finish(store, claimed, retryAt(NOW), {
+  "attempts are read without what was answered to them where that is not wanted": async (store) => {
+    const to = await store.addEndpoint();
+    await store.addEvent();
+    const claimed = await store.claimOne(to);
+    await store.finish(claimed, retryAt(NOW), {
       result: "failed",
       finishedAt: NOW,
       status: 500,
@@ -258,8 +252,8 @@ export const LIST_CASES: StoreCases = {
     ]);
   },
 
-  "a store that was closed refuses everything": async ({ another }) => {
-    const other = await another();
+  "a store that was closed refuses everything": async (store) => {
+    const other = await store.another();
     await other.close();
     await other.close();
     const closed = async (call: Promise<unknown>) => {
@@ -270,8 +264,8 @@ export const LIST_CASES: StoreCases = {
     await closed(other.write(addAudit, audit()));
   },
 
-  "what was asked for before a store is closed is done": async ({ store, another }) => {
-    const other = await another();
+  "what was asked for before a store is closed is done": async (store) => {
+    const other = await store.another();
     const entry = audit({ action: "last" });
     const written = other.write(addAudit, entry);
     await other.close();
@@ -281,17 +275,17 @@ export const LIST_CASES: StoreCases = {
 };
 
 /** Two endpoints, one of them disabled, with events of two kinds at four times, in every state. */
-async function variedDeliveries(store: WebhookStore): Promise<void> {
-  const [one] = [await addEndpoint(store), await addEndpoint(store, { enabled: false })];
+async function variedDeliveries(store: TestStore): Promise<void> {
+  const [one] = [await store.addEndpoint(), await store.addEndpoint({ enabled: false })];
   for (const at of [0, 20, 10, 30]) {
-    for (const kind of ["a.one", "a.two"]) await addEvent(store, { kind }, NOW + at);
+    for (const kind of ["a.one", "a.two"]) await store.addEvent({ kind }, NOW + at);
   }
-  const claimed = await claim(store, [one], { now: NOW + 20 });
+  const claimed = await store.claim([one], { now: NOW + 20 });
   const changes = [EXHAUSTED, undefined, ACKNOWLEDGED, EXHAUSTED, retryAt(NOW + 30_000), undefined];
   for (const [index, change] of changes.entries()) {
     const item = claimed[index];
     if (item === undefined || change === undefined) continue;
-    await finish(store, item, change);
+    await store.finish(item, change);
   }
   await store.write(voidClaims, { now: NOW + 20, which: "all" });
 }

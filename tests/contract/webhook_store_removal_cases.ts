@@ -1,16 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
 import {
   ACKNOWLEDGED,
-  addEndpoint,
-  addEvent,
-  assertNothingDue,
   audit,
-  auditLog,
-  claim,
-  claimOne,
   DAY,
   event,
-  finish,
   newId,
   NOW,
   retryAt,
@@ -34,7 +27,7 @@ import { createTrigger, deleteTrigger, findTrigger } from "../../src/webhooks/st
 
 /** What goes with a record that is removed. */
 export const REMOVAL_CASES: StoreCases = {
-  "a trigger that is removed takes its idempotency keys along, and frees its name": async ({ store }) => {
+  "a trigger that is removed takes its idempotency keys along, and frees its name": async (store) => {
     const [gone, other] = [trigger(), trigger()];
     for (const added of [gone, other]) await store.write(createTrigger, added, audit());
     await store.write(saveWorkflowVersion, { id: "v1", workflow: "w", text: "t" });
@@ -58,10 +51,10 @@ export const REMOVAL_CASES: StoreCases = {
     assertEquals(await store.write(createTrigger, trigger({ name: gone.name }), audit()), true);
   },
 
-  "a payload that is erased is gone, and what is open fails": async ({ store }) => {
-    const [one, two] = [await addEndpoint(store), await addEndpoint(store)];
-    const added = await addEvent(store);
-    const claimed = await claimOne(store, one);
+  "a payload that is erased is gone, and what is open fails": async (store) => {
+    const [one, two] = [await store.addEndpoint(), await store.addEndpoint()];
+    const added = await store.addEvent();
+    const claimed = await store.claimOne(one);
     const entry = audit({ action: "payload.erased", object: `event:${added.id}` });
     const erase = (id: string) => store.write(erasePayload, id, { now: NOW + 9, audit: entry, newId });
     assertEquals([await erase(newId()), await erase(added.id), await erase(added.id)], [false, true, true]);
@@ -71,28 +64,28 @@ export const REMOVAL_CASES: StoreCases = {
       ["failed", "payload_erased"],
       ["failed", "payload_erased"],
     ]);
-    assertEquals(await auditLog(store), [
+    assertEquals(await store.auditLog(), [
       `payload.erased event:${added.id}`,
       ...items.toReversed().map(({ id }) => `delivery.failed delivery:${id}`),
     ]);
-    assertEquals(await finish(store, claimed, retryAt(NOW)), false);
+    assertEquals(await store.finish(claimed, retryAt(NOW)), false);
     const { id } = claimed.delivery;
     assertEquals(await store.write(resendDelivery, id, { now: NOW, audit: audit() }), "erased");
     assertEquals(await store.write(resendDelivery, newId(), { now: NOW, audit: audit() }), undefined);
-    await assertNothingDue(store, two, NOW + DAY);
+    await store.assertNothingDue(two, NOW + DAY);
   },
 
-  "what receivers answered goes with an erased payload": async ({ store }) => {
-    const endpoint = await addEndpoint(store);
-    const added = await addEvent(store);
-    const claimed = await claimOne(store, endpoint);
+  "what receivers answered goes with an erased payload": async (store) => {
+    const endpoint = await store.addEndpoint();
+    const added = await store.addEvent();
+    const claimed = await store.claimOne(endpoint);
     const echo = {
       result: "acknowledged",
       finishedAt: NOW + 5,
       status: 200,
       response: "the payload",
     } as const;
-    await finish(store, claimed, ACKNOWLEDGED, echo);
+    await store.finish(claimed, ACKNOWLEDGED, echo);
     const responses = async () =>
       (await store.read(findDelivery, claimed.delivery.id))?.attempts.map((
         { response, status },
@@ -102,11 +95,11 @@ export const REMOVAL_CASES: StoreCases = {
     assertEquals(await responses(), [[undefined, 200]]);
   },
 
-  "what a removal leaves of many is gone on with in portions, by anybody": async ({ store, another }) => {
-    const [gone, other] = [await addEndpoint(store), await addEndpoint(store, { events: ["agent.*"] })];
-    const events = await Promise.all(Array.from({ length: 600 }, () => addEvent(store, { kind: "b.one" })));
-    const agent = await addEvent(store);
-    const [taken] = await claim(store, [gone], { max: 1 });
+  "what a removal leaves of many is gone on with in portions, by anybody": async (store) => {
+    const [gone, other] = [await store.addEndpoint(), await store.addEndpoint({ events: ["agent.*"] })];
+    const events = await Promise.all(Array.from({ length: 600 }, () => store.addEvent({ kind: "b.one" })));
+    const agent = await store.addEvent();
+    const [taken] = await store.claim([gone], { max: 1 });
     assert(taken !== undefined);
     const clear = async (from: WebhookStore, max?: number) =>
       await from.clearRemoved({ now: NOW + 9, newId, max });
@@ -118,13 +111,13 @@ export const REMOVAL_CASES: StoreCases = {
     assertEquals([await store.read(findEndpoint, gone.id), await store.read(dueEndpoints, NOW)], [undefined, [
       { id: other.id, concurrency: 1_000, timeoutMs: 3_000 },
     ]]);
-    await assertNothingDue(store, gone);
-    assertEquals(await finish(store, taken, retryAt(NOW + 30_000)), false);
+    await store.assertNothingDue(gone);
+    assertEquals(await store.finish(taken, retryAt(NOW + 30_000)), false);
     assertEquals((await store.write(acceptEvent, event({ kind: "b.one" }), { now: NOW })).kind, "new");
     await store.close();
 
     // Whoever left it is gone.
-    const later = await another();
+    const later = await store.another();
     const entries = async () =>
       (await later.read(listAudit, { limit: 9, event: "delivery.failed" })).items.map((
         { object, details },
@@ -150,24 +143,24 @@ export const REMOVAL_CASES: StoreCases = {
     );
   },
 
-  "a payload with many deliveries is erased at once, and they fail in portions": async ({ store }) => {
-    const to = await Promise.all(Array.from({ length: 501 }, () => addEndpoint(store)));
-    const [added, kept] = [await addEvent(store), await addEvent(store)];
+  "a payload with many deliveries is erased at once, and they fail in portions": async (store) => {
+    const to = await Promise.all(Array.from({ length: 501 }, () => store.addEndpoint()));
+    const [added, kept] = [await store.addEvent(), await store.addEvent()];
     assertEquals(await store.write(erasePayload, added.id, { now: NOW + 5, audit: audit(), newId }), true);
     assertEquals(await store.read(findEvent, added.id), { id: added.id, kind: added.kind, createdAt: NOW });
     assertEquals((await store.metrics(NOW)).deliveries.failed, 500);
     // One that a claim finds before it has its turn fails then.
-    const claimed = await claim(store, to, { max: 9 });
+    const claimed = await store.claim(to, { max: 9 });
     assertEquals(new Set(claimed.map(({ delivery }) => delivery.eventId)), new Set([kept.id]));
     assertEquals([claimed.length, (await store.metrics(NOW)).deliveries.failed], [501, 501]);
     assertEquals(await store.clearRemoved({ now: NOW + 9, newId }), false);
     assertEquals((await store.metrics(NOW)).deliveries, {
       ...{ attempting: 501, retrying: 0, acknowledged: 0, failed: 501 },
     });
-    assertEquals((await auditLog(store)).length, 501);
+    assertEquals((await store.auditLog()).length, 501);
   },
 
-  "a trigger with many idempotency keys goes at once, and they in portions": async ({ store }) => {
+  "a trigger with many idempotency keys goes at once, and they in portions": async (store) => {
     const gone = trigger();
     await store.write(createTrigger, gone, audit());
     await store.write(saveWorkflowVersion, { id: "v1", workflow: "w", text: "t" });

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { addEndpoint, audit, newId, NOW, secret, type StoreCases } from "./webhook_store_bed.ts";
+import { audit, newId, NOW, secret, type StoreCases } from "./webhook_store_bed.ts";
 import { deleteEndpoint, editEndpoint, findEndpoint } from "../../src/webhooks/store/endpoints.ts";
 import {
   countSealed,
@@ -16,12 +16,11 @@ const seal = (keyId: string, byte: number) => ({ keyId, bytes: new Uint8Array([b
 
 /** How the encrypted values of a store get another key. */
 export const SEALED_CASES: StoreCases = {
-  "encrypted values are found by their keys, in portions": async ({ store }) => {
+  "encrypted values are found by their keys, in portions": async (store) => {
     const [one, two, three] = [seal("k1", 1), seal("k2", 2), seal("k1", 3)];
     for (const headers of [one, two, three, undefined]) {
       const secrets = [secret({ sealed: seal("k1", 9) })];
-      await addEndpoint(
-        store,
+      await store.addEndpoint(
         headers === undefined ? { headerNames: [], headers, secrets } : { headers, secrets },
       );
     }
@@ -32,13 +31,13 @@ export const SEALED_CASES: StoreCases = {
     assertEquals(await store.read(sealedByOthers, HEADERS, "k9", ALL).then((rows) => rows.length), 3);
   },
 
-  "an encrypted value is replaced, unless another one has replaced it": async ({ store }) => {
-    const kept = await addEndpoint(store, {
+  "an encrypted value is replaced, unless another one has replaced it": async (store) => {
+    const kept = await store.addEndpoint({
       headers: seal("k1", 1),
       secrets: [secret({ sealed: seal("k1", 1) })],
     });
-    const changed = await addEndpoint(store, { headers: seal("k1", 2) });
-    const deleted = await addEndpoint(store, { headers: seal("k1", 3) });
+    const changed = await store.addEndpoint({ headers: seal("k1", 2) });
+    const deleted = await store.addEndpoint({ headers: seal("k1", 3) });
     const rows = await store.read(sealedByOthers, HEADERS, "k2", ALL);
     assertEquals(rows.length, 3);
     const headers = { names: ["x-one"], sealed: seal("k1", 4) };

@@ -20,11 +20,9 @@ import {
 } from "../../src/webhooks/store/triggers.ts";
 import {
   audit,
-  auditLog,
   execution,
   newId,
   NOW,
-  saveVersion,
   signedTrigger,
   type StoreCases,
   trigger,
@@ -33,7 +31,7 @@ import {
 
 /** Triggers whose calls are signed. */
 export const SIGNED_TRIGGER_CASES: StoreCases = {
-  "a signed trigger is read as it was written, by its id, by its name and in lists": async ({ store }) => {
+  "a signed trigger is read as it was written, by its id, by its name and in lists": async (store) => {
     const full = signedTrigger({ secrets: [triggerSecret(), triggerSecret({ createdAt: NOW + 1 })] });
     const bare = signedTrigger({ verify: { scheme: "github" } });
     const keyed = trigger();
@@ -47,7 +45,7 @@ export const SIGNED_TRIGGER_CASES: StoreCases = {
     assertEquals((await store.read(listTriggers, { limit: 9 })).items, [keyed, bare, full]);
   },
 
-  "of three secrets of a trigger the oldest goes, and all may be revoked": async ({ store }) => {
+  "of three secrets of a trigger the oldest goes, and all may be revoked": async (store) => {
     const [one, two, three] = [triggerSecret(), triggerSecret(), triggerSecret()];
     const added = signedTrigger({ secrets: [one] });
     await store.write(createTrigger, added, audit());
@@ -66,7 +64,7 @@ export const SIGNED_TRIGGER_CASES: StoreCases = {
     const empty = { ...added, secrets: [] };
     assertEquals(await store.read(findSignedTrigger, added.name), empty);
     assertEquals(await store.read(findTrigger, added.id), empty);
-    const actions = (await auditLog(store)).map((entry) => entry.split(" ")[0]);
+    const actions = (await store.auditLog()).map((entry) => entry.split(" ")[0]);
     assertEquals(actions.filter((action) => action !== "test.done"), [
       "added",
       "added",
@@ -75,7 +73,7 @@ export const SIGNED_TRIGGER_CASES: StoreCases = {
     ]);
   },
 
-  "the secrets of a signed trigger get another key, as all encrypted values do": async ({ store }) => {
+  "the secrets of a signed trigger get another key, as all encrypted values do": async (store) => {
     const added = signedTrigger({ secrets: [triggerSecret(), triggerSecret()] });
     await store.write(createTrigger, added, audit());
     const columns = SEALED_COLUMNS.filter(({ table }) => table === "trigger_secret");
@@ -89,8 +87,8 @@ export const SIGNED_TRIGGER_CASES: StoreCases = {
     assertEquals(found?.secrets?.map(({ sealed }) => sealed.keyId), ["k2", "k2"]);
   },
 
-  "an execution keeps the kind of event of its call, alone and in a group": async ({ store }) => {
-    await saveVersion(store);
+  "an execution keeps the kind of event of its call, alone and in a group": async (store) => {
+    await store.saveVersion();
     const asked = [execution({ event: "push" }), execution(), execution({ event: "orders/create" })];
     await store.write(acceptExecution, execution({ event: "first" }), { now: NOW });
     await Promise.all(asked.map((one) => store.write(acceptExecution, one, { now: NOW })));
@@ -104,7 +102,7 @@ export const SIGNED_TRIGGER_CASES: StoreCases = {
     );
   },
 
-  "an edit of a signed trigger replaces its verification and keeps its secrets": async ({ store }) => {
+  "an edit of a signed trigger replaces its verification and keeps its secrets": async (store) => {
     const added = signedTrigger();
     await store.write(createTrigger, added, audit());
     const verify = { scheme: "hmac-sha256", header: "x-other", encoding: "base64" } as const;

@@ -2,11 +2,11 @@ import { serveFlags } from "../../scripts/serve_flags.ts";
 import { type Certificates, makeCertificates } from "../harness/certificates.ts";
 import { freePort } from "../harness/free_port.ts";
 import { decide, GrpcClient } from "../harness/grpc_client.ts";
-import { sharedPostgres } from "../harness/postgres_fixture.ts";
+import { serverOfRun, usePostgres } from "../harness/postgres_fixture.ts";
 import { type Prometheus, startPrometheus } from "../harness/prometheus.ts";
 import { type RedisServer, startRedis } from "../harness/redis_server.ts";
 import { ServeFixture } from "../harness/serve_fixture.ts";
-import type { SharedPostgresServer } from "../harness/shared_servers.ts";
+import type { SharedPostgresServer } from "../harness/postgres_server.ts";
 import { needs } from "../harness/tools.ts";
 import { until } from "../harness/until.ts";
 import { api, WebhookFolder } from "../harness/webhook_weir.ts";
@@ -78,7 +78,7 @@ const FILE = new URL("../../config/deploy/prometheus-alerts.yaml", import.meta.u
 /** `WeirDeliveriesFailed` looks back so far. */
 const BASELINE = 'ratelimit_webhooks_deliveries{state="failed"} offset 15s';
 const DEADLINE_MS = 120_000;
-const server = sharedPostgres();
+usePostgres();
 
 Deno.test("alert faults: each alert has a fault, and the copy of the rules has no minutes", async () => {
   const text = await Deno.readTextFile(FILE);
@@ -96,7 +96,7 @@ Deno.test({
     "alert faults: Prometheus raises each alert after its fault",
   ),
   async fn(test) {
-    await using bed = await AlertBed.start(server());
+    await using bed = await AlertBed.start(serverOfRun());
     const rules = quickAlerts(await Deno.readTextFile(FILE));
     await using prometheus = await startPrometheus({ target: bed.targets, rules });
     await until("the baseline", async () => {

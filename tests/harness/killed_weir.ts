@@ -1,7 +1,4 @@
-/**
- * Weir as `main.ts serve` runs it, but for faults that its only argument names in JSON. SIGUSR1 makes the worker of
- * the webhook service throw, SIGUSR2 ends it without a word.
- */
+/** Weir as `main.ts serve` runs it, but for faults that its only argument names in JSON. */
 import { serve } from "../../main.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { readSettings } from "../../src/settings/read_settings.ts";
@@ -23,19 +20,15 @@ const logger = createLogger({
 });
 guardProcess({ logger, clock: systemClock, onUnexpected: () => Deno.exit(3) });
 
-let worker: Worker | undefined;
-const tell = (message: FaultMessage) => worker?.postMessage(message);
 const stop = new AbortController();
 Deno.addSignalListener("SIGTERM", () => stop.abort());
-Deno.addSignalListener("SIGUSR1", () => tell({ type: "throw" }));
-Deno.addSignalListener("SIGUSR2", () => worker?.terminate());
 
 const running = await serve(settings, stop.signal, {
   logger,
   createWebhookWorker: () => {
     const url = new URL("./killed_webhook_worker.ts", import.meta.url);
-    worker = new Worker(url, { type: "module", name: "webhooks" });
-    tell({ type: "faults", faults });
+    const worker = new Worker(url, { type: "module", name: "webhooks" });
+    worker.postMessage({ type: "faults", faults } satisfies FaultMessage);
     return worker;
   },
 });

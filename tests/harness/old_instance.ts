@@ -1,12 +1,14 @@
 import { assertEquals } from "@std/assert";
 import { join } from "node:path";
-import { systemClock } from "../../src/base/clock.ts";
-import { parsePostgresAddress } from "../../src/base/postgres_address.ts";
-import { PostgresConnection } from "../../src/webhooks/store/postgres/connection.ts";
+import { backupStore } from "../../src/webhooks/store/maintenance/backup.ts";
 import { PostgresError } from "../../src/webhooks/store/postgres/error.ts";
 import { SqliteConnection } from "../../src/webhooks/store/sqlite/connection.ts";
 import type { Answer, Parameter } from "../../src/webhooks/store/work.ts";
-import { NO_LIMITS } from "./postgres_fixture.ts";
+import { connectTo, postgres } from "./postgres_fixture.ts";
+import { output, postgresProgram } from "./postgres_folder.ts";
+import type { PostgresDatabase } from "./postgres_server.ts";
+import { StoreFolder } from "./sqlite_fixture.ts";
+import { databasePlace, filePlace, type StorePlace } from "./store_places.ts";
 
 /** What 0.1.0 wrote: stores with records of every kind, and the statements of an instance on them. */
 export const OLD_STORE = join(import.meta.dirname ?? "", "../testdata/store-0.1.0");
@@ -46,25 +48,79 @@ export interface OldInstance extends AsyncDisposable {
   run(operations: readonly OldOperation[]): Promise<void>;
 }
 
-/** Opens a file as an instance of 0.1.0. */
-export function oldSqliteInstance(path: string): OldInstance {
+/** A store that 0.1.0 has written. */
+export interface OldStore extends StorePlace {
+  /** Opens it as an instance of 0.1.0. */
+  instance(): Promise<OldInstance>;
+  /** Makes a copy with the tool of an operator, while it is used. */
+  backup(): Promise<OldStore>;
+  /** An empty place of its kind. */
+  empty(): Promise<StorePlace>;
+}
+
+/** Registers tests with the store of 0.1.0, in a file and on PostgreSQL. */
+export const oldStores = {
+  test(name: string, run: (store: OldStore) => Promise<void>): void {
+    Deno.test(`${name} (sqlite)`, async () => {
+      using folder = new StoreFolder();
+      const path = folder.file("0.db");
+      await Deno.copyFile(join(OLD_STORE, "weir.db"), path);
+      await run(oldFile(folder, path));
+    });
+    postgres.test(`${name} (postgres)`, async (database) => {
+      await using stack = new AsyncDisposableStack();
+      await database.restore(await Deno.readTextFile(join(OLD_STORE, "weir.sql")));
+      await run(oldDatabase(database, stack));
+    });
+  },
+};
+
+function oldFile(folder: StoreFolder, path: string, copies = 0): OldStore {
+  return {
+    ...filePlace(folder, path),
+    instance: () => Promise.resolve(oldSqliteInstance(path)),
+    async backup() {
+      const copy = `${path}.${++copies}`;
+      await backupStore(path, copy);
+      return oldFile(folder, copy);
+    },
+    empty: () => Promise.resolve(filePlace(folder)),
+  };
+}
+
+function oldDatabase(database: PostgresDatabase, stack: AsyncDisposableStack): OldStore {
+  const address = database.url();
+  return {
+    ...databasePlace(database),
+    instance: () => oldPostgresInstance(address),
+    async backup() {
+      const dump = await output([postgresProgram("pg_dump"), "--inserts", "--no-owner", address]);
+      const copy = stack.use(await database.server.database());
+      // Some releases of pg_dump write psql commands.
+      await copy.restore(dump.replaceAll(/^\\.*\n?/gm, ""));
+      return oldDatabase(copy, stack);
+    },
+    empty: async () => databasePlace(stack.use(await database.server.database())),
+  };
+}
+
+function oldSqliteInstance(path: string): OldInstance {
   const connection = new SqliteConnection(path);
-  const { texts } = OLD_STATEMENTS.sqlite;
+  const perform = ({ name, statements }: OldOperation) =>
+    connection.transaction(() => {
+      for (const [text, parameters, expected] of statements) {
+        const sql = OLD_STATEMENTS.sqlite.texts[text] ?? "";
+        const given = parameters.map(parameterOf);
+        const answer = typeof expected === "number"
+          ? { rows: [], changes: connection.run(sql, ...given) }
+          : { rows: connection.all(sql, ...given), changes: 0 };
+        compare(name, sql, answer, expected);
+      }
+    });
   return {
     // deno-lint-ignore require-await -- a failure is a rejection
     async run(operations) {
-      for (const { name, statements } of operations) {
-        connection.transaction(() => {
-          for (const [text, parameters, expected] of statements) {
-            const sql = texts[text] ?? "";
-            const given = parameters.map(parameterOf);
-            const answer = typeof expected === "number"
-              ? { rows: [], changes: connection.run(sql, ...given) }
-              : { rows: connection.all(sql, ...given), changes: 0 };
-            compare(name, sql, answer, expected);
-          }
-        });
-      }
+      for (const operation of operations) perform(operation);
     },
     // deno-lint-ignore require-await -- a failure is a rejection
     async [Symbol.asyncDispose]() {
@@ -73,13 +129,8 @@ export function oldSqliteInstance(path: string): OldInstance {
   };
 }
 
-/** Connects to a database as an instance of 0.1.0. */
-export async function oldPostgresInstance(url: string): Promise<OldInstance> {
-  const address = parsePostgresAddress(url);
-  const [host] = address.fields.hosts;
-  if (host === undefined) throw new Error("Cannot connect: the address has no host");
-  const open = () => PostgresConnection.open(address, host, { clock: systemClock, ...NO_LIMITS });
-  let connection = await open();
+async function oldPostgresInstance(url: string): Promise<OldInstance> {
+  let connection = await connectTo(url);
   const perform = async ({ name, statements }: OldOperation) => {
     await connection.begin("write");
     for (const [text, parameters, expected] of statements) {
@@ -98,7 +149,7 @@ export async function oldPostgresInstance(url: string): Promise<OldInstance> {
           // Such a connection is replaced by 0.1.0, and the operation is repeated.
           if (!(error instanceof PostgresError && error.sqlState === "0A000")) throw error;
           connection.destroy();
-          connection = await open();
+          connection = await connectTo(url);
           await perform(operation);
         }
       }

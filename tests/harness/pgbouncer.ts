@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { ChildProcess } from "./child_process.ts";
 import { freePort } from "./free_port.ts";
 import { asPostgres, output, POSTGRES_USER } from "./postgres_folder.ts";
-import type { SharedPostgresServer } from "./shared_servers.ts";
+import type { SharedPostgresServer } from "./postgres_server.ts";
 import { requireTool } from "./tools.ts";
 import { until } from "./until.ts";
 

@@ -1,36 +1,89 @@
+import { assert, assertRejects } from "@std/assert";
 import { systemClock } from "../../src/base/clock.ts";
 import { parsePostgresAddress } from "../../src/base/postgres_address.ts";
-import { PostgresConnection } from "../../src/webhooks/store/postgres/connection.ts";
+import {
+  PostgresConnection,
+  type PostgresConnectionOptions,
+} from "../../src/webhooks/store/postgres/connection.ts";
 import { POSTGRES_TABLES } from "../../src/webhooks/store/schema.ts";
+import { StoreError } from "../../src/webhooks/store/store.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "../../src/webhooks/store/postgres/store.ts";
-import { PostgresServer } from "./postgres_server.ts";
-import { sharedPlace } from "./shared_places.ts";
-import type { SharedPostgresServer } from "./shared_servers.ts";
-import { toolAvailable } from "./tools.ts";
-import { until } from "./until.ts";
-import { QUIET } from "./sqlite_fixture.ts";
+import { handled } from "./handled.ts";
+import { type PostgresDatabase, PostgresServer, type SharedPostgresServer } from "./postgres_server.ts";
+import { sharedPostgres } from "./shared_servers.ts";
+import { needing, toolAvailable } from "./tools.ts";
+import { eventually, until } from "./until.ts";
+import { closing, type OpenedStore, QUIET } from "./sqlite_fixture.ts";
 
-/** The server of the run, for all tests of a file, each with databases of its own. */
-export function sharedPostgres(): () => SharedPostgresServer {
-  let server: PostgresServer | undefined;
-  Deno.test.beforeAll(async () => {
-    const place = await sharedPlace("postgres");
-    server = place && PostgresServer.at(place);
-  });
-  return () => {
-    if (server === undefined) throw new Error("Cannot use the shared server: it is not installed");
-    return server;
-  };
+/** Limits that nothing reaches, however slow the machine is. */
+export const NO_LIMITS = { connectTimeoutMs: 60_000, statementTimeoutMs: 300_000, lockTimeoutMs: 300_000 };
+
+let shared: SharedPostgresServer | undefined;
+let kept: PostgresDatabase | undefined;
+
+/** Registers tests that have an empty database on the server of the run, which is dropped at the end of each. */
+export const postgres = {
+  test(name: string, run: (database: PostgresDatabase) => Promise<void>): void {
+    usePostgres();
+    needing("postgres").test(name, async () => {
+      await using database = await serverOfRun().database();
+      await run(database);
+    });
+  },
+};
+
+/** Registers tests that have a server of their own each, which they may stop and kill. */
+export const ownPostgres = {
+  test(name: string, run: (server: PostgresServer) => Promise<void>): void {
+    needing("postgres").test(name, async () => {
+      await using server = await PostgresServer.start();
+      await run(server);
+    });
+  },
+};
+
+/** Registers tests that share a server of their file, which they may pause and whose connections they may break. */
+export const postgresServer = {
+  test(name: string, run: (server: PostgresServer) => Promise<void>): void {
+    ownServer ??= duringFile(async () => {
+      // What it says belongs to no test, and so it says nothing.
+      const settings = { log_min_messages: "panic" };
+      return toolAvailable("postgres") ? await PostgresServer.start({ settings }) : undefined;
+    });
+    const server = ownServer;
+    needing("postgres").test(name, () => run(server()));
+  },
+};
+let ownServer: (() => PostgresServer) | undefined;
+
+/** Makes the server of the run known to the tests of this file: asked for inside of a test it would be a leak of it. */
+export function usePostgres(): void {
+  if (hasAsked) return;
+  hasAsked = true;
+  Deno.test.beforeAll(async () => void (shared = await sharedPostgres()));
+}
+let hasAsked = false;
+
+/** The server of the run, after `usePostgres`. */
+export function serverOfRun(): SharedPostgresServer {
+  if (shared === undefined) {
+    throw new Error("Cannot use the shared server: no test of the file has asked for it");
+  }
+  return shared;
 }
 
-/** A server for all tests of a file, which may break its connections and pause it; it runs while they do. */
-export function filePostgres(): () => PostgresServer {
-  return duringFile(async () => {
-    // What it says belongs to no test, and so it says nothing.
-    const settings = { log_min_messages: "panic" };
-    return toolAvailable("postgres") ? await PostgresServer.start({ settings }) : undefined;
-  });
+/** An empty database after `usePostgres`: the same one is emptied each time, which takes a tenth of the time of making one. */
+export async function emptyDatabase(): Promise<PostgresDatabase> {
+  if (kept === undefined) return kept = await serverOfRun().database();
+  await kept.psql(EMPTY_STORE);
+  return kept;
 }
+
+/** Takes away all that a store has kept, whichever row refers to which; `turn` is as the schema made it. */
+const EMPTY_STORE = [
+  "SET session_replication_role = replica",
+  ...POSTGRES_TABLES.filter((table) => table !== "turn").map((table) => `DELETE FROM ${table}`),
+].join(";\n");
 
 /** What all tests of a file use, from before the first to after the last. */
 export function duringFile<T extends AsyncDisposable>(make: () => Promise<T | undefined>): () => T {
@@ -43,42 +96,46 @@ export function duringFile<T extends AsyncDisposable>(make: () => Promise<T | un
   };
 }
 
-/** Empty databases, one after the other: the same one is emptied, which takes a tenth of the time of making one. */
-export function emptyDatabases(server: () => SharedPostgresServer): () => Promise<string> {
-  let database: string | undefined;
-  return async () => {
-    if (database === undefined) database = await server().createDatabase();
-    else await server().psql(EMPTY_STORE, database);
-    return server().url(database);
-  };
-}
-
-/** Takes away all that a store has kept, whichever row refers to which; `turn` is as the schema made it. */
-const EMPTY_STORE = [
-  "SET session_replication_role = replica",
-  ...POSTGRES_TABLES.filter((table) => table !== "turn").map((table) => `DELETE FROM ${table}`),
-].join(";\n");
-
-/** Limits that nothing reaches, however slow the machine is. */
-export const NO_LIMITS = { connectTimeoutMs: 60_000, statementTimeoutMs: 300_000, lockTimeoutMs: 300_000 };
-
-/** Opens a store in a database. */
-export function openStoreAt(address: string, options: Partial<PostgresStoreOptions> = {}) {
-  return openPostgresStore({
-    address,
-    poolSize: 4,
-    ...NO_LIMITS,
-    logger: QUIET,
-    clock: systemClock,
+/** Opens a store in a database, which an `await using` closes. */
+export async function openStoreAt(
+  address: string,
+  options: Partial<PostgresStoreOptions> = {},
+): Promise<OpenedStore & Awaited<ReturnType<typeof openPostgresStore>>> {
+  const store = await openPostgresStore({
+    ...{ address, poolSize: 4, ...NO_LIMITS, logger: QUIET, clock: systemClock },
     ...options,
   });
+  return closing(store);
 }
 
-/** Waits until a database has no session of a store any more: a session outlasts its connection for a moment. */
-export async function sessionsEnded(server: SharedPostgresServer, database: string): Promise<void> {
-  const sessions =
-    "SELECT count(*) FROM pg_stat_activity WHERE usename = 'weir' AND datname = current_database()";
-  await until("the end of all sessions", async () => await server.psql(sessions, database) === "0");
+/** Opens a connection to the first host of an address, which an `await using` closes. */
+export async function connectTo(
+  url: string,
+  options: Partial<PostgresConnectionOptions> = {},
+): Promise<PostgresConnection & AsyncDisposable> {
+  const address = parsePostgresAddress(url);
+  const [host] = address.fields.hosts;
+  if (host === undefined) throw new Error("Cannot connect: the address has no host");
+  const limits = { clock: systemClock, ...NO_LIMITS, ...options };
+  return closing(await PostgresConnection.open(address, host, limits));
+}
+
+/** What a store or its connection refuses something with: the code and the message. */
+export function refusal(promise: Promise<unknown>): Promise<string> {
+  return handled(
+    assertRejects(() => promise).then((error) => {
+      assert(error instanceof StoreError, error.stack);
+      return `${error.code} ${error.message}`;
+    }),
+  );
+}
+
+const SLEEPING =
+  "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%' AND usename = 'weir'";
+
+/** Waits until a query of a store's connection sleeps for a minute. */
+export async function sleeping(server: PostgresServer): Promise<void> {
+  await eventually("1", () => server.psql(SLEEPING));
 }
 
 /** Function of a trigger that holds commits up. */
@@ -88,33 +145,26 @@ const HELD = `
 
 /** Holds commits up that write to one of the tables given to `hold`, each until it is let go. */
 export class HeldCommits implements AsyncDisposable {
-  readonly #server: SharedPostgresServer;
-  readonly #database: string;
+  readonly #database: PostgresDatabase;
   readonly #connection: PostgresConnection;
 
-  private constructor(server: SharedPostgresServer, database: string, connection: PostgresConnection) {
-    this.#server = server;
+  private constructor(database: PostgresDatabase, connection: PostgresConnection) {
     this.#database = database;
     this.#connection = connection;
   }
 
   /** Prepares a database for it. */
-  static async prepare(server: SharedPostgresServer, database: string): Promise<HeldCommits> {
-    await server.psql(HELD, database);
-    const address = parsePostgresAddress(server.url(database));
-    const [host] = address.fields.hosts;
-    if (host === undefined) throw new Error("Cannot hold commits up: the server has no address");
-    const connection = await PostgresConnection.open(address, host, { clock: systemClock, ...NO_LIMITS });
-    return new HeldCommits(server, database, connection);
+  static async prepare(database: PostgresDatabase): Promise<HeldCommits> {
+    await database.psql(HELD);
+    return new HeldCommits(database, await connectTo(database.url()));
   }
 
   /** Holds up who writes to the table, from now on. */
   async hold(table: string): Promise<void> {
     await this.#connection.query("SELECT pg_advisory_lock(1)", [], "rows");
-    await this.#server.psql(
+    await this.#database.psql(
       `CREATE CONSTRAINT TRIGGER held AFTER INSERT OR UPDATE ON ${table} DEFERRABLE INITIALLY DEFERRED
        FOR EACH ROW EXECUTE FUNCTION held()`,
-      this.#database,
     );
   }
 
@@ -122,7 +172,7 @@ export class HeldCommits implements AsyncDisposable {
   async caught(): Promise<void> {
     const sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() " +
       "AND wait_event = 'advisory'";
-    await until("a commit", async () => await this.#server.psql(sql, this.#database) === "1");
+    await until("a commit", async () => await this.#database.psql(sql) === "1");
   }
 
   /** Lets go of what is held up. */

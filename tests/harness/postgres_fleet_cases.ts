@@ -7,7 +7,6 @@ import {
   audit,
   claim,
   claimRuns,
-  DAY,
   event,
   execution,
   finish,
@@ -22,7 +21,7 @@ import { releaseClaims, voidClaims } from "../../src/webhooks/store/claims.ts";
 import { findDelivery, listDeliveries } from "../../src/webhooks/store/deliveries.ts";
 import { deleteEndpoint } from "../../src/webhooks/store/endpoints.ts";
 import { erasePayload } from "../../src/webhooks/store/events.ts";
-import { commitExecution, listExecutions } from "../../src/webhooks/store/executions.ts";
+import { commitExecution } from "../../src/webhooks/store/executions.ts";
 import type { ClaimedDelivery, WebhookStore } from "../../src/webhooks/store/store.ts";
 
 /** Several stores on one empty database, each as a process of its own would have it. */
@@ -59,25 +58,6 @@ export async function runFleet(url: string, { stores: size, run }: FleetCase, ti
 
 /** The cases by name. */
 export const FLEET_CASES: Readonly<Record<string, FleetCase>> = {
-  "many at once with one key are one execution, and one more after 24 hours": {
-    stores: 3,
-    run: async ({ of }, times) => {
-      await saveVersion(of(0));
-      const idempotency = { scope: "trigger:1", key: "k", bodyHash: "h" };
-      for (const [count, now] of [[1, NOW], [1, NOW + DAY - 1], [2, NOW + DAY]] as const) {
-        const answers = await Promise.all(
-          Array.from(
-            { length: 100 * times },
-            (_, index) => of(index).write(acceptExecution, execution(), { now, idempotency }),
-          ),
-        );
-        const ids = answers.map((answer) => answer.kind === "new" ? answer.value.id : answer.row.resultId);
-        assertEquals(new Set(ids).size, 1);
-        assertEquals(answers.filter(({ kind }) => kind === "new").length, now === NOW + DAY - 1 ? 0 : 1);
-        assertEquals((await of(1).read(listExecutions, { limit: 10 })).items.length, count);
-      }
-    },
-  },
   "four claimers share out thousands of deliveries, none of them twice": {
     stores: 4,
     run: async ({ stores, of }, times) => {

@@ -65,11 +65,6 @@ function memoryFolder(): { readonly dir?: string } {
   }
 }
 
-/** Fills `data` in the folder with a new cluster, in which nothing is but the user of the tests. */
-export async function fillPostgresFolder(folder: string): Promise<void> {
-  await output(["cp", "-a", await template(), join(folder, "data")]);
-}
-
 /** Writes who may connect: from this machine with a password, and over TLS only where that is asked for. */
 export async function writeAccess(folder: string, tls: PostgresTls | undefined): Promise<void> {
   const certificate = tls?.clientAuthorityFile === undefined ? "" : " clientcert=verify-ca";
@@ -109,7 +104,7 @@ async function give(folder: string): Promise<void> {
 }
 
 /** Where a cluster as it is at its begin is kept: to make one takes seconds, to copy it does not. */
-async function template(): Promise<string> {
+export async function clusterTemplate(): Promise<string> {
   const release = /[\d.]+/.exec(await output([requireTool("postgres"), "--version"]))?.[0];
   const kept = join(toolsFolder(), `postgres-${release}-cluster-1`);
   try {

@@ -4,7 +4,7 @@ import { ChildProcess } from "./child_process.ts";
 import { freePort } from "./free_port.ts";
 import {
   asPostgres,
-  fillPostgresFolder,
+  clusterTemplate,
   makePostgresFolder,
   output,
   POSTGRES_USER,
@@ -14,7 +14,7 @@ import {
   writeAccess,
 } from "./postgres_folder.ts";
 import { requireTool } from "./tools.ts";
-import { until } from "./until.ts";
+import { eventually, until } from "./until.ts";
 
 /** How a PostgreSQL server is to run. */
 export interface PostgresServerOptions {
@@ -32,13 +32,6 @@ export interface PostgresServerOptions {
 export interface PostgresPlace {
   readonly port: number;
   readonly folder: string;
-}
-
-/** How a server is started. */
-interface PostgresStart {
-  readonly args: readonly string[];
-  readonly isSilent: boolean;
-  readonly databasePrefix: string;
 }
 
 /** How a server is told to end: `fast` breaks its connections, `immediate` leaves the rest to the next start. */
@@ -76,36 +69,50 @@ export class PostgresServer implements AsyncDisposable {
   readonly port: number;
   /** Where its unix socket is. */
   readonly folder: string;
-  readonly #options: PostgresStart;
+  readonly #args: readonly string[];
+  readonly #isSilent: boolean;
+  readonly #prefix: string;
   #child: ChildProcess | undefined;
   #databases = 0;
   #strategy: string | undefined;
 
-  private constructor({ folder, port }: PostgresPlace, options: PostgresStart) {
-    this.folder = folder;
-    this.port = port;
-    this.#options = options;
+  private constructor(place: PostgresPlace, prefix: string, args: readonly string[] = [], isSilent = false) {
+    this.folder = place.folder;
+    this.port = place.port;
+    this.#prefix = prefix;
+    this.#args = args;
+    this.#isSilent = isSilent;
   }
 
   /** A server that runs already, which others use too: its databases have names that no other has. */
   static at(place: PostgresPlace): PostgresServer {
-    const databasePrefix = `t${crypto.randomUUID().replaceAll("-", "")}_`;
-    return new PostgresServer(place, { args: [], isSilent: false, databasePrefix });
+    return new PostgresServer(place, `t${crypto.randomUUID().replaceAll("-", "")}_`);
   }
 
   /** Starts a server with an empty cluster, or with what the one has that it follows. */
   static async start(options: PostgresServerOptions = {}): Promise<PostgresServer> {
     const folder = await makePostgresFolder();
     try {
-      await (options.standbyOf === undefined ? fillPostgresFolder(folder) : copy(options.standbyOf, folder));
+      if (options.standbyOf !== undefined) await copy(options.standbyOf, folder);
+      else await output(["cp", "-a", await clusterTemplate(), join(folder, "data")]);
       await writeAccess(folder, options.tls);
       const settings = Object.entries({ ...SETTINGS, ...options.settings });
       const args = [
         ...settings.flatMap(([name, value]) => ["-c", `${name}=${value}`]),
         ...(options.tls === undefined ? [] : await tlsArgs(folder, options.tls)),
       ];
-      const start = { args, isSilent: options.isSilent ?? false, databasePrefix: "test_" };
-      return await onFreePort((port) => new PostgresServer({ folder, port }, start));
+      for (let attempt = 1;; attempt++) {
+        const place = { folder, port: freePort() };
+        const server = new PostgresServer(place, "test_", args, options.isSilent);
+        try {
+          await server.start();
+          return server;
+        } catch (error) {
+          await server.kill();
+          // Another program may have taken the port in between; anything else fails again.
+          if (attempt === ATTEMPTS) throw error;
+        }
+      }
     } catch (error) {
       await Deno.remove(folder, { recursive: true });
       throw error;
@@ -126,30 +133,30 @@ export class PostgresServer implements AsyncDisposable {
 
   /** Makes an empty database, which the user of `url` owns; answers its name. */
   async createDatabase(): Promise<string> {
-    this.#databases++;
-    const name = `${this.#options.databasePrefix}${this.#databases}`;
+    const name = `${this.#prefix}${++this.#databases}`;
     // A small database is copied by its files in half the time; releases before 15 know no other way.
     this.#strategy ??= Number(await this.psql("SHOW server_version_num")) < 150_000
       ? ""
       : "STRATEGY file_copy";
-    await this.psql(
-      `CREATE DATABASE ${name} OWNER ${POSTGRES_USER.name} TEMPLATE template0 ${this.#strategy}`,
-    );
+    const owner = `OWNER ${POSTGRES_USER.name} TEMPLATE template0`;
+    await this.psql(`CREATE DATABASE ${name} ${owner} ${this.#strategy}`);
     return name;
+  }
+
+  /** Makes an empty database that is dropped at the end of an `await using`. */
+  async database(): Promise<PostgresDatabase> {
+    return new PostgresDatabase(this, await this.createDatabase());
   }
 
   /** Carries out SQL as the superuser; answers the rows, a line for each, their columns with `|` between them. */
   async psql(sql: string, database = "postgres"): Promise<string> {
-    // Not the unix socket: Deno 2.9.3 closes the descriptor of one twice, and the second time it may be that of another thread.
-    const client = new pg.Client({ ...SUPERUSER, host: "127.0.0.1", port: this.port, database });
+    const client = this.#client(database);
     // A server that ends meanwhile is seen by the query.
     client.on("error", () => {});
     try {
       await client.connect();
-      const answer: pg.QueryArrayResult | pg.QueryArrayResult[] = await client.query({
-        text: sql,
-        ...AS_TEXT,
-      });
+      const query = { text: sql, ...AS_TEXT };
+      const answer: pg.QueryArrayResult | pg.QueryArrayResult[] = await client.query(query);
       const rows = [answer].flat().flatMap((result) => result.rows);
       return rows.map((row) => row.map((value) => value ?? "").join("|")).join("\n");
     } finally {
@@ -159,7 +166,7 @@ export class PostgresServer implements AsyncDisposable {
 
   /** Begins a transaction of the superuser with this SQL; returns a function that commits it. */
   async begin(sql: string, database: string): Promise<() => Promise<void>> {
-    const client = new pg.Client({ ...SUPERUSER, host: "127.0.0.1", port: this.port, database });
+    const client = this.#client(database);
     await client.connect();
     await client.query(`BEGIN; ${sql}`);
     return async () => {
@@ -168,19 +175,13 @@ export class PostgresServer implements AsyncDisposable {
     };
   }
 
-  /** Runs a script of SQL of any length as the user of `url`. */
-  async restore(sql: string, database: string): Promise<void> {
-    await this.psql(`SET ROLE ${POSTGRES_USER.name};\n${sql}`, database);
-  }
-
   /** Starts it again on its port, after `stop` or `kill`; answers once it takes connections. */
   async start(): Promise<void> {
     await this.kill();
     const place = ["-D", join(this.folder, "data"), "-k", this.folder, "-p", String(this.port)];
     const access = ["-c", `hba_file=${join(this.folder, "pg_hba.conf")}`];
-    const { args: more, isSilent } = this.#options;
-    const [program, ...args] = asPostgres(requireTool("postgres"), ...place, ...access, ...more);
-    const child = new ChildProcess(program, { args, isSilent });
+    const [program, ...args] = asPostgres(requireTool("postgres"), ...place, ...access, ...this.#args);
+    const child = new ChildProcess(program, { args, isSilent: this.#isSilent });
     this.#child = child;
     await until("postgres", async () => !child.running || await this.#isReady(child.pid));
     if (child.running) return;
@@ -231,6 +232,11 @@ export class PostgresServer implements AsyncDisposable {
     await Deno.remove(this.folder, { recursive: true });
   }
 
+  /** Not over the unix socket: Deno 2.9.3 closes its descriptor twice, and the second time it may be another thread's. */
+  #client(database: string): pg.Client {
+    return new pg.Client({ ...SUPERUSER, host: "127.0.0.1", port: this.port, database });
+  }
+
   /** The file names the process, and says in its last line how far it is. */
   async #isReady(pid: number): Promise<boolean> {
     const lines = (await Deno.readTextFile(join(this.folder, "data", "postmaster.pid"))).split("\n");
@@ -255,17 +261,63 @@ export class PostgresServer implements AsyncDisposable {
   }
 }
 
-async function onFreePort(make: (port: number) => PostgresServer): Promise<PostgresServer> {
-  for (let attempt = 1;; attempt++) {
-    const server = make(freePort());
-    try {
-      await server.start();
-      return server;
-    } catch (error) {
-      await server.kill();
-      // Somebody else may have taken the port in between; anything else fails again.
-      if (attempt === ATTEMPTS) throw error;
-    }
+/** What a test may do with a PostgreSQL server that others use too. */
+export type SharedPostgresServer = Pick<
+  PostgresServer,
+  "port" | "folder" | "url" | "createDatabase" | "database" | "psql"
+>;
+
+/** A database of a server; dropped with its connections at the end of an `await using`. */
+export class PostgresDatabase implements AsyncDisposable {
+  readonly name: string;
+  readonly server: SharedPostgresServer;
+  readonly #server: PostgresServer;
+
+  constructor(server: PostgresServer, name: string) {
+    this.server = server;
+    this.#server = server;
+    this.name = name;
+  }
+
+  /** Its address as it may be shown. */
+  get shown(): string {
+    return `postgres://${POSTGRES_USER.name}@127.0.0.1:${this.server.port}/${this.name}`;
+  }
+
+  /** Its address as the settings take it, with name and password. */
+  url(parameters?: string): string {
+    return this.#server.url(this.name, parameters);
+  }
+
+  /** Carries out SQL as the superuser; answers the rows, a line for each, their columns with `|` between them. */
+  psql(sql: string): Promise<string> {
+    return this.#server.psql(sql, this.name);
+  }
+
+  /** Begins a transaction of the superuser with this SQL; returns a function that commits it. */
+  begin(sql: string): Promise<() => Promise<void>> {
+    return this.#server.begin(sql, this.name);
+  }
+
+  /** Runs a script of SQL of any length as the user of `url`. */
+  async restore(sql: string): Promise<void> {
+    await this.psql(`SET ROLE ${POSTGRES_USER.name};\n${sql}`);
+  }
+
+  /** Waits until no store has a session there any more: a session outlasts its connection for a moment. */
+  async sessionsEnded(): Promise<void> {
+    const sessions = `SELECT count(*) FROM pg_stat_activity WHERE usename = '${POSTGRES_USER.name}'`;
+    await eventually("0", () => this.psql(`${sessions} AND datname = current_database()`));
+  }
+
+  /** Breaks its connections; new ones are taken. */
+  async breakConnections(): Promise<void> {
+    const whose = "datname = current_database() AND pid <> pg_backend_pid()";
+    await this.psql(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE ${whose}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.psql(`DROP DATABASE ${this.name} WITH (FORCE)`);
   }
 }
 

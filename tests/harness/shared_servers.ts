@@ -1,5 +1,5 @@
 import { Memcached } from "./memcached.ts";
-import { PostgresServer } from "./postgres_server.ts";
+import { PostgresServer, type SharedPostgresServer } from "./postgres_server.ts";
 import { redisCommand, type RedisReply } from "./redis_command.ts";
 import { REDIS_DATABASES, sharedPlace } from "./shared_places.ts";
 
@@ -13,9 +13,10 @@ import { REDIS_DATABASES, sharedPlace } from "./shared_places.ts";
  *     …
  *     await using redis = await server.database(); // in place of `await startRedis()`
  *
- * A redis database has `port`, `url` (as `KV_URL` takes it) and `command`; one of PostgreSQL (`sharedPostgres()`) has
- * `name`, `url()`, `psql()` and `restore()`. memcached (`sharedMemcached()`, in place of `startMemcached()`)
- * has no parts: put `uniqueName()` into keys (`CACHE_KEY_PREFIX`, a domain). `PageBrowser.launch()` connects to the shared Chromium. A test that stops, kills, pauses or configures
+ * A redis database has `port`, `url` (as `KV_URL` takes it) and `command`; one of PostgreSQL (`sharedPostgres()`, or
+ * `postgres.test` of `postgres_fixture.ts`) has `name`, `url()`, `psql()` and `restore()`. memcached
+ * (`sharedMemcached()`, in place of `startMemcached()`) has no parts: put `uniqueName()` into keys (`CACHE_KEY_PREFIX`,
+ * a domain). `PageBrowser.launch()` connects to the shared Chromium. A test that stops, kills, pauses or configures
  * a server, or looks at numbers of all of it (INFO, `stats`), starts its own. Where the program is missing, asking
  * does not fail but using does; `needs` skips such tests.
  */
@@ -29,8 +30,8 @@ export async function sharedMemcached(): Promise<SharedMemcached> {
 }
 
 /** The PostgreSQL server of the run. */
-export async function sharedPostgres(): Promise<SharedPostgres> {
-  return new SharedPostgres(PostgresServer.at(await sharedPlace("postgres") ?? { port: 0, folder: "" }));
+export async function sharedPostgres(): Promise<SharedPostgresServer> {
+  return PostgresServer.at(await sharedPlace("postgres") ?? { port: 0, folder: "" });
 }
 
 /** What a test may do with a memcached that others use too. */
@@ -80,61 +81,3 @@ export class RedisDatabase implements AsyncDisposable {
     await this.command("FLUSHDB");
   }
 }
-
-/** A PostgreSQL server that tests make databases in. */
-export class SharedPostgres {
-  /** What holds for all of it. */
-  readonly server: SharedPostgresServer;
-
-  constructor(server: SharedPostgresServer) {
-    this.server = server;
-  }
-
-  /** Creates an empty database, which the user of its address owns. */
-  async database(): Promise<PostgresDatabase> {
-    return new PostgresDatabase(this.server, await this.server.createDatabase());
-  }
-}
-
-/** A database of a shared PostgreSQL server; dropped with its connections at the end of an `await using`. */
-export class PostgresDatabase implements AsyncDisposable {
-  readonly name: string;
-  readonly server: SharedPostgresServer;
-
-  constructor(server: SharedPostgresServer, name: string) {
-    this.server = server;
-    this.name = name;
-  }
-
-  /** Its address as the settings take it, with name and password. */
-  url(parameters?: string): string {
-    return this.server.url(this.name, parameters);
-  }
-
-  /** Carries out SQL as the superuser; answers the rows, a line for each, their columns with `|` between them. */
-  async psql(sql: string): Promise<string> {
-    return await this.server.psql(sql, this.name);
-  }
-
-  /** Runs a script of SQL of any length as the user of `url`. */
-  async restore(sql: string): Promise<void> {
-    await this.server.restore(sql, this.name);
-  }
-
-  /** Breaks its connections; new ones are taken. */
-  async breakConnections(): Promise<void> {
-    const whose = "datname = current_database() AND pid <> pg_backend_pid()";
-    await this.psql(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE ${whose}`);
-  }
-
-  /** Drops the database. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.server.psql(`DROP DATABASE ${this.name} WITH (FORCE)`);
-  }
-}
-
-/** What a test may do with a PostgreSQL server that others use too. */
-export type SharedPostgresServer = Pick<
-  PostgresServer,
-  "port" | "folder" | "url" | "createDatabase" | "psql" | "begin" | "restore"
->;

@@ -43,6 +43,13 @@ export function needs(tools: readonly Tool[], name: string): { name: string; ign
   };
 }
 
+/** Registers tests that need programs: `needing("envoy").test("name", async () => { … })`. */
+export function needing(
+  ...tools: readonly Tool[]
+): { test(name: string, run: (t: Deno.TestContext) => void | Promise<void>): void } {
+  return { test: (name, fn) => Deno.test({ ...needs(tools, name), fn }) };
+}
+
 /** Where we, or Deno, install a program. */
 function ownPlaces(tool: Tool, entry: ToolEntry): readonly string[] {
   switch (entry.by) {

@@ -1,8 +1,18 @@
+import { until } from "./until.ts";
 import { post, type WebhookAnswered, webhookCall } from "./webhook_client.ts";
 import type { WebhookReceiver } from "./webhook_receiver.ts";
 
 /** The token of the administration. */
 export const ADMIN_TOKEN = "token-of-the-administration-in-tests-0123456789";
+
+const LISTS = ["endpoints", "triggers", "event-keys", "events", "deliveries", "executions", "audit"];
+
+/** A limit that nothing reaches, for `decide`. */
+export const SHOP_RULES = {
+  "shop.yaml":
+    "domain: shop\ndescriptors:\n- key: user\n  rate_limit: { unit: day, requests_per_unit: 1000000000 }\n",
+};
+const DECISION = { domain: "shop", descriptors: [{ entries: [{ key: "user", value: "bob" }] }] };
 
 /** What a test asks of a Weir with webhooks, wherever it runs. */
 export abstract class WebhookCalls {
@@ -10,6 +20,11 @@ export abstract class WebhookCalls {
   abstract readonly base: string;
   /** Where its debug pages are: `host:port`. */
   abstract readonly debugAddress: string;
+
+  /** Where a path of the API is, at each try. */
+  protected urlOf(path: string): string | ((tries: number) => string) {
+    return `${this.base}/api/v1${path}`;
+  }
 
   /** A call of the administration. */
   async api(method: string, path: string, body?: unknown): Promise<WebhookAnswered> {
@@ -51,12 +66,12 @@ export abstract class WebhookCalls {
 
   /** Posts an event until it is taken. */
   async event(data: unknown, key: string, kind = "agent.reply.completed"): Promise<WebhookAnswered> {
-    return await post(`${this.base}/api/v1/events`, { event: kind, data }, { token: ADMIN_TOKEN, key });
+    return await post(this.urlOf("/events"), { event: kind, data }, { token: ADMIN_TOKEN, key });
   }
 
   /** Calls a trigger until it is taken. */
   async trigger(name: string, token: string, body: unknown, key?: string): Promise<WebhookAnswered> {
-    return await post(`${this.base}/api/v1/workflows/triggers/${name}`, body, { token, key });
+    return await post(this.urlOf(`/workflows/triggers/${name}`), body, { token, key });
   }
 
   /** Calls a trigger with a signature until it is taken. */
@@ -65,7 +80,44 @@ export abstract class WebhookCalls {
     headers: Readonly<Record<string, string>>,
     body: string,
   ): Promise<WebhookAnswered> {
-    return await post(`${this.base}/api/v1/workflows/triggers/${name}`, body, { headers });
+    return await post(this.urlOf(`/workflows/triggers/${name}`), body, { headers });
+  }
+
+  /** Asks for a decision by the shop rules; answers its status. */
+  async decide(): Promise<number> {
+    return (await webhookCall(`${this.base}/json`, { body: DECISION })).status;
+  }
+
+  /**
+   * Asks for one decision after the other. `more` waits for some, and `end` ends it and answers the statuses of those that
+   * were refused.
+   */
+  decideSteadily(): { more(): Promise<void>; end(): Promise<readonly number[]> } {
+    let [count, isOver] = [0, false];
+    const refusals: number[] = [];
+    const asking = (async () => {
+      while (!isOver) {
+        const status = await this.decide();
+        count++;
+        if (status !== 200) refusals.push(status);
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    })();
+    // Where the test fails before the end, its own error is the one to tell of.
+    asking.catch(() => isOver = true);
+    const more = async () => {
+      const begin = count;
+      await until("decisions", () => isOver || count > begin + 10);
+    };
+    return {
+      more,
+      async end() {
+        await more();
+        isOver = true;
+        await asking;
+        return refusals;
+      },
+    };
   }
 
   /** A figure of the webhook service, as its debug page shows it, such as `lost_claims`. */
@@ -75,6 +127,22 @@ export abstract class WebhookCalls {
     const line = text.split("\n").find((one) => one.startsWith(start));
     if (line === undefined) throw new Error(`Cannot find the figure "${name}": the page does not show it`);
     return Number(line.slice(start.length));
+  }
+
+  /** Every list, its first records, and every page of the debug port, as texts. */
+  async everything(): Promise<string[]> {
+    const answers: string[] = [];
+    for (const list of LISTS) {
+      const { body } = await this.api("GET", `/${list}?limit=200`);
+      answers.push(JSON.stringify(body));
+      for (const { id } of (body.items ?? []).slice(0, 5)) {
+        answers.push(JSON.stringify((await this.api("GET", `/${list}/${id}`)).body));
+      }
+    }
+    for (const path of ["/metrics", "/stats", "/rlconfig", "/", "/json", "/healthcheck"]) {
+      answers.push(await (await fetch(`http://${this.debugAddress}${path}`)).text());
+    }
+    return answers;
   }
 
   /** Health as it is shown. */

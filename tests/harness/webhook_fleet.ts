@@ -1,6 +1,6 @@
-import { PostgresServer, type PostgresServerOptions } from "./postgres_server.ts";
-import { post, type WebhookAnswered } from "./webhook_client.ts";
-import { ADMIN_TOKEN, WebhookProcess, type WebhookStart } from "./webhook_process.ts";
+import { PostgresServer } from "./postgres_server.ts";
+import { WebhookCalls } from "./webhook_calls.ts";
+import { WebhookProcess, type WebhookStart } from "./webhook_process.ts";
 import type { WebhookReceiver } from "./webhook_receiver.ts";
 
 /** Several Weirs that share a store. */
@@ -10,24 +10,21 @@ export interface FleetOptions {
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** Workflow files by name. */
   readonly workflows?: Readonly<Record<string, string>> | undefined;
-  /** Of the database server; ignored where there is an address. */
-  readonly server?: PostgresServerOptions | undefined;
-  /** Of a database whose server the test has itself. */
+  /** Of a database whose server the test has itself; a server of its own is started when absent. */
   readonly address?: string | undefined;
 }
 
-/** What is committed is on the disk, as it has to be where a server is killed. */
-export const DURABLE: PostgresServerOptions = { settings: { fsync: "on", synchronous_commit: "on" } };
-
 const SIZE = 3;
+/** What is committed is on the disk, as it has to be where a server is killed. */
+const DURABLE = { settings: { fsync: "on", synchronous_commit: "on" } };
 /** The same for all: each reads what another has sealed. */
 const ENCRYPTION_KEY = new Uint8Array(32).fill(9).toBase64();
 
 /**
- * Several Weirs on one PostgreSQL, which are called in turn. No process runs until `start`; what comes of it is the same
- * whichever is asked.
+ * Several Weirs on one PostgreSQL, which take events and calls of triggers in turn; the first one is asked for the rest.
+ * No process runs until `start`.
  */
-export class WebhookFleet implements AsyncDisposable {
+export class WebhookFleet extends WebhookCalls implements AsyncDisposable {
   readonly members: readonly WebhookProcess[];
   readonly #stack: AsyncDisposableStack;
   readonly #server: PostgresServer | undefined;
@@ -37,12 +34,9 @@ export class WebhookFleet implements AsyncDisposable {
 
   private constructor(
     members: readonly WebhookProcess[],
-    parts: {
-      readonly stack: AsyncDisposableStack;
-      readonly server: PostgresServer | undefined;
-      readonly database: string;
-    },
+    parts: { stack: AsyncDisposableStack; server: PostgresServer | undefined; database: string },
   ) {
+    super();
     this.members = members;
     this.#stack = parts.stack;
     this.#server = parts.server;
@@ -50,12 +44,11 @@ export class WebhookFleet implements AsyncDisposable {
   }
 
   /** Starts a server with an empty database, where none is named. */
-  static async open(options: FleetOptions = {}): Promise<WebhookFleet> {
-    const { size = SIZE, env = {}, workflows, server: serverOptions = DURABLE } = options;
+  static async open(
+    { size = SIZE, env = {}, workflows, ...options }: FleetOptions = {},
+  ): Promise<WebhookFleet> {
     await using stack = new AsyncDisposableStack();
-    const server = options.address === undefined
-      ? stack.use(await PostgresServer.start(serverOptions))
-      : undefined;
+    const server = options.address === undefined ? stack.use(await PostgresServer.start(DURABLE)) : undefined;
     const database = await server?.createDatabase() ?? "";
     const address = options.address ?? server?.url(database) ?? "";
     const settings = { WEBHOOK_STORE: address, WEBHOOK_ENCRYPTION_KEY: ENCRYPTION_KEY, ...env };
@@ -65,6 +58,14 @@ export class WebhookFleet implements AsyncDisposable {
       members.push(stack.use(await WebhookProcess.open({ folder, workflows, env: settings })));
     }
     return new WebhookFleet(members, { stack: stack.move(), server, database });
+  }
+
+  get base(): string {
+    return this.first.base;
+  }
+
+  get debugAddress(): string {
+    return this.first.debugAddress;
   }
 
   /** The server of its own. */
@@ -106,60 +107,14 @@ export class WebhookFleet implements AsyncDisposable {
     return await this.server.psql(sql, this.database);
   }
 
-  /** Makes an endpoint at a path of the receiver. */
-  async endpoint(
-    ...args: Parameters<WebhookProcess["endpoint"]>
-  ): ReturnType<WebhookProcess["endpoint"]> {
-    return await this.first.endpoint(...args);
-  }
-
-  /** Makes a record. */
-  async made(...args: Parameters<WebhookProcess["made"]>): ReturnType<WebhookProcess["made"]> {
-    return await this.first.made(...args);
-  }
-
-  /** Posts an event to one after the other until it is taken. */
-  async event(data: unknown, key: string, kind = "agent.reply.completed"): Promise<WebhookAnswered> {
-    return await post(this.#inTurn("/events"), { event: kind, data }, { token: ADMIN_TOKEN, key });
-  }
-
-  /** Calls a trigger of one after the other until it is taken. */
-  async trigger(name: string, token: string, body: unknown, key?: string): Promise<WebhookAnswered> {
-    return await post(this.#inTurn(`/workflows/triggers/${name}`), body, { token, key });
-  }
-
-  /** Calls a trigger of one after the other with a signature until it is taken. */
-  async signedTrigger(
-    name: string,
-    headers: Readonly<Record<string, string>>,
-    body: string,
-  ): Promise<WebhookAnswered> {
-    return await post(this.#inTurn(`/workflows/triggers/${name}`), body, { headers });
-  }
-
-  /** Everything of a list, as the first shows it. */
-  async all(path: string): ReturnType<WebhookProcess["all"]> {
-    return await this.first.all(path);
-  }
-
-  /** Whether nothing is left to be delivered. */
-  async isDelivered(): Promise<boolean> {
-    return await this.first.isDelivered();
-  }
-
-  /** Whether no execution is left to be carried out. */
-  async isCarriedOut(): Promise<boolean> {
-    return await this.first.isCarriedOut();
+  protected override urlOf(path: string): (tries: number) => string {
+    const turn = this.#turn++;
+    return (tries) => `${this.member(turn + tries - 1).base}/api/v1${path}`;
   }
 
   /** Kills what runs, and the server of its own. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#stack.disposeAsync();
-  }
-
-  #inTurn(path: string): (tries: number) => string {
-    const turn = this.#turn++;
-    return (tries) => `${this.member(turn + tries - 1).base}/api/v1${path}`;
   }
 }
 

@@ -1,6 +1,7 @@
 import { LimitedKeys } from "./limited_keys.ts";
 import { seededRandom } from "./seeded_random.ts";
 import { until } from "./until.ts";
+import type { WebhookCalls } from "./webhook_calls.ts";
 import type { AnswerBody } from "./webhook_client.ts";
 import { ATTEMPT_POINTS } from "./webhook_faults.ts";
 import { endpointsByKind } from "./webhook_fleet.ts";
@@ -16,12 +17,6 @@ import { type Reception, WebhookReceiver } from "./webhook_receiver.ts";
 
 /** What was seen of events while processes were killed. */
 export interface EventKillReport extends Omit<KillReport, "works"> {
-  readonly events: number;
-  /** How often the client had to repeat a post. */
-  readonly repeatedPosts: number;
-  readonly receptions: number;
-  /** Deliveries that the receiver saw more than once. */
-  readonly repeatedDeliveries: number;
   /** Attempts whose process died before their result was written. */
   readonly interruptedAttempts: number;
 }
@@ -36,13 +31,7 @@ export interface KillLoopOptions extends Omit<KillRoundsOptions, "points" | "wor
 export type OpenKilled = (options: WebhookProcessOptions) => Promise<KilledWeir>;
 
 /** What is killed, and asked meanwhile. */
-export type KilledWeir =
-  & KilledProcesses
-  & AsyncDisposable
-  & Pick<
-    WebhookProcess,
-    "endpoint" | "made" | "event" | "trigger" | "signedTrigger" | "all" | "isDelivered" | "isCarriedOut"
-  >;
+export type KilledWeir = KilledProcesses & WebhookCalls & AsyncDisposable;
 
 /** What a receiver knows of deliveries. */
 export type SeenDeliveries = Pick<WebhookReceiver, "byId" | "resets" | "receptions">;
@@ -62,7 +51,6 @@ export async function killWhileDelivering(
   options: KillLoopOptions & { readonly events: number },
 ): Promise<EventKillReport> {
   const { seed, open = WebhookProcess.open } = options;
-  const begin = performance.now();
   await using receiver = await WebhookReceiver.start();
   await using limited = await LimitedKeys.open();
   const env = { LOG_LEVEL: "warning", WEBHOOK_TIMEOUT: `${TIMEOUT_MS}ms`, ...limited.env };
@@ -75,14 +63,12 @@ export async function killWhileDelivering(
   const kinds = await endpointsByKind(weir, receiver, ENDPOINTS, { concurrency: 16 });
 
   const ids: string[] = [];
-  let repeatedPosts = 0;
   const postOne = async (n: number) => {
     const kind = kinds[n % kinds.length];
     for (const member of weir.members) await limited.ask(member, n);
-    const { status, body, tries } = await weir.event({ n }, `event-${n}`, kind);
+    const { status, body } = await weir.event({ n }, `event-${n}`, kind);
     if (status !== 202) throw new Error(`Cannot post event ${n}: ${status} ${JSON.stringify(body)}`);
     ids[n] = body.id;
-    repeatedPosts += tries - 1;
   };
   const rounds = killRounds({
     ...options,
@@ -106,15 +92,8 @@ export async function killWhileDelivering(
   const attempts = deliveries.flatMap((delivery) => delivery.attempts);
   return {
     ...killed,
-    ...{
-      events,
-      repeatedPosts,
-      receptions: receiver.receptions.length,
-      problems: problems.slice(0, MAX_PROBLEMS),
-    },
-    repeatedDeliveries: receiver.repeated.length,
+    problems: problems.slice(0, MAX_PROBLEMS),
     interruptedAttempts: attempts.filter(({ result }) => result === "interrupted").length,
-    tookMs: performance.now() - begin,
   };
 }
 

@@ -32,7 +32,6 @@ export interface KillReport {
   /** How many pieces of work were done: all, and some more where a process took long to come to its place. */
   readonly works: number;
   readonly problems: readonly string[];
-  readonly tookMs: number;
 }
 
 const OUTSIDE_MS = [50, 800] as const;
@@ -74,7 +73,6 @@ export async function runKillRounds(
     readonly work: (n: number) => Promise<void>;
   },
 ): Promise<KillReport> {
-  const begin = performance.now();
   const killsAt: Record<string, number> = {};
   const problems: string[] = [];
   const share = works / (rounds.length + 1);
@@ -105,7 +103,7 @@ export async function runKillRounds(
     gate.end(works);
   }
   await lanes;
-  return { killsAt, problems, works: gate.bound, tookMs: performance.now() - begin };
+  return { killsAt, problems, works: gate.bound };
 }
 
 async function ended(member: WebhookProcess | undefined, round: KillRound): Promise<string | undefined> {

@@ -60,45 +60,28 @@ export class MachineBed implements AsyncDisposable {
   readonly steps: StepRequest[] = [];
   answerStep: (request: StepRequest) => Response = () => Response.json({});
   readonly machines: WebhookMachine[] = [];
+  readonly secretBox: SecretBox;
   readonly #address: string | undefined;
   readonly #folder: string;
-  readonly #secretBox: SecretBox;
   #underWay = 0;
   #owner: WebhookMachine | undefined;
 
-  private constructor(parts: { address: string | undefined; folder: string; secretBox: SecretBox }) {
-    this.#address = parts.address;
-    this.#folder = parts.folder;
-    this.#secretBox = parts.secretBox;
+  private constructor(address: string | undefined, folder: string, secretBox: SecretBox) {
+    this.#address = address;
+    this.#folder = folder;
+    this.secretBox = secretBox;
   }
 
   /** With the address of an empty PostgreSQL database; on a file when absent. */
   static async open(address?: string): Promise<MachineBed> {
     const keys = [new Uint8Array(32).fill(9)];
     const secretBox = await SecretBox.open({ keys, logger: new RecordedLogger() });
-    return new MachineBed({
-      address,
-      folder: await Deno.makeTempDir({ prefix: "weir_machines_" }),
-      secretBox,
-    });
+    return new MachineBed(address, await Deno.makeTempDir({ prefix: "weir_machines_" }), secretBox);
   }
 
   /** Starts one more. */
   async machine(options: MachineOptions = {}): Promise<WebhookMachine> {
-    const machine = await WebhookMachine.start(options, {
-      bed: this,
-      secretBox: this.#secretBox,
-      openStore: (clock) => this.#openStore(clock),
-      takeLock: (asker) => this.#takeLock(asker),
-      counted: async (work) => {
-        this.#underWay++;
-        try {
-          return await work();
-        } finally {
-          this.#underWay--;
-        }
-      },
-    });
+    const machine = await WebhookMachine.start(this, options);
     this.machines.push(machine);
     return machine;
   }
@@ -144,7 +127,8 @@ export class MachineBed implements AsyncDisposable {
     await Deno.remove(this.#folder, { recursive: true });
   }
 
-  async #openStore(clock: Clock): Promise<WebhookStore> {
+  /** Opens the store for a machine with that wall clock. */
+  async openStore(clock: Clock): Promise<WebhookStore> {
     const logger = new RecordedLogger();
     if (this.#address === undefined) {
       return await openSqliteStore({ path: join(this.#folder, "weir.db"), logger, clock });
@@ -155,28 +139,29 @@ export class MachineBed implements AsyncDisposable {
   }
 
   /** The kernel frees the lock of a file when its owner ends. */
-  #takeLock(asker: WebhookMachine): TakenWork | undefined {
+  takeLock(asker: WebhookMachine): TakenWork | undefined {
     if (this.isShared) return { isSole: false, keep: () => true, release: () => {} };
     if (this.#owner?.isGone === false) return undefined;
     this.#owner = asker;
     return { isSole: true, keep: () => true, release: () => void (this.#owner = undefined) };
   }
-}
 
-interface MachineParts {
-  readonly bed: MachineBed;
-  readonly secretBox: SecretBox;
-  readonly openStore: (clock: Clock) => Promise<WebhookStore>;
-  readonly takeLock: (asker: WebhookMachine) => TakenWork | undefined;
   /** Counts an operation of a store for as long as it is under way. */
-  readonly counted: <T>(work: () => Promise<T>) => Promise<T>;
+  async counted<T>(work: () => Promise<T>): Promise<T> {
+    this.#underWay++;
+    try {
+      return await work();
+    } finally {
+      this.#underWay--;
+    }
+  }
 }
 
 /** One of them. */
 export class WebhookMachine {
   readonly logger = new RecordedLogger();
   readonly #options: MachineOptions;
-  readonly #parts: MachineParts;
+  readonly #bed: MachineBed;
   #state: "running" | "stopped" | "gone" = "running";
   #gate = Promise.withResolvers<void>();
   /** What timers were to do while it was stopped. */
@@ -187,14 +172,14 @@ export class WebhookMachine {
   #service: WebhookService | undefined;
   #closed: () => Promise<void> = () => Promise.resolve();
 
-  private constructor(options: MachineOptions, parts: MachineParts) {
+  private constructor(bed: MachineBed, options: MachineOptions) {
+    this.#bed = bed;
     this.#options = options;
-    this.#parts = parts;
   }
 
   /** Starts its service. */
-  static async start(options: MachineOptions, parts: MachineParts): Promise<WebhookMachine> {
-    const machine = new WebhookMachine(options, parts);
+  static async start(bed: MachineBed, options: MachineOptions): Promise<WebhookMachine> {
+    const machine = new WebhookMachine(bed, options);
     await machine.#open();
     return machine;
   }
@@ -281,11 +266,11 @@ export class WebhookMachine {
   }
 
   async #open(): Promise<void> {
-    const { bed, secretBox, openStore, takeLock } = this.#parts;
+    const bed = this.#bed;
     const { logger } = this;
     const wallClock = this.#wallClock();
     const clock = bed.isShared ? new StoreClock({ clock: wallClock, logger }) : undefined;
-    const store = await openStore(wallClock);
+    const store = await bed.openStore(wallClock);
     this.#closed = async () => {
       await clock?.close();
       await store.close();
@@ -293,12 +278,12 @@ export class WebhookMachine {
     await clock?.start(() => Promise.resolve(bed.clock.now()));
     this.#service = new WebhookService({
       store: this.#line(store),
-      secretBox,
+      secretBox: bed.secretBox,
       workflows: bed.workflows,
       limit: () => Promise.resolve({ code: "OK" }),
       urlProblem: () => Promise.resolve(undefined),
       check: () => Promise.resolve([]),
-      takeLock: () => takeLock(this),
+      takeLock: () => bed.takeLock(this),
       sharedStoreMetrics: clock &&
         (() => ({ retries: 0, wallAheadMs: clock.wallAheadMs, problem: clock.problem })),
       sender: this.#sender(bed.sender),
@@ -323,7 +308,7 @@ export class WebhookMachine {
   }
 
   #wallClock(): Clock {
-    const { clock } = this.#parts.bed;
+    const { clock } = this.#bed;
     const { aheadMs = 0 } = this.#options;
     return {
       now: () => clock.now() + aheadMs,
@@ -346,7 +331,7 @@ export class WebhookMachine {
         return async (...given: unknown[]) => {
           await this.#going();
           try {
-            return await this.#parts.counted(async () => await Reflect.apply(operation, target, given));
+            return await this.#bed.counted(async () => await Reflect.apply(operation, target, given));
           } finally {
             await this.#going();
           }
@@ -366,7 +351,7 @@ export class WebhookMachine {
   }
 
   async #fetch({ url, headers }: Request): Promise<Response> {
-    const { bed } = this.#parts;
+    const bed = this.#bed;
     const key = headers.get("idempotency-key") ?? "";
     const request = { key, path: new URL(url).pathname, at: bed.clock.now() };
     bed.steps.push(request);

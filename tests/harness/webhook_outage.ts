@@ -14,8 +14,6 @@ export interface Outage {
 
 /** What was seen of a fleet while its database was away. */
 export interface OutageReport {
-  readonly events: number;
-  readonly executions: number;
   /** From the return of the database until all had taken something again, for each outage. */
   readonly recoveryMs: readonly number[];
   readonly decisions: { readonly count: number; readonly refused: number; readonly slowestMs: number };
@@ -24,15 +22,6 @@ export interface OutageReport {
   readonly problems: readonly string[];
 }
 
-/** What a fleet limits while its database is away. */
-export const OUTAGE_RULES = {
-  "shop.yaml": `domain: shop
-descriptors:
-- key: user
-  rate_limit: { unit: day, requests_per_unit: 1000000000 }
-`,
-};
-const DECISION = { domain: "shop", descriptors: [{ entries: [{ key: "user", value: "bob" }] }] };
 const WORKFLOW = "order-intake";
 const LANES = 6;
 const ENDPOINTS = 4;
@@ -93,7 +82,7 @@ export async function runOutages(
     if (ends.get(id) !== "succeeded") problems.push(`execution ${id}: it is ${ends.get(id)}`);
   }
   return {
-    ...{ events, executions: executionIds.length, recoveryMs, decisions },
+    ...{ recoveryMs, decisions },
     growthMb: after.map((mb, n) => mb - (before[n] ?? 0)),
     problems,
   };
@@ -237,7 +226,7 @@ class OutageLoad implements AsyncDisposable {
   async #decide(member: WebhookProcess): Promise<void> {
     while (!this.#isOver) {
       const begin = performance.now();
-      const { status } = await webhookCall(`${member.base}/json`, { body: DECISION });
+      const status = await member.decide();
       this.#decisions.count++;
       this.#decided.set(member, (this.#decided.get(member) ?? 0) + 1);
       this.#decisions.slowestMs = Math.max(this.#decisions.slowestMs, performance.now() - begin);

@@ -65,6 +65,18 @@ export class StepServer implements AsyncDisposable {
     return `http://127.0.0.1:${this.#server.addr.port}`;
   }
 
+  /** Has requests wait for their answer until the function that it returns is called. */
+  hold(answer: () => Response = () => new Response("ok")): () => void {
+    const gate = Promise.withResolvers<void>();
+    this.answer = () => gate.promise.then(answer);
+    return gate.resolve;
+  }
+
+  /** Waits for so many requests. */
+  async asked(count = 1): Promise<void> {
+    await until("the request", () => this.requests.length >= count);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#server.shutdown();
   }

@@ -15,29 +15,11 @@ import type { WebhookService } from "../../src/webhooks/service/service.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { output, postgresProgram } from "./postgres_folder.ts";
 import { PostgresServer } from "./postgres_server.ts";
+import { SERVICE_OPTIONS } from "./store_service.ts";
 import { until } from "./until.ts";
-
-/** The key that seals the secrets of a fixture. */
-export const FIXTURE_KEY = new Uint8Array(32).fill(1).toBase64();
 
 /** The lists of the API that are in `records.json`. */
 export const FIXTURE_LISTS = ["endpoints", "triggers", "event-keys", "deliveries", "executions", "audit"];
-
-/** Settings of a service on a fixture; the retention keeps everything. */
-export const FIXTURE_OPTIONS = {
-  encryptionKeys: [FIXTURE_KEY],
-  timeoutMs: 60_000,
-  connectTimeoutMs: 60_000,
-  retentionMs: 100 * 365 * 86_400_000,
-  disableAfterMs: 0,
-  maxInFlight: 10,
-  allowCidrs: ["127.0.0.0/8"],
-  workflowEnv: {},
-  workflowAllowCidrs: [],
-  maxRunning: 1,
-  isTraced: false,
-  version: "test",
-} as const;
 
 /** Fields that depend on the time of the call. */
 const OF_THE_CLOCK = ["why", "signs"];
@@ -70,7 +52,7 @@ async function openFixture(folder: string, clock: FakeClock) {
   const silent = () => {};
   return await openWebhookService({
     options: {
-      ...FIXTURE_OPTIONS,
+      ...{ ...SERVICE_OPTIONS, maxRunning: 1 },
       store: { kind: "file", path: join(folder, "weir.db") },
       workflowDirectory,
     },

@@ -2,13 +2,13 @@ import { assert, assertEquals } from "@std/assert";
 import { needs } from "../harness/tools.ts";
 import { WebhookFleet } from "../harness/webhook_fleet.ts";
 import {
-  OUTAGE_RULES,
   type OutageReport,
   outageWorkflows,
   runOutages,
   type StandbyPair,
   standbyPair,
 } from "../harness/webhook_outage.ts";
+import { SHOP_RULES } from "../harness/webhook_calls.ts";
 import { WebhookReceiver } from "../harness/webhook_receiver.ts";
 import { bySize, onlyFull } from "./soak_options.ts";
 
@@ -30,7 +30,7 @@ Deno.test({
   async fn() {
     await using receiver = await WebhookReceiver.start();
     await using fleet = await WebhookFleet.open({ env: ENV, workflows: outageWorkflows(receiver) });
-    await fleet.start({ rules: OUTAGE_RULES });
+    await fleet.start({ rules: SHOP_RULES });
     const { server } = fleet;
     const outage = { away: () => server.stop("immediate"), back: () => server.start() };
     const outages = Array.from({ length: OUTAGES }, () => outage);
@@ -56,7 +56,7 @@ for (const [what, lose] of Object.entries(LOSSES)) {
       await using pair = await standbyPair();
       const workflows = outageWorkflows(receiver);
       await using fleet = await WebhookFleet.open({ env: ENV, workflows, address: pair.address });
-      await fleet.start({ rules: OUTAGE_RULES });
+      await fleet.start({ rules: SHOP_RULES });
       const outage = { away: () => lose(pair.primary), back: () => pair.standby.promote() };
       check(await runOutages(fleet, { receiver, outages: [outage], works: WORKS }));
     },

@@ -3,27 +3,18 @@ import { readAtRandom } from "../harness/answer_reading.ts";
 import { deliverThroughFaults } from "../harness/dispatcher_faults.ts";
 import { deliverAll, leaveRate } from "../harness/dispatcher_loads.ts";
 import { FLEET_CASES, runFleet } from "../harness/postgres_fleet_cases.ts";
-import { emptyDatabases, sharedPostgres } from "../harness/postgres_fixture.ts";
+import { postgres } from "../harness/postgres_fixture.ts";
 import { mixEverything } from "../harness/postgres_mixture.ts";
 import { acceptWithKills, MOVE_KILLS, moveWithKills } from "../harness/store_kills.ts";
-import { needs } from "../harness/tools.ts";
 import { executeWithKills, KILL_POINTS } from "../harness/workflow_kills.ts";
 import { executeAll } from "../harness/workflow_load.ts";
 import { bySize, SOAK_SEED } from "./soak_options.ts";
 
-const server = sharedPostgres();
-const emptyDatabase = emptyDatabases(server);
-
 Deno.test("soak: kill -9 in the middle of commits loses nothing that was answered", () =>
   acceptWithKills(bySize({ short: 5, full: 50 }), SOAK_SEED));
 
-Deno.test({
-  ...needs(["postgres"], "soak: a move that is killed again and again is whole in the end"),
-  async fn() {
-    const database = server().url(await server().createDatabase());
-    await moveWithKills(database, { kills: MOVE_KILLS, rows: 300 });
-  },
-});
+postgres.test("soak: a move that is killed again and again is whole in the end", (database) =>
+  moveWithKills(database.url(), { kills: MOVE_KILLS, rows: 300 }));
 
 Deno.test("soak: executions of three steps end, whatever kills the process again and again", async () => {
   const [executions, kills] = bySize({ short: [250, 5], full: [1_000, 20] } as const);
@@ -50,20 +41,11 @@ for (let seed = SOAK_SEED; seed < SOAK_SEED + bySize({ short: 3, full: 100 }); s
 }
 
 for (const [name, one] of Object.entries(FLEET_CASES)) {
-  Deno.test({
-    ...needs(["postgres"], `soak: several stores on postgres: ${name}`),
-    fn: async () => await runFleet(await emptyDatabase(), one, 10),
-  });
+  postgres.test(`soak: several stores on postgres: ${name}`, (database) => runFleet(database.url(), one, 10));
 }
 
-Deno.test({
-  ...needs(["postgres"], "soak: a mixture of everything keeps the rules, and none of it fails"),
-  fn: async () =>
-    await mixEverything(await emptyDatabase(), {
-      rounds: bySize({ short: 60, full: 1_000 }),
-      seed: SOAK_SEED,
-    }),
-});
+postgres.test("soak: a mixture of everything keeps the rules, and none of it fails", (database) =>
+  mixEverything(database.url(), { rounds: bySize({ short: 60, full: 1_000 }), seed: SOAK_SEED }));
 
 Deno.test("soak: of answers at random the same is read however they are cut", () =>
   readAtRandom(bySize({ short: 1_500, full: 50_000 }), SOAK_SEED));

@@ -48,33 +48,3 @@ Deno.test("webhooks: others learn that an endpoint fails, and that it works agai
   assertEquals([hour?.period, (hour?.failures ?? 0) >= 20], ["1h", true]);
   assertEquals(weir.log.filter((line) => line.includes("Endpoint is failing")).length, 1);
 });
-
-Deno.test("webhooks: an endpoint that only fails is disabled, the others learn it, and it is enabled again", async () => {
-  await using folder = await WebhookFolder.make();
-  await using receiver = new WebhookReceiver();
-  await using watcher = new WebhookReceiver();
-  await using weir = await folder.serve({ WEBHOOK_DISABLE_AFTER: "1ms" });
-  const { http } = weir.running.addresses;
-  const { body: { id } } = await api(http, "/endpoints", {
-    body: { url: receiver.url, events: ["order.*"] },
-  });
-  await api(http, "/endpoints", { body: { url: watcher.url, events: ["endpoint.disabled"] } });
-  receiver.status = 500;
-  await api(http, "/events", { body: { event: "order.created", data: {} } });
-  await api(http, "/events", { body: { event: "order.created", data: {} } });
-  await until("the end", () => received(watcher).length > 0);
-  const { event, data } = received(watcher)[0] ?? {};
-  assertEquals([event, data?.["endpointId"], data?.["reason"]], ["endpoint.disabled", id, "failing"]);
-  const shown = (await api(http, `/endpoints/${id}`)).body;
-  assertEquals([shown["enabled"], shown["disabledReason"], shown["disabledAt"]], [
-    ...[false, "failing", data?.["disabledAt"]],
-  ]);
-  const { body: { items: [entry] } } = await api(http, "/audit?event=endpoint.disabled");
-  assertEquals([entry?.["actor"], entry?.["object"]], ["system", `endpoint:${id}`]);
-  const attempts = receiver.received.length;
-  await api(http, "/events", { body: { event: "order.created", data: {} } });
-  receiver.status = 200;
-  const enabled = await api(http, `/endpoints/${id}`, { method: "PATCH", body: { enabled: true } });
-  assertEquals([enabled.status, enabled.body["missed"], enabled.body["disabledReason"]], [200, 0, undefined]);
-  await until("what waited to arrive", () => receiver.received.length > attempts);
-});

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { verify } from "../../../src/webhooks/receiver.ts";
 import { OtlpReceiver } from "../../harness/otlp_receiver.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
-import { eventually, until } from "../../harness/until.ts";
+import { until } from "../../harness/until.ts";
 import { ADMIN_TOKEN, api, WebhookFolder, WebhookReceiver } from "../../harness/webhook_weir.ts";
 import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
 
@@ -57,20 +57,6 @@ Deno.test("webhooks: a trigger starts a workflow, whose end is delivered and sig
   assertEquals([later.body, later.headers.get("idempotency-replayed")], [first.body, "true"]);
 });
 
-Deno.test("webhooks: the dry run of an endpoint says nothing of the user", async () => {
-  await using folder = await WebhookFolder.make();
-  await using receiver = new WebhookReceiver();
-  await using weir = await folder.serve();
-  const { body: { id } } = await api(weir.running.addresses.http, "/endpoints", {
-    body: { url: receiver.url },
-  });
-  const { status, body } = await api(weir.running.addresses.http, `/endpoints/${id}/check`, {
-    method: "POST",
-  });
-  assertEquals([status, body["ok"], receiver.received.length], [200, true, 1]);
-  assertEquals(receiver.received[0]?.headers.get("x-svc-event"), "weir.endpoint.check");
-});
-
 Deno.test("webhooks: the debug port carries the administration behind its token", async () => {
   await using folder = await WebhookFolder.make();
   await using weir = await folder.serve({ DEBUG_TOKEN: "debug-token" });
@@ -80,33 +66,6 @@ Deno.test("webhooks: the debug port carries the administration behind its token"
   }
   assertEquals(seen, [200, 401, 401]);
   assertEquals((await api(weir.running.addresses.debug, CALL, { body: {} })).status, 404);
-});
-
-Deno.test("webhooks: what is under way when a service ends is done by the next one", async () => {
-  await using folder = await WebhookFolder.make();
-  await using receiver = new WebhookReceiver();
-  receiver.status = 503;
-  {
-    await using weir = await folder.serve();
-    await api(weir.running.addresses.http, "/endpoints", { body: { url: receiver.url } });
-    await api(weir.running.addresses.http, "/events", { body: { event: "a", data: {} } });
-    await until("two failed attempts", () => receiver.received.length === 2);
-    await weir.stop();
-  }
-  receiver.status = 200;
-  await using weir = await folder.serve();
-  const { body: { items: [delivery] } } = await api(weir.running.addresses.http, "/deliveries");
-  assertEquals(delivery?.state, "retrying");
-  assertEquals(
-    (await api(weir.running.addresses.http, `/deliveries/${delivery?.id}/resend`, { method: "POST" })).status,
-    202,
-  );
-  await until("the acknowledgement", async () => {
-    return (await api(weir.running.addresses.http, `/deliveries/${delivery?.id}`)).body.state ===
-      "acknowledged";
-  });
-  await eventually(1, () => new Set(receiver.received.map(({ delivery }) => delivery)).size);
-  assertEquals(new Set(receiver.received.map(({ body }) => body)).size, 1);
 });
 
 Deno.test("webhooks: the limit of a trigger is decided by the rules of the process", async () => {

@@ -1,13 +1,12 @@
 import { assert, assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { verify } from "../../../src/webhooks/receiver.ts";
-import { sharedPostgres } from "../../harness/postgres_fixture.ts";
-import { needs } from "../../harness/tools.ts";
+import { postgres } from "../../harness/postgres_fixture.ts";
 import { until } from "../../harness/until.ts";
 import { WebhookProcess } from "../../harness/webhook_process.ts";
 import { WebhookReceiver as CountingReceiver } from "../../harness/webhook_receiver.ts";
-import { ADMIN_TOKEN, api, WebhookFolder, WebhookReceiver } from "../../harness/webhook_weir.ts";
-import { ServeFixture } from "../../harness/serve_fixture.ts";
+import { api, WebhookFolder, WebhookReceiver } from "../../harness/webhook_weir.ts";
+import { ServeFixture, type ServeFixtureOptions } from "../../harness/serve_fixture.ts";
 import { WatchedWorkers } from "../../harness/deciding_workers.ts";
 
 const RULES = `domain: shop
@@ -39,6 +38,17 @@ async function beginningOfWindow(): Promise<void> {
   await until("the next window", () => WINDOW_MS - Date.now() % WINDOW_MS > LEFT_MS, { intervalMs: 20 });
 }
 
+/** A service with the rules, once it has its store. */
+async function started(
+  folder: WebhookFolder,
+  options: Partial<ServeFixtureOptions> = {},
+): Promise<ServeFixture> {
+  const weir = await ServeFixture.start({ env: folder.env, rules: { "shop.yaml": RULES }, ...options });
+  const { http } = weir.running.addresses;
+  await until("the webhook service", async () => (await api(http, "/triggers?limit=1")).status === 200);
+  return weir;
+}
+
 /** What came, without the times: the kind and the data. */
 function came(receiver: WebhookReceiver) {
   return receiver.received.map(({ body }) => {
@@ -53,9 +63,8 @@ Deno.test("events of rules are delivered to those that subscribe to them, and si
   await using folder = await WebhookFolder.make();
   await using receiver = new WebhookReceiver();
   await using others = new WebhookReceiver();
-  await using weir = await ServeFixture.start({ env: folder.env, rules: { "shop.yaml": RULES } });
+  await using weir = await started(folder);
   const { http } = weir.running.addresses;
-  await until("the webhook service", async () => (await api(http, "/triggers?limit=1")).status === 200);
   const { body: { secret } } = await api(http, "/endpoints", {
     body: { url: receiver.url, events: ["ratelimit.*"] },
   });
@@ -112,9 +121,8 @@ Deno.test("events of rules are delivered to those that subscribe to them, and si
 Deno.test("events of the configuration: what was loaded and rejected, and why", async () => {
   await using folder = await WebhookFolder.make();
   await using receiver = new WebhookReceiver();
-  await using weir = await ServeFixture.start({ env: folder.env, rules: { "shop.yaml": RULES } });
+  await using weir = await started(folder);
   const { http } = weir.running.addresses;
-  await until("the webhook service", async () => (await api(http, "/triggers?limit=1")).status === 200);
   // Before anyone subscribes to them.
   await until("the events of the start", async () => {
     const { items } = (await api(http, "/workflows")).body;
@@ -158,13 +166,10 @@ Deno.test("events of rules with workers: one for a key, whichever worker refused
   await using folder = await WebhookFolder.make();
   await using receiver = new WebhookReceiver();
   const workers = new WatchedWorkers();
-  await using weir = await ServeFixture.start({
-    env: { ...folder.env, WORKERS: "2" },
-    rules: { "shop.yaml": RULES },
-    createDecidingWorker: workers.create,
+  await using weir = await started(folder, {
+    ...{ env: { ...folder.env, WORKERS: "2" }, createDecidingWorker: workers.create },
   });
   const { http } = weir.running.addresses;
-  await until("the webhook service", async () => (await api(http, "/triggers?limit=1")).status === 200);
   await api(http, "/endpoints", {
     body: { url: receiver.url, events: ["ratelimit.over_limit.*", "ratelimit.over_limit"] },
   });
@@ -180,57 +185,38 @@ Deno.test("events of rules with workers: one for a key, whichever worker refused
   ]);
 });
 
-const server = sharedPostgres();
-
-Deno.test({
-  ...needs(
-    ["postgres"],
-    "two instances on one database report a key once; what a killed one had reported counts",
-  ),
-  async fn() {
-    const database = await server().createDatabase();
-    const env = { WEBHOOK_STORE: server().url(database), WEBHOOK_ENCRYPTION_KEY: KEY };
-    await using receiver = await CountingReceiver.start();
-    await using first = await WebhookProcess.open({ env });
-    await using second = await WebhookProcess.open({ env });
-    await Promise.all([first, second].map((one) => one.start({ rules: { "shop.yaml": RULES } })));
-    await first.endpoint(receiver, "/hook", {
-      events: ["ratelimit.over_limit", "ratelimit.over_limit.ended"],
+postgres.test("two instances on one database report a key once; what a killed one had reported counts", async (database) => {
+  const env = { WEBHOOK_STORE: database.url(), WEBHOOK_ENCRYPTION_KEY: KEY };
+  await using receiver = await CountingReceiver.start();
+  await using first = await WebhookProcess.open({ env });
+  await using second = await WebhookProcess.open({ env });
+  await Promise.all([first, second].map((one) => one.start({ rules: { "shop.yaml": RULES } })));
+  await first.endpoint(receiver, "/hook", {
+    events: ["ratelimit.over_limit", "ratelimit.over_limit.ended"],
+  });
+  const ask = async ({ base }: WebhookProcess, hits: number) => {
+    const response = await fetch(`${base}/json`, {
+      method: "POST",
+      body: JSON.stringify(call("tenant", "acme", hits)),
     });
-    const ask = async ({ base }: WebhookProcess, hits: number) => {
-      const response = await fetch(`${base}/json`, {
-        method: "POST",
-        body: JSON.stringify(call("tenant", "acme", hits)),
-      });
-      await response.body?.cancel();
-      assertEquals(response.status, 429);
-    };
-    await beginningOfWindow();
-    // Each counts by itself: 3 and 4 hits are over. What the first one reports is stored before it is killed.
-    await ask(first, 8);
-    await until("the first event", () => receiver.receptions.length === 1);
-    await ask(second, 9);
-    await ask(first, 100);
-    first.weir.signal("SIGKILL");
-    await first.ended();
-    await ask(second, 20);
-    await until("the last event", () => receiver.receptions.length === 2);
-    const events = receiver.receptions.map(({ body }) => JSON.parse(body));
-    assertEquals(events.map(({ event, data }) => [event, data.refusedHits]), [
-      ["ratelimit.over_limit", undefined],
-      ["ratelimit.over_limit.ended", 3 + 4 + 20],
-    ]);
-    assertEquals(events[0].data.episode, events[1].data.episode);
-    await second.stop();
-  },
-});
-
-Deno.test("kinds of operational events cannot be posted", async () => {
-  await using folder = await WebhookFolder.make();
-  await using weir = await folder.serve();
-  const { http } = weir.running.addresses;
-  for (const event of ["ratelimit.over_limit", "ratelimit.events_suppressed", "config.loaded"]) {
-    const { status, body } = await api(http, "/events", { body: { event, data: {} }, token: ADMIN_TOKEN });
-    assertEquals([status, body.code], [403, "reserved_kind"]);
-  }
+    await response.body?.cancel();
+    assertEquals(response.status, 429);
+  };
+  await beginningOfWindow();
+  // Each counts by itself: 3 and 4 hits are over. What the first one reports is stored before it is killed.
+  await ask(first, 8);
+  await until("the first event", () => receiver.receptions.length === 1);
+  await ask(second, 9);
+  await ask(first, 100);
+  first.weir.signal("SIGKILL");
+  await first.ended();
+  await ask(second, 20);
+  await until("the last event", () => receiver.receptions.length === 2);
+  const events = receiver.receptions.map(({ body }) => JSON.parse(body));
+  assertEquals(events.map(({ event, data }) => [event, data.refusedHits]), [
+    ["ratelimit.over_limit", undefined],
+    ["ratelimit.over_limit.ended", 3 + 4 + 20],
+  ]);
+  assertEquals(events[0].data.episode, events[1].data.episode);
+  await second.stop();
 });

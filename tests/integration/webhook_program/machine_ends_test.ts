@@ -1,6 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { emptyDatabases, sharedPostgres } from "../../harness/postgres_fixture.ts";
-import { needs, type Tool } from "../../harness/tools.ts";
+import { stores } from "../../harness/store_places.ts";
 import { ATTEMPT_POINTS, EXECUTION_POINTS, type KillPoint } from "../../harness/webhook_faults.ts";
 import { MachineBed, type WebhookMachine } from "../../harness/webhook_machines.ts";
 
@@ -33,48 +32,31 @@ const POINTS = [...EXECUTION_POINTS, ...ATTEMPT_POINTS].sort((a, b) =>
 
 /** On a file a machine takes over at once; on a shared store the lease has to end, and somebody to look. */
 const STORES = {
-  file: {
-    tools: [] as readonly Tool[],
-    address: () => Promise.resolve(undefined),
-    rounds: POINTS.map((point) => [point]),
-    tookMs: 2_500,
-  },
-  postgres: {
-    tools: ["postgres"],
-    address: emptyDatabases(sharedPostgres()),
-    rounds: [POINTS],
-    tookMs: 50_000,
-  },
-} as const;
+  sqlite: { rounds: POINTS.map((point) => [point]), tookMs: 2_500 },
+  postgres: { rounds: [POINTS], tookMs: 50_000 },
+};
 
-for (const [kind, { tools, address, rounds, tookMs }] of Object.entries(STORES)) {
-  Deno.test({
-    ...needs(
-      tools,
-      `machines end at any place on a ${kind} store: another goes on, and repeats only what was out`,
-    ),
-    async fn() {
-      await using bed = await MachineBed.open(await address());
-      bed.workflows.set(WORKFLOW);
-      const first = await bed.machine();
-      await first.endpoint("/hook", { events: ["agent.*"], concurrency: 16 });
-      await first.endpoint("/ends", { events: ["workflow.*"], concurrency: 16 });
-      const { body: { key } } = await first.call("POST", "/triggers", { name: "t", workflow: "three-steps" });
-      await first.end();
-      for (const points of rounds) {
-        const ids = new Map<KillPoint, string>();
-        for (const point of points) {
-          ids.set(point, await takenBy(await bed.machine({ diesAt: point }), point, key));
-        }
-        const other = await bed.machine();
-        const took = await bed.passUntil("the end of all", () => isDone(other));
-        assertEquals(took <= tookMs, true, `it took ${took} ms after ${points.join()}`);
-        await check(bed, other, ids);
-        await other.end();
-      }
-    },
-  });
-}
+stores.test("machines end at any place: another goes on, and repeats only what was out", async ({ kind, address }) => {
+  await using bed = await MachineBed.open(kind === "postgres" ? address : undefined);
+  bed.workflows.set(WORKFLOW);
+  const first = await bed.machine();
+  await first.endpoint("/hook", { events: ["agent.*"], concurrency: 16 });
+  await first.endpoint("/ends", { events: ["workflow.*"], concurrency: 16 });
+  const { body: { key } } = await first.call("POST", "/triggers", { name: "t", workflow: "three-steps" });
+  await first.end();
+  const { rounds, tookMs } = STORES[kind];
+  for (const points of rounds) {
+    const ids = new Map<KillPoint, string>();
+    for (const point of points) {
+      ids.set(point, await takenBy(await bed.machine({ diesAt: point }), point, key));
+    }
+    const other = await bed.machine();
+    const took = await bed.passUntil("the end of all", () => isDone(other));
+    assertEquals(took <= tookMs, true, `it took ${took} ms after ${points.join()}`);
+    await check(bed, other, ids);
+    await other.end();
+  }
+});
 
 /** Gives it the work at which it ends; answers the id of that. */
 async function takenBy(machine: WebhookMachine, point: KillPoint, key: string): Promise<string> {

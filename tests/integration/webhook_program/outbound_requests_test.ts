@@ -3,7 +3,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { gzipSync } from "node:zlib";
 import { EchoServer } from "../../harness/rest_fixture.ts";
 import { until } from "../../harness/until.ts";
-import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
+import { api, type ApiBody, WebhookFolder } from "../../harness/webhook_weir.ts";
 import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
 
 runWorkersInThread();
@@ -58,17 +58,9 @@ steps:
   const { body: endpoint } = await api(http, "/endpoints", { body: { url: `${server.origin}/hook` } });
   await api(http, `/endpoints/${endpoint.id}/check`, { method: "POST" });
   await until("the test call", () => server.requests.length === 1);
-  const { body: { key } } = await api(http, "/triggers", { body: { name: "calls", workflow: "calls" } });
-  const { body: { executionId } } = await api(http, "/workflows/triggers/calls", { token: key, body: {} });
-  await until(
-    "the delivery",
-    () =>
-      server.requests.some(({ headers }) =>
-        "x-svc-event" in headers && headers["x-svc-event"] === "workflow.execution.completed"
-      ),
-  );
-  const { body: execution } = await api(http, `/executions/${executionId}`);
+  const execution = await executed(http, "calls", {});
   assertEquals([execution.status, execution["output"]], ["succeeded", { city: "Köln", text: "Köln" }]);
+  await until("the delivery", () => server.requests.filter(({ path }) => path === "/hook").length === 2);
   const all = { ...DEFAULTS, "user-agent": "Weir/VERSION" };
   assertEquals(server.requests.map(({ path, headers }) => [path, sent(headers)]), [
     ["/hook", all],
@@ -105,13 +97,8 @@ steps:
   await using folder = await WebhookFolder.make({ "forms.yaml": workflow });
   await using weir = await folder.serve();
   const { http } = weir.running.addresses;
-  const { body: { key } } = await api(http, "/triggers", { body: { name: "forms", workflow: "forms" } });
   const input = { tag: "é", none: [], all: [1, true, "c&d"], scopes: ["s1", "s2"], count: 12 };
-  const { body: { executionId } } = await api(http, "/workflows/triggers/forms", { token: key, body: input });
-  const execution = await until("the end", async () => {
-    const { body } = await api(http, `/executions/${executionId}`);
-    return body["finishedAt"] !== undefined && body;
-  });
+  const execution = await executed(http, "forms", input);
   assertEquals([execution.status, execution["error"]], ["succeeded", undefined]);
   const text = (body: Uint8Array) => new TextDecoder().decode(body);
   assertEquals(
@@ -131,35 +118,38 @@ steps:
   );
 });
 
+/** What a form may not hold, by the template of its value, and the error of the step. */
+const WRONG: Readonly<Record<string, readonly [value: string, error: RegExp]>> = {
+  object: ["{{ input.object }}", /Cannot write "input\.object" into a text: .*got an object/],
+  lists: ["{{ input.lists }}", /Cannot write "input\.lists" into a text: .*got a list/],
+  mixed: ["a{{ input.list }}", /Cannot write "input\.list" into a text: .*got a list/],
+  half: ["{{ input.half }}", /Cannot write "input\.half" into a parameter: it holds half of a character/],
+};
+
 Deno.test("outbound requests: a value that no parameter can hold fails its step", async () => {
   await using server = new EchoServer(() => new Response("ok"));
-  const step = (name: string, value: string) =>
-    `workflow: ${name}\nsteps:\n- { name: call, request: { url: "${server.origin}/", form: { a: "${value}" } } }\n`;
-  await using folder = await WebhookFolder.make({
-    "object.yaml": step("object", "{{ input.object }}"),
-    "lists.yaml": step("lists", "{{ input.lists }}"),
-    "mixed.yaml": step("mixed", "a{{ input.list }}"),
-    "half.yaml": step("half", "{{ input.half }}"),
+  const files = Object.entries(WRONG).map(([name, [value]]) => {
+    const request = `{ url: "${server.origin}/", form: { a: "${value}" } }`;
+    return [`${name}.yaml`, `workflow: ${name}\nsteps:\n- { name: call, request: ${request} }\n`];
   });
+  await using folder = await WebhookFolder.make(Object.fromEntries(files));
   await using weir = await folder.serve();
-  const { http } = weir.running.addresses;
-  const errors: Record<string, unknown> = {};
-  for (const name of ["object", "lists", "mixed", "half"]) {
-    const { body: { key } } = await api(http, "/triggers", { body: { name, workflow: name } });
-    const body = String.raw`{"object":{"a":1},"lists":[[1]],"list":[1],"half":"\ud800"}`;
-    const { body: { executionId } } = await api(http, `/workflows/triggers/${name}`, { token: key, body });
-    const execution = await until("the end", async () => {
-      const { body } = await api(http, `/executions/${executionId}`);
-      return body["finishedAt"] !== undefined && body;
-    });
-    errors[name] = execution["error"];
+  const input = String.raw`{"object":{"a":1},"lists":[[1]],"list":[1],"half":"\ud800"}`;
+  for (const [name, [, error]] of Object.entries(WRONG)) {
+    assertMatch(String((await executed(weir.running.addresses.http, name, input))["error"]), error);
   }
-  assertMatch(String(errors["object"]), /Cannot write "input\.object" into a text: .*got an object/);
-  assertMatch(String(errors["lists"]), /Cannot write "input\.lists" into a text: .*got a list/);
-  assertMatch(String(errors["mixed"]), /Cannot write "input\.list" into a text: .*got a list/);
-  assertMatch(
-    String(errors["half"]),
-    /Cannot write "input\.half" into a parameter: it holds half of a character/,
-  );
   assertEquals(server.requests.length, 0);
 });
+
+/** Runs a workflow by a trigger of its name to its end. */
+async function executed(http: string, name: string, input: unknown): Promise<ApiBody> {
+  const { body: { key } } = await api(http, "/triggers", { body: { name, workflow: name } });
+  const { body: { executionId } } = await api(http, `/workflows/triggers/${name}`, {
+    token: key,
+    body: input,
+  });
+  return await until("the end", async () => {
+    const { body } = await api(http, `/executions/${executionId}`);
+    return body["finishedAt"] !== undefined && body;
+  });
+}

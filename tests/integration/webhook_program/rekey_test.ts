@@ -1,8 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { systemClock } from "../../../src/base/clock.ts";
 import { ran } from "../../harness/administration_fixture.ts";
-import { sharedPostgres } from "../../harness/shared_servers.ts";
-import { needs } from "../../harness/tools.ts";
+import { stores } from "../../harness/store_places.ts";
 import { until } from "../../harness/until.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
 import { WebhookServed } from "../../harness/webhook_served.ts";
@@ -10,28 +9,15 @@ import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
 
 runWorkersInThread();
 
-const postgres = await sharedPostgres();
 const [OLD, NEW] = [1, 2].map((byte) => new Uint8Array(32).fill(byte).toBase64()) as [string, string];
 const HEADERS = { "x-tenant": "value-of-a-static-header" };
 const PATHS = ["/first", "/second"];
 
-Deno.test("an encryption key is rotated with weir store rekey, and Weir starts with the new key only", () =>
-  rotate({}));
-
-Deno.test({
-  ...needs(["postgres"], "an encryption key of a PostgreSQL store is rotated with weir store rekey"),
-  async fn() {
-    await using database = await postgres.database();
-    await rotate({ WEBHOOK_STORE: database.url() });
-  },
-});
-
-async function rotate(env: Readonly<Record<string, string>>): Promise<void> {
+stores.test("an encryption key is rotated with weir store rekey, and Weir starts with the new key only", async ({ address }) => {
   await using receiver = await WebhookReceiver.start();
-  await using weir = await WebhookServed.open({ env });
-  const store = env["WEBHOOK_STORE"] ?? weir.storePath;
+  await using weir = await WebhookServed.open({ env: { WEBHOOK_STORE: address } });
   const command = async (name: "rekey" | "check", WEBHOOK_ENCRYPTION_KEY: string) => {
-    const environment = { WEBHOOK_STORE: store, WEBHOOK_ENCRYPTION_KEY };
+    const environment = { WEBHOOK_STORE: address, WEBHOOK_ENCRYPTION_KEY };
     const { code, stdout, stderr } = await ran(["store", name], { environment, clock: systemClock });
     const lines = stdout.trimEnd().split("\n").map((line) => line.slice(line.lastIndexOf(": ") + 2));
     return { code, stderr, lines, keys: lines.flatMap((line) => / the key (.*)/.exec(line)?.[1] ?? []) };
@@ -83,4 +69,4 @@ async function rotate(env: Readonly<Record<string, string>>): Promise<void> {
   assertEquals(audited.length, 1);
   const written = [...weir.lines, JSON.stringify(audited), rekeyed.lines.join()];
   assertEquals(written.filter((text) => [OLD, NEW].some((key) => text.includes(key))), []);
-}
+});

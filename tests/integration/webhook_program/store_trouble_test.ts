@@ -3,20 +3,11 @@ import { DatabaseSync } from "node:sqlite";
 import { until } from "../../harness/until.ts";
 import { type WebhookAnswered, webhookCall } from "../../harness/webhook_client.ts";
 import { deliveryProblems } from "../../harness/webhook_kill_loop.ts";
-import { ADMIN_TOKEN } from "../../harness/webhook_calls.ts";
+import { ADMIN_TOKEN, SHOP_RULES } from "../../harness/webhook_calls.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
 import { WebhookServed } from "../../harness/webhook_served.ts";
 
-const RULES = {
-  "shop.yaml": `domain: shop
-descriptors:
-- key: user
-  rate_limit: { unit: day, requests_per_unit: 1000000000 }
-`,
-};
-const DECISION = { domain: "shop", descriptors: [{ entries: [{ key: "user", value: "bob" }] }] };
 const WORKFLOW = "workflow: order-intake\nsteps:\n  - name: result\n    set: { done: true }\n";
-const DECISIONS = 10;
 const WORKS_AGAIN = 'level=warning msg="Webhook store works again"';
 /** Pages beyond those that the store has already. */
 const ROOM = 40;
@@ -28,10 +19,10 @@ Deno.test("a full disk: triggers answer 503, decisions go on, and nothing that w
   const database = new DatabaseSync(weir.storePath);
   const pages = Number(database.prepare("PRAGMA page_count").get()?.["page_count"]);
   database.close();
-  await weir.start({ rules: RULES, faults: { pragmas: [`max_page_count = ${pages + ROOM}`] } });
+  await weir.start({ rules: SHOP_RULES, faults: { pragmas: [`max_page_count = ${pages + ROOM}`] } });
 
   const accepted: string[] = [];
-  const decisions = bed.decide();
+  const decisions = weir.decideSteadily();
   let refused: WebhookAnswered | undefined;
   for (let n = 0; n < 500 && refused === undefined; n++) {
     const answered = await bed.call(`full-${n}`, { text: "x".repeat(4_000) });
@@ -42,16 +33,16 @@ Deno.test("a full disk: triggers answer 503, decisions go on, and nothing that w
   assert(Number(refused?.headers.get("retry-after")) > 0, "it says when to come back");
   assert(accepted.length > 0, "some fitted");
   const event = await webhookCall(`${weir.base}/api/v1/events`, {
-    ...{ token: bed.adminToken, body: { event: "a.b", data: { text: "x".repeat(100_000) } } },
+    ...{ token: ADMIN_TOKEN, body: { event: "a.b", data: { text: "x".repeat(100_000) } } },
   });
   assertEquals([event.status, event.body.code], [503, "store_unavailable"]);
-  await until("health to show it", async () => (await bed.health()).status === 503);
+  await until("health to show it", async () => (await weir.health()).status === 503);
   await until("the metric to count it", async () => await weir.figure("store_errors") > 0);
-  await decisions.end();
+  assertEquals(await decisions.end(), []);
 
   // There is room again.
   await weir.kill();
-  await weir.start({ rules: RULES });
+  await weir.start({ rules: SHOP_RULES });
   assertEquals((await bed.call("later", {})).status, 202);
   await until("everything to be carried out and told of", () => bed.isDone());
   await bed.checkAll(accepted);
@@ -65,10 +56,10 @@ Deno.test("a store that another one keeps locked: triggers answer 503, decisions
   for (let n = 0; n < 20; n++) accepted.push((await bed.call(`before-${n}`, {})).body.executionId);
 
   const other = new DatabaseSync(weir.storePath, { timeout: 5_000 });
-  const decisions = bed.decide();
+  const decisions = weir.decideSteadily();
   other.exec("BEGIN EXCLUSIVE");
   const refused = await Promise.all(["a", "b", "c"].map((key) => bed.call(key, {})));
-  await until("health to show it", async () => (await bed.health()).status === 503);
+  await until("health to show it", async () => (await weir.health()).status === 503);
   other.exec("ROLLBACK");
   other.close();
   for (const { status, body, headers } of refused) {
@@ -77,7 +68,7 @@ Deno.test("a store that another one keeps locked: triggers answer 503, decisions
     assert(["store_unavailable", "webhooks_unavailable"].includes(body.code), body.code);
     assert(Number(headers.get("retry-after")) > 0, "it says when to come back");
   }
-  await decisions.end();
+  assertEquals(await decisions.end(), []);
 
   for (const key of ["a", "b", "c"]) {
     accepted.push((await bed.call(key, {}, { isRepeated: true })).body.executionId);
@@ -87,7 +78,7 @@ Deno.test("a store that another one keeps locked: triggers answer 503, decisions
   await until("everything to be carried out and told of", () => bed.isDone());
   await bed.checkAll(accepted);
   assertEquals((await weir.all("/executions")).length, accepted.length);
-  await until("health to be well again", async () => (await bed.health()).status === 200);
+  await until("health to be well again", async () => (await weir.health()).status === 200);
   await until("the log to report it", () => weir.lines.some((line) => line.includes(WORKS_AGAIN)));
   assertEquals(receiver.problems, []);
 });
@@ -96,20 +87,18 @@ Deno.test("a store that another one keeps locked: triggers answer 503, decisions
 class TroubleBed implements AsyncDisposable {
   readonly weir: WebhookServed;
   readonly receiver: WebhookReceiver;
-  readonly adminToken: string;
   readonly #token: string;
 
   private constructor(weir: WebhookServed, receiver: WebhookReceiver, token: string) {
     this.weir = weir;
     this.receiver = receiver;
     this.#token = token;
-    this.adminToken = ADMIN_TOKEN;
   }
 
   static async open(): Promise<TroubleBed> {
     const receiver = await WebhookReceiver.start();
     const weir = await WebhookServed.open({ workflows: { "order-intake.yaml": WORKFLOW } });
-    await weir.start({ rules: RULES, faults: { isHurried: true } });
+    await weir.start({ rules: SHOP_RULES, faults: { isHurried: true } });
     await weir.endpoint(receiver, "/hook");
     const { key } = await weir.made("/triggers", { name: "orders", workflow: "order-intake" });
     return new TroubleBed(weir, receiver, key);
@@ -119,36 +108,6 @@ class TroubleBed implements AsyncDisposable {
     if (isRepeated) return await this.weir.trigger("orders", this.#token, body, key);
     const url = `${this.weir.base}/api/v1/workflows/triggers/orders`;
     return await webhookCall(url, { token: this.#token, key, body });
-  }
-
-  async health(): Promise<{ readonly status: number }> {
-    const { status, body } = await fetch(`${this.weir.base}/healthcheck`);
-    await body?.cancel();
-    return { status };
-  }
-
-  /** Asks for one decision after the other until its end, which looks whether each came, and soon. */
-  decide(): { end(): Promise<void> } {
-    let isOver = false;
-    const seen = { count: 0, refusals: 0 };
-    const asking = (async () => {
-      while (!isOver) {
-        const { status } = await webhookCall(`${this.weir.base}/json`, { body: DECISION });
-        seen.count++;
-        if (status !== 200) seen.refusals++;
-        await new Promise((resolve) => setTimeout(resolve, 5));
-      }
-    })();
-    // Where the test fails before the end, its own error is the one to tell of.
-    asking.catch(() => isOver = true);
-    return {
-      async end() {
-        await until("decisions", () => isOver || seen.count > DECISIONS);
-        isOver = true;
-        await asking;
-        assertEquals(seen.refusals, 0);
-      },
-    };
   }
 
   async isDone(): Promise<boolean> {

@@ -1,20 +1,12 @@
 import { assert, assertEquals } from "@std/assert";
 import { until } from "../../harness/until.ts";
+import { SHOP_RULES } from "../../harness/webhook_calls.ts";
 import { webhookCall } from "../../harness/webhook_client.ts";
 import { deliveryProblems } from "../../harness/webhook_kill_loop.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
 import { WebhookServed } from "../../harness/webhook_served.ts";
 
-const RULES = {
-  "shop.yaml": `domain: shop
-descriptors:
-- key: user
-  rate_limit: { unit: day, requests_per_unit: 1000000000 }
-`,
-};
-const DECISION = { domain: "shop", descriptors: [{ entries: [{ key: "user", value: "bob" }] }] };
 const WORKFLOW = "workflow: order-intake\nsteps:\n  - name: result\n    set: { n: 1 }\n";
-const DECISIONS = 20;
 
 /** What ends the worker; where it says nothing any more, the time is skipped that it has to say something. */
 const ENDS: Readonly<Record<string, (weir: WebhookServed) => void>> = {
@@ -28,16 +20,12 @@ const ENDS: Readonly<Record<string, (weir: WebhookServed) => void>> = {
 Deno.test("webhooks: a worker that ends is replaced, however it ends, while decisions go on", async () => {
   await using receiver = await WebhookReceiver.start();
   await using weir = await WebhookServed.open({ workflows: { "order-intake.yaml": WORKFLOW } });
-  await weir.start({ rules: RULES, faults: {} });
+  await weir.start({ rules: SHOP_RULES, faults: {} });
   await weir.endpoint(receiver, "/hook");
   const { key: token } = await weir.made("/triggers", { name: "orders", workflow: "order-intake" });
   const call = (key: string) =>
     webhookCall(`${weir.base}/api/v1/workflows/triggers/orders`, { token, key, body: {} });
-  const stop = new AbortController();
-  const seen: Decisions = { refusals: [], count: 0 };
-  const decisions = decide(`${weir.base}/json`, seen, stop.signal);
-  // Where the test fails before the end, its own error is the one to tell of.
-  decisions.catch(() => {});
+  const decisions = weir.decideSteadily();
 
   for (const [what, end] of Object.entries(ENDS)) {
     const before = await call(`before ${what}`);
@@ -46,8 +34,7 @@ Deno.test("webhooks: a worker that ends is replaced, however it ends, while deci
     await until("health to show it", async () => (await weir.health()).status === 503, { intervalMs: 1 });
     const refused = await call(`while away: ${what}`);
     assertEquals([refused.status, refused.headers.get("retry-after")], [503, "1"]);
-    const count = seen.count;
-    await until("decisions", () => seen.count > count + DECISIONS);
+    await decisions.more();
     weir.hurry(1_000);
     const back = await until("the service to be back", async () => {
       const answered = await call(`back ${what}`);
@@ -59,24 +46,7 @@ Deno.test("webhooks: a worker that ends is replaced, however it ends, while deci
   await until("all executions to be told of", async () => {
     return await weir.isCarriedOut() && await weir.isDelivered() && receiver.byId.size === 4;
   });
-  stop.abort();
-  await decisions;
-  assertEquals(seen.refusals, []);
+  assertEquals(await decisions.end(), []);
   const deliveries = await weir.all("/deliveries");
   assertEquals(deliveries.flatMap((delivery) => deliveryProblems(delivery, receiver)), []);
 });
-
-interface Decisions {
-  readonly refusals: number[];
-  count: number;
-}
-
-/** Asks for one decision after the other until it is told to end. */
-async function decide(url: string, seen: Decisions, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    const { status } = await webhookCall(url, { body: DECISION });
-    if (status !== 200) seen.refusals.push(status);
-    seen.count++;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}

@@ -1,9 +1,17 @@
 import { assert, assertRejects } from "@std/assert";
-import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { GuardedClientOptions } from "../../../src/webhooks/outbound/client.ts";
 import { createGuardedFetch } from "../../../src/webhooks/outbound/fetch.ts";
 import { SendError } from "../../../src/webhooks/outbound/send_error.ts";
+import type { CertificateFiles } from "../../harness/certificates.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { LOOPBACK } from "../../harness/sender_fixture.ts";
 
@@ -64,4 +72,30 @@ export async function failure(run: () => Promise<unknown>): Promise<SendError> {
   const error = await assertRejects(run);
   assert(error instanceof SendError, Deno.inspect(error));
   return error;
+}
+
+/** A receiver with a certificate, which answers "ok" unless it is given another answer to a body. */
+export async function tlsReceiver(
+  { keyFile, certFile }: CertificateFiles,
+  answer: (response: ServerResponse, body: string, request: IncomingMessage) => void = (response) =>
+    response.end("ok"),
+): Promise<{ readonly port: number; connections: number; handshakes: number } & AsyncDisposable> {
+  const [key = "", cert = ""] = await Promise.all([keyFile, certFile].map((file) => Deno.readTextFile(file)));
+  const server = createTlsServer({ key, cert }, (request, response) => {
+    let body = "";
+    request.on("data", (piece) => body += piece);
+    request.on("end", () => answer(response, body, request));
+  });
+  server.on("tlsClientError", () => {});
+  await new Promise<void>((resolve) => server.listen(0, "0.0.0.0", resolve));
+  const receiver = {
+    ...{ port: (server.address() as AddressInfo).port, connections: 0, handshakes: 0 },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+  };
+  server.on("connection", () => receiver.connections++);
+  server.on("secureConnection", () => receiver.handshakes++);
+  return receiver;
 }

@@ -1,13 +1,12 @@
 import { assertEquals, assertMatch, assertThrows } from "@std/assert";
-import { createServer as createTlsServer } from "node:https";
-import { type AddressInfo, connect } from "node:net";
+import { connect } from "node:net";
 import { Cidrs } from "../../../src/webhooks/model/address_ranges.ts";
 import { proxyCredentials } from "../../../src/webhooks/outbound/dial.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { freePort } from "../../harness/free_port.ts";
-import { needs } from "../../harness/tools.ts";
-import { failure, guarded, Loopback } from "./guarded_fetch_fixture.ts";
+import { needing } from "../../harness/tools.ts";
+import { failure, guarded, Loopback, tlsReceiver } from "./guarded_fetch_fixture.ts";
 import { receiver, SECRET } from "../../harness/sender_fixture.ts";
 
 Deno.test("an http proxy is asked for the whole URL, and decides about addresses", async () => {
@@ -69,27 +68,16 @@ for (const [name, [answer, kind, message]] of Object.entries(TUNNELS)) {
   });
 }
 
-Deno.test({
-  ...needs(
-    ["openssl"],
-    "https through a proxy and to own authorities, verified by the name at the other end",
-  ),
-  async fn() {
+needing("openssl").test(
+  "https through a proxy and to own authorities, verified by the name at the other end",
+  async () => {
     await using certificates = await makeCertificates();
     const { server: pair, authority } = certificates;
-    let handshakes = 0;
-    const server = createTlsServer({
-      key: await Deno.readTextFile(pair.keyFile),
-      cert: await Deno.readTextFile(pair.certFile),
-    }, (request, response) => {
-      const parts: string[] = [];
-      request.on("data", (piece) => parts.push(String(piece)));
-      request.on("end", () => response.end(`${request.headers.host} ${parts.join("")}`));
-    });
-    server.on("tlsClientError", () => {});
-    server.on("connection", () => handshakes++);
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const { port } = server.address() as AddressInfo;
+    await using server = await tlsReceiver(
+      pair,
+      (response, body, { headers: { host } }) => response.end(`${host} ${body}`),
+    );
+    const { port } = server;
     const asked: string[] = [];
     await using proxy = await receiver((socket, head) => {
       asked.push(head.split("\r\n")[0] ?? "");
@@ -110,18 +98,16 @@ Deno.test({
     const wrong = await failure(() => fetch("https://elsewhere.test/"));
     assertEquals(wrong.message, "the certificate is for another name (ERR_TLS_CERT_ALTNAME_INVALID)");
     // The first connection showed who issued it: later ones ask the right authorities first.
-    handshakes = 0;
+    server.connections = 0;
     await using direct = guarded({ authorities, lookup: () => Promise.resolve(["127.0.0.1"]) });
     const counts: number[] = [];
     for (let count = 0; count < 3; count++) {
       await (await direct(`https://localhost:${port}/`)).text();
-      counts.push(handshakes);
+      counts.push(server.connections);
     }
     assertEquals(counts, [2, 3, 4]);
-    server.closeAllConnections();
-    await new Promise<void>((resolve) => server.close(() => resolve()));
   },
-});
+);
 
 Deno.test("proxies of the environment are not obeyed", async () => {
   await using server = await Loopback.start();

@@ -11,8 +11,7 @@ import {
   NOW,
   saveVersion,
 } from "../../contract/webhook_store_bed.ts";
-import { needs } from "../../harness/tools.ts";
-import { openStoreAt, sessionsEnded, sharedPostgres } from "../../harness/postgres_fixture.ts";
+import { openStoreAt, postgres } from "../../harness/postgres_fixture.ts";
 import { acceptEvent, acceptExecution, findIdempotency } from "../../../src/webhooks/store/accept.ts";
 import { listAudit } from "../../../src/webhooks/store/audit_log.ts";
 import { backlogPosition, countBacklog, failOverBacklog } from "../../../src/webhooks/store/backlog.ts";
@@ -35,8 +34,6 @@ import {
 import { removeFinished } from "../../../src/webhooks/store/retention.ts";
 import type { WebhookStore } from "../../../src/webhooks/store/store.ts";
 import { findTriggerKey } from "../../../src/webhooks/store/triggers.ts";
-
-const server = sharedPostgres();
 
 /** Most rows that an operation may read through indexes: a small share of what there is. */
 const MOST_READ = 5_000;
@@ -158,30 +155,26 @@ const OPERATIONS: Readonly<Record<string, (store: WebhookStore) => Promise<unkno
   },
 };
 
-Deno.test({
-  ...needs(["postgres"], "operations of a store on postgres read what they need by its indexes"),
-  async fn() {
-    const database = await server().createDatabase();
-    const store = await openStoreAt(server().url(database));
-    await Promise.all(Array.from({ length: 50 }, () => addEndpoint(store, { events: ["a.b"] })));
-    await saveVersion(store);
-    await store.close();
-    await server().psql(FILL, database);
-    await server().psql("ANALYZE", database);
-    const found: string[] = [];
-    for (const mode of ["force_custom_plan", "force_generic_plan"]) {
-      const url = server().url(database, `options=-c%20plan_cache_mode%3D${mode}`);
-      for (const [name, run] of Object.entries(OPERATIONS)) {
-        if (mode === "force_generic_plan" && BY_VALUES.has(name)) continue;
-        const store = await openStoreAt(url, { poolSize: 1 });
-        await server().psql("SELECT pg_stat_reset()", database);
-        await run(store);
-        await store.close();
-        await sessionsEnded(server(), database);
-        const read = await server().psql(READ, database);
-        if (read !== "") found.push(`${mode} ${name}: ${read.replaceAll("\n", ", ")}`);
-      }
+postgres.test("operations of a store on postgres read what they need by its indexes", async (database) => {
+  const store = await openStoreAt(database.url());
+  await Promise.all(Array.from({ length: 50 }, () => addEndpoint(store, { events: ["a.b"] })));
+  await saveVersion(store);
+  await store.close();
+  await database.psql(FILL);
+  await database.psql("ANALYZE");
+  const found: string[] = [];
+  for (const mode of ["force_custom_plan", "force_generic_plan"]) {
+    const url = database.url(`options=-c%20plan_cache_mode%3D${mode}`);
+    for (const [name, run] of Object.entries(OPERATIONS)) {
+      if (mode === "force_generic_plan" && BY_VALUES.has(name)) continue;
+      const store = await openStoreAt(url, { poolSize: 1 });
+      await database.psql("SELECT pg_stat_reset()");
+      await run(store);
+      await store.close();
+      await database.sessionsEnded();
+      const read = await database.psql(READ);
+      if (read !== "") found.push(`${mode} ${name}: ${read.replaceAll("\n", ", ")}`);
     }
-    assertEquals(found, []);
-  },
+  }
+  assertEquals(found, []);
 });

@@ -12,9 +12,8 @@ import { withPostgresStore } from "../../../src/webhooks/store/maintenance/conne
 import { get, type Work } from "../../../src/webhooks/store/work.ts";
 import { claim, NOW } from "../../contract/webhook_store_bed.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";
-import type { SharedPostgresServer } from "../../harness/shared_servers.ts";
-import { needs } from "../../harness/tools.ts";
-import { openStoreAt, sessionsEnded, sharedPostgres } from "../../harness/postgres_fixture.ts";
+import type { PostgresDatabase } from "../../harness/postgres_server.ts";
+import { openStoreAt, postgres } from "../../harness/postgres_fixture.ts";
 import { QUIET, StoreFolder } from "../../harness/sqlite_fixture.ts";
 import { allRows, fillLikeService, fillRandomly, move, moveInUse } from "../../harness/store_move_fixture.ts";
 import { voidClaims } from "../../../src/webhooks/store/claims.ts";
@@ -26,52 +25,28 @@ const HALF_FILLED = 'it is half filled; run "weir store move" again to complete 
 const NOT_EMPTY = "it holds other rows; expected an empty database, or a file that does not exist";
 const NOT_SAME = "its rows differ from the source; stop all writers and run the move again";
 
-const server = sharedPostgres();
-
-/** What a case is given: a folder, and an empty database. */
-class MoveBed {
+/** What a case is given: the file that is moved, in a folder, and an empty database. */
+interface MoveBed extends Pick<PostgresDatabase, "psql" | "begin" | "sessionsEnded" | "shown"> {
   readonly folder: StoreFolder;
-  /** The file that is moved. */
   readonly path: string;
   readonly url: string;
-  /** The address as it may be seen. */
-  readonly shown: string;
-  readonly #server: SharedPostgresServer;
-  readonly #name: string;
-
-  constructor(folder: StoreFolder, server: SharedPostgresServer, name: string) {
-    this.folder = folder;
-    this.path = folder.path;
-    this.url = server.url(name);
-    this.shown = `postgres://weir@127.0.0.1:${server.port}/${name}`;
-    this.#server = server;
-    this.#name = name;
-  }
-
   /** Fills the file that is moved. */
-  fill(rows: number, seed: number, texts: readonly string[] = []): void {
-    fillRandomly(this.path, { rows, random: seededRandom(seed), texts });
-  }
-
-  /** Carries out a statement in the database, as somebody who is no service. */
-  psql(sql: string): Promise<string> {
-    return this.#server.psql(sql, this.#name);
-  }
-
-  /** Begins a transaction, as somebody who is no service; answers how to commit it. */
-  begin(sql: string): Promise<() => Promise<void>> {
-    return this.#server.begin(sql, this.#name);
-  }
-
-  /** Waits until nobody is connected to the database any more. */
-  sessionsEnded(): Promise<void> {
-    return sessionsEnded(this.#server, this.#name);
-  }
-
+  fill(rows: number, seed: number, texts?: readonly string[]): void;
   /** Carries out a statement in the database, as a service. */
-  perform<T>(work: Work<T>): Promise<T> {
-    return withPostgresStore(this.url, (connection) => connection.perform(work));
-  }
+  perform<T>(work: Work<T>): Promise<T>;
+}
+
+function bedOf(folder: StoreFolder, database: PostgresDatabase): MoveBed {
+  const { path } = folder;
+  const url = database.url();
+  return {
+    ...{ folder, path, url, shown: database.shown },
+    psql: (sql) => database.psql(sql),
+    begin: (sql) => database.begin(sql),
+    sessionsEnded: () => database.sessionsEnded(),
+    fill: (rows, seed, texts = []) => fillRandomly(path, { rows, random: seededRandom(seed), texts }),
+    perform: (work) => withPostgresStore(url, (connection) => connection.perform(work)),
+  };
 }
 
 const CASES: Readonly<Record<string, (bed: MoveBed) => Promise<void>>> = {
@@ -94,9 +69,8 @@ const CASES: Readonly<Record<string, (bed: MoveBed) => Promise<void>>> = {
     assertEquals(Deno.readFileSync(path), octets);
   },
 
-  async "what a service has written is whole there, and numbers go on where they were"(
-    { folder, url, path },
-  ) {
+  async "what a service has written is whole there, and numbers go on where they were"(bed) {
+    const { folder, url, path } = bed;
     const store = await folder.open();
     await fillLikeService(store);
     await store.close();
@@ -105,8 +79,7 @@ const CASES: Readonly<Record<string, (bed: MoveBed) => Promise<void>>> = {
     const [there, here] = [await checkStore(url), await checkStore(path)];
     assertEquals([there.problems, there.counts], [[], here.counts]);
     const inserted = get("INSERT INTO event (id, kind, created_at) VALUES ('x', 'a', 1) RETURNING seq");
-    const next = await withPostgresStore(url, (connection) => connection.perform(inserted));
-    assertEquals(next, { seq: (here.counts["event"] ?? 0) + 1 });
+    assertEquals(await bed.perform(inserted), { seq: (here.counts["event"] ?? 0) + 1 });
   },
 
   async "what services have written in PostgreSQL is whole in a file, and goes on from there"(bed) {
@@ -263,17 +236,12 @@ const CASES: Readonly<Record<string, (bed: MoveBed) => Promise<void>>> = {
   },
 };
 
-Deno.test({
-  ...needs(["postgres"], "a store is moved between a file and PostgreSQL"),
-  async fn(t) {
-    for (const [name, run] of Object.entries(CASES)) {
-      await t.step(name, async () => {
-        using folder = new StoreFolder();
-        await run(new MoveBed(folder, server(), await server().createDatabase()));
-      });
-    }
-  },
-});
+for (const [name, run] of Object.entries(CASES)) {
+  postgres.test(`a store is moved between a file and PostgreSQL: ${name}`, async (database) => {
+    using folder = new StoreFolder();
+    await run(bedOf(folder, database));
+  });
+}
 
 Deno.test("a store is moved only into one of the other kind, and by the release that made it", async () => {
   using folder = new StoreFolder();

@@ -14,7 +14,7 @@ import { listExecutions } from "../../../src/webhooks/store/executions.ts";
 Deno.test("the lock of a process that is killed is free", async () => {
   using folder = new StoreFolder();
   const path = folder.file("weir.db");
-  await using child = start("dispatch_lock_child.ts", path);
+  await using child = start("lock", path);
   await until("the child has the lock", () => child.stdoutLines.includes("taken"));
   assertEquals(DispatchLock.take(path), undefined);
   await child.kill();
@@ -25,7 +25,7 @@ Deno.test("the lock of a process that is killed is free", async () => {
 
 Deno.test("several processes may make one store at once", async () => {
   using folder = new StoreFolder();
-  const children = [1, 2, 3, 4].map(() => start("sqlite_start_child.ts", folder.path));
+  const children = [1, 2, 3, 4].map(() => start("open", folder.path));
   const exits = await Promise.all(children.map(({ exited }) => exited));
   assertEquals(exits.map(({ code }) => code), [0, 0, 0, 0], children[0]?.stderrLines.join("\n"));
   const { problems, counts } = await checkStore(folder.path);
@@ -34,9 +34,9 @@ Deno.test("several processes may make one store at once", async () => {
 
 Deno.test("a store that another process keeps locked is busy, and usable again afterwards", async () => {
   using folder = new StoreFolder();
-  const store = await folder.open({ busyTimeoutMs: 50 });
+  await using store = await folder.open({ busyTimeoutMs: 50 });
   await saveVersion(store);
-  await using child = start("sqlite_lock_child.ts", folder.path);
+  await using child = start("write", folder.path);
   await until("the child has the lock", () => child.stdoutLines.includes("locked"));
   const answers = await Promise.all(
     [1, 2, 3].map(() =>
@@ -48,17 +48,15 @@ Deno.test("a store that another process keeps locked is busy, and usable again a
   await child.kill();
   assertEquals((await store.write(acceptExecution, execution(), { now: NOW })).kind, "new");
   assertEquals((await store.read(listExecutions, { limit: 9 })).items.length, 1);
-  await store.close();
 });
 
 Deno.test("a store waits for another that writes for a moment", async () => {
   using folder = new StoreFolder();
-  const store = await folder.open({ busyTimeoutMs: 60_000 });
-  await using child = start("sqlite_lock_child.ts", folder.path, "100");
+  await using store = await folder.open({ busyTimeoutMs: 60_000 });
+  await using child = start("write", folder.path, "100");
   await until("the child has the lock", () => child.stdoutLines.includes("locked"));
   await store.write(addAudit, audit());
   await until("the child has let go", () => child.stdoutLines.includes("released"));
-  await store.close();
 });
 
 Deno.test("processes that make the key file at once get the same key", async () => {
@@ -66,8 +64,8 @@ Deno.test("processes that make the key file at once get the same key", async () 
   const keyFile = folder.file("keys/weir.db.key");
   await Deno.mkdir(dirname(keyFile));
   const gate = `${keyFile}.gate`;
-  await using first = start("secret_box_fixture.ts", keyFile, gate);
-  await using second = start("secret_box_fixture.ts", keyFile, gate);
+  await using first = start("seal", keyFile, gate);
+  await using second = start("seal", keyFile, gate);
   const children = [first, second];
   await until("both are ready", () => children.every(({ stdoutLines }) => stdoutLines.length > 0));
   await Deno.writeTextFile(gate, "");
@@ -78,7 +76,7 @@ Deno.test("processes that make the key file at once get the same key", async () 
   assertEquals(names.toSorted(), ["weir.db.key", "weir.db.key.gate"]);
 });
 
-function start(name: string, ...args: readonly string[]): ChildProcess {
-  const program = new URL(name, import.meta.url).pathname;
+function start(...args: readonly string[]): ChildProcess {
+  const program = new URL("store_child.ts", import.meta.url).pathname;
   return new ChildProcess(Deno.execPath(), { args: ["run", "-A", "--no-check", program, ...args] });
 }

@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import type { WebhookAnswer } from "../../../src/webhooks/api/calls.ts";
 import type { WebhookMetrics } from "../../../src/webhooks/service/metrics.ts";
-import type { WebhookOptions } from "../../../src/webhooks/service/message.ts";
 import {
   type WebhookWorkerHandle,
   WebhookWorkerSupervisor,
 } from "../../../src/webhooks/service/supervisor.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
-import { eventually, until } from "../../harness/until.ts";
+import { SERVICE_OPTIONS } from "../../harness/store_service.ts";
+import { until } from "../../harness/until.ts";
 import { ECHO_WORKFLOW, WebhookFolder } from "../../harness/webhook_weir.ts";
 import { sha256 } from "../../harness/webhook_service_fixture.ts";
 
@@ -22,24 +22,11 @@ class ThreadBed implements AsyncDisposable {
   readonly thread: WebhookWorkerSupervisor;
   #worker: WebhookWorkerHandle | undefined;
 
-  constructor(folder: WebhookFolder, options: Partial<WebhookOptions> = {}) {
+  constructor(folder: WebhookFolder) {
     this.thread = new WebhookWorkerSupervisor({
       options: {
+        ...{ ...SERVICE_OPTIONS, encryptionKeys: [], workflowDirectory: join(folder.path, "workflows") },
         store: { kind: "file", path: folder.store },
-        encryptionKeys: [],
-        timeoutMs: 60_000,
-        connectTimeoutMs: 60_000,
-        retentionMs: 86_400_000,
-        disableAfterMs: 5 * 86_400_000,
-        maxInFlight: 10,
-        allowCidrs: ["127.0.0.0/8"],
-        workflowDirectory: join(folder.path, "workflows"),
-        workflowEnv: {},
-        workflowAllowCidrs: [],
-        maxRunning: 10,
-        isTraced: false,
-        version: "test",
-        ...options,
       },
       limit: (domain, descriptors) => {
         this.asked.push([domain, descriptors]);
@@ -112,7 +99,7 @@ Deno.test("webhook worker: it is killed, triggers are 503, then all goes on", as
   assertEquals(again, first);
   // The lock of the one that was killed is free, so the work goes on as well.
   await until("the work", () => bed.metrics.at(-1)?.gauges["is_dispatcher"] === 1);
-  await eventually([true, ""], () => bed.health.at(-1));
+  assertEquals(bed.health.at(-1), [true, ""]);
 });
 
 Deno.test("webhook worker: a limit is decided by the main thread", async () => {

@@ -2,6 +2,7 @@ import { assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
+import { SERVICE_OPTIONS } from "../../harness/store_service.ts";
 import { until } from "../../harness/until.ts";
 import {
   type WebhookWorkerHandle,
@@ -29,19 +30,7 @@ function workerWaitingForStore(store: Promise<undefined>, onMessage: () => void)
 }
 
 function optionsOf(folder: string): WebhookOptions {
-  return {
-    store: { kind: "file", path: join(folder, "weir.db") },
-    ...{ encryptionKeys: [], timeoutMs: 1_000, connectTimeoutMs: 1_000, retentionMs: 86_400_000 },
-    ...{
-      disableAfterMs: 0,
-      maxInFlight: 1,
-      allowCidrs: [],
-      workflowEnv: {},
-      workflowAllowCidrs: [],
-      maxRunning: 1,
-    },
-    ...{ isTraced: false, version: "test" },
-  };
+  return { ...SERVICE_OPTIONS, encryptionKeys: [], store: { kind: "file", path: join(folder, "weir.db") } };
 }
 
 Deno.test("a worker whose store answers late is not taken for silent", async () => {

@@ -14,21 +14,14 @@ function hanging(bed: WorkflowBed, body = "{}"): string {
 - { name: done, set: { done: true } }`;
 }
 
-/** Has the server answer nothing until it is told to. */
-function hang(bed: WorkflowBed): () => void {
-  const gate = Promise.withResolvers<void>();
-  bed.server.answer = () => gate.promise.then(() => new Response("ok"));
-  return gate.resolve;
-}
-
 Deno.test("workflow fairness: a workflow whose upstream hangs leaves places to another", async () => {
   await using bed = await WorkflowBed.open();
-  const letGo = hang(bed);
+  const letGo = bed.server.hold();
   const version = bed.workflows.set(hanging(bed));
   await Promise.all(Array.from({ length: 100 }, () => bed.beginVersion(version, "{}")));
   const runner = bed.runner({ maxRunning: 20 });
   runner.start();
-  await until("the upstream to hang", () => bed.server.requests.length >= 16);
+  await bed.server.asked(16);
   for (let index = 0; index < 5; index++) {
     const id = await bed.begin(HEALTHY, {});
     runner.wake();
@@ -48,7 +41,7 @@ Deno.test("workflow fairness: new runs of a trigger do not queue behind retries 
   runner.start();
   for (const id of bad) await bed.waiting(id);
   // All are due again, and are asked to hang this time.
-  const letGo = hang(bed);
+  const letGo = bed.server.hold();
   const good = await bed.beginVersion(version, '{"good":true}');
   bed.clock.advance(1_000);
   await until("the new run", () => bed.server.requests.some(({ body }) => body.includes("good")));
@@ -58,14 +51,14 @@ Deno.test("workflow fairness: new runs of a trigger do not queue behind retries 
 
 Deno.test("workflow fairness: runs hold no more bytes than they may; the rest stays in the store", async () => {
   await using bed = await WorkflowBed.open();
-  const letGo = hang(bed);
+  const letGo = bed.server.hold();
   const version = bed.workflows.set(hanging(bed));
   const input = JSON.stringify({ x: "x".repeat(10_000) });
   const ids: string[] = [];
   for (let index = 0; index < 20; index++) ids.push(await bed.beginVersion(version, input));
   const runner = bed.runner({ maxBytes: 100_000 });
   runner.start();
-  await until("the upstream to hang", () => bed.server.requests.length >= 7);
+  await bed.server.asked(7);
   const small = await bed.begin(HEALTHY, {});
   runner.wake();
   assertEquals((await bed.ended(small)).execution.status, "succeeded");

@@ -48,7 +48,7 @@ Deno.test("workflow recovery: whoever lost the claim ends its step and writes no
   const id = await bed.begin(retried(bed.server.url), {});
   const slow = bed.runner();
   slow.start();
-  await until("the request", () => bed.server.requests.length === 1);
+  await bed.server.asked();
   await bed.store.write(voidClaims, { now: bed.clock.now(), which: "all" });
   bed.runner().start();
   await bed.ended(id);
@@ -60,16 +60,12 @@ Deno.test("workflow recovery: whoever lost the claim ends its step and writes no
 
 Deno.test("workflow recovery: leases are prolonged while a step is out", async () => {
   await using bed = await WorkflowBed.open();
-  const gate = Promise.withResolvers<void>();
-  using _opened = { [Symbol.dispose]: () => gate.resolve() };
-  bed.server.answer = async () => {
-    await gate.promise;
-    return new Response("ok");
-  };
+  const letGo = bed.server.hold();
+  using _opened = { [Symbol.dispose]: letGo };
   const text = `workflow: w\nsteps:\n- {name: call, request: {url: "${bed.server.url}", timeout: 15m}}`;
   const id = await bed.begin(text, {});
   bed.runner().start();
-  await until("the request", () => bed.server.requests.length === 1);
+  await bed.server.asked();
   for (let second = 0; second < 120; second += 10) {
     bed.clock.advance(10_000);
     await until(
@@ -78,7 +74,7 @@ Deno.test("workflow recovery: leases are prolonged while a step is out", async (
     );
     assertEquals(await bed.store.write(voidClaims, { now: bed.clock.now(), which: "expired" }), 0);
   }
-  gate.resolve();
+  letGo();
   assertEquals((await bed.ended(id)).execution.status, "succeeded");
 });
 
@@ -121,7 +117,7 @@ Deno.test("workflow recovery: stopped, it lets the step end and gives back what 
   const slow = await bed.begin(text("slow"), {});
   const runner = bed.runner();
   runner.start();
-  await until("the request", () => bed.server.requests.length === 1);
+  await bed.server.asked();
   const stopped = runner.stop(10_000);
   await until("the wait for it", () => bed.clock.waiting >= 3);
   bed.clock.advance(10_000);
@@ -159,11 +155,7 @@ Deno.test("workflow recovery: a store that cannot write for a while loses no res
 
 Deno.test("workflow recovery: before leases that are over are taken back, those of a step that is out are prolonged", async () => {
   await using bed = await WorkflowBed.open();
-  const gate = Promise.withResolvers<void>();
-  bed.server.answer = async () => {
-    await gate.promise;
-    return new Response("ok");
-  };
+  const letGo = bed.server.hold();
   const id = await bed.begin(retried(bed.server.url), {});
   let isAway = false;
   const renewal = instead(
@@ -175,7 +167,7 @@ Deno.test("workflow recovery: before leases that are over are taken back, those 
   const runner = bed.runner({ store, clock });
   assertEquals(await runner.keepClaims(), true);
   runner.start();
-  await until("the request", () => bed.server.requests.length === 1);
+  await bed.server.asked();
   // The lease is over before the timer of its renewal has come.
   clock.aheadMs = 60_000;
   isAway = true;
@@ -183,18 +175,14 @@ Deno.test("workflow recovery: before leases that are over are taken back, those 
   isAway = false;
   assertEquals(await runner.keepClaims(), true);
   assertEquals(await bed.store.write(voidClaims, { now: clock.now(), which: "expired" }), 0);
-  gate.resolve();
+  letGo();
   assertEquals((await bed.ended(id)).execution.status, "succeeded");
   assertEquals(bed.server.requests.length, 1);
 });
 
 Deno.test("workflow recovery: claims that could not be prolonged are asked for each second from then on", async () => {
   await using bed = await WorkflowBed.open();
-  const gate = Promise.withResolvers<void>();
-  bed.server.answer = async () => {
-    await gate.promise;
-    return new Response("ok");
-  };
+  const letGo = bed.server.hold();
   const text = `workflow: w\nsteps:\n- {name: call, request: {url: "${bed.server.url}", timeout: 15m}}`;
   const id = await bed.begin(text, {});
   const askedAt: number[] = [];
@@ -206,13 +194,13 @@ Deno.test("workflow recovery: claims that could not be prolonged are asked for e
   });
   const store = storeWith(bed.store, [renewal]);
   bed.runner({ store }).start();
-  await until("the request", () => bed.server.requests.length === 1);
+  await bed.server.asked();
   for (let second = 1; second <= 40; second++) {
     bed.clock.advance(1_000);
     await new Promise((resolve) => setImmediate(resolve));
     if (second === 23) isAway = false;
   }
-  gate.resolve();
+  letGo();
   assertEquals((await bed.ended(id)).execution.status, "succeeded");
   const eachSecond = Array.from({ length: 15 }, (_, index) => 10 + index);
   assertEquals(askedAt, [...eachSecond, 34]);

@@ -2,79 +2,38 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { Cidrs } from "../../../src/webhooks/model/address_ranges.ts";
 import type { Lookup } from "../../../src/webhooks/outbound/dial.ts";
 import { createGuardedFetch } from "../../../src/webhooks/outbound/fetch.ts";
+import { freePort } from "../../harness/free_port.ts";
 import { until } from "../../harness/until.ts";
 import { retried, WorkflowBed } from "../../harness/workflow_fixture.ts";
 
-interface AnswerCase {
-  readonly answer: () => Response;
-  /** The results of the attempts, each 1 s and then 2 s after the one before. */
-  readonly attempts: number;
-  readonly status: "succeeded" | "failed";
-  readonly error?: string;
+/** What the server answers, how often it is asked, each time 1 s and then 2 s after the one before, and the error of the step. */
+const ANSWERS: Readonly<Record<string, readonly [answer: () => Response, attempts: number, error?: string]>> =
+  {
+    "200": [() => new Response("ok"), 1],
+    "204": [() => new Response(null, { status: 204 }), 1],
+    "301, which is not followed": refused(301, 1, { headers: { location: "http://127.0.0.1:1/" } }),
+    "304": refused(304, 1),
+    "400": refused(400, 1),
+    "404": refused(404, 1),
+    "408": refused(408, 3),
+    "429": refused(429, 3),
+    "500": refused(500, 3),
+    "503": refused(503, 3),
+    "a body beyond the bound": [
+      () => new Response("x".repeat(1_048_577)),
+      1,
+      "request failed: the response body has more than 1048576 bytes",
+    ],
+  };
+
+function refused(status: number, attempts: number, init: ResponseInit = {}) {
+  const last = attempts > 1 ? `, at the last of ${attempts} attempts` : "";
+  const answer = () => new Response(null, { ...init, status });
+  return [answer, attempts, `the server responded with ${status}${last}`] as const;
 }
 
-const LAST = "at the last of 3 attempts";
-const ANSWERS: Readonly<Record<string, AnswerCase>> = {
-  "200": { answer: () => new Response("ok"), attempts: 1, status: "succeeded" },
-  "204": { answer: () => new Response(null, { status: 204 }), attempts: 1, status: "succeeded" },
-  "301, which is not followed": {
-    answer: () => new Response(null, { status: 301, headers: { location: "http://127.0.0.1:1/" } }),
-    attempts: 1,
-    status: "failed",
-    error: "the server responded with 301",
-  },
-  "304": {
-    answer: () => new Response(null, { status: 304 }),
-    attempts: 1,
-    status: "failed",
-    error: "the server responded with 304",
-  },
-  "400": {
-    answer: () => new Response("no", { status: 400 }),
-    attempts: 1,
-    status: "failed",
-    error: "the server responded with 400",
-  },
-  "404": {
-    answer: () => new Response("no", { status: 404 }),
-    attempts: 1,
-    status: "failed",
-    error: "the server responded with 404",
-  },
-  "408": {
-    answer: () => new Response("no", { status: 408 }),
-    attempts: 3,
-    status: "failed",
-    error: `the server responded with 408, ${LAST}`,
-  },
-  "429": {
-    answer: () => new Response("no", { status: 429 }),
-    attempts: 3,
-    status: "failed",
-    error: `the server responded with 429, ${LAST}`,
-  },
-  "500": {
-    answer: () => new Response("no", { status: 500 }),
-    attempts: 3,
-    status: "failed",
-    error: `the server responded with 500, ${LAST}`,
-  },
-  "503": {
-    answer: () => new Response("no", { status: 503 }),
-    attempts: 3,
-    status: "failed",
-    error: `the server responded with 503, ${LAST}`,
-  },
-  "a body beyond the bound": {
-    answer: () => new Response("x".repeat(1_048_577)),
-    attempts: 1,
-    status: "failed",
-    error: "request failed: the response body has more than 1048576 bytes",
-  },
-};
-
-for (const [name, { answer, attempts, status, error }] of Object.entries(ANSWERS)) {
-  Deno.test(`workflow request: after an answer of ${name} the step is ${status}, with ${attempts} attempts`, async () => {
+for (const [name, [answer, attempts, error]] of Object.entries(ANSWERS)) {
+  Deno.test(`workflow request: after an answer of ${name} there are ${attempts} attempts`, async () => {
     await using bed = await WorkflowBed.open();
     bed.server.answer = answer;
     const id = await bed.begin(retried(bed.server.url), {});
@@ -86,23 +45,20 @@ for (const [name, { answer, attempts, status, error }] of Object.entries(ANSWERS
       bed.clock.advance(1_001);
     }
     const { execution, steps } = await bed.ended(id);
+    const [status, text] = error === undefined ? ["succeeded"] : ["failed", `step "call" failed: ${error}`];
     assertEquals(
       [execution.status, execution.error, steps[0]?.attempts, bed.server.requests.length],
-      [status, error === undefined ? undefined : `step "call" failed: ${error}`, attempts, attempts],
+      [status, text, attempts, attempts],
     );
     assertEquals(new Set(bed.server.requests.map(({ key }) => key)), new Set([`${id}:call`]));
-    if (error !== undefined) {
-      const [event = ""] = await bed.events();
-      assertEquals(JSON.parse(event).data.error, `step "call" failed: ${error}`);
-    }
+    const [event = ""] = await bed.events();
+    assertEquals(JSON.parse(event).data.error, text);
   });
 }
 
 Deno.test("workflow request: no connection is tried again, and the error names nothing of the request", async () => {
   await using bed = await WorkflowBed.open();
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const url = `http://127.0.0.1:${listener.addr.port}/{{ input.secret }}?t={{ env.TOKEN }}`;
-  listener.close();
+  const url = `http://127.0.0.1:${freePort()}/{{ input.secret }}?t={{ env.TOKEN }}`;
   const id = await bed.begin(
     `workflow: w\nsteps:\n- {name: call, request: {url: "${url}"}, retry: {attempts: 2, backoff: 1s}}`,
     { secret: "pa55word" },
@@ -117,32 +73,29 @@ Deno.test("workflow request: no connection is tried again, and the error names n
   assertEquals(bed.log.lines, []);
 });
 
-/** Receivers of which a step that is not to be retried gets no connection, or no answer. */
-const UNREACHED: Readonly<
-  Record<
-    string,
-    {
-      readonly lookup?: Lookup;
-      readonly isClosed?: boolean;
-      readonly timeout?: string;
-      readonly connectTimeoutMs?: number;
-      readonly attempts: number;
-      readonly error: string;
-    }
-  >
-> = {
+/** A receiver of which a step that is not to be retried gets no connection, or no answer. */
+interface Unreached {
+  readonly lookup?: Lookup;
+  readonly isClosed?: boolean;
+  readonly timeout?: string;
+  readonly connectTimeoutMs?: number;
+  readonly attempts: number;
+  readonly error: string;
+}
+
+const NO_NAME: Pick<Unreached, "lookup" | "attempts"> = { lookup: () => new Promise(() => {}), attempts: 5 };
+const UNREACHED: Readonly<Record<string, Unreached>> = {
   "a connection that is refused": {
     // The test moves the clock while the connection is made: no limit may strike.
     ...{ isClosed: true, attempts: 5, timeout: "15m", connectTimeoutMs: 900_000 },
     error: "connection refused (127.0.0.1:0), at the last of 5 attempts",
   },
   "a connection that is not made in time": {
-    ...{ lookup: () => new Promise(() => {}), attempts: 5 },
+    ...NO_NAME,
     error: "no address of the host was found within 1000 ms, at the last of 5 attempts",
   },
   "a connection that is not made within the timeout of the step": {
-    ...{ lookup: () => new Promise(() => {}), timeout: "500ms", attempts: 5 },
-    error: "no connection within 500 ms, at the last of 5 attempts",
+    ...{ ...NO_NAME, timeout: "500ms", error: "no connection within 500 ms, at the last of 5 attempts" },
   },
   "a name that is unknown": {
     ...{ lookup: () => Promise.reject(Object.assign(new Error(), { code: "ENOTFOUND" })), attempts: 1 },
@@ -155,11 +108,8 @@ for (const [name, unreached] of Object.entries(UNREACHED)) {
   const { lookup, isClosed = false, timeout = "5s", connectTimeoutMs = 1_000, attempts, error } = unreached;
   Deno.test(`workflow request: after ${name} a step without retries has ${attempts} attempts`, async () => {
     await using bed = await WorkflowBed.open();
-    const gate = Promise.withResolvers<Response>();
-    bed.server.answer = () => gate.promise;
-    const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-    const closedPort = listener.addr.port;
-    listener.close();
+    const letGo = bed.server.hold();
+    const closedPort = freePort();
     const serverPort = new URL(bed.server.url).port;
     const host = lookup === undefined ? "127.0.0.1" : "receiver.example";
     const url = `http://${host}:${isClosed ? closedPort : serverPort}/`;
@@ -178,7 +128,7 @@ for (const [name, unreached] of Object.entries(UNREACHED)) {
       bed.clock.advance(1_000);
       return undefined;
     });
-    gate.resolve(new Response());
+    letGo();
     await guarded.close();
     const shown = (text: unknown) => String(text).replace(`:${closedPort})`, ":0)");
     assertEquals(shown(ended.error), `step "call" failed: request failed: ${error}`);
@@ -191,17 +141,13 @@ for (const [name, unreached] of Object.entries(UNREACHED)) {
 
 Deno.test("workflow request: an answer that does not come in time is tried again", async () => {
   await using bed = await WorkflowBed.open();
-  const gate = Promise.withResolvers<void>();
-  bed.server.answer = async () => {
-    await gate.promise;
-    return new Response("late");
-  };
+  const letGo = bed.server.hold(() => new Response("late"));
   const id = await bed.begin(retried(bed.server.url), {});
   bed.runner().start();
-  await until("the request", () => bed.server.requests.length === 1);
+  await bed.server.asked();
   bed.clock.advance(5_000);
   assertEquals(await bed.waiting(id), 1_000);
-  gate.resolve();
+  letGo();
   bed.clock.advance(1_000);
   const { execution, steps } = await bed.ended(id);
   assertEquals([execution.status, steps[0]?.attempts], ["succeeded", 2]);

@@ -93,16 +93,12 @@ Deno.test("workflow runner: cancelled while it waits, between steps, before it s
   assertEquals((await bed.ended(waiting)).execution.status, "cancelled");
   assertEquals(await bed.store.write(cancelExecution, waiting, bed.clock.now()), false);
 
-  const gate = Promise.withResolvers<void>();
-  bed.server.answer = async () => {
-    await gate.promise;
-    return new Response("ok");
-  };
+  const letGo = bed.server.hold();
   const between = await bed.begin(retried(bed.server.url), {});
   runner.wake();
-  await until("the request", () => bed.server.requests.length === 2);
+  await bed.server.asked(2);
   await bed.store.write(cancelExecution, between, bed.clock.now());
-  gate.resolve();
+  letGo();
   const ended = await bed.ended(between);
   assertEquals([ended.execution.status, ended.steps.map(({ name }) => name)], ["cancelled", ["call"]]);
 
@@ -123,17 +119,13 @@ Deno.test("workflow runner: cancelled while it waits, between steps, before it s
 
 Deno.test("workflow runner: cancelled while a step is out that is to be tried again", async () => {
   await using bed = await WorkflowBed.open();
-  const gate = Promise.withResolvers<void>();
-  bed.server.answer = async () => {
-    await gate.promise;
-    return new Response("no", { status: 503 });
-  };
+  const letGo = bed.server.hold(() => new Response("no", { status: 503 }));
   const id = await bed.begin(retried(bed.server.url), {});
   const runner = bed.runner();
   runner.start();
-  await until("the request", () => bed.server.requests.length === 1);
+  await bed.server.asked();
   await bed.store.write(cancelExecution, id, bed.clock.now());
-  gate.resolve();
+  letGo();
   await until("the end", async () => {
     runner.wake();
     return (await bed.find(id)).execution.status === "cancelled";
@@ -221,20 +213,16 @@ Deno.test("workflow runner: a decision that fails is asked for again until the t
 
 Deno.test("workflow runner: the time of an execution ends a request that is out", async () => {
   await using bed = await WorkflowBed.open();
-  const gate = Promise.withResolvers<void>();
-  bed.server.answer = async () => {
-    await gate.promise;
-    return new Response("late");
-  };
+  const letGo = bed.server.hold(() => new Response("late"));
   const id = await bed.begin(
     `workflow: w\ntimeout: 3s\nsteps:\n- {name: call, request: {url: "${bed.server.url}", timeout: 1m}}`,
     {},
   );
   bed.runner().start();
-  await until("the request", () => bed.server.requests.length === 1);
+  await bed.server.asked();
   bed.clock.advance(3_000);
   const { execution } = await bed.ended(id);
-  gate.resolve();
+  letGo();
   assertEquals([execution.status, execution.error], [
     "failed",
     'it was not finished within 3 s; it was at step "call"',
@@ -249,7 +237,7 @@ Deno.test("workflow runner: an edited and a deleted file change nothing of an ex
   await bed.waiting(id);
   bed.workflows.set("workflow: w\nsteps:\n- {name: other, set: {other: true}}");
   bed.clock.advance(1_000);
-  await until("the second request", () => bed.server.requests.length === 2);
+  await bed.server.asked(2);
   await bed.waiting(id);
   bed.workflows.delete("w");
   bed.server.answer = () => new Response("ok");

@@ -1,8 +1,9 @@
-import type { WebhookStore } from "../../src/webhooks/store/store.ts";
-import { needs, type Tool } from "../harness/tools.ts";
+import { assertEquals } from "@std/assert";
+import { checkStore } from "../../src/webhooks/store/maintenance/check.ts";
+import { stores } from "../harness/store_places.ts";
 import { ACCEPT_CASES } from "./webhook_store_accept_cases.ts";
 import { RECORD_CASES } from "./webhook_store_administration_cases.ts";
-import type { StoreCases } from "./webhook_store_bed.ts";
+import { type StoreCases, type TestStore, testStore } from "./webhook_store_bed.ts";
 import { BOUND_CASES } from "./webhook_store_bound_cases.ts";
 import { CLAIM_CASES } from "./webhook_store_claim_cases.ts";
 import { DELIVERY_CASES } from "./webhook_store_delivery_cases.ts";
@@ -16,14 +17,6 @@ import { PAUSE_CASES } from "./webhook_store_pause_cases.ts";
 import { REMOVAL_CASES } from "./webhook_store_removal_cases.ts";
 import { SEALED_CASES } from "./webhook_store_sealed_cases.ts";
 import { SIGNED_TRIGGER_CASES } from "./webhook_store_trigger_cases.ts";
-
-/** An empty place for a store. */
-export interface WebhookStoreFixture {
-  /** Opens another object on the same store, as another process would; closed by the suite. */
-  open(): Promise<WebhookStore>;
-  /** Looks at what the case has left behind and ends what the store stands on. */
-  end(): Promise<void>;
-}
 
 const CASES: StoreCases = {
   ...ACCEPT_CASES,
@@ -44,29 +37,13 @@ const CASES: StoreCases = {
 };
 
 /** What every store of the webhook service must do, whatever it stands on. */
-export function webhookStoreContract(
-  name: string,
-  begin: () => Promise<WebhookStoreFixture>,
-  { tools = [] }: { readonly tools?: readonly Tool[] } = {},
-): void {
-  for (const [title, run] of Object.entries(CASES)) {
-    Deno.test({
-      ...needs(tools, `webhook store ${name}: ${title}`),
-      async fn() {
-        const fixture = await begin();
-        const opened: WebhookStore[] = [];
-        const another = async () => {
-          const store = await fixture.open();
-          opened.push(store);
-          return store;
-        };
-        try {
-          await run({ store: await another(), another });
-        } finally {
-          for (const store of opened) await store.close();
-          await fixture.end();
-        }
-      },
-    });
-  }
+for (const [title, run] of Object.entries(CASES)) {
+  stores.test(`webhook store: ${title}`, async ({ address, open }) => {
+    {
+      await using opened = new AsyncDisposableStack();
+      const another = async (): Promise<TestStore> => testStore(opened.use(await open()), another);
+      await run(await another());
+    }
+    assertEquals((await checkStore(address)).problems, []);
+  });
 }
