@@ -27,8 +27,14 @@ export interface RunOptions {
   readonly clock?: Clock;
 }
 
-/** Runs a command in this process. */
-export async function ran(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+/** The words of a command line, without the quotes around those with spaces. */
+export function words(line: string): string[] {
+  return [...line.matchAll(/(?:[^\s']|'[^']*')+/g)].map(([word]) => word.replaceAll("'", ""));
+}
+
+/** Runs a command, given as its line or its words, in this process. */
+export async function ran(command: string | readonly string[], options: RunOptions = {}): Promise<Ran> {
+  const args = typeof command === "string" ? words(command) : command;
   const written = { stdout: "", stderr: "" };
   const clock = options.clock ?? new FakeClock(NOW);
   const code = await runCommand(args, {
@@ -90,7 +96,7 @@ export class PlayedAdministration implements AsyncDisposable {
   }
 
   /** Runs a command against it. */
-  async ran(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+  async ran(args: string | readonly string[], options: RunOptions = {}): Promise<Ran> {
     const environment = { WEIR_URL: this.url, ADMIN_TOKEN: TOKEN, ...options.environment };
     return await ran(args, { ...options, environment });
   }

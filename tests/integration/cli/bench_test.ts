@@ -276,66 +276,6 @@ Deno.test("weir bench ends with SIGINT, and needs no more permissions than the s
   assertEquals([code, isInterrupted, decisions.OK], [0, true, (await weir.stats())[HITS]]);
 });
 
-const WRONG: readonly (readonly [string, readonly string[], string])[] = [
-  ["no address", [], 'Cannot run "bench": --addr is missing'],
-  ["an empty address", ["--addr", ""], 'Cannot run "bench": --addr is missing'],
-  [
-    "no port",
-    ["--addr", "host"],
-    'Invalid --addr "host": expected host:port or [IPv6 address]:port, or unix:/path',
-  ],
-  ["too long", ["--seconds", "601"], 'Invalid --seconds "601": expected a number from 0.1 to 600'],
-  ["no time", ["--seconds", "0"], 'Invalid --seconds "0": expected a number from 0.1 to 600'],
-  ["a long warm-up", ["--warm-up", "61"], 'Invalid --warm-up "61": expected a number from 0 to 60'],
-  [
-    "too many connections",
-    ["--connections", "1001"],
-    'Invalid --connections "1001": expected an integer from 1 to 1000',
-  ],
-  [
-    "too many calls",
-    ["--connections", "1000"],
-    "Cannot use 1000 connections with 32 calls in flight each: expected at most 16384 calls in total; set --in-flight",
-  ],
-  ["a high rate", ["--rate", "1e9"], 'Invalid --rate "1e9": expected a number from 1 to 1000000'],
-  ["no keys", ["--keys", "0"], 'Invalid --keys "0": expected an integer from 1 to 10000000'],
-  ["a seed", ["--seed", "x"], 'Invalid --seed "x": expected an integer from 0 to 4294967295'],
-  [
-    "keys without a place",
-    ["--keys", "5", "--descriptors", "a=b"],
-    "Cannot use --keys: no descriptor contains {key}",
-  ],
-  [
-    "a descriptor",
-    ["--descriptors", "a"],
-    'Invalid --descriptors "a": "a" has no equals sign: expected key=value',
-  ],
-  [
-    "a long descriptor",
-    ["--descriptors", `a=${"b".repeat(1_100)}`],
-    'Invalid --descriptors: Cannot send body of "1124" bytes: at most 1024',
-  ],
-  ["a format", ["--output", "xml"], 'Invalid --output "xml": expected table, json, yaml'],
-  ["TLS files without TLS", ["--ca", "x"], "Cannot use --ca: it requires --tls"],
-  [
-    "half a pair",
-    ["--tls", "--cert", "x"],
-    "Cannot use a client certificate: --cert and --key belong together",
-  ],
-  ["TLS on a unix socket", ["--addr", "unix:/x", "--tls"], "Cannot use --tls: a unix socket has no TLS"],
-  ["an unknown flag", ["--key-count", "1"], "Unknown flag --key-count"],
-];
-
-Deno.test("bench refuses wrong usage before it connects", async () => {
-  for (const [name, args, message] of WRONG) {
-    const given = args.includes("--addr") || name === "no address"
-      ? args
-      : ["--addr", "127.0.0.1:1", ...args];
-    const { code, stdout, stderr } = await ran(["bench", ...given]);
-    assertEquals([name, code, stdout, stderr.split("\n")[0]], [name, 2, "", message]);
-  }
-});
-
 Deno.test("bench reaches a service by a unix socket", async () => {
   const folder = await Deno.makeTempDir({ prefix: "weir_" });
   const address = `unix:${folder}/rls.sock`;

@@ -12,7 +12,6 @@ import { until } from "../../harness/until.ts";
 import { ran } from "../../harness/administration_fixture.ts";
 
 const ROOT = new URL("../../../", import.meta.url).pathname;
-const USAGE = "usage: weir health [flags]";
 // After a connection that failed grpc-js lets its backoff timer of a second run out, even on a closed client.
 // It holds nothing up, so nobody waits for it.
 const BACKOFF_STAYS = { sanitizeOps: false, sanitizeResources: false } as const;
@@ -189,49 +188,6 @@ Deno.test("health where nobody listens", async () => {
   assertEquals([code, stdout], [1, ""]);
   assertMatch(stderr, /^Cannot query "http:\/\/127\.0\.0\.1:\d+\/healthcheck": [^\n]*ECONNREFUSED[^\n]*\n$/);
 });
-
-/** Command lines and settings that are refused, and the first line of what is said. */
-const MISUSES:
-  readonly (readonly [args: readonly string[], environment: Record<string, string>, message: string])[] = [
-    [["now"], {}, 'Cannot run "health": expected "weir health [flags]"'],
-    [["--uri", "x"], {}, "Unknown flag --uri; did you mean --url?"],
-    ...["5", "0s", "900us", "24h1ms"].map((text) =>
-      [
-        ["--timeout", text],
-        {},
-        `Invalid --timeout "${text}": expected a duration from 1ms to 24h, such as 10s`,
-      ] as const
-    ),
-    [["--grpc", "localhost"], {}, 'Invalid --grpc "localhost": expected host:port or unix:/path'],
-    [
-      ["--grpc", "a:1", "--url", "http://a"],
-      {},
-      "Cannot use --url with --grpc",
-    ],
-    [["--grpc", "a:1", "--ca", "ca.pem"], {}, "Cannot use --ca with --grpc"],
-    [["--grpc", "a:1", "--strict"], {}, "Cannot use --strict with --grpc"],
-    [["--ca", "ca.pem"], {}, "Cannot use --ca: it requires an https --url"],
-    [
-      ["--url", "http://a", "--ca", "ca.pem"],
-      {},
-      "Cannot use --ca: it requires an https --url",
-    ],
-    [
-      ["--url", "http://bob:word@a"],
-      {},
-      "Invalid --url: expected no user name and password",
-    ],
-    [[], { PORT: "0" }, 'Invalid PORT "0": the service takes a free port; set --url'],
-  ];
-
-for (const [args, environment, message] of MISUSES) {
-  const settings = Object.entries(environment).map(([name, value]) => `${name}=${value} `).join("");
-  Deno.test(`${settings}weir health ${args.join(" ")}: refused with its usage`, async () => {
-    const { code, stdout, stderr } = await ran(["health", ...args], { environment });
-    const [first, , usage] = stderr.split("\n");
-    assertEquals([code, stdout, first, usage], [2, "", message, USAGE]);
-  });
-}
 
 for (const [name, wrong] of [["PORT", "http"], ["HTTP_SERVER_USE_TLS", "on"], ["HOST", "a b"]] as const) {
   Deno.test(`weir health reads ${name} as the service does`, async () => {

@@ -33,7 +33,10 @@ for (const [name, { env = {}, early = false }] of Object.entries(CASES)) {
         await until("its port to be closed", () => !listens(weir.pid));
       }
       await weir.listening(["gRPC", "HTTP"]);
+      const t = setInterval(() => console.error("DBG", openedAsOften(weir), listens(weir.pid), weir.stderrLines.filter((line) => line.startsWith("Debugger")).length, closings(weir)), 15_000);
+      try {
       await until("its port to be closed for good", () => openedAsOften(weir) && !listens(weir.pid));
+      } catch (e) { console.error("DBGLOG\n" + weir.stderrLines.join("\n")); throw e; } finally { clearInterval(t); }
     },
   });
 }

@@ -223,21 +223,6 @@ const CASES: readonly Case[] = [
     stderr: "DIR/a.yaml:5:3: descriptors[2].share_threshold: " +
       "share_threshold requires a value with '*', but found 'plain'\n",
   }],
-  ["no folder named", [], {}, {
-    code: 2,
-    stdout: "",
-    stderr: `Cannot run "check": DIR is missing\n\n${USAGE}`,
-  }],
-  ["two folders named", ["a", "b"], {}, {
-    code: 2,
-    stdout: "",
-    stderr: `Cannot run "check": expected "weir check DIR [flags]"\n\n${USAGE}`,
-  }],
-  ["an unknown flag", ["DIR", "--strickt"], GOOD, {
-    code: 2,
-    stdout: "",
-    stderr: `Unknown flag --strickt; did you mean --strict?\n\n${USAGE}`,
-  }],
 ];
 
 Deno.test("weir check: every one of many problems is told", async () => {

@@ -156,17 +156,6 @@ const REFUSED: readonly (readonly [
     "DIR/b.yaml:1:9: domain: duplicate domain 'shop' in config file; it is already in DIR/a.yaml:1:9, " +
     "and MERGE_DOMAIN_CONFIG=true would allow that",
   ],
-  ["no folder", ONE.filter((arg) => arg !== "DIR" && arg !== "--config"), {}, 2, missing("config")],
-  ["no domain", ["--config", "DIR", "--descriptors", "k=v"], {}, 2, missing("domain")],
-  ["an empty domain", ["--config", "DIR", "--domain", ""], {}, 2, missing("domain")],
-  ["no descriptors", ASKED, {}, 2, missing("descriptors")],
-  [
-    "no equals sign",
-    [...ASKED, "--descriptors", "k"],
-    {},
-    2,
-    'Invalid --descriptors "k": "k" has no equals sign: expected key=value',
-  ],
   [
     "too many entries",
     [...ASKED, "--descriptors", Array(65).fill("k=v").join(",")],
@@ -204,10 +193,6 @@ Deno.test("weir explain: its usage, also by weir help", async () => {
   assertEquals([code, stdout.split("\n")[0]], [0, "usage: weir explain [flags]"]);
   assertEquals(`${helpText(["explain"], documentedCommands(), "")}\n`, stdout);
 });
-
-function missing(flag: string): string {
-  return `Cannot run "explain": --${flag} is missing`;
-}
 
 Deno.test("weir explain: limits with other algorithms", async () => {
   const files = {

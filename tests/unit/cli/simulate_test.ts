@@ -295,30 +295,6 @@ Deno.test("weir simulate: what cannot be begun ends with 2, which is no change",
   assertMatch(nowhere.stderr, /^Cannot read "\/no\/such\/file": No such file/);
 });
 
-const MISUSES: readonly [args: readonly string[], first: string][] = [
-  [[], 'Cannot run "simulate": --config is missing'],
-  [["--config", "/x"], 'Cannot run "simulate": --requests is missing'],
-  [
-    ["--config", "/x", "--requests", "-", "--max-changes", "all"],
-    'Invalid --max-changes "all": expected an integer',
-  ],
-  [
-    ["--config", "/x", "--requests", "-", "--max-wrong", "-1"],
-    'Invalid --max-wrong "-1": expected an integer',
-  ],
-];
-
-for (const [args, first] of MISUSES) {
-  Deno.test(`weir simulate ${args.join(" ")}: is a wrong usage`, async () => {
-    const { code, stdout, stderr } = await ran(["simulate", ...args]);
-    assertEquals([code, stdout, stderr.split("\n").slice(0, 3)], [2, "", [
-      first,
-      "",
-      "usage: weir simulate [flags]",
-    ]]);
-  });
-}
-
 Deno.test("weir simulate --help: tells the exit codes", async () => {
   const { code, stdout } = await ran(["simulate", "--help"]);
   assertEquals([code, stdout.split("\n")[0]], [0, "usage: weir simulate [flags]"]);

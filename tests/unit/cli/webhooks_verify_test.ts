@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import { signature } from "../../../src/webhooks/model/signature.ts";
 import { NOW, ran } from "../../harness/administration_fixture.ts";
 
@@ -130,28 +130,8 @@ for (const { name, args, body = BODY, code, stdout = "", stderr = "" } of CASES)
   });
 }
 
-const WRONG: readonly (readonly [args: readonly string[], code: number, line: string])[] = [
-  [[], 2, 'Cannot run "webhooks verify": --secret or --secret-file is missing'],
-  [["--secret", ""], 2, 'Cannot run "webhooks verify": --secret or --secret-file is missing'],
-  [
-    ["--secret-file", "-"],
-    2,
-    "Invalid --secret-file: expected a file, not standard input",
-  ],
-  [["--header", SECRET], 2, 'Invalid --header: expected "Name: value"'],
-  [["--tolerance", "300"], 2, 'Invalid --tolerance "300": expected a duration such as 5m'],
-  [[SECRET], 2, 'Cannot run "webhooks verify": expected "weir webhooks verify [flags]"'],
-  [
-    ["--secret-file", "/no/such/file"],
-    1,
-    "Cannot read \"/no/such/file\": No such file or directory (os error 2): open '/no/such/file'",
-  ],
-];
-
-for (const [args, code, line] of WRONG) {
-  Deno.test(`weir webhooks verify ${args.join(" ")}: cannot begin`, async () => {
-    const result = await ran(["webhooks", "verify", ...args], { stdin: BODY });
-    assertEquals([result.code, result.stdout, result.stderr.split("\n")[0]], [code, "", line]);
-    assert(!result.stderr.includes(SECRET));
-  });
-}
+Deno.test("weir webhooks verify: a file of secrets that is missing", async () => {
+  const { code, stderr } = await ran("webhooks verify --secret-file /no/such/file");
+  const text = "Cannot read \"/no/such/file\": No such file or directory (os error 2): open '/no/such/file'\n";
+  assertEquals([code, stderr], [1, text]);
+});

@@ -96,10 +96,3 @@ for (const [name, { args = ["DIR"], files, environment = {}, code, ...expected }
     }
   });
 }
-
-Deno.test("workflows check: a wrong command line is 2", async () => {
-  for (const args of [[], ["a", "b"], ["--jsn", "a"]]) {
-    const output = { stdout() {}, stderr() {} };
-    assertEquals(await runCommand(["workflows", "check", ...args], { environment: {}, output }), 2);
-  }
-});
