@@ -22,7 +22,7 @@ async function inFolder(kept: string | undefined, run: (folder: string) => Promi
 Deno.test("the token of ADMIN_TOKEN goes before the one that is kept", async () => {
   await inFolder("kept", async (folder) => {
     await using service = new PlayedAdministration(PAGE);
-    await service.ran(["audit"], { folder });
+    await service.ran("audit", { folder });
     assertEquals(service.got[0]?.headers["authorization"], `Bearer ${TOKEN}`);
   });
 });
@@ -31,7 +31,7 @@ Deno.test("the token of --token-file goes before ADMIN_TOKEN, without the line b
   await inFolder(undefined, async (folder) => {
     await Deno.writeTextFile(`${folder}/token`, `${SECRET}\n`);
     await using service = new PlayedAdministration(PAGE);
-    await service.ran(["audit", "--token-file", `${folder}/token`]);
+    await service.ran(`audit --token-file ${folder}/token`);
     assertEquals(service.got[0]?.headers["authorization"], `Bearer ${SECRET}`);
   });
 });
@@ -41,7 +41,7 @@ for (const host of ["127.0.0.1", "localhost"]) {
     await inFolder(`${SECRET}\n`, async (folder) => {
       await using service = new PlayedAdministration(PAGE);
       const environment = { WEIR_URL: service.url.replace("127.0.0.1", host), ADMIN_TOKEN: "" };
-      assertEquals((await ran(["audit"], { environment, folder })).code, 0);
+      assertEquals((await ran("audit", { environment, folder })).code, 0);
       assertEquals(service.got[0]?.headers["authorization"], `Bearer ${SECRET}`);
     });
   });
@@ -50,7 +50,7 @@ for (const host of ["127.0.0.1", "localhost"]) {
 Deno.test("--url goes before WEIR_URL, and its path stays", async () => {
   await using service = new PlayedAdministration(PAGE);
   const environment = { WEIR_URL: "http://127.0.0.1:1" };
-  await service.ran(["audit", "--url", `${service.url}/behind/a/proxy/`], { environment });
+  await service.ran(`audit --url ${service.url}/behind/a/proxy/`, { environment });
   assertEquals(service.got.map(({ path }) => path), ["/behind/a/proxy/api/v1/audit"]);
 });
 

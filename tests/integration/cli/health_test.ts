@@ -20,10 +20,10 @@ Deno.test("health is that of the service whose settings these are, until it stop
   await using weir = await ServeFixture.start({ env: { SHUTDOWN_DELAY: "60s" }, clock: new FakeClock() });
   const url = `http://${weir.httpAddress}/healthcheck`;
   const asked = [
-    () => ran(["health"], { environment: { PORT: portOf(weir), HOST: "" } }),
-    () => ran(["health"], { environment: { PORT: portOf(weir), HOST: "localhost" } }),
-    () => ran(["health", "--url", `http://${weir.httpAddress}`]),
-    () => ran(["health", "--url", `http://${weir.debugAddress}/healthcheck`]),
+    () => ran("health", { environment: { PORT: portOf(weir), HOST: "" } }),
+    () => ran("health", { environment: { PORT: portOf(weir), HOST: "localhost" } }),
+    () => ran(`health --url http://${weir.httpAddress}`),
+    () => ran(`health --url http://${weir.debugAddress}/healthcheck`),
   ];
   for (const ask of asked) assertEquals(await ask(), { code: 0, stdout: "OK\n", stderr: "" });
   const json = ["health", "--json", "--url"];
@@ -75,7 +75,7 @@ Deno.test({
     for (const files of [server, elsewhere]) {
       await using weir = await ServeFixture.start({ env: tlsEnv(files) });
       const environment = { PORT: portOf(weir), HTTP_SERVER_USE_TLS: "true" };
-      assertEquals(await ran(["health"], { environment }), { code: 0, stdout: "OK\n", stderr: "" });
+      assertEquals(await ran("health", { environment }), { code: 0, stdout: "OK\n", stderr: "" });
       const url = ["health", "--url", `https://localhost:${portOf(weir)}`];
       const codes = [];
       for (const ca of [[], ["--ca", otherAuthority.certFile], ["--ca", authority.certFile]]) {
@@ -83,7 +83,7 @@ Deno.test({
       }
       assertEquals(codes, [1, 1, files === server ? 0 : 1]);
       // Who serves TLS is not asked without.
-      assertEquals((await ran(["health"], { environment: { PORT: portOf(weir) } })).code, 1);
+      assertEquals((await ran("health", { environment: { PORT: portOf(weir) } })).code, 1);
     }
   },
 });
@@ -170,7 +170,7 @@ Deno.test({
       const { code, stderr } = await ran(["health", ...args]);
       seen.push([code, stderr.replace(/^.+"(?: is failing)?: (\w+(?: \d+)?)[^]*$/, "$1")]);
     }
-    const refused = await ran(["health", "--grpc", `127.0.0.1:${freePort()}`]);
+    const refused = await ran(`health --grpc 127.0.0.1:${freePort()}`);
     assertMatch(refused.stderr, /^Cannot call "127\.0\.0\.1:\d+": UNAVAILABLE: connection refused\n$/);
     assertEquals([...seen, refused.code], [
       [1, "SERVICE_UNKNOWN"],
@@ -184,14 +184,14 @@ Deno.test({
 
 Deno.test("health where nobody listens", async () => {
   const PORT = String(freePort());
-  const { code, stdout, stderr } = await ran(["health"], { environment: { PORT } });
+  const { code, stdout, stderr } = await ran("health", { environment: { PORT } });
   assertEquals([code, stdout], [1, ""]);
   assertMatch(stderr, /^Cannot query "http:\/\/127\.0\.0\.1:\d+\/healthcheck": [^\n]*ECONNREFUSED[^\n]*\n$/);
 });
 
 for (const [name, wrong] of [["PORT", "http"], ["HTTP_SERVER_USE_TLS", "on"], ["HOST", "a b"]] as const) {
   Deno.test(`weir health reads ${name} as the service does`, async () => {
-    const { code, stderr } = await ran(["health"], { environment: { [name]: wrong } });
+    const { code, stderr } = await ran("health", { environment: { [name]: wrong } });
     assertEquals([code, stderr.startsWith(`Invalid ${name} "${wrong}": `)], [2, true]);
   });
 }

@@ -59,22 +59,22 @@ Deno.test({
         again.stdout,
         `${shown}: ${holds.replace("holds", "held")}\n`.replace("source", "source already"),
       );
-      const back = await ran(["store", "move", "--to", `${folder}/back.db`], { environment });
+      const back = await ran(`store move --to ${folder}/back.db`, { environment });
       assertEquals([back.code, back.stdout.replace(folder, "DIR")], [0, `DIR/back.db: ${holds}\n`]);
       const last =
         "The encryption key is not moved: keep WEBHOOK_ENCRYPTION_KEY and WEBHOOK_ENCRYPTION_KEY_FILE as they are";
       assertEquals(back.stderr.trimEnd().split("\n").at(-1), last);
-      const checked = await ran(["store", "check"], { environment });
+      const checked = await ran("store check", { environment });
       assertMatch(checked.stdout, /: 1 rows of event\n/);
       assertMatch(checked.stdout, /: intact, [1-9]\d* bytes, schema version [1-9]\d*\n$/);
-      const refused = await ran(["store", "backup", `${folder}/no.db`], { environment });
+      const refused = await ran(`store backup ${folder}/no.db`, { environment });
       assertEquals([refused.code, refused.stdout, refused.stderr], [
         1,
         "",
         "Cannot copy a store in PostgreSQL: use pg_dump or other means of PostgreSQL\n",
       ]);
       const nowhere = url.replace(`:${port}/`, `:${freePort()}/`);
-      const gone = await ran(["store", "check"], { environment: { WEBHOOK_STORE: nowhere } });
+      const gone = await ran("store check", { environment: { WEBHOOK_STORE: nowhere } });
       assertEquals([gone.code, gone.stdout], [1, ""]);
       const outputs = [there, again, back, checked, refused, gone].flatMap((
         { stdout, stderr },

@@ -116,7 +116,7 @@ Deno.test("weir settings check: a secret in a file, and a file that is missing",
   const file = await Deno.makeTempFile();
   await Deno.writeTextFile(file, `${TOKEN}\n`);
   const environment = { ...MEMORY, ADMIN_TOKEN_FILE: file, KV_AUTH_FILE: "/no/such/file" };
-  const { code, stdout, stderr } = await ran(["settings", "check"], { environment });
+  const { code, stdout, stderr } = await ran("settings check", { environment });
   await Deno.remove(file);
   assertEquals([code, stderr.startsWith('Invalid KV_AUTH_FILE "/no/such/file": ')], [1, true]);
   assertEquals(
@@ -131,7 +131,7 @@ environment: invalid: 2 settings, 1 error, 0 warnings
 
 Deno.test("weir settings check --all: every setting, with its default or what applies without a value", async () => {
   const environment = { ...MEMORY, PORT: "81" };
-  const { stdout } = await ran(["settings", "check", "--all", "--json"], { environment });
+  const { stdout } = await ran("settings check --all --json", { environment });
   const settings: ({ readonly name: string } & Readonly<Record<string, unknown>>)[] =
     JSON.parse(stdout).settings;
   const shown = (wanted: string) => settings.find(({ name }) => name === wanted);
@@ -140,6 +140,6 @@ Deno.test("weir settings check --all: every setting, with its default or what ap
     { name: "HOST", value: "0.0.0.0", secret: false, source: "default" },
     { name: "ADMIN_TOKEN", secret: true, source: "default" },
   ]);
-  const { stdout: table } = await ran(["settings", "check", "--all"], { environment });
+  const { stdout: table } = await ran("settings check --all", { environment });
   assertEquals(table.split("\n").length, settings.length + 3);
 });

@@ -176,7 +176,7 @@ for (const [title, [environment, code, line]] of Object.entries(WRONG_REKEYS)) {
   Deno.test(`weir store rekey: ${title}`, async () => {
     await inFolder(async (folder) => {
       const inside = Object.entries(environment).map(([name, value]) => [name, value.replace("DIR", folder)]);
-      const refused = await ran(["store", "rekey"], { environment: Object.fromEntries(inside) });
+      const refused = await ran("store rekey", { environment: Object.fromEntries(inside) });
       const stderr = refused.stderr.replaceAll(folder, "DIR");
       assertEquals([refused.code, refused.stdout, stderr.includes(line)], [code, "", true], stderr);
       assertEquals(stderr.includes("secret-text"), false);
