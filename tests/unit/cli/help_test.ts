@@ -126,6 +126,10 @@ Deno.test("weir help: a line for each command, and no settings", async () => {
   const { stdout } = await ran("help");
   const { lone, groups } = documentedCommands();
   const lines = stdout.split("\n");
+  assertEquals(
+    lines[0]?.replace(/^weir \S*:/, "weir:"),
+    "weir: a rate limit decision service and a workflow webhook service",
+  );
   for (const command of [...lone, ...groups.flatMap(({ commands }) => commands)]) {
     const found = lines.filter((line) => line.startsWith(`  weir ${callOf(command)} `));
     assertEquals([callOf(command), found.length], [callOf(command), 1]);

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { dirname } from "node:path";
-import { runCommand } from "../../../src/cli/commands.ts";
+import { ran } from "../../harness/administration_fixture.ts";
 
 const text = (id: string) => `workflow: ${id}\nsteps:\n- {name: one, set: {}}\n`;
 const READS_ENV = "workflow: env\nsteps:\n- {name: one, set: {token: '{{ env.TOKEN }}'}}\n";
@@ -11,7 +11,7 @@ const NO_FILES =
   "DIR: warning: there are no workflow files here; put files *.yaml or *.yml into this folder\n";
 
 interface Case {
-  readonly args?: readonly string[];
+  readonly line?: string;
   readonly files: Readonly<Record<string, string>>;
   readonly environment?: Readonly<Record<string, string>>;
   readonly code: number;
@@ -60,14 +60,14 @@ const CASES: Readonly<Record<string, Case>> = {
     stderr: NO_FILES,
   },
   "an empty folder, strictly": {
-    args: ["--strict", "DIR"],
+    line: "--strict DIR",
     files: { "note.txt": "" },
     code: 1,
     stdout: "DIR: invalid: 0 files, 0 valid workflows, 0 errors, 1 warning\n",
     stderr: NO_FILES,
   },
   "no folder": {
-    args: ["DIR/none"],
+    line: "DIR/none",
     files: {},
     code: 1,
     stdout: "DIR/none: invalid: 0 files, 0 valid workflows, 1 error, 0 warnings\n",
@@ -76,7 +76,7 @@ const CASES: Readonly<Record<string, Case>> = {
   },
 };
 
-for (const [name, { args = ["DIR"], files, environment = {}, code, ...expected }] of Object.entries(CASES)) {
+for (const [name, { line = "DIR", files, environment = {}, ...expected }] of Object.entries(CASES)) {
   Deno.test(`workflows check: ${name}`, async () => {
     const folder = await Deno.realPath(await Deno.makeTempDir());
     try {
@@ -84,13 +84,15 @@ for (const [name, { args = ["DIR"], files, environment = {}, code, ...expected }
         await Deno.mkdir(dirname(`${folder}/${path}`), { recursive: true });
         await Deno.writeTextFile(`${folder}/${path}`, content);
       }
-      const written = { stdout: "", stderr: "" };
-      const write = (stream: keyof typeof written) => (line: string) =>
-        void (written[stream] += `${line.replaceAll(folder, "DIR")}\n`);
-      const output = { stdout: write("stdout"), stderr: write("stderr") };
-      const call = ["workflows", "check", ...args.map((arg) => arg.replace("DIR", folder))];
-      assertEquals(await runCommand(call, { environment, output }), code);
-      assertEquals(written, { stderr: "", ...expected });
+      const { stdout, stderr, ...exit } = await ran(`workflows check ${line.replace("DIR", folder)}`, {
+        environment,
+      });
+      const seen = {
+        ...exit,
+        stdout: stdout.replaceAll(folder, "DIR"),
+        stderr: stderr.replaceAll(folder, "DIR"),
+      };
+      assertEquals(seen, { stderr: "", ...expected });
     } finally {
       await Deno.remove(folder, { recursive: true });
     }
