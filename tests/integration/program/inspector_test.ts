@@ -33,26 +33,8 @@ for (const [name, { env = {}, early = false }] of Object.entries(CASES)) {
         await until("its port to be closed", () => !listens(weir.pid));
       }
       await weir.listening(["gRPC", "HTTP"]);
-      const t = setInterval(
-        () =>
-          console.error(
-            "DBG",
-            openedAsOften(weir),
-            listens(weir.pid),
-            weir.stderrLines.filter((line) => line.startsWith("Debugger")).length,
-            closings(weir),
-          ),
-        15_000,
-      );
-      try {
-        // The runtime may open it once more, and does not always write that it has.
-        await until("its port to be closed", () => !listens(weir.pid));
-      } catch (e) {
-        console.error("DBGLOG\n" + weir.stderrLines.join("\n"));
-        throw e;
-      } finally {
-        clearInterval(t);
-      }
+      // The runtime may open it once more, and does not always write that it has.
+      await until("its port to be closed", () => !listens(weir.pid));
     },
   });
 }
