@@ -12,7 +12,7 @@ import { decide, GrpcClient, SHOULD_RATE_LIMIT } from "../../harness/grpc_client
 import { startMemcached } from "../../harness/memcached.ts";
 import { startRedis } from "../../harness/redis_server.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
-import { needs } from "../../harness/tools.ts";
+import { needs, type Tool } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 
 const rulesFor = (limit: number) => ({
@@ -58,7 +58,44 @@ async function countsExactly(env: Readonly<Record<string, string>>): Promise<voi
 
 const BOUNDED = { KV_TIMEOUT: "1m", MC_TIMEOUT: "1m" };
 
-Deno.test("workers, counters in memory: the limit is exact over both", () => countsExactly({}));
+interface Counted {
+  readonly tools?: readonly Tool[];
+  open(stack: AsyncDisposableStack): Promise<Readonly<Record<string, string>>>;
+}
+
+/** Where hits of several workers are counted. */
+const COUNTED: Readonly<Record<string, Counted>> = {
+  "in memory": { open: () => Promise.resolve({}) },
+  "in memory, with stop increment and local cache": {
+    open: () =>
+      Promise.resolve({
+        STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: "true",
+        LOCAL_CACHE_SIZE_IN_BYTES: "10000",
+      }),
+  },
+  "in a key-value cache": {
+    tools: ["redis-server"],
+    open: async (stack) => ({ BACKEND_TYPE: "kv", KV_URL: stack.use(await startRedis()).url }),
+  },
+  "in memcached": {
+    tools: ["memcached"],
+    open: async (stack) => ({ BACKEND_TYPE: "mc", MC_HOST_PORT: stack.use(await startMemcached()).url }),
+  },
+  "by the process while the cache fails": {
+    open: () => Promise.resolve({ BACKEND_TYPE: "kv", KV_URL: "127.0.0.1:1", CACHE_ON_FAILURE: "local" }),
+  },
+};
+
+for (const [where, { tools = [], open }] of Object.entries(COUNTED)) {
+  Deno.test({
+    ...needs(tools, `workers, counted ${where}: the limit is exact over both`),
+    async fn() {
+      await using stack = new AsyncDisposableStack();
+      const env = await open(stack);
+      await countsExactly(tools.length === 0 ? env : { ...BOUNDED, ...env });
+    },
+  });
+}
 
 Deno.test("workers, counters in memory: known requests are counted in each by itself, exactly to the limit", async () => {
   await using started = await startWorkers({}, 2_000);
@@ -73,32 +110,6 @@ Deno.test("workers, counters in memory: known requests are counted in each by it
   const stats = await service.stats();
   assertEquals(stats["ratelimit.service.rate_limit.shop.user.over_limit"], 1_000);
   assertEquals(stats["ratelimit.service.rate_limit.shop.user.near_limit"], 400);
-});
-
-Deno.test("workers, stop increment and local cache, in memory: the limit is exact over both", () => {
-  const env = { STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: "true", LOCAL_CACHE_SIZE_IN_BYTES: "10000" };
-  return countsExactly(env);
-});
-
-Deno.test({
-  ...needs(["redis-server"], "workers, key-value cache: the limit is exact over both"),
-  async fn() {
-    await using redis = await startRedis();
-    await countsExactly({ ...BOUNDED, BACKEND_TYPE: "kv", KV_URL: redis.url });
-  },
-});
-
-Deno.test({
-  ...needs(["memcached"], "workers, memcached: the limit is exact over both"),
-  async fn() {
-    await using memcached = await startMemcached();
-    await countsExactly({ ...BOUNDED, BACKEND_TYPE: "mc", MC_HOST_PORT: memcached.url });
-  },
-});
-
-Deno.test("workers, mode local: while the cache fails, the process counts exactly over both", () => {
-  const env = { BACKEND_TYPE: "kv", KV_URL: "127.0.0.1:1", CACHE_ON_FAILURE: "local" };
-  return countsExactly(env);
 });
 
 /** Statistics of decisions, without durations. */
