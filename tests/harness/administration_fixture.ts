@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import type { Clock } from "../../src/base/clock.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { runCommand } from "../../src/cli/commands.ts";
@@ -55,6 +56,25 @@ export async function ran(command: string | readonly string[], options: RunOptio
     },
   });
   return { code, ...written };
+}
+
+/** Runs a command over a folder with these files; the folder is `DIR` in the command line and in what it prints. */
+export async function ranOver(
+  files: Readonly<Record<string, string>>,
+  line: string,
+  options: RunOptions = {},
+): Promise<Ran> {
+  const folder = await Deno.realPath(await Deno.makeTempDir());
+  try {
+    for (const [name, text] of Object.entries(files)) {
+      await Deno.mkdir(dirname(`${folder}/${name}`), { recursive: true });
+      await Deno.writeTextFile(`${folder}/${name}`, text);
+    }
+    const { code, stdout, stderr } = await ran(line.replaceAll("DIR", folder), options);
+    return { code, stdout: stdout.replaceAll(folder, "DIR"), stderr: stderr.replaceAll(folder, "DIR") };
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 }
 
 /** A request as the service got it. */

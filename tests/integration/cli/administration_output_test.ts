@@ -5,7 +5,8 @@ const ID = "3b241101-e2bb-4255-8caf-4136c566a962";
 
 interface Case {
   readonly line: string;
-  readonly answer: Given;
+  /** Only its body, or all of it. */
+  readonly answer: string | Given;
   readonly code?: number;
   readonly stdout?: string;
   readonly stderr?: string;
@@ -23,9 +24,7 @@ const ENDPOINT = JSON.stringify({
 const CASES: Readonly<Record<string, Case>> = {
   "a list is a table of some of its fields": {
     line: "endpoints list",
-    answer: {
-      body: `{"items":[${ENDPOINT},{"id":"x","url":"https://b.example/","events":[],"enabled":false}]}`,
-    },
+    answer: `{"items":[${ENDPOINT},{"id":"x","url":"https://b.example/","events":[],"enabled":false}]}`,
     stdout:
       `id                                    url                        events           enabled  failingSince  description
 3b241101-e2bb-4255-8caf-4136c566a962  https://shop.example/hook  workflow.*, a.b  true     -             -
@@ -34,29 +33,29 @@ x                                     https://b.example/         -              
   },
   "an empty list has the names of its columns": {
     line: "triggers list",
-    answer: { body: '{"items":[]}' },
+    answer: '{"items":[]}',
     stdout: "id  name  workflow  enabled  createdAt\n",
   },
   "a list that goes on says how": {
     line: "executions list",
-    answer: { body: '{"items":[{"id":"1","workflow":"w","status":"queued"}],"nextCursor":"c2"}' },
+    answer: '{"items":[{"id":"1","workflow":"w","status":"queued"}],"nextCursor":"c2"}',
     stdout: "id  workflow  status  startedAt  finishedAt\n1   w         queued  -          -\n",
     stderr: "More: --cursor c2, or --all\n",
   },
   "as JSON it is printed as it came": {
     line: "executions list --json",
-    answer: { body: '{"items": [ {"id":12345678901234567890} ],"nextCursor":"c2"}' },
+    answer: '{"items": [ {"id":12345678901234567890} ],"nextCursor":"c2"}',
     stdout: '{"items": [ {"id":12345678901234567890} ],"nextCursor":"c2"}\n',
   },
   "an endpoint that is enabled again has what it has missed, and the next command": {
     line: `endpoints edit ${ID} --enable`,
-    answer: { body: `{"id":"${ID}","enabled":true,"missed":12,"missedSince":"2026-01-31T12:00:00.000Z"}` },
+    answer: `{"id":"${ID}","enabled":true,"missed":12,"missedSince":"2026-01-31T12:00:00.000Z"}`,
     stdout: `id           ${ID}\nenabled      true\nmissed       12\nmissedSince  2026-01-31T12:00:00.000Z\n`,
     stderr: `Next: weir endpoints recover ${ID} --since 2026-01-31T12:00:00.000Z\n`,
   },
   "one that has missed nothing has no next command": {
     line: `endpoints edit ${ID} --enable`,
-    answer: { body: `{"id":"${ID}","enabled":true,"missed":0}` },
+    answer: `{"id":"${ID}","enabled":true,"missed":0}`,
     stdout: `id       ${ID}\nenabled  true\nmissed   0\n`,
   },
   "a secret is shown once, and that is said": {
@@ -73,35 +72,33 @@ secret       whsec_c2VjcmV0
   },
   "a key is shown once, and that is said beside JSON, too": {
     line: `triggers rotate ${ID} --json`,
-    answer: { body: '{"key":"svct_x"}' },
+    answer: '{"key":"svct_x"}',
     stdout: '{"key":"svct_x"}\n',
     stderr: "Save the key now: it is shown only once\n",
   },
   "a generated secret of a trigger is shown once": {
     line: `triggers rotate ${ID}`,
-    answer: { body: '{"secret":"whsec_c2VjcmV0","secretId":"s1"}' },
+    answer: '{"secret":"whsec_c2VjcmV0","secretId":"s1"}',
     stdout: "secret    whsec_c2VjcmV0\nsecretId  s1\n",
     stderr: "Save the secret now: it is shown only once\n",
   },
   "a given secret of a trigger is not shown": {
     line: `triggers rotate ${ID}`,
-    answer: { body: '{"secretId":"s1"}' },
+    answer: '{"secretId":"s1"}',
     stdout: "secretId  s1\n",
     stderr: "",
   },
   "records inside of a record are tables": {
     line: `deliveries show ${ID}`,
-    answer: {
-      body: JSON.stringify({
-        id: ID,
-        state: "retrying",
-        attempts: [
-          { number: 1, status: 503, response: "no\u001b[31m\n" },
-          { number: 2, error: "x".repeat(70) },
-        ],
-        nextAttemptAt: null,
-      }),
-    },
+    answer: JSON.stringify({
+      id: ID,
+      state: "retrying",
+      attempts: [
+        { number: 1, status: 503, response: "no\u001b[31m\n" },
+        { number: 2, error: "x".repeat(70) },
+      ],
+      nextAttemptAt: null,
+    }),
     stdout: `id             ${ID}
 state          retrying
 nextAttemptAt  -
@@ -114,9 +111,7 @@ attempts:
   },
   "the detail of a checked stage is never shortened": {
     line: `endpoints check ${ID}`,
-    answer: {
-      body: JSON.stringify({ ok: false, stages: [{ stage: "tls", ok: false, detail: "x".repeat(200) }] }),
-    },
+    answer: JSON.stringify({ ok: false, stages: [{ stage: "tls", ok: false, detail: "x".repeat(200) }] }),
     code: 1,
     stdout: `ok  false
 
@@ -127,17 +122,17 @@ stages:
   },
   "numbers keep their digits, and other objects are JSON": {
     line: `events show ${ID}`,
-    answer: { body: '{"id":12345678901234567890,"data":{"a":[1.10,{"b":"\\u009b"}]},"isErased":false}' },
+    answer: '{"id":12345678901234567890,"data":{"a":[1.10,{"b":"\\u009b"}]},"isErased":false}',
     stdout: 'id        12345678901234567890\ndata      {"a":[1.10,{"b":"\\u009b"}]}\nisErased  false\n',
   },
   "why is one sentence": {
     line: `deliveries why ${ID}`,
-    answer: { body: '{"id":"x","why":"The next attempt is due at noon"}' },
+    answer: '{"id":"x","why":"The next attempt is due at noon"}',
     stdout: "The next attempt is due at noon\n",
   },
   "why, as JSON": {
     line: `deliveries why ${ID} --json`,
-    answer: { body: '{"id":"x","why":"so"}' },
+    answer: '{"id":"x","why":"so"}',
     stdout: '{"id":"x","why":"so"}\n',
   },
   "what has no answer is a sentence": {
@@ -153,17 +148,17 @@ stages:
   },
   "a record of nothing but a table": {
     line: "counters peek --domain d --descriptors a=b",
-    answer: { body: '{"descriptors":[{"limited":false,"reason":"no_rule"}]}' },
+    answer: '{"descriptors":[{"limited":false,"reason":"no_rule"}]}',
     stdout: "descriptors:\n  limited  reason\n  false    no_rule\n",
   },
   "as YAML, numbers keep their digits": {
     line: `events show ${ID} --output yaml`,
-    answer: { body: '{"id":"a b","data":{"x":[1.10,"yes"]},"isErased":false}' },
+    answer: '{"id":"a b","data":{"x":[1.10,"yes"]},"isErased":false}',
     stdout: 'id: a b\ndata:\n  x:\n    - 1.10\n    - "yes"\nisErased: false\n',
   },
   "a list as YAML has the cursor of the next page, and no hint": {
     line: "executions list --output yaml",
-    answer: { body: '{"items":[{"id":"1"}],"nextCursor":"c2"}' },
+    answer: '{"items":[{"id":"1"}],"nextCursor":"c2"}',
     stdout: 'items:\n  - id: "1"\nnextCursor: c2\n',
   },
   "what has no answer is nothing as YAML": {
@@ -178,21 +173,19 @@ stages:
   },
   "the errors of files follow their list": {
     line: "workflows list",
-    answer: {
-      body: JSON.stringify({
-        items: [
-          { id: "a", state: "valid", triggerCount: 1, loadedAt: "now", file: "w/a.yaml", problems: [] },
-          {
-            ...{ id: "b.yaml", state: "invalid", triggerCount: 0, file: "w/b.yaml" },
-            problems: [
-              { severity: "error", at: "w/b.yaml:3:1", path: "steps[0]", text: "no\u001b[31m" },
-              { severity: "error", at: "w/b.yaml", path: "", text: "unreadable" },
-            ],
-          },
-        ],
-        problems: [{ severity: "error", at: "", path: "", text: "too many files" }],
-      }),
-    },
+    answer: JSON.stringify({
+      items: [
+        { id: "a", state: "valid", triggerCount: 1, loadedAt: "now", file: "w/a.yaml", problems: [] },
+        {
+          ...{ id: "b.yaml", state: "invalid", triggerCount: 0, file: "w/b.yaml" },
+          problems: [
+            { severity: "error", at: "w/b.yaml:3:1", path: "steps[0]", text: "no\u001b[31m" },
+            { severity: "error", at: "w/b.yaml", path: "", text: "unreadable" },
+          ],
+        },
+      ],
+      problems: [{ severity: "error", at: "", path: "", text: "too many files" }],
+    }),
     stdout: `id      state    triggerCount  loadedAt  file
 a       valid    1             now       w/a.yaml
 b.yaml  invalid  0             -         w/b.yaml
@@ -201,12 +194,10 @@ b.yaml  invalid  0             -         w/b.yaml
   },
   "a workflow has its errors in full below its steps": {
     line: "workflows show a",
-    answer: {
-      body: JSON.stringify({
-        ...{ id: "a", state: "outdated", steps: [{ name: "one", kind: "set" }] },
-        problems: [{ severity: "error", at: "w/a.yaml:1:2", path: "", text: "x".repeat(70) }],
-      }),
-    },
+    answer: JSON.stringify({
+      ...{ id: "a", state: "outdated", steps: [{ name: "one", kind: "set" }] },
+      problems: [{ severity: "error", at: "w/a.yaml:1:2", path: "", text: "x".repeat(70) }],
+    }),
     stdout: "id     a\nstate  outdated\n\nsteps:\n  name  kind\n  one   set\n",
     stderr: `w/a.yaml:1:2: ${"x".repeat(70)}\n`,
   },
@@ -226,12 +217,12 @@ b.yaml  invalid  0             -         w/b.yaml
   },
   "a check where all is well": {
     line: `endpoints check ${ID}`,
-    answer: { body: '{"ok":true,"stages":[{"stage":"name","ok":true,"detail":"192.0.2.1"}]}' },
+    answer: '{"ok":true,"stages":[{"stage":"name","ok":true,"detail":"192.0.2.1"}]}',
     stdout: "ok  true\n\nstages:\n  stage  ok    detail\n  name   true  192.0.2.1\n",
   },
   "a check where a stage fails": {
     line: `endpoints check ${ID} --json`,
-    answer: { body: '{"ok":false,"stages":[]}' },
+    answer: '{"ok":false,"stages":[]}',
     code: 1,
     stdout: '{"ok":false,"stages":[]}\n',
   },
@@ -291,13 +282,13 @@ b.yaml  invalid  0             -         w/b.yaml
   },
   "an answer that is no object": {
     line: `events show ${ID}`,
-    answer: { body: "[1]" },
+    answer: "[1]",
     code: 1,
     stderr: 'Cannot run "events show": the answer of URL is not an object of JSON\n',
   },
   "a list without items": {
     line: "audit",
-    answer: { body: '{"items":[1]}' },
+    answer: '{"items":[1]}',
     code: 1,
     stderr: 'Cannot run "audit": the answer is not a list\n',
   },
@@ -305,7 +296,7 @@ b.yaml  invalid  0             -         w/b.yaml
 
 for (const [name, { line, answer, code = 0, stdout = "", stderr = "" }] of Object.entries(CASES)) {
   Deno.test(`weir ${line}: ${name}`, async () => {
-    await using service = new PlayedAdministration(answer);
+    await using service = new PlayedAdministration(typeof answer === "string" ? { body: answer } : answer);
     const result = await service.ran(line);
     assertEquals({ ...result, stderr: result.stderr.replace(service.url, "URL") }, { code, stdout, stderr });
     assertEquals(service.got.length, 1);

@@ -1,25 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { dirname } from "node:path";
-import { type Ran, ran, words } from "../../harness/administration_fixture.ts";
-
-/** Runs the command on a folder with these files; the folder is `DIR` in the command line and in answers. */
-async function run(
-  line: string,
-  files: Readonly<Record<string, string>>,
-  environment: Readonly<Record<string, string>> = {},
-): Promise<Ran> {
-  const folder = await Deno.makeTempDir();
-  try {
-    for (const [name, text] of Object.entries(files)) {
-      await Deno.mkdir(dirname(`${folder}/${name}`), { recursive: true });
-      await Deno.writeTextFile(`${folder}/${name}`, text);
-    }
-    const { code, stdout, stderr } = await ran(`check ${line.replace("DIR", folder)}`, { environment });
-    return { code, stdout: stdout.replaceAll(folder, "DIR"), stderr: stderr.replaceAll(folder, "DIR") };
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
+import { ranOver, words } from "../../harness/administration_fixture.ts";
 
 const GOOD = {
   "a.yaml": "domain: a\ndescriptors:\n- key: k\n  rate_limit: {unit: day, requests_per_unit: 1}\n",
@@ -211,9 +191,9 @@ const CASES: Readonly<Record<string, Case>> = {
 };
 
 Deno.test("weir check: every one of many problems is told", async () => {
-  const { code, stderr } = await run("DIR", {
+  const { code, stderr } = await ranOver({
     "a.yaml": `domain: a\ndescriptors:\n${"- a\n".repeat(300)}`,
-  });
+  }, "check DIR");
   const line = (number: number) =>
     `DIR/a.yaml:${number + 3}:3: descriptors[${number}]: expected a mapping such as 'key: a', got 'a'\n`;
   assertEquals({ code, stderr }, {
@@ -223,11 +203,13 @@ Deno.test("weir check: every one of many problems is told", async () => {
 });
 
 for (
-  const [name, { line = "DIR", files, environment, verdict = VALID, stderr = "" }] of Object.entries(CASES)
+  const [name, { line = "DIR", files, environment = {}, verdict = VALID, stderr = "" }] of Object.entries(
+    CASES,
+  )
 ) {
   Deno.test(`weir check: ${name}`, async () => {
     const folder = words(line).find((word) => word.startsWith("DIR"));
     const expected = { code: verdict.startsWith("valid") ? 0 : 1, stdout: `${folder}: ${verdict}\n`, stderr };
-    assertEquals(await run(line, files, environment), expected);
+    assertEquals(await ranOver(files, `check ${line}`, { environment }), expected);
   });
 }

@@ -1,6 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { dirname } from "node:path";
-import { ran } from "../../harness/administration_fixture.ts";
+import { ranOver } from "../../harness/administration_fixture.ts";
 
 const text = (id: string) => `workflow: ${id}\nsteps:\n- {name: one, set: {}}\n`;
 const READS_ENV = "workflow: env\nsteps:\n- {name: one, set: {token: '{{ env.TOKEN }}'}}\n";
@@ -78,23 +77,9 @@ const CASES: Readonly<Record<string, Case>> = {
 
 for (const [name, { line = "DIR", files, environment = {}, ...expected }] of Object.entries(CASES)) {
   Deno.test(`workflows check: ${name}`, async () => {
-    const folder = await Deno.realPath(await Deno.makeTempDir());
-    try {
-      for (const [path, content] of Object.entries(files)) {
-        await Deno.mkdir(dirname(`${folder}/${path}`), { recursive: true });
-        await Deno.writeTextFile(`${folder}/${path}`, content);
-      }
-      const { stdout, stderr, ...exit } = await ran(`workflows check ${line.replace("DIR", folder)}`, {
-        environment,
-      });
-      const seen = {
-        ...exit,
-        stdout: stdout.replaceAll(folder, "DIR"),
-        stderr: stderr.replaceAll(folder, "DIR"),
-      };
-      assertEquals(seen, { stderr: "", ...expected });
-    } finally {
-      await Deno.remove(folder, { recursive: true });
-    }
+    assertEquals(await ranOver(files, `workflows check ${line}`, { environment }), {
+      stderr: "",
+      ...expected,
+    });
   });
 }
