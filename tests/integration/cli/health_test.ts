@@ -9,9 +9,9 @@ import { startGrpcPeer } from "../../harness/grpc_peer.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
+import { runtimeEnvironment, weirCommand } from "../../harness/weir_command.ts";
 import { ran } from "../../harness/administration_fixture.ts";
 
-const ROOT = new URL("../../../", import.meta.url).pathname;
 // After a connection that failed grpc-js lets its backoff timer of a second run out, even on a closed client.
 // It holds nothing up, so nobody waits for it.
 const BACKOFF_STAYS = { sanitizeOps: false, sanitizeResources: false } as const;
@@ -55,12 +55,8 @@ Deno.test("weir health is a command of its own, which no proxy comes between", a
   await using weir = await ServeFixture.start();
   const proxy = { HTTP_PROXY: "http://127.0.0.1:1", http_proxy: "http://127.0.0.1:1" };
   const exit = async (PORT: string) => {
-    const env = { ...passedOn(), ...proxy, PORT };
-    await using child = new ChildProcess(Deno.execPath(), {
-      args: ["run", "-A", "main.ts", "health"],
-      cwd: ROOT,
-      env,
-    });
+    const { command, args } = weirCommand(["health"]);
+    await using child = new ChildProcess(command, { args, env: { ...runtimeEnvironment(), ...proxy, PORT } });
     const { code } = await child.exited;
     return [code, child.stdoutLines, child.stderrLines.length];
   };
@@ -99,33 +95,47 @@ type PageCase = readonly [
 const PAGES: Readonly<Record<string, PageCase>> = {
   "a healthy service with a note": [
     () => new Response("OK\nclock: 2 s behind\n"),
-    ...[0, "OK; clock: 2 s behind\n", ""] as const,
+    0,
+    "OK; clock: 2 s behind\n",
+    "",
   ],
   "a degraded service": [
     () => new Response("OK\nconfig: rules rejected\ncache: away\n"),
-    ...[0, "OK; config: rules rejected; cache: away\n", ""] as const,
+    0,
+    "OK; config: rules rejected; cache: away\n",
+    "",
   ],
   "components that fail": [
     () => new Response("cache: away\nstore: the disk\x1b[2J is full\n", { status: 503 }),
-    ...[1, "", ": 503: cache: away; store: the disk\\u001b[2J is full\n"] as const,
+    1,
+    "",
+    ": 503: cache: away; store: the disk\\u001b[2J is full\n",
   ],
   "a failure without a word": [() => new Response(null, { status: 500 }), 1, "", ": 500\n"],
   "a redirect, which is not followed": [
     () => new Response(null, { status: 302, headers: { location: "/livez" } }),
-    ...[1, "", ": 302\n"] as const,
+    1,
+    "",
+    ": 302\n",
   ],
   "a healthy service of few words": [() => new Response(""), 0, "\n", ""],
   "an answer that is too long": [
     () => new Response("x".repeat(70_000)),
-    ...[1, "", ": its answer is longer than 65536 bytes\n"] as const,
+    1,
+    "",
+    ": its answer is longer than 65536 bytes\n",
   ],
   "an answer that does not end": [
     () => new Response(new ReadableStream({ start: (stream) => stream.enqueue(Uint8Array.of(79, 75)) })),
-    ...[1, "", ": no whole answer within 300 ms\n"] as const,
+    1,
+    "",
+    ": no whole answer within 300 ms\n",
   ],
   "an answer that does not begin in time": [
     (over) => over.then(() => new Response()),
-    ...[1, "", ": no whole answer within 300 ms\n"] as const,
+    1,
+    "",
+    ": no whole answer within 300 ms\n",
   ],
 };
 
@@ -152,7 +162,7 @@ for (const [name, [answer, code, stdout, stderr]] of Object.entries(PAGES)) {
 }
 
 Deno.test({
-  name: "health by gRPC: a status that is none, an error, nobody there",
+  name: "health by gRPC: a status that is none, an error, no answer",
   ...BACKOFF_STAYS,
   async fn() {
     const method = "/grpc.health.v1.Health/Check";
@@ -170,23 +180,29 @@ Deno.test({
       const { code, stderr } = await ran(["health", ...args]);
       seen.push([code, stderr.replace(/^.+"(?: is failing)?: (\w+(?: \d+)?)[^]*$/, "$1")]);
     }
-    const refused = await ran(`health --grpc 127.0.0.1:${freePort()}`);
-    assertMatch(refused.stderr, /^Cannot call "127\.0\.0\.1:\d+": UNAVAILABLE: connection refused\n$/);
-    assertEquals([...seen, refused.code], [
+    assertEquals(seen, [
       [1, "SERVICE_UNKNOWN"],
       [1, "status 17"],
       [1, "UNIMPLEMENTED"],
       [1, "DEADLINE_EXCEEDED"],
-      1,
     ]);
   },
 });
 
-Deno.test("health where nobody listens", async () => {
-  const PORT = String(freePort());
-  const { code, stdout, stderr } = await ran("health", { environment: { PORT } });
-  assertEquals([code, stdout], [1, ""]);
-  assertMatch(stderr, /^Cannot query "http:\/\/127\.0\.0\.1:\d+\/healthcheck": [^\n]*ECONNREFUSED[^\n]*\n$/);
+Deno.test({
+  name: "health where nobody listens, by HTTP and by gRPC",
+  ...BACKOFF_STAYS,
+  async fn() {
+    const PORT = String(freePort());
+    const byHttp = await ran("health", { environment: { PORT } });
+    const byGrpc = await ran(`health --grpc 127.0.0.1:${PORT}`);
+    assertEquals([byHttp.code, byHttp.stdout, byGrpc.code, byGrpc.stdout], [1, "", 1, ""]);
+    assertMatch(
+      byHttp.stderr,
+      /^Cannot query "http:\/\/127\.0\.0\.1:\d+\/healthcheck": [^\n]*ECONNREFUSED[^\n]*\n$/,
+    );
+    assertMatch(byGrpc.stderr, /^Cannot call "127\.0\.0\.1:\d+": UNAVAILABLE: connection refused\n$/);
+  },
 });
 
 for (const [name, wrong] of [["PORT", "http"], ["HTTP_SERVER_USE_TLS", "on"], ["HOST", "a b"]] as const) {
@@ -202,13 +218,4 @@ function portOf({ httpAddress }: ServeFixture): string {
 
 function tlsEnv({ certFile, keyFile }: CertificateFiles): Record<string, string> {
   return { HTTP_SERVER_USE_TLS: "true", HTTP_SERVER_TLS_CERT: certFile, HTTP_SERVER_TLS_KEY: keyFile };
-}
-
-/** What the runtime itself needs. */
-function passedOn(): Record<string, string> {
-  const names = ["PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "DENO_DIR"];
-  return Object.fromEntries(names.flatMap((name) => {
-    const value = Deno.env.get(name);
-    return value === undefined ? [] : [[name, value]];
-  }));
 }
