@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { decodeRateLimitRequest, encodeRateLimitResponse } from "../../../src/wire/rls.ts";
-import { ran, words } from "../../harness/administration_fixture.ts";
+import { type Ran, ran, words } from "../../harness/administration_fixture.ts";
 import { RULES } from "../../harness/bench_rules.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
@@ -14,8 +14,9 @@ import { startWeir } from "../../harness/weir_process.ts";
 
 const METHOD = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const HITS = "ratelimit.service.rate_limit.bench.load_keys.key.total_hits";
-const SHORT = "--seconds 0.2 --warm-up 0 --connections 2 --in-flight 4 --keys 20";
-const LONG = "--seconds 600 --warm-up 0 --connections 2 --in-flight 4 --output json";
+const SHORT = "--seconds 1 --warm-up 0 --connections 2 --in-flight 4 --keys 20";
+const ENDLESS = "--seconds 600 --warm-up 0 --connections 2 --in-flight 4";
+const LONG = `${ENDLESS} --output json`;
 const SHOP = `domain: shop
 descriptors:
   - key: account
@@ -26,7 +27,7 @@ Deno.test("bench makes real calls: the service counts each of them", async () =>
   await using weir = await ServeFixture.start({ rules: { "bench.yaml": RULES } });
   const { code, stdout, stderr } = await ran(`bench --addr ${weir.grpcAddress} ${SHORT} --output json`);
   const report = JSON.parse(stdout);
-  assertEquals([code, stderr], [0, `Calling ${weir.grpcAddress} for 0 s + 0.2 s: 2 x 4 calls\n`]);
+  assertEquals([code, stderr], [0, `Calling ${weir.grpcAddress} for 0 s + 1 s: 2 x 4 calls\n`]);
   const { calls, seconds, callsPerSecond, generatorBusy, latencyMs, histogram, ...others } = report;
   assertEquals(others, {
     ...{ address: weir.grpcAddress, domain: "bench", connections: 2, inFlight: 4, keys: 20, rate: null },
@@ -43,12 +44,13 @@ Deno.test("bench makes real calls: the service counts each of them", async () =>
 
 Deno.test("bench prints a table, and the shares of the decisions", async () => {
   await using weir = await ServeFixture.start({ rules: { "shop.yaml": SHOP } });
-  const line = `bench --addr ${weir.grpcAddress} ${SHORT} --domain shop --descriptors account={key}`;
-  const limited = await ran(`${line} --output=json`);
+  const line =
+    `bench --addr ${weir.grpcAddress} ${ENDLESS} --keys 20 --domain shop --descriptors account={key}`;
+  const limited = await endedAfter(110, weir, `${line} --output=json`);
   const { calls, decisions } = JSON.parse(limited.stdout);
   // 5 for each of 20 keys.
   assertEquals(decisions, { UNKNOWN: 0, OK: 100, OVER_LIMIT: calls - 100, withoutLimit: 0 });
-  const { code, stdout } = await ran(line);
+  const { code, stdout } = await endedAfter(10, weir, line);
   assertEquals(code, 0);
   const shown = stdout.replaceAll(/\d+(?:,\d{3})*(?:\.\d+)?/g, "N").replaceAll(/#+/g, "#").replaceAll(
     / +/g,
@@ -89,8 +91,12 @@ Deno.test("bench sends keys in turn, or at random in an order that the seed repe
   using peer = await startGrpcPeer(METHOD, { answer });
   const calls = async (more: string) => {
     sent.length = 0;
-    const one = "--connections 1 --in-flight 1 --warm-up 0 --seconds 0.3";
-    const { stderr, code } = await ran(`bench --addr 127.0.0.1:${peer.port} ${one} ${more}`);
+    const stop = new AbortController();
+    const one = "--connections 1 --in-flight 1 --warm-up 0 --seconds 600";
+    const ended = ran(`bench --addr 127.0.0.1:${peer.port} ${one} ${more}`, { stop: stop.signal });
+    await until("some calls", () => sent.length >= 12);
+    stop.abort();
+    const { stderr, code } = await ended;
     assertEquals(code, 0, stderr);
     return sent.slice(0, 12);
   };
@@ -111,10 +117,10 @@ Deno.test("bench sends keys in turn, or at random in an order that the seed repe
 
 Deno.test("bench keeps a constant rate", async () => {
   await using weir = await ServeFixture.start({ rules: { "bench.yaml": RULES } });
-  const rated = "--rate 200 --seconds 0.5 --warm-up 0 --output json";
+  const rated = "--rate 200 --seconds 2 --warm-up 0 --output json";
   const { code, stdout } = await ran(`bench --addr ${weir.grpcAddress} ${rated}`);
   const { calls, rate } = JSON.parse(stdout);
-  assertEquals([code, rate, calls > 0 && calls <= 100], [0, 200, true]);
+  assertEquals([code, rate, calls > 0 && calls <= 400], [0, 200, true]);
 });
 
 Deno.test({
@@ -253,6 +259,17 @@ Deno.test("bench reaches a service by a unix socket", async () => {
   }
   await Deno.remove(folder, { recursive: true });
 });
+
+/** Runs a command, and interrupts it once the service has answered so many more calls. */
+async function endedAfter(calls: number, weir: ServeFixture, line: string): Promise<Ran> {
+  const answered = async () => (await weir.stats())["ratelimit_server.ShouldRateLimit.total_requests"] ?? 0;
+  const goal = await answered() + calls;
+  const stop = new AbortController();
+  const ended = ran(line, { stop: stop.signal });
+  await until(`${calls} calls`, async () => await answered() >= goal);
+  stop.abort();
+  return await ended;
+}
 
 /** Waits until a service has counted calls. */
 async function hits(weir: ServeFixture): Promise<void> {
