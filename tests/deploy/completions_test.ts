@@ -82,9 +82,3 @@ for (const [shell, { tools, args }] of Object.entries(SHELLS)) {
     },
   });
 }
-
-Deno.test("completions: an unknown shell is wrong", async () => {
-  const { code, stdout, stderr } = await ran(["completions", "tcsh"]);
-  const [line] = stderr.split("\n");
-  assertEquals([code, stdout, line], [2, "", 'Invalid SHELL "tcsh": expected bash, zsh or fish']);
-});

@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import type { Clock } from "../../src/base/clock.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { runCommand } from "../../src/cli/commands.ts";
@@ -27,8 +28,14 @@ export interface RunOptions {
   readonly clock?: Clock;
 }
 
-/** Runs a command in this process. */
-export async function ran(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+/** The words of a command line, without the quotes around those with spaces. */
+export function words(line: string): string[] {
+  return [...line.matchAll(/(?:[^\s']|'[^']*')+/g)].map(([word]) => word.replaceAll("'", ""));
+}
+
+/** Runs a command, given as its line or its words, in this process. */
+export async function ran(command: string | readonly string[], options: RunOptions = {}): Promise<Ran> {
+  const args = typeof command === "string" ? words(command) : command;
   const written = { stdout: "", stderr: "" };
   const clock = options.clock ?? new FakeClock(NOW);
   const code = await runCommand(args, {
@@ -49,6 +56,25 @@ export async function ran(args: readonly string[], options: RunOptions = {}): Pr
     },
   });
   return { code, ...written };
+}
+
+/** Runs a command over a folder with these files; the folder is `DIR` in the command line and in what it prints. */
+export async function ranOver(
+  files: Readonly<Record<string, string>>,
+  line: string,
+  options: RunOptions = {},
+): Promise<Ran> {
+  const folder = await Deno.realPath(await Deno.makeTempDir());
+  try {
+    for (const [name, text] of Object.entries(files)) {
+      await Deno.mkdir(dirname(`${folder}/${name}`), { recursive: true });
+      await Deno.writeTextFile(`${folder}/${name}`, text);
+    }
+    const { code, stdout, stderr } = await ran(line.replaceAll("DIR", folder), options);
+    return { code, stdout: stdout.replaceAll(folder, "DIR"), stderr: stderr.replaceAll(folder, "DIR") };
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 }
 
 /** A request as the service got it. */
@@ -90,7 +116,7 @@ export class PlayedAdministration implements AsyncDisposable {
   }
 
   /** Runs a command against it. */
-  async ran(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+  async ran(args: string | readonly string[], options: RunOptions = {}): Promise<Ran> {
     const environment = { WEIR_URL: this.url, ADMIN_TOKEN: TOKEN, ...options.environment };
     return await ran(args, { ...options, environment });
   }

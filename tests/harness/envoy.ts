@@ -89,9 +89,14 @@ export class Envoy implements AsyncDisposable {
     await this.#child.stop();
   }
 
+  /** Ends it without asking. */
+  async kill(): Promise<void> {
+    await this.#child.kill();
+  }
+
   /** Kills it and removes its folder. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#child.kill();
+    await this.kill();
     await Deno.remove(this.#folder, { recursive: true });
   }
 

@@ -1,8 +1,7 @@
 import net from "node:net";
-import type { CallLog } from "./call_log.ts";
+import { RestartLoad } from "./restart_load.ts";
 
-/** Pause of a caller after each answer, so that the load leaves the machine room to start processes. */
-const PAUSE_MS = 5;
+const CALLERS = 8;
 const BODY = JSON.stringify({
   domain: "shop",
   descriptors: [{ entries: [{ key: "user", value: "bob" }] }],
@@ -11,44 +10,30 @@ const BODY = JSON.stringify({
 /**
  * Callers of `/json` that keep their connections, each as a careful client of HTTP/1.1 does: it opens
  * another one where it is told `connection: close`, and where the server closed while nothing was under
- * way. A request that the closing came across, so that not one octet was answered, is sent again and
+ * way. A request that the closing came across, so that not one byte was answered, is sent again and
  * counted as retried.
  */
-export class RestartHttpLoad implements AsyncDisposable {
-  /** Answers with `connection: close`. */
-  askedToClose = 0;
+export class HttpLoad extends RestartLoad {
   readonly #target: { readonly host: string; readonly port: number };
-  readonly #log: CallLog;
-  readonly #callers: Promise<void>;
-  #going = true;
 
-  constructor(address: string, log: CallLog, callers: number) {
+  constructor(address: string) {
+    super();
     const [host = "", port = ""] = address.split(":");
     this.#target = { host, port: Number(port) };
-    this.#log = log;
-    this.#callers = Promise.all(Array.from({ length: callers }, () => this.#keep())).then(() => {});
-  }
-
-  /** Ends the load; every request that was begun is counted. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#going = false;
-    await this.#callers;
+    this.start(Array.from({ length: CALLERS }, () => () => this.#keep()));
   }
 
   async #keep(): Promise<void> {
-    while (this.#going) {
+    while (this.isGoing) {
       const connection = new HttpConnection(this.#target);
-      for (let requests = 1; this.#going && connection.usable; requests++) {
+      for (let requests = 1; this.isGoing && connection.usable; requests++) {
         const answer = await connection.post("/json", BODY);
-        if (answer.startsWith("HTTP/1.1 200 ")) this.#log.answered++;
-        else if (answer !== "") this.#log.failures.push(answer);
-        else if (requests === 1) this.#log.resets++;
-        else this.#log.retried++;
-        if (/^connection: close\r$/im.test(answer)) {
-          this.askedToClose++;
-          break;
-        }
-        await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+        if (answer.startsWith("HTTP/1.1 200 ")) this.answered++;
+        else if (answer !== "") this.failures.push(answer);
+        else if (requests === 1) this.resets++;
+        else this.retried++;
+        if (/^connection: close\r$/im.test(answer)) break;
+        await this.pause();
       }
       connection.close();
     }

@@ -1,5 +1,6 @@
-import type { CallLog } from "./call_log.ts";
+import { assertEquals } from "@std/assert";
 import { freePort } from "./free_port.ts";
+import type { RestartLoad } from "./restart_load.ts";
 import { ServeFixture } from "./serve_fixture.ts";
 import { startWeir } from "./weir_process.ts";
 
@@ -70,13 +71,9 @@ export class RestartWeir implements AsyncDisposable {
   }
 
   /** Asks the service that serves to end, as the last one. */
-  async stop(): Promise<void> {
-    await this.#stop(this.#current);
-  }
-
-  /** Ends the service that serves. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#current[Symbol.asyncDispose]();
+    await using _last = this.#current;
+    await this.#stop(this.#current);
   }
 
   async #stop(service: Service): Promise<void> {
@@ -88,9 +85,13 @@ export class RestartWeir implements AsyncDisposable {
 /** Answers that are waited for while two services serve, and after the old one has ended. */
 const ANSWERS = 150;
 
-/** Restarts once while calls are made. */
-export async function restartUnderLoad(weir: RestartWeir, log: CallLog): Promise<void> {
-  await log.answers(ANSWERS);
-  await weir.restart(() => log.answers(ANSWERS));
-  await log.answers(ANSWERS);
+/** Restarts once while calls are made, and ends them; none may fail. */
+export async function restartUnderLoad(weir: RestartWeir, load: RestartLoad): Promise<void> {
+  {
+    await using _ends = load;
+    await load.answers(ANSWERS);
+    await weir.restart(() => load.answers(ANSWERS));
+    await load.answers(ANSWERS);
+  }
+  assertEquals(load.failures, [], String(load));
 }

@@ -4,9 +4,9 @@ import { type Given, PlayedAdministration } from "../../harness/administration_f
 const ID = "3b241101-e2bb-4255-8caf-4136c566a962";
 
 interface Case {
-  readonly name: string;
-  readonly args: readonly string[];
-  readonly answer: Given;
+  readonly line: string;
+  /** Only its body, or all of it. */
+  readonly answer: string | Given;
   readonly code?: number;
   readonly stdout?: string;
   readonly stderr?: string;
@@ -21,54 +21,45 @@ const ENDPOINT = JSON.stringify({
   secret: "whsec_c2VjcmV0",
 });
 
-const CASES: readonly Case[] = [
-  {
-    name: "a list is a table of some of its fields",
-    args: ["endpoints", "list"],
-    answer: {
-      body: `{"items":[${ENDPOINT},{"id":"x","url":"https://b.example/","events":[],"enabled":false}]}`,
-    },
+const CASES: Readonly<Record<string, Case>> = {
+  "a list is a table of some of its fields": {
+    line: "endpoints list",
+    answer: `{"items":[${ENDPOINT},{"id":"x","url":"https://b.example/","events":[],"enabled":false}]}`,
     stdout:
       `id                                    url                        events           enabled  failingSince  description
 3b241101-e2bb-4255-8caf-4136c566a962  https://shop.example/hook  workflow.*, a.b  true     -             -
 x                                     https://b.example/         -                false    -             -
 `,
   },
-  {
-    name: "an empty list has the names of its columns",
-    args: ["triggers", "list"],
-    answer: { body: '{"items":[]}' },
+  "an empty list has the names of its columns": {
+    line: "triggers list",
+    answer: '{"items":[]}',
     stdout: "id  name  workflow  enabled  createdAt\n",
   },
-  {
-    name: "a list that goes on says how",
-    args: ["executions", "list"],
-    answer: { body: '{"items":[{"id":"1","workflow":"w","status":"queued"}],"nextCursor":"c2"}' },
+  "a list that goes on says how": {
+    line: "executions list",
+    answer: '{"items":[{"id":"1","workflow":"w","status":"queued"}],"nextCursor":"c2"}',
     stdout: "id  workflow  status  startedAt  finishedAt\n1   w         queued  -          -\n",
     stderr: "More: --cursor c2, or --all\n",
   },
-  {
-    name: "as JSON it is printed as it came",
-    args: ["executions", "list", "--json"],
-    answer: { body: '{"items": [ {"id":12345678901234567890} ],"nextCursor":"c2"}' },
+  "as JSON it is printed as it came": {
+    line: "executions list --json",
+    answer: '{"items": [ {"id":12345678901234567890} ],"nextCursor":"c2"}',
     stdout: '{"items": [ {"id":12345678901234567890} ],"nextCursor":"c2"}\n',
   },
-  {
-    name: "an endpoint that is enabled again has what it has missed, and the next command",
-    args: ["endpoints", "edit", ID, "--enable"],
-    answer: { body: `{"id":"${ID}","enabled":true,"missed":12,"missedSince":"2026-01-31T12:00:00.000Z"}` },
+  "an endpoint that is enabled again has what it has missed, and the next command": {
+    line: `endpoints edit ${ID} --enable`,
+    answer: `{"id":"${ID}","enabled":true,"missed":12,"missedSince":"2026-01-31T12:00:00.000Z"}`,
     stdout: `id           ${ID}\nenabled      true\nmissed       12\nmissedSince  2026-01-31T12:00:00.000Z\n`,
     stderr: `Next: weir endpoints recover ${ID} --since 2026-01-31T12:00:00.000Z\n`,
   },
-  {
-    name: "one that has missed nothing has no next command",
-    args: ["endpoints", "edit", ID, "--enable"],
-    answer: { body: `{"id":"${ID}","enabled":true,"missed":0}` },
+  "one that has missed nothing has no next command": {
+    line: `endpoints edit ${ID} --enable`,
+    answer: `{"id":"${ID}","enabled":true,"missed":0}`,
     stdout: `id       ${ID}\nenabled  true\nmissed   0\n`,
   },
-  {
-    name: "a secret is shown once, and that is said",
-    args: ["endpoints", "add", "https://shop.example/hook"],
+  "a secret is shown once, and that is said": {
+    line: "endpoints add https://shop.example/hook",
     answer: { status: 201, body: ENDPOINT },
     stdout: `id           ${ID}
 url          https://shop.example/hook
@@ -79,41 +70,35 @@ secret       whsec_c2VjcmV0
 `,
     stderr: "Save the secret now: it is shown only once\n",
   },
-  {
-    name: "a key is shown once, and that is said beside JSON, too",
-    args: ["triggers", "rotate", ID, "--json"],
-    answer: { body: '{"key":"svct_x"}' },
+  "a key is shown once, and that is said beside JSON, too": {
+    line: `triggers rotate ${ID} --json`,
+    answer: '{"key":"svct_x"}',
     stdout: '{"key":"svct_x"}\n',
     stderr: "Save the key now: it is shown only once\n",
   },
-  {
-    name: "a generated secret of a trigger is shown once",
-    args: ["triggers", "rotate", ID],
-    answer: { body: '{"secret":"whsec_c2VjcmV0","secretId":"s1"}' },
+  "a generated secret of a trigger is shown once": {
+    line: `triggers rotate ${ID}`,
+    answer: '{"secret":"whsec_c2VjcmV0","secretId":"s1"}',
     stdout: "secret    whsec_c2VjcmV0\nsecretId  s1\n",
     stderr: "Save the secret now: it is shown only once\n",
   },
-  {
-    name: "a given secret of a trigger is not shown",
-    args: ["triggers", "rotate", ID],
-    answer: { body: '{"secretId":"s1"}' },
+  "a given secret of a trigger is not shown": {
+    line: `triggers rotate ${ID}`,
+    answer: '{"secretId":"s1"}',
     stdout: "secretId  s1\n",
     stderr: "",
   },
-  {
-    name: "records inside of a record are tables",
-    args: ["deliveries", "show", ID],
-    answer: {
-      body: JSON.stringify({
-        id: ID,
-        state: "retrying",
-        attempts: [
-          { number: 1, status: 503, response: "no\u001b[31m\n" },
-          { number: 2, error: "x".repeat(70) },
-        ],
-        nextAttemptAt: null,
-      }),
-    },
+  "records inside of a record are tables": {
+    line: `deliveries show ${ID}`,
+    answer: JSON.stringify({
+      id: ID,
+      state: "retrying",
+      attempts: [
+        { number: 1, status: 503, response: "no\u001b[31m\n" },
+        { number: 2, error: "x".repeat(70) },
+      ],
+      nextAttemptAt: null,
+    }),
     stdout: `id             ${ID}
 state          retrying
 nextAttemptAt  -
@@ -124,12 +109,9 @@ attempts:
   2       -       -               ${"x".repeat(59)}…
 `,
   },
-  {
-    name: "the detail of a checked stage is never shortened",
-    args: ["endpoints", "check", ID],
-    answer: {
-      body: JSON.stringify({ ok: false, stages: [{ stage: "tls", ok: false, detail: "x".repeat(200) }] }),
-    },
+  "the detail of a checked stage is never shortened": {
+    line: `endpoints check ${ID}`,
+    answer: JSON.stringify({ ok: false, stages: [{ stage: "tls", ok: false, detail: "x".repeat(200) }] }),
     code: 1,
     stdout: `ok  false
 
@@ -138,136 +120,114 @@ stages:
   tls    false  ${"x".repeat(200)}
 `,
   },
-  {
-    name: "numbers keep their digits, and other objects are JSON",
-    args: ["events", "show", ID],
-    answer: { body: '{"id":12345678901234567890,"data":{"a":[1.10,{"b":"\\u009b"}]},"isErased":false}' },
+  "numbers keep their digits, and other objects are JSON": {
+    line: `events show ${ID}`,
+    answer: '{"id":12345678901234567890,"data":{"a":[1.10,{"b":"\\u009b"}]},"isErased":false}',
     stdout: 'id        12345678901234567890\ndata      {"a":[1.10,{"b":"\\u009b"}]}\nisErased  false\n',
   },
-  {
-    name: "why is one sentence",
-    args: ["deliveries", "why", ID],
-    answer: { body: '{"id":"x","why":"The next attempt is due at noon"}' },
+  "why is one sentence": {
+    line: `deliveries why ${ID}`,
+    answer: '{"id":"x","why":"The next attempt is due at noon"}',
     stdout: "The next attempt is due at noon\n",
   },
-  {
-    name: "why, as JSON",
-    args: ["deliveries", "why", ID, "--json"],
-    answer: { body: '{"id":"x","why":"so"}' },
+  "why, as JSON": {
+    line: `deliveries why ${ID} --json`,
+    answer: '{"id":"x","why":"so"}',
     stdout: '{"id":"x","why":"so"}\n',
   },
-  {
-    name: "what has no answer is a sentence",
-    args: ["triggers", "revoke", ID, "k1"],
+  "what has no answer is a sentence": {
+    line: `triggers revoke ${ID} k1`,
     answer: { status: 204 },
     stdout: `key k1 of trigger ${ID} is revoked\n`,
   },
-  {
-    name: "a record names the command to follow",
-    args: ["events", "post", "a.b"],
+  "a record names the command to follow": {
+    line: "events post a.b",
     answer: { status: 202, body: `{"id":"${ID}","deliveries":1}` },
     stdout: `id          ${ID}\ndeliveries  1\n`,
     stderr: `Next: weir deliveries list --event-id ${ID}\n`,
   },
-  {
-    name: "a record of nothing but a table",
-    args: ["counters", "peek", "--domain", "d", "--descriptors", "a=b"],
-    answer: { body: '{"descriptors":[{"limited":false,"reason":"no_rule"}]}' },
+  "a record of nothing but a table": {
+    line: "counters peek --domain d --descriptors a=b",
+    answer: '{"descriptors":[{"limited":false,"reason":"no_rule"}]}',
     stdout: "descriptors:\n  limited  reason\n  false    no_rule\n",
   },
-  {
-    name: "as YAML, numbers keep their digits",
-    args: ["events", "show", ID, "--output", "yaml"],
-    answer: { body: '{"id":"a b","data":{"x":[1.10,"yes"]},"isErased":false}' },
+  "as YAML, numbers keep their digits": {
+    line: `events show ${ID} --output yaml`,
+    answer: '{"id":"a b","data":{"x":[1.10,"yes"]},"isErased":false}',
     stdout: 'id: a b\ndata:\n  x:\n    - 1.10\n    - "yes"\nisErased: false\n',
   },
-  {
-    name: "a list as YAML has the cursor of the next page, and no hint",
-    args: ["executions", "list", "--output", "yaml"],
-    answer: { body: '{"items":[{"id":"1"}],"nextCursor":"c2"}' },
+  "a list as YAML has the cursor of the next page, and no hint": {
+    line: "executions list --output yaml",
+    answer: '{"items":[{"id":"1"}],"nextCursor":"c2"}',
     stdout: 'items:\n  - id: "1"\nnextCursor: c2\n',
   },
-  {
-    name: "what has no answer is nothing as YAML",
-    args: ["events", "erase", ID, "--output", "yaml"],
+  "what has no answer is nothing as YAML": {
+    line: `events erase ${ID} --output yaml`,
     answer: { status: 204 },
   },
-  {
-    name: "a called trigger names the command to follow",
-    args: ["triggers", "call", "order-intake"],
+  "a called trigger names the command to follow": {
+    line: "triggers call order-intake",
     answer: { status: 202, body: `{"executionId":"${ID}"}` },
     stdout: `executionId  ${ID}\n`,
     stderr: `Next: weir executions show ${ID}\n`,
   },
-  {
-    name: "the errors of files follow their list",
-    args: ["workflows", "list"],
-    answer: {
-      body: JSON.stringify({
-        items: [
-          { id: "a", state: "valid", triggerCount: 1, loadedAt: "now", file: "w/a.yaml", problems: [] },
-          {
-            ...{ id: "b.yaml", state: "invalid", triggerCount: 0, file: "w/b.yaml" },
-            problems: [
-              { severity: "error", at: "w/b.yaml:3:1", path: "steps[0]", text: "no\u001b[31m" },
-              { severity: "error", at: "w/b.yaml", path: "", text: "unreadable" },
-            ],
-          },
-        ],
-        problems: [{ severity: "error", at: "", path: "", text: "too many files" }],
-      }),
-    },
+  "the errors of files follow their list": {
+    line: "workflows list",
+    answer: JSON.stringify({
+      items: [
+        { id: "a", state: "valid", triggerCount: 1, loadedAt: "now", file: "w/a.yaml", problems: [] },
+        {
+          ...{ id: "b.yaml", state: "invalid", triggerCount: 0, file: "w/b.yaml" },
+          problems: [
+            { severity: "error", at: "w/b.yaml:3:1", path: "steps[0]", text: "no\u001b[31m" },
+            { severity: "error", at: "w/b.yaml", path: "", text: "unreadable" },
+          ],
+        },
+      ],
+      problems: [{ severity: "error", at: "", path: "", text: "too many files" }],
+    }),
     stdout: `id      state    triggerCount  loadedAt  file
 a       valid    1             now       w/a.yaml
 b.yaml  invalid  0             -         w/b.yaml
 `,
     stderr: "too many files\nw/b.yaml:3:1: steps[0]: no\\u001b[31m\nw/b.yaml: unreadable\n",
   },
-  {
-    name: "a workflow has its errors in full below its steps",
-    args: ["workflows", "show", "a"],
-    answer: {
-      body: JSON.stringify({
-        ...{ id: "a", state: "outdated", steps: [{ name: "one", kind: "set" }] },
-        problems: [{ severity: "error", at: "w/a.yaml:1:2", path: "", text: "x".repeat(70) }],
-      }),
-    },
+  "a workflow has its errors in full below its steps": {
+    line: "workflows show a",
+    answer: JSON.stringify({
+      ...{ id: "a", state: "outdated", steps: [{ name: "one", kind: "set" }] },
+      problems: [{ severity: "error", at: "w/a.yaml:1:2", path: "", text: "x".repeat(70) }],
+    }),
     stdout: "id     a\nstate  outdated\n\nsteps:\n  name  kind\n  one   set\n",
     stderr: `w/a.yaml:1:2: ${"x".repeat(70)}\n`,
   },
-  {
-    name: "a delivery is sent again",
-    args: ["deliveries", "resend", ID],
+  "a delivery is sent again": {
+    line: `deliveries resend ${ID}`,
     answer: { status: 202, body: `{"id":"${ID}"}` },
     stdout: `delivery ${ID} has one more attempt queued\n`,
   },
-  {
-    name: "a delivery waits",
-    args: ["deliveries", "resend", ID],
+  "a delivery waits": {
+    line: `deliveries resend ${ID}`,
     answer: { status: 202, body: `{"id":"${ID}","why":"its endpoint is disabled"}` },
     stdout: `delivery ${ID} is not sent yet: its endpoint is disabled\n`,
   },
-  {
-    name: "what has no answer is nothing as JSON",
-    args: ["events", "erase", ID, "--json"],
+  "what has no answer is nothing as JSON": {
+    line: `events erase ${ID} --json`,
     answer: { status: 204 },
   },
-  {
-    name: "a check where all is well",
-    args: ["endpoints", "check", ID],
-    answer: { body: '{"ok":true,"stages":[{"stage":"name","ok":true,"detail":"192.0.2.1"}]}' },
+  "a check where all is well": {
+    line: `endpoints check ${ID}`,
+    answer: '{"ok":true,"stages":[{"stage":"name","ok":true,"detail":"192.0.2.1"}]}',
     stdout: "ok  true\n\nstages:\n  stage  ok    detail\n  name   true  192.0.2.1\n",
   },
-  {
-    name: "a check where a stage fails",
-    args: ["endpoints", "check", ID, "--json"],
-    answer: { body: '{"ok":false,"stages":[]}' },
+  "a check where a stage fails": {
+    line: `endpoints check ${ID} --json`,
+    answer: '{"ok":false,"stages":[]}',
     code: 1,
     stdout: '{"ok":false,"stages":[]}\n',
   },
-  {
-    name: "a refusal is one line",
-    args: ["triggers", "create", "t", "--workflow", "w"],
+  "a refusal is one line": {
+    line: "triggers create t --workflow w",
     answer: {
       status: 409,
       body:
@@ -277,9 +237,8 @@ b.yaml  invalid  0             -         w/b.yaml
     stderr:
       'Cannot run "triggers create": 409 name_taken: Cannot make it:\\nthe name is taken (field "name", request r1)\n',
   },
-  {
-    name: "a refusal that names its field in the sentence",
-    args: ["endpoints", "list", "--limit", "x"],
+  "a refusal that names its field in the sentence": {
+    line: "endpoints list --limit x",
     answer: {
       status: 422,
       body: '{"detail":"Cannot use \\"limit\\": no","code":"invalid_field","field":"limit"}',
@@ -287,65 +246,58 @@ b.yaml  invalid  0             -         w/b.yaml
     code: 2,
     stderr: 'Cannot run "endpoints list": 422 invalid_field: Cannot use "limit": no\n',
   },
-  {
-    name: "the wrong token",
-    args: ["audit"],
+  "the wrong token": {
+    line: "audit",
     answer: { status: 401, body: '{"title":"Unauthorized","code":"unauthorized"}' },
     code: 1,
     stderr: 'Cannot run "audit": 401 unauthorized: Unauthorized; ' +
       "ADMIN_TOKEN or --token-file differs from the token of the service\n",
   },
-  {
-    name: "a service without administration",
-    args: ["audit"],
+  "a service without administration": {
+    line: "audit",
     answer: { status: 404, body: "Not Found" },
     code: 1,
     stderr: 'Cannot run "audit": 404: not an answer of Weir; set ADMIN_TOKEN for the service, and ' +
       "--url to its ADMIN_ADDR if that is set\n",
   },
-  {
-    name: "a service with a disabled administration API",
-    args: ["audit"],
+  "a service with a disabled administration API": {
+    line: "audit",
     answer: { status: 404, body: '{"detail":"Cannot find this path","code":"not_found"}' },
     code: 1,
     stderr:
       'Cannot run "audit": 404 not_found: Cannot find this path; set ADMIN_TOKEN for the service, and ' +
       "--url to its ADMIN_ADDR if that is set\n",
   },
-  {
-    name: "a record that is not there",
-    args: ["events", "show", ID],
+  "a record that is not there": {
+    line: `events show ${ID}`,
     answer: { status: 404, body: '{"detail":"Cannot find this event","code":"not_found"}' },
     code: 1,
     stderr: 'Cannot run "events show": 404 not_found: Cannot find this event\n',
   },
-  {
-    name: "a redirect is not followed",
-    args: ["audit"],
+  "a redirect is not followed": {
+    line: "audit",
     answer: { status: 307, headers: { location: "http://127.0.0.1:1/" } },
     code: 1,
     stderr: 'Cannot run "audit": 307: not an answer of Weir\n',
   },
-  {
-    name: "an answer that is no object",
-    args: ["events", "show", ID],
-    answer: { body: "[1]" },
+  "an answer that is no object": {
+    line: `events show ${ID}`,
+    answer: "[1]",
     code: 1,
     stderr: 'Cannot run "events show": the answer of URL is not an object of JSON\n',
   },
-  {
-    name: "a list without items",
-    args: ["audit"],
-    answer: { body: '{"items":[1]}' },
+  "a list without items": {
+    line: "audit",
+    answer: '{"items":[1]}',
     code: 1,
     stderr: 'Cannot run "audit": the answer is not a list\n',
   },
-];
+};
 
-for (const { name, args, answer, code = 0, stdout = "", stderr = "" } of CASES) {
-  Deno.test(`weir ${args.slice(0, 2).join(" ")}: ${name}`, async () => {
-    await using service = new PlayedAdministration(answer);
-    const result = await service.ran(args);
+for (const [name, { line, answer, code = 0, stdout = "", stderr = "" }] of Object.entries(CASES)) {
+  Deno.test(`weir ${line}: ${name}`, async () => {
+    await using service = new PlayedAdministration(typeof answer === "string" ? { body: answer } : answer);
+    const result = await service.ran(line);
     assertEquals({ ...result, stderr: result.stderr.replace(service.url, "URL") }, { code, stdout, stderr });
     assertEquals(service.got.length, 1);
   });
@@ -359,7 +311,7 @@ const PAGES: readonly Given[] = [
 
 Deno.test("weir events list --all: every page, with its filters and its cursor", async () => {
   await using service = new PlayedAdministration(...PAGES);
-  assertEquals(await service.ran(["events", "list", "--all", "--limit", "1"]), {
+  assertEquals(await service.ran("events list --all --limit 1"), {
     code: 0,
     stdout:
       "id  event  isErased  createdAt\n1   a      -         -\nlonger  b      -         -\n3       c      -         -\n",
@@ -374,13 +326,13 @@ Deno.test("weir events list --all: every page, with its filters and its cursor",
 
 Deno.test("weir events list --all --json: each page on a line of its own", async () => {
   await using service = new PlayedAdministration(...PAGES);
-  const { code, stdout } = await service.ran(["events", "list", "--all", "--json"]);
+  const { code, stdout } = await service.ran("events list --all --json");
   assertEquals([code, stdout], [0, PAGES.map(({ body }) => `${body}\n`).join("")]);
 });
 
 Deno.test("weir audit --all: a page that leads back to itself ends it", async () => {
   await using service = new PlayedAdministration({ body: '{"items":[],"nextCursor":"same"}' });
-  const { code, stderr } = await service.ran(["audit", "--all"]);
+  const { code, stderr } = await service.ran("audit --all");
   assertEquals([code, stderr], [1, 'Cannot run "audit": a page repeats\n']);
   assertEquals(service.got.length, 2);
 });

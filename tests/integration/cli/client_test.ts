@@ -1,21 +1,19 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { ServerCredentials, status } from "@grpc/grpc-js";
-import { Buffer } from "node:buffer";
-import { join } from "node:path";
-import { runCommand } from "../../../src/cli/commands.ts";
+import { status } from "@grpc/grpc-js";
 import {
   decodeRateLimitRequest,
   encodeRateLimitResponse,
   type WireRateLimitResponse,
 } from "../../../src/wire/rls.ts";
-import { ChildProcess } from "../../harness/child_process.ts";
+import { type Ran, ran } from "../../harness/administration_fixture.ts";
+import { type CertificateFiles, makeCertificates } from "../../harness/certificates.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { type GrpcPeerOptions, startGrpcPeer } from "../../harness/grpc_peer.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
-import { needs, requireTool } from "../../harness/tools.ts";
+import { needs } from "../../harness/tools.ts";
 
 const METHOD = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
-const QUESTION = ["-domain", "d", "-descriptors", "a=b"];
+const QUESTION = "-domain d -descriptors a=b";
 // After a connection that failed grpc-js lets its backoff timer of a second run out, even on a closed client.
 // It holds nothing up, so nobody waits for it.
 const BACKOFF_STAYS = { sanitizeOps: false, sanitizeResources: false } as const;
@@ -25,69 +23,60 @@ const OK: WireRateLimitResponse = {
   responseHeadersToAdd: [],
 };
 
-const ANSWERS: {
-  name: string;
-  args: string[];
-  response: WireRateLimitResponse;
-  code: number;
-  lines: string[];
-}[] = [
-  {
-    name: "no limit",
-    args: QUESTION,
-    response: OK,
-    code: 0,
-    lines: ["overall code: OK", "descriptor a=b: OK, no limit"],
-  },
-  {
-    name: "an unlimited descriptor",
-    args: QUESTION,
+const FIVE_PER_MINUTE = {
+  currentLimit: { name: "", requestsPerUnit: 5, unit: 2 },
+  secondsUntilReset: 42,
+} as const;
+
+interface AnswerCase {
+  readonly line?: string;
+  readonly response: WireRateLimitResponse;
+  readonly code?: number;
+  readonly stdout: string;
+}
+
+const ANSWERS: Readonly<Record<string, AnswerCase>> = {
+  "no limit": { response: OK, stdout: "overall code: OK\ndescriptor a=b: OK, no limit\n" },
+  "an unlimited descriptor": {
     response: { ...OK, statuses: [{ code: 1, limitRemaining: 4_294_967_295 }] },
-    code: 0,
-    lines: ["overall code: OK", "descriptor a=b: OK, unlimited"],
+    stdout: "overall code: OK\ndescriptor a=b: OK, unlimited\n",
   },
-  {
-    name: "as YAML",
-    args: ["-domain", "d", "-descriptors", "a=b", "-descriptors", "c=d", "-output", "yaml"],
+  "as YAML": {
+    line: "-domain d -descriptors a=b -descriptors c=d -output yaml",
     response: {
       overallCode: 2,
       statuses: [
-        {
-          code: 2,
-          currentLimit: { name: "", requestsPerUnit: 5, unit: 2 },
-          limitRemaining: 0,
-          secondsUntilReset: 42,
-        },
+        { code: 2, ...FIVE_PER_MINUTE, limitRemaining: 0 },
         { code: 1, limitRemaining: 4_294_967_295 },
       ],
       responseHeadersToAdd: [],
     },
     code: 3,
-    lines: [
-      ...["overallCode: OVER_LIMIT", "descriptors:", "  - entries:", "      - key: a", "        value: b"],
-      ...["    code: OVER_LIMIT", "    limit:", "      requestsPerUnit: 5", "      unit: MINUTE"],
-      ...[
-        "    remaining: 0",
-        "    secondsUntilReset: 42",
-        "  - entries:",
-        "      - key: c",
-        "        value: d",
-      ],
-      ...["    code: OK", "    unlimited: true", "headers: []"],
-    ],
+    stdout: `overallCode: OVER_LIMIT
+descriptors:
+  - entries:
+      - key: a
+        value: b
+    code: OVER_LIMIT
+    limit:
+      requestsPerUnit: 5
+      unit: MINUTE
+    remaining: 0
+    secondsUntilReset: 42
+  - entries:
+      - key: c
+        value: d
+    code: OK
+    unlimited: true
+headers: []
+`,
   },
-  {
-    name: "one of two descriptors over its limit, with headers",
-    args: ["-domain", "d", "-descriptors", "a=b,c=", "--descriptors=e=f"],
+  "one of two descriptors over its limit, with headers": {
+    line: "-domain d -descriptors a=b,c= --descriptors=e=f",
     response: {
       overallCode: 2,
       statuses: [
-        {
-          code: 1,
-          currentLimit: { name: "", requestsPerUnit: 5, unit: 2 },
-          limitRemaining: 4,
-          secondsUntilReset: 42,
-        },
+        { code: 1, ...FIVE_PER_MINUTE, limitRemaining: 4 },
         {
           code: 2,
           currentLimit: { name: "strict", requestsPerUnit: 1, unit: 7 },
@@ -98,26 +87,23 @@ const ANSWERS: {
       responseHeadersToAdd: [{ key: "RateLimit-Limit", value: "1" }],
     },
     code: 3,
-    lines: [
-      "overall code: OVER_LIMIT",
-      "descriptor a=b,c=: OK, limit 5 per MINUTE, remaining 4, reset in 42 s",
-      "descriptor e=f: OVER_LIMIT, limit 1 per WEEK (strict), remaining 0, reset in 7 s",
-      "header RateLimit-Limit: 1",
-    ],
+    stdout: `overall code: OVER_LIMIT
+descriptor a=b,c=: OK, limit 5 per MINUTE, remaining 4, reset in 42 s
+descriptor e=f: OVER_LIMIT, limit 1 per WEEK (strict), remaining 0, reset in 7 s
+header RateLimit-Limit: 1
+`,
   },
-  {
-    name: "a code that decides nothing",
-    args: QUESTION,
+  "a code that decides nothing": {
     response: { ...OK, overallCode: 0, statuses: [] },
     code: 1,
-    lines: ["overall code: UNKNOWN"],
+    stdout: "overall code: UNKNOWN\n",
   },
-];
+};
 
-for (const { name, args, response, code, lines } of ANSWERS) {
+for (const [name, { line = QUESTION, response, code = 0, stdout }] of Object.entries(ANSWERS)) {
   Deno.test(`client prints ${name}`, async () => {
     const answer = () => encodeRateLimitResponse(response);
-    assertEquals(await runAgainstPeer(args, { answer }), { code, out: lines, err: [] });
+    assertEquals(await askPeer(line, { answer }), { code, stdout, stderr: "" });
   });
 }
 
@@ -128,8 +114,8 @@ Deno.test("client sends domain, descriptors and hits", async () => {
     requests.push({ domain, entries: descriptors.map((descriptor) => descriptor.entries), hitsAddend });
     return encodeRateLimitResponse(OK);
   };
-  await runAgainstPeer(["-domain=", "-descriptors", "a=b,c=", "-descriptors=é=f"], { answer });
-  await runAgainstPeer([...QUESTION, "--hits_addend", "7"], { answer });
+  await askPeer("-domain= -descriptors a=b,c= -descriptors=é=f", { answer });
+  await askPeer(`${QUESTION} --hits_addend 7`, { answer });
   assertEquals(requests, [
     {
       domain: "",
@@ -148,251 +134,132 @@ for (const engine of ["native", "grpc-js"]) {
       const rule = "{ key: k, rate_limit: { unit: day, requests_per_unit: 5 } }";
       const rules = { "a.yaml": `domain: shop\ndescriptors: [${rule}]\n` };
       await using weir = await ServeFixture.start({ rules, env: { GRPC_ENGINE: engine } });
-      const ask = async (...args: string[]) => {
-        const { code, out, err } = await run([...args, "-dial_string", weir.grpcAddress]);
-        return [code, out, err];
-      };
-      const none = ["overall code: OK", "descriptor a=b: OK, no limit"];
-      assertEquals(await ask("-domain", "nope", "-descriptors", "a=b"), [
-        0,
-        [...none, 'the domain "nope" is unknown: no rules are loaded for it'],
-        [],
-      ]);
-      assertEquals(await ask("-domain", "shop", "-descriptors", "a=b"), [0, none, []]);
-      const [, out] = await ask("-domain", "nope", "-descriptors", "a=b", "-output", "json");
-      assertStringIncludes(JSON.stringify(out), "unknownDomain");
+      const ask = (line: string) => ran(`client ${line} -dial_string ${weir.grpcAddress}`);
+      const none = "overall code: OK\ndescriptor a=b: OK, no limit\n";
+      const note = 'the domain "nope" is unknown: no rules are loaded for it\n';
+      assertEquals(await ask("-domain nope -descriptors a=b"), { code: 0, stdout: none + note, stderr: "" });
+      assertEquals(await ask("-domain shop -descriptors a=b"), { code: 0, stdout: none, stderr: "" });
+      const { stdout } = await ask("-domain nope -descriptors a=b -output json");
+      assertStringIncludes(stdout, "unknownDomain");
     },
   });
 }
 
-Deno.test("client reaches a server by an IPv6 address", async () => {
-  using peer = await startGrpcPeer(METHOD, { listen: "[::1]:0", answer: () => encodeRateLimitResponse(OK) });
-  assertEquals((await run([...QUESTION, "-dial_string", `[::1]:${peer.port}`])).code, 0);
-});
-
-Deno.test("client reaches a server by a unix socket", async () => {
+Deno.test("client reaches a server by an IPv6 address, and by a unix socket", async () => {
   const folder = await Deno.makeTempDir();
-  const address = `unix:${join(folder, "rls.sock")}`;
+  const answer = () => encodeRateLimitResponse(OK);
   {
-    using _peer = await startGrpcPeer(METHOD, { listen: address, answer: () => encodeRateLimitResponse(OK) });
-    assertEquals((await run([...QUESTION, "-dial_string", address])).code, 0);
+    using numbered = await startGrpcPeer(METHOD, { listen: "[::1]:0", answer });
+    using _named = await startGrpcPeer(METHOD, { listen: `unix:${folder}/rls.sock`, answer });
+    for (const address of [`[::1]:${numbered.port}`, `unix:${folder}/rls.sock`]) {
+      assertEquals((await ran(`client ${QUESTION} -dial_string ${address}`)).code, 0);
+    }
   }
   await Deno.remove(folder, { recursive: true });
 });
 
-Deno.test({
-  ...needs(["openssl"], "client speaks TLS with a certificate of its own"),
-  ...BACKOFF_STAYS,
-  async fn() {
-    const folder = await Deno.makeTempDir();
-    const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
-    await makeCertificate(cert, key);
-    const [certChain, privateKey] = [
-      Buffer.from(await Deno.readFile(cert)),
-      Buffer.from(await Deno.readFile(key)),
-    ];
-    const credentials = ServerCredentials.createSsl(certChain, [{
-      cert_chain: certChain,
-      private_key: privateKey,
-    }], true);
-    {
-      using peer = await startGrpcPeer(METHOD, { credentials, answer: () => encodeRateLimitResponse(OK) });
-      const args = [...QUESTION, "-dial_string", `localhost:${peer.port}`];
-      const tls = ["-tls", "-ca", cert, "-cert", cert, "-key", key];
-      const codes = [];
-      for (const more of [tls, ["-tls"], ["-tls", "-ca", cert], []]) {
-        codes.push((await run([...args, ...more])).code);
-      }
-      assertEquals(codes, [0, 1, 1, 1]);
-    }
-    await Deno.remove(folder, { recursive: true });
-  },
-});
-
 Deno.test("client tells why it was refused", async () => {
   const answer = () => ({ code: status.INVALID_ARGUMENT, details: "rate limit domain must not be empty" });
-  const { code, out, err } = await runAgainstPeer(QUESTION, { answer });
-  assertEquals([code, out], [1, []]);
+  const { code, stdout, stderr } = await askPeer(QUESTION, { answer });
+  assertEquals([code, stdout], [1, ""]);
   assertMatch(
-    err.join(),
-    /^Cannot call "127\.0\.0\.1:\d+": INVALID_ARGUMENT: rate limit domain must not be empty$/,
+    stderr,
+    /^Cannot call "127\.0\.0\.1:\d+": INVALID_ARGUMENT: rate limit domain must not be empty\n$/,
   );
 });
 
-Deno.test({
-  name: "client gives up on a server that does not answer",
-  ...BACKOFF_STAYS,
-  async fn() {
-    const args = [...QUESTION, "-timeout", "100ms"];
-    const { code, err } = await runAgainstPeer(args, { answer: () => undefined });
-    assertEquals(code, 1);
-    assertStringIncludes(err.join(), ": DEADLINE_EXCEEDED: ");
+/** Servers that cannot be asked, and what is said after their address. */
+const UNREACHABLE: Readonly<Record<string, (ask: (address: string) => Promise<Ran>) => Promise<string>>> = {
+  async "a server that does not answer: DEADLINE_EXCEEDED: "(ask) {
+    using peer = await startGrpcPeer(METHOD, { answer: () => undefined });
+    return (await ask(`127.0.0.1:${peer.port} -timeout 100ms`)).stderr;
   },
-});
-
-Deno.test({
-  name: "client tells that nobody listens",
-  ...BACKOFF_STAYS,
-  async fn() {
-    const address = `127.0.0.1:${freePort()}`;
-    const { code, err } = await run([...QUESTION, "-dial_string", address]);
-    assertEquals([code, err], [1, [
-      `Cannot call "${address}": UNAVAILABLE: connection refused`,
-    ]]);
-  },
-});
-
-Deno.test({
-  name: "client tells that a unix socket is not there",
-  ...BACKOFF_STAYS,
-  async fn() {
-    const { code, err } = await run([...QUESTION, "-dial_string", "unix:/does/not/exist.sock"]);
-    assertEquals([code, err], [1, [
-      'Cannot call "unix:/does/not/exist.sock": UNAVAILABLE: no connection: connect ENOENT /does/not/exist.sock',
-    ]]);
-  },
-});
-
-Deno.test({
-  name: "client tells that a connection is cut by whoever listens",
-  ...BACKOFF_STAYS,
-  async fn() {
+  "nobody: UNAVAILABLE: connection refused\n": async (ask) => (await ask(`127.0.0.1:${freePort()}`)).stderr,
+  "no socket: UNAVAILABLE: no connection: connect ENOENT /does/not/exist.sock\n": async (ask) =>
+    (await ask("unix:/does/not/exist.sock")).stderr,
+  async "one that cuts every connection: UNAVAILABLE: no connection: "(ask) {
     using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     const closing = (async () => {
       for await (const connection of listener) connection.close();
     })();
-    const address = `127.0.0.1:${listener.addr.port}`;
-    const { code, err } = await run([...QUESTION, "-dial_string", address]);
+    const { stderr } = await ask(`127.0.0.1:${listener.addr.port}`);
     listener.close();
     await closing;
-    assertEquals([code, err.join().includes("Resolution note")], [1, false]);
-    assertMatch(err.join(), /^Cannot call "127\.0\.0\.1:\d+": UNAVAILABLE: no connection: ./);
+    return stderr;
   },
-});
+};
+
+for (const [name, meet] of Object.entries(UNREACHABLE)) {
+  Deno.test({
+    name: `client meets ${name.trim()}`,
+    ...BACKOFF_STAYS,
+    async fn() {
+      const stderr = await meet(async (address) => {
+        const answer = await ran(`client ${QUESTION} -dial_string ${address}`);
+        assertEquals([answer.code, answer.stdout], [1, ""]);
+        return answer;
+      });
+      const said = stderr.replace(/^Cannot call "[^"]+"/, "");
+      assertStringIncludes(said, name.slice(name.indexOf(": ")));
+      assertEquals(said.includes("Resolution note"), false);
+    },
+  });
+}
 
 Deno.test("client tells which file it cannot read", async () => {
-  const { code, err } = await run([...QUESTION, "-tls", "-ca", "/does/not/exist.pem"]);
+  const { code, stderr } = await ran(`client ${QUESTION} -tls -ca /does/not/exist.pem`);
   assertEquals(code, 1);
-  assertStringIncludes(err.join(), 'Cannot use --ca "/does/not/exist.pem": ');
+  assertStringIncludes(stderr, 'Cannot use --ca "/does/not/exist.pem": ');
 });
 
-const D = ["-domain", "d"];
-const MISUSES = [
-  {
-    name: "no domain",
-    args: ["-descriptors", "a=b"],
-    message: 'Cannot run "client": --domain is missing',
-  },
-  { name: "no descriptors", args: D, message: 'Cannot run "client": --descriptors is missing' },
-  {
-    name: "a pair without a sign",
-    args: [...D, "-descriptors", "a=b,c"],
-    message: 'Invalid --descriptors "a=b,c": "c" has no equals sign: expected key=value',
-  },
-  {
-    name: "an address without a port",
-    args: [...QUESTION, "-dial_string", "localhost"],
-    message: 'Invalid --dial_string "localhost": expected host:port or unix:/path',
-  },
-  {
-    name: "hits below 0",
-    args: [...QUESTION, "-hits_addend", "-1"],
-    message: 'Invalid --hits_addend "-1": expected an integer from 0 to 4294967295',
-  },
-  {
-    name: "hits beyond 32 bits",
-    args: [...QUESTION, "-hits_addend=4294967296"],
-    message: 'Invalid --hits_addend "4294967296": expected an integer from 0 to 4294967295',
-  },
-  {
-    name: "a timeout without a unit",
-    args: [...QUESTION, "-timeout=10"],
-    message: 'Invalid --timeout "10": expected a duration from 1ms to 24h, such as 10s',
-  },
-  {
-    name: "a timeout of nothing",
-    args: [...QUESTION, "-timeout=0s"],
-    message: 'Invalid --timeout "0s": expected a duration from 1ms to 24h, such as 10s',
-  },
-  {
-    name: "a timeout that no timer can hold",
-    args: [...QUESTION, "-timeout=25h"],
-    message: 'Invalid --timeout "25h": expected a duration from 1ms to 24h, such as 10s',
-  },
-  {
-    name: "TLS files without TLS",
-    args: [...QUESTION, "-ca", "ca.pem"],
-    message: "Cannot use --ca: it requires --tls",
-  },
-  {
-    name: "half a client certificate",
-    args: [...QUESTION, "-tls", "-cert", "c.pem"],
-    message: "Cannot use a client certificate: --cert and --key belong together",
-  },
-  {
-    name: "an argument",
-    args: [...QUESTION, "x"],
-    message: 'Cannot run "client": expected "weir client [flags]"',
-  },
-  {
-    name: "an unknown flag",
-    args: [...QUESTION, "-descriptor", "a=b"],
-    message: "Unknown flag --descriptor; did you mean --descriptors?",
-  },
-];
-
-for (const { name, args, message } of MISUSES) {
-  Deno.test(`client refuses ${name} and shows its usage`, async () => {
-    const { code, out, err } = await run(args);
-    const [first, , usage] = err.join("\n").split("\n");
-    const expected = [
-      2,
-      [],
-      message,
-      "usage: weir client [flags]",
-    ];
-    assertEquals([code, out, first, usage], expected);
-  });
+function tlsEnv({ certFile, keyFile }: CertificateFiles): Record<string, string> {
+  return { GRPC_SERVER_USE_TLS: "true", GRPC_SERVER_TLS_CERT: certFile, GRPC_SERVER_TLS_KEY: keyFile };
 }
 
-for (const flag of ["-help", "--help", "-h", "--h"]) {
-  Deno.test(`client shows its usage for ${flag}, which is no mistake`, async () => {
-    const { code, out, err } = await run([flag]);
-    assertEquals([code, out.join("\n").split("\n")[0], err], [
-      0,
-      "usage: weir client [flags]",
-      [],
+Deno.test({
+  ...needs(
+    ["openssl"],
+    "client: TLS to an IP address, client certificates, and the cause when only one side uses TLS",
+  ),
+  ...BACKOFF_STAYS,
+  async fn() {
+    await using certificates = await makeCertificates();
+    const { server, elsewhere, authority, client } = certificates;
+    await using plain = await ServeFixture.start();
+    await using secure = await ServeFixture.start({ env: tlsEnv(server) });
+    const ask = async (address: string, flags = "") => {
+      const { code, stderr } = await ran(`client ${QUESTION} -dial_string ${address} ${flags}`);
+      return [code, stderr.replace(`"${address}"`, "ADDRESS")];
+    };
+    const trust = `-tls -ca ${authority.certFile}`;
+    assertEquals(await ask(plain.grpcAddress, trust), [
+      1,
+      "Cannot call ADDRESS: UNAVAILABLE: no connection: the port does not use TLS; remove --tls, or correct the address\n",
     ]);
-  });
-}
+    const closed = [
+      1,
+      "Cannot call ADDRESS: UNAVAILABLE: no connection: the server closed it; is it a gRPC port, and does it use TLS? See --tls and --cert\n",
+    ];
+    assertEquals(await ask(secure.grpcAddress), closed);
+    assertEquals(await ask(plain.httpAddress), closed);
+    assertEquals((await ask(secure.grpcAddress, "-tls"))[0], 1);
 
-/** What a run of the client left behind. */
-interface Ran {
-  readonly code: number;
-  readonly out: string[];
-  readonly err: string[];
-}
+    // The address is an IP address, which the certificate must contain.
+    assertEquals(await ask(secure.grpcAddress, trust), [0, ""]);
+    await using other = await ServeFixture.start({ env: tlsEnv(elsewhere) });
+    const [code, text] = await ask(other.grpcAddress, trust);
+    assertEquals(code, 1);
+    assertMatch(String(text), /IP: 127\.0\.0\.1 is not in the cert's list/);
 
-async function run(args: readonly string[]): Promise<Ran> {
-  const out: string[] = [];
-  const err: string[] = [];
-  const output = {
-    stdout: (text: string) => void out.push(text),
-    stderr: (text: string) => void err.push(text),
-  };
-  const code = await runCommand(["client", ...args], { environment: {}, output });
-  return { code, out, err };
-}
+    const env = { ...tlsEnv(server), GRPC_CLIENT_TLS_CACERT: authority.certFile };
+    await using mutual = await ServeFixture.start({ env });
+    const own = `-cert ${client.certFile} -key ${client.keyFile}`;
+    assertEquals(await ask(mutual.grpcAddress, `${trust} ${own}`), [0, ""]);
+    assertEquals((await ask(mutual.grpcAddress, trust))[0], 1);
+  },
+});
 
-async function runAgainstPeer(args: readonly string[], options: GrpcPeerOptions): Promise<Ran> {
+async function askPeer(line: string, options: GrpcPeerOptions): Promise<Ran> {
   using peer = await startGrpcPeer(METHOD, options);
-  return await run([...args, "-dial_string", `127.0.0.1:${peer.port}`]);
-}
-
-async function makeCertificate(cert: string, key: string): Promise<void> {
-  const names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
-  const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
-  const args = ["req", "-x509", ...kind, "-keyout", key, "-out", cert, ...names];
-  await using openssl = new ChildProcess(requireTool("openssl"), { args });
-  assertEquals((await openssl.exited).code, 0);
+  return await ran(`client ${line} -dial_string 127.0.0.1:${peer.port}`);
 }

@@ -9,10 +9,9 @@ import { startGrpcPeer } from "../../harness/grpc_peer.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
+import { runtimeEnvironment, weirCommand } from "../../harness/weir_command.ts";
 import { ran } from "../../harness/administration_fixture.ts";
 
-const ROOT = new URL("../../../", import.meta.url).pathname;
-const USAGE = "usage: weir health [flags]";
 // After a connection that failed grpc-js lets its backoff timer of a second run out, even on a closed client.
 // It holds nothing up, so nobody waits for it.
 const BACKOFF_STAYS = { sanitizeOps: false, sanitizeResources: false } as const;
@@ -21,10 +20,10 @@ Deno.test("health is that of the service whose settings these are, until it stop
   await using weir = await ServeFixture.start({ env: { SHUTDOWN_DELAY: "60s" }, clock: new FakeClock() });
   const url = `http://${weir.httpAddress}/healthcheck`;
   const asked = [
-    () => ran(["health"], { environment: { PORT: portOf(weir), HOST: "" } }),
-    () => ran(["health"], { environment: { PORT: portOf(weir), HOST: "localhost" } }),
-    () => ran(["health", "--url", `http://${weir.httpAddress}`]),
-    () => ran(["health", "--url", `http://${weir.debugAddress}/healthcheck`]),
+    () => ran("health", { environment: { PORT: portOf(weir), HOST: "" } }),
+    () => ran("health", { environment: { PORT: portOf(weir), HOST: "localhost" } }),
+    () => ran(`health --url http://${weir.httpAddress}`),
+    () => ran(`health --url http://${weir.debugAddress}/healthcheck`),
   ];
   for (const ask of asked) assertEquals(await ask(), { code: 0, stdout: "OK\n", stderr: "" });
   const json = ["health", "--json", "--url"];
@@ -56,12 +55,8 @@ Deno.test("weir health is a command of its own, which no proxy comes between", a
   await using weir = await ServeFixture.start();
   const proxy = { HTTP_PROXY: "http://127.0.0.1:1", http_proxy: "http://127.0.0.1:1" };
   const exit = async (PORT: string) => {
-    const env = { ...passedOn(), ...proxy, PORT };
-    await using child = new ChildProcess(Deno.execPath(), {
-      args: ["run", "-A", "main.ts", "health"],
-      cwd: ROOT,
-      env,
-    });
+    const { command, args } = weirCommand(["health"]);
+    await using child = new ChildProcess(command, { args, env: { ...runtimeEnvironment(), ...proxy, PORT } });
     const { code } = await child.exited;
     return [code, child.stdoutLines, child.stderrLines.length];
   };
@@ -76,7 +71,7 @@ Deno.test({
     for (const files of [server, elsewhere]) {
       await using weir = await ServeFixture.start({ env: tlsEnv(files) });
       const environment = { PORT: portOf(weir), HTTP_SERVER_USE_TLS: "true" };
-      assertEquals(await ran(["health"], { environment }), { code: 0, stdout: "OK\n", stderr: "" });
+      assertEquals(await ran("health", { environment }), { code: 0, stdout: "OK\n", stderr: "" });
       const url = ["health", "--url", `https://localhost:${portOf(weir)}`];
       const codes = [];
       for (const ca of [[], ["--ca", otherAuthority.certFile], ["--ca", authority.certFile]]) {
@@ -84,7 +79,7 @@ Deno.test({
       }
       assertEquals(codes, [1, 1, files === server ? 0 : 1]);
       // Who serves TLS is not asked without.
-      assertEquals((await ran(["health"], { environment: { PORT: portOf(weir) } })).code, 1);
+      assertEquals((await ran("health", { environment: { PORT: portOf(weir) } })).code, 1);
     }
   },
 });
@@ -100,33 +95,47 @@ type PageCase = readonly [
 const PAGES: Readonly<Record<string, PageCase>> = {
   "a healthy service with a note": [
     () => new Response("OK\nclock: 2 s behind\n"),
-    ...[0, "OK; clock: 2 s behind\n", ""] as const,
+    0,
+    "OK; clock: 2 s behind\n",
+    "",
   ],
   "a degraded service": [
     () => new Response("OK\nconfig: rules rejected\ncache: away\n"),
-    ...[0, "OK; config: rules rejected; cache: away\n", ""] as const,
+    0,
+    "OK; config: rules rejected; cache: away\n",
+    "",
   ],
   "components that fail": [
     () => new Response("cache: away\nstore: the disk\x1b[2J is full\n", { status: 503 }),
-    ...[1, "", ": 503: cache: away; store: the disk\\u001b[2J is full\n"] as const,
+    1,
+    "",
+    ": 503: cache: away; store: the disk\\u001b[2J is full\n",
   ],
   "a failure without a word": [() => new Response(null, { status: 500 }), 1, "", ": 500\n"],
   "a redirect, which is not followed": [
     () => new Response(null, { status: 302, headers: { location: "/livez" } }),
-    ...[1, "", ": 302\n"] as const,
+    1,
+    "",
+    ": 302\n",
   ],
   "a healthy service of few words": [() => new Response(""), 0, "\n", ""],
   "an answer that is too long": [
     () => new Response("x".repeat(70_000)),
-    ...[1, "", ": its answer is longer than 65536 bytes\n"] as const,
+    1,
+    "",
+    ": its answer is longer than 65536 bytes\n",
   ],
   "an answer that does not end": [
     () => new Response(new ReadableStream({ start: (stream) => stream.enqueue(Uint8Array.of(79, 75)) })),
-    ...[1, "", ": no whole answer within 300 ms\n"] as const,
+    1,
+    "",
+    ": no whole answer within 300 ms\n",
   ],
   "an answer that does not begin in time": [
     (over) => over.then(() => new Response()),
-    ...[1, "", ": no whole answer within 300 ms\n"] as const,
+    1,
+    "",
+    ": no whole answer within 300 ms\n",
   ],
 };
 
@@ -153,7 +162,7 @@ for (const [name, [answer, code, stdout, stderr]] of Object.entries(PAGES)) {
 }
 
 Deno.test({
-  name: "health by gRPC: a status that is none, an error, nobody there",
+  name: "health by gRPC: a status that is none, an error, no answer",
   ...BACKOFF_STAYS,
   async fn() {
     const method = "/grpc.health.v1.Health/Check";
@@ -171,71 +180,34 @@ Deno.test({
       const { code, stderr } = await ran(["health", ...args]);
       seen.push([code, stderr.replace(/^.+"(?: is failing)?: (\w+(?: \d+)?)[^]*$/, "$1")]);
     }
-    const refused = await ran(["health", "--grpc", `127.0.0.1:${freePort()}`]);
-    assertMatch(refused.stderr, /^Cannot call "127\.0\.0\.1:\d+": UNAVAILABLE: connection refused\n$/);
-    assertEquals([...seen, refused.code], [
+    assertEquals(seen, [
       [1, "SERVICE_UNKNOWN"],
       [1, "status 17"],
       [1, "UNIMPLEMENTED"],
       [1, "DEADLINE_EXCEEDED"],
-      1,
     ]);
   },
 });
 
-Deno.test("health where nobody listens", async () => {
-  const PORT = String(freePort());
-  const { code, stdout, stderr } = await ran(["health"], { environment: { PORT } });
-  assertEquals([code, stdout], [1, ""]);
-  assertMatch(stderr, /^Cannot query "http:\/\/127\.0\.0\.1:\d+\/healthcheck": [^\n]*ECONNREFUSED[^\n]*\n$/);
+Deno.test({
+  name: "health where nobody listens, by HTTP and by gRPC",
+  ...BACKOFF_STAYS,
+  async fn() {
+    const PORT = String(freePort());
+    const byHttp = await ran("health", { environment: { PORT } });
+    const byGrpc = await ran(`health --grpc 127.0.0.1:${PORT}`);
+    assertEquals([byHttp.code, byHttp.stdout, byGrpc.code, byGrpc.stdout], [1, "", 1, ""]);
+    assertMatch(
+      byHttp.stderr,
+      /^Cannot query "http:\/\/127\.0\.0\.1:\d+\/healthcheck": [^\n]*ECONNREFUSED[^\n]*\n$/,
+    );
+    assertMatch(byGrpc.stderr, /^Cannot call "127\.0\.0\.1:\d+": UNAVAILABLE: connection refused\n$/);
+  },
 });
-
-/** Command lines and settings that are refused, and the first line of what is said. */
-const MISUSES:
-  readonly (readonly [args: readonly string[], environment: Record<string, string>, message: string])[] = [
-    [["now"], {}, 'Cannot run "health": expected "weir health [flags]"'],
-    [["--uri", "x"], {}, "Unknown flag --uri; did you mean --url?"],
-    ...["5", "0s", "900us", "24h1ms"].map((text) =>
-      [
-        ["--timeout", text],
-        {},
-        `Invalid --timeout "${text}": expected a duration from 1ms to 24h, such as 10s`,
-      ] as const
-    ),
-    [["--grpc", "localhost"], {}, 'Invalid --grpc "localhost": expected host:port or unix:/path'],
-    [
-      ["--grpc", "a:1", "--url", "http://a"],
-      {},
-      "Cannot use --url with --grpc",
-    ],
-    [["--grpc", "a:1", "--ca", "ca.pem"], {}, "Cannot use --ca with --grpc"],
-    [["--grpc", "a:1", "--strict"], {}, "Cannot use --strict with --grpc"],
-    [["--ca", "ca.pem"], {}, "Cannot use --ca: it requires an https --url"],
-    [
-      ["--url", "http://a", "--ca", "ca.pem"],
-      {},
-      "Cannot use --ca: it requires an https --url",
-    ],
-    [
-      ["--url", "http://bob:word@a"],
-      {},
-      "Invalid --url: expected no user name and password",
-    ],
-    [[], { PORT: "0" }, 'Invalid PORT "0": the service takes a free port; set --url'],
-  ];
-
-for (const [args, environment, message] of MISUSES) {
-  const settings = Object.entries(environment).map(([name, value]) => `${name}=${value} `).join("");
-  Deno.test(`${settings}weir health ${args.join(" ")}: refused with its usage`, async () => {
-    const { code, stdout, stderr } = await ran(["health", ...args], { environment });
-    const [first, , usage] = stderr.split("\n");
-    assertEquals([code, stdout, first, usage], [2, "", message, USAGE]);
-  });
-}
 
 for (const [name, wrong] of [["PORT", "http"], ["HTTP_SERVER_USE_TLS", "on"], ["HOST", "a b"]] as const) {
   Deno.test(`weir health reads ${name} as the service does`, async () => {
-    const { code, stderr } = await ran(["health"], { environment: { [name]: wrong } });
+    const { code, stderr } = await ran("health", { environment: { [name]: wrong } });
     assertEquals([code, stderr.startsWith(`Invalid ${name} "${wrong}": `)], [2, true]);
   });
 }
@@ -246,13 +218,4 @@ function portOf({ httpAddress }: ServeFixture): string {
 
 function tlsEnv({ certFile, keyFile }: CertificateFiles): Record<string, string> {
   return { HTTP_SERVER_USE_TLS: "true", HTTP_SERVER_TLS_CERT: certFile, HTTP_SERVER_TLS_KEY: keyFile };
-}
-
-/** What the runtime itself needs. */
-function passedOn(): Record<string, string> {
-  const names = ["PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "DENO_DIR"];
-  return Object.fromEntries(names.flatMap((name) => {
-    const value = Deno.env.get(name);
-    return value === undefined ? [] : [[name, value]];
-  }));
 }

@@ -80,16 +80,13 @@ async function resetWithTwo(env: Readonly<Record<string, string>>): Promise<void
 }
 
 Deno.test({
-  ...needs(["redis-server"], "counters in a key-value cache: two instances, each with a local cache"),
+  ...needs(
+    ["redis-server", "memcached"],
+    "counters in a shared cache: two instances, each with a local cache",
+  ),
   async fn() {
     await using redis = await startRedis();
     await resetWithTwo({ BACKEND_TYPE: "kv", KV_URL: redis.url });
-  },
-});
-
-Deno.test({
-  ...needs(["memcached"], "counters in a memcached-style cache: two instances, each with a local cache"),
-  async fn() {
     await using memcached = await startMemcached();
     await resetWithTwo({ BACKEND_TYPE: "mc", MC_HOST_PORT: memcached.url });
   },

@@ -1,12 +1,9 @@
 /** The descriptors, limits and hits that actions of Envoy send, as docs/envoy.md describes them. */
 import { assertEquals } from "@std/assert";
-import { parse } from "yaml";
-import { type Envoy, startEnvoy } from "../../harness/envoy.ts";
-import { ServeFixture } from "../../harness/serve_fixture.ts";
+import { EnvoyBed, type EnvoyPlaces, shippedConfig } from "../../harness/envoy_bed.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 
-const BASE = await Deno.readTextFile(new URL("../../../config/deploy/envoy.yaml", import.meta.url));
 const FILTER = "envoy.filters.http.ratelimit";
 const PER_ROUTE = "type.googleapis.com/envoy.extensions.filters.http.ratelimit.v3.RateLimitPerRoute";
 const SET_METADATA = "type.googleapis.com/envoy.extensions.filters.http.set_metadata.v3.Config";
@@ -140,69 +137,45 @@ interface BedOptions {
 
 /** An application behind an Envoy that asks a Weir. */
 class Bed implements AsyncDisposable {
-  readonly #weir: ServeFixture;
-  readonly #application: Deno.HttpServer<Deno.NetAddr>;
-  readonly #envoy: Envoy;
+  readonly #bed: EnvoyBed;
 
-  private constructor(weir: ServeFixture, application: Deno.HttpServer<Deno.NetAddr>, envoy: Envoy) {
-    this.#weir = weir;
-    this.#application = application;
-    this.#envoy = envoy;
+  private constructor(bed: EnvoyBed) {
+    this.#bed = bed;
   }
 
   static async start({ routes = {}, perRoute, keys, connection = {} }: BedOptions): Promise<Bed> {
-    await using stack = new AsyncDisposableStack();
-    const rules = keys.map((key) =>
+    const list = keys.map((key) =>
       `  - { key: ${key}, detailed_metric: true, rate_limit: { unit: day, requests_per_unit: 1000 } }\n`
     );
-    const weir = stack.use(
-      await ServeFixture.start({ rules: { "shop.yaml": `domain: shop\ndescriptors:\n${rules.join("")}` } }),
-    );
-    const quiet = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
-    const application = stack.use(Deno.serve(quiet, () => new Response("upstream")));
-    const ports = new Map([
-      [10_000, 0],
-      [3_000, application.addr.port],
-      [8_081, Number(weir.grpcAddress.split(":").at(-1))],
-    ]);
-    const config = parse(BASE, (key, value) => {
-      if (key === "port_value") return ports.get(Number(value));
-      // A busy machine is no failure.
-      if (key === "timeout" || key === "connect_timeout") return "60s";
-      if (key === "http_filters" && Array.isArray(value)) return [METADATA_FILTER, ...value];
-      if (key === "typed_config" && Object.hasOwn(value as object, "stat_prefix")) {
-        return { ...value as object, ...connection };
-      }
-      return key === "routes" ? [route(routes, perRoute)] : value;
-    });
-    const envoy = stack.use(await startEnvoy(config));
-    stack.move();
-    return new Bed(weir, application, envoy);
+    const rules = { "shop.yaml": `domain: shop\ndescriptors:\n${list.join("")}` };
+    const config = (places: EnvoyPlaces) =>
+      shippedConfig(places, (key, value) => {
+        if (key === "http_filters" && Array.isArray(value)) return [METADATA_FILTER, ...value];
+        if (key === "typed_config" && Object.hasOwn(value as object, "stat_prefix")) {
+          return { ...value as object, ...connection };
+        }
+        return key === "routes" ? [route(routes, perRoute)] : value;
+      });
+    return new Bed(await EnvoyBed.start({ rules, config }));
   }
 
   /** The status of a request. */
   async post(headers: Readonly<Record<string, string>> = {}): Promise<number> {
-    const url = `http://${this.#envoy.address("edge").replace("0.0.0.0", "127.0.0.1")}/orders?tenant=acme`;
-    const response = await fetch(url, {
-      method: "POST",
-      headers: { "x-account": "bob", "x-cost": "7", ...headers },
-    });
-    await response.body?.cancel();
-    return response.status;
+    const all = { "x-account": "bob", "x-cost": "7", ...headers };
+    return await this.#bed.status("edge", "/orders?tenant=acme", { method: "POST", headers: all });
   }
 
   /** Counters of rules that are not 0, without the domain. */
   async counters(pattern: RegExp): Promise<Record<string, number>> {
-    const response = await fetch(`http://${this.#weir.debugAddress}/stats`);
-    const lines = (await response.text()).matchAll(/^ratelimit\.service\.rate_limit\.shop\.(.+): (\d+)$/gm);
-    const counters = [...lines].map(([, name = "", count = ""]): [string, number] => [name, Number(count)]);
-    return Object.fromEntries(counters.filter(([name, count]) => pattern.test(name) && count !== 0));
+    const start = "ratelimit.service.rate_limit.shop.";
+    const counters = Object.entries(await this.#bed.weir.stats()).filter(([name, count]) =>
+      name.startsWith(start) && pattern.test(name) && count !== 0
+    );
+    return Object.fromEntries(counters.map(([name, count]) => [name.slice(start.length), count]));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#envoy[Symbol.asyncDispose]();
-    await this.#application.shutdown();
-    await this.#weir[Symbol.asyncDispose]();
+    await this.#bed[Symbol.asyncDispose]();
   }
 }
 

@@ -1,9 +1,8 @@
 /** Behind Envoy with its default, `failure_mode_deny: false`, no request of a client passes that a rule forbids. */
 import { assertEquals } from "@std/assert";
 import { Buffer } from "node:buffer";
-import { startEnvoy } from "../../harness/envoy.ts";
+import { EnvoyBed, type EnvoyPlaces } from "../../harness/envoy_bed.ts";
 import { envoyConfig } from "../../harness/envoy_config.ts";
-import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs } from "../../harness/tools.ts";
 
 const DOMAIN = "edge";
@@ -32,31 +31,21 @@ for (const engine of ["native", "grpc-js"]) {
       `${engine}: Envoy with failure_mode_deny: false lets nothing pass that is over its limit`,
     ),
     async fn() {
-      await using weir = await ServeFixture.start({ env: { GRPC_ENGINE: engine }, rules: RULES });
-      const quiet = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
-      await using upstream = Deno.serve(quiet, () => new Response("upstream"));
-      const peers = { weir: weir.grpcAddress, upstream: `127.0.0.1:${upstream.addr.port}`, domain: DOMAIN };
-      await using envoy = await startEnvoy(envoyConfig({ ...peers, header: "x-client" }));
-      const address = envoy.address("allow");
+      const config = (places: EnvoyPlaces) => envoyConfig({ ...places, domain: DOMAIN, header: "x-client" });
+      await using bed = await EnvoyBed.start({ env: { GRPC_ENGINE: engine }, rules: RULES, config });
+      const address = bed.envoy.address("allow");
+      const three = async (
+        call: (index: number) => Promise<number>,
+      ) => [await call(1), await call(2), await call(3)];
       const seen: Record<string, readonly number[]> = {};
       let path = 0;
       for (const [what, header] of Object.entries(HEADERS)) {
-        seen[what] = [];
-        for (let call = 0; call < 3; call++) {
-          seen[what] = [...seen[what] ?? [], await statusOf(address, `/header-${path++}`, header)];
-        }
+        seen[what] = await three(() => statusOf(address, `/header-${path++}`, header));
         // A new value each time: the limit of the path holds beside it.
-        const beside = [];
-        for (const end of ["1", "2", "3"]) {
-          beside.push(await statusOf(address, `/beside-${path}`, header + end));
-        }
-        seen[`beside one ${what}`] = beside;
+        seen[`beside one ${what}`] = await three((end) => statusOf(address, `/beside-${path}`, header + end));
       }
-      seen["a path of 9,000 bytes"] = [];
-      for (let call = 0; call < 3; call++) {
-        const status = await statusOf(address, `/${"p".repeat(9_000)}`, `header ${call}`);
-        seen["a path of 9,000 bytes"] = [...seen["a path of 9,000 bytes"] ?? [], status];
-      }
+      const long = `/${"p".repeat(9_000)}`;
+      seen["a path of 9,000 bytes"] = await three((call) => statusOf(address, long, `header ${call}`));
       assertEquals(seen, Object.fromEntries(Object.keys(seen).map((what) => [what, [200, 429, 429]])));
     },
   });

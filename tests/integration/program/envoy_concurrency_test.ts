@@ -1,14 +1,11 @@
 /** A limit of requests in flight with a real Envoy, as docs/algorithms.md describes it. */
 import { assertEquals } from "@std/assert";
 import { parse } from "yaml";
-import { type Envoy, startEnvoy } from "../../harness/envoy.ts";
-import { ServeFixture } from "../../harness/serve_fixture.ts";
+import { EnvoyBed, shippedConfig } from "../../harness/envoy_bed.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 
-const BASE = await Deno.readTextFile(new URL("../../../config/deploy/envoy.yaml", import.meta.url));
 const PAGE = await Deno.readTextFile(new URL("../../../docs/algorithms.md", import.meta.url));
-const RATE_LIMIT_STATS = "ratelimit.service.rate_limit.shop.account.";
 
 Deno.test({
   ...needs(["envoy"], "exactly the maximum of parallel requests run, and as they end others enter"),
@@ -48,52 +45,35 @@ Deno.test({
 /** An application that answers when it is told to, behind an Envoy that asks a Weir. */
 class Bed implements AsyncDisposable {
   mostRunning = 0;
-  readonly #stack: AsyncDisposableStack;
-  readonly #weir: ServeFixture;
+  readonly #stack = new AsyncDisposableStack();
   readonly #waiting: (() => void)[] = [];
-  #envoy: Envoy | undefined;
-
-  private constructor(stack: AsyncDisposableStack, weir: ServeFixture) {
-    this.#stack = stack;
-    this.#weir = weir;
-  }
+  #bed: EnvoyBed | undefined;
 
   static async start(limit: { readonly maxInFlight: number; readonly lease: string }): Promise<Bed> {
-    await using stack = new AsyncDisposableStack();
     const amount = `algorithm: concurrency, max_in_flight: ${limit.maxInFlight}, lease: ${limit.lease}`;
     const rule = `{ key: account, metadata: { taken: 1 }, rate_limit: { ${amount} } }`;
-    const weir = stack.use(
-      await ServeFixture.start({
+    const bed = new Bed();
+    bed.#bed = bed.#stack.use(
+      await EnvoyBed.start({
         rules: { "shop.yaml": `domain: shop\ndescriptors: [${rule}]\n` },
         env: { RESPONSE_DYNAMIC_METADATA: "true" },
+        answer: () => bed.#run(),
+        config: (places) =>
+          shippedConfig(places, (key, value) => {
+            if (key === "http_filters" && Array.isArray(value)) {
+              return [documented("envoy-set-metadata-filter"), ...value];
+            }
+            return key === "routes" ? [documented("envoy-per-route")] : value;
+          }),
       }),
     );
-    const bed = new Bed(stack.move(), weir);
-    await bed.#open();
+    bed.#stack.defer(() => bed.finish(Infinity));
     return bed;
   }
 
-  async #open(): Promise<void> {
-    const quiet = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
-    const application = Deno.serve(quiet, () => this.#run());
-    this.#stack.defer(() => application.shutdown());
-    this.#stack.defer(() => this.finish(Infinity));
-    const ports = new Map([
-      [10_000, 0],
-      [3_000, application.addr.port],
-      [8_081, Number(this.#weir.grpcAddress.split(":").at(-1))],
-    ]);
-    const config = parse(BASE, (key, value) => {
-      if (key === "port_value") return ports.get(Number(value));
-      // A busy machine is no failure.
-      if (key === "timeout" || key === "connect_timeout") return "60s";
-      if (key === "http_filters" && Array.isArray(value)) {
-        return [documented("envoy-set-metadata-filter"), ...value];
-      }
-      return key === "routes" ? [documented("envoy-per-route")] : value;
-    });
-    this.#envoy = await startEnvoy(config);
-    this.#stack.defer(() => this.killEnvoy());
+  get #running(): EnvoyBed {
+    if (this.#bed === undefined) throw new Error("Cannot use the bed: it is not started");
+    return this.#bed;
   }
 
   /** Requests that run in the application. */
@@ -103,21 +83,16 @@ class Bed implements AsyncDisposable {
 
   /** What Envoy has logged. */
   get envoyLog(): readonly string[] {
-    return this.#envoy?.stderrLines ?? [];
+    return this.#running.envoy.stderrLines;
   }
 
   /** Sends requests of one account in parallel; their statuses come as they end. */
   send(count: number): { readonly statuses: readonly number[]; readonly ended: Promise<unknown> } {
-    const url = `http://${this.#envoy?.address("edge").replace("0.0.0.0", "127.0.0.1")}/`;
     const statuses: number[] = [];
-    const one = async () => {
-      const response = await fetch(url, { headers: { "x-account": "bob" } });
-      await response.body?.cancel();
-      statuses.push(response.status);
-    };
+    const headers = { "x-account": "bob" };
+    const one = async () => void statuses.push(await this.#running.status("edge", "/", { headers }));
     // Those of a killed Envoy fail.
     const ended = Promise.allSettled(Array.from({ length: count }, one));
-    this.#stack.defer(async () => void await ended);
     return { statuses, ended };
   }
 
@@ -127,24 +102,19 @@ class Bed implements AsyncDisposable {
   }
 
   async killEnvoy(): Promise<void> {
-    const envoy = this.#envoy;
-    this.#envoy = undefined;
-    await envoy?.[Symbol.asyncDispose]();
+    await this.#running.envoy.kill();
   }
 
   /** A counter of the rule. */
   async stat(name: string): Promise<number> {
-    const text = await (await fetch(`http://${this.#weir.debugAddress}/stats`)).text();
-    const line = text.split("\n").find((each) => each.startsWith(`${RATE_LIMIT_STATS}${name}: `));
-    return Number(line?.split(": ")[1] ?? 0);
+    return (await this.#running.weir.stats())[`ratelimit.service.rate_limit.shop.account.${name}`] ?? 0;
   }
 
   /** What is in flight, by asking without taking. */
   async used(): Promise<number> {
     const descriptors = [{ entries: [{ key: "account", value: "bob" }], hitsAddend: 0 }];
-    const body = JSON.stringify({ domain: "shop", descriptors });
-    const response = await fetch(`http://${this.#weir.httpAddress}/json`, { method: "POST", body });
-    const { statuses: [{ currentLimit, limitRemaining = 0 }] } = await response.json();
+    const { body } = await this.#running.weir.ask({ domain: "shop", descriptors });
+    const [{ currentLimit, limitRemaining = 0 }] = Object(body).statuses;
     return currentLimit.requestsPerUnit - limitRemaining;
   }
 

@@ -1,11 +1,10 @@
 /** What clients of Envoy send that changes its calls to Weir, with a real Envoy that lets errors pass. */
 import { assert, assertEquals } from "@std/assert";
 import type { HeaderField } from "../../../src/grpc/native/hpack_decoder.ts";
-import { startEnvoy } from "../../harness/envoy.ts";
+import { EnvoyBed, type EnvoyPlaces } from "../../harness/envoy_bed.ts";
 import { envoyConfig, withTracing } from "../../harness/envoy_config.ts";
 import { cancel, concatBytes, headers } from "../../harness/h2_peer.ts";
 import { RawClient } from "../../harness/raw_client.ts";
-import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { until } from "../../harness/until.ts";
 import { needs } from "../../harness/tools.ts";
 
@@ -44,20 +43,11 @@ for (const engine of ["native", "grpc-js"]) {
     ),
     async fn(test) {
       const env = { GRPC_ENGINE: engine };
-      await using weir = await ServeFixture.start({ rules: { "edge.yaml": RULES }, env });
-      const quiet = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
-      await using upstream = Deno.serve(quiet, () => new Response("upstream"));
-      const config = withTracing(envoyConfig({
-        weir: weir.grpcAddress,
-        upstream: `127.0.0.1:${upstream.addr.port}`,
-        domain: DOMAIN,
-      }));
-      await using envoy = await startEnvoy(config);
-      const get = async (path: string, more: Readonly<Record<string, string>> = {}) => {
-        const response = await fetch(`http://${envoy.address("allow")}${path}`, { headers: more });
-        await response.body?.cancel();
-        return response.status;
-      };
+      const config = (places: EnvoyPlaces) => withTracing(envoyConfig({ ...places, domain: DOMAIN }));
+      await using bed = await EnvoyBed.start({ rules: { "edge.yaml": RULES }, env, config });
+      const { envoy, weir } = bed;
+      const get = (path: string, headers: Readonly<Record<string, string>> = {}) =>
+        bed.status("allow", path, { headers });
       assertEquals([await get("/neighbour"), await get("/neighbour")], [200, 429]);
       for (const [name, more] of Object.entries(ATTACKS)) {
         await test.step(name, async () => {

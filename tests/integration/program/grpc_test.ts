@@ -1,9 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { HEALTH_CHECK_REQUEST, HEALTH_CHECK_RESPONSE } from "../../../src/wire/health.ts";
-import { decide, type GrpcAnswer, GrpcClient, SHOULD_RATE_LIMIT } from "../../harness/grpc_client.ts";
-import { startRedis } from "../../harness/redis_server.ts";
+import { decide, GrpcClient, SHOULD_RATE_LIMIT } from "../../harness/grpc_client.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
-import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 
 const RULES = {
@@ -125,56 +123,6 @@ for (const GRPC_ENGINE of ["grpc-js", "native"]) {
       await checkHealth(weir, client);
     });
   });
-
-  Deno.test({
-    ...needs(
-      ["redis-server"],
-      `gRPC by ${GRPC_ENGINE}: calls go on through reloads and through a key-value cache that is killed`,
-    ),
-    async fn() {
-      await using redis = await startRedis();
-      const rules = (limit: number) =>
-        `domain: shop\ndescriptors:\n- key: user\n  rate_limit: {unit: day, requests_per_unit: ${limit}}\n`;
-      const env = { GRPC_ENGINE, BACKEND_TYPE: "kv", KV_URL: redis.url, KV_TIMEOUT: "10s" };
-      await using weir = await ServeFixture.start({ rules: { "shop.yaml": rules(1_000_000) }, env });
-      using client = new GrpcClient(weir.grpcAddress);
-      const seen = { ok: 0, unavailable: 0, other: [] as string[], slowestMs: 0 };
-      let going = true;
-      const callers = Array.from({ length: 8 }, async (_, caller) => {
-        while (going) {
-          const before = performance.now();
-          const answer = await decide(client, "shop", `user=${caller}`);
-          seen.slowestMs = Math.max(seen.slowestMs, performance.now() - before);
-          const said = outcome(answer);
-          if (said === "OK") seen.ok++;
-          else if (said === "status 14" && "details" in answer && fromCache(answer)) seen.unavailable++;
-          else seen.other.push(`${said} ${"details" in answer ? answer.details : ""}`);
-        }
-      });
-      const decided = (count: number) => until(`${count} more decisions`, () => seen.ok >= count);
-      try {
-        await decided(100);
-        for (let limit = 1_000_001; limit <= 1_000_010; limit++) {
-          await Deno.writeTextFile(`${weir.rulesFolder}/shop.yaml`, rules(limit));
-          await decided(seen.ok + 20);
-        }
-        await redis.kill();
-        await until("calls to fail", () => seen.unavailable > 50);
-        await redis.restartOnSamePort();
-        await decided(seen.ok + 500);
-        const recovered = `level=warning msg="Connected to the key-value cache again" address="${redis.url}"`;
-        await until(
-          "the end of the outage in the log",
-          () => weir.log.some((line) => line.endsWith(recovered)),
-        );
-      } finally {
-        going = false;
-        await Promise.all(callers);
-      }
-      // A call that nobody answers ends by the client's own limit only, which is far above.
-      assertEquals([seen.other, seen.slowestMs < 30_000], [[], true]);
-    },
-  });
 }
 
 async function checkHealth(weir: ServeFixture, client: GrpcClient): Promise<void> {
@@ -196,8 +144,4 @@ async function checkHealth(weir: ServeFixture, client: GrpcClient): Promise<void
   await until("the first status", () => seen.length === 1);
   await weir[Symbol.asyncDispose]();
   assertEquals([(await watching).code, seen], [14, [1, 2]]);
-}
-
-function fromCache(answer: GrpcAnswer): boolean {
-  return answer.details.startsWith('Cannot query key-value cache "127.0.0.1:');
 }

@@ -33,18 +33,14 @@ for (const [name, { env = {}, early = false }] of Object.entries(CASES)) {
         await until("its port to be closed", () => !listens(weir.pid));
       }
       await weir.listening(["gRPC", "HTTP"]);
-      await until("its port to be closed for good", () => openedAsOften(weir) && !listens(weir.pid));
+      // The runtime may open it once more, and does not always write that it has.
+      await until("its port to be closed", () => !listens(weir.pid));
     },
   });
 }
 
 function closings({ stderrLines }: WeirProcess): number {
   return stderrLines.filter((line) => line.includes(CLOSED)).length;
-}
-
-/** Whether the inspector was closed each time that it was opened. */
-function openedAsOften(weir: WeirProcess): boolean {
-  return weir.stderrLines.filter((line) => line.startsWith("Debugger listening")).length === closings(weir);
 }
 
 function handles(pid: number): boolean {

@@ -2,6 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { freePort } from "../../harness/free_port.ts";
 import { until } from "../../harness/until.ts";
 import { runtimeEnvironment, weirCommand } from "../../harness/weir_command.ts";
+import { makeWeirFolder } from "../../harness/weir_folder.ts";
 
 const RULES = "domain: d\ndescriptors:\n- key: k\n  rate_limit: {unit: day, requests_per_unit: 10}\n";
 /** What waits for the log waits for good: everything else comes within this time. */
@@ -16,37 +17,29 @@ interface UnreadOptions {
 
 /** Weir whose output streams are read by the test alone, when it wants to; its address is known without the log. */
 class UnreadWeir implements AsyncDisposable {
-  readonly port = freePort();
+  readonly port: number;
   readonly child: Deno.ChildProcess;
-  readonly #root: string;
+  readonly #folder: string;
 
-  constructor({ shell, env = {}, args = ["serve"] }: UnreadOptions) {
-    this.#root = Deno.makeTempDirSync({ prefix: "weir_" });
-    Deno.mkdirSync(`${this.#root}/config`);
-    Deno.writeTextFileSync(`${this.#root}/config/a.yaml`, RULES);
+  private constructor(child: Deno.ChildProcess, port: number, folder: string) {
+    this.child = child;
+    this.port = port;
+    this.#folder = folder;
+  }
+
+  static async start({ shell, env = {}, args = ["serve"] }: UnreadOptions): Promise<UnreadWeir> {
+    const port = freePort();
+    const folder = await makeWeirFolder({ "a.yaml": RULES });
     const weir = weirCommand(args);
-    this.child = new Deno.Command("sh", {
+    const child = new Deno.Command("sh", {
       args: ["-c", `${shell}; exec "$@"`, "sh", weir.command, ...weir.args],
       clearEnv: true,
-      env: {
-        ...runtimeEnvironment(),
-        BACKEND_TYPE: "memory",
-        DISABLE_STATS: "true",
-        HOST: "127.0.0.1",
-        PORT: `${this.port}`,
-        GRPC_HOST: "127.0.0.1",
-        GRPC_PORT: "0",
-        DEBUG_HOST: "127.0.0.1",
-        DEBUG_PORT: "0",
-        RUNTIME_ROOT: this.#root,
-        RUNTIME_WATCH_ROOT: "false",
-        LOG_LEVEL: "debug",
-        ...env,
-      },
+      env: { ...runtimeEnvironment(), ...folder.env, PORT: `${port}`, LOG_LEVEL: "debug", ...env },
       stdin: "null",
       stdout: "piped",
       stderr: "piped",
     }).spawn();
+    return new UnreadWeir(child, port, folder.path);
   }
 
   async get(path: string, init: RequestInit = {}): Promise<[number, string]> {
@@ -82,7 +75,7 @@ class UnreadWeir implements AsyncDisposable {
     }
     await this.child.status;
     await Promise.allSettled([this.child.stdout.cancel(), this.child.stderr.cancel()]);
-    await Deno.remove(this.#root, { recursive: true });
+    await Deno.remove(this.#folder, { recursive: true });
   }
 }
 
@@ -91,14 +84,14 @@ const FILL = "head -c 65536 /dev/zero";
 
 Deno.test("log: with stderr and stdout on pipes that are not read, decisions continue and SIGTERM ends", async () => {
   const env = { DISABLE_STATS: "false", USE_PUSH_STATS: "false", STATS_FLUSH_INTERVAL: "50ms" };
-  await using weir = new UnreadWeir({ shell: `${FILL} >&2; ${FILL}`, env });
+  await using weir = await UnreadWeir.start({ shell: `${FILL} >&2; ${FILL}`, env });
   await weir.checkAnswers();
   weir.child.kill("SIGTERM");
   assertEquals(await weir.exitCode(), 0);
 });
 
 Deno.test("log: once a full pipe is read, every line arrives, the last before the exit too", async () => {
-  await using weir = new UnreadWeir({ shell: `${FILL} >&2` });
+  await using weir = await UnreadWeir.start({ shell: `${FILL} >&2` });
   await weir.checkAnswers();
   const text = new Response(weir.child.stderr).text();
   weir.child.kill("SIGTERM");
@@ -110,7 +103,7 @@ Deno.test("log: once a full pipe is read, every line arrives, the last before th
 
 Deno.test("log: on a full disk Weir starts, answers, is healthy and ends", async () => {
   const env = { DISABLE_STATS: "false", USE_PUSH_STATS: "false", STATS_FLUSH_INTERVAL: "50ms" };
-  await using weir = new UnreadWeir({ shell: "exec 2>/dev/full >/dev/full", env });
+  await using weir = await UnreadWeir.start({ shell: "exec 2>/dev/full >/dev/full", env });
   await weir.checkAnswers();
   weir.child.kill("SIGTERM");
   assertEquals(await weir.exitCode(), 0);
@@ -126,14 +119,14 @@ for (
     const [where, shell] of Object.entries({ "full disk": "exec 2>/dev/full", "full pipe": `${FILL} >&2` })
   ) {
     Deno.test(`log: on a ${where} a start that fails by ${what} exits with 1`, async () => {
-      await using weir = new UnreadWeir({ shell, env });
+      await using weir = await UnreadWeir.start({ shell, env });
       assertEquals(await weir.exitCode(), 1);
     });
   }
 }
 
 Deno.test("log: a command whose output is not read to its end is ended as by SIGPIPE, and says nothing", async () => {
-  await using weir = new UnreadWeir({ shell: ":", args: ["help"] });
+  await using weir = await UnreadWeir.start({ shell: ":", args: ["help"] });
   await weir.child.stdout.cancel();
   const said = new Response(weir.child.stderr).text();
   assertEquals([await weir.exitCode(), await said], [141, ""]);

@@ -13,6 +13,8 @@ const RULES = {
 const TIMEOUT_MS = 1_000;
 const CALLS = 100;
 
+const resume = (redis: RedisServer) => redis.resume();
+
 const OUTAGES: Readonly<
   Record<
     string,
@@ -22,19 +24,32 @@ const OUTAGES: Readonly<
     }
   >
 > = {
-  "a server that stands still": { takeAway: (redis) => redis.pause(), bringBack: (redis) => redis.resume() },
+  "a server that stands still": { takeAway: (redis) => redis.pause(), bringBack: resume },
   "one that is killed and started anew": {
     takeAway: (redis) => redis.kill(),
     bringBack: (redis) => redis.restartOnSamePort(),
   },
 };
 
-for (const [what, { takeAway, bringBack }] of Object.entries(OUTAGES)) {
+for (
+  const [engine, [what, { takeAway, bringBack }]] of [
+    ...Object.entries(OUTAGES).map((outage) => ["native", outage] as const),
+    ...Object.entries(OUTAGES).slice(-1).map((outage) => ["grpc-js", outage] as const),
+  ]
+) {
   Deno.test({
-    ...needs(["redis-server"], `outage: ${what} fails each call in time, and all goes on after it`),
+    ...needs(
+      ["redis-server"],
+      `outage, ${engine}: ${what} fails each call in time, and all goes on after it`,
+    ),
     async fn() {
       await using redis = await startRedis();
-      const env = { BACKEND_TYPE: "kv", KV_URL: redis.url, KV_TIMEOUT: `${TIMEOUT_MS}ms` };
+      const env = {
+        GRPC_ENGINE: engine,
+        BACKEND_TYPE: "kv",
+        KV_URL: redis.url,
+        KV_TIMEOUT: `${TIMEOUT_MS}ms`,
+      };
       const clock = new FakeClock();
       await using weir = await ServeFixture.start({ rules: RULES, env, clock });
       using client = new GrpcClient(weir.grpcAddress);
@@ -60,6 +75,9 @@ for (const [what, { takeAway, bringBack }] of Object.entries(OUTAGES)) {
         stepMs = 1;
         await bringBack(redis);
         await recovered();
+        const again = `msg="Connected to the key-value cache again" address="${redis.url}"`;
+        const isLogged = () => weir.log.some((line) => line.endsWith(again));
+        await until("the end of the outage in the log", () => isLogged() || bringBack === resume);
       } finally {
         clearInterval(ticking);
       }

@@ -58,30 +58,20 @@ Deno.test({
   async fn() {
     await using audit = await PermissionAudit.open();
     await using certificates = await makeCertificates();
-    const { server, authority, otherAuthority } = certificates;
-    await using redis = await startRedis({
-      tls: { ...server, authorityFile: authority.certFile, asksClients: false },
-    });
+    const { server, client, authority, otherAuthority } = certificates;
+    await using redis = await startRedis({ tls: certificates.redisTls() });
     await using collector = await OtlpReceiver.start({ protocol: "grpc" });
     await using statistics = await UdpReceiver.start();
     const env = {
-      ...{
-        HTTP_SERVER_USE_TLS: "true",
-        HTTP_SERVER_TLS_CERT: server.certFile,
-        HTTP_SERVER_TLS_KEY: server.keyFile,
-      },
-      ...{
-        GRPC_SERVER_USE_TLS: "true",
-        GRPC_SERVER_TLS_CERT: server.certFile,
-        GRPC_SERVER_TLS_KEY: server.keyFile,
-      },
-      ...{ BACKEND_TYPE: "kv", KV_URL: redis.tlsUrl, KV_TLS: "true", KV_TLS_CACERT: authority.certFile },
+      ...{ HTTP_SERVER_USE_TLS: "true", GRPC_SERVER_USE_TLS: "true" },
+      ...{ HTTP_SERVER_TLS_CERT: server.certFile, HTTP_SERVER_TLS_KEY: server.keyFile },
+      ...{ GRPC_SERVER_TLS_CERT: server.certFile, GRPC_SERVER_TLS_KEY: server.keyFile },
+      ...{ BACKEND_TYPE: "kv", KV_URL: `rediss://localhost:${redis.tlsPort}` },
+      ...{ KV_TLS_CACERT: authority.certFile, KV_TLS_CLIENT_CERT: client.certFile },
+      KV_TLS_CLIENT_KEY: client.keyFile,
       ...{ DISABLE_STATS: "false", USE_TAGGED_PUSH_STATS: "true" },
-      ...{
-        PUSH_STATS_HOST: "127.0.0.1",
-        PUSH_STATS_PORT: `${statistics.port}`,
-        STATS_FLUSH_INTERVAL: "100ms",
-      },
+      ...{ PUSH_STATS_HOST: "127.0.0.1", PUSH_STATS_PORT: `${statistics.port}` },
+      STATS_FLUSH_INTERVAL: "100ms",
       ...{ TRACING_ENABLED: "true", TRACING_EXPORTER_PROTOCOL: "grpc" },
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
     };
@@ -143,25 +133,6 @@ Deno.test({
     }
     assertEquals(codes, [1, 2]);
     await delivers(weir, receiver);
-    assertEquals(await weir.stop(), 0);
-    assertEquals(audit.refusals(), []);
-  },
-});
-
-Deno.test({
-  ...needs(["openssl", "redis-server"], "permissions: a key-value cache by TLS is refused nothing"),
-  async fn() {
-    await using audit = await PermissionAudit.open();
-    await using certificates = await makeCertificates();
-    await using redis = await startRedis({ tls: certificates.redisTls() });
-    const { authority, client } = certificates;
-    const env = {
-      ...{ BACKEND_TYPE: "kv", KV_URL: `rediss://localhost:${redis.tlsPort}` },
-      ...{ KV_TLS_CACERT: authority.certFile, KV_TLS_CLIENT_CERT: client.certFile },
-      KV_TLS_CLIENT_KEY: client.keyFile,
-    };
-    await using weir = await audit.start({ env, rules: SHOP });
-    await until("the connection", async () => await ask(weir, "open=a") === 200);
     assertEquals(await weir.stop(), 0);
     assertEquals(audit.refusals(), []);
   },

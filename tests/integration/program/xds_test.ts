@@ -1,8 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { systemClock } from "../../../src/base/clock.ts";
-import { createXdsProvider } from "../../../src/config/xds_provider.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
-import { FakeClock, quickClock } from "../../harness/fake_clock.ts";
+import { quickClock } from "../../harness/fake_clock.ts";
 import { CompressedXds } from "../../harness/compressed_xds.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
@@ -103,17 +101,6 @@ Deno.test("xds: a good version replaces the rules, a bad one leaves them", async
   assertEquals(await loads(weir), { good: 3, bad: 1 });
 });
 
-Deno.test("xds: a server that sends a refused version again and again is answered with pauses", async () => {
-  await using server = await XdsServer.start();
-  server.set("1", badConfig());
-  await using weir = await start(server, { FORCE_START_WITHOUT_INITIAL_CONFIG: "true" }, quickClock);
-  await until("the second refusal", () => server.requests.length >= 3);
-  // By now a client without pauses would have refused it hundreds of times.
-  const kinds = server.take().map(({ kind }) => kind);
-  assertEquals([kinds.slice(0, 3), kinds.length < 20], [["first", "nack", "nack"], true]);
-  assertEquals(await loads(weir), { good: 0, bad: 1 });
-});
-
 Deno.test("xds: an empty list is a configuration without rules", async () => {
   await using server = await XdsServer.start();
   server.set("1", OPEN);
@@ -124,16 +111,6 @@ Deno.test("xds: an empty list is a configuration without rules", async () => {
     const rules = page.split("\n").filter((line) => !line.startsWith("#")).join("");
     return [server.requests.length, server.requests.at(-1)?.kind, rules, await loads(weir)];
   });
-});
-
-Deno.test("xds: a version that is sent once more is acknowledged and not loaded again", async () => {
-  await using server = await XdsServer.start();
-  server.set("1", OPEN);
-  await using weir = await start(server);
-  server.push();
-  await until("its acknowledgement", () => server.requests.length === 3);
-  assertEquals(server.requests.at(-1), { kind: "ack", version: "1", nonce: "n2" });
-  assertEquals(await loads(weir), { good: 1, bad: 0 });
 });
 
 const LOSSES: Readonly<Record<string, (server: XdsServer) => void | Promise<void>>> = {
@@ -225,47 +202,6 @@ Deno.test("xds: a huge version ends the stream each time, and the rules stay unt
   server.set("3", OPEN);
   await until("version 3", () => server.requests.at(-1)?.version === "3");
   assertEquals(await decision(weir), 200);
-  await lastTimers();
-});
-
-Deno.test("xds: ten minutes without the server, which then is found where it was", async () => {
-  await using server = await XdsServer.start();
-  server.set("1", OPEN);
-  const clock = new FakeClock(0);
-  const log = new KeptLog();
-  const versions: string[] = [];
-  const provider = createXdsProvider({
-    target: { url: server.url, headers: new Map(), maxMessageBytes: 4_194_304 },
-    node: { id: "one", metadata: new Map() },
-    waits: { retryMs: 3_000, initialMs: 10_000, maxMs: 60_000, spread: 0.5 },
-    clock,
-    random: () => 0.5,
-    logger: log,
-  });
-  provider.start((load) => {
-    versions.push(load.version);
-    return load.problems;
-  });
-  await until("the first version", () => server.requests.length === 2);
-  server.stop();
-  const attempts: number[] = [];
-  while (clock.now() < 600_000) {
-    // Each attempt is a real one, which has failed when the next is announced.
-    await until("the attempt to fail", () => log.lines.length > attempts.length);
-    attempts.push(clock.now() / 1_000);
-    const seconds = log.lines.at(-1)?.fields["retrySeconds"];
-    clock.advance(Number(seconds) * 1_000 - 1);
-    assertEquals(log.lines.length, attempts.length);
-    if (clock.now() > 600_000) await server.listen();
-    clock.advance(1);
-  }
-  assertEquals(attempts, [0, 3, 13, 33, 73, 133, 193, 253, 313, 373, 433, 493, 553]);
-  await until("the next stream", () => server.requests.length === 3);
-  assertEquals(server.requests.at(-1), { kind: "first", version: "1", nonce: "" });
-  server.set("2", OPEN);
-  await until("version 2", () => server.requests.length === 4);
-  assertEquals([versions, clock.waiting], [["1", "2"], 0]);
-  await provider.close();
   await lastTimers();
 });
 

@@ -1,41 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { dirname } from "node:path";
-import { documentedCommands, runCommand } from "../../../src/cli/commands.ts";
-import { helpText } from "../../../src/cli/help.ts";
-
-interface Result {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** Runs the command on a folder with these files; the folder is `DIR` in arguments and answers. */
-async function run(
-  args: readonly string[],
-  files: Readonly<Record<string, string>>,
-  environment: Readonly<Record<string, string>> = {},
-): Promise<Result> {
-  const folder = await Deno.makeTempDir();
-  const written = { stdout: "", stderr: "" };
-  try {
-    for (const [name, text] of Object.entries(files)) {
-      await Deno.mkdir(dirname(`${folder}/${name}`), { recursive: true });
-      await Deno.writeTextFile(`${folder}/${name}`, text);
-    }
-    const output = {
-      stdout: (line: string) => void (written.stdout += `${line}\n`),
-      stderr: (line: string) => void (written.stderr += `${line}\n`),
-    };
-    const call = ["check", ...args.map((arg) => arg.replace("DIR", folder))];
-    const code = await runCommand(call, { environment, output });
-    const { stdout, stderr } = written;
-    return { code, stdout: stdout.replaceAll(folder, "DIR"), stderr: stderr.replaceAll(folder, "DIR") };
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
-
-const USAGE = `${helpText(["check"], documentedCommands(), "")}\n`;
+import { ranOver, words } from "../../harness/administration_fixture.ts";
 
 const GOOD = {
   "a.yaml": "domain: a\ndescriptors:\n- key: k\n  rate_limit: {unit: day, requests_per_unit: 1}\n",
@@ -90,160 +54,146 @@ const DUPLICATE =
   "DIR/b.yml:1:9: domain: duplicate domain 'a' in config file; it is already in DIR/a.yaml:1:9, " +
   "and MERGE_DOMAIN_CONFIG=true would allow that\n";
 
-type Case = readonly [
-  name: string,
-  args: readonly string[],
-  files: Readonly<Record<string, string>>,
-  result: Result,
-  environment?: Readonly<Record<string, string>>,
-];
+const NOT_IN_MEMCACHED =
+  "DIR/a.yaml:4:60: descriptors[0].rate_limit.algorithm: sliding_window cannot be counted in memcached " +
+  "(BACKEND_TYPE=mc); remove it for a fixed window, or set BACKEND_TYPE to kv or memory\n";
+const VALID = "valid: 1 file with rules, 1 domain, 0 errors, 0 warnings";
 
-const CASES: readonly Case[] = [
-  ["good files", ["DIR"], GOOD, {
-    code: 0,
-    stdout: "DIR: valid: 1 file with rules, 1 domain, 0 errors, 0 warnings\n",
-    stderr: "",
-  }],
-  ["good files, strictly", ["--strict", "DIR"], GOOD, {
-    code: 0,
-    stdout: "DIR: valid: 1 file with rules, 1 domain, 0 errors, 0 warnings\n",
-    stderr: "",
-  }],
-  ["a warning", ["DIR"], DUBIOUS, {
-    code: 0,
-    stdout: "DIR: valid: 1 file with rules, 1 domain, 0 errors, 1 warning\n",
+interface Case {
+  /** What follows the name of the command; the folder alone when absent. */
+  readonly line?: string;
+  readonly files: Readonly<Record<string, string>>;
+  readonly environment?: Readonly<Record<string, string>>;
+  /** The last line without the folder; that of one good file when absent. */
+  readonly verdict?: string;
+  readonly stderr?: string;
+}
+
+const CASES: Readonly<Record<string, Case>> = {
+  "good files": { files: GOOD },
+  "good files, strictly": { line: "--strict DIR", files: GOOD },
+  "a warning": {
+    files: DUBIOUS,
+    verdict: "valid: 1 file with rules, 1 domain, 0 errors, 1 warning",
     stderr: WARNING,
-  }],
-  ["a warning, strictly", ["DIR", "-strict"], DUBIOUS, {
-    code: 1,
-    stdout: "DIR: invalid: 1 file with rules, 1 domain, 0 errors, 1 warning\n",
+  },
+  "a warning, strictly": {
+    line: "DIR -strict",
+    files: DUBIOUS,
+    verdict: "invalid: 1 file with rules, 1 domain, 0 errors, 1 warning",
     stderr: WARNING,
-  }],
-  ["a rule with events, where there is a store", ["--strict", "DIR"], REPORTING, {
-    code: 0,
-    stdout: "DIR: valid: 1 file with rules, 1 domain, 0 errors, 0 warnings\n",
-    stderr: "",
-  }, { WEBHOOK_STORE: "weir.db" }],
-  ["a rule with events, where there is none", ["--strict", "DIR"], REPORTING, {
-    code: 1,
-    stdout: "DIR: invalid: 1 file with rules, 1 domain, 0 errors, 1 warning\n",
+  },
+  "a rule with events, where there is a store": {
+    line: "--strict DIR",
+    files: REPORTING,
+    environment: { WEBHOOK_STORE: "weir.db" },
+  },
+  "a rule with events, where there is none": {
+    line: "--strict DIR",
+    files: REPORTING,
+    verdict: "invalid: 1 file with rules, 1 domain, 0 errors, 1 warning",
     stderr: "DIR/a.yaml:3:3: descriptors[0].events: warning: has no effect without WEBHOOK_STORE, which " +
       "stores and delivers events; set it, or remove events\n",
-  }],
-  ["rules that would go unnoticed", ["DIR"], MOVED, {
-    code: 0,
-    stdout: "DIR: valid: 1 file with rules, 1 domain, 0 errors, 2 warnings\n",
+  },
+  "rules that would go unnoticed": {
+    files: MOVED,
+    verdict: "valid: 1 file with rules, 1 domain, 0 errors, 2 warnings",
     stderr:
       "DIR/a.yaml:5:5: descriptors[0].descriptors[0].key: warning: '*' stands for itself in a key, so this " +
       "rule is for requests with this very key; patterns are for values alone\n" +
       "DIR/team/b.yaml: warning: this file is in a subfolder and is ignored; move it into DIR\n",
-  }],
-  ["every problem of every file", ["DIR"], BAD, {
-    code: 1,
-    stdout: "DIR: invalid: 1 file with rules, 3 errors, 0 warnings\n",
+  },
+  "every problem of every file": {
+    files: BAD,
+    verdict: "invalid: 1 file with rules, 3 errors, 0 warnings",
     stderr: "DIR/a.yaml:4:3: descriptors[1]: duplicate descriptor composite key 'a.k'; " +
       "the first one is at DIR/a.yaml:3:3\n" +
       "DIR/a.yaml:5:16: descriptors[1].shadow_mode: expected true or false, got '1'\n" +
       "DIR/b.yaml:3:1: a tab is used as indentation; use spaces\n",
-  }],
-  ["a domain twice", ["DIR"], TWICE, {
-    code: 1,
-    stdout: "DIR: invalid: 2 files with rules, 1 error, 0 warnings\n",
+  },
+  "a domain twice": {
+    files: TWICE,
+    verdict: "invalid: 2 files with rules, 1 error, 0 warnings",
     stderr: DUPLICATE,
-  }],
-  ["a domain twice, merging", ["-merge=true", "--", "DIR"], TWICE, {
-    code: 0,
-    stdout: "DIR: valid: 2 files with rules, 1 domain, 0 errors, 0 warnings\n",
-    stderr: "",
-  }],
-  ["files that are none by name", ["DIR/config"], UNREAD, {
-    code: 0,
-    stdout: "DIR/config: valid: 1 file with rules, 1 domain, 0 errors, 3 warnings\n",
+  },
+  "a domain twice, merging": {
+    line: "-merge=true -- DIR",
+    files: TWICE,
+    verdict: "valid: 2 files with rules, 1 domain, 0 errors, 0 warnings",
+  },
+  "files that are none by name": {
+    line: "DIR/config",
+    files: UNREAD,
+    verdict: "valid: 1 file with rules, 1 domain, 0 errors, 3 warnings",
     stderr: UNREAD_WARNINGS,
-  }],
-  ["files that are none by name, strictly", ["--strict", "DIR/config"], UNREAD, {
-    code: 1,
-    stdout: "DIR/config: invalid: 1 file with rules, 1 domain, 0 errors, 3 warnings\n",
+  },
+  "files that are none by name, strictly": {
+    line: "--strict DIR/config",
+    files: UNREAD,
+    verdict: "invalid: 1 file with rules, 1 domain, 0 errors, 3 warnings",
     stderr: UNREAD_WARNINGS,
-  }],
-  ["files that are none by name, with a folder that is watched itself", ["DIR/config"], UNREAD, {
-    code: 0,
-    stdout: "DIR/config: valid: 1 file with rules, 1 domain, 0 errors, 1 warning\n",
+  },
+  "files that are none by name, with a folder that is watched itself": {
+    line: "DIR/config",
+    files: UNREAD,
+    environment: { RUNTIME_WATCH_ROOT: "false" },
+    verdict: "valid: 1 file with rules, 1 domain, 0 errors, 1 warning",
     stderr: UNREAD_WARNING,
-  }, { RUNTIME_WATCH_ROOT: "false" }],
-  ["an empty folder", ["DIR"], {}, {
-    code: 0,
-    stdout: "DIR: valid: 0 files with rules, 0 domains, 0 errors, 1 warning\n",
+  },
+  "an empty folder": {
+    files: {},
+    verdict: "valid: 0 files with rules, 0 domains, 0 errors, 1 warning",
     stderr: "DIR: warning: there are no rule files here, so nothing is limited; " +
       "put files *.yaml or *.yml into this folder\n",
-  }],
-  ["no such folder", ["DIR/none"], {}, {
-    code: 1,
-    stdout: "DIR/none: invalid: 0 files with rules, 1 error, 0 warnings\n",
+  },
+  "no such folder": {
+    line: "DIR/none",
+    files: {},
+    verdict: "invalid: 0 files with rules, 1 error, 0 warnings",
     stderr: "DIR/none: Cannot read the folder of rule files: it does not exist; " +
       "expected the folder of the rule files\n",
-  }],
-  ["a domain twice, merging by the environment", ["DIR"], TWICE, {
-    code: 0,
-    stdout: "DIR: valid: 2 files with rules, 1 domain, 0 errors, 0 warnings\n",
-    stderr: "",
-  }, { MERGE_DOMAIN_CONFIG: "true", KV_URL: "a wrong setting that does not matter here" }],
-  ["a domain twice, the flag before the environment", ["DIR", "--merge=false"], TWICE, {
-    code: 1,
-    stdout: "DIR: invalid: 2 files with rules, 1 error, 0 warnings\n",
+  },
+  "a domain twice, merging by the environment": {
+    files: TWICE,
+    environment: { MERGE_DOMAIN_CONFIG: "true", KV_URL: "a wrong setting that does not matter here" },
+    verdict: "valid: 2 files with rules, 1 domain, 0 errors, 0 warnings",
+  },
+  "a domain twice, the flag before the environment": {
+    line: "DIR --merge=false",
+    files: TWICE,
+    environment: { MERGE_DOMAIN_CONFIG: "true" },
+    verdict: "invalid: 2 files with rules, 1 error, 0 warnings",
     stderr: DUPLICATE,
-  }, { MERGE_DOMAIN_CONFIG: "true" }],
-  ["files that start with a dot, ignored by the environment", ["DIR"], { ...GOOD, ".b.yaml": "wrong" }, {
-    code: 0,
-    stdout: "DIR: valid: 1 file with rules, 1 domain, 0 errors, 0 warnings\n",
-    stderr: "",
-  }, { RUNTIME_IGNOREDOTFILES: "true" }],
-  ["another algorithm", ["DIR"], SLIDING, {
-    code: 0,
-    stdout: "DIR: valid: 1 file with rules, 1 domain, 0 errors, 0 warnings\n",
-    stderr: "",
-  }],
-  ["another algorithm, with memcached by the environment", ["DIR"], SLIDING, {
-    code: 1,
-    stdout: "DIR: invalid: 1 file with rules, 1 error, 0 warnings\n",
-    stderr:
-      "DIR/a.yaml:4:60: descriptors[0].rate_limit.algorithm: sliding_window cannot be counted in memcached " +
-      "(BACKEND_TYPE=mc); remove it for a fixed window, or set BACKEND_TYPE to kv or memory\n",
-  }, { BACKEND_TYPE: "mc" }],
-  ["another algorithm, with memcached by its other name", ["DIR"], SLIDING, {
-    code: 1,
-    stdout: "DIR: invalid: 1 file with rules, 1 error, 0 warnings\n",
-    stderr:
-      "DIR/a.yaml:4:60: descriptors[0].rate_limit.algorithm: sliding_window cannot be counted in memcached " +
-      "(BACKEND_TYPE=mc); remove it for a fixed window, or set BACKEND_TYPE to kv or memory\n",
-  }, { BACKEND_TYPE: "memcache" }],
-  ["a '*' anywhere in a shared value", ["DIR"], SHARED, {
-    code: 1,
-    stdout: "DIR: invalid: 1 file with rules, 1 error, 0 warnings\n",
+  },
+  "files that start with a dot, ignored by the environment": {
+    files: { ...GOOD, ".b.yaml": "wrong" },
+    environment: { RUNTIME_IGNOREDOTFILES: "true" },
+  },
+  "another algorithm": { files: SLIDING },
+  "another algorithm, with memcached by the environment": {
+    files: SLIDING,
+    environment: { BACKEND_TYPE: "mc" },
+    verdict: "invalid: 1 file with rules, 1 error, 0 warnings",
+    stderr: NOT_IN_MEMCACHED,
+  },
+  "another algorithm, with memcached by its other name": {
+    files: SLIDING,
+    environment: { BACKEND_TYPE: "memcache" },
+    verdict: "invalid: 1 file with rules, 1 error, 0 warnings",
+    stderr: NOT_IN_MEMCACHED,
+  },
+  "a '*' anywhere in a shared value": {
+    files: SHARED,
+    verdict: "invalid: 1 file with rules, 1 error, 0 warnings",
     stderr: "DIR/a.yaml:5:3: descriptors[2].share_threshold: " +
       "share_threshold requires a value with '*', but found 'plain'\n",
-  }],
-  ["no folder named", [], {}, {
-    code: 2,
-    stdout: "",
-    stderr: `Cannot run "check": DIR is missing\n\n${USAGE}`,
-  }],
-  ["two folders named", ["a", "b"], {}, {
-    code: 2,
-    stdout: "",
-    stderr: `Cannot run "check": expected "weir check DIR [flags]"\n\n${USAGE}`,
-  }],
-  ["an unknown flag", ["DIR", "--strickt"], GOOD, {
-    code: 2,
-    stdout: "",
-    stderr: `Unknown flag --strickt; did you mean --strict?\n\n${USAGE}`,
-  }],
-];
+  },
+};
 
 Deno.test("weir check: every one of many problems is told", async () => {
-  const { code, stderr } = await run(["DIR"], {
+  const { code, stderr } = await ranOver({
     "a.yaml": `domain: a\ndescriptors:\n${"- a\n".repeat(300)}`,
-  });
+  }, "check DIR");
   const line = (number: number) =>
     `DIR/a.yaml:${number + 3}:3: descriptors[${number}]: expected a mapping such as 'key: a', got 'a'\n`;
   assertEquals({ code, stderr }, {
@@ -252,12 +202,14 @@ Deno.test("weir check: every one of many problems is told", async () => {
   });
 });
 
-for (const flag of ["-help", "--help", "-h", "--h"]) {
-  Deno.test(`weir check ${flag}: the usage is no mistake`, async () => {
-    assertEquals(await run(["DIR", flag], {}), { code: 0, stdout: USAGE, stderr: "" });
+for (
+  const [name, { line = "DIR", files, environment = {}, verdict = VALID, stderr = "" }] of Object.entries(
+    CASES,
+  )
+) {
+  Deno.test(`weir check: ${name}`, async () => {
+    const folder = words(line).find((word) => word.startsWith("DIR"));
+    const expected = { code: verdict.startsWith("valid") ? 0 : 1, stdout: `${folder}: ${verdict}\n`, stderr };
+    assertEquals(await ranOver(files, `check ${line}`, { environment }), expected);
   });
-}
-
-for (const [name, args, files, result, environment] of CASES) {
-  Deno.test(`weir check: ${name}`, async () => assertEquals(await run(args, files, environment), result));
 }

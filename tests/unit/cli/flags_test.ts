@@ -1,81 +1,54 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { readDescriptors } from "../../../src/cli/administration_flags.ts";
 import { FlagError, parseFlags } from "../../../src/cli/flags.ts";
+import { words } from "../../harness/administration_fixture.ts";
 
 const SPEC = { domain: "string", descriptors: "strings", tls: "boolean", constructors: "string" } as const;
 
-const READ = [
-  { name: "nothing", args: [], flags: {}, rest: [] },
-  { name: "one dash, value apart", args: ["-domain", "d"], flags: { domain: "d" }, rest: [] },
-  { name: "one dash, value attached", args: ["-domain=d"], flags: { domain: "d" }, rest: [] },
-  { name: "two dashes, value apart", args: ["--domain", "d"], flags: { domain: "d" }, rest: [] },
-  { name: "two dashes, value attached", args: ["--domain=d"], flags: { domain: "d" }, rest: [] },
-  { name: "an empty attached value", args: ["-domain="], flags: { domain: "" }, rest: [] },
-  { name: "an empty value apart", args: ["-domain", ""], flags: { domain: "" }, rest: [] },
-  { name: "only the first equals sign separates", args: ["-domain=a=b"], flags: { domain: "a=b" }, rest: [] },
-  { name: "a value over two lines", args: ["-domain=a\nb"], flags: { domain: "a\nb" }, rest: [] },
-  { name: "a value that begins with a dash", args: ["-domain", "-1"], flags: { domain: "-1" }, rest: [] },
-  { name: "the last text counts", args: ["-domain=a", "-domain=b"], flags: { domain: "b" }, rest: [] },
-  { name: "a list of one", args: ["-descriptors", "a=b"], flags: { descriptors: ["a=b"] }, rest: [] },
-  {
-    name: "a list in the order given",
-    args: ["-descriptors", "a=b", "--descriptors=c=d"],
-    flags: { descriptors: ["a=b", "c=d"] },
-    rest: [],
-  },
-  { name: "a boolean takes no further argument", args: ["-tls", "x"], flags: { tls: true }, rest: ["x"] },
-  { name: "a boolean switched off", args: ["-tls=false"], flags: { tls: false }, rest: [] },
-  { name: "a boolean in Go's short form", args: ["--tls=T"], flags: { tls: true }, rest: [] },
-  {
-    name: "flags and arguments mix",
-    args: ["a", "-tls", "b", "-domain", "d", "c"],
-    flags: { tls: true, domain: "d" },
-    rest: ["a", "b", "c"],
-  },
-  {
-    name: "two dashes alone end the flags",
-    args: ["-tls", "--", "-domain", "--"],
-    flags: { tls: true },
-    rest: ["-domain", "--"],
-  },
-  { name: "one dash alone is an argument", args: ["-"], flags: {}, rest: ["-"] },
-];
+type Flags = ReturnType<typeof parseFlags>["flags"];
 
-for (const { name, args, flags, rest } of READ) {
-  Deno.test(`parseFlags reads ${name}`, () => {
-    assertEquals(parseFlags(args, SPEC), { flags, rest });
+/** Command lines, their flags, and the arguments that are left. */
+const READ: Readonly<Record<string, readonly [flags: Flags, ...rest: string[]]>> = {
+  "": [{}],
+  "-domain d": [{ domain: "d" }],
+  "-domain=d": [{ domain: "d" }],
+  "--domain d": [{ domain: "d" }],
+  "--domain=d": [{ domain: "d" }],
+  "-domain=": [{ domain: "" }],
+  "-domain ''": [{ domain: "" }],
+  "-domain=a=b": [{ domain: "a=b" }],
+  "'-domain=a\nb'": [{ domain: "a\nb" }],
+  "-domain -1": [{ domain: "-1" }],
+  "-domain=a -domain=b": [{ domain: "b" }],
+  "-descriptors a=b": [{ descriptors: ["a=b"] }],
+  "-descriptors a=b --descriptors=c=d": [{ descriptors: ["a=b", "c=d"] }],
+  "-tls x": [{ tls: true }, "x"],
+  "-tls=false": [{ tls: false }],
+  "--tls=T": [{ tls: true }],
+  "a -tls b -domain d c": [{ tls: true, domain: "d" }, "a", "b", "c"],
+  "-tls -- -domain --": [{ tls: true }, "-domain", "--"],
+  "-": [{}, "-"],
+};
+
+for (const [line, [flags, ...rest]] of Object.entries(READ)) {
+  Deno.test(`parseFlags reads "${line}"`, () => {
+    assertEquals(parseFlags(words(line), SPEC), { flags, rest });
   });
 }
 
-const REFUSED = [
-  {
-    name: "a slip of the finger",
-    args: ["-domian", "d"],
-    message: "Unknown flag --domian; did you mean --domain?",
-  },
-  { name: "a word of its own", args: ["--zzz=1"], message: "Unknown flag --zzz" },
-  {
-    name: "a name that every object has",
-    args: ["-toString"],
-    message: "Unknown flag --toString",
-  },
-  {
-    name: "a value that is missing",
-    args: ["-tls", "-domain"],
-    message: "Flag --domain requires a value",
-  },
-  {
-    name: "a boolean of another word",
-    args: ["-tls=yes"],
-    message: 'Invalid --tls "yes": expected true or false',
-  },
-  { name: "a flag without a name", args: ["-=d"], message: 'Cannot read flag "-=d": no name' },
-  { name: "three dashes", args: ["---domain"], message: 'Cannot read flag "---domain": no name' },
-];
+const REFUSED: Readonly<Record<string, string>> = {
+  "-domian d": "Unknown flag --domian; did you mean --domain?",
+  "--zzz=1": "Unknown flag --zzz",
+  "-toString": "Unknown flag --toString",
+  "-tls -domain": "Flag --domain requires a value",
+  "-tls=yes": 'Invalid --tls "yes": expected true or false',
+  "-=d": 'Cannot read flag "-=d": no name',
+  "---domain": 'Cannot read flag "---domain": no name',
+};
 
-for (const { name, args, message } of REFUSED) {
-  Deno.test(`parseFlags refuses ${name}`, () => {
-    const error = assertThrows(() => parseFlags(args, SPEC));
+for (const [line, message] of Object.entries(REFUSED)) {
+  Deno.test(`parseFlags refuses "${line}"`, () => {
+    const error = assertThrows(() => parseFlags(words(line), SPEC));
     assertEquals([error instanceof FlagError, error.message], [true, message]);
   });
 }

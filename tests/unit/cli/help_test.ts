@@ -1,8 +1,8 @@
-import { assertEquals, assertMatch } from "@std/assert";
-import type { Output } from "../../../src/cli/command.ts";
+import { assertEquals } from "@std/assert";
 import { callOf } from "../../../src/cli/command.ts";
-import { documentedCommands, runCommand } from "../../../src/cli/commands.ts";
+import { documentedCommands } from "../../../src/cli/commands.ts";
 import { settingsHelp } from "../../../src/settings/docs.ts";
+import { type Ran, ran } from "../../harness/administration_fixture.ts";
 
 const SERVE_USAGE = `usage: weir serve [flags]
 
@@ -13,128 +13,126 @@ Start the service (the default).
 Settings are environment variables; "weir help settings" lists them.
 `;
 
-/** What a command answers and prints. */
-interface Ran {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
+const AUDIT_USAGE = `usage: weir audit [flags]
 
-async function run(args: readonly string[]): Promise<Ran> {
-  const written = { stdout: "", stderr: "" };
-  const output: Output = {
-    stdout: (line) => void (written.stdout += `${line}\n`),
-    stderr: (line) => void (written.stderr += `${line}\n`),
-  };
-  const code = await runCommand(args, { environment: {}, output, version: "1.2.3" });
-  return { code, ...written };
-}
+List the audit log, newest first.
 
-const SERVED: readonly (readonly [args: string[], ran: Ran])[] = [
-  [["-help"], { code: 0, stdout: SERVE_USAGE, stderr: "" }],
-  [["--help"], { code: 0, stdout: SERVE_USAGE, stderr: "" }],
-  [["-h"], { code: 0, stdout: SERVE_USAGE, stderr: "" }],
-  [["now"], {
+  --action ACTION     only entries with this action, such as delivery.failed
+  --since TIME        only records from this time on, such as 2026-01-31T12:00:00Z, or 24h for 24 hours ago
+  --until TIME        only records before this time, in the same forms
+  --limit N           maximum number of records on a page, up to 200 (default 50)
+  --cursor CURSOR     start of the page, as printed with the previous page
+  --all               print every page
+  --output FORMAT     output format: table (default), json or yaml
+  --json              the same as --output json
+  --url URL           URL of the service (default $WEIR_URL, else http://localhost:8080)
+  --token-file FILE   file with the token (default $ADMIN_TOKEN, else data/admin-token for a service on this machine)
+  --timeout DURATION  timeout of each request (default 30s)
+  --help              show this text
+`;
+
+const EVENT_KEYS_USAGE = `usage: weir event-keys COMMAND [flags]
+
+  weir event-keys list         list event keys, newest first
+  weir event-keys create NAME  create a key for posting events and show it once
+  weir event-keys delete ID    delete a key for posting events
+
+Every command has --help.
+`;
+
+const USED_WRONGLY = `Cannot run "serve": expected "weir serve [flags]"\n\n${SERVE_USAGE}`;
+
+/** What is printed in full. */
+const PRINTED: Readonly<Record<string, Ran>> = {
+  "serve -help": { code: 0, stdout: SERVE_USAGE, stderr: "" },
+  "serve --help": { code: 0, stdout: SERVE_USAGE, stderr: "" },
+  "serve -h": { code: 0, stdout: SERVE_USAGE, stderr: "" },
+  "serve now": { code: 2, stdout: "", stderr: USED_WRONGLY },
+  "serve -port 80": { code: 2, stdout: "", stderr: `Unknown flag --port\n\n${SERVE_USAGE}` },
+  "audit -h": { code: 0, stdout: AUDIT_USAGE, stderr: "" },
+  "audit --help": { code: 0, stdout: AUDIT_USAGE, stderr: "" },
+  "help audit": { code: 0, stdout: AUDIT_USAGE, stderr: "" },
+  "event-keys --help": { code: 0, stdout: EVENT_KEYS_USAGE, stderr: "" },
+  "help event-keys": { code: 0, stdout: EVENT_KEYS_USAGE, stderr: "" },
+  "event-keys": {
     code: 2,
     stdout: "",
-    stderr: `Cannot run "serve": expected "weir serve [flags]"\n\n${SERVE_USAGE}`,
-  }],
-  [["-port", "80"], {
+    stderr: `Cannot run "event-keys": the command is missing\n\n${EVENT_KEYS_USAGE}`,
+  },
+  "event-keys lst": {
     code: 2,
     stdout: "",
-    stderr: `Unknown flag --port\n\n${SERVE_USAGE}`,
-  }],
-];
+    stderr: `Unknown command "event-keys lst"\n\n${EVENT_KEYS_USAGE}`,
+  },
+  "help settings": {
+    code: 0,
+    stdout: `Settings are environment variables:\n\n${settingsHelp()}\n`,
+    stderr: "",
+  },
+  "help clinet": unknown('Unknown command "clinet"; did you mean client?', "weir help", "commands"),
+  "endpoint": unknown('Unknown command "endpoint"; did you mean endpoints?', "weir help", "commands"),
+  "xyzzy": unknown('Unknown command "xyzzy"', "weir help", "commands"),
+  "help settings KV_TIMOUT": unknown(
+    'Unknown setting "KV_TIMOUT"; did you mean KV_TIMEOUT?',
+    "weir help settings",
+    "settings",
+  ),
+};
 
-for (const [args, ran] of SERVED) {
-  Deno.test(`weir serve ${args.join(" ")}: what it says instead of serving`, async () => {
-    assertEquals(await run(["serve", ...args]), ran);
-  });
+function unknown(line: string, help: string, what: string): Ran {
+  return { code: 2, stdout: "", stderr: `${line}\nRun "${help}" to list all ${what}\n` };
 }
 
-const TOPICS: readonly (readonly [args: string[], first: string])[] = [
-  [["serve"], "usage: weir serve [flags]"],
-  [["client"], "usage: weir client [flags]"],
-  [["check"], "usage: weir check DIR [flags]"],
-  [["endpoints"], "usage: weir endpoints COMMAND [flags]"],
-  [["endpoints", "add"], "usage: weir endpoints add URL [flags]"],
-  [["endpoints", "unknown"], "usage: weir endpoints COMMAND [flags]"],
-  [["audit"], "usage: weir audit [flags]"],
-  [["webhooks", "listen"], "usage: weir webhooks listen [flags]"],
-  [["store", "backup"], "usage: weir store backup FILE [flags]"],
-  [["health"], "usage: weir health [flags]"],
-  [["version"], "usage: weir version [flags]"],
-  [["help"], "usage: weir help [COMMAND] [flags]"],
-  [["settings"], "Settings are environment variables:"],
-  [["settings", "check"], "usage: weir settings check [flags]"],
-  [["settings", "PORT"], "PORT (8080)"],
-  [["settings", "port"], "PORT (8080)"],
-  [[], "weir 1.2.3: a rate limit decision service and a workflow webhook service"],
-];
+for (const [line, expected] of Object.entries(PRINTED)) {
+  Deno.test(`weir ${line}: what it prints`, async () => assertEquals(await ran(line), expected));
+}
 
-for (const [args, first] of TOPICS) {
-  Deno.test(`weir help ${args.join(" ")}: begins with its usage`, async () => {
-    const { code, stdout, stderr } = await run(["help", ...args]);
+/** The first line that is printed. */
+const FIRST_LINES: Readonly<Record<string, string>> = {
+  "help serve": "usage: weir serve [flags]",
+  "help client": "usage: weir client [flags]",
+  "client -help": "usage: weir client [flags]",
+  "client --h": "usage: weir client [flags]",
+  "help check": "usage: weir check DIR [flags]",
+  "check DIR -help": "usage: weir check DIR [flags]",
+  "explain --help": "usage: weir explain [flags]",
+  "help endpoints": "usage: weir endpoints COMMAND [flags]",
+  "help endpoints add": "usage: weir endpoints add URL [flags]",
+  "help endpoints unknown": "usage: weir endpoints COMMAND [flags]",
+  "triggers -help": "usage: weir triggers COMMAND [flags]",
+  "event-keys list -h": "usage: weir event-keys list [flags]",
+  "executions show -h": "usage: weir executions show ID [flags]",
+  "webhooks verify -h": "usage: weir webhooks verify [flags]",
+  "help webhooks listen": "usage: weir webhooks listen [flags]",
+  "help store backup": "usage: weir store backup FILE [flags]",
+  "store check -h": "usage: weir store check [flags]",
+  "help health": "usage: weir health [flags]",
+  "health -h": "usage: weir health [flags]",
+  "help version": "usage: weir version [flags]",
+  "help help": "usage: weir help [COMMAND] [flags]",
+  "help settings check": "usage: weir settings check [flags]",
+  "help settings PORT": "PORT (8080)",
+  "help settings port": "PORT (8080)",
+};
+
+for (const [line, first] of Object.entries(FIRST_LINES)) {
+  Deno.test(`weir ${line}: begins with its usage`, async () => {
+    const { code, stdout, stderr } = await ran(line);
     assertEquals([code, stdout.split("\n")[0], stderr], [0, first, ""]);
   });
 }
 
 Deno.test("weir help: a line for each command, and no settings", async () => {
-  const { stdout } = await run(["help"]);
+  const { stdout } = await ran("help");
   const { lone, groups } = documentedCommands();
   const lines = stdout.split("\n");
+  assertEquals(
+    lines[0]?.replace(/^weir \S*:/, "weir:"),
+    "weir: a rate limit decision service and a workflow webhook service",
+  );
   for (const command of [...lone, ...groups.flatMap(({ commands }) => commands)]) {
     const found = lines.filter((line) => line.startsWith(`  weir ${callOf(command)} `));
     assertEquals([callOf(command), found.length], [callOf(command), 1]);
   }
   assertEquals(stdout.includes("LOG_LEVEL"), false);
 });
-
-Deno.test("weir help settings: every setting", async () => {
-  const { stdout } = await run(["help", "settings"]);
-  assertEquals(stdout, `Settings are environment variables:\n\n${settingsHelp()}\n`);
-});
-
-const UNKNOWN: readonly (readonly [args: string[], stderr: string])[] = [
-  [
-    ["help", "clinet"],
-    'Unknown command "clinet"; did you mean client?\nRun "weir help" to list all commands\n',
-  ],
-  [
-    ["endpoint"],
-    'Unknown command "endpoint"; did you mean endpoints?\nRun "weir help" to list all commands\n',
-  ],
-  [["xyzzy"], 'Unknown command "xyzzy"\nRun "weir help" to list all commands\n'],
-  [
-    ["help", "settings", "KV_TIMOUT"],
-    'Unknown setting "KV_TIMOUT"; did you mean KV_TIMEOUT?\nRun "weir help settings" to list all settings\n',
-  ],
-];
-
-for (const [args, stderr] of UNKNOWN) {
-  Deno.test(`weir ${args.join(" ")}: unknown, with the nearest name`, async () => {
-    assertEquals(await run(args), { code: 2, stdout: "", stderr });
-  });
-}
-
-const COMMANDS: readonly (readonly [args: string[], code: number, stdout: RegExp, stderr: RegExp])[] = [
-  [["endpoints"], 2, /^$/, /^Cannot run "endpoints": the command is missing/],
-  [["triggers", "-help"], 0, /^usage: weir triggers COMMAND/, /^$/],
-  [["event-keys", "list", "-h"], 0, /^usage: weir event-keys list/, /^$/],
-  [["events", "post"], 2, /^$/, /^Cannot run "events post": KIND is missing/],
-  [["deliveries", "help"], 2, /^$/, /^Unknown command "deliveries help"/],
-  [["executions", "show", "-h"], 0, /^usage: weir executions show ID/, /^$/],
-  [["audit", "-h"], 0, /^usage: weir audit /, /^$/],
-  [["webhooks", "verify", "-h"], 0, /^usage: weir webhooks verify /, /^$/],
-  [["health", "-h"], 0, /^usage: weir health /, /^$/],
-  [["store", "check", "-h"], 0, /^usage: weir store check /, /^$/],
-];
-
-for (const [args, code, stdout, stderr] of COMMANDS) {
-  Deno.test(`weir ${args.join(" ")}: ends at once`, async () => {
-    const ran = await run(args);
-    assertEquals(ran.code, code);
-    assertMatch(ran.stdout, stdout);
-    assertMatch(ran.stderr, stderr);
-  });
-}

@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { callOf } from "../../../src/cli/command.ts";
-import { documentedCommands, runCommand } from "../../../src/cli/commands.ts";
+import { documentedCommands } from "../../../src/cli/commands.ts";
+import { ran } from "../../harness/administration_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
 const ROOT = new URL("../../../", import.meta.url).pathname;
@@ -12,13 +13,8 @@ const COMMANDS = [...lone, ...groups.flatMap(({ commands }) => commands)]
   .filter(({ words }) => !NO_RESULT.includes(words));
 
 async function run(...args: readonly string[]): Promise<[code: number, stdout: string, stderr: string]> {
-  const written = { stdout: "", stderr: "" };
-  const output = {
-    stdout: (line: string) => void (written.stdout += `${line}\n`),
-    stderr: (line: string) => void (written.stderr += `${line}\n`),
-  };
-  const code = await runCommand(args, { environment: {}, output, clock: new FakeClock() });
-  return [code, written.stdout, written.stderr];
+  const { code, stdout, stderr } = await ran(args, { clock: new FakeClock() });
+  return [code, stdout, stderr];
 }
 
 for (const command of COMMANDS) {

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import { signature } from "../../../src/webhooks/model/signature.ts";
 import { NOW, ran } from "../../harness/administration_fixture.ts";
 
@@ -7,151 +7,93 @@ const SECRET = "whsec_c2VjcmV0";
 const OTHER = "whsec_b3RoZXI=";
 const SECONDS = NOW / 1_000;
 const SIGNED = await signature(SECRET, new TextEncoder().encode(BODY));
+const SIGNED_NOW = `--secret ${SECRET} --signature ${SIGNED} --timestamp`;
 
 interface Case {
-  readonly name: string;
-  readonly args: readonly string[];
+  readonly args: string;
   readonly body?: string;
-  readonly code: number;
+  readonly code?: number;
   readonly stdout?: string;
   readonly stderr?: string;
 }
 
-const CASES: readonly Case[] = [
-  {
-    name: "a delivery as it came",
-    args: [
-      ...[
-        "--secret",
-        SECRET,
-        "--header",
-        `X-Svc-Signature: ${SIGNED}`,
-        "--header",
-        `x-svc-timestamp:${SECONDS}`,
-      ],
-      ...["--header", "X-Svc-Event: agent.reply.completed", "--header", "X-Svc-Delivery: 3b24"],
-    ],
-    code: 0,
+const CASES: Readonly<Record<string, Case>> = {
+  "a delivery as it came": {
+    args: `--secret ${SECRET} --header 'X-Svc-Signature: ${SIGNED}' --header x-svc-timestamp:${SECONDS} \
+      --header 'X-Svc-Event: agent.reply.completed' --header 'X-Svc-Delivery: 3b24'`,
     stdout: "verified: sent at 2026-01-31T12:00:00.000Z, event agent.reply.completed, delivery 3b24\n",
   },
-  {
-    name: "a delivery, as YAML",
-    args: ["--secret", SECRET, "--signature", SIGNED, "--timestamp", `${SECONDS}`, "--output", "yaml"],
-    code: 0,
+  "a delivery, as YAML": {
+    args: `${SIGNED_NOW} ${SECONDS} --output yaml`,
     stdout: 'verified: true\nsentAt: "2026-01-31T12:00:00.000Z"\n',
   },
-  {
-    name: "another secret, as YAML",
-    args: ["--secret", OTHER, "--signature", SIGNED, "--timestamp", `${SECONDS}`, "--output", "yaml"],
+  "another secret, as YAML": {
+    args: `--secret ${OTHER} --signature ${SIGNED} --timestamp ${SECONDS} --output yaml`,
     code: 1,
     stdout: "verified: false\nreason: wrong_signature\nmessage: the signature matches no secret\n",
   },
-  {
-    name: "the short flags",
-    args: ["--secret", SECRET, "--signature", SIGNED, "--timestamp", `${SECONDS - 300}`],
-    code: 0,
+  "the short flags": {
+    args: `${SIGNED_NOW} ${SECONDS - 300}`,
     stdout: "verified: sent at 2026-01-31T11:55:00.000Z\n",
   },
-  {
-    name: "one of several secrets",
-    args: ["--secret", OTHER, "--secret", SECRET, "--signature", SIGNED, "--timestamp", `${SECONDS}`],
-    code: 0,
+  "one of several secrets": {
+    args: `--secret ${OTHER} ${SIGNED_NOW} ${SECONDS}`,
     stdout: "verified: sent at 2026-01-31T12:00:00.000Z\n",
   },
-  {
-    name: "secrets of files",
-    args: ["--secret-file", "FILE", "--signature", SIGNED, "--timestamp", `${SECONDS}`],
-    code: 0,
+  "secrets of files": {
+    args: `--secret-file FILE --signature ${SIGNED} --timestamp ${SECONDS}`,
     stdout: "verified: sent at 2026-01-31T12:00:00.000Z\n",
   },
-  {
-    name: "another body",
-    args: ["--secret", SECRET, "--signature", SIGNED, "--timestamp", `${SECONDS}`],
+  "another body": {
+    args: `${SIGNED_NOW} ${SECONDS}`,
     body: `${BODY}\n`,
     code: 1,
     stderr: "not verified: the signature matches no secret\n",
   },
-  {
-    name: "another secret",
-    args: ["--secret", OTHER, "--signature", SIGNED, "--timestamp", `${SECONDS}`],
+  "another secret": {
+    args: `--secret ${OTHER} --signature ${SIGNED} --timestamp ${SECONDS}`,
     code: 1,
     stderr: "not verified: the signature matches no secret\n",
   },
-  {
-    name: "a timestamp of long ago",
-    args: ["--secret", SECRET, "--signature", SIGNED, "--timestamp", `${SECONDS - 301}`],
+  "a timestamp of long ago": {
+    args: `${SIGNED_NOW} ${SECONDS - 301}`,
     code: 1,
     stderr: `not verified: the timestamp ${
       SECONDS - 301
     } is 301 seconds behind the clock; expected at most 300\n`,
   },
-  {
-    name: "a timestamp of long ago, with more tolerance",
-    args: [
-      "--secret",
-      SECRET,
-      "--signature",
-      SIGNED,
-      "--timestamp",
-      `${SECONDS - 3_600}`,
-      "--tolerance",
-      "1h",
-    ],
-    code: 0,
+  "a timestamp of long ago, with more tolerance": {
+    args: `${SIGNED_NOW} ${SECONDS - 3_600} --tolerance 1h`,
     stdout: "verified: sent at 2026-01-31T11:00:00.000Z\n",
   },
-  {
-    name: "no timestamp",
-    args: ["--secret", SECRET, "--signature", SIGNED],
+  "no timestamp": {
+    args: `--secret ${SECRET} --signature ${SIGNED}`,
     code: 1,
     stderr: "not verified: the header x-svc-timestamp is missing\n",
   },
-  {
-    name: "a signature that is there twice",
-    args: [
-      ...["--secret", SECRET, "--signature", SIGNED, "--timestamp", `${SECONDS}`],
-      ...["--header", `X-Svc-Signature: ${SIGNED}`],
-    ],
+  "a signature that is there twice": {
+    args: `${SIGNED_NOW} ${SECONDS} --header 'X-Svc-Signature: ${SIGNED}'`,
     code: 1,
     stderr: "not verified: the header x-svc-signature occurs more than once\n",
   },
-];
+};
 
-for (const { name, args, body = BODY, code, stdout = "", stderr = "" } of CASES) {
+for (const [name, { args, body = BODY, code = 0, stdout = "", stderr = "" }] of Object.entries(CASES)) {
   Deno.test(`weir webhooks verify: ${name}`, async () => {
     const file = await Deno.makeTempFile();
     try {
       await Deno.writeTextFile(file, `${OTHER}\n  ${SECRET}  \n\n`);
-      const named = args.map((arg) => arg.replace("FILE", file));
-      assertEquals(await ran(["webhooks", "verify", ...named], { stdin: body }), { code, stdout, stderr });
+      const line = `webhooks verify ${args.replace("FILE", file)}`;
+      assertEquals(await ran(line, { stdin: body }), { code, stdout, stderr });
     } finally {
       await Deno.remove(file);
     }
   });
 }
 
-const WRONG: readonly (readonly [args: readonly string[], code: number, line: string])[] = [
-  [[], 2, 'Cannot run "webhooks verify": --secret or --secret-file is missing'],
-  [["--secret", ""], 2, 'Cannot run "webhooks verify": --secret or --secret-file is missing'],
-  [
-    ["--secret-file", "-"],
-    2,
-    "Invalid --secret-file: expected a file, not standard input",
-  ],
-  [["--header", SECRET], 2, 'Invalid --header: expected "Name: value"'],
-  [["--tolerance", "300"], 2, 'Invalid --tolerance "300": expected a duration such as 5m'],
-  [[SECRET], 2, 'Cannot run "webhooks verify": expected "weir webhooks verify [flags]"'],
-  [
-    ["--secret-file", "/no/such/file"],
-    1,
-    "Cannot read \"/no/such/file\": No such file or directory (os error 2): open '/no/such/file'",
-  ],
-];
-
-for (const [args, code, line] of WRONG) {
-  Deno.test(`weir webhooks verify ${args.join(" ")}: cannot begin`, async () => {
-    const result = await ran(["webhooks", "verify", ...args], { stdin: BODY });
-    assertEquals([result.code, result.stdout, result.stderr.split("\n")[0]], [code, "", line]);
-    assert(!result.stderr.includes(SECRET));
-  });
-}
+Deno.test("weir webhooks verify: a file of secrets that is missing", async () => {
+  const { code, stderr } = await ran("webhooks verify --secret-file /no/such/file");
+  const text =
+    "Cannot read \"/no/such/file\": No such file or directory (os error 2): open '/no/such/file'\n";
+  assertEquals([code, stderr], [1, text]);
+});

@@ -1,6 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { dirname } from "node:path";
-import { runCommand } from "../../../src/cli/commands.ts";
+import { ranOver } from "../../harness/administration_fixture.ts";
 
 const text = (id: string) => `workflow: ${id}\nsteps:\n- {name: one, set: {}}\n`;
 const READS_ENV = "workflow: env\nsteps:\n- {name: one, set: {token: '{{ env.TOKEN }}'}}\n";
@@ -11,7 +10,7 @@ const NO_FILES =
   "DIR: warning: there are no workflow files here; put files *.yaml or *.yml into this folder\n";
 
 interface Case {
-  readonly args?: readonly string[];
+  readonly line?: string;
   readonly files: Readonly<Record<string, string>>;
   readonly environment?: Readonly<Record<string, string>>;
   readonly code: number;
@@ -60,14 +59,14 @@ const CASES: Readonly<Record<string, Case>> = {
     stderr: NO_FILES,
   },
   "an empty folder, strictly": {
-    args: ["--strict", "DIR"],
+    line: "--strict DIR",
     files: { "note.txt": "" },
     code: 1,
     stdout: "DIR: invalid: 0 files, 0 valid workflows, 0 errors, 1 warning\n",
     stderr: NO_FILES,
   },
   "no folder": {
-    args: ["DIR/none"],
+    line: "DIR/none",
     files: {},
     code: 1,
     stdout: "DIR/none: invalid: 0 files, 0 valid workflows, 1 error, 0 warnings\n",
@@ -76,30 +75,11 @@ const CASES: Readonly<Record<string, Case>> = {
   },
 };
 
-for (const [name, { args = ["DIR"], files, environment = {}, code, ...expected }] of Object.entries(CASES)) {
+for (const [name, { line = "DIR", files, environment = {}, ...expected }] of Object.entries(CASES)) {
   Deno.test(`workflows check: ${name}`, async () => {
-    const folder = await Deno.realPath(await Deno.makeTempDir());
-    try {
-      for (const [path, content] of Object.entries(files)) {
-        await Deno.mkdir(dirname(`${folder}/${path}`), { recursive: true });
-        await Deno.writeTextFile(`${folder}/${path}`, content);
-      }
-      const written = { stdout: "", stderr: "" };
-      const write = (stream: keyof typeof written) => (line: string) =>
-        void (written[stream] += `${line.replaceAll(folder, "DIR")}\n`);
-      const output = { stdout: write("stdout"), stderr: write("stderr") };
-      const call = ["workflows", "check", ...args.map((arg) => arg.replace("DIR", folder))];
-      assertEquals(await runCommand(call, { environment, output }), code);
-      assertEquals(written, { stderr: "", ...expected });
-    } finally {
-      await Deno.remove(folder, { recursive: true });
-    }
+    assertEquals(await ranOver(files, `workflows check ${line}`, { environment }), {
+      stderr: "",
+      ...expected,
+    });
   });
 }
-
-Deno.test("workflows check: a wrong command line is 2", async () => {
-  for (const args of [[], ["a", "b"], ["--jsn", "a"]]) {
-    const output = { stdout() {}, stderr() {} };
-    assertEquals(await runCommand(["workflows", "check", ...args], { environment: {}, output }), 2);
-  }
-});
