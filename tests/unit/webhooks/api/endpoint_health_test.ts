@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { WebhookBed } from "../../../harness/webhook_service_fixture.ts";
+import { WebhookBed, type WebhookBedOptions } from "../../../harness/webhook_service_fixture.ts";
 import { instead, storeWith } from "../../../harness/store_double.ts";
 import { until } from "../../../harness/until.ts";
 import type { SendResult } from "../../../../src/webhooks/deliveries/sender.ts";
@@ -11,14 +11,14 @@ const DAY = 24 * HOUR;
 const NOON = "2026-01-01T12:00:00.000Z";
 
 /** A service that works, with a receiver that answers as the test says. */
-async function workingBed() {
+async function workingBed(options: Pick<WebhookBedOptions, "store"> = {}) {
   const receiver = { answer: { status: 200 } as SendResult, sent: 0 };
   const send = () => {
     receiver.sent++;
     return Promise.resolve(receiver.answer);
   };
   const lock = { isSole: true, keep: () => true, release: () => {} };
-  const bed = await WebhookBed.open({ parts: { sender: { send }, takeLock: () => lock } });
+  const bed = await WebhookBed.open({ ...options, parts: { sender: { send }, takeLock: () => lock } });
   bed.service.start();
   await until("the work to begin", () => bed.service.isWorking);
   /** Lets time pass in seconds until something is the case. */
@@ -147,34 +147,21 @@ Deno.test("health of endpoints: an attempt that cannot be made is no failure of 
 
 Deno.test("health of endpoints: attempts that a failing store did not take are recorded later", async () => {
   let failures = 3;
-  const receiver = { sent: 0 };
-  const send = () => {
-    receiver.sent++;
-    return Promise.resolve({ status: 200 });
-  };
-  const lock = { isSole: true, keep: () => true, release: () => {} };
   const failing = instead(recordAttempts, (call) => {
     return failures-- > 0 ? Promise.reject(new Error("no store")) : call();
   });
-  await using bed = await WebhookBed.open({
-    parts: { sender: { send }, takeLock: () => lock },
+  const { bed, receiver, pass, add, show } = await workingBed({
     store: (store) => storeWith(store, [failing]),
   });
-  bed.service.start();
-  await until("the work to begin", () => bed.service.isWorking);
-  const { id } = (await bed.call("POST", "/endpoints", { url: "https://example.com/" })).body;
+  await using _ = bed;
+  const id = await add();
   for (let n = 1; n <= 2; n++) {
     await bed.post({ event: "a", data: {} });
-    await until("the attempt", () => {
-      bed.clock.advance(1_000);
-      return receiver.sent === n;
-    });
+    await pass("the attempt", () => Promise.resolve(receiver.sent === n));
   }
-  const attempts = async () =>
-    (await bed.call("GET", `/endpoints/${id}`)).body["attempts"] as { attempts: number }[] | undefined;
-  await until("the statistics", async () => {
-    bed.clock.advance(1_000);
-    return (await attempts())?.[0]?.attempts === 2;
+  await pass("the statistics", async () => {
+    const attempts = (await show(id))["attempts"] as { attempts: number }[] | undefined;
+    return attempts?.[0]?.attempts === 2;
   });
   assertEquals(failures < 0, true);
   assertEquals(bed.log.filter((line) => line.includes("Cannot record the health of endpoints")).length, 1);
