@@ -26,6 +26,13 @@ export class SenderDouble implements DeliverySender {
   running = 0;
   mostRunning = 0;
 
+  /** Has the receiver keep its requests waiting until this is called, and answer them with 200 then. */
+  hold(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.receiver = () => promise.then(() => ({ status: 200 }));
+    return resolve;
+  }
+
   async send(request: OutgoingDelivery, { signal }: { signal: AbortSignal }): Promise<SendResult> {
     this.sent.push(request);
     this.mostRunning = Math.max(this.mostRunning, ++this.running);
@@ -40,6 +47,16 @@ export class SenderDouble implements DeliverySender {
     }
   }
 }
+
+/** What a receiver that returns 500 is recorded as. */
+export const SERVER_ERROR: SendResult = {
+  ...{ status: 500, errorKind: "status", error: "the receiver responded with 500" },
+};
+
+/** What a receiver that returns 404 is recorded as. */
+export const NOT_FOUND: SendResult = {
+  ...{ status: 404, errorKind: "status", error: "the receiver responded with 404" },
+};
 
 /** Opens what was "sealed" as plain text. */
 const PLAIN_BOX = {
@@ -72,6 +89,14 @@ export class DispatcherBed implements AsyncDisposable {
     const path = join(folder, "weir.db");
     const store = await openSqliteStore({ path, logger: QUIET, clock: new FakeClock(), ...UNSYNCED });
     return new DispatcherBed(folder, store, path);
+  }
+
+  /** One with an endpoint, and an event for it. */
+  static async withEvent(endpoint: Partial<Endpoint> = {}): Promise<DispatcherBed> {
+    const bed = await DispatcherBed.open();
+    await bed.endpoint(endpoint);
+    await bed.event();
+    return bed;
   }
 
   /** Makes a dispatcher and starts it. */

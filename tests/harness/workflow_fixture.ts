@@ -133,6 +133,12 @@ export class GivenWorkflows implements Workflows {
   }
 }
 
+/** An execution and its steps as they stand. */
+interface Found {
+  readonly execution: Execution;
+  readonly steps: readonly ExecutionStep[];
+}
+
 /** The input of an execution, and what happens around its write. */
 interface AcceptedInput {
   readonly input?: string;
@@ -213,18 +219,14 @@ export class WorkflowBed implements AsyncDisposable {
   }
 
   /** The execution and its steps as they stand. */
-  async find(
-    id: string,
-  ): Promise<{ readonly execution: Execution; readonly steps: readonly ExecutionStep[] }> {
+  async find(id: string): Promise<Found> {
     const found = await this.store.read(findExecution, id);
     assert(found !== undefined);
     return found;
   }
 
   /** Waits until the execution has this status; time stands still. */
-  async ended(
-    id: string,
-  ): Promise<{ readonly execution: Execution; readonly steps: readonly ExecutionStep[] }> {
+  async ended(id: string): Promise<Found> {
     return await until(`the end of ${id}`, async () => {
       const found = await this.find(id);
       return found.execution.finishedAt === undefined ? undefined : found;
@@ -249,25 +251,13 @@ export class WorkflowBed implements AsyncDisposable {
 
   async addEndpoint(): Promise<void> {
     const endpoint: Endpoint = {
-      id: crypto.randomUUID(),
-      url: "https://receiver.example/",
-      events: ["workflow.*"],
-      description: "",
-      enabled: true,
-      createdAt: 0,
-      updatedAt: 0,
-      headerNames: [],
-      concurrency: 4,
-      standardWebhooks: false,
-      secrets: [],
+      ...{ id: crypto.randomUUID(), url: "https://receiver.example/", events: ["workflow.*"] },
+      ...{ description: "", enabled: true, createdAt: 0, updatedAt: 0, headerNames: [] },
+      ...{ concurrency: 4, standardWebhooks: false, secrets: [] },
     };
     const audit = {
-      id: crypto.randomUUID(),
-      at: 0,
-      actor: "admin",
-      action: "endpoint.created",
-      object: "",
-      details: {},
+      ...{ id: crypto.randomUUID(), at: 0, actor: "admin", action: "endpoint.created" },
+      ...{ object: "", details: {} },
     };
     await this.store.write(createEndpoint, endpoint, audit);
   }

@@ -1,28 +1,9 @@
 import { assertEquals } from "@std/assert";
 import { type Seen, WebhookBed } from "../../../harness/webhook_service_fixture.ts";
 import { findEvent } from "../../../../src/webhooks/store/events.ts";
+import { codeOf } from "./refusal_fixture.ts";
 
 const EVENT = { event: "agent.reply.completed", data: { replyId: "r1" } };
-
-function codeOf({ status, body }: Seen): unknown[] {
-  return [status, body?.code ?? Object.keys(body ?? {})[0]];
-}
-
-async function endpoint(bed: WebhookBed, fields: object = {}): Promise<string> {
-  return (await bed.call("POST", "/endpoints", { url: "https://example.com/hook", ...fields })).body.id;
-}
-
-Deno.test("event: it goes to every endpoint that names its kind, disabled ones included", async () => {
-  await using bed = await WebhookBed.open();
-  await endpoint(bed);
-  await endpoint(bed, { events: ["agent.*"], enabled: false });
-  await endpoint(bed, { events: ["document.write.completed"] });
-  const { status, body } = await bed.post(EVENT);
-  assertEquals([status, Object.keys(body), body.deliveries], [202, ["id", "deliveries"], 2]);
-  const { body: event } = await bed.call("GET", `/events/${body.id}`);
-  assertEquals([event["event"], event["data"]], [EVENT.event, EVENT.data]);
-  assertEquals((await bed.call("GET", "/deliveries")).body.items.length, 2);
-});
 
 Deno.test("event: its data is stored as it was sent, to the byte", async () => {
   await using bed = await WebhookBed.open();
@@ -34,7 +15,7 @@ Deno.test("event: its data is stored as it was sent, to the byte", async () => {
 
 Deno.test("event: what is wrong is refused", async () => {
   await using bed = await WebhookBed.open();
-  const { body: { key } } = await bed.call("POST", "/event-keys", { name: "agent", kinds: ["agent.*"] });
+  const { body: { id, key } } = await bed.call("POST", "/event-keys", { name: "agent", kinds: ["agent.*"] });
   const deep = `{"event":"a","data":${'{"a":'.repeat(64)}1${"}".repeat(64)}}`;
   const table: [string, Seen, unknown[], string | undefined][] = [
     ["an unknown key", await bed.post("x", { key: "svce_unknown" }), [401, "unauthorized"], undefined],
@@ -64,16 +45,19 @@ Deno.test("event: what is wrong is refused", async () => {
   for (const [what, answer, expected, field] of table) {
     assertEquals([codeOf(answer), answer.body?.field], [expected, field], what);
   }
+  assertEquals((await bed.call("DELETE", `/event-keys/${id}`)).status, 204);
+  assertEquals(codeOf(await bed.post(EVENT, { key })), [401, "unauthorized"], "a deleted key");
 });
 
 Deno.test("event: a key is used once by each who posts", async () => {
   await using bed = await WebhookBed.open();
-  await endpoint(bed);
+  await bed.call("POST", "/endpoints", { url: "https://example.com/hook" });
   const { body: { key } } = await bed.call("POST", "/event-keys", { name: "agent", kinds: ["*"] });
   const first = await bed.post(EVENT, { idempotencyKey: "k" });
   const replay = await bed.post(EVENT, { idempotencyKey: "k" });
   const other = await bed.post({ ...EVENT, data: {} }, { idempotencyKey: "k" });
   const byKey = await bed.post(EVENT, { key, idempotencyKey: "k" });
+  assertEquals([first.status, Object.keys(first.body)], [202, ["id", "deliveries"]]);
   assertEquals([replay.body, replay.headers["idempotency-replayed"]], [first.body, "true"]);
   assertEquals([other.body, other.headers["idempotency-body-mismatch"]], [first.body, "true"]);
   assertEquals([byKey.status, byKey.headers["idempotency-replayed"], byKey.body.deliveries], [
@@ -87,12 +71,4 @@ Deno.test("event: a key is used once by each who posts", async () => {
   );
   assertEquals(new Set(many.map(({ body }) => body.id)).size, 1);
   assertEquals((await bed.call("GET", "/events")).body.items.length, 3);
-});
-
-Deno.test("event: a deleted key is unknown", async () => {
-  await using bed = await WebhookBed.open();
-  const { body: { id, key } } = await bed.call("POST", "/event-keys", { name: "agent", kinds: ["*"] });
-  assertEquals((await bed.post(EVENT, { key })).status, 202);
-  assertEquals((await bed.call("DELETE", `/event-keys/${id}`)).status, 204);
-  assertEquals(codeOf(await bed.post(EVENT, { key })), [401, "unauthorized"]);
 });

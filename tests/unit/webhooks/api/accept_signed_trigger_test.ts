@@ -4,6 +4,7 @@ import { findSignedTrigger } from "../../../../src/webhooks/store/triggers.ts";
 import { hmacSignature, PROVIDER_HEADERS } from "../../../harness/provider_signatures.ts";
 import { instead, storeWith } from "../../../harness/store_double.ts";
 import { type Body, type Seen, WebhookBed } from "../../../harness/webhook_service_fixture.ts";
+import { codeOf } from "./refusal_fixture.ts";
 
 const SECRET = "It's a Secret to Everybody";
 const STANDARD_SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -15,10 +16,6 @@ function github(body: string | Uint8Array, { id = "delivery-1", secret = SECRET 
 
 function signed(bed: WebhookBed, verify: Readonly<Record<string, unknown>> = {}, fields = {}): Promise<Body> {
   return bed.trigger({ verify: { scheme: "github", secret: SECRET, ...verify }, ...fields });
-}
-
-function codeOf({ status, body }: Seen): unknown[] {
-  return [status, body?.code ?? Object.keys(body ?? {})[0]];
 }
 
 function isReplay({ headers }: Seen): boolean {
@@ -217,14 +214,4 @@ Deno.test("signed trigger: a secret that cannot be opened refuses nobody whose s
   const newer = await bed.startSigned(github(BODY, { secret: "the newer secret", id: "2" }), BODY);
   assertEquals([old.status, codeOf(newer)], [202, [503, "store_unavailable"]]);
   assertEquals(bed.log.some((line) => line.includes('encrypted with the key "lost"')), true);
-});
-
-Deno.test("signed trigger: concurrent calls of one delivery are one execution", async () => {
-  await using bed = await WebhookBed.open();
-  await signed(bed);
-  const answers = await Promise.all(
-    Array.from({ length: 200 }, () => bed.startSigned(github(BODY), BODY)),
-  );
-  assertEquals(new Set(answers.map(({ status, body }) => `${status} ${body.executionId}`)).size, 1);
-  assertEquals([answers.filter(isReplay).length, await countOf(bed)], [199, 1]);
 });

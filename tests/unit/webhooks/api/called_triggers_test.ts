@@ -1,8 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { findExecution, listExecutions } from "../../../../src/webhooks/store/executions.ts";
 import { type Seen, WebhookBed } from "../../../harness/webhook_service_fixture.ts";
-
-const codeOf = ({ status, body }: Seen) => [status, body.code ?? Object.keys(body)[0]];
+import { codeOf } from "./refusal_fixture.ts";
 
 Deno.test("test call: by id or name it starts the workflow without the key, and is audited", async () => {
   await using bed = await WebhookBed.open();

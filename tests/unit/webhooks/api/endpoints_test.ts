@@ -49,17 +49,11 @@ Deno.test("endpoints: one that is made shows its secret there alone, and its hea
 
 Deno.test("endpoints: what is not said has its default", async () => {
   await using bed = await WebhookBed.open();
-  const { body } = await bed.call("POST", "/endpoints", { url: URL_GOOD });
-  const { events, description, enabled, headers, concurrency, timeoutMs, standardWebhooks } = body;
-  assertEquals([events, description, enabled, headers, concurrency, timeoutMs, standardWebhooks], [
-    ["*"],
-    "",
-    true,
-    [],
-    4,
-    undefined,
-    true,
-  ]);
+  const { id: _, secret: _secret, secrets, createdAt, updatedAt, ...rest } =
+    (await bed.call("POST", "/endpoints", { url: URL_GOOD })).body;
+  assertEquals([(secrets as unknown[]).length, updatedAt], [1, createdAt]);
+  const given = { url: URL_GOOD, events: ["*"], description: "", enabled: true, headers: [] };
+  assertEquals(rest as object, { ...given, concurrency: 4, standardWebhooks: true });
 });
 
 Deno.test("endpoints: every field is checked", async () => {
@@ -78,11 +72,8 @@ Deno.test("endpoints: every field is checked", async () => {
     [{ headers: { "x y": "a" } }, "headers"],
     [{ headers: { "x-y": "a\nb" } }, "headers.x-y"],
     [{ headers: { "x-y": 1 } }, "headers.x-y"],
-    [{ headers: { "X-Svc-Event": "a" } }, "headers.X-Svc-Event"],
-    [{ headers: { "webhook-id": "a" } }, "headers.webhook-id"],
     [{ headers: { "Host": "a" } }, "headers.Host"],
     [{ headers: { "content-type": "a" } }, "headers.content-type"],
-    [{ headers: { "transfer-encoding": "a" } }, "headers.transfer-encoding"],
     [{ headers: { "X-A": "a", "x-a": "b" } }, "headers.x-a"],
     [{ concurrency: 0 }, "concurrency"],
     [{ concurrency: 1.5 }, "concurrency"],

@@ -6,52 +6,35 @@ const PLAN = { "customer.plan": ["pro", "team"] };
 const UNKNOWN = "00000000-0000-4000-8000-000000000000";
 const MISMATCH = 'customer.plan is "free"; the filter expects "pro" or "team"';
 
-/** A service with an event of a free plan. */
-class Bed implements AsyncDisposable {
-  readonly bed: WebhookBed;
+async function addEndpoint(bed: WebhookBed, fields: object): Promise<string> {
+  return (await bed.call("POST", "/endpoints", { url: "https://example.com/hook", ...fields })).body.id;
+}
 
-  constructor(bed: WebhookBed) {
-    this.bed = bed;
-  }
+/** Adds an event of a free plan. */
+async function addEvent(bed: WebhookBed): Promise<string> {
+  return (await bed.post({ event: "order.created", data: { customer: { plan: "free" } } })).body.id;
+}
 
-  static async open(): Promise<Bed> {
-    return new Bed(await WebhookBed.open());
-  }
-
-  async endpoint(fields: object): Promise<string> {
-    return (await this.bed.call("POST", "/endpoints", { url: "https://example.com/hook", ...fields })).body
-      .id;
-  }
-
-  async event(): Promise<string> {
-    return (await this.bed.post({ event: "order.created", data: { customer: { plan: "free" } } })).body.id;
-  }
-
-  async why(eventId: string, endpointId: string): Promise<unknown> {
-    const { status, body } = await this.bed.call("GET", `/events/${eventId}/why?endpointId=${endpointId}`);
-    return status === 200 ? body["why"] : [status, body.code, body.field];
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.bed[Symbol.asyncDispose]();
-  }
+async function whyOf(bed: WebhookBed, eventId: string, endpointId: string): Promise<unknown> {
+  const { status, body } = await bed.call("GET", `/events/${eventId}/why?endpointId=${endpointId}`);
+  return status === 200 ? body["why"] : [status, body.code, body.field];
 }
 
 Deno.test("why of an event: the kind and the filter of the endpoint", async () => {
-  await using bed = await Bed.open();
-  const other = await bed.endpoint({ events: ["user.*"] });
-  const pro = await bed.endpoint({ filter: PLAN });
-  const event = await bed.event();
-  assertEquals(await bed.why(event, other), "the endpoint does not subscribe to order.created");
-  assertEquals(await bed.why(event, pro), MISMATCH);
+  await using bed = await WebhookBed.open();
+  const other = await addEndpoint(bed, { events: ["user.*"] });
+  const pro = await addEndpoint(bed, { filter: PLAN });
+  const event = await addEvent(bed);
+  assertEquals(await whyOf(bed, event, other), "the endpoint does not subscribe to order.created");
+  assertEquals(await whyOf(bed, event, pro), MISMATCH);
 });
 
 Deno.test("why of an event: the state of the delivery, where there is one", async () => {
-  await using bed = await Bed.open();
-  const to = await bed.endpoint({ filter: { "customer.plan": ["free"] }, enabled: false });
-  const event = await bed.event();
-  const { items: [delivery] } = (await bed.bed.call("GET", "/deliveries")).body;
-  const { body } = await bed.bed.call("GET", `/events/${event}/why?endpointId=${to}`);
+  await using bed = await WebhookBed.open();
+  const to = await addEndpoint(bed, { filter: { "customer.plan": ["free"] }, enabled: false });
+  const event = await addEvent(bed);
+  const { items: [delivery] } = (await bed.call("GET", "/deliveries")).body;
+  const { body } = await bed.call("GET", `/events/${event}/why?endpointId=${to}`);
   assertEquals(body as object, {
     ...{ eventId: event, endpointId: to, deliveryId: delivery?.id },
     why: "its endpoint is disabled; it waits until the endpoint is enabled",
@@ -59,64 +42,64 @@ Deno.test("why of an event: the state of the delivery, where there is one", asyn
 });
 
 Deno.test("why of an event: what changed since", async () => {
-  await using bed = await Bed.open();
-  const changed = await bed.endpoint({ filter: PLAN });
-  const event = await bed.event();
-  bed.bed.clock.advance(1_000);
-  const later = await bed.endpoint({});
+  await using bed = await WebhookBed.open();
+  const changed = await addEndpoint(bed, { filter: PLAN });
+  const event = await addEvent(bed);
+  bed.clock.advance(1_000);
+  const later = await addEndpoint(bed, {});
   const at = "2026-01-01T12:00:01.000Z";
-  assertEquals(await bed.why(event, later), `the endpoint was created at ${at}, after the event`);
-  await bed.bed.call("PATCH", `/endpoints/${changed}`, { filter: null });
+  assertEquals(await whyOf(bed, event, later), `the endpoint was created at ${at}, after the event`);
+  await bed.call("PATCH", `/endpoints/${changed}`, { filter: null });
   const since = `the endpoint was changed at ${at}, after the event`;
-  assertEquals(await bed.why(event, changed), `it has no delivery; ${since}`);
-  await bed.bed.call("PATCH", `/endpoints/${changed}`, { filter: { a: [1] } });
+  assertEquals(await whyOf(bed, event, changed), `it has no delivery; ${since}`);
+  await bed.call("PATCH", `/endpoints/${changed}`, { filter: { a: [1] } });
   assertEquals(
-    await bed.why(event, changed),
+    await whyOf(bed, event, changed),
     `a is missing in data; the filter expects 1; ${since}`,
   );
 });
 
 Deno.test("why of an event: one about the endpoint itself goes to others only", async () => {
-  await using bed = await Bed.open();
+  await using bed = await WebhookBed.open();
   const [about, other] = [
-    await bed.endpoint({ events: ["endpoint.*"] }),
-    await bed.endpoint({ events: ["endpoint.*"], enabled: false }),
+    await addEndpoint(bed, { events: ["endpoint.*"] }),
+    await addEndpoint(bed, { events: ["endpoint.*"], enabled: false }),
   ];
-  const { clock, store } = bed.bed;
+  const { clock, store } = bed;
   const at = clock.now();
   const failures = { count: 20, firstAt: at, lastAt: at, areReportable: true };
   const summary = { succeeded: 0, failed: 20, answered: 0, totalMs: 0, maxMs: 0, failures };
   const options = { now: at, newId: () => crypto.randomUUID(), disableAfterMs: 0 };
   await store.write(recordAttempts, [{ endpointId: about, summary }], options);
-  const { items: [event] } = (await bed.bed.call("GET", "/events?event=endpoint.failing")).body;
+  const { items: [event] } = (await bed.call("GET", "/events?event=endpoint.failing")).body;
   const id = String(event?.["id"]);
-  assertEquals(await bed.why(id, about), "the event is about this endpoint: only others receive it");
+  assertEquals(await whyOf(bed, id, about), "the event is about this endpoint: only others receive it");
   assertEquals(
-    await bed.why(id, other),
+    await whyOf(bed, id, other),
     "its endpoint is disabled; it waits until the endpoint is enabled",
   );
 });
 
 Deno.test("why of an event: an erased payload cannot be compared", async () => {
-  await using bed = await Bed.open();
-  const to = await bed.endpoint({ filter: PLAN });
-  const event = await bed.event();
-  await bed.bed.call("DELETE", `/events/${event}/payload`);
+  await using bed = await WebhookBed.open();
+  const to = await addEndpoint(bed, { filter: PLAN });
+  const event = await addEvent(bed);
+  await bed.call("DELETE", `/events/${event}/payload`);
   assertEquals(
-    await bed.why(event, to),
+    await whyOf(bed, event, to),
     "the filter of the endpoint cannot be compared: the payload of the event was erased",
   );
 });
 
 Deno.test("why of an event: wrong input", async () => {
-  await using bed = await Bed.open();
-  const [to, event] = [await bed.endpoint({}), await bed.event()];
-  assertEquals(await bed.why(UNKNOWN, to), [404, "not_found", undefined]);
-  assertEquals(await bed.why(event, UNKNOWN), [404, "not_found", undefined]);
+  await using bed = await WebhookBed.open();
+  const [to, event] = [await addEndpoint(bed, {}), await addEvent(bed)];
+  assertEquals(await whyOf(bed, UNKNOWN, to), [404, "not_found", undefined]);
+  assertEquals(await whyOf(bed, event, UNKNOWN), [404, "not_found", undefined]);
   for (
     const [query, field] of [["", "endpointId"], ["endpointId=1&x=2", "x"], ["endpointId=x", "endpointId"]]
   ) {
-    const { status, body } = await bed.bed.call("GET", `/events/${event}/why?${query}`);
+    const { status, body } = await bed.call("GET", `/events/${event}/why?${query}`);
     assertEquals([status, body.field], [422, field], query);
   }
 });

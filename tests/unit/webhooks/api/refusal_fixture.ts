@@ -1,3 +1,4 @@
+import type { Seen } from "../../../harness/webhook_service_fixture.ts";
 import { PROBLEM_CODES } from "../../../../src/webhooks/api/problem_codes.ts";
 import { type WebhookProblem, WebhookRefusal } from "../../../../src/webhooks/api/problem.ts";
 
@@ -12,4 +13,9 @@ export async function refusalOf(run: () => unknown): Promise<WebhookProblem & { 
     throw error;
   }
   throw new Error("Cannot find the refusal: nothing was refused");
+}
+
+/** The status of an answer, and its code or the name of its first field. */
+export function codeOf({ status, body }: Seen): unknown[] {
+  return [status, body?.code ?? Object.keys(body ?? {})[0]];
 }

@@ -52,9 +52,7 @@ Deno.test("an endpoint that another process made is served with the next look", 
 });
 
 Deno.test("what cannot be written down is not claimed again and again", async () => {
-  await using bed = await DispatcherBed.open();
-  await bed.endpoint();
-  await bed.event();
+  await using bed = await DispatcherBed.withEvent();
   let isFull = true;
   let asked = 0;
   const store = storeWith(bed.store, [], {
@@ -80,9 +78,7 @@ Deno.test("what cannot be written down is not claimed again and again", async ()
 });
 
 Deno.test("a step that throws before the claim ends nothing", async () => {
-  await using bed = await DispatcherBed.open();
-  await bed.endpoint();
-  await bed.event();
+  await using bed = await DispatcherBed.withEvent();
   let isFirst = true;
   const dispatcher = bed.start({
     at(when, step) {
@@ -122,9 +118,7 @@ Deno.test("claims that ended are taken back only after the other claims of the p
 });
 
 Deno.test("an attempt that is given up before its request leaves sends nothing", async () => {
-  await using bed = await DispatcherBed.open();
-  await bed.endpoint();
-  await bed.event();
+  await using bed = await DispatcherBed.withEvent();
   const atSend = Promise.withResolvers<void>();
   const gate = Promise.withResolvers<void>();
   const dispatcher = bed.start({
@@ -145,14 +139,8 @@ Deno.test("an attempt that is given up before its request leaves sends nothing",
 });
 
 Deno.test("a process that sleeps between prolonging its claims and taking others back keeps its own", async () => {
-  await using bed = await DispatcherBed.open();
-  await bed.endpoint();
-  await bed.event();
-  const gate = Promise.withResolvers<void>();
-  bed.sender.receiver = async () => {
-    await gate.promise;
-    return { status: 200 };
-  };
+  await using bed = await DispatcherBed.withEvent();
+  const answer = bed.sender.hold();
   let isAsleep = false;
   const store = storeWith(bed.store, [instead(renewClaims, async (call) => {
     const held = await call();
@@ -164,15 +152,13 @@ Deno.test("a process that sleeps between prolonging its claims and taking others
   await until("the request to be sent", () => bed.sender.running === 1);
   bed.clock.advance(5_000);
   await bed.settled();
-  gate.resolve();
+  answer();
   await bed.sent(1);
   assertEquals([isAsleep, dispatcher.metrics.expiredClaims, bed.sender.sent.length], [true, 0, 1]);
 });
 
 Deno.test("a sender that throws is a failed attempt, with the pauses of the schedule", async () => {
-  await using bed = await DispatcherBed.open();
-  await bed.endpoint();
-  await bed.event();
+  await using bed = await DispatcherBed.withEvent();
   bed.sender.receiver = () => {
     throw new Error("a fault that names https://user:password@receiver.example");
   };
@@ -234,9 +220,7 @@ Deno.test("what a store fails in portions is gone through at once", async () => 
 });
 
 Deno.test("an attempt that does not end when it is told to does not keep the dispatcher from ending", async () => {
-  await using bed = await DispatcherBed.open();
-  await bed.endpoint();
-  await bed.event();
+  await using bed = await DispatcherBed.withEvent();
   const gate = Promise.withResolvers<void>();
   const sender = {
     isAsked: false,
@@ -329,23 +313,17 @@ Deno.test("the lease of an endpoint that was not known is prolonged to its own t
   const dispatcher = bed.start();
   await bed.settled();
   const id = await bed.endpoint({ timeoutMs: 60_000 });
-  const gate = Promise.withResolvers<void>();
-  bed.sender.receiver = async () => {
-    await gate.promise;
-    return { status: 200 };
-  };
+  const answer = bed.sender.hold();
   await bed.event();
   dispatcher.wake([id]);
   await until("the request", () => bed.sender.running === 1);
   await until("its lease", async () => (await bed.only()).delivery.leaseUntil === bed.clock.now() + 75_000);
-  gate.resolve();
+  answer();
   await bed.sent(1);
 });
 
 Deno.test("an event whose claim was carried out and not answered is delivered as soon as the store is back", async () => {
-  await using bed = await DispatcherBed.open();
-  await bed.endpoint();
-  await bed.event();
+  await using bed = await DispatcherBed.withEvent();
   let isAway = true;
   const released = instead(releaseClaims, (call) => {
     return isAway ? Promise.reject(new StoreError("busy", "the store is locked")) : call();

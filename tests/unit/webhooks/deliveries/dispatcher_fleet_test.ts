@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { FakeClock } from "../../../harness/fake_clock.ts";
 import { until } from "../../../harness/until.ts";
 import { storeWith } from "../../../harness/store_double.ts";
-import { DispatcherBed } from "../../../harness/dispatcher_fixture.ts";
+import { DispatcherBed, NOT_FOUND } from "../../../harness/dispatcher_fixture.ts";
 import { listDeliveries } from "../../../../src/webhooks/store/deliveries.ts";
 import { StoreError, type WebhookStore } from "../../../../src/webhooks/store/store.ts";
 
@@ -129,12 +129,10 @@ Deno.test("after the store was away for longer than a lease nobody loses what an
 });
 
 Deno.test("a receiver is told the time of the machine; all that is stored has the time of the store", async () => {
-  await using bed = await DispatcherBed.open();
-  await bed.endpoint({ standardWebhooks: true });
-  await bed.event();
+  await using bed = await DispatcherBed.withEvent({ standardWebhooks: true });
   const hour = 3_600_000;
   const wallClock = FakeClock.ofMachine({ of: bed.clock, aheadMs: hour });
-  bed.sender.receiver = () => ({ status: 404, errorKind: "status", error: "no" });
+  bed.sender.receiver = () => NOT_FOUND;
   bed.start({ wallClock });
   await bed.sent(1);
   await bed.settled();
@@ -151,14 +149,8 @@ Deno.test("a receiver is told the time of the machine; all that is stored has th
 });
 
 Deno.test("when the clock of the store is set forward, who learns of it first takes nothing from the others", async () => {
-  await using bed = await DispatcherBed.open();
-  await bed.endpoint();
-  await bed.event();
-  const gate = Promise.withResolvers<void>();
-  bed.sender.receiver = async () => {
-    await gate.promise;
-    return { status: 200 };
-  };
+  await using bed = await DispatcherBed.withEvent();
+  const answer = bed.sender.hold();
   const [ownersClock, othersClock] = [
     FakeClock.ofMachine({ of: bed.clock }),
     FakeClock.ofMachine({ of: bed.clock }),
@@ -172,7 +164,7 @@ Deno.test("when the clock of the store is set forward, who learns of it first ta
     bed.clock.advance(1_000);
     await bed.settled();
   }
-  gate.resolve();
+  answer();
   await bed.sent(1);
   const lost = [owner, other].map(({ metrics }) => [metrics.lostClaims, metrics.expiredClaims]);
   assertEquals(lost, [[0, 0], [0, 0]]);
@@ -180,9 +172,7 @@ Deno.test("when the clock of the store is set forward, who learns of it first ta
 });
 
 Deno.test("what was held up past its lease before it was sent is not sent, but given back", async () => {
-  await using bed = await DispatcherBed.open();
-  await bed.endpoint();
-  await bed.event();
+  await using bed = await DispatcherBed.withEvent();
   const clock = FakeClock.ofMachine({ of: bed.clock });
   let claims = 0;
   const dispatcher = bed.start({

@@ -1,38 +1,10 @@
 import { assertEquals } from "@std/assert";
-import { LAST_SLOT_MS, nextAttempt, SLOTS_MS, slotsUsed } from "../../../../src/webhooks/model/schedule.ts";
+import { nextAttempt, slotsUsed } from "../../../../src/webhooks/model/schedule.ts";
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const FIRST = Date.parse("2026-03-28T12:00:00Z");
-
-Deno.test("the slots are those of the requirement", () => {
-  const expected = [0, 30 * SECOND, MINUTE, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 8 * HOUR, 24 * HOUR];
-  assertEquals([SLOTS_MS, LAST_SLOT_MS], [expected, 24 * HOUR]);
-});
-
-// Up to 10 % of the gap to the slot before, at most five minutes, and never past the last one.
-const MOST_JITTER = [0, 3 * SECOND, 3 * SECOND, 24 * SECOND, 150 * SECOND, 5 * MINUTE, 5 * MINUTE, 0];
-
-for (const random of [0, 0.5, 0.999]) {
-  Deno.test(`each slot with its jitter, random ${random}`, () => {
-    const found = SLOTS_MS.map((_, slot) =>
-      // Asked just before the time of the slot has come.
-      nextAttempt({
-        slot,
-        firstFailureAt: FIRST,
-        now: FIRST + (SLOTS_MS[slot - 1] ?? 0),
-        mayRetryImmediately: true,
-        random,
-      })
-    );
-    const expected = SLOTS_MS.map((offsetMs, slot) => {
-      const jitterMs = Math.floor(random * (MOST_JITTER[slot] ?? 0));
-      return { slot, dueAt: FIRST + offsetMs + jitterMs };
-    });
-    assertEquals(found, expected);
-  });
-}
 
 interface Case {
   readonly name: string;

@@ -5,6 +5,7 @@ import { findDelivery } from "../../../../src/webhooks/store/deliveries.ts";
 import { dueEndpoints } from "../../../../src/webhooks/store/delivery_claims.ts";
 import { voidClaims } from "../../../../src/webhooks/store/claims.ts";
 import { instead, storeWith } from "../../../harness/store_double.ts";
+import type { ClaimedDelivery } from "../../../../src/webhooks/store/store.ts";
 import { listExecutions, renewExecutionClaims } from "../../../../src/webhooks/store/executions.ts";
 
 const DAY_MS = 86_400_000;
@@ -23,6 +24,17 @@ class Lock {
     this.taken++;
     return { isSole: this.isSole, keep: () => this.isKept, release: () => void this.released++ };
   };
+}
+
+/** Claims a delivery as another process does. */
+async function claim({ clock, store }: WebhookBed, leaseMs: number): Promise<ClaimedDelivery | undefined> {
+  const now = clock.now();
+  const [endpoint] = await store.read(dueEndpoints, now);
+  const [claimed] = await store.claimDeliveries({
+    ...{ now, leaseUntil: now + leaseMs, newClaimId: () => crypto.randomUUID() },
+    requests: [{ endpointId: endpoint?.id ?? "", max: 1 }],
+  });
+  return claimed;
 }
 
 Deno.test("background work: it begins once the lock is had, and gives it back", async () => {
@@ -69,14 +81,7 @@ Deno.test("background work: claims of whoever had the lock before are void", asy
   });
   await bed.call("POST", "/endpoints", { url: "https://example.com/" });
   const { body: { id } } = await bed.post({ event: "a", data: {} });
-  const [endpoint] = await bed.store.read(dueEndpoints, bed.clock.now());
-  const [claimed] = await bed.store.claimDeliveries({
-    now: bed.clock.now(),
-    leaseUntil: bed.clock.now() + DAY_MS,
-    newClaimId: () => crypto.randomUUID(),
-    requests: [{ endpointId: endpoint?.id ?? "", max: 1 }],
-  });
-  assertEquals(claimed?.delivery.eventId, id);
+  assertEquals((await claim(bed, DAY_MS))?.delivery.eventId, id);
   bed.service.start();
   const state = async () => (await bed.call("GET", "/deliveries")).body.items[0]?.state;
   await until("the delivery", async () => await state() === "acknowledged");
@@ -100,16 +105,7 @@ Deno.test("background work: where others work too, only claims whose lease is ov
   await bed.call("POST", "/endpoints", { url: "https://example.com/" });
   await bed.post({ event: "a", data: {} });
   await bed.post({ event: "a", data: {} });
-  const claim = async (leaseMs: number) => {
-    const now = bed.clock.now();
-    const [endpoint] = await bed.store.read(dueEndpoints, now);
-    const [claimed] = await bed.store.claimDeliveries({
-      ...{ now, leaseUntil: now + leaseMs, newClaimId: () => crypto.randomUUID() },
-      requests: [{ endpointId: endpoint?.id ?? "", max: 1 }],
-    });
-    return claimed?.delivery.id;
-  };
-  const [gone, held] = [await claim(1_000), await claim(DAY_MS)];
+  const [gone, held] = [await claim(bed, 1_000), await claim(bed, DAY_MS)].map((one) => one?.delivery.id);
   bed.clock.advance(2_000);
   bed.service.start();
   const state = async (id = "") => (await bed.store.read(findDelivery, id))?.delivery.state;

@@ -28,8 +28,6 @@ function batch(number: number, part: Partial<OperationalBatch> = {}): Operationa
   return { reporter: "r", number, reports: [report], events: [], ...part };
 }
 
-const CONFIG = { reports: [], events: [{ kind: "config.loaded", data: { what: "rules" } }] };
-
 /** A service with an endpoint that subscribes to operational events. */
 async function openBed(options: WebhookBedOptions = {}): Promise<WebhookBed> {
   const bed = await WebhookBed.open(options);
@@ -152,13 +150,6 @@ Deno.test("operational events: values are shown, hashed or omitted, and keys are
   assertEquals((hashed as { value: string }[]).map(({ value }) => isHash(value)), [true]);
   assertEquals(omitted, [{ key: "user" }]);
   assertEquals([shown[1], shown[3], shown[5]], [rule, rule, rule]);
-});
-
-Deno.test("operational events: those of the configuration are written as they are", async () => {
-  await using bed = await openBed();
-  assertEquals(await bed.service.report(batch(1, CONFIG)), true);
-  assertEquals(await bed.service.report(batch(1, CONFIG)), true);
-  assertEquals(await kinds(bed), ["config.loaded"]);
 });
 
 Deno.test("operational events: a store that is full takes none", async () => {

@@ -68,6 +68,14 @@ function bed(limit: LimitCall = () => Promise.resolve({ code: "OK" })) {
   return { supervisor, clock, lines, line, health, isNew, log };
 }
 
+/** A bed whose worker is ready. */
+function readyBed() {
+  const ready = bed();
+  ready.supervisor.start();
+  ready.line().say({ type: "ready" });
+  return ready;
+}
+
 async function end(supervisor: WebhookWorkerSupervisor, line: Line): Promise<void> {
   const stopped = supervisor.stop(0);
   line.say({ type: "stopped" });
@@ -136,9 +144,7 @@ Deno.test("webhook worker supervisor: not more calls wait for the first worker t
   const [status, code] = codeOf(await supervisor.acceptTrigger(CALL));
   assertEquals([status, code], [503, "webhooks_unavailable"]);
   supervisor.start();
-  const stopped = supervisor.stop(0);
-  line().say({ type: "stopped" });
-  await stopped;
+  await end(supervisor, line());
   const codes = new Set((await Promise.all(waiting)).map((answer) => answer?.code));
   assertEquals([...codes], ["shutting_down"]);
 });
@@ -161,19 +167,16 @@ Deno.test("webhook worker supervisor: a worker that waits for its store holds no
 });
 
 Deno.test("webhook worker supervisor: what its operator should know is told while all is well", async () => {
-  const { supervisor, line, health } = bed();
-  supervisor.start();
-  line().say({ type: "ready" });
+  const { supervisor, line, health } = readyBed();
   line().say({ type: "metrics", metrics: { ...METRICS, note: "the clock is off" } });
   line().say({ type: "metrics", metrics: { ...METRICS, note: "the clock is off", problem: "no disk" } });
-  assertEquals(health.slice(-2), [[true, "the clock is off"], [false, "no disk"]]);
+  line().say({ type: "metrics", metrics: METRICS });
+  assertEquals(health.slice(-3), [[true, "the clock is off"], [false, "no disk"], [true, ""]]);
   await end(supervisor, line());
 });
 
 Deno.test("webhook worker supervisor: calls of one turn are one message, and a worker that fails takes them along", async () => {
-  const { supervisor, clock, lines, line } = bed();
-  supervisor.start();
-  line().say({ type: "ready" });
+  const { supervisor, clock, lines, line } = readyBed();
   const answered = [supervisor.acceptTrigger(CALL), supervisor.acceptEvent({ requestId: "s" })];
   await Promise.resolve();
   assertEquals(line().sent.slice(1).map((sent) => sent.type === "requests" && sent.requests.length), [2]);
@@ -194,9 +197,7 @@ Deno.test("webhook worker supervisor: calls of one turn are one message, and a w
 });
 
 Deno.test("webhook worker supervisor: a call waits for 10 seconds", async () => {
-  const { supervisor, clock, line } = bed();
-  supervisor.start();
-  line().say({ type: "ready" });
+  const { supervisor, clock, line } = readyBed();
   const waiting = supervisor.acceptTrigger(CALL);
   for (let second = 0; second < 11; second++) {
     clock.advance(1_000);
@@ -216,9 +217,7 @@ for (
   ] as const
 ) {
   Deno.test(`webhook worker supervisor: after ${what} another worker is started, later and later`, async () => {
-    const { supervisor, clock, lines, line, health, isNew } = bed();
-    supervisor.start();
-    line().say({ type: "ready" });
+    const { supervisor, clock, lines, line, health, isNew } = readyBed();
     line().say({ type: "metrics", metrics: METRICS });
     const waiting = supervisor.acceptTrigger(CALL);
     const waits: number[] = [];
@@ -245,9 +244,7 @@ for (
 }
 
 Deno.test("webhook worker supervisor: a worker that falls silent is replaced", async () => {
-  const { supervisor, clock, lines, line, health } = bed();
-  supervisor.start();
-  line().say({ type: "ready" });
+  const { supervisor, clock, lines, line, health } = readyBed();
   clock.advance(15_000);
   assertEquals(lines.length, 1);
   clock.advance(2_000);
@@ -256,17 +253,6 @@ Deno.test("webhook worker supervisor: a worker that falls silent is replaced", a
   // What a worker that was given up says is not heard.
   lines[0]?.say({ type: "ready" });
   assertEquals(codeOf(await supervisor.acceptTrigger(CALL)), AWAY);
-  await end(supervisor, line());
-});
-
-Deno.test("webhook worker supervisor: the state of the store is its health", async () => {
-  const { supervisor, line, health } = bed();
-  supervisor.start();
-  line().say({ type: "ready" });
-  line().say({ type: "metrics", metrics: { ...METRICS, problem: "the disk is full" } });
-  assertEquals(health.at(-1), [false, "the disk is full"]);
-  line().say({ type: "metrics", metrics: METRICS });
-  assertEquals(health.at(-1), [true, ""]);
   await end(supervisor, line());
 });
 
@@ -290,9 +276,7 @@ Deno.test("webhook worker supervisor: limits are decided for the worker", async 
 
 Deno.test("webhook worker supervisor: stopping waits for the worker, for a while", async () => {
   for (const answers of [true, false]) {
-    const { supervisor, clock, line, log } = bed();
-    supervisor.start();
-    line().say({ type: "ready" });
+    const { supervisor, clock, line, log } = readyBed();
     const waiting = supervisor.acceptTrigger(CALL);
     const stopped = supervisor.stop(10_000);
     assertEquals(line().sent.at(-1), { type: "stop", graceMs: 10_000 });
@@ -327,9 +311,7 @@ Deno.test("webhook worker supervisor: operational events have their outcome, unl
 });
 
 Deno.test("webhook worker supervisor: the end of the worker ends the wait for operational events", async () => {
-  const { supervisor, line } = bed();
-  supervisor.start();
-  line().say({ type: "ready" });
+  const { supervisor, line } = readyBed();
   const reported = supervisor.report(BATCH);
   await end(supervisor, line());
   assertEquals(await reported, "unknown");

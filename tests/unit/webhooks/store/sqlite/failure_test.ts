@@ -1,16 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
-import {
-  addEvent,
-  audit,
-  endpoint,
-  event,
-  execution,
-  NOW,
-  saveVersion,
-} from "../../../../contract/webhook_store_bed.ts";
+import { addEvent, audit, endpoint, event, NOW } from "../../../../contract/webhook_store_bed.ts";
 import { StoreFolder } from "../../../../harness/sqlite_fixture.ts";
-import { acceptEvent, acceptExecution } from "../../../../../src/webhooks/store/accept.ts";
+import { acceptEvent } from "../../../../../src/webhooks/store/accept.ts";
 import { addAudit, listAudit } from "../../../../../src/webhooks/store/audit_log.ts";
 import { createEndpoint, listEndpoints } from "../../../../../src/webhooks/store/endpoints.ts";
 import { listEvents } from "../../../../../src/webhooks/store/events.ts";
@@ -120,16 +112,6 @@ Deno.test("of many operations of one commit those that throw are undone, and the
   );
   const { items } = await second.store.read(listAudit, { limit: 200 });
   assertEquals(items.map(({ action }) => action), done.map(({ action }) => action));
-});
-
-Deno.test("one operation that throws, alone in its commit, is refused, and the store goes on", async () => {
-  using folder = new StoreFolder();
-  await using opened = closing(await folder.open());
-  const { store } = opened;
-  assertEquals(await store.write(acceptExecution, execution(), { now: NOW }).catch(codeOf), "failed");
-  await saveVersion(store);
-  assertEquals((await store.write(acceptExecution, execution(), { now: NOW })).kind, "new");
-  assertEquals((await store.metrics(NOW)).executions.queued, 1);
 });
 
 Deno.test("a failure that ends the whole transaction is everybody's, and the store goes on", async () => {

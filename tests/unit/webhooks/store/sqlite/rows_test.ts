@@ -4,6 +4,7 @@ import {
   ACKNOWLEDGED,
   addEndpoint,
   addEvent,
+  allPages,
   audit,
   auditLog,
   claim,
@@ -116,5 +117,39 @@ Deno.test("an erased payload is in no file of an idle store, at the latest when 
   reader.close();
   await store.metrics(NOW);
   assertEquals(kept(), []);
+  await store.close();
+});
+
+Deno.test("a list since a time is right with more rows than are looked at for its beginning", async () => {
+  using folder = new StoreFolder();
+  const store = await folder.open();
+  const rows = Array.from(
+    { length: 10_500 },
+    (_, index) => audit({ at: NOW + index, action: index % 5_000 === 0 ? "rare" : "often" }),
+  );
+  await Promise.all(rows.map((row) => store.write(addAudit, row)));
+  const list = (since: number, event?: string) =>
+    allPages((options) => store.read(listAudit, options), { limit: 3_000, since, event });
+  for (
+    const since of [NOW, NOW + 1, NOW + 499, NOW + 500, NOW + 501, NOW + 502, NOW + 10_499, NOW + 10_500]
+  ) {
+    assertEquals((await list(since)).length, 10_500 - (since - NOW));
+  }
+  assertEquals((await list(NOW + 1, "rare")).map(({ at }) => at - NOW), [10_000, 5_000]);
+  assertEquals((await list(NOW + 600, "rare")).map(({ at }) => at - NOW), [10_000, 5_000]);
+  await store.close();
+});
+
+Deno.test("the used size of a file shrinks with what is removed, and its file does not", async () => {
+  using folder = new StoreFolder();
+  const store = await folder.open();
+  const empty = await store.usedBytes();
+  for (let n = 0; n < 20; n++) await addEvent(store, { body: new Uint8Array(20_000) });
+  const [full, { bytes }] = [await store.usedBytes(), await store.metrics(NOW)];
+  assert(full > empty + 400_000, `${empty}, ${full}`);
+  assertEquals(await store.write(removeFinished, { before: NOW + DAY, now: NOW + DAY, max: 500 }), 20);
+  const used = await store.usedBytes();
+  assert(used < empty + 50_000, `${empty}, ${used}`);
+  assert((await store.metrics(NOW)).bytes >= bytes);
   await store.close();
 });
