@@ -83,25 +83,10 @@ export class Certificates implements AsyncDisposable {
     const files = this.#files(name);
     const { certFile, keyFile } = options.byOther === true ? this.otherAuthority : this.authority;
     const names = options.names === undefined ? [] : ["-addext", `subjectAltName=${options.names}`];
+    const use = ["-addext", "extendedKeyUsage=serverAuth,clientAuth"];
     await this.#openssl([
-      ...[
-        ...NEW_KEY,
-        "-days",
-        `${options.days ?? 30}`,
-        "-CA",
-        certFile,
-        "-CAkey",
-        keyFile,
-        "-subj",
-        `/CN=${name}`,
-        ...names,
-      ],
-      ...[
-        "-addext",
-        "basicConstraints=critical,CA:FALSE",
-        "-addext",
-        "extendedKeyUsage=serverAuth,clientAuth",
-      ],
+      ...[...NEW_KEY, "-days", `${options.days ?? 30}`, "-subj", `/CN=${name}`, ...names],
+      ...["-CA", certFile, "-CAkey", keyFile, "-addext", "basicConstraints=critical,CA:FALSE", ...use],
       ...["-keyout", files.keyFile, "-out", files.certFile],
     ]);
     if (options.dates !== undefined) await this.#date(files, { certFile, keyFile }, options.dates);
@@ -130,30 +115,36 @@ export class Certificates implements AsyncDisposable {
     await this.#openssl([...NEW_KEY, "-days", "30", ...subject, "-keyout", keyFile, "-out", certFile]);
   }
 
-  /** Issues a certificate again: `req -x509` takes no date in the past. */
-  async #expire({ certFile, keyFile }: CertificateFiles, authority: CertificateFiles): Promise<void> {
+  /** A request for the same certificate: `req -x509` takes no dates in the past. */
+  async #requestOf({ certFile, keyFile }: CertificateFiles): Promise<string> {
     const request = `${certFile}.request`;
-    const copied = ["-copy_extensions", "copy"];
     await this.#openssl([
-      ...["x509", "-x509toreq", "-in", certFile, "-signkey", keyFile, ...copied, "-out", request],
+      "x509",
+      "-x509toreq",
+      "-in",
+      certFile,
+      "-signkey",
+      keyFile,
+      ...COPY,
+      "-out",
+      request,
     ]);
-    const issuer = ["-CA", authority.certFile, "-CAkey", authority.keyFile];
-    await this.#openssl([
-      ...["x509", "-req", "-in", request, ...issuer, "-days", "-1", ...copied, "-out", certFile],
-    ]);
+    return request;
   }
 
-  /** Issues a certificate again, for these dates. */
+  async #expire(files: CertificateFiles, { certFile, keyFile }: CertificateFiles): Promise<void> {
+    const request = await this.#requestOf(files);
+    const issuer = ["-CA", certFile, "-CAkey", keyFile, "-days", "-1", ...COPY];
+    await this.#openssl(["x509", "-req", "-in", request, ...issuer, "-out", files.certFile]);
+  }
+
   async #date(
-    { certFile, keyFile }: CertificateFiles,
+    files: CertificateFiles,
     authority: CertificateFiles,
     [from, to]: readonly [string, string],
   ): Promise<void> {
-    const request = `${certFile}.request`;
-    const copied = ["-copy_extensions", "copy"];
-    await this.#openssl([
-      ...["x509", "-x509toreq", "-in", certFile, "-signkey", keyFile, ...copied, "-out", request],
-    ]);
+    const { certFile } = files;
+    const request = await this.#requestOf(files);
     const config = `${certFile}.cnf`;
     const place = `database=${config}.index\nnew_certs_dir=${this.folder}\nrand_serial=yes`;
     const rules = "default_md=sha256\npolicy=p\ncopy_extensions=copy\n[p]\ncommonName=supplied";
@@ -173,6 +164,13 @@ export class Certificates implements AsyncDisposable {
   }
 }
 
-const NEW_KEY = [
-  ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"],
-];
+const COPY = ["-copy_extensions", "copy"];
+const NEW_KEY = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+
+/** The texts of a certificate and its key. */
+export async function pairOf(
+  { certFile, keyFile }: CertificateFiles,
+): Promise<{ cert: string; key: string }> {
+  const [cert, key] = await Promise.all([Deno.readTextFile(certFile), Deno.readTextFile(keyFile)]);
+  return { cert, key };
+}

@@ -1,6 +1,10 @@
+import { Health } from "../../src/base/health.ts";
+import { createDebugHandler, type DebugOptions } from "../../src/http/debug.ts";
 import { listenHttpPort } from "../../src/http/http_port.ts";
 import { type HttpListener, listenHttp, type ListenHttpOptions } from "../../src/http/listen.ts";
-import type { HttpHandler } from "../../src/http/router.ts";
+import { rateLimitRoute, type RateLimitRouteOptions } from "../../src/http/rate_limit_route.ts";
+import { createRouter, type HttpHandler } from "../../src/http/router.ts";
+import type { Decision } from "../../src/ratelimit/decision.ts";
 import type { LogFields, Logger } from "../../src/base/log.ts";
 import type { LogLevel } from "../../src/telemetry/logger.ts";
 import { FakeClock } from "./fake_clock.ts";
@@ -19,18 +23,34 @@ export interface LoggedLine {
 export class KeptLog implements Logger {
   readonly lines: LoggedLine[] = [];
 
-  debug(message: string, fields: LogFields = {}): void {
-    this.lines.push({ level: "debug", message, fields });
+  readonly debug = this.#keeper("debug");
+  readonly info = this.#keeper("info");
+  readonly warning = this.#keeper("warning");
+  readonly error = this.#keeper("error");
+
+  #keeper(level: LogLevel): (message: string, fields?: LogFields) => void {
+    return (message, fields = {}) => void this.lines.push({ level, message, fields });
   }
-  info(message: string, fields: LogFields = {}): void {
-    this.lines.push({ level: "info", message, fields });
+}
+
+/** A handler that answers `/quick` immediately, and everything else when the test says so. */
+export class Gate {
+  readonly #opened = Promise.withResolvers<void>();
+  /** How many requests came to the gate, and how many of them were told to end. */
+  waiting = 0;
+  aborted = 0;
+
+  open(): void {
+    this.#opened.resolve();
   }
-  warning(message: string, fields: LogFields = {}): void {
-    this.lines.push({ level: "warning", message, fields });
-  }
-  error(message: string, fields: LogFields = {}): void {
-    this.lines.push({ level: "error", message, fields });
-  }
+
+  readonly handler: HttpHandler = async (request, closing) => {
+    if (new URL(request.url).pathname === "/quick") return new Response("quick");
+    this.waiting++;
+    closing.addEventListener("abort", () => void this.aborted++);
+    await this.#opened.promise;
+    return new Response("done");
+  };
 }
 
 /** Options of a listener on a free loopback port. */
@@ -52,6 +72,29 @@ export const LISTENS: readonly (readonly [name: string, listen: Listen])[] = [
   ["HTTP port", listenOnPort],
 ];
 
+/** Makes a handler of a fixture's log and clock. */
+export type HandlerOf = (served: { log: KeptLog; clock: FakeClock }) => HttpHandler;
+
+/** The debug port with rules and statistics of tests, and these options. */
+export function debugHandler(options: Partial<DebugOptions> = {}): HandlerOf {
+  const shown = { rlconfig: () => "the rules\n", stats: () => "the stats\n", health: new Health() };
+  return ({ log, clock }) => createDebugHandler({ ...shown, logger: log, clock, ...options });
+}
+
+/** A decision that lets a request with one descriptor through. */
+export const OK_DECISION: Decision = {
+  overallCode: "OK",
+  statuses: [{ code: "OK", limitRemaining: 0 }],
+  responseHeadersToAdd: [],
+  dynamicMetadata: undefined,
+};
+
+/** The route of decisions in front of this function. */
+export function decisionHandler(decide: RateLimitRouteOptions["decide"]): HandlerOf {
+  return ({ log, clock }) =>
+    createRouter([rateLimitRoute({ decide, clock })], { logger: log, clock, newRequestId: () => "made" });
+}
+
 /** A real listener on a free loopback port; it is closed at the end of its block. */
 export class ServedHttp implements AsyncDisposable {
   readonly log = new KeptLog();
@@ -59,7 +102,7 @@ export class ServedHttp implements AsyncDisposable {
   readonly listener: HttpListener;
 
   /** By the HTTP port's server with a clock that stands still, unless another is given. */
-  constructor(handler: (served: { log: KeptLog; clock: FakeClock }) => HttpHandler, listen?: Listen) {
+  constructor(handler: HandlerOf, listen?: Listen) {
     const clock = listen === undefined ? new FakeClock() : this.clock;
     const options = listenOptions({ logger: this.log, clock });
     this.listener = (listen ?? listenOnPort)(handler(this), options);
@@ -87,7 +130,7 @@ export class HandledHttp {
   readonly clock = new FakeClock();
   readonly #handler: HttpHandler;
 
-  constructor(handler: (served: { log: KeptLog; clock: FakeClock }) => HttpHandler) {
+  constructor(handler: HandlerOf) {
     this.#handler = handler(this);
   }
 

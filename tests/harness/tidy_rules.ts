@@ -93,6 +93,7 @@ const PACKAGES: Readonly<Record<string, RegExp>> = {
   "playwright-core": /^tests\/(?:harness|integration\/ui)\//,
   "yaml": /^(?:src\/yaml\/|tests\/)/,
   "protobufjs": /^(?:tests|scripts)\//,
+  "protobufjs/ext/descriptor/index.js": /^tests\/unit\/wire\//,
   "standardwebhooks": /^tests\/unit\/webhooks\//,
   "@opentelemetry/api": /^(?:src\/telemetry\/(?:tracing|otlp)|tests\/)/,
   "@opentelemetry/exporter-trace-otlp-grpc": /^src\/telemetry\/tracing/,
@@ -110,12 +111,13 @@ const PACKAGES: Readonly<Record<string, RegExp>> = {
   "@weir/rest/testing": /^tests\//,
 };
 
-/** Paths of packages of this project, and one that a package exports as its own part. */
+/** Paths of packages of this project, and those that a package exports as its own parts. */
 const PUBLIC_PATHS = [
   "@weir/rest",
   "@weir/rest/testing",
   "@std/assert",
   "@opentelemetry/otlp-exporter-base/node-http",
+  "protobufjs/ext/descriptor/index.js",
 ];
 
 /** What the core may not use: it has no clock, no chance and no I/O of its own. */

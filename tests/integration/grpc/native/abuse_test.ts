@@ -1,5 +1,4 @@
 import { assertEquals } from "@std/assert";
-import { FLAG, FRAME } from "../../../../src/grpc/native/frames.ts";
 import { LIMITS } from "../../../../src/grpc/native/limits.ts";
 import {
   call,
@@ -7,22 +6,19 @@ import {
   cancel,
   concatBytes,
   content,
-  frame,
   greeting,
-  headerBlock,
   headers,
   message,
   PEER_SETTING,
-  repeated,
   windowUpdate,
 } from "../../../harness/h2_peer.ts";
+import { makeCertificates, pairOf } from "../../../harness/certificates.ts";
 import { needs } from "../../../harness/tools.ts";
 import { until } from "../../../harness/until.ts";
 import { answer } from "../../../harness/connection_bed.ts";
 import { EngineBed } from "../../../harness/engine_bed.ts";
 import { probePath } from "../../../harness/probe.ts";
 import type { RawClientOptions } from "../../../harness/raw_client.ts";
-import { tlsCertificate } from "./tls_certificate.ts";
 
 const zeros = (length: number): Uint8Array => new Uint8Array(length);
 const ECHO = callFields(probePath("Echo"));
@@ -34,17 +30,6 @@ const ABUSE: Readonly<
   Record<string, readonly [abuse: Uint8Array, last: string, options?: RawClientOptions]>
 > = {
   "noise": [Uint8Array.from({ length: 5_000 }, (_, index) => index * 7 % 256), "GOAWAY 0 PROTOCOL_ERROR", {}],
-  "a PING flood": [repeated(50_000, frame(FRAME.PING, 0, zeros(8))), "GOAWAY 0 ENHANCE_YOUR_CALM"],
-  "a SETTINGS flood": [repeated(50_000, frame(FRAME.SETTINGS)), "GOAWAY 0 ENHANCE_YOUR_CALM"],
-  "a PRIORITY flood": [repeated(50_000, frame(FRAME.PRIORITY, 1, zeros(5))), "GOAWAY 0 ENHANCE_YOUR_CALM"],
-  "a flood of empty DATA": [
-    concatBytes(headers(1, ECHO), repeated(50_000, content(1, zeros(0)))),
-    "GOAWAY 1 ENHANCE_YOUR_CALM",
-  ],
-  "a CONTINUATION flood": [
-    concatBytes(frame(FRAME.HEADERS, 1, headerBlock(ECHO)), repeated(50_000, frame(FRAME.CONTINUATION, 1))),
-    "GOAWAY 0 ENHANCE_YOUR_CALM",
-  ],
   "rapid reset": [
     concatBytes(...Array.from({ length: 10_000 }, (_, index) => {
       const id = 2 * index + 1;
@@ -52,12 +37,6 @@ const ABUSE: Readonly<
     })),
     `GOAWAY ${2 * LIMITS.resets.burst + 1} ENHANCE_YOUR_CALM`,
   ],
-  "streams without end": [
-    concatBytes(...Array.from({ length: 10_000 }, (_, index) => headers(2 * index + 1, ECHO))),
-    `GOAWAY ${2 * (LIMITS.streams + LIMITS.resets.burst) + 1} ENHANCE_YOUR_CALM`,
-  ],
-  "a table that is too large": [headers(1, Uint8Array.of(0x3f, 0xe2, 0x1f)), "GOAWAY 1 COMPRESSION_ERROR"],
-  "windows that are too large": [repeated(2, windowUpdate(0, 2 ** 31 - 1)), "GOAWAY 0 FLOW_CONTROL_ERROR"],
 };
 
 for (const [name, [abuse, last, options]] of Object.entries(ABUSE)) {
@@ -190,61 +169,15 @@ Deno.test("native engine: a peer that reads again in time gets everything", asyn
   assertEquals(peer.lines.filter((line) => line.endsWith("end grpc-status=0")).length, 201);
 });
 
-Deno.test("native engine: a deadline is kept to though its handler never answers", async () => {
-  await using bed = await EngineBed.open();
-  await using peer = await bed.connect();
-  peer.send(call(1, probePath("Hold"), "", { "grpc-timeout": "30m" }));
-  await until("the call", () => bed.probe.held.length === 1);
-  bed.clock.advance(20);
-  peer.send(call(3, probePath("Echo"), "meanwhile"));
-  await peer.line('DATA 3 message "meanwhile"');
-  const early = peer.lines.some((line) => line.startsWith("HEADERS 1"));
-  bed.clock.advance(10);
-  await peer.line(
-    "HEADERS 1 end :status=200 content-type=application/grpc grpc-status=4 grpc-message=Deadline exceeded",
-  );
-  for (const reply of bed.probe.held) reply("late");
-  peer.send(call(5, probePath("Echo"), "next"));
-  await peer.line("HEADERS 5 end grpc-status=0");
-  assertEquals([early, peer.lines.filter((line) => / 1 /.test(line)).length], [false, 1]);
-});
-
-Deno.test("native engine: it closes in two steps, and answers a call that comes between them", async () => {
-  const bed = await EngineBed.open();
-  const peer = await bed.connect();
-  await peer.line("SETTINGS ack");
-  const closed = bed.engine.close(10_000);
-  await peer.line("PING 7765697200000000");
-  peer.send(
-    call(1, probePath("Echo"), "between"),
-    call(3, probePath("Hold"), ""),
-    frame(FRAME.PING, 0, Uint8Array.fromHex("7765697200000000"), FLAG.ACK),
-    call(5, probePath("Echo"), "after"),
-  );
-  await peer.line("RST_STREAM 5 REFUSED_STREAM");
-  for (const reply of bed.probe.held) reply("held");
-  await peer.end();
-  await closed;
-  assertEquals(peer.lines.slice(2), [
-    "GOAWAY 2147483647 NO_ERROR",
-    "PING 7765697200000000",
-    ...answer(1, "between"),
-    "GOAWAY 3 NO_ERROR",
-    "RST_STREAM 5 REFUSED_STREAM",
-    ...answer(3, "held"),
-  ]);
-  await bed.neighbour.end();
-  await Promise.all([peer, bed.neighbour].map((client) => client[Symbol.asyncDispose]()));
-  assertEquals(bed.clock.waiting, 0);
-});
-
 /** The neighbour needs less, also on a machine that stands still for a while. */
 const HANDSHAKE_MS = 3_000;
 
 Deno.test({
   ...needs(["openssl"], "native engine: over TLS, who sends no handshake or another protocol is let go"),
   async fn() {
-    await using bed = await EngineBed.open({ tls: { ...await tlsCertificate(), handshakeMs: HANDSHAKE_MS } });
+    await using certificates = await makeCertificates();
+    const pair = await pairOf(certificates.server);
+    await using bed = await EngineBed.open({ tls: { ...pair, handshakeMs: HANDSHAKE_MS } });
     await using silent = await bed.connect({});
     await using other = await bed.connect({});
     other.send(new TextEncoder().encode("GET / HTTP/1.1\r\n\r\n".repeat(50)));
