@@ -16,7 +16,7 @@ import { freePort } from "../../harness/free_port.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
 import { needs } from "../../harness/tools.ts";
-import { until } from "../../harness/until.ts";
+import { eventually, until } from "../../harness/until.ts";
 import { RULES_TYPE, shopConfig, XdsServer } from "../../harness/xds_server.ts";
 
 /** How long the library's own timers run on after a connection that was not made. */
@@ -87,8 +87,7 @@ Deno.test("xds stream: closed, the server sees its connection go, and nothing mo
   const peer = new Peer(server.url);
   await until("the stream", () => server.streams === 1);
   peer.close();
-  await until("its end", () => server.streams === 0);
-  assertEquals(peer.ends, []);
+  await eventually([0, []], () => [server.streams, peer.ends]);
 });
 
 const ENDS: Readonly<Record<string, { end: (server: XdsServer) => void; reason: RegExp }>> = {
@@ -194,8 +193,7 @@ Deno.test("xds stream: once it is connected no deadline is left", async () => {
   await using server = await XdsServer.start();
   const clock = new FakeClock();
   await using peer = new Peer(server.url, { clock });
-  await until("the connection", () => clock.waiting === 0);
-  assertEquals(peer.ends, []);
+  await eventually([0, []], () => [clock.waiting, peer.ends]);
 });
 
 Deno.test("xds stream: a peer that is gone without a word is noticed", async () => {

@@ -68,7 +68,7 @@ for (const [tool, start] of Object.entries(CACHES) as [Tool, () => Promise<Share
       });
       const answers = await ask(500, "Mozilla 5.0 (X11)");
       const codes = answers.map((answer) => "overallCode" in answer ? answer.overallCode : 0);
-      const [ok, over] = [1, 2].map((code) => codes.filter((seen) => seen === code).length);
+      const [ok, over] = [1, 2].map((code) => codes.filter((one) => one === code).length);
       assertEquals([ok, over, await cache.size()], [400, 600, 2]);
     },
   });

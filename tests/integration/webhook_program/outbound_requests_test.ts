@@ -28,7 +28,7 @@ function apiOf(request: { readonly path: string; readonly headers: Record<string
 }
 
 /** The names and values of these headers of a request. */
-function sent(headers: Readonly<Record<string, string>> = {}): Record<string, string | undefined> {
+function sentOf(headers: Readonly<Record<string, string>> = {}): Record<string, string | undefined> {
   const { accept, "accept-encoding": coding, "user-agent": agent } = headers;
   return {
     accept,
@@ -62,7 +62,7 @@ steps:
   assertEquals([execution.status, execution["output"]], ["succeeded", { city: "Köln", text: "Köln" }]);
   await until("the delivery", () => server.requests.filter(({ path }) => path === "/hook").length === 2);
   const all = { ...DEFAULTS, "user-agent": "Weir/VERSION" };
-  assertEquals(server.requests.map(({ path, headers }) => [path, sent(headers)]), [
+  assertEquals(server.requests.map(({ path, headers }) => [path, sentOf(headers)]), [
     ["/hook", all],
     ["/plain", all],
     ["/own", { accept: "text/csv", "accept-encoding": "identity", "user-agent": "mine/1" }],

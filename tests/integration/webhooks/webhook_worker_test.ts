@@ -10,7 +10,7 @@ import {
 } from "../../../src/webhooks/service/supervisor.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
 import { SERVICE_OPTIONS } from "../../harness/store_service.ts";
-import { until } from "../../harness/until.ts";
+import { eventually, until } from "../../harness/until.ts";
 import { ECHO_WORKFLOW, WebhookFolder } from "../../harness/webhook_weir.ts";
 import { sha256 } from "../../harness/webhook_service_fixture.ts";
 
@@ -99,7 +99,7 @@ Deno.test("webhook worker: it is killed, triggers are 503, then all goes on", as
   assertEquals(again, first);
   // The lock of the one that was killed is free, so the work goes on as well.
   await until("the work", () => bed.metrics.at(-1)?.gauges["is_dispatcher"] === 1);
-  assertEquals(bed.health.at(-1), [true, ""]);
+  await eventually([true, ""], () => bed.health.at(-1));
 });
 
 Deno.test("webhook worker: a limit is decided by the main thread", async () => {
