@@ -19,7 +19,7 @@ export interface IssueOptions {
   readonly days?: number;
   /** When it becomes valid and expires, as `YYYYMMDD`, instead of `days`. */
   readonly dates?: readonly [from: string, to: string];
-  /** Whether it expired a day ago. */
+  /** Whether it has expired. */
   readonly isExpired?: boolean;
 }
 
@@ -83,29 +83,14 @@ export class Certificates implements AsyncDisposable {
     const files = this.#files(name);
     const { certFile, keyFile } = options.byOther === true ? this.otherAuthority : this.authority;
     const names = options.names === undefined ? [] : ["-addext", `subjectAltName=${options.names}`];
+    const use = ["-addext", "extendedKeyUsage=serverAuth,clientAuth"];
     await this.#openssl([
-      ...[
-        ...NEW_KEY,
-        "-days",
-        `${options.days ?? 30}`,
-        "-CA",
-        certFile,
-        "-CAkey",
-        keyFile,
-        "-subj",
-        `/CN=${name}`,
-        ...names,
-      ],
-      ...[
-        "-addext",
-        "basicConstraints=critical,CA:FALSE",
-        "-addext",
-        "extendedKeyUsage=serverAuth,clientAuth",
-      ],
+      ...[...NEW_KEY, "-days", `${options.days ?? 30}`, "-subj", `/CN=${name}`, ...names],
+      ...["-CA", certFile, "-CAkey", keyFile, "-addext", "basicConstraints=critical,CA:FALSE", ...use],
       ...["-keyout", files.keyFile, "-out", files.certFile],
     ]);
-    if (options.dates !== undefined) await this.#date(files, { certFile, keyFile }, options.dates);
-    if (options.isExpired === true) await this.#expire(files, { certFile, keyFile });
+    const dates = options.isExpired === true ? EXPIRED : options.dates;
+    if (dates !== undefined) await this.#date(files, { certFile, keyFile }, dates);
     return files;
   }
 
@@ -130,20 +115,7 @@ export class Certificates implements AsyncDisposable {
     await this.#openssl([...NEW_KEY, "-days", "30", ...subject, "-keyout", keyFile, "-out", certFile]);
   }
 
-  /** Issues a certificate again: `req -x509` takes no date in the past. */
-  async #expire({ certFile, keyFile }: CertificateFiles, authority: CertificateFiles): Promise<void> {
-    const request = `${certFile}.request`;
-    const copied = ["-copy_extensions", "copy"];
-    await this.#openssl([
-      ...["x509", "-x509toreq", "-in", certFile, "-signkey", keyFile, ...copied, "-out", request],
-    ]);
-    const issuer = ["-CA", authority.certFile, "-CAkey", authority.keyFile];
-    await this.#openssl([
-      ...["x509", "-req", "-in", request, ...issuer, "-days", "-1", ...copied, "-out", certFile],
-    ]);
-  }
-
-  /** Issues a certificate again, for these dates. */
+  /** Issues a certificate again, for these dates: `req -x509` takes none in the past. */
   async #date(
     { certFile, keyFile }: CertificateFiles,
     authority: CertificateFiles,
@@ -152,7 +124,15 @@ export class Certificates implements AsyncDisposable {
     const request = `${certFile}.request`;
     const copied = ["-copy_extensions", "copy"];
     await this.#openssl([
-      ...["x509", "-x509toreq", "-in", certFile, "-signkey", keyFile, ...copied, "-out", request],
+      "x509",
+      "-x509toreq",
+      "-in",
+      certFile,
+      "-signkey",
+      keyFile,
+      ...copied,
+      "-out",
+      request,
     ]);
     const config = `${certFile}.cnf`;
     const place = `database=${config}.index\nnew_certs_dir=${this.folder}\nrand_serial=yes`;
@@ -173,6 +153,13 @@ export class Certificates implements AsyncDisposable {
   }
 }
 
-const NEW_KEY = [
-  ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"],
-];
+const NEW_KEY = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+const EXPIRED = ["20250101", "20250102"] as const;
+
+/** The texts of a certificate and its key. */
+export async function pairOf(
+  { certFile, keyFile }: CertificateFiles,
+): Promise<{ cert: string; key: string }> {
+  const [cert, key] = await Promise.all([Deno.readTextFile(certFile), Deno.readTextFile(keyFile)]);
+  return { cert, key };
+}

@@ -3,9 +3,8 @@ import { Buffer } from "node:buffer";
 import { X509Certificate } from "node:crypto";
 import net from "node:net";
 import { join } from "node:path";
-import { ClientCertificates } from "../../../src/grpc/client_certificates.ts";
+import { ClientCertificates, coversName } from "../../../src/grpc/client_certificates.ts";
 import type { GrpcEngine, GrpcEngineOptions } from "../../../src/grpc/engine.ts";
-import { coversName } from "../../../src/grpc/client_certificates.ts";
 import { startGrpcJs } from "../../../src/grpc/grpc_js_engine.ts";
 import { startNative } from "../../../src/grpc/native/native_engine.ts";
 import type { TlsRefusal } from "../../../src/grpc/tls_server.ts";
@@ -118,8 +117,8 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
   async "a client certificate is asked for, verified, and looked at for its name"(start) {
     await using bed = await TlsBed.open(start, { asksClients: true, clientName: CLIENT_NAME });
     const { certificates } = bed;
-    const issued = (text: string, names?: string) =>
-      certificates.issue(text, names === undefined ? {} : { names });
+    const issued = (text: string, names?: string, isExpired = false) =>
+      certificates.issue(text, { isExpired, ...names === undefined ? {} : { names } });
     const cases: readonly (readonly [string, CertificateFiles | undefined, string | undefined])[] = [
       ["its name", await issued("good", `DNS:other.test,DNS:${CLIENT_NAME}`), undefined],
       ["a star", await issued("star", "DNS:*.TEST"), undefined],
@@ -128,8 +127,16 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
       ["no name but the subject's", await issued(CLIENT_NAME), NOT_FOR],
       ["an address that reads like it", await trick(bed), NOT_FOR],
       ["a name as mail", await issued("mail", `email:a@${CLIENT_NAME}`), NOT_FOR],
-      ["out of time", await expired(bed), "the client's certificate has expired"],
-      ["another authority", await otherAuthority(bed), UNVERIFIED],
+      [
+        "out of time",
+        await issued("expired", `DNS:${CLIENT_NAME}`, true),
+        "the client's certificate has expired",
+      ],
+      [
+        "another authority",
+        await certificates.issue("stranger", { names: `DNS:${CLIENT_NAME}`, byOther: true }),
+        UNVERIFIED,
+      ],
       ["none", undefined, "the client has no certificate"],
     ];
     const seen = [];
@@ -361,21 +368,6 @@ async function plainText(port: number): Promise<boolean> {
   return await new Promise((resolve) => socket.on("close", () => resolve(true)).resume());
 }
 
-async function expired({ certificates: { folder, authority } }: TlsBed): Promise<CertificateFiles> {
-  const [request, certFile, keyFile] = ["csr", "pem", "key"].map((end) => join(folder, `expired.${end}`));
-  const files = { certFile: certFile ?? "", keyFile: keyFile ?? "" };
-  await openssl([
-    ...["req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"],
-    ...["-subj", "/CN=expired", "-addext", `subjectAltName=DNS:${CLIENT_NAME}`],
-    ...["-keyout", files.keyFile, "-out", request ?? ""],
-  ]);
-  await openssl([
-    ...["x509", "-req", "-in", request ?? "", "-CA", authority.certFile, "-CAkey", authority.keyFile],
-    ...["-days", "-1", "-copy_extensions", "copyall", "-out", files.certFile],
-  ]);
-  return files;
-}
-
 /** Its one name is an address, whose text goes on like a DNS name where names are listed. */
 async function trick({ certificates: { folder, authority } }: TlsBed): Promise<CertificateFiles> {
   const files = { certFile: join(folder, "trick.pem"), keyFile: join(folder, "trick.key") };
@@ -389,8 +381,4 @@ async function trick({ certificates: { folder, authority } }: TlsBed): Promise<C
     ...["-config", config, "-extensions", "own", "-keyout", files.keyFile, "-out", files.certFile],
   ]);
   return files;
-}
-
-async function otherAuthority({ certificates }: TlsBed): Promise<CertificateFiles> {
-  return await certificates.issue("stranger", { names: `DNS:${CLIENT_NAME}`, byOther: true });
 }

@@ -1,15 +1,9 @@
 import { type HttpPort, listenHttpPort } from "../../../src/http/http_port.ts";
 import { HttpsLayer, type HttpTls } from "../../../src/http/https_layer.ts";
 import type { HttpHandler } from "../../../src/http/router.ts";
-import { type CertificateFiles, type Certificates } from "../../harness/certificates.ts";
+import { type Certificates, pairOf } from "../../harness/certificates.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { Dialed, KeptLog, listenOptions } from "../../harness/http_fixture.ts";
-
-/** The texts of a certificate and its key. */
-export async function tlsOf({ certFile, keyFile }: CertificateFiles): Promise<HttpTls> {
-  const [cert, key] = await Promise.all([Deno.readTextFile(certFile), Deno.readTextFile(keyFile)]);
-  return { cert, key };
-}
 
 /** A real HTTPS listener on a free loopback port, and clients that trust one authority each. */
 export class ServedHttps implements AsyncDisposable {
@@ -37,7 +31,7 @@ export class ServedHttps implements AsyncDisposable {
   static async start(certificates: Certificates, handler: HandlerOf): Promise<ServedHttps> {
     const { authority, otherAuthority, server } = certificates;
     const [tls, own, other] = await Promise.all([
-      tlsOf(server),
+      pairOf(server),
       Deno.readTextFile(authority.certFile),
       Deno.readTextFile(otherAuthority.certFile),
     ]);
@@ -62,7 +56,8 @@ export class ServedHttps implements AsyncDisposable {
   }
 }
 
-type HandlerOf = (served: { log: KeptLog; clock: FakeClock }) => HttpHandler;
+/** Makes what is served. */
+export type HandlerOf = (served: { log: KeptLog; clock: FakeClock }) => HttpHandler;
 
 /** A client of `localhost` that trusts one authority and no other. */
 export class HttpsClient implements Disposable {

@@ -1,13 +1,11 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { join } from "node:path";
 import { errorText } from "../../../src/base/error_text.ts";
 import { SettingsError } from "../../../src/settings/read_settings.ts";
-import { type CertificateFiles, type Certificates, makeCertificates } from "../../harness/certificates.ts";
-import { ChildProcess } from "../../harness/child_process.ts";
+import { type CertificateFiles, makeCertificates } from "../../harness/certificates.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { handled } from "../../harness/handled.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
-import { needs, requireTool } from "../../harness/tools.ts";
+import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { HttpsClient } from "./https_fixture.ts";
 import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
@@ -37,30 +35,6 @@ async function ask(client: HttpsClient): Promise<number> {
   const response = await client.fetch("/json", { method: "POST", body: BODY });
   await response.body?.cancel();
   return response.status;
-}
-
-/** A certificate for `localhost` whose time was over yesterday. */
-async function issueExpired({ folder, authority }: Certificates): Promise<CertificateFiles> {
-  const [request, certFile, keyFile] = [
-    join(folder, "expired.csr"),
-    join(folder, "expired.pem"),
-    join(folder, "expired.key"),
-  ];
-  await openssl([
-    ...["req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"],
-    ...["-subj", "/CN=expired", "-addext", `subjectAltName=${NAMES}`, "-keyout", keyFile, "-out", request],
-  ]);
-  await openssl([
-    ...["x509", "-req", "-in", request, "-days", "-1", "-copy_extensions", "copy"],
-    ...["-CA", authority.certFile, "-CAkey", authority.keyFile, "-CAcreateserial", "-out", certFile],
-  ]);
-  return { certFile, keyFile };
-}
-
-async function openssl(args: readonly string[]): Promise<void> {
-  await using child = new ChildProcess(requireTool("openssl"), { args });
-  const { code } = await child.exited;
-  if (code !== 0) throw new Error(`Cannot make a certificate: ${child.stderrLines.join("\n")}`);
 }
 
 httpsTest("two services share one HTTPS port, and the one that stays takes everything", async () => {
@@ -107,7 +81,7 @@ httpsTest("a pair that is swapped while requests run loses none of them", async 
 httpsTest("an expired certificate is served, with a warning", async () => {
   await using certificates = await makeCertificates();
   await using weir = await ServeFixture.start({
-    env: tlsEnv(await issueExpired(certificates)),
+    env: tlsEnv(await certificates.issue("expired", { names: NAMES, isExpired: true })),
     rules: RULES,
   });
   using client = await clientOf(weir, certificates.authority);

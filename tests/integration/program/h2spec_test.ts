@@ -5,7 +5,7 @@ import type { ListenTls } from "../../../src/grpc/tls_server.ts";
 import { startNative } from "../../../src/grpc/native/native_engine.ts";
 import { Health } from "../../../src/base/health.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
-import { tlsCertificate } from "../grpc/native/tls_certificate.ts";
+import { makeCertificates, pairOf } from "../../harness/certificates.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { needs, requireTool } from "../../harness/tools.ts";
 
@@ -23,7 +23,8 @@ for (const [name, tls, flags, cases] of RUNS) {
   Deno.test({
     ...needs(tls ? ["h2spec", "openssl"] : ["h2spec"], `h2spec passes ${name}`),
     async fn() {
-      const found = await runH2spec(flags, tls ? await tlsCertificate() : undefined);
+      await using certificates = tls ? await makeCertificates() : undefined;
+      const found = await runH2spec(flags, certificates && await pairOf(certificates.server));
       const summary = `${cases} tests, ${cases} passed, 0 skipped, 0 failed`;
       assertEquals(found, { code: 0, failures: [], summary, log: [] });
     },

@@ -1,18 +1,8 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
-import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browser.ts";
-import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
-
-interface Bed {
-  readonly weir: PageWeir;
-  readonly opened: OpenedPage;
-  readonly receiver: WebhookReceiver;
-}
+import { type PageBed, pageTest } from "./page_weir.ts";
 
 const workflows = (url: string) => ({
-  "echo.yaml": 'workflow: echo\nsteps:\n  - name: result\n    set: { total: "{{ input.total }}" }\n',
   "wait.yaml": `workflow: wait
 steps:
   - name: first
@@ -23,39 +13,28 @@ steps:
 `,
 });
 
-Deno.test({
-  ...needs(
-    ["chromium-headless-shell"],
-    "page: endpoints, triggers, deliveries, executions and keys are made, followed and ended",
-  ),
-  async fn(t) {
-    const step = stepsOf(t);
-    await using receiver = await WebhookReceiver.start();
-    receiver.react = () => 500;
-    await using weir = await PageWeir.start({ workflows: workflows(receiver.url) });
-    await using browser = await PageBrowser.launch();
-    await using opened = await browser.open(`${weir.url}#endpoints`);
-    await opened.giveToken("ADMIN_TOKEN", ADMIN_TOKEN);
-    const bed = { weir, opened, receiver };
-    await step("an endpoint is added; what is wrong is said at its field", () => addEndpoint(bed));
-    await step(
-      "an event is posted, its delivery fails, is sent again and acknowledged",
-      () => deliver(bed),
-    );
-    await step("a trigger is added, its key rotated, and it is disabled", () => trigger(bed));
-    await step("executions are followed and cancelled", () => executions(bed));
-    await step("workflow files are shown with their errors and triggers", () => workflowFiles(bed));
-    await step("a trigger is called without its key", () => testCall(bed));
-    await step("an endpoint is tried, rotated, disabled, recovered and deleted", () => endpoint(bed));
-    await step("an event key is added and deleted", () => eventKey(bed));
-    await step("the audit tells of it all", () => audit(bed));
-    assertEquals(await opened.problems(), []);
-  },
+pageTest("endpoints, triggers, deliveries, executions and keys are made, followed and ended", {
+  workflows,
+  view: "endpoints",
+}, async (bed) => {
+  const { receiver, step } = bed;
+  receiver.react = () => 500;
+  await step("an endpoint is added; what is wrong is said at its field", () => addEndpoint(bed));
+  await step(
+    "an event is posted, its delivery fails, is sent again and acknowledged",
+    () => deliver(bed),
+  );
+  await step("a trigger is added, its key rotated, and it is disabled", () => trigger(bed));
+  await step("executions are followed and cancelled", () => executions(bed));
+  await step("workflow files are shown with their errors and triggers", () => workflowFiles(bed));
+  await step("a trigger is called without its key", () => testCall(bed));
+  await step("an endpoint is tried, rotated, disabled, recovered and deleted", () => endpoint(bed));
+  await step("an event key is added and deleted", () => eventKey(bed));
+  await step("the audit tells of it all", () => audit(bed));
 });
 
-async function addEndpoint({ opened, receiver }: Bed): Promise<void> {
-  const { page } = opened;
-  const dialog = page.getByRole("dialog");
+async function addEndpoint(bed: PageBed): Promise<void> {
+  const { receiver, opened, page, dialog } = bed;
   const add = page.getByRole("button", { name: "Add an endpoint" });
   const go = dialog.getByRole("button", { name: "Add" });
   await add.click();
@@ -77,7 +56,7 @@ async function addEndpoint({ opened, receiver }: Bed): Promise<void> {
   await dialog.getByLabel("Headers", { exact: true }).fill("x-tenant: value-of-a-header");
   await dialog.getByLabel("Description").fill("the first one");
   await go.click();
-  const secret = await shownOnce(opened, "whsec_");
+  const secret = await shownOnce(bed, "whsec_");
   receiver.secrets.set("/hook", secret);
   await opened.sees("the first one");
   assertStringIncludes(await page.locator("tbody").textContent() ?? "", "agent.* workflow.*");
@@ -86,9 +65,7 @@ async function addEndpoint({ opened, receiver }: Bed): Promise<void> {
 }
 
 /** Takes a secret from its dialog, by its button as well, and sees that nothing of it is left behind. */
-async function shownOnce(opened: OpenedPage, start: string): Promise<string> {
-  const { page } = opened;
-  const dialog = page.getByRole("dialog");
+async function shownOnce({ opened, dialog }: PageBed, start: string): Promise<string> {
   const secret = await dialog.locator(".secret").textContent() ?? "";
   assertEquals(secret.startsWith(start) && secret.length > 40, true);
   await dialog.getByRole("button", { name: "Copy" }).click();
@@ -101,9 +78,7 @@ async function shownOnce(opened: OpenedPage, start: string): Promise<string> {
   return secret;
 }
 
-async function deliver({ opened, receiver }: Bed): Promise<void> {
-  const { page } = opened;
-  const dialog = page.getByRole("dialog");
+async function deliver({ receiver, opened, page, dialog }: PageBed): Promise<void> {
   await opened.view("Events");
   await page.getByRole("button", { name: "Post an event" }).click();
   await dialog.getByLabel("Kind").fill("agent.reply.completed");
@@ -146,9 +121,8 @@ async function deliver({ opened, receiver }: Bed): Promise<void> {
   await opened.sees("No matching deliveries.");
 }
 
-async function trigger({ weir, opened }: Bed): Promise<void> {
-  const { page } = opened;
-  const dialog = page.getByRole("dialog");
+async function trigger(bed: PageBed): Promise<void> {
+  const { weir, opened, page, dialog } = bed;
   await opened.view("Triggers");
   for (const [name, workflow] of [["order-intake", "echo"], ["long-one", "wait"]] as const) {
     await page.getByRole("button", { name: "Add a trigger" }).click();
@@ -161,13 +135,13 @@ async function trigger({ weir, opened }: Bed): Promise<void> {
     await dialog.getByLabel("Name").fill(name);
     await dialog.getByLabel("Workflow").fill(workflow);
     await dialog.getByRole("button", { name: "Add" }).click();
-    const key = await shownOnce(opened, "svct_");
+    const key = await shownOnce(bed, "svct_");
     await weir.trigger(name, key, '{"total": 12345678901234567890}');
   }
   const row = page.locator("tbody tr", { hasText: "order-intake" });
   await row.getByRole("button", { name: "Rotate" }).click();
   await dialog.getByRole("button", { name: "Create a new key" }).click();
-  const next = await shownOnce(opened, "svct_");
+  const next = await shownOnce(bed, "svct_");
   await until("both keys in the list", async () => await row.getByText("…").count() === 2);
   await row.getByText(`…${next.slice(-4)}`).waitFor();
   await row.getByRole("button", { name: "Revoke" }).last().click();
@@ -180,8 +154,7 @@ async function trigger({ weir, opened }: Bed): Promise<void> {
   assertEquals(await opened.value("document.activeElement.textContent"), "Enable");
 }
 
-async function executions({ opened }: Bed): Promise<void> {
-  const { page } = opened;
+async function executions({ opened, page }: PageBed): Promise<void> {
   await opened.view("Executions");
   await page.getByLabel("Status").selectOption("succeeded");
   await page.locator("tr", { hasText: "succeeded" }).locator("[data-action=open]").last().click();
@@ -202,8 +175,7 @@ async function executions({ opened }: Bed): Promise<void> {
   assertEquals(await page.getByRole("button", { name: "Cancel it" }).isVisible(), false);
 }
 
-async function workflowFiles({ weir, opened }: Bed): Promise<void> {
-  const { page } = opened;
+async function workflowFiles({ weir, opened, page }: PageBed): Promise<void> {
   await opened.view("Workflows");
   const row = (id: string) => page.locator("tbody tr", { hasText: `${id}.yaml` });
   await row("echo").getByText("valid", { exact: true }).waitFor();
@@ -227,9 +199,7 @@ async function workflowFiles({ weir, opened }: Bed): Promise<void> {
   await page.getByRole("button", { name: "All triggers" }).waitFor({ state: "detached" });
 }
 
-async function testCall({ opened }: Bed): Promise<void> {
-  const { page } = opened;
-  const dialog = page.getByRole("dialog");
+async function testCall({ opened, page, dialog }: PageBed): Promise<void> {
   await opened.view("Triggers");
   const row = page.locator("tbody tr", { hasText: "order-intake" });
   const call = row.getByRole("button", { name: "Call order-intake" });
@@ -258,9 +228,8 @@ async function testCall({ opened }: Bed): Promise<void> {
   assertEquals(addresses[0], addresses[1]);
 }
 
-async function endpoint({ opened, receiver }: Bed): Promise<void> {
-  const { page } = opened;
-  const dialog = page.getByRole("dialog");
+async function endpoint(bed: PageBed): Promise<void> {
+  const { receiver, opened, page, dialog } = bed;
   await opened.view("Endpoints");
   const row = page.locator("tbody tr", { hasText: "/hook" });
   await row.getByRole("button", { name: "Try" }).click();
@@ -275,7 +244,7 @@ async function endpoint({ opened, receiver }: Bed): Promise<void> {
   await dialog.getByText(/Cannot use "activeIn"/).waitFor();
   await dialog.getByLabel("Active in").fill("1h");
   await dialog.getByRole("button", { name: "Create a new secret" }).click();
-  await shownOnce(opened, "whsec_");
+  await shownOnce(bed, "whsec_");
   await row.getByText("next").waitFor();
   await row.getByRole("button", { name: "Recover" }).click();
   await dialog.getByLabel("Created since").fill("2026-01-01T00:00");
@@ -292,15 +261,14 @@ async function endpoint({ opened, receiver }: Bed): Promise<void> {
   await opened.sees("No endpoints yet.");
 }
 
-async function eventKey({ opened }: Bed): Promise<void> {
-  const { page } = opened;
-  const dialog = page.getByRole("dialog");
+async function eventKey(bed: PageBed): Promise<void> {
+  const { opened, page, dialog } = bed;
   await opened.view("Event keys");
   await page.getByRole("button", { name: "Add an event key" }).click();
   await dialog.getByLabel("Name").fill("the agents");
   await dialog.getByLabel("Kinds").fill("agent.*");
   await dialog.getByRole("button", { name: "Add" }).click();
-  const key = await shownOnce(opened, "svce_");
+  const key = await shownOnce(bed, "svce_");
   await opened.sees(`…${key.slice(-4)}`);
   await page.getByRole("button", { name: "Delete the agents" }).click();
   await dialog.getByRole("button", { name: "Delete the event key" }).click();
@@ -317,7 +285,7 @@ async function eventKey({ opened }: Bed): Promise<void> {
   assertEquals([left.startsWith("svce_"), (await opened.traces()).includes(left)], [true, false]);
 }
 
-async function audit({ weir, opened }: Bed): Promise<void> {
+async function audit({ weir, opened, page }: PageBed): Promise<void> {
   await opened.view("Audit");
   for (
     const action of [
@@ -326,19 +294,19 @@ async function audit({ weir, opened }: Bed): Promise<void> {
   ) {
     await opened.sees(action);
   }
-  await opened.page.getByLabel("Action").fill("endpoint.rotated");
-  await opened.page.keyboard.press("Enter");
-  await until("one entry", async () => await opened.page.locator("tbody tr").count() === 1);
+  await page.getByLabel("Action").fill("endpoint.rotated");
+  await page.keyboard.press("Enter");
+  await until("one entry", async () => await page.locator("tbody tr").count() === 1);
   for (let n = 0; n < 20; n++) await weir.api("/event-keys", { name: `key ${n}`, kinds: ["a.*"] });
-  await opened.page.getByLabel("Action").fill("");
-  await opened.page.keyboard.press("Enter");
-  const row = opened.page.locator("tbody tr");
+  await page.getByLabel("Action").fill("");
+  await page.keyboard.press("Enter");
+  const row = page.locator("tbody tr");
   await opened.sees("Page 1");
   assertEquals(await row.count(), 25);
-  await opened.page.getByRole("button", { name: "Older" }).click();
+  await page.getByRole("button", { name: "Older" }).click();
   await opened.sees("Page 2");
   await row.filter({ hasText: "endpoint.created" }).waitFor();
-  await opened.page.getByRole("button", { name: "Newer" }).click();
+  await page.getByRole("button", { name: "Newer" }).click();
   await opened.sees("Page 1");
   await row.filter({ hasText: "key 19" }).waitFor();
 }

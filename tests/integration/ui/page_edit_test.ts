@@ -1,34 +1,21 @@
 import { assertEquals } from "@std/assert";
-import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browser.ts";
-import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
+import { ADMIN_TOKEN, type PageBed, pageTest } from "./page_weir.ts";
 
-Deno.test({
-  ...needs(
-    ["chromium-headless-shell"],
-    "page: only what was edited is sent; who leaves leaves no token and no secret, and who stays loses none",
-  ),
-  async fn(t) {
-    const step = stepsOf(t);
-    await using weir = await PageWeir.start();
-    await using browser = await PageBrowser.launch();
-    await using opened = await browser.open(`${weir.url}#endpoints`);
-    await opened.giveToken("ADMIN_TOKEN", ADMIN_TOKEN);
-    await step("an endpoint", () => editEndpoint(weir, opened));
-    await step("a number that is none changes nothing", () => badNumber(opened));
-    await step("the secret that signs next is told, not one that never will", () => secrets(weir, opened));
-    await step("a trigger", () => editTrigger(weir, opened));
-    await opened.value(`location.hash = "event-keys"`);
-    await opened.page.reload();
-    await leave(step, opened);
-    assertEquals(await opened.problems(), []);
-  },
+pageTest("only what was edited is sent; who leaves leaves no token and no secret, and who stays loses none", {
+  view: "endpoints",
+}, async (bed) => {
+  const { opened, step } = bed;
+  await step("an endpoint", () => editEndpoint(bed));
+  await step("a number that is none changes nothing", () => badNumber(bed));
+  await step("the secret that signs next is told, not one that never will", () => secrets(bed));
+  await step("a trigger", () => editTrigger(bed));
+  await opened.value(`location.hash = "event-keys"`);
+  await opened.page.reload();
+  await leave(bed);
 });
 
-async function editEndpoint(weir: PageWeir, opened: OpenedPage): Promise<void> {
-  const { page } = opened;
-  const dialog = page.getByRole("dialog");
+async function editEndpoint({ weir, opened, page, dialog }: PageBed): Promise<void> {
   const change = dialog.getByRole("button", { name: "Save" });
   const { id } = await weir.api("/endpoints", {
     url: "http://127.0.0.1:9/first",
@@ -77,9 +64,7 @@ async function editEndpoint(weir: PageWeir, opened: OpenedPage): Promise<void> {
   await until("no headers", async () => String((await weir.api(`/endpoints/${id}`)).headers) === "");
 }
 
-async function badNumber(opened: OpenedPage): Promise<void> {
-  const { page } = opened;
-  const dialog = page.getByRole("dialog");
+async function badNumber({ page, dialog }: PageBed): Promise<void> {
   await page.getByRole("button", { name: "Edit http://127.0.0.1:9/second" }).click();
   await dialog.getByLabel("Milliseconds").focus();
   await page.keyboard.type("12e");
@@ -88,9 +73,9 @@ async function badNumber(opened: OpenedPage): Promise<void> {
   await dialog.getByRole("button", { name: "Cancel" }).click();
 }
 
-async function secrets(weir: PageWeir, opened: OpenedPage): Promise<void> {
+async function secrets({ weir, opened, page }: PageBed): Promise<void> {
   const { id } = await weir.api("/endpoints", { url: "http://127.0.0.1:9/rotated" });
-  const row = opened.page.locator("tbody tr", { hasText: "/rotated" });
+  const row = page.locator("tbody tr", { hasText: "/rotated" });
   // A view that is opened asks for its list, and need not be waited for.
   const shows = async (activeIn: string, count: number) => {
     await weir.api(`/endpoints/${id}/rotate`, { activeIn });
@@ -103,9 +88,7 @@ async function secrets(weir: PageWeir, opened: OpenedPage): Promise<void> {
   await shows("0", 0);
 }
 
-async function editTrigger(weir: PageWeir, opened: OpenedPage): Promise<void> {
-  const { page } = opened;
-  const dialog = page.getByRole("dialog");
+async function editTrigger({ weir, opened, page, dialog }: PageBed): Promise<void> {
   const change = dialog.getByRole("button", { name: "Save" });
   const descriptors = [{ customer: "{{ input.customer }}" }, { path: "/a,b" }];
   const { id } = await weir.api("/triggers", {
@@ -139,9 +122,8 @@ async function editTrigger(weir: PageWeir, opened: OpenedPage): Promise<void> {
   assertEquals((await weir.api(`/triggers/${id}`)).limit, undefined);
 }
 
-async function leave(step: ReturnType<typeof stepsOf>, opened: OpenedPage): Promise<void> {
-  const { page } = opened;
-  const dialog = page.getByRole("dialog");
+async function leave(bed: PageBed): Promise<void> {
+  const { opened, page, dialog, step } = bed;
   await step("a token that was typed in and not given", async () => {
     await page.getByLabel("ADMIN_TOKEN").fill("typed-and-not-given");
     await opened.value(`dispatchEvent(new Event("pagehide"))`);
@@ -149,7 +131,7 @@ async function leave(step: ReturnType<typeof stepsOf>, opened: OpenedPage): Prom
   });
   await opened.giveToken("ADMIN_TOKEN", ADMIN_TOKEN);
   await step("a secret is not lost by a key, however often it is pressed", async () => {
-    await addKey(opened, "first");
+    await addKey(bed, "first");
     await dialog.locator(".secret").waitFor();
     for (let n = 0; n < 3; n++) await page.keyboard.press("Escape");
     assertEquals(await dialog.locator(".secret").isVisible(), true);
@@ -175,7 +157,7 @@ async function leave(step: ReturnType<typeof stepsOf>, opened: OpenedPage): Prom
       await promise;
       await route.fulfill({ status: 409, json: { detail: "Cannot make this key: it is late" } });
     });
-    await addKey(opened, "late");
+    await addKey(bed, "late");
     await page.keyboard.press("Escape");
     await dialog.waitFor({ state: "detached" });
     resolve();
@@ -198,8 +180,7 @@ async function leave(step: ReturnType<typeof stepsOf>, opened: OpenedPage): Prom
   });
 }
 
-async function addKey({ page }: OpenedPage, name: string): Promise<void> {
-  const dialog = page.getByRole("dialog");
+async function addKey({ page, dialog }: PageBed, name: string): Promise<void> {
   await page.getByRole("button", { name: "Add an event key" }).click();
   await dialog.getByLabel("Name").fill(name);
   await dialog.getByLabel("Kinds").fill("a.*");

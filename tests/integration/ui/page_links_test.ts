@@ -1,8 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browser.ts";
-import { needs } from "../../harness/tools.ts";
+import type { OpenedPage } from "../../harness/page_browser.ts";
 import { until } from "../../harness/until.ts";
-import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
+import { type PageBed, pageTest } from "./page_weir.ts";
 
 const POSTED = "document.write.completed";
 const COMPLETED = "workflow.execution.completed";
@@ -12,14 +11,11 @@ const POSTS = 2;
 const EXECUTIONS = 4;
 const FAILED = POSTS + EXECUTIONS;
 
-Deno.test({
-  ...needs(
-    ["chromium-headless-shell"],
-    "page: links between records, times of lists, several deliveries sent again",
-  ),
-  async fn(t) {
-    const step = stepsOf(t);
-    await using weir = await PageWeir.start();
+pageTest(
+  "links between records, times of lists, several deliveries sent again",
+  { view: "executions" },
+  async (bed) => {
+    const { weir, opened, step } = bed;
     const { key } = await weir.api("/triggers", { name: "order-intake", workflow: "echo" });
     await weir.api("/endpoints", { url: URL_OF_ENDPOINT, description: "orders", events: ["*"] });
     for (let count = 0; count < POSTS; count++) await weir.api("/events", { event: POSTED, data: {} });
@@ -29,23 +25,17 @@ Deno.test({
     }
     await weir.failDeliveries(FAILED);
     await weir.api("/events", { event: POSTED, data: {} });
-    await using browser = await PageBrowser.launch();
-    await using opened = await browser.open(`${weir.url}#executions/${execution}`);
-    await opened.giveToken("ADMIN_TOKEN", ADMIN_TOKEN);
-    await step(
-      "from an execution to its event, delivery and endpoint, and back",
-      () => links(opened, execution),
-    );
+    await opened.value(`location.hash = "executions/${execution}"`);
+    await step("from an execution to its event and back", () => links(bed, execution));
     await step("the audit log leads to its records", async () => {
       await opened.view("Audit");
       await opened.page.getByRole("button", { name: /^endpoint:/ }).first().click();
       await fact(opened, "URL", URL_OF_ENDPOINT);
     });
-    await step("a list of a time", () => times(opened));
-    await step("several deliveries are sent again", () => sendAgain(weir, opened));
-    assertEquals(await opened.problems(), []);
+    await step("a list of a time", () => times(bed));
+    await step("several deliveries are sent again", () => sendAgain(bed));
   },
-});
+);
 
 /** Waits for a fact of a record. */
 async function fact({ page }: OpenedPage, name: string, text: string): Promise<void> {
@@ -53,8 +43,7 @@ async function fact({ page }: OpenedPage, name: string, text: string): Promise<v
   await row.getByText(text).first().waitFor();
 }
 
-async function links(opened: OpenedPage, execution: string): Promise<void> {
-  const { page } = opened;
+async function links({ opened, page }: PageBed, execution: string): Promise<void> {
   const link = (name: string) =>
     page.locator(".facts > div", { has: page.getByText(name, { exact: true }) })
       .getByRole("button");
@@ -82,8 +71,7 @@ async function links(opened: OpenedPage, execution: string): Promise<void> {
   await fact(opened, "Identifier", execution);
 }
 
-async function times(opened: OpenedPage): Promise<void> {
-  const { page } = opened;
+async function times({ opened, page }: PageBed): Promise<void> {
   await opened.view("Events");
   const rows = page.locator("tbody tr");
   // Weir itself sends events, such as those of loads.
@@ -108,8 +96,8 @@ async function times(opened: OpenedPage): Promise<void> {
   await until("all events", async () => await rows.count() === all);
 }
 
-async function sendAgain(weir: PageWeir, opened: OpenedPage): Promise<void> {
-  const { page } = opened;
+async function sendAgain(bed: PageBed): Promise<void> {
+  const { opened, page, dialog } = bed;
   await opened.view("Deliveries");
   await page.getByLabel("State").selectOption("all states");
   await until("all deliveries", async () => await page.locator("tbody tr").count() === FAILED + 1);
@@ -123,15 +111,14 @@ async function sendAgain(weir: PageWeir, opened: OpenedPage): Promise<void> {
   await boxes.first().uncheck();
   const count = FAILED - 1;
   await page.getByRole("button", { name: `Send again ${count}` }).click();
-  const dialog = page.getByRole("dialog");
   await dialog.getByText(`Selected: ${count}.`).waitFor();
-  assertEquals(await resent(weir), 0);
+  assertEquals(await resent(bed), 0);
   await dialog.getByRole("button", { name: `Send again ${count}` }).click();
   await page.getByText(`Send again: ${count} of ${count}.`).waitFor();
-  assertEquals(await resent(weir), count);
+  assertEquals(await resent(bed), count);
   await until("nothing to be selected", async () => await page.locator("tbody input:checked").count() === 0);
 }
 
-async function resent(weir: PageWeir): Promise<number> {
+async function resent({ weir }: PageBed): Promise<number> {
   return (await weir.api("/audit?event=delivery.resend_asked")).items.length;
 }

@@ -1,9 +1,7 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { join } from "node:path";
-import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browser.ts";
-import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
+import { ADMIN_TOKEN, type PageBed, pageTest } from "./page_weir.ts";
 
 const BROKEN = "domain: broken\ndescriptors:\n- key: a\n  rate_limit: { unit: fortnight }\n";
 /** Says to the page that nobody looks at it, or that someone does. */
@@ -11,37 +9,26 @@ const hidden = (isHidden: boolean) =>
   `Object.defineProperty(document, "hidden", { value: ${isHidden}, configurable: true });
    document.dispatchEvent(new Event("visibilitychange"));`;
 
-Deno.test({
-  ...needs(
-    ["chromium-headless-shell"],
-    "page: overview, rules, over limit and explain show the service as it is",
-  ),
-  async fn(t) {
-    const step = stepsOf(t);
-    await using weir = await PageWeir.start();
-    await using browser = await PageBrowser.launch();
-    await using opened = await browser.open(weir.url);
-    await step("the overview counts decisions", () => overview(weir, opened));
-    await step("a load that failed is told with its error, and no more after a good one", () => {
-      return configuration(weir, opened);
-    });
-    await step("the rules change in place under who types, sorts and filters", () => rules(weir, opened));
-    await step("the keys most often over their limit are ranked", async () => {
-      await opened.view("Over limit");
-      await opened.sees("shop_account_bob");
-    });
-    await step("a request is explained, its counter is shown and reset", () => explain(opened));
-    await step("a bucket shows its level, and a concurrency limit what is in flight", () => {
-      return algorithms(weir, opened);
-    });
-    await step("the stream rests while nobody looks, stops and starts", () => rest(opened));
-    await step("the stream comes back after the service was away", () => comeBack(weir, opened));
-    assertEquals(await opened.problems(), []);
-  },
+pageTest("overview, rules, over limit and explain show the service as it is", {}, async (bed) => {
+  const { opened, step } = bed;
+  await step("the overview counts decisions", () => overview(bed));
+  await step("a load that failed is told with its error, and no more after a good one", () => {
+    return configuration(bed);
+  });
+  await step("the rules change in place under who types, sorts and filters", () => rules(bed));
+  await step("the keys most often over their limit are ranked", async () => {
+    await opened.view("Over limit");
+    await opened.sees("shop_account_bob");
+  });
+  await step("a request is explained, its counter is shown and reset", () => explain(bed));
+  await step("a bucket shows its level, and a concurrency limit what is in flight", () => {
+    return algorithms(bed);
+  });
+  await step("the stream rests while nobody looks, stops and starts", () => rest(bed));
+  await step("the stream comes back after the service was away", () => comeBack(bed));
 });
 
-async function overview(weir: PageWeir, opened: OpenedPage): Promise<void> {
-  const { page } = opened;
+async function overview({ weir, opened, page }: PageBed): Promise<void> {
   await opened.isLive();
   const metric = (title: string) => page.locator(".metric", { hasText: title }).locator(".value");
   assertEquals(await metric("Health").textContent(), "Healthy");
@@ -60,20 +47,19 @@ async function overview(weir: PageWeir, opened: OpenedPage): Promise<void> {
   await opened.sees("All components healthy.");
 }
 
-async function configuration({ weir }: PageWeir, opened: OpenedPage): Promise<void> {
-  const file = join(weir.rulesFolder, "broken.yaml");
+async function configuration({ weir, opened, page }: PageBed): Promise<void> {
+  const file = join(weir.weir.rulesFolder, "broken.yaml");
   await Deno.writeTextFile(file, BROKEN);
-  weir.reload();
+  weir.weir.reload();
   await opened.sees("The last load failed");
   await opened.sees(/fortnight|unit/);
   await opened.picture("overview-broken-configuration");
   await Deno.remove(file);
-  weir.reload();
-  await opened.page.getByText("The last load failed").waitFor({ state: "detached" });
+  weir.weir.reload();
+  await page.getByText("The last load failed").waitFor({ state: "detached" });
 }
 
-async function rules(weir: PageWeir, opened: OpenedPage): Promise<void> {
-  const { page } = opened;
+async function rules({ weir, opened, page }: PageBed): Promise<void> {
   await opened.view("Rules");
   const filter = page.getByLabel("Filter");
   await filter.fill("ACCOUNT");
@@ -107,8 +93,7 @@ async function rules(weir: PageWeir, opened: OpenedPage): Promise<void> {
   await filter.fill("");
 }
 
-async function explain(opened: OpenedPage): Promise<void> {
-  const { page } = opened;
+async function explain({ opened, page }: PageBed): Promise<void> {
   await opened.view("Explain");
   const go = page.getByRole("button", { name: "Explain", exact: true });
   await go.click();
@@ -132,8 +117,7 @@ async function explain(opened: OpenedPage): Promise<void> {
   await page.getByText(/Counters reset/).waitFor();
 }
 
-async function algorithms(weir: PageWeir, opened: OpenedPage): Promise<void> {
-  const { page } = opened;
+async function algorithms({ weir, opened, page }: PageBed): Promise<void> {
   await weir.decide("burst", "ann", 3);
   await weir.decide("flight", "ann", 6);
   await opened.view("Rules");
@@ -147,8 +131,7 @@ async function algorithms(weir: PageWeir, opened: OpenedPage): Promise<void> {
   await opened.sees("4 in flight, 0 left");
 }
 
-async function rest(opened: OpenedPage): Promise<void> {
-  const { page } = opened;
+async function rest({ opened, page }: PageBed): Promise<void> {
   await opened.value(hidden(true));
   await opened.isLive(/page is hidden/);
   await opened.value(hidden(false));
@@ -159,7 +142,7 @@ async function rest(opened: OpenedPage): Promise<void> {
   await opened.isLive();
 }
 
-async function comeBack(weir: PageWeir, opened: OpenedPage): Promise<void> {
+async function comeBack({ weir, opened, page }: PageBed): Promise<void> {
   await opened.view("Overview");
   await weir.weir.stop();
   await opened.isLive(/Reconnecting in \d+ s/);
@@ -168,11 +151,11 @@ async function comeBack(weir: PageWeir, opened: OpenedPage): Promise<void> {
   await weir.startAgain();
   await until("the stream to come back", async () => {
     await opened.connectNow();
-    return await opened.page.locator(".live[data-state=live]").count() > 0;
+    return await page.locator(".live[data-state=live]").count() > 0;
   });
-  await opened.page.locator(".metric", { hasText: "Decisions since start" }).getByText("0", {
+  await page.locator(".metric", { hasText: "Decisions since start" }).getByText("0", {
     exact: true,
   })
     .waitFor();
-  await opened.page.getByText("Not live").waitFor({ state: "hidden" });
+  await page.getByText("Not live").waitFor({ state: "hidden" });
 }

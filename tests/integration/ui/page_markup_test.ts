@@ -1,35 +1,22 @@
 import { assertEquals } from "@std/assert";
 import { join } from "node:path";
-import { needs } from "../../harness/tools.ts";
-import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
-import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browser.ts";
-import { ADMIN_TOKEN, MARKUP, PageWeir } from "./page_weir.ts";
+import type { OpenedPage } from "../../harness/page_browser.ts";
+import { ADMIN_TOKEN, MARKUP, type PageBed, pageTest } from "./page_weir.ts";
 
 const WRITE = `document.body.innerHTML = ${JSON.stringify(MARKUP)}`;
 
-Deno.test({
-  ...needs(
-    ["chromium-headless-shell"],
-    "page: what comes from outside is text, and the policy would stop it if it were not",
-  ),
-  async fn(t) {
-    const step = stepsOf(t);
-    await using receiver = await WebhookReceiver.start();
-    receiver.react = () => 500;
-    receiver.answer = () => MARKUP;
-    await using weir = await PageWeir.start();
-    await using browser = await PageBrowser.launch();
-    await using opened = await browser.open(weir.url);
-    await fillWithMarkup(weir, receiver);
-    await step("rules, keys and the error of a load", () => liveViews(weir, opened));
-    await step("events, endpoints, answers and what workflows were given", () => administration(opened));
-    await step("addresses", () => addresses(opened));
-    assertEquals(await opened.problems(), []);
-    await step("the test sees markup that runs, and the policy stops it in the page", () => control(opened));
-  },
+pageTest("what comes from outside is text, and the policy would stop it if it were not", {}, async (bed) => {
+  const { receiver, opened, step } = bed;
+  receiver.react = () => 500;
+  receiver.answer = () => MARKUP;
+  await fillWithMarkup(bed);
+  await step("rules, keys and the error of a load", () => liveViews(bed));
+  await step("events, endpoints, answers and what workflows were given", () => administration(bed));
+  await step("addresses", () => addresses(opened));
+  await step("the test sees markup that runs, and the policy stops it in the page", () => control(bed));
 });
 
-async function fillWithMarkup(weir: PageWeir, receiver: WebhookReceiver): Promise<void> {
+async function fillWithMarkup({ weir, receiver }: PageBed): Promise<void> {
   await weir.decide("account", MARKUP, 8);
   const url = `${receiver.url}/hook?markup=${MARKUP.replaceAll(" ", "+")}`;
   await weir.api("/endpoints", { url, description: MARKUP, events: ["a.*"] });
@@ -48,7 +35,7 @@ async function fillWithMarkup(weir: PageWeir, receiver: WebhookReceiver): Promis
   weir.weir.reload();
 }
 
-async function liveViews(_: PageWeir, opened: OpenedPage): Promise<void> {
+async function liveViews({ opened, page }: PageBed): Promise<void> {
   await opened.isLive();
   await opened.sees("The last load failed");
   await seesMarkup(opened, ".trouble");
@@ -58,16 +45,15 @@ async function liveViews(_: PageWeir, opened: OpenedPage): Promise<void> {
   await opened.view("Over limit");
   await seesMarkup(opened, "tbody");
   await opened.view("Explain");
-  await opened.page.getByLabel("Domain").fill("shop");
-  await opened.page.getByLabel("Descriptors").fill(
+  await page.getByLabel("Domain").fill("shop");
+  await page.getByLabel("Descriptors").fill(
     "account=<img src=x onerror=alert(1)>".replaceAll("=x", ""),
   );
-  await opened.page.getByRole("button", { name: "Explain", exact: true }).click();
-  await opened.page.locator(".problem, .walk").filter({ hasText: "<img src" }).first().waitFor();
+  await page.getByRole("button", { name: "Explain", exact: true }).click();
+  await page.locator(".problem, .walk").filter({ hasText: "<img src" }).first().waitFor();
 }
 
-async function administration(opened: OpenedPage): Promise<void> {
-  const { page } = opened;
+async function administration({ opened, page }: PageBed): Promise<void> {
   await opened.view("Endpoints");
   await opened.giveToken("ADMIN_TOKEN", ADMIN_TOKEN);
   await seesMarkup(opened, "tbody .prose");
@@ -127,7 +113,8 @@ async function addresses(opened: OpenedPage): Promise<void> {
   assertEquals(found, ["?"]);
 }
 
-async function control(opened: OpenedPage): Promise<void> {
+async function control({ weir, browser }: PageBed): Promise<void> {
+  await using opened = await browser.open(weir.url);
   const refusal = await opened.value(
     `(() => { try { ${WRITE}; return ""; } catch (error) { return error.name; } })()`,
   );

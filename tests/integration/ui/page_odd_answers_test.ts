@@ -1,8 +1,7 @@
 import { assertEquals } from "@std/assert";
-import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browser.ts";
-import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
+import type { OpenedPage } from "../../harness/page_browser.ts";
+import { type PageBed, pageTest } from "./page_weir.ts";
 
 const VIEWS = [
   "Deliveries",
@@ -57,53 +56,25 @@ const visits = (addresses: readonly string[], isThere: string) =>
     }
     return headings;
   })()`;
-const NAMES = [
-  ...[
-    "id",
-    "url",
-    "name",
-    "event",
-    "state",
-    "status",
-    "attempts",
-    "steps",
-    "secrets",
-    "keys",
-    "headers",
-    "kinds",
-  ],
-  ...[
-    "events",
-    "limit",
-    "details",
-    "createdAt",
-    "at",
-    "startedAt",
-    "finishedAt",
-    "nextAttemptAt",
-    "concurrency",
-  ],
-];
+const NAMES =
+  ("id url name event state status attempts steps secrets keys headers kinds events limit details " +
+    "createdAt at startedAt finishedAt nextAttemptAt concurrency").split(" ");
 
-Deno.test({
-  ...needs(["chromium-headless-shell"], "page: odd answers break no view, and what is not known is not said"),
-  async fn(t) {
-    const step = stepsOf(t);
-    await using weir = await PageWeir.start();
-    await using browser = await PageBrowser.launch();
-    await using opened = await browser.open(`${weir.url}#endpoints`);
-    await opened.giveToken("ADMIN_TOKEN", ADMIN_TOKEN);
+pageTest(
+  "odd answers break no view, and what is not known is not said",
+  { view: "endpoints" },
+  async (bed) => {
+    const { opened, step } = bed;
     await opened.sees("No endpoints yet.");
-    await step("nothing is said to be empty before the service has answered", () => unknown(opened));
+    await step("nothing is said to be empty before the service has answered", () => unknown(bed));
     await step("refusals are told in words, whatever they look like", () => refusals(opened));
-    await step("records of any kind, size and number", () => oddRecords(opened));
-    await step("one record of any kind", () => oddRecord(opened));
-    await step("who presses twice goes one page on", () => twice(opened));
-    await step("metrics of any kind", () => oddMetrics(opened));
-    await step("another version of the service is told", () => otherVersion(opened));
-    assertEquals(await opened.problems(), []);
+    await step("records of any kind, size and number", () => oddRecords(bed));
+    await step("one record of any kind", () => oddRecord(bed));
+    await step("who presses twice goes one page on", () => twice(bed));
+    await step("metrics of any kind", () => oddMetrics(bed));
+    await step("another version of the service is told", () => otherVersion(bed));
   },
-});
+);
 
 async function answering(
   { page }: OpenedPage,
@@ -115,8 +86,7 @@ async function answering(
   await page.route(path, (route) => route.fulfill({ status, body, contentType: type }));
 }
 
-async function unknown(opened: OpenedPage): Promise<void> {
-  const { page } = opened;
+async function unknown({ opened, page }: PageBed): Promise<void> {
   await answering(opened, "**/api/v1/endpoints*", "", { status: 500 });
   await opened.view("Events");
   await opened.view("Endpoints");
@@ -151,8 +121,7 @@ function oddItems(): unknown[] {
   }));
 }
 
-async function oddRecords(opened: OpenedPage): Promise<void> {
-  const { page } = opened;
+async function oddRecords({ opened, page }: PageBed): Promise<void> {
   const many = Array.from({ length: 500 }, (_, index) => ({ id: `one-${index}`, url: `u${index}` }));
   const lists: readonly unknown[] = [null, [], { items: 7 }, { items: [7, null, "x", {}, {}] }];
   const cases = [...lists, { items: oddItems(), nextCursor: 7 }].map((list) => [list, VIEWS] as const);
@@ -165,8 +134,7 @@ async function oddRecords(opened: OpenedPage): Promise<void> {
   await page.unrouteAll({ behavior: "ignoreErrors" });
 }
 
-async function oddRecord(opened: OpenedPage): Promise<void> {
-  const { page } = opened;
+async function oddRecord({ opened, page }: PageBed): Promise<void> {
   for (const record of [null, {}, ...oddItems()]) {
     await answering(opened, /\/api\/v1\/[a-z-]+\/odd$/, JSON.stringify(record));
     const addresses = ["deliveries", "executions", "events"].flatMap((view) => ["audit", `${view}/odd`]);
@@ -175,8 +143,7 @@ async function oddRecord(opened: OpenedPage): Promise<void> {
   await page.unrouteAll({ behavior: "ignoreErrors" });
 }
 
-async function twice(opened: OpenedPage): Promise<void> {
-  const { page } = opened;
+async function twice({ opened, page }: PageBed): Promise<void> {
   const asked: string[] = [];
   await page.route("**/api/v1/audit?*", async (route) => {
     const cursor = new URL(route.request().url()).searchParams.get("cursor") ?? "";
@@ -202,8 +169,7 @@ async function twice(opened: OpenedPage): Promise<void> {
   await page.unrouteAll({ behavior: "ignoreErrors" });
 }
 
-async function oddMetrics(opened: OpenedPage): Promise<void> {
-  const { page } = opened;
+async function oddMetrics({ opened, page }: PageBed): Promise<void> {
   const key = `shop_${TURN}_account`;
   const figures = {
     at: 1e300,
@@ -242,8 +208,7 @@ async function oddMetrics(opened: OpenedPage): Promise<void> {
   // The route stays: once connected to the service itself, the page would ask for no other version.
 }
 
-async function otherVersion(opened: OpenedPage): Promise<void> {
-  const { page } = opened;
+async function otherVersion({ opened, page }: PageBed): Promise<void> {
   for (const version of ["1.0.0", "2.0.0"]) {
     const text = `event: snapshot\ndata: ${
       JSON.stringify({ version, administration: true, webhooks: true })

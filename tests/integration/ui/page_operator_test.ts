@@ -1,9 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { join } from "node:path";
 import { decide, GrpcClient } from "../../harness/grpc_client.ts";
-import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browser.ts";
-import { needs } from "../../harness/tools.ts";
-import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
+import { ADMIN_TOKEN, type PageBed, pageTest } from "./page_weir.ts";
 
 const BROKEN =
   "domain: broken\ndescriptors:\n- key: a\n  rate_limit: { unit: fortnight, requests_per_unit: 1 }\n";
@@ -19,18 +17,13 @@ const NO_CACHE = {
 const snapshotOf = (metrics: Readonly<Record<string, number>>) =>
   `event: snapshot\ndata: ${JSON.stringify({ at: Date.now(), cache: "kv", metrics })}\n\n`;
 
-Deno.test({
-  ...needs(
-    ["chromium-headless-shell"],
-    "page: diagnostics, rules, reloads and settings show what an operator needs",
-  ),
-  async fn(t) {
-    const step = stepsOf(t);
-    await using weir = await PageWeir.start({ env: { DEBUG_TOKEN } });
-    await using browser = await PageBrowser.launch();
-    await using opened = await browser.open(weir.url);
+pageTest(
+  "diagnostics, rules, reloads and settings show what an operator needs",
+  { env: { DEBUG_TOKEN } },
+  async (bed) => {
+    const { opened, step } = bed;
     await opened.giveToken("DEBUG_TOKEN or ADMIN_TOKEN", DEBUG_TOKEN);
-    await step("latency and errors, since the start and in two minutes", () => diagnostics(weir, opened));
+    await step("latency and errors, since the start and in two minutes", () => diagnostics(bed));
     await step("each rule has its file and line", async () => {
       await opened.view("Rules");
       const row = opened.page.getByRole("row").filter({ hasText: "shop.path_/login" });
@@ -39,24 +32,18 @@ Deno.test({
       await opened.sees("1 found among 7");
     });
     await step("each load has its files, and a rejected one its errors with their positions", () => {
-      return reloads(weir, opened);
+      return reloads(bed);
     });
-    await step("settings have their values and sources, but no secrets", () => settings(opened));
-    assertEquals(await opened.problems(), []);
+    await step("settings have their values and sources, but no secrets", () => settings(bed));
   },
-});
+);
 
-Deno.test({
-  ...needs(
-    ["chromium-headless-shell"],
-    "page: a cache that fails, with its breaker and what is done without it",
-  ),
-  async fn() {
-    await using weir = await PageWeir.start({ env: NO_CACHE });
-    await using browser = await PageBrowser.launch();
-    await using opened = await browser.open(`${weir.url}#diagnostics`);
+pageTest(
+  "a cache that fails, with its breaker and what is done without it",
+  { env: NO_CACHE },
+  async ({ weir, opened, page }) => {
     await opened.isLive();
-    const { page } = opened;
+    await opened.view("Diagnostics");
     const panel = (title: string) =>
       page.locator(".panel", { has: page.getByRole("heading", { name: title }) });
     await panel("Cache").getByText("no connection", { exact: true }).waitFor();
@@ -82,12 +69,10 @@ Deno.test({
     await page.getByRole("button", { name: "Start", exact: true }).click();
     await panel("Cache").getByText("1 open", { exact: true }).waitFor();
     await panel("Cache").getByText("healthy", { exact: true }).waitFor();
-    assertEquals(await opened.problems(), []);
   },
-});
+);
 
-async function diagnostics(weir: PageWeir, opened: OpenedPage): Promise<void> {
-  const { page } = opened;
+async function diagnostics({ weir, opened, page }: PageBed): Promise<void> {
   await opened.isLive();
   await opened.sees("All components healthy.");
   await opened.view("Diagnostics");
@@ -113,24 +98,22 @@ async function diagnostics(weir: PageWeir, opened: OpenedPage): Promise<void> {
   assertMatch(await page.locator(".metric", { hasText: "Response time" }).textContent() ?? "", /\d m?s/);
 }
 
-async function reloads({ weir }: PageWeir, opened: OpenedPage): Promise<void> {
-  const { page } = opened;
+async function reloads({ weir, opened, page }: PageBed): Promise<void> {
   await opened.view("Reloads");
   const rows = page.locator("tbody tr");
   await rows.first().getByText(/\/config\/shop\.yaml/).waitFor();
   assertEquals(await rows.count(), 1);
-  const file = join(weir.rulesFolder, "broken.yaml");
+  const file = join(weir.weir.rulesFolder, "broken.yaml");
   await Deno.writeTextFile(file, BROKEN);
-  weir.reload();
+  weir.weir.reload();
   const rejected = rows.filter({ hasText: "rejected" }).filter({ hasText: "/config/broken.yaml" }).first();
   await rejected.getByText(/\/config\/broken\.yaml:4:23: .*fortnight/).waitFor();
   await Deno.remove(file);
-  weir.reload();
+  weir.weir.reload();
   await rows.first().getByText("loaded").waitFor();
 }
 
-async function settings(opened: OpenedPage): Promise<void> {
-  const { page } = opened;
+async function settings({ opened, page }: PageBed): Promise<void> {
   await opened.view("Settings");
   const row = (name: string) => page.getByRole("row").filter({ has: page.getByText(name, { exact: true }) });
   const cells = async (name: string) => (await row(name).getByRole("cell").allTextContents()).slice(1);

@@ -3,22 +3,15 @@ import { needs } from "../../harness/tools.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { until } from "../../harness/until.ts";
 import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browser.ts";
-import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
+import { ADMIN_TOKEN, pageTest } from "./page_weir.ts";
 
 const DEBUG_TOKEN = "the-token-of-the-debug-port";
 const EITHER = "DEBUG_TOKEN or ADMIN_TOKEN";
 
-Deno.test({
-  ...needs(
-    ["chromium-headless-shell"],
-    "page: tokens are asked for where they are wanted, and kept in memory alone",
-  ),
-  async fn(t) {
-    const step = stepsOf(t);
-    await using weir = await PageWeir.start({ env: { DEBUG_TOKEN } });
-    await using browser = await PageBrowser.launch();
-    await using opened = await browser.open(weir.url);
-    const { page } = opened;
+pageTest(
+  "tokens are asked for where they are wanted, and kept in memory alone",
+  { env: { DEBUG_TOKEN } },
+  async ({ opened, page, step }) => {
     await step("the live figures want either token", async () => {
       await opened.isLive("Token required");
       await opened.sees("The live statistics require a token");
@@ -59,9 +52,8 @@ Deno.test({
       await opened.view("Endpoints");
       await opened.sees("No endpoints yet.");
     });
-    assertEquals(await opened.problems(), []);
   },
-});
+);
 
 async function tokensHidden(opened: OpenedPage): Promise<void> {
   const traces = await opened.traces();

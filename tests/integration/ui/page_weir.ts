@@ -1,7 +1,12 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import type { Locator, Page } from "playwright-core";
+import { assertEquals } from "@std/assert";
+import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browser.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
+import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
+import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
 import { ADMIN_TOKEN, api, type ApiBody, WebhookFolder } from "../../harness/webhook_weir.ts";
 import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
 
@@ -16,8 +21,42 @@ export const MARKUP =
 /** What the page is tested with. */
 export interface PageWeirOptions {
   readonly env?: Readonly<Record<string, string>>;
-  /** Workflow files by name. */
-  readonly workflows?: Readonly<Record<string, string>>;
+  /** Workflow files by name, which may call this receiver. */
+  readonly workflows?: (receiver: string) => Readonly<Record<string, string>>;
+}
+
+/** Weir and its page, open in a browser. */
+export interface PageBed {
+  readonly weir: PageWeir;
+  readonly receiver: WebhookReceiver;
+  readonly browser: PageBrowser;
+  readonly opened: OpenedPage;
+  readonly page: Page;
+  /** The dialog that is open. */
+  readonly dialog: Locator;
+  readonly step: ReturnType<typeof stepsOf>;
+}
+
+/** A test of the page, at the end of which nothing may have gone wrong in it; with `view`, an administrator is at that. */
+export function pageTest(
+  name: string,
+  { view, ...options }: PageWeirOptions & { readonly view?: string },
+  run: (bed: PageBed) => Promise<void>,
+): void {
+  Deno.test({
+    ...needs(["chromium-headless-shell"], `page: ${name}`),
+    async fn(t) {
+      await using receiver = await WebhookReceiver.start();
+      await using weir = await PageWeir.start(options, receiver.url);
+      await using browser = await PageBrowser.launch();
+      await using opened = await browser.open(view === undefined ? weir.url : `${weir.url}#${view}`);
+      if (view !== undefined) await opened.giveToken("ADMIN_TOKEN", ADMIN_TOKEN);
+      const { page } = opened;
+      const dialog = page.getByRole("dialog");
+      await run({ weir, receiver, browser, opened, page, dialog, step: stepsOf(t) });
+      assertEquals(await opened.problems(), []);
+    },
+  });
 }
 
 const RULES = {
@@ -73,8 +112,8 @@ export class PageWeir implements AsyncDisposable {
   }
 
   /** Starts it. */
-  static async start({ env = {}, workflows = WORKFLOWS }: PageWeirOptions = {}): Promise<PageWeir> {
-    const folder = await WebhookFolder.make(workflows);
+  static async start({ env = {}, workflows }: PageWeirOptions, receiver: string): Promise<PageWeir> {
+    const folder = await WebhookFolder.make({ ...WORKFLOWS, ...workflows?.(receiver) });
     try {
       const settings = { ...folder.env, LOCAL_CACHE_SIZE_IN_BYTES: "1000000", ...env };
       return new PageWeir(folder, settings, await startOpened(settings));

@@ -23,94 +23,52 @@ const RLS_FILES = [
   "google/protobuf/wrappers.proto",
 ];
 
-const FOUND = [
-  { name: "a file", question: { file_by_filename: RLS_FILES[0] }, files: RLS_FILES },
-  {
-    name: "a file that imports nothing",
-    question: { file_by_filename: "google/protobuf/any.proto" },
-    files: ["google/protobuf/any.proto"],
-  },
-  { name: "a service", question: symbol("envoy.service.ratelimit.v3.RateLimitService"), files: RLS_FILES },
-  {
-    name: "a method",
-    question: symbol("envoy.service.ratelimit.v3.RateLimitService.ShouldRateLimit"),
-    files: RLS_FILES,
-  },
-  { name: "a message", question: symbol("envoy.service.ratelimit.v3.RateLimitRequest"), files: RLS_FILES },
-  {
-    name: "a field",
-    question: symbol("envoy.service.ratelimit.v3.RateLimitRequest.domain"),
-    files: RLS_FILES,
-  },
-  {
-    name: "a nested message",
-    question: symbol("envoy.service.ratelimit.v3.RateLimitResponse.RateLimit"),
-    files: RLS_FILES,
-  },
-  {
-    name: "an enum in a nested message",
-    question: symbol("envoy.service.ratelimit.v3.RateLimitResponse.RateLimit.Unit"),
-    files: RLS_FILES,
-  },
-  {
-    name: "a value of an enum",
-    question: symbol("envoy.service.ratelimit.v3.RateLimitResponse.RateLimit.WEEK"),
-    files: RLS_FILES,
-  },
-  {
-    name: "an enum",
-    question: symbol("envoy.type.v3.RateLimitUnit"),
-    files: ["envoy/type/v3/ratelimit_unit.proto"],
-  },
-  {
-    name: "a message of Google's",
-    question: symbol("google.protobuf.UInt64Value"),
-    files: ["google/protobuf/wrappers.proto"],
-  },
-  {
-    name: "a oneof",
-    question: symbol("grpc.reflection.v1.ServerReflectionRequest.message_request"),
-    files: ["grpc/reflection/v1/reflection.proto"],
-  },
+const RLS = "envoy.service.ratelimit.v3";
+const UNIT = ["envoy/type/v3/ratelimit_unit.proto"];
+const FOUND: readonly (readonly [name: string, question: object, files: readonly string[]])[] = [
+  ["a file", { file_by_filename: RLS_FILES[0] }, RLS_FILES],
+  ["a file without imports", { file_by_filename: "google/protobuf/any.proto" }, [
+    "google/protobuf/any.proto",
+  ]],
+  ["a service", symbol(`${RLS}.RateLimitService`), RLS_FILES],
+  ["a method", symbol(`${RLS}.RateLimitService.ShouldRateLimit`), RLS_FILES],
+  ["a message", symbol(`${RLS}.RateLimitRequest`), RLS_FILES],
+  ["a field", symbol(`${RLS}.RateLimitRequest.domain`), RLS_FILES],
+  ["a nested message", symbol(`${RLS}.RateLimitResponse.RateLimit`), RLS_FILES],
+  ["an enum in a nested message", symbol(`${RLS}.RateLimitResponse.RateLimit.Unit`), RLS_FILES],
+  ["a value of an enum", symbol(`${RLS}.RateLimitResponse.RateLimit.WEEK`), RLS_FILES],
+  ["an enum", symbol("envoy.type.v3.RateLimitUnit"), UNIT],
+  ["a message of Google's", symbol("google.protobuf.UInt64Value"), ["google/protobuf/wrappers.proto"]],
+  [
+    "a oneof",
+    symbol("grpc.reflection.v1.ServerReflectionRequest.message_request"),
+    ["grpc/reflection/v1/reflection.proto"],
+  ],
 ];
 
-const REFUSED = [
-  {
-    name: "a file that is not there",
-    question: { file_by_filename: "rls.proto" },
-    error: { error_code: 5, error_message: 'Cannot find file "rls.proto": it is not known here' },
-  },
-  {
-    name: "a file with the name of something that every object has",
-    question: { file_by_filename: "constructor" },
-    error: { error_code: 5, error_message: 'Cannot find file "constructor": it is not known here' },
-  },
-  {
-    name: "a symbol that is not there",
-    question: symbol("envoy.service.ratelimit.v3"),
-    error: {
-      error_code: 5,
-      error_message: 'Cannot find symbol "envoy.service.ratelimit.v3": it is not known here',
-    },
-  },
-  {
-    name: "an extension",
-    question: { file_containing_extension: { containing_type: "a.B", extension_number: 7 } },
-    error: { error_code: 5, error_message: 'Cannot find extensions of "a.B": there are none' },
-  },
-  {
-    name: "the numbers of extensions",
-    question: { all_extension_numbers_of_type: "a.B" },
-    error: { error_code: 5, error_message: 'Cannot find extensions of "a.B": there are none' },
-  },
-  {
-    name: "nothing",
-    question: {},
-    error: {
-      error_code: 3,
-      error_message: 'Cannot answer kind of question "unknown": ask for a file, symbol or list',
-    },
-  },
+const EXTENSION = { file_containing_extension: { containing_type: "a.B", extension_number: 7 } };
+const REFUSED: readonly (readonly [name: string, question: object, code: number, message: string])[] = [
+  [
+    "a file that is not there",
+    { file_by_filename: "rls.proto" },
+    5,
+    'file "rls.proto": it is not known here',
+  ],
+  [
+    "a file with the name of something that every object has",
+    { file_by_filename: "constructor" },
+    5,
+    'file "constructor": it is not known here',
+  ],
+  ["a symbol that is not there", symbol(RLS), 5, `symbol "${RLS}": it is not known here`],
+  ["an extension", EXTENSION, 5, 'extensions of "a.B": there are none'],
+  [
+    "the numbers of extensions",
+    { all_extension_numbers_of_type: "a.B" },
+    5,
+    'extensions of "a.B": there are none',
+  ],
+  ["nothing", {}, 3, 'kind of question "unknown": ask for a file, symbol or list'],
 ];
 
 for (const version of VERSIONS) {
@@ -131,7 +89,7 @@ for (const version of VERSIONS) {
     }
   });
 
-  for (const { name, question, files } of FOUND) {
+  for (const [name, question, files] of FOUND) {
     Deno.test(`reflection ${version} answers ${name} with its file and all imports`, () => {
       const answered = filesOf(ask(version, question));
       assertEquals(answered.map((file) => decodeFileDescriptor(file).name), files);
@@ -142,9 +100,13 @@ for (const version of VERSIONS) {
     });
   }
 
-  for (const { name, question, error } of REFUSED) {
+  for (const [name, question, code, message] of REFUSED) {
     Deno.test(`reflection ${version} refuses ${name}`, () => {
-      assertEquals(ask(version, question), { valid_host: "h", error_response: error });
+      const error_message = `Cannot ${code === 5 ? "find" : "answer"} ${message}`;
+      assertEquals(ask(version, question), {
+        valid_host: "h",
+        error_response: { error_code: code, error_message },
+      });
     });
   }
 

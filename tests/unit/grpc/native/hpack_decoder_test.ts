@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { type HeaderField, HpackDecoder } from "../../../../src/grpc/native/hpack_decoder.ts";
 
 const DATE = "Mon, 21 Oct 2013 20:13:21 GMT";
@@ -131,50 +131,26 @@ for (const example of HPACK_EXAMPLES) {
 }
 
 const BAD_BLOCKS: readonly (readonly [name: string, block: string, message: string])[] = [
-  ["index 0", "80", 'Cannot decode header block at byte "1": no table has the index 0'],
-  ["index beyond the tables", "be", 'Cannot decode header block at byte "1": no table has the index 62'],
-  ["end in a field", "0f", 'Cannot decode header block at byte "1": it ends in the middle of a field'],
-  [
-    "string beyond the block",
-    "000161ff",
-    'Cannot decode header block at byte "4": it ends in the middle of a field',
-  ],
-  ["value cut off", "0001610562", 'Cannot decode header block at byte "9": a string ends beyond the block'],
-  ["integer too large", "ffffffffff0f", 'Cannot decode header block at byte "5": an integer above 16777216'],
-  [
-    "integer that does not end",
-    "ff8080808080",
-    'Cannot decode header block at byte "5": an integer of too many bytes',
-  ],
-  [
-    "table above the limit",
-    "3fe21f",
-    'Cannot decode header block at byte "3": a table of 4097 bytes; expected at most 4096',
-  ],
-  [
-    "size after a field",
-    "8220",
-    'Cannot decode header block at byte "2": a change of the table\'s size must come before the first field',
-  ],
-  [
-    "Huffman padding of zeros",
-    "0001618118",
-    "Cannot decode Huffman string: its padding must be fewer than 8 bits, all ones",
-  ],
-  [
-    "Huffman padding of 8 bits",
-    "00016182" + "1fff",
-    "Cannot decode Huffman string: its padding must be fewer than 8 bits, all ones",
-  ],
-  ["Huffman end symbol", "00016184ffffffff", "Cannot decode Huffman string: it holds the end symbol"],
+  ["index 0", "80", "no table has the index 0"],
+  ["index beyond the tables", "be", "no table has the index 62"],
+  ["end in a field", "0f", "it ends in the middle of a field"],
+  ["string beyond the block", "000161ff", "it ends in the middle of a field"],
+  ["value cut off", "0001610562", "a string ends beyond the block"],
+  ["integer too large", "ffffffffff0f", "an integer above 16777216"],
+  ["integer that does not end", "ff8080808080", "an integer of too many bytes"],
+  ["table above the limit", "3fe21f", "a table of 4097 bytes"],
+  ["size after a field", "8220", "must come before the first field"],
+  ["Huffman padding of zeros", "0001618118", "its padding must be fewer than 8 bits, all ones"],
+  ["Huffman padding of 8 bits", "000161821fff", "its padding must be fewer than 8 bits, all ones"],
+  ["Huffman end symbol", "00016184ffffffff", "it holds the end symbol"],
 ];
 
-Deno.test("HpackDecoder: bad blocks", () => {
-  const found = BAD_BLOCKS.map(([name, block]) => {
-    return [name, assertThrows(() => new HpackDecoder().decode(Uint8Array.fromHex(block))).message];
+for (const [name, block, message] of BAD_BLOCKS) {
+  Deno.test(`HpackDecoder: bad block: ${name}`, () => {
+    const { message: thrown } = assertThrows(() => new HpackDecoder().decode(Uint8Array.fromHex(block)));
+    assertStringIncludes(thrown, message);
   });
-  assertEquals(found, BAD_BLOCKS.map(([name, , message]) => [name, message]));
-});
+}
 
 Deno.test("HpackDecoder: what a block unfolds to is bounded, and the table is kept for the next one", () => {
   const decoder = new HpackDecoder(4_096, 100);
