@@ -19,7 +19,7 @@ export interface IssueOptions {
   readonly days?: number;
   /** When it becomes valid and expires, as `YYYYMMDD`, instead of `days`. */
   readonly dates?: readonly [from: string, to: string];
-  /** Whether it has expired. */
+  /** Whether it expired a day ago. */
   readonly isExpired?: boolean;
 }
 
@@ -89,8 +89,8 @@ export class Certificates implements AsyncDisposable {
       ...["-CA", certFile, "-CAkey", keyFile, "-addext", "basicConstraints=critical,CA:FALSE", ...use],
       ...["-keyout", files.keyFile, "-out", files.certFile],
     ]);
-    const dates = options.isExpired === true ? EXPIRED : options.dates;
-    if (dates !== undefined) await this.#date(files, { certFile, keyFile }, dates);
+    if (options.dates !== undefined) await this.#date(files, { certFile, keyFile }, options.dates);
+    if (options.isExpired === true) await this.#expire(files, { certFile, keyFile });
     return files;
   }
 
@@ -115,14 +115,9 @@ export class Certificates implements AsyncDisposable {
     await this.#openssl([...NEW_KEY, "-days", "30", ...subject, "-keyout", keyFile, "-out", certFile]);
   }
 
-  /** Issues a certificate again, for these dates: `req -x509` takes none in the past. */
-  async #date(
-    { certFile, keyFile }: CertificateFiles,
-    authority: CertificateFiles,
-    [from, to]: readonly [string, string],
-  ): Promise<void> {
+  /** A request for the same certificate: `req -x509` takes no dates in the past. */
+  async #requestOf({ certFile, keyFile }: CertificateFiles): Promise<string> {
     const request = `${certFile}.request`;
-    const copied = ["-copy_extensions", "copy"];
     await this.#openssl([
       "x509",
       "-x509toreq",
@@ -130,10 +125,26 @@ export class Certificates implements AsyncDisposable {
       certFile,
       "-signkey",
       keyFile,
-      ...copied,
+      ...COPY,
       "-out",
       request,
     ]);
+    return request;
+  }
+
+  async #expire(files: CertificateFiles, { certFile, keyFile }: CertificateFiles): Promise<void> {
+    const request = await this.#requestOf(files);
+    const issuer = ["-CA", certFile, "-CAkey", keyFile, "-days", "-1", ...COPY];
+    await this.#openssl(["x509", "-req", "-in", request, ...issuer, "-out", files.certFile]);
+  }
+
+  async #date(
+    files: CertificateFiles,
+    authority: CertificateFiles,
+    [from, to]: readonly [string, string],
+  ): Promise<void> {
+    const { certFile } = files;
+    const request = await this.#requestOf(files);
     const config = `${certFile}.cnf`;
     const place = `database=${config}.index\nnew_certs_dir=${this.folder}\nrand_serial=yes`;
     const rules = "default_md=sha256\npolicy=p\ncopy_extensions=copy\n[p]\ncommonName=supplied";
@@ -153,8 +164,8 @@ export class Certificates implements AsyncDisposable {
   }
 }
 
+const COPY = ["-copy_extensions", "copy"];
 const NEW_KEY = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-const EXPIRED = ["20250101", "20250102"] as const;
 
 /** The texts of a certificate and its key. */
 export async function pairOf(

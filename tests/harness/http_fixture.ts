@@ -1,3 +1,5 @@
+import { Health } from "../../src/base/health.ts";
+import { createDebugHandler, type DebugOptions } from "../../src/http/debug.ts";
 import { listenHttpPort } from "../../src/http/http_port.ts";
 import { type HttpListener, listenHttp, type ListenHttpOptions } from "../../src/http/listen.ts";
 import type { HttpHandler } from "../../src/http/router.ts";
@@ -52,6 +54,15 @@ export const LISTENS: readonly (readonly [name: string, listen: Listen])[] = [
   ["HTTP port", listenOnPort],
 ];
 
+/** Makes a handler of a fixture's log and clock. */
+export type HandlerOf = (served: { log: KeptLog; clock: FakeClock }) => HttpHandler;
+
+/** The debug port with rules and statistics of tests, and these options. */
+export function debugHandler(options: Partial<DebugOptions> = {}): HandlerOf {
+  const shown = { rlconfig: () => "the rules\n", stats: () => "the stats\n", health: new Health() };
+  return ({ log, clock }) => createDebugHandler({ ...shown, logger: log, clock, ...options });
+}
+
 /** A real listener on a free loopback port; it is closed at the end of its block. */
 export class ServedHttp implements AsyncDisposable {
   readonly log = new KeptLog();
@@ -59,7 +70,7 @@ export class ServedHttp implements AsyncDisposable {
   readonly listener: HttpListener;
 
   /** By the HTTP port's server with a clock that stands still, unless another is given. */
-  constructor(handler: (served: { log: KeptLog; clock: FakeClock }) => HttpHandler, listen?: Listen) {
+  constructor(handler: HandlerOf, listen?: Listen) {
     const clock = listen === undefined ? new FakeClock() : this.clock;
     const options = listenOptions({ logger: this.log, clock });
     this.listener = (listen ?? listenOnPort)(handler(this), options);
@@ -87,7 +98,7 @@ export class HandledHttp {
   readonly clock = new FakeClock();
   readonly #handler: HttpHandler;
 
-  constructor(handler: (served: { log: KeptLog; clock: FakeClock }) => HttpHandler) {
+  constructor(handler: HandlerOf) {
     this.#handler = handler(this);
   }
 

@@ -116,6 +116,7 @@ const PUBLIC_PATHS = [
   "@weir/rest/testing",
   "@std/assert",
   "@opentelemetry/otlp-exporter-base/node-http",
+  "protobufjs/ext/descriptor/index.js",
 ];
 
 /** What the core may not use: it has no clock, no chance and no I/O of its own. */

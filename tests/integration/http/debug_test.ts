@@ -1,22 +1,10 @@
 import { assertEquals } from "@std/assert";
-import { Health } from "../../../src/base/health.ts";
-import { createDebugHandler, type DebugRoute } from "../../../src/http/debug.ts";
 import { listenHttp } from "../../../src/http/listen.ts";
 import { until } from "../../harness/until.ts";
-import { ServedHttp } from "../../harness/http_fixture.ts";
+import { debugHandler, ServedHttp } from "../../harness/http_fixture.ts";
 
-function serveDebug(routes: readonly DebugRoute[] = [], allowedHosts: readonly string[] = []): ServedHttp {
-  return new ServedHttp(({ log, clock }) =>
-    createDebugHandler({
-      rlconfig: () => "the rules\n",
-      stats: () => "the stats\n",
-      health: new Health(),
-      logger: log,
-      clock,
-      routes,
-      allowedHosts,
-      newRequestId: () => "made",
-    }), listenHttp);
+function serveDebug(allowedHosts: readonly string[] = []): ServedHttp {
+  return new ServedHttp(debugHandler({ allowedHosts, newRequestId: () => "made" }), listenHttp);
 }
 
 /** A host, and whether `/stats` is answered for it; the health always is. */
@@ -35,7 +23,7 @@ const HOSTS: readonly (readonly [host: string, status: number])[] = [
 
 for (const [host, status] of HOSTS) {
   Deno.test(`a request to the host ${host} is ${status}`, async () => {
-    await using served = serveDebug([], ["weir.example"]);
+    await using served = serveDebug(["weir.example"]);
     for (
       const [path, expected] of [["/stats", status], ["/", status], ["/livez", 200], ["/healthcheck", 200]]
     ) {

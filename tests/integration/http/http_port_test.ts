@@ -92,6 +92,13 @@ Deno.test("a connection with many requests at once lets others have their turn",
   assert(Math.max(...steps) < REQUESTS, `others had turns after ${steps} requests`);
 });
 
+Deno.test("HEAD tells the length that GET has", async () => {
+  await using served = serve(() => Promise.resolve(new Response("OK")));
+  using raw = await served.dial();
+  await raw.write("HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  assertMatch(await raw.read(), /^content-length: 2\r$[^]*\r\n\r\n$/im);
+});
+
 Deno.test("a request is read alike however its bytes are cut", async () => {
   await using served = serve();
   const request = "\r\nPOST /p HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n" +

@@ -1,9 +1,8 @@
 import { type HttpPort, listenHttpPort } from "../../../src/http/http_port.ts";
 import { HttpsLayer, type HttpTls } from "../../../src/http/https_layer.ts";
-import type { HttpHandler } from "../../../src/http/router.ts";
 import { type Certificates, pairOf } from "../../harness/certificates.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { Dialed, KeptLog, listenOptions } from "../../harness/http_fixture.ts";
+import { Dialed, type HandlerOf, KeptLog, listenOptions } from "../../harness/http_fixture.ts";
 
 /** A real HTTPS listener on a free loopback port, and clients that trust one authority each. */
 export class ServedHttps implements AsyncDisposable {
@@ -55,9 +54,6 @@ export class ServedHttps implements AsyncDisposable {
     await this.listener.close(0);
   }
 }
-
-/** Makes what is served. */
-export type HandlerOf = (served: { log: KeptLog; clock: FakeClock }) => HttpHandler;
 
 /** A client of `localhost` that trusts one authority and no other. */
 export class HttpsClient implements Disposable {

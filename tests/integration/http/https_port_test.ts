@@ -5,8 +5,8 @@ import { type Certificates, makeCertificates, pairOf } from "../../harness/certi
 import { ChildProcess } from "../../harness/child_process.ts";
 import { needs, requireTool } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { wholeJson } from "../../harness/http_fixture.ts";
-import { type HandlerOf, ServedHttps } from "./https_fixture.ts";
+import { type HandlerOf, wholeJson } from "../../harness/http_fixture.ts";
+import { ServedHttps } from "./https_fixture.ts";
 
 const NAMES = "DNS:localhost,IP:127.0.0.1";
 const REQUEST = "GET /quick HTTP/1.1\r\nHost: localhost\r\n\r\n";

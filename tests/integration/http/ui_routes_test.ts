@@ -1,14 +1,12 @@
 import { administratorWith, NO_ADMINISTRATORS } from "../../harness/administrators.ts";
 import { assertEquals } from "@std/assert";
-import { Health } from "../../../src/base/health.ts";
-import { createDebugHandler } from "../../../src/http/debug.ts";
 import type { DebugTokens } from "../../../src/http/bearer_token.ts";
 import { uiLiveRoute } from "../../../src/http/ui_routes.ts";
 import { LiveFeed } from "../../../src/ui/live_feed.ts";
 import { listenHttp } from "../../../src/http/listen.ts";
 import { until } from "../../harness/until.ts";
 import { EventReader } from "../../harness/event_reader.ts";
-import { ServedHttp } from "../../harness/http_fixture.ts";
+import { debugHandler, ServedHttp } from "../../harness/http_fixture.ts";
 
 const ADMIN = "the-administration-token-of-this-test";
 const ADMINS = administratorWith(ADMIN);
@@ -24,15 +22,8 @@ class Bed implements AsyncDisposable {
     this.served = new ServedHttp(({ log, clock }) => {
       const feed = this.#feed = new LiveFeed({ clock, maxStreams, snapshot: () => ({ made: ++this.#made }) });
       const given = { debugToken: undefined, administrators: NO_ADMINISTRATORS, ...tokens };
-      return createDebugHandler({
-        rlconfig: () => "",
-        stats: () => "",
-        health: new Health(),
-        logger: log,
-        clock,
-        token: given.debugToken,
-        routes: [uiLiveRoute({ feed, ...given })],
-      });
+      const routes = [uiLiveRoute({ feed, ...given })];
+      return debugHandler({ token: given.debugToken, routes })({ log, clock });
     }, listenHttp);
   }
 

@@ -1,22 +1,11 @@
 import { assertEquals } from "@std/assert";
-import { Health } from "../../../src/base/health.ts";
-import { createDebugHandler, type DebugRoute } from "../../../src/http/debug.ts";
-import { HandledHttp } from "../../harness/http_fixture.ts";
+import type { DebugRoute } from "../../../src/http/debug.ts";
+import { debugHandler, HandledHttp } from "../../harness/http_fixture.ts";
 
 const TOKEN = "correct-horse/battery+staple=";
 
 function serveGuarded(routes: readonly DebugRoute[] = []): HandledHttp {
-  return new HandledHttp(({ log, clock }) =>
-    createDebugHandler({
-      rlconfig: () => "the rules\n",
-      stats: () => "the stats\n",
-      health: new Health(),
-      logger: log,
-      clock,
-      token: TOKEN,
-      routes,
-    })
-  );
+  return new HandledHttp(debugHandler({ token: TOKEN, routes }));
 }
 
 const WANTED = "a bearer token is required";

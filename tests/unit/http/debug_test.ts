@@ -1,28 +1,16 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import process from "node:process";
-import { Health } from "../../../src/base/health.ts";
-import { createDebugHandler, type DebugRoute } from "../../../src/http/debug.ts";
+import type { DebugRoute } from "../../../src/http/debug.ts";
 import { until } from "../../harness/until.ts";
-import { HandledHttp } from "../../harness/http_fixture.ts";
+import { debugHandler, HandledHttp } from "../../harness/http_fixture.ts";
 
 interface Profile {
   readonly nodes: readonly { readonly id: number; readonly callFrame: { readonly functionName: string } }[];
   readonly samples: readonly number[];
 }
 
-function serveDebug(routes: readonly DebugRoute[] = [], allowedHosts: readonly string[] = []): HandledHttp {
-  return new HandledHttp(({ log, clock }) =>
-    createDebugHandler({
-      rlconfig: () => "the rules\n",
-      stats: () => "the stats\n",
-      health: new Health(),
-      logger: log,
-      clock,
-      routes,
-      allowedHosts,
-      newRequestId: () => "made",
-    })
-  );
+function serveDebug(routes: readonly DebugRoute[] = []): HandledHttp {
+  return new HandledHttp(debugHandler({ routes, newRequestId: () => "made" }));
 }
 
 const PPROF_LIST = [
@@ -63,16 +51,7 @@ for (const [path, status, expected] of TEXTS) {
   });
 }
 
-for (
-  const path of [
-    "/",
-    "/rlconfig",
-    "/stats",
-    "/debug/pprof/",
-    "/debug/pprof/heap",
-    "/debug/pprof/profile",
-  ]
-) {
+for (const path of ["/", "/stats", "/debug/pprof/profile"]) {
   Deno.test(`POST ${path} on the debug port is 405`, async () => {
     const served = serveDebug();
     const response = await served.fetch(path, { method: "POST", body: "x" });

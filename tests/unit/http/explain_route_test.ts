@@ -1,8 +1,6 @@
 import { administratorWith, NO_ADMINISTRATORS } from "../../harness/administrators.ts";
 import { assertEquals } from "@std/assert";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
-import { Health } from "../../../src/base/health.ts";
-import { createDebugHandler } from "../../../src/http/debug.ts";
 import { explainRoute, type ExplainRouteOptions } from "../../../src/http/explain_route.ts";
 import type { CounterCache } from "../../../src/ratelimit/counter_cache.ts";
 import { CacheError } from "../../../src/ratelimit/errors.ts";
@@ -10,7 +8,7 @@ import { LiveCounters } from "../../../src/ratelimit/live_counters.ts";
 import type { Rules } from "../../../src/ratelimit/rules.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { PLAIN_POLICY, rulesOf } from "../../harness/service_fixture.ts";
-import { HandledHttp } from "../../harness/http_fixture.ts";
+import { debugHandler, HandledHttp } from "../../harness/http_fixture.ts";
 
 const ADMIN = "the-administration-token-of-this-test";
 const ADMINS = administratorWith(ADMIN);
@@ -45,17 +43,8 @@ class Bed implements AsyncDisposable {
       ...{ rules, cache, clock, policy: PLAIN_POLICY, fallback: undefined },
     });
     const given = { debugToken: undefined, administrators: NO_ADMINISTRATORS, ...tokens };
-    this.served = new HandledHttp(({ log }) =>
-      createDebugHandler({
-        rlconfig: () => "",
-        stats: () => "",
-        health: new Health(),
-        logger: log,
-        clock,
-        token: given.debugToken,
-        routes: [explainRoute({ explainer, ...given })],
-      })
-    );
+    const routes = [explainRoute({ explainer, ...given })];
+    this.served = new HandledHttp(debugHandler({ token: given.debugToken, routes }));
   }
 
   async get(path: string, token?: string): Promise<{ status: number; body: Record<string, unknown> }> {

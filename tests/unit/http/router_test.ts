@@ -27,63 +27,35 @@ function serveRoutes(): HandledHttp {
   );
 }
 
-function problem(status: number, title: string, reason: string, more: Record<string, unknown> = {}) {
-  return { type: "about:blank", title, status, detail: reason, reason, requestId: "made", ...more };
+function problem(status: number, title: string, reason: string) {
+  return { type: "about:blank", title, status, detail: reason, reason, requestId: "made" };
 }
 
-interface RoutedCase {
-  readonly name: string;
-  readonly method?: string;
-  readonly path: string;
-  readonly status: number;
-  readonly answer: unknown;
-  readonly contentType?: string;
-}
+const FAULT = problem(500, "Internal Server Error", "internal error");
+const NOT_ALLOWED = problem(405, "Method Not Allowed", "the method must be one of GET, HEAD");
 
-const CASES: readonly RoutedCase[] = [
-  { name: "an exact path", path: "/a", status: 200, answer: "exact" },
-  { name: "a path with a query", path: "/a?x=1", status: 200, answer: "exact" },
-  { name: "a prefix", path: "/a/x", status: 200, answer: "short /a/x" },
-  { name: "the longest prefix", path: "/a/b/c?q=1", status: 200, answer: "long ?q=1" },
-  { name: "an exact path before a prefix", method: "POST", path: "/a/b/exact", status: 200, answer: "sent" },
-  {
-    name: "a method that the path does not know",
-    method: "PUT",
-    path: "/a",
-    status: 405,
-    answer: problem(405, "Method Not Allowed", "the method must be one of GET, HEAD"),
-  },
-  {
-    name: "a path that is not there",
-    path: "/nowhere",
-    status: 404,
-    answer: "404 page not found\n",
-    contentType: "text/plain; charset=utf-8",
-  },
-  {
-    name: "a handler that throws",
-    path: "/throws",
-    status: 500,
-    answer: problem(500, "Internal Server Error", "internal error"),
-  },
-  {
-    name: "a handler that rejects",
-    path: "/rejects",
-    status: 500,
-    answer: problem(500, "Internal Server Error", "internal error"),
-  },
+const CASES: readonly (readonly [name: string, request: string, status: number, answer: unknown])[] = [
+  ["an exact path", "GET /a", 200, "exact"],
+  ["a path with a query", "GET /a?x=1", 200, "exact"],
+  ["a prefix", "GET /a/x", 200, "short /a/x"],
+  ["the longest prefix", "GET /a/b/c?q=1", 200, "long ?q=1"],
+  ["an exact path before a prefix", "POST /a/b/exact", 200, "sent"],
+  ["a method that the path does not know", "PUT /a", 405, NOT_ALLOWED],
+  ["a path that is not there", "GET /nowhere", 404, "404 page not found\n"],
+  ["a handler that throws", "GET /throws", 500, FAULT],
+  ["a handler that rejects", "GET /rejects", 500, FAULT],
 ];
 
-for (const { name, method = "GET", path, status, answer, ...expected } of CASES) {
+for (const [name, request, status, answer] of CASES) {
   Deno.test(`routes ${name}`, async () => {
     const served = serveRoutes();
+    const [method = "", path = ""] = request.split(" ");
     const response = await served.fetch(path, { method, ...(method === "GET" ? {} : { body: "sent" }) });
     const isText = typeof answer === "string";
     const body: unknown = isText ? await response.text() : await response.json();
     assertEquals({ status: response.status, body }, { status, body: answer });
-    const contentType = expected.contentType ??
-      (isText ? "text/plain;charset=UTF-8" : "application/problem+json");
-    assertEquals(response.headers.get("content-type"), contentType);
+    const contentType = isText ? /^text\/plain; ?charset=utf-8$/i : /^application\/problem\+json$/;
+    assertMatch(response.headers.get("content-type") ?? "", contentType);
     assertEquals(response.headers.get("x-request-id"), "made");
   });
 }

@@ -1,10 +1,8 @@
 import { assertEquals } from "@std/assert";
-import { Health } from "../../../src/base/health.ts";
 import type { DebugTokens } from "../../../src/http/bearer_token.ts";
-import { createDebugHandler } from "../../../src/http/debug.ts";
 import { settingsRoute } from "../../../src/http/settings_route.ts";
 import { administratorWith, NO_ADMINISTRATORS } from "../../harness/administrators.ts";
-import { HandledHttp } from "../../harness/http_fixture.ts";
+import { debugHandler, HandledHttp } from "../../harness/http_fixture.ts";
 
 const ADMIN = "the-administration-token-of-this-test";
 const ADMINS = administratorWith(ADMIN);
@@ -13,17 +11,8 @@ const SETTINGS = [{ name: "PORT", value: "8080", source: "default" }];
 
 function served(tokens: Partial<DebugTokens>): HandledHttp {
   const given = { debugToken: undefined, administrators: NO_ADMINISTRATORS, ...tokens };
-  return new HandledHttp(({ log, clock }) =>
-    createDebugHandler({
-      rlconfig: () => "",
-      stats: () => "",
-      health: new Health(),
-      logger: log,
-      clock,
-      token: given.debugToken,
-      routes: [settingsRoute({ settings: SETTINGS, ...given })],
-    })
-  );
+  const routes = [settingsRoute({ settings: SETTINGS, ...given })];
+  return new HandledHttp(debugHandler({ token: given.debugToken, routes }));
 }
 
 /** The statuses without a token, with that of the debug port, with that of the administration and with another one. */

@@ -1,12 +1,15 @@
 import { assertEquals } from "@std/assert";
 import type { WebhookAnswer } from "../../../src/webhooks/api/calls.ts";
+import { HandledHttp } from "../../harness/http_fixture.ts";
 import { until } from "../../harness/until.ts";
-import { AUTH, CallsDouble, JSON_TYPE, OK, serve, TRIGGER } from "./webhook_routes_fixture.ts";
+import { AUTH, CallsDouble, JSON_TYPE, OK, TRIGGER, webhookHandler } from "../../harness/webhook_routes.ts";
 
 Deno.test("webhook routes: a signed call is passed on with its raw body and its headers", async () => {
   const calls = new CallsDouble();
   const results: number[] = [];
-  const served = serve(calls, { onTrigger: ({ status }) => void results.push(status) });
+  const served = new HandledHttp(
+    webhookHandler(calls, { onTrigger: ({ status }) => void results.push(status) }),
+  );
   const headers = [["x-signature", "a"], ["x-signature", "b"]] as [string, string][];
   for (const body of ["signed", "\ufeffother"]) {
     await (await served.fetch(`${TRIGGER}?a=b`, { method: "POST", headers, body })).body?.cancel();
@@ -27,7 +30,7 @@ Deno.test("webhook routes: bodies that are not verified yet are held up to a bou
     return one.promise;
   };
   const maxBodyBytes = 16_777_216;
-  const served = serve(calls, { maxBodyBytes });
+  const served = new HandledHttp(webhookHandler(calls, { maxBodyBytes }));
   const post = (body: Uint8Array<ArrayBuffer>, headers = {}) =>
     served.fetch(TRIGGER, { method: "POST", headers, body });
   const large = new Uint8Array(maxBodyBytes);

@@ -11,166 +11,84 @@ import {
   EVENTS,
   JSON_TYPE,
   MAX_BYTES,
-  serve,
   TOKEN,
   TRIGGER,
-} from "./webhook_routes_fixture.ts";
+  webhookHandler,
+} from "../../harness/webhook_routes.ts";
 
-interface Row {
-  readonly name: string;
-  readonly method?: string;
-  readonly path?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string | Uint8Array<ArrayBuffer>;
-  readonly status: number;
-  readonly code?: string;
-  readonly shows?: Readonly<Record<string, string>>;
-  /** Of both when absent. */
-  readonly only?: "trigger" | "event";
+function serve(calls: CallsDouble, options: Partial<WebhookRouteOptions> = {}): HandledHttp {
+  return new HandledHttp(webhookHandler(calls, options));
 }
 
-const BAD_KEY = { "idempotency-key": "" };
+const NO_KEY = { "idempotency-key": "" };
+const BASIC = { authorization: "Basic key" };
+const OTHER = { authorization: "Bearer other" };
 const LONG = "x".repeat(MAX_BYTES + 1);
 const NO_UTF8 = new Uint8Array([0x22, 0xff, 0x22]);
+/** A call with the key and this media type. */
+const sent = (body: BodyInit, headers: Record<string, string>, type = "application/json"): RequestInit => ({
+  body,
+  headers: { ...AUTH, "content-type": type, ...headers },
+});
+const withKey = (key: string) => sent(NO_UTF8, { "idempotency-key": key });
+
+type Row = readonly [name: string, init: RequestInit, status: number, code?: string, path?: string];
 
 // Each row is right in what the row before was refused for, and wrong in all that comes later.
-const ORDER: readonly Row[] = [
-  {
-    name: "another method",
-    method: "GET",
-    status: 405,
-    code: "method_not_allowed",
-    shows: { allow: "POST" },
-  },
-  { name: "another method, too", method: "PUT", body: LONG, status: 405, code: "method_not_allowed" },
-  {
-    name: "no token: it may be signed, and only a body that was read tells",
-    body: LONG,
-    headers: BAD_KEY,
-    status: 413,
-    code: "too_large",
-    only: "trigger",
-  },
-  {
-    name: "no token and no signature",
-    body: NO_UTF8,
-    headers: BAD_KEY,
-    status: 401,
-    code: "unauthorized",
-    shows: { "www-authenticate": "Bearer" },
-    only: "trigger",
-  },
-  {
-    name: "another scheme and no signature",
-    body: NO_UTF8,
-    headers: { authorization: "Basic key" },
-    status: 401,
-    code: "unauthorized",
-    only: "trigger",
-  },
-  {
-    name: "no token",
-    only: "event",
-    body: LONG,
-    headers: BAD_KEY,
-    status: 401,
-    code: "unauthorized",
-    shows: {
-      "www-authenticate": "Bearer",
-    },
-  },
-  {
-    name: "another scheme",
-    only: "event",
-    body: LONG,
-    headers: { authorization: "Basic key" },
-    status: 401,
-    code: "unauthorized",
-  },
-  { name: "a key in the query", path: `${TRIGGER}?key=key`, body: "x", status: 401, code: "unauthorized" },
-  { name: "a key that is not let in", body: LONG, headers: { authorization: "Bearer other" }, status: 404 },
-  {
-    name: "no media type",
-    body: LONG,
-    headers: { ...AUTH, "content-type": "" },
-    status: 415,
-    code: "unsupported_media_type",
-  },
-  {
-    name: "another media type",
-    body: LONG,
-    headers: { ...AUTH, "content-type": "application/jsonp" },
-    status: 415,
-  },
-  {
-    name: "too large",
-    body: LONG,
-    headers: { ...AUTH, ...JSON_TYPE, ...BAD_KEY },
-    status: 413,
-    code: "too_large",
-  },
-  {
-    name: "an empty key",
-    body: NO_UTF8,
-    headers: { ...AUTH, ...JSON_TYPE, ...BAD_KEY },
-    status: 400,
-    code: "invalid_idempotency_key",
-  },
-  {
-    name: "a long key",
-    body: NO_UTF8,
-    headers: { ...AUTH, ...JSON_TYPE, "idempotency-key": "k".repeat(256) },
-    status: 400,
-    code: "invalid_idempotency_key",
-  },
-  {
-    name: "a key with a tab",
-    body: NO_UTF8,
-    headers: { ...AUTH, ...JSON_TYPE, "idempotency-key": "a\tb" },
-    status: 400,
-    code: "invalid_idempotency_key",
-  },
-  {
-    name: "no UTF-8",
-    body: NO_UTF8,
-    headers: { ...AUTH, ...JSON_TYPE, "idempotency-key": "k".repeat(255) },
-    status: 400,
-    code: "malformed_json",
-  },
-  {
-    name: "all is right",
-    body: "{}",
-    headers: { ...AUTH, "content-type": "Application/JSON ; charset=utf-8", "idempotency-key": "k" },
-    status: 202,
-  },
+const METHODS: readonly Row[] = [
+  ["another method", { method: "GET" }, 405, "method_not_allowed"],
+  ["another method, too", { method: "PUT", body: LONG }, 405, "method_not_allowed"],
+];
+/** Who shows no key may have signed, and only a body that was read tells. */
+const UNSIGNED: readonly Row[] = [
+  ["no token, too large", { body: LONG, headers: NO_KEY }, 413, "too_large"],
+  ["no token and no signature", { body: NO_UTF8, headers: NO_KEY }, 401, "unauthorized"],
+  ["another scheme and no signature", { body: NO_UTF8, headers: BASIC }, 401, "unauthorized"],
+];
+const NO_TOKEN: readonly Row[] = [
+  ["no token", { body: LONG, headers: NO_KEY }, 401, "unauthorized"],
+  ["another scheme", { body: LONG, headers: BASIC }, 401, "unauthorized"],
+];
+const REST: readonly Row[] = [
+  ["a key in the query", { body: "x" }, 401, "unauthorized", "?key=key"],
+  ["no media type", sent(LONG, {}, ""), 415, "unsupported_media_type"],
+  ["another media type", sent(LONG, {}, "application/jsonp"), 415, "unsupported_media_type"],
+  ["too large", sent(LONG, NO_KEY), 413, "too_large"],
+  ["an empty key", withKey(""), 400, "invalid_idempotency_key"],
+  ["a long key", withKey("k".repeat(256)), 400, "invalid_idempotency_key"],
+  ["a key with a tab", withKey("a\tb"), 400, "invalid_idempotency_key"],
+  ["no UTF-8", withKey("k".repeat(255)), 400, "malformed_json"],
+  ["all is right", sent("{}", { "idempotency-key": "k" }, "Application/JSON ; charset=utf-8"), 202],
+];
+const OF_TRIGGER: readonly Row[] = [
+  ...METHODS,
+  ...UNSIGNED,
+  ["a key that is not let in", { body: LONG, headers: OTHER }, 404],
+  ...REST,
+];
+// Reading events is another call.
+const OF_EVENT: readonly Row[] = [
+  ...METHODS.slice(1),
+  ...NO_TOKEN,
+  ["a key that is not let in", { body: LONG, headers: OTHER }, 401],
+  ...REST,
 ];
 
-for (const [what, path] of [["trigger", TRIGGER], ["event", EVENTS]] as const) {
-  Deno.test(`webhook routes: the order of checks of a ${what}`, async () => {
-    const served = serve(new CallsDouble());
-    for (const row of ORDER) {
-      // Reading events is another call.
-      if (what === "event" && row.method === "GET") continue;
-      if (row.only !== undefined && row.only !== what) continue;
-      const { method = "POST", headers = {}, body } = row;
-      const target = (row.path ?? path).replace(TRIGGER, path);
-      const response = await served.fetch(target, {
-        method,
-        headers,
-        ...(body === undefined ? {} : { body }),
-      });
-      const text = await response.json();
-      const expected = what === "event" && row.status === 404 ? 401 : row.status;
-      assertEquals(response.status, expected, row.name);
-      if (row.code !== undefined) {
-        assertEquals([text.code, text.requestId, text.status], [row.code, "made", row.status], row.name);
+for (const [target, rows] of [[TRIGGER, OF_TRIGGER], [EVENTS, OF_EVENT]] as const) {
+  for (const [name, init, status, code, query = ""] of rows) {
+    Deno.test(`webhook routes: the order of checks: POST ${target}: ${name} is ${status}`, async () => {
+      const response = await serve(new CallsDouble()).fetch(`${target}${query}`, { method: "POST", ...init });
+      const problem = await response.json();
+      assertEquals(response.status, status);
+      if (code !== undefined) {
+        assertEquals([problem.code, problem.requestId, problem.status], [code, "made", status]);
         assertEquals(response.headers.get("content-type"), "application/problem+json");
       }
-      for (const [name, value] of Object.entries(row.shows ?? {})) {
-        assertEquals(response.headers.get(name), value, row.name);
-      }
-    }
-  });
+      const { headers } = response;
+      if (code === "unauthorized") assertEquals(headers.get("www-authenticate"), "Bearer");
+      if (code === "method_not_allowed" && target === TRIGGER) assertEquals(headers.get("allow"), "POST");
+    });
+  }
 }
 
 Deno.test("webhook routes: what a trigger passes on", async () => {

@@ -1,11 +1,13 @@
-import { administratorWith } from "../../harness/administrators.ts";
-import { createRouter } from "../../../src/http/router.ts";
+import { administratorWith } from "./administrators.ts";
+import type { Clock } from "../../src/base/clock.ts";
+import type { Logger } from "../../src/base/log.ts";
+import { createRouter, type HttpHandler } from "../../src/http/router.ts";
 import {
   administrationRoute,
   eventRoute,
   triggerRoute,
   type WebhookRouteOptions,
-} from "../../../src/http/webhook_routes.ts";
+} from "../../src/http/webhook_routes.ts";
 import {
   type CallContent,
   CONTINUE,
@@ -14,9 +16,8 @@ import {
   type TriggerCall,
   type WebhookAnswer,
   type WebhookCalls,
-} from "../../../src/webhooks/api/calls.ts";
-import { problemAnswer, UNSIGNED } from "../../../src/webhooks/api/problem.ts";
-import { HandledHttp } from "../../harness/http_fixture.ts";
+} from "../../src/webhooks/api/calls.ts";
+import { problemAnswer, UNSIGNED } from "../../src/webhooks/api/problem.ts";
 
 /** The token of the administration. */
 export const TOKEN = "the-administration-token-of-this-test";
@@ -49,11 +50,11 @@ export class CallsDouble implements WebhookCalls {
     this.asked.push(["trigger", keyHash === KEY_HASH, call]);
     return Promise.resolve(keyHash === KEY_HASH ? answerOf(call) : REFUSED);
   }
-  /** Lets in whose body is `signed`. */
+  /** Lets in whose body is `signed` or `abcdef`. */
   acceptSignedTrigger({ requestId, name, headers, body }: SignedTriggerCall) {
     const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(body);
     this.asked.push(["signed", { name, signature: new Map(headers).get("x-signature"), body: text }]);
-    return Promise.resolve(text === "signed" ? OK : problemAnswer(UNSIGNED, requestId));
+    return Promise.resolve(["signed", "abcdef"].includes(text) ? OK : problemAnswer(UNSIGNED, requestId));
   }
   acceptEvent({ requestId: _, keyHash, administrator, ...call }: EventCall) {
     this.asked.push(["event", keyHash === undefined ? administrator : keyHash === KEY_HASH, call]);
@@ -70,24 +71,21 @@ function answerOf({ body, refusal = CONTINUE }: CallContent): WebhookAnswer {
   return body === undefined ? refusal : OK;
 }
 
-/** Serves the routes in front of a double. */
-export function serve(calls: CallsDouble, options: Partial<WebhookRouteOptions> = {}): HandledHttp {
-  return new HandledHttp(({ log, clock }) => {
-    const given = {
-      calls,
-      maxBodyBytes: MAX_BYTES,
-      administrators: administratorWith(TOKEN),
-      clock,
-      logger: log,
-      ...options,
-    };
+/** The routes in front of a double. */
+export function webhookHandler(
+  calls: CallsDouble,
+  options: Partial<WebhookRouteOptions> = {},
+): (served: { log: Logger; clock: Clock }) => HttpHandler {
+  return ({ log, clock }) => {
+    const administrators = administratorWith(TOKEN);
+    const given = { calls, maxBodyBytes: MAX_BYTES, administrators, clock, logger: log, ...options };
     const routes = [
       triggerRoute(given),
       eventRoute(given, { readable: true, postable: true }),
       administrationRoute(given),
     ];
     return createRouter(routes, { logger: log, clock, newRequestId: () => "made" });
-  });
+  };
 }
 
 /** Shows the key that is let in. */
