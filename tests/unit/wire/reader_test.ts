@@ -10,75 +10,39 @@ import { WireError } from "../../../src/wire/wire_format.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";
 import { bySize, SOAK_SEED } from "../../soak/soak_options.ts";
 
-const MALFORMED = [
-  {
-    name: "length beyond the end",
-    hex: "12280a050a016b",
-    message: "field 2: length 40 goes beyond the 5 bytes left",
-  },
-  {
-    name: "length beyond the message around it",
-    hex: "12030a0501180a",
-    message: "entry: length 5 goes beyond the 1 byte left",
-  },
-  {
-    name: "length of 2^63",
-    hex: "1280808080808080808001",
-    message: "field 2: length 9223372036854776000 goes beyond the 0 bytes left",
-  },
-  { name: "missing length", hex: "0a", message: "field 1: its number is cut off after 0 bytes" },
-  { name: "truncated number", hex: "18ffff", message: "field 3: its number is cut off after 2 bytes" },
-  {
-    name: "number of 11 bytes",
-    hex: "18ffffffffffffffffffff01",
-    message: "field 3: its number is longer than 10 bytes",
-  },
-  { name: "truncated tag", hex: "80", message: "a field: its number is cut off after 1 byte" },
-  {
-    name: "tag of 11 bytes",
-    hex: "ffffffffffffffffffff01",
-    message: "a field: its number is longer than 10 bytes",
-  },
-  { name: "tag beyond 32 bits", hex: "808080801000", message: "a field: its tag is longer than 32 bits" },
-  { name: "field number 0", hex: "0000", message: "a field: 0 is not a field number" },
-  { name: "wire type 6", hex: "0e", message: "field 1: 6 is not a wire type" },
-  { name: "wire type 7", hex: "0f", message: "field 1: 7 is not a wire type" },
-  {
-    name: "end of a group that has not begun",
-    hex: "2c",
-    message: "field 5: a group ends that has not begun",
-  },
-  { name: "group without an end", hex: "2b0a0161", message: "a field: a group has no end" },
-  {
-    name: "group with another end",
-    hex: "2b34",
-    message: "field 6: another group ends than the one that has begun",
-  },
-  {
-    name: "group cut off within a field",
-    hex: "2b0a05612c",
-    message: "field 1: length 5 goes beyond the 2 bytes left",
-  },
-  { name: "truncated 8 bytes", hex: "29000000", message: "field 5: its 8 bytes go beyond the 3 bytes left" },
-  { name: "truncated 4 bytes", hex: "2d00", message: "field 5: its 4 bytes go beyond the 1 byte left" },
+/** Bytes, the field of the request at fault (`entry` for the first entry), and the fault. */
+const MALFORMED: readonly (readonly [name: string, hex: string, where: string, fault: string])[] = [
+  ["length beyond the end", "12280a050a016b", "field 2", "length 40 goes beyond the 5 bytes left"],
+  ["length beyond its message", "12030a0501180a", "entry", "length 5 goes beyond the 1 byte left"],
+  [
+    "length of 2^63",
+    "1280808080808080808001",
+    "field 2",
+    "length 9223372036854776000 goes beyond the 0 bytes left",
+  ],
+  ["missing length", "0a", "field 1", "its number is cut off after 0 bytes"],
+  ["truncated number", "18ffff", "field 3", "its number is cut off after 2 bytes"],
+  ["number of 11 bytes", "18ffffffffffffffffffff01", "field 3", "its number is longer than 10 bytes"],
+  ["truncated tag", "80", "a field", "its number is cut off after 1 byte"],
+  ["tag of 11 bytes", "ffffffffffffffffffff01", "a field", "its number is longer than 10 bytes"],
+  ["tag beyond 32 bits", "808080801000", "a field", "its tag is longer than 32 bits"],
+  ["field number 0", "0000", "a field", "0 is not a field number"],
+  ["wire type 6", "0e", "field 1", "6 is not a wire type"],
+  ["wire type 7", "0f", "field 1", "7 is not a wire type"],
+  ["end of a group that has not begun", "2c", "field 5", "a group ends that has not begun"],
+  ["group without an end", "2b0a0161", "a field", "a group has no end"],
+  ["group with another end", "2b34", "field 6", "another group ends than the one that has begun"],
+  ["group cut off within a field", "2b0a05612c", "field 1", "length 5 goes beyond the 2 bytes left"],
+  ["truncated 8 bytes", "29000000", "field 5", "its 8 bytes go beyond the 3 bytes left"],
+  ["truncated 4 bytes", "2d00", "field 5", "its 4 bytes go beyond the 1 byte left"],
 ];
 
-const WHERE = /^(field \d+|a field|entry):/;
-
-for (const { name, hex, message } of MALFORMED) {
+for (const [name, hex, where, fault] of MALFORMED) {
   Deno.test(`a decoder refuses ${name}`, () => {
     const error = assertThrows(() => decodeRateLimitRequest(Uint8Array.fromHex(hex)));
-    assertEquals([error.name, error.message], ["WireError", fullMessage(message)]);
+    const place = where === "entry" ? 'field 1 of "RateLimitDescriptor"' : `${where} of "RateLimitRequest"`;
+    assertEquals([error.name, error.message], ["WireError", `Cannot read ${place}: ${fault}`]);
   });
-}
-
-/** `field 2: text` stands for a fault in the request itself, `entry: text` for one in the first entry. */
-function fullMessage(short: string): string {
-  const where = WHERE.exec(short)?.[1] ?? "";
-  const state = short.slice(where.length);
-  return where === "entry"
-    ? `Cannot read field 1 of "RateLimitDescriptor"${state}`
-    : `Cannot read ${where} of "RateLimitRequest"${state}`;
 }
 
 const NOT_UTF8 = [

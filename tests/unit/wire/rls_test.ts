@@ -19,18 +19,9 @@ const ROOT = loadProtoRoot();
 const REQUEST_CODEC = ROOT.lookupType("envoy.service.ratelimit.v3.RateLimitRequest");
 const RESPONSE_CODEC = ROOT.lookupType("envoy.service.ratelimit.v3.RateLimitResponse");
 const ROUNDS = bySize({ short: 500, full: 20_000 });
-const TEXTS = [
-  "",
-  "k",
-  "remote_address",
-  "10.0.0.1",
-  "ключ",
-  "値",
-  "🦕",
-  "x".repeat(70),
-  "é".repeat(130),
-  "y".repeat(900),
-];
+const TEXTS = ["", "k", "remote_address", "10.0.0.1", "ключ", "値", "🦕"].concat(
+  ["x".repeat(70), "é".repeat(130), "y".repeat(900)],
+);
 
 const HITS = [
   { name: "0", hex: "", hits: 0 },
@@ -51,30 +42,18 @@ for (const { name, hex, hits } of HITS) {
   });
 }
 
-const MERGED = [
-  {
-    name: "an override in two parts",
-    hex: "12081202080912021003",
-    descriptors: [descriptor({ limit: { requestsPerUnit: 9, unit: 3 } })],
-  },
-  { name: "hits in two parts", hex: "12061a0208051a00", descriptors: [descriptor({ hitsAddend: 5 })] },
-  { name: "hits of two values", hex: "12081a0208051a020806", descriptors: [descriptor({ hitsAddend: 6 })] },
-  { name: "hits given back", hex: "12022001", descriptors: [descriptor({ isNegativeHits: true })] },
-  {
-    name: "a boolean above 32 bits",
-    hex: "1206208080808020",
-    descriptors: [descriptor({ isNegativeHits: true })],
-  },
-  {
-    name: "a unit below 0",
-    hex: "120d120b10ffffffffffffffffff01",
-    descriptors: [descriptor({ limit: { requestsPerUnit: 0, unit: -1 } })],
-  },
+const MERGED: readonly (readonly [name: string, hex: string, read: Partial<WireDescriptor>])[] = [
+  ["an override in two parts", "12081202080912021003", { limit: { requestsPerUnit: 9, unit: 3 } }],
+  ["hits in two parts", "12061a0208051a00", { hitsAddend: 5 }],
+  ["hits of two values", "12081a0208051a020806", { hitsAddend: 6 }],
+  ["hits given back", "12022001", { isNegativeHits: true }],
+  ["a boolean above 32 bits", "1206208080808020", { isNegativeHits: true }],
+  ["a unit below 0", "120d120b10ffffffffffffffffff01", { limit: { requestsPerUnit: 0, unit: -1 } }],
 ];
 
-for (const { name, hex, descriptors } of MERGED) {
+for (const [name, hex, read] of MERGED) {
   Deno.test(`a request is read with ${name}`, () => {
-    const expected = { domain: "", descriptors, hitsAddend: 0 };
+    const expected = { domain: "", descriptors: [descriptor(read)], hitsAddend: 0 };
     assertEquals(decodeRateLimitRequest(Uint8Array.fromHex(hex)), expected);
   });
 }
@@ -97,57 +76,48 @@ Deno.test("a response is read with a limit and a time in two parts", () => {
   }]);
 });
 
-const SECONDS = [
-  { name: "0, which is there", seconds: 0, hex: "12022200" },
-  {
-    name: "beyond 32 bits",
-    seconds: 2 ** 32 * 31_536_000,
-    hex: "120c220a088080808080f0ccf001",
-  },
-  { name: "below 0", seconds: -1, hex: "120d220b08ffffffffffffffffff01" },
+const SECONDS: readonly (readonly [name: string, seconds: number, hex: string])[] = [
+  ["0, which is there", 0, "12022200"],
+  ["beyond 32 bits", 2 ** 32 * 31_536_000, "120c220a088080808080f0ccf001"],
+  ["below 0", -1, "120d220b08ffffffffffffffffff01"],
 ];
 
-for (const { name, seconds, hex } of SECONDS) {
+for (const [name, secondsUntilReset, hex] of SECONDS) {
   Deno.test(`seconds until reset are written and read: ${name}`, () => {
-    const response = responseOf({
-      code: 0,
-      currentLimit: undefined,
-      limitRemaining: 0,
-      secondsUntilReset: seconds,
-    });
+    const response = responseOf({ code: 0, currentLimit: undefined, limitRemaining: 0, secondsUntilReset });
     const bytes = encodeRateLimitResponse(response);
     assertEquals([bytes.toHex(), decodeRateLimitResponse(bytes)], [hex, response]);
   });
 }
 
-const REFUSED = [
-  {
-    name: "request hits beyond 32 bits",
-    write: () => encodeRateLimitRequest({ domain: "d", descriptors: [], hitsAddend: 2 ** 32 }),
-    message: 'Cannot write field 3 as "4294967296": it must be a whole number from 0 to 4294967295',
-  },
-  {
-    name: "descriptor hits that are not whole",
-    write: () => encodeRateLimitRequest({ domain: "d", descriptors: [{ entries: [], hitsAddend: 1.5 }] }),
-    message: 'Cannot write field 1 as "1.5": it must be a whole number from 0 to below 2^64',
-  },
-  {
-    name: "a code that is no number",
-    write: () => encodeRateLimitResponse({ overallCode: NaN, statuses: [], responseHeadersToAdd: [] }),
-    message: 'Cannot write field 1 as "NaN": it must be a signed 32-bit number',
-  },
-  {
-    name: "seconds without end",
-    write: () =>
-      encodeRateLimitResponse(responseOf({ code: 1, limitRemaining: 0, secondsUntilReset: Infinity })),
-    message: 'Cannot write field 1 as "Infinity": it must be a whole number within 2^63 of 0',
-  },
+const REFUSED: readonly (readonly [name: string, write: () => unknown, message: string])[] = [
+  [
+    "request hits beyond 32 bits",
+    () => encodeRateLimitRequest({ domain: "d", descriptors: [], hitsAddend: 2 ** 32 }),
+    'field 3 as "4294967296": it must be a whole number from 0 to 4294967295',
+  ],
+  [
+    "descriptor hits that are not whole",
+    () => encodeRateLimitRequest({ domain: "d", descriptors: [{ entries: [], hitsAddend: 1.5 }] }),
+    'field 1 as "1.5": it must be a whole number from 0 to below 2^64',
+  ],
+  [
+    "a code that is no number",
+    () => encodeRateLimitResponse({ overallCode: NaN, statuses: [], responseHeadersToAdd: [] }),
+    'field 1 as "NaN": it must be a signed 32-bit number',
+  ],
+  [
+    "seconds without end",
+    () => encodeRateLimitResponse(responseOf({ code: 1, limitRemaining: 0, secondsUntilReset: Infinity })),
+    'field 1 as "Infinity": it must be a whole number within 2^63 of 0',
+  ],
 ];
 
-for (const { name, write, message } of REFUSED) {
-  Deno.test(`an encoder refuses ${name}`, () => {
+for (const [name, write, message] of REFUSED) {
+  Deno.test(`an encoder refuses ${name}, and the next message is written well`, () => {
     const error = assertThrows(write);
-    assertEquals([error.name, error.message], ["WireError", message]);
+    assertEquals([error.name, error.message], ["WireError", `Cannot write ${message}`]);
+    assertEquals(encodeRateLimitRequest({ domain: "d", descriptors: [] }).toHex(), "0a0164");
   });
 }
 
@@ -155,13 +125,6 @@ Deno.test("messages do not change when later ones are written", () => {
   const requests = Array.from({ length: 2_000 }, (_, index) => randomRequest(seededRandom(index)));
   const written = requests.map((request) => encodeRateLimitRequest(request));
   assertEquals(written.map((bytes) => decodeRateLimitRequest(bytes)), requests);
-});
-
-Deno.test("a writer goes on well after one that failed", () => {
-  for (const { write } of REFUSED) {
-    assertThrows(write);
-    assertEquals(encodeRateLimitRequest({ domain: "d", descriptors: [] }).toHex(), "0a0164");
-  }
 });
 
 Deno.test("random requests agree with protobufjs both ways", () => {

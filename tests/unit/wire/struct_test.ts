@@ -35,28 +35,20 @@ Deno.test("a struct is written in the order of the keys", () => {
   assertEquals(Object.keys(decodeStruct(encodeStruct({ z: 1, a: 2, m: 3 }))), ["z", "a", "m"]);
 });
 
-const MERGED: readonly { name: string; hex: string; struct: WireStruct }[] = [
-  {
-    name: "the last of two fields with one key",
-    hex: "0a070a0161120220010a070a016112022000",
-    struct: { a: false },
-  },
-  { name: "a value of no kind as null", hex: "0a050a01611200", struct: { a: null } },
-  { name: "a field without value as null", hex: "0a030a0161", struct: { a: null } },
-  { name: "the last of two kinds", hex: "0a0c0a0161120720011a0378797a", struct: { a: "xyz" } },
-  {
-    name: "a list that goes on",
-    hex: "0a110a0161120c32040a02200132040a022000",
-    struct: { a: [true, false] },
-  },
-  {
-    name: "a struct that goes on",
-    hex: "0a1b0a016112162a090a070a0178120220012a090a070a017912022000",
-    struct: { a: { x: true, y: false } },
-  },
+const MERGED: readonly (readonly [name: string, hex: string, struct: WireStruct])[] = [
+  ["the last of two fields with one key", "0a070a0161120220010a070a016112022000", { a: false }],
+  ["a value of no kind as null", "0a050a01611200", { a: null }],
+  ["a field without value as null", "0a030a0161", { a: null }],
+  ["the last of two kinds", "0a0c0a0161120720011a0378797a", { a: "xyz" }],
+  ["a list that goes on", "0a110a0161120c32040a02200132040a022000", { a: [true, false] }],
+  [
+    "a struct that goes on",
+    "0a1b0a016112162a090a070a0178120220012a090a070a017912022000",
+    { a: { x: true, y: false } },
+  ],
 ];
 
-for (const { name, hex, struct } of MERGED) {
+for (const [name, hex, struct] of MERGED) {
   Deno.test(`a struct is read with ${name}`, () => {
     assertEquals(decodeStruct(Uint8Array.fromHex(hex)), struct);
   });
