@@ -2,7 +2,9 @@ import { Health } from "../../src/base/health.ts";
 import { createDebugHandler, type DebugOptions } from "../../src/http/debug.ts";
 import { listenHttpPort } from "../../src/http/http_port.ts";
 import { type HttpListener, listenHttp, type ListenHttpOptions } from "../../src/http/listen.ts";
-import type { HttpHandler } from "../../src/http/router.ts";
+import { rateLimitRoute, type RateLimitRouteOptions } from "../../src/http/rate_limit_route.ts";
+import { createRouter, type HttpHandler } from "../../src/http/router.ts";
+import type { Decision } from "../../src/ratelimit/decision.ts";
 import type { LogFields, Logger } from "../../src/base/log.ts";
 import type { LogLevel } from "../../src/telemetry/logger.ts";
 import { FakeClock } from "./fake_clock.ts";
@@ -61,6 +63,20 @@ export type HandlerOf = (served: { log: KeptLog; clock: FakeClock }) => HttpHand
 export function debugHandler(options: Partial<DebugOptions> = {}): HandlerOf {
   const shown = { rlconfig: () => "the rules\n", stats: () => "the stats\n", health: new Health() };
   return ({ log, clock }) => createDebugHandler({ ...shown, logger: log, clock, ...options });
+}
+
+/** A decision that lets a request with one descriptor through. */
+export const OK_DECISION: Decision = {
+  overallCode: "OK",
+  statuses: [{ code: "OK", limitRemaining: 0 }],
+  responseHeadersToAdd: [],
+  dynamicMetadata: undefined,
+};
+
+/** The route of decisions in front of this function. */
+export function decisionHandler(decide: RateLimitRouteOptions["decide"]): HandlerOf {
+  return ({ log, clock }) =>
+    createRouter([rateLimitRoute({ decide, clock })], { logger: log, clock, newRequestId: () => "made" });
 }
 
 /** A real listener on a free loopback port; it is closed at the end of its block. */

@@ -10,6 +10,7 @@ import type { ListenTls } from "../../../src/grpc/tls_server.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { type CertificateFiles, type Certificates, makeCertificates } from "../../harness/certificates.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
+import { GrpcClient } from "../../harness/grpc_client.ts";
 import { greeting } from "../../harness/h2_peer.ts";
 import { requireTool } from "../../harness/tools.ts";
 import { Probe, probePath } from "../../harness/probe.ts";
@@ -186,19 +187,13 @@ export class TlsPeer implements AsyncDisposable {
 
 /** Calls of the probe over TLS. */
 export class TlsClient implements Disposable {
-  readonly #client: grpc.Client;
+  readonly #client: GrpcClient;
 
   constructor(address: string, { authority }: Certificates, files: CertificateFiles | undefined) {
     const read = (path: string) => Buffer.from(Deno.readFileSync(path));
-    const credentials = grpc.credentials.createSsl(
-      read(authority.certFile),
-      files === undefined ? null : read(files.keyFile),
-      files === undefined ? null : read(files.certFile),
-    );
-    this.#client = new grpc.Client(address, credentials, {
-      "grpc.enable_http_proxy": 0,
-      "grpc.ssl_target_name_override": "localhost",
-    });
+    const own = files === undefined ? [null, null] : [read(files.keyFile), read(files.certFile)];
+    const credentials = grpc.credentials.createSsl(read(authority.certFile), ...own);
+    this.#client = new GrpcClient(address, { "grpc.ssl_target_name_override": "localhost" }, credentials);
   }
 
   /** What the server makes of the text: the same. */
@@ -212,20 +207,15 @@ export class TlsClient implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#client.close();
+    this.#client[Symbol.dispose]();
   }
 
-  #call(method: string, text: string): Promise<string> {
-    return new Promise((resolve) => {
-      this.#client.makeUnaryRequest(
-        probePath(method),
-        (request: string) => Buffer.from(request),
-        (answer) => answer.toString(),
-        text,
-        { deadline: Date.now() + 60_000 },
-        (error, answer) => resolve(error === null ? answer ?? "" : `${error.code} ${error.details}`),
-      );
-    });
+  async #call(method: string, text: string): Promise<string> {
+    const { code, details, messages } = await this.#client.unary(
+      probePath(method),
+      new TextEncoder().encode(text),
+    );
+    return code === 0 ? new TextDecoder().decode(messages[0]) : `${code} ${details}`;
   }
 }
 

@@ -68,13 +68,16 @@ function names(folder: string): string[] {
   return [...Deno.readDirSync(folder)].map((entry) => entry.name).sort();
 }
 
-async function withFolder(run: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir({ prefix: "weir_" });
-  try {
-    await run(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+/** A test with a path for a socket in a folder of its own. */
+function socketTest(name: string, run: (path: string, folder: string) => Promise<void>): void {
+  Deno.test(`unix socket: ${name}`, async () => {
+    const folder = await Deno.makeTempDir({ prefix: "weir_" });
+    try {
+      await run(join(folder, "grpc.sock"), folder);
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  });
 }
 
 /** A socket file that nobody answers on, as a killed process leaves it. */
@@ -85,9 +88,9 @@ async function leaveSocketBehind(path: string): Promise<void> {
   await new Promise((resolve) => server.close(resolve));
 }
 
-Deno.test("unix socket: a successor takes the file over, and the one before it keeps its connections", () =>
-  withFolder(async (folder) => {
-    const path = join(folder, "grpc.sock");
+socketTest(
+  "a successor takes the file over, and the one before it keeps its connections",
+  async (path, folder) => {
     const first = await open(path, "first");
     await using early = new Caller(path);
     await early.hears("first");
@@ -107,146 +110,131 @@ Deno.test("unix socket: a successor takes the file over, and the one before it k
     await latest.hears("second");
     second.close();
     assertEquals(names(folder), []);
-  }));
+  },
+);
 
-Deno.test("unix socket: a successor that ends first gives the path back", () =>
-  withFolder(async (folder) => {
-    const path = join(folder, "grpc.sock");
-    const first = await open(path, "first");
-    const second = await open(path, "second");
-    const third = await open(path, "third");
-    for (const [ended, left] of [[third, "second"], [second, "first"]] as const) {
-      ended.close();
-      await using caller = new Caller(path);
-      await caller.hears(left);
-    }
-    first.close();
-    assertEquals(names(folder), []);
-  }));
-
-// Not by node's sockets, each of which closes its descriptor twice: often enough, that hits another one.
-Deno.test("unix socket: whoever finds the file finds somebody who answers, through fifty successions", () =>
-  withFolder(async (folder) => {
-    const path = join(folder, "grpc.sock");
-    let listener = await open(path, "x");
-    let going = true;
-    let calls = 0;
-    const heard = new Set<string>();
-    const call = async () => {
-      while (going) {
-        await using caller = new Caller(path);
-        heard.add(await until("a word", () => caller.heard, { intervalMs: 0 }));
-        calls++;
-      }
-    };
-    const calling = handled(call());
-    try {
-      for (let succession = 0; succession < 50; succession++) {
-        const successor = await open(path, "x");
-        // The call that is under way may be one of the old socket's; the second one is the successor's.
-        const goal = calls + 2;
-        await until("calls of the successor", () => calls >= goal, { intervalMs: 0 });
-        listener.close();
-        listener = successor;
-      }
-    } finally {
-      going = false;
-    }
-    await calling;
-    listener.close();
-    assertEquals([...heard], ["x"]);
-  }));
-
-Deno.test("unix socket: the file has its mode from the moment that it is there", () =>
-  withFolder(async (folder) => {
-    const path = join(folder, "grpc.sock");
-    const file = await UnixSocketFile.prepare(path);
-    const server = net.createServer();
-    await new Promise<void>((resolve) => server.listen(file.besidePath, resolve));
-    assertEquals(names(folder), [file.besidePath.slice(folder.length + 1)]);
-    await file.publish(0o620);
-    assertEquals([names(folder), (Deno.statSync(path).mode ?? 0) & 0o777], [["grpc.sock"], 0o620]);
-    file.remove();
-    assertEquals(names(folder), []);
-    await new Promise((resolve) => server.close(resolve));
-  }));
-
-Deno.test("unix socket: what a killed process left at the path is replaced", () =>
-  withFolder(async (folder) => {
-    const path = join(folder, "grpc.sock");
-    await leaveSocketBehind(path);
-    const listener = await open(path, "new");
+socketTest("a successor that ends first gives the path back", async (path, folder) => {
+  const first = await open(path, "first");
+  const second = await open(path, "second");
+  const third = await open(path, "third");
+  for (const [ended, left] of [[third, "second"], [second, "first"]] as const) {
+    ended.close();
     await using caller = new Caller(path);
-    await caller.hears("new");
-    listener.close();
-    assertEquals(names(folder), []);
-  }));
-
-Deno.test("unix socket: what is no socket stays, and is named", async (test) => {
-  const things: Record<string, (path: string) => Promise<void>> = {
-    "a file": (path) => Deno.writeTextFile(path, "precious"),
-    "an empty file": (path) => Deno.writeTextFile(path, ""),
-    "a folder": (path) => Deno.mkdir(path),
-    "a link to nothing": (path) => Deno.symlink(`${path}.absent`, path),
-  };
-  for (const [thing, make] of Object.entries(things)) {
-    await test.step(thing, () =>
-      withFolder(async (folder) => {
-        const path = join(folder, "grpc.sock");
-        await make(path);
-        const before = Deno.lstatSync(path);
-        const error = await assertRejects(() => open(path, "new"));
-        const state = "a file that is not a socket exists there";
-        assertEquals(error.message, `Cannot listen for gRPC on "${path}": ${state}`);
-        assertEquals([names(folder), Deno.lstatSync(path)], [["grpc.sock"], before]);
-      }));
+    await caller.hears(left);
   }
+  first.close();
+  assertEquals(names(folder), []);
 });
 
-Deno.test("unix socket: what a process left beside the path is cleared away, and nothing else", () =>
-  withFolder(async (folder) => {
-    const path = join(folder, "grpc.sock");
-    await leaveSocketBehind(`${path}.0123abcd~`);
-    await leaveSocketBehind(`${path}.old`);
-    await leaveSocketBehind(join(folder, "other.sock.0123abcd~"));
-    await Deno.writeTextFile(`${path}.89abcdef~`, "no socket");
-    const starting = net.createServer((socket) => socket.destroy());
-    await new Promise<void>((resolve) => starting.listen(`${path}.ffffffff~`, resolve));
-    const listener = await open(path, "new");
-    assertEquals(names(folder), [
-      "grpc.sock",
-      "grpc.sock.89abcdef~",
-      "grpc.sock.ffffffff~",
-      "grpc.sock.old",
-      "other.sock.0123abcd~",
-    ]);
-    listener.close();
-    await new Promise((resolve) => starting.close(resolve));
-  }));
+// Not by node's sockets, each of which closes its descriptor twice: often enough, that hits another one.
+socketTest("whoever finds the file finds somebody who answers, through fifty successions", async (path) => {
+  let listener = await open(path, "x");
+  let going = true;
+  let calls = 0;
+  const heard = new Set<string>();
+  const call = async () => {
+    while (going) {
+      await using caller = new Caller(path);
+      heard.add(await until("a word", () => caller.heard, { intervalMs: 0 }));
+      calls++;
+    }
+  };
+  const calling = handled(call());
+  try {
+    for (let succession = 0; succession < 50; succession++) {
+      const successor = await open(path, "x");
+      // The call that is under way may be one of the old socket's; the second one is the successor's.
+      const goal = calls + 2;
+      await until("calls of the successor", () => calls >= goal, { intervalMs: 0 });
+      listener.close();
+      listener = successor;
+    }
+  } finally {
+    going = false;
+  }
+  await calling;
+  listener.close();
+  assertEquals([...heard], ["x"]);
+});
 
-Deno.test("unix socket: a file that somebody removed or made anew is left as it is", () =>
-  withFolder(async (folder) => {
-    const path = join(folder, "grpc.sock");
-    const first = await open(path, "first");
-    await Deno.remove(path);
-    first.close();
-    assertEquals(names(folder), []);
-    const second = await open(path, "second");
-    await Deno.remove(path);
-    await Deno.writeTextFile(path, "theirs");
-    second.close();
-    assertEquals(await Deno.readTextFile(path), "theirs");
-  }));
+socketTest("the file has its mode from the moment that it is there", async (path, folder) => {
+  const file = await UnixSocketFile.prepare(path);
+  const server = net.createServer();
+  await new Promise<void>((resolve) => server.listen(file.besidePath, resolve));
+  assertEquals(names(folder), [file.besidePath.slice(folder.length + 1)]);
+  await file.publish(0o620);
+  assertEquals([names(folder), (Deno.statSync(path).mode ?? 0) & 0o777], [["grpc.sock"], 0o620]);
+  file.remove();
+  assertEquals(names(folder), []);
+  await new Promise((resolve) => server.close(resolve));
+});
 
-Deno.test("unix socket: a path that leaves no room for a name beside it is refused", () =>
-  withFolder(async (folder) => {
-    const longest = join(folder, "s".repeat(97 - folder.length - 1));
-    const listener = await open(longest, "new");
-    listener.close();
-    const error = await assertRejects(() => open(`${longest}s`, "new"));
-    const state = "its path is too long; expected at most 97 bytes";
-    assertEquals(error.message, `Cannot listen for gRPC on "${longest}s": ${state}`);
-  }));
+socketTest("what a killed process left at the path is replaced", async (path, folder) => {
+  await leaveSocketBehind(path);
+  const listener = await open(path, "new");
+  await using caller = new Caller(path);
+  await caller.hears("new");
+  listener.close();
+  assertEquals(names(folder), []);
+});
+
+const THINGS: Readonly<Record<string, (path: string) => Promise<void>>> = {
+  "a file": (path) => Deno.writeTextFile(path, "precious"),
+  "an empty file": (path) => Deno.writeTextFile(path, ""),
+  "a folder": (path) => Deno.mkdir(path),
+  "a link to nothing": (path) => Deno.symlink(`${path}.absent`, path),
+};
+
+for (const [thing, make] of Object.entries(THINGS)) {
+  socketTest(`what is no socket stays, and is named: ${thing}`, async (path, folder) => {
+    await make(path);
+    const before = Deno.lstatSync(path);
+    const error = await assertRejects(() => open(path, "new"));
+    const state = "a file that is not a socket exists there";
+    assertEquals(error.message, `Cannot listen for gRPC on "${path}": ${state}`);
+    assertEquals([names(folder), Deno.lstatSync(path)], [["grpc.sock"], before]);
+  });
+}
+
+socketTest("what a process left beside the path is cleared away, and nothing else", async (path, folder) => {
+  await leaveSocketBehind(`${path}.0123abcd~`);
+  await leaveSocketBehind(`${path}.old`);
+  await leaveSocketBehind(join(folder, "other.sock.0123abcd~"));
+  await Deno.writeTextFile(`${path}.89abcdef~`, "no socket");
+  const starting = net.createServer((socket) => socket.destroy());
+  await new Promise<void>((resolve) => starting.listen(`${path}.ffffffff~`, resolve));
+  const listener = await open(path, "new");
+  assertEquals(names(folder), [
+    "grpc.sock",
+    "grpc.sock.89abcdef~",
+    "grpc.sock.ffffffff~",
+    "grpc.sock.old",
+    "other.sock.0123abcd~",
+  ]);
+  listener.close();
+  await new Promise((resolve) => starting.close(resolve));
+});
+
+socketTest("a file that somebody removed or made anew is left as it is", async (path, folder) => {
+  const first = await open(path, "first");
+  await Deno.remove(path);
+  first.close();
+  assertEquals(names(folder), []);
+  const second = await open(path, "second");
+  await Deno.remove(path);
+  await Deno.writeTextFile(path, "theirs");
+  second.close();
+  assertEquals(await Deno.readTextFile(path), "theirs");
+});
+
+socketTest("a path that leaves no room for a name beside it is refused", async (_, folder) => {
+  const longest = join(folder, "s".repeat(97 - folder.length - 1));
+  const listener = await open(longest, "new");
+  listener.close();
+  const error = await assertRejects(() => open(`${longest}s`, "new"));
+  const state = "its path is too long; expected at most 97 bytes";
+  assertEquals(error.message, `Cannot listen for gRPC on "${longest}s": ${state}`);
+});
 
 Deno.test("unix socket: a folder that is not there is an error that names it", async () => {
   const error = await assertRejects(() => open("/nowhere/grpc.sock", "new"));
@@ -254,11 +242,10 @@ Deno.test("unix socket: a folder that is not there is an error that names it", a
   assertEquals(error.message, `Cannot listen for gRPC on "/nowhere/grpc.sock": ${state}`);
 });
 
-Deno.test("unix socket: an error shows the path that was given, and no other name", () =>
-  withFolder(async (folder) => {
-    await Deno.writeTextFile(join(folder, "file"), "");
-    const path = join(folder, "file", "grpc.sock");
-    const error = await assertRejects(() => open(path, "new"));
-    assertEquals(error.message.startsWith(`Cannot listen for gRPC on "${path}": `), true, error.message);
-    assertEquals(error.message.includes("~"), false, error.message);
-  }));
+socketTest("an error shows the path that was given, and no other name", async (_, folder) => {
+  await Deno.writeTextFile(join(folder, "file"), "");
+  const path = join(folder, "file", "grpc.sock");
+  const error = await assertRejects(() => open(path, "new"));
+  assertEquals(error.message.startsWith(`Cannot listen for gRPC on "${path}": `), true, error.message);
+  assertEquals(error.message.includes("~"), false, error.message);
+});

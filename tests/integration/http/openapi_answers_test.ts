@@ -1,6 +1,11 @@
 /** Calls every operation of the OpenAPI document, and checks what is answered against the schemas of the document. */
 import { assertEquals } from "@std/assert";
-import { OpenApiService, placedOperations } from "../../harness/openapi_service.ts";
+import {
+  OpenApiService,
+  type OperationCall,
+  type PlacedOperation,
+  placedOperations,
+} from "../../harness/openapi_service.ts";
 import { PROVIDER_HEADERS } from "../../harness/provider_signatures.ts";
 import { until } from "../../harness/until.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
@@ -52,57 +57,28 @@ function missing({ document, seen }: OpenApiService): string[] {
 /** The problems that follow from what an operation has: a token, an identifier, a query, a body. */
 async function commonProblems(
   service: OpenApiService,
-  { operationId, parameters = [], requestBody, responses, tags }: ReturnType<
-    typeof placedOperations
-  >[number]["operation"],
+  { operationId, parameters = [], requestBody, responses, tags }: PlacedOperation["operation"],
 ): Promise<void> {
   if (tags.includes("debug") || responses["401"] === undefined) return;
-  const path = parameters.filter((one) => one.in === "path").map(({ name }) =>
-    name === "name" ? "none" : UNKNOWN
-  );
-  const isTrigger = operationId === "callTrigger";
-  const token = isTrigger ? { token: await keyOf(service) } : {};
+  const ids = parameters.filter((one) => one.in === "path");
+  const path = ids.map(({ name }) => name === "name" ? "none" : UNKNOWN);
+  const called = operationId === "callTrigger" ? { path: ["plain"], token: await keyOf(service) } : { path };
   const codes = Object.values(responses).flatMap(({ content = {} }) => {
     return Object.keys(content["application/problem+json"]?.examples ?? {});
   });
-  const call = async (status: number, code: string, body?: unknown, type = "application/json") => {
-    if (!codes.includes(code)) return;
-    const place = isTrigger ? ["plain"] : path;
-    await service.call(operationId, {
-      status,
-      code,
-      path: place,
-      body,
-      ...token,
-      headers: body === undefined ? {} : { "content-type": type },
-    });
+  const refused = async (status: number, code: string, call: OperationCall) => {
+    if (codes.includes(code)) await service.call(operationId, { status, code, ...called, ...call });
   };
-  await service.call(operationId, {
-    status: 401,
-    code: "unauthorized",
-    path,
-    token: "",
-    ...(requestBody === undefined ? {} : { body: {} }),
-  });
-  await call(415, "unsupported_media_type", "{}", "text/plain");
-  await call(413, "too_large", LONG);
-  await call(400, "malformed_json", "{");
-  await call(422, "not_an_object", "[]");
-  await call(422, "too_deep", DEEP);
-  if (requestBody !== undefined) await call(422, "invalid_field", { unknownField: 1 });
-  else if (codes.includes("invalid_field")) {
-    await service.call(operationId, { status: 422, code: "invalid_field", path, query: "unknown=1" });
-  }
-  if (codes.includes("role_not_allowed")) {
-    const sent = requestBody === undefined ? {} : { body: {} };
-    await service.call(operationId, {
-      status: 403,
-      code: "role_not_allowed",
-      path,
-      token: READ_TOKEN,
-      ...sent,
-    });
-  }
+  const sent = requestBody === undefined ? {} : { body: {} };
+  await service.call(operationId, { status: 401, code: "unauthorized", path, token: "", ...sent });
+  await refused(415, "unsupported_media_type", { body: "{}", headers: { "content-type": "text/plain" } });
+  await refused(413, "too_large", { body: LONG });
+  await refused(400, "malformed_json", { body: "{" });
+  await refused(422, "not_an_object", { body: "[]" });
+  await refused(422, "too_deep", { body: DEEP });
+  const wrong = requestBody === undefined ? { query: "unknown=1" } : { body: { unknownField: 1 } };
+  await refused(422, "invalid_field", wrong);
+  await refused(403, "role_not_allowed", { path, token: READ_TOKEN, ...sent });
 }
 
 async function keyOf(service: OpenApiService): Promise<string> {
@@ -136,19 +112,9 @@ async function decisions(service: OpenApiService): Promise<void> {
 }
 
 async function debugPort(service: OpenApiService): Promise<void> {
-  for (
-    const id of [
-      "listDebugPaths",
-      "getRules",
-      "getStatistics",
-      "getSettings",
-      "listProfiles",
-      "getHeapProfile",
-      "getMemoryProfile",
-    ]
-  ) {
-    await service.call(id, { token: "" });
-  }
+  const open =
+    "listDebugPaths getRules getStatistics getSettings listProfiles getHeapProfile getMemoryProfile";
+  for (const id of open.split(" ")) await service.call(id, { token: "" });
   const query = "domain=shop&descriptors=account=ann&descriptors=free=x&descriptors=unknown=x";
   await service.call("explainDecision", { query });
   await service.call("explainDecision", { query, token: "" });

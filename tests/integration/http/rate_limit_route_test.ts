@@ -1,37 +1,20 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { rateLimitRoute } from "../../../src/http/rate_limit_route.ts";
-import { createRouter } from "../../../src/http/router.ts";
 import type { Caller } from "../../../src/ratelimit/counter_cache.ts";
 import type { Decision } from "../../../src/ratelimit/decision.ts";
-import type { RateLimitRequest } from "../../../src/ratelimit/request.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { until } from "../../harness/until.ts";
-import { ServedHttp, wholeJson } from "../../harness/http_fixture.ts";
+import { decisionHandler, OK_DECISION, ServedHttp, wholeJson } from "../../harness/http_fixture.ts";
 
-type Decide = (request: RateLimitRequest, caller: Caller) => Decision | Promise<Decision>;
-
-const OK: Decision = {
-  overallCode: "OK",
-  statuses: [{ code: "OK", limitRemaining: 0 }],
-  responseHeadersToAdd: [],
-  dynamicMetadata: undefined,
-};
 const BODY = `{"domain":"d"}`;
 const MIB = 1_048_576;
-
-function serveJson(decide: Decide): ServedHttp {
-  return new ServedHttp(({ log, clock }) =>
-    createRouter([rateLimitRoute({ decide, clock })], { logger: log, clock, newRequestId: () => "made" })
-  );
-}
 
 function post(served: ServedHttp, body: BodyInit): Promise<Response> {
   return fetch(served.url("/json"), { method: "POST", body });
 }
 
 Deno.test("a body whose second half comes later is read whole", async () => {
-  await using served = serveJson(() => OK);
+  await using served = new ServedHttp(decisionHandler(() => OK_DECISION));
   using raw = await served.dial();
   await raw.write(`POST /json HTTP/1.1\r\nHost: a\r\nContent-Length: 14\r\n\r\n${BODY.slice(0, 6)}`);
   await until("the rest to be awaited", () => served.clock.waiting === 1);
@@ -46,10 +29,10 @@ for (const early of [true, false]) {
   Deno.test(title, async () => {
     const hold = Promise.withResolvers<Decision>();
     let caller: Caller | undefined;
-    await using served = serveJson((_, asked) => {
+    await using served = new ServedHttp(decisionHandler((_, asked) => {
       caller = asked;
       return hold.promise;
-    });
+    }));
     const leave = new AbortController();
     const response = fetch(served.url("/json"), { method: "POST", body: BODY, signal: leave.signal });
     const left = response.then(() => "answered", (error: Error) => error.name);
@@ -58,7 +41,7 @@ for (const early of [true, false]) {
     leave.abort();
     assertEquals(await left, "AbortError");
     await until("the caller to be gone", () => asked.cancelled);
-    hold.resolve(OK);
+    hold.resolve(OK_DECISION);
   });
 }
 
@@ -73,7 +56,7 @@ for (const [name, request] of UNFINISHED) {
   // The runtime never ends a read of a body that still waits when the answer is sent.
   const options = { name: `${name} is 408 after 10 s`, sanitizeOps: false };
   Deno.test(options, async () => {
-    await using served = serveJson(() => OK);
+    await using served = new ServedHttp(decisionHandler(() => OK_DECISION));
     using raw = await served.dial();
     await raw.write(request);
     await until("the body to be awaited", () => served.clock.waiting === 1);
@@ -97,14 +80,14 @@ for (const [name, request] of UNFINISHED) {
 }
 
 Deno.test("a length that announces too much is 413 before a byte of the body", async () => {
-  await using served = serveJson(() => OK);
+  await using served = new ServedHttp(decisionHandler(() => OK_DECISION));
   using raw = await served.dial();
   await raw.write(`POST /json HTTP/1.1\r\nHost: a\r\nContent-Length: ${MIB + 1}\r\n\r\n`);
   assertMatch(await raw.read(wholeJson), /^HTTP\/1\.1 413 /);
 });
 
 Deno.test("chunks without end are 413 as soon as they are too many", async () => {
-  await using served = serveJson(() => OK);
+  await using served = new ServedHttp(decisionHandler(() => OK_DECISION));
   using raw = await served.dial();
   await raw.write("POST /json HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
   const chunk = `10000\r\n${" ".repeat(65_536)}\r\n`;
@@ -113,7 +96,7 @@ Deno.test("chunks without end are 413 as soon as they are too many", async () =>
 });
 
 Deno.test("a length that announces too little cuts the body off", async () => {
-  await using served = serveJson(() => OK);
+  await using served = new ServedHttp(decisionHandler(() => OK_DECISION));
   using raw = await served.dial();
   await raw.write(`POST /json HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 5\r\n\r\n${BODY}`);
   const text = await raw.read(wholeJson);
@@ -122,7 +105,7 @@ Deno.test("a length that announces too little cuts the body off", async () => {
 });
 
 Deno.test("a peer that leaves in the middle of its body is logged, and the server goes on", async () => {
-  await using served = serveJson(() => OK);
+  await using served = new ServedHttp(decisionHandler(() => OK_DECISION));
   const raw = await served.dial();
   await raw.write(`POST /json HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n${BODY}`);
   await until("the body to be awaited", () => served.clock.waiting === 1);

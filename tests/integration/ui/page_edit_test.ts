@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { until } from "../../harness/until.ts";
-import { ADMIN_TOKEN, type PageBed, pageTest } from "./page_weir.ts";
+import { eventually } from "../../harness/until.ts";
+import { ADMIN_TOKEN, type PageBed, pageTest, submit } from "./page_weir.ts";
 
 pageTest("only what was edited is sent; who leaves leaves no token and no secret, and who stays loses none", {
   view: "endpoints",
@@ -31,12 +31,8 @@ async function editEndpoint({ weir, opened, page, dialog }: PageBed): Promise<vo
   assertEquals(await dialog.getByLabel("Milliseconds").inputValue(), "2500");
   assertEquals(await dialog.getByLabel("Standard Webhooks").isChecked(), true);
   await dialog.getByText("x-tenant, x-other").waitFor();
-  await opened.picture("endpoint-edit");
   // Somebody else changes something in the meantime.
   await weir.api(`/endpoints/${id}`, { description: "of somebody else" }, "PATCH");
-  await dialog.getByLabel("URL").fill("nowhere");
-  await change.click();
-  await dialog.getByText(/Cannot use "url"/).waitFor();
   await dialog.getByLabel("URL").fill("http://127.0.0.1:9/second");
   await dialog.getByLabel("Milliseconds").fill("");
   await dialog.getByLabel("Standard Webhooks").uncheck();
@@ -53,7 +49,7 @@ async function editEndpoint({ weir, opened, page, dialog }: PageBed): Promise<vo
     undefined,
   ]);
   assertEquals([changed.standardWebhooks, changed.concurrency], [false, 4]);
-  assertEquals(await opened.value("document.activeElement.textContent"), "Edit");
+  await eventually("Edit", () => opened.value("document.activeElement.textContent"));
   await page.getByRole("button", { name: "Edit http://127.0.0.1:9/second" }).click();
   await change.click();
   await page.getByText("Nothing changed.").waitFor();
@@ -61,7 +57,7 @@ async function editEndpoint({ weir, opened, page, dialog }: PageBed): Promise<vo
   await dialog.getByLabel("Remove these headers").check();
   await change.click();
   await dialog.waitFor({ state: "detached" });
-  await until("no headers", async () => String((await weir.api(`/endpoints/${id}`)).headers) === "");
+  await eventually([], async () => (await weir.api(`/endpoints/${id}`)).headers);
 }
 
 async function badNumber({ page, dialog }: PageBed): Promise<void> {
@@ -82,7 +78,7 @@ async function secrets({ weir, opened, page }: PageBed): Promise<void> {
     await opened.view("Triggers");
     await opened.view("Endpoints");
     await row.waitFor();
-    await until(`${count} times "next"`, async () => await row.getByText("next").count() === count);
+    await eventually(count, () => row.getByText("next").count());
   };
   await shows("24h", 1);
   await shows("0", 0);
@@ -171,7 +167,7 @@ async function leave(bed: PageBed): Promise<void> {
     await opened.view("Overview");
     await page.goBack();
     await page.getByRole("heading", { level: 1, name: "Audit" }).waitFor();
-    assertEquals(await page.getByLabel("Action").inputValue(), "event_key.created");
+    await eventually("event_key.created", () => page.getByLabel("Action").inputValue());
   });
   await step("what was today has its day when that is over", async () => {
     await page.locator("tbody time").filter({ hasText: /^\d\d:/ }).first().waitFor();
@@ -181,8 +177,10 @@ async function leave(bed: PageBed): Promise<void> {
 }
 
 async function addKey({ page, dialog }: PageBed, name: string): Promise<void> {
-  await page.getByRole("button", { name: "Add an event key" }).click();
-  await dialog.getByLabel("Name").fill(name);
-  await dialog.getByLabel("Kinds").fill("a.*");
-  await dialog.getByRole("button", { name: "Add" }).click();
+  await submit(
+    dialog,
+    page.getByRole("button", { name: "Add an event key" }),
+    { Name: name, Kinds: "a.*" },
+    "Add",
+  );
 }

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { until } from "../../harness/until.ts";
+import { eventually, until } from "../../harness/until.ts";
 import type { OpenedPage } from "../../harness/page_browser.ts";
 import { ADMIN_TOKEN, type PageBed, pageTest } from "./page_weir.ts";
 
@@ -77,7 +77,7 @@ async function addEndpoint({ opened, page, dialog }: PageBed): Promise<void> {
   await page.keyboard.type("nowhere");
   await press(opened, "Enter");
   await dialog.getByText(/Cannot use "url"/).waitFor();
-  assertEquals(await focused(opened), { tag: "INPUT", words: "URL", isSeen: true });
+  await eventually({ tag: "INPUT", words: "URL", isSeen: true }, () => focused(opened));
   await press(opened, "Control+A");
   await page.keyboard.type("http://127.0.0.1:9/hook");
   await press(opened, "Enter");

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import type { OpenedPage } from "../../harness/page_browser.ts";
-import { until } from "../../harness/until.ts";
+import { eventually, until } from "../../harness/until.ts";
 import { type PageBed, pageTest } from "./page_weir.ts";
 
 const POSTED = "document.write.completed";
@@ -52,16 +52,16 @@ async function links({ opened, page }: PageBed, execution: string): Promise<void
   await fact(opened, "Execution", execution);
   await link("Deliveries").click();
   await page.getByRole("heading", { level: 1, name: "Deliveries" }).waitFor();
-  const event = await page.getByLabel("Event identifier").inputValue();
+  const event = await until("the event", () => page.getByLabel("Event identifier").inputValue());
   assertMatch(event, /^[0-9a-f-]{36}$/);
-  await until("one delivery", async () => await page.locator("tbody tr").count() === 1);
+  await eventually(1, () => page.locator("tbody tr").count());
   await page.locator("[data-action=open]").click();
   await fact(opened, "Event", event);
   await opened.sees(/The event reports/);
   await link("Endpoint").click();
   await fact(opened, "URL", URL_OF_ENDPOINT);
   await link("Deliveries").filter({ hasText: "Failed ones" }).click();
-  await until("failed deliveries", async () => await page.locator("tbody tr").count() === FAILED);
+  await eventually(FAILED, () => page.locator("tbody tr").count());
   assertEquals(await page.getByLabel("State").inputValue(), "failed");
   // The filters of the link before are gone, and come back with it.
   assertEquals(await page.getByLabel("Event identifier").inputValue(), "");
@@ -78,14 +78,14 @@ async function times({ opened, page }: PageBed): Promise<void> {
   await page.getByLabel("Kind").fill(POSTED);
   await page.keyboard.press("Enter");
   const all = POSTS + 1;
-  await until("all events", async () => await rows.count() === all);
+  await eventually(all, () => rows.count());
   const created = page.getByLabel("Created", { exact: true });
   await created.selectOption("in the last 15 minutes");
-  await until("all events", async () => await rows.count() === all);
+  await eventually(all, () => rows.count());
   assertEquals(await page.getByLabel("From").isVisible(), false);
   await created.selectOption("between…");
   await page.getByLabel("From").fill("2020-01-01T00:00");
-  await until("all events", async () => await rows.count() === all);
+  await eventually(all, () => rows.count());
   await page.getByLabel("to", { exact: true }).fill("2020-01-02T00:00");
   await opened.sees("No matching events.");
   // The list is the same when the reader comes back.
@@ -93,20 +93,20 @@ async function times({ opened, page }: PageBed): Promise<void> {
   await opened.view("Events");
   await opened.sees("No matching events.");
   await created.selectOption("at any time");
-  await until("all events", async () => await rows.count() === all);
+  await eventually(all, () => rows.count());
 }
 
 async function sendAgain(bed: PageBed): Promise<void> {
   const { opened, page, dialog } = bed;
   await opened.view("Deliveries");
   await page.getByLabel("State").selectOption("all states");
-  await until("all deliveries", async () => await page.locator("tbody tr").count() === FAILED + 1);
+  await eventually(FAILED + 1, () => page.locator("tbody tr").count());
   const boxes = page.locator("tbody input[type=checkbox]");
   assertEquals(await boxes.count(), FAILED);
   await boxes.first().check();
   await opened.sees("1 selected");
   await page.getByRole("button", { name: "Clear the selection" }).click();
-  assertEquals(await boxes.first().isChecked(), false);
+  await eventually(false, () => boxes.first().isChecked());
   await page.getByRole("button", { name: "Select all failed on this page" }).click();
   await boxes.first().uncheck();
   const count = FAILED - 1;
@@ -116,7 +116,7 @@ async function sendAgain(bed: PageBed): Promise<void> {
   await dialog.getByRole("button", { name: `Send again ${count}` }).click();
   await page.getByText(`Send again: ${count} of ${count}.`).waitFor();
   assertEquals(await resent(bed), count);
-  await until("nothing to be selected", async () => await page.locator("tbody input:checked").count() === 0);
+  await eventually(0, () => page.locator("tbody input:checked").count());
 }
 
 async function resent({ weir }: PageBed): Promise<number> {

@@ -67,7 +67,6 @@ async function administration({ opened, page }: PageBed): Promise<void> {
   await page.locator("[data-action=open]").click();
   await page.getByRole("region", { name: "Response to attempt 1" }).getByText("<script>").waitFor();
   await page.getByRole("region", { name: "Payload" }).getByText("<script>").waitFor();
-  await opened.picture("markup-delivery");
   await opened.view("Events");
   await page.locator("tr", { hasText: "a.b" }).locator("[data-action=open]").click();
   await page.getByRole("region", { name: "Payload" }).getByText("<script>").waitFor();

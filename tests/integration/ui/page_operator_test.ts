@@ -1,6 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { join } from "node:path";
 import { decide, GrpcClient } from "../../harness/grpc_client.ts";
+import { eventually } from "../../harness/until.ts";
 import { ADMIN_TOKEN, type PageBed, pageTest } from "./page_weir.ts";
 
 const BROKEN =
@@ -124,10 +125,10 @@ async function settings({ opened, page }: PageBed): Promise<void> {
   }
   assertEquals(await row("NEAR_LIMIT_RATIO").count(), 0);
   await page.getByLabel("Show").selectOption("all settings");
-  assertEquals(await cells("NEAR_LIMIT_RATIO"), ["0.8", "default"]);
+  await eventually(["0.8", "default"], () => cells("NEAR_LIMIT_RATIO"));
   await page.getByLabel("Filter").fill("near_limit");
   await opened.sees(/^\d+ of \d+$/);
-  assertEquals(await row("NEAR_LIMIT_RATIO").count(), 1);
+  await eventually(1, () => row("NEAR_LIMIT_RATIO").count());
   await page.getByLabel("Filter").fill("nothing has this name");
   await opened.sees("No matching settings.");
   const traces = await opened.traces();

@@ -21,7 +21,6 @@ pageTest(
       await opened.sees("Invalid token: expected visible ASCII without spaces");
       await opened.giveToken(EITHER, "another-token");
       await opened.sees("The service rejected the token.");
-      await opened.picture("token-refused");
       await opened.giveToken(EITHER, DEBUG_TOKEN);
       await opened.isLive();
       await opened.sees("Healthy");

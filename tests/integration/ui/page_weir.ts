@@ -59,6 +59,18 @@ export function pageTest(
   });
 }
 
+/** Opens a dialog by its button, fills its fields by their labels, and sends it. */
+export async function submit(
+  dialog: Locator,
+  button: Locator,
+  fields: Readonly<Record<string, string>>,
+  send: string,
+): Promise<void> {
+  await button.click();
+  for (const [label, text] of Object.entries(fields)) await dialog.getByLabel(label).fill(text);
+  await dialog.getByRole("button", { name: send }).click();
+}
+
 const RULES = {
   "shop.yaml": `domain: shop
 descriptors:

@@ -1,28 +1,12 @@
 import { assertEquals } from "@std/assert";
-import { rateLimitRoute } from "../../../src/http/rate_limit_route.ts";
-import { createRouter } from "../../../src/http/router.ts";
-import type { Caller } from "../../../src/ratelimit/counter_cache.ts";
+import type { RateLimitRouteOptions } from "../../../src/http/rate_limit_route.ts";
 import type { Decision } from "../../../src/ratelimit/decision.ts";
 import { CacheError, InvalidRequestError, NoConfigurationError } from "../../../src/ratelimit/errors.ts";
 import type { RateLimitRequest } from "../../../src/ratelimit/request.ts";
-import { HandledHttp } from "../../harness/http_fixture.ts";
+import { decisionHandler, HandledHttp, OK_DECISION } from "../../harness/http_fixture.ts";
 
-type Decide = (request: RateLimitRequest, caller: Caller) => Decision | Promise<Decision>;
-
-const OK: Decision = {
-  overallCode: "OK",
-  statuses: [{ code: "OK", limitRemaining: 0 }],
-  responseHeadersToAdd: [],
-  dynamicMetadata: undefined,
-};
 const BODY = `{"domain":"d"}`;
 const MIB = 1_048_576;
-
-function serveJson(decide: Decide): HandledHttp {
-  return new HandledHttp(({ log, clock }) =>
-    createRouter([rateLimitRoute({ decide, clock })], { logger: log, clock, newRequestId: () => "made" })
-  );
-}
 
 function post(served: HandledHttp, body: BodyInit): Promise<Response> {
   return served.fetch("/json", { method: "POST", body });
@@ -40,15 +24,15 @@ function chunked(bytes: number): ReadableStream<Uint8Array> {
   });
 }
 
-const DECISIONS: readonly { name: string; decide: Decide; status: number }[] = [
-  { name: "OK", decide: () => OK, status: 200 },
-  { name: "OK, later", decide: () => Promise.resolve(OK), status: 200 },
-  { name: "OVER_LIMIT", decide: () => ({ ...OK, overallCode: "OVER_LIMIT" }), status: 429 },
+const DECISIONS: readonly { name: string; decide: RateLimitRouteOptions["decide"]; status: number }[] = [
+  { name: "OK", decide: () => OK_DECISION, status: 200 },
+  { name: "OK, later", decide: () => Promise.resolve(OK_DECISION), status: 200 },
+  { name: "OVER_LIMIT", decide: () => ({ ...OK_DECISION, overallCode: "OVER_LIMIT" }), status: 429 },
 ];
 
 for (const { name, decide, status } of DECISIONS) {
   Deno.test(`a decision of ${name} is ${status}`, async () => {
-    const served = serveJson(decide);
+    const served = new HandledHttp(decisionHandler(decide));
     const response = await post(served, BODY);
     const { overallCode } = await response.json() as { overallCode: string };
     assertEquals(
@@ -104,7 +88,10 @@ const HEADERS: readonly (readonly [
 
 for (const [name, decision, headers] of HEADERS) {
   Deno.test(`the headers of a decision: ${name}`, async () => {
-    const response = await post(serveJson(() => ({ ...OK, ...decision })), BODY);
+    const response = await post(
+      new HandledHttp(decisionHandler(() => ({ ...OK_DECISION, ...decision }))),
+      BODY,
+    );
     await response.body?.cancel();
     const got = Object.fromEntries(Object.keys(headers).map((key) => [key, response.headers.get(key)]));
     assertEquals(got, headers);
@@ -155,11 +142,11 @@ const REFUSED: readonly (readonly [
 for (const [name, sent, status, reason, more] of REFUSED) {
   for (const later of sent instanceof Error ? [false, true] : [false]) {
     Deno.test(`${name} is ${status}${later ? ", later" : ""}`, async () => {
-      const served = serveJson(() => {
-        if (!(sent instanceof Error)) return OK;
+      const served = new HandledHttp(decisionHandler(() => {
+        if (!(sent instanceof Error)) return OK_DECISION;
         if (later) return Promise.reject(sent);
         throw sent;
-      });
+      }));
       const response = await post(served, sent instanceof Error ? BODY : sent());
       assertEquals(
         {
@@ -191,7 +178,7 @@ for (const [name, sent, status, reason, more] of REFUSED) {
 }
 
 Deno.test("a body of exactly 1 MiB is read", async () => {
-  const served = serveJson(() => OK);
+  const served = new HandledHttp(decisionHandler(() => OK_DECISION));
   const response = await post(served, BODY.padEnd(MIB));
   await response.body?.cancel();
   assertEquals(response.status, 200);
@@ -199,10 +186,10 @@ Deno.test("a body of exactly 1 MiB is read", async () => {
 
 Deno.test("a body in many pieces is put together, also in the middle of a character", async () => {
   const seen: RateLimitRequest[] = [];
-  const served = serveJson((request) => {
+  const served = new HandledHttp(decisionHandler((request) => {
     seen.push(request);
-    return OK;
-  });
+    return OK_DECISION;
+  }));
   const bytes = new TextEncoder().encode(`{"domain":"\u00e4\u{1f600}"}`);
   const pieces = ReadableStream.from(Array.from(bytes, (byte) => Uint8Array.of(byte)));
   const response = await post(served, pieces);
@@ -212,10 +199,10 @@ Deno.test("a body in many pieces is put together, also in the middle of a charac
 
 Deno.test("a caller that waits is not cancelled", async () => {
   const cancelled: boolean[] = [];
-  const served = serveJson((_, caller) => {
+  const served = new HandledHttp(decisionHandler((_, caller) => {
     cancelled.push(caller.cancelled);
-    return OK;
-  });
+    return OK_DECISION;
+  }));
   const response = await post(served, BODY);
   await response.body?.cancel();
   assertEquals([response.status, cancelled], [200, [false]]);

@@ -1,5 +1,4 @@
 import { assertEquals } from "@std/assert";
-import { FLAG, FRAME } from "../../../../src/grpc/native/frames.ts";
 import { LIMITS } from "../../../../src/grpc/native/limits.ts";
 import {
   call,
@@ -7,7 +6,6 @@ import {
   cancel,
   concatBytes,
   content,
-  frame,
   greeting,
   headers,
   message,
@@ -169,54 +167,6 @@ Deno.test("native engine: a peer that reads again in time gets everything", asyn
   peer.send(call(401, probePath("Echo"), "next"));
   for (const line of answer(401, "next")) await peer.line(line);
   assertEquals(peer.lines.filter((line) => line.endsWith("end grpc-status=0")).length, 201);
-});
-
-Deno.test("native engine: a deadline is kept to though its handler never answers", async () => {
-  await using bed = await EngineBed.open();
-  await using peer = await bed.connect();
-  peer.send(call(1, probePath("Hold"), "", { "grpc-timeout": "30m" }));
-  await until("the call", () => bed.probe.held.length === 1);
-  bed.clock.advance(20);
-  peer.send(call(3, probePath("Echo"), "meanwhile"));
-  await peer.line('DATA 3 message "meanwhile"');
-  const early = peer.lines.some((line) => line.startsWith("HEADERS 1"));
-  bed.clock.advance(10);
-  await peer.line(
-    "HEADERS 1 end :status=200 content-type=application/grpc grpc-status=4 grpc-message=Deadline exceeded",
-  );
-  for (const reply of bed.probe.held) reply("late");
-  peer.send(call(5, probePath("Echo"), "next"));
-  await peer.line("HEADERS 5 end grpc-status=0");
-  assertEquals([early, peer.lines.filter((line) => / 1 /.test(line)).length], [false, 1]);
-});
-
-Deno.test("native engine: it closes in two steps, and answers a call that comes between them", async () => {
-  const bed = await EngineBed.open();
-  const peer = await bed.connect();
-  await peer.line("SETTINGS ack");
-  const closed = bed.engine.close(10_000);
-  await peer.line("PING 7765697200000000");
-  peer.send(
-    call(1, probePath("Echo"), "between"),
-    call(3, probePath("Hold"), ""),
-    frame(FRAME.PING, 0, Uint8Array.fromHex("7765697200000000"), FLAG.ACK),
-    call(5, probePath("Echo"), "after"),
-  );
-  await peer.line("RST_STREAM 5 REFUSED_STREAM");
-  for (const reply of bed.probe.held) reply("held");
-  await peer.end();
-  await closed;
-  assertEquals(peer.lines.slice(2), [
-    "GOAWAY 2147483647 NO_ERROR",
-    "PING 7765697200000000",
-    ...answer(1, "between"),
-    "GOAWAY 3 NO_ERROR",
-    "RST_STREAM 5 REFUSED_STREAM",
-    ...answer(3, "held"),
-  ]);
-  await bed.neighbour.end();
-  await Promise.all([peer, bed.neighbour].map((client) => client[Symbol.asyncDispose]()));
-  assertEquals(bed.clock.waiting, 0);
 });
 
 /** The neighbour needs less, also on a machine that stands still for a while. */

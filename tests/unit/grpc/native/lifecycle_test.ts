@@ -144,48 +144,18 @@ Deno.test("Connection: half a request is not waited for, whatever it asks for", 
   ]);
 });
 
-/** Requests that are refused by their head or their messages, and the lines that answer them. */
+/** Requests that are refused, besides those of the contract of engines, and the lines that answer them. */
 const REFUSED: Readonly<Record<string, readonly [request: Uint8Array, lines: readonly string[]]>> = {
   "another content type": [asked(1, "Echo", { "content-type": "application/json" }), [
-    "HEADERS 1 :status=415 content-type=text/plain; charset=utf-8 content-length=62",
-    "DATA 1 end 62 octets",
-  ]],
-  "GET": [headers(1, callFields("/", { ":method": "GET", "content-type": "" }), true), [
     "HEADERS 1 :status=415 content-type=text/plain; charset=utf-8 content-length=62",
     "DATA 1 end 62 octets",
   ]],
   "HEAD": [headers(1, callFields("/", { ":method": "HEAD" }), true), [
     "HEADERS 1 end :status=415 content-type=text/plain; charset=utf-8 content-length=62",
   ]],
-  "an unknown method": [call(1, "/test.Probe/None", "x"), [
-    `HEADERS 1 ${ONLY} grpc-status=12 grpc-message=The server does not implement the method /test.Probe/None`,
-  ]],
-  "an unknown encoding": [
-    concatBytes(
-      headers(1, callFields(probePath("Echo"), { "grpc-encoding": "snappy" })),
-      content(1, message("x", true), true),
-    ),
-    [
-      `HEADERS 1 ${ONLY} grpc-status=12 ` +
-      'grpc-message=Received message compressed with unsupported encoding "snappy"',
-    ],
-  ],
-  "a bad timeout": [asked(1, "Hold", { "grpc-timeout": "1x" }), [
-    `HEADERS 1 ${ONLY} grpc-status=13 grpc-message=Invalid grpc-timeout value "1x"`,
-  ]],
-  "no message": [headers(1, callFields(probePath("Echo")), true), [
-    `HEADERS 1 ${ONLY} grpc-status=12 grpc-message=Cannot read a request: it has no message`,
-  ]],
   "half a message": [
     concatBytes(headers(1, callFields(probePath("Echo"))), content(1, message("half").subarray(0, 7), true)),
     [`HEADERS 1 ${ONLY} grpc-status=13 grpc-message=Cannot read a request: it ends within a message`],
-  ],
-  "two messages": [
-    concatBytes(
-      headers(1, callFields(probePath("Echo"))),
-      content(1, concatBytes(message("1"), message("2")), true),
-    ),
-    [`HEADERS 1 ${ONLY} grpc-status=12 grpc-message=Cannot read a request: it has more than one message`],
   ],
   "two messages in two frames": [
     concatBytes(
