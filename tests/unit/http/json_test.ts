@@ -4,18 +4,10 @@ import { JsonRequestError } from "../../../src/http/json_reader.ts";
 import type { Decision } from "../../../src/ratelimit/decision.ts";
 import type { Descriptor, RateLimitRequest } from "../../../src/ratelimit/request.ts";
 
-interface Readable {
-  readonly name: string;
-  readonly text: string;
-  readonly expected: RateLimitRequest;
-}
-
-function withDescriptor(descriptor: string, expected: Descriptor): Pick<Readable, "text" | "expected"> {
-  return {
-    text: `{"descriptors":[${descriptor}]}`,
-    expected: { domain: "", descriptors: [expected], hitsAddend: 0 },
-  };
-}
+const EMPTY: RateLimitRequest = { domain: "", descriptors: [], hitsAddend: 0 };
+const ENTRIES = { entries: [] };
+const MOST = 2 ** 53;
+const limitOf = (unit: "WEEK" | undefined) => ({ ...ENTRIES, limit: { requestsPerUnit: 0, unit } });
 
 /** Strings with bytes that are not UTF-8: as they are in the decoded body, and as they are read. */
 const BYTES: readonly (readonly [name: string, source: string, expected: string])[] = [
@@ -27,22 +19,39 @@ const BYTES: readonly (readonly [name: string, source: string, expected: string]
   ["a whole pair of escapes", "\\ud83d\\udc80", "\u{1f480}"],
 ];
 
-const EMPTY: RateLimitRequest = { domain: "", descriptors: [], hitsAddend: 0 };
+/** Descriptors as they are written and read. */
+const DESCRIPTORS: readonly (readonly [name: string, text: string, read: Descriptor])[] = [
+  [
+    "nulls inside a descriptor",
+    '{"entries":null,"limit":null,"hitsAddend":null,"isNegativeHits":null}',
+    ENTRIES,
+  ],
+  ["2^53 as a number", '{"hitsAddend":9007199254740992}', { ...ENTRIES, hitsAddend: MOST }],
+  ["2^53 as a string", '{"hitsAddend":"9007199254740992"}', { ...ENTRIES, hitsAddend: MOST }],
+  ["2^53 + 1 as a string", '{"hits_addend":"9007199254740993"}', { ...ENTRIES, hitsAddend: MOST }],
+  ["more hits than any limit", '{"hitsAddend":18446744073709551615}', { ...ENTRIES, hitsAddend: MOST }],
+  ["WEEK by name", '{"limit":{"unit":"WEEK"}}', limitOf("WEEK")],
+  ["WEEK by number", '{"limit":{"unit":7}}', limitOf("WEEK")],
+  ...["", '"unit":null', '"unit":"UNKNOWN"', '"unit":0', '"unit":99', '"unit":-1'].map((unit) =>
+    [`no unit in {${unit}}`, `{"limit":{${unit}}}`, limitOf(undefined)] as const
+  ),
+  ...BYTES.map(([name, value, read]) =>
+    [name, `{"entries":[{"key":"${value}","value":"${value}"}]}`, {
+      entries: [{ key: read, value: read }],
+    }] as const
+  ),
+];
 
-const READABLE: readonly Readable[] = [
-  { name: "an empty object", text: "{}", expected: EMPTY },
-  {
-    name: "nulls are defaults",
-    text: `{"domain":null,"descriptors":null,"hitsAddend":null}`,
-    expected: EMPTY,
-  },
-  {
-    name: "all fields",
-    text: `{"domain":"d","hitsAddend":2,"descriptors":[
+const READABLE: readonly (readonly [name: string, text: string, expected: RateLimitRequest])[] = [
+  ["an empty object", "{}", EMPTY],
+  ["nulls are defaults", '{"domain":null,"descriptors":null,"hitsAddend":null}', EMPTY],
+  [
+    "all fields",
+    `{"domain":"d","hitsAddend":2,"descriptors":[
       {"entries":[{"key":"k","value":"v"},{"key":"l"}],"limit":{"requestsPerUnit":5,"unit":"HOUR"},
        "hitsAddend":"3","isNegativeHits":true},
       {"entries":[]}]}`,
-    expected: {
+    {
       domain: "d",
       descriptors: [
         {
@@ -51,97 +60,45 @@ const READABLE: readonly Readable[] = [
           hitsAddend: 3,
           isNegativeHits: true,
         },
-        { entries: [] },
+        ENTRIES,
       ],
       hitsAddend: 2,
     },
-  },
-  {
-    name: "snake_case",
-    text: `{"hits_addend":1,"descriptors":[{"hits_addend":0,"is_negative_hits":false,
+  ],
+  [
+    "snake_case",
+    `{"hits_addend":1,"descriptors":[{"hits_addend":0,"is_negative_hits":false,
       "limit":{"requests_per_unit":"4294967295","unit":1}}]}`,
-    expected: {
+    {
       domain: "",
       descriptors: [{
-        entries: [],
-        limit: { requestsPerUnit: 4_294_967_295, unit: "SECOND" },
-        hitsAddend: 0,
-        isNegativeHits: false,
+        ...{ entries: [], limit: { requestsPerUnit: 4_294_967_295, unit: "SECOND" } },
+        ...{ hitsAddend: 0, isNegativeHits: false },
       }],
       hitsAddend: 1,
     },
-  },
-  {
-    name: "nulls inside a descriptor",
-    ...withDescriptor(`{"entries":null,"limit":null,"hitsAddend":null,"isNegativeHits":null}`, {
-      entries: [],
-    }),
-  },
-  {
-    name: "largest request hits",
-    text: `{"hitsAddend":"4294967295"}`,
-    expected: { ...EMPTY, hitsAddend: 4_294_967_295 },
-  },
-  {
-    name: "every escape, and text beyond ASCII",
-    text: `{"dom\\u0061in":"\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\\uD83D\\ude00 é😀\u2028\u007f"}`,
-    expected: { ...EMPTY, domain: `"\\/\b\f\n\r\t\u00e9\u{1f600} é😀\u2028\u007f` },
-  },
-  {
-    name: "white space everywhere",
-    text: ` \t\r\n{ "domain"\n:\t"d" ,\r"descriptors" : [ { } , { "entries" : [ ] } ] } \n`,
-    expected: { domain: "d", descriptors: [{ entries: [] }, { entries: [] }], hitsAddend: 0 },
-  },
-  { name: "1.0 is whole", text: `{"hitsAddend":1.0}`, expected: { ...EMPTY, hitsAddend: 1 } },
-  { name: "1e2 is whole", text: `{"hitsAddend":1e2}`, expected: { ...EMPTY, hitsAddend: 100 } },
-  { name: "-0 is 0", text: `{"hitsAddend":-0}`, expected: EMPTY },
-  {
-    name: "2^53 as a number",
-    ...withDescriptor(`{"hitsAddend":9007199254740992}`, { entries: [], hitsAddend: 2 ** 53 }),
-  },
-  {
-    name: "2^53 as a string",
-    ...withDescriptor(`{"hitsAddend":"9007199254740992"}`, { entries: [], hitsAddend: 2 ** 53 }),
-  },
-  {
-    name: "more hits than any limit, of a descriptor",
-    ...withDescriptor(`{"hitsAddend":18446744073709551615}`, { entries: [], hitsAddend: 2 ** 53 }),
-  },
-  {
-    name: "2^53 + 1 as a string",
-    ...withDescriptor(`{"hits_addend":"9007199254740993"}`, { entries: [], hitsAddend: 2 ** 53 }),
-  },
-  {
-    name: "more hits than any limit",
-    text: `{"hitsAddend":4294967296}`,
-    expected: { ...EMPTY, hitsAddend: 4_294_967_295 },
-  },
-  ...BYTES.map(([name, value, expected]) => ({
-    name,
-    ...withDescriptor(`{"entries":[{"key":"${value}","value":"${value}"}]}`, {
-      entries: [{ key: expected, value: expected }],
-    }),
-  })),
-  {
-    name: "WEEK by name",
-    ...withDescriptor(`{"limit":{"unit":"WEEK"}}`, {
-      entries: [],
-      limit: { requestsPerUnit: 0, unit: "WEEK" },
-    }),
-  },
-  {
-    name: "WEEK by number",
-    ...withDescriptor(`{"limit":{"unit":7}}`, { entries: [], limit: { requestsPerUnit: 0, unit: "WEEK" } }),
-  },
-  ...["{}", `{"unit":null}`, `{"unit":"UNKNOWN"}`, `{"unit":0}`, `{"unit":99}`, `{"unit":-1}`].map((
-    limit,
-  ) => ({
-    name: `no unit in ${limit}`,
-    ...withDescriptor(`{"limit":${limit}}`, { entries: [], limit: { requestsPerUnit: 0, unit: undefined } }),
-  })),
+  ],
+  ["largest request hits", '{"hitsAddend":"4294967295"}', { ...EMPTY, hitsAddend: 4_294_967_295 }],
+  ["more hits than any limit", '{"hitsAddend":4294967296}', { ...EMPTY, hitsAddend: 4_294_967_295 }],
+  [
+    "every escape, and text beyond ASCII",
+    `{"dom\\u0061in":"\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\\uD83D\\ude00 é😀\u2028\u007f"}`,
+    { ...EMPTY, domain: `"\\/\b\f\n\r\t\u00e9\u{1f600} é😀\u2028\u007f` },
+  ],
+  [
+    "white space everywhere",
+    ` \t\r\n{ "domain"\n:\t"d" ,\r"descriptors" : [ { } , { "entries" : [ ] } ] } \n`,
+    { domain: "d", descriptors: [ENTRIES, ENTRIES], hitsAddend: 0 },
+  ],
+  ["1.0 is whole", '{"hitsAddend":1.0}', { ...EMPTY, hitsAddend: 1 }],
+  ["1e2 is whole", '{"hitsAddend":1e2}', { ...EMPTY, hitsAddend: 100 }],
+  ["-0 is 0", '{"hitsAddend":-0}', EMPTY],
+  ...DESCRIPTORS.map(([name, text, read]) =>
+    [`${name}, of a descriptor`, `{"descriptors":[${text}]}`, { ...EMPTY, descriptors: [read] }] as const
+  ),
 ];
 
-for (const { name, text, expected } of READABLE) {
+for (const [name, text, expected] of READABLE) {
   Deno.test(`reads ${name}`, () => assertEquals(readRateLimitRequest(text), expected));
 }
 
@@ -262,33 +219,30 @@ function times(count: number, text: string): string {
 
 const TINY = { key: "", value: "" };
 
-const BEYOND_BOUNDS: readonly Readable[] = [
-  {
-    name: "1,000 descriptors of 64 entries whole",
-    text: `{"descriptors":[${times(1_000, `{"entries":[${times(64, "{}")}]}`)}]}`,
-    expected: { ...EMPTY, descriptors: Array(1_000).fill({ entries: Array(64).fill(TINY) }) },
-  },
-  {
-    name: "1,001 of 300,000 descriptors, and what stands behind them",
-    text: `{"descriptors":[${times(300_000, "{}")}],"domain":"d"}`,
-    expected: { ...EMPTY, domain: "d", descriptors: Array(1_001).fill({ entries: [] }) },
-  },
-  {
-    name: "65 of 300,000 entries, and what stands behind them",
-    text: `{"descriptors":[{"entries":[${times(300_000, "{}")}],"hitsAddend":3},{}]}`,
-    expected: {
-      ...EMPTY,
-      descriptors: [{ entries: Array(65).fill(TINY), hitsAddend: 3 }, { entries: [] }],
-    },
-  },
-  {
-    name: "nothing of the brackets and strings beyond the bound",
-    text: `{"descriptors":[{"entries":[${times(65, "{}")},{"key":"]}\\"]"},[[{"a":[]}]],7]}],"domain":"d"}`,
-    expected: { ...EMPTY, domain: "d", descriptors: [{ entries: Array(65).fill(TINY) }] },
-  },
+const BEYOND_BOUNDS: typeof READABLE = [
+  [
+    "1,000 descriptors of 64 entries whole",
+    `{"descriptors":[${times(1_000, `{"entries":[${times(64, "{}")}]}`)}]}`,
+    { ...EMPTY, descriptors: Array(1_000).fill({ entries: Array(64).fill(TINY) }) },
+  ],
+  [
+    "1,001 of 300,000 descriptors, and what stands behind them",
+    `{"descriptors":[${times(300_000, "{}")}],"domain":"d"}`,
+    { ...EMPTY, domain: "d", descriptors: Array(1_001).fill(ENTRIES) },
+  ],
+  [
+    "65 of 300,000 entries, and what stands behind them",
+    `{"descriptors":[{"entries":[${times(300_000, "{}")}],"hitsAddend":3},{}]}`,
+    { ...EMPTY, descriptors: [{ entries: Array(65).fill(TINY), hitsAddend: 3 }, ENTRIES] },
+  ],
+  [
+    "nothing of the brackets and strings beyond the bound",
+    `{"descriptors":[{"entries":[${times(65, "{}")},{"key":"]}\\"]"},[[{"a":[]}]],7]}],"domain":"d"}`,
+    { ...EMPTY, domain: "d", descriptors: [{ entries: Array(65).fill(TINY) }] },
+  ],
 ];
 
-for (const { name, text, expected } of BEYOND_BOUNDS) {
+for (const [name, text, expected] of BEYOND_BOUNDS) {
   Deno.test(`reads ${name}`, () => assertEquals(readRateLimitRequest(text), expected));
 }
 

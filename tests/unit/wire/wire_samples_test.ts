@@ -71,7 +71,6 @@ const ROWS: Readonly<Record<string, Row>> = {
       entries: [{ key: "remote_address", value: "10.0.0.1" }, { key: "path", value: "/api" }],
       ...PLAIN,
     }],
-    hitsAddend: 0,
   }),
   "request, empty value, request-level hits": request({
     domain: "d",
@@ -86,19 +85,16 @@ const ROWS: Readonly<Record<string, Row>> = {
       hitsAddend: 0,
       isNegativeHits: false,
     }],
-    hitsAddend: 0,
   }),
   "request, descriptor-level hits beyond 32 bits": request({
     domain: "d",
     descriptors: [{ ...PLAIN, entries: [{ key: "k", value: "v" }], hitsAddend: 5_000_000_000 }],
-    hitsAddend: 0,
   }),
   "request, two descriptors, not ASCII": request({
     domain: "zone-é",
     descriptors: [{ entries: [{ key: "ключ", value: "値" }], ...PLAIN }, { entries: [], ...PLAIN }],
-    hitsAddend: 0,
   }),
-  "request, empty": request({ domain: "", descriptors: [], hitsAddend: 0 }),
+  "request, empty": request({ domain: "", descriptors: [] }),
   "response, within the limit": response({
     overallCode: 1,
     statuses: [{
@@ -107,8 +103,6 @@ const ROWS: Readonly<Record<string, Row>> = {
       limitRemaining: 9,
       secondsUntilReset: 40,
     }],
-    responseHeadersToAdd: [],
-    dynamicMetadata: undefined,
   }),
   "response, over, no match, unlimited": response({
     overallCode: 2,
@@ -122,8 +116,6 @@ const ROWS: Readonly<Record<string, Row>> = {
       { code: 1, limitRemaining: 0, ...NO_LIMIT },
       { code: 1, limitRemaining: 4_294_967_295, ...NO_LIMIT },
     ],
-    responseHeadersToAdd: [],
-    dynamicMetadata: undefined,
   }),
   "response, headers and metadata": response({
     overallCode: 1,
@@ -131,22 +123,10 @@ const ROWS: Readonly<Record<string, Row>> = {
     responseHeadersToAdd: [{ key: "RateLimit-Limit", value: "10" }],
     dynamicMetadata: { domain: "d", hitsAddend: 2, l: [true, null], m: { a: "b" } },
   }),
-  "health request": row(
-    { service: "ratelimit" },
-    (bytes) => HEALTH_CHECK_REQUEST.decode(bytes),
-    (message) => HEALTH_CHECK_REQUEST.encode(message),
-  ),
-  "health response": row(
-    { status: 2 },
-    (bytes) => HEALTH_CHECK_RESPONSE.decode(bytes),
-    (message) => HEALTH_CHECK_RESPONSE.encode(message),
-  ),
-  "configuration resource": row(
-    CONFIG,
-    (bytes) => RATE_LIMIT_CONFIG.decode(bytes),
-    (message) => RATE_LIMIT_CONFIG.encode(message),
-  ),
-  "discovery request with a refusal": row<WireDiscoveryRequest>(
+  "health request": message({ service: "ratelimit" }, HEALTH_CHECK_REQUEST),
+  "health response": message({ status: 2 }, HEALTH_CHECK_RESPONSE),
+  "configuration resource": message(CONFIG, RATE_LIMIT_CONFIG),
+  "discovery request with a refusal": message<WireDiscoveryRequest>(
     {
       versionInfo: "3",
       node: { id: "default", cluster: "", metadata: { k: "v" } },
@@ -155,18 +135,16 @@ const ROWS: Readonly<Record<string, Row>> = {
       responseNonce: "n4",
       errorDetail: { code: 3, message: "no" },
     },
-    (bytes) => DISCOVERY_REQUEST.decode(bytes),
-    (message) => DISCOVERY_REQUEST.encode(message),
+    DISCOVERY_REQUEST,
   ),
-  "discovery response with that resource": row<WireDiscoveryResponse>(
+  "discovery response with that resource": message<WireDiscoveryResponse>(
     {
       versionInfo: "4",
       resources: [{ typeUrl: CONFIG_TYPE_URL, value: new Uint8Array(RATE_LIMIT_CONFIG.encode(CONFIG)) }],
       typeUrl: CONFIG_TYPE_URL,
       nonce: "n4",
     },
-    (bytes) => DISCOVERY_RESPONSE.decode(bytes),
-    (message) => DISCOVERY_RESPONSE.encode(message),
+    DISCOVERY_RESPONSE,
   ),
 };
 
@@ -200,10 +178,21 @@ function row<T>(expected: T, decode: (bytes: Uint8Array) => T, encode: (value: T
   };
 }
 
-function request(expected: WireRateLimitRequest): Row {
+function message<T>(
+  expected: T,
+  codec: { decode(bytes: Uint8Array): T; encode(value: T): Uint8Array },
+): Row {
+  return row(expected, (bytes) => codec.decode(bytes), (value) => codec.encode(value));
+}
+
+function request(given: Omit<WireRateLimitRequest, "hitsAddend"> & { readonly hitsAddend?: number }): Row {
+  const expected: WireRateLimitRequest = { hitsAddend: 0, ...given };
   return row(expected, decodeRateLimitRequest, encodeRateLimitRequest);
 }
 
-function response(expected: WireRateLimitResponse): Row {
+function response(
+  given: Pick<WireRateLimitResponse, "overallCode" | "statuses"> & Partial<WireRateLimitResponse>,
+): Row {
+  const expected: WireRateLimitResponse = { responseHeadersToAdd: [], dynamicMetadata: undefined, ...given };
   return row(expected, decodeRateLimitResponse, encodeRateLimitResponse);
 }
