@@ -1,9 +1,8 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { listenHttpPort } from "../../../src/http/http_port.ts";
+import { type HttpPort, listenHttpPort } from "../../../src/http/http_port.ts";
 import type { HttpHandler } from "../../../src/http/router.ts";
-import { FakeClock } from "../../harness/fake_clock.ts";
 import { until } from "../../harness/until.ts";
-import { Dialed, KeptLog, listenOnPort, listenOptions, ServedHttp } from "../../harness/http_fixture.ts";
+import { type Dialed, ServedHttp } from "../../harness/http_fixture.ts";
 
 /** Answers with the method, the path and the body. */
 const echo: HttpHandler = async (request) => {
@@ -12,9 +11,17 @@ const echo: HttpHandler = async (request) => {
   return new Response(`${request.method} ${pathname} ${body};`);
 };
 
-/** A port whose timeouts the test controls. */
-function serve(handler: HttpHandler = echo): ServedHttp {
-  return new ServedHttp(() => handler, listenOnPort);
+/** A port whose timeouts the test controls, for so many connections. */
+function serve(handler: HttpHandler = echo, maxConnections = Infinity): ServedHttp {
+  return new ServedHttp(
+    () => handler,
+    (...[given, options]) => listenHttpPort(given, { ...options, maxConnections }),
+  );
+}
+
+/** The connections of a port. */
+function acceptingOf({ listener }: ServedHttp): HttpPort["accepting"] {
+  return (listener as HttpPort).accepting;
 }
 
 const GET = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -207,23 +214,18 @@ Deno.test("an answer to a body that is not read arrives, and the connection ends
 });
 
 Deno.test("a client that does not take its answers is closed after 30 s", async () => {
-  const clock = new FakeClock();
   let answered = 0;
   const handler = () => Promise.resolve(new Response(`${++answered}`.repeat(4_194_304)));
-  const port = listenHttpPort(handler, {
-    ...listenOptions({ logger: new KeptLog(), clock }),
-    maxConnections: 9,
-  });
-  using raw = new Dialed(await Deno.connect({ hostname: "127.0.0.1", port: port.port }));
+  await using served = serve(handler);
+  using raw = await served.dial();
   await raw.write(GET.repeat(100));
   await until("the connection to be closed", () => {
-    if (answered > 0) clock.advance(31_000);
-    return port.accepting.connections === 0 && answered > 0;
+    if (answered > 0) served.clock.advance(31_000);
+    return acceptingOf(served).connections === 0 && answered > 0;
   });
   assert(answered < 100);
   // At the end of the stream the write that was cut has ended as well.
   await raw.read().catch(() => {});
-  await port.close(0);
 });
 
 Deno.test("the handler learns that its client has left", async () => {
@@ -256,46 +258,39 @@ Deno.test("a connection that is left at the end of the grace is cut", async () =
 });
 
 Deno.test("a connection beyond the limit takes the place of one that is between two requests", async () => {
-  const clock = new FakeClock();
-  const port = listenHttpPort(echo, {
-    ...listenOptions({ logger: new KeptLog(), clock }),
-    maxConnections: 2,
-  });
-  const dial = async () => new Dialed(await Deno.connect({ hostname: "127.0.0.1", port: port.port }));
-  using silent = await dial();
-  using idle = await dial();
+  await using served = serve(echo, 2);
+  const accepting = acceptingOf(served);
+  using silent = await served.dial();
+  using idle = await served.dial();
   await idle.write(GET);
   await idle.read((text) => text.endsWith(";"));
-  using next = await dial();
+  using next = await served.dial();
   await next.write(GET);
   assertStringIncludes(await next.read((text) => text.endsWith(";")), "GET /a ;");
-  assertEquals([await idle.ended(), port.accepting.connections, port.accepting.refused], [true, 2, 0]);
+  assertEquals([await idle.ended(), accepting.connections, accepting.refused], [true, 2, 0]);
   await silent.write(GET);
   assertStringIncludes(await silent.read((text) => text.endsWith(";")), "GET /a ;");
-  await port.close(0);
 });
 
 Deno.test("connections beyond the limit are closed, which is logged once", async () => {
-  const log = new KeptLog();
-  const clock = new FakeClock();
-  const port = listenHttpPort(echo, { ...listenOptions({ logger: log, clock }), maxConnections: 2 });
-  const dial = async () => new Dialed(await Deno.connect({ hostname: "127.0.0.1", port: port.port }));
-  const kept = [await dial(), await dial()];
-  await until("both to be accepted", () => port.accepting.connections === 2);
+  const served = serve(echo, 2);
+  const accepting = acceptingOf(served);
+  const kept = [await served.dial(), await served.dial()];
+  await until("both to be accepted", () => accepting.connections === 2);
   for (let attempt = 0; attempt < 3; attempt++) {
-    using beyond = await dial();
+    using beyond = await served.dial();
     assertEquals(await beyond.ended(), true);
   }
-  assertEquals([port.accepting.refused, log.lines.map(({ message }) => message)], [
+  assertEquals([accepting.refused, served.log.lines.map(({ message }) => message)], [
     3,
     ["Connection limit reached; refusing connections"],
   ]);
   kept[0]?.close();
-  await until("one to be gone", () => port.accepting.connections === 1);
-  using next = await dial();
+  await until("one to be gone", () => accepting.connections === 1);
+  using next = await served.dial();
   await next.write(GET);
   assertStringIncludes(await next.read((text) => text.endsWith(";")), "GET /a ;");
   for (const raw of kept) raw.close();
-  await port.close(0);
-  assertEquals(clock.waiting, 0);
+  await served.listener.close(0);
+  assertEquals(served.clock.waiting, 0);
 });
