@@ -102,7 +102,7 @@ export function withTracing(config: object): object {
     if (key === "clusters") {
       return [...value, cluster("collector", "127.0.0.1:9", { http2_protocol_options: {} })];
     }
-    return key === "stat_prefix" ? value : value;
+    return value;
   });
   return JSON.parse(text, (_key, value) => {
     return value?.stat_prefix === undefined ? value : { ...value, tracing: { provider: OPEN_TELEMETRY } };

@@ -23,17 +23,13 @@ export interface LoggedLine {
 export class KeptLog implements Logger {
   readonly lines: LoggedLine[] = [];
 
-  debug(message: string, fields: LogFields = {}): void {
-    this.lines.push({ level: "debug", message, fields });
-  }
-  info(message: string, fields: LogFields = {}): void {
-    this.lines.push({ level: "info", message, fields });
-  }
-  warning(message: string, fields: LogFields = {}): void {
-    this.lines.push({ level: "warning", message, fields });
-  }
-  error(message: string, fields: LogFields = {}): void {
-    this.lines.push({ level: "error", message, fields });
+  readonly debug = this.#keeper("debug");
+  readonly info = this.#keeper("info");
+  readonly warning = this.#keeper("warning");
+  readonly error = this.#keeper("error");
+
+  #keeper(level: LogLevel): (message: string, fields?: LogFields) => void {
+    return (message, fields = {}) => void this.lines.push({ level, message, fields });
   }
 }
 
