@@ -93,6 +93,7 @@ const PACKAGES: Readonly<Record<string, RegExp>> = {
   "playwright-core": /^tests\/(?:harness|integration\/ui)\//,
   "yaml": /^(?:src\/yaml\/|tests\/)/,
   "protobufjs": /^(?:tests|scripts)\//,
+  "protobufjs/ext/descriptor/index.js": /^tests\/unit\/wire\//,
   "standardwebhooks": /^tests\/unit\/webhooks\//,
   "@opentelemetry/api": /^(?:src\/telemetry\/(?:tracing|otlp)|tests\/)/,
   "@opentelemetry/exporter-trace-otlp-grpc": /^src\/telemetry\/tracing/,
@@ -110,7 +111,7 @@ const PACKAGES: Readonly<Record<string, RegExp>> = {
   "@weir/rest/testing": /^tests\//,
 };
 
-/** Paths of packages of this project, and one that a package exports as its own part. */
+/** Paths of packages of this project, and those that a package exports as its own parts. */
 const PUBLIC_PATHS = [
   "@weir/rest",
   "@weir/rest/testing",

@@ -37,7 +37,7 @@ export interface PageBed {
   readonly step: ReturnType<typeof stepsOf>;
 }
 
-/** A test of the page, at the end of which nothing may have gone wrong in it; with `view`, an administrator is at that. */
+/** A test of the page, in which nothing may have gone wrong at the end. With `view` it begins there, with a token. */
 export function pageTest(
   name: string,
   { view, ...options }: PageWeirOptions & { readonly view?: string },
