@@ -33,6 +33,26 @@ export class KeptLog implements Logger {
   }
 }
 
+/** A handler that answers `/quick` immediately, and everything else when the test says so. */
+export class Gate {
+  readonly #opened = Promise.withResolvers<void>();
+  /** How many requests came to the gate, and how many of them were told to end. */
+  waiting = 0;
+  aborted = 0;
+
+  open(): void {
+    this.#opened.resolve();
+  }
+
+  readonly handler: HttpHandler = async (request, closing) => {
+    if (new URL(request.url).pathname === "/quick") return new Response("quick");
+    this.waiting++;
+    closing.addEventListener("abort", () => void this.aborted++);
+    await this.#opened.promise;
+    return new Response("done");
+  };
+}
+
 /** Options of a listener on a free loopback port. */
 export function listenOptions(options: Pick<ListenHttpOptions, "logger" | "clock">): ListenHttpOptions {
   return { name: "test", onState: () => {}, hostname: "127.0.0.1", port: 0, ...options };

@@ -1,32 +1,15 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { rateLimitRoute } from "../../../src/http/rate_limit_route.ts";
-import { createRouter, type HttpHandler } from "../../../src/http/router.ts";
+import { createRouter } from "../../../src/http/router.ts";
 import { type Certificates, makeCertificates, pairOf } from "../../harness/certificates.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { needs, requireTool } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { type HandlerOf, wholeJson } from "../../harness/http_fixture.ts";
+import { Gate, type HandlerOf, wholeJson } from "../../harness/http_fixture.ts";
 import { ServedHttps } from "./https_fixture.ts";
 
 const NAMES = "DNS:localhost,IP:127.0.0.1";
 const REQUEST = "GET /quick HTTP/1.1\r\nHost: localhost\r\n\r\n";
-
-/** Answers `/quick` at once and everything else when the test says so. */
-class Gate {
-  readonly #opened = Promise.withResolvers<void>();
-  waiting = 0;
-
-  open(): void {
-    this.#opened.resolve();
-  }
-
-  readonly handler: HttpHandler = async (request) => {
-    if (new URL(request.url).pathname === "/quick") return new Response("quick");
-    this.waiting++;
-    await this.#opened.promise;
-    return new Response("done");
-  };
-}
 
 /** A test of a served port, whose requests a gate may hold. */
 function httpsTest(

@@ -1,27 +1,9 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import { listenHttp } from "../../../src/http/listen.ts";
-import { createRouter, type HttpHandler } from "../../../src/http/router.ts";
+import { createRouter } from "../../../src/http/router.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { until } from "../../harness/until.ts";
-import { KeptLog, listenOptions, LISTENS, ServedHttp } from "../../harness/http_fixture.ts";
-
-/** A handler that answers when the test says so. */
-class Gate {
-  readonly #opened = Promise.withResolvers<void>();
-  waiting = 0;
-  aborted = 0;
-
-  open(): void {
-    this.#opened.resolve();
-  }
-
-  readonly handler: HttpHandler = async (_request, closing) => {
-    this.waiting++;
-    closing.addEventListener("abort", () => void this.aborted++);
-    await this.#opened.promise;
-    return new Response("done");
-  };
-}
+import { Gate, KeptLog, listenOptions, LISTENS, ServedHttp } from "../../harness/http_fixture.ts";
 
 async function refusesConnections(port: number): Promise<boolean> {
   try {
