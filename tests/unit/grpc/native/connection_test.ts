@@ -139,11 +139,11 @@ const BROKEN: Readonly<Record<string, readonly [parts: readonly Uint8Array[], li
     "GOAWAY 0 FRAME_SIZE_ERROR",
   ],
   "6.9.1 the connection's window grows too large": [
-    [windowUpdate(0, 2 ** 31 - 1)],
+    [windowUpdate(0, 2 ** 31 - 65_535)],
     "GOAWAY 0 FLOW_CONTROL_ERROR",
   ],
   "6.9.1 a stream's window grows too large": [
-    [OPEN, windowUpdate(1, 2 ** 31 - 1)],
+    [OPEN, windowUpdate(1, 2 ** 31 - 65_535)],
     "RST_STREAM 1 FLOW_CONTROL_ERROR",
   ],
   "6.9.2 a stream's window grows too large by SETTINGS": [
