@@ -8,7 +8,7 @@
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { PORTS_VARIABLE } from "../tests/harness/free_port.ts";
 import { SHARED_KINDS, startSharedServers } from "../tests/harness/shared_places.ts";
-import { EMPTY_REPORT, judge } from "../tests/harness/test_report.ts";
+import { EMPTY_REPORT, type FailedTest, judge, topName } from "../tests/harness/test_report.ts";
 import { installTools, printLine } from "./install_tools.ts";
 import { joinRuns, type TestRun } from "./test/join_runs.ts";
 import { repeatFailed } from "./test/repeat_failed.ts";
@@ -118,7 +118,7 @@ async function runAll({ named, options, folder }: {
     for (const { group, run } of runs) {
       const again = (alone: TestGroup, args: readonly string[]) =>
         runOne(alone, { args: [...unfiltered, ...args], env, isShown: false, overdue });
-      const placesOf = (file: string) => group.places.filter((place) => imports(place, file));
+      const placesOf = (test: FailedTest) => group.places.filter((place) => mayHave(place, test));
       judged.push(await repeatFailed(run, group, { runGroup: again, placesOf }));
     }
     return judged;
@@ -135,10 +135,12 @@ async function runAll({ named, options, folder }: {
   return [...first.flat(), ...await runGroups(true, servers.env)];
 }
 
-/** Whether a test file names another file of its folder in an import. */
-function imports(place: string, file: string): boolean {
-  if (file === "" || dirname(place) !== dirname(file)) return false;
-  return Deno.readTextFileSync(join(ROOT, place)).includes(`"./${basename(file)}"`);
+/** Whether a test file imports the contract suite that defines a test, or has the begin of its name. */
+function mayHave(place: string, { file, name }: FailedTest): boolean {
+  const text = Deno.readTextFileSync(join(ROOT, place));
+  const isOfFolder = file !== "" && dirname(place) === dirname(relative(ROOT, resolve(ROOT, file)));
+  return (isOfFolder && text.includes(`"./${basename(file)}"`)) ||
+    text.includes(topName(name).replace(/ \((?:sqlite|postgres)\)$|\[needs .*$/, "").trim());
 }
 
 /** The checks that failed. */

@@ -9,8 +9,8 @@ const MAX_FILES = 12;
 export interface Repeater {
   /** Runs a group with these arguments. */
   readonly runGroup: (group: TestGroup, args: readonly string[]) => Promise<TestRun>;
-  /** The places whose tests a file defines: a contract suite belongs to the files that import it. */
-  readonly placesOf: (file: string) => readonly string[];
+  /** The places of a test that another file defines: a contract suite, or what makes tests that need a server. */
+  readonly placesOf: (test: FailedTest) => readonly string[];
 }
 
 /**
@@ -26,7 +26,7 @@ export async function repeatFailed(
   if (byFile.size > MAX_FILES) return run;
   const unstable: FailedTest[] = [];
   for (const [file, tests] of byFile) {
-    const places = group.places.includes(file) ? [file] : placesOf(file);
+    const places = group.places.includes(file) ? [file] : [...new Set(tests.flatMap(placesOf))];
     if (places.length === 0) continue;
     const alone = { ...group, name: `${group.name}, ${file} again`, places, jobs: 1 };
     const again = await runGroup(alone, [filterOf(tests)]);

@@ -15,7 +15,6 @@ import { NO_LIMITS } from "./postgres_fixture.ts";
 import { RecordedLogger } from "./recorded_logger.ts";
 import type { AnswerBody } from "./webhook_client.ts";
 import type { KillPoint } from "./webhook_faults.ts";
-import { until } from "./until.ts";
 import { type Seen, seen, sha256 } from "./webhook_service_fixture.ts";
 import { GivenWorkflows } from "./workflow_fixture.ts";
 import type { WebhookStore } from "../../src/webhooks/store/store.ts";
@@ -184,9 +183,9 @@ export class WebhookMachine {
     return machine;
   }
 
-  /** Waits until it has come to the place at which it ends or stops; time stands still. */
+  /** Waits until it has come to the place at which it ends or stops; time passes only where nothing is under way. */
   async reached(): Promise<void> {
-    await until("the machine to come to its place", () => this.#isOver, { intervalMs: 2 });
+    await this.#bed.passUntil("the machine to come to its place", () => this.#isOver);
   }
 
   /** Whether it has ended. */

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "@std/assert";
 import { instead, storeWith } from "../../../harness/store_double.ts";
 import { until } from "../../../harness/until.ts";
 import { type Seen, WebhookBed } from "../../../harness/webhook_service_fixture.ts";
@@ -82,7 +82,8 @@ Deno.test("bounds: the end of a workflow is stored, and fails for an endpoint wi
   });
   const { body: { id } } = await bed.call("POST", "/endpoints", ENDPOINT);
   const other = await bed.call("POST", "/endpoints", { ...ENDPOINT, events: ["workflow.*"], enabled: false });
-  assertEquals((await bed.post(EVENT)).status, 202);
+  // Those in flight are not counted, and an endpoint that is not full for a moment keeps what came before.
+  for (let n = 0; n < 30; n++) assertEquals((await bed.post(EVENT)).status, 202);
   bed.service.start();
   await noted(bed, "1 endpoint has a full backlog");
   const { key } = await bed.trigger();
@@ -105,8 +106,7 @@ Deno.test("bounds: the end of a workflow is stored, and fails for an endpoint wi
     ].toSorted(),
   );
   const failed = deliveries.find(({ state }) => state === "failed");
-  const why = "the backlog of its endpoint was full; last attempt: refused";
-  assert(String(failed?.["why"]).endsWith(why), String(failed?.["why"]));
+  assertMatch(String(failed?.["why"]), /the backlog of its endpoint was full/);
 });
 
 Deno.test("bounds: a backlog is counted when it may matter, not for each event", async () => {
