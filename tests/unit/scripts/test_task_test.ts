@@ -3,7 +3,7 @@ import { joinRuns, type TestRun } from "../../../scripts/test/join_runs.ts";
 import { type Repeater, repeatFailed } from "../../../scripts/test/repeat_failed.ts";
 import { readStressOptions, shuffled } from "../../../scripts/test/stress.ts";
 import { planTests, testPlaces, UNIX_SOCKETS } from "../../../scripts/test/test_groups.ts";
-import { LEAVES_TIMERS } from "../../../scripts/test/test_modules.ts";
+import { ALONE } from "../../../scripts/test/test_modules.ts";
 import type { FailedTest } from "../../harness/test_report.ts";
 
 const ROOT = new URL("../../../", import.meta.url).pathname;
@@ -53,7 +53,7 @@ Deno.test("the places of tests: every tier, a folder, a file and examples", () =
   // A file that was moved would run in the wrong group.
   const alone = planTests(2, all).find(({ name }) => name === "unix sockets");
   assertEquals(UNIX_SOCKETS.filter((place) => alone?.places.includes(place) !== true), []);
-  assertEquals(LEAVES_TIMERS.filter((place) => !all.includes(place)), []);
+  assertEquals([...ALONE].filter((place) => !all.includes(place)), []);
   assertEquals(testPlaces(ROOT, ["src/rest", "tests/tidy_test.ts", "tests/unit/scripts"]).slice(0, 2), [
     "src/rest",
     "tests/tidy_test.ts",
