@@ -215,3 +215,13 @@ Deno.test("signed trigger: a secret that cannot be opened refuses nobody whose s
   assertEquals([old.status, codeOf(newer)], [202, [503, "store_unavailable"]]);
   assertEquals(bed.log.some((line) => line.includes('encrypted with the key "lost"')), true);
 });
+
+Deno.test("signed trigger: concurrent calls of one delivery are one execution", async () => {
+  await using bed = await WebhookBed.open();
+  await signed(bed);
+  const answers = await Promise.all(
+    Array.from({ length: 200 }, () => bed.startSigned(github(BODY), BODY)),
+  );
+  assertEquals(new Set(answers.map(({ status, body }) => `${status} ${body.executionId}`)).size, 1);
+  assertEquals([answers.filter(isReplay).length, await countOf(bed)], [199, 1]);
+});

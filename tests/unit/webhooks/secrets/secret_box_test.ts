@@ -182,6 +182,14 @@ Deno.test("a key file that cannot be created is an error that names the alternat
   });
 });
 
+Deno.test("boxes that are opened at once get the same key, and one line tells of it", async () => {
+  await withKeyFile(async (keyFile, logger) => {
+    const boxes = await Promise.all(Array.from({ length: 20 }, () => SecretBox.open({ keyFile, logger })));
+    assertEquals(new Set(boxes.map(({ keyId }) => keyId)).size, 1);
+    assertEquals([logger.lines.length, await namesBeside(keyFile)], [1, ["weir.db.key"]]);
+  });
+});
+
 Deno.test("a hash depends on the text and on the key that seals, and on nothing else", async () => {
   const logger = new RecordedLogger();
   const hashOf = async (keys: readonly Uint8Array[], text: string) =>
