@@ -52,12 +52,14 @@ class FileProvider implements RulesProvider {
   #burst: { readonly wish: Wish; readonly endsAt: number } | undefined;
   #cancelBurst = () => {};
   #fingerprint = "";
-  #isRootChecked = false;
+  #isRootChecked: boolean;
 
   constructor(options: FileProviderOptions) {
     const { root, subdirectory, appDirectory, ignoreDotFiles, watchRoot, logger } = options;
     const { known = () => undefined, beforeLargeReload } = options;
     this.#options = options;
+    // Whoever loaded these files before has said what is to be said of the root.
+    this.#isRootChecked = known() !== undefined;
     this.#folder = join(root, subdirectory, appDirectory);
     const settings = "RUNTIME_ROOT, RUNTIME_SUBDIRECTORY and RUNTIME_APPDIRECTORY";
     const whenMissing = `create it, or correct ${settings}`;

@@ -2,6 +2,7 @@ import type { DecidingWorkerHandle, FromDecidingWorker } from "../../src/serve/w
 import { decide, GrpcClient } from "./grpc_client.ts";
 import type { FaultMessage } from "./killed_deciding_worker.ts";
 import type { ServeFixture } from "./serve_fixture.ts";
+import { until } from "./until.ts";
 
 const CALLS = "ratelimit_server.ShouldRateLimit.total_requests";
 const TLS_RELOADS = "ratelimit.process.grpc_tls_reloaded";
@@ -16,6 +17,7 @@ export class WatchedWorker {
   tlsReloads = 0;
   /** The number of its rules. */
   rules = 0;
+  isListening = false;
   /** Hits that the main thread counted for it. */
   asked = 0;
   readonly handle: DecidingWorkerHandle;
@@ -35,6 +37,7 @@ export class WatchedWorker {
 
   #note(message: FromDecidingWorker): void {
     if (message.type === "applied") this.rules = message.rules;
+    if (message.type === "listening") this.isListening = true;
     if (message.type === "count") this.asked += message.request.keys.length;
     if (message.type !== "report") return;
     const { metrics, values } = message.report.stats;
@@ -65,6 +68,7 @@ export class WatchedWorkers {
     workers: readonly WatchedWorker[],
     descriptor: string,
   ): Promise<Clients> {
+    await until("all of them to listen", () => workers.every(({ isListening }) => isListening));
     const clients = new Clients();
     while (clients.all.length < MAX_CLIENTS) {
       const client = new GrpcClient(service.grpcAddress, { "grpc.use_local_subchannel_pool": 1 });

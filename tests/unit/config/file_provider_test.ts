@@ -104,6 +104,9 @@ Deno.test("file provider: in root mode the re-scan finds changes inside of a pla
   await eventually(1, () => bed.loads.length);
   await bed.passes(30_000);
   await bed.expect("a2-longer", "a2-longer");
+  // The next worker, which knows what was loaded, does not warn again.
+  await using next = await Bed.open({ watchRoot: true, known: () => "{}" });
+  assertEquals(next.log.lines, []);
 });
 
 Deno.test("file provider: a folder that was made anew is watched anew", async () => {
