@@ -105,7 +105,7 @@ Deno.test("file provider: in root mode the re-scan finds changes inside of a pla
   await bed.passes(30_000);
   await bed.expect("a2-longer", "a2-longer");
   // The next worker, which knows what was loaded, does not warn again.
-  await using next = await Bed.open({ watchRoot: true, known: () => "{}" });
+  await using next = await Bed.open({ watchRoot: true, known: () => '{"files":{}}' });
   assertEquals(next.log.lines, []);
 });
 

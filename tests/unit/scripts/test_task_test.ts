@@ -27,7 +27,7 @@ Deno.test("a plan of tests: unit tests have neither the network nor processes", 
     {
       name: "integration",
       isServed: true,
-      jobs: 6,
+      jobs: 8,
       places: ["tests/contract/memory_cache_test.ts", "tests/soak/outage_test.ts"],
     },
     {
