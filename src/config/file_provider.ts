@@ -58,7 +58,7 @@ class FileProvider implements RulesProvider {
     const { root, subdirectory, appDirectory, ignoreDotFiles, watchRoot, logger } = options;
     const { known = () => undefined, beforeLargeReload } = options;
     this.#options = options;
-    // Whoever loaded these files before has said what is to be said of the root.
+    // The worker that loaded these files before has warned of the root.
     this.#isRootChecked = known() !== undefined;
     this.#folder = join(root, subdirectory, appDirectory);
     const settings = "RUNTIME_ROOT, RUNTIME_SUBDIRECTORY and RUNTIME_APPDIRECTORY";
