@@ -159,7 +159,7 @@ for (const [line, expected] of Object.entries(WRONG)) {
   });
 }
 
-Deno.test("weir store check: a store that breaks a rule is told of, with exit code 1", async () => {
+Deno.test("weir store check: a store that breaks a rule is reported, with exit code 1", async () => {
   await inFolder(async (folder, store) => {
     using database = new DatabaseSync(store);
     database.exec("INSERT INTO tally (name, count) VALUES ('delivery.failed', 1)");

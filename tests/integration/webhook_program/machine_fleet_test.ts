@@ -160,7 +160,7 @@ postgres.test("clocks ten minutes ahead and behind: nothing comes twice, early o
   assertEquals(sides, new Set(AHEAD_MS));
 });
 
-postgres.test("24 hours are 24 hours of the database, and a clock that is off is told of", async (database) => {
+postgres.test("24 hours are 24 hours of the database, and a clock that is off is reported", async (database) => {
   await using bed = await MachineBed.open(database.url());
   const machines = await machinesApart(bed);
   const key = await triggerKey(machines[0]);

@@ -39,7 +39,7 @@ testMemory("counters are dropped when their window is over", 100, ({ cache, cloc
   assertEquals([cache.size, cache.evicted], [0, 0]);
 });
 
-testMemory("nothing is lost up to the bound, then those nearest their end give way", 4, ({ cache }) => {
+testMemory("nothing is lost up to the bound, then those nearest their end are evicted", 4, ({ cache }) => {
   const hits = [
     hit("hour", NOW + 3_600),
     hit("minute1", NOW + 60),
@@ -57,7 +57,7 @@ testMemory("nothing is lost up to the bound, then those nearest their end give w
   assertEquals(cache.read([hit("second", NOW + 1), hit("second2", NOW + 1)]), [0, 1]);
 });
 
-testMemory("room is made from what is over before anything gives way", 3, ({ cache, clock }) => {
+testMemory("room is made from what is over before anything is evicted", 3, ({ cache, clock }) => {
   cache.add([hit("a", NOW + 1), hit("b", NOW + 1), hit("c", NOW + 60)]);
   clock.advance(1_000);
   cache.add([hit("d", NOW + 60), hit("e", NOW + 60)]);
