@@ -45,7 +45,10 @@ export const ERROR_CODES = {
   REFUSED_STREAM: 7,
   CANCEL: 8,
   COMPRESSION_ERROR: 9,
+  CONNECT_ERROR: 10,
   ENHANCE_YOUR_CALM: 11,
+  INADEQUATE_SECURITY: 12,
+  HTTP_1_1_REQUIRED: 13,
 } as const;
 
 /** The name of an error code. */

@@ -1,0 +1,136 @@
+import { isIP } from "node:net";
+import type { Duplex } from "node:stream";
+import tls from "node:tls";
+import type { Clock } from "../../base/clock.ts";
+import { ConnectionStream } from "../../base/connection_stream.ts";
+import { type HostAndPort, hostPort } from "../../base/host_port.ts";
+import { explainedTlsError } from "../../base/tls_problem.ts";
+
+/** A gRPC server. */
+export interface GrpcTarget {
+  /** Host and port, or the path of a unix socket. */
+  readonly address: HostAndPort | { readonly path: string };
+  /** `:authority`; `host:port`, or `localhost` for a unix socket, when absent. */
+  readonly authority?: string | undefined;
+  /** Plain text when absent. */
+  readonly tls?: GrpcTls | undefined;
+}
+
+/** TLS of a connection, in PEM. */
+export interface GrpcTls {
+  /** Authorities to trust instead of those of the runtime. */
+  readonly ca?: string | readonly string[] | undefined;
+  /** The client certificate and its key: both or none. */
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+  /** The name or IP address that the server's certificate must have; the host of the address when absent. */
+  readonly serverName?: string | undefined;
+}
+
+/** Options of `dial`. */
+export interface DialOptions {
+  /** Ends the attempt, which rejects with the reason of the signal. */
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+}
+
+/** The value of `:authority` for a server. */
+export function authorityOf({ address, authority }: GrpcTarget): string {
+  return authority ?? ("path" in address ? "localhost" : hostPort(address));
+}
+
+/** Connects to a server, over TLS with HTTP/2 where it is set. Rejects with an error that states the reason. */
+export async function dial(target: GrpcTarget, options: DialOptions): Promise<Duplex> {
+  const plain = await connect(target.address, options.signal);
+  if (target.tls === undefined) return plain;
+  try {
+    return await secured(plain, { ...options, target, isVerified: true });
+  } catch (error) {
+    plain.destroy();
+    options.signal.throwIfAborted();
+    const look = async () => {
+      const again = await connect(target.address, options.signal);
+      return startTls(again, { target, isVerified: false });
+    };
+    throw await explainedTlsError(error, { connect: look, clock: options.clock });
+  }
+}
+
+async function connect(address: GrpcTarget["address"], signal: AbortSignal): Promise<ConnectionStream> {
+  signal.throwIfAborted();
+  const connecting = "path" in address
+    ? Deno.connect({ transport: "unix", path: address.path })
+    : Deno.connect({ hostname: address.host, port: address.port, signal });
+  const aborted = Promise.withResolvers<never>();
+  const onAbort = () => {
+    aborted.reject(signal.reason);
+    connecting.then((late) => late.close(), () => {});
+  };
+  signal.addEventListener("abort", onAbort);
+  try {
+    return new ConnectionStream(await Promise.race([connecting, aborted.promise]));
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new Error(connectProblem(error), { cause: error });
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+function connectProblem(error: unknown): string {
+  if (error instanceof Deno.errors.ConnectionRefused) return "connection refused";
+  if (error instanceof Deno.errors.NotFound) return "there is no such socket";
+  const text = error instanceof Error ? error.message : String(error);
+  return text.replace(/ \(os error \d+\)/, "");
+}
+
+interface TlsStart {
+  readonly target: GrpcTarget;
+  readonly isVerified: boolean;
+}
+
+function startTls(
+  plain: ConnectionStream,
+  { target: { address, tls: given }, isVerified }: TlsStart,
+): tls.TLSSocket {
+  const { ca, cert, key, serverName } = given ?? {};
+  const name = serverName ?? ("path" in address ? "localhost" : address.host);
+  const socket = tls.connect({
+    socket: plain,
+    host: name,
+    // An IP address is no server name.
+    ...(isIP(name) === 0 ? { servername: name } : {}),
+    checkServerIdentity: (_, certificate) => tls.checkServerIdentity(name, certificate),
+    ALPNProtocols: ["h2"],
+    minVersion: "TLSv1.2",
+    rejectUnauthorized: isVerified,
+    ...(ca === undefined ? {} : { ca: typeof ca === "string" ? ca : [...ca] }),
+    ...(cert === undefined || key === undefined ? {} : { cert, key }),
+  });
+  socket.once("close", () => plain.destroy());
+  return socket;
+}
+
+function secured(plain: ConnectionStream, options: TlsStart & DialOptions): Promise<tls.TLSSocket> {
+  const { signal } = options;
+  return new Promise((resolve, reject) => {
+    const socket = startTls(plain, options);
+    const onAbort = () => {
+      reject(signal.reason);
+      socket.destroy();
+    };
+    signal.addEventListener("abort", onAbort);
+    // This listener stays: a socket may fail more than once.
+    socket.on("error", reject);
+    socket.once("close", () => {
+      signal.removeEventListener("abort", onAbort);
+      reject(new Error("the server closed the connection in the TLS handshake"));
+    });
+    socket.once("secureConnect", () => {
+      signal.removeEventListener("abort", onAbort);
+      if (socket.alpnProtocol === "h2") return resolve(socket);
+      reject(new Error("the server does not speak HTTP/2 over TLS"));
+      socket.destroy();
+    });
+  });
+}
