@@ -1,6 +1,6 @@
 import { ConnectionError } from "./frames.ts";
 import { LIMITS } from "./limits.ts";
-import type { Sender } from "./sender.ts";
+import type { FrameSender, OutgoingStream } from "./frame_sender.ts";
 
 /** A flow control window for received DATA. */
 export class ReceiveWindow {
@@ -28,12 +28,14 @@ export class ReceiveWindow {
   }
 }
 
+type WindowSender = Pick<FrameSender<OutgoingStream>, "windowUpdate">;
+
 /** The window of a whole connection, which is refilled as soon as DATA arrive: the windows of its streams limit them. */
 export class ConnectionWindow {
-  readonly #sender: Pick<Sender, "windowUpdate">;
+  readonly #sender: WindowSender;
   readonly #window = new ReceiveWindow(LIMITS.connectionWindow);
 
-  constructor(sender: Pick<Sender, "windowUpdate">) {
+  constructor(sender: WindowSender) {
     this.#sender = sender;
   }
 
