@@ -57,9 +57,9 @@ export class ClientCalls {
     return this.#running.size + this.#waiting.size;
   }
 
-  /** The highest stream that was opened; below 1 before the first one. */
+  /** The highest stream that was opened; 0 before the first one. */
   get lastId(): number {
-    return this.#nextId - 2;
+    return Math.max(0, this.#nextId - 2);
   }
 
   /** Whether a call begins now, instead of waiting for the end of another. */
