@@ -1,3 +1,4 @@
+import type { Duplex } from "node:stream";
 import { type Clock, systemClock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
 import { GrpcError } from "../grpc_service.ts";
@@ -19,6 +20,12 @@ export interface OpenOptions {
   /** PINGs to a silent server; none when absent. */
   readonly keepalive?: Keepalive | undefined;
   readonly clock?: Clock | undefined;
+}
+
+interface ConnectOptions {
+  readonly clock: Clock;
+  readonly keepalive?: Keepalive | undefined;
+  readonly onRead: (isReady: boolean) => void;
 }
 
 /** Options of one call. */
@@ -51,54 +58,57 @@ export class GrpcConnection {
   readonly #closed = Promise.withResolvers<GrpcError | undefined>();
   #isClosedHere = false;
 
-  /** Use `open`. */
-  private constructor(
-    target: GrpcTarget,
-    clock: Clock,
-    carrier: (onClosed: (status: CallStatus) => void) => ClientCarrier,
-  ) {
+  /** Use `open` or `over`. */
+  private constructor(socket: Duplex, target: GrpcTarget, options: ConnectOptions) {
+    const { clock, keepalive, onRead } = options;
     this.#target = target;
     this.#clock = clock;
-    this.#carrier = carrier((status) =>
-      this.#closed.resolve(this.#isClosedHere ? undefined : errorOf(status))
-    );
+    this.#carrier = new ClientCarrier(socket, {
+      ...{ clock, keepalive },
+      onRead: () => onRead(this.#carrier.connection.isReady),
+      onClosed: (status) => this.#closed.resolve(this.#isClosedHere ? undefined : errorOf(status)),
+    });
   }
 
   /**
    * Connects and waits for the greeting of the server. Rejects with UNAVAILABLE and the reason as its message; with
    * CANCELLED when the signal is aborted.
    */
-  static async open(target: GrpcTarget, options: OpenOptions = {}): Promise<GrpcConnection> {
-    const { signal, clock = systemClock, keepalive, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options;
-    const attempt = new AbortController();
-    const onAbort = () => attempt.abort(errorOf(CANCELLED));
-    const cancelTimer = clock.after(connectTimeoutMs, () => {
-      attempt.abort(new GrpcError("UNAVAILABLE", `no connection within ${connectTimeoutMs} ms`));
+  static open(target: GrpcTarget, options: OpenOptions = {}): Promise<GrpcConnection> {
+    return attempt(options, async (signal, clock) => {
+      const socket = await dial(target, { signal, clock });
+      return await GrpcConnection.#greeted(socket, target, { ...options, clock, signal });
     });
-    signal?.addEventListener("abort", onAbort);
-    if (signal?.aborted === true) onAbort();
+  }
+
+  /** The same on a socket that is connected, to a server that expects what the target says. */
+  static over(socket: Duplex, target: GrpcTarget, options: OpenOptions = {}): Promise<GrpcConnection> {
+    return attempt(
+      options,
+      (signal, clock) => GrpcConnection.#greeted(socket, target, { ...options, clock, signal }),
+    );
+  }
+
+  static async #greeted(
+    socket: Duplex,
+    target: GrpcTarget,
+    options: Omit<ConnectOptions, "onRead"> & { readonly signal: AbortSignal },
+  ): Promise<GrpcConnection> {
+    const { signal } = options;
+    const ready = Promise.withResolvers<void>();
+    const onRead = (isReady: boolean) => {
+      if (isReady) ready.resolve();
+    };
+    const connection = new GrpcConnection(socket, target, { ...options, onRead });
+    const onAbort = () => connection.#carrier.destroy(CLOSED);
+    signal.addEventListener("abort", onAbort);
+    if (signal.aborted) onAbort();
+    void connection.closed.then((error) => ready.reject(error ?? errorOf(CLOSED)));
     try {
-      const socket = await dial(target, { signal: attempt.signal, clock });
-      const ready = Promise.withResolvers<void>();
-      const connection = new GrpcConnection(target, clock, (onClosed) =>
-        new ClientCarrier(socket, {
-          ...{ clock, keepalive, onClosed },
-          onRead: () => {
-            if (connection.#carrier.connection.isReady) ready.resolve();
-          },
-        }));
-      attempt.signal.addEventListener("abort", () => connection.#carrier.destroy(CLOSED));
-      void connection.closed.then((error) => ready.reject(error ?? errorOf(CLOSED)));
-      if (attempt.signal.aborted) connection.#carrier.destroy(CLOSED);
       await ready.promise;
       return connection;
-    } catch (error) {
-      const reason: unknown = attempt.signal.aborted ? attempt.signal.reason : error;
-      if (reason instanceof GrpcError) throw reason;
-      throw new GrpcError("UNAVAILABLE", errorText(reason), { cause: reason });
     } finally {
-      cancelTimer();
-      signal?.removeEventListener("abort", onAbort);
+      signal.removeEventListener("abort", onAbort);
     }
   }
 
@@ -165,6 +175,30 @@ export class GrpcConnection {
     const head = requestHead({ path, scheme, authority: authorityOf(this.#target) });
     if (this.#heads.size < MAX_HEADS) this.#heads.set(path, head);
     return head;
+  }
+}
+
+/** Runs an attempt to connect until its timeout or signal; rejects with a `GrpcError`. */
+async function attempt<T>(
+  { signal, clock = systemClock, connectTimeoutMs = CONNECT_TIMEOUT_MS }: OpenOptions,
+  connect: (signal: AbortSignal, clock: Clock) => Promise<T>,
+): Promise<T> {
+  const ended = new AbortController();
+  const onAbort = () => ended.abort(errorOf(CANCELLED));
+  const cancelTimer = clock.after(connectTimeoutMs, () => {
+    ended.abort(new GrpcError("UNAVAILABLE", `no connection within ${connectTimeoutMs} ms`));
+  });
+  signal?.addEventListener("abort", onAbort);
+  if (signal?.aborted === true) onAbort();
+  try {
+    return await connect(ended.signal, clock);
+  } catch (error) {
+    const reason: unknown = ended.signal.aborted ? ended.signal.reason : error;
+    if (reason instanceof GrpcError) throw reason;
+    throw new GrpcError("UNAVAILABLE", errorText(reason), { cause: reason });
+  } finally {
+    cancelTimer();
+    signal?.removeEventListener("abort", onAbort);
   }
 }
 
