@@ -17,7 +17,11 @@ export function serverGreeting(
 }
 
 /** The header block that begins a usual answer, with more fields or others. */
-export function answerHeaders(streamId: number, more: Readonly<Record<string, string>> = {}, end = false): Uint8Array {
+export function answerHeaders(
+  streamId: number,
+  more: Readonly<Record<string, string>> = {},
+  end = false,
+): Uint8Array {
   return headers(streamId, fieldsOf({ ":status": "200", "content-type": "application/grpc", ...more }), end);
 }
 

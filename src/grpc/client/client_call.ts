@@ -62,7 +62,13 @@ export class ClientCall implements OutgoingStream {
     return this.#window ??= new ReceiveWindow(STREAM_WINDOW);
   }
 
+  /** Whether no further message may be sent. */
   get isRequestEnded(): boolean {
     return this.isWhole || this.#outgoing?.isEnded === true;
+  }
+
+  /** Whether the request is sent to its end, so that its stream needs no reset after the answer. */
+  get isRequestSent(): boolean {
+    return this.isWhole || (this.#outgoing?.isEnded === true && this.#outgoing.queued === undefined);
   }
 }

@@ -132,7 +132,7 @@ export class ClientCalls {
 
   /** The answer is at its end. A request that goes on is of no use then. */
   complete(call: ClientCall, status: CallStatus, now: number): void {
-    if (!call.isRequestEnded) this.sender.reset(call.id, "CANCEL");
+    if (!call.isRequestSent) this.sender.reset(call.id, "CANCEL");
     this.#finish(call, status, now);
   }
 

@@ -8,6 +8,7 @@ import { framed } from "./framed.ts";
 const SEND_BYTES = 65_536;
 /** What a message costs in memory in addition to its bytes. */
 const MESSAGE_OVERHEAD = 64;
+const OVER = localStatus("FAILED_PRECONDITION", "the call has ended");
 const CANCELLED = localStatus("CANCELLED", "the call was cancelled");
 
 /**
@@ -44,7 +45,7 @@ export class GrpcStream implements CallTaker, AsyncIterable<Uint8Array> {
   async send(message: Uint8Array): Promise<void> {
     const call = this.#call;
     if (call === undefined || this.#status !== undefined) throw this.#error();
-    if (call.isRequestEnded) throw new GrpcError("INTERNAL", "Cannot send a message: the request has ended");
+    if (call.isRequestEnded) throw new GrpcError("FAILED_PRECONDITION", "the request has ended");
     this.#calls?.send(call, framed(message), false);
     while ((call.outgoing.queued?.length ?? 0) > SEND_BYTES && this.#status === undefined) {
       await (this.#sent ??= Promise.withResolvers()).promise;
@@ -108,6 +109,7 @@ export class GrpcStream implements CallTaker, AsyncIterable<Uint8Array> {
   }
 
   #error(): GrpcError {
-    return errorOf(this.#status ?? CANCELLED);
+    const status = this.#status ?? CANCELLED;
+    return errorOf(status.code === "OK" ? OVER : status);
   }
 }
