@@ -176,3 +176,18 @@ Deno.test("stream: empty messages count against what a reader keeps", async () =
   assertEquals(updates, []);
   await client.close();
 });
+
+Deno.test("stream: a server that sends more than the window of a slow reader allows ends the call", async () => {
+  const { bed, client } = await ClientBed.open();
+  const stream = client.stream(CALL_PATH);
+  await bed.frames();
+  bed.send(answerHeaders(1));
+  for (let count = 0; count < 600; count++) bed.send(content(1, message(new Uint8Array(1_000))));
+  const resets = (await bed.frames()).filter((line) => line.startsWith("RST_STREAM"));
+  assertEquals([resets, stream.status?.code, client.isOpen], [
+    ["RST_STREAM 1 FLOW_CONTROL_ERROR"],
+    "INTERNAL",
+    true,
+  ]);
+  await client.close();
+});
