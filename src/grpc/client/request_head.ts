@@ -1,4 +1,4 @@
-import { percentEncode, pushInteger, pushText } from "../native/header_blocks.ts";
+import { pushInteger, pushText } from "../native/header_blocks.ts";
 import type { HeaderField } from "../native/hpack_decoder.ts";
 
 /** The headers of calls that are alike, and the block of each connection. Create it once for many calls. */
@@ -14,8 +14,17 @@ export interface RequestHeadOptions {
   readonly scheme: "http" | "https";
 }
 
-/** The headers of every gRPC call of a method. */
+/** A part of a head, of a length that leaves room for metadata in the same frame. */
+const HEAD_VALUE = /^[!-~]{1,2048}$/;
+
+/** The headers of every gRPC call of a method. Throws a `TypeError` for a path or authority that cannot be sent. */
 export function requestHead({ path, authority, scheme }: RequestHeadOptions): RequestHead {
+  for (const [name, value] of [["path", path], ["authority", authority]] as const) {
+    if (HEAD_VALUE.test(value)) continue;
+    throw new TypeError(
+      `Cannot call ${name} ${JSON.stringify(value)}: expected up to 2048 visible ASCII characters`,
+    );
+  }
   return {
     fields: [
       [":method", "POST"],
@@ -30,7 +39,7 @@ export function requestHead({ path, authority, scheme }: RequestHeadOptions): Re
   };
 }
 
-/** Longest metadata of a call, as servers usually allow 8 KiB of headers. */
+/** Largest metadata of a call, each field plus 32 bytes: servers usually allow 8 KiB of headers. */
 const MAX_METADATA_BYTES = 8_192;
 const NAME = /^[0-9a-z_.-]+$/;
 const VALUE = /^[ -~]*$/;
@@ -56,7 +65,7 @@ export function checkMetadata(metadata: Iterable<HeaderField>): void {
       ? "expected a value in base64"
       : undefined;
     if (state !== undefined) throw new TypeError(`Cannot send metadata ${JSON.stringify(name)}: ${state}`);
-    size += name.length + value.length;
+    size += name.length + value.length + ENTRY_OVERHEAD;
   }
   if (size > MAX_METADATA_BYTES) {
     throw new TypeError(`Cannot send metadata of ${size} bytes: at most ${MAX_METADATA_BYTES} are allowed`);
@@ -159,9 +168,4 @@ export class HeadEncoder {
     this.#entries.set(text, this.#entries.size);
     this.#room -= size;
   }
-}
-
-/** A path or authority as a header value, whose characters must be bytes. */
-export function headerText(text: string): string {
-  return /^[!-~]*$/.test(text) ? text : percentEncode(text).replaceAll(" ", "%20");
 }

@@ -1,10 +1,10 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertThrows } from "@std/assert";
 import { HeadEncoder, requestHead, timeoutText } from "../../../../src/grpc/client/request_head.ts";
 import { HpackDecoder } from "../../../../src/grpc/native/hpack_decoder.ts";
 
 const ONE = requestHead({ path: "/a.B/One", authority: "peer", scheme: "https" });
 const TWO = requestHead({ path: "/a.B/Two", authority: "peer", scheme: "https" });
-const LONG = requestHead({ path: `/a.B/${"x".repeat(5_000)}`, authority: "peer", scheme: "http" });
+const LONG = requestHead({ path: `/a.B/${"x".repeat(2_000)}`, authority: "peer", scheme: "http" });
 
 for (const tableBytes of [4_096, 10_000, 300, 100, 0]) {
   Deno.test(`request head: blocks that a peer with a table of ${tableBytes} bytes reads`, () => {
@@ -62,5 +62,16 @@ Deno.test("request head: timeouts have at most eight digits, and are never zero"
     "16666667M",
     "99999999H",
     "99999999H",
+  ]);
+});
+
+Deno.test("request head: a path or authority that cannot be sent", () => {
+  const messages = ([["/a b", "peer"], ["", "peer"], ["/a", "pe\nér"], ["/".repeat(2_049), "peer"]] as const)
+    .map(([path, authority]) => assertThrows(() => requestHead({ path, authority, scheme: "http" })).message);
+  assertEquals(messages.map((text) => text.replace(/\/{9,}/, "…")), [
+    'Cannot call path "/a b": expected up to 2048 visible ASCII characters',
+    'Cannot call path "": expected up to 2048 visible ASCII characters',
+    'Cannot call authority "pe\\nér": expected up to 2048 visible ASCII characters',
+    'Cannot call path "…": expected up to 2048 visible ASCII characters',
   ]);
 });

@@ -59,7 +59,7 @@ Deno.test("unary call: metadata that cannot be sent is refused, and the connecti
     .concat([["x", "expected a value in visible ASCII characters"], ["a-bin", "expected a value in base64"]]);
   assertEquals(refused, [
     ...states.map(([field, state]) => `undefined: Cannot send metadata ${JSON.stringify(field)}: ${state}`),
-    "undefined: Cannot send metadata of 8193 bytes: at most 8192 are allowed",
+    "undefined: Cannot send metadata of 8225 bytes: at most 8192 are allowed",
   ]);
   assertEquals(await bed.frames(), []);
 });
