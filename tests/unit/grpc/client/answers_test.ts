@@ -19,6 +19,7 @@ import {
   frame,
   headerBlock,
   headers,
+  hpackText,
   message,
   uint32,
 } from "../../../harness/h2_peer.ts";
@@ -290,4 +291,72 @@ Deno.test("answer: error codes of HTTP/2 have names", () => {
     "HTTP_1_1_REQUIRED",
     "code 14",
   ]);
+});
+
+/** Trailers as a block of HPACK. */
+const trailersBlock = (id: number, block: Uint8Array): Uint8Array =>
+  concatBytes(answerHeaders(id), content(id, message("x")), headers(id, block, true));
+/** `grpc-status` as a new entry of the table, and an entry by its index. */
+const entered = (status: string): Uint8Array =>
+  concatBytes(Uint8Array.of(0x40), hpackText("grpc-status"), hpackText(status));
+const indexed = (index: number): Uint8Array => Uint8Array.of(0x80 + index);
+
+Deno.test("answer: equal blocks mean something else after the table has changed", async () => {
+  const { bed, client } = await ClientBed.open();
+  const outcomes: string[] = [];
+  const blocks = [entered("0"), indexed(62), indexed(62), entered("7"), indexed(62), indexed(63)]
+    .concat([entered("7"), entered("7"), indexed(65)]);
+  for (const [index, block] of blocks.entries()) {
+    const call = outcomeOf(client.unary(CALL_PATH, NO_BYTES));
+    await bed.frames();
+    bed.send(trailersBlock(2 * index + 1, block));
+    outcomes.push(await call);
+  }
+  const denied = "PERMISSION_DENIED: ";
+  assertEquals(outcomes, ["x", "x", "x", denied, denied, "x", denied, denied, "x"]);
+});
+
+Deno.test("answer: a whole one for a call whose answer has begun is an error of the server", async () => {
+  const { bed, client } = await ClientBed.open();
+  const calls = [1, 2].map(() => outcomeOf(client.unary(CALL_PATH, NO_BYTES)));
+  await bed.frames();
+  bed.send(wholeAnswer(1, "first"), answerHeaders(3), wholeAnswer(3, "second"));
+  assertEquals(await Promise.all(calls), [
+    "first",
+    "INTERNAL: the server broke HTTP/2: trailers with :status",
+  ]);
+});
+
+Deno.test("answer: the limit of a call applies to its message, whichever way it arrives", async () => {
+  const { bed, client } = await ClientBed.open();
+  const calls = [5, 5, 4, 4].map((maxMessageBytes) => client.unary(CALL_PATH, NO_BYTES, { maxMessageBytes }));
+  const outcomes = calls.map(outcomeOf);
+  await bed.frames();
+  bed.send(wholeAnswer(1, "hello"), wholeAnswer(3, "hello"), wholeAnswer(5, "hello"), wholeAnswer(7, "hell"));
+  const refused = "RESOURCE_EXHAUSTED: Received message larger than max (5 vs 4)";
+  assertEquals(await Promise.all(outcomes), ["hello", "hello", refused, "hell"]);
+});
+
+Deno.test("answer: the window of the connection is refilled, whatever becomes of the bytes", async () => {
+  const { bed, client } = await ClientBed.open();
+  const big = "x".repeat(16_000);
+  const refills: number[] = [];
+  const refilled = async () => {
+    const lines = await bed.frames();
+    refills.push(lines.filter((line) => line.startsWith("WINDOW_UPDATE 0")).length);
+  };
+  let id = -1;
+  for (const kind of ["whole", "in frames", "late"]) {
+    for (let count = 0; count < 140; count++) {
+      id += 2;
+      const stop = new AbortController();
+      const call = outcomeOf(client.unary(CALL_PATH, NO_BYTES, { signal: stop.signal }));
+      if (kind === "late") stop.abort();
+      if (kind === "in frames") bed.send(answerHeaders(id), content(id, message(big)), answerTrailers(id));
+      else bed.send(wholeAnswer(id, big));
+      assertEquals(await call, kind === "late" ? "CANCELLED: the call was cancelled" : big);
+    }
+    await refilled();
+  }
+  assertEquals(refills, [1, 1, 1]);
 });

@@ -136,7 +136,8 @@ Deno.test("GOAWAY: calls up to the last one go on, others fail, and the connecti
   bed.send(goAway(2 ** 31 - 1));
   await settledTurns();
   assertEquals(client.isOpen, false);
-  bed.send(goAway(3, 0, "max_age"));
+  // The highest bit is reserved.
+  bed.send(goAway(2 ** 31 + 3, 0, "max_age"));
   const reason = "UNAVAILABLE: the server closed the connection with NO_ERROR";
   assertEquals([await calls[2], await outcomeOf(client.unary(CALL_PATH, NO_BYTES))], [
     `${reason}: max_age`,
@@ -277,4 +278,55 @@ Deno.test("a server that ends its direction: answers that came before count", as
   bed.end();
   assertEquals(await Promise.all(calls), ["x", CLOSED]);
   assertEquals([await ended(client.closed)], [CLOSED]);
+});
+
+Deno.test("deadline: a server that cancels a call at its deadline is not the reason", async () => {
+  const { bed, client } = await ClientBed.open();
+  const call = outcomeOf(client.unary(CALL_PATH, NO_BYTES, { timeoutMs: 1_000 }));
+  await bed.frames();
+  bed.clock.elapsedAheadMs = 1_000;
+  bed.send(frame(FRAME.RST_STREAM, 1, uint32(8)));
+  assertEquals(await call, "DEADLINE_EXCEEDED: no answer before the deadline");
+});
+
+Deno.test("a server that reads nothing: calls with long metadata wait instead of filling the memory", async () => {
+  const { bed, client } = await ClientBed.open();
+  bed.socket.isBlocked = true;
+  const metadata = [["x-long", "x".repeat(8_000)]] as const;
+  const calls = Array.from(
+    { length: 2_000 },
+    () => outcomeOf(client.unary(CALL_PATH, NO_BYTES, { metadata })),
+  );
+  await settledTurns();
+  bed.socket.isBlocked = false;
+  const first = bed.socket.written.reduce((sum, bytes) => sum + bytes.length, 0);
+  bed.socket.unblock();
+  let headers = 0;
+  for (let round = 0; round < 100; round++) {
+    headers += (await bed.frames()).filter((line) => line.startsWith("HEADERS")).length;
+  }
+  assertEquals([first < 2_000_000, headers], [true, 2_000]);
+  await client.close();
+  await Promise.all(calls);
+});
+
+Deno.test("a signal that outlives its calls keeps none of them", async () => {
+  const { bed, client } = await ClientBed.open();
+  const { signal } = new AbortController();
+  let listeners = 0;
+  const [add, remove] = [signal.addEventListener.bind(signal), signal.removeEventListener.bind(signal)];
+  signal.addEventListener = (...given: Parameters<typeof add>) => {
+    listeners++;
+    add(...given);
+  };
+  signal.removeEventListener = (...given: Parameters<typeof remove>) => {
+    listeners--;
+    remove(...given);
+  };
+  const calls = [1, 2].map(() => outcomeOf(client.unary(CALL_PATH, NO_BYTES, { signal })));
+  await bed.frames();
+  const during = listeners;
+  bed.send(wholeAnswer(1, "one"), frame(FRAME.RST_STREAM, 3, uint32(7)));
+  await Promise.all(calls);
+  assertEquals([during, listeners], [2, 0]);
 });

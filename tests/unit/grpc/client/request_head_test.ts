@@ -1,6 +1,9 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { HeadEncoder, requestHead, timeoutText } from "../../../../src/grpc/client/request_head.ts";
+import { SETTING } from "../../../../src/grpc/native/frames.ts";
 import { HpackDecoder } from "../../../../src/grpc/native/hpack_decoder.ts";
+import { ClientBed } from "../../../harness/client_bed.ts";
+import { settledTurns } from "../../../harness/until.ts";
 
 const ONE = requestHead({ path: "/a.B/One", authority: "peer", scheme: "https" });
 const TWO = requestHead({ path: "/a.B/Two", authority: "peer", scheme: "https" });
@@ -74,4 +77,14 @@ Deno.test("request head: a path or authority that cannot be sent", () => {
     'Cannot call authority "pe\\nér": expected up to 2048 visible ASCII characters',
     'Cannot call path "…": expected up to 2048 visible ASCII characters',
   ]);
+});
+
+Deno.test("request head: a server whose table is smaller is told so before the first field", async () => {
+  const { bed, client } = await ClientBed.open([[SETTING.HEADER_TABLE_SIZE, 0]]);
+  bed.socket.written.length = 0;
+  client.unary("/a.B/One", new Uint8Array(0)).catch(() => {});
+  await settledTurns();
+  // The first byte of the first block behind its frame header.
+  assertEquals(bed.socket.written[0]?.[9], 0x20);
+  await client.close();
 });
