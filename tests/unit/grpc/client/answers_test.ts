@@ -316,6 +316,33 @@ Deno.test("answer: equal blocks mean something else after the table has changed"
   assertEquals(outcomes, ["x", "x", "x", denied, denied, "x", denied, denied, "x"]);
 });
 
+Deno.test("answer: equal trailers mean something else after headers have changed the table", async () => {
+  const { bed, client } = await ClientBed.open();
+  const outcomes: string[] = [];
+  const plain = headerBlock(fieldsOf({ ":status": "200", "content-type": "application/grpc" }));
+  const changing = concatBytes(plain, entered("7"));
+  for (
+    const [index, [head, trailers]] of [
+      [plain, entered("0")],
+      [plain, indexed(62)],
+      [plain, indexed(62)],
+      [changing, indexed(62)],
+    ].entries()
+  ) {
+    const [id, call] = [2 * index + 1, outcomeOf(client.unary(CALL_PATH, NO_BYTES))];
+    await bed.frames();
+    bed.send(
+      concatBytes(
+        headers(id, head ?? NO_BYTES),
+        content(id, message("x")),
+        headers(id, trailers ?? NO_BYTES, true),
+      ),
+    );
+    outcomes.push(await call);
+  }
+  assertEquals(outcomes, ["x", "x", "x", "PERMISSION_DENIED: "]);
+});
+
 Deno.test("answer: a whole one for a call whose answer has begun is an error of the server", async () => {
   const { bed, client } = await ClientBed.open();
   const calls = [1, 2].map(() => outcomeOf(client.unary(CALL_PATH, NO_BYTES)));
