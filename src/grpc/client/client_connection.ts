@@ -25,6 +25,8 @@ export interface ClientConnectionOptions {
   readonly now: () => number;
   /** There may be output that does not follow from received bytes. */
   readonly onOutput: () => void;
+  /** The server has sent its greeting, so that calls begin. */
+  readonly onReady?: (() => void) | undefined;
   /** Received bytes were handled: calls may have ended, and others may begin. */
   readonly onRead?: ((now: number) => void) | undefined;
 }
@@ -89,6 +91,7 @@ export class ClientConnection {
     this.#control = new ClientControl({
       sender,
       calls: this.calls,
+      onReady: () => options.onReady?.(),
       onPong: () => this.pingSentAt = undefined,
       onGoAway: (lastId, code, text) => this.#onGoAway(lastId, code, text),
     });
