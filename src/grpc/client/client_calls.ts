@@ -9,8 +9,6 @@ import { HeadEncoder, type RequestHead, timeoutText } from "./request_head.ts";
 export interface ClientCallsOptions {
   /** Milliseconds; only differences count. */
   readonly now: () => number;
-  /** Whether calls begin now; they wait before. */
-  readonly isReady: () => boolean;
   /** Bytes of a call were written to the output, or queued. */
   readonly onOutput: () => void;
   /** A call began or sent a message. */
@@ -38,8 +36,8 @@ export class ClientCalls {
   readonly #running = new Map<number, ClientCall>();
   readonly #waiting = new Set<ClientCall>();
   #nextId = 1;
-  /** How many the server allows at the same time. */
-  maxRunning = Infinity;
+  /** How many the server allows at the same time; none before its greeting. */
+  maxRunning = 0;
   /** Why no further call begins; absent while calls begin. */
   end: CallStatus | undefined;
 
@@ -64,7 +62,7 @@ export class ClientCalls {
 
   /** Whether a call begins now, instead of waiting for the end of another. */
   get hasRoom(): boolean {
-    return this.end === undefined && this.#running.size < this.maxRunning && this.#options.isReady() &&
+    return this.end === undefined && this.#running.size < this.maxRunning &&
       this.sender.output.length < QUEUED.outputBytes;
   }
 

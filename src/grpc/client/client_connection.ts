@@ -69,7 +69,6 @@ export class ClientConnection {
     this.calls = new ClientCalls({
       now,
       onOutput,
-      isReady: () => this.#control.hasSettings,
       onWork: () => this.#noise.earn(NOISE_PER_WORK),
       onEnded: () => this.#closeWhenDone(),
     });

@@ -59,7 +59,7 @@ export class ClientControl {
     const { initialWindow, maxStreams, tableBytes } = readSettings(payload, 0);
     sender.output.frame(0, FRAME.SETTINGS, FLAG.ACK, 0);
     if (tableBytes !== undefined) calls.heads.limitTable(tableBytes);
-    if (maxStreams !== undefined) calls.maxRunning = maxStreams;
+    if (isFirst || maxStreams !== undefined) calls.maxRunning = maxStreams ?? Infinity;
     if (initialWindow !== undefined) sender.resize(initialWindow, calls.sending());
     if (isFirst) onReady();
   }
