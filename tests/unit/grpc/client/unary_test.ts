@@ -1,5 +1,13 @@
 import { assertEquals } from "@std/assert";
-import { CALL_PATH, ClientBed, outcomeOf, wholeAnswer } from "../../../harness/client_bed.ts";
+import { ClientCall } from "../../../../src/grpc/client/client_call.ts";
+import {
+  answerHeaders,
+  answerTrailers,
+  CALL_PATH,
+  ClientBed,
+  outcomeOf,
+  wholeAnswer,
+} from "../../../harness/client_bed.ts";
 import {
   concatBytes,
   content,
@@ -193,17 +201,31 @@ Deno.test("low level: whole calls begin while there is room, and their answers c
       void events.push(new TextDecoder().decode(bytes.subarray(start, end))),
     ended: ({ code }: { readonly code: string }) => void events.push(code),
   };
-  const head = client.head(CALL_PATH);
-  const body = message("hello");
-  const begin = (payload = body) =>
-    client.calls.beginWhole(head, content(0, payload, true), payload.length, taker);
-  assertEquals([begin(message("x".repeat(30))), begin(), begin(), begin()], [false, true, true, false]);
+  const [one, other, third] = [1, 2, 3].map(() => new ClientCall(client.head(CALL_PATH), taker));
+  const begin = (call = third, payload = message("hello")) =>
+    call !== undefined && client.calls.beginWhole(call, content(0, payload, true), payload.length);
+  assertEquals([begin(one, message("x".repeat(30))), begin(one), begin(other), begin()], [
+    false,
+    true,
+    true,
+    false,
+  ]);
   client.flush();
   const sent = ["HEADERS 1", 'DATA 1 end message "hello"', "HEADERS 3", 'DATA 3 end message "hello"'];
   assertEquals(short(await bed.frames()), sent);
-  bed.send(wholeAnswer(3, "b"), concatBytes(wholeAnswer(1, "a"), frame(FRAME.PING, 0, new Uint8Array(8))));
+  const inFrames = [answerHeaders(3), content(3, message("b")), answerTrailers(3)];
+  bed.send(...inFrames, concatBytes(wholeAnswer(1, "a"), frame(FRAME.PING, 0, new Uint8Array(8))));
   await bed.frames();
-  assertEquals([events, reads.length - before, begin()], [["b", "OK", "a", "OK"], 2, true]);
+  assertEquals([events, reads.length - before, begin(other), begin(one)], [
+    ["b", "OK", "a", "OK"],
+    4,
+    true,
+    true,
+  ]);
+  client.flush();
+  bed.send(wholeAnswer(5, "c"), wholeAnswer(7, "d"));
+  await bed.frames();
+  assertEquals([events.slice(4), begin(other)], [["c", "OK", "d", "OK"], true]);
   await client.close();
-  assertEquals(events.slice(4), ["UNAVAILABLE"]);
+  assertEquals(events.slice(8), ["UNAVAILABLE"]);
 });
