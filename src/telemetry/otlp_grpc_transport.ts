@@ -41,11 +41,14 @@ export class OtlpGrpcTransport implements IExporterTransport {
   /** Sends an export until the collector accepts or refuses it, or the timeout is over. Never rejects. */
   async send(data: Uint8Array, timeoutMs: number): Promise<ExportResponse> {
     const deadline = this.#clock.elapsed() + timeoutMs;
+    let failure: ExportResponse | undefined;
     for (let attempt = 1;; attempt++) {
-      const answer = await this.#attempt(data, deadline - this.#clock.elapsed());
+      const answer = await this.#attempt(data, Math.ceil(deadline - this.#clock.elapsed()));
       if (answer instanceof Uint8Array) return { status: "success", data: answer };
+      // The end of an attempt by the timeout would hide the reason of the one before.
+      if (failure !== undefined && this.#clock.elapsed() >= deadline) return failure;
       const { isRepeated, delayMs = backoffMs(attempt, this.#random(), BACKOFF) } = otlpRetry(answer);
-      const failure: ExportResponse = { status: "failure", error: describe(answer) };
+      failure = { status: "failure", error: describe(answer) };
       if (!isRepeated || attempt === MAX_ATTEMPTS) return failure;
       if (delayMs >= deadline - this.#clock.elapsed()) return failure;
       if (!await waitUnlessAborted(delayMs, this.#clock, this.#ended.signal)) return failure;

@@ -118,6 +118,17 @@ Deno.test("OTLP over gRPC: a delay beyond the timeout ends the export", async ()
   assertEquals([calls, response.status === "failure" && response.error.message], [1, "UNAVAILABLE: busy"]);
 });
 
+Deno.test("OTLP over gRPC: a timeout does not hide the reason of the attempt before", async () => {
+  let calls = 0;
+  using peer = await startGrpcPeer(PATH, {
+    answer: () => ++calls === 1 ? refusal(status.UNAVAILABLE) : undefined,
+  });
+  const transport = transportTo(peer.port, FakeClock.ofMachine());
+  const response = await transport.send(DATA, 1_500);
+  transport.shutdown();
+  assertEquals(response.status === "failure" && response.error.message, "UNAVAILABLE: busy");
+});
+
 const FAULTS: readonly [mode: RelayMode, title: string][] = [
   ["refuse", "closes connections"],
   ["garbage", "sends bytes of no protocol"],
