@@ -45,7 +45,7 @@ export class OtlpGrpcTransport implements IExporterTransport {
     for (let attempt = 1;; attempt++) {
       const answer = await this.#attempt(data, Math.ceil(deadline - this.#clock.elapsed()));
       if (answer instanceof Uint8Array) return { status: "success", data: answer };
-      // The end of an attempt by the timeout would hide the reason of the one before.
+      // The end of an attempt by the timeout would hide why its predecessor failed.
       if (failure !== undefined && this.#clock.elapsed() >= deadline) return failure;
       const { isRepeated, delayMs = backoffMs(attempt, this.#random(), BACKOFF) } = otlpRetry(answer);
       failure = { status: "failure", error: describe(answer) };
