@@ -6,6 +6,8 @@ export interface OtlpGrpcOptions {
   readonly target: GrpcTarget;
   /** The headers of the settings, with names in lower case. */
   readonly metadata: readonly (readonly [name: string, value: string])[];
+  /** Exports are compressed with gzip. */
+  readonly isCompressed: boolean;
 }
 
 const DEFAULT_ENDPOINT = "http://localhost:4317";
@@ -23,6 +25,7 @@ export function otlpGrpcOptions(signal: OtlpSignal): OtlpGrpcOptions {
   return {
     target: { address: addressOf(endpoint), tls: isPlain ? undefined : tlsOf(option) },
     metadata: [...new Map(headers)],
+    isCompressed: option("COMPRESSION") === "gzip",
   };
 }
 

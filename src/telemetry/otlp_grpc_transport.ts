@@ -1,3 +1,5 @@
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
 import type { ExportResponse, IExporterTransport } from "@opentelemetry/otlp-exporter-base";
 import { backoffMs } from "../base/backoff.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
@@ -41,9 +43,10 @@ export class OtlpGrpcTransport implements IExporterTransport {
   /** Sends an export until the collector accepts or refuses it, or the timeout is over. Never rejects. */
   async send(data: Uint8Array, timeoutMs: number): Promise<ExportResponse> {
     const deadline = this.#clock.elapsed() + timeoutMs;
+    const message = this.#options.isCompressed ? await gzipped(data) : data;
     let failure: ExportResponse | undefined;
     for (let attempt = 1;; attempt++) {
-      const answer = await this.#attempt(data, Math.ceil(deadline - this.#clock.elapsed()));
+      const answer = await this.#attempt(message, Math.ceil(deadline - this.#clock.elapsed()));
       if (answer instanceof Uint8Array) return { status: "success", data: answer };
       // The end of an attempt by the timeout would hide why its predecessor failed.
       if (failure !== undefined && this.#clock.elapsed() >= deadline) return failure;
@@ -62,12 +65,14 @@ export class OtlpGrpcTransport implements IExporterTransport {
   }
 
   async #attempt(data: Uint8Array, timeoutMs: number): Promise<Uint8Array | GrpcError> {
-    const { path, metadata } = this.#options;
+    const { path, metadata, isCompressed } = this.#options;
+    const encoding = isCompressed ? "gzip" : undefined;
     const startedAt = this.#clock.elapsed();
     try {
       const connection = await this.#connected(timeoutMs);
       const left = Math.max(0, timeoutMs - (this.#clock.elapsed() - startedAt));
-      return await connection.unary(path, data, { metadata, timeoutMs: left, signal: this.#ended.signal });
+      const { signal } = this.#ended;
+      return await connection.unary(path, data, { metadata, timeoutMs: left, signal, encoding });
     } catch (error) {
       if (error instanceof GrpcError) return error;
       return new GrpcError("INTERNAL", error instanceof Error ? error.message : String(error));
@@ -83,6 +88,8 @@ export class OtlpGrpcTransport implements IExporterTransport {
     return this.#connection = await this.#opening;
   }
 }
+
+const gzipped = promisify(gzip);
 
 /** The code, and the reason, which for a failed certificate is what is wrong with it. */
 function describe({ code, message }: GrpcError): Error {

@@ -1,3 +1,4 @@
+import { gzipSync } from "node:zlib";
 import { assertEquals, assertMatch } from "@std/assert";
 import { GrpcConnection } from "../../src/grpc/client/grpc_connection.ts";
 import { outcomeOf } from "../harness/client_bed.ts";
@@ -49,6 +50,14 @@ const CASES: readonly Case[] = [
         texts.map((call) => client.unary(ECHO, bytes(call), { timeoutMs: TIMEOUT_MS })),
       );
       assertEquals(answers.map(text), texts);
+    },
+  },
+  {
+    name: "a compressed message arrives as it was",
+    async run(client) {
+      const message = bytes("again and again ".repeat(1_000));
+      const echo = await client.unary(ECHO, gzipSync(message), { timeoutMs: TIMEOUT_MS, encoding: "gzip" });
+      assertEquals(text(echo), text(message));
     },
   },
   {

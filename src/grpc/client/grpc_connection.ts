@@ -40,6 +40,8 @@ export interface GrpcCallOptions {
   readonly signal?: AbortSignal | undefined;
   /** Maximum size of a message of the answer; 4 MiB when absent. */
   readonly maxMessageBytes?: number | undefined;
+  /** How the one message of a unary call is compressed, such as `gzip`; not compressed when absent. */
+  readonly encoding?: string | undefined;
 }
 
 const CONNECT_TIMEOUT_MS = 20_000;
@@ -127,12 +129,12 @@ export class GrpcConnection {
     return new Promise((resolve, reject) => {
       const taker = new UnaryTaker(resolve, reject, () => this.calls.cancel(call, TWO_MESSAGES));
       const call = this.#begin(path, taker, options);
-      this.calls.send(call, framed(message), true);
+      this.calls.send(call, framed(message, options.encoding !== undefined), true);
     });
   }
 
   /** Calls a method with any number of messages in each direction. */
-  stream(path: string, options: GrpcCallOptions = {}): GrpcStream {
+  stream(path: string, options: Omit<GrpcCallOptions, "encoding"> = {}): GrpcStream {
     return new GrpcStream().start(this.calls, (taker) => this.#begin(path, taker, options));
   }
 
@@ -172,9 +174,10 @@ export class GrpcConnection {
   }
 
   #begin(path: string, taker: CallTaker, options: GrpcCallOptions): ClientCall {
-    const { metadata, timeoutMs, signal, maxMessageBytes } = options;
-    const fields = metadata === undefined ? undefined : [...metadata];
-    if (fields !== undefined) checkMetadata(fields);
+    const { metadata = [], timeoutMs, signal, maxMessageBytes, encoding } = options;
+    const given = [...metadata];
+    checkMetadata(given);
+    const fields = encoding === undefined ? given : [["grpc-encoding", encoding] as const, ...given];
     const deadlineAt = timeoutMs === undefined ? undefined : this.#clock.elapsed() + timeoutMs;
     const own: CallOptions = { metadata: fields, deadlineAt, maxMessageBytes };
     const call: ClientCall = this.calls.begin(this.head(path), taker, own);

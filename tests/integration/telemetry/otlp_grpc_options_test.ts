@@ -50,6 +50,12 @@ Deno.test("OTLP over gRPC: headers are decoded and merged, and names are in lowe
   ]);
 });
 
+Deno.test("OTLP over gRPC: one signal may be compressed", () => {
+  using _ = environment({ COMPRESSION: "gzip", TRACES_COMPRESSION: "none" });
+  const compressed = (["TRACES", "METRICS"] as const).map((signal) => otlpGrpcOptions(signal).isCompressed);
+  assertEquals(compressed, [false, true]);
+});
+
 Deno.test("OTLP over gRPC: certificates are read, a client certificate only with its key", async () => {
   await using certificates = await makeCertificates();
   const { authority, client } = certificates;

@@ -23,9 +23,14 @@ function quick(): FakeClock {
   return FakeClock.ofMachine({ factor: 1 / 20, fromMs: 0 });
 }
 
-function transportTo(port: number, clock = quick(), secure?: GrpcTls): OtlpGrpcTransport {
+function transportTo(
+  port: number,
+  clock = quick(),
+  { secure, isCompressed = false }: { secure?: GrpcTls; isCompressed?: boolean } = {},
+): OtlpGrpcTransport {
   const target = { address: { host: "127.0.0.1", port }, tls: secure };
-  return new OtlpGrpcTransport({ target, metadata: [["x-token", "a"]], path: PATH, clock, random: () => 1 });
+  const options = { target, metadata: [["x-token", "a"]], path: PATH, isCompressed } as const;
+  return new OtlpGrpcTransport({ ...options, clock, random: () => 1 });
 }
 
 function refusal(code: number, delaySeconds?: number): PeerAnswer {
@@ -48,8 +53,10 @@ const CASES: readonly {
   /** The pauses between calls, in milliseconds. */
   readonly pauses: readonly number[];
   readonly problem?: string;
+  readonly isCompressed?: boolean;
 }[] = [
   { title: "accepted", answers: [ACCEPTED], calls: 1, pauses: [] },
+  { title: "compressed and accepted", answers: [ACCEPTED], calls: 1, pauses: [], isCompressed: true },
   {
     title: "accepted after two refusals",
     answers: [refusal(status.UNAVAILABLE), refusal(status.ABORTED), ACCEPTED],
@@ -85,7 +92,7 @@ const CASES: readonly {
   },
 ];
 
-for (const { title, answers, calls, pauses, problem } of CASES) {
+for (const { title, answers, calls, pauses, problem, isCompressed } of CASES) {
   Deno.test(`OTLP over gRPC: an export that is ${title}`, async () => {
     const received: unknown[] = [];
     using peer = await startGrpcPeer(PATH, {
@@ -95,7 +102,7 @@ for (const { title, answers, calls, pauses, problem } of CASES) {
       },
     });
     const clock = quick();
-    const transport = transportTo(peer.port, clock);
+    const transport = transportTo(peer.port, clock, { isCompressed: isCompressed === true });
     const response = await transport.send(DATA, TIMEOUT_MS);
     transport.shutdown();
     const answer = response.status === "success"
@@ -239,7 +246,7 @@ for (const [title, tlsOf, name, problem] of OUTCOMES) {
       : certificates[name];
     using peer = await startGrpcPeer(PATH, { answer: () => ACCEPTED });
     await using front = await TlsFront.start(files, peer.port);
-    const transport = transportTo(front.port, quick(), tlsOf(certificates));
+    const transport = transportTo(front.port, quick(), { secure: tlsOf(certificates) });
     const response = await transport.send(DATA, TIMEOUT_MS);
     transport.shutdown();
     if (problem === undefined) assertEquals(response.status, "success");
