@@ -54,6 +54,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "webhooks/service": ["webhooks/", "base/"],
   "cli": [
     "grpc/client/",
+    "grpc/grpc_service.ts",
     "serve/decisions.ts",
     "cache/memory_cache.ts",
     "config/rule_files.ts",
@@ -82,7 +83,7 @@ const KNOWS_ADAPTERS = ["webhooks/service", "webhooks/store/maintenance", "cli",
 const PACKAGES: Readonly<Record<string, RegExp>> = {
   "ioredis": /^(?:src\/cache\/kv\/(?:client|connector)\.ts|scripts\/bench\/paced_kv\.ts)$/,
   "ipaddr.js": /^src\/webhooks\/model\/address_ranges\.ts$/,
-  "@grpc/grpc-js": /^(?:src\/grpc\/|src\/config\/xds|src\/cli\/client\.ts$|tests\/|scripts\/bench\/)/,
+  "@grpc/grpc-js": /^(?:src\/grpc\/grpc_js_engine\.ts$|tests\/|scripts\/bench\/)/,
   "pg": /^(?:src\/webhooks\/store\/postgres\/|tests\/|scripts\/bench\/postgres_)/,
   "@seriousme/openapi-schema-validator": /^tests\/integration\/http\//,
   "@cyclonedx/cyclonedx-library": /^tests\/unit\/scripts\//,

@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { join } from "node:path";
 import { HEALTH_CHECK_REQUEST, HEALTH_CHECK_RESPONSE, SERVING_STATUS } from "../../../src/wire/health.ts";
-import { callUnary } from "../../../src/cli/client.ts";
+import { callUnary, readServer } from "../../../src/cli/client.ts";
 import { ran } from "../../harness/administration_fixture.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { freePort } from "../../harness/free_port.ts";
@@ -43,7 +43,7 @@ async function stateIs(weir: ServeFixture, state: typeof STATES[number]): Promis
   const exit = async (...flags: string[]) => (await ran(["health", "--url", url, ...flags])).code;
   const { status: serving } = await callUnary({
     ...{
-      address: weir.grpcAddress,
+      ...readServer("grpc", weir.grpcAddress),
       method: "/grpc.health.v1.Health/Check",
       timeoutMs: 60_000,
       tls: undefined,
