@@ -24,7 +24,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "settings": ["base/"],
   "stats": ["ratelimit/stats_sink.ts", "base/"],
   "telemetry": ["grpc/client/", "ratelimit/", "base/"],
-  "config": ["grpc/client/", "ratelimit/", "wire/", "yaml/", "base/"],
+  "config": ["grpc/client/", "grpc/grpc_service.ts", "ratelimit/", "wire/", "yaml/", "base/"],
   "cache": ["ratelimit/", "base/"],
   "cache/kv": ["cache/", "ratelimit/", "base/"],
   "cache/mc": ["cache/", "ratelimit/", "base/"],

@@ -196,7 +196,7 @@ for (const [name, meet] of Object.entries(UNREACHABLE)) {
       });
       const said = stderr.replace(/^Cannot call "[^"]+"/, "");
       assertStringIncludes(said, name.slice(name.indexOf(": ")));
-      },
+    },
   });
 }
 
