@@ -46,10 +46,19 @@ export class ClientCall implements OutgoingStream {
   #outgoing: Outgoing | undefined;
   #window: ReceiveWindow | undefined;
 
-  constructor(head: RequestHead, taker: CallTaker, options: CallOptions) {
+  constructor(head: RequestHead, taker: CallTaker, options: CallOptions = {}) {
     this.head = head;
     this.taker = taker;
     this.options = options;
+  }
+
+  /** Makes a call that is over a new one. */
+  renew(): void {
+    this.id = 0;
+    this.messages = undefined;
+    this.isOver = false;
+    this.#outgoing = undefined;
+    this.#window = undefined;
   }
 
   /** What is sent. Created when needed: most requests are one frame. */

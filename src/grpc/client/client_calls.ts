@@ -9,8 +9,6 @@ import { HeadEncoder, type RequestHead, timeoutText } from "./request_head.ts";
 export interface ClientCallsOptions {
   /** Milliseconds; only differences count. */
   readonly now: () => number;
-  /** Whether calls begin now; they wait before. */
-  readonly isReady: () => boolean;
   /** Bytes of a call were written to the output, or queued. */
   readonly onOutput: () => void;
   /** A call began or sent a message. */
@@ -24,7 +22,6 @@ const MAX_WAITING = 10_000;
 /** Bytes of messages that wait for the windows of the server, and of output that waits for the socket. */
 const QUEUED = { queuedStreamBytes: 67_108_864, queuedBytes: 134_217_728, outputBytes: LIMITS.unsentBytes };
 const MAX_STREAM_ID = 2 ** 31 - 1;
-const NO_OPTIONS: CallOptions = {};
 const OVERFLOWED = localStatus("RESOURCE_EXHAUSTED", "too many bytes wait for the server to read them");
 const TOO_MANY = localStatus("RESOURCE_EXHAUSTED", `more than ${MAX_WAITING} calls wait for the server`);
 const TIMED_OUT = localStatus("DEADLINE_EXCEEDED", "no answer before the deadline");
@@ -38,8 +35,8 @@ export class ClientCalls {
   readonly #running = new Map<number, ClientCall>();
   readonly #waiting = new Set<ClientCall>();
   #nextId = 1;
-  /** How many the server allows at the same time. */
-  maxRunning = Infinity;
+  /** How many the server allows at the same time; none before its greeting. */
+  maxRunning = 0;
   /** Why no further call begins; absent while calls begin. */
   end: CallStatus | undefined;
 
@@ -64,7 +61,7 @@ export class ClientCalls {
 
   /** Whether a call begins now, instead of waiting for the end of another. */
   get hasRoom(): boolean {
-    return this.end === undefined && this.#running.size < this.maxRunning && this.#options.isReady() &&
+    return this.end === undefined && this.#running.size < this.maxRunning &&
       this.sender.output.length < QUEUED.outputBytes;
   }
 
@@ -92,13 +89,16 @@ export class ClientCalls {
     return call;
   }
 
-  /** Begins a call whose request is this DATA frame, which ends it; false when it would have to wait. */
-  beginWhole(head: RequestHead, data: Uint8Array, bodyBytes: number, taker: CallTaker): boolean {
+  /**
+   * Begins a call whose request is this DATA frame, which ends it; false when it would have to wait. It is a new one
+   * without options, or one that is over: then it is used again.
+   */
+  beginWhole(call: ClientCall, data: Uint8Array, bodyBytes: number): boolean {
     const { sender } = this;
     if (!this.hasRoom || bodyBytes > sender.window || bodyBytes > sender.initialWindow) return false;
-    const call = new ClientCall(head, taker, NO_OPTIONS);
+    if (call.id !== 0) call.renew();
     call.isWhole = true;
-    this.#open(call, this.heads.known(head) ?? this.heads.encode(head));
+    this.#open(call, this.heads.known(call.head) ?? this.heads.encode(call.head));
     sender.output.encoded(data, call.id);
     sender.window -= bodyBytes;
     return true;

@@ -16,6 +16,8 @@ export interface ClientCarrierOptions {
   readonly clock: Clock;
   /** No PING is sent when absent. */
   readonly keepalive?: Keepalive | undefined;
+  /** The server has sent its greeting, so that calls begin. */
+  readonly onReady?: (() => void) | undefined;
   /** Received bytes were handled. */
   readonly onRead?: ((now: number) => void) | undefined;
   /** The socket is closed, and every call has ended with the status. */
@@ -47,6 +49,7 @@ export class ClientCarrier {
     this.connection = new ClientConnection({
       now: () => clock.elapsed(),
       onOutput: () => this.#flushSoon(),
+      onReady: options.onReady,
       onRead: options.onRead,
     });
     socket.on("data", (chunk: Uint8Array) => {

@@ -25,6 +25,8 @@ export interface ClientConnectionOptions {
   readonly now: () => number;
   /** There may be output that does not follow from received bytes. */
   readonly onOutput: () => void;
+  /** The server has sent its greeting, so that calls begin. */
+  readonly onReady?: (() => void) | undefined;
   /** Received bytes were handled: calls may have ended, and others may begin. */
   readonly onRead?: ((now: number) => void) | undefined;
 }
@@ -67,7 +69,6 @@ export class ClientConnection {
     this.calls = new ClientCalls({
       now,
       onOutput,
-      isReady: () => this.#control.hasSettings,
       onWork: () => this.#noise.earn(NOISE_PER_WORK),
       onEnded: () => this.#closeWhenDone(),
     });
@@ -89,6 +90,7 @@ export class ClientConnection {
     this.#control = new ClientControl({
       sender,
       calls: this.calls,
+      onReady: () => options.onReady?.(),
       onPong: () => this.pingSentAt = undefined,
       onGoAway: (lastId, code, text) => this.#onGoAway(lastId, code, text),
     });

@@ -14,6 +14,8 @@ import type { ClientCall } from "./client_call.ts";
 export interface ClientControlOptions {
   readonly sender: FrameSender<ClientCall>;
   readonly calls: ClientCalls;
+  /** The server has sent its first SETTINGS. */
+  readonly onReady: () => void;
   /** A PING of ours is answered. */
   readonly onPong: () => void;
   /** The server accepts no call after `lastId`. */
@@ -51,13 +53,15 @@ export class ClientControl {
       if (!this.#hasSettings) throw new ConnectionError("PROTOCOL_ERROR", "the first SETTINGS is an ACK");
       return;
     }
+    const isFirst = !this.#hasSettings;
     this.#hasSettings = true;
-    const { sender, calls } = this.#options;
+    const { sender, calls, onReady } = this.#options;
     const { initialWindow, maxStreams, tableBytes } = readSettings(payload, 0);
     sender.output.frame(0, FRAME.SETTINGS, FLAG.ACK, 0);
     if (tableBytes !== undefined) calls.heads.limitTable(tableBytes);
-    if (maxStreams !== undefined) calls.maxRunning = maxStreams;
+    if (isFirst || maxStreams !== undefined) calls.maxRunning = maxStreams ?? Infinity;
     if (initialWindow !== undefined) sender.resize(initialWindow, calls.sending());
+    if (isFirst) onReady();
   }
 
   #onPing(flags: number, streamId: number, payload: Uint8Array): void {

@@ -19,13 +19,15 @@ export interface OpenOptions {
   readonly connectTimeoutMs?: number | undefined;
   /** PINGs to a silent server; none when absent. */
   readonly keepalive?: Keepalive | undefined;
+  /** Called after received bytes were handled, for a caller that begins calls by `calls`. */
+  readonly onRead?: ((now: number) => void) | undefined;
   readonly clock?: Clock | undefined;
 }
 
-interface ConnectOptions {
+interface ConnectOptions extends Pick<OpenOptions, "keepalive" | "onRead"> {
   readonly clock: Clock;
-  readonly keepalive?: Keepalive | undefined;
-  readonly onRead: (isReady: boolean) => void;
+  /** The server has sent its greeting. */
+  readonly onReady: () => void;
 }
 
 /** Options of one call. */
@@ -60,12 +62,13 @@ export class GrpcConnection {
 
   /** Use `open` or `over`. */
   private constructor(socket: Duplex, target: GrpcTarget, options: ConnectOptions) {
-    const { clock, keepalive, onRead } = options;
+    const { clock, keepalive, onRead, onReady } = options;
     this.#target = target;
     this.#clock = clock;
     this.#carrier = new ClientCarrier(socket, {
       ...{ clock, keepalive },
-      onRead: () => onRead(this.#carrier.connection.isReady),
+      onReady,
+      onRead,
       onClosed: (status) => this.#closed.resolve(this.#isClosedHere ? undefined : errorOf(status)),
     });
   }
@@ -92,14 +95,11 @@ export class GrpcConnection {
   static async #greeted(
     socket: Duplex,
     target: GrpcTarget,
-    options: Omit<ConnectOptions, "onRead"> & { readonly signal: AbortSignal },
+    options: Omit<ConnectOptions, "onReady"> & { readonly signal: AbortSignal },
   ): Promise<GrpcConnection> {
     const { signal } = options;
     const ready = Promise.withResolvers<void>();
-    const onRead = (isReady: boolean) => {
-      if (isReady) ready.resolve();
-    };
-    const connection = new GrpcConnection(socket, target, { ...options, onRead });
+    const connection = new GrpcConnection(socket, target, { ...options, onReady: ready.resolve });
     const onAbort = () => connection.#carrier.destroy(CLOSED);
     signal.addEventListener("abort", onAbort);
     if (signal.aborted) onAbort();
@@ -119,21 +119,21 @@ export class GrpcConnection {
 
   /** Whether calls can begin: neither side has ended the connection. */
   get isOpen(): boolean {
-    return this.#calls.end === undefined;
+    return this.calls.end === undefined;
   }
 
   /** Calls a method with one message, such as `/package.Service/Method`, and returns the one message of the answer. */
   unary(path: string, message: Uint8Array, options: GrpcCallOptions = {}): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
-      const taker = new UnaryTaker(resolve, reject, () => this.#calls.cancel(call, TWO_MESSAGES));
+      const taker = new UnaryTaker(resolve, reject, () => this.calls.cancel(call, TWO_MESSAGES));
       const call = this.#begin(path, taker, options);
-      this.#calls.send(call, framed(message), true);
+      this.calls.send(call, framed(message), true);
     });
   }
 
   /** Calls a method with any number of messages in each direction. */
   stream(path: string, options: GrpcCallOptions = {}): GrpcStream {
-    return new GrpcStream().start(this.#calls, (taker) => this.#begin(path, taker, options));
+    return new GrpcStream().start(this.calls, (taker) => this.#begin(path, taker, options));
   }
 
   /** Closes the connection; calls that run end with UNAVAILABLE. Settles when it is closed. */
@@ -147,8 +147,28 @@ export class GrpcConnection {
     await this.close();
   }
 
-  get #calls(): ClientCalls {
+  /**
+   * The low level, for many calls that are alike and as few costs for each as possible: `beginWhole` begins a call whose
+   * DATA frame is encoded, and hands its answer to an object that may be used again. `flush` writes what was begun
+   * outside of `onRead`.
+   */
+  get calls(): ClientCalls {
     return this.#carrier.connection.calls;
+  }
+
+  /** Writes what is waiting, now instead of at the end of this turn. */
+  flush(): void {
+    this.#carrier.flush();
+  }
+
+  /** The headers of the calls of a method. */
+  head(path: string): RequestHead {
+    const known = this.#heads.get(path);
+    if (known !== undefined) return known;
+    const scheme = this.#target.tls === undefined ? "http" : "https";
+    const head = requestHead({ path, scheme, authority: authorityOf(this.#target) });
+    if (this.#heads.size < MAX_HEADS) this.#heads.set(path, head);
+    return head;
   }
 
   #begin(path: string, taker: CallTaker, options: GrpcCallOptions): ClientCall {
@@ -157,24 +177,15 @@ export class GrpcConnection {
     if (fields !== undefined) checkMetadata(fields);
     const deadlineAt = timeoutMs === undefined ? undefined : this.#clock.elapsed() + timeoutMs;
     const own: CallOptions = { metadata: fields, deadlineAt, maxMessageBytes };
-    const call: ClientCall = this.#calls.begin(this.#headOf(path), taker, own);
+    const call: ClientCall = this.calls.begin(this.head(path), taker, own);
     if (call.isOver) return call;
     if (deadlineAt !== undefined) this.#carrier.expireAt(deadlineAt);
     if (signal === undefined) return call;
-    const onAbort = () => this.#calls.cancel(call, CANCELLED);
+    const onAbort = () => this.calls.cancel(call, CANCELLED);
     signal.addEventListener("abort", onAbort);
     call.onOver = () => signal.removeEventListener("abort", onAbort);
     if (signal.aborted) onAbort();
     return call;
-  }
-
-  #headOf(path: string): RequestHead {
-    const known = this.#heads.get(path);
-    if (known !== undefined) return known;
-    const scheme = this.#target.tls === undefined ? "http" : "https";
-    const head = requestHead({ path, scheme, authority: authorityOf(this.#target) });
-    if (this.#heads.size < MAX_HEADS) this.#heads.set(path, head);
-    return head;
   }
 }
 

@@ -95,6 +95,13 @@ const LITERAL_INDEXED = 0x40;
 const TABLE_SIZE = 0x20;
 const NEVER_INDEXED = 0x10;
 
+/** A block that has no effect on the table, as long as that has so many entries. */
+interface KnownHead {
+  readonly head: RequestHead;
+  readonly block: Uint8Array;
+  readonly entries: number;
+}
+
 /**
  * Encodes the header blocks of one connection. The fields of heads fill the table of the peer, and are sent as their
  * indices from then on. Entries are never evicted; fields that do not fit are literals. So is the metadata of a call,
@@ -107,7 +114,9 @@ export class HeadEncoder {
   #limit = TABLE_BYTES;
   /** A smaller table that the peer must be shown before the next field. */
   #resize: number | undefined;
-  #known = new WeakMap<RequestHead, { readonly block: Uint8Array; readonly entries: number }>();
+  #known = new WeakMap<RequestHead, KnownHead>();
+  /** The one that was asked for last. */
+  #last: KnownHead | undefined;
 
   /** The peer sets the size of its table. */
   limitTable(bytes: number): void {
@@ -118,6 +127,7 @@ export class HeadEncoder {
     this.#room = 0;
     this.#resize = bytes;
     this.#known = new WeakMap();
+    this.#last = undefined;
   }
 
   /** The block of a call with this head and metadata. */
@@ -134,8 +144,8 @@ export class HeadEncoder {
 
   /** The block of a call with this head and no metadata, if encoding it has no effect on the table. */
   known(head: RequestHead): Uint8Array | undefined {
-    const known = this.#known.get(head);
-    return known?.entries === this.#entries.size ? known.block : undefined;
+    if (this.#last?.head !== head) this.#last = this.#known.get(head);
+    return this.#last?.entries === this.#entries.size ? this.#last.block : undefined;
   }
 
   #encodeHead(head: RequestHead): number[] {
@@ -147,7 +157,8 @@ export class HeadEncoder {
     }
     for (const [name, value] of head.fields) this.#encodeField(bytes, name, value);
     const hasEffect = this.#resize !== undefined || this.#entries.size !== size;
-    if (!hasEffect) this.#known.set(head, { block: Uint8Array.from(bytes), entries: size });
+    if (!hasEffect) this.#known.set(head, { head, block: Uint8Array.from(bytes), entries: size });
+    this.#last = undefined;
     this.#resize = undefined;
     return bytes;
   }

@@ -1,6 +1,22 @@
 import { assertEquals } from "@std/assert";
-import { CALL_PATH, ClientBed, outcomeOf, wholeAnswer } from "../../../harness/client_bed.ts";
-import { concatBytes, frame, PEER_SETTING, uint32, windowUpdate } from "../../../harness/h2_peer.ts";
+import { ClientCall } from "../../../../src/grpc/client/client_call.ts";
+import {
+  answerHeaders,
+  answerTrailers,
+  CALL_PATH,
+  ClientBed,
+  outcomeOf,
+  wholeAnswer,
+} from "../../../harness/client_bed.ts";
+import {
+  concatBytes,
+  content,
+  frame,
+  message,
+  PEER_SETTING,
+  uint32,
+  windowUpdate,
+} from "../../../harness/h2_peer.ts";
 import { ERROR_CODES, FRAME, SETTING } from "../../../../src/grpc/native/frames.ts";
 
 const ascii = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -172,4 +188,44 @@ Deno.test("unary call: an answer larger than the window of a call arrives, and t
   bed.send(answer.subarray(headEnd + 9 + 5));
   const received = await call;
   assertEquals([received.length, received.every((byte) => byte === 7)], [size, true]);
+});
+
+Deno.test("low level: whole calls begin while there is room, and their answers come to objects that are used again", async () => {
+  const reads: number[] = [];
+  const settings = [[SETTING.MAX_CONCURRENT_STREAMS, 2], [SETTING.INITIAL_WINDOW_SIZE, 20]] as const;
+  const { bed, client } = await ClientBed.open(settings, { onRead: (now) => void reads.push(now) });
+  const before = reads.length;
+  const events: string[] = [];
+  const taker = {
+    message: (bytes: Uint8Array, start: number, end: number) =>
+      void events.push(new TextDecoder().decode(bytes.subarray(start, end))),
+    ended: ({ code }: { readonly code: string }) => void events.push(code),
+  };
+  const [one, other, third] = [1, 2, 3].map(() => new ClientCall(client.head(CALL_PATH), taker));
+  const begin = (call = third, payload = message("hello")) =>
+    call !== undefined && client.calls.beginWhole(call, content(0, payload, true), payload.length);
+  assertEquals([begin(one, message("x".repeat(30))), begin(one), begin(other), begin()], [
+    false,
+    true,
+    true,
+    false,
+  ]);
+  client.flush();
+  const sent = ["HEADERS 1", 'DATA 1 end message "hello"', "HEADERS 3", 'DATA 3 end message "hello"'];
+  assertEquals(short(await bed.frames()), sent);
+  const inFrames = [answerHeaders(3), content(3, message("b")), answerTrailers(3)];
+  bed.send(...inFrames, concatBytes(wholeAnswer(1, "a"), frame(FRAME.PING, 0, new Uint8Array(8))));
+  await bed.frames();
+  assertEquals([events, reads.length - before, begin(other), begin(one)], [
+    ["b", "OK", "a", "OK"],
+    4,
+    true,
+    true,
+  ]);
+  client.flush();
+  bed.send(wholeAnswer(5, "c"), wholeAnswer(7, "d"));
+  await bed.frames();
+  assertEquals([events.slice(4), begin(other)], [["c", "OK", "d", "OK"], true]);
+  await client.close();
+  assertEquals(events.slice(8), ["UNAVAILABLE"]);
 });
