@@ -3,7 +3,7 @@ import { errorText } from "../base/error_text.ts";
 import { localStatus } from "../grpc/client/call_status.ts";
 import { ClientCarrier } from "../grpc/client/client_carrier.ts";
 import { authorityOf, dial, type GrpcTarget } from "../grpc/client/dial.ts";
-import { type RequestHead, requestHead } from "../grpc/client/request_head.ts";
+import { requestHead } from "../grpc/client/request_head.ts";
 import type { LoadCall } from "./call_source.ts";
 import type { CallRecord } from "./load_record.ts";
 import { type MessageCheck, PendingCalls } from "./pending_calls.ts";
@@ -30,7 +30,6 @@ export interface LoadConnectionOptions {
 /** One connection that keeps calls in flight, checks every answer, and records it. */
 export class LoadConnection {
   readonly #options: LoadConnectionOptions;
-  readonly #head: RequestHead;
   readonly #pending: PendingCalls;
   readonly #waiting: { readonly call: LoadCall; readonly start: number }[] = [];
   /** The first of them that has not begun. */
@@ -47,12 +46,9 @@ export class LoadConnection {
   constructor(options: LoadConnectionOptions) {
     const { peer, path, deadline } = options;
     this.#options = options;
-    this.#head = requestHead({
-      path,
-      authority: authorityOf(peer),
-      scheme: peer.tls === undefined ? "http" : "https",
-    });
-    this.#pending = new PendingCalls(options);
+    const scheme = peer.tls === undefined ? "http" : "https";
+    const head = requestHead({ path, scheme, authority: authorityOf(peer) });
+    this.#pending = new PendingCalls({ ...options, head });
     deadline.addEventListener("abort", () => this.#destroy("no answer before the deadline"), { once: true });
     void this.#open();
   }
@@ -102,6 +98,7 @@ export class LoadConnection {
       const socket = await dial(this.#options.peer, { signal, clock: systemClock });
       this.#carrier = new ClientCarrier(socket, {
         clock: systemClock,
+        onReady: this.#ready.resolve,
         onRead: (now) => this.#onRead(now),
         onClosed: ({ message }) => this.#end(message),
       });
@@ -114,7 +111,6 @@ export class LoadConnection {
   #onRead(now: number): void {
     this.#now = now;
     const { connection } = this.#carrier ?? {};
-    if (connection?.isReady === true) this.#ready.resolve();
     if (connection?.calls.end !== undefined) this.#refuse(connection.calls.end.message);
     this.#fill();
   }
@@ -139,11 +135,10 @@ export class LoadConnection {
       const offered = this.#takeWaiting();
       const call = offered?.call ?? this.#nextCall();
       if (call === undefined) break;
-      const taker = pending.begin(call, offered?.start ?? this.#now);
-      const { frame, body } = call;
-      if (calls.beginWhole(this.#head, frame, body.length, taker)) continue;
+      const begun = pending.begin(call, offered?.start ?? this.#now);
+      if (calls.beginWhole(begun, call.frame, call.body.length)) continue;
       // The windows of the server have no room for it now.
-      calls.send(calls.begin(this.#head, taker, NO_OPTIONS), body, true);
+      calls.send(calls.begin(begun.head, begun.taker, {}), call.body, true);
     }
     carrier.flush();
     this.#endWhenIdle();
@@ -195,5 +190,4 @@ export class LoadConnection {
   }
 }
 
-const NO_OPTIONS = {};
 const FINISHED = localStatus("CANCELLED", "the run is over");

@@ -1,5 +1,6 @@
 import { type CallStatus, isSent } from "../grpc/client/call_status.ts";
-import type { CallTaker } from "../grpc/client/client_call.ts";
+import { type CallTaker, ClientCall } from "../grpc/client/client_call.ts";
+import type { RequestHead } from "../grpc/client/request_head.ts";
 import type { LoadCall } from "./call_source.ts";
 import type { CallRecord } from "./load_record.ts";
 import type { ByteRange } from "./rate_limit_message.ts";
@@ -9,6 +10,7 @@ export type MessageCheck = (message: ByteRange, request: Uint8Array) => string |
 
 /** Options of `PendingCalls`. */
 export interface PendingCallsOptions {
+  readonly head: RequestHead;
   readonly checkMessage: MessageCheck;
   readonly record: CallRecord;
 }
@@ -32,13 +34,13 @@ export class PendingCalls {
     this.#options = options;
   }
 
-  /** Begins a call; returns what takes its answer. */
-  begin(call: LoadCall, start: number): CallTaker {
+  /** Begins a call to send; its taker checks the answer. */
+  begin(call: LoadCall, start: number): ClientCall {
     const pending = this.#free.pop() ?? new PendingCall(this.#options, this.#end);
     pending.begin(call, start);
     this.size++;
     this.#options.record.begin(start);
-    return pending;
+    return pending.call;
   }
 }
 
@@ -46,6 +48,7 @@ const NO_BYTES: Uint8Array = new Uint8Array(0);
 
 /** One call in flight, and what is wrong with its answer so far. */
 class PendingCall implements CallTaker {
+  readonly call: ClientCall;
   readonly #options: PendingCallsOptions;
   readonly #end: (call: PendingCall, isLost: boolean) => void;
   /** The range of a message; one object for all of them. */
@@ -58,6 +61,7 @@ class PendingCall implements CallTaker {
   constructor(options: PendingCallsOptions, end: (call: PendingCall, isLost: boolean) => void) {
     this.#options = options;
     this.#end = end;
+    this.call = new ClientCall(options.head, this);
   }
 
   begin({ message }: LoadCall, start: number): void {
