@@ -40,19 +40,26 @@ export function authorityOf({ address, authority }: GrpcTarget): string {
 }
 
 /** Connects to a server, over TLS with HTTP/2 where it is set. Rejects with an error that states the reason. */
-export async function dial(target: GrpcTarget, options: DialOptions): Promise<Duplex> {
-  const plain = await connect(target.address, options.signal);
-  if (target.tls === undefined) return plain;
+export async function dial(target: GrpcTarget, { signal, clock }: DialOptions): Promise<Duplex> {
+  const { address, tls: given } = target;
+  if (given === undefined) return await connect(address, signal);
+  const start = async (isVerified: boolean) => {
+    const options = tlsOptions(address, given, isVerified);
+    // In Deno 2.6, TLS over another stream never ends its handshake.
+    if ("host" in address && options.host === address.host) {
+      return tls.connect({ ...options, host: address.host, port: address.port });
+    }
+    const plain = await connect(address, signal);
+    const socket = tls.connect({ ...options, socket: plain });
+    socket.once("close", () => plain.destroy());
+    return socket;
+  };
   try {
-    return await secured(plain, { ...options, target, isVerified: true });
+    return await secured(await start(true), signal);
   } catch (error) {
-    plain.destroy();
-    options.signal.throwIfAborted();
-    const look = async () => {
-      const again = await connect(target.address, options.signal);
-      return startTls(again, { target, isVerified: false });
-    };
-    throw await explainedTlsError(error, { connect: look, clock: options.clock });
+    signal.throwIfAborted();
+    const explained = await explainedTlsError(error, { connect: () => start(false), clock });
+    throw new Error(connectProblem(explained), { cause: error });
   }
 }
 
@@ -78,58 +85,53 @@ function connect(address: GrpcTarget["address"], signal: AbortSignal): Promise<S
   });
 }
 
-function connectProblem(error: Error): string {
-  const code = "code" in error ? error.code : undefined;
+function connectProblem(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
   if (code === "ECONNREFUSED") return "connection refused";
   if (code === "ENOENT") return "there is no such socket";
   // Without a message when several addresses failed.
   return errorText(error) || String(code);
 }
 
-interface TlsStart {
-  readonly target: GrpcTarget;
-  readonly isVerified: boolean;
-}
-
-function startTls(
-  plain: Socket,
-  { target: { address, tls: given }, isVerified }: TlsStart,
-): tls.TLSSocket {
-  const { ca, cert, key, serverName } = given ?? {};
+function tlsOptions(
+  address: GrpcTarget["address"],
+  { ca, cert, key, serverName }: GrpcTls,
+  isVerified: boolean,
+): tls.ConnectionOptions {
   const name = serverName ?? ("path" in address ? "localhost" : address.host);
-  const socket = tls.connect({
-    socket: plain,
-    host: name,
-    // An IP address is no server name.
-    ...(isIP(name) === 0 ? { servername: name } : {}),
+  // An IP address is no server name: it is checked as the host.
+  const isName = isIP(name) === 0;
+  return {
+    ...(isName ? { host: "path" in address ? name : address.host, servername: name } : { host: name }),
     checkServerIdentity: (_, certificate) => tls.checkServerIdentity(name, certificate),
     ALPNProtocols: ["h2"],
     minVersion: "TLSv1.2",
     rejectUnauthorized: isVerified,
     ...(ca === undefined ? {} : { ca: typeof ca === "string" ? ca : [...ca] }),
     ...(cert === undefined || key === undefined ? {} : { cert, key }),
-  });
-  socket.once("close", () => plain.destroy());
-  return socket;
+  };
 }
 
-function secured(plain: Socket, options: TlsStart & DialOptions): Promise<tls.TLSSocket> {
-  const { signal } = options;
+function secured(socket: tls.TLSSocket, signal: AbortSignal): Promise<tls.TLSSocket> {
   return new Promise((resolve, reject) => {
-    const socket = startTls(plain, options);
     const onAbort = () => {
       reject(signal.reason);
       socket.destroy();
     };
     signal.addEventListener("abort", onAbort);
+    if (signal.aborted) onAbort();
     // This listener stays: a socket may fail more than once.
-    socket.on("error", reject);
+    socket.on("error", (error) => {
+      reject(error);
+      socket.destroy();
+    });
     socket.once("close", () => {
       signal.removeEventListener("abort", onAbort);
       reject(new Error("the server closed the connection in the TLS handshake"));
     });
     socket.once("secureConnect", () => {
       signal.removeEventListener("abort", onAbort);
+      socket.setNoDelay(true);
       if (socket.alpnProtocol === "h2") return resolve(socket);
       reject(new Error("the server does not speak HTTP/2 over TLS"));
       socket.destroy();

@@ -14,8 +14,6 @@ import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
 import { badConfig, shopConfig, XdsServer } from "../../harness/xds_server.ts";
 import { shopRequest } from "../settings/settings_bed.ts";
 
-/** Timers of the gRPC library that run on after a connection was lost. */
-const GRPC_TIMERS_MS = 400;
 const RULE =
   "domain: shop\ndescriptors:\n  - { key: open, rate_limit: { unit: day, requests_per_unit: 9 } }\n";
 const RULES = { "shop.yaml": RULE };
@@ -209,7 +207,6 @@ Deno.test("health: a start that waits for valid rules says so, and weir health f
 
 Deno.test("health: a configuration server that is away, that sends bad rules, and that works", async () => {
   await using stack = new AsyncDisposableStack();
-  stack.defer(() => new Promise((resolve) => setTimeout(resolve, GRPC_TIMERS_MS)));
   await using server = new XdsServer({ port: freePort() });
   const env = {
     CONFIG_TYPE: "GRPC_XDS_SOTW",

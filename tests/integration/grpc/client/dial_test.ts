@@ -137,13 +137,13 @@ Deno.test("dial: a unix socket, with and without TLS, and one that is not there"
   }
 });
 
-Deno.test("dial: no server, and no such name", async () => {
+Deno.test("dial: no server, and no such name, with and without TLS", async () => {
   const address = { host: "127.0.0.1", port: freePort() };
-  assertEquals(await called({ address }), "UNAVAILABLE: connection refused");
-  assertMatch(
-    await called({ address: { ...address, host: "no-such-host.invalid" } }),
-    /^UNAVAILABLE: .*(?:lookup|ENOTFOUND)/,
-  );
+  for (const tls of [undefined, {}]) {
+    assertEquals(await called({ address, tls }), "UNAVAILABLE: connection refused");
+    const unknown = await called({ address: { ...address, host: "no-such-host.invalid" }, tls });
+    assertMatch(unknown, /^UNAVAILABLE: .*(?:lookup|ENOTFOUND|EAI_AGAIN)/);
+  }
 });
 
 Deno.test("dial: a server that accepts and says nothing, with and without TLS, is given up after the timeout", async () => {
