@@ -3,7 +3,7 @@ import { bodyText, isJsonType } from "../../base/body_text.ts";
 import { bodyHash, type JsonObject } from "../../base/exact_json.ts";
 import { jsonObjectOf } from "./field_reader.ts";
 import {
-  messageProblem,
+  bodyProblem,
   idempotencyKeyRefusal,
   notFound,
   refusal,
@@ -238,7 +238,7 @@ function textOf({ body, maxBodyBytes: maxBytes }: SignedTriggerCall, headers: Ca
   const contentEncoding = headers.get("content-encoding");
   const text = bodyText(body, { contentEncoding, contentType: headers.get("content-type"), maxBytes });
   if (typeof text === "string") return text;
-  throw new WebhookRefusal(messageProblem(text));
+  throw new WebhookRefusal(bodyProblem(text));
 }
 
 /** Reads only what is needed of a body: its value takes many times the memory of its text, and many calls may wait. */

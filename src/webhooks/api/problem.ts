@@ -55,7 +55,7 @@ export const WRONG_TYPE: WebhookProblem = {
 };
 
 /** The problem of a body that cannot be decoded. */
-export function messageProblem({ kind, field, reason, headers }: BodyTextProblem): WebhookProblem {
+export function bodyProblem({ kind, field, reason, headers }: BodyTextProblem): WebhookProblem {
   return { code: BODY_CODES[kind], field, detail: `Cannot read "${field}": ${reason}`, headers };
 }
 

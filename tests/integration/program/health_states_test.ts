@@ -206,7 +206,6 @@ Deno.test("health: a start that waits for valid rules says so, and weir health f
 });
 
 Deno.test("health: a configuration server that is away, that sends bad rules, and that works", async () => {
-  await using stack = new AsyncDisposableStack();
   await using server = new XdsServer({ port: freePort() });
   const env = {
     CONFIG_TYPE: "GRPC_XDS_SOTW",
