@@ -100,7 +100,10 @@ interface BenchTask {
 async function run({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
   const printer = printerOf(flags, options.output);
   const task = taskOf(flags);
-  const peer = { address: task.peerAddress, tls: task.tls === undefined ? undefined : await readTlsFiles(task.tls) };
+  const peer = {
+    address: task.peerAddress,
+    tls: task.tls === undefined ? undefined : await readTlsFiles(task.tls),
+  };
   // Loaded here, so that other commands start without it.
   const [{ CallSource }, { DecisionTally }, { runLoad }] = await Promise.all([
     import("../load/call_source.ts"),

@@ -35,7 +35,10 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
     /^the server closed the connection|ECONNRESET|EPIPE|reset by peer|broken pipe/i,
     "does the port use TLS, or require a client certificate? See --tls, --cert and --key",
   ],
-  [/^the server does not speak HTTP|InvalidContentType|wrong version number/, "is it a gRPC port, and does it use TLS only if --tls is set?"],
+  [
+    /^the server does not speak HTTP|InvalidContentType|wrong version number/,
+    "is it a gRPC port, and does it use TLS only if --tls is set?",
+  ],
 ];
 
 /** The results as lines for people. */
