@@ -19,6 +19,11 @@ export function localStatus(code: GrpcCode, message: string): CallStatus {
   return { code, message, metadata: NO_METADATA };
 }
 
+/** Whether the server sent this status with an answer, instead of the client giving it to the call. */
+export function isSent({ metadata }: CallStatus): boolean {
+  return metadata !== NO_METADATA;
+}
+
 /** The error of a call that ended with this status. */
 export function errorOf({ code, message, metadata }: CallStatus): GrpcError {
   return new GrpcError(code, message, { metadata });
