@@ -7,6 +7,7 @@ import {
 } from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
 import type { Socket } from "node:net";
+import { setImmediate } from "node:timers";
 import type { SecureContext } from "node:tls";
 import type { ClientTlsFiles } from "../base/client_tls.ts";
 import type { Clock } from "../base/clock.ts";

@@ -186,14 +186,14 @@ Deno.test("process: a later signal ends it at once, and the log says so", async 
 });
 
 Deno.test("process: settings that are refused are told with the names that were read instead", async () => {
-  const { command, args } = weirCommand(["serve"]);
+  const line = weirCommand(["serve"]);
   const env = {
-    ...runtimeEnvironment(),
+    ...runtimeEnvironment(line),
     REDIS_TIMEOUT: "soon",
     MEMCACHE_TLS: "true",
     LOG_LEVEL: "loud",
   };
-  await using child = new ChildProcess(command, { args, env });
+  await using child = new ChildProcess(line.command, { args: line.args, env });
   const { code } = await child.exited;
   assertEquals([code, child.stderrLines], [1, [
     "MC_TLS is set from MEMCACHE_TLS",
