@@ -1,60 +1,73 @@
 /**
- * The task `test:binary`: compiles Weir on a base runtime of an older Deno, which is never released, runs the end-to-end
- * tests with that program in a folder with blanks in its name, and compares it with `deno run`. Named files run instead of
- * all. The last line says how many tests passed and failed.
+ * The task `test:binary`: runs the end-to-end tests with a program, and compares it with `deno run`. `WEIR_BIN` names the
+ * program; without it, Weir is compiled on a base runtime of an older Deno, which is never released. Named files run instead
+ * of all. The last line says how many tests passed and failed.
  */
 import { join } from "node:path";
-import { PLACES } from "../tests/binary/places.ts";
-import { type Skip, SKIPS } from "../tests/binary/skips.ts";
+import { PLACES } from "./binary/places.ts";
+import { type Skip, SKIPS } from "./binary/skips.ts";
 import { judge } from "../tests/harness/test_report.ts";
 import { installTools, printLine } from "./install_tools.ts";
 import { runAll, SLOWEST } from "./test.ts";
-import { makeTestProgram } from "./test/binary_program.ts";
-import { compareStarts } from "./test/compare_starts.ts";
+import { makeTestProgram } from "./binary/program.ts";
+import { compareStarts } from "./binary/compare_starts.ts";
 import { joinRuns, type TestRun } from "./test/join_runs.ts";
 import { filterOf } from "./test/repeat_failed.ts";
 import { runGroup } from "./test/run_group.ts";
 import { slowestLines, startedByImports } from "./test/slowest.ts";
-import { filterExcept, needless, skipLines, skippedNames } from "./test/skips.ts";
+import { filterExcept, needless, skipLines, skippedNames } from "./binary/skip_filter.ts";
 
 const ROOT = new URL("../", import.meta.url).pathname;
 /** A skipped test that waits for what never comes is not waited for. */
 const SKIPPED_MS = 60_000;
 const SKIPPED_JOBS = 8;
 
-/** Makes the program and tests it; returns the exit code. */
+/** Tests the program that `WEIR_BIN` names, or makes one; returns the exit code. */
 async function testBinary(args: readonly string[]): Promise<number> {
-  await installTools({ tasks: ["binary"] });
+  const given = Deno.env.get("WEIR_BIN") || undefined;
+  const named = args.filter((arg) => !arg.startsWith("-"));
+  const isOnBase = given === undefined;
+  if (isOnBase) await installTools({ tasks: ["binary"] });
+  const skips = isOnBase ? SKIPS.map((skip) => skipIn(skip, named)) : [];
   const folder = await Deno.makeTempDir({ prefix: "weir_binary_" });
   try {
-    const program = join(folder, "a folder with blanks", "weir");
-    await Deno.mkdir(join(program, ".."));
-    await makeTestProgram(program);
-    await Deno.chmod(join(program, ".."), 0o555);
+    const program = given ?? await makeProgramIn(folder);
     Deno.env.set("WEIR_BIN", program);
-    const places = args.filter((arg) => !arg.startsWith("-"));
-    const skips = places.length === 0 ? SKIPS : SKIPS.map((skip) => only(skip, places));
-    const names = skippedNames(skips);
-    const options = args.filter((arg) => arg.startsWith("-") && arg !== SLOWEST);
-    const runs = await runAll({
-      named: places.length === 0 ? Object.values(PLACES).flat() : places,
-      options: names.length === 0 ? options : [...options, filterExcept(names)],
-      folder,
-      isShared: true,
-    });
-    const tried = names.length === 0 ? [] : [await trySkipped(skips, folder)];
+    const runs = await runPrograms(named, { args, skips, folder });
+    const tried = skippedNames(skips).length === 0 ? [] : [await trySkipped(skips, folder)];
     const strict = ["true", "1"].includes(Deno.env.get("CI") ?? "");
     const verdict = judge(joinRuns([...runs, ...tried], { empty: args.length > 0 }), { code: 0, strict });
     const times = args.includes(SLOWEST) ? runs.flatMap((run) => run.times ?? []) : [];
-    if (times.length > 0) { for (const line of slowestLines(times, startedByImports(ROOT))) printLine(line); }
-    for (const line of skipLines(skips)) printLine(line);
-    if (places.length === 0) { for (const line of await compareStarts(program)) printLine(line); }
-    printLine(`tests on the base runtime: ${names.length} skipped`);
-    for (const line of verdict.lines) printLine(line);
+    const slowest = times.length === 0 ? [] : slowestLines(times, startedByImports(ROOT));
+    const starts = named.length === 0 ? await compareStarts(program, { isOnBase }) : [];
+    for (const line of [...slowest, ...starts, ...skipLines(skips), ...verdict.lines]) printLine(line);
     return verdict.ok ? 0 : 1;
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
+}
+
+/** Makes the program in a folder with blanks in its name. */
+async function makeProgramIn(folder: string): Promise<string> {
+  const place = join(folder, "a folder with blanks");
+  await Deno.mkdir(place);
+  await makeTestProgram(join(place, "weir"));
+  return join(place, "weir");
+}
+
+async function runPrograms(named: readonly string[], { args, skips, folder }: {
+  readonly args: readonly string[];
+  readonly skips: readonly Skip[];
+  readonly folder: string;
+}): Promise<readonly TestRun[]> {
+  const names = skippedNames(skips);
+  const options = args.filter((arg) => arg.startsWith("-") && arg !== SLOWEST);
+  return await runAll({
+    named: named.length === 0 ? Object.values(PLACES).flat() : named,
+    options: names.length === 0 ? options : [...options, filterExcept(names)],
+    folder,
+    isShared: true,
+  });
 }
 
 /** Runs the skipped tests; one that passes is a failure, and nothing else is. */
@@ -85,11 +98,10 @@ async function trySkipped(skips: readonly Skip[], folder: string): Promise<TestR
   };
 }
 
-function only({ reason, tests }: Skip, places: readonly string[]): Skip {
-  return {
-    reason,
-    tests: Object.fromEntries(Object.entries(tests).filter(([file]) => places.includes(file))),
-  };
+/** What is skipped of these files; of all when none is named. */
+function skipIn({ reason, tests }: Skip, named: readonly string[]): Skip {
+  const chosen = Object.entries(tests).filter(([file]) => named.length === 0 || named.includes(file));
+  return { reason, tests: Object.fromEntries(chosen) };
 }
 
 if (import.meta.main) Deno.exit(await testBinary(Deno.args));

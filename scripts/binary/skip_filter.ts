@@ -1,6 +1,6 @@
-import type { Skip } from "../../tests/binary/skips.ts";
+import type { Skip } from "./skips.ts";
 import { type FailedTest, topName } from "../../tests/harness/test_report.ts";
-import type { TestRun } from "./join_runs.ts";
+import type { TestRun } from "../test/join_runs.ts";
 
 /** A position in the names: what follows it, and whether one ends there. */
 interface Place {
@@ -25,11 +25,12 @@ export function filterExcept(names: readonly string[]): string {
 
 /** The names with their reasons, one line each. */
 export function skipLines(skips: readonly Skip[]): string[] {
-  return skips.flatMap(({ reason, tests }) =>
+  const lines = skips.flatMap(({ reason, tests }) =>
     Object.entries(tests).flatMap(([file, names]) =>
-      names.map((name) => `skipped on the base runtime: ${name} (${file}): ${reason}`)
+      names.map((name) => `not run: ${name} (${file}): ${reason}`)
     )
   );
+  return lines.length === 0 ? [] : [...lines, `not run with this base runtime: ${lines.length} tests`];
 }
 
 /** The names of all tests that are skipped. */
@@ -45,7 +46,7 @@ export function needless(skips: readonly Skip[], { report, times = [] }: TestRun
     Object.entries(tests).flatMap(([file, names]) =>
       names.filter((name) =>
         ran.has(name) && !failed.has(name) && !report.skipped.some((line) => line.startsWith(`${name} (`))
-      ).map((name) => ({ name, file, reason: "it passes: remove it from tests/binary/skips.ts" }))
+      ).map((name) => ({ name, file, reason: "it passes: remove it from scripts/binary/skips.ts" }))
     )
   );
 }
@@ -59,5 +60,5 @@ function otherThan({ next, isEnd }: Place): string {
 }
 
 function literal(letter: string): string {
-  return `\\x{${(letter.codePointAt(0) ?? 0).toString(16)}}`;
+  return `\\u{${(letter.codePointAt(0) ?? 0).toString(16)}}`;
 }

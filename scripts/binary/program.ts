@@ -12,7 +12,7 @@ import { copySources } from "../compile/source_copy.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 const RELEASE = "2.6.10";
-const SHIMS = "tests/binary/shims.ts";
+const SHIMS = "scripts/binary/shims.ts";
 
 /**
  * Makes Weir as `deno task compile` does, with a base runtime that a package registry has. Its first module and its workers
