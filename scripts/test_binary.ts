@@ -19,7 +19,7 @@ import { filterExcept, needless, skipLines, skippedNames } from "./binary/skip_f
 
 const ROOT = new URL("../", import.meta.url).pathname;
 /** A skipped test that waits for what never comes is not waited for. */
-const SKIPPED_MS = 60_000;
+const SKIPPED_MS = 40_000;
 const SKIPPED_JOBS = 8;
 
 /** Tests the program that `WEIR_BIN` names, or makes one; returns the exit code. */

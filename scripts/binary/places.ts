@@ -12,7 +12,6 @@ export const PLACES: Readonly<Record<string, readonly string[]>> = {
   ],
   "decisions in memory and redis": [
     "tests/integration/program/algorithms_fleet_test.ts",
-    "tests/integration/program/client_values_test.ts",
     "tests/integration/program/counters_test.ts",
     "tests/integration/program/grpc_test.ts",
     "tests/integration/program/shared_cache_test.ts",

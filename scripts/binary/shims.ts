@@ -3,6 +3,7 @@
  * and of its workers. Deno 2.9, which Weir requires, has all of it.
  */
 import { createPublicKey, generateKeyPairSync, type KeyObject, X509Certificate } from "node:crypto";
+import net from "node:net";
 import { DatabaseSync } from "node:sqlite";
 import tls from "node:tls";
 
@@ -21,6 +22,7 @@ Object.assign(Deno, {
   },
 });
 Object.assign(Deno.FsFile.prototype, { tryLockSync });
+Object.assign(net.Socket.prototype, { resetAndDestroy: net.Socket.prototype.destroy });
 Object.assign(X509Certificate.prototype, { checkPrivateKey });
 Object.assign(tls, { getCACertificates });
 nameCurves();
