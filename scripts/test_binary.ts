@@ -15,7 +15,7 @@ import { joinRuns, type TestRun } from "./test/join_runs.ts";
 import { filterOf } from "./test/repeat_failed.ts";
 import { runGroup } from "./test/run_group.ts";
 import { slowestLines, startedByImports } from "./test/slowest.ts";
-import { filterExcept, needless, skipLines, skippedNames } from "./binary/skip_filter.ts";
+import { filterExcept, needless, skipLines, skippedNames, unlisted } from "./binary/skip_filter.ts";
 
 const ROOT = new URL("../", import.meta.url).pathname;
 /** A skipped test that waits for what never comes is not waited for. */
@@ -36,7 +36,8 @@ async function testBinary(args: readonly string[]): Promise<number> {
     const runs = await runPrograms(named, { args, skips, folder });
     const tried = skippedNames(skips).length === 0 ? [] : [await trySkipped(skips, folder)];
     const strict = ["true", "1"].includes(Deno.env.get("CI") ?? "");
-    const verdict = judge(joinRuns([...runs, ...tried], { empty: args.length > 0 }), { code: 0, strict });
+    const report = joinRuns([...runs, ...tried], { empty: args.length > 0 });
+    const verdict = judge({ ...report, skipped: unlisted(report.skipped, skips) }, { code: 0, strict });
     const times = args.includes(SLOWEST) ? runs.flatMap((run) => run.times ?? []) : [];
     const slowest = times.length === 0 ? [] : slowestLines(times, startedByImports(ROOT));
     const starts = named.length === 0 ? await compareStarts(program, { isOnBase }) : [];
@@ -87,6 +88,7 @@ async function trySkipped(skips: readonly Skip[], folder: string): Promise<TestR
     args: [filterOf(skippedNames(skips))],
     env: {},
     isShown: false,
+    isQuiet: true,
     overdue: AbortSignal.timeout(SKIPPED_MS),
     graceMs: 10_000,
   });

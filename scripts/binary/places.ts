@@ -49,6 +49,7 @@ export const PLACES: Readonly<Record<string, readonly string[]>> = {
     "tests/integration/http/openapi_document_test.ts",
     "tests/integration/http/own_site_test.ts",
     "tests/integration/ui/page_administration_test.ts",
+    "tests/integration/ui/page_edit_test.ts",
     "tests/integration/ui/page_live_views_test.ts",
     "tests/integration/ui/page_tokens_test.ts",
   ],

@@ -2,23 +2,25 @@ import type { Skip } from "./skips.ts";
 import { type FailedTest, topName } from "../../tests/harness/test_report.ts";
 import type { TestRun } from "../test/join_runs.ts";
 
-/** A position in the names: what follows it, and whether one ends there. */
-interface Place {
-  readonly next: Map<string, Place>;
-  isEnd: boolean;
-}
+/** Longer names are told apart by so many letters: the expressions of the runner may not nest deeper. */
+const MAX_LETTERS = 40;
 
-/** The argument of the runner for all tests but those of these names; its expressions have no word for "not". */
+/** A position in the begins of names, by what follows it; a begin ends where nothing follows. */
+interface Place extends Map<string, Place> {}
+
+/**
+ * The argument of the runner for all tests but those whose names begin as these do. Its expressions have no word for "not":
+ * another name is one that leaves the names at some letter, or ends within them.
+ */
 export function filterExcept(names: readonly string[]): string {
-  const root: Place = { next: new Map(), isEnd: false };
+  const root: Place = new Map();
   for (const name of names) {
     let place = root;
-    for (const letter of name) {
-      const next = place.next.get(letter) ?? { next: new Map(), isEnd: false };
-      place.next.set(letter, next);
+    for (const letter of name.slice(0, MAX_LETTERS)) {
+      const next: Place = place.get(letter) ?? new Map();
+      place.set(letter, next);
       place = next;
     }
-    place.isEnd = true;
   }
   return `--filter=/^${otherThan(root)}$/`;
 }
@@ -38,6 +40,12 @@ export function skippedNames(skips: readonly Skip[]): string[] {
   return skips.flatMap(({ tests }) => Object.values(tests).flat());
 }
 
+/** The skipped tests of a report that are not among these. */
+export function unlisted(skipped: readonly string[], skips: readonly Skip[]): string[] {
+  const names = skippedNames(skips);
+  return skipped.filter((line) => !names.some((name) => line.startsWith(`${name} (`)));
+}
+
 /** Failures for skips that are not needed any more, by a run of the skipped tests alone. */
 export function needless(skips: readonly Skip[], { report, times = [] }: TestRun): FailedTest[] {
   const failed = new Set(report.failed.map(({ name }) => topName(name)));
@@ -51,12 +59,11 @@ export function needless(skips: readonly Skip[], { report, times = [] }: TestRun
   );
 }
 
-/** An expression for the texts that do not lead from this place to the end of a name. */
-function otherThan({ next, isEnd }: Place): string {
-  if (next.size === 0) return isEnd ? ".+" : ".*";
-  const others = `[^${[...next.keys()].map(literal).join("")}].*`;
-  const longer = [...next].map(([letter, place]) => literal(letter) + otherThan(place));
-  return `(?:${[...longer, others].join("|")})${isEnd ? "" : "?"}`;
+function otherThan(place: Place): string {
+  const others = `[^${[...place.keys()].map(literal).join("")}].*`;
+  const longer = [...place].filter(([, next]) => next.size > 0)
+    .map(([letter, next]) => literal(letter) + otherThan(next));
+  return `(?:${[...longer, others].join("|")})?`;
 }
 
 function literal(letter: string): string {
