@@ -7,8 +7,8 @@ import { serveFlags } from "../serve_flags.ts";
 import { compiler } from "./program.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
-const ROUNDS = 5;
-const IDLE_MS = 1_500;
+const ROUNDS = 3;
+const IDLE_MS = 1_000;
 const RULES = {
   "shop.yaml": "domain: shop\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 1 } }]\n",
 };

@@ -45,7 +45,6 @@ export const PLACES: Readonly<Record<string, readonly string[]>> = {
     "tests/integration/webhooks/webhook_worker_test.ts",
   ],
   "HTTP and the page": [
-    "tests/integration/http/openapi_agreement_test.ts",
     "tests/integration/http/openapi_document_test.ts",
     "tests/integration/http/own_site_test.ts",
     "tests/integration/ui/page_administration_test.ts",

@@ -4,6 +4,8 @@ export interface Skip {
   readonly reason: string;
   /** The names of the tests by their file. */
   readonly tests: Readonly<Record<string, readonly string[]>>;
+  /** They pass at times, so that one that does says nothing. */
+  readonly isUnsteady?: true;
 }
 
 /** What the base runtime of `deno task test:binary` cannot do. A test that passes with it must not be here. */
@@ -37,6 +39,15 @@ export const SKIPS: readonly Skip[] = [
         "metrics over OTLP: an outage of the collector is logged once, and nothing is lost",
         "metrics over OTLP: http/json, 1 workers: counters, gauges and histograms",
         "metrics over OTLP: http/protobuf, 1 workers: counters, gauges and histograms",
+      ],
+    },
+  },
+  {
+    reason: "the same: how many exports it takes depends on the moment",
+    isUnsteady: true,
+    tests: {
+      "tests/integration/webhook_program/front_door_test.ts": [
+        "webhooks: a span for each trigger, step and attempt",
       ],
     },
   },
