@@ -4,6 +4,7 @@
  * of all. The last line says how many tests passed and failed.
  */
 import { join } from "node:path";
+import { errorText } from "../src/base/error_text.ts";
 import { PLACES } from "./binary/places.ts";
 import { type Skip, SKIPS } from "./binary/skips.ts";
 import { judge } from "../tests/harness/test_report.ts";
@@ -24,29 +25,40 @@ const SKIPPED_JOBS = 8;
 
 /** Tests the program that `WEIR_BIN` names, or makes one; returns the exit code. */
 async function testBinary(args: readonly string[]): Promise<number> {
-  const given = Deno.env.get("WEIR_BIN") || undefined;
-  const named = args.filter((arg) => !arg.startsWith("-"));
-  const isOnBase = given === undefined;
-  if (isOnBase) await installTools({ tasks: ["binary"] });
-  const skips = isOnBase ? SKIPS.map((skip) => skipIn(skip, named)) : [];
   const folder = await Deno.makeTempDir({ prefix: "weir_binary_" });
   try {
-    const program = given ?? await makeProgramIn(folder);
+    const given = Deno.env.get("WEIR_BIN") ?? "";
+    if (given !== "") return await testProgram(args, { program: given, folder, isOnBase: false });
+    await installTools({ tasks: ["binary"] });
+    const program = await makeProgramIn(folder);
     Deno.env.set("WEIR_BIN", program);
-    const runs = await runPrograms(named, { args, skips, folder });
-    const steady = skips.filter(({ isUnsteady }) => isUnsteady !== true);
-    const tried = skippedNames(steady).length === 0 ? [] : [await trySkipped(steady, folder)];
-    const strict = ["true", "1"].includes(Deno.env.get("CI") ?? "");
-    const report = joinRuns([...runs, ...tried], { empty: args.length > 0 });
-    const verdict = judge({ ...report, skipped: unlisted(report.skipped, skips) }, { code: 0, strict });
-    const times = args.includes(SLOWEST) ? runs.flatMap((run) => run.times ?? []) : [];
-    const slowest = times.length === 0 ? [] : slowestLines(times, startedByImports(ROOT));
-    const starts = named.length === 0 ? await compareStarts(program, { isOnBase }) : [];
-    for (const line of [...slowest, ...starts, ...skipLines(skips), ...verdict.lines]) printLine(line);
-    return verdict.ok ? 0 : 1;
+    return await testProgram(args, { program, folder, isOnBase: true });
+  } catch (error) {
+    for (const line of [`failed: ${errorText(error)}`, "0 passed, 1 failed"]) printLine(line);
+    return 1;
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
+}
+
+async function testProgram(args: readonly string[], { program, folder, isOnBase }: {
+  readonly program: string;
+  readonly folder: string;
+  readonly isOnBase: boolean;
+}): Promise<number> {
+  const named = args.filter((arg) => !arg.startsWith("-"));
+  const skips = isOnBase ? SKIPS.map((skip) => skipIn(skip, named)) : [];
+  const steady = skips.filter(({ isUnsteady }) => isUnsteady !== true);
+  const runs = await runPrograms(named, { args, skips, folder });
+  const tried = skippedNames(steady).length === 0 ? [] : [await trySkipped(steady, folder)];
+  const report = joinRuns([...runs, ...tried], { empty: args.length > 0 });
+  const strict = ["true", "1"].includes(Deno.env.get("CI") ?? "");
+  const verdict = judge({ ...report, skipped: unlisted(report.skipped, skips) }, { code: 0, strict });
+  const times = args.includes(SLOWEST) ? runs.flatMap((run) => run.times ?? []) : [];
+  const slowest = times.length === 0 ? [] : slowestLines(times, startedByImports(ROOT));
+  const starts = named.length === 0 ? await compareStarts(program, { isOnBase }) : [];
+  for (const line of [...slowest, ...starts, ...skipLines(skips), ...verdict.lines]) printLine(line);
+  return verdict.ok ? 0 : 1;
 }
 
 /** Makes the program in a folder with blanks in its name. */
