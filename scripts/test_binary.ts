@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { errorText } from "../src/base/error_text.ts";
 import { PLACES } from "./binary/places.ts";
 import { type Skip, SKIPS } from "./binary/skips.ts";
-import { judge } from "../tests/harness/test_report.ts";
+import { type FailedTest, judge } from "../tests/harness/test_report.ts";
 import { installTools, printLine } from "./install_tools.ts";
 import { runAll, SLOWEST } from "./test.ts";
 import { makeTestProgram } from "./binary/program.ts";
@@ -50,10 +50,11 @@ async function testProgram(args: readonly string[], { program, folder, isOnBase 
   const skips = isOnBase ? SKIPS.map((skip) => skipIn(skip, named)) : [];
   const steady = skips.filter(({ isUnsteady }) => isUnsteady !== true);
   const runs = await runPrograms(named, { args, skips, folder });
-  const tried = skippedNames(steady).length === 0 ? [] : [await trySkipped(steady, folder)];
-  const report = joinRuns([...runs, ...tried], { empty: args.length > 0 });
+  const tried = skippedNames(steady).length === 0 ? [] : await trySkipped(steady, folder);
+  const joined = joinRuns(runs, { empty: args.length > 0 });
+  const skipped = unlisted(joined.skipped, skips);
   const strict = ["true", "1"].includes(Deno.env.get("CI") ?? "");
-  const verdict = judge({ ...report, skipped: unlisted(report.skipped, skips) }, { code: 0, strict });
+  const verdict = judge({ ...joined, skipped, failed: [...joined.failed, ...tried] }, { code: 0, strict });
   const times = args.includes(SLOWEST) ? runs.flatMap((run) => run.times ?? []) : [];
   const slowest = times.length === 0 ? [] : slowestLines(times, startedByImports(ROOT));
   const starts = named.length === 0 ? await compareStarts(program, { isOnBase }) : [];
@@ -85,7 +86,7 @@ async function runPrograms(named: readonly string[], { args, skips, folder }: {
 }
 
 /** Runs the skipped tests; one that passes is a failure, and nothing else is. */
-async function trySkipped(skips: readonly Skip[], folder: string): Promise<TestRun> {
+async function trySkipped(skips: readonly Skip[], folder: string): Promise<readonly FailedTest[]> {
   const files = new Set(skips.flatMap(({ tests }) => Object.keys(tests)));
   const group = {
     name: "skipped",
@@ -105,12 +106,7 @@ async function trySkipped(skips: readonly Skip[], folder: string): Promise<TestR
     overdue: AbortSignal.timeout(SKIPPED_MS),
     graceMs: 10_000,
   });
-  const failed = needless(skips, run);
-  return {
-    name: group.name,
-    code: failed.length === 0 ? 0 : 1,
-    report: { passed: 0, failed, unstable: [], skipped: [] },
-  };
+  return needless(skips, run);
 }
 
 /** What is skipped of these files; of all when none is named. */
