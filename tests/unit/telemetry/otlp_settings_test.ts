@@ -3,6 +3,7 @@ import { checkOtlp, type OtlpProtocol } from "../../../src/telemetry/otlp_settin
 import { KeptLog } from "../../harness/http_fixture.ts";
 
 const NO_EFFECT = "has no effect: TRACING_EXPORTER_PROTOCOL is";
+const NOT_COMPRESSED = "has no effect: only exports over HTTP are compressed";
 
 const AGAINST = { TRACES_PROTOCOL: "http/json", PROTOCOL: "grpc" };
 
@@ -22,6 +23,9 @@ const CASES: readonly [
   ["http, and the encoding of the standard variable", "http", { PROTOCOL: "http/json" }, "http/json"],
   ["grpc in both", "grpc", { PROTOCOL: "grpc" }, "grpc"],
   ["http against grpc", "http", { PROTOCOL: "grpc" }, "http/protobuf", `PROTOCOL ${NO_EFFECT} http`],
+  ["grpc without compression", "grpc", { COMPRESSION: "gzip", TRACES_COMPRESSION: "none" }, "grpc"],
+  ["grpc with compression", "grpc", { COMPRESSION: "gzip" }, "grpc", `COMPRESSION ${NOT_COMPRESSED}`],
+  ["http with compression", "http", { COMPRESSION: "gzip" }, "http/protobuf"],
   ["grpc against http/json", "grpc", AGAINST, "grpc", `TRACES_PROTOCOL ${NO_EFFECT} grpc`],
 ];
 

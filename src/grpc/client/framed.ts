@@ -1,0 +1,9 @@
+import { MESSAGE_PREFIX_BYTES } from "../native/message_reader.ts";
+
+/** A message with the prefix of gRPC, uncompressed. */
+export function framed(message: Uint8Array): Uint8Array {
+  const whole = new Uint8Array(MESSAGE_PREFIX_BYTES + message.length);
+  new DataView(whole.buffer).setUint32(1, message.length);
+  whole.set(message, MESSAGE_PREFIX_BYTES);
+  return whole;
+}
