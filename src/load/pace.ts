@@ -1,3 +1,5 @@
+import { setImmediate } from "node:timers";
+
 /** Starts at a constant rate. */
 export interface Pace {
   readonly perSecond: number;

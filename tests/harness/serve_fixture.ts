@@ -4,7 +4,9 @@ import { readSettings } from "../../src/settings/read_settings.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import type { DecidingWorkerHandle } from "../../src/serve/workers/message.ts";
 import type { WebhookWorkerHandle } from "../../src/webhooks/service/supervisor.ts";
+import { ChildProcess } from "./child_process.ts";
 import { FakeClock } from "./fake_clock.ts";
+import { runtimeEnvironment, weirCommand, weirExecutable, workingFolder } from "./weir_command.ts";
 import { makeWeirFolder, type WeirFolder } from "./weir_folder.ts";
 
 /** How a service in this process is started. */
@@ -20,7 +22,20 @@ export interface ServeFixtureOptions {
   readonly createDecidingWorker?: () => DecidingWorkerHandle;
 }
 
-/** The whole service in this process, on free ports, for tests that need no process of its own. */
+/** What runs the service. */
+interface Host {
+  /** Lines of the log so far. */
+  readonly log: readonly string[];
+  /** Settles when every port is open. */
+  readonly opened: Promise<Running>;
+  readonly reload: () => void;
+  readonly beginStop: () => void;
+}
+
+/**
+ * The whole service in this process, on free ports, for tests that need no process of its own. Where `WEIR_BIN` names an
+ * executable, that is started, unless a clock or a worker is to be replaced.
+ */
 export class ServeFixture implements AsyncDisposable {
   /** Folder of the rule files. */
   readonly rulesFolder: string;
@@ -30,16 +45,16 @@ export class ServeFixture implements AsyncDisposable {
   readonly opened: Promise<void>;
   readonly #folder: WeirFolder;
   readonly #clock: Clock;
-  readonly #stop = new AbortController();
-  #reload = () => {};
+  readonly #host: Host;
   #running: Running | undefined;
 
-  private constructor(folder: WeirFolder, log: string[], options: ServeFixtureOptions) {
+  private constructor(folder: WeirFolder, host: Host, clock: Clock) {
     this.rulesFolder = folder.rulesFolder;
-    this.log = log;
+    this.log = host.log;
     this.#folder = folder;
-    this.#clock = options.clock ?? systemClock;
-    this.opened = this.#open(log, options);
+    this.#clock = clock;
+    this.#host = host;
+    this.opened = host.opened.then((running) => void (this.#running = running));
   }
 
   /** Starts it and waits until every port is open. */
@@ -56,7 +71,14 @@ export class ServeFixture implements AsyncDisposable {
 
   /** Starts it. */
   static async begin(options: ServeFixtureOptions = {}): Promise<ServeFixture> {
-    return new ServeFixture(await makeWeirFolder(options.rules), [], options);
+    const { clock = systemClock, env, rules, ...workers } = options;
+    const folder = await makeWeirFolder(rules);
+    const settings = { ...folder.env, ...env };
+    const isReplaced = options.clock !== undefined || Object.keys(workers).length > 0;
+    const host = weirExecutable() === undefined || isReplaced
+      ? servedHere(settings, { clock, ...workers })
+      : servedByProcess(settings);
+    return new ServeFixture(folder, host, clock);
   }
 
   /** The service, whose ports are open. */
@@ -84,7 +106,7 @@ export class ServeFixture implements AsyncDisposable {
 
   /** Reads the configuration again, as SIGHUP does. */
   reload(): void {
-    this.#reload();
+    this.#host.reload();
   }
 
   /** Posts a body to `/json`; answers the status and the body. */
@@ -112,7 +134,7 @@ export class ServeFixture implements AsyncDisposable {
 
   /** Tells it to stop, as SIGTERM does. */
   beginStop(): void {
-    this.#stop.abort();
+    this.#host.beginStop();
   }
 
   /** Stops it and waits until it has; a clock that stands still is moved on until then. */
@@ -133,23 +155,48 @@ export class ServeFixture implements AsyncDisposable {
     await this.stop();
     await Deno.remove(this.#folder.path, { recursive: true });
   }
+}
 
-  async #open(
-    log: string[],
-    { env, createWebhookWorker, createDecidingWorker }: ServeFixtureOptions,
-  ): Promise<void> {
-    const clock = this.#clock;
-    const { settings, effective } = readSettings({
-      ...this.#folder.env,
-      ...env,
-    });
+function servedHere(
+  env: Readonly<Record<string, string>>,
+  { clock, ...workers }: Omit<ServeFixtureOptions, "env" | "rules" | "clock"> & { readonly clock: Clock },
+): Host {
+  const log: string[] = [];
+  const stop = new AbortController();
+  let reload = () => {};
+  const open = async () => {
+    const { settings, effective } = readSettings(env);
     const write = (line: string) => void log.push(line);
     const logger = createLogger({ level: settings.LOG_LEVEL, format: settings.LOG_FORMAT, clock, write });
-    const onReload = (reload: () => void) => void (this.#reload = reload);
-    this.#running = await serve(settings, this.#stop.signal, {
-      ...{ effective, logger, clock, onReload },
-      ...(createWebhookWorker === undefined ? {} : { createWebhookWorker }),
-      ...(createDecidingWorker === undefined ? {} : { createDecidingWorker }),
+    const onReload = (given: () => void) => void (reload = given);
+    return await serve(settings, stop.signal, { effective, logger, clock, onReload, ...workers });
+  };
+  return { log, opened: open(), reload: () => reload(), beginStop: () => stop.abort() };
+}
+
+function servedByProcess(env: Readonly<Record<string, string>>): Host {
+  const line = weirCommand(["serve"]);
+  const settings = { ...runtimeEnvironment(line), ...env };
+  const child = new ChildProcess(line.command, { args: line.args, cwd: workingFolder(line), env: settings });
+  const log = child.stderrLines;
+  const listening = { grpc: /Listening for gRPC on '([^']+)'/, http: /Listening for HTTP on '([^']+)'/ };
+  const open = async () => {
+    const ports = { ...listening, debug: /Listening for debug on '([^']+)'/ };
+    const addresses = await child.find(ports).catch((error) => {
+      throw startError(log) ?? error;
     });
-  }
+    const domains = () => {
+      throw new Error("Cannot look at the domains: another process has them");
+    };
+    return { addresses, domains, stopped: child.exited.then(() => {}) };
+  };
+  const signal = (name: Deno.Signal) => () => child.signal(name);
+  return { log, opened: open(), reload: signal("SIGHUP"), beginStop: signal("SIGTERM") };
+}
+
+/** The error that a program logged before it ended. */
+function startError(log: readonly string[]): Error | undefined {
+  const found = log.map((line) => / msg="Cannot start the service" error=("(?:[^"\\]|\\.)*")/.exec(line)?.[1])
+    .find((text) => text !== undefined);
+  return found === undefined ? undefined : new Error(JSON.parse(found));
 }

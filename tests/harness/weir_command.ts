@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import { serveFlags } from "../../scripts/serve_flags.ts";
 import type { WebhookFaults } from "./webhook_faults.ts";
 
@@ -7,6 +8,7 @@ export interface CommandLine {
   readonly args: readonly string[];
 }
 
+const ROOT = new URL("../../", import.meta.url).pathname;
 const MAIN = new URL("../../main.ts", import.meta.url).pathname;
 const FAULTY = new URL("./killed_weir.ts", import.meta.url).pathname;
 // Of the test's own environment only what the runtime needs, so that no stray setting decides a test.
@@ -41,10 +43,22 @@ export function faultyWeirCommand(faults: WebhookFaults): CommandLine {
   return { command: Deno.execPath(), args };
 }
 
-/** What a started program needs of the test's own environment. */
-export function runtimeEnvironment(): Record<string, string> {
-  return Object.fromEntries(PASSED_ON.flatMap((name) => {
+/** What a started program needs of the test's own environment; an executable runs as on a machine without Deno. */
+export function runtimeEnvironment(line?: CommandLine): Record<string, string> {
+  const isAlone = line !== undefined && isExecutable(line);
+  const passed = Object.fromEntries((isAlone ? ["TMPDIR"] : PASSED_ON).flatMap((name) => {
     const value = Deno.env.get(name);
     return value === undefined ? [] : [[name, value]];
   }));
+  return isAlone ? { ...passed, PATH: "/usr/bin:/bin" } : passed;
+}
+
+/** Where a program is started: that of the sources in the project, an executable in its own folder. */
+export function workingFolder(line: CommandLine): string {
+  return isExecutable(line) ? dirname(weirExecutable() ?? ROOT) : ROOT;
+}
+
+function isExecutable({ command, args }: CommandLine): boolean {
+  const executable = weirExecutable();
+  return executable !== undefined && [command, ...args].includes(executable);
 }

@@ -1,7 +1,13 @@
 import { ChildProcess } from "./child_process.ts";
 import { until } from "./until.ts";
 import type { WebhookFaults } from "./webhook_faults.ts";
-import { type CommandLine, faultyWeirCommand, runtimeEnvironment, weirCommand } from "./weir_command.ts";
+import {
+  type CommandLine,
+  faultyWeirCommand,
+  runtimeEnvironment,
+  weirCommand,
+  workingFolder,
+} from "./weir_command.ts";
 import { makeWeirFolder, type WeirFolder } from "./weir_folder.ts";
 
 /** The listeners of Weir, as its log lines name them. */
@@ -23,8 +29,6 @@ export interface WeirOptions {
   readonly faults?: WebhookFaults | undefined;
 }
 
-const ROOT = new URL("../../", import.meta.url).pathname;
-
 /**
  * Starts Weir as a process of its own and waits until it listens, which one that is to die may never come to.
  * `WEIR_BIN` names an executable to start.
@@ -32,9 +36,10 @@ const ROOT = new URL("../../", import.meta.url).pathname;
 export async function startWeir(options: WeirOptions = {}): Promise<WeirProcess> {
   const { env, faults } = options;
   const folder = await makeWeirFolder(options.rules);
-  const { command, args } = commandLine(options);
-  const settings = { ...runtimeEnvironment(), ...folder.env, ...env };
-  const weir = new WeirProcess(new ChildProcess(command, { args, cwd: ROOT, env: settings }), folder);
+  const line = commandLine(options);
+  const settings = { ...runtimeEnvironment(line), ...folder.env, ...env };
+  const child = { args: line.args, cwd: workingFolder(line), env: settings };
+  const weir = new WeirProcess(new ChildProcess(line.command, child), folder);
   try {
     await weir.listening(options.waitFor ?? (faults?.kill === undefined ? ["gRPC", "HTTP", "debug"] : []));
     return weir;

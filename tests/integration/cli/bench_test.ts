@@ -238,8 +238,8 @@ Deno.test("bench that is interrupted prints the results so far", async () => {
 
 Deno.test("weir bench ends with SIGINT, and needs no more permissions than the service", async () => {
   await using weir = await ServeFixture.start({ rules: { "bench.yaml": RULES } });
-  const { command, args } = weirCommand(words(`bench --addr ${weir.grpcAddress} ${LONG}`));
-  await using child = new ChildProcess(command, { args, env: runtimeEnvironment() });
+  const line = weirCommand(words(`bench --addr ${weir.grpcAddress} ${LONG}`));
+  await using child = new ChildProcess(line.command, { args: line.args, env: runtimeEnvironment(line) });
   await hits(weir);
   child.signal("SIGINT");
   const { code } = await child.exited;

@@ -51,8 +51,9 @@ Deno.test("weir health is a command of its own, which no proxy comes between", a
   await using weir = await ServeFixture.start();
   const proxy = { HTTP_PROXY: "http://127.0.0.1:1", http_proxy: "http://127.0.0.1:1" };
   const exit = async (PORT: string) => {
-    const { command, args } = weirCommand(["health"]);
-    await using child = new ChildProcess(command, { args, env: { ...runtimeEnvironment(), ...proxy, PORT } });
+    const line = weirCommand(["health"]);
+    const env = { ...runtimeEnvironment(line), ...proxy, PORT };
+    await using child = new ChildProcess(line.command, { args: line.args, env });
     const { code } = await child.exited;
     return [code, child.stdoutLines, child.stderrLines.length];
   };

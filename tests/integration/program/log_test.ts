@@ -34,7 +34,7 @@ class UnreadWeir implements AsyncDisposable {
     const child = new Deno.Command("sh", {
       args: ["-c", `${shell}; exec "$@"`, "sh", weir.command, ...weir.args],
       clearEnv: true,
-      env: { ...runtimeEnvironment(), ...folder.env, PORT: `${port}`, LOG_LEVEL: "debug", ...env },
+      env: { ...runtimeEnvironment(weir), ...folder.env, PORT: `${port}`, LOG_LEVEL: "debug", ...env },
       stdin: "null",
       stdout: "piped",
       stderr: "piped",

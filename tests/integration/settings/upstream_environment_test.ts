@@ -20,12 +20,12 @@ async function decide(
   const rulesFolder = join(root, "ratelimit", "config");
   await Deno.mkdir(rulesFolder, { recursive: true });
   await Deno.writeTextFile(join(rulesFolder, "config.yaml"), RULES);
-  const { command, args } = weirCommand(["serve"]);
-  const child = new ChildProcess(command, {
-    args,
+  const line = weirCommand(["serve"]);
+  const child = new ChildProcess(line.command, {
+    args: line.args,
     cwd: folder,
     env: {
-      ...runtimeEnvironment(),
+      ...runtimeEnvironment(line),
       ...FREE_PORTS,
       ...{ PORT: "0", GRPC_PORT: "0", DEBUG_PORT: "0" },
       ...{ USE_STATSD: "false", LOG_LEVEL: "debug", RUNTIME_ROOT: root, RUNTIME_SUBDIRECTORY: "ratelimit" },

@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { setImmediate } from "node:timers/promises";
-import { unlessAborted, waitUnlessAborted, withTimeout } from "../../../src/base/wait.ts";
+import { heldUntilAborted, unlessAborted, waitUnlessAborted, withTimeout } from "../../../src/base/wait.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { CountedAbort } from "../../harness/rest_fixture.ts";
 
@@ -93,4 +93,14 @@ Deno.test("unlessAborted: ends with the promise or the signal, and leaves no lis
   assertEquals(await assertRejects(() => pending), failure);
   assertEquals(await assertRejects(() => unlessAborted(new Promise(() => {}), signal)), failure);
   assertEquals(counted.listening, 0);
+});
+
+Deno.test("heldUntilAborted: it has the reason of the first signal, whether aborted before or after", () => {
+  const [first, second] = [new AbortController(), new AbortController()];
+  const held = heldUntilAborted(first.signal, second.signal);
+  assertEquals(held.aborted, false);
+  second.abort("stop");
+  first.abort("later");
+  assertEquals(held.reason, "stop");
+  assertEquals(heldUntilAborted(first.signal, second.signal).reason, "later");
 });
