@@ -18,7 +18,7 @@ testRuntimes("the start task is ready, and the command of a clone runs", async (
   const folder = await makeWeirFolder();
   await using stack = new AsyncDisposableStack();
   stack.defer(() => Deno.remove(folder.path, { recursive: true }));
-  const env = {
+  const env: Record<string, string> = {
     ...runtimeEnvironment(),
     ...runtime.env,
     ...folder.env,
