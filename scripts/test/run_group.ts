@@ -19,6 +19,8 @@ export interface GroupOptions {
   readonly env: Readonly<Record<string, string>>;
   /** Its output is shown as it comes; else what it says of failures is, after its end, so that no two mix. */
   readonly isShown: boolean;
+  /** Nothing of its output is shown. */
+  readonly isQuiet?: boolean;
   /** Aborted when its time is over. */
   readonly overdue: AbortSignal;
   /** How long a runner that was interrupted has to say what it was waiting for. */
@@ -54,7 +56,7 @@ export async function runGroup(group: TestGroup, options: GroupOptions): Promise
   }).spawn();
   const kept = isShown ? undefined : new KeptOutput(child);
   const { code } = await endedInTime(child, options);
-  if (code !== 0) await kept?.print(group.name);
+  if (code !== 0 && options.isQuiet !== true) await kept?.print(group.name);
   const seconds = Math.round((performance.now() - begin) / 1_000);
   printLine(`tests of "${group.name}": ended with code ${code} after ${seconds} s`);
   return { name: group.name, code, ...await readReport(reportPath) };

@@ -181,7 +181,10 @@ function servedByProcess(env: Readonly<Record<string, string>>): Host {
   const log = child.stderrLines;
   const listening = { grpc: /Listening for gRPC on '([^']+)'/, http: /Listening for HTTP on '([^']+)'/ };
   const open = async () => {
-    const addresses = await child.find({ ...listening, debug: /Listening for debug on '([^']+)'/ });
+    const ports = { ...listening, debug: /Listening for debug on '([^']+)'/ };
+    const addresses = await child.find(ports).catch((error) => {
+      throw startError(log) ?? error;
+    });
     const domains = () => {
       throw new Error("Cannot look at the domains: another process has them");
     };
@@ -189,4 +192,11 @@ function servedByProcess(env: Readonly<Record<string, string>>): Host {
   };
   const signal = (name: Deno.Signal) => () => child.signal(name);
   return { log, opened: open(), reload: signal("SIGHUP"), beginStop: signal("SIGTERM") };
+}
+
+/** The error that a program logged before it ended. */
+function startError(log: readonly string[]): Error | undefined {
+  const found = log.map((line) => / msg="Cannot start the service" error=("(?:[^"\\]|\\.)*")/.exec(line)?.[1])
+    .find((text) => text !== undefined);
+  return found === undefined ? undefined : new Error(JSON.parse(found));
 }

@@ -206,7 +206,8 @@ test("a rule file whose name is not UTF-8 is an error, and the others are read",
 });
 
 Deno.test("rule files on disk: the service warns of files that are none by name, and an Emacs lock stops nothing", async () => {
-  const rule = (domain: string) => `domain: ${domain}\ndescriptors: []\n`;
+  const limit = "{ key: k, rate_limit: { unit: day, requests_per_unit: 1 } }";
+  const rule = (domain: string) => `domain: ${domain}\ndescriptors: [${limit}]\n`;
   const rules = { "a.yaml": rule("a"), "b.json": '{ "domain": "b" }', "../config.more.yaml": rule("more") };
   await using weir = await ServeFixture.start({ rules, env: { RUNTIME_WATCH_ROOT: "true" } });
   const warned = (name: string) =>
@@ -215,5 +216,5 @@ Deno.test("rule files on disk: the service warns of files that are none by name,
   await Deno.symlink("me@host.1:2", join(weir.rulesFolder, ".#a.yaml"));
   await Deno.writeTextFile(join(weir.rulesFolder, "a.yaml"), rule("changed"));
   weir.reload();
-  await eventually("changed", () => weir.running.domains().join());
+  await eventually(true, async () => (await weir.page("/rlconfig")).startsWith("changed.k: "));
 });

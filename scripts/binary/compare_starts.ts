@@ -4,11 +4,11 @@ import { residentMb } from "../../tests/harness/process_metrics.ts";
 import { type CommandLine, commandOf } from "../../tests/harness/weir_command.ts";
 import { makeWeirFolder } from "../../tests/harness/weir_folder.ts";
 import { serveFlags } from "../serve_flags.ts";
-import { compiler } from "./binary_program.ts";
+import { compiler } from "./program.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
-const ROUNDS = 5;
-const IDLE_MS = 1_500;
+const ROUNDS = 3;
+const IDLE_MS = 1_000;
 const RULES = {
   "shop.yaml": "domain: shop\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 1 } }]\n",
 };
@@ -28,18 +28,15 @@ interface Way {
  * How long the program and `deno run` take from their start to their first decision, and what an idle process holds: medians
  * of rounds in turn, after one that fills the caches.
  */
-export async function compareStarts(program: string): Promise<string[]> {
-  const { deno, folder, needs } = await compiler();
-  const old = ["run", ...needs, ...serveFlags(), "--preload=tests/binary/shims.ts", "main.ts", "serve"];
+export async function compareStarts(
+  program: string,
+  { isOnBase }: { readonly isOnBase: boolean },
+): Promise<string[]> {
   const passed = { PATH: Deno.env.get("PATH") ?? "", HOME: Deno.env.get("HOME") ?? "" };
   const ways: readonly Way[] = [
     { name: "the program", line: { command: program, args: ["serve"] }, env: {} },
-    {
-      name: 'its release of Deno, "deno run"',
-      line: { command: deno, args: old },
-      env: { ...passed, DENO_DIR: folder },
-    },
-    { name: `Deno ${Deno.version.deno}, "deno run"`, line: commandOf(undefined, ["serve"]), env: passed },
+    ...(isOnBase ? [await baseRelease(passed)] : []),
+    { name: `deno run, ${Deno.version.deno}`, line: commandOf(undefined, ["serve"]), env: passed },
   ];
   const rounds = new Map(ways.map((way) => [way, [] as { firstMs: number; idleMb: number }[]]));
   for (let round = 0; round <= ROUNDS; round++) {
@@ -56,6 +53,17 @@ export async function compareStarts(program: string): Promise<string[]> {
     } MB`;
   });
   return [`size of the program: ${Math.round(size / 1e6)} MB`, ...lines];
+}
+
+/** The sources, run by the release of Deno that the program is made with. */
+async function baseRelease(env: Readonly<Record<string, string>>): Promise<Way> {
+  const { deno, folder, needs } = await compiler();
+  const args = ["run", ...needs, ...serveFlags(), "--preload=scripts/binary/shims.ts", "main.ts", "serve"];
+  return {
+    name: "deno run, the release of the program",
+    line: { command: deno, args },
+    env: { ...env, DENO_DIR: folder },
+  };
 }
 
 async function startOnce({ line, env }: Way, idleMs: number): Promise<{ firstMs: number; idleMb: number }> {

@@ -3,25 +3,44 @@
  * and of its workers. Deno 2.9, which Weir requires, has all of it.
  */
 import { createPublicKey, generateKeyPairSync, type KeyObject, X509Certificate } from "node:crypto";
+import net from "node:net";
+import { DatabaseSync } from "node:sqlite";
 import tls from "node:tls";
 
 const AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt";
 const CURVES: Readonly<Record<string, string>> = { p256: "prime256v1", p384: "secp384r1", p521: "secp521r1" };
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n/g;
 
+const paths = new WeakMap<Deno.FsFile, string | URL>();
+const locks = new WeakMap<Deno.FsFile, DatabaseSync>();
+const { openSync } = Deno;
+Object.assign(Deno, {
+  openSync(path: string | URL, options?: Deno.OpenOptions) {
+    const file = openSync(path, options);
+    paths.set(file, path);
+    return file;
+  },
+});
 Object.assign(Deno.FsFile.prototype, { tryLockSync });
+Object.assign(net.Socket.prototype, { resetAndDestroy: net.Socket.prototype.destroy });
 Object.assign(X509Certificate.prototype, { checkPrivateKey });
 Object.assign(tls, { getCACertificates });
 nameCurves();
 
-/** Locks a file unless a lock of it is known to the kernel. Two processes in one moment may both find none, and one waits. */
-function tryLockSync(this: Deno.FsFile, exclusive: boolean): boolean {
-  const { ino } = this.statSync();
-  const isLocked = Deno.readTextFileSync("/proc/locks").split("\n").some((line) =>
-    / FLOCK /.test(line) && line.includes(`:${ino} `)
-  );
-  if (!isLocked) this.lockSync(exclusive);
-  return !isLocked;
+/**
+ * Locks a file for this process unless another one has it. An empty file is a database, whose lock ends with the first
+ * descriptor of the file that is closed, so at the latest when the process ends.
+ */
+function tryLockSync(this: Deno.FsFile): boolean {
+  const database = new DatabaseSync(paths.get(this) ?? "", { timeout: 0 });
+  try {
+    database.exec("BEGIN EXCLUSIVE");
+    locks.set(this, database);
+    return true;
+  } catch {
+    database.close();
+    return false;
+  }
 }
 
 function checkPrivateKey(this: X509Certificate, key: KeyObject): boolean {

@@ -1,5 +1,6 @@
 /** The files whose tests start Weir as a program, by what they show. */
 export const PLACES: Readonly<Record<string, readonly string[]>> = {
+  "alone on a machine": ["tests/binary/machine_test.ts"],
   "start, signals, exit codes and log": [
     "tests/integration/config/named_pipe_test.ts",
     "tests/integration/program/log_test.ts",
@@ -11,7 +12,6 @@ export const PLACES: Readonly<Record<string, readonly string[]>> = {
   ],
   "decisions in memory and redis": [
     "tests/integration/program/algorithms_fleet_test.ts",
-    "tests/integration/program/client_values_test.ts",
     "tests/integration/program/counters_test.ts",
     "tests/integration/program/grpc_test.ts",
     "tests/integration/program/shared_cache_test.ts",
@@ -45,10 +45,10 @@ export const PLACES: Readonly<Record<string, readonly string[]>> = {
     "tests/integration/webhooks/webhook_worker_test.ts",
   ],
   "HTTP and the page": [
-    "tests/integration/http/openapi_agreement_test.ts",
     "tests/integration/http/openapi_document_test.ts",
     "tests/integration/http/own_site_test.ts",
     "tests/integration/ui/page_administration_test.ts",
+    "tests/integration/ui/page_edit_test.ts",
     "tests/integration/ui/page_live_views_test.ts",
     "tests/integration/ui/page_tokens_test.ts",
   ],
