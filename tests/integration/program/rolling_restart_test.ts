@@ -1,13 +1,15 @@
 import { assertEquals } from "@std/assert";
+import net from "node:net";
 import { join } from "node:path";
+import { systemClock } from "../../../src/base/clock.ts";
 import { startEnvoy } from "../../harness/envoy.ts";
 import { envoyConfig } from "../../harness/envoy_config.ts";
+import { freePort } from "../../harness/free_port.ts";
 import { decide, GrpcClient } from "../../harness/grpc_client.ts";
-import { PauseWatch } from "../../harness/pause_watch.ts";
-import { HttpLoad } from "../../harness/restart_http_load.ts";
 import { FrameLoad, RestartLoad } from "../../harness/restart_load.ts";
-import { restartUnderLoad, RestartWeir } from "../../harness/restart_weir.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs } from "../../harness/tools.ts";
+import { startWeir } from "../../harness/weir_process.ts";
 
 /** Within these times a service waits for what was sent to it, which a machine may let pass that stands still. */
 const LAST_STREAM_MS = 300;
@@ -32,11 +34,11 @@ const PLACES = {
 for (const [place, within] of Object.entries(PLACES)) {
   for (const engine of ["native", "grpc-js"]) {
     // One engine as processes, whose end closes all that is open.
-    const where = engine === "native" ? "process" : "here";
+    const run = engine === "native" ? startWeir : ServeFixture.start;
     Deno.test(`rolling restart, ${engine} over ${place}: a client that goes when it is asked to loses no call`, () =>
       within(async (env) => {
         using pauses = new PauseWatch();
-        await using weir = await RestartWeir.start({ GRPC_ENGINE: engine, ...env }, where);
+        await using weir = await RestartWeir.start({ GRPC_ENGINE: engine, ...env }, run);
         const load = new FrameLoad(weir.current.grpcAddress);
         await restartUnderLoad(weir, load);
         // Our own engine names its last stream when all that was sent has come: nothing is ever sent again.
@@ -81,7 +83,7 @@ for (const engine of ["native", "grpc-js"]) {
   });
 }
 
-/** Callers over HTTP. Any answer but 200 is a failure. */
+/** Callers through Envoy. Any answer but 200 is a failure. */
 class FetchLoad extends RestartLoad {
   constructor(url: string) {
     super();
@@ -152,3 +154,166 @@ Deno.test("rolling restart: two services serve every TCP port together, and then
   assertEquals(together, Array.from({ length: 10 }, () => [200, 200, 200]));
   assertEquals(await statuses(), [200, 200, 200]);
 });
+
+/**
+ * Weir at addresses that stay the same while its services take turns: each starts while the previous one
+ * serves, which is stopped when the new one is ready.
+ */
+class RestartWeir implements AsyncDisposable {
+  readonly pullAddress: string;
+  readonly #start: () => Promise<RestartedService>;
+  #current: RestartedService;
+
+  private constructor(first: RestartedService, start: () => Promise<RestartedService>, pullAddress: string) {
+    this.#current = first;
+    this.#start = start;
+    this.pullAddress = pullAddress;
+  }
+
+  /** Starts the first service, in this process or as one, on TCP ports that all of them share. */
+  static async start(
+    env: Readonly<Record<string, string>>,
+    run: typeof startWeir | typeof ServeFixture.start = ServeFixture.start,
+  ): Promise<RestartWeir> {
+    const [grpc, http, debug, pull] = Array.from({ length: 4 }, () => String(freePort()));
+    const pullAddress = `127.0.0.1:${pull}`;
+    const all = {
+      ...{ GRPC_PORT: `${grpc}`, PORT: `${http}`, DEBUG_PORT: `${debug}`, PULL_METRICS_ADDR: pullAddress },
+      ...{ DISABLE_STATS: "false", USE_STATSD: "false", USE_PULL_METRICS: "true", ...env },
+    };
+    const start = () => run({ rules: { "shop.yaml": UNREACHED }, env: all });
+    return new RestartWeir(await start(), start, pullAddress);
+  }
+
+  get current(): RestartedService {
+    return this.#current;
+  }
+
+  async restart(between: () => Promise<void>): Promise<void> {
+    await using old = this.#current;
+    this.#current = await this.#start();
+    await between();
+    await stopped(old);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await using last = this.#current;
+    await stopped(last);
+  }
+}
+
+type RestartedService = Awaited<ReturnType<typeof startWeir | typeof ServeFixture.start>>;
+
+/** Limits that no test reaches. */
+const UNREACHED = `domain: shop
+descriptors:
+- { key: user, rate_limit: { unit: day, requests_per_unit: 1000000000 } }
+- { key: path, rate_limit: { unit: day, requests_per_unit: 1000000000 } }
+`;
+
+async function stopped(service: RestartedService): Promise<void> {
+  assertEquals(await service.stop() ?? 0, 0, "Weir ended with this exit code");
+}
+
+/** Restarts once while calls are made, and ends them; none may fail. */
+async function restartUnderLoad(weir: RestartWeir, load: RestartLoad): Promise<void> {
+  {
+    await using _ends = load;
+    await load.answers(150);
+    await weir.restart(() => load.answers(150));
+    await load.answers(150);
+  }
+  assertEquals(load.failures, [], String(load));
+}
+
+/**
+ * Callers of `/json` that keep their connections. Each opens another one after `connection: close`, and
+ * when the server closed an idle one. A request without one byte of an answer is sent again and counted as
+ * retried.
+ */
+class HttpLoad extends RestartLoad {
+  constructor(address: string) {
+    super();
+    this.start(Array.from({ length: 8 }, () => () => this.#keep(Number(address.split(":")[1]))));
+  }
+
+  async #keep(port: number): Promise<void> {
+    while (this.isGoing) {
+      using connection = new HttpConnection(port);
+      for (let requests = 1; this.isGoing && connection.isOpen; requests++) {
+        const answer = await connection.ask();
+        if (answer.startsWith("HTTP/1.1 200 ")) this.answered++;
+        else if (answer !== "") this.failures.push(answer);
+        else if (requests === 1) this.resets++;
+        else this.retried++;
+        if (/^connection: close\r$/im.test(answer)) break;
+        await this.pause();
+      }
+    }
+  }
+}
+
+const BODY = JSON.stringify({ domain: "shop", descriptors: [{ entries: [{ key: "user", value: "bob" }] }] });
+const REQUEST = `POST /json HTTP/1.1\r\nhost: weir\r\ncontent-length: ${BODY.length}\r\n\r\n${BODY}`;
+
+class HttpConnection implements Disposable {
+  readonly #socket: net.Socket;
+  #heard = "";
+  isOpen = true;
+  #onChange = () => {};
+
+  constructor(port: number) {
+    this.#socket = net.connect({ host: "127.0.0.1", port, noDelay: true });
+    this.#socket.on("error", () => {});
+    this.#socket.on("data", (chunk) => {
+      this.#heard += String(chunk);
+      this.#onChange();
+    });
+    for (const event of ["end", "close"]) {
+      this.#socket.on(event, () => {
+        this.isOpen = false;
+        this.#onChange();
+      });
+    }
+  }
+
+  /** The whole answer, or what arrived before the end of the connection, which may be nothing. */
+  ask(): Promise<string> {
+    this.#heard = "";
+    return new Promise((resolve) => {
+      this.#onChange = () => {
+        const end = this.#heard.indexOf("\r\n\r\n");
+        const length = /^content-length: ([0-9]+)\r$/im.exec(this.#heard)?.[1];
+        const isWhole = end > 0 && this.#heard.length >= end + 4 + Number(length);
+        if (isWhole || !this.isOpen) resolve(this.#heard);
+      };
+      this.#socket.write(REQUEST);
+    });
+  }
+
+  [Symbol.dispose](): void {
+    this.#socket.destroy();
+  }
+}
+
+/** Measures the longest pause of this process: after a long one, short limits of time prove nothing. */
+class PauseWatch implements Disposable {
+  longestMs = 0;
+  #cancel = () => {};
+
+  constructor() {
+    this.#tick();
+  }
+
+  #tick(): void {
+    const begin = systemClock.elapsed();
+    this.#cancel = systemClock.after(5, () => {
+      this.longestMs = Math.max(this.longestMs, systemClock.elapsed() - begin);
+      this.#tick();
+    });
+  }
+
+  [Symbol.dispose](): void {
+    this.#cancel();
+  }
+}
