@@ -9,11 +9,11 @@ export interface KilledProcesses {
 }
 
 /** How a process is to end: at a named place, or from outside after so long. */
-export type KillRound =
+type KillRound =
   | { readonly at: KillPoint; readonly nth: number }
   | { readonly at: "outside"; readonly afterMs: number };
 
-/** What kills are drawn from. */
+/** What is done while processes are killed. */
 export interface KillRoundsOptions {
   readonly kills: number;
   readonly seed: number;
@@ -21,8 +21,8 @@ export interface KillRoundsOptions {
   readonly points: readonly KillPoint[];
   /** How many pieces of work there are; each place is passed about once for each of them. */
   readonly works: number;
-  /** How many processes share the work; one when absent. */
-  readonly processes?: number | undefined;
+  /** Does one of them. */
+  readonly work: (n: number) => Promise<void>;
 }
 
 /** What the kills themselves were. */
@@ -42,9 +42,7 @@ const LANES = 16;
 const STALL_MS = 1_000;
 
 /** Draws the kills: every place in turn, and one from outside after each turn and here and there. */
-export function killRounds(
-  { kills, seed, points, works, processes = 1 }: KillRoundsOptions,
-): KillRound[] {
+function killRounds({ kills, seed, points, works }: KillRoundsOptions, processes: number): KillRound[] {
   const random = seededRandom(seed);
   // Half of what a round has, so that the place is passed so often whatever comes in between.
   const maxNth = Math.max(1, Math.floor(works / (kills + 1) / 2 / processes));
@@ -67,21 +65,18 @@ export function killRounds(
  */
 export async function runKillRounds(
   weir: KilledProcesses,
-  { rounds, works, work }: {
-    readonly rounds: readonly KillRound[];
-    readonly works: number;
-    readonly work: (n: number) => Promise<void>;
-  },
+  options: KillRoundsOptions,
 ): Promise<KillReport> {
+  const { works, work } = options;
+  const left = killRounds(options, weir.members.length);
   const killsAt: Record<string, number> = {};
   const problems: string[] = [];
-  const share = works / (rounds.length + 1);
+  const share = works / (options.kills + 1);
   const gate = new Gate();
   const lanes = Promise.all(Array.from({ length: LANES }, () => inTurn(gate, work)));
   // What fails is told of at the end.
   lanes.catch(() => {});
   await Promise.all(weir.members.map((member) => member.stop()));
-  const left = [...rounds];
   let count = 0;
   const killInTurn = async (n: number) => {
     for (let round = left.shift(); round !== undefined; round = left.shift()) {

@@ -2,7 +2,7 @@ import { PostgresServer } from "./postgres_server.ts";
 import { until } from "./until.ts";
 import { type WebhookAnswered, webhookCall } from "./webhook_client.ts";
 import { endpointsByKind, type WebhookFleet } from "./webhook_fleet.ts";
-import { deliveriesProblems } from "./webhook_kill_loop.ts";
+import { deliveriesProblems } from "./delivery_problems.ts";
 import { ADMIN_TOKEN, type WebhookProcess } from "./webhook_process.ts";
 import { WebhookReceiver } from "./webhook_receiver.ts";
 

@@ -4,7 +4,7 @@ import { seededRandom } from "../harness/seeded_random.ts";
 import { needing, needs } from "../harness/tools.ts";
 import { until } from "../harness/until.ts";
 import { WebhookFleet } from "../harness/webhook_fleet.ts";
-import { deliveriesProblems } from "../harness/webhook_kill_loop.ts";
+import { deliveriesProblems } from "../harness/delivery_problems.ts";
 import { WebhookProcess } from "../harness/webhook_process.ts";
 import { WebhookReceiver } from "../harness/webhook_receiver.ts";
 import { bySize, onlyFull } from "./soak_options.ts";

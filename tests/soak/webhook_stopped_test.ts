@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { needs } from "../harness/tools.ts";
 import { until } from "../harness/until.ts";
 import { endpointsByKind, WebhookFleet } from "../harness/webhook_fleet.ts";
-import { deliveriesProblems } from "../harness/webhook_kill_loop.ts";
+import { deliveriesProblems } from "../harness/delivery_problems.ts";
 import { WebhookReceiver } from "../harness/webhook_receiver.ts";
 import { onlyFull } from "./soak_options.ts";
 

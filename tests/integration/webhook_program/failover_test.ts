@@ -3,7 +3,7 @@ import { needing } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { SHOP_RULES } from "../../harness/webhook_calls.ts";
 import { post, webhookCall } from "../../harness/webhook_client.ts";
-import { deliveriesProblems } from "../../harness/webhook_kill_loop.ts";
+import { deliveriesProblems } from "../../harness/delivery_problems.ts";
 import { standbyPair } from "../../harness/webhook_outage.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
 import { WebhookServed } from "../../harness/webhook_served.ts";

@@ -3,7 +3,7 @@ import { postgres } from "../../harness/postgres_fixture.ts";
 import { until } from "../../harness/until.ts";
 import type { KillPoint } from "../../harness/webhook_faults.ts";
 import { WebhookFleet } from "../../harness/webhook_fleet.ts";
-import { deliveriesProblems } from "../../harness/webhook_kill_loop.ts";
+import { deliveriesProblems } from "../../harness/delivery_problems.ts";
 import { WebhookProcess } from "../../harness/webhook_process.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { runCommand } from "../../../src/cli/commands.ts";
 import { checkStore } from "../../../src/webhooks/store/maintenance/check.ts";
 import { until } from "../../harness/until.ts";
-import { deliveryProblems } from "../../harness/webhook_kill_loop.ts";
+import { deliveryProblems } from "../../harness/delivery_problems.ts";
 import { WebhookServed } from "../../harness/webhook_served.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
 import { runWorkersInThread } from "../../harness/workers_in_thread.ts";

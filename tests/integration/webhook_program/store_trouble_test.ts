@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
 import { until } from "../../harness/until.ts";
 import { type WebhookAnswered, webhookCall } from "../../harness/webhook_client.ts";
-import { deliveryProblems } from "../../harness/webhook_kill_loop.ts";
+import { deliveryProblems } from "../../harness/delivery_problems.ts";
 import { ADMIN_TOKEN, SHOP_RULES } from "../../harness/webhook_calls.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
 import { WebhookServed } from "../../harness/webhook_served.ts";

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { until } from "../../harness/until.ts";
-import { deliveryProblems } from "../../harness/webhook_kill_loop.ts";
+import { deliveryProblems } from "../../harness/delivery_problems.ts";
 import { post as postAgain, webhookCall } from "../../harness/webhook_client.ts";
 import { ADMIN_TOKEN, WebhookProcess } from "../../harness/webhook_process.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";

@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { until } from "../../harness/until.ts";
 import { SHOP_RULES } from "../../harness/webhook_calls.ts";
 import { webhookCall } from "../../harness/webhook_client.ts";
-import { deliveryProblems } from "../../harness/webhook_kill_loop.ts";
+import { deliveryProblems } from "../../harness/delivery_problems.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
 import { WebhookServed } from "../../harness/webhook_served.ts";
 
