@@ -1,4 +1,3 @@
-import { TextLineStream } from "./text_lines.ts";
 import { until } from "./until.ts";
 
 /** What to run, and with which environment. */
@@ -144,7 +143,11 @@ export async function outputOf(
 }
 
 async function collect(stream: ReadableStream<Uint8Array<ArrayBuffer>>, lines: string[]): Promise<void> {
-  for await (const line of stream.pipeThrough(new TextDecoderStream()).pipeThrough(new TextLineStream())) {
-    lines.push(line);
+  let open = "";
+  for await (const chunk of stream.pipeThrough(new TextDecoderStream())) {
+    const parts = (open + chunk).split(/\r?\n/);
+    open = parts.pop() ?? "";
+    lines.push(...parts);
   }
+  if (open !== "") lines.push(open);
 }

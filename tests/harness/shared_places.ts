@@ -1,15 +1,19 @@
-import { type ChromiumPlace, startChromium } from "./chromium.ts";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { ChildProcess } from "./child_process.ts";
 import { startMemcached } from "./memcached.ts";
 import { type PostgresPlace, PostgresServer } from "./postgres_server.ts";
 import { startRedis } from "./redis_server.ts";
-import { type Tool, toolAvailable } from "./tools.ts";
+import { requireTool, type Tool, toolAvailable } from "./tools.ts";
+import { until } from "./until.ts";
 
 /** Where the shared servers are, as far as they run. */
 export interface SharedPlaces {
   readonly redis?: { readonly port: number };
   readonly memcached?: { readonly port: number };
   readonly postgres?: PostgresPlace;
-  readonly chromium?: ChromiumPlace;
+  /** Where it takes the commands of its developer tools, and the folder of its profile. */
+  readonly chromium?: { readonly endpoint: string; readonly folder: string };
 }
 
 /** A server that tests may share. */
@@ -61,10 +65,7 @@ const STARTERS: Starters = {
   },
   chromium: {
     tool: "chromium-headless-shell",
-    async start() {
-      const server = await startChromium();
-      return { server, place: { endpoint: server.endpoint, folder: server.folder }, folder: server.folder };
-    },
+    start: startChromium,
   },
 };
 
@@ -78,6 +79,50 @@ const POSTGRES_SETTINGS = {
   // Tests wait for a deadlock to be found.
   deadlock_timeout: "20ms",
 };
+
+/** Debian's command is a script that starts this program as its child, which would outlive a killed script. */
+const DEBIAN_CHROMIUM = "/usr/lib/chromium/chromium-headless-shell";
+/** What makes pages behave the same whether somebody looks at them or not, and keeps it from asking elsewhere. */
+const CHROMIUM_ARGS = [
+  // As root, and in containers, it cannot make the sandbox that it would put its own parts in.
+  ...["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-port=0"],
+  ...["--no-first-run", "--no-default-browser-check", "--no-service-autorun", "--enable-automation"],
+  ...["--disable-background-networking", "--disable-component-update", "--disable-default-apps"],
+  ...["--disable-extensions", "--disable-sync", "--disable-breakpad", "--metrics-recording-only"],
+  ...["--disable-field-trial-config", "--disable-client-side-phishing-detection", "--password-store=basic"],
+  ...[
+    "--disable-features=Translate,HttpsUpgrades,MediaRouter,OptimizationHints,PaintHolding,SpareRendererForSitePerProcess",
+  ],
+  ...["--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows"],
+  ...["--disable-renderer-backgrounding", "--disable-ipc-flooding-protection", "--disable-hang-monitor"],
+  ...["--disable-back-forward-cache", "--disable-popup-blocking", "--force-color-profile=srgb"],
+  ...["--hide-scrollbars", "--mute-audio", "about:blank"],
+  "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4",
+];
+
+/** Starts a Chromium without a window, in a profile of its own. */
+async function startChromium() {
+  await using stack = new AsyncDisposableStack();
+  const folder = await Deno.makeTempDir({ prefix: "weir_chromium_" });
+  // Its parts still write into the folder for a moment after its end.
+  const remove = () => Deno.remove(folder, { recursive: true }).then(() => true);
+  stack.defer(() => until("the end of Chromium's parts", remove).then(() => {}));
+  const command = requireTool("chromium-headless-shell");
+  const child = stack.use(
+    new ChildProcess(existsSync(DEBIAN_CHROMIUM) ? DEBIAN_CHROMIUM : command, {
+      args: [`--user-data-dir=${folder}`, ...CHROMIUM_ARGS],
+      isSilent: true,
+    }),
+  );
+  const endpoint = await until("Chromium", async () => {
+    if (!child.running) return "ended";
+    // It writes the file when it listens: its port, and the path of the browser.
+    const [port, path] = (await Deno.readTextFile(join(folder, "DevToolsActivePort"))).split("\n");
+    return path && `ws://127.0.0.1:${port}${path}`;
+  });
+  if (endpoint === "ended") throw new Error('Cannot start "chromium": it ended');
+  return { server: stack.move(), place: { endpoint, folder }, folder };
+}
 
 /** Every server that tests may share. */
 export const SHARED_KINDS = Object.keys(STARTERS).map((kind) => kind as SharedKind);
