@@ -6,7 +6,7 @@ import { eventBody } from "../../src/webhooks/model/event.ts";
 import type { Attempt, AuditEntry, Delivery, Endpoint } from "../../src/webhooks/model/records.ts";
 import type { DeliverySender, OutgoingDelivery, SendResult } from "../../src/webhooks/deliveries/sender.ts";
 import { openSqliteStore } from "../../src/webhooks/store/sqlite/store.ts";
-import { KeptLog } from "./http_fixture.ts";
+import { RecordedLogger } from "./recorded_logger.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { QUIET, UNSYNCED } from "./sqlite_fixture.ts";
 import { until, type UntilOptions } from "./until.ts";
@@ -70,7 +70,7 @@ export const SECRET = "whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cyBvZiBkaXNwYXRjaGluZw==";
 export class DispatcherBed implements AsyncDisposable {
   readonly clock = new FakeClock();
   readonly sender = new SenderDouble();
-  readonly log = new KeptLog();
+  readonly log = new RecordedLogger();
   readonly reports: AttemptReport[] = [];
   readonly store: WebhookStore;
   readonly path: string;

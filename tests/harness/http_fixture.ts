@@ -5,33 +5,11 @@ import { type HttpListener, listenHttp, type ListenHttpOptions } from "../../src
 import { rateLimitRoute, type RateLimitRouteOptions } from "../../src/http/rate_limit_route.ts";
 import { createRouter, type HttpHandler } from "../../src/http/router.ts";
 import type { Decision } from "../../src/ratelimit/decision.ts";
-import type { LogFields, Logger } from "../../src/base/log.ts";
-import type { LogLevel } from "../../src/telemetry/logger.ts";
 import { FakeClock } from "./fake_clock.ts";
+import { RecordedLogger } from "./recorded_logger.ts";
 
 /** The most that a raw connection waits for an answer. */
 const READ_LIMIT_MS = 30_000;
-
-/** One line that was logged. */
-export interface LoggedLine {
-  readonly level: LogLevel;
-  readonly message: string;
-  readonly fields: LogFields;
-}
-
-/** A logger that keeps what it is told. */
-export class KeptLog implements Logger {
-  readonly lines: LoggedLine[] = [];
-
-  readonly debug = this.#keeper("debug");
-  readonly info = this.#keeper("info");
-  readonly warning = this.#keeper("warning");
-  readonly error = this.#keeper("error");
-
-  #keeper(level: LogLevel): (message: string, fields?: LogFields) => void {
-    return (message, fields = {}) => void this.lines.push({ level, message, fields });
-  }
-}
 
 /** A handler that answers `/quick` immediately, and everything else when the test says so. */
 export class Gate {
@@ -73,7 +51,7 @@ export const LISTENS: readonly (readonly [name: string, listen: Listen])[] = [
 ];
 
 /** Makes a handler of a fixture's log and clock. */
-export type HandlerOf = (served: { log: KeptLog; clock: FakeClock }) => HttpHandler;
+export type HandlerOf = (served: { log: RecordedLogger; clock: FakeClock }) => HttpHandler;
 
 /** The debug port with rules and statistics of tests, and these options. */
 export function debugHandler(options: Partial<DebugOptions> = {}): HandlerOf {
@@ -97,7 +75,7 @@ export function decisionHandler(decide: RateLimitRouteOptions["decide"]): Handle
 
 /** A real listener on a free loopback port; it is closed at the end of its block. */
 export class ServedHttp implements AsyncDisposable {
-  readonly log = new KeptLog();
+  readonly log = new RecordedLogger();
   readonly clock = new FakeClock();
   readonly listener: HttpListener;
 
@@ -126,7 +104,7 @@ export class ServedHttp implements AsyncDisposable {
 
 /** A handler that is called without a listener, as the HTTP port calls it, with a clock that stands still. */
 export class HandledHttp {
-  readonly log = new KeptLog();
+  readonly log = new RecordedLogger();
   readonly clock = new FakeClock();
   readonly #handler: HttpHandler;
 

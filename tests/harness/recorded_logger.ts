@@ -1,23 +1,23 @@
 import type { LogFields, Logger } from "../../src/base/log.ts";
+import type { LogLevel } from "../../src/telemetry/logger.ts";
 
-/** A log that keeps its lines. */
+/** One line that was logged. */
+interface LoggedLine {
+  readonly level: LogLevel;
+  readonly message: string;
+  readonly fields: LogFields;
+}
+
+/** A logger that keeps its lines. */
 export class RecordedLogger implements Logger {
-  /** Level, message and fields of each line. */
-  readonly lines: (readonly [level: string, message: string, fields: LogFields | undefined])[] = [];
+  readonly lines: LoggedLine[] = [];
 
-  debug(message: string, fields?: LogFields): void {
-    this.lines.push(["debug", message, fields]);
-  }
+  readonly debug = this.#keeper("debug");
+  readonly info = this.#keeper("info");
+  readonly warning = this.#keeper("warning");
+  readonly error = this.#keeper("error");
 
-  info(message: string, fields?: LogFields): void {
-    this.lines.push(["info", message, fields]);
-  }
-
-  warning(message: string, fields?: LogFields): void {
-    this.lines.push(["warning", message, fields]);
-  }
-
-  error(message: string, fields?: LogFields): void {
-    this.lines.push(["error", message, fields]);
+  #keeper(level: LogLevel): (message: string, fields?: LogFields) => void {
+    return (message, fields = {}) => void this.lines.push({ level, message, fields });
   }
 }

@@ -14,7 +14,7 @@ import type { SpanRecord } from "../../src/telemetry/tracing_span_record.ts";
 import { traceCache, type TracedCache, traceDecide } from "../../src/telemetry/tracing_decision.ts";
 import { CallTracer } from "../../src/telemetry/tracing_spans.ts";
 import { encodeRateLimitRequest } from "../../src/wire/rls.ts";
-import { KeptLog } from "./http_fixture.ts";
+import { RecordedLogger } from "./recorded_logger.ts";
 import { FailingCache } from "./failing_cache.ts";
 import { ServiceFixture } from "./service_fixture.ts";
 
@@ -56,7 +56,7 @@ export class TracingBed implements AsyncDisposable {
   readonly finished: ReadableSpan[] = [];
   readonly grpc: GrpcService;
   readonly http: HttpHandler;
-  readonly log = new KeptLog();
+  readonly log = new RecordedLogger();
   readonly #fixture: ServiceFixture;
 
   constructor(options: TracingBedOptions = {}) {

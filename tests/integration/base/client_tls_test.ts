@@ -100,12 +100,12 @@ for (const [name, [change, reason]] of Object.entries(CASES)) {
       const good = await read();
       await change(files, certificates);
       assertEquals([await read(), await read()], [good, good]);
-      const [[level, message, fields] = [], ...others] = logger.lines;
-      assertEquals([level, message, fields?.["setting"], others], [
+      const [line, ...others] = logger.lines;
+      assertEquals([line?.level, line?.message, line?.fields["setting"], others], [
         ...["warning", "TLS files cannot be used; keeping their last good content", setting],
         [],
       ]);
-      assertMatch(String(fields?.["reason"]), reason);
+      assertMatch(String(line?.fields["reason"]), reason);
       // Under other names there is no content before.
       const copies = { cert: `${files.cert}.2`, key: `${files.key}.2`, ca: `${files.ca}.2` };
       for (const part of ["cert", "key", "ca"] as const) {
@@ -121,7 +121,9 @@ for (const [name, [change, reason]] of Object.entries(CASES)) {
         Deno.readTextFileSync,
       );
       assertEquals((await read()).map((text) => text?.trim()), texts.map((text) => text.trim()));
-      assertEquals(logger.lines.slice(1), [["warning", "TLS files can be used again", { setting }]]);
+      assertEquals(logger.lines.slice(1), [
+        { level: "warning", message: "TLS files can be used again", fields: { setting } },
+      ]);
     },
   });
 }

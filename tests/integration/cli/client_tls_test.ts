@@ -13,7 +13,7 @@ import { openXdsStream } from "../../../src/config/xds_stream.ts";
 import { PostgresConnection } from "../../../src/webhooks/store/postgres/connection.ts";
 import { ran } from "../../harness/administration_fixture.ts";
 import { type Certificates, makeCertificates } from "../../harness/certificates.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { needs } from "../../harness/tools.ts";
 
 interface Case {
@@ -60,7 +60,7 @@ const CLIENTS: Readonly<Record<string, (port: number, caFile: string) => Promise
   xds(port, caFile) {
     const target = {
       ...{ url: `localhost:${port}`, headers: new Map(), tls: { ca: caFile }, maxMessageBytes: 1_000 },
-      ...{ clock: systemClock, logger: new KeptLog() },
+      ...{ clock: systemClock, logger: new RecordedLogger() },
     };
     return new Promise((resolve) => void openXdsStream(target, { onMessage() {}, onEnd: resolve }));
   },

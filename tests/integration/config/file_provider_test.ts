@@ -4,7 +4,7 @@ import { systemClock } from "../../../src/base/clock.ts";
 import { createFileProvider, type FileProviderOptions } from "../../../src/config/file_provider.ts";
 import { loadRuleFiles } from "../../../src/config/rule_files.ts";
 import { problemText } from "../../../src/base/problem.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { eventually, until } from "../../harness/until.ts";
 
@@ -13,7 +13,7 @@ const MISSING = ": Cannot read the folder of rule files: it does not exist; " +
 
 /** A folder in which a provider reads `root/config`, and its last load. */
 class Field {
-  readonly log = new KeptLog();
+  readonly log = new RecordedLogger();
   /** The names of the domains, or the problems when one is an error. */
   last = "";
   close = () => Promise.resolve();

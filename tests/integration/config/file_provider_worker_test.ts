@@ -7,7 +7,7 @@ import { serveFileProvider } from "../../../src/config/file_provider_worker.ts";
 import type { RulesLoad } from "../../../src/config/provider.ts";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
 import { compileRules } from "../../../src/ratelimit/compile_rules.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { eventually, until } from "../../harness/until.ts";
 
 type Listener = (event: MessageEvent<ToRuleWorker>) => void;
@@ -27,7 +27,7 @@ async function inFolder(run: (folder: string) => Promise<void>): Promise<void> {
 
 Deno.test("rule file worker: loads come over as rules, those that bring nothing new without them, and its log", () =>
   inFolder(async (root) => {
-    const logger = new KeptLog();
+    const logger = new RecordedLogger();
     const loads: RulesLoad[] = [];
     // Events may come in pairs, of which the second finds nothing new.
     const news = () => loads.findLast(({ isUnchanged }) => isUnchanged !== true);

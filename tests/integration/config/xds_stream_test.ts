@@ -11,7 +11,7 @@ import {
 } from "../../../src/config/xds_stream.ts";
 import { DISCOVERY_REQUEST, DISCOVERY_RESPONSE } from "../../../src/wire/discovery.ts";
 import { type CertificateFiles, type Certificates, makeCertificates } from "../../harness/certificates.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
@@ -32,7 +32,7 @@ class Peer implements AsyncDisposable {
       headers: new Map(),
       maxMessageBytes: 4_194_304,
       clock: systemClock,
-      logger: new KeptLog(),
+      logger: new RecordedLogger(),
       ...options,
     };
     this.#stream = openXdsStream(target, {
@@ -278,7 +278,7 @@ Deno.test({
     await until("the first version", () => after.versions.length === 1);
     await Deno.truncate(cert);
     await Deno.remove(key);
-    const logger = new KeptLog();
+    const logger = new RecordedLogger();
     await using kept = new Peer(server.url, { tls, logger });
     assertEquals(await until("an outcome", () => kept.versions[0] ?? kept.ends[0]), "1");
   },

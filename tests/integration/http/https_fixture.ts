@@ -2,11 +2,12 @@ import { type HttpPort, listenHttpPort } from "../../../src/http/http_port.ts";
 import { HttpsLayer, type HttpTls } from "../../../src/http/https_layer.ts";
 import { type Certificates, pairOf } from "../../harness/certificates.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { Dialed, type HandlerOf, KeptLog, listenOptions } from "../../harness/http_fixture.ts";
+import { Dialed, type HandlerOf, listenOptions } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 
 /** A real HTTPS listener on a free loopback port, and clients that trust one authority each. */
 export class ServedHttps implements AsyncDisposable {
-  readonly log = new KeptLog();
+  readonly log = new RecordedLogger();
   readonly clock = new FakeClock();
   readonly listener: HttpPort;
   readonly #tls: HttpsLayer;

@@ -3,7 +3,8 @@ import { listenHttp } from "../../../src/http/listen.ts";
 import { createRouter } from "../../../src/http/router.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { until } from "../../harness/until.ts";
-import { Gate, KeptLog, listenOptions, LISTENS, ServedHttp } from "../../harness/http_fixture.ts";
+import { Gate, listenOptions, LISTENS, ServedHttp } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 
 async function refusesConnections(port: number): Promise<boolean> {
   try {
@@ -32,7 +33,7 @@ for (const [name, listen] of LISTENS) {
   });
 
   Deno.test(`${name}: an address that is not ours cannot be listened on`, () => {
-    const options = listenOptions({ logger: new KeptLog(), clock: new FakeClock() });
+    const options = listenOptions({ logger: new RecordedLogger(), clock: new FakeClock() });
     const elsewhere = { ...options, hostname: "192.0.2.1" };
     const error = assertThrows(() => listen(() => Promise.resolve(new Response()), elsewhere));
     assertStringIncludes(error.message, `Cannot listen on "192.0.2.1:0": `);

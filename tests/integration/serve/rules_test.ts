@@ -4,7 +4,7 @@ import { systemClock } from "../../../src/base/clock.ts";
 import { makeParts } from "../../../src/serve/parts.ts";
 import { openRules } from "../../../src/serve/rules.ts";
 import { readSettings } from "../../../src/settings/read_settings.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
 import { settledTurns } from "../../harness/until.ts";
 
@@ -19,7 +19,7 @@ Deno.test("rules: those that are loaded before something decides by them are in 
     RUNTIME_ROOT: root,
     RUNTIME_WATCH_ROOT: "false",
   });
-  const rules = await openRules(makeParts(settings, { clock: systemClock, logger: new KeptLog() }));
+  const rules = await openRules(makeParts(settings, { clock: systemClock, logger: new RecordedLogger() }));
   await rules.firstRules;
   const story: string[] = [];
   const applying = Promise.withResolvers<void>();

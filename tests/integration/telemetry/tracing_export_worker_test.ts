@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import type { OtlpProtocol } from "../../../src/telemetry/otlp_settings.ts";
 import { type ExporterHandle, WorkerExport } from "../../../src/telemetry/tracing_export_supervisor.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { FakeClock, patientClock } from "../../harness/fake_clock.ts";
 import { OtlpReceiver } from "../../harness/otlp_receiver.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
@@ -11,7 +11,7 @@ import { spanNamed } from "../../harness/tracing_exporter_double.ts";
 
 /** An export with real workers, whose limits are far away. */
 function open(
-  logger: KeptLog,
+  logger: RecordedLogger,
   { protocol, createWorker = startExporter }: { protocol: OtlpProtocol; createWorker?: () => ExporterHandle },
 ): WorkerExport {
   const exported = { protocol, otlp: new Map(), attributes: {}, version: "1" };
@@ -29,7 +29,7 @@ for (const protocol of ["http/protobuf", "http/json", "grpc"] as const) {
   Deno.test(`span export over ${protocol}: all that waits is exported at the end, half of a character as well`, async () => {
     await using receiver = await OtlpReceiver.start({ protocol: transport });
     using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url });
-    const logger = new KeptLog();
+    const logger = new RecordedLogger();
     const opened = open(logger, { protocol });
     const names = Array.from({ length: 1_200 }, (_, index) => `${index}`);
     const half = spanNamed("half");
@@ -48,7 +48,7 @@ for (const protocol of ["http/protobuf", "http/json", "grpc"] as const) {
     await using relay = await startTcpRelay(Number(new URL(receiver.url).port));
     relay.setMode("stall");
     using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://${relay.url}` });
-    const logger = new KeptLog();
+    const logger = new RecordedLogger();
     const opened = open(logger, { protocol });
     opened.add(spanNamed("a"));
     const closing = opened.close().then(() => logger.info("closed"));
@@ -68,7 +68,7 @@ Deno.test("span export: beyond the limit spans are dropped, and logged", async (
     OTEL_BSP_MAX_QUEUE_SIZE: "5",
     OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "5",
   });
-  const logger = new KeptLog();
+  const logger = new RecordedLogger();
   const opened = open(logger, { protocol: "http/json" });
   for (const name of "abcdefg") opened.add(spanNamed(name));
   await opened.close();
@@ -87,7 +87,7 @@ for (const [title, death] of DEATHS) {
   const onSpans = `onmessage = ({ data: { type } }) => { if (type === 'spans') { ${death} } };`;
   const script = `${onSpans} postMessage({ type: 'ready' });`;
   Deno.test(`span export: a worker that ${title} is logged, and the process goes on`, async () => {
-    const logger = new KeptLog();
+    const logger = new RecordedLogger();
     const opened = open(logger, { protocol: "http/json", createWorker: () => workerOf(script) });
     opened.add(spanNamed("a"));
     await until("the log line", () => logger.lines.length > 0);
@@ -99,7 +99,7 @@ for (const [title, death] of DEATHS) {
 }
 
 Deno.test("span export: a worker whose thread never ends does not hold up the end", async () => {
-  const [clock, logger] = [new FakeClock(), new KeptLog()];
+  const [clock, logger] = [new FakeClock(), new RecordedLogger()];
   const script = "onmessage = () => { while (true) {} }; postMessage({ type: 'ready' });";
   const opened = new WorkerExport({
     ...{ protocol: "http/json", otlp: new Map(), attributes: {}, version: "1", clock, logger },

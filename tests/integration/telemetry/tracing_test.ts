@@ -4,7 +4,7 @@ import { settledWithin } from "../../../src/base/wait.ts";
 import type { CallContext, GrpcService } from "../../../src/grpc/grpc_service.ts";
 import { beginTracing, type Tracing, type TracingOptions } from "../../../src/telemetry/tracing.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { FakeClock, patientClock } from "../../harness/fake_clock.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { OtlpReceiver } from "../../harness/otlp_receiver.ts";
@@ -20,7 +20,7 @@ const SERVICE: GrpcService = {
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const LOST = "Cannot export spans: spans are dropped until the collector responds";
 
-function open(logger: KeptLog, options: Partial<TracingOptions> = {}): Tracing {
+function open(logger: RecordedLogger, options: Partial<TracingOptions> = {}): Tracing {
   return beginTracing({
     protocol: "http",
     serviceName: "RateLimit",
@@ -47,7 +47,7 @@ for (const protocol of ["http", "grpc"] as const) {
       OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
       OTEL_RESOURCE_ATTRIBUTES: "service.name=other,region=north",
     });
-    const logger = new KeptLog();
+    const logger = new RecordedLogger();
     const named = { serviceName: "limits", serviceNamespace: "shop", serviceInstanceId: "one" };
     const tracing = open(logger, { protocol, ...named });
     await call(tracing);
@@ -83,7 +83,7 @@ for (const protocol of ["http", "grpc"] as const) {
       OTEL_EXPORTER_OTLP_TIMEOUT: "700",
       OTEL_BSP_SCHEDULE_DELAY: "10",
     });
-    const logger = new KeptLog();
+    const logger = new RecordedLogger();
     const tracing = open(logger, { protocol });
     const lost = () => logger.lines.filter(({ message }) => message === LOST).length;
     await call(tracing);
@@ -115,7 +115,7 @@ Deno.test("tracing over grpc: the log line about an outage states what is wrong 
     OTEL_EXPORTER_OTLP_TIMEOUT: "5000",
     OTEL_BSP_SCHEDULE_DELAY: "10",
   });
-  const logger = new KeptLog();
+  const logger = new RecordedLogger();
   const tracing = open(logger, { protocol: "grpc" });
   await call(tracing);
   await until("the outage to be logged", () => logger.lines.length > 0);
@@ -139,7 +139,7 @@ for (const [protocol, type] of ENCODINGS) {
       OTEL_EXPORTER_OTLP_HEADERS: "authorization=token,x-more=1",
       OTEL_EXPORTER_OTLP_COMPRESSION: "gzip",
     });
-    const tracing = open(new KeptLog(), { otlp: new Map(Object.entries(protocol)) });
+    const tracing = open(new RecordedLogger(), { otlp: new Map(Object.entries(protocol)) });
     await call(tracing);
     await tracing.close();
     const seen = receiver.requests.map(({ path, headers }) => [
@@ -155,7 +155,7 @@ Deno.test("tracing: an instance without a name gets its own random UUID", async 
   await using receiver = await OtlpReceiver.start({ protocol: "http" });
   using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url });
   for (let time = 0; time < 2; time++) {
-    const tracing = open(new KeptLog());
+    const tracing = open(new RecordedLogger());
     await call(tracing);
     await tracing.close();
   }
@@ -177,7 +177,7 @@ Deno.test("tracing: a collector that never answers does not hold up the end", as
     // An export without this limit would go on.
     OTEL_EXPORTER_OTLP_TIMEOUT: "120000",
   });
-  const logger = new KeptLog();
+  const logger = new RecordedLogger();
   const clock = new FakeClock();
   const tracing = open(logger, { clock });
   await call(tracing);
@@ -199,7 +199,7 @@ Deno.test("tracing: a collector that never answers does not hold up the end", as
 Deno.test("tracing: what the exporters cannot use is logged", async () => {
   // There is no collector to wait for.
   using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_COMPRESSION: "zip", OTEL_EXPORTER_OTLP_TIMEOUT: "100" });
-  const logger = new KeptLog();
+  const logger = new RecordedLogger();
   const tracing = open(logger);
   await call(tracing);
   await until("the log line", () => logger.lines.length > 0);
@@ -239,14 +239,14 @@ const REFUSED: readonly [protocol: "http" | "grpc", option: string, text: string
 for (const [protocol, option, text, problem] of REFUSED) {
   Deno.test(`tracing over ${protocol}: ${option} "${text}" is refused`, () => {
     const otlp = new Map([[option, text]]);
-    const { message } = assertThrows(() => open(new KeptLog(), { protocol, otlp }));
+    const { message } = assertThrows(() => open(new RecordedLogger(), { protocol, otlp }));
     assertEquals(message, `Invalid OTEL_EXPORTER_OTLP_${option} ${problem}`);
   });
 }
 
 for (const text of ["http://c:1", "https://c", "c:4317", "c", "unix:///tmp/c.sock"]) {
   Deno.test(`tracing over grpc: the endpoint "${text}" is taken`, async () => {
-    const tracing = open(new KeptLog(), { protocol: "grpc", otlp: new Map([["ENDPOINT", text]]) });
+    const tracing = open(new RecordedLogger(), { protocol: "grpc", otlp: new Map([["ENDPOINT", text]]) });
     await tracing.close();
   });
 }

@@ -2,7 +2,7 @@ import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { chosenKeyFile } from "../../../src/webhooks/secrets/key_file.ts";
 import type { WebhookOptions } from "../../../src/webhooks/service/message.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { StoreFolder } from "../../harness/sqlite_fixture.ts";
 import { administer, openService, SERVICE_KEY, startRun } from "../../harness/store_service.ts";
 import { until } from "../../harness/until.ts";
@@ -23,7 +23,7 @@ const HEADERS = { authorization: "Bearer x" };
 
 /** A service that works on the file of a folder, with what it logs. */
 async function opened(folder: StoreFolder, options: Partial<WebhookOptions> = {}, clock?: FakeClock) {
-  const logger = new KeptLog();
+  const logger = new RecordedLogger();
   const service = await openService({ kind: "file", path: folder.file("weir.db") }, {
     ...{ options, logger, ...clock === undefined ? {} : { clock } },
   });
@@ -91,7 +91,11 @@ Deno.test("opening: the key file may be in another place, and is moved there by 
 
 Deno.test("opening: a named key file is created for a store in a file, and required for a shared one", async () => {
   using folder = new StoreFolder();
-  const [named, ofStore, logger] = [folder.file("named.key"), folder.file("weir.db.key"), new KeptLog()];
+  const [named, ofStore, logger] = [
+    folder.file("named.key"),
+    folder.file("weir.db.key"),
+    new RecordedLogger(),
+  ];
   const own = { ofStore, hasKeys: false, logger };
   assertEquals(await chosenKeyFile({ ...own, named }), named);
   assertEquals(await chosenKeyFile({ ...own, named: undefined }), ofStore);
@@ -109,7 +113,7 @@ Deno.test("opening: the key file next to the store is to be removed only where i
   using folder = new StoreFolder();
   const [named, ofStore] = [folder.file("named.key"), folder.file("weir.db.key")];
   const advice = async (named: string) => {
-    const logger = new KeptLog();
+    const logger = new RecordedLogger();
     assertEquals(await chosenKeyFile({ named, ofStore, hasKeys: false, logger }), named);
     return logger.lines.map(({ message }) => message);
   };

@@ -8,14 +8,14 @@ import {
   type WebhookWorkerHandle,
   WebhookWorkerSupervisor,
 } from "../../../src/webhooks/service/supervisor.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { SERVICE_OPTIONS } from "../../harness/store_service.ts";
 import { eventually, until } from "../../harness/until.ts";
 import { ECHO_WORKFLOW, WebhookFolder } from "../../harness/webhook_weir.ts";
 import { sha256 } from "../../harness/webhook_service_fixture.ts";
 
 class ThreadBed implements AsyncDisposable {
-  readonly log = new KeptLog();
+  readonly log = new RecordedLogger();
   readonly health: [boolean, string][] = [];
   readonly metrics: WebhookMetrics[] = [];
   readonly asked: unknown[] = [];

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { SERVICE_OPTIONS } from "../../harness/store_service.ts";
 import { until } from "../../harness/until.ts";
 import {
@@ -35,7 +35,7 @@ function optionsOf(folder: string): WebhookOptions {
 
 Deno.test("a worker whose store answers late is not taken for silent", async () => {
   const folder = await Deno.makeTempDir({ prefix: "weir_worker_" });
-  const [clock, log, store] = [new FakeClock(), new KeptLog(), Promise.withResolvers<undefined>()];
+  const [clock, log, store] = [new FakeClock(), new RecordedLogger(), Promise.withResolvers<undefined>()];
   let [workers, messages] = [0, 0];
   const options = optionsOf(folder);
   const supervisor = new WebhookWorkerSupervisor({

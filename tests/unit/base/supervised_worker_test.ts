@@ -6,7 +6,7 @@ import {
   type WorkerNotice,
 } from "../../../src/base/supervised_worker.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 
 type Sent = { readonly type: "start" | "work" | "ping" | "stop" };
 type Received = { readonly type: "done"; readonly id: number };
@@ -30,7 +30,7 @@ class Handle implements WorkerHandle<Sent, Received> {
 }
 
 function bed(options: Partial<SupervisedWorkerOptions<Sent, Received>> = {}) {
-  const [clock, log, handles] = [new FakeClock(), new KeptLog(), [] as Handle[]];
+  const [clock, log, handles] = [new FakeClock(), new RecordedLogger(), [] as Handle[]];
   const received: [number, (message: Sent) => void][] = [];
   const worker = new SupervisedWorker<Sent, Received>({
     name: "Test worker",
@@ -50,7 +50,8 @@ function bed(options: Partial<SupervisedWorkerOptions<Sent, Received>> = {}) {
   return { clock, log, handles, received, worker, last: () => handles.at(-1) ?? new Handle() };
 }
 
-const failures = ({ lines }: KeptLog) => lines.map(({ fields }) => [fields["error"], fields["restartMs"]]);
+const failures = ({ lines }: RecordedLogger) =>
+  lines.map(({ fields }) => [fields["error"], fields["restartMs"]]);
 
 Deno.test("supervised worker: a failed worker is replaced after a backoff, and not heard any more", () => {
   const { clock, log, handles, received, worker, last } = bed();

@@ -20,9 +20,9 @@ Deno.test("one line of a kind in a second, the next tells how many were left out
   clock.advance(1_000);
   log.warning("a", "fifth");
   assertEquals(lines, [
-    ["warning", "first", { n: 1 }],
-    ["warning", "fourth", { n: 4, suppressed: 2 }],
-    ["warning", "fifth", {}],
+    { level: "warning", message: "first", fields: { n: 1 } },
+    { level: "warning", message: "fourth", fields: { n: 4, suppressed: 2 } },
+    { level: "warning", message: "fifth", fields: {} },
   ]);
 });
 
@@ -33,7 +33,7 @@ Deno.test("kinds are counted apart, levels of one kind together, by the caller's
   log.error("a", "a2");
   clock.advance(10);
   log.error("a", "a3");
-  assertEquals(lines.map(([level, message]) => `${level} ${message}`), [
+  assertEquals(lines.map(({ level, message }) => `${level} ${message}`), [
     "warning a1",
     "error b1",
     "error a3",
@@ -45,5 +45,5 @@ Deno.test("a clock that is set back does not silence the log", () => {
   log.warning("a", "before");
   clock.aheadMs = -40_000;
   log.warning("a", "after");
-  assertEquals(lines.map(([, message]) => message), ["before", "after"]);
+  assertEquals(lines.map(({ message }) => message), ["before", "after"]);
 });

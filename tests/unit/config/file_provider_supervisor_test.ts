@@ -9,7 +9,7 @@ import {
 import { type LoadPart, partsOfLoad } from "../../../src/config/load_parts.ts";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { eventually } from "../../harness/until.ts";
 
 /** A worker that loads nothing of its own: a test says what it sends, and sees what it received. */
@@ -45,7 +45,7 @@ class RuleWorkerDouble implements RuleWorkerHandle {
 /** A provider, and everything that came of it. */
 class Scene {
   readonly clock = new FakeClock();
-  readonly log = new KeptLog();
+  readonly log = new RecordedLogger();
   readonly workers: RuleWorkerDouble[] = [];
   readonly loads: RulesLoad[] = [];
   readonly provider = createWorkerFileProvider({

@@ -91,12 +91,13 @@ Deno.test("file provider: events that go on are one load a second", async () => 
 
 Deno.test("file provider: in root mode the re-scan finds changes inside of a plain folder, which is warned of", async () => {
   await using bed = await Bed.open({ watchRoot: true });
-  assertEquals([bed.events.watches, bed.log.lines], [[[bed.top, "/"]], [[
-    "warning",
-    `RUNTIME_ROOT "${bed.top}/root" is not a symbolic link: only the re-scan every 30 s finds changes inside it; ` +
-    "set RUNTIME_WATCH_ROOT=false to watch its files",
-    undefined,
-  ]]]);
+  assertEquals([bed.events.watches, bed.log.lines], [[[bed.top, "/"]], [{
+    level: "warning",
+    message:
+      `RUNTIME_ROOT "${bed.top}/root" is not a symbolic link: only the re-scan every 30 s finds changes inside it; ` +
+      "set RUNTIME_WATCH_ROOT=false to watch its files",
+    fields: {},
+  }]]);
   await bed.write("a2-longer");
   await bed.passes(29_949);
   assertEquals(bed.loads, []);
@@ -122,8 +123,11 @@ Deno.test("file provider: a folder that was made anew is watched anew", async ()
 Deno.test("file provider: a watch that ends is opened again immediately, five times", async () => {
   await using bed = await Bed.open();
   for (let time = 0; time < 6; time++) bed.events.send({ type: "ended", state: "not UTF-8" });
-  const line = (when: string) =>
-    ["warning", `The watch of the rule files ended; reopening it ${when}`, { error: "not UTF-8" }] as const;
+  const line = (when: string) => ({
+    level: "warning",
+    message: `The watch of the rule files ended; reopening it ${when}`,
+    fields: { error: "not UTF-8" },
+  });
   assertEquals(bed.log.lines, [...Array(5).fill(line("immediately")), line("at the next re-scan")]);
   assertEquals(bed.events.watches.length, 6);
   await bed.passes(50);
@@ -140,16 +144,16 @@ Deno.test("file provider: a watch that cannot be opened is logged once, and trie
     await bed.passes(30_000);
     await eventually(watches, () => bed.events.watches.length);
   }
-  const text = "Cannot watch the rule files; relying on the re-scan";
-  assertEquals(bed.log.lines, [["warning", text, { error: "no descriptors" }]]);
+  const message = "Cannot watch the rule files; relying on the re-scan";
+  assertEquals(bed.log.lines, [{ level: "warning", message, fields: { error: "no descriptors" } }]);
 });
 
 Deno.test("file provider: a load that cannot be applied is logged", async () => {
   await using bed = await Bed.open();
   const error = bed.failure = new Error("no room");
   bed.provider.reload();
-  const text = "Cannot load the rule files; keeping the previous rules";
-  await eventually([["error", text, { error }] as const], () => bed.log.lines);
+  const message = "Cannot load the rule files; keeping the previous rules";
+  await eventually([{ level: "error", message, fields: { error } }], () => bed.log.lines);
 });
 
 Deno.test("file provider: loads never overlap, and none comes after closing", async () => {

@@ -5,7 +5,7 @@ import type { XdsStreamEvents } from "../../../src/config/xds_stream.ts";
 import type { Problem } from "../../../src/base/problem.ts";
 import { DISCOVERY_REQUEST, DISCOVERY_RESPONSE } from "../../../src/wire/discovery.ts";
 import { RATE_LIMIT_CONFIG } from "../../../src/wire/rate_limit_config.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { RULES_TYPE, shopConfig } from "../../harness/xds_server.ts";
 import { settledTurns } from "../../harness/until.ts";
@@ -13,7 +13,7 @@ import { settledTurns } from "../../harness/until.ts";
 /** A provider whose streams are the test's. */
 class Bed {
   readonly clock = new FakeClock(0);
-  readonly log = new KeptLog();
+  readonly log = new RecordedLogger();
   /** What was done, in order: `open`, `close`, requests as `version/nonce` and loads. */
   readonly story: string[] = [];
   /** What is wrong with a version. */
@@ -320,7 +320,7 @@ Deno.test("xds provider: a header that cannot be sent is told at once, without i
         waits: { retryMs: 0, initialMs: 0, maxMs: 0, spread: 0 },
         clock: new FakeClock(),
         random: () => 0,
-        logger: new KeptLog(),
+        logger: new RecordedLogger(),
       })
     );
     const text = error instanceof Error ? error.message : "";

@@ -3,7 +3,7 @@ import { FAILED_TOKENS, FailedTokens } from "../../../src/http/failed_tokens.ts"
 import { bearerGuard } from "../../../src/http/bearer_token.ts";
 import { createRouter } from "../../../src/http/router.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 
 const NEVER = new AbortController().signal;
 
@@ -62,7 +62,7 @@ Deno.test("a delay ends with its listener, and the table is bounded", async () =
 Deno.test("wrong tokens are answered late, the right one and calls without one at once", async () => {
   const clock = new FakeClock();
   const route = { path: "/a", methods: ["GET"], handle: bearerGuard("right")(() => new Response("in")) };
-  const handle = createRouter([route], { logger: new KeptLog(), clock });
+  const handle = createRouter([route], { logger: new RecordedLogger(), clock });
   const ask = (token: string | undefined, peer: string) =>
     handle(
       new Request("http://a/a", token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } }),

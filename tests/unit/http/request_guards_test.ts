@@ -2,12 +2,12 @@ import { assertEquals } from "@std/assert";
 import { hostGuard } from "../../../src/http/request_guards.ts";
 import { createRouter } from "../../../src/http/router.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 
 Deno.test("a host that is not allowed is refused with the setting that allows it", async () => {
   const handle = hostGuard(["weir.example"])(() => new Response("shown"));
   const router = createRouter([{ path: "/", methods: ["GET"], handle }], {
-    logger: new KeptLog(),
+    logger: new RecordedLogger(),
     clock: new FakeClock(),
   });
   const ask = async (url: string) => {

@@ -2,7 +2,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { rateLimitRoute } from "../../../src/http/rate_limit_route.ts";
 import { createRouter } from "../../../src/http/router.ts";
 import { problemText } from "../../../src/base/problem.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { loadRules } from "../../harness/service_fixture.ts";
 import { COUNTED, playVector, vectorFixture } from "../../harness/vector_play.ts";
 import { VECTORS } from "../../harness/vectors.ts";
@@ -52,7 +52,7 @@ for (const vector of VECTORS.filter(({ steps }) => steps.some(({ http }) => http
     await using fixture = vectorFixture(vector);
     const { clock } = fixture;
     const route = rateLimitRoute({ decide: (request) => fixture.service.shouldRateLimit(request), clock });
-    const handle = createRouter([route], { logger: new KeptLog(), clock });
+    const handle = createRouter([route], { logger: new RecordedLogger(), clock });
     for (const { http, expect } of vector.steps) {
       const { method = "GET", path = "/", body = "" } = http ?? {};
       const request = new Request(`http://127.0.0.1${path}`, { method, body });

@@ -13,7 +13,7 @@ import { readSettings } from "../../../src/settings/read_settings.ts";
 import { StatsStore, statsText } from "../../../src/stats/store.ts";
 import { StatsDeltas } from "../../../src/stats/stats_delta.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { settledTurns, until } from "../../harness/until.ts";
 import { ServiceFixture } from "../../harness/service_fixture.ts";
 
@@ -53,7 +53,7 @@ class Handle implements DecidingWorkerHandle {
 /** Two workers whose threads are the test's. */
 class Bed implements AsyncDisposable {
   readonly clock = new FakeClock();
-  readonly log = new KeptLog();
+  readonly log = new RecordedLogger();
   readonly health = new Health();
   readonly stats = new StatsStore(100);
   readonly handles: Handle[] = [];

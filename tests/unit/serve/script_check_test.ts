@@ -55,5 +55,5 @@ Deno.test("scripts are checked for the latest rules only, once the cache is read
   void apply(rulesWith(BUCKET, SLIDING), []);
   await turn();
   assertEquals(asked, ["script_check_bucket_second", "script_check_slices_other"]);
-  assertEquals(logger.lines.map(([, , fields]) => fields?.["rules"]), ["d.k1, d.k2", "d.k1"]);
+  assertEquals(logger.lines.map(({ fields }) => fields["rules"]), ["d.k1, d.k2", "d.k1"]);
 });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { TokensFile } from "../../../src/serve/tokens_file.ts";
 import type { NamedToken } from "../../../src/settings/administrator_tokens.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { until } from "../../harness/until.ts";
 
 const CONFIGURED: NamedToken = { name: "admin", role: "admin", token: "the-token-of-the-setting" };
@@ -12,7 +12,7 @@ const SECRET = "d5f1c0c2b7a94e6f8d3b";
 /** A file of tokens; closed and removed at the end of its block. */
 class Bed implements AsyncDisposable {
   readonly clock = new FakeClock();
-  readonly log = new KeptLog();
+  readonly log = new RecordedLogger();
   readonly path: string;
   /** The names that were applied, at first and after each change. */
   readonly applied: string[] = [];

@@ -6,7 +6,7 @@ import { readSettings } from "../../../src/settings/read_settings.ts";
 import { StatsStore } from "../../../src/stats/store.ts";
 import type { ToWebhookWorker, WebhookOptions } from "../../../src/webhooks/service/message.ts";
 import type { WebhookWorkerHandle } from "../../../src/webhooks/service/supervisor.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
 /** A worker that keeps what it is told. */
@@ -29,7 +29,7 @@ function bed(environment: Readonly<Record<string, string>> = {}) {
   const line = new KeptLine();
   const clock = new FakeClock();
   const health = new Health();
-  const parts = { logger: new KeptLog(), clock, random: () => 0, health };
+  const parts = { logger: new RecordedLogger(), clock, random: () => 0, health };
   const opened = openWebhooks({ ...parts, settings, stats: new StatsStore(10) }, {
     version: "test",
     administrators: NO_ADMINISTRATORS,

@@ -9,7 +9,7 @@ import {
   type ToMetricsExporter,
 } from "../../../src/telemetry/otlp_metrics_export.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { settledTurns } from "../../harness/until.ts";
 
 const NAMES = { serviceName: "RateLimit", serviceNamespace: "", serviceInstanceId: "one", version: "1" };
@@ -52,7 +52,7 @@ class WorkerDouble implements MetricsExporterHandle {
 
 /** An export by these workers, one after the other; each read has two batches. */
 function exportBy(workers: readonly WorkerDouble[], options: Partial<MetricsExportOptions> = {}) {
-  const [clock, logger] = [new FakeClock(), new KeptLog()];
+  const [clock, logger] = [new FakeClock(), new RecordedLogger()];
   let [started, readAt] = [0, 0];
   const batch = (): MetricBatch => ({ startedAt: 0, readAt: ++readAt, metrics: [] });
   const opened = new MetricsExport({

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { checkOtlp, type OtlpProtocol } from "../../../src/telemetry/otlp_settings.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 
 const NO_EFFECT = "has no effect: TRACING_EXPORTER_PROTOCOL is";
 
@@ -28,7 +28,7 @@ const CASES: readonly [
 
 for (const [title, protocol, otlp, chosen, warning] of CASES) {
   Deno.test(`tracing protocol: ${title}`, () => {
-    const logger = new KeptLog();
+    const logger = new RecordedLogger();
     assertEquals(checkOtlp({ protocol, otlp: new Map(Object.entries(otlp)) }, logger), chosen);
     const lines = logger.lines.map(({ level, message }) => [level, message]);
     assertEquals(lines, warning === undefined ? [] : [["warning", `OTEL_EXPORTER_OTLP_${warning}`]]);

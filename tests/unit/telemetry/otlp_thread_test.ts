@@ -1,10 +1,10 @@
 import { assertEquals } from "@std/assert";
 import { createSdkLog } from "../../../src/telemetry/otlp_thread.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
 Deno.test("tracing log: warnings and errors are logged, once a second, without passwords", () => {
-  const logger = new KeptLog();
+  const logger = new RecordedLogger();
   const clock = new FakeClock();
   const otlp = new Map([
     ["ENDPOINT", " http://me:secret@collector:4318 "],

@@ -1,7 +1,7 @@
 import { until } from "../../harness/until.ts";
 import { assertEquals } from "@std/assert";
 import { WorkerExport } from "../../../src/telemetry/tracing_export_supervisor.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { ALIVE, DEAF, ExporterDouble, namesIn, spanNamed } from "../../harness/tracing_exporter_double.ts";
 
@@ -9,7 +9,7 @@ const EXPORTED = { protocol: "http/json", otlp: new Map(), attributes: {}, versi
 
 /** An export by these workers, one after the other. */
 function exportBy(...workers: ExporterDouble[]) {
-  const [clock, logger] = [new FakeClock(), new KeptLog()];
+  const [clock, logger] = [new FakeClock(), new RecordedLogger()];
   let started = 0;
   const createWorker = () => {
     const worker = workers[started++];

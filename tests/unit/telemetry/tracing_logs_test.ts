@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { beginTracing, type Tracing, type TracingOptions } from "../../../src/telemetry/tracing.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { ExporterDouble } from "../../harness/tracing_exporter_double.ts";
 
 /** The last 8 digits decide: the first id is traced at a rate of a half, and the second is not. */
@@ -28,7 +28,7 @@ function tracingWith(parts: Pick<TracingOptions, "logger" | "clock">): Tracing {
 
 for (const [title, fields, added] of CASES) {
   Deno.test(`tracing: the log line about ${title}`, async () => {
-    const logger = new KeptLog();
+    const logger = new RecordedLogger();
     const tracing = tracingWith({ logger, clock: new FakeClock() });
     tracing.workLogger(logger).warning("Delivery failed", fields);
     assertEquals(logger.lines, [{

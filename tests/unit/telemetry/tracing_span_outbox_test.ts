@@ -1,13 +1,13 @@
 import { assertEquals } from "@std/assert";
 import type { SpanPack } from "../../../src/telemetry/tracing_span_pack.ts";
 import { SpanOutbox } from "../../../src/telemetry/tracing_span_outbox.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { namesIn, spanNamed } from "../../harness/tracing_exporter_double.ts";
 
 /** An outbox whose packs are kept. */
 function startOutbox(maxWaiting: number) {
-  const [clock, logger, posted] = [new FakeClock(), new KeptLog(), [] as SpanPack[]];
+  const [clock, logger, posted] = [new FakeClock(), new RecordedLogger(), [] as SpanPack[]];
   const outbox = new SpanOutbox({ clock, logger, maxWaiting, post: (pack) => void posted.push(pack) });
   const add = (count: number) => {
     for (let at = 0; at < count; at++) outbox.add(spanNamed(`${at}`));

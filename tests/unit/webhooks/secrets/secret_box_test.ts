@@ -122,7 +122,7 @@ for (const length of [0, 16, 31, 33]) {
 Deno.test("without keys one is made beside the store, for its owner alone, and used again", async () => {
   await withKeyFile(async (keyFile, logger) => {
     const sealed = await (await SecretBox.open({ keyFile, logger })).seal(SECRET);
-    assertEquals(logger.lines, [["info", KEY_MADE, { file: keyFile }]]);
+    assertEquals(logger.lines, [{ level: "info", message: KEY_MADE, fields: { file: keyFile } }]);
     assertEquals(((await Deno.stat(keyFile)).mode ?? 0) & 0o777, 0o600);
     assertMatch(await Deno.readTextFile(keyFile), /^[A-Za-z0-9+/]{43}=\n$/);
     assertEquals(await namesBeside(keyFile), ["weir.db.key"]);
@@ -148,10 +148,11 @@ Deno.test("a key file that others may read is used, with a warning", async () =>
       await Deno.chmod(keyFile, mode);
       assertEquals((await SecretBox.open({ keyFile, logger })).keyId, "72cd6e8422c407fb");
     }
-    const line = (mode: string) =>
-      ["warning", `The key file is open to others, mode ${mode}, expected 600`, {
-        file: keyFile,
-      }] as const;
+    const line = (mode: string) => ({
+      level: "warning" as const,
+      message: `The key file is open to others, mode ${mode}, expected 600`,
+      fields: { file: keyFile },
+    });
     assertEquals(logger.lines, [line("640"), line("604")]);
   });
 });
@@ -168,7 +169,7 @@ for (
       assertEquals(await Deno.readTextFile(keyFile), text);
       // With keys of the setting it is not needed.
       await SecretBox.open({ keys: [key(1)], keyFile, logger });
-      assertEquals(logger.lines, [["warning", problem, { file: keyFile }]]);
+      assertEquals(logger.lines, [{ level: "warning", message: problem, fields: { file: keyFile } }]);
     });
   });
 }

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { KeptLog } from "../../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../../harness/recorded_logger.ts";
 import { FakeClock } from "../../../harness/fake_clock.ts";
 import { until } from "../../../harness/until.ts";
 import type { WorkerNotice } from "../../../../src/base/supervised_worker.ts";
@@ -49,7 +49,7 @@ function bed(limit: LimitCall = () => Promise.resolve({ code: "OK" })) {
   const health: [boolean, string][] = [];
   const isNew: boolean[] = [];
   const clock = new FakeClock();
-  const log = new KeptLog();
+  const log = new RecordedLogger();
   const supervisor = new WebhookWorkerSupervisor({
     options: {} as WebhookOptions,
     limit,

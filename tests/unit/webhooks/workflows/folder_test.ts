@@ -36,7 +36,7 @@ class Bed implements AsyncDisposable {
 
   /** The lines of the log since the last call, without the folder. */
   lines(): readonly string[] {
-    return this.log.lines.splice(0).map(([level, message, fields = {}]) => {
+    return this.log.lines.splice(0).map(({ level, message, fields }) => {
       const { version: _, ...told } = fields;
       return [level, message, ...Object.values(told)].join(" ").replaceAll(this.folder, "F");
     });

@@ -18,7 +18,7 @@ import {
   NOW,
   saveVersion,
 } from "../../../../contract/webhook_store_bed.ts";
-import { KeptLog } from "../../../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../../../harness/recorded_logger.ts";
 import { StoreFolder } from "../../../../harness/sqlite_fixture.ts";
 import { acceptExecution, saveWorkflowVersion } from "../../../../../src/webhooks/store/accept.ts";
 import { addAudit, listAudit } from "../../../../../src/webhooks/store/audit_log.ts";
@@ -28,7 +28,7 @@ import { removeFinished } from "../../../../../src/webhooks/store/retention.ts";
 
 Deno.test("a delivery whose event has lost its payload fails alone, and the log tells of it", async () => {
   using folder = new StoreFolder();
-  const logger = new KeptLog();
+  const logger = new RecordedLogger();
   const store = await folder.open({ logger });
   const to = await addEndpoint(store);
   const [bad, good] = [await addEvent(store), await addEvent(store)];
@@ -46,7 +46,7 @@ Deno.test("a delivery whose event has lost its payload fails alone, and the log 
 
 Deno.test("an execution whose workflow's text is gone fails alone, with its event", async () => {
   using folder = new StoreFolder();
-  const logger = new KeptLog();
+  const logger = new RecordedLogger();
   const store = await folder.open({ logger });
   await addEndpoint(store, { events: ["workflow.*"] });
   await saveVersion(store);
