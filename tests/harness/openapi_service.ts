@@ -1,6 +1,7 @@
 import { ServeFixture } from "./serve_fixture.ts";
 import { until } from "./until.ts";
-import { ADMIN_TOKEN, api, ECHO_WORKFLOW, WebhookFolder } from "./webhook_weir.ts";
+import { ADMIN_TOKEN } from "./webhook_calls.ts";
+import { api, ECHO_WORKFLOW, WebhookFolder } from "./webhook_weir.ts";
 import { type OpenApiDocument, type OpenApiOperation, SchemaCheck } from "./openapi_schema.ts";
 
 /** A call of an operation. */

@@ -3,7 +3,8 @@ import { until } from "./until.ts";
 import { type WebhookAnswered, webhookCall } from "./webhook_client.ts";
 import { endpointsByKind, type WebhookFleet } from "./webhook_fleet.ts";
 import { deliveriesProblems } from "./delivery_problems.ts";
-import { ADMIN_TOKEN, type WebhookProcess } from "./webhook_process.ts";
+import { ADMIN_TOKEN } from "./webhook_calls.ts";
+import { type WebhookProcess } from "./webhook_process.ts";
 import { WebhookReceiver } from "./webhook_receiver.ts";
 
 /** How a database goes away. */

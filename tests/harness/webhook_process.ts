@@ -5,8 +5,6 @@ import { ADMIN_TOKEN, WebhookCalls } from "./webhook_calls.ts";
 import type { WebhookFaults } from "./webhook_faults.ts";
 import { startWeir, type WeirProcess } from "./weir_process.ts";
 
-export { ADMIN_TOKEN };
-
 /** The exit code of a process that an unexpected error ended. */
 const UNEXPECTED_CODE = 3;
 

@@ -1,10 +1,9 @@
 import { join } from "node:path";
 import { ServeFixture } from "./serve_fixture.ts";
 import { until } from "./until.ts";
+import { ADMIN_TOKEN } from "./webhook_calls.ts";
+import { type WebhookAnswered, webhookCall } from "./webhook_client.ts";
 import { startWeir, type WeirProcess } from "./weir_process.ts";
-
-/** The token of the administration of every such process. */
-export const ADMIN_TOKEN = "the-administration-token-of-the-tests";
 
 /** A workflow of one step that every such process has. */
 export const ECHO_WORKFLOW =
@@ -92,28 +91,8 @@ async function ready<Weir extends AsyncDisposable & { readonly httpAddress: stri
   }
 }
 
-/** What the API answered; which fields its body has is for the test to know. */
-export interface ApiAnswer {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly body: ApiBody;
-}
-
-/** A body of the API. */
-export interface ApiBody {
-  readonly [name: string]: unknown;
-  readonly id: string;
-  readonly key: string;
-  readonly secret: string;
-  readonly code: string;
-  readonly state: string;
-  readonly status: string;
-  readonly executionId: string;
-  readonly items: readonly ApiBody[];
-}
-
 /** What a call of the API brings beside its path. */
-export interface ApiCall {
+interface ApiCall {
   readonly method?: string;
   readonly token?: string;
   readonly idempotencyKey?: string;
@@ -121,56 +100,8 @@ export interface ApiCall {
 }
 
 /** Calls `/api/v1<path>` at an address, as the administration unless another token is given. */
-export async function api(address: string, path: string, call: ApiCall = {}): Promise<ApiAnswer> {
-  const { token = ADMIN_TOKEN, idempotencyKey, body } = call;
-  const headers: Record<string, string> = { authorization: `Bearer ${token}` };
-  if (body !== undefined) headers["content-type"] = "application/json";
-  if (idempotencyKey !== undefined) headers["idempotency-key"] = idempotencyKey;
-  const text = typeof body === "string" ? body : JSON.stringify(body);
-  const response = await fetch(`http://${address}/api/v1${path}`, {
-    method: call.method ?? (body === undefined ? "GET" : "POST"),
-    headers,
-    ...(body === undefined ? {} : { body: text }),
-  });
-  const answer = await response.text();
-  return {
-    status: response.status,
-    headers: response.headers,
-    body: answer === "" ? undefined : JSON.parse(answer),
-  };
-}
-
-/** A delivery that a receiver got. */
-export interface Received {
-  readonly delivery: string;
-  readonly headers: Headers;
-  readonly body: string;
-}
-
-/** A receiver of deliveries on this machine. */
-export class WebhookReceiver implements AsyncDisposable {
-  /** What came, in its order. */
-  readonly received: Received[] = [];
-  /** Status of each answer from now on. */
-  status = 200;
-  readonly #server: Deno.HttpServer<Deno.NetAddr>;
-
-  constructor() {
-    const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
-    this.#server = Deno.serve(options, async (request) => {
-      const body = await request.text();
-      const { headers } = request;
-      this.received.push({ delivery: headers.get("x-svc-delivery") ?? "", headers, body });
-      return new Response("taken", { status: this.status });
-    });
-  }
-
-  /** Where deliveries go. */
-  get url(): string {
-    return `http://127.0.0.1:${this.#server.addr.port}/hook`;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#server.shutdown();
-  }
+export async function api(address: string, path: string, call: ApiCall = {}): Promise<WebhookAnswered> {
+  const { token = ADMIN_TOKEN, idempotencyKey: key, body } = call;
+  const method = call.method ?? (body === undefined ? "GET" : "POST");
+  return await webhookCall(`http://${address}/api/v1${path}`, { method, token, key, body });
 }

@@ -2,7 +2,8 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { freePort } from "../../harness/free_port.ts";
 import { until } from "../../harness/until.ts";
 import { type Ran, ran, TOKEN } from "../../harness/administration_fixture.ts";
-import { type ApiBody, WebhookFolder } from "../../harness/webhook_weir.ts";
+import type { AnswerBody } from "../../harness/webhook_client.ts";
+import { WebhookFolder } from "../../harness/webhook_weir.ts";
 import { receiving } from "./webhooks_fixture.ts";
 
 const WORKFLOW =
@@ -29,7 +30,7 @@ class Console {
   }
 
   /** The answer as it came, or nothing; the command has to be fine. */
-  async json(line: string): Promise<ApiBody> {
+  async json(line: string): Promise<AnswerBody> {
     const { code, stdout, stderr } = await this.run(`${line} --json`);
     assertEquals([code, stderr.replace(/^Save the (?:key|secret) now: it is shown only once\n/, "")], [
       0,
@@ -123,7 +124,7 @@ async function triggerSteps(weirConsole: Console): Promise<void> {
   assertMatch(cancelled.stderr, /^Cannot run "executions cancel": 409 already_ended: .*\n$/);
   weirConsole.secrets.push((await weirConsole.json(`triggers rotate ${made.id}`)).key);
   const { keys } = await weirConsole.json(`triggers show ${made.id}`);
-  await weirConsole.json(`triggers revoke ${made.id} ${(keys as ApiBody["items"])[1]?.id}`);
+  await weirConsole.json(`triggers revoke ${made.id} ${(keys as AnswerBody["items"])[1]?.id}`);
   const limit = "--limit-domain edge --limit-descriptor 'customer={{ input.name }}'";
   const edited = await weirConsole.json(`triggers edit ${made.id} ${limit} --require-idempotency-key`);
   assertEquals(edited["limit"], { domain: "edge", descriptors: [{ customer: "{{ input.name }}" }] });

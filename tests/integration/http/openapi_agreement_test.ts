@@ -2,7 +2,7 @@
 import { assertEquals } from "@std/assert";
 import type { Schema } from "../../harness/openapi_schema.ts";
 import { OpenApiService, type PlacedOperation, placedOperations } from "../../harness/openapi_service.ts";
-import { ADMIN_TOKEN } from "../../harness/webhook_weir.ts";
+import { ADMIN_TOKEN } from "../../harness/webhook_calls.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -3,7 +3,7 @@ import { assertEquals } from "@std/assert";
 import { join } from "node:path";
 import openApiTypes, { astToString } from "openapi-typescript";
 import { OpenApiService } from "../../harness/openapi_service.ts";
-import { ADMIN_TOKEN } from "../../harness/webhook_weir.ts";
+import { ADMIN_TOKEN } from "../../harness/webhook_calls.ts";
 
 const ROOT = new URL("../../../", import.meta.url).pathname;
 

@@ -3,7 +3,8 @@ import { assertEquals } from "@std/assert";
 import config from "../../../deno.json" with { type: "json" };
 import { OpenApiService, placedOperations } from "../../harness/openapi_service.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
-import { ADMIN_TOKEN, WebhookFolder } from "../../harness/webhook_weir.ts";
+import { ADMIN_TOKEN } from "../../harness/webhook_calls.ts";
+import { WebhookFolder } from "../../harness/webhook_weir.ts";
 
 /** Of the debug port: files of the web page and its events are no API. */
 const PAGE = /^\/ui(?:\/|$)/;

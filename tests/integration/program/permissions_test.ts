@@ -16,7 +16,9 @@ import { needs } from "../../harness/tools.ts";
 import { eventually, until } from "../../harness/until.ts";
 import { runtimeEnvironment, weirCommand, weirExecutable } from "../../harness/weir_command.ts";
 import { startWeir, type WeirOptions, type WeirProcess } from "../../harness/weir_process.ts";
-import { ADMIN_TOKEN, api, WebhookFolder, WebhookReceiver } from "../../harness/webhook_weir.ts";
+import { ADMIN_TOKEN } from "../../harness/webhook_calls.ts";
+import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
+import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
 import { shopConfig, XdsServer } from "../../harness/xds_server.ts";
 import { SHOP, shopRequest } from "../settings/settings_bed.ts";
 
@@ -25,7 +27,7 @@ const KEY = new Uint8Array(32).toBase64();
 
 Deno.test("permissions: files, webhooks, workflows, statistics, tracing, debug pages and commands are refused nothing", async () => {
   await using audit = await PermissionAudit.open();
-  await using receiver = new WebhookReceiver();
+  await using receiver = await WebhookReceiver.start();
   await using collector = await OtlpReceiver.start({ protocol: "http" });
   await using statistics = await TcpReceiver.start();
   await using folder = await WebhookFolder.make({ "order.yaml": workflowOf(receiver.url) });
@@ -114,7 +116,7 @@ Deno.test({
     await using memcached = await startMemcached();
     await using postgres = await PostgresServer.start();
     await using rules = await XdsServer.start();
-    await using receiver = new WebhookReceiver();
+    await using receiver = await WebhookReceiver.start();
     await using folder = await WebhookFolder.make();
     rules.set("1", shopConfig({ open: 1 }));
     const path = join(audit.folder, "weir.sock");
@@ -210,7 +212,7 @@ async function delivers(weir: WeirProcess, receiver: WebhookReceiver): Promise<v
   await until("the event to be accepted", async () => {
     return (await api(httpAddress, "/events", { body, idempotencyKey: "one" })).status === 202;
   });
-  await until("the delivery", () => receiver.received.length === 1);
+  await until("the delivery", () => receiver.receptions.length === 1);
 }
 
 async function carriesOut({ httpAddress }: WeirProcess, receiver: WebhookReceiver): Promise<void> {
@@ -220,7 +222,7 @@ async function carriesOut({ httpAddress }: WeirProcess, receiver: WebhookReceive
   assertEquals(status, 202);
   const path = `/executions/${body.executionId}`;
   await until("the execution", async () => (await api(httpAddress, path)).body.status === "succeeded");
-  await eventually(true, () => receiver.received.length >= 2);
+  await eventually(true, () => receiver.receptions.length >= 2);
 }
 
 /** Asks for every page that the debug port lists. */

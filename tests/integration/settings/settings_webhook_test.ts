@@ -5,13 +5,9 @@ import { makeCertificates } from "../../harness/certificates.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs } from "../../harness/tools.ts";
 import { eventually, until } from "../../harness/until.ts";
-import {
-  ADMIN_TOKEN,
-  api,
-  type ApiBody,
-  WebhookFolder,
-  WebhookReceiver,
-} from "../../harness/webhook_weir.ts";
+import { ADMIN_TOKEN } from "../../harness/webhook_calls.ts";
+import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
+import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
 import type { Env } from "./settings_bed.ts";
 
 const EVENT = { body: { event: "a", data: {} } };
@@ -82,7 +78,7 @@ async function firstAttempts(http: string, url: string, count = 1): Promise<read
   for (let n = 0; n < count; n++) await api(http, "/events", EVENT);
   return await until("the first attempts", async () => {
     const { items } = (await api(http, "/deliveries")).body;
-    const first = items.map(({ attempts }) => (attempts as ApiBody[])[0]);
+    const first = items.map(({ attempts }) => attempts[0]);
     return first.length === count && first.every((one) => one?.["finishedAt"] !== undefined) &&
       first.map((one) => one?.["errorKind"] ?? one?.status);
   });
@@ -247,12 +243,12 @@ for (const [limit, atOnce] of AT_ONCE) {
 }
 
 Deno.test("WEBHOOK_PROXY: deliveries that go to the proxy", async () => {
-  await using proxy = new WebhookReceiver();
-  await using receiver = new WebhookReceiver();
+  await using proxy = await WebhookReceiver.start();
+  await using receiver = await WebhookReceiver.start();
   await compare({ WEBHOOK_PROXY: new URL(proxy.url).origin }, {
     async look({ http }) {
       await firstAttempts(http, receiver.url);
-      return [receiver.received.length, proxy.received.length];
+      return [receiver.receptions.length, proxy.receptions.length];
     },
     unset: [1, 0],
     set: [1, 1],
@@ -260,7 +256,7 @@ Deno.test("WEBHOOK_PROXY: deliveries that go to the proxy", async () => {
 });
 
 Deno.test("WORKFLOW_ALLOW_CIDRS: a request of a workflow to an address inside the range", async () => {
-  await using receiver = new WebhookReceiver();
+  await using receiver = await WebhookReceiver.start();
   await compare({ WORKFLOW_ALLOW_CIDRS: "127.0.0.0/8" }, {
     env: { WORKFLOW_ALLOW_CIDRS: "" },
     workflows: { "ask.yaml": requestWorkflow(receiver.url) },

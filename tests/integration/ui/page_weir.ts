@@ -7,7 +7,9 @@ import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
-import { ADMIN_TOKEN, api, type ApiBody, WebhookFolder } from "../../harness/webhook_weir.ts";
+import { ADMIN_TOKEN } from "../../harness/webhook_calls.ts";
+import type { AnswerBody } from "../../harness/webhook_client.ts";
+import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
 import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
 
 runWorkersInThread();
@@ -199,7 +201,7 @@ export class PageWeir implements AsyncDisposable {
   }
 
   /** A call of the administration. */
-  async api(path: string, body?: unknown, method?: string): Promise<ApiBody> {
+  async api(path: string, body?: unknown, method?: string): Promise<AnswerBody> {
     const call = { ...body === undefined ? {} : { body }, ...method === undefined ? {} : { method } };
     const answer = await api(this.#weir.running.addresses.http, path, call);
     if (answer.status >= 400) throw new Error(`Cannot call "${path}": ${answer.status}`);

@@ -3,7 +3,9 @@ import { verify } from "../../../src/webhooks/receiver.ts";
 import { OtlpReceiver } from "../../harness/otlp_receiver.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { until } from "../../harness/until.ts";
-import { ADMIN_TOKEN, api, WebhookFolder, WebhookReceiver } from "../../harness/webhook_weir.ts";
+import { ADMIN_TOKEN } from "../../harness/webhook_calls.ts";
+import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
+import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
 import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
 
 runWorkersInThread();
@@ -13,7 +15,7 @@ const CALL = "/workflows/triggers/echo";
 
 Deno.test("webhooks: a trigger starts a workflow, whose end is delivered and signed", async () => {
   await using folder = await WebhookFolder.make();
-  await using receiver = new WebhookReceiver();
+  await using receiver = await WebhookReceiver.start();
   await using weir = await folder.serve();
   const { http } = weir.running.addresses;
   const { body: { id: endpointId, secret } } = await api(http, "/endpoints", {
@@ -23,8 +25,8 @@ Deno.test("webhooks: a trigger starts a workflow, whose end is delivered and sig
   const call = { token: key, idempotencyKey: "once", body: '{"total": 12345678901234567890}' };
   const first = await api(http, CALL, call);
   assertEquals(first.status, 202);
-  const [got] = await until("the delivery", () => receiver.received.length > 0 && receiver.received);
-  const { body = "", headers = new Headers() } = got ?? {};
+  const [got] = await until("the delivery", () => receiver.receptions.length > 0 && receiver.receptions);
+  const { body = "", headers = {} } = got ?? {};
   assertEquals((await verify({ body, headers, secrets: [secret] })).ok, true);
   const { event, data } = JSON.parse(body);
   assertEquals([event, data.executionId, data.status], [
@@ -33,7 +35,7 @@ Deno.test("webhooks: a trigger starts a workflow, whose end is delivered and sig
     "succeeded",
   ]);
   assertEquals(body.includes('"total":12345678901234567890'), true);
-  assertEquals([headers.get("x-svc-event"), headers.get("content-type"), headers.get("x-tenant")], [
+  assertEquals([headers["x-svc-event"], headers["content-type"], headers["x-tenant"]], [
     "workflow.execution.completed",
     "application/json",
     "tenant-secret",
@@ -42,7 +44,7 @@ Deno.test("webhooks: a trigger starts a workflow, whose end is delivered and sig
     const { body: list } = await api(http, `/deliveries?endpointId=${endpointId}`);
     return list.items[0]?.state === "acknowledged" && list.items[0];
   });
-  assertEquals([shown.id, (shown["attempts"] as unknown[]).length], [headers.get("x-svc-delivery"), 1]);
+  assertEquals([shown.id, (shown["attempts"] as unknown[]).length], [headers["x-svc-delivery"], 1]);
   const replay = await api(http, CALL, call);
   assertEquals([replay.body, replay.headers.get("idempotency-replayed")], [first.body, "true"]);
   const log = weir.log.join("\n");
@@ -86,7 +88,7 @@ Deno.test("webhooks: the limit of a trigger is decided by the rules of the proce
 
 Deno.test("webhooks: a span for each trigger, step and attempt", async () => {
   await using folder = await WebhookFolder.make();
-  await using receiver = new WebhookReceiver();
+  await using receiver = await WebhookReceiver.start();
   await using spans = await OtlpReceiver.start({ protocol: "http" });
   const env = {
     TRACING_ENABLED: "true",
@@ -99,7 +101,7 @@ Deno.test("webhooks: a span for each trigger, step and attempt", async () => {
   await api(http, "/endpoints", { body: { url: receiver.url } });
   const { body: { key } } = await api(http, "/triggers", ECHO);
   const { body: { executionId } } = await api(http, CALL, { token: key, body: { total: 1 } });
-  await until("the delivery", () => receiver.received.length === 1);
+  await until("the delivery", () => receiver.receptions.length === 1);
   await until("the acknowledgement", async () => {
     return (await api(http, "/deliveries")).body.items[0]?.state === "acknowledged";
   });
@@ -111,6 +113,6 @@ Deno.test("webhooks: a span for each trigger, step and attempt", async () => {
   assertEquals(named("POST /api/v1/workflows/triggers/*").length, 1);
   assertEquals(named("workflow step").map(({ traceId }) => traceId), [executionId.replaceAll("-", "")]);
   assertEquals(named("webhook attempt").map(({ traceId }) => traceId), [
-    receiver.received[0]?.delivery.replaceAll("-", ""),
+    receiver.receptions[0]?.id.replaceAll("-", ""),
   ]);
 });

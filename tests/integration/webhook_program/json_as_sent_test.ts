@@ -1,7 +1,8 @@
 import { assertEquals } from "@std/assert";
 import { ran } from "../../harness/administration_fixture.ts";
 import { until } from "../../harness/until.ts";
-import { ADMIN_TOKEN, api, WebhookFolder } from "../../harness/webhook_weir.ts";
+import { ADMIN_TOKEN } from "../../harness/webhook_calls.ts";
+import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
 import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
 
 runWorkersInThread();

@@ -4,8 +4,8 @@ import { verify } from "../../../src/webhooks/receiver.ts";
 import { postgres } from "../../harness/postgres_fixture.ts";
 import { until } from "../../harness/until.ts";
 import { WebhookProcess } from "../../harness/webhook_process.ts";
-import { WebhookReceiver as CountingReceiver } from "../../harness/webhook_receiver.ts";
-import { api, WebhookFolder, WebhookReceiver } from "../../harness/webhook_weir.ts";
+import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
+import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
 import { ServeFixture, type ServeFixtureOptions } from "../../harness/serve_fixture.ts";
 import { WatchedWorkers } from "../../harness/deciding_workers.ts";
 
@@ -51,7 +51,7 @@ async function started(
 
 /** What came, without the times: the kind and the data. */
 function came(receiver: WebhookReceiver) {
-  return receiver.received.map(({ body }) => {
+  return receiver.receptions.map(({ body }) => {
     const { event, data } = JSON.parse(body);
     const { at: _at, freeAt: _freeAt, startedAt: _startedAt, endedAt: _endedAt, episode: _episode, ...rest } =
       data;
@@ -61,8 +61,8 @@ function came(receiver: WebhookReceiver) {
 
 Deno.test("events of rules are delivered to those that subscribe to them, and signed", async () => {
   await using folder = await WebhookFolder.make();
-  await using receiver = new WebhookReceiver();
-  await using others = new WebhookReceiver();
+  await using receiver = await WebhookReceiver.start();
+  await using others = await WebhookReceiver.start();
   await using weir = await started(folder);
   const { http } = weir.running.addresses;
   const { body: { secret } } = await api(http, "/endpoints", {
@@ -73,7 +73,7 @@ Deno.test("events of rules are delivered to those that subscribe to them, and si
   for (const hits of [5, 3, 1]) await weir.ask(call("tenant", "acme", hits));
   await weir.ask(call("hashed", "bob@shop.example"));
   for (let time = 0; time < 2; time++) await weir.ask(call("omitted", "carol@shop.example"));
-  await until("all events", () => receiver.received.length === 6);
+  await until("all events", () => receiver.receptions.length === 6);
   const file = join(weir.rulesFolder, "shop.yaml");
   const shared = { domain: "shop", algorithm: "fixed_window", shadow: false };
   const tenant = {
@@ -106,10 +106,10 @@ Deno.test("events of rules are delivered to those that subscribe to them, and si
     { event: "ratelimit.over_limit", ...tenant },
     { event: "ratelimit.over_limit.ended", ...tenant, refusedHits: 4 },
   ]);
-  const [first] = receiver.received;
-  const { body = "", headers = new Headers() } = first ?? {};
+  const [first] = receiver.receptions;
+  const { body = "", headers = {} } = first ?? {};
   assertEquals((await verify({ body, headers, secrets: [secret] })).ok, true);
-  assertEquals(others.received.length, 0);
+  assertEquals(others.receptions.length, 0);
   const stats = await weir.stats();
   const names = ["sent", "suppressed", "dropped"].map((name) => stats[`ratelimit.events.${name}`]);
   // With the rules and the workflow that were loaded.
@@ -120,7 +120,7 @@ Deno.test("events of rules are delivered to those that subscribe to them, and si
 
 Deno.test("events of the configuration: what was loaded and rejected, and why", async () => {
   await using folder = await WebhookFolder.make();
-  await using receiver = new WebhookReceiver();
+  await using receiver = await WebhookReceiver.start();
   await using weir = await started(folder);
   const { http } = weir.running.addresses;
   // Before anyone subscribes to them.
@@ -130,7 +130,7 @@ Deno.test("events of the configuration: what was loaded and rejected, and why", 
   });
   assertEquals((await api(http, "/events")).body.items, []);
   await api(http, "/endpoints", { body: { url: receiver.url, events: ["config.*"] } });
-  const arrived = (count: number) => until("the event", () => receiver.received.length === count);
+  const arrived = (count: number) => until("the event", () => receiver.receptions.length === count);
   const file = join(weir.rulesFolder, "shop.yaml");
   const text = await Deno.readTextFile(file);
   await Deno.writeTextFile(file, text.replace("[over_limit]", "[above_limit]"));
@@ -164,7 +164,7 @@ Deno.test("events of the configuration: what was loaded and rejected, and why", 
 
 Deno.test("events of rules with workers: one for a key, whichever worker refused it", async () => {
   await using folder = await WebhookFolder.make();
-  await using receiver = new WebhookReceiver();
+  await using receiver = await WebhookReceiver.start();
   const workers = new WatchedWorkers();
   await using weir = await started(folder, {
     ...{ env: { ...folder.env, WORKERS: "2" }, createDecidingWorker: workers.create },
@@ -187,7 +187,7 @@ Deno.test("events of rules with workers: one for a key, whichever worker refused
 
 postgres.test("two instances on one database report a key once; what a killed one had reported counts", async (database) => {
   const env = { WEBHOOK_STORE: database.url(), WEBHOOK_ENCRYPTION_KEY: KEY };
-  await using receiver = await CountingReceiver.start();
+  await using receiver = await WebhookReceiver.start();
   await using first = await WebhookProcess.open({ env });
   await using second = await WebhookProcess.open({ env });
   await Promise.all([first, second].map((one) => one.start({ rules: { "shop.yaml": RULES } })));

@@ -3,7 +3,8 @@ import { assertEquals } from "@std/assert";
 import type { Socket } from "node:net";
 import { RawServer } from "../../harness/rest_fixture.ts";
 import { until } from "../../harness/until.ts";
-import { api, type ApiBody, WebhookFolder } from "../../harness/webhook_weir.ts";
+import type { AnswerBody } from "../../harness/webhook_client.ts";
+import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
 import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
 
 runWorkersInThread();
@@ -74,10 +75,10 @@ async function delivered(
   for (const [name, endpointId, server] of pending) {
     const delivery = await until(`the attempt for ${name}`, async () => {
       const { body: { items: [item] } } = await api(address, `/deliveries?endpointId=${endpointId}`);
-      const isTried = (item?.["attempts"] as ApiBody[] | undefined)?.some(({ finishedAt }) => finishedAt);
+      const isTried = item?.attempts.some(({ finishedAt }) => finishedAt);
       return isTried && item;
     });
-    const [attempt] = delivery["attempts"] as ApiBody[];
+    const [attempt] = delivery.attempts;
     shown[name] = [delivery.state, attempt?.status, server.accepted];
     await api(address, `/endpoints/${endpointId}`, { method: "DELETE" });
   }
@@ -160,7 +161,7 @@ async function executed(
     const text = typeof error === "string"
       ? error.replace(/^.*?request failed: |^.*? failed: /, "")
       : undefined;
-    shown[name] = [status, text ?? (output as ApiBody)["body"], server.accepted];
+    shown[name] = [status, text ?? (output as AnswerBody)["body"], server.accepted];
   }
   return shown;
 }

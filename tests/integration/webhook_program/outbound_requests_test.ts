@@ -3,7 +3,8 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { gzipSync } from "node:zlib";
 import { EchoServer } from "../../harness/rest_fixture.ts";
 import { until } from "../../harness/until.ts";
-import { api, type ApiBody, WebhookFolder } from "../../harness/webhook_weir.ts";
+import type { AnswerBody } from "../../harness/webhook_client.ts";
+import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
 import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
 
 runWorkersInThread();
@@ -142,7 +143,7 @@ Deno.test("outbound requests: a value that no parameter can hold fails its step"
 });
 
 /** Runs a workflow by a trigger of its name to its end. */
-async function executed(http: string, name: string, input: unknown): Promise<ApiBody> {
+async function executed(http: string, name: string, input: unknown): Promise<AnswerBody> {
   const { body: { key } } = await api(http, "/triggers", { body: { name, workflow: name } });
   const { body: { executionId } } = await api(http, `/workflows/triggers/${name}`, {
     token: key,

@@ -2,7 +2,8 @@ import { assert, assertEquals } from "@std/assert";
 import { PROVIDER_HEADERS } from "../../harness/provider_signatures.ts";
 import { until } from "../../harness/until.ts";
 import { webhookCall } from "../../harness/webhook_client.ts";
-import { ADMIN_TOKEN, WebhookProcess } from "../../harness/webhook_process.ts";
+import { ADMIN_TOKEN } from "../../harness/webhook_calls.ts";
+import { WebhookProcess } from "../../harness/webhook_process.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
 
 const CRM_TOKEN = "crm-token-of-the-environment-4711";

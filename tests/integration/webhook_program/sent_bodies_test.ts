@@ -3,7 +3,8 @@ import { deflateSync, gzipSync } from "node:zlib";
 import { PROVIDER_HEADERS } from "../../harness/provider_signatures.ts";
 import { type RawAnswer, sendRaw } from "../../harness/raw_http.ts";
 import { until } from "../../harness/until.ts";
-import { ADMIN_TOKEN, api, WebhookFolder } from "../../harness/webhook_weir.ts";
+import { ADMIN_TOKEN } from "../../harness/webhook_calls.ts";
+import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
 import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
 
 runWorkersInThread();

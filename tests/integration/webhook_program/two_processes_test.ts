@@ -2,7 +2,8 @@ import { assert, assertEquals } from "@std/assert";
 import { until } from "../../harness/until.ts";
 import { deliveryProblems } from "../../harness/delivery_problems.ts";
 import { post as postAgain, webhookCall } from "../../harness/webhook_client.ts";
-import { ADMIN_TOKEN, WebhookProcess } from "../../harness/webhook_process.ts";
+import { ADMIN_TOKEN } from "../../harness/webhook_calls.ts";
+import { WebhookProcess } from "../../harness/webhook_process.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
 
 const EVENTS = 120;

@@ -25,7 +25,7 @@ import { connectTo, NO_LIMITS } from "../../harness/postgres_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { administer, openService } from "../../harness/store_service.ts";
 import { until } from "../../harness/until.ts";
-import { WebhookReceiver } from "../../harness/webhook_weir.ts";
+import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
 import { FIXTURE_LISTS } from "../../harness/write_store_fixture.ts";
 
 const RECORDS = JSON.parse(Deno.readTextFileSync(join(OLD_STORE, "records.json")));
@@ -198,7 +198,7 @@ async function checkEnds(store: WebhookStore): Promise<void> {
 /** Compares the records of a store and lets a service go on with them; returns how the executions ended. */
 async function endedWith(store: StoreSettings): Promise<readonly string[]> {
   const clock = FakeClock.ofMachine({ aheadMs: RECORDS.known.now + 60_000 - Date.now() });
-  await using receiver = new WebhookReceiver();
+  await using receiver = await WebhookReceiver.start();
   await using service = await openService(store, { clock });
   const listed = async (name: string): Promise<readonly Item[]> =>
     (await administer(service, "GET", `/${name}`)).items;
@@ -211,9 +211,9 @@ async function endedWith(store: StoreSettings): Promise<readonly string[]> {
   });
   assertEquals(edited.url, receiver.url);
   service.start();
-  const [received] = await until("the delivery", () => receiver.received.length > 0 && receiver.received);
+  const [received] = await until("the delivery", () => receiver.receptions.length > 0 && receiver.receptions);
   assertEquals(JSON.parse(received?.body ?? ""), { event: "down.order", data: { order: "down.order" } });
-  const headers = Object.fromEntries(received?.headers ?? []);
+  const headers = received?.headers ?? {};
   assertEquals(
     Object.keys(RECORDS.known.headers).map((name) => headers[name]),
     Object.values(RECORDS.known.headers),

@@ -5,7 +5,8 @@ import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { administer, openService, SERVICE_KEY } from "../../harness/store_service.ts";
 import { eventually, until } from "../../harness/until.ts";
-import { api, WebhookFolder, WebhookReceiver } from "../../harness/webhook_weir.ts";
+import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
+import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
 
 const HOUR = 3_600_000;
 const EVENT = { body: { event: "a", data: {} } };
@@ -27,7 +28,7 @@ async function started(folder: WebhookFolder, address: string) {
 ownPostgres.test("a shared store that is away at the start is waited for, and then two services work on it", async (server) => {
   const address = server.url(await server.createDatabase());
   await using folder = await WebhookFolder.make();
-  await using receiver = new WebhookReceiver();
+  await using receiver = await WebhookReceiver.start();
   await server.stop();
   await using one = await started(folder, address);
   const refused = await api(one.http, "/events", EVENT);
@@ -50,7 +51,7 @@ ownPostgres.test("a shared store that is away at the start is waited for, and th
     assertEquals(stats["ratelimit.webhooks.is_dispatcher"], 1);
     assert(Math.abs(stats["ratelimit.webhooks.clock_offset_seconds"] ?? 99) < 10);
   }
-  assertEquals(receiver.received.length, 2);
+  assertEquals(receiver.receptions.length, 2);
 });
 
 ownPostgres.test("a shared store that goes away: 503 meanwhile, and a result that came is written when it is back", async (server) => {
@@ -89,7 +90,7 @@ ownPostgres.test("a shared store that goes away: 503 meanwhile, and a result tha
 });
 
 postgres.test("a wall clock that is an hour off, one way and then the other, is in nothing that is stored", async (database) => {
-  await using receiver = new WebhookReceiver();
+  await using receiver = await WebhookReceiver.start();
   const clock = FakeClock.ofMachine({ aheadMs: HOUR });
   const logger = new RecordedLogger();
   const store = { kind: "postgres", address: database.url(), poolSize: 4, ...NO_LIMITS } as const;
@@ -104,7 +105,7 @@ postgres.test("a wall clock that is an hour off, one way and then the other, is 
       const { items } = await administer(service, "GET", "/deliveries");
       return items.length === index + 1 && items[0].state === "acknowledged";
     });
-    const sentAt = Number(receiver.received[index]?.headers.get("x-svc-timestamp")) * 1_000;
+    const sentAt = Number(receiver.receptions[index]?.headers["x-svc-timestamp"]) * 1_000;
     assert(Math.abs(sentAt - clock.now()) < 60_000, "the receiver is told the time of the machine");
     const { gauges, note } = await service.metrics();
     assertEquals(Math.round((gauges["clock_offset_seconds"] ?? 0) / 60), clock.aheadMs / 60_000);
