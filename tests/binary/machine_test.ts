@@ -3,7 +3,9 @@ import { dirname, join } from "node:path";
 import { ChildProcess } from "../harness/child_process.ts";
 import { freePort } from "../harness/free_port.ts";
 import { eventually, until } from "../harness/until.ts";
-import { ADMIN_TOKEN, api, ECHO_WORKFLOW, WebhookReceiver } from "../harness/webhook_weir.ts";
+import { ADMIN_TOKEN } from "../harness/webhook_calls.ts";
+import { WebhookReceiver } from "../harness/webhook_receiver.ts";
+import { api, ECHO_WORKFLOW } from "../harness/webhook_weir.ts";
 import { weirExecutable } from "../harness/weir_command.ts";
 
 const PROJECT = new URL("../../", import.meta.url).pathname;
@@ -123,7 +125,7 @@ async function mayMount(): Promise<boolean> {
 
 Deno.test("the program alone on a machine decides, reloads, delivers and takes commands", async () => {
   await using machine = await Machine.open();
-  await using receiver = new WebhookReceiver();
+  await using receiver = await WebhookReceiver.start();
   await using weir = await machine.start(["serve"]);
   await weir.find({ grpc: /Listening for gRPC on '([^']+)'/, http: /Listening for HTTP on '([^']+)'/ });
   const decisions = [];
@@ -139,8 +141,8 @@ Deno.test("the program alone on a machine decides, reloads, delivers and takes c
   await api(machine.http, "/endpoints", { body: { url: receiver.url } });
   const event = { event: "order.paid", data: { total: 3 } };
   assertEquals((await api(machine.http, "/events", { body: event })).status, 202);
-  await until("the delivery", () => receiver.received.length === 1);
-  assertEquals(JSON.parse(receiver.received[0]?.body ?? "").data, { total: 3 });
+  await until("the delivery", () => receiver.receptions.length === 1);
+  assertEquals(JSON.parse(receiver.receptions[0]?.body ?? "").data, { total: 3 });
   assertMatch(await (await fetch(`http://${machine.debug}/ui/`)).text(), /<html/);
 
   const commands: readonly (readonly [words: string, code: number, text: RegExp])[] = [

@@ -9,7 +9,8 @@ import { OtlpMetricsReceiver } from "../harness/otlp_metrics_receiver.ts";
 import { seededRandom } from "../harness/seeded_random.ts";
 import { abortedByGoaway } from "../harness/aborted_by_goaway.ts";
 import { eventually, until } from "../harness/until.ts";
-import { api, WebhookFolder, WebhookReceiver } from "../harness/webhook_weir.ts";
+import { WebhookReceiver } from "../harness/webhook_receiver.ts";
+import { api, WebhookFolder } from "../harness/webhook_weir.ts";
 import { startWeir, type WeirProcess } from "../harness/weir_process.ts";
 import { shopConfig, XdsServer } from "../harness/xds_server.ts";
 
@@ -24,7 +25,7 @@ const OVER = "ratelimit_service_rate_limit_over_limit";
 
 testRuntimes("the service decides, survives floods, delivers a webhook and stops", async (runtime) => {
   await using folder = await WebhookFolder.make();
-  await using receiver = new WebhookReceiver();
+  await using receiver = await WebhookReceiver.start();
   await using weir = await startWeir({ runtime, rules: RULES, env: folder.env });
   assertEquals(await decisions(runtime, weir), OPEN_AND_BLOCKED);
   await flood(weir.grpcAddress);
@@ -35,7 +36,7 @@ testRuntimes("the service decides, survives floods, delivers a webhook and stops
   const event = { event: "agent.reply.completed", data: { total: 7 } };
   const accepted = await api(weir.httpAddress, "/events", { body: event, idempotencyKey: "one" });
   assertEquals(accepted.status, 202);
-  await eventually([event.data], () => receiver.received.map(({ body }) => JSON.parse(body).data));
+  await eventually([event.data], () => receiver.receptions.map(({ body }) => JSON.parse(body).data));
   assertEquals(await weir.stop(), 0);
   assertEquals(weir.stderrLines.filter((line) => /level=(?:warning|error)/.test(line)), []);
 });

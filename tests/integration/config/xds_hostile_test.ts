@@ -9,7 +9,7 @@ import {
   FRAME_HEADER_BYTES,
   joined,
 } from "../../../src/grpc/native/frames.ts";
-import { KeptLog } from "../../harness/http_fixture.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 
 const TEXT = new TextEncoder();
 const SETTINGS = encodeFrame(FRAME.SETTINGS, new Uint8Array(0));
@@ -134,7 +134,7 @@ async function eventsOf(serving: (connection: Deno.TcpConn) => Promise<void>): P
   const end = Promise.withResolvers<void>();
   const stream = openXdsStream({
     ...{ url: `127.0.0.1:${listener.addr.port}`, headers: new Map(), maxMessageBytes: 1_000 },
-    ...{ clock: systemClock, logger: new KeptLog() },
+    ...{ clock: systemClock, logger: new RecordedLogger() },
   }, {
     onMessage: (bytes) => void events.push(bytes.join()),
     onEnd(text) {

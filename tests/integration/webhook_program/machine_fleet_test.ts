@@ -192,7 +192,7 @@ postgres.test("24 hours are 24 hours of the database, and a clock that is off is
       aheadMs / 1_000,
       aheadMs === 0 ? undefined : told,
     ]);
-    const warnings = machine.logger.lines.filter(([, message]) => message.startsWith("Wall clock differs"));
+    const warnings = machine.logger.lines.filter(({ message }) => message.startsWith("Wall clock differs"));
     assertEquals(warnings.length > 0, aheadMs !== 0);
   }
 });

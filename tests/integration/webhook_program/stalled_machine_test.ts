@@ -79,7 +79,7 @@ async function ends(address: string, ids: readonly string[]): Promise<Record<str
   for (const id of ids) {
     const { status, error = "" } = await until("an execution to end", async () => {
       const { body } = await api(address, `/executions/${id}`);
-      return /^(?:queued|running)$/.test(body.status) ? undefined : body;
+      return /^(?:queued|running)$/.test(String(body.status)) ? undefined : body;
     }, { deadlineMs: 180_000, intervalMs: 100 });
     const end = `${status} ${error}`.trim();
     counts[end] = (counts[end] ?? 0) + 1;
