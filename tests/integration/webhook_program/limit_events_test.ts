@@ -227,7 +227,9 @@ postgres.test("two instances on one database report a key once; what a killed on
   await database.psql("UPDATE limit_episode SET ends_at = 1");
   // A delivery of the first one may have ended with it, and is repeated.
   await until("the last event", () => receiver.byId.size === 2);
-  const events = [...receiver.byId.values()].flatMap(([one]) => one === undefined ? [] : JSON.parse(one.body));
+  const events = [...receiver.byId.values()].flatMap(([one]) =>
+    one === undefined ? [] : JSON.parse(one.body)
+  );
   assertEquals(events.map(({ event, data }) => [event, data.refusedHits]), [
     ["ratelimit.over_limit", undefined],
     ["ratelimit.over_limit.ended", 3 + 4 + 20],
