@@ -15,7 +15,7 @@ export interface ShellOutcome {
 }
 
 const ROOT = new URL("../../", import.meta.url).pathname;
-const BLOCK_TIMEOUT_MS = 60_000;
+const BLOCK_TIMEOUT_MS = 300_000;
 /** A private network, private mounts and private processes, which end with the first of them. */
 const NAMESPACES = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
 const WAYS = [NAMESPACES, ["--map-root-user", ...NAMESPACES]];
@@ -41,6 +41,10 @@ as_postgres="setpriv --reuid=postgres --regid=postgres --clear-groups"
 export PGHOST=127.0.0.1 DB_PASSWORD=secret
 sudo() { PGUSER=$2 "\${@:3}"; }
 `;
+
+/** The pages wait half a minute for a start, which a busy machine exceeds; here only the timeout of the block ends it. */
+const PATIENT_CURL =
+  'curl() { case " $* " in *" --retry "*) set -- "$@" --retry 1000 ;; esac; command curl "$@"; }';
 
 let way: readonly string[] | undefined;
 
@@ -124,6 +128,7 @@ function scriptOf(blocks: readonly ShellBlock[]): string {
 ${SET_UP} || exit
 unset LAYER ROOT
 ${blocks.some(needsPostgres) ? POSTGRES : ""}
+${PATIENT_CURL}
 ended() { printf '\\n@end %s %s\\n' "$block" "$1"; }
 trap 'code=$?; case $BASH_COMMAND in wait*) ;; *) ended $code; exit $code ;; esac' ERR
 ${runs.join("")}`;

@@ -1,7 +1,7 @@
 import type { WebhookWorkerPort } from "../../src/webhooks/service/message.ts";
 import { serveWebhooks } from "../../src/webhooks/service/worker.ts";
 import { FakeClock, shiftWallClock } from "./fake_clock.ts";
-import type { KillPoint, WebhookFaults } from "./webhook_faults.ts";
+import { type KillPoint, STOPPING, type WebhookFaults } from "./webhook_faults.ts";
 
 /** What a test tells the worker beside what the main thread does. */
 export type FaultMessage =
@@ -44,6 +44,7 @@ function take(told: WebhookFaults): void {
 function pass(point: KillPoint): void {
   const { kill, stop } = faults;
   if (stop?.at === point && ++times.stop === stop.nth) {
+    console.error(STOPPING);
     Deno.kill(Deno.pid, "SIGSTOP");
     // Another thread may take the signal, and this one would go on until it is told of it.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, STOP_REACHES_ALL_MS);

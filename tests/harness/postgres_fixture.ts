@@ -16,7 +16,12 @@ import { eventually, until } from "./until.ts";
 import { closing, type OpenedStore, QUIET } from "./sqlite_fixture.ts";
 
 /** Limits that nothing reaches, however slow the machine is. */
-export const NO_LIMITS = { connectTimeoutMs: 60_000, statementTimeoutMs: 300_000, lockTimeoutMs: 300_000 };
+export const NO_LIMITS = {
+  connectTimeoutMs: 60_000,
+  statementTimeoutMs: 300_000,
+  lockTimeoutMs: 300_000,
+  idleTimeoutMs: 300_000,
+};
 
 let shared: SharedPostgresServer | undefined;
 let kept: PostgresDatabase | undefined;

@@ -18,6 +18,9 @@ export interface WebhookFaults {
   readonly pragmas?: readonly string[] | undefined;
 }
 
+/** What a process writes to its log right before it is stopped. */
+export const STOPPING = "stopping for the test";
+
 /** The places around the steps of an attempt. */
 export const ATTEMPT_POINTS: readonly KillPoint[] = [
   "before claim",

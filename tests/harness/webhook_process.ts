@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { freePort } from "./free_port.ts";
 import { until } from "./until.ts";
 import { ADMIN_TOKEN, WebhookCalls } from "./webhook_calls.ts";
-import type { WebhookFaults } from "./webhook_faults.ts";
+import { STOPPING, type WebhookFaults } from "./webhook_faults.ts";
 import { startWeir, type WeirProcess } from "./weir_process.ts";
 
 /** The exit code of a process that an unexpected error ended. */
@@ -130,8 +130,9 @@ export class WebhookProcess extends WebhookCalls implements AsyncDisposable {
     return code;
   }
 
-  /** Whether the process is stopped, as by SIGSTOP. */
+  /** Whether the process is stopped at the place that its faults name, and not by another who pauses processes. */
   isStopped(): boolean {
+    if (!this.weir.stderrLines.includes(STOPPING)) return false;
     const stat = Deno.readTextFileSync(`/proc/${this.weir.pid}/stat`);
     // Behind the name of the program, which may hold anything.
     return stat.slice(stat.lastIndexOf(")") + 2).startsWith("T");

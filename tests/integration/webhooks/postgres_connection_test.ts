@@ -120,6 +120,16 @@ postgresServer.test("an error of PostgreSQL says what kind it is, and the connec
   assertEquals([other.inTransaction, other.isBroken], [false, false]);
 });
 
+postgresServer.test("a connection whose transaction the server ended for its silence says so", async (server) => {
+  await using connection = await connected(server.url(), { idleTimeoutMs: 1 });
+  await connection.begin("write");
+  await until("the end", () => connection.isBroken);
+  assertMatch(
+    await refusal(connection.query("SELECT 1", [], "rows")),
+    /^busy Cannot use the store: .*idle-in-transaction timeout \(25P03\)$/,
+  );
+});
+
 postgresServer.test("a transaction that was undone is never taken for one that is durable", async (server) => {
   await using connection = await connected(server.url(await server.createDatabase()));
   await connection.begin("write");

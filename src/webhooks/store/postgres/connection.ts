@@ -72,6 +72,8 @@ export class PostgresConnection {
   readonly #texts = new PreparedTexts();
   #announcedProcess: number | undefined;
   #isBroken = false;
+  /** What the server or the network said when it broke. */
+  #failure: unknown = new Error("the connection is broken");
   #isSilent = false;
   #onBroken: () => void = () => {};
 
@@ -87,7 +89,10 @@ export class PostgresConnection {
     client.connection.once("backendKeyData", ({ processID }: { readonly processID: number }) => {
       this.#announcedProcess = processID;
     });
-    client.on("error", () => this.#break());
+    client.on("error", (error) => {
+      if (!this.#isBroken) this.#failure = error;
+      this.#break();
+    });
     client.on("end", () => this.#break());
   }
 
@@ -265,7 +270,7 @@ export class PostgresConnection {
   }
 
   async #ask(send: () => Promise<Result>): Promise<Result> {
-    if (this.#isBroken) throw new PostgresError("busy", `${USE}: the connection is broken`);
+    if (this.#isBroken) throw postgresError(USE, this.#failure, true);
     const ms = this.#statementMs;
     try {
       if (ms === undefined) return await send();

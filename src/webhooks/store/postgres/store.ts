@@ -34,6 +34,8 @@ export interface PostgresStoreOptions {
   readonly connectTimeoutMs: number;
   readonly statementTimeoutMs: number;
   readonly lockTimeoutMs: number;
+  /** Between two statements of a transaction; 3 seconds when absent. */
+  readonly idleTimeoutMs?: number | undefined;
   /** For timeouts and durations. */
   readonly clock: Clock;
   /** From 0 to below 1; `Math.random` when absent. */
@@ -59,7 +61,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     size: options.poolSize,
     maxWaiting: MAX_WAITING,
     waitMs: statementTimeoutMs,
-    idleTimeoutMs: IDLE_MS,
+    idleTimeoutMs: options.idleTimeoutMs ?? IDLE_MS,
   };
   const pool = new PostgresPool(poolOptions);
   // To build an index on a large table may take longer than the statement timeout.
