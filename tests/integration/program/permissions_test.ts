@@ -206,9 +206,12 @@ async function reloads(weir: WeirProcess): Promise<void> {
 async function delivers(weir: WeirProcess, receiver: WebhookReceiver): Promise<void> {
   const { httpAddress } = weir;
   await until("the webhook service", async () => (await api(httpAddress, "/endpoints")).status === 200);
-  assertEquals((await api(httpAddress, "/endpoints", { body: { url: receiver.url } })).status, 201);
-  const body = { event: "agent.reply.completed", data: { n: 1 } };
   // A store that is slow to answer refuses for a while.
+  await until("the endpoint to be made", async () => {
+    const made = { body: { url: receiver.url }, idempotencyKey: "endpoint" };
+    return (await api(httpAddress, "/endpoints", made)).status === 201;
+  });
+  const body = { event: "agent.reply.completed", data: { n: 1 } };
   await until("the event to be accepted", async () => {
     return (await api(httpAddress, "/events", { body, idempotencyKey: "one" })).status === 202;
   });
