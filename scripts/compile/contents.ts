@@ -11,8 +11,11 @@ export const WORKERS = [
   "src/webhooks/service/worker.ts",
 ] as const;
 
+/** The folder of the web page. */
+export const PAGE = "src/ui/page";
+
 /** Folders that are embedded beside the modules, with all that is in them. */
-export const FOLDERS = ["proto", "src/ui/page"] as const;
+export const FOLDERS = ["proto", PAGE] as const;
 
 /** What the program is made of, with the settings of Deno that it is made by. */
 export const SOURCES = [ENTRY, "deno.json", "deno.lock", "src", "proto"] as const;
