@@ -240,7 +240,7 @@ async function runService(environment: Environment, onReady: (running: Running) 
     if (Deno.build.os !== "windows") {
       Deno.addSignalListener("SIGUSR1", closeInspector({ clock: systemClock, logger }));
     }
-    const verdict = checkRuntime(Deno.version.deno, settings.ALLOW_UNSAFE_DENO);
+    const verdict = checkRuntime(Deno.version.deno, settings);
     if (verdict?.refuse === true) {
       write(verdict.text);
       return 1;

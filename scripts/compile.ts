@@ -6,7 +6,6 @@ import { basename, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { errorText } from "../src/base/error_text.ts";
 import { FlagError } from "../src/cli/flags.ts";
-import { checkRuntime } from "../src/cli/runtime_check.ts";
 import { checkNamedBase } from "./compile/base_runtime.ts";
 import { commitOf } from "./compile/commit.ts";
 import { ENTRY, WORKERS } from "./compile/contents.ts";
@@ -60,8 +59,6 @@ export async function compileAll(
   output: CompileOutput,
   signal: AbortSignal,
 ): Promise<string[]> {
-  const verdict = checkRuntime(Deno.version.deno, Deno.env.get("ALLOW_UNSAFE_DENO") === "true");
-  if (verdict?.refuse === true) throw new CompileError(verdict.text);
   const base = options.dry ? Deno.execPath() : namedBase();
   await checkNamedBase(base, options.targets);
   const commit = await commitOf(ROOT);

@@ -274,5 +274,7 @@ function textOf(error: unknown): string {
 }
 
 if (import.meta.main) {
-  Deno.exit((await installTools({ retry: true, tasks: ["deploy", "binary"] })).length > 0 ? 1 : 0);
+  Deno.exit(
+    (await installTools({ retry: true, tasks: ["deploy", "binary", "runtimes"] })).length > 0 ? 1 : 0,
+  );
 }

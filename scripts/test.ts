@@ -15,7 +15,7 @@ import { repeatFailed } from "./test/repeat_failed.ts";
 import { type GroupOptions, runGroup } from "./test/run_group.ts";
 import { slowestLines, startedByImports } from "./test/slowest.ts";
 import { readStressOptions, shuffled, stress } from "./test/stress.ts";
-import { isDeploy, isUnit, planTests, type TestGroup, testPlaces } from "./test/test_groups.ts";
+import { isUnit, ownTasks, planTests, type TestGroup, testPlaces } from "./test/test_groups.ts";
 
 const ROOT = new URL("../", import.meta.url).pathname;
 const GROUP_TIMEOUT_MS = 40 * 60_000;
@@ -52,7 +52,7 @@ export async function runTests(args: readonly string[]): Promise<number> {
 async function runStress(args: readonly string[]): Promise<number> {
   const { rest, ...options } = readStressOptions(args);
   const places = testPlaces(ROOT, rest.filter(isPlace).map((place) => relative(ROOT, resolve(ROOT, place))));
-  await installTools({ tasks: places.some(isDeploy) ? ["deploy"] : [] });
+  await installTools({ tasks: ownTasks(places) });
   const folder = await Deno.makeTempDir({ prefix: "weir_tests_" });
   try {
     await using servers = await startSharedServers(places.every(isUnit) ? [] : SHARED_KINDS);
@@ -99,7 +99,7 @@ export async function runAll({ named, options, folder, isShared }: {
   readonly isShared?: boolean;
 }): Promise<readonly TestRun[]> {
   const groups = planTests(navigator.hardwareConcurrency, testPlaces(ROOT, named));
-  const tasks = groups.some(({ places }) => places.some(isDeploy)) ? ["deploy" as const] : [];
+  const tasks = ownTasks(groups.flatMap(({ places }) => places));
   const ports = join(folder, "ports");
   await Deno.mkdir(ports);
   const runOne = (group: TestGroup, run: Pick<GroupOptions, "args" | "env" | "isShown" | "overdue">) =>
@@ -131,9 +131,9 @@ export async function runAll({ named, options, folder, isShared }: {
     runGroups(false, {}),
     groups.some(({ isServed }) => isServed) ? installTools({ tasks }).then(() => []) : [],
   ]);
-  // A file that is named alone starts what it asks for, and so does the deploy tier.
+  // A file that is named alone starts what it asks for, and so do tiers with their own task.
   const isDefault = groups.some(({ isServed }) => isServed) &&
-    (named.length === 0 || named.some((place) => isFolder(place) && !isDeploy(place)));
+    (named.length === 0 || named.some((place) => isFolder(place) && ownTasks([place]).length === 0));
   await using servers = await startSharedServers(isShared ?? isDefault ? SHARED_KINDS : []);
   return [...first.flat(), ...await runGroups(true, servers.env)];
 }

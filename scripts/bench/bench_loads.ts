@@ -7,7 +7,8 @@ import {
   RULE_NAMES,
   RULES_OF,
 } from "../../tests/harness/bench_rules.ts";
-import { frameMessage, readResponse } from "../../src/load/rate_limit_message.ts";
+import { framed } from "../../src/grpc/client/framed.ts";
+import { readResponse } from "../../src/load/rate_limit_message.ts";
 import { summarize } from "./report.ts";
 import { type Round, type RoundSetup, runRound, runTurns } from "./round.ts";
 import { type Scenario, SCENARIOS, type TargetName } from "./scenario.ts";
@@ -78,7 +79,7 @@ async function benchOnSameProcesses(
   const folder = await Deno.makeTempDir({ prefix: "weir-bench-" });
   owned.defer(() => Deno.remove(folder, { recursive: true }));
   const bodyFile = `${folder}/body`;
-  await Deno.writeFile(bodyFile, frameMessage(encodeRequest("one", ["k0"])));
+  await Deno.writeFile(bodyFile, framed(encodeRequest("one", ["k0"])));
   const setup = { folder, bodyFile, ticksPerSecond: await clockTicks(), signal };
   const targets = new Targets({ engine: options.engine, owned, folder });
   const bench = new LoadBench({ options, signal, say }, targets, setup);

@@ -1,5 +1,5 @@
 import { benchCalls, RULES_OF } from "../../tests/harness/bench_rules.ts";
-import { bodyCheck } from "../../tests/harness/bench_answer.ts";
+import { messageCheck } from "../../tests/harness/bench_answer.ts";
 import type { LoadResult } from "../../src/load/load_record.ts";
 import { runLoad } from "../../src/load/run_load.ts";
 import { type LoadOptions, readLoadOptions } from "./load_options.ts";
@@ -12,7 +12,7 @@ export async function runBenchLoad(options: LoadOptions): Promise<LoadResult> {
     ...options,
     peer: { address: { host, port }, tls },
     source: benchCalls(options),
-    checkBody: bodyCheck({ code: expect, descriptors: batch * RULES_OF[load].length, count }),
+    checkMessage: messageCheck({ code: expect, descriptors: batch * RULES_OF[load].length, count }),
   });
   return result;
 }

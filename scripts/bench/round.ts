@@ -187,7 +187,7 @@ async function outputOfScript(
 /** The times of a load; throws unless every call was answered, and rightly. */
 function checkedTimes(what: string, result: LoadResult): Times {
   const { errors, statuses, ...times } = result;
-  const answers = statuses["http 200, grpc 0"] ?? 0;
+  const answers = statuses["OK"] ?? 0;
   if (Object.keys(errors).length > 0 || answers !== times.calls || answers === 0) {
     throw new Error(`Cannot trust run of "${what}": ${JSON.stringify(result)}`);
   }

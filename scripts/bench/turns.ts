@@ -5,7 +5,7 @@ import { oneOf, positive, positiveInteger } from "./flag_values.ts";
 import { LoadConnection } from "../../src/load/load_connection.ts";
 import { type CallRecord, LoadRecord, type LoadResult } from "../../src/load/load_record.ts";
 import { RATE_LIMIT_PATH } from "../../src/load/rate_limit_message.ts";
-import { bodyCheck } from "../../tests/harness/bench_answer.ts";
+import { messageCheck } from "../../tests/harness/bench_answer.ts";
 import { benchCalls, type LoadName, LOADS, RULES_OF } from "../../tests/harness/bench_rules.ts";
 
 /** How long the last answers of a turn may take after its time is over, and connections to open. */
@@ -69,13 +69,16 @@ class Server implements CallRecord {
 
   constructor(port: number, { inFlight, connections, ...source }: TurnsOptions, deadline: AbortSignal) {
     this.#source = benchCalls({ ...source, stride: 1 });
-    const checkBody = bodyCheck({ code: "OK", descriptors: source.batch * RULES_OF[source.load].length });
+    const checkMessage = messageCheck({
+      code: "OK",
+      descriptors: source.batch * RULES_OF[source.load].length,
+    });
     const nextCall = (now: number): LoadCall | undefined =>
       now < this.#stopAt ? this.#source.next() : undefined;
     this.#connections = Array.from({ length: connections }, () =>
       new LoadConnection({
         peer: { address: { host: "127.0.0.1", port } },
-        ...{ path: RATE_LIMIT_PATH, inFlight, checkBody, deadline },
+        ...{ path: RATE_LIMIT_PATH, inFlight, checkMessage, deadline },
         ...{ record: this, nextCall, isPausable: true },
       }));
   }

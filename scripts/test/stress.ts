@@ -104,7 +104,7 @@ async function disturbed<T>(seed: number, run: () => Promise<T>): Promise<T> {
     timer = setTimeout(pause, random() * MAX_GAP_MS);
   };
   const pause = () => {
-    paused = processTree(Deno.pid).filter((pid) => !spared.has(pid) && random() < 0.5);
+    paused = processTree(Deno.pid).filter((pid) => !spared.has(pid) && random() < 0.5 && !isStopped(pid));
     signal(paused, "SIGSTOP");
     timer = setTimeout(resume, random() * MAX_PAUSE_MS);
   };
@@ -116,6 +116,15 @@ async function disturbed<T>(seed: number, run: () => Promise<T>): Promise<T> {
     signal(paused, "SIGCONT");
     for (const loop of loops) loop.kill("SIGKILL");
     await Promise.all(loops.map(({ status }) => status));
+  }
+}
+
+/** One that stopped itself, or that a test stopped, stays as it is. */
+function isStopped(pid: number): boolean {
+  try {
+    return / [Tt] /.test(Deno.readTextFileSync(`/proc/${pid}/stat`).split(")").at(-1) ?? "");
+  } catch {
+    return false;
   }
 }
 

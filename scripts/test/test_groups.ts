@@ -16,9 +16,10 @@ export interface TestGroup {
 }
 
 const UNIT_PLACES: readonly string[] = ["tests/unit", "tests/tidy_test.ts"];
-/** Tests that need programs for other tools' files. */
-const DEPLOY = "tests/deploy";
-/** Folders that the task runs when none is named; deploy and soak tests have their own tasks. */
+/** Folders of tests that need programs which no other tier needs, and have their own task. */
+const OWN_TASKS = ["deploy", "runtimes"] as const;
+type OwnTask = (typeof OWN_TASKS)[number];
+/** Folders that the task runs when none is named; the others have their own tasks. */
 const TIERS: readonly string[] = [...UNIT_PLACES, "tests/contract", "tests/integration"];
 /** Examples in the documentation of the HTTP client library. */
 const EXAMPLES = "src/rest";
@@ -108,7 +109,7 @@ export function isUnit(place: string): boolean {
   return UNIT_PLACES.some((unit) => place === unit || place.startsWith(`${unit}/`));
 }
 
-/** Whether a path from the root holds tests of files for other tools. */
-export function isDeploy(place: string): boolean {
-  return place === DEPLOY || place.startsWith(`${DEPLOY}/`);
+/** The tasks whose tests, with programs of their own, are among these paths from the root. */
+export function ownTasks(places: readonly string[]): readonly OwnTask[] {
+  return OWN_TASKS.filter((task) => places.some((place) => `${place}/`.startsWith(`tests/${task}/`)));
 }

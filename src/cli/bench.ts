@@ -1,13 +1,12 @@
+import type { DialAddress } from "../base/host_port.ts";
 import { seededRandom } from "../base/seeded_random.ts";
 import type { CallSource } from "../load/call_source.ts";
-import type { LoadPeer } from "../load/load_connection.ts";
 import { parseDescriptorText } from "../ratelimit/request.ts";
-import { dialAddress } from "../settings/address_parsers.ts";
 import { float, integer } from "../settings/parsers.ts";
 import type { Parser } from "../settings/setting.ts";
 import { encodeRateLimitRequest, type WireEntry } from "../wire/rls.ts";
 import { type BenchReport, noCallsText, reportLines, reportValue } from "./bench_report.ts";
-import { readTls, readTlsFiles, TLS_FLAGS, type TlsFiles } from "./client.ts";
+import { readServer, readTls, readTlsFiles, TLS_FLAGS, type TlsFiles } from "./client.ts";
 import {
   CommandError,
   type CommandOptions,
@@ -85,7 +84,7 @@ export const BENCH_COMMAND: RunnableCommand = {
 
 interface BenchTask {
   readonly address: string;
-  readonly peerAddress: LoadPeer["address"];
+  readonly peerAddress: DialAddress;
   readonly seconds: number;
   readonly warmUpSeconds: number;
   readonly connections: number;
@@ -101,7 +100,10 @@ interface BenchTask {
 async function run({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
   const printer = printerOf(flags, options.output);
   const task = taskOf(flags);
-  const peer = { address: task.peerAddress, tls: await tlsOf(task.tls) };
+  const peer = {
+    address: task.peerAddress,
+    tls: task.tls === undefined ? undefined : await readTlsFiles(task.tls),
+  };
   // Loaded here, so that other commands start without it.
   const [{ CallSource }, { DecisionTally }, { runLoad }] = await Promise.all([
     import("../load/call_source.ts"),
@@ -116,7 +118,7 @@ async function run({ flags }: GivenCommand, options: CommandOptions): Promise<nu
   const { connections, inFlight, warmUpSeconds, seconds, rate } = task;
   const { result, durations } = await runLoad({
     ...{ peer, source, connections, inFlight, warmUpSeconds, seconds, perSecond: rate, stop: signal },
-    checkBody: (body) => tally.add(body),
+    checkMessage: (body) => tally.add(body),
   });
   const report: BenchReport = { ...task, result, durations, tally, isInterrupted: signal.aborted };
   if (result.calls === 0) throw new CommandError(noCallsText(report));
@@ -148,7 +150,7 @@ function taskOf(flags: GivenFlags): BenchTask {
   }
   return {
     ...{ address, descriptors, connections, inFlight, tls },
-    peerAddress: peerAddressOf(address),
+    peerAddress: readServer("addr", address).address,
     seconds: numberOf(flags, "seconds", float({ min: 0.1, max: MAX_SECONDS })) ?? 10,
     warmUpSeconds: numberOf(flags, "warm-up", float({ min: 0, max: MAX_WARM_UP_SECONDS })) ?? 1,
     rate: numberOf(flags, "rate", float({ min: 1, max: MAX_RATE })),
@@ -166,22 +168,10 @@ function numberOf(flags: GivenFlags, name: string, parse: Parser<number>): numbe
   throw new FlagError(`Invalid --${name} "${text}": expected ${parsed.expected}`);
 }
 
-function peerAddressOf(text: string): LoadPeer["address"] {
-  const path = /^unix:(.+)$/s.exec(text)?.[1];
-  if (path !== undefined) return { path };
-  const parsed = dialAddress(text);
-  if ("value" in parsed) return parsed.value;
-  throw new FlagError(`Invalid --addr "${text}": expected ${parsed.expected}, or unix:/path`);
-}
-
 function descriptorOf(list: string): WireEntry[] {
   const entries = parseDescriptorText(list);
   if (typeof entries === "string") throw new FlagError(`Invalid --descriptors "${list}": ${entries}`);
   return entries;
-}
-
-async function tlsOf(files: TlsFiles | undefined): Promise<LoadPeer["tls"]> {
-  return files === undefined ? undefined : await readTlsFiles(files);
 }
 
 function sourceOf({ domain, descriptors, keys, seed }: BenchTask, Source: typeof CallSource): CallSource {

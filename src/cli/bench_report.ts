@@ -29,19 +29,16 @@ const BAR_LENGTH = 40;
 const MAX_ERROR_LENGTH = 200;
 /** A generator that uses more of a core may limit the throughput. */
 const BUSY = 0.9;
-/** Names of the status codes of gRPC, by number. */
-const GRPC_CODES = [
-  ...["OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS"],
-  ...["PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE"],
-  ...["UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED"],
-];
 /** Advice for errors of connections. */
 const HINTS: readonly (readonly [RegExp, string])[] = [
   [
-    /^connection closed$|ECONNRESET|EPIPE/,
+    /^the server closed the connection|ECONNRESET|EPIPE|reset by peer|broken pipe/i,
     "does the port use TLS, or require a client certificate? See --tls, --cert and --key",
   ],
-  [/^Cannot read frame|wrong version number/, "is it a gRPC port, and does it use TLS only if --tls is set?"],
+  [
+    /^the server does not speak HTTP|InvalidContentType|wrong version number/,
+    "is it a gRPC port, and does it use TLS only if --tls is set?",
+  ],
 ];
 
 /** The results as lines for people. */
@@ -100,10 +97,7 @@ function decisionsText({ counts, withoutLimit }: DecisionTally): string {
 /** The errors by code and message; a long message of a peer is cut. */
 function errorsOf({ result }: Pick<BenchReport, "result">): [string, number][] {
   return Object.entries(result.errors).map(([text, count]) => {
-    const [, number = "", message = ""] = /^http 200, grpc (\d+)(.*)$/s.exec(text) ?? [];
-    const code = GRPC_CODES[Number(number)];
-    const named = number === "" || code === undefined ? text : `${code}${message}`;
-    return [shortened(plainText(named), MAX_ERROR_LENGTH), count];
+    return [shortened(plainText(text), MAX_ERROR_LENGTH), count];
   });
 }
 

@@ -1,12 +1,12 @@
-import type { ServiceError } from "@grpc/grpc-js";
-import { Buffer } from "node:buffer";
-import { isIP } from "node:net";
-import tls, { type TLSSocket } from "node:tls";
 import { systemClock } from "../base/clock.ts";
+import { errorText } from "../base/error_text.ts";
+import { type DialAddress, dialAddressOf } from "../base/host_port.ts";
 import { readAuthorities, readTlsPair } from "../base/tls_files.ts";
-import { explainedTlsError } from "../base/tls_problem.ts";
+import type { GrpcConnection } from "../grpc/client/grpc_connection.ts";
+import { GrpcError } from "../grpc/grpc_service.ts";
 import { parseDescriptorText } from "../ratelimit/request.ts";
 import { unitOfNumber } from "../ratelimit/limit.ts";
+import { parseDialTarget } from "../settings/address_parsers.ts";
 import {
   HEALTH_CHECK_REQUEST,
   HEALTH_CHECK_RESPONSE,
@@ -76,15 +76,10 @@ const OVER_LIMIT = 3;
 const METHOD = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const HEALTH_METHOD = "/grpc.health.v1.Health/Check";
 const CODES = ["UNKNOWN", "OK", "OVER_LIMIT"];
-/** Errors of connecting to an address where nothing listens; a unix socket without its file is one, too. */
-/** A server with TLS, or one that requires a client certificate, ends the connection like this. */
-const CUT_OFF = /\b(?:EPIPE|ECONNRESET)\b/;
-/** The same, as the library reports it for a server that ends the connection without an error. */
-const ENDED = /^(?:Failed to connect|write after end)\b/;
+/** How a connection fails to a port of another kind, or of a server that requires a client certificate. */
+const OTHER_PORT = /EPIPE|ECONNRESET|reset by peer|broken pipe|the server (?:closed|does not speak HTTP\/2)/i;
 /** A server without TLS answers a handshake like this. */
 const PLAIN_ANSWER = /InvalidContentType|wrong version number/i;
-/** The name that is sent to a server with an IP address only; no server has it. */
-const NO_NAME = "address.invalid";
 /** What remains where nothing limits: the largest unsigned 32-bit integer. */
 const UNLIMITED = 4_294_967_295;
 
@@ -97,7 +92,7 @@ async function run({ flags }: GivenCommand, { output }: CommandOptions): Promise
   const descriptors = lists.map(readDescriptor);
   const hitsAddend = readHits(flags.text("hits_addend") ?? "1");
   const server = {
-    address: readAddress("dial_string", flags.text("dial_string") ?? "localhost:8081"),
+    ...readServer("dial_string", flags.text("dial_string") ?? "localhost:8081"),
     timeoutMs: readTimeout(flags.text("timeout") ?? "10s"),
     tls: readTls(flags),
   };
@@ -131,7 +126,7 @@ function isWithoutRule({ currentLimit, limitRemaining }: WireDescriptorStatus): 
 /** Whether the server reports that it has no rules for a domain; another server than Weir does not know. */
 async function isUnknown(
   domain: string,
-  server: Pick<UnaryCall<unknown>, "address" | "timeoutMs" | "tls">,
+  server: Pick<UnaryCall<unknown>, "name" | "address" | "timeoutMs" | "tls">,
 ): Promise<boolean> {
   const answer = await callUnary({
     ...server,
@@ -142,10 +137,18 @@ async function isUnknown(
   return answer?.status === SERVING_STATUS.SERVICE_UNKNOWN;
 }
 
-/** Checks the address of a gRPC server; throws a `FlagError` for one that cannot be dialled. */
-export function readAddress(flag: string, address: string): string {
-  if (/^unix:.+|^.+:\d+$/s.test(address)) return address;
-  throw new FlagError(`Invalid --${flag} "${address}": expected host:port or unix:/path`);
+/** A gRPC server to call. */
+export interface GrpcServer {
+  /** The address as it was given. */
+  readonly name: string;
+  readonly address: DialAddress;
+}
+
+/** Reads the address of a gRPC server; throws a `FlagError` for one that cannot be dialled. */
+export function readServer(flag: string, text: string): GrpcServer {
+  const parsed = parseDialTarget(text);
+  if ("value" in parsed) return { name: text, address: dialAddressOf(parsed.value) };
+  throw new FlagError(`Invalid --${flag} "${text}": expected host:port or unix:/path`);
 }
 
 function readDescriptor(list: string): WireEntry[] {
@@ -180,8 +183,7 @@ export interface TlsFiles {
 }
 
 /** A call of one method, for one answer. */
-export interface UnaryCall<Answer> {
-  readonly address: string;
+export interface UnaryCall<Answer> extends GrpcServer {
   readonly method: string;
   readonly request: Uint8Array;
   readonly decode: (bytes: Uint8Array) => Answer;
@@ -190,88 +192,51 @@ export interface UnaryCall<Answer> {
 }
 
 /**
- * Calls a method; throws a `CommandError` when there is no answer. Loads the gRPC library, so that other commands
- * start without it.
+ * Calls a method; throws a `CommandError` when there is no answer. Loads the gRPC client, so that other commands start
+ * without it.
  */
 export async function callUnary<Answer>(call: UnaryCall<Answer>): Promise<Answer> {
-  const grpc = await import("@grpc/grpc-js");
-  const secrets = call.tls === undefined ? undefined : await readTlsFiles(call.tls);
-  const host = hostOf(call.address);
-  const isByIp = isIP(host) !== 0;
-  const credentials = secrets === undefined
-    ? grpc.credentials.createInsecure()
-    : grpc.credentials.createSsl(bytesOf(secrets.ca), bytesOf(secrets.key), bytesOf(secrets.cert), {
-      ...(isByIp ? { checkServerIdentity: (_name, peer) => tls.checkServerIdentity(host, peer) } : {}),
+  const startedAt = systemClock.elapsed();
+  await using connection = await openConnection(call);
+  const timeoutMs = call.timeoutMs - (systemClock.elapsed() - startedAt);
+  const bytes = await connection.unary(call.method, call.request, { timeoutMs })
+    .catch((error: unknown) => {
+      throw callError(call, errorText(error), error);
     });
-  const peer = new grpc.Client(call.address, credentials, {
-    // The address is dialled directly, whatever proxy the environment names.
-    "grpc.enable_http_proxy": 0,
-    // The library would send the IP address as the name of the server, which TLS does not allow.
-    ...(isByIp ? { "grpc.ssl_target_name_override": NO_NAME } : {}),
-  });
   try {
-    return await new Promise<Answer>((resolve, reject) => {
-      const options = { deadline: systemClock.now() + call.timeoutMs };
-      const done = (error: ServiceError | null, answer?: Answer) => {
-        if (answer !== undefined) return resolve(answer);
-        const code = error === null ? "UNKNOWN" : grpc.status[error.code];
-        const fail = (reason: string) =>
-          reject(new CommandError(`Cannot call "${call.address}": ${code}: ${reason}`, { cause: error }));
-        if (error === null) return fail("no answer");
-        const reason = reasonOf(error.details);
-        if (secrets === undefined) return fail(reason);
-        const look = { connect: () => connectUnverified(call.address, secrets), clock: systemClock };
-        void explainedTlsError(new Error(reason), look).then(({ message }) => fail(message));
-      };
-      const metadata = new grpc.Metadata();
-      peer.makeUnaryRequest(
-        call.method,
-        (bytes: Buffer) => bytes,
-        call.decode,
-        Buffer.from(call.request),
-        metadata,
-        options,
-        done,
-      );
-    });
-  } finally {
-    peer.close();
+    return call.decode(bytes);
+  } catch (error) {
+    throw callError(call, `the answer cannot be read: ${errorText(error)}`, error);
   }
 }
 
-/** The host of an address, without the brackets of IPv6. */
-function hostOf(address: string): string {
-  return /^(?:dns:\/*)?\[?(.*?)\]?:\d+$/.exec(address)?.[1] ?? address;
+async function openConnection(
+  call: Pick<UnaryCall<unknown>, "name" | "address" | "timeoutMs" | "tls">,
+): Promise<GrpcConnection> {
+  const tls = call.tls === undefined ? undefined : await readTlsFiles(call.tls);
+  const { GrpcConnection } = await import("../grpc/client/grpc_connection.ts");
+  const target = { address: call.address, tls };
+  return await GrpcConnection.open(target, { connectTimeoutMs: call.timeoutMs })
+    .catch((error: unknown) => {
+      throw callError(call, connectProblem(errorText(error)), error);
+    });
 }
 
-/** Connects to see the certificate of a server; nothing is sent. */
-function connectUnverified(address: string, { cert, key, ca }: TlsTexts): TLSSocket {
-  const host = hostOf(address);
-  const [, port = "443"] = /:(\d+)$/.exec(address) ?? [];
-  const place = address.startsWith("unix:")
-    ? { path: address.replace(/^unix:(?:\/\/)?/, "") }
-    : { host, port: Number(port) };
-  return tls.connect({
-    ...place,
-    ...(isIP(host) === 0 && !("path" in place) ? { servername: host } : {}),
-    ...Object.fromEntries(Object.entries({ cert, key, ca }).filter(([, text]) => text !== undefined)),
-    ALPNProtocols: ["h2"],
-    rejectUnauthorized: false,
-  });
+function callError({ name }: GrpcServer, reason: string, cause: unknown): CommandError {
+  const code = cause instanceof GrpcError ? cause.code : "INTERNAL";
+  return new CommandError(`Cannot call "${name}": ${code}: ${reason}`, { cause });
 }
 
-/** Why there was no answer, without the wrapping that the library adds to connection errors. */
-function reasonOf(details: string): string {
-  const text = details.replace(/\. Resolution note: *$/, "");
-  const fault = /^No connection established\. Last error: (?:Error: )?(.+)$/s.exec(text)?.[1];
-  if (fault === undefined) return text;
-  if (fault.includes("ECONNREFUSED")) return "connection refused";
-  if (PLAIN_ANSWER.test(fault)) {
+/** Why there is no connection, with the next step where there is one. */
+function connectProblem(reason: string): string {
+  if (/^(?:connection refused$|no connection)/.test(reason)) return reason;
+  if (PLAIN_ANSWER.test(reason)) {
     return "no connection: the port does not use TLS; remove --tls, or correct the address";
   }
-  const isCutOff = CUT_OFF.test(fault) || ENDED.test(fault);
-  const hint = isCutOff ? "; is it a gRPC port, and does it use TLS? See --tls and --cert" : "";
-  return `no connection: ${ENDED.test(fault) ? "the server closed it" : fault}${hint}`;
+  const hint = OTHER_PORT.test(reason)
+    ? "; is it a gRPC port, and does it use TLS? See --tls and --cert"
+    : "";
+  return `no connection: ${reason}${hint}`;
 }
 
 /** The content of the files, in PEM. */
@@ -284,10 +249,6 @@ export async function readTlsFiles({ ca, cert, key }: TlsFiles): Promise<TlsText
     ? undefined
     : await readTlsPair({ cert, key }, { cert: "--cert", key: "--key" });
   return { ca: authorities?.join("\n"), cert: pair?.cert, key: pair?.key };
-}
-
-function bytesOf(text: string | undefined): Buffer | null {
-  return text === undefined ? null : Buffer.from(text);
 }
 
 function answerLines(

@@ -9,7 +9,7 @@ import { parseHttpUrl } from "../settings/address_parsers.ts";
 import { SERVER_TABLE } from "../settings/server_table.ts";
 import type { Parsed } from "../settings/setting.ts";
 import { HEALTH_CHECK_REQUEST, HEALTH_CHECK_RESPONSE, SERVING_STATUS } from "../wire/health.ts";
-import { callUnary, readAddress } from "./client.ts";
+import { callUnary, type GrpcServer, readServer } from "./client.ts";
 import {
   CommandError,
   type CommandOptions,
@@ -63,8 +63,7 @@ const ANY_HOST: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::
 async function run({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
   const printer = printerOf(flags, options.output);
   const timeoutMs = readTimeout(flags.text("timeout") ?? DEFAULT_TIMEOUT);
-  const grpc = flags.text("grpc");
-  if (grpc !== undefined) checkGrpc(grpc, flags);
+  const grpc = readGrpc(flags);
   const { place, state, text } = grpc === undefined
     ? await askByHttp(await pageOf(flags, options), { ...options, timeoutMs })
     : await askByGrpc(grpc, timeoutMs);
@@ -79,11 +78,14 @@ async function run({ flags }: GivenCommand, options: CommandOptions): Promise<nu
   return 0;
 }
 
-function checkGrpc(address: string, flags: GivenFlags): void {
+/** The server of `--grpc`. */
+function readGrpc(flags: GivenFlags): GrpcServer | undefined {
+  const address = flags.text("grpc");
+  if (address === undefined) return undefined;
   if (flags.boolean("strict") === true) throw new FlagError("Cannot use --strict with --grpc");
   const other = ["url", "ca"].find((name) => flags.text(name) !== undefined);
   if (other !== undefined) throw new FlagError(`Cannot use --${other} with --grpc`);
-  readAddress("grpc", address);
+  return readServer("grpc", address);
 }
 
 async function pageOf(flags: GivenFlags, options: CommandOptions): Promise<HealthPage> {
@@ -153,17 +155,15 @@ async function askByHttp(
   }
 }
 
-async function askByGrpc(address: string, timeoutMs: number): Promise<HealthAnswer> {
+async function askByGrpc(server: GrpcServer, timeoutMs: number): Promise<HealthAnswer> {
   const response = await callUnary({
-    ...{ address, timeoutMs, tls: undefined, method: METHOD },
+    ...{ ...server, timeoutMs, tls: undefined, method: METHOD },
     request: HEALTH_CHECK_REQUEST.encode({ service: "" }),
     decode: (bytes) => HEALTH_CHECK_RESPONSE.decode(bytes),
-  }).catch((error: unknown) => {
-    throw new CommandError(errorText(error), { cause: error });
   });
   const name = Object.entries(SERVING_STATUS).find(([, status]) => status === response.status)?.[0];
   const text = name ?? `status ${response.status}`;
-  return { place: address, state: name === "SERVING" ? "ok" : "failing", text };
+  return { place: server.name, state: name === "SERVING" ? "ok" : "failing", text };
 }
 
 interface HealthPage {

@@ -1,7 +1,14 @@
-/** The tested release of Deno. */
-const TRIED = "2.9.3";
-/** Releases that end the whole process when a gRPC peer closes its session. */
-const UNSAFE = { from: "2.9.4", to: "2.9.8" } as const;
+/**
+ * Releases whose `node:http2` aborts the process when a peer that has made many calls sends GOAWAY. Only the gRPC engine
+ * `grpc-js` uses it.
+ */
+const ABORTING = { from: "2.9.4", to: "2.9.8" } as const;
+
+/** The settings that decide whether a release of Deno is good. */
+export interface RuntimeUse {
+  readonly GRPC_ENGINE: string;
+  readonly ALLOW_UNSAFE_DENO: boolean;
+}
 
 /** A remark on the runtime; with `refuse`, the program must not start. */
 export interface RuntimeVerdict {
@@ -9,18 +16,22 @@ export interface RuntimeVerdict {
   readonly text: string;
 }
 
-/** The verdict on a release of Deno; undefined for a good one. */
-export function checkRuntime(version: string, allowUnsafe: boolean): RuntimeVerdict | undefined {
-  if (compareVersions(version, UNSAFE.from) >= 0 && compareVersions(version, UNSAFE.to) <= 0) {
-    const reason =
-      `Deno ${version} aborts the process when a gRPC peer closes its session (Deno ${UNSAFE.from} to ` +
-      `${UNSAFE.to} do)`;
-    if (allowUnsafe) return { refuse: false, text: `${reason}; going on, because ALLOW_UNSAFE_DENO is set` };
-    const cure = `run it with Deno ${TRIED}, or set ALLOW_UNSAFE_DENO=true to start all the same`;
-    return { refuse: true, text: `Cannot start: ${reason}; ${cure}` };
+/** The verdict on a release of Deno for these settings; undefined for a good one. */
+export function checkRuntime(version: string, use: RuntimeUse): RuntimeVerdict | undefined {
+  if (use.GRPC_ENGINE !== "grpc-js" || compareVersions(version, ABORTING.from) < 0) return undefined;
+  const releases = `Deno ${ABORTING.from} to ${ABORTING.to}`;
+  if (compareVersions(version, ABORTING.to) > 0) {
+    const text =
+      `GRPC_ENGINE=grpc-js was not tested on Deno ${version}; with it, a gRPC peer can abort ${releases}`;
+    return { refuse: false, text };
   }
-  if (compareVersions(version, TRIED) <= 0) return undefined;
-  return { refuse: false, text: `Deno ${version} was not tried with this program; Deno ${TRIED} was` };
+  const reason =
+    `with GRPC_ENGINE=grpc-js, a gRPC peer can abort Deno ${version} (${releases} have this fault)`;
+  if (use.ALLOW_UNSAFE_DENO) {
+    return { refuse: false, text: `Starting although ${reason}: ALLOW_UNSAFE_DENO is set` };
+  }
+  const cure = "use GRPC_ENGINE=native or another release, or set ALLOW_UNSAFE_DENO=true to start anyway";
+  return { refuse: true, text: `Cannot start: ${reason}; ${cure}` };
 }
 
 /** Below 0, 0 or above 0, as the first version is older, the same or newer. */

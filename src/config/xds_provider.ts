@@ -105,9 +105,10 @@ class XdsSession {
     });
   }
 
-  close(): void {
+  /** Ends the stream; settles when its connection is closed. */
+  async close(): Promise<void> {
     this.end();
-    this.#stream.close();
+    await this.#stream.close();
   }
 
   /** The stream has ended by itself. */
@@ -157,12 +158,12 @@ class XdsProvider implements RulesProvider {
     else this.#request();
   }
 
-  close(): Promise<void> {
+  async close(): Promise<void> {
     this.#stop.abort();
     this.#cancelAttempt();
-    this.#session?.close();
+    const session = this.#session;
     this.#session = undefined;
-    return Promise.resolve();
+    await session?.close();
   }
 
   #open(): void {
@@ -203,7 +204,7 @@ class XdsProvider implements RulesProvider {
     } catch (error) {
       // Without a nonce it cannot be refused, and later messages may be unreadable too.
       void this.#tell({ sources: undefined, problems: [serverProblem(errorText(error))], version: "" });
-      this.#session?.close();
+      void this.#session?.close();
       return this.#retry("it sent a message that cannot be read");
     }
     if (!isRateLimitConfig(response.typeUrl)) {

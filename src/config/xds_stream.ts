@@ -1,19 +1,14 @@
-import {
-  Client,
-  type ClientDuplexStream,
-  type ClientOptions,
-  connectivityState,
-  Metadata,
-} from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
-import type { Socket } from "node:net";
-import { setImmediate } from "node:timers";
-import type { SecureContext } from "node:tls";
-import type { ClientTlsFiles } from "../base/client_tls.ts";
+import { type ClientTlsFiles, readClientTls } from "../base/client_tls.ts";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
+import { dialAddressOf } from "../base/host_port.ts";
 import type { Logger } from "../base/log.ts";
-import { readXdsTls, XdsCredentials } from "./xds_credentials.ts";
+import type { GrpcTarget, GrpcTls } from "../grpc/client/dial.ts";
+import { GrpcConnection } from "../grpc/client/grpc_connection.ts";
+import type { GrpcStream } from "../grpc/client/grpc_stream.ts";
+import { checkMetadata } from "../grpc/client/request_head.ts";
+import { GrpcError } from "../grpc/grpc_service.ts";
 
 /** Where a configuration server is, and how to connect to it. */
 export interface XdsTarget {
@@ -44,33 +39,40 @@ export interface XdsStreamEvents {
 export interface XdsStream {
   /** Sends a request, or keeps it until the stream is connected. */
   send(bytes: Uint8Array): void;
-  close(): void;
+  /** Ends the stream without an event; settles when its connection is closed. */
+  close(): Promise<void>;
 }
 
 const METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 const CONNECT_MS = 20_000;
 // Servers commonly close a connection that pings more than once in five minutes.
 const KEEPALIVE = { everyMs: 310_000, withinMs: 20_000 };
-const RESOURCE_EXHAUSTED = 8;
-
-/** Headers that gRPC sets itself, or that HTTP/2 forbids. */
-const OWN_HEADERS =
-  /^(?:grpc-.*|te|host|connection|keep-alive|proxy-connection|upgrade|transfer-encoding|http2-settings|content-type|user-agent)$/i;
+const HEADERS = "CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS";
+const TLS_NAMES = {
+  cert: "CONFIG_GRPC_XDS_CLIENT_TLS_CERT",
+  key: "CONFIG_GRPC_XDS_CLIENT_TLS_KEY",
+  ca: "CONFIG_GRPC_XDS_SERVER_TLS_CACERT",
+};
 
 /** The headers as metadata; throws an error without their values for those that cannot be sent. */
-export function xdsMetadata(headers: ReadonlyMap<string, string>): Metadata {
-  const metadata = new Metadata();
-  for (const [name, value] of headers) {
+export function xdsMetadata(headers: ReadonlyMap<string, string>): [name: string, value: string][] {
+  const metadata = [...headers].map(([given, value]): [string, string] => {
+    const name = given.toLowerCase();
+    const sent = name.endsWith("-bin") ? Buffer.from(value, "base64").toString("base64") : value;
     try {
-      if (OWN_HEADERS.test(name)) throw new TypeError("it belongs to the call itself");
-      metadata.set(name, name.toLowerCase().endsWith("-bin") ? Buffer.from(value, "base64") : value);
+      checkMetadata([[name, sent]]);
     } catch {
       throw new Error(
-        "Cannot use CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS (value not shown): " +
-          `the header ${JSON.stringify(name)} cannot be sent; expected a name of letters, digits, - . _ ` +
-          "and a value in visible ASCII characters",
+        `Cannot use ${HEADERS} (value not shown): the header ${JSON.stringify(given)} cannot be sent; ` +
+          "expected a name of letters, digits, - . _ and a value in visible ASCII characters",
       );
     }
+    return [name, sent];
+  });
+  try {
+    checkMetadata(metadata);
+  } catch (error) {
+    throw new Error(`Cannot use ${HEADERS} (value not shown): ${errorText(error)}`, { cause: error });
   }
   return metadata;
 }
@@ -83,130 +85,79 @@ export function openXdsStream(target: XdsTarget, events: XdsStreamEvents): XdsSt
 class GrpcXdsStream implements XdsStream {
   readonly #target: XdsTarget;
   readonly #events: XdsStreamEvents;
-  readonly #sockets = new Set<Socket>();
-  readonly #cancelDeadline: () => void;
+  readonly #closing = new AbortController();
+  readonly #running: Promise<void>;
   /** The newest request before the call exists; it replaces earlier ones. */
   #early: Uint8Array | undefined;
-  #client: Client | undefined;
-  #call: ClientDuplexStream<Uint8Array, Uint8Array> | undefined;
-  #hasEnded = false;
+  #stream: GrpcStream | undefined;
+  /** Settles when the last request was sent, or when the call is over. */
+  #sending: Promise<void> | undefined;
 
   constructor(target: XdsTarget, events: XdsStreamEvents) {
     this.#target = target;
     this.#events = events;
-    this.#cancelDeadline = target.clock.after(CONNECT_MS, () => {
-      this.#end(`it did not take the connection within ${CONNECT_MS / 1_000} s`);
-    });
-    void this.#open();
+    this.#running = this.#run();
   }
 
   send(bytes: Uint8Array): void {
-    if (this.#hasEnded) return;
-    const call = this.#call;
-    if (call === undefined) this.#early = bytes;
-    else if (!call.write(bytes)) {
-      // Reads nothing more from a server that does not read our requests.
-      call.pause();
-      call.once("drain", () => call.resume());
-    }
+    if (this.#stream === undefined) this.#early = bytes;
+    // The iteration over the stream reports how the call ended.
+    else this.#sending = this.#stream.send(bytes).catch(() => {});
   }
 
-  close(): void {
-    if (this.#hasEnded) return;
-    this.#hasEnded = true;
-    this.#cancelDeadline();
-    this.#call?.cancel();
-    // The library passes an IP address on one turn late; a channel that is closed before that would reconnect forever.
-    setImmediate(() => this.#client?.close());
-    for (const socket of this.#sockets) socket.destroy();
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#running;
   }
 
-  async #open(): Promise<void> {
-    try {
-      const { tls, logger } = this.#target;
-      const reading = tls === undefined ? undefined : await readXdsTls(tls, logger);
-      for (const warning of reading?.warnings ?? []) logger.warning(warning);
-      if (!this.#hasEnded) this.#start(reading?.context);
-    } catch (error) {
-      this.#end(errorText(error));
-    }
-  }
-
-  #start(context: SecureContext | undefined): void {
-    const { url, headers, tls } = this.#target;
-    const own = new XdsCredentials({
-      context,
-      name: tls?.san ?? hostOf(url),
-      onSocket: (socket) => this.#own(socket),
-      clock: this.#target.clock,
-    });
-    const client = new Client(url, own, channelOptions(this.#target));
-    this.#client = client;
-    this.#watch(client);
-    const call = client.makeBidiStreamRequest(
-      METHOD,
-      (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length),
-      (bytes: Buffer): Uint8Array => bytes,
-      xdsMetadata(headers),
+  async #run(): Promise<void> {
+    const reason = await this.#receive().catch((error: unknown) =>
+      error instanceof GrpcError ? xdsStatusText(error) : errorText(error)
     );
-    this.#call = call;
-    call.on("data", (bytes: Uint8Array) => {
-      if (!this.#hasEnded) this.#events.onMessage(bytes);
+    if (!this.#closing.signal.aborted) this.#events.onEnd(reason);
+  }
+
+  /** Receives until the stream ends; returns why. */
+  async #receive(): Promise<string> {
+    const { clock, headers, maxMessageBytes, keepalive = KEEPALIVE } = this.#target;
+    const { signal } = this.#closing;
+    const target = await grpcTargetOf(this.#target);
+    await using connection = await GrpcConnection.open(target, {
+      ...{ signal, clock, keepalive, connectTimeoutMs: CONNECT_MS },
     });
-    // The status reports every error.
-    call.on("error", () => {});
-    call.on("status", (status: unknown) => this.#end(xdsStatusText(status)));
+    if (signal.aborted) return "it was closed";
+    this.#events.onConnected?.();
+    const stream = connection.stream(METHOD, { metadata: xdsMetadata(headers), signal, maxMessageBytes });
+    this.#stream = stream;
     if (this.#early !== undefined) this.send(this.#early);
-  }
-
-  /** Tracks a socket: one that is connecting when its channel is closed would stay open. */
-  #own(socket: Socket): void {
-    this.#sockets.add(socket);
-    socket.once("close", () => this.#sockets.delete(socket));
-    if (this.#hasEnded) socket.destroy();
-  }
-
-  /** Cancels the connection timeout once the channel is ready. */
-  #watch(client: Client): void {
-    const channel = client.getChannel();
-    const look = () => {
-      if (this.#hasEnded) return;
-      const state = channel.getConnectivityState(false);
-      if (state === connectivityState.READY) {
-        this.#cancelDeadline();
-        this.#events.onConnected?.();
-      } else channel.watchConnectivityState(state, Infinity, look);
-    };
-    look();
-  }
-
-  #end(reason: string): void {
-    if (this.#hasEnded) return;
-    this.close();
-    this.#events.onEnd(reason);
+    for await (const bytes of stream) {
+      if (signal.aborted) break;
+      this.#events.onMessage(bytes);
+      // Reads nothing more from a server that does not read our requests.
+      await this.#sending;
+    }
+    return "it ended the stream";
   }
 }
 
-function channelOptions({ tls, maxMessageBytes, keepalive = KEEPALIVE }: XdsTarget): ClientOptions {
-  return {
-    "grpc.max_receive_message_length": maxMessageBytes,
-    "grpc.keepalive_time_ms": keepalive.everyMs,
-    "grpc.keepalive_timeout_ms": keepalive.withinMs,
-    // Proxies of the environment are not meant for this server.
-    "grpc.enable_http_proxy": 0,
-    "grpc.enable_retries": 0,
-    // A channel makes one attempt; what remains of it should end soon.
-    "grpc.initial_reconnect_backoff_ms": 20,
-    "grpc.max_reconnect_backoff_ms": 20,
-    "grpc.service_config_disable_resolution": 1,
-    "grpc.use_local_subchannel_pool": 1,
-    ...(tls?.san === undefined ? {} : { "grpc.default_authority": tls.san }),
-  };
+async function grpcTargetOf({ url, tls, logger }: XdsTarget): Promise<GrpcTarget> {
+  const address = dialAddressOf(url);
+  if (tls === undefined) return { address };
+  return { address, authority: tls.san, tls: await readTls(tls, logger) };
 }
 
-function hostOf(url: string): string {
-  if (url.startsWith("unix:")) return "localhost";
-  return url.replace(/^dns:(?:\/\/[^/]*\/)?/, "").replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
+/** Reads the files anew for each connection. The authorities replace those of the system. */
+async function readTls(
+  { san, ...files }: NonNullable<XdsTarget["tls"]>,
+  logger: XdsTarget["logger"],
+): Promise<GrpcTls> {
+  if ((files.cert === undefined) !== (files.key === undefined)) {
+    const what = `${TLS_NAMES.cert} and ${TLS_NAMES.key}`;
+    throw new Error(`Cannot use ${what}: one of them is not set; expected both or none`);
+  }
+  const { pair, authorities } = await readClientTls(files, TLS_NAMES, logger);
+  for (const warning of pair?.warnings ?? []) logger.warning(warning);
+  return { ca: authorities, cert: pair?.cert, key: pair?.key, serverName: san };
 }
 
 /** Longest text of a peer in an error. */
@@ -214,20 +165,12 @@ const MAX_STATUS_TEXT = 500;
 /** A larger announced length is garbage that was read as a length. */
 const MAX_ANNOUNCED_BYTES = 2 ** 30;
 
-/** Text of the library around the cause of a failed connection. */
-const AROUND =
-  /^No connection established\. Last error: (?:Error(?: \[\w+\])?: )?|(?: \([^()]*Z\))?\.? Resolution note: $/g;
-
-/** Why a call ended. The library may report an `Error` without `code` and `details`. */
-export function xdsStatusText(status: unknown): string {
-  const { code, details, message } = Object(status) as Readonly<Record<string, unknown>>;
-  if (code === 0) return "it ended the stream";
-  const given = [details, message].find((text) => typeof text === "string") ?? "";
-  const known = typeof code === "number" ? `status ${code}` : "an unknown status";
-  const cause = given.replaceAll(AROUND, "") || `it ended the stream with ${known}`;
+/** Why a call failed. */
+export function xdsStatusText({ code, message }: Pick<GrpcError, "code" | "message">): string {
+  const cause = message === "" ? `it ended the stream with status ${code}` : message;
   const text = cause.length > MAX_STATUS_TEXT ? `${cause.slice(0, MAX_STATUS_TEXT).toWellFormed()}…` : cause;
-  const announced = Number(/larger than max \((\d+)/.exec(given)?.[1] ?? NaN);
-  return code === RESOURCE_EXHAUSTED && announced < MAX_ANNOUNCED_BYTES
+  const announced = Number(/larger than max \((\d+)/.exec(message)?.[1] ?? NaN);
+  return code === "RESOURCE_EXHAUSTED" && announced < MAX_ANNOUNCED_BYTES
     ? `${text}; increase XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES, or use fewer rules`
     : text;
 }

@@ -1,6 +1,6 @@
 import { WireError } from "../wire/wire_format.ts";
 
-/** Status codes of gRPC that Weir answers with. */
+/** Status codes of gRPC. */
 export const GRPC_CODES = {
   OK: 0,
   CANCELLED: 1,
@@ -8,23 +8,38 @@ export const GRPC_CODES = {
   INVALID_ARGUMENT: 3,
   DEADLINE_EXCEEDED: 4,
   NOT_FOUND: 5,
+  ALREADY_EXISTS: 6,
+  PERMISSION_DENIED: 7,
   RESOURCE_EXHAUSTED: 8,
+  FAILED_PRECONDITION: 9,
+  ABORTED: 10,
+  OUT_OF_RANGE: 11,
   UNIMPLEMENTED: 12,
   INTERNAL: 13,
   UNAVAILABLE: 14,
+  DATA_LOSS: 15,
+  UNAUTHENTICATED: 16,
 } as const;
 
 /** The name of a status code. */
 export type GrpcCode = keyof typeof GRPC_CODES;
 
-/** An error for the caller: an engine answers with its code and message. */
+/** Options of `GrpcError`. */
+export interface GrpcErrorOptions extends ErrorOptions {
+  readonly metadata?: ReadonlyMap<string, string>;
+}
+
+/** The failure of a call: an engine answers with its code and message, and a client throws it. */
 export class GrpcError extends Error {
   override readonly name = "GrpcError";
   readonly code: GrpcCode;
+  /** What a server sent with it, by name; binary values are in base64, as they were sent. */
+  readonly metadata: ReadonlyMap<string, string>;
 
-  constructor(code: GrpcCode, message: string, options?: ErrorOptions) {
+  constructor(code: GrpcCode, message: string, options: GrpcErrorOptions = {}) {
     super(message, options);
     this.code = code;
+    this.metadata = options.metadata ?? new Map();
   }
 }
 

@@ -1,5 +1,5 @@
+import { framed } from "../grpc/client/framed.ts";
 import { encodeFrame, FLAG, FRAME } from "../grpc/native/frames.ts";
-import { frameMessage } from "./rate_limit_message.ts";
 
 /** The longest body of a call: it fits into one frame, and into the window of every usual server. */
 export const MAX_BODY_BYTES = 1_024;
@@ -12,6 +12,8 @@ export interface LoadCall {
   readonly frame: Uint8Array;
   /** Its payload. */
   readonly body: Uint8Array;
+  /** The message in it. */
+  readonly message: Uint8Array;
 }
 
 /** Options of `CallSource`. */
@@ -52,10 +54,11 @@ export class CallSource {
   }
 
   #make(variant: number): LoadCall {
-    const body = frameMessage(this.#options.message(variant));
+    const message = this.#options.message(variant);
+    const body = framed(message);
     if (body.length > MAX_BODY_BYTES) {
       throw new RangeError(`Cannot send body of "${body.length}" bytes: at most ${MAX_BODY_BYTES}`);
     }
-    return { frame: encodeFrame(FRAME.DATA, body, { flags: FLAG.END_STREAM }), body };
+    return { frame: encodeFrame(FRAME.DATA, body, { flags: FLAG.END_STREAM }), body, message };
   }
 }

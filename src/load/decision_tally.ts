@@ -1,11 +1,4 @@
-import { type ByteRange, copied } from "./h2_frames.ts";
-import {
-  ANSWER_CODES,
-  type AnswerCode,
-  MESSAGE_PREFIX_BYTES,
-  readResponse,
-  unframeMessage,
-} from "./rate_limit_message.ts";
+import { ANSWER_CODES, type AnswerCode, type ByteRange, readResponse } from "./rate_limit_message.ts";
 
 /** Bytes before the statuses of a message. */
 const CODE_BYTES = 2;
@@ -32,11 +25,12 @@ export class DecisionTally {
     return this.#withoutLimit;
   }
 
-  /** Counts the decision in the body of an answer; returns what is wrong with the body, if anything. */
-  add(body: ByteRange): string | undefined {
-    if (this.#addUsual(body)) return undefined;
+  /** Counts the decision in an answer; returns what is wrong with the answer, if anything. */
+  add(message: ByteRange): string | undefined {
+    if (this.#addUsual(message)) return undefined;
     try {
-      const { overallCode, statuses } = readResponse(unframeMessage(copied(body)));
+      const { bytes, start, end } = message;
+      const { overallCode, statuses } = readResponse(bytes.subarray(start, end));
       if (statuses.length !== this.#descriptors) {
         return `${statuses.length} statuses instead of ${this.#descriptors}`;
       }
@@ -48,18 +42,13 @@ export class DecisionTally {
     }
   }
 
-  /** Counts a body in the usual form, without a copy: the overall code, then short statuses that begin with their code. */
+  /** Counts a message in the usual form, without a copy: the overall code, then short statuses that begin with their code. */
   #addUsual({ bytes, start, end }: ByteRange): boolean {
-    const size = end - start - MESSAGE_PREFIX_BYTES;
-    if (bytes[start] !== 0 || bytes[start + 1] !== 0 || bytes[start + 2] !== 0) return false;
-    if (size < CODE_BYTES || bytes[start + 3] !== size >>> 8 || bytes[start + 4] !== (size & 0xff)) {
-      return false;
-    }
-    if (bytes[start + MESSAGE_PREFIX_BYTES] !== TAGS.overallCode) return false;
-    const overallCode = ANSWER_CODES[bytes[start + MESSAGE_PREFIX_BYTES + 1] ?? 0];
+    if (end - start < CODE_BYTES || bytes[start] !== TAGS.overallCode) return false;
+    const overallCode = ANSWER_CODES[bytes[start + 1] ?? 0];
     if (overallCode === undefined) return false;
     let hasLimit = false;
-    let at = start + MESSAGE_PREFIX_BYTES + CODE_BYTES;
+    let at = start + CODE_BYTES;
     for (let index = 0; index < this.#descriptors; index++) {
       const length = bytes[at + 1] ?? 0;
       if (bytes[at] !== TAGS.status || length > 0x7f || bytes[at + 2] !== TAGS.code) return false;

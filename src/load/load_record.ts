@@ -12,7 +12,7 @@ export interface LoadResult {
   readonly p99Ms: number;
   /** The number of each error; empty when every answer was good. */
   readonly errors: Readonly<Record<string, number>>;
-  /** The number of answers with each pair of statuses. */
+  /** The number of answers with each code of gRPC. */
   readonly statuses: Readonly<Record<string, number>>;
   /** The share of one core that the generator used; near 1, it may be the bottleneck. */
   readonly generatorBusy: number;
@@ -22,10 +22,10 @@ export interface LoadResult {
 export interface CallRecord {
   /** A call starts at `now`. */
   begin(now: number): void;
-  /** An answer with the statuses of success came, whatever its body. */
+  /** An answer with the status OK came, whatever its message. */
   goodAnswer(start: number, end: number): void;
-  /** An answer with any other statuses came; `error` reports it again, with its message. */
-  badAnswer(statuses: string, start: number, end: number): void;
+  /** An answer with another status came, by the name of its code; `error` reports it again, with its text. */
+  badAnswer(code: string, start: number, end: number): void;
   /** So many started calls get no answer. */
   lost(text: string, calls: number): void;
   /** An error happened so many times. */
@@ -35,7 +35,6 @@ export interface CallRecord {
 /** Different texts of errors that are kept; all others are counted together. */
 const MAX_TEXTS = 20;
 const OTHER = "other errors";
-const GOOD_STATUSES = "http 200, grpc 0";
 
 /** Counts the outcomes of the calls of all connections, in memory of a fixed size. */
 export class LoadRecord implements CallRecord {
@@ -64,7 +63,7 @@ export class LoadRecord implements CallRecord {
     this.#calls++;
   }
 
-  /** Counts an answer with the statuses of success, whatever its body. */
+  /** Counts an answer with the status OK, whatever its message. */
   goodAnswer(start: number, end: number): void {
     this.#goodAnswers++;
     if (end < this.#measureFrom) return;
@@ -72,9 +71,9 @@ export class LoadRecord implements CallRecord {
     this.#lastEnd = end;
   }
 
-  /** Counts an answer with any other statuses. */
-  badAnswer(statuses: string): void {
-    count(this.#statuses, statuses, 1);
+  /** Counts an answer with another status. */
+  badAnswer(code: string): void {
+    count(this.#statuses, code, 1);
   }
 
   /** Counts calls that get no answer. */
@@ -97,7 +96,7 @@ export class LoadRecord implements CallRecord {
   result(generatorBusy = 0): LoadResult {
     const seconds = Math.max(0, this.#lastEnd - Math.max(this.#firstStart, this.#measureFrom)) / 1_000;
     const statuses = new Map(this.#statuses);
-    if (this.#goodAnswers > 0) statuses.set(GOOD_STATUSES, this.#goodAnswers);
+    if (this.#goodAnswers > 0) statuses.set("OK", this.#goodAnswers);
     return {
       calls: this.#calls,
       seconds,

@@ -1,78 +1,99 @@
-import type { Block } from "./block_reader.ts";
+import { type CallStatus, isSent } from "../grpc/client/call_status.ts";
+import { type CallTaker, ClientCall } from "../grpc/client/client_call.ts";
+import type { RequestHead } from "../grpc/client/request_head.ts";
 import type { LoadCall } from "./call_source.ts";
+import type { CallRecord } from "./load_record.ts";
+import type { ByteRange } from "./rate_limit_message.ts";
 
-/** A call in flight, and its answer so far. The object is used again for a later call. */
-export interface PendingCall {
-  /** 0 when it is free. */
-  streamId: number;
-  start: number;
-  call: LoadCall | undefined;
-  /** The block that began the answer. */
-  first: Block | undefined;
-  /** `good`, or what is wrong with the body; undefined until it is complete. */
-  body: string | undefined;
-  /** Bytes of an incomplete body. */
-  part: Uint8Array | undefined;
+/** Finds what is wrong with the message of an answer to this request; undefined when it is good. */
+export type MessageCheck = (message: ByteRange, request: Uint8Array) => string | undefined;
+
+/** Options of `PendingCalls`. */
+export interface PendingCallsOptions {
+  readonly head: RequestHead;
+  readonly checkMessage: MessageCheck;
+  readonly record: CallRecord;
 }
 
-/** Calls in flight on one connection, by stream: a ring, because stream numbers ascend. */
+/** The calls in flight on one connection: checks each answer, and records it. */
 export class PendingCalls {
-  readonly #slots: PendingCall[];
-  #size = 0;
-
-  /** Room for at least `inFlight` calls, and for others that overtake them. */
-  constructor(inFlight: number) {
-    const slots = 2 ** Math.ceil(Math.log2(Math.max(64, 8 * inFlight)));
-    this.#slots = Array.from({ length: slots }, emptyCall);
-  }
-
+  readonly #options: PendingCallsOptions;
+  /** Objects of ended calls, for later ones. */
+  readonly #free: PendingCall[] = [];
+  readonly #end = (call: PendingCall, isLost: boolean) => {
+    this.size--;
+    if (isLost) this.lost++;
+    this.#free.push(call);
+  };
   /** Calls in flight. */
-  get size(): number {
-    return this.#size;
+  size = 0;
+  /** Calls that ended without an answer. */
+  lost = 0;
+
+  constructor(options: PendingCallsOptions) {
+    this.#options = options;
   }
 
-  /** Whether a call on this stream can begin; false while a much older call is in its place. */
-  hasRoom(streamId: number): boolean {
-    return this.#slotOf(streamId).streamId === 0;
-  }
-
-  /** Begins a call. */
-  begin(streamId: number, call: LoadCall, start: number): void {
-    const slot = this.#slotOf(streamId);
-    slot.streamId = streamId;
-    slot.call = call;
-    slot.start = start;
-    this.#size++;
-  }
-
-  /** The call on this stream, if it is in flight. */
-  get(streamId: number): PendingCall | undefined {
-    const slot = this.#slotOf(streamId);
-    return slot.streamId === streamId ? slot : undefined;
-  }
-
-  /** Forgets a call. */
-  end(slot: PendingCall): void {
-    slot.streamId = 0;
-    slot.call = undefined;
-    slot.first = undefined;
-    slot.body = undefined;
-    slot.part = undefined;
-    this.#size--;
-  }
-
-  /** The streams of all calls in flight. */
-  streamIds(): number[] {
-    return this.#slots.filter(({ streamId }) => streamId !== 0).map(({ streamId }) => streamId);
-  }
-
-  #slotOf(streamId: number): PendingCall {
-    const slot = this.#slots[(streamId >>> 1) & (this.#slots.length - 1)];
-    if (slot === undefined) throw new RangeError(`Cannot find call of stream "${streamId}": no such place`);
-    return slot;
+  /** Begins a call to send; its taker checks the answer. */
+  begin(call: LoadCall, start: number): ClientCall {
+    const pending = this.#free.pop() ?? new PendingCall(this.#options, this.#end);
+    pending.begin(call, start);
+    this.size++;
+    this.#options.record.begin(start);
+    return pending.call;
   }
 }
 
-function emptyCall(): PendingCall {
-  return { streamId: 0, start: 0, call: undefined, first: undefined, body: undefined, part: undefined };
+const NO_BYTES: Uint8Array = new Uint8Array(0);
+
+/** One call in flight, and what is wrong with its answer so far. */
+class PendingCall implements CallTaker {
+  readonly call: ClientCall;
+  readonly #options: PendingCallsOptions;
+  readonly #end: (call: PendingCall, isLost: boolean) => void;
+  /** The range of a message; one object for all of them. */
+  readonly #range = { bytes: NO_BYTES, start: 0, end: 0 };
+  #request = NO_BYTES;
+  #start = 0;
+  #messages = 0;
+  #problem: string | undefined;
+
+  constructor(options: PendingCallsOptions, end: (call: PendingCall, isLost: boolean) => void) {
+    this.#options = options;
+    this.#end = end;
+    this.call = new ClientCall(options.head, this);
+  }
+
+  begin({ message }: LoadCall, start: number): void {
+    this.#request = message;
+    this.#start = start;
+    this.#messages = 0;
+    this.#problem = undefined;
+  }
+
+  message(bytes: Uint8Array, start: number, end: number): void {
+    const range = this.#range;
+    range.bytes = bytes;
+    range.start = start;
+    range.end = end;
+    this.#messages++;
+    this.#problem = this.#messages === 1
+      ? this.#options.checkMessage(range, this.#request)
+      : "the answer has more than one message";
+  }
+
+  ended(status: CallStatus, now: number): void {
+    const { record } = this.#options;
+    const { code, message } = status;
+    const isLost = !isSent(status);
+    this.#end(this, isLost);
+    if (isLost) return record.lost(message, 1);
+    if (code !== "OK") {
+      record.badAnswer(code, this.#start, now);
+      return record.error(message === "" ? code : `${code}: ${message}`);
+    }
+    record.goodAnswer(this.#start, now);
+    const problem = this.#messages === 0 ? "the answer has no message" : this.#problem;
+    if (problem !== undefined) record.error(problem);
+  }
 }

@@ -3,9 +3,14 @@ export const RATE_LIMIT_PATH = "/envoy.service.ratelimit.v3.RateLimitService/Sho
 
 /** The codes of an answer by their numbers. */
 export const ANSWER_CODES = ["UNKNOWN", "OK", "OVER_LIMIT"] as const;
-/** Bytes before the message in a body. */
-export const MESSAGE_PREFIX_BYTES = 5;
 const FIELDS = { code: 1, currentLimit: 2, limitRemaining: 3 } as const;
+
+/** A part of some bytes. */
+export interface ByteRange {
+  readonly bytes: Uint8Array;
+  readonly start: number;
+  readonly end: number;
+}
 
 /** The name of a code of an answer. */
 export type AnswerCode = typeof ANSWER_CODES[number];
@@ -22,27 +27,6 @@ export interface StatusSummary {
   /** Whether a limit applied to the descriptor. */
   readonly hasLimit: boolean;
   readonly limitRemaining: number;
-}
-
-/** The message after the prefix of gRPC: not compressed, and its length. */
-export function frameMessage(message: Uint8Array): Uint8Array {
-  const framed = new Uint8Array(MESSAGE_PREFIX_BYTES + message.length);
-  new DataView(framed.buffer).setUint32(1, message.length);
-  framed.set(message, MESSAGE_PREFIX_BYTES);
-  return framed;
-}
-
-/** The message of a body that holds exactly one, not compressed; throws `RangeError` for any other. */
-export function unframeMessage(body: Uint8Array): Uint8Array {
-  const length = body.length < MESSAGE_PREFIX_BYTES
-    ? -1
-    : new DataView(body.buffer, body.byteOffset).getUint32(1);
-  if (length !== body.length - MESSAGE_PREFIX_BYTES || body[0] !== 0) {
-    throw new RangeError(
-      `Cannot read gRPC body of "${body.length}" bytes: it must be one whole plain message`,
-    );
-  }
-  return body.subarray(MESSAGE_PREFIX_BYTES);
 }
 
 /**

@@ -1,22 +1,23 @@
 import process from "node:process";
-import type { BodyCheck } from "./answer_reader.ts";
+import type { GrpcTarget } from "../grpc/client/dial.ts";
 import type { CallSource } from "./call_source.ts";
 import type { DurationHistogram } from "./duration_histogram.ts";
-import { LoadConnection, type LoadPeer } from "./load_connection.ts";
+import { LoadConnection } from "./load_connection.ts";
 import { LoadRecord, type LoadResult } from "./load_record.ts";
 import { pace } from "./pace.ts";
+import type { MessageCheck } from "./pending_calls.ts";
 import { RATE_LIMIT_PATH } from "./rate_limit_message.ts";
 
 /** The load of one run. */
 export interface LoadRunOptions {
-  readonly peer: LoadPeer;
+  readonly peer: GrpcTarget;
   /** Path of the method; that of `ShouldRateLimit` when absent. */
   readonly path?: string;
   readonly connections: number;
   /** Calls in flight on each connection. */
   readonly inFlight: number;
   readonly source: CallSource;
-  readonly checkBody: BodyCheck;
+  readonly checkMessage: MessageCheck;
   /** Time before the measured one. */
   readonly warmUpSeconds: number;
   /** Measured time; no call begins after it. */
@@ -48,7 +49,7 @@ const MAX_WAITING = 100_000;
  */
 export async function runLoad(options: LoadRunOptions): Promise<LoadOutcome> {
   const { source, calls = Infinity, path = RATE_LIMIT_PATH, perSecond, graceMs = GRACE_MS, stop } = options;
-  const { peer, inFlight, checkBody, warmUpSeconds } = options;
+  const { peer, inFlight, checkMessage, warmUpSeconds } = options;
   const record = new LoadRecord(warmUpSeconds === 0 ? 0 : Infinity);
   const timers = new RunTimers();
   let stopAt = Infinity;
@@ -56,7 +57,7 @@ export async function runLoad(options: LoadRunOptions): Promise<LoadOutcome> {
   const nextCall = (now: number) => isOver(now) ? undefined : source.next();
   const connections = Array.from({ length: options.connections }, () =>
     new LoadConnection({
-      ...{ peer, path, inFlight, checkBody, record, deadline: timers.deadline },
+      ...{ peer, path, inFlight, checkMessage, record, deadline: timers.deadline },
       nextCall: perSecond === undefined ? nextCall : undefined,
     }));
   timers.after(graceMs, () => {

@@ -37,7 +37,7 @@ const PROCESS = inGroup("Process", {
   ),
   ALLOW_UNSAFE_DENO: flag(
     "false",
-    "`true` starts Weir even on a Deno release that is known to crash while serving gRPC.",
+    "`true` starts Weir with `GRPC_ENGINE=grpc-js` even on a Deno release that a gRPC peer can abort then.",
   ),
 });
 

@@ -1,6 +1,7 @@
 import type { IOtlpExportDelegate } from "@opentelemetry/otlp-exporter-base";
 import type { ResourceMetrics } from "@opentelemetry/sdk-metrics";
 import type { WorkerPort } from "../base/supervised_worker.ts";
+import { openOtlpDelegate } from "./otlp_delegate.ts";
 import type { FromMetricsExporter, ToMetricsExporter } from "./otlp_metrics_export.ts";
 import { type MetricSource, resourceMetricsOf } from "./otlp_metrics_points.ts";
 import { OtlpOutage, plainError, prepareSdk, serveOtlpThread } from "./otlp_thread.ts";
@@ -10,9 +11,6 @@ import type { ExportOptions, OtlpProtocol } from "./otlp_settings.ts";
 export type MetricsExporterPort = WorkerPort<ToMetricsExporter, FromMetricsExporter>;
 
 type Delegate = IOtlpExportDelegate<ResourceMetrics>;
-
-const PATH = "v1/metrics";
-const GRPC_METHOD = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
 
 interface Opened {
   readonly delegate: Delegate;
@@ -50,7 +48,7 @@ async function open(
 ): Promise<Opened> {
   const { logger, resource } = prepareSdk({ otlp, attributes, subject: "Metrics export" }, port);
   return {
-    delegate: protocol === "grpc" ? await grpcDelegate() : await httpDelegate(protocol),
+    delegate: await openDelegate(protocol),
     source: { resource, scope: { name: "weir", version } },
     outage: new OtlpOutage(logger, {
       failed: "Cannot export metrics: trying again at the next interval",
@@ -59,37 +57,15 @@ async function open(
   };
 }
 
-/** As the exporters of metrics of the SDK do it: see docs/dependencies.md. */
-async function httpDelegate(protocol: Exclude<OtlpProtocol, "grpc">): Promise<Delegate> {
-  const [base, transformer] = await Promise.all([
-    import("@opentelemetry/otlp-exporter-base/node-http"),
-    import("@opentelemetry/otlp-transformer"),
-  ]);
-  const isJson = protocol === "http/json";
-  const type = isJson ? "application/json" : "application/x-protobuf";
-  return base.createOtlpHttpExportDelegate(
-    base.convertLegacyHttpOptions({}, "METRICS", PATH, { "Content-Type": type }),
-    isJson ? transformer.JsonMetricsSerializer : transformer.ProtobufMetricsSerializer,
-    "otlp_http_metric_exporter",
-    transformer.MetricsExporterMetricsHelper,
-    undefined,
-  );
-}
-
-async function grpcDelegate(): Promise<Delegate> {
-  const [base, transformer] = await Promise.all([
-    import("@opentelemetry/otlp-grpc-exporter-base"),
-    import("@opentelemetry/otlp-transformer"),
-  ]);
-  return base.createOtlpGrpcExportDelegate(
-    base.convertLegacyOtlpGrpcOptions({}, "METRICS"),
-    transformer.ProtobufMetricsSerializer,
-    "otlp_grpc_metric_exporter",
-    transformer.MetricsExporterMetricsHelper,
-    undefined,
-    "MetricsExportService",
-    GRPC_METHOD,
-  );
+/** Opens the delegate with the serializers of metrics. */
+async function openDelegate(protocol: OtlpProtocol): Promise<Delegate> {
+  const transformer = await import("@opentelemetry/otlp-transformer");
+  return await openOtlpDelegate(protocol, {
+    signal: "METRICS",
+    json: transformer.JsonMetricsSerializer,
+    protobuf: transformer.ProtobufMetricsSerializer,
+    metricsHelper: transformer.MetricsExporterMetricsHelper,
+  });
 }
 
 // A worker's module is the main module of its thread.

@@ -1,7 +1,13 @@
-import { BatchSpanProcessor, type ReadableSpan, type SpanExporter } from "@opentelemetry/sdk-trace-base";
+import {
+  BatchSpanProcessor,
+  type BatchSpanProcessorOptions,
+  type ReadableSpan,
+  type SpanExporter,
+} from "@opentelemetry/sdk-trace";
 import type { Logger } from "../base/log.ts";
 import type { WorkerPort } from "../base/supervised_worker.ts";
 import { EXPORT_SUCCESS, OtlpOutage, plainError, prepareSdk, serveOtlpThread } from "./otlp_thread.ts";
+import { openOtlpDelegate } from "./otlp_delegate.ts";
 import { type ExportOptions, maxWaitingSpans, type OtlpProtocol, positiveVariable } from "./otlp_settings.ts";
 import { readSpans } from "./tracing_pack_reader.ts";
 import type { SpanPack } from "./tracing_span_pack.ts";
@@ -10,13 +16,10 @@ import type { FromExporter, ToExporter } from "./tracing_export_supervisor.ts";
 /** The worker's side of the connection to the main thread. */
 export type ExporterPort = WorkerPort<ToExporter, FromExporter>;
 
-/** Only the package in use is loaded. */
-const EXPORTERS = {
-  "grpc": () => import("@opentelemetry/exporter-trace-otlp-grpc"),
-  "http/protobuf": () => import("@opentelemetry/exporter-trace-otlp-proto"),
-  "http/json": () => import("@opentelemetry/exporter-trace-otlp-http"),
-} as const;
 const HTTP_BATCH = 1_024;
+const GRPC_BATCH = 512;
+const SCHEDULE_DELAY_MS = 5_000;
+const EXPORT_TIMEOUT_MS = 30_000;
 
 interface Opened {
   readonly spans: BatchSpanProcessor;
@@ -52,21 +55,33 @@ async function open(
   port: ExporterPort,
 ): Promise<Opened> {
   const { logger, resource } = prepareSdk({ otlp, attributes, subject: "Tracing" }, port);
-  const { OTLPTraceExporter } = await EXPORTERS[protocol]();
+  const transformer = await import("@opentelemetry/otlp-transformer");
+  const delegate = await openOtlpDelegate(protocol, {
+    signal: "TRACES",
+    json: transformer.JsonTraceSerializer,
+    protobuf: transformer.ProtobufTraceSerializer,
+    metricsHelper: transformer.TraceExporterMetricsHelper,
+  });
   const onExported = () => port.postMessage({ type: "exported" });
-  const exporter = logOutages(new OTLPTraceExporter(), { logger, onExported });
+  const exporter = logOutages(delegate, { logger, onExported });
   const source = { resource, instrumentationScope: { name: "weir", version } };
   return {
-    spans: new BatchSpanProcessor(exporter, batchOf(protocol)),
+    spans: new BatchSpanProcessor({ exporter, ...batchOf(protocol) }),
     read: (pack) => readSpans(pack, source),
   };
 }
 
 /** HTTP takes larger batches than the SDK's default, because a request costs more than its spans. */
-function batchOf(protocol: OtlpProtocol): { readonly maxExportBatchSize?: number } {
+function batchOf(protocol: OtlpProtocol): Omit<BatchSpanProcessorOptions, "exporter"> {
+  const maxQueueSize = maxWaitingSpans();
   // Collectors accept at most 4 MB over gRPC.
-  if (protocol === "grpc" || positiveVariable("OTEL_BSP_MAX_EXPORT_BATCH_SIZE") !== undefined) return {};
-  return { maxExportBatchSize: Math.min(HTTP_BATCH, maxWaitingSpans()) };
+  const batch = protocol === "grpc" ? GRPC_BATCH : HTTP_BATCH;
+  return {
+    maxQueueSize,
+    maxExportBatchSize: positiveVariable("OTEL_BSP_MAX_EXPORT_BATCH_SIZE") ?? Math.min(batch, maxQueueSize),
+    scheduledDelayMillis: positiveVariable("OTEL_BSP_SCHEDULE_DELAY") ?? SCHEDULE_DELAY_MS,
+    exportTimeoutMillis: positiveVariable("OTEL_BSP_EXPORT_TIMEOUT") ?? EXPORT_TIMEOUT_MS,
+  };
 }
 
 /** The exporter, with each outage of the collector logged once, and its end. */

@@ -6,7 +6,7 @@ import {
   SpanStatusCode,
   TraceFlags,
 } from "@opentelemetry/api";
-import type { ReadableSpan } from "@opentelemetry/sdk-trace-base";
+import type { ReadableSpan } from "@opentelemetry/sdk-trace";
 import { unitOfName } from "../ratelimit/limit.ts";
 import type { Descriptor, Entry, RateLimitRequest } from "../ratelimit/request.ts";
 import { requestText } from "./tracing_request_text.ts";

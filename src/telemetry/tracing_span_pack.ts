@@ -145,5 +145,5 @@ function indexIn<T>(indexes: Map<T, number>, item: T): number {
 }
 
 function isRequest(value: SpanValue): value is RateLimitRequest {
-  return typeof value === "object" && "descriptors" in value;
+  return typeof value === "object" && value !== null && "descriptors" in value;
 }

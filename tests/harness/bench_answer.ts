@@ -1,6 +1,5 @@
-import type { BodyCheck } from "../../src/load/answer_reader.ts";
-import { areSame, type ByteRange, copied } from "../../src/load/h2_frames.ts";
-import { readResponse, type ResponseSummary, unframeMessage } from "../../src/load/rate_limit_message.ts";
+import type { MessageCheck } from "../../src/load/pending_calls.ts";
+import { type ByteRange, readResponse, type ResponseSummary } from "../../src/load/rate_limit_message.ts";
 import { LIMIT } from "./bench_rules.ts";
 
 /** The codes that answers may be expected to have. */
@@ -18,20 +17,27 @@ export interface Expectation {
 }
 
 /** Checks that each answer is as expected. */
-export function bodyCheck(expected: Expectation): BodyCheck {
-  return (body, request) => bodyProblem(body, request, expected);
+export function messageCheck(expected: Expectation): MessageCheck {
+  return (message, request) => messageProblem(message, request, expected);
 }
 
-/** What is wrong with the body of an answer, or nothing. `request` is the body that was sent. */
-export function bodyProblem(body: ByteRange, request: Uint8Array, expected: Expectation): string | undefined {
+/** What is wrong with an answer, or nothing. `request` is the message that was sent. */
+export function messageProblem(
+  message: ByteRange,
+  request: Uint8Array,
+  expected: Expectation,
+): string | undefined {
+  const { bytes, start, end } = message;
   if (expected.code === "echo") {
-    return areSame(body, request) ? undefined : "the answer is not the request";
+    return end - start === request.length && request.every((byte, index) => byte === bytes[start + index])
+      ? undefined
+      : "the answer is not the request";
   }
-  if (expected.code === "OK" && expected.count === undefined && isPlainOk(body, expected.descriptors)) {
+  if (expected.code === "OK" && expected.count === undefined && isPlainOk(message, expected.descriptors)) {
     return undefined;
   }
   try {
-    return responseProblem(readResponse(unframeMessage(copied(body))), expected);
+    return responseProblem(readResponse(bytes.subarray(start, end)), expected);
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }
@@ -52,15 +58,12 @@ function responseProblem(
 }
 
 /**
- * Whether these are the octets of an answer in its usual form: the prefix of gRPC, the overall code OK,
- * and so many statuses that begin with the code OK. Anything else is read in full.
+ * Whether these are the octets of an answer in its usual form: the overall code OK, and so
+ * many statuses that begin with the code OK. Anything else is read in full.
  */
 function isPlainOk({ bytes, start, end }: ByteRange, descriptors: number): boolean {
-  const size = end - start - 5;
-  if (bytes[start] !== 0 || bytes[start + 1] !== 0 || bytes[start + 2] !== 0) return false;
-  if (size < 2 || bytes[start + 3] !== size >>> 8 || bytes[start + 4] !== (size & 0xff)) return false;
-  if (bytes[start + 5] !== 0x08 || bytes[start + 6] !== 1) return false;
-  let at = start + 7;
+  if (end - start < 2 || bytes[start] !== 0x08 || bytes[start + 1] !== 1) return false;
+  let at = start + 2;
   for (let index = 0; index < descriptors; index++) {
     const length = bytes[at + 1] ?? 0;
     if (bytes[at] !== 0x12 || length > 0x7f || bytes[at + 2] !== 0x08 || bytes[at + 3] !== 1) return false;

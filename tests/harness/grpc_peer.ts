@@ -1,8 +1,21 @@
-import { type sendUnaryData, Server, ServerCredentials, type ServerUnaryCall } from "@grpc/grpc-js";
+import {
+  type Metadata,
+  type sendUnaryData,
+  Server,
+  ServerCredentials,
+  type ServerUnaryCall,
+} from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
 
 /** What a peer answers: the bytes of a message, or a refusal. Undefined never answers. */
-export type PeerAnswer = Uint8Array | { readonly code: number; readonly details: string } | undefined;
+export type PeerAnswer = Uint8Array | PeerRefusal | undefined;
+
+/** How a peer refuses a call, with what it sends as trailers. */
+export interface PeerRefusal {
+  readonly code: number;
+  readonly details: string;
+  readonly metadata?: Metadata;
+}
 
 /** How a peer listens and answers. */
 export interface GrpcPeerOptions {
@@ -10,7 +23,7 @@ export interface GrpcPeerOptions {
   readonly listen?: string;
   /** Plain text when absent. */
   readonly credentials?: ServerCredentials;
-  answer(request: Uint8Array): PeerAnswer;
+  answer(request: Uint8Array, metadata: Metadata): PeerAnswer;
 }
 
 /** Starts a gRPC server of the test with one unary method; its path is `/service/method`. */
@@ -28,7 +41,7 @@ export async function startGrpcPeer(path: string, options: GrpcPeerOptions): Pro
   };
   server.addService({ method }, {
     method(call: ServerUnaryCall<Buffer, Buffer>, done: sendUnaryData<Buffer>) {
-      const answer = options.answer(call.request);
+      const answer = options.answer(call.request, call.metadata);
       if (answer instanceof Uint8Array) done(null, Buffer.from(answer));
       else if (answer !== undefined) done(answer);
     },

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { LoadConnection } from "../../src/load/load_connection.ts";
 import { RATE_LIMIT_PATH } from "../../src/load/rate_limit_message.ts";
-import { bodyCheck } from "./bench_answer.ts";
+import { messageCheck } from "./bench_answer.ts";
 import { benchCalls } from "./bench_rules.ts";
 import { residentMb } from "./process_metrics.ts";
 import { type OutageFacts, OutageRecord } from "./outage_record.ts";
@@ -99,7 +99,7 @@ async function makeCalls(setup: OutageSetup, record: OutageRecord, signal: Abort
     new LoadConnection({
       peer: { address: { host: "127.0.0.1", port: weir.port } },
       ...{ path: RATE_LIMIT_PATH, inFlight: IN_FLIGHT, record, deadline: deadline.signal },
-      checkBody: bodyCheck({ code: "OK", descriptors: 1 }),
+      checkMessage: messageCheck({ code: "OK", descriptors: 1 }),
     }));
   await Promise.all(connections.map(({ ready }) => ready));
   for (let isOver = false; !isOver; await sleep(TICK_MS)) {

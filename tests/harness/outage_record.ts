@@ -32,7 +32,7 @@ export interface OutageFacts {
 }
 
 /** The one refusal that is right while the cache is away. */
-const UNAVAILABLE = "http 200, grpc 14";
+const UNAVAILABLE = "UNAVAILABLE";
 /** Different texts of faults that are kept; the rest is counted together. */
 const MAX_FAULT_TEXTS = 20;
 

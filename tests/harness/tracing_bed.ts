@@ -1,5 +1,5 @@
 import { emptyResource } from "@opentelemetry/resources";
-import type { ReadableSpan } from "@opentelemetry/sdk-trace-base";
+import type { ReadableSpan } from "@opentelemetry/sdk-trace";
 import { systemClock } from "../../src/base/clock.ts";
 import type { CallContext, GrpcService, UnaryMethod } from "../../src/grpc/grpc_service.ts";
 import { createRateLimitGrpcService } from "../../src/grpc/rate_limit_service.ts";

@@ -1,8 +1,10 @@
 import { ChildProcess } from "./child_process.ts";
+import type { DenoRuntime } from "./deno_runtime.ts";
 import { until } from "./until.ts";
 import type { WebhookFaults } from "./webhook_faults.ts";
 import {
   type CommandLine,
+  commandOf,
   faultyWeirCommand,
   runtimeEnvironment,
   weirCommand,
@@ -25,6 +27,8 @@ export interface WeirOptions {
   readonly flags?: readonly string[];
   /** File descriptors that it may have open; on Linux only. */
   readonly descriptors?: number;
+  /** Another release of Deno, which always runs the sources. */
+  readonly runtime?: DenoRuntime;
   /** What is to go wrong. Given, even when nothing is, for a process that a signal tells to fail. */
   readonly faults?: WebhookFaults | undefined;
 }
@@ -37,7 +41,7 @@ export async function startWeir(options: WeirOptions = {}): Promise<WeirProcess>
   const { env, faults } = options;
   const folder = await makeWeirFolder(options.rules);
   const line = commandLine(options);
-  const settings = { ...runtimeEnvironment(line), ...folder.env, ...env };
+  const settings = { ...runtimeEnvironment(line), ...options.runtime?.env, ...folder.env, ...env };
   const child = { args: line.args, cwd: workingFolder(line), env: settings };
   const weir = new WeirProcess(new ChildProcess(line.command, child), folder);
   try {
@@ -49,7 +53,8 @@ export async function startWeir(options: WeirOptions = {}): Promise<WeirProcess>
   }
 }
 
-function commandLine({ faults, flags, descriptors }: WeirOptions): CommandLine {
+function commandLine({ faults, flags, descriptors, runtime }: WeirOptions): CommandLine {
+  if (runtime !== undefined) return { ...commandOf(undefined, ["serve"], flags), command: runtime.deno };
   const line = faults === undefined ? weirCommand(["serve"], flags) : faultyWeirCommand(faults);
   if (descriptors === undefined) return line;
   return { command: "prlimit", args: [`--nofile=${descriptors}:${descriptors}`, line.command, ...line.args] };

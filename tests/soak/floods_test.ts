@@ -1,7 +1,7 @@
 import { LoadConnection } from "../../src/load/load_connection.ts";
 import type { CallRecord } from "../../src/load/load_record.ts";
 import { RATE_LIMIT_PATH } from "../../src/load/rate_limit_message.ts";
-import { bodyCheck } from "../harness/bench_answer.ts";
+import { messageCheck } from "../harness/bench_answer.ts";
 import { benchCalls } from "../harness/bench_rules.ts";
 import { RULES } from "../harness/bench_rules.ts";
 import { FLOOD_KINDS, type FloodKind } from "../harness/h2_floods.ts";
@@ -114,7 +114,7 @@ class FloodRun {
     const connection = new LoadConnection({
       peer: { address: { host: "127.0.0.1", port: this.#port } },
       ...{ path: RATE_LIMIT_PATH, inFlight: IN_FLIGHT, record: this.#record, deadline: deadline.signal },
-      checkBody: bodyCheck({ code: "OK", descriptors: 1 }),
+      checkMessage: messageCheck({ code: "OK", descriptors: 1 }),
     });
     await connection.ready;
     for (; !this.#stop.signal.aborted; await sleep(TICK_MS)) {

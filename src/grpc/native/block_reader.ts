@@ -11,12 +11,20 @@ export interface BlockTaker extends FieldTaker {
   begin(): void;
 }
 
+/** How much is kept of one block. */
+export interface HeaderLimits {
+  /** Size of the decoded fields, each plus 32 bytes. */
+  readonly headerListBytes: number;
+  /** Size of a name or value. */
+  readonly headerTextBytes: number;
+}
+
 /**
  * Reads the header blocks of one connection from their frames. A block of several frames is decoded as they arrive, and
  * one that is whole in its frame by `decode`.
  */
 export class BlockReader {
-  readonly #decoder = new HpackDecoder(TABLE_BYTES, LIMITS.headerListBytes, LIMITS.headerTextBytes);
+  readonly #decoder: HpackDecoder;
   readonly #taker: BlockTaker;
   readonly #splitter: FieldSplitter;
   #flags: number = FLAG.END_HEADERS;
@@ -29,8 +37,9 @@ export class BlockReader {
   /** Whether its stream depends on itself. */
   isSelfDependent = false;
 
-  constructor(taker: BlockTaker) {
+  constructor(taker: BlockTaker, limits: HeaderLimits = LIMITS) {
     this.#taker = taker;
+    this.#decoder = new HpackDecoder(TABLE_BYTES, limits.headerListBytes, limits.headerTextBytes);
     this.#splitter = new FieldSplitter({
       fields: (bytes) => this.#decoder.read(bytes, taker),
       dropped: (bytes, isIndexed) => this.#decoder.drop(bytes, isIndexed),

@@ -253,7 +253,7 @@ export class CallRunner {
     const [code, text] = error instanceof GrpcError
       ? [error.code, error.message] as const
       : ["INTERNAL", "internal error"] as const;
-    const block = stream.response.headersSent ? trailers(code, text) : trailersOnly(code, text);
+    const block = stream.outgoing.headersSent ? trailers(code, text) : trailersOnly(code, text);
     this.#sender.end(stream, block);
   }
 }

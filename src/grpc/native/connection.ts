@@ -18,7 +18,7 @@ import { HeaderReader } from "./header_reader.ts";
 import { FRAME_UNIT_BITS, HEADERS_COST, LIMITS } from "./limits.ts";
 import { MESSAGE_PREFIX_BYTES } from "./message_reader.ts";
 import { RateGuard } from "./rate_guard.ts";
-import { ReceiveWindow } from "./receive_window.ts";
+import { ConnectionWindow } from "./receive_window.ts";
 import { Sender } from "./sender.ts";
 import { ServerStream } from "./server_stream.ts";
 import { StreamIds } from "./stream_ids.ts";
@@ -59,7 +59,7 @@ export class Connection {
   readonly #frames: FrameReader;
   readonly #ids = new StreamIds();
   readonly #call = new CallFrames();
-  readonly #window: ReceiveWindow;
+  readonly #window: ConnectionWindow;
   readonly #drain: Drain;
   readonly #control: ControlFrames;
   #isStalled = false;
@@ -85,7 +85,7 @@ export class Connection {
       overflowed: (stream) => this.#resetStream(stream.id, "ENHANCE_YOUR_CALM"),
     });
     this.#drain = new Drain(this.sender);
-    this.#window = new ReceiveWindow(this.sender);
+    this.#window = new ConnectionWindow(this.sender);
     this.#frames = new FrameReader({
       take: (...frame) => this.#frame(...frame),
       takeCall: (...call) => this.#whole(...call),
@@ -265,11 +265,11 @@ export class Connection {
     if (request.isEnded) {
       throw new StreamError("STREAM_CLOSED", streamId, "DATA after the end of the stream");
     }
-    if (!request.takeFromWindow(payload.length)) {
+    if (!request.window.take(payload.length)) {
       throw new StreamError("FLOW_CONTROL_ERROR", streamId, "the stream's window is exceeded");
     }
     this.#runner.data(stream, body, isLast, now);
-    const refill = request.refillWindow();
+    const refill = request.isEnded ? 0 : request.window.refill();
     if (refill > 0) this.sender.windowUpdate(streamId, refill);
   }
 

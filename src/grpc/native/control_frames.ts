@@ -1,7 +1,8 @@
 import { ConnectionError, FLAG, FRAME, MAX_FRAME_BYTES, readUint32, SETTING, StreamError } from "./frames.ts";
 import { LIMITS } from "./limits.ts";
 import type { RateGuard } from "./rate_guard.ts";
-import { DEFAULT_WINDOW, MAX_WINDOW, type Sender } from "./sender.ts";
+import type { Sender } from "./sender.ts";
+import { DEFAULT_WINDOW, MAX_WINDOW } from "./frame_sender.ts";
 import type { ServerStream } from "./server_stream.ts";
 import type { StreamIds } from "./stream_ids.ts";
 
@@ -61,7 +62,7 @@ export class ControlFrames {
     }
     this.#hasSettings = true;
     const { sender, streams } = this.#options;
-    const initialWindow = readSettings(payload);
+    const { initialWindow } = readSettings(payload);
     sender.output.frame(0, FRAME.SETTINGS, FLAG.ACK, 0);
     if (initialWindow !== undefined) sender.resize(initialWindow, streams.values());
   }
@@ -84,15 +85,18 @@ export class ControlFrames {
 }
 
 /** Sends our settings, and the window of the connection, which is not a setting. */
-export function greet(sender: Sender): void {
-  const { output } = sender;
-  output.frame(OURS.length * SETTING_BYTES, FRAME.SETTINGS, 0, 0);
-  for (const [setting, value] of OURS) {
+export function greet(
+  { output }: Pick<Sender, "output">,
+  settings: readonly (readonly [setting: number, value: number])[] = OURS,
+): void {
+  output.frame(settings.length * SETTING_BYTES, FRAME.SETTINGS, 0, 0);
+  for (const [setting, value] of settings) {
     output.byte(0);
     output.byte(setting);
     output.uint32(value);
   }
-  sender.windowUpdate(0, LIMITS.connectionWindow - DEFAULT_WINDOW);
+  output.frame(4, FRAME.WINDOW_UPDATE, 0, 0);
+  output.uint32(LIMITS.connectionWindow - DEFAULT_WINDOW);
 }
 
 /** Checks a RST_STREAM frame. */
@@ -112,13 +116,14 @@ function checkPriority(streamId: number, payload: Uint8Array): void {
   }
 }
 
-/** The GOAWAY of a client has no effect: the client ends the connection itself. */
-function checkGoAway(streamId: number, payload: Uint8Array): void {
+/** Checks a GOAWAY frame. That of a client has no effect: the client ends the connection itself. */
+export function checkGoAway(streamId: number, payload: Uint8Array): void {
   if (streamId !== 0) throw new ConnectionError("PROTOCOL_ERROR", `GOAWAY on stream ${streamId}`);
   if (payload.length < 8) throw new ConnectionError("FRAME_SIZE_ERROR", "GOAWAY has fewer than 8 bytes");
 }
 
-function checkPing(streamId: number, payload: Uint8Array): void {
+/** Checks a PING frame. */
+export function checkPing(streamId: number, payload: Uint8Array): void {
   if (streamId !== 0) throw new ConnectionError("PROTOCOL_ERROR", `PING on stream ${streamId}`);
   if (payload.length !== 8) {
     throw new ConnectionError("FRAME_SIZE_ERROR", `PING of ${payload.length} bytes`);
@@ -126,7 +131,7 @@ function checkPing(streamId: number, payload: Uint8Array): void {
 }
 
 /** Whether SETTINGS acknowledge ours; checks everything but the values. */
-function isSettingsAck(flags: number, streamId: number, payload: Uint8Array): boolean {
+export function isSettingsAck(flags: number, streamId: number, payload: Uint8Array): boolean {
   if (streamId !== 0) throw new ConnectionError("PROTOCOL_ERROR", `SETTINGS on stream ${streamId}`);
   if ((flags & FLAG.ACK) === 0) return false;
   if (payload.length > 0) throw new ConnectionError("FRAME_SIZE_ERROR", "SETTINGS with ACK has a payload");
@@ -134,7 +139,7 @@ function isSettingsAck(flags: number, streamId: number, payload: Uint8Array): bo
 }
 
 /** By how many bytes a WINDOW_UPDATE frame enlarges a window; stream 0 is the connection. */
-function readIncrement(streamId: number, payload: Uint8Array, lastStreamId: number): number {
+export function readIncrement(streamId: number, payload: Uint8Array, lastStreamId: number): number {
   if (payload.length !== 4) throw new ConnectionError("FRAME_SIZE_ERROR", "WINDOW_UPDATE is not 4 bytes");
   if (streamId > lastStreamId) {
     throw new ConnectionError("PROTOCOL_ERROR", `WINDOW_UPDATE on idle stream ${streamId}`);
@@ -145,26 +150,34 @@ function readIncrement(streamId: number, payload: Uint8Array, lastStreamId: numb
   throw new StreamError("PROTOCOL_ERROR", streamId, "WINDOW_UPDATE of 0");
 }
 
-/** Checks the payload of a SETTINGS frame; returns the last initial window that it sets, if any. */
-function readSettings(payload: Uint8Array): number | undefined {
+/** The values of a SETTINGS frame, as far as they concern what is sent to its peer. */
+export interface PeerSettings {
+  initialWindow?: number;
+  maxStreams?: number;
+  tableBytes?: number;
+}
+
+/** Checks the payload of a SETTINGS frame; returns the last value of each setting in it. */
+export function readSettings(payload: Uint8Array, maxPush = 1): PeerSettings {
   if (payload.length % SETTING_BYTES !== 0) {
     throw new ConnectionError("FRAME_SIZE_ERROR", "SETTINGS is not a multiple of 6 bytes");
   }
-  let initialWindow: number | undefined;
+  const settings: PeerSettings = {};
   for (let at = 0; at < payload.length; at += SETTING_BYTES) {
     const setting = ((payload[at] ?? 0) << 8) | (payload[at + 1] ?? 0);
     const value = readUint32(payload, at + 2);
-    if (setting === SETTING.ENABLE_PUSH && value > 1) {
+    if (setting === SETTING.ENABLE_PUSH && value > maxPush) {
       throw new ConnectionError("PROTOCOL_ERROR", `ENABLE_PUSH is ${value}`);
     }
     if (setting === SETTING.MAX_FRAME_SIZE && (value < MAX_FRAME_BYTES || value > LARGEST_FRAME_BYTES)) {
       throw new ConnectionError("PROTOCOL_ERROR", `MAX_FRAME_SIZE is ${value}`);
     }
-    if (setting !== SETTING.INITIAL_WINDOW_SIZE) continue;
-    if (value > MAX_WINDOW) {
+    if (setting === SETTING.INITIAL_WINDOW_SIZE && value > MAX_WINDOW) {
       throw new ConnectionError("FLOW_CONTROL_ERROR", `INITIAL_WINDOW_SIZE is ${value}`);
     }
-    initialWindow = value;
+    if (setting === SETTING.INITIAL_WINDOW_SIZE) settings.initialWindow = value;
+    else if (setting === SETTING.MAX_CONCURRENT_STREAMS) settings.maxStreams = value;
+    else if (setting === SETTING.HEADER_TABLE_SIZE) settings.tableBytes = value;
   }
-  return initialWindow;
+  return settings;
 }

@@ -1,5 +1,6 @@
 import { readUint32 } from "./frames.ts";
-import { MAX_WINDOW, type Sender } from "./sender.ts";
+import { MAX_WINDOW } from "./frame_sender.ts";
+import type { Sender } from "./sender.ts";
 
 /** Marks our PING: its answer proves that the peer has read the first GOAWAY. */
 const PING_MARK = 0x77656972;

@@ -45,7 +45,10 @@ export const ERROR_CODES = {
   REFUSED_STREAM: 7,
   CANCEL: 8,
   COMPRESSION_ERROR: 9,
+  CONNECT_ERROR: 10,
   ENHANCE_YOUR_CALM: 11,
+  INADEQUATE_SECURITY: 12,
+  HTTP_1_1_REQUIRED: 13,
 } as const;
 
 /** The name of an error code. */
@@ -133,15 +136,16 @@ export interface FrameTaker {
 
 const NO_BYTES = new Uint8Array(0);
 
-/** Checks the preface of one peer and splits what follows into frames. Throws `ConnectionError` for a bad one. */
+/** Splits the bytes of one peer into frames, after the preface if it is a client. Throws `ConnectionError` for a bad one. */
 export class FrameReader {
   readonly #taker: FrameTaker;
   /** Received and not handed on yet. */
   #rest: Uint8Array = NO_BYTES;
-  #prefaced = false;
+  #prefaced: boolean;
 
-  constructor(taker: FrameTaker) {
+  constructor(taker: FrameTaker, { isOfServer = false } = {}) {
     this.#taker = taker;
+    this.#prefaced = isOfServer;
   }
 
   /** Takes bytes that arrived at `now` and hands on frames as long as they are accepted. */

@@ -82,17 +82,19 @@ export function literalBlock(fields: readonly Field[]): Uint8Array {
   return Uint8Array.from(bytes);
 }
 
-function pushText(bytes: number[], text: string): void {
+/** Adds a string without Huffman coding; each character is a byte. */
+export function pushText(bytes: number[], text: string): void {
   pushInteger(bytes, text.length, 127);
   for (let index = 0; index < text.length; index++) bytes.push(text.charCodeAt(index));
 }
 
-function pushInteger(bytes: number[], value: number, prefixMax: number): void {
+/** Adds an integer after the bits of `kind`, with a prefix that holds up to `prefixMax`. */
+export function pushInteger(bytes: number[], value: number, prefixMax: number, kind = 0): void {
   if (value < prefixMax) {
-    bytes.push(value);
+    bytes.push(kind | value);
     return;
   }
-  bytes.push(prefixMax);
+  bytes.push(kind | prefixMax);
   let rest = value - prefixMax;
   while (rest >= 128) {
     bytes.push((rest & 127) | 128);

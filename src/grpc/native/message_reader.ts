@@ -1,7 +1,8 @@
 import { gunzipSync, inflateSync } from "node:zlib";
 import { GrpcError } from "../grpc_service.ts";
+import { readUint32 } from "./frames.ts";
 
-/** Maximum size of a message, before and after decompression. */
+/** Maximum size of a message, before and after decompression, unless another one is set. */
 export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 /** The prefix of a message: a compression flag and its length. */
 export const MESSAGE_PREFIX_BYTES = 5;
@@ -15,13 +16,15 @@ const DECOMPRESS = new Map([["gzip", gunzipSync], ["deflate", inflateSync]]);
  */
 export class MessageReader {
   readonly #encoding: string;
+  readonly #maxBytes: number;
   /** The incomplete message. */
   #held: Uint8Array = NO_BYTES;
   #heldLength = 0;
 
   /** `encoding` is the `grpc-encoding` of the stream; empty for none. */
-  constructor(encoding: string) {
+  constructor(encoding: string, maxBytes = MAX_MESSAGE_BYTES) {
     this.#encoding = encoding;
+    this.#maxBytes = maxBytes;
   }
 
   /** Bytes of the incomplete message. */
@@ -37,7 +40,7 @@ export class MessageReader {
       rest = this.#joined(piece);
     }
     for (;;) {
-      const end = wholeLength(rest);
+      const end = this.#wholeLength(rest);
       if (end === undefined || rest.length < end) break;
       messages.push(this.#message(rest.subarray(0, end)));
       rest = rest.subarray(end);
@@ -50,7 +53,7 @@ export class MessageReader {
   #joined(piece: Uint8Array): Uint8Array {
     const length = this.#heldLength + piece.length;
     if (length > this.#held.length) {
-      const needed = wholeLength(this.#held.subarray(0, this.#heldLength)) ?? 0;
+      const needed = this.#wholeLength(this.#held.subarray(0, this.#heldLength)) ?? 0;
       const grown = new Uint8Array(Math.max(length, Math.min(needed, length * 2)));
       grown.set(this.#held.subarray(0, this.#heldLength));
       this.#held = grown;
@@ -75,23 +78,22 @@ export class MessageReader {
     const flag = framed[0];
     if (flag === 0) return message;
     if (flag !== 1) throw new GrpcError("INTERNAL", "Cannot read a message: its first byte is unknown");
-    return decompressed(message, this.#encoding);
+    return decompressed(message, this.#encoding, this.#maxBytes);
+  }
+
+  /** The length of the first message with its prefix; undefined while the prefix is incomplete. */
+  #wholeLength(bytes: Uint8Array): number | undefined {
+    if (bytes.length < MESSAGE_PREFIX_BYTES) return undefined;
+    const length = readUint32(bytes, 1);
+    if (length > this.#maxBytes) {
+      const text = `Received message larger than max (${length} vs ${this.#maxBytes})`;
+      throw new GrpcError("RESOURCE_EXHAUSTED", text);
+    }
+    return MESSAGE_PREFIX_BYTES + length;
   }
 }
 
-/** The length of the first message with its prefix; undefined while the prefix is incomplete. */
-function wholeLength(bytes: Uint8Array): number | undefined {
-  if (bytes.length < MESSAGE_PREFIX_BYTES) return undefined;
-  const length = (bytes[1] ?? 0) * 0x1000000 +
-    (((bytes[2] ?? 0) << 16) | ((bytes[3] ?? 0) << 8) | (bytes[4] ?? 0));
-  if (length > MAX_MESSAGE_BYTES) {
-    const text = `Received message larger than max (${length} vs ${MAX_MESSAGE_BYTES})`;
-    throw new GrpcError("RESOURCE_EXHAUSTED", text);
-  }
-  return MESSAGE_PREFIX_BYTES + length;
-}
-
-function decompressed(message: Uint8Array, encoding: string): Uint8Array {
+function decompressed(message: Uint8Array, encoding: string, maxBytes: number): Uint8Array {
   if (encoding === "" || encoding === "identity") {
     const state = "it is compressed, but grpc-encoding names no compression";
     throw new GrpcError("INTERNAL", `Cannot read a message: ${state}`);
@@ -102,12 +104,12 @@ function decompressed(message: Uint8Array, encoding: string): Uint8Array {
     throw new GrpcError("UNIMPLEMENTED", text);
   }
   try {
-    return decompress(message, { maxOutputLength: MAX_MESSAGE_BYTES });
+    return decompress(message, { maxOutputLength: maxBytes });
   } catch (error) {
     if (!(error instanceof RangeError)) {
       throw new GrpcError("INTERNAL", "Failed to decompress message", { cause: error });
     }
-    const text = `Received message that decompresses to a size larger than ${MAX_MESSAGE_BYTES}`;
+    const text = `Received message that decompresses to a size larger than ${maxBytes}`;
     throw new GrpcError("RESOURCE_EXHAUSTED", text);
   }
 }

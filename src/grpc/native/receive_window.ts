@@ -1,24 +1,50 @@
 import { ConnectionError } from "./frames.ts";
 import { LIMITS } from "./limits.ts";
-import type { Sender } from "./sender.ts";
+import type { FrameSender, OutgoingStream } from "./frame_sender.ts";
 
-/** The flow control window of a whole connection for received DATA. */
+/** A flow control window for received DATA. */
 export class ReceiveWindow {
-  readonly #sender: Pick<Sender, "windowUpdate">;
-  #left: number = LIMITS.connectionWindow;
+  readonly #size: number;
+  #left: number;
 
-  constructor(sender: Pick<Sender, "windowUpdate">) {
+  /** `size` in bytes. */
+  constructor(size: number) {
+    this.#size = size;
+    this.#left = size;
+  }
+
+  /** Takes the payload of a frame, padding included; false when it exceeds the window. */
+  take(bytes: number): boolean {
+    this.#left -= bytes;
+    return this.#left >= 0;
+  }
+
+  /** How many bytes to grant the peer, which are added to the window; 0 while more than half of it is left. */
+  refill(): number {
+    if (this.#left > this.#size / 2) return 0;
+    const used = this.#size - this.#left;
+    this.#left = this.#size;
+    return used;
+  }
+}
+
+type WindowSender = Pick<FrameSender<OutgoingStream>, "windowUpdate">;
+
+/** The window of a whole connection, which is refilled as soon as DATA arrive: the windows of its streams limit them. */
+export class ConnectionWindow {
+  readonly #sender: WindowSender;
+  readonly #window = new ReceiveWindow(LIMITS.connectionWindow);
+
+  constructor(sender: WindowSender) {
     this.#sender = sender;
   }
 
-  /** Takes the payload of a frame, padding included, and widens the window again once half of it is used. */
+  /** Takes the payload of a frame, padding included. Throws `ConnectionError` when it exceeds the window. */
   take(bytes: number): void {
-    this.#left -= bytes;
-    if (this.#left < 0) {
+    if (!this.#window.take(bytes)) {
       throw new ConnectionError("FLOW_CONTROL_ERROR", "the connection's window is exceeded");
     }
-    if (this.#left > LIMITS.connectionWindow / 2) return;
-    this.#sender.windowUpdate(0, LIMITS.connectionWindow - this.#left);
-    this.#left = LIMITS.connectionWindow;
+    const refill = this.#window.refill();
+    if (refill > 0) this.#sender.windowUpdate(0, refill);
   }
 }

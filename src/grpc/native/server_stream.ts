@@ -1,31 +1,19 @@
 import type { CallContext, CallMetrics } from "../grpc_service.ts";
+import { Outgoing, type OutgoingStream } from "./frame_sender.ts";
 import { StreamError } from "./frames.ts";
 import { LIMITS } from "./limits.ts";
 import { MessageReader } from "./message_reader.ts";
+import { ReceiveWindow } from "./receive_window.ts";
 import type { RequestHead } from "./request_head.ts";
 
 /** The request of one stream: its flow control window and how much has arrived. Only its methods change it. */
 export class IncomingRequest {
-  #window: number = LIMITS.streamWindow;
+  readonly window = new ReceiveWindow(LIMITS.streamWindow);
   #length = 0;
   /** Whether nothing more arrives. */
   isEnded = false;
   /** When the request was complete, in milliseconds; 0 before. */
   endedAt = 0;
-
-  /** Counts the payload of a DATA frame, padding included; false when it exceeds the window. */
-  takeFromWindow(bytes: number): boolean {
-    this.#window -= bytes;
-    return this.#window >= 0;
-  }
-
-  /** How many bytes to grant the peer; 0 while at least half of the window is left. */
-  refillWindow(): number {
-    if (this.isEnded || this.#window >= LIMITS.streamWindow / 2) return 0;
-    const used = LIMITS.streamWindow - this.#window;
-    this.#window = LIMITS.streamWindow;
-    return used;
-  }
 
   /** All of it has arrived at `now`, and is checked. */
   complete(now: number): void {
@@ -65,39 +53,14 @@ export class RequestMessages {
   }
 }
 
-/** What waits on a stream until the peer grants a larger window. */
-export interface Queued {
-  /** Payload of DATA frames, in order. */
-  readonly pieces: Uint8Array[];
-  /** Bytes in `pieces`. */
-  length: number;
-  /** The header block that ends the stream after the pieces; absent while it goes on. */
-  trailers: Uint8Array | undefined;
-}
-
-/** The response of one stream. `Sender` writes it. */
-export class OutgoingResponse {
-  /** Bytes of DATA that the peer still accepts. */
-  window: number;
-  /** Whether the response headers are sent. */
-  headersSent = false;
-  /** Whether its end is sent or queued. */
-  isEnded = false;
-  queued: Queued | undefined;
-
-  constructor(window: number) {
-    this.window = window;
-  }
-}
-
 /** One call of a peer. */
-export class ServerStream implements CallContext {
+export class ServerStream implements CallContext, OutgoingStream {
   readonly id: number;
   readonly head: RequestHead;
   /** When its headers arrived, in milliseconds. */
   readonly openedAt: number;
   readonly request: IncomingRequest = new IncomingRequest();
-  readonly response: OutgoingResponse;
+  readonly outgoing: Outgoing;
   /** What its headers cost, which the request earns back. */
   headersCost = 0;
   /** Absent while no message had to be assembled. `CallRunner` writes this and the two fields below. */
@@ -113,12 +76,12 @@ export class ServerStream implements CallContext {
     this.id = id;
     this.head = head;
     this.openedAt = now;
-    this.response = new OutgoingResponse(sendWindow);
+    this.outgoing = new Outgoing(sendWindow);
   }
 
   /** Whether nothing may be added to the response: it has ended, or the stream was reset or lost. */
   get isAnswered(): boolean {
-    return this.response.isEnded || this.isClosed;
+    return this.outgoing.isEnded || this.isClosed;
   }
 
   get cancelled(): boolean {

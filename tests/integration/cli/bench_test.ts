@@ -199,7 +199,7 @@ for (const more of ["", "--rate 500"]) {
     const { errors, decisions } = JSON.parse(stdout);
     assertEquals([code, decisions.OK > 0], [1, true]);
     // At a constant rate, so is each call that is due before the run ends.
-    const ended = errors["GOAWAY with code 0: the connection ended early"];
+    const ended = errors["the server closed the connection with NO_ERROR"];
     assert(more === "" ? ended === 2 : ended >= 2, stdout);
   });
 }

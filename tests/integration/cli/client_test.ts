@@ -14,9 +14,6 @@ import { needs } from "../../harness/tools.ts";
 
 const METHOD = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const QUESTION = "-domain d -descriptors a=b";
-// After a connection that failed grpc-js lets its backoff timer of a second run out, even on a closed client.
-// It holds nothing up, so nobody waits for it.
-const BACKOFF_STAYS = { sanitizeOps: false, sanitizeResources: false } as const;
 const OK: WireRateLimitResponse = {
   overallCode: 1,
   statuses: [{ code: 1, limitRemaining: 0 }],
@@ -129,7 +126,6 @@ Deno.test("client sends domain, descriptors and hits", async () => {
 for (const engine of ["native", "grpc-js"]) {
   Deno.test({
     name: `client tells that a domain is unknown: ${engine}`,
-    ...BACKOFF_STAYS,
     async fn() {
       const rule = "{ key: k, rate_limit: { unit: day, requests_per_unit: 5 } }";
       const rules = { "a.yaml": `domain: shop\ndescriptors: [${rule}]\n` };
@@ -175,7 +171,7 @@ const UNREACHABLE: Readonly<Record<string, (ask: (address: string) => Promise<Ra
     return (await ask(`127.0.0.1:${peer.port} -timeout 100ms`)).stderr;
   },
   "nobody: UNAVAILABLE: connection refused\n": async (ask) => (await ask(`127.0.0.1:${freePort()}`)).stderr,
-  "no socket: UNAVAILABLE: no connection: connect ENOENT /does/not/exist.sock\n": async (ask) =>
+  "no socket: UNAVAILABLE: no connection: there is no such socket\n": async (ask) =>
     (await ask("unix:/does/not/exist.sock")).stderr,
   async "one that cuts every connection: UNAVAILABLE: no connection: "(ask) {
     using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
@@ -192,7 +188,6 @@ const UNREACHABLE: Readonly<Record<string, (ask: (address: string) => Promise<Ra
 for (const [name, meet] of Object.entries(UNREACHABLE)) {
   Deno.test({
     name: `client meets ${name.trim()}`,
-    ...BACKOFF_STAYS,
     async fn() {
       const stderr = await meet(async (address) => {
         const answer = await ran(`client ${QUESTION} -dial_string ${address}`);
@@ -201,7 +196,6 @@ for (const [name, meet] of Object.entries(UNREACHABLE)) {
       });
       const said = stderr.replace(/^Cannot call "[^"]+"/, "");
       assertStringIncludes(said, name.slice(name.indexOf(": ")));
-      assertEquals(said.includes("Resolution note"), false);
     },
   });
 }
@@ -221,7 +215,6 @@ Deno.test({
     ["openssl"],
     "client: TLS to an IP address, client certificates, and the cause when only one side uses TLS",
   ),
-  ...BACKOFF_STAYS,
   async fn() {
     await using certificates = await makeCertificates();
     const { server, elsewhere, authority, client } = certificates;
@@ -236,12 +229,15 @@ Deno.test({
       1,
       "Cannot call ADDRESS: UNAVAILABLE: no connection: the port does not use TLS; remove --tls, or correct the address\n",
     ]);
-    const closed = [
-      1,
-      "Cannot call ADDRESS: UNAVAILABLE: no connection: the server closed it; is it a gRPC port, and does it use TLS? See --tls and --cert\n",
-    ];
-    assertEquals(await ask(secure.grpcAddress), closed);
-    assertEquals(await ask(plain.httpAddress), closed);
+    // Of a port that is not for plain gRPC, the client sees the end or an answer in another protocol.
+    for (const address of [secure.grpcAddress, plain.httpAddress]) {
+      const [code, text] = await ask(address);
+      assertEquals(code, 1);
+      assertMatch(
+        String(text),
+        /UNAVAILABLE: no connection: .+; is it a gRPC port, and does it use TLS\? See --tls and --cert\n$/,
+      );
+    }
     assertEquals((await ask(secure.grpcAddress, "-tls"))[0], 1);
 
     // The address is an IP address, which the certificate must contain.

@@ -123,7 +123,7 @@ for (const [what, { server, byOther, expected }] of Object.entries(CASES)) {
   for (const [who, connect] of Object.entries(CLIENTS)) {
     Deno.test({
       ...needs(["openssl"], `TLS: ${who} names the cause: ${what}`),
-      // grpc-js lets its backoff timer run out, and destroyed sockets close later.
+      // Destroyed sockets close later.
       sanitizeOps: false,
       sanitizeResources: false,
       async fn() {

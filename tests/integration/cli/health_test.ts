@@ -12,10 +12,6 @@ import { until } from "../../harness/until.ts";
 import { runtimeEnvironment, weirCommand } from "../../harness/weir_command.ts";
 import { ran } from "../../harness/administration_fixture.ts";
 
-// After a connection that failed grpc-js lets its backoff timer of a second run out, even on a closed client.
-// It holds nothing up, so nobody waits for it.
-const BACKOFF_STAYS = { sanitizeOps: false, sanitizeResources: false } as const;
-
 Deno.test("health is that of the service whose settings these are, until it stops", async () => {
   await using weir = await ServeFixture.start({ env: { SHUTDOWN_DELAY: "60s" }, clock: new FakeClock() });
   const url = `http://${weir.httpAddress}/healthcheck`;
@@ -164,7 +160,6 @@ for (const [name, [answer, code, stdout, stderr]] of Object.entries(PAGES)) {
 
 Deno.test({
   name: "health by gRPC: a status that is none, an error, no answer",
-  ...BACKOFF_STAYS,
   async fn() {
     const method = "/grpc.health.v1.Health/Check";
     const answers = [
@@ -192,7 +187,6 @@ Deno.test({
 
 Deno.test({
   name: "health where nobody listens, by HTTP and by gRPC",
-  ...BACKOFF_STAYS,
   async fn() {
     const PORT = String(freePort());
     const byHttp = await ran("health", { environment: { PORT } });

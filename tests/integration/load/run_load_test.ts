@@ -17,7 +17,7 @@ Deno.test("a call is timed from when it was due", async () => {
   const connection = new LoadConnection({
     peer: { address: addressOf(weir) },
     ...{ path: RATE_LIMIT_PATH, inFlight: 1, record, deadline: new AbortController().signal },
-    checkBody: (body) => tally.add(body),
+    checkMessage: (body) => tally.add(body),
   });
   await connection.ready;
   connection.offer(benchCalls(SOURCE).next(), performance.now() - 5_000);
@@ -37,7 +37,7 @@ Deno.test("calls that are offered to a closed connection are errors", async () =
   const connection = new LoadConnection({
     peer: { address: { host: "127.0.0.1", port: 1 } },
     ...{ path: RATE_LIMIT_PATH, inFlight: 1, record, deadline: new AbortController().signal },
-    checkBody: () => undefined,
+    checkMessage: () => undefined,
   });
   await connection.closed;
   connection.offer(benchCalls(SOURCE).next(), 0);
@@ -67,8 +67,8 @@ Deno.test("a number of calls ends a run", async () => {
   const { calls, errors, statuses } = result;
   assertEquals({ calls, errors, statuses }, {
     calls: 25,
-    errors: { "http 200, grpc 8: full": 25 },
-    statuses: { "http 200, grpc 8": 25 },
+    errors: { "RESOURCE_EXHAUSTED: full": 25 },
+    statuses: { RESOURCE_EXHAUSTED: 25 },
   });
 });
 
@@ -87,7 +87,7 @@ async function loadOfPeer(
   using peer = await startGrpcPeer(RATE_LIMIT_PATH, { answer });
   const outcome = await runLoad({
     peer: { address: { host: "127.0.0.1", port: peer.port } },
-    ...{ connections: 1, inFlight: 4, source: benchCalls(SOURCE), checkBody: () => undefined },
+    ...{ connections: 1, inFlight: 4, source: benchCalls(SOURCE), checkMessage: () => undefined },
     ...{ warmUpSeconds: 0, seconds: 1, ...options },
   });
   return { ...outcome, answered: outcome.durations.count };

@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { join } from "node:path";
 import { HEALTH_CHECK_REQUEST, HEALTH_CHECK_RESPONSE, SERVING_STATUS } from "../../../src/wire/health.ts";
-import { callUnary } from "../../../src/cli/client.ts";
+import { callUnary, readServer } from "../../../src/cli/client.ts";
 import { ran } from "../../harness/administration_fixture.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { freePort } from "../../harness/free_port.ts";
@@ -14,8 +14,6 @@ import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
 import { badConfig, shopConfig, XdsServer } from "../../harness/xds_server.ts";
 import { shopRequest } from "../settings/settings_bed.ts";
 
-/** Timers of the gRPC library that run on after a connection was lost. */
-const GRPC_TIMERS_MS = 400;
 const RULE =
   "domain: shop\ndescriptors:\n  - { key: open, rate_limit: { unit: day, requests_per_unit: 9 } }\n";
 const RULES = { "shop.yaml": RULE };
@@ -43,7 +41,7 @@ async function stateIs(weir: ServeFixture, state: typeof STATES[number]): Promis
   const exit = async (...flags: string[]) => (await ran(["health", "--url", url, ...flags])).code;
   const { status: serving } = await callUnary({
     ...{
-      address: weir.grpcAddress,
+      ...readServer("grpc", weir.grpcAddress),
       method: "/grpc.health.v1.Health/Check",
       timeoutMs: 60_000,
       tls: undefined,
@@ -208,8 +206,6 @@ Deno.test("health: a start that waits for valid rules says so, and weir health f
 });
 
 Deno.test("health: a configuration server that is away, that sends bad rules, and that works", async () => {
-  await using stack = new AsyncDisposableStack();
-  stack.defer(() => new Promise((resolve) => setTimeout(resolve, GRPC_TIMERS_MS)));
   await using server = new XdsServer({ port: freePort() });
   const env = {
     CONFIG_TYPE: "GRPC_XDS_SOTW",

@@ -82,8 +82,9 @@ Deno.test("process: HTTP/1.1 on the gRPC port is refused, and the log names the 
   const closed = new Promise<void>((resolve) => socket.on("error", () => {}).on("close", () => resolve()));
   socket.resume().write("POST /envoy HTTP/1.1\r\nhost: weir\r\n\r\n");
   await closed;
+  const refusal = () => weir.log.find((line) => line.includes("HTTP/1.1"));
   assertMatch(
-    weir.log.find((line) => line.includes("HTTP/1.1")) ?? "",
+    await until("the refusal in the log", refusal) ?? "",
     / level=warning msg="gRPC client refused: it uses HTTP\/1\.1, but gRPC requires HTTP\/2; in Envoy, set http2_protocol_options .*" peer="127\.0\.0\.1"$/,
   );
 });

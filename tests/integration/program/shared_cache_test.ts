@@ -112,7 +112,7 @@ function startLoad(cache: KvCache, key: string): Load {
 Deno.test({
   ...needs(
     ["redis-server"],
-    "roles swapped in agreement under load: errors only in between, and the counter holds what was answered",
+    "roles swapped in agreement under load: errors only in between, and no answer is lost or counted twice",
   ),
   async fn() {
     await using first = await startRedis({ args: ["--repl-diskless-sync-delay", "0"] });
@@ -136,7 +136,9 @@ Deno.test({
     await until("calls to be answered again", () => load.answered > answered + 300);
     const swapEnds = load.failedAt.at(-1) ?? swapBegins;
     await load.stop();
-    assertEquals(Number(await second.command("GET", "agreed")), load.answered);
+    // A call that failed may have counted before its answer was lost.
+    const unanswered = Number(await second.command("GET", "agreed")) - load.answered;
+    assertEquals(unanswered >= 0 && unanswered <= load.failedAt.length, true, `${unanswered}`);
     const [earliest = swapBegins] = load.failedAt;
     assertEquals([earliest >= swapBegins, swapEnds - swapBegins < 30_000], [true, true]);
   },

@@ -130,7 +130,7 @@ const LOSSES: Readonly<Record<string, (server: XdsServer) => void | Promise<void
   "bytes that are no message": (server) => server.sendBytes(new Uint8Array([0x0a, 9, 1])),
 };
 
-/** In its place a server answers, twice, with what the library cannot decompress. */
+/** In its place a server answers, twice, with what cannot be decompressed. */
 async function loseToCompressed(server: XdsServer, encoding?: string): Promise<void> {
   server.stop();
   {
@@ -170,7 +170,6 @@ Deno.test("xds: after each kind of loss, the version in force is announced, and 
       })
     ),
   );
-  await lastTimers();
 });
 
 async function checkLoss(lose: (server: XdsServer) => void | Promise<void>): Promise<void> {
@@ -202,10 +201,4 @@ Deno.test("xds: a huge version ends the stream each time, and the rules stay unt
   server.set("3", OPEN);
   await until("version 3", () => server.requests.at(-1)?.version === "3");
   assertEquals(await decision(weir), 200);
-  await lastTimers();
 });
-
-/** How long the library's own timers run on after a connection that was not made. */
-async function lastTimers(): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, 400));
-}

@@ -12,9 +12,8 @@ const XDS = { CONFIG_TYPE: "GRPC_XDS_SOTW", FORCE_START_WITHOUT_INITIAL_CONFIG: 
 /** Nothing listens there, and no test can be given this port. */
 const NOWHERE = "127.0.0.1:1";
 
-/** The library leaves timers that run on after a connection that was not made. */
 function xdsTest(name: string, fn: () => Promise<void>): void {
-  Deno.test({ name: `setting ${name}`, fn, sanitizeOps: false, sanitizeResources: false });
+  Deno.test(`setting ${name}`, fn);
 }
 
 async function startXds(url: string, env: Env = {}): Promise<ServeFixture> {
@@ -131,8 +130,6 @@ Deno.test({
     ["openssl"],
     "settings CONFIG_GRPC_XDS_…_TLS_…: rules come with all of them, and not without any of them",
   ),
-  sanitizeOps: false,
-  sanitizeResources: false,
   async fn() {
     await using certificates = await makeCertificates();
     const { authority, elsewhere, client } = certificates;

@@ -3,6 +3,7 @@ import { systemClock } from "../../../src/base/clock.ts";
 import { settledWithin } from "../../../src/base/wait.ts";
 import type { CallContext, GrpcService } from "../../../src/grpc/grpc_service.ts";
 import { beginTracing, type Tracing, type TracingOptions } from "../../../src/telemetry/tracing.ts";
+import { makeCertificates } from "../../harness/certificates.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
 import { FakeClock, patientClock } from "../../harness/fake_clock.ts";
 import { freePort } from "../../harness/free_port.ts";
@@ -101,6 +102,28 @@ for (const protocol of ["http", "grpc"] as const) {
     assertEquals(messages, messages.map((_, index) => index % 2 === 0 ? LOST : "Exporting spans again"));
   });
 }
+
+Deno.test("tracing over grpc: the log line about an outage states what is wrong with a certificate", async () => {
+  await using certificates = await makeCertificates();
+  const { certFile, keyFile } = certificates.server;
+  const pair = { cert: await Deno.readTextFile(certFile), key: await Deno.readTextFile(keyFile) };
+  const options = { hostname: "127.0.0.1", port: 0, onListen: () => {}, ...pair };
+  await using server = Deno.serve(options, () => new Response());
+  using _ = new EnvironmentOf({
+    OTEL_EXPORTER_OTLP_ENDPOINT: `https://127.0.0.1:${server.addr.port}`,
+    OTEL_EXPORTER_OTLP_CERTIFICATE: certificates.otherAuthority.certFile,
+    OTEL_EXPORTER_OTLP_TIMEOUT: "5000",
+    OTEL_BSP_SCHEDULE_DELAY: "10",
+  });
+  const logger = new KeptLog();
+  const tracing = open(logger, { protocol: "grpc" });
+  await call(tracing);
+  await until("the outage to be logged", () => logger.lines.length > 0);
+  await tracing.close();
+  const [line] = logger.lines;
+  assertEquals(line?.message, LOST);
+  assertMatch(String(line?.fields["error"]), /UNAVAILABLE: .*not issued by a trusted authority$/);
+});
 
 const ENCODINGS = [
   [{}, "application/x-protobuf"],

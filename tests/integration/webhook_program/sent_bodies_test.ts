@@ -157,6 +157,7 @@ Deno.test("webhooks: a header that means something has one value", async () => {
   await using folder = await WebhookFolder.make();
   await using weir = await folder.serve({ ADMIN_ADDR: "127.0.0.1:0" });
   const { http, debug } = weir.running.addresses;
+  await until("the store", async () => (await api(debug, "/triggers?limit=1")).status === 200);
   const { body: { key } } = await api(debug, "/triggers", { body: { name: "echo", workflow: "echo" } });
   const target = "POST /api/v1/workflows/triggers/echo";
   for (const [name, lines, answer] of REPEATED) {

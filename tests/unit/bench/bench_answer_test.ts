@@ -1,16 +1,18 @@
 import { assertEquals } from "@std/assert";
-import { frameMessage } from "../../../src/load/rate_limit_message.ts";
 import { encodeRateLimitResponse } from "../../../src/wire/rls.ts";
-import { bodyProblem, type Expectation } from "../../harness/bench_answer.ts";
+import { type Expectation, messageProblem } from "../../harness/bench_answer.ts";
 import { LIMIT } from "../../harness/bench_rules.ts";
 
-Deno.test("bodyProblem: an answer is good only when every part of it is", () => {
-  const answer = (overallCode: number, codes: readonly number[], limitRemaining = LIMIT - 1) =>
-    frameMessage(encodeRateLimitResponse({
-      overallCode,
-      statuses: codes.map((code) => ({ code, limitRemaining })),
-      responseHeadersToAdd: [],
-    }));
+Deno.test("messageProblem: an answer is good only when every part of it is", () => {
+  const answer = (
+    overallCode: number,
+    codes: readonly number[],
+    limitRemaining = LIMIT - 1,
+  ) => (encodeRateLimitResponse({
+    overallCode,
+    statuses: codes.map((code) => ({ code, limitRemaining })),
+    responseHeadersToAdd: [],
+  }));
   const ok: Expectation = { code: "OK", descriptors: 2 };
   const cases: readonly (readonly [string, Uint8Array, Expectation, string | undefined])[] = [
     ["all OK", answer(1, [1, 1]), ok, undefined],
@@ -25,7 +27,7 @@ Deno.test("bodyProblem: an answer is good only when every part of it is", () => 
       "cut off",
       answer(1, [1, 1]).slice(0, -1),
       ok,
-      'Cannot read gRPC body of "26" bytes: it must be one whole plain message',
+      'Cannot read answer at byte "12": it must be a RateLimitResponse',
     ],
     ["an echo", Uint8Array.of(1, 2), { ...ok, code: "echo" }, undefined],
     ["no echo", Uint8Array.of(1, 3), { ...ok, code: "echo" }, "the answer is not the request"],
@@ -33,7 +35,7 @@ Deno.test("bodyProblem: an answer is good only when every part of it is", () => 
   const found = cases.map(([name, body, expected]) => {
     // Bytes before and after must not matter.
     const bytes = Uint8Array.of(7, ...body, 7);
-    return [name, bodyProblem({ bytes, start: 1, end: bytes.length - 1 }, Uint8Array.of(1, 2), expected)];
+    return [name, messageProblem({ bytes, start: 1, end: bytes.length - 1 }, Uint8Array.of(1, 2), expected)];
   });
   assertEquals(found, cases.map(([name, , , problem]) => [name, problem]));
 });

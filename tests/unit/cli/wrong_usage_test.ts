@@ -88,7 +88,7 @@ const WRONG: Readonly<Record<string, string>> = {
 
   bench: 'Cannot run "bench": --addr is missing',
   "bench --addr ''": 'Cannot run "bench": --addr is missing',
-  "bench --addr host": 'Invalid --addr "host": expected host:port or [IPv6 address]:port, or unix:/path',
+  "bench --addr host": 'Invalid --addr "host": expected host:port or unix:/path',
   [`${BENCH} --seconds 601`]: 'Invalid --seconds "601": expected a number from 0.1 to 600',
   [`${BENCH} --seconds 0`]: 'Invalid --seconds "0": expected a number from 0.1 to 600',
   [`${BENCH} --warm-up 61`]: 'Invalid --warm-up "61": expected a number from 0 to 60',

@@ -74,7 +74,10 @@ class Bed {
         const error = errorDetail === undefined ? "" : ` ${errorDetail.code} ${errorDetail.message}`;
         this.story.push(`${versionInfo}/${responseNonce}${error}`);
       },
-      close: () => void this.story.push("close"),
+      close: () => {
+        this.story.push("close");
+        return Promise.resolve();
+      },
     };
   }
 

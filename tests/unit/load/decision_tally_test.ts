@@ -1,6 +1,5 @@
 import { assertEquals } from "@std/assert";
 import { DecisionTally } from "../../../src/load/decision_tally.ts";
-import { frameMessage } from "../../../src/load/rate_limit_message.ts";
 import { encodeRateLimitResponse, type WireDescriptorStatus } from "../../../src/wire/rls.ts";
 
 const LIMIT = { name: "", requestsPerUnit: 5, unit: 2 };
@@ -16,7 +15,7 @@ const LONG = { ...LIMITED, currentLimit: { ...LIMIT, name: "n".repeat(200) } };
 
 function answer(overallCode: number, statuses: WireDescriptorStatus[], headers = 0): Uint8Array {
   const responseHeadersToAdd = Array.from({ length: headers }, () => ({ key: "a", value: "b" }));
-  return frameMessage(encodeRateLimitResponse({ overallCode, statuses, responseHeadersToAdd }));
+  return (encodeRateLimitResponse({ overallCode, statuses, responseHeadersToAdd }));
 }
 
 /** Counts of OK, OVER_LIMIT and UNKNOWN, and those without a limit; or the problem. */
@@ -35,7 +34,7 @@ const CASES: readonly { name: string; body: Uint8Array; found: Found }[] = [
   {
     name: "cut off",
     body: answer(1, [FREE, FREE]).slice(0, -1),
-    found: 'Cannot read gRPC body of "14" bytes: it must be one whole plain message',
+    found: 'Cannot read answer at byte "6": it must be a RateLimitResponse',
   },
   {
     name: "an unknown code",
@@ -45,7 +44,7 @@ const CASES: readonly { name: string; body: Uint8Array; found: Found }[] = [
   {
     name: "nothing",
     body: new Uint8Array(0),
-    found: 'Cannot read gRPC body of "0" bytes: it must be one whole plain message',
+    found: "0 statuses instead of 2",
   },
 ];
 

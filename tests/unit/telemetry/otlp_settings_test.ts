@@ -22,6 +22,7 @@ const CASES: readonly [
   ["http, and the encoding of the standard variable", "http", { PROTOCOL: "http/json" }, "http/json"],
   ["grpc in both", "grpc", { PROTOCOL: "grpc" }, "grpc"],
   ["http against grpc", "http", { PROTOCOL: "grpc" }, "http/protobuf", `PROTOCOL ${NO_EFFECT} http`],
+  ["http with compression", "http", { COMPRESSION: "gzip" }, "http/protobuf"],
   ["grpc against http/json", "grpc", AGAINST, "grpc", `TRACES_PROTOCOL ${NO_EFFECT} grpc`],
 ];
 

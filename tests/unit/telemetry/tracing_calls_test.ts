@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import type { ReadableSpan } from "@opentelemetry/sdk-trace-base";
+import type { ReadableSpan } from "@opentelemetry/sdk-trace";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import type { CallContext, GrpcService } from "../../../src/grpc/grpc_service.ts";
 import { traceGrpcService } from "../../../src/telemetry/tracing_calls.ts";

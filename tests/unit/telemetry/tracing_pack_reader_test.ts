@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { type AttributeValue, createTraceState, type HrTime, SpanKind } from "@opentelemetry/api";
 import { JsonTraceSerializer, ProtobufTraceSerializer } from "@opentelemetry/otlp-transformer";
 import { emptyResource } from "@opentelemetry/resources";
-import type { ReadableSpan } from "@opentelemetry/sdk-trace-base";
+import type { ReadableSpan } from "@opentelemetry/sdk-trace";
 import { SPAN_KINDS, type SpanRecord } from "../../../src/telemetry/tracing_span_record.ts";
 import { exported } from "../../harness/tracing_bed.ts";
 import { spanOf } from "../../harness/tracing_exporter_double.ts";

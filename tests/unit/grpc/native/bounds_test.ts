@@ -193,7 +193,7 @@ Deno.test("bounds: more on a stream than its window lets in", () => {
   bed.send(headers(1, ECHO));
   // What comes is taken at once and the window renewed, so that only a smaller one can be exceeded.
   const stream = bed.connection.streams.get(1);
-  if (stream !== undefined) stream.request.takeFromWindow(LIMITS.streamWindow - 16_383);
+  if (stream !== undefined) stream.request.window.take(LIMITS.streamWindow - 16_383);
   const lines = bed.send(content(1, zeros(16_384)), call(3, probePath("Echo"), "next"));
   assertEquals(lines, ["RST_STREAM 1 FLOW_CONTROL_ERROR", ...answer(3, "next")]);
 });

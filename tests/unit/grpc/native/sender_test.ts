@@ -66,14 +66,14 @@ Deno.test("Sender: windows of 0, 1 and below 0", () => {
   steps.push(bed.sent());
   // The window at the start shrinks by more than is left of this one: it is now below 0.
   bed.sender.resize(65_525, [stream]);
-  steps.push(bed.sent(), [String(stream.response.window)]);
+  steps.push(bed.sent(), [String(stream.outgoing.window)]);
   bed.sender.widenStream(stream, 10);
   steps.push(bed.sent());
   bed.sender.resize(65_527, [stream]);
   steps.push(bed.sent());
   bed.sender.widenStream(stream, 100);
   steps.push(bed.sent());
-  assertEquals([steps, bed.events, stream.response.window], [
+  assertEquals([steps, bed.events, stream.outgoing.window], [
     [[HEADERS_LINE], ["DATA 1 1 octets"], [], ["-10"], [], ["DATA 1 2 octets"], [
       "DATA 1 7 octets",
       END_LINE,
