@@ -1,6 +1,7 @@
-import { join } from "node:path";
-import { ENTRY, FOLDERS, WORKERS } from "./contents.ts";
+import { join, relative } from "node:path";
+import { ENTRY, FOLDERS, LICENSES, UNUSED, WORKERS } from "./contents.ts";
 import { CompileError, runDeno } from "./failure.ts";
+import { licensesOf } from "./licenses.ts";
 
 /** What modules of a package import, require or read; not types, source maps and texts for people. */
 const LOADABLE = /\.(?:[cm]?js|json|node|wasm)$/;
@@ -24,28 +25,37 @@ interface ModuleGraph {
 export interface Content {
   /**
    * The modules and texts that imports lead to from the entry and from the workers, the `package.json` of each npm package,
-   * and the embedded folders.
+   * the licenses of these, and the embedded folders.
    */
   readonly files: readonly string[];
   /** Files and folders of npm packages that Deno would embed, and that the program cannot load. */
   readonly leftOut: readonly string[];
 }
 
-/** Lists the files that the program must have in it, and those that it must not have. */
+/**
+ * Lists the files that the program must have in it, and those that it must not have. Writes the text of the licenses into the
+ * folder of the sources.
+ */
 export async function contentOf(source: string): Promise<Content> {
   const graphs = await Array.fromAsync(graphsOf(source));
-  const files = new Set(graphs.flatMap(filesOfGraph));
+  const licenses = join(source, LICENSES);
+  await Deno.writeTextFile(licenses, await licensesOf(foldersOf(graphs)));
+  const files = new Set([...graphs.flatMap(filesOfGraph), licenses]);
   for (const folder of FOLDERS) for await (const file of filesIn(join(source, folder))) files.add(file);
   return { files: [...files].sort(), leftOut: await leftOutOf(graphs) };
 }
 
 /** The folders of the npm packages that the program has in it, by the names that deno.lock has for them. */
 export async function packagesToEmbed(source: string): Promise<ReadonlyMap<string, string>> {
-  const folders = new Map<string, string>();
-  for await (const graph of graphsOf(source)) {
-    for (const id of packagesOf(graph)) folders.set(id, graph.npmPackages[id]?.localPath ?? "");
-  }
-  return folders;
+  return foldersOf(await Array.fromAsync(graphsOf(source)));
+}
+
+function foldersOf(graphs: readonly ModuleGraph[]): ReadonlyMap<string, string> {
+  return new Map(
+    graphs.flatMap((graph) =>
+      [...packagesOf(graph)].map((id) => [id, graph.npmPackages[id]?.localPath ?? ""] as const)
+    ),
+  );
 }
 
 async function* graphsOf(source: string): AsyncGenerator<ModuleGraph> {
@@ -100,25 +110,34 @@ async function* filesIn(folder: string): AsyncGenerator<string> {
   }
 }
 
-/** Whole packages that only tests use, and what no module of the others can load. */
+/** Whole packages that only tests use, and what no module of the others loads. */
 async function leftOutOf(graphs: readonly ModuleGraph[]): Promise<string[]> {
-  const used = new Set(graphs.flatMap((graph) => [...packagesOf(graph)]));
+  const used = foldersOf(graphs);
   const packages = new Map(graphs.flatMap(({ npmPackages }) => Object.entries(npmPackages)));
   const leftOut = new Set<string>();
   for (const [id, { localPath }] of packages) {
-    if (!used.has(id)) leftOut.add(localPath);
-    else for (const path of (await sortOut(localPath)).leftOut) leftOut.add(path);
+    if (!used.has(id)) {
+      leftOut.add(localPath);
+      continue;
+    }
+    const unused = UNUSED[id.slice(0, id.indexOf("@", 1))];
+    const isLoaded = (path: string) =>
+      LOADABLE.test(path) && unused?.test(relative(localPath, path)) !== true;
+    for (const path of (await sortOut(localPath, isLoaded)).leftOut) leftOut.add(path);
   }
   return [...leftOut].sort();
 }
 
-/** The files of a folder that no module can load, with whole folders where there is nothing else. */
-async function sortOut(folder: string): Promise<{ readonly isEmpty: boolean; readonly leftOut: string[] }> {
+/** The files of a folder that are not loaded, with whole folders where there is nothing else. */
+async function sortOut(
+  folder: string,
+  isLoaded: (path: string) => boolean,
+): Promise<{ readonly isEmpty: boolean; readonly leftOut: string[] }> {
   const leftOut: string[] = [];
   let isEmpty = true;
   for await (const { name, isDirectory } of Deno.readDir(folder)) {
     const path = join(folder, name);
-    const inner = isDirectory ? await sortOut(path) : { isEmpty: !LOADABLE.test(name), leftOut: [] };
+    const inner = isDirectory ? await sortOut(path, isLoaded) : { isEmpty: !isLoaded(path), leftOut: [] };
     if (inner.isEmpty) leftOut.push(path);
     else {
       isEmpty = false;

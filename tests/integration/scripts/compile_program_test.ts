@@ -72,7 +72,8 @@ Deno.test({
     assertEquals(grantedIn(metadataOf(program)), grantedBy(serveFlags()));
     assertEquals(await missingIn(program), []);
     assertEquals(metadataOf(program)["code_cache_key"], null);
-    const foreign = [ROOT, deno.path, "weir_compile_", "export declare class "];
+    const foreign = [ROOT, deno.path, "weir_compile_", "export declare class ", "experimental_attributes."];
+    assertMatch(program, /^==== yaml@\d\S+: ISC\n\nCopyright /m);
     assertEquals(foreign.filter((text) => program.includes(text)), []);
   },
 });
