@@ -13,6 +13,7 @@ import { denoFolders } from "./compile/deno_folders.ts";
 import { contentOf } from "./compile/embedded_files.ts";
 import { CompileError, MissingBaseError, runDeno } from "./compile/failure.ts";
 import { type CompileOptions, readCompileOptions, type Target, TARGETS, USAGE } from "./compile/options.ts";
+import { partLines } from "./compile/part_sizes.ts";
 import { checkRuns, makeProgram, type ProgramOptions } from "./compile/program.ts";
 import { copySources } from "./compile/source_copy.ts";
 import { SUMS_FILE, writeSums } from "./compile/sums.ts";
@@ -73,6 +74,8 @@ export async function compileAll(
   const folders = await denoFolders(source);
   const made = { source, root: resolve(ROOT), folders, content: await contentOf(source), signal };
   const version = await versionOf(source, commit);
+  output.stdout("in the program beside Deno's base runtime:");
+  for (const line of await partLines(source, made.content)) output.stdout(line);
   if (!options.dry) return await compileInto(options, base, { made, version }, output);
   await compileDry(made, version, output);
   return [];

@@ -30,6 +30,8 @@ export interface Content {
   readonly files: readonly string[];
   /** Files and folders of npm packages that Deno would embed, and that the program cannot load. */
   readonly leftOut: readonly string[];
+  /** The folders of the npm packages, by the names that deno.lock has for them. */
+  readonly packages: ReadonlyMap<string, string>;
 }
 
 /**
@@ -39,10 +41,11 @@ export interface Content {
 export async function contentOf(source: string): Promise<Content> {
   const graphs = await Array.fromAsync(graphsOf(source));
   const licenses = join(source, LICENSES);
-  await Deno.writeTextFile(licenses, await licensesOf(foldersOf(graphs)));
+  const packages = foldersOf(graphs);
+  await Deno.writeTextFile(licenses, await licensesOf(packages));
   const files = new Set([...graphs.flatMap(filesOfGraph), licenses]);
   for (const folder of FOLDERS) for await (const file of filesIn(join(source, folder))) files.add(file);
-  return { files: [...files].sort(), leftOut: await leftOutOf(graphs) };
+  return { files: [...files].sort(), leftOut: await leftOutOf(graphs), packages };
 }
 
 /** The folders of the npm packages that the program has in it, by the names that deno.lock has for them. */
@@ -103,7 +106,8 @@ function addPackage(id: string, all: ModuleGraph["npmPackages"], found: Set<stri
   for (const dependency of all[id]?.dependencies ?? []) addPackage(dependency, all, found);
 }
 
-async function* filesIn(folder: string): AsyncGenerator<string> {
+/** The paths of all files in a folder and in those within it. */
+export async function* filesIn(folder: string): AsyncGenerator<string> {
   for await (const { name, isDirectory } of Deno.readDir(folder)) {
     if (isDirectory) yield* filesIn(join(folder, name));
     else yield join(folder, name);

@@ -124,7 +124,8 @@ export class Machine implements AsyncDisposable {
   }
 }
 
-async function mayMount(): Promise<boolean> {
+/** Whether this process may change the view of the machine for a program. */
+export async function mayMount(): Promise<boolean> {
   if (Deno.uid() !== 0) return false;
   const { success } = await new Deno.Command("/usr/bin/unshare", {
     args: ["--mount", "mount", "--bind", "/", "/mnt"],

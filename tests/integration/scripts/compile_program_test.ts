@@ -37,6 +37,7 @@ Deno.test("compile --dry: proves what needs no base runtime, wherever the source
     root,
   });
   assertEquals([code, stderr], [0, ""]);
+  assertMatch(stdout, /^ {2}[1-9]\d*\.\d\d MB [1-9]\d npm packages$/m);
   assertMatch(stdout, /^module graph and embedded files: all \d{3,} files are in the output$/m);
   assertMatch(
     stdout,
