@@ -11,11 +11,8 @@ export const WORKERS = [
   "src/webhooks/service/worker.ts",
 ] as const;
 
-/** The folder of the web page. */
+/** The folder of the web page, which is embedded with all that is in it. */
 export const PAGE = "src/ui/page";
-
-/** Folders that are embedded beside the modules, with all that is in them. */
-export const FOLDERS = ["proto", PAGE] as const;
 
 /** The licenses of the npm packages in the program, one text that is written when it is made. */
 export const LICENSES = "licenses.txt";
@@ -30,4 +27,4 @@ export const UNUSED: Readonly<Record<string, RegExp>> = {
 };
 
 /** What the program is made of, with the settings of Deno that it is made by. */
-export const SOURCES = [ENTRY, "deno.json", "deno.lock", "src", "proto"] as const;
+export const SOURCES = [ENTRY, "deno.json", "deno.lock", "src"] as const;

@@ -1,5 +1,5 @@
 import { join, relative } from "node:path";
-import { ENTRY, FOLDERS, LICENSES, UNUSED, WORKERS } from "./contents.ts";
+import { ENTRY, LICENSES, PAGE, UNUSED, WORKERS } from "./contents.ts";
 import { CompileError, runDeno } from "./failure.ts";
 import { licensesOf } from "./licenses.ts";
 
@@ -25,7 +25,7 @@ interface ModuleGraph {
 export interface Content {
   /**
    * The modules and texts that imports lead to from the entry and from the workers, the `package.json` of each npm package,
-   * the licenses of these, and the embedded folders.
+   * the licenses of these, and the web page.
    */
   readonly files: readonly string[];
   /** Files and folders of npm packages that Deno would embed, and that the program cannot load. */
@@ -44,7 +44,7 @@ export async function contentOf(source: string): Promise<Content> {
   const packages = foldersOf(graphs);
   await Deno.writeTextFile(licenses, await licensesOf(packages));
   const files = new Set([...graphs.flatMap(filesOfGraph), licenses]);
-  for (const folder of FOLDERS) for await (const file of filesIn(join(source, folder))) files.add(file);
+  for await (const file of filesIn(join(source, PAGE))) files.add(file);
   return { files: [...files].sort(), leftOut: await leftOutOf(graphs), packages };
 }
 

@@ -7,14 +7,12 @@ export async function partLines(source: string, content: Content): Promise<strin
   const page = join(source, PAGE);
   const own = content.files.filter((file) => file.startsWith(source));
   const pageFiles = own.filter((file) => file.startsWith(page));
-  const definitions = own.filter((file) => file.startsWith(join(source, "proto")));
   const licenses = own.filter((file) => file === join(source, LICENSES));
-  const others = new Set([...pageFiles, ...definitions, ...licenses]);
+  const others = new Set([...pageFiles, ...licenses]);
   const parts: readonly (readonly [name: string, files: readonly string[]])[] = [
     ["modules of Weir, which Deno adds as JavaScript too", own.filter((file) => !others.has(file))],
     [`${content.packages.size} npm packages`, await loadedFiles(content)],
     ["web page", pageFiles],
-    ["definitions of gRPC services", definitions],
     ["licenses of the packages", licenses],
   ];
   return await Promise.all(parts.map(async ([name, files]) => {

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { serveFlags } from "../serve_flags.ts";
 import { missingBaseText } from "./base_runtime.ts";
-import { ENTRY, FOLDERS, LICENSES, WORKERS } from "./contents.ts";
+import { ENTRY, LICENSES, PAGE, WORKERS } from "./contents.ts";
 import type { DenoFolders } from "./deno_folders.ts";
 import type { Content } from "./embedded_files.ts";
 import { CompileError, complaint, MissingBaseError, runToEnd } from "./failure.ts";
@@ -114,7 +114,7 @@ function compileArgs({ source, target, output, content }: ProgramOptions): strin
     `--output=${output}`,
     `--target=${target}`,
     ...serveFlags(pathToFileURL(join(source, "deno.json"))),
-    ...[...WORKERS, ...FOLDERS, LICENSES].map((path) => `--include=${path}`),
+    ...[...WORKERS, PAGE, LICENSES].map((path) => `--include=${path}`),
     ...content.leftOut.map((path) => `--exclude=${path}`),
     ENTRY,
   ];

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
 import { commitOf } from "../../../scripts/compile/commit.ts";
-import { FOLDERS, PAGE, WORKERS } from "../../../scripts/compile/contents.ts";
+import { PAGE, WORKERS } from "../../../scripts/compile/contents.ts";
 import { CompileError } from "../../../scripts/compile/failure.ts";
 import { compile } from "../../../scripts/compile.ts";
 import { serveFlags } from "../../../scripts/serve_flags.ts";
@@ -149,12 +149,15 @@ Deno.test("compile: a DENORT_BIN that cannot be meant is refused", async () => {
   ]);
 });
 
-/** Those of the modules, workers, protocol files and files of the web page that are not in a program. */
+/** Those of the modules, workers and files of the web page that are not in a program. */
 async function missingIn(program: string): Promise<string[]> {
   const files = [
-    ...["main.ts", ...WORKERS, "src/webhooks/store/postgres/store.ts", "src/telemetry/otlp_settings.ts"],
+    "main.ts",
+    ...WORKERS,
+    "src/webhooks/store/postgres/store.ts",
+    "src/telemetry/otlp_settings.ts",
   ];
-  for (const place of FOLDERS) files.push(...await filesIn(place));
+  files.push(...await filesIn(PAGE));
   assert(files.length > 20, "the files are found");
   const texts = await Promise.all(files.map(async (file) => {
     const text = await bytesOf(join(ROOT, file));
