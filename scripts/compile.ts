@@ -10,9 +10,10 @@ import { checkNamedBase } from "./compile/base_runtime.ts";
 import { commitOf } from "./compile/commit.ts";
 import { ENTRY, WORKERS } from "./compile/contents.ts";
 import { denoFolders } from "./compile/deno_folders.ts";
-import { filesToEmbed } from "./compile/embedded_files.ts";
+import { contentOf } from "./compile/embedded_files.ts";
 import { CompileError, MissingBaseError, runDeno } from "./compile/failure.ts";
 import { type CompileOptions, readCompileOptions, type Target, TARGETS, USAGE } from "./compile/options.ts";
+import { partLines } from "./compile/part_sizes.ts";
 import { checkRuns, makeProgram, type ProgramOptions } from "./compile/program.ts";
 import { copySources } from "./compile/source_copy.ts";
 import { SUMS_FILE, writeSums } from "./compile/sums.ts";
@@ -26,7 +27,7 @@ export interface CompileOutput {
 }
 
 /** What every program of one compilation is made from. */
-type Made = Pick<ProgramOptions, "source" | "folders" | "files" | "signal">;
+type Made = Pick<ProgramOptions, "source" | "root" | "folders" | "content" | "signal">;
 
 const STOPPED = "Cannot compile: it was told to stop";
 
@@ -70,8 +71,11 @@ export async function compileAll(
     output.stdout("types: checked");
   }
   const source = copy.path;
-  const made = { source, folders: await denoFolders(source), files: await filesToEmbed(source), signal };
+  const folders = await denoFolders(source);
+  const made = { source, root: resolve(ROOT), folders, content: await contentOf(source), signal };
   const version = await versionOf(source, commit);
+  output.stdout("in the program beside Deno's base runtime:");
+  for (const line of await partLines(source, made.content)) output.stdout(line);
   if (!options.dry) return await compileInto(options, base, { made, version }, output);
   await compileDry(made, version, output);
   return [];
@@ -82,7 +86,9 @@ async function compileDry(made: Made, version: string, output: CompileOutput): P
   try {
     const program = join(folder, nameOf(thisTarget(), false));
     await makeProgram({ ...made, target: thisTarget(), output: program, base: Deno.execPath() });
-    output.stdout(`module graph and embedded files: all ${made.files.length} files are in the output`);
+    output.stdout(
+      `module graph and embedded files: all ${made.content.files.length} files are in the output`,
+    );
     output.stdout(`${version}: everything is proven but Deno's base runtime, which this did not need`);
   } finally {
     await Deno.remove(folder, { recursive: true });

@@ -1,6 +1,10 @@
 /** The files whose tests start Weir as a program, by what they show. */
 export const PLACES: Readonly<Record<string, readonly string[]>> = {
-  "alone on a machine": ["tests/binary/machine_test.ts"],
+  "alone on a machine": [
+    "tests/binary/libraries_test.ts",
+    "tests/binary/machine_test.ts",
+    "tests/binary/opened_files_test.ts",
+  ],
   "start, signals, exit codes and log": [
     "tests/integration/config/named_pipe_test.ts",
     "tests/integration/program/log_test.ts",

@@ -1,13 +1,12 @@
 import { copyFile } from "node:fs/promises";
-import { stripTypeScriptTypes } from "node:module";
-import { dirname, join, relative } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import { requireTool } from "../../tests/harness/tools.ts";
 import { denoFolder, toolsFolder } from "../../tests/harness/tool_register.ts";
 import { versionOf } from "../compile.ts";
 import { commitOf } from "../compile/commit.ts";
 import { ENTRY, WORKERS } from "../compile/contents.ts";
 import { denoFolders } from "../compile/deno_folders.ts";
-import { filesToEmbed } from "../compile/embedded_files.ts";
+import { contentOf } from "../compile/embedded_files.ts";
 import { checkRuns, type Compiler, makeProgram } from "../compile/program.ts";
 import { copySources } from "../compile/source_copy.ts";
 
@@ -24,9 +23,9 @@ export async function makeTestProgram(output: string): Promise<void> {
   await using copy = await copySources(ROOT, commit);
   const source = copy.path;
   await addShims(source);
-  await stripPage(source);
   const base = requireTool("denort-2.6.10");
-  const made = { source, folders: await denoFolders(source), files: await filesToEmbed(source), base };
+  const folders = await denoFolders(source);
+  const made = { source, root: resolve(ROOT), folders, content: await contentOf(source), base };
   await makeProgram({ ...made, output, target: "x86_64-unknown-linux-gnu", compiler: await compiler() });
   await checkRuns(output, { base, version: await versionOf(source, commit, RELEASE) });
 }
@@ -42,23 +41,6 @@ async function addShims(source: string): Promise<void> {
     const line = `import "${specifier.startsWith(".") ? specifier : `./${specifier}`}"; `;
     await Deno.writeTextFile(path, line + text);
   }
-}
-
-/** That release has no `stripTypeScriptTypes`, so the page is stripped here, and what strips it there leaves it as it is. */
-async function stripPage(source: string): Promise<void> {
-  const page = join(source, "src/ui/page");
-  for await (const { name } of Deno.readDir(page)) {
-    if (!name.endsWith(".ts")) continue;
-    const text = await Deno.readTextFile(join(page, name));
-    await Deno.writeTextFile(join(page, name), stripTypeScriptTypes(text));
-  }
-  await Deno.writeTextFile(
-    join(source, "node_module.ts"),
-    "export const stripTypeScriptTypes = (text: string): string => text;\n",
-  );
-  const config = JSON.parse(await Deno.readTextFile(join(source, "deno.json")));
-  config.imports["node:module"] = "./node_module.ts";
-  await Deno.writeTextFile(join(source, "deno.json"), JSON.stringify(config));
 }
 
 /** The compiler of that release. Two releases would clear each other's caches, but packages are the same for both. */

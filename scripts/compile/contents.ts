@@ -11,8 +11,20 @@ export const WORKERS = [
   "src/webhooks/service/worker.ts",
 ] as const;
 
-/** Folders that are embedded beside the modules, with all that is in them. */
-export const FOLDERS = ["proto", "src/ui/page"] as const;
+/** The folder of the web page, which is embedded with all that is in it. */
+export const PAGE = "src/ui/page";
+
+/** The licenses of the npm packages in the program, one text that is written when it is made. */
+export const LICENSES = "licenses.txt";
+
+/** Parts of npm packages that the program has in it but no module of it imports: paths in the package, by its name. */
+export const UNUSED: Readonly<Record<string, RegExp>> = {
+  // Names that are not stable yet.
+  "@opentelemetry/semantic-conventions": /^dist\/(?:experimental_|index-incubating)/,
+  // Bundles for browsers.
+  "protobufjs": /^dist\//,
+  "yaml": /^browser\//,
+};
 
 /** What the program is made of, with the settings of Deno that it is made by. */
-export const SOURCES = [ENTRY, "deno.json", "deno.lock", "src", "proto"] as const;
+export const SOURCES = [ENTRY, "deno.json", "deno.lock", "src"] as const;

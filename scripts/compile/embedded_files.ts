@@ -1,7 +1,10 @@
-import { Buffer } from "node:buffer";
-import { join } from "node:path";
-import { ENTRY, FOLDERS, WORKERS } from "./contents.ts";
+import { join, relative } from "node:path";
+import { ENTRY, LICENSES, PAGE, UNUSED, WORKERS } from "./contents.ts";
 import { CompileError, runDeno } from "./failure.ts";
+import { licensesOf } from "./licenses.ts";
+
+/** What modules of a package import, require or read; not types, source maps and texts for people. */
+const LOADABLE = /\.(?:[cm]?js|json|node|wasm)$/;
 
 /** What `deno info --json` says of a module and of what it leads to. */
 interface ModuleGraph {
@@ -18,24 +21,44 @@ interface ModuleGraph {
   >;
 }
 
+/** What goes into the program, by absolute paths. */
+export interface Content {
+  /**
+   * The modules and texts that imports lead to from the entry and from the workers, the `package.json` of each npm package,
+   * the licenses of these, and the web page.
+   */
+  readonly files: readonly string[];
+  /** Files and folders of npm packages that Deno would embed, and that the program cannot load. */
+  readonly leftOut: readonly string[];
+  /** The folders of the npm packages, by the names that deno.lock has for them. */
+  readonly packages: ReadonlyMap<string, string>;
+}
+
 /**
- * Every file that the program has to have in it: the modules and texts that imports lead to from its entry and from its
- * workers, what makes each npm package known, and the embedded folders.
+ * Lists the files that the program must have in it, and those that it must not have. Writes the text of the licenses into the
+ * folder of the sources.
  */
-export async function filesToEmbed(source: string): Promise<string[]> {
-  const files = new Set<string>();
-  for await (const graph of graphsOf(source)) for (const file of filesOfGraph(graph)) files.add(file);
-  for (const folder of FOLDERS) for await (const file of filesIn(join(source, folder))) files.add(file);
-  return [...files].sort();
+export async function contentOf(source: string): Promise<Content> {
+  const graphs = await Array.fromAsync(graphsOf(source));
+  const licenses = join(source, LICENSES);
+  const packages = foldersOf(graphs);
+  await Deno.writeTextFile(licenses, await licensesOf(packages));
+  const files = new Set([...graphs.flatMap(filesOfGraph), licenses]);
+  for await (const file of filesIn(join(source, PAGE))) files.add(file);
+  return { files: [...files].sort(), leftOut: await leftOutOf(graphs), packages };
 }
 
 /** The folders of the npm packages that the program has in it, by the names that deno.lock has for them. */
 export async function packagesToEmbed(source: string): Promise<ReadonlyMap<string, string>> {
-  const folders = new Map<string, string>();
-  for await (const graph of graphsOf(source)) {
-    for (const id of packagesOf(graph)) folders.set(id, graph.npmPackages[id]?.localPath ?? "");
-  }
-  return folders;
+  return foldersOf(await Array.fromAsync(graphsOf(source)));
+}
+
+function foldersOf(graphs: readonly ModuleGraph[]): ReadonlyMap<string, string> {
+  return new Map(
+    graphs.flatMap((graph) =>
+      [...packagesOf(graph)].map((id) => [id, graph.npmPackages[id]?.localPath ?? ""] as const)
+    ),
+  );
 }
 
 async function* graphsOf(source: string): AsyncGenerator<ModuleGraph> {
@@ -43,27 +66,6 @@ async function* graphsOf(source: string): AsyncGenerator<ModuleGraph> {
     const what = `read the module graph of "${root}"`;
     yield JSON.parse(await runDeno(what, ["info", "--json", root], { cwd: source }));
   }
-}
-
-/** Those of the files whose bytes are not in a program. */
-export function missingFiles(program: Uint8Array<ArrayBuffer>, files: readonly string[]): string[] {
-  // A text of bytes is searched a hundred times as fast as bytes are.
-  const text = textOf(program);
-  // What is embedded begins with its description; what is before it is Deno itself.
-  const embedded = text.slice(Math.max(0, text.lastIndexOf('{"argv":[')));
-  // Files stand there nearly in their order, so the next one is looked for behind the one before it.
-  let from = 0;
-  return files.filter((file) => {
-    const wanted = textOf(Deno.readFileSync(file));
-    const behind = embedded.indexOf(wanted, from);
-    const at = behind < 0 ? embedded.indexOf(wanted) : behind;
-    if (at >= 0) from = at;
-    return at < 0;
-  });
-}
-
-function textOf(bytes: Uint8Array<ArrayBuffer>): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
 }
 
 function filesOfGraph(graph: ModuleGraph): string[] {
@@ -104,9 +106,47 @@ function addPackage(id: string, all: ModuleGraph["npmPackages"], found: Set<stri
   for (const dependency of all[id]?.dependencies ?? []) addPackage(dependency, all, found);
 }
 
-async function* filesIn(folder: string): AsyncGenerator<string> {
+/** The paths of all files in a folder and in those within it. */
+export async function* filesIn(folder: string): AsyncGenerator<string> {
   for await (const { name, isDirectory } of Deno.readDir(folder)) {
     if (isDirectory) yield* filesIn(join(folder, name));
     else yield join(folder, name);
   }
+}
+
+/** Whole packages that only tests use, and what no module of the others loads. */
+async function leftOutOf(graphs: readonly ModuleGraph[]): Promise<string[]> {
+  const used = foldersOf(graphs);
+  const packages = new Map(graphs.flatMap(({ npmPackages }) => Object.entries(npmPackages)));
+  const leftOut = new Set<string>();
+  for (const [id, { localPath }] of packages) {
+    if (!used.has(id)) {
+      leftOut.add(localPath);
+      continue;
+    }
+    const unused = UNUSED[id.slice(0, id.indexOf("@", 1))];
+    const isLoaded = (path: string) =>
+      LOADABLE.test(path) && unused?.test(relative(localPath, path)) !== true;
+    for (const path of (await sortOut(localPath, isLoaded)).leftOut) leftOut.add(path);
+  }
+  return [...leftOut].sort();
+}
+
+/** The files of a folder that are not loaded, with whole folders where there is nothing else. */
+async function sortOut(
+  folder: string,
+  isLoaded: (path: string) => boolean,
+): Promise<{ readonly isEmpty: boolean; readonly leftOut: string[] }> {
+  const leftOut: string[] = [];
+  let isEmpty = true;
+  for await (const { name, isDirectory } of Deno.readDir(folder)) {
+    const path = join(folder, name);
+    const inner = isDirectory ? await sortOut(path, isLoaded) : { isEmpty: !isLoaded(path), leftOut: [] };
+    if (inner.isEmpty) leftOut.push(path);
+    else {
+      isEmpty = false;
+      leftOut.push(...inner.leftOut);
+    }
+  }
+  return { isEmpty, leftOut };
 }

