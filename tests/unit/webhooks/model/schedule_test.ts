@@ -31,6 +31,13 @@ const CASES: readonly Case[] = [
     random: 0.9,
     expected: [2, MINUTE],
   },
+  {
+    name: "the jitter of a long gap is below 5 minutes",
+    slot: 6,
+    at: 3 * HOUR,
+    random: 1 - 2 ** -53,
+    expected: [6, 8 * HOUR + 5 * MINUTE - 1],
+  },
   { name: "many passed", slot: 1, at: 7 * HOUR, expected: [5, 7 * HOUR] },
   { name: "all passed but the last", slot: 3, at: 24 * HOUR - 1, expected: [6, 24 * HOUR - 1] },
   { name: "the last one passed too", slot: 3, at: 24 * HOUR, expected: [7, 24 * HOUR] },
