@@ -68,12 +68,15 @@ export class OtlpGrpcTransport implements IExporterTransport {
     const { path, metadata, isCompressed } = this.#options;
     const encoding = isCompressed ? "gzip" : undefined;
     const startedAt = this.#clock.elapsed();
+    let connection: GrpcConnection | undefined;
     try {
-      const connection = await this.#connected(timeoutMs);
+      connection = await this.#connected(timeoutMs);
       const left = Math.max(0, timeoutMs - (this.#clock.elapsed() - startedAt));
       const { signal } = this.#ended;
       return await connection.unary(path, data, { metadata, timeoutMs: left, signal, encoding });
     } catch (error) {
+      // Its peer may be gone without a word; the next export finds out by a new connection.
+      if (error instanceof GrpcError && error.code === "DEADLINE_EXCEEDED") void connection?.close();
       if (error instanceof GrpcError) return error;
       return new GrpcError("INTERNAL", error instanceof Error ? error.message : String(error));
     }
@@ -85,7 +88,9 @@ export class OtlpGrpcTransport implements IExporterTransport {
     const clock = this.#clock;
     this.#opening ??= GrpcConnection.open(this.#options.target, { signal, connectTimeoutMs, clock })
       .finally(() => this.#opening = undefined);
-    return this.#connection = await this.#opening;
+    this.#connection = await this.#opening;
+    if (signal.aborted) void this.#connection.close();
+    return this.#connection;
   }
 }
 

@@ -168,6 +168,19 @@ Deno.test("OTLP over gRPC: exports share a connection, and open one after its lo
   transport.shutdown();
 });
 
+Deno.test("OTLP over gRPC: a connection on which an export had no answer in time is not used again", async () => {
+  using peer = await startGrpcPeer(PATH, { answer: () => ACCEPTED });
+  await using relay = await startTcpRelay(peer.port);
+  const transport = transportTo(relay.port, FakeClock.ofMachine());
+  assertEquals((await transport.send(DATA, TIMEOUT_MS)).status, "success");
+  relay.setMode("stall");
+  const late = await transport.send(DATA, 100);
+  relay.setMode("relay");
+  assertEquals((await transport.send(DATA, TIMEOUT_MS)).status, "success");
+  assertEquals([late.status, relay.accepted], ["failure", 2]);
+  transport.shutdown();
+});
+
 Deno.test("OTLP over gRPC: nobody listens, and the end does not wait for the next attempt", async () => {
   const clock = new FakeClock();
   const transport = transportTo(freePort(), clock);
