@@ -30,6 +30,7 @@ import {
 } from "./command.ts";
 import { FlagError, readTimeout } from "./flags.ts";
 import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";
+import { plainText } from "./plain_text.ts";
 
 /** The flags of a connection over TLS. */
 export const TLS_FLAGS: Readonly<Record<keyof TlsFiles | "tls", CommandFlag>> = {
@@ -224,7 +225,7 @@ async function openConnection(
 
 function callError({ name }: GrpcServer, reason: string, cause: unknown): CommandError {
   const code = cause instanceof GrpcError ? cause.code : "INTERNAL";
-  return new CommandError(`Cannot call "${name}": ${code}: ${reason}`, { cause });
+  return new CommandError(`Cannot call "${name}": ${code}: ${plainText(reason)}`, { cause });
 }
 
 /** Why there is no connection, with the next step where there is one. */

@@ -154,13 +154,14 @@ Deno.test("client reaches a server by an IPv6 address, and by a unix socket", as
   await Deno.remove(folder, { recursive: true });
 });
 
-Deno.test("client tells why it was refused", async () => {
-  const answer = () => ({ code: status.INVALID_ARGUMENT, details: "rate limit domain must not be empty" });
+Deno.test("client tells why it was refused, and lets no server steer the terminal", async () => {
+  const details = "rate limit domain must not be empty\u001b[2J";
+  const answer = () => ({ code: status.INVALID_ARGUMENT, details });
   const { code, stdout, stderr } = await askPeer(QUESTION, { answer });
   assertEquals([code, stdout], [1, ""]);
   assertMatch(
     stderr,
-    /^Cannot call "127\.0\.0\.1:\d+": INVALID_ARGUMENT: rate limit domain must not be empty\n$/,
+    /^Cannot call "127\.0\.0\.1:\d+": INVALID_ARGUMENT: rate limit domain must not be empty\\u001b\[2J\n$/,
   );
 });
 
