@@ -8,7 +8,10 @@ import { framed } from "./framed.ts";
 const SEND_BYTES = 65_536;
 /** What a message costs in memory in addition to its bytes. */
 const MESSAGE_OVERHEAD = 64;
+/** Memory of the messages that wait to be read. Only compressed ones reach it within the window. */
+const MAX_WAITING_BYTES = 33_554_432;
 const OVER = localStatus("FAILED_PRECONDITION", "the call has ended");
+const TOO_MANY = localStatus("RESOURCE_EXHAUSTED", "more messages of the server wait than may");
 const CANCELLED = localStatus("CANCELLED", "the call was cancelled");
 
 /**
@@ -85,6 +88,7 @@ export class GrpcStream implements CallTaker, AsyncIterable<Uint8Array> {
 
   /** Takes a message of the connection. */
   message(bytes: Uint8Array, start: number, end: number): void {
+    if (this.#messages.length > 0 && this.#bytes >= MAX_WAITING_BYTES) return this.cancel(TOO_MANY);
     this.#messages.push(bytes.slice(start, end));
     this.#bytes += end - start + MESSAGE_OVERHEAD;
     this.#arrived.resolve();

@@ -1,3 +1,4 @@
+import { gzipSync } from "node:zlib";
 import { assertEquals } from "@std/assert";
 import type { GrpcStream } from "../../../../src/grpc/client/grpc_stream.ts";
 import { FRAME, SETTING } from "../../../../src/grpc/native/frames.ts";
@@ -174,6 +175,23 @@ Deno.test("stream: empty messages count against what a reader keeps", async () =
   }
   // 30,000 messages of 5 bytes are more than half a window, which is not given back.
   assertEquals(updates, []);
+  await client.close();
+});
+
+Deno.test("stream: compressed messages that wait for a slow reader are bounded", async () => {
+  const { bed, client } = await ClientBed.open();
+  const stream = client.stream(CALL_PATH);
+  await bed.frames();
+  bed.send(answerHeaders(1, { "grpc-encoding": "gzip" }));
+  const piece = content(1, message(gzipSync(new Uint8Array(4_000_000)), true));
+  const codes = [];
+  for (let count = 0; count < 10; count++) {
+    bed.send(piece);
+    await bed.frames();
+    codes.push(stream.status?.code);
+  }
+  assertEquals(codes, [...Array(9).fill(undefined), "RESOURCE_EXHAUSTED"]);
+  assertEquals(client.isOpen, true);
   await client.close();
 });
 
