@@ -22,7 +22,6 @@ export const SKIPS: readonly Skip[] = [
       "tests/integration/program/process_test.ts": [
         "process: streams that are reset while they are being refused end nothing",
       ],
-      "tests/integration/scripts/smoke_test.ts": ["smoke test: passes with Weir"],
     },
   },
   {
