@@ -3,6 +3,7 @@
  * already is used. What could not be had is not tried again by the next run, unless it is one of CI or of this script.
  */
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   type DebianTool,
@@ -169,6 +170,8 @@ async function installPinned(tool: Tool, entry: PinnedTool): Promise<void> {
   }
 }
 
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+
 type Installer = (folder: string, entry: PinnedTool) => Promise<void>;
 
 const INSTALLERS: Readonly<Record<PinnedTool["by"], Installer>> = {
@@ -177,7 +180,11 @@ const INSTALLERS: Readonly<Record<PinnedTool["by"], Installer>> = {
   async go(folder, { package: name, version }) {
     const go = await succeeds("go", ["version"]) ? "go" : "/usr/local/go/bin/go";
     if (!await succeeds(go, ["version"])) throw new Error("it is built by Go, which is not installed");
-    await run(go, ["install", `${name}@v${version}`], LIMITS_MS.build, { GOBIN: folder });
+    const source = name.startsWith("./") ? join(ROOT, name) : undefined;
+    const args = source === undefined
+      ? ["install", `${name}@v${version}`]
+      : ["build", "-C", source, "-o", `${folder}/`, "."];
+    await run(go, args, LIMITS_MS.build, { GOBIN: folder, GOWORK: "off" });
   },
   async npm(folder, { package: name, version }) {
     const options = ["--no-audit", "--no-fund", "--prefix", folder];

@@ -1,48 +1,19 @@
-import { assert, assertEquals } from "@std/assert";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { assertEquals } from "@std/assert";
 import { ChildProcess } from "../harness/child_process.ts";
 import { freePort } from "../harness/free_port.ts";
 import { ServeFixture } from "../harness/serve_fixture.ts";
+import { needing, requireTool } from "../harness/tools.ts";
 import { eventually, until } from "../harness/until.ts";
 
-const SOURCE = fileURLToPath(new URL("../testdata/go_control_plane/", import.meta.url));
 const DAY = 4;
 const NO_UNIT = 99;
 const REFUSAL = "resource \"shop\": descriptors[0].rate_limit.unit: invalid rate limit unit '99'; " +
   "expected one of SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, YEAR";
 
-async function hasGo(): Promise<boolean> {
-  try {
-    return (await new Deno.Command("go", { args: ["version"], stdout: "null" }).output()).success;
-  } catch {
-    return false;
-  }
-}
-
-const isMissing = !await hasGo();
-const name =
-  "go-control-plane: versions are acknowledged, refused with the reason, and sent again on a new stream";
-
-Deno.test({
-  name: isMissing ? `${name} [needs go]` : name,
-  ignore: isMissing,
-  async fn() {
-    const folder = await Deno.makeTempDir({ prefix: "weir_go_control_plane_" });
-    try {
-      const program = join(folder, "server");
-      const built = await new Deno.Command("go", {
-        args: ["build", "-o", program, "."],
-        cwd: SOURCE,
-        env: { GOWORK: "off" },
-      }).output();
-      assert(built.success, new TextDecoder().decode(built.stderr));
-      await playVersions(program);
-    } finally {
-      await Deno.remove(folder, { recursive: true });
-    }
-  },
-});
+needing("go-control-plane").test(
+  "go-control-plane: versions are acknowledged, refused with the reason, and sent again on a new stream",
+  () => playVersions(requireTool("go-control-plane")),
+);
 
 async function playVersions(program: string): Promise<void> {
   const [port, adminPort] = [freePort(), freePort()];

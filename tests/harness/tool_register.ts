@@ -13,6 +13,7 @@ export interface DebianTool {
 export interface PinnedTool {
   /** `pip` makes an environment of Python, `pip-module` unpacks a package that needs no other. */
   readonly by: "pip" | "pip-module" | "go" | "npm";
+  /** For Go, also the folder of a program of the tests, from the project's root, as `./folder`. */
   readonly package: string;
   readonly version: string;
   /** Begin of the name of the folder; that of the tool when absent. */
@@ -75,6 +76,8 @@ export const TOOLS = {
     ...built("google.golang.org/grpc/interop/server", "1.85.0"),
     program: "server",
   },
+  // A server of go-control-plane, of this version, with the rules that a test gives it.
+  "go-control-plane": { ...built("./tests/testdata/go_control_plane", "0.14.0"), program: "xds" },
   "h2spec": built("github.com/summerwind/h2spec/cmd/h2spec", "2.2.1+incompatible"),
   "statsd_exporter": built("github.com/prometheus/statsd_exporter", "0.26.1"),
   // The reader of compose files that Docker itself has.
