@@ -78,6 +78,8 @@ export const TOOLS = {
   },
   // A server of go-control-plane, of this version, with the rules that a test gives it.
   "go-control-plane": { ...built("./tests/testdata/go_control_plane", "0.14.0"), program: "xds" },
+  // The OTLP receiver of the OpenTelemetry Collector, of this version.
+  "otel-collector": { ...built("./tests/testdata/otel_collector", "0.165.0"), program: "collector" },
   "h2spec": built("github.com/summerwind/h2spec/cmd/h2spec", "2.2.1+incompatible"),
   "statsd_exporter": built("github.com/prometheus/statsd_exporter", "0.26.1"),
   // The reader of compose files that Docker itself has.
