@@ -58,7 +58,7 @@ function responseProblem(
 }
 
 /**
- * Whether these are the octets of an answer in its usual form: the overall code OK, and so
+ * Whether these are the bytes of an answer in its usual form: the overall code OK, and so
  * many statuses that begin with the code OK. Anything else is read in full.
  */
 function isPlainOk({ bytes, start, end }: ByteRange, descriptors: number): boolean {

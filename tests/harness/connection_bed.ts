@@ -12,7 +12,7 @@ export class ConnectionBed {
   readonly otherProtocols: string[] = [];
   /** Lengths of header blocks that were unusually long. */
   readonly longHeaders: number[] = [];
-  /** How often the connection had output that no octets of the peer brought. */
+  /** How often the connection had output that no bytes of the peer brought. */
   outputs = 0;
   /** The time, in milliseconds. */
   now = 0;
@@ -25,7 +25,7 @@ export class ConnectionBed {
       readonly raw?: boolean;
       readonly settings?: readonly (readonly [number, number])[];
       readonly direct?: boolean;
-      /** The octets arrive in pieces of at most this length. */
+      /** The bytes arrive in pieces of at most this length. */
       readonly maxPiece?: number;
     } = {},
   ) {
@@ -44,7 +44,7 @@ export class ConnectionBed {
     if (options.raw !== true) this.send(greeting(options.settings));
   }
 
-  /** Gives the connection octets, and answers the frames that it then has for the peer. */
+  /** Gives the connection bytes, and answers the frames that it then has for the peer. */
   send(...parts: readonly Uint8Array[]): string[] {
     for (const part of parts) {
       const length = Math.min(part.length, this.#maxPiece);

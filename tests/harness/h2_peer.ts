@@ -22,7 +22,7 @@ export const PEER_SETTING = {
 export function greeting(
   settings: readonly (readonly [identifier: number, value: number])[] = [],
 ): Uint8Array {
-  return concatBytes(PREFACE, frame(FRAME.SETTINGS, 0, concatBytes(...settings.map(settingOctets))));
+  return concatBytes(PREFACE, frame(FRAME.SETTINGS, 0, concatBytes(...settings.map(settingBytes))));
 }
 
 /** One frame of any type. */
@@ -105,7 +105,7 @@ export function concatBytes(...parts: readonly Uint8Array[]): Uint8Array {
   return whole;
 }
 
-/** The same octets again and again. */
+/** The same bytes again and again. */
 export function repeated(count: number, part: Uint8Array): Uint8Array {
   const whole = new Uint8Array(count * part.length);
   for (let index = 0; index < count; index++) whole.set(part, index * part.length);
@@ -156,14 +156,14 @@ export class H2Lines {
   }
 }
 
-/** Where the frame at `at` ends; beyond the octets when it is not whole. */
+/** Where the frame at `at` ends; beyond the bytes when it is not whole. */
 function endOfFrame(bytes: Uint8Array, at: number): number {
   return bytes.length - at < FRAME_HEADER_BYTES
     ? Infinity
     : at + FRAME_HEADER_BYTES + Math.floor(readUint32(bytes, at) / 256);
 }
 
-function settingOctets([identifier, value]: readonly [identifier: number, value: number]): Uint8Array {
+function settingBytes([identifier, value]: readonly [identifier: number, value: number]): Uint8Array {
   return concatBytes(Uint8Array.of(identifier >>> 8, identifier), uint32(value));
 }
 
@@ -174,7 +174,7 @@ function endOf(flags: number): string {
 function contentOf(payload: Uint8Array): string {
   const isMessage = payload.length >= 5 && payload.length <= 100 && payload[0] === 0 &&
     readUint32(payload, 1) === payload.length - 5;
-  if (!isMessage) return `${payload.length} octets`;
+  if (!isMessage) return `${payload.length} bytes`;
   return `message ${JSON.stringify(new TextDecoder().decode(payload.subarray(5)))}`;
 }
 
@@ -200,7 +200,7 @@ export function blockFrames(streamId: number, block: Uint8Array, size = 16_384):
   return concatBytes(...frames);
 }
 
-/** A text as HPACK writes it: its length with a prefix of 7 bits, and its octets. */
+/** A text as HPACK writes it: its length with a prefix of 7 bits, and its bytes. */
 export function hpackText(text: string): Uint8Array {
   const body = new TextEncoder().encode(text);
   const length: number[] = [];

@@ -16,7 +16,7 @@ export async function cpuSeconds(pid: number, ticksPerSecond: number): Promise<n
   return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
 }
 
-/** Resident memory of the process in MB (10^6 octets). */
+/** Resident memory of the process in MB (10^6 bytes). */
 export async function residentMb(pid: number): Promise<number> {
   const status = await Deno.readTextFile(`/proc/${pid}/status`);
   const size = /^VmRSS:\s*(\d+) kB$/m.exec(status)?.[1];

@@ -15,7 +15,7 @@ export interface RawClientOptions {
   readonly tls?: boolean;
 }
 
-/** A peer on a real socket that sends whatever octets it is told to, and takes note of the frames that come. */
+/** A peer on a real socket that sends whatever bytes it is told to, and takes note of the frames that come. */
 export class RawClient implements AsyncDisposable {
   /** The frames that came, without window updates. */
   readonly lines: string[] = [];
@@ -63,7 +63,7 @@ export class RawClient implements AsyncDisposable {
     return this.#isClosed;
   }
 
-  /** Sends octets, as far as the server still takes them. */
+  /** Sends bytes, as far as the server still takes them. */
   send(...parts: readonly Uint8Array[]): void {
     for (const part of parts) if (!this.#socket.destroyed) this.#socket.write(part);
   }

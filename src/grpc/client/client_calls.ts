@@ -113,7 +113,7 @@ export class ClientCalls {
     this.#options.onOutput();
   }
 
-  /** Ends the request; the answer goes on. */
+  /** Ends the request; the answer continues. */
   closeSend(call: ClientCall): void {
     if (call.isOver || call.isRequestEnded) return;
     if (call.id === 0 && call.outgoing.queued === undefined) call.outgoing.isEnded = true;
@@ -130,7 +130,7 @@ export class ClientCalls {
     this.#options.onOutput();
   }
 
-  /** The answer is at its end. A request that goes on is of no use then. */
+  /** The answer has ended, so the rest of the request is not needed. */
   complete(call: ClientCall, status: CallStatus, now: number): void {
     if (!call.isRequestSent) this.sender.reset(call.id, "CANCEL");
     this.#finish(call, status, now);

@@ -36,7 +36,7 @@ export class GrpcStream implements CallTaker, AsyncIterable<Uint8Array> {
     return this;
   }
 
-  /** How the call ended; absent while it goes on. */
+  /** How the call ended; absent while it runs. */
   get status(): CallStatus | undefined {
     return this.#status;
   }

@@ -130,7 +130,7 @@ const OVERFLOWED_BLOCK: ResponseBlock = {
   encoding: "",
 };
 
-/** Fields that are of no use to a caller. */
+/** Fields that callers do not need. */
 const OWN_FIELDS = new Set([
   ...[":status", "content-type", "grpc-status", "grpc-message", "grpc-encoding", "grpc-accept-encoding"],
 ]);

@@ -250,7 +250,7 @@ Deno.test("a server that reads nothing for a moment: everything arrives", async 
   for (let round = 0; round < 20; round++) {
     bed.socket.unblock();
     bytes += (await bed.frames()).reduce(
-      (sum, line) => sum + Number(/ (\d+) octets/.exec(line)?.[1] ?? 0),
+      (sum, line) => sum + Number(/ (\d+) bytes/.exec(line)?.[1] ?? 0),
       0,
     );
   }

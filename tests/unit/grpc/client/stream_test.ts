@@ -47,7 +47,7 @@ Deno.test("stream: messages go both ways, and both sides end", async () => {
   bed.send(content(1, message("ONE")));
   await stream.send(ascii("two"));
   stream.closeSend();
-  assertEquals(await bed.frames(), ['DATA 1 message "one"', 'DATA 1 message "two"', "DATA 1 end 0 octets"]);
+  assertEquals(await bed.frames(), ['DATA 1 message "one"', 'DATA 1 message "two"', "DATA 1 end 0 bytes"]);
   bed.send(content(1, concatBytes(message("TWO"), message("THREE"))), answerTrailers(1));
   await settledTurns();
   assertEquals([lines, stream.status?.code], [["ONE", "TWO", "THREE", "end"], "OK"]);
@@ -110,7 +110,7 @@ Deno.test("stream: what is sent before the server allows the call follows in its
     'DATA 1 message "a"',
     'DATA 1 end message "b"',
     'DATA 3 message "c"',
-    "DATA 5 end 0 octets",
+    "DATA 5 end 0 bytes",
   ]);
 });
 

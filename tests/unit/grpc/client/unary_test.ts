@@ -116,17 +116,17 @@ Deno.test("unary call: a long message goes out as the windows of call and connec
   const { bed, client } = await ClientBed.open([[PEER_SETTING.INITIAL_WINDOW_SIZE, 20_000]]);
   const call = outcomeOf(client.unary(CALL_PATH, new Uint8Array(99_995)));
   const sent = async () => (await bed.frames()).filter((line) => line.startsWith("DATA"));
-  assertEquals(await sent(), ["DATA 1 16384 octets", "DATA 1 3616 octets"]);
+  assertEquals(await sent(), ["DATA 1 16384 bytes", "DATA 1 3616 bytes"]);
   bed.send(windowUpdate(1, 60_000));
-  assertEquals((await sent()).at(-1), "DATA 1 12767 octets");
+  assertEquals((await sent()).at(-1), "DATA 1 12767 bytes");
   bed.send(windowUpdate(0, 1));
-  assertEquals(await sent(), ["DATA 1 1 octets"]);
+  assertEquals(await sent(), ["DATA 1 1 bytes"]);
   bed.send(windowUpdate(0, 100_000));
-  assertEquals((await sent()).at(-1), "DATA 1 14464 octets");
+  assertEquals((await sent()).at(-1), "DATA 1 14464 bytes");
   bed.send(
     frame(FRAME.SETTINGS, 0, concatBytes(Uint8Array.of(0, PEER_SETTING.INITIAL_WINDOW_SIZE), uint32(40_000))),
   );
-  assertEquals(await sent(), ["DATA 1 16384 octets", "DATA 1 end 3616 octets"]);
+  assertEquals(await sent(), ["DATA 1 16384 bytes", "DATA 1 end 3616 bytes"]);
   bed.send(wholeAnswer(1, "done"));
   assertEquals(await call, "done");
 });

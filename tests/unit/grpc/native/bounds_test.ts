@@ -159,7 +159,7 @@ Deno.test("bounds: a header list that its references to the table make too large
   );
   assertEquals(lines, [
     "HEADERS 1 :status=431 content-type=text/plain; charset=utf-8 content-length=29",
-    "DATA 1 end 29 octets",
+    "DATA 1 end 29 bytes",
     ...answer(3, "next"),
   ]);
 });
@@ -168,7 +168,7 @@ Deno.test("bounds: a flood of CONTINUATION", () => {
   const floods: Readonly<Record<string, Uint8Array>> = {
     "empty ones": frame(FRAME.CONTINUATION, 1),
     "full ones": frame(FRAME.CONTINUATION, 1, zeros(16_384)),
-    "an octet each": frame(FRAME.CONTINUATION, 1, zeros(1)),
+    "a byte each": frame(FRAME.CONTINUATION, 1, zeros(1)),
   };
   const found = Object.entries(floods).map(([name, one]) => {
     const bed = new ConnectionBed();
@@ -177,7 +177,7 @@ Deno.test("bounds: a flood of CONTINUATION", () => {
   assertEquals(found, Object.keys(floods).map((name) => [name, ["GOAWAY 0 ENHANCE_YOUR_CALM"]]));
 });
 
-Deno.test("bounds: a table of more than 4,096 octets", () => {
+Deno.test("bounds: a table of more than 4,096 bytes", () => {
   const bed = new ConnectionBed();
   // 31 + 4,065 = 4,096 is allowed, 4,097 is not.
   const allowed = bed.send(
@@ -307,7 +307,7 @@ for (const whole of [false, true]) {
   });
 }
 
-Deno.test("bounds: messages that are refused leave the count of held octets as it was", () => {
+Deno.test("bounds: messages that are refused leave the count of held bytes as it was", () => {
   const bed = new ConnectionBed();
   const bad = concatBytes(Uint8Array.of(0), uint32(0xffffffff), zeros(16_000));
   for (let id = 101; id < 2_101; id += 2) {

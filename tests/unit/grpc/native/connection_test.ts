@@ -232,7 +232,7 @@ const PREFACES:
     ["the whole of it", greeting(), [...GREETED, "SETTINGS ack"], false],
   ];
 
-Deno.test("Connection: whoever speaks another protocol is known by it, however few octets came", () => {
+Deno.test("Connection: whoever speaks another protocol is known by it, however few bytes came", () => {
   const cases: readonly (readonly [text: string, spoken: readonly string[]])[] = [
     ["G", ["HTTP/1.1"]],
     ["PU", ["HTTP/1.1"]],
@@ -279,7 +279,7 @@ Deno.test("Connection: pieces of every size make the same frames", () => {
   for (let size = 1; size <= stream.length; size += size < 40 ? 1 : 17) {
     const bed = new ConnectionBed({ raw: true });
     for (let at = 0; at < stream.length; at += size) bed.connection.receive(stream.slice(at, at + size));
-    assertEquals(bed.sent(), expected, `pieces of ${size} octets`);
+    assertEquals(bed.sent(), expected, `pieces of ${size} bytes`);
   }
 });
 

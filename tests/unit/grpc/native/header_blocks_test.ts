@@ -55,12 +55,12 @@ const MESSAGES: readonly (readonly [name: string, message: string, encoded: stri
   ["visible ASCII", "a b~!", "a b~!"],
   ["a percent sign", "50 %", "50 %25"],
   ["a line break and a tab", "a\nb\tc", "a%0Ab%09c"],
-  ["two octets", "ключ", "%D0%BA%D0%BB%D1%8E%D1%87"],
-  ["four octets", "😀", "%F0%9F%98%80"],
+  ["two bytes", "ключ", "%D0%BA%D0%BB%D1%8E%D1%87"],
+  ["four bytes", "😀", "%F0%9F%98%80"],
   ["half a character", "\ud83d!", "%EF%BF%BD!"],
   ["delete and zero", "\x7f\0", "%7F%00"],
   ["too long", "x".repeat(5_000), "x".repeat(4_096)],
-  ["too long in octets: only whole characters", "日".repeat(2_000), "%E6%97%A5".repeat(455)],
+  ["too long in bytes: only whole characters", "日".repeat(2_000), "%E6%97%A5".repeat(455)],
 ];
 
 Deno.test("percentEncode", () => {

@@ -148,7 +148,7 @@ Deno.test("Connection: half a request is not waited for, whatever it asks for", 
 const REFUSED: Readonly<Record<string, readonly [request: Uint8Array, lines: readonly string[]]>> = {
   "another content type": [asked(1, "Echo", { "content-type": "application/json" }), [
     "HEADERS 1 :status=415 content-type=text/plain; charset=utf-8 content-length=62",
-    "DATA 1 end 62 octets",
+    "DATA 1 end 62 bytes",
   ]],
   "HEAD": [headers(1, callFields("/", { ":method": "HEAD" }), true), [
     "HEADERS 1 end :status=415 content-type=text/plain; charset=utf-8 content-length=62",

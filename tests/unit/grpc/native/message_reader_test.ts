@@ -7,11 +7,11 @@ import { concatBytes, message, uint32 } from "../../../harness/h2_peer.ts";
 const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 const gzipped = (body: Uint8Array): Uint8Array => message(new Uint8Array(gzipSync(body)), true);
 
-/** Gives a reader octets in pieces of one size; answers the messages. */
+/** Gives a reader bytes in pieces of one size; answers the messages. */
 function inPieces(reader: MessageReader, stream: Uint8Array, size: number): Uint8Array[] {
   const messages: Uint8Array[] = [];
   for (let at = 0; at < stream.length; at += size) {
-    // The octets of a piece are gone when the next one comes.
+    // The bytes of a piece are gone when the next one comes.
     const piece = stream.slice(at, at + size);
     messages.push(...reader.read(piece).map((whole) => whole.slice()));
     piece.fill(0xff);
@@ -29,7 +29,7 @@ Deno.test("MessageReader: pieces of every size make the same messages", () => {
   for (let size = 1; size <= stream.length; size++) {
     const reader = new MessageReader("gzip");
     const messages = inPieces(reader, stream, size).map(text);
-    assertEquals([messages, reader.held], [["first", "", "second", "third"], 0], `pieces of ${size} octets`);
+    assertEquals([messages, reader.held], [["first", "", "second", "third"], 0], `pieces of ${size} bytes`);
   }
 });
 

@@ -53,7 +53,7 @@ Deno.test("Sender: an answer that the windows let in goes out at once", () => {
 Deno.test("Sender: an answer larger than a frame is cut", () => {
   const bed = new Bed();
   bed.sender.unary(bed.stream(), new Uint8Array(40_000));
-  const data = ["DATA 1 16384 octets", "DATA 1 16384 octets", "DATA 1 7237 octets"];
+  const data = ["DATA 1 16384 bytes", "DATA 1 16384 bytes", "DATA 1 7237 bytes"];
   assertEquals([bed.sent(), bed.events], [[HEADERS_LINE, ...data, END_LINE], ["finished 1"]]);
 });
 
@@ -74,8 +74,8 @@ Deno.test("Sender: windows of 0, 1 and below 0", () => {
   bed.sender.widenStream(stream, 100);
   steps.push(bed.sent());
   assertEquals([steps, bed.events, stream.outgoing.window], [
-    [[HEADERS_LINE], ["DATA 1 1 octets"], [], ["-10"], [], ["DATA 1 2 octets"], [
-      "DATA 1 7 octets",
+    [[HEADERS_LINE], ["DATA 1 1 bytes"], [], ["-10"], [], ["DATA 1 2 bytes"], [
+      "DATA 1 7 bytes",
       END_LINE,
     ]],
     ["finished 1"],
@@ -92,8 +92,8 @@ Deno.test("Sender: trailers wait behind what is queued, without any window of th
   const before = bed.sent();
   bed.sender.widenStream(stream, 9);
   assertEquals([before, bed.sent(), bed.events], [
-    [HEADERS_LINE, "DATA 1 3 octets"],
-    ["DATA 1 3 octets", 'DATA 1 message "b"', END_LINE],
+    [HEADERS_LINE, "DATA 1 3 bytes"],
+    ["DATA 1 3 bytes", 'DATA 1 message "b"', END_LINE],
     ["finished 1"],
   ]);
 });
@@ -116,10 +116,10 @@ Deno.test("Sender: streams that wait for the connection's window take turns", ()
   });
   assertEquals([steps, bed.events, bed.sender.window], [
     [
-      ["DATA 1 4 octets"],
-      ["DATA 3 4 octets"],
-      ['DATA 5 message "x"', "DATA 1 2 octets"],
-      ["DATA 3 2 octets"],
+      ["DATA 1 4 bytes"],
+      ["DATA 3 4 bytes"],
+      ['DATA 5 message "x"', "DATA 1 2 bytes"],
+      ["DATA 3 2 bytes"],
     ],
     ["finished 5", "finished 1", "finished 3"],
     98,
@@ -137,7 +137,7 @@ Deno.test("Sender: a stream that also waits for its own window goes on with that
   const before = bed.sent();
   bed.sender.widenStream(stream, 1);
   bed.sender.widenStream(stream, 10);
-  assertEquals([before, bed.sent()], [[HEADERS_LINE], ["DATA 1 1 octets", "DATA 1 5 octets", END_LINE]]);
+  assertEquals([before, bed.sent()], [[HEADERS_LINE], ["DATA 1 1 bytes", "DATA 1 5 bytes", END_LINE]]);
 });
 
 Deno.test("Sender: what waits on one stream has a bound, and nothing follows when it is over", () => {
@@ -177,10 +177,10 @@ Deno.test("Sender: an answer that is no gRPC ends with its body", () => {
   const block = ":status=415 content-type=text/plain; charset=utf-8 content-length=3";
   assertEquals([bed.sent(), bed.events], [[
     `HEADERS 1 ${block}`,
-    "DATA 1 end 3 octets",
+    "DATA 1 end 3 bytes",
     `HEADERS 3 ${block}`,
-    "DATA 3 2 octets",
-    "DATA 3 end 1 octets",
+    "DATA 3 2 bytes",
+    "DATA 3 end 1 bytes",
     `HEADERS 5 end ${block}`,
   ], ["finished 1", "finished 3", "finished 5"]]);
 });
