@@ -1,13 +1,11 @@
-import { clearImmediate, setImmediate } from "node:timers";
 import type { Clock } from "../base/clock.ts";
+import { afterDelay, TurnTask } from "../base/turn.ts";
 import type { Ask, HitBatch, SingleAsk, WaitingAsk } from "./hit_batch.ts";
 
 /** Behind this many batches in flight a small one waits a moment: large batches cost a third less. */
 const EAGER_BATCHES = 3;
 const LARGE_BATCH_KEYS = 64;
 const MAX_HOLD_MS = 5;
-/** A timer takes at least this long; a turn of the event loop takes some microseconds. */
-const SHORTEST_TIMER_MS = 2;
 
 /** How hits are gathered, and where they go. */
 export interface BatcherOptions<B extends HitBatch, Connection> {
@@ -35,17 +33,21 @@ interface CurrentBatch<B> {
   /** The window is over. */
   isDue: boolean;
   isUrgent: boolean;
-  readonly cancelWindow: () => void;
   cancelHold?: () => void;
 }
 
 /** Gathers the hits for one node: what is asked for within the window is one batch. */
 export class Batcher<B extends HitBatch, Connection> {
   readonly #options: BatcherOptions<B, Connection>;
+  readonly #window: TurnTask;
   #current: CurrentBatch<B> | undefined;
 
   constructor(options: BatcherOptions<B, Connection>) {
     this.#options = options;
+    this.#window = new TurnTask(() => {
+      if (this.#current !== undefined) this.#current.isDue = true;
+      this.flush();
+    }, afterDelay(options.windowMs, options.clock));
   }
 
   /** When the current batch began, by `clock.elapsed()`; absent without one. */
@@ -100,7 +102,7 @@ export class Batcher<B extends HitBatch, Connection> {
     const current = this.#current;
     if (current === undefined || (which === "due" && !current.isDue)) return undefined;
     this.#current = undefined;
-    current.cancelWindow();
+    this.#window.cancel();
     current.cancelHold?.();
     return current.batch;
   }
@@ -131,18 +133,14 @@ export class Batcher<B extends HitBatch, Connection> {
   }
 
   #begin(): CurrentBatch<B> {
-    const { clock, windowMs, createBatch } = this.#options;
-    const current: CurrentBatch<B> = {
+    const { clock, createBatch } = this.#options;
+    this.#window.request();
+    return this.#current = {
       batch: createBatch(),
       startedAt: clock.elapsed(),
       isDue: false,
       isUrgent: false,
-      cancelWindow: startSoon(windowMs, clock, () => {
-        current.isDue = true;
-        if (this.#current === current) this.flush();
-      }),
     };
-    return this.#current = current;
   }
 
   #flushLarge({ batch, isDue }: CurrentBatch<B>): void {
@@ -159,20 +157,4 @@ export class Batcher<B extends HitBatch, Connection> {
     });
     return true;
   }
-}
-
-/** Runs something after a delay; one that is too short for a timer is waited for turn by turn. */
-function startSoon(delayMs: number, clock: Clock, run: () => void): () => void {
-  if (delayMs >= SHORTEST_TIMER_MS) return clock.after(delayMs, run);
-  if (delayMs <= 0) {
-    queueMicrotask(run);
-    return () => {};
-  }
-  const dueAt = clock.elapsed() + delayMs;
-  const look = () => {
-    if (clock.elapsed() >= dueAt) run();
-    else immediate = setImmediate(look);
-  };
-  let immediate = setImmediate(look);
-  return () => clearImmediate(immediate);
 }

@@ -1,5 +1,5 @@
-import { setImmediate } from "node:timers";
 import type { Clock } from "../base/clock.ts";
+import { atTurnEnd, TurnTask } from "../base/turn.ts";
 import type { Taken } from "../ratelimit/algorithms/taken.ts";
 import type { Caller, ConditionalHit, CounterCache, CountReceiver, Hit } from "../ratelimit/counter_cache.ts";
 import { CacheError } from "../ratelimit/errors.ts";
@@ -82,6 +82,7 @@ export class CountingClient implements CounterCache {
   readonly #options: CountingClientOptions;
   readonly #inFlight: InFlight<SentRequest>;
   readonly #sent = new Map<number, SentRequest>();
+  readonly #turn = new TurnTask(() => this.#send(), atTurnEnd);
   #gathered: Gathered | undefined;
   #lastId = 0;
 
@@ -157,7 +158,7 @@ export class CountingClient implements CounterCache {
   }
 
   #gather(): Gathered {
-    setImmediate(() => this.#send());
+    this.#turn.request();
     return this.#gathered = {
       startedAt: this.#options.clock.elapsed(),
       ...{ keys: [], numbers: [], receivers: [], conditional: [], takers: [] },

@@ -1,4 +1,4 @@
-import { setImmediate } from "node:timers";
+import { atTurnEnd, TurnBatch } from "../base/turn.ts";
 import type { CounterPlace, Hit } from "../ratelimit/counter_cache.ts";
 import { type CellPlace, SharedCell } from "./shared_cells.ts";
 
@@ -24,15 +24,14 @@ const MAX_ASKED = 1_000;
 /** The places of counters in the memory that another thread shares with this one. */
 export class SharedPlaces {
   readonly #cells: BigInt64Array;
-  readonly #post: (questions: readonly PlaceQuestion[]) => void;
   readonly #places = new Map<string, KnownPlace>();
-  /** Keys without an answer, with the end of the window; those of the next message. */
+  /** Keys without an answer, with the end of the window. */
   readonly #asked = new Map<string, number>();
-  #questions: PlaceQuestion[] = [];
+  readonly #questions: TurnBatch<PlaceQuestion>;
 
   constructor(cells: BigInt64Array, post: (questions: readonly PlaceQuestion[]) => void) {
     this.#cells = cells;
-    this.#post = post;
+    this.#questions = new TurnBatch(post, { defer: atTurnEnd });
   }
 
   /** The place of a counter if it is known to stay for the whole window; otherwise it is asked for. */
@@ -44,7 +43,7 @@ export class SharedPlaces {
     this.#places.delete(key);
     if (this.#asked.has(key) || this.#asked.size >= MAX_ASKED) return undefined;
     this.#asked.set(key, windowEnd);
-    if (this.#questions.push({ key, windowEnd }) === 1) setImmediate(() => this.#ask());
+    this.#questions.add({ key, windowEnd });
     return undefined;
   }
 
@@ -57,11 +56,5 @@ export class SharedPlaces {
       if (this.#places.size >= MAX_PLACES) this.#places.clear();
       this.#places.set(key, { cell: new SharedCell(this.#cells, place), windowEnd });
     }
-  }
-
-  #ask(): void {
-    const questions = this.#questions;
-    this.#questions = [];
-    this.#post(questions);
   }
 }

@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
 import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
+import { TurnTask } from "../../base/turn.ts";
 import { LIMITS } from "../native/limits.ts";
 import { type CallStatus, localStatus } from "./call_status.ts";
 import { ClientConnection } from "./client_connection.ts";
@@ -33,8 +34,9 @@ export class ClientCarrier {
   readonly connection: ClientConnection;
   readonly #socket: Duplex;
   readonly #options: ClientCarrierOptions;
+  /** Writes the output that does not follow from a read. */
+  readonly #flushSoon = new TurnTask(() => this.flush());
   #status: CallStatus | undefined;
-  #isFlushDue = false;
   #isEnded = false;
   /** Since when the server has not read what was written. */
   #pausedAt: number | undefined;
@@ -48,7 +50,7 @@ export class ClientCarrier {
     this.#options = options;
     this.connection = new ClientConnection({
       now: () => clock.elapsed(),
-      onOutput: () => this.#flushSoon(),
+      onOutput: () => this.#flushSoon.request(),
       onReady: options.onReady,
       onRead: options.onRead,
     });
@@ -90,7 +92,7 @@ export class ClientCarrier {
       if (socket.writableLength > LIMITS.unsentBytes) this.#pause();
       else connection.readOn();
       // What had no room in the output before.
-      if (output.length > 0) this.#flushSoon();
+      if (output.length > 0) this.#flushSoon.request();
     }
     if (connection.isClosing && !this.#isEnded) this.#end();
   }
@@ -107,16 +109,6 @@ export class ClientCarrier {
     this.#socket.resume();
     this.connection.readOn();
     this.flush();
-  }
-
-  /** Writes the output that does not follow from a read, once for this turn of the event loop. */
-  #flushSoon(): void {
-    if (this.#isFlushDue) return;
-    this.#isFlushDue = true;
-    queueMicrotask(() => {
-      this.#isFlushDue = false;
-      this.flush();
-    });
   }
 
   /** The last output is written. */

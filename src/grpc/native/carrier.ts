@@ -1,4 +1,5 @@
 import type { Duplex } from "node:stream";
+import { TurnTask } from "../../base/turn.ts";
 import { Connection, type ConnectionOptions } from "./connection.ts";
 import type { EndedCalls } from "./ended_calls.ts";
 import { LIMITS } from "./limits.ts";
@@ -26,7 +27,8 @@ export class Carrier {
   readonly #options: CarrierOptions;
   readonly #connection: Connection;
   readonly #openedAt: number;
-  #isFlushDue = false;
+  /** Writes the output that does not follow from a read. */
+  readonly #flushSoon = new TurnTask(() => this.#flush());
   #drainedAt: number | undefined;
   /** When the peer was asked to go away because of the connection's age, which begins a separate grace. */
   #agedAt: number | undefined;
@@ -40,7 +42,7 @@ export class Carrier {
     this.#openedAt = options.now();
     this.#connection = new Connection({
       ...options,
-      onOutput: () => this.#flushSoon(),
+      onOutput: () => this.#flushSoon.request(),
       onEnded: (metrics, startedAt) => options.ended.note(metrics, startedAt),
     });
     socket.on("data", (chunk: Uint8Array) => {
@@ -120,16 +122,6 @@ export class Carrier {
       this.#connection.readOn();
       this.#flush();
     }
-  }
-
-  /** Writes the output that does not follow from a read, once for this turn of the event loop. */
-  #flushSoon(): void {
-    if (this.#isFlushDue) return;
-    this.#isFlushDue = true;
-    queueMicrotask(() => {
-      this.#isFlushDue = false;
-      this.#flush();
-    });
   }
 
   #flush(): void {

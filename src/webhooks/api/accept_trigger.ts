@@ -1,6 +1,7 @@
 import { acceptedAnswer, AcceptOnce, type AcceptOnceOptions } from "./idempotency.ts";
 import { bodyText, isJsonType } from "../../base/body_text.ts";
 import { bodyHash, type JsonObject } from "../../base/exact_json.ts";
+import { TurnMemo } from "../../base/turn.ts";
 import { jsonObjectOf } from "./field_reader.ts";
 import {
   bodyProblem,
@@ -71,7 +72,7 @@ export class TriggerAcceptor {
   readonly #once: AcceptOnce;
   readonly #signed: SignedCalls;
   /** By the hash of the key. */
-  readonly #finding = new Map<string, Promise<KnownTriggerKey | undefined>>();
+  readonly #finding = new TurnMemo<string, Promise<KnownTriggerKey | undefined>>();
 
   constructor(options: TriggerAcceptorOptions) {
     this.#options = options;
@@ -173,12 +174,7 @@ export class TriggerAcceptor {
 
   /** Calls of one turn of the event loop that show the same key share a read. */
   #find(keyHash: string): Promise<KnownTriggerKey | undefined> {
-    const begun = this.#finding.get(keyHash);
-    if (begun !== undefined) return begun;
-    const found = this.#options.store.read(findTriggerKey, keyHash);
-    if (this.#finding.size === 0) queueMicrotask(() => this.#finding.clear());
-    this.#finding.set(keyHash, found);
-    return found;
+    return this.#finding.get(keyHash, () => this.#options.store.read(findTriggerKey, keyHash));
   }
 
   async #create(

@@ -22,7 +22,7 @@ import type {
 import type { WebhookMetrics } from "./metrics.ts";
 import { PendingRequests, REQUEST_TIMEOUT_MS } from "./pending_requests.ts";
 import type { TracedWork } from "../../base/traced_work.ts";
-import { TurnBatch } from "../../base/turn_batch.ts";
+import { TurnBatch } from "../../base/turn.ts";
 
 /** The supervisor's side of the connection to a worker. */
 export type WebhookWorkerHandle = WorkerHandle<ToWebhookWorker, FromWebhookWorker>;

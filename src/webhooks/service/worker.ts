@@ -5,7 +5,7 @@ import { portLogger } from "../../base/log.ts";
 import { captureConsole } from "../../base/standard_streams.ts";
 import { lowerPriority } from "../../base/thread_priority.ts";
 import { WakeLoop } from "../../base/wake_loop.ts";
-import { TurnBatch } from "../../base/turn_batch.ts";
+import { TurnBatch } from "../../base/turn.ts";
 import { waitUnlessAborted, withTimeout } from "../../base/wait.ts";
 import type { WebhookAnswer, WebhookCalls } from "../api/calls.ts";
 import { StoreError } from "../store/store.ts";

@@ -1,5 +1,6 @@
 import type { JsonValue } from "../../base/exact_json.ts";
 import { JsonText } from "../../base/json_text.ts";
+import { TurnMemo } from "../../base/turn.ts";
 import type { Execution } from "../model/records.ts";
 import type { TemplateRoot, TemplateScope } from "../model/template.ts";
 import { timeText } from "../../base/rfc3339.ts";
@@ -13,7 +14,7 @@ export class WorkflowScope implements TemplateScope {
   readonly #env: Readonly<Record<string, string>>;
   readonly #results = new Map<string, string>();
   /** By their texts. */
-  readonly #values = new Map<string, JsonText>();
+  readonly #values = new TurnMemo<string, JsonText>();
   readonly #startedAt: number;
 
   constructor(execution: Execution, env: Readonly<Record<string, string>>, startedAt: number) {
@@ -50,11 +51,6 @@ export class WorkflowScope implements TemplateScope {
 
   #value(text: string | undefined): JsonText | undefined {
     if (text === undefined) return undefined;
-    const known = this.#values.get(text);
-    if (known !== undefined) return known;
-    if (this.#values.size === 0) queueMicrotask(() => this.#values.clear());
-    const value = new JsonText(text);
-    this.#values.set(text, value);
-    return value;
+    return this.#values.get(text, () => new JsonText(text));
   }
 }
