@@ -1,8 +1,9 @@
+import config from "../deno.json" with { type: "json" };
 import { type GeneratedPage, generatePages, pagePart, wholePage } from "./docs/generated_page.ts";
 import { algorithmsSvg } from "./docs/algorithms_svg.ts";
 import { cliPage } from "./docs/cli_page.ts";
 import { metricsPart } from "./docs/metrics_part.ts";
-import { OPENAPI_PAGES } from "./docs/openapi_pages.ts";
+import { OPENAPI_PAGES, openApiText } from "./docs/openapi_pages.ts";
 import { latestResults, performancePage, speedPart } from "./docs/performance_page.ts";
 import { settingsPage } from "./docs/settings_page.ts";
 
@@ -17,10 +18,12 @@ export const PAGES: readonly GeneratedPage[] = [
   ...OPENAPI_PAGES,
 ];
 
-/** Writes the generated pages; with `--check`, names those that are stale and returns 1. */
+/** Writes the generated pages and `docs/openapi.json`; with `--check`, names those that are stale and returns 1. */
 async function main(args: readonly string[]): Promise<number> {
   const isCheck = args.includes("--check");
-  const stale = await generatePages(PAGES, { root: new URL("../", import.meta.url), isCheck });
+  const root = new URL("../", import.meta.url);
+  const stale = await generatePages(PAGES, { root, isCheck });
+  if (!isCheck) await Deno.writeTextFile(new URL("docs/openapi.json", root), openApiText(config.version));
   await print(stale.map((path) => isCheck ? `${path} is stale: run scripts/docs.ts\n` : `${path} written\n`));
   return isCheck && stale.length > 0 ? 1 : 0;
 }

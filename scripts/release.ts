@@ -1,6 +1,6 @@
 /**
  * Makes everything that a release consists of: the programs of all platforms whose base runtime can be had, a bill of
- * materials, release notes, and the sums of these files: `deno task release`.
+ * materials, the OpenAPI document, release notes, and the sums of these files: `deno task release`.
  */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -10,6 +10,7 @@ import { packagesToEmbed } from "./compile/embedded_files.ts";
 import { CompileError, runToEnd } from "./compile/failure.ts";
 import { readTargets, type Target, TARGETS } from "./compile/options.ts";
 import { writeSums } from "./compile/sums.ts";
+import { openApiText } from "./docs/openapi_pages.ts";
 import { releaseNotes } from "./release/notes.ts";
 import { sbomOf } from "./release/sbom.ts";
 
@@ -68,7 +69,11 @@ async function releaseAll(
     output,
     signal,
   );
-  const texts = { [`weir-${version}.cdx.json`]: sbom, [NOTES_FILE]: notes };
+  const texts = {
+    [`weir-${version}.cdx.json`]: sbom,
+    [`weir-${version}.openapi.json`]: openApiText(version),
+    [NOTES_FILE]: notes,
+  };
   for (const [name, text] of Object.entries(texts)) {
     await Deno.writeTextFile(join(folder, name), text);
     output.stdout(join(folder, name));

@@ -1,4 +1,3 @@
-import config from "../../deno.json" with { type: "json" };
 import { DESCRIBED_ROUTES, type DescribedRoute, SCHEMAS } from "../../src/http/openapi/described_routes.ts";
 import { openApiDocument } from "../../src/http/openapi/document.ts";
 import { AUDIT_ACTIONS } from "../../src/webhooks/model/audit_actions.ts";
@@ -8,24 +7,24 @@ import { type GeneratedPage, pagePart, table } from "./generated_page.ts";
 const ADMIN_PAGE = "docs/webhooks/admin-api.md";
 const API = "/api/v1";
 
-/** The OpenAPI document, and the tables of the HTTP APIs. */
+/** The tables of the HTTP APIs. */
 export const OPENAPI_PAGES: readonly GeneratedPage[] = [
-  { path: "docs/openapi.json", render: documentText },
   pagePart("docs/api.md", "debug paths", debugTable),
   pagePart(ADMIN_PAGE, "calls", callTable),
   pagePart(ADMIN_PAGE, "problem codes", problemTable),
   pagePart(ADMIN_PAGE, "audit actions", auditTable),
 ];
 
+/** The OpenAPI document of a version; it is not committed, as the code has all of it. */
+export function openApiText(version: string): string {
+  return `${JSON.stringify(openApiDocument(version), undefined, 2)}\n`;
+}
+
 /** The web page is no API. */
 const PAGE_ROWS = [
   ["`GET /ui`", "Show the web page", ""],
   ["`GET /ui/live`", "Stream the data of the web page as events", ""],
 ];
-
-function documentText(): string {
-  return `${JSON.stringify(openApiDocument(config.version), undefined, 2)}\n`;
-}
 
 function debugTable(): string {
   const rows = DESCRIBED_ROUTES.filter(({ port }) => port === "debug").map((route) => {

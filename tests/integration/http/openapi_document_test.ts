@@ -16,8 +16,6 @@ Deno.test("openapi: the document is a valid one of OpenAPI 3.1 for this version"
   const { valid, errors } = await new Validator().validate(structuredClone({ ...document }));
   assertEquals([valid, errors], [true, undefined]);
   assertEquals([document.openapi, document.info.version], ["3.1.0", config.version]);
-  const copy = JSON.parse(await Deno.readTextFile(new URL("../../../docs/openapi.json", import.meta.url)));
-  assertEquals(copy, document);
 });
 
 Deno.test("openapi: each operation has its own name, a summary, and examples that its schemas allow", async () => {

@@ -31,7 +31,8 @@ Deno.test({
     const env = { ...OFFLINE, DENO_DIR: deno.path, version: said };
     const args = ["--output", out.path, "--url", "https://host/weir/blob/v9.8.7"];
     const { code, stdout, stderr } = await runTask("release", args, { env, root: sources.path });
-    const files = [`weir-${HERE}`, `weir-${OTHER}`, "weir-9.8.7.cdx.json", "RELEASE_NOTES.md"].sort();
+    const texts = ["weir-9.8.7.cdx.json", "weir-9.8.7.openapi.json", "RELEASE_NOTES.md"];
+    const files = [`weir-${HERE}`, `weir-${OTHER}`, ...texts].sort();
     assertEquals([code, stderr, await namesIn(out.path)], [0, "", ["SHA256SUMS", ...files].sort()]);
     const missing = stdout.split("\n").flatMap((line) => /^not made for (\S+): /.exec(line)?.[1] ?? []);
     assertEquals(missing, TARGETS.filter((target) => target !== HERE && target !== OTHER));
@@ -43,10 +44,10 @@ Deno.test({
     assertEquals([sums.success, checked.sort()], [true, files.map((name) => `${name}: OK`)]);
     const notes = await Deno.readTextFile(join(out.path, "RELEASE_NOTES.md"));
     assertEquals(notes, "- A [page](https://host/weir/blob/v9.8.7/docs/page.md).\n");
-    const { metadata, components } = JSON.parse(
-      await Deno.readTextFile(join(out.path, "weir-9.8.7.cdx.json")),
-    );
+    const jsonOf = async (name: string) => JSON.parse(await Deno.readTextFile(join(out.path, name)));
+    const { metadata, components } = await jsonOf("weir-9.8.7.cdx.json");
     assertEquals([metadata.component.version, components.length > 50], ["9.8.7", true]);
+    assertEquals((await jsonOf("weir-9.8.7.openapi.json")).info.version, "9.8.7");
   },
 });
 
