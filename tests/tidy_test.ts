@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { importCircles } from "./harness/import_circles.ts";
 import { functionsOf, importsOf, scanSource, type Source } from "./harness/source_scan.ts";
 import { type RuleException, TEST_RULES } from "./harness/test_rules.ts";

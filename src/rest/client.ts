@@ -22,7 +22,7 @@ import { type Clock, pause, platformClock, Stop, unlessStopped } from "./stop.ts
  * ```ts
  * import { Client, Get, type StreamResponse } from "@weir/rest";
  * import { ScriptedTransport } from "@weir/rest/testing";
- * import { assertEquals } from "@std/assert";
+ * import { assertEquals } from "#assert";
  *
  * const client = new Client({ fetch: new ScriptedTransport([{ body: "hello" }]).fetch });
  * const request = { method: Get, baseURL: "https://example.com/" };
@@ -57,7 +57,7 @@ function isPlain(settings: Settings): boolean {
  * @example
  * ```ts
  * import { Client, Get } from "@weir/rest";
- * import { assertEquals } from "@std/assert";
+ * import { assertEquals } from "#assert";
  *
  * await using server = Deno.serve({ port: 0, onListen() {} }, () => new Response("hello"));
  * const client = new Client({ timeoutMs: 5_000, retry: { attempts: 3 } });
@@ -309,7 +309,7 @@ export const defaultClient: Client = new Client();
  * @example
  * ```ts
  * import { Post, send } from "@weir/rest";
- * import { assertEquals } from "@std/assert";
+ * import { assertEquals } from "#assert";
  *
  * await using server = Deno.serve({ port: 0, onListen() {} }, (request) => new Response(request.body));
  * const baseURL = `http://localhost:${server.addr.port}/`;
@@ -327,7 +327,7 @@ export function send(request: Request, options?: SendOptions): Promise<Response>
  * @example
  * ```ts
  * import { Get, sendStream } from "@weir/rest";
- * import { assertEquals } from "@std/assert";
+ * import { assertEquals } from "#assert";
  *
  * await using server = Deno.serve({ port: 0, onListen() {} }, () => new Response("a long text"));
  * const { bodyStream } = await sendStream({ method: Get, baseURL: `http://localhost:${server.addr.port}/` });

@@ -28,7 +28,7 @@ export interface Request {
  * @example
  * ```ts
  * import { addQueryParameters, type QueryParams } from "@weir/rest";
- * import { assertEquals } from "@std/assert";
+ * import { assertEquals } from "#assert";
  *
  * const params: QueryParams = { tag: ["a", "b"], page: "2", sort: undefined };
  * assertEquals(addQueryParameters("https://x/", params), "https://x/?page=2&tag=a&tag=b");
@@ -72,7 +72,7 @@ export type ResponseHeaders = Record<string, string[]>;
  * @example
  * ```ts
  * import { buildResponse } from "@weir/rest";
- * import { assertEquals } from "@std/assert";
+ * import { assertEquals } from "#assert";
  *
  * const response = await buildResponse(Response.json({ id: 1 }, { status: 201 }));
  * assertEquals([response.statusCode, response.body, response.json()], [201, '{"id":1}', { id: 1 }]);

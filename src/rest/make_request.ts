@@ -90,7 +90,7 @@ const REDIRECTS = [301, 302, 303, 307, 308];
  * @example
  * ```ts
  * import { buildRequestObject, buildResponse, Get, makeRequest } from "@weir/rest";
- * import { assertEquals } from "@std/assert";
+ * import { assertEquals } from "#assert";
  *
  * await using server = Deno.serve({ port: 0, onListen() {} }, () => new Response("hello"));
  * const baseURL = `http://localhost:${server.addr.port}/`;

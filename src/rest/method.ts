@@ -4,7 +4,7 @@
  * @example
  * ```ts
  * import { buildRequestObject, Patch } from "@weir/rest";
- * import { assertEquals } from "@std/assert";
+ * import { assertEquals } from "#assert";
  *
  * const request = buildRequestObject({ method: Patch, baseURL: "https://api.example.com/items/1", body: "{}" });
  * assertEquals(request.method, "PATCH");

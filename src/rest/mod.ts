@@ -6,7 +6,7 @@
  * @example
  * ```ts
  * import { Get, send } from "@weir/rest";
- * import { assertEquals } from "@std/assert";
+ * import { assertEquals } from "#assert";
  *
  * await using server = Deno.serve({ port: 0, onListen() {} }, ({ url }) => new Response(new URL(url).search));
  * const baseURL = `http://localhost:${server.addr.port}/items`;

@@ -33,7 +33,7 @@ const MAX_CHECKED_LENGTH = 256;
  * @example
  * ```ts
  * import { buildRequestObject, Put } from "@weir/rest";
- * import { assertEquals } from "@std/assert";
+ * import { assertEquals } from "#assert";
  *
  * const request = buildRequestObject({ method: Put, baseURL: "https://api.example.com/items/1", body: "{}" });
  * assertEquals(request.headers.get("content-type"), "application/json");
@@ -50,7 +50,7 @@ export function buildRequestObject(request: Request): globalThis.Request {
  * @example
  * ```ts
  * import { addQueryParameters } from "@weir/rest";
- * import { assertEquals } from "@std/assert";
+ * import { assertEquals } from "#assert";
  *
  * const url = addQueryParameters("https://api.example.com/items?page=2#top", { sort: "name", limit: "10" });
  * assertEquals(url, "https://api.example.com/items?page=2&limit=10&sort=name#top");

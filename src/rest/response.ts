@@ -28,7 +28,7 @@ export interface BuildResponseOptions {
  * @example
  * ```ts
  * import { buildResponse } from "@weir/rest";
- * import { assertEquals } from "@std/assert";
+ * import { assertEquals } from "#assert";
  *
  * const response = await buildResponse(new Response("done", { headers: { "x-id": "7" } }));
  * assertEquals([response.body, response.headers["x-id"]], ["done", ["7"]]);

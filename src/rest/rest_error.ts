@@ -52,7 +52,7 @@ export type NetworkErrorKind = "dns" | "connect" | "tls" | "redirect";
  * @example
  * ```ts
  * import { RestError, type RestErrorSubject } from "@weir/rest";
- * import { assertEquals } from "@std/assert";
+ * import { assertEquals } from "#assert";
  *
  * const subject: RestErrorSubject = { method: "GET", url: "https://api.example.com/items?token=secret" };
  * const error = new RestError("network", "no connection", subject);
@@ -95,7 +95,7 @@ export interface RestErrorOptions {
  * @example
  * ```ts
  * import { Get, RestError, send } from "@weir/rest";
- * import { assertEquals } from "@std/assert";
+ * import { assertEquals } from "#assert";
  *
  * const error = await send({ method: Get, baseURL: "https://" }).catch((error) => error);
  * assertEquals(error instanceof RestError && error.code, "invalid_url");

@@ -7,7 +7,7 @@ import type { RestError } from "./rest_error.ts";
  * ```ts
  * import { Client, type Clock, Get } from "@weir/rest";
  * import { ScriptedTransport } from "@weir/rest/testing";
- * import { assertEquals } from "@std/assert";
+ * import { assertEquals } from "#assert";
  *
  * const delays: number[] = [];
  * const clock: Clock = {

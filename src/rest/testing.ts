@@ -5,7 +5,7 @@
  * ```ts
  * import { Client, Get } from "@weir/rest";
  * import { ScriptedTransport } from "@weir/rest/testing";
- * import { assertEquals } from "@std/assert";
+ * import { assertEquals } from "#assert";
  *
  * const transport = new ScriptedTransport([{ status: 503 }, { fail: "connect" }, { body: "done" }]);
  * const client = new Client({ fetch: transport.fetch, retry: { attempts: 3, backoffMs: 0 } });
@@ -96,7 +96,7 @@ const FAILURES = { dns: "ENOTFOUND", connect: "ECONNREFUSED", tls: "CERT_HAS_EXP
  * ```ts
  * import { Client, Get } from "@weir/rest";
  * import { ScriptedTransport } from "@weir/rest/testing";
- * import { assertEquals } from "@std/assert";
+ * import { assertEquals } from "#assert";
  *
  * const { fetch } = new ScriptedTransport([{ fail: "dns" }]);
  * const error = await new Client({ fetch }).send({ method: Get, baseURL: "https://x/" }).catch((error) => error);

@@ -8,7 +8,7 @@
  *
  * @example
  * ```ts
- * import { assertEquals } from "@std/assert";
+ * import { assertEquals } from "#assert";
  *
  * const seen = new Set<string>();
  * const handler = async (request: Request): Promise<Response> => {
@@ -146,7 +146,7 @@ const TOLERANCE_SECONDS = 300;
  *
  * @example A valid request, and the same one six minutes later
  * ```ts
- * import { assertEquals } from "@std/assert";
+ * import { assertEquals } from "#assert";
  *
  * const request = {
  *   body: '{"event":"agent.reply.completed","data":{}}',

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { basename, dirname, join } from "node:path";
 import { copyFile } from "node:fs/promises";
 import { weirExecutable } from "../harness/weir_command.ts";

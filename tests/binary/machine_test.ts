@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { eventually, until } from "../harness/until.ts";
 import { WebhookReceiver } from "../harness/webhook_receiver.ts";
 import { api } from "../harness/webhook_weir.ts";

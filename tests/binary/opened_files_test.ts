@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { join, resolve } from "node:path";
 import { needs } from "../harness/tools.ts";
 import { until } from "../harness/until.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { type ConditionalLimit, stateSize, take } from "../../src/ratelimit/algorithms/conditional_limit.ts";
 import { bucketLimit } from "../../src/ratelimit/algorithms/bucket.ts";
 import { sliceLimit } from "../../src/ratelimit/algorithms/slices.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects } from "#assert";
 import { type CounterCache, type Hit, RepeatedHit } from "../../src/ratelimit/counter_cache.ts";
 import { CONDITIONAL_CASES } from "./conditional_counter_cases.ts";
 import { needs, type Tool } from "../harness/tools.ts";

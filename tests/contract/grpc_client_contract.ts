@@ -1,5 +1,5 @@
 import { gzipSync } from "node:zlib";
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { GrpcConnection } from "../../src/grpc/client/grpc_connection.ts";
 import { outcomeOf } from "../harness/client_bed.ts";
 import { probePath } from "../harness/probe.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { systemClock } from "../../src/base/clock.ts";
 import { GrpcConnection } from "../../src/grpc/client/grpc_connection.ts";
 import type { GrpcEngine, GrpcEngineOptions } from "../../src/grpc/engine.ts";

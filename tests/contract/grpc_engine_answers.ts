@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import http2 from "node:http2";
 import { deflateSync, gzipSync } from "node:zlib";
 import { systemClock } from "../../src/base/clock.ts";

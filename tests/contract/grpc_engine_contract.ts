@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects } from "#assert";
 import http2 from "node:http2";
 import net from "node:net";
 import { systemClock } from "../../src/base/clock.ts";

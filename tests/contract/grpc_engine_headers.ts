@@ -1,5 +1,5 @@
 /** Headers that a proxy copies from its clients into a call. */
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { systemClock } from "../../src/base/clock.ts";
 import type { GrpcEngine, GrpcEngineOptions } from "../../src/grpc/engine.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import type { Logger } from "../../src/base/log.ts";
 import { QUIET } from "../harness/sqlite_fixture.ts";
 import type { AttemptOutcome, DeliveryChange } from "../../src/webhooks/model/delivery.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import type { ExecutionStep } from "../../src/webhooks/model/records.ts";
 import { DAY, event, execution, newId, NOW, type StoreCases, type TestStore } from "./webhook_store_bed.ts";
 import type { ExecutionChange } from "../../src/webhooks/model/completion_event.ts";

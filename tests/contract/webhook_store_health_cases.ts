@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { AttemptSummary } from "../../src/webhooks/model/endpoint_health.ts";
 import { deliveryFailedEvent } from "../../src/webhooks/model/endpoint_events.ts";
 import { listAudit } from "../../src/webhooks/store/audit_log.ts";

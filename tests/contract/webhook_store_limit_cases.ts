@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { DAY, newId, NOW, type StoreCases, type TestStore } from "./webhook_store_bed.ts";
 import { listDeliveries } from "../../src/webhooks/store/deliveries.ts";
 import { listEvents } from "../../src/webhooks/store/events.ts";

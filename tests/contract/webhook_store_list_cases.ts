@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "#assert";
 import type { Delivery, Execution } from "../../src/webhooks/model/records.ts";
 import {
   ACKNOWLEDGED,

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { audit, NOW, type StoreCases, type TestStore } from "./webhook_store_bed.ts";
 import { pauseDeliveries, resendDelivery, resumeDeliveries } from "../../src/webhooks/store/deliveries.ts";
 import { dueEndpoints } from "../../src/webhooks/store/delivery_claims.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { audit, newId, NOW, secret, type StoreCases } from "./webhook_store_bed.ts";
 import { deleteEndpoint, editEndpoint, findEndpoint } from "../../src/webhooks/store/endpoints.ts";
 import {

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { checkStore } from "../../src/webhooks/store/maintenance/check.ts";
 import { stores } from "../harness/store_places.ts";
 import { ACCEPT_CASES } from "./webhook_store_accept_cases.ts";

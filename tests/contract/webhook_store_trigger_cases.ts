@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { TriggerEdit } from "../../src/webhooks/model/records.ts";
 import { acceptExecution } from "../../src/webhooks/store/accept.ts";
 import { findExecution, listExecutions } from "../../src/webhooks/store/executions.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { ran } from "../harness/administration_fixture.ts";
 import { needs, requireTool, type Tool } from "../harness/tools.ts";
 

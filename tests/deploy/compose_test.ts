@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { parse } from "yaml";
 import { startEnvoy, validateEnvoyConfig } from "../harness/envoy.ts";
 import { startRedis } from "../harness/redis_server.ts";

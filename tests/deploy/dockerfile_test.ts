@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { dirname, join } from "node:path";
 import { serveFlags } from "../../scripts/serve_flags.ts";
 import { ChildProcess } from "../harness/child_process.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { promtool } from "../harness/prometheus.ts";
 import { needs } from "../harness/tools.ts";
 

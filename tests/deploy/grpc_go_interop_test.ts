@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { type GrpcCallOptions, GrpcConnection } from "../../src/grpc/client/grpc_connection.ts";
 import type { GrpcTls } from "../../src/grpc/client/dial.ts";
 import type { GrpcError } from "../../src/grpc/grpc_service.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { documentPages } from "../harness/documents.ts";
 import { ExampleSession } from "../harness/example_session.ts";
 import { comparable } from "../harness/example_text.ts";

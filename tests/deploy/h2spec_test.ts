@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { systemClock } from "../../src/base/clock.ts";
 import { createHealthService } from "../../src/grpc/health_service.ts";
 import type { ListenTls } from "../../src/grpc/tls_server.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { startRedis } from "../harness/redis_server.ts";
 import { needs } from "../harness/tools.ts";
 import { until } from "../harness/until.ts";

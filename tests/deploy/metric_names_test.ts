@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { namedMetrics } from "../../src/base/metrics.ts";
 import { METRIC_SECTIONS } from "../../src/serve/metric_groups.ts";
 import { makeCertificates } from "../harness/certificates.ts";

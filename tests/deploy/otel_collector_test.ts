@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { ChildProcess } from "../harness/child_process.ts";
 import { freePort } from "../harness/free_port.ts";
 import { needing, requireTool } from "../harness/tools.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects } from "#assert";
 import { audit } from "../contract/webhook_store_bed.ts";
 import { startPgBouncer } from "../harness/pgbouncer.ts";
 import { needing } from "../harness/tools.ts";

@@ -11,7 +11,7 @@ import { needs } from "../harness/tools.ts";
 import { until } from "../harness/until.ts";
 import { api, WebhookFolder } from "../harness/webhook_weir.ts";
 import { startWeir, type WeirProcess } from "../harness/weir_process.ts";
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { parse } from "yaml";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { promtool, startPrometheus } from "../harness/prometheus.ts";
 import { needs } from "../harness/tools.ts";
 import { PullBed } from "../harness/pull_bed.ts";

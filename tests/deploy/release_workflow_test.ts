@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { TARGETS } from "../../scripts/compile/options.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { join } from "node:path";
 import { runDeployTool } from "../harness/deploy_tools.ts";
 import { deployText, type UnitLine, unitLines } from "../harness/deploy_files.ts";

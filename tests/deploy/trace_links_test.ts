@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { encodeRateLimitRequest } from "../../src/wire/rls.ts";
 import { freePort } from "../harness/free_port.ts";
 import { GrpcClient, SHOULD_RATE_LIMIT } from "../harness/grpc_client.ts";

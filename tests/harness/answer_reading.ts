@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { Buffer } from "node:buffer";
 import type { ResponseHead } from "../../src/webhooks/outbound/response_head.ts";
 import { ResponseParser } from "../../src/webhooks/outbound/response_parser.ts";

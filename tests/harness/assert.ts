@@ -1,6 +1,6 @@
 /**
- * The assertions that tests import as `@std/assert`: the same names and signatures as the standard
- * library's, over `node:assert/strict`, because that package cannot be had from the npm registry.
+ * The assertions that tests import as `#assert`, over `node:assert/strict`: the names and signatures of
+ * `@std/assert`, which is not on the npm registry.
  */
 import assertStrict, { AssertionError } from "node:assert/strict";
 

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { DispatcherBed } from "./dispatcher_fixture.ts";
 import { seededRandom } from "./seeded_random.ts";
 import { findDelivery, listDeliveries } from "../../src/webhooks/store/deliveries.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import type { SendResult } from "../../src/webhooks/deliveries/sender.ts";
 import { DispatcherBed } from "./dispatcher_fixture.ts";
 

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { GrpcEngine, GrpcEngineOptions } from "../../src/grpc/engine.ts";
 import { startNative } from "../../src/grpc/native/native_engine.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";

@@ -1,4 +1,4 @@
-import { assertRejects } from "@std/assert";
+import { assertRejects } from "#assert";
 import { systemClock } from "../../src/base/clock.ts";
 import { McCache, type McCacheOptions } from "../../src/cache/mc/cache.ts";
 import { handled } from "./handled.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { join } from "node:path";
 import { backupStore } from "../../src/webhooks/store/maintenance/backup.ts";
 import { PostgresError } from "../../src/webhooks/store/postgres/error.ts";

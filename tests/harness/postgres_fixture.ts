@@ -1,4 +1,4 @@
-import { assert, assertRejects } from "@std/assert";
+import { assert, assertRejects } from "#assert";
 import { systemClock } from "../../src/base/clock.ts";
 import { parsePostgresAddress } from "../../src/base/postgres_address.ts";
 import {

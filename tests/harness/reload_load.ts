@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { join } from "node:path";
 import { decodeRateLimitResponse, encodeRateLimitRequest } from "../../src/wire/rls.ts";
 import { RestartConnection } from "./restart_connection.ts";

@@ -1,6 +1,6 @@
 import { Post, type Request as RestRequest, RestError } from "@weir/rest";
 import { createServer, type Server, type Socket } from "node:net";
-import { AssertionError } from "@std/assert";
+import { AssertionError } from "#assert";
 
 /** A request as a server saw it. */
 export interface SeenRequest {

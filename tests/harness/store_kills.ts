@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "#assert";
 import { checkStore } from "../../src/webhooks/store/maintenance/check.ts";
 import { ChildProcess } from "./child_process.ts";
 import { seededRandom } from "./seeded_random.ts";

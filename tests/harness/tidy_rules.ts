@@ -108,7 +108,7 @@ const PACKAGES: Readonly<Record<string, RegExp>> = {
   "@opentelemetry/resources": /^(?:src\/telemetry\/(?:tracing|otlp)|tests\/)/,
   "@opentelemetry/sdk-metrics": /^src\/telemetry\/otlp_metrics/,
   "@opentelemetry/sdk-trace": /^(?:src\/telemetry\/tracing|tests\/)/,
-  "@std/assert": /^tests\//,
+  "#assert": /^tests\//,
   "@weir/rest": /^tests\//,
   "@weir/rest/testing": /^tests\//,
 };
@@ -117,7 +117,6 @@ const PACKAGES: Readonly<Record<string, RegExp>> = {
 const PUBLIC_PATHS = [
   "@weir/rest",
   "@weir/rest/testing",
-  "@std/assert",
   "@opentelemetry/otlp-exporter-base/node-http",
   "protobufjs/ext/descriptor/index.js",
 ];

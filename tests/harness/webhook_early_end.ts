@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { WebhookFolder } from "./webhook_weir.ts";
 
 /** Has a process end by SIGTERM while the thread of its webhook service starts, after so many calls of its open ports. */

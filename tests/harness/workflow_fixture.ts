@@ -1,4 +1,4 @@
-import { assert } from "@std/assert";
+import { assert } from "#assert";
 import { createHash } from "node:crypto";
 import type { Logger } from "../../src/base/log.ts";
 import type {

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { fileURLToPath } from "node:url";
 import { ChildProcess } from "./child_process.ts";
 import { seededRandom } from "./seeded_random.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { until } from "./until.ts";
 import { WorkflowBed } from "./workflow_fixture.ts";
 

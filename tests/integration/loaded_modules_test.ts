@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { serveFlags } from "../../scripts/serve_flags.ts";
 import { freePort } from "../harness/free_port.ts";
 import { until } from "../harness/until.ts";

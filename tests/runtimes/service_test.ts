@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import net from "node:net";
 import { RATE_LIMIT_PATH } from "../../src/load/rate_limit_message.ts";
 import { checkRuntime } from "../../src/cli/runtime_check.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { dirname } from "node:path";
 import { ChildProcess } from "../harness/child_process.ts";
 import { type DenoRuntime, runDeno, testRuntimes } from "../harness/deno_runtime.ts";

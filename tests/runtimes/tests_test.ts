@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { runDeno, testRuntimes } from "../harness/deno_runtime.ts";
 
 /** The vectors, and the floods of the gRPC engine. */

@@ -10,7 +10,7 @@ import { seededRandom } from "../harness/seeded_random.ts";
 import { startWeir } from "../harness/weir_process.ts";
 import type { Flooded, FloodOrder } from "./flood_worker.ts";
 import { bySize, SOAK_SEED } from "./soak_options.ts";
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** Calls a second of the connection that must not notice the floods. */

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { RULES } from "../harness/bench_rules.ts";
 import { runOutage } from "../harness/outage_load.ts";
 import { outageTable, problemsOf } from "../harness/outage_verdict.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { FIRST_RULES, reloadUnderLoad } from "../harness/reload_load.ts";
 import { startRedis } from "../harness/redis_server.ts";
 import { needs } from "../harness/tools.ts";

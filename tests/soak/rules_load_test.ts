@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { residentMb } from "../harness/process_metrics.ts";

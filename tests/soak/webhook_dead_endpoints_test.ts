@@ -1,4 +1,4 @@
-import { assert } from "@std/assert";
+import { assert } from "#assert";
 import { freePort } from "../harness/free_port.ts";
 import { until } from "../harness/until.ts";
 import { WebhookProcess } from "../harness/webhook_process.ts";

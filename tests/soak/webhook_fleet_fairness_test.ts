@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { needs } from "../harness/tools.ts";
 import { until } from "../harness/until.ts";
 import { WebhookFleet } from "../harness/webhook_fleet.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { join } from "node:path";
 import { deliveriesProblems } from "../harness/delivery_problems.ts";
 import { PROVIDER_HEADERS } from "../harness/provider_signatures.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { percentile } from "../harness/percentile.ts";
 import { seededRandom } from "../harness/seeded_random.ts";
 import { needing, needs } from "../harness/tools.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects } from "#assert";
 import { join } from "node:path";
 import { type ClientTlsFiles, readClientTls } from "../../../src/base/client_tls.ts";
 import { errorText } from "../../../src/base/error_text.ts";

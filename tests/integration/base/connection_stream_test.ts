@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { Buffer } from "node:buffer";
 import { once } from "node:events";
 import { join } from "node:path";

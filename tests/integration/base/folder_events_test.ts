@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { FolderEvents } from "../../../src/base/folder_events.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { eventually, until } from "../../harness/until.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "#assert";
 import { once } from "node:events";
 import { lookup } from "node:dns/promises";
 import { connect, type Socket } from "node:net";

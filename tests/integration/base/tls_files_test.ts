@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects } from "#assert";
 import { join } from "node:path";
 import { readTlsPair, type TlsPairFiles } from "../../../src/base/tls_files.ts";
 import { type Certificates, makeCertificates } from "../../harness/certificates.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects } from "#assert";
 import { join } from "node:path";
 import type { TlsPair, TlsPairFiles } from "../../../src/base/tls_files.ts";
 import { WatchedPair } from "../../../src/base/watched_pair.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { benchLoads } from "../../../scripts/bench/bench_loads.ts";
 import { readBenchOptions } from "../../../scripts/bench/options.ts";
 import { needs } from "../../harness/tools.ts";

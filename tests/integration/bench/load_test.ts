@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { fileURLToPath } from "node:url";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { ChildProcess, outputOf } from "../../harness/child_process.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { readBenchOptions } from "../../../scripts/bench/options.ts";
 import { measureReload } from "../../../scripts/bench/reload.ts";
 

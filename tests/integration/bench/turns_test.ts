@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { constants, createServer, type ServerHttp2Stream } from "node:http2";
 import { framed } from "../../../src/grpc/client/framed.ts";
 import { takeTurns } from "../../../scripts/bench/turns.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects } from "#assert";
 import type { CounterCache } from "../../../src/ratelimit/counter_cache.ts";
 import { conditionalHit } from "../../contract/conditional_counter_cases.ts";
 import { countOne, hit } from "../../contract/counter_cache_contract.ts";

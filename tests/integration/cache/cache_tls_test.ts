@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects } from "#assert";
 import { join } from "node:path";
 import type { TlsFiles } from "../../../src/cache/tls_files.ts";
 import type { CounterCache } from "../../../src/ratelimit/counter_cache.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects } from "#assert";
 import { hit } from "../../contract/counter_cache_contract.ts";
 import { expiriesOf, expiryHit, runExpiryFaults } from "../../harness/kv_expiry_faults.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";

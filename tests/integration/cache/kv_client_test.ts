@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects } from "#assert";
 import type net from "node:net";
 import { systemClock } from "../../../src/base/clock.ts";
 import { respCommand } from "../../../src/cache/kv/resp.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects } from "#assert";
 import type { KvCluster, KvClusterOptions } from "../../../src/cache/kv/cluster/cluster.ts";
 import { slotOf } from "../../../src/cache/kv/cluster/slots.ts";
 import { CacheError } from "../../../src/ratelimit/errors.ts";

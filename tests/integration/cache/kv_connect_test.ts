@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { systemClock } from "../../../src/base/clock.ts";
 import { parseKvAddress } from "../../../src/cache/kv/address.ts";
 import type { KvConnection } from "../../../src/cache/kv/connection.ts";

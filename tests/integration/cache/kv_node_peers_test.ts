@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects } from "#assert";
 import type { KvNode } from "../../../src/cache/kv/node.ts";
 import type { Hit } from "../../../src/ratelimit/counter_cache.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects } from "#assert";
 import type { KvNode } from "../../../src/cache/kv/node.ts";
 import { sliceLimit } from "../../../src/ratelimit/algorithms/slices.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { limitBytes, parseTaken } from "../../../src/cache/kv/scripts/script.ts";
 import { BUCKET_SCRIPT } from "../../../src/cache/kv/scripts/bucket.ts";
 import { SLICES_SCRIPT } from "../../../src/cache/kv/scripts/slices.ts";

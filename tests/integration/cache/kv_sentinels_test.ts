@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import net from "node:net";
 import { systemClock } from "../../../src/base/clock.ts";
 import { type KvAddressOptions, parseKvAddress } from "../../../src/cache/kv/address.ts";

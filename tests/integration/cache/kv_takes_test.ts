@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects } from "#assert";
 import { slotOf } from "../../../src/cache/kv/cluster/slots.ts";
 import { bucketLimit } from "../../../src/ratelimit/algorithms/bucket.ts";
 import { sliceLimit } from "../../../src/ratelimit/algorithms/slices.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects } from "#assert";
 import { type Hit, RepeatedHit } from "../../../src/ratelimit/counter_cache.ts";
 import { storedMcKey } from "../../../src/cache/mc/keys.ts";
 import { CacheError, InvalidRequestError } from "../../../src/ratelimit/errors.ts";

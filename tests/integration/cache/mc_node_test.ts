@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import type { McCache } from "../../../src/cache/mc/cache.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";
 import type { Clock } from "../../../src/base/clock.ts";

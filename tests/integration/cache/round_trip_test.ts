@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects } from "#assert";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import type { CounterCache } from "../../../src/ratelimit/counter_cache.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";

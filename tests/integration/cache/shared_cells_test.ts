@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { SharedMemoryCache } from "../../../src/cache/shared_memory_cache.ts";
 import type { Hit } from "../../../src/ratelimit/counter_cache.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "#assert";
 import { join } from "node:path";
 import tls from "node:tls";
 import { readTlsFiles } from "../../../src/cache/tls_files.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { ADMINISTRATION_COMMANDS } from "../../../src/cli/administration_table.ts";
 import { type Got, PlayedAdministration, TOKEN, words } from "../../harness/administration_fixture.ts";
 

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { type Given, PlayedAdministration } from "../../harness/administration_fixture.ts";
 
 const ID = "3b241101-e2bb-4255-8caf-4136c566a962";

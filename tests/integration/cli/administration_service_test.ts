@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "#assert";
 import { freePort } from "../../harness/free_port.ts";
 import { until } from "../../harness/until.ts";
 import { type Ran, ran, TOKEN } from "../../harness/administration_fixture.ts";

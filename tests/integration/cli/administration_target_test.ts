@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { freePort } from "../../harness/free_port.ts";
 import { PlayedAdministration, ran, TOKEN, words } from "../../harness/administration_fixture.ts";
 

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "#assert";
 import { decodeRateLimitRequest, encodeRateLimitResponse } from "../../../src/wire/rls.ts";
 import { type Ran, ran, words } from "../../harness/administration_fixture.ts";
 import { RULES } from "../../harness/bench_rules.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { assertEquals, assertMatch, assertStringIncludes } from "#assert";
 import { status } from "@grpc/grpc-js";
 import {
   decodeRateLimitRequest,

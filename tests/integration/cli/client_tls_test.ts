@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { createSecureServer } from "node:http2";
 import { type AddressInfo, connect as connectSocket, createServer } from "node:net";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { status } from "@grpc/grpc-js";
 import { HEALTH_CHECK_RESPONSE } from "../../../src/wire/health.ts";
 import { type CertificateFiles, makeCertificates } from "../../harness/certificates.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { weirCommand } from "../../harness/weir_command.ts";
 

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { systemClock } from "../../../src/base/clock.ts";
 import { openSqliteStore } from "../../../src/webhooks/store/sqlite/store.ts";

@@ -1,6 +1,6 @@
 import { request } from "node:http";
 import { gzipSync } from "node:zlib";
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "#assert";
 import { signature } from "../../../src/webhooks/model/signature.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { until } from "../../harness/until.ts";

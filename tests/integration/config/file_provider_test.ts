@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { dirname, join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import { createFileProvider, type FileProviderOptions } from "../../../src/config/file_provider.ts";

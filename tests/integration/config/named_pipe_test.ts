@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { join } from "node:path";
 import { startWeir, type WeirProcess } from "../../harness/weir_process.ts";
 import { until } from "../../harness/until.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { systemClock } from "../../../src/base/clock.ts";
 import { openXdsStream } from "../../../src/config/xds_stream.ts";
 import {

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { ServerCredentials } from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
 import { systemClock } from "../../../src/base/clock.ts";

@@ -1,5 +1,5 @@
 /** Runs the `console try` blocks of the pages that need no other program, and loads their `yaml rules`, `yaml wrong` and `yaml mapping` blocks. */
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { readMetricMapping } from "../../../src/config/metric_mapping.ts";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
 import { compileRules } from "../../../src/ratelimit/compile_rules.ts";

@@ -1,5 +1,5 @@
 /** Validates the Envoy examples of the pages with Envoy, each put into `config/deploy/envoy.yaml`. */
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { parse } from "yaml";
 import { markValue } from "../../harness/document_marks.ts";
 import { documentPages } from "../../harness/documents.ts";

@@ -1,5 +1,5 @@
 /** Runs the `ts rest` blocks of the pages: a comment behind a statement is what the program prints there. */
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { documentPages } from "../../harness/documents.ts";
 import { ExamplePrograms } from "../../harness/example_programs.ts";
 import { needs } from "../../harness/tools.ts";

@@ -1,5 +1,5 @@
 /** The runners of examples find examples that fail, and the one of `sh` blocks ends what they start. */
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { ExamplePrograms } from "../../harness/example_programs.ts";
 import { needsNamespaces, runBlocks } from "../../harness/example_shell.ts";
 

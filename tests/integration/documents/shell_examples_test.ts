@@ -2,7 +2,7 @@
  * Runs the `sh` blocks of the pages: all blocks of a page in order, in one bash, without a way out of the machine. Some
  * pages run at the same time. `deno test -A FILE -- docs/cache.md` runs those of the named pages alone.
  */
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { documentPages, type Page } from "../../harness/documents.ts";
 import {
   needsNamespaces,

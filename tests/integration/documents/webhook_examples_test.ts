@@ -2,7 +2,7 @@
  * Runs the `console webhooks` blocks of the pages: all blocks of a page in order, against one service with the settings
  * of `deno task start`. `console webhooks listener` is what the receiver prints meanwhile. Loads the `yaml workflow` blocks.
  */
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import { runCommand } from "../../../src/cli/commands.ts";

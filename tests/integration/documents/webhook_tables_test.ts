@@ -1,5 +1,5 @@
 /** The tables of docs/webhooks have what the service does. */
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { SIGNATURE_REFUSALS, SIGNATURE_SCHEMES } from "../../../src/webhooks/model/trigger_verification.ts";
 import { PROBLEM_CODES } from "../../../src/webhooks/api/problem_codes.ts";
 import { SLOTS_MS } from "../../../src/webhooks/model/schedule.ts";

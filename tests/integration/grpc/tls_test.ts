@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "#assert";
 import { Buffer } from "node:buffer";
 import { X509Certificate } from "node:crypto";
 import net from "node:net";

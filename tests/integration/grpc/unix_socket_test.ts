@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects } from "#assert";
 import net from "node:net";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";

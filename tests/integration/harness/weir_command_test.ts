@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { join } from "node:path";
 import { serveFlags } from "../../../scripts/serve_flags.ts";
 import { commandOf } from "../../harness/weir_command.ts";

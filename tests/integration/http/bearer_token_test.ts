@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { debugHandler, ServedHttp, wholeJson } from "../../harness/http_fixture.ts";
 
 const TOKEN = "correct-horse/battery+staple=";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { listenHttp } from "../../../src/http/listen.ts";
 import { until } from "../../harness/until.ts";
 import { debugHandler, ServedHttp } from "../../harness/http_fixture.ts";

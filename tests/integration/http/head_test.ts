@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { listenHttp } from "../../../src/http/listen.ts";
 import { systemClock } from "../../../src/base/clock.ts";
 import { ChildProcess } from "../../harness/child_process.ts";

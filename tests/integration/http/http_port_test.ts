@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "#assert";
 import { type HttpPort, listenHttpPort } from "../../../src/http/http_port.ts";
 import type { HttpHandler } from "../../../src/http/router.ts";
 import { until } from "../../harness/until.ts";

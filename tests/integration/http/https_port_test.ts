@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "#assert";
 import { rateLimitRoute } from "../../../src/http/rate_limit_route.ts";
 import { createRouter } from "../../../src/http/router.ts";
 import { type Certificates, makeCertificates, pairOf } from "../../harness/certificates.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "#assert";
 import { errorText } from "../../../src/base/error_text.ts";
 import { type CertificateFiles, makeCertificates } from "../../harness/certificates.ts";
 import { freePort } from "../../harness/free_port.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertStringIncludes, assertThrows } from "#assert";
 import { listenHttp } from "../../../src/http/listen.ts";
 import { createRouter } from "../../../src/http/router.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";

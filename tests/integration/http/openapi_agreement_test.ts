@@ -1,5 +1,5 @@
 /** A request that its schema allows is accepted, and one that it does not allow is refused: field by field. */
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { Schema } from "../../harness/openapi_schema.ts";
 import { OpenApiService, type PlacedOperation, placedOperations } from "../../harness/openapi_service.ts";
 import { ADMIN_TOKEN } from "../../harness/webhook_calls.ts";

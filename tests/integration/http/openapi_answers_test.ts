@@ -1,5 +1,5 @@
 /** Calls every operation of the OpenAPI document, and checks what is answered against the schemas of the document. */
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import {
   OpenApiService,
   type OperationCall,

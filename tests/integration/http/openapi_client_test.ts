@@ -1,5 +1,5 @@
 /** A client that is generated from the OpenAPI document talks to a running service. */
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { join } from "node:path";
 import openApiTypes, { astToString } from "openapi-typescript";
 import { OpenApiService } from "../../harness/openapi_service.ts";

@@ -1,5 +1,5 @@
 import { Validator } from "@seriousme/openapi-schema-validator";
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import config from "../../../deno.json" with { type: "json" };
 import { OpenApiService, placedOperations } from "../../harness/openapi_service.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { freePort } from "../../harness/free_port.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import type { Caller } from "../../../src/ratelimit/counter_cache.ts";
 import type { Decision } from "../../../src/ratelimit/decision.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { createRouter, type Route } from "../../../src/http/router.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { LISTENS, ServedHttp } from "../../harness/http_fixture.ts";

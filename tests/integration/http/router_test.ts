@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { listenHttp } from "../../../src/http/listen.ts";
 import { createRouter, type Route } from "../../../src/http/router.ts";
 import { type Listen, ServedHttp, wholeJson } from "../../harness/http_fixture.ts";

@@ -1,5 +1,5 @@
 import { administratorWith, NO_ADMINISTRATORS } from "../../harness/administrators.ts";
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { DebugTokens } from "../../../src/http/bearer_token.ts";
 import { uiLiveRoute } from "../../../src/http/ui_routes.ts";
 import { LiveFeed } from "../../../src/ui/live_feed.ts";

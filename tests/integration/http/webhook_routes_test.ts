@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { ServedHttp, wholeJson } from "../../harness/http_fixture.ts";
 import { CallsDouble, TRIGGER, webhookHandler } from "../../harness/webhook_routes.ts";
 

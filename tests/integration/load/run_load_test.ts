@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { DecisionTally } from "../../../src/load/decision_tally.ts";
 import { LoadConnection } from "../../../src/load/load_connection.ts";
 import { LoadRecord } from "../../../src/load/load_record.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { decodeRateLimitResponse, encodeRateLimitRequest } from "../../../src/wire/rls.ts";
 import { GrpcClient, SHOULD_RATE_LIMIT } from "../../harness/grpc_client.ts";
 import { sharedRedis } from "../../harness/shared_servers.ts";

@@ -1,5 +1,5 @@
 /** Whatever a client sends in a value that a proxy copies, a call is decided: an error would let it pass at most proxies. */
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { Buffer } from "node:buffer";
 import { GrpcClient, SHOULD_RATE_LIMIT } from "../../harness/grpc_client.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import * as grpc from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
 import { join } from "node:path";

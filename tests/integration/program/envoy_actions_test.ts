@@ -1,5 +1,5 @@
 /** The descriptors, limits and hits that actions of Envoy send, as docs/envoy.md describes them. */
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { EnvoyBed, type EnvoyPlaces, shippedConfig } from "../../harness/envoy_bed.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";

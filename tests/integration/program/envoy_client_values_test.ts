@@ -1,5 +1,5 @@
 /** Behind Envoy with its default, `failure_mode_deny: false`, no request of a client passes that a rule forbids. */
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { Buffer } from "node:buffer";
 import { EnvoyBed, type EnvoyPlaces } from "../../harness/envoy_bed.ts";
 import { envoyConfig } from "../../harness/envoy_config.ts";

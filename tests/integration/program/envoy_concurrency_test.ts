@@ -1,5 +1,5 @@
 /** A limit of requests in flight with a real Envoy, as docs/algorithms.md describes it. */
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { parse } from "yaml";
 import { EnvoyBed, shippedConfig } from "../../harness/envoy_bed.ts";
 import { needs } from "../../harness/tools.ts";

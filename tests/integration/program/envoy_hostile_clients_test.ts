@@ -1,5 +1,5 @@
 /** What clients of Envoy send that changes its calls to Weir, with a real Envoy that lets errors pass. */
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import type { HeaderField } from "../../../src/grpc/native/hpack_decoder.ts";
 import { EnvoyBed, type EnvoyPlaces } from "../../harness/envoy_bed.ts";
 import { envoyConfig, withTracing } from "../../harness/envoy_config.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { join } from "node:path";
 import { validateEnvoyConfig } from "../../harness/envoy.ts";
 import { EnvoyBed, type EnvoyPlaces } from "../../harness/envoy_bed.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { needs } from "../../harness/tools.ts";

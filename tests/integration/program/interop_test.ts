@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { encodeRateLimitRequest } from "../../../src/wire/rls.ts";
 import { SHOULD_RATE_LIMIT } from "../../harness/grpc_client.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";

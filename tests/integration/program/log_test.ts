@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { freePort } from "../../harness/free_port.ts";
 import { until } from "../../harness/until.ts";
 import { runtimeEnvironment, weirCommand } from "../../harness/weir_command.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { decide, GrpcClient } from "../../harness/grpc_client.ts";
 import { type RedisServer, startRedis } from "../../harness/redis_server.ts";

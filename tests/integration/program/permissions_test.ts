@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { join } from "node:path";
 import { serveFlags } from "../../../scripts/serve_flags.ts";
 import { TlsClient } from "../grpc/tls_bed.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import net from "node:net";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { HEALTH_CHECK_REQUEST, HEALTH_CHECK_RESPONSE, SERVING_STATUS } from "../../../src/wire/health.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { decide, GrpcClient } from "../../harness/grpc_client.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import net from "node:net";
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { HEALTH_CHECK_REQUEST } from "../../../src/wire/health.ts";
 import { decide, GrpcClient, SHOULD_RATE_LIMIT } from "../../harness/grpc_client.ts";
 import { startRedis } from "../../harness/redis_server.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { hit } from "../../contract/counter_cache_contract.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { decide, GrpcClient } from "../../harness/grpc_client.ts";

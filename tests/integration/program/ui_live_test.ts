@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";

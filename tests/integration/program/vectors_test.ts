@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { openKvCache } from "../../harness/open_kv.ts";
 import { type RedisServer, startRedis } from "../../harness/redis_server.ts";
 import { needs } from "../../harness/tools.ts";

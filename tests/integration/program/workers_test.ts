@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects } from "#assert";
 import { X509Certificate } from "node:crypto";
 import { join } from "node:path";
 import tls from "node:tls";

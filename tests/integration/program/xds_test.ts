@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { systemClock } from "../../../src/base/clock.ts";
 import { quickClock } from "../../harness/fake_clock.ts";
 import { CompressedXds } from "../../harness/compressed_xds.ts";

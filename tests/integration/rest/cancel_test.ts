@@ -8,7 +8,7 @@ import {
   send,
   type SendOptions,
 } from "@weir/rest";
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "#assert";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { until } from "../../harness/until.ts";
 import {

@@ -1,5 +1,5 @@
 /** What makes the library fit to be published: documented exports, a clean dry run, no import from outside. */
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { join } from "node:path";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { importsOf, scanSource, type Source } from "../../harness/source_scan.ts";

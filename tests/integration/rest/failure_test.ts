@@ -1,5 +1,5 @@
 import { Client, type ClientOptions, Get, Head, Put, send } from "@weir/rest";
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "#assert";
 import { freePort } from "../../harness/free_port.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";

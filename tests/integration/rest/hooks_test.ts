@@ -1,6 +1,6 @@
 import { Client, type ClientOptions, Get, type HookContext, Post, send, type SendOptions } from "@weir/rest";
 import { type ScriptedStep, ScriptedTransport } from "@weir/rest/testing";
-import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertThrows } from "#assert";
 import { until } from "../../harness/until.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { EchoServer, failure, RawServer } from "../../harness/rest_fixture.ts";

@@ -1,5 +1,5 @@
 import { Client, Get, RestError, type SendOptions } from "@weir/rest";
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import type { Socket } from "node:net";
 import { freePort } from "../../harness/free_port.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";

@@ -1,5 +1,5 @@
 /** Bundles the library and runs the bundle on Node, with all that Node offers and with web names alone. */
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { freePort } from "../../harness/free_port.ts";

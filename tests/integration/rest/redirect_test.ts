@@ -9,7 +9,7 @@ import {
   type Request as RestRequest,
   send,
 } from "@weir/rest";
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import {
   assertKeepsSecrets,
   EchoServer,

@@ -9,7 +9,7 @@ import {
   send,
   sendStream,
 } from "@weir/rest";
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { EchoServer, RawServer } from "../../harness/rest_fixture.ts";
 
 Deno.test("send: query parameters are encoded, sorted and merged into the query that is there", async () => {

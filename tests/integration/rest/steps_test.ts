@@ -9,7 +9,7 @@ import {
   RestError,
   send,
 } from "@weir/rest";
-import { assert, assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "#assert";
 import { freePort } from "../../harness/free_port.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { needs } from "../../harness/tools.ts";

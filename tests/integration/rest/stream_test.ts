@@ -1,6 +1,6 @@
 import { Client, type ClientOptions, Get, Head, type SendOptions, sendStream } from "@weir/rest";
 import { ScriptedTransport } from "@weir/rest/testing";
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { brotliCompressSync, constants } from "node:zlib";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { until } from "../../harness/until.ts";

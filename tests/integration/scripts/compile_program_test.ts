@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "#assert";
 import { stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
 import { commitOf } from "../../../scripts/compile/commit.ts";

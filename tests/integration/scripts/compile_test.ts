@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { UNUSED } from "../../../scripts/compile/contents.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { join } from "node:path";
 import { commitOf } from "../../../scripts/compile/commit.ts";
 import { TARGETS } from "../../../scripts/compile/options.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { join } from "node:path";
 import { freePort } from "../../harness/free_port.ts";
 import { runtimeEnvironment, weirExecutable } from "../../harness/weir_command.ts";

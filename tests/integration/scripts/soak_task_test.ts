@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { join } from "node:path";
 
 const SOAK = new URL("../../../scripts/soak.ts", import.meta.url).href;

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { eventually, until } from "../../harness/until.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { join } from "node:path";
 import type { TestRun } from "../../../scripts/test/join_runs.ts";
 import { stress } from "../../../scripts/test/stress.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { createCells } from "../../../src/cache/shared_cells.ts";
 import type { DecidingWorkerPort, ToDecidingWorker } from "../../../src/serve/workers/message.ts";
 import { serveDecisions } from "../../../src/serve/workers/worker.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import { makeParts } from "../../../src/serve/parts.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { dirname, join } from "node:path";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { assertEquals, assertMatch, assertThrows } from "#assert";
 import { relative } from "node:path";
 import { readSettings } from "../../../src/settings/read_settings.ts";
 import { type RedisCluster, startRedisCluster } from "../../harness/redis_cluster.ts";

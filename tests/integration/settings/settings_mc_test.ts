@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { startMemcached } from "../../harness/memcached.ts";
 import type { ServeFixture } from "../../harness/serve_fixture.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "#assert";
 import { join } from "node:path";
 import { encodeRateLimitRequest } from "../../../src/wire/rls.ts";
 import { withSecretFiles } from "../../harness/deploy_files.ts";

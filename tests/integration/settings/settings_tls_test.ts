@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects } from "#assert";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import { TlsPeer } from "../grpc/tls_bed.ts";
 import { HttpsClient } from "../http/https_fixture.ts";

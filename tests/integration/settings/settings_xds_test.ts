@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { ServerCredentials } from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
 import { makeCertificates } from "../../harness/certificates.ts";

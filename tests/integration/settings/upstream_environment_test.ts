@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { join } from "node:path";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { startMemcached } from "../../harness/memcached.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "#assert";
 import { get, type IncomingMessage } from "node:http";
 import { setImmediate } from "node:timers/promises";
 import { createPullHandler } from "../../../src/stats/pull_handler.ts";

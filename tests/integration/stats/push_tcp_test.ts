@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import net from "node:net";
 import { PushOutage } from "../../../src/stats/push_outage.ts";
 import { PushTcp } from "../../../src/stats/push_tcp.ts";

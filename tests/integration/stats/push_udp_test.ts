@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { PushOutage } from "../../../src/stats/push_outage.ts";
 import { PushUdp } from "../../../src/stats/push_udp.ts";
 import { freePort } from "../../harness/free_port.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { Clock } from "../../../src/base/clock.ts";
 import { type Environment, readSettings } from "../../../src/settings/read_settings.ts";
 import { startSinks } from "../../../src/stats/sinks.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { type OtlpGrpcOptions, otlpGrpcOptions } from "../../../src/telemetry/otlp_grpc_options.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { EnvironmentOf } from "./tracing_environment.ts";

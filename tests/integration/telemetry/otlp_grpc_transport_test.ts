@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { Metadata, status } from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
 import { connect, type Socket } from "node:net";

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { decide, GrpcClient } from "../../harness/grpc_client.ts";
 import { OtlpMetricsReceiver } from "../../harness/otlp_metrics_receiver.ts";
 import { eventually, until } from "../../harness/until.ts";

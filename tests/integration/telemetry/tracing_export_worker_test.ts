@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { OtlpProtocol } from "../../../src/telemetry/otlp_settings.ts";
 import { type ExporterHandle, WorkerExport } from "../../../src/telemetry/tracing_export_supervisor.ts";
 import { RecordedLogger } from "../../harness/recorded_logger.ts";

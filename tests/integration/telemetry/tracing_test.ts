@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { assertEquals, assertMatch, assertThrows } from "#assert";
 import { systemClock } from "../../../src/base/clock.ts";
 import { settledWithin } from "../../../src/base/wait.ts";
 import type { CallContext, GrpcService } from "../../../src/grpc/grpc_service.ts";

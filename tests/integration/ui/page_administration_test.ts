@@ -1,4 +1,4 @@
-import { assertEquals, assertStringIncludes } from "@std/assert";
+import { assertEquals, assertStringIncludes } from "#assert";
 import { eventually } from "../../harness/until.ts";
 import { type PageBed, pageTest, submit } from "./page_weir.ts";
 

@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects } from "#assert";
 import { Api, ApiProblem } from "../../../src/ui/page/api.ts";
 import { Session } from "../../../src/ui/page/session.ts";
 

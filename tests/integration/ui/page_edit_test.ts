@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { eventually } from "../../harness/until.ts";
 import { ADMIN_TOKEN, type PageBed, pageTest, submit } from "./page_weir.ts";
 

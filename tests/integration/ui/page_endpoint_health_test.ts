@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { FAILING_AFTER } from "../../../src/webhooks/model/endpoint_health.ts";
 import { until } from "../../harness/until.ts";
 import { pageTest } from "./page_weir.ts";

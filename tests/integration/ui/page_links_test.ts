@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import type { OpenedPage } from "../../harness/page_browser.ts";
 import { eventually, until } from "../../harness/until.ts";
 import { type PageBed, pageTest } from "./page_weir.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertStringIncludes } from "@std/assert";
+import { assertEquals, assertStringIncludes } from "#assert";
 import { join } from "node:path";
 import { eventually, until } from "../../harness/until.ts";
 import { ADMIN_TOKEN, type PageBed, pageTest } from "./page_weir.ts";

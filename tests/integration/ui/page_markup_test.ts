@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { join } from "node:path";
 import type { OpenedPage } from "../../harness/page_browser.ts";
 import { ADMIN_TOKEN, MARKUP, type PageBed, pageTest } from "./page_weir.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { until } from "../../harness/until.ts";
 import type { OpenedPage } from "../../harness/page_browser.ts";
 import { type PageBed, pageTest } from "./page_weir.ts";

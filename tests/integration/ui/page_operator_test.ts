@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { join } from "node:path";
 import { decide, GrpcClient } from "../../harness/grpc_client.ts";
 import { eventually } from "../../harness/until.ts";

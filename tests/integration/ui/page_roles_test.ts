@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { Locator } from "playwright-core";
 import type { OpenedPage } from "../../harness/page_browser.ts";
 import { eventually } from "../../harness/until.ts";

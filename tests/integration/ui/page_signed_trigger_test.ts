@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { PROVIDER_HEADERS } from "../../harness/provider_signatures.ts";
 import { type PageBed, pageTest, submit } from "./page_weir.ts";
 

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Locator, Page } from "playwright-core";
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browser.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs } from "../../harness/tools.ts";

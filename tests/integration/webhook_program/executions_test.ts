@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { until } from "../../harness/until.ts";

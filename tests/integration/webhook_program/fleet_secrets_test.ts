@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { POSTGRES_USER } from "../../harness/postgres_folder.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needing } from "../../harness/tools.ts";

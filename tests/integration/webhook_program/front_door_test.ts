@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { verify } from "../../../src/webhooks/receiver.ts";
 import { OtlpReceiver } from "../../harness/otlp_receiver.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";

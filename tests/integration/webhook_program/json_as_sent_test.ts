@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { ran } from "../../harness/administration_fixture.ts";
 import { until } from "../../harness/until.ts";
 import { ADMIN_TOKEN } from "../../harness/webhook_calls.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { join } from "node:path";
 import { verify } from "../../../src/webhooks/receiver.ts";
 import { postgres } from "../../harness/postgres_fixture.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { eventually, until } from "../../harness/until.ts";
 import { WebhookServed } from "../../harness/webhook_served.ts";
 import { runWorkersInThread } from "../../harness/workers_in_thread.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { stores } from "../../harness/store_places.ts";
 import { ATTEMPT_POINTS, EXECUTION_POINTS, type KillPoint } from "../../harness/webhook_faults.ts";
 import { MachineBed, type WebhookMachine } from "../../harness/webhook_machines.ts";

@@ -1,5 +1,5 @@
 /** Receivers and APIs that answer in odd ways, over TCP: with the status line the outcome is known, and settles it. */
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { Socket } from "node:net";
 import { RawServer } from "../../harness/rest_fixture.ts";
 import { until } from "../../harness/until.ts";

@@ -1,5 +1,5 @@
 /** What every outbound request sends, and what request steps send and read by the front door. */
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { gzipSync } from "node:zlib";
 import { EchoServer } from "../../harness/rest_fixture.ts";
 import { until } from "../../harness/until.ts";

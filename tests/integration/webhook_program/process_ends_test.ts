@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { postgres } from "../../harness/postgres_fixture.ts";
 import { until } from "../../harness/until.ts";
 import type { KillPoint } from "../../harness/webhook_faults.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { systemClock } from "../../../src/base/clock.ts";
 import { ran } from "../../harness/administration_fixture.ts";
 import { stores } from "../../harness/store_places.ts";

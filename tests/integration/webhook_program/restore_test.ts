@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { join } from "node:path";
 import { runCommand } from "../../../src/cli/commands.ts";
 import { checkStore } from "../../../src/webhooks/store/maintenance/check.ts";

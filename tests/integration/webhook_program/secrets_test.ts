@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { PROVIDER_HEADERS } from "../../harness/provider_signatures.ts";
 import { until } from "../../harness/until.ts";
 import { webhookCall } from "../../harness/webhook_client.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { deflateSync, gzipSync } from "node:zlib";
 import { PROVIDER_HEADERS } from "../../harness/provider_signatures.ts";
 import { type RawAnswer, sendRaw } from "../../harness/raw_http.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { signatureRefusal } from "../../../src/webhooks/model/trigger_verification.ts";
 import { PROVIDER_HEADERS } from "../../harness/provider_signatures.ts";
 import { postgres } from "../../harness/postgres_fixture.ts";

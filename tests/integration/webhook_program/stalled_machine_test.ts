@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import os from "node:os";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { eventually, until } from "../../harness/until.ts";

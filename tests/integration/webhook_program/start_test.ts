@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { freePort } from "../../harness/free_port.ts";
 import { until } from "../../harness/until.ts";
 import { endEarly } from "../../harness/webhook_early_end.ts";

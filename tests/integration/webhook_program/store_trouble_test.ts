@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { DatabaseSync } from "node:sqlite";
 import { until } from "../../harness/until.ts";
 import { type WebhookAnswered, webhookCall } from "../../harness/webhook_client.ts";

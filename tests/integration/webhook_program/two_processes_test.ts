@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { until } from "../../harness/until.ts";
 import { deliveryProblems } from "../../harness/delivery_problems.ts";
 import { post as postAgain, webhookCall } from "../../harness/webhook_client.ts";

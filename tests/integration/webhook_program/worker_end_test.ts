@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { until } from "../../harness/until.ts";
 import { SHOP_RULES } from "../../harness/webhook_calls.ts";
 import { webhookCall } from "../../harness/webhook_client.ts";

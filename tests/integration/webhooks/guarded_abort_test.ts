@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "#assert";
 import type { Socket } from "node:net";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";

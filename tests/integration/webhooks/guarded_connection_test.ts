@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { Socket } from "node:net";
 import type { GuardedClientOptions } from "../../../src/webhooks/outbound/client.ts";
 import { SendError } from "../../../src/webhooks/outbound/send_error.ts";

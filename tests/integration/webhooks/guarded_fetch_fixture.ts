@@ -1,4 +1,4 @@
-import { assert, assertRejects } from "@std/assert";
+import { assert, assertRejects } from "#assert";
 import {
   createServer,
   type IncomingMessage,

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "#assert";
 import type { Socket } from "node:net";
 import { Client, Get, Post, RestError } from "../../../src/rest/mod.ts";
 import { Cidrs } from "../../../src/webhooks/model/address_ranges.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { assertEquals, assertMatch, assertThrows } from "#assert";
 import { connect } from "node:net";
 import { Cidrs } from "../../../src/webhooks/model/address_ranges.ts";
 import { proxyCredentials } from "../../../src/webhooks/outbound/dial.ts";

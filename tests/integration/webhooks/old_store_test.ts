@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { join } from "node:path";
 import { acceptEvent, acceptExecution } from "../../../src/webhooks/store/accept.ts";
 import { voidClaims } from "../../../src/webhooks/store/claims.ts";

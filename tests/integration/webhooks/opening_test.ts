@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects } from "#assert";
 import { chosenKeyFile } from "../../../src/webhooks/secrets/key_file.ts";
 import type { WebhookOptions } from "../../../src/webhooks/service/message.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects } from "#assert";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import type {
   PostgresConnection,

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects } from "#assert";
 import { parsePostgresAddress } from "../../../src/base/postgres_address.ts";
 import { PostgresPool, type PostgresPoolOptions } from "../../../src/webhooks/store/postgres/pool.ts";
 import type { PostgresConnection } from "../../../src/webhooks/store/postgres/connection.ts";

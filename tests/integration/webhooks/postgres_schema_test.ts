@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects } from "#assert";
 import { migratePostgres } from "../../../src/webhooks/store/postgres/migration.ts";
 import { MIGRATIONS, SCHEMA_VERSION } from "../../../src/webhooks/store/schema.ts";
 import { SqliteConnection } from "../../../src/webhooks/store/sqlite/connection.ts";

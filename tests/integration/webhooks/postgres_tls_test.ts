@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "#assert";
 import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
 import { handled } from "../../harness/handled.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects } from "#assert";
 import { systemClock } from "../../../src/base/clock.ts";
 import { parsePostgresAddress } from "../../../src/base/postgres_address.ts";
 import { PostgresPool } from "../../../src/webhooks/store/postgres/pool.ts";

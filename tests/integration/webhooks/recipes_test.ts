@@ -1,5 +1,5 @@
 /** Runs the recipes of docs/webhooks/receiving.md: blocks marked `receiver=NAME`, and `receiver.py`, each with a caller. */
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { join } from "node:path";
 import { signature, standardWebhooksHeaders } from "../../../src/webhooks/model/signature.ts";
 

@@ -1,5 +1,5 @@
 import type { ComparedEvent } from "../../../src/webhooks/model/event_filter.ts";
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { systemClock } from "../../../src/base/clock.ts";
 import {
   type CheckedStage,

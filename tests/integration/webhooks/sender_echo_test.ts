@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import { createSender, MAX_RESPONSE_BYTES } from "../../../src/webhooks/deliveries/sender.ts";
 import { EchoServer } from "../../harness/rest_fixture.ts";

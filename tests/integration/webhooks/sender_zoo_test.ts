@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import type { SendResult } from "../../../src/webhooks/deliveries/sender.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { newEndpointSecret } from "../../../src/webhooks/model/keys.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "#assert";
 import { DatabaseSync } from "node:sqlite";
 import { SCHEMA_VERSION } from "../../../src/webhooks/store/schema.ts";
 import { backupStore } from "../../../src/webhooks/store/maintenance/backup.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "#assert";
 import { migratePostgres } from "../../../src/webhooks/store/postgres/migration.ts";
 import { MIGRATIONS, SCHEMA_VERSION } from "../../../src/webhooks/store/schema.ts";
 import { migrate } from "../../../src/webhooks/store/sqlite/migration.ts";

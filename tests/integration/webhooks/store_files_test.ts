@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { eventually, until } from "../../harness/until.ts";
 import { api, WebhookFolder } from "../../harness/webhook_weir.ts";

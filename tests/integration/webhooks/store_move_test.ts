@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "#assert";
 import { DatabaseSync } from "node:sqlite";
 import { basename } from "node:path";
 import { DispatchLock } from "../../../src/webhooks/store/sqlite/dispatch_lock.ts";

@@ -1,5 +1,5 @@
 /** What several processes do with the files of one store. */
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { dirname } from "node:path";
 import { DispatchLock } from "../../../src/webhooks/store/sqlite/dispatch_lock.ts";
 import { checkStore } from "../../../src/webhooks/store/maintenance/check.ts";

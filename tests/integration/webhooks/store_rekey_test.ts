@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "#assert";
 import { systemClock } from "../../../src/base/clock.ts";
 import type { Sealed } from "../../../src/webhooks/model/records.ts";
 import { SecretBox } from "../../../src/webhooks/secrets/secret_box.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { NO_LIMITS, ownPostgres, postgres } from "../../harness/postgres_fixture.ts";
 import { RecordedLogger } from "../../harness/recorded_logger.ts";

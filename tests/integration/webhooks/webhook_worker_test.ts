@@ -1,5 +1,5 @@
 import { ADMINISTRATOR } from "../../harness/administrators.ts";
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import type { WebhookAnswer } from "../../../src/webhooks/api/calls.ts";

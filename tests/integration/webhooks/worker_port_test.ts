@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { join } from "node:path";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { RecordedLogger } from "../../harness/recorded_logger.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "#assert";
 import type { Clock } from "../../../src/base/clock.ts";
 import { listEvents } from "../../../src/webhooks/store/events.ts";
 import { claimExecutions } from "../../../src/webhooks/store/execution_claims.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { JsonText } from "../../../src/base/json_text.ts";
 import { WorkflowScope } from "../../../src/webhooks/workflows/scope.ts";
 import { until } from "../../harness/until.ts";

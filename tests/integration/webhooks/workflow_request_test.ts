@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { Cidrs } from "../../../src/webhooks/model/address_ranges.ts";
 import type { Lookup } from "../../../src/webhooks/outbound/dial.ts";
 import { createGuardedFetch } from "../../../src/webhooks/outbound/fetch.ts";

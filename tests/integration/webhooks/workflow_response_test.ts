@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import { createGuardedFetch, type GuardedRequestInit } from "../../../src/webhooks/outbound/fetch.ts";
 import { RawServer } from "../../harness/rest_fixture.ts";

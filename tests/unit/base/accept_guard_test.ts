@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { AcceptGuard, EpisodeLog } from "../../../src/base/accept_guard.ts";
 import { Acceptor } from "../../../src/base/acceptor.ts";
 import type { Logger } from "../../../src/base/log.ts";

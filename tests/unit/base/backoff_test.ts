@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { backoffMs, type BackoffTimes, fullBackoffMs } from "../../../src/base/backoff.ts";
 
 /** Bounds, a random number, and the waits by attempt, from the first one on. */

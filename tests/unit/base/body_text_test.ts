@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { bodyText, isJsonType } from "../../../src/base/body_text.ts";
 
 /** Content types, and whether they are JSON. */

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { shownText, startOfText, surrogatesAsBytes } from "../../../src/base/byte_text.ts";
 
 const SHOWN: readonly (readonly [name: string, text: string, shown: string])[] = [

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { steadyClock, systemClock } from "../../../src/base/clock.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 

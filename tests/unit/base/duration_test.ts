@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { parseDuration } from "../../../src/base/duration.ts";
 
 const READ: readonly (readonly [text: string, ms: number | undefined])[] = [

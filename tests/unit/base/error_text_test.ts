@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { errorText } from "../../../src/base/error_text.ts";
 
 const TABLE: readonly (readonly [thrown: unknown, text: string])[] = [

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertThrows } from "#assert";
 import { createHash } from "node:crypto";
 import {
   bodyHash,

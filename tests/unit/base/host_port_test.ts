@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { hostPort } from "../../../src/base/host_port.ts";
 
 Deno.test("host and port: an IPv6 address is in brackets", () => {

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { parseHttpDate } from "../../../src/base/http_date.ts";
 import { parseHttpDate as parseInLibrary } from "../../../src/rest/http_date.ts";
 

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "#assert";
 import { stringifyJson } from "../../../src/base/exact_json.ts";
 import { JsonText, memberText, writeJson } from "../../../src/base/json_text.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { type ByteSink, LineWriter } from "../../../src/base/line_writer.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { fillGroups, readPattern } from "../../../src/base/pattern.ts";
 
 /** A pattern of Go, a text, and the match with its groups as Go finds them. */

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { problemsInOrder } from "../../../src/base/problem.ts";
 
 const CASES: readonly (readonly [name: string, found: readonly string[], order: readonly string[]])[] = [

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { parseTime, timeText } from "../../../src/base/rfc3339.ts";
 
 const TEXTS: readonly (readonly [ms: number, text: string])[] = [

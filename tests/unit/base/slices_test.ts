@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { assertEquals, assertRejects, assertThrows } from "#assert";
 import { SlicedWork } from "../../../src/base/slices.ts";
 
 /** Work of 1,000 steps that take so long each. */

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { captureConsole } from "../../../src/base/standard_streams.ts";
 
 Deno.test("captured console: what a package prints becomes a log line", () => {

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { stopRequests } from "../../../src/base/stop_requests.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { ThrottledLog } from "../../../src/base/throttled_log.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { RecordedLogger } from "../../harness/recorded_logger.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { afterDelay, type Defer, TurnBatch, TurnMemo, TurnTask } from "../../../src/base/turn.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 

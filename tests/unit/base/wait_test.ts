@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects } from "#assert";
 import { setImmediate } from "node:timers/promises";
 import { heldUntilAborted, unlessAborted, waitUnlessAborted, withTimeout } from "../../../src/base/wait.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { WakeLoop } from "../../../src/base/wake_loop.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 

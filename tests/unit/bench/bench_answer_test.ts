@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { encodeRateLimitResponse } from "../../../src/wire/rls.ts";
 import { type Expectation, messageProblem } from "../../harness/bench_answer.ts";
 import { LIMIT } from "../../harness/bench_rules.ts";

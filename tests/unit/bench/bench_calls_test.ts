@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertThrows } from "#assert";
 import { decodeRateLimitRequest } from "../../../src/wire/rls.ts";
 import { benchCalls } from "../../harness/bench_rules.ts";
 

@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertThrows } from "#assert";
 import { checkSummary, readTimes } from "../../../scripts/bench/h2load.ts";
 import { readResponse } from "../../../src/load/rate_limit_message.ts";
 import { summarize } from "../../../scripts/bench/report.ts";

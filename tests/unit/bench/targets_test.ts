@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertThrows } from "#assert";
 import { DECISION_CASES } from "../../../scripts/bench/decision_cases.ts";
 import { decisionTime } from "../../../scripts/bench/decision_time.ts";
 import type { Measurements } from "../../../scripts/bench/measurements.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { Batcher } from "../../../src/cache/batcher.ts";
 import { HitBatch } from "../../../src/cache/hit_batch.ts";
 import type { Caller } from "../../../src/ratelimit/counter_cache.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { Breaker } from "../../../src/cache/breaker.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 

@@ -1,6 +1,6 @@
 import type { Clock } from "../../../src/base/clock.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { assertEquals, assertRejects, assertThrows } from "#assert";
 import { InFlightCache } from "../../../src/cache/in_flight_cache.ts";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import { CacheError } from "../../../src/ratelimit/errors.ts";

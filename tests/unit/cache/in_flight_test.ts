@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { InFlight } from "../../../src/cache/in_flight.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { OverLimitCache } from "../../../src/cache/local_cache.ts";
 
 Deno.test("local cache: remembers the count until the window ends", () => {

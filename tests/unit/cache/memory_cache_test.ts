@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import { bucketLimit } from "../../../src/ratelimit/algorithms/bucket.ts";
 import { sliceLimit } from "../../../src/ratelimit/algorithms/slices.ts";

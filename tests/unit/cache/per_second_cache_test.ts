@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { assertEquals, assertRejects, assertThrows } from "#assert";
 import { PerSecondCache } from "../../../src/cache/per_second_cache.ts";
 import type { Caller, CounterCache, Hit } from "../../../src/ratelimit/counter_cache.ts";
 import { CacheError } from "../../../src/ratelimit/errors.ts";

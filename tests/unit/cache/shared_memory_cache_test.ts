@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { setImmediate } from "node:timers/promises";
 import { SharedMemoryCache } from "../../../src/cache/shared_memory_cache.ts";
 import { SharedCell } from "../../../src/cache/shared_cells.ts";

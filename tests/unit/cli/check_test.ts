@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { ranOver, words } from "../../harness/administration_fixture.ts";
 
 const GOOD = {

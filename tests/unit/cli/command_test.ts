@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { CommandError, readBytes, readLines, readText } from "../../../src/cli/command.ts";
 
 function stdin(...parts: readonly (string | Uint8Array)[]): { stdin: () => ReadableStream<Uint8Array> } {

@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertThrows } from "#assert";
 import { readDescriptors } from "../../../src/cli/administration_flags.ts";
 import { FlagError, parseFlags } from "../../../src/cli/flags.ts";
 import { words } from "../../harness/administration_fixture.ts";

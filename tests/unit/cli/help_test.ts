@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { callOf } from "../../../src/cli/command.ts";
 import { documentedCommands } from "../../../src/cli/commands.ts";
 import { settingsHelp } from "../../../src/settings/docs.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { plainText, shortened } from "../../../src/cli/plain_text.ts";
 
 const PLAIN: readonly (readonly [text: string, shown: string])[] = [

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { Output } from "../../../src/cli/command.ts";
 import { runCommand } from "../../../src/cli/commands.ts";
 import { Progress } from "../../../src/cli/progress.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { isJsonObject, parseJson } from "../../../src/base/exact_json.ts";
 import { JsonText } from "../../../src/base/json_text.ts";
 import { asSent, recordLines } from "../../../src/cli/record_text.ts";

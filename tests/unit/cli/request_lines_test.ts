@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { type RequestLine, requestLines } from "../../../src/cli/request_lines.ts";
 
 const ENTRY = { key: "k", value: "ü" };

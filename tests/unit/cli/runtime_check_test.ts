@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { checkRuntime } from "../../../src/cli/runtime_check.ts";
 
 /** Release, gRPC engine, ALLOW_UNSAFE_DENO, and: nothing to say, a warning, or a refusal. */

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { ran } from "../../harness/administration_fixture.ts";
 
 const TOKEN = "a-token-that-must-never-be-printed-0123456789";

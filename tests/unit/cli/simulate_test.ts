@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { type Ran, ran, ranOver, type RunOptions } from "../../harness/administration_fixture.ts";
 
 const OLD = rules(3);

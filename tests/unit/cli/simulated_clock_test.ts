@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { SimulatedClock } from "../../../src/cli/simulate.ts";
 
 Deno.test("simulated clock: stands where it was moved to, never goes back, and runs what is late once", () => {

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { signature } from "../../../src/webhooks/model/signature.ts";
 import { NOW, ran } from "../../harness/administration_fixture.ts";
 

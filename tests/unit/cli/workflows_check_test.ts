@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { ranOver } from "../../harness/administration_fixture.ts";
 
 const text = (id: string) => `workflow: ${id}\nsteps:\n- {name: one, set: {}}\n`;

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { ran, words } from "../../harness/administration_fixture.ts";
 
 const ID = "3b241101-e2bb-4255-8caf-4136c566a962";

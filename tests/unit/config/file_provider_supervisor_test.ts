@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { WorkerNotice } from "../../../src/base/supervised_worker.ts";
 import type { FromRuleWorker, ToRuleWorker } from "../../../src/config/file_provider_message.ts";
 import type { LoadReceiver, RulesLoad } from "../../../src/config/provider.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { createFileProvider, type FileProviderOptions } from "../../../src/config/file_provider.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { FakeFolderEvents } from "../../harness/fake_folder_events.ts";

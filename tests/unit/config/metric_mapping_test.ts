@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { join } from "node:path";
 import { loadMetricMapping, readMetricMapping } from "../../../src/config/metric_mapping.ts";
 import { problemText } from "../../../src/base/problem.ts";

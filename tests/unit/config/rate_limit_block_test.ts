@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { problemText } from "../../../src/base/problem.ts";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
 import { checkSources } from "../../../src/ratelimit/rule_check.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
 
 const UNLIMITED = "rate_limit: {unlimited: true}";

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
 import type { DescriptorSource, DomainSource, RateLimitSource } from "../../../src/ratelimit/rule_source.ts";
 import { problemText } from "../../../src/base/problem.ts";

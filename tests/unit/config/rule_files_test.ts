@@ -1,4 +1,4 @@
-import { assertEquals, assertNotEquals } from "@std/assert";
+import { assertEquals, assertNotEquals } from "#assert";
 import { ruleFileLimits } from "../../../src/config/rule_file_reader.ts";
 import { folderFingerprint, loadRuleFiles, type RuleFilesOptions } from "../../../src/config/rule_files.ts";
 import { problemText } from "../../../src/base/problem.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { LoadGatherer, partsOfLoad, ruleTexts, TextCompiler } from "../../../src/config/load_parts.ts";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
 import { compileRules } from "../../../src/ratelimit/compile_rules.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { Health } from "../../../src/base/health.ts";
 import type { LogFields, Logger } from "../../../src/base/log.ts";
 import type { LoadReceiver, RulesLoad } from "../../../src/config/provider.ts";

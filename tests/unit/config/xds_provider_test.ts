@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertThrows } from "#assert";
 import type { RulesLoad } from "../../../src/config/provider.ts";
 import { createXdsProvider } from "../../../src/config/xds_provider.ts";
 import type { XdsStreamEvents } from "../../../src/config/xds_stream.ts";

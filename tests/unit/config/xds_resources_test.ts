@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { RulesLoad } from "../../../src/config/provider.ts";
 import { readResources } from "../../../src/config/xds_resources.ts";
 import { readRuleFile } from "../../../src/config/rule_file.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { xdsWaitMs, type XdsWaits } from "../../../src/config/xds_provider.ts";
 
 const WAITS: XdsWaits = { retryMs: 3_000, initialMs: 10_000, maxMs: 60_000, spread: 0.5 };

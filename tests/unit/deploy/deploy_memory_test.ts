@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { deployText, deployTree, type Tree } from "../../harness/deploy_files.ts";
 
 const RESULTS = new URL("../../../scripts/bench/results/latest.json", import.meta.url);

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { readSettings } from "../../../src/settings/read_settings.ts";
 import { suppliedVariable } from "../../../src/settings/secret_files.ts";
 import { familyPattern, settingEntries } from "../../../src/settings/table.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertNotEquals } from "@std/assert";
+import { assertEquals, assertNotEquals } from "#assert";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { serveFlags } from "../../../scripts/serve_flags.ts";

@@ -1,5 +1,5 @@
 /** Every fenced block of the pages is run or read by a test, or meant only to be shown. */
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { parseAllDocuments } from "yaml";
 import { copyProblems, markValue, unmarkedBlocks } from "../../harness/document_marks.ts";
 import { documentPages, readPage } from "../../harness/documents.ts";

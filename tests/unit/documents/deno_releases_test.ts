@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { checkRuntime } from "../../../src/cli/runtime_check.ts";
 import { DENO_RELEASES } from "../../harness/tool_register.ts";
 

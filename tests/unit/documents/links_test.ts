@@ -1,5 +1,5 @@
 /** Every link of the pages leads somewhere. */
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { existsSync } from "node:fs";
 import { brokenLinks, unreachablePages } from "../../harness/document_links.ts";
 import { documentPages, readPage } from "../../harness/documents.ts";

@@ -1,5 +1,5 @@
 /** Every name that the code gives to its users has one row in the reference tables, and pages link to these. */
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { namedMetrics } from "../../../src/base/metrics.ts";
 import { documentedCommands } from "../../../src/cli/commands.ts";
 import { createHealthService } from "../../../src/grpc/health_service.ts";

@@ -1,5 +1,5 @@
 /** How the names of reference tables are found. */
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { mentionProblems, rowProblems, strayRows } from "../../harness/document_tables.ts";
 import { documentPages, readPage } from "../../harness/documents.ts";
 

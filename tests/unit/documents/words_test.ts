@@ -1,5 +1,5 @@
 /** The prose of the pages is plain technical English: it has none of the words that the style replaces. */
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { documentPages, lineAt, type Page, readPage } from "../../harness/documents.ts";
 import { PRIVATE_WORDS } from "../../harness/tidy_rules.ts";
 

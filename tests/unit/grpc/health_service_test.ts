@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertThrows } from "#assert";
 import { createHealthService } from "../../../src/grpc/health_service.ts";
 import {
   GrpcError,

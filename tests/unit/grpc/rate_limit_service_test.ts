@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { type CallContext, GRPC_CODES, GrpcError } from "../../../src/grpc/grpc_service.ts";
 import { createRateLimitGrpcService } from "../../../src/grpc/rate_limit_service.ts";
 import type { Caller } from "../../../src/ratelimit/counter_cache.ts";

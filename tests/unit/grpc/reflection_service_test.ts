@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertThrows } from "#assert";
 import protobuf from "protobufjs";
 import { GrpcError, type GrpcService } from "../../../src/grpc/grpc_service.ts";
 import { createReflectionServices } from "../../../src/grpc/reflection_service.ts";

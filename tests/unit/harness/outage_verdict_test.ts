@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { type OutageFacts, type PhaseMetrics } from "../../harness/outage_record.ts";
 import { problemsOf } from "../../harness/outage_verdict.ts";
 

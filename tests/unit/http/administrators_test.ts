@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { Administrators } from "../../../src/http/administrators.ts";
 
 const ALICE = { name: "alice", role: "admin" } as const;

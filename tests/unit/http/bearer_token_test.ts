@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { DebugRoute } from "../../../src/http/debug.ts";
 import { debugHandler, HandledHttp } from "../../harness/http_fixture.ts";
 

@@ -1,6 +1,6 @@
 import { Administrators } from "../../../src/http/administrators.ts";
 import { administratorWith, NO_ADMINISTRATORS } from "../../harness/administrators.ts";
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { type CounterRouteOptions, counterRoutes, type Counters } from "../../../src/http/counters_route.ts";
 import { createRouter } from "../../../src/http/router.ts";
 import { CacheError, InvalidRequestError, NoConfigurationError } from "../../../src/ratelimit/errors.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "#assert";
 import process from "node:process";
 import type { DebugRoute } from "../../../src/http/debug.ts";
 import { until } from "../../harness/until.ts";

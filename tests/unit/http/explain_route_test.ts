@@ -1,5 +1,5 @@
 import { administratorWith, NO_ADMINISTRATORS } from "../../harness/administrators.ts";
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import { explainRoute, type ExplainRouteOptions } from "../../../src/http/explain_route.ts";
 import type { CounterCache } from "../../../src/ratelimit/counter_cache.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { FAILED_TOKENS, FailedTokens } from "../../../src/http/failed_tokens.ts";
 import { bearerGuard } from "../../../src/http/bearer_token.ts";
 import { createRouter } from "../../../src/http/router.ts";

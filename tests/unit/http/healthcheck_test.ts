@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { Health } from "../../../src/base/health.ts";
 import { healthRoutes } from "../../../src/http/healthcheck.ts";
 import { createRouter } from "../../../src/http/router.ts";

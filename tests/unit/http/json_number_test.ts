@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { wholeNumber } from "../../../src/http/json.ts";
 
 const WHOLE: readonly (readonly [source: string, expected: number | undefined])[] = [

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "#assert";
 import { readRateLimitRequest, writeDecision } from "../../../src/http/json.ts";
 import { JsonRequestError } from "../../../src/http/json_reader.ts";
 import type { Decision } from "../../../src/ratelimit/decision.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { RateLimitRouteOptions } from "../../../src/http/rate_limit_route.ts";
 import type { Decision } from "../../../src/ratelimit/decision.ts";
 import { CacheError, InvalidRequestError, NoConfigurationError } from "../../../src/ratelimit/errors.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { hostGuard } from "../../../src/http/request_guards.ts";
 import { createRouter } from "../../../src/http/router.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";

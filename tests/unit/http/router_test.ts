@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { assertEquals, assertMatch, assertThrows } from "#assert";
 import { createRouter, type Route } from "../../../src/http/router.ts";
 import { HandledHttp } from "../../harness/http_fixture.ts";
 

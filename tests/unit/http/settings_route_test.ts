@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { settingsRoute } from "../../../src/http/settings_route.ts";
 import { administratorWith } from "../../harness/administrators.ts";
 import { debugHandler, HandledHttp } from "../../harness/http_fixture.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { WebhookAnswer } from "../../../src/webhooks/api/calls.ts";
 import { HandledHttp } from "../../harness/http_fixture.ts";
 import { until } from "../../harness/until.ts";

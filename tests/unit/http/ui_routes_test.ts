@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { uiRoutes } from "../../../src/http/ui_routes.ts";
 import { readPageFile } from "../../../src/ui/page_files.ts";
 import { debugHandler, HandledHttp } from "../../harness/http_fixture.ts";

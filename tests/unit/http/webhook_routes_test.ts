@@ -1,7 +1,7 @@
 import { Administrators } from "../../../src/http/administrators.ts";
 import { whoamiRoute } from "../../../src/http/whoami_route.ts";
 import { ADMINISTRATOR, NO_ADMINISTRATORS } from "../../harness/administrators.ts";
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { createRouter } from "../../../src/http/router.ts";
 import type { WebhookRouteOptions } from "../../../src/http/webhook_routes.ts";
 import { HandledHttp } from "../../harness/http_fixture.ts";

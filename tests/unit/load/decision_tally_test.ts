@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { DecisionTally } from "../../../src/load/decision_tally.ts";
 import { encodeRateLimitResponse, type WireDescriptorStatus } from "../../../src/wire/rls.ts";
 

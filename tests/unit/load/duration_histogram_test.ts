@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { DurationHistogram } from "../../../src/load/duration_histogram.ts";
 
 Deno.test("DurationHistogram: percentiles are within 1 % of the exact ones, from microseconds to minutes", () => {

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { LoadRecord } from "../../../src/load/load_record.ts";
 
 Deno.test("LoadRecord: answers of the warm-up are counted, but make no metrics", () => {

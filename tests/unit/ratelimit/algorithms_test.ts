@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { type BucketLimit, bucketLimit, MAX_BURST } from "../../../src/ratelimit/algorithms/bucket.ts";
 import {
   type ConditionalLimit,

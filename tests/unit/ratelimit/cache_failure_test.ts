@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects } from "#assert";
 import type { Decision } from "../../../src/ratelimit/decision.ts";
 import { CacheError, InvalidRequestError } from "../../../src/ratelimit/errors.ts";
 import type { Policy } from "../../../src/ratelimit/policy.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { DescriptorStatus } from "../../../src/ratelimit/decision.ts";
 import type { ConditionalHit } from "../../../src/ratelimit/counter_cache.ts";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";

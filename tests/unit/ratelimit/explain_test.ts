@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import type { Hit } from "../../../src/ratelimit/counter_cache.ts";
 import {

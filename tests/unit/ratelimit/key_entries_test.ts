@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { createHash } from "node:crypto";
 import { keyEntries } from "../../../src/ratelimit/key_entries.ts";
 import type { Entry } from "../../../src/ratelimit/request.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertNotEquals } from "@std/assert";
+import { assert, assertEquals, assertNotEquals } from "#assert";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import { readRateLimitRequest } from "../../../src/http/json.ts";
 import { UNITS } from "../../../src/ratelimit/limit.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { LimitEpisodes, type LimitReport } from "../../../src/ratelimit/limit_episodes.ts";
 import type { LimitEventSink, LimitFact } from "../../../src/ratelimit/limit_events.ts";
 import { ServiceFixture } from "../../harness/service_fixture.ts";

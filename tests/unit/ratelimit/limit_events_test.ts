@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { Decision } from "../../../src/ratelimit/decision.ts";
 import type { LimitEventSink, LimitFact } from "../../../src/ratelimit/limit_events.ts";
 import type { Descriptor } from "../../../src/ratelimit/request.ts";

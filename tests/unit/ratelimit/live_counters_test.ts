@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects } from "#assert";
 import { OverLimitCache } from "../../../src/cache/local_cache.ts";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import { LiveCounters } from "../../../src/ratelimit/live_counters.ts";

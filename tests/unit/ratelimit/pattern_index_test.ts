@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { compilePattern, matchesPattern, PatternIndex } from "../../../src/ratelimit/pattern_index.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";
 

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { checkSources } from "../../../src/ratelimit/rule_check.ts";
 import type { DescriptorSource } from "../../../src/ratelimit/rule_source.ts";
 

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { limitText, rulesText } from "../../../src/ratelimit/rules_text.ts";
 import { rulesOf } from "../../harness/service_fixture.ts";
 

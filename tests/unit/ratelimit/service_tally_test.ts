@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { DecisionTally } from "../../../src/ratelimit/decision_tally.ts";
 import { RuleCounts } from "../../../src/ratelimit/rule_counts.ts";
 import { FailingCache } from "../../harness/failing_cache.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertThrows } from "#assert";
 import type { Hit } from "../../../src/ratelimit/counter_cache.ts";
 import { InvalidRequestError } from "../../../src/ratelimit/errors.ts";
 import type { Descriptor, RateLimitRequest } from "../../../src/ratelimit/request.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import { SharedMemoryCache } from "../../../src/cache/shared_memory_cache.ts";
 import { encodeRateLimitRequest } from "../../../src/wire/rls.ts";

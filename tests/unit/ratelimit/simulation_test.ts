@@ -1,4 +1,4 @@
-import { assertEquals, assertNotEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertNotEquals, assertRejects } from "#assert";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import type { Policy } from "../../../src/ratelimit/policy.ts";
 import type { Descriptor, RateLimitRequest } from "../../../src/ratelimit/request.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { planHits } from "../../../src/ratelimit/plan.ts";
 import { PLAIN_POLICY, rulesOf } from "../../harness/service_fixture.ts";
 

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { TopKeys, type TopKeysOptions } from "../../../src/ratelimit/top_keys.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";
 

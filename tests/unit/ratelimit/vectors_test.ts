@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { rateLimitRoute } from "../../../src/http/rate_limit_route.ts";
 import { createRouter } from "../../../src/http/router.ts";
 import { problemText } from "../../../src/base/problem.ts";

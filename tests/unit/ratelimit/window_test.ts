@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { UNIT_NAMES, unitOfName, unitOfNumber, UNITS } from "../../../src/ratelimit/limit.ts";
 import { secondsUntilReset, windowStart } from "../../../src/ratelimit/window.ts";
 

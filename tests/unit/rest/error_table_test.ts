@@ -8,7 +8,7 @@ import {
   type SendOptions,
 } from "../../../src/rest/mod.ts";
 import { type ScriptedStep, ScriptedTransport } from "../../../src/rest/testing.ts";
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
 const ROOT = new URL("../../../", import.meta.url);

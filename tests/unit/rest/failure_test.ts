@@ -1,5 +1,5 @@
 import { Get, Head, Post, type Request as RestRequest, send } from "@weir/rest";
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { assertKeepsSecrets, failure, SECRET } from "../../harness/rest_fixture.ts";
 
 const URL_SHOWN = "https://api.example.com/items";

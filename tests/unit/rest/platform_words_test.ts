@@ -1,5 +1,5 @@
 import { Get, RestError } from "@weir/rest";
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { isDecodingFailure } from "../../../src/rest/content_coding.ts";
 import { networkFailure } from "../../../src/rest/network_failure.ts";
 import { shownCause, shownUrl, withoutSecrets } from "../../../src/rest/shown_text.ts";

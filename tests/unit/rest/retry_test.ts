@@ -1,6 +1,6 @@
 import { Client, type ClientOptions, Get, Post, type RetryOptions } from "@weir/rest";
 import { type ScriptedStep, ScriptedTransport } from "@weir/rest/testing";
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { attemptsFor, retryDelayMs, retryPolicy } from "../../../src/rest/retry.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { until } from "../../harness/until.ts";

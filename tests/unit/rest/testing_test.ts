@@ -1,6 +1,6 @@
 import { Client, type ClientOptions, Get, Head, Post } from "@weir/rest";
 import { type ScriptedStep, ScriptedTransport } from "@weir/rest/testing";
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertThrows } from "#assert";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { until } from "../../harness/until.ts";
 import { failure } from "../../harness/rest_fixture.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertStringIncludes } from "@std/assert";
+import { assertEquals, assertStringIncludes } from "#assert";
 import { cliPage } from "../../../scripts/docs/cli_page.ts";
 import { documentedCommands } from "../../../src/cli/commands.ts";
 

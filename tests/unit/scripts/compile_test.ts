@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { join } from "node:path";
 import { WORKERS } from "../../../scripts/compile/contents.ts";
 import { readCompileOptions, TARGETS } from "../../../scripts/compile/options.ts";

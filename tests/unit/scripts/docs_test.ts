@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { PAGES } from "../../../scripts/docs.ts";
 import {
   generatePages,

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { METRIC_SECTIONS } from "../../../src/serve/metric_groups.ts";
 
 const GROUPS = METRIC_SECTIONS.flatMap(({ groups }) => groups);

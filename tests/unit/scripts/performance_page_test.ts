@@ -1,4 +1,4 @@
-import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import { assertEquals, assertStringIncludes, assertThrows } from "#assert";
 import { latestResults, performancePage, speedPart } from "../../../scripts/docs/performance_page.ts";
 
 Deno.test("the page names the missed targets, and has no row without a number", async () => {

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { assertEquals, assertMatch, assertThrows } from "#assert";
 // The validator of the library requires these three packages.
 import "ajv";
 import "ajv-formats";

@@ -1,4 +1,4 @@
-import { assertEquals, assertStringIncludes } from "@std/assert";
+import { assertEquals, assertStringIncludes } from "#assert";
 import { settingsPage } from "../../../scripts/docs/settings_page.ts";
 import { GROUPS } from "../../../src/settings/setting.ts";
 

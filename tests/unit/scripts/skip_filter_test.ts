@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { filterExcept, needless, skippedNames } from "../../../scripts/binary/skip_filter.ts";
 import { EMPTY_REPORT } from "../../harness/test_report.ts";
 

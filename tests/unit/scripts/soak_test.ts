@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "#assert";
 import { fileLines, readSoakOptions } from "../../../scripts/soak.ts";
 
 const KNOWN = ["floods", "outage"];

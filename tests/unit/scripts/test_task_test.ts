@@ -1,4 +1,4 @@
-import { assertEquals, assertNotEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertNotEquals, assertThrows } from "#assert";
 import { joinRuns, type TestRun } from "../../../scripts/test/join_runs.ts";
 import { type Repeater, repeatFailed } from "../../../scripts/test/repeat_failed.ts";
 import { readStressOptions, shuffled } from "../../../scripts/test/stress.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { Health } from "../../../src/base/health.ts";
 import { CacheHealth } from "../../../src/serve/cache_health.ts";
 import { readSettings } from "../../../src/settings/read_settings.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { certificateFiles } from "../../../src/serve/certificates.ts";
 import { readSettings } from "../../../src/settings/read_settings.ts";
 

@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects } from "#assert";
 import { Health } from "../../../src/base/health.ts";
 import type { WorkerNotice } from "../../../src/base/supervised_worker.ts";
 import { SharedMemoryCache } from "../../../src/cache/shared_memory_cache.ts";

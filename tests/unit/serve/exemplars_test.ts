@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { ROUND_TRIP_METRICS } from "../../../src/cache/metrics.ts";
 import { addExemplars } from "../../../src/serve/exemplars.ts";
 import { methodMetrics } from "../../../src/stats/declarations.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { LimitReport } from "../../../src/ratelimit/limit_episodes.ts";
 import { OperationalEvents } from "../../../src/serve/operational_events.ts";
 import { StatsStore } from "../../../src/stats/store.ts";

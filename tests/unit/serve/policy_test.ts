@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { Policy } from "../../../src/ratelimit/policy.ts";
 import { policyOf } from "../../../src/serve/decisions.ts";
 import { readSettings } from "../../../src/settings/read_settings.ts";

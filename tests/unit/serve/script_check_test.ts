@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { ConditionalHit, CounterCache } from "../../../src/ratelimit/counter_cache.ts";
 import { CacheError } from "../../../src/ratelimit/errors.ts";
 import { checkingScripts } from "../../../src/serve/script_check.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects } from "#assert";
 import { join } from "node:path";
 import { TokensFile } from "../../../src/serve/tokens_file.ts";
 import type { NamedToken } from "../../../src/settings/administrator_tokens.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { StatsStore, statsText } from "../../../src/stats/store.ts";
 import { WebhookStatistics } from "../../../src/serve/webhook_statistics.ts";
 

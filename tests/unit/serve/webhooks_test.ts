@@ -1,5 +1,5 @@
 import { NO_ADMINISTRATORS } from "../../harness/administrators.ts";
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { Health } from "../../../src/base/health.ts";
 import { openWebhooks, storeFolderProblem } from "../../../src/serve/webhooks.ts";
 import { readSettings } from "../../../src/settings/read_settings.ts";

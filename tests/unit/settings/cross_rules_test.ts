@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { type Environment, readSettings } from "../../../src/settings/read_settings.ts";
 import { problemsOf } from "./settings_problems.ts";
 

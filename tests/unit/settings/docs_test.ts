@@ -1,4 +1,4 @@
-import { assertEquals, assertStringIncludes } from "@std/assert";
+import { assertEquals, assertStringIncludes } from "#assert";
 import { settingsHelp } from "../../../src/settings/docs.ts";
 import { settingEntries } from "../../../src/settings/table.ts";
 

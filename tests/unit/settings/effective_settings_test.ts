@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { effectiveSettings } from "../../../src/settings/effective_settings.ts";
 import { readSettings } from "../../../src/settings/read_settings.ts";
 import type { Environment } from "../../../src/settings/setting.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { type Environment, readSettings } from "../../../src/settings/read_settings.ts";
 import { mogrifierProblems } from "../../../src/settings/mogrifier_rules.ts";
 

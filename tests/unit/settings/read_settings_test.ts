@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "#assert";
 import { type Environment, readSettings, SettingsError } from "../../../src/settings/read_settings.ts";
 import { settingEntries } from "../../../src/settings/table.ts";
 import { problemsOf } from "./settings_problems.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { join } from "node:path";
 import { settingGroups } from "../../../src/settings/docs.ts";
 import { type Environment, readSettings } from "../../../src/settings/read_settings.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { GROUPS, type Setting } from "../../../src/settings/setting.ts";
 import {
   AREAS,

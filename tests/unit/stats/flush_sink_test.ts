@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { clearImmediate, setImmediate } from "node:timers";
 import type { Carrier, StatsSource } from "../../../src/stats/flush_ports.ts";
 import { FlushCounts, FlushLoop, FlushSink } from "../../../src/stats/flush_sink.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { CounterCache } from "../../../src/ratelimit/counter_cache.ts";
 import { RateLimitService } from "../../../src/ratelimit/service.ts";
 import { readSettings } from "../../../src/settings/read_settings.ts";

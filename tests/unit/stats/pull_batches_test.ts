@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { MetricBatch } from "../../../src/base/metric_batch.ts";
 import { batchesOf } from "../../../src/stats/pull_batches.ts";
 import { Families } from "../../../src/stats/pull_families.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertThrows } from "#assert";
 import { labelsOfTags } from "../../../src/stats/pull_reader.ts";
 import { PullBed } from "../../harness/pull_bed.ts";
 

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { readDomain, readLevels } from "../../../src/stats/pull_levels.ts";
 import { rulesOf } from "../../harness/service_fixture.ts";
 

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { ROUND_TRIP_METRICS } from "../../../src/cache/metrics.ts";
 import { WebhookStatistics } from "../../../src/serve/webhook_statistics.ts";
 import { RULE_METRICS } from "../../../src/stats/declarations.ts";

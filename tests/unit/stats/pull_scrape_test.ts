@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { setImmediate } from "node:timers";
 import { type PullSource, scrape } from "../../../src/stats/pull_scrape.ts";
 import { metricsText } from "../../../src/stats/pull_text.ts";

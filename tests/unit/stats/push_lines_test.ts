@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { pushLines, rateText, sampleWeights, taggedLines } from "../../../src/stats/push_lines.ts";
 import type { Mogrifier } from "../../../src/stats/mogrifier.ts";
 

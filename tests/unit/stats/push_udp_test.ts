@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { pushPackets } from "../../../src/stats/push_udp.ts";
 
 const CASES: Readonly<Record<string, readonly [units: readonly string[], ...packets: string[]]>> = {

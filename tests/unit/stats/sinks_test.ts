@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { readSettings } from "../../../src/settings/read_settings.ts";
 import { chooseSinks } from "../../../src/stats/sinks.ts";
 

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { counter, gauge, timer } from "../../../src/base/metrics.ts";
 import { StatsDeltas, StatsMerger } from "../../../src/stats/stats_delta.ts";
 import { StatsStore } from "../../../src/stats/store.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { ByteSink } from "../../../src/base/line_writer.ts";
 import { jsonLines, stdoutCarrier } from "../../../src/stats/stdout_sink.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";

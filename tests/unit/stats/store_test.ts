@@ -1,5 +1,5 @@
 import { counter, gauge, timer } from "../../../src/base/metrics.ts";
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { RuleCounters } from "../../../src/ratelimit/stats_sink.ts";
 import { sanitizeStatName, serverCalls, StatsStore, statsText } from "../../../src/stats/store.ts";
 

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { BUCKET_BOUNDS_MS, Timer } from "../../../src/stats/timer.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";
 

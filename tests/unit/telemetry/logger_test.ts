@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { Logger } from "../../../src/base/log.ts";
 import { createLogger, type LoggerOptions } from "../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";

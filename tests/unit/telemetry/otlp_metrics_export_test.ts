@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertThrows } from "#assert";
 import type { MetricBatch } from "../../../src/base/metric_batch.ts";
 import type { WorkerNotice } from "../../../src/base/supervised_worker.ts";
 import {

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { type GrpcCode, GrpcError } from "../../../src/grpc/grpc_service.ts";
 import { type OtlpRetry, otlpRetry } from "../../../src/telemetry/otlp_retry.ts";
 

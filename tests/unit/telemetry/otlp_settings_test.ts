@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { checkOtlp, type OtlpProtocol } from "../../../src/telemetry/otlp_settings.ts";
 import { RecordedLogger } from "../../harness/recorded_logger.ts";
 

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { isSocketError } from "../../../src/telemetry/process_guard.ts";
 
 const ERRORS: readonly [error: unknown, socket: boolean][] = [

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { ProcessMetrics } from "../../../src/telemetry/process_metrics.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 

@@ -1,5 +1,5 @@
 import { createTraceState } from "@opentelemetry/api";
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { passedTraceState, readTraceParent, type TraceParent } from "../../../src/telemetry/trace_context.ts";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";

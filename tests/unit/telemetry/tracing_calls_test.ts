@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects } from "#assert";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import type { CallContext, GrpcService } from "../../../src/grpc/grpc_service.ts";

@@ -1,5 +1,5 @@
 import { until } from "../../harness/until.ts";
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { WorkerExport } from "../../../src/telemetry/tracing_export_supervisor.ts";
 import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";

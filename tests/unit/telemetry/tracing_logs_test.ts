@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { beginTracing, type Tracing, type TracingOptions } from "../../../src/telemetry/tracing.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";

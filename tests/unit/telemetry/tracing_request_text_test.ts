@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { RateLimitRequest } from "../../../src/ratelimit/request.ts";
 import { MAX_REQUEST_TEXT, requestNote, requestText } from "../../../src/telemetry/tracing_request_text.ts";
 import { exported } from "../../harness/tracing_bed.ts";

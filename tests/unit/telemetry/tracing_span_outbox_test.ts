@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { SpanPack } from "../../../src/telemetry/tracing_span_pack.ts";
 import { SpanOutbox } from "../../../src/telemetry/tracing_span_outbox.ts";
 import { RecordedLogger } from "../../harness/recorded_logger.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertThrows } from "#assert";
 import { SPAN_KINDS, type SpanRecord, type SpanValue } from "../../../src/telemetry/tracing_span_record.ts";
 import { SpanPacker } from "../../../src/telemetry/tracing_span_pack.ts";
 import { exportedAll } from "../../harness/tracing_bed.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { SPAN_KINDS, type SpanRecord } from "../../../src/telemetry/tracing_span_record.ts";
 import type { TracedWork } from "../../../src/base/traced_work.ts";
 import { CallTracer } from "../../../src/telemetry/tracing_spans.ts";

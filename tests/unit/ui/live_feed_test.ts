@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertThrows } from "#assert";
 import { LiveFeed } from "../../../src/ui/live_feed.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { EventReader } from "../../harness/event_reader.ts";

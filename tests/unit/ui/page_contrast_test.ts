@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 
 const CSS = new URL("../../../src/ui/page/page.css", import.meta.url);
 /** Texts on what they stand on, and the least contrast that makes them readable. */

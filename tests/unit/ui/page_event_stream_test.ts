@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertThrows } from "#assert";
 import { EventStreamReader } from "../../../src/ui/page/event_stream.ts";
 
 const CASES: readonly (readonly [string, readonly string[], readonly string[]])[] = [

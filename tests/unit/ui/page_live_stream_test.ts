@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { type LiveState, LiveStream } from "../../../src/ui/page/live_stream.ts";
 import { Session } from "../../../src/ui/page/session.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";

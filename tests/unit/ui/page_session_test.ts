@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { Session } from "../../../src/ui/page/session.ts";
 
 function tokens(session: Session) {

@@ -1,4 +1,4 @@
-import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import { assertEquals, assertStringIncludes, assertThrows } from "#assert";
 import { exactText, parseExact } from "../../../src/ui/page/fields.ts";
 import { errorCount, percentilesOf, responseTimes, shownMetrics } from "../../../src/ui/page/metric_rows.ts";
 import { CACHE, ERRORS, EVICTIONS, OPEN_BREAKERS, RESPONSE_TIME } from "../../../src/ui/page/metric_rows.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { verify } from "../../../src/webhooks/receiver.ts";
 import { signature } from "../../../src/webhooks/model/signature.ts";
 import { RECEIVER_CASES } from "../../harness/receiver_cases.ts";

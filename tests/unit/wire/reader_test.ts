@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertThrows } from "#assert";
 import { DISCOVERY_RESPONSE } from "../../../src/wire/discovery.ts";
 import { decodeFileDescriptor } from "../../../src/wire/file_descriptor.ts";
 import { HEALTH_CHECK_REQUEST, HEALTH_CHECK_RESPONSE } from "../../../src/wire/health.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertThrows } from "#assert";
 import { decodeStruct, encodeStruct, type WireStruct } from "../../../src/wire/struct.ts";
 import { loadProtoRoot } from "../../harness/proto_root.ts";
 

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { bytesOfText } from "../../../src/base/byte_text.ts";
 import { decodeText } from "../../../src/wire/text.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
 import { problemText } from "../../../src/base/problem.ts";
 

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { parse } from "yaml";
 import { parseJson } from "../../../src/base/exact_json.ts";
 import { JsonText } from "../../../src/base/json_text.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { join } from "node:path";
 import tls from "node:tls";
 import type { GrpcTarget, GrpcTls } from "../../../../src/grpc/client/dial.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { withCallMetrics } from "../../../../src/grpc/grpc_service.ts";
 import { call, callFields, cancel, content, headers, message } from "../../../harness/h2_peer.ts";
 import { until } from "../../../harness/until.ts";

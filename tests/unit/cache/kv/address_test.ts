@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertThrows } from "#assert";
 import { type KvAddressOptions, type KvEndpoints, parseKvAddress } from "../../../../src/cache/kv/address.ts";
 
 const NO_LOGIN = {

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { parseKvAddress } from "../../../../src/cache/kv/address.ts";
 import { KvConnections, type KvConnectionsOptions } from "../../../../src/cache/kv/connections.ts";
 import { FakeClock } from "../../../harness/fake_clock.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { KvExpiries, KvLateExpiries, type LateExpiry } from "../../../../src/cache/kv/expiries.ts";
 
 const late = (key: string, windowEnd = 100): LateExpiry => ({ key, expiresInSeconds: 60, windowEnd });

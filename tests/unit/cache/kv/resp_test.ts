@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { assertEquals, assertMatch, assertThrows } from "#assert";
 import { Buffer } from "node:buffer";
 import {
   ReplyError,

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { KvBatch } from "../../../../src/cache/kv/batch.ts";
 import { KvExpiries } from "../../../../src/cache/kv/expiries.ts";
 import { ReplyError } from "../../../../src/cache/kv/resp.ts";

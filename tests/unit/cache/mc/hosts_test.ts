@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { HostAndPort } from "../../../../src/base/host_port.ts";
 import { McHosts, type McHostsOptions, type SrvRecord } from "../../../../src/cache/mc/hosts.ts";
 import { FakeClock } from "../../../harness/fake_clock.ts";

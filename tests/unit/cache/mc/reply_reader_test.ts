@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertThrows } from "#assert";
 import { Buffer } from "node:buffer";
 import { McReplyReader } from "../../../../src/cache/mc/reply_reader.ts";
 

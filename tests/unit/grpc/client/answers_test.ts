@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { gzipSync } from "node:zlib";
 import { errorName } from "../../../../src/grpc/client/call_status.ts";
 import type { GrpcError } from "../../../../src/grpc/grpc_service.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertThrows } from "#assert";
 import { HeadEncoder, requestHead, timeoutText } from "../../../../src/grpc/client/request_head.ts";
 import { SETTING } from "../../../../src/grpc/native/frames.ts";
 import { HpackDecoder } from "../../../../src/grpc/native/hpack_decoder.ts";

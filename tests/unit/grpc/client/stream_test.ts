@@ -1,5 +1,5 @@
 import { gzipSync } from "node:zlib";
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { GrpcStream } from "../../../../src/grpc/client/grpc_stream.ts";
 import { FRAME, SETTING } from "../../../../src/grpc/native/frames.ts";
 import {

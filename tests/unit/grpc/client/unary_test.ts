@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { ClientCall } from "../../../../src/grpc/client/client_call.ts";
 import {
   answerHeaders,

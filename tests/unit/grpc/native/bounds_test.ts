@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { FLAG, FRAME } from "../../../../src/grpc/native/frames.ts";
 import { LIMITS } from "../../../../src/grpc/native/limits.ts";
 import {

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { EndedCalls } from "../../../../src/grpc/native/ended_calls.ts";
 
 /** Takes note of the durations that it is told. */

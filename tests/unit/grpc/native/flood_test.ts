@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { LIMITS } from "../../../../src/grpc/native/limits.ts";
 import { FLOOD_KINDS, type FloodKind, FloodSource } from "../../../harness/h2_floods.ts";
 import {

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { FLAG } from "../../../../src/grpc/native/frames.ts";
 import { HeaderReader } from "../../../../src/grpc/native/header_reader.ts";
 import { callFields, concatBytes, headerBlock } from "../../../harness/h2_peer.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import { assertEquals, assertStringIncludes, assertThrows } from "#assert";
 import { type HeaderField, HpackDecoder } from "../../../../src/grpc/native/hpack_decoder.ts";
 
 const DATE = "Mon, 21 Oct 2013 20:13:21 GMT";

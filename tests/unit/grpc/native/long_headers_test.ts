@@ -1,5 +1,5 @@
 /** Header blocks that a proxy makes long by what its clients send. */
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { HeaderReader } from "../../../../src/grpc/native/header_reader.ts";
 import { FLAG } from "../../../../src/grpc/native/frames.ts";
 import { LIMITS } from "../../../../src/grpc/native/limits.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { gzipSync } from "node:zlib";
 import { GrpcError } from "../../../../src/grpc/grpc_service.ts";
 import { MAX_MESSAGE_BYTES, MessageReader } from "../../../../src/grpc/native/message_reader.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { RateGuard } from "../../../../src/grpc/native/rate_guard.ts";
 
 /** How many of so many attempts at one moment are allowed. */

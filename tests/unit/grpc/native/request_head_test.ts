@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { ConnectionError, StreamError } from "../../../../src/grpc/native/frames.ts";
 import type { HeaderField } from "../../../../src/grpc/native/hpack_decoder.ts";
 import { HeadReader, type RequestHead } from "../../../../src/grpc/native/request_head.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { OK_TRAILERS, plainHeaders } from "../../../../src/grpc/native/header_blocks.ts";
 import { LIMITS } from "../../../../src/grpc/native/limits.ts";
 import type { RequestHead } from "../../../../src/grpc/native/request_head.ts";

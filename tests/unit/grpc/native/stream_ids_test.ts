@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { LIMITS } from "../../../../src/grpc/native/limits.ts";
 import { StreamIds } from "../../../../src/grpc/native/stream_ids.ts";
 

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { type Seen, WebhookBed } from "../../../harness/webhook_service_fixture.ts";
 import { findEvent } from "../../../../src/webhooks/store/events.ts";
 import { codeOf } from "./refusal_fixture.ts";

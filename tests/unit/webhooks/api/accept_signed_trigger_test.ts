@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { findExecution, listExecutions } from "../../../../src/webhooks/store/executions.ts";
 import { findSignedTrigger } from "../../../../src/webhooks/store/triggers.ts";
 import { hmacSignature, PROVIDER_HEADERS } from "../../../harness/provider_signatures.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { until } from "../../../harness/until.ts";
 import { type Seen, WebhookBed } from "../../../harness/webhook_service_fixture.ts";
 import { findExecution, listExecutions } from "../../../../src/webhooks/store/executions.ts";

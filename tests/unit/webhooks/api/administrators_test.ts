@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { DELIVERY_OPERATIONS } from "../../../../src/webhooks/api/delivery_operations.ts";
 import { ENDPOINT_OPERATIONS } from "../../../../src/webhooks/api/endpoint_operations.ts";
 import { EVENT_OPERATIONS } from "../../../../src/webhooks/api/event_operations.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { findExecution, listExecutions } from "../../../../src/webhooks/store/executions.ts";
 import { type Seen, WebhookBed } from "../../../harness/webhook_service_fixture.ts";
 import { codeOf } from "./refusal_fixture.ts";

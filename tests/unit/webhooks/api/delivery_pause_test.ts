@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { until } from "../../../harness/until.ts";
 import { WebhookBed } from "../../../harness/webhook_service_fixture.ts";
 

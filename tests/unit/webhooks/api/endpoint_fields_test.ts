@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { signingSecret } from "../../../../src/webhooks/deliveries/request.ts";
 import { sentEndpoint } from "../../../../src/webhooks/api/endpoint_fields.ts";
 import { ENDPOINT_FIELDS } from "../../../../src/webhooks/api/endpoint_operations.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { WebhookBed, type WebhookBedOptions } from "../../../harness/webhook_service_fixture.ts";
 import { instead, storeWith } from "../../../harness/store_double.ts";
 import { until } from "../../../harness/until.ts";

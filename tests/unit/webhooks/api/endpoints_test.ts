@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import type { EndpointCheck } from "../../../../src/webhooks/deliveries/endpoint_check.ts";
 import { ADMINISTRATOR } from "../../../harness/administrators.ts";
 import { WebhookBed } from "../../../harness/webhook_service_fixture.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { recordAttempts } from "../../../../src/webhooks/store/endpoint_health.ts";
 import { WebhookBed } from "../../../harness/webhook_service_fixture.ts";
 

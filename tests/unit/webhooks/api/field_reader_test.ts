@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { FieldReader } from "../../../../src/webhooks/api/field_reader.ts";
 import { refusalOf } from "./refusal_fixture.ts";
 

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import type { ExecutionChange } from "../../../../src/webhooks/model/completion_event.ts";
 import { claimOne, claimRuns, finish, retryAt } from "../../../contract/webhook_store_bed.ts";
 import { type Body, WebhookBed } from "../../../harness/webhook_service_fixture.ts";

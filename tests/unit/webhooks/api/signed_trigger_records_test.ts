@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "#assert";
 import { findTrigger } from "../../../../src/webhooks/store/triggers.ts";
 import { type Body, WebhookBed } from "../../../harness/webhook_service_fixture.ts";
 

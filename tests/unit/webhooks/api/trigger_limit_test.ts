@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { LimitCall } from "../../../../src/webhooks/model/limit_call.ts";
 import { checkLimit, limitDescriptors } from "../../../../src/webhooks/api/trigger_limit.ts";
 import { refusalOf } from "./refusal_fixture.ts";

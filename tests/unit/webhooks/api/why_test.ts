@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { Delivery } from "../../../../src/webhooks/model/records.ts";
 import { whyNotDelivered, type WhyNotDeliveredOptions } from "../../../../src/webhooks/api/why.ts";
 

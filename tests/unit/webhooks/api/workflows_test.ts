@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { Problem } from "../../../../src/base/problem.ts";
 import type { WorkflowEntry } from "../../../../src/webhooks/model/workflow.ts";
 import { readWorkflowFile } from "../../../../src/webhooks/workflows/file.ts";

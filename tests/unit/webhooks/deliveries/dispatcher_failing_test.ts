@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { deliverThroughFaults } from "../../../harness/dispatcher_faults.ts";
 import { DispatcherBed } from "../../../harness/dispatcher_fixture.ts";
 import { instead, storeWith } from "../../../harness/store_double.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { until } from "../../../harness/until.ts";
 import { instead, storeWith } from "../../../harness/store_double.ts";
 import { DispatcherBed } from "../../../harness/dispatcher_fixture.ts";

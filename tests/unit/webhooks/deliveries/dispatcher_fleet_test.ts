@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { FakeClock } from "../../../harness/fake_clock.ts";
 import { until } from "../../../harness/until.ts";
 import { storeWith } from "../../../harness/store_double.ts";

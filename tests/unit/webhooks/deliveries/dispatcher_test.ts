@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "#assert";
 import { FakeClock } from "../../../harness/fake_clock.ts";
 import { signature } from "../../../../src/webhooks/model/signature.ts";
 import { eventually, until } from "../../../harness/until.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import type { AttemptReport } from "../../../../src/webhooks/deliveries/metrics.ts";
 import { EndpointShares, type Running } from "../../../../src/webhooks/deliveries/endpoint_shares.ts";
 import type { DueEndpoint } from "../../../../src/webhooks/store/delivery_claims.ts";

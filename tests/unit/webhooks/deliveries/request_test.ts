@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { signingSecret } from "../../../../src/webhooks/deliveries/request.ts";
 import { signature, standardWebhooksHeaders } from "../../../../src/webhooks/model/signature.ts";
 import type { EndpointSecret } from "../../../../src/webhooks/model/records.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { maskResponse } from "../../../../src/webhooks/deliveries/response_mask.ts";
 
 /** As much as is kept of a response. */

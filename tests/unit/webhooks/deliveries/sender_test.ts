@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { assertEquals, assertMatch, assertThrows } from "#assert";
 import { Cidrs } from "../../../../src/webhooks/model/address_ranges.ts";
 import { createSender, parseRetryAfter } from "../../../../src/webhooks/deliveries/sender.ts";
 import { urlProblem } from "../../../../src/webhooks/deliveries/endpoint_url.ts";

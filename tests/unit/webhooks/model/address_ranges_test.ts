@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertThrows } from "#assert";
 import { BlockList } from "node:net";
 import {
   BLOCKED_IPV4,

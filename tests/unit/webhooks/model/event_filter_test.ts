@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { type JsonObject, parseJson } from "../../../../src/base/exact_json.ts";
 import {
   eventFilterProblem,

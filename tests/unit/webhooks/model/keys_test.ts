@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertNotEquals } from "@std/assert";
+import { assertEquals, assertMatch, assertNotEquals } from "#assert";
 import { createHash, randomBytes } from "node:crypto";
 import { idempotencyKeyProblem } from "../../../../src/webhooks/api/calls.ts";
 import { isLive, KEY_LIVES_MS } from "../../../../src/webhooks/model/key_life.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { nextAttempt, slotsUsed } from "../../../../src/webhooks/model/schedule.ts";
 
 const SECOND = 1_000;

@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { assertEquals, assertRejects, assertThrows } from "#assert";
 import { randomBytes } from "node:crypto";
 import { Webhook } from "standardwebhooks";
 import { newEndpointSecret } from "../../../../src/webhooks/model/keys.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { ConnectionPool, type PooledConnection } from "../../../../src/webhooks/outbound/connection_pool.ts";
 import { FakeClock } from "../../../harness/fake_clock.ts";
 

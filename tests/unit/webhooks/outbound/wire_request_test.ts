@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "#assert";
 import { SendError } from "../../../../src/webhooks/outbound/send_error.ts";
 import {
   wireBytes,

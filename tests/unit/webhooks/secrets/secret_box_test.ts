@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertNotEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertMatch, assertNotEquals, assertRejects } from "#assert";
 import { join } from "node:path";
 import type { Sealed } from "../../../../src/webhooks/model/records.ts";
 import { SecretBox } from "../../../../src/webhooks/secrets/secret_box.ts";

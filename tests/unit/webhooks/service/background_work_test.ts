@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { eventually, until } from "../../../harness/until.ts";
 import { WebhookBed } from "../../../harness/webhook_service_fixture.ts";
 import { findDelivery } from "../../../../src/webhooks/store/deliveries.ts";

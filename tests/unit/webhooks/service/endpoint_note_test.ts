@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { endpointNote } from "../../../../src/webhooks/service/metrics.ts";
 
 const NONE = { healthy: 3, failing: 0, disabled_by_admin: 1, disabled_by_weir: 0 };

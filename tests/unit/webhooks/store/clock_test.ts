@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects } from "#assert";
 import type { Clock } from "../../../../src/base/clock.ts";
 import { StoreClock } from "../../../../src/webhooks/store/clock.ts";
 import { FakeClock } from "../../../harness/fake_clock.ts";

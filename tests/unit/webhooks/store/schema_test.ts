@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { SEALED_COLUMNS, sealedColumnsOf } from "../../../../src/webhooks/store/sealed.ts";
 import { MIGRATIONS, SCHEMA_VERSION } from "../../../../src/webhooks/store/schema.ts";
 import { type Column, type Table, TABLES } from "../../../../src/webhooks/store/tables.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { eventBody } from "../../../../src/webhooks/model/event.ts";
 import { subscribedTo } from "../../../../src/webhooks/store/subscriptions.ts";
 

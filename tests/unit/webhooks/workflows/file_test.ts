@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { problemText } from "../../../../src/base/problem.ts";
 import { readWorkflowFile } from "../../../../src/webhooks/workflows/file.ts";
 

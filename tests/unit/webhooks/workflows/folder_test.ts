@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "#assert";
 import { WorkflowFiles } from "../../../../src/webhooks/workflows/files.ts";
 import { FakeClock } from "../../../harness/fake_clock.ts";
 import { FakeFolderEvents } from "../../../harness/fake_folder_events.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { WorkflowShares } from "../../../../src/webhooks/workflows/shares.ts";
 import type { DueQueue } from "../../../../src/webhooks/store/execution_claims.ts";
 

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "#assert";
 import { TemplateError, type TemplateScope } from "../../../../src/webhooks/model/template.ts";
 import { parseUrl, renderUrl } from "../../../../src/webhooks/workflows/url.ts";
 

@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects } from "#assert";
 import { KvCluster, type KvClusterOptions } from "../../../../../src/cache/kv/cluster/cluster.ts";
 import { slotOf } from "../../../../../src/cache/kv/cluster/slots.ts";
 import { RepeatedHit } from "../../../../../src/ratelimit/counter_cache.ts";

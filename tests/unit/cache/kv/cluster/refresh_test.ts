@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { KvClusterRefresh } from "../../../../../src/cache/kv/cluster/refresh.ts";
 import { FakeClock } from "../../../../harness/fake_clock.ts";
 

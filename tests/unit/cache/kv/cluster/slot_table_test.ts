@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects } from "#assert";
 import { KvTopology, type KvTopologyOptions } from "../../../../../src/cache/kv/cluster/slot_table.ts";
 import { KvCluster } from "../../../../../src/cache/kv/cluster/cluster.ts";
 import { hit } from "../../../../contract/counter_cache_contract.ts";

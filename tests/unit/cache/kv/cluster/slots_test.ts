@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { parseRedirect, parseSlotRanges } from "../../../../../src/cache/kv/cluster/slots.ts";
 
 const HERE = { host: "10.0.0.1", port: 7000 };

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { SqliteConnection } from "../../../../../src/webhooks/store/sqlite/connection.ts";
 import { storeTables, TableReader } from "../../../../../src/webhooks/store/maintenance/tables.ts";
 import type { Row } from "../../../../../src/webhooks/store/work.ts";

@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { setImmediate } from "node:timers";
 import { ALONE, CallGroups } from "../../../../../src/webhooks/store/postgres/call_groups.ts";
 import { PoolTimeoutError, PostgresError } from "../../../../../src/webhooks/store/postgres/error.ts";

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { SUBSCRIPTIONS } from "../../../../../src/webhooks/store/subscriptions.ts";
 import type { ExecutionCommit } from "../../../../../src/webhooks/store/executions.ts";
 import { ALONE } from "../../../../../src/webhooks/store/postgres/call_groups.ts";

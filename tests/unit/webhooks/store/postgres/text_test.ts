@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals } from "#assert";
 import { numbered } from "../../../../../src/webhooks/store/postgres/text.ts";
 
 Deno.test("a statement's parameters are numbered, and nothing else", () => {

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { DispatchLock } from "../../../../../src/webhooks/store/sqlite/dispatch_lock.ts";
 
 Deno.test("the lock of a store is one's own until it is given up", () => {

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals } from "#assert";
 import { DatabaseSync } from "node:sqlite";
 import { addEvent, audit, endpoint, event, NOW } from "../../../../contract/webhook_store_bed.ts";
 import { StoreFolder } from "../../../../harness/sqlite_fixture.ts";

@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects } from "#assert";
 import { addEvent, NOW } from "../../../../contract/webhook_store_bed.ts";
 import { StoreFolder } from "../../../../harness/sqlite_fixture.ts";
 import { findEvent, listEvents } from "../../../../../src/webhooks/store/events.ts";

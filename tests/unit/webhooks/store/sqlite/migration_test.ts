@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "#assert";
 import { DatabaseSync } from "node:sqlite";
 import { migrate, schemaVersion } from "../../../../../src/webhooks/store/sqlite/migration.ts";
 import { MIGRATIONS, SCHEMA_VERSION } from "../../../../../src/webhooks/store/schema.ts";
