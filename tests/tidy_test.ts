@@ -1,38 +1,50 @@
 import { assertEquals } from "#assert";
+import { HABIT_RULES } from "./harness/habit_rules.ts";
 import { importCircles } from "./harness/import_circles.ts";
 import { functionsOf, importsOf, scanSource, type Source } from "./harness/source_scan.ts";
-import { type RuleException, TEST_RULES } from "./harness/test_rules.ts";
-import { EXCEPTIONS } from "./harness/test_rule_exceptions.ts";
+import { TEST_RULES } from "./harness/test_rules.ts";
+import { type Exceptions, shrunk, unexpected } from "./harness/tidy_exceptions.ts";
 import { TIDY_RULES } from "./harness/tidy_rules.ts";
+import { strayFiles } from "./harness/tracked_files.ts";
+import { unusedExports } from "./harness/unused_exports.ts";
 
 const ROOT = new URL("../", import.meta.url);
 const CORE = "src/ratelimit/sample.ts";
 
-const RULES = { ...TIDY_RULES, ...TEST_RULES };
+const RULES = { ...TIDY_RULES, ...HABIT_RULES, ...TEST_RULES };
+/** The rules that need all files to find something in one. */
+const WHOLE_RULES = {
+  "no files import each other in a circle": importCircles,
+  "an export is imported by another file": unusedExports,
+};
+const EXCEPTIONS_FILE = new URL("harness/tidy_exceptions.json", import.meta.url);
+const EXCEPTIONS: Exceptions = JSON.parse(await Deno.readTextFile(EXCEPTIONS_FILE));
 const BED = "tests/integration/base/sample_test.ts";
 
 let allSources: Promise<Source[]> | undefined;
+let allFindings: Promise<ReadonlyMap<string, readonly string[]>> | undefined;
 
-for (const [name, rule] of Object.entries(RULES)) {
+for (const name of [...Object.keys(RULES), ...Object.keys(WHOLE_RULES)]) {
   Deno.test(`tidy: ${name}`, async () => {
-    const files = (EXCEPTIONS[name] ?? []).map(({ file }) => file);
-    const findings = (await sources()).filter(({ path }) => !files.includes(path)).flatMap(rule);
-    assertEquals(findings, []);
+    assertEquals(unexpected((await findings()).get(name) ?? [], EXCEPTIONS[name]), []);
   });
 }
 
-Deno.test("tidy: every exception is needed, and has a reason", async () => {
-  const all = await sources();
-  const isNeeded = (name: string, { file, reason }: RuleException) =>
-    reason !== "" && all.some((source) => source.path === file && RULES[name]?.(source).length !== 0);
-  const spare = Object.entries(EXCEPTIONS).flatMap(([name, exceptions]) =>
-    exceptions.filter((exception) => !isNeeded(name, exception))
-  );
-  assertEquals([Object.keys(EXCEPTIONS).filter((name) => !Object.hasOwn(RULES, name)), spare], [[], []]);
+Deno.test("tidy: every exception is for a rule", () => {
+  const known = [...Object.keys(RULES), ...Object.keys(WHOLE_RULES)];
+  assertEquals(Object.keys(EXCEPTIONS).filter((name) => !known.includes(name)), []);
 });
 
-Deno.test("tidy: no files import each other in a circle", async () => {
-  assertEquals(importCircles(await sources()), []);
+// `deno test -A tests/tidy_test.ts -- --shrink` removes the exceptions that are not needed.
+if (Deno.args.includes("--shrink")) {
+  const needed = shrunk(EXCEPTIONS, await findings());
+  await Deno.writeTextFile(EXCEPTIONS_FILE, JSON.stringify(needed, undefined, 2) + "\n");
+}
+
+Deno.test("tidy: the repository has only files of known kinds and places", async () => {
+  const paths: string[] = [];
+  await collect("", paths);
+  assertEquals(strayFiles(paths, await Deno.readTextFile(new URL(".gitignore", ROOT))), []);
 });
 
 Deno.test("tidy: a circle is found, through types as well", () => {
@@ -162,6 +174,46 @@ const BAD: readonly { rule: string; path?: string; text: string; findings: strin
     findings: [`${CORE}:4`, `${CORE}:6`],
   },
   {
+    rule: "an object literal is not spread: the object has a name",
+    text: "const a = { ...{ b, c }, ...(d ? {} : { e }), ...f };\n// ...{ g }\nh({ ...{} });",
+    findings: [`${CORE}:1: a spread literal`],
+  },
+  {
+    rule: "an interface of options states its fields, without Omit and Pick",
+    text: `interface A extends B, Pick<C, "d"> {}
+export type EOptions =
+  & Omit<F, "g">;
+type H = Pick<F, "g">;
+interface I { j(k: Pick<C, "d">): void }`,
+    findings: [`${CORE}:1: Omit or Pick`, `${CORE}:2: Omit or Pick`],
+  },
+  {
+    rule: "a doc comment does not begin with What, How, Whether or Where",
+    text: "/** Whether it is. */\n/**\n * What it is.\n */\n/** Tells what it is. */\n// How it is.",
+    findings: [`${CORE}:1: Whether`, `${CORE}:2: What`],
+  },
+  {
+    rule: "a class has at most six fields that change",
+    text: `class A<T> extends B<C> {
+  static d = 1;
+  readonly e = new Map<string, { f: 1 }>();
+  #g = 1;
+  h?: string;
+  private i: { j: 1;
+    k: 2 } | undefined;
+  l!: number; // m: 1;
+  protected override n = () => {
+    const o = 1;
+  };
+  #p;
+  q: 1 | 2 = 1;
+  get r() { return 1; }
+  s(t = 1, u: string): void {}
+}
+class V { a = 1; b = 1; }`,
+    findings: [`${CORE}:1: A has 7`],
+  },
+  {
     rule: "no test waits more than 100 ms for time to pass",
     path: BED,
     text: `import { setTimeout as sleep } from "node:timers/promises";
@@ -277,17 +329,33 @@ function sources(): Promise<Source[]> {
 }
 
 async function readSources(): Promise<Source[]> {
-  const paths = ["main.ts"];
-  for (const folder of ["src", "scripts", "tests"]) await collect(folder, paths);
-  return await Promise.all(paths.map(async (path) => {
+  const paths: string[] = [];
+  for (const folder of ["src/", "scripts/", "tests/"]) await collect(folder, paths);
+  const files = ["main.ts", ...paths.filter((path) => path.endsWith(".ts"))];
+  return await Promise.all(files.map(async (path) => {
     return scanSource(path, await Deno.readTextFile(new URL(path, ROOT)));
   }));
 }
 
+/** The findings of every rule in all files, without exceptions; computed once. */
+function findings(): Promise<ReadonlyMap<string, readonly string[]>> {
+  allFindings ??= findAll();
+  return allFindings;
+}
+
+async function findAll(): Promise<ReadonlyMap<string, readonly string[]>> {
+  const all = await sources();
+  return new Map([
+    ...Object.entries(RULES).map(([name, rule]) => [name, all.flatMap(rule)] as const),
+    ...Object.entries(WHOLE_RULES).map(([name, rule]) => [name, rule(all)] as const),
+  ]);
+}
+
 async function collect(folder: string, paths: string[]): Promise<void> {
-  for await (const entry of Deno.readDir(new URL(folder, ROOT))) {
-    const path = `${folder}/${entry.name}`;
-    if (entry.isDirectory) await collect(path, paths);
-    else if (entry.name.endsWith(".ts")) paths.push(path);
+  for await (const { name, isDirectory } of Deno.readDir(new URL(folder, ROOT))) {
+    const path = `${folder}${name}`;
+    if (name === ".git") continue;
+    if (isDirectory) await collect(`${path}/`, paths);
+    else paths.push(path);
   }
 }

@@ -1,12 +1,6 @@
 import { closing, importsOf, lineOf, type Source } from "./source_scan.ts";
 import { TOOL_NAMES, toolsFor } from "./tool_register.ts";
 
-/** A file that a rule does not hold for, and why not. */
-export interface RuleException {
-  readonly file: string;
-  readonly reason: string;
-}
-
 /** The longest that a test may wait for time to pass. */
 const MAX_WAIT_MS = 100;
 
