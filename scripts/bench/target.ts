@@ -7,7 +7,7 @@ import { startRedisCluster } from "../../tests/harness/redis_cluster.ts";
 import { startRedis } from "../../tests/harness/redis_server.ts";
 import { runtimeEnvironment } from "../../tests/harness/weir_command.ts";
 import { startWeir, type WeirOptions, type WeirProcess } from "../../tests/harness/weir_process.ts";
-import { serveFlags } from "../serve_flags.ts";
+import { SERVE_FLAGS } from "../serve_flags.ts";
 import type { ExpectedCode } from "../../tests/harness/bench_answer.ts";
 import { sumInMemcached, sumInRedis } from "./counter_sums.ts";
 import { featureSettings } from "./feature_settings.ts";
@@ -260,7 +260,7 @@ export async function weirTarget(name: TargetName, weir: WeirProcess, debugToken
 
 /** What Weir is compared with gets the flags for V8 that it is served with too. */
 function v8Flags(): readonly string[] {
-  return serveFlags().filter((flag) => flag.startsWith("--v8-flags="));
+  return SERVE_FLAGS.filter((flag) => flag.startsWith("--v8-flags="));
 }
 
 async function readCounts(port: number, rules: readonly RuleName[], token: string): Promise<RuleCounts> {

@@ -3,7 +3,7 @@ import { median } from "../../tests/harness/percentile.ts";
 import { residentMb } from "../../tests/harness/process_metrics.ts";
 import { type CommandLine, commandOf } from "../../tests/harness/weir_command.ts";
 import { makeWeirFolder } from "../../tests/harness/weir_folder.ts";
-import { serveFlags } from "../serve_flags.ts";
+import { SERVE_FLAGS } from "../serve_flags.ts";
 import { compiler } from "./program.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
@@ -58,7 +58,7 @@ export async function compareStarts(
 /** The sources, run by the release of Deno that the program is made with. */
 async function baseRelease(env: Readonly<Record<string, string>>): Promise<Way> {
   const { deno, folder, needs } = await compiler();
-  const args = ["run", ...needs, ...serveFlags(), "--preload=scripts/binary/shims.ts", "main.ts", "serve"];
+  const args = ["run", ...needs, ...SERVE_FLAGS, "--preload=scripts/binary/shims.ts", "main.ts", "serve"];
   return {
     name: "deno run, the release of the program",
     line: { command: deno, args },

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { serveFlags } from "../serve_flags.ts";
+import { SERVE_FLAGS } from "../serve_flags.ts";
 import { missingBaseText } from "./base_runtime.ts";
 import { ENTRY, LICENSES, PAGE, WORKERS } from "./contents.ts";
 import type { DenoFolders } from "./deno_folders.ts";
@@ -100,7 +100,7 @@ export async function checkRuns(
   );
 }
 
-function compileArgs({ source, target, output, content }: ProgramOptions): string[] {
+function compileArgs({ target, output, content }: ProgramOptions): string[] {
   return [
     "compile",
     "--quiet",
@@ -113,7 +113,7 @@ function compileArgs({ source, target, output, content }: ProgramOptions): strin
     "--no-code-cache",
     `--output=${output}`,
     `--target=${target}`,
-    ...serveFlags(pathToFileURL(join(source, "deno.json"))),
+    ...SERVE_FLAGS,
     ...[...WORKERS, PAGE, LICENSES].map((path) => `--include=${path}`),
     ...content.leftOut.map((path) => `--exclude=${path}`),
     ENTRY,

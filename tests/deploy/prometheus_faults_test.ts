@@ -1,4 +1,4 @@
-import { serveFlags } from "../../scripts/serve_flags.ts";
+import { SERVE_FLAGS } from "../../scripts/serve_flags.ts";
 import { type Certificates, makeCertificates } from "../harness/certificates.ts";
 import { freePort } from "../harness/free_port.ts";
 import { decide, GrpcClient } from "../harness/grpc_client.ts";
@@ -187,7 +187,7 @@ class AlertBed implements AsyncDisposable {
       }),
     );
     const process = stack.use(
-      await startWeir({ env: metrics(2), flags: [...serveFlags(), `--preload=${THROWS}`] }),
+      await startWeir({ env: metrics(2), flags: [...SERVE_FLAGS, `--preload=${THROWS}`] }),
     );
     const store = postgres.url(await postgres.createDatabase());
     stack.use(

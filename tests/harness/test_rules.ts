@@ -8,7 +8,7 @@ const MAX_WAIT_MS = 100;
 const SERVER_START =
   /\b(?:requireTool|toolPath)\("(?:redis-server|valkey-server|memcached|postgres|pgbouncer|envoy|statsd_exporter|prometheus|chromium-headless-shell)"\)/g;
 
-/** The flags of the serve task, which the compile task needs where there are no tests. */
+/** The flags of the program, which the compile task needs where there are no tests. */
 const SERVE_FLAGS = "scripts/serve_flags.ts";
 
 /** What grows or changes by itself while a test runs: logs, metrics, received requests, pages. */

@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import { serveFlags } from "../../scripts/serve_flags.ts";
+import { SERVE_FLAGS } from "../../scripts/serve_flags.ts";
 import type { WebhookFaults } from "./webhook_faults.ts";
 
 /** What is to be started. */
@@ -34,12 +34,12 @@ export function commandOf(
   flags?: readonly string[],
 ): CommandLine {
   if (executable !== undefined && flags === undefined) return { command: executable, args };
-  return { command: Deno.execPath(), args: ["run", ...flags ?? serveFlags(), MAIN, ...args] };
+  return { command: Deno.execPath(), args: ["run", ...flags ?? SERVE_FLAGS, MAIN, ...args] };
 }
 
 /** How tests start a Weir that fails: always the sources, with the permission to kill itself. */
 export function faultyWeirCommand(faults: WebhookFaults): CommandLine {
-  const args = ["run", ...serveFlags(), "--allow-run", FAULTY, JSON.stringify(faults)];
+  const args = ["run", ...SERVE_FLAGS, "--allow-run", FAULTY, JSON.stringify(faults)];
   return { command: Deno.execPath(), args };
 }
 

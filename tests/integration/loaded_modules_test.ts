@@ -1,5 +1,5 @@
 import { assertEquals } from "#assert";
-import { serveFlags } from "../../scripts/serve_flags.ts";
+import { SERVE_FLAGS } from "../../scripts/serve_flags.ts";
 import { freePort } from "../harness/free_port.ts";
 import { until } from "../harness/until.ts";
 import { startWeir, type WeirProcess } from "../harness/weir_process.ts";
@@ -66,7 +66,7 @@ async function loadedScripts(
   env: Readonly<Record<string, string>>,
   wanted: readonly string[],
 ): Promise<string[]> {
-  const flags = [...serveFlags(), `--inspect=127.0.0.1:${freePort()}`];
+  const flags = [...SERVE_FLAGS, `--inspect=127.0.0.1:${freePort()}`];
   await using weir = await startWeir({ env, flags });
   return await until(`${wanted.join(" and ")} to be loaded`, async () => {
     const scripts = await scriptsOf(weir);

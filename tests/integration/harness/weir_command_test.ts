@@ -1,6 +1,6 @@
 import { assertEquals } from "#assert";
 import { join } from "node:path";
-import { serveFlags } from "../../../scripts/serve_flags.ts";
+import { SERVE_FLAGS } from "../../../scripts/serve_flags.ts";
 import { commandOf } from "../../harness/weir_command.ts";
 
 const MAIN = new URL("../../../main.ts", import.meta.url).pathname;
@@ -9,7 +9,7 @@ const CHILD = new URL("./weir_command_child.ts", import.meta.url).pathname;
 Deno.test("weir command: the sources with the permissions of the serve task", () => {
   assertEquals(commandOf(undefined, ["client", "-help"]), {
     command: Deno.execPath(),
-    args: ["run", ...serveFlags(), MAIN, "client", "-help"],
+    args: ["run", ...SERVE_FLAGS, MAIN, "client", "-help"],
   });
   assertEquals(commandOf(undefined, [], ["-A"]).args, ["run", "-A", MAIN]);
   assertEquals(commandOf("/bin/weir", ["store", "check"]), {
@@ -23,7 +23,7 @@ Deno.test("weir command: tests start the executable that WEIR_BIN names, with it
   const folder = await Deno.makeTempDir({ prefix: "weir_executable_" });
   try {
     const [path, log] = [join(folder, "weir"), join(folder, "log")];
-    const sources = [Deno.execPath(), "run", ...serveFlags(), MAIN].join(" ");
+    const sources = [Deno.execPath(), "run", ...SERVE_FLAGS, MAIN].join(" ");
     await Deno.writeTextFile(path, `#!/bin/sh\necho "$# $@" >> ${log}\nexec ${sources} "$@"\n`, {
       mode: 0o755,
     });

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "#assert";
 import { join } from "node:path";
-import { serveFlags } from "../../../scripts/serve_flags.ts";
+import { SERVE_FLAGS } from "../../../scripts/serve_flags.ts";
 import { TlsClient } from "../grpc/tls_bed.ts";
 import { HttpsClient } from "../http/https_fixture.ts";
 import { TcpReceiver, UdpReceiver } from "../../harness/push_receivers.ts";
@@ -160,7 +160,7 @@ const LEFT_OUT: Readonly<
 
 for (const [what, { without, named }] of Object.entries(LEFT_OUT)) {
   Deno.test(`permissions: a flag that lacks ${what} is found`, async () => {
-    const flags = serveFlags();
+    const flags = SERVE_FLAGS;
     assertEquals(without(flags).join() === flags.join(), false);
     await using audit = await PermissionAudit.open(without(flags));
     await using folder = await WebhookFolder.make();
@@ -342,7 +342,7 @@ class PermissionAudit implements AsyncDisposable {
   }
 
   #questions(): { readonly shown: string; readonly isGranted: boolean }[] {
-    const flags = this.#flags ?? serveFlags();
+    const flags = this.#flags ?? SERVE_FLAGS;
     const lines = this.#paths.flatMap((path) => auditText(path).split("\n"));
     // The last line of a program that runs may be half written.
     return lines.filter((line) => line.endsWith("}")).map((line) => {

@@ -5,7 +5,7 @@ import { commitOf } from "../../../scripts/compile/commit.ts";
 import { PAGE, WORKERS } from "../../../scripts/compile/contents.ts";
 import { CompileError } from "../../../scripts/compile/failure.ts";
 import { compile } from "../../../scripts/compile.ts";
-import { serveFlags } from "../../../scripts/serve_flags.ts";
+import { SERVE_FLAGS } from "../../../scripts/serve_flags.ts";
 import { until } from "../../harness/until.ts";
 import {
   addBase,
@@ -70,7 +70,7 @@ Deno.test({
 
     const program = await bytesOf(join(out.path, `weir-${OTHER}`));
     assert(program.includes(`const COMMIT: string = "${await commitOf(ROOT)}";`), "the commit is in it");
-    assertEquals(grantedIn(metadataOf(program)), grantedBy(serveFlags()));
+    assertEquals(grantedIn(metadataOf(program)), grantedBy(SERVE_FLAGS));
     assertEquals(await missingIn(program), []);
     assertEquals(metadataOf(program)["code_cache_key"], null);
     const foreign = [ROOT, deno.path, "weir_compile_", "export declare class ", "experimental_attributes."];
