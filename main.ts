@@ -19,6 +19,7 @@ import { watchDecisions, watchHealth } from "./src/serve/health.ts";
 import { addressOf, NOT_OPENED, OpenedParts, stopOn } from "./src/serve/lifecycle.ts";
 import { makeReportingParts, type PartsOptions, type ServiceParts } from "./src/serve/parts.ts";
 import { openRules } from "./src/serve/rules.ts";
+import { openOtlp } from "./src/serve/otlp.ts";
 import { openTracing } from "./src/serve/tracing.ts";
 import type { DecidingWorkerHandle } from "./src/serve/workers/message.ts";
 import {
@@ -86,7 +87,8 @@ export async function serve(
     opened.defer(reportProcess(parts));
     opened.defer(watchHealth(parts));
     const sinks = opened.opening(openSinks(parts));
-    const tracingOpening = opened.opening(openTracing({ ...parts, version }));
+    const otlpOpening = opened.opening(openOtlp(parts, version));
+    const tracingOpening = opened.opening(openTracing(parts, otlpOpening));
     // Its worker starts while the rest of this thread is loaded.
     const rulesOpening = opened.opening(openRules(parts));
     const loaded = await loadListeners(settings);
@@ -104,7 +106,7 @@ export async function serve(
     const { refresh } = deciders;
     const reading = { rules: () => service.rules, refresh, version, effective: options.effective ?? [] };
     opened.listener(await loaded.openPullMetrics(parts, reading), "metrics");
-    await opened.opening(loaded.openMetricsExport(parts, reading));
+    await opened.opening(loaded.openMetricsExport(parts, reading, await otlpOpening));
     const createWorker = options.createWebhookWorker;
     const webhooks = await openAdministration(parts, { version, tracing, decide, counters, createWorker });
     opened.defer(() => webhooks.close(0));
@@ -127,7 +129,7 @@ export async function serve(
     health.set("start", true);
     // Their workers would delay the first calls.
     webhooks.start();
-    tracing.start();
+    (await otlpOpening)?.start();
     const close = async () => {
       await Promise.all([grpc.close(DRAIN_MS), http.close(DRAIN_MS), webhooks.close(DRAIN_MS)]);
       await opened.close();

@@ -6,8 +6,7 @@ export const WORKERS = [
   "src/base/folder_events_worker.ts",
   "src/config/file_provider_worker.ts",
   "src/serve/workers/worker.ts",
-  "src/telemetry/otlp_metrics_worker.ts",
-  "src/telemetry/tracing_export_worker.ts",
+  "src/telemetry/otlp_worker.ts",
   "src/webhooks/service/worker.ts",
 ] as const;
 

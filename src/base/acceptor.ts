@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
-import { AcceptGuard, type AcceptGuardOptions, EpisodeLog, isOutOfDescriptors } from "./accept_guard.ts";
+import { AcceptGuard, type AcceptGuardOptions, isOutOfDescriptors } from "./accept_guard.ts";
 import { ConnectionStream } from "./connection_stream.ts";
+import { EpisodeLog } from "./episode_log.ts";
 
 /** How many connections are accepted, in addition to the options of the guard. */
 export interface AcceptorOptions<Stream = unknown> extends AcceptGuardOptions {

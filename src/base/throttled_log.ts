@@ -44,15 +44,13 @@ export class ThrottledLog {
 
   /** The field for lines that were suppressed since the last one; undefined to suppress this one too. */
   #admit(kind: string): { readonly suppressed?: number } | undefined {
-    const now = this.#clock.now();
+    const now = this.#clock.elapsed();
     const known = this.#kinds.get(kind);
     if (known === undefined) {
       this.#kinds.set(kind, { writtenAt: now, suppressed: 0 });
       return {};
     }
-    const elapsed = now - known.writtenAt;
-    // A clock that was set back must not silence the log.
-    if (elapsed >= 0 && elapsed < this.#intervalMs) {
+    if (now - known.writtenAt < this.#intervalMs) {
       known.suppressed++;
       return undefined;
     }

@@ -22,7 +22,7 @@ export class OpenedParts {
   }
 
   /** Closes a part at the end that is being opened. Returns the same promise, for its failure. */
-  opening<Part extends { close(): Promise<void> }>(opening: Promise<Part>): Promise<Part> {
+  opening<Part extends { close(): Promise<void> } | undefined>(opening: Promise<Part>): Promise<Part> {
     const opened = opening.catch(() => undefined);
     this.#stack.defer(async () => await (await opened)?.close());
     return opening;

@@ -6,6 +6,7 @@ import type { Rules } from "../ratelimit/rules.ts";
 import type { Settings } from "../settings/table.ts";
 import { BUCKET_BOUNDS_MS } from "../stats/timer.ts";
 import type { PullReaderOptions } from "../stats/pull_reader.ts";
+import type { OtlpExporter } from "../telemetry/otlp_exporter.ts";
 import { NOT_OPENED } from "./lifecycle.ts";
 import type { ServiceParts } from "./parts.ts";
 
@@ -43,15 +44,11 @@ export async function openPullMetrics(
   return listener;
 }
 
-/** Options of `openMetricsExport`. */
-export interface MetricsExportOptions extends PullMetricsOptions {
-  readonly version: string;
-}
-
-/** Starts the export of metrics over OTLP where it is enabled. Throws for invalid settings. */
+/** Starts the export of metrics over OTLP where it is enabled. Throws when a tag cannot be a label. */
 export async function openMetricsExport(
   parts: ServiceParts,
-  { version, ...options }: MetricsExportOptions,
+  options: PullMetricsOptions,
+  exporter: OtlpExporter | undefined,
 ): Promise<{ close(): Promise<void> }> {
   const { settings, logger, clock } = parts;
   if (settings.OTEL_METRICS_EXPORTER === "none") return NOT_OPENED;
@@ -59,6 +56,7 @@ export async function openMetricsExport(
     logger.warning("OTEL_METRICS_EXPORTER has no effect: DISABLE_STATS is true");
     return NOT_OPENED;
   }
+  if (exporter === undefined) return NOT_OPENED;
   const [{ MetricsExport }, { PullReader }, { batchesOf }, { FlushLoop }] = await Promise.all([
     import("../telemetry/otlp_metrics_export.ts"),
     import("../stats/pull_reader.ts"),
@@ -68,13 +66,8 @@ export async function openMetricsExport(
   const reader = new PullReader(await readerOptions(parts, options), "OTEL_METRICS_EXPORTER");
   const metricsExport = new MetricsExport({
     read: async () => batchesOf(await reader.read(), { ...reader, readAt: clock.now() }),
-    otlp: settings["OTEL_EXPORTER_OTLP_<OPTION>"],
-    serviceName: settings.TRACING_SERVICE_NAME,
-    serviceNamespace: settings.TRACING_SERVICE_NAMESPACE,
-    serviceInstanceId: settings.TRACING_SERVICE_INSTANCE_ID,
-    version,
+    send: (batch) => exporter.send(batch),
     logger,
-    clock,
   });
   return new FlushLoop([metricsExport], { intervalMs: settings.OTEL_METRIC_EXPORT_INTERVAL, clock });
 }

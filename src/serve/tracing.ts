@@ -1,3 +1,4 @@
+import type { OtlpExporter } from "../telemetry/otlp_exporter.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 import type { ServiceParts } from "./parts.ts";
 
@@ -11,27 +12,31 @@ const OFF: Tracing = {
   work: () => {},
   logFields: () => ({}),
   workLogger: (logger) => logger,
-  start: () => {},
   close: () => Promise.resolve(),
 };
 
 /** Opens tracing where it is enabled; its modules are loaded only then. */
 export async function openTracing(
-  { settings, ...options }: ServiceParts & { readonly version: string },
+  { settings, stats, logger, clock, random }: ServiceParts,
+  opening: Promise<OtlpExporter | undefined>,
 ): Promise<Tracing> {
-  if (!settings.TRACING_ENABLED) return OFF;
+  const exporter = await opening;
+  const protocol = exporter?.protocols.TRACES;
+  if (exporter === undefined || protocol === undefined) return OFF;
   const onSpan = settings.USE_PULL_METRICS && !settings.DISABLE_STATS
-    ? (await import("./exemplars.ts")).addExemplars(options.stats)
+    ? (await import("./exemplars.ts")).addExemplars(stats)
     : undefined;
-  const tracing = await import("../telemetry/tracing.ts");
-  return tracing.beginTracing({
-    protocol: settings.TRACING_EXPORTER_PROTOCOL,
-    serviceName: settings.TRACING_SERVICE_NAME,
-    serviceNamespace: settings.TRACING_SERVICE_NAMESPACE,
-    serviceInstanceId: settings.TRACING_SERVICE_INSTANCE_ID,
-    samplingRate: settings.TRACING_SAMPLING_RATE,
-    otlp: settings["OTEL_EXPORTER_OTLP_<OPTION>"],
-    onSpan,
-    ...options,
+  const [{ beginTracing }, { SpanOutbox }, { spanLimits }] = await Promise.all([
+    import("../telemetry/tracing.ts"),
+    import("../telemetry/tracing_span_outbox.ts"),
+    import("../telemetry/otlp_settings.ts"),
+  ]);
+  const spans = new SpanOutbox({
+    ...spanLimits(protocol),
+    send: (batch) => exporter.send(batch),
+    ready: () => exporter.ready(),
+    clock,
+    logger,
   });
+  return beginTracing({ samplingRate: settings.TRACING_SAMPLING_RATE, spans, onSpan, clock, random });
 }

@@ -44,3 +44,9 @@ export interface Carrier {
   /** Cancels what is under way after a short while. */
   close(): Promise<void>;
 }
+
+/** Notes whether a receiver can be reached. */
+export interface PushOutage {
+  failed(reason: string): void;
+  worked(): void;
+}

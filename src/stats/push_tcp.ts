@@ -1,9 +1,8 @@
 import { backoffMs } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
 import { settledWithin } from "../base/wait.ts";
-import type { Carrier } from "./flush_ports.ts";
+import type { Carrier, PushOutage } from "./flush_ports.ts";
 import { PushConnection } from "./push_connection.ts";
-import type { PushOutage } from "./push_outage.ts";
 
 /** Waits after failed attempts. */
 const BACKOFF = { firstMs: 1_000, longestMs: 30_000 };

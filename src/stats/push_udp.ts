@@ -4,8 +4,7 @@ import dns from "node:dns/promises";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import { settledWithin } from "../base/wait.ts";
-import type { Carrier } from "./flush_ports.ts";
-import type { PushOutage } from "./push_outage.ts";
+import type { Carrier, PushOutage } from "./flush_ports.ts";
 
 /** An Ethernet frame without the headers of IPv6, UDP and a tunnel. */
 const PACKET_BYTES = 1_432;

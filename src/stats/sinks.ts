@@ -1,14 +1,14 @@
 import type { MetricGroup, Metrics, MetricTable } from "../base/metrics.ts";
 import { pushMetrics } from "./declarations.ts";
 import type { Clock } from "../base/clock.ts";
+import { EpisodeLog } from "../base/episode_log.ts";
 import { hostPort } from "../base/host_port.ts";
 import type { ByteSink } from "../base/line_writer.ts";
 import type { Logger } from "../base/log.ts";
-import type { Carrier, StatsSource } from "./flush_ports.ts";
+import type { Carrier, PushOutage, StatsSource } from "./flush_ports.ts";
 import { FlushLoop, FlushSink, type FlushSinkOptions } from "./flush_sink.ts";
 import { type MogrifierSettings, mogrifiersOf } from "./mogrifier.ts";
 import { pushLines, taggedLines } from "./push_lines.ts";
-import { PushOutage } from "./push_outage.ts";
 import { PushTcp } from "./push_tcp.ts";
 import { PushUdp } from "./push_udp.ts";
 import { jsonLines, stdoutCarrier } from "./stdout_sink.ts";
@@ -100,9 +100,22 @@ function openPush(
   metrics: string,
 ): Carrier {
   const { clock, random, logger } = options;
-  const outage = new PushOutage(name, logger);
+  const outage = pushOutage(name, { clock, logger });
   const target = { host: settings.PUSH_STATS_HOST, port: settings.PUSH_STATS_PORT, clock, outage };
   const carrier = protocol === "tcp" ? new PushTcp({ ...target, random }) : new PushUdp(target);
   store.addMetrics(pushMetrics(metrics), { counters: { lines_lost: () => carrier.linesLost }, gauges: {} });
   return carrier;
+}
+
+/** Logs when a receiver, `host:port` of the settings, cannot be reached, and when it can again. */
+export function pushOutage(
+  receiver: string,
+  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+): PushOutage {
+  const episode = new EpisodeLog(clock);
+  return {
+    failed: (reason) =>
+      episode.begin(() => logger.warning("Cannot push statistics; retrying", { receiver, reason })),
+    worked: () => episode.end(() => logger.warning("Pushing statistics again", { receiver })),
+  };
 }

@@ -13,12 +13,16 @@ export interface OtlpSerializers<Internal> {
 
 const SERVICES: Readonly<Record<OtlpSignal, string>> = { TRACES: "Trace", METRICS: "Metrics" };
 
-/** The delegate of the SDK that exports a signal over a protocol, with the options of the environment. */
+/**
+ * The delegate of the SDK that exports a signal over a protocol. `otlp` has the options of gRPC; those of HTTP come from
+ * the environment.
+ */
 export async function openOtlpDelegate<Internal>(
   protocol: OtlpProtocol,
+  otlp: ReadonlyMap<string, string>,
   { signal, json, protobuf, metricsHelper }: OtlpSerializers<Internal>,
 ): Promise<IOtlpExportDelegate<Internal>> {
-  if (protocol === "grpc") return await openGrpc({ signal, protobuf, metricsHelper });
+  if (protocol === "grpc") return await openGrpc(otlp, { signal, protobuf, metricsHelper });
   const base = await import("@opentelemetry/otlp-exporter-base/node-http");
   const isJson = protocol === "http/json";
   const type = isJson ? "application/json" : "application/x-protobuf";
@@ -32,6 +36,7 @@ export async function openOtlpDelegate<Internal>(
 }
 
 async function openGrpc<Internal>(
+  otlp: ReadonlyMap<string, string>,
   { signal, protobuf, metricsHelper }: Omit<OtlpSerializers<Internal>, "json">,
 ): Promise<IOtlpExportDelegate<Internal>> {
   const [base, environment, { OtlpGrpcTransport }] = await Promise.all([
@@ -39,7 +44,7 @@ async function openGrpc<Internal>(
     import("@opentelemetry/otlp-exporter-base/node-http"),
     import("./otlp_grpc_transport.ts"),
   ]);
-  const options = otlpGrpcOptions(signal);
+  const options = otlpGrpcOptions(signal, otlp);
   const service = SERVICES[signal];
   const path = `/opentelemetry.proto.collector.${service.toLowerCase()}.v1.${service}Service/Export`;
   return base.createOtlpNetworkExportDelegate(

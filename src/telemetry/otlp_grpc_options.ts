@@ -14,10 +14,12 @@ const DEFAULT_ENDPOINT = "http://localhost:4317";
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { "http:": 80, "https:": 443 };
 
 /**
- * Reads the options from the environment, by the rules of the standard: an option of the signal takes precedence over
- * the one for all signals, and headers are merged. Throws for a file that cannot be read and for an invalid endpoint.
+ * Reads the values of `OTEL_EXPORTER_OTLP_<OPTION>` by the rules of the standard: an option of the signal takes
+ * precedence over the one for all signals, and headers are merged. Throws for a file that cannot be read and for an
+ * invalid endpoint.
  */
-export function otlpGrpcOptions(signal: OtlpSignal): OtlpGrpcOptions {
+export function otlpGrpcOptions(signal: OtlpSignal, otlp: ReadonlyMap<string, string>): OtlpGrpcOptions {
+  const variable = (name: string) => otlp.get(name)?.trim() || undefined;
   const option = (name: string) => variable(`${signal}_${name}`) ?? variable(name);
   const endpoint = option("ENDPOINT") ?? DEFAULT_ENDPOINT;
   const headers = ["HEADERS", `${signal}_HEADERS`].flatMap((name) => headersOf(variable(name) ?? ""));
@@ -27,10 +29,6 @@ export function otlpGrpcOptions(signal: OtlpSignal): OtlpGrpcOptions {
     metadata: [...new Map(headers)],
     isCompressed: option("COMPRESSION") === "gzip",
   };
-}
-
-function variable(option: string): string | undefined {
-  return Deno.env.get(`OTEL_EXPORTER_OTLP_${option}`)?.trim() || undefined;
 }
 
 /** Without a scheme of HTTP, the connection is secure unless `INSECURE` is true. */

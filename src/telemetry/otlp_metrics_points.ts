@@ -8,8 +8,8 @@ import {
 } from "@opentelemetry/sdk-metrics";
 import type { BatchedMetric, MetricBatch } from "../base/metric_batch.ts";
 
-/** What all metrics of a process have in common. */
-export interface MetricSource {
+/** All metrics of a process have these in common. */
+interface MetricSource {
   readonly resource: Resource;
   readonly scope: { readonly name: string; readonly version?: string };
 }

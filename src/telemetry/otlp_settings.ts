@@ -12,16 +12,6 @@ export interface OtlpSettings {
   readonly otlp: ReadonlyMap<string, string>;
 }
 
-/** Where spans or metrics go, and what all of them have in common. */
-export interface ExportOptions {
-  readonly protocol: OtlpProtocol;
-  /** The values of `OTEL_EXPORTER_OTLP_<OPTION>` by option. */
-  readonly otlp: ReadonlyMap<string, string>;
-  /** Attributes of the resource; they take precedence over `OTEL_RESOURCE_ATTRIBUTES`. */
-  readonly attributes: Readonly<Record<string, string>>;
-  readonly version: string;
-}
-
 /** What is exported: the start of the options that take precedence over those for all signals. */
 export type OtlpSignal = "TRACES" | "METRICS";
 
@@ -52,7 +42,7 @@ const GRPC_ENDPOINT = /^(?:https?:\/\/|unix:\/\/|(?!\w+:\/\/))/;
 export function checkOtlp(
   settings: OtlpSettings,
   logger: Logger,
-  signal: OtlpSignal = "TRACES",
+  signal: OtlpSignal,
 ): OtlpProtocol {
   const protocol = chooseProtocol(settings, logger, signal);
   for (const [name, check] of Object.entries(CHECKS)) {
@@ -141,13 +131,43 @@ function isHeader(item: string): boolean {
   }
 }
 
-/** How many spans may wait: the limit of the SDK, which holds for the deciding thread as well. */
-export function maxWaitingSpans(): number {
-  return positiveVariable("OTEL_BSP_MAX_QUEUE_SIZE") ?? 2_048;
+const MAX_WAITING = 2_048;
+const SCHEDULE_DELAY_MS = 5_000;
+/** HTTP takes more than the SDK's default, because a request costs more than its spans; gRPC takes at most 4 MB. */
+const MAX_BATCH = { "grpc": 512, "http/protobuf": 1_024, "http/json": 1_024 } as const;
+
+/** Bounds of the export of spans by the variables of the SDK: spans that wait, those of one batch, and the delay. */
+export function spanLimits(
+  protocol: OtlpProtocol,
+): { readonly maxWaiting: number; readonly maxBatch: number; readonly delayMs: number } {
+  const maxWaiting = positiveVariable("OTEL_BSP_MAX_QUEUE_SIZE") ?? MAX_WAITING;
+  const maxBatch = positiveVariable("OTEL_BSP_MAX_EXPORT_BATCH_SIZE") ?? MAX_BATCH[protocol];
+  const delayMs = positiveVariable("OTEL_BSP_SCHEDULE_DELAY") ?? SCHEDULE_DELAY_MS;
+  return { maxWaiting, maxBatch: Math.min(maxBatch, maxWaiting), delayMs };
 }
 
-/** The number in a standard variable of the SDK; absent unless above 0, as for the SDK. */
-export function positiveVariable(name: string): number | undefined {
+function positiveVariable(name: string): number | undefined {
   const value = Number(Deno.env.get(name)?.trim() || Number.NaN);
   return value > 0 ? value : undefined;
+}
+
+/** The names of a service in what it exports. */
+export interface ServiceNames {
+  readonly serviceName: string;
+  /** Empty for none. */
+  readonly serviceNamespace: string;
+  /** A random UUID when absent. */
+  readonly serviceInstanceId?: string | undefined;
+  readonly version: string;
+}
+
+/** The attributes of the resource of spans and metrics. */
+export function resourceOf(names: ServiceNames): Record<string, string> {
+  const { serviceName, serviceNamespace, serviceInstanceId, version } = names;
+  return {
+    "service.name": serviceName,
+    ...(serviceNamespace === "" ? {} : { "service.namespace": serviceNamespace }),
+    "service.instance.id": serviceInstanceId ?? crypto.randomUUID(),
+    "service.version": version,
+  };
 }

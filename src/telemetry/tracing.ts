@@ -4,25 +4,27 @@ import type { CounterCache } from "../ratelimit/counter_cache.ts";
 import type { KnownDecider } from "../ratelimit/known_requests.ts";
 import { type TracedRoute, type TracedService, traceGrpcService, traceRoute } from "./tracing_calls.ts";
 import { type Decide, traceCache, type TracedCache, traceDecide, untracedOnly } from "./tracing_decision.ts";
-import { checkOtlp, type OtlpSettings } from "./otlp_settings.ts";
-import { resourceOf, type ServiceNames } from "./otlp_resource.ts";
 import type { TracedWork } from "../base/traced_work.ts";
 import type { SpanRecord } from "./tracing_span_record.ts";
 import { CallTracer } from "./tracing_spans.ts";
-import { type ExporterHandle, WorkerExport } from "./tracing_export_supervisor.ts";
 
-/** What is traced and where the spans go. */
-export interface TracingOptions extends OtlpSettings, ServiceNames {
+/** Takes ended spans and exports them. */
+export interface SpanTarget {
+  add(span: SpanRecord): void;
+  /** Exports the remaining spans, for at most 10 seconds. */
+  close(): Promise<void>;
+}
+
+/** Options of `beginTracing`. */
+export interface TracingOptions {
   /** Share of the calls that are traced where the caller has not decided, 0 to 1. */
   readonly samplingRate: number;
-  readonly logger: Logger;
   readonly clock: Clock;
   /** A number from 0 to below 1. */
   readonly random: () => number;
+  readonly spans: SpanTarget;
   /** Called with each ended span in addition to its export. */
   readonly onSpan?: ((span: SpanRecord) => void) | undefined;
-  /** Replaces the exporting worker, in tests. */
-  readonly createWorker?: () => ExporterHandle;
 }
 
 /** Puts spans around the parts of the service and exports them. */
@@ -43,20 +45,15 @@ export interface Tracing {
   logFields(call: WeakKey): LogFields;
   /** The logger with `trace_id` in lines about a traced delivery or execution. */
   workLogger(logger: Logger): Logger;
-  /** Starts the exporting worker, unless the first span did. */
-  start(): void;
-  /** Exports the remaining spans, for at most 5 seconds. */
+  /** Exports the remaining spans. */
   close(): Promise<void>;
 }
 
-/** Starts tracing; throws for invalid settings. Load this module only where tracing is on. */
+/** Starts tracing. Load this module only where tracing is on. */
 export function beginTracing(options: TracingOptions): Tracing {
-  const { otlp, logger, clock, random, samplingRate, version, onSpan, createWorker } = options;
-  const protocol = checkOtlp(options, logger);
-  const attributes = resourceOf(options);
-  const exporter = new WorkerExport({ protocol, otlp, attributes, version, logger, clock, createWorker });
+  const { clock, random, samplingRate, spans, onSpan } = options;
   const onEnd = (span: SpanRecord) => {
-    exporter.add(span);
+    spans.add(span);
     onSpan?.(span);
   };
   const tracer = new CallTracer({ onEnd, samplingRate, random, clock });
@@ -69,8 +66,7 @@ export function beginTracing(options: TracingOptions): Tracing {
     work: (work) => tracer.record(work),
     logFields: (call) => tracer.logFields(call),
     workLogger: (workLog) => tracedWorkLogger(workLog, tracer),
-    start: () => exporter.start(),
-    close: () => exporter.close(),
+    close: () => spans.close(),
   };
 }
 

@@ -1,104 +1,112 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
+import { ThrottledLog } from "../base/throttled_log.ts";
+import { settledWithin } from "../base/wait.ts";
+import type { SendBatch } from "./otlp_exporter.ts";
 import { type SpanPack, SpanPacker } from "./tracing_span_pack.ts";
 import type { SpanRecord } from "./tracing_span_record.ts";
 
 /** Options of a `SpanOutbox`. */
 export interface SpanOutboxOptions {
+  /** Most spans that wait, those being sent included. */
+  readonly maxWaiting: number;
+  /** Most spans that are sent together. */
+  readonly maxBatch: number;
+  /** Spans wait this long for others. */
+  readonly delayMs: number;
+  readonly send: SendBatch;
+  /** Settles when spans can be sent. */
+  readonly ready: () => Promise<void>;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** How many spans may wait. */
-  readonly maxWaiting: number;
-  /** Sends spans; receipts come later, in this order. */
-  readonly post: (pack: SpanPack) => void;
 }
 
-/** Spans are sent when so many wait, or this long after the first of them. */
-const POSTED_SPANS = 512;
-const POST_AFTER_MS = 250;
-/** Interval of logging dropped spans. */
-const LOG_MS = 1_000;
+/** Longest time at the end to export the last spans. */
+const FLUSH_MS = 5_000;
+/** The end waits no longer for a collector that accepted nothing for this long. */
+const STALL_MS = 1_000;
 
-/** Sends spans in batches. The limit counts those that wait here and those that were sent without a receipt. */
+/** Sends spans in batches, one after the other; spans beyond the limit are dropped. */
 export class SpanOutbox {
   readonly #options: SpanOutboxOptions;
-  readonly #gathered = new SpanPacker();
-  /** Number of spans in each pack without a receipt. */
-  #sent: number[] = [];
-  #untaken = 0;
-  #maxWaiting: number;
-  #isOpen = false;
-  #dropped = 0;
-  #loggedAt: number | undefined;
-  #cancelPost = () => {};
+  readonly #log: ThrottledLog;
+  readonly #packer = new SpanPacker();
+  /** Whole batches that are not sent yet. */
+  readonly #packs: SpanPack[] = [];
+  #waiting = 0;
+  #accepted = 0;
+  #sending: Promise<void> | undefined;
+  /** Spans that are no whole batch have waited long enough. */
+  #isDue = false;
+  #cancelDelay: (() => void) | undefined;
+  #isClosed = false;
 
   constructor(options: SpanOutboxOptions) {
     this.#options = options;
-    this.#maxWaiting = options.maxWaiting;
-  }
-
-  /** How many spans are not sent yet. */
-  get waiting(): number {
-    return this.#gathered.count;
-  }
-
-  /** Starts sending. */
-  open(): void {
-    this.#isOpen = true;
-    this.#post();
+    this.#log = new ThrottledLog(options.logger, options);
   }
 
   /** Takes an ended span; it is dropped where too many wait. */
   add(span: SpanRecord): void {
-    if (this.#gathered.count + this.#untaken >= this.#maxWaiting) {
-      this.#dropped++;
+    const { maxBatch, maxWaiting, delayMs, clock } = this.#options;
+    if (this.#isClosed) return;
+    if (this.#waiting >= maxWaiting) {
+      return this.#log.warning("full", "Spans dropped: too many wait to be exported", { maxWaiting });
+    }
+    this.#waiting++;
+    this.#packer.add(span);
+    if (this.#packer.count < maxBatch) {
+      this.#cancelDelay ??= clock.after(delayMs, () => this.#sendRest());
       return;
     }
-    this.#gathered.add(span);
-    const { count } = this.#gathered;
-    if (count === 1) {
-      this.#cancelPost = this.#options.clock.after(POST_AFTER_MS, () => this.#post());
-    } else if (count >= POSTED_SPANS && this.#isOpen) this.#post();
+    this.#packs.push(this.#gathered());
+    this.#send();
   }
 
-  /** Notes the receipt of the oldest pack; returns how many spans still lack one. */
-  noteTaken(): number {
-    this.#untaken -= this.#sent.shift() ?? 0;
-    this.#logDropped(this.#options.clock.now());
-    return this.#untaken;
+  /** Sends the remaining spans while the collector accepts some each second, and for a few seconds at most. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    if (this.#waiting === 0) return;
+    const { ready, clock, logger } = this.#options;
+    this.#sendRest();
+    const sent = this.#sending ?? Promise.resolve();
+    let isEnding = await settledWithin(ready(), FLUSH_MS, clock);
+    const isReady = isEnding;
+    for (let waitedMs = 0; isEnding && waitedMs < FLUSH_MS; waitedMs += STALL_MS) {
+      const accepted = this.#accepted;
+      if (await settledWithin(sent, STALL_MS, clock)) return;
+      isEnding = this.#accepted > accepted;
+    }
+    const problem = isReady ? "the collector did not accept them in time" : "the worker is not ready";
+    logger.warning(`Cannot export the last spans: ${problem}`);
   }
 
-  /** Stops sending until `open`; returns how many spans lack a receipt. */
-  suspend(): number {
-    const lost = this.#untaken;
-    this.#isOpen = false;
-    this.#sent = [];
-    this.#untaken = 0;
-    return lost;
+  /** Sends all spans that wait. */
+  #sendRest(): void {
+    this.#isDue = true;
+    this.#send();
   }
 
-  /** Sends what is left; further spans are dropped. */
-  close(): void {
-    this.#post();
-    this.#cancelPost();
-    this.#logDropped(Infinity);
-    this.#maxWaiting = 0;
+  #send(): void {
+    this.#sending ??= this.#sendAll().finally(() => this.#sending = undefined);
   }
 
-  #post(): void {
-    const { count } = this.#gathered;
-    if (!this.#isOpen || count === 0) return;
-    this.#cancelPost();
-    this.#sent.push(count);
-    this.#untaken += count;
-    this.#options.post(this.#gathered.take());
+  async #sendAll(): Promise<void> {
+    for (let spans = this.#next(); spans !== undefined; spans = this.#next()) {
+      if (await this.#options.send({ signal: "TRACES", spans })) this.#accepted++;
+      this.#waiting -= spans.count;
+    }
   }
 
-  #logDropped(now: number): void {
-    if (this.#dropped === 0 || now - (this.#loggedAt ?? -Infinity) < LOG_MS) return;
-    const facts = { dropped: this.#dropped, maxWaiting: this.#maxWaiting };
-    this.#options.logger.warning("Spans dropped: too many wait to be exported", facts);
-    this.#dropped = 0;
-    this.#loggedAt = now;
+  /** The next whole batch, or the rest once it has waited long enough. */
+  #next(): SpanPack | undefined {
+    return this.#packs.shift() ?? (this.#isDue && this.#packer.count > 0 ? this.#gathered() : undefined);
+  }
+
+  #gathered(): SpanPack {
+    this.#cancelDelay?.();
+    this.#cancelDelay = undefined;
+    this.#isDue = false;
+    return this.#packer.take();
   }
 }

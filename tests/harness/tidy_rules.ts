@@ -99,12 +99,10 @@ const PACKAGES: Readonly<Record<string, RegExp>> = {
   "protobufjs/ext/descriptor/index.js": /^tests\/unit\/wire\//,
   "standardwebhooks": /^tests\/unit\/webhooks\//,
   "@opentelemetry/api": /^(?:src\/telemetry\/(?:tracing|otlp)|tests\/)/,
-  "@opentelemetry/otlp-exporter-base":
-    /^src\/telemetry\/otlp_(?:delegate|grpc_transport|metrics_worker)\.ts$/,
+  "@opentelemetry/otlp-exporter-base": /^src\/telemetry\/otlp_(?:delegate|grpc_transport|worker)\.ts$/,
   "@opentelemetry/otlp-exporter-base/node-http":
-    /^src\/telemetry\/otlp_(?:delegate|grpc_transport|metrics_worker)\.ts$/,
-  "@opentelemetry/otlp-transformer":
-    /^(?:src\/telemetry\/(?:otlp_(?:delegate|metrics_worker)|tracing_export_worker)\.ts$|tests\/)/,
+    /^src\/telemetry\/otlp_(?:delegate|grpc_transport|worker)\.ts$/,
+  "@opentelemetry/otlp-transformer": /^(?:src\/telemetry\/otlp_(?:delegate|worker)\.ts$|tests\/)/,
   "@opentelemetry/resources": /^(?:src\/telemetry\/(?:tracing|otlp)|tests\/)/,
   "@opentelemetry/sdk-metrics": /^src\/telemetry\/otlp_metrics/,
   "@opentelemetry/sdk-trace": /^(?:src\/telemetry\/tracing|tests\/)/,

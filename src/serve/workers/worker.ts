@@ -21,6 +21,8 @@ import { CACHE_HEAD_START_MS, cacheKind, openBackend, type OpenCache } from "../
 import { openService } from "../decisions.ts";
 import { loadGrpc, openGrpc } from "../grpc.ts";
 import type { ServiceParts } from "../parts.ts";
+import type { OtlpExporter } from "../../telemetry/otlp_exporter.ts";
+import { openOtlp } from "../otlp.ts";
 import { openTracing } from "../tracing.ts";
 import { ThreadLimitEvents } from "./thread_limit_events.ts";
 import type { DecidingWorkerPort, ToDecidingWorker, WorkerReport } from "./message.ts";
@@ -42,6 +44,7 @@ export function serveDecisions(port: DecidingWorkerPort): void {
 /** What is open in the thread, apart from the gRPC port. */
 interface OpenParts {
   readonly parts: ServiceParts;
+  readonly otlp: OtlpExporter | undefined;
   readonly tracing: Tracing;
   readonly cache: OpenCache;
   readonly service: RateLimitService;
@@ -124,7 +127,9 @@ class DecidingThread {
     const limitEvents = settings.WEBHOOK_STORE === undefined ? undefined : this.#limitEvents();
     const given = { settings, logger, clock, random: Math.random, health: this.#health, stats };
     const parts: ServiceParts = { ...given, limitEvents };
-    const tracing = await openTracing({ ...parts, version });
+    const otlpOpening = openOtlp(parts, version);
+    const tracing = await openTracing(parts, otlpOpening);
+    const otlp = await otlpOpening;
     const cache = await openBackend({
       ...parts,
       onGivenUp: (reason) => this.#port.postMessage({ type: "given_up", reason }),
@@ -136,7 +141,7 @@ class DecidingThread {
     stats.addMetrics<typeof THREAD_METRICS.metrics>(THREAD_METRICS, { counters: {}, gauges: metrics.gauges });
     await loadGrpc(settings);
     const deltas = new StatsDeltas(stats);
-    return { parts, tracing, cache, service, forget, decide, deltas, metrics, limitEvents };
+    return { parts, otlp, tracing, cache, service, forget, decide, deltas, metrics, limitEvents };
   }
 
   #limitEvents(): ThreadLimitEvents {
@@ -164,7 +169,7 @@ class DecidingThread {
 
   async #listen({ port, isHealthy }: Message<"listen">): Promise<void> {
     if (this.#open === undefined) return;
-    const { parts, tracing, cache, service, decide } = this.#open;
+    const { parts, otlp, tracing, cache, service, decide } = this.#open;
     this.#health.set(PROCESS, isHealthy);
     await settledWithin(cache.ready, CACHE_HEAD_START_MS, systemClock);
     // The other workers listen on the same port.
@@ -173,17 +178,18 @@ class DecidingThread {
     const { address } = grpc;
     const bound = Number(address.slice(address.lastIndexOf(":") + 1));
     this.#port.postMessage({ type: "listening", address, port: bound });
-    tracing.start();
+    otlp?.start();
   }
 
   async #close(graceMs: number): Promise<void> {
     await this.#grpc?.close(graceMs);
     if (this.#open === undefined) return;
-    const { tracing, cache, metrics, limitEvents } = this.#open;
+    const { otlp, tracing, cache, metrics, limitEvents } = this.#open;
     await limitEvents?.close();
     this.#cancelReport();
     metrics.close();
     await tracing.close();
+    await otlp?.close();
     this.#postReport();
     await cache.close();
   }

@@ -1,4 +1,5 @@
 import { WakeLoop } from "../../base/wake_loop.ts";
+import { ThrottledLog } from "../../base/throttled_log.ts";
 import { Dispatcher, type DispatcherOptions } from "../deliveries/dispatcher.ts";
 import { DurationSamples, prefixed, type SharedStoreMetrics, type WebhookMetrics } from "./metrics.ts";
 import { WorkflowRunner, type WorkflowRunnerOptions } from "../workflows/runner.ts";
@@ -73,11 +74,11 @@ export class BackgroundWork {
   #dispatcher: Dispatcher | undefined;
   #runner: WorkflowRunner | undefined;
   #isStopping = false;
-  /** By the clock's `elapsed`. */
-  #nextLogAt = -Infinity;
+  readonly #log: ThrottledLog;
 
   constructor(parts: BackgroundWorkParts) {
     const { clock } = this.#parts = parts;
+    this.#log = new ThrottledLog(parts.logger, { clock, intervalMs: LOG_MS });
     const loop = (pollMs: number, round: () => Promise<boolean>) => new WakeLoop({ clock, pollMs, round });
     this.#lockCheck = loop(LOCK_MS, () => this.#checkLock());
     this.#sweeping = loop(SWEEP_MS, () => this.#sweep());
@@ -264,9 +265,6 @@ export class BackgroundWork {
 
   /** Logs an error that comes back with each round, now and then. */
   #logError(message: string, error: unknown): void {
-    const elapsed = this.#parts.clock.elapsed();
-    if (elapsed < this.#nextLogAt) return;
-    this.#nextLogAt = elapsed + LOG_MS;
-    this.#parts.logger.error(message, { error });
+    this.#log.error(message, message, { error });
   }
 }

@@ -1,4 +1,5 @@
 import { errorText } from "../../base/error_text.ts";
+import { ThrottledLog } from "../../base/throttled_log.ts";
 import { timeText } from "../../base/rfc3339.ts";
 import { settledWithin } from "../../base/wait.ts";
 import { EventAcceptor } from "../api/accept_event.ts";
@@ -56,7 +57,6 @@ const CALLS_MS = 2_000;
 /** How long a failure counts as the state of the store; a busy store is tried instead. */
 const TROUBLE_MS = 10_000;
 /** A failing store fails with every call. */
-const LOG_MS = 1_000;
 const INTERNAL: WebhookProblem = {
   code: "internal",
   detail: "Cannot answer: an internal error",
@@ -71,10 +71,9 @@ export class WebhookService implements WebhookCalls {
   readonly #events: EventAcceptor;
   readonly #operationalEvents: OperationalEvents;
   readonly #administrationParts: AdministrationParts;
+  readonly #log: ThrottledLog;
   readonly #running = new Set<Promise<unknown>>();
   #isStopping = false;
-  /** By the clock's `elapsed`. */
-  #nextLogAt = -Infinity;
   #trouble: Trouble | undefined;
   #hadProblem = false;
   /** Failures of the store in calls. */
@@ -82,6 +81,7 @@ export class WebhookService implements WebhookCalls {
 
   constructor(parts: WebhookServiceParts) {
     this.#parts = parts;
+    this.#log = new ThrottledLog(parts.logger, parts);
     const work = this.#work = new BackgroundWork(parts);
     const bounds = this.#bounds = new StoreBounds({ ...parts, isWorking: () => work.isWorking });
     const wakeRunner = () => work.wakeRunner();
@@ -245,9 +245,7 @@ export class WebhookService implements WebhookCalls {
     this.#storeErrors++;
     const at = this.#parts.clock.elapsed();
     this.#trouble = { error, at, isShown: this.#trouble?.isShown ?? false };
-    if (at < this.#nextLogAt) return;
-    this.#nextLogAt = at + LOG_MS;
-    this.#parts.logger.error("Webhook store failed", { error });
+    this.#log.error("store", "Webhook store failed", { error });
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
+import { ThrottledLog } from "../../base/throttled_log.ts";
 import { SupervisedWorker, type WorkerHandle } from "../../base/supervised_worker.ts";
 import type {
   AdministrationCall,
@@ -75,19 +76,20 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
   readonly #requests = new TurnBatch<NumberedRequest>((requests) => {
     this.#worker.post({ type: "requests", requests });
   });
+  readonly #log: ThrottledLog;
   readonly #ready = Promise.withResolvers<void>();
   #state: "opening" | "ready" | "away" | "stopping" = "opening";
   #stopped: Promise<void> | undefined;
   /** Requests that wait for the first worker; absent once it is ready or took too long. */
   #early: NumberedRequest[] | undefined = [];
   #cancelHeadStart = () => {};
-  #nextLogAt = -Infinity;
   #endReport: (end: ReportEnd) => void = () => {};
   /** Whether the worker has not sent any metrics yet. */
   #isNew = true;
 
   constructor(options: WebhookWorkerSupervisorOptions) {
     this.#options = options;
+    this.#log = new ThrottledLog(options.logger, { clock: options.clock, intervalMs: WAITING_LOG_MS });
     this.#pending = new PendingRequests(options.clock);
     this.#worker = new SupervisedWorker({
       name: "Webhook worker",
@@ -232,13 +234,9 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
   }
 
   #noteWaiting(reason: string): void {
-    const { clock, logger, onHealth } = this.#options;
     this.#endHeadStart();
-    onHealth(false, reason);
-    const elapsed = clock.elapsed();
-    if (elapsed < this.#nextLogAt) return;
-    this.#nextLogAt = elapsed + WAITING_LOG_MS;
-    logger.error("Webhook worker is waiting for its store", { reason });
+    this.#options.onHealth(false, reason);
+    this.#log.error("waiting", "Webhook worker is waiting for its store", { reason });
   }
 
   async #decide(

@@ -1,5 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
+import { ThrottledLog } from "../../base/throttled_log.ts";
 
 /** For a store clock. */
 export interface StoreClockOptions {
@@ -24,7 +25,7 @@ const LOG_MS = 60_000;
  */
 export class StoreClock implements Clock {
   readonly #clock: Clock;
-  readonly #logger: Logger;
+  readonly #log: ThrottledLog;
   #query: (() => Promise<number>) | undefined;
   /** How far the database's clock is ahead of `elapsed`. */
   #ahead: number | undefined;
@@ -33,12 +34,11 @@ export class StoreClock implements Clock {
   #measuring: Promise<void> | undefined;
   #isClosed = false;
   #nextStep = -Infinity;
-  #nextLog = -Infinity;
   #cancel = () => {};
 
   constructor({ clock, logger }: StoreClockOptions) {
     this.#clock = clock;
-    this.#logger = logger;
+    this.#log = new ThrottledLog(logger, { clock, intervalMs: LOG_MS });
   }
 
   /** Measures the time of the database, now and every 5 seconds; throws when it is unavailable now. */
@@ -130,11 +130,8 @@ export class StoreClock implements Clock {
 
   #logProblem(): void {
     const { problem } = this;
-    const elapsed = this.#clock.elapsed();
-    if (problem === undefined || elapsed < this.#nextLog) return;
-    this.#nextLog = elapsed + LOG_MS;
-    this.#logger.warning("Wall clock differs from the database; stored times are those of the database", {
-      problem,
-    });
+    if (problem === undefined) return;
+    const message = "Wall clock differs from the database; stored times are those of the database";
+    this.#log.warning("far", message, { problem });
   }
 }

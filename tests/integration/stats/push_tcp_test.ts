@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "#assert";
 import net from "node:net";
-import { PushOutage } from "../../../src/stats/push_outage.ts";
+import { pushOutage } from "../../../src/stats/sinks.ts";
 import { PushTcp } from "../../../src/stats/push_tcp.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { freePort } from "../../harness/free_port.ts";
@@ -31,7 +31,7 @@ async function withPush(
 ): Promise<void> {
   const { logger, warnings } = warningLog();
   const clock = new FakeClock();
-  const outage = new PushOutage(`${host}:${port}`, logger);
+  const outage = pushOutage(`${host}:${port}`, { clock, logger });
   const push = new PushTcp({ host, port, clock, random: () => 0.5, outage });
   try {
     await work({ push, warnings, clock });

@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "#assert";
-import { PushOutage } from "../../../src/stats/push_outage.ts";
+import { pushOutage } from "../../../src/stats/sinks.ts";
 import { PushUdp } from "../../../src/stats/push_udp.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { patientClock } from "../../harness/fake_clock.ts";
@@ -15,7 +15,7 @@ async function withPush(
     host,
     port,
     clock: patientClock,
-    outage: new PushOutage(`${host}:${port}`, logger),
+    outage: pushOutage(`${host}:${port}`, { clock: patientClock, logger }),
   });
   try {
     await work(push, warnings);

@@ -1,7 +1,6 @@
 import { assertEquals } from "#assert";
 import { type OtlpGrpcOptions, otlpGrpcOptions } from "../../../src/telemetry/otlp_grpc_options.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
-import { EnvironmentOf } from "./tracing_environment.ts";
 
 const SECURE = { ca: undefined };
 const at = (host: string, port: number) => ({ host, port });
@@ -27,32 +26,30 @@ const ENDPOINTS: readonly Endpoint[] = [
   [{ ENDPOINT: "http://a:1", TRACES_ENDPOINT: " " }, { address: at("a", 1), tls: undefined }],
 ];
 
-function environment(variables: Readonly<Record<string, string>>): EnvironmentOf {
-  const entries = Object.entries(variables).map(([name, value]) => [`OTEL_EXPORTER_OTLP_${name}`, value]);
-  return new EnvironmentOf(Object.fromEntries(entries));
+function optionsOf(signal: "TRACES" | "METRICS", otlp: Readonly<Record<string, string>>): OtlpGrpcOptions {
+  return otlpGrpcOptions(signal, new Map(Object.entries(otlp)));
 }
 
 for (const [variables, target] of ENDPOINTS) {
   Deno.test(`OTLP over gRPC: the server of ${JSON.stringify(variables)}`, () => {
-    using _ = environment(variables);
-    assertEquals(otlpGrpcOptions("TRACES").target, target);
+    assertEquals(optionsOf("TRACES", variables).target, target);
   });
 }
 
 Deno.test("OTLP over gRPC: headers are decoded and merged, and names are in lower case", () => {
-  using _ = environment({
+  const otlp = {
     HEADERS: "Authorization=Bearer%20a%3D, x-one = 1 ;property=2,,x-two=a=b",
     TRACES_HEADERS: "X-One=3",
-  });
-  assertEquals([otlpGrpcOptions("TRACES").metadata, otlpGrpcOptions("METRICS").metadata], [
+  };
+  assertEquals([optionsOf("TRACES", otlp).metadata, optionsOf("METRICS", otlp).metadata], [
     [["authorization", "Bearer a="], ["x-one", "3"], ["x-two", "a=b"]],
     [["authorization", "Bearer a="], ["x-one", "1"], ["x-two", "a=b"]],
   ]);
 });
 
 Deno.test("OTLP over gRPC: one signal may be compressed", () => {
-  using _ = environment({ COMPRESSION: "gzip", TRACES_COMPRESSION: "none" });
-  const compressed = (["TRACES", "METRICS"] as const).map((signal) => otlpGrpcOptions(signal).isCompressed);
+  const otlp = { COMPRESSION: "gzip", TRACES_COMPRESSION: "none" };
+  const compressed = (["TRACES", "METRICS"] as const).map((signal) => optionsOf(signal, otlp).isCompressed);
   assertEquals(compressed, [false, true]);
 });
 
@@ -66,10 +63,8 @@ Deno.test("OTLP over gRPC: certificates are read, a client certificate only with
     ENDPOINT: "https://c",
     CERTIFICATE: authority.certFile,
     CLIENT_CERTIFICATE: client.certFile,
+    TRACES_CLIENT_KEY: client.keyFile,
   };
-  {
-    using _ = environment({ ...files, TRACES_CLIENT_KEY: client.keyFile });
-    assertEquals(otlpGrpcOptions("TRACES").target.tls, { ca, cert, key });
-    assertEquals(otlpGrpcOptions("METRICS").target.tls, { ca });
-  }
+  assertEquals(optionsOf("TRACES", files).target.tls, { ca, cert, key });
+  assertEquals(optionsOf("METRICS", files).target.tls, { ca });
 });

@@ -10,7 +10,10 @@ const RULES = {
 };
 const OVER = "ratelimit_service_rate_limit_over_limit";
 const TIME = "ratelimit_service_response_time_seconds";
-const INSTANCE = { TRACING_SERVICE_INSTANCE_ID: "one", OTEL_RESOURCE_ATTRIBUTES: "team=limits" };
+const INSTANCE = {
+  TRACING_SERVICE_INSTANCE_ID: "one",
+  OTEL_RESOURCE_ATTRIBUTES: "service.name=other,team=limits",
+};
 const CUMULATIVE = 2;
 
 for (const protocol of ["http/protobuf", "http/json", "grpc"] as const) {

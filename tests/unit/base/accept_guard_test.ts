@@ -1,5 +1,6 @@
 import { assertEquals } from "#assert";
-import { AcceptGuard, EpisodeLog } from "../../../src/base/accept_guard.ts";
+import { AcceptGuard } from "../../../src/base/accept_guard.ts";
+import { EpisodeLog } from "../../../src/base/episode_log.ts";
 import { Acceptor } from "../../../src/base/acceptor.ts";
 import type { Logger } from "../../../src/base/log.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";

@@ -39,11 +39,3 @@ Deno.test("kinds are counted apart, levels of one kind together, by the caller's
     "error a3",
   ]);
 });
-
-Deno.test("a clock that is set back does not silence the log", () => {
-  const { clock, log, lines } = throttled();
-  log.warning("a", "before");
-  clock.aheadMs = -40_000;
-  log.warning("a", "after");
-  assertEquals(lines.map(({ message }) => message), ["before", "after"]);
-});

@@ -7,7 +7,7 @@ import { SPAN_KINDS } from "../../../src/telemetry/tracing_span_record.ts";
 import { attemptSpan } from "../../../src/webhooks/service/spans.ts";
 import { WEBHOOK_METRICS } from "../../../src/webhooks/service/metrics.ts";
 import { SHOULD_RATE_LIMIT } from "../../harness/grpc_client.ts";
-import { spanOf } from "../../harness/tracing_exporter_double.ts";
+import { spanOf } from "../../harness/span_samples.ts";
 
 const ATTEMPT = attemptSpan({
   ...{ deliveryId: "d", endpointId: "e", event: "a", number: 1, manual: false, result: "failed" },

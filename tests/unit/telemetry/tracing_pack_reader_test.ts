@@ -5,7 +5,7 @@ import { emptyResource } from "@opentelemetry/resources";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace";
 import { SPAN_KINDS, type SpanRecord } from "../../../src/telemetry/tracing_span_record.ts";
 import { exported } from "../../harness/tracing_bed.ts";
-import { spanOf } from "../../harness/tracing_exporter_double.ts";
+import { spanOf } from "../../harness/span_samples.ts";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT = "53995c3f42cd8ad8";

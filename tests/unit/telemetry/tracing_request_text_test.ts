@@ -2,7 +2,7 @@ import { assertEquals } from "#assert";
 import type { RateLimitRequest } from "../../../src/ratelimit/request.ts";
 import { MAX_REQUEST_TEXT, requestNote, requestText } from "../../../src/telemetry/tracing_request_text.ts";
 import { exported } from "../../harness/tracing_bed.ts";
-import { spanNamed } from "../../harness/tracing_exporter_double.ts";
+import { spanNamed } from "../../harness/span_samples.ts";
 
 const CASES: readonly [title: string, request: RateLimitRequest, text: string][] = [
   [

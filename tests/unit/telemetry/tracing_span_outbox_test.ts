@@ -1,76 +1,126 @@
 import { assertEquals } from "#assert";
-import type { SpanPack } from "../../../src/telemetry/tracing_span_pack.ts";
 import { SpanOutbox } from "../../../src/telemetry/tracing_span_outbox.ts";
-import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { namesIn, spanNamed } from "../../harness/tracing_exporter_double.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
+import { namesIn, spanNamed } from "../../harness/span_samples.ts";
+import { settledTurns } from "../../harness/until.ts";
 
-/** An outbox whose packs are kept. */
-function startOutbox(maxWaiting: number) {
-  const [clock, logger, posted] = [new FakeClock(), new RecordedLogger(), [] as SpanPack[]];
-  const outbox = new SpanOutbox({ clock, logger, maxWaiting, post: (pack) => void posted.push(pack) });
+const DELAY_MS = 250;
+
+/** An outbox whose batches a test answers. */
+function startOutbox({ maxWaiting = 1_000, maxBatch = 512, ready = () => Promise.resolve() } = {}) {
+  const [clock, logger, sizes] = [new FakeClock(), new RecordedLogger(), [] as number[]];
+  let answer = (_isAccepted: boolean) => {};
+  const outbox = new SpanOutbox({
+    send: async (batch) => {
+      sizes.push(batch.signal === "TRACES" ? namesIn(batch.spans).length : 0);
+      const { promise, resolve } = Promise.withResolvers<boolean>();
+      answer = resolve;
+      return await promise;
+    },
+    delayMs: DELAY_MS,
+    clock,
+    logger,
+    maxWaiting,
+    maxBatch,
+    ready,
+  });
   const add = (count: number) => {
     for (let at = 0; at < count; at++) outbox.add(spanNamed(`${at}`));
   };
-  return { clock, logger, posted, outbox, add, counts: () => posted.map((pack) => namesIn(pack).length) };
+  const answered = async (isAccepted = true) => {
+    answer(isAccepted);
+    await settledTurns();
+  };
+  return { clock, logger, outbox, add, sizes, answered };
 }
 
-Deno.test("span outbox: spans are sent together, when 512 wait or 250 ms after the first", () => {
-  const { clock, posted, outbox, add, counts } = startOutbox(1_000);
-  outbox.open();
+Deno.test("span outbox: spans are sent when a batch is whole, or a while after the first of them", async () => {
+  const { clock, add, sizes, answered } = startOutbox();
   add(2);
-  clock.advance(249);
-  assertEquals(counts(), []);
+  clock.advance(DELAY_MS - 1);
+  assertEquals(sizes, []);
   clock.advance(1);
-  assertEquals(posted.map(namesIn), [["0", "1"]]);
+  assertEquals(sizes, [2]);
+  await answered();
   add(513);
-  assertEquals(counts(), [2, 512]);
-  clock.advance(250);
-  assertEquals([counts(), clock.waiting], [[2, 512, 1], 0]);
+  assertEquals(sizes, [2, 512]);
+  await answered();
+  clock.advance(DELAY_MS);
+  assertEquals([sizes, clock.waiting], [[2, 512, 1], 0]);
 });
 
-Deno.test("span outbox: one limit for waiting spans and those without a receipt", () => {
-  const { clock, logger, outbox, add, counts } = startOutbox(600);
-  outbox.open();
-  add(700);
-  clock.advance(250);
-  assertEquals([counts(), logger.lines], [[512, 88], []]);
-  // The first pack is acknowledged, so there is room again.
-  assertEquals(outbox.noteTaken(), 88);
-  add(1_300);
-  outbox.noteTaken();
-  clock.advance(250);
-  assertEquals([counts(), outbox.noteTaken()], [[512, 88, 512], 0]);
+Deno.test("span outbox: one batch is sent at a time, and the rest waits for its delay", async () => {
+  const { clock, add, sizes, answered } = startOutbox({ maxBatch: 2 });
+  add(5);
+  assertEquals(sizes, [2]);
+  await answered(false);
+  assertEquals(sizes, [2, 2]);
+  clock.advance(DELAY_MS);
+  add(1);
+  await answered();
+  assertEquals(sizes, [2, 2, 2]);
+});
+
+Deno.test("span outbox: beyond the limit spans are dropped, and logged once a second", async () => {
+  const { clock, logger, add, sizes, answered } = startOutbox({ maxWaiting: 5, maxBatch: 4 });
+  add(7);
   clock.advance(1_000);
-  assertEquals(outbox.noteTaken(), 0);
-  const message = "Spans dropped: too many wait to be exported";
+  add(1);
+  await answered();
+  add(2);
+  await answered();
+  assertEquals(sizes, [4, 1]);
+  const line = { level: "warning", message: "Spans dropped: too many wait to be exported" } as const;
   assertEquals(logger.lines, [
-    { level: "warning", message, fields: { dropped: 100, maxWaiting: 600 } },
-    { level: "warning", message, fields: { dropped: 788, maxWaiting: 600 } },
+    { ...line, fields: { maxWaiting: 5 } },
+    { ...line, fields: { maxWaiting: 5, suppressed: 1 } },
   ]);
 });
 
-Deno.test("span outbox: before it is open spans wait, up to the limit", () => {
-  const { clock, logger, outbox, add, counts } = startOutbox(10);
-  outbox.open();
-  add(4);
-  clock.advance(250);
-  assertEquals(outbox.suspend(), 4);
-  add(12);
-  clock.advance(1_000);
-  assertEquals(counts(), [4]);
-  outbox.open();
-  assertEquals(counts(), [4, 10]);
-  outbox.close();
-  assertEquals([clock.waiting, logger.lines.length], [0, 1]);
+Deno.test("span outbox: the end sends what is left, and later spans are dropped", async () => {
+  const { clock, logger, outbox, add, sizes, answered } = startOutbox();
+  add(3);
+  const closed = outbox.close();
+  await settledTurns();
+  await answered();
+  await closed;
+  add(1);
+  assertEquals([sizes, clock.waiting, logger.lines], [[3], 0, []]);
 });
 
-Deno.test("span outbox: the end sends what is left, and later spans are dropped", () => {
-  const { clock, logger, outbox, add, counts } = startOutbox(10);
-  outbox.open();
-  add(3);
-  outbox.close();
+const ENDS: readonly [title: string, accepted: number, seconds: number][] = [
+  ["takes nothing", 0, 1],
+  ["stops taking spans", 1, 2],
+  ["takes too long", 9, 5],
+];
+
+for (const [title, accepted, seconds] of ENDS) {
+  Deno.test(`span outbox: the end waits ${seconds} s for a collector that ${title}`, async () => {
+    const { clock, logger, outbox, add, answered } = startOutbox({ maxBatch: 1 });
+    add(20);
+    let isClosed = false;
+    void outbox.close().then(() => isClosed = true);
+    let waited = 0;
+    for (; !isClosed; waited++) {
+      await settledTurns();
+      if (waited < accepted) await answered();
+      clock.advance(1_000);
+      await settledTurns();
+    }
+    assertEquals([waited, clock.waiting, logger.lines.map(({ message }) => message)], [seconds, 0, [
+      "Cannot export the last spans: the collector did not accept them in time",
+    ]]);
+  });
+}
+
+Deno.test("span outbox: the end waits 5 s for a worker that is starting", async () => {
+  const { clock, logger, outbox, add } = startOutbox({ ready: () => new Promise(() => {}) });
   add(1);
-  clock.advance(1_000);
-  assertEquals([counts(), clock.waiting, logger.lines], [[3], 0, []]);
+  const closed = outbox.close();
+  clock.advance(5_000);
+  await closed;
+  assertEquals(logger.lines.map(({ message }) => message), [
+    "Cannot export the last spans: the worker is not ready",
+  ]);
 });

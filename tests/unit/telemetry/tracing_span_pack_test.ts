@@ -2,7 +2,7 @@ import { assertEquals, assertThrows } from "#assert";
 import { SPAN_KINDS, type SpanRecord, type SpanValue } from "../../../src/telemetry/tracing_span_record.ts";
 import { SpanPacker } from "../../../src/telemetry/tracing_span_pack.ts";
 import { exportedAll } from "../../harness/tracing_bed.ts";
-import { namesIn, spanNamed, spanOf } from "../../harness/tracing_exporter_double.ts";
+import { namesIn, spanNamed, spanOf } from "../../harness/span_samples.ts";
 
 /** A span with its own shape and this text as its attribute. */
 function spanWith(name: string, text: string): SpanRecord {

@@ -6,7 +6,7 @@ import {
   type SpanRecord,
 } from "../../../src/telemetry/tracing_span_record.ts";
 import { exported } from "../../harness/tracing_bed.ts";
-import { spanOf } from "../../harness/tracing_exporter_double.ts";
+import { spanOf } from "../../harness/span_samples.ts";
 
 Deno.test("span record: it ends once, with its own attributes and failure", () => {
   const ended: SpanRecord[] = [];

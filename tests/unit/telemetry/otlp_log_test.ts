@@ -1,9 +1,9 @@
 import { assertEquals } from "#assert";
-import { createSdkLog } from "../../../src/telemetry/otlp_thread.ts";
+import { sdkLog } from "../../../src/telemetry/otlp_log.ts";
 import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
-Deno.test("tracing log: warnings and errors are logged, once a second, without passwords", () => {
+Deno.test("OTLP log: warnings and errors are logged, once a second, without passwords", () => {
   const logger = new RecordedLogger();
   const clock = new FakeClock();
   const otlp = new Map([
@@ -12,7 +12,7 @@ Deno.test("tracing log: warnings and errors are logged, once a second, without p
     ["HEADERS", " "],
     ["TIMEOUT", "7"],
   ]);
-  const log = createSdkLog({ logger, clock, otlp, subject: "Tracing" });
+  const log = sdkLog({ logger, clock, otlp });
   log.info("not logged");
   log.warn("cannot use http://me:secret@collector:4318 with authorization=token in 7 ms");
   log.error("cannot go on");
@@ -21,9 +21,9 @@ Deno.test("tracing log: warnings and errors are logged, once a second, without p
   assertEquals(logger.lines, [
     {
       level: "warning",
-      message: "Tracing: cannot use (value not shown) with (value not shown) in 7 ms",
+      message: "OTLP export: cannot use (value not shown) with (value not shown) in 7 ms",
       fields: {},
     },
-    { level: "warning", message: "Tracing: cannot go on", fields: { suppressed: 1 } },
+    { level: "warning", message: "OTLP export: cannot go on", fields: { suppressed: 1 } },
   ]);
 });
