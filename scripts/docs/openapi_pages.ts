@@ -1,6 +1,6 @@
 import { DESCRIBED_ROUTES, type DescribedRoute, SCHEMAS } from "../../src/http/openapi/described_routes.ts";
 import { openApiDocument } from "../../src/http/openapi/document.ts";
-import { AUDIT_ACTIONS } from "../../src/webhooks/model/audit_actions.ts";
+import { AUDIT_ACTIONS } from "../../src/webhooks/resources/audit_entry.ts";
 import { PROBLEM_CODES } from "../../src/webhooks/api/problem_codes.ts";
 import { type GeneratedPage, pagePart, table } from "./generated_page.ts";
 

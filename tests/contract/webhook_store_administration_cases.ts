@@ -1,9 +1,6 @@
 import { assertEquals } from "#assert";
-import {
-  type EndpointEdit,
-  MAX_ENDPOINT_SECRETS,
-  type TriggerEdit,
-} from "../../src/webhooks/model/records.ts";
+import type { EndpointEdit, TriggerEdit } from "../../src/webhooks/model/records.ts";
+import { MAX_ENDPOINT_SECRETS } from "../../src/webhooks/resources/endpoint.ts";
 import {
   allPages,
   audit,

@@ -1,17 +1,11 @@
 import { ADMIN_NAME } from "./administrator.ts";
 import { acceptedAnswer, AcceptOnce, type AcceptOnceOptions } from "./idempotency.ts";
-import {
-  eventBody,
-  eventKindProblem,
-  isReservedKind,
-  matchesKind,
-  RESERVED_PREFIXES,
-} from "../model/event.ts";
-import { POSTED_EVENT_FIELDS } from "./event_operations.ts";
-import { FieldReader, jsonObjectOf } from "./field_reader.ts";
+import { eventBody, isReservedKind, matchesKind, RESERVED_PREFIXES } from "../model/event.ts";
+import { POSTED_EVENT } from "../resources/event.ts";
+import { jsonObjectOf, readFields } from "./field_reader.ts";
 import { bodyHash } from "../../base/exact_json.ts";
 import { memberText } from "../../base/json_text.ts";
-import { invalidField, refusal, UNAUTHORIZED, WebhookRefusal } from "./problem.ts";
+import { refusal, UNAUTHORIZED, WebhookRefusal } from "./problem.ts";
 import type { EventKey, NewEvent } from "../model/records.ts";
 import { CONTINUE, type EventCall, type WebhookAnswer } from "./calls.ts";
 import { constantTimeEqual } from "../model/signature.ts";
@@ -39,11 +33,7 @@ export class EventAcceptor {
     const eventKey = await this.#admit(call);
     if (call.body === undefined) return call.refusal ?? CONTINUE;
     const object = jsonObjectOf(call.body);
-    const fields = new FieldReader(object, POSTED_EVENT_FIELDS);
-    const kind = fields.text("event");
-    const problem = eventKindProblem(kind);
-    if (problem !== undefined) throw invalidField("event", problem);
-    fields.object("data");
+    const { event: kind } = readFields(object, POSTED_EVENT);
     const body = eventBody(kind, memberText(call.body, "data"));
     checkKind(kind, eventKey);
     const { store, clock, newId, bounds, onAccepted } = this.#options;

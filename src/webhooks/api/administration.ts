@@ -7,7 +7,7 @@ import { EVENT_OPERATIONS } from "./event_operations.ts";
 import { EVENT_ROUTES } from "./events.ts";
 import { EXECUTION_OPERATIONS } from "./execution_operations.ts";
 import { EXECUTION_ROUTES } from "./executions.ts";
-import { FieldReader, jsonObjectOf } from "./field_reader.ts";
+import { jsonObjectOf, readFields } from "./field_reader.ts";
 import type { AdministrationOperations } from "./operation.ts";
 import { notFound, roleProblem, WebhookRefusal, wrongMethod } from "./problem.ts";
 import type { AdministrationParts, RoutesOf } from "./route.ts";
@@ -52,9 +52,10 @@ export async function administer(
   return await match.handle({
     ...parts,
     ...{ administrator, id, keyId, query: new URLSearchParams(query), idempotencyKey, body: body ?? "" },
-    fields(schemas, options) {
+    fields(fields, options) {
       const isAbsent = body === undefined && options?.optional === true;
-      return new FieldReader(isAbsent ? {} : jsonObjectOf(body ?? ""), schemas);
+      const object = isAbsent ? {} : jsonObjectOf(body ?? "");
+      return readFields(object, fields, { text: body, now: parts.clock.now() });
     },
   });
 }

@@ -1,24 +1,20 @@
-import { timeText, timeTextIf } from "../../base/rfc3339.ts";
 import { isOpen } from "../model/delivery.ts";
 import type { Attempt, Delivery, Endpoint } from "../model/records.ts";
+import { DELIVERY_FIELDS, DELIVERY_PAUSE } from "../resources/delivery.ts";
 import * as deliveries from "../store/deliveries.ts";
 import { failuresOf } from "../store/endpoint_health.ts";
 import { findEndpoint } from "../store/endpoints.ts";
 import { type DeliveryPause, findPause } from "../store/pause.ts";
 import type { Work } from "../store/work.ts";
-import { DELIVERY_OPERATIONS } from "./delivery_operations.ts";
+import { DELIVERY_LIST, type DELIVERY_OPERATIONS } from "./delivery_operations.ts";
 import { lister } from "./list_query.ts";
 import { found, refusal } from "./problem.ts";
-import { adminAudit, jsonAnswer, type RoutedCall, type RoutesOf } from "./route.ts";
+import { adminAudit, jsonAnswer, type RoutedCall, type RoutesOf, shownRecord } from "./route.ts";
 import { whyNotDelivered } from "./why.ts";
 
 /** `/deliveries`. */
 export const DELIVERY_ROUTES: RoutesOf<typeof DELIVERY_OPERATIONS> = {
-  "GET /deliveries": lister(
-    DELIVERY_OPERATIONS["GET /deliveries"].query,
-    deliveries.listDeliveries,
-    shownInList,
-  ),
+  "GET /deliveries": lister(DELIVERY_LIST, deliveries.listDeliveries, shownInList),
   "GET /deliveries/pause": getPause,
   "POST /deliveries/pause": pause,
   "POST /deliveries/resume": resume,
@@ -79,11 +75,8 @@ async function resume(call: RoutedCall) {
 }
 
 function pauseAnswer(pause: DeliveryPause | undefined) {
-  return jsonAnswer(200, {
-    paused: pause !== undefined,
-    since: timeTextIf(pause?.at),
-    by: pause?.actor,
-  });
+  const shown = { paused: pause !== undefined, since: pause?.at, by: pause?.actor };
+  return jsonAnswer(200, shownRecord(DELIVERY_PAUSE, shown));
 }
 
 /** Why a delivery has not arrived yet. */
@@ -117,18 +110,8 @@ function* findRecord(
 
 function shown(record: DeliveryRecord, call: RoutedCall): Record<string, unknown> {
   const { delivery, attempts } = record;
-  const { id, endpointId, eventId, event, state, slot, reason, createdAt } = delivery;
-  return {
-    ...{ id, endpointId, eventId, event, state, slot, reason },
-    createdAt: timeText(createdAt),
-    firstFailureAt: timeTextIf(delivery.firstFailureAt),
-    finishedAt: timeTextIf(delivery.finishedAt),
-    attempts: attempts.map(({ startedAt, finishedAt, ...rest }) => {
-      return { ...rest, startedAt: timeText(startedAt), finishedAt: timeTextIf(finishedAt) };
-    }),
-    nextAttemptAt: timeTextIf(nextAttemptAt(delivery)),
-    why: whyOf(record, call),
-  };
+  const drawn = { attempts, nextAttemptAt: nextAttemptAt(delivery), why: whyOf(record, call) };
+  return shownRecord(DELIVERY_FIELDS, { ...delivery, ...drawn });
 }
 
 function whyOf(record: DeliveryRecord, { clock, inFlight }: RoutedCall): string {

@@ -1,69 +1,23 @@
 import {
-  choiceSchema,
   closedSchema,
-  flagSchema,
   idSchema,
-  integerSchema,
-  listSchema,
   objectSchema,
   schemaOf,
   type SchemaProperties,
   textSchema,
-  timeSchema,
 } from "../../base/json_schema.ts";
-import { SLOTS_MS } from "../model/schedule.ts";
-import {
-  ENDPOINT_FILTER,
-  EVENT_FILTER,
-  EVENT_ID_FILTER,
-  listParameters,
-  pageAnswer,
-  stateFilter,
-} from "./list_parameters.ts";
+import { DELIVERIES, DELIVERY_FIELDS, DELIVERY_PAUSE } from "../resources/delivery.ts";
+import { innerSchemas, recordSchema } from "./field_schemas.ts";
+import { listFields, listSchemas, pageAnswer } from "./list_query.ts";
 import type { AdministrationOperations } from "./operation.ts";
 
-const STATES = ["attempting", "retrying", "acknowledged", "failed"];
-const REASONS = ["exhausted", "endpoint_disabled", "endpoint_deleted", "payload_erased", "backlog_full"];
-const RESULTS = ["acknowledged", "failed", "interrupted"];
-const ERROR_KINDS = [
-  ...["status", "redirect", "timeout", "dns", "connect", "tls", "reset", "protocol"],
-  ...["blocked_address", "unsendable", "interrupted"],
-];
+/** The parameters of the list. */
+export const DELIVERY_LIST = listFields("deliveries", DELIVERIES.filters);
 
 /** Schemas of deliveries, by name. */
 export const DELIVERY_SCHEMAS: SchemaProperties = {
-  Delivery: objectSchema({
-    id: idSchema("The identifier, also sent in the header `X-Svc-Delivery`."),
-    endpointId: idSchema("The endpoint."),
-    eventId: idSchema("The event."),
-    event: textSchema("The kind of the event."),
-    state: choiceSchema(STATES, "The state."),
-    slot: integerSchema("Number of used retries of the schedule.", {
-      minimum: 0,
-      maximum: SLOTS_MS.length,
-    }),
-    createdAt: timeSchema("Creation time."),
-    attempts: listSchema(schemaOf("Attempt"), "Attempts in order."),
-    why: textSchema("Explanation of the current state, with the reason of the last failed attempt."),
-  }, {
-    reason: choiceSchema(REASONS, "Reason of the permanent failure."),
-    firstFailureAt: timeSchema("Time of the first failed attempt, at which the retry schedule begins."),
-    finishedAt: timeSchema("Time at which it was acknowledged or failed."),
-    nextAttemptAt: timeSchema("Time at which the next attempt is due."),
-  }),
-  Attempt: objectSchema({
-    number: integerSchema("Number, from 1.", { minimum: 1 }),
-    startedAt: timeSchema("Start time."),
-    url: textSchema("The URL of the endpoint at that time."),
-    manual: flagSchema("Whether `resend` requested it."),
-  }, {
-    finishedAt: timeSchema("End time; absent while it runs."),
-    result: choiceSchema(RESULTS, "Result."),
-    status: integerSchema("The status of the response."),
-    errorKind: choiceSchema(ERROR_KINDS, "The kind of the error."),
-    error: textSchema("Human-readable error."),
-    response: textSchema("The start of the response's body, at most 16 KiB; lists omit it."),
-  }),
+  ...innerSchemas(DELIVERY_FIELDS),
+  Delivery: recordSchema(DELIVERY_FIELDS),
 };
 
 const EXAMPLE_ID = "0d0c3b79-4b0c-4b43-9a0f-4c6f7a6f2c10";
@@ -92,10 +46,7 @@ const EXAMPLE = {
 const EMPTY_BODY = { schema: closedSchema({}), example: {}, isOptional: true } as const;
 const PAUSE_ANSWER = {
   description: "Whether all deliveries are paused.",
-  schema: objectSchema({ paused: flagSchema("Whether all deliveries are paused.") }, {
-    since: timeSchema("Start of the pause."),
-    by: textSchema("The administrator who paused them."),
-  }),
+  schema: recordSchema(DELIVERY_PAUSE),
   example: { paused: true, since: EXAMPLE_TIME, by: "admin" },
 };
 
@@ -105,12 +56,7 @@ export const DELIVERY_OPERATIONS = {
     id: "listDeliveries",
     role: "read",
     summary: "List deliveries",
-    query: listParameters("deliveries", {
-      ...ENDPOINT_FILTER,
-      ...EVENT_ID_FILTER,
-      ...stateFilter(STATES),
-      ...EVENT_FILTER,
-    }),
+    query: listSchemas(DELIVERY_LIST),
     answers: { 200: pageAnswer(schemaOf("Delivery"), EXAMPLE) },
   },
   "GET /deliveries/pause": {

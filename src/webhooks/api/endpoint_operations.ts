@@ -1,220 +1,39 @@
 import {
-  choiceSchema,
-  closedSchema,
   flagSchema,
-  idSchema,
   integerSchema,
-  type JsonSchema,
   listSchema,
   objectSchema,
-  openSchema,
   schemaOf,
   type SchemaProperties,
   textSchema,
   timeSchema,
 } from "../../base/json_schema.ts";
-import { MAX_FILTER_PATHS, MAX_FILTER_TEXT, MAX_FILTER_VALUES } from "../model/event_filter.ts";
-import { MAX_ENDPOINT_SECRETS } from "../model/records.ts";
-import { listParameters, pageAnswer } from "./list_parameters.ts";
-import type { AdministrationOperations } from "./operation.ts";
 import {
-  DELAY_SCHEMA,
-  kindSchema,
-  kindsSchema,
-  lineSchema,
-  momentSchema,
-  STATIC_HEADER,
-} from "./text_forms.ts";
+  ENDPOINT_CHECK,
+  ENDPOINT_FIELDS,
+  ENDPOINT_RECOVERY,
+  ENDPOINT_ROTATION,
+  ENDPOINTS,
+} from "../resources/endpoint.ts";
+import { changeFields, newFields } from "../resources/field.ts";
+import { bodySchema, innerSchemas, onceSchema, recordSchema } from "./field_schemas.ts";
+import { listFields, listSchemas, pageAnswer } from "./list_query.ts";
+import type { AdministrationOperations } from "./operation.ts";
 
-/** Concurrent attempts of an endpoint whose call does not set `concurrency`. */
-export const DEFAULT_CONCURRENCY = 4;
-/** Most static headers of an endpoint. */
-export const MAX_HEADERS = 32;
-/** Longest value of a static header. */
-export const MAX_HEADER_VALUE = 4_096;
 /** Deliveries that one call of `recover` opens again. */
 export const MAX_RECOVERED = 10_000;
+/** The parameters of the list. */
+export const ENDPOINT_LIST = listFields("endpoints", ENDPOINTS.filters);
 
-const PATTERNS = listSchema(
-  kindsSchema("A kind, a prefix such as `agent.*`, or `*`."),
-  "Kinds of events that the endpoint receives. Default for a new endpoint: `*`.",
-  { minItems: 1, maxItems: 100 },
-);
 const EXAMPLE_ID = "2a408522-2e64-4252-85b6-a125e9aea5da";
 const EXAMPLE_TIME = "2026-11-22T02:43:02.047Z";
 
-const FILTER = {
-  propertyNames: {
-    maxLength: MAX_FILTER_TEXT,
-    pattern: "^[^.\\u0000-\\u001f\\u007f-\\u009f]+(?:\\.[^.\\u0000-\\u001f\\u007f-\\u009f]+)*$",
-  },
-  additionalProperties: {
-    type: "array",
-    items: {
-      anyOf: [
-        // The bound is that of the JSON, which takes two characters for a quote or a backslash.
-        {
-          type: "string",
-          maxLength: MAX_FILTER_TEXT - 2,
-          pattern: '^[^"\\\\\\u0000-\\u001f\\u007f-\\u009f]*$',
-        },
-        lineSchema("A text.", { maxLength: MAX_FILTER_TEXT / 2 - 1 }),
-        { type: ["number", "boolean", "null"] },
-      ],
-    },
-    minItems: 1,
-    maxItems: MAX_FILTER_VALUES,
-  },
-  minProperties: 1,
-  maxProperties: MAX_FILTER_PATHS,
-} as const satisfies JsonSchema;
-
-const SETTABLE: SchemaProperties = {
-  events: PATTERNS,
-  description: lineSchema("Free-text description."),
-  headers: {
-    type: ["object", "null"],
-    additionalProperties: {
-      type: "string",
-      maxLength: MAX_HEADER_VALUE,
-      pattern: "^[!-~](?:[\\t -~]*[!-~])?$",
-    },
-    propertyNames: { pattern: STATIC_HEADER },
-    maxProperties: MAX_HEADERS,
-    description:
-      "Static headers of every delivery, by name. Weir encrypts the values and never returns them. `null` removes all headers.",
-  },
-  concurrency: integerSchema(
-    `Maximum number of attempts in flight. Default for a new endpoint: ${DEFAULT_CONCURRENCY}.`,
-    {
-      minimum: 1,
-      maximum: 100,
-    },
-  ),
-  timeoutMs: {
-    type: ["integer", "null"],
-    minimum: 1,
-    maximum: 600_000,
-    description: "Timeout of one attempt in milliseconds; `null` or absent means `WEBHOOK_TIMEOUT`.",
-  },
-  standardWebhooks: flagSchema(
-    "Whether deliveries include the headers of Standard Webhooks. Default for a new endpoint: `true`.",
-  ),
-  filter: {
-    type: ["object", "null"],
-    ...FILTER,
-    description:
-      "Values of fields of `data`: the endpoint receives an event only if each path has one of its values. " +
-      "`null` removes the filter.",
-  },
-  enabled: flagSchema("Whether deliveries are attempted. Default for a new endpoint: `true`."),
-};
-const URL_FIELD = textSchema("Destination URL: https, or http for addresses in `WEBHOOK_ALLOW_CIDRS`.", {
-  maxLength: 2_048,
-  format: "uri",
-});
-
-/** The fields of an endpoint that a call may set. */
-export const ENDPOINT_FIELDS: SchemaProperties = { url: URL_FIELD, ...SETTABLE };
-/** The fields of a rotation. */
-export const ROTATION_FIELDS: SchemaProperties = {
-  activeIn: {
-    anyOf: [DELAY_SCHEMA, { type: "integer", enum: [0] }],
-    description:
-      "Delay until Weir signs with the new secret: a duration such as `30m`, at most 30 days, or 0 for immediately; default `24h`.",
-  },
-};
-const RANGE: SchemaProperties = {
-  since: momentSchema("The start of the range: a time, or a duration before now such as `48h`."),
-  until: momentSchema("The end of the range, exclusive, in the same form; later than `since`."),
-};
-const DRY_RUN: SchemaProperties = {
-  dryRun: flagSchema("Whether to count the deliveries without reopening them; default `false`."),
-};
-/** The fields of a recovery. */
-export const RECOVERY_FIELDS: SchemaProperties = { ...RANGE, ...DRY_RUN };
-
-/** The fields of a dry run: an event to compare with the endpoint. */
-export const CHECK_FIELDS: SchemaProperties = {
-  event: kindSchema("A kind of event: the check fails unless the endpoint subscribes to it."),
-  data: openSchema(
-    "A payload: the check fails unless the filter of the endpoint matches. Weir does not send it.",
-  ),
-};
-
-const ENDPOINT = objectSchema({
-  id: idSchema("The identifier."),
-  url: URL_FIELD,
-  events: PATTERNS,
-  description: textSchema("Free-text description."),
-  enabled: flagSchema("Whether deliveries are attempted."),
-  headers: listSchema({ type: "string" }, "Names of the static headers."),
-  concurrency: integerSchema("Maximum number of attempts in flight."),
-  standardWebhooks: flagSchema("Whether deliveries include the headers of Standard Webhooks."),
-  secrets: listSchema(schemaOf("EndpointSecret"), "Signing secrets, the newest first.", {
-    maxItems: MAX_ENDPOINT_SECRETS,
-  }),
-  createdAt: timeSchema("Creation time."),
-  updatedAt: timeSchema("Time of the last change."),
-}, {
-  timeoutMs: integerSchema("Timeout of one attempt; if absent, `WEBHOOK_TIMEOUT` applies."),
-  filter: { type: "object", ...FILTER, description: "Values of fields of `data`; absent for no filter." },
-  disabledReason: choiceSchema(
-    ["admin", "failing"],
-    "If disabled: whether an administrator disabled it, or Weir because its attempts only failed.",
-  ),
-  disabledAt: timeSchema("If disabled: since when."),
-  failingSince: timeSchema(
-    "Time of the first failed attempt since the last success; absent if there is none.",
-  ),
-  consecutiveFailures: integerSchema(
-    "Number of failed attempts since the last success; absent if there are none.",
-    {
-      minimum: 1,
-    },
-  ),
-  attempts: listSchema(
-    schemaOf("AttemptStatistics"),
-    "Attempts of the last hour and of the last day; a period without attempts is absent.",
-    { minItems: 1, maxItems: 2 },
-  ),
-});
-
-const ATTEMPT_STATISTICS = objectSchema({
-  period: choiceSchema(["1h", "24h"], "The last hour or the last day."),
-  attempts: integerSchema("Number of attempts."),
-  failures: integerSchema("Number of failed attempts."),
-  successRate: {
-    type: "number",
-    minimum: 0,
-    maximum: 1,
-    description: "Share of successful attempts, from 0 to 1, rounded down to four decimals.",
-  },
-}, {
-  meanMs: integerSchema(
-    "Mean time of the attempts with a response, in milliseconds; absent if there are none.",
-  ),
-  maxMs: integerSchema("The longest of these times, in milliseconds."),
-});
-
-const SECRET_TEXT = textSchema("The signing secret. Only this response contains it.", { pattern: "^whsec_" });
-
 /** Schemas of endpoints, by name. */
 export const ENDPOINT_SCHEMAS: SchemaProperties = {
-  EndpointSecret: objectSchema({
-    id: idSchema("The identifier."),
-    createdAt: timeSchema("Creation time."),
-    activeAt: timeSchema("Time from which Weir signs with this secret."),
-    signs: flagSchema("Whether Weir currently signs with this secret."),
-    state: choiceSchema(
-      ["pending", "signing", "retired"],
-      "Whether Weir will sign with this secret, signs with it now, or signed with it before.",
-    ),
-  }),
-  AttemptStatistics: ATTEMPT_STATISTICS,
-  Endpoint: ENDPOINT,
-  NewEndpoint: closedSchema({ url: URL_FIELD }, SETTABLE),
-  EndpointChange: closedSchema({}, ENDPOINT_FIELDS),
+  ...innerSchemas(ENDPOINT_FIELDS),
+  Endpoint: recordSchema(ENDPOINT_FIELDS),
+  NewEndpoint: bodySchema(newFields(ENDPOINT_FIELDS), " for a new endpoint"),
+  EndpointChange: bodySchema(changeFields(ENDPOINT_FIELDS)),
   CheckedStage: objectSchema({
     stage: textSchema("`filter`, `url`, `resolve`, `address`, `connect`, `tls` or `sample`."),
     ok: flagSchema("Whether it succeeded."),
@@ -232,7 +51,7 @@ const EXAMPLE = {
   consecutiveFailures: 3,
   attempts: [{ period: "1h", attempts: 120, failures: 3, successRate: 0.975, meanMs: 34, maxMs: 810 }],
   headers: [],
-  concurrency: DEFAULT_CONCURRENCY,
+  concurrency: 4,
   standardWebhooks: true,
   secrets: [{
     id: "5c0df42a-55f2-4f0f-8f0b-3f0f9a4fbd11",
@@ -260,7 +79,7 @@ export const ENDPOINT_OPERATIONS = {
     answers: {
       201: {
         description: "The endpoint and its signing secret.",
-        schema: { allOf: [schemaOf("Endpoint"), objectSchema({ secret: SECRET_TEXT })] },
+        schema: { allOf: [schemaOf("Endpoint"), onceSchema(ENDPOINT_FIELDS)] },
         example: { ...EXAMPLE, secret: SECRET_EXAMPLE },
       },
     },
@@ -269,7 +88,7 @@ export const ENDPOINT_OPERATIONS = {
     id: "listEndpoints",
     role: "read",
     summary: "List endpoints",
-    query: listParameters("endpoints"),
+    query: listSchemas(ENDPOINT_LIST),
     answers: { 200: pageAnswer(schemaOf("Endpoint"), EXAMPLE) },
   },
   "GET /endpoints/:id": {
@@ -312,13 +131,13 @@ export const ENDPOINT_OPERATIONS = {
     id: "rotateEndpointSecret",
     role: "admin",
     summary: "Create a new signing secret",
-    body: { schema: closedSchema({}, ROTATION_FIELDS), example: { activeIn: "1h" }, isOptional: true },
+    body: { schema: bodySchema(ENDPOINT_ROTATION), example: { activeIn: "1h" }, isOptional: true },
     answers: {
       200: {
         description: "The new secret.",
-        schema: objectSchema({
-          secret: SECRET_TEXT,
-          activeAt: timeSchema("Time from which Weir signs with this secret."),
+        schema: recordSchema({
+          secret: { ...ENDPOINT_FIELDS.secret, shown: "always" },
+          activeAt: ENDPOINT_FIELDS.secrets.fields.activeAt,
         }),
         example: { secret: SECRET_EXAMPLE, activeAt: EXAMPLE_TIME },
       },
@@ -331,7 +150,7 @@ export const ENDPOINT_OPERATIONS = {
     summary: "Send a signed test event to an endpoint",
     description: "With `event` or `data`, or for an endpoint with a filter, the first stage is `filter`.",
     body: {
-      schema: closedSchema({}, CHECK_FIELDS),
+      schema: bodySchema(ENDPOINT_CHECK),
       example: { event: "order.created", data: { customer: { plan: "pro" } } },
       isOptional: true,
     },
@@ -362,7 +181,7 @@ export const ENDPOINT_OPERATIONS = {
     description:
       `Reopens failed deliveries that were created in the range, with a new retry schedule; at most ${MAX_RECOVERED} deliveries, the oldest first.`,
     body: {
-      schema: closedSchema(RANGE, DRY_RUN),
+      schema: bodySchema(ENDPOINT_RECOVERY),
       example: { since: "48h", until: "0s" },
     },
     answers: {

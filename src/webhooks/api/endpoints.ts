@@ -1,25 +1,22 @@
-import { parseJson } from "../../base/exact_json.ts";
 import { timeText, timeTextIf } from "../../base/rfc3339.ts";
 import { signingSecret } from "../deliveries/request.ts";
 import type { AttemptSums } from "../model/endpoint_health.ts";
-import { eventKindProblem } from "../model/event.ts";
 import { newEndpointSecret } from "../model/keys.ts";
-import { type Endpoint, type EndpointSecret, MAX_ENDPOINT_SECRETS, type Sealed } from "../model/records.ts";
+import type { Endpoint, EndpointSecret, Sealed } from "../model/records.ts";
+import {
+  ENDPOINT_CHECK,
+  ENDPOINT_FIELDS,
+  ENDPOINT_RECOVERY,
+  ENDPOINT_ROTATION,
+  MAX_ENDPOINT_SECRETS,
+} from "../resources/endpoint.ts";
+import { changeFields, newFields, newValues, type Sent } from "../resources/field.ts";
 import { addAudit } from "../store/audit_log.ts";
 import * as deliveries from "../store/deliveries.ts";
 import * as endpoints from "../store/endpoints.ts";
 import type { EndpointRecord } from "../store/endpoints.ts";
 import { NO_STATISTICS } from "../store/endpoint_health.ts";
-import { sentEndpoint, type StaticHeaders } from "./endpoint_fields.ts";
-import {
-  CHECK_FIELDS,
-  DEFAULT_CONCURRENCY,
-  ENDPOINT_FIELDS,
-  ENDPOINT_OPERATIONS,
-  MAX_RECOVERED,
-  RECOVERY_FIELDS,
-  ROTATION_FIELDS,
-} from "./endpoint_operations.ts";
+import { ENDPOINT_LIST, ENDPOINT_OPERATIONS, MAX_RECOVERED } from "./endpoint_operations.ts";
 import { lister } from "./list_query.ts";
 import { found, invalidField, notFound, refusal } from "./problem.ts";
 import {
@@ -29,18 +26,22 @@ import {
   NO_CONTENT,
   type RoutedCall,
   type RoutesOf,
+  shownRecord,
 } from "./route.ts";
 
 const DAY_MS = 86_400_000;
-const MAX_ACTIVE_IN_MS = 30 * DAY_MS;
 /** The caller waits for the answer of a dry run. */
 const MAX_CHECK_MS = 15_000;
+
+const NEW = newFields(ENDPOINT_FIELDS);
+const CHANGE = changeFields(ENDPOINT_FIELDS);
+type SentHeaders = Sent<typeof NEW>["headers"];
 
 /** `/endpoints`. */
 export const ENDPOINT_ROUTES: RoutesOf<typeof ENDPOINT_OPERATIONS> = {
   "POST /endpoints": createEndpoint,
   "GET /endpoints": lister(
-    ENDPOINT_OPERATIONS["GET /endpoints"].query,
+    ENDPOINT_LIST,
     endpoints.listEndpointRecords,
     (one, { clock }) => shown(one, clock.now()),
   ),
@@ -53,28 +54,20 @@ export const ENDPOINT_ROUTES: RoutesOf<typeof ENDPOINT_OPERATIONS> = {
 };
 
 async function createEndpoint(call: RoutedCall) {
-  const fields = call.fields(ENDPOINT_FIELDS);
-  const url = fields.text("url");
+  const sent = call.fields(NEW);
+  const { url, enabled } = sent;
   await checkUrl(url, call);
-  const sent = sentEndpoint(fields);
   const now = call.clock.now();
   const { secret, row } = await newSecret(call, now);
   const headers = await sealedHeaders(sent.headers, call);
   const endpoint: Endpoint = {
+    ...newValues(ENDPOINT_FIELDS, sent),
     id: call.newId(),
-    url,
-    events: sent.events ?? ["*"],
-    description: sent.description ?? "",
-    enabled: sent.enabled ?? true,
-    ...(sent.enabled === false ? { disabledAt: now, disabledReason: "admin" } : {}),
+    ...(enabled === false ? { disabledAt: now, disabledReason: "admin" } : {}),
     createdAt: now,
     updatedAt: now,
     headerNames: headers?.names ?? [],
     headers: headers?.sealed,
-    concurrency: sent.concurrency ?? DEFAULT_CONCURRENCY,
-    timeoutMs: sent.timeoutMs,
-    standardWebhooks: sent.standardWebhooks ?? true,
-    filter: sent.filter,
     secrets: [row],
   };
   const details = { url, events: endpoint.events };
@@ -91,27 +84,21 @@ async function getEndpoint(call: RoutedCall) {
 
 async function editEndpoint(call: RoutedCall) {
   const { id, store, clock } = call;
-  const fields = call.fields(ENDPOINT_FIELDS);
-  const { headers, ...sent } = sentEndpoint(fields);
-  const url = fields.textIfGiven("url");
+  const { headers, ...sent } = call.fields(CHANGE);
+  const { url, enabled } = sent;
   const now = clock.now();
   const current = await recordOf(call, now);
   if (url !== undefined) await checkUrl(url, call);
-  const edit = {
-    ...sent,
-    url,
-    timeoutMs: fields.isNull("timeoutMs") ? null : sent.timeoutMs,
-    filter: fields.isNull("filter") ? null : sent.filter,
-    headers: fields.isNull("headers") || headers?.length === 0 ? null : await sealedHeaders(headers, call),
-  };
+  const isCleared = headers === null || headers?.length === 0;
+  const edit = { ...sent, headers: isCleared ? null : await sealedHeaders(headers, call) };
   const changed = Object.entries(edit).filter(([, value]) => value !== undefined).map(([name]) => name);
   if (changed.length === 0) return jsonAnswer(200, shown(current, now));
   const audit = adminAudit(call, "endpoint.changed", `endpoint:${id}`, {
     fields: changed,
     ...(url === undefined ? {} : { url }),
-    ...(edit.enabled === undefined ? {} : { enabled: edit.enabled }),
+    ...(enabled === undefined ? {} : { enabled }),
   });
-  const isEnabling = edit.enabled === true && !current.endpoint.enabled;
+  const isEnabling = enabled === true && !current.endpoint.enabled;
   const missed = isEnabling ? await missedBy(current, call, now) : {};
   found(await store.write(endpoints.editEndpoint, id, edit, { now, audit }), ENDPOINT);
   call.retryNow(id);
@@ -128,8 +115,7 @@ async function deleteEndpoint(call: RoutedCall) {
 }
 
 async function rotateSecret(call: RoutedCall) {
-  const fields = call.fields(ROTATION_FIELDS, { optional: true });
-  const activeInMs = fields.durationIfGiven("activeIn", { maxMs: MAX_ACTIVE_IN_MS }) ?? DAY_MS;
+  const { activeIn: activeInMs = DAY_MS } = call.fields(ENDPOINT_ROTATION, { optional: true });
   const { id } = await endpointOf(call);
   const { secret, row } = await newSecret(call, call.clock.now() + activeInMs);
   const activeAt = timeText(row.activeAt);
@@ -145,14 +131,10 @@ async function rotateSecret(call: RoutedCall) {
 }
 
 async function checkEndpoint(call: RoutedCall) {
-  const fields = call.fields(CHECK_FIELDS, { optional: true });
-  const kind = fields.textIfGiven("event");
-  const problem = kind === undefined ? undefined : eventKindProblem(kind);
-  if (problem !== undefined) throw invalidField("event", problem);
-  const event = { kind, data: fields.objectIfGiven("data") };
+  const { event: kind, data } = call.fields(ENDPOINT_CHECK, { optional: true });
   const endpoint = await endpointOf(call);
   const timeoutMs = Math.min(endpoint.timeoutMs ?? MAX_CHECK_MS, MAX_CHECK_MS);
-  const stages = await call.check({ ...endpoint, timeoutMs }, event);
+  const stages = await call.check({ ...endpoint, timeoutMs }, { kind, data });
   const { id, url } = endpoint;
   const ok = stages.every((stage) => stage.ok);
   await call.store.write(addAudit, adminAudit(call, "endpoint.checked", `endpoint:${id}`, { url, ok }));
@@ -161,13 +143,9 @@ async function checkEndpoint(call: RoutedCall) {
 
 async function recoverDeliveries(call: RoutedCall) {
   const { id: endpointId, store, clock } = call;
-  const fields = call.fields(RECOVERY_FIELDS);
-  const now = clock.now();
-  const since = fields.moment("since", now);
-  const until = fields.moment("until", now);
+  const { since, until, dryRun = false } = call.fields(ENDPOINT_RECOVERY);
   if (until <= since) throw invalidField("until", "expected a time after since");
-  const dryRun = fields.flagIfGiven("dryRun") ?? false;
-  const range = { endpointId, since, until, max: MAX_RECOVERED, now };
+  const range = { endpointId, since, until, max: MAX_RECOVERED, now: clock.now() };
   const details = { since: timeText(since), until: timeText(until) };
   const audit = adminAudit(call, "endpoint.recovered", `endpoint:${endpointId}`, details);
   const count = found(await store.write(deliveries.recoverDeliveries, { ...range, dryRun, audit }), ENDPOINT);
@@ -207,44 +185,38 @@ async function newSecret(
 }
 
 async function sealedHeaders(
-  headers: StaticHeaders | undefined,
+  headers: SentHeaders,
   { seal }: AdministrationParts,
 ): Promise<{ names: readonly string[]; sealed: Sealed } | undefined> {
-  if (headers === undefined || headers.length === 0) return undefined;
+  if (headers === undefined || headers === null || headers.length === 0) return undefined;
   const names = headers.map(([name]) => name);
   return { names, sealed: await seal(JSON.stringify(Object.fromEntries(headers))) };
 }
 
 /** Shows of headers the names only, and of secrets when they sign. */
 function shown({ endpoint, statistics }: EndpointRecord, now: number): Record<string, unknown> {
-  const { id, url, events, description, enabled, headerNames: headers } = endpoint;
-  const { concurrency, timeoutMs, standardWebhooks, filter, secrets } = endpoint;
-  const periods = [shownSums("1h", statistics.hour), shownSums("24h", statistics.day)]
-    .filter(({ attempts }) => attempts > 0);
+  const { enabled, headerNames, secrets, disabledAt, disabledReason = "admin" } = endpoint;
+  const { run, hour, day } = statistics;
+  const periods = [sumsOf("1h", hour), sumsOf("24h", day)].filter(({ attempts }) => attempts > 0);
   const active = secrets.findIndex((secret) => secret === signingSecret(secrets, now));
-  return {
-    ...{ id, url, events, description, enabled },
-    ...(enabled ? {} : { disabledReason: endpoint.disabledReason ?? "admin" }),
-    disabledAt: enabled ? undefined : timeTextIf(endpoint.disabledAt),
-    failingSince: timeTextIf(statistics.run.failingSince),
-    consecutiveFailures: statistics.run.failures === 0 ? undefined : statistics.run.failures,
-    ...{ headers, concurrency, timeoutMs, standardWebhooks },
-    filter: filter === undefined ? undefined : parseJson(filter),
+  return shownRecord(ENDPOINT_FIELDS, {
+    ...endpoint,
+    disabledReason: enabled ? undefined : disabledReason,
+    disabledAt: enabled ? undefined : disabledAt,
+    failingSince: run.failingSince,
+    consecutiveFailures: run.failures === 0 ? undefined : run.failures,
+    headers: headerNames,
     attempts: periods.length === 0 ? undefined : periods,
     secrets: secrets.map((secret, index) => ({
-      id: secret.id,
-      createdAt: timeText(secret.createdAt),
-      activeAt: timeText(secret.activeAt),
+      ...secret,
       signs: index === active,
       // The newest comes first.
       state: index === active ? "signing" : index < active ? "pending" : "retired",
     })),
-    createdAt: timeText(endpoint.createdAt),
-    updatedAt: timeText(endpoint.updatedAt),
-  };
+  });
 }
 
-function shownSums(period: string, { succeeded, failed, answered, totalMs, maxMs }: AttemptSums) {
+function sumsOf(period: string, { succeeded, failed, answered, totalMs, maxMs }: AttemptSums) {
   const attempts = succeeded + failed;
   const times = answered === 0 ? {} : { meanMs: Math.round(totalMs / answered), maxMs };
   return { period, attempts, failures: failed, successRate: rounded(succeeded / attempts), ...times };

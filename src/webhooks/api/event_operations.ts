@@ -1,56 +1,37 @@
 import {
-  closedSchema,
-  flagSchema,
   idSchema,
   integerSchema,
-  listSchema,
   objectSchema,
   openSchema,
   schemaOf,
   type SchemaProperties,
   textSchema,
-  timeSchema,
 } from "../../base/json_schema.ts";
-import { EVENT_FILTER, listParameters, pageAnswer } from "./list_parameters.ts";
+import {
+  EVENT_FIELDS,
+  EVENT_KEY_FIELDS,
+  EVENT_KEYS,
+  EVENT_RECEIVER,
+  EVENTS,
+  POSTED_EVENT,
+} from "../resources/event.ts";
+import { newFields } from "../resources/field.ts";
+import { bodySchema, onceSchema, recordSchema, sentSchemas } from "./field_schemas.ts";
+import { listFields, listSchemas, pageAnswer } from "./list_query.ts";
 import type { AdministrationOperations } from "./operation.ts";
-import { kindSchema, kindsSchema, nameSchema } from "./text_forms.ts";
 import { IDEMPOTENCY_KEY, REPLAY_HEADERS } from "./trigger_operations.ts";
 
-const KIND = kindSchema(
-  "Words of a to z, 0 to 9 and `_`, separated by dots, such as `agent.reply.completed`.",
-);
-
-/** The fields of an event key. */
-export const EVENT_KEY_FIELDS: SchemaProperties = {
-  name: nameSchema("Name that the audit log and lists show.", { minLength: 1, maxLength: 128 }),
-  kinds: listSchema(
-    kindsSchema("A kind, a prefix such as `agent.*`, or `*`."),
-    "Kinds of events that the key may report.",
-    { minItems: 1, maxItems: 100 },
-  ),
-};
-/** The fields of a posted event. */
-export const POSTED_EVENT_FIELDS: SchemaProperties = {
-  event: KIND,
-  data: openSchema("The payload, nested at most 63 deep; numbers keep every digit."),
-};
+/** The parameters of the list of events. */
+export const EVENT_LIST = listFields("events", EVENTS.filters);
+/** The parameters of the list of event keys. */
+export const EVENT_KEY_LIST = listFields("eventKeys", EVENT_KEYS.filters);
 
 /** Schemas of events and event keys, by name. */
 export const EVENT_SCHEMAS: SchemaProperties = {
-  Event: objectSchema({
-    id: idSchema("The identifier."),
-    event: KIND,
-    isErased: flagSchema("Whether the payload was erased."),
-    createdAt: timeSchema("Time at which Weir accepted it."),
-  }),
-  NewEvent: closedSchema(POSTED_EVENT_FIELDS),
-  EventKey: objectSchema({
-    id: idSchema("The identifier."),
-    ...EVENT_KEY_FIELDS,
-    lastFour: textSchema("The last four characters of the key."),
-    createdAt: timeSchema("Creation time."),
-  }),
-  NewEventKey: closedSchema(EVENT_KEY_FIELDS),
+  Event: recordSchema(EVENT_FIELDS),
+  NewEvent: bodySchema(POSTED_EVENT),
+  EventKey: recordSchema(EVENT_KEY_FIELDS),
+  NewEventKey: bodySchema(newFields(EVENT_KEY_FIELDS)),
 };
 
 const EXAMPLE_ID = "aaf86af6-b4c3-4a29-8fe8-bcac696ef9f1";
@@ -75,12 +56,7 @@ export const EVENT_OPERATIONS = {
       201: {
         description: "The event key, including its secret text.",
         schema: {
-          allOf: [
-            schemaOf("EventKey"),
-            objectSchema({
-              key: textSchema("The event key. Only this response contains it.", { pattern: "^svce_" }),
-            }),
-          ],
+          allOf: [schemaOf("EventKey"), onceSchema(EVENT_KEY_FIELDS)],
         },
         example: { ...EVENT_KEY, key: "svce_1AoZvSOK8XFo2tF1yAkZtZejcoWSj5EtgQpBOsLulpM" },
       },
@@ -90,7 +66,7 @@ export const EVENT_OPERATIONS = {
     id: "listEventKeys",
     role: "read",
     summary: "List event keys",
-    query: listParameters("eventKeys"),
+    query: listSchemas(EVENT_KEY_LIST),
     answers: { 200: pageAnswer(schemaOf("EventKey"), EVENT_KEY) },
   },
   "DELETE /event-keys/:id": {
@@ -103,7 +79,7 @@ export const EVENT_OPERATIONS = {
     id: "listEvents",
     role: "read",
     summary: "List events",
-    query: listParameters("events", EVENT_FILTER),
+    query: listSchemas(EVENT_LIST),
     answers: { 200: pageAnswer(schemaOf("Event"), EVENT) },
   },
   "GET /events/:id": {
@@ -127,7 +103,7 @@ export const EVENT_OPERATIONS = {
     id: "explainEvent",
     role: "read",
     summary: "Explain whether an endpoint receives an event",
-    query: { endpointId: idSchema("The endpoint.") },
+    query: sentSchemas(EVENT_RECEIVER),
     requiredQuery: ["endpointId"],
     answers: {
       200: {

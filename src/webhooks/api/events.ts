@@ -1,35 +1,32 @@
 import { JsonText } from "../../base/json_text.ts";
-import { timeText } from "../../base/rfc3339.ts";
-import { eventPatternProblem } from "../model/event.ts";
 import { newEventKey } from "../model/keys.ts";
 import type { EventKey, WebhookEvent } from "../model/records.ts";
+import { EVENT_FIELDS, EVENT_KEY_FIELDS, EVENT_RECEIVER } from "../resources/event.ts";
+import { newFields } from "../resources/field.ts";
 import * as events from "../store/events.ts";
-import { EVENT_KEY_FIELDS, EVENT_OPERATIONS } from "./event_operations.ts";
-import { idIfGiven, lister } from "./list_query.ts";
-import { FieldReader } from "./field_reader.ts";
-import { found, invalidField, notFound } from "./problem.ts";
+import { EVENT_KEY_LIST, EVENT_LIST, type EVENT_OPERATIONS } from "./event_operations.ts";
+import { readFields } from "./field_reader.ts";
+import { lister, queryOf } from "./list_query.ts";
+import { found, notFound } from "./problem.ts";
 import { whyNotReceived } from "./why.ts";
 import { whyOfDelivery } from "./deliveries.ts";
 import { listDeliveries } from "../store/deliveries.ts";
 import { findEndpoint } from "../store/endpoints.ts";
-import { adminAudit, jsonAnswer, NO_CONTENT, type RoutedCall, type RoutesOf } from "./route.ts";
+import { adminAudit, jsonAnswer, NO_CONTENT, type RoutedCall, type RoutesOf, shownRecord } from "./route.ts";
 
 /** `/event-keys` and `/events`, except for posting an event. */
 export const EVENT_ROUTES: RoutesOf<typeof EVENT_OPERATIONS> = {
   "POST /event-keys": createEventKey,
-  "GET /event-keys": lister(EVENT_OPERATIONS["GET /event-keys"].query, events.listEventKeys, shownKey),
+  "GET /event-keys": lister(EVENT_KEY_LIST, events.listEventKeys, shownKey),
   "DELETE /event-keys/:id": deleteEventKey,
-  "GET /events": lister(EVENT_OPERATIONS["GET /events"].query, events.listEvents, shownEvent),
+  "GET /events": lister(EVENT_LIST, events.listEvents, shownEvent),
   "GET /events/:id": getEvent,
   "GET /events/:id/why": explainEvent,
   "DELETE /events/:id/payload": erasePayload,
 };
 
 async function createEventKey(call: RoutedCall) {
-  const fields = call.fields(EVENT_KEY_FIELDS);
-  const name = fields.text("name");
-  if (name.trim() === "") throw invalidField("name", "expected a text that is not empty");
-  const kinds = fields.texts("kinds", eventPatternProblem);
+  const { name, kinds } = call.fields(newFields(EVENT_KEY_FIELDS));
   const { key, ...row } = { id: call.newId(), ...newEventKey(call.randomBytes), createdAt: call.clock.now() };
   const eventKey: EventKey = { ...row, name, kinds };
   const audit = adminAudit(call, "event_key.created", `event-key:${row.id}`, { name, kinds });
@@ -51,9 +48,7 @@ async function getEvent({ id, store }: RoutedCall) {
 /** One delivery may be all that is known of a deleted endpoint. */
 async function explainEvent(call: RoutedCall) {
   const { id: eventId, store, query } = call;
-  const fields = new FieldReader(Object.fromEntries(query), EVENT_OPERATIONS["GET /events/:id/why"].query);
-  const endpointId = idIfGiven(fields, "endpointId", "an endpoint");
-  if (endpointId === undefined) throw invalidField("endpointId", "it is required");
+  const { endpointId } = readFields(queryOf(query), EVENT_RECEIVER);
   const event = found(await store.read(events.findEvent, eventId), "this event");
   const [delivery] = (await store.read(listDeliveries, { limit: 1, endpointId, eventId })).items;
   if (delivery !== undefined) {
@@ -72,12 +67,12 @@ async function erasePayload(call: RoutedCall) {
   return NO_CONTENT;
 }
 
-function shownKey({ id, name, kinds, lastFour, createdAt }: EventKey): Record<string, unknown> {
-  return { id, name, kinds, lastFour, createdAt: timeText(createdAt) };
+function shownKey(key: EventKey): Record<string, unknown> {
+  return shownRecord(EVENT_KEY_FIELDS, { ...key, key: undefined });
 }
 
 function shownEvent({ id, kind, body, createdAt }: WebhookEvent): Record<string, unknown> {
-  return { id, event: kind, isErased: body === undefined, createdAt: timeText(createdAt) };
+  return shownRecord(EVENT_FIELDS, { id, event: kind, isErased: body === undefined, createdAt });
 }
 
 function payloadOf({ body }: WebhookEvent): JsonText | undefined {

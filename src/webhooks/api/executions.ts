@@ -1,36 +1,30 @@
 import { JsonText } from "../../base/json_text.ts";
-import { timeText, timeTextIf } from "../../base/rfc3339.ts";
 import type { Execution, ExecutionStep } from "../model/records.ts";
 import type { WorkflowStep } from "../model/workflow.ts";
+import { AUDIT_FIELDS } from "../resources/audit_entry.ts";
+import { EXECUTION_DETAILS, EXECUTION_FIELDS } from "../resources/execution.ts";
 import * as auditLog from "../store/audit_log.ts";
 import { findWorkflowVersion } from "../store/execution_claims.ts";
 import * as executions from "../store/executions.ts";
-import { EXECUTION_OPERATIONS } from "./execution_operations.ts";
+import { AUDIT_LIST, EXECUTION_LIST, type EXECUTION_OPERATIONS } from "./execution_operations.ts";
 import { lister } from "./list_query.ts";
 import { found, refusal } from "./problem.ts";
-import { adminAudit, jsonAnswer, type RoutedCall, type RoutesOf } from "./route.ts";
+import { adminAudit, jsonAnswer, type RoutedCall, type RoutesOf, shownRecord } from "./route.ts";
 
 /** `/executions` and `/audit`. */
 export const EXECUTION_ROUTES: RoutesOf<typeof EXECUTION_OPERATIONS> = {
-  "GET /executions": lister(
-    EXECUTION_OPERATIONS["GET /executions"].query,
-    executions.listExecutions,
-    (one) => shown(one, one.steps),
-  ),
+  "GET /executions": lister(EXECUTION_LIST, executions.listExecutions, (one) => shown(one, one.steps)),
   "GET /executions/:id": getExecution,
   "POST /executions/:id/cancel": cancelExecution,
-  "GET /audit": lister(
-    EXECUTION_OPERATIONS["GET /audit"].query,
-    auditLog.listAudit,
-    ({ at, ...rest }) => ({ ...rest, at: timeText(at) }),
-  ),
+  "GET /audit": lister(AUDIT_LIST, auditLog.listAudit, (one) => shownRecord(AUDIT_FIELDS, { ...one })),
 };
 
 async function getExecution(call: RoutedCall) {
   const record = await call.store.read(executions.findExecution, call.id);
   const { execution, steps } = found(record, "this execution");
   const currentStep = await currentStepOf(execution, steps.length, call);
-  return jsonAnswer(200, { ...shown(execution, steps), currentStep, input: new JsonText(execution.input) });
+  const details = shownRecord(EXECUTION_DETAILS, { currentStep, input: new JsonText(execution.input) });
+  return jsonAnswer(200, { ...shown(execution, steps), ...details });
 }
 
 /** The step that a running execution works on or waits for. */
@@ -52,7 +46,7 @@ async function currentStepOf(
     kind: step?.kind,
     attempt: stepAttempts + 1,
     lastError: error,
-    nextAttemptAt: claimId === undefined ? timeTextIf(dueAt) : undefined,
+    nextAttemptAt: claimId === undefined ? dueAt : undefined,
   };
 }
 
@@ -69,22 +63,7 @@ async function cancelExecution(call: RoutedCall) {
 }
 
 function shown(execution: Execution, steps: readonly ExecutionStep[]): Record<string, unknown> {
-  const { id, workflow, versionId, triggerId, event, status, cancelRequested, output, error, finishedAt } =
-    execution;
-  return {
-    ...{ id, workflow, versionId, triggerId, event, status },
-    createdAt: timeText(execution.createdAt),
-    startedAt: timeTextIf(execution.startedAt),
-    finishedAt: timeTextIf(finishedAt),
-    cancelRequested,
-    output: output === undefined ? undefined : new JsonText(output),
-    // Until the end it is the error of the current step.
-    error: finishedAt === undefined ? undefined : error,
-    steps: steps.map(({ startedAt, finishedAt, result, ...rest }) => ({
-      ...rest,
-      startedAt: timeText(startedAt),
-      finishedAt: timeText(finishedAt),
-      result: result === undefined ? undefined : new JsonText(result),
-    })),
-  };
+  // Until the end it is the error of the current step.
+  const error = execution.finishedAt === undefined ? undefined : execution.error;
+  return shownRecord(EXECUTION_FIELDS, { ...execution, error, steps });
 }

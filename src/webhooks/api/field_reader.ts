@@ -8,17 +8,35 @@ import {
   parseJson,
   stringifyJson,
 } from "../../base/exact_json.ts";
-import type { JsonSchema, SchemaProperties } from "../../base/json_schema.ts";
-import { parseMoment } from "../../base/rfc3339.ts";
+import { memberText } from "../../base/json_text.ts";
+import { parseMoment, parseTime } from "../../base/rfc3339.ts";
+import { eventKindProblem, eventPatternProblem, MAX_KIND_LENGTH } from "../model/event.ts";
+import { eventFilterProblem } from "../model/event_filter.ts";
+import { readTriggerLimit, triggerLimitJson } from "../model/limit_call.ts";
+import type { Field, Fields, FieldType, Sent } from "../resources/field.ts";
+import {
+  HTTP_HEADERS,
+  MAX_ENTRIES,
+  MAX_HEADER_VALUE,
+  MAX_HEADERS,
+  MAX_TEXT_LENGTH,
+  SENDER_HEADERS,
+  SIGNED_HEADER,
+} from "./field_schemas.ts";
 import { invalidField, refusal, type WebhookRefusal } from "./problem.ts";
 import type { ProblemCode } from "./problem_codes.ts";
-import { MAX_TEXT_LENGTH } from "./text_forms.ts";
+import { limitValueProblem } from "./trigger_limit.ts";
 
 /** How deep the body of a call may be nested. */
-export const MAX_NESTING = 64;
+const MAX_NESTING = 64;
+const MAX_DELAY_MS = 30 * 86_400_000;
 /** They would steer a terminal or break a line where the text is shown, and the store ends a text at a NUL. */
 // deno-lint-ignore no-control-regex
 const CONTROLS = /[\0-\x1f\x7f-\x9f]/;
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/;
+const HEADER_VALUE = /^[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?$/;
+const SENDER_HEADER = new RegExp(`^(?:${SENDER_HEADERS})$`);
 
 /**
  * The object of a body, its numbers with every digit. Throws a `WebhookRefusal`: 400 for what is not JSON, 422 for what
@@ -44,142 +62,204 @@ function badBody(code: ProblemCode, state: string): WebhookRefusal {
   return refusal(code, `Cannot read the body: ${state}`, { field: "body" });
 }
 
-/** What is wrong with an item of a list; nothing when it is valid. */
-type ItemProblem = (item: string) => string | undefined;
+/** Facts about the object that fields are read of. */
+interface ReadOptions {
+  /** Its JSON, which keeps the order of keys; required for limits. */
+  readonly text?: string | undefined;
+  /** The time of durations before now; required for moments. */
+  readonly now?: number | undefined;
+  /** Comes before the names in refusals. */
+  readonly prefix?: string | undefined;
+}
 
 /**
- * Reads the fields of an object of a request within the bounds of their schemas. Each reader throws a `WebhookRefusal`
- * that names the field; those called `…IfGiven` return nothing for an absent field.
+ * The values of the fields of an object within the bounds of their rows. Throws a `WebhookRefusal` that names the first
+ * field that is unknown, missing or invalid.
  */
-export class FieldReader {
-  readonly #object: JsonObject;
-  readonly #schemas: SchemaProperties;
-  readonly #prefix: string;
+export function readFields<F extends Fields>(
+  object: JsonObject,
+  fields: F,
+  options: ReadOptions = {},
+): Sent<F> {
+  const { prefix = "" } = options;
+  const names = Object.keys(fields);
+  const unknown = Object.keys(object).find((name) => !Object.hasOwn(fields, name));
+  if (unknown !== undefined) {
+    const known = names.length === 0 ? "no fields" : names.join(", ");
+    throw invalidField(`${prefix}${unknown}`, `unknown; expected ${known}`);
+  }
+  const values = Object.entries(fields as Fields).map(([key, field]) => {
+    const name = `${prefix}${key}`;
+    const value = Object.hasOwn(object, key) ? object[key] : undefined;
+    if (value === undefined && field.isRequired === true) throw invalidField(name, "it is required");
+    if (value === undefined || value === null && field.isNullable === true) return [key, value];
+    return [key, READERS[field.type](value, { name, field, key, options })];
+  });
+  return Object.fromEntries(values);
+}
 
-  /** Refuses every field without a schema. `prefix` comes before the names in refusals. */
-  constructor(object: JsonObject, schemas: SchemaProperties, prefix = "") {
-    this.#object = object;
-    this.#schemas = schemas;
-    this.#prefix = prefix;
-    for (const name of Object.keys(object)) {
-      if (Object.hasOwn(schemas, name)) continue;
-      const known = Object.keys(schemas).join(", ");
-      throw this.#invalid(name, `unknown; expected ${known === "" ? "no fields" : known}`);
+/** A value that is read. */
+interface Place {
+  /** As refusals name it. */
+  readonly name: string;
+  readonly key: string;
+  readonly field: Field;
+  readonly options: ReadOptions;
+}
+
+/** Returns the value of a field, or throws its refusal. */
+type Reader = (value: JsonValue, place: Place) => unknown;
+
+const READERS: Readonly<Record<FieldType, Reader>> = {
+  text: readText,
+  url: readText,
+  secret: readText,
+  header(value, place) {
+    const header = readText(value, place);
+    if (new RegExp(SIGNED_HEADER).test(header)) return header.toLowerCase();
+    const isOwn = HTTP_HEADERS.includes(header.toLowerCase());
+    throw expected(place, isOwn ? "a header that HTTP does not define" : "1 to 64 letters, digits and -");
+  },
+  choice(value, place) {
+    const { choices = [] } = place.field;
+    if (choices.includes(value as string)) return value;
+    throw expected(place, `one of ${choices.join(", ")}`);
+  },
+  flag(value, place) {
+    if (typeof value === "boolean") return value;
+    throw expected(place, "true or false");
+  },
+  integer(value, place) {
+    const { min = 0, max = Infinity } = place.field;
+    // A number such as 5.0 keeps its digits.
+    const number = isRawNumber(value) ? Number(stringifyJson(value)) : value;
+    if (Number.isInteger(number) && Number(number) >= min && Number(number) <= max) return Number(number);
+    throw expected(place, `an integer from ${min} to ${max}`);
+  },
+  id(value, place) {
+    const id = readText(value, place);
+    if (UUID.test(id)) return id;
+    throw expected(place, place.field.expected ?? "an identifier");
+  },
+  time(value, place) {
+    const time = typeof value === "string" ? parseTime(value) : undefined;
+    if (time !== undefined) return time;
+    throw expected(place, "a time such as 2026-01-31T12:00:00Z");
+  },
+  moment(value, place) {
+    const time = typeof value === "string" ? parseMoment(value, place.options.now ?? 0) : undefined;
+    if (time !== undefined) return time;
+    throw expected(place, "a time such as 2026-01-31T12:00:00Z, or a duration such as 48h");
+  },
+  delay(value, place) {
+    const ms = typeof value === "string" ? parseDuration(value) : value === 0 ? 0 : undefined;
+    if (ms !== undefined && ms <= MAX_DELAY_MS) return Math.round(ms);
+    throw expected(place, "a duration such as 30m or 24h, of at most 30 days");
+  },
+  kind(value, place) {
+    const kind = readText(value, { ...place, field: { ...place.field, max: MAX_KIND_LENGTH } });
+    refuse(place.name, eventKindProblem(kind));
+    return kind;
+  },
+  kinds(value, place) {
+    const kinds = readList(value, place, "texts").map((item, index) => {
+      refuse(
+        `${place.name}[${index}]`,
+        typeof item === "string" ? eventPatternProblem(item) : "expected a text",
+      );
+      return String(item);
+    });
+    return [...new Set(kinds)];
+  },
+  headers: readHeaders,
+  filter(value, place) {
+    const filter = readObject(value, place);
+    const problem = eventFilterProblem(filter);
+    if (problem === undefined) return stringifyJson(filter);
+    const { path, reason } = problem;
+    throw invalidField(path === undefined ? place.name : `${place.name}.${path}`, reason);
+  },
+  limit(value, place) {
+    readFields(readObject(value, place), place.field.fields ?? {}, { prefix: `${place.name}.` });
+    // As it was sent, since an object would not keep the order of keys.
+    return triggerLimitJson(readTriggerLimit(memberText(place.options.text ?? "{}", place.key)));
+  },
+  descriptors(value, place) {
+    const list = readList(value, place, "JSON objects");
+    if (!list.every(isJsonObject)) throw expected(place, "a list of JSON objects");
+    list.forEach((descriptor, index) => checkDescriptor(descriptor, `${place.name}[${index}]`));
+    return list;
+  },
+  verification: readObject,
+  object: readObject,
+  // Requests have none of these.
+  share: unread,
+  json: unread,
+  texts: unread,
+  record: unread,
+  records: unread,
+};
+
+function readText(value: JsonValue, place: Place): string {
+  const { type, min = 0, max = MAX_TEXT_LENGTH, pattern, expected: form = "" } = place.field;
+  if (typeof value !== "string" || value.length > max) {
+    throw expected(place, `a text of at most ${max} characters`);
+  }
+  if (CONTROLS.test(value)) throw expected(place, "a text without control characters");
+  if (type !== "text") return value;
+  if (pattern !== undefined && !new RegExp(pattern).test(value)) throw expected(place, form);
+  if (value.length < min) throw expected(place, "a text that is not empty");
+  return value;
+}
+
+function readObject(value: JsonValue, place: Place): JsonObject {
+  if (isJsonObject(value)) return value;
+  throw expected(place, "a JSON object");
+}
+
+function readList(value: JsonValue, place: Place, items: string): readonly JsonValue[] {
+  const { max = Infinity } = place.field;
+  if (Array.isArray(value) && value.length > 0 && value.length <= max) return value;
+  throw expected(place, `a list of 1 to ${max} ${items}`);
+}
+
+function readHeaders(value: JsonValue, place: Place): readonly (readonly [string, string])[] {
+  const entries = Object.entries(readObject(value, place));
+  if (entries.length > MAX_HEADERS) throw expected(place, `at most ${MAX_HEADERS} headers`);
+  const seen = new Set<string>();
+  return entries.map(([name, value]) => {
+    const at = `${place.name}.${name}`;
+    const lower = name.toLowerCase();
+    if (!HEADER_NAME.test(name)) throw expected(place, "names of headers");
+    if (SENDER_HEADER.test(lower)) throw invalidField(at, "this header is set by the service alone");
+    if (seen.has(lower)) throw invalidField(at, "expected it once");
+    seen.add(lower);
+    if (typeof value !== "string" || value.length > MAX_HEADER_VALUE || !HEADER_VALUE.test(value)) {
+      throw invalidField(at, `expected 1 to ${MAX_HEADER_VALUE} visible ASCII characters`);
     }
-  }
+    return [name, value] as const;
+  });
+}
 
-  /** Whether a field is there and `null`. */
-  isNull(name: string): boolean {
-    return this.#read(name) === null;
+function checkDescriptor(object: JsonObject, name: string): void {
+  const entries = Object.entries(object);
+  if (entries.length === 0 || entries.length > MAX_ENTRIES) {
+    throw invalidField(name, `expected 1 to ${MAX_ENTRIES} keys with their values`);
   }
+  for (const [key, value] of entries) {
+    if (key === "") throw invalidField(name, "expected a key that is not empty");
+    refuse(`${name}.${key}`, typeof value === "string" ? limitValueProblem(value) : "expected a text");
+  }
+}
 
-  text(name: string): string {
-    return this.#required(name, this.textIfGiven(name));
-  }
+function unread(_: JsonValue, place: Place): never {
+  throw expected(place, "no such field");
+}
 
-  textIfGiven(name: string): string | undefined {
-    const { maxLength = MAX_TEXT_LENGTH } = this.#schema(name);
-    const text = this.#parse(name, `a text of at most ${maxLength} characters`, (value) => {
-      return typeof value === "string" && value.length <= maxLength ? value : undefined;
-    });
-    if (text === undefined || !CONTROLS.test(text)) return text;
-    throw this.#invalid(name, "expected a text without control characters");
-  }
+function refuse(name: string, reason: string | undefined): void {
+  if (reason !== undefined) throw invalidField(name, reason);
+}
 
-  flagIfGiven(name: string): boolean | undefined {
-    return this.#parse(name, "true or false", (value) => typeof value === "boolean" ? value : undefined);
-  }
-
-  wholeIfGiven(name: string): number | undefined {
-    const { minimum: min = 0, maximum: max = Infinity } = this.#schema(name);
-    return this.#parse(name, `an integer from ${min} to ${max}`, (value) => {
-      // A number such as 5.0 keeps its digits.
-      const number = isRawNumber(value) ? Number(stringifyJson(value)) : value;
-      return Number.isInteger(number) && Number(number) >= min && Number(number) <= max
-        ? Number(number)
-        : undefined;
-    });
-  }
-
-  choiceIfGiven<const T extends string>(name: string, choices: readonly T[]): T | undefined {
-    const expected = `one of ${choices.join(", ")}`;
-    return this.#parse(name, expected, (value) => choices.find((choice) => choice === value));
-  }
-
-  /** A list of texts, at least one, each once. */
-  texts(name: string, problem: ItemProblem): readonly string[] {
-    return this.#required(name, this.textsIfGiven(name, problem));
-  }
-
-  textsIfGiven(name: string, problem: ItemProblem): readonly string[] | undefined {
-    const texts = this.#listIfGiven(name, "texts")?.map((item: JsonValue, index) => {
-      const wrong = typeof item === "string" ? problem(item) : "expected a text";
-      if (wrong === undefined) return String(item);
-      throw this.#invalid(`${name}[${index}]`, wrong);
-    });
-    return texts && [...new Set(texts)];
-  }
-
-  object(name: string): JsonObject {
-    return this.#required(name, this.objectIfGiven(name));
-  }
-
-  objectIfGiven(name: string): JsonObject | undefined {
-    return this.#parse(name, "a JSON object", (value) => isJsonObject(value) ? value : undefined);
-  }
-
-  /** A list of objects, at least one. */
-  objects(name: string): readonly JsonObject[] {
-    const list = this.#required(name, this.#listIfGiven(name, "JSON objects"));
-    if (list.every(isJsonObject)) return list;
-    throw this.#invalid(name, "expected a list of JSON objects");
-  }
-
-  /** A duration such as `24h`, in milliseconds. */
-  durationIfGiven(name: string, { maxMs }: { readonly maxMs: number }): number | undefined {
-    return this.#parse(name, "a duration such as 30m or 24h, of at most 30 days", (value) => {
-      const ms = typeof value === "string" ? parseDuration(value) : value === 0 ? 0 : undefined;
-      return ms === undefined || ms > maxMs ? undefined : Math.round(ms);
-    });
-  }
-
-  /** A time of RFC 3339, or a duration before `now`, in milliseconds since the Unix epoch. */
-  moment(name: string, now: number): number {
-    const expected = "a time such as 2026-01-31T12:00:00Z, or a duration such as 48h";
-    const time = this.#parse(name, expected, (value) => {
-      return typeof value === "string" ? parseMoment(value, now) : undefined;
-    });
-    return this.#required(name, time);
-  }
-
-  #schema(name: string): JsonSchema {
-    return this.#schemas[name] ?? {};
-  }
-
-  #listIfGiven(name: string, items: string): readonly JsonValue[] | undefined {
-    const { maxItems: max = Infinity } = this.#schema(name);
-    return this.#parse(name, `a list of 1 to ${max} ${items}`, (value) => {
-      return Array.isArray(value) && value.length > 0 && value.length <= max ? value : undefined;
-    });
-  }
-
-  #parse<T>(name: string, expected: string, parse: (value: JsonValue) => T | undefined): T | undefined {
-    const value = this.#read(name);
-    const parsed = value === undefined ? undefined : parse(value);
-    if (value !== undefined && parsed === undefined) throw this.#invalid(name, `expected ${expected}`);
-    return parsed;
-  }
-
-  #read(name: string): JsonValue | undefined {
-    return Object.hasOwn(this.#object, name) ? this.#object[name] : undefined;
-  }
-
-  #required<T>(name: string, value: T | undefined): T {
-    if (value === undefined) throw this.#invalid(name, "it is required");
-    return value;
-  }
-
-  #invalid(name: string, reason: string): Error {
-    return invalidField(`${this.#prefix}${name}`, reason);
-  }
+function expected({ name }: Place, what: string): WebhookRefusal {
+  return invalidField(name, `expected ${what}`);
 }

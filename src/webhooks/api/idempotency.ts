@@ -3,7 +3,7 @@ import { withTimeout } from "../../base/wait.ts";
 import type { AcceptanceBounds } from "./bounds.ts";
 import type { WebhookAnswer } from "./calls.ts";
 import { refusal, type WebhookRefusal } from "./problem.ts";
-import type { AuditAction } from "../model/audit_actions.ts";
+import type { AuditAction } from "../resources/audit_entry.ts";
 import type { AuditEntry } from "../model/records.ts";
 import { type Acceptance, findIdempotency, type NewIdempotency } from "../store/accept.ts";
 import { addAudit } from "../store/audit_log.ts";

@@ -1,80 +1,84 @@
-import type { SchemaProperties } from "../../base/json_schema.ts";
-import { parseTime } from "../../base/rfc3339.ts";
-import { eventKindProblem } from "../model/event.ts";
+import {
+  type JsonSchema,
+  listSchema,
+  objectSchema,
+  type SchemaProperties,
+  textSchema,
+} from "../../base/json_schema.ts";
+import { cursorPattern, type ListName } from "../model/cursor.ts";
+import type { Fields } from "../resources/field.ts";
 import type { ListOptions, Operation, Page } from "../store/store.ts";
-import { FieldReader } from "./field_reader.ts";
-import { DEFAULT_LIMIT, MAX_LIMIT } from "./list_parameters.ts";
+import { readFields } from "./field_reader.ts";
+import { sentSchemas } from "./field_schemas.ts";
+import type { OperationAnswer } from "./operation.ts";
 import { invalidField } from "./problem.ts";
 import { type AdministrationHandler, jsonAnswer, type RoutedCall } from "./route.ts";
 
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+/** Records on a page when a call does not set `limit`. */
+const DEFAULT_LIMIT = 50;
+/** Most records on a page. */
+const MAX_LIMIT = 200;
 
-/** Reads the query of a list. Throws a `WebhookRefusal` that names the parameter. */
-export function listOptionsOf(query: URLSearchParams, schemas: SchemaProperties): ListOptions {
-  const fields = new FieldReader(Object.fromEntries(query), schemas);
-  for (const name of query.keys()) {
-    if (query.getAll(name).length > 1) throw invalidField(name, "expected it once");
-  }
-  // Actions of the audit log are written as kinds are. A pattern such as "*" would match nothing.
-  const event = fields.textIfGiven("event");
-  const problem = event === undefined ? undefined : eventKindProblem(event);
-  if (problem !== undefined) throw invalidField("event", problem);
+/** The parameters of a page; `cursors` is the pattern of the cursors of the list. */
+export function pageFields(cursors: string): Fields {
   return {
-    limit: limitOf(query),
-    cursor: fields.textIfGiven("cursor"),
-    endpointId: idIfGiven(fields, "endpointId", "an endpoint"),
-    eventId: idIfGiven(fields, "eventId", "an event"),
-    state: fields.choiceIfGiven("state", statesOf(schemas)),
-    event,
-    since: timeOf(query, "since"),
-    until: timeOf(query, "until"),
+    limit: { type: "integer", words: "Maximum number of records to return.", min: 1, max: MAX_LIMIT },
+    cursor: {
+      type: "text",
+      words: "`nextCursor` of the previous page.",
+      pattern: `^${cursors}$`,
+      expected: "the nextCursor of a page of this list",
+    },
   };
 }
 
-/** A handler that lists records by these parameters, each item as `show` returns it. An invalid cursor is refused. */
+/** The parameters of a list: filters, times and paging. */
+export function listFields(list: ListName, filters: Fields): Fields {
+  return {
+    ...filters,
+    since: { type: "time", words: "Only records created at this time or later." },
+    until: { type: "time", words: "Only records created before this time." },
+    ...pageFields(cursorPattern(list)),
+  };
+}
+
+/** The schemas of the parameters of a list. */
+export function listSchemas(fields: Fields): SchemaProperties {
+  const { limit = {}, ...others } = sentSchemas(fields);
+  return { ...others, limit: { ...limit, default: DEFAULT_LIMIT } };
+}
+
+/** The answer of a list. */
+export function pageAnswer(item: JsonSchema, example: unknown): OperationAnswer {
+  const schema = objectSchema({ items: listSchema(item, "The newest first.") }, {
+    nextCursor: textSchema("The `cursor` of the next page; absent on the last page."),
+  });
+  return { description: "A page of records.", schema, example: { items: [example] } };
+}
+
+/** The query of a call; throws a `WebhookRefusal` that names a repeated parameter. */
+export function queryOf(query: URLSearchParams): Readonly<Record<string, string>> {
+  const repeated = query.keys().find((name) => query.getAll(name).length > 1);
+  if (repeated !== undefined) throw invalidField(repeated, "expected it once");
+  return Object.fromEntries(query);
+}
+
+/** Reads the query of a list. Throws a `WebhookRefusal` that names the parameter. */
+export function listOptionsOf(query: URLSearchParams, fields: Fields): ListOptions {
+  const { limit = String(DEFAULT_LIMIT), ...others } = queryOf(query);
+  const number = /^[1-9][0-9]{0,2}$/.test(limit) ? Number(limit) : limit;
+  return readFields({ ...others, limit: number }, fields) as unknown as ListOptions;
+}
+
+/** A handler that lists records by these parameters, each item as `show` returns it. */
 export function lister<T>(
-  parameters: SchemaProperties,
+  fields: Fields,
   operation: Operation<[options: ListOptions, now: number], Page<T>>,
   show: (item: T, call: RoutedCall) => unknown,
 ): AdministrationHandler {
   return async (call) => {
-    const options = listOptionsOf(call.query, parameters);
-    const read = call.store.read(operation, options, call.clock.now());
-    const { items, nextCursor } = await read.catch((error: unknown) => {
-      if (!(error instanceof RangeError)) throw error;
-      throw invalidCursor();
-    });
+    const options = listOptionsOf(call.query, fields);
+    const { items, nextCursor } = await call.store.read(operation, options, call.clock.now());
     return jsonAnswer(200, { items: await Promise.all(items.map((item) => show(item, call))), nextCursor });
   };
-}
-
-/** The refusal of a cursor that is not one of the list. */
-export function invalidCursor(): Error {
-  return invalidField("cursor", "expected the nextCursor of a page of this list");
-}
-
-/** An identifier of the query; nothing for an absent one. */
-export function idIfGiven(fields: FieldReader, name: string, what: string): string | undefined {
-  const id = fields.textIfGiven(name);
-  if (id === undefined || UUID.test(id)) return id;
-  throw invalidField(name, `expected the identifier of ${what}`);
-}
-
-function statesOf({ state }: SchemaProperties): readonly string[] {
-  return state?.enum?.map(String) ?? [];
-}
-
-function limitOf(query: URLSearchParams): number {
-  const text = query.get("limit") ?? String(DEFAULT_LIMIT);
-  const limit = /^[1-9][0-9]{0,2}$/.test(text) ? Number(text) : 0;
-  if (limit >= 1 && limit <= MAX_LIMIT) return limit;
-  throw invalidField("limit", `expected an integer from 1 to ${MAX_LIMIT}`);
-}
-
-function timeOf(query: URLSearchParams, name: string): number | undefined {
-  const text = query.get(name);
-  if (text === null) return undefined;
-  const time = parseTime(text);
-  if (time !== undefined) return time;
-  throw invalidField(name, "expected a time such as 2026-01-31T12:00:00Z");
 }

@@ -1,15 +1,15 @@
 import type { Clock } from "../../base/clock.ts";
-import { writeJson } from "../../base/json_text.ts";
-import type { SchemaProperties } from "../../base/json_schema.ts";
+import { JsonText, writeJson } from "../../base/json_text.ts";
+import { timeText } from "../../base/rfc3339.ts";
 import type { EndpointCheck } from "../deliveries/endpoint_check.ts";
-import type { AuditAction } from "../model/audit_actions.ts";
 import type { AuditEntry, Sealed } from "../model/records.ts";
 import type { Workflows } from "../model/workflow.ts";
+import type { AuditAction } from "../resources/audit_entry.ts";
+import type { Field, Fields, Sent } from "../resources/field.ts";
 import type { WebhookStore } from "../store/store.ts";
 import type { TriggerAcceptor } from "./accept_trigger.ts";
 import type { Administrator } from "./administrator.ts";
 import type { WebhookAnswer } from "./calls.ts";
-import type { FieldReader } from "./field_reader.ts";
 import type { AdministrationOperations } from "./operation.ts";
 
 /** What the administration works with. */
@@ -48,8 +48,8 @@ export interface RoutedCall extends AdministrationParts {
   readonly idempotencyKey: string | undefined;
   /** As it came; empty for none. */
   readonly body: string;
-  /** The fields of the body, all with a schema; refuses a call without a body unless it is optional. */
-  fields(schemas: SchemaProperties, options?: { readonly optional: boolean }): FieldReader;
+  /** The values of the body; refuses other fields, and a call without a body unless it is optional. */
+  fields<F extends Fields>(fields: F, options?: { readonly optional: boolean }): Sent<F>;
 }
 
 /** Answers a call. Refusals are thrown as `WebhookRefusal`. */
@@ -74,6 +74,25 @@ export function adminAudit(
 export function jsonAnswer(status: number, value: unknown): WebhookAnswer {
   return { status, headers: { "content-type": "application/json" }, body: writeJson(value) };
 }
+
+/** The values of a record that its fields show: times as text, and JSON as it was sent. */
+export function shownRecord(
+  fields: Fields,
+  values: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
+  const shown = Object.entries(fields).map(([name, field]) => [name, shownValue(field, values[name])]);
+  return Object.fromEntries(shown);
+}
+
+function shownValue({ type, fields = {} }: Field, value: unknown): unknown {
+  if (typeof value === "number") return type === "time" ? timeText(value) : value;
+  if (typeof value === "string") return KEPT_AS_JSON.includes(type) ? new JsonText(value) : value;
+  if (value === undefined || type !== "record" && type !== "records") return value;
+  if (type === "record") return shownRecord(fields, value as Record<string, unknown>);
+  return (value as readonly Record<string, unknown>[]).map((one) => shownRecord(fields, one));
+}
+
+const KEPT_AS_JSON: readonly Field["type"][] = ["filter", "limit", "json"];
 
 /** 204. */
 export const NO_CONTENT: WebhookAnswer = { status: 204, headers: {}, body: "" };

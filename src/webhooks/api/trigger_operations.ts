@@ -1,138 +1,38 @@
 import {
   choiceSchema,
-  closedSchema,
-  flagSchema,
   idSchema,
-  listSchema,
   objectSchema,
   openSchema,
   schemaOf,
   type SchemaProperties,
-  textSchema,
-  timeSchema,
 } from "../../base/json_schema.ts";
+import {
+  NEW_TRIGGER,
+  TRIGGER_CALL,
+  TRIGGER_CHANGE,
+  TRIGGER_FIELDS,
+  TRIGGER_LIMIT,
+  TRIGGERS,
+  VERIFICATION_SECRET,
+} from "../resources/trigger.ts";
 import { MAX_KEY_LENGTH } from "./calls.ts";
-import { listParameters, pageAnswer } from "./list_parameters.ts";
+import { bodySchema, innerSchemas, onceSchema, recordSchema, sentSchemas } from "./field_schemas.ts";
+import { listFields, listSchemas, pageAnswer } from "./list_query.ts";
 import type { AdministrationOperations, OperationAnswer, Operations } from "./operation.ts";
-import { LIMIT_VALUE, lineSchema, WORD_PATTERN } from "./text_forms.ts";
-import { SECRET_FIELD, VERIFICATION_SCHEMAS } from "./trigger_verification.ts";
+import { verificationSchemas } from "./trigger_verification.ts";
 
-/** Most entries of a descriptor of a limit. */
-export const MAX_ENTRIES = 16;
-/** What a repeated key with another body does. */
-export const ON_BODY_MISMATCH = ["replay", "reject"] as const;
-/** What a failed decision does. */
-export const ON_LIMIT_ERROR = ["deny", "allow"] as const;
-
-const NAME_TEXT = "1 to 64 of a to z, 0 to 9 and `-`; the first is not `-`.";
-const NAME = textSchema(`The last part of the path of the trigger: ${NAME_TEXT}`, {
-  pattern: "^[a-z0-9][a-z0-9-]{0,63}$",
-});
-const WORKFLOW: SchemaProperties = {
-  workflow: textSchema("The name of a workflow.", {
-    minLength: 1,
-    maxLength: 128,
-    pattern: WORD_PATTERN,
-  }),
-};
-/** The fields of a limit. */
-export const LIMIT_FIELDS: SchemaProperties = {
-  domain: lineSchema("The domain of the rules.", { minLength: 1 }),
-  descriptors: listSchema(
-    {
-      type: "object",
-      propertyNames: { minLength: 1 },
-      additionalProperties: { type: "string", pattern: LIMIT_VALUE },
-      minProperties: 1,
-      maxProperties: MAX_ENTRIES,
-    },
-    "Descriptors as keys and values; values may have templates such as `{{ input.customer }}`.",
-    { minItems: 1, maxItems: 16 },
-  ),
-};
-const OPTIONAL: SchemaProperties = {
-  requireIdempotencyKey: flagSchema(
-    "Whether a call requires an `Idempotency-Key`. Default for a new trigger: `false`.",
-  ),
-  onBodyMismatch: choiceSchema(
-    ON_BODY_MISMATCH,
-    "Response to a repeated `Idempotency-Key` with another body: `replay` the first response, or `reject` with 422. Default for a new trigger: `replay`.",
-  ),
-  limit: {
-    anyOf: [schemaOf("TriggerLimit"), { type: "null" }],
-    description: "The rate limit of each call, which the rules of this Weir define; `null` removes it.",
-  },
-  onLimitError: choiceSchema(
-    ON_LIMIT_ERROR,
-    "Decision when the rate limit of a call cannot be checked. Default for a new trigger: `deny`.",
-  ),
-  enabled: flagSchema("Whether calls are accepted. Default for a new trigger: `true`."),
-};
-
-/** The fields that a change may have. */
-export const TRIGGER_CHANGE_FIELDS: SchemaProperties = {
-  ...WORKFLOW,
-  ...OPTIONAL,
-  verify: schemaOf("TriggerVerificationChange"),
-};
-const NEW_OPTIONAL: SchemaProperties = { ...OPTIONAL, verify: schemaOf("NewTriggerVerification") };
-/** The fields of a call by the administration. */
-export const CALLED_TRIGGER_FIELDS: SchemaProperties = {
-  data: openSchema("The `input` of the workflow, nested at most 63 deep."),
-};
-/** The fields of a new trigger. */
-export const NEW_TRIGGER_FIELDS: SchemaProperties = { name: NAME, ...WORKFLOW, ...NEW_OPTIONAL };
-/** The fields of a rotation. */
-export const TRIGGER_ROTATION_FIELDS: SchemaProperties = SECRET_FIELD;
-
-const KEY_TEXT = textSchema("The trigger key. Only this response contains it.", { pattern: "^svct_" });
-const SECRET_TEXT = textSchema(
-  "The secret that signs the calls, if Weir generated it. Only this response contains it.",
-  { pattern: "^whsec_" },
-);
+/** The parameters of the list. */
+export const TRIGGER_LIST = listFields("triggers", TRIGGERS.filters);
 
 /** Schemas of triggers, by name. */
 export const TRIGGER_SCHEMAS: SchemaProperties = {
-  TriggerLimit: closedSchema(LIMIT_FIELDS),
-  TriggerKey: objectSchema({
-    id: idSchema("The identifier."),
-    lastFour: textSchema("The last four characters of the key."),
-    createdAt: timeSchema("Creation time."),
-  }),
-  ...VERIFICATION_SCHEMAS,
-  TriggerSecret: objectSchema({
-    id: idSchema("The identifier."),
-    createdAt: timeSchema("Creation time."),
-  }),
-  Trigger: objectSchema({
-    id: idSchema("The identifier."),
-    name: NAME,
-    ...WORKFLOW,
-    enabled: flagSchema("Whether calls are accepted."),
-    requireIdempotencyKey: flagSchema("Whether a call requires an `Idempotency-Key`."),
-    onBodyMismatch: choiceSchema(ON_BODY_MISMATCH, "Response to a repeated key with a different body."),
-    onLimitError: choiceSchema(ON_LIMIT_ERROR, "Decision when the rate limit of a call cannot be checked."),
-    keys: listSchema(
-      schemaOf("TriggerKey"),
-      "Valid keys, the newest first; none if the calls are signed.",
-      { maxItems: 2 },
-    ),
-    createdAt: timeSchema("Creation time."),
-    updatedAt: timeSchema("Time of the last change."),
-  }, {
-    limit: schemaOf("TriggerLimit"),
-    verify: schemaOf("TriggerVerification"),
-    secrets: listSchema(
-      schemaOf("TriggerSecret"),
-      "Valid secrets, the newest first, if the calls are signed.",
-      {
-        maxItems: 2,
-      },
-    ),
-  }),
-  NewTrigger: closedSchema({ name: NAME, ...WORKFLOW }, NEW_OPTIONAL),
-  TriggerChange: closedSchema({}, TRIGGER_CHANGE_FIELDS),
-  CalledTrigger: closedSchema(CALLED_TRIGGER_FIELDS),
+  ...innerSchemas(TRIGGER_FIELDS),
+  ...verificationSchemas(),
+  TriggerLimit: bodySchema(TRIGGER_LIMIT),
+  Trigger: recordSchema(TRIGGER_FIELDS),
+  NewTrigger: bodySchema(NEW_TRIGGER, " for a new trigger"),
+  TriggerChange: bodySchema(TRIGGER_CHANGE),
+  CalledTrigger: bodySchema(TRIGGER_CALL),
 };
 
 const EXAMPLE_TIME = "2026-11-22T02:43:02.047Z";
@@ -153,12 +53,15 @@ const EXAMPLE = {
 const SHOWN: OperationAnswer = { description: "The trigger.", schema: schemaOf("Trigger"), example: EXAMPLE };
 
 /** `Idempotency-Key` of a request. */
-export const IDEMPOTENCY_KEY: SchemaProperties = {
-  "Idempotency-Key": lineSchema(
-    "Identifies the call for 24 hours: a call with the same key returns the same response and starts no execution.",
-    { minLength: 1, maxLength: MAX_KEY_LENGTH },
-  ),
-};
+export const IDEMPOTENCY_KEY: SchemaProperties = sentSchemas({
+  "Idempotency-Key": {
+    type: "text",
+    words:
+      "Identifies the call for 24 hours: a call with the same key returns the same response and starts no execution.",
+    min: 1,
+    max: MAX_KEY_LENGTH,
+  },
+});
 /** Headers of the answer to a repeated `Idempotency-Key`. */
 export const REPLAY_HEADERS: SchemaProperties = {
   "Idempotency-Replayed": choiceSchema(["true"], "Present when the call repeats an earlier one."),
@@ -201,7 +104,7 @@ export const TRIGGER_OPERATIONS = {
     answers: {
       201: {
         description: "The trigger, and its key or generated secret.",
-        schema: { allOf: [schemaOf("Trigger"), objectSchema({}, { key: KEY_TEXT, secret: SECRET_TEXT })] },
+        schema: { allOf: [schemaOf("Trigger"), onceSchema(TRIGGER_FIELDS, false)] },
         example: { ...EXAMPLE, key: KEY_EXAMPLE },
       },
     },
@@ -211,7 +114,7 @@ export const TRIGGER_OPERATIONS = {
     id: "listTriggers",
     role: "read",
     summary: "List triggers",
-    query: listParameters("triggers"),
+    query: listSchemas(TRIGGER_LIST),
     answers: { 200: pageAnswer(schemaOf("Trigger"), EXAMPLE) },
   },
   "GET /triggers/:id": {
@@ -250,17 +153,17 @@ export const TRIGGER_OPERATIONS = {
     summary: "Create a second key or secret of a trigger",
     description:
       "A trigger has at most two keys or secrets. If it already has two, the older one is deleted. Only a trigger whose calls are signed accepts `secret`.",
-    body: { schema: closedSchema({}, TRIGGER_ROTATION_FIELDS), example: {}, isOptional: true },
+    body: { schema: bodySchema(VERIFICATION_SECRET), example: {}, isOptional: true },
     answers: {
       200: {
         description: "The new key or secret; a given secret is not repeated.",
-        schema: objectSchema({}, {
-          key: KEY_TEXT,
-          keyId: idSchema("The identifier of the new key."),
-          keys: listSchema(schemaOf("TriggerKey"), "Valid keys, the newest first."),
-          secret: SECRET_TEXT,
-          secretId: idSchema("The identifier of the new secret."),
-          secrets: listSchema(schemaOf("TriggerSecret"), "Valid secrets, the newest first."),
+        schema: recordSchema({
+          key: { ...TRIGGER_FIELDS.key, shown: "sometimes" },
+          keyId: { type: "id", words: "The identifier of the new key.", shown: "sometimes" },
+          keys: { ...TRIGGER_FIELDS.keys, shown: "sometimes" },
+          secret: { ...TRIGGER_FIELDS.secret, shown: "sometimes" },
+          secretId: { type: "id", words: "The identifier of the new secret.", shown: "sometimes" },
+          secrets: TRIGGER_FIELDS.secrets,
         }),
         example: { key: KEY_EXAMPLE, keyId: KEY.id, keys: [KEY] },
       },

@@ -10,14 +10,17 @@ import {
   textSchema,
   timeSchema,
 } from "../../base/json_schema.ts";
-import { STEP_KINDS } from "./execution_operations.ts";
-import { pageParameters } from "./list_parameters.ts";
+import { STEP_KINDS } from "../resources/execution.ts";
+import { listSchemas, pageFields } from "./list_query.ts";
 import type { AdministrationOperations } from "./operation.ts";
 
 /** Most problems of a workflow in an answer. */
 export const MAX_SHOWN_PROBLEMS = 50;
 /** Most triggers of a workflow in an answer. */
 export const MAX_SHOWN_TRIGGERS = 20;
+
+/** The parameters of the list. */
+export const WORKFLOW_LIST = pageFields("workflows\\.(?:[0-9a-f]{2})+");
 
 const STATES = ["valid", "outdated", "invalid"];
 const POSITION = "as `file:line:column`";
@@ -89,7 +92,7 @@ export const WORKFLOW_OPERATIONS = {
     summary: "List workflow files with their errors",
     role: "read",
     description: "Shows the files that the responding instance has read.",
-    query: pageParameters("workflows\\.(?:[0-9a-f]{2})+"),
+    query: listSchemas(WORKFLOW_LIST),
     answers: {
       200: {
         description: "A page of workflows.",

@@ -2,10 +2,15 @@ import { Buffer } from "node:buffer";
 import { timeTextIf } from "../../base/rfc3339.ts";
 import type { WorkflowEntry } from "../model/workflow.ts";
 import { type TriggersOfWorkflow, triggersOfWorkflows } from "../store/triggers.ts";
-import { invalidCursor, listOptionsOf } from "./list_query.ts";
+import { listOptionsOf } from "./list_query.ts";
 import { found } from "./problem.ts";
 import { jsonAnswer, type RoutedCall, type RoutesOf } from "./route.ts";
-import { MAX_SHOWN_PROBLEMS, MAX_SHOWN_TRIGGERS, WORKFLOW_OPERATIONS } from "./workflow_operations.ts";
+import {
+  MAX_SHOWN_PROBLEMS,
+  MAX_SHOWN_TRIGGERS,
+  WORKFLOW_LIST,
+  type WORKFLOW_OPERATIONS,
+} from "./workflow_operations.ts";
 
 /** `/workflows`. */
 export const WORKFLOW_ROUTES: RoutesOf<typeof WORKFLOW_OPERATIONS> = {
@@ -14,7 +19,7 @@ export const WORKFLOW_ROUTES: RoutesOf<typeof WORKFLOW_OPERATIONS> = {
 };
 
 async function listWorkflows(call: RoutedCall) {
-  const { limit, cursor } = listOptionsOf(call.query, WORKFLOW_OPERATIONS["GET /workflows"].query);
+  const { limit, cursor } = listOptionsOf(call.query, WORKFLOW_LIST);
   const { folder, problems, entries } = call.workflows.listing();
   const last = cursor === undefined ? "" : idOfCursor(cursor);
   const rest = entries.filter(({ id }) => id > last);
@@ -41,9 +46,7 @@ function cursorOf(id: string): string {
 }
 
 function idOfCursor(cursor: string): string {
-  const [, hex] = /^workflows\.((?:[0-9a-f]{2})+)$/.exec(cursor) ?? [];
-  if (hex === undefined) throw invalidCursor();
-  return Buffer.from(hex, "hex").toString();
+  return Buffer.from(cursor.slice(cursor.indexOf(".") + 1), "hex").toString();
 }
 
 /** A name of a file may have characters that are encoded in a path. */

@@ -4,7 +4,7 @@ import type { Lease } from "../../base/leases.ts";
 import type { LogFields, Logger } from "../../base/log.ts";
 import { waitUnlessAborted } from "../../base/wait.ts";
 import { afterAttempt, type AfterAttemptOptions, type AttemptOutcome } from "../model/delivery.ts";
-import type { AuditAction } from "../model/audit_actions.ts";
+import type { AuditAction } from "../resources/audit_entry.ts";
 import type { AuditEntry } from "../model/records.ts";
 import { deliveryFailedEvent } from "../model/endpoint_events.ts";
 import { finishAttempt, type FinishedAttempt } from "../store/delivery_claims.ts";

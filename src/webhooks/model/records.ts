@@ -1,3 +1,13 @@
+import type { ATTEMPT_FIELDS, DELIVERY_FIELDS } from "../resources/delivery.ts";
+import type { ENDPOINT_FIELDS } from "../resources/endpoint.ts";
+import type { EVENT_KEY_FIELDS } from "../resources/event.ts";
+import type { EXECUTION_FIELDS, STEP_FIELDS } from "../resources/execution.ts";
+import type { Edited, Stored } from "../resources/field.ts";
+import type { TRIGGER_FIELDS, TRIGGER_VERIFICATION } from "../resources/trigger.ts";
+
+/** One of the choices of a field. */
+type Choice<F extends { readonly choices: readonly string[] }> = F["choices"][number];
+
 /**
  * The records of the store. Times are whole milliseconds of wall clock since the Unix epoch. Identifiers are UUID v4.
  * JSON texts are stored as they came, so that numbers keep every digit.
@@ -18,31 +28,15 @@ export interface EndpointSecret {
   readonly activeAt: number;
 }
 
-/** How many signing secrets an endpoint may have. */
-export const MAX_ENDPOINT_SECRETS = 8;
-
 /** A receiver of events. */
-export interface Endpoint {
+export interface Endpoint extends Stored<typeof ENDPOINT_FIELDS> {
   readonly id: string;
-  readonly url: string;
-  /** Kinds, prefixes such as `workflow.*`, or `*`. */
-  readonly events: readonly string[];
-  readonly description: string;
-  readonly enabled: boolean;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** Names of the static headers, in their order. */
   readonly headerNames: readonly string[];
   /** Their values, a JSON object by name; absent for none. */
   readonly headers?: Sealed | undefined;
-  /** How many attempts may be in flight. */
-  readonly concurrency: number;
-  /** Of one attempt; `WEBHOOK_TIMEOUT` when absent. */
-  readonly timeoutMs?: number | undefined;
-  /** Whether the headers of Standard Webhooks are sent in addition to ours. */
-  readonly standardWebhooks: boolean;
-  /** A filter by fields of `data`, as JSON; absent for none. */
-  readonly filter?: string | undefined;
   /** Newest first. */
   readonly secrets: readonly EndpointSecret[];
   /** Absent while it is enabled, and where an older release has disabled it. */
@@ -51,7 +45,7 @@ export interface Endpoint {
 }
 
 /** Who disabled an endpoint: an administrator, or Weir because its attempts only failed. */
-export type DisabledReason = "admin" | "failing";
+export type DisabledReason = Choice<typeof ENDPOINT_FIELDS.disabledReason>;
 
 /** A key of which only the hash is stored. */
 export interface StoredKey {
@@ -62,24 +56,8 @@ export interface StoredKey {
   readonly createdAt: number;
 }
 
-/** Who signs the calls of a trigger, or that the record describes how. */
-export type SignatureScheme = "github" | "stripe" | "shopify" | "standard-webhooks" | "hmac-sha256";
-
-/** How calls of a trigger are signed; all but scheme and tolerance belongs to `hmac-sha256`. */
-export interface TriggerVerification {
-  readonly scheme: SignatureScheme;
-  /** The header of the signature, in lower case, like the other two. */
-  readonly header?: string | undefined;
-  /** What precedes the signature in the header. */
-  readonly prefix?: string | undefined;
-  readonly encoding?: "hex" | "base64" | undefined;
-  /** The header of the time, which is signed in front of the body. */
-  readonly timestampHeader?: string | undefined;
-  /** How far a signed time may be from the clock; absent where none is signed. */
-  readonly toleranceSeconds?: number | undefined;
-  /** The header whose value is the idempotency key. */
-  readonly idempotencyHeader?: string | undefined;
-}
+/** How calls of a trigger are signed; all but scheme and tolerance belongs to `hmac-sha256`. Headers are in lower case. */
+export type TriggerVerification = Stored<typeof TRIGGER_VERIFICATION>;
 
 /** A secret that verifies calls of a trigger. */
 export interface TriggerSecret {
@@ -89,16 +67,8 @@ export interface TriggerSecret {
 }
 
 /** A trigger of a workflow, whose calls show a key or are signed. */
-export interface Trigger {
+export interface Trigger extends Stored<typeof TRIGGER_FIELDS> {
   readonly id: string;
-  readonly name: string;
-  readonly workflow: string;
-  readonly enabled: boolean;
-  readonly requireIdempotencyKey: boolean;
-  readonly onBodyMismatch: "replay" | "reject";
-  /** The JSON of its `TriggerLimit`. */
-  readonly limit?: string | undefined;
-  readonly onLimitError: "deny" | "allow";
   readonly createdAt: number;
   readonly updatedAt: number;
   /** Live keys, newest first; at most two, and none where calls are signed. */
@@ -110,11 +80,7 @@ export interface Trigger {
 }
 
 /** A key for posting events. */
-export interface EventKey extends StoredKey {
-  readonly name: string;
-  /** Kinds, prefixes, or `*`. */
-  readonly kinds: readonly string[];
-}
+export interface EventKey extends StoredKey, Stored<typeof EVENT_KEY_FIELDS> {}
 
 /** An event. */
 export interface WebhookEvent {
@@ -126,15 +92,10 @@ export interface WebhookEvent {
 }
 
 /** The state of a delivery. */
-export type DeliveryState = "attempting" | "retrying" | "acknowledged" | "failed";
+export type DeliveryState = Choice<typeof DELIVERY_FIELDS.state>;
 
 /** Why a delivery failed for good. */
-export type FailureReason =
-  | "exhausted"
-  | "endpoint_disabled"
-  | "endpoint_deleted"
-  | "payload_erased"
-  | "backlog_full";
+export type FailureReason = Choice<typeof DELIVERY_FIELDS.reason>;
 
 /** An event to deliver to every endpoint that names its kind and whose filter matches, disabled ones included. */
 export interface NewEvent {
@@ -168,22 +129,10 @@ export interface Delivery {
 }
 
 /** How an attempt ended. */
-export type AttemptResult = "acknowledged" | "failed" | "interrupted";
+export type AttemptResult = Choice<typeof ATTEMPT_FIELDS.result>;
 
 /** The error of an attempt. */
-export type AttemptErrorKind =
-  | "status"
-  | "redirect"
-  | "timeout"
-  | "dns"
-  | "connect"
-  | "tls"
-  | "reset"
-  | "protocol"
-  | "blocked_address"
-  /** The request could not be created, for example because its secret cannot be decrypted. */
-  | "unsendable"
-  | "interrupted";
+export type AttemptErrorKind = Choice<typeof ATTEMPT_FIELDS.errorKind>;
 
 /** An attempt of a delivery. */
 export interface Attempt {
@@ -205,7 +154,7 @@ export interface Attempt {
 }
 
 /** The status of an execution. */
-export type ExecutionStatus = "queued" | "running" | "succeeded" | "failed" | "cancelled";
+export type ExecutionStatus = Choice<typeof EXECUTION_FIELDS.status>;
 
 /** One run of a workflow. */
 export interface Execution {
@@ -242,8 +191,8 @@ export interface ExecutionStep {
   /** From 0. */
   readonly index: number;
   readonly name: string;
-  readonly kind: "request" | "limit" | "set";
-  readonly status: "succeeded" | "failed";
+  readonly kind: Choice<typeof STEP_FIELDS.kind>;
+  readonly status: Choice<typeof STEP_FIELDS.status>;
   readonly attempts: number;
   readonly startedAt: number;
   readonly finishedAt: number;
@@ -261,9 +210,6 @@ export interface ListedExecution extends Execution {
   /** Finished steps, in their order. */
   readonly steps: readonly ExecutionStep[];
 }
-
-/** Larger outputs are not listed. */
-export const MAX_LISTED_OUTPUT_BYTES = 16_384;
 
 /** A text of a workflow, kept for the executions that began with it. */
 export interface WorkflowVersion {
@@ -302,26 +248,12 @@ export interface AuditEntry {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** A change of some fields; `undefined` leaves a field as it is. */
-type Edit<T> = { readonly [Name in keyof T]?: T[Name] | undefined };
-
 /** A change of an endpoint; `null` removes a value. */
-export interface EndpointEdit extends
-  Edit<
-    Pick<Endpoint, "url" | "events" | "description" | "enabled" | "concurrency" | "standardWebhooks">
-  > {
+export interface EndpointEdit extends Edited<typeof ENDPOINT_FIELDS> {
   readonly headers?: { readonly names: readonly string[]; readonly sealed: Sealed } | null | undefined;
-  readonly timeoutMs?: number | null | undefined;
-  readonly filter?: string | null | undefined;
 }
 
 /** A change of a trigger; `null` removes a value. */
-export interface TriggerEdit extends
-  Edit<
-    Pick<
-      Trigger,
-      "workflow" | "enabled" | "requireIdempotencyKey" | "onBodyMismatch" | "onLimitError" | "verify"
-    >
-  > {
-  readonly limit?: string | null | undefined;
+export interface TriggerEdit extends Edited<typeof TRIGGER_FIELDS> {
+  readonly verify?: TriggerVerification | undefined;
 }

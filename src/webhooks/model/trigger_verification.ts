@@ -1,5 +1,6 @@
 import type { JsonObject } from "../../base/exact_json.ts";
-import type { SignatureScheme, TriggerVerification } from "./records.ts";
+import { DEFAULT_TOLERANCE_SECONDS } from "../resources/trigger.ts";
+import type { TriggerVerification } from "./records.ts";
 import {
   constantTimeEqual,
   hmacSha256,
@@ -7,9 +8,6 @@ import {
   signedBytes,
   type SigningSecret,
 } from "./signature.ts";
-
-/** How far a signed time may be from the clock where a trigger does not set it. */
-export const DEFAULT_TOLERANCE_SECONDS = 300;
 
 /** Headers of a call by name in lower case; repeated ones are joined by a comma and a space. */
 export type CallHeaders = ReadonlyMap<string, string>;
@@ -55,7 +53,7 @@ interface Scheme {
   readonly pingEvent?: string;
 }
 
-const SCHEMES: Readonly<Record<Exclude<SignatureScheme, "hmac-sha256">, Scheme>> = {
+const SCHEMES: Readonly<Record<Exclude<TriggerVerification["scheme"], "hmac-sha256">, Scheme>> = {
   github: {
     header: "x-hub-signature-256",
     form: "single",
@@ -95,12 +93,6 @@ const SCHEMES: Readonly<Record<Exclude<SignatureScheme, "hmac-sha256">, Scheme>>
     isIdSigned: true,
   },
 };
-
-/** All schemes. */
-export const SIGNATURE_SCHEMES = [
-  ...Object.keys(SCHEMES) as (keyof typeof SCHEMES)[],
-  "hmac-sha256",
-] as const satisfies readonly SignatureScheme[];
 
 /** A call whose signature is checked. */
 export interface SignedCall {

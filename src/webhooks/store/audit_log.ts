@@ -1,4 +1,4 @@
-import type { AuditAction } from "../model/audit_actions.ts";
+import type { AuditAction } from "../resources/audit_entry.ts";
 import type { AuditEntry, DeliveryState, FailureReason } from "../model/records.ts";
 import { listPage } from "./lists.ts";
 import { integer, RECORDS, text } from "./rows.ts";

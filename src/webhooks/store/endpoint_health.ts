@@ -1,5 +1,5 @@
 import { timeTextIf } from "../../base/rfc3339.ts";
-import type { AuditAction } from "../model/audit_actions.ts";
+import type { AuditAction } from "../resources/audit_entry.ts";
 import {
   afterAttempts,
   type AttemptSummary,

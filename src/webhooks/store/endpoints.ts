@@ -1,11 +1,5 @@
-import {
-  type AuditEntry,
-  type DisabledReason,
-  type Endpoint,
-  type EndpointEdit,
-  type EndpointSecret,
-  MAX_ENDPOINT_SECRETS,
-} from "../model/records.ts";
+import type { AuditEntry, DisabledReason, Endpoint, EndpointEdit, EndpointSecret } from "../model/records.ts";
+import { MAX_ENDPOINT_SECRETS } from "../resources/endpoint.ts";
 import { type EndpointStatistics, endpointStatistics, forgetFailures } from "./endpoint_health.ts";
 import { integer, RECORDS, sealedOf, text } from "./rows.ts";
 import { listPageOf } from "./lists.ts";

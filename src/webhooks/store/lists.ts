@@ -1,5 +1,5 @@
 import { cursorOf, type ListName, seqOfCursor } from "../model/cursor.ts";
-import { MAX_LISTED_OUTPUT_BYTES } from "../model/records.ts";
+import { MAX_LISTED_OUTPUT_BYTES } from "../resources/execution.ts";
 import { integer, integerOrNone } from "./rows.ts";
 import type { ListOptions, Page } from "./store.ts";
 import { all, type Dialect, get, type Parameter, type Row, type Sql, sql, type Work } from "./work.ts";

@@ -1,4 +1,4 @@
-import type { AuditAction } from "../model/audit_actions.ts";
+import type { AuditAction } from "../resources/audit_entry.ts";
 import type { AuditEntry, DeliveryState } from "../model/records.ts";
 import { integer, text } from "./rows.ts";
 import { addAudit, dropManualAttempts, failDeliveries, failUnaudited } from "./audit_log.ts";

@@ -1,6 +1,7 @@
 /** The tables of docs/webhooks have what the service does. */
 import { assertEquals } from "#assert";
-import { SIGNATURE_REFUSALS, SIGNATURE_SCHEMES } from "../../../src/webhooks/model/trigger_verification.ts";
+import { SIGNATURE_REFUSALS } from "../../../src/webhooks/model/trigger_verification.ts";
+import { TRIGGER_VERIFICATION } from "../../../src/webhooks/resources/trigger.ts";
 import { PROBLEM_CODES } from "../../../src/webhooks/api/problem_codes.ts";
 import { SLOTS_MS } from "../../../src/webhooks/model/schedule.ts";
 import { documentPages } from "../../harness/documents.ts";
@@ -43,7 +44,7 @@ Deno.test("docs/webhooks/signed-triggers.md has each reason to refuse a signatur
   });
   assertEquals(rowsOf(page, "Reason"), sentences);
   const schemes = rowsOf(page, "Scheme").map(([scheme = ""]) => scheme.replaceAll("`", ""));
-  assertEquals(schemes, [...SIGNATURE_SCHEMES]);
+  assertEquals(schemes, [...TRIGGER_VERIFICATION.scheme.choices]);
 });
 
 Deno.test("docs/webhooks/triggers.md has the status of each code", () => {

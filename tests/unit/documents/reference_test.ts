@@ -10,7 +10,7 @@ import { DESCRIBED_ROUTES } from "../../../src/http/openapi/described_routes.ts"
 import { METRIC_SECTIONS } from "../../../src/serve/metric_groups.ts";
 import { settingEntries } from "../../../src/settings/table.ts";
 import { CHECK_KIND } from "../../../src/webhooks/deliveries/endpoint_check.ts";
-import { AUDIT_ACTIONS } from "../../../src/webhooks/model/audit_actions.ts";
+import { AUDIT_ACTIONS } from "../../../src/webhooks/resources/audit_entry.ts";
 import { COMPLETED_KIND } from "../../../src/webhooks/model/completion_event.ts";
 import { DELIVERY_FAILED_KIND, ENDPOINT_KINDS } from "../../../src/webhooks/model/endpoint_events.ts";
 import { mentionProblems, type Reference, rowProblems } from "../../harness/document_tables.ts";

@@ -1,15 +1,15 @@
 import { assertEquals } from "#assert";
 import { signingSecret } from "../../../../src/webhooks/deliveries/request.ts";
-import { sentEndpoint } from "../../../../src/webhooks/api/endpoint_fields.ts";
-import { ENDPOINT_FIELDS } from "../../../../src/webhooks/api/endpoint_operations.ts";
-import { FieldReader } from "../../../../src/webhooks/api/field_reader.ts";
+import { ENDPOINT_FIELDS } from "../../../../src/webhooks/resources/endpoint.ts";
+import { changeFields } from "../../../../src/webhooks/resources/field.ts";
+import { readFields } from "../../../../src/webhooks/api/field_reader.ts";
 import { urlShapeProblem } from "../../../../src/webhooks/deliveries/endpoint_url.ts";
 import { refusalOf } from "./refusal_fixture.ts";
 import { WebhookBed } from "../../../harness/webhook_service_fixture.ts";
 import { findEndpoint } from "../../../../src/webhooks/store/endpoints.ts";
 
 function headersOf(name: string): unknown {
-  return sentEndpoint(new FieldReader({ headers: { [name]: "v" } }, ENDPOINT_FIELDS)).headers;
+  return readFields({ headers: { [name]: "v" } }, changeFields(ENDPOINT_FIELDS)).headers;
 }
 
 Deno.test("endpoint: headers that steer a connection are refused when they are saved", async () => {

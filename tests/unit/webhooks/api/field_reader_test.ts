@@ -1,11 +1,12 @@
 import { assertEquals } from "#assert";
-import { FieldReader } from "../../../../src/webhooks/api/field_reader.ts";
+import { readFields } from "../../../../src/webhooks/api/field_reader.ts";
 import { refusalOf } from "./refusal_fixture.ts";
+
+const TEXT = { type: "text", words: "" } as const;
 
 Deno.test("fields: texts hold no control characters", async () => {
   for (const text of ["a\0b", "a\nb", "\u001b[31mred", "a\u007f", "a\u0085b", "\t"]) {
-    const fields = new FieldReader({ name: text }, { name: {} });
-    const problem = await refusalOf(() => fields.text("name"));
+    const problem = await refusalOf(() => readFields({ name: text }, { name: TEXT }));
     assertEquals([problem.status, problem.field, problem.detail], [
       422,
       "name",
@@ -13,17 +14,17 @@ Deno.test("fields: texts hold no control characters", async () => {
     ]);
   }
   for (const text of ["", "größer 漢字 👍", " a "]) {
-    assertEquals(new FieldReader({ name: text }, { name: {} }).text("name"), text);
+    assertEquals(readFields({ name: text }, { name: TEXT }), { name: text });
   }
 });
 
 Deno.test("fields: one that is not known is refused with those that are", async () => {
   const table = [
-    [{ a: {}, b: {} }, 'Cannot use "x": unknown; expected a, b'],
+    [{ a: TEXT, b: TEXT }, 'Cannot use "x": unknown; expected a, b'],
     [{}, 'Cannot use "x": unknown; expected no fields'],
   ] as const;
   for (const [known, detail] of table) {
-    const problem = await refusalOf(() => new FieldReader({ x: 1 }, known));
+    const problem = await refusalOf(() => readFields({ x: 1 }, known));
     assertEquals([problem.field, problem.detail], ["x", detail]);
   }
 });

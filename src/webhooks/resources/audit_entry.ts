@@ -1,3 +1,5 @@
+import { type Fields, ID, type Resource } from "./field.ts";
+
 /** Every action of the audit log, and when it is recorded. */
 export const AUDIT_ACTIONS = {
   "deliveries.paused": "`POST /deliveries/pause` paused all deliveries",
@@ -32,3 +34,40 @@ export const AUDIT_ACTIONS = {
 
 /** An action of the audit log. */
 export type AuditAction = keyof typeof AUDIT_ACTIONS;
+
+/** The fields of an entry of the audit log. */
+export const AUDIT_FIELDS = {
+  id: ID,
+  actor: {
+    type: "text",
+    words: "`admin`, `system`, `trigger:<name>` or `event-key:<name>`.",
+    label: "Actor",
+  },
+  action: {
+    type: "text",
+    words: "The action.",
+    examples: Object.keys(AUDIT_ACTIONS),
+    label: "Action",
+  },
+  object: { type: "text", words: "The record, such as `delivery:<id>`.", label: "Object" },
+  details: { type: "object", words: "Details; never a secret.", label: "Details" },
+  at: { type: "time", words: "Time of the action.", label: "When" },
+} as const satisfies Fields;
+
+/** Entries of the audit log. */
+export const AUDIT: Resource = {
+  list: "audit",
+  noun: "entry",
+  fields: AUDIT_FIELDS,
+  filters: {
+    event: {
+      type: "kind",
+      words: "Only entries with this action, such as `delivery.failed`.",
+      flag: "action",
+      value: "ACTION",
+      label: "Action",
+      hint: "such as delivery.failed",
+    },
+  },
+  columns: ["at", "actor", "action", "object", "details"],
+};

@@ -1,0 +1,12 @@
+/** The descriptions of the resources. The browser gets their values: see `readPageFile`. */
+export { AUDIT } from "../../webhooks/resources/audit_entry.ts";
+export { DELIVERIES } from "../../webhooks/resources/delivery.ts";
+export {
+  ENDPOINT_CHECK,
+  ENDPOINT_RECOVERY,
+  ENDPOINT_ROTATION,
+  ENDPOINTS,
+} from "../../webhooks/resources/endpoint.ts";
+export { EVENT_KEYS, EVENTS, POSTED_EVENT } from "../../webhooks/resources/event.ts";
+export { EXECUTION_DETAILS, EXECUTIONS } from "../../webhooks/resources/execution.ts";
+export { TRIGGERS, VERIFICATION_SECRET } from "../../webhooks/resources/trigger.ts";

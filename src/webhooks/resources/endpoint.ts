@@ -1,0 +1,230 @@
+import { CREATED, type Fields, ID, type Resource, UPDATED } from "./field.ts";
+
+/** Most signing secrets of an endpoint. */
+export const MAX_ENDPOINT_SECRETS = 8;
+
+/** A signing secret. */
+const SECRET = {
+  id: ID,
+  createdAt: CREATED,
+  activeAt: { type: "time", words: "Time from which Weir signs with this secret." },
+  signs: { type: "flag", words: "Whether Weir currently signs with this secret." },
+  state: {
+    type: "choice",
+    choices: ["pending", "signing", "retired"],
+    words: "Whether Weir will sign with this secret, signs with it now, or signed with it before.",
+  },
+} as const satisfies Fields;
+
+/** The attempts of some time. */
+const ATTEMPTS = {
+  period: { type: "choice", choices: ["1h", "24h"], words: "The last hour or the last day." },
+  attempts: { type: "integer", words: "Number of attempts." },
+  failures: { type: "integer", words: "Number of failed attempts." },
+  successRate: {
+    type: "share",
+    words: "Share of successful attempts, from 0 to 1, rounded down to four decimals.",
+  },
+  meanMs: {
+    type: "integer",
+    words: "Mean time of the attempts with a response, in milliseconds; absent if there are none.",
+    shown: "sometimes",
+  },
+  maxMs: { type: "integer", words: "The longest of these times, in milliseconds.", shown: "sometimes" },
+} as const satisfies Fields;
+
+/** The fields of an endpoint. */
+export const ENDPOINT_FIELDS = {
+  id: ID,
+  url: {
+    type: "url",
+    words: "Destination URL: https, or http for addresses in `WEBHOOK_ALLOW_CIDRS`.",
+    max: 2_048,
+    set: "always",
+    isRequired: true,
+    flag: "to",
+    value: "URL",
+    help: "new URL, used from the next attempt on",
+    label: "URL",
+    hint: "https, and an address that the service may call",
+  },
+  events: {
+    type: "kinds",
+    words: "Kinds of events that the endpoint receives.",
+    max: 100,
+    set: "always",
+    default: ["*"],
+    flag: "event",
+    label: "Events",
+    hint: "Kinds, prefixes such as workflow.*, or * for all, separated by spaces",
+  },
+  description: {
+    type: "text",
+    words: "Free-text description.",
+    set: "always",
+    default: "",
+    label: "Description",
+  },
+  enabled: {
+    type: "flag",
+    words: "Whether deliveries are attempted.",
+    set: "always",
+    default: true,
+    label: "State",
+  },
+  disabledReason: {
+    type: "choice",
+    choices: ["admin", "failing"],
+    words: "If disabled: whether an administrator disabled it, or Weir because its attempts only failed.",
+    shown: "sometimes",
+  },
+  disabledAt: { type: "time", words: "If disabled: since when.", shown: "sometimes" },
+  failingSince: {
+    type: "time",
+    words: "Time of the first failed attempt since the last success; absent if there is none.",
+    shown: "sometimes",
+  },
+  consecutiveFailures: {
+    type: "integer",
+    words: "Number of failed attempts since the last success; absent if there are none.",
+    min: 1,
+    shown: "sometimes",
+  },
+  headers: {
+    type: "headers",
+    words: "Static headers of every delivery, by name. Weir encrypts the values and never returns them.",
+    set: "always",
+    isNullable: true,
+    flag: "header",
+    help: "static header of every request",
+    clear: ["no-headers", "remove all static headers"],
+    label: "Headers",
+  },
+  concurrency: {
+    type: "integer",
+    words: "Maximum number of attempts in flight.",
+    min: 1,
+    max: 100,
+    set: "always",
+    default: 4,
+    label: "Concurrency",
+  },
+  timeoutMs: {
+    type: "integer",
+    words: "Timeout of one attempt in milliseconds; `WEBHOOK_TIMEOUT` applies if absent.",
+    min: 1,
+    max: 600_000,
+    set: "always",
+    isNullable: true,
+    shown: "sometimes",
+    flag: "attempt-timeout",
+    value: "DURATION",
+    help: "timeout of one attempt (default WEBHOOK_TIMEOUT)",
+    clear: ["default-attempt-timeout", "reset the timeout of attempts to WEBHOOK_TIMEOUT"],
+    label: "Timeout",
+    hint: "WEBHOOK_TIMEOUT when empty",
+  },
+  standardWebhooks: {
+    type: "flag",
+    words: "Whether deliveries include the headers of Standard Webhooks.",
+    set: "always",
+    default: true,
+    label: "Also send the Standard Webhooks headers",
+  },
+  filter: {
+    type: "filter",
+    words:
+      "Values of fields of `data`: the endpoint receives an event only if each path has one of its values.",
+    set: "always",
+    isNullable: true,
+    shown: "sometimes",
+    help: "receive only events whose data has one of the values at the path, such as customer.plan=pro,team",
+    clear: ["no-filter", "remove the filter"],
+    label: "Filter",
+    hint:
+      'Values of fields of data as JSON, such as {"customer.plan": ["pro", "team"]}; all events when empty',
+  },
+  attempts: {
+    type: "records",
+    words: "Attempts of the last hour and of the last day; a period without attempts is absent.",
+    fields: ATTEMPTS,
+    of: "AttemptStatistics",
+    min: 1,
+    max: 2,
+    shown: "sometimes",
+    label: "Success rate",
+  },
+  secrets: {
+    type: "records",
+    words: "Signing secrets, the newest first.",
+    fields: SECRET,
+    of: "EndpointSecret",
+    max: MAX_ENDPOINT_SECRETS,
+    label: "Secret since",
+  },
+  createdAt: CREATED,
+  updatedAt: UPDATED,
+  secret: {
+    type: "text",
+    words: "The signing secret. Only this response contains it.",
+    pattern: "^whsec_",
+    shown: "once",
+  },
+} as const satisfies Fields;
+
+/** Endpoints. */
+export const ENDPOINTS: Resource = {
+  list: "endpoints",
+  noun: "endpoint",
+  fields: ENDPOINT_FIELDS,
+  filters: {},
+  columns: ["id", "url", "events", "enabled", "failingSince", "description"],
+};
+
+/** A new signing secret of an endpoint. */
+export const ENDPOINT_ROTATION = {
+  activeIn: {
+    type: "delay",
+    words:
+      "Delay until Weir signs with the new secret: a duration such as `30m`, at most 30 days, or 0 for immediately; default `24h`.",
+    help: "delay until Weir signs with the new secret (default 24h; 0 for immediately)",
+    label: "Active in",
+    hint: "A duration such as 30m or 24h; 0 for now",
+  },
+} as const satisfies Fields;
+
+/** A dry run of an endpoint: an event to compare with it. */
+export const ENDPOINT_CHECK = {
+  event: {
+    type: "kind",
+    words: "A kind of event: the check fails unless the endpoint subscribes to it.",
+    help: "also check whether the endpoint subscribes to this kind of event",
+  },
+  data: {
+    type: "object",
+    words: "A payload: the check fails unless the filter of the endpoint matches. Weir does not send it.",
+    help: "also check whether the filter matches this payload, which is not sent",
+  },
+} as const satisfies Fields;
+
+/** Failed deliveries of an endpoint to open again. */
+export const ENDPOINT_RECOVERY = {
+  since: {
+    type: "moment",
+    words: "The start of the range: a time, or a duration before now such as `48h`.",
+    isRequired: true,
+    label: "Created since",
+  },
+  until: {
+    type: "moment",
+    words: "The end of the range, exclusive, in the same form; later than `since`.",
+    isRequired: true,
+    label: "Created before",
+  },
+  dryRun: {
+    type: "flag",
+    words: "Whether to count the deliveries without reopening them.",
+    default: false,
+    help: "count the deliveries, but do not retry them",
+  },
+} as const satisfies Fields;

@@ -1,0 +1,256 @@
+import { changeFields, CREATED, type Fields, ID, newFields, type Resource, UPDATED } from "./field.ts";
+
+/** Largest difference between a signed time and the clock, for a trigger that does not set it. */
+export const DEFAULT_TOLERANCE_SECONDS = 300;
+
+/** A key that callers show. */
+export const TRIGGER_KEY = {
+  id: ID,
+  lastFour: { type: "text", words: "The last four characters of the key." },
+  createdAt: CREATED,
+} as const satisfies Fields;
+/** A secret that signs calls. */
+export const TRIGGER_SECRET = { id: ID, createdAt: CREATED } as const satisfies Fields;
+
+/** The rate limit of each call. */
+export const TRIGGER_LIMIT = {
+  domain: { type: "text", words: "The domain of the rules.", min: 1, isRequired: true },
+  descriptors: {
+    type: "descriptors",
+    words: "Descriptors as keys and values; values may have templates such as `{{ input.customer }}`.",
+    max: 16,
+    isRequired: true,
+  },
+} as const satisfies Fields;
+
+const HEADER = { type: "header", set: "always", shown: "sometimes" } as const;
+
+/** The signatures of calls. Only `hmac-sha256` has the fields of headers, of the prefix and of the encoding. */
+export const TRIGGER_VERIFICATION = {
+  scheme: {
+    type: "choice",
+    choices: ["github", "stripe", "shopify", "standard-webhooks", "hmac-sha256"],
+    words: "Scheme of the signature; `hmac-sha256` requires `header`. It cannot be changed later.",
+    set: "always",
+    isRequired: true,
+    flag: "verify",
+    value: "SCHEME",
+    help: "require signed calls instead of a key: github, stripe, shopify, standard-webhooks or hmac-sha256",
+    label: "Callers prove themselves with",
+  },
+  header: {
+    ...HEADER,
+    words: "The header of the signature; only with `hmac-sha256`.",
+    flag: "signature-header",
+    help: "header of the signature, required with --verify hmac-sha256",
+    label: "Header of the signature",
+  },
+  prefix: {
+    type: "text",
+    words: "The text before the signature in its header; only with `hmac-sha256`.",
+    pattern: "^[ -~]{0,64}$",
+    expected: "at most 64 printable ASCII characters",
+    set: "always",
+    shown: "sometimes",
+    flag: "signature-prefix",
+    help: "text before the signature in its header",
+    label: "Text before the signature",
+    hint: "Such as sha256=",
+  },
+  encoding: {
+    type: "choice",
+    choices: ["hex", "base64"],
+    words: "The encoding of the signature; only with `hmac-sha256`. Default: `hex`.",
+    set: "always",
+    shown: "sometimes",
+    flag: "signature-encoding",
+    value: "ENCODING",
+    help: "encoding of the signature: hex (default) or base64",
+    label: "Encoding",
+  },
+  timestampHeader: {
+    ...HEADER,
+    words:
+      "The header of the time in seconds since the Unix epoch; only with `hmac-sha256`. The signature then covers this time, a period and the body.",
+    flag: "timestamp-header",
+    help: "header of the signed time, in seconds since 1970",
+    label: "Header of the signed time",
+    hint: "Then the signature covers the time, a period and the body",
+  },
+  toleranceSeconds: {
+    type: "integer",
+    words:
+      `Maximum difference between the signed time and the clock; only with a signed time. Default: ${DEFAULT_TOLERANCE_SECONDS}.`,
+    min: 1,
+    max: 86_400,
+    set: "always",
+    shown: "sometimes",
+    flag: "tolerance",
+    value: "DURATION",
+    help: "maximum difference between the signed time and the clock (default 5m)",
+    label: "Tolerance of the signed time in seconds",
+    hint: "300 when empty",
+  },
+  idempotencyHeader: {
+    ...HEADER,
+    words: "The header whose value is the idempotency key; only with `hmac-sha256`. It is not signed.",
+    flag: "delivery-id-header",
+    help: "header whose value is the idempotency key",
+    label: "Header of the delivery's identifier",
+  },
+} as const satisfies Fields;
+
+/** The secret of the provider of signed calls. */
+export const VERIFICATION_SECRET = {
+  secret: {
+    type: "secret",
+    words:
+      "The secret that the provider signs with, without blanks at its ends; with `standard-webhooks`, `whsec_` or `v1,whsec_` followed by base64. If absent, Weir generates one.",
+    min: 8,
+    max: 1_024,
+    flag: "secret-file",
+    help: "file with the secret of the provider; - for standard input (default: a generated secret)",
+    label: "Secret of the provider",
+    hint: "Generated when empty",
+  },
+} as const satisfies Fields;
+
+/** The fields of a trigger. */
+export const TRIGGER_FIELDS = {
+  id: ID,
+  name: {
+    type: "text",
+    words:
+      "The last part of the path of the trigger: 1 to 64 of a to z, 0 to 9 and `-`; the first is not `-`.",
+    pattern: "^[a-z0-9][a-z0-9-]{0,63}$",
+    expected: "1 to 64 of a to z, 0 to 9 and -, not beginning with -",
+    set: "new",
+    isRequired: true,
+    label: "Name",
+    hint: "1 to 64 of a to z, 0 to 9 and -",
+  },
+  workflow: {
+    type: "text",
+    words: "The name of a workflow.",
+    min: 1,
+    max: 128,
+    pattern: "^[^\\s\\u0000-\\u001f\\u007f-\\u009f]+$",
+    expected: "the name of a workflow",
+    set: "always",
+    isRequired: true,
+    value: "NAME",
+    help: "workflow to start",
+    label: "Workflow",
+    hint: "The name in the workflow file",
+  },
+  enabled: {
+    type: "flag",
+    words: "Whether calls are accepted.",
+    set: "always",
+    default: true,
+    label: "State",
+  },
+  requireIdempotencyKey: {
+    type: "flag",
+    words: "Whether a call requires an `Idempotency-Key`.",
+    set: "always",
+    default: false,
+    help: "reject calls without the header Idempotency-Key",
+    label: "Reject calls without an Idempotency-Key",
+  },
+  onBodyMismatch: {
+    type: "choice",
+    choices: ["replay", "reject"],
+    words:
+      "Response to a repeated `Idempotency-Key` with another body: `replay` the first response, or `reject` with 422.",
+    set: "always",
+    default: "replay",
+    value: "HOW",
+    help: "response to a repeated key with a different body: replay (default) or reject",
+    label: "When a known Idempotency-Key has another body",
+  },
+  limit: {
+    type: "limit",
+    words: "The rate limit of each call, which the rules of this Weir define.",
+    fields: TRIGGER_LIMIT,
+    of: "TriggerLimit",
+    set: "always",
+    isNullable: true,
+    shown: "sometimes",
+    clear: ["no-limit", "remove the rate limit"],
+    label: "Limit",
+  },
+  onLimitError: {
+    type: "choice",
+    choices: ["deny", "allow"],
+    words: "Decision when the rate limit of a call cannot be checked.",
+    set: "always",
+    default: "deny",
+    value: "HOW",
+    help: "decision when the rate limit of a call cannot be checked: deny (default) or allow",
+    label: "When the rate limit decision fails",
+  },
+  verify: {
+    type: "verification",
+    words: "How calls are signed. A scheme cannot be changed later.",
+    fields: TRIGGER_VERIFICATION,
+    of: "TriggerVerification",
+    set: "always",
+    shown: "sometimes",
+  },
+  keys: {
+    type: "records",
+    words: "Valid keys, the newest first; none if the calls are signed.",
+    fields: TRIGGER_KEY,
+    of: "TriggerKey",
+    max: 2,
+    label: "Keys",
+  },
+  secrets: {
+    type: "records",
+    words: "Valid secrets, the newest first, if the calls are signed.",
+    fields: TRIGGER_SECRET,
+    of: "TriggerSecret",
+    max: 2,
+    shown: "sometimes",
+  },
+  createdAt: CREATED,
+  updatedAt: UPDATED,
+  key: {
+    type: "text",
+    words: "The trigger key. Only this response contains it.",
+    pattern: "^svct_",
+    shown: "once",
+  },
+  secret: {
+    type: "text",
+    words: "The secret that signs the calls, if Weir generated it. Only this response contains it.",
+    pattern: "^whsec_",
+    shown: "once",
+  },
+} as const satisfies Fields;
+
+/** The fields of a new trigger; each scheme of signatures has its own. */
+export const NEW_TRIGGER = {
+  ...newFields(TRIGGER_FIELDS),
+  verify: { ...TRIGGER_FIELDS.verify, of: "NewTriggerVerification" },
+} as const satisfies Fields;
+/** The fields of a change of a trigger. */
+export const TRIGGER_CHANGE = {
+  ...changeFields(TRIGGER_FIELDS),
+  verify: { ...TRIGGER_FIELDS.verify, of: "TriggerVerificationChange" },
+} as const satisfies Fields;
+
+/** Triggers. */
+export const TRIGGERS: Resource = {
+  list: "triggers",
+  noun: "trigger",
+  fields: TRIGGER_FIELDS,
+  filters: {},
+  columns: ["id", "name", "workflow", "enabled", "createdAt"],
+};
+
+/** A call by the administration. */
+export const TRIGGER_CALL = {
+  data: { type: "object", words: "The `input` of the workflow, nested at most 63 deep.", isRequired: true },
+} as const satisfies Fields;
