@@ -1,9 +1,10 @@
 import process from "node:process";
 import { parseArgs } from "node:util";
-import { Redis } from "ioredis";
 import { positive } from "./flag_values.ts";
 import { LoadRecord, type LoadResult } from "../../src/load/load_record.ts";
 import { pace } from "../../src/load/pace.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { openKvSession } from "../../src/cache/kv/greeting.ts";
 
 /** Different keys, taken in turn. */
 const KEYS = 10_000;
@@ -17,11 +18,21 @@ export interface PacedKvOptions {
   readonly seconds: number;
 }
 
-/** Sends INCRBY at a constant rate by a bare ioredis client, and checks that each answer is a count. */
+/** Sends INCRBY at a constant rate on a bare connection, and checks that each answer is a count. */
 export async function runPacedKv(options: PacedKvOptions): Promise<LoadResult> {
   const { port, perSecond, warmUpSeconds, seconds } = options;
-  const client = new Redis({ host: "127.0.0.1", port, lazyConnect: true, socketTimeout: TIMEOUT_MS });
-  await client.connect();
+  const connection = await openKvSession(
+    {
+      locate: () => Promise.resolve({ target: { host: "127.0.0.1", port } }),
+      tls: undefined,
+      timeoutMs: TIMEOUT_MS,
+      clock: systemClock,
+      username: undefined,
+      password: undefined,
+    },
+    () => {},
+    new AbortController().signal,
+  );
   const begin = performance.now();
   const cpuBefore = process.cpuUsage();
   const record = new LoadRecord(begin + warmUpSeconds * 1_000);
@@ -32,15 +43,16 @@ export async function runPacedKv(options: PacedKvOptions): Promise<LoadResult> {
     stopAt: begin + (warmUpSeconds + seconds) * 1_000,
     start(due) {
       record.begin(due);
-      const answer = client.incrby(`bare_k${index++ % KEYS}`, 1).then(
-        (count) => count > 0 ? record.goodAnswer(due, performance.now()) : record.error(`count ${count}`),
+      const answer = connection.command(["INCRBY", `bare_k${index++ % KEYS}`, "1"]).then(
+        (count) =>
+          Number(count) > 0 ? record.goodAnswer(due, performance.now()) : record.error(`count ${count}`),
         (error: unknown) => record.error(error instanceof Error ? error.message : String(error)),
       );
       answers.push(answer);
     },
   });
   await Promise.all(answers);
-  client.disconnect();
+  connection.close("the bench has ended");
   const { user, system } = process.cpuUsage(cpuBefore);
   return record.result((user + system) / 1_000 / (performance.now() - begin));
 }

@@ -45,12 +45,12 @@ export function certificateDate(text = ""): string {
 }
 
 /** Whether the text of an error of the platform is about the certificate of the server. */
-export function isCertificateProblem(text: string): boolean {
+function isCertificateProblem(text: string): boolean {
   return /certificate(?! ?required)/i.test(text);
 }
 
 /** How a failed connection is looked at again. */
-export interface TlsLook {
+interface TlsLook {
   /** Connects to the same place without verification. Nothing is sent over this connection. */
   readonly connect: () => TLSSocket | Promise<TLSSocket>;
   readonly clock: Clock;

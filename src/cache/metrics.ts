@@ -1,7 +1,7 @@
 import { counter, gauge, type MetricGroup, timer } from "../base/metrics.ts";
 
 /** Metrics of the connections to one key-value server. */
-export const KV_POOL_METRICS = {
+const KV_POOL_METRICS = {
   cx_active: gauge("connections", "Open connections to the cache."),
   cx_total: counter("connections", "Connections opened to the cache since the start."),
   cx_local_close: counter("connections", "Connections to the cache that Weir closed."),

@@ -75,7 +75,7 @@ async function openOne(options: OpenCacheOptions, { prefix, metrics, health }: {
     const cache = new KvCache({
       ...node,
       address: address.text,
-      connect: (events) => connections.open(events),
+      ...connections.server(),
       onConnection,
     });
     stats.addMetrics(kvMetrics(metrics), cache.metrics);
@@ -94,7 +94,7 @@ async function openOne(options: OpenCacheOptions, { prefix, metrics, health }: {
         ...node,
         placeExpiry,
         onConnection: onNodeConnection,
-        connect: (events) => connections.open(events, endpoint),
+        ...connections.server(endpoint),
       }),
     parallelism: settings[`${prefix}_CLUSTER_PIPELINE_PARALLELISM`],
     onConnection,

@@ -1,8 +1,9 @@
-import { systemClock } from "../../src/base/clock.ts";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
+import { Pool } from "../../src/base/pool.ts";
 import { type KvAddressOptions, parseKvAddress } from "../../src/cache/kv/address.ts";
 import { KvCache } from "../../src/cache/kv/cache.ts";
 import { KvCluster, type KvClusterOptions } from "../../src/cache/kv/cluster/cluster.ts";
-import type { KvConnectionEvents } from "../../src/cache/kv/connection.ts";
+import type { KvConnection } from "../../src/cache/kv/connection.ts";
 import { KvConnections } from "../../src/cache/kv/connections.ts";
 import { KvNode, type KvNodeOptions } from "../../src/cache/kv/node.ts";
 import { hostPort } from "../../src/base/host_port.ts";
@@ -71,8 +72,7 @@ export function openKvCluster(
     seeds,
     address: "cluster",
     openNode(endpoint, onConnection, placeExpiry) {
-      const connect = (events: KvConnectionEvents) => connections.open(events, endpoint);
-      return new KvNode({ connect, ...pool, ...shared, onConnection, placeExpiry });
+      return new KvNode({ ...connections.server(endpoint), ...pool, ...shared, onConnection, placeExpiry });
     },
     parallelism: 0,
     ...shared,
@@ -85,13 +85,30 @@ export function openKvCluster(
   });
 }
 
+/** So many connections, and why each of them was lost or not made. */
+export function openKvPool(
+  connections: KvConnections,
+  { size = 1, clock = systemClock }: { readonly size?: number; readonly clock?: Clock } = {},
+): { readonly pool: Pool<KvConnection>; readonly errors: string[] } {
+  const errors: string[] = [];
+  const pool = new Pool({
+    ...connections.server(),
+    minSize: size,
+    maxSize: size,
+    isShared: false,
+    clock,
+    events: { free: () => {}, lost: (reason) => void errors.push(reason) },
+  });
+  return { pool, errors };
+}
+
 function nodeOptions(url: string, options: OpenKvOptions): KvNodeOptions & { readonly address: string } {
   const { timeoutMs = PATIENCE_MS, type = "single", auth, sentinelAuth, tls, tlsFiles, clock = systemClock } =
     options;
   const address = parseKvAddress(type, url, { auth, sentinelAuth, ...(tls === undefined ? {} : { tls }) });
   const connections = new KvConnections({ address, tls: tlsFiles, timeoutMs, clock, random: Math.random });
   return {
-    connect: (events) => connections.open(events),
+    ...connections.server(),
     address: address.text,
     timeoutMs,
     ...{ poolSize: 3, onEmpty: "CREATE", onEmptyWaitMs: 1_000, windowMs: 0 },

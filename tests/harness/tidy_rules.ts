@@ -100,7 +100,6 @@ const KNOWS_ADAPTERS = ["webhooks/service", "webhooks/store/maintenance", "cli",
 
 /** Third-party packages, each with the paths that may import it. */
 const PACKAGES: Readonly<Record<string, RegExp>> = {
-  "ioredis": /^(?:src\/cache\/kv\/(?:client|connector)\.ts|scripts\/bench\/paced_kv\.ts)$/,
   "ipaddr.js": /^src\/webhooks\/model\/address_ranges\.ts$/,
   "@grpc/grpc-js": /^(?:src\/grpc\/grpc_js_engine\.ts$|tests\/|scripts\/bench\/)/,
   "pg": /^(?:src\/webhooks\/store\/postgres\/|tests\/|scripts\/bench\/postgres_)/,

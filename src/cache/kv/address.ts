@@ -1,7 +1,4 @@
-import { type HostAndPort, hostPort } from "../../base/host_port.ts";
-
-/** Where one connection leads: over TCP, or over a unix socket. */
-export type KvTarget = HostAndPort | { readonly path: string };
+import { type DialAddress, type HostAndPort, hostPort } from "../../base/host_port.ts";
 
 /** Who logs in to a server. */
 export interface KvLogin {
@@ -24,7 +21,7 @@ interface KvAddressBase extends KvLogin {
 /** One server. */
 export interface KvSingle extends KvAddressBase {
   readonly kind: "single";
-  readonly target: KvTarget;
+  readonly target: DialAddress;
 }
 
 /** A primary that sentinels know by its name. */

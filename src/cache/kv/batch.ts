@@ -1,6 +1,6 @@
 import { HitBatch, type HitGroup, type WaitingAsk } from "../hit_batch.ts";
 import type { KeptHit } from "../../ratelimit/counter_cache.ts";
-import type { KvCommands } from "./client.ts";
+import type { KvCommands } from "./connection.ts";
 import type { KvExpiries, LateExpiry } from "./expiries.ts";
 import { KvTakes, type TakeAsk } from "./takes.ts";
 import { ReplyError, respArgument, respCommand, RespWriter, shortened } from "./resp.ts";

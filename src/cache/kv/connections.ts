@@ -1,18 +1,16 @@
-import tls from "node:tls";
 import { backoffMs } from "../../base/backoff.ts";
+import type { Clock } from "../../base/clock.ts";
 import type { HostAndPort } from "../../base/host_port.ts";
-import { explainedTlsError, isCertificateProblem } from "../../base/tls_problem.ts";
+import type { PoolOptions } from "../../base/pool.ts";
 import { ServerChecks } from "../server_checks.ts";
-import type { SharedCacheOptions } from "../shared_cache_options.ts";
-import { readTlsFiles, type TlsFiles } from "../tls_files.ts";
+import type { TlsFiles } from "../tls_files.ts";
 import type { KvEndpoints } from "./address.ts";
-import { KvConnection, type KvConnectionEvents } from "./connection.ts";
-import type { KvConnectorOptions } from "./connector.ts";
+import type { KvConnection } from "./connection.ts";
+import { type KvOpening, openKvConnection } from "./greeting.ts";
 import { KvSentinels } from "./sentinel/sentinels.ts";
 
 /** Waits between attempts to connect once there was a connection. */
 const RECONNECT = { firstMs: 50, longestMs: 2_000 };
-const LOCATE_MS = 5_000;
 /** The settings allow no wait at all, which would be a storm of attempts. */
 const SHORTEST_MS = 10;
 
@@ -24,11 +22,14 @@ export interface KvStartupTimes {
   readonly maxElapsedMs: number;
 }
 
-/** How connections to a key-value cache are made. */
-export interface KvConnectionsOptions extends Pick<SharedCacheOptions, "timeoutMs" | "clock" | "random"> {
+/** Options of the connections to a key-value cache. */
+export interface KvConnectionsOptions {
   readonly address: KvEndpoints;
   /** Files for TLS; of effect only where the address requires TLS, which works without files too. */
   readonly tls?: TlsFiles | undefined;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly random: () => number;
   /** Waits until the first connection; those of a reconnect when absent. */
   readonly startup?: KvStartupTimes | undefined;
   /** Called once when there was no connection in the time of `startup`, with a whole sentence. */
@@ -36,6 +37,9 @@ export interface KvConnectionsOptions extends Pick<SharedCacheOptions, "timeoutM
   /** Called once for a server that is used although it did not report its state. */
   readonly onUnknownState?: ((address: string, reason: string) => void) | undefined;
 }
+
+/** Opens the connections of a pool to one server. */
+export type KvServer = Pick<PoolOptions<KvConnection>, "open" | "retryDelayMs">;
 
 /** Opens every connection to one key-value cache. They share the time of the start and the sentinels. */
 export class KvConnections {
@@ -58,47 +62,27 @@ export class KvConnections {
     }
   }
 
-  /** Opens a connection to the primary, or to `node`, which a cluster requires. */
-  open(events: KvConnectionEvents, node?: HostAndPort): KvConnection {
+  /** The primary, or `node`, which a cluster requires. */
+  server(node?: HostAndPort): KvServer {
     const { address, timeoutMs, clock } = this.#options;
     const locate = this.#locator(node);
-    let attempts = 0;
-    return new KvConnection({
+    const options = {
       ...address,
-      connector: { locate, tls: this.#tls, timeoutMs, clock },
+      locate,
+      tls: this.#tls,
+      timeoutMs,
+      clock,
       checks: this.#checks,
       primaryOnly: this.#sentinels !== undefined && node === undefined,
-      retryDelayMs: (attempt, reason) => this.retryDelayMs(attempt, reason),
-    }, {
-      ...events,
-      ready: () => {
-        attempts++;
+    };
+    return {
+      open: async (lost, signal) => {
+        const connection = await openKvConnection(options, lost, signal);
         this.connected();
-        events.ready();
+        return connection;
       },
-      lost: (reason) => {
-        const attempt = ++attempts;
-        if (this.#tls === undefined || !isCertificateProblem(reason)) return events.lost(reason);
-        void this.#explain(reason, this.#tls, locate).then((text) =>
-          attempt === attempts && events.lost(text)
-        );
-      },
-    });
-  }
-
-  /** The reason with the cause, where the platform rejected the certificate of the server. */
-  async #explain(reason: string, files: TlsFiles, locate: KvConnectorOptions["locate"]): Promise<string> {
-    const { clock } = this.#options;
-    try {
-      const [{ target }, secure] = await Promise.all([
-        locate(AbortSignal.timeout(LOCATE_MS)),
-        readTlsFiles(files),
-      ]);
-      const connect = () => tls.connect({ ...target, ...secure, rejectUnauthorized: false });
-      return (await explainedTlsError(new Error(reason), { connect, clock })).message;
-    } catch {
-      return reason;
-    }
+      retryDelayMs: (failures, reason) => this.retryDelayMs(failures, reason),
+    };
   }
 
   /** There was a connection: from now on the waits are short, and nothing is given up. */
@@ -106,13 +90,13 @@ export class KvConnections {
     this.#wasConnected = true;
   }
 
-  /** The wait before the next attempt, counted from 1, or `null` for none; `reason` is why the last one failed. */
-  retryDelayMs(attempt: number, reason: string): number | null {
+  /** The wait after so many failures, or `null` for no further attempt; `reason` is why the last one failed. */
+  retryDelayMs(failures: number, reason: string): number | null {
     const { startup, clock, random, address, onGivenUp } = this.#options;
-    if (this.#wasConnected || startup === undefined) return backoffMs(attempt, random(), RECONNECT);
+    if (this.#wasConnected || startup === undefined) return backoffMs(failures, random(), RECONNECT);
     const { initialMs, maxMs, maxElapsedMs } = startup;
     const waits = { firstMs: Math.max(initialMs, SHORTEST_MS), longestMs: maxMs };
-    const delay = Math.max(SHORTEST_MS, backoffMs(attempt, random(), waits));
+    const delay = Math.max(SHORTEST_MS, backoffMs(failures, random(), waits));
     if (maxElapsedMs === 0) return delay;
     const left = this.#startedAt + maxElapsedMs - clock.elapsed();
     if (left > 0) return Math.min(delay, left);
@@ -124,7 +108,7 @@ export class KvConnections {
     return null;
   }
 
-  #locator(node: HostAndPort | undefined): KvConnectorOptions["locate"] {
+  #locator(node: HostAndPort | undefined): KvOpening["locate"] {
     const { address } = this.#options;
     const sentinels = this.#sentinels;
     if (sentinels !== undefined && node === undefined) return (signal) => sentinels.locate(signal);

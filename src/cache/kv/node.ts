@@ -1,4 +1,5 @@
 import type { Metrics } from "../../base/metrics.ts";
+import { Pool } from "../../base/pool.ts";
 import type { KV_NODE_METRICS } from "../metrics.ts";
 import { withTimeout } from "../../base/wait.ts";
 import type { Counted, Taken } from "../../ratelimit/algorithms/taken.ts";
@@ -10,8 +11,9 @@ import { InFlight, type InFlightRequest } from "../in_flight.ts";
 import type { SharedCacheOptions } from "../shared_cache_options.ts";
 import { KvBatch } from "./batch.ts";
 import { type KvConnection, noAnswer } from "./connection.ts";
+import { ConnectionWait, type ConnectionWaitOptions } from "./connection_wait.ts";
+import type { KvServer } from "./connections.ts";
 import { KvExpiries, KvLateExpiries, type LateExpiry } from "./expiries.ts";
-import { KvPool, type KvPoolOptions } from "./pool.ts";
 import { shortened } from "./resp.ts";
 import type { TakeAsk } from "./takes.ts";
 
@@ -23,7 +25,8 @@ const LATE_PER_BATCH = 1_000;
 const WRONG_SERVER = /^(?:READONLY|LOADING|MASTERDOWN)\b|: -READONLY /;
 
 /** How one node is asked. */
-export interface KvNodeOptions extends SharedCacheOptions, Omit<KvPoolOptions, "events"> {
+export interface KvNodeOptions extends SharedCacheOptions, ConnectionWaitOptions, KvServer {
+  readonly poolSize: number;
   /** For how long hits gather before they are written, in milliseconds. */
   readonly windowMs: number;
   /** What callers get instead of a failure; the failure itself when absent. */
@@ -62,7 +65,8 @@ interface Request extends InFlightRequest {
 /** One node of a key-value cache: what gathers in one turn is one round trip on one of its connections. */
 export class KvNode {
   readonly #options: KvNodeOptions;
-  readonly #pool: KvPool;
+  readonly #pool: Pool<KvConnection>;
+  readonly #wait: ConnectionWait;
   readonly #breaker: Breaker;
   readonly #expiries = new KvExpiries();
   readonly #late = new KvLateExpiries();
@@ -76,7 +80,7 @@ export class KvNode {
     return this.#options.errorOf?.(failure) ?? failure;
   };
   #cancelSweep: () => void;
-  #timeouts = 0;
+  readonly #tally = { timeouts: 0, exhausted: 0 };
 
   constructor(options: KvNodeOptions) {
     this.#options = options;
@@ -84,21 +88,13 @@ export class KvNode {
     this.#plain = this.#batcher(false);
     this.#asking = this.#batcher(true);
     this.#inFlight = new InFlight({ ...options, onTimeout: (requests) => this.#timedOut(requests) });
-    this.#pool = new KvPool({
-      ...options,
-      events: {
-        connected: () => {
-          this.#expiries.clear();
-          this.#sendOwed();
-        },
-        free: () => this.#flush(),
-        lost: (reason) => {
-          if (this.#pool.connected) return;
-          this.#breaker.released();
-          this.#failGathering(reason);
-        },
-        exhausted: (reason, waitedMs) => this.#exhausted(reason, waitedMs),
+    this.#pool = this.#openPool();
+    this.#wait = new ConnectionWait(options, {
+      create: () => {
+        // At most as many again as the pool holds, so that a server that hangs is not flooded.
+        if (this.#pool.fullSize < 2 * options.poolSize) this.#pool.open();
       },
+      exhausted: (reason, waitedMs) => this.#exhausted(reason, waitedMs),
     });
     this.#cancelSweep = this.#scheduleSweep();
   }
@@ -113,11 +109,16 @@ export class KvNode {
   }
 
   get metrics(): Metrics<typeof KV_NODE_METRICS> {
-    const { counters, gauges } = this.#pool.metrics;
     return {
-      counters: { ...counters, timeouts: () => this.#timeouts, breaker_opened: () => this.#breaker.opened },
+      counters: {
+        cx_total: () => this.#pool.tally.opened,
+        cx_local_close: () => this.#pool.tally.closed,
+        exhausted: () => this.#tally.exhausted,
+        timeouts: () => this.#tally.timeouts,
+        breaker_opened: () => this.#breaker.opened,
+      },
       gauges: {
-        ...gauges,
+        cx_active: () => this.#pool.size,
         breaker_open: () => this.#breaker.isOpen ? 1 : 0,
         batches_in_flight: () => this.#inFlight.size,
       },
@@ -153,11 +154,11 @@ export class KvNode {
   /** Sends one command, such as `["DEL", "key"]`, and returns the reply; a timeout ends its connection. */
   async command(...command: Parameters<KvConnection["command"]>): Promise<unknown> {
     const { clock, timeoutMs } = this.#options;
-    const connection = this.#pool.shared();
+    const connection = this.#pool.any();
     if (connection === undefined) throw new Error(this.#pool.reason);
     return await withTimeout(connection.command(...command), timeoutMs, clock, () => {
       const reason = noAnswer(timeoutMs);
-      this.#pool.renew(connection, reason);
+      this.#pool.retire(connection, reason);
       return new Error(reason);
     });
   }
@@ -172,6 +173,7 @@ export class KvNode {
     for (const { batch } of this.#inFlight.takeAll()) this.#fail(batch, "it is closed");
     for (const late of this.#late.takeAll()) this.#options.placeExpiry?.(late);
     this.#cancelSweep();
+    this.#wait.end();
     this.#pool.close();
     return Promise.resolve();
   }
@@ -182,6 +184,30 @@ export class KvNode {
     return refusal;
   }
 
+  #openPool(): Pool<KvConnection> {
+    const { poolSize, onConnection } = this.#options;
+    return new Pool({
+      ...this.#options,
+      minSize: poolSize,
+      maxSize: poolSize,
+      isShared: false,
+      events: {
+        opened: () => {
+          this.#expiries.clear();
+          this.#sendOwed();
+        },
+        free: () => this.#flush(),
+        lost: (reason) => {
+          if (this.#pool.connected) return;
+          this.#wait.end();
+          this.#breaker.released();
+          this.#failGathering(reason);
+        },
+        connected: (isConnected, reason) => onConnection?.(isConnected, reason),
+      },
+    });
+  }
+
   #batcher(asking: boolean): Batcher<KvBatch, KvConnection> {
     const { windowMs, clock } = this.#options;
     return new Batcher({
@@ -190,10 +216,13 @@ export class KvNode {
       inFlight: () => this.#inFlight.size,
       createBatch: () => new KvBatch({ asking, late: asking ? [] : this.#late.takeOwed(LATE_PER_BATCH) }),
       take: (startedAt, waitingSince) => {
-        return this.#pool.take({
-          leftMs: () => this.#inFlight.leftMs(startedAt),
-          waitedMs: () => waitingSince === undefined ? 0 : clock.elapsed() - waitingSince,
-        });
+        const connection = this.#pool.take();
+        if (connection !== undefined) this.#wait.end();
+        else if (!this.#wait.isRunning) {
+          const waitedMs = waitingSince === undefined ? 0 : clock.elapsed() - waitingSince;
+          this.#wait.begin(this.#inFlight.leftMs(startedAt), waitedMs);
+        }
+        return connection;
       },
       write: (batch, connection, startedAt) => this.#write({ batch, connection, startedAt }),
       dropped: (_, connection) => this.#release(connection),
@@ -249,7 +278,8 @@ export class KvNode {
       this.#breaker.failed(reason);
       this.#late.owe(follow);
       again?.fail(reason);
-      return this.#pool.renewAll(reason);
+      this.#pool.retireAll(reason);
+      return this.#pool.give(connection);
     }
     this.#breaker.succeeded();
     if (follow.length > 0) this.#plain.batch.late.push(...follow);
@@ -274,6 +304,7 @@ export class KvNode {
 
   /** Fails the calls that have waited this long; the wait of the others goes on. */
   #exhausted(reason: string, waitedMs: number): void {
+    this.#tally.exhausted++;
     // With batches in flight the server has yet to show whether it works.
     if (this.#inFlight.size > 0) this.#breaker.released();
     else this.#breaker.failed(reason);
@@ -287,10 +318,11 @@ export class KvNode {
   #timedOut(requests: readonly Request[]): void {
     const reason = noAnswer(this.#options.timeoutMs);
     for (const { batch, connection } of requests) {
-      this.#timeouts++;
+      this.#tally.timeouts++;
       this.#breaker.failed(reason);
       this.#fail(batch, reason);
-      this.#pool.renew(connection, reason);
+      this.#pool.retire(connection, reason);
+      this.#pool.give(connection);
     }
   }
 

@@ -226,10 +226,12 @@ Deno.test("kv node: error replies of the wrong server open the breaker, and it c
   const clock = new FakeClock();
   await using node = await openNode(server.url, { clock });
   await until("the breaker to open", async () => {
+    clock.advance(1_000);
     await node.ask([hit()]).catch(() => {});
     return figure(node, "breaker_open") === 1;
   }, { intervalMs: 1 });
   const before = asked;
+  clock.advance(10);
   await until("the connection to be back", () => node.connected, { intervalMs: 1 });
   const message = await failureOf(node.ask([hit()]));
   assertEquals(message, "it failed again and again, last: LOADING the data");

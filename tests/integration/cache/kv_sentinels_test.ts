@@ -3,6 +3,7 @@ import net from "node:net";
 import { systemClock } from "../../../src/base/clock.ts";
 import { type KvAddressOptions, parseKvAddress } from "../../../src/cache/kv/address.ts";
 import type { KvConnection } from "../../../src/cache/kv/connection.ts";
+import type { Pool } from "../../../src/base/pool.ts";
 import { KvConnections } from "../../../src/cache/kv/connections.ts";
 import { KvSentinels } from "../../../src/cache/kv/sentinel/sentinels.ts";
 import type { TlsFiles } from "../../../src/cache/tls_files.ts";
@@ -14,6 +15,7 @@ import { type RedisServer } from "../../harness/redis_server.ts";
 import { type ScriptedCache, startScriptedKv } from "../../harness/scripted_cache.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
 import { testRedis } from "../../harness/kv_bed.ts";
+import { openKvPool } from "../../harness/open_kv.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 
@@ -27,8 +29,8 @@ interface FollowerOptions extends KvAddressOptions {
 
 /** Two connections that share what they know of the sentinels. */
 class Followers implements AsyncDisposable {
-  readonly errors: string[] = [];
-  readonly #connections: readonly KvConnection[];
+  readonly errors: string[];
+  readonly #pool: Pool<KvConnection>;
 
   constructor(url: string, { files, timeoutMs = 30_000, ...options }: FollowerOptions = {}) {
     const address = parseKvAddress("sentinel", url, options);
@@ -39,34 +41,31 @@ class Followers implements AsyncDisposable {
       clock: systemClock,
       random: Math.random,
     });
-    const open = () =>
-      connections.open({
-        ready: () => {},
-        lost: (reason) => void this.errors.push(reason),
-      });
-    this.#connections = [open(), open()];
+    const { pool, errors } = openKvPool(connections, { size: 2 });
+    this.#pool = pool;
+    this.errors = errors;
   }
 
   /** Waits until all count on this server, which stands in no other way. */
   async countOn(server: RedisServer): Promise<void> {
-    for (const connection of this.#connections) {
-      await until("the connection to count on the primary", async () => {
-        if (!connection.isUsable) return false;
-        const before = Number(await server.command("GET", "count"));
-        await connection.command(["INCR", "count"]);
-        return Number(await server.command("GET", "count")) === before + 1;
-      });
-    }
+    await until("both connections to count on the primary", async () => {
+      const connections = [this.#pool.take(), this.#pool.take()].filter((one) => one !== undefined);
+      for (const connection of connections) this.#pool.give(connection);
+      if (connections.length < 2) return false;
+      const before = Number(await server.command("GET", "count"));
+      for (const connection of connections) await connection.command(["INCR", "count"]);
+      return Number(await server.command("GET", "count")) === before + 2;
+    });
   }
 
   async refused(): Promise<string> {
     await until("an attempt to fail", () => this.errors.length > 0);
-    assertEquals(this.#connections.map(({ isUsable }) => isUsable), [false, false]);
+    assertEquals(this.#pool.connected, false);
     return this.errors[0] ?? "";
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    for (const connection of this.#connections) connection.close();
+    this.#pool.close();
     return Promise.resolve();
   }
 }

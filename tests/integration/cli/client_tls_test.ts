@@ -83,13 +83,8 @@ const CLIENTS: Readonly<Record<string, (port: number, caFile: string) => Promise
     const tls = { settings: "KV_TLS", authorityFile } as const;
     const shared = { timeoutMs: 60_000, clock: systemClock, random: Math.random };
     const connections = new KvConnections({ ...shared, address, tls });
-    const lost = Promise.withResolvers<string>();
-    const connection = connections.open({ ready() {}, lost: lost.resolve });
-    try {
-      return await lost.promise;
-    } finally {
-      connection.close();
-    }
+    const opening = connections.server().open(() => {}, new AbortController().signal);
+    return await opening.then(() => "connected", errorText);
   },
   async postgres(port, caFile) {
     // The request for TLS is answered before the two are brought together.

@@ -2,7 +2,7 @@ import type net from "node:net";
 import type { Clock } from "../../../base/clock.ts";
 import { errorText } from "../../../base/error_text.ts";
 import { type HostAndPort, hostPort } from "../../../base/host_port.ts";
-import type { KvRoute } from "../connector.ts";
+import type { KvRoute } from "../greeting.ts";
 import { type KvOpinion, KvSentinelSession, type KvSentinelSessionOptions } from "./session.ts";
 
 /** Pause between two questions for the primary while there are connections to it. */

@@ -3,8 +3,8 @@ import { withTimeout } from "../../../base/wait.ts";
 import type { SharedCacheOptions } from "../../shared_cache_options.ts";
 import type { TlsFiles } from "../../tls_files.ts";
 import type { KvSentinel } from "../address.ts";
-import { KvClient } from "../client.ts";
-import { logIn, noAnswer } from "../connection.ts";
+import { type KvConnection, noAnswer } from "../connection.ts";
+import { openKvSession } from "../greeting.ts";
 
 /** How sentinels are asked. */
 export interface KvSentinelSessionOptions extends Pick<SharedCacheOptions, "timeoutMs" | "clock"> {
@@ -28,7 +28,8 @@ export class KvSentinelSession {
   /** It did not answer in time lately, so that other answers are enough. */
   isLate = false;
   readonly #options: KvSentinelSessionOptions;
-  #client: KvClient | undefined;
+  #connection: KvConnection | undefined;
+  #opening = new AbortController();
   #asking: Promise<KvOpinion> | undefined;
 
   constructor(sentinel: HostAndPort, options: KvSentinelSessionOptions) {
@@ -43,8 +44,9 @@ export class KvSentinelSession {
 
   /** Closes the connection; a question in flight fails. The next question makes another connection. */
   end(): void {
-    this.#client?.close();
-    this.#client = undefined;
+    this.#opening.abort(new Error("the connection was closed"));
+    this.#connection?.close("the connection was closed");
+    this.#connection = undefined;
   }
 
   async #askInTime(): Promise<KvOpinion> {
@@ -64,12 +66,12 @@ export class KvSentinelSession {
   }
 
   async #converse(): Promise<KvOpinion> {
-    const client = this.#client?.isConnected === true ? this.#client : await this.#connect();
     const { master } = this.#options.address;
+    const connection = this.#connection?.isUsable === true ? this.#connection : await this.#connect();
     const [address, state, others] = await Promise.allSettled([
-      client.command(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", master]),
-      client.command(["SENTINEL", "MASTER", master]),
-      client.command(["SENTINEL", "SENTINELS", master]),
+      connection.command(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", master]),
+      connection.command(["SENTINEL", "MASTER", master]),
+      connection.command(["SENTINEL", "SENTINELS", master]),
     ]);
     if (address.status === "rejected") throw address.reason;
     const primary = hostAndPortOf(address.value);
@@ -83,21 +85,15 @@ export class KvSentinelSession {
     };
   }
 
-  async #connect(): Promise<KvClient> {
-    this.end();
-    const { tls, timeoutMs, clock, address } = this.#options;
-    const connected = Promise.withResolvers<void>();
+  async #connect(): Promise<KvConnection> {
+    const { address: { sentinelLogin }, ...options } = this.#options;
     const locate = () => Promise.resolve({ target: this.sentinel });
-    const client = this.#client = new KvClient({
-      connector: { locate, tls, timeoutMs, clock },
-      // One attempt: the next question makes another one.
-      retryDelayMs: () => null,
-      onConnected: connected.resolve,
-      onClosed: (reason) => connected.reject(new Error(reason)),
-    });
-    await connected.promise;
-    await logIn(client, address.sentinelLogin);
-    return client;
+    const opening = this.#opening = new AbortController();
+    return this.#connection = await openKvSession(
+      { ...options, ...sentinelLogin, locate },
+      () => {},
+      opening.signal,
+    );
   }
 }
 

@@ -1,0 +1,182 @@
+import type net from "node:net";
+import type { Clock } from "../../base/clock.ts";
+import { errorText } from "../../base/error_text.ts";
+import { type DialAddress, hostPort } from "../../base/host_port.ts";
+import { unlessAborted, withTimeout } from "../../base/wait.ts";
+import type { ServerChecks } from "../server_checks.ts";
+import { openStream } from "../stream.ts";
+import type { TlsFiles } from "../tls_files.ts";
+import type { KvLogin } from "./address.ts";
+import { KvConnection, noAnswer } from "./connection.ts";
+import { ReplyError, shortened } from "./resp.ts";
+
+/** The place that one connection leads to. */
+export interface KvRoute {
+  readonly target: DialAddress;
+  /** Called with the stream while it is being opened. */
+  readonly onStream?: (stream: net.Socket) => void;
+}
+
+/** Options of a connection to be opened. */
+export interface KvOpening extends KvLogin {
+  /** Finds the server; called at each attempt. */
+  readonly locate: (signal: AbortSignal) => Promise<KvRoute>;
+  readonly tls: TlsFiles | undefined;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+}
+
+/** Requirements of a usable connection. */
+interface KvGreeting {
+  readonly database: number;
+  /** Refuse a server that reports that it is a replica. */
+  readonly primaryOnly: boolean;
+  /** Shared by the connections to one cache. */
+  readonly checks: ServerChecks;
+}
+
+/** Errors of a server that requires no login. */
+const LOGIN_NOT_REQUIRED =
+  /no password is set|without any password configured|wrong number of arguments for 'auth'/;
+/** Errors that say that the server cannot count now, whatever the command. */
+const CANNOT_COUNT = /^(?:NOAUTH|LOADING|MASTERDOWN|READONLY|DENIED)\b|max number of clients/;
+/** No counter has this key: every counter ends with the start of its window. */
+const PROBE = ["EXPIRE", "weir:connection_check", "1"];
+/** Attempts until it is known whether a server reports its state. */
+const MAX_CHECKS = 3;
+
+/** The server closed the connection when it was asked for its state: it is asked another way next. */
+class UnreportedState extends Error {
+  override readonly name = "UnreportedState";
+}
+
+/** An open connection that is not usable yet. */
+interface Greeted {
+  readonly connection: KvConnection;
+  readonly address: string;
+  /** The attempt was given up. */
+  isOver: boolean;
+}
+
+/**
+ * Opens a connection that is logged in, in the right database, to a server that can count. Rejects with the reason;
+ * `lost` is called once when it ends after that.
+ */
+export async function openKvConnection(
+  options: KvOpening & KvGreeting,
+  lost: (reason: string) => void,
+  signal: AbortSignal,
+): Promise<KvConnection> {
+  for (let check = 1;; check++) {
+    try {
+      return await openKvSession(options, lost, signal, (greeted) => greet(greeted, options));
+    } catch (error) {
+      if (!(error instanceof UnreportedState) || check === MAX_CHECKS) throw error;
+    }
+  }
+}
+
+/** Opens a connection that is logged in, and waits for `greet`, with a timeout for each of the two. */
+export async function openKvSession(
+  options: KvOpening,
+  lost: (reason: string) => void,
+  signal: AbortSignal,
+  greet: (greeted: Greeted) => Promise<void> = () => Promise.resolve(),
+): Promise<KvConnection> {
+  const { locate, timeoutMs, clock } = options;
+  const route = await unlessAborted(locate(signal), signal);
+  const stream = await openStream({ ...options, ...route, signal });
+  let isOpen = false;
+  const connection = new KvConnection(stream, (reason) => isOpen && lost(reason));
+  const address = "path" in route.target ? route.target.path : hostPort(route.target);
+  const greeted: Greeted = { connection, address, isOver: false };
+  try {
+    const greeting = logIn(connection, options).then(() => greet(greeted));
+    await withTimeout(
+      unlessAborted(greeting, signal),
+      timeoutMs,
+      clock,
+      () => new Error(noAnswer(timeoutMs)),
+    );
+    isOpen = connection.isUsable;
+    if (isOpen) return connection;
+    throw new Error(connection.reason);
+  } catch (error) {
+    greeted.isOver = true;
+    connection.close(errorText(error));
+    throw error;
+  }
+}
+
+/** Logs in where a password is given; a server that requires none is fine. */
+async function logIn(connection: KvConnection, { username, password }: KvLogin): Promise<void> {
+  if (password === undefined) return;
+  try {
+    await connection.command(["AUTH", ...(username === undefined ? [] : [username]), password]);
+  } catch (error) {
+    const text = errorText(error);
+    if (!LOGIN_NOT_REQUIRED.test(text)) throw new Error(withoutPassword(text, password));
+  }
+}
+
+/** The error of a server that does not know the command repeats its arguments, of a long one only the begin. */
+function withoutPassword(text: string, password: string): string {
+  const shown = text.replace(/, with args beginning with.*$/s, "");
+  return shortened(password === "" ? shown : shown.replaceAll(password, "(value not shown)"));
+}
+
+async function greet(greeted: Greeted, options: KvGreeting): Promise<void> {
+  await checkServer(greeted, options);
+  const { database } = options;
+  if (database === 0) return;
+  await greeted.connection.command(["SELECT", String(database)]).catch((error: unknown) => {
+    throw new Error(shortened(`database ${database} was refused: ${errorText(error)}`));
+  });
+}
+
+/** A server that does not report its state, such as a proxy, is checked by a command that counting requires. */
+async function checkServer(greeted: Greeted, { checks, primaryOnly }: KvGreeting): Promise<void> {
+  const { address, connection } = greeted;
+  const skipped = checks.skipped(address);
+  const state = skipped === undefined ? await askState(greeted, checks) : { unknown: skipped };
+  if (typeof state === "string") return checkState(state, primaryOnly);
+  await connection.command(PROBE).catch((error: unknown) => {
+    if (!(error instanceof ReplyError)) checks.ask(address);
+    throwUnlessUnknown(error);
+  });
+  checks.passed(address, state.unknown);
+}
+
+async function askState(
+  greeted: Greeted,
+  checks: ServerChecks,
+): Promise<string | { readonly unknown: string }> {
+  const { address, connection } = greeted;
+  try {
+    const state = String(await connection.command(["INFO"]));
+    checks.answered(address);
+    return state;
+  } catch (error) {
+    const unknown = `INFO: ${shortened(errorText(error))}`;
+    // A server that hangs is asked again: it may know the command.
+    if (!(error instanceof ReplyError) && !greeted.isOver) {
+      checks.skip(address, unknown);
+      throw new UnreportedState(errorText(error));
+    }
+    throwUnlessUnknown(error);
+    return { unknown };
+  }
+}
+
+function checkState(text: string, primaryOnly: boolean): void {
+  const field = (name: string) => new RegExp(`^${name}:(.*?)\r?$`, "m").exec(text)?.[1];
+  const role = field("role") ?? "master";
+  // Another connection, because the name may resolve to another server by now.
+  if ((field("loading") ?? "0") !== "0") throw new Error("the server is loading its data");
+  if (primaryOnly && role !== "master") throw new Error(`the server is no primary but a ${role}`);
+}
+
+/** A server that does not know a command, or does not allow it, can still count. */
+function throwUnlessUnknown(error: unknown): void {
+  if (!(error instanceof ReplyError) || CANNOT_COUNT.test(error.message)) throw error;
+}
