@@ -1,32 +1,24 @@
 import { dirname, resolve } from "node:path";
+import type { Bell } from "./bell.ts";
 import type { Clock } from "./clock.ts";
-import { fileState } from "./file_state.ts";
-import { FolderEvents, type FolderEventSource, type OpenFolderEvents } from "./folder_events.ts";
 import type { Logger } from "./log.ts";
 import type { TlsPair, TlsPairFiles } from "./tls_files.ts";
-import { settledWithin } from "./wait.ts";
-import { WakeLoop } from "./wake_loop.ts";
+import { fileStates, WatchedFiles } from "./watched_files.ts";
 
 interface WatchedPairOptions {
   readonly files: TlsPairFiles;
   readonly names: TlsPairFiles;
+  readonly bell: Bell;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Called with every later pair; when it throws, the previous pair stays. */
   readonly onPair: (pair: TlsPair) => void | Promise<void>;
-  /** Replaces the watch of the system. */
-  readonly openEvents?: OpenFolderEvents;
 }
 
-/** Files are read this long after the first of several events. */
-const GATHER_MS = 100;
 /** How long the files of a pair may mismatch while they are replaced one by one. */
-const SETTLE_MS = 2_000;
-const RETRY_MS = 250;
-/** How often changes without an event are looked for, such as a recreated folder. */
-const POLL_MS = 60_000;
-/** How long `close` waits for a file system that hangs. */
-const CLOSE_MS = 1_000;
+const MISMATCH_MS = 2_000;
+/** Unchanged files are read again after this long, for certificates that expire meanwhile. */
+const REREAD_MS = 60_000;
 
 /**
  * Reloads a pair when its files change. An unusable pair is logged and counted once for each state of the files, and the
@@ -34,9 +26,8 @@ const CLOSE_MS = 1_000;
  */
 export class WatchedPair {
   readonly #options: WatchedPairOptions;
-  readonly #events: FolderEventSource;
-  readonly #loop: WakeLoop;
-  readonly #warned = new Set<string>();
+  readonly #watched: WatchedFiles;
+  #warned: ReadonlySet<string> = new Set();
   #current: TlsPair = { key: "", cert: "" };
   #metrics = { reloaded: 0, failed: 0 };
   #badSince: number | undefined;
@@ -45,24 +36,21 @@ export class WatchedPair {
 
   /** Reads the first pair; throws when it is unusable. */
   static async open(options: WatchedPairOptions): Promise<WatchedPair> {
-    const watched = new WatchedPair(options);
-    watched.#current = await watched.#read();
-    watched.#events.watch(await foldersOf(options.files));
-    watched.#loop.start();
-    return watched;
+    const pair = new WatchedPair(options);
+    pair.#current = await pair.#read();
+    void pair.#watched.start();
+    return pair;
   }
 
   private constructor(options: WatchedPairOptions) {
+    const { files, bell, clock } = options;
     this.#options = options;
-    // A hanging file system blocks a thread for each read: the loop makes one read at a time.
-    this.#loop = new WakeLoop({ clock: options.clock, pollMs: POLL_MS, round: () => this.#look() });
-    const { openEvents = (events) => new FolderEvents(events) } = options;
-    this.#events = openEvents({
-      logger: options.logger,
-      onMessage: (message) => {
-        if (message.type === "unwatched" || message.type === "ended") this.#warnUnwatched(message.state);
-        this.#loop.wakeIn(GATHER_MS);
-      },
+    this.#watched = new WatchedFiles({
+      look: async () => `${await fileStates(pathsOf(files))}\n${Math.floor(clock.now() / REREAD_MS)}`,
+      onChange: () => this.#renew(),
+      bell,
+      folders: () => foldersOf(files),
+      clock,
     });
   }
 
@@ -76,22 +64,16 @@ export class WatchedPair {
   }
 
   async close(): Promise<void> {
-    this.#events.close();
-    await settledWithin(this.#loop.stop(), CLOSE_MS, this.#options.clock);
+    await this.#watched.close();
   }
 
-  #warnUnwatched(state: string): void {
-    const { logger, files, names } = this.#options;
-    const text = `Cannot watch the folder of ${names.cert} ${JSON.stringify(files.cert)}: ${state}`;
-    if (this.#loop.isRunning) logger.warning(`${text}; polling every minute`);
-  }
-
-  async #look(): Promise<boolean> {
-    const { files, onPair, logger, names } = this.#options;
-    const state = (await Promise.all(pathsOf(files).map(fileState))).join(", ");
+  /** Applies the pair if it is another one; an unusable one is tried again. */
+  async #renew(): Promise<boolean> {
+    const { files, names, onPair, logger } = this.#options;
+    const state = await fileStates(pathsOf(files));
     try {
       const pair = await this.#read();
-      if (!this.#loop.isRunning) return false;
+      if (!this.#watched.isRunning) return false;
       if (!isSame(pair, this.#current)) {
         await onPair(pair);
         this.#current = pair;
@@ -100,10 +82,11 @@ export class WatchedPair {
       }
       this.#badSince = undefined;
       this.#reported = "";
+      return false;
     } catch (error) {
-      if (this.#loop.isRunning) this.#noteFailure(error, state);
+      if (this.#watched.isRunning) this.#noteFailure(error, state);
+      return true;
     }
-    return false;
   }
 
   #noteFailure(error: unknown, state: string): void {
@@ -111,7 +94,7 @@ export class WatchedPair {
     if (state === this.#reported) return;
     const now = clock.elapsed();
     this.#badSince ??= now;
-    if (now - this.#badSince < SETTLE_MS) return this.#loop.wakeIn(RETRY_MS);
+    if (now - this.#badSince < MISMATCH_MS) return;
     this.#badSince = undefined;
     this.#reported = state;
     this.#metrics.failed++;
@@ -123,22 +106,20 @@ export class WatchedPair {
     const { readTlsPair } = await import("./tls_files.ts");
     const { warnings, ...pair } = await readTlsPair(files, names, { clock });
     for (const warning of warnings) if (!this.#warned.has(warning)) logger.warning(warning);
-    this.#warned.clear();
-    for (const warning of warnings) this.#warned.add(warning);
+    this.#warned = new Set(warnings);
     return pair;
   }
 }
 
 /** The folders with events when a file, or a link to it, is replaced. */
 async function foldersOf(files: TlsPairFiles): Promise<string[]> {
-  const { realpath } = await import("node:fs/promises");
-  const folders = await Promise.all(
-    pathsOf(files).map(async (path) => {
-      const target = await realpath(path).catch(() => undefined);
-      return target === undefined ? [] : [await realpath(dirname(resolve(path))), dirname(target)];
-    }),
-  );
-  return [...new Set(folders.flat())];
+  const folders: string[] = [];
+  for (const path of pathsOf(files)) {
+    folders.push(dirname(resolve(path)));
+    const target = await Deno.realPath(path).catch(() => undefined);
+    if (target !== undefined) folders.push(dirname(target));
+  }
+  return folders;
 }
 
 function pathsOf({ cert, key, ca }: TlsPairFiles): string[] {

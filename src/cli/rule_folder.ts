@@ -74,7 +74,7 @@ export async function openRuleFolder(
   { folder, merge, ignoreDotFiles, siblings, ...checks }: RuleFolder,
 ): Promise<RuleFolderReading> {
   const whenMissing = "expected the folder of the rule files";
-  const { load } = await loadRuleFiles(folder, { ignoreDotFiles, siblings, whenMissing });
+  const load = await loadRuleFiles(folder, { ignoreDotFiles, siblings, whenMissing });
   const compiled = compileRules(load.sources ?? [], { mergeDomains: merge, ...checks });
   const problems = problemsInOrder([...load.problems, ...compiled.problems]);
   const isGood = problems.every(({ severity }) => severity !== "error");

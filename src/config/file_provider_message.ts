@@ -1,12 +1,10 @@
 import type { WorkerPort } from "../base/supervised_worker.ts";
-import type { FileProviderOptions } from "./file_provider.ts";
+import type { RuleFolder } from "./file_provider.ts";
 import type { SourceChecks } from "../ratelimit/rule_check.ts";
 import type { LoadPart } from "./load_parts.ts";
 
 /** Where rule files are, and how they are put together. */
-export type RuleFolderOptions =
-  & Omit<FileProviderOptions, "clock" | "logger" | "known" | "beforeLargeReload">
-  & SourceChecks;
+export type RuleFolderOptions = RuleFolder & SourceChecks;
 
 /** A message to the worker that reads rule files. `start` comes first and once. */
 export type ToRuleWorker =

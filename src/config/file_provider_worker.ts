@@ -1,3 +1,4 @@
+import { systemBell } from "../base/bell.ts";
 import { systemClock } from "../base/clock.ts";
 import { portLogger } from "../base/log.ts";
 import { captureConsole } from "../base/standard_streams.ts";
@@ -19,9 +20,14 @@ export function serveFileProvider(port: RuleWorkerPort, lowerPriority: () => boo
       case "start": {
         const { options, known } = message;
         const loads = sender = new LoadSender(port, options, known);
-        const tools = { clock: systemClock, logger: portLogger(port), known: () => loads.digest };
-        const beforeLargeReload = () => void (loads.isLower ||= lowerPriority());
-        provider = createFileProvider({ ...options, ...tools, beforeLargeReload });
+        provider = createFileProvider({
+          ...options,
+          known: () => loads.digest,
+          beforeLargeReload: () => void (loads.isLower ||= lowerPriority()),
+          bell: systemBell,
+          clock: systemClock,
+          logger: portLogger(port),
+        });
         provider.start((load) => {
           loads.send(load);
           return load.problems;

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { RulesLoad } from "./provider.ts";
 import { fileErrorText, RuleFileReader, type RuleFileReaderOptions } from "./rule_file_reader.ts";
 import { isRuleFileName, type UnreadFilesOptions, warningsOfUnreadFiles } from "./unread_files.ts";
-import { fileState } from "../base/file_state.ts";
+import { folderState } from "../base/watched_files.ts";
 
 export { problemsInOrder } from "../base/problem.ts";
 
@@ -11,15 +11,9 @@ export interface RuleFilesOptions extends RuleFileReaderOptions, Omit<UnreadFile
   /** The advice when the folder does not exist. */
   readonly whenMissing: string;
   /** Digest of the loaded files: files that still have it are not parsed again. */
-  readonly known?: () => string | undefined;
+  readonly known?: (() => string | undefined) | undefined;
   /** Called before large files are parsed that replace loaded ones, which takes long. */
   readonly beforeLargeReload?: (() => void) | undefined;
-}
-
-/** A load with the fingerprint of the folder that it represents. */
-export interface RuleFilesLoad {
-  readonly load: RulesLoad;
-  readonly fingerprint: string;
 }
 
 const ATTEMPTS = 3;
@@ -34,28 +28,14 @@ const UNCHANGED: RulesLoad = { sources: [], problems: [], version: "", isUnchang
  * Reads again when the folder changes meanwhile, to avoid a half swapped one. Never throws: an unreadable file is a
  * problem, and a file with a domain that is not read is a warning.
  */
-export async function loadRuleFiles(folder: string, options: RuleFilesOptions): Promise<RuleFilesLoad> {
-  let fingerprint = await folderFingerprint(folder, options);
+export async function loadRuleFiles(folder: string, options: RuleFilesOptions): Promise<RulesLoad> {
+  const state = () => folderState(folder, (name) => isRuleFileName(name, options));
+  let before = await state();
   for (let attempt = 1;; attempt++) {
     const load = await readFolder(folder, options);
-    const after = await folderFingerprint(folder, options);
-    if (after === fingerprint || attempt === ATTEMPTS || options.signal?.aborted) {
-      return { load, fingerprint };
-    }
-    fingerprint = after;
-  }
-}
-
-/** A text that changes with the folder or a rule file in it, from file system metadata only. */
-export async function folderFingerprint(folder: string, options: RuleFilesOptions): Promise<string> {
-  try {
-    const lines = [await Deno.realPath(folder)];
-    for (const name of await ruleFileNames(folder, options)) {
-      lines.push(`${name} ${await fileState(join(folder, name))}`);
-    }
-    return lines.join("\n");
-  } catch (error) {
-    return fileErrorText(error);
+    const after = await state();
+    if (after === before || attempt === ATTEMPTS || options.signal?.aborted) return load;
+    before = after;
   }
 }
 

@@ -1,3 +1,4 @@
+import { systemBell } from "../base/bell.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import type { TlsPair, TlsPairFiles } from "../base/tls_files.ts";
@@ -36,7 +37,8 @@ export class ServerTls {
     const { files, names, clock, logger } = options;
     const started: Started = {};
     const onPair = (pair: TlsPair) => started.server?.renewTls(pair);
-    return new ServerTls(options, await WatchedPair.open({ files, names, clock, logger, onPair }), started);
+    const pair = await WatchedPair.open({ files, names, bell: systemBell, clock, logger, onPair });
+    return new ServerTls(options, pair, started);
   }
 
   private constructor(options: ServerTlsOptions, pair: WatchedPair, started: Started) {

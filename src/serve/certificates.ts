@@ -1,8 +1,6 @@
-import { fileState } from "../base/file_state.ts";
 import { gauge, type MetricGroup, metricReaders } from "../base/metrics.ts";
 import { isPostgresAddress, parsePostgresAddress } from "../base/postgres_address.ts";
-import { settledWithin } from "../base/wait.ts";
-import { WakeLoop } from "../base/wake_loop.ts";
+import { fileStates, WatchedFiles } from "../base/watched_files.ts";
 import type { Settings } from "../settings/table.ts";
 import type { ServiceParts } from "./parts.ts";
 
@@ -24,9 +22,8 @@ interface Validity {
 const DAY_MS = 86_400_000;
 /** A certificate degrades the service this long before it expires. */
 const NOTICE_MS = 14 * DAY_MS;
-const POLL_MS = 10_000;
-/** How long `close` waits for a file system that hangs. */
-const CLOSE_MS = 1_000;
+/** How often it is looked whether a certificate expires. */
+const EXPIRY_MS = 10_000;
 
 /** The metrics of certificates in the files of these settings. */
 export function certificateMetrics(settings: readonly string[]): MetricGroup {
@@ -106,22 +103,28 @@ export class CertificateWatch {
   readonly #parts: Pick<ServiceParts, "clock" | "health">;
   readonly #files: readonly CertificateFile[];
   readonly #known = new Map<string, { readonly state: string; readonly validity: Validity }>();
-  readonly #loop: WakeLoop;
+  readonly #watched: WatchedFiles;
 
   /** Begins to look, where there are files. */
   constructor(parts: Pick<ServiceParts, "clock" | "health" | "stats">, files: readonly CertificateFile[]) {
     this.#parts = parts;
     this.#files = files;
-    this.#loop = new WakeLoop({ clock: parts.clock, pollMs: POLL_MS, round: () => this.#look() });
+    const { clock } = parts;
+    const paths = files.flatMap(pathsOf);
+    this.#watched = new WatchedFiles({
+      look: async () => `${await fileStates(paths)}\n${Math.floor(clock.now() / EXPIRY_MS)}`,
+      onChange: () => this.#read(),
+      clock,
+    });
     if (files.length === 0) return;
     const group = certificateMetrics(files.map(({ setting }) => setting));
     const gauges = metricReaders(group.metrics, "gauge", (name) => this.#secondsLeft(name));
     parts.stats.addMetrics(group, { counters: {}, gauges });
-    this.#loop.start();
+    void this.#watched.start();
   }
 
   async close(): Promise<void> {
-    await settledWithin(this.#loop.stop(), CLOSE_MS, this.#parts.clock);
+    await this.#watched.close();
   }
 
   #secondsLeft(metric: string): number {
@@ -130,10 +133,10 @@ export class CertificateWatch {
     return validity === undefined ? 0 : Math.floor((validity.to - this.#parts.clock.now()) / 1_000);
   }
 
-  async #look(): Promise<boolean> {
+  async #read(): Promise<boolean> {
     const causes: string[] = [];
     for (const file of this.#files) {
-      const cause = await this.#read(file);
+      const cause = await this.#cause(file);
       if (cause !== undefined) causes.push(`${file.setting} ${cause}`);
     }
     this.#parts.health.degrade("certificates", causes);
@@ -141,9 +144,10 @@ export class CertificateWatch {
   }
 
   /** Reads a file and its key if they changed since they were read; returns why they degrade the service. */
-  async #read({ setting, path, key }: CertificateFile): Promise<string | undefined> {
+  async #cause(file: CertificateFile): Promise<string | undefined> {
     const { clock } = this.#parts;
-    const state = (await Promise.all([path, ...(key ? [key.path] : [])].map(fileState))).join(", ");
+    const { setting, path, key } = file;
+    const state = await fileStates(pathsOf(file));
     const before = this.#known.get(setting);
     if (before?.state === state) return causeOf(before.validity, clock.now());
     try {
@@ -159,6 +163,10 @@ export class CertificateWatch {
       return "cannot be read";
     }
   }
+}
+
+function pathsOf({ path, key }: CertificateFile): string[] {
+  return key === undefined ? [path] : [path, key.path];
 }
 
 function causeOf({ from, to }: Validity, now: number): string | undefined {

@@ -1,3 +1,4 @@
+import { systemBell } from "../base/bell.ts";
 import { WatchedPair } from "../base/watched_pair.ts";
 import { createDebugHandler } from "../http/debug.ts";
 import { explainRoute } from "../http/explain_route.ts";
@@ -111,6 +112,7 @@ async function openPair({ settings, stats, logger, clock }: ServiceParts, onRene
   const watched = await WatchedPair.open({
     files: { cert: settings.HTTP_SERVER_TLS_CERT ?? "", key: settings.HTTP_SERVER_TLS_KEY ?? "" },
     names: { cert: "HTTP_SERVER_TLS_CERT", key: "HTTP_SERVER_TLS_KEY" },
+    bell: systemBell,
     clock,
     logger,
     onPair: (pair) => {

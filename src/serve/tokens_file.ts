@@ -1,10 +1,8 @@
 import { createHash } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
-import { fileState } from "../base/file_state.ts";
 import type { Logger } from "../base/log.ts";
-import { settledWithin } from "../base/wait.ts";
-import { WakeLoop } from "../base/wake_loop.ts";
+import { fileState, WatchedFiles } from "../base/watched_files.ts";
 import { type NamedToken, namedTokensProblem, parseNamedToken } from "../settings/administrator_tokens.ts";
 
 interface TokensFileOptions {
@@ -18,72 +16,77 @@ interface TokensFileOptions {
 }
 
 const MAX_BYTES = 1024 * 1024;
-/** Polled instead of watched: a store in a watched folder loses its locks. */
-const POLL_MS = 2_000;
-/** How long `close` waits for a file system that hangs. */
-const CLOSE_MS = 1_000;
+/** An editor may truncate a file before it writes it: a file that changes is applied this long after the last change. */
+const SETTLE_MS = 1_000;
 /** The permissions of others than the owner and the group. */
 const OTHERS = 0o007;
 
+/** What a file holds. */
+interface TokensReading {
+  readonly tokens: readonly NamedToken[];
+  /** Of the content. */
+  readonly digest: string;
+}
+
 /**
- * `ADMIN_TOKENS_FILE`, read again and again. An unusable file is logged once, and the previous tokens stay. A file without
- * tokens revokes those that it had, once it was seen twice without a change in between: an editor may truncate a file
- * before it writes it.
+ * `ADMIN_TOKENS_FILE`, without a bell: a store in a watched folder loses its locks. An unusable file is logged once, and
+ * the previous tokens stay. A file without tokens revokes those that it had.
  */
 export class TokensFile {
   readonly #options: TokensFileOptions;
-  readonly #loop: WakeLoop;
-  #looking = Promise.resolve();
-  #isOpenToOthers = false;
-  /** What the last look saw. */
-  #seen = "";
-  /** The content, or the error, that was applied or logged. */
+  readonly #watched: WatchedFiles;
+  /** What the last look read. */
+  #reading: TokensReading | Error = new Error("it was not read");
+  /** The digest, or the error, that was applied or logged. */
   #concluded = "";
+  #isOpenToOthers = false;
 
   /** Reads the first tokens; throws when the file is unusable. */
   static async open(options: TokensFileOptions): Promise<TokensFile> {
     const file = new TokensFile(options);
-    const { tokens, content } = await file.#read();
-    file.#apply(tokens);
-    file.#concluded = content;
-    file.#loop.start();
+    const reading = await file.#read();
+    if (reading instanceof Error) throw reading;
+    file.#apply(reading.tokens);
+    file.#concluded = reading.digest;
+    await file.#watched.start();
     return file;
   }
 
   private constructor(options: TokensFileOptions) {
     this.#options = options;
-    const round = () => this.look().then(() => false);
-    this.#loop = new WakeLoop({ clock: options.clock, pollMs: POLL_MS, round });
-  }
-
-  /** Looks at the file, after a look that is under way. Never rejects. */
-  look(): Promise<void> {
-    return this.#looking = this.#looking.then(() => this.#look());
+    this.#watched = new WatchedFiles({
+      look: () => this.#look(),
+      onChange: () => Promise.resolve(this.#conclude()),
+      clock: options.clock,
+      lookMs: SETTLE_MS,
+      settleMs: SETTLE_MS,
+    });
   }
 
   async close(): Promise<void> {
-    await settledWithin(this.#loop.stop(), CLOSE_MS, this.#options.clock);
+    await this.#watched.close();
   }
 
-  /** Compares contents, because a change may keep the size and the time of a file. */
-  async #look(): Promise<void> {
+  /** Includes the content, because a change may keep the size and the time of a file. */
+  async #look(): Promise<string> {
+    const state = await fileState(this.#options.path);
+    this.#reading = await this.#read();
+    return `${state} ${digestOf(this.#reading)}`;
+  }
+
+  #conclude(): false {
     const { path, logger } = this.#options;
-    const state = await fileState(path);
-    const { tokens, content, error } = await this.#read().catch((error: unknown) => {
-      return { tokens: undefined, content: `unusable: ${errorText(error)}`, error };
-    });
-    if (!this.#loop.isRunning) return;
-    const before = this.#seen;
-    this.#seen = `${state} ${content}`;
-    if (content === this.#concluded) return;
-    if (tokens?.length === 0 && before !== this.#seen) return;
-    this.#concluded = content;
-    if (tokens === undefined) {
-      logger.error("Reload of ADMIN_TOKENS_FILE rejected; keeping the previous tokens", { error });
-      return;
+    const reading = this.#reading;
+    const digest = digestOf(reading);
+    if (digest === this.#concluded) return false;
+    this.#concluded = digest;
+    if (reading instanceof Error) {
+      logger.error("Reload of ADMIN_TOKENS_FILE rejected; keeping the previous tokens", { error: reading });
+      return false;
     }
-    this.#apply(tokens);
-    logger.info("Administration tokens reloaded", { file: path, tokens: tokens.length });
+    this.#apply(reading.tokens);
+    logger.info("Administration tokens reloaded", { file: path, tokens: reading.tokens.length });
+    return false;
   }
 
   #apply(tokens: readonly NamedToken[]): void {
@@ -94,8 +97,8 @@ export class TokensFile {
     onTokens([...configured, ...tokens]);
   }
 
-  /** The tokens of the file, and a digest of its content. The error names the file and the line, never a token. */
-  async #read(): Promise<{ tokens: readonly NamedToken[]; content: string; error?: undefined }> {
+  /** The tokens of the file, or an error that names the file and the line, never a token. */
+  async #read(): Promise<TokensReading | Error> {
     const { path, configured } = this.#options;
     try {
       const { isFile, size, mode } = await Deno.stat(path);
@@ -103,15 +106,14 @@ export class TokensFile {
       if (!isFile) throw new Error("it is no file");
       if (size > MAX_BYTES) throw new Error("it has more than 1 MiB");
       const text = await Deno.readTextFile(path);
-      const content = createHash("sha256").update(text).digest("hex");
       const tokens = tokensOf(text);
       const problem = namedTokensProblem([...configured, ...tokens]);
       if (problem !== undefined) throw new Error(problem);
       this.#warnOfMode(mode);
-      return { tokens, content };
+      return { tokens, digest: createHash("sha256").update(text).digest("hex") };
     } catch (error) {
       const text = `Invalid ADMIN_TOKENS_FILE ${JSON.stringify(path)}: ${errorText(error)}`;
-      throw new Error(text, { cause: error });
+      return new Error(text, { cause: error });
     }
   }
 
@@ -126,6 +128,10 @@ export class TokensFile {
     }
     this.#isOpenToOthers = isOpen;
   }
+}
+
+function digestOf(reading: TokensReading | Error): string {
+  return reading instanceof Error ? reading.message : reading.digest;
 }
 
 /** One token a line; empty lines and those that begin with `#` are skipped. */

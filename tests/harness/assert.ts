@@ -1,6 +1,6 @@
 /**
  * The assertions that tests import as `#assert`, over `node:assert/strict`: the names and signatures of
- * `@std/assert`, which is not on the npm registry.
+ * `#assert`, which is not on the npm registry.
  */
 import assertStrict, { AssertionError } from "node:assert/strict";
 

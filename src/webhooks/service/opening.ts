@@ -1,3 +1,4 @@
+import { systemBell } from "../../base/bell.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
 import type { LimitCall } from "../model/limit_call.ts";
@@ -62,8 +63,11 @@ async function openParts(opening: WebhookOpening, stack: AsyncDisposableStack): 
   await unopened.report();
   const clients = await openClients(opening, stack, { secretBox, storeClock: opened.clock });
   const workflows = new WorkflowFiles({
-    ...{ folder: options.workflowDirectory, envNames: Object.keys(options.workflowEnv) },
-    ...{ clock: opening.clock, logger },
+    folder: options.workflowDirectory,
+    envNames: Object.keys(options.workflowEnv),
+    bell: systemBell,
+    clock: opening.clock,
+    logger,
   });
   stack.defer(() => workflows.close());
   await workflows.start();

@@ -1,7 +1,10 @@
+import { resolve } from "node:path";
+import type { Bell } from "../../base/bell.ts";
 import type { Clock } from "../../base/clock.ts";
-import type { OpenFolderEvents } from "../../base/folder_events.ts";
 import type { Logger } from "../../base/log.ts";
 import { type Problem, problemsInOrder, problemText } from "../../base/problem.ts";
+import { settledWithin } from "../../base/wait.ts";
+import { folderState, WatchedFiles } from "../../base/watched_files.ts";
 import { loadedEvent, type OperationalEvent, rejectedEvent } from "../model/operational_event.ts";
 import type { WorkflowVersion } from "../model/records.ts";
 import type {
@@ -12,11 +15,11 @@ import type {
   Workflows,
 } from "../model/workflow.ts";
 import { readWorkflowFile } from "./file.ts";
-import { WorkflowFolder } from "./folder.ts";
 import {
   duplicateProblems,
   entryIdOf,
   folderProblem,
+  isWorkflowFileName,
   type ReadFiles,
   readWorkflowFolder,
   workflowsByName,
@@ -27,16 +30,17 @@ export interface WorkflowFilesOptions {
   /** There are no workflows when absent. */
   readonly folder?: string | undefined;
   readonly envNames: readonly string[];
+  readonly bell: Bell;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Replaces the watch of the system. */
-  readonly openEvents?: OpenFolderEvents;
 }
 
 /** How many former versions are kept parsed. */
 const MAX_PARSED = 256;
 /** Events that are kept for a listener that comes later. */
 const MAX_EVENTS = 10;
+/** How long the start waits for a file system that hangs. */
+const START_MS = 10_000;
 
 /**
  * The workflows of a folder, one in each file `*.yaml` or `*.yml`. Changed files are reloaded: the previous workflow of
@@ -44,7 +48,7 @@ const MAX_EVENTS = 10;
  */
 export class WorkflowFiles implements Workflows {
   readonly #options: WorkflowFilesOptions;
-  readonly #watched: WorkflowFolder | undefined;
+  readonly #watched: WatchedFiles | undefined;
   /** By the id of the version, the one used last at the end. */
   readonly #parsed = new Map<string, Workflow>();
   #files: ReadFiles = new Map();
@@ -53,24 +57,28 @@ export class WorkflowFiles implements Workflows {
   #reported = new Set<string>();
   #events: OperationalEvent[] = [];
   #listener: ((event: OperationalEvent) => void) | undefined;
-  #isClosed = false;
 
   constructor(options: WorkflowFilesOptions) {
     this.#options = options;
-    const { folder, clock, logger, openEvents } = options;
-    if (folder !== undefined) {
-      const look = () => this.#look(folder);
-      this.#watched = new WorkflowFolder({ folder, look, clock, logger, openEvents });
-    }
+    const { folder, bell, clock } = options;
+    if (folder === undefined) return;
+    this.#watched = new WatchedFiles({
+      look: () => folderState(folder, isWorkflowFileName),
+      onChange: () => this.#read(folder),
+      bell,
+      folders: () => [resolve(folder)],
+      clock,
+    });
   }
 
   /** Reads the folder, and watches it from then on; problems are logged. */
   async start(): Promise<void> {
-    await this.#watched?.start();
+    if (this.#watched !== undefined) {
+      await settledWithin(this.#watched.start(), START_MS, this.#options.clock);
+    }
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
     await this.#watched?.close();
   }
 
@@ -130,22 +138,18 @@ export class WorkflowFiles implements Workflows {
     return { folder: this.#options.folder, problems: this.#folderProblems, entries };
   }
 
-  /** Whether the folder could be read. */
-  async #look(folder: string): Promise<boolean> {
+  /** Whether a file has to be read again, although it did not change. */
+  async #read(folder: string): Promise<boolean> {
     const { envNames, clock } = this.#options;
-    let isRead = false;
-    try {
-      const options = { envNames, now: clock.now(), before: this.#files };
-      const { files, problems } = await readWorkflowFolder(folder, options);
-      if (this.#isClosed) return true;
-      this.#apply(folder, files);
-      this.#folderProblems = problems;
-      isRead = true;
-    } catch (error) {
-      this.#folderProblems = [folderProblem(folder, error, "make it, or correct WORKFLOW_DIRECTORY")];
-    }
-    if (!this.#isClosed) this.#report(folder);
-    return isRead;
+    const options = { envNames, now: clock.now(), before: this.#files };
+    const reading = await readWorkflowFolder(folder, options).catch((error: unknown) => {
+      return { problems: [folderProblem(folder, error, "make it, or correct WORKFLOW_DIRECTORY")] };
+    });
+    if (this.#watched?.isRunning !== true) return false;
+    if ("files" in reading) this.#apply(folder, reading.files);
+    this.#folderProblems = reading.problems;
+    this.#report(folder);
+    return [...this.#files.values()].some(({ digest }) => digest === undefined);
   }
 
   /** Logs each problem once. */

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { readdir, readFile, stat } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { errorText } from "../../base/error_text.ts";
 import type { Problem } from "../../base/problem.ts";
@@ -8,8 +8,8 @@ import { MAX_FILE_BYTES, readWorkflowFile } from "./file.ts";
 
 /** A workflow file as it was read last. */
 export interface ReadFile {
-  /** Changes with every write to the file; empty where it could not be read, which is retried at every look. */
-  readonly state: string;
+  /** Of its current text; undefined where it cannot be read now, which is tried again. */
+  readonly digest: string | undefined;
   /** The name of the workflow in its current text, if it has one. */
   readonly id?: string | undefined;
   /** Of its last valid text. */
@@ -26,7 +26,7 @@ export interface FolderReadingOptions {
   /** Environment variables that templates may read; any when absent. */
   readonly envNames?: readonly string[] | undefined;
   readonly now: number;
-  /** The files of the last reading, which are not read again unless they changed. */
+  /** The files of the last reading, which are not parsed again unless they changed. */
   readonly before?: ReadFiles | undefined;
 }
 
@@ -40,12 +40,17 @@ export interface FolderReading {
 const MAX_FILES = 1_000;
 const WORKFLOW_FILE = /^[^.].*\.ya?ml$/;
 
+/** Whether a file with this name directly in the folder is a workflow file. */
+export function isWorkflowFileName(name: string): boolean {
+  return WORKFLOW_FILE.test(name);
+}
+
 /** Reads the files `*.yaml` and `*.yml` of a folder, one workflow in each; throws where the folder cannot be read. */
 export async function readWorkflowFolder(
   folder: string,
   options: FolderReadingOptions,
 ): Promise<FolderReading> {
-  const names = (await readdir(folder)).filter((name) => WORKFLOW_FILE.test(name)).sort();
+  const names = (await readdir(folder)).filter(isWorkflowFileName).sort();
   const tooMany =
     `Cannot read every workflow of "${folder}": there are more than ${MAX_FILES} files; use fewer`;
   const files = new Map<string, ReadFile>();
@@ -55,7 +60,7 @@ export async function readWorkflowFolder(
     if (file !== undefined) files.set(path, file);
   }
   // Throws where the folder was moved away meanwhile: its files were not removed, but cannot be read.
-  await stat(folder);
+  await Deno.stat(folder);
   return { files, problems: names.length > MAX_FILES ? [errorAt("", tooMany)] : [] };
 }
 
@@ -85,55 +90,46 @@ export function entryIdOf(path: string, { loaded, id }: ReadFile): string {
   return loaded?.workflow.id ?? id ?? basename(path);
 }
 
-/** The file as it is now, not read again where it did not change; nothing where it is none. */
-async function readOne(path: string, options: FolderReadingOptions): Promise<ReadFile | undefined> {
-  const before = options.before?.get(path);
+/** The file as it is now, not parsed again where it did not change; nothing where it is none. */
+async function readOne(
+  path: string,
+  { envNames, now, before: files }: FolderReadingOptions,
+): Promise<ReadFile | undefined> {
+  const before = files?.get(path);
+  const invalid = (text: string, digest?: string) => {
+    return { id: before?.id, digest, loaded: before?.loaded, problems: [errorAt(path, text)] };
+  };
+  const tooLarge = `the file has more than ${MAX_FILE_BYTES} bytes; split it into several workflows`;
   try {
-    const found = await stat(path);
+    const { size, isFile } = await Deno.stat(path);
     // A link may lead to a folder or a pipe, and reading a pipe would not end.
-    if (!found.isFile()) return undefined;
-    const { dev, ino, size, mtimeMs, ctimeMs } = found;
-    const state = `${dev} ${ino} ${size} ${mtimeMs} ${ctimeMs}`;
-    if (before?.state === state) return before;
-    const read = await readWorkflow(path, size, options);
+    if (!isFile) return undefined;
+    if (size > MAX_FILE_BYTES) return invalid(tooLarge, "large");
+    const bytes = await Deno.readFile(path);
+    // It may have grown since `stat`.
+    if (bytes.length > MAX_FILE_BYTES) return invalid(tooLarge, "large");
+    const digest = createHash("sha256").update(bytes).digest("hex");
+    if (before?.digest === digest) return before;
+    const text = textOf(bytes);
+    if (text === undefined) return invalid("the file is not UTF-8; save it as such", digest);
+    const { id, workflow, at, stepPositions, problems } = readWorkflowFile(path, text, envNames);
+    if (workflow === undefined) return { id, digest, loaded: before?.loaded, problems };
+    const version = { id: digest, workflow: workflow.id, text };
+    const loaded = { version, workflow, file: path, at, stepPositions, loadedAt: now };
     // The same text again is the same version, loaded when it was read first.
-    const isSame = read.loaded !== undefined && read.loaded.version.id === before?.loaded?.version.id;
-    return { ...read, state, loaded: isSame ? before?.loaded : read.loaded ?? before?.loaded };
+    const isSame = before?.loaded?.version.id === digest;
+    return { id, digest, loaded: isSame ? before.loaded : loaded, problems };
   } catch (error) {
-    if (isMissing(error)) return undefined;
-    const problem = errorAt(path, `Cannot read the file: ${errorText(error)}`);
-    return { state: "", id: before?.id, loaded: before?.loaded, problems: [problem] };
+    return isMissing(error) ? undefined : invalid(`Cannot read the file: ${errorText(error)}`);
   }
 }
 
-async function readWorkflow(
-  path: string,
-  size: number,
-  { envNames, now }: FolderReadingOptions,
-): Promise<Omit<ReadFile, "state">> {
-  const tooLarge = {
-    problems: [
-      errorAt(path, `the file has more than ${MAX_FILE_BYTES} bytes; split it into several workflows`),
-    ],
-  };
-  if (size > MAX_FILE_BYTES) return tooLarge;
-  const bytes = await readFile(path);
-  // It may have grown since `stat`.
-  if (bytes.length > MAX_FILE_BYTES) return tooLarge;
-  let text: string;
+function textOf(bytes: Uint8Array<ArrayBuffer>): string | undefined {
   try {
-    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    return { problems: [errorAt(path, "the file is not UTF-8; save it as such")] };
+    return undefined;
   }
-  const { id, workflow, at, stepPositions, problems } = readWorkflowFile(path, text, envNames);
-  if (workflow === undefined) return { id, problems };
-  const version = {
-    id: createHash("sha256").update(bytes).digest("hex"),
-    workflow: workflow.id,
-    text,
-  };
-  return { id, loaded: { version, workflow, file: path, at, stepPositions, loadedAt: now }, problems };
 }
 
 function errorAt(at: string, text: string): Problem {

@@ -1,26 +1,32 @@
-import { assert, assertEquals } from "#assert";
+import { assert } from "#assert";
+import { systemBell } from "../../../src/base/bell.ts";
+import { systemClock } from "../../../src/base/clock.ts";
 import { WorkflowFiles } from "../../../src/webhooks/workflows/files.ts";
-import { FakeClock } from "../../harness/fake_clock.ts";
-import { until } from "../../harness/until.ts";
 import { KeptLines } from "../../harness/workflow_fixture.ts";
+import { eventually } from "../../harness/until.ts";
 
-Deno.test("workflow files: a named pipe holds up nothing, and a change is found within seconds", async () => {
-  const folder = await Deno.makeTempDir();
-  const { success } = await new Deno.Command("mkfifo", { args: [`${folder}/pipe.yaml`] }).output();
-  assert(success);
-  const write = (id: string) =>
-    Deno.writeTextFile(`${folder}/${id}.yaml`, `workflow: ${id}\nsteps:\n- {name: one, set: {}}\n`);
-  await write("a");
-  const clock = new FakeClock();
-  const files = new WorkflowFiles({ folder, envNames: [], clock, logger: new KeptLines() });
-  await files.start();
-  assertEquals(files.names(), ["a"]);
-  await write("b");
-  await until("the change", () => {
-    // No time passes while it looks.
-    if (clock.waiting > 0) clock.advance(100);
-    return files.names().length === 2;
-  }, { intervalMs: 2 });
-  await files.close();
-  await Deno.remove(folder, { recursive: true });
+Deno.test("workflow files on disk: written, saved by rename and removed, next to a named pipe", async () => {
+  const folder = await Deno.realPath(await Deno.makeTempDir());
+  const write = async (name: string, mark: string) => {
+    await Deno.writeTextFile(`${folder}/${name}`, `workflow: a\nsteps:\n- {name: ${mark}, set: {}}\n`);
+  };
+  const tools = { bell: systemBell, clock: systemClock, logger: new KeptLines() };
+  const files = new WorkflowFiles({ folder, envNames: [], ...tools });
+  const expect = (mark: string) => eventually(mark, () => files.current("a")?.workflow.steps[0]?.name);
+  try {
+    await write("a.yaml", "one");
+    await files.start();
+    await write("a.yaml", "two");
+    await expect("two");
+    const { success } = await new Deno.Command("mkfifo", { args: [`${folder}/pipe.yaml`] }).output();
+    assert(success);
+    await write(".a.new", "three");
+    await Deno.rename(`${folder}/.a.new`, `${folder}/a.yaml`);
+    await expect("three");
+    await Deno.remove(`${folder}/a.yaml`);
+    await eventually([], () => [...files.names()]);
+  } finally {
+    await files.close();
+    await Deno.remove(folder, { recursive: true });
+  }
 });

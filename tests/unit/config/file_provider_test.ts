@@ -1,14 +1,14 @@
 import { assertEquals } from "#assert";
 import { createFileProvider, type FileProviderOptions } from "../../../src/config/file_provider.ts";
+import { FakeBell } from "../../harness/fake_bell.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { FakeFolderEvents } from "../../harness/fake_folder_events.ts";
 import { RecordedLogger } from "../../harness/recorded_logger.ts";
-import { eventually, settledTurns } from "../../harness/until.ts";
+import { eventually } from "../../harness/until.ts";
 
-/** A provider of the files in `top/root/config`, whose events and time come from the test. */
+/** A provider of the files in `top/root/config`, whose bell and time come from the test. */
 class Bed implements AsyncDisposable {
   readonly clock = new FakeClock();
-  readonly events = new FakeFolderEvents();
+  readonly bell = new FakeBell();
   readonly log = new RecordedLogger();
   /** Each load as the names of its domains. */
   readonly loads: string[] = [];
@@ -18,134 +18,79 @@ class Bed implements AsyncDisposable {
 
   private constructor(readonly top: string, options: Partial<FileProviderOptions>) {
     this.provider = createFileProvider({
-      ...{ root: `${top}/root`, subdirectory: "", appDirectory: "config", ignoreDotFiles: false },
-      ...{ watchRoot: false, clock: this.clock, logger: this.log, openEvents: this.events.open, ...options },
-    });
-    this.provider.start(({ sources = [], problems }) => {
-      this.loads.push(sources.map(({ domain }) => domain).join(" "));
-      return this.failure === undefined ? problems : Promise.reject(this.failure);
+      root: `${top}/root`,
+      subdirectory: "",
+      appDirectory: "config",
+      ignoreDotFiles: false,
+      watchRoot: false,
+      bell: this.bell,
+      clock: this.clock,
+      logger: this.log,
+      ...options,
     });
   }
 
-  /** Waits for the first load, and for the check that follows the beginning of the watch. */
   static async open(options: Partial<FileProviderOptions> = {}): Promise<Bed> {
     const top = await Deno.realPath(await Deno.makeTempDir());
     await Deno.mkdir(`${top}/root/config`, { recursive: true });
     const bed = new Bed(top, options);
     await bed.write("a1");
-    await eventually([1, 2], () => [bed.loads.length, bed.clock.waiting]);
-    await bed.passes(50);
-    await bed.expect("a1", "a1");
-    bed.loads.length = 0;
+    bed.provider.start(({ sources = [], problems }) => {
+      bed.loads.push(sources.map(({ domain }) => domain).join(" "));
+      return bed.failure === undefined ? problems : Promise.reject(bed.failure);
+    });
+    await eventually(["a1"], () => bed.loads);
     return bed;
   }
 
   async write(domain: string): Promise<void> {
-    await Deno.writeTextFile(`${this.top}/root/config/a.yaml`, `domain: ${domain}\ndescriptors: []\n`);
+    // In one step, because a read may be under way.
+    await Deno.writeTextFile(`${this.top}/new`, `domain: ${domain}\ndescriptors: []\n`);
+    await Deno.rename(`${this.top}/new`, `${this.top}/root/config/a.yaml`);
   }
 
-  /** Lets time pass, after which the round that is due has begun. */
-  async passes(ms: number): Promise<void> {
-    this.clock.advance(ms);
-    await settledTurns();
-  }
-
-  /** Asks for a load, which follows all that were due, and compares what was loaded. */
-  async expect(...loads: readonly string[]): Promise<void> {
-    this.provider.reload();
-    await eventually([...loads], () => this.loads);
+  /** Rings and lets time pass until the last load is this one. */
+  async expect(load: string): Promise<void> {
+    await eventually(load, () => {
+      this.bell.ring();
+      this.clock.advance(50);
+      return this.loads.at(-1);
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.provider.close();
     await Deno.remove(this.top, { recursive: true });
-    assertEquals([this.clock.waiting, this.events.isClosed], [0, true]);
+    assertEquals(this.clock.waiting, 0);
   }
 }
 
-Deno.test("file provider: an event in the folder loads 50 ms later, one around it only if files differ", async () => {
+Deno.test("file provider: the bell rings for the folder and those above it, and a change is loaded once", async () => {
   await using bed = await Bed.open();
-  bed.events.change(bed.top);
-  await bed.passes(50);
-  bed.events.change(`${bed.top}/root/config/a.yaml`);
-  await bed.passes(49);
-  assertEquals(bed.loads, []);
-  await bed.passes(1);
-  await eventually(["a1"], () => bed.loads);
+  const folder = `${bed.top}/root/config`;
+  const watched = [bed.top, `${bed.top}/root`, folder];
+  assertEquals(bed.bell.watches, [watched]);
   await bed.write("a2");
-  bed.events.change(bed.top);
-  await bed.passes(50);
-  await bed.expect("a1", "a2", "a2");
+  await bed.expect("a2");
+  await Deno.rename(folder, `${bed.top}/away`);
+  await Deno.mkdir(folder);
+  await bed.write("a3");
+  await bed.expect("a3");
+  assertEquals([bed.loads, bed.bell.watches], [["a1", "a2", "a3"], [watched, watched]]);
 });
 
-Deno.test("file provider: events that go on are one load a second", async () => {
-  await using bed = await Bed.open();
-  for (let ms = 0; ms < 1_000; ms += 40) {
-    bed.events.change(`${bed.top}/root/config/${ms}`);
-    await bed.passes(ms < 960 ? 40 : 39);
-  }
-  assertEquals(bed.loads, []);
-  await bed.passes(1);
-  await bed.expect("a1", "a1");
-});
-
-Deno.test("file provider: in root mode the re-scan finds changes inside of a plain folder, which is warned of", async () => {
+Deno.test("file provider: in root mode the bell rings for the folder above the root, and a plain folder is warned of", async () => {
   await using bed = await Bed.open({ watchRoot: true });
-  assertEquals([bed.events.watches, bed.log.lines], [[[bed.top, "/"]], [{
-    level: "warning",
-    message:
-      `RUNTIME_ROOT "${bed.top}/root" is not a symbolic link: only the re-scan every 30 s finds changes inside it; ` +
-      "set RUNTIME_WATCH_ROOT=false to watch its files",
-    fields: {},
-  }]]);
-  await bed.write("a2-longer");
-  await bed.passes(29_949);
-  assertEquals(bed.loads, []);
-  await bed.passes(1);
-  await eventually(1, () => bed.loads.length);
-  await bed.passes(30_000);
-  await bed.expect("a2-longer", "a2-longer");
+  const message =
+    `RUNTIME_ROOT "${bed.top}/root" is not a symbolic link: changes inside it are found every 2 s only; ` +
+    "set RUNTIME_WATCH_ROOT=false to watch its files";
+  await eventually([{ level: "warning", message, fields: {} }], () => bed.log.lines);
+  assertEquals(bed.bell.watches, [[bed.top]]);
+  await bed.write("a2");
+  await bed.expect("a2");
   // The next worker, which knows what was loaded, does not warn again.
   await using next = await Bed.open({ watchRoot: true, known: () => '{"files":{}}' });
   assertEquals(next.log.lines, []);
-});
-
-Deno.test("file provider: a folder that was made anew is watched anew", async () => {
-  await using bed = await Bed.open();
-  const folder = `${bed.top}/root/config`;
-  const watched = [folder, bed.top, `${bed.top}/root`, "/"];
-  assertEquals(bed.events.watches, [watched]);
-  bed.events.send({ type: "event", kind: "remove", paths: [folder] });
-  await bed.passes(50);
-  await eventually([watched, watched], () => bed.events.watches);
-});
-
-Deno.test("file provider: a watch that ends is opened again immediately, five times", async () => {
-  await using bed = await Bed.open();
-  for (let time = 0; time < 6; time++) bed.events.send({ type: "ended", state: "not UTF-8" });
-  const line = (when: string) => ({
-    level: "warning",
-    message: `The watch of the rule files ended; reopening it ${when}`,
-    fields: { error: "not UTF-8" },
-  });
-  assertEquals(bed.log.lines, [...Array(5).fill(line("immediately")), line("at the next re-scan")]);
-  assertEquals(bed.events.watches.length, 6);
-  await bed.passes(50);
-  await eventually(1, () => bed.loads.length);
-  await bed.passes(30_000);
-  await eventually(7, () => bed.events.watches.length);
-});
-
-Deno.test("file provider: a watch that cannot be opened is logged once, and tried again at each re-scan", async () => {
-  await using bed = await Bed.open();
-  bed.events.answer = { type: "unwatched", state: "no descriptors" };
-  bed.events.send(bed.events.answer);
-  for (const watches of [2, 3]) {
-    await bed.passes(30_000);
-    await eventually(watches, () => bed.events.watches.length);
-  }
-  const message = "Cannot watch the rule files; relying on the re-scan";
-  assertEquals(bed.log.lines, [{ level: "warning", message, fields: { error: "no descriptors" } }]);
 });
 
 Deno.test("file provider: a load that cannot be applied is logged", async () => {
@@ -159,12 +104,12 @@ Deno.test("file provider: a load that cannot be applied is logged", async () => 
 Deno.test("file provider: loads never overlap, and none comes after closing", async () => {
   await using bed = await Bed.open();
   for (let time = 0; time < 10; time++) bed.provider.reload();
-  await bed.expect("a1");
+  await eventually(["a1", "a1"], () => bed.loads);
   bed.provider.reload();
   await bed.provider.close();
   const { length } = bed.loads;
   bed.provider.reload();
-  bed.events.change(`${bed.top}/root/config/a.yaml`);
+  bed.bell.ring();
   bed.clock.advance(60_000);
   await bed.provider.close();
   assertEquals(bed.loads.length, length);

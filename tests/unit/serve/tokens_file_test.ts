@@ -4,7 +4,7 @@ import { TokensFile } from "../../../src/serve/tokens_file.ts";
 import type { NamedToken } from "../../../src/settings/administrator_tokens.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { RecordedLogger } from "../../harness/recorded_logger.ts";
-import { until } from "../../harness/until.ts";
+import { eventually, until } from "../../harness/until.ts";
 
 const CONFIGURED: NamedToken = { name: "admin", role: "admin", token: "the-token-of-the-setting" };
 const SECRET = "d5f1c0c2b7a94e6f8d3b";
@@ -34,8 +34,6 @@ class Bed implements AsyncDisposable {
       this.tokens.push(tokens.at(-1)?.token ?? "");
     };
     this.#file = await TokensFile.open({ path, configured: [CONFIGURED], clock, logger, onTokens });
-    // After the look that it begins with.
-    await this.look();
   }
 
   /** Replaces the file and waits until it was read. */
@@ -44,14 +42,15 @@ class Bed implements AsyncDisposable {
     const lines = this.log.lines.length;
     Deno.writeTextFileSync(`${this.path}.new`, text, { mode: 0o600 });
     Deno.renameSync(`${this.path}.new`, this.path);
-    await until("a look at the file", () => {
-      this.clock.advance(2_000);
-      return this.applied.length > length || this.log.lines.length > lines;
-    }, { intervalMs: 5 });
+    await this.until(() => this.applied.length > length || this.log.lines.length > lines);
   }
 
-  async look(): Promise<void> {
-    await this.#file?.look();
+  /** Lets time pass until the condition holds. */
+  async until(condition: () => boolean): Promise<void> {
+    await until("a look at the file", () => {
+      this.clock.advance(1_000);
+      return condition();
+    }, { intervalMs: 5 });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -100,74 +99,62 @@ const HELD = "admin:admin ci:read";
 const REVOKED = "admin:admin";
 const REJECTED = "Reload of ADMIN_TOKENS_FILE rejected; keeping the previous tokens";
 
-interface ChangeCase {
-  /** Each is made before a look. */
-  readonly changes: readonly ((path: string) => unknown)[];
-  /** The tokens after each look. */
-  readonly applied: readonly string[];
-  readonly rejected?: number;
-}
-
-const same = () => {};
 const write = (text: string) => (path: string) => Deno.writeTextFileSync(path, text);
 
-/** What happens to a file with one token, and which tokens are valid after each look. */
-const CHANGES: Readonly<Record<string, ChangeCase>> = {
-  "the last token is removed": { changes: [write(""), same], applied: [HELD, REVOKED] },
-  "only a comment is left": { changes: [write("# nobody\n"), same], applied: [HELD, REVOKED] },
-  "an editor truncates the file before it writes it": {
-    changes: [write(""), write(ONE), same],
-    applied: [HELD, HELD, HELD],
-  },
-  "a file that is truncated again at the next look": {
-    changes: [write(""), (path) => (write(ONE)(path), write("")(path), Deno.utimeSync(path, 1, 1)), same],
-    applied: [HELD, HELD, REVOKED],
-  },
-  "the token returns after it was revoked": {
-    changes: [write(""), same, write(ONE)],
-    applied: [HELD, REVOKED, HELD],
-  },
-  "the file is missing": { changes: [Deno.removeSync, same], applied: [HELD, HELD], rejected: 1 },
-  "the file is missing, and then empty": {
-    changes: [Deno.removeSync, write(""), same],
-    applied: [HELD, HELD, REVOKED],
-    rejected: 1,
-  },
-  "a folder is in its place, and then the file again": {
-    changes: [
-      (path) => (Deno.renameSync(path, `${path}.kept`), Deno.mkdirSync(path)),
-      (path) => (Deno.removeSync(path), Deno.renameSync(`${path}.kept`, path)),
-      write(""),
-      same,
-    ],
-    applied: [HELD, HELD, HELD, REVOKED],
-    rejected: 1,
-  },
-  "a link that leads nowhere, until its target appears": {
-    changes: [
-      (path) => (Deno.removeSync(path), Deno.symlinkSync(`${path}.target`, path)),
-      (path) => write("")(`${path}.target`),
-      same,
-    ],
-    applied: [HELD, HELD, REVOKED],
-    rejected: 1,
+/** Changes of a file with one token, after which it has none. */
+const REVOKING: Readonly<Record<string, (path: string) => void>> = {
+  "the last token is removed": write(""),
+  "only a comment is left": write("# nobody\n"),
+  "a link leads to an empty file": (path) => {
+    Deno.removeSync(path);
+    write("")(`${path}.target`);
+    Deno.symlinkSync(`${path}.target`, path);
   },
 };
 
-for (const [what, { changes, applied, rejected = 0 }] of Object.entries(CHANGES)) {
+for (const [what, change] of Object.entries(REVOKING)) {
   Deno.test(`ADMIN_TOKENS_FILE: ${what}`, async () => {
     await using bed = new Bed(ONE);
     await bed.open();
-    const seen: string[] = [];
-    for (const change of changes) {
-      change(bed.path);
-      await bed.look();
-      seen.push(bed.applied.at(-1) ?? "");
-    }
-    assertEquals(seen, applied);
-    assertEquals(bed.log.lines.filter(({ message }) => message === REJECTED).length, rejected);
+    change(bed.path);
+    await bed.until(() => bed.applied.length > 1);
+    await bed.replace(ONE);
+    assertEquals(bed.applied, [HELD, REVOKED, HELD]);
   });
 }
+
+/** Changes of a file with one token that reject it. */
+const REJECTING: Readonly<Record<string, (path: string) => void>> = {
+  "the file is missing": Deno.removeSync,
+  "a folder is in its place": (path) => (Deno.removeSync(path), Deno.mkdirSync(path)),
+  "a link that leads nowhere": (path) => (Deno.removeSync(path), Deno.symlinkSync(`${path}.target`, path)),
+};
+
+for (const [what, change] of Object.entries(REJECTING)) {
+  Deno.test(`ADMIN_TOKENS_FILE: ${what}, and then an empty file`, async () => {
+    await using bed = new Bed(ONE);
+    await bed.open();
+    change(bed.path);
+    await bed.until(() => bed.log.lines.length > 0);
+    assertEquals([bed.applied, bed.log.lines.map(({ message }) => message)], [[HELD], [REJECTED]]);
+    await Deno.remove(bed.path).catch(() => {});
+    write("")(bed.path);
+    await bed.until(() => bed.applied.length > 1);
+    assertEquals(bed.applied, [HELD, REVOKED]);
+  });
+}
+
+Deno.test("ADMIN_TOKENS_FILE: an editor truncates the file before it writes it", async () => {
+  await using bed = new Bed(ONE);
+  await bed.open();
+  write("")(bed.path);
+  // The look that sees it has begun at the latest when the next one is due.
+  bed.clock.advance(1_000);
+  await eventually(true, () => bed.clock.waiting > 1);
+  write(ONE)(bed.path);
+  await bed.replace(OTHER);
+  assertEquals(bed.applied, [HELD, HELD]);
+});
 
 const REPLACED: Readonly<Record<string, (path: string, text: string) => void>> = {
   "the same size, and the time of the file before": (path, text) => {
@@ -191,7 +178,7 @@ for (const [what, replace] of Object.entries(REPLACED)) {
     await using bed = new Bed(ONE);
     await bed.open();
     replace(bed.path, OTHER);
-    await bed.look();
+    await bed.until(() => bed.applied.length > 1);
     assertEquals([bed.applied, bed.tokens.at(-1)], [[HELD, HELD], OTHER.trim().slice("ci:read:".length)]);
   });
 }
@@ -199,8 +186,7 @@ for (const [what, replace] of Object.entries(REPLACED)) {
 Deno.test("ADMIN_TOKENS_FILE: the service starts with a file without tokens, and applies the first one", async () => {
   await using bed = new Bed("# nobody yet\n");
   await bed.open();
-  write(ONE)(bed.path);
-  await bed.look();
+  await bed.replace(ONE);
   assertEquals(bed.applied, [REVOKED, HELD]);
   assertEquals(bed.log.lines[0]?.message, "ADMIN_TOKENS_FILE has no tokens; those that it had are revoked");
 });

@@ -1,9 +1,9 @@
-import { assert, assertEquals, assertThrows } from "#assert";
+import { assert, assertEquals, assertNotEquals, assertThrows } from "#assert";
 import { WorkflowFiles } from "../../../../src/webhooks/workflows/files.ts";
 import { FakeClock } from "../../../harness/fake_clock.ts";
-import { FakeFolderEvents } from "../../../harness/fake_folder_events.ts";
+import { FakeBell } from "../../../harness/fake_bell.ts";
 import { RecordedLogger } from "../../../harness/recorded_logger.ts";
-import { eventually, until } from "../../../harness/until.ts";
+import { until } from "../../../harness/until.ts";
 
 /** A workflow whose one step tells its texts apart. */
 const text = (id: string, mark: string) => `workflow: ${id}\nsteps:\n- {name: ${mark}, set: {}}\n`;
@@ -11,13 +11,13 @@ const text = (id: string, mark: string) => `workflow: ${id}\nsteps:\n- {name: ${
 /** A folder whose workflows are read when the test says that something happened. */
 class Bed implements AsyncDisposable {
   readonly clock = new FakeClock();
-  readonly events = new FakeFolderEvents();
+  readonly bell = new FakeBell();
   readonly log = new RecordedLogger();
   readonly files: WorkflowFiles;
 
   constructor(readonly folder: string) {
-    const [clock, logger] = [this.clock, this.log];
-    this.files = new WorkflowFiles({ folder, envNames: ["OK"], clock, logger, openEvents: this.events.open });
+    const { bell, clock, log: logger } = this;
+    this.files = new WorkflowFiles({ folder, envNames: ["OK"], bell, clock, logger });
   }
 
   static async open(files: Readonly<Record<string, string>>): Promise<Bed> {
@@ -43,27 +43,39 @@ class Bed implements AsyncDisposable {
   }
 
   async write(name: string, content: string): Promise<void> {
-    await Deno.writeTextFile(`${this.folder}/${name}`, content);
+    // In one step, because a read may be under way.
+    await Deno.writeTextFile(`${this.folder}/.new`, content);
+    await Deno.rename(`${this.folder}/.new`, `${this.folder}/${name}`);
   }
 
-  /** Sends an event of the folder, and compares what is in force after the look that follows. */
-  async look(state = this.state): Promise<void> {
-    this.events.change(`${this.folder}/a`);
-    await this.passes(100);
-    // A look that was under way already may have missed what happened; the next one follows it.
-    await eventually(state, () => this.state);
+  /** Compares what is in force once a change was read, at a ring of the bell. */
+  async expect(state: string): Promise<void> {
+    await this.until(() => assertEquals(this.state, state));
   }
 
-  /** Moves on to the next look, and waits until it has ended. */
-  async passes(ms: number): Promise<void> {
-    this.clock.advance(ms);
-    await until("the look to end", () => this.clock.waiting > 0);
+  /** The same of the lines of the log since the last call. */
+  async told(...lines: readonly string[]): Promise<void> {
+    const told: string[] = [];
+    await this.until(() => {
+      told.push(...this.lines());
+      assertEquals(told, lines);
+    });
+  }
+
+  /** Rings and lets time pass until nothing is thrown. */
+  async until(check: () => void): Promise<void> {
+    await until("the files to be read", () => {
+      this.bell.ring();
+      this.clock.advance(50);
+      check();
+      return true;
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.files.close();
     await Deno.remove(this.folder, { recursive: true }).catch(() => {});
-    assertEquals([this.clock.waiting, this.events.isClosed], [0, true]);
+    assertEquals(this.clock.waiting, 0);
   }
 }
 
@@ -81,27 +93,28 @@ Deno.test("workflow files: read, edited, broken, mended, renamed, deleted", asyn
   ]);
 
   await bed.write("a.yaml", text("a", "two"));
-  await bed.look("a:two b:one");
+  await bed.expect("a:two b:one");
   assertEquals(bed.lines(), ["info Workflow loaded a"]);
 
   await bed.write("a.yaml", "workflow: a\nsteps:\n- {name: x, set: {a: '{{ env.HOME }}'}}\n");
-  await bed.look("a:two b:one");
-  assertEquals(bed.lines(), [
+  await bed.told(
     "error F/a.yaml:3:22: steps[0].set.a: the template 'env.HOME' reads an environment variable " +
-    "that is not in WORKFLOW_ENV; add HOME to it",
-  ]);
+      "that is not in WORKFLOW_ENV; add HOME to it",
+  );
+  assertEquals(bed.state, "a:two b:one");
   await bed.write("new.yaml", text("new", "one"));
-  await bed.look("a:two b:one new:one");
+  await bed.expect("a:two b:one new:one");
   assertEquals(bed.lines(), ["info Workflow loaded new"], "the same problem is reported once");
 
   await bed.write("a.yaml", text("a", "three"));
-  await bed.look("a:three b:one new:one");
+  await bed.expect("a:three b:one new:one");
+  bed.lines();
   await Deno.remove(`${bed.folder}/new.yaml`);
   await Deno.rename(`${bed.folder}/b.yml`, `${bed.folder}/b2.yaml`);
-  await bed.look("a:three b:one");
+  await bed.expect("a:three b:one");
   bed.lines();
   await Deno.remove(`${bed.folder}/a.yaml`);
-  await bed.look("b:one");
+  await bed.expect("b:one");
   assertEquals(bed.lines(), ["warning Workflow removed; its triggers are refused a"]);
   assertEquals(bed.files.current("a"), undefined);
 });
@@ -112,13 +125,13 @@ Deno.test("workflow files: of two files with one id neither is taken, and what w
   const told = "error F/b.yaml:1:1: the workflow 'x' is also in F/a.yaml; rename one of them";
   assertEquals(bed.lines(), [told]);
   await Deno.remove(`${bed.folder}/b.yaml`);
-  await bed.look("x:one");
+  await bed.expect("x:one");
   bed.lines();
   await bed.write("b.yaml", text("x", "two"));
-  await bed.look("x:one");
-  assertEquals(bed.lines(), [told]);
+  await bed.told(told);
+  assertEquals(bed.state, "x:one");
   await Deno.remove(`${bed.folder}/a.yaml`);
-  await bed.look("x:two");
+  await bed.expect("x:two");
 });
 
 Deno.test("workflow files: a folder that is missing, made, moved away and made again", async () => {
@@ -129,54 +142,29 @@ Deno.test("workflow files: a folder that is missing, made, moved away and made a
   const missing =
     'error Cannot read the folder of workflows "F": it does not exist; make it, or correct WORKFLOW_DIRECTORY';
   assertEquals(bed.lines(), [missing]);
-  await bed.passes(1_000);
-  assertEquals(bed.lines(), [], "it is reported once");
   await Deno.mkdir(folder);
   await bed.write("a.yaml", text("a", "one"));
-  await bed.look("a:one");
+  await bed.expect("a:one");
   bed.lines();
   await Deno.rename(folder, `${top}/away`);
-  await bed.look("a:one");
-  assertEquals(bed.lines(), [missing], "a folder that is gone takes nothing away");
+  await bed.told(missing);
+  assertEquals(bed.state, "a:one", "a folder that is gone takes nothing away");
   await Deno.mkdir(folder);
   await bed.write("a.yaml", text("a", "two"));
-  await bed.look("a:two");
+  await bed.expect("a:two");
   await Deno.remove(top, { recursive: true });
 });
 
-Deno.test("workflow files: changes are read 100 ms after the first event, no timer polls", async () => {
-  await using bed = await Bed.open({ "a.yaml": text("a", "one"), "b.yaml": text("b", "one") });
-  for (const name of ["a", "b"]) {
-    await bed.write(`${name}.yaml`, text(name, "two"));
-    bed.events.change(`${bed.folder}/${name}.yaml`);
-    bed.clock.advance(49);
-  }
-  bed.clock.advance(1);
-  assertEquals(bed.state, "a:one b:one");
-  await bed.passes(1);
+Deno.test("workflow files: files that change together are one update, and none follows the closing", async () => {
+  const bed = await Bed.open({ "a.yaml": text("a", "one"), "b.yaml": text("b", "one") });
+  bed.lines();
+  for (const name of ["a", "b"]) await bed.write(`${name}.yaml`, text(name, "two"));
+  await bed.until(() => assertNotEquals(bed.state, "a:one b:one"));
   assertEquals(bed.state, "a:two b:two");
-});
-
-Deno.test("workflow files: after a look that took long events wait for 50 times as long", async () => {
-  await using bed = await Bed.open({ "a.yaml": text("a", "one") });
-  // The look begins here, and it is over when others get to run.
-  bed.clock.advance(30_000);
-  await bed.passes(200);
-  await bed.write("a.yaml", text("a", "two"));
-  bed.events.change(`${bed.folder}/a.yaml`);
-  bed.clock.advance(9_999);
-  assertEquals(bed.state, "a:one");
-  await bed.passes(1);
-  assertEquals(bed.state, "a:two");
-});
-
-Deno.test("workflow files: closing waits for the look that is under way, and no other follows", async () => {
-  const bed = await Bed.open({ "a.yaml": text("a", "one") });
-  await bed.write("a.yaml", text("a", "two"));
-  bed.events.change(`${bed.folder}/a.yaml`);
-  bed.clock.advance(100);
+  await bed.write("a.yaml", text("a", "three"));
+  bed.bell.ring();
   await bed[Symbol.asyncDispose]();
-  assertEquals(bed.clock.waits.at(-1), 10_000);
+  assertEquals(bed.state, "a:two b:two");
 });
 
 Deno.test("workflow files: a file that cannot be read is tried again at every look", async () => {
@@ -184,22 +172,20 @@ Deno.test("workflow files: a file that cannot be read is tried again at every lo
   bed.lines();
   await Deno.remove(`${bed.folder}/a.yaml`);
   await Deno.symlink("a.yaml", `${bed.folder}/a.yaml`);
-  await bed.look("a:one");
-  await bed.passes(30_000);
-  assertEquals(bed.lines().length, 1, "it is reported once");
+  await bed.until(() => assertEquals(bed.log.lines.length, 1));
   await Deno.remove(`${bed.folder}/a.yaml`);
   await bed.write("a.yaml", text("a", "two"));
-  await bed.look("a:two");
+  await bed.expect("a:two");
+  assertEquals(bed.lines().length, 2, "it is reported once");
 });
 
 Deno.test("workflow files: files beyond the bound, and bytes that are no text", async () => {
   await using bed = await Bed.open({ "a.yaml": `# ${"x".repeat(262_144)}\n${text("a", "one")}` });
   await Deno.writeFile(`${bed.folder}/b.yaml`, new Uint8Array([0xff, 0xfe]));
-  await bed.look("");
-  assertEquals(bed.lines(), [
+  await bed.told(
     "error F/a.yaml: the file has more than 262144 bytes; split it into several workflows",
     "error F/b.yaml: the file is not UTF-8; save it as such",
-  ]);
+  );
 });
 
 Deno.test("workflow files: a text that was in force is read again, and one that is none throws", async () => {
@@ -208,7 +194,7 @@ Deno.test("workflow files: a text that was in force is read again, and one that 
   assert(before !== undefined);
   assertEquals(bed.files.parse(before.version), before.workflow);
   await bed.write("a.yaml", text("a", "two"));
-  await bed.look("a:two");
+  await bed.expect("a:two");
   assertEquals(bed.files.parse(before.version).steps[0]?.name, "one");
   const error = assertThrows(() => bed.files.parse({ id: "x", workflow: "a", text: "workflow: a" }));
   assertEquals(
@@ -264,29 +250,32 @@ Deno.test("workflow files: the listing has what is in use, and the errors of eve
   ]);
 
   await bed.write("a.yaml", broken("renamed"));
-  await bed.look();
-  assertEquals(listed(bed), [["a", "F/a.yaml", "one", ...wrong("a.yaml")], ...rest]);
+  const outdated = [["a", "F/a.yaml", "one", ...wrong("a.yaml")], ...rest];
+  await bed.until(() => assertEquals(listed(bed), outdated));
 
   // The text that is in use comes back: it was loaded when it was read first.
   await bed.write("a.yaml", text("a", "one"));
   await bed.write("e.yaml", text("d", "two"));
   const duplicate = "F/e.yaml:1:1: the workflow 'd' is also in F/d.yaml; rename one of them";
-  await bed.look();
-  assertEquals(listed(bed).slice(0, 4), [["a", "F/a.yaml", "one"], ...rest.slice(0, 2), [
-    ...["d", "F/d.yaml", "one", duplicate],
-  ]]);
+  const repaired = [["a", "F/a.yaml", "one"], ...rest.slice(0, 2), ["d", "F/d.yaml", "one", duplicate]];
+  await bed.until(() => assertEquals(listed(bed).slice(0, 4), repaired));
   assertEquals(bed.files.listing().entries[0]?.current?.loadedAt, current?.loadedAt);
 
   await Deno.remove(bed.folder, { recursive: true });
-  await bed.look();
-  assertEquals(listed(bed).slice(0, 2), [
+  const missing = [
     'Cannot read the folder of workflows "F": it does not exist; make it, or correct WORKFLOW_DIRECTORY',
     ["a", "F/a.yaml", "one"],
-  ]);
+  ];
+  await bed.until(() => assertEquals(listed(bed).slice(0, 2), missing));
 });
 
 Deno.test("workflow files: without a folder there are none", async () => {
-  const files = new WorkflowFiles({ envNames: [], clock: new FakeClock(), logger: new RecordedLogger() });
+  const files = new WorkflowFiles({
+    envNames: [],
+    bell: new FakeBell(),
+    clock: new FakeClock(),
+    logger: new RecordedLogger(),
+  });
   await files.start();
   assertEquals([files.names(), files.current("a")], [[], undefined]);
   assertEquals(files.listing(), { folder: undefined, problems: [], entries: [] });
