@@ -1,5 +1,3 @@
-import type { BellMessage } from "./bell_worker.ts";
-
 /** A folder under its real path. */
 export interface WatchedFolder {
   readonly path: string;
@@ -8,14 +6,17 @@ export interface WatchedFolder {
 }
 
 /**
- * Rings when something may have changed in folders, and also when it begins to watch one. It may be silent for good:
- * whoever listens has to look from time to time. The runtime opens and closes the files of events, which drops locks that
+ * Rings when something may have changed in folders, and also when it begins to watch one. It may be silent for good, so a
+ * listener also has to look from time to time. The runtime opens and closes the files of events, which drops locks that
  * the process has on them.
  */
 export interface Bell {
   /** Rings for these folders, in place of the listener's previous ones; for none it forgets the listener. */
   watch(onRing: () => void, folders: readonly WatchedFolder[]): void;
 }
+
+/** A message of the bell's worker; after `ended`, the folders have to be sent again. */
+export type BellMessage = "ring" | "ended";
 
 /**
  * The bell of this thread, in a worker: a named pipe in a folder, or a file system that hangs, blocks the thread of a

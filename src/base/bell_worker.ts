@@ -1,7 +1,4 @@
-import type { WatchedFolder } from "./bell.ts";
-
-/** A message to the thread that opened the bell; after `ended`, the folders have to be sent again. */
-export type BellMessage = "ring" | "ended";
+import type { BellMessage, WatchedFolder } from "./bell.ts";
 
 interface BellPort {
   postMessage(message: BellMessage): void;

@@ -12,13 +12,13 @@ export interface ClientTlsFiles {
   readonly ca?: string | undefined;
 }
 
-/** What a client shows and trusts. */
+/** The certificate that a client shows, and the authorities that it trusts. */
 interface ClientTls {
   readonly pair: TlsPairReading | undefined;
   readonly authorities: readonly string[] | undefined;
 }
 
-/** Where files that keep their last good content are logged. */
+/** The log for files that keep their last good content. */
 export type TlsFileLog = Pick<Logger, "warning">;
 
 /** By setting and path, which are few and never change. */

@@ -19,14 +19,14 @@ export interface WorkerPort<Received, Sent> {
   addEventListener(type: "message", listener: (event: MessageEvent<Received>) => void): void;
 }
 
-/** What any worker may send: a line for the log, the answer to a ping, and its last message. */
+/** A message that any worker may send: a line for the log, the answer to a ping, and its last message. */
 export type WorkerNotice = PortLine | { readonly type: "alive" } | { readonly type: "stopped" };
 
 /** Which worker is supervised, and how. */
 export interface SupervisedWorkerOptions<Sent, Received> {
   /** The subject of log lines, such as "Rule file worker". */
   readonly name: string;
-  /** What happens until the next worker is ready, such as "keeping the current rules"; ends the log line. */
+  /** The behaviour until the next worker is ready, such as "keeping the current rules"; ends the log line. */
   readonly meanwhile: string;
   /** Of the log line for a failure; an error when absent. */
   readonly level?: "warning" | undefined;
@@ -42,9 +42,9 @@ export interface SupervisedWorkerOptions<Sent, Received> {
   readonly heartbeatMs: number;
   /** Sent with each heartbeat, and answered by `alive`. */
   readonly ping?: Sent | undefined;
-  /** How long a worker may send nothing at all, for one that sends by itself; read with each heartbeat. */
+  /** Maximum silence of a worker that sends by itself; read with each heartbeat. */
   readonly maxSilenceMs?: (() => number) | undefined;
-  /** How far timeouts may grow: they double with each silence, because a thread that never ends stays in memory. */
+  /** Maximum factor of timeouts: they double with each silence, because a thread that never ends stays in memory. */
   readonly maxPatience?: number | undefined;
   readonly backoff?: BackoffTimes | undefined;
   /** A number from 0 to below 1, for the jitter of the backoff; without it there is no jitter. */
@@ -84,7 +84,7 @@ export class SupervisedWorker<Sent, Received extends { readonly type: string }> 
     });
   }
 
-  /** Whether there is a worker to post to. */
+  /** True if there is a worker to post to. */
   get isRunning(): boolean {
     return this.#worker !== undefined;
   }

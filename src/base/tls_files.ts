@@ -6,7 +6,7 @@ import { type Clock, systemClock } from "./clock.ts";
 import { errorText } from "./error_text.ts";
 import { allEnded } from "./wait.ts";
 
-/** What a server shows in TLS, and whose certificates it asks for; PEM texts. */
+/** The certificate and key of a server, and the authorities of its clients; PEM texts. */
 export interface TlsPair {
   readonly key: string;
   readonly cert: string;

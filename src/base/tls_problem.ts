@@ -4,7 +4,7 @@ import { withTimeout } from "./wait.ts";
 
 /** The codes of the platform for a chain that ends at no trusted authority. */
 export const UNTRUSTED = /SELF_SIGNED|^UNABLE_TO_|^CERT_UNTRUSTED$|^INVALID_CA$/;
-/** What is wrong with a certificate, by the code of the platform; the first match counts. */
+/** Problems of certificates, by the code of the platform; the first match counts. */
 const STATES: readonly (readonly [RegExp, string])[] = [
   [/^ERR_TLS_CERT_ALTNAME_INVALID$|HOSTNAME_MISMATCH/, "the certificate is for another name"],
   [/^CERT_HAS_EXPIRED$/, "the certificate has expired"],
@@ -12,16 +12,16 @@ const STATES: readonly (readonly [RegExp, string])[] = [
   [/^CERT_REVOKED$/, "the certificate was revoked"],
   [UNTRUSTED, "the certificate is not issued by a trusted authority"],
 ];
-/** What the platform also says of an outdated certificate. */
+/** The platform also reports an outdated certificate in this way. */
 const UNCLEAR = /unable to (?:verify|get)[^:]*$/;
 const LOOK_MS = 5_000;
 
-/** What is wrong with a certificate, by the code of the platform; nothing where the code is about something else. */
+/** The problem of a certificate, by the code of the platform; undefined where the code is about something else. */
 export function certificateState(code: string | undefined): string | undefined {
   return STATES.find(([pattern]) => code !== undefined && pattern.test(code))?.[1];
 }
 
-/** What is wrong with the dates of a certificate at `now`, with the code of the platform; nothing within them. */
+/** The problem of the dates of a certificate at `now`, with the code of the platform; undefined within them. */
 export function outdatedState(
   { valid_from: from, valid_to: to }: Partial<Pick<PeerCertificate, "valid_from" | "valid_to">>,
   now: number,
@@ -44,12 +44,12 @@ export function certificateDate(text = ""): string {
   return Number.isNaN(at.getTime()) ? text : at.toISOString();
 }
 
-/** Whether the text of an error of the platform is about the certificate of the server. */
+/** True if the text of an error of the platform is about the certificate of the server. */
 function isCertificateProblem(text: string): boolean {
   return /certificate(?! ?required)/i.test(text);
 }
 
-/** How a failed connection is looked at again. */
+/** Another look at a failed connection. */
 interface TlsLook {
   /** Connects to the same place without verification. Nothing is sent over this connection. */
   readonly connect: () => TLSSocket | Promise<TLSSocket>;

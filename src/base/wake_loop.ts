@@ -1,6 +1,6 @@
 import type { Clock } from "./clock.ts";
 
-/** What a loop does, and when. */
+/** Options of `WakeLoop`. */
 export interface WakeLoopOptions {
   readonly clock: Clock;
   /** Does one round; answers whether another one may follow immediately. Never rejects. */

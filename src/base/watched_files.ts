@@ -15,13 +15,13 @@ export interface WatchedFilesOptions {
   /** The folders that the bell rings for; missing ones are skipped. Read at every look. */
   readonly folders?: () => readonly string[] | Promise<readonly string[]>;
   readonly clock: Clock;
-  /** How often a look begins without a bell; `LOOK_MS` when absent. */
+  /** The interval of looks without a bell; `LOOK_MS` when absent. */
   readonly lookMs?: number;
   /** Files are seldom changed in one step: they are read once two looks that are so far apart agree; 50 when absent. */
   readonly settleMs?: number;
 }
 
-/** How often a look begins without a bell. */
+/** The interval of looks without a bell. */
 export const LOOK_MS = 2_000;
 const SETTLE_MS = 50;
 /** Files that change all the time are read after so many times that. */
@@ -29,7 +29,7 @@ const LONGEST_CHANGES = 20;
 /** The looks at a change are followed by a rest of so many times their duration: looking takes at most 2 % of a thread. */
 const REST_RATIO = 50;
 const MAX_REST_MS = 30_000;
-/** How long `close` waits for a file system that hangs. */
+/** Time that `close` waits for a file system that hangs. */
 const CLOSE_MS = 1_000;
 
 /**
@@ -41,9 +41,9 @@ export class WatchedFiles {
   readonly #loop: WakeLoop;
   readonly #started = Promise.withResolvers<void>();
   readonly #onRing = () => this.#loop.wake();
-  /** What the last look saw. */
+  /** The fingerprint of the last look. */
   #seen = "";
-  /** What the files were read at; undefined when they have to be read again. */
+  /** The fingerprint at which the files were read; undefined when they have to be read again. */
   #read: string | undefined;
   /** When the difference began, by the clock's `elapsed`. */
   #changedAt = Infinity;

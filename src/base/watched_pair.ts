@@ -15,7 +15,7 @@ interface WatchedPairOptions {
   readonly onPair: (pair: TlsPair) => void | Promise<void>;
 }
 
-/** How long the files of a pair may mismatch while they are replaced one by one. */
+/** Time that the files of a pair may mismatch while they are replaced one by one. */
 const MISMATCH_MS = 2_000;
 /** Unchanged files are read again after this long, for certificates that expire meanwhile. */
 const REREAD_MS = 60_000;
@@ -58,7 +58,7 @@ export class WatchedPair {
     return this.#current;
   }
 
-  /** How many later pairs were applied, and how many were unusable. */
+  /** The number of later pairs that were applied, and of unusable ones. */
   get metrics(): { readonly reloaded: number; readonly failed: number } {
     return this.#metrics;
   }

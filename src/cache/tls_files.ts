@@ -12,7 +12,7 @@ export interface TlsFiles {
   readonly keyFile?: string | undefined;
   /** `…_SKIP_HOSTNAME_VERIFICATION`: the chain is verified, the name is not. */
   readonly skipHostname?: boolean;
-  /** Where files that keep their last good content are logged. */
+  /** The log for files that keep their last good content. */
   readonly log?: TlsFileLog | undefined;
 }
 

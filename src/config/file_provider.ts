@@ -7,7 +7,7 @@ import type { LoadReceiver, RulesLoad, RulesProvider } from "./provider.ts";
 import { loadRuleFiles, type RuleFilesOptions } from "./rule_files.ts";
 import { isRuleFileName } from "./unread_files.ts";
 
-/** Where rule files are. */
+/** A folder of rule files. */
 export interface RuleFolder {
   readonly root: string;
   /** Below the root; may be empty. */
@@ -15,11 +15,11 @@ export interface RuleFolder {
   /** Below the subdirectory: the folder of the rule files. */
   readonly appDirectory: string;
   readonly ignoreDotFiles: boolean;
-  /** Whether the root is a symbolic link that is replaced; otherwise files change in the folder. */
+  /** True if the root is a symbolic link that is replaced; otherwise files change in the folder. */
   readonly watchRoot: boolean;
 }
 
-/** What rule files are read and watched with. */
+/** Options of `createFileProvider`. */
 export interface FileProviderOptions extends RuleFolder {
   /** Digest of the loaded files: files that still have it are not parsed again. */
   readonly known?: (() => string | undefined) | undefined;

@@ -3,7 +3,7 @@ import type { RuleFolder } from "./file_provider.ts";
 import type { SourceChecks } from "../ratelimit/rule_check.ts";
 import type { LoadPart } from "./load_parts.ts";
 
-/** Where rule files are, and how they are put together. */
+/** A folder of rule files, and the checks of its rules. */
 export type RuleFolderOptions = RuleFolder & SourceChecks;
 
 /** A message to the worker that reads rule files. `start` comes first and once. */

@@ -10,11 +10,11 @@ import type { LoadReceiver, RulesLoad, RulesProvider } from "./provider.ts";
 /** The supervisor's side of the connection to a worker. */
 export type RuleWorkerHandle = WorkerHandle<ToRuleWorker, FromRuleWorker>;
 
-/** Where rule files are, and what else is needed to read them in a worker. */
+/** Options of `createWorkerFileProvider`. */
 export interface WorkerFileProviderOptions extends RuleFolderOptions {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Whether loads contain their rules for other threads. */
+  /** True if loads contain their rules for other threads. */
   readonly keepsTexts?: boolean;
   /** Replaces the worker that reads rule files, in tests. */
   readonly createWorker?: () => RuleWorkerHandle;

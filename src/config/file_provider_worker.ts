@@ -53,7 +53,7 @@ export function serveFileProvider(port: RuleWorkerPort, lowerPriority: () => boo
 class LoadSender {
   /** Of the last load. */
   digest: string | undefined;
-  /** Whether this thread has a low priority. */
+  /** True if this thread has a low priority. */
   isLower = false;
   readonly #port: RuleWorkerPort;
   readonly #options: RuleFolderOptions;

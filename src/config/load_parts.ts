@@ -18,7 +18,7 @@ export type LoadPart =
     readonly rest: Omit<RulesLoad, "sources" | "rules">;
     /** Heap of the thread that read the files, in bytes. */
     readonly heapBytes: number;
-    /** Whether that thread has a low priority now, for good. */
+    /** True if that thread has a low priority now, for good. */
     readonly isLower: boolean;
   };
 

@@ -2,7 +2,7 @@ import { readPattern } from "../base/pattern.ts";
 import type { ProblemLog } from "../yaml/problem_log.ts";
 import { shown } from "../yaml/scalar.ts";
 
-/** How the pattern of a mapping is written, and where. */
+/** The syntax of the pattern of a mapping, and its position. */
 export interface PatternPlace {
   readonly matchType: "glob" | "regex";
   readonly offset: number;

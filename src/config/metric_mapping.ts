@@ -16,7 +16,7 @@ export interface MetricMapping {
   readonly pattern: RegExp;
   /** The only kind of statistics that it applies to; any when absent. */
   readonly kind: "counter" | "gauge" | "histogram" | undefined;
-  /** Whether matching statistics are hidden. */
+  /** True if matching statistics are hidden. */
   readonly drop: boolean;
   /** May contain `$1` or `$name` for the groups of the pattern, like the label values. */
   readonly name: string;
@@ -288,7 +288,7 @@ function checkKnown(log: ProblemLog, mapping: YamlMapping, path: string, known: 
   }
 }
 
-/** Whether the value is the one without the key. */
+/** True if the value is the one without the key. */
 function isDefault(value: YamlValue): boolean {
   if (value.kind === "mapping") return [...value.entries.values()].every((entry) => isDefault(entry.value));
   if (value.kind !== "scalar") return value.kind === "list" && value.items.length === 0;

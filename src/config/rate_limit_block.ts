@@ -54,7 +54,7 @@ interface Block {
 
 type Amount = Pick<RateLimitSource, "unit" | "requestsPerUnit" | "unitMultiplier" | "algorithm">;
 
-/** How many hits pass, and in which time. */
+/** The number of hits that pass in a time. */
 function readAmount(
   block: Block,
   { unlimited, algorithm }: { readonly unlimited: boolean; readonly algorithm: Algorithm },

@@ -4,7 +4,7 @@ import type { ProblemLog } from "../yaml/problem_log.ts";
 import { described } from "../yaml/scalar.ts";
 import type { YamlMapping } from "../yaml/value.ts";
 
-/** Where the fields of a rule are. */
+/** The fields of a rule and their positions. */
 export interface RulePlace {
   readonly log: ProblemLog;
   readonly mapping: YamlMapping;

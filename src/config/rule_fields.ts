@@ -7,7 +7,7 @@ import type { YamlMapping, YamlValue } from "../yaml/value.ts";
 /** A kind of mapping in a rule file. */
 export type Level = "file" | "descriptor" | "rateLimit" | "replaces";
 
-/** What each mapping is called and which keys it may have. */
+/** The name of each mapping and the keys that it may have. */
 const LEVELS: Readonly<Record<Level, { readonly place: string; readonly keys: readonly string[] }>> = {
   file: { place: "at the top of the file", keys: ["domain", "descriptors"] },
   descriptor: {

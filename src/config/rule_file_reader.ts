@@ -6,7 +6,7 @@ import { readRuleFile, type RuleFile } from "./rule_file.ts";
 import { yamlText } from "../yaml/document.ts";
 import { getHeapStatistics } from "node:v8";
 
-/** How rule files are read. */
+/** Options of `RuleFileReader`. */
 export interface RuleFileReaderOptions {
   /** By default, what the memory of this process allows. */
   readonly limits?: RuleFileLimits;
@@ -19,7 +19,7 @@ export class RuleFileReader {
   /** Of the readable files, in the order of the calls. */
   readonly sources: DomainSource[] = [];
   readonly problems: Problem[] = [];
-  /** Whether no rule file was found. */
+  /** True if no rule file was found. */
   isEmpty = true;
   /** Identify the content of each file, or why it is refused, by its path. */
   readonly digests: (readonly [path: string, digest: string])[] = [];
@@ -138,7 +138,7 @@ export function fileErrorText(error: unknown): string {
   return errorText(error);
 }
 
-/** How much a folder of rule files may contain; more could exhaust the memory of the process. */
+/** Bounds of a folder of rule files; more could exhaust the memory of the process. */
 export interface RuleFileLimits {
   readonly fileBytes: number;
   readonly allBytes: number;

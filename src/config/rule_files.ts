@@ -6,7 +6,7 @@ import { folderState } from "../base/watched_files.ts";
 
 export { problemsInOrder } from "../base/problem.ts";
 
-/** How a folder of rule files is read. */
+/** Options of `loadRuleFiles`. */
 export interface RuleFilesOptions extends RuleFileReaderOptions, Omit<UnreadFilesOptions, "names"> {
   /** The advice when the folder does not exist. */
   readonly whenMissing: string;

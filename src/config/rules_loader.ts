@@ -12,18 +12,18 @@ import type { RulesLoad, RulesProvider, RuleTexts } from "./provider.ts";
 
 interface StartRulesOptions {
   readonly provider: RulesProvider;
-  /** Whether several files may define rules of one domain. */
+  /** True if several files may define rules of one domain. */
   readonly mergeDomains: boolean;
   /** Applies valid rules; settles once they are in force. */
   readonly onRules: (accepted: AcceptedRules) => void | Promise<void>;
-  /** Whether accepted rules contain their texts. */
+  /** True if accepted rules contain their texts. */
   readonly keepsTexts?: boolean;
   /** Called with every load that differs from the previous one. */
   readonly onConcluded?: ((end: ConcludedLoad) => void) | undefined;
   readonly counters: { loadSucceeded(): void; loadFailed(): void };
   /** Receives the component `config`, which is degraded while the last load is rejected. */
   readonly health: Pick<Health, "set" | "degrade">;
-  /** Whether the component is unhealthy without rules. */
+  /** True if the component is unhealthy without rules. */
   readonly requiresRules: boolean;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -44,7 +44,7 @@ export interface ConcludedLoad {
   readonly rules: Rules | undefined;
   readonly version: string;
   readonly problems: readonly Problem[];
-  /** Whether there are rules in force. */
+  /** True if there are rules in force. */
   readonly hasRules: boolean;
 }
 
@@ -58,7 +58,7 @@ export interface LoadResult {
   readonly changed: readonly string[];
   /** Empty for files. */
   readonly version: string;
-  /** How many limits the rules have; 0 for a rejected load. */
+  /** The number of limits of the rules; 0 for a rejected load. */
   readonly limits: number;
 }
 

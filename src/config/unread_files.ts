@@ -4,7 +4,7 @@ import { readYamlDocument } from "../yaml/document.ts";
 
 /** Which files of a folder are read, and where further ones are looked for. */
 export interface UnreadFilesOptions {
-  /** Whether files whose name begins with a dot are ignored. */
+  /** True if files whose name begins with a dot are ignored. */
   readonly ignoreDotFiles: boolean;
   /** Names of the rule files in the folder itself. */
   readonly names: readonly string[];
@@ -16,7 +16,7 @@ export interface UnreadFilesOptions {
 /** A file that is not read. */
 interface UnreadFile {
   readonly path: string;
-  /** What to do so that it is read. */
+  /** The advice with which it is read. */
   readonly text: string;
   /** It is reported by its name alone. */
   readonly isNamed: boolean;
@@ -34,7 +34,7 @@ const RULE_FILE = /\.ya?ml$/;
 /** The lock of an Emacs buffer, a link to nothing. */
 const LOCK = /^\.#/;
 
-/** Whether a file with this name directly in the folder is a rule file. */
+/** True if a file with this name directly in the folder is a rule file. */
 export function isRuleFileName(
   name: string,
   { ignoreDotFiles }: Pick<UnreadFilesOptions, "ignoreDotFiles">,
@@ -90,7 +90,7 @@ async function unreadFiles(folder: string, options: UnreadFilesOptions): Promise
   return found;
 }
 
-/** How many entries may still be listed. */
+/** The number of entries that may still be listed. */
 interface EntryBudget {
   left: number;
   readonly signal: AbortSignal | undefined;
@@ -125,7 +125,7 @@ async function entriesOf(folder: string, budget: EntryBudget, start: string): Pr
   return entries.sort((a, b) => a.name < b.name ? -1 : 1);
 }
 
-/** Whether this is a regular file in YAML, or in JSON, with a domain. */
+/** True if this is a regular file in YAML, or in JSON, with a domain. */
 async function hasDomain(path: string, budget: { leftBytes: number }): Promise<boolean> {
   try {
     const { isFile, size } = await Deno.stat(path);

@@ -31,7 +31,7 @@ interface XdsProviderOptions {
 const INVALID_ARGUMENT = 3;
 /** A stream of this age was connected: without a delivery, nothing was new. */
 const STEADY_MS = 30_000;
-/** How often a server that has sent nothing yet is logged. */
+/** The interval of logs of a server that has sent nothing yet. */
 const SILENCE_MS = 30_000;
 /** Delay of repeated refusals: servers resend a refused version immediately. */
 const FIRST_REPEAT_MS = 1_000;
@@ -48,7 +48,7 @@ class XdsSession {
   readonly #options: XdsProviderOptions;
   readonly #stream: XdsStream;
   readonly #openedAt: number;
-  /** Whether it delivered a response. */
+  /** True if it delivered a response. */
   hasDelivered = false;
   /** Of the last response. */
   nonce = "";
@@ -63,7 +63,7 @@ class XdsSession {
     this.#openedAt = options.clock.elapsed();
   }
 
-  /** Whether the server was connected, though it may have had nothing new. */
+  /** True if the server was connected, though it may have had nothing new. */
   get wasConnected(): boolean {
     return this.hasDelivered || this.#options.clock.elapsed() - this.#openedAt >= STEADY_MS;
   }
@@ -131,7 +131,7 @@ class XdsProvider implements RulesProvider {
   #session: XdsSession | undefined;
   /** The accepted version and its content: a server may reuse the name of a version, or send none. */
   #accepted: XdsVersion | undefined;
-  /** Whether the next version is loaded even when it was accepted before. */
+  /** True if the next version is loaded even when it was accepted before. */
   #isAsked = false;
   /** Consecutive attempts without a delivery; undefined before the first one ended. */
   #failures: number | undefined;

@@ -27,7 +27,7 @@ export const RATE_LIMIT_CONFIG_URL = "type.googleapis.com/ratelimit.config.ratel
 /** Protects memory; a message of ordinary size holds fewer rules. */
 const MAX_RULES = 500_000;
 
-/** Whether the URL names our resource type, with any prefix. */
+/** True if the URL names our resource type, with any prefix. */
 export function isRateLimitConfig(typeUrl: string): boolean {
   return messageName(typeUrl) === messageName(RATE_LIMIT_CONFIG_URL);
 }

@@ -10,7 +10,7 @@ import type { GrpcStream } from "../grpc/client/grpc_stream.ts";
 import { checkMetadata } from "../grpc/client/request_head.ts";
 import { GrpcError } from "../grpc/grpc_service.ts";
 
-/** Where a configuration server is, and how to connect to it. */
+/** The address of a configuration server, and the connection to it. */
 export interface XdsTarget {
   /** `host:port`, `dns:///host:port` or `unix:path`. */
   readonly url: string;

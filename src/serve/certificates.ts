@@ -22,7 +22,7 @@ interface Validity {
 const DAY_MS = 86_400_000;
 /** A certificate degrades the service this long before it expires. */
 const NOTICE_MS = 14 * DAY_MS;
-/** How often it is looked whether a certificate expires. */
+/** The interval of looks for certificates that expire. */
 const EXPIRY_MS = 10_000;
 
 /** The metrics of certificates in the files of these settings. */

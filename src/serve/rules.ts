@@ -13,7 +13,7 @@ import { OPENING, type ServiceParts } from "./parts.ts";
 /** Applies rules; a promise settles once they are in force everywhere. */
 export type ApplyRules = (rules: Rules, texts: RuleTexts) => void | Promise<void>;
 
-/** How loading goes. */
+/** The state of loading. */
 export interface RulesStatus {
   /** When the rules were loaded, in milliseconds since the epoch. */
   readonly loadedAt: number | undefined;
@@ -98,7 +98,7 @@ export async function openRules(parts: ServiceParts): Promise<OpenRules> {
   };
 }
 
-/** Where the rules come from. */
+/** The source of the rules. */
 function sourceOf(settings: Settings): string {
   if (settings.CONFIG_TYPE === "GRPC_XDS_SOTW") return settings.CONFIG_GRPC_XDS_SERVER_URL;
   return join(settings.RUNTIME_ROOT, settings.RUNTIME_SUBDIRECTORY, settings.RUNTIME_APPDIRECTORY);

@@ -21,7 +21,7 @@ const SETTLE_MS = 1_000;
 /** The permissions of others than the owner and the group. */
 const OTHERS = 0o007;
 
-/** What a file holds. */
+/** The content of a file. */
 interface TokensReading {
   readonly tokens: readonly NamedToken[];
   /** Of the content. */
@@ -35,7 +35,7 @@ interface TokensReading {
 export class TokensFile {
   readonly #options: TokensFileOptions;
   readonly #watched: WatchedFiles;
-  /** What the last look read. */
+  /** The content at the last look. */
   #reading: TokensReading | Error = new Error("it was not read");
   /** The digest, or the error, that was applied or logged. */
   #concluded = "";

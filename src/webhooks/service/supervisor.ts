@@ -28,7 +28,7 @@ import { TurnBatch } from "../../base/turn.ts";
 /** The supervisor's side of the connection to a worker. */
 export type WebhookWorkerHandle = WorkerHandle<ToWebhookWorker, FromWebhookWorker>;
 
-/** What the webhook service is run with. */
+/** Options of `WebhookWorkerSupervisor`. */
 export interface WebhookWorkerSupervisorOptions {
   readonly options: WebhookOptions;
   /** Asks the decision service for the worker. */
@@ -49,18 +49,18 @@ export interface WebhookWorkerSupervisorOptions {
 
 const BACKOFF = { firstMs: 250, longestMs: 30_000 };
 const HEARTBEAT_MS = 1_000;
-/** How long a worker may be silent; opening its store may take longer. */
+/** Time that a worker may be silent; opening its store may take longer. */
 const SILENCE_MS = 15_000;
 const OPENING_SILENCE_MS = 120_000;
-/** How long calls wait for the first worker, which may have to create its store. */
+/** Time that calls wait for the first worker, which may have to create its store. */
 const HEAD_START_MS = 5_000;
 const WAITING_LOG_MS = 10_000;
 /** A dry run resolves a name, connects and sends, each with its own timeout. */
 const DRY_RUN_TIMEOUT_MS = 45_000;
-/** How much longer than its grace period stopping may take. */
+/** Time that stopping may take beyond its grace period. */
 const STOP_MARGIN_MS = 3_000;
 
-/** What became of a batch of operational events: `unknown` when the worker was replaced, or is not ready. */
+/** The outcome of a batch of operational events: `unknown` when the worker was replaced, or is not ready. */
 export type ReportEnd = "written" | "lost" | "unknown";
 
 const AWAY = unavailable("webhooks_unavailable", "Cannot answer: the webhook service is starting");
@@ -84,7 +84,7 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
   #early: NumberedRequest[] | undefined = [];
   #cancelHeadStart = () => {};
   #endReport: (end: ReportEnd) => void = () => {};
-  /** Whether the worker has not sent any metrics yet. */
+  /** True if the worker has not sent any metrics yet. */
   #isNew = true;
 
   constructor(options: WebhookWorkerSupervisorOptions) {

@@ -7,7 +7,7 @@ import { listEndpoints } from "../store/endpoints.ts";
 import type { ListOptions, Page, WebhookStore } from "../store/store.ts";
 import { listTriggers } from "../store/triggers.ts";
 
-/** What the secrets are found and opened with. */
+/** Options of `UnopenedSecrets`. */
 export interface UnopenedSecretsOptions {
   readonly store: Pick<WebhookStore, "read">;
   readonly secretBox: {
@@ -21,7 +21,7 @@ export interface UnopenedSecretsOptions {
 }
 
 const PAGE = 200;
-/** How often an unreadable secret is looked for again. */
+/** The interval of looks for unreadable secrets. */
 const LOOK_MS = 30_000;
 const MAX_KEYS = 3;
 /** A rotation without `activeIn` leaves the old secret in force for a day. */
@@ -62,7 +62,7 @@ export class UnopenedSecrets {
     }
   }
 
-  /** What the operator should know; absent when every secret has its key. */
+  /** The note for the operator; undefined when every secret has its key. */
   async note(): Promise<string | undefined> {
     const isDue = this.#options.clock.elapsed() - this.#lookedAt >= LOOK_MS;
     if (this.#note !== undefined && isDue) await this.#look();
@@ -77,7 +77,7 @@ export class UnopenedSecrets {
   }
 }
 
-/** How many records have secrets. */
+/** The number of records with secrets. */
 interface Owners {
   endpoints: number;
   triggers: number;
@@ -86,7 +86,7 @@ interface Owners {
 interface Found extends Readonly<Owners> {
   /** One secret for each key, and how many records have secrets under it. */
   readonly byKey: ReadonlyMap<string, Readonly<Owners> & { readonly sealed: Sealed }>;
-  /** How many secrets have no key; the records are those with such secrets. */
+  /** The number of secrets without a key; the records are those with such secrets. */
   readonly secrets: number;
 }
 
@@ -123,7 +123,7 @@ function secretsOf({ secrets = [] }: Trigger): readonly Sealed[] {
   return secrets.map(({ sealed }) => sealed);
 }
 
-/** What deliveries have to read; a secret that was replaced is not part of it. */
+/** Secrets that deliveries have to read; a secret that was replaced is not part of it. */
 function neededOf({ secrets, headers }: Endpoint, now: number): readonly Sealed[] {
   const signing = signingSecret(secrets, now);
   const needed = secrets.slice(0, signing === undefined ? 0 : secrets.indexOf(signing) + 1);

@@ -12,9 +12,9 @@ export interface WorkflowFile {
   readonly workflow?: Workflow | undefined;
   /** Its id, also when there are errors elsewhere. */
   readonly id?: string | undefined;
-  /** Where its id is. */
+  /** The position of its id. */
   readonly at: Position;
-  /** Where each step begins. */
+  /** The position of each step. */
   readonly stepPositions: readonly Position[];
   readonly problems: readonly Problem[];
 }
@@ -25,7 +25,7 @@ const MAX_PARTS = 100_000;
 const MAX_STEPS = 100;
 const ID = /^[a-z0-9][a-z0-9-]{0,63}$/;
 const STEP_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
-/** What templates may read of the execution. */
+/** The fields of the execution that templates may read. */
 const EXECUTION_FIELDS = ["id", "workflow", "event", "createdAt", "startedAt"] as const;
 
 /**

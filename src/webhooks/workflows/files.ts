@@ -25,7 +25,7 @@ import {
   workflowsByName,
 } from "./folder_reading.ts";
 
-/** Where workflow files are. */
+/** Options of `WorkflowFiles`. */
 export interface WorkflowFilesOptions {
   /** There are no workflows when absent. */
   readonly folder?: string | undefined;
@@ -35,11 +35,11 @@ export interface WorkflowFilesOptions {
   readonly logger: Logger;
 }
 
-/** How many former versions are kept parsed. */
+/** Former versions that are kept parsed. */
 const MAX_PARSED = 256;
 /** Events that are kept for a listener that comes later. */
 const MAX_EVENTS = 10;
-/** How long the start waits for a file system that hangs. */
+/** Time that the start waits for a file system that hangs. */
 const START_MS = 10_000;
 
 /**
@@ -138,7 +138,7 @@ export class WorkflowFiles implements Workflows {
     return { folder: this.#options.folder, problems: this.#folderProblems, entries };
   }
 
-  /** Whether a file has to be read again, although it did not change. */
+  /** True if a file has to be read again, although it did not change. */
   async #read(folder: string): Promise<boolean> {
     const { envNames, clock } = this.#options;
     const options = { envNames, now: clock.now(), before: this.#files };

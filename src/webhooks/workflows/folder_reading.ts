@@ -21,7 +21,7 @@ export interface ReadFile {
 /** Files by their paths, sorted. */
 export type ReadFiles = ReadonlyMap<string, ReadFile>;
 
-/** How workflow files are read. */
+/** Options of `readWorkflowFolder`. */
 export interface FolderReadingOptions {
   /** Environment variables that templates may read; any when absent. */
   readonly envNames?: readonly string[] | undefined;
@@ -30,7 +30,7 @@ export interface FolderReadingOptions {
   readonly before?: ReadFiles | undefined;
 }
 
-/** What a folder has. */
+/** The workflow files of a folder. */
 export interface FolderReading {
   readonly files: ReadFiles;
   /** Of the folder itself. */
@@ -40,7 +40,7 @@ export interface FolderReading {
 const MAX_FILES = 1_000;
 const WORKFLOW_FILE = /^[^.].*\.ya?ml$/;
 
-/** Whether a file with this name directly in the folder is a workflow file. */
+/** True if a file with this name directly in the folder is a workflow file. */
 export function isWorkflowFileName(name: string): boolean {
   return WORKFLOW_FILE.test(name);
 }

@@ -158,7 +158,7 @@ function retried(
   return { kind: "again", dueAt: clock.now() + Math.ceil(backoffMs(attempt, random(), times)), error };
 }
 
-/** Whether a retry may succeed. */
+/** True if a retry may succeed. */
 function mayPass({ code, cause }: RestError): boolean {
   return code === "network" || code === "timeout" || (code === "body_interrupted" && !isProtocolError(cause));
 }
@@ -187,7 +187,7 @@ function failureText(error: RestError, timeoutMs: number, hasStatus: boolean): s
   }
 }
 
-/** Whether a body cannot be read, which stays so when it is sent again. */
+/** True if a body cannot be read, which stays so when it is sent again. */
 function isProtocolError(cause: unknown): cause is SendError {
   return cause instanceof SendError && cause.kind === "protocol";
 }

@@ -18,7 +18,7 @@ import { StoreError, type WebhookStore } from "../store/store.ts";
 /** Places at which a test may end everything. */
 export type WorkflowPoint = "claimed" | "before_step" | "after_step" | "committed";
 
-/** What executions are run with. */
+/** Options of `runExecution`. */
 export interface WorkflowRunOptions {
   readonly store: WebhookStore;
   readonly workflows: Workflows;
@@ -47,10 +47,10 @@ export interface StepReport {
   readonly tookMs: number;
 }
 
-/** How work on an execution ended: with its final status, until it is due or has room again, or before either. */
+/** The end of work on an execution: with its final status, until it is due or has room again, or before either. */
 export type RunResult = "succeeded" | "failed" | "cancelled" | "waiting" | "yielded" | "lost" | "interrupted";
 
-/** What stops work on an execution early. */
+/** The signals that stop work on an execution early. */
 export interface RunStops {
   /** Aborts the running step, without a result. */
   readonly signal: AbortSignal;

@@ -18,11 +18,11 @@ import { renewExecutionClaims } from "../store/executions.ts";
 import { WorkflowRun, type WorkflowRunOptions } from "./run.ts";
 import { WorkflowShares } from "./shares.ts";
 
-/** What a runner works with. */
+/** Options of `WorkflowRunner`. */
 export interface WorkflowRunnerOptions extends WorkflowRunOptions {
-  /** How many executions run concurrently; waiting ones are not counted. */
+  /** Executions that run concurrently; waiting ones are not counted. */
   readonly maxRunning: number;
-  /** How many bytes of inputs and results they hold; 64 MiB when absent. */
+  /** Bytes of inputs and results that they hold; 64 MiB when absent. */
   readonly maxBytes?: number | undefined;
   /** Called for each execution that has ended; its event may have due deliveries. */
   readonly onEnd?: ((status: "succeeded" | "failed" | "cancelled") => void) | undefined;
@@ -34,7 +34,7 @@ const LEASE_MS = 30_000;
 const RENEW_MS = 10_000;
 /** An input of 1 MiB takes several MiB while it is sent. */
 const MAX_BYTES = 64 * 1_048_576;
-/** How much is claimed per round. */
+/** Executions that are claimed per round. */
 const MOST_CLAIMED = 50;
 const MOST_CLAIMED_BYTES = MAX_COUNTED_BYTES;
 /** An execution this large begins in its own turn of the event loop, so that calls are answered in between. */
@@ -42,7 +42,7 @@ const LARGE_BYTES = 65_536;
 
 interface Running {
   readonly claimed: ClaimedExecution;
-  /** What its input and results are counted for. */
+  /** The queue for which its input and results are counted. */
   bytes: number;
 }
 
@@ -55,9 +55,9 @@ export class WorkflowRunner {
   readonly #shares: WorkflowShares;
   readonly #leases: Leases<Running>;
   readonly #loop: WakeLoop;
-  /** Whether more may be due than was claimed. */
+  /** True if more may be due than was claimed. */
   #isHot = false;
-  /** Whether executions wait in the store for a place, which new ones must not take. */
+  /** True if executions wait in the store for a place, which new ones must not take. */
   #hasWaiting = true;
   #isFailureLogged = false;
 
@@ -222,7 +222,7 @@ export class WorkflowRunner {
   }
 }
 
-/** Whether a queue had fewer executions than might be claimed. */
+/** True if a queue had fewer executions than might be claimed. */
 function isEmptied(
   { max, workflow, triggerId, stage, expiredClaims }: QueueClaim,
   claimed: readonly ClaimedExecution[],

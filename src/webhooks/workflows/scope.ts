@@ -6,7 +6,7 @@ import type { TemplateRoot, TemplateScope } from "../model/template.ts";
 import { timeText } from "../../base/rfc3339.ts";
 
 /**
- * What the steps of one execution may read. Texts are parsed when they are read, and their values are dropped at the end
+ * The values that the steps of one execution may read. Texts are parsed when they are read, and their values are dropped at the end
  * of the turn: a value takes many times the memory of its text, and a step may wait for long.
  */
 export class WorkflowScope implements TemplateScope {

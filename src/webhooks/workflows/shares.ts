@@ -16,7 +16,7 @@ const WORKFLOW_TIMES_FREE = 9;
 /** A due queue in a plan. */
 interface Candidate {
   readonly due: DueQueue;
-  /** What each holds, planned executions included. */
+  /** The load of each, planned executions included. */
   readonly held: readonly [workflow: Count, trigger: Count, queue: Count];
   readonly maxBytes: number;
   max: number;
@@ -39,7 +39,7 @@ export class WorkflowShares {
     this.#limits = limits;
   }
 
-  /** What is free; negative where results exceed the limits. */
+  /** The free places and bytes; negative where results exceed the limits. */
   get free(): Amounts {
     const { runs, bytes } = this.#of(ALL);
     return { runs: this.#limits.runs - runs, bytes: this.#limits.bytes - bytes };
@@ -55,7 +55,7 @@ export class WorkflowShares {
     }
   }
 
-  /** What to claim: one execution after the other from the queues with the fewest in flight. */
+  /** The executions to claim: one execution after the other from the queues with the fewest in flight. */
   claims(due: readonly DueQueue[], most: number): readonly QueueClaim[] {
     let free = this.free.runs;
     const candidates = this.#candidates(due);
@@ -89,7 +89,7 @@ export class WorkflowShares {
     });
   }
 
-  /** How many more bytes executions of a trigger of a workflow may hold. */
+  /** The bytes that executions of a trigger of a workflow may still hold. */
   #freeBytesOf(workflow: string, trigger: string): number {
     const { bytes: free } = this.free;
     const left = (key: string, times: number) => (times * free - this.#of(key).bytes) / (times + 1);
@@ -101,7 +101,7 @@ export class WorkflowShares {
   }
 }
 
-/** Whether an execution of this queue may begin while so many places are free. */
+/** True if an execution of this queue may begin while so many places are free. */
 function mayBegin({ held: [workflow, trigger] }: Candidate, free: number): boolean {
   return (workflow.runs === 0 || workflow.runs < WORKFLOW_TIMES_FREE * (free - 1)) &&
     (trigger.runs === 0 || trigger.runs < TRIGGER_TIMES_FREE * (free - 1));

@@ -6,9 +6,9 @@ import { renderText, renderValue, TemplateError } from "../model/template.ts";
 import type { LimitStep, WorkflowStep } from "../model/workflow.ts";
 import type { StepContext, StepOutcome } from "./step_context.ts";
 
-/** How many bytes the result of a step may have as JSON. */
+/** Maximum size of the result of a step as JSON, in bytes. */
 const MAX_RESULT_BYTES = 1_048_576 + 65_536;
-/** How long a decision may take. */
+/** The timeout of a decision. */
 const DECISION_MS = 10_000;
 /** The wait after a decision without the end of its limit. */
 const DEFAULT_RESET_MS = 1_000;

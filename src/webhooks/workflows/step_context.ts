@@ -3,7 +3,7 @@ import type { Fetch } from "../../rest/mod.ts";
 import type { TemplateScope } from "../model/template.ts";
 import type { LimitCall } from "../model/limit_call.ts";
 
-/** How one attempt of a step went. */
+/** The outcome of one attempt of a step. */
 export type StepOutcome =
   /** Its result as JSON. */
   | { readonly kind: "done"; readonly result: string }
@@ -14,7 +14,7 @@ export type StepOutcome =
   /** It was aborted, and its result is unknown. */
   | { readonly kind: "interrupted" };
 
-/** What a step is run with. */
+/** Options of `runStep`. */
 export interface StepContext {
   readonly executionId: string;
   readonly scope: TemplateScope;

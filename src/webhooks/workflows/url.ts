@@ -17,7 +17,7 @@ const RIGHT = "expected one such as 'https://host/path/{{ input.id }}'";
 const ORIGIN = /^https?:\/\/[^/?#]*/i;
 // deno-lint-ignore no-control-regex
 const ODD_CHARACTERS = /[\s\x00-\x1f\x7f\\#]/;
-/** What a server might decode again: a dot, the two slashes, a semicolon, and the percent sign itself. */
+/** Characters that a server might decode again: a dot, the two slashes, a semicolon, and the percent sign itself. */
 const ENCODED = /%(2e|2f|3b|5c|25)/gi;
 const MAX_ENCODINGS = 8;
 
@@ -123,7 +123,7 @@ function segmentsOf(path: TextTemplate, render: (part: TemplatePath) => string):
   return segments;
 }
 
-/** Whether a segment is, or contains, `.` or `..`, also for a server that decodes it again. */
+/** True if a segment is, or contains, `.` or `..`, also for a server that decodes it again. */
 function isDotted(segment: string): boolean {
   let text = segment;
   for (let round = 0; round < MAX_ENCODINGS; round++) {

@@ -4,7 +4,7 @@ import { type JsonValue, parseJson } from "../../base/exact_json.ts";
 import type { ValueTemplate } from "../model/template.ts";
 import type { ReadTemplate, WorkflowLog } from "./fields.ts";
 
-/** What values are read with. */
+/** The values that templates read. */
 export interface ValueReading {
   readonly log: WorkflowLog;
   readonly read: ReadTemplate;

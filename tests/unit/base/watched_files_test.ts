@@ -10,12 +10,12 @@ class Bed implements AsyncDisposable {
   readonly bell = new FakeBell();
   readonly watched: WatchedFiles;
   files = "one";
-  /** How long each look takes. */
+  /** The duration of each look. */
   lookMs = 0;
   looks = 0;
-  /** What was read, and when. */
+  /** Each read, with its time. */
   readonly reads: string[] = [];
-  /** Whether files have to be read again, although they did not change. */
+  /** True if files have to be read again, although they did not change. */
   isRepeated = false;
 
   constructor(options: Partial<WatchedFilesOptions> = {}) {
