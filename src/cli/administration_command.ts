@@ -1,4 +1,12 @@
-import { type CallFlag, filterFlag } from "./administration_flags.ts";
+import { changeFields, type Fields, newFields, type Resource } from "../webhooks/resources/field.ts";
+import {
+  booleanFlag,
+  type CallFlag,
+  type CallFlags,
+  clearingFlags,
+  flagsOf,
+  readMoment,
+} from "./administration_flags.ts";
 import type { Command } from "./command.ts";
 
 /** How an answer is printed for people. */
@@ -24,7 +32,7 @@ export interface AdministrationCommand extends Command {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   /** Behind `/api/v1`, with placeholders for arguments, such as `{ID}`. */
   readonly path: string;
-  readonly flags: Readonly<Record<string, CallFlag>>;
+  readonly flags: CallFlags;
   /** Arguments that become fields of the body. */
   readonly fields?: Readonly<Record<string, string>> | undefined;
   /** Whether the body must not be empty. */
@@ -32,68 +40,111 @@ export interface AdministrationCommand extends Command {
   readonly shown: Shown;
 }
 
-/** `GET /<group>`: a page of a list. */
-export function list(
-  group: string,
-  what: string,
-  filters: Readonly<Record<string, CallFlag>>,
-  columns: readonly string[],
-): AdministrationCommand {
+const DISABLED = { disabled: booleanFlag("enabled", "create it disabled", false) };
+const SWITCHES = {
+  enable: booleanFlag("enabled", "enable it"),
+  disable: booleanFlag("enabled", "disable it", false),
+};
+const SINCE = queryFlag(
+  "since",
+  "TIME",
+  "only records from this time on, such as 2026-01-31T12:00:00Z, or 24h for 24 hours ago",
+);
+const UNTIL = queryFlag("until", "TIME", "only records before this time, in the same forms");
+/** The flags of the pages of a list. */
+export const PAGE_FLAGS: CallFlags = {
+  limit: queryFlag("limit", "N", "maximum number of records on a page, up to 200 (default 50)"),
+  cursor: queryFlag("cursor", "CURSOR", "start of the page, as printed with the previous page"),
+};
+
+function queryFlag(field: string, value: string, doc: string): CallFlag {
+  return { into: "query", field, value, doc, ...(value === "TIME" ? { read: readMoment } : {}) };
+}
+
+/** `GET /<list>`: a page of a list. */
+export function list({ list, filters, columns }: Resource): AdministrationCommand {
   return {
-    words: `${group} list`,
+    words: `${list} list`,
     args: [],
-    doc: `list ${what}, newest first`,
+    doc: `list ${list.replace("-", " ")}, newest first`,
     method: "GET",
-    path: `/${group}`,
-    flags: {
-      ...filters,
-      limit: filterFlag("limit", "N", "maximum number of records on a page, up to 200 (default 50)"),
-      cursor: filterFlag("cursor", "CURSOR", "start of the page, as printed with the previous page"),
-    },
+    path: `/${list}`,
+    flags: { ...flagsOf(filters, "query"), since: SINCE, until: UNTIL, ...PAGE_FLAGS },
     shown: { as: "list", columns },
   };
 }
 
-/** `POST /<group>`, whose argument becomes a field of the body. */
-export function create(words: string, doc: string, fields: Readonly<Record<string, string>>) {
+/** `POST /<list>`: a new record, whose required fields in `args` are arguments. */
+export function create(
+  { list, fields }: Resource,
+  verb: string,
+  { args, doc }: { readonly args: readonly string[]; readonly doc: string },
+): AdministrationCommand {
+  const settable: Fields = newFields(fields);
+  const flagged = Object.entries(settable).filter(([name]) => !args.includes(name) && name !== "enabled");
   return {
-    words,
-    args: Object.keys(fields),
+    words: `${list} ${verb}`,
+    args: args.map((name) => name.toUpperCase()),
     doc,
     method: "POST",
-    path: `/${words.split(" ")[0]}`,
-    fields,
-  } as const;
+    path: `/${list}`,
+    fields: Object.fromEntries(args.map((name) => [name.toUpperCase(), name])),
+    flags: { ...flagsOf(Object.fromEntries(flagged)), ...("enabled" in settable ? DISABLED : {}) },
+    shown: { as: "record", secrets: Object.keys(fields).filter((name) => fields[name]?.shown === "once") },
+  };
 }
 
-/** `POST /<group>/<ID>/<action>`. */
-export function action(words: string, doc: string, shown: Shown): AdministrationCommand {
-  const [group, verb] = words.split(" ");
-  return { words, args: ["ID"], doc, method: "POST", path: `/${group}/{ID}/${verb}`, flags: {}, shown };
-}
-
-/** `GET /<group>/<ID>`. */
-export function show(group: string, what: string): AdministrationCommand {
+/** `PATCH /<list>/<ID>`. */
+export function change({ list, noun, fields }: Resource, next?: string): AdministrationCommand {
+  const { enabled: _, ...flagged }: Fields = changeFields(fields);
   return {
-    words: `${group} show`,
+    words: `${list} edit`,
     args: ["ID"],
-    doc: `show ${what}`,
+    doc: `change ${articleOf(noun)} ${noun}`,
+    method: "PATCH",
+    path: `/${list}/{ID}`,
+    isChange: true,
+    flags: { ...flagsOf(flagged), ...clearingFlags(flagged), ...SWITCHES },
+    shown: { as: "record", next },
+  };
+}
+
+/** `POST /<list>/<ID>/<verb>`, with fields of the body as flags. */
+export function action(
+  { list }: Resource,
+  verb: string,
+  { doc, shown, fields = {} }: { readonly doc: string; readonly shown: Shown; readonly fields?: Fields },
+): AdministrationCommand {
+  const path = `/${list}/{ID}/${verb}`;
+  return { words: `${list} ${verb}`, args: ["ID"], doc, method: "POST", path, flags: flagsOf(fields), shown };
+}
+
+/** `GET /<list>/<ID>`; `more` describes the further parts of the record. */
+export function show({ list, noun }: Resource, more = ""): AdministrationCommand {
+  return {
+    words: `${list} show`,
+    args: ["ID"],
+    doc: `show ${articleOf(noun)} ${noun}${more}`,
     method: "GET",
-    path: `/${group}/{ID}`,
+    path: `/${list}/{ID}`,
     flags: {},
     shown: { as: "record" },
   };
 }
 
-/** `DELETE /<group>/<ID>`. */
-export function remove(group: string, one: string, doc: string): AdministrationCommand {
+/** `DELETE /<list>/<ID>`. */
+export function remove({ list, noun }: Resource, more = ""): AdministrationCommand {
   return {
-    words: `${group} delete`,
+    words: `${list} delete`,
     args: ["ID"],
-    doc,
+    doc: `delete ${articleOf(noun)} ${noun}${more}`,
     method: "DELETE",
-    path: `/${group}/{ID}`,
+    path: `/${list}/{ID}`,
     flags: {},
-    shown: { as: "sentence", text: `${one} {ID} is deleted` },
+    shown: { as: "sentence", text: `${noun} {ID} is deleted` },
   };
+}
+
+function articleOf(noun: string): string {
+  return /^[aeiou]/.test(noun) ? "an" : "a";
 }

@@ -2,6 +2,7 @@ import { parseDuration } from "../base/duration.ts";
 import { type JsonObject, type JsonValue, parseJson } from "../base/exact_json.ts";
 import { compact, JsonText } from "../base/json_text.ts";
 import { parseMoment, timeText } from "../base/rfc3339.ts";
+import type { Field, Fields, FieldType } from "../webhooks/resources/field.ts";
 import type { CommandFlag } from "./command.ts";
 import { FlagError, headerOf } from "./flags.ts";
 
@@ -21,10 +22,11 @@ export interface CallFlag extends CommandFlag {
   readonly otherwise?: ((now: number) => JsonValue) | undefined;
 }
 
+/** Flags by name. */
+export type CallFlags = Readonly<Record<string, CallFlag>>;
+
 const FILTER_PARTS = /(?<=^|,)(?:\s*"(?:[^"\\]|\\.)*"\s*|[^,"]*)(?=,|$)/g;
 const FILTER_LITERAL = /^(?:"[^]*"|true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/;
-
-type FlagOptions = Omit<CallFlag, "into" | "field" | "value" | "doc">;
 
 /** A flag with a value that becomes a field of the body. */
 export function bodyFlag(field: string, value: string, doc: string, options: FlagOptions = {}): CallFlag {
@@ -32,17 +34,104 @@ export function bodyFlag(field: string, value: string, doc: string, options: Fla
 }
 
 /** A flag without a value that becomes a field of the body. */
-export function booleanFlag(field: string, doc: string, options: Pick<CallFlag, "is"> = {}): CallFlag {
-  return { into: "body", field, doc, ...options };
+export function booleanFlag(field: string, doc: string, is?: false | null): CallFlag {
+  return { into: "body", field, doc, is };
 }
 
-/** A flag that narrows a list. */
-export function filterFlag(field: string, value: string, doc: string, options: FlagOptions = {}): CallFlag {
-  return { into: "query", field, value, doc, ...options };
+interface FlagOptions {
+  readonly read?: CallFlag["read"];
+  readonly repeated?: boolean;
+  readonly isFile?: boolean;
+  readonly isRequired?: boolean;
+  readonly otherwise?: CallFlag["otherwise"];
+}
+
+/** The flags of a type of fields: the placeholder of the value, and how it is read. */
+interface FlagType extends FlagOptions {
+  readonly value?: string;
+}
+
+const FLAG_TYPES: Partial<Record<FieldType, FlagType>> = {
+  text: { value: "TEXT" },
+  url: { value: "URL" },
+  header: { value: "NAME" },
+  secret: { value: "FILE", isFile: true, read: readSecret },
+  choice: { value: "NAME" },
+  flag: {},
+  integer: { value: "N", read: readWhole },
+  milliseconds: { value: "DURATION", read: readMilliseconds },
+  seconds: { value: "DURATION", read: readSeconds },
+  id: { value: "ID" },
+  moment: { value: "TIME", read: readMoment },
+  delay: { value: "DURATION", read: readDurationText },
+  kind: { value: "KIND" },
+  kinds: { value: "KIND", repeated: true, read: readTexts },
+  headers: { value: "'NAME: VALUE'", repeated: true, read: readHeaders },
+  filter: { value: "PATH=VALUE,...", repeated: true, read: readFilter },
+  descriptors: { value: "KEY=VALUE,...", repeated: true, read: readDescriptors },
+  object: { value: "JSON", read: readJson },
+};
+
+/** The flags of the fields of a body, or of the query of a list; `outer` is the object that they are in. */
+export function flagsOf(fields: Fields, into: CallFlag["into"] = "body", outer = ""): CallFlags {
+  const flags = Object.entries(fields).map(([name, field]) => {
+    const path = `${outer}${name}`;
+    // A limit may be absent, so that its fields are not required by themselves.
+    if (field.type === "limit") return flagsOf(optional(field.fields ?? {}), into, `${path}.`);
+    if (field.type === "verification") return flagsOf(optional(field.fields ?? {}), into, `${path}.`);
+    const { flag = dashed(name), value, isRequired } = field;
+    const type = FLAG_TYPES[field.type] ?? {};
+    const doc = `${helpOf(field)}${isRequired === true ? " (required)" : ""}`;
+    const one: CallFlag = {
+      into,
+      field: path,
+      doc,
+      ...type,
+      ...(value === undefined ? {} : { value }),
+      isRequired,
+    };
+    return { [flag]: one, ...(field.type === "headers" ? { "headers-file": headersFile(path) } : {}) };
+  });
+  return Object.assign({}, ...flags);
+}
+
+/** The flags that remove the values of fields. */
+export function clearingFlags(fields: Fields): CallFlags {
+  const flags = Object.entries(fields).flatMap(([name, { clear }]) => {
+    return clear === undefined ? [] : [[clear[0], booleanFlag(name, clear[1], null)] as const];
+  });
+  return Object.fromEntries(flags);
+}
+
+function optional(fields: Fields): Fields {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, { isRequired: _, ...field }]) => [name, field]),
+  );
+}
+
+function headersFile(field: string): CallFlag {
+  const doc = "file with secret static headers, one per line; - for standard input";
+  return bodyFlag(field, "FILE", doc, { isFile: true, read: readHeaderLines });
+}
+
+function dashed(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+/** The help of a flag: the first of the words of its field, the choices and the default. */
+function helpOf({ type, words, help, choices = [], default: value }: Field): string {
+  const [sentence = ""] = words.split(/\.(?: |$)/);
+  const plain = sentence.replaceAll("`", "").replace(/^[A-Z](?![A-Z])/, (letter) => letter.toLowerCase());
+  const text = help ?? plain;
+  const isListed = choices.every((choice) => text.includes(choice));
+  const listed = isListed ? "" : `: ${choices.slice(0, -1).join(", ")} or ${choices.at(-1)}`;
+  const kinds = type === "kinds" ? ": a kind, a prefix such as workflow.*, or *" : "";
+  const otherwise = value === undefined || value === "" || help !== undefined ? "" : ` (default ${value})`;
+  return `${text}${listed}${kinds}${otherwise}`;
 }
 
 /** The flags of a JSON object that becomes the field `data`. */
-export function payloadFlags(what: string): Readonly<Record<string, CallFlag>> {
+export function payloadFlags(what: string): CallFlags {
   return {
     data: bodyFlag("data", "JSON", `${what}, a JSON object (default {})`, {
       read: readJson,
@@ -55,41 +144,36 @@ export function payloadFlags(what: string): Readonly<Record<string, CallFlag>> {
   };
 }
 
-/** The flag of an `Idempotency-Key`. */
-export function idempotencyKeyFlag(doc: string): CallFlag {
-  return { into: "header", field: "idempotency-key", value: "KEY", doc };
-}
-
 /** A whole number. */
-export function readWhole([text = ""]: readonly string[]): number {
+function readWhole([text = ""]: readonly string[]): number {
   const value = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
   if (Number.isSafeInteger(value)) return value;
   throw new FlagError("expected an integer");
 }
 
 /** A duration as whole milliseconds. */
-export function readMilliseconds([text = ""]: readonly string[]): number {
+function readMilliseconds([text = ""]: readonly string[]): number {
   const ms = parseDuration(text);
   if (ms !== undefined && ms >= 1) return Math.round(ms);
   throw new FlagError("expected a duration such as 500ms or 10s");
 }
 
 /** A duration in whole seconds. */
-export function readSeconds([text = ""]: readonly string[]): number {
+function readSeconds([text = ""]: readonly string[]): number {
   const seconds = (parseDuration(text) ?? NaN) / 1_000;
   if (Number.isInteger(seconds)) return seconds;
   throw new FlagError("expected a duration in whole seconds such as 90s or 5m");
 }
 
 /** A secret; the line break that ends its file is not part of it. */
-export function readSecret([text = ""]: readonly string[]): string {
+function readSecret([text = ""]: readonly string[]): string {
   const secret = text.replace(/\r?\n$/, "");
   if (secret !== "") return secret;
   throw new FlagError("expected a secret");
 }
 
 /** A duration, as written. */
-export function readDurationText([text = ""]: readonly string[]): string {
+function readDurationText([text = ""]: readonly string[]): string {
   if (parseDuration(text) !== undefined) return text;
   throw new FlagError("expected a duration such as 30m or 24h");
 }
@@ -102,12 +186,12 @@ export function readMoment([text = ""]: readonly string[], now: number): string 
 }
 
 /** The texts themselves. */
-export function readTexts(texts: readonly string[]): readonly string[] {
+function readTexts(texts: readonly string[]): readonly string[] {
   return texts;
 }
 
 /** A value of JSON, as it was given but for the white space between its values. */
-export function readJson([text = ""]: readonly string[]): JsonText {
+function readJson([text = ""]: readonly string[]): JsonText {
   try {
     JSON.parse(text);
     return new JsonText(compact(text));
@@ -118,7 +202,7 @@ export function readJson([text = ""]: readonly string[]): JsonText {
 }
 
 /** Headers, each a text `Name: value`. */
-export function readHeaders(texts: readonly string[]): Record<string, string> {
+function readHeaders(texts: readonly string[]): Record<string, string> {
   const headers = texts.map((text) => {
     const header = headerOf(text);
     if (header !== undefined) return header;
@@ -131,12 +215,12 @@ export function readHeaders(texts: readonly string[]): Record<string, string> {
 }
 
 /** Headers of a file, one `Name: value` a line. */
-export function readHeaderLines([text = ""]: readonly string[]): Record<string, string> {
+function readHeaderLines([text = ""]: readonly string[]): Record<string, string> {
   return readHeaders(text.split("\n").filter((line) => line.trim() !== ""));
 }
 
 /** Conditions of a filter, each as `path=value[,value...]`; a value is JSON, or else a text. */
-export function readFilter(texts: readonly string[]): JsonObject {
+function readFilter(texts: readonly string[]): JsonObject {
   const conditions = texts.map((text) => {
     const at = text.indexOf("=");
     const values = at > 0 ? filterValues(text.slice(at + 1)) : undefined;

@@ -129,13 +129,9 @@ const READERS: Readonly<Record<FieldType, Reader>> = {
     if (typeof value === "boolean") return value;
     throw expected(place, "true or false");
   },
-  integer(value, place) {
-    const { min = 0, max = Infinity } = place.field;
-    // A number such as 5.0 keeps its digits.
-    const number = isRawNumber(value) ? Number(stringifyJson(value)) : value;
-    if (Number.isInteger(number) && Number(number) >= min && Number(number) <= max) return Number(number);
-    throw expected(place, `an integer from ${min} to ${max}`);
-  },
+  integer: readInteger,
+  milliseconds: readInteger,
+  seconds: readInteger,
   id(value, place) {
     const id = readText(value, place);
     if (UUID.test(id)) return id;
@@ -210,6 +206,14 @@ function readText(value: JsonValue, place: Place): string {
   if (pattern !== undefined && !new RegExp(pattern).test(value)) throw expected(place, form);
   if (value.length < min) throw expected(place, "a text that is not empty");
   return value;
+}
+
+function readInteger(value: JsonValue, place: Place): number {
+  const { min = 0, max = Infinity } = place.field;
+  // A number such as 5.0 keeps its digits.
+  const number = isRawNumber(value) ? Number(stringifyJson(value)) : value;
+  if (Number.isInteger(number) && Number(number) >= min && Number(number) <= max) return Number(number);
+  throw expected(place, `an integer from ${min} to ${max}`);
 }
 
 function readObject(value: JsonValue, place: Place): JsonObject {

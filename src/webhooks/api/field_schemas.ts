@@ -82,7 +82,9 @@ const SHAPES: Readonly<Record<FieldType, Shape>> = {
   },
   choice: ({ words, choices = [] }) => choiceSchema(choices, words),
   flag: ({ words }) => flagSchema(words),
-  integer: ({ words, min, max }) => integerSchema(words, boundsOf("minimum", "maximum", min, max)),
+  integer: integerShape,
+  milliseconds: integerShape,
+  seconds: integerShape,
   share: ({ words }) => ({ type: "number", minimum: 0, maximum: 1, description: words }),
   id: ({ words }) => idSchema(words),
   time: ({ words }) => timeSchema(words),
@@ -144,6 +146,10 @@ const SENT_SHAPES: Partial<Record<FieldType, Shape>> = {
     description: words,
   }),
 };
+
+function integerShape({ words, min, max }: Field): JsonSchema {
+  return integerSchema(words, boundsOf("minimum", "maximum", min, max));
+}
 
 function boundsOf(
   least: keyof JsonSchema,

@@ -43,7 +43,6 @@ export const ENDPOINT_FIELDS = {
     set: "always",
     isRequired: true,
     flag: "to",
-    value: "URL",
     help: "new URL, used from the next attempt on",
     label: "URL",
     hint: "https, and an address that the service may call",
@@ -96,7 +95,6 @@ export const ENDPOINT_FIELDS = {
     set: "always",
     isNullable: true,
     flag: "header",
-    help: "static header of every request",
     clear: ["no-headers", "remove all static headers"],
     label: "Headers",
   },
@@ -110,7 +108,7 @@ export const ENDPOINT_FIELDS = {
     label: "Concurrency",
   },
   timeoutMs: {
-    type: "integer",
+    type: "milliseconds",
     words: "Timeout of one attempt in milliseconds; `WEBHOOK_TIMEOUT` applies if absent.",
     min: 1,
     max: 600_000,
@@ -118,7 +116,6 @@ export const ENDPOINT_FIELDS = {
     isNullable: true,
     shown: "sometimes",
     flag: "attempt-timeout",
-    value: "DURATION",
     help: "timeout of one attempt (default WEBHOOK_TIMEOUT)",
     clear: ["default-attempt-timeout", "reset the timeout of attempts to WEBHOOK_TIMEOUT"],
     label: "Timeout",
@@ -187,7 +184,6 @@ export const ENDPOINT_ROTATION = {
     type: "delay",
     words:
       "Delay until Weir signs with the new secret: a duration such as `30m`, at most 30 days, or 0 for immediately; default `24h`.",
-    help: "delay until Weir signs with the new secret (default 24h; 0 for immediately)",
     label: "Active in",
     hint: "A duration such as 30m or 24h; 0 for now",
   },
@@ -198,12 +194,10 @@ export const ENDPOINT_CHECK = {
   event: {
     type: "kind",
     words: "A kind of event: the check fails unless the endpoint subscribes to it.",
-    help: "also check whether the endpoint subscribes to this kind of event",
   },
   data: {
     type: "object",
     words: "A payload: the check fails unless the filter of the endpoint matches. Weir does not send it.",
-    help: "also check whether the filter matches this payload, which is not sent",
   },
 } as const satisfies Fields;
 
@@ -225,6 +219,5 @@ export const ENDPOINT_RECOVERY = {
     type: "flag",
     words: "Whether to count the deliveries without reopening them.",
     default: false,
-    help: "count the deliveries, but do not retry them",
   },
 } as const satisfies Fields;

@@ -15,7 +15,9 @@ export const EVENTS: Resource = {
   list: "events",
   noun: "event",
   fields: EVENT_FIELDS,
-  filters: { event: { type: "kind", words: "Only events of this kind.", label: "Kind" } },
+  filters: {
+    event: { type: "kind", words: "Only events of this kind.", label: "Kind", hint: "exact kind" },
+  },
   columns: ["id", "event", "isErased", "createdAt"],
 };
 
@@ -63,7 +65,6 @@ export const EVENT_KEY_FIELDS = {
     set: "new",
     isRequired: true,
     flag: "kind",
-    help: "kind of event that the key may post, a prefix such as agent.*, or *",
     label: "Kinds",
     hint: "Kinds, prefixes such as agent.*, or *",
   },

@@ -9,6 +9,9 @@ export type FieldType =
   | "choice"
   | "flag"
   | "integer"
+  /** Integers that people write as durations. */
+  | "milliseconds"
+  | "seconds"
   | "share"
   | "id"
   | "time"
@@ -99,6 +102,8 @@ interface Values {
   readonly secret: string;
   readonly flag: boolean;
   readonly integer: number;
+  readonly milliseconds: number;
+  readonly seconds: number;
   readonly share: number;
   readonly id: string;
   /** Milliseconds since the Unix epoch. */

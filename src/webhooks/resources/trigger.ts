@@ -14,12 +14,22 @@ export const TRIGGER_SECRET = { id: ID, createdAt: CREATED } as const satisfies 
 
 /** The rate limit of each call. */
 export const TRIGGER_LIMIT = {
-  domain: { type: "text", words: "The domain of the rules.", min: 1, isRequired: true },
+  domain: {
+    type: "text",
+    words: "The domain of the rules.",
+    min: 1,
+    isRequired: true,
+    flag: "limit-domain",
+    value: "DOMAIN",
+    help: "domain of the rate limit for calls",
+  },
   descriptors: {
     type: "descriptors",
     words: "Descriptors as keys and values; values may have templates such as `{{ input.customer }}`.",
     max: 16,
     isRequired: true,
+    flag: "limit-descriptor",
+    help: "descriptor of the rate limit for calls; values may contain {{ input.… }}",
   },
 } as const satisfies Fields;
 
@@ -42,7 +52,6 @@ export const TRIGGER_VERIFICATION = {
     ...HEADER,
     words: "The header of the signature; only with `hmac-sha256`.",
     flag: "signature-header",
-    help: "header of the signature, required with --verify hmac-sha256",
     label: "Header of the signature",
   },
   prefix: {
@@ -53,19 +62,17 @@ export const TRIGGER_VERIFICATION = {
     set: "always",
     shown: "sometimes",
     flag: "signature-prefix",
-    help: "text before the signature in its header",
     label: "Text before the signature",
     hint: "Such as sha256=",
   },
   encoding: {
     type: "choice",
     choices: ["hex", "base64"],
-    words: "The encoding of the signature; only with `hmac-sha256`. Default: `hex`.",
+    words: "The encoding of the signature, `hex` (default) or `base64`; only with `hmac-sha256`.",
     set: "always",
     shown: "sometimes",
     flag: "signature-encoding",
     value: "ENCODING",
-    help: "encoding of the signature: hex (default) or base64",
     label: "Encoding",
   },
   timestampHeader: {
@@ -73,12 +80,11 @@ export const TRIGGER_VERIFICATION = {
     words:
       "The header of the time in seconds since the Unix epoch; only with `hmac-sha256`. The signature then covers this time, a period and the body.",
     flag: "timestamp-header",
-    help: "header of the signed time, in seconds since 1970",
     label: "Header of the signed time",
     hint: "Then the signature covers the time, a period and the body",
   },
   toleranceSeconds: {
-    type: "integer",
+    type: "seconds",
     words:
       `Maximum difference between the signed time and the clock; only with a signed time. Default: ${DEFAULT_TOLERANCE_SECONDS}.`,
     min: 1,
@@ -86,7 +92,6 @@ export const TRIGGER_VERIFICATION = {
     set: "always",
     shown: "sometimes",
     flag: "tolerance",
-    value: "DURATION",
     help: "maximum difference between the signed time and the clock (default 5m)",
     label: "Tolerance of the signed time in seconds",
     hint: "300 when empty",
@@ -95,7 +100,6 @@ export const TRIGGER_VERIFICATION = {
     ...HEADER,
     words: "The header whose value is the idempotency key; only with `hmac-sha256`. It is not signed.",
     flag: "delivery-id-header",
-    help: "header whose value is the idempotency key",
     label: "Header of the delivery's identifier",
   },
 } as const satisfies Fields;
@@ -139,7 +143,6 @@ export const TRIGGER_FIELDS = {
     set: "always",
     isRequired: true,
     value: "NAME",
-    help: "workflow to start",
     label: "Workflow",
     hint: "The name in the workflow file",
   },
@@ -155,7 +158,6 @@ export const TRIGGER_FIELDS = {
     words: "Whether a call requires an `Idempotency-Key`.",
     set: "always",
     default: false,
-    help: "reject calls without the header Idempotency-Key",
     label: "Reject calls without an Idempotency-Key",
   },
   onBodyMismatch: {
@@ -166,7 +168,6 @@ export const TRIGGER_FIELDS = {
     set: "always",
     default: "replay",
     value: "HOW",
-    help: "response to a repeated key with a different body: replay (default) or reject",
     label: "When a known Idempotency-Key has another body",
   },
   limit: {
@@ -187,7 +188,6 @@ export const TRIGGER_FIELDS = {
     set: "always",
     default: "deny",
     value: "HOW",
-    help: "decision when the rate limit of a call cannot be checked: deny (default) or allow",
     label: "When the rate limit decision fails",
   },
   verify: {

@@ -1,6 +1,8 @@
 /** The tables of docs/webhooks have what the service does. */
 import { assertEquals } from "#assert";
 import { SIGNATURE_REFUSALS } from "../../../src/webhooks/model/trigger_verification.ts";
+import { ATTEMPT_FIELDS, DELIVERY_FIELDS } from "../../../src/webhooks/resources/delivery.ts";
+import { EXECUTION_FIELDS } from "../../../src/webhooks/resources/execution.ts";
 import { TRIGGER_VERIFICATION } from "../../../src/webhooks/resources/trigger.ts";
 import { PROBLEM_CODES } from "../../../src/webhooks/api/problem_codes.ts";
 import { SLOTS_MS } from "../../../src/webhooks/model/schedule.ts";
@@ -20,21 +22,27 @@ Deno.test("docs/webhooks/deliveries.md has the retry schedule", () => {
 });
 
 for (
-  const [source, type, page, head] of [
-    ["model/records.ts", "DeliveryState", "deliveries.md", "State"],
-    ["model/records.ts", "FailureReason", "deliveries.md", "Reason"],
-    ["model/records.ts", "AttemptErrorKind", "deliveries.md", "Error kind"],
-    ["model/records.ts", "ExecutionStatus", "workflows.md", "Status"],
-    ["receiver.ts", "RefusalReason", "receiving.md", "`reason`"],
+  const [field, page, head] of [
+    [DELIVERY_FIELDS.state, "deliveries.md", "State"],
+    [DELIVERY_FIELDS.reason, "deliveries.md", "Reason"],
+    [ATTEMPT_FIELDS.errorKind, "deliveries.md", "Error kind"],
+    [EXECUTION_FIELDS.status, "workflows.md", "Status"],
   ] as const
 ) {
-  Deno.test(`docs/webhooks/${page} has a row for each ${type}`, async () => {
-    const text = await Deno.readTextFile(new URL(`src/webhooks/${source}`, ROOT));
-    const [, union = ""] = new RegExp(`export type ${type} =([^;]*);`).exec(text) ?? [];
-    const names = [...union.matchAll(/"(\w+)"/g)].map(([, name]) => `\`${name}\``);
-    const rows = rowsOf(`docs/webhooks/${page}`, head).map(([name]) => name);
-    assertEquals([names.length > 0, rows.toSorted()], [true, names.toSorted()]);
+  Deno.test(`docs/webhooks/${page}: the table "${head}" has a row for each value`, () => {
+    assertEquals(namesOf(page, head), field.choices.map((name) => `\`${name}\``).toSorted());
   });
+}
+
+Deno.test("docs/webhooks/receiving.md has a row for each reason to refuse a delivery", async () => {
+  const text = await Deno.readTextFile(new URL("src/webhooks/receiver.ts", ROOT));
+  const [, union = ""] = /export type RefusalReason =([^;]*);/.exec(text) ?? [];
+  const names = [...union.matchAll(/"(\w+)"/g)].map(([, name]) => `\`${name}\``);
+  assertEquals([names.length > 0, namesOf("receiving.md", "`reason`")], [true, names.toSorted()]);
+});
+
+function namesOf(page: string, head: string): string[] {
+  return rowsOf(`docs/webhooks/${page}`, head).map(([name = ""]) => name).toSorted();
 }
 
 Deno.test("docs/webhooks/signed-triggers.md has each reason to refuse a signature, and each scheme", () => {

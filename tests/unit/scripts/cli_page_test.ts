@@ -18,7 +18,7 @@ Deno.test("the section of each command or group describes its flags, unless they
 
 const ROWS = [
   "| `--merge` | Allow several files to define the same domain (default `$MERGE_DOMAIN_CONFIG`). |",
-  "| `--event KIND` | Kind of event to subscribe to, a prefix such as `workflow.*`, or `*`; may be repeated. |",
+  "| `--event KIND` | Kinds of events that the endpoint receives: a kind, a prefix such as `workflow.*`, or `*` (default `*`); may be repeated. |",
   "| `--timestamp SECONDS` | The same as `--header 'X-Svc-Timestamp: SECONDS'`. |",
   "With `HTTP_SERVER_USE_TLS=true`, the default URL is https.",
 ];
