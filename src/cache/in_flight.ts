@@ -59,10 +59,6 @@ export class InFlight<Request extends InFlightRequest> {
     return taken;
   }
 
-  connections(): Set<unknown> {
-    return new Set([...this.#requests].map(({ connection }) => connection));
-  }
-
   #arm(): void {
     const [oldest] = this.#requests;
     if (this.#cancelTimer !== undefined || oldest === undefined) return;

@@ -1,3 +1,22 @@
+/** The server closed the connection when it was asked for its state: the next attempt asks in another way. */
+export class UnreportedState extends Error {
+  override readonly name = "UnreportedState";
+}
+
+/** Attempts until it is known whether a server reports its state. */
+const MAX_CHECKS = 3;
+
+/** Repeats an attempt to connect whose server has to be asked in another way. */
+export async function untilStateIsKnown<C>(attempt: () => Promise<C>): Promise<C> {
+  for (let check = 1;; check++) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof UnreportedState) || check === MAX_CHECKS) throw error;
+    }
+  }
+}
+
 /** Most addresses that are remembered; the oldest is forgotten first. */
 const MAX_ADDRESSES = 1_000;
 

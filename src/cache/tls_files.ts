@@ -17,7 +17,7 @@ export interface TlsFiles {
 }
 
 /** The options of `tls.connect` except the address. */
-export interface TlsConnectOptions
+interface TlsConnectOptions
   extends Pick<tls.ConnectionOptions, "rejectUnauthorized" | "minVersion" | "ca" | "cert" | "key"> {
   readonly checkServerIdentity?: () => undefined;
 }

@@ -3,7 +3,8 @@ import type { KeptHit } from "../../ratelimit/counter_cache.ts";
 import type { KvCommands } from "./connection.ts";
 import type { KvExpiries, LateExpiry } from "./expiries.ts";
 import { KvTakes, type TakeAsk } from "./takes.ts";
-import { ReplyError, respArgument, respCommand, RespWriter, shortened } from "./resp.ts";
+import { shortened } from "../server_connection.ts";
+import { ReplyError, respArgument, respCommand, RespWriter } from "./resp.ts";
 
 /** Gives hits back: the counter stops at 0, and one that does not exist is not made. */
 const GIVE_BACK = respArgument(`

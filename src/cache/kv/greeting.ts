@@ -1,14 +1,14 @@
 import type net from "node:net";
 import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
-import { type DialAddress, hostPort } from "../../base/host_port.ts";
-import { unlessAborted, withTimeout } from "../../base/wait.ts";
-import type { ServerChecks } from "../server_checks.ts";
-import { openStream } from "../stream.ts";
+import type { DialAddress } from "../../base/host_port.ts";
+import { unlessAborted } from "../../base/wait.ts";
+import { type ServerChecks, UnreportedState, untilStateIsKnown } from "../server_checks.ts";
+import { type Greeted, openServerConnection, shortened } from "../server_connection.ts";
 import type { TlsFiles } from "../tls_files.ts";
 import type { KvLogin } from "./address.ts";
-import { KvConnection, noAnswer } from "./connection.ts";
-import { ReplyError, shortened } from "./resp.ts";
+import { KvConnection } from "./connection.ts";
+import { ReplyError } from "./resp.ts";
 
 /** The place that one connection leads to. */
 export interface KvRoute {
@@ -42,70 +42,34 @@ const LOGIN_NOT_REQUIRED =
 const CANNOT_COUNT = /^(?:NOAUTH|LOADING|MASTERDOWN|READONLY|DENIED)\b|max number of clients/;
 /** No counter has this key: every counter ends with the start of its window. */
 const PROBE = ["EXPIRE", "weir:connection_check", "1"];
-/** Attempts until it is known whether a server reports its state. */
-const MAX_CHECKS = 3;
-
-/** The server closed the connection when it was asked for its state: it is asked another way next. */
-class UnreportedState extends Error {
-  override readonly name = "UnreportedState";
-}
-
-/** An open connection that is not usable yet. */
-interface Greeted {
-  readonly connection: KvConnection;
-  readonly address: string;
-  /** The attempt was given up. */
-  isOver: boolean;
-}
-
 /**
  * Opens a connection that is logged in, in the right database, to a server that can count. Rejects with the reason;
  * `lost` is called once when it ends after that.
  */
-export async function openKvConnection(
+export function openKvConnection(
   options: KvOpening & KvGreeting,
   lost: (reason: string) => void,
   signal: AbortSignal,
 ): Promise<KvConnection> {
-  for (let check = 1;; check++) {
-    try {
-      return await openKvSession(options, lost, signal, (greeted) => greet(greeted, options));
-    } catch (error) {
-      if (!(error instanceof UnreportedState) || check === MAX_CHECKS) throw error;
-    }
-  }
+  return untilStateIsKnown(() => openKvSession(options, lost, signal, (greeted) => greet(greeted, options)));
 }
 
-/** Opens a connection that is logged in, and waits for `greet`, with a timeout for each of the two. */
+/** Opens a connection that is logged in, and greets the server. */
 export async function openKvSession(
   options: KvOpening,
   lost: (reason: string) => void,
   signal: AbortSignal,
-  greet: (greeted: Greeted) => Promise<void> = () => Promise.resolve(),
+  greet: (greeted: Greeted<KvConnection>) => Promise<void> = () => Promise.resolve(),
 ): Promise<KvConnection> {
-  const { locate, timeoutMs, clock } = options;
-  const route = await unlessAborted(locate(signal), signal);
-  const stream = await openStream({ ...options, ...route, signal });
-  let isOpen = false;
-  const connection = new KvConnection(stream, (reason) => isOpen && lost(reason));
-  const address = "path" in route.target ? route.target.path : hostPort(route.target);
-  const greeted: Greeted = { connection, address, isOver: false };
-  try {
-    const greeting = logIn(connection, options).then(() => greet(greeted));
-    await withTimeout(
-      unlessAborted(greeting, signal),
-      timeoutMs,
-      clock,
-      () => new Error(noAnswer(timeoutMs)),
-    );
-    isOpen = connection.isUsable;
-    if (isOpen) return connection;
-    throw new Error(connection.reason);
-  } catch (error) {
-    greeted.isOver = true;
-    connection.close(errorText(error));
-    throw error;
-  }
+  const route = await unlessAborted(options.locate(signal), signal);
+  const { tls, timeoutMs, clock } = options;
+  return await openServerConnection({ ...route, tls, timeoutMs, clock, signal }, {
+    create: (stream, ended) => new KvConnection(stream, ended),
+    async greet(greeted) {
+      await logIn(greeted.connection, options);
+      await greet(greeted);
+    },
+  }, lost);
 }
 
 /** Logs in where a password is given; a server that requires none is fine. */
@@ -125,7 +89,7 @@ function withoutPassword(text: string, password: string): string {
   return shortened(password === "" ? shown : shown.replaceAll(password, "(value not shown)"));
 }
 
-async function greet(greeted: Greeted, options: KvGreeting): Promise<void> {
+async function greet(greeted: Greeted<KvConnection>, options: KvGreeting): Promise<void> {
   await checkServer(greeted, options);
   const { database } = options;
   if (database === 0) return;
@@ -135,7 +99,10 @@ async function greet(greeted: Greeted, options: KvGreeting): Promise<void> {
 }
 
 /** A server that does not report its state, such as a proxy, is checked by a command that counting requires. */
-async function checkServer(greeted: Greeted, { checks, primaryOnly }: KvGreeting): Promise<void> {
+async function checkServer(
+  greeted: Greeted<KvConnection>,
+  { checks, primaryOnly }: KvGreeting,
+): Promise<void> {
   const { address, connection } = greeted;
   const skipped = checks.skipped(address);
   const state = skipped === undefined ? await askState(greeted, checks) : { unknown: skipped };
@@ -148,7 +115,7 @@ async function checkServer(greeted: Greeted, { checks, primaryOnly }: KvGreeting
 }
 
 async function askState(
-  greeted: Greeted,
+  greeted: Greeted<KvConnection>,
   checks: ServerChecks,
 ): Promise<string | { readonly unknown: string }> {
   const { address, connection } = greeted;
@@ -159,7 +126,7 @@ async function askState(
   } catch (error) {
     const unknown = `INFO: ${shortened(errorText(error))}`;
     // A server that hangs is asked again: it may know the command.
-    if (!(error instanceof ReplyError) && !greeted.isOver) {
+    if (!(error instanceof ReplyError || greeted.isOver || connection.isUnreadable)) {
       checks.skip(address, unknown);
       throw new UnreportedState(errorText(error));
     }

@@ -10,11 +10,11 @@ import { type Ask, askFor, type FailedAsk, SingleAsk, stateOf } from "../hit_bat
 import { InFlight, type InFlightRequest } from "../in_flight.ts";
 import type { SharedCacheOptions } from "../shared_cache_options.ts";
 import { KvBatch } from "./batch.ts";
-import { type KvConnection, noAnswer } from "./connection.ts";
+import { noAnswer, shortened } from "../server_connection.ts";
+import type { KvConnection } from "./connection.ts";
 import { ConnectionWait, type ConnectionWaitOptions } from "./connection_wait.ts";
 import type { KvServer } from "./connections.ts";
 import { KvExpiries, KvLateExpiries, type LateExpiry } from "./expiries.ts";
-import { shortened } from "./resp.ts";
 import type { TakeAsk } from "./takes.ts";
 
 /** How often keys of windows that are over are forgotten, and refused expiries are sent again. */

@@ -228,11 +228,3 @@ export class RespReader {
     return new Error(`it sent ${JSON.stringify(text)}, which is not a reply`);
   }
 }
-
-/** Longest text of a server that reaches callers and logs, in characters. */
-const MAX_TEXT = 200;
-
-/** A text of a server, cut where it is too long to report. */
-export function shortened(text: string): string {
-  return text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT)}…`;
-}

@@ -2,7 +2,8 @@ import type { Taken } from "../../ratelimit/algorithms/taken.ts";
 import type { ConditionalHit } from "../../ratelimit/counter_cache.ts";
 import { MAX_DURATION_SECONDS } from "../../ratelimit/window.ts";
 import { type Ask, failAsk, type WaitingAsk } from "../hit_batch.ts";
-import { ReplyError, type RespWriter, shortened } from "./resp.ts";
+import { shortened } from "../server_connection.ts";
+import { ReplyError, type RespWriter } from "./resp.ts";
 import { parseTaken, type ScriptCall, writeScriptCall } from "./scripts/script.ts";
 
 /** Conditional hits of one caller. */

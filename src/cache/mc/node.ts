@@ -1,5 +1,7 @@
 import { errorText } from "../../base/error_text.ts";
+import { backoffMs } from "../../base/backoff.ts";
 import type { Metrics } from "../../base/metrics.ts";
+import { Pool } from "../../base/pool.ts";
 import type { MC_NODE_METRICS } from "../metrics.ts";
 import { hostPort } from "../../base/host_port.ts";
 import type { Caller, CountReceiver, Hit } from "../../ratelimit/counter_cache.ts";
@@ -9,15 +11,20 @@ import { Breaker } from "../breaker.ts";
 import { askFor, type FailedAsk, SingleAsk, stateOf } from "../hit_batch.ts";
 import { InFlight, type InFlightRequest } from "../in_flight.ts";
 import { McBatch, type McExchange, McRemoval } from "./batch.ts";
-import type { McConnection } from "./connection.ts";
-import { McPool, type McPoolOptions } from "./pool.ts";
+import { noAnswer } from "../server_connection.ts";
+import type { SharedCacheOptions } from "../shared_cache_options.ts";
+import { type McConnection, type McConnectionOptions, openMcConnection } from "./connection.ts";
 import type { McTally } from "./tally.ts";
 
+/** Waits between attempts to connect. */
+const RECONNECT = { firstMs: 50, longestMs: 2_000 };
 /** Most hits that wait for one node. */
 const MAX_WAITING_HITS = 50_000;
 
-/** How one node is asked. */
-export interface McNodeOptions extends Omit<McPoolOptions, "events"> {
+/** Options of one node. */
+export interface McNodeOptions extends McConnectionOptions, SharedCacheOptions {
+  /** Most connections that are held; 0 is taken as 1. */
+  readonly maxIdleConnections: number;
   readonly tally: McTally;
 }
 
@@ -31,7 +38,7 @@ interface Request extends InFlightRequest {
 export class McNode {
   readonly address: string;
   readonly #options: McNodeOptions;
-  readonly #pool: McPool;
+  readonly #pool: Pool<McConnection>;
   readonly #breaker: Breaker;
   readonly #inFlight: InFlight<Request>;
   readonly #batcher: Batcher<McBatch, McConnection>;
@@ -63,19 +70,13 @@ export class McNode {
       write: (exchange, connection, startedAt) => {
         this.#write({ exchange, connection, startedAt, hits: exchange.hits });
       },
-      dropped: ({ hits }) => {
+      dropped: ({ hits }, connection) => {
         this.#breaker.released();
+        this.#pool.give(connection);
         this.#release(hits);
       },
     });
-    this.#pool = new McPool({
-      ...options,
-      events: {
-        ready: () => this.#batcher.flush(),
-        lost: (connection, reason) => this.#lost(connection, reason),
-        down: (reason) => this.#failGathering(reason),
-      },
-    });
+    this.#pool = this.#openPool();
   }
 
   get ready(): Promise<void> {
@@ -138,6 +139,26 @@ export class McNode {
     for (const request of this.#inFlight.takeAll()) this.#fail(request, "it is closed");
   }
 
+  #openPool(): Pool<McConnection> {
+    const { maxIdleConnections, tally, random, onConnection } = this.#options;
+    return new Pool({
+      minSize: 1,
+      maxSize: Math.max(1, maxIdleConnections),
+      isShared: true,
+      clock: this.#options.clock,
+      retryDelayMs: (failures) => backoffMs(failures, random(), RECONNECT),
+      open: (lost, signal) => openMcConnection(this.#options, lost, signal),
+      events: {
+        opened: () => void tally.cx_total++,
+        free: () => this.#batcher.flush(),
+        lost: (reason) => {
+          if (!this.#pool.connected) this.#failGathering(reason);
+        },
+        connected: (isConnected, reason) => onConnection?.(isConnected, reason),
+      },
+    });
+  }
+
   #refusal(hits: number): string | undefined {
     if (!this.#pool.isHopeful) return this.#pool.reason;
     if (this.#waitingHits > 0 && this.#waitingHits + hits > MAX_WAITING_HITS) {
@@ -152,41 +173,43 @@ export class McNode {
     const { clock } = this.#options;
     const writtenAt = clock.elapsed();
     this.#inFlight.add(request);
-    this.#pool.write(connection, exchange.commands(), (replies) => {
-      this.#answered(request, replies, clock.elapsed() - writtenAt);
+    const { text, replies } = exchange.commands();
+    connection.send(text, replies, (answers) => {
+      this.#answered(request, answers, clock.elapsed() - writtenAt);
     });
   }
 
-  #answered(request: Request, replies: readonly string[], tookMs: number): void {
+  #answered(request: Request, replies: readonly (string | Error)[], tookMs: number): void {
     if (!this.#inFlight.delete(request)) return;
-    this.#options.roundTrip?.(tookMs);
     const { exchange, connection, hits } = request;
-    const misfit = exchange.answered(replies);
+    if (!connection.isUsable) return this.#lost(connection, [request, ...this.#inFlight.takeAll(connection)]);
+    this.#options.roundTrip?.(tookMs);
+    const misfit = exchange.answered(replies as readonly string[]);
     if (misfit === undefined) this.#breaker.succeeded();
     else {
       this.#breaker.failed(misfit);
-      connection.end(misfit);
+      this.#pool.retire(connection, misfit);
     }
+    this.#pool.give(connection);
     this.#release(hits);
   }
 
-  #lost(connection: McConnection, reason: string): void {
-    const requests = this.#inFlight.takeAll(connection);
-    // However many they are, it is one failure.
-    if (requests.length > 0) this.#breaker.failed(reason);
+  /** However many requests they are, it is one failure. */
+  #lost({ reason }: McConnection, requests: readonly Request[]): void {
+    this.#breaker.failed(reason);
     for (const request of requests) this.#fail(request, reason);
   }
 
   /** The connections of these requests take nothing more, and end once no request waits on them. */
   #timedOut(requests: readonly Request[]): void {
-    const reason = `no answer within ${this.#options.timeoutMs} ms`;
+    const reason = noAnswer(this.#options.timeoutMs);
     for (const request of requests) {
       this.#options.tally.timeouts++;
       this.#breaker.failed(reason);
       this.#pool.retire(request.connection, reason);
       this.#fail(request, reason);
     }
-    this.#pool.endRetired(this.#inFlight.connections());
+    for (const { connection } of requests) this.#pool.give(connection);
   }
 
   #failGathering(reason: string): void {

@@ -29,7 +29,7 @@ const BAD_SERVERS: readonly BadServer[] = [
   {
     name: "takes connections and never says a word",
     version: () => undefined,
-    message: /: (?:no connection: )?no connection within 10000 ms$/,
+    message: /: (?:no connection: )?no (?:connection|answer) within 10000 ms$/,
     silent: true,
   },
   {
@@ -55,12 +55,12 @@ const BAD_SERVERS: readonly BadServer[] = [
   {
     name: "closes in the middle of an answer",
     script: (line, socket) => void (line === "0" || socket.end("NOT_STORED\r\n1")),
-    message: /: it closed the connection$/,
+    message: /: the connection was closed$/,
   },
   {
     name: "resets instead of answering",
     script: (_, socket) => void socket.resetAndDestroy(),
-    message: /: (?:read ECONNRESET|it closed the connection)$/,
+    message: /: (?:read ECONNRESET|the connection was closed)$/,
   },
   {
     name: "stops in the middle of an answer",

@@ -3,7 +3,7 @@ import { createSecureServer } from "node:http2";
 import { type AddressInfo, connect as connectSocket, createServer } from "node:net";
 import { join } from "node:path";
 import { ServerChecks } from "../../../src/cache/server_checks.ts";
-import { McConnection } from "../../../src/cache/mc/connection.ts";
+import { openMcConnection } from "../../../src/cache/mc/connection.ts";
 import { parseKvAddress } from "../../../src/cache/kv/address.ts";
 import { KvConnections } from "../../../src/cache/kv/connections.ts";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -64,7 +64,7 @@ const CLIENTS: Readonly<Record<string, (port: number, caFile: string) => Promise
     };
     return new Promise((resolve) => void openXdsStream(target, { onMessage() {}, onEnd: resolve }));
   },
-  mc(port, authorityFile) {
+  async mc(port, authorityFile) {
     const tls = { settings: "MC_TLS", authorityFile } as const;
     const checks = new ServerChecks();
     const options = {
@@ -74,7 +74,8 @@ const CLIENTS: Readonly<Record<string, (port: number, caFile: string) => Promise
       clock: systemClock,
       checks,
     };
-    return new Promise((resolve) => void new McConnection(options, { ready() {}, lost: resolve }));
+    const opening = openMcConnection(options, () => {}, new AbortController().signal);
+    return await opening.then(() => "connected", errorText);
   },
   async kv(port, authorityFile) {
     const address = parseKvAddress("single", `rediss://localhost:${port}`, {

@@ -2,7 +2,7 @@ import { errorText } from "../../../base/error_text.ts";
 import type { Counted } from "../../../ratelimit/algorithms/taken.ts";
 import type { Caller, Hit } from "../../../ratelimit/counter_cache.ts";
 import type { SharedCacheOptions } from "../../shared_cache_options.ts";
-import { noAnswer } from "../connection.ts";
+import { noAnswer } from "../../server_connection.ts";
 import { KvFailure } from "../node.ts";
 import type { KvClusterNode, KvOperation } from "./node.ts";
 import type { KvTopology } from "./slot_table.ts";

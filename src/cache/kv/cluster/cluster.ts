@@ -10,7 +10,7 @@ import type {
   Hit,
 } from "../../../ratelimit/counter_cache.ts";
 import { kvError } from "../cache.ts";
-import { noAnswer } from "../connection.ts";
+import { noAnswer } from "../../server_connection.ts";
 import { KvClusterCall, type KvClusterCallOptions } from "./call.ts";
 import type { KvClusterNode, KvOperation } from "./node.ts";
 import { parseRedirect, slotOf, type SlotRedirect } from "./slots.ts";

@@ -1,7 +1,7 @@
 import { errorText } from "../../../base/error_text.ts";
 import type { Metrics } from "../../../base/metrics.ts";
 import { type HostAndPort, hostPort } from "../../../base/host_port.ts";
-import { noAnswer } from "../connection.ts";
+import { noAnswer } from "../../server_connection.ts";
 import type { LateExpiry } from "../expiries.ts";
 import type { SharedCacheOptions } from "../../shared_cache_options.ts";
 import { type KV_CLUSTER_METRICS, KV_NODE_METRICS } from "../../metrics.ts";

@@ -3,7 +3,8 @@ import { withTimeout } from "../../../base/wait.ts";
 import type { SharedCacheOptions } from "../../shared_cache_options.ts";
 import type { TlsFiles } from "../../tls_files.ts";
 import type { KvSentinel } from "../address.ts";
-import { type KvConnection, noAnswer } from "../connection.ts";
+import { noAnswer } from "../../server_connection.ts";
+import type { KvConnection } from "../connection.ts";
 import { openKvSession } from "../greeting.ts";
 
 /** How sentinels are asked. */

@@ -1,0 +1,195 @@
+import type { Buffer } from "node:buffer";
+import net from "node:net";
+import tls from "node:tls";
+import type { Clock } from "../base/clock.ts";
+import { errorText } from "../base/error_text.ts";
+import { type DialAddress, hostPort } from "../base/host_port.ts";
+import type { PooledConnection } from "../base/pool.ts";
+import { explainedTlsError } from "../base/tls_problem.ts";
+import { unlessAborted, withTimeout } from "../base/wait.ts";
+import { ReplyQueue } from "./reply_queue.ts";
+import { readTlsFiles, type TlsFiles } from "./tls_files.ts";
+
+/** Options of a connection to be opened. */
+interface OpeningOptions {
+  readonly target: DialAddress;
+  /** Files for TLS, read at each attempt; no TLS when absent. */
+  readonly tls: TlsFiles | undefined;
+  /** Of reading the files, of the connection with its handshake, and of the greeting; for each of them. */
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Called with the stream while it is being opened. */
+  readonly onStream?: ((stream: net.Socket) => void) | undefined;
+}
+
+/** Makes an open stream a usable connection. */
+interface Greeting<C> {
+  /** `lost` is called once when the connection ends. */
+  create(stream: net.Socket, lost: (reason: string) => void): C;
+  greet(greeted: Greeted<C>): Promise<void>;
+}
+
+/** An open connection that is not usable yet. */
+export interface Greeted<C> {
+  readonly connection: C;
+  readonly address: string;
+  /** The attempt was given up. */
+  isOver: boolean;
+}
+
+/** Longest text of a server that reaches callers and logs, in characters. */
+const MAX_TEXT = 200;
+
+/** A text of a server, cut where it is too long to report. */
+export function shortened(text: string): string {
+  return text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT)}…`;
+}
+
+/** The text of a timeout. */
+export function noAnswer(timeoutMs: number): string {
+  return `no answer within ${timeoutMs} ms`;
+}
+
+/** An open connection to a server. Writes do not wait for one another; replies come in their order. */
+export class ServerConnection<Reply> implements PooledConnection {
+  readonly #stream: net.Socket;
+  readonly #lost: (reason: string) => void;
+  readonly #queue = new ReplyQueue<Reply | Error>();
+  #reason: string | undefined;
+  #isUnreadable = false;
+
+  /**
+   * `read` passes on each complete reply, and throws when the bytes are not the protocol. `lost` is called once when the
+   * connection ends, after everything that was written was answered.
+   */
+  constructor(
+    stream: net.Socket,
+    lost: (reason: string) => void,
+    read: (bytes: Buffer, onReply: (reply: Reply) => void) => void,
+  ) {
+    this.#stream = stream;
+    this.#lost = lost;
+    stream.on("data", (bytes: Buffer) => {
+      try {
+        read(bytes, (reply) => this.#take(reply));
+      } catch (error) {
+        this.#isUnreadable = true;
+        this.close(errorText(error));
+      }
+    });
+    stream.on("error", (error) => this.close(shortened(error.message)));
+    stream.on("close", () => this.close("the connection was closed"));
+    if (stream.destroyed) this.#reason = "the connection was closed";
+  }
+
+  get isUsable(): boolean {
+    return this.#reason === undefined;
+  }
+
+  /** Why it ended; empty before. */
+  get reason(): string {
+    return this.#reason ?? "";
+  }
+
+  /** It ended because the server speaks another protocol. */
+  get isUnreadable(): boolean {
+    return this.#isUnreadable;
+  }
+
+  /**
+   * Writes commands, a text with one character a byte. `answered` gets their replies in order; where the connection ends
+   * before, errors are in place of the missing ones. `written` is called when the data may be used for something else.
+   */
+  send(
+    data: Uint8Array | string,
+    replies: number,
+    answered: (replies: readonly (Reply | Error)[]) => void,
+    written?: (data: Uint8Array) => void,
+  ): void {
+    if (!this.isUsable) return answered(new Array<Error>(replies).fill(new Error(this.reason)));
+    this.#queue.push(replies, answered);
+    if (typeof data === "string") this.#stream.write(data, "latin1");
+    else this.#stream.write(data, () => written?.(data));
+  }
+
+  close(reason: string): void {
+    if (!this.isUsable) return;
+    this.#reason = reason;
+    // A peer that does not answer would keep it, and the program, for a while.
+    this.#stream.destroy();
+    this.#queue.fill(new Error(reason));
+    this.#lost(reason);
+  }
+
+  #take(reply: Reply): void {
+    if (!this.isUsable || this.#queue.take(reply)) return;
+    throw new Error(`it sent ${JSON.stringify(shortened(errorText(reply)))} without a command`);
+  }
+}
+
+/**
+ * Opens a connection and greets the server, which only proves itself by an answer: one that hangs accepts connections
+ * too. Rejects with the reason; `lost` is called once when the connection ends after that.
+ */
+export async function openServerConnection<
+  C extends Pick<ServerConnection<never>, "isUsable" | "reason" | "close">,
+>(
+  options: OpeningOptions,
+  { create, greet }: Greeting<C>,
+  lost: (reason: string) => void,
+): Promise<C> {
+  const { target, timeoutMs, clock, signal } = options;
+  const stream = await openStream(options);
+  let isOpen = false;
+  const connection = create(stream, (reason) => isOpen && lost(reason));
+  const address = "path" in target ? target.path : hostPort(target);
+  const greeted: Greeted<C> = { connection, address, isOver: false };
+  try {
+    await withTimeout(unlessAborted(greet(greeted), signal), timeoutMs, clock, () => {
+      return new Error(noAnswer(timeoutMs));
+    });
+    isOpen = connection.isUsable;
+    if (isOpen) return connection;
+    throw new Error(connection.reason);
+  } catch (error) {
+    greeted.isOver = true;
+    connection.close(errorText(error));
+    throw error;
+  }
+}
+
+/** Opens a stream; rejects with the reason, which for a rejected certificate says what is wrong with it. */
+async function openStream(options: OpeningOptions): Promise<net.Socket> {
+  const { target, tls: files, timeoutMs, clock, signal, onStream } = options;
+  const secure = files === undefined ? undefined : await withTimeout(
+    unlessAborted(readTlsFiles(files), signal),
+    timeoutMs,
+    clock,
+    () => new Error(`the files of ${files.settings}_* were not read within ${timeoutMs} ms`),
+  );
+  signal.throwIfAborted();
+  const stream = secure === undefined ? net.connect({ ...target }) : tls.connect({ ...secure, ...target });
+  try {
+    const connected = opened(stream, secure === undefined ? "connect" : "secureConnect");
+    onStream?.(stream);
+    await withTimeout(unlessAborted(connected, signal), timeoutMs, clock, () => {
+      return new Error(`no connection within ${timeoutMs} ms`);
+    });
+    return stream.setNoDelay(true);
+  } catch (error) {
+    stream.destroy();
+    if (secure === undefined) throw error;
+    const connect = () => tls.connect({ ...secure, ...target, rejectUnauthorized: false });
+    throw await explainedTlsError(error, { connect, clock });
+  }
+}
+
+function opened(stream: net.Socket, event: "connect" | "secureConnect"): Promise<void> {
+  return new Promise((resolve, reject) => {
+    // It stays: a stream may fail more than once, and an error without a listener ends the process.
+    stream.on("error", reject);
+    stream.once("close", () => reject(new Error("the connection was closed")));
+    stream.once(event, () => resolve());
+  });
+}
