@@ -3,9 +3,12 @@ import { ConnectionStream } from "../../../../src/base/connection_stream.ts";
 import { FRAME, FRAME_HEADER_BYTES } from "../../../../src/grpc/native/frames.ts";
 import { EngineBed } from "../../../harness/engine_bed.ts";
 
-/** Whether a local TCP port listens, as the kernel says at this moment. */
+/**
+ * Whether a port of 127.0.0.1 listens, as the kernel reports at this moment. A program of another test may listen on
+ * the same port of another address.
+ */
 function listens(port: number): boolean {
-  const local = `:${port.toString(16).toUpperCase().padStart(4, "0")} `;
+  const local = `0100007F:${port.toString(16).toUpperCase().padStart(4, "0")} `;
   const lines = Deno.readTextFileSync("/proc/net/tcp").split("\n");
   return lines.some((line) => line.includes(`${local}00000000:0000 0A`));
 }
