@@ -134,7 +134,7 @@ function printProblems(records: readonly JsonObject[], output: Output): void {
   }
 }
 
-/** Whether there is a value for each placeholder of a text. */
+/** Returns whether there is a value for each placeholder of a text. */
 function hasAll(text: string, { command }: Run, record: JsonObject): boolean {
   const names = text.matchAll(/\{(\w+)\}/g).map(([, name = ""]) => name);
   return names.every((name) => command.args.includes(name) || Object.hasOwn(record, name));

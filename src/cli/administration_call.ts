@@ -15,8 +15,8 @@ export interface AdministrationCall {
   readonly body?: string | undefined;
 }
 
-/** What a call is made of in addition to the command line. */
-export interface CallSources {
+/** Sources of a call in addition to the command line. */
+interface CallSources {
   readonly now: number;
   readonly readText: (path: string) => Promise<string>;
 }

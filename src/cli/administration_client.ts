@@ -28,14 +28,14 @@ export const TARGET_FLAGS: Readonly<Record<string, CommandFlag>> = {
   timeout: { value: "DURATION", doc: "timeout of each request (default 30s)" },
 };
 
-/** Where `deno task start` keeps its token. */
+/** The file in which `deno task start` keeps its token. */
 const START_TOKEN_FILE = "data/admin-token";
 const DEFAULT_TIMEOUT = "30s";
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 const TOKEN = /^[\x21-\x7e]+$/;
 
 /** A service to call. */
-export interface Target {
+interface Target {
   /** Without a slash at its end. */
   readonly url: string;
   readonly token: string;
@@ -165,7 +165,7 @@ function refusalLine(words: string, status: number, problem: JsonObject | undefi
   return `Cannot run "${words}": ${name}: ${detail}${tail}${hint(status, code, detail)}`;
 }
 
-/** What the service returns for each path while the API is disabled there. */
+/** The answer of the service for each path while the API is disabled there. */
 const UNKNOWN_PATH = "Cannot find this path";
 
 /** The likely cause, where the answer does not name it. */

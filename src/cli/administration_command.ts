@@ -9,8 +9,8 @@ import {
 } from "./administration_flags.ts";
 import type { Command } from "./command.ts";
 
-/** How an answer is printed for people. */
-export type Shown =
+/** The form in which an answer is printed for people. */
+type Shown =
   /** Rows of these fields, page by page, then the field `problems` of the page and of its records if `hasProblems`. */
   | { readonly as: "list"; readonly columns: readonly string[]; readonly hasProblems?: boolean | undefined }
   /** Every field, and `problems` as in a list; those named in `secrets` are shown only once, false in `good` is a failure, and `next` is the command to follow. */
@@ -35,7 +35,7 @@ export interface AdministrationCommand extends Command {
   readonly flags: CallFlags;
   /** Arguments that become fields of the body. */
   readonly fields?: Readonly<Record<string, string>> | undefined;
-  /** Whether the body must not be empty. */
+  /** True if the body must not be empty. */
   readonly isChange?: boolean | undefined;
   readonly shown: Shown;
 }

@@ -15,7 +15,7 @@ export interface CallFlag extends CommandFlag {
   readonly read?: ((texts: readonly string[], now: number) => JsonValue) | undefined;
   /** The value that a boolean flag sends; its own value when absent. */
   readonly is?: false | null | undefined;
-  /** Whether its value names the file of the text; `-` for standard input. */
+  /** True if its value names the file of the text; `-` for standard input. */
   readonly isFile?: boolean | undefined;
   readonly isRequired?: boolean | undefined;
   /** The value that is sent when it is not given. */
@@ -121,7 +121,7 @@ function dashed(name: string): string {
 /** The help of a flag: the first of the words of its field, the choices and the default. */
 function helpOf({ type, words, help, choices = [], default: value }: Field): string {
   const [sentence = ""] = words.split(/\.(?: |$)/);
-  const plain = sentence.replaceAll("`", "").replace(/^[A-Z](?![A-Z])/, (letter) => letter.toLowerCase());
+  const plain = sentence.replace(/^[A-Z](?![A-Z])/, (letter) => letter.toLowerCase()).replaceAll("`", "");
   const text = help ?? plain;
   const isListed = choices.every((choice) => text.includes(choice));
   const listed = isListed ? "" : `: ${choices.slice(0, -1).join(", ")} or ${choices.at(-1)}`;

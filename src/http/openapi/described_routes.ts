@@ -6,7 +6,11 @@ import {
   EVENT_OPERATIONS,
   EVENT_SCHEMAS,
 } from "../../webhooks/api/event_operations.ts";
-import { EXECUTION_OPERATIONS, EXECUTION_SCHEMAS } from "../../webhooks/api/execution_operations.ts";
+import {
+  AUDIT_OPERATIONS,
+  EXECUTION_OPERATIONS,
+  EXECUTION_SCHEMAS,
+} from "../../webhooks/api/execution_operations.ts";
 import { WORKFLOW_OPERATIONS, WORKFLOW_SCHEMAS } from "../../webhooks/api/workflow_operations.ts";
 import type { Credential, Operation, Operations } from "../../webhooks/api/operation.ts";
 import type { ProblemCode } from "../../webhooks/api/problem_codes.ts";
@@ -100,71 +104,60 @@ const DEBUG_REFUSALS: Readonly<Record<string, Readonly<Record<number, string>>>>
   },
 };
 
-/** The groups of webhook operations by the first segment of their paths. */
-const SEGMENT_TAGS: Readonly<Record<string, keyof typeof TAGS>> = {
-  endpoints: "endpoints",
-  triggers: "triggers",
-  workflows: "triggers",
-  deliveries: "deliveries",
-  executions: "executions",
-  audit: "audit",
-};
-
-/** Every route of the HTTP APIs. */
-export const DESCRIBED_ROUTES: readonly DescribedRoute[] = [
-  ...routes(DECISION_OPERATIONS, { tag: () => "decisions", refusals: () => DECISION_REFUSALS }),
-  ...routes(PORT_OPERATIONS, { tag: () => "health" }),
-  ...routes(CALLER_OPERATIONS, {
-    base: API,
-    tag: () => "administration",
-    problems: () => ["unauthorized", "not_found"],
-  }),
-  ...routes(COUNTER_OPERATIONS, { base: API, tag: () => "counters", problems: () => COUNTER_PROBLEMS }),
-  ...routes({
-    ...ENDPOINT_OPERATIONS,
-    ...TRIGGER_OPERATIONS,
-    ...TRIGGER_CALL_OPERATIONS,
-    ...EVENT_OPERATIONS,
-    ...EVENT_CALL_OPERATIONS,
-    ...DELIVERY_OPERATIONS,
-    ...EXECUTION_OPERATIONS,
-    ...WORKFLOW_OPERATIONS,
-  }, { base: API, tag: webhookTag, problems: webhookProblems }),
-  ...routes(DEBUG_OPERATIONS, {
-    port: "debug",
-    tag: () => "debug",
-    refusals: (route) => ({ ...(route === "GET /" ? {} : UNAUTHORIZED), ...DEBUG_REFUSALS[route] }),
-  }),
-];
-
+/** Facts about the routes of a group. */
 interface Described {
   readonly base?: string;
   readonly port?: "http" | "debug";
-  readonly tag: (path: string) => keyof typeof TAGS;
   readonly problems?: (operation: Operation) => readonly ProblemCode[];
   readonly refusals?: (route: string) => Readonly<Record<number, string>>;
 }
 
-function routes(operations: Operations, { base = "", port = "http", ...of }: Described): DescribedRoute[] {
+const WEBHOOKS: Described = { base: API, problems: webhookProblems };
+
+/** Every route of the HTTP APIs. */
+export const DESCRIBED_ROUTES: readonly DescribedRoute[] = [
+  ...routes("decisions", DECISION_OPERATIONS, { refusals: () => DECISION_REFUSALS }),
+  ...routes("health", PORT_OPERATIONS),
+  ...routes("administration", CALLER_OPERATIONS, {
+    base: API,
+    problems: () => ["unauthorized", "not_found"],
+  }),
+  ...routes("counters", COUNTER_OPERATIONS, { base: API, problems: () => COUNTER_PROBLEMS }),
+  ...routes("endpoints", ENDPOINT_OPERATIONS, WEBHOOKS),
+  ...routes("triggers", { ...TRIGGER_OPERATIONS, ...TRIGGER_CALL_OPERATIONS }, WEBHOOKS),
+  ...routes("events", { ...EVENT_OPERATIONS, ...EVENT_CALL_OPERATIONS }, WEBHOOKS),
+  ...routes("deliveries", DELIVERY_OPERATIONS, WEBHOOKS),
+  ...routes("executions", EXECUTION_OPERATIONS, WEBHOOKS),
+  ...routes("audit", AUDIT_OPERATIONS, WEBHOOKS),
+  ...routes("triggers", WORKFLOW_OPERATIONS, WEBHOOKS),
+  ...routes("debug", DEBUG_OPERATIONS, {
+    port: "debug",
+    refusals: (route) => ({ ...(route === "GET /" ? {} : UNAUTHORIZED), ...DEBUG_REFUSALS[route] }),
+  }),
+];
+
+function routes(
+  tag: keyof typeof TAGS,
+  operations: Operations,
+  { base = "", port = "http", problems, refusals }: Described = {},
+): DescribedRoute[] {
   return Object.entries(operations).map(([route, operation]) => {
     const [method = "", path = ""] = route.split(" ");
     return {
-      ...{ method, port, operation },
+      method,
       path: `${base}${path.replace(/:(\w+)/g, "{$1}")}`,
-      tag: of.tag(path),
+      tag,
+      port,
+      operation,
       credentials: operation.credentials ?? [port === "debug" ? "debug" : "admin"],
-      problems: [...of.problems?.(operation) ?? [], ...roleProblems(operation)],
-      refusals: of.refusals?.(route) ?? {},
+      problems: [...problems?.(operation) ?? [], ...roleProblems(operation)],
+      refusals: refusals?.(route) ?? {},
     };
   });
 }
 
 function roleProblems(operation: Operation): readonly ProblemCode[] {
   return "role" in operation && operation.role === "admin" ? ["role_not_allowed"] : [];
-}
-
-function webhookTag(path: string): keyof typeof TAGS {
-  return SEGMENT_TAGS[path.split("/")[1] ?? ""] ?? "events";
 }
 
 function webhookProblems({ body, query, problems = [], credentials }: Operation): readonly ProblemCode[] {

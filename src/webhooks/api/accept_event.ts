@@ -12,8 +12,8 @@ import { constantTimeEqual } from "../model/signature.ts";
 import { acceptEvent } from "../store/accept.ts";
 import { findEventKey } from "../store/events.ts";
 
-/** What events are accepted with. */
-export interface EventAcceptorOptions extends AcceptOnceOptions {
+/** Options of `EventAcceptor`. */
+interface EventAcceptorOptions extends AcceptOnceOptions {
   /** Called with the endpoints for which deliveries were created. */
   readonly onAccepted: (endpointIds: readonly string[]) => void;
 }

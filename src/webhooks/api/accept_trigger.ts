@@ -38,8 +38,8 @@ import {
 } from "../store/accept.ts";
 import { findTriggerKey, type KnownTriggerKey } from "../store/triggers.ts";
 
-/** What triggers are accepted with. */
-export interface TriggerAcceptorOptions extends AcceptOnceOptions, SignedCallsOptions {
+/** Options of `TriggerAcceptor`. */
+interface TriggerAcceptorOptions extends AcceptOnceOptions, SignedCallsOptions {
   /** The current workflows. */
   readonly workflows: { current(name: string): { readonly version: WorkflowVersion } | undefined };
   /** Asks the decision service. */
@@ -52,7 +52,7 @@ export interface TriggerAcceptorOptions extends AcceptOnceOptions, SignedCallsOp
 }
 
 /** A call of a trigger by someone who may. */
-export interface AdmittedCall {
+interface AdmittedCall {
   /** Of good syntax; absent for none. */
   readonly idempotencyKey: string | undefined;
   readonly body: string;
@@ -61,7 +61,9 @@ export interface AdmittedCall {
 }
 
 /** An admitted call whose key may be a part of the input. */
-interface KeyedCall extends Omit<AdmittedCall, "idempotencyKey"> {
+interface KeyedCall {
+  readonly body: string;
+  readonly audit?: AdmittedCall["audit"];
   readonly event?: string | undefined;
   readonly keyOf: (input: JsonObject) => string | undefined;
 }
@@ -80,7 +82,7 @@ export class TriggerAcceptor {
     this.#signed = new SignedCalls(options);
   }
 
-  /** How many signed calls were refused, by reason. */
+  /** Numbers of refused signed calls, by reason. */
   get signatureRefusals(): ReadonlyMap<SignatureRefusal, number> {
     return this.#signed.refusals;
   }
@@ -142,10 +144,8 @@ export class TriggerAcceptor {
       create: async (idempotency) => {
         this.#options.bounds.admit();
         await checkLimit(trigger, descriptors, this.#options.limit);
-        return await this.#create(trigger, {
-          ...{ executionId, body, event, idempotency },
-          audit: audit?.(executionId),
-        });
+        const entry = audit?.(executionId);
+        return await this.#create(trigger, { executionId, body, event, idempotency, audit: entry });
       },
       mismatch: (resultId) => ({
         actor: audit?.(resultId).actor ?? `trigger:${trigger.name}`,

@@ -5,8 +5,8 @@ import { ENDPOINT_OPERATIONS } from "./endpoint_operations.ts";
 import { ENDPOINT_ROUTES } from "./endpoints.ts";
 import { EVENT_OPERATIONS } from "./event_operations.ts";
 import { EVENT_ROUTES } from "./events.ts";
-import { EXECUTION_OPERATIONS } from "./execution_operations.ts";
-import { EXECUTION_ROUTES } from "./executions.ts";
+import { AUDIT_OPERATIONS, EXECUTION_OPERATIONS } from "./execution_operations.ts";
+import { AUDIT_ROUTES, EXECUTION_ROUTES } from "./executions.ts";
 import { jsonObjectOf, readFields } from "./field_reader.ts";
 import type { AdministrationOperations } from "./operation.ts";
 import { notFound, roleProblem, WebhookRefusal, wrongMethod } from "./problem.ts";
@@ -22,6 +22,7 @@ const ROUTES = [
   ...routesOf(EVENT_OPERATIONS, EVENT_ROUTES),
   ...routesOf(DELIVERY_OPERATIONS, DELIVERY_ROUTES),
   ...routesOf(EXECUTION_OPERATIONS, EXECUTION_ROUTES),
+  ...routesOf(AUDIT_OPERATIONS, AUDIT_ROUTES),
   ...routesOf(WORKFLOW_OPERATIONS, WORKFLOW_ROUTES),
 ];
 
@@ -51,7 +52,12 @@ export async function administer(
   const [id = "", keyId = ""] = segments.filter((_, index) => match.pattern[index]?.startsWith(":"));
   return await match.handle({
     ...parts,
-    ...{ administrator, id, keyId, query: new URLSearchParams(query), idempotencyKey, body: body ?? "" },
+    administrator,
+    id,
+    keyId,
+    query: new URLSearchParams(query),
+    idempotencyKey,
+    body: body ?? "",
     fields(fields, options) {
       const isAbsent = body === undefined && options?.optional === true;
       const object = isAbsent ? {} : jsonObjectOf(body ?? "");

@@ -1,4 +1,4 @@
-/** What an administrator may do: everything, or only what changes nothing. */
+/** The rights of an administrator: everything, or only calls that change nothing. */
 export type AdministratorRole = "admin" | "read";
 
 /** A caller of the administration with a right token. */

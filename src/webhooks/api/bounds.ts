@@ -3,7 +3,7 @@ import { refusal, type WebhookRefusal } from "./problem.ts";
 
 /** Refuses what would exceed a bound of the store. */
 export interface AcceptanceBounds {
-  /** Whether something is refused at the moment. */
+  /** True if something is refused at the moment. */
   readonly mayRefuse: boolean;
   /** Throws a `WebhookRefusal` while the store is full. */
   admit(): void;

@@ -1,6 +1,6 @@
 import type { Administrator } from "./administrator.ts";
 
-/** How long an `Idempotency-Key` may be. */
+/** Longest `Idempotency-Key`. */
 export const MAX_KEY_LENGTH = 255;
 
 // deno-lint-ignore no-control-regex
@@ -16,7 +16,7 @@ export interface WebhookAnswer {
   readonly code?: string | undefined;
 }
 
-/** What a call brings. Without a body its caller is checked: the answer is a refusal, else `refusal`, else `CONTINUE`. */
+/** The content of a call. Without a body its caller is checked: the answer is a refusal, else `refusal`, else `CONTINUE`. */
 export interface CallContent {
   /** Of good syntax; absent for none. */
   readonly idempotencyKey?: string | undefined;
@@ -88,7 +88,7 @@ export interface WebhookCalls {
 /** The caller is known: its body may be read. */
 export const CONTINUE: WebhookAnswer = { status: 100, headers: {}, body: "" };
 
-/** What is wrong with a key for deduplication; nothing when it may be used. `name` says what it is. */
+/** The problem of a key for deduplication, which the text calls `name`; undefined if it is valid. */
 export function idempotencyKeyProblem(key: string, name = "Idempotency-Key"): string | undefined {
   const expected = `expected 1 to ${MAX_KEY_LENGTH} characters`;
   if (key === "") return `the ${name} is empty; ${expected}`;

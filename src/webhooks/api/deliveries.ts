@@ -116,10 +116,10 @@ function shown(record: DeliveryRecord, call: RoutedCall): Record<string, unknown
 
 function whyOf(record: DeliveryRecord, { clock, inFlight }: RoutedCall): string {
   const { delivery, attempts, endpoint, failures, isPaused } = record;
-  return whyNotDelivered({
-    ...{ delivery, endpoint, failures, isPaused, now: clock.now(), inFlight: inFlight(delivery.endpointId) },
-    lastAttempt: attempts.findLast(({ result }) => result !== undefined),
-  });
+  const lastAttempt = attempts.findLast(({ result }) => result !== undefined);
+  const inFlightNow = inFlight(delivery.endpointId);
+  const now = clock.now();
+  return whyNotDelivered({ delivery, endpoint, failures, isPaused, now, lastAttempt, inFlight: inFlightNow });
 }
 
 function nextAttemptAt({ state, dueAt, resendAt }: Delivery): number | undefined {

@@ -163,7 +163,7 @@ async function recordOf({ id, store }: RoutedCall, now: number): Promise<Endpoin
   return found(await store.read(endpoints.findEndpointRecord, id, now), ENDPOINT);
 }
 
-/** How many deliveries failed since the endpoint began to fail or was disabled, and from when on to recover them. */
+/** The number of deliveries that failed since the endpoint began to fail or was disabled, and the start of their recovery. */
 async function missedBy({ endpoint, statistics }: EndpointRecord, { store }: RoutedCall, now: number) {
   const { id: endpointId, disabledAt = now } = endpoint;
   const failedSince = Math.min(disabledAt, statistics.run.failingSince ?? now);

@@ -39,7 +39,7 @@ const EXAMPLE = {
   steps: [],
 };
 
-/** Operations of `/executions` and `/audit`. */
+/** Operations of `/executions`. */
 export const EXECUTION_OPERATIONS = {
   "GET /executions": {
     id: "listExecutions",
@@ -76,6 +76,10 @@ export const EXECUTION_OPERATIONS = {
     },
     problems: ["already_ended"],
   },
+} as const satisfies AdministrationOperations;
+
+/** Operations of `/audit`. */
+export const AUDIT_OPERATIONS = {
   "GET /audit": {
     id: "listAudit",
     role: "read",

@@ -6,16 +6,25 @@ import { EXECUTION_DETAILS, EXECUTION_FIELDS } from "../resources/execution.ts";
 import * as auditLog from "../store/audit_log.ts";
 import { findWorkflowVersion } from "../store/execution_claims.ts";
 import * as executions from "../store/executions.ts";
-import { AUDIT_LIST, EXECUTION_LIST, type EXECUTION_OPERATIONS } from "./execution_operations.ts";
+import {
+  AUDIT_LIST,
+  type AUDIT_OPERATIONS,
+  EXECUTION_LIST,
+  type EXECUTION_OPERATIONS,
+} from "./execution_operations.ts";
 import { lister } from "./list_query.ts";
 import { found, refusal } from "./problem.ts";
 import { adminAudit, jsonAnswer, type RoutedCall, type RoutesOf, shownRecord } from "./route.ts";
 
-/** `/executions` and `/audit`. */
+/** `/executions`. */
 export const EXECUTION_ROUTES: RoutesOf<typeof EXECUTION_OPERATIONS> = {
   "GET /executions": lister(EXECUTION_LIST, executions.listExecutions, (one) => shown(one, one.steps)),
   "GET /executions/:id": getExecution,
   "POST /executions/:id/cancel": cancelExecution,
+};
+
+/** `/audit`. */
+export const AUDIT_ROUTES: RoutesOf<typeof AUDIT_OPERATIONS> = {
   "GET /audit": lister(AUDIT_LIST, auditLog.listAudit, (one) => shownRecord(AUDIT_FIELDS, { ...one })),
 };
 

@@ -27,7 +27,7 @@ import { invalidField, refusal, type WebhookRefusal } from "./problem.ts";
 import type { ProblemCode } from "./problem_codes.ts";
 import { limitValueProblem } from "./trigger_limit.ts";
 
-/** How deep the body of a call may be nested. */
+/** Deepest nesting of the body of a call. */
 const MAX_NESTING = 64;
 const MAX_DELAY_MS = 30 * 86_400_000;
 /** They would steer a terminal or break a line where the text is shown, and the store ends a text at a NUL. */

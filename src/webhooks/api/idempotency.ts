@@ -9,24 +9,24 @@ import { type Acceptance, findIdempotency, type NewIdempotency } from "../store/
 import { addAudit } from "../store/audit_log.ts";
 import type { WebhookStore } from "../store/store.ts";
 
-/** What was accepted under a key. */
+/** The result of a request that was accepted. */
 interface Accepted {
   /** The execution or event. */
   readonly resultId: string;
   /** Of an event: how many endpoints it goes to. */
   readonly deliveries: number;
   readonly bodyHash: string;
-  /** Whether it had been accepted before. */
+  /** True if it had been accepted before. */
   readonly isReplay: boolean;
 }
 
 /** A body and the key under which it is accepted once. */
-export interface OnceRequest {
+interface OnceRequest {
   /** Absent where nothing is deduplicated. */
   readonly idempotency: NewIdempotency | undefined;
   /** The identifier of what is created. */
   readonly resultId: string;
-  /** Whether creating counts against a limit, so that a repeated call has to be found before. */
+  /** True if creating counts against a limit, so that a repeated call has to be found before. */
   readonly isCounted: boolean;
   /** Creates it, unless the store knows the key; the value is the number of deliveries. */
   create(idempotency: NewIdempotency | undefined): Promise<Acceptance<number>>;
@@ -34,7 +34,7 @@ export interface OnceRequest {
   mismatch(resultId: string): Omit<AuditEntry, "id" | "at"> & { readonly action: AuditAction };
 }
 
-/** What `AcceptOnce` works with. */
+/** Options of `AcceptOnce`. */
 export interface AcceptOnceOptions {
   readonly store: WebhookStore;
   readonly clock: Clock;
@@ -42,7 +42,7 @@ export interface AcceptOnceOptions {
   readonly bounds: AcceptanceBounds;
 }
 
-/** How long a duplicate waits for the first. */
+/** Time that a duplicate waits for the first. */
 const IN_FLIGHT_MS = 5_000;
 
 /** Accepts bodies once per key: of concurrent calls with the same key all but the first wait for its result. */

@@ -26,13 +26,13 @@ export interface Operation {
 }
 
 /** An operation that the token of an administrator opens. */
-export interface AdministrationOperation extends Operation {
+interface AdministrationOperation extends Operation {
   /** The role that it requires: `read` for one that changes nothing and shows no secret. */
   readonly role: AdministratorRole;
 }
 
 /** The body of a request, as JSON. */
-export interface OperationBody {
+interface OperationBody {
   readonly schema: JsonSchema;
   readonly example: unknown;
   readonly isOptional?: boolean;

@@ -12,7 +12,7 @@ import type { Administrator } from "./administrator.ts";
 import type { WebhookAnswer } from "./calls.ts";
 import type { AdministrationOperations } from "./operation.ts";
 
-/** What the administration works with. */
+/** The parts that the administration uses. */
 export interface AdministrationParts {
   readonly store: WebhookStore;
   readonly workflows: Pick<Workflows, "parse" | "listing">;
@@ -26,7 +26,7 @@ export interface AdministrationParts {
   readonly urlProblem: (url: string) => Promise<string | undefined>;
   /** The dry run of an endpoint. */
   readonly check: EndpointCheck;
-  /** How many attempts of an endpoint run; absent where other processes may make some of them. */
+  /** Number of running attempts of an endpoint; undefined where other processes may make some of them. */
   readonly inFlight: (endpointId: string) => number | undefined;
   /** Called when deliveries became due, or endpoints changed. */
   readonly wakeDispatcher: () => void;

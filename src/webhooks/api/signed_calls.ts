@@ -14,7 +14,7 @@ import { findSignedTrigger } from "../store/triggers.ts";
 import type { SignedTriggerCall } from "./calls.ts";
 import { notFound, unavailable, UNSIGNED, WebhookRefusal } from "./problem.ts";
 
-/** What signed calls are verified with. */
+/** Options of `SignedCalls`. */
 export interface SignedCallsOptions {
   readonly store: WebhookStore;
   readonly secretBox: Unsealer;
@@ -26,7 +26,7 @@ export interface SignedCallsOptions {
 }
 
 /** A trigger whose signature a call has. */
-export type SignedTrigger = Trigger & { readonly verify: TriggerVerification };
+type SignedTrigger = Trigger & { readonly verify: TriggerVerification };
 
 /** An unknown trigger is refused after the same work as one with a wrong signature. */
 const ABSENT = { verify: { scheme: "github" }, secrets: ["there is no trigger"] } as const;
@@ -54,7 +54,7 @@ export class SignedCalls {
     this.#log = new ThrottledLog(options.logger, options);
   }
 
-  /** How many calls of existing triggers were refused, by reason. */
+  /** Numbers of refused calls of existing triggers, by reason. */
   get refusals(): ReadonlyMap<SignatureRefusal, number> {
     return this.#refusals;
   }

@@ -12,7 +12,7 @@ import type { Trigger } from "../model/records.ts";
 import { parseTemplate, renderText, TemplateError, type TemplateScope } from "../model/template.ts";
 
 /** Descriptors of a call, or why they cannot be filled in. */
-export type LimitDescriptors = readonly LimitDescriptor[] | WebhookRefusal;
+type LimitDescriptors = readonly LimitDescriptor[] | WebhookRefusal;
 
 /**
  * Asks whether a call is within the limit of its trigger, if it has one. Throws a `WebhookRefusal`: 429 over the limit,

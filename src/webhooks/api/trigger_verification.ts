@@ -55,7 +55,7 @@ function schemeSchemas(secret: SchemaProperties, base64Secret: SchemaProperties)
   };
 }
 
-/** How the calls of a new trigger are signed, and the secret if it was given; nothing where they show a key. */
+/** The signatures of the calls of a new trigger, and the secret if it was given; undefined if they show a key. */
 export function sentVerification(
   object: JsonObject | undefined,
 ): { readonly verify: TriggerVerification; readonly secret: string | undefined } | undefined {

@@ -85,13 +85,10 @@ async function callTrigger(call: RoutedCall) {
   const refused = idempotencyKeyRefusal(idempotencyKey);
   if (refused !== undefined) throw refused;
   const trigger = found(await store.read(triggers.findTriggerByIdOrName, id), TRIGGER);
-  return await call.callTrigger(trigger, {
-    ...{ idempotencyKey, body },
-    audit: (executionId) => {
-      const { name } = trigger;
-      return adminAudit(call, "trigger.called", `trigger:${trigger.id}`, { name, executionId });
-    },
-  });
+  const { name } = trigger;
+  const audit = (executionId: string) =>
+    adminAudit(call, "trigger.called", `trigger:${trigger.id}`, { name, executionId });
+  return await call.callTrigger(trigger, { idempotencyKey, body, audit });
 }
 
 /** Neither a trigger with keys nor the secrets of another scheme fit a scheme that was not there at its creation. */

@@ -14,11 +14,11 @@ export interface WhyNotDeliveredOptions {
   readonly now: number;
   /** The last attempt that has ended; absent for none. */
   readonly lastAttempt?: Pick<Attempt, "status" | "errorKind" | "error"> | undefined;
-  /** Whether all deliveries are paused. */
+  /** True if all deliveries are paused. */
   readonly isPaused?: boolean | undefined;
   /** Failed attempts of the endpoint since its last success. */
   readonly failures?: number | undefined;
-  /** How many attempts of the endpoint are in flight; absent where other processes make some of them. */
+  /** Number of attempts of the endpoint in flight; absent where other processes make some of them. */
   readonly inFlight?: number | undefined;
 }
 

@@ -68,7 +68,9 @@ function shown({ id, name, file, current, problems }: WorkflowEntry, triggers?: 
   const { version, workflow, at, stepPositions = [], loadedAt } = current ?? {};
   const isValid = problems.every(({ severity }) => severity !== "error");
   return {
-    ...{ id, name, file },
+    id,
+    name,
+    file,
     state: current === undefined ? "invalid" : isValid ? "valid" : "outdated",
     at,
     versionId: version?.id,

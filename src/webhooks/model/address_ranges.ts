@@ -83,7 +83,7 @@ export class Cidrs {
     this.#ranges = ranges.map((text) => unmappedRange(rangeOf(text)));
   }
 
-  /** Whether an address is in one of them; the IPv4-mapped form of an address is the same address. */
+  /** Returns whether an address is in one of them; the IPv4-mapped form of an address is the same address. */
   contains(address: string): boolean {
     const parsed = parseAddress(address);
     return parsed !== undefined && this.holds(unmapped(parsed));
@@ -125,7 +125,7 @@ function blockedIpv6(address: ipaddr.IPv6, allow: Cidrs): string | undefined {
     (isIn(address, GLOBAL_UNICAST) ? undefined : "reserved (outside 2000::/3)");
 }
 
-/** Whether it carries an IPv4 address behind a prefix of any kind (RFC 5214); the bit marks a unique address. */
+/** Returns whether it carries an IPv4 address behind a prefix of any kind (RFC 5214); the bit marks a unique address. */
 function isIsatap(bytes: readonly number[]): boolean {
   const [first = 0, ...rest] = bytes.slice(8, 12);
   return (first & ~0x02) === 0 && rest.join() === "0,94,254";

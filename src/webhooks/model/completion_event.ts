@@ -2,14 +2,16 @@ import { eventBody } from "./event.ts";
 import type { Execution, NewEvent } from "./records.ts";
 import { timeText } from "../../base/rfc3339.ts";
 
-/** What changes in an execution after work on it; a final status ends it. */
+/** Changes of an execution after work on it; a final status ends it. */
 export type ExecutionChange = Pick<
   Execution,
   "status" | "stepAttempts" | "deadlineAt" | "dueAt" | "finishedAt" | "output" | "error"
 >;
 
-/** How an execution ended: with an output, or with an error. */
-export interface ExecutionEnd extends Pick<Execution, "output" | "error"> {
+/** The end of an execution, with an output or an error. */
+export interface ExecutionEnd {
+  readonly output?: string | undefined;
+  readonly error?: string | undefined;
   readonly status: "succeeded" | "failed" | "cancelled";
 }
 

@@ -1,20 +1,24 @@
 import type { Attempt, AttemptErrorKind, AttemptResult, Delivery, DeliveryState } from "./records.ts";
 import { nextAttempt, SLOTS_MS, slotsUsed } from "./schedule.ts";
 
-/** What a finished attempt changes in its delivery. */
+/** Changes of a delivery by a finished attempt. */
 export type DeliveryChange = Pick<
   Delivery,
   "state" | "slot" | "firstFailureAt" | "dueAt" | "finishedAt" | "reason"
 >;
 
-/** How an attempt went. */
-export interface AttemptOutcome extends Pick<Attempt, "status" | "errorKind" | "error" | "response"> {
+/** The outcome of an attempt. */
+export interface AttemptOutcome {
   readonly result: AttemptResult;
   readonly finishedAt: number;
+  readonly status?: Attempt["status"];
+  readonly errorKind?: Attempt["errorKind"];
+  readonly error?: Attempt["error"];
+  readonly response?: Attempt["response"];
 }
 
 /** The next state of a delivery after a scheduled or manual attempt; absent where it stays. */
-export const TRANSITIONS: Readonly<
+const TRANSITIONS: Readonly<
   Record<
     "scheduled" | "manual",
     Readonly<Record<DeliveryState, Partial<Record<AttemptResult, DeliveryState>>>>
@@ -51,10 +55,10 @@ const ASKING_TO_WAIT: readonly number[] = [429, 503];
 export type AttemptEnd = AttemptOutcome & { readonly retryAfterMs?: number | undefined };
 
 /** The effect of an attempt on its delivery. */
-export interface AfterAttempt {
+interface AfterAttempt {
   /** Absent where nothing changes. */
   readonly change?: DeliveryChange;
-  /** Whether the delivery has now failed for good, which is audited. */
+  /** True if the delivery has now failed for good, which is audited. */
   readonly failed: boolean;
 }
 
@@ -88,7 +92,7 @@ export function afterAttempt(
   return afterFailure(delivery, outcome, options);
 }
 
-/** Whether a delivery may still be attempted by its schedule. */
+/** Returns whether a delivery may still be attempted by its schedule. */
 export function isOpen(state: DeliveryState): boolean {
   return state === "attempting" || state === "retrying";
 }
@@ -103,7 +107,9 @@ function afterFailure(
   const isFirst = delivery.firstFailureAt === undefined;
   const next = nextAttempt({
     slot: isFirst ? 0 : slotsUsed(delivery.slot, firstFailureAt, startedAt),
-    ...{ firstFailureAt, now, random },
+    firstFailureAt,
+    now,
+    random,
     mayRetryImmediately: isRetriedImmediately(outcome),
     retryAfterMs: ASKING_TO_WAIT.includes(outcome.status ?? 0) ? outcome.retryAfterMs : undefined,
   });

@@ -41,7 +41,7 @@ export function endpointEvent(
   return { ...newEvent(eventId, ENDPOINT_KINDS[change], data), exceptEndpointId: endpointId };
 }
 
-/** Whether an event is about a change of this endpoint, which therefore does not receive it. */
+/** Returns whether an event is about a change of this endpoint, which therefore does not receive it. */
 export function isAboutEndpoint(
   { kind, data }: { readonly kind: string; readonly data: JsonValue | undefined },
   endpointId: string,

@@ -11,9 +11,9 @@ export interface FailureRun {
   /** The first and the last of them; absent for none. */
   readonly failingSince?: number | undefined;
   readonly lastFailureAt?: number | undefined;
-  /** How long attempts have only failed, without gaps of more than `MAX_GAP_MS`. */
+  /** Time in which attempts only failed, without gaps of more than `MAX_GAP_MS`. */
   readonly failingMs: number;
-  /** Whether an event has reported that the endpoint is failing. */
+  /** True if an event has reported that the endpoint is failing. */
   readonly isReported: boolean;
 }
 
@@ -25,7 +25,7 @@ export interface Failures {
   readonly count: number;
   readonly firstAt: number;
   readonly lastAt: number;
-  /** Whether one of them is of an event that is not operational: no other failure causes an operational event. */
+  /** True if one of them is of an event that is not operational: no other failure causes an operational event. */
   readonly areReportable: boolean;
 }
 
@@ -44,7 +44,7 @@ export interface AttemptSummary extends AttemptSums {
   readonly failures?: Failures | undefined;
 }
 
-/** What happened to an endpoint. */
+/** A change of the health of an endpoint. */
 export type HealthChange = "recovered" | "failing" | "disabled";
 
 /** The summary of attempts and of those that followed. */

@@ -1,4 +1,4 @@
-/** How long the kind of an event may be. */
+/** Longest kind of an event. */
 export const MAX_KIND_LENGTH = 128;
 /** Prefixes of kinds about the operation of the service: `*` does not include them. */
 const OPERATIONAL_PREFIXES: readonly string[] = ["config.", "delivery.", "endpoint.", "ratelimit."];
@@ -10,7 +10,7 @@ export const KIND_TEXT = "[a-z0-9_]+(?:\\.[a-z0-9_]+)*";
 const KIND = new RegExp(`^${KIND_TEXT}$`);
 const encoder = new TextEncoder();
 
-/** What is wrong with the kind of an event; nothing when it may be used. */
+/** The problem of the kind of an event; undefined if it is valid. */
 export function eventKindProblem(text: string): string | undefined {
   if (text.length > MAX_KIND_LENGTH) {
     return `expected an event kind of at most ${MAX_KIND_LENGTH} characters, got ${text.length}`;
@@ -20,17 +20,17 @@ export function eventKindProblem(text: string): string | undefined {
   return `${JSON.stringify(text)} is not an event kind; expected ${expected}`;
 }
 
-/** Whether only the service itself may report events of a kind. */
+/** Returns whether only the service itself may report events of a kind. */
 export function isReservedKind(kind: string): boolean {
   return RESERVED_PREFIXES.some((prefix) => kind.startsWith(prefix));
 }
 
-/** Whether a kind is about the operation of the service. */
+/** Returns whether a kind is about the operation of the service. */
 export function isOperationalKind(kind: string): boolean {
   return OPERATIONAL_PREFIXES.some((prefix) => kind.startsWith(prefix));
 }
 
-/** What is wrong with a kind or a pattern of kinds; nothing when it may be used. */
+/** The problem of a kind or a pattern of kinds; undefined if it is valid. */
 export function eventPatternProblem(text: string): string | undefined {
   if (text === "*") return undefined;
   const kind = text.endsWith(".*") ? text.slice(0, -".*".length) : text;
@@ -41,7 +41,7 @@ export function eventPatternProblem(text: string): string | undefined {
   } names no event kinds; expected a kind, a prefix such as "workflow.*" or "*"`;
 }
 
-/** Whether a kind matches one of the patterns: exactly, by a prefix up to a dot, or, unless operational, by `*`. */
+/** Returns whether a kind matches one of the patterns: exactly, by a prefix up to a dot, or, unless operational, by `*`. */
 export function matchesKind(patterns: readonly string[], kind: string): boolean {
   return patterns.some((pattern) => {
     if (pattern === "*") return !isOperationalKind(kind);

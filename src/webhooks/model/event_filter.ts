@@ -24,13 +24,13 @@ const MAX_SHOWN_VALUES = 5;
 // deno-lint-ignore no-control-regex
 const CONTROLS = /[\0-\x1f\x7f-\x9f]/;
 
-/** What is wrong with a filter: its path, where it is one, and the reason. */
-export interface EventFilterProblem {
+/** The problem of a filter: the reason, and the path that it concerns. */
+interface EventFilterProblem {
   readonly path?: string | undefined;
   readonly reason: string;
 }
 
-/** What is wrong with a filter such as `{"customer.plan": ["pro", "team"]}`; nothing when it may be used. */
+/** The problem of a filter such as `{"customer.plan": ["pro", "team"]}`; undefined if it is valid. */
 export function eventFilterProblem(filter: JsonObject): EventFilterProblem | undefined {
   const entries = Object.entries(filter);
   if (entries.length === 0 || entries.length > MAX_FILTER_PATHS) {
@@ -67,7 +67,7 @@ interface Condition {
 }
 
 /** A filter that is ready to be compared; all conditions must match. */
-export type EventFilter = readonly Condition[];
+type EventFilter = readonly Condition[];
 
 /** Reads the JSON of a valid filter. */
 export function readEventFilter(json: string): EventFilter {
@@ -75,7 +75,7 @@ export function readEventFilter(json: string): EventFilter {
     .map(([path, values]) => ({ path, keys: path.split("."), values: new Set(values.map(stringifyJson)) }));
 }
 
-/** Whether `data` matches a filter. */
+/** Returns whether `data` matches a filter. */
 export function matchesFilter(filter: EventFilter, data: JsonValue | undefined): boolean {
   return firstMismatch(filter, data) === undefined;
 }

@@ -8,10 +8,10 @@ const KEY_BYTES = 32;
 const LAST_CHARACTERS = 4;
 
 /** Cryptographically random bytes. */
-export type RandomBytes = (length: number) => Uint8Array;
+type RandomBytes = (length: number) => Uint8Array;
 
 /** A new key: it is shown once, and only its hash and last characters are kept. */
-export interface NewKey {
+interface NewKey {
   readonly key: string;
   /**
    * SHA-256 in lower-case hex. Keys are found by it: the key has too much entropy to be found from its hash, so that

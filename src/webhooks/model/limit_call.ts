@@ -7,8 +7,8 @@ const MAX_DESCRIPTOR_BYTES = 8_192;
 /** The keys and values of a descriptor. Rules match them in their order, which an object does not keep. */
 export type LimitDescriptor = readonly (readonly [key: string, value: string])[];
 
-/** What an accepted trigger asks of the decision service; values may have templates of `input`. */
-export interface TriggerLimit {
+/** The rate limit request of a trigger; values may have templates of `input`. */
+interface TriggerLimit {
   readonly domain: string;
   readonly descriptors: readonly LimitDescriptor[];
 }

@@ -11,20 +11,20 @@ export const OPERATIONAL_KINDS = {
   rejected: "config.rejected",
 } as const;
 
-/** What an event says of the time in which a key is over its limit or near it. */
+/** The facts that the events of an episode share. */
 export interface LimitFacts {
   readonly domain: string;
   readonly entries: readonly { readonly key: string; readonly value: string }[];
   readonly rule: { readonly at: string; readonly metricKey: string };
   readonly limit: { readonly algorithm?: string | undefined };
   readonly isShadow: boolean;
-  /** What events have in place of the values. */
+  /** Replacement of the values in events. */
   readonly redact?: "hash" | "omit" | undefined;
   /** Milliseconds, as all times here. */
   readonly freeAt: number;
 }
 
-/** What a process reports of a key that is over its limit or near it. */
+/** The report of a process about a key that is over its limit or near it. */
 export interface LimitReport {
   readonly event: "over_limit" | "near_limit";
   /** The counter; with the start of the window if that is fixed. */
@@ -44,7 +44,7 @@ export interface OperationalEvent {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** What a process reports in one transaction. */
+/** Reports and events of a process, written in one transaction. */
 export interface OperationalBatch {
   /** Of the process. */
   readonly reporter: string;

@@ -2,7 +2,7 @@ import type { ATTEMPT_FIELDS, DELIVERY_FIELDS } from "../resources/delivery.ts";
 import type { ENDPOINT_FIELDS } from "../resources/endpoint.ts";
 import type { EVENT_KEY_FIELDS } from "../resources/event.ts";
 import type { EXECUTION_FIELDS, STEP_FIELDS } from "../resources/execution.ts";
-import type { Edited, Stored } from "../resources/field.ts";
+import type { Edited, Shown, Stored } from "../resources/field.ts";
 import type { TRIGGER_FIELDS, TRIGGER_VERIFICATION } from "../resources/trigger.ts";
 
 /** One of the choices of a field. */
@@ -56,7 +56,7 @@ export interface StoredKey {
   readonly createdAt: number;
 }
 
-/** How calls of a trigger are signed; all but scheme and tolerance belongs to `hmac-sha256`. Headers are in lower case. */
+/** The signatures of a trigger's calls; all but scheme and tolerance belongs to `hmac-sha256`. Headers are in lower case. */
 export type TriggerVerification = Stored<typeof TRIGGER_VERIFICATION>;
 
 /** A secret that verifies calls of a trigger. */
@@ -115,7 +115,7 @@ export interface Delivery {
   readonly state: DeliveryState;
   readonly createdAt: number;
   readonly firstFailureAt?: number | undefined;
-  /** How many slots of the schedule have been used; the first attempt uses none. */
+  /** Number of used slots of the schedule; the first attempt uses none. */
   readonly slot: number;
   /** When the next attempt is due; absent in final states. */
   readonly dueAt?: number | undefined;
@@ -128,30 +128,14 @@ export interface Delivery {
   readonly leaseUntil?: number | undefined;
 }
 
-/** How an attempt ended. */
+/** The result of an attempt. */
 export type AttemptResult = Choice<typeof ATTEMPT_FIELDS.result>;
 
 /** The error of an attempt. */
 export type AttemptErrorKind = Choice<typeof ATTEMPT_FIELDS.errorKind>;
 
-/** An attempt of a delivery. */
-export interface Attempt {
-  /** From 1. */
-  readonly number: number;
-  readonly startedAt: number;
-  readonly finishedAt?: number | undefined;
-  /** The URL at that time. */
-  readonly url: string;
-  readonly manual: boolean;
-  /** Absent while it runs. */
-  readonly result?: AttemptResult | undefined;
-  readonly status?: number | undefined;
-  readonly errorKind?: AttemptErrorKind | undefined;
-  /** For people; has no secret. */
-  readonly error?: string | undefined;
-  /** The start of the response's body, at most 16 KiB, as text. */
-  readonly response?: string | undefined;
-}
+/** An attempt of a delivery. Its error has no secret. */
+export type Attempt = Shown<typeof ATTEMPT_FIELDS>;
 
 /** The status of an execution. */
 export type ExecutionStatus = Choice<typeof EXECUTION_FIELDS.status>;
@@ -186,21 +170,8 @@ export interface Execution {
   readonly leaseUntil?: number | undefined;
 }
 
-/** A finished step. */
-export interface ExecutionStep {
-  /** From 0. */
-  readonly index: number;
-  readonly name: string;
-  readonly kind: Choice<typeof STEP_FIELDS.kind>;
-  readonly status: Choice<typeof STEP_FIELDS.status>;
-  readonly attempts: number;
-  readonly startedAt: number;
-  readonly finishedAt: number;
-  /** JSON; later steps read it as `steps.<name>`. */
-  readonly result?: string | undefined;
-  /** For people; has no secret. */
-  readonly error?: string | undefined;
-}
+/** A finished step, whose result later steps read as `steps.<name>`. Its error has no secret. */
+export type ExecutionStep = Shown<typeof STEP_FIELDS>;
 
 /**
  * An execution in a list. A page of whole ones could be hundreds of megabytes: the input is `{}`, an output of more than

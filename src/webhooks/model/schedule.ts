@@ -12,17 +12,17 @@ export const SLOTS_MS: readonly number[] = [
 /** The last retry, after the first failure. */
 export const LAST_SLOT_MS = 86_400_000;
 /** Jitter delays attempts by at most this part of the gap to the previous slot. */
-export const JITTER_SHARE = 0.1;
+const JITTER_SHARE = 0.1;
 /** Jitter delays attempts by no more than this. */
-export const MAX_JITTER_MS = 300_000;
+const MAX_JITTER_MS = 300_000;
 
-/** What the next attempt depends on. */
-export interface NextAttemptOptions {
-  /** How many slots have been used, skipped ones included. */
+/** Facts that decide on the next attempt. */
+interface NextAttemptOptions {
+  /** Number of used slots, skipped ones included. */
   readonly slot: number;
   readonly firstFailureAt: number;
   readonly now: number;
-  /** Whether the first retry may be immediate after this failure. */
+  /** True if the first retry may be immediate after this failure. */
   readonly mayRetryImmediately: boolean;
   /** From the receiver's `Retry-After`. */
   readonly retryAfterMs?: number | undefined;
@@ -31,7 +31,7 @@ export interface NextAttemptOptions {
 }
 
 /** The next attempt of a delivery. */
-export interface NextAttempt {
+interface NextAttempt {
   /** Index in `SLOTS_MS`. */
   readonly slot: number;
   readonly dueAt: number;
@@ -52,7 +52,7 @@ export function nextAttempt(options: NextAttemptOptions): NextAttempt | undefine
   return { slot: first, dueAt: delayed(first, dueAt, firstFailureAt, options) };
 }
 
-/** How many slots are used up by an attempt that began at `startedAt`: its own, and those that had passed by then. */
+/** The number of slots that an attempt which began at `startedAt` uses up: its own, and those that had passed by then. */
 export function slotsUsed(slot: number, firstFailureAt: number, startedAt: number): number {
   return (lastPassed(slot, startedAt - firstFailureAt) ?? slot) + 1;
 }

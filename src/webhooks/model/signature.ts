@@ -1,5 +1,5 @@
 /** The prefix of `X-Svc-Signature`. */
-export const SIGNATURE_PREFIX = "sha256=";
+const SIGNATURE_PREFIX = "sha256=";
 /** The prefix of an endpoint's signing secret; it is part of the key of `signature`. */
 export const SECRET_PREFIX = "whsec_";
 
@@ -8,7 +8,7 @@ const BASE64_SECRET = new RegExp(`^(?:v1,)?${SECRET_PREFIX}([^]*)$`);
 
 const encoder = new TextEncoder();
 
-/** What the headers of Standard Webhooks sign. */
+/** The content that the headers of Standard Webhooks sign. */
 export interface StandardWebhooksOptions {
   /** Of the delivery, the same on every attempt. */
   readonly id: string;
@@ -72,20 +72,20 @@ export function signedBytes(head: string, body: Uint8Array): Uint8Array {
   return signed;
 }
 
-/** Whether a secret is `whsec_` followed by base64. */
+/** Returns whether a secret is `whsec_` followed by base64. */
 export function isBase64Secret(secret: string, minBytes = 1): boolean {
   return decodedSecret(secret).length >= minBytes;
 }
 
 const SECONDS = /^(?:0|[1-9][0-9]{0,14})$/;
 
-/** How many seconds a timestamp is behind `now`; nothing where it is not a whole number of seconds. */
+/** The seconds that a timestamp is behind `now`; undefined if it is not a whole number of seconds. */
 export function secondsBehind(timestamp: string, now: number): number | undefined {
   // Whole seconds on both sides: the sender truncates, too.
   return SECONDS.test(timestamp) ? Math.floor(now / 1_000) - Number(timestamp) : undefined;
 }
 
-/** Whether two texts are equal. The time depends on the longer text only, and reveals nothing about differences. */
+/** Returns whether two texts are equal. The time depends on the longer text only, and reveals nothing about differences. */
 export function constantTimeEqual(a: string, b: string): boolean {
   const length = Math.max(a.length, b.length);
   let difference = a.length ^ b.length;

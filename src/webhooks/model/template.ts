@@ -30,7 +30,7 @@ export type ValueTemplate =
   | { readonly kind: "list"; readonly items: readonly ValueTemplate[] }
   | { readonly kind: "object"; readonly entries: readonly (readonly [string, ValueTemplate])[] };
 
-/** What templates read: own properties only. */
+/** The values that templates read: own properties only. */
 export interface TemplateScope {
   /** The value of a root, if it exists, as it was sent where it was. `steps` and `env` are read by name. */
   read(root: TemplateRoot, name: string | undefined): JsonValue | undefined;
@@ -42,14 +42,14 @@ export class TemplateError extends Error {
 }
 
 /** A parsed text, or what is wrong with it. */
-export type ParsedTemplate =
+type ParsedTemplate =
   | { readonly template: TextTemplate; readonly problem?: undefined }
   | { readonly template?: undefined; readonly problem: string };
 
 const ROOTS: readonly TemplateRoot[] = ["input", "steps", "execution", "env"];
 const MAX_KEYS = 64;
-/** How many characters a rendered text may have: each of its templates may be replaced by a whole input. */
-export const MAX_TEXT_LENGTH = 16_777_216;
+/** Longest rendered text, in characters: each of its templates may be replaced by a whole input. */
+const MAX_TEXT_LENGTH = 16_777_216;
 /** A name after a dot, an index, or any name in brackets and quotes. */
 const KEY = /\.([\p{L}\p{N}_$-]+)|\[(0|[1-9][0-9]{0,8})\]|\["([^"\\{}]+)"\]/uy;
 const INDEX = /^(?:0|[1-9][0-9]{0,8})$/;

@@ -44,7 +44,7 @@ interface Scheme {
   readonly isTimed: boolean;
   /** The header of the delivery's identifier. */
   readonly idHeader?: string | undefined;
-  /** Whether that identifier is signed in front of the time. */
+  /** True if that identifier is signed in front of the time. */
   readonly isIdSigned?: boolean;
   /** The field of the body with the delivery's identifier. */
   readonly idField?: string;
@@ -95,7 +95,7 @@ const SCHEMES: Readonly<Record<Exclude<TriggerVerification["scheme"], "hmac-sha2
 };
 
 /** A call whose signature is checked. */
-export interface SignedCall {
+interface SignedCall {
   readonly headers: CallHeaders;
   /** Names of headers that were sent several times with different values; none when absent. */
   readonly repeated?: readonly string[] | undefined;
@@ -103,8 +103,8 @@ export interface SignedCall {
   readonly body: Uint8Array;
 }
 
-/** What the signature of a call is checked against. */
-export interface VerifySignatureOptions {
+/** Secrets and time that the signature of a call is checked against. */
+interface VerifySignatureOptions {
   readonly secrets: readonly string[];
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
@@ -158,7 +158,7 @@ export function eventOf(verification: TriggerVerification, headers: CallHeaders)
   return event === undefined || event === "" || event.length > MAX_EVENT_LENGTH ? undefined : event;
 }
 
-/** Whether a call only tests the connection. */
+/** Returns whether a call only tests the connection. */
 export function isPing(verification: TriggerVerification, headers: CallHeaders): boolean {
   const { eventHeader, pingEvent } = schemeOf(verification);
   return pingEvent !== undefined && headers.get(eventHeader ?? "") === pingEvent;
@@ -169,12 +169,12 @@ export function idHeaderOf(verification: TriggerVerification): string | undefine
   return schemeOf(verification).idHeader;
 }
 
-/** Whether a scheme signs a time, so that a tolerance applies. */
+/** Returns whether a scheme signs a time, so that a tolerance applies. */
 export function isTimed(verification: TriggerVerification): boolean {
   return schemeOf(verification).isTimed;
 }
 
-/** How the secrets of a scheme become keys. */
+/** The form in which secrets of a scheme become keys. */
 export function secretFormOf(verification: TriggerVerification): SigningSecret["form"] {
   return schemeOf(verification).secretForm;
 }
@@ -183,8 +183,14 @@ function schemeOf(verification: TriggerVerification): Scheme {
   if (verification.scheme !== "hmac-sha256") return SCHEMES[verification.scheme];
   const { header = "", prefix, encoding = "hex", timestampHeader, idempotencyHeader } = verification;
   return {
-    ...{ header, form: "single", prefix, encoding, secretForm: "text", timestampHeader },
-    ...{ isTimed: timestampHeader !== undefined, idHeader: idempotencyHeader },
+    header,
+    form: "single",
+    prefix,
+    encoding,
+    secretForm: "text",
+    timestampHeader,
+    isTimed: timestampHeader !== undefined,
+    idHeader: idempotencyHeader,
   };
 }
 
@@ -193,11 +199,11 @@ const MAX_HEADER_LENGTH = 4_096;
 const MAX_SIGNATURES = 16;
 const DIGESTS = { hex: /^[0-9a-f]{64}$/i, base64: /^[A-Za-z0-9+/]{43}=$/ } as const;
 
-/** What the headers of a call hold of its signature. */
+/** The signature in the headers of a call. */
 interface ReadSignatures {
   /** As `signatureRefusal` compares them: hex is in lower case. */
   readonly signatures: readonly string[];
-  /** What is signed in front of the body. */
+  /** The text that is signed in front of the body. */
   readonly head: string;
   readonly timestamp?: string | undefined;
 }

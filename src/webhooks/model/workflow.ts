@@ -27,7 +27,7 @@ export interface UrlTemplate {
   readonly origin: string;
   /** From the first slash on. */
   readonly path: TextTemplate;
-  /** What follows the question mark; absent without one. */
+  /** The part behind the question mark; absent without one. */
   readonly query?: TextTemplate | undefined;
 }
 
@@ -59,7 +59,7 @@ export interface LimitStep {
 }
 
 /** A value made of templates. */
-export interface SetStep {
+interface SetStep {
   readonly kind: "set";
   readonly name: string;
   readonly value: ValueTemplate;
@@ -77,7 +77,7 @@ export interface LoadedWorkflow {
   readonly loadedAt: number;
 }
 
-/** What the files have of one workflow, or a file without the name of a workflow. */
+/** One workflow of the files, or a file without the name of a workflow. */
 export interface WorkflowEntry {
   /** The name of the workflow; the name of the file where it has none. */
   readonly id: string;

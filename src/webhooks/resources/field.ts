@@ -118,6 +118,7 @@ interface Values {
   readonly limit: string;
   readonly verification: JsonObject;
   readonly object: JsonObject;
+  readonly json: string;
   readonly texts: readonly string[];
 }
 
@@ -164,6 +165,12 @@ export type Stored<F extends Fields> =
   & {
     readonly [Name in keyof Kept<F> as F[Name] extends Present ? never : Name]?: ValueOf<F[Name]> | undefined;
   };
+
+/** The values that answers show, as records keep them. */
+export type Shown<F extends Fields> =
+  & { readonly [Name in keyof F as F[Name] extends Rare ? never : Name]: ValueOf<F[Name]> }
+  & { readonly [Name in keyof F as F[Name] extends Rare ? Name : never]?: ValueOf<F[Name]> | undefined };
+type Rare = { readonly shown: "sometimes" };
 
 /** Changed values of a record: `undefined` leaves a value as it is. */
 export type Edited<F extends Fields> = {

@@ -13,7 +13,7 @@ const WORKFLOW =
 class Console {
   readonly #environment: Readonly<Record<string, string>>;
   readonly url: string;
-  /** What was shown once. */
+  /** The secret that was shown once. */
   readonly secrets: string[] = [];
   /** Everything that was printed. */
   printed = "";

@@ -152,7 +152,7 @@ Deno.test("openapi: a parameter is accepted if and only if its schema allows it"
   assertEquals(differences, []);
 });
 
-/** What is wrong with a refusal, or with its absence. */
+/** The differences of a refusal, or of its absence, from the schema. */
 function differencesOf(
   refusal: Refusal | undefined,
   isAllowed: boolean,

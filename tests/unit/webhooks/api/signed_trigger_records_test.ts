@@ -72,7 +72,7 @@ Deno.test("signed triggers: what a scheme leaves open has a default, and is show
   }
 });
 
-/** What is sent, the field that is refused, and why. */
+/** Sent bodies, the field that is refused, and why. */
 const WRONG_FIELDS: readonly (readonly [unknown, string, string])[] = [
   ["github", "verify", "expected a JSON object"],
   [

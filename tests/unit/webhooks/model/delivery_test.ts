@@ -185,7 +185,7 @@ interface Life {
   readonly endedAt: number;
 }
 
-/** What happens to a delivery that meets this receiver, in fake time; `startOf` says when what is due really begins. */
+/** The course of a delivery to this receiver, in fake time; `startOf` returns when a due attempt really begins. */
 function live(
   receiver: (attempt: number) => { outcome: AttemptEnd; tookMs: number },
   random: () => number,

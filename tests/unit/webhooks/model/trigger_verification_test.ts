@@ -97,7 +97,7 @@ Deno.test("signed triggers: what npm:standardwebhooks signs is accepted", async 
   );
 });
 
-/** What a call without any fault has, by scheme. */
+/** A call without any fault, by scheme. */
 const GOOD: readonly (readonly [TriggerVerification, Record<string, string>])[] = [
   [GITHUB, PROVIDER_HEADERS.github({ secret: SECRET, body: BODY })],
   [SHOPIFY, PROVIDER_HEADERS.shopify({ secret: SECRET, body: BODY })],
