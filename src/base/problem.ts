@@ -15,6 +15,14 @@ export function problemText(problem: Problem): string {
   return [problem.at, problem.path, problem.text].filter((part) => part !== "").join(": ");
 }
 
+/** The texts of the first errors, and the number of further ones; one text at least. */
+export function errorTexts(problems: readonly Problem[], most: number): string[] {
+  const errors = problems.filter(({ severity }) => severity === "error");
+  const texts = errors.slice(0, most).map(problemText);
+  if (errors.length > most) texts.push(`and ${errors.length - most} more`);
+  return texts.length === 0 ? ["the configuration cannot be read"] : texts;
+}
+
 /** The parts of `file:line:column`; other positions have no line. */
 const IN_FILE = /^(.*):([0-9]+):([0-9]+)$/s;
 

@@ -28,8 +28,6 @@ export interface SupervisedWorkerOptions<Sent, Received> {
   readonly name: string;
   /** The behaviour until the next worker is ready, such as "keeping the current rules"; ends the log line. */
   readonly meanwhile: string;
-  /** Of the log line for a failure; an error when absent. */
-  readonly level?: "warning" | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly createWorker: () => WorkerHandle<Sent, Received>;
@@ -38,7 +36,7 @@ export interface SupervisedWorkerOptions<Sent, Received> {
   /** `reply` answers the worker that sent the message, and drops the answer once that was replaced. */
   readonly onMessage: (message: Received, reply: (message: Sent) => void) => void;
   /** Called with what went wrong before a worker is replaced; returns further facts for the log. */
-  readonly onFailure?: ((reason: string) => LogFields) | undefined;
+  readonly onFailure?: ((reason: string) => LogFields | void) | undefined;
   readonly heartbeatMs: number;
   /** Sent with each heartbeat, and answered by `alive`. */
   readonly ping?: Sent | undefined;
@@ -140,16 +138,13 @@ export class SupervisedWorker<Sent, Received extends { readonly type: string }> 
     const reason = errorText(error);
     if (this.#isRetired) return this.#ended.resolve(reason);
     this.#terminate();
-    const { name, meanwhile, level = "error", clock, logger, random, backoff = BACKOFF, onFailure } =
-      this.#options;
+    const { name, meanwhile, clock, logger, random, backoff = BACKOFF, onFailure } = this.#options;
     if (clock.elapsed() - this.#startedAt >= STEADY_MS) this.#failures = 0;
     // Without jitter the wait is the whole one.
     const restartMs = Math.round(backoffMs(++this.#failures, random?.() ?? 1, backoff));
     this.#cancelRestart = clock.after(restartMs, () => this.start());
-    logger[level](`${name} failed; restarting it and ${meanwhile}`, {
-      ...{ error, restartMs },
-      ...onFailure?.(reason),
-    });
+    const facts = onFailure?.(reason) ?? {};
+    logger.error(`${name} failed; restarting it and ${meanwhile}`, { error, restartMs, ...facts });
   }
 
   /** Starts no worker and awaits no reply from now on; a running worker continues until `terminate`. */

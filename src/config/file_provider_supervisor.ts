@@ -16,8 +16,7 @@ export interface WorkerFileProviderOptions extends RuleFolderOptions {
   readonly logger: Logger;
   /** True if loads contain their rules for other threads. */
   readonly keepsTexts?: boolean;
-  /** Replaces the worker that reads rule files, in tests. */
-  readonly createWorker?: () => RuleWorkerHandle;
+  readonly createWorker: () => RuleWorkerHandle;
 }
 
 const STOP_TIMEOUT_MS = 1_000;
@@ -52,7 +51,7 @@ class WorkerFileProvider implements RulesProvider {
   #isClosed = false;
 
   constructor(options: WorkerFileProviderOptions) {
-    const { clock, logger, createWorker = createRuleWorker, keepsTexts = false, ...folder } = options;
+    const { clock, logger, createWorker, keepsTexts = false, ...folder } = options;
     this.#logger = logger;
     this.#folder = join(folder.root, folder.subdirectory, folder.appDirectory);
     this.#keepsTexts = keepsTexts;
@@ -73,7 +72,6 @@ class WorkerFileProvider implements RulesProvider {
         this.#digest = undefined;
         this.#isSuccessor = false;
         this.#failLoad(reason);
-        return {};
       },
       ping: { type: "ping" },
       heartbeatMs: HEARTBEAT_MS,
@@ -140,7 +138,8 @@ class WorkerFileProvider implements RulesProvider {
   }
 }
 
-function createRuleWorker(): RuleWorkerHandle {
+/** Starts the worker that reads rule files. */
+export function createRuleWorker(): RuleWorkerHandle {
   return new Worker(new URL("./file_provider_worker.ts", import.meta.url), {
     type: "module",
     name: "rule files",

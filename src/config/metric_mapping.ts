@@ -1,8 +1,7 @@
 import { type Problem, problemText } from "../base/problem.ts";
-import { FieldReader, pathOf } from "../yaml/field_reader.ts";
+import { FieldReader, pathOf, unknownKeyText } from "../yaml/field_reader.ts";
 import type { ProblemLog } from "../yaml/problem_log.ts";
 import { fileErrorText } from "./rule_file_reader.ts";
-import { unknownKeyText } from "./rule_fields.ts";
 import { readYamlDocument, yamlText } from "../yaml/document.ts";
 import { described, flagOf, isNull, numberOf, shown } from "../yaml/scalar.ts";
 import { groupsIn } from "../base/pattern.ts";

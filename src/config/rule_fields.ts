@@ -1,5 +1,4 @@
-import { pathOf } from "../yaml/field_reader.ts";
-import { editDistance } from "../base/edit_distance.ts";
+import { pathOf, unknownKeyText } from "../yaml/field_reader.ts";
 import type { ProblemLog } from "../yaml/problem_log.ts";
 import { described, isOddNumber, shown } from "../yaml/scalar.ts";
 import type { YamlMapping, YamlValue } from "../yaml/value.ts";
@@ -93,30 +92,4 @@ function checkIgnoredKeys(log: ProblemLog, mapping: YamlMapping, path: string): 
     if (EVERY_KEY.includes(key)) checkIgnored(log, { key, value, path: pathOf(path, key) });
     else log.error(offset, path, unknownKeyText(key, EVERY_KEY));
   }
-}
-
-/** The error for a key that is not one of these, with the most likely one. */
-export function unknownKeyText(key: string, known: readonly string[]): string {
-  const nearest = nearestKey(key, known);
-  const advice = nearest === undefined ? `expected one of ${known.join(", ")}` : `did you mean '${nearest}'?`;
-  return `unknown key '${shown(key)}'; ${advice}`;
-}
-
-function nearestKey(key: string, known: readonly string[]): string | undefined {
-  // The cost grows with the length of the key.
-  const given = plain(key.slice(0, 60));
-  let best: { readonly name: string; readonly distance: number } | undefined;
-  for (const name of known) {
-    const candidate = plain(name);
-    const begins = given.length >= 3 && candidate.startsWith(given);
-    const distance = begins ? 1 : editDistance(given, candidate);
-    if (distance > Math.max(1, candidate.length / 3)) continue;
-    if (best === undefined || distance < best.distance) best = { name, distance };
-  }
-  return best?.name;
-}
-
-/** Ignores letter case and separators, the most frequent mistakes. */
-function plain(key: string): string {
-  return key.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
 }

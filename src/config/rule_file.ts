@@ -7,7 +7,7 @@ import { readYamlDocument, type YamlDocumentOptions } from "../yaml/document.ts"
 import { described, isNull } from "../yaml/scalar.ts";
 import type { YamlList, YamlMapping, YamlValue } from "../yaml/value.ts";
 import { CACHE_FAILURE_MODES } from "../ratelimit/limit.ts";
-import { readRuleEvents } from "./rule_events_reader.ts";
+import { LIMIT_EVENTS, type LimitEvent, REDACTIONS, type RuleEvents } from "../ratelimit/rule_events.ts";
 import { readMetadata } from "./metadata_reader.ts";
 import { readRateLimit } from "./rate_limit_block.ts";
 
@@ -55,7 +55,7 @@ function readFile(log: ProblemLog, mapping: YamlMapping): DomainSource | undefin
   } else if (!fields.failed("descriptors")) {
     const text =
       "there are no descriptors, so nothing in this domain is limited; write 'descriptors: []' if that is meant";
-    log.warning(fields.offset("descriptors"), "descriptors", text);
+    fields.warning("descriptors", text);
   }
   if (fields.failed("domain")) return undefined;
   return { at: log.at(fields.offset("domain")), domain, descriptors };
@@ -97,7 +97,7 @@ function readDescriptor(log: ProblemLog, mapping: YamlMapping, path: string): De
     valueToMetric: fields.flag("value_to_metric"),
     shareThreshold: fields.flag("share_threshold"),
     metadata: metadata === undefined ? undefined : readMetadata(log, metadata, pathOf(path, "metadata")),
-    events: readRuleEvents({ log, mapping, path, fields }),
+    events: readRuleEvents(fields),
     descriptors: nested === undefined ? [] : readDescriptors(log, nested, pathOf(path, "descriptors")),
   };
   if (rateLimit === undefined && !fields.failed("rate_limit")) warnWithoutLimit(log, mapping, descriptor);
@@ -121,4 +121,38 @@ function warnWithoutLimit(log: ProblemLog, mapping: YamlMapping, descriptor: Des
       "move it next to a rate_limit, or remove it";
     log.warning(entry.offset, pathOf(descriptor.path, key), text);
   }
+}
+
+/** Reads `events` and `events_redact`; undefined without events, or when one of them is invalid, which is reported. */
+function readRuleEvents(fields: FieldReader): RuleEvents | undefined {
+  const list = fields.list("events");
+  const redact = fields.choice("events_redact", REDACTIONS);
+  const events = new Set<LimitEvent>();
+  let isValid = !fields.failed("events") && !fields.failed("events_redact");
+  for (const [index, item] of list?.items.entries() ?? []) {
+    const event = item.kind === "scalar" ? LIMIT_EVENTS.find((known) => known === item.text) : undefined;
+    if (event !== undefined && !events.has(event)) {
+      events.add(event);
+      continue;
+    }
+    isValid = false;
+    if (item.kind === "broken") continue;
+    const expected = `expected one of ${LIMIT_EVENTS.join(", ")}${
+      event === undefined ? "" : ", each one time"
+    }`;
+    fields.log.error(
+      item.offset,
+      `${fields.pathOf("events")}[${index}]`,
+      `${expected}; got ${described(item)}`,
+    );
+  }
+  if (!isValid) return undefined;
+  if (events.size > 0) {
+    const at = fields.log.at(fields.source.offset);
+    return { at, overLimit: events.has("over_limit"), nearLimit: events.has("near_limit"), redact };
+  }
+  if (redact !== undefined) {
+    fields.error("events_redact", "requires events; add events, or remove events_redact");
+  }
+  return undefined;
 }

@@ -1,7 +1,7 @@
 import { basename, isAbsolute } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import type { Health } from "../base/health.ts";
-import { type Problem, problemsInOrder, problemText } from "../base/problem.ts";
+import { errorTexts, type Problem, problemsInOrder, problemText } from "../base/problem.ts";
 import { SlicedWork } from "../base/slices.ts";
 import { addSources, RulesBuilder } from "../ratelimit/compile_rules.ts";
 import { checkSources } from "../ratelimit/rule_check.ts";
@@ -108,7 +108,7 @@ export function startRules(options: StartRulesOptions): RulesLoader {
     if (rules === undefined) {
       options.counters.loadFailed();
       const meanwhile = hasRules ? "the previous rules stay" : "there are no rules yet";
-      health.degrade("config", firstErrors(problems).map((text) => `rules rejected, ${meanwhile}: ${text}`));
+      health.degrade("config", healthErrors(problems).map((text) => `rules rejected, ${meanwhile}: ${text}`));
       logRejected(problems, hasRules, options.logger);
       if (!hasRules) cancelRepeat = repeatLog(problems, options);
       report(load);
@@ -213,14 +213,9 @@ function noteAccepted(
  * The first errors of a rejected load, for the health: with the names of their files, but not the folders above, because
  * everyone may ask for it.
  */
-export function firstErrors(problems: readonly Problem[]): string[] {
-  const errors = problems.filter(({ severity }) => severity === "error");
-  const more = errors.length - MAX_SHOWN_ERRORS;
-  const shown = errors.slice(0, MAX_SHOWN_ERRORS).map((one) =>
-    problemText({ ...one, at: isAbsolute(one.at) ? basename(one.at) : one.at })
-  );
-  if (more > 0) shown.push(`${more} more errors, see the log`);
-  return shown.length === 0 ? ["the configuration cannot be read"] : shown;
+export function healthErrors(problems: readonly Problem[]): string[] {
+  const named = problems.map((one) => ({ ...one, at: isAbsolute(one.at) ? basename(one.at) : one.at }));
+  return errorTexts(named, MAX_SHOWN_ERRORS);
 }
 
 function logRejected(problems: readonly Problem[], hasRules: boolean, logger: Logger): void {

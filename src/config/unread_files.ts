@@ -1,6 +1,6 @@
 import { basename, join, resolve } from "node:path";
 import type { Problem } from "../base/problem.ts";
-import { readYamlDocument } from "../yaml/document.ts";
+import { readYamlDocument, yamlText } from "../yaml/document.ts";
 
 /** Which files of a folder are read, and where further ones are looked for. */
 export interface UnreadFilesOptions {
@@ -131,8 +131,8 @@ async function hasDomain(path: string, budget: { leftBytes: number }): Promise<b
     const { isFile, size } = await Deno.stat(path);
     if (!isFile || size > Math.min(MAX_FILE_BYTES, budget.leftBytes)) return false;
     budget.leftBytes -= size;
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(await Deno.readFile(path));
-    if (!/\bdomain\b/.test(text)) return false;
+    const text = yamlText(await Deno.readFile(path));
+    if (text === undefined || !/\bdomain\b/.test(text)) return false;
     const { root, log } = readYamlDocument(path, text, { maxParts: MAX_PARTS });
     const isValid = log.problems().every(({ severity }) => severity !== "error");
     return isValid && root?.kind === "mapping" && root.entries.has("domain");

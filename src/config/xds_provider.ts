@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import type { Logger } from "../base/log.ts";
-import { type Problem, problemText } from "../base/problem.ts";
+import { errorTexts, type Problem } from "../base/problem.ts";
 import { DISCOVERY_REQUEST, DISCOVERY_RESPONSE, type WireDiscoveryResponse } from "../wire/discovery.ts";
 import type { LoadReceiver, RulesLoad, RulesProvider } from "./provider.ts";
 import { isRateLimitConfig, RATE_LIMIT_CONFIG_URL, readResources } from "./xds_resources.ts";
@@ -332,11 +332,7 @@ function refusalOf(problems: readonly Problem[]): string | undefined {
 
 /** The text of a refusal: the first errors, one per line. */
 export function refusalText(problems: readonly Problem[]): string {
-  const errors = problems.filter(({ severity }) => severity === "error");
-  const lines = errors.slice(0, MAX_PROBLEMS).map(problemText);
-  const more = errors.length - lines.length;
-  if (more > 0) lines.push(`and ${more} more`);
-  const text = lines.join("\n");
+  const text = errorTexts(problems, MAX_PROBLEMS).join("\n");
   // Half of a surrogate pair is not UTF-8.
   return text.length > MAX_LENGTH ? `${text.slice(0, MAX_LENGTH).toWellFormed()}…` : text;
 }

@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import type { RulesProvider, RuleTexts } from "../config/provider.ts";
-import { type AcceptedRules, firstErrors, type LoadResult, startRules } from "../config/rules_loader.ts";
-import { createWorkerFileProvider } from "../config/file_provider_supervisor.ts";
+import { type AcceptedRules, healthErrors, type LoadResult, startRules } from "../config/rules_loader.ts";
+import { createRuleWorker, createWorkerFileProvider } from "../config/file_provider_supervisor.ts";
 import { fixedWindowsOnly } from "../ratelimit/algorithms/fixed_windows_only.ts";
 import { eventsUnsent } from "../ratelimit/events_unsent.ts";
-import { problemText } from "../base/problem.ts";
+import { errorTexts } from "../base/problem.ts";
 import type { Rules } from "../ratelimit/rules.ts";
 import type { Settings } from "../settings/table.ts";
 import { OPENING, type ServiceParts } from "./parts.ts";
@@ -72,7 +72,7 @@ export async function openRules(parts: ServiceParts): Promise<OpenRules> {
     },
     onConcluded(end) {
       if (end.rules === undefined && !end.hasRules) {
-        waitsFor(`valid rules: ${firstErrors(end.problems).join("; ")}`);
+        waitsFor(`valid rules: ${healthErrors(end.problems).join("; ")}`);
       }
       parts.events?.reportRules(sourceOf(settings), end);
     },
@@ -87,7 +87,9 @@ export async function openRules(parts: ServiceParts): Promise<OpenRules> {
     version: () => current,
     status: () => {
       const loads = loader.loads();
-      return { loadedAt, loads, error: errorOf(loads[0]) };
+      const [last] = loads;
+      const error = last?.ok === false ? errorTexts(last.problems, MAX_SHOWN).join("\n") : undefined;
+      return { loadedAt, loads, error };
     },
     reload: () => provider.reload(),
     async decideBy(given) {
@@ -104,16 +106,8 @@ function sourceOf(settings: Settings): string {
   return join(settings.RUNTIME_ROOT, settings.RUNTIME_SUBDIRECTORY, settings.RUNTIME_APPDIRECTORY);
 }
 
-/** The first problems of a failed load, one per line. */
-function errorOf(load: LoadResult | undefined): string | undefined {
-  if (load === undefined || load.ok) return undefined;
-  const errors = load.problems.filter(({ severity }) => severity === "error").map(problemText);
-  const more = errors.length - MAX_SHOWN;
-  return [...errors.slice(0, MAX_SHOWN), ...(more > 0 ? [`and ${more} more`] : [])].join("\n") || UNKNOWN;
-}
-
+/** Errors that the status shows. */
 const MAX_SHOWN = 10;
-const UNKNOWN = "the configuration cannot be read";
 
 function fileProvider({ settings, logger }: ServiceParts): RulesProvider {
   return createWorkerFileProvider({
@@ -129,6 +123,7 @@ function fileProvider({ settings, logger }: ServiceParts): RulesProvider {
     clock: systemClock,
     logger,
     keepsTexts: settings.WORKERS > 1,
+    createWorker: createRuleWorker,
   });
 }
 

@@ -23,7 +23,11 @@ import { WebhookStatistics } from "./webhook_statistics.ts";
 import { isPostgresAddress } from "../base/postgres_address.ts";
 import type { LimitCall } from "../webhooks/model/limit_call.ts";
 import type { StoreSettings, WebhookOptions } from "../webhooks/service/message.ts";
-import { type WebhookWorkerHandle, WebhookWorkerSupervisor } from "../webhooks/service/supervisor.ts";
+import {
+  createWebhookWorker,
+  type WebhookWorkerHandle,
+  WebhookWorkerSupervisor,
+} from "../webhooks/service/supervisor.ts";
 
 /** What the webhook service is opened with. */
 export interface OpenWebhooksOptions {
@@ -34,7 +38,7 @@ export interface OpenWebhooksOptions {
   readonly administrators: Administrators;
   /** Part of the administration, also where the webhook service is off. */
   readonly counters: Counters;
-  /** Replaces the worker that serves webhooks, in tests. */
+  /** Starts the worker that serves webhooks; `createWebhookWorker` when absent. */
   readonly createWorker?: (() => WebhookWorkerHandle) | undefined;
 }
 
@@ -120,7 +124,7 @@ function openService(place: string, parts: ServiceParts, options: OpenWebhooksOp
     },
     onMetrics: (metrics, isNew) => statistics.take(metrics, isNew),
     onSpan: (span) => options.tracing.work(span),
-    createWorker: options.createWorker,
+    createWorker: options.createWorker ?? createWebhookWorker,
   });
   const onTrigger: WebhookRouteOptions["onTrigger"] = (answer) => statistics.noteTrigger(answer);
   const routing: WebhookRouteOptions = {

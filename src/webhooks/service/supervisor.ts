@@ -43,8 +43,7 @@ export interface WebhookWorkerSupervisorOptions {
   readonly onMetrics: (metrics: WebhookMetrics, isNew: boolean) => void;
   /** Called with finished work, where the options ask for spans. */
   readonly onSpan?: ((span: TracedWork) => void) | undefined;
-  /** Replaces the worker that serves webhooks, in tests. */
-  readonly createWorker?: (() => WebhookWorkerHandle) | undefined;
+  readonly createWorker: () => WebhookWorkerHandle;
 }
 
 const BACKOFF = { firstMs: 250, longestMs: 30_000 };
@@ -97,7 +96,7 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
       clock: options.clock,
       random: options.random,
       logger: options.logger,
-      createWorker: options.createWorker ?? createWebhookWorker,
+      createWorker: options.createWorker,
       startMessage: () => {
         this.#state = "opening";
         this.#isNew = true;
@@ -111,7 +110,6 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
         this.#pending.end(AWAY);
         this.#endReport("unknown");
         options.onHealth(false, reason);
-        return {};
       },
       heartbeatMs: HEARTBEAT_MS,
       maxSilenceMs: () => this.#state === "ready" ? SILENCE_MS : OPENING_SILENCE_MS,
@@ -255,6 +253,7 @@ function isDryRun({ method, call }: WebhookRequest): boolean {
   return method === "administer" && call.path.endsWith("/check");
 }
 
-function createWebhookWorker(): WebhookWorkerHandle {
+/** Starts the worker that serves webhooks. */
+export function createWebhookWorker(): WebhookWorkerHandle {
   return new Worker(new URL("./worker.ts", import.meta.url), { type: "module", name: "webhooks" });
 }

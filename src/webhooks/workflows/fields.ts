@@ -1,7 +1,6 @@
 import { parseDuration } from "../../base/duration.ts";
-import { editDistance } from "../../base/edit_distance.ts";
 import type { YamlDocument } from "../../yaml/document.ts";
-import { FieldReader, pathOf } from "../../yaml/field_reader.ts";
+import { FieldReader, unknownKeyText } from "../../yaml/field_reader.ts";
 import { described, isNull, shown } from "../../yaml/scalar.ts";
 import type { YamlList, YamlMapping, YamlValue } from "../../yaml/value.ts";
 import type { TextTemplate } from "../model/template.ts";
@@ -20,45 +19,29 @@ export interface DurationRange {
 }
 
 /** Reads one mapping of a workflow file; an invalid field is logged and reads as absent. */
-export class WorkflowFields {
-  readonly path: string;
-  readonly #log: WorkflowLog;
-  readonly #mapping: YamlMapping;
-  readonly #reader: FieldReader;
-
+export class WorkflowFields extends FieldReader {
   /** Any key that is not one of `keys` is an error. */
   constructor(log: WorkflowLog, mapping: YamlMapping, path: string, keys: readonly string[]) {
-    this.#log = log;
-    this.#mapping = mapping;
-    this.#reader = new FieldReader(log, mapping, path);
-    this.path = path;
+    super(log, mapping, path);
     for (const [key, { offset }] of mapping.entries) {
-      if (!keys.includes(key)) log.error(offset, path, `unknown key '${shown(key)}'; ${advice(key, keys)}`);
+      if (!keys.includes(key)) log.error(offset, path, unknownKeyText(key, keys));
     }
-  }
-
-  has(key: string): boolean {
-    return this.#mapping.entries.has(key);
   }
 
   /** The value as it is in the file, null included; nothing where it is absent or broken. */
   value(key: string): YamlValue | undefined {
-    const value = this.#mapping.entries.get(key)?.value;
+    const value = this.source.entries.get(key)?.value;
     return value?.kind === "broken" ? undefined : value;
   }
 
   /** Reports something about the field, or about the mapping where the field is absent. */
-  error(key: string, text: string): void {
-    this.#log.error(this.#reader.offset(key), this.has(key) ? this.pathOf(key) : this.path, text);
+  override error(key: string, text: string): void {
+    if (this.has(key)) super.error(key, text);
+    else this.log.error(this.source.offset, this.path, text);
   }
 
-  /** The path of a field, for messages. */
-  pathOf(key: string): string {
-    return pathOf(this.path, key);
-  }
-
-  text(key: string): string | undefined {
-    return this.#hasValue(key) ? this.#reader.anyText(key) : undefined;
+  override text(key: string): string | undefined {
+    return this.#hasValue(key) ? this.anyText(key) : undefined;
   }
 
   /** A required text of this form. */
@@ -71,13 +54,13 @@ export class WorkflowFields {
   }
 
   /** One of the words; the first of them when absent. */
-  choice<const T extends string>(key: string, words: readonly [T, ...T[]]): T {
-    return (this.#hasValue(key) ? this.#reader.choice(key, words) : undefined) ?? words[0];
+  override choice<const T extends string>(key: string, words: readonly [T, ...T[]]): T {
+    return (this.#hasValue(key) ? super.choice(key, words) : undefined) ?? words[0];
   }
 
   /** A whole number of the range. */
-  count(key: string, range: { min: number; max: number; absent: number }): number {
-    return (this.#hasValue(key) ? this.#reader.count(key, range) : undefined) ?? range.absent;
+  override count(key: string, range: { min: number; max: number; absent: number }): number {
+    return (this.#hasValue(key) ? super.count(key, range) : undefined) ?? range.absent;
   }
 
   /** A duration of the range, in milliseconds. */
@@ -91,12 +74,12 @@ export class WorkflowFields {
     return milliseconds(absent);
   }
 
-  list(key: string): YamlList | undefined {
-    return this.#hasValue(key) ? this.#reader.list(key) : undefined;
+  override list(key: string): YamlList | undefined {
+    return this.#hasValue(key) ? super.list(key) : undefined;
   }
 
-  mapping(key: string): YamlMapping | undefined {
-    return this.#hasValue(key) ? this.#reader.mapping(key) : undefined;
+  override mapping(key: string): YamlMapping | undefined {
+    return this.#hasValue(key) ? super.mapping(key) : undefined;
   }
 
   /** The templates of a mapping by name; `problemOf` checks each. */
@@ -108,7 +91,7 @@ export class WorkflowFields {
     return [...this.mapping(key)?.entries ?? []].flatMap(([name, { offset, value }]) => {
       const path = `${this.pathOf(key)}.${shown(name)}`;
       const problem = value.kind === "scalar" && !isNull(value) ? problemOf(name, value.text) : undefined;
-      if (problem !== undefined) this.#log.error(offset, path, problem);
+      if (problem !== undefined) this.log.error(offset, path, problem);
       return this.#template(name, value, path, read);
     });
   }
@@ -118,7 +101,7 @@ export class WorkflowFields {
     return [...this.mapping(key)?.entries ?? []].flatMap(([name, { offset, value }]) => {
       const path = `${this.pathOf(key)}.${shown(name)}`;
       const text = "a name cannot contain a template; write a name";
-      if (name.includes("{{")) this.#log.error(offset, path, text);
+      if (name.includes("{{")) this.log.error(offset, path, text);
       if (value.kind !== "list") return this.#template(name, value, path, read);
       return value.items.flatMap((item, index) => this.#template(name, item, `${path}[${index}]`, read));
     });
@@ -132,7 +115,7 @@ export class WorkflowFields {
   ): [name: string, template: TextTemplate][] {
     if (value.kind !== "scalar" || isNull(value)) {
       const text = `expected a text, got ${described(value)}`;
-      if (value.kind !== "broken") this.#log.error(value.offset, path, text);
+      if (value.kind !== "broken") this.log.error(value.offset, path, text);
       return [];
     }
     const template = read(value.text, value.offset, path);
@@ -152,12 +135,4 @@ function milliseconds(text: string): number {
   const ms = parseDuration(text);
   if (ms === undefined) throw new RangeError(`Cannot read the duration "${text}": it is none`);
   return ms;
-}
-
-function advice(key: string, known: readonly string[]): string {
-  const written = key.slice(0, 40).toLowerCase();
-  const near = known.find((name) =>
-    editDistance(written, name.toLowerCase()) <= Math.max(1, name.length / 3)
-  );
-  return near === undefined ? `use one of ${known.join(", ")}` : `did you mean '${near}'?`;
 }

@@ -2,7 +2,7 @@ import { assertEquals } from "#assert";
 import { systemClock } from "../../../src/base/clock.ts";
 import type { WorkerNotice } from "../../../src/base/supervised_worker.ts";
 import type { FromRuleWorker, ToRuleWorker } from "../../../src/config/file_provider_message.ts";
-import { createWorkerFileProvider } from "../../../src/config/file_provider_supervisor.ts";
+import { createRuleWorker, createWorkerFileProvider } from "../../../src/config/file_provider_supervisor.ts";
 import { serveFileProvider } from "../../../src/config/file_provider_worker.ts";
 import type { RulesLoad } from "../../../src/config/provider.ts";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
@@ -32,7 +32,12 @@ Deno.test("rule file worker: loads come over as rules, those that bring nothing 
     // Events may come in pairs, of which the second finds nothing new.
     const news = () => loads.findLast(({ isUnchanged }) => isUnchanged !== true);
     const options = { ...OPTIONS, root, appDirectory: "", watchRoot: true };
-    const provider = createWorkerFileProvider({ ...options, clock: systemClock, logger });
+    const provider = createWorkerFileProvider({
+      ...options,
+      clock: systemClock,
+      logger,
+      createWorker: createRuleWorker,
+    });
     const path = `${root}/a.yaml`;
     await Deno.writeTextFile(path, "domain: d\ndescriptors:\n- key: k\n  shadow_mode: 1\n- key: k\n");
     provider.start((load) => (loads.push(load), load.problems));

@@ -136,11 +136,11 @@ const REFUSED: Readonly<Record<string, readonly [string, ...string[]]>> = {
   ],
   "an unknown key in a step": [
     steps("- {name: b, set: {}, when: x}"),
-    "a.yaml:3:22: steps[0]: unknown key 'when'; use one of name, request, limit, set, retry",
+    "a.yaml:3:22: steps[0]: unknown key 'when'; expected one of name, request, limit, set, retry",
   ],
   "an unknown key in a request": [
     request("    follow: true"),
-    `a.yaml:6:5: steps[0].request: unknown key 'follow'; use one of ${REQUEST_KEYS}`,
+    `a.yaml:6:5: steps[0].request: unknown key 'follow'; expected one of ${REQUEST_KEYS}`,
   ],
   "a timeout without a unit": [
     "workflow: a\ntimeout: 5\nsteps: [{name: b, set: {}}]",
