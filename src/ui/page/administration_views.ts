@@ -6,38 +6,29 @@ import { executionsView } from "./executions_view.ts";
 import { textOf } from "./fields.ts";
 import { code, linkTo } from "./pieces.ts";
 import { deleteAction } from "./record_action.ts";
-import { askNew, type RecordForm } from "./record_form.ts";
+import { askNew, type RecordForm, settableFields } from "./record_form.ts";
 import { recordListView } from "./record_list.ts";
+import { AUDIT, EVENT_KEYS } from "./resources.ts";
 import { triggersView } from "./triggers_view.ts";
-import { wordsIn } from "./typed_text.ts";
 import type { PageParts, View } from "./view.ts";
 import { workflowsView } from "./workflows_view.ts";
 
 const eventKeyForm: RecordForm = {
   list: "event-keys",
   noun: "event key",
-  fields: () => [
-    { name: "name", label: "Name", required: true, hint: "Who uses the key" },
-    {
-      name: "kinds",
-      label: "Kinds",
-      required: true,
-      hint: "Kinds, prefixes such as agent.*, or *",
-      parse: wordsIn,
-    },
-  ],
+  fields: (key) => settableFields(EVENT_KEYS.fields, key),
 };
 
 const eventKeysView = recordListView({
-  name: "event-keys",
+  resource: EVENT_KEYS,
   title: "Event keys",
   about: "Keys that allow other systems to post events of some kinds.",
   empty: "No event keys yet.",
   columns: [
-    { label: "Name", field: "name", as: "text" },
-    { label: "Kinds", field: "kinds", as: "codes" },
+    { field: "name", as: "name" },
+    "kinds",
     { label: "Ends in", cell: ({ record }) => [code(`…${textOf(record, "lastFour")}`)] },
-    { label: "Created", field: "createdAt", as: "moment" },
+    "createdAt",
   ],
   actions: (row) => {
     const name = textOf(row.record, "name");
@@ -56,16 +47,15 @@ const eventKeysView = recordListView({
 });
 
 const auditView = recordListView({
-  name: "audit",
+  resource: AUDIT,
   title: "Audit",
   about: "Who did what, and which deliveries failed permanently.",
   empty: "No matching entries.",
   hasTimes: true,
-  filters: [{ label: "Action", parameter: "event", placeholder: "such as delivery.failed" }],
   columns: [
-    { label: "When", field: "at", as: "moment" },
-    { label: "Action", field: "action", as: "code" },
-    { label: "Actor", field: "actor", as: "text" },
+    "at",
+    { field: "action", as: "code" },
+    { field: "actor", as: "name" },
     {
       label: "Object",
       look: "name",

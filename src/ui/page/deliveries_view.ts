@@ -1,12 +1,14 @@
 import { wordsOf } from "./api.ts";
-import { type Child, element, fill } from "./element.ts";
+import { element, fill } from "./element.ts";
 import { executionLink } from "./events_view.ts";
+import { factsOf } from "./field_display.ts";
 import { type Fields, flagOf, numberOf, recordsOf, textOf, timeOf } from "./fields.ts";
 import {
   attemptSection,
   badge,
   code,
   emptyNote,
+  type Fact,
   facts,
   linkTo,
   moment,
@@ -16,35 +18,22 @@ import {
 } from "./pieces.ts";
 import { recordListView } from "./record_list.ts";
 import { isNotFound, payloadPanel, RecordView } from "./record_view.ts";
+import { DELIVERIES } from "./resources.ts";
 import { shortId, tookText } from "./text.ts";
 import type { OpenedView, PageParts } from "./view.ts";
 
-const STATES = ["attempting", "retrying", "acknowledged", "failed"];
-
 /** The deliveries of events to endpoints. */
 export const deliveriesView = recordListView({
-  name: "deliveries",
+  resource: DELIVERIES,
   title: "Deliveries",
   about: "Deliveries of events to endpoints, newest first.",
   empty: "No matching deliveries.",
-  filters: [
-    {
-      label: "State",
-      parameter: "state",
-      choices: [["", "all states"], ...STATES.map((one) => [one, one] as const)],
+  loads: {
+    endpointId: async ({ api }) => {
+      const page = await api.administer("/endpoints", { query: { limit: "200" } });
+      return recordsOf(page, "items").map((one) => [textOf(one, "id"), textOf(one, "url")]);
     },
-    {
-      label: "Endpoint",
-      parameter: "endpointId",
-      choices: [["", "all endpoints"]],
-      moreChoices: async ({ api }) => {
-        const page = await api.administer("/endpoints", { query: { limit: "200" } });
-        return recordsOf(page, "items").map((one) => [textOf(one, "id"), textOf(one, "url")]);
-      },
-    },
-    { label: "Event", parameter: "event", placeholder: "exact kind" },
-    { label: "Event identifier", parameter: "eventId", placeholder: "of one event" },
-  ],
+  },
   hasTimes: true,
   bulk: {
     adjective: "failed",
@@ -54,8 +43,8 @@ export const deliveriesView = recordListView({
     run: (api, path) => api.administer(`${path}/resend`, { method: "POST" }),
   },
   columns: [
-    { label: "State", field: "state", as: "badge" },
-    { label: "Event", field: "event", as: "code" },
+    "state",
+    { field: "event", as: "code" },
     {
       label: "Endpoint",
       look: "name",
@@ -64,10 +53,10 @@ export const deliveriesView = recordListView({
         return [code(labelOf(id) ?? shortId(id))];
       },
     },
-    { label: "Created", field: "createdAt", as: "moment" },
+    "createdAt",
     { label: "Attempts", cell: ({ record }) => attemptsText(record) },
-    { label: "Next", field: "nextAttemptAt", as: "moment" },
-    { label: "Reason", field: "why", as: "prose" },
+    { field: "nextAttemptAt", label: "Next" },
+    "why",
   ],
   record: { label: "Delivery", open: openDelivery },
 });
@@ -88,7 +77,7 @@ function openDelivery(parts: PageParts, id: string): OpenedView {
     show: (delivery, now) => {
       if (eventId === "") void showPayload(parts, eventId = textOf(delivery, "eventId"), payload);
       return [
-        panel("Delivery", facts(factsOf(parts, delivery, now))),
+        panel("Delivery", facts(ownFacts(parts, delivery, now))),
         panel("Attempts", ...attemptsOf(delivery, now)),
       ];
     },
@@ -104,23 +93,12 @@ function openDelivery(parts: PageParts, id: string): OpenedView {
   });
 }
 
-function factsOf(
-  parts: PageParts,
-  delivery: Fields,
-  now: number,
-): (readonly [string, Child | readonly Child[]])[] {
-  const endpointId = textOf(delivery, "endpointId");
-  const eventId = textOf(delivery, "eventId");
-  return [
-    ["Identifier", code(textOf(delivery, "id"))],
-    ["State", badge(textOf(delivery, "state"))],
-    ["Reason", textOf(delivery, "why")],
-    ["Event", [code(textOf(delivery, "event")), " ", linkTo(parts, eventId, "events", eventId)]],
-    ["Endpoint", linkTo(parts, endpointId, "endpoints", endpointId)],
-    ["Created", moment(timeOf(delivery, "createdAt"), now)],
-    ["Next attempt", moment(timeOf(delivery, "nextAttemptAt"), now)],
-    ["Finished", moment(timeOf(delivery, "finishedAt"), now)],
-  ];
+function ownFacts(parts: PageParts, delivery: Fields, now: number): Fact[] {
+  const [endpointId, eventId] = [textOf(delivery, "endpointId"), textOf(delivery, "eventId")];
+  return factsOf(DELIVERIES.fields, delivery, now, {
+    endpointId: [linkTo(parts, endpointId, "endpoints", endpointId)],
+    event: [code(textOf(delivery, "event")), " ", linkTo(parts, eventId, "events", eventId)],
+  });
 }
 
 function attemptsOf(delivery: Fields, now: number): HTMLElement[] {

@@ -1,23 +1,33 @@
 import { wordsOf } from "./api.ts";
 import { button, type Child, element, focusHeading } from "./element.ts";
-import { type Fields, flagOf, numberOf, parseExact, recordsOf, textOf, textsOf, timeOf } from "./fields.ts";
+import { factsOf } from "./field_display.ts";
+import { type Fields, flagOf, numberOf, recordsOf, textOf, textsOf, timeOf } from "./fields.ts";
 import { badge, code, facts, linkTo, moment, note, panel } from "./pieces.ts";
 import { deleteAction, type RecordAction, type Row, switchAction } from "./record_action.ts";
-import { askEdit, askNew, type RecordForm } from "./record_form.ts";
+import {
+  askEdit,
+  askNew,
+  parsedValues,
+  type RecordField,
+  type RecordForm,
+  requestFields,
+  settableFields,
+} from "./record_form.ts";
 import { recordListView } from "./record_list.ts";
 import { RecordView } from "./record_view.ts";
+import { ENDPOINT_RECOVERY, ENDPOINT_ROTATION, ENDPOINTS } from "./resources.ts";
 import { countText, NOTHING, shareText, tookText } from "./text.ts";
 import type { OpenedView, PageParts } from "./view.ts";
-import { headersIn, momentIn, objectIn, wordsIn } from "./typed_text.ts";
+import { headersIn } from "./typed_text.ts";
 
 /** The endpoints that events are delivered to. */
 export const endpointsView = recordListView({
-  name: "endpoints",
+  resource: ENDPOINTS,
   title: "Endpoints",
   about: "Where events are delivered. Each endpoint has a signing secret, which is shown only once.",
   empty: "No endpoints yet.",
   columns: [
-    { label: "Description", field: "description", as: "prose" },
+    "description",
     { label: "State", cell: ({ record, now }) => stateOf(record, now) },
     { label: "Success rate", cell: ({ record }) => attemptsOf(record) },
     {
@@ -28,7 +38,7 @@ export const endpointsView = recordListView({
         element("div", { class: "note" }, filterText(record)),
       ],
     },
-    { label: "Concurrency", field: "concurrency", as: "number" },
+    "concurrency",
     { label: "Secret since", cell: ({ record, now }) => secretOf(record, now) },
   ],
   record: { label: "Endpoint", name: (record) => textOf(record, "url"), open: openEndpoint },
@@ -50,30 +60,20 @@ function openEndpoint(parts: PageParts, id: string): OpenedView {
     id,
     show: (endpoint, now) => {
       const timeoutMs = numberOf(endpoint, "timeoutMs");
+      const filter = filterText(endpoint);
+      const own = {
+        enabled: stateOf(endpoint, now),
+        timeoutMs: timeoutMs === undefined ? "WEBHOOK_TIMEOUT" : tookText(timeoutMs),
+        standardWebhooks: undefined,
+        filter: filter === "" ? NOTHING : [code(filter)],
+        attempts: attemptsOf(endpoint),
+        secrets: secretOf(endpoint, now),
+      };
       const deliveries = (text: string, filters = {}) =>
         linkTo(parts, text, "deliveries", "", { endpointId: id, ...filters });
-      return [panel(
-        "Endpoint",
-        facts([
-          ["Identifier", code(id)],
-          ["URL", code(textOf(endpoint, "url"))],
-          ["Description", textOf(endpoint, "description") || NOTHING],
-          ["State", stateOf(endpoint, now)],
-          ["Success rate", attemptsOf(endpoint)],
-          ["Events", code(textsOf(endpoint, "events").join(" "))],
-          ["Filter", filterText(endpoint) === "" ? NOTHING : code(filterText(endpoint))],
-          ["Headers", textsOf(endpoint, "headers").join(", ") || NOTHING],
-          ["Concurrency", String(numberOf(endpoint, "concurrency") ?? NOTHING)],
-          ["Timeout", timeoutMs === undefined ? "WEBHOOK_TIMEOUT" : tookText(timeoutMs)],
-          ["Secret since", secretOf(endpoint, now)],
-          ["Created", moment(timeOf(endpoint, "createdAt"), now)],
-          ["Deliveries", [
-            deliveries("All its deliveries"),
-            " ",
-            deliveries("Failed ones", { state: "failed" }),
-          ]],
-        ]),
-      )];
+      const links = [deliveries("All its deliveries"), " ", deliveries("Failed ones", { state: "failed" })];
+      const shown = factsOf(ENDPOINTS.fields, endpoint, now, own);
+      return [panel("Endpoint", facts([...shown, ["Deliveries", links]]))];
     },
   });
 }
@@ -188,62 +188,31 @@ const endpointForm: RecordForm = {
   list: "endpoints",
   noun: "endpoint",
   fields: (endpoint) => {
-    const isNew = endpoint === undefined;
     const headers = textsOf(endpoint ?? {}, "headers");
     const kept = headers.length === 0
       ? "values are not shown again"
       : `leave empty to keep the current ones: ${headers.join(", ")}`;
-    return [
-      { name: "url", label: "URL", required: true, hint: "https, and an address that the service may call" },
-      {
-        name: "events",
-        label: "Events",
-        ...isNew ? { value: "*" } : {},
-        required: true,
-        hint: "Kinds, prefixes such as workflow.*, or * for all, separated by spaces",
-        parse: wordsIn,
-      },
-      { name: "description", label: "Description", parse: (text) => text },
-      {
-        name: "headers",
-        label: "Headers",
-        kind: "lines",
-        value: "",
-        hint: `Name: value, one per line; ${kept}`,
-        parse: headersIn,
-      },
-      ...headers.length === 0
-        ? []
-        : [{ name: "noHeaders", label: "Remove these headers", kind: "check" } as const],
-      {
-        name: "concurrency",
-        label: "Concurrent attempts",
-        kind: "whole",
-        required: !isNew,
-        hint: isNew ? "4 when empty" : "1 to 100",
-      },
-      {
-        name: "timeoutMs",
-        label: "Timeout of an attempt in milliseconds",
-        kind: "whole",
-        hint: "WEBHOOK_TIMEOUT when empty",
-      },
-      {
-        name: "filter",
-        label: "Filter",
-        kind: "lines",
-        value: filterText(endpoint),
-        hint:
-          'Values of fields of data as JSON, such as {"customer.plan": ["pro", "team"]}; all events when empty',
-        parse: (text) => text.trim() === "" ? null : parseExact(objectIn(text, "filter")),
-      },
-      {
-        name: "standardWebhooks",
-        label: "Also send the Standard Webhooks headers",
-        kind: "check",
-        ...isNew ? { value: "true" } : {},
-      },
-    ];
+    const headersField: RecordField = {
+      name: "headers",
+      label: "Headers",
+      kind: "lines",
+      value: "",
+      hint: `Name: value, one per line; ${kept}`,
+      parse: headersIn,
+    };
+    const noHeaders: RecordField = {
+      name: "noHeaders",
+      label: "Remove these headers",
+      kind: "check",
+      parse: (text) => text === "true",
+    };
+    return settableFields(ENDPOINTS.fields, endpoint, {
+      events: { required: true },
+      enabled: [],
+      headers: headers.length === 0 ? [headersField] : [headersField, noHeaders],
+      concurrency: { label: "Concurrent attempts" },
+      timeoutMs: { label: "Timeout of an attempt in milliseconds" },
+    });
   },
   complete: ({ noHeaders, ...body }) =>
     noHeaders === true ? { ...body, headers: body["headers"] ?? null } : body,
@@ -262,13 +231,7 @@ function askRotation({ parts: { api, dialogs }, record, path, refresh }: Row): v
       textOf(record, "url")
     } is created. The old one signs until the new one is active.`,
     submit: "Create a new secret",
-    fields: [{
-      name: "activeIn",
-      label: "Active in",
-      value: "24h",
-      required: true,
-      hint: "A duration such as 30m or 24h; 0 for now",
-    }],
+    fields: requestFields(ENDPOINT_ROTATION, { activeIn: { value: "24h", required: true } }),
     run: async (values) => {
       const created = await api.administer(`${path}/rotate`, {
         body: { activeIn: values["activeIn"]?.trim() },
@@ -301,19 +264,14 @@ function askRecovery({ parts: { api, dialogs, messages }, record, path }: Row): 
     const recovered = await api.administer(`${path}/recover`, { body: { ...range, dryRun: false } });
     messages.say(`Retrying ${countText(numberOf(recovered, "count") ?? 0)} deliveries.`);
   };
+  const fields = requestFields(ENDPOINT_RECOVERY);
   dialogs.form({
     title: "Recover failed deliveries",
     text: `Failed deliveries to ${textOf(record, "url")} are retried. They are counted first.`,
     submit: "Count them",
-    fields: [
-      { name: "since", label: "Created since", kind: "moment", required: true },
-      { name: "until", label: "Created before", kind: "moment", required: true },
-    ],
+    fields,
     run: async (values) => {
-      const range = {
-        since: momentIn(values["since"] ?? "", "since"),
-        until: momentIn(values["until"] ?? "", "until"),
-      };
+      const range = parsedValues(fields, values);
       const counted = await api.administer(`${path}/recover`, { body: { ...range, dryRun: true } });
       void confirm(range, numberOf(counted, "count") ?? 0)
         .catch((error: unknown) => messages.warn(wordsOf(error)));

@@ -1,7 +1,10 @@
-import { type Fields, fieldsOf, flagOf, numberOf, textOf, timeOf } from "./fields.ts";
-import { badge, code, facts, linkTo, moment, panel } from "./pieces.ts";
+import { factsOf } from "./field_display.ts";
+import { type Fields, fieldsOf, flagOf, numberOf, textOf } from "./fields.ts";
+import { badge, facts, linkTo, panel } from "./pieces.ts";
+import { requestFields } from "./record_form.ts";
 import { recordListView } from "./record_list.ts";
 import { payloadPanel, RecordView } from "./record_view.ts";
+import { EVENTS, POSTED_EVENT } from "./resources.ts";
 import { countText, NOTHING } from "./text.ts";
 import { objectIn } from "./typed_text.ts";
 import type { OpenedView, PageParts } from "./view.ts";
@@ -11,16 +14,15 @@ export const COMPLETED_KIND = "workflow.execution.completed";
 
 /** The events that were reported. */
 export const eventsView = recordListView({
-  name: "events",
+  resource: EVENTS,
   title: "Events",
   about: "Finished executions, and events that other systems report.",
   empty: "No matching events.",
   hasTimes: true,
-  filters: [{ label: "Kind", parameter: "event", placeholder: "exact kind" }],
   columns: [
-    { label: "Kind", field: "event", as: "code" },
+    "event",
     { label: "Payload", cell: ({ record }) => [badge(flagOf(record, "isErased") ? "erased" : "kept")] },
-    { label: "Created", field: "createdAt", as: "moment" },
+    "createdAt",
   ],
   add: { label: "Post an event", open: askEvent },
   record: { label: "Event", open: openEvent },
@@ -34,9 +36,7 @@ function openEvent(parts: PageParts, id: string): OpenedView {
       panel(
         "Event",
         facts([
-          ["Identifier", code(textOf(event, "id"))],
-          ["Kind", code(textOf(event, "event"))],
-          ["Created", moment(timeOf(event, "createdAt"), now)],
+          ...factsOf(EVENTS.fields, event, now, { isErased: undefined }),
           ["Deliveries", linkTo(parts, "Show its deliveries", "deliveries", "", { eventId: id })],
           ["Execution", executionLink(parts, event) ?? NOTHING],
         ]),
@@ -75,7 +75,7 @@ function askEvent({ api, dialogs, messages }: PageParts, posted: () => void): vo
     text: "The event is delivered to every endpoint that subscribes to its kind.",
     submit: "Post",
     fields: [
-      { name: "event", label: "Kind", required: true, hint: "Such as agent.reply.completed" },
+      ...requestFields(POSTED_EVENT, { event: { hint: "Such as agent.reply.completed" } }),
       { name: "data", label: "Payload", kind: "lines", value: "{}", required: true, hint: "A JSON object" },
     ],
     run: async (values) => {

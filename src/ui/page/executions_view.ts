@@ -1,12 +1,14 @@
 import { wordsOf } from "./api.ts";
 import { type Child, element, fill } from "./element.ts";
 import { COMPLETED_KIND } from "./events_view.ts";
+import { factsOf } from "./field_display.ts";
 import { type Fields, fieldsOf, flagOf, numberOf, recordsOf, textOf, timeOf } from "./fields.ts";
 import {
   attemptSection,
   badge,
   code,
   emptyNote,
+  type Fact,
   facts,
   jsonBlock,
   linkTo,
@@ -16,32 +18,27 @@ import {
 } from "./pieces.ts";
 import { recordListView } from "./record_list.ts";
 import { RecordView } from "./record_view.ts";
+import { EXECUTIONS } from "./resources.ts";
 import { NOTHING, tookText } from "./text.ts";
 import type { OpenedView, PageParts } from "./view.ts";
 
 /** Events of one millisecond that are read to find the event of an execution. */
 const MAX_EVENTS = "10";
-const STATUSES = ["queued", "running", "succeeded", "failed", "cancelled"];
 
 /** The executions of workflows. */
 export const executionsView = recordListView({
-  name: "executions",
+  resource: EXECUTIONS,
   title: "Executions",
   about: "Executions of workflows, newest first.",
   empty: "No matching executions.",
   hasTimes: true,
-  filters: [{
-    label: "Status",
-    parameter: "state",
-    choices: [["", "all statuses"], ...STATUSES.map((one) => [one, one] as const)],
-  }],
   columns: [
-    { label: "Status", field: "status", as: "badge" },
-    { label: "Workflow", field: "workflow", as: "code" },
-    { label: "Created", field: "createdAt", as: "moment" },
+    "status",
+    { field: "workflow", as: "code" },
+    "createdAt",
     { label: "Took", look: "number", cell: ({ record }) => durationOf(record) },
     { label: "Steps done", look: "number", cell: ({ record }) => String(recordsOf(record, "steps").length) },
-    { label: "Error", field: "error", as: "prose" },
+    "error",
   ],
   record: { label: "Execution", open: openExecution },
 });
@@ -56,7 +53,7 @@ function openExecution(parts: PageParts, id: string): OpenedView {
       if (!isLinked && isFinished(one)) void linkEvent(parts, one, event);
       isLinked ||= isFinished(one);
       return [
-        panel("Execution", facts([...factsOf(one, now), ["Event", event]])),
+        panel("Execution", facts([...ownFacts(one, now), ["Event", event]])),
         one["currentStep"] === undefined
           ? undefined
           : panel("Current step", facts(currentStepOf(fieldsOf(one["currentStep"]), now))),
@@ -105,30 +102,30 @@ function isFinished(one: Fields): boolean {
   return !["queued", "running"].includes(textOf(one, "status"));
 }
 
-function factsOf(one: Fields, now: number): (readonly [string, Child | readonly Child[]])[] {
-  const error = textOf(one, "error");
+function ownFacts(one: Fields, now: number): Fact[] {
   const cancel = flagOf(one, "cancelRequested") && !isFinished(one)
     ? badge("cancel requested", "warn")
     : undefined;
-  return [
-    ["Identifier", code(textOf(one, "id"))],
-    ["Status", [badge(textOf(one, "status")), cancel]],
-    ["Workflow", code(textOf(one, "workflow"))],
-    ["Created", moment(timeOf(one, "createdAt"), now)],
-    ["Started", moment(timeOf(one, "startedAt"), now)],
-    ["Finished", [moment(timeOf(one, "finishedAt"), now), note(` ${durationOf(one)}`)]],
-    ...error === "" ? [] : [["Error", element("span", { class: "problem" }, error)] as const],
-  ];
+  return factsOf(EXECUTIONS.fields, one, now, {
+    status: [badge(textOf(one, "status")), cancel],
+    workflow: [code(textOf(one, "workflow"))],
+    finishedAt: [moment(timeOf(one, "finishedAt"), now), note(` ${durationOf(one)}`)],
+    error: problemIn(textOf(one, "error")),
+  });
 }
 
-function currentStepOf(step: Fields, now: number): (readonly [string, Child | readonly Child[]])[] {
-  const error = textOf(step, "lastError");
+function problemIn(error: string): Child[] | undefined {
+  return error === "" ? undefined : [element("span", { class: "problem" }, error)];
+}
+
+function currentStepOf(step: Fields, now: number): Fact[] {
+  const problem = problemIn(textOf(step, "lastError"));
   const next = timeOf(step, "nextAttemptAt");
   return [
     ["Step", [code(textOf(step, "name")), " ", badge(textOf(step, "kind"), "quiet")]],
     ["Attempt", String(numberOf(step, "attempt") ?? 1)],
     ["Next attempt", next === undefined ? "running now" : moment(next, now)],
-    ...error === "" ? [] : [["Last error", element("span", { class: "problem" }, error)] as const],
+    ...problem === undefined ? [] : [["Last error", problem] as const],
   ];
 }
 

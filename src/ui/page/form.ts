@@ -6,11 +6,10 @@ export interface FormField {
   /** As the service names it in a problem. */
   readonly name: string;
   readonly label: string;
-  readonly kind?: "text" | "lines" | "check" | "choice" | "whole" | "moment" | "secret";
-  /** What is expected, or what it does. */
-  readonly hint?: string;
-  readonly value?: string;
-  readonly choices?: readonly (readonly [string, string])[];
+  readonly kind?: "text" | "lines" | "check" | "choice" | "whole" | "moment" | "secret" | undefined;
+  readonly hint?: string | undefined;
+  readonly value?: string | undefined;
+  readonly choices?: readonly (readonly [string, string])[] | undefined;
   readonly required?: boolean;
   /** Whether the values of the others call for it; hidden otherwise. */
   readonly isShown?: (values: FormValues) => boolean;

@@ -31,8 +31,11 @@ export function moment(at: number | undefined, now: number): Child {
   return element("time", { datetime: full, title: full }, momentText(at, now));
 }
 
+/** A name and its value. */
+export type Fact = readonly [string, Child | readonly Child[]];
+
 /** A list of names and values. */
-export function facts(entries: readonly (readonly [string, Child | readonly Child[]])[]): HTMLElement {
+export function facts(entries: readonly Fact[]): HTMLElement {
   const rows = entries.map(([name, value]) => {
     const shown = Array.isArray(value) ? value : [value as Child];
     return element("div", {}, element("dt", {}, name), element("dd", {}, ...shown));

@@ -1,23 +1,31 @@
+import type { Field, Fields as Described } from "../../webhooks/resources/field.ts";
 import { wordsOf } from "./api.ts";
 import { element } from "./element.ts";
 import { shortId } from "./text.ts";
 import type { PageParts } from "./view.ts";
 
+/** Values with their labels. */
+export type Choices = readonly (readonly [string, string])[];
+
 /** A query parameter that the reader can set: one of the choices, or any text. */
-export interface RecordFilter {
+interface RecordFilter {
   readonly label: string;
   readonly parameter: string;
-  readonly placeholder?: string;
-  readonly choices?: readonly (readonly [string, string])[];
-  /** Choices that are loaded when the list opens. */
-  readonly moreChoices?: (parts: PageParts) => Promise<readonly (readonly [string, string])[]>;
+  readonly placeholder?: string | undefined;
+  readonly choices?: Choices | undefined;
+  readonly load?: LoadChoices | undefined;
 }
+
+/** Loads choices when the list opens. */
+export type LoadChoices = (parts: PageParts) => Promise<Choices>;
 
 /** Options of the filters of a list. */
 export interface RecordFiltersOptions {
   /** The name of the list. */
   readonly list: string;
-  readonly filters: readonly RecordFilter[];
+  readonly filters: Described;
+  /** Parameters with choices that are loaded. */
+  readonly loads: Readonly<Record<string, LoadChoices>>;
   /** Whether records can be filtered by their time. */
   readonly hasTimes: boolean;
   /** Called when the reader changes a filter. */
@@ -55,8 +63,10 @@ export class RecordFilters {
   constructor(parts: PageParts, options: RecordFiltersOptions) {
     this.#parts = parts;
     this.#options = options;
-    const { filters, hasTimes } = options;
-    const nodes = filters.flatMap((filter) => this.#filter(filter));
+    const { filters, loads, hasTimes } = options;
+    const nodes = Object.entries(filters).flatMap(([parameter, field]) =>
+      this.#filter(filterOf(parameter, field, loads[parameter]))
+    );
     const time = hasTimes ? this.#filter(TIMES) : [];
     this.#times = hasTimes ? [...this.#moment("From", "since"), ...this.#moment("to", "until")] : [];
     this.nodes = [...nodes, ...time, ...this.#times];
@@ -82,15 +92,15 @@ export class RecordFilters {
     return this.#labels.get(value);
   }
 
-  #filter({ label, parameter, placeholder, choices, moreChoices }: RecordFilter): HTMLElement[] {
+  #filter({ label, parameter, placeholder, choices, load }: RecordFilter): HTMLElement[] {
     const id = this.#id(parameter);
     const control = choices === undefined
       ? element("input", { id, type: "search", autocomplete: "off", placeholder })
       : element("select", { id }, ...choices.map(([value, text]) => element("option", { value }, text)));
-    if (control instanceof HTMLSelectElement && moreChoices !== undefined) {
+    if (control instanceof HTMLSelectElement && load !== undefined) {
       const kept = this.#parts.filters.get(id) ?? "";
       if (kept !== "") control.append(element("option", { value: kept }, shortId(kept)));
-      void this.#addChoices(control, moreChoices);
+      void this.#addChoices(control, load);
     }
     return this.#labelled(label, parameter, control);
   }
@@ -125,10 +135,7 @@ export class RecordFilters {
     return `${this.#options.list}-${parameter}`;
   }
 
-  async #addChoices(
-    control: HTMLSelectElement,
-    load: NonNullable<RecordFilter["moreChoices"]>,
-  ): Promise<void> {
+  async #addChoices(control: HTMLSelectElement, load: LoadChoices): Promise<void> {
     try {
       for (const [value, label] of await load(this.#parts)) {
         this.#labels.set(value, label);
@@ -141,4 +148,17 @@ export class RecordFilters {
       this.#parts.messages.warn(wordsOf(error));
     }
   }
+}
+
+function filterOf(parameter: string, field: Field, load: LoadChoices | undefined): RecordFilter {
+  const { label = parameter, choices, hint, type } = field;
+  const all = ["", `all ${label.toLowerCase()}${label.endsWith("s") ? "es" : "s"}`] as const;
+  const known = choices?.map((choice) => [choice, choice] as const) ?? [];
+  return {
+    label,
+    parameter,
+    placeholder: hint ?? (type === "kind" ? "exact kind" : undefined),
+    choices: choices === undefined && load === undefined ? undefined : [all, ...known],
+    load,
+  };
 }

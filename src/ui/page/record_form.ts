@@ -1,7 +1,8 @@
+import type { Field, Fields as Described } from "../../webhooks/resources/field.ts";
 import type { ShownSecret } from "./dialogs.ts";
-import { type Fields, textOf } from "./fields.ts";
+import { type Fields, parseExact, textOf } from "./fields.ts";
 import type { FormField, FormValues } from "./form.ts";
-import { wholeIn } from "./typed_text.ts";
+import { momentIn, objectIn, wholeIn, wordsIn } from "./typed_text.ts";
 import type { PageParts } from "./view.ts";
 
 /** How records of one kind are added and edited. */
@@ -14,9 +15,77 @@ export interface RecordForm {
   readonly complete?: (body: Fields, values: FormValues) => Fields;
 }
 
-/** A field; `parse` converts its text for the API, by its kind if undefined. */
+/** A field; `parse` converts its text for the API. */
 export interface RecordField extends FormField {
-  readonly parse?: (text: string) => unknown;
+  readonly parse?: ((text: string, name: string) => unknown) | undefined;
+}
+
+/** What a form has in place of a described field: some parts of it, other fields, or none. */
+type OwnField = Readonly<Partial<RecordField>> | readonly RecordField[];
+
+/** The kinds of inputs and what their texts mean, by the type of the field; other types are trimmed texts. */
+const INPUTS: Readonly<Partial<Record<Field["type"], Pick<RecordField, "kind" | "parse">>>> = {
+  choice: { kind: "choice" },
+  flag: { kind: "check", parse: (text) => text === "true" },
+  integer: { kind: "whole", parse: (text, name) => wholeIn(text, name) ?? null },
+  moment: { kind: "moment", parse: momentIn },
+  secret: { kind: "secret", parse: (text) => text },
+  kinds: { parse: wordsIn },
+  filter: {
+    kind: "lines",
+    parse: (text, name) => text.trim() === "" ? null : parseExact(objectIn(text, name)),
+  },
+};
+
+/** The fields of a record that can be set, for a record or for a new one. */
+export function settableFields(
+  described: Described,
+  record: Fields | undefined,
+  own: Readonly<Record<string, OwnField>> = {},
+): RecordField[] {
+  const settable = Object.entries(described).filter(([, { set }]) =>
+    record === undefined ? set !== undefined : set === "always"
+  );
+  return requestFields(Object.fromEntries(settable), own, record);
+}
+
+/** The fields of a request that have a label. */
+export function requestFields(
+  described: Described,
+  own: Readonly<Record<string, OwnField>> = {},
+  record?: Fields,
+): RecordField[] {
+  return Object.entries(described).flatMap(([name, field]): RecordField | readonly RecordField[] => {
+    const other = own[name] ?? {};
+    if (isList(other)) return other;
+    return field.label === undefined ? [] : { ...fieldOf(name, field, record), ...other };
+  });
+}
+
+/** `Array.isArray` does not narrow a readonly list. */
+function isList(own: OwnField): own is readonly RecordField[] {
+  return Array.isArray(own);
+}
+
+function fieldOf(name: string, field: Field, record: Fields | undefined): RecordField {
+  const { type, label = name, choices } = field;
+  const isNew = record === undefined;
+  const isNumber = type === "integer";
+  const hasDefault = field.default !== undefined;
+  return {
+    ...INPUTS[type],
+    name,
+    label,
+    required: field.isRequired === true || !isNew && isNumber && hasDefault,
+    hint: field.hint ?? (isNumber ? numberHint(field, isNew) : undefined),
+    choices: choices?.map((choice) => [choice, choice]),
+    value: isNew && hasDefault && !isNumber ? valueOf(field.default) : undefined,
+  };
+}
+
+function numberHint({ default: value, min, max }: Field, isNew: boolean): string | undefined {
+  if (isNew && value !== undefined) return `${value} when empty`;
+  return min === undefined || max === undefined ? undefined : `${min} to ${max}`;
 }
 
 /** Asks for a new record, creates it and shows its secret. */
@@ -69,18 +138,18 @@ export function askEdit(
 
 function valueOf(value: unknown): string {
   if (Array.isArray(value)) return value.join(" ");
+  if (typeof value === "object" && value !== null) return JSON.stringify(value);
   return value === false ? "" : String(value ?? "");
 }
 
-function bodyOf({ complete }: RecordForm, fields: readonly RecordField[], values: FormValues): Fields {
-  const body = Object.fromEntries(
-    fields.map((field) => [field.name, parsed(field, values[field.name] ?? "")]),
-  );
-  return complete === undefined ? body : complete(body, values);
+/** The typed values for the API. */
+export function parsedValues(fields: readonly RecordField[], values: FormValues): Fields {
+  return Object.fromEntries(fields.map(({ name, parse = (text: string) => text.trim() }) => {
+    return [name, parse(values[name] ?? "", name)];
+  }));
 }
 
-function parsed({ name, kind, parse }: RecordField, text: string): unknown {
-  if (parse !== undefined) return parse(text);
-  if (kind === "check") return text === "true";
-  return kind === "whole" ? wholeIn(text, name) ?? null : text.trim();
+function bodyOf({ complete }: RecordForm, fields: readonly RecordField[], values: FormValues): Fields {
+  const body = parsedValues(fields, values);
+  return complete === undefined ? body : complete(body, values);
 }

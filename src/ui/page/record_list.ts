@@ -1,23 +1,24 @@
+import type { Fields as Described } from "../../webhooks/resources/field.ts";
 import { wordsOf } from "./api.ts";
 import { button, type Child, element, fill, setText } from "./element.ts";
-import { exactText, type Fields, flagOf, numberOf, recordsOf, textOf, textsOf, timeOf } from "./fields.ts";
-import { badge, code, moment } from "./pieces.ts";
+import { type Content, type FormatName, formatOf } from "./field_display.ts";
+import { exactText, type Fields, recordsOf, textOf } from "./fields.ts";
 import { actionButton, type RecordAction, type Row } from "./record_action.ts";
-import { type RecordFilter, RecordFilters } from "./record_filters.ts";
+import { type LoadChoices, RecordFilters } from "./record_filters.ts";
 import { type BulkAction, RecordSelection } from "./record_selection.ts";
 import { type Column, LiveTable } from "./table.ts";
-import { dayOf, momentText, NOTHING, shortId } from "./text.ts";
+import { dayOf, momentText, shortId } from "./text.ts";
 import type { OpenedView, PageParts, View } from "./view.ts";
 
 /** A list of records of the administration API, as data. */
 export interface RecordListOptions {
-  /** In the address of the page and in the path of the API. */
-  readonly name: string;
+  readonly resource: ListedResource;
   readonly title: string;
   readonly about: string;
   readonly empty: string;
   readonly columns: readonly RecordColumn[];
-  readonly filters?: readonly RecordFilter[];
+  /** Filters with choices that are loaded. */
+  readonly loads?: Readonly<Record<string, LoadChoices>>;
   /** Whether records can be filtered by their time. */
   readonly hasTimes?: boolean;
   /** What can be done with several records. */
@@ -35,39 +36,28 @@ export interface RecordListOptions {
   };
 }
 
-/** A column: a field in one of the known formats, or cells with their own content. */
-export type RecordColumn =
-  | { readonly label: string; readonly field: string; readonly as: keyof typeof FORMATS }
-  | {
-    readonly label: string;
-    readonly look?: string;
-    readonly cell: (row: Row) => string | readonly Child[];
-  };
-
-interface Format {
-  readonly look?: string;
-  readonly cell: (record: Fields, field: string, now: number) => string | readonly Child[];
+/** What a list uses of the description of its records. */
+interface ListedResource {
+  /** In the address of the page and in the path of the API. */
+  readonly list: string;
+  readonly fields: Described;
+  readonly filters: Described;
 }
 
-const FORMATS = {
-  text: { look: "name", cell: textOf },
-  code: { look: "name", cell: (record, field) => [code(textOf(record, field))] },
-  codes: { look: "name", cell: (record, field) => [code(textsOf(record, field).join(" "))] },
-  prose: { look: "prose", cell: (record, field) => textOf(record, field) || NOTHING },
-  number: { look: "number", cell: (record, field) => String(numberOf(record, field) ?? "") },
-  badge: { cell: (record, field) => [badge(textOf(record, field))] },
-  switch: { cell: (record, field) => [badge(flagOf(record, field) ? "enabled" : "disabled")] },
-  moment: { cell: (record, field, now) => [moment(timeOf(record, field), now)] },
-} as const satisfies Readonly<Record<string, Format>>;
+/** A field as its description says, in another format or under another label, or cells with their own content. */
+type RecordColumn =
+  | string
+  | { readonly field: string; readonly as?: FormatName; readonly label?: string }
+  | { readonly label: string; readonly look?: string; readonly cell: (row: Row) => Content };
 
 const PAGE_SIZE = "25";
 const REFRESH_MS = 3_000;
 
 /** A view that shows a list of records, or one of them where its address has an id. */
 export function recordListView(options: RecordListOptions): View {
-  const { name, title, about, record } = options;
+  const { resource, title, about, record } = options;
   return {
-    name,
+    name: resource.list,
     title,
     about,
     isAdministration: true,
@@ -102,14 +92,18 @@ class RecordList implements OpenedView {
   constructor(parts: PageParts, options: RecordListOptions) {
     this.#parts = parts;
     this.#options = options;
-    const { name, title, empty, add, bulk, filters = [], hasTimes = false } = options;
+    const { resource, title, empty, add, bulk, loads = {}, hasTimes = false } = options;
+    const { list: name, filters } = resource;
     this.#selection = bulk === undefined || parts.session.isReadOnly
       ? undefined
       : new RecordSelection(parts, name, bulk, () => this.#refresh());
     const columns = this.#columns();
     this.#table = new LiveTable({ caption: title, columns, empty, key: (one) => textOf(one, "id") });
     this.#filters = new RecordFilters(parts, {
-      ...{ list: name, filters, hasTimes },
+      list: name,
+      filters,
+      loads,
+      hasTimes,
       onChange: () => this.#restart(),
       onLabels: () => this.#table.redraw(),
     });
@@ -139,12 +133,7 @@ class RecordList implements OpenedView {
 
   #columns(): Column<Fields>[] {
     const { columns, actions, record } = this.#options;
-    const shown: Column<Fields>[] = columns.map((column) => {
-      if ("cell" in column) return { ...column, cell: (one) => column.cell(this.#row(one)) };
-      const { cell, ...look }: Format = FORMATS[column.as];
-      const { label, field } = column;
-      return { label, ...look, cell: (one) => cell(one, field, this.#parts.clock.now()) };
-    });
+    const shown = columns.map((column) => this.#column(column));
     if (record !== undefined) {
       const cell = (one: Fields) => {
         const link = this.#link(one, record);
@@ -163,10 +152,20 @@ class RecordList implements OpenedView {
     return shown;
   }
 
+  #column(column: RecordColumn): Column<Fields> {
+    if (typeof column === "string") return this.#column({ field: column });
+    if ("cell" in column) return { ...column, cell: (one) => column.cell(this.#row(one)) };
+    const { field: name, as, label } = column;
+    const field = this.#options.resource.fields[name];
+    const { content, ...look } = formatOf(field, as);
+    const cell = (one: Fields) => content(one, name, this.#parts.clock.now());
+    return { label: label ?? field?.label ?? name, ...look, cell };
+  }
+
   #link(record: Fields, { label, name }: NonNullable<RecordListOptions["record"]>): HTMLElement {
     const id = textOf(record, "id");
     const text = name?.(record) ?? shortId(id);
-    const open = () => this.#parts.go(this.#options.name, id);
+    const open = () => this.#parts.go(this.#options.resource.list, id);
     return button(text, open, {
       look: "link",
       action: "open",
@@ -178,7 +177,7 @@ class RecordList implements OpenedView {
     return {
       parts: this.#parts,
       record,
-      path: `/${this.#options.name}/${encodeURIComponent(textOf(record, "id"))}`,
+      path: `/${this.#options.resource.list}/${encodeURIComponent(textOf(record, "id"))}`,
       now: this.#parts.clock.now(),
       refresh: () => this.#refresh(),
       show: (...children) => fill(this.#result, children),
@@ -211,7 +210,7 @@ class RecordList implements OpenedView {
     const paging = { limit: PAGE_SIZE, cursor: this.#cursors.at(-1) ?? "" };
     const query = { ...this.#filters.query(clock.now()), ...paging };
     try {
-      const page = await api.administer(`/${this.#options.name}`, { query });
+      const page = await api.administer(`/${this.#options.resource.list}`, { query });
       if (this.#isClosed || round !== this.#round) return;
       this.#show(page);
       setText(this.#problem, "");

@@ -1,10 +1,10 @@
 import type { ShownSecret } from "./dialogs.ts";
 import { element } from "./element.ts";
 import { type Fields, fieldsOf, recordsOf, textOf, timeOf } from "./fields.ts";
-import type { FormValues } from "./form.ts";
 import { code, moment } from "./pieces.ts";
 import { actionButton, type RecordAction, type Row } from "./record_action.ts";
-import type { RecordField } from "./record_form.ts";
+import { type RecordField, requestFields } from "./record_form.ts";
+import { TRIGGERS, VERIFICATION_SECRET } from "./resources.ts";
 
 const GENERIC = "hmac-sha256";
 const SCHEMES: readonly (readonly [scheme: string, label: string])[] = [
@@ -66,7 +66,7 @@ export function rotateSecretAction({ parts: { api, dialogs }, record, path, refr
       text:
         `${name} gets a second secret. The old one works until it is revoked; of more than two, the oldest is deleted.`,
       submit: "Add a secret",
-      fields: [{ ...SECRET, name: "secret" }],
+      fields: requestFields(VERIFICATION_SECRET),
       run: async (values) => {
         const secret = values["secret"] ?? "";
         const created = await api.administer(`${path}/rotate`, { body: secret === "" ? {} : { secret } });
@@ -77,76 +77,38 @@ export function rotateSecretAction({ parts: { api, dialogs }, record, path, refr
   return { label: "Rotate", spoken: `Rotate the secret of ${name}`, run: () => void ask() };
 }
 
-const SECRET: RecordField = {
-  name: "verify.secret",
-  label: "Secret of the provider",
-  kind: "secret",
-  hint: "Generated when empty",
-  parse: (text) => text,
-};
-
-function schemeIn(values: FormValues): string {
-  return values["verify.scheme"] ?? "";
-}
-
-function signsTime(scheme: string, timestampHeader: unknown = ""): boolean {
-  return TIMED.includes(scheme) || scheme === GENERIC && String(timestampHeader).trim() !== "";
-}
-
-function generic(field: RecordField): RecordField {
-  return { ...field, isShown: (values) => schemeIn(values) === GENERIC };
-}
-
 /** The fields of a new trigger that describe how its calls are signed. */
-export const VERIFY_FIELDS: readonly RecordField[] = [
-  {
-    name: "verify.scheme",
-    label: "Callers prove themselves with",
-    kind: "choice",
-    choices: [["", "a key"], ...SCHEMES],
-  },
-  { ...SECRET, isShown: (values) => schemeIn(values) !== "" },
-  generic({ name: "verify.header", label: "Header of the signature" }),
-  generic({
-    name: "verify.prefix",
-    label: "Text before the signature",
-    hint: "Such as sha256=",
-    parse: (text) => text,
-  }),
-  generic({
-    name: "verify.encoding",
-    label: "Encoding",
-    kind: "choice",
-    choices: [["hex", "hex"], ["base64", "base64"]],
-  }),
-  generic({
-    name: "verify.timestampHeader",
-    label: "Header of the signed time",
-    hint: "Then the signature covers the time, a period and the body",
-  }),
-  generic({ name: "verify.idempotencyHeader", label: "Header of the delivery's identifier" }),
-  {
-    name: "verify.toleranceSeconds",
-    label: "Tolerance of the signed time in seconds",
-    kind: "whole",
-    hint: "300 when empty",
-    isShown: (values) => signsTime(schemeIn(values), values["verify.timestampHeader"]),
-  },
-];
+export const VERIFY_FIELDS: readonly RecordField[] = requestFields({
+  ...TRIGGERS.fields["verify"]?.fields,
+  ...VERIFICATION_SECRET,
+}, {
+  scheme: { choices: [["", "a key"], ...SCHEMES], required: false },
+  // Blanks are part of it.
+  prefix: { parse: (text) => text },
+}).map((field) => ({
+  ...field,
+  name: `verify.${field.name}`,
+  isShown: (values) => isUsed(field.name, values),
+}));
+
+/** Each scheme has its fields. */
+function isUsed(name: string, values: Fields): boolean {
+  const scheme = textOf(values, "verify.scheme");
+  if (name === "scheme") return true;
+  if (name === "secret") return scheme !== "";
+  if (name !== "toleranceSeconds") return scheme === GENERIC;
+  return TIMED.includes(scheme) ||
+    scheme === GENERIC && textOf(values, "verify.timestampHeader").trim() !== "";
+}
 
 /** Moves the fields of the signature into `verify`, which is absent where callers show a key. */
 export function withVerification(body: Fields): Fields {
   const entries = Object.entries(body);
   const isOfVerify = ([name]: readonly [string, unknown]) => name.startsWith("verify.");
   const rest = Object.fromEntries(entries.filter((entry) => !isOfVerify(entry)));
-  const scheme = textOf(body, "verify.scheme");
-  if (scheme === "") return rest;
-  const isUsed = (name: string) => {
-    if (name === "toleranceSeconds") return signsTime(scheme, body["verify.timestampHeader"]);
-    return scheme === GENERIC || name === "scheme" || name === "secret";
-  };
+  if (textOf(body, "verify.scheme") === "") return rest;
   const verify = entries.filter(isOfVerify)
     .map(([name, value]) => [name.slice("verify.".length), value] as const)
-    .filter(([name, value]) => isUsed(name) && value !== "" && value !== null);
+    .filter(([name, value]) => isUsed(name, body) && value !== "" && value !== null);
   return { ...rest, verify: Object.fromEntries(verify) };
 }

@@ -3,8 +3,9 @@ import { element } from "./element.ts";
 import { type Fields, fieldsOf, recordsOf, textOf } from "./fields.ts";
 import type { FormValues } from "./form.ts";
 import { actionButton, deleteAction, type RecordAction, type Row, switchAction } from "./record_action.ts";
-import { askEdit, askNew, type RecordField, type RecordForm } from "./record_form.ts";
+import { askEdit, askNew, type RecordField, type RecordForm, settableFields } from "./record_form.ts";
 import { recordListView } from "./record_list.ts";
+import { TRIGGERS } from "./resources.ts";
 import {
   generatedSecret,
   isSigned,
@@ -18,7 +19,7 @@ import { descriptorsIn, descriptorsText, objectIn } from "./typed_text.ts";
 
 /** The triggers that start workflows. */
 export const triggersView = recordListView({
-  name: "triggers",
+  resource: TRIGGERS,
   title: "Triggers",
   about: "What starts workflows. Calls show a key, or are signed; keys and secrets are shown only once.",
   empty: "No triggers yet.",
@@ -31,14 +32,14 @@ export const triggersView = recordListView({
         element("div", { class: "note" }, `/api/v1/workflows/triggers/${textOf(record, "name")}`),
       ],
     },
-    { label: "State", field: "enabled", as: "switch" },
-    { label: "Workflow", field: "workflow", as: "code" },
+    "enabled",
+    { field: "workflow", as: "code" },
     {
       label: "Limit",
       look: "name",
       cell: ({ record }) => [code(textOf(fieldsOf(record["limit"]), "domain") || NOTHING)],
     },
-    { label: "Created", field: "createdAt", as: "moment" },
+    "createdAt",
     {
       label: "Keys",
       cell: (row) => {
@@ -160,16 +161,7 @@ const triggerForm: RecordForm = {
   noun: "trigger",
   fields: (trigger) => {
     const limit = fieldsOf(trigger?.["limit"]);
-    return [
-      ...trigger === undefined ? [NAME, ...VERIFY_FIELDS] : [],
-      { name: "workflow", label: "Workflow", required: true, hint: "The name in the workflow file" },
-      { name: "requireIdempotencyKey", label: "Reject calls without an Idempotency-Key", kind: "check" },
-      {
-        name: "onBodyMismatch",
-        label: "When a known Idempotency-Key has another body",
-        kind: "choice",
-        choices: [["replay", "return the first response"], ["reject", "reject the call"]],
-      },
+    const limitFields: RecordField[] = [
       {
         name: "limit.domain",
         label: "Rate limit domain",
@@ -182,28 +174,22 @@ const triggerForm: RecordForm = {
         kind: "lines",
         value: descriptorsText(recordsOf(limit, "descriptors")),
         hint: "One per line, such as customer={{ input.customer }}",
-      },
-      {
-        name: "onLimitError",
-        label: "When the rate limit decision fails",
-        kind: "choice",
-        choices: [["deny", "reject the call"], ["allow", "allow the call"]],
+        parse: (text) => text,
       },
     ];
+    return settableFields(TRIGGERS.fields, trigger, {
+      enabled: [],
+      limit: limitFields,
+      onBodyMismatch: { choices: [["replay", "return the first response"], ["reject", "reject the call"]] },
+      onLimitError: { choices: [["deny", "reject the call"], ["allow", "allow the call"]] },
+      verify: trigger === undefined ? VERIFY_FIELDS : [],
+    });
   },
   complete: (sent, values) => {
     const { "limit.domain": domain, "limit.descriptors": list, ...body } = withVerification(sent);
     if (domain === undefined && list === undefined) return body;
     return { ...body, limit: limitIn(values) };
   },
-};
-
-/** The name of a trigger is its address and cannot be changed. */
-const NAME: RecordField = {
-  name: "name",
-  label: "Name",
-  required: true,
-  hint: "1 to 64 of a to z, 0 to 9 and -",
 };
 
 /** A limit is sent whole, or null for no limit. */

@@ -1,6 +1,6 @@
 import { button, type Child, element } from "./element.ts";
 import { type Fields, flagOf, numberOf, recordsOf, textOf, timeOf } from "./fields.ts";
-import { badge, code, emptyNote, facts, moment, moreNote, note, panel } from "./pieces.ts";
+import { badge, code, emptyNote, type Fact, facts, moment, moreNote, note, panel } from "./pieces.ts";
 import { recordListView } from "./record_list.ts";
 import { RecordView } from "./record_view.ts";
 import { countText, NOTHING, spanText } from "./text.ts";
@@ -8,7 +8,7 @@ import type { OpenedView, PageParts } from "./view.ts";
 
 /** The workflow files with their errors. */
 export const workflowsView = recordListView({
-  name: "workflows",
+  resource: { list: "workflows", fields: {}, filters: {} },
   title: "Workflows",
   about:
     "Workflow files as this instance has read them. A file with errors leaves its previous version in use.",
@@ -51,7 +51,7 @@ function openWorkflow(parts: PageParts, id: string): OpenedView {
     list: "workflows",
     id,
     show: (workflow, now) => [
-      panel("Workflow", facts(factsOf(workflow, now))),
+      panel("Workflow", facts(ownFacts(workflow, now))),
       panel("Errors", ...problemsOf(workflow)),
       panel("Steps", ...stepsOf(workflow)),
       panel("Triggers", ...triggersOf(parts, workflow)),
@@ -59,7 +59,7 @@ function openWorkflow(parts: PageParts, id: string): OpenedView {
   });
 }
 
-function factsOf(workflow: Fields, now: number): (readonly [string, Child | readonly Child[]])[] {
+function ownFacts(workflow: Fields, now: number): Fact[] {
   const timeoutMs = numberOf(workflow, "timeoutMs");
   return [
     ["Name", code(textOf(workflow, "name") || NOTHING)],
