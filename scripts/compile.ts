@@ -20,13 +20,12 @@ import { SUMS_FILE, writeSums } from "./compile/sums.ts";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 
-/** Where lines go. */
+/** Receives the lines of the task. */
 export interface CompileOutput {
   readonly stdout: (line: string) => void;
   readonly stderr: (line: string) => void;
 }
 
-/** What every program of one compilation is made from. */
 type Made = Pick<ProgramOptions, "source" | "root" | "folders" | "content" | "signal">;
 
 const STOPPED = "Cannot compile: it was told to stop";
@@ -163,7 +162,7 @@ function namedBase(): string | undefined {
   return named === "" ? undefined : resolve(named);
 }
 
-/** What `weir version` of the program has to say. */
+/** The line that `weir version` of the program must print. */
 export async function versionOf(
   source: string,
   commit: string | undefined,

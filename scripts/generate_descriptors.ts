@@ -13,7 +13,7 @@ const OUTPUT = new URL("../src/wire/descriptors.ts", import.meta.url);
 if (import.meta.main) await generateDescriptors();
 
 /** Compiles every file in `proto/` and writes the table anew. */
-export async function generateDescriptors(): Promise<void> {
+async function generateDescriptors(): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "weir-descriptors-" });
   try {
     await run("python3", ["-m", "venv", folder]);

@@ -19,7 +19,7 @@ import {
 import { requireTool, toolAvailable } from "../tests/harness/tools.ts";
 
 /** A program that could not be had, and why. */
-export interface MissingTool {
+interface MissingTool {
   readonly tool: Tool;
   readonly reason: string;
 }
@@ -87,7 +87,7 @@ function isCi(): boolean {
   return ["true", "1"].includes(Deno.env.get("CI") ?? "");
 }
 
-/** What is to be installed for a tool; another version is tried again. */
+/** The release to install; another version is tried again. */
 function releaseOf(tool: Tool): string {
   return `${tool} ${JSON.stringify(TOOLS[tool])}`;
 }

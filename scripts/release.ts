@@ -29,7 +29,6 @@ const FLAGS = {
   ...HELP_FLAGS,
 } as const;
 
-/** What is to be released. */
 interface ReleaseOptions {
   /** Platforms that must be made; all that can be, when absent. */
   readonly targets: readonly Target[] | undefined;

@@ -14,8 +14,8 @@ const SUFFIX = "_test.ts";
 const MAX_SEED = 2 ** 31;
 const LOOPBACK = "127.0.0.1,localhost,::1";
 
-/** What is run. */
-export interface SoakOptions {
+/** Options of a soak. */
+interface SoakOptions {
   readonly seeds: readonly number[];
   readonly size: "full" | "short";
   /** Files below the root, sorted. */
@@ -54,7 +54,7 @@ function soakNames(): string[] {
 }
 
 /** Runs the files in one process per seed, prints what happened, and returns whether every test passed. */
-export async function soak({ seeds, size, files }: SoakOptions): Promise<boolean> {
+async function soak({ seeds, size, files }: SoakOptions): Promise<boolean> {
   let isGood = true;
   // Short ones wait more than they compute, and have wide bounds for what they measure.
   const parallel = size === "short" ? ["--parallel"] : [];
@@ -70,8 +70,11 @@ export async function soak({ seeds, size, files }: SoakOptions): Promise<boolean
         cwd: ROOT,
         // Tests call loopback servers, which no proxy of the machine can reach.
         env: {
-          ...{ SOAK_SEED: String(seed), SOAK_SIZE: size, [PORTS_VARIABLE]: ports },
-          ...{ NO_PROXY: LOOPBACK, no_proxy: LOOPBACK },
+          SOAK_SEED: String(seed),
+          SOAK_SIZE: size,
+          [PORTS_VARIABLE]: ports,
+          NO_PROXY: LOOPBACK,
+          no_proxy: LOOPBACK,
         },
         stdin: "null",
       }).spawn().status;
@@ -89,7 +92,7 @@ export async function soak({ seeds, size, files }: SoakOptions): Promise<boolean
   return isGood;
 }
 
-/** How many tests of each file passed and failed, and how long they took, by a report in JUnit's XML format. */
+/** Passed and failed tests of each file, and their time, by a report in JUnit's XML format. */
 export function fileLines(xml: string): string[] {
   const { failed, skipped } = readTestReport(xml);
   return [...Map.groupBy(readTestTimes(xml), ({ file }) => file)].map(([file, times]) => {

@@ -29,7 +29,7 @@ const STRESS = "--stress";
 const CHECKS = [["task", "check"], ["check", "--quiet", "--doc-only", "src/rest"]] as const;
 
 /** Installs the tools and runs the tests; returns the exit code. */
-export async function runTests(args: readonly string[]): Promise<number> {
+async function runTests(args: readonly string[]): Promise<number> {
   if (args.includes(STRESS)) return await runStress(args.filter((arg) => arg !== STRESS));
   const named = args.filter(isPlace).map((place) => relative(ROOT, resolve(ROOT, place)));
   const options = args.filter((arg) => !isPlace(arg) && arg !== SLOWEST);
@@ -95,7 +95,7 @@ export async function runAll({ named, options, folder, isShared }: {
   readonly named: readonly string[];
   readonly options: readonly string[];
   readonly folder: string;
-  /** Whether the servers that tests share are started; by default not for files that are named alone. */
+  /** True if the servers that tests share are started; by default not for files that are named alone. */
   readonly isShared?: boolean;
 }): Promise<readonly TestRun[]> {
   const groups = planTests(navigator.hardwareConcurrency, testPlaces(ROOT, named));
@@ -104,7 +104,10 @@ export async function runAll({ named, options, folder, isShared }: {
   await Deno.mkdir(ports);
   const runOne = (group: TestGroup, run: Pick<GroupOptions, "args" | "env" | "isShown" | "overdue">) =>
     runGroup(group, {
-      ...{ root: ROOT, folder, graceMs: GRACE_MS, ...run },
+      root: ROOT,
+      folder,
+      graceMs: GRACE_MS,
+      ...run,
       env: { ...run.env, [PORTS_VARIABLE]: ports },
     });
   const runGroups = async (isServed: boolean, env: Readonly<Record<string, string>>) => {
@@ -138,7 +141,7 @@ export async function runAll({ named, options, folder, isShared }: {
   return [...first.flat(), ...await runGroups(true, servers.env)];
 }
 
-/** Whether a test file imports the contract suite that defines a test, or has the begin of its name. */
+/** Returns whether a test file imports the contract suite that defines a test, or has the begin of its name. */
 function mayHave(place: string, { file, name }: FailedTest): boolean {
   const text = Deno.readTextFileSync(join(ROOT, place));
   const isOfFolder = file !== "" && dirname(place) === dirname(relative(ROOT, resolve(ROOT, file)));

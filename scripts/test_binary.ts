@@ -109,7 +109,7 @@ async function trySkipped(skips: readonly Skip[], folder: string): Promise<reado
   return needless(skips, run);
 }
 
-/** What is skipped of these files; of all when none is named. */
+/** The skipped tests of these files; of all when none is named. */
 function skipIn(skip: Skip, named: readonly string[]): Skip {
   const chosen = Object.entries(skip.tests).filter(([file]) => named.length === 0 || named.includes(file));
   return { ...skip, tests: Object.fromEntries(chosen) };

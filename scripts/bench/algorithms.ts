@@ -20,7 +20,7 @@ const CACHES = ["memory", "redis"] as const;
 const TURNS = 6;
 const SECONDS_PER_TURN = 0.25;
 
-/** What one algorithm did in one cache; medians of the rounds. */
+/** Speed of one algorithm in one cache; medians of the rounds. */
 export interface AlgorithmSpeed {
   readonly cache: typeof CACHES[number];
   readonly algorithm: AlgorithmName;

@@ -15,21 +15,21 @@ import { type Scenario, SCENARIOS, type TargetName } from "./scenario.ts";
 import { singleCall } from "./single_call.ts";
 import { type CounterStore, type Target, Targets } from "./target.ts";
 
-/** How long a target may take from listening to its first good answer. */
+/** Time that a target may take from listening to its first good answer. */
 const READY_MS = 15_000;
 /** The first load on a target, which warms the server and is not reported. */
 const SERVER_WARM_UP = { calls: 5_000, seconds: 0.7, warmUpSeconds: 0.1 } as const;
 /** The same with `--quick`, unless its runs are longer. A generator that has just started may make no call in less. */
 const QUICK_WARM_UP_SECONDS = 0.5;
 
-/** What the loads gave. */
-export interface LoadsOutcome {
+/** The rounds of a run, and its checks. */
+interface LoadsOutcome {
   readonly rounds: readonly Round[];
-  /** What was checked beside each answer; every line is a check that held. */
+  /** Checks in addition to those of each response; every line is a check that held. */
   readonly checks: readonly string[];
 }
 
-/** What a run works with. */
+/** The context of a run. */
 export interface LoadsSetup {
   readonly options: BenchOptions;
   readonly signal: AbortSignal;

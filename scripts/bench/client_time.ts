@@ -21,7 +21,7 @@ export interface ClientTime {
 }
 
 /** Sends the same request by bare `fetch` and by `send` to a server in a process of its own, in turn. */
-export async function clientTimes(repetitions: number): Promise<ClientTime[]> {
+async function clientTimes(repetitions: number): Promise<ClientTime[]> {
   const script = new URL(import.meta.url).pathname;
   await using server = new ChildProcess(Deno.execPath(), { args: ["run", "-A", script, "--serve"] });
   const { port } = await server.find({ port: /^port (\d+)$/ });

@@ -20,13 +20,13 @@ const CLOCK = { now: () => NOW_MS, elapsed: () => NOW_MS, after: () => () => {} 
 const CONTEXT = { nowSeconds: NOW_MS / 1_000, random: () => 0.5, policy: DEFAULT_POLICY };
 
 /** Nanoseconds with few rules and with many, and the median of the ratios of each pair of measurements. */
-export interface Comparison {
+interface Comparison {
   readonly fewNs: number;
   readonly manyNs: number;
   readonly ratio: number;
 }
 
-/** What the number of rules does to a decision. */
+/** Times of a decision with few rules and with many. */
 export interface DecisionTime {
   readonly name: string;
   readonly fewRules: number;

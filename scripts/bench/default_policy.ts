@@ -1,4 +1,4 @@
 import { PLAIN_POLICY, type Policy } from "../../src/ratelimit/policy.ts";
 
-/** How decisions are made with the defaults of the settings. */
+/** The policy of the default settings. */
 export const DEFAULT_POLICY: Policy = { ...PLAIN_POLICY, expirationJitterMaxSeconds: 300 };

@@ -15,13 +15,13 @@ const SHOULD_RATE_LIMIT = {
 } as const;
 
 /** A key and a certificate that is its own authority, both as PEM. */
-export interface EchoTls {
+interface EchoTls {
   readonly key: string;
   readonly cert: string;
 }
 
 /** Starts a bare grpc-js server on a free port of the loopback that answers every call with its own bytes. */
-export function startEchoServer(onListening: (port: number) => void, tls?: EchoTls): void {
+function startEchoServer(onListening: (port: number) => void, tls?: EchoTls): void {
   const server = new Server();
   server.addService({ ShouldRateLimit: SHOULD_RATE_LIMIT }, {
     ShouldRateLimit: (

@@ -5,7 +5,8 @@ const TOKEN = "the-token-of-the-administration-of-the-bench";
 /** Settings of a webhook store in this folder, whose deliveries may reach this machine. */
 export function storeSettings(folder: string): Readonly<Record<string, string>> {
   return {
-    ...{ ADMIN_TOKEN: TOKEN, WEBHOOK_STORE: `${folder}/weir.db` },
+    ADMIN_TOKEN: TOKEN,
+    WEBHOOK_STORE: `${folder}/weir.db`,
     WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8",
   };
 }

@@ -5,11 +5,9 @@ const TOKEN = "the-token-of-the-administration-of-the-bench";
 const WORKFLOW = `workflow: bench\nsteps:\n  - name: result\n    set: { id: "{{ input.id }}" }\n`;
 const LOCAL_CACHE_BYTES = 1_000_000;
 
-/** What is needed to ask a Weir that has every feature on. */
-export interface FeatureSettings {
-  /** What the environment says beside the ports. */
+/** Settings with every feature on, and the addresses that they open. */
+interface FeatureSettings {
   readonly settings: Readonly<Record<string, string>>;
-  /** Where its metrics are pulled. */
   readonly metricsUrl: string;
   readonly debugToken: string;
 }
@@ -26,17 +24,22 @@ export async function featureSettings(
   await Deno.writeTextFile(`${folder}/workflows/bench.yaml`, WORKFLOW);
   const metricsPort = freePort();
   const settings = {
-    ...{ BACKEND_TYPE: "memory", LOCAL_CACHE_SIZE_IN_BYTES: `${LOCAL_CACHE_BYTES}` },
-    ...{ ADMIN_TOKEN: TOKEN, DEBUG_TOKEN: TOKEN },
-    ...{ WEBHOOK_STORE: `${folder}/data/weir.db`, WORKFLOW_DIRECTORY: `${folder}/workflows` },
-    ...{ DISABLE_STATS: "false", USE_PUSH_STATS: "true", STATS_FLUSH_INTERVAL: "1s" },
-    ...{ PUSH_STATS_HOST: "127.0.0.1", PUSH_STATS_PORT: `${startPushReceiver(owned)}` },
-    ...{
-      USE_PULL_METRICS: "true",
-      PULL_METRICS_ADDR: `127.0.0.1:${metricsPort}`,
-      PULL_METRICS_NATIVE: "true",
-    },
-    ...{ TRACING_ENABLED: "true", TRACING_SAMPLING_RATE: "0.01" },
+    BACKEND_TYPE: "memory",
+    LOCAL_CACHE_SIZE_IN_BYTES: `${LOCAL_CACHE_BYTES}`,
+    ADMIN_TOKEN: TOKEN,
+    DEBUG_TOKEN: TOKEN,
+    WEBHOOK_STORE: `${folder}/data/weir.db`,
+    WORKFLOW_DIRECTORY: `${folder}/workflows`,
+    DISABLE_STATS: "false",
+    USE_PUSH_STATS: "true",
+    STATS_FLUSH_INTERVAL: "1s",
+    PUSH_STATS_HOST: "127.0.0.1",
+    PUSH_STATS_PORT: `${startPushReceiver(owned)}`,
+    USE_PULL_METRICS: "true",
+    PULL_METRICS_ADDR: `127.0.0.1:${metricsPort}`,
+    PULL_METRICS_NATIVE: "true",
+    TRACING_ENABLED: "true",
+    TRACING_SAMPLING_RATE: "0.01",
     OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await startSpanReceiver(owned)}`,
   };
   return { settings, metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`, debugToken: TOKEN };

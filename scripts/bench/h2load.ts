@@ -2,7 +2,7 @@ import { outputOf } from "../../tests/harness/child_process.ts";
 import { percentile } from "../../tests/harness/percentile.ts";
 import { RATE_LIMIT_PATH } from "../../src/load/rate_limit_message.ts";
 
-/** How fast a load went. */
+/** Throughput and latency of a load. */
 export interface LoadTimes {
   readonly calls: number;
   readonly seconds: number;
@@ -12,7 +12,7 @@ export interface LoadTimes {
 }
 
 /** One run of h2load. */
-export interface H2loadOptions {
+interface H2loadOptions {
   readonly port: number;
   readonly connections: number;
   readonly inFlight: number;

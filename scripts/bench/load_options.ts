@@ -4,7 +4,7 @@ import { oneOf, positive } from "./flag_values.ts";
 import { type LoadName, LOADS } from "../../tests/harness/bench_rules.ts";
 import { RATE_LIMIT_PATH } from "../../src/load/rate_limit_message.ts";
 
-/** What the load generator is to do. */
+/** Options of a load. */
 export interface LoadOptions {
   readonly host: string;
   readonly port: number;
@@ -19,7 +19,6 @@ export interface LoadOptions {
   readonly stride: number;
   /** Keys a call, each with a descriptor for every rule of the load. */
   readonly batch: number;
-  /** What is sent, and so which rules match. */
   readonly load: LoadName;
   readonly expect: ExpectedCode;
   /** The count that every counter is to have after its call. */

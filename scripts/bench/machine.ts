@@ -44,7 +44,7 @@ export async function versions(): Promise<Versions> {
   };
 }
 
-/** What a program says of its version; nothing when it is not installed, which is fine for runs without it. */
+/** The version that a program prints; empty when it is not installed, which is fine for runs without it. */
 async function versionText(tool: Tool): Promise<string> {
   const path = toolPath(tool);
   return path === undefined ? "" : await outputOf(path, ["--version"]);

@@ -36,7 +36,7 @@ const TOOLS: Readonly<Partial<Record<PartName, readonly Tool[]>>> = {
 };
 
 /** Runs the bench, prints its results, and writes them where the options say. */
-export async function main(args: string[], signal: AbortSignal): Promise<void> {
+async function main(args: string[], signal: AbortSignal): Promise<void> {
   const options = readBenchOptions(args);
   await needTools(options);
   const setup = { options, signal, say: (line: string) => write(Deno.stderr, line) };
@@ -58,7 +58,7 @@ export async function main(args: string[], signal: AbortSignal): Promise<void> {
   await writeResults(results, options);
 }
 
-/** What is not a load of calls; each part starts its own processes, one after the other. */
+/** Measures everything but loads of calls; each part starts its own processes, one after the other. */
 async function measureRest(setup: LoadsSetup): Promise<Omit<Measurements, "summaries">> {
   const isAsked = (part: PartName) => setup.options.parts.includes(part);
   const algorithms = isAsked("algorithms") ? await measureAlgorithms(setup) : undefined;
@@ -83,7 +83,7 @@ async function measureClient(setup: LoadsSetup): Promise<ClientTime[]> {
   return JSON.parse(await repeated("client_time.ts", setup));
 }
 
-/** What a script prints that measures something many times over, in a process of its own. */
+/** Returns the output of a script that repeats a measurement in its own process. */
 async function repeated(file: string, { options, signal }: LoadsSetup): Promise<string> {
   const script = new URL(file, import.meta.url).pathname;
   const repetitions = `${options.isQuick ? QUICK_REPETITIONS : REPETITIONS}`;

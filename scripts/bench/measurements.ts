@@ -11,7 +11,7 @@ import type { Round } from "./round.ts";
 import type { StartOutcome } from "./start_time.ts";
 import type { WebhookOutcome } from "./webhooks.ts";
 
-/** What one run of the bench measured; a part that was not asked for is absent. */
+/** The measurements of one run; a part that was not measured is absent. */
 export interface Measurements {
   readonly summaries: readonly Summary[];
   readonly algorithms?: readonly AlgorithmSpeed[] | undefined;

@@ -11,7 +11,7 @@ const QUICK_STRIDE = 100;
 /** Time enough; the number of calls ends it. */
 const SECONDS = 120;
 
-/** What a million different values do to the embedded cache. */
+/** Memory and throughput of the embedded cache with a million values. */
 export interface MillionOutcome {
   readonly values: number;
   readonly residentMb: number;

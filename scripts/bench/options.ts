@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import { oneOf, positive, positiveInteger, someOf } from "./flag_values.ts";
 
-/** What can be measured; each is a part of the whole run. */
+/** The parts of a run. */
 export const PARTS = [
   "keys",
   "hot",
@@ -28,12 +28,12 @@ export const PARTS = [
 /** The name of a part. */
 export type PartName = typeof PARTS[number];
 
-/** What may carry Weir's gRPC. */
-export const ENGINES = ["native", "grpc-js"] as const;
+/** The engines of Weir's gRPC port. */
+const ENGINES = ["native", "grpc-js"] as const;
 /** The name of an engine. */
 export type EngineName = typeof ENGINES[number];
 
-/** What the bench is to do. */
+/** Options of a bench. */
 export interface BenchOptions {
   readonly engine: EngineName;
   readonly parts: readonly PartName[];

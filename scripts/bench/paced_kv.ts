@@ -10,8 +10,8 @@ import { openKvSession } from "../../src/cache/kv/greeting.ts";
 const KEYS = 10_000;
 const TIMEOUT_MS = 5_000;
 
-/** What the bare round trips are. */
-export interface PacedKvOptions {
+/** Options of a paced kv. */
+interface PacedKvOptions {
   readonly port: number;
   readonly perSecond: number;
   readonly warmUpSeconds: number;
@@ -19,7 +19,7 @@ export interface PacedKvOptions {
 }
 
 /** Sends INCRBY at a constant rate on a bare connection, and checks that each answer is a count. */
-export async function runPacedKv(options: PacedKvOptions): Promise<LoadResult> {
+async function runPacedKv(options: PacedKvOptions): Promise<LoadResult> {
   const { port, perSecond, warmUpSeconds, seconds } = options;
   const connection = await openKvSession(
     {

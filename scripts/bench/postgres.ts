@@ -16,18 +16,18 @@ import { deliveriesPerSecond, ENDPOINTS, triggersPerSecond } from "./webhooks.ts
 const CONNECTIONS = 10;
 /** The yardstick takes such a part of the time that a load takes. */
 const YARDSTICK_SHARE = 2;
-/** How much is measured, and how much before it, which warms the processes. */
+/** Amounts of the measurement, and of the one before it, which warms the processes. */
 const WHOLE = { triggers: 2_000, events: 40, warmUpTriggers: 1_500, warmUpEvents: 10 } as const;
 const QUICK = { triggers: 100, events: 2, warmUpTriggers: 10, warmUpEvents: 1 } as const;
 
-/** What is compared, as tables name it; the file is what the others are beside. */
+/** The compared stores, as tables name them; the others are compared with the file. */
 export const STORES = [
   "SQLite, one instance",
   "PostgreSQL, one instance",
   "PostgreSQL, three instances",
 ] as const;
 /** The name of what is compared. */
-export type StoreName = typeof STORES[number];
+type StoreName = typeof STORES[number];
 
 const INSTANCES: Readonly<Record<StoreName, number>> = {
   "SQLite, one instance": 1,
@@ -35,8 +35,8 @@ const INSTANCES: Readonly<Record<StoreName, number>> = {
   "PostgreSQL, three instances": 3,
 };
 
-/** What one store did; medians of the rounds. */
-export interface StoreSpeed {
+/** Speed of one store; medians of the rounds. */
+interface StoreSpeed {
   readonly store: StoreName;
   /** Triggers a second that were accepted, and deliveries a second that arrived. */
   readonly triggers: number;
@@ -46,7 +46,7 @@ export interface StoreSpeed {
   readonly deliveriesToBare: number;
 }
 
-/** What the webhook service did on PostgreSQL and beside it. */
+/** Speed of the webhook service on PostgreSQL, and of plain transactions. */
 export interface PostgresOutcome {
   /** Transactions a second of a bare client, two rows in each. */
   readonly bareTransactions: number;

@@ -1,7 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
 
-/** Where a store is, and how it is asked beside the service. */
+/** A store, and a connection to it besides that of the service. */
 export interface BenchStore {
   readonly name: string;
   /** The settings that name it. */

@@ -3,7 +3,7 @@ import { markdownTable, wholeNumber } from "../../tests/harness/markdown_table.t
 
 const HEAD = ["store", "triggers/s", "to bare", "deliveries/s", "to bare"];
 
-/** What was measured on PostgreSQL, which has no targets, as Markdown. */
+/** The results of PostgreSQL, which has no targets, as Markdown. */
 export function postgresText({ bareTransactions, connections, stores }: PostgresOutcome): string {
   const rows = stores.map(({ store, triggers, triggersToBare, deliveries, deliveriesToBare }) => [
     ...[store, wholeNumber(triggers), triggersToBare.toFixed(2)],

@@ -1,7 +1,7 @@
 import pg from "pg";
 
-/** What the yardstick works with. */
-export interface BareTransactionsOptions {
+/** Options of a bare transactions. */
+interface BareTransactionsOptions {
   readonly connections: number;
   readonly seconds: number;
 }

@@ -16,11 +16,10 @@ const LOAD = { "in-flight": 256, "warm-up": 0.3, seconds: 1 } as const;
 const MOST_ROUNDS = 2;
 const LOAD_TIMEOUT_MS = 120_000;
 const WATCH = new URL("./slice_watch.ts", import.meta.url).pathname;
-/** What it prints. */
 const SLICE_LINE = /^longest slice: (\d+\.\d+) ms$/;
 const LOADED = "Rules loaded";
 
-/** What a reload of many rules does to the thread that decides; medians of the rounds. */
+/** Effect of a reload of many rules on the deciding thread; medians of the rounds. */
 export interface ReloadOutcome {
   readonly rules: number;
   readonly callsPerSecond: number;

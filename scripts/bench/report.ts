@@ -3,7 +3,7 @@ import { median } from "../../tests/harness/percentile.ts";
 import type { Round } from "./round.ts";
 import type { TargetName } from "./scenario.ts";
 
-/** What is known of a load on a target. */
+/** Metrics of a load on a target. */
 export interface Metrics {
   readonly callsPerSecond: number;
   readonly p50Ms: number;
@@ -19,7 +19,7 @@ export interface Summary {
   /** Calls a second of the slowest and of the fastest round: far apart when something else used the machine. */
   readonly slowest: number;
   readonly fastest: number;
-  /** How much of one core the generator used, at most. */
+  /** Share of one core that the generator used, at most. */
   readonly generatorBusy: number;
   /** The median share of the less busy one of two workers; absent for one thread. */
   readonly workerShare?: number;

@@ -13,13 +13,13 @@ export interface Round extends LoadTimes {
   readonly target: TargetName;
   /** CPU seconds of the server process for 100,000 calls; 0 where there is no server of ours. */
   readonly cpuSecondsPer100k: number;
-  /** How much of one core the generator used; 0 for h2load, which does not tell. */
+  /** Share of one core that the generator used; 0 for h2load, which does not report it. */
   readonly generatorBusy: number;
   /** The share of the less busy one of two workers; absent for one thread. */
   readonly workerShare?: number;
 }
 
-/** What every round needs. */
+/** The context of every round. */
 export interface RoundSetup {
   readonly folder: string;
   /** File with the body that h2load sends. */
@@ -28,8 +28,8 @@ export interface RoundSetup {
   readonly signal: AbortSignal;
 }
 
-/** How much load: our own generator takes times, h2load a number of calls. */
-export interface Amount {
+/** The amount of load: our own generator takes times, h2load a number of calls. */
+interface Amount {
   readonly seconds: number;
   readonly warmUpSeconds: number;
   readonly calls: number;

@@ -1,15 +1,8 @@
 import type { PartName } from "./options.ts";
 import type { LoadName } from "../../tests/harness/bench_rules.ts";
 
-/**
- * What is measured: a bare grpc-js echo, Weir with its embedded cache, Weir with redis-server; bare round
- * trips to that redis-server; over TLS the echo, and Weir's engine and service with the embedded cache; and
- * Weir with a cluster of redis-servers, with memcached, and with a second redis-server for limits per second;
- * and Weir with its embedded cache that pushes statistics, is asked for metrics, or traces 1 % of its calls, or
- * has every feature on, or recognizes no request, which shadow mode causes; and Weir with its embedded cache and a
- * webhook store, whose rules report limits as events to an endpoint, or do not.
- */
-export const TARGETS = [
+/** Servers under measurement; the README of this folder describes them. */
+const TARGETS = [
   "echo",
   "memory",
   "redis",

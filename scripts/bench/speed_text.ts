@@ -7,7 +7,7 @@ import { type Summary, summaryTable } from "./report.ts";
 const BATCHES = [1, 4, 16];
 
 /** The table of all targets, as Markdown. */
-export function targetTable({ targets }: Pick<BenchResults, "targets">): string {
+function targetTable({ targets }: Pick<BenchResults, "targets">): string {
   return markdownTable(
     ["what", "target", "measured", ""],
     targets.map((
@@ -21,7 +21,7 @@ function missedText(missedBy: number | undefined): string {
 }
 
 /** The table of batch sizes, as Markdown; nothing when none was measured. */
-export function batchTable(summaries: readonly Summary[]): string {
+function batchTable(summaries: readonly Summary[]): string {
   const rows = BATCHES.flatMap((batch) => {
     const summary = summaries.find(({ scenario }) => scenario === `batch ${batch}`);
     if (summary === undefined) return [];
@@ -33,7 +33,7 @@ export function batchTable(summaries: readonly Summary[]): string {
   return markdownTable(["descriptors a call", "calls/s", "descriptors/s", "p50 ms", "p99 ms"], rows);
 }
 
-/** What the bench prints. */
+/** The report of a run, as Markdown. */
 export function reportText(results: BenchResults): string {
   const missed = results.targets.filter(({ isHit }) => !isHit).length;
   return [

@@ -7,15 +7,15 @@ import { median } from "../../tests/harness/percentile.ts";
 import { residentMb } from "../../tests/harness/process_metrics.ts";
 import { startBenchWeir } from "./target.ts";
 
-/** How long Weir may take to answer. */
+/** Time that Weir may take to answer. */
 const START_MS = 30_000;
 /** Pause between two attempts. */
 const RETRY_MS = 2;
-/** How long Weir is left alone before its memory is read. */
+/** Time that Weir is left alone before its memory is read. */
 const IDLE_MS = 1_500;
 const QUICK_IDLE_MS = 200;
 
-/** How long a start takes, and what an idle process holds; medians. */
+/** Time of a start, and memory of an idle process; medians. */
 export interface StartOutcome {
   /** From spawning the process to the first OK over gRPC. */
   readonly firstOkMs: number;
@@ -23,8 +23,8 @@ export interface StartOutcome {
   readonly rounds: readonly { readonly firstOkMs: number; readonly idleMb: number }[];
 }
 
-/** What a start is measured with. */
-export type StartKind = "plain" | "features";
+/** The settings of a measured start. */
+type StartKind = "plain" | "features";
 
 /**
  * Starts Weir with the embedded cache several times, plain or with every feature on; a first time, which fills Deno's

@@ -3,7 +3,7 @@
  */
 import { createServer } from "node:http";
 
-/** How often metrics are pulled. */
+/** Interval at which metrics are pulled. */
 const SCRAPE_INTERVAL_MS = 1_000;
 
 /** A receiver of pushed statistics on a free port, which reads everything and keeps nothing. */

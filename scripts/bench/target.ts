@@ -27,7 +27,7 @@ const MEMCACHED_ARGS = ["-m", "256", "-t", "4"];
 
 const KV = { BACKEND_TYPE: "kv" } as const;
 
-/** What Weir counted for some rules. */
+/** Hits that Weir counted for some rules. */
 export interface RuleCounts {
   readonly totalHits: number;
   /** Within the limit and over it: hits that were decided. */
@@ -49,9 +49,9 @@ export interface Target {
   /** Port of its gRPC listener; of redis-server for the bare round trips. */
   readonly port: number;
   readonly expect: ExpectedCode;
-  /** What it counted so far; absent where nothing is counted. */
+  /** Its counts so far; absent where nothing is counted. */
   readonly counts?: (rules: readonly RuleName[]) => Promise<RuleCounts>;
-  /** Where its lasting counters are; several targets may share it. */
+  /** The store of its lasting counters; several targets may share it. */
   readonly store?: CounterStore;
   /** File with the certificate that its own is signed by, when it speaks TLS. */
   readonly caFile?: string;
@@ -258,7 +258,7 @@ export async function weirTarget(name: TargetName, weir: WeirProcess, debugToken
   return { name, pid, port: portOf(grpcAddress), expect: "OK", counts };
 }
 
-/** What Weir is compared with gets the flags for V8 that it is served with too. */
+/** Servers that Weir is compared with get its V8 flags. */
 function v8Flags(): readonly string[] {
   return SERVE_FLAGS.filter((flag) => flag.startsWith("--v8-flags="));
 }

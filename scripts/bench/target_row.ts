@@ -1,7 +1,7 @@
 import type { TargetRow } from "./measurements.ts";
 
-/** What a row says. */
-export type RowTexts = Pick<TargetRow, "what" | "target" | "measured">;
+/** The texts of a row. */
+type RowTexts = Pick<TargetRow, "what" | "target" | "measured">;
 
 /** A target that is met from the bound on. */
 export function atLeast(value: number, bound: number, texts: RowTexts): TargetRow {

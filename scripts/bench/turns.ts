@@ -8,11 +8,11 @@ import { RATE_LIMIT_PATH } from "../../src/load/rate_limit_message.ts";
 import { messageCheck } from "../../tests/harness/bench_answer.ts";
 import { benchCalls, type LoadName, LOADS, RULES_OF } from "../../tests/harness/bench_rules.ts";
 
-/** How long the last answers of a turn may take after its time is over, and connections to open. */
+/** Time that the last answers of a turn may take after its time is over, and connections to open. */
 const GRACE_MS = 10_000;
 
-/** What is done in turns. */
-export interface TurnsOptions {
+/** Options of a turns. */
+interface TurnsOptions {
   /** Ports on the loopback of the servers that are compared. */
   readonly ports: readonly number[];
   /** Turns of each server. */
@@ -50,7 +50,7 @@ export async function takeTurns(options: TurnsOptions): Promise<LoadResult[][]> 
 }
 
 /** The same things, beginning one further each time, and every other time backwards. */
-export function inTurn<T>(things: readonly T[], turn: number): T[] {
+function inTurn<T>(things: readonly T[], turn: number): T[] {
   const first = (turn >> 1) % Math.max(1, things.length);
   const rotated = [...things.slice(first), ...things.slice(0, first)];
   return turn % 2 === 0 ? rotated : rotated.toReversed();
@@ -78,8 +78,13 @@ class Server implements CallRecord {
     this.#connections = Array.from({ length: connections }, () =>
       new LoadConnection({
         peer: { address: { host: "127.0.0.1", port } },
-        ...{ path: RATE_LIMIT_PATH, inFlight, checkMessage, deadline },
-        ...{ record: this, nextCall, isPausable: true },
+        path: RATE_LIMIT_PATH,
+        inFlight,
+        checkMessage,
+        deadline,
+        record: this,
+        nextCall,
+        isPausable: true,
       }));
   }
 
@@ -88,7 +93,6 @@ class Server implements CallRecord {
     return Promise.all(this.#connections.map(({ ready }) => ready));
   }
 
-  /** What was found, turn by turn. */
   get results(): LoadResult[] {
     return this.#results;
   }

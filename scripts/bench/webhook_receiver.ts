@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { lowerPriority } from "../../src/base/thread_priority.ts";
 
-/** What a receiver has seen. */
+/** Counts of a receiver. */
 export interface Received {
   readonly count: number;
   /** Different `X-Svc-Delivery` identifiers; requests without one are not among them. */

@@ -6,18 +6,18 @@ import type { Received } from "./webhook_receiver.ts";
 
 const TOKEN = "the-token-of-the-administration-of-the-bench";
 const WORKFLOW = `workflow: bench\nsteps:\n  - name: result\n    set: { id: "{{ input.id }}" }\n`;
-/** How long a step of the bench may take. */
+/** Time that a step of the bench may take. */
 const WAIT_MS = 60_000;
 const LOOK_MS = 20;
 
-/** How the webhook service is to run. */
-export interface WebhookBenchOptions {
+/** Options of a webhook bench. */
+interface WebhookBenchOptions {
   /** For files; it exists. */
   readonly folder: string;
   readonly engine: string;
   /** Settings that name its store; a file in the folder when absent. */
   readonly store?: Readonly<Record<string, string>> | undefined;
-  /** How many processes share the store; one when absent. */
+  /** Number of processes that share the store; one when absent. */
   readonly instances?: number | undefined;
 }
 
@@ -100,7 +100,7 @@ export class WebhookBench implements AsyncDisposable {
     return Number((await this.#call("POST", "/events", body)).deliveries);
   }
 
-  /** What the receiver has got when it has got so many; throws when it does not in time. */
+  /** The counts of the receiver once it has received so many; throws after a timeout. */
   async received(count: number, signal: AbortSignal): Promise<Received> {
     const begin = performance.now();
     for (;;) {
@@ -143,8 +143,8 @@ export class WebhookBench implements AsyncDisposable {
 }
 
 /**
- * Where a store is in a folder: apart from the rules. Who watches these opens and closes what changes beside them, and
- * with that a process loses its locks on a database there, so that nobody else may read it.
+ * The file of a store in a folder, apart from the rules: a watcher of these opens and closes files next to them,
+ * and with that a process loses its locks on a database there.
  */
 export function storeFile(folder: string): string {
   return `${folder}/data/weir.db`;
@@ -159,7 +159,9 @@ async function isOpen(url: string): Promise<boolean> {
 
 function startOne({ folder, engine, store }: WebhookBenchOptions): Promise<WeirProcess> {
   return startBenchWeir({
-    ...{ BACKEND_TYPE: "memory", GRPC_ENGINE: engine, ADMIN_TOKEN: TOKEN },
+    BACKEND_TYPE: "memory",
+    GRPC_ENGINE: engine,
+    ADMIN_TOKEN: TOKEN,
     ...(store ?? { WEBHOOK_STORE: storeFile(folder) }),
     WORKFLOW_DIRECTORY: `${folder}/workflows`,
     WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8",

@@ -24,8 +24,8 @@ export function bareCommits(folder: string, seconds: number): number {
   }
 }
 
-/** What a bare client sends. */
-export interface BareLoad {
+/** The requests of a bare client. */
+interface BareLoad {
   readonly urls: readonly string[];
   readonly requests: number;
   readonly parallel: number;

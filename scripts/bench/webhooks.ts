@@ -4,7 +4,7 @@ import { runGenerator } from "./round.ts";
 import { WebhookBench } from "./webhook_service.ts";
 import { bareCommits, barePosts } from "./webhook_yardsticks.ts";
 
-/** Where deliveries go. */
+/** Number of endpoints. */
 export const ENDPOINTS = 50;
 /** Attempts of an endpoint that run at once, the default, over all endpoints. */
 const PARALLEL = 4 * ENDPOINTS;
@@ -22,7 +22,7 @@ const BODY = JSON.stringify({
   data: { id: crypto.randomUUID(), text: "x".repeat(100) },
 });
 
-/** What the webhook service did; medians of the rounds. */
+/** Speed of the webhook service; medians of the rounds. */
 export interface WebhookOutcome {
   /** Commits a second of bare `node:sqlite` in the same folder. */
   readonly bareCommits: number;
@@ -96,8 +96,12 @@ async function measureOnce({ options, signal }: LoadsSetup): Promise<Round> {
   stop.abort();
   await bench.received(await beside, signal);
   return {
-    ...{ bareCommits: bare, triggers, barePosts: posts, deliveries },
-    ...{ decisionP99Ms, decisionP99WithDeliveriesMs },
+    bareCommits: bare,
+    triggers,
+    barePosts: posts,
+    deliveries,
+    decisionP99Ms,
+    decisionP99WithDeliveriesMs,
   };
 }
 

@@ -7,7 +7,7 @@ const SCENARIO = "256x1 workers";
 const PAIRS = [["memory", "memory-workers"], ["redis", "redis-workers"]] as const;
 const BOUNDS = { callsPerCpu: 0.85, share: 0.4 } as const;
 
-/** What two workers take for a call as against one thread, and how calls are divided among them. */
+/** CPU per call of two workers compared with one thread, and how evenly they share calls. */
 export function workerRows(
   find: (scenario: string, target: TargetName) => Summary | undefined,
 ): TargetRow[] {

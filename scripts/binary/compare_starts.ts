@@ -25,8 +25,8 @@ interface Way {
 }
 
 /**
- * How long the program and `deno run` take from their start to their first decision, and what an idle process holds: medians
- * of rounds in turn, after one that fills the caches.
+ * Compares the time from the start to the first decision, and the memory of an idle process, of the program and of
+ * `deno run`: medians of rounds in turn, after one that fills the caches.
  */
 export async function compareStarts(
   program: string,

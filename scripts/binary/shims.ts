@@ -1,6 +1,6 @@
 /**
- * What Deno 2.6.10 lacks and Weir uses, for the program of `deno task test:binary`: the first import of its main module
- * and of its workers. Deno 2.9, which Weir requires, has all of it.
+ * Functions that Deno 2.6.10 lacks and Weir uses, for the program of `deno task test:binary`: the first import of
+ * its main module and of its workers. Deno 2.9, which Weir requires, has all of them.
  */
 import { createPublicKey, generateKeyPairSync, type KeyObject, X509Certificate } from "node:crypto";
 import net from "node:net";

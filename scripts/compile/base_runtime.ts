@@ -3,16 +3,13 @@ import { CompileError } from "./failure.ts";
 import type { Target } from "./options.ts";
 
 const RELEASE = Deno.version.deno;
-/** What Deno writes when it is the base runtime that it cannot have. */
 const BASE_WORDS = /\bdenort\b|\bbase binary\b/;
 
-/** Where a base runtime may come from. */
-export interface BaseSources {
-  /** What `DENORT_BIN` names; absent when it is not set. */
+/** Sources of a base runtime. */
+interface BaseSources {
+  /** The value of `DENORT_BIN`; undefined when it is not set. */
   readonly named: string | undefined;
-  /** What `DENO_DIR` names. */
   readonly denoFolder: string;
-  /** What Deno said of the compilation that failed. */
   readonly complaint: string;
 }
 
@@ -31,7 +28,7 @@ export async function checkNamedBase(named: string | undefined, targets: readonl
   );
 }
 
-/** What to say when a compilation failed because there is no base runtime; absent when that is not why. */
+/** The message for a compilation that failed because there is no base runtime; undefined for another reason. */
 export async function missingBaseText(
   target: Target,
   { named, denoFolder, complaint }: BaseSources,

@@ -25,5 +25,5 @@ export const UNUSED: Readonly<Record<string, RegExp>> = {
   "yaml": /^browser\//,
 };
 
-/** What the program is made of, with the settings of Deno that it is made by. */
+/** The sources of the program, with the settings of Deno. */
 export const SOURCES = [ENTRY, "deno.json", "deno.lock", "src"] as const;

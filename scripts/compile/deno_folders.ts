@@ -1,8 +1,8 @@
 import { runDeno } from "./failure.ts";
 
-/** Where Deno keeps what it fetched and made. */
+/** Folders of Deno for fetched and generated files. */
 export interface DenoFolders {
-  /** What `DENO_DIR` names. */
+  /** The value of `DENO_DIR`. */
   readonly root: string;
   readonly emitted: string;
 }

@@ -3,10 +3,10 @@ import { ENTRY, LICENSES, PAGE, UNUSED, WORKERS } from "./contents.ts";
 import { CompileError, runDeno } from "./failure.ts";
 import { licensesOf } from "./licenses.ts";
 
-/** What modules of a package import, require or read; not types, source maps and texts for people. */
+/** Files that modules of a package import, require or read; no types, source maps and texts for people. */
 const LOADABLE = /\.(?:[cm]?js|json|node|wasm)$/;
 
-/** What `deno info --json` says of a module and of what it leads to. */
+/** The output of `deno info --json`, as far as it is read. */
 interface ModuleGraph {
   readonly roots: readonly string[];
   readonly modules: readonly {
@@ -21,7 +21,7 @@ interface ModuleGraph {
   >;
 }
 
-/** What goes into the program, by absolute paths. */
+/** The files of the program, by absolute paths. */
 export interface Content {
   /**
    * The modules and texts that imports lead to from the entry and from the workers, the `package.json` of each npm package,

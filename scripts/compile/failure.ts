@@ -6,15 +6,15 @@ export class CompileError extends Error {
 /** A program that cannot be made because its platform's base runtime cannot be had. */
 export class MissingBaseError extends CompileError {}
 
-/** How a program that was run ended, and what it wrote. */
-export interface Ended {
+/** Exit code and output of a program. */
+interface Ended {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Where a program runs, and what ends it. */
-export interface RunOptions {
+/** Options of a run to the end. */
+interface RunOptions {
   readonly cwd: string;
   /** Beside the environment of this program. */
   readonly env?: Readonly<Record<string, string>>;
@@ -48,7 +48,7 @@ export async function runDeno(what: string, args: readonly string[], options: Ru
   throw new CompileError(`Cannot ${what}: "${command}" ended with code ${code}\n${complaint(stderr)}`);
 }
 
-/** What a Deno that failed wrote, without where in itself it was. */
+/** The output of a failed Deno without its own stack. */
 export function complaint(stderr: string): string {
   return stderr.split("\n\nStack backtrace:")[0]?.trim() ?? "";
 }

@@ -12,7 +12,7 @@ export const TARGETS = [
 /** The name of a platform. */
 export type Target = typeof TARGETS[number];
 
-/** What is to be compiled. */
+/** Options of a compile. */
 export interface CompileOptions {
   /** Platforms that were asked for; none of them means this one. */
   readonly targets: readonly Target[];
@@ -20,13 +20,12 @@ export interface CompileOptions {
   readonly dry: boolean;
   /** Leaves out platforms without a base runtime, as long as there is one that has it. */
   readonly skipMissing: boolean;
-  /** Whether types are checked. */
+  /** True if types are checked. */
   readonly check: boolean;
-  /** Where the programs and their sums go. */
   readonly folder: string;
 }
 
-/** How the task is called. */
+/** The usage of the task. */
 export const USAGE = `usage: deno task compile [--target PLATFORM,... | --dry] [--output FOLDER] [--no-check]
   --target    platforms, also given several times, or all; without it, dist/weir for this machine:
               ${TARGETS.join("\n              ")}

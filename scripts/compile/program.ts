@@ -12,14 +12,13 @@ import { missingFiles, textsIn } from "./program_bytes.ts";
 /** Another Deno than the one that runs this. */
 export interface Compiler {
   readonly deno: string;
-  /** What `DENO_DIR` names for it. */
   readonly folder: string;
   /** Flags that it does not know, and those that it needs more. */
   readonly lacks: readonly string[];
   readonly needs: readonly string[];
 }
 
-/** What a program is made from, and where it goes. */
+/** Options of a program. */
 export interface ProgramOptions {
   /** Folder of the sources. */
   readonly source: string;
@@ -77,9 +76,9 @@ async function checkContent(options: ProgramOptions): Promise<void> {
   );
 }
 
-/** What a program is asked, and what ends the wait for its answer. */
-export interface RunCheckOptions extends Pick<ProgramOptions, "base" | "signal"> {
-  /** What `weir version` has to say. */
+/** Options of a run check. */
+interface RunCheckOptions extends Pick<ProgramOptions, "base" | "signal"> {
+  /** The line that `weir version` must print. */
   readonly version: string;
 }
 

@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 
-/** What is embedded begins with its description; what is before it is Deno itself. */
+/** The description begins the embedded part; Deno itself is before it. */
 const DESCRIPTION = '{"argv":[';
 
 /** Those of the files whose bytes are not in a program. */

@@ -6,7 +6,7 @@ import { PAGE, SOURCES } from "./contents.ts";
 import { denoFolders } from "./deno_folders.ts";
 
 /** A copy of the sources for one compilation; removed at the end of its block. */
-export interface SourceCopy extends AsyncDisposable {
+interface SourceCopy extends AsyncDisposable {
   readonly path: string;
 }
 

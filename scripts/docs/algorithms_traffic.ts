@@ -19,16 +19,16 @@ const STEP_MS = 100;
 const STEPS_PER_SECOND = 1_000 / STEP_MS;
 /** Requests per second, from a second on. Both bursts end within their windows, the first goes over the end of one. */
 const TRAFFIC = [[0, 0.5], [45, 5], [75, 0.5], [135, 5], [150, 0.5]] as const;
-/** How long a request is in flight. */
+/** Time that a request is in flight. */
 const REQUEST_SECONDS = 4;
 
 /** The requests of each second, and what became of them. */
-export interface PicturedSecond {
+interface PicturedSecond {
   passed: number;
   refused: number;
 }
 
-/** What became of the traffic under one algorithm. */
+/** The outcome of the traffic with one algorithm. */
 export interface PicturedRun {
   readonly algorithm: PicturedAlgorithm;
   readonly seconds: readonly PicturedSecond[];

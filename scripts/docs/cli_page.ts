@@ -35,7 +35,7 @@ export function cliPage(): string {
   ].join("\n\n");
 }
 
-/** Whether a group calls no administration API. */
+/** Returns whether a group calls no administration API. */
 function isLocal(group: string): boolean {
   return ["settings", "webhooks", "store"].includes(group);
 }

@@ -15,7 +15,7 @@ The echo server is a grpc-js server that returns the bytes of each call and make
 for the machine; the bench measures both in turn. The last row uses h2load instead of the load
 generator of the bench.`;
 
-/** How to estimate the number of counters, and when to add capacity. */
+/** The section about the number of counters and capacity. */
 export const COUNTERS_TEXT = `### Estimate the number of counters
 
 A shared cache stores a counter for its window, plus a random time of up to
@@ -42,7 +42,7 @@ all processes, when:
 Raise \`MEMORY_MAX_KEYS\`, or use a shared cache, when \`ratelimit.memory.evicted_keys\` grows. Counters in memory
 are not shared: each process counts separately.`;
 
-/** How to repeat the measurement. */
+/** The section about repeating the measurement. */
 export const METHOD_TEXT = `## Repeat the measurement
 
 \`\`\`sh on=time

@@ -1,6 +1,6 @@
 import { CompileError } from "../compile/failure.ts";
 
-/** What `deno.lock` says of npm packages, as far as it is read. */
+/** The npm packages of `deno.lock`, as far as they are read. */
 export interface Lock {
   readonly version: string;
   readonly specifiers: Readonly<Record<string, string>>;
@@ -13,8 +13,8 @@ interface LockedPackage {
   readonly optionalDependencies?: readonly string[];
 }
 
-/** What a bill of materials describes. */
-export interface SbomOptions {
+/** Options of a sbom. */
+interface SbomOptions {
   readonly version: string;
   readonly deno: string;
   /** When the sources were committed. */

@@ -1,6 +1,6 @@
 import type { FailedTest, TestReport, TestTime } from "../../tests/harness/test_report.ts";
 
-/** How one of several runners ended. */
+/** The end of one of several runners. */
 export interface TestRun {
   readonly name: string;
   readonly code: number;

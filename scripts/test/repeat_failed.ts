@@ -5,7 +5,7 @@ import type { TestGroup } from "./test_groups.ts";
 /** With more files than this, the change is wrong and not the machine. */
 const MAX_FILES = 12;
 
-/** What a repetition needs from outside. */
+/** Dependencies of a repetition. */
 export interface Repeater {
   /** Runs a group with these arguments. */
   readonly runGroup: (group: TestGroup, args: readonly string[]) => Promise<TestRun>;

@@ -8,7 +8,7 @@ import { endProcesses, processTree } from "./process_tree.ts";
 import type { TestGroup } from "./test_groups.ts";
 import { testModules } from "./test_modules.ts";
 
-/** How a group is run. */
+/** Options of a group. */
 export interface GroupOptions {
   readonly root: string;
   /** For reports and for output that is kept back. */
@@ -23,13 +23,12 @@ export interface GroupOptions {
   readonly isQuiet?: boolean;
   /** Aborted when its time is over. */
   readonly overdue: AbortSignal;
-  /** How long a runner that was interrupted has to say what it was waiting for. */
+  /** Time that a runner that was interrupted has to say what it was waiting for. */
   readonly graceMs: number;
 }
 
-/** How long the last of its output is waited for: a process that it left behind may hold the pipe. */
+/** Time that the last of its output is waited for: a process that it left behind may hold the pipe. */
 const OUTPUT_MS = 10_000;
-/** How much is shown of a runner that failed without a list of errors. */
 const LAST_LINES = 200;
 
 /** Runs a group of tests in a process of its own, and ends it with all that it started when it takes too long. */
@@ -85,7 +84,6 @@ async function endedInTime(
   }
 }
 
-/** What a child writes, held until it is asked for. */
 class KeptOutput {
   readonly #parts: Uint8Array[] = [];
   readonly #read: Promise<unknown>;
@@ -107,8 +105,8 @@ class KeptOutput {
   }
 }
 
-/** What a runner says of its failures; without that, the last that it said. */
-export function failuresIn(output: string): string {
+/** The failures in the output of a runner; without any, its last lines. */
+function failuresIn(output: string): string {
   const lines = stripVTControlCharacters(output).trimEnd().split("\n");
   const begin = lines.findIndex((line) => line.trim() === "ERRORS");
   return lines.slice(begin === -1 ? -LAST_LINES : begin).join("\n");

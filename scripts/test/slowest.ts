@@ -4,7 +4,7 @@ import type { TestTime } from "../../tests/harness/test_report.ts";
 
 const MOST_FILES = 30;
 const MOST_TESTS = 30;
-/** What a test waits for that imports one of these, directly or by way of others. */
+/** Servers that a test waits for, by the file that it imports, directly or not. */
 const STARTED: Readonly<Record<string, string>> = {
   "tests/harness/redis_server.ts": "redis-server",
   "tests/harness/redis_cluster.ts": "redis cluster",
@@ -44,7 +44,7 @@ export function slowestLines(
   ];
 }
 
-/** What a file of tests starts, by what it imports. */
+/** Returns a function that names the servers that a test file starts, by its imports. */
 export function startedByImports(root: string): (file: string) => string[] {
   return (file) => {
     const seen = new Set<string>();

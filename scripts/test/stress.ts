@@ -5,8 +5,8 @@ import { printLine } from "../install_tools.ts";
 import type { TestRun } from "./join_runs.ts";
 import { processTree } from "./process_tree.ts";
 
-/** How a run under stress is bounded and repeated. */
-export interface StressOptions {
+/** Options of a stress. */
+interface StressOptions {
   /** Rounds over all files. */
   readonly rounds: number;
   /** No round begins after so many minutes. */
@@ -15,9 +15,9 @@ export interface StressOptions {
 }
 
 /** A failure, and the seed of the round in which it was seen first. */
-export interface StressFailure extends FailedTest {
+interface StressFailure extends FailedTest {
   readonly seed: number;
-  /** How many rounds had it. */
+  /** Number of rounds that had it. */
   readonly rounds: number;
 }
 

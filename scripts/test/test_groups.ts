@@ -7,11 +7,11 @@ export interface TestGroup {
   readonly places: readonly string[];
   /** Flags of the runner. A unit test has no permission for the network and for processes, and a guard against the rest. */
   readonly flags: readonly string[];
-  /** Whether it uses the servers that all tests of a run share. */
+  /** True if it uses the servers that all tests of a run share. */
   readonly isServed: boolean;
-  /** How many modules run at a time, each in its own thread. */
+  /** Number of modules that run at a time, each in its own thread. */
   readonly jobs: number;
-  /** How many test files are loaded as one module, which loads what they import once. */
+  /** Number of test files that are loaded as one module, which loads their imports once. */
   readonly filesPerModule: number;
 }
 
@@ -104,7 +104,7 @@ export function planTests(cores: number, places: readonly string[]): readonly Te
   return groups.filter(({ places }) => places.length > 0);
 }
 
-/** Whether a path from the root holds only tests without network and processes. */
+/** Returns whether a path from the root holds only tests without network and processes. */
 export function isUnit(place: string): boolean {
   return UNIT_PLACES.some((unit) => place === unit || place.startsWith(`${unit}/`));
 }

@@ -3,8 +3,9 @@ import { pathToFileURL } from "node:url";
 import type { TestGroup } from "./test_groups.ts";
 
 /**
- * What the runner is to run: each test file would load its own graph of modules, so modules in this folder import several of
- * them. A failure is reported with the file that its test is in. What is no test file, such as an example, stays as it is.
+ * The modules of a run: each test file would load its own graph of modules, so modules in this folder import
+ * several of them. A failure is reported with the file of its test. Other files, such as examples, stay as they
+ * are.
  */
 export async function testModules(
   { name, places, filesPerModule }: TestGroup,

@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 
 /** Options of a live feed. */
-export interface LiveFeedOptions {
+interface LiveFeedOptions {
   readonly clock: Clock;
   /** Called once per second for all streams, while there are any. */
   readonly snapshot: () => unknown;

@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Health } from "../base/health.ts";
 
 /** A component and its state. */
-export interface ComponentState {
+interface ComponentState {
   readonly name: string;
   readonly reason: string;
 }
@@ -82,13 +82,12 @@ export interface SnapshotSources {
   readonly configuration: () => ConfigurationState;
   /** Counters and gauges by full name, without those of rules. */
   readonly metrics: () => Readonly<Record<string, number>>;
-  /** How many durations of each timer were within each bound and beyond the previous one; the last is beyond all. */
+  /** Counts of durations by the bound that they were within; the last is beyond all. */
   readonly timers: () => Readonly<Record<string, readonly number[]>>;
 }
 
 const MAX_RULES = 200;
 const MAX_KEYS = 20;
-/** How many candidates above the limit are collected before they are sorted. */
 const SORT_BATCH = 1_000;
 const MAX_TEXT = 1_000;
 const MAX_PROBLEMS = 3;

@@ -9,7 +9,7 @@ const CALLS = 300;
 const IN_FLIGHT = 50;
 const HEALTH = "/grpc.health.v1.Health/Check";
 
-/** Whether the process ends by itself within so many connections that make calls and then send GOAWAY. */
+/** Returns whether the process ends by itself within so many connections that make calls and then send GOAWAY. */
 export async function abortedByGoaway(weir: WeirProcess, connections: number): Promise<boolean> {
   let isOver = false;
   void weir.exited.then(() => isOver = true);

@@ -8,19 +8,19 @@ export const NOW = Date.UTC(2026, 0, 31, 12);
 /** The token of the service that a test plays. */
 export const TOKEN = "token-of-the-administration-0123456789";
 
-/** What a command answered and printed. */
+/** Exit code and output of a command. */
 export interface Ran {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** What a command is run with. */
+/** Options of a run of a command. */
 export interface RunOptions {
   readonly environment?: Readonly<Record<string, string>>;
   readonly stdin?: string;
   readonly stop?: AbortSignal;
-  /** Where a token may be kept; one that is not there when absent. */
+  /** Folder for a token; one that does not exist when absent. */
   readonly folder?: string;
   /** Told of each line as it is printed. */
   readonly onLine?: (line: string) => void;
@@ -105,12 +105,10 @@ export class PlayedAdministration implements AsyncDisposable {
     this.#server = Deno.serve(options, (request) => this.#answer(request));
   }
 
-  /** Where it is. */
   get url(): string {
     return `http://127.0.0.1:${this.#server.addr.port}`;
   }
 
-  /** What came so far. */
   get got(): readonly Got[] {
     return this.#got;
   }

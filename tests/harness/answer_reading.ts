@@ -5,7 +5,7 @@ import { ResponseParser } from "../../src/webhooks/outbound/response_parser.ts";
 import { SendError } from "../../src/webhooks/outbound/send_error.ts";
 import { seededRandom } from "./seeded_random.ts";
 
-/** What came of an answer: an error by its code, or the kind where it has none. */
+/** The outcome of reading a response: an error by its code, or by its kind if it has none. */
 export interface Read {
   /** Known from the end of the status line on. */
   readonly status?: number | undefined;
@@ -14,10 +14,10 @@ export interface Read {
   readonly state: "clean" | "over" | "open" | "cut" | string;
 }
 
-/** How an answer is read. */
+/** Options of a read. */
 export interface ReadOptions {
   readonly isHeadOnly?: boolean;
-  /** Whether the connection ends behind the bytes. */
+  /** True if the connection ends behind the bytes. */
   readonly isEnded?: boolean;
 }
 

@@ -65,11 +65,6 @@ export async function assertRejects(
   throw new AssertionError({ message, operator: "rejects" });
 }
 
-/** Always fails. */
-export function fail(message = "Failed"): never {
-  throw new AssertionError({ message, operator: "fail" });
-}
-
 function asError(thrown: unknown): Error {
   if (thrown instanceof Error) return thrown;
   throw new AssertionError({ message: `A value that is no Error was thrown: ${String(thrown)}` });

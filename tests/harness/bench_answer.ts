@@ -4,10 +4,10 @@ import { LIMIT } from "./bench_rules.ts";
 
 /** The codes that answers may be expected to have. */
 export const EXPECTED_CODES = ["echo", "OK", "OVER_LIMIT"] as const;
-/** What a right answer holds: the request's own bytes, or a response with this overall code. */
+/** The content of an expected response: the bytes of the request, or a response with this overall code. */
 export type ExpectedCode = typeof EXPECTED_CODES[number];
 
-/** What a right answer is. */
+/** An expected response. */
 export interface Expectation {
   readonly code: ExpectedCode;
   /** Descriptors of a request, each of which has a status in the answer. */
@@ -21,7 +21,7 @@ export function messageCheck(expected: Expectation): MessageCheck {
   return (message, request) => messageProblem(message, request, expected);
 }
 
-/** What is wrong with an answer, or nothing. `request` is the message that was sent. */
+/** The problem of a response, if any. `request` is the message that was sent. */
 export function messageProblem(
   message: ByteRange,
   request: Uint8Array,
@@ -58,8 +58,8 @@ function responseProblem(
 }
 
 /**
- * Whether these are the bytes of an answer in its usual form: the overall code OK, and so
- * many statuses that begin with the code OK. Anything else is read in full.
+ * Returns whether these are the bytes of an answer in its usual form: the overall code OK, and so many statuses
+ * that begin with the code OK. Anything else is read in full.
  */
 function isPlainOk({ bytes, start, end }: ByteRange, descriptors: number): boolean {
   if (end - start < 2 || bytes[start] !== 0x08 || bytes[start + 1] !== 1) return false;

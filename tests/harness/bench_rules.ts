@@ -9,8 +9,8 @@ export type RuleName = keyof typeof WINDOWS;
 export const RULE_NAMES: readonly RuleName[] = ["one", "keys", "second", "events"];
 
 /**
- * What may be sent: `one` is for one hot key, `keys` for many, `both` for many with two limits each, `events` for many
- * of which one in a hundred is over its limit, in shadow mode.
+ * The loads: `one` is for one hot key, `keys` for many, `both` for many with two limits each, `events` for many of
+ * which one in a hundred is over its limit, in shadow mode.
  */
 export const LOADS = ["one", "keys", "both", "events"] as const;
 /** The name of a load. */
@@ -45,7 +45,7 @@ function ruleText(rule: RuleName): string {
   return `  - { key: load, value: ${rule}, descriptors: [${rules}] }`;
 }
 
-/** Whether counters of this rule are still there when a run is over. */
+/** Returns whether counters of this rule are still there when a run is over. */
 export function isLasting(rule: RuleName): boolean {
   return WINDOWS[rule] === "year";
 }
@@ -59,7 +59,7 @@ export function encodeRequest(load: LoadName, keys: readonly string[]): Uint8Arr
 }
 
 /** Which calls are made. */
-export interface BenchCallsOptions {
+interface BenchCallsOptions {
   readonly load: LoadName;
   /** Different keys. */
   readonly keys: number;

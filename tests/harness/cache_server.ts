@@ -3,7 +3,7 @@ import { freePort } from "./free_port.ts";
 import { requireTool } from "./tools.ts";
 import { until } from "./until.ts";
 
-/** How often a free port is looked for. */
+/** Number of times that a free port is looked for. */
 const ATTEMPTS = 3;
 
 /** Starts a server on a free port of the loopback address. */
@@ -25,8 +25,8 @@ export async function startOnFreePort<Server extends CacheServer>(
   }
 }
 
-/** What a cache server of a test is run with. */
-export interface CacheServerOptions {
+/** Options of a cache server. */
+interface CacheServerOptions {
   readonly program: "redis-server" | "valkey-server" | "memcached";
   /** Its port on 127.0.0.1. */
   readonly port: number;
@@ -50,10 +50,10 @@ export abstract class CacheServer implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Whether the server at the port answers, and is the process of this id. */
+  /** Returns whether the server at the port answers, and is the process of this id. */
   protected abstract answers(pid: number): Promise<boolean>;
 
-  /** Whether it was started and has not ended. */
+  /** Returns whether it was started and has not ended. */
   get running(): boolean {
     return this.#child?.running === true;
   }

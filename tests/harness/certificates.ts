@@ -9,8 +9,8 @@ export interface CertificateFiles {
   readonly keyFile: string;
 }
 
-/** What a certificate is issued for. */
-export interface IssueOptions {
+/** Options of a certificate. */
+interface IssueOptions {
   /** Subject names such as `DNS:localhost,IP:127.0.0.1`; none for a client. */
   readonly names?: string;
   /** Of the two authorities, the one that nobody was told to trust. */
@@ -19,7 +19,7 @@ export interface IssueOptions {
   readonly days?: number;
   /** When it becomes valid and expires, as `YYYYMMDD`, instead of `days`. */
   readonly dates?: readonly [from: string, to: string];
-  /** Whether it expired a day ago. */
+  /** True if it expired a day ago. */
   readonly isExpired?: boolean;
 }
 

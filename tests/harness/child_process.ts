@@ -1,7 +1,7 @@
 import { until } from "./until.ts";
 
-/** What to run, and with which environment. */
-export interface ChildOptions {
+/** Options of a child. */
+interface ChildOptions {
   readonly args: readonly string[];
   /** The whole environment of the child; that of the test when absent. */
   readonly env?: Readonly<Record<string, string>>;
@@ -10,8 +10,8 @@ export interface ChildOptions {
   readonly isSilent?: boolean;
 }
 
-/** How a child ended. */
-export interface ChildExit {
+/** Exit code and signal of a child. */
+interface ChildExit {
   readonly code: number;
   readonly signal: Deno.Signal | null;
 }

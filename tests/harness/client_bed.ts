@@ -46,12 +46,11 @@ export const PING: Uint8Array = frame(FRAME.PING, 0, new Uint8Array(8));
 export const SETTINGS_ACK: Uint8Array = frame(FRAME.SETTINGS, 0, new Uint8Array(0), FLAG.ACK);
 
 /** The client's end of a connection in memory; the server's end is the test. */
-export class MemorySocket extends Duplex {
-  /** What the client wrote and the server has not read. */
+class MemorySocket extends Duplex {
   readonly written: Uint8Array[] = [];
-  /** Whether the server reads nothing, so that writes do not end. */
+  /** True if the server reads nothing, so that writes do not end. */
   isBlocked = false;
-  /** Whether the client has ended its direction. */
+  /** True if the client has ended its direction. */
   hasEnded = false;
   #unblock: (() => void) | undefined;
 
@@ -129,7 +128,7 @@ export class ClientBed {
   }
 }
 
-/** How something ended: its value as a text, or the code and message of its error. */
+/** The outcome of a call: its value as a text, or the code and message of its error. */
 export async function outcomeOf(call: Promise<Uint8Array | undefined>): Promise<string> {
   try {
     return new TextDecoder().decode(await call);

@@ -6,13 +6,11 @@ import { Probe } from "./probe.ts";
 export class ConnectionBed {
   readonly probe: Probe;
   readonly connection: Connection;
-  /** What handlers threw and nobody was told. */
   readonly faults: string[] = [];
-  /** What the peer spoke in place of HTTP/2. */
   readonly otherProtocols: string[] = [];
   /** Lengths of header blocks that were unusually long. */
   readonly longHeaders: number[] = [];
-  /** How often the connection had output that no bytes of the peer brought. */
+  /** Number of times that the connection had output that no bytes of the peer brought. */
   outputs = 0;
   /** The time, in milliseconds. */
   now = 0;

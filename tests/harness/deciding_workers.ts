@@ -10,7 +10,7 @@ const TLS_RELOADS = "ratelimit.process.grpc_tls_reloaded";
 const MAX_CLIENTS = 200;
 
 /** A thread that decides, which a test watches and ends. */
-export class WatchedWorker {
+class WatchedWorker {
   /** Decisions, by its last report. */
   calls = 0;
   /** Certificates that it has taken over, by its last report. */
@@ -84,7 +84,7 @@ export class WatchedWorkers {
 }
 
 /** Clients with one connection each. */
-export class Clients implements Disposable {
+class Clients implements Disposable {
   readonly all: GrpcClient[] = [];
 
   /** Calls by the clients in turns, concurrently; answers their codes. */

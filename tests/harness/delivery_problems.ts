@@ -1,7 +1,7 @@
 import type { AnswerBody } from "./webhook_client.ts";
 import type { Reception, WebhookReceiver } from "./webhook_receiver.ts";
 
-/** What is wrong with deliveries of that many events, each of which has its number as `data.n`. */
+/** The problems of the deliveries of that many events, each of which has its number as `data.n`. */
 export function deliveriesProblems(
   deliveries: readonly AnswerBody[],
   { receiver, events }: {
@@ -21,7 +21,7 @@ export function deliveriesProblems(
   return problems;
 }
 
-/** What is wrong with one delivery, by its record and by what arrived. */
+/** The problems of one delivery, by its record and by the received requests. */
 export function deliveryProblems(
   delivery: AnswerBody,
   receiver: Pick<WebhookReceiver, "byId" | "resets">,

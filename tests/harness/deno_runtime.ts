@@ -11,7 +11,6 @@ export interface DenoRuntime {
   readonly release: string;
   /** The path of its executable. */
   readonly deno: string;
-  /** What it needs of the environment. */
   readonly env: Readonly<Record<string, string>>;
 }
 

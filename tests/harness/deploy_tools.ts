@@ -5,8 +5,8 @@ import type { Tool } from "./tool_register.ts";
 
 const FOLDER = new URL("../../config/deploy/", import.meta.url);
 
-/** How a program that checks files for operators ended, and all that it wrote. */
-export interface ToolAnswer {
+/** Exit code and output of a program that checks files for operators. */
+interface ToolAnswer {
   readonly code: number;
   readonly text: string;
 }

@@ -16,8 +16,8 @@ import { createEndpoint } from "../../src/webhooks/store/endpoints.ts";
 import { findEvent } from "../../src/webhooks/store/events.ts";
 import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 
-/** What a receiver of the test does with a request; a promise keeps it waiting. */
-export type Receiver = (request: OutgoingDelivery) => SendResult | Promise<SendResult>;
+/** A receiver's reaction to a request; a promise keeps it waiting. */
+type Receiver = (request: OutgoingDelivery) => SendResult | Promise<SendResult>;
 
 /** Stands for the network: asks the receiver of the test, and keeps what was sent. */
 export class SenderDouble implements DeliverySender {
@@ -48,14 +48,18 @@ export class SenderDouble implements DeliverySender {
   }
 }
 
-/** What a receiver that returns 500 is recorded as. */
+/** The recorded result of a receiver that returns 500. */
 export const SERVER_ERROR: SendResult = {
-  ...{ status: 500, errorKind: "status", error: "the receiver responded with 500" },
+  status: 500,
+  errorKind: "status",
+  error: "the receiver responded with 500",
 };
 
-/** What a receiver that returns 404 is recorded as. */
+/** The recorded result of a receiver that returns 404. */
 export const NOT_FOUND: SendResult = {
-  ...{ status: 404, errorKind: "status", error: "the receiver responded with 404" },
+  status: 404,
+  errorKind: "status",
+  error: "the receiver responded with 404",
 };
 
 /** Opens what was "sealed" as plain text. */
@@ -139,8 +143,16 @@ export class DispatcherBed implements AsyncDisposable {
     const now = this.clock.now();
     const sealed = { keyId: "k", bytes: new TextEncoder().encode(SECRET) };
     await this.store.write(createEndpoint, {
-      ...{ id, url: `https://receiver.example/${id}`, events: ["*"], description: "", enabled: true },
-      ...{ createdAt: now, updatedAt: now, headerNames: [], concurrency: 4, standardWebhooks: false },
+      id,
+      url: `https://receiver.example/${id}`,
+      events: ["*"],
+      description: "",
+      enabled: true,
+      createdAt: now,
+      updatedAt: now,
+      headerNames: [],
+      concurrency: 4,
+      standardWebhooks: false,
       secrets: [{ id: crypto.randomUUID(), sealed, createdAt: now, activeAt: now }],
       ...given,
     }, this.entry("endpoint.created"));

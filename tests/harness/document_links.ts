@@ -23,7 +23,7 @@ export function unreachablePages(pages: readonly Page[]): string[] {
   return pages.map(({ path }) => path).filter((path) => path.startsWith("docs/") && !reached.has(path));
 }
 
-/** Whether a page has a link to another page. */
+/** Returns whether a page has a link to another page. */
 export function linksTo(page: Page, path: string): boolean {
   return page.links.some(({ target }) => !isExternal(target) && targetOf(target, page.path).path === path);
 }

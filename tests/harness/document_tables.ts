@@ -3,7 +3,7 @@ import { lineAt, type Page } from "./documents.ts";
 
 /** Names of the code, and the pages whose tables describe them. */
 export interface Reference {
-  /** What they are, such as `setting`. */
+  /** Their kind, such as `setting`. */
   readonly kind: string;
   readonly names: readonly string[];
   readonly pages: readonly string[];
@@ -16,7 +16,7 @@ export interface Reference {
 }
 
 /** A row of a table. */
-export interface TableRow {
+interface TableRow {
   readonly line: number;
   /** The head of its first column. */
   readonly head: string;

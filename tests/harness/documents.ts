@@ -12,14 +12,14 @@ export interface Block {
 }
 
 /** A heading of a page. */
-export interface Heading {
+interface Heading {
   readonly line: number;
   readonly level: number;
   readonly text: string;
 }
 
 /** A link of a page. */
-export interface Link {
+interface Link {
   readonly line: number;
   readonly target: string;
 }

@@ -58,7 +58,7 @@ export class Envoy implements AsyncDisposable {
     return this.#child.stderrLines;
   }
 
-  /** Where a listener of the configuration is bound: `host:port`. */
+  /** The address of a listener of the configuration: `host:port`. */
   address(listener: string): string {
     const address = this.#listeners.get(listener);
     if (address === undefined) {

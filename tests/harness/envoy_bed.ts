@@ -2,7 +2,7 @@ import { parse } from "yaml";
 import { type Envoy, startEnvoy } from "./envoy.ts";
 import { ServeFixture, type ServeFixtureOptions } from "./serve_fixture.ts";
 
-/** Where the peers of an Envoy are: `host:port` each. */
+/** Addresses of the peers of an Envoy: `host:port` each. */
 export interface EnvoyPlaces {
   readonly weir: string;
   readonly upstream: string;
@@ -25,8 +25,8 @@ export function shippedConfig(
   });
 }
 
-/** What runs around an Envoy. */
-export interface EnvoyBedOptions extends ServeFixtureOptions {
+/** Options of an Envoy with its peers. */
+interface EnvoyBedOptions extends ServeFixtureOptions {
   /** Makes the configuration. */
   readonly config: (places: EnvoyPlaces) => object;
   /** Answers behind Envoy; with `upstream` when absent. */

@@ -1,5 +1,5 @@
-/** Where Envoy finds its peers. */
-export interface EnvoyPeers {
+/** Addresses of the peers of Envoy. */
+interface EnvoyPeers {
   /** Weir's gRPC port, `host:port`. */
   readonly weir: string;
   /** The server behind Envoy, `host:port`. */

@@ -33,7 +33,7 @@ export class EventReader {
     return JSON.parse(data?.slice("data: ".length) ?? "null");
   }
 
-  /** Whether the peer ends or cuts the stream before long, past events that come before. */
+  /** Returns whether the peer ends or cuts the stream before long, past events that come before. */
   async ended(): Promise<boolean> {
     let hasEnded = false;
     void this.#readAll().catch(() => {}).finally(() => hasEnded = true);

@@ -5,9 +5,9 @@ import { denoFolder, TOOL_NAMES } from "./tool_register.ts";
 import { toolPath } from "./tools.ts";
 
 /** A block that runs. */
-export type ShellBlock = Pick<Block, "line" | "text"> & Partial<Pick<Block, "marks">>;
+type ShellBlock = Pick<Block, "line" | "text"> & Partial<Pick<Block, "marks">>;
 
-/** How a block ended; the exit code of a block without an end is absent. */
+/** Exit code and output of a block; the exit code of a block without an end is absent. */
 export interface ShellOutcome {
   readonly line: number;
   readonly code: number | undefined;
@@ -19,9 +19,9 @@ const BLOCK_TIMEOUT_MS = 300_000;
 /** A private network, private mounts and private processes, which end with the first of them. */
 const NAMESPACES = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
 const WAYS = [NAMESPACES, ["--map-root-user", ...NAMESPACES]];
-/** What the pages start Deno with: `npx -y deno@VERSION`. */
+/** Stands in for `npx -y deno@VERSION`. */
 const NPX = `sh -c '[ "$1" = -y ] && shift 2 && exec deno "$@"' npx`;
-/** What is written into the repository goes into a file system in memory; what a start task left is not there. */
+/** Writes into the repository go to a file system in memory; files of an earlier start task are not there. */
 const SET_UP = [
   "ip link set lo up",
   'mount -t tmpfs tmpfs "$LAYER"',
@@ -70,12 +70,12 @@ export function needsNamespaces(name: string): { name: string; ignore: boolean }
   return { name: ignore ? `${name} [needs unshare with private mounts]` : name, ignore };
 }
 
-/** Whether a block needs a PostgreSQL at 127.0.0.1:5432. */
+/** Returns whether a block needs a PostgreSQL at 127.0.0.1:5432. */
 export function needsPostgres({ marks = [] }: Partial<Pick<Block, "marks">>): boolean {
   return marks.includes("with=postgres");
 }
 
-/** What the parser of bash says to a block; empty when it has nothing to say. */
+/** The complaints of bash's parser about a block; empty without any. */
 export async function parseProblems({ text }: Block): Promise<string> {
   const { stderr } = await new Deno.Command("bash", { args: ["-n", "-c", text] }).output();
   return new TextDecoder().decode(stderr);

@@ -1,4 +1,4 @@
-/** How the commands of an example are read, and how what they print is compared with the page. */
+/** Reads the commands of examples, and compares their output with the page. */
 import { requireTool } from "./tools.ts";
 
 /** A command ends with its line, unless a quote is still open there. */
@@ -14,7 +14,7 @@ export function commandsOf(text: string): string[] {
   return commands;
 }
 
-/** What curl prints, with plain line breaks. */
+/** The output of curl, with plain line breaks. */
 export async function curl(args: readonly string[]): Promise<string> {
   const { stdout } = await new Deno.Command(requireTool("curl"), { args: ["--noproxy", "*", ...args] })
     .output();

@@ -7,7 +7,7 @@ import { CacheError } from "../../src/ratelimit/errors.ts";
  * ended, all is answered.
  */
 export class FailingCache implements CounterCache {
-  /** What was asked: the second part of each key and the addend, such as `add k1 m0`. */
+  /** The second part of each key and the addend, such as `add k1 m0`. */
   readonly asked: string[] = [];
   /** Who asked, question after question. */
   readonly callers: (Caller | undefined)[] = [];

@@ -9,25 +9,25 @@ interface Timer {
 
 type Flow = "by hand" | "by turns" | "by waits" | "by a clock";
 
-/** How a clock differs from the one that it goes by. */
-export interface MachineClockOptions {
+/** Options of a machine clock. */
+interface MachineClockOptions {
   /** The clock that it goes by, in place of that of the machine. */
   readonly of?: Clock;
-  /** How many times as long every delay is, and how many times slower `elapsed` goes; 1 if absent. */
+  /** Every delay is so many times longer, and `elapsed` so many times slower; 1 if absent. */
   readonly factor?: number;
   /** Shorter delays keep their length: they are turns of the work, not limits. With it, `elapsed` is not scaled. */
   readonly fromMs?: number;
   /** The time of day, in milliseconds since the epoch, in place of that of the other clock. */
   readonly now?: number | (() => number);
-  /** How far the wall clock is ahead. */
+  /** Time that the wall clock is ahead. */
   readonly aheadMs?: number;
 }
 
 /** The clock of tests: its time passes only as a test tells, or is that of the machine, scaled and with time skipped. */
 export class FakeClock implements Clock {
-  /** How far the wall clock is ahead of the time that passes; a test may set it. */
+  /** Time that the wall clock is ahead of the elapsed time; a test may set it. */
   aheadMs = 0;
-  /** How much more time `elapsed` has counted; a test may set it. */
+  /** Additional time of `elapsed`; a test may set it. */
   elapsedAheadMs = 0;
   /** Every delay that was asked for, in milliseconds. */
   readonly waits: number[] = [];
@@ -95,12 +95,12 @@ export class FakeClock implements Clock {
     return () => this.#drop(timer);
   }
 
-  /** How many timers wait; 0 after everything that used the clock has let go of it. */
+  /** Number of waiting timers; 0 after everything that used the clock has let go of it. */
   get waiting(): number {
     return this.#timers.size;
   }
 
-  /** Whether its time is that of the machine. */
+  /** Returns whether its time is that of the machine. */
   get isOfMachine(): boolean {
     return this.#flow === "by a clock";
   }

@@ -9,7 +9,6 @@ const PORTS = 22_000;
 const MAX_TRIES = 1_000;
 const EVERY_INTERFACE = ["0.0.0.0", "::"];
 
-/** What this thread has given away, where no run shares a folder. */
 const given = new Set<number>();
 
 /** A TCP port on which nothing listens, on any interface; no other test of the run is given the same one. */

@@ -6,8 +6,8 @@ import {
   type WireRateLimitResponse,
 } from "../../src/wire/rls.ts";
 
-/** How a call ended. */
-export interface GrpcAnswer {
+/** The outcome of a call. */
+interface GrpcAnswer {
   /** Number of the status code. */
   readonly code: number;
   readonly details: string;

@@ -7,17 +7,17 @@ import {
 } from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
 
-/** What a peer answers: the bytes of a message, or a refusal. Undefined never answers. */
+/** A response of a peer: the bytes of a message, or a refusal. Undefined never responds. */
 export type PeerAnswer = Uint8Array | PeerRefusal | undefined;
 
-/** How a peer refuses a call, with what it sends as trailers. */
-export interface PeerRefusal {
+/** A refusal of a call, with its trailers. */
+interface PeerRefusal {
   readonly code: number;
   readonly details: string;
   readonly metadata?: Metadata;
 }
 
-/** How a peer listens and answers. */
+/** Options of a gRPC peer. */
 export interface GrpcPeerOptions {
   /** `host:port` or `unix:/path`; a free port of 127.0.0.1 when absent. */
   readonly listen?: string;

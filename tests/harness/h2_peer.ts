@@ -18,7 +18,7 @@ export const PEER_SETTING = {
   MAX_FRAME_SIZE: 5,
 } as const;
 
-/** What a client of HTTP/2 sends first: the preface, and SETTINGS with these. */
+/** The first bytes of an HTTP/2 client: the preface, and SETTINGS with these. */
 export function greeting(
   settings: readonly (readonly [identifier: number, value: number])[] = [],
 ): Uint8Array {
@@ -156,7 +156,7 @@ export class H2Lines {
   }
 }
 
-/** Where the frame at `at` ends; beyond the bytes when it is not whole. */
+/** The place where the frame at `at` ends; beyond the bytes when it is not whole. */
 function endOfFrame(bytes: Uint8Array, at: number): number {
   return bytes.length - at < FRAME_HEADER_BYTES
     ? Infinity

@@ -14,7 +14,6 @@ const READ_LIMIT_MS = 30_000;
 /** A handler that answers `/quick` immediately, and everything else when the test says so. */
 export class Gate {
   readonly #opened = Promise.withResolvers<void>();
-  /** How many requests came to the gate, and how many of them were told to end. */
   waiting = 0;
   aborted = 0;
 
@@ -36,11 +35,11 @@ export function listenOptions(options: Pick<ListenHttpOptions, "logger" | "clock
   return { name: "test", onState: () => {}, hostname: "127.0.0.1", port: 0, ...options };
 }
 
-/** What serves a handler. */
+/** Serves a handler. */
 export type Listen = (handler: HttpHandler, options: ListenHttpOptions) => HttpListener;
 
 /** The HTTP port's own server. */
-export function listenOnPort(handler: HttpHandler, options: ListenHttpOptions): HttpListener {
+function listenOnPort(handler: HttpHandler, options: ListenHttpOptions): HttpListener {
   return listenHttpPort(handler, { ...options, maxConnections: Infinity });
 }
 
@@ -112,7 +111,6 @@ export class HandledHttp {
     this.#handler = handler(this);
   }
 
-  /** What is answered to a client on this machine. */
   async fetch(path: string, init: RequestInit = {}): Promise<Response> {
     const request = new Request(`http://127.0.0.1${path}`, init);
     const response = await this.#handler(request, new AbortController().signal, "127.0.0.1");
@@ -135,7 +133,7 @@ export class Dialed implements Disposable {
     for (let sent = 0; sent < bytes.length;) sent += await this.#connection.write(bytes.subarray(sent));
   }
 
-  /** Whether the peer has ended or cut the connection; waits for it. */
+  /** Returns whether the peer has ended or cut the connection; waits for it. */
   async ended(): Promise<boolean> {
     try {
       return await this.#connection.read(new Uint8Array(1)) === null;

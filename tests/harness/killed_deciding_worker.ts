@@ -1,7 +1,7 @@
 import type { DecidingWorkerPort } from "../../src/serve/workers/message.ts";
 import { serveDecisions } from "../../src/serve/workers/worker.ts";
 
-/** What a test tells a worker in addition to the main thread. */
+/** A message of a test to a worker, in addition to those of the main thread. */
 export type FaultMessage =
   /** Throws outside every handler. */
   | { readonly type: "throw" }

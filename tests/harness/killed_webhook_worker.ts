@@ -3,7 +3,7 @@ import { serveWebhooks } from "../../src/webhooks/service/worker.ts";
 import { FakeClock, shiftWallClock } from "./fake_clock.ts";
 import { type KillPoint, STOPPING, type WebhookFaults } from "./webhook_faults.ts";
 
-/** What a test tells the worker beside what the main thread does. */
+/** A message of a test to the worker, in addition to those of the main thread. */
 export type FaultMessage =
   | { readonly type: "faults"; readonly faults: WebhookFaults }
   /** Throws where nobody catches it. */
@@ -15,7 +15,7 @@ const port = globalThis as unknown as WebhookWorkerPort & {
   addEventListener(type: "message", listener: (event: MessageEvent<FaultMessage>) => void): void;
 };
 let faults: WebhookFaults = {};
-/** How long it may take until all threads of a process are stopped: a machine with others on it takes its time. */
+/** Time that it may take until all threads of a process are stopped: a machine with others on it takes its time. */
 const STOP_REACHES_ALL_MS = 2_000;
 const clock = FakeClock.ofMachine();
 const times = { kill: 0, stop: 0 };

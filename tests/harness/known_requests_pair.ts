@@ -23,7 +23,7 @@ class ReportedFacts implements LimitEventSink {
 type Handle = (request: Uint8Array) => Promise<Uint8Array | string>;
 
 /** Options of a pair: the cache is created for each of the two. */
-export type PairOptions = Omit<ServiceFixtureOptions, "cache"> & {
+type PairOptions = Omit<ServiceFixtureOptions, "cache"> & {
   readonly createCache: (clock: FakeClock) => CounterCache;
 };
 
@@ -90,7 +90,6 @@ export class KnownRequestsPair implements AsyncDisposable {
     assertEquals(ofKnown.texts, ofPlain.texts);
   }
 
-  /** How many facts the rules have reported. */
   get reported(): number {
     return this.#facts[0].texts.length;
   }

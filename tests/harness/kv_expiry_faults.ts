@@ -14,8 +14,8 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
 end
 return found`;
 
-/** What the faults are applied to. */
-export interface ExpiryFaultOptions {
+/** Options of an expiry fault. */
+interface ExpiryFaultOptions {
   readonly cache: CounterCache;
   /** The servers that count now. */
   readonly primaries: () => Promise<readonly RedisServer[]> | readonly RedisServer[];

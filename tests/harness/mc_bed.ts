@@ -5,7 +5,7 @@ import { handled } from "./handled.ts";
 import { type Memcached, startMemcached } from "./memcached.ts";
 import { needs } from "./tools.ts";
 
-/** What a test wants to be other than usual. */
+/** Options of a memcached cache. */
 export type McOptions = Partial<McCacheOptions>;
 
 /** A cache over nodes on these ports of the loopback address. */
@@ -61,7 +61,7 @@ export function testMc(
   });
 }
 
-/** What a call is refused with, which is an error of this class. */
+/** The error of this class that a call is refused with. */
 export async function refusal<T extends Error>(
   ask: () => Promise<unknown>,
   type: abstract new (...args: never[]) => T,

@@ -3,8 +3,8 @@ import { CacheServer, startOnFreePort } from "./cache_server.ts";
 import type { CertificateFiles } from "./certificates.ts";
 import { until } from "./until.ts";
 
-/** How a memcached is to run. */
-export interface MemcachedOptions {
+/** Options of a memcached. */
+interface MemcachedOptions {
   /** Speak TLS, and nothing else. */
   readonly tls?: MemcachedTls;
   /** Further arguments, such as `["-c", "10"]`. */
@@ -14,7 +14,7 @@ export interface MemcachedOptions {
 }
 
 /** The files that TLS is spoken with. */
-export interface MemcachedTls extends CertificateFiles {
+interface MemcachedTls extends CertificateFiles {
   /** Only clients of this authority are let in. */
   readonly authorityFile: string;
 }

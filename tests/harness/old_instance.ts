@@ -10,7 +10,7 @@ import type { PostgresDatabase } from "./postgres_server.ts";
 import { StoreFolder } from "./sqlite_fixture.ts";
 import { databasePlace, filePlace, type StorePlace } from "./store_places.ts";
 
-/** What 0.1.0 wrote: stores with records of every kind, and the statements of an instance on them. */
+/** Data of 0.1.0: stores with records of every kind, and the statements of an instance on them. */
 export const OLD_STORE = join(import.meta.dirname ?? "", "../testdata/store-0.1.0");
 
 /** A value as JSON has it. */
@@ -18,7 +18,7 @@ type Recorded = string | number | null | { readonly base64: string } | readonly 
 type RecordedRow = Readonly<Record<string, Recorded>>;
 
 /** An operation of the store: its statements are one transaction. */
-export interface OldOperation {
+interface OldOperation {
   readonly name: string;
   /** Each with the number of its text, its parameters, and the rows or the number of changes that it returned. */
   readonly statements: readonly (readonly [
@@ -29,7 +29,7 @@ export interface OldOperation {
 }
 
 /** Operations of an instance of 0.1.0 in a rolling restart: `after` is when the new release has migrated the store. */
-export interface OldStatements {
+interface OldStatements {
   readonly texts: readonly string[];
   readonly before: readonly OldOperation[];
   readonly after: readonly OldOperation[];
@@ -44,12 +44,12 @@ export const OLD_STATEMENTS: Readonly<Record<"sqlite" | "postgres", OldStatement
 );
 
 /** An instance of 0.1.0 that has a store open: it repeats its operations, and gets what it got then. */
-export interface OldInstance extends AsyncDisposable {
+interface OldInstance extends AsyncDisposable {
   run(operations: readonly OldOperation[]): Promise<void>;
 }
 
 /** A store that 0.1.0 has written. */
-export interface OldStore extends StorePlace {
+interface OldStore extends StorePlace {
   /** Opens it as an instance of 0.1.0. */
   instance(): Promise<OldInstance>;
   /** Makes a copy with the tool of an operator, while it is used. */

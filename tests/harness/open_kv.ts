@@ -13,7 +13,7 @@ import { handled } from "./handled.ts";
 /** Nothing that is meant to be answered takes so long, however slow the machine is. */
 const PATIENCE_MS = 30_000;
 
-/** What a test sets of a key-value cache; everything else is as the settings have it. */
+/** Options of an open kv. */
 export interface OpenKvOptions extends
   Partial<
     Pick<
@@ -111,7 +111,10 @@ function nodeOptions(url: string, options: OpenKvOptions): KvNodeOptions & { rea
     ...connections.server(),
     address: address.text,
     timeoutMs,
-    ...{ poolSize: 3, onEmpty: "CREATE", onEmptyWaitMs: 1_000, windowMs: 0 },
+    poolSize: 3,
+    onEmpty: "CREATE",
+    onEmptyWaitMs: 1_000,
+    windowMs: 0,
     ...options,
     clock,
     random: Math.random,

@@ -1,6 +1,6 @@
 import { Ajv2020 } from "ajv";
 
-/** What the tests read of an OpenAPI document. */
+/** The part of an OpenAPI document that tests read. */
 export interface OpenApiDocument {
   readonly openapi: string;
   readonly info: { readonly version: string };
@@ -23,14 +23,14 @@ export interface OpenApiOperation {
 }
 
 /** A response of an operation. */
-export interface OpenApiResponse {
+interface OpenApiResponse {
   readonly $ref?: string;
   readonly description?: string;
   readonly content?: Readonly<Record<string, MediaType>>;
 }
 
 /** A body. */
-export interface MediaType {
+interface MediaType {
   readonly schema: Schema;
   readonly example?: unknown;
   readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
@@ -67,7 +67,7 @@ export class SchemaCheck {
     this.#ajv.addSchema({ $id: "weir", components: { schemas: Object.fromEntries(named) } });
   }
 
-  /** What is wrong with a value; empty when it is valid. */
+  /** The problems of a value; empty when it is valid. */
   problems(schema: Schema, value: unknown): readonly string[] {
     const validate = this.#ajv.compile(this.#closed(schema));
     if (validate(value)) return [];

@@ -21,13 +21,13 @@ export interface OperationCall {
 }
 
 /** An answer whose body has fields. */
-export interface OperationAnswer {
+interface OperationAnswer {
   readonly headers: Headers;
   readonly body: AnswerBody;
 }
 
 /** A body of an answer. */
-export interface AnswerBody {
+interface AnswerBody {
   readonly [name: string]: unknown;
   readonly id: string;
   readonly key: string;

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import protobuf from "protobufjs";
 import { type GrpcPeer, startGrpcPeer } from "./grpc_peer.ts";
 
-/** How a collector listens. */
+/** Options of the listener of a collector. */
 export interface OtlpListenOptions {
   readonly protocol: "http" | "grpc";
   /** A free one when absent. */
@@ -18,7 +18,7 @@ export abstract class OtlpListener<ExportRequest> implements AsyncDisposable {
   #server: Deno.HttpServer<Deno.NetAddr> | undefined;
   #peer: GrpcPeer | undefined;
 
-  /** What `OTEL_EXPORTER_OTLP_ENDPOINT` is to be. */
+  /** The value for `OTEL_EXPORTER_OTLP_ENDPOINT`. */
   get url(): string {
     return `http://127.0.0.1:${this.#server?.addr.port ?? this.#peer?.port}`;
   }

@@ -66,7 +66,11 @@ function ofMetric(metric: WireMetric, resource: Attributes) {
   return KINDS.flatMap((kind) => {
     const { dataPoints = [], aggregationTemporality: temporality, isMonotonic } = metric[kind] ?? {};
     return dataPoints.map((point) => ({
-      ...{ name: metric.name, kind, temporality, isMonotonic, resource },
+      name: metric.name,
+      kind,
+      temporality,
+      isMonotonic,
+      resource,
       attributes: attributesOf(point.attributes),
       value: kind === "histogram" ? undefined : point.asDouble ?? 0,
       histogram: kind === "histogram" ? histogramOf(point) : undefined,

@@ -1,7 +1,7 @@
 import { OtlpListener, type OtlpListenOptions } from "./otlp_listener.ts";
 
 /** A span as a collector sees it. */
-export interface ReceivedSpan {
+interface ReceivedSpan {
   readonly name: string;
   /** 1 internal, 2 server, 3 client. */
   readonly kind: number;
@@ -22,7 +22,6 @@ export type Attributes = Readonly<Record<string, unknown>>;
 
 /** A collector of spans. */
 export class OtlpReceiver extends OtlpListener<ExportRequest> {
-  /** What arrived, in its order. */
   readonly spans: ReceivedSpan[] = [];
 
   /** Starts one and waits until it listens. */

@@ -10,18 +10,18 @@ const CONNECTIONS = 4;
 /** Calls in flight on each connection: room for many that wait for their time-out. */
 const IN_FLIGHT = 1_024;
 const KEYS = 10_000;
-/** How often calls are begun; with a thousand a second these are some at a time. */
+/** Interval at which calls are begun; with a thousand a second these are some at a time. */
 const TICK_MS = 4;
 const SAMPLE_MS = 1_000;
-/** How often it is looked whether all is as before. */
+/** Interval at which it is looked whether all is as before. */
 const LOOK_MS = 50;
 /** So long all calls have to be answered for an outage to be over. */
 const STEADY_MS = 1_000;
-/** How long the last answers may take. */
+/** Time that the last answers may take. */
 const GRACE_MS = 10_000;
 
 /** One outage and what it is done to. */
-export interface OutageSetup {
+interface OutageSetup {
   /** The process whose memory is read, and the port of its gRPC listener; it has the rules of the bench. */
   readonly weir: { readonly pid: number; readonly port: number };
   /** Takes the cache away. */
@@ -98,7 +98,10 @@ async function makeCalls(setup: OutageSetup, record: OutageRecord, signal: Abort
   const connections = Array.from({ length: CONNECTIONS }, () =>
     new LoadConnection({
       peer: { address: { host: "127.0.0.1", port: weir.port } },
-      ...{ path: RATE_LIMIT_PATH, inFlight: IN_FLIGHT, record, deadline: deadline.signal },
+      path: RATE_LIMIT_PATH,
+      inFlight: IN_FLIGHT,
+      record,
+      deadline: deadline.signal,
       checkMessage: messageCheck({ code: "OK", descriptors: 1 }),
     }));
   await Promise.all(connections.map(({ ready }) => ready));

@@ -1,11 +1,11 @@
 import type { CallRecord } from "../../src/load/load_record.ts";
 
 /** The parts of an outage, in order: until code and memory have settled, before it, while it lasts, after it. */
-export const PHASES = ["warm-up", "before", "away", "back"] as const;
+const PHASES = ["warm-up", "before", "away", "back"] as const;
 /** The name of a part of an outage. */
 export type Phase = typeof PHASES[number];
 
-/** What happened in one phase. */
+/** Counts of one phase. */
 export interface PhaseMetrics {
   readonly phase: Phase;
   seconds: number;
@@ -27,7 +27,7 @@ export interface OutageFacts {
   readonly firstOkMs: number | undefined;
   /** From the return of the cache to the start of the last call that was refused; absent when none was. */
   readonly lastRefusedMs: number | undefined;
-  /** How often each thing went wrong that must not, such as a call without an answer. */
+  /** Number of times that each thing went wrong that must not, such as a call without an answer. */
   readonly faults: Readonly<Record<string, number>>;
 }
 
@@ -91,7 +91,7 @@ export class OutageRecord implements CallRecord {
     metrics.mostMb = Math.max(metrics.mostMb, residentMb);
   }
 
-  /** Whether calls have been answered OK since the cache is back, and nothing else for so long. */
+  /** Returns whether calls have been answered OK since the cache is back, and nothing else for so long. */
   isSteady(forMs: number, now: number): boolean {
     if (this.#firstOkAt === undefined) return false;
     return now - Math.max(this.#firstOkAt, this.#lastRefusedAt ?? 0) >= forMs;

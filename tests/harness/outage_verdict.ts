@@ -1,8 +1,8 @@
 import { markdownTable, wholeNumber } from "./markdown_table.ts";
 import type { OutageFacts, Phase } from "./outage_record.ts";
 
-/** What an outage may do to Weir. */
-export interface OutageLimits {
+/** Limits for the effects of an outage. */
+interface OutageLimits {
   /** Calls a second that were to be made. */
   readonly rate: number;
   /** The longest time of a call. */
@@ -49,7 +49,7 @@ export function problemsOf(facts: OutageFacts, limits: OutageLimits): string[] {
   ];
 }
 
-/** What happened in each phase, as a Markdown table. */
+/** The counts of each phase, as a Markdown table. */
 export function outageTable(outages: Readonly<Record<string, OutageFacts>>): string {
   const head = ["outage", "phase", "seconds", "OK", "UNAVAILABLE", "longest ms", "resident MB"];
   const rows = Object.entries(outages).flatMap(([name, { phases }]) =>

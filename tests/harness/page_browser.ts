@@ -2,8 +2,8 @@ import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { sharedPlace } from "./shared_places.ts";
 
-/** How a page is looked at. */
-export interface LookOptions {
+/** Options of a browser with the page. */
+interface LookOptions {
   readonly width?: number;
   readonly height?: number;
   readonly scheme?: "dark" | "light";
@@ -11,9 +11,9 @@ export interface LookOptions {
 
 /** Said by the browser about every answer that is a refusal; which of them are right is for the tests to know. */
 const REFUSED = /^Failed to load resource: /;
-/** How long the page is waited for, whatever it is to do. */
+/** Time that the page is waited for, whatever it is to do. */
 const WAIT_MS = 120_000;
-/** How long a click is tried on a button that may say something else in the meantime. */
+/** Timeout of a click on a button whose label may change. */
 const CLICK_MS = 2_000;
 const ARTIFACTS = new URL("../artifacts/ui/", import.meta.url).pathname;
 /** Runs before anything of the page does. */
@@ -123,7 +123,6 @@ export class OpenedPage implements AsyncDisposable {
     if (await go.isVisible()) await go.click({ timeout: CLICK_MS }).catch(() => {});
   }
 
-  /** What an expression comes to in the page. */
   async value(expression: string): Promise<unknown> {
     return await this.page.evaluate(expression);
   }
@@ -145,7 +144,7 @@ export class OpenedPage implements AsyncDisposable {
     );
   }
 
-  /** What went wrong so far: errors, violations of the policy, requests to elsewhere, markup that ran. */
+  /** The problems so far: errors, violations of the policy, requests to elsewhere, markup that ran. */
   async problems(): Promise<readonly string[]> {
     const violations = await this.value("violations") as string[];
     const wasRun = await this.value("globalThis.wasRun ?? ''") as string;

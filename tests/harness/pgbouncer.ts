@@ -7,7 +7,7 @@ import { requireTool } from "./tools.ts";
 import { until } from "./until.ts";
 
 /** PgBouncer in front of a server of a test; killed at the end of an `await using`. */
-export interface PgBouncer extends AsyncDisposable {
+interface PgBouncer extends AsyncDisposable {
   /** The address of a database behind it. */
   url(database: string): string;
 }

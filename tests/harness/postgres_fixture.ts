@@ -90,7 +90,7 @@ const EMPTY_STORE = [
   ...POSTGRES_TABLES.filter((table) => table !== "turn").map((table) => `DELETE FROM ${table}`),
 ].join(";\n");
 
-/** What all tests of a file use, from before the first to after the last. */
+/** A resource that all tests of a file use, from before the first to after the last. */
 export function duringFile<T extends AsyncDisposable>(make: () => Promise<T | undefined>): () => T {
   let made: T | undefined;
   Deno.test.beforeAll(async () => void (made = await make()));
@@ -107,7 +107,11 @@ export async function openStoreAt(
   options: Partial<PostgresStoreOptions> = {},
 ): Promise<OpenedStore & Awaited<ReturnType<typeof openPostgresStore>>> {
   const store = await openPostgresStore({
-    ...{ address, poolSize: 4, ...NO_LIMITS, logger: QUIET, clock: systemClock },
+    address,
+    poolSize: 4,
+    ...NO_LIMITS,
+    logger: QUIET,
+    clock: systemClock,
     ...options,
   });
   return closing(store);
@@ -125,7 +129,7 @@ export async function connectTo(
   return closing(await PostgresConnection.open(address, host, limits));
 }
 
-/** What a store or its connection refuses something with: the code and the message. */
+/** The code and message of the error that a store or its connection rejects with. */
 export function refusal(promise: Promise<unknown>): Promise<string> {
   return handled(
     assertRejects(() => promise).then((error) => {

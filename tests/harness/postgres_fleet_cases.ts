@@ -25,17 +25,17 @@ import { commitExecution } from "../../src/webhooks/store/executions.ts";
 import type { ClaimedDelivery, WebhookStore } from "../../src/webhooks/store/store.ts";
 
 /** Several stores on one empty database, each as a process of its own would have it. */
-export interface Fleet {
+interface Fleet {
   readonly url: string;
   readonly stores: readonly WebhookStore[];
   /** One of the stores; each in turn. */
   of(index: number): WebhookStore;
 }
 
-/** What several stores on one database do at once; at the end the rules hold. */
-export interface FleetCase {
+/** Concurrent work of several stores on one database; at the end the rules hold. */
+interface FleetCase {
   readonly stores: number;
-  /** What depends on how many there are has that many `times` the work. */
+  /** Work that depends on the number of stores is done so many `times`. */
   run(fleet: Fleet, times: number): Promise<void>;
 }
 
@@ -195,7 +195,10 @@ export const FLEET_CASES: Readonly<Record<string, FleetCase>> = {
         assertEquals(isHeld, !ids.has(claimed.delivery.eventId));
       }
       assertEquals((await of(0).metrics(NOW)).deliveries, {
-        ...{ attempting: 0, retrying: 0, acknowledged: 300, failed: 300 },
+        attempting: 0,
+        retrying: 0,
+        acknowledged: 300,
+        failed: 300,
       });
     },
   },

@@ -151,7 +151,10 @@ class Mixture {
     const status = this.#one(["running", "succeeded", "failed", "cancelled"] as const) ?? "running";
     const end = status === "running" ? { startedAt: now, dueAt: now } : { finishedAt: now };
     const answer = await store.write(commitExecution, {
-      ...{ executionId, claimId, now, keepClaim: this.#below(5) === 0 },
+      executionId,
+      claimId,
+      now,
+      keepClaim: this.#below(5) === 0,
       change: { status, stepAttempts: 0, ...end },
       event: status === "running" ? undefined : event({ kind: "workflow.execution.completed" }),
     });

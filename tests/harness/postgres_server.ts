@@ -16,8 +16,8 @@ import {
 import { requireTool } from "./tools.ts";
 import { eventually, until } from "./until.ts";
 
-/** How a PostgreSQL server is to run. */
-export interface PostgresServerOptions {
+/** Options of a postgres server. */
+interface PostgresServerOptions {
   /** Settings of the server, such as `{ max_connections: "5" }`. */
   readonly settings?: Readonly<Record<string, string>>;
   /** Speaks TLS, and over TCP nothing else. */
@@ -28,14 +28,14 @@ export interface PostgresServerOptions {
   readonly isSilent?: boolean;
 }
 
-/** Where a server is: its port, and the folder of its socket. */
+/** Port and socket folder of a server. */
 export interface PostgresPlace {
   readonly port: number;
   readonly folder: string;
 }
 
-/** How a server is told to end: `fast` breaks its connections, `immediate` leaves the rest to the next start. */
-export type PostgresStop = "fast" | "immediate" | "smart";
+/** The end of a server: `fast` breaks its connections, `immediate` leaves the rest to the next start. */
+type PostgresStop = "fast" | "immediate" | "smart";
 
 const STOP_SIGNALS: Readonly<Record<PostgresStop, Deno.Signal>> = {
   smart: "SIGTERM",
@@ -48,7 +48,7 @@ const SUPERUSER = { user: "postgres", password: "", options: "", application_nam
 /** Rows as lists of the texts that the server sends. */
 const AS_TEXT = { rowMode: "array", types: { getTypeParser: () => (value: string) => value } } as const;
 
-/** How often a free port is looked for. */
+/** Number of times that a free port is looked for. */
 const ATTEMPTS = 3;
 
 // What is written is for as long as the test; a machine that breaks down takes the test with it.
@@ -67,7 +67,7 @@ const SETTINGS = {
 export class PostgresServer implements AsyncDisposable {
   /** Its port, which stays the same over restarts. */
   readonly port: number;
-  /** Where its unix socket is. */
+  /** Folder of its unix socket. */
   readonly folder: string;
   readonly #args: readonly string[];
   readonly #isSilent: boolean;
@@ -119,7 +119,7 @@ export class PostgresServer implements AsyncDisposable {
     }
   }
 
-  /** Whether it runs; one that is paused does. */
+  /** Returns whether it runs; one that is paused does. */
   get isRunning(): boolean {
     return this.#child?.running === true;
   }
@@ -261,7 +261,7 @@ export class PostgresServer implements AsyncDisposable {
   }
 }
 
-/** What a test may do with a PostgreSQL server that others use too. */
+/** A PostgreSQL server that tests share. */
 export type SharedPostgresServer = Pick<
   PostgresServer,
   "port" | "folder" | "url" | "createDatabase" | "database" | "psql"

@@ -23,9 +23,8 @@ export class Probe {
   readonly held: ((answer: string) => void)[] = [];
   /** Streams of `Watch` that are open; each by what sends on it. */
   readonly watchers = new Set<(message: Uint8Array) => void>();
-  /** How many requests came to a unary method. */
+  /** Number of requests that came to a unary method. */
   calls = 0;
-  /** How many of them were answered directly. */
   directCalls = 0;
   /** Durations of ended calls of `Echo`, in milliseconds. */
   readonly ended: number[] = [];

@@ -7,8 +7,8 @@ import { until } from "./until.ts";
 /** The rule file in its folder. */
 const RULES = "rules.yaml";
 
-/** What a Prometheus is to scrape. */
-export interface PrometheusOptions {
+/** Options of a prometheus. */
+interface PrometheusOptions {
   /** `host:port` of the metrics, of one or of several. */
   readonly target: string | readonly string[];
   /** The text of a rule file, which is evaluated each second. */
@@ -18,13 +18,13 @@ export interface PrometheusOptions {
 }
 
 /** A sample as the query API answers it: the labels, and the value as text. */
-export interface PrometheusSample {
+interface PrometheusSample {
   readonly metric: Readonly<Record<string, string>>;
   readonly value: string;
 }
 
 /** An exemplar as its API answers it. */
-export interface PrometheusExemplar {
+interface PrometheusExemplar {
   readonly labels: Readonly<Record<string, string>>;
   readonly value: string;
 }
@@ -69,22 +69,21 @@ export class Prometheus implements AsyncDisposable {
     this.#end = end;
   }
 
-  /** Whether it answers. */
+  /** Returns whether it answers. */
   async isReady(): Promise<boolean> {
     const response = await fetch(`${this.#url}/-/ready`);
     await response.body?.cancel();
     return response.ok;
   }
 
-  /** What it answers to a query now. */
   async query(query: string): Promise<readonly PrometheusSample[]> {
     const { data: { result } } = await this.#ask<QueryAnswer>(`query?query=${encodeURIComponent(query)}`);
     return result.map(({ metric, value: [, value] }) => ({ metric, value }));
   }
 
   /**
-   * What it answers to each of these queries, once all of them have an answer: not before the first scrape, nor while one
-   * that came too late has left nothing behind.
+   * The results of these queries, once all of them have one: not before the first scrape, nor while a late scrape
+   * has left nothing.
    */
   async answers(queries: readonly string[]): Promise<readonly (readonly PrometheusSample[])[]> {
     return await until("answers to all queries", async () => {

@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 
 /** A body that a provider sends, and what it is signed with. */
-export interface SignedBody {
+interface SignedBody {
   readonly secret: string;
   readonly body: string | Uint8Array;
   /** Seconds since the Unix epoch, where the scheme signs a time. */

@@ -35,7 +35,6 @@ export class PullBed implements AsyncDisposable {
   readonly store: StatsStore;
   /** `host:port` of the metrics. */
   readonly address: string;
-  /** What was logged, on any level. */
   readonly log: readonly string[];
   readonly #listener: HttpListener;
 

@@ -23,8 +23,8 @@ export function countsOf(lines: readonly string[]): Record<string, number> {
   return counts;
 }
 
-/** Where a receiver takes what comes; any free port of 127.0.0.1 when absent. */
-export interface ReceiverAddress {
+/** Place where a receiver takes what comes; any free port of 127.0.0.1 when absent. */
+interface ReceiverAddress {
   readonly host?: string;
   readonly port?: number;
 }
@@ -84,8 +84,8 @@ export class UdpReceiver implements AsyncDisposable {
   }
 }
 
-/** How a TCP receiver is. */
-export interface TcpReceiverOptions extends ReceiverAddress {
+/** Options of a tcp receiver. */
+interface TcpReceiverOptions extends ReceiverAddress {
   /** False: it accepts connections and reads nothing until then. */
   readonly isReading?: boolean;
 }
@@ -94,7 +94,6 @@ export interface TcpReceiverOptions extends ReceiverAddress {
 export class TcpReceiver implements AsyncDisposable {
   /** Every whole line so far, of all connections and over restarts. */
   readonly lines: string[] = [];
-  /** How many connections there were. */
   accepted = 0;
   readonly #sockets = new Set<net.Socket>();
   #server: net.Server | undefined;

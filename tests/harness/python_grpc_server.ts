@@ -53,11 +53,11 @@ print("listening on", port, flush=True)
 server.wait_for_termination()
 `;
 
-/** How the server runs. */
-export interface PythonServerOptions {
+/** Options of a python server. */
+interface PythonServerOptions {
   /** Its certificate, and the authority that the certificates of clients must have; plain text when absent. */
   readonly tls?: { readonly server: CertificateFiles; readonly authority: CertificateFiles };
-  /** Whether its answers are compressed. */
+  /** True if its answers are compressed. */
   readonly isCompressed?: boolean;
 }
 

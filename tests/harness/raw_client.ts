@@ -6,7 +6,7 @@ import { until } from "./until.ts";
 import { answer } from "./connection_bed.ts";
 import { probePath } from "./probe.ts";
 
-/** How a raw client behaves. */
+/** Options of a raw client. */
 export interface RawClientOptions {
   /** Settings of the greeting; none is sent when this is absent. */
   readonly settings?: readonly (readonly [identifier: number, value: number])[];

@@ -1,4 +1,4 @@
-/** What came back over a raw connection. */
+/** A response over a raw connection. */
 export interface RawAnswer {
   readonly status: number;
   /** By name in lower case. */

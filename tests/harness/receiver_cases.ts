@@ -3,7 +3,7 @@ import { verify } from "../../src/webhooks/receiver.ts";
 import type { VerifyOptions, VerifyResult } from "../../src/webhooks/receiver.ts";
 
 /** A request by name, and what is to come of it. */
-export interface ReceiverCase {
+interface ReceiverCase {
   readonly name: string;
   readonly options: VerifyOptions;
   readonly expected: VerifyResult;
@@ -280,7 +280,7 @@ export const RECEIVER_CASES: readonly ReceiverCase[] = [...TABLE, ...STANDARD_TA
   expected,
 }));
 
-/** What comes of every request, in order. */
+/** The results of all requests, in order. */
 export async function receiverResults(): Promise<readonly VerifyResult[]> {
   return await Promise.all(RECEIVER_CASES.map(({ options }) => verify(options)));
 }

@@ -9,9 +9,9 @@ const NODE_TIMEOUT_MS = "15000";
 /** So long a key may take from one node to another. */
 const MIGRATE_MS = 30_000;
 
-/** How a cluster is to run. */
-export interface RedisClusterOptions {
-  /** How many nodes share the slots; 3 when absent. */
+/** Options of a redis cluster. */
+interface RedisClusterOptions {
+  /** Number of nodes that share the slots; 3 when absent. */
   readonly primaries?: number;
   /** Every primary gets a replica. */
   readonly replicas?: boolean;
@@ -19,8 +19,8 @@ export interface RedisClusterOptions {
   readonly args?: readonly string[];
 }
 
-/** Where a slot is on its way: promised to both nodes, with all its keys moved, known to the new node only. */
-export type MoveStep = "open" | "emptied" | "taken";
+/** The place of a moving slot: promised to both nodes, with all its keys moved, known to the new node only. */
+type MoveStep = "open" | "emptied" | "taken";
 
 /** Starts a cluster of the test's own on the loopback address, and waits until all of it can be used. */
 export async function startRedisCluster(options: RedisClusterOptions = {}): Promise<RedisCluster> {
@@ -42,7 +42,7 @@ export async function startRedisCluster(options: RedisClusterOptions = {}): Prom
 }
 
 /** One node, and the port on which the others talk to it. */
-export interface RedisClusterNode {
+interface RedisClusterNode {
   readonly server: RedisServer;
   readonly busPort: number;
 }
@@ -201,7 +201,7 @@ async function startNode(args: readonly string[]): Promise<RedisClusterNode> {
   };
 }
 
-/** What a node knows of all nodes: name, part, primary, age of its slots, and the slots. */
+/** A node's view of all nodes: name, part, primary, age of its slots, and the slots. */
 async function viewOf(node: RedisServer): Promise<string[]> {
   const lines = String(await node.command("CLUSTER", "NODES")).trimEnd().split("\n");
   return lines.map((line) => {

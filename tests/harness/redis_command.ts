@@ -4,11 +4,11 @@ import { ReplyError, respArgument, respCommand, RespReader } from "../../src/cac
 /** One command: its name and arguments. */
 export type RedisCommand = readonly (string | Uint8Array<ArrayBuffer>)[];
 
-/** What a command answered; lists come with a line for each element. */
+/** The reply of a command; lists come with a line for each element. */
 export type RedisReply = string | number | null;
 
-/** Where to send a command. */
-export interface RedisCommandOptions {
+/** Options of a redis command. */
+interface RedisCommandOptions {
   readonly port: number;
   readonly password?: string | undefined;
   /** Number of the database; 0 when absent. */

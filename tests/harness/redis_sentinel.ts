@@ -3,9 +3,9 @@ import type { Certificates } from "./certificates.ts";
 import { type RedisOptions, type RedisServer, startRedis } from "./redis_server.ts";
 import { until } from "./until.ts";
 
-/** How a primary with replicas and its sentinels are to run. */
-export interface RedisSentinelOptions {
-  /** How many replicas follow the primary; 1 when absent. */
+/** Options of a redis sentinel. */
+interface RedisSentinelOptions {
+  /** Number of replicas that follow the primary; 1 when absent. */
   readonly replicas?: number;
   /** Password of the primary and its replicas. */
   readonly password?: string;
@@ -18,7 +18,7 @@ export interface RedisSentinelOptions {
 }
 
 const SENTINELS = 3;
-/** How often sentinels tell the others what they know. */
+/** Interval at which sentinels tell the others what they know. */
 const PUBLISH_MS = 500;
 /** A machine may stand still for a while without a server being taken for lost. */
 const LONG_MS = 30_000;
@@ -159,7 +159,7 @@ export class RedisSentinel implements AsyncDisposable {
     for (const sentinel of this.#sentinels) await debug(sentinel, "publish-period", ms);
   }
 
-  /** Where others find it: the TLS port where there is one. */
+  /** The TLS port if there is one. */
   #clientPort(server: RedisServer): number {
     return this.#options.certificates === undefined ? server.port : server.tlsPort;
   }
@@ -208,7 +208,6 @@ async function debug(sentinel: RedisServer, name: string, ms: number): Promise<v
   await sentinel.command("SENTINEL", "DEBUG", name, ms);
 }
 
-/** What a sentinel knows of the primary, by name. */
 async function primaryFields(sentinel: RedisServer): Promise<(name: string) => string | undefined> {
   const lines = String(await sentinel.command("SENTINEL", "MASTER", PRIMARY_NAME)).split("\n");
   return (name) => lines[lines.indexOf(name) + 1];

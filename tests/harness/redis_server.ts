@@ -3,9 +3,9 @@ import { CacheServer, startOnFreePort } from "./cache_server.ts";
 import { freePort } from "./free_port.ts";
 import { redisCommand, type RedisReply } from "./redis_command.ts";
 
-/** How a redis-server is to run. */
+/** Options of a redis-server. */
 export interface RedisOptions {
-  /** What runs; redis-server when absent. */
+  /** The program; redis-server when absent. */
   readonly program?: "redis-server" | "valkey-server";
   /** Listen on a unix socket as well. */
   readonly unixSocket?: boolean;
@@ -25,7 +25,7 @@ export interface RedisTls {
   readonly keyFile: string;
   /** Authority of the certificates that clients show. */
   readonly authorityFile: string;
-  /** Whether a client has to show one; yes when absent. */
+  /** True if a client has to show one; yes when absent. */
   readonly asksClients?: boolean;
 }
 
@@ -43,7 +43,6 @@ export class RedisServer extends CacheServer {
   readonly tlsPort: number;
   /** `127.0.0.1:port` of that port. */
   readonly tlsUrl: string;
-  /** Where it would keep files. */
   readonly folder: string;
   readonly #password: string | undefined;
 

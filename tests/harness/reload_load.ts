@@ -68,13 +68,13 @@ class VersionLoad {
 }
 
 /** A Weir whose rules are changed. */
-export interface ReloadedWeir {
+interface ReloadedWeir {
   readonly grpcAddress: string;
   readonly rulesFolder: string;
 }
 
-/** How much is asked while so many versions of the rules follow one another. */
-export interface ReloadLoad {
+/** The load during a number of reloads. */
+interface ReloadLoad {
   readonly swaps: number;
   readonly calls: number;
 }

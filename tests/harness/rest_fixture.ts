@@ -35,7 +35,7 @@ export class EchoServer implements AsyncDisposable {
     return this.#server.addr.port;
   }
 
-  /** Where it is reached, without a slash at the end. */
+  /** Its URL, without a slash at the end. */
   get origin(): string {
     return `http://127.0.0.1:${this.port}`;
   }
@@ -50,7 +50,7 @@ export class EchoServer implements AsyncDisposable {
 export class RawServer implements AsyncDisposable {
   readonly #server: Server;
   readonly #open = new Set<Socket>();
-  /** How many connections were made. */
+  /** Number of connections that were made. */
   accepted = 0;
 
   private constructor(server: Server) {
@@ -94,7 +94,7 @@ export class RawServer implements AsyncDisposable {
     return `http://127.0.0.1:${this.port}`;
   }
 
-  /** How many connections are open. */
+  /** Number of connections that are open. */
   get open(): number {
     return this.#open.size;
   }
@@ -106,7 +106,7 @@ export class RawServer implements AsyncDisposable {
   }
 }
 
-/** What a call threw, which has to be a `RestError`. */
+/** The `RestError` that a call throws. */
 export async function failure(run: () => Promise<unknown>): Promise<RestError> {
   let error: unknown;
   try {
@@ -150,7 +150,6 @@ export function assertKeepsSecrets(error: unknown): void {
 export class CountedAbort {
   readonly #controller = new AbortController();
   readonly #listeners = new Set<unknown>();
-  /** How many have ever listened. */
   added = 0;
 
   constructor() {
@@ -172,7 +171,6 @@ export class CountedAbort {
     return this.#controller.signal;
   }
 
-  /** How many listen now. */
   get listening(): number {
     return this.#listeners.size;
   }

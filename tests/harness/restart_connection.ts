@@ -21,8 +21,8 @@ import {
   windowUpdate,
 } from "./h2_peer.ts";
 
-/** How a call ended: an answer, a server that said it had not begun it, or anything else. */
-export type CallOutcome =
+/** The outcome of a call: a response, a server that had not begun it, or anything else. */
+type CallOutcome =
   | { readonly kind: "answer"; readonly status: string; readonly body: Uint8Array }
   | { readonly kind: "refused" }
   | { readonly kind: "broken"; readonly why: string };
@@ -70,7 +70,7 @@ export class RestartConnection {
     });
   }
 
-  /** Whether calls may be sent: the server has not asked the client to go. */
+  /** Returns whether calls may be sent: the server has not asked the client to go. */
   get usable(): boolean {
     return this.#wanted;
   }

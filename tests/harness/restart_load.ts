@@ -56,7 +56,7 @@ export abstract class RestartLoad implements AsyncDisposable {
 const CALLS_AT_ONCE = 3;
 /** Calls after which a connection that is renewed is given up. */
 const CALLS_PER_RENEWAL = 10;
-/** How often one call is sent, and a connection for it is opened, before it counts as failed. */
+/** Number of times that one call is sent, and a connection for it is opened, before it counts as failed. */
 const MAX_SENDS = 5;
 
 /** Callers of a gRPC port that leave when they are asked to: some keep their connection, some renew it. */

@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import net from "node:net";
 import { RespReader } from "../../src/cache/kv/resp.ts";
 
-/** What becomes of one command: bytes to answer with; nothing where the script has done what it wants. */
+/** The outcome of one command: bytes of a reply; nothing when the script has done everything. */
 export type KvScript = (command: readonly string[], socket: net.Socket) => string | undefined;
 
 /** The same for one line of a memcached-style cache; the value of `add` is a line as well. */
@@ -42,7 +42,7 @@ type OpenReader = (
 
 /** A server whose answers a test writes; closed at the end of an `await using`. */
 export class ScriptedCache implements AsyncDisposable {
-  /** How many connections were made in all. */
+  /** Number of connections that were made in all. */
   accepted = 0;
   readonly #sockets = new Set<net.Socket>();
   readonly #server: net.Server;

@@ -5,21 +5,21 @@ import { hostPort } from "../../src/base/host_port.ts";
 import type { Taken } from "../../src/ratelimit/algorithms/taken.ts";
 import type { ConditionalHit, Hit } from "../../src/ratelimit/counter_cache.ts";
 
-/** What a node answers to hits: by position a count or what is wrong; absent for a node that never answers. */
-export type HitScript = (
+/** A node's replies to hits, by position: a count or an error; absent for a node that never replies. */
+type HitScript = (
   hits: readonly Hit[],
   options: KvAskOptions,
 ) => readonly (number | string)[] | undefined;
 
 /** A node whose answers a test writes; it keeps what it was asked. */
-export class ScriptedKvNode {
+class ScriptedKvNode {
   /** Keys of each call, with `ASKING` before those that came with it. */
   readonly asked: string[][] = [];
   /** Keys whose expiries it was given. */
   readonly owed: string[] = [];
-  /** How often it was asked for the slots. */
+  /** Number of times that it was asked for the slots. */
   looks = 0;
-  /** How often it was closed. */
+  /** Number of times that it was closed. */
   closed = 0;
   /** Connections are refused. */
   away = false;
@@ -32,7 +32,7 @@ export class ScriptedKvNode {
   slots: (() => unknown) | undefined;
   /** Answers other commands. */
   run: (args: readonly string[], asking: boolean) => unknown = () => 1;
-  /** Where its expiries go that it cannot send. */
+  /** Receives expiries that it cannot send. */
   placeExpiry: (expiry: LateExpiry) => boolean = () => false;
   /** Callers of the latest call. */
   options: KvAskOptions = {};

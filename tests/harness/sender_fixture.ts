@@ -33,7 +33,10 @@ export async function sendOnce(
 ): Promise<SendResult> {
   const { timeoutMs, signal = new AbortController().signal, ...own } = options;
   const sender = createSender({
-    ...{ allow: LOOPBACK, connectTimeoutMs: 60_000, userAgent: "Weir/test", clock: FakeClock.byTurns() },
+    allow: LOOPBACK,
+    connectTimeoutMs: 60_000,
+    userAgent: "Weir/test",
+    clock: FakeClock.byTurns(),
     ...own,
   });
   try {

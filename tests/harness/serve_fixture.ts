@@ -9,7 +9,7 @@ import { FakeClock } from "./fake_clock.ts";
 import { runtimeEnvironment, weirCommand, weirExecutable, workingFolder } from "./weir_command.ts";
 import { makeWeirFolder, type WeirFolder } from "./weir_folder.ts";
 
-/** How a service in this process is started. */
+/** Options of a serve fixture. */
 export interface ServeFixtureOptions {
   /** Settings beside those that keep it on free loopback ports, in memory, with the rules below. */
   readonly env?: Readonly<Record<string, string>>;
@@ -22,7 +22,6 @@ export interface ServeFixtureOptions {
   readonly createDecidingWorker?: () => DecidingWorkerHandle;
 }
 
-/** What runs the service. */
 interface Host {
   /** Lines of the log so far. */
   readonly log: readonly string[];
@@ -87,17 +86,17 @@ export class ServeFixture implements AsyncDisposable {
     return this.#running;
   }
 
-  /** Where it takes gRPC calls: `host:port`, or `unix:path`. */
+  /** Address for gRPC calls: `host:port`, or `unix:path`. */
   get grpcAddress(): string {
     return this.running.addresses.grpc;
   }
 
-  /** Where it takes HTTP requests: `host:port`. */
+  /** Address for HTTP requests: `host:port`. */
   get httpAddress(): string {
     return this.running.addresses.http;
   }
 
-  /** Where its debug pages are: `host:port`; open before the other ports are. */
+  /** Address of the debug pages: `host:port`; open before the other ports are. */
   get debugAddress(): string {
     const [, address] = /Listening for debug on '([^']+)'/.exec(this.log.join("\n")) ?? [];
     if (address === undefined) throw new Error("Cannot ask the debug port: it is not open yet");

@@ -36,7 +36,7 @@ export function rulesOf(files: Readonly<Record<string, string>>): Rules {
   return rules;
 }
 
-/** How a service under test is made. */
+/** Options of a service fixture. */
 export interface ServiceFixtureOptions {
   readonly files: Readonly<Record<string, string>>;
   readonly policy?: Partial<Policy>;

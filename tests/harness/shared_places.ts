@@ -7,19 +7,19 @@ import { startRedis } from "./redis_server.ts";
 import { requireTool, type Tool, toolAvailable } from "./tools.ts";
 import { until } from "./until.ts";
 
-/** Where the shared servers are, as far as they run. */
-export interface SharedPlaces {
+/** Addresses of the shared servers that run. */
+interface SharedPlaces {
   readonly redis?: { readonly port: number };
   readonly memcached?: { readonly port: number };
   readonly postgres?: PostgresPlace;
-  /** Where it takes the commands of its developer tools, and the folder of its profile. */
+  /** Place where it takes the commands of its developer tools, and the folder of its profile. */
   readonly chromium?: { readonly endpoint: string; readonly folder: string };
 }
 
 /** A server that tests may share. */
-export type SharedKind = keyof SharedPlaces;
+type SharedKind = keyof SharedPlaces;
 
-/** How many databases the shared redis-server has; each is leased once. */
+/** Number of databases of the shared redis-server; each is leased once. */
 export const REDIS_DATABASES = 20_000;
 
 /** Names the shared servers to the processes of a test run; its value is JSON. */
@@ -82,7 +82,7 @@ const POSTGRES_SETTINGS = {
 
 /** Debian's command is a script that starts this program as its child, which would outlive a killed script. */
 const DEBIAN_CHROMIUM = "/usr/lib/chromium/chromium-headless-shell";
-/** What makes pages behave the same whether somebody looks at them or not, and keeps it from asking elsewhere. */
+/** Flags with which pages behave the same in the background, and make no requests elsewhere. */
 const CHROMIUM_ARGS = [
   // As root, and in containers, it cannot make the sandbox that it would put its own parts in.
   ...["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-port=0"],
@@ -128,7 +128,7 @@ async function startChromium() {
 export const SHARED_KINDS = Object.keys(STARTERS).map((kind) => kind as SharedKind);
 
 /** Servers that were started for a run of tests; they end with an `await using`. */
-export interface SharedServers extends AsyncDisposable {
+interface SharedServers extends AsyncDisposable {
   /** The environment by which the tests find them. */
   readonly env: Readonly<Record<string, string>>;
 }
@@ -158,7 +158,10 @@ export async function startSharedServers(
 
 const started = new Map<SharedKind, Promise<unknown>>();
 
-/** Where the server of this kind is; one is started for this file where the run has none. Absent where it is not installed. */
+/**
+ * The address of the server of this kind; one is started for this file if the run has none. Undefined if it is not
+ * installed.
+ */
 export async function sharedPlace<Kind extends SharedKind>(
   kind: Kind,
 ): Promise<SharedPlaces[Kind] | undefined> {

@@ -34,8 +34,8 @@ export async function sharedPostgres(): Promise<SharedPostgresServer> {
   return PostgresServer.at(await sharedPlace("postgres") ?? { port: 0, folder: "" });
 }
 
-/** What a test may do with a memcached that others use too. */
-export type SharedMemcached = Pick<Memcached, "port" | "url" | "command" | "value" | "secondsLeft">;
+/** A memcached that tests share. */
+type SharedMemcached = Pick<Memcached, "port" | "url" | "command" | "value" | "secondsLeft">;
 
 /** A name that no other test of the run has; a letter, digits and letters. */
 export function uniqueName(): string {
@@ -43,7 +43,7 @@ export function uniqueName(): string {
 }
 
 /** A redis-server that tests lease databases of. */
-export class SharedRedis {
+class SharedRedis {
   readonly #port: number;
 
   constructor(port: number) {

@@ -1,6 +1,5 @@
 /** A string literal of a source file. */
-export interface StringLiteral {
-  /** Where its opening quote stands. */
+interface StringLiteral {
   readonly start: number;
   readonly value: string;
 }
@@ -18,7 +17,7 @@ export interface Source {
 }
 
 /** A function with a body in braces. */
-export interface FunctionSpan {
+interface FunctionSpan {
   /** Line of its parameters, counted from 1. */
   readonly line: number;
   readonly lines: number;
@@ -105,7 +104,6 @@ class Scan {
     this.#take("code", this.#at + 1);
   }
 
-  /** Where plain text within quotes ends, or what a backslash escapes. */
   #quotedEnd(plain: RegExp): number {
     plain.lastIndex = this.#at;
     return plain.test(this.#text) ? plain.lastIndex : this.#at + this.#step();
@@ -145,7 +143,7 @@ class Scan {
   }
 }
 
-/** What a file imports or re-exports, by the text between the quotes; types and dynamic imports count. */
+/** The imports and re-exports of a file, by the text between the quotes, including types and dynamic imports. */
 export function importsOf(source: Source): string[] {
   return source.strings
     .filter(({ start }) =>
@@ -188,10 +186,9 @@ export function lineOf(source: Source, at: number): number {
   return low + 1;
 }
 
-/** Where the second line of a file and those after it begin. */
 const lineStarts = new WeakMap<Source, readonly number[]>();
 
-/** Where the body of the function with these parameters begins; -1 where no body follows. */
+/** The place where the body of the function with these parameters begins; -1 where no body follows. */
 function bodyAfter(code: string, parameters: number): number {
   let at = skipSpace(code, closing(code, parameters) + 1);
   if (code[at] === ":") at = skipType(code, at + 1);
@@ -199,7 +196,7 @@ function bodyAfter(code: string, parameters: number): number {
   return code[at] === "{" ? at : -1;
 }
 
-/** Where a type annotation ends: at the body, at an arrow, or at whatever cannot belong to a type. */
+/** The place where a type annotation ends: at the body, at an arrow, or at whatever cannot belong to a type. */
 function skipType(code: string, start: number): number {
   let wantsOperand = true;
   for (let at = skipSpace(code, start); at < code.length; at = skipSpace(code, at)) {
@@ -221,7 +218,7 @@ function skipType(code: string, start: number): number {
   return code.length;
 }
 
-/** Where the bracket that opens at `start` is closed. */
+/** The place of the bracket that closes the one at `start`. */
 export function closing(code: string, start: number): number {
   const pairs: Readonly<Record<string, string>> = { "(": ")", "[": "]", "{": "}", "<": ">" };
   const open = code[start] ?? "";

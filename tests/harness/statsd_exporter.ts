@@ -4,7 +4,7 @@ import { requireTool } from "./tools.ts";
 import { until } from "./until.ts";
 
 /** A running statsd_exporter; killed at the end of an `await using`. */
-export interface StatsdExporter extends AsyncDisposable {
+interface StatsdExporter extends AsyncDisposable {
   /** The port on 127.0.0.1 that takes statistics, over UDP and over TCP. */
   readonly port: number;
   /** Values by name and labels, as its page shows them, of metrics whose names begin with this. */

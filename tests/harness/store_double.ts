@@ -1,6 +1,5 @@
 import type { Operation, WebhookStore } from "../../src/webhooks/store/store.ts";
 
-/** What happens instead of an operation. */
 interface Replaced {
   readonly operation: unknown;
   readonly run: (call: () => Promise<unknown>, args: readonly unknown[]) => Promise<unknown>;

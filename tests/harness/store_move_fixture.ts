@@ -47,13 +47,12 @@ const FLAGS = [
   "is_reported",
 ];
 
-/** What a store is filled with. */
-export interface FillOptions {
-  /** How many rows each table gets. */
+/** Options of a fill. */
+interface FillOptions {
   readonly rows: number;
   /** From 0 to below 1. */
   readonly random: () => number;
-  /** How long octet strings are at most; 300 when absent. */
+  /** Time that octet strings are at most; 300 when absent. */
   readonly bytes?: number;
   /** Further texts. */
   readonly texts?: readonly string[];
@@ -103,7 +102,10 @@ function randomRow(table: StoreTable, options: RowOptions): readonly Value[] {
   });
 }
 
-/** What names a row, and the row of another table that it names. Numbers leave gaps, as those of removed rows do. */
+/**
+ * The name of a row, and of the row of another table that it refers to. Numbers leave gaps, as those of removed
+ * rows do.
+ */
 function fixedValue(table: string, column: string, index: number): Value | undefined {
   const ofAnother = { endpoint_id: "endpoint", event_id: "event", version_id: "workflow_version" }[column] ??
     (column === "trigger_id" ? "workflow_trigger" : undefined);

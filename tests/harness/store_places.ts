@@ -20,7 +20,10 @@ export interface StorePlace {
 /** A file, in a folder that is removed at the end. */
 export function filePlace(folder: StoreFolder, path = folder.path): StorePlace {
   return {
-    ...{ kind: "sqlite", address: path, shown: path, open: () => folder.open({ path }) },
+    kind: "sqlite",
+    address: path,
+    shown: path,
+    open: () => folder.open({ path }),
     execute(sql) {
       using database = new DatabaseSync(path);
       return Promise.resolve(database.exec(sql));

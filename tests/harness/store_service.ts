@@ -12,9 +12,18 @@ export const SERVICE_KEY = new Uint8Array(32).fill(1).toBase64();
 
 /** Options of a service on a store; its limits strike nothing, and its retention keeps everything. */
 export const SERVICE_OPTIONS = {
-  ...{ encryptionKeys: [SERVICE_KEY], timeoutMs: 60_000, connectTimeoutMs: 60_000 },
-  ...{ retentionMs: 100 * 365 * 86_400_000, disableAfterMs: 0, maxInFlight: 10, allowCidrs: ["127.0.0.0/8"] },
-  ...{ workflowEnv: {}, workflowAllowCidrs: [], maxRunning: 10, isTraced: false, version: "test" },
+  encryptionKeys: [SERVICE_KEY],
+  timeoutMs: 60_000,
+  connectTimeoutMs: 60_000,
+  retentionMs: 100 * 365 * 86_400_000,
+  disableAfterMs: 0,
+  maxInFlight: 10,
+  allowCidrs: ["127.0.0.0/8"],
+  workflowEnv: {},
+  workflowAllowCidrs: [],
+  maxRunning: 10,
+  isTraced: false,
+  version: "test",
 } as const;
 
 /** Opens a service in this thread, as a worker does, and stops it at the end of an `await using`. */

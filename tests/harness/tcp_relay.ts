@@ -1,6 +1,6 @@
 import net from "node:net";
 
-/** What a relay does with bytes and with those who connect. */
+/** A relay's treatment of bytes and connections. */
 export type RelayMode = "relay" | "stall" | "refuse" | "garbage";
 
 /** Starts a relay on a free port of the loopback address to a server on another port of it. */
@@ -15,7 +15,7 @@ export async function startTcpRelay(targetPort: number): Promise<TcpRelay> {
  * the end of an `await using`.
  */
 export class TcpRelay implements AsyncDisposable {
-  /** Where new connections go; those that are open stay with the server that they have. */
+  /** Port for new connections; open ones stay with their server. */
   targetPort: number;
   readonly #server = net.createServer({ pauseOnConnect: true });
   /** Each open connection of a client with that to the server, which garbage and refusal do without. */
@@ -39,17 +39,16 @@ export class TcpRelay implements AsyncDisposable {
     return `127.0.0.1:${this.#port}`;
   }
 
-  /** How many connections are open. */
+  /** Number of connections that are open. */
   get open(): number {
     return this.#pairs.size;
   }
 
-  /** How many connections clients have made in all, refused ones included. */
+  /** Number of connections that clients have made in all, refused ones included. */
   get accepted(): number {
     return this.#accepted;
   }
 
-  /** What it does now. */
   get mode(): RelayMode {
     return this.#mode;
   }

@@ -18,7 +18,7 @@ export interface TestReport {
   readonly skipped: readonly string[];
 }
 
-/** How long a test took, its steps included. */
+/** Time that a test took, its steps included. */
 export interface TestTime {
   readonly file: string;
   readonly name: string;
@@ -28,7 +28,6 @@ export interface TestTime {
 /** Nothing ran, or nothing is known of it. */
 export const EMPTY_REPORT: TestReport = { passed: 0, failed: [], unstable: [], skipped: [] };
 
-/** How many unstable tests a run of CI may have. */
 const MAX_UNSTABLE = 1;
 
 const TEST_CASE = /<testcase\b([^>]*?)(?:\/>|>(.*?)<\/testcase>)/gs;
@@ -60,7 +59,7 @@ export function topName(name: string): string {
   return name.split(STEP_OF, 1)[0] ?? name;
 }
 
-/** How long each test took by a report in JUnit's XML format; steps are part of their tests. */
+/** Reads the time of each test from a report in JUnit's XML format; steps are part of their tests. */
 export function readTestTimes(xml: string): TestTime[] {
   return [...xml.matchAll(TEST_CASE)].map(([, attributes = ""]) => ({
     file: attribute(attributes, "classname"),
@@ -69,7 +68,7 @@ export function readTestTimes(xml: string): TestTime[] {
   })).filter(({ name }) => !name.includes(STEP_OF));
 }
 
-/** How a run ended, beside what its report says. */
+/** The end of a run, in addition to its report. */
 export interface RunnerEnd {
   readonly code: number;
   /** A skipped test is a failure, and so are several unstable ones. */
@@ -77,7 +76,7 @@ export interface RunnerEnd {
 }
 
 /** The verdict on a run: lines to print, of which the last one counts, and whether all is well. */
-export interface Verdict {
+interface Verdict {
   readonly ok: boolean;
   readonly lines: readonly string[];
 }

@@ -11,14 +11,14 @@ const SERVER_START =
 /** The flags of the program, which the compile task needs where there are no tests. */
 const SERVE_FLAGS = "scripts/serve_flags.ts";
 
-/** What grows or changes by itself while a test runs: logs, metrics, received requests, pages. */
+/** Records that grow or change by themselves while a test runs: logs, metrics, received requests, pages. */
 const RECORDS =
   /(?<![\w"])(?:log|lines|stdoutLines|warnings|told|loads|ends|seen|sent|accepted|linesLost|requests|receptions|received|packets|metrics|gauges|figure|stats|health|isVisible|inputValue|innerText|textContent|readDir)\b(?!:)|\bpage\(/g;
 /** More characters than an assertion and the constants before it have. */
 const MAX_STATEMENTS = 5_000;
 /** A wait, from its first word to the bracket of its arguments. */
 const WAIT = /(?<![^;{}\s]\s*)await (?:[\w.#]+\.)?(?:until|waitFor|(new Promise|sleep))\(/g;
-/** What follows a wait when the next statement that is no constant is an assertion. */
+/** Follows a wait if the next statement other than a constant is an assertion. */
 const ASSERTION = /^;\s*(?:const [^;=]+ = [^;]*;\s*)*assert\w+\(/;
 
 /** The rules about tests and scripts, by the sentence that each stands for. */
@@ -92,7 +92,10 @@ function argumentsAt(code: string, start: number): string[] {
   return args.map((arg) => arg.trim());
 }
 
-/** What a number, a constant of the file or a sum or product of them is; 0 for anything else, such as a parameter. */
+/**
+ * The value of a number, a constant of the file or a sum or product of them; 0 for anything else, such as a
+ * parameter.
+ */
 function millisecondsOf(expression: string, code: string): number {
   const valueOf = (factor: string): number => {
     if (/^[\d_.]+$/.test(factor)) return Number(factor.replaceAll("_", ""));

@@ -1,11 +1,11 @@
 /**
- * What a rule does not hold for, by rule, folder and file: a reason if it never will, or the number of findings of today,
- * which may only shrink.
+ * Exceptions by rule, folder and file: a reason for a permanent one, or the number of current findings, which may
+ * only shrink.
  */
 export type Exceptions = Readonly<Record<string, FolderExceptions>>;
 type FolderExceptions = Readonly<Record<string, Readonly<Record<string, string | number>>>>;
 
-/** What differs from the exceptions of one rule: findings without one, and exceptions that are too large. */
+/** The differences from the exceptions of one rule: findings without one, and exceptions that are too large. */
 export function unexpected(findings: readonly string[], exceptions: FolderExceptions = {}): string[] {
   const byFile = Map.groupBy(findings, fileOf);
   const listed = new Map(

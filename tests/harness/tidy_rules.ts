@@ -2,7 +2,7 @@ import { relativeImports } from "./import_circles.ts";
 import { functionsOf, importsOf, lineOf, type Source } from "./source_scan.ts";
 
 /** Finds what breaks one rule in one file; each finding is a line to print. */
-export type TidyRule = (source: Source) => string[];
+type TidyRule = (source: Source) => string[];
 
 const MAX_FILE_LINES = 400;
 const MAX_FUNCTION_LINES = 70;
@@ -94,7 +94,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 };
 /** The folders of `src` with rules of their own, the longest path first: a file belongs to the first that it is in. */
 const FOLDERS = Object.keys(MAY_IMPORT).sort((a, b) => b.length - a.length);
-/** Where the store's port ends and its adapters begin: only what opens a store knows them. */
+/** The adapters of the store's port: only code that opens a store imports them. */
 const ADAPTERS = /^webhooks\/store\/(?:sqlite|postgres|maintenance)\//;
 const KNOWS_ADAPTERS = ["webhooks/service", "webhooks/store/maintenance", "cli", "serve"];
 
@@ -137,7 +137,7 @@ const PUBLIC_PATHS = [
   "protobufjs/ext/descriptor/index.js",
 ];
 
-/** What the core may not use: it has no clock, no chance and no I/O of its own. */
+/** Words that the core may not use: it has no clock, no randomness and no I/O. */
 const IMPURE = ["Date.now", "Math.random", "setTimeout", "setInterval", "fetch(", "Deno.", "console."];
 const PURE = /^src\/(?:(?:ratelimit|webhooks\/model)\/|webhooks\/deliveries\/endpoint_shares\.ts$)/;
 
@@ -324,7 +324,7 @@ function exportsWithoutSentence(source: Source): string[] {
     .map(({ index }) => `${source.path}:${lineOf(source, index)}`);
 }
 
-/** Whether a text ends with a comment of documentation that has words in it. */
+/** Returns whether a text ends with a comment of documentation that has words in it. */
 function hasSentence(above: string): boolean {
   const text = above.replace(/(?:\s*\/\/ deno-[^\n]*)*\s*$/, "");
   const comment = text.slice(text.lastIndexOf("/**"));

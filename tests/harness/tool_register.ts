@@ -26,15 +26,15 @@ export interface PinnedTool {
   readonly isBaseRuntime?: true;
 }
 
-/** What `deno bundle` bundles with: Deno fetches it into its own folder when it is run for the first time. */
-export interface BundlerTool {
+/** The bundler of `deno bundle`: Deno fetches it into its own folder at the first run. */
+interface BundlerTool {
   readonly by: "deno";
 }
 
 /** Tests of a task of their own, which alone need a program. */
 export type ToolTask = "deploy" | "binary" | "runtimes";
 
-/** How a program gets onto the machine, and which tests need it; all when absent. */
+/** The installation of a program, and the tests that need it; all when absent. */
 export type ToolEntry = (DebianTool | PinnedTool | BundlerTool) & { readonly isFor?: ToolTask };
 
 /** Every program that tests, checks of the files for operators and benchmarks start beside Weir. */
@@ -150,7 +150,7 @@ export const DENO_RELEASES: readonly string[] = TOOL_NAMES.flatMap((name) => {
 });
 
 /** The release that the documents name. */
-export const PINNED_RELEASE = "2.9.3";
+const PINNED_RELEASE = "2.9.3";
 
 /**
  * The releases that `DENO_RELEASES` names, separated by commas, where `oldest`, `pinned` and `newest` are known; all when it

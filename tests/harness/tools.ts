@@ -8,7 +8,7 @@ export type { Tool } from "./tool_register.ts";
 const MORE_FOLDERS = ["/usr/local/bin", "/usr/bin", "/usr/sbin"];
 const POSTGRES_RELEASES = "/usr/lib/postgresql";
 
-/** Where a program stands: in our own folder first, because its release is known there; absent if nowhere. */
+/** The path of a program: in our own folder first, because its release is known there; undefined if nowhere. */
 export function toolPath(tool: Tool): string | undefined {
   const entry: ToolEntry = TOOLS[tool];
   const folders = (process.env.PATH ?? "").split(delimiter).filter((folder) => folder !== "");
@@ -17,12 +17,12 @@ export function toolPath(tool: Tool): string | undefined {
   return [...ownPlaces(tool, entry), ...(entry.by === "deno" ? [] : places)].find(isExecutable);
 }
 
-/** Whether a program can be started on this machine. */
+/** Returns whether a program can be started on this machine. */
 export function toolAvailable(tool: Tool): boolean {
   return toolPath(tool) !== undefined;
 }
 
-/** Where a program stands; throws when it is missing. */
+/** The path of a program; throws when it is missing. */
 export function requireTool(tool: Tool): string {
   const path = toolPath(tool);
   if (path === undefined) {
@@ -50,7 +50,7 @@ export function needing(
   return { test: (name, fn) => Deno.test({ ...needs(tools, name), fn }) };
 }
 
-/** Where we, or Deno, install a program. */
+/** Folders where we, or Deno, install a program. */
 function ownPlaces(tool: Tool, entry: ToolEntry): readonly string[] {
   switch (entry.by) {
     case "debian":

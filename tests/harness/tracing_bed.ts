@@ -19,7 +19,7 @@ import { FailingCache } from "./failing_cache.ts";
 import { ServiceFixture } from "./service_fixture.ts";
 
 /** Options of a `TracingBed`. */
-export interface TracingBedOptions {
+interface TracingBedOptions {
   readonly samplingRate?: number;
   /** The random number; 0.5 when absent. */
   readonly random?: number;
@@ -30,7 +30,7 @@ export interface TracingBedOptions {
 }
 
 /** A span as tests compare it. */
-export interface SeenSpan {
+interface SeenSpan {
   readonly name: string;
   /** Name of the span above it; the id of one that is not ours; absent for none. */
   readonly above: string | undefined;

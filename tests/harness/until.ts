@@ -4,7 +4,7 @@ import { assertEquals } from "./assert.ts";
 /** Set by `unit_guard.ts`, which is loaded before unit tests. */
 const GUARDED = Symbol.for("weir.unit_guard");
 
-/** How long `until` asks, and how often. */
+/** Options of an until. */
 export interface UntilOptions {
   /** After this the wait has failed; a minute when absent, as a machine may be slow. */
   readonly deadlineMs?: number;
@@ -12,7 +12,7 @@ export interface UntilOptions {
   readonly intervalMs?: number;
 }
 
-/** What is left of a type when it is known to be truthy. */
+/** The truthy part of a type. */
 export type Truthy<T> = Exclude<T, false | 0 | "" | null | undefined>;
 
 /**

@@ -25,8 +25,8 @@ export interface VectorStep {
   readonly expect_stats_total?: Readonly<Record<string, number>>;
 }
 
-/** What a step expects; which fields there are depends on the step. */
-export interface VectorExpectation {
+/** The expectation of a step; its fields depend on the step. */
+interface VectorExpectation {
   readonly overallCode?: string;
   readonly statuses?: readonly JsonObject[];
   readonly matched?: readonly (JsonObject | null)[];

@@ -14,14 +14,14 @@ export const SHOP_RULES = {
 };
 const DECISION = { domain: "shop", descriptors: [{ entries: [{ key: "user", value: "bob" }] }] };
 
-/** What a test asks of a Weir with webhooks, wherever it runs. */
+/** Calls of a test to a Weir with webhooks, wherever it runs. */
 export abstract class WebhookCalls {
   /** `http://127.0.0.1:port`. */
   abstract readonly base: string;
-  /** Where its debug pages are: `host:port`. */
+  /** Address of the debug pages: `host:port`. */
   abstract readonly debugAddress: string;
 
-  /** Where a path of the API is, at each try. */
+  /** The URL of a path of the API, at each try. */
   protected urlOf(path: string): string | ((tries: number) => string) {
     return `${this.base}/api/v1${path}`;
   }
@@ -151,7 +151,7 @@ export abstract class WebhookCalls {
     return { status: response.status, text: await response.text() };
   }
 
-  /** Whether nothing is left to be delivered. */
+  /** Returns whether nothing is left to be delivered. */
   async isDelivered(): Promise<boolean> {
     for (const state of ["attempting", "retrying"]) {
       const { body } = await this.api("GET", `/deliveries?state=${state}&limit=1`);
@@ -160,7 +160,7 @@ export abstract class WebhookCalls {
     return true;
   }
 
-  /** Whether no execution is left to be carried out. */
+  /** Returns whether no execution is left to be carried out. */
   async isCarriedOut(): Promise<boolean> {
     for (const state of ["queued", "running"]) {
       const { body } = await this.api("GET", `/executions?state=${state}&limit=1`);

@@ -26,19 +26,18 @@ export interface WebhookAnswered {
   readonly status: number;
   readonly headers: Headers;
   readonly body: AnswerBody;
-  /** How often it was asked. */
+  /** Number of times that it was asked. */
   readonly tries: number;
 }
 
-/** What a call is made of. */
-export interface WebhookCallOptions {
+/** Options of a webhook call. */
+interface WebhookCallOptions {
   readonly method?: string | undefined;
   readonly token?: string | undefined;
   /** The `Idempotency-Key`. */
   readonly key?: string | undefined;
   /** Further headers, such as those of a signature. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** What is no text is sent as JSON. */
   readonly body?: unknown;
 }
 

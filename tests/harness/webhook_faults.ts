@@ -4,13 +4,13 @@ import type { WorkflowPoint } from "../../src/webhooks/workflows/run.ts";
 /** A named place at which a process may die. */
 export type KillPoint = `${"before" | "after"} ${AttemptStep}` | `execution ${WorkflowPoint}`;
 
-/** What is to go wrong in a Weir of a test. No setting can ask for any of it. */
+/** Faults of a Weir in a test. No setting can ask for any of them. */
 export interface WebhookFaults {
   /** The process ends by SIGKILL when it comes to that place for the nth time. */
   readonly kill?: { readonly at: KillPoint; readonly nth: number } | undefined;
   /** The process is stopped by SIGSTOP when it comes to that place for the nth time. */
   readonly stop?: { readonly at: KillPoint; readonly nth: number } | undefined;
-  /** How far the wall clock of the process is ahead. */
+  /** Time that the wall clock of the process is ahead. */
   readonly wallAheadMs?: number | undefined;
   /** The work on the store goes by a clock of which time can be skipped. */
   readonly isHurried?: boolean | undefined;
@@ -18,7 +18,7 @@ export interface WebhookFaults {
   readonly pragmas?: readonly string[] | undefined;
 }
 
-/** What a process writes to its log right before it is stopped. */
+/** The last log line of a process before it is stopped. */
 export const STOPPING = "stopping for the test";
 
 /** The places around the steps of an attempt. */

@@ -4,8 +4,8 @@ import { WebhookProcess, type WebhookStart } from "./webhook_process.ts";
 import type { WebhookReceiver } from "./webhook_receiver.ts";
 
 /** Several Weirs that share a store. */
-export interface FleetOptions {
-  /** How many; three when absent. */
+interface FleetOptions {
+  /** Number of instances; three when absent. */
   readonly size?: number | undefined;
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** Workflow files by name. */
@@ -15,7 +15,6 @@ export interface FleetOptions {
 }
 
 const SIZE = 3;
-/** What is committed is on the disk, as it has to be where a server is killed. */
 const DURABLE = { settings: { fsync: "on", synchronous_commit: "on" } };
 /** The same for all: each reads what another has sealed. */
 const ENCRYPTION_KEY = new Uint8Array(32).fill(9).toBase64();
@@ -97,7 +96,6 @@ export class WebhookFleet extends WebhookCalls implements AsyncDisposable {
     await member.start({ ...start, env: { GENERATION: `${n}.${member.generation + 1}`, ...start.env } });
   }
 
-  /** What all have written to their logs. */
   get lines(): readonly string[] {
     return this.members.flatMap(({ lines }) => lines);
   }

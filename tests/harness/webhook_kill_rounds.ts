@@ -8,28 +8,27 @@ export interface KilledProcesses {
   startMember(n: number, start?: WebhookStart): Promise<void>;
 }
 
-/** How a process is to end: at a named place, or from outside after so long. */
 type KillRound =
   | { readonly at: KillPoint; readonly nth: number }
   | { readonly at: "outside"; readonly afterMs: number };
 
-/** What is done while processes are killed. */
+/** Options of a kill rounds. */
 export interface KillRoundsOptions {
   readonly kills: number;
   readonly seed: number;
   /** Each comes at least once where there are as many kills. */
   readonly points: readonly KillPoint[];
-  /** How many pieces of work there are; each place is passed about once for each of them. */
+  /** Number of works; each place is passed about once for each of them. */
   readonly works: number;
   /** Does one of them. */
   readonly work: (n: number) => Promise<void>;
 }
 
-/** What the kills themselves were. */
+/** The kills of all rounds. */
 export interface KillReport {
-  /** How often at each place. */
+  /** Kills at each place. */
   readonly killsAt: Readonly<Record<string, number>>;
-  /** How many pieces of work were done: all, and some more where a process took long to come to its place. */
+  /** Number of works that were done: all, and some more where a process took long to come to its place. */
   readonly works: number;
   readonly problems: readonly string[];
 }
@@ -38,7 +37,7 @@ const OUTSIDE_MS = [50, 800] as const;
 /** A place that is not passed in this time is a fault of the loop. */
 const POINT_MS = 180_000;
 const LANES = 16;
-/** Where no process is killed for so long there may be too little work for it: some more is done. */
+/** Time without a kill after which there may be too little work: some more is done. */
 const STALL_MS = 1_000;
 
 /** Draws the kills: every place in turn, and one from outside after each turn and here and there. */

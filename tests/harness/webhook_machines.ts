@@ -19,25 +19,25 @@ import { type Seen, seen, sha256 } from "./webhook_service_fixture.ts";
 import { GivenWorkflows } from "./workflow_fixture.ts";
 import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 
-/** What is special about a machine. */
-export interface MachineOptions {
+/** Options of a machine. */
+interface MachineOptions {
   /** It ends for ever when it comes to that place. */
   readonly diesAt?: KillPoint | undefined;
   /** It does nothing more when it comes to that place for the first time, until `goOn`. */
   readonly stopsAt?: KillPoint | undefined;
-  /** How far its wall clock is ahead of that of the database. */
+  /** Time that its wall clock is ahead of that of the database. */
   readonly aheadMs?: number | undefined;
 }
 
 /** A request of a step. */
-export interface StepRequest {
+interface StepRequest {
   readonly key: string;
   readonly path: string;
   readonly at: number;
 }
 
-/** How long an attempt may take, unless its endpoint says otherwise. */
-export const TIMEOUT_MS = 15_000;
+/** Time that an attempt may take, unless its endpoint says otherwise. */
+const TIMEOUT_MS = 15_000;
 
 const HOST = "https://receiver.example";
 /** More than any lease and its margins. */
@@ -85,7 +85,7 @@ export class MachineBed implements AsyncDisposable {
     return machine;
   }
 
-  /** Whether several may work at once. */
+  /** Returns whether several may work at once. */
   get isShared(): boolean {
     return this.#address !== undefined;
   }
@@ -163,10 +163,9 @@ export class WebhookMachine {
   readonly #bed: MachineBed;
   #state: "running" | "stopped" | "gone" = "running";
   #gate = Promise.withResolvers<void>();
-  /** What timers were to do while it was stopped. */
   readonly #missed: (() => void)[] = [];
   #calls = 0;
-  /** Whether it has come to its place. */
+  /** True if it has come to its place. */
   #isOver = false;
   #service: WebhookService | undefined;
   #closed: () => Promise<void> = () => Promise.resolve();
@@ -188,7 +187,7 @@ export class WebhookMachine {
     await this.#bed.passUntil("the machine to come to its place", () => this.#isOver);
   }
 
-  /** Whether it has ended. */
+  /** Returns whether it has ended. */
   get isGone(): boolean {
     return this.#state === "gone";
   }
@@ -244,7 +243,6 @@ export class WebhookMachine {
     return seen(await this.service.acceptTrigger(call));
   }
 
-  /** What it counted and measured. */
   async metrics(): Promise<WebhookMetrics> {
     return await this.service.metrics();
   }
@@ -293,7 +291,11 @@ export class WebhookMachine {
       newId: () => crypto.randomUUID(),
       randomBytes: (length) => crypto.getRandomValues(new Uint8Array(length)),
       logger,
-      ...{ maxInFlight: 500, timeoutMs: TIMEOUT_MS, version: "test", env: {}, maxRunning: 200 },
+      maxInFlight: 500,
+      timeoutMs: TIMEOUT_MS,
+      version: "test",
+      env: {},
+      maxRunning: 200,
       retentionMs: 30 * 86_400_000,
       disableAfterMs: 5 * 86_400_000,
       atAttempt: (when, step) => this.#pass(`${when} ${step}`),

@@ -7,18 +7,18 @@ import { ADMIN_TOKEN } from "./webhook_calls.ts";
 import { type WebhookProcess } from "./webhook_process.ts";
 import { WebhookReceiver } from "./webhook_receiver.ts";
 
-/** How a database goes away. */
-export interface Outage {
+/** An outage of a database. */
+interface Outage {
   readonly away: () => Promise<void>;
   readonly back: () => Promise<void>;
 }
 
-/** What was seen of a fleet while its database was away. */
+/** Observations of a fleet during outages of its database. */
 export interface OutageReport {
   /** From the return of the database until all had taken something again, for each outage. */
   readonly recoveryMs: readonly number[];
   readonly decisions: { readonly count: number; readonly refused: number; readonly slowestMs: number };
-  /** What each member has of memory at the end more than at the most before the first outage, in megabytes. */
+  /** Growth of the memory of each member from before the first outage to the end, in megabytes. */
   readonly growthMb: readonly number[];
   readonly problems: readonly string[];
 }
@@ -83,7 +83,8 @@ export async function runOutages(
     if (ends.get(id) !== "succeeded") problems.push(`execution ${id}: it is ${ends.get(id)}`);
   }
   return {
-    ...{ recoveryMs, decisions },
+    recoveryMs,
+    decisions,
     growthMb: after.map((mb, n) => mb - (before[n] ?? 0)),
     problems,
   };
@@ -109,14 +110,16 @@ export async function standbyPair(): Promise<StandbyPair> {
   const hosts = `127.0.0.1:${standby.port},127.0.0.1:${primary.port}`;
   const owned = stack.move();
   return {
-    ...{ primary, standby, address: url.href.replace(url.host, hosts) },
+    primary,
+    standby,
+    address: url.href.replace(url.host, hosts),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
 
 /** Work and decisions that are asked for all the time. */
 class OutageLoad implements AsyncDisposable {
-  /** How many pieces of work were answered with 202. */
+  /** Number of pieces of work that were answered with 202. */
   taken = 0;
   readonly #fleet: WebhookFleet;
   readonly #kinds: readonly string[];
@@ -147,7 +150,6 @@ class OutageLoad implements AsyncDisposable {
     return load;
   }
 
-  /** What is wrong with how a member refuses work while the database is away. */
   async refusalProblems({ base }: WebhookProcess, outage: number): Promise<string[]> {
     const calls: readonly (readonly [string, string, unknown])[] = [
       ["/events", ADMIN_TOKEN, { event: "other.kind", data: {} }],

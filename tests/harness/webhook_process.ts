@@ -8,16 +8,16 @@ import { startWeir, type WeirProcess } from "./weir_process.ts";
 /** The exit code of a process that an unexpected error ended. */
 const UNEXPECTED_CODE = 3;
 
-/** How a Weir with webhooks is to run. */
+/** Options of a webhook process. */
 export interface WebhookProcessOptions {
-  /** Where the store and the workflows are; a folder of its own when absent. */
+  /** Folder of the store and the workflows; a new one when absent. */
   readonly folder?: string | undefined;
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** Workflow files by name. */
   readonly workflows?: Readonly<Record<string, string>> | undefined;
 }
 
-/** How one of its processes is to run. */
+/** Options of one of its processes. */
 export interface WebhookStart {
   readonly faults?: WebhookFaults | undefined;
   /** Rule files by name. */
@@ -36,9 +36,8 @@ export class WebhookProcess extends WebhookCalls implements AsyncDisposable {
   readonly storePath: string;
   readonly workflowFolder: string;
   readonly base: string;
-  /** What all processes wrote to their logs, but for the one that runs. */
   readonly oldLines: string[] = [];
-  /** How many processes were started; workflows read it as `env.GENERATION`. */
+  /** Number of processes that were started; workflows read it as `env.GENERATION`. */
   generation = 0;
   readonly #env: Readonly<Record<string, string>>;
   readonly #ownsFolder: boolean;
@@ -53,9 +52,15 @@ export class WebhookProcess extends WebhookCalls implements AsyncDisposable {
     const port = freePort();
     this.base = `http://127.0.0.1:${port}`;
     this.#env = {
-      ...{ PORT: String(port), WEBHOOK_STORE: this.storePath, WORKFLOW_DIRECTORY: this.workflowFolder },
-      ...{ WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8", WORKFLOW_ALLOW_CIDRS: "127.0.0.0/8" },
-      ...{ WORKFLOW_ENV: "GENERATION", ADMIN_TOKEN, LOG_LEVEL: "info", ...env },
+      PORT: String(port),
+      WEBHOOK_STORE: this.storePath,
+      WORKFLOW_DIRECTORY: this.workflowFolder,
+      WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8",
+      WORKFLOW_ALLOW_CIDRS: "127.0.0.0/8",
+      WORKFLOW_ENV: "GENERATION",
+      ADMIN_TOKEN,
+      LOG_LEVEL: "info",
+      ...env,
     };
   }
 
@@ -105,7 +110,6 @@ export class WebhookProcess extends WebhookCalls implements AsyncDisposable {
     return this.#weir;
   }
 
-  /** What was written to the logs. */
   get lines(): readonly string[] {
     return [...this.oldLines, ...this.#weir?.stderrLines ?? [], ...this.#weir?.stdoutLines ?? []];
   }
@@ -130,7 +134,10 @@ export class WebhookProcess extends WebhookCalls implements AsyncDisposable {
     return code;
   }
 
-  /** Whether the process is stopped at the place that its faults name, and not by another who pauses processes. */
+  /**
+   * Returns whether the process is stopped at the place that its faults name, and not by another who pauses
+   * processes.
+   */
   isStopped(): boolean {
     if (!this.weir.stderrLines.includes(STOPPING)) return false;
     const stat = Deno.readTextFileSync(`/proc/${this.weir.pid}/stat`);

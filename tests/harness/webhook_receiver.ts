@@ -12,7 +12,7 @@ export interface Reception {
   readonly at: number;
 }
 
-/** What is done with a request: a status, no answer at all, or an end of its connection. */
+/** The reaction to a request: a status, no response, or an end of its connection. */
 export type Reaction = number | "hang" | "reset";
 
 /**
@@ -24,15 +24,13 @@ export class WebhookReceiver implements AsyncDisposable {
   readonly secrets = new Map<string, string>();
   readonly receptions: Reception[] = [];
   readonly byId = new Map<string, Reception[]>();
-  /** How often the connection of each was reset in place of an answer. */
+  /** Number of times that the connection of each was reset in place of an answer. */
   readonly resets = new Map<string, number>();
-  /** What was wrong with requests. */
   readonly problems: string[] = [];
-  /** How far a time stamp may be from the time of the machine. */
   maxAgeMs = 60_000;
   /** Decides on a request; `count` tells how often this one has come, itself included. */
   react: (reception: Reception, count: number) => Reaction | Promise<Reaction> = () => 200;
-  /** What is answered; a JSON text. */
+  /** The response; a JSON text. */
   answer: (reception: Reception) => string = () => "{}";
   readonly #server: Server;
 
@@ -53,7 +51,7 @@ export class WebhookReceiver implements AsyncDisposable {
     return receiver;
   }
 
-  /** Where it is found: `http://127.0.0.1:port`. */
+  /** Its URL: `http://127.0.0.1:port`. */
   get url(): string {
     const address = this.#server.address();
     if (address === null || typeof address === "string") {

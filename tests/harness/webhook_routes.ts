@@ -23,7 +23,7 @@ import { problemAnswer, UNSIGNED } from "../../src/webhooks/api/problem.ts";
 export const TOKEN = "the-administration-token-of-this-test";
 /** The path of a trigger. */
 export const TRIGGER = "/api/v1/workflows/triggers/order-intake";
-/** Where events are posted. */
+/** Path of events. */
 export const EVENTS = "/api/v1/events";
 /** SHA-256 of `key`. */
 const KEY_HASH = "2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683";

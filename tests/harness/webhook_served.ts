@@ -15,7 +15,6 @@ export class WebhookServed extends WebhookCalls implements AsyncDisposable {
   readonly folder: string;
   readonly storePath: string;
   readonly workflowFolder: string;
-  /** What the services before wrote to their logs. */
   readonly oldLines: string[] = [];
   readonly #env: Readonly<Record<string, string>>;
   readonly #clock = FakeClock.ofMachine();
@@ -28,8 +27,12 @@ export class WebhookServed extends WebhookCalls implements AsyncDisposable {
     this.storePath = join(folder, "data", "weir.db");
     this.workflowFolder = join(folder, "workflows");
     this.#env = {
-      ...{ WEBHOOK_STORE: this.storePath, WORKFLOW_DIRECTORY: this.workflowFolder, ADMIN_TOKEN },
-      ...{ WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8", WORKFLOW_ALLOW_CIDRS: "127.0.0.0/8", LOG_LEVEL: "info" },
+      WEBHOOK_STORE: this.storePath,
+      WORKFLOW_DIRECTORY: this.workflowFolder,
+      ADMIN_TOKEN,
+      WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8",
+      WORKFLOW_ALLOW_CIDRS: "127.0.0.0/8",
+      LOG_LEVEL: "info",
       ...env,
     };
   }
@@ -72,7 +75,6 @@ export class WebhookServed extends WebhookCalls implements AsyncDisposable {
     return this.fixture.running.addresses.debug;
   }
 
-  /** What was written to the logs. */
   get lines(): readonly string[] {
     return [...this.oldLines, ...this.#fixture?.log ?? []];
   }

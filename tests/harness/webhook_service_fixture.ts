@@ -15,7 +15,7 @@ import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 
 const RESULT = { kind: "set", name: "result", value: { kind: "value", value: {} } } as const;
 
-/** What is different in a test. */
+/** Options of a webhook bed. */
 export interface WebhookBedOptions {
   readonly limit?: LimitCall;
   /** Wraps the store, such as one that fails. */
@@ -54,7 +54,6 @@ export class WebhookBed implements AsyncDisposable {
   readonly clock = new FakeClock(Date.UTC(2026, 0, 1, 12));
   /** Workflows by name; a test takes them away and puts them there. */
   readonly workflows = new Map<string, string>([["order-intake", "workflow: order-intake"]]);
-  /** What the administration shows of workflow files. */
   listing: WorkflowListing = { problems: [], entries: [] };
   /** Lines of the log. */
   readonly log: string[] = [];
@@ -110,7 +109,6 @@ export class WebhookBed implements AsyncDisposable {
     return this.#service;
   }
 
-  /** What the service stores in. */
   get store(): WebhookStore {
     if (this.#store === undefined) throw new Error("Cannot use the bed: it is not open");
     return this.#store;

@@ -91,7 +91,6 @@ async function ready<Weir extends AsyncDisposable & { readonly httpAddress: stri
   }
 }
 
-/** What a call of the API brings beside its path. */
 interface ApiCall {
   readonly method?: string;
   readonly token?: string;

@@ -2,7 +2,7 @@ import { dirname } from "node:path";
 import { SERVE_FLAGS } from "../../scripts/serve_flags.ts";
 import type { WebhookFaults } from "./webhook_faults.ts";
 
-/** What is to be started. */
+/** A command line to start. */
 export interface CommandLine {
   readonly command: string;
   readonly args: readonly string[];
@@ -20,8 +20,8 @@ export function weirExecutable(): string | undefined {
 }
 
 /**
- * How tests start Weir as a process: the executable that `WEIR_BIN` names, or `main.ts` with the permissions of the
- * serve task, so that a test fails when one is missing there. With flags of its own it is always `main.ts`.
+ * The command line of Weir: the executable that `WEIR_BIN` names, or `main.ts` with the permissions of
+ * `SERVE_FLAGS`, so that a test fails when one is missing there. With `flags` it is always `main.ts`.
  */
 export function weirCommand(args: readonly string[], flags?: readonly string[]): CommandLine {
   return commandOf(weirExecutable(), args, flags);
@@ -37,13 +37,16 @@ export function commandOf(
   return { command: Deno.execPath(), args: ["run", ...flags ?? SERVE_FLAGS, MAIN, ...args] };
 }
 
-/** How tests start a Weir that fails: always the sources, with the permission to kill itself. */
+/** The command line of a Weir that fails: always the sources, with the permission to kill itself. */
 export function faultyWeirCommand(faults: WebhookFaults): CommandLine {
   const args = ["run", ...SERVE_FLAGS, "--allow-run", FAULTY, JSON.stringify(faults)];
   return { command: Deno.execPath(), args };
 }
 
-/** What a started program needs of the test's own environment; an executable runs as on a machine without Deno. */
+/**
+ * The variables of the test's own environment that a started program needs; an executable runs as on a machine
+ * without Deno.
+ */
 export function runtimeEnvironment(line?: CommandLine): Record<string, string> {
   const isAlone = line !== undefined && isExecutable(line);
   const passed = Object.fromEntries((isAlone ? ["TMPDIR"] : PASSED_ON).flatMap((name) => {
@@ -53,7 +56,7 @@ export function runtimeEnvironment(line?: CommandLine): Record<string, string> {
   return isAlone ? { ...passed, PATH: "/usr/bin:/bin" } : passed;
 }
 
-/** Where a program is started: that of the sources in the project, an executable in its own folder. */
+/** The working folder of a program: that of the sources in the project, an executable in its own folder. */
 export function workingFolder(line: CommandLine): string {
   return isExecutable(line) ? dirname(weirExecutable() ?? ROOT) : ROOT;
 }

@@ -39,10 +39,18 @@ export class Machine implements AsyncDisposable {
     const port = `${freePort()}`;
     this.#env = {
       ...addresses,
-      ...{ PORT: port, GRPC_PORT: `${freePort()}`, DEBUG_PORT: `${freePort()}`, WORKERS: "2" },
-      ...{ BACKEND_TYPE: "memory", RUNTIME_ROOT: join(folder, "current"), RUNTIME_WATCH_ROOT: "true" },
-      ...{ WEBHOOK_STORE: join(folder, "store", "weir.db"), WORKFLOW_DIRECTORY: join(folder, "workflows") },
-      ...{ WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8", ADMIN_TOKEN, WEIR_URL: `http://127.0.0.1:${port}` },
+      PORT: port,
+      GRPC_PORT: `${freePort()}`,
+      DEBUG_PORT: `${freePort()}`,
+      WORKERS: "2",
+      BACKEND_TYPE: "memory",
+      RUNTIME_ROOT: join(folder, "current"),
+      RUNTIME_WATCH_ROOT: "true",
+      WEBHOOK_STORE: join(folder, "store", "weir.db"),
+      WORKFLOW_DIRECTORY: join(folder, "workflows"),
+      WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8",
+      ADMIN_TOKEN,
+      WEIR_URL: `http://127.0.0.1:${port}`,
     };
   }
 
@@ -59,12 +67,12 @@ export class Machine implements AsyncDisposable {
     return machine;
   }
 
-  /** Where it takes HTTP requests. */
+  /** Address for HTTP requests. */
   get http(): string {
     return `127.0.0.1:${this.#env.PORT}`;
   }
 
-  /** Where its page is. */
+  /** Address of the debug pages. */
   get debug(): string {
     return `127.0.0.1:${this.#env.DEBUG_PORT}`;
   }
@@ -125,7 +133,7 @@ export class Machine implements AsyncDisposable {
   }
 }
 
-/** Whether this process may change the view of the machine for a program. */
+/** Returns whether this process may change the view of the machine for a program. */
 export async function mayMount(): Promise<boolean> {
   if (Deno.uid() !== 0) return false;
   const { success } = await new Deno.Command("/usr/bin/unshare", {

@@ -13,9 +13,9 @@ import {
 import { makeWeirFolder, type WeirFolder } from "./weir_folder.ts";
 
 /** The listeners of Weir, as its log lines name them. */
-export type Listener = "gRPC" | "HTTP" | "debug";
+type Listener = "gRPC" | "HTTP" | "debug";
 
-/** How Weir is to run. */
+/** Options of a Weir process. */
 export interface WeirOptions {
   /** Settings beside those that keep it on free loopback ports, in memory, with the rules below. */
   readonly env?: Readonly<Record<string, string>>;
@@ -29,7 +29,7 @@ export interface WeirOptions {
   readonly descriptors?: number;
   /** Another release of Deno, which always runs the sources. */
   readonly runtime?: DenoRuntime;
-  /** What is to go wrong. Given, even when nothing is, for a process that a signal tells to fail. */
+  /** Faults. Set, even without any, for a process that a signal tells to fail. */
   readonly faults?: WebhookFaults | undefined;
 }
 
@@ -73,17 +73,17 @@ export class WeirProcess implements AsyncDisposable {
     this.#child = child;
   }
 
-  /** Where it takes gRPC calls: `host:port`, or the path of a unix socket. */
+  /** Address for gRPC calls: `host:port`, or the path of a unix socket. */
   get grpcAddress(): string {
     return this.#address("gRPC");
   }
 
-  /** Where it takes HTTP requests: `host:port`. */
+  /** Address for HTTP requests: `host:port`. */
   get httpAddress(): string {
     return this.#address("HTTP");
   }
 
-  /** Where its debug pages are: `host:port`. */
+  /** Address of the debug pages: `host:port`. */
   get debugAddress(): string {
     return this.#address("debug");
   }
@@ -103,7 +103,7 @@ export class WeirProcess implements AsyncDisposable {
     return this.#child.stdoutLines;
   }
 
-  /** How it ended; settles when it has. */
+  /** Settles with the exit code when it has ended. */
   get exited(): ChildProcess["exited"] {
     return this.#child.exited;
   }

@@ -30,7 +30,7 @@ class Port {
   }
 }
 
-/** What runs in a worker, by the end of its address. Each returns a function that ends what its port is used for. */
+/** The workers, by the end of their address. Each returns a function that closes its port. */
 const PARTS: Readonly<Record<string, (port: Port) => () => void>> = {
   "/src/config/file_provider_worker.ts": (port) => {
     serveFileProvider(port satisfies RuleWorkerPort, () => false);

@@ -34,7 +34,7 @@ steps:
 `;
 
 /** A request that the server of the steps has seen. */
-export interface SeenRequest {
+interface SeenRequest {
   readonly method: string;
   /** Path and query as they came. */
   readonly path: string;
@@ -44,7 +44,7 @@ export interface SeenRequest {
 }
 
 /** A local server that keeps what it is asked and answers what it is told. */
-export class StepServer implements AsyncDisposable {
+class StepServer implements AsyncDisposable {
   readonly requests: SeenRequest[] = [];
   /** The answer to each request; 200 and an empty object when nothing else is set. */
   answer: (seen: SeenRequest) => Response | Promise<Response> = () => Response.json({});
@@ -251,13 +251,25 @@ export class WorkflowBed implements AsyncDisposable {
 
   async addEndpoint(): Promise<void> {
     const endpoint: Endpoint = {
-      ...{ id: crypto.randomUUID(), url: "https://receiver.example/", events: ["workflow.*"] },
-      ...{ description: "", enabled: true, createdAt: 0, updatedAt: 0, headerNames: [] },
-      ...{ concurrency: 4, standardWebhooks: false, secrets: [] },
+      id: crypto.randomUUID(),
+      url: "https://receiver.example/",
+      events: ["workflow.*"],
+      description: "",
+      enabled: true,
+      createdAt: 0,
+      updatedAt: 0,
+      headerNames: [],
+      concurrency: 4,
+      standardWebhooks: false,
+      secrets: [],
     };
     const audit = {
-      ...{ id: crypto.randomUUID(), at: 0, actor: "admin", action: "endpoint.created" },
-      ...{ object: "", details: {} },
+      id: crypto.randomUUID(),
+      at: 0,
+      actor: "admin",
+      action: "endpoint.created",
+      object: "",
+      details: {},
     };
     await this.store.write(createEndpoint, endpoint, audit);
   }

@@ -6,11 +6,11 @@ import { until } from "./until.ts";
 import { WorkflowBed } from "./workflow_fixture.ts";
 import { listEvents } from "../../src/webhooks/store/events.ts";
 
-/** Where a process kills itself, one point after the other. */
+/** Places where a process kills itself, one after the other. */
 export const KILL_POINTS = ["claimed", "before_step", "after_step", "committed"] as const;
 
-/** How much work there is, and how it is disturbed. */
-export interface WorkflowKills {
+/** The amount of work, and its disturbances. */
+interface WorkflowKills {
   readonly executions: number;
   /** Each process kills itself at one of these. */
   readonly kills: readonly (typeof KILL_POINTS)[number][];

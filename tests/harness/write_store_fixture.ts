@@ -52,7 +52,8 @@ async function openFixture(folder: string, clock: FakeClock) {
   const silent = () => {};
   return await openWebhookService({
     options: {
-      ...{ ...SERVICE_OPTIONS, maxRunning: 1 },
+      ...SERVICE_OPTIONS,
+      maxRunning: 1,
       store: { kind: "file", path: join(folder, "weir.db") },
       workflowDirectory,
     },

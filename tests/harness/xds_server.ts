@@ -22,8 +22,8 @@ import {
 export const RULES_TYPE = "type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig";
 
 /** A request as the server took it. */
-export interface SeenRequest {
-  /** What it was; `stale` when its nonce is not that of the last response, which leaves it unanswered. */
+interface SeenRequest {
+  /** The kind of request; `stale` when its nonce is not that of the last response, which leaves it unanswered. */
   readonly kind: "first" | "ack" | "nack" | "stale";
   readonly version: string;
   readonly nonce: string;
@@ -31,8 +31,8 @@ export interface SeenRequest {
   readonly error?: string;
 }
 
-/** How the server listens. */
-export interface XdsServerOptions {
+/** Options of an xDS server. */
+interface XdsServerOptions {
   /** A free one when absent. */
   readonly port?: number;
   /** Plain text when absent. */
@@ -93,7 +93,6 @@ export class XdsServer implements AsyncDisposable {
     return this.#port;
   }
 
-  /** How many streams are open. */
   get streams(): number {
     return this.#streams.size;
   }
@@ -130,7 +129,6 @@ export class XdsServer implements AsyncDisposable {
     this.#streams.clear();
   }
 
-  /** What is offered from now on. */
   set(version: string, ...configs: readonly WireRateLimitConfig[]): void {
     this.setResources(
       version,
@@ -166,7 +164,6 @@ export class XdsServer implements AsyncDisposable {
     this.#server?.drain(this.url, graceMs);
   }
 
-  /** What was recorded since the last look. */
   take(): SeenRequest[] {
     return this.requests.splice(0);
   }
@@ -234,7 +231,7 @@ export function badConfig(name = "shop"): WireRateLimitConfig {
   return { name, domain: name, descriptors: [wireRule({ key: "open", rateLimit })] };
 }
 
-/** What a client says of `badConfig`. */
+/** The error of a client about `badConfig`. */
 export const BAD_TEXT = "resource \"shop\": descriptors[0].rate_limit.unit: invalid rate limit unit '99'; " +
   "expected one of SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, YEAR";
 

@@ -17,7 +17,7 @@ export class ApiProblem extends Error {
 }
 
 /** Options of a call. */
-export interface ApiCall {
+interface ApiCall {
   readonly method?: "GET" | "POST" | "PATCH" | "DELETE";
   /** Query parameters; empty ones are left out. */
   readonly query?: Readonly<Record<string, string | readonly string[] | undefined>>;

@@ -27,7 +27,6 @@ export const diagnosticsView: View = {
   open: openDiagnostics,
 };
 
-/** What is timed, by the full name of the timer. */
 const TIMERS = [
   ["Decision over gRPC", RESPONSE_TIME],
   ["Round trip to the cache", "ratelimit.cache.round_trip"],

@@ -11,7 +11,7 @@ export interface Question {
 }
 
 /** A form in a dialog. */
-export interface FormQuestion {
+interface FormQuestion {
   readonly title: string;
   readonly text?: string;
   readonly fields: readonly FormField[];

@@ -9,7 +9,7 @@ type ChoiceTag = "option" | "select" | "textarea";
 type TableTag = "caption" | "table" | "tbody" | "td" | "th" | "thead" | "tr";
 
 /** The elements of the page: none of them loads or runs anything. */
-export type Tag = "a" | TextTag | BlockTag | ListTag | FormTag | ChoiceTag | TableTag;
+type Tag = "a" | TextTag | BlockTag | ListTag | FormTag | ChoiceTag | TableTag;
 
 /** Attributes that cannot run, load or style anything, whatever their values. */
 const SAFE = [
@@ -71,7 +71,7 @@ export function setHidden(node: HTMLElement, isHidden: boolean): void {
 }
 
 /** Options of a button. */
-export interface ButtonOptions {
+interface ButtonOptions {
   /** Classes: `primary`, `danger`, `small`, `link`. */
   readonly look?: string;
   readonly action?: string;

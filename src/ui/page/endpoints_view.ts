@@ -81,7 +81,7 @@ function openEndpoint(parts: PageParts, id: string): OpenedView {
 /** Weir treats an endpoint as failing after this many consecutive failures. */
 const FAILING_AFTER = 20;
 
-/** Whether an endpoint is enabled, and since when it fails. */
+/** Returns whether an endpoint is enabled, and since when it fails. */
 function stateOf(endpoint: Fields, now: number): Child[] {
   const failingSince = timeOf(endpoint, "failingSince");
   const isEnabled = flagOf(endpoint, "enabled");
@@ -181,7 +181,6 @@ async function tryEndpoint({ parts, path, show }: Row): Promise<undefined> {
   result.scrollIntoView({ block: "nearest" });
 }
 
-/** What a receiver does with the secret of an endpoint. */
 const SIGNS = "It signs deliveries: the receiver uses it to verify X-Svc-Signature.";
 
 const endpointForm: RecordForm = {

@@ -1,5 +1,5 @@
 /** An event of a stream. */
-export interface StreamEvent {
+interface StreamEvent {
   /** `message` by default. */
   readonly name: string;
   readonly text: string;

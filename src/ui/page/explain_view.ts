@@ -167,7 +167,6 @@ function factsOf(descriptor: Fields): (readonly [string, Child | readonly Child[
   return rows;
 }
 
-/** How the counters of algorithms are called, and what they count. */
 const COUNTERS: Readonly<Record<string, readonly [label: string, word: string]>> = {
   sliding_window: ["Counter", "in the last window"],
   token_bucket: ["Bucket", "taken"],

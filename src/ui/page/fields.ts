@@ -18,7 +18,7 @@ export function numberOf(fields: Fields, name: string): number | undefined {
   return typeof value === "number" ? value : undefined;
 }
 
-/** Whether a field is `true`. */
+/** Returns whether a field is `true`. */
 export function flagOf(fields: Fields, name: string): boolean {
   return fields[name] === true;
 }

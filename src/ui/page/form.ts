@@ -11,7 +11,7 @@ export interface FormField {
   readonly value?: string | undefined;
   readonly choices?: readonly (readonly [string, string])[] | undefined;
   readonly required?: boolean;
-  /** Whether the values of the others call for it; hidden otherwise. */
+  /** Hides the field unless it returns true for the values of the others. */
   readonly isShown?: (values: FormValues) => boolean;
 }
 
@@ -19,7 +19,7 @@ export interface FormField {
 export type FormValues = Readonly<Record<string, string>>;
 
 /** Options of a form. */
-export interface FormOptions {
+interface FormOptions {
   readonly fields: readonly FormField[];
   readonly submit: string;
   /** An `ApiProblem` is shown next to its field. */
@@ -134,7 +134,7 @@ export class Form {
   }
 }
 
-/** Whether a path such as `events[2]` is in a field. */
+/** Returns whether a path such as `events[2]` is in a field. */
 function isIn(named: string, field: string): boolean {
   return named === field || named.startsWith(`${field}.`) || named.startsWith(`${field}[`);
 }

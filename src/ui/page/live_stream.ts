@@ -9,7 +9,7 @@ export type LiveState =
   | { readonly kind: "reconnecting"; readonly at: number; readonly why: string };
 
 /** Options of a live stream. */
-export interface LiveStreamOptions {
+interface LiveStreamOptions {
   readonly session: Session;
   readonly fetch: typeof fetch;
   readonly clock: Pick<Clock, "now" | "after">;

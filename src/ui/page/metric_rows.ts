@@ -5,16 +5,15 @@ export interface MetricRow {
   readonly label: string;
   /** Matches their full names. */
   readonly names: RegExp;
-  /** Whether the number goes up and down; others only grow. */
+  /** True if the number goes up and down; others only grow. */
   readonly isGauge?: boolean;
-  /** Whether another row counts the same events, so that a sum of rows leaves this one out. */
+  /** True if another row counts the same events, so that a sum of rows leaves this one out. */
   readonly isDetail?: boolean;
 }
 
 /** A row with its numbers. */
 export interface ShownMetric extends MetricRow {
   readonly total: number;
-  /** How much it grew in the last two minutes. */
   readonly recent: number;
 }
 
@@ -28,7 +27,7 @@ export interface Percentiles {
 /** The timer of decisions over gRPC. */
 export const RESPONSE_TIME = "ratelimit_server.ShouldRateLimit.response_time";
 
-/** What went wrong, each as a counter. */
+/** The errors, each as a counter. */
 export const ERRORS: readonly MetricRow[] = [
   { label: "Invalid calls, or calls without rules", names: /should_rate_limit\.service_error$/ },
   { label: "Calls with a failing cache", names: /should_rate_limit\.(kv|mc)_error$/ },
@@ -78,7 +77,7 @@ export const CACHE: readonly MetricRow[] = [
 /** The breakers of the cache that are open. */
 export const OPEN_BREAKERS: MetricRow = { label: "Open breakers", names: /breaker_open$/, isGauge: true };
 
-/** What is held in memory, and what was evicted from it. */
+/** Entries in memory, and those that were evicted. */
 export const EVICTIONS: readonly MetricRow[] = [
   { label: "Counters in this process", names: /memory\.keys$/, isGauge: true },
   { label: "Evicted counters", names: /memory\.evicted_keys$/ },

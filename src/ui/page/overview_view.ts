@@ -15,7 +15,6 @@ export const overviewView: View = {
 };
 
 const MAX_KEYS = 5;
-/** What each element was built from. */
 const SHOWN = new WeakMap<HTMLElement, string>();
 /** Returns value, detail and state. */
 type MetricText = (snapshot: Snapshot, history: readonly Counts[]) => readonly [string, string, string?];

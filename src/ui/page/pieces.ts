@@ -78,7 +78,7 @@ export function note(text: string): HTMLElement {
   return element("span", { class: "note" }, text);
 }
 
-/** How many more there are than are shown; nothing when all are. */
+/** The number of items beyond those that are shown; nothing when all are. */
 export function moreNote(more: number): HTMLElement | undefined {
   return more > 0 ? note(`and ${countText(more)} more`) : undefined;
 }

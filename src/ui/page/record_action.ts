@@ -18,7 +18,7 @@ export interface Row {
   readonly labelOf: (value: string) => string | undefined;
 }
 
-/** What a button does with a record. */
+/** An action of a button on a record. */
 export interface RecordAction {
   readonly label: string;
   /** The label for screen readers, which names the record. */

@@ -5,7 +5,7 @@ import { shortId } from "./text.ts";
 import type { PageParts } from "./view.ts";
 
 /** Values with their labels. */
-export type Choices = readonly (readonly [string, string])[];
+type Choices = readonly (readonly [string, string])[];
 
 /** A query parameter that the reader can set: one of the choices, or any text. */
 interface RecordFilter {
@@ -20,13 +20,13 @@ interface RecordFilter {
 export type LoadChoices = (parts: PageParts) => Promise<Choices>;
 
 /** Options of the filters of a list. */
-export interface RecordFiltersOptions {
+interface RecordFiltersOptions {
   /** The name of the list. */
   readonly list: string;
   readonly filters: Described;
   /** Parameters with choices that are loaded. */
   readonly loads: Readonly<Record<string, LoadChoices>>;
-  /** Whether records can be filtered by their time. */
+  /** True if records can be filtered by their time. */
   readonly hasTimes: boolean;
   /** Called when the reader changes a filter. */
   readonly onChange: () => void;

@@ -5,7 +5,7 @@ import type { FormField, FormValues } from "./form.ts";
 import { momentIn, objectIn, wholeIn, wordsIn } from "./typed_text.ts";
 import type { PageParts } from "./view.ts";
 
-/** How records of one kind are added and edited. */
+/** A form that adds and edits records of one kind. */
 export interface RecordForm {
   readonly list: string;
   readonly noun: string;
@@ -20,7 +20,7 @@ export interface RecordField extends FormField {
   readonly parse?: ((text: string, name: string) => unknown) | undefined;
 }
 
-/** What a form has in place of a described field: some parts of it, other fields, or none. */
+/** Replaces a described field in a form: some parts of it, other fields, or none. */
 type OwnField = Readonly<Partial<RecordField>> | readonly RecordField[];
 
 /** The kinds of inputs and what their texts mean, by the type of the field; other types are trimmed texts. */

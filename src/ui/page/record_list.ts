@@ -11,7 +11,7 @@ import { dayOf, momentText, shortId } from "./text.ts";
 import type { OpenedView, PageParts, View } from "./view.ts";
 
 /** A list of records of the administration API, as data. */
-export interface RecordListOptions {
+interface RecordListOptions {
   readonly resource: ListedResource;
   readonly title: string;
   readonly about: string;
@@ -19,14 +19,12 @@ export interface RecordListOptions {
   readonly columns: readonly RecordColumn[];
   /** Filters with choices that are loaded. */
   readonly loads?: Readonly<Record<string, LoadChoices>>;
-  /** Whether records can be filtered by their time. */
+  /** True if records can be filtered by their time. */
   readonly hasTimes?: boolean;
-  /** What can be done with several records. */
   readonly bulk?: BulkAction;
   readonly actions?: (row: Row) => readonly RecordAction[];
   /** The button that adds a record. */
   readonly add?: { readonly label: string; readonly open: (parts: PageParts, added: () => void) => void };
-  /** What is shown above the list, from the fields of the page. */
   readonly above?: (page: Fields) => readonly Child[];
   /** The view of one record; `label` is the noun for a record, and `name` its link if not the start of its id. */
   readonly record?: {
@@ -36,7 +34,6 @@ export interface RecordListOptions {
   };
 }
 
-/** What a list uses of the description of its records. */
 interface ListedResource {
   /** In the address of the page and in the path of the API. */
   readonly list: string;

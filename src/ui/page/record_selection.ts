@@ -10,7 +10,6 @@ export interface BulkAction {
   readonly adjective: string;
   readonly appliesTo: (record: Fields) => boolean;
   readonly label: string;
-  /** What the action does, for the question before it. */
   readonly text: string;
   /** Does it with one record, by its path in the API. */
   readonly run: (api: PageParts["api"], path: string) => Promise<unknown>;

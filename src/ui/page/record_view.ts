@@ -7,14 +7,14 @@ import { dayOf } from "./text.ts";
 import type { OpenedView, PageParts } from "./view.ts";
 
 /** A view of one record. */
-export interface RecordViewOptions {
+interface RecordViewOptions {
   /** The list that the record is in: its name in the address, and in words. */
   readonly list: string;
   readonly id: string;
   readonly show: (record: Fields, now: number) => readonly Child[];
   /** Its `path` is the path of the record in the API; the record is reloaded after it. */
   readonly action?: (path: string) => RecordAction;
-  /** Whether the action does not apply to the record. */
+  /** True if the action does not apply to the record. */
   readonly hidesAction?: (record: Fields) => boolean;
   readonly below?: HTMLElement;
 }
@@ -106,7 +106,7 @@ export function payloadPanel(event: Fields): HTMLElement {
   return panel("Payload", isErased ? emptyNote("Payload erased.") : jsonBlock("Payload", event["data"]));
 }
 
-/** Whether the service answered 404. */
+/** Returns whether the service answered 404. */
 export function isNotFound(error: unknown): boolean {
   return error instanceof ApiProblem && error.status === 404;
 }

@@ -1,8 +1,8 @@
 import { element, setText } from "./element.ts";
 import { KEPT_SECONDS } from "./snapshot.ts";
 
-/** What a chart shows of one second. */
-export interface SecondPoint {
+/** The values of one second. */
+interface SecondPoint {
   readonly at: number;
   readonly whole: number;
   /** The part of the whole with its own color. */
@@ -10,7 +10,7 @@ export interface SecondPoint {
 }
 
 /** Options of a chart. */
-export interface SecondsChartOptions {
+interface SecondsChartOptions {
   /** The classes of the rest of the whole and of the part, with their legends. */
   readonly legend: readonly [rest: readonly [string, string], part: readonly [string, string]];
   /** The highest value that is shown. */

@@ -1,4 +1,4 @@
-/** What a token gives access to. */
+/** The parts of the service that a token gives access to. */
 export type TokenUse = "live" | "administration";
 
 /**
@@ -22,13 +22,13 @@ export class Session {
     return this.#administration ?? (this.#isLiveOnly ? undefined : this.#live);
   }
 
-  /** Whether the token of the administration allows no changes. */
+  /** Returns whether the token of the administration allows no changes. */
   get isReadOnly(): boolean {
     const token = this.tokenFor("administration");
     return token !== undefined && token === this.#readToken;
   }
 
-  /** Whether the role of a token is known. */
+  /** Returns whether the role of a token is known. */
   knowsRole(token: string): boolean {
     return token === this.#knownToken;
   }

@@ -16,7 +16,7 @@ const SCHEMES: readonly (readonly [scheme: string, label: string])[] = [
 ];
 const TIMED: readonly string[] = ["stripe", "standard-webhooks"];
 
-/** Whether the calls of a trigger are signed. */
+/** Returns whether the calls of a trigger are signed. */
 export function isSigned(trigger: Fields): boolean {
   return textOf(fieldsOf(trigger["verify"]), "scheme") !== "";
 }

@@ -7,7 +7,7 @@ export interface Remark {
   readonly text: string;
 }
 
-/** What is kept of a snapshot for two minutes. */
+/** The part of a snapshot that is kept for two minutes. */
 export interface Counts {
   readonly at: number;
   readonly decisions: {
@@ -42,7 +42,7 @@ export interface Snapshot extends Counts {
   readonly boundsMs: readonly number[];
 }
 
-/** How many seconds are kept and shown. */
+/** Number of seconds that are kept and shown. */
 export const KEPT_SECONDS = 120;
 
 /** Appends counts and drops those older than two minutes, and those of a clock that was set back. */

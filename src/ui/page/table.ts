@@ -12,12 +12,12 @@ export interface Column<T> {
 }
 
 /** Options of a table. */
-export interface TableOptions<T> {
+interface TableOptions<T> {
   readonly caption: string;
   readonly columns: readonly Column<T>[];
   readonly key: (item: T) => string;
   readonly empty: string;
-  /** Whether its rows fit into a narrow window; others become blocks there. */
+  /** True if its rows fit into a narrow window; others become blocks there. */
   readonly isNarrow?: boolean;
 }
 

@@ -7,16 +7,16 @@ import type { Session } from "./session.ts";
 import type { Counts, Snapshot } from "./snapshot.ts";
 
 /** The last snapshot of the service. */
-export interface LiveStatistics {
+interface LiveStatistics {
   readonly snapshot: Snapshot | undefined;
   readonly receivedAt: number;
   /** Of the last two minutes, the newest last. */
   readonly history: readonly Counts[];
-  /** Whether the live statistics require a token that is not known. */
+  /** True if the live statistics require a token that is not known. */
   readonly requiresToken: boolean;
 }
 
-/** What views use. */
+/** The parts of the page that views use. */
 export interface PageParts {
   readonly api: Api;
   readonly session: Session;
@@ -45,7 +45,7 @@ export interface View {
   readonly name: string;
   readonly title: string;
   readonly about: string;
-  /** Whether it requires ADMIN_TOKEN and the webhook service. */
+  /** True if it requires ADMIN_TOKEN and the webhook service. */
   readonly isAdministration?: boolean;
   /** `id` is the record in the address; empty for the list. */
   readonly open: (parts: PageParts, id: string) => OpenedView;

@@ -1,7 +1,7 @@
 import axe from "axe-core";
 import type { OpenedPage } from "../../harness/page_browser.ts";
 
-/** What axe-core finds serious or critical in the page: the rule, what is affected, and what to do. */
+/** The serious and critical findings of axe-core: the rule, the affected elements, and the remedy. */
 const FINDINGS = `axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
   violations.filter(({ impact }) => ["serious", "critical"].includes(impact)).flatMap(({ id, nodes }) =>
     nodes.map(({ target, failureSummary }) => [id, target.join(" "), failureSummary].join(": "))))`;

@@ -4,7 +4,6 @@ import type { OpenedPage } from "../../harness/page_browser.ts";
 import { ADMIN_TOKEN, type PageBed, pageTest } from "./page_weir.ts";
 
 const MOST_TABS = 60;
-/** What has the focus: its words, and whether it can be seen that it has it. */
 const FOCUSED = `(() => {
   const node = document.activeElement;
   const { outlineStyle, outlineWidth } = getComputedStyle(node);

@@ -97,11 +97,10 @@ async function lookAtAdministration(bed: PageBed, view: string): Promise<Look> {
   return await look(bed, view);
 }
 
-/** What is wrong with the looks of a view. */
 interface Look {
-  /** What axe-core finds, such as texts that are too pale, in both color schemes and on a narrow screen. */
+  /** Findings of axe-core, such as texts that are too pale, in both color schemes and on a narrow screen. */
   readonly axe: readonly unknown[];
-  /** How far a narrow page goes beyond its window. */
+  /** Pixels of a narrow page beyond its window. */
   readonly beyond: number;
 }
 

@@ -29,13 +29,12 @@ const ODD_VALUES: readonly unknown[] = [
   1e300,
   true,
 ];
-/** How far what is shown goes beyond the window, and what does. */
+/** Pixels beyond the window, and the elements there. */
 const BEYOND = `[
   document.documentElement.scrollWidth - document.documentElement.clientWidth,
   [...document.querySelectorAll("body *")].filter((one) => one.scrollWidth > document.documentElement.clientWidth)
     .map((one) => one.tagName + " " + one.getAttribute("class")),
 ]`;
-/** What there is where a list, or one record, is shown. */
 const LISTED =
   `[...document.querySelectorAll("main .feet .note")].some((one) => one.textContent.includes("Page 1"))`;
 const FACTS = `location.hash === "#audit" || document.querySelector("main dl.facts") !== null`;
@@ -181,7 +180,8 @@ async function oddMetrics({ opened, page }: PageBed): Promise<void> {
     rulesTotal: 1e9,
     topOverLimited: [{ key, count: 123 }, { key: LONG, count: 1e21 }],
     configuration: {
-      ...{ loadedAt: 1e300, error: LONG },
+      loadedAt: 1e300,
+      error: LONG,
       loads: [{ at: -1e300, changed: [LONG, TURN], problems: [LONG, 7], problemCount: 1e9, version: 5 }, {
         version: LONG,
       }],

@@ -59,7 +59,7 @@ async function tokensHidden(opened: OpenedPage): Promise<void> {
   for (const token of [DEBUG_TOKEN, ADMIN_TOKEN]) assertEquals(traces.includes(token), false);
 }
 
-/** What a page may make a browser ask for, and how it is answered to another site. */
+/** Requests that a page may make a browser send to another site, and the status of each. */
 const ASKED: Readonly<Record<string, number>> = {
   "/ui/live?script": 403,
   "/stats?script": 403,

@@ -20,8 +20,8 @@ export { ADMIN_TOKEN };
 export const MARKUP =
   `<script>globalThis.wasRun = "script"</script><img src=x onerror="globalThis.wasRun = 'image'">`;
 
-/** What the page is tested with. */
-export interface PageWeirOptions {
+/** Options of a page weir. */
+interface PageWeirOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Workflow files by name, which may call this receiver. */
   readonly workflows?: (receiver: string) => Readonly<Record<string, string>>;
@@ -114,7 +114,7 @@ async function startOpened(env: Readonly<Record<string, string>>): Promise<Serve
 }
 
 /** Weir with rules, a store and workflows, as the page is to show it; its page stays where it is. */
-export class PageWeir implements AsyncDisposable {
+class PageWeir implements AsyncDisposable {
   readonly #folder: WebhookFolder;
   readonly #env: Readonly<Record<string, string>>;
   #weir: ServeFixture;

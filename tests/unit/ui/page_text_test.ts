@@ -64,7 +64,7 @@ Deno.test("page: a snapshot that lacks something is read as far as it goes", () 
   assertThrows(() => readSnapshot("no JSON"));
 });
 
-/** What is counted at a time; an error and a slow call more each second. */
+/** The counts at a time; an error and a slow call more each second. */
 function countsAt(at: number): Counts {
   const count = at / 1_000;
   const metrics = new Map([["ratelimit.service.config_load_error", count], ["ratelimit.memory.keys", 9]]);

@@ -21,7 +21,7 @@ const RULE: RuleStatistics = {
   withinLimit: 0,
 };
 
-/** What the snapshots of a test come from; a test sets what it looks at. */
+/** The sources of the snapshots of a test, which it may set. */
 class Bed {
   readonly clock = new FakeClock(1_700_000_000_000);
   decisions = { total: 0, overLimit: 0 };
@@ -32,8 +32,13 @@ class Bed {
     this.snapshots = new Snapshots({
       clock: this.clock,
       constants: {
-        ...{ version: "1.2.3", startedAt: 5, administration: true, webhooks: false, debugToken: true },
-        ...{ cache: "memory", boundsMs: [1, 2] },
+        version: "1.2.3",
+        startedAt: 5,
+        administration: true,
+        webhooks: false,
+        debugToken: true,
+        cache: "memory",
+        boundsMs: [1, 2],
       },
       health: { state: "ok", failing: () => [], degraded: () => [] },
       decisions: () => this.decisions,
@@ -147,7 +152,12 @@ Deno.test("counts of keys are whole numbers, and no more keys are asked for than
 /** A rejected load with this text everywhere. */
 function load(text: string, problems: number): ConfigurationLoad {
   return {
-    ...{ at: 1, ok: false, changed: [text], limits: 0, version: text, problemCount: 5 },
+    at: 1,
+    ok: false,
+    changed: [text],
+    limits: 0,
+    version: text,
+    problemCount: 5,
     problems: new Array<string>(problems).fill(text),
   };
 }
