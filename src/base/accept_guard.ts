@@ -3,7 +3,7 @@ import { EpisodeLog } from "./episode_log.ts";
 import { errorText } from "./error_text.ts";
 import type { Logger } from "./log.ts";
 
-/** What an accept guard reports, and where. */
+/** The reports of an accept guard. */
 export interface AcceptGuardOptions {
   /** Names the listener in log lines, such as `gRPC`. */
   readonly name: string;
@@ -44,7 +44,7 @@ export class AcceptGuard {
     return this.#failures;
   }
 
-  /** Whether the last attempt failed. */
+  /** True when the last attempt failed. */
   get isFailing(): boolean {
     return this.#failing !== undefined;
   }
@@ -116,7 +116,7 @@ export class AcceptGuard {
   }
 }
 
-/** Whether the process or the machine has no file descriptor left. */
+/** True when the process or the machine has no file descriptor left. */
 export function isOutOfDescriptors(error: unknown): boolean {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return code === "EMFILE" || code === "ENFILE";

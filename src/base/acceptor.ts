@@ -3,11 +3,11 @@ import { AcceptGuard, type AcceptGuardOptions, isOutOfDescriptors } from "./acce
 import { ConnectionStream } from "./connection_stream.ts";
 import { EpisodeLog } from "./episode_log.ts";
 
-/** How many connections are accepted, in addition to the options of the guard. */
+/** The limit on connections, in addition to the options of the guard. */
 export interface AcceptorOptions<Stream = unknown> extends AcceptGuardOptions {
   /** Infinity for as many as there are file descriptors. */
   readonly maxConnections: number;
-  /** Whether a connection is between two requests, so that it may be closed to make room. */
+  /** True for a connection between two requests, which may be closed to make room. */
   readonly isIdle?: (stream: Stream) => boolean;
 }
 
@@ -48,11 +48,11 @@ async function acceptFrom(listener: Deno.TcpListener | Deno.UnixListener): Promi
   }
 }
 
-/** How many connections stay when descriptors run out, for how long, and the minimum. */
+/** Share of the connections that stay when descriptors run out, its duration, and the minimum. */
 const KEPT_SHARE = 7 / 8;
 const KEPT_MS = 60_000;
 const LEAST_KEPT = 16;
-/** How many connections are checked to find an idle one. */
+/** Most connections that are checked to find an idle one. */
 const LOOKED_AT = 64;
 /** The limit is over below this share of it, so that not every connection is logged. */
 const OVER_SHARE = 0.9;
@@ -73,7 +73,7 @@ export class Acceptor<Stream extends AcceptedStream = AcceptedStream> {
   readonly #ended: Promise<void>;
   readonly #reserve = new DescriptorReserve();
   #refused = 0;
-  /** How many had been refused when the limit was reached; absent below the limit. */
+  /** Number that had been refused when the limit was reached; absent below the limit. */
   #refusedBefore: number | undefined;
 
   constructor(
@@ -209,7 +209,7 @@ const RESERVED = 16;
  * Reserves file descriptors: without any, Deno 2.9.3 ends the process when a worker starts, or when the stack of an
  * error is read for the first time.
  */
-export class DescriptorReserve {
+class DescriptorReserve {
   readonly #held: Deno.FsFile[] = [];
 
   /** Holds the reserve; throws and releases it when not all of it, and one more, can be opened. */

@@ -1,4 +1,4 @@
-/** How backoff delays grow, in milliseconds. */
+/** Bounds of backoff delays, in milliseconds. */
 export interface BackoffTimes {
   readonly firstMs: number;
   readonly longestMs: number;

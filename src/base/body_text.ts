@@ -24,8 +24,8 @@ const UNSUPPORTED_CHARSET: BodyTextProblem = {
   reason: "the charset is unknown; expected utf-8",
 };
 
-/** How a body was sent, and the bound of its decoded bytes. */
-export interface SentBody {
+/** The headers of a body, and the bound of its decoded bytes. */
+interface SentBody {
   readonly contentEncoding: string | null | undefined;
   readonly contentType: string | null | undefined;
   readonly maxBytes: number;
@@ -50,7 +50,7 @@ const MARKS: readonly (readonly [charset: string, ...bytes: number[]])[] = [
   ["utf-16le", 0xff, 0xfe],
 ];
 
-/** Whether a content type is JSON: `application/json`, `text/json`, or one that ends with `+json`. */
+/** True for a content type of JSON: `application/json`, `text/json`, or one that ends with `+json`. */
 export function isJsonType(contentType: string | null | undefined): boolean {
   return JSON_TYPE.test(contentType ?? "");
 }

@@ -46,10 +46,10 @@ interface InputEnd {
   readonly atMs: number;
 }
 
-/** What runs after input was read, in the order in which it is due. */
+/** Work that runs after input was read, in the order in which it is due. */
 const afterTurns = new Map<() => void, InputEnd>();
 let turns = 0;
-/** Whether the next turn is awaited: two at the same time would count each turn twice. */
+/** True while the next turn is awaited: two at the same time would count each turn twice. */
 let isTurning = false;
 
 /** Runs something after all input that is there was read, which takes less than a millisecond on an idle machine. */

@@ -3,7 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { endOfString, JsonText } from "./json_text.ts";
 
 /** A number whose digits a double would change, as created by `JSON.rawJSON`. */
-export interface RawNumber {
+interface RawNumber {
   readonly rawJSON: string;
 }
 
@@ -61,12 +61,12 @@ export function parseJson(text: string, value: JsonValue = JSON.parse(text)): Js
   return withMarks === undefined ? value : unmarked(JSON.parse(withMarks));
 }
 
-/** Whether a value is a number that keeps its digits. */
+/** True for a number that keeps its digits. */
 export function isRawNumber(value: unknown): value is RawNumber {
   return RAW.isRawJSON(value);
 }
 
-/** Whether a value is an object, and neither a list, a number that keeps its digits nor a text. */
+/** True for an object, and neither a list, a number that keeps its digits nor a text. */
 export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value) && !isRawNumber(value) &&
     !(value instanceof JsonText);

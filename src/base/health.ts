@@ -46,7 +46,7 @@ export class Health {
     return this.degraded().length > 0 ? "degraded" : "ok";
   }
 
-  /** Whether no component fails. */
+  /** True when no component fails. */
   get healthy(): boolean {
     return this.failing().length === 0;
   }

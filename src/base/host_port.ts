@@ -9,7 +9,7 @@ export function hostPort({ host, port }: HostAndPort): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** Where a server listens: a host and port, or the path of a unix socket. */
+/** The address of a server: a host and port, or the path of a unix socket. */
 export type DialAddress = HostAndPort | { readonly path: string };
 
 /** The parts of `host:port`, `[IPv6]:port`, `dns:///host:port` or `unix:path`; the text must be one of them. */

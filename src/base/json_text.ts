@@ -61,7 +61,7 @@ export class JsonText {
     return value;
   }
 
-  /** What `JSON.stringify` writes: the text in place of a mark by `writeJson`, else the parsed value. */
+  /** The value that `JSON.stringify` writes: the text in place of a mark by `writeJson`, else the parsed value. */
   toJSON(): unknown {
     if (written === undefined) return JSON.parse(this.text);
     return `${MARK}${written.push(this.text) - 1}`;
@@ -113,7 +113,7 @@ export function endOfString(text: string, start: number): number {
   return text.length;
 }
 
-/** Where the values of an object or a list are. There may be half a million, so that each has only its numbers. */
+/** Positions of the values of an object or a list. There may be half a million, so that each has only its numbers. */
 interface Places {
   readonly starts: readonly number[];
   readonly ends: readonly number[];
@@ -153,7 +153,7 @@ function afterSpace(text: string, at: number): number {
   return SPACE.lastIndex;
 }
 
-/** Whether a number or a word ends in front of this character. */
+/** True when a number or a word ends in front of this character. */
 function isEnd(code: number): boolean {
   return code <= BLANK || code === COMMA || (code & ~CURLY) === CLOSES;
 }

@@ -2,7 +2,7 @@
 export type LogFields = Readonly<Record<string, unknown>>;
 
 /** The highest `LOG_LEVEL` that shows an `info` line; `warning`, the default, for the start and the stop. */
-export type ShownUpTo = "info" | "warning";
+type ShownUpTo = "info" | "warning";
 
 /** The log of the program. */
 export interface Logger {

@@ -10,20 +10,20 @@ export interface MetricBatch {
 /** A metric, or a part of its points. */
 export type BatchedMetric = MetricFacts & (NumberPoints | HistogramPoints);
 
-/** What a metric is. */
-export interface MetricFacts {
+/** The name and the meaning of a metric. */
+interface MetricFacts {
   readonly name: string;
   readonly help: string;
 }
 
 /** Numbers, one for each set of labels. */
-export interface NumberPoints {
+interface NumberPoints {
   readonly kind: "counter" | "gauge";
   readonly points: readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[];
 }
 
 /** Distributions. */
-export interface HistogramPoints {
+interface HistogramPoints {
   readonly kind: "histogram";
   readonly points: readonly HistogramPoint[];
 }

@@ -1,21 +1,25 @@
-/** What a metric is. A timer counts durations in milliseconds. */
+/** Kinds of metrics. A timer counts durations in milliseconds. */
 export type MetricKind = "counter" | "gauge" | "timer";
 
-/** A metric: its row in docs/observability.md and its name and help in pull metrics. */
-export interface MetricDeclaration<Kind extends MetricKind = MetricKind, Value extends string = string> {
-  readonly kind: Kind;
-  /** What its number counts or measures. */
-  readonly unit: string;
-  /** One sentence. */
-  readonly meaning: string;
+interface MetricOptions<Value extends string> {
   /** Its pull metric; absent where that has the same name, with `_` for dots. */
   readonly pull?: string | undefined;
   /** The metric is one for each of these, `<name>.<value>`. */
   readonly values?: readonly Value[] | undefined;
   /** The label of the value in pull metrics. */
   readonly label?: string | undefined;
-  /** How the values of several threads are combined; the sum when absent. */
+  /** The combination of the values of several threads; the sum when absent. */
   readonly combined?: "max" | undefined;
+}
+
+/** A metric: its row in docs/observability.md and its name and help in pull metrics. */
+interface MetricDeclaration<Kind extends MetricKind = MetricKind, Value extends string = string>
+  extends MetricOptions<Value> {
+  readonly kind: Kind;
+  /** The thing that its number counts or measures. */
+  readonly unit: string;
+  /** One sentence. */
+  readonly meaning: string;
 }
 
 /** Metrics of one part by the last part of their names. */
@@ -44,16 +48,11 @@ export interface Metrics<T extends MetricTable> {
   readonly gauges: Readonly<Record<MetricName<T, "gauge">, () => number>>;
 }
 
-type Options<Value extends string> = Pick<
-  MetricDeclaration<MetricKind, Value>,
-  "pull" | "values" | "label" | "combined"
->;
-
 /** Declares a number that only grows. */
 export function counter<const Value extends string = never>(
   unit: string,
   meaning: string,
-  options: Options<Value> = {},
+  options: MetricOptions<Value> = {},
 ): MetricDeclaration<"counter", NoInfer<Value>> {
   return { kind: "counter", unit, meaning, ...options };
 }
@@ -62,7 +61,7 @@ export function counter<const Value extends string = never>(
 export function gauge<const Value extends string = never>(
   unit: string,
   meaning: string,
-  options: Options<Value> = {},
+  options: MetricOptions<Value> = {},
 ): MetricDeclaration<"gauge", NoInfer<Value>> {
   return { kind: "gauge", unit, meaning, ...options };
 }

@@ -2,16 +2,16 @@ import net from "node:net";
 import { isOutOfDescriptors } from "./accept_guard.ts";
 import type { Clock } from "./clock.ts";
 
-/** How often a listener without new connections checks whether a file descriptor is free. */
+/** Interval in which a listener without new connections checks whether a file descriptor is free. */
 const LOOK_MS = 1_000;
-/** How often it is rearmed without a shortage; each time leaks some memory. */
+/** Interval of rearming it without a shortage; each time leaks some memory. */
 const REARM_MS = 30_000;
 
 interface NodeListenerOptions {
   readonly host: string;
   /** 0 for any free port. */
   readonly port: number;
-  /** Whether other processes may listen on the same port. */
+  /** Other processes may listen on the same port. */
   readonly isShared: boolean;
   readonly clock: Clock;
 }

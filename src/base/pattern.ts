@@ -1,7 +1,7 @@
 import { translateRe2 } from "./re2_pattern.ts";
 
 /** A pattern of an operator, or what is wrong with it. */
-export type PatternReading =
+type PatternReading =
   | { readonly pattern: RegExp; readonly warning?: string }
   | { readonly problem: string };
 
@@ -40,7 +40,7 @@ function compiled(source: string, flags: string): RegExp | undefined {
   }
 }
 
-/** Whether it has escapes or classes that JavaScript takes for plain characters. */
+/** True when it has escapes or classes that JavaScript takes for plain characters. */
 function hasLostMeaning(source: string): boolean {
   if (/\[:\^?[a-z]+:\]/.test(source)) return true;
   const groups = (compiled(`${source}|`, "")?.exec("")?.length ?? 1) - 1;

@@ -25,11 +25,11 @@ export interface PostgresAddressFields {
   readonly applicationName: string;
   /** Session settings in the syntax of the server's command line. */
   readonly options: string | undefined;
-  /** Whether only a server that accepts writes is used. */
+  /** True to use only a server that accepts writes. */
   readonly mustTakeWrites: boolean;
 }
 
-/** Where a database is and how to log in. Printing it never shows the password. */
+/** The address and the login of a database. Printing it never shows the password. */
 export class PostgresAddress {
   readonly fields: PostgresAddressFields;
   readonly #password: string | undefined;
@@ -63,7 +63,7 @@ const PARAMETERS = [
 type ParameterName = typeof PARAMETERS[number];
 type Parameters = ReadonlyMap<ParameterName, string>;
 
-/** Whether a text has the scheme of PostgreSQL, valid or not. */
+/** True when a text has the scheme of PostgreSQL, valid or not. */
 export function isPostgresAddress(text: string): boolean {
   return SCHEME.test(text);
 }
@@ -78,7 +78,7 @@ export function redactedAddress({ fields }: PostgresAddress): string {
   }`;
 }
 
-/** Whether a host is the folder of a unix socket. */
+/** True when a host is the folder of a unix socket. */
 export function isSocketFolder(host: string): boolean {
   return host.startsWith("/");
 }

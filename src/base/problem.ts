@@ -35,7 +35,7 @@ export function problemsInOrder(problems: readonly Problem[]): Problem[] {
 }
 
 /** A position in parts; line and column are 0 where it has none. */
-export interface Place {
+interface Place {
   readonly file: string;
   readonly line: number;
   readonly column: number;

@@ -1,5 +1,5 @@
 /** A part of a pattern that was translated: its source for JavaScript and where it ends, or why it is refused. */
-export type Translated =
+type Translated =
   | { readonly source: string; readonly end: number }
   | { readonly problem: string; readonly at: number };
 

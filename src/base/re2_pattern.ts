@@ -1,7 +1,7 @@
 import { readCharacter, translateClass, translateEscapedClass } from "./re2_class.ts";
 
 /** A pattern for the flag `u` of JavaScript, or why RE2 refuses it, with an offset in its text. */
-export type Re2Translation =
+type Re2Translation =
   | { readonly source: string }
   | { readonly problem: string; readonly at: number };
 
@@ -13,9 +13,9 @@ export function translateRe2(text: string): Re2Translation {
 /** One or more characters, a class, a group or an assertion, with its repetition. */
 interface Item {
   readonly source: string;
-  /** How often its innermost part is repeated by counts. */
+  /** Number of repetitions of its innermost part by counts. */
   readonly repeats: number;
-  /** Whether a repetition takes it only as a group: it is an assertion, or is repeated already. */
+  /** True when a repetition takes it only as a group: it is an assertion, or is repeated already. */
   readonly needsGroup: boolean;
 }
 
@@ -232,7 +232,7 @@ function sourceOf(items: readonly Item[]): string {
   return items.map(({ source }) => source).join("");
 }
 
-/** Whether letter case may matter, which is not so for most punctuation. */
+/** True when letter case may matter, which is not so for most punctuation. */
 function isCased(character: string): boolean {
   return /[\p{L}\p{M}\p{N}\p{S}]/u.test(character);
 }

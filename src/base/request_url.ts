@@ -1,5 +1,5 @@
 /** Why a request is answered with 400. */
-export interface UrlProblem {
+interface UrlProblem {
   readonly kind: "bad_target";
   readonly field: "host" | "path";
   readonly reason: string;
@@ -8,7 +8,7 @@ export interface UrlProblem {
 const PARTS = /^https?:\/\/([^/?#\\]*)([^?#]*)(?:\?[^#]*)?(#.*)?$/i;
 /** A host with its port. */
 export const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._~!$&'()*+,;=%-]+)(?::\d*)?$/;
-/** What parsing leaves alone. */
+/** Targets that parsing does not change. */
 const PLAIN = /^(?:\/[\w~!$&'()*+,;=:@-]*)*$/;
 const BACKSLASH = /\\|%5c/i;
 const DOT_SEGMENT = /^(?:\.|%2e){1,2}$/i;

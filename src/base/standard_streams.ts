@@ -11,7 +11,7 @@ export const standardSinks: { readonly stdout: ByteSink; readonly stderr: ByteSi
   stderr: Deno.stderr,
 };
 
-/** Whether the last line of the terminal is a status, which the next line replaces. */
+/** True while the last line of the terminal is a status, which the next line replaces. */
 let hasStatus = false;
 
 /** The streams for commands: a line is written when the call returns. */

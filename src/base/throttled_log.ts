@@ -1,8 +1,8 @@
 import type { Clock } from "./clock.ts";
 import type { LogFields, Logger } from "./log.ts";
 
-/** How often a kind of line is written. */
-export interface ThrottledLogOptions {
+/** Bounds of a `ThrottledLog`. */
+interface ThrottledLogOptions {
   readonly clock: Clock;
   /** Time between two lines of a kind; one second when absent. */
   readonly intervalMs?: number;

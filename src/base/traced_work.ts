@@ -8,6 +8,6 @@ export interface TracedWork {
   readonly startedAt: number;
   readonly tookMs: number;
   readonly attributes: Readonly<Record<string, string | number | boolean>>;
-  /** What went wrong; absent where nothing did. */
+  /** The failure; absent where there was none. */
   readonly failure?: string | undefined;
 }

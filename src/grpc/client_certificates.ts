@@ -126,7 +126,7 @@ function dnsNamesOf(der: Uint8Array): string[] {
   return [];
 }
 
-/** Whether a name in a certificate covers a DNS name; `*` covers one whole first label. */
+/** True when a name in a certificate covers a DNS name; `*` covers one whole first label. */
 export function coversName(pattern: string, name: string): boolean {
   const [first = "", ...rest] = pattern.toLowerCase().split(".");
   const [label = "", ...domain] = name.toLowerCase().replace(/\.$/, "").split(".");

@@ -10,7 +10,7 @@ import type { TlsPair } from "../base/tls_files.ts";
 import { hostPort } from "../base/host_port.ts";
 import type { ListenTls } from "./tls_server.ts";
 
-/** Where to listen: a TCP port, 0 for any free one, or a unix socket. */
+/** The address to listen on: a TCP port, 0 for any free one, or a unix socket. */
 export type ListenTarget =
   | { readonly kind: "tcp"; readonly host: string; readonly port: number }
   | { readonly kind: "unix"; readonly path: string; readonly mode: number | undefined };
@@ -20,11 +20,11 @@ export interface AcceptedSocket extends AcceptedStream {
   readonly remoteAddress?: string | undefined;
 }
 
-/** How to listen. */
+/** Options of `listen`. */
 export interface ListenOptions extends AcceptorOptions {
   /** Plain text when absent. */
   readonly tls?: ListenTls | undefined;
-  /** Whether other processes may listen on the same port; true when absent. */
+  /** Other processes may listen on the same port; true when absent. */
   readonly isShared?: boolean | undefined;
   /** Hands on sockets of `node:net` also without TLS: at a stop, every accepted connection is known immediately. */
   readonly needsNodeSockets?: boolean | undefined;

@@ -16,7 +16,7 @@ interface ServerTlsOptions {
 }
 
 /** A server that can use another pair while it runs. */
-export interface RenewableServer {
+interface RenewableServer {
   renewTls(pair: TlsPair): void;
 }
 
@@ -65,7 +65,7 @@ export class ServerTls {
     return server;
   }
 
-  /** How many clients were refused, and how many later pairs were applied or unusable. */
+  /** Numbers of refused clients, and of later pairs that were applied or unusable. */
   get metrics(): { readonly refused: number; readonly reloaded: number; readonly failed: number } {
     return { refused: this.#refused, ...this.#pair.metrics };
   }

@@ -131,7 +131,7 @@ async function removeLeftovers(path: string): Promise<void> {
   }));
 }
 
-/** Whether a process listens on the socket file, which only connecting can tell; true in doubt. */
+/** True when a process listens on the socket file, which only connecting can tell; true in doubt. */
 async function answers(path: string): Promise<boolean> {
   const connected = Deno.connect({ transport: "unix", path }).then(
     (connection) => {

@@ -4,7 +4,7 @@ import type { Administrator } from "../webhooks/api/administrator.ts";
 import { tokenDigest } from "./token_digest.ts";
 
 /** The token of an administrator. */
-export interface AdministratorToken extends Administrator {
+interface AdministratorToken extends Administrator {
   readonly token: string;
 }
 
@@ -25,7 +25,7 @@ export class Administrators {
     this.replace(tokens);
   }
 
-  /** Whether the API exists. Without a token, it then refuses every call. */
+  /** True when the API exists. Without a token, it then refuses every call. */
   get isEnabled(): boolean {
     return this.#mayCome || this.#known.length > 0;
   }

@@ -12,12 +12,14 @@ import { BODY_TIMEOUT_MS } from "./rate_limit_route.ts";
 import type { Call, Route } from "./router.ts";
 import type { HoldBytes } from "./unverified_bodies.ts";
 
-/** What guards and bounds the calls of the administration. */
-export interface ApiOptions extends Pick<ReadBodyOptions, "decode"> {
+/** The guards and bounds of calls of the administration. */
+export interface ApiOptions {
   /** Without any, every path is 404. */
   readonly administrators: Administrators;
   readonly maxBodyBytes: number;
   readonly clock: Clock;
+  /** Decodes UTF-8; when absent, a body that is not UTF-8 is refused. */
+  readonly decode?: ((bytes: Uint8Array) => string) | undefined;
 }
 
 /** The problem of an unknown path. */
@@ -39,7 +41,7 @@ export function refused({ requestId }: Call, problem: WebhookProblem): WebhookAn
 }
 
 /** A call of the administration with a right token; the body is empty for none. */
-export interface AuthenticatedCall {
+interface AuthenticatedCall {
   readonly administrator: Administrator;
   readonly body: string;
 }
@@ -85,7 +87,7 @@ function boundsOf({ maxBodyBytes, clock, decode }: ApiOptions): ReadBodyOptions 
   return { maxBytes: maxBodyBytes, timeoutMs: BODY_TIMEOUT_MS, clock, decode };
 }
 
-/** Whether the content type of a request is JSON. */
+/** True when the content type of a request is JSON. */
 export function isJson(request: Request): boolean {
   return isJsonType(singleHeader(request, "content-type").value);
 }

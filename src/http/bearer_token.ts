@@ -35,8 +35,8 @@ export interface DebugTokens {
   readonly administrators: Administrators;
 }
 
-/** What a caller of the debug port may see: nothing, statistics, or counters as well. */
-export type DebugRight = "none" | "statistics" | "counters";
+/** The right of a caller of the debug port: nothing, statistics, or counters as well. */
+type DebugRight = "none" | "statistics" | "counters";
 
 /**
  * A wrong bearer token has no right, even on an open port: its owner should know that it is wrong. Credentials of

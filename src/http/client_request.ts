@@ -1,4 +1,4 @@
-/** What a `ClientRequest` has in addition to a `Request`. */
+/** The parts of a `ClientRequest` in addition to those of a `Request`. */
 export interface ClientRequestInit extends RequestInit {
   /** Names of headers, in lower case, that were sent several times with different values. */
   readonly repeated: ReadonlySet<string>;
@@ -28,7 +28,7 @@ export class ClientRequest extends Request {
 }
 
 /** The value of a header that may occur once; none where it was sent with different values. */
-export interface SingleHeader {
+interface SingleHeader {
   readonly value: string | undefined;
   readonly isRepeated: boolean;
 }

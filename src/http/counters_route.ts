@@ -18,12 +18,14 @@ export interface Counters {
 }
 
 /** Options of `counterRoutes`. */
-export interface CounterRouteOptions extends Pick<ApiOptions, "administrators" | "clock"> {
+export interface CounterRouteOptions {
+  readonly administrators: ApiOptions["administrators"];
+  readonly clock: ApiOptions["clock"];
   readonly counters: Counters;
   readonly logger: Logger;
 }
 
-/** What a reset cannot reach. */
+/** Counters that a reset cannot reach. */
 const OTHER_INSTANCES =
   "The local cache of every other instance still denies the keys that it knows to be over their limit, until the window ends";
 const MAX_LOGGED_RULES = 10;

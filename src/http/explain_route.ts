@@ -11,7 +11,7 @@ import { decodeText } from "../wire/text.ts";
 import type { Call } from "./router.ts";
 
 /** Explains decisions and reads their counters; both throw what a decision throws. */
-export interface Explainer {
+interface Explainer {
   explain(request: RateLimitRequest): Explained;
   /** By descriptor; absent where nothing is counted. */
   usage(plan: Plan): Promise<(Usage | undefined)[]>;

@@ -29,7 +29,7 @@ export class FailedTokens {
     this.#clock = clock;
   }
 
-  /** How many addresses are remembered. */
+  /** Number of remembered addresses. */
   get size(): number {
     return this.#failures.size;
   }

@@ -1,7 +1,7 @@
 import type { ComponentHealth, Health } from "../base/health.ts";
 import type { Route } from "./router.ts";
 
-/** What is shown of the health. */
+/** The health as the check reads it. */
 export type ShownHealth = Pick<Health, "failing" | "degraded">;
 
 const METHODS = ["GET", "HEAD"] as const;

@@ -1,16 +1,17 @@
 import { Buffer } from "node:buffer";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../base/clock.ts";
-import { STATUS_PHRASES } from "../base/problem_details.ts";
-import { ClientRequest, type ClientRequestInit } from "./client_request.ts";
+import { CurrentRequest } from "./current_request.ts";
 import { problemResponse, type Refusal } from "./problem.ts";
-import { BodyDecoder } from "./request_body.ts";
+import type { BodyDecoder } from "./request_body.ts";
 import { headTooLarge, MAX_HEAD_BYTES, readRequestHead, type RequestHead } from "./request_head.ts";
+import { chunkOf, isStreamed, LAST_CHUNK, responseHead } from "./response_bytes.ts";
 import { REQUEST_ID_HEADER, requestIdOf } from "./router.ts";
 import type { RunningRequests } from "./running_requests.ts";
+import { UnreadBytes } from "./unread_bytes.ts";
 
 /** The timeouts of a connection. */
-export const CONNECTION_LIMITS = {
+const CONNECTION_LIMITS = {
   /** Until the first byte, and from there until the head is complete. */
   headMs: 10_000,
   /** Between two requests; longer than that of common proxies, so that they close first. */
@@ -28,14 +29,11 @@ const LOWER_CASE = /[a-z]/;
 /** Requests of one connection before others have their turn. */
 const REQUESTS_IN_TURN = 16;
 const UNSERVED: Refusal = { kind: "not_implemented", reason: "the method is not served" };
-const EMPTY = Buffer.alloc(0);
-/** Statuses whose answers have no body and no length. */
-const WITHOUT_BODY = [204, 304];
 const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
 const LATE_HEAD: Refusal = { kind: "timeout", reason: "the head of the request was not whole in time" };
 
 /** Options of `HttpConnection`. */
-export interface HttpConnectionOptions {
+interface HttpConnectionOptions {
   readonly scheme: "http" | "https";
   readonly peer: string;
   readonly running: RunningRequests;
@@ -62,15 +60,12 @@ export class HttpConnection {
   #state: State = "waiting";
   /** Of the state, by the clock's `elapsed`. */
   #deadline: number;
-  #unread: Buffer = EMPTY;
-  /** Unread bytes that hold no end of a head. */
-  #searched = 0;
+  readonly #unread = new UnreadBytes();
+  readonly #turns = new Turns(() => this.#readOn());
   #request: CurrentRequest | undefined;
   #isDraining = false;
-  #answeredInTurn = 0;
   #isStopping = false;
   #hasAnswered = false;
-  #turn: ReturnType<typeof setTimeout> | undefined;
 
   constructor(socket: Duplex, options: HttpConnectionOptions) {
     this.#socket = socket;
@@ -82,7 +77,7 @@ export class HttpConnection {
     // A client that has closed its side waits for no response.
     socket.on("end", () => this.#request?.leave());
     socket.on("close", () => {
-      clearTimeout(this.#turn);
+      this.#turns.end();
       this.#request?.leave();
       options.onClose();
     });
@@ -95,7 +90,7 @@ export class HttpConnection {
     else this.#socket.destroy();
   }
 
-  /** Whether it is between two requests. */
+  /** True between two requests. */
   get isIdle(): boolean {
     return this.#hasAnswered && this.#state === "waiting" && this.#unread.length === 0;
   }
@@ -122,7 +117,7 @@ export class HttpConnection {
 
   #take(bytes: Buffer): void {
     if (this.#state === "leaving") return;
-    this.#unread = this.#unread.length === 0 ? bytes : Buffer.concat([this.#unread, bytes]);
+    this.#unread.add(bytes);
     if (this.#state === "answering") this.#request?.feed();
     else this.#read();
     if (this.#unread.length > MAX_UNREAD_BYTES) this.#socket.pause();
@@ -131,23 +126,14 @@ export class HttpConnection {
   /** Reads the head of the next request, if it is complete. */
   #read(): void {
     if (this.#state !== "waiting" && this.#state !== "head") return;
-    // Empty lines before a request are ignored (RFC 9112, section 2.2).
-    while (this.#unread[0] === 13 && this.#unread[1] === 10) this.#unread = this.#unread.subarray(2);
-    const [first] = this.#unread;
-    if (first === undefined) return;
-    const end = this.#unread.indexOf("\r\n\r\n", this.#searched, "latin1");
-    if (end > MAX_HEAD_BYTES || (end < 0 && this.#unread.length > MAX_HEAD_BYTES)) {
-      return this.#refuse(headTooLarge(`larger than ${MAX_HEAD_BYTES} bytes`));
-    }
-    const isText = first === 13 || (first > 32 && first < 127);
-    if (end < 0 && isText) {
-      this.#searched = Math.max(0, this.#unread.length - 3);
+    const received = this.#unread.takeHead();
+    if (received === "none") return;
+    if (received === "too large") return this.#refuse(headTooLarge(`larger than ${MAX_HEAD_BYTES} bytes`));
+    if (received === "incomplete") {
       if (this.#state === "waiting") this.#enter("head", CONNECTION_LIMITS.headMs);
       return;
     }
-    const head = readRequestHead(this.#unread.toString("latin1", 0, end), this.#options.scheme);
-    this.#unread = this.#unread.subarray(end + 4);
-    this.#searched = 0;
+    const head = readRequestHead(received.text, this.#options.scheme);
     if ("kind" in head) this.#refuse(head);
     else this.#answer(head);
   }
@@ -174,9 +160,8 @@ export class HttpConnection {
   }
 
   #nextPart(decoder: BodyDecoder): Buffer | "malformed" | undefined {
-    const read = decoder.next(this.#unread);
+    const read = this.#unread.use((bytes) => decoder.next(bytes));
     if (read === undefined) return "malformed";
-    this.#unread = this.#unread.subarray(read.used);
     if (this.#unread.length <= MAX_UNREAD_BYTES) this.#socket.resume();
     return read.part;
   }
@@ -192,15 +177,57 @@ export class HttpConnection {
   }
 
   async #respond(response: Response, request?: CurrentRequest): Promise<void> {
+    if (request !== undefined && isStreamed(response)) return await this.#stream(response, request);
     const body = response.body === null ? undefined : await response.bytes();
     if (this.#socket.destroyed) return;
-    const isLast = this.#isDraining || response.headers.get("connection") === "close" ||
-      request?.canBeFollowed() !== true;
+    const isLast = this.#isLast(response, request);
     this.#request = undefined;
-    const bytes = responseBytes(response, { body, isLast, now: this.#options.clock.now() });
+    const length = body?.length ?? 0;
+    const head = responseHead(response, { length, isLast, now: this.#options.clock.now() });
+    this.#end(body === undefined ? head : Buffer.concat([head, body]), isLast);
+  }
+
+  /** Sends the parts of a body as they come, and waits for a client that reads them slowly. */
+  async #stream(response: Response, request: CurrentRequest): Promise<void> {
+    const isChunked = request.takesChunks;
+    const isLast = !isChunked || this.#isLast(response, request);
+    const reader = response.body?.getReader();
+    const cancel = () => void reader?.cancel().catch(() => {});
+    request.signal?.addEventListener("abort", cancel);
+    try {
+      await this.#write(responseHead(response, { isChunked, isLast, now: this.#options.clock.now() }));
+      for (let part = await reader?.read(); part?.value !== undefined; part = await reader?.read()) {
+        if (part.value.length > 0) await this.#write(isChunked ? chunkOf(part.value) : part.value);
+      }
+    } catch {
+      // A body that breaks off must not look whole.
+      this.#socket.destroy();
+    }
+    this.#request = undefined;
+    if (!this.#socket.destroyed) this.#end(isChunked ? LAST_CHUNK : "", isLast);
+  }
+
+  async #write(bytes: Uint8Array): Promise<void> {
+    if (this.#socket.destroyed || this.#socket.write(bytes)) return;
+    this.#enter("answering", CONNECTION_LIMITS.writeMs);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const events = ["drain", "close"] as const;
+    for (const event of events) this.#socket.once(event, resolve);
+    await promise;
+    for (const event of events) this.#socket.removeListener(event, resolve);
+    this.#enter("answering", Infinity);
+  }
+
+  #isLast(response: Response, request: CurrentRequest | undefined): boolean {
+    if (this.#isDraining || response.headers.get("connection") === "close") return true;
+    return request?.canBeFollowed() !== true;
+  }
+
+  /** Sends the end of a response. */
+  #end(bytes: Uint8Array | string, isLast: boolean): void {
     if (isLast) {
       this.#enter("leaving", CONNECTION_LIMITS.writeMs);
-      this.#unread = EMPTY;
+      this.#unread.clear();
       this.#socket.resume();
       this.#socket.end(bytes, () => this.#enter("leaving", CONNECTION_LIMITS.leaveMs));
     } else if (this.#socket.write(bytes)) {
@@ -214,9 +241,8 @@ export class HttpConnection {
     this.#hasAnswered = true;
     this.#enter("waiting", CONNECTION_LIMITS.idleMs);
     if (this.#isStopping && this.#unread.length === 0) return void this.#socket.end();
-    if (this.#unread.length === 0 || ++this.#answeredInTurn < REQUESTS_IN_TURN) return this.#readOn();
-    this.#answeredInTurn = 0;
-    this.#turn = setTimeout(() => this.#readOn(), 0);
+    if (this.#unread.length === 0) this.#readOn();
+    else this.#turns.take();
   }
 
   #readOn(): void {
@@ -225,118 +251,23 @@ export class HttpConnection {
   }
 }
 
-/** The body of a request, as its connection provides it. */
-interface BodySource {
-  /** The next part; undefined if it has not arrived. */
-  next(decoder: BodyDecoder): Buffer | "malformed" | undefined;
-  /** Asks the client to send the body. */
-  goOn(): void;
-}
+/** Lets a connection handle some requests that have arrived, then others have their turn. */
+class Turns {
+  readonly #run: () => void;
+  #count = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
-/** The request whose handler runs, and its body. */
-class CurrentRequest {
-  readonly #head: RequestHead;
-  readonly #source: BodySource;
-  readonly #decoder: BodyDecoder;
-  #request: ClientRequest | undefined;
-  #isContinued: boolean;
-  #isMalformed = false;
-  #body: ReadableStreamDefaultController<Uint8Array> | undefined;
-  #isWanted = false;
-
-  constructor(head: RequestHead, source: BodySource) {
-    this.#head = head;
-    this.#source = source;
-    this.#decoder = new BodyDecoder(head.body);
-    this.#isContinued = !head.expectsContinue;
+  constructor(run: () => void) {
+    this.#run = run;
   }
 
-  open(url: string): Request {
-    const { method, headers, repeated } = this.#head;
-    const init = { method, headers: [...headers], repeated };
-    // `Request` allows no body for these; it is skipped.
-    if (method === "GET" || method === "HEAD" || this.#decoder.isDone) {
-      return this.#request = new ClientRequest(url, init);
-    }
-    const first = this.#isContinued ? this.#source.next(this.#decoder) : undefined;
-    if (first instanceof Buffer && this.#decoder.isDone) {
-      return this.#request = new ClientRequest(url, { ...init, body: new Uint8Array(first) });
-    }
-    const body = new ReadableStream<Uint8Array>({
-      start: (controller) => {
-        this.#body = controller;
-        if (first instanceof Buffer) controller.enqueue(first);
-        else if (first === "malformed") this.#breakOff();
-      },
-      pull: () => {
-        this.#isWanted = true;
-        if (!this.#isContinued) this.#source.goOn();
-        this.#isContinued = true;
-        this.feed();
-      },
-      cancel: () => void (this.#body = undefined),
-    }, { highWaterMark: 0 });
-    return this.#request = new ClientRequest(url, { ...init, body, duplex: "half" } as ClientRequestInit);
+  take(): void {
+    if (++this.#count < REQUESTS_IN_TURN) return this.#run();
+    this.#count = 0;
+    this.#timer = setTimeout(this.#run, 0);
   }
 
-  /** Passes a part of the body to a waiting handler. */
-  feed(): void {
-    if (!this.#isWanted || this.#body === undefined) return;
-    const part = this.#source.next(this.#decoder);
-    if (part === "malformed") return this.#breakOff();
-    if (part === undefined && !this.#decoder.isDone) return;
-    this.#isWanted = false;
-    if (part !== undefined) return this.#body.enqueue(part);
-    this.#body.close();
-    this.#body = undefined;
+  end(): void {
+    clearTimeout(this.#timer);
   }
-
-  leave(): void {
-    this.#request?.leave();
-    if (!this.#decoder.isDone) this.#breakOff();
-  }
-
-  #breakOff(): void {
-    this.#isMalformed = true;
-    this.#body?.error(new Error("the body ended early"));
-    this.#body = undefined;
-  }
-
-  /** Whether another request may follow: the client allows it, and the whole body has arrived. */
-  canBeFollowed(): boolean {
-    if (this.#head.isLast || this.#isMalformed) return false;
-    for (let part; !this.#decoder.isDone && (part = this.#source.next(this.#decoder)) !== undefined;) {
-      if (part === "malformed") return false;
-    }
-    return this.#decoder.isDone;
-  }
-}
-
-/** A response in HTTP/1.1. */
-function responseBytes(response: Response, { body, isLast, now }: {
-  readonly body: Uint8Array | undefined;
-  readonly isLast: boolean;
-  readonly now: number;
-}): Buffer {
-  const { status, headers } = response;
-  let head = `HTTP/1.1 ${status} ${STATUS_PHRASES[status] ?? ""}\r\n`;
-  for (const [name, value] of headers) head += `${name}: ${value}\r\n`;
-  const hasLength = headers.has("content-length") || WITHOUT_BODY.includes(status);
-  if (!hasLength) head += `content-length: ${body?.length ?? 0}\r\n`;
-  head += `date: ${dateText(now)}\r\n`;
-  if (isLast && !headers.has("connection")) head += "connection: close\r\n";
-  const start = Buffer.from(`${head}\r\n`, "latin1");
-  return body === undefined ? start : Buffer.concat([start, body]);
-}
-
-let shownSecond = -1;
-let shownDate = "";
-
-function dateText(now: number): string {
-  const second = Math.floor(now / 1_000);
-  if (second !== shownSecond) {
-    shownSecond = second;
-    shownDate = new Date(second * 1_000).toUTCString();
-  }
-  return shownDate;
 }

@@ -1,4 +1,5 @@
 import { setImmediate } from "node:timers";
+import type { AcceptGuardOptions } from "../base/accept_guard.ts";
 import { Acceptor, streamsOf } from "../base/acceptor.ts";
 import type { ConnectionStream } from "../base/connection_stream.ts";
 import { errorText } from "../base/error_text.ts";
@@ -6,28 +7,32 @@ import { hostPort } from "../base/host_port.ts";
 import { ThrottledLog } from "../base/throttled_log.ts";
 import { HttpConnection } from "./http_connection.ts";
 import type { HttpsLayer } from "./https_layer.ts";
-import type { HttpListener, ListenHttpOptions } from "./listen.ts";
 import { ListenerEnd } from "./listener_end.ts";
 import { type Refusal, REFUSALS } from "./problem.ts";
 import type { HttpHandler } from "./router.ts";
 import { RunningRequests } from "./running_requests.ts";
 
-/** Options of `listenHttpPort`. */
-export interface HttpPortOptions extends ListenHttpOptions {
+/** Options of `listenHttp`. */
+export interface HttpPortOptions extends AcceptGuardOptions {
+  readonly hostname: string;
+  /** 0 for any free port. */
+  readonly port: number;
+  /** Other processes may listen on the port too; true when absent. */
+  readonly isShared?: boolean;
   /** Serves HTTPS by this layer; plain HTTP when absent. */
   readonly tls?: HttpsLayer | undefined;
-  /** Infinity for as many as there are file descriptors. */
-  readonly maxConnections: number;
+  /** As many as there are file descriptors when absent. */
+  readonly maxConnections?: number;
 }
 
-/** How often the timeouts of connections are checked. */
+/** Interval of checking the timeouts of connections. */
 const SWEEP_MS = 1_000;
 
 /**
- * Serves `handler` over HTTP/1.1 to untrusted clients, with a limit on connections and with the timeouts that `Deno.serve`
- * lacks: for heads, idle connections and unread responses. Sends no streams. Throws when it cannot listen.
+ * Serves `handler` over HTTP/1.1, with a limit on connections and with timeouts for heads, idle connections and unread
+ * responses. Throws when it cannot listen.
  */
-export function listenHttpPort(handler: HttpHandler, options: HttpPortOptions): HttpPort {
+export function listenHttp(handler: HttpHandler, options: HttpPortOptions): HttpPort {
   const { hostname, port, isShared: reusePort = true } = options;
   try {
     return new HttpPort(handler, Deno.listen({ hostname, port, reusePort }), options);
@@ -38,9 +43,10 @@ export function listenHttpPort(handler: HttpHandler, options: HttpPortOptions): 
   }
 }
 
-/** A port that `listenHttpPort` opened. */
-export class HttpPort implements HttpListener {
+/** A port that is being served. */
+export class HttpPort {
   readonly hostname: string;
+  /** The bound port. */
   readonly port: number;
   readonly #options: HttpPortOptions;
   readonly #running: RunningRequests;
@@ -60,6 +66,7 @@ export class HttpPort implements HttpListener {
     this.#log = new ThrottledLog(options.logger, options);
     this.#running = new RunningRequests(handler, options.logger);
     this.accepting = new Acceptor(streamsOf(listener), (stream) => this.#admit(stream), {
+      maxConnections: Infinity,
       ...options,
       isIdle: (stream) => this.#connections.get(stream)?.isIdle === true,
     });
@@ -75,10 +82,15 @@ export class HttpPort implements HttpListener {
     for (const connection of this.#connections.values()) connection.drain();
   }
 
+  /** Makes each response the last of its connection: clients leave before `close`, which drops unread requests. */
   drain(): void {
     this.#running.drain();
   }
 
+  /**
+   * Stops accepting and lets running requests end within `graceMs`; later ones get 503. With 0 every connection is closed
+   * immediately. Another call waits for the first, and can shorten its grace.
+   */
   close(graceMs: number): Promise<void> {
     return this.#end.within(graceMs);
   }

@@ -1,7 +1,7 @@
 import { shownText, surrogatesAsBytes } from "../base/byte_text.ts";
 
 /** A field of a message; paths and errors show its name. */
-export interface Field<T> {
+interface Field<T> {
   readonly name: string;
   /** Its bit in the set of seen fields. */
   readonly bit: number;
@@ -10,7 +10,7 @@ export interface Field<T> {
 }
 
 /** The fields of a message by both spellings of their names. */
-export type MessageFields<T> = ReadonlyMap<string, Field<T>>;
+type MessageFields<T> = ReadonlyMap<string, Field<T>>;
 
 const MAX_SHOWN_NAME = 64;
 const QUOTE = 0x22;
@@ -28,7 +28,7 @@ export class JsonRequestError extends Error {
   /** Path of the field, such as `descriptors[0].hitsAddend`; `body` for the whole text. */
   readonly field: string;
   readonly reason: string;
-  /** Where reading stopped, in UTF-16 code units. */
+  /** The place where reading stopped, in UTF-16 code units. */
   readonly offset: number;
 
   constructor(field: string, reason: string, { offset }: { readonly offset: number }) {
@@ -53,7 +53,7 @@ export class JsonReader {
     this.#text = text;
   }
 
-  /** Whether only white space is left. */
+  /** True when only white space is left. */
   atEnd(): boolean {
     this.#skipSpace();
     return this.#offset >= this.#text.length;

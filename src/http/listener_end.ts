@@ -2,11 +2,11 @@ import type { Clock } from "../base/clock.ts";
 import { settledWithin } from "../base/wait.ts";
 import type { RunningRequests } from "./running_requests.ts";
 
-/** How long the forced responses after the grace have to be sent. */
+/** Time for sending the forced responses after the grace. */
 const LAST_ANSWERS_MS = 250;
 
-/** What `ListenerEnd` ends. */
-export interface EndingServer {
+/** The server that `ListenerEnd` ends. */
+interface EndingServer {
   /** Stops accepting; settles when every connection has ended. */
   shutDown(): Promise<void>;
   /** Stops accepting and closes every connection; never called after `shutDown`. */

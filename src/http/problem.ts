@@ -28,12 +28,12 @@ export const REFUSALS = {
 } as const;
 
 /** The name of a way to refuse. */
-export type RefusalKind = keyof typeof REFUSALS;
+type RefusalKind = keyof typeof REFUSALS;
 
 /** Why a request is refused. */
 export interface Refusal {
   readonly kind: RefusalKind;
-  /** What is wrong, in a few words, for the caller. */
+  /** The problem in a few words, for the caller. */
   readonly reason: string;
   /** The whole sentence; the reason when absent. */
   readonly detail?: string;
@@ -69,7 +69,7 @@ export function refusalOf(error: unknown): Refusal {
   throw error;
 }
 
-/** What `/api/v1` answers for the refusals of bodies and decisions. */
+/** Answers of `/api/v1` for refused bodies and decisions. */
 const API_PROBLEMS: Readonly<
   Partial<Record<RefusalKind, Pick<WebhookProblem, "code"> & Partial<WebhookProblem>>>
 > = {

@@ -21,7 +21,7 @@ export interface RateLimitRouteOptions {
 /** Largest body of a request, in bytes. */
 export const MAX_BODY_BYTES = 1_048_576;
 
-/** How long a body may take to arrive. */
+/** Timeout of receiving a body. */
 export const BODY_TIMEOUT_MS = 10_000;
 
 /** Headers of the response itself, whatever the settings name the headers of a limit. */

@@ -6,8 +6,8 @@ const MAX_TRAILER_BYTES = 8_192;
 const TRAILER = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*$/;
 const CHUNK_SIZE = /^([0-9A-Fa-f]{1,8})[\t ]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/;
 
-/** How many bytes were used, and the part of the body in them. */
-export interface BodyPart {
+/** The number of used bytes, and the part of the body in them. */
+interface BodyPart {
   readonly used: number;
   readonly part?: Buffer;
 }

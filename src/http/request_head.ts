@@ -18,6 +18,8 @@ export interface RequestHead {
   readonly body: number | "chunked";
   /** The client closes the connection after this request. */
   readonly isLast: boolean;
+  /** A body of HTTP/1.1 may be sent in chunks. */
+  readonly takesChunks: boolean;
   /** The client waits for `100 Continue` before it sends the body. */
   readonly expectsContinue: boolean;
 }
@@ -63,7 +65,8 @@ export function readRequestHead(text: string, scheme: "http" | "https"): Request
   const expectsContinue = !isFirstVersion && known.expect?.toLowerCase() === "100-continue";
   const isLast = isFirstVersion || /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i.test(known.connection ?? "");
   const url = urlOf(target, known.host ?? "localhost", scheme);
-  return { method, url, headers, repeated, body, isLast, expectsContinue };
+  const takesChunks = !isFirstVersion;
+  return { method, url, headers, repeated, body, isLast, takesChunks, expectsContinue };
 }
 
 /** The refusal of a head that is too large. */

@@ -7,7 +7,7 @@ import { FailedTokens } from "./failed_tokens.ts";
 import { requestUrl } from "../base/request_url.ts";
 import { problemResponse, type Refusal, REFUSALS } from "./problem.ts";
 
-/** What a handler is given. */
+/** A call as its handler gets it. */
 export interface Call {
   readonly request: Request;
   readonly url: URL;
@@ -40,7 +40,7 @@ export interface Route {
   readonly handle: CallHandler;
 }
 
-/** What a router works with in addition to its routes. */
+/** Parts of a router in addition to its routes. */
 export interface RouterOptions {
   readonly logger: Logger;
   readonly clock: Clock;
@@ -63,7 +63,7 @@ export function requestIdOf(headers: Headers, create = randomRequestId): string 
 }
 
 /** A random UUID. */
-export function randomRequestId(): string {
+function randomRequestId(): string {
   return crypto.randomUUID();
 }
 

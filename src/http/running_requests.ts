@@ -43,7 +43,7 @@ export class RunningRequests {
 }
 
 /** The response for a handler that throws against its contract. */
-export function failedResponse(error: unknown, requestId: string, logger: Logger): Response {
+function failedResponse(error: unknown, requestId: string, logger: Logger): Response {
   logger.error("HTTP request failed", { requestId, error });
   const headers = { [REQUEST_ID_HEADER]: requestId };
   return problemResponse({ kind: "internal", reason: "internal error", headers }, requestId);

@@ -2,8 +2,8 @@ import { debugRightOf, type DebugTokens, unauthorizedRefusal } from "./bearer_to
 import type { DebugRoute } from "./debug.ts";
 
 /** Options of `settingsRoute`. */
-export interface SettingsRouteOptions extends DebugTokens {
-  /** What is shown of each setting; no secrets. */
+interface SettingsRouteOptions extends DebugTokens {
+  /** The shown settings; no secrets. */
   readonly settings: readonly object[];
 }
 

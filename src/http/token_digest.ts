@@ -11,7 +11,7 @@ export function tokenHash(token: string): string {
   return tokenDigest(token).toString("hex");
 }
 
-/** Whether two tokens are equal; compares digests, so that the time tells nothing about them. */
+/** True for equal tokens; compares digests, so that the time tells nothing about them. */
 export function isSameToken(shown: string, expected: string): boolean {
   return timingSafeEqual(tokenDigest(shown), tokenDigest(expected));
 }

@@ -42,6 +42,7 @@ const PAGE_HEADERS = {
 };
 const STREAM_HEADERS = {
   "content-type": "text/event-stream; charset=utf-8",
+  "transfer-encoding": "chunked",
   // A proxy that compresses or buffers would delay the events.
   "cache-control": "no-store, no-transform",
   "x-accel-buffering": "no",
@@ -103,13 +104,13 @@ function isSameEntity(list: string | null, etag: string | undefined): boolean {
 }
 
 /** The source of the page's live data. */
-export interface UiFeed {
+interface UiFeed {
   /** A stream of events that ends with any of the signals; undefined when too many are open. */
   open(ends: { readonly signals: readonly AbortSignal[] }): ReadableStream<Uint8Array> | undefined;
 }
 
 /** Options of `uiLiveRoute`. */
-export interface UiLiveRouteOptions extends DebugTokens {
+interface UiLiveRouteOptions extends DebugTokens {
   readonly feed: UiFeed;
 }
 

@@ -3,9 +3,8 @@ import { WatchedPair } from "../base/watched_pair.ts";
 import { createDebugHandler } from "../http/debug.ts";
 import { explainRoute } from "../http/explain_route.ts";
 import { healthRoutes } from "../http/healthcheck.ts";
-import { type HttpPort, listenHttpPort } from "../http/http_port.ts";
+import { type HttpPort, listenHttp } from "../http/http_port.ts";
 import type { HttpsLayer } from "../http/https_layer.ts";
-import { type HttpListener, listenHttp } from "../http/listen.ts";
 import { ownSiteGuard } from "../http/request_guards.ts";
 import { rateLimitRoute } from "../http/rate_limit_route.ts";
 import { settingsRoute } from "../http/settings_route.ts";
@@ -26,8 +25,8 @@ import type { Decide } from "../telemetry/tracing_decision.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 
 /** The HTTP port, and the separate one of the triggers. */
-export interface OpenHttp extends Pick<HttpListener, "hostname" | "port" | "drain" | "close"> {
-  readonly triggers: Pick<HttpListener, "hostname" | "port"> | undefined;
+export interface OpenHttp extends Pick<HttpPort, "hostname" | "port" | "drain" | "close"> {
+  readonly triggers: Pick<HttpPort, "hostname" | "port"> | undefined;
 }
 
 /**
@@ -90,7 +89,7 @@ function openPort(parts: ServiceParts, options: OpenPortOptions): HttpPort {
   const { settings, stats, logger, clock } = parts;
   const ofOwnSite = ownSiteGuard({ links: true });
   const guarded = routes.map((route) => ({ ...route, handle: ofOwnSite(route.handle) }));
-  const opened = listenHttpPort(createRouter(guarded, { logger, clock, logFields }), {
+  const opened = listenHttp(createRouter(guarded, { logger, clock, logFields }), {
     ...listenerReport(parts, name),
     hostname: host,
     port,
@@ -143,7 +142,7 @@ export function openDebug(
   parts: ServiceParts,
   { service, counters }: OpenService,
   { version, effective, loading, webhooks, refresh }: OpenDebugOptions,
-): HttpListener {
+): HttpPort {
   const { settings, logger, clock, health, stats } = parts;
   const { DEBUG_TOKEN: token } = settings;
   const { administrators } = webhooks;

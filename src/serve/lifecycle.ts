@@ -1,6 +1,6 @@
 import { aborted } from "../base/wait.ts";
 import { hostPort } from "../base/host_port.ts";
-import type { HttpListener } from "../http/listen.ts";
+import type { HttpPort } from "../http/http_port.ts";
 import type { Logger } from "../base/log.ts";
 import type { ServiceParts } from "./parts.ts";
 
@@ -8,7 +8,7 @@ import type { ServiceParts } from "./parts.ts";
 export const NOT_OPENED = { close: () => Promise.resolve() } as const;
 
 /** The address of a listener: `host:port`. */
-export function addressOf({ hostname, port }: Pick<HttpListener, "hostname" | "port">): string {
+export function addressOf({ hostname, port }: Pick<HttpPort, "hostname" | "port">): string {
   return hostPort({ host: hostname, port });
 }
 
@@ -33,7 +33,7 @@ export class OpenedParts {
   }
 
   /** Logs the address of a listener, if there is one, and closes it at the end. */
-  listener(listener: HttpListener | undefined, purpose: string): void {
+  listener(listener: HttpPort | undefined, purpose: string): void {
     if (listener === undefined) return;
     this.#stack.defer(() => listener.close(0));
     this.#logger.info(`Listening for ${purpose} on '${addressOf(listener)}'`, {}, "warning");

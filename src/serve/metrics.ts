@@ -1,6 +1,6 @@
 import type { Logger } from "../base/log.ts";
 import { problemText } from "../base/problem.ts";
-import { type HttpListener, listenHttp } from "../http/listen.ts";
+import { type HttpPort, listenHttp } from "../http/http_port.ts";
 import { addListenerMetrics, listenerReport } from "./listener_report.ts";
 import type { Rules } from "../ratelimit/rules.ts";
 import type { Settings } from "../settings/table.ts";
@@ -21,7 +21,7 @@ export interface PullMetricsOptions {
 export async function openPullMetrics(
   parts: ServiceParts,
   options: PullMetricsOptions,
-): Promise<HttpListener | undefined> {
+): Promise<HttpPort | undefined> {
   const { settings, logger } = parts;
   if (!settings.USE_PULL_METRICS) return undefined;
   if (settings.DISABLE_STATS) {

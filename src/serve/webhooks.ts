@@ -2,7 +2,7 @@ import { dirname, resolve } from "node:path";
 import { Administrators } from "../http/administrators.ts";
 import { counterRoutes, type Counters } from "../http/counters_route.ts";
 import type { DebugRoute } from "../http/debug.ts";
-import { type HttpListener, listenHttp } from "../http/listen.ts";
+import { type HttpPort, listenHttp } from "../http/http_port.ts";
 import { openApiRoute } from "../http/openapi_route.ts";
 import { createRouter, type Route } from "../http/router.ts";
 import { ownSiteGuard } from "../http/request_guards.ts";
@@ -51,7 +51,7 @@ export interface OpenWebhooks {
   /** For the debug port. */
   readonly debugRoutes: readonly DebugRoute[];
   /** The listener of the administration, if it has its own address. */
-  readonly listener: HttpListener | undefined;
+  readonly listener: HttpPort | undefined;
   /** Starts the worker of the service. Calls wait for it for a while. */
   start(): void;
   /** Refuses new calls, gives running work this long, and stops. */
@@ -167,7 +167,7 @@ function helpOf(path: string): string {
     : "the administration of webhooks";
 }
 
-function openAdministration(routes: readonly Route[], parts: ServiceParts): HttpListener {
+function openAdministration(routes: readonly Route[], parts: ServiceParts): HttpPort {
   const { settings, logger, clock } = parts;
   const { host = "", port = 0 } = settings.ADMIN_ADDR ?? {};
   const report = listenerReport(parts, "administration");

@@ -9,7 +9,7 @@ export interface TimerSource {
   reader(most: number): { take(): TimerTake };
 }
 
-/** Where a flush reads from. It iterates in slices, with turns of the event loop in between. */
+/** The source of a flush. It iterates in slices, with turns of the event loop in between. */
 export interface StatsSource {
   counters(): Iterable<readonly [string, number]>;
   gauges(): Iterable<readonly [string, number]>;
@@ -23,7 +23,7 @@ export interface TimerSample extends TimerTake {
 }
 
 /**
- * How statistics are written. A unit is one line, or several that must arrive together and in order, without
+ * The format of statistics. A unit is one line, or several that must arrive together and in order, without
  * the final line break. Numbers are finite.
  */
 export interface LineFormat {
@@ -35,7 +35,7 @@ export interface LineFormat {
 
 /** Sends units to their receiver. Every wait ends; a promise that rejects ends the flush. */
 export interface Carrier {
-  /** Whether units can be sent now; otherwise counts stay in the store. */
+  /** True when units can be sent now; otherwise counts stay in the store. */
   readonly usable: boolean;
   /** Called before each flush; settles when `usable` is up to date. `isLast` is the last chance. */
   prepare(isLast: boolean): Promise<void>;

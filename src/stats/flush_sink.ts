@@ -12,7 +12,7 @@ const MOST_DURATIONS = 500;
 /** Longest time of the last flush. */
 const LAST_FLUSH_MS = 2_000;
 
-/** What a sink is made of. */
+/** The parts of a sink. */
 export interface FlushSinkOptions {
   /** Its name in the log. */
   readonly name: string;
@@ -160,8 +160,8 @@ export class FlushCounts {
   }
 }
 
-/** What is flushed at an interval. Nothing throws. */
-export interface FlushTarget {
+/** A part that is flushed at an interval. Nothing throws. */
+interface FlushTarget {
   /** Starts a flush, unless one is running. */
   start(): void;
   /** Ends the running flush, and does one more. */

@@ -1,8 +1,8 @@
 import type { BatchedMetric, HistogramPoint, MetricBatch } from "../base/metric_batch.ts";
 import type { Families, Family, Labels, Sample } from "./pull_families.ts";
 
-/** What the batches of a read have in common. */
-export interface BatchOptions {
+/** The times and labels that the batches of a read share. */
+interface BatchOptions {
   readonly constantLabels: Labels;
   readonly startedAtSeconds: number;
   /** In milliseconds since the Unix epoch. */

@@ -1,6 +1,6 @@
 import { BUCKET_BOUNDS_MS, type Exemplar, type Timer } from "./timer.ts";
 
-/** What a metric is. */
+/** Kinds of metrics. */
 export type MetricKind = "counter" | "gauge" | "histogram";
 
 /** Labels of a sample by name. */
@@ -17,11 +17,13 @@ export interface Sample {
 }
 
 /** An exemplar with its value in the unit of the metric. */
-export interface SampleExemplar extends Pick<Exemplar, "span" | "endedAt"> {
+interface SampleExemplar {
+  readonly span: Exemplar["span"];
+  readonly endedAt: number;
   readonly value: number;
 }
 
-/** What samples of one metric have in common. */
+/** A metric without its samples. */
 export interface FamilyName {
   readonly name: string;
   readonly kind: MetricKind;
@@ -33,8 +35,8 @@ export interface Family extends FamilyName {
   samples(): readonly Sample[];
 }
 
-/** How a timer becomes a histogram. */
-export interface HistogramOptions {
+/** The unit and the buckets of a histogram. */
+interface HistogramOptions {
   /** A millisecond in the unit of the metric. */
   readonly factor: number;
   /** Bounds in the unit of the metric; all of them when absent. */

@@ -4,13 +4,13 @@ import { requestUrl } from "../base/request_url.ts";
 import { PullReader, type PullReaderOptions } from "./pull_reader.ts";
 import { CONTENT_TYPES, metricsText, type PullFormat } from "./pull_text.ts";
 
-/** What is served, and how. */
+/** The served metrics and their path. */
 export interface PullHandlerOptions extends PullReaderOptions {
   /** Path of the metrics. */
   readonly path: string;
 }
 
-/** How many scrapes may run concurrently; each holds its text until it is read. */
+/** Most scrapes that run concurrently; each holds its text until it is read. */
 const MAX_SCRAPES = 4;
 /** Timeout of reading a scrape. */
 const SCRAPE_MS = 60_000;
@@ -133,7 +133,7 @@ function formatFor(accept: string): PullFormat {
   return openMetrics > 0 && openMetrics >= text ? "openmetrics" : "text";
 }
 
-/** Whether the client accepts gzip, by name or by `*`. */
+/** True when the client accepts gzip, by name or by `*`. */
 function acceptsGzip(accept: string): boolean {
   const qualities = new Map(
     accept.toLowerCase().split(",").map((part) => {
@@ -147,7 +147,9 @@ function acceptsGzip(accept: string): boolean {
 
 function headersOf({ format, isCompressed }: PullForm): Record<string, string> {
   const encoding: Record<string, string> = isCompressed ? { "content-encoding": "gzip" } : {};
-  return { "content-type": CONTENT_TYPES[format], vary: "accept, accept-encoding", ...encoding };
+  const type = CONTENT_TYPES[format];
+  const framing = { "transfer-encoding": "chunked" };
+  return { "content-type": type, vary: "accept, accept-encoding", ...framing, ...encoding };
 }
 
 function plain(status: number, text: string, headers: Readonly<Record<string, string>> = {}): Response {

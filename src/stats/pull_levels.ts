@@ -1,12 +1,12 @@
-/** What names of statistics need of the rules with one key of one level. */
-export interface LevelRules {
+/** The rules with one key of one level, as names of statistics need them. */
+interface LevelRules {
   readonly exact: ReadonlyMap<string, LevelNode> | undefined;
   readonly patterns: { find(value: string): LevelNode | undefined } | undefined;
   readonly keyOnly: LevelNode | undefined;
 }
 
 /** One rule: whether it has a limit, and the rules below it. */
-export interface LevelNode {
+interface LevelNode {
   readonly limit: object | undefined;
   readonly children: ReadonlyMap<string, LevelRules> | undefined;
 }
@@ -15,7 +15,7 @@ export interface LevelNode {
 export type LevelTables = ReadonlyMap<string, ReadonlyMap<string, LevelRules>>;
 
 /** The parts of a metric key. */
-export interface KeyLevels {
+interface KeyLevels {
   readonly domain: string;
   /** One text `key` or `key_value` for each level, from the top. */
   readonly levels: readonly string[];
@@ -23,7 +23,7 @@ export interface KeyLevels {
 
 /** Steps until a key that partly fits many rules is no longer compared with them. */
 const MAX_STEPS = 100;
-/** How many dots a recognized domain may have. */
+/** Most dots of a recognized domain. */
 const MAX_DOMAIN_DOTS = 16;
 
 /**

@@ -24,7 +24,7 @@ export interface PullReaderOptions {
   readonly clock: Clock;
 }
 
-/** How many name conflicts are logged. */
+/** Most name conflicts that are logged. */
 const MAX_CONFLICTS = 10;
 
 /** Reads all metrics under their names. */
@@ -87,7 +87,7 @@ export function labelsOfTags(tags: ReadonlyMap<string, string>, setting = "USE_P
   return labels;
 }
 
-/** What was expected instead of a label; `other` is the tag that has it already. */
+/** The expectation that a label fails; `other` is the tag that has it already. */
 function expectedLabel(label: string, other: string | undefined): string | undefined {
   if (label === "") return "a name of letters, digits and _";
   if (RESERVED.has(label)) return `another name: label "${label}" belongs to histograms and summaries`;

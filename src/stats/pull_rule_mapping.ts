@@ -21,8 +21,8 @@ const NATIVE_METRIC = metric("ratelimit_rule_hits_total", PULL_METRICS.ratelimit
 /** Finds a declared metric by its full name. */
 export type DeclaredMetrics = (fullName: string) => NamedMetric | undefined;
 
-/** How names become metrics without a file. */
-export interface BuiltInMappingOptions {
+/** The rules and declarations that names are read by without a file. */
+interface BuiltInMappingOptions {
   readonly domains: LevelTables;
   readonly timeAsMilliseconds: boolean;
   readonly declared: DeclaredMetrics;

@@ -8,7 +8,7 @@ import { builtInMapping, type DeclaredMetrics, nativeMapping, plainMapping } fro
 import { sanitizeStatName } from "./store.ts";
 import type { Timer } from "./timer.ts";
 
-/** Where metrics are read from, in slices, with turns of the event loop in between. */
+/** The source of metrics. It is read in slices, with turns of the event loop in between. */
 export interface PullSource {
   counters(): Iterable<readonly [string, number]>;
   gauges(): Iterable<readonly [string, number]>;
@@ -16,14 +16,14 @@ export interface PullSource {
   readonly declared: DeclaredMetrics;
 }
 
-/** What metrics need of the loaded rules. */
+/** The loaded rules, as metrics need them. */
 export interface PullRules {
   readonly domains: LevelTables;
   readonly limits: readonly PullLimit[];
 }
 
 /** A limit of a loaded rule. */
-export interface PullLimit {
+interface PullLimit {
   readonly requestsPerUnit: number;
   /** Absent for a rule without a limit. */
   readonly unit: string | undefined;
@@ -31,8 +31,8 @@ export interface PullLimit {
   readonly rule: { readonly fullKey: string; readonly metricKey: string | undefined } | undefined;
 }
 
-/** What a scrape contains, and how. */
-export interface ScrapeOptions {
+/** The content and the format of a scrape. */
+interface ScrapeOptions {
   readonly source: PullSource;
   /** The current rules; absent before the first ones. */
   readonly rules: () => PullRules | undefined;

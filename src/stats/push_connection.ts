@@ -7,15 +7,15 @@ const CONNECT_MS = 5_000;
 const WRITE_MS = 30_000;
 const CLOSE_MS = 500;
 
-/** Where to connect. */
-export interface PushConnectionOptions {
+/** The receiver of a connection. */
+interface PushConnectionOptions {
   readonly host: string;
   readonly port: number;
   readonly clock: Clock;
 }
 
 /** Events of a connection; never called by its constructor. */
-export interface PushConnectionEvents {
+interface PushConnectionEvents {
   opened(): void;
   /** The last event. */
   lost(reason: string): void;
@@ -45,7 +45,7 @@ export class PushConnection {
     socket.resume(); // unread bytes would hide the end of the connection
   }
 
-  /** Whether a text can be written now. */
+  /** True when a text can be written now. */
   get isOpen(): boolean {
     return this.#isOpen;
   }

@@ -72,7 +72,7 @@ function statLines(parts: (name: string) => { readonly name: string; readonly en
   };
 }
 
-/** How many durations each kept one represents: whole numbers, because receivers truncate, with the sum `seen`. */
+/** Number of durations that each kept one represents: whole numbers, because receivers truncate, with the sum `seen`. */
 export function sampleWeights(kept: number, seen: number): readonly number[] {
   const least = Math.floor(seen / kept);
   const heavier = seen - least * kept;

@@ -8,11 +8,11 @@ import { PushConnection } from "./push_connection.ts";
 const BACKOFF = { firstMs: 1_000, longestMs: 30_000 };
 /** A connection of this age ends an outage; a younger one may be to a proxy without a receiver. */
 const STEADY_MS = 1_000;
-/** How long the last flush waits for a connection. */
+/** Longest wait of the last flush for a connection. */
 const LAST_ATTEMPT_MS = 500;
 
-/** Where to push, and how. */
-export interface PushTcpOptions {
+/** The receiver, and the parts of the connection to it. */
+interface PushTcpOptions {
   readonly host: string;
   readonly port: number;
   readonly clock: Clock;

@@ -16,8 +16,8 @@ const SEND_MS = 5_000;
 /** Pause after each slice, some 40 KB, so that the receiver's buffer does not overflow. */
 const PAUSE_MS = 1;
 
-/** Where to push, and how. */
-export interface PushUdpOptions {
+/** The receiver, and the parts of the connection to it. */
+interface PushUdpOptions {
   readonly host: string;
   readonly port: number;
   readonly clock: Clock;

@@ -13,11 +13,11 @@ import { PushTcp } from "./push_tcp.ts";
 import { PushUdp } from "./push_udp.ts";
 import { jsonLines, stdoutCarrier } from "./stdout_sink.ts";
 
-/** How statistics are sent. */
-export type SinkKind = "push" | "tagged" | "stdout";
+/** Kinds of sinks. */
+type SinkKind = "push" | "tagged" | "stdout";
 
 /** The settings that choose the sinks. */
-export interface SinkChoiceSettings {
+interface SinkChoiceSettings {
   readonly DISABLE_STATS: boolean;
   readonly USE_PUSH_STATS: boolean | undefined;
   readonly USE_TAGGED_PUSH_STATS: boolean;
@@ -26,7 +26,7 @@ export interface SinkChoiceSettings {
 }
 
 /** The settings of the sinks. */
-export interface SinkSettings extends SinkChoiceSettings, MogrifierSettings {
+interface SinkSettings extends SinkChoiceSettings, MogrifierSettings {
   readonly STATS_FLUSH_INTERVAL: number;
   readonly EXTRA_TAGS: ReadonlyMap<string, string>;
   readonly PUSH_STATS_HOST: string;
@@ -46,13 +46,13 @@ export function chooseSinks(settings: SinkChoiceSettings): readonly SinkKind[] {
   return kinds;
 }
 
-/** Where sinks read from, and where they count lost lines. */
-export interface SinkStore extends StatsSource {
+/** The store that sinks read from, and in which they count lost lines. */
+interface SinkStore extends StatsSource {
   addMetrics<T extends MetricTable>(group: MetricGroup<T>, metrics: Metrics<T>): void;
 }
 
-/** What sinks are started with in addition to their settings. */
-export interface StartSinksOptions {
+/** The parts of sinks in addition to their settings. */
+interface StartSinksOptions {
   readonly clock: Clock;
   /** A number from 0 to below 1. */
   readonly random: () => number;

@@ -2,7 +2,7 @@ import type { NamedMetric } from "../base/metrics.ts";
 import { RULE_COUNTERS, type StatsStore } from "./store.ts";
 import type { TimerDelta, TimerTake } from "./timer.ts";
 
-/** What one thread adds to the statistics of the process. */
+/** The additions of one thread to the statistics of the process. */
 export interface StatsDelta {
   /** All metrics but those of rules, in the order of `values`; absent if they are those of the previous delta. */
   readonly metrics: readonly NamedMetric[] | undefined;
@@ -12,7 +12,7 @@ export interface StatsDelta {
   readonly timers: readonly (readonly [fullName: string, delta: TimerDelta])[];
   /** Metric keys whose counters changed. */
   readonly keys: readonly string[];
-  /** What was added to them, in the order of `RULE_COUNTERS`. */
+  /** The additions to them, in the order of `RULE_COUNTERS`. */
   readonly counts: Float64Array;
 }
 
@@ -33,7 +33,7 @@ export class StatsDeltas {
     for (const [name, timer] of store.timers()) this.#readers.set(name, timer.reader(MOST_DURATIONS));
   }
 
-  /** What was added since the previous call. */
+  /** The additions since the previous call. */
   take(): StatsDelta {
     const metrics = [...this.#store.declarations()];
     const isNew = metrics.length !== this.#metrics.length;

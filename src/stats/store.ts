@@ -14,7 +14,7 @@ import { Timer, type TimerOptions } from "./timer.ts";
 const MAX_KEY_LENGTH = 1_024;
 /** The key under which all keys beyond the limit are counted. */
 const OTHER = "other";
-/** How many keys of former rules are evicted at a load or a walk over all counters, and for each new key. */
+/** Most keys of former rules that are evicted at a load or a walk over all counters, and for each new key. */
 const EVICTIONS_PER_LOAD = 2_000;
 const EVICTIONS_PER_KEY = 16;
 /** Domains that have their own key `other`. */
@@ -328,7 +328,7 @@ export function sanitizeStatName(name: string): string {
 }
 
 /** The statistics of one method's calls. */
-export interface ServerCalls {
+interface ServerCalls {
   started(): void;
   /** A call ended, so many milliseconds after its start. */
   ended(ms: number): void;

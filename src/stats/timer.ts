@@ -20,7 +20,7 @@ export interface TimerOptions {
 export interface TimerTake {
   /** Milliseconds; a fair sample of all that were seen. */
   readonly values: readonly number[];
-  /** How many were seen. */
+  /** Number of durations that were seen. */
   readonly seen: number;
 }
 

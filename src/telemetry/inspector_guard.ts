@@ -2,14 +2,14 @@ import { close, url } from "node:inspector/promises";
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 
-/** How often, and how long after a signal, an open inspector is looked for: the runtime opens it in its own time. */
+/** Interval and duration of looking for an open inspector after a signal: the runtime opens it in its own time. */
 const LOOK_MS = 10;
 const LOOKING_MS = 10_000;
-/** Where a signal opens it. */
+/** The address at which a signal opens it. */
 const SIGNAL_ADDRESS = "ws://127.0.0.1:9229/";
 
 /** The inspector of the runtime. */
-export interface Inspector {
+interface Inspector {
   /** Its address; undefined while it is closed. */
   readonly url: () => string | undefined;
   readonly close: () => void;

@@ -6,7 +6,7 @@ import type { LogFields, Logger } from "../base/log.ts";
 const LOG_LEVELS = ["trace", "debug", "info", "warning", "error", "fatal", "panic"] as const;
 /** The name of a level. */
 export type LogLevel = typeof LOG_LEVELS[number];
-/** What a logger writes, and how. */
+/** The lines of a logger, and their format. */
 export interface LoggerOptions {
   readonly level: LogLevel;
   readonly format: "text" | "json";

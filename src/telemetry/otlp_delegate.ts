@@ -3,7 +3,7 @@ import type { IExporterMetricsHelper, ISerializer } from "@opentelemetry/otlp-tr
 import { otlpGrpcOptions } from "./otlp_grpc_options.ts";
 import type { OtlpProtocol, OtlpSignal } from "./otlp_settings.ts";
 
-/** What a signal is serialized and counted with. */
+/** The serializers and the metrics of a signal. */
 export interface OtlpSerializers<Internal> {
   readonly signal: OtlpSignal;
   readonly json: ISerializer<Internal, unknown>;

@@ -1,7 +1,7 @@
 import type { GrpcTarget, GrpcTls } from "../grpc/client/dial.ts";
 import type { OtlpSignal } from "./otlp_settings.ts";
 
-/** Where a signal is exported over gRPC, and what each call carries. */
+/** The server of a signal over gRPC, and the headers of each call. */
 export interface OtlpGrpcOptions {
   readonly target: GrpcTarget;
   /** The headers of the settings, with names in lower case. */

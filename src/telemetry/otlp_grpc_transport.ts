@@ -10,7 +10,7 @@ import type { OtlpGrpcOptions } from "./otlp_grpc_options.ts";
 import { otlpRetry } from "./otlp_retry.ts";
 
 /** Options of `OtlpGrpcTransport`. */
-export interface OtlpGrpcTransportOptions extends OtlpGrpcOptions {
+interface OtlpGrpcTransportOptions extends OtlpGrpcOptions {
   /** Such as `/opentelemetry.proto.collector.trace.v1.TraceService/Export`. */
   readonly path: string;
   readonly clock?: Clock;

@@ -3,7 +3,7 @@ import type { MetricBatch } from "../base/metric_batch.ts";
 import type { SendBatch } from "./otlp_exporter.ts";
 
 /** Options of `MetricsExport`. */
-export interface MetricsExportOptions {
+interface MetricsExportOptions {
   /** Reads all metrics. */
   readonly read: () => Promise<Iterable<MetricBatch>>;
   readonly send: SendBatch;

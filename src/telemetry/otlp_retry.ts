@@ -14,10 +14,10 @@ const REPEATED: readonly GrpcCode[] = [
 const DETAILS = "grpc-status-details-bin";
 const RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo";
 
-/** Whether a failed export is repeated, and after how long. */
+/** The repetition of a failed export. */
 export interface OtlpRetry {
   readonly isRepeated: boolean;
-  /** What the collector asks for, in milliseconds; absent when it leaves it to the exporter. */
+  /** The delay that the collector asks for, in milliseconds; absent when it leaves it to the exporter. */
   readonly delayMs?: number;
 }
 

@@ -1,18 +1,18 @@
 import { errorText } from "../base/error_text.ts";
 import type { Logger } from "../base/log.ts";
 
-/** How spans or metrics are exported, by the names of `OTEL_EXPORTER_OTLP_PROTOCOL`. */
+/** Protocols of exports, by the names of `OTEL_EXPORTER_OTLP_PROTOCOL`. */
 export type OtlpProtocol = "grpc" | "http/protobuf" | "http/json";
 
 /** The settings of the exporters; their other options they read from the environment themselves. */
-export interface OtlpSettings {
+interface OtlpSettings {
   /** The value of `TRACING_EXPORTER_PROTOCOL`; absent when unset. */
   readonly protocol: "http" | "grpc" | undefined;
   /** The values of `OTEL_EXPORTER_OTLP_<OPTION>` by option. */
   readonly otlp: ReadonlyMap<string, string>;
 }
 
-/** What is exported: the start of the options that take precedence over those for all signals. */
+/** The exported signal: the start of the options that take precedence over those for all signals. */
 export type OtlpSignal = "TRACES" | "METRICS";
 
 type Check = (option: string, text: string, protocol: OtlpProtocol) => void;
@@ -152,7 +152,7 @@ function positiveVariable(name: string): number | undefined {
 }
 
 /** The names of a service in what it exports. */
-export interface ServiceNames {
+interface ServiceNames {
   readonly serviceName: string;
   /** Empty for none. */
   readonly serviceNamespace: string;

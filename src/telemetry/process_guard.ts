@@ -22,15 +22,15 @@ const SOCKET_ERROR_NAMES = new Set(["BrokenPipe", "ConnectionAborted", "Connecti
 /** Of HTTP/2 streams that the peer reset before the response ended. */
 const SOCKET_ERROR_TEXTS = ["The stream has been destroyed", "Stream was destroyed", "Socket closed"];
 
-/** How many uncaught errors there were. */
-export interface ProcessErrors {
+/** Numbers of uncaught errors. */
+interface ProcessErrors {
   socketErrors: number;
   /** All others; each is a defect of this program. */
   unexpectedErrors: number;
 }
 
-/** What uncaught errors are reported to. */
-export interface ProcessGuardOptions {
+/** The targets of reports about uncaught errors. */
+interface ProcessGuardOptions {
   readonly logger: Logger;
   readonly clock: Clock;
   /** Called for an error that is not of a socket. */
@@ -69,7 +69,7 @@ export function guardProcess(options: ProcessGuardOptions): { errors: ProcessErr
   return { errors, release };
 }
 
-/** Whether a peer caused the error by closing or resetting its connection. */
+/** True when a peer caused the error by closing or resetting its connection. */
 export function isSocketError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = "code" in error ? error.code : undefined;

@@ -9,14 +9,14 @@ export interface HeaderSource {
 export interface TraceParent {
   /** The span that caused the call; absent where only a sampling decision was sent. */
   readonly span: ParentSpan | undefined;
-  /** Whether the caller records its spans; absent where it leaves the decision to us. */
+  /** True when the caller records its spans; absent where it leaves the decision to us. */
   readonly sampled: boolean | undefined;
   /** `tracestate` as received; absent where there is none or it is too long. */
   readonly state: string | undefined;
 }
 
 /** A span of another service. */
-export interface ParentSpan {
+interface ParentSpan {
   /** 32 digits of lower-case hexadecimal, not all zero. */
   readonly traceId: string;
   /** 16 such digits. */
@@ -64,7 +64,7 @@ type Fields = readonly (readonly [string, string])[];
 /** The list that was searched last: calls with the same headers share a list. */
 const last: { fields: Fields; namesTrace: boolean } = { fields: [], namesTrace: false };
 
-/** Whether one of the headers belongs to a trace. */
+/** True when one of the headers belongs to a trace. */
 export function namesTrace(fields: Fields): boolean {
   if (fields !== last.fields) {
     last.namesTrace = holdsTrace(fields);

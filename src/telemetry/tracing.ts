@@ -9,14 +9,14 @@ import type { SpanRecord } from "./tracing_span_record.ts";
 import { CallTracer } from "./tracing_spans.ts";
 
 /** Takes ended spans and exports them. */
-export interface SpanTarget {
+interface SpanTarget {
   add(span: SpanRecord): void;
   /** Exports the remaining spans, for at most 10 seconds. */
   close(): Promise<void>;
 }
 
 /** Options of `beginTracing`. */
-export interface TracingOptions {
+interface TracingOptions {
   /** Share of the calls that are traced where the caller has not decided, 0 to 1. */
   readonly samplingRate: number;
   readonly clock: Clock;

@@ -10,24 +10,24 @@ export interface TracedService {
 }
 
 /** A method of such a service. */
-export type TracedMethod = TracedUnaryMethod | {
+type TracedMethod = TracedUnaryMethod | {
   readonly kind: "server_streaming" | "bidi";
   readonly name: string;
 };
 
-/** What tracing needs of a call. */
-export interface TracedCall extends HeaderSource {
+/** A call as tracing reads it. */
+interface TracedCall extends HeaderSource {
   /** It ended without our answer: by its deadline or its caller. */
   readonly cancelled: boolean;
 }
 
 /** A message that comes later: a promise, or an object that calls one of two functions once. */
-export interface PendingMessage {
+interface PendingMessage {
   then(done: (message: Uint8Array) => void, failed: (error: unknown) => void): unknown;
 }
 
-/** What `direct` returns. */
-export interface TracedDirectResponse {
+/** The result of `direct`. */
+interface TracedDirectResponse {
   readonly maxBytes: number;
   write(into: Uint8Array, at: number): number;
 }
@@ -35,7 +35,7 @@ export interface TracedDirectResponse {
 type Fields = readonly (readonly [name: string, value: string])[];
 
 /** A traced method. */
-export interface TracedUnaryMethod {
+interface TracedUnaryMethod {
   readonly kind: "unary";
   readonly name: string;
   handle(request: Uint8Array, call: TracedCall): Uint8Array | PendingMessage;

@@ -12,8 +12,8 @@ import type { Descriptor, Entry, RateLimitRequest } from "../ratelimit/request.t
 import { requestText } from "./tracing_request_text.ts";
 import { DESCRIPTOR_BITS, SPAN_BITS, type SpanPack, VALUE_KINDS } from "./tracing_span_pack.ts";
 
-/** What all spans of a process are exported with. */
-export type SpanSource = Pick<ReadableSpan, "resource" | "instrumentationScope">;
+/** The resource and the scope of all spans of a process. */
+type SpanSource = Pick<ReadableSpan, "resource" | "instrumentationScope">;
 
 const NANOS_PER_SECOND = 1_000_000_000;
 /** The same for all spans. */

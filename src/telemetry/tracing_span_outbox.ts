@@ -7,7 +7,7 @@ import { type SpanPack, SpanPacker } from "./tracing_span_pack.ts";
 import type { SpanRecord } from "./tracing_span_record.ts";
 
 /** Options of a `SpanOutbox`. */
-export interface SpanOutboxOptions {
+interface SpanOutboxOptions {
   /** Most spans that wait, those being sent included. */
   readonly maxWaiting: number;
   /** Most spans that are sent together. */

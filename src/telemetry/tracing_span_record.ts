@@ -1,17 +1,17 @@
 import type { Attributes, AttributeValue } from "@opentelemetry/api";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
 
-/** What a span does for its caller, with the numbers of the SDK. */
+/** Kinds of spans, with the numbers of the SDK. */
 export const SPAN_KINDS = { internal: 0, server: 1, client: 2 } as const;
 
-/** What spans of one kind of work have in common; one object for all of them. */
+/** The name, kind and attributes that spans of one kind of work share; one object for all of them. */
 export interface SpanShape {
   readonly name: string;
   readonly kind: typeof SPAN_KINDS[keyof typeof SPAN_KINDS];
   readonly attributes?: Attributes;
 }
 
-/** What every span of a process has in common. */
+/** The clock and the target of all spans of a process. */
 export interface SpanOrigin {
   /** Milliseconds since some moment, with fractions; never goes back. */
   readonly elapsed: () => number;
@@ -19,8 +19,8 @@ export interface SpanOrigin {
   readonly onEnd: (span: SpanRecord) => void;
 }
 
-/** What a span starts with. */
-export interface SpanStart {
+/** The start of a span. */
+interface SpanStart {
   readonly shape: SpanShape;
   /** 32 lower-case hexadecimal digits; empty for that of the parent, or a new one without a parent. */
   readonly traceId: string;

@@ -6,7 +6,9 @@ import { SPAN_KINDS, type SpanOrigin, SpanRecord, type SpanShape } from "./traci
 import { type HeaderSource, namesTrace, passedTraceState, readTraceParent } from "./trace_context.ts";
 
 /** Which calls are traced, and who takes their spans. */
-export interface CallTracerOptions extends Pick<SpanOrigin, "onEnd"> {
+interface CallTracerOptions {
+  /** Takes an ended span. */
+  readonly onEnd: SpanOrigin["onEnd"];
   /** Share of the calls that are traced where the caller has not decided, 0 to 1. */
   readonly samplingRate: number;
   /** A number from 0 to below 1. */
@@ -14,8 +16,8 @@ export interface CallTracerOptions extends Pick<SpanOrigin, "onEnd"> {
   readonly clock: Clock;
 }
 
-/** What becomes of a span at the end of its work. */
-export interface RunToEndOptions<T> {
+/** Work at the end of a span. */
+interface RunToEndOptions<T> {
   /** Called with the answer before the span ends. */
   readonly onAnswer?: (answer: T) => void;
   /** Called with an error before the span ends; returns false for an error of the caller. */
@@ -76,7 +78,7 @@ export class CallTracer {
     return span === undefined ? {} : { trace_id: span.traceId, span_id: span.spanId };
   }
 
-  /** Whether the next server call is not traced, if it has these headers. */
+  /** True when the next server call is not traced, if it has these headers. */
   skipsNext(fields: NonNullable<HeaderSource["fields"]>): boolean {
     return this.#skipped > 0 && !namesTrace(fields);
   }
@@ -154,7 +156,7 @@ export class CallTracer {
   }
 }
 
-/** How many calls to skip: a geometric distribution, as drawing for every call, but no chance for skipped ones. */
+/** Number of calls to skip: a geometric distribution, as drawing for every call, but no chance for skipped ones. */
 function drawSkipped({ samplingRate, random }: CallTracerOptions): number {
   if (samplingRate >= 1) return 0;
   return samplingRate > 0 ? Math.floor(Math.log1p(-random()) / Math.log1p(-samplingRate)) : Infinity;

@@ -132,7 +132,7 @@ function costOf(lexeme: string): number {
   }
 }
 
-/** Whether a document has no content, such as the one after a last `---`. */
+/** True for a document without content, such as the one after a last `---`. */
 function isEmpty(contents: Node | null): boolean {
   if (isMap(contents) || isSeq(contents)) return contents.items.length === 0;
   return contents === null || (isScalar(contents) && /^(?:|~|null|Null|NULL)$/.test(contents.source ?? ""));

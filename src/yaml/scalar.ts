@@ -1,7 +1,7 @@
 import type { YamlScalar, YamlValue } from "./value.ts";
 
 /** The type of a scalar in the YAML core schema, and `date`, which JSON does not have. */
-export type ScalarType = "null" | "boolean" | "number" | "date" | "text";
+type ScalarType = "null" | "boolean" | "number" | "date" | "text";
 
 const NULL = /^(?:|~|null|Null|NULL)$/;
 const BOOLEAN = /^(?:true|True|TRUE|false|False|FALSE)$/;
@@ -29,7 +29,7 @@ export function scalarType(scalar: YamlScalar): ScalarType {
   return DATE.test(text) ? "date" : "text";
 }
 
-/** Whether the scalar is empty or `null`. */
+/** True when the scalar is empty or `null`. */
 export function isNull(scalar: YamlScalar): boolean {
   return !scalar.quoted && NULL.test(scalar.text);
 }
@@ -52,7 +52,7 @@ function digitsOf({ text, quoted }: YamlScalar): string {
   return quoted || text.startsWith("_") ? "" : text.replaceAll("_", "");
 }
 
-/** Whether the scalar is a number but no 64-bit integer, which is unlikely to be meant as a text. */
+/** True when the scalar is a number but no 64-bit integer, which is unlikely to be meant as a text. */
 export function isOddNumber(scalar: YamlScalar): boolean {
   if (scalar.quoted || !/^[-+.0-9]/.test(scalar.text)) return false;
   const text = scalar.text.replaceAll("_", "");

@@ -3,7 +3,7 @@ export interface YamlScalar {
   readonly kind: "scalar";
   readonly offset: number;
   readonly text: string;
-  /** Whether it is always text: quoted, in a block or tagged as text. */
+  /** True when it is always text: quoted, in a block or tagged as text. */
   readonly quoted: boolean;
 }
 /** A list. */
@@ -19,7 +19,7 @@ export interface YamlMapping {
   readonly entries: ReadonlyMap<string, YamlEntry>;
 }
 /** An invalid value; the reason is in the log. */
-export interface YamlBroken {
+interface YamlBroken {
   readonly kind: "broken";
   readonly offset: number;
 }

@@ -1,7 +1,6 @@
 import { Health } from "../../src/base/health.ts";
 import { createDebugHandler, type DebugOptions } from "../../src/http/debug.ts";
-import { listenHttpPort } from "../../src/http/http_port.ts";
-import { type HttpListener, listenHttp, type ListenHttpOptions } from "../../src/http/listen.ts";
+import { type HttpPort, type HttpPortOptions, listenHttp } from "../../src/http/http_port.ts";
 import { rateLimitRoute, type RateLimitRouteOptions } from "../../src/http/rate_limit_route.ts";
 import { createRouter, type HttpHandler } from "../../src/http/router.ts";
 import type { Decision } from "../../src/ratelimit/decision.ts";
@@ -31,23 +30,12 @@ export class Gate {
 }
 
 /** Options of a listener on a free loopback port. */
-export function listenOptions(options: Pick<ListenHttpOptions, "logger" | "clock">): ListenHttpOptions {
+export function listenOptions(options: {
+  readonly logger: HttpPortOptions["logger"];
+  readonly clock: HttpPortOptions["clock"];
+}): HttpPortOptions {
   return { name: "test", onState: () => {}, hostname: "127.0.0.1", port: 0, ...options };
 }
-
-/** Serves a handler. */
-export type Listen = (handler: HttpHandler, options: ListenHttpOptions) => HttpListener;
-
-/** The HTTP port's own server. */
-function listenOnPort(handler: HttpHandler, options: ListenHttpOptions): HttpListener {
-  return listenHttpPort(handler, { ...options, maxConnections: Infinity });
-}
-
-/** Both servers of the program, by the ports that they serve. */
-export const LISTENS: readonly (readonly [name: string, listen: Listen])[] = [
-  ["debug port", listenHttp],
-  ["HTTP port", listenOnPort],
-];
 
 /** Makes a handler of a fixture's log and clock. */
 export type HandlerOf = (served: { log: RecordedLogger; clock: FakeClock }) => HttpHandler;
@@ -76,13 +64,16 @@ export function decisionHandler(decide: RateLimitRouteOptions["decide"]): Handle
 export class ServedHttp implements AsyncDisposable {
   readonly log = new RecordedLogger();
   readonly clock = new FakeClock();
-  readonly listener: HttpListener;
+  readonly listener: HttpPort;
 
-  /** By the HTTP port's server with a clock that stands still, unless another is given. */
-  constructor(handler: HandlerOf, listen?: Listen) {
-    const clock = listen === undefined ? new FakeClock() : this.clock;
+  /** The time of its connections stands still, unless they go by `clock` as well. */
+  constructor(
+    handler: HandlerOf,
+    { isTimed = false, maxConnections = Infinity }: { isTimed?: boolean; maxConnections?: number } = {},
+  ) {
+    const clock = isTimed ? this.clock : new FakeClock();
     const options = listenOptions({ logger: this.log, clock });
-    this.listener = (listen ?? listenOnPort)(handler(this), options);
+    this.listener = listenHttp(handler(this), { ...options, maxConnections });
   }
 
   url(path: string): string {

@@ -1,10 +1,9 @@
 import { assertEquals } from "#assert";
-import { listenHttp } from "../../../src/http/listen.ts";
 import { until } from "../../harness/until.ts";
 import { debugHandler, ServedHttp } from "../../harness/http_fixture.ts";
 
 function serveDebug(allowedHosts: readonly string[] = []): ServedHttp {
-  return new ServedHttp(debugHandler({ allowedHosts, newRequestId: () => "made" }), listenHttp);
+  return new ServedHttp(debugHandler({ allowedHosts, newRequestId: () => "made" }));
 }
 
 /** A host, and whether `/stats` is answered for it; the health always is. */
@@ -50,9 +49,9 @@ Deno.test("a profile ends when its client leaves", async () => {
 });
 
 Deno.test("a profile ends when the listener is closed", async () => {
-  const served = serveDebug();
+  const served = new ServedHttp(debugHandler(), { isTimed: true });
   const answer = fetch(served.url("/debug/pprof/profile?seconds=300"));
-  await until("the recording to run", () => served.clock.waiting === 1);
+  await until("the recording to run", () => served.clock.waiting === 2);
   const closed = served.listener.close(1_000);
   served.clock.advance(1_000);
   const response = await answer;

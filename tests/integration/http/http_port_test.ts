@@ -1,5 +1,4 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "#assert";
-import { type HttpPort, listenHttpPort } from "../../../src/http/http_port.ts";
 import type { HttpHandler } from "../../../src/http/router.ts";
 import { until } from "../../harness/until.ts";
 import { type Dialed, ServedHttp } from "../../harness/http_fixture.ts";
@@ -13,15 +12,7 @@ const echo: HttpHandler = async (request) => {
 
 /** A port whose timeouts the test controls, for so many connections. */
 function serve(handler: HttpHandler = echo, maxConnections = Infinity): ServedHttp {
-  return new ServedHttp(
-    () => handler,
-    (...[given, options]) => listenHttpPort(given, { ...options, maxConnections }),
-  );
-}
-
-/** The connections of a port. */
-function acceptingOf({ listener }: ServedHttp): HttpPort["accepting"] {
-  return (listener as HttpPort).accepting;
+  return new ServedHttp(() => handler, { isTimed: true, maxConnections });
 }
 
 const GET = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -221,7 +212,7 @@ Deno.test("a client that does not take its answers is closed after 30 s", async 
   await raw.write(GET.repeat(100));
   await until("the connection to be closed", () => {
     if (answered > 0) served.clock.advance(31_000);
-    return acceptingOf(served).connections === 0 && answered > 0;
+    return served.listener.accepting.connections === 0 && answered > 0;
   });
   assert(answered < 100);
   // At the end of the stream the write that was cut has ended as well.
@@ -259,7 +250,7 @@ Deno.test("a connection that is left at the end of the grace is cut", async () =
 
 Deno.test("a connection beyond the limit takes the place of one that is between two requests", async () => {
   await using served = serve(echo, 2);
-  const accepting = acceptingOf(served);
+  const accepting = served.listener.accepting;
   using silent = await served.dial();
   using idle = await served.dial();
   await idle.write(GET);
@@ -274,7 +265,7 @@ Deno.test("a connection beyond the limit takes the place of one that is between 
 
 Deno.test("connections beyond the limit are closed, which is logged once", async () => {
   const served = serve(echo, 2);
-  const accepting = acceptingOf(served);
+  const accepting = served.listener.accepting;
   const kept = [await served.dial(), await served.dial()];
   await until("both to be accepted", () => accepting.connections === 2);
   for (let attempt = 0; attempt < 3; attempt++) {

@@ -1,4 +1,4 @@
-import { type HttpPort, listenHttpPort } from "../../../src/http/http_port.ts";
+import { type HttpPort, listenHttp } from "../../../src/http/http_port.ts";
 import { HttpsLayer, type HttpTls } from "../../../src/http/https_layer.ts";
 import { type Certificates, pairOf } from "../../harness/certificates.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
@@ -18,7 +18,7 @@ export class ServedHttps implements AsyncDisposable {
 
   private constructor(handler: HandlerOf, tls: HttpTls, authorities: readonly [string, string]) {
     this.#tls = new HttpsLayer(tls);
-    this.listener = listenHttpPort(handler(this), {
+    this.listener = listenHttp(handler(this), {
       ...listenOptions({ logger: this.log, clock: this.clock }),
       tls: this.#tls,
       maxConnections: Infinity,

@@ -1,34 +1,13 @@
-import { assertEquals, assertMatch } from "#assert";
-import { listenHttp } from "../../../src/http/listen.ts";
+import { assertEquals } from "#assert";
 import { createRouter, type Route } from "../../../src/http/router.ts";
-import { type Listen, ServedHttp, wholeJson } from "../../harness/http_fixture.ts";
+import { ServedHttp, wholeJson } from "../../harness/http_fixture.ts";
 
 const ROUTES: readonly Route[] = [{ path: "/a", methods: ["GET"], handle: () => new Response("exact") }];
 
-function serveRoutes(listen?: Listen): ServedHttp {
-  return new ServedHttp(
-    ({ log, clock }) => createRouter(ROUTES, { logger: log, clock, newRequestId: () => "made" }),
-    listen,
+function serveRoutes(): ServedHttp {
+  return new ServedHttp(({ log, clock }) =>
+    createRouter(ROUTES, { logger: log, clock, newRequestId: () => "made" })
   );
-}
-
-const BAD_TARGETS: readonly (readonly [name: string, head: string])[] = [
-  ["a host with a space", "GET /a HTTP/1.1\r\nHost: a b\r\n"],
-  ["a target that is no URL", "GET http://[x/ HTTP/1.1\r\nHost: a\r\n"],
-];
-
-for (const [name, head] of BAD_TARGETS) {
-  Deno.test(`${name} is 400, and the server goes on`, async () => {
-    await using served = serveRoutes(listenHttp);
-    using raw = await served.dial();
-    await raw.write(`${head}Connection: close\r\n\r\n`);
-    const [answerHead = "", body = ""] = (await raw.read()).split("\r\n\r\n");
-    assertMatch(answerHead, /^HTTP\/1\.1 400 /);
-    assertMatch(answerHead, /x-request-id: made/i);
-    const { status, field, reason } = JSON.parse(body);
-    assertEquals([status, field, reason], [400, "host", "the host and the path make no URL"]);
-    assertEquals(await (await fetch(served.url("/a"))).text(), "exact");
-  });
 }
 
 const IDS: readonly (readonly [name: string, given: string, expected: string])[] = [
