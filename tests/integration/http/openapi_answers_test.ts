@@ -189,10 +189,9 @@ async function deliveries(
   await service.call("listEvents", { query: "event=agent.done" });
   await service.call("getEvent", { path: [failed.id] });
   await service.call("explainEvent", { path: [failed.id], query: `endpointId=${endpointId}` });
-  await service.call("explainEvent", {
-    ...{ path: [UNKNOWN], query: `endpointId=${endpointId}` },
-    ...{ status: 404, code: "not_found" },
-  });
+  const toEndpoint = `endpointId=${endpointId}`;
+  const missing = { path: [UNKNOWN], query: toEndpoint, status: 404, code: "not_found" };
+  await service.call("explainEvent", missing);
   await service.call("eraseEventPayload", { path: [failed.id], status: 204 });
   await service.call("getEvent", { path: [failed.id] });
   await service.call("getDelivery", { path });
@@ -286,7 +285,9 @@ async function signedTriggers(service: OpenApiService): Promise<void> {
 async function testCalls(service: OpenApiService): Promise<void> {
   const call = (status: number, code: string, data: unknown, key?: string) =>
     service.call("testTrigger", {
-      ...{ status, path: ["strict"], body: { data } },
+      status,
+      path: ["strict"],
+      body: { data },
       ...(key === undefined ? {} : { headers: { "idempotency-key": key } }),
       ...(code === "" ? {} : { code }),
     });
@@ -313,7 +314,11 @@ async function strictCalls(service: OpenApiService, token: string): Promise<void
   let count = 0;
   const call = async (status: number, code: string, body: unknown, key = `key ${++count}`) =>
     await service.call("callTrigger", {
-      ...{ status, path: ["strict"], token, body, headers: key === "none" ? {} : { "idempotency-key": key } },
+      status,
+      path: ["strict"],
+      token,
+      body,
+      headers: key === "none" ? {} : { "idempotency-key": key },
       ...(code === "" ? {} : { code }),
     });
   await call(202, "", { who: "carol", total: 1 }, "same");

@@ -65,8 +65,14 @@ Deno.test("signed trigger: a call of each provider makes one execution, repeated
 Deno.test("signed trigger: with hmac-sha256 the headers, the encoding and the key are those of the trigger", async () => {
   await using bed = await WebhookBed.open();
   const verify = {
-    ...{ scheme: "hmac-sha256", secret: SECRET, header: "X-Sign", prefix: "v1:", encoding: "base64" },
-    ...{ timestampHeader: "X-Time", toleranceSeconds: 10, idempotencyHeader: "X-Id" },
+    scheme: "hmac-sha256",
+    secret: SECRET,
+    header: "X-Sign",
+    prefix: "v1:",
+    encoding: "base64",
+    timestampHeader: "X-Time",
+    toleranceSeconds: 10,
+    idempotencyHeader: "X-Id",
   };
   await bed.trigger({ verify });
   const now = bed.clock.now() / 1_000;

@@ -2,7 +2,7 @@ import { assertEquals } from "#assert";
 import { DELIVERY_OPERATIONS } from "../../../../src/webhooks/api/delivery_operations.ts";
 import { ENDPOINT_OPERATIONS } from "../../../../src/webhooks/api/endpoint_operations.ts";
 import { EVENT_OPERATIONS } from "../../../../src/webhooks/api/event_operations.ts";
-import { EXECUTION_OPERATIONS } from "../../../../src/webhooks/api/execution_operations.ts";
+import { AUDIT_OPERATIONS, EXECUTION_OPERATIONS } from "../../../../src/webhooks/api/execution_operations.ts";
 import { TRIGGER_OPERATIONS } from "../../../../src/webhooks/api/trigger_operations.ts";
 import { WORKFLOW_OPERATIONS } from "../../../../src/webhooks/api/workflow_operations.ts";
 import { WebhookBed } from "../../../harness/webhook_service_fixture.ts";
@@ -10,8 +10,13 @@ import { WebhookBed } from "../../../harness/webhook_service_fixture.ts";
 const ALICE = { name: "alice", role: "admin" } as const;
 const CI = { name: "ci", role: "read" } as const;
 const OPERATIONS = Object.keys({
-  ...{ ...ENDPOINT_OPERATIONS, ...TRIGGER_OPERATIONS, ...EVENT_OPERATIONS },
-  ...{ ...DELIVERY_OPERATIONS, ...EXECUTION_OPERATIONS, ...WORKFLOW_OPERATIONS },
+  ...ENDPOINT_OPERATIONS,
+  ...TRIGGER_OPERATIONS,
+  ...EVENT_OPERATIONS,
+  ...DELIVERY_OPERATIONS,
+  ...EXECUTION_OPERATIONS,
+  ...AUDIT_OPERATIONS,
+  ...WORKFLOW_OPERATIONS,
 });
 const UNKNOWN = "00000000-0000-4000-8000-000000000000";
 

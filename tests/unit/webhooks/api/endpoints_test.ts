@@ -56,34 +56,20 @@ Deno.test("endpoints: what is not said has its default", async () => {
   assertEquals(rest as object, { ...given, concurrency: 4, standardWebhooks: true });
 });
 
-Deno.test("endpoints: every field is checked", async () => {
+// tests/integration/http/openapi_agreement_test.ts has every field of every body.
+Deno.test("endpoints: a refusal names the field, also inside of a list or an object", async () => {
   await using bed = await WebhookBed.open();
   const table: [Record<string, unknown>, string][] = [
     [{}, "url"],
-    [{ url: 1 }, "url"],
     [{ url: "http://example.com/" }, "url"],
-    [{ url: `https://example.com/${"a".repeat(2_048)}` }, "url"],
-    [{ events: [] }, "events"],
-    [{ events: "*" }, "events"],
     [{ events: ["a", "A"] }, "events[1]"],
     [{ events: [1] }, "events[0]"],
-    [{ description: 1 }, "description"],
-    [{ headers: [] }, "headers"],
     [{ headers: { "x y": "a" } }, "headers"],
     [{ headers: { "x-y": "a\nb" } }, "headers.x-y"],
     [{ headers: { "x-y": 1 } }, "headers.x-y"],
     [{ headers: { "Host": "a" } }, "headers.Host"],
     [{ headers: { "content-type": "a" } }, "headers.content-type"],
     [{ headers: { "X-A": "a", "x-a": "b" } }, "headers.x-a"],
-    [{ concurrency: 0 }, "concurrency"],
-    [{ concurrency: 1.5 }, "concurrency"],
-    [{ concurrency: "4" }, "concurrency"],
-    [{ timeoutMs: 0 }, "timeoutMs"],
-    [{ standardWebhooks: 1 }, "standardWebhooks"],
-    [{ enabled: null }, "enabled"],
-    [{ filter: "plan" }, "filter"],
-    [{ filter: {} }, "filter"],
-    [{ filter: { "a..b": [1] } }, "filter"],
     [{ filter: { "customer.plan": "pro" } }, "filter.customer.plan"],
     [{ filter: { "customer.plan": [] } }, "filter.customer.plan"],
     [{ filter: { "customer.plan": [{}] } }, "filter.customer.plan"],

@@ -36,7 +36,9 @@ Deno.test("why of an event: the state of the delivery, where there is one", asyn
   const { items: [delivery] } = (await bed.call("GET", "/deliveries")).body;
   const { body } = await bed.call("GET", `/events/${event}/why?endpointId=${to}`);
   assertEquals(body as object, {
-    ...{ eventId: event, endpointId: to, deliveryId: delivery?.id },
+    eventId: event,
+    endpointId: to,
+    deliveryId: delivery?.id,
     why: "its endpoint is disabled; it waits until the endpoint is enabled",
   });
 });

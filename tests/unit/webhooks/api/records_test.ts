@@ -28,23 +28,14 @@ Deno.test("triggers: one that is made shows its key there alone", async () => {
   assertEquals([taken.status, taken.body.code, taken.body.field], [409, "name_taken", "name"]);
 });
 
-Deno.test("triggers: every field is checked", async () => {
+Deno.test("triggers: a refusal names the field, also inside of a limit", async () => {
   await using bed = await WebhookBed.open();
   const good = { name: "a", workflow: "w" };
   const table: [object, string][] = [
     [{ workflow: "w" }, "name"],
-    [{ ...good, name: "A" }, "name"],
     [{ ...good, name: "-a" }, "name"],
-    [{ ...good, name: "" }, "name"],
     [{ ...good, name: "a".repeat(65) }, "name"],
-    [{ name: "a" }, "workflow"],
-    [{ ...good, workflow: "" }, "workflow"],
-    [{ ...good, requireIdempotencyKey: "yes" }, "requireIdempotencyKey"],
-    [{ ...good, onBodyMismatch: "ignore" }, "onBodyMismatch"],
-    [{ ...good, onLimitError: "maybe" }, "onLimitError"],
-    [{ ...good, enabled: 1 }, "enabled"],
     [{ ...good, key: "svct_mine" }, "key"],
-    [{ ...good, limit: 1 }, "limit"],
     [{ ...good, limit: { descriptors: [{ a: "b" }] } }, "limit.domain"],
     [{ ...good, limit: { domain: "edge", descriptors: [] } }, "limit.descriptors"],
     [{ ...good, limit: { domain: "edge", descriptors: [{}] } }, "limit.descriptors[0]"],
@@ -175,8 +166,12 @@ Deno.test("deliveries: the cause of the last attempt, without the response", asy
   const now = bed.clock.now();
   const claimed = await claimOne(bed.store, endpoint, now);
   await finish(bed.store, claimed, retryAt(now + 30_000), {
-    ...{ result: "failed", finishedAt: now, status: 401, errorKind: "status" },
-    ...{ error: "the receiver responded with 401", response: "who are you?" },
+    result: "failed",
+    finishedAt: now,
+    status: 401,
+    errorKind: "status",
+    error: "the receiver responded with 401",
+    response: "who are you?",
   });
   const { body: { items: [item] } } = await bed.call("GET", "/deliveries");
   assertMatch(
@@ -252,34 +247,18 @@ Deno.test("lists: pages stay right while rows arrive", async () => {
   assertEquals(seen, ids);
 });
 
-Deno.test("lists: what their queries may say", async () => {
+Deno.test("lists: parameters of another list, unknown and repeated ones are refused", async () => {
   await using bed = await WebhookBed.open();
   const table: [string, string | undefined][] = [
     [
       "/deliveries?state=failed&event=a&endpointId=3b241101-e2bb-4255-8caf-4136c566a962&since=2026-01-01T00:00:00Z&until=2026-01-02T00:00:00Z",
       undefined,
     ],
-    ["/deliveries?limit=200", undefined],
-    ["/deliveries?limit=201", "limit"],
-    ["/deliveries?limit=0", "limit"],
-    ["/deliveries?limit=x", "limit"],
-    ["/deliveries?state=gone", "state"],
-    ["/deliveries?since=yesterday", "since"],
-    ["/deliveries?cursor=x", "cursor"],
-    ["/deliveries?endpointId=x", "endpointId"],
-    ["/deliveries?eventId=3b241101-e2bb-4255-8caf-4136c566a962", undefined],
-    ["/deliveries?eventId=x", "eventId"],
     ["/events?eventId=3b241101-e2bb-4255-8caf-4136c566a962", "eventId"],
-    ["/deliveries?event=*", "event"],
-    ["/events?event=order.*", "event"],
-    ["/audit?event=*", "event"],
     ["/triggers?endpointId=3b241101-e2bb-4255-8caf-4136c566a962", "endpointId"],
     ["/deliveries?colour=red", "colour"],
     ["/deliveries?limit=1&limit=2", "limit"],
     ["/endpoints?state=failed", "state"],
-    ["/executions?state=succeeded", undefined],
-    ["/audit?event=delivery.failed", undefined],
-    ["/triggers?cursor=", "cursor"],
   ];
   for (const [target, field] of table) {
     const { status, body } = await bed.call("GET", target);

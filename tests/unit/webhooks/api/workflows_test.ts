@@ -12,7 +12,10 @@ function entry(id: string, text: string, problems: readonly Problem[] = []): Wor
   if (workflow === undefined) return { id, name: id, file, problems };
   const version = { id: `version of ${id}`, workflow: id, text };
   return {
-    ...{ id, name: id, file, problems },
+    id,
+    name: id,
+    file,
+    problems,
     current: { version, workflow, file, at, stepPositions, loadedAt: LOADED_AT },
   };
 }

@@ -24,23 +24,20 @@ const DONE: Place = { state: "acknowledged", slot: 0 };
 const OK: AttemptEnd = { result: "acknowledged", finishedAt: NOW, status: 204 };
 const CUT: AttemptEnd = { result: "interrupted", finishedAt: NOW, errorKind: "interrupted" };
 
-const status = (code: number, retryAfterMs?: number): AttemptEnd => ({
-  ...{ result: "failed", finishedAt: NOW, status: code, errorKind: "status" },
-  retryAfterMs,
-});
+const status = (code: number, retryAfterMs?: number): AttemptEnd => {
+  return { result: "failed", finishedAt: NOW, status: code, errorKind: "status", retryAfterMs };
+};
 const error = (errorKind: AttemptErrorKind): AttemptEnd => ({ result: "failed", finishedAt: NOW, errorKind });
 
 const acknowledged = ({ slot, firstFailureAt }: Place): DeliveryChange => ({
-  ...{ state: "acknowledged", slot },
+  state: "acknowledged",
+  slot,
   ...firstFailureAt === undefined ? {} : { firstFailureAt },
   finishedAt: NOW,
 });
-const retrying = (slot: number, firstFailureAt: number, dueAt: number): DeliveryChange => ({
-  state: "retrying",
-  slot,
-  firstFailureAt,
-  dueAt,
-});
+const retrying = (slot: number, firstFailureAt: number, dueAt: number): DeliveryChange => {
+  return { state: "retrying", slot, firstFailureAt, dueAt };
+};
 const exhausted = (firstFailureAt: number): DeliveryChange => ({
   state: "failed",
   slot: 8,
@@ -49,16 +46,16 @@ const exhausted = (firstFailureAt: number): DeliveryChange => ({
   reason: "exhausted",
 });
 
-interface Case {
-  readonly name: string;
-  readonly from: Place;
-  readonly outcome: AttemptEnd;
-  readonly manual?: boolean;
-  readonly startedAt?: number;
-  /** Absent: nothing changes. */
-  readonly change?: DeliveryChange;
-}
+/** A delivery, an attempt of it, and its change; nothing changes when that is undefined. */
+type Case = readonly [
+  name: string,
+  from: Place,
+  outcome: AttemptEnd,
+  change: DeliveryChange | undefined,
+  options?: { readonly manual?: boolean; readonly startedAt?: number },
+];
 
+const since = (slot: number, firstFailureAt: number): Place => ({ state: "retrying", slot, firstFailureAt });
 const AT_ONCE = retrying(0, NOW, NOW);
 const IN_30_SECONDS = retrying(1, NOW, NOW + 30 * SECOND);
 const FIRST_FAILURES: readonly (readonly [AttemptEnd, DeliveryChange])[] = [
@@ -83,89 +80,91 @@ const FIRST_FAILURES: readonly (readonly [AttemptEnd, DeliveryChange])[] = [
   [status(500, HOUR), AT_ONCE],
 ];
 
+const TIMEOUT = error("timeout");
+const THREE_DAYS_AGO = NOW - 72 * HOUR;
 const CASES: readonly Case[] = [
-  { name: "the first attempt is answered with 2xx", from: NEW, outcome: OK, change: acknowledged(NEW) },
-  ...FIRST_FAILURES.map(([outcome, change]) => ({
-    name: `the first attempt ends with ${outcome.status ?? ""} ${outcome.errorKind} ${
-      outcome.retryAfterMs ?? ""
-    }`,
-    ...{ from: NEW, outcome, change },
-  })),
-  { name: "a retry is answered with 2xx", from: LATER, outcome: OK, change: acknowledged(LATER) },
-  {
-    name: "a retry fails",
-    ...{ from: LATER, outcome: status(500), change: retrying(3, NOW - MINUTE, NOW + 4 * MINUTE) },
-  },
-  {
-    name: "a retry fails with 404 after 5xx",
-    ...{ from: LATER, outcome: status(404), change: retrying(3, NOW - MINUTE, NOW + 4 * MINUTE) },
-  },
-  {
-    name: "a retry is asked to wait with 503",
-    ...{ from: LATER, outcome: status(503, HOUR), change: retrying(3, NOW - MINUTE, NOW + HOUR) },
-  },
-  {
-    name: "Retry-After on another status is nothing",
-    ...{ from: LATER, outcome: status(500, HOUR), change: retrying(3, NOW - MINUTE, NOW + 4 * MINUTE) },
-  },
-  {
-    name: "a retry hours late uses up what passed",
-    from: { state: "retrying", slot: 1, firstFailureAt: NOW - 3 * HOUR },
-    ...{ outcome: status(500), startedAt: NOW - 5, change: retrying(6, NOW - 3 * HOUR, NOW + 5 * HOUR) },
-  },
-  {
-    name: "a retry days late, the last slot included, fails",
-    from: { state: "retrying", slot: 1, firstFailureAt: NOW - 72 * HOUR },
-    ...{ outcome: status(500), startedAt: NOW - 5, change: exhausted(NOW - 72 * HOUR) },
-  },
-  {
-    name: "a retry days late is answered with 2xx",
-    from: { state: "retrying", slot: 1, firstFailureAt: NOW - 72 * HOUR },
-    outcome: OK,
-    change: acknowledged({ state: "retrying", slot: 1, firstFailureAt: NOW - 72 * HOUR }),
-  },
-  {
-    name: "slots that passed while it was out are one attempt now",
-    from: { state: "retrying", slot: 0, firstFailureAt: NOW - 65 * SECOND },
-    ...{ outcome: error("timeout"), startedAt: NOW - 64 * SECOND },
-    change: retrying(2, NOW - 65 * SECOND, NOW),
-  },
-  {
-    name: "without its start they are used up",
-    from: { state: "retrying", slot: 0, firstFailureAt: NOW - 65 * SECOND },
-    ...{ outcome: error("timeout"), change: retrying(3, NOW - 65 * SECOND, NOW + 235 * SECOND) },
-  },
-  {
-    name: "the last slot passed while it was out",
-    from: { state: "retrying", slot: 6, firstFailureAt: NOW - 24 * HOUR - SECOND },
-    ...{ outcome: error("timeout"), startedAt: NOW - 15 * SECOND },
-    change: retrying(7, NOW - 24 * HOUR - SECOND, NOW),
-  },
-  { name: "the last slot fails", from: LAST, outcome: status(503, HOUR), change: exhausted(NOW - 24 * HOUR) },
-  { name: "the last slot is answered with 2xx", from: LAST, outcome: OK, change: acknowledged(LAST) },
-  {
-    name: "the clock went back an hour: the schedule begins anew",
-    from: { state: "retrying", slot: 3, firstFailureAt: NOW + HOUR },
-    ...{ outcome: status(500), change: retrying(4, NOW, NOW + 30 * MINUTE) },
-  },
-  ...[NEW, LATER, LAST, FAILED, DONE].flatMap((from): Case[] => [
-    { name: `interrupted, ${from.state} ${from.slot}`, from, outcome: CUT },
-    { name: `interrupted by hand, ${from.state} ${from.slot}`, from, outcome: CUT, manual: true },
-    { name: `by hand fails, ${from.state} ${from.slot}`, from, outcome: status(500), manual: true },
-    {
-      name: `by hand is answered with 2xx, ${from.state} ${from.slot}`,
-      ...{ from, outcome: OK, manual: true },
-      ...from === DONE ? {} : { change: acknowledged(from) },
-    },
-  ]),
+  ["the first attempt is answered with 2xx", NEW, OK, acknowledged(NEW)],
+  ...FIRST_FAILURES.map(([outcome, change]): Case => {
+    const { status = "", errorKind, retryAfterMs = "" } = outcome;
+    return [`the first attempt ends with ${status} ${errorKind} ${retryAfterMs}`, NEW, outcome, change];
+  }),
+  ["a retry is answered with 2xx", LATER, OK, acknowledged(LATER)],
+  ["a retry fails", LATER, status(500), retrying(3, NOW - MINUTE, NOW + 4 * MINUTE)],
+  ["a retry fails with 404 after 5xx", LATER, status(404), retrying(3, NOW - MINUTE, NOW + 4 * MINUTE)],
+  ["a retry is asked to wait with 503", LATER, status(503, HOUR), retrying(3, NOW - MINUTE, NOW + HOUR)],
+  [
+    "Retry-After on another status is nothing",
+    LATER,
+    status(500, HOUR),
+    retrying(3, NOW - MINUTE, NOW + 4 * MINUTE),
+  ],
+  [
+    "a retry hours late uses up what passed",
+    since(1, NOW - 3 * HOUR),
+    status(500),
+    retrying(6, NOW - 3 * HOUR, NOW + 5 * HOUR),
+    { startedAt: NOW - 5 },
+  ],
+  [
+    "a retry days late, the last slot included, fails",
+    since(1, THREE_DAYS_AGO),
+    status(500),
+    exhausted(THREE_DAYS_AGO),
+    { startedAt: NOW - 5 },
+  ],
+  [
+    "a retry days late is answered with 2xx",
+    since(1, THREE_DAYS_AGO),
+    OK,
+    acknowledged(since(1, THREE_DAYS_AGO)),
+  ],
+  [
+    "slots that passed while it was out are one attempt now",
+    since(0, NOW - 65 * SECOND),
+    TIMEOUT,
+    retrying(2, NOW - 65 * SECOND, NOW),
+    { startedAt: NOW - 64 * SECOND },
+  ],
+  [
+    "without its start they are used up",
+    since(0, NOW - 65 * SECOND),
+    TIMEOUT,
+    retrying(3, NOW - 65 * SECOND, NOW + 235 * SECOND),
+  ],
+  [
+    "the last slot passed while it was out",
+    since(6, NOW - 24 * HOUR - SECOND),
+    TIMEOUT,
+    retrying(7, NOW - 24 * HOUR - SECOND, NOW),
+    { startedAt: NOW - 15 * SECOND },
+  ],
+  ["the last slot fails", LAST, status(503, HOUR), exhausted(NOW - 24 * HOUR)],
+  ["the last slot is answered with 2xx", LAST, OK, acknowledged(LAST)],
+  [
+    "the clock went back an hour: the schedule begins anew",
+    since(3, NOW + HOUR),
+    status(500),
+    retrying(4, NOW, NOW + 30 * MINUTE),
+  ],
+  ...[NEW, LATER, LAST, FAILED, DONE].flatMap((from): Case[] => {
+    const place = `${from.state} ${from.slot}`;
+    const change = from === DONE ? undefined : acknowledged(from);
+    const manual = { manual: true };
+    return [
+      [`interrupted, ${place}`, from, CUT, undefined],
+      [`interrupted by hand, ${place}`, from, CUT, undefined, manual],
+      [`by hand fails, ${place}`, from, status(500), undefined, manual],
+      [`by hand is answered with 2xx, ${place}`, from, OK, change, manual],
+    ];
+  }),
   // An attempt that was out while its delivery failed otherwise.
-  { name: "2xx after it failed", from: FAILED, outcome: OK, change: acknowledged(FAILED) },
-  { name: "500 after it failed", from: FAILED, outcome: status(500) },
-  { name: "500 after it was acknowledged", from: DONE, outcome: status(500) },
-  { name: "2xx after it was acknowledged", from: DONE, outcome: OK },
+  ["2xx after it failed", FAILED, OK, acknowledged(FAILED)],
+  ["500 after it failed", FAILED, status(500), undefined],
+  ["500 after it was acknowledged", DONE, status(500), undefined],
+  ["2xx after it was acknowledged", DONE, OK, undefined],
 ];
 
-for (const { name, from, outcome, manual = false, startedAt, change } of CASES) {
+for (const [name, from, outcome, change, { manual = false, startedAt } = {}] of CASES) {
   Deno.test(`after an attempt: ${name}`, () => {
     const found = afterAttempt(from, outcome, { now: NOW, random: 0, manual, startedAt });
     assertEquals(found, { ...change === undefined ? {} : { change }, failed: change?.state === "failed" });
@@ -194,21 +193,20 @@ function live(
   let place: Place = NEW;
   let dueAt = NOW;
   const starts: number[] = [];
-  let since: number | undefined;
+  let firstEnd: number | undefined;
   for (;;) {
     const startedAt = startOf(dueAt, starts.length);
     const { outcome, tookMs } = receiver(starts.length);
     starts.push(startedAt);
     const now = startedAt + tookMs;
-    since ??= now;
-    const { change, failed } = afterAttempt(place, outcome, {
-      ...{ now, random: random(), manual: false, startedAt },
-    });
+    firstEnd ??= now;
+    const options = { now, random: random(), manual: false, startedAt };
+    const { change, failed } = afterAttempt(place, outcome, options);
     if (change === undefined) throw new Error("Cannot go on: the attempt changed nothing");
     place = change;
     assertEquals([failed, isOpen(change.state)], [change.state === "failed", change.dueAt !== undefined]);
     if (change.dueAt === undefined) {
-      const from = since;
+      const from = firstEnd;
       return { attempts: starts.map((at) => at - from), end: change.state, endedAt: now - from };
     }
     dueAt = change.dueAt;

@@ -1,120 +1,66 @@
 import { assertEquals } from "#assert";
-import { nextAttempt, slotsUsed } from "../../../../src/webhooks/model/schedule.ts";
+import { nextAttempt, SLOTS_MS, slotsUsed } from "../../../../src/webhooks/model/schedule.ts";
+import { DELIVERY_FIELDS } from "../../../../src/webhooks/resources/delivery.ts";
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const FIRST = Date.parse("2026-03-28T12:00:00Z");
 
-interface Case {
-  readonly name: string;
-  readonly slot: number;
-  /** After the first failure. */
-  readonly at: number;
-  readonly mayRetryImmediately?: boolean;
-  readonly retryAfterMs?: number;
-  readonly random?: number;
-  /** Slot and time after the first failure; nothing when the schedule is used up. */
-  readonly expected: readonly [slot: number, at: number] | undefined;
-}
+/** A slot, a time after the first failure, and the slot and the time of the next attempt; undefined for none. */
+type Case = readonly [
+  name: string,
+  slot: number,
+  at: number,
+  expected: readonly [slot: number, at: number] | undefined,
+  options?: Pick<Partial<NextAttempt>, "mayRetryImmediately" | "retryAfterMs" | "random">,
+];
+type NextAttempt = Parameters<typeof nextAttempt>[0];
 
 const CASES: readonly Case[] = [
-  { name: "at once", slot: 0, at: 0, mayRetryImmediately: true, expected: [0, 0] },
-  { name: "not at once: skipped", slot: 0, at: 0, expected: [1, 30 * SECOND] },
-  { name: "not at once counts for the first retry only", slot: 1, at: 5, expected: [1, 30 * SECOND] },
-  { name: "two slots passed, one attempt now", slot: 1, at: MINUTE, expected: [2, MINUTE] },
-  { name: "just not passed", slot: 2, at: MINUTE - 1, expected: [2, MINUTE] },
-  {
-    name: "its jitter does not put off a slot that passed",
-    slot: 2,
-    at: MINUTE,
-    random: 0.9,
-    expected: [2, MINUTE],
-  },
-  {
-    name: "the jitter of a long gap is below 5 minutes",
-    slot: 6,
-    at: 3 * HOUR,
+  ["at once", 0, 0, [0, 0], { mayRetryImmediately: true }],
+  ["not at once: skipped", 0, 0, [1, 30 * SECOND]],
+  ["not at once counts for the first retry only", 1, 5, [1, 30 * SECOND]],
+  ["two slots passed, one attempt now", 1, MINUTE, [2, MINUTE]],
+  ["just not passed", 2, MINUTE - 1, [2, MINUTE]],
+  ["its jitter does not put off a slot that passed", 2, MINUTE, [2, MINUTE], { random: 0.9 }],
+  ["the jitter of a long gap is below 5 minutes", 6, 3 * HOUR, [6, 8 * HOUR + 5 * MINUTE - 1], {
     random: 1 - 2 ** -53,
-    expected: [6, 8 * HOUR + 5 * MINUTE - 1],
-  },
-  { name: "many passed", slot: 1, at: 7 * HOUR, expected: [5, 7 * HOUR] },
-  { name: "all passed but the last", slot: 3, at: 24 * HOUR - 1, expected: [6, 24 * HOUR - 1] },
-  { name: "the last one passed too", slot: 3, at: 24 * HOUR, expected: [7, 24 * HOUR] },
-  { name: "passed long ago", slot: 1, at: 90 * 24 * HOUR, expected: [7, 90 * 24 * HOUR] },
-  { name: "used up", slot: 8, at: 24 * HOUR, expected: undefined },
-  { name: "used up before its time", slot: 8, at: HOUR, expected: undefined },
-  {
-    name: "Retry-After does not move the immediate retry",
-    ...{ slot: 0, at: 0, mayRetryImmediately: true, retryAfterMs: HOUR, expected: [0, 0] },
-  },
-  { name: "Retry-After, skipped at once", slot: 0, at: 0, retryAfterMs: HOUR, expected: [1, HOUR] },
-  {
-    name: "Retry-After puts off",
-    slot: 2,
-    at: 40 * SECOND,
-    retryAfterMs: 2 * MINUTE,
-    expected: [2, 160 * SECOND],
-  },
-  {
-    name: "Retry-After brings nothing forward",
-    slot: 3,
-    at: MINUTE,
-    retryAfterMs: SECOND,
-    expected: [3, 5 * MINUTE],
-  },
-  { name: "Retry-After 0", slot: 3, at: MINUTE, retryAfterMs: 0, expected: [3, 5 * MINUTE] },
-  {
-    name: "Retry-After does not shorten the jitter",
-    ...{
-      slot: 3,
-      at: MINUTE,
-      retryAfterMs: 4 * MINUTE,
-      random: 0.5,
-      expected: [3, 5 * MINUTE + 12 * SECOND],
-    },
-  },
-  {
-    name: "Retry-After of days",
-    slot: 2,
-    at: 40 * SECOND,
-    retryAfterMs: 72 * HOUR,
-    expected: [2, 24 * HOUR],
-  },
-  {
-    name: "Retry-After at the last",
-    slot: 7,
-    at: 8 * HOUR,
-    retryAfterMs: 72 * HOUR,
-    expected: [7, 24 * HOUR],
-  },
-  { name: "Retry-After past the last", slot: 7, at: 25 * HOUR, retryAfterMs: HOUR, expected: [7, 25 * HOUR] },
-  {
-    name: "Retry-After moves what collapsed",
-    ...{ slot: 1, at: 6 * MINUTE, retryAfterMs: MINUTE, expected: [3, 7 * MINUTE] },
-  },
-  { name: "Retry-After with a fraction", slot: 1, at: 0, retryAfterMs: 60_000.5, expected: [1, 60_001] },
-  { name: "the clock went back a little", slot: 1, at: -20, expected: [1, 30 * SECOND - 20] },
-  { name: "the clock went back an hour", slot: 4, at: -HOUR, expected: [4, -HOUR + 30 * MINUTE] },
-  { name: "the clock went back before the last", slot: 7, at: -HOUR, expected: [7, 23 * HOUR] },
+  }],
+  ["many passed", 1, 7 * HOUR, [5, 7 * HOUR]],
+  ["all passed but the last", 3, 24 * HOUR - 1, [6, 24 * HOUR - 1]],
+  ["the last one passed too", 3, 24 * HOUR, [7, 24 * HOUR]],
+  ["passed long ago", 1, 90 * 24 * HOUR, [7, 90 * 24 * HOUR]],
+  ["used up", 8, 24 * HOUR, undefined],
+  ["used up before its time", 8, HOUR, undefined],
+  ["Retry-After does not move the immediate retry", 0, 0, [0, 0], {
+    mayRetryImmediately: true,
+    retryAfterMs: HOUR,
+  }],
+  ["Retry-After, skipped at once", 0, 0, [1, HOUR], { retryAfterMs: HOUR }],
+  ["Retry-After puts off", 2, 40 * SECOND, [2, 160 * SECOND], { retryAfterMs: 2 * MINUTE }],
+  ["Retry-After brings nothing forward", 3, MINUTE, [3, 5 * MINUTE], { retryAfterMs: SECOND }],
+  ["Retry-After 0", 3, MINUTE, [3, 5 * MINUTE], { retryAfterMs: 0 }],
+  ["Retry-After does not shorten the jitter", 3, MINUTE, [3, 5 * MINUTE + 12 * SECOND], {
+    retryAfterMs: 4 * MINUTE,
+    random: 0.5,
+  }],
+  ["Retry-After of days", 2, 40 * SECOND, [2, 24 * HOUR], { retryAfterMs: 72 * HOUR }],
+  ["Retry-After at the last", 7, 8 * HOUR, [7, 24 * HOUR], { retryAfterMs: 72 * HOUR }],
+  ["Retry-After past the last", 7, 25 * HOUR, [7, 25 * HOUR], { retryAfterMs: HOUR }],
+  ["Retry-After moves what collapsed", 1, 6 * MINUTE, [3, 7 * MINUTE], { retryAfterMs: MINUTE }],
+  ["Retry-After with a fraction", 1, 0, [1, 60_001], { retryAfterMs: 60_000.5 }],
+  ["the clock went back a little", 1, -20, [1, 30 * SECOND - 20]],
+  ["the clock went back an hour", 4, -HOUR, [4, -HOUR + 30 * MINUTE]],
+  ["the clock went back before the last", 7, -HOUR, [7, 23 * HOUR]],
 ];
 
-for (const { name, slot, at, mayRetryImmediately = false, retryAfterMs, random = 0, expected } of CASES) {
+for (const [name, slot, at, expected, options] of CASES) {
   Deno.test(`next attempt: ${name}`, () => {
-    const now = FIRST + at;
-    const found = nextAttempt({
-      slot,
-      firstFailureAt: FIRST,
-      now,
-      mayRetryImmediately,
-      retryAfterMs,
-      random,
-    });
-    const [wanted, wantedAt] = expected ?? [];
-    assertEquals(
-      found,
-      wanted === undefined || wantedAt === undefined ? undefined : { slot: wanted, dueAt: FIRST + wantedAt },
-    );
+    const usual = { mayRetryImmediately: false, random: 0, firstFailureAt: FIRST };
+    const found = nextAttempt({ ...usual, ...options, slot, now: FIRST + at });
+    const dueAt = found && found.dueAt - FIRST;
+    assertEquals(found && [found.slot, dueAt], expected && [...expected]);
   });
 }
 
@@ -138,4 +84,8 @@ const USED: readonly (readonly [slot: number, at: number, used: number])[] = [
 Deno.test("an attempt uses up its own slot and those that passed before it", () => {
   const found = USED.map(([slot, at]) => [slot, at, slotsUsed(slot, FIRST, FIRST + at)]);
   assertEquals(found, USED.map((row) => [...row]));
+});
+
+Deno.test("the description of a delivery has the number of retries", () => {
+  assertEquals(DELIVERY_FIELDS.slot.max, SLOTS_MS.length);
 });

@@ -94,7 +94,10 @@ Deno.test("Standard Webhooks headers are verified by the library of those who wr
   for (let round = 0; round < 20; round++) {
     const secret = newEndpointSecret(randomBytes);
     const headers = await standardWebhooksHeaders({
-      ...{ id: ID, timestampSeconds, body: bytes(BODY), secret },
+      id: ID,
+      timestampSeconds,
+      body: bytes(BODY),
+      secret,
     });
     assertEquals(new Webhook(secret).verify(BODY, headers), JSON.parse(BODY));
     assertEquals(

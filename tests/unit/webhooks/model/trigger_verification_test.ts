@@ -212,9 +212,8 @@ Deno.test("signed triggers: several signatures in one header, as while a provide
     const headers = { "stripe-signature": header };
     assertEquals(await refusalOf(STRIPE, { headers }), expected, header);
   }
-  const standard = PROVIDER_HEADERS["standard-webhooks"]({
-    ...{ secret: SECRET, body: BODY, timestamp: NOW_SECONDS },
-  });
+  const signed = { secret: SECRET, body: BODY, timestamp: NOW_SECONDS };
+  const standard = PROVIDER_HEADERS["standard-webhooks"](signed);
   const one = standard["webhook-signature"];
   const zero = `v1,${new Uint8Array(32).toBase64()}`;
   const list: readonly (readonly [string, SignatureRefusal | undefined])[] = [
