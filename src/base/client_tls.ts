@@ -49,6 +49,8 @@ export async function readClientTls(
 /** The last good value of something that is read again and again. */
 class LastGood<T> {
   readonly #setting: string;
+  /** Concurrent callers share a read: on a file system that hangs each one blocks a thread. */
+  #reading: Promise<T> | undefined;
   #last: { readonly value: T } | undefined;
   /** The problem that was logged. */
   #problem: string | undefined;
@@ -57,7 +59,11 @@ class LastGood<T> {
     this.#setting = setting;
   }
 
-  async read(readNow: () => Promise<T>, log: TlsFileLog | undefined): Promise<T> {
+  read(readNow: () => Promise<T>, log: TlsFileLog | undefined): Promise<T> {
+    return this.#reading ??= this.#read(readNow, log).finally(() => this.#reading = undefined);
+  }
+
+  async #read(readNow: () => Promise<T>, log: TlsFileLog | undefined): Promise<T> {
     try {
       const value = await readNow();
       if (this.#problem !== undefined) {

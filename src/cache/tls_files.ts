@@ -22,19 +22,8 @@ interface TlsConnectOptions
   readonly checkServerIdentity?: () => undefined;
 }
 
-/** One read at a time: a file system that hangs keeps a thread for each. */
-const reading = new Map<string, Promise<TlsConnectOptions>>();
-
 /** Reads the files as they are now. Rejects with the setting and the path of a file that was never usable. */
-export function readTlsFiles(files: TlsFiles): Promise<TlsConnectOptions> {
-  const { settings, authorityFile, certFile, keyFile, skipHostname = false } = files;
-  const name = JSON.stringify([settings, authorityFile, certFile, keyFile, skipHostname]);
-  const options = reading.get(name) ?? read(files).finally(() => reading.delete(name));
-  reading.set(name, options);
-  return options;
-}
-
-async function read(files: TlsFiles): Promise<TlsConnectOptions> {
+export async function readTlsFiles(files: TlsFiles): Promise<TlsConnectOptions> {
   const { settings, authorityFile, certFile, keyFile, skipHostname, log } = files;
   const { pair, authorities } = await readClientTls(
     { cert: certFile, key: keyFile, ca: authorityFile },

@@ -41,7 +41,7 @@ class FileProvider implements RulesProvider {
   readonly #filesOptions: RuleFilesOptions;
   readonly #watched: WatchedFiles;
   readonly #stop = new AbortController();
-  #onLoad: LoadReceiver = ({ problems }) => problems;
+  #onLoad: LoadReceiver = ({ problems }) => Promise.resolve(problems);
 
   constructor(options: FileProviderOptions) {
     const { root, subdirectory, appDirectory, ignoreDotFiles, watchRoot, bell, clock } = options;

@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import type { Problem } from "../base/problem.ts";
 import { SupervisedWorker, type WorkerHandle } from "../base/supervised_worker.ts";
-import type { FromRuleWorker, RuleFolderOptions, ToRuleWorker } from "./file_provider_message.ts";
+import type { FromRuleWorker, RuleFolderOptions, ToRuleWorker } from "./file_provider_worker.ts";
 import { LoadGatherer, type LoadPart } from "./load_parts.ts";
 import type { LoadReceiver, RulesLoad, RulesProvider } from "./provider.ts";
 
@@ -40,7 +40,7 @@ class WorkerFileProvider implements RulesProvider {
   readonly #logger: Logger;
   readonly #folder: string;
   readonly #keepsTexts: boolean;
-  #onLoad: LoadReceiver = (load) => load.problems;
+  #onLoad: LoadReceiver = ({ problems }) => Promise.resolve(problems);
   #gatherer: LoadGatherer;
   /** Of the last load, so that the next worker does not read the same again. */
   #digest: string | undefined;

@@ -3,10 +3,29 @@ import { systemClock } from "../base/clock.ts";
 import { portLogger } from "../base/log.ts";
 import { captureConsole } from "../base/standard_streams.ts";
 import { lowerPriority } from "../base/thread_priority.ts";
-import { createFileProvider } from "./file_provider.ts";
-import type { RuleFolderOptions, RuleWorkerPort } from "./file_provider_message.ts";
-import { partsOfLoad } from "./load_parts.ts";
+import { createFileProvider, type RuleFolder } from "./file_provider.ts";
+import type { SourceChecks } from "../ratelimit/rule_check.ts";
+import { type LoadPart, partsOfLoad } from "./load_parts.ts";
 import type { RulesLoad, RulesProvider } from "./provider.ts";
+import type { WorkerPort } from "../base/supervised_worker.ts";
+
+/** A folder of rule files, and the checks of its rules. */
+export type RuleFolderOptions = RuleFolder & SourceChecks;
+
+/** A message to the worker that reads rule files. `start` comes first and once. */
+export type ToRuleWorker =
+  | { readonly type: "start"; readonly options: RuleFolderOptions; readonly known: string | undefined }
+  | { readonly type: "reload" }
+  /** A part of a load that was not its last was taken; the next one may come. */
+  | { readonly type: "taken" }
+  | { readonly type: "ping" }
+  | { readonly type: "stop" };
+
+/** A message of that worker, in addition to those of every worker. */
+export type FromRuleWorker = { readonly type: "load"; readonly part: LoadPart };
+
+/** The worker's side of its connection. */
+export type RuleWorkerPort = WorkerPort<ToRuleWorker, FromRuleWorker>;
 
 /**
  * Reads rule files and sends what it loads and logs over the port; a load without changes is sent without its rules.
@@ -30,7 +49,7 @@ export function serveFileProvider(port: RuleWorkerPort, lowerPriority: () => boo
         });
         provider.start((load) => {
           loads.send(load);
-          return load.problems;
+          return Promise.resolve(load.problems);
         });
         break;
       }

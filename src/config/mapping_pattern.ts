@@ -1,13 +1,6 @@
 import { readPattern } from "../base/pattern.ts";
-import type { ProblemLog } from "../yaml/problem_log.ts";
+import type { FieldReader } from "../yaml/field_reader.ts";
 import { shown } from "../yaml/scalar.ts";
-
-/** The syntax of the pattern of a mapping, and its position. */
-export interface PatternPlace {
-  readonly matchType: "glob" | "regex";
-  readonly offset: number;
-  readonly path: string;
-}
 
 /** The groups that the name and the labels of a mapping may refer to. */
 export interface PatternGroups {
@@ -21,24 +14,25 @@ export interface MappingPattern {
   readonly groups: PatternGroups;
 }
 
-/** Reads a pattern, a glob (`*` is one part between dots) or a regular expression; an invalid one is reported. */
+/** Reads `match`, a glob (`*` is one part between dots) or a regular expression; an invalid one is reported. */
 export function readMappingPattern(
-  log: ProblemLog,
-  match: string,
-  { matchType, offset, path }: PatternPlace,
+  fields: FieldReader,
+  matchType: "glob" | "regex",
 ): MappingPattern | undefined {
+  const match = fields.anyText("match") ?? "";
+  if (fields.failed("match")) return undefined;
   if (match === "") {
-    log.error(offset, path, "expected a name such as 'ratelimit.service.*', got nothing");
+    fields.error("match", "expected a name such as 'ratelimit.service.*', got nothing");
     return undefined;
   }
-  if (matchType === "regex") return readRegex(log, match, { offset, path });
+  if (matchType === "regex") return readRegex(fields, match);
   const parts = match.split(".");
   const bad = parts.find((part) => part === "" || (part.includes("*") && part !== "*"));
   if (bad !== undefined) {
     const text = bad === ""
       ? "expected a part between two dots, got nothing"
       : `expected '*' alone between dots, got '${shown(bad)}'`;
-    log.error(offset, path, `${text}; correct it, or use 'match_type: regex'`);
+    fields.error("match", `${text}; correct it, or use 'match_type: regex'`);
     return undefined;
   }
   const source = parts.map((part) => part === "*" ? "([^.]*)" : RegExp.escape(part)).join("\\.");
@@ -46,18 +40,14 @@ export function readMappingPattern(
   return { pattern: new RegExp(`^${source}$`), groups: { count, names: [] } };
 }
 
-function readRegex(
-  log: ProblemLog,
-  match: string,
-  { offset, path }: Omit<PatternPlace, "matchType">,
-): MappingPattern | undefined {
+function readRegex(fields: FieldReader, match: string): MappingPattern | undefined {
   const read = readPattern(match);
   if ("problem" in read) {
-    log.error(offset, path, `expected a regular expression, got '${shown(match)}': ${read.problem}`);
+    fields.error("match", `expected a regular expression, got '${shown(match)}': ${read.problem}`);
     return undefined;
   }
   const { pattern, warning } = read;
-  if (warning !== undefined) log.warning(offset, path, warning);
+  if (warning !== undefined) fields.warning("match", warning);
   // An empty match has every group.
   const empty = new RegExp(`${pattern.source}|`, pattern.flags).exec("");
   return { pattern, groups: { count: (empty?.length ?? 1) - 1, names: Object.keys(empty?.groups ?? {}) } };

@@ -110,13 +110,6 @@ interface Read {
   readonly mapping: MetricMapping;
 }
 
-interface Place {
-  readonly log: ProblemLog;
-  readonly path: string;
-  readonly boundsSeconds: readonly number[];
-  readonly defaults: Defaults;
-}
-
 interface Defaults {
   readonly matchType: "glob" | "regex";
   readonly bounds: YamlValue | undefined;
@@ -128,29 +121,27 @@ function readRoot(root: YamlValue, log: ProblemLog, { boundsSeconds }: MetricMap
     log.error(root.offset, "", `expected a mapping with a list 'mappings', got ${described(root)}`);
     return [];
   }
-  checkKnown(log, root, "", FILE_KEYS);
-  const fields = new FieldReader(log, root, "");
-  const given = fields.mapping("defaults");
-  const defaults: Defaults = given === undefined
-    ? { matchType: "glob", bounds: undefined }
-    : readDefaults(given, log);
+  const fields = fieldsOf(log, root, "", FILE_KEYS);
+  const defaults = readDefaults(fields);
   const read: Read[] = [];
   for (const [index, item] of fields.list("mappings")?.items.entries() ?? []) {
     const path = `mappings[${index}]`;
-    if (item.kind === "mapping") read.push(...readMapping(item, { log, path, boundsSeconds, defaults }));
-    else if (item.kind !== "broken") {
+    if (item.kind === "mapping") {
+      read.push(...readMapping(fieldsOf(log, item, path, MAPPING_KEYS), defaults, boundsSeconds));
+    } else if (item.kind !== "broken") {
       log.error(item.offset, path, `expected a mapping with match and name, got ${described(item)}`);
     }
   }
   return read;
 }
 
-function readDefaults(mapping: YamlMapping, log: ProblemLog): Defaults {
-  checkKnown(log, mapping, "defaults", DEFAULT_KEYS);
-  const fields = new FieldReader(log, mapping, "defaults");
+function readDefaults(file: FieldReader): Defaults {
+  const given = file.mapping("defaults");
+  if (given === undefined) return { matchType: "glob", bounds: undefined };
+  const fields = fieldsOf(file.log, given, "defaults", DEFAULT_KEYS);
   const matchType = matchTypeOf(fields) ?? "glob";
-  checkObserver(fields, { log, path: "defaults" });
-  return { matchType, bounds: boundsField(fields, { log, path: "defaults" }) };
+  checkObserver(fields);
+  return { matchType, bounds: boundsField(fields) };
 }
 
 /** An empty word is the default. */
@@ -158,50 +149,36 @@ function matchTypeOf(fields: FieldReader): "glob" | "regex" | undefined {
   return fields.choice("match_type", ["glob", "regex", ""]) || undefined;
 }
 
-function checkObserver(fields: FieldReader, { log, path }: Pick<Place, "log" | "path">): void {
+function checkObserver(fields: FieldReader): void {
   for (const key of ["observer_type", "timer_type"]) {
     const type = fields.choice(key, ["histogram", "summary", ""]);
-    if (type !== "summary") continue;
-    log.warning(fields.offset(key), pathOf(path, key), "durations are histograms, as with 'histogram'");
+    if (type === "summary") fields.warning(key, "durations are histograms, as with 'histogram'");
   }
 }
 
 /** The bounds, from either of the two places that the format allows. */
-function boundsField(
-  fields: FieldReader,
-  { log, path }: Pick<Place, "log" | "path">,
-): YamlValue | undefined {
+function boundsField(fields: FieldReader): YamlValue | undefined {
   const options = fields.mapping("histogram_options");
   if (options === undefined) return fields.list("buckets");
-  const optionsPath = pathOf(path, "histogram_options");
-  checkKnown(log, options, optionsPath, ["buckets"]);
-  return new FieldReader(log, options, optionsPath).list("buckets") ?? fields.list("buckets");
+  const path = fields.pathOf("histogram_options");
+  return fieldsOf(fields.log, options, path, ["buckets"]).list("buckets") ?? fields.list("buckets");
 }
 
-function readMapping(mapping: YamlMapping, place: Place): Read[] {
-  const { log, path, defaults } = place;
-  checkKnown(log, mapping, path, MAPPING_KEYS);
-  const fields = new FieldReader(log, mapping, path);
+function readMapping(fields: FieldReader, defaults: Defaults, boundsSeconds: readonly number[]): Read[] {
   const matchType = matchTypeOf(fields) ?? defaults.matchType;
   const drop = fields.choice("action", ["map", "drop", ""]) === "drop";
   const kind = fields.choice("match_metric_type", ["counter", "gauge", "observer", "timer", ""]) || undefined;
-  checkObserver(fields, place);
-  const scale = readScale(fields, mapping, place);
-  const own = boundsField(fields, place);
+  checkObserver(fields);
+  const scale = readScale(fields);
+  const own = boundsField(fields);
   const isTime = kind !== "counter" && kind !== "gauge";
-  const bounds = readBounds(own ?? (isTime ? defaults.bounds : undefined), scale, place);
-  const match = fields.anyText("match") ?? "";
-  const matchAt = { offset: fields.offset("match"), path: pathOf(path, "match") };
-  const pattern = fields.failed("match")
-    ? undefined
-    : readMappingPattern(log, match, { matchType, ...matchAt });
+  const possible = boundsSeconds.map((bound) => Number((bound * scale).toPrecision(12)));
+  const bounds = readBounds(fields, own ?? (isTime ? defaults.bounds : undefined), possible);
+  const pattern = readMappingPattern(fields, matchType);
   const name = fields.anyText("name") ?? "";
   if (pattern === undefined) return [];
-  const { groups } = pattern;
-  if (!drop && !fields.failed("name")) {
-    checkName(name, { ...place, offset: fields.offset("name"), path: pathOf(path, "name"), groups });
-  }
-  const labels = readLabels(fields.mapping("labels"), { ...place, path: pathOf(path, "labels"), groups });
+  if (!drop && !fields.failed("name")) checkName(fields, name, pattern.groups);
+  const labels = readLabels(fields, pattern.groups);
   const help = fields.anyText("help");
   const known = kind === undefined ? undefined : KINDS[kind];
   return [{
@@ -210,20 +187,21 @@ function readMapping(mapping: YamlMapping, place: Place): Read[] {
   }];
 }
 
-function readScale(fields: FieldReader, mapping: YamlMapping, { log, path }: Place): number {
-  const value = mapping.entries.get("scale")?.value;
+function readScale(fields: FieldReader): number {
+  const value = fields.source.entries.get("scale")?.value;
   if (value === undefined || value.kind === "broken" || (value.kind === "scalar" && isNull(value))) return 1;
   const scale = value.kind === "scalar" && !value.quoted && value.text !== "" ? numberOf(value) : undefined;
   if (scale !== undefined && scale > 0) return scale;
-  const text = `expected a number above 0, got ${described(value)}`;
-  log.error(fields.offset("scale"), pathOf(path, "scale"), text);
+  fields.error("scale", `expected a number above 0, got ${described(value)}`);
   return 1;
 }
 
-function readBounds(value: YamlValue | undefined, scale: number, place: Place): number[] | undefined {
+function readBounds(
+  { log, path }: FieldReader,
+  value: YamlValue | undefined,
+  possible: readonly number[],
+): number[] | undefined {
   if (value?.kind !== "list" || value.items.length === 0) return undefined;
-  const { log, path, boundsSeconds } = place;
-  const possible = boundsSeconds.map((bound) => Number((bound * scale).toPrecision(12)));
   const bounds: number[] = [];
   for (const item of value.items) {
     if (item.kind === "broken") continue;
@@ -236,55 +214,55 @@ function readBounds(value: YamlValue | undefined, scale: number, place: Place): 
   return bounds.length === 0 ? undefined : bounds;
 }
 
-interface TemplatePlace extends Place {
-  readonly groups: PatternGroups;
-}
-
-function checkName(name: string, place: TemplatePlace & { readonly offset: number }): void {
-  const { log, offset, path } = place;
+function checkName(fields: FieldReader, name: string, groups: PatternGroups): void {
   if (name === "") {
-    log.error(offset, path, "expected the name of the metric, or 'action: drop'; got nothing");
+    fields.error("name", "expected the name of the metric, or 'action: drop'; got nothing");
   } else if (!METRIC_NAME.test(name)) {
-    log.error(offset, path, `expected letters, digits, _ and groups such as $1, got '${shown(name)}'`);
+    fields.error("name", `expected letters, digits, _ and groups such as $1, got '${shown(name)}'`);
   }
-  checkGroups(name, place);
+  checkGroups(fields, "name", groups);
 }
 
-function readLabels(mapping: YamlMapping | undefined, place: TemplatePlace): Record<string, string> {
-  const { log, path } = place;
+function readLabels(mapping: FieldReader, groups: PatternGroups): Record<string, string> {
   const labels: Record<string, string> = {};
-  if (mapping === undefined) return labels;
-  const fields = new FieldReader(log, mapping, path);
-  for (const [label, { offset }] of mapping.entries) {
+  const given = mapping.mapping("labels");
+  if (given === undefined) return labels;
+  const fields = new FieldReader(mapping.log, given, mapping.pathOf("labels"));
+  for (const [label, { offset }] of given.entries) {
     if (!LABEL_NAME.test(label) || label === "le") {
-      log.error(offset, path, `expected a label of letters, digits and _, but not le; got '${shown(label)}'`);
+      const text = `expected a label of letters, digits and _, but not le; got '${shown(label)}'`;
+      fields.log.error(offset, fields.path, text);
       continue;
     }
-    const value = fields.anyText(label) ?? "";
-    checkGroups(value, { ...place, offset: fields.offset(label), path: pathOf(path, label) });
-    labels[label] = value;
+    labels[label] = fields.anyText(label) ?? "";
+    checkGroups(fields, label, groups);
   }
   return labels;
 }
 
-function checkGroups(text: string, place: TemplatePlace & { readonly offset: number }): void {
-  const { log, offset, path, groups: { count, names } } = place;
+function checkGroups(fields: FieldReader, key: string, { count, names }: PatternGroups): void {
   const numbers = count === 0 ? "no group, because match has none" : `a group from 1 to ${count}`;
   const expected = [numbers, ...names].join(", ");
-  for (const { written, group } of groupsIn(text)) {
+  for (const { written, group } of groupsIn(fields.anyText(key) ?? "")) {
     if (names.includes(group) || (/^[0-9]+$/.test(group) && Number(group) <= count)) continue;
-    log.error(offset, path, `expected ${expected}; got '${shown(written)}'`);
+    fields.error(key, `expected ${expected}; got '${shown(written)}'`);
   }
 }
 
-/** An unknown key is ignored by other readers of the format, too. */
-function checkKnown(log: ProblemLog, mapping: YamlMapping, path: string, known: readonly string[]): void {
+/** The fields of a mapping; an unknown key is ignored by other readers of the format, too. */
+function fieldsOf(
+  log: ProblemLog,
+  mapping: YamlMapping,
+  path: string,
+  known: readonly string[],
+): FieldReader {
   for (const [key, { offset, value }] of mapping.entries) {
     if (known.includes(key)) continue;
     const reason = Object.hasOwn(WITHOUT_EFFECT, key) ? WITHOUT_EFFECT[key] : undefined;
     if (reason === undefined) log.warning(offset, path, unknownKeyText(key, known));
     else if (!isDefault(value)) log.warning(offset, path, `'${key}' has no effect: ${reason}`);
   }
+  return new FieldReader(log, mapping, path);
 }
 
 /** True if the value is the one without the key. */

@@ -5,8 +5,8 @@ import type { Rules } from "../ratelimit/rules.ts";
 /** Rules as texts for `TextCompiler`, each small enough for one turn of the event loop. */
 export type RuleTexts = readonly string[];
 
-/** Takes a load and returns its problems, later if other threads have to apply it first. */
-export type LoadReceiver = (load: RulesLoad) => readonly Problem[] | Promise<readonly Problem[]>;
+/** Takes a load and returns its problems, once valid rules are in force in every thread. */
+export type LoadReceiver = (load: RulesLoad) => Promise<readonly Problem[]>;
 
 /** The result of one attempt to load rules. */
 export interface RulesLoad {

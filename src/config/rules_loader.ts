@@ -92,18 +92,16 @@ export function startRules(options: StartRulesOptions): RulesLoader {
   let compiling: SlicedWork | undefined;
 
   health.set("config", !options.requiresRules, "no rate limit configuration loaded");
-  const report = ({ isUnchanged = false, version }: RulesLoad) => {
-    if (isUnchanged) return;
-    const { rules, problems } = outcome;
-    options.onConcluded?.({ rules, version, problems, hasRules });
-  };
-  const conclude = (load: RulesLoad) => {
+  const conclude = async (load: RulesLoad) => {
     const { rules, texts, problems } = outcome;
-    const result = {
-      ...{ at: options.clock.now(), ok: rules !== undefined, problems, changed: load.changed ?? [] },
-      ...{ version: load.version, limits: rules?.limits.length ?? 0 },
-    };
-    loads = [result, ...loads.slice(0, MAX_LOADS - 1).map(shortened)];
+    const { version, changed = [] } = load;
+    const ok = rules !== undefined;
+    const limits = rules?.limits.length ?? 0;
+    const [previous] = loads;
+    loads = [
+      { at: options.clock.now(), ok, problems, changed, version, limits },
+      ...loads.slice(0, MAX_LOADS - 1).map(shortened),
+    ];
     logProblems(problems, options.logger);
     if (rules === undefined) {
       options.counters.loadFailed();
@@ -111,34 +109,25 @@ export function startRules(options: StartRulesOptions): RulesLoader {
       health.degrade("config", healthErrors(problems).map((text) => `rules rejected, ${meanwhile}: ${text}`));
       logRejected(problems, hasRules, options.logger);
       if (!hasRules) cancelRepeat = repeatLog(problems, options);
-      report(load);
-      return problems;
-    }
-    const [, previous] = loads;
-    const loaded = { isAfterRejected: previous?.ok === false, hadRules: hasRules };
-    hasRules = true;
-    const accepted = { rules, texts, version: load.version };
-    const note = () => {
+    } else {
+      const loaded = { isAfterRejected: previous?.ok === false, hadRules: hasRules };
+      hasRules = true;
+      const accepted = { rules, texts, version };
+      await options.onRules(accepted);
       noteAccepted(accepted, loaded, options);
-      report(load);
       first.resolve();
-      return problems;
-    };
-    const applying = options.onRules(accepted);
-    return applying === undefined ? note() : applying.then(note);
+    }
+    if (load.isUnchanged !== true) options.onConcluded?.({ rules, version, problems, hasRules });
+    return problems;
   };
-  provider.start((load) => {
+  provider.start(async (load) => {
     cancelRepeat();
-    if (load.isUnchanged === true) return conclude(load);
-    // If compiling throws, a later unchanged load must not restore the outcome before.
-    outcome = NOTHING;
-    const { work, result } = compileLoad(load, options);
-    const take = () => {
-      outcome = result();
-      return conclude(load);
-    };
-    compiling = work;
-    return work === undefined || work.isDone ? take() : work.ended.then(take);
+    if (load.isUnchanged !== true) {
+      // If compiling throws, a later unchanged load must not restore the outcome before.
+      outcome = NOTHING;
+      outcome = await compiledLoad(load, options, (work) => compiling = work);
+    }
+    return await conclude(load);
   });
 
   return {
@@ -164,32 +153,22 @@ interface Outcome {
 
 const NOTHING: Outcome = { rules: undefined, texts: [], problems: [] };
 
-/** A compilation, and what to call when its work is done; without work it is done already. */
-interface Compilation {
-  readonly work?: SlicedWork;
-  readonly result: () => Outcome;
-}
-
-function compileLoad(
+async function compiledLoad(
   load: RulesLoad,
-  { mergeDomains, keepsTexts = false, clock }: Pick<
-    StartRulesOptions,
-    "mergeDomains" | "keepsTexts" | "clock"
-  >,
-): Compilation {
+  { mergeDomains, keepsTexts = false, clock }: StartRulesOptions,
+  onWork: (work: SlicedWork) => void,
+): Promise<Outcome> {
   const { rules, sources, texts = [], problems: known } = load;
-  if (rules !== undefined) return { result: () => ({ rules, texts, problems: known }) };
-  if (sources === undefined) return { result: () => ({ ...NOTHING, problems: problemsInOrder(known) }) };
+  if (rules !== undefined) return { rules, texts, problems: known };
+  if (sources === undefined) return { ...NOTHING, problems: problemsInOrder(known) };
   // Checked even with known problems, so that all problems are reported together.
   const problems = problemsInOrder([...known, ...checkSources(sources, { mergeDomains })]);
-  if (problems.some(({ severity }) => severity === "error")) {
-    return { result: () => ({ ...NOTHING, problems }) };
-  }
+  if (problems.some(({ severity }) => severity === "error")) return { ...NOTHING, problems };
   const builder = new RulesBuilder();
-  return {
-    work: new SlicedWork(addSources(builder, sources), clock),
-    result: () => ({ rules: builder.finish(), texts: keepsTexts ? ruleTexts(sources) : [], problems }),
-  };
+  const work = new SlicedWork(addSources(builder, sources), clock);
+  onWork(work);
+  if (!work.isDone) await work.ended;
+  return { rules: builder.finish(), texts: keepsTexts ? ruleTexts(sources) : [], problems };
 }
 
 function noteAccepted(

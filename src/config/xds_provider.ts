@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { backoffMs } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import type { Logger } from "../base/log.ts";
@@ -34,8 +35,7 @@ const STEADY_MS = 30_000;
 /** The interval of logs of a server that has sent nothing yet. */
 const SILENCE_MS = 30_000;
 /** Delay of repeated refusals: servers resend a refused version immediately. */
-const FIRST_REPEAT_MS = 1_000;
-const LONGEST_REPEAT_MS = 10_000;
+const REPEATS = { firstMs: 1_000, longestMs: 10_000 };
 
 /** Provides rules from a configuration server over a stream that is reopened when it ends; throws for invalid headers. */
 export function createXdsProvider(options: XdsProviderOptions): RulesProvider {
@@ -83,8 +83,7 @@ class XdsSession {
 
   /** Repeats a refusal with a growing delay, so that client and server do not loop. */
   refuseAgain(refused: { times: number }, refuse: () => void): void {
-    const waitMs = Math.min(FIRST_REPEAT_MS * 2 ** Math.min(refused.times, 10), LONGEST_REPEAT_MS);
-    refused.times++;
+    const waitMs = backoffMs(++refused.times, 1, REPEATS);
     this.#cancelAnswer = this.#options.clock.after(waitMs, refuse);
   }
 
@@ -127,7 +126,7 @@ class XdsProvider implements RulesProvider {
   readonly #options: XdsProviderOptions;
   readonly #target: XdsTarget;
   readonly #stop = new AbortController();
-  #onLoad: LoadReceiver = (load) => load.problems;
+  #onLoad: LoadReceiver = ({ problems }) => Promise.resolve(problems);
   #session: XdsSession | undefined;
   /** The accepted version and its content: a server may reuse the name of a version, or send none. */
   #accepted: XdsVersion | undefined;
@@ -203,7 +202,7 @@ class XdsProvider implements RulesProvider {
       response = DISCOVERY_RESPONSE.decode(bytes);
     } catch (error) {
       // Without a nonce it cannot be refused, and later messages may be unreadable too.
-      void this.#tell({ sources: undefined, problems: [serverProblem(errorText(error))], version: "" });
+      void this.#refusalOf({ sources: undefined, problems: [serverProblem(errorText(error))], version: "" });
       void this.#session?.close();
       return this.#retry("it sent a message that cannot be read");
     }
@@ -233,46 +232,32 @@ class XdsProvider implements RulesProvider {
       return session.refuseAgain(refused, () => this.#request(refused.text));
     }
     if (isAsked || print !== this.#accepted?.print) {
-      const version = { version: response.versionInfo, print };
-      const refusal = this.#tell(readResources(response));
-      if (!(refusal instanceof Promise)) return this.#conclude(session, version, refusal);
-      this.#isApplying = true;
-      return void refusal.then((text) => this.#concludeLater(session, version, text));
+      return void this.#apply(session, { version: response.versionInfo, print }, readResources(response));
     }
     session.refused = undefined;
     this.#request();
   }
 
-  #concludeLater(session: XdsSession, version: XdsVersion, refusal: string | undefined): void {
+  async #apply(session: XdsSession, version: XdsVersion, load: RulesLoad): Promise<void> {
+    this.#isApplying = true;
+    const refusal = await this.#refusalOf(load);
     this.#isApplying = false;
+    if (refusal === undefined) this.#accepted = version;
+    session.refused = refusal === undefined ? undefined : { print: version.print, text: refusal, times: 0 };
+    if (this.#session === session) this.#request(refusal);
     const next = this.#next;
     this.#next = undefined;
-    if (this.#session === session) this.#conclude(session, version, refusal);
-    else if (refusal === undefined) this.#accepted = version;
     if (next !== undefined && this.#session !== undefined) this.#take(next);
   }
 
-  #conclude(session: XdsSession, version: XdsVersion, refusal: string | undefined): void {
-    if (refusal !== undefined) {
-      session.refused = { print: version.print, text: refusal, times: 0 };
-      return this.#request(refusal);
-    }
-    this.#accepted = version;
-    session.refused = undefined;
-    this.#request();
-  }
-
   /** Reports a load; returns why it was refused. */
-  #tell(load: RulesLoad): string | undefined | Promise<string | undefined> {
-    const refuse = (error: unknown) => {
+  async #refusalOf(load: RulesLoad): Promise<string | undefined> {
+    try {
+      const problems = await this.#onLoad(load);
+      return problems.some(({ severity }) => severity === "error") ? refusalText(problems) : undefined;
+    } catch (error) {
       this.#options.logger.error("Cannot apply the rules; keeping the previous rules", { error });
       return "the rules could not be applied";
-    };
-    try {
-      const problems = this.#onLoad(load);
-      return problems instanceof Promise ? problems.then(refusalOf).catch(refuse) : refusalOf(problems);
-    } catch (error) {
-      return refuse(error);
     }
   }
 
@@ -325,10 +310,6 @@ function spreadMs(failures: number, { initialMs, maxMs, spread }: XdsWaits, rand
 
 const MAX_PROBLEMS = 20;
 const MAX_LENGTH = 4_000;
-
-function refusalOf(problems: readonly Problem[]): string | undefined {
-  return problems.some(({ severity }) => severity === "error") ? refusalText(problems) : undefined;
-}
 
 /** The text of a refusal: the first errors, one per line. */
 export function refusalText(problems: readonly Problem[]): string {

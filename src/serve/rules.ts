@@ -56,15 +56,12 @@ export async function openRules(parts: ServiceParts): Promise<OpenRules> {
     provider,
     mergeDomains: settings.MERGE_DOMAIN_CONFIG,
     keepsTexts: settings.WORKERS > 1,
-    onRules(accepted) {
+    async onRules(accepted) {
       if (inForce === undefined && isAwaited) health.set("start", false, OPENING);
       inForce = accepted;
-      const note = () => {
-        current = accepted.version;
-        loadedAt = clock.now();
-      };
-      const applying = apply?.(accepted.rules, accepted.texts);
-      return applying === undefined ? note() : applying.then(note);
+      await apply?.(accepted.rules, accepted.texts);
+      current = accepted.version;
+      loadedAt = clock.now();
     },
     counters: {
       loadSucceeded: () => void stats.service.configLoadSuccess++,

@@ -1,5 +1,4 @@
-import type { RuleWorkerPort } from "../../src/config/file_provider_message.ts";
-import { serveFileProvider } from "../../src/config/file_provider_worker.ts";
+import { type RuleWorkerPort, serveFileProvider } from "../../src/config/file_provider_worker.ts";
 import type { WebhookWorkerPort } from "../../src/webhooks/service/message.ts";
 import { serveWebhooks } from "../../src/webhooks/service/worker.ts";
 

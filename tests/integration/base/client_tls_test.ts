@@ -127,3 +127,15 @@ for (const [name, [change, reason]] of Object.entries(CASES)) {
     },
   });
 }
+
+Deno.test({
+  ...needs(["openssl"], "files of a TLS client: concurrent callers share one read"),
+  async fn() {
+    await using certificates = await makeCertificates();
+    const files = await usedFiles(certificates);
+    const read = async () => (await readClientTls(files, NAMES)).authorities;
+    const [first, second] = await Promise.all([read(), read()]);
+    const later = await read();
+    assertEquals([first === second, later === first, later], [true, false, first]);
+  },
+});

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertRejects } from "#assert";
+import { assertEquals, assertRejects } from "#assert";
 import { join } from "node:path";
 import tls from "node:tls";
 import { readTlsFiles } from "../../../src/cache/tls_files.ts";
@@ -69,21 +69,5 @@ Deno.test({
       const error = await assertRejects(() => readTlsFiles({ settings: "KV_TLS", ...files }));
       assertEquals(error.message, message);
     }
-  },
-});
-
-Deno.test({
-  ...needs(["openssl"], "tls files: concurrent callers share one read"),
-  async fn() {
-    await using certificates = await makeCertificates();
-    const { certFile: authorityFile } = certificates.authority;
-    const text = await Deno.readTextFile(authorityFile);
-    const read = () => readTlsFiles({ settings: "MC_TLS", authorityFile });
-    const [first, second] = [read(), read()];
-    assert(second === first);
-    assertEquals((await first).ca?.at(-1), text.trim());
-    const later = read();
-    assert(later !== first);
-    assertEquals((await later).ca?.at(-1), text.trim());
   },
 });

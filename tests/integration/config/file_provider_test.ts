@@ -39,7 +39,7 @@ class Field {
       const errors = problems.filter(({ severity }) => severity === "error").map(problemText);
       const texts = errors.length > 0 ? errors : sources.map((source) => source.domain);
       this.last = texts.join(" ").replaceAll(this.top, "TOP");
-      return problems;
+      return Promise.resolve(problems);
     });
   }
 

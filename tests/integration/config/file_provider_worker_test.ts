@@ -1,9 +1,12 @@
 import { assertEquals } from "#assert";
 import { systemClock } from "../../../src/base/clock.ts";
 import type { WorkerNotice } from "../../../src/base/supervised_worker.ts";
-import type { FromRuleWorker, ToRuleWorker } from "../../../src/config/file_provider_message.ts";
 import { createRuleWorker, createWorkerFileProvider } from "../../../src/config/file_provider_supervisor.ts";
-import { serveFileProvider } from "../../../src/config/file_provider_worker.ts";
+import {
+  type FromRuleWorker,
+  serveFileProvider,
+  type ToRuleWorker,
+} from "../../../src/config/file_provider_worker.ts";
 import type { RulesLoad } from "../../../src/config/provider.ts";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
 import { compileRules } from "../../../src/ratelimit/compile_rules.ts";
@@ -40,7 +43,10 @@ Deno.test("rule file worker: loads come over as rules, those that bring nothing 
     });
     const path = `${root}/a.yaml`;
     await Deno.writeTextFile(path, "domain: d\ndescriptors:\n- key: k\n  shadow_mode: 1\n- key: k\n");
-    provider.start((load) => (loads.push(load), load.problems));
+    provider.start((load) => {
+      loads.push(load);
+      return Promise.resolve(load.problems);
+    });
     try {
       await until("the first load", () => loads.length === 1);
       assertEquals([loads[0]?.rules, loads[0]?.problems.map(({ at }) => at)], [

@@ -1,6 +1,6 @@
 import { assertEquals } from "#assert";
 import type { WorkerNotice } from "../../../src/base/supervised_worker.ts";
-import type { FromRuleWorker, ToRuleWorker } from "../../../src/config/file_provider_message.ts";
+import type { FromRuleWorker, ToRuleWorker } from "../../../src/config/file_provider_worker.ts";
 import type { LoadReceiver, RulesLoad } from "../../../src/config/provider.ts";
 import {
   createWorkerFileProvider,
@@ -58,7 +58,10 @@ class Scene {
     },
   });
 
-  constructor(onLoad: LoadReceiver = (load) => (this.loads.push(load), load.problems)) {
+  constructor(onLoad: LoadReceiver = (load) => {
+    this.loads.push(load);
+    return Promise.resolve(load.problems);
+  }) {
     this.provider.start(onLoad);
   }
 

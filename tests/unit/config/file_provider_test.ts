@@ -37,7 +37,7 @@ class Bed implements AsyncDisposable {
     await bed.write("a1");
     bed.provider.start(({ sources = [], problems }) => {
       bed.loads.push(sources.map(({ domain }) => domain).join(" "));
-      return bed.failure === undefined ? problems : Promise.reject(bed.failure);
+      return bed.failure === undefined ? Promise.resolve(problems) : Promise.reject(bed.failure);
     });
     await eventually(["a1"], () => bed.loads);
     return bed;

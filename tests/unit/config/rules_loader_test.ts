@@ -4,6 +4,7 @@ import type { LogFields, Logger } from "../../../src/base/log.ts";
 import type { LoadReceiver, RulesLoad } from "../../../src/config/provider.ts";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
 import { type ConcludedLoad, startRules } from "../../../src/config/rules_loader.ts";
+import { settledTurns } from "../../harness/until.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
 /** How a `Story` begins. */
@@ -22,7 +23,7 @@ class Story {
   readonly health = new Health();
   readonly clock: FakeClock;
   readonly loader;
-  load: LoadReceiver = () => [];
+  load: LoadReceiver = () => Promise.resolve([]);
 
   constructor(options: StoryOptions = {}) {
     const { clock = new FakeClock(1_000), mergeDomains = false, requiresRules = true, applied } = options;
@@ -128,7 +129,7 @@ const CASES: readonly (readonly [name: string, loads: RulesLoad[], story: string
 for (const [name, loads, expected, ...failing] of CASES) {
   Deno.test(`rules loader: ${name}`, async () => {
     const story = new Story();
-    for (const one of loads) story.load(one);
+    for (const one of loads) await story.load(one);
     assertEquals(story.take(), expected);
     assertEquals(
       story.health.failing().map(({ name, reason }) => `${name}: ${reason}`),
@@ -150,7 +151,7 @@ const NOTES: readonly (readonly [name: string, loads: RulesLoad[], isNoted: bool
 for (const [name, loads, isNoted, lastLine] of NOTES) {
   Deno.test(`rules loader: a note while the last load is rejected, ${name}`, async () => {
     const story = new Story({ requiresRules: false });
-    for (const one of loads) story.load(one);
+    for (const one of loads) await story.load(one);
     const noted = story.health.degraded().map(({ name, reason }) => `${name}: ${reason}`);
     const meanwhile = loads.includes(GOOD) ? "the previous rules stay" : "there are no rules yet";
     const [first, ...others] = noted;
@@ -164,7 +165,7 @@ for (const [name, loads, isNoted, lastLine] of NOTES) {
 Deno.test("rules loader: merging allows the same domain twice", async () => {
   const story = new Story({ mergeDomains: true });
   const twice = load({ "a.yaml": "domain: a\ndescriptors: []\n", "b.yaml": "domain: a\ndescriptors: []\n" });
-  assertEquals([story.load(twice), story.take()], [[], GOOD_LINES]);
+  assertEquals([await story.load(twice), story.take()], [[], GOOD_LINES]);
   await story.close();
 });
 
@@ -172,21 +173,21 @@ Deno.test("rules loader: answers the problems, keeps the last loads, and reports
   const story = new Story();
   const { loader, clock } = story;
   const { problems, version } = UNREADABLE;
-  assertEquals([loader.loads(), story.load(UNREADABLE)], [[], problems]);
-  story.load(UNCHANGED);
+  assertEquals([loader.loads(), await story.load(UNREADABLE)], [[], problems]);
+  await story.load(UNCHANGED);
   const rejected = { at: 1_000, ok: false, problems, changed: [], version, limits: 0 };
   assertEquals(loader.loads(), [rejected, rejected]);
   clock.advance(500);
-  story.load({ ...GOOD, changed: ["a.yaml"] });
+  await story.load({ ...GOOD, changed: ["a.yaml"] });
   const accepted = { at: 1_500, ok: true, problems: [], changed: ["a.yaml"], version: "v7", limits: 0 };
   assertEquals(loader.loads(), [accepted, rejected, rejected]);
-  story.load(UNCHANGED);
+  await story.load(UNCHANGED);
   await loader.firstRules;
-  const seen = [...Array(20).fill(UNREADABLE).flatMap((one) => (story.load(one), story.concluded.splice(0)))];
+  for (let time = 0; time < 20; time++) await story.load(UNREADABLE);
   const told = ({ rules, hasRules, problems, version }: ConcludedLoad) => {
     return [rules?.domainCount, hasRules, problems.length, version];
   };
-  assertEquals(seen.slice(0, 3).map(told), [[undefined, false, 1, ""], [1, true, 0, "v7"], [
+  assertEquals(story.concluded.slice(0, 3).map(told), [[undefined, false, 1, ""], [1, true, 0, "v7"], [
     undefined,
     true,
     1,
@@ -199,7 +200,7 @@ Deno.test("rules loader: answers the problems, keeps the last loads, and reports
 Deno.test("rules loader: a rejected first configuration is logged every 30 s until one is good, or it is closed", async () => {
   const story = new Story();
   const told = ["error: dir: gone", "error: Rules rejected; waiting for valid rules errors=1"];
-  story.load(UNREADABLE);
+  await story.load(UNREADABLE);
   assertEquals(story.take(), [told[0], "failed", told[1]]);
   story.clock.advance(29_999);
   assertEquals(story.take(), []);
@@ -207,15 +208,15 @@ Deno.test("rules loader: a rejected first configuration is logged every 30 s unt
   assertEquals(story.take(), told);
   story.clock.advance(60_000);
   assertEquals(story.take(), [...told, ...told]);
-  story.load(GOOD);
-  story.load(UNREADABLE);
+  await story.load(GOOD);
+  await story.load(UNREADABLE);
   assertEquals([story.take(), story.clock.waiting], [[
     ...GOOD_LINES.toSpliced(-1, 1, "warning: Rules loaded"),
     ...GONE,
   ], 0]);
   await story.close();
   const closed = new Story();
-  closed.load(UNREADABLE);
+  await closed.load(UNREADABLE);
   assertEquals(closed.clock.waiting, 1);
   await closed.close();
 });
@@ -226,7 +227,7 @@ Deno.test("rules loader: of many problems 100 are logged, errors before warnings
     const severity = (index + 1) % 12 === 0 ? "error" as const : "warning" as const;
     return { severity, at: `a.yaml:${index + 1}:1`, path: "", text: severity };
   });
-  story.load({ sources: undefined, problems, version: "" });
+  await story.load({ sources: undefined, problems, version: "" });
   const told = problems.map(({ severity, at }) => `${severity}: ${at}: ${severity}`);
   assertEquals(story.take(), [
     // Ten errors, all of them, and the first 90 of the warnings.
@@ -245,6 +246,7 @@ Deno.test("rules loader: rules that are applied in other threads are reported on
   const applied = Promise.withResolvers<void>();
   const story = new Story({ applied: applied.promise });
   const loading = story.load(GOOD);
+  await settledTurns();
   assertEquals([story.take(), story.health.healthy], [["rules: a v7"], false]);
   applied.resolve();
   await story.loader.firstRules;
