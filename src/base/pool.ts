@@ -13,6 +13,8 @@ interface PoolPolicy {
   readonly maxSize: number;
   /** A connection has several users at a time, and the one with the fewest is taken; otherwise it has one. */
   readonly isShared: boolean;
+  /** A connection that was lost sooner, and was not used, is a failure: a server may close an idle one. */
+  readonly settledMs: number;
   /** The wait after so many failures in a row, the last one for this reason; `null` ends the attempts. */
   readonly retryDelayMs: (failures: number, reason: string) => number | null;
 }
@@ -45,9 +47,6 @@ interface Member {
   openedAt: number;
 }
 
-/** A connection that was open for this long was no failure: a server may close an idle one. */
-const SETTLED_MS = 1_000;
-
 /**
  * Connections to one place. After a failure one attempt follows after the other, with growing waits, until a connection
  * is open.
@@ -61,6 +60,8 @@ export class Pool<C extends PooledConnection> {
   readonly #members = new Map<C, Member>();
   /** Those that are closed as soon as they have no user. */
   readonly #retired = new Map<C, Member>();
+  /** Those that were retired: their failures prove nothing about newer ones. */
+  readonly #replaced = new WeakSet<C>();
   /** Those without a user, unless they are shared. */
   #free: C[] = [];
   readonly #closing = new AbortController();
@@ -92,6 +93,11 @@ export class Pool<C extends PooledConnection> {
   /** The same with those that are being opened. */
   get fullSize(): number {
     return this.size + this.#opening;
+  }
+
+  /** The number of connections without a user, unless they are shared. */
+  get free(): number {
+    return this.#free.length;
   }
 
   get reason(): string {
@@ -140,13 +146,15 @@ export class Pool<C extends PooledConnection> {
     const member = this.#members.get(connection);
     if (member === undefined) return;
     this.#forget(connection);
+    this.#replaced.add(connection);
     if (member.users > 0) this.#retired.set(connection, member);
     else this.#close(connection, reason);
     this.#replace(member, reason);
   }
 
-  /** Replaces every connection: the name may resolve to another server by now. */
-  retireAll(reason: string): void {
+  /** Replaces every connection because of one of them: the name may resolve to another server by now. */
+  retireAll(cause: C, reason: string): void {
+    if (this.#replaced.has(cause)) return;
     for (const connection of [...this.#members.keys()]) this.retire(connection, reason);
   }
 
@@ -185,13 +193,16 @@ export class Pool<C extends PooledConnection> {
     });
   }
 
-  close(): void {
+  /** Ends attempts and closes the connections; with `keepUsed`, those with users when they are given back. */
+  close({ keepUsed = false } = {}): void {
     this.#closing.abort(new Error("it is closed"));
     this.#cancelRetry?.();
-    const all = [...this.#members.keys(), ...this.#retired.keys()];
+    for (const [connection, member] of this.#members) this.#retired.set(connection, member);
     this.#members.clear();
     this.#free = [];
-    for (const connection of all) this.#close(connection, "it is closed");
+    for (const [connection, { users }] of [...this.#retired]) {
+      if (users === 0 || !keepUsed) this.#close(connection, "it is closed");
+    }
   }
 
   #added(connection: C): void {
@@ -223,7 +234,8 @@ export class Pool<C extends PooledConnection> {
   /** Opens another connection, immediately unless this one was lost soon after it was opened. */
   #replace({ openedAt }: Member, reason: string): void {
     this.#reason = reason;
-    if (this.#options.clock.elapsed() - openedAt < SETTLED_MS) return this.#retryLater(reason);
+    const { clock, settledMs } = this.#options;
+    if (clock.elapsed() - openedAt < settledMs) return this.#retryLater(reason);
     this.#failures = 0;
     this.grow();
   }

@@ -38,6 +38,8 @@ export interface Greeted<C> {
   isOver: boolean;
 }
 
+/** A connection that was open for this long has worked. */
+export const SETTLED_MS = 1_000;
 /** Longest text of a server that reaches callers and logs, in characters. */
 const MAX_TEXT = 200;
 

@@ -96,6 +96,7 @@ export function openKvPool(
     minSize: size,
     maxSize: size,
     isShared: false,
+    settledMs: 1_000,
     clock,
     events: { free: () => {}, lost: (reason) => void errors.push(reason) },
   });

@@ -10,7 +10,7 @@ import { type Ask, askFor, type FailedAsk, SingleAsk, stateOf } from "../hit_bat
 import { InFlight, type InFlightRequest } from "../in_flight.ts";
 import type { SharedCacheOptions } from "../shared_cache_options.ts";
 import { KvBatch } from "./batch.ts";
-import { noAnswer, shortened } from "../server_connection.ts";
+import { noAnswer, SETTLED_MS, shortened } from "../server_connection.ts";
 import type { KvConnection } from "./connection.ts";
 import { ConnectionWait, type ConnectionWaitOptions } from "./connection_wait.ts";
 import type { KvServer } from "./connections.ts";
@@ -191,6 +191,7 @@ export class KvNode {
       minSize: poolSize,
       maxSize: poolSize,
       isShared: false,
+      settledMs: SETTLED_MS,
       events: {
         opened: () => {
           this.#expiries.clear();
@@ -278,7 +279,7 @@ export class KvNode {
       this.#breaker.failed(reason);
       this.#late.owe(follow);
       again?.fail(reason);
-      this.#pool.retireAll(reason);
+      this.#pool.retireAll(connection, reason);
       return this.#pool.give(connection);
     }
     this.#breaker.succeeded();

@@ -11,7 +11,7 @@ import { Breaker } from "../breaker.ts";
 import { askFor, type FailedAsk, SingleAsk, stateOf } from "../hit_batch.ts";
 import { InFlight, type InFlightRequest } from "../in_flight.ts";
 import { McBatch, type McExchange, McRemoval } from "./batch.ts";
-import { noAnswer } from "../server_connection.ts";
+import { noAnswer, SETTLED_MS } from "../server_connection.ts";
 import type { SharedCacheOptions } from "../shared_cache_options.ts";
 import { type McConnection, type McConnectionOptions, openMcConnection } from "./connection.ts";
 import type { McTally } from "./tally.ts";
@@ -145,6 +145,7 @@ export class McNode {
       minSize: 1,
       maxSize: Math.max(1, maxIdleConnections),
       isShared: true,
+      settledMs: SETTLED_MS,
       clock: this.#options.clock,
       retryDelayMs: (failures) => backoffMs(failures, random(), RECONNECT),
       open: (lost, signal) => openMcConnection(this.#options, lost, signal),

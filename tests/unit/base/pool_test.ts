@@ -29,6 +29,7 @@ class Bed {
       minSize: 2,
       maxSize: 2,
       isShared: false,
+      settledMs: 1_000,
       retryDelayMs: (failures) => 100 * failures,
       clock: this.clock,
       open: async (lost) => {
@@ -142,10 +143,13 @@ Deno.test("pool: a retired connection is replaced, and closed when its users hav
   await bed.connect();
   bed.clock.advance(1_000);
   const used = bed.pool.take();
-  bed.pool.retireAll("READONLY");
+  if (used !== undefined) bed.pool.retireAll(used, "READONLY");
   assertEquals(bed.connections.map(({ closed }) => closed), ["READONLY", undefined]);
   assertEquals([bed.pool.connected, bed.pool.size], [false, 1]);
-  if (used !== undefined) bed.pool.give(used);
+  if (used !== undefined) {
+    bed.pool.retireAll(used, "READONLY again");
+    bed.pool.give(used);
+  }
   assertEquals(used?.closed, "READONLY");
   await bed.connect();
   assertEquals([bed.pool.size, bed.pool.tally], [2, { opened: 4, closed: 2 }]);
@@ -182,6 +186,13 @@ Deno.test("pool: closing ends connections, attempts and waits", async () => {
   bed.pool.close();
   bed.clock.advance(10_000);
   assertEquals([bed.connections[1]?.closed, bed.attempts.length, bed.clock.waiting], ["it is closed", 2, 0]);
+  const used = new Bed();
+  await used.connect();
+  const connection = used.pool.take();
+  used.pool.close({ keepUsed: true });
+  assertEquals(used.connections.map(({ closed }) => closed), ["it is closed", undefined]);
+  if (connection !== undefined) used.pool.give(connection);
+  assertEquals(used.pool.size, 0);
   const late = new Bed();
   late.pool.close();
   await late.connect();

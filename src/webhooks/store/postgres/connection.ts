@@ -225,7 +225,6 @@ export class PostgresConnection {
   /** Closes the connection, with a timeout. */
   async close(): Promise<void> {
     if (!this.#isBroken) {
-      this.#onBroken = () => {};
       const left = this.#client.end();
       await withTimeout(left, FAREWELL_MS, this.#clock, () => new Error("no answer")).catch(() => {});
     }

@@ -2,6 +2,7 @@ import { backoffMs, type BackoffTimes } from "../../../base/backoff.ts";
 import type { Clock } from "../../../base/clock.ts";
 import { errorText } from "../../../base/error_text.ts";
 import type { PostgresAddress } from "../../../base/postgres_address.ts";
+import { Pool } from "../../../base/pool.ts";
 import { settledWithin } from "../../../base/wait.ts";
 import { StoreError } from "../store.ts";
 import { PoolTimeoutError } from "./error.ts";
@@ -35,7 +36,7 @@ interface Waiter {
 }
 
 const BACKOFF: BackoffTimes = { firstMs: 100, longestMs: 1_000 };
-/** How long operations in flight may take when the pool is closed. */
+/** Longest time of operations in flight when the pool is closed. */
 const CLOSE_MS = 5_000;
 
 /**
@@ -44,34 +45,44 @@ const CLOSE_MS = 5_000;
  */
 export class PostgresPool {
   readonly #options: PostgresPoolOptions;
+  readonly #pool: Pool<PostgresConnection>;
   readonly #ending = new AbortController();
   readonly #open = new Set<PostgresConnection>();
-  /** The most recently used is the last. */
-  readonly #idle: PostgresConnection[] = [];
   readonly #waiting = new Set<Waiter>();
   readonly #urgent = new Set<Waiter>();
-  readonly #connecting = new Set<Promise<void>>();
-  /** Connections to a server that is silent, or became read-only; they are closed instead of reused. */
-  #outdated = new WeakSet<PostgresConnection>();
+  readonly #drained = Promise.withResolvers<void>();
   #host = 0;
-  #failures = 0;
   #failure: string | undefined;
   #isConnected = false;
-  #cancelRetry: (() => void) | undefined;
-  #drained: (() => void) | undefined;
 
   constructor(options: PostgresPoolOptions) {
+    const { clock, random, size } = options;
     this.#options = options;
+    this.#pool = new Pool({
+      minSize: 0,
+      maxSize: size,
+      isShared: false,
+      settledMs: 0,
+      clock,
+      retryDelayMs: (failures) => backoffMs(failures, random(), BACKOFF),
+      waiting: () => this.#waiting.size,
+      open: (lost, signal) => this.#openConnection(lost, signal),
+      events: {
+        opened: () => this.#opened(),
+        free: () => this.#serve(),
+        lost: (reason, connection) => this.#lost(reason, connection),
+      },
+    });
   }
 
-  /** Why the last connection attempt failed, if it did. */
+  /** The reason of the last connection attempt, if it failed. */
   get failure(): string | undefined {
     return this.#failure;
   }
 
   /** The metrics at the moment. */
   get metrics(): PostgresPoolMetrics {
-    return { open: this.#open.size, idle: this.#idle.length, waiting: this.#waiting.size };
+    return { open: this.#open.size, idle: this.#pool.free, waiting: this.#waiting.size };
   }
 
   /** Lends a connection to the work; throws "busy" after the timeout. Urgent work takes precedence over other work. */
@@ -79,37 +90,41 @@ export class PostgresPool {
     work: (connection: PostgresConnection) => Promise<T>,
     { isUrgent = false }: { readonly isUrgent?: boolean | undefined } = {},
   ): Promise<T> {
-    const connection = this.#idle.pop() ?? await this.#wait(isUrgent);
+    const connection = this.#take() ?? await this.#wait(isUrgent);
     try {
       return await work(connection);
     } catch (error) {
-      // All connections are to the same server; outdated ones prove nothing new.
+      // All connections are to the same server.
       const isUseless = connection.isSilent || error instanceof StoreError && error.code === "read_only";
-      if (isUseless && !this.#outdated.has(connection)) this.#outdate();
+      if (isUseless) {
+        this.#isConnected = false;
+        this.#pool.retireAll(connection, errorText(error));
+      }
       throw error;
     } finally {
-      this.#giveBack(connection);
+      // No operation may get a connection in the transaction of another.
+      if (!connection.isBroken && connection.inTransaction) this.#pool.retire(connection, "in a transaction");
+      this.#pool.give(connection);
     }
   }
 
   /** Rejects the waiting, lets work in flight end, with a timeout, and closes all connections. */
   async close(): Promise<void> {
-    this.#cancelRetry?.();
     this.#ending.abort(new StoreError("closed", "Cannot use the store: it is closed"));
     for (const waiter of [...this.#waiting]) waiter.reject(this.#ending.signal.reason);
-    const idle = this.#idle.splice(0);
-    await Promise.all([...idle.map((connection) => this.#discard(connection)), ...this.#connecting]);
-    if (this.#open.size > 0) {
-      const drained = new Promise<void>((resolve) => this.#drained = resolve);
-      await settledWithin(drained, CLOSE_MS, this.#options.clock);
-    }
+    this.#pool.close({ keepUsed: true });
+    if (this.#open.size > 0) await settledWithin(this.#drained.promise, CLOSE_MS, this.#options.clock);
     for (const connection of [...this.#open]) connection.destroy();
+  }
+
+  #take(): PostgresConnection | undefined {
+    return this.#ending.signal.aborted ? undefined : this.#pool.take();
   }
 
   #wait(isUrgent: boolean): Promise<PostgresConnection> {
     const { signal } = this.#ending;
     if (signal.aborted) return Promise.reject(signal.reason);
-    if (this.#failure !== undefined && this.#open.size === 0) return Promise.reject(busy(this.#failure));
+    if (this.#failure !== undefined && !this.#pool.connected) return Promise.reject(busy(this.#failure));
     const { clock, waitMs, maxWaiting } = this.#options;
     if (this.#waiting.size >= maxWaiting && !isUrgent) {
       return Promise.reject(busy(`${this.#waiting.size} operations wait for a connection`));
@@ -130,67 +145,33 @@ export class PostgresPool {
     const waiter: Waiter = { resolve: settle(resolve), reject: settle(reject) };
     this.#waiting.add(waiter);
     if (isUrgent) this.#urgent.add(waiter);
-    this.#connectWhereNeeded();
+    this.#pool.grow();
     return promise;
   }
 
-  #giveBack(connection: PostgresConnection): void {
-    if (connection.isBroken) return;
-    const { aborted } = this.#ending.signal;
-    // No operation may get a connection in the transaction of another.
-    if (aborted || this.#outdated.has(connection) || connection.inTransaction) void this.#discard(connection);
-    else this.#hand(connection);
-  }
-
-  #hand(connection: PostgresConnection): void {
+  #serve(): void {
     const [waiter] = this.#urgent.size > 0 ? this.#urgent : this.#waiting;
-    if (waiter === undefined) this.#idle.push(connection);
-    else waiter.resolve(connection);
+    const connection = waiter === undefined ? undefined : this.#pool.take();
+    if (connection !== undefined) waiter?.resolve(connection);
   }
 
-  async #discard(connection: PostgresConnection): Promise<void> {
-    await connection.close();
-    this.#forget(connection);
+  #opened(): void {
+    this.#failure = undefined;
+    if (this.#isConnected) return;
+    this.#isConnected = true;
+    this.#options.onConnected?.();
   }
 
-  #forget(connection: PostgresConnection): void {
-    this.#open.delete(connection);
-    const index = this.#idle.indexOf(connection);
-    if (index !== -1) this.#idle.splice(index, 1);
-    if (this.#open.size === 0) {
-      this.#isConnected = false;
-      this.#drained?.();
-    }
-    this.#connectWhereNeeded();
-  }
-
-  #outdate(): void {
-    for (const connection of this.#open) this.#outdated.add(connection);
-    this.#isConnected = false;
-    for (const connection of this.#idle.splice(0)) void this.#discard(connection);
-  }
-
-  /** Opens a connection for each waiter; without any connection, a single attempt is enough. */
-  #connectWhereNeeded(): void {
-    if (this.#ending.signal.aborted || this.#cancelRetry !== undefined) return;
-    const { size } = this.#options;
-    const most = this.#open.size === 0 ? 1 : Math.min(this.#waiting.size, size - this.#open.size);
-    while (this.#connecting.size < most && this.#waiting.size > 0) this.#connect();
-  }
-
-  #connect(): void {
-    const connecting = this.#openConnection().then(
-      (connection) => this.#take(connection),
-      (error) => this.#fail(error),
-    ).finally(() => {
-      this.#connecting.delete(connecting);
-      this.#connectWhereNeeded();
-    });
-    this.#connecting.add(connecting);
+  #lost(reason: string, connection: PostgresConnection | undefined): void {
+    if (!this.#pool.connected) this.#isConnected = false;
+    if (connection !== undefined) return;
+    this.#failure = reason;
+    if (this.#pool.connected) return;
+    for (const waiter of [...this.#waiting]) waiter.reject(busy(reason));
   }
 
   /** Connects to the first host that accepts, beginning with the last one that did. */
-  async #openConnection(): Promise<PostgresConnection> {
+  async #openConnection(lost: (reason: string) => void, signal: AbortSignal): Promise<PostgresConnection> {
     const { address, ...options } = this.#options;
     const { hosts } = address.fields;
     const failures: unknown[] = [];
@@ -199,9 +180,9 @@ export class PostgresPool {
       const host = hosts[index];
       if (host === undefined) continue;
       try {
-        const { signal } = this.#ending;
         const connection = await PostgresConnection.open(address, host, { ...options, signal });
         this.#host = index;
+        this.#follow(connection, lost);
         return connection;
       } catch (error) {
         failures.push(error);
@@ -210,34 +191,13 @@ export class PostgresPool {
     throw busy(failures.map(errorText).join("; "));
   }
 
-  #take(connection: PostgresConnection): void {
+  #follow(connection: PostgresConnection, lost: (reason: string) => void): void {
     this.#open.add(connection);
-    connection.onBroken = () => this.#forget(connection);
-    if (connection.isBroken) return this.#forget(connection);
-    this.#failures = 0;
-    this.#failure = undefined;
-    if (this.#ending.signal.aborted) return void this.#discard(connection);
-    this.#hand(connection);
-    if (this.#isConnected) return;
-    this.#isConnected = true;
-    this.#options.onConnected?.();
-  }
-
-  #fail(error: unknown): void {
-    if (this.#ending.signal.aborted) return;
-    this.#failure = errorText(error);
-    if (this.#open.size === 0) {
-      for (const waiter of [...this.#waiting]) waiter.reject(busy(this.#failure));
-    }
-    if (this.#cancelRetry !== undefined) return;
-    const { clock, random } = this.#options;
-    this.#cancelRetry = clock.after(backoffMs(++this.#failures, random(), BACKOFF), () => {
-      this.#cancelRetry = undefined;
-      if (this.#open.size === 0) return this.#connect();
-      // Only additional connections failed.
-      this.#failure = undefined;
-      this.#connectWhereNeeded();
-    });
+    connection.onBroken = () => {
+      this.#open.delete(connection);
+      if (this.#open.size === 0 && this.#ending.signal.aborted) this.#drained.resolve();
+      lost("the connection is broken");
+    };
   }
 }
 
