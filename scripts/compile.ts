@@ -8,12 +8,11 @@ import { errorText } from "../src/base/error_text.ts";
 import { FlagError } from "../src/cli/flags.ts";
 import { checkNamedBase } from "./compile/base_runtime.ts";
 import { commitOf } from "./compile/commit.ts";
-import { ENTRY, WORKERS } from "./compile/contents.ts";
+import { ENTRY, LICENSES, PAGE, WORKERS } from "./compile/contents.ts";
 import { denoFolders } from "./compile/deno_folders.ts";
-import { contentOf } from "./compile/embedded_files.ts";
+import { type Content, contentOf, filesIn } from "./compile/embedded_files.ts";
 import { CompileError, MissingBaseError, runDeno } from "./compile/failure.ts";
 import { type CompileOptions, readCompileOptions, type Target, TARGETS, USAGE } from "./compile/options.ts";
-import { partLines } from "./compile/part_sizes.ts";
 import { checkRuns, makeProgram, type ProgramOptions } from "./compile/program.ts";
 import { copySources } from "./compile/source_copy.ts";
 import { SUMS_FILE, writeSums } from "./compile/sums.ts";
@@ -204,3 +203,33 @@ export async function runTask(
 }
 
 if (import.meta.main) await runTask(compile);
+
+/** Lines that say what every program has in it, in megabytes, from the folder of its sources. */
+async function partLines(source: string, content: Content): Promise<string[]> {
+  const page = join(source, PAGE);
+  const own = content.files.filter((file) => file.startsWith(source));
+  const pageFiles = own.filter((file) => file.startsWith(page));
+  const licenses = own.filter((file) => file === join(source, LICENSES));
+  const others = new Set([...pageFiles, ...licenses]);
+  const parts: readonly (readonly [name: string, files: readonly string[]])[] = [
+    ["modules of Weir, which Deno adds as JavaScript too", own.filter((file) => !others.has(file))],
+    [`${content.packages.size} npm packages`, await loadedFiles(content)],
+    ["web page", pageFiles],
+    ["licenses of the packages", licenses],
+  ];
+  return await Promise.all(parts.map(async ([name, files]) => {
+    const sizes = await Promise.all(files.map(async (file) => (await Deno.stat(file)).size));
+    return `  ${(sizes.reduce((sum, size) => sum + size, 0) / 1e6).toFixed(2)} MB ${name}`;
+  }));
+}
+
+/** The files of the packages without those that are left out. */
+async function loadedFiles({ packages, leftOut }: Content): Promise<string[]> {
+  const loaded: string[] = [];
+  for (const folder of packages.values()) {
+    for await (const file of filesIn(folder)) {
+      if (!leftOut.some((path) => file === path || file.startsWith(`${path}/`))) loaded.push(file);
+    }
+  }
+  return loaded;
+}

@@ -2,7 +2,7 @@ import { median } from "../../tests/harness/percentile.ts";
 import type { LoadResult } from "../../src/load/load_record.ts";
 import { LIMIT } from "../../tests/harness/bench_rules.ts";
 import { type RedisServer, startRedis } from "../../tests/harness/redis_server.ts";
-import { outputOf } from "../../tests/harness/child_process.ts";
+import { runScript } from "./measuring_script.ts";
 import type { LoadsSetup } from "./bench_loads.ts";
 import { portOf, startBenchWeir } from "./target.ts";
 
@@ -18,7 +18,7 @@ const ALGORITHMS = Object.keys(LIMITS) as readonly AlgorithmName[];
 const CACHES = ["memory", "redis"] as const;
 /** Turns of one round, so short that all algorithms meet the same machine. */
 const TURNS = 6;
-const SECONDS_PER_TURN = 0.25;
+const LOAD = { connections: 8, inFlight: 32, keys: 10_000, batch: 1, load: "keys", seconds: 0.25 } as const;
 
 /** Speed of one algorithm in one cache; medians of the rounds. */
 export interface AlgorithmSpeed {
@@ -67,14 +67,11 @@ async function measureRound(
 ): Promise<AlgorithmSpeed[]> {
   await using owned = new AsyncDisposableStack();
   const servers = await Promise.all(ALGORITHMS.map((algorithm) => startServer(cache, algorithm, owned)));
-  const ports = servers.map(({ port }) => port).join(",");
-  const turns = `${Math.max(1, Math.round(options.seconds * TURNS))}`;
-  const script = new URL("turns.ts", import.meta.url).pathname;
-  const run = async (count: string): Promise<LoadResult[][]> => {
-    const flags = ["--ports", ports, "--turns", count, "--seconds", `${SECONDS_PER_TURN}`];
-    return JSON.parse(await outputOf(Deno.execPath(), ["run", "-A", script, ...flags], signal));
-  };
-  await run("2");
+  const ports = servers.map(({ port }) => port);
+  const turns = Math.max(1, Math.round(options.seconds * TURNS));
+  const run = (count: number) =>
+    runScript<LoadResult[][]>("turns.ts", { ...LOAD, ports, turns: count }, signal);
+  await run(2);
   const before = await Promise.all(servers.map(cpuOfRedis));
   const results = await run(turns);
   const after = await Promise.all(servers.map(cpuOfRedis));

@@ -8,12 +8,13 @@ import {
   RULES_OF,
 } from "../../tests/harness/bench_rules.ts";
 import { framed } from "../../src/grpc/client/framed.ts";
-import { readResponse } from "../../src/load/rate_limit_message.ts";
+import { RATE_LIMIT_PATH, readResponse } from "../../src/load/rate_limit_message.ts";
 import { summarize } from "./report.ts";
 import { type Round, type RoundSetup, runRound, runTurns } from "./round.ts";
 import { type Scenario, SCENARIOS, type TargetName } from "./scenario.ts";
-import { singleCall } from "./single_call.ts";
 import { type CounterStore, type Target, Targets } from "./target.ts";
+import { Client, credentials } from "@grpc/grpc-js";
+import { Buffer } from "node:buffer";
 
 /** Time that a target may take from listening to its first good answer. */
 const READY_MS = 15_000;
@@ -240,4 +241,20 @@ class LoadBench {
 function equal(what: string, found: number, answered: number): string {
   if (found === answered) return `${what} = ${found} = hits answered`;
   throw new Error(`Cannot trust run: ${what} is ${found}, hits answered are ${answered}`);
+}
+
+/** One call by a real grpc-js client: the bytes of the answer, or an error for every status but OK. */
+function singleCall(port: number, message: Uint8Array): Promise<Uint8Array> {
+  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
+  const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
+  client.makeUnaryRequest(
+    RATE_LIMIT_PATH,
+    (bytes: Uint8Array) => Buffer.from(bytes),
+    (bytes: Uint8Array) => new Uint8Array(bytes),
+    message,
+    { deadline: Date.now() + 5_000 },
+    (error, answer) =>
+      answer === undefined ? reject(error ?? new Error("Cannot call: no answer")) : resolve(answer),
+  );
+  return promise.finally(() => client.close());
 }

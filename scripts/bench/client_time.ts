@@ -1,7 +1,6 @@
-import { parseArgs } from "node:util";
 import { Client, Post } from "../../src/rest/mod.ts";
 import { ChildProcess } from "../../tests/harness/child_process.ts";
-import { positiveInteger } from "./flag_values.ts";
+import { printResult } from "./measuring_script.ts";
 import { median } from "../../tests/harness/percentile.ts";
 
 /** Calls of one measurement by how many run at once; with its like it makes a pair that a slow moment hits as one. */
@@ -21,7 +20,9 @@ export interface ClientTime {
 }
 
 /** Sends the same request by bare `fetch` and by `send` to a server in a process of its own, in turn. */
-async function clientTimes(repetitions: number): Promise<ClientTime[]> {
+async function clientTimes(
+  { repetitions }: { readonly repetitions: number },
+): Promise<ClientTime[]> {
   const script = new URL(import.meta.url).pathname;
   await using server = new ChildProcess(Deno.execPath(), { args: ["run", "-A", script, "--serve"] });
   const { port } = await server.find({ port: /^port (\d+)$/ });
@@ -81,18 +82,11 @@ function serve(): void {
       headers: { "content-type": "application/json" },
     });
   };
-  const onListen = ({ port }: Deno.NetAddr) => print(`port ${port}`);
+  const onListen = ({ port }: Deno.NetAddr) => console.log(`port ${port}`);
   Deno.serve({ hostname: "127.0.0.1", port: 0, onListen }, answer);
 }
 
-function print(line: string): void {
-  Deno.stdout.writeSync(new TextEncoder().encode(`${line}\n`));
-}
-
 if (import.meta.main) {
-  const { values } = parseArgs({
-    options: { repetitions: { type: "string", default: "41" }, serve: { type: "boolean", default: false } },
-  });
-  if (values.serve) serve();
-  else print(JSON.stringify(await clientTimes(positiveInteger("repetitions", values.repetitions))));
+  if (Deno.args.includes("--serve")) serve();
+  else await printResult(clientTimes);
 }

@@ -1,15 +1,16 @@
-import { parseArgs } from "node:util";
 import { MemoryCache } from "../../src/cache/memory_cache.ts";
 import { planHits } from "../../src/ratelimit/plan.ts";
 import type { RateLimitRequest } from "../../src/ratelimit/request.ts";
 import type { Rules } from "../../src/ratelimit/rules.ts";
 import { RateLimitService } from "../../src/ratelimit/service.ts";
 import { StatsStore } from "../../src/stats/store.ts";
-import { DEFAULT_POLICY } from "./default_policy.ts";
+import { PLAIN_POLICY, type Policy } from "../../src/ratelimit/policy.ts";
 import { DECISION_CASES, type DecisionCase, requestsOfCase, rulesOfCase } from "./decision_cases.ts";
-import { positiveInteger } from "./flag_values.ts";
+import { printResult } from "./measuring_script.ts";
 import { median } from "../../tests/harness/percentile.ts";
 
+/** The policy of the default settings. */
+const DEFAULT_POLICY: Policy = { ...PLAIN_POLICY, expirationJitterMaxSeconds: 300 };
 /** Decisions of one measurement; with its like it makes a pair that a slow moment of the machine hits as one. */
 const DECISIONS = 2_000;
 /** Measurements before those that count, so that everything is compiled. */
@@ -115,8 +116,7 @@ function timeOf({ ask, requests }: Side, expected: number): number {
 }
 
 if (import.meta.main) {
-  const { values } = parseArgs({ options: { repetitions: { type: "string", default: "101" } } });
-  const repetitions = positiveInteger("repetitions", values.repetitions);
-  const times = DECISION_CASES.map((decisionCase) => decisionTime(decisionCase, repetitions));
-  Deno.stdout.writeSync(new TextEncoder().encode(`${JSON.stringify(times)}\n`));
+  await printResult(({ repetitions }: { readonly repetitions: number }) =>
+    DECISION_CASES.map((decisionCase) => decisionTime(decisionCase, repetitions))
+  );
 }

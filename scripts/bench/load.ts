@@ -1,11 +1,59 @@
-import { benchCalls, RULES_OF } from "../../tests/harness/bench_rules.ts";
-import { messageCheck } from "../../tests/harness/bench_answer.ts";
+import { benchCalls, type LoadName, RULES_OF } from "../../tests/harness/bench_rules.ts";
+import { type ExpectedCode, messageCheck } from "../../tests/harness/bench_answer.ts";
 import type { LoadResult } from "../../src/load/load_record.ts";
+import { RATE_LIMIT_PATH } from "../../src/load/rate_limit_message.ts";
 import { runLoad } from "../../src/load/run_load.ts";
-import { type LoadOptions, readLoadOptions } from "./load_options.ts";
+import { printResult } from "./measuring_script.ts";
+
+/** Options of a load. */
+interface LoadOptions {
+  readonly host: string;
+  readonly port: number;
+  /** File with the certificate that the server's is signed by; absent for plain text. */
+  readonly caFile?: string | undefined;
+  readonly connections: number;
+  /** Calls in flight on each connection. */
+  readonly inFlight: number;
+  /** Different keys, taken in turn. */
+  readonly keys: number;
+  /** Only every so many keys are taken. */
+  readonly stride: number;
+  /** Keys a call, each with a descriptor for every rule of the load. */
+  readonly batch: number;
+  readonly load: LoadName;
+  readonly expect: ExpectedCode;
+  /** The count that every counter is to have after its call. */
+  readonly count?: number | undefined;
+  readonly path: string;
+  /** Time before the measured one. */
+  readonly warmUpSeconds: number;
+  /** Measured time; no call begins after it. */
+  readonly seconds: number;
+  /** No more calls than this; `Infinity` leaves it to the time. */
+  readonly calls: number;
+  /** Evenly paced calls a second; absent for as many as are answered. */
+  readonly perSecond?: number | undefined;
+}
+
+const DEFAULTS: LoadOptions = {
+  host: "127.0.0.1",
+  port: 8081,
+  connections: 8,
+  inFlight: 32,
+  keys: 10_000,
+  stride: 1,
+  batch: 1,
+  load: "keys",
+  expect: "OK",
+  path: RATE_LIMIT_PATH,
+  warmUpSeconds: 0.5,
+  seconds: 3,
+  calls: Infinity,
+};
 
 /** Makes the calls of the bench, and checks each answer. */
-export async function runBenchLoad(options: LoadOptions): Promise<LoadResult> {
+export async function runBenchLoad(given: Partial<LoadOptions>): Promise<LoadResult> {
+  const options = { ...DEFAULTS, ...given };
   const { host, port, caFile, expect, batch, count, load } = options;
   const tls = caFile === undefined ? undefined : { ca: await Deno.readTextFile(caFile) };
   const { result } = await runLoad({
@@ -17,8 +65,4 @@ export async function runBenchLoad(options: LoadOptions): Promise<LoadResult> {
   return result;
 }
 
-if (import.meta.main) {
-  const result = await runBenchLoad(readLoadOptions(Deno.args));
-  Deno.stdout.writeSync(new TextEncoder().encode(`${JSON.stringify(result)}\n`));
-  Deno.exitCode = Object.keys(result.errors).length === 0 ? 0 : 1;
-}
+if (import.meta.main) await printResult(runBenchLoad);

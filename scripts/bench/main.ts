@@ -2,7 +2,7 @@ import { type Tool, toolAvailable } from "../../tests/harness/tools.ts";
 import { installTools } from "../install_tools.ts";
 import { measureAlgorithms } from "./algorithms.ts";
 import { benchLoads, type LoadsSetup } from "./bench_loads.ts";
-import { outputOf } from "../../tests/harness/child_process.ts";
+import { runScript } from "./measuring_script.ts";
 import type { ClientTime } from "./client_time.ts";
 import type { DecisionTime } from "./decision_time.ts";
 import { machine, versions } from "./machine.ts";
@@ -73,21 +73,18 @@ async function measureRest(setup: LoadsSetup): Promise<Omit<Measurements, "summa
   return { algorithms, decisions, million, reload, start, featureStart, client, webhooks, postgres };
 }
 
-async function measureDecisions(setup: LoadsSetup): Promise<DecisionTime[]> {
-  setup.say("times of decisions");
-  return JSON.parse(await repeated("decision_time.ts", setup));
+async function measureDecisions({ options, signal, say }: LoadsSetup): Promise<DecisionTime[]> {
+  say("times of decisions");
+  return await runScript("decision_time.ts", repeated(options), signal);
 }
 
-async function measureClient(setup: LoadsSetup): Promise<ClientTime[]> {
-  setup.say("times of the HTTP client");
-  return JSON.parse(await repeated("client_time.ts", setup));
+async function measureClient({ options, signal, say }: LoadsSetup): Promise<ClientTime[]> {
+  say("times of the HTTP client");
+  return await runScript("client_time.ts", repeated(options), signal);
 }
 
-/** Returns the output of a script that repeats a measurement in its own process. */
-async function repeated(file: string, { options, signal }: LoadsSetup): Promise<string> {
-  const script = new URL(file, import.meta.url).pathname;
-  const repetitions = `${options.isQuick ? QUICK_REPETITIONS : REPETITIONS}`;
-  return await outputOf(Deno.execPath(), ["run", "-A", script, "--repetitions", repetitions], signal);
+function repeated({ isQuick }: BenchOptions): { readonly repetitions: number } {
+  return { repetitions: isQuick ? QUICK_REPETITIONS : REPETITIONS };
 }
 
 async function writeResults(

@@ -29,7 +29,7 @@ export async function measureMillion({ options, signal, say }: LoadsSetup): Prom
   const settings = { BACKEND_TYPE: "memory", GRPC_ENGINE: options.engine };
   const child = owned.use(await startBenchWeir(settings));
   const { port } = await weirTarget("memory", child);
-  const flags = { port, keys: VALUES, seconds: SECONDS, "warm-up": 0 };
+  const flags = { port, keys: VALUES, seconds: SECONDS, warmUpSeconds: 0 };
   const first = { ...flags, calls: VALUES, count: 1 };
   const { callsPerSecond } = await runGenerator("load.ts", first, { what: "first pass of values", signal });
   const afterFirst = await residentMb(child.pid);

@@ -1,5 +1,4 @@
 import { parseArgs } from "node:util";
-import { oneOf, positive, positiveInteger, someOf } from "./flag_values.ts";
 
 /** The parts of a run. */
 export const PARTS = [
@@ -77,4 +76,32 @@ export function readBenchOptions(args: string[]): BenchOptions {
     isQuick,
     results: values.results ?? (isWhole ? ownFolder : undefined),
   };
+}
+
+/** A number above 0 from a flag. */
+function positive(name: string, text: string): number {
+  const value = Number(text);
+  if (value > 0 && Number.isFinite(value)) return value;
+  throw new RangeError(`Cannot read --${name} "${text}": it must be a number above 0`);
+}
+
+/** A whole number above 0 from a flag. */
+function positiveInteger(name: string, text: string): number {
+  const value = positive(name, text);
+  if (Number.isInteger(value)) return value;
+  throw new RangeError(`Cannot read --${name} "${text}": it must be a whole number`);
+}
+
+/** One of the known words from a flag. */
+function oneOf<T extends string>(name: string, text: string, choices: readonly T[]): T {
+  const choice = choices.find((known) => known === text);
+  if (choice !== undefined) return choice;
+  throw new RangeError(`Cannot read --${name} "${text}": it must be one of ${choices.join(", ")}`);
+}
+
+/** Some of the known words from a flag, in the order in which they are known. */
+function someOf<T extends string>(name: string, text: string, choices: readonly T[]): T[] {
+  const chosen = text.split(",");
+  for (const word of chosen) oneOf(name, word, choices);
+  return choices.filter((known) => chosen.includes(known));
 }

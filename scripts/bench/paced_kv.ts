@@ -1,6 +1,5 @@
 import process from "node:process";
-import { parseArgs } from "node:util";
-import { positive } from "./flag_values.ts";
+import { printResult } from "./measuring_script.ts";
 import { LoadRecord, type LoadResult } from "../../src/load/load_record.ts";
 import { pace } from "../../src/load/pace.ts";
 import { systemClock } from "../../src/base/clock.ts";
@@ -57,21 +56,4 @@ async function runPacedKv(options: PacedKvOptions): Promise<LoadResult> {
   return record.result((user + system) / 1_000 / (performance.now() - begin));
 }
 
-if (import.meta.main) {
-  const { values } = parseArgs({
-    options: {
-      port: { type: "string", default: "6379" },
-      "per-second": { type: "string", default: "5000" },
-      "warm-up": { type: "string", default: "0.5" },
-      seconds: { type: "string", default: "3" },
-    },
-  });
-  const result = await runPacedKv({
-    port: positive("port", values.port),
-    perSecond: positive("per-second", values["per-second"]),
-    warmUpSeconds: positive("warm-up", values["warm-up"]),
-    seconds: positive("seconds", values.seconds),
-  });
-  Deno.stdout.writeSync(new TextEncoder().encode(`${JSON.stringify(result)}\n`));
-  Deno.exitCode = Object.keys(result.errors).length === 0 ? 0 : 1;
-}
+if (import.meta.main) await printResult(runPacedKv);

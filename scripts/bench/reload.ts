@@ -11,7 +11,7 @@ const QUICK_RULES = 5_000;
 const CALLS_PER_SECOND = 20_000;
 const QUICK_CALLS_PER_SECOND = 2_000;
 /** One run of the generator; they follow one another until the rules are loaded. */
-const LOAD = { "in-flight": 256, "warm-up": 0.3, seconds: 1 } as const;
+const LOAD = { inFlight: 256, warmUpSeconds: 0.3, seconds: 1 } as const;
 /** More would take longer than a minute. */
 const MOST_ROUNDS = 2;
 const LOAD_TIMEOUT_MS = 120_000;
@@ -69,7 +69,7 @@ async function reloadOnce(
     RUNTIME_WATCH_ROOT: "false",
   }, { flags: [`--preload=${WATCH}`], rules: { "many.yaml": manyRules(count, 1) } });
   const { port } = await weirTarget("memory", weir);
-  const flags = { port, ...LOAD, "per-second": callsPerSecond };
+  const flags = { port, ...LOAD, perSecond: callsPerSecond };
   const run = () => runGenerator("load.ts", flags, { what: "calls during a reload", signal });
   await run();
   const before = weir.stdoutLines.length;

@@ -1,11 +1,10 @@
-import { outputOf } from "../../tests/harness/child_process.ts";
+import { runScript } from "./measuring_script.ts";
 import { type LoadTimes, runH2load } from "./h2load.ts";
 import type { LoadResult } from "../../src/load/load_record.ts";
 import { cpuSeconds } from "../../tests/harness/process_metrics.ts";
 import { RULES_OF } from "../../tests/harness/bench_rules.ts";
 import type { Scenario, TargetName } from "./scenario.ts";
 import type { RuleCounts, Target } from "./target.ts";
-import { watchWorkerShare } from "./worker_share.ts";
 
 /** One load on one target, once. */
 export interface Round extends LoadTimes {
@@ -66,18 +65,10 @@ export async function runTurns(
   for (const target of targets) {
     watched.push({ target: target.name, cpuFor: await watchTarget(target, scenario, options) });
   }
-  const flags = {
-    connections,
-    "in-flight": inFlight,
-    keys,
-    load,
-    batch,
-    turns,
-    seconds: turnSeconds,
-    "first-key": firstKey,
-  };
-  const ports = targets.map(({ port }) => port).join(",");
-  const results: LoadResult[][] = JSON.parse(await outputOfScript("turns.ts", { ...flags, ports }, signal));
+  const ports = targets.map(({ port }) => port);
+  const calls = { connections, inFlight, keys, firstKey, load, batch };
+  const script = { ...calls, ports, turns, seconds: turnSeconds };
+  const results = await runScript<LoadResult[][]>("turns.ts", script, signal);
   const rounds: Round[] = [];
   for (const [index, { target, cpuFor }] of watched.entries()) {
     const times = (results[index] ?? []).map((result) => checkedTimes(`${name} on ${target}`, result));
@@ -146,42 +137,23 @@ async function runH2(target: Target, scenario: Scenario, options: RoundSetup & A
 async function runOwn(target: Target, scenario: Scenario, options: RoundSetup & Amount): Promise<Times> {
   const script = target.name === "bare" ? "paced_kv.ts" : "load.ts";
   const { connections, inFlight, keys, load, batch, perSecond } = scenario;
-  const flags: Record<string, string | number | undefined> = {
-    port: target.port,
-    seconds: options.seconds,
-    "warm-up": options.warmUpSeconds,
-    "per-second": perSecond,
-    ...(target.name === "bare"
-      ? {}
-      : { connections, "in-flight": inFlight, keys, load, batch, expect: target.expect, ca: target.caFile }),
-  };
-  return await runGenerator(script, flags, {
-    what: `${scenario.name} on ${target.name}`,
-    signal: options.signal,
+  const { port, expect, caFile } = target;
+  const { seconds, warmUpSeconds, signal } = options;
+  const calls = { connections, inFlight, keys, load, batch, perSecond };
+  const what = `${scenario.name} on ${target.name}`;
+  return await runGenerator(script, { ...calls, port, expect, caFile, seconds, warmUpSeconds }, {
+    what,
+    signal,
   });
 }
 
 /** Runs a generator in a process of its own; throws unless every call was answered, and rightly. */
 export async function runGenerator(
   script: string,
-  flags: Readonly<Record<string, string | number | undefined>>,
+  options: object,
   { what, signal }: { readonly what: string; readonly signal: AbortSignal },
 ): Promise<Times> {
-  const output = await outputOfScript(script, flags, signal);
-  return checkedTimes(what, JSON.parse(output));
-}
-
-/** Runs a script of the bench with flags; answers what it prints. */
-async function outputOfScript(
-  script: string,
-  flags: Readonly<Record<string, string | number | undefined>>,
-  signal: AbortSignal,
-): Promise<string> {
-  const given = Object.entries(flags).flatMap(([name, value]) =>
-    value === undefined ? [] : [`--${name}`, `${value}`]
-  );
-  const path = new URL(script, import.meta.url).pathname;
-  return await outputOf(Deno.execPath(), ["run", "-A", path, ...given], signal);
+  return checkedTimes(what, await runScript(script, options, signal));
 }
 
 /** The times of a load; throws unless every call was answered, and rightly. */
@@ -192,4 +164,28 @@ function checkedTimes(what: string, result: LoadResult): Times {
     throw new Error(`Cannot trust run of "${what}": ${JSON.stringify(result)}`);
   }
   return times;
+}
+
+/** CPU ticks of each worker thread of a process. */
+async function workerTicks(pid: number): Promise<Map<string, number>> {
+  const ticks = new Map<string, number>();
+  for await (const { name } of Deno.readDir(`/proc/${pid}/task`)) {
+    // A thread may end at any time.
+    const stat = await Deno.readTextFile(`/proc/${pid}/task/${name}/stat`).catch(() => "");
+    const end = stat.lastIndexOf(")");
+    if (!stat.slice(stat.indexOf("(") + 1, end).startsWith("worker-")) continue;
+    const fields = stat.slice(end + 2).split(" ");
+    ticks.set(name, Number(fields[11]) + Number(fields[12]));
+  }
+  return ticks;
+}
+
+/** The result returns the share of the less busy one of the two busiest worker threads, from 0 to 0.5, since this call. */
+async function watchWorkerShare(pid: number): Promise<() => Promise<number>> {
+  const before = await workerTicks(pid);
+  return async () => {
+    const used = [...await workerTicks(pid)].map(([thread, ticks]) => ticks - (before.get(thread) ?? 0));
+    const [first = 0, second = 0] = used.sort((a, b) => b - a);
+    return second / (first + second);
+  };
 }

@@ -1,8 +1,8 @@
 import type { BenchResults } from "./measurements.ts";
 import { algorithmsText } from "./algorithm_rows.ts";
-import { postgresText } from "./postgres_table.ts";
 import { markdownTable, wholeNumber } from "../../tests/harness/markdown_table.ts";
 import { type Summary, summaryTable } from "./report.ts";
+import type { PostgresOutcome } from "./postgres.ts";
 
 const BATCHES = [1, 4, 16];
 
@@ -45,4 +45,21 @@ export function reportText(results: BenchResults): string {
     `${results.targets.length - missed} targets hit, ${missed} missed`,
     results.checks.map((check) => `- ${check}`).join("\n"),
   ].filter((part) => part !== "").join("\n\n");
+}
+
+const HEAD = ["store", "triggers/s", "to bare", "deliveries/s", "to bare"];
+
+/** The results of PostgreSQL, which has no targets, as Markdown. */
+function postgresText({ bareTransactions, connections, stores }: PostgresOutcome): string {
+  const rows = stores.map(({ store, triggers, triggersToBare, deliveries, deliveriesToBare }) => [
+    ...[store, wholeNumber(triggers), triggersToBare.toFixed(2)],
+    ...[wholeNumber(deliveries), deliveriesToBare.toFixed(2)],
+  ]);
+  return `The webhook service on PostgreSQL, beside ${
+    wholeNumber(bareTransactions)
+  } bare transactions/s of two rows \
+each by the
+same client with ${connections} connections, and beside a file:
+
+${markdownTable(HEAD, rows)}`;
 }

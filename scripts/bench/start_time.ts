@@ -2,7 +2,6 @@ import type { LoadsSetup } from "./bench_loads.ts";
 import { freePort } from "../../tests/harness/free_port.ts";
 import { featureSettings } from "./feature_settings.ts";
 import { runBenchLoad } from "./load.ts";
-import { readLoadOptions } from "./load_options.ts";
 import { median } from "../../tests/harness/percentile.ts";
 import { residentMb } from "../../tests/harness/process_metrics.ts";
 import { startBenchWeir } from "./target.ts";
@@ -66,8 +65,7 @@ async function startOnce(
   idleMs: number,
 ): Promise<{ firstOkMs: number; idleMb: number }> {
   const port = freePort();
-  const one = ["--port", `${port}`, "--connections", "1", "--in-flight", "1", "--keys", "1", "--calls", "1"];
-  const call = readLoadOptions([...one, "--warm-up", "0", "--seconds", "5"]);
+  const call = { port, connections: 1, inFlight: 1, keys: 1, calls: 1, warmUpSeconds: 0, seconds: 5 };
   const begin = performance.now();
   await using child = await startBenchWeir({ ...settings, GRPC_PORT: `${port}` });
   for (;;) {

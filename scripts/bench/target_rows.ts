@@ -8,10 +8,8 @@ import type { ReloadOutcome } from "./reload.ts";
 import { wholeNumber } from "../../tests/harness/markdown_table.ts";
 import type { Summary } from "./report.ts";
 import type { TargetName } from "./scenario.ts";
-import { atLeast, atMost } from "./target_row.ts";
 import type { StartOutcome } from "./start_time.ts";
 import type { WebhookOutcome } from "./webhooks.ts";
-import { workerRows } from "./worker_rows.ts";
 
 type Rate = readonly [what: string, scenario: string, target: TargetName, bound: number];
 
@@ -282,4 +280,49 @@ function pacedRows(
       measured: `${p99.toFixed(2)} ms, ${(p99 / echoP99).toFixed(2)} times`,
     }),
   ];
+}
+
+/** The texts of a row. */
+type RowTexts = Pick<TargetRow, "what" | "target" | "measured">;
+
+/** A target that is met from the bound on. */
+function atLeast(value: number, bound: number, texts: RowTexts): TargetRow {
+  return row(value >= bound, 1 - value / bound, texts);
+}
+
+/** A target that is met up to the bound. */
+function atMost(value: number, bound: number, texts: RowTexts): TargetRow {
+  return row(value <= bound, value / bound - 1, texts);
+}
+
+function row(isHit: boolean, share: number, { what, target, measured }: RowTexts): TargetRow {
+  return { what, target, measured, isHit, ...(isHit ? {} : { missedBy: share }) };
+}
+
+const WORKER_SCENARIO = "256x1 workers";
+const WORKER_PAIRS = [["memory", "memory-workers"], ["redis", "redis-workers"]] as const;
+const WORKER_BOUNDS = { callsPerCpu: 0.85, share: 0.4 } as const;
+
+/** CPU per call of two workers compared with one thread, and how evenly they share calls. */
+function workerRows(
+  find: (scenario: string, target: TargetName) => Summary | undefined,
+): TargetRow[] {
+  return WORKER_PAIRS.flatMap(([one, several]) => {
+    const [single, workers] = [find(WORKER_SCENARIO, one), find(WORKER_SCENARIO, several)];
+    if (single === undefined || workers?.workerShare === undefined) return [];
+    const ratio = single.median.cpuSecondsPer100k / workers.median.cpuSecondsPer100k;
+    const share = workers.workerShare;
+    return [
+      atLeast(ratio, WORKER_BOUNDS.callsPerCpu, {
+        what: `two workers, ${one}, 256 connections of 1: calls per CPU second`,
+        target: `at least ${WORKER_BOUNDS.callsPerCpu} times one thread`,
+        measured: `${ratio.toFixed(2)} times`,
+      }),
+      atLeast(share, WORKER_BOUNDS.share, {
+        what: `two workers, ${one}, 256 connections of 1: CPU of the less busy one`,
+        target: `at least ${WORKER_BOUNDS.share} of both`,
+        measured: share.toFixed(2),
+      }),
+    ];
+  });
 }

@@ -1,17 +1,16 @@
 import process from "node:process";
-import { parseArgs } from "node:util";
 import type { CallSource, LoadCall } from "../../src/load/call_source.ts";
-import { oneOf, positive, positiveInteger } from "./flag_values.ts";
 import { LoadConnection } from "../../src/load/load_connection.ts";
 import { type CallRecord, LoadRecord, type LoadResult } from "../../src/load/load_record.ts";
 import { RATE_LIMIT_PATH } from "../../src/load/rate_limit_message.ts";
+import { printResult } from "./measuring_script.ts";
 import { messageCheck } from "../../tests/harness/bench_answer.ts";
-import { benchCalls, type LoadName, LOADS, RULES_OF } from "../../tests/harness/bench_rules.ts";
+import { benchCalls, type LoadName, RULES_OF } from "../../tests/harness/bench_rules.ts";
 
 /** Time that the last answers of a turn may take after its time is over, and connections to open. */
 const GRACE_MS = 10_000;
 
-/** Options of a turns. */
+/** Options of `takeTurns`. */
 interface TurnsOptions {
   /** Ports on the loopback of the servers that are compared. */
   readonly ports: readonly number[];
@@ -161,35 +160,4 @@ class Server implements CallRecord {
   }
 }
 
-function readTurnsOptions(args: string[]): TurnsOptions {
-  const { values } = parseArgs({
-    args,
-    options: {
-      ports: { type: "string", default: "8081" },
-      turns: { type: "string", default: "20" },
-      seconds: { type: "string", default: "0.5" },
-      connections: { type: "string", default: "8" },
-      "in-flight": { type: "string", default: "32" },
-      keys: { type: "string", default: "10000" },
-      "first-key": { type: "string", default: "0" },
-      batch: { type: "string", default: "1" },
-      load: { type: "string", default: "keys" },
-    },
-  });
-  return {
-    ports: values.ports.split(",").map((port) => positiveInteger("ports", port)),
-    turns: positiveInteger("turns", values.turns),
-    seconds: positive("seconds", values.seconds),
-    connections: positiveInteger("connections", values.connections),
-    inFlight: positiveInteger("in-flight", values["in-flight"]),
-    keys: positiveInteger("keys", values.keys),
-    firstKey: values["first-key"] === "0" ? 0 : positiveInteger("first-key", values["first-key"]),
-    batch: positiveInteger("batch", values.batch),
-    load: oneOf("load", values.load, LOADS),
-  };
-}
-
-if (import.meta.main) {
-  const results = await takeTurns(readTurnsOptions(Deno.args));
-  Deno.stdout.writeSync(new TextEncoder().encode(`${JSON.stringify(results)}\n`));
-}
+if (import.meta.main) await printResult(takeTurns);

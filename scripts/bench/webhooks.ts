@@ -82,10 +82,10 @@ async function measureOnce({ options, signal }: LoadsSetup): Promise<Round> {
   const paced = async () => {
     const flags = {
       port: bench.grpcPort,
-      "per-second": DECISIONS_PER_SECOND,
+      perSecond: DECISIONS_PER_SECOND,
       seconds: 2 * options.seconds,
-      "warm-up": options.warmUpSeconds,
-      "in-flight": 256,
+      warmUpSeconds: options.warmUpSeconds,
+      inFlight: 256,
     };
     return (await runGenerator("load.ts", flags, { what: "decisions beside deliveries", signal })).p99Ms;
   };

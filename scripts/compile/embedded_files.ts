@@ -1,7 +1,6 @@
 import { join, relative } from "node:path";
 import { ENTRY, LICENSES, PAGE, UNUSED, WORKERS } from "./contents.ts";
 import { CompileError, runDeno } from "./failure.ts";
-import { licensesOf } from "./licenses.ts";
 
 /** Files that modules of a package import, require or read; no types, source maps and texts for people. */
 const LOADABLE = /\.(?:[cm]?js|json|node|wasm)$/;
@@ -149,4 +148,20 @@ async function sortOut(
     }
   }
   return { isEmpty, leftOut };
+}
+
+const NAME = /^(?:licen[cs]e|notice|copying)/i;
+
+/** The licenses of npm packages in one text: what their authors ask every copy to have in it. Takes their folders by name. */
+async function licensesOf(packages: ReadonlyMap<string, string>): Promise<string> {
+  const texts: string[] = [];
+  for (const [id, folder] of [...packages].sort()) {
+    const names = (await Array.fromAsync(Deno.readDir(folder), ({ name }) => name)).filter((name) =>
+      NAME.test(name)
+    );
+    const { license } = JSON.parse(await Deno.readTextFile(join(folder, "package.json")));
+    const found = await Promise.all(names.sort().map((name) => Deno.readTextFile(join(folder, name))));
+    texts.push([`==== ${id}: ${license}`, ...found.map((text) => text.trim())].join("\n\n"));
+  }
+  return `${texts.join("\n\n")}\n`;
 }

@@ -7,7 +7,7 @@ import type { DenoFolders } from "./deno_folders.ts";
 import type { Content } from "./embedded_files.ts";
 import { CompileError, complaint, MissingBaseError, runToEnd } from "./failure.ts";
 import type { Target } from "./options.ts";
-import { missingFiles, textsIn } from "./program_bytes.ts";
+import { Buffer } from "node:buffer";
 
 /** Another Deno than the one that runs this. */
 export interface Compiler {
@@ -117,4 +117,32 @@ function compileArgs({ target, output, content }: ProgramOptions): string[] {
     ...content.leftOut.map((path) => `--exclude=${path}`),
     ENTRY,
   ];
+}
+
+/** The description begins the embedded part; Deno itself is before it. */
+const DESCRIPTION = '{"argv":[';
+
+/** Those of the files whose bytes are not in a program. */
+function missingFiles(program: Uint8Array<ArrayBuffer>, files: readonly string[]): string[] {
+  const embedded = embeddedIn(program);
+  // Files stand there nearly in their order, so the next one is looked for behind the one before it.
+  let from = 0;
+  return files.filter((file) => {
+    const wanted = Deno.readFileSync(file);
+    const behind = embedded.indexOf(wanted, from);
+    const at = behind < 0 ? embedded.indexOf(wanted) : behind;
+    if (at >= 0) from = at;
+    return at < 0;
+  });
+}
+
+/** Those of the texts that are in what is embedded in a program. */
+function textsIn(program: Uint8Array<ArrayBuffer>, texts: readonly string[]): string[] {
+  const embedded = embeddedIn(program);
+  return texts.filter((text) => embedded.includes(text));
+}
+
+function embeddedIn(program: Uint8Array<ArrayBuffer>): Buffer {
+  const bytes = Buffer.from(program.buffer, program.byteOffset, program.byteLength);
+  return bytes.subarray(Math.max(0, bytes.lastIndexOf(DESCRIPTION)));
 }

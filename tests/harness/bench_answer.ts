@@ -2,10 +2,8 @@ import type { MessageCheck } from "../../src/load/pending_calls.ts";
 import { type ByteRange, readResponse, type ResponseSummary } from "../../src/load/rate_limit_message.ts";
 import { LIMIT } from "./bench_rules.ts";
 
-/** The codes that answers may be expected to have. */
-export const EXPECTED_CODES = ["echo", "OK", "OVER_LIMIT"] as const;
 /** The content of an expected response: the bytes of the request, or a response with this overall code. */
-export type ExpectedCode = typeof EXPECTED_CODES[number];
+export type ExpectedCode = "echo" | "OK" | "OVER_LIMIT";
 
 /** An expected response. */
 export interface Expectation {

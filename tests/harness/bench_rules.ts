@@ -12,9 +12,7 @@ export const RULE_NAMES: readonly RuleName[] = ["one", "keys", "second", "events
  * The loads: `one` is for one hot key, `keys` for many, `both` for many with two limits each, `events` for many of
  * which one in a hundred is over its limit, in shadow mode.
  */
-export const LOADS = ["one", "keys", "both", "events"] as const;
-/** The name of a load. */
-export type LoadName = typeof LOADS[number];
+export type LoadName = "one" | "keys" | "both" | "events";
 /** The rules that a call of each load meets with every key. */
 export const RULES_OF: Readonly<Record<LoadName, readonly RuleName[]>> = {
   one: ["one"],

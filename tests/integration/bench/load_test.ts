@@ -1,28 +1,26 @@
 import { assertEquals } from "#assert";
 import { fileURLToPath } from "node:url";
 import { makeCertificates } from "../../harness/certificates.ts";
-import { ChildProcess, outputOf } from "../../harness/child_process.ts";
+import { ChildProcess } from "../../harness/child_process.ts";
 import type { LoadResult } from "../../../src/load/load_record.ts";
 import { needs } from "../../harness/tools.ts";
+import { runScript } from "../../../scripts/bench/measuring_script.ts";
 import { startBenchWeir, weirTarget } from "../../../scripts/bench/target.ts";
 
 const BENCH = fileURLToPath(new URL("../../../scripts/bench/", import.meta.url));
-const COMMON = [
-  ...["--connections", "4", "--in-flight", "8", "--keys", "50", "--warm-up", "0"],
-  // The calls end it, and not the time, however slow the machine is.
-  ...["--calls", "200", "--seconds", "100"],
-];
+// The calls end it, and not the time, however slow the machine is.
+const COMMON = { connections: 4, inFlight: 8, keys: 50, warmUpSeconds: 0, calls: 200, seconds: 100 };
 
 Deno.test("load.ts: every answer of the echo server is checked", async () => {
   await using echo = await startEcho();
-  const load = (...args: string[]) => runLoad(["--port", echo.port, ...COMMON, ...args]);
-  assertEquals(await load("--expect", "echo"), good(200));
-  assertEquals(await load("--expect", "OK"), {
+  const load = (options: object) => runLoad({ ...COMMON, port: echo.port, ...options });
+  assertEquals(await load({ expect: "echo" }), good(200));
+  assertEquals(await load({ expect: "OK" }), {
     calls: 200,
     errors: { 'Cannot read answer at byte "0": it must be a RateLimitResponse': 200 },
     statuses: { OK: 200 },
   });
-  assertEquals(await load("--expect", "echo", "--path", "/none.Service/None"), {
+  assertEquals(await load({ expect: "echo", path: "/none.Service/None" }), {
     calls: 200,
     errors: { "UNIMPLEMENTED: The server does not implement the method /none.Service/None": 200 },
     statuses: { UNIMPLEMENTED: 200 },
@@ -40,15 +38,16 @@ Deno.test({
       "memory-tls",
       owned.use(
         await startBenchWeir({
-          ...{ BACKEND_TYPE: "memory", GRPC_SERVER_USE_TLS: "true" },
-          ...{ GRPC_SERVER_TLS_CERT: certFile, GRPC_SERVER_TLS_KEY: keyFile },
+          BACKEND_TYPE: "memory",
+          GRPC_SERVER_USE_TLS: "true",
+          GRPC_SERVER_TLS_CERT: certFile,
+          GRPC_SERVER_TLS_KEY: keyFile,
         }),
       ),
     );
-    const port = String(weir.port);
-    const load = (port: string, expect: string) =>
-      runLoad(["--port", port, "--ca", authority.certFile, "--expect", expect, ...COMMON]);
-    assertEquals([await load(echo.port, "echo"), await load(port, "OK")], [good(200), good(200)]);
+    const load = (port: number, expect: string) =>
+      runLoad({ ...COMMON, port, caFile: authority.certFile, expect });
+    assertEquals([await load(echo.port, "echo"), await load(weir.port, "OK")], [good(200), good(200)]);
   },
 });
 
@@ -58,14 +57,13 @@ function good(calls: number): Found {
   return { calls, errors: {}, statuses: { OK: calls } };
 }
 
-async function runLoad(args: string[]): Promise<Found> {
-  const output = await outputOf(Deno.execPath(), ["run", "-A", `${BENCH}load.ts`, ...args]);
-  const { calls, errors, statuses }: LoadResult = JSON.parse(output);
+async function runLoad(options: object): Promise<Found> {
+  const { calls, errors, statuses } = await runScript<LoadResult>("load.ts", options);
   return { calls, errors, statuses };
 }
 
-async function startEcho(args: string[] = []): Promise<AsyncDisposable & { port: string }> {
+async function startEcho(args: string[] = []): Promise<AsyncDisposable & { port: number }> {
   const child = new ChildProcess(Deno.execPath(), { args: ["run", "-A", `${BENCH}echo_server.ts`, ...args] });
   const { port } = await child.find({ port: /Listening for gRPC on '[^']*:(\d+)'/ });
-  return { port, [Symbol.asyncDispose]: () => child[Symbol.asyncDispose]() };
+  return { port: Number(port), [Symbol.asyncDispose]: () => child[Symbol.asyncDispose]() };
 }

@@ -1,4 +1,0 @@
-import { PLAIN_POLICY, type Policy } from "../../src/ratelimit/policy.ts";
-
-/** The policy of the default settings. */
-export const DEFAULT_POLICY: Policy = { ...PLAIN_POLICY, expirationJitterMaxSeconds: 300 };
