@@ -76,9 +76,10 @@ const FLAG_TYPES: Partial<Record<FieldType, FlagType>> = {
 export function flagsOf(fields: Fields, into: CallFlag["into"] = "body", outer = ""): CallFlags {
   const flags = Object.entries(fields).map(([name, field]) => {
     const path = `${outer}${name}`;
-    // A limit may be absent, so that its fields are not required by themselves.
-    if (field.type === "limit") return flagsOf(optional(field.fields ?? {}), into, `${path}.`);
-    if (field.type === "verification") return flagsOf(optional(field.fields ?? {}), into, `${path}.`);
+    // The object may be absent, so that its fields are not required by themselves.
+    if (field.type === "limit" || field.type === "verification") {
+      return flagsOf(optional(field.fields ?? {}), into, `${path}.`);
+    }
     const { flag = dashed(name), value, isRequired } = field;
     const type = FLAG_TYPES[field.type] ?? {};
     const doc = `${helpOf(field)}${isRequired === true ? " (required)" : ""}`;

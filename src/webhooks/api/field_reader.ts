@@ -13,6 +13,7 @@ import { parseMoment, parseTime } from "../../base/rfc3339.ts";
 import { eventKindProblem, eventPatternProblem, MAX_KIND_LENGTH } from "../model/event.ts";
 import { eventFilterProblem } from "../model/event_filter.ts";
 import { readTriggerLimit, triggerLimitJson } from "../model/limit_call.ts";
+import { parseTemplate } from "../model/template.ts";
 import type { Field, Fields, FieldType, Sent } from "../resources/field.ts";
 import {
   HTTP_HEADERS,
@@ -25,7 +26,6 @@ import {
 } from "./field_schemas.ts";
 import { invalidField, refusal, type WebhookRefusal } from "./problem.ts";
 import type { ProblemCode } from "./problem_codes.ts";
-import { limitValueProblem } from "./trigger_limit.ts";
 
 /** Deepest nesting of the body of a call. */
 const MAX_NESTING = 64;
@@ -93,7 +93,7 @@ export function readFields<F extends Fields>(
     const value = Object.hasOwn(object, key) ? object[key] : undefined;
     if (value === undefined && field.isRequired === true) throw invalidField(name, "it is required");
     if (value === undefined || value === null && field.isNullable === true) return [key, value];
-    return [key, READERS[field.type](value, { name, field, key, options })];
+    return [key, READERS[field.type]?.(value, { name, field, key, options })];
   });
   return Object.fromEntries(values);
 }
@@ -110,7 +110,8 @@ interface Place {
 /** Returns the value of a field, or throws its refusal. */
 type Reader = (value: JsonValue, place: Place) => unknown;
 
-const READERS: Readonly<Record<FieldType, Reader>> = {
+/** Requests have no fields of the other types. */
+const READERS: Readonly<Partial<Record<FieldType, Reader>>> = {
   text: readText,
   url: readText,
   secret: readText,
@@ -188,12 +189,6 @@ const READERS: Readonly<Record<FieldType, Reader>> = {
   },
   verification: readObject,
   object: readObject,
-  // Requests have none of these.
-  share: unread,
-  json: unread,
-  texts: unread,
-  record: unread,
-  records: unread,
 };
 
 function readText(value: JsonValue, place: Place): string {
@@ -252,12 +247,11 @@ function checkDescriptor(object: JsonObject, name: string): void {
   }
   for (const [key, value] of entries) {
     if (key === "") throw invalidField(name, "expected a key that is not empty");
-    refuse(`${name}.${key}`, typeof value === "string" ? limitValueProblem(value) : "expected a text");
+    refuse(
+      `${name}.${key}`,
+      typeof value === "string" ? parseTemplate(value, ["input"]).problem : "expected a text",
+    );
   }
-}
-
-function unread(_: JsonValue, place: Place): never {
-  throw expected(place, "no such field");
 }
 
 function refuse(name: string, reason: string | undefined): void {

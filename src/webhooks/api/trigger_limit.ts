@@ -39,11 +39,6 @@ export async function checkLimit(
   throw refusal("over_limit", detail, { headers: { "retry-after": String(seconds) } });
 }
 
-/** Why a value of a descriptor cannot be used; nothing when it can. */
-export function limitValueProblem(text: string): string | undefined {
-  return parseTemplate(text, ["input"]).problem;
-}
-
 /** The descriptors of the limit with this JSON, filled in from an input. */
 export function limitDescriptors(limit: string, input: JsonObject): LimitDescriptors {
   const scope: TemplateScope = { read: (root) => root === "input" ? input : undefined };

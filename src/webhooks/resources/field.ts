@@ -1,38 +1,23 @@
 import type { JsonObject } from "../../base/exact_json.ts";
 
+type TextType = "text" | "url" | "header" | "secret" | "choice" | "id" | "kind" | KeptAsJson;
+/** Values that records keep as JSON. */
+type KeptAsJson = "filter" | "limit" | "json";
+/** People write `milliseconds`, `seconds` and `delay` as durations, and `moment` as a time or a duration before now. */
+type NumberType = "integer" | "share" | "milliseconds" | "seconds" | "delay" | "time" | "moment";
+/** `kinds` are kinds of events, prefixes and `*`. */
+type ListType = "kinds" | "texts";
+type ObjectType = "object" | "verification";
+
 /** The kind of a field's value, which decides on its check, its schema and its input. */
 export type FieldType =
-  | "text"
-  | "url"
-  | "header"
-  | "secret"
-  | "choice"
+  | TextType
+  | NumberType
+  | ListType
+  | ObjectType
   | "flag"
-  | "integer"
-  /** Integers that people write as durations. */
-  | "milliseconds"
-  | "seconds"
-  | "share"
-  | "id"
-  | "time"
-  /** A time, or a duration before now. */
-  | "moment"
-  /** A duration of at most 30 days. */
-  | "delay"
-  /** A kind of event, and a list of kinds, prefixes and `*`. */
-  | "kind"
-  | "kinds"
-  /** Static headers, of which only the names are shown. */
   | "headers"
-  | "filter"
-  | "limit"
   | "descriptors"
-  /** The signatures of calls. */
-  | "verification"
-  /** Any JSON object, and any JSON value. */
-  | "object"
-  | "json"
-  | "texts"
   | "record"
   | "records";
 
@@ -94,33 +79,13 @@ export interface Resource {
   readonly columns: readonly string[];
 }
 
-/** The values of the types as requests are read, and as records keep them. */
-interface Values {
-  readonly text: string;
-  readonly url: string;
-  readonly header: string;
-  readonly secret: string;
-  readonly flag: boolean;
-  readonly integer: number;
-  readonly milliseconds: number;
-  readonly seconds: number;
-  readonly share: number;
-  readonly id: string;
-  /** Milliseconds since the Unix epoch. */
-  readonly time: number;
-  readonly moment: number;
-  readonly delay: number;
-  readonly kind: string;
-  readonly kinds: readonly string[];
-  readonly headers: readonly (readonly [name: string, value: string])[];
-  /** JSON. */
-  readonly filter: string;
-  readonly limit: string;
-  readonly verification: JsonObject;
-  readonly object: JsonObject;
-  readonly json: string;
-  readonly texts: readonly string[];
-}
+/** The values of the types as requests are read, and as records keep them. Times are in milliseconds. */
+type Values =
+  & Readonly<Record<TextType, string>>
+  & Readonly<Record<NumberType, number>>
+  & Readonly<Record<ListType, readonly string[]>>
+  & Readonly<Record<ObjectType, JsonObject>>
+  & { readonly flag: boolean; readonly headers: readonly (readonly [name: string, value: string])[] };
 
 /** The value of a field. */
 type ValueOf<F extends Field> = F extends { readonly choices: readonly (infer Choice)[] } ? Choice
@@ -188,9 +153,8 @@ export function newFields<F extends Fields>(fields: F): NewFields<F> {
 /** The fields that a change may have. */
 export function changeFields<F extends Fields>(fields: F): ChangeFields<F> {
   const settable = Object.entries(pick(fields, (field) => field.set === "always"));
-  return Object.fromEntries(
-    settable.map(([name, { isRequired: _, default: __, ...field }]) => [name, field]),
-  ) as unknown as ChangeFields<F>;
+  const optional = settable.map(([name, { isRequired: _, default: __, ...field }]) => [name, field]);
+  return Object.fromEntries(optional);
 }
 
 /** The values of a new record: those that were sent, and the defaults of the others. */
