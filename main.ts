@@ -13,13 +13,11 @@ import { versionText } from "./src/base/version.ts";
 import { heldUntilAborted, settledWithin, unlessAborted } from "./src/base/wait.ts";
 import { checkRuntime } from "./src/cli/runtime_check.ts";
 import { openAdministration } from "./src/serve/administration.ts";
-import type { Deciders, DecidersOptions } from "./src/serve/deciders.ts";
-import type { ForgetKeys } from "./src/serve/decisions.ts";
 import { watchDecisions, watchHealth } from "./src/serve/health.ts";
-import { addressOf, NOT_OPENED, OpenedParts, stopOn } from "./src/serve/lifecycle.ts";
+import { addressOf, NOT_OPENED, OpenedParts, portOf, stopOn } from "./src/serve/lifecycle.ts";
 import { makeReportingParts, type PartsOptions, type ServiceParts } from "./src/serve/parts.ts";
-import { openRules } from "./src/serve/rules.ts";
 import { openOtlp } from "./src/serve/otlp.ts";
+import { type ApplyRules, openRules } from "./src/serve/rules.ts";
 import { openTracing } from "./src/serve/tracing.ts";
 import type { DecidingWorkerHandle } from "./src/serve/workers/message.ts";
 import {
@@ -34,6 +32,7 @@ import { createLogger } from "./src/telemetry/logger.ts";
 import { PROCESS_ERROR_METRICS, PROCESS_METRICS, ProcessMetrics } from "./src/telemetry/process_metrics.ts";
 import { closeInspector } from "./src/telemetry/inspector_guard.ts";
 import { guardProcess } from "./src/telemetry/process_guard.ts";
+import type { Tracing } from "./src/telemetry/tracing.ts";
 import type { WebhookWorkerHandle } from "./src/webhooks/service/supervisor.ts";
 
 const { version } = config;
@@ -63,7 +62,7 @@ export interface Running {
 export interface ServeOptions extends PartsOptions {
   /** Starts the worker of the webhook service; the product's when absent. */
   readonly createWebhookWorker?: () => WebhookWorkerHandle;
-  /** Replaces the threads that decide gRPC calls, where the settings require several. */
+  /** Starts a further thread that decides gRPC calls; the product's when absent. */
   readonly createDecidingWorker?: () => DecidingWorkerHandle;
   /** The settings for operators; none are shown when absent. */
   readonly effective?: readonly EffectiveSetting[];
@@ -80,14 +79,14 @@ export async function serve(
   signal: AbortSignal,
   options: ServeOptions,
 ): Promise<Running> {
-  const parts = await makeReportingParts(settings, options);
+  const parts = await makeReportingParts(settings, { ...options, version });
   const { logger, clock, health } = parts;
   const opened = new OpenedParts(parts);
   try {
     opened.defer(reportProcess(parts));
     opened.defer(watchHealth(parts));
     const sinks = opened.opening(openSinks(parts));
-    const otlpOpening = opened.opening(openOtlp(parts, version));
+    const otlpOpening = opened.opening(openOtlp(parts));
     const tracingOpening = opened.opening(openTracing(parts, otlpOpening));
     // Its worker starts while the rest of this thread is loaded.
     const rulesOpening = opened.opening(openRules(parts));
@@ -97,23 +96,19 @@ export async function serve(
     const gaveUp = new AbortController();
     const end = heldUntilAborted(signal, gaveUp.signal);
     const tracing = await tracingOpening;
-    const { cache, decisions, decide, deciders } = await openDecisions(parts, loaded, opened, {
-      tracing,
-      onGivenUp: (text) => gaveUp.abort(new Error(text)),
-      createWorker: options.createDecidingWorker,
-    });
-    const { service, counters } = decisions;
-    const { refresh } = deciders;
-    const reading = { rules: () => service.rules, refresh, version, effective: options.effective ?? [] };
+    const decisions = await openDecisions(parts, loaded, opened, { ...options, tracing, gaveUp });
+    const { cache, service, decide, counters, workers, refresh } = decisions;
+    const reading = { rules: () => service.rules, refresh, effective: options.effective ?? [] };
     opened.listener(await loaded.openPullMetrics(parts, reading), "metrics");
     await opened.opening(loaded.openMetricsExport(parts, reading, await otlpOpening));
     const createWorker = options.createWebhookWorker;
-    const webhooks = await openAdministration(parts, { version, tracing, decide, counters, createWorker });
+    const webhooks = await openAdministration(parts, { tracing, decide, counters, createWorker });
     opened.defer(() => webhooks.close(0));
     opened.listener(webhooks.listener, "administration");
     const rules = await rulesOpening;
-    const applying = rules.decideBy(loaded.checkingScripts(parts, cache, deciders.applyRules));
-    const debug = loaded.openDebug(parts, decisions, { ...reading, loading: () => rules, webhooks });
+    const applying = rules.decideBy(loaded.checkingScripts(parts, cache, decisions.applyRules));
+    const shown = { ...reading, loading: () => rules, webhooks };
+    const debug = loaded.openDebug(parts, { service, counters }, shown);
     opened.listener(debug, "debug");
     options.onReload?.(rules.reload);
     const needed = settings.FORCE_START_WITHOUT_INITIAL_CONFIG ? [] : [rules.firstRules];
@@ -123,15 +118,16 @@ export async function serve(
     const http = await loaded.openHttp(parts, tracing, decide, webhooks);
     opened.defer(() => http.close(DRAIN_MS));
     // The last to open: its unix socket replaces one in use, so nothing may fail after it.
-    const grpc = await deciders.open();
+    const grpc = await loaded.openGrpc(parts, tracing, decide, service);
     opened.defer(() => grpc.close(DRAIN_MS));
+    await workers?.listen(portOf(grpc));
     logListening(logger, grpc, http);
     health.set("start", true);
     // Their workers would delay the first calls.
     webhooks.start();
     (await otlpOpening)?.start();
     const close = async () => {
-      await Promise.all([grpc.close(DRAIN_MS), http.close(DRAIN_MS), webhooks.close(DRAIN_MS)]);
+      await Promise.all([grpc, http, webhooks, workers].map((one) => one?.close(DRAIN_MS)));
       await opened.close();
       gaveUp.signal.throwIfAborted();
     };
@@ -155,27 +151,43 @@ function logListening(
   logger.info(`Listening for triggers on '${addressOf(http.triggers)}'`, {}, "warning");
 }
 
-/** Opens the counters, the service that decides by them, and what takes gRPC calls. */
+/** Options of `openDecisions`. */
+interface DecisionsOptions {
+  readonly tracing: Tracing;
+  /** Aborted when the settings end the attempts to connect to the cache. */
+  readonly gaveUp: AbortController;
+  readonly createDecidingWorker?: (() => DecidingWorkerHandle) | undefined;
+}
+
+/** Opens the counters, the service that decides by them, and the other threads that decide. */
 async function openDecisions(
   parts: ServiceParts,
   loaded: Awaited<ReturnType<typeof loadListeners>>,
   opened: OpenedParts,
-  { tracing, onGivenUp, createWorker }: Pick<DecidersOptions, "tracing" | "onGivenUp" | "createWorker">,
+  { tracing, gaveUp, createDecidingWorker }: DecisionsOptions,
 ) {
+  const onGivenUp = (text: string) => gaveUp.abort(new Error(text));
   const cache = await loaded.openCache({ ...parts, onGivenUp });
   opened.defer(() => cache.close());
-  const traced = tracing.cache(cache.cache, loaded.cacheKind(parts.settings));
-  const forget: ForgetKeys = (keys) => deciders.forget?.(keys);
-  const decisions = loaded.openService(parts, { ...cache, cache: traced }, forget);
-  const { service } = decisions;
+  loaded.warnOfHeap(parts);
+  const traced = { ...cache, cache: tracing.cache(cache.cache, loaded.cacheKind(parts.settings)) };
+  const { service, forget } = loaded.openService(parts, traced);
   if (parts.settings.BACKEND_TYPE !== "memory") {
     opened.defer(watchDecisions(parts, () => service.tally.total));
   }
+  const { DecidingWorkers } = loaded;
+  const workers = DecidingWorkers && new DecidingWorkers(parts, service, createDecidingWorker);
+  opened.defer(() => workers?.close(0));
+  const counters = loaded.openCounters(parts, { cache: traced, service }, async (keys) => {
+    forget(keys);
+    await workers?.forget(keys);
+  });
+  const applyRules: ApplyRules = workers === undefined
+    ? (rules) => service.setRules(rules)
+    : (rules, texts) => workers.setRules(texts).then(() => service.setRules(rules));
   const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
-  const shared = { version, tracing, decide, service, cache, onGivenUp, createWorker };
-  const deciders: Deciders = loaded.openDeciders(parts, shared);
-  opened.defer(() => deciders.close());
-  return { cache, decisions, decide, deciders };
+  const refresh = workers === undefined ? undefined : () => workers.refresh();
+  return { cache: traced, service, decide, counters, workers, applyRules, refresh };
 }
 
 /** Opens the statistics sinks where any are enabled; their modules are loaded only then. */
@@ -187,16 +199,18 @@ async function openSinks({ settings, stats, ...options }: ServiceParts): Promise
 
 /** Loads what every service requires before its ports open: a later import would fail without a free file descriptor. */
 async function loadListeners(settings: Settings) {
-  const [ports, cache, service, pull, http, deciders, scripts] = await Promise.all([
+  const [ports, cache, service, pull, http, grpc, scripts, workers] = await Promise.all([
     import("./src/serve/shared_ports.ts"),
     import("./src/serve/cache.ts"),
     import("./src/serve/decisions.ts"),
     import("./src/serve/metrics.ts"),
     import("./src/serve/http.ts"),
-    import("./src/serve/deciders.ts").then((module) => module.loadDeciders(settings)),
+    import("./src/serve/grpc.ts"),
     import("./src/serve/script_check.ts"),
+    settings.WORKERS > 1 ? import("./src/serve/workers/deciding_workers.ts") : undefined,
   ]);
-  return { ...ports, ...cache, ...service, ...pull, ...http, ...deciders, ...scripts };
+  await grpc.loadGrpc(settings);
+  return { ...ports, ...cache, ...service, ...pull, ...http, ...grpc, ...scripts, ...workers };
 }
 
 /** Adds the metrics of the process; returns a function that ends them. */

@@ -16,7 +16,6 @@ const TARGETS = [
   "memory-push",
   "memory-pull",
   "memory-tracing",
-  "memory-workers",
   "redis-workers",
   "features",
   "memory-store",
@@ -76,7 +75,7 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     name: "256x1 workers",
     part: "workers",
-    targets: ["memory", "memory-workers", "redis", "redis-workers"],
+    targets: ["redis", "redis-workers"],
     ...MANY_KEYS,
     connections: 256,
     inFlight: 1,

@@ -106,8 +106,6 @@ export class Targets {
         return await this.#startWeir(name, { BACKEND_TYPE: "memory" });
       case "memory-plain":
         return await this.#startWeir(name, { BACKEND_TYPE: "memory", SHADOW_MODE: "true" });
-      case "memory-workers":
-        return await this.#startWeir(name, { BACKEND_TYPE: "memory", WORKERS: "2" });
       case "redis":
       case "redis-workers": {
         const { port, store } = await this.#sharedRedis();

@@ -8,7 +8,7 @@ export type Defer = (run: () => void) => () => void;
 const SHORTEST_TIMER_MS = 2;
 
 /** At the end of the current task: before anything else happens. */
-export function atTaskEnd(run: () => void): () => void {
+function atTaskEnd(run: () => void): () => void {
   let isCancelled = false;
   queueMicrotask(() => {
     if (!isCancelled) run();
@@ -17,7 +17,7 @@ export function atTaskEnd(run: () => void): () => void {
 }
 
 /** At the end of the turn of the event loop: after everything that has arrived by then, messages included. */
-export function atTurnEnd(run: () => void): () => void {
+function atTurnEnd(run: () => void): () => void {
   const immediate = setImmediate(run);
   return () => clearImmediate(immediate);
 }
@@ -62,7 +62,7 @@ export class TurnTask {
 }
 
 /** How items are gathered. */
-export interface TurnBatchOptions {
+interface TurnBatchOptions {
   /** When the items of a batch are sent; at the end of the task when absent. */
   readonly defer?: Defer;
   /** Most items of a batch; the others are sent with the next one. */

@@ -4,6 +4,7 @@ import { IN_FLIGHT_METRICS, MEMORY_METRICS } from "../cache/metrics.ts";
 import type { CounterCache } from "../ratelimit/counter_cache.ts";
 import type { Settings } from "../settings/table.ts";
 import type { OpenCacheOptions } from "./cache_connections.ts";
+import type { ServiceParts } from "./parts.ts";
 
 /** How long the listeners wait for a cache that is about to connect, so that first calls find it. */
 export const CACHE_HEAD_START_MS = 250;
@@ -19,26 +20,14 @@ export interface OpenCache {
   close(): Promise<void>;
 }
 
-/** Opens the counters of this process, and the back end that the settings name. */
-export async function openCache(
-  options: OpenCacheOptions,
-): Promise<OpenCache & { readonly memory: MemoryCache }> {
-  const { settings, clock, stats } = options;
-  const counters = { maxKeys: settings.MEMORY_MAX_KEYS, clock };
-  const memory = settings.WORKERS === 1
-    ? new MemoryCache(counters)
-    : new (await import("../cache/shared_memory_cache.ts")).SharedMemoryCache(counters);
+/** Opens the counters of this thread, and the back end that the settings name; its connections are made in the background. */
+export async function openCache(options: OpenCacheOptions): Promise<OpenCache> {
+  const { settings, clock, stats, health } = options;
+  const memory = new MemoryCache({ maxKeys: settings.MEMORY_MAX_KEYS, clock });
   stats.addMetrics(MEMORY_METRICS, {
     counters: { evicted_keys: () => memory.evicted },
     gauges: { keys: () => memory.size },
   });
-  warnOfHeap(options);
-  return { ...await openBackend(options, memory), memory };
-}
-
-/** Opens the back end that the settings name; its connections are made in the background. */
-export async function openBackend(options: OpenCacheOptions, memory: CounterCache): Promise<OpenCache> {
-  const { settings, clock, stats, health } = options;
   health.set("cache", true);
   const backend = settings.BACKEND_TYPE;
   if (backend === "memory") {
@@ -70,7 +59,7 @@ export function cacheKind({ BACKEND_TYPE, KV_PERSECOND }: Settings): {
 }
 
 /** A heap that cannot hold the counters ends the process long before their limit is reached. */
-function warnOfHeap({ settings, logger }: OpenCacheOptions): void {
+export function warnOfHeap({ settings, logger }: ServiceParts): void {
   const { BACKEND_TYPE, CACHE_ON_FAILURE, MEMORY_MAX_KEYS } = settings;
   if (BACKEND_TYPE !== "memory" && CACHE_ON_FAILURE !== "local") return;
   const [required, limit] = [heapBytesOf(MEMORY_MAX_KEYS), getHeapStatistics().heap_size_limit];

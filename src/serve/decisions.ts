@@ -29,37 +29,45 @@ export function policyOf(settings: Settings): Policy {
   };
 }
 
-/** The service that decides, and its counters. */
+/** The service that decides. */
 export interface OpenService {
   readonly service: RateLimitService;
-  readonly counters: LiveCounters;
   /** Removes keys from the local cache of this thread. */
   readonly forget: (keys: readonly string[]) => void;
 }
-
-/** Removes keys from local caches of other threads; settles when they are gone. */
-export type ForgetKeys = (keys: readonly string[]) => Promise<void> | undefined;
 
 /** Opens the service that decides, over this cache. */
 export function openService(
   { settings, clock, random, stats, limitEvents }: ServiceParts,
   { cache, fallback }: Pick<OpenCache, "cache" | "fallback">,
-  forgetElsewhere?: ForgetKeys,
 ): OpenService {
   const bytes = settings.LOCAL_CACHE_SIZE_IN_BYTES;
   const localCache = bytes > 0 ? new OverLimitCache(bytes) : undefined;
   if (localCache !== undefined) stats.addMetrics(LOCAL_CACHE_METRICS, localCache.metrics);
   const policy = policyOf(settings);
-  const shared = { cache, fallback, localCache, stats, policy, clock, random };
-  const service = new RateLimitService({ ...shared, limitEvents });
-  const rules = () => service.rules;
+  const service = new RateLimitService({
+    cache,
+    fallback,
+    localCache,
+    stats,
+    policy,
+    clock,
+    random,
+    limitEvents,
+  });
   const forget = (keys: readonly string[]) => {
     for (const key of keys) localCache?.forget(key);
   };
-  const forgetAll = async (keys: readonly string[]) => {
-    forget(keys);
-    await forgetElsewhere?.(keys);
-  };
-  const counters = new LiveCounters({ rules, cache, fallback, forget: forgetAll, policy, clock });
-  return { service, counters, forget };
+  return { service, forget };
+}
+
+/** Opens the counters of this service for administrators; `forget` removes keys from the local caches of all threads. */
+export function openCounters(
+  { settings, clock }: ServiceParts,
+  { cache, service }: { readonly cache: OpenCache; readonly service: RateLimitService },
+  forget: (keys: readonly string[]) => Promise<void>,
+): LiveCounters {
+  const rules = () => service.rules;
+  const { cache: counters, fallback } = cache;
+  return new LiveCounters({ rules, cache: counters, fallback, forget, policy: policyOf(settings), clock });
 }

@@ -60,7 +60,7 @@ export async function openGrpc(
     listen: {
       ...listenerReport(parts, "grpc"),
       maxConnections: settings.GRPC_MAX_CONNECTIONS === 0 ? Infinity : settings.GRPC_MAX_CONNECTIONS,
-      isShared: settings.LISTEN_SHARED,
+      isShared: settings.LISTEN_SHARED || settings.WORKERS > 1,
     },
     maxConnectionAgeMs: settings.GRPC_MAX_CONNECTION_AGE,
     maxConnectionAgeGraceMs: settings.GRPC_MAX_CONNECTION_AGE_GRACE,

@@ -1,5 +1,7 @@
 import { HEALTH_STATES } from "../base/health.ts";
 import { gauge, type MetricGroup, metricReaders } from "../base/metrics.ts";
+import type { CacheFailureMode } from "../ratelimit/limit.ts";
+import { SERVICE_METRICS } from "../stats/declarations.ts";
 import { PROCESS_PREFIX } from "../telemetry/process_metrics.ts";
 import { meanwhile } from "./cache_health.ts";
 import { certificateFiles, CertificateWatch } from "./certificates.ts";
@@ -19,6 +21,9 @@ export const HEALTH_METRICS = {
 
 /** How often decisions are compared. */
 const LOOK_MS = 5_000;
+/** The counters of decisions without the cache, of all threads. */
+const FAILURES = (["error", "allow", "deny", "local"] as const satisfies readonly CacheFailureMode[])
+  .map((mode) => `${SERVICE_METRICS.prefix}cache_failure.${mode}`);
 /** The share of decisions without the cache that degrades the service. */
 const MAX_FAILED_SHARE = 0.01;
 
@@ -47,8 +52,8 @@ export function watchDecisions(
 ): () => void {
   let cancel = () => {};
   const counts = () => {
-    const { error, allow, deny, local } = stats.service.cacheFailure;
-    return { failed: error + allow + deny + local, decided: decided() };
+    const failures = FAILURES.map((name) => stats.reader("counter", name)?.() ?? 0);
+    return { failed: failures.reduce((sum, count) => sum + count), decided: decided() };
   };
   let before = counts();
   const look = () => {

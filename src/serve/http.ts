@@ -10,11 +10,12 @@ import { rateLimitRoute } from "../http/rate_limit_route.ts";
 import { settingsRoute } from "../http/settings_route.ts";
 import { createRouter, type Route, type RouterOptions } from "../http/router.ts";
 import type { OpenAdministration } from "./administration.ts";
-import type { OpenService } from "./decisions.ts";
 import { connectionMetrics, tlsMetrics } from "./listener_metrics.ts";
 import { addListenerMetrics, listenerReport } from "./listener_report.ts";
 import { openUi, type OpenUiOptions } from "./ui.ts";
 import type { OpenWebhooks } from "./webhooks.ts";
+import type { LiveCounters } from "../ratelimit/live_counters.ts";
+import type { RateLimitService } from "../ratelimit/service.ts";
 import { rulesText } from "../ratelimit/rules_text.ts";
 import { addressOf } from "./lifecycle.ts";
 import type { ServiceParts } from "./parts.ts";
@@ -129,7 +130,7 @@ async function openPair({ settings, stats, logger, clock }: ServiceParts, onRene
 }
 
 /** Options of `openDebug`. */
-export interface OpenDebugOptions extends Pick<OpenUiOptions, "version" | "loading"> {
+export interface OpenDebugOptions extends Pick<OpenUiOptions, "loading"> {
   readonly webhooks: Pick<OpenAdministration, "debugRoutes" | "administrators">;
   /** The settings for operators. */
   readonly effective: readonly EffectiveSetting[];
@@ -140,8 +141,8 @@ export interface OpenDebugOptions extends Pick<OpenUiOptions, "version" | "loadi
 /** Serves the debug port. */
 export function openDebug(
   parts: ServiceParts,
-  { service, counters }: OpenService,
-  { version, effective, loading, webhooks, refresh }: OpenDebugOptions,
+  { service, counters }: { readonly service: RateLimitService; readonly counters: LiveCounters },
+  { effective, loading, webhooks, refresh }: OpenDebugOptions,
 ): HttpPort {
   const { settings, logger, clock, health, stats } = parts;
   const { DEBUG_TOKEN: token } = settings;
@@ -161,7 +162,7 @@ export function openDebug(
     routes: [
       explain,
       settingsRoute({ settings: effective, debugToken: token, administrators }),
-      ...openUi(parts, { version, service, loading, administrators }),
+      ...openUi(parts, { service, loading, administrators }),
       ...webhooks.debugRoutes,
     ],
   });

@@ -12,6 +12,11 @@ export function addressOf({ hostname, port }: Pick<HttpPort, "hostname" | "port"
   return hostPort({ host: hostname, port });
 }
 
+/** The TCP port of an address `host:port`. */
+export function portOf({ address }: { readonly address: string }): number {
+  return Number(address.slice(address.lastIndexOf(":") + 1));
+}
+
 /** The open parts of a service, closed in the opposite order when it stops or cannot start. */
 export class OpenedParts {
   readonly #stack = new AsyncDisposableStack();

@@ -4,8 +4,7 @@ import type { ServiceParts } from "./parts.ts";
 
 /** Opens the export of spans and metrics over OTLP where one of them is enabled. Throws for invalid settings. */
 export async function openOtlp(
-  { settings, logger, clock }: Pick<ServiceParts, "settings" | "logger" | "clock">,
-  version: string,
+  { settings, version, logger, clock }: ServiceParts,
 ): Promise<OtlpExporter | undefined> {
   const hasMetrics = settings.OTEL_METRICS_EXPORTER === "otlp" && !settings.DISABLE_STATS;
   if (!settings.TRACING_ENABLED && !hasMetrics) return undefined;

@@ -12,6 +12,8 @@ export const OPENING = "the ports are not open yet";
 /** What every part of a service works with. */
 export interface ServiceParts {
   readonly settings: Settings;
+  /** Of Weir. */
+  readonly version: string;
   readonly logger: Logger;
   readonly clock: Clock;
   /** A number from 0 to below 1. */
@@ -30,12 +32,13 @@ export interface PartsOptions
 
 /** The parts of a service that is not open yet. */
 export function makeParts(settings: Settings, options: PartsOptions): ServiceParts {
-  const { logger, clock = systemClock, random = Math.random } = options;
+  const { logger, version = "", clock = systemClock, random = Math.random } = options;
   const { health = new Health(), stats = new StatsStore(settings.STATS_MAX_KEYS) } = options;
   health.set("sigterm", true);
   health.set("start", false, OPENING);
   return {
     settings: withInstance(settings),
+    version,
     logger,
     clock,
     random,

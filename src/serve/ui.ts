@@ -20,8 +20,6 @@ import {
 
 /** Options of the web page, in addition to the parts of the service. */
 export interface OpenUiOptions {
-  /** Of Weir. */
-  readonly version: string;
   readonly service: Pick<RateLimitService, "rules" | "ruleCounts" | "tally">;
   readonly administrators: Administrators;
   /** How loading of the configuration goes; absent until it begins. */
@@ -44,9 +42,9 @@ export function openUi(parts: ServiceParts, options: OpenUiOptions): DebugRoute[
 
 function openSnapshots(
   parts: ServiceParts,
-  { version, service, loading, administrators }: OpenUiOptions,
+  { service, loading, administrators }: OpenUiOptions,
 ): Snapshots {
-  const { clock, settings, health, stats } = parts;
+  const { clock, settings, version, health, stats } = parts;
   const { tally } = service;
   return new Snapshots({
     clock,

@@ -31,8 +31,6 @@ import {
 
 /** What the webhook service is opened with. */
 export interface OpenWebhooksOptions {
-  /** Of Weir, for the user agent. */
-  readonly version: string;
   readonly tracing: Pick<Tracing, "route" | "work" | "workLogger">;
   readonly decide: Decide;
   readonly administrators: Administrators;
@@ -79,7 +77,7 @@ export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions):
   const isSeparate = ADMIN_ADDR !== undefined;
   const service = place === undefined ? undefined : openService(place, parts, options);
   // Like the administration it does not exist without a token.
-  const openApi = administrators.isEnabled ? [openApiRoute(options.version)] : [];
+  const openApi = administrators.isEnabled ? [openApiRoute(parts.version)] : [];
   const further = [whoamiRoute({ administrators }), ...counters, ...openApi];
   const administration = [...service?.administration ?? [], ...further];
   const listener = isSeparate ? openAdministration(administration, parts) : undefined;
@@ -116,7 +114,7 @@ function openService(place: string, parts: ServiceParts, options: OpenWebhooksOp
   const worker = new WebhookWorkerSupervisor({
     ...parts,
     logger: options.tracing.workLogger(logger),
-    options: workerOptions(settings, { store: storeSettings(place, settings), version: options.version }),
+    options: workerOptions(parts, storeSettings(place, settings)),
     limit: limitBy(options.decide),
     onHealth: (healthy, reason) => {
       health.set("webhooks", healthy, reason);
@@ -215,8 +213,8 @@ function watchedFolders(settings: Settings): string[] {
 }
 
 function workerOptions(
-  settings: Settings,
-  { store, version }: { readonly store: StoreSettings; readonly version: string },
+  { settings, version }: Pick<ServiceParts, "settings" | "version">,
+  store: StoreSettings,
 ): WebhookOptions {
   return {
     store,

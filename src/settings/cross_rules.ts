@@ -36,7 +36,7 @@ const RULES: readonly CrossRule[] = [
     reads: ["GRPC_CLIENT_TLS_CACERT", "GRPC_CLIENT_TLS_SAN", "GRPC_SERVER_USE_TLS"],
     problem: clientNameProblem,
   },
-  { reads: ["WORKERS", "GRPC_UDS"], problem: workersProblem },
+  { reads: ["WORKERS", "GRPC_UDS", "BACKEND_TYPE"], problem: workersProblem },
   { reads: ["MC_HOST_PORT", "MC_SRV"], problem: mcNodesProblem },
   { reads: ["BACKEND_TYPE", "MC_HOST_PORT", "MC_SRV"], problem: missingMcNodesProblem },
   {
@@ -99,9 +99,14 @@ function clientAuthorityProblem(settings: Settings): string | undefined {
     "expected GRPC_SERVER_USE_TLS=true";
 }
 
-/** Several threads cannot listen on one unix socket. */
-function workersProblem({ WORKERS, GRPC_UDS }: Settings): string | undefined {
-  if (WORKERS === 1 || GRPC_UDS === undefined) return undefined;
+function workersProblem({ WORKERS, GRPC_UDS, BACKEND_TYPE }: Settings): string | undefined {
+  if (WORKERS === 1) return undefined;
+  if (BACKEND_TYPE === "memory") {
+    return `Invalid WORKERS "${WORKERS}": BACKEND_TYPE is "memory", and threads do not share these counters; ` +
+      "expected 1, or BACKEND_TYPE=kv or mc";
+  }
+  // Several threads cannot listen on one unix socket.
+  if (GRPC_UDS === undefined) return undefined;
   return `Invalid WORKERS "${WORKERS}": GRPC_UDS is set; expected 1 with a unix socket`;
 }
 

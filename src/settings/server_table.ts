@@ -30,9 +30,9 @@ const PROCESS = inGroup("Process", {
   ),
   WORKERS: count(
     "1",
-    "Number of threads that decide gRPC calls, 1 to 64. With 2 or more, that many workers share the gRPC port, and " +
-      "the main thread serves the other ports and loads the rules. Each worker has its own connections to " +
-      "the cache, its own local cache, `MAX_IN_FLIGHT` and `GRPC_MAX_CONNECTIONS`. Requires Linux and the TCP port.",
+    "Number of threads that decide gRPC calls, 1 to 64. They share the gRPC port. Each thread has its own " +
+      "connections to the cache, local cache, counters of the mode `local`, `MAX_IN_FLIGHT` and " +
+      "`GRPC_MAX_CONNECTIONS`. 2 or more require `BACKEND_TYPE=kv` or `mc`, Linux and the TCP port.",
     { min: 1, max: 64 },
   ),
   ALLOW_UNSAFE_DENO: flag(

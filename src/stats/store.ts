@@ -22,6 +22,15 @@ const MAX_DOMAINS = 10_000;
 const SEPARATORS = /[:|\p{Cc}]/gu;
 const IPV4_ADDRESS = /\d{1,3}(?:\.\d{1,3}){3}/g;
 
+/** The counts of a metric key that a thread adds. */
+export interface RuleDelta {
+  readonly metricKey: string;
+  readonly domain: string | undefined;
+  /** True for the sum of keys beyond the limit. */
+  readonly isOther: boolean;
+  readonly counts: RuleCounters;
+}
+
 /** All statistics of the process by full name; every sink reads from it. */
 export class StatsStore implements StatsSink {
   readonly service: ServiceCounters = {
@@ -48,10 +57,10 @@ export class StatsStore implements StatsSink {
   readonly #declared = new Map<string, NamedMetric>();
   /** Keys of the loaded rules with their domains; many may have no counters yet. */
   #loaded: ReadonlyMap<string, string> = new Map();
-  /** Keys that have counters and no loaded rule. */
-  readonly #unloaded = new Set<string>();
-  /** Keys of former rules that still have counters, with their domains. */
-  readonly #former = new Map<string, string>();
+  /** Keys that have counters and no loaded rule, with their domains if these are known. */
+  readonly #unloaded = new Map<string, string | undefined>();
+  /** Those of former rules. */
+  readonly #former = new Set<string>();
   #overflowed = 0;
 
   /** Holds at most `maxKeys` metric keys in addition to those of loaded rules. */
@@ -72,7 +81,7 @@ export class StatsStore implements StatsSink {
     if (this.#loaded.has(metricKey)) return this.#create(metricKey);
     this.#evictFormer(EVICTIONS_PER_KEY);
     if (this.#unloaded.size < this.#maxKeys && metricKey.length <= MAX_KEY_LENGTH) {
-      this.#unloaded.add(metricKey);
+      this.#unloaded.set(metricKey, domain);
       return this.#create(metricKey);
     }
     this.#overflowed += overflow;
@@ -91,7 +100,7 @@ export class StatsStore implements StatsSink {
 
   /** Keys may get counters between two steps. */
   *#sortKeys(before: ReadonlyMap<string, string>): Generator<void> {
-    for (const key of this.#unloaded) {
+    for (const key of this.#unloaded.keys()) {
       yield;
       if (!this.#loaded.has(key)) continue;
       this.#unloaded.delete(key);
@@ -100,8 +109,8 @@ export class StatsStore implements StatsSink {
     for (const [key, domain] of before) {
       yield;
       if (this.#loaded.has(key) || !this.#byKey.has(key)) continue;
-      this.#former.set(key, domain);
-      this.#unloaded.add(key);
+      this.#former.add(key);
+      this.#unloaded.set(key, domain);
     }
     this.#evictFormer(EVICTIONS_PER_LOAD);
   }
@@ -147,26 +156,25 @@ export class StatsStore implements StatsSink {
     return this.#declared.values();
   }
 
-  /** Declares a metric of another thread. */
-  declare(metric: NamedMetric): void {
-    this.#declared.set(metric.fullName, metric);
-  }
-
   /** Reads the counter or gauge of this name, if there is one. */
   reader(kind: "counter" | "gauge", fullName: string): (() => number) | undefined {
     return (kind === "counter" ? this.#counters : this.#gauges).get(fullName);
   }
 
-  /** The counts of each metric key since the last take, in the order of `RULE_COUNTERS`; they start again from zero. */
-  *takeRules(): Generator<readonly [metricKey: string, counts: readonly number[]]> {
-    for (const byKey of [this.#byKey, this.#othersByKey]) {
+  /** The counts of each metric key since the last take; they start again from zero. */
+  *takeRules(): Generator<RuleDelta> {
+    for (const [byKey, isOther] of [[this.#byKey, false], [this.#othersByKey, true]] as const) {
       for (const [metricKey, counters] of byKey) {
         if (RULE_COUNTERS.every((name) => counters[name] === 0)) continue;
-        const counts = RULE_COUNTERS.map((name) => counters[name]);
+        yield { metricKey, domain: this.#domainOf(metricKey, isOther), isOther, counts: { ...counters } };
         for (const name of RULE_COUNTERS) counters[name] = 0;
-        yield [metricKey, counts];
       }
     }
+  }
+
+  #domainOf(metricKey: string, isOther: boolean): string | undefined {
+    if (!isOther) return this.#loaded.get(metricKey) ?? this.#unloaded.get(metricKey);
+    return metricKey === OTHER ? undefined : metricKey.slice(0, -OTHER.length - 1);
   }
 
   /** The timer of this name, created at the first call. */
@@ -217,19 +225,20 @@ export class StatsStore implements StatsSink {
   /** Evicts keys of former rules beyond the limit, some at a time. */
   #evictFormer(most: number): void {
     let left = most;
-    for (const [key, domain] of this.#former) {
+    for (const key of this.#former) {
       if (this.#unloaded.size <= this.#maxKeys || left-- === 0) return;
       this.#former.delete(key);
       // Loaded again, by a load that has not reached it yet.
       if (this.#loaded.has(key)) this.#unloaded.delete(key);
-      else this.#evict(key, domain);
+      else this.#evict(key);
     }
   }
 
   /** Evicts a key; its counts are added to the key `other` of its domain. */
-  #evict(metricKey: string, domain: string): void {
+  #evict(metricKey: string): void {
     const counters = this.#byKey.get(metricKey);
     if (counters === undefined) return;
+    const domain = this.#unloaded.get(metricKey);
     this.#unloaded.delete(metricKey);
     const other = this.#others(domain);
     this.#byKey.delete(metricKey);

@@ -7,6 +7,9 @@ export const BUCKET_BOUNDS_MS: readonly number[] = Object.freeze([
   ...[1_000, 2_500, 5_000, 10_000],
 ]);
 
+/** Durations that one take returns; of more, a sample is. */
+const MOST_TAKEN = 500;
+
 /** For recording: unlike a frozen list, this stores plain numbers. */
 const BOUNDS = Float64Array.from(BUCKET_BOUNDS_MS);
 
@@ -51,6 +54,8 @@ export class Timer {
   readonly #exemplars = new Map<number, Exemplar>();
   #count = 0;
   #sumMs = 0;
+  /** Samples for `take`. */
+  #ownReader: { take(): TimerTake } | undefined;
 
   constructor({ random = Math.random }: TimerOptions = {}) {
     this.#random = random;
@@ -86,13 +91,24 @@ export class Timer {
     return (this.buckets[bucket] ?? 0) > 0 ? this.#exemplars.get(bucket) : undefined;
   }
 
-  /** Returns the count, sum, distribution and exemplars since the last take, and starts again from zero. */
-  take(): Pick<TimerDelta, "buckets" | "sumMs" | "exemplars"> {
+  /** Returns the durations since the last take, if there are any, and starts again from zero. */
+  take(): TimerDelta | undefined {
+    const count = this.#count;
+    const reader = this.#ownReader ??= this.reader(MOST_TAKEN);
+    if (count === 0) return undefined;
     const exemplars = [...this.#exemplars.values()].map(({ span: { traceId, spanId }, ...facts }) => ({
       span: { traceId, spanId },
       ...facts,
     }));
-    const taken = { buckets: this.buckets.slice(), sumMs: this.#sumMs, exemplars };
+    const sample = reader.take();
+    const taken = {
+      buckets: this.buckets.slice(),
+      sumMs: this.#sumMs,
+      exemplars,
+      // Those before the first take were not sampled.
+      values: sample.seen === count ? sample.values : [this.#sumMs / count],
+      seen: count,
+    };
     this.buckets.fill(0);
     this.#exemplars.clear();
     this.#count = 0;

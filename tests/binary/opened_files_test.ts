@@ -29,7 +29,7 @@ const SYSTEM: readonly (readonly [path: RegExp, reason: string])[] = [
 const OPENED = /^\d+ +(?:openat2?\(\w+<([^>]*)>, |(?:open|creat|execve)\()"([^"]*)"/gm;
 
 Deno.test({
-  ...needs(["strace"], "the program opens no file but its own and known ones of the system"),
+  ...needs(["strace", "redis-server"], "the program opens no file but its own and known ones of the system"),
   async fn() {
     await using machine = await Machine.open();
     await using receiver = await WebhookReceiver.start();

@@ -1,11 +1,14 @@
-import type { DecidingWorkerHandle, FromDecidingWorker } from "../../src/serve/workers/message.ts";
+import type {
+  DecidingWorkerHandle,
+  FromDecidingWorker,
+  ToDecidingWorker,
+} from "../../src/serve/workers/message.ts";
 import { decide, GrpcClient } from "./grpc_client.ts";
 import type { FaultMessage } from "./killed_deciding_worker.ts";
 import type { ServeFixture } from "./serve_fixture.ts";
 import { until } from "./until.ts";
 
 const CALLS = "ratelimit_server.ShouldRateLimit.total_requests";
-const TLS_RELOADS = "ratelimit.process.grpc_tls_reloaded";
 /** More connections than a fair kernel gives to one of a few listeners. */
 const MAX_CLIENTS = 200;
 
@@ -13,21 +16,24 @@ const MAX_CLIENTS = 200;
 class WatchedWorker {
   /** Decisions, by its last report. */
   calls = 0;
-  /** Certificates that it has taken over, by its last report. */
-  tlsReloads = 0;
-  /** The number of its rules. */
+  /** The number of times that it has applied rules. */
   rules = 0;
   isListening = false;
-  /** Hits that the main thread counted for it. */
-  asked = 0;
   readonly handle: DecidingWorkerHandle;
   readonly #worker: Worker;
-  #metrics: readonly { readonly fullName: string }[] = [];
+  /** Commands without an answer. */
+  readonly #asked = new Map<number, ToDecidingWorker["type"]>();
 
   constructor() {
     this.#worker = new Worker(new URL("./killed_deciding_worker.ts", import.meta.url), { type: "module" });
     this.#worker.addEventListener("message", ({ data }) => this.#note(data));
-    this.handle = this.#worker;
+    const worker: DecidingWorkerHandle = this.#worker;
+    this.handle = worker;
+    const post = worker.postMessage.bind(worker);
+    worker.postMessage = (message: ToDecidingWorker) => {
+      if (message.type !== "stop") this.#asked.set(message.id, message.type);
+      post(message);
+    };
   }
 
   /** Tells it what no main thread does. */
@@ -36,19 +42,17 @@ class WatchedWorker {
   }
 
   #note(message: FromDecidingWorker): void {
-    if (message.type === "applied") this.rules = message.rules;
-    if (message.type === "listening") this.isListening = true;
-    if (message.type === "count") this.asked += message.request.keys.length;
+    if (message.type === "done") {
+      const done = this.#asked.get(message.id);
+      if (done === "apply") this.rules++;
+      if (done === "listen") this.isListening = true;
+    }
     if (message.type !== "report") return;
-    const { metrics, values } = message.report.stats;
-    this.#metrics = metrics ?? this.#metrics;
-    const value = (name: string) => values[this.#metrics.findIndex(({ fullName }) => fullName === name)] ?? 0;
-    this.calls = value(CALLS);
-    this.tlsReloads = value(TLS_RELOADS);
+    this.calls += message.report.stats.counters.get(CALLS) ?? 0;
   }
 }
 
-/** The threads that decide in one service, in the order in which they were started. */
+/** The threads that decide in one service in addition to its main one, in the order in which they were started. */
 export class WatchedWorkers {
   readonly all: WatchedWorker[] = [];
   /** No further thread can be started. */
@@ -62,7 +66,7 @@ export class WatchedWorkers {
     return worker.handle;
   };
 
-  /** Opens clients until each of these threads has one; every client has made one call with this descriptor. */
+  /** Opens clients until each thread has one; every client has made one call with this descriptor. */
   async clients(
     service: ServeFixture,
     workers: readonly WatchedWorker[],
@@ -75,8 +79,9 @@ export class WatchedWorkers {
       clients.all.push(client);
       await decide(client, "shop", descriptor);
       // Asks every thread for a report.
-      await service.stats();
-      if (workers.every(({ calls }) => calls > 0)) return clients;
+      const { [CALLS]: decided = 0 } = await service.stats();
+      const byOthers = this.all.reduce((sum, { calls }) => sum + calls, 0);
+      if (decided > byOthers && workers.every(({ calls }) => calls > 0)) return clients;
     }
     clients[Symbol.dispose]();
     throw new Error(`Cannot reach every worker by ${MAX_CLIENTS} connections`);

@@ -1,5 +1,5 @@
 import type { DecidingWorkerPort } from "../../src/serve/workers/message.ts";
-import { serveDecisions } from "../../src/serve/workers/worker.ts";
+import { DecidingThread } from "../../src/serve/workers/worker.ts";
 
 /** A message of a test to a worker, in addition to those of the main thread. */
 export type FaultMessage =
@@ -19,7 +19,7 @@ port.addEventListener("message", ({ data: message }: MessageEvent<FaultMessage>)
   }
 });
 
-serveDecisions(port);
+new DecidingThread(port);
 
 function thrown(): never {
   throw new Error("the test ends this worker");

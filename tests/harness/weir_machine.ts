@@ -1,6 +1,7 @@
 import { dirname, join } from "node:path";
 import { ChildProcess } from "./child_process.ts";
 import { freePort } from "./free_port.ts";
+import { type RedisDatabase, sharedRedis } from "./shared_servers.ts";
 import { requireTool } from "./tools.ts";
 import { ADMIN_TOKEN } from "./webhook_calls.ts";
 import { ECHO_WORKFLOW } from "./webhook_weir.ts";
@@ -8,6 +9,7 @@ import { weirExecutable } from "./weir_command.ts";
 
 const PROJECT = new URL("../../", import.meta.url).pathname;
 const NOBODY = 65_534;
+const REDIS = await sharedRedis();
 /**
  * Runs a command as the user nobody, on a view of the machine that is read-only but for the folder of the data, without the
  * project and without the home of the user who has Deno: `sh -c VIEW sh DATA PROGRAM-FOLDER HIDDEN… -- COMMAND…`.
@@ -32,9 +34,11 @@ exec /usr/sbin/chroot --userspec=${NOBODY}:${NOBODY} $root "$@"
 export class Machine implements AsyncDisposable {
   readonly folder: string;
   readonly #env: Readonly<Record<string, string>>;
+  readonly #database: RedisDatabase;
 
-  private constructor(folder: string) {
+  private constructor(folder: string, database: RedisDatabase) {
     this.folder = folder;
+    this.#database = database;
     const addresses = { HOST: "127.0.0.1", GRPC_HOST: "127.0.0.1", DEBUG_HOST: "127.0.0.1" };
     const port = `${freePort()}`;
     this.#env = {
@@ -43,7 +47,8 @@ export class Machine implements AsyncDisposable {
       GRPC_PORT: `${freePort()}`,
       DEBUG_PORT: `${freePort()}`,
       WORKERS: "2",
-      BACKEND_TYPE: "memory",
+      BACKEND_TYPE: "kv",
+      KV_URL: database.url,
       RUNTIME_ROOT: join(folder, "current"),
       RUNTIME_WATCH_ROOT: "true",
       WEBHOOK_STORE: join(folder, "store", "weir.db"),
@@ -56,7 +61,7 @@ export class Machine implements AsyncDisposable {
 
   /** Makes the folder with a workflow and the first rules. */
   static async open(): Promise<Machine> {
-    const machine = new Machine(await Deno.makeTempDir({ prefix: "weir machine " }));
+    const machine = new Machine(await Deno.makeTempDir({ prefix: "weir machine " }), await REDIS.database());
     for (const name of ["store", "workflows"]) await Deno.mkdir(join(machine.folder, name));
     await Deno.writeTextFile(join(machine.folder, "workflows", "echo.yaml"), ECHO_WORKFLOW);
     await machine.swapRules("first", 2);
@@ -130,6 +135,7 @@ export class Machine implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Deno.remove(this.folder, { recursive: true });
+    await this.#database[Symbol.asyncDispose]();
   }
 }
 

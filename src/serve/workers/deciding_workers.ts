@@ -1,166 +1,203 @@
+import { SupervisedWorker } from "../../base/supervised_worker.ts";
 import { settledWithin } from "../../base/wait.ts";
-import { countHits } from "../../cache/counting_client.ts";
-import type { SharedMemoryCache } from "../../cache/shared_memory_cache.ts";
 import type { RuleTexts } from "../../config/provider.ts";
 import type { RateLimitService } from "../../ratelimit/service.ts";
 import { StatsMerger } from "../../stats/stats_delta.ts";
 import type { ServiceParts } from "../parts.ts";
-import { DecidingWorker } from "./deciding_worker.ts";
-import type { DecidingWorkerHandle, WorkerHealth, WorkerReport } from "./message.ts";
+import type {
+  DecidingWorkerHandle,
+  FromDecidingWorker,
+  ToDecidingWorker,
+  WorkerCommand,
+  WorkerReport,
+} from "./message.ts";
 
-/** What the workers are opened with. */
-export interface DecidingWorkersOptions {
-  readonly version: string;
-  /** Counts for all workers. */
-  readonly memory: SharedMemoryCache;
-  /** Its tally is that of the process. */
-  readonly service: Pick<RateLimitService, "tally" | "rules" | "ruleCounts">;
-  /** Called when the settings end the attempts of a worker to connect to its cache. */
-  readonly onGivenUp: (reason: string) => void;
-  /** Replaces the threads that decide, in tests. */
-  readonly createWorker?: (() => DecidingWorkerHandle) | undefined;
+const BACKOFF = { firstMs: 250, longestMs: 30_000 };
+const HEARTBEAT_MS = 1_000;
+/** Longest silence of a worker that listens and reports every second. */
+const SILENCE_MS = 15_000;
+/** Longest time to open, to apply large rules and to open the port. */
+const OPENING_MS = 120_000;
+/** Added to the grace period when a worker stops. */
+const STOP_MARGIN_MS = 6_000;
+/** Longest wait for what is asked of all workers that listen. */
+const ASK_MS = 1_000;
+
+/** A worker; `rules` and `isListening` are of its current thread. */
+interface DecidingWorker {
+  /** The component of health that it is. */
+  readonly name: string;
+  readonly supervised: SupervisedWorker<ToDecidingWorker, FromDecidingWorker>;
+  /** Commands without an answer, by their id. */
+  readonly asked: Map<number, PromiseWithResolvers<void>>;
+  rules: number;
+  isListening: boolean;
+  /** Updates follow one another. */
+  updated: Promise<void>;
 }
 
-/** Longest wait for the statistics of the workers. */
-const REPORT_MS = 1_000;
-/** The component of health that the workers are as a whole. */
-const WORKERS = "workers";
-/** Fails until the ports are open, which does not concern the workers. */
-const START = "start";
-
-/** The threads that decide gRPC calls on one port. */
+/**
+ * The threads that decide gRPC calls in addition to this one, on its port. One that fails is replaced by another with
+ * the current rules.
+ */
 export class DecidingWorkers {
   readonly #parts: ServiceParts;
-  readonly #options: DecidingWorkersOptions;
+  readonly #service: RateLimitService;
   readonly #merger: StatsMerger;
   readonly #workers: readonly DecidingWorker[];
-  #texts: RuleTexts | undefined;
-  #rules = 0;
-  /** Rules are sent to all workers before the next ones. */
-  #applied: Promise<unknown> = Promise.resolve();
-  #reports = 0;
-  #isClosing = false;
-  #stopWatching = () => {};
+  #rules: { readonly number: number; readonly texts: RuleTexts } = { number: 0, texts: [] };
+  #port: number | undefined;
+  #lastId = 0;
 
-  /** Starts the threads; their port is opened later. */
-  constructor(parts: ServiceParts, options: DecidingWorkersOptions) {
+  /** Starts the threads; they listen later. */
+  constructor(parts: ServiceParts, service: RateLimitService, createWorker = createDecidingWorker) {
     this.#parts = parts;
-    this.#options = options;
-    this.#merger = new StatsMerger(parts.stats, (metricKey) => this.#domainOf(metricKey));
-    const { settings } = parts;
-    this.#workers = Array.from({ length: settings.WORKERS }, (_, index) => {
-      const number = index + 1;
-      return new DecidingWorker({
-        ...parts,
-        number,
-        createWorker: options.createWorker ?? createDecidingWorker,
-        startMessage: { type: "start", settings, version: options.version, cells: options.memory.cells },
-        current: () => ({ rules: this.#rules, texts: this.#texts, isHealthy: this.#isHealthy() }),
-        onCount: (request) => countHits(request, options.memory),
-        onPlaces: (questions) => options.memory.share(questions),
-        onReport: (report) => this.#takeReport(number, report),
-        onLimitEvents: (reports, suppressed) => parts.events?.merge(reports, suppressed),
-        onHealth: (own) => this.#takeHealth(number, own),
-        onState: () => this.#noteState(),
-        onEnd: () => this.#merger.end(number),
-        onGivenUp: options.onGivenUp,
-      });
-    });
+    this.#service = service;
+    this.#merger = new StatsMerger(parts.stats);
+    // The main thread is the first.
+    const others = { length: parts.settings.WORKERS - 1 };
+    this.#workers = Array.from(others, (_, index) => this.#createWorker(index + 2, createWorker));
+    parts.health.onChange((isHealthy) => void this.#askAll({ type: "health", isHealthy }));
     this.#noteState();
+    for (const { supervised } of this.#workers) supervised.start();
   }
 
   /** Applies rules; settles once every worker that runs has them. */
   setRules(texts: RuleTexts): Promise<void> {
-    const number = ++this.#rules;
-    this.#texts = texts;
-    const applied = this.#applied.then(() => {
-      return Promise.all(this.#workers.map((worker) => worker.setRules(number, texts)));
-    });
-    this.#applied = applied;
-    return applied.then(() => {});
+    this.#rules = { number: this.#rules.number + 1, texts };
+    return this.#updateAll();
   }
 
-  /** Opens the gRPC port; returns its address. Throws when a worker cannot open. */
-  async listen(): Promise<string> {
-    const { settings, health } = this.#parts;
-    const [first, ...others] = this.#workers;
-    if (first === undefined) throw new Error("Cannot listen for gRPC: there is no worker");
-    await Promise.all(this.#workers.map((worker) => worker.opened));
-    // It may choose the port.
-    const { address, port } = await first.listen(settings.GRPC_PORT);
-    await Promise.all(others.map((worker) => worker.listen(port)));
-    this.#stopWatching = health.onChange(() => this.#postHealth());
-    this.#postHealth();
-    return address;
+  /** Listens on the port of this thread; settles once every worker that runs does. */
+  listen(port: number): Promise<void> {
+    this.#port = port;
+    return this.#updateAll();
   }
 
   /** Settles when the statistics contain what the workers have counted so far; waits a second for them at most. */
-  async refresh(): Promise<void> {
-    const id = ++this.#reports;
-    const reports = Promise.all(this.#workers.map((worker) => worker.report(id)));
-    await settledWithin(reports, REPORT_MS, this.#parts.clock);
+  refresh(): Promise<void> {
+    return this.#askAll({ type: "report" });
   }
 
   /** Removes keys from the local caches; settles when they are gone, or a worker takes too long. */
   forget(keys: readonly string[]): Promise<void> {
-    for (const worker of this.#workers) worker.post({ type: "forget", keys });
-    // A worker takes its messages in order.
-    return this.refresh();
+    return this.#askAll({ type: "forget", keys });
   }
 
   /** Stops accepting calls, gives running ones this long, and ends the threads. */
   async close(graceMs: number): Promise<void> {
-    this.#isClosing = true;
-    await Promise.all(this.#workers.map((worker) => worker.close(graceMs)));
-    this.#stopWatching();
+    await Promise.all(this.#workers.map(async (worker) => {
+      await worker.supervised.stop({ type: "stop", graceMs }, graceMs + STOP_MARGIN_MS);
+      this.#end(worker, "the service is stopping");
+    }));
   }
 
-  #takeReport(number: number, { stats, tally, sums }: WorkerReport): void {
-    const { service } = this.#options;
-    this.#merger.add(number, stats);
-    service.tally.add(tally, Math.floor(this.#parts.clock.now() / 1_000));
-    service.ruleCounts?.addSums(sums);
+  #createWorker(number: number, createWorker: () => DecidingWorkerHandle): DecidingWorker {
+    const { settings, version } = this.#parts;
+    const worker: DecidingWorker = {
+      name: `worker ${number}`,
+      supervised: new SupervisedWorker<ToDecidingWorker, FromDecidingWorker>({
+        ...this.#parts,
+        createWorker,
+        name: `Worker ${number}`,
+        meanwhile: "deciding in the others",
+        startMessage: () => {
+          void this.#update(worker);
+          return { type: "start", id: ++this.#lastId, settings, version };
+        },
+        onMessage: (message) => this.#take(worker, message),
+        onFailure: (reason) => {
+          this.#end(worker, reason);
+          return {};
+        },
+        heartbeatMs: HEARTBEAT_MS,
+        maxSilenceMs: () => worker.isListening ? SILENCE_MS : OPENING_MS,
+        backoff: BACKOFF,
+      }),
+      asked: new Map(),
+      rules: 0,
+      isListening: false,
+      updated: Promise.resolve(),
+    };
+    return worker;
   }
 
-  #takeHealth(number: number, { failing, degraded }: WorkerHealth): void {
-    const { health } = this.#parts;
-    const prefix = `worker ${number} `;
-    const names = new Set(failing.map(({ name }) => prefix + name));
-    for (const { name, reason } of failing) health.set(prefix + name, false, reason);
-    for (const { name } of health.failing()) {
-      if (name.startsWith(prefix) && !names.has(name)) health.set(name, true);
+  async #updateAll(): Promise<void> {
+    await Promise.all(this.#workers.map((worker) => this.#update(worker)));
+  }
+
+  /** Settles when the worker has the current rules and listens, or its thread has ended: the next one is updated too. */
+  #update(worker: DecidingWorker): Promise<void> {
+    return worker.updated = worker.updated.then(() => this.#bringUpToDate(worker)).catch(() => {});
+  }
+
+  async #bringUpToDate(worker: DecidingWorker): Promise<void> {
+    const { number, texts } = this.#rules;
+    if (worker.rules < number) {
+      for (const text of texts) await this.#ask(worker, { type: "rules", text });
+      await this.#ask(worker, { type: "apply" });
+      worker.rules = number;
     }
-    const causes = Map.groupBy(degraded, ({ name }) => prefix + name);
-    for (const { name } of health.degraded()) {
-      if (name.startsWith(prefix) && !causes.has(name)) health.degrade(name, []);
-    }
-    for (const [name, own] of causes) health.degrade(name, own.map(({ reason }) => reason));
+    // Without the rules it would answer calls wrongly.
+    if (this.#port === undefined || worker.isListening) return;
+    await this.#ask(worker, { type: "listen", port: this.#port });
+    worker.isListening = true;
+    this.#noteState();
+    await this.#ask(worker, { type: "health", isHealthy: this.#parts.health.healthy });
+  }
+
+  async #askAll(command: WorkerCommand): Promise<void> {
+    const listening = this.#workers.filter(({ isListening }) => isListening);
+    const answers = Promise.allSettled(listening.map((worker) => this.#ask(worker, command)));
+    await settledWithin(answers, ASK_MS, this.#parts.clock);
+  }
+
+  /** Throws when the thread ends before it has done this. */
+  async #ask({ supervised, asked }: DecidingWorker, command: WorkerCommand): Promise<void> {
+    if (!supervised.isRunning) throw new Error("there is no thread");
+    const id = ++this.#lastId;
+    const answer = Promise.withResolvers<void>();
+    asked.set(id, answer);
+    supervised.expect(`answer to message ${id}`, OPENING_MS);
+    supervised.post({ ...command, id });
+    await answer.promise;
+  }
+
+  #take({ name, supervised, asked }: DecidingWorker, message: FromDecidingWorker): void {
+    if (message.type === "report") return this.#takeReport(name, message.report);
+    if (message.type === "failed") return supervised.fail(new Error(message.reason));
+    supervised.settle(`answer to message ${message.id}`);
+    asked.get(message.id)?.resolve();
+    asked.delete(message.id);
+  }
+
+  #takeReport(name: string, report: WorkerReport): void {
+    const { health, clock, events } = this.#parts;
+    const { stats, tally, sums, limits, suppressed, failing, degraded } = report;
+    this.#merger.add(name, stats);
+    this.#service.tally.add(tally, Math.floor(clock.now() / 1_000));
+    this.#service.ruleCounts?.addSums(sums);
+    if (limits.length > 0 || suppressed > 0) events?.merge(limits, suppressed);
+    health.set(name, failing.length === 0, failing.join("; "));
+    health.degrade(name, degraded);
+  }
+
+  /** The thread of a worker has ended. */
+  #end(worker: DecidingWorker, reason: string): void {
+    for (const { reject } of worker.asked.values()) reject(new Error(reason));
+    worker.asked.clear();
+    worker.rules = 0;
+    worker.isListening = false;
+    this.#merger.end(worker.name);
+    this.#parts.health.set(worker.name, true);
+    this.#parts.health.degrade(worker.name, []);
+    this.#noteState();
   }
 
   #noteState(): void {
-    if (this.#isClosing) return;
     const { health, settings } = this.#parts;
-    const ready = this.#workers.filter((worker) => worker.isListening).length;
-    health.set(WORKERS, ready > 0, "no worker is ready to decide gRPC calls");
-    health.degrade(WORKERS, ready < settings.WORKERS ? [`${ready} of ${settings.WORKERS} are ready`] : []);
-  }
-
-  #postHealth(): void {
-    for (const worker of this.#workers) worker.post({ type: "health", isHealthy: this.#isHealthy() });
-  }
-
-  #isHealthy(): boolean {
-    return this.#parts.health.failing().every(({ name }) => name === START || name === WORKERS);
-  }
-
-  /** The longest domain of the rules that a metric key begins with. */
-  #domainOf(metricKey: string): string | undefined {
-    const domains = this.#options.service.rules?.domains;
-    let end = metricKey.lastIndexOf(".");
-    while (end > 0 && domains?.has(metricKey.slice(0, end)) !== true) {
-      end = metricKey.lastIndexOf(".", end - 1);
-    }
-    return end > 0 ? metricKey.slice(0, end) : undefined;
+    const ready = 1 + this.#workers.filter(({ isListening }) => isListening).length;
+    health.degrade("workers", ready < settings.WORKERS ? [`${ready} of ${settings.WORKERS} are ready`] : []);
   }
 }
 

@@ -1,221 +1,139 @@
 import { systemClock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
-import { Health } from "../../base/health.ts";
+import { type ComponentHealth, Health } from "../../base/health.ts";
 import { portLogger } from "../../base/log.ts";
 import { captureConsole } from "../../base/standard_streams.ts";
 import { settledWithin } from "../../base/wait.ts";
-import { CountingClient } from "../../cache/counting_client.ts";
-import { InFlightCache } from "../../cache/in_flight_cache.ts";
-import { IN_FLIGHT_METRICS } from "../../cache/metrics.ts";
-import { SharedPlaces } from "../../cache/shared_places.ts";
 import { TextCompiler } from "../../config/load_parts.ts";
-import type { CounterCache } from "../../ratelimit/counter_cache.ts";
-import type { RateLimitService } from "../../ratelimit/service.ts";
+import { LimitEpisodes } from "../../ratelimit/limit_episodes.ts";
+import type { LimitEventSink } from "../../ratelimit/limit_events.ts";
 import { StatsDeltas } from "../../stats/stats_delta.ts";
 import { StatsStore } from "../../stats/store.ts";
 import { guardProcess } from "../../telemetry/process_guard.ts";
 import { ProcessMetrics, THREAD_METRICS } from "../../telemetry/process_metrics.ts";
-import type { Decide } from "../../telemetry/tracing_decision.ts";
-import type { Tracing } from "../../telemetry/tracing.ts";
-import { CACHE_HEAD_START_MS, cacheKind, openBackend, type OpenCache } from "../cache.ts";
+import { CACHE_HEAD_START_MS, cacheKind, openCache } from "../cache.ts";
 import { openService } from "../decisions.ts";
-import { loadGrpc, openGrpc } from "../grpc.ts";
-import type { ServiceParts } from "../parts.ts";
-import type { OtlpExporter } from "../../telemetry/otlp_exporter.ts";
+import { openGrpc } from "../grpc.ts";
 import { openOtlp } from "../otlp.ts";
 import { openTracing } from "../tracing.ts";
-import { ThreadLimitEvents } from "./thread_limit_events.ts";
-import type { DecidingWorkerPort, ToDecidingWorker, WorkerReport } from "./message.ts";
+import type { DecidingWorkerPort, ToDecidingWorker, WorkerCommand } from "./message.ts";
 
-type Message<Type extends ToDecidingWorker["type"]> = Extract<ToDecidingWorker, { readonly type: Type }>;
-
-/** Longest wait for the main thread to count. */
-const COUNT_MS = 1_000;
 const REPORT_MS = 1_000;
 /** The health of the rest of the process, as a component of this thread. */
 const PROCESS = "process";
 
-/** Decides gRPC calls over the port of a worker. */
-export function serveDecisions(port: DecidingWorkerPort): void {
-  const thread = new DecidingThread(port);
-  port.addEventListener("message", ({ data: message }) => thread.take(message));
-}
-
-/** What is open in the thread, apart from the gRPC port. */
-interface OpenParts {
-  readonly parts: ServiceParts;
-  readonly otlp: OtlpExporter | undefined;
-  readonly tracing: Tracing;
-  readonly cache: OpenCache;
-  readonly service: RateLimitService;
-  readonly forget: (keys: readonly string[]) => void;
-  readonly decide: Decide;
-  readonly deltas: StatsDeltas;
-  readonly metrics: ProcessMetrics;
-  readonly limitEvents: ThreadLimitEvents | undefined;
-}
-
-/** The counters of the process, some of which this thread adds to by itself. */
-class ProcessCounters extends InFlightCache {
-  placeOf?: NonNullable<CounterCache["placeOf"]>;
-}
-
-class DecidingThread {
+/** Decides gRPC calls, as the other side of its port requires. */
+export class DecidingThread {
   readonly #port: DecidingWorkerPort;
   readonly #health = new Health();
   readonly #compiler = new TextCompiler();
-  readonly #client: CountingClient;
-  #places: SharedPlaces | undefined;
-  #open: OpenParts | undefined;
+  /** The main thread limits how many begin per second. */
+  readonly #episodes = new LimitEpisodes({ maxPerSecond: Infinity, graceMs: 0, reportMs: REPORT_MS });
+  #open: Awaited<ReturnType<typeof openParts>> | undefined;
   #grpc: { close(graceMs: number): Promise<void> } | undefined;
-  /** Messages that are handled one after the other. */
+  /** Messages are handled one after the other. */
   #handled: Promise<void> = Promise.resolve();
-  #cancelReport = () => {};
 
   constructor(port: DecidingWorkerPort) {
     this.#port = port;
-    this.#client = new CountingClient({
-      post: (request) => port.postMessage({ type: "count", request }),
-      timeoutMs: COUNT_MS,
-      clock: systemClock,
+    this.#health.set(PROCESS, false);
+    this.#health.onChange(() => this.#postReport());
+    port.addEventListener("message", ({ data: message }) => {
+      this.#handled = this.#handled.then(() => this.#take(message)).catch((error: unknown) => {
+        port.postMessage({ type: "failed", reason: errorText(error) });
+      });
     });
-    this.#health.onChange(() => this.#postHealth());
   }
 
-  take(message: ToDecidingWorker): void {
-    switch (message.type) {
-      case "counted":
-        return this.#client.settle(message.reply);
-      case "places":
-        return this.#places?.take(message.answers);
-      case "health":
-        return this.#health.set(PROCESS, message.isHealthy);
-      case "forget":
-        return this.#open?.forget(message.keys);
-      case "report":
-        return this.#postReport(message.id);
-      default:
-        this.#handled = this.#handled.then(() => this.#handle(message)).catch((error: unknown) => {
-          this.#port.postMessage({ type: "failed", reason: errorText(error) });
-        });
-    }
+  async #take(message: ToDecidingWorker): Promise<void> {
+    // It reports while it drains.
+    if (message.type === "stop") return void this.#close(message.graceMs);
+    await this.#do(message);
+    this.#port.postMessage({ type: "done", id: message.id });
   }
 
-  async #handle(message: Message<"start" | "rules" | "apply" | "listen" | "stop">): Promise<void> {
-    switch (message.type) {
+  async #do(command: WorkerCommand): Promise<void> {
+    switch (command.type) {
       case "start":
-        this.#open = await this.#openParts(message);
-        this.#port.postMessage({ type: "opened" });
+        this.#open = await openParts(this.#port, command, {
+          health: this.#health,
+          limitEvents: this.#episodes,
+        });
         return this.#postPeriodically();
       case "rules":
-        return this.#compiler.take(message.text);
+        return this.#compiler.take(command.text);
       case "apply":
-        this.#open?.service.setRules(this.#compiler.finish());
-        return this.#port.postMessage({ type: "applied", rules: message.rules });
+        return this.#open?.service.setRules(this.#compiler.finish());
       case "listen":
-        return await this.#listen(message);
-      case "stop":
-        await this.#close(message.graceMs);
-        return this.#port.postMessage({ type: "stopped" });
+        return await this.#listen(command.port);
+      case "health":
+        return this.#health.set(PROCESS, command.isHealthy);
+      case "forget":
+        return this.#open?.forget(command.keys);
+      case "report":
+        return this.#postReport();
     }
   }
 
-  async #openParts({ settings, version, cells }: Message<"start">): Promise<OpenParts> {
-    const stats = new StatsStore(settings.STATS_MAX_KEYS);
-    const logger = portLogger(this.#port);
-    const clock = systemClock;
-    const limitEvents = settings.WEBHOOK_STORE === undefined ? undefined : this.#limitEvents();
-    const given = { settings, logger, clock, random: Math.random, health: this.#health, stats };
-    const parts: ServiceParts = { ...given, limitEvents };
-    const otlpOpening = openOtlp(parts, version);
-    const tracing = await openTracing(parts, otlpOpening);
-    const otlp = await otlpOpening;
-    const cache = await openBackend({
-      ...parts,
-      onGivenUp: (reason) => this.#port.postMessage({ type: "given_up", reason }),
-    }, this.#counters(parts, cells));
-    const traced = tracing.cache(cache.cache, cacheKind(settings));
-    const { service, forget } = openService(parts, { ...cache, cache: traced });
-    const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
-    const metrics = new ProcessMetrics({ clock });
-    stats.addMetrics<typeof THREAD_METRICS.metrics>(THREAD_METRICS, { counters: {}, gauges: metrics.gauges });
-    await loadGrpc(settings);
-    const deltas = new StatsDeltas(stats);
-    return { parts, otlp, tracing, cache, service, forget, decide, deltas, metrics, limitEvents };
-  }
-
-  #limitEvents(): ThreadLimitEvents {
-    return new ThreadLimitEvents(systemClock, (reports, suppressed) => {
-      this.#port.postMessage({ type: "limit_events", reports, suppressed });
-    });
-  }
-
-  /** The counters of the process. */
-  #counters({ settings, stats }: ServiceParts, cells: BigInt64Array): CounterCache {
-    const counters = new ProcessCounters(this.#client, {
-      maxInFlight: settings.MAX_IN_FLIGHT,
-      backend: "memory",
-      timeoutMs: COUNT_MS,
-      clock: systemClock,
-    });
-    if (settings.BACKEND_TYPE !== "memory") return counters;
-    stats.addMetrics(IN_FLIGHT_METRICS, counters.metrics);
-    const places = this.#places = new SharedPlaces(cells, (questions) => {
-      this.#port.postMessage({ type: "places", questions });
-    });
-    counters.placeOf = (hit) => places.placeOf(hit);
-    return counters;
-  }
-
-  async #listen({ port, isHealthy }: Message<"listen">): Promise<void> {
+  async #listen(port: number): Promise<void> {
     if (this.#open === undefined) return;
-    const { parts, otlp, tracing, cache, service, decide } = this.#open;
-    this.#health.set(PROCESS, isHealthy);
+    const { parts, otlp, tracing, cache, service } = this.#open;
     await settledWithin(cache.ready, CACHE_HEAD_START_MS, systemClock);
-    // The other workers listen on the same port.
-    const settings = { ...parts.settings, GRPC_PORT: port, LISTEN_SHARED: true };
-    const grpc = this.#grpc = await openGrpc({ ...parts, settings }, tracing, decide, service);
-    const { address } = grpc;
-    const bound = Number(address.slice(address.lastIndexOf(":") + 1));
-    this.#port.postMessage({ type: "listening", address, port: bound });
+    const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
+    const settings = { ...parts.settings, GRPC_PORT: port };
+    this.#grpc = await openGrpc({ ...parts, settings }, tracing, decide, service);
     otlp?.start();
   }
 
+  /** The end of the thread closes the rest. */
   async #close(graceMs: number): Promise<void> {
     await this.#grpc?.close(graceMs);
-    if (this.#open === undefined) return;
-    const { otlp, tracing, cache, metrics, limitEvents } = this.#open;
-    await limitEvents?.close();
-    this.#cancelReport();
-    metrics.close();
-    await tracing.close();
-    await otlp?.close();
-    this.#postReport();
-    await cache.close();
+    await this.#open?.tracing.close();
+    await this.#open?.otlp?.close();
+    this.#postReport(true);
+    this.#port.postMessage({ type: "stopped" });
   }
 
   #postPeriodically(): void {
     this.#postReport();
-    this.#cancelReport = systemClock.after(REPORT_MS, () => this.#postPeriodically());
+    systemClock.after(REPORT_MS, () => this.#postPeriodically());
   }
 
-  #postReport(id?: number): void {
+  #postReport(isLast = false): void {
     if (this.#open === undefined) return;
     const { deltas, service } = this.#open;
-    const report: WorkerReport = {
+    const now = systemClock.now();
+    const causeOf = ({ name, reason }: ComponentHealth) => `${name}: ${reason}`;
+    const report = {
       stats: deltas.take(),
-      tally: service.tally.take(Math.floor(systemClock.now() / 1_000)),
+      tally: service.tally.take(Math.floor(now / 1_000)),
       sums: service.ruleCounts?.takeSums() ?? [],
+      limits: this.#episodes.take(now, Infinity, isLast),
+      suppressed: this.#episodes.takeSuppressed(now, isLast)?.count ?? 0,
+      failing: this.#health.failing().filter(({ name }) => name !== PROCESS).map(causeOf),
+      degraded: this.#health.degraded().map(causeOf),
     };
-    this.#port.postMessage({ type: "report", id, report });
-    this.#postHealth();
+    this.#port.postMessage({ type: "report", report });
   }
+}
 
-  /** Sends the components of this thread that fail or are degraded. */
-  #postHealth(): void {
-    const failing = this.#health.failing().filter(({ name }) => name !== PROCESS);
-    this.#port.postMessage({ type: "health", failing, degraded: this.#health.degraded() });
-  }
+async function openParts(
+  port: DecidingWorkerPort,
+  { settings, version }: Extract<WorkerCommand, { readonly type: "start" }>,
+  shared: { readonly health: Health; readonly limitEvents: LimitEventSink },
+) {
+  const stats = new StatsStore(settings.STATS_MAX_KEYS);
+  const tools = { logger: portLogger(port), clock: systemClock, random: Math.random };
+  const parts = { ...shared, ...tools, settings, version, stats };
+  const otlp = await openOtlp(parts);
+  const tracing = await openTracing(parts, Promise.resolve(otlp));
+  const onGivenUp = (reason: string) => port.postMessage({ type: "failed", reason });
+  const cache = await openCache({ ...parts, onGivenUp });
+  const traced = tracing.cache(cache.cache, cacheKind(settings));
+  const { service, forget } = openService(parts, { ...cache, cache: traced });
+  const { gauges } = new ProcessMetrics(parts);
+  stats.addMetrics<typeof THREAD_METRICS.metrics>(THREAD_METRICS, { counters: {}, gauges });
+  return { parts, otlp, tracing, cache, service, forget, deltas: new StatsDeltas(stats) };
 }
 
 // A worker's module is the main module of its thread.
@@ -228,5 +146,5 @@ if (import.meta.main) {
     clock: systemClock,
     onUnexpected: (error) => port.postMessage({ type: "failed", reason: errorText(error) }),
   });
-  serveDecisions(port);
+  new DecidingThread(port);
 }

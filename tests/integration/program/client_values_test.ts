@@ -98,6 +98,11 @@ const memcached = (digest: string) => {
     MC_KEY_DIGEST: digest,
   });
 };
+const redis = async (threads: Readonly<Record<string, string>>) => {
+  const database = await REDIS.database();
+  const env = { BACKEND_TYPE: "kv", KV_URL: database.url, KV_TIMEOUT: "1m", ...threads };
+  return { env, [Symbol.asyncDispose]: () => database[Symbol.asyncDispose]() };
+};
 const CACHES: Readonly<
   Record<string, readonly [tools: readonly Tool[], open: () => Cache | Promise<Cache>]>
 > = {
@@ -106,12 +111,8 @@ const CACHES: Readonly<
     [],
     () => keptOpen({ BACKEND_TYPE: "memory", LOCAL_CACHE_SIZE_IN_BYTES: "100000" }),
   ],
-  "memory shared by two threads": [[], () => keptOpen({ BACKEND_TYPE: "memory", WORKERS: "2" })],
-  redis: [["redis-server"], async () => {
-    const database = await REDIS.database();
-    const env = { BACKEND_TYPE: "kv", KV_URL: database.url, KV_TIMEOUT: "1m" };
-    return { env, [Symbol.asyncDispose]: () => database[Symbol.asyncDispose]() };
-  }],
+  redis: [["redis-server"], () => redis({})],
+  "redis of two threads": [["redis-server"], () => redis({ WORKERS: "2" })],
   "memcached with digests": [["memcached"], () => memcached("true")],
   "memcached without digests": [["memcached"], () => memcached("false")],
 };

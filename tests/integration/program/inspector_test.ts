@@ -10,7 +10,9 @@ const LISTENING = "0A";
 
 const CASES: Readonly<Record<string, { readonly env?: Record<string, string>; readonly early?: boolean }>> = {
   "a service": {},
-  "a service with two deciding threads": { env: { WORKERS: "2" } },
+  "a service with two deciding threads": {
+    env: { WORKERS: "2", BACKEND_TYPE: "mc", MC_HOST_PORT: "127.0.0.1:1" },
+  },
   "a service that is just starting": { early: true },
 };
 

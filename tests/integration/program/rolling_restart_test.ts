@@ -27,7 +27,8 @@ async function withSocketFolder(run: (env: Record<string, string>) => Promise<vo
 
 const PLACES = {
   TCP: (run: (env: Record<string, string>) => Promise<void>) => run({}),
-  "TCP with two workers": (run: (env: Record<string, string>) => Promise<void>) => run({ WORKERS: "2" }),
+  "TCP with two threads": (run: (env: Record<string, string>) => Promise<void>) =>
+    run({ WORKERS: "2", BACKEND_TYPE: "mc", MC_HOST_PORT: "127.0.0.1:1", CACHE_ON_FAILURE: "local" }),
   "a unix socket": withSocketFolder,
 };
 

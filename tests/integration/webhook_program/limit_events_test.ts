@@ -8,6 +8,8 @@ import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
 import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
 import { ServeFixture, type ServeFixtureOptions } from "../../harness/serve_fixture.ts";
 import { WatchedWorkers } from "../../harness/deciding_workers.ts";
+import { sharedRedis } from "../../harness/shared_servers.ts";
+import { needs } from "../../harness/tools.ts";
 
 const RULES = `domain: shop
 descriptors:
@@ -32,6 +34,7 @@ descriptors:
     events: [over_limit]
     rate_limit: { unit: day, requests_per_unit: 1, algorithm: token_bucket }
 `;
+const REDIS = await sharedRedis();
 const KEY = new Uint8Array(32).fill(9).toBase64();
 /** Windows of the rule `tenant`; the calls of a test are in one, which has this much left at least. */
 const WINDOW_MS = 4_000;
@@ -169,27 +172,33 @@ Deno.test("events of the configuration: what was loaded and rejected, and why", 
   ]);
 });
 
-Deno.test("events of rules with workers: one for a key, whichever worker refused it", async () => {
-  await using folder = await WebhookFolder.make();
-  await using receiver = await WebhookReceiver.start();
-  const workers = new WatchedWorkers();
-  await using weir = await started(folder, {
-    ...{ env: { ...folder.env, WORKERS: "2" }, createDecidingWorker: workers.create },
-  });
-  const { http } = weir.running.addresses;
-  await api(http, "/endpoints", {
-    body: { url: receiver.url, events: ["ratelimit.over_limit.*", "ratelimit.over_limit"] },
-  });
-  using clients = await workers.clients(weir, workers.all, "tenant=warm-up");
-  await beginningOfWindow();
-  const codes = await clients.codes(100, "tenant=acme");
-  assertEquals(codes.filter((code) => code === 2).length, 95);
-  const all = () => came(receiver).filter(({ entries }) => entries[0].value === "acme");
-  await until("both events", () => all().length === 2);
-  assertEquals(all().map(({ event, refusedHits }) => [event, refusedHits]).toSorted(), [
-    ["ratelimit.over_limit", undefined],
-    ["ratelimit.over_limit.ended", 95],
-  ]);
+Deno.test({
+  ...needs(["redis-server"], "events of rules with workers: one for a key, whichever thread refused it"),
+  async fn() {
+    await using folder = await WebhookFolder.make();
+    await using receiver = await WebhookReceiver.start();
+    await using database = await REDIS.database();
+    const workers = new WatchedWorkers();
+    const counters = { BACKEND_TYPE: "kv", KV_URL: database.url, KV_TIMEOUT: "1m" };
+    await using weir = await started(folder, {
+      env: { ...folder.env, ...counters, WORKERS: "2" },
+      createDecidingWorker: workers.create,
+    });
+    const { http } = weir.running.addresses;
+    await api(http, "/endpoints", {
+      body: { url: receiver.url, events: ["ratelimit.over_limit.*", "ratelimit.over_limit"] },
+    });
+    using clients = await workers.clients(weir, workers.all, "tenant=warm-up");
+    await beginningOfWindow();
+    const codes = await clients.codes(100, "tenant=acme");
+    assertEquals(codes.filter((code) => code === 2).length, 95);
+    const all = () => came(receiver).filter(({ entries }) => entries[0].value === "acme");
+    await until("both events", () => all().length === 2);
+    assertEquals(all().map(({ event, refusedHits }) => [event, refusedHits]).toSorted(), [
+      ["ratelimit.over_limit", undefined],
+      ["ratelimit.over_limit.ended", 95],
+    ]);
+  },
 });
 
 postgres.test("two instances on one database report a key once; what a killed one had reported counts", async (database) => {

@@ -1,6 +1,5 @@
 import { assertEquals } from "#assert";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
-import { SharedMemoryCache } from "../../../src/cache/shared_memory_cache.ts";
 import { encodeRateLimitRequest } from "../../../src/wire/rls.ts";
 import type { FakeClock } from "../../harness/fake_clock.ts";
 import { KnownRequestsPair, laterCache } from "../../harness/known_requests_pair.ts";
@@ -21,10 +20,7 @@ descriptors:
 const AT = 1_699_963_230;
 const HOUR_MS = 3_600_000;
 
-const CACHES: Readonly<Record<string, (clock: FakeClock) => MemoryCache>> = {
-  "memory": (clock) => new MemoryCache({ maxKeys: 1_000, clock }),
-  "shared memory": (clock) => new SharedMemoryCache({ maxKeys: 1_000, clock }),
-};
+const createCache = (clock: FakeClock) => new MemoryCache({ maxKeys: 1_000, clock });
 
 function requestOf(key: string) {
   const descriptors = [{ entries: [{ key, value: "a" }], isNegativeHits: false }];
@@ -52,32 +48,30 @@ const CASES: readonly Case[] = [
   { key: "minute", backMs: 120_000, codes: [[0, "OK"], [120_000, "OK"]] },
 ];
 
-for (const [kind, createCache] of Object.entries(CACHES)) {
-  for (const localCacheBytes of [0, 100_000]) {
-    const local = localCacheBytes > 0 ? "with" : "without";
-    for (const { key, backMs, codes } of CASES) {
-      Deno.test(`a clock set back by ${backMs} ms: ${key} in ${kind} ${local} a local cache`, async () => {
-        await using fixture = new ServiceFixture({ files: FILES, at: AT, createCache, localCacheBytes });
-        const { clock, service } = fixture;
-        const ask = async () => (await service.shouldRateLimit(requestOf(key))).overallCode;
-        const before = [await ask(), await ask(), await ask(), await ask()];
-        assertEquals(before, ["OK", "OK", "OVER_LIMIT", "OVER_LIMIT"]);
-        clock.aheadMs -= backMs;
-        const after = [];
-        for (const [ms] of codes) {
-          clock.advance(ms);
-          after.push([ms, await ask()]);
-        }
-        assertEquals(after, codes.map((code) => [...code]));
-      });
-    }
+for (const localCacheBytes of [0, 100_000]) {
+  const local = localCacheBytes > 0 ? "with" : "without";
+  for (const { key, backMs, codes } of CASES) {
+    Deno.test(`a clock set back by ${backMs} ms: ${key} ${local} a local cache`, async () => {
+      await using fixture = new ServiceFixture({ files: FILES, at: AT, createCache, localCacheBytes });
+      const { clock, service } = fixture;
+      const ask = async () => (await service.shouldRateLimit(requestOf(key))).overallCode;
+      const before = [await ask(), await ask(), await ask(), await ask()];
+      assertEquals(before, ["OK", "OK", "OVER_LIMIT", "OVER_LIMIT"]);
+      clock.aheadMs -= backMs;
+      const after = [];
+      for (const [ms] of codes) {
+        clock.advance(ms);
+        after.push([ms, await ask()]);
+      }
+      assertEquals(after, codes.map((code) => [...code]));
+    });
   }
 }
 
 const SHORT_WAYS: Readonly<
   Record<string, (clock: FakeClock) => MemoryCache | ReturnType<typeof laterCache>>
 > = {
-  ...CACHES,
+  "memory": createCache,
   "later": (clock) => laterCache(clock, 1_000),
 };
 

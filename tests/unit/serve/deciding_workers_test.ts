@@ -1,21 +1,23 @@
-import { assertEquals, assertRejects } from "#assert";
+import { assertEquals } from "#assert";
 import { Health } from "../../../src/base/health.ts";
 import type { WorkerNotice } from "../../../src/base/supervised_worker.ts";
-import { SharedMemoryCache } from "../../../src/cache/shared_memory_cache.ts";
 import { makeParts } from "../../../src/serve/parts.ts";
 import { DecidingWorkers } from "../../../src/serve/workers/deciding_workers.ts";
 import type {
   DecidingWorkerHandle,
   FromDecidingWorker,
   ToDecidingWorker,
+  WorkerReport,
 } from "../../../src/serve/workers/message.ts";
 import { readSettings } from "../../../src/settings/read_settings.ts";
-import { StatsStore, statsText } from "../../../src/stats/store.ts";
 import { StatsDeltas } from "../../../src/stats/stats_delta.ts";
+import { StatsStore, statsText } from "../../../src/stats/store.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { RecordedLogger } from "../../harness/recorded_logger.ts";
-import { settledTurns, until } from "../../harness/until.ts";
 import { ServiceFixture } from "../../harness/service_fixture.ts";
+import { settledTurns, until } from "../../harness/until.ts";
+
+type Sent = ToDecidingWorker["type"];
 
 class Handle implements DecidingWorkerHandle {
   readonly sent: ToDecidingWorker[] = [];
@@ -35,47 +37,52 @@ class Handle implements DecidingWorkerHandle {
   say(message: FromDecidingWorker | WorkerNotice): void {
     this.onmessage?.(new MessageEvent("message", { data: message }));
   }
-  /** Sends its statistics. */
-  report(id?: number): void {
-    const report = { stats: this.deltas.take(), tally: { total: 0, overLimit: 0, keys: [] }, sums: [] };
-    this.say({ type: "report", id, report: structuredClone(report) });
+  /** Sends its statistics and its health. */
+  report(health: Partial<Pick<WorkerReport, "failing" | "degraded">> = {}): void {
+    const report = {
+      stats: this.deltas.take(),
+      tally: { total: 0, overLimit: 0, keys: [] },
+      sums: [],
+      limits: [],
+      suppressed: 0,
+      failing: [],
+      degraded: [],
+      ...health,
+    };
+    this.say({ type: "report", report: structuredClone(report) });
   }
-  /** Settles when it was sent a message of this kind. */
-  async got(type: ToDecidingWorker["type"]): Promise<void> {
-    await until(`"${type}"`, () => this.sent.some((message) => message.type === type));
+  /** The kinds of all messages to it. */
+  get types(): Sent[] {
+    return this.sent.map(({ type }) => type);
   }
-  /** The kinds of the messages since the last call. */
-  take(): string[] {
-    return this.sent.splice(0).map(({ type }) => type);
+  /** Waits for a message of this kind, and answers it. */
+  async does(type: Sent): Promise<void> {
+    await until(`"${type}"`, () => this.types.includes(type));
+    const index = this.types.lastIndexOf(type);
+    const message = this.sent[index];
+    if (message !== undefined && message.type !== "stop") this.say({ type: "done", id: message.id });
+    await settledTurns();
   }
 }
 
-/** Two workers whose threads are the test's. */
+/** A main thread and two workers whose threads are the test's. */
 class Bed implements AsyncDisposable {
   readonly clock = new FakeClock();
   readonly log = new RecordedLogger();
   readonly health = new Health();
   readonly stats = new StatsStore(100);
   readonly handles: Handle[] = [];
-  readonly memory = new SharedMemoryCache({ maxKeys: 100, clock: this.clock });
   readonly service = new ServiceFixture({ files: {} });
-  readonly givenUp: string[] = [];
   readonly workers: DecidingWorkers;
 
   constructor() {
-    const { clock, log: logger, health, stats, memory } = this;
-    const { settings } = readSettings({ BACKEND_TYPE: "memory", WORKERS: "2", GRPC_PORT: "0" });
+    const { clock, log: logger, health, stats } = this;
+    const { settings } = readSettings({ BACKEND_TYPE: "mc", MC_HOST_PORT: "a:1", WORKERS: "3" });
     const parts = makeParts(settings, { clock, logger, health, stats, random: () => 1 });
-    this.workers = new DecidingWorkers(parts, {
-      version: "1",
-      memory,
-      service: this.service.service,
-      onGivenUp: (reason) => void this.givenUp.push(reason),
-      createWorker: () => {
-        const handle = new Handle();
-        this.handles.push(handle);
-        return handle;
-      },
+    this.workers = new DecidingWorkers(parts, this.service.service, () => {
+      const handle = new Handle();
+      this.handles.push(handle);
+      return handle;
     });
     health.set("start", true);
   }
@@ -88,80 +95,51 @@ class Bed implements AsyncDisposable {
   }
 
   /** Opens both workers. */
-  async listen(): Promise<string> {
-    for (const handle of this.handles) handle.say({ type: "opened" });
-    const listening = this.workers.listen();
+  async listen(): Promise<void> {
+    const listening = this.workers.listen(7);
     for (const handle of this.handles) {
-      await handle.got("listen");
-      handle.say({ type: "listening", address: "127.0.0.1:7", port: 7 });
+      await handle.does("listen");
+      await handle.does("health");
     }
-    return await listening;
+    await listening;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     const closing = this.workers.close(0);
     for (const handle of this.handles) handle.say({ type: "stopped" });
     await closing;
-    await this.memory.close();
     await this.service[Symbol.asyncDispose]();
   }
 }
-
-const turn = () => settledTurns();
-
-Deno.test("deciding workers: the first chooses the port, which the others and their successors share", async () => {
-  await using bed = new Bed();
-  assertEquals(await bed.listen(), "127.0.0.1:7");
-  bed.handle(0).say({ type: "failed", reason: "boom" });
-  bed.clock.advance(250);
-  bed.handle(2).say({ type: "opened" });
-  await bed.handle(2).got("listen");
-  const ports = bed.handles.map(({ sent }) => sent.flatMap((one) => one.type === "listen" ? one.port : []));
-  assertEquals(ports, [[0], [7], [7]]);
-  assertEquals(bed.handle(0).isTerminated, true);
-});
-
-Deno.test("deciding workers: one that cannot open ends the start with its reason", async () => {
-  await using bed = new Bed();
-  const listening = assertRejects(() => bed.workers.listen());
-  bed.handle(1).say({ type: "failed", reason: "no certificate" });
-  bed.handle(0).say({ type: "opened" });
-  assertEquals((await listening).message, "no certificate");
-});
 
 Deno.test("deciding workers: rules are in force when every running worker has them; a successor begins with them", async () => {
   await using bed = new Bed();
   await bed.listen();
   let isApplied = false;
-  const applied = bed.workers.setRules(['{"kind":"domain","domain":"a"}']).then(() =>
-    void (isApplied = true)
-  );
-  await bed.handle(0).got("apply");
-  bed.handle(0).say({ type: "applied", rules: 1 });
-  await turn();
+  const applied = bed.workers.setRules(["{}", "{}"]).then(() => void (isApplied = true));
+  for (let text = 0; text < 2; text++) await bed.handle(0).does("rules");
+  await bed.handle(0).does("apply");
   assertEquals(isApplied, false);
   bed.handle(1).say({ type: "failed", reason: "boom" });
   await applied;
+  assertEquals(bed.handle(1).isTerminated, true);
   bed.clock.advance(250);
-  bed.handle(2).say({ type: "opened" });
-  await bed.handle(2).got("listen");
-  assertEquals(bed.handle(2).take(), ["start", "rules", "apply", "listen"]);
+  const successor = bed.handle(2);
+  for (const type of ["rules", "rules", "apply", "listen", "health"] as const) await successor.does(type);
+  assertEquals(successor.types, ["start", "rules", "rules", "apply", "listen", "health"]);
 });
 
-Deno.test("deciding workers: the port is opened after the rules, however many texts they have", async () => {
+Deno.test("deciding workers: a worker that fails before it listens delays no start; its successor listens", async () => {
   await using bed = new Bed();
-  const texts = Array.from({ length: 50 }, (_, index) => `{"kind":"domain","domain":"d${index}"}`);
-  void bed.workers.setRules(texts);
-  await turn();
-  for (const handle of bed.handles) handle.say({ type: "opened" });
-  const listening = bed.workers.listen();
-  for (const handle of bed.handles) {
-    await handle.got("listen");
-    handle.say({ type: "listening", address: "127.0.0.1:7", port: 7 });
-    const kinds = handle.take().filter((type) => type !== "rules");
-    assertEquals(kinds, ["start", "apply", "listen"]);
-  }
+  const listening = bed.workers.listen(7);
+  await bed.handle(0).does("listen");
+  bed.handle(1).say({ type: "failed", reason: "no certificate" });
+  await bed.handle(0).does("health");
   await listening;
+  assertEquals(bed.health.degraded().map(({ reason }) => reason), ["2 of 3 are ready"]);
+  bed.clock.advance(250);
+  await bed.handle(2).does("listen");
+  assertEquals(bed.health.degraded(), []);
 });
 
 /** Lets seconds pass in which the first threads send reports; answers which of these have failed. */
@@ -173,71 +151,26 @@ function failedAfter(bed: Bed, seconds: number): boolean[] {
   return bed.handles.slice(0, 2).map(({ isTerminated }) => isTerminated);
 }
 
-Deno.test("deciding workers: one that does not open for 120 s is replaced, though it reports", async () => {
-  await using bed = new Bed();
-  bed.handle(0).say({ type: "opened" });
-  assertEquals([failedAfter(bed, 119), failedAfter(bed, 1)], [[false, false], [false, true]]);
-});
-
 Deno.test("deciding workers: one that does not apply rules for 120 s is replaced, though it reports; the next rules are sent", async () => {
   await using bed = new Bed();
   await bed.listen();
-  const applied = bed.workers.setRules(["{}"]);
-  const next = bed.workers.setRules(["{}"]);
-  for (const handle of bed.handles) await handle.got("apply");
-  bed.handle(0).say({ type: "applied", rules: 1 });
+  const applied = bed.workers.setRules([]);
+  await bed.handle(0).does("apply");
   assertEquals([failedAfter(bed, 119), failedAfter(bed, 1)], [[false, false], [false, true]]);
   await applied;
-  await until("the next rules", () => bed.handle(0).sent.filter(({ type }) => type === "apply").length === 2);
-  bed.handle(0).say({ type: "applied", rules: 2 });
+  const next = bed.workers.setRules([]);
+  await until("the next rules", () => bed.handle(0).types.filter((type) => type === "apply").length === 2);
+  await bed.handle(0).does("apply");
   await next;
 });
 
-Deno.test("deciding workers: one that does not listen for 120 s ends the start, though it reports", async () => {
+Deno.test("deciding workers: one that does not listen for 120 s is replaced, though it reports", async () => {
   await using bed = new Bed();
-  for (const handle of bed.handles) handle.say({ type: "opened" });
-  const listening = assertRejects(() => bed.workers.listen());
-  await bed.handle(0).got("listen");
-  assertEquals([failedAfter(bed, 119), failedAfter(bed, 1)], [[false, false], [true, false]]);
-  assertEquals((await listening).message, "no open port for 120 s");
-});
-
-Deno.test("deciding workers: one that ends before it is to listen does not end the start, but its successor opens", async () => {
-  await using bed = new Bed();
-  for (const handle of bed.handles) handle.say({ type: "opened" });
-  bed.handle(0).say({ type: "failed", reason: "boom" });
-  bed.clock.advance(250);
-  bed.handle(2).say({ type: "failed", reason: "boom again" });
-  bed.clock.advance(500);
-  const listening = bed.workers.listen();
-  bed.handle(3).say({ type: "opened" });
-  for (const handle of [bed.handle(3), bed.handle(1)]) {
-    await handle.got("listen");
-    handle.say({ type: "listening", address: "127.0.0.1:7", port: 7 });
-  }
-  assertEquals(await listening, "127.0.0.1:7");
-});
-
-Deno.test("deciding workers: one that cannot be sent rules is replaced, and later rules are applied", async () => {
-  await using bed = new Bed();
-  await bed.listen();
-  bed.handle(0).postMessage = () => {
-    throw new Error("cannot be sent");
-  };
-  const first = bed.workers.setRules(["{}"]);
-  await bed.handle(1).got("apply");
-  bed.handle(1).say({ type: "applied", rules: 1 });
-  await first;
-  bed.clock.advance(250);
-  bed.handle(2).say({ type: "opened" });
-  await bed.handle(2).got("apply");
-  bed.handle(2).say({ type: "applied", rules: 1 });
-  const second = bed.workers.setRules(["{}"]);
-  for (const handle of [bed.handle(1), bed.handle(2)]) {
-    await until("the second rules", () => handle.sent.filter(({ type }) => type === "apply").length === 2);
-    handle.say({ type: "applied", rules: 2 });
-  }
-  await second;
+  void bed.workers.listen(7);
+  await bed.handle(0).does("listen");
+  await bed.handle(0).does("health");
+  assertEquals([failedAfter(bed, 119), failedAfter(bed, 1)], [[false, false], [false, true]]);
+  assertEquals(bed.log.lines.at(-1)?.fields["error"], "no answer to message 4 for 120 s");
 });
 
 Deno.test("deciding workers: a scrape waits a second for a worker that does not answer", async () => {
@@ -245,21 +178,20 @@ Deno.test("deciding workers: a scrape waits a second for a worker that does not 
   await bed.listen();
   let isOver = false;
   const refreshing = bed.workers.refresh().then(() => void (isOver = true));
-  bed.handle(0).report(1);
+  await bed.handle(0).does("report");
   bed.clock.advance(999);
-  await turn();
+  await settledTurns();
   assertEquals(isOver, false);
   bed.clock.advance(1);
   await refreshing;
 });
 
-Deno.test("deciding workers: counters continue after a worker was replaced, gauges are those of the running ones", async () => {
+Deno.test("deciding workers: counters continue after a worker was replaced", async () => {
   await using bed = new Bed();
   await bed.listen();
   const add = (handle: Handle, calls: number) => {
     handle.stats.rule("shop.user", "shop").totalHits += calls;
     handle.stats.service.serviceError += calls;
-    handle.stats.timer("t").record(calls);
     handle.report();
   };
   bed.stats.service.serviceError = 1;
@@ -268,7 +200,6 @@ Deno.test("deciding workers: counters continue after a worker was replaced, gaug
   add(bed.handle(1), 4);
   bed.handle(1).say({ type: "failed", reason: "boom" });
   bed.clock.advance(250);
-  bed.handle(2).say({ type: "opened" });
   add(bed.handle(2), 5);
   const lines = statsText(bed.stats).split("\n");
   assertEquals(lines.filter((line) => /service_error|total_hits/.test(line)), [
@@ -280,29 +211,24 @@ Deno.test("deciding workers: counters continue after a worker was replaced, gaug
 Deno.test("deciding workers: the health of a worker is that of the process until the worker ends", async () => {
   await using bed = new Bed();
   const { health } = bed;
-  assertEquals(health.failing().map(({ name }) => name), ["workers"]);
   await bed.listen();
-  assertEquals(health.failing(), []);
-  bed.handle(0).take();
-  bed.handle(1).say({
-    type: "health",
-    failing: [{ name: "cache", reason: "no connection" }],
-    degraded: [{ name: "decisions", reason: "they fail" }, { name: "decisions", reason: "it is slow" }],
+  assertEquals([health.failing(), health.degraded()], [[], []]);
+  bed.handle(1).report({
+    failing: ["cache: no connection"],
+    degraded: ["decisions: they fail", "decisions: it is slow"],
   });
-  assertEquals(health.degraded().map(({ name, reason }) => `${name}: ${reason}`), [
-    "worker 2 decisions: they fail",
-    "worker 2 decisions: it is slow",
-  ]);
-  assertEquals(health.failing(), [{ name: "worker 2 cache", healthy: false, reason: "no connection" }]);
-  assertEquals(bed.handle(0).sent, [{ type: "health", isHealthy: false }]);
+  assertEquals(health.failing(), [{ name: "worker 3", healthy: false, reason: "cache: no connection" }]);
+  await settledTurns();
+  const told = bed.handle(0).sent.at(-1);
+  assertEquals(told?.type === "health" && told.isHealthy, false);
+  bed.handle(1).report({ degraded: ["decisions: they fail"] });
+  assertEquals(health.degraded(), [{ name: "worker 3", healthy: true, reason: "decisions: they fail" }]);
   bed.handle(1).say({ type: "failed", reason: "boom" });
   assertEquals(health.failing(), []);
-  assertEquals(health.degraded(), [{ name: "workers", healthy: true, reason: "1 of 2 are ready" }]);
-  bed.handle(0).say({ type: "failed", reason: "boom" });
-  assertEquals(health.failing().map(({ reason }) => reason), ["no worker is ready to decide gRPC calls"]);
+  assertEquals(health.degraded(), [{ name: "workers", healthy: true, reason: "2 of 3 are ready" }]);
 });
 
-Deno.test("deciding workers: one that listens and is silent for 15 s is replaced; the end of its attempts to connect ends the process", async () => {
+Deno.test("deciding workers: one that listens and is silent for 15 s is replaced", async () => {
   await using bed = new Bed();
   await bed.listen();
   for (let second = 0; second < 15; second++) {
@@ -311,6 +237,4 @@ Deno.test("deciding workers: one that listens and is silent for 15 s is replaced
   }
   assertEquals(bed.handles.map(({ isTerminated }) => isTerminated), [false, true]);
   assertEquals(bed.log.lines.map(({ fields }) => fields["error"]), ["no message for 15 s"]);
-  bed.handle(0).say({ type: "given_up", reason: "no cache" });
-  assertEquals(bed.givenUp, ["no cache"]);
 });

@@ -30,8 +30,7 @@ function bed(environment: Readonly<Record<string, string>> = {}) {
   const clock = new FakeClock();
   const health = new Health();
   const parts = { logger: new RecordedLogger(), clock, random: () => 0, health };
-  const opened = openWebhooks({ ...parts, settings, stats: new StatsStore(10) }, {
-    version: "test",
+  const opened = openWebhooks({ ...parts, settings, version: "test", stats: new StatsStore(10) }, {
     administrators: NO_ADMINISTRATORS,
     tracing: { route: (make, decide) => make(decide), work: () => {}, workLogger: (logger) => logger },
     counters: { peek: () => Promise.resolve([]), reset: () => Promise.resolve([]) },

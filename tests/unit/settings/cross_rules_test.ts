@@ -48,10 +48,16 @@ const CASES: readonly (readonly [name: string, env: Environment, ...problems: st
   ],
   ["key-value back end without address", { BACKEND_TYPE: "kv" }, NO_URL],
   ["unknown back end without address", { BACKEND_TYPE: "redis" }, NO_URL],
-  ["workers on TCP", { BACKEND_TYPE: "memory", WORKERS: "64" }],
+  ["workers on TCP", { BACKEND_TYPE: "mc", MC_HOST_PORT: "a:1", WORKERS: "64" }],
+  [
+    "workers that count in memory",
+    { BACKEND_TYPE: "memory", WORKERS: "2" },
+    'Invalid WORKERS "2": BACKEND_TYPE is "memory", and threads do not share these counters; expected 1, ' +
+    "or BACKEND_TYPE=kv or mc",
+  ],
   [
     "workers on a unix socket",
-    { BACKEND_TYPE: "memory", WORKERS: "2", GRPC_UDS: "/run/weir.sock" },
+    { BACKEND_TYPE: "mc", MC_HOST_PORT: "a:1", WORKERS: "2", GRPC_UDS: "/run/weir.sock" },
     'Invalid WORKERS "2": GRPC_UDS is set; expected 1 with a unix socket',
   ],
   ["one worker on a unix socket", { BACKEND_TYPE: "memory", WORKERS: "1", GRPC_UDS: "/run/weir.sock" }],
