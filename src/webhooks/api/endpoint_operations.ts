@@ -66,6 +66,11 @@ const EXAMPLE = {
 const SECRET_EXAMPLE = "whsec_3bufM8XfCNWX9j6F6/Rn1XYVaEkJq30HqvyNge0mhSo=";
 const SHOWN = { description: "The endpoint.", schema: schemaOf("Endpoint"), example: EXAMPLE };
 
+const COUNTED = {
+  schema: objectSchema({ count: integerSchema("The number of deliveries.") }),
+  example: { count: 12 },
+};
+
 /** Operations of `/endpoints`. */
 export const ENDPOINT_OPERATIONS = {
   "POST /endpoints": {
@@ -185,16 +190,8 @@ export const ENDPOINT_OPERATIONS = {
       example: { since: "48h", until: "0s" },
     },
     answers: {
-      200: {
-        description: "Number of deliveries that a dry run found.",
-        schema: objectSchema({ count: integerSchema("The number of deliveries.") }),
-        example: { count: 12 },
-      },
-      202: {
-        description: "Number of reopened deliveries.",
-        schema: objectSchema({ count: integerSchema("The number of deliveries.") }),
-        example: { count: 12 },
-      },
+      200: { ...COUNTED, description: "Number of deliveries that a dry run found." },
+      202: { ...COUNTED, description: "Number of reopened deliveries." },
     },
   },
 } as const satisfies AdministrationOperations;

@@ -131,15 +131,17 @@ function isIsatap(bytes: readonly number[]): boolean {
   return (first & ~0x02) === 0 && rest.join() === "0,94,254";
 }
 
+/** The first range that holds an address, as a reason. */
 function reasonIn(address: Address, ranges: ReturnType<typeof rangesOf>): string | undefined {
-  const found = ranges.find(({ range }) => isIn(address, range));
-  return found === undefined ? undefined : `${found.name} (${found.text})`;
+  return ipaddr.subnetMatch(address, ranges, "") || undefined;
 }
 
-function rangesOf(
-  table: Readonly<Record<string, string>>,
-): readonly { readonly text: string; readonly name: string; readonly range: Range }[] {
-  return Object.entries(table).map(([text, name]) => ({ text, name, range: rangeOf(text) }));
+function rangesOf(table: Readonly<Record<string, string>>): Record<string, [Address, number][]> {
+  const ranges = Object.entries(table).map(([text, name]) => {
+    const [first, prefix] = rangeOf(text);
+    return [`${name} (${text})`, [[first, prefix] satisfies [Address, number]]];
+  });
+  return Object.fromEntries(ranges);
 }
 
 /** The usual form only: the package would also take `127.1` and octal numbers, and zones name an interface. */

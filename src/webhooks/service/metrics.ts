@@ -7,6 +7,8 @@ import {
   timer,
 } from "../../base/metrics.ts";
 import { SIGNATURE_REFUSALS, type SignatureRefusal } from "../model/trigger_verification.ts";
+import { ATTEMPT_FIELDS, DELIVERY_FIELDS } from "../resources/delivery.ts";
+import { EXECUTION_FIELDS } from "../resources/execution.ts";
 import type { StoreMetrics } from "../store/store.ts";
 
 /** The metrics of the webhook service. */
@@ -41,28 +43,14 @@ export const WEBHOOK_METRICS = {
       "Attempts of deliveries: `acknowledged`, or the kind of error (`failed` if there is none).",
       {
         label: "result",
-        values: [
-          "acknowledged",
-          "status",
-          "redirect",
-          "timeout",
-          "dns",
-          "connect",
-          "tls",
-          "reset",
-          "protocol",
-          "blocked_address",
-          "unsendable",
-          "interrupted",
-          "failed",
-        ],
+        values: ["acknowledged", ...ATTEMPT_FIELDS.errorKind.choices, "failed"],
       },
     ),
     attempt_time: timer("Time of an attempt of a delivery.", "ratelimit_webhooks_attempt_seconds"),
     attempts_in_flight: gauge("attempts", "Attempts in flight in this process."),
     deliveries: gauge("deliveries", "Deliveries in the store by state.", {
       label: "state",
-      values: ["attempting", "retrying", "acknowledged", "failed"],
+      values: DELIVERY_FIELDS.state.choices,
     }),
     deliveries_paused: gauge("0 or 1", "1 while an administrator has paused all deliveries."),
     signature_refusals: counter(
@@ -82,7 +70,7 @@ export const WEBHOOK_METRICS = {
     ),
     executions: gauge("executions", "Executions of workflows in the store by status.", {
       label: "status",
-      values: ["queued", "running", "succeeded", "failed", "cancelled"],
+      values: EXECUTION_FIELDS.status.choices,
     }),
     executions_ended: counter("executions", "Executions of workflows that ended, by status.", {
       label: "status",
