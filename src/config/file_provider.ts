@@ -57,7 +57,7 @@ class FileProvider implements RulesProvider {
     this.#folder = folder;
     this.#filesOptions = { ignoreDotFiles, siblings, whenMissing, known, beforeLargeReload, signal };
     this.#watched = new WatchedFiles({
-      look: () => folderState(folder, (name) => isRuleFileName(name, { ignoreDotFiles })),
+      look: () => folderState(folder, (name) => isRuleFileName(name, ignoreDotFiles)),
       onChange: () => this.#load(),
       bell,
       folders: () => folders,

@@ -11,7 +11,7 @@ import type { LoadReceiver, RulesLoad, RulesProvider } from "./provider.ts";
 export type RuleWorkerHandle = WorkerHandle<ToRuleWorker, FromRuleWorker>;
 
 /** Options of `createWorkerFileProvider`. */
-export interface WorkerFileProviderOptions extends RuleFolderOptions {
+interface WorkerFileProviderOptions extends RuleFolderOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   /** True if loads contain their rules for other threads. */

@@ -9,7 +9,7 @@ export interface PatternGroups {
 }
 
 /** A pattern and its groups. */
-export interface MappingPattern {
+interface MappingPattern {
   readonly pattern: RegExp;
   readonly groups: PatternGroups;
 }

@@ -8,13 +8,13 @@ import type { YamlMapping, YamlScalar, YamlValue } from "../yaml/value.ts";
 const MAX_DEPTH = 24;
 
 /** A value of YAML or protobuf: JSON already, or with values inside. */
-export type OpenedValue<Value> =
+type OpenedValue<Value> =
   | { readonly json: JsonValue }
   | { readonly entries: Iterable<readonly [key: string, value: Value]> }
   | { readonly items: readonly Value[] };
 
 /** Reads the values of one format. */
-export interface MetadataFormat<Value> {
+interface MetadataFormat<Value> {
   /** Undefined for a value that is not JSON, which is reported. */
   open(value: Value, path: string): OpenedValue<Value> | undefined;
   error(value: Value, path: string, text: string): void;

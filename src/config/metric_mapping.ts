@@ -10,7 +10,7 @@ import { type PatternGroups, readMappingPattern } from "./mapping_pattern.ts";
 import type { YamlMapping, YamlValue } from "../yaml/value.ts";
 
 /** Maps names of statistics to a metric. */
-export interface MetricMapping {
+interface MetricMapping {
   /** Matches names; without `^` and `$` anywhere in them. */
   readonly pattern: RegExp;
   /** The only kind of statistics that it applies to; any when absent. */
@@ -33,7 +33,7 @@ interface MetricMappingOptions {
 }
 
 /** The mappings of a file, in the order in which they are tried, and its problems. */
-export interface MetricMappingFile {
+interface MetricMappingFile {
   readonly mappings: readonly MetricMapping[];
   readonly problems: readonly Problem[];
 }

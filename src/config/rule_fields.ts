@@ -4,7 +4,7 @@ import { described, isOddNumber, shown } from "../yaml/scalar.ts";
 import type { YamlMapping, YamlValue } from "../yaml/value.ts";
 
 /** A kind of mapping in a rule file. */
-export type Level = "file" | "descriptor" | "rateLimit" | "replaces";
+type Level = "file" | "descriptor" | "rateLimit" | "replaces";
 
 /** The name of each mapping and the keys that it may have. */
 const LEVELS: Readonly<Record<Level, { readonly place: string; readonly keys: readonly string[] }>> = {

@@ -62,7 +62,7 @@ function readFile(log: ProblemLog, mapping: YamlMapping): DomainSource | undefin
 }
 
 /** Reads a list of descriptors; an invalid item is skipped and reported. */
-export function readDescriptors(log: ProblemLog, list: YamlList, path: string): DescriptorSource[] {
+function readDescriptors(log: ProblemLog, list: YamlList, path: string): DescriptorSource[] {
   const descriptors: DescriptorSource[] = [];
   for (const [index, item] of list.items.entries()) {
     const itemPath = `${path}[${index}]`;

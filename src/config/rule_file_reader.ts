@@ -139,7 +139,7 @@ export function fileErrorText(error: unknown): string {
 }
 
 /** Bounds of a folder of rule files; more could exhaust the memory of the process. */
-export interface RuleFileLimits {
+interface RuleFileLimits {
   readonly fileBytes: number;
   readonly allBytes: number;
   /** Words, marks and line ends of one file, which determine the cost of reading. */

@@ -4,10 +4,8 @@ import { fileErrorText, RuleFileReader, type RuleFileReaderOptions } from "./rul
 import { isRuleFileName, type UnreadFilesOptions, warningsOfUnreadFiles } from "./unread_files.ts";
 import { folderState } from "../base/watched_files.ts";
 
-export { problemsInOrder } from "../base/problem.ts";
-
 /** Options of `loadRuleFiles`. */
-export interface RuleFilesOptions extends RuleFileReaderOptions, Omit<UnreadFilesOptions, "names"> {
+export interface RuleFilesOptions extends RuleFileReaderOptions, UnreadFilesOptions {
   /** The advice when the folder does not exist. */
   readonly whenMissing: string;
   /** Digest of the loaded files: files that still have it are not parsed again. */
@@ -29,7 +27,7 @@ const UNCHANGED: RulesLoad = { sources: [], problems: [], version: "", isUnchang
  * problem, and a file with a domain that is not read is a warning.
  */
 export async function loadRuleFiles(folder: string, options: RuleFilesOptions): Promise<RulesLoad> {
-  const state = () => folderState(folder, (name) => isRuleFileName(name, options));
+  const state = () => folderState(folder, (name) => isRuleFileName(name, options.ignoreDotFiles));
   let before = await state();
   for (let attempt = 1;; attempt++) {
     const load = await readFolder(folder, options);
@@ -50,7 +48,7 @@ async function readFolder(folder: string, options: RuleFilesOptions): Promise<Ru
   }
   const reader = new RuleFileReader(options);
   for (const name of names) await reader.read(join(folder, name));
-  const warnings = await warningsOfUnreadFiles(folder, { ...options, names });
+  const warnings = await warningsOfUnreadFiles(folder, names, options);
   if (reader.isEmpty) {
     const text =
       "there are no rule files here, so nothing is limited; put files *.yaml or *.yml into this folder";
@@ -88,7 +86,7 @@ function filesOf(digest: string): FileDigests {
 async function ruleFileNames(folder: string, options: RuleFilesOptions): Promise<string[]> {
   const names: string[] = [];
   for await (const { name, isDirectory } of Deno.readDir(folder)) {
-    if (!isDirectory && isRuleFileName(name, options)) names.push(name);
+    if (!isDirectory && isRuleFileName(name, options.ignoreDotFiles)) names.push(name);
   }
   return names.sort();
 }

@@ -63,7 +63,7 @@ export interface LoadResult {
 }
 
 /** Rules that are kept up to date. */
-export interface RulesLoader {
+interface RulesLoader {
   /** Settles with the first valid rules; stays pending if there are none. */
   readonly firstRules: Promise<void>;
   /** The last attempts, the newest first. */

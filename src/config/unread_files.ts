@@ -2,12 +2,10 @@ import { basename, join, resolve } from "node:path";
 import type { Problem } from "../base/problem.ts";
 import { readYamlDocument, yamlText } from "../yaml/document.ts";
 
-/** Which files of a folder are read, and where further ones are looked for. */
+/** The files of a folder that are read, and where further ones are looked for. */
 export interface UnreadFilesOptions {
   /** True if files whose name begins with a dot are ignored. */
   readonly ignoreDotFiles: boolean;
-  /** Names of the rule files in the folder itself. */
-  readonly names: readonly string[];
   /** Look next to the folder too, for what begins with its name and a dot. */
   readonly siblings?: boolean;
   readonly signal?: AbortSignal;
@@ -35,20 +33,21 @@ const RULE_FILE = /\.ya?ml$/;
 const LOCK = /^\.#/;
 
 /** True if a file with this name directly in the folder is a rule file. */
-export function isRuleFileName(
-  name: string,
-  { ignoreDotFiles }: Pick<UnreadFilesOptions, "ignoreDotFiles">,
-): boolean {
+export function isRuleFileName(name: string, ignoreDotFiles: boolean): boolean {
   return RULE_FILE.test(name) && !LOCK.test(name) && !(ignoreDotFiles && name.startsWith("."));
 }
 
 /**
  * Warns of files that envoyproxy/ratelimit reads and that are not read here: rule files in subfolders, and files with a
  * domain that have another ending or are next to the folder. Skips folders whose name begins with a dot, in which volumes
- * keep their content, and files that a link in the folder itself leads to.
+ * keep their content, and files that a link in the folder itself leads to; `names` are the rule files in the folder.
  */
-export async function warningsOfUnreadFiles(folder: string, options: UnreadFilesOptions): Promise<Problem[]> {
-  const read = new Set(await Promise.all(options.names.map((name) => realPathOf(join(folder, name)))));
+export async function warningsOfUnreadFiles(
+  folder: string,
+  names: readonly string[],
+  options: UnreadFilesOptions,
+): Promise<Problem[]> {
+  const read = new Set(await Promise.all(names.map((name) => realPathOf(join(folder, name)))));
   const budget = { leftBytes: MAX_ALL_BYTES };
   const problems: Problem[] = [];
   for (const { path, text, isNamed } of await unreadFiles(folder, options)) {
@@ -73,7 +72,7 @@ async function unreadFiles(folder: string, options: UnreadFilesOptions): Promise
   const isSkipped = (name: string) => LOCK.test(name) || options.ignoreDotFiles && name.startsWith(".");
   for (const { path, name, depth } of await filesOf(folder, budget)) {
     if (isSkipped(name)) continue;
-    const isNamed = isRuleFileName(name, options);
+    const isNamed = isRuleFileName(name, options.ignoreDotFiles);
     if (depth > 0) found.push({ path, isNamed, text: `this file is in a subfolder and is ignored; ${into}` });
     else if (!isNamed) {
       const text =

@@ -117,6 +117,35 @@ class XdsSession {
   }
 }
 
+/** The waits between streams. */
+class XdsAttempts {
+  readonly #options: XdsProviderOptions;
+  /** Consecutive attempts without a delivery; undefined before the first one ended. */
+  #failures: number | undefined;
+  #cancel = () => {};
+
+  constructor(options: XdsProviderOptions) {
+    this.#options = options;
+  }
+
+  get hasRetried(): boolean {
+    return this.#failures !== undefined;
+  }
+
+  /** Opens a stream after a while, whose milliseconds it returns. */
+  retry(wasConnected: boolean, open: () => void): number {
+    const { clock, waits, random } = this.#options;
+    this.#failures = wasConnected ? 0 : (this.#failures ?? 0) + 1;
+    const waitMs = xdsWaitMs(this.#failures, waits, random());
+    this.#cancel = clock.after(waitMs, open);
+    return waitMs;
+  }
+
+  cancel(): void {
+    this.#cancel();
+  }
+}
+
 interface XdsVersion {
   readonly version: string;
   readonly print: string;
@@ -132,16 +161,14 @@ class XdsProvider implements RulesProvider {
   #accepted: XdsVersion | undefined;
   /** True if the next version is loaded even when it was accepted before. */
   #isAsked = false;
-  /** Consecutive attempts without a delivery; undefined before the first one ended. */
-  #failures: number | undefined;
-  #cancelAttempt = () => {};
-  /** A version is being applied; the message that came last meanwhile follows. */
-  #isApplying = false;
-  #next: Uint8Array | undefined;
+  readonly #attempts: XdsAttempts;
+  /** The version that is being applied; the message that came last meanwhile follows. */
+  #applying: { next: Uint8Array | undefined } | undefined;
 
   constructor(options: XdsProviderOptions) {
     this.#options = options;
     this.#target = { ...options.target, clock: options.clock, logger: options.logger };
+    this.#attempts = new XdsAttempts(options);
   }
 
   start(onLoad: LoadReceiver): void {
@@ -159,14 +186,14 @@ class XdsProvider implements RulesProvider {
 
   async close(): Promise<void> {
     this.#stop.abort();
-    this.#cancelAttempt();
+    this.#attempts.cancel();
     const session = this.#session;
     this.#session = undefined;
     await session?.close();
   }
 
   #open(): void {
-    this.#cancelAttempt();
+    this.#attempts.cancel();
     const open = this.#options.open ?? openXdsStream;
     const stream = open(this.#target, {
       onConnected: () => this.#options.onReachable?.(undefined),
@@ -180,23 +207,22 @@ class XdsProvider implements RulesProvider {
 
   #retry(reason: string): void {
     if (this.#stop.signal.aborted) return;
-    this.#next = undefined;
-    const { clock, waits, random, logger } = this.#options;
-    this.#failures = this.#session?.wasConnected === true ? 0 : (this.#failures ?? 0) + 1;
+    if (this.#applying !== undefined) this.#applying.next = undefined;
+    const { logger, onReachable } = this.#options;
+    const wasConnected = this.#session?.wasConnected === true;
     this.#session?.end();
     this.#session = undefined;
-    if (this.#failures > 0) this.#options.onReachable?.(reason);
-    const waitMs = xdsWaitMs(this.#failures, waits, random());
+    if (!wasConnected) onReachable?.(reason);
+    const waitMs = this.#attempts.retry(wasConnected, () => this.#open());
     logger.warning("Cannot read rules from the configuration server; retrying", {
       server: this.#target.url,
       reason,
       retrySeconds: Math.round(waitMs) / 1_000,
     });
-    this.#cancelAttempt = clock.after(waitMs, () => this.#open());
   }
 
   #take(bytes: Uint8Array): void {
-    if (this.#isApplying) return void (this.#next = bytes);
+    if (this.#applying !== undefined) return void (this.#applying.next = bytes);
     let response: WireDiscoveryResponse;
     try {
       response = DISCOVERY_RESPONSE.decode(bytes);
@@ -214,7 +240,7 @@ class XdsProvider implements RulesProvider {
     }
     const session = this.#session;
     if (session === undefined) return;
-    if (this.#failures !== undefined && !session.hasDelivered) {
+    if (this.#attempts.hasRetried && !session.hasDelivered) {
       this.#options.logger.warning("The configuration server is available again");
     }
     session.hasDelivered = true;
@@ -239,15 +265,14 @@ class XdsProvider implements RulesProvider {
   }
 
   async #apply(session: XdsSession, version: XdsVersion, load: RulesLoad): Promise<void> {
-    this.#isApplying = true;
+    const applying: { next: Uint8Array | undefined } = { next: undefined };
+    this.#applying = applying;
     const refusal = await this.#refusalOf(load);
-    this.#isApplying = false;
+    this.#applying = undefined;
     if (refusal === undefined) this.#accepted = version;
     session.refused = refusal === undefined ? undefined : { print: version.print, text: refusal, times: 0 };
     if (this.#session === session) this.#request(refusal);
-    const next = this.#next;
-    this.#next = undefined;
-    if (next !== undefined && this.#session !== undefined) this.#take(next);
+    if (applying.next !== undefined && this.#session !== undefined) this.#take(applying.next);
   }
 
   /** Reports a load; returns why it was refused. */
@@ -312,7 +337,7 @@ const MAX_PROBLEMS = 20;
 const MAX_LENGTH = 4_000;
 
 /** The text of a refusal: the first errors, one per line. */
-export function refusalText(problems: readonly Problem[]): string {
+function refusalText(problems: readonly Problem[]): string {
   const text = errorTexts(problems, MAX_PROBLEMS).join("\n");
   // Half of a surrogate pair is not UTF-8.
   return text.length > MAX_LENGTH ? `${text.slice(0, MAX_LENGTH).toWellFormed()}…` : text;

@@ -123,7 +123,10 @@ class GrpcXdsStream implements XdsStream {
     const { signal } = this.#closing;
     const target = await grpcTargetOf(this.#target);
     await using connection = await GrpcConnection.open(target, {
-      ...{ signal, clock, keepalive, connectTimeoutMs: CONNECT_MS },
+      signal,
+      clock,
+      keepalive,
+      connectTimeoutMs: CONNECT_MS,
     });
     if (signal.aborted) return "it was closed";
     this.#events.onConnected?.();

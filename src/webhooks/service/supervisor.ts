@@ -29,7 +29,7 @@ import { TurnBatch } from "../../base/turn.ts";
 export type WebhookWorkerHandle = WorkerHandle<ToWebhookWorker, FromWebhookWorker>;
 
 /** Options of `WebhookWorkerSupervisor`. */
-export interface WebhookWorkerSupervisorOptions {
+interface WebhookWorkerSupervisorOptions {
   readonly options: WebhookOptions;
   /** Asks the decision service for the worker. */
   readonly limit: LimitCall;

@@ -8,7 +8,7 @@ import type { ListOptions, Page, WebhookStore } from "../store/store.ts";
 import { listTriggers } from "../store/triggers.ts";
 
 /** Options of `UnopenedSecrets`. */
-export interface UnopenedSecretsOptions {
+interface UnopenedSecretsOptions {
   readonly store: Pick<WebhookStore, "read">;
   readonly secretBox: {
     has(keyId: string): boolean;

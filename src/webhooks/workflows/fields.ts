@@ -12,7 +12,7 @@ export type WorkflowLog = YamlDocument["log"];
 export type ReadTemplate = (text: string, offset: number, path: string) => TextTemplate | undefined;
 
 /** The range of a duration, and its default. */
-export interface DurationRange {
+interface DurationRange {
   readonly min: string;
   readonly max: string;
   readonly absent: string;

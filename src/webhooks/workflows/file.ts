@@ -8,7 +8,7 @@ import { WorkflowFields, type WorkflowLog } from "./fields.ts";
 import { readStep } from "./step_reader.ts";
 
 /** The workflow of a file, and all problems of the file. */
-export interface WorkflowFile {
+interface WorkflowFile {
   readonly workflow?: Workflow | undefined;
   /** Its id, also when there are errors elsewhere. */
   readonly id?: string | undefined;

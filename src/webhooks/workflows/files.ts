@@ -26,7 +26,7 @@ import {
 } from "./folder_reading.ts";
 
 /** Options of `WorkflowFiles`. */
-export interface WorkflowFilesOptions {
+interface WorkflowFilesOptions {
   /** There are no workflows when absent. */
   readonly folder?: string | undefined;
   readonly envNames: readonly string[];

@@ -7,7 +7,7 @@ import type { LoadedWorkflow } from "../model/workflow.ts";
 import { MAX_FILE_BYTES, readWorkflowFile } from "./file.ts";
 
 /** A workflow file as it was read last. */
-export interface ReadFile {
+interface ReadFile {
   /** Of its current text; undefined where it cannot be read now, which is tried again. */
   readonly digest: string | undefined;
   /** The name of the workflow in its current text, if it has one. */
@@ -22,7 +22,7 @@ export interface ReadFile {
 export type ReadFiles = ReadonlyMap<string, ReadFile>;
 
 /** Options of `readWorkflowFolder`. */
-export interface FolderReadingOptions {
+interface FolderReadingOptions {
   /** Environment variables that templates may read; any when absent. */
   readonly envNames?: readonly string[] | undefined;
   readonly now: number;
@@ -31,7 +31,7 @@ export interface FolderReadingOptions {
 }
 
 /** The workflow files of a folder. */
-export interface FolderReading {
+interface FolderReading {
   readonly files: ReadFiles;
   /** Of the folder itself. */
   readonly problems: readonly Problem[];

@@ -48,10 +48,10 @@ export interface StepReport {
 }
 
 /** The end of work on an execution: with its final status, until it is due or has room again, or before either. */
-export type RunResult = "succeeded" | "failed" | "cancelled" | "waiting" | "yielded" | "lost" | "interrupted";
+type RunResult = "succeeded" | "failed" | "cancelled" | "waiting" | "yielded" | "lost" | "interrupted";
 
 /** The signals that stop work on an execution early. */
-export interface RunStops {
+interface RunStops {
   /** Aborts the running step, without a result. */
   readonly signal: AbortSignal;
   readonly isStopping: () => boolean;

@@ -66,7 +66,10 @@ export class WorkflowRunner {
     this.#options = options;
     this.#shares = new WorkflowShares({ runs: maxRunning, bytes: maxBytes });
     this.#leases = new Leases({
-      ...{ clock, newId, lengthMs: () => LEASE_MS, renewMs: RENEW_MS },
+      clock,
+      newId,
+      lengthMs: () => LEASE_MS,
+      renewMs: RENEW_MS,
       renew: (claimIds, leaseUntil) => store.write(renewExecutionClaims, claimIds, leaseUntil),
       release: (claimIds, now) => store.write(releaseClaims, claimIds, now),
       onError: (error) => logger.warning("Cannot renew the leases of executions; retrying", { error }),

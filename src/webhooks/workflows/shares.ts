@@ -1,7 +1,7 @@
 import type { DueQueue, ExecutionQueue, QueueClaim } from "../store/execution_claims.ts";
 
 /** Places, and bytes of inputs and results. */
-export interface Amounts {
+interface Amounts {
   readonly runs: number;
   readonly bytes: number;
 }

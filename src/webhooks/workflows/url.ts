@@ -9,7 +9,7 @@ import {
 import type { UrlTemplate } from "../model/workflow.ts";
 
 /** A URL of templates, or its problem. */
-export type ParsedUrl =
+type ParsedUrl =
   | { readonly url: UrlTemplate; readonly problem?: undefined }
   | { readonly url?: undefined; readonly problem: string };
 

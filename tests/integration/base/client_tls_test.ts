@@ -19,7 +19,7 @@ const folderAt = async (path: string) => {
   await Deno.mkdir(path);
 };
 
-/** What becomes of the files, and the reason in the log. */
+/** Changes of the files, and the reason in the log. */
 const CASES: Readonly<
   Record<string, readonly [change: (files: Files, all: Certificates) => Promise<void>, reason: RegExp]>
 > = {

@@ -54,7 +54,7 @@ class Bed {
     return this.log.filter((line) => line.includes("level=error"));
   }
 
-  /** What the files hold now. */
+  /** The content of the files now. */
   async written(): Promise<TlsPair> {
     const { cert, key } = this.files;
     return { cert: await Deno.readTextFile(cert), key: await Deno.readTextFile(key) };

@@ -33,9 +33,9 @@ function goAway(code: keyof typeof ERROR_CODES, text: string): Uint8Array {
 }
 
 interface Hostile {
-  /** What the server sends as soon as it has a connection. */
+  /** The bytes that the server sends as soon as it has a connection. */
   readonly first: Uint8Array;
-  /** What it sends after the head of the call. */
+  /** The bytes that it sends after the head of the call. */
   readonly later?: Uint8Array;
   readonly reason: string;
 }
@@ -133,8 +133,11 @@ async function eventsOf(serving: (connection: Deno.TcpConn) => Promise<void>): P
   const events: string[] = [];
   const end = Promise.withResolvers<void>();
   const stream = openXdsStream({
-    ...{ url: `127.0.0.1:${listener.addr.port}`, headers: new Map(), maxMessageBytes: 1_000 },
-    ...{ clock: systemClock, logger: new RecordedLogger() },
+    url: `127.0.0.1:${listener.addr.port}`,
+    headers: new Map(),
+    maxMessageBytes: 1_000,
+    clock: systemClock,
+    logger: new RecordedLogger(),
   }, {
     onMessage: (bytes) => void events.push(bytes.join()),
     onEnd(text) {

@@ -193,7 +193,7 @@ const trusting = ({ authority }: Certificates): ClientFiles => ({ ca: authority.
 const SELF_SIGNED = /^self-signed certificate in certificate chain$/;
 const ASKS = "asks for a certificate";
 
-/** Where the server has the certificate of `localhost` and `127.0.0.1`. */
+/** The server has the certificate of `localhost` and `127.0.0.1`. */
 const TLS: Readonly<Record<string, TlsCase>> = {
   "of a trusted authority": [trusting],
   "of another authority": [({ otherAuthority }) => ({ ca: otherAuthority.certFile }), SELF_SIGNED],

@@ -49,8 +49,14 @@ class Scene {
   readonly workers: RuleWorkerDouble[] = [];
   readonly loads: RulesLoad[] = [];
   readonly provider = createWorkerFileProvider({
-    ...{ root: "/none", subdirectory: "", appDirectory: "", ignoreDotFiles: false, watchRoot: false },
-    ...{ mergeDomains: false, clock: this.clock, logger: this.log },
+    root: "/none",
+    subdirectory: "",
+    appDirectory: "",
+    ignoreDotFiles: false,
+    watchRoot: false,
+    mergeDomains: false,
+    clock: this.clock,
+    logger: this.log,
     createWorker: () => {
       const worker = new RuleWorkerDouble();
       this.workers.push(worker);

@@ -43,7 +43,7 @@ const DEFAULTS = { labels: {}, help: "Named by the mapping file.", scale: 1, bou
 const HITS = { domain: "d", key: "k_k_1", fixed: "yes" };
 const TIMES = { name: "time_ms", labels: { method: "Check" }, scale: 1_000, bounds: [1, 100] };
 
-/** What becomes of a metric; fields that are not given are the defaults. */
+/** The result for a metric; fields that are not given are the defaults. */
 const MAPPED: readonly [name: string, kind: MetricKind, mapped: object | "drop" | undefined][] = [
   [
     "ratelimit.service.rate_limit.d.k_1.total_hits",
@@ -113,7 +113,7 @@ const BAD: Problems = [
   ],
 ];
 
-/** What other readers of the format accept, and Weir starts with. */
+/** Texts that other readers of the format accept, and Weir starts with. */
 const WARNED: Problems = [
   ["", "1:1: there are no mappings; begin with 'mappings:' and a list below it"],
   ["mapping: []", "1:1: unknown key 'mapping'; did you mean 'mappings'?"],

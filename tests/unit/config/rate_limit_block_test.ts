@@ -46,7 +46,10 @@ const GOOD: readonly [block: string, read: Partial<RateLimitSource>][] = [
   [
     `{${FLIGHT}, lease: 24h, name: a, replaces: [{name: b}]}`,
     {
-      ...{ name: "a", requestsPerUnit: 20, unit: undefined, unitMultiplier: 1 },
+      name: "a",
+      requestsPerUnit: 20,
+      unit: undefined,
+      unitMultiplier: 1,
       algorithm: { at: AT, name: "concurrency", leaseSeconds: 86_400 },
     },
   ],

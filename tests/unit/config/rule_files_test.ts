@@ -10,12 +10,17 @@ function domain(name: string): string {
   return `domain: ${name}\ndescriptors: []\n`;
 }
 
+/** The text in UTF-16 with its mark, as some editors save it. */
+function utf16(text: string): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(Uint16Array.from(`\ufeff${text}`, (unit) => unit.charCodeAt(0)).buffer);
+}
+
 const MEBIBYTE = 1024 * 1024;
 
 /** A rule file of this size that is a comment for the most part. */
 const padded = (bytes: number) => `${domain("padded")}#`.padEnd(bytes, "x");
 
-/** What a folder holds, by name: a text or bytes, a link `{to}`, or a folder below. */
+/** The content of a folder, by name: a text or bytes, a link `{to}`, or a folder below. */
 interface Tree {
   readonly [name: string]: string | Uint8Array<ArrayBuffer> | { readonly to: string } | { readonly in: Tree };
 }
@@ -38,7 +43,7 @@ interface Found {
   readonly problems: readonly string[];
 }
 
-/** What is found in a new folder with this content, or in its place; the folder stands as `DIR` in it. */
+/** The load of a new folder with this content, or of another entry in its place; the folder stands as `DIR` in it. */
 async function found(
   tree: Tree | ((folder: string) => Promise<void>),
   options: Partial<RuleFilesOptions> = {},
@@ -76,8 +81,12 @@ const CASES: readonly (readonly [
   [
     "files by name, both endings, nothing else",
     {
-      ...{ "b.yaml": B, "a.yml": A, "README.md": "not rules", "c.yaml~": "not rules" },
-      ...{ "below.yaml": { in: { "d.yaml": domain("d") } }, ".dot.yaml": domain("dot") },
+      "b.yaml": B,
+      "a.yml": A,
+      "README.md": "not rules",
+      "c.yaml~": "not rules",
+      "below.yaml": { in: { "d.yaml": domain("d") } },
+      ".dot.yaml": domain("dot"),
     },
     ["dot", "a", "b"],
     below("below.yaml/d.yaml"),
@@ -96,15 +105,17 @@ const CASES: readonly (readonly [
   [
     "files with a domain that are none by name",
     {
-      ...{ "a.yaml": A, "b.json": '{ "domain": "b", "descriptors": [] }', c: domain("c"), ".e": domain("e") },
-      ...{
-        "D.YAML": `# of a team\n---\n${domain("d")}`,
-        "f.conf": { to: "c" },
-        team: { in: { g: domain("g") } },
-      },
+      "a.yaml": A,
+      "b.json": '{ "domain": "b", "descriptors": [] }',
+      c: domain("c"),
+      ".e": domain("e"),
+      "D.YAML": `# of a team\n---\n${domain("d")}`,
+      "f.conf": { to: "c" },
+      "g.txt": utf16(domain("g")),
+      team: { in: { g: domain("g") } },
     },
     ["a"],
-    ...[".e", "D.YAML", "b.json", "c", "f.conf"].map(named),
+    ...[".e", "D.YAML", "b.json", "c", "f.conf", "g.txt"].map(named),
     below("team/g"),
   ],
   [
@@ -123,14 +134,15 @@ const CASES: readonly (readonly [
     ["a"],
   ],
   ["the lock of an Emacs buffer", {
-    ...{ "a.yaml": A, ".#a.yaml": LOCK, ".#b": B, team: { in: { ".#a.yaml": LOCK } } },
+    "a.yaml": A,
+    ".#a.yaml": LOCK,
+    ".#b": B,
+    team: { in: { ".#a.yaml": LOCK } },
   }, ["a"]],
   ["a volume of Kubernetes, where what is shown lies in a folder below", {
-    ...{
-      "..2026_11_22": { in: { "a.yaml": A } },
-      "..data": { to: "..2026_11_22" },
-      "a.yaml": { to: "..data/a.yaml" },
-    },
+    "..2026_11_22": { in: { "a.yaml": A } },
+    "..data": { to: "..2026_11_22" },
+    "a.yaml": { to: "..data/a.yaml" },
   }, ["a"]],
   [
     "a link into a folder below: what it leads to is read",
@@ -146,7 +158,9 @@ const CASES: readonly (readonly [
     "warning DIR: further rule files in folders below are not read; move them up",
   ],
   ["symbolic links to files, none to folders", {
-    ...{ v1: { in: { a: A } }, "a.yaml": { to: "v1/a" }, "b.yaml": { to: "v1" } },
+    v1: { in: { a: A } },
+    "a.yaml": { to: "v1/a" },
+    "b.yaml": { to: "v1" },
   }, ["a"]],
   [
     "empty folder",
@@ -192,8 +206,10 @@ const CASES: readonly (readonly [
   [
     "too large together, reading stops",
     {
-      ...{ "a.yaml": padded(16 * MEBIBYTE), "b.yaml": padded(16 * MEBIBYTE) },
-      ...{ "c.yaml": domain("c"), "d.yaml": domain("d") },
+      "a.yaml": padded(16 * MEBIBYTE),
+      "b.yaml": padded(16 * MEBIBYTE),
+      "c.yaml": domain("c"),
+      "d.yaml": domain("d"),
     },
     ["padded", "padded"],
     unread("c.yaml: ", "file: with it the rule files have more than 33554432 bytes; use fewer rules"),
@@ -244,7 +260,7 @@ Deno.test("rule files: where memory is small, less is read", () => {
 Deno.test("rule files: files whose bytes are the same are not parsed again", async () => {
   const folder = await Deno.makeTempDir();
   let known: string | undefined;
-  /** Whether a look found something new, the domains of it, and the files that changed. */
+  /** The domains of a load and the files that changed, or true if nothing did. */
   const look = async () => {
     const load = await loadRuleFiles(folder, { ...OPTIONS, known: () => known });
     known = load.digest;

@@ -7,7 +7,7 @@ import { type ConcludedLoad, startRules } from "../../../src/config/rules_loader
 import { settledTurns } from "../../harness/until.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
-/** How a `Story` begins. */
+/** Options of `Story`. */
 interface StoryOptions {
   readonly clock?: FakeClock;
   readonly mergeDomains?: boolean;
@@ -45,11 +45,15 @@ class Story {
         loadSucceeded: () => void this.lines.push("succeeded"),
         loadFailed: () => void this.lines.push("failed"),
       },
-      ...{ mergeDomains, health: this.health, requiresRules, logger, clock },
+      mergeDomains,
+      health: this.health,
+      requiresRules,
+      logger,
+      clock,
     });
   }
 
-  /** What happened since the last look. */
+  /** The lines since the last look. */
   take(): string[] {
     return this.lines.splice(0);
   }

@@ -14,9 +14,9 @@ import { settledTurns } from "../../harness/until.ts";
 class Bed {
   readonly clock = new FakeClock(0);
   readonly log = new RecordedLogger();
-  /** What was done, in order: `open`, `close`, requests as `version/nonce` and loads. */
+  /** The events in order: `open`, `close`, requests as `version/nonce` and loads. */
   readonly story: string[] = [];
-  /** What is wrong with a version. */
+  /** The problems of a version. */
   readonly wrong = new Map<string, readonly Problem[] | Error>();
   /** Versions that are applied later, when the promise settles. */
   readonly later = new Map<string, Promise<void>>();
@@ -31,7 +31,7 @@ class Bed {
   });
   /** Times at which streams were opened. */
   readonly opened: number[] = [];
-  /** Whether every stream ends as soon as it is opened. */
+  /** True if every stream ends as soon as it is opened. */
   isDown = false;
   #events: XdsStreamEvents | undefined;
   #nonces = 0;
@@ -100,7 +100,7 @@ const WRONG: Problem = {
 };
 const WRONG_TEXT = '3 resource "shop": descriptors[0].key: is bad';
 
-/** What a test does, and the story of it. */
+/** The steps of a test, and its story. */
 const STORIES: Readonly<Record<string, readonly [run: (bed: Bed) => Promise<void>, ...story: string[]]>> = {
   "acknowledges, refuses with the version before, and acknowledges again": [
     async (bed) => {

@@ -6,16 +6,24 @@ const CASES: Readonly<Record<string, readonly [env: Record<string, string>, sett
   "no TLS": [{ WEBHOOK_CA_FILE: "" }, []],
   "the servers": [
     {
-      ...{ GRPC_SERVER_USE_TLS: "true", GRPC_SERVER_TLS_CERT: "a", GRPC_SERVER_TLS_KEY: "b" },
-      ...{ HTTP_SERVER_USE_TLS: "true", HTTP_SERVER_TLS_CERT: "a", HTTP_SERVER_TLS_KEY: "b" },
+      GRPC_SERVER_USE_TLS: "true",
+      GRPC_SERVER_TLS_CERT: "a",
+      GRPC_SERVER_TLS_KEY: "b",
+      HTTP_SERVER_USE_TLS: "true",
+      HTTP_SERVER_TLS_CERT: "a",
+      HTTP_SERVER_TLS_KEY: "b",
       GRPC_CLIENT_TLS_CACERT: "c",
     },
     ["GRPC_SERVER_TLS_CERT", "GRPC_CLIENT_TLS_CACERT", "HTTP_SERVER_TLS_CERT"],
   ],
   "the key-value cache": [
     {
-      ...{ BACKEND_TYPE: "kv", KV_URL: "rediss://localhost:6379", KV_TLS: "true", KV_TLS_CACERT: "c" },
-      ...{ KV_TLS_CLIENT_CERT: "a", KV_TLS_CLIENT_KEY: "b" },
+      BACKEND_TYPE: "kv",
+      KV_URL: "rediss://localhost:6379",
+      KV_TLS: "true",
+      KV_TLS_CACERT: "c",
+      KV_TLS_CLIENT_CERT: "a",
+      KV_TLS_CLIENT_KEY: "b",
     },
     ["KV_TLS_CLIENT_CERT", "KV_TLS_CACERT"],
   ],

@@ -28,7 +28,7 @@ class Bed implements AsyncDisposable {
     return bed;
   }
 
-  /** What is in force: the id of each workflow and the name of its first step. */
+  /** The workflows in force: the id of each workflow and the name of its first step. */
   get state(): string {
     return this.files.names().map((name) => `${name}:${this.files.current(name)?.workflow.steps[0]?.name}`)
       .join(" ");

@@ -9,7 +9,7 @@ function queue(name: string, stage: DueQueue["stage"] = "new", dueAt = 0, expire
   return { workflow, triggerId, stage, dueAt, expiredClaims };
 }
 
-/** What is claimed until nothing more may be, a look at a time, where there is always more. */
+/** The claims until nothing more may be claimed, a look at a time, where there is always more. */
 function filled(shares: WorkflowShares, due: readonly DueQueue[], bytes = 0): Record<string, number> {
   const counts: Record<string, number> = {};
   for (;;) {
