@@ -1,6 +1,6 @@
-import { WireReader } from "./reader.ts";
+import type { WireReader } from "./reader.ts";
 import { FIXED64, LENGTH, VARINT } from "./wire_format.ts";
-import { WireWriter } from "./writer.ts";
+import type { WireWriter } from "./writer.ts";
 
 /** A `google.protobuf.Value`. */
 export type WireValue = null | boolean | number | string | readonly WireValue[] | WireStruct;
@@ -12,20 +12,6 @@ export interface WireStruct {
 /** A struct that is being read. */
 export interface GrowingStruct {
   [key: string]: WireValue;
-}
-
-/** Reads a struct. */
-export function decodeStruct(bytes: Uint8Array): WireStruct {
-  const struct: GrowingStruct = {};
-  readStruct(new WireReader(bytes, "Struct"), struct);
-  return struct;
-}
-
-/** Writes a struct, its fields in the order of the keys. */
-export function encodeStruct(struct: WireStruct): Uint8Array<ArrayBuffer> {
-  const writer = new WireWriter();
-  writeStruct(writer, struct);
-  return writer.finish();
 }
 
 /** Reads a struct that is the value of a field; a second occurrence continues the first. */

@@ -89,16 +89,6 @@ export class HpackDecoder {
     return this.#listBytes > this.#maxListBytes;
   }
 
-  /** The dynamic table, newest entry first. */
-  get dynamicTable(): readonly HeaderField[] {
-    return this.#entries;
-  }
-
-  /** Size of the dynamic table in bytes. */
-  get dynamicTableSize(): number {
-    return this.#size;
-  }
-
   /** The fields of one block, in order. */
   decode(block: Uint8Array): HeaderField[] {
     const fields: HeaderField[] = [];

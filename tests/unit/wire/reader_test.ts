@@ -5,7 +5,6 @@ import { HEALTH_CHECK_REQUEST, HEALTH_CHECK_RESPONSE } from "../../../src/wire/h
 import { RATE_LIMIT_CONFIG } from "../../../src/wire/rate_limit_config.ts";
 import { decodeReflectionRequest } from "../../../src/wire/reflection.ts";
 import { decodeRateLimitRequest, decodeRateLimitResponse } from "../../../src/wire/rls.ts";
-import { decodeStruct } from "../../../src/wire/struct.ts";
 import { WireError } from "../../../src/wire/wire_format.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";
 import { bySize, SOAK_SEED } from "../../soak/soak_options.ts";
@@ -141,7 +140,6 @@ Deno.test("a decoder reads a view that begins within its buffer", () => {
 const DECODERS: Readonly<Record<string, (bytes: Uint8Array) => unknown>> = {
   decodeRateLimitRequest,
   decodeRateLimitResponse,
-  decodeStruct,
   decodeHealthCheckRequest: (bytes: Uint8Array) => HEALTH_CHECK_REQUEST.decode(bytes),
   decodeHealthCheckResponse: (bytes: Uint8Array) => HEALTH_CHECK_RESPONSE.decode(bytes),
   decodeDiscoveryResponse: (bytes: Uint8Array) => DISCOVERY_RESPONSE.decode(bytes),
