@@ -4,17 +4,6 @@ import type { Clock } from "../base/clock.ts";
 import { singleHeader } from "./client_request.ts";
 import { invalidParameter, type Refusal } from "./problem.ts";
 
-const MIN_BUFFER_BYTES = 1_024;
-const MAX_BUFFER_BYTES = 65_536;
-
-interface BodyReader {
-  /** The next part, of at most `size` bytes of a body that is still being received. */
-  read(
-    size: number,
-  ): Promise<{ readonly value?: Uint8Array<ArrayBuffer> | undefined; readonly done: boolean }>;
-  cancel(): Promise<void>;
-}
-
 /** The bounds of a body. */
 export interface ReadBodyOptions {
   readonly maxBytes: number;
@@ -51,7 +40,7 @@ export async function readBodyBytes(
   const cancelTimer = clock.after(timeoutMs, () => late.resolve(timedOut(timeoutMs)));
   // A body of a known length is read faster without a stream, but its parts cannot be counted.
   const stream = length === null || hold !== undefined ? request.body : null;
-  const reader = stream === null ? undefined : openReader(stream);
+  const reader = stream?.getReader();
   try {
     const read = reader === undefined ? request.bytes() : collect(reader, options);
     return await Promise.race([read, late.promise]);
@@ -65,13 +54,13 @@ export async function readBodyBytes(
 }
 
 async function collect(
-  reader: BodyReader,
+  reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>,
   { maxBytes, hold = () => true }: ReadBodyOptions,
 ): Promise<Uint8Array | Refusal> {
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let length = 0;
   for (;;) {
-    const { value, done } = await reader.read(bufferSize(length));
+    const { value, done } = await reader.read();
     if (done || value === undefined) break;
     length += value.length;
     if (length > maxBytes) return tooLarge(maxBytes);
@@ -80,25 +69,6 @@ async function collect(
     chunks.push(value.byteLength === value.buffer.byteLength ? value : new Uint8Array(value));
   }
   return joinBytes(chunks);
-}
-
-/** A body that is still being received is read into our buffers; a complete one is a stream without that choice. */
-function openReader(body: ReadableStream<Uint8Array<ArrayBuffer>>): BodyReader {
-  try {
-    const reader = body.getReader({ mode: "byob" });
-    return { read: (size) => reader.read(new Uint8Array(size)), cancel: () => reader.cancel() };
-  } catch {
-    const reader = body.getReader();
-    return { read: () => reader.read(), cancel: () => reader.cancel() };
-  }
-}
-
-/**
- * The runtime never frees the buffer of a read that is pending when the response is sent, so a slow peer gets a
- * small one.
- */
-function bufferSize(received: number): number {
-  return Math.min(Math.max(received, MIN_BUFFER_BYTES), MAX_BUFFER_BYTES);
 }
 
 function undecoded({ kind, field, reason, headers = {} }: BodyTextProblem): Refusal {

@@ -35,19 +35,11 @@ interface SingleHeader {
 
 /** Reads a header that may occur once; equal values count as one. */
 export function singleHeader(request: Request, name: string): SingleHeader {
-  const joined = request.headers.get(name) ?? undefined;
-  if (joined === undefined) return { value: undefined, isRepeated: false };
-  if (request instanceof ClientRequest) {
-    const isRepeated = request.repeated.has(name);
-    return { value: isRepeated ? undefined : joined, isRepeated };
-  }
-  // The runtime's server joins repeated headers like this.
-  const [value, ...others] = new Set(joined.split(", "));
-  const isRepeated = others.length > 0;
-  return { value: isRepeated ? undefined : value, isRepeated };
+  const isRepeated = repeatedHeaders(request).includes(name);
+  return { value: isRepeated ? undefined : request.headers.get(name) ?? undefined, isRepeated };
 }
 
-/** The headers that were sent several times with different values, where the server knows. */
+/** The headers that were sent several times with different values. */
 export function repeatedHeaders(request: Request): readonly string[] {
   return request instanceof ClientRequest ? [...request.repeated] : [];
 }

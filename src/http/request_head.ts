@@ -1,5 +1,4 @@
 import type { Refusal } from "./problem.ts";
-import { BAD_TARGET, HOST, requestUrl } from "../base/request_url.ts";
 
 /** The largest head of a request, in bytes. */
 export const MAX_HEAD_BYTES = 65_536;
@@ -30,6 +29,27 @@ const HEADER_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([\t\x20-\x7e\x80-\xff]*)$/
 const CODINGS = "content-encoding";
 const NONE: ReadonlySet<string> = new Set();
 const LENGTH = /^\d{1,15}$/;
+const PARTS = /^https?:\/\/([^/?#\\]*)([^?#]*)(?:\?[^#]*)?(#.*)?$/i;
+/** A host with its port. */
+const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._~!$&'()*+,;=%-]+)(?::\d*)?$/;
+/** Targets that parsing does not change. */
+const PLAIN = /^(?:\/[\w~!$&'()*+,;=:@-]*)*$/;
+const BACKSLASH = /\\|%5c/i;
+const DOT_SEGMENT = /^(?:\.|%2e){1,2}$/i;
+
+/** The host and the path make no URL. */
+const BAD_TARGET: Refusal = {
+  kind: "bad_target",
+  field: "host",
+  reason: "the host and the path make no URL",
+};
+
+/** A proxy in front may have allowed the path that was sent, and not the one that parsing makes of it. */
+const CHANGED_PATH: Refusal = {
+  kind: "bad_target",
+  field: "path",
+  reason: "the path has a dot segment, a backslash, a fragment or a character that must be percent-encoded",
+};
 
 /**
  * Reads the head of an HTTP/1 request, decoded as Latin-1, without its final empty line. Refuses ambiguous ends of a
@@ -135,6 +155,21 @@ function bodyOf({ length, coding }: Known, isFirstVersion: boolean): number | "c
 function urlOf(target: string, host: string, scheme: string): string | Refusal {
   if (!target.startsWith("/")) return requestUrl(target);
   return HOST.test(host) ? requestUrl(`${scheme}://${host}${target}`) : BAD_TARGET;
+}
+
+/**
+ * The URL of a request whose scheme, host and target are joined as they were sent. Refuses paths that parsing would
+ * change, since routes are found by the path as it was sent.
+ */
+function requestUrl(sent: string): string | Refusal {
+  const [, host = "", path = "", fragment] = PARTS.exec(sent) ?? [];
+  if (!HOST.test(host) || !URL.canParse(sent)) return BAD_TARGET;
+  return fragment === undefined && (PLAIN.test(path) || isUnchanged(path, sent)) ? sent : CHANGED_PATH;
+}
+
+function isUnchanged(path: string, sent: string): boolean {
+  if (BACKSLASH.test(path) || path.split("/").some((segment) => DOT_SEGMENT.test(segment))) return false;
+  return path === new URL(sent).pathname;
 }
 
 function malformed(reason: string): Refusal {

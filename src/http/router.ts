@@ -2,9 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { LogFields, Logger } from "../base/log.ts";
 import { ThrottledLog } from "../base/throttled_log.ts";
 import type { WebhookAnswer } from "../webhooks/api/calls.ts";
-import { ClientRequest } from "./client_request.ts";
 import { FailedTokens } from "./failed_tokens.ts";
-import { requestUrl } from "../base/request_url.ts";
 import { problemResponse, type Refusal, REFUSALS } from "./problem.ts";
 
 /** A call as its handler gets it. */
@@ -94,10 +92,7 @@ export function createRouter(routes: readonly Route[], options: RouterOptions): 
     return response;
 
     async function answer(): Promise<Response> {
-      // The connection of a `ClientRequest` has checked it.
-      const sent = request instanceof ClientRequest ? request.url : requestUrl(request.url);
-      if (typeof sent !== "string") return refuse(sent);
-      const url = new URL(sent);
+      const url = new URL(request.url);
       const route = find(url.pathname);
       if (route === undefined) {
         refused(UNKNOWN_PATH.kind, refusalFields(UNKNOWN_PATH));

@@ -49,7 +49,7 @@ function failedResponse(error: unknown, requestId: string, logger: Logger): Resp
   return problemResponse({ kind: "internal", reason: "internal error", headers }, requestId);
 }
 
-/** HEAD gets the length of GET. The runtime would send the body over HTTP/2. */
+/** HEAD gets the length of GET. */
 async function forMethod({ method }: Request, response: Response): Promise<Response> {
   if (method !== "HEAD" || response.body === null) return response;
   const { byteLength } = await response.arrayBuffer();

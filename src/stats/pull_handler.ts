@@ -1,6 +1,5 @@
 import { setImmediate } from "node:timers/promises";
 import type { Clock } from "../base/clock.ts";
-import { requestUrl } from "../base/request_url.ts";
 import { PullReader, type PullReaderOptions } from "./pull_reader.ts";
 import { CONTENT_TYPES, metricsText, type PullFormat } from "./pull_text.ts";
 
@@ -22,9 +21,7 @@ const METHODS = "GET, HEAD";
 export function createPullHandler(options: PullHandlerOptions): (request: Request) => Promise<Response> {
   const scraper = new Scraper(options);
   return async (request) => {
-    const sent = requestUrl(request.url);
-    if (typeof sent !== "string") return plain(400, sent.reason);
-    if (new URL(sent).pathname !== options.path) return plain(404, "404 page not found");
+    if (new URL(request.url).pathname !== options.path) return plain(404, "404 page not found");
     if (request.method !== "GET" && request.method !== "HEAD") {
       return plain(405, `Cannot answer "${request.method}": the method must be one of ${METHODS}`, {
         allow: METHODS,

@@ -29,53 +29,54 @@ export const VALUE_KINDS = { other: 0, text: 1, request: 2 } as const;
 /** Spans packed in one go: enough to warm the CPU's caches, few enough to be young garbage. */
 const PACKED_SPANS = 32;
 
+/** The columns that are being filled. */
+class Columns {
+  readonly shapes = new Map<SpanShape, number>();
+  readonly keys = new Map<string, number>();
+  readonly numbers: number[] = [];
+  /** Texts joined for each group of packed spans. */
+  readonly joined: string[] = [];
+  readonly values: AttributeValue[] = [];
+  count = 0;
+}
+
 /** Gathers spans and packs them. */
 export class SpanPacker {
   /** Not packed yet. */
   #spans: SpanRecord[] = [];
-  #shapes = new Map<SpanShape, number>();
-  #keys = new Map<string, number>();
-  #numbers: number[] = [];
-  /** Texts joined for each group of packed spans, and those of the group being packed. */
-  #joined: string[] = [];
+  /** Those of the group that is being packed. */
   #texts: string[] = [];
-  #values: AttributeValue[] = [];
-  #count = 0;
+  #columns = new Columns();
 
   /** Number of spans. */
   get count(): number {
-    return this.#count;
+    return this.#columns.count;
   }
 
   /** Adds an ended span. */
   add(span: SpanRecord): void {
-    this.#count++;
+    this.#columns.count++;
     if (this.#spans.push(span) >= PACKED_SPANS) this.#packAll();
   }
 
   /** The pack of all spans added since the last call. */
   take(): SpanPack {
     this.#packAll();
-    const pack: SpanPack = {
-      count: this.#count,
-      shapes: [...this.#shapes.keys()],
-      keys: [...this.#keys.keys()],
-      numbers: this.#numbers,
-      text: this.#joined.join(""),
-      values: this.#values,
+    const { count, shapes, keys, numbers, joined, values } = this.#columns;
+    this.#columns = new Columns();
+    return {
+      count,
+      shapes: [...shapes.keys()],
+      keys: [...keys.keys()],
+      numbers,
+      text: joined.join(""),
+      values,
     };
-    this.#shapes = new Map();
-    this.#keys = new Map();
-    this.#numbers = [];
-    this.#joined = [];
-    this.#values = [];
-    this.#count = 0;
-    return pack;
   }
 
   #packAll(): void {
     for (const span of this.#spans) this.#pack(span);
-    this.#joined.push(this.#texts.join(""));
+    this.#columns.joined.push(this.#texts.join(""));
     this.#spans = [];
     this.#texts = [];
   }
@@ -85,54 +86,54 @@ export class SpanPacker {
     const { shape, state, remoteParentId, epochMs, startedAt } = span.start;
     const bits = (remoteParentId === "" ? 0 : SPAN_BITS.isRemote) | (failed ? SPAN_BITS.failed : 0) |
       (failure === undefined ? 0 : SPAN_BITS.hasFailure);
-    const place = indexIn(this.#shapes, shape);
-    this.#numbers.push(place, bits, epochMs + startedAt, epochMs + endedAt, attributes.length);
+    const place = indexIn(this.#columns.shapes, shape);
+    this.#columns.numbers.push(place, bits, epochMs + startedAt, epochMs + endedAt, attributes.length);
     this.#packText(traceId);
     this.#packText(spanId);
     this.#packText(parentId);
     this.#packText(state);
     if (failure !== undefined) this.#packText(failure);
     for (const { key, value } of attributes) {
-      this.#numbers.push(indexIn(this.#keys, key));
+      this.#columns.numbers.push(indexIn(this.#columns.keys, key));
       this.#packValue(value);
     }
   }
 
   #packText(text: string): void {
-    this.#numbers.push(text.length);
+    this.#columns.numbers.push(text.length);
     this.#texts.push(text);
   }
 
   #packValue(value: SpanValue): void {
     if (typeof value === "string") {
-      this.#numbers.push(VALUE_KINDS.text);
+      this.#columns.numbers.push(VALUE_KINDS.text);
       this.#packText(value);
     } else if (isRequest(value)) {
-      this.#numbers.push(VALUE_KINDS.request);
+      this.#columns.numbers.push(VALUE_KINDS.request);
       this.#packRequest(value);
     } else {
-      this.#numbers.push(VALUE_KINDS.other);
-      this.#values.push(value);
+      this.#columns.numbers.push(VALUE_KINDS.other);
+      this.#columns.values.push(value);
     }
   }
 
   #packRequest({ domain, descriptors, hitsAddend: hits }: RateLimitRequest): void {
     this.#packText(domain);
-    this.#numbers.push(hits, descriptors.length);
+    this.#columns.numbers.push(hits, descriptors.length);
     for (const { entries, limit, hitsAddend, isNegativeHits } of descriptors) {
       const bits = (limit === undefined ? 0 : DESCRIPTOR_BITS.hasLimit) |
         (hitsAddend === undefined ? 0 : DESCRIPTOR_BITS.hasHitsAddend) |
         (isNegativeHits === true ? DESCRIPTOR_BITS.isNegativeHits : 0);
-      this.#numbers.push(bits, entries.length);
+      this.#columns.numbers.push(bits, entries.length);
       for (const { key, value } of entries) {
         this.#packText(key);
         this.#packText(value);
       }
       if (limit !== undefined) {
-        this.#numbers.push(limit.requestsPerUnit);
+        this.#columns.numbers.push(limit.requestsPerUnit);
         this.#packText(limit.unit ?? "");
       }
-      if (hitsAddend !== undefined) this.#numbers.push(hitsAddend);
+      if (hitsAddend !== undefined) this.#columns.numbers.push(hitsAddend);
     }
   }
 }
