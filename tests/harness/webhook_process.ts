@@ -1,8 +1,7 @@
-import { join } from "node:path";
 import { freePort } from "./free_port.ts";
-import { until } from "./until.ts";
-import { ADMIN_TOKEN, WebhookCalls } from "./webhook_calls.ts";
+import { WebhookCalls } from "./webhook_calls.ts";
 import { STOPPING, type WebhookFaults } from "./webhook_faults.ts";
+import { untilStoreIsOpen, WebhookFolder } from "./webhook_weir.ts";
 import { startWeir, type WeirProcess } from "./weir_process.ts";
 
 /** The exit code of a process that an unexpected error ended. */
@@ -11,9 +10,9 @@ const UNEXPECTED_CODE = 3;
 /** Options of a webhook process. */
 export interface WebhookProcessOptions {
   /** Folder of the store and the workflows; a new one when absent. */
-  readonly folder?: string | undefined;
+  readonly folder?: WebhookFolder | undefined;
   readonly env?: Readonly<Record<string, string>> | undefined;
-  /** Workflow files by name. */
+  /** Workflow files by name, in a new folder. */
   readonly workflows?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -32,10 +31,8 @@ export interface WebhookStart {
  * for deliveries and for workflows.
  */
 export class WebhookProcess extends WebhookCalls implements AsyncDisposable {
-  readonly folder: string;
-  readonly storePath: string;
-  readonly workflowFolder: string;
   readonly base: string;
+  readonly folder: WebhookFolder;
   readonly oldLines: string[] = [];
   /** Number of processes that were started; workflows read it as `env.GENERATION`. */
   generation = 0;
@@ -43,36 +40,27 @@ export class WebhookProcess extends WebhookCalls implements AsyncDisposable {
   readonly #ownsFolder: boolean;
   #weir: WeirProcess | undefined;
 
-  private constructor(folder: string, ownsFolder: boolean, env: Readonly<Record<string, string>>) {
+  private constructor(folder: WebhookFolder, ownsFolder: boolean, env: Readonly<Record<string, string>>) {
     super();
     this.folder = folder;
     this.#ownsFolder = ownsFolder;
-    this.storePath = join(folder, "data", "weir.db");
-    this.workflowFolder = join(folder, "workflows");
     const port = freePort();
     this.base = `http://127.0.0.1:${port}`;
     this.#env = {
+      ...folder.env,
       PORT: String(port),
-      WEBHOOK_STORE: this.storePath,
-      WORKFLOW_DIRECTORY: this.workflowFolder,
-      WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8",
-      WORKFLOW_ALLOW_CIDRS: "127.0.0.0/8",
       WORKFLOW_ENV: "GENERATION",
-      ADMIN_TOKEN,
       LOG_LEVEL: "info",
       ...env,
     };
   }
 
-  /** Makes the folder; no process runs yet. */
-  static async open(options: WebhookProcessOptions = {}): Promise<WebhookProcess> {
-    const folder = options.folder ?? await Deno.makeTempDir({ prefix: "weir_webhooks_" });
-    const process = new WebhookProcess(folder, options.folder === undefined, options.env ?? {});
-    await Deno.mkdir(process.workflowFolder, { recursive: true });
-    for (const [name, text] of Object.entries(options.workflows ?? {})) {
-      await Deno.writeTextFile(join(process.workflowFolder, name), text);
-    }
-    return process;
+  /** No process runs yet. */
+  static async open(
+    { folder, env = {}, workflows = {} }: WebhookProcessOptions = {},
+  ): Promise<WebhookProcess> {
+    const own = folder ?? await WebhookFolder.make(workflows);
+    return new WebhookProcess(own, folder === undefined, env);
   }
 
   /**
@@ -84,10 +72,7 @@ export class WebhookProcess extends WebhookCalls implements AsyncDisposable {
     const settings = { ...this.#env, GENERATION: String(this.generation), ...env };
     this.#weir = await startWeir({ faults, rules, env: settings });
     if (!isAwaited || faults?.kill !== undefined) return;
-    await until(
-      "the webhook service",
-      async () => (await this.api("GET", "/triggers?limit=1")).status !== 503,
-    );
+    await untilStoreIsOpen(new URL(this.base).host);
   }
 
   /** Itself, as the only one of those that share its store. */
@@ -158,7 +143,7 @@ export class WebhookProcess extends WebhookCalls implements AsyncDisposable {
     // An error that reached its process level ended it: that is a defect, whatever the test looks at.
     const end = await weir?.exited;
     if (end?.code === UNEXPECTED_CODE) console.error(weir?.stderrLines.slice(-20).join("\n"));
-    if (this.#ownsFolder) await Deno.remove(this.folder, { recursive: true });
+    if (this.#ownsFolder) await this.folder[Symbol.asyncDispose]();
   }
 
   async #letGo(): Promise<void> {

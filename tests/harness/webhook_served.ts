@@ -1,52 +1,35 @@
-import { join } from "node:path";
 import { FakeClock } from "./fake_clock.ts";
 import type { FaultMessage } from "./killed_webhook_worker.ts";
 import { ServeFixture } from "./serve_fixture.ts";
 import { until } from "./until.ts";
-import { ADMIN_TOKEN, WebhookCalls } from "./webhook_calls.ts";
+import { WebhookCalls } from "./webhook_calls.ts";
 import type { WebhookFaults } from "./webhook_faults.ts";
 import type { WebhookProcessOptions, WebhookStart } from "./webhook_process.ts";
+import { untilStoreIsOpen, WebhookFolder } from "./webhook_weir.ts";
 
 /**
  * Weir with a store of webhooks in this process, at one folder while its services come and go. Of the time that its work
  * goes by some can be skipped, and its worker be ended. The loopback is open for deliveries and for workflows.
  */
 export class WebhookServed extends WebhookCalls implements AsyncDisposable {
-  readonly folder: string;
-  readonly storePath: string;
-  readonly workflowFolder: string;
+  readonly folder: WebhookFolder;
   readonly oldLines: string[] = [];
   readonly #env: Readonly<Record<string, string>>;
   readonly #clock = FakeClock.ofMachine();
   #fixture: ServeFixture | undefined;
   #worker: Worker | undefined;
 
-  private constructor(folder: string, env: Readonly<Record<string, string>>) {
+  private constructor(folder: WebhookFolder, env: Readonly<Record<string, string>>) {
     super();
     this.folder = folder;
-    this.storePath = join(folder, "data", "weir.db");
-    this.workflowFolder = join(folder, "workflows");
-    this.#env = {
-      WEBHOOK_STORE: this.storePath,
-      WORKFLOW_DIRECTORY: this.workflowFolder,
-      ADMIN_TOKEN,
-      WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8",
-      WORKFLOW_ALLOW_CIDRS: "127.0.0.0/8",
-      LOG_LEVEL: "info",
-      ...env,
-    };
+    this.#env = { ...folder.env, LOG_LEVEL: "info", ...env };
   }
 
-  /** Makes the folder; nothing is served yet. */
+  /** Nothing is served yet. */
   static async open(
     { env = {}, workflows = {} }: Omit<WebhookProcessOptions, "folder"> = {},
   ): Promise<WebhookServed> {
-    const served = new WebhookServed(await Deno.makeTempDir({ prefix: "weir_webhooks_" }), env);
-    await Deno.mkdir(served.workflowFolder, { recursive: true });
-    for (const [name, text] of Object.entries(workflows)) {
-      await Deno.writeTextFile(join(served.workflowFolder, name), text);
-    }
-    return served;
+    return new WebhookServed(await WebhookFolder.make(workflows), env);
   }
 
   /** Starts a service and waits until it has its store. */
@@ -57,8 +40,7 @@ export class WebhookServed extends WebhookCalls implements AsyncDisposable {
       clock: this.#clock,
       ...(faults === undefined ? {} : { createWebhookWorker: () => this.#startWorker(faults) }),
     });
-    if (!isAwaited) return;
-    await until("the service", async () => (await this.api("GET", "/triggers?limit=1")).status !== 503);
+    if (isAwaited) await untilStoreIsOpen(this.fixture.httpAddress);
   }
 
   /** The service that runs. */
@@ -123,7 +105,7 @@ export class WebhookServed extends WebhookCalls implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#fixture !== undefined) await (this.#worker === undefined ? this.stop() : this.kill());
-    await Deno.remove(this.folder, { recursive: true });
+    await this.folder[Symbol.asyncDispose]();
   }
 
   #startWorker(faults: WebhookFaults): Worker {

@@ -12,33 +12,33 @@ export const ECHO_WORKFLOW =
 /** A folder for a store and workflows, which several processes may share; removed at the end of its block. */
 export class WebhookFolder implements AsyncDisposable {
   readonly path: string;
+  /** The database file. */
+  readonly store: string;
+  readonly workflows: string;
 
-  private constructor(path: string) {
+  constructor(path: string) {
     this.path = path;
+    this.store = join(path, "weir.db");
+    this.workflows = join(path, "workflows");
   }
 
   /** Makes one with the workflow `echo`, or with these files. */
   static async make(
     files: Readonly<Record<string, string>> = { "echo.yaml": ECHO_WORKFLOW },
   ): Promise<WebhookFolder> {
-    const path = await Deno.makeTempDir({ prefix: "weir_webhooks_" });
-    await Deno.mkdir(join(path, "workflows"));
+    const folder = new WebhookFolder(await Deno.makeTempDir({ prefix: "weir_webhooks_" }));
+    await Deno.mkdir(folder.workflows);
     for (const [name, text] of Object.entries(files)) {
-      await Deno.writeTextFile(join(path, "workflows", name), text);
+      await Deno.writeTextFile(join(folder.workflows, name), text);
     }
-    return new WebhookFolder(path);
-  }
-
-  /** The database file. */
-  get store(): string {
-    return join(this.path, "weir.db");
+    return folder;
   }
 
   /** The settings of a process that works here, loopback allowed. */
   get env(): Record<string, string> {
     return {
       WEBHOOK_STORE: this.store,
-      WORKFLOW_DIRECTORY: join(this.path, "workflows"),
+      WORKFLOW_DIRECTORY: this.workflows,
       WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8,::1/128",
       WORKFLOW_ALLOW_CIDRS: "127.0.0.0/8,::1/128",
       ADMIN_TOKEN,
@@ -80,15 +80,17 @@ async function ready<Weir extends AsyncDisposable & { readonly httpAddress: stri
   { isAwaited = true }: Awaited,
 ): Promise<Weir> {
   try {
-    await until(
-      "the webhook service",
-      async () => !isAwaited || (await api(weir.httpAddress, "/triggers?limit=1")).status !== 503,
-    );
+    if (isAwaited) await untilStoreIsOpen(weir.httpAddress);
     return weir;
   } catch (error) {
     await weir[Symbol.asyncDispose]();
     throw error;
   }
+}
+
+/** Waits until the webhook service of a Weir has its store. */
+export async function untilStoreIsOpen(address: string): Promise<void> {
+  await until("the webhook service", async () => (await api(address, "/triggers?limit=1")).status !== 503);
 }
 
 interface ApiCall {

@@ -51,8 +51,8 @@ const ENDS = {
 };
 
 /** How many executions have been tried and wait. */
-function triedIn({ storePath }: WebhookServed): number {
-  using database = new DatabaseSync(storePath, { readOnly: true });
+function triedIn({ folder }: WebhookServed): number {
+  using database = new DatabaseSync(folder.store, { readOnly: true });
   const tried = "status = 'running' AND step_attempts > 0 AND claim_id IS NULL";
   return Number(database.prepare(`SELECT count(*) AS n FROM execution WHERE ${tried}`).get()?.["n"]);
 }
@@ -81,7 +81,7 @@ Deno.test("executions that wait when the service is killed go on, each in its ow
   await until("their results to be written", () => triedIn(weir) === 5);
 
   // In mid-run one file says something else, and another one is gone.
-  const file = (name: string) => join(weir.workflowFolder, `${name}.yaml`);
+  const file = (name: string) => join(weir.folder.workflows, `${name}.yaml`);
   await Deno.writeTextFile(
     file("edited"),
     `workflow: edited\nsteps:\n  - name: other\n    set: { other: 1 }\n`,

@@ -21,7 +21,7 @@ async function noteOf(weir: WebhookServed): Promise<{ readonly status: number; r
 
 Deno.test("a key file that is lost beside its store: health stays good and says what cannot be read", async () => {
   await using weir = await WebhookServed.open();
-  const keyFile = `${weir.storePath}.key`;
+  const keyFile = `${weir.folder.store}.key`;
   await weir.start();
   const url = "http://127.0.0.1:9/hook";
   await weir.made("/endpoints", { url, headers: { "x-tenant": "a" } });

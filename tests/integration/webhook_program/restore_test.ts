@@ -33,20 +33,20 @@ Deno.test("a backup that is made while events flow is opened elsewhere, and deli
   await until("events to flow", () => taken >= BEFORE);
   const sure = taken;
 
-  await Deno.mkdir(join(restored.storePath, ".."), { recursive: true });
+  await Deno.mkdir(join(restored.folder.store, ".."), { recursive: true });
   const said: string[] = [];
-  const code = await runCommand(["store", "backup", restored.storePath], {
-    environment: { WEBHOOK_STORE: old.storePath },
+  const code = await runCommand(["store", "backup", restored.folder.store], {
+    environment: { WEBHOOK_STORE: old.folder.store },
     output: { stdout: (text) => void said.push(text), stderr: () => {} },
   });
   assertEquals([code, said.length, sure < EVENTS], [0, 1, true]);
-  assertEquals(((await Deno.stat(restored.storePath)).mode ?? 0) & 0o777, 0o600);
+  assertEquals(((await Deno.stat(restored.folder.store)).mode ?? 0) & 0o777, 0o600);
   await posting;
   await old.kill();
 
-  assertEquals((await checkStore(restored.storePath)).problems, []);
+  assertEquals((await checkStore(restored.folder.store)).problems, []);
   // The key is kept apart from the copy, and brought along.
-  await Deno.copyFile(`${old.storePath}.key`, `${restored.storePath}.key`);
+  await Deno.copyFile(`${old.folder.store}.key`, `${restored.folder.store}.key`);
   receiver.react = () => 200;
   const seenBefore = new Set(receiver.byId.keys());
   await restored.start();

@@ -146,11 +146,11 @@ async function useWellAndBadly(weir: WebhookProcess, { triggers, eventKey }: Mad
 }
 
 /** The files beside the store, byte for byte. */
-async function storeFiles({ storePath }: WebhookProcess): Promise<{ name: string; text: string }[]> {
-  const folder = storePath.slice(0, storePath.lastIndexOf("/"));
+async function storeFiles({ folder: { path } }: WebhookProcess): Promise<{ name: string; text: string }[]> {
   const files: { name: string; text: string }[] = [];
-  for await (const { name } of Deno.readDir(folder)) {
-    files.push({ name, text: new TextDecoder("latin1").decode(await Deno.readFile(`${folder}/${name}`)) });
+  for await (const { name, isFile } of Deno.readDir(path)) {
+    if (!isFile) continue;
+    files.push({ name, text: new TextDecoder("latin1").decode(await Deno.readFile(`${path}/${name}`)) });
   }
   return files;
 }

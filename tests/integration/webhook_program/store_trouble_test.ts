@@ -16,7 +16,7 @@ Deno.test("a full disk: triggers answer 503, decisions go on, and nothing that w
   await using bed = await TroubleBed.open();
   const { weir, receiver } = bed;
   await weir.stop();
-  const database = new DatabaseSync(weir.storePath);
+  const database = new DatabaseSync(weir.folder.store);
   const pages = Number(database.prepare("PRAGMA page_count").get()?.["page_count"]);
   database.close();
   await weir.start({ rules: SHOP_RULES, faults: { pragmas: [`max_page_count = ${pages + ROOM}`] } });
@@ -55,7 +55,7 @@ Deno.test("a store that another one keeps locked: triggers answer 503, decisions
   const accepted: string[] = [];
   for (let n = 0; n < 20; n++) accepted.push((await bed.call(`before-${n}`, {})).body.executionId);
 
-  const other = new DatabaseSync(weir.storePath, { timeout: 5_000 });
+  const other = new DatabaseSync(weir.folder.store, { timeout: 5_000 });
   const decisions = weir.decideSteadily();
   other.exec("BEGIN EXCLUSIVE");
   const refused = await Promise.all(["a", "b", "c"].map((key) => bed.call(key, {})));
