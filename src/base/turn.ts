@@ -61,7 +61,7 @@ export class TurnTask {
   }
 }
 
-/** How items are gathered. */
+/** Options of a batch. */
 interface TurnBatchOptions {
   /** When the items of a batch are sent; at the end of the task when absent. */
   readonly defer?: Defer;
@@ -82,7 +82,7 @@ export class TurnBatch<T> {
     this.#task = new TurnTask(() => this.flush(), defer);
   }
 
-  /** How many items wait. */
+  /** The number of items that wait. */
   get size(): number {
     return this.#items.length;
   }

@@ -8,14 +8,13 @@ const WAITS = { firstMs: 100, longestMs: 5_000 };
 
 /** A circuit breaker. Open, it lets one attempt pass after each wait, which closes it or makes the wait longer. */
 export class Breaker {
-  /** How often it opened. */
+  /** The number of times that it opened. */
   opened = 0;
   readonly #options: { readonly clock: Clock; readonly random: () => number };
   #failures = 0;
-  #open = false;
   #trying = false;
-  /** Counted from 1 since it opened. */
-  #attempt = 1;
+  /** Counted from 1 since it opened; 0 while it is closed. */
+  #attempt = 0;
   #retryAt = 0;
   #reason = "";
 
@@ -25,7 +24,7 @@ export class Breaker {
   }
 
   get isOpen(): boolean {
-    return this.#open;
+    return this.#attempt > 0;
   }
 
   /** Why nothing passes. */
@@ -33,9 +32,9 @@ export class Breaker {
     return `it failed again and again, last: ${this.#reason}`;
   }
 
-  /** Whether an attempt may be made; it ends with one of the next three calls. */
+  /** Returns true if an attempt may be made; it ends with one of the next three calls. */
   tryPass(): boolean {
-    if (!this.#open) return true;
+    if (!this.isOpen) return true;
     const left = this.#retryAt - this.#options.clock.now();
     // A clock that was set back does not keep it open.
     if (this.#trying || (left > 0 && left <= fullBackoffMs(this.#attempt, WAITS))) return false;
@@ -45,24 +44,19 @@ export class Breaker {
 
   succeeded(): void {
     this.#failures = 0;
-    if (!this.#open) return;
-    this.#open = false;
     this.#trying = false;
-    this.#attempt = 1;
+    this.#attempt = 0;
   }
 
   failed(reason: string): void {
     this.#reason = reason;
-    if (!this.#open) {
+    // The attempt began before the breaker opened.
+    if (this.isOpen && !this.#trying) return;
+    if (!this.isOpen) {
       if (++this.#failures < FAILURES_TO_OPEN) return;
-      this.#open = true;
       this.opened++;
-    } else if (this.#trying) {
-      this.#attempt++;
-    } else {
-      // The attempt began before the breaker opened.
-      return;
     }
+    this.#attempt++;
     this.#trying = false;
     const { clock, random } = this.#options;
     this.#retryAt = clock.now() + backoffMs(this.#attempt, random(), WAITS);

@@ -1,4 +1,4 @@
-/** What was written and waits for its replies. */
+/** A write that waits for its replies. */
 interface Pending<Reply> {
   readonly expected: number;
   readonly replies: Reply[];
@@ -9,7 +9,7 @@ interface Pending<Reply> {
 export class ReplyQueue<Reply> {
   #pending: Pending<Reply>[] = [];
 
-  /** How many writes wait. */
+  /** The number of writes that wait. */
   get size(): number {
     return this.#pending.length;
   }

@@ -1,7 +1,7 @@
 import { decodedBody, isDecoded, isDecodingFailure } from "./content_coding.ts";
 import { RestError, type RestErrorSubject } from "./rest_error.ts";
 
-/** How to read a body. */
+/** Options of reading a body. */
 export interface ReadBodyOptions {
   /** Maximum size after decoding. */
   readonly maxBytes?: number | undefined;

@@ -44,7 +44,7 @@ export interface StreamResponse {
 
 type Settings = ClientOptions & SendOptions;
 
-/** Whether a call needs no timers, retries or hooks. */
+/** A call that needs no timers, retries or hooks. */
 function isPlain(settings: Settings): boolean {
   const { signal, timeoutMs, totalTimeoutMs, retry, onRequest, onResponse, throwOnStatus } = settings;
   return (signal ?? timeoutMs ?? totalTimeoutMs ?? retry ?? onRequest ?? onResponse) === undefined &&

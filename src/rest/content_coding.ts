@@ -1,9 +1,9 @@
 import { codeOf } from "./shown_text.ts";
 
 const IS_DENO = "Deno" in globalThis;
-/** Whether this is a server platform, whose codings are known; browsers decode all that they ask for. */
+/** A server platform, whose codings are known; browsers decode all that they ask for. */
 const IS_NODE = !IS_DENO && "process" in globalThis;
-/** What `fetch` decodes by itself: on Deno one of these alone, on Node any sequence. */
+/** Codings that `fetch` decodes by itself: on Deno one of these alone, on Node any sequence. */
 const DECODED_BY_DENO = ["", "identity", "gzip", "br"];
 const DECODED_BY_NODE = ["gzip", "x-gzip", "deflate", "br"];
 /** A larger piece would become too much in one step: a thousand times as many bytes, and megabytes for brotli. */
@@ -18,7 +18,7 @@ const WORDS =
 /** A body that cannot be decoded. */
 class DecodingError extends Error {}
 
-/** Whether an error of a body came from its decoder, and not from its connection. */
+/** Returns true for an error of a decoder, and false for one of the connection. */
 export function isDecodingFailure(error: unknown): boolean {
   for (let one = error, depth = 0; one instanceof Error && depth < 8; one = one.cause, depth++) {
     if (one instanceof DecodingError || CODES.test(codeOf(one) ?? "") || WORDS.test(one.message)) return true;
@@ -26,7 +26,7 @@ export function isDecodingFailure(error: unknown): boolean {
   return false;
 }
 
-/** Whether `fetch` decodes the body by itself, or there is nothing to decode. */
+/** Returns true if `fetch` decodes the body by itself, or there is nothing to decode. */
 export function isDecoded({ url, headers }: globalThis.Response): boolean {
   const coding = headers.get("content-encoding")?.toLowerCase() ?? "";
   // Transports other than `fetch`, whose responses have no URL, decode what they receive.

@@ -198,7 +198,7 @@ function failureOf(cause: unknown, checked: CheckedRequest, signal: AbortSignal 
   return new RestError("network", state, subjectOf(checked), { cause, kind });
 }
 
-/** Whether `fetch` returns redirects; browsers do not. */
+/** `fetch` returns redirects; browsers do not. */
 const RETURNS_REDIRECTS = "Deno" in globalThis || "process" in globalThis || "Bun" in globalThis;
 const OPAQUE = "cannot follow a redirect in a browser without exposing sensitive headers";
 

@@ -45,7 +45,7 @@ const KNOWN: ReadonlySet<unknown> = new Set([Get, Post, Put, Patch, Delete, Head
 const FORBIDDEN: readonly string[] = ["CONNECT", "TRACE", "TRACK"];
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 
-/** Whether a text is an HTTP token, as names of methods and headers must be. */
+/** Returns true for an HTTP token, as names of methods and headers must be. */
 export function isToken(text: string): boolean {
   return TOKEN.test(text);
 }
@@ -67,7 +67,7 @@ export function sentMethod(method: string): string {
   return KNOWN.has(upper) ? upper : method;
 }
 
-/** Whether requests of a method have no body. */
+/** Returns true for a method whose requests have no body. */
 export function isBodiless(method: string): boolean {
   return method === Get || method === Head;
 }

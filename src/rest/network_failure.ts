@@ -2,7 +2,7 @@ import type { NetworkErrorKind } from "./rest_error.ts";
 import { codeOf, withoutSecrets } from "./shown_text.ts";
 
 /** A failure without a response. */
-export interface NetworkFailure {
+interface NetworkFailure {
   readonly kind: PlatformKind | undefined;
   /** The failure, followed by the message of the platform in parentheses. */
   readonly state: string;

@@ -4,7 +4,7 @@ import { isToken } from "./method.ts";
 import type { RetryOptions } from "./retry.ts";
 
 /**
- * What a hook is called for.
+ * The attempt that a hook is called for.
  *
  * @example
  * ```ts
@@ -73,7 +73,7 @@ export interface SendOptions extends Omit<MakeRequestOptions, "fetch" | "httpCli
   readonly onResponse?: ResponseHook | undefined;
   /** Maximum size of a response body after decoding. */
   readonly maxResponseBytes?: number | undefined;
-  /** Whether a status of 400 or above is an error, with code `status`. */
+  /** Makes a status of 400 or above an error, with code `status`. */
   readonly throwOnStatus?: boolean | undefined;
 }
 

@@ -131,7 +131,7 @@ const FOREIGN_FORM = "the body is a FormData of another library: use the FormDat
 const EXPECTED_RECORD = "expected an object of strings; use Object.fromEntries";
 const OWN_TYPE = 'the header "content-type" of a FormData body contains its boundary: remove the header';
 
-/** Whether callers without types gave `Headers`, `URLSearchParams` or a `Map`, whose items are no properties. */
+/** Callers without types may give `Headers`, `URLSearchParams` or a `Map`, whose items are no properties. */
 function isList(record: object): boolean {
   return record !== NONE && Symbol.iterator in record;
 }
@@ -184,12 +184,12 @@ function kindOf(value: unknown): string {
   return /^[AEIOU]/.test(tag) ? `an ${tag}` : `a ${tag}`;
 }
 
-/** Whether a body is a form that has to be encoded before it is sent. */
+/** Returns true for a form, which has to be encoded before it is sent. */
 export function isMultipart(body: CheckedRequest["body"]): body is FormData {
   return typeof body === "object" && !(body instanceof Uint8Array) && tagOf(body) === "FormData";
 }
 
-/** Whether the platform would send a form as the text `[object FormData]`. */
+/** The platform would send the form as the text `[object FormData]`. */
 function isForeign(form: FormData): boolean {
   return new globalThis.Response(form).headers.get(CONTENT_TYPE)?.startsWith("multipart/form-data") !== true;
 }
@@ -263,7 +263,7 @@ export function urlProblem(text: string, base?: string): string | undefined {
 /** All control characters but the tab: no platform sends them. */
 // deno-lint-ignore no-control-regex
 const CONTROLS = /[\x01-\x08\x0b\x0c\x0e-\x1f\x7f]/;
-/** What all platforms send. */
+/** Characters that all platforms send. */
 const SENDABLE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const NAMES = new CheckedTexts(isToken);
 

@@ -150,7 +150,7 @@ export class RestError extends Error {
   }
 }
 
-/** What failed, if not sending. */
+/** The action that failed, if not sending. */
 const VERBS: Readonly<Partial<Record<RestErrorCode, string>>> = {
   body_interrupted: "read the response to",
   body_too_large: "read the response to",

@@ -30,7 +30,7 @@ export interface RetryOptions {
   /** Statuses that are retried; 408, 429, 500, 502, 503 and 504 by default. */
   readonly statuses?: readonly number[] | undefined;
   /**
-   * Whether a `Retry-After` header extends the delay, true by default. A value above `maxDelayMs` ends the attempts
+   * A `Retry-After` header extends the delay, true by default. A value above `maxDelayMs` ends the attempts
    * with that response.
    */
   readonly honorRetryAfter?: boolean | undefined;
@@ -65,7 +65,7 @@ export function attemptsFor(
   return isNamed || hasKey ? policy.attempts : 1;
 }
 
-/** Whether a retry may succeed. */
+/** Returns true for an error after which a retry may succeed. */
 export function isTransient(error: unknown): boolean {
   if (!(error instanceof RestError)) return false;
   const { code, kind, cause } = error;
@@ -75,7 +75,7 @@ export function isTransient(error: unknown): boolean {
 }
 
 /** Inputs of the delay before the next attempt. */
-export interface RetryState {
+interface RetryState {
   /** Number of attempts so far. */
   readonly attempt: number;
   readonly retryAfter?: string | null | undefined;

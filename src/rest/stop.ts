@@ -39,8 +39,8 @@ export const platformClock: Clock = {
   },
 };
 
-/** What aborts work. */
-export interface StopOptions {
+/** Reasons to abort work. */
+interface StopOptions {
   readonly signal?: AbortSignal | undefined;
   /** The error for the reason of `signal`. */
   readonly onSignal: (reason: unknown) => RestError;

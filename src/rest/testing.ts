@@ -34,7 +34,7 @@ export interface ScriptedAnswer {
   readonly headers?: Readonly<Record<string, string | readonly string[]>> | undefined;
   /** Empty by default. */
   readonly body?: string | Uint8Array | undefined;
-  /** Whether the connection fails after `body`. */
+  /** The connection fails after `body`. */
   readonly interrupted?: boolean | undefined;
 }
 

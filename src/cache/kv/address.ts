@@ -7,19 +7,19 @@ export interface KvLogin {
   readonly password: string | undefined;
 }
 
-/** What every kind of address has. */
+/** The fields of every kind of address. */
 interface KvAddressBase extends KvLogin {
   /** For errors and logs; holds no login. */
   readonly text: string;
   readonly sentinelLogin: KvLogin;
   /** Number of the database; 0 where there is no other. */
   readonly database: number;
-  /** Whether every connection uses TLS, those to sentinels included. */
+  /** Every connection uses TLS, those to sentinels included. */
   readonly tls: boolean;
 }
 
 /** One server. */
-export interface KvSingle extends KvAddressBase {
+interface KvSingle extends KvAddressBase {
   readonly kind: "single";
   readonly target: DialAddress;
 }
@@ -32,12 +32,12 @@ export interface KvSentinel extends KvAddressBase {
 }
 
 /** Some nodes of a cluster, from which the others are found. */
-export interface KvCluster extends KvAddressBase {
+interface KvCluster extends KvAddressBase {
   readonly kind: "cluster";
   readonly nodes: readonly HostAndPort[];
 }
 
-/** Where a key-value cache is, and who logs in. */
+/** The address of a key-value cache, with its login. */
 export type KvEndpoints = KvSingle | KvSentinel | KvCluster;
 
 /** The settings that the reading of an address depends on. */

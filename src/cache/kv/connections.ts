@@ -15,7 +15,7 @@ const RECONNECT = { firstMs: 50, longestMs: 2_000 };
 const SHORTEST_MS = 10;
 
 /** The waits until the first connection, in milliseconds. */
-export interface KvStartupTimes {
+interface KvStartupTimes {
   readonly initialMs: number;
   readonly maxMs: number;
   /** The attempts end after this; 0 means never. */

@@ -92,7 +92,7 @@ export class RespWriter {
     return all;
   }
 
-  /** What was collected, without a copy; `give` takes it back. The writer must not be used afterwards. */
+  /** The collected bytes, without a copy; `give` takes it back. The writer must not be used afterwards. */
   take(): Uint8Array {
     return this.#bytes.subarray(0, this.#length);
   }
@@ -121,7 +121,7 @@ const INCOMPLETE = Symbol("incomplete");
 export class RespReader {
   #chunks: Buffer[] = [];
   #size = 0;
-  /** How many bytes the current reply takes at least. */
+  /** The least number of bytes of the current reply. */
   #needed = 0;
   #bytes: Buffer = Buffer.alloc(0);
   #at = 0;

@@ -1,7 +1,7 @@
 import { backoffMs } from "../../base/backoff.ts";
+import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
 import type { HostAndPort } from "../../base/host_port.ts";
-import type { SharedCacheOptions } from "../shared_cache_options.ts";
 
 const LOOKUP_TIMEOUT_MS = 5_000;
 const RETRY = { firstMs: 250, longestMs: 10_000 };
@@ -9,7 +9,7 @@ const RETRY = { firstMs: 250, longestMs: 10_000 };
 /** The part of an SRV record that is used. */
 export type SrvRecord = Pick<Deno.SrvRecord, "target" | "port">;
 
-/** How the list of nodes is looked up. */
+/** The lookup of the list of nodes. */
 export interface McSrv {
   /** Such as `_mc._tcp.example.com`. */
   readonly name: string;
@@ -21,8 +21,10 @@ export interface McSrv {
   ) => Promise<readonly SrvRecord[]>;
 }
 
-/** How nodes are looked up, and who gets them. */
-export interface McHostsOptions extends McSrv, Pick<SharedCacheOptions, "clock" | "random"> {
+/** Options of the lookups of nodes. */
+export interface McHostsOptions extends McSrv {
+  readonly clock: Clock;
+  readonly random: () => number;
   /** Called with each list, in the order in which nodes are chosen. */
   readonly onNodes: (nodes: readonly HostAndPort[]) => void;
   /** Called when a lookup fails, once an outage, and when one succeeds after that. */

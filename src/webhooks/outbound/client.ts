@@ -6,7 +6,7 @@ import { ACCEPTED_CODINGS } from "./response_body.ts";
 import { responseError, SendError } from "./send_error.ts";
 import { wireBytes, type WireOptions, type WireRequest } from "./wire_request.ts";
 
-/** How requests are sent. */
+/** Options of a client. */
 export interface GuardedClientOptions extends DialOptions {
   /** Sent with requests that do not set their own. */
   readonly userAgent?: string | undefined;
@@ -20,7 +20,7 @@ export interface OutboundCall {
   /** Stops reading the response. */
   pause(): void;
   resume(): void;
-  /** Whether its connection was ready, so that the request may have arrived. */
+  /** Its connection was ready, so that the request may have arrived. */
   readonly isWritten: boolean;
 }
 
@@ -92,7 +92,7 @@ export class GuardedClient {
   }
 }
 
-/** What every request sends unless it sets its own: some servers refuse requests without. */
+/** Headers of requests that do not set their own: some servers refuse requests without. */
 function defaultHeaders(userAgent: string | undefined): WireRequest["headers"] {
   const named = userAgent === undefined ? [] : [["user-agent", userAgent] as const];
   return [...named, ["accept", "*/*"], ["accept-encoding", ACCEPTED_CODINGS]];

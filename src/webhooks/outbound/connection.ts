@@ -14,12 +14,12 @@ export interface ResponseListener extends ResponseParts {
 /** A request as bytes. */
 export interface ConnectionRequest {
   readonly bytes: readonly Uint8Array[];
-  /** Whether the response has no body: that to `HEAD`. */
+  /** The response has no body: that to `HEAD`. */
   readonly isHeadOnly: boolean;
 }
 
 /** The facts of a connection, and who owns it when it is free. */
-export interface ConnectionOptions {
+interface ConnectionOptions {
   /** By the clock's `elapsed`. */
   readonly createdAt: number;
   /** A response is over and another request may follow, within `serverIdleMs` where the server sets it. */
@@ -49,7 +49,7 @@ export class GuardedConnection {
     });
   }
 
-  /** Whether a request can be sent on it; not while another one is. */
+  /** A request can be sent on it; not while another one is. */
   get isFree(): boolean {
     return !this.#isBroken && this.#listener === undefined && !this.#socket.destroyed;
   }

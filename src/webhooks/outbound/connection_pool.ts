@@ -8,12 +8,12 @@ export interface PooledConnection {
   destroy(): void;
 }
 
-/** How many idle connections are kept, for one host, which may serve many endpoints, and for all. */
+/** Most idle connections for one host, which may serve many endpoints, and for all. */
 const MAX_IDLE_OF_HOST = 250;
 const MAX_IDLE = 500;
 /** Less than the five seconds after which many servers close an idle connection. */
 const IDLE_MS = 4_000;
-/** How much sooner than its server this side closes a connection. */
+/** This side closes a connection so much sooner than its server. */
 const SERVER_MARGIN_MS = 1_000;
 /** Older connections are replaced, so that a name that moved is followed. */
 const MAX_AGE_MS = 60_000;

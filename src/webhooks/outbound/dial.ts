@@ -20,7 +20,7 @@ import {
 /** All addresses of a name, those to try first in front. */
 export type Lookup = (name: string) => Promise<readonly string[]>;
 
-/** How connections are made. */
+/** Options of connections. */
 export interface DialOptions {
   /** Ranges that are open although they are blocked otherwise. */
   readonly allow: Cidrs;
@@ -31,13 +31,13 @@ export interface DialOptions {
   readonly authorities?: readonly string[] | undefined;
   /** An HTTP proxy, with its user name and password; it decides which addresses may be reached. */
   readonly proxy?: URL | undefined;
-  /** Whether `http` goes only to addresses in `allow`. */
+  /** `http` goes only to addresses in `allow`. */
   readonly isPlainInsideOnly?: boolean | undefined;
   /** The platform's own when absent. */
   readonly lookup?: Lookup | undefined;
 }
 
-/** Where a connection leads. */
+/** The server that a connection leads to. */
 export interface DialTarget {
   /** A name, or an address without brackets. */
   readonly host: string;

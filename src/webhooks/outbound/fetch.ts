@@ -19,7 +19,7 @@ export interface GuardedRequestInit extends RequestInit {
  * A `fetch` over a guarded client, which decodes what `Accept-Encoding` offers. What it throws is a `SendError`, or the
  * signal's reason.
  */
-export interface GuardedFetch {
+interface GuardedFetch {
   (input: string | URL | Request, init?: GuardedRequestInit): Promise<Response>;
   close(): Promise<void>;
 }

@@ -14,7 +14,7 @@ import { SendError } from "./send_error.ts";
 export const ACCEPTED_CODINGS = "gzip, deflate, br";
 /** Most codings of one body. */
 const MAX_CODINGS = 3;
-/** How many bytes one step of a decoder takes: but for brotli, it makes at most about a thousand times as many of them. */
+/** Bytes that one step of a decoder takes: but for brotli, it makes at most about a thousand times as many of them. */
 const STEP_BYTES = 1_024;
 const FORMATS: ReadonlyMap<string, CompressionFormat> = new Map([
   ["gzip", "gzip"],
@@ -151,7 +151,7 @@ function decompressed(
 }
 
 /** The text of a body, or why it has none. */
-export type BodyText =
+type BodyText =
   | { readonly text: string; readonly problem?: undefined }
   | { readonly text?: undefined; readonly problem: string };
 

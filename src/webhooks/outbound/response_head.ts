@@ -5,13 +5,13 @@ export interface ResponseHead {
   readonly status: number;
   /** Names in lower case, in their order. */
   readonly headers: readonly (readonly [name: string, value: string])[];
-  /** Whether the server keeps the connection, according to its head. */
+  /** The server keeps the connection, according to its head. */
   readonly isKept: boolean;
-  /** Whether a line of it was repaired or left out. */
+  /** A line of it was repaired or left out. */
   readonly isRepaired: boolean;
 }
 
-/** Where the body of a response ends: after so many bytes, with its last chunk, or with the connection. */
+/** The end of a body: after so many bytes, with its last chunk, or with the connection. */
 type BodyEnd = number | "chunks" | "close";
 
 /** The error for an unreadable response, with the code of Node's parser. */
@@ -43,28 +43,27 @@ const BODILESS = [101, 204, 304];
  */
 export class HeadLines {
   #headers: [name: string, value: string][] = [];
-  #version = "";
-  #status = 0;
-  /** Whether a line was repaired or left out: the connection is not used again. */
+  #first: { readonly version: string; readonly status: number } | undefined;
+  /** A line was repaired or left out: the connection is not used again. */
   #isRepaired = false;
-  /** Whether a header that was left out would decide where the body ends. */
+  /** A header that was left out would decide where the body ends. */
   #isUnframed = false;
-  /** Whether the line before was kept, so that another one may continue it. */
+  /** The line before was kept, so that another one may continue it. */
   #isContinuable = false;
   #interim = 0;
 
-  /** Whether there was no line yet. */
+  /** There was no line yet. */
   get isEmpty(): boolean {
-    return this.#version === "";
+    return this.#first === undefined;
   }
 
   get status(): number {
-    return this.#status;
+    return this.#first?.status ?? 0;
   }
 
-  /** Whether the status line of a response came that is not an interim one. */
+  /** The status line of a response came that is not an interim one. */
   get isFinal(): boolean {
-    return this.#status === 101 || this.#status >= 200;
+    return this.status === 101 || this.status >= 200;
   }
 
   /** Parses a line, `isRepaired` if it was cut or did not end with CR LF. Throws a `SendError` for no status line. */
@@ -78,28 +77,28 @@ export class HeadLines {
   /** Forgets an interim head, so that another one may follow; false when there were too many. */
   skipInterim(): boolean {
     this.#headers = [];
-    this.#version = "";
-    this.#status = 0;
+    this.#first = undefined;
     this.#isRepaired = this.#isUnframed = this.#isContinuable = false;
     return ++this.#interim <= MAX_INTERIM;
   }
 
-  /** What was parsed so far; its headers grow with further lines. */
+  /** The head so far; its headers grow with further lines. */
   head(): ResponseHead {
+    const { status } = this;
     const length = this.#text("content-length");
     const coding = this.#text("transfer-encoding");
     const isClosed = tokens(this.#text("connection")).includes("close");
     // A careless server may send a body that it announces where none can be.
-    const mayHaveMore = this.#status === 204 && (coding !== undefined || Number(length ?? 0) !== 0);
+    const mayHaveMore = status === 204 && (coding !== undefined || Number(length ?? 0) !== 0);
     const isRepaired = this.#isRepaired ||
       (length !== undefined && (coding !== undefined || !LENGTH.test(length)));
-    const isKept = this.#version === "1.1" && !isClosed && !mayHaveMore && !isRepaired;
-    return { status: this.#status, headers: this.#headers, isKept, isRepaired };
+    const isKept = this.#first?.version === "1.1" && !isClosed && !mayHaveMore && !isRepaired;
+    return { status, headers: this.#headers, isKept, isRepaired };
   }
 
-  /** Where the body ends; throws a `SendError` for a head that does not tell. */
+  /** The end of the body; throws a `SendError` for a head that does not state it. */
   bodyEnd(isHeadOnly: boolean): BodyEnd {
-    if (isHeadOnly || BODILESS.includes(this.#status)) return 0;
+    if (isHeadOnly || BODILESS.includes(this.status)) return 0;
     if (this.#isUnframed) throw unreadable("HPE_INVALID_HEADER_TOKEN");
     const codings = tokens(this.#text("transfer-encoding")).filter((coding) => coding !== "identity");
     // It takes precedence over a length.
@@ -118,8 +117,7 @@ export class HeadLines {
   #takeStatus(line: string): void {
     const [, version = "", status] = STATUS_LINE.exec(line) ?? [];
     if (status === undefined) throw unreadable(statusFault(line));
-    this.#version = version;
-    this.#status = Number(status);
+    this.#first = { version, status: Number(status) };
     this.#isRepaired ||= !isLineText(line);
   }
 
@@ -185,12 +183,12 @@ export function headerText(
   return text;
 }
 
-/** Whether a line holds nothing that another reader could take for a line end. */
+/** Returns true for a line without anything that another reader could take for a line end. */
 export function isLineText(line: string): boolean {
   return VALUE.test(line);
 }
 
-/** Whether a text may become the first line of a response. */
+/** Returns true for a text that may become the first line of a response. */
 export function mayBeStatusLine(text: string): boolean {
   return "HTTP/".startsWith(text.slice(0, 5)) || text === "\r";
 }

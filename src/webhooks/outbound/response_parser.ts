@@ -26,7 +26,7 @@ const MAX_TRAILER_BYTES = 16_384;
 /** Most bytes of the size line of a chunk. */
 const MAX_SIZE_BYTES = 256;
 
-/** What comes next. */
+/** The part of a response that comes next. */
 type Phase = "head" | "bytes" | "size" | "chunk" | "chunk end" | "trailers" | "until close" | "over";
 
 /**
@@ -40,12 +40,10 @@ export class ResponseParser {
   readonly #lines = new HeadLines();
   #head: ResponseHead | undefined;
   #line = "";
-  /** Whether the line is longer than what is kept of it. */
-  #isLineCut = false;
-  /** How many bytes of lines may still come, and of the body or the chunk. */
+  /** Bytes of lines that may still come, and of the body or the chunk. */
   #lineBytes = MAX_STATUS_BYTES;
   #bodyBytes = 0;
-  /** Whether the next response would begin right behind this one. */
+  /** The next response would begin right behind this one. */
   #isClean = false;
 
   constructor(parts: ResponseParts, isHeadOnly: boolean) {
@@ -57,7 +55,7 @@ export class ResponseParser {
     return this.#head;
   }
 
-  /** Whether the status of the response is known. */
+  /** The status of the response is known. */
   get hasStatus(): boolean {
     return this.#lines.isFinal;
   }
@@ -66,7 +64,7 @@ export class ResponseParser {
     return this.#phase === "over";
   }
 
-  /** Whether it is over, and another request may follow on its connection. */
+  /** It is over, and another request may follow on its connection. */
   get isClean(): boolean {
     return this.isOver && this.#isClean;
   }
@@ -133,10 +131,8 @@ export class ResponseParser {
     this.#line = text.slice(from);
     this.#spend(text.length - Math.max(from, kept));
     this.#checkBegin(this.#line);
-    if (this.#line.length > MAX_LINE_BYTES) {
-      this.#line = this.#line.slice(0, MAX_LINE_BYTES);
-      this.#isLineCut = true;
-    }
+    // One more, so that a line that was cut is too long without its end.
+    this.#line = this.#line.slice(0, MAX_LINE_BYTES + 1);
     return at + text.length - kept;
   }
 
@@ -162,8 +158,7 @@ export class ResponseParser {
   #endLine(text: string): void {
     const hasReturn = text.endsWith("\r");
     const line = text.slice(0, hasReturn ? -1 : undefined);
-    const isRepaired = this.#isLineCut || !hasReturn;
-    this.#isLineCut = false;
+    const isRepaired = line.length >= MAX_LINE_BYTES || !hasReturn;
     if (isRepaired) this.#isClean = false;
     switch (this.#phase) {
       case "head":

@@ -29,17 +29,17 @@ export function markUnsent(error: unknown): void {
   if (error instanceof Error) unsent.add(error);
 }
 
-/** Whether a request failed before anything was written of it, for a reason that may pass. */
+/** Returns true if nothing was written of the request, for a reason that may pass. */
 export function isUnsent(error: unknown): boolean {
   return error instanceof Error && (unsent.has(error) || isUnsent(error.cause));
 }
 
-/** Whether the chain of the certificate ends at no trusted authority. */
+/** Returns true if the chain of the certificate ends at no trusted authority. */
 export function isUntrusted(error: unknown): boolean {
   return error instanceof SendError && error.kind === "tls" && UNTRUSTED.test(error.code ?? "");
 }
 
-/** Whether the platform rejected the dates of the certificate. */
+/** Returns true if the platform rejected the dates of the certificate. */
 export function isOutdated(error: unknown): boolean {
   return error instanceof SendError && /^CERT_(?:HAS_EXPIRED|NOT_YET_VALID)$/.test(error.code ?? "");
 }

@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { type DialTarget, targetOf } from "./dial.ts";
 import { SendError } from "./send_error.ts";
 
-/** Where a request goes. */
+/** The target of a request. */
 export interface WireTarget {
   readonly dial: DialTarget;
   /** Equal for all requests that one connection may serve. */
@@ -19,7 +19,7 @@ export interface WireRequest {
   readonly body?: Uint8Array | undefined;
 }
 
-/** How requests are written. */
+/** Options of writing requests. */
 export interface WireOptions {
   readonly isReusing: boolean;
   readonly isProxied: boolean;
@@ -42,7 +42,7 @@ const encoder = new TextEncoder();
 /** A body of at most so many bytes is joined to the head. */
 const MAX_JOINED_BYTES = 65_536;
 
-/** Where a URL leads. Throws a `SendError`. */
+/** The target of a URL. Throws a `SendError`. */
 export function wireTargetOf(text: string): WireTarget {
   const url = URL.parse(text);
   // Credentials in a URL are not sent.

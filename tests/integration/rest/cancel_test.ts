@@ -24,7 +24,7 @@ const HALF = "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhello";
 
 type Options = ClientOptions & { readonly scheme?: "https"; readonly answer?: string };
 
-/** How far a call is when it is cancelled, how that is seen, and how it is sent. */
+/** The progress of a call when it is cancelled, the sign of it, and its options. */
 type Stage = readonly [
   when: string,
   reached: (server: RawServer, clock: FakeClock, hooks: readonly string[]) => unknown,

@@ -1,4 +1,4 @@
-/** What makes the library fit to be published: documented exports, a clean dry run, no import from outside. */
+/** The library is fit to be published: documented exports, a clean dry run, no import from outside. */
 import { assertEquals } from "#assert";
 import { join } from "node:path";
 import { ChildProcess } from "../../harness/child_process.ts";
@@ -66,7 +66,7 @@ async function sourcesOf(folder: string): Promise<Source[]> {
   );
 }
 
-/** What exports of a module, and the module itself, lack. */
+/** The documentation that exports of a module, and the module itself, lack. */
 function undocumented({ module_doc, symbols }: DocumentedModule): string[] {
   return [
     ...lacks("module", module_doc),

@@ -131,7 +131,7 @@ Deno.test("a body of just maxResponseBytes is whole", async () => {
   assertEquals((await new Client({ maxResponseBytes: 0 }).send(head)).statusCode, 200);
 });
 
-/** How far an answer comes before nothing more comes. */
+/** The part of an answer that comes before nothing more comes. */
 const SLOW: readonly (readonly [string, string])[] = [
   ["headers", "HTTP/1.1 200 OK\r\nx-a:"],
   ["body", "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhello"],

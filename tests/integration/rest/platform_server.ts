@@ -76,7 +76,7 @@ export class PlatformServer implements AsyncDisposable {
     }
   }
 
-  /** Whether this was asked for before. */
+  /** This was asked for before. */
   #seen(url: string): boolean {
     const { size } = this.#visited;
     return this.#visited.add(url).size === size;

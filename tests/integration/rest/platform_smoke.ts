@@ -1,11 +1,11 @@
 /**
- * What the library does, tried once each on the platform that runs this. It imports nothing but the library,
+ * The functions of the library, tried once each on the platform that runs this. It imports nothing but the library,
  * so that its bundle runs in Node as well. Tests compare what it answers.
  */
 import * as rest from "../../../src/rest/mod.ts";
 import { ScriptedTransport } from "../../../src/rest/testing.ts";
 
-/** Where the servers of the test listen; without a slash at the end. */
+/** The address of the servers of the test; without a slash at the end. */
 export interface SmokePlaces {
   /** The server that `platform_server.ts` starts. */
   readonly baseURL: string;
@@ -234,7 +234,7 @@ const CASES: Readonly<Record<string, SmokeCase>> = {
   }],
 };
 
-/** What is to come of each case, by its name. */
+/** The expected result of each case, by its name. */
 export const EXPECTED: Readonly<Record<string, unknown>> = Object.fromEntries(
   Object.entries(CASES).map(([name, [expected]]) => [name, expected]),
 );

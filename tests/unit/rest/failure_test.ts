@@ -4,7 +4,7 @@ import { assertKeepsSecrets, failure, SECRET } from "../../harness/rest_fixture.
 
 const URL_SHOWN = "https://api.example.com/items";
 const BASE = { method: Get, baseURL: URL_SHOWN };
-/** What a caller without types may give as a body, and what it is called. */
+/** Bodies that a caller without types may give, and their names. */
 const NO_BODIES: readonly (readonly [unknown, string])[] = [
   [{ token: SECRET }, "an Object"],
   [[SECRET], "an Array"],

@@ -9,7 +9,7 @@ import { failure } from "../../harness/rest_fixture.ts";
 const REQUEST = { method: Get, baseURL: "https://api.example.com/items" };
 const RANDOM_HALF = { random: () => 0.5 };
 
-/** What came of a request whose answers are scripted: the status or the code, and the waits before it. */
+/** The outcome of a request whose answers are scripted: the status or the code, and the waits before it. */
 async function outcome(
   steps: readonly ScriptedStep[],
   retry: RetryOptions,

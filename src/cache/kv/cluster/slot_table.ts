@@ -18,7 +18,7 @@ const MAX_LOOK_MS = 1_000;
 /** A node that left the cluster is closed after this time without a call. */
 const RETIRE_MS = 5_000;
 
-/** How a cluster is found, and how its nodes are opened. */
+/** Options of a cluster. */
 export interface KvTopologyOptions extends SharedCacheOptions {
   /** Nodes that are asked while no other node answers. */
   readonly seeds: readonly HostAndPort[];
@@ -29,7 +29,7 @@ export interface KvTopologyOptions extends SharedCacheOptions {
 
 /** Which node has which slot; it owns all nodes. */
 export class KvTopology {
-  /** How many hits nodes redirected, by kind, and how often the slots were read. */
+  /** The numbers of hits that nodes redirected, by kind, and of reads of the slots. */
   readonly tally = { moved: 0, asked: 0, refreshes: 0 };
   /** Why the cluster cannot be asked. */
   reason = "no node has answered";
@@ -43,11 +43,10 @@ export class KvTopology {
   /** The nodes of the latest answer. */
   #named = new Set<KvClusterNode>();
   #table: (KvClusterNode | undefined)[] = [];
-  #turn = 0;
   #hasLooked = false;
   #reported: boolean | undefined;
   #cancelRetire: (() => void) | undefined;
-  #isClosed = false;
+  readonly #closing = new AbortController();
 
   constructor(options: KvTopologyOptions) {
     this.#options = options;
@@ -95,7 +94,7 @@ export class KvTopology {
     const address = hostPort(endpoint);
     const known = this.#nodes.get(address);
     if (known !== undefined) return known;
-    if (this.#isClosed || this.#nodes.size >= MAX_NODES) return undefined;
+    if (this.#closing.signal.aborted || this.#nodes.size >= MAX_NODES) return undefined;
     const { openNode, clock } = this.#options;
     const node = new KvClusterNode(endpoint, {
       open: openNode,
@@ -117,7 +116,7 @@ export class KvTopology {
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
+    this.#closing.abort();
     this.refresh.close();
     this.#waits.close();
     this.#cancelRetire?.();
@@ -126,7 +125,7 @@ export class KvTopology {
 
   /** The key may be on another node than the one that could not set its expiry. */
   #placeExpiry(expiry: LateExpiry): boolean {
-    if (this.#isClosed) return false;
+    if (this.#closing.signal.aborted) return false;
     this.refresh.suspect();
     const node = this.nodeOf(slotOf(expiry.key));
     node?.kv.owe([expiry]);
@@ -137,7 +136,7 @@ export class KvTopology {
   async #look(): Promise<boolean> {
     this.tally.refreshes++;
     const ranges = await this.#readRanges();
-    if (this.#isClosed) return true;
+    if (this.#closing.signal.aborted) return true;
     if (ranges !== undefined) this.#apply(ranges);
     this.#hasLooked = true;
     this.#report();
@@ -149,6 +148,9 @@ export class KvTopology {
     const asked = new Set<KvClusterNode>();
     for (const node of this.isKnown ? this.#candidates() : []) {
       asked.add(node);
+      // Another one is the first next time.
+      this.#nodes.delete(node.address);
+      this.#nodes.set(node.address, node);
       const ranges = await this.#ask(node).catch(() => undefined);
       if (ranges !== undefined) return ranges;
     }
@@ -162,12 +164,10 @@ export class KvTopology {
     }
   }
 
-  /** Another one first each time; those that failed lately come last. */
+  /** Those that failed lately come last. */
   #candidates(): KvClusterNode[] {
     const nodes = [...this.#nodes.values()].filter((node) => node.kv.connected);
-    const from = this.#turn++ % Math.max(1, nodes.length);
-    const turned = [...nodes.slice(from), ...nodes.slice(0, from)];
-    return [...turned.filter(({ isFailing }) => !isFailing), ...turned.filter(({ isFailing }) => isFailing)];
+    return [...nodes.filter(({ isFailing }) => !isFailing), ...nodes.filter(({ isFailing }) => isFailing)];
   }
 
   async #ask(node: KvClusterNode): Promise<SlotRange[]> {
@@ -222,7 +222,7 @@ export class KvTopology {
   }
 
   #changed(node: KvClusterNode): void {
-    if (this.#isClosed) return;
+    if (this.#closing.signal.aborted) return;
     if (this.#named.has(node)) this.#noteState(node);
     if (!node.kv.connected) this.reason = node.describe(node.reason);
     this.#report();

@@ -1,6 +1,6 @@
 import type { HostAndPort } from "../../../base/host_port.ts";
 
-/** How many slots the keys of a cluster are divided into. */
+/** The number of slots of a cluster. */
 export const SLOT_COUNT = 16_384;
 
 const CRC_TABLE = crcTable();
@@ -14,7 +14,7 @@ export interface SlotRange {
   readonly endpoint: HostAndPort;
 }
 
-/** Where a node redirects a command; an ASK is for this one command only. */
+/** The redirection of a command to another node; an ASK is for this one command only. */
 export interface SlotRedirect {
   readonly kind: "MOVED" | "ASK";
   readonly slot: number;

@@ -45,7 +45,7 @@ export function writeScriptCall(writer: RespWriter, call: ScriptCall, isWithSour
   for (const addend of addends) writer.argument(addend);
 }
 
-/** What became of each addend; undefined for another reply than that of a script. */
+/** The outcome of each addend; undefined for another reply than that of a script. */
 export function parseTaken(reply: unknown, { addends }: ScriptCall): Taken[] | undefined {
   if (!Array.isArray(reply) || reply.length !== addends.length * NUMBERS) return undefined;
   const numbers: readonly unknown[] = reply;

@@ -8,7 +8,7 @@ import { type KvOpinion, KvSentinelSession, type KvSentinelSessionOptions } from
 /** Pause between two questions for the primary while there are connections to it. */
 const WATCH_INTERVAL_MS = 500;
 const MAX_SENTINELS = 16;
-/** How long the others have after the first answer. */
+/** Time for the others after the first answer. */
 const GRACE_MS = 1_000;
 
 /** A server that was the primary when it was found. */
@@ -39,7 +39,7 @@ export class KvSentinels {
     this.#know(options.address.sentinels);
   }
 
-  /** Where the primary is now. Questions at the same time share one round. */
+  /** The primary now. Questions at the same time share one round. */
   async locate(signal: AbortSignal): Promise<KvRoute> {
     const { primary, epoch } = await this.#primary(signal);
     // By the time that the stream is opened a later round may have another answer.
@@ -128,12 +128,12 @@ export class KvSentinels {
   }
 }
 
-/** Whether there was a failover since, as far as is known. */
+/** Returns true if there was a failover since, as far as is known. */
 function isOver({ epoch }: Followed, best: KvOpinion): boolean {
   return epoch === undefined || (best.epoch ?? -1) > epoch;
 }
 
-/** Whether a sentinel names it the primary: its address may be written in two ways. */
+/** Returns true if a sentinel names it the primary: its address may be written in two ways. */
 function isNamed({ target }: Followed, opinions: readonly KvOpinion[]): boolean {
   return opinions.some(({ primary }) => hostPort(primary) === target);
 }

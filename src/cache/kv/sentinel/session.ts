@@ -1,19 +1,21 @@
+import type { Clock } from "../../../base/clock.ts";
 import type { HostAndPort } from "../../../base/host_port.ts";
 import { withTimeout } from "../../../base/wait.ts";
-import type { SharedCacheOptions } from "../../shared_cache_options.ts";
 import type { TlsFiles } from "../../tls_files.ts";
 import type { KvSentinel } from "../address.ts";
 import { noAnswer } from "../../server_connection.ts";
 import type { KvConnection } from "../connection.ts";
 import { openKvSession } from "../greeting.ts";
 
-/** How sentinels are asked. */
-export interface KvSentinelSessionOptions extends Pick<SharedCacheOptions, "timeoutMs" | "clock"> {
+/** Options of the connections to sentinels. */
+export interface KvSentinelSessionOptions {
+  readonly timeoutMs: number;
+  readonly clock: Clock;
   readonly address: KvSentinel;
   readonly tls: TlsFiles | undefined;
 }
 
-/** What a sentinel reports. */
+/** The report of a sentinel. */
 export interface KvOpinion {
   readonly sentinel: HostAndPort;
   readonly primary: HostAndPort;
