@@ -29,7 +29,7 @@ interface HistogramPoints {
 }
 
 /** The distribution of one set of labels. */
-export interface HistogramPoint {
+interface HistogramPoint {
   readonly labels: Readonly<Record<string, string>>;
   /** Upper bounds of the buckets but the last. */
   readonly bounds: readonly number[];

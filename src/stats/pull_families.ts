@@ -10,14 +10,22 @@ export type Labels = Readonly<Record<string, string>>;
 export interface Sample {
   readonly labels: Labels;
   value: number;
-  /** The name in its line where it differs from that of the metric, as in histograms. */
-  readonly metricName?: string;
-  /** A traced duration of a bucket. */
-  exemplar?: SampleExemplar | undefined;
+}
+
+/** The distribution of one set of labels. */
+export interface HistogramSample {
+  readonly labels: Labels;
+  /** Upper bounds of the buckets but the last, in the unit of the metric. */
+  readonly bounds: readonly number[];
+  /** Durations in each bucket; one more than bounds. */
+  readonly counts: number[];
+  /** The newest traced duration of each bucket. */
+  readonly exemplars: (SampleExemplar | undefined)[];
+  sum: number;
 }
 
 /** An exemplar with its value in the unit of the metric. */
-interface SampleExemplar {
+export interface SampleExemplar {
   readonly span: Exemplar["span"];
   readonly endedAt: number;
   readonly value: number;
@@ -30,11 +38,6 @@ export interface FamilyName {
   readonly help: string;
 }
 
-/** A metric with all its samples, in the order in which they were added. */
-export interface Family extends FamilyName {
-  samples(): readonly Sample[];
-}
-
 /** The unit and the buckets of a histogram. */
 interface HistogramOptions {
   /** A millisecond in the unit of the metric. */
@@ -43,9 +46,10 @@ interface HistogramOptions {
   readonly bounds?: readonly number[] | undefined;
 }
 
-/** The samples of a scrape by metric. */
-export class Families implements Iterable<Family> {
-  readonly #families = new Map<string, OpenFamily>();
+/** The samples of a scrape by metric, each in the order of its first sample. */
+export class Families {
+  readonly histograms = new Map<string, Family<HistogramSample>>();
+  readonly numbers = new Map<string, Family<Sample>>();
   /** Names that histograms use in addition to their own. */
   readonly #taken = new Set<string>();
   readonly #onConflict: (name: string) => void;
@@ -75,50 +79,35 @@ export class Families implements Iterable<Family> {
     if (open !== undefined && open.get(key) === undefined) open.put(key, { labels, value });
   }
 
-  /** Adds the durations of a timer. */
+  /** Adds the durations of a timer; those of one set of labels have the same bounds. */
   addTimer(family: FamilyName, labels: Labels, timer: Timer, options: HistogramOptions): void {
-    const open = this.#open(family);
-    if (open === undefined) return;
-    const { factor } = options;
-    const all = BUCKET_BOUNDS_MS.map((bound) => rounded(bound * factor));
-    const line = (suffix: string, more: Labels, value: number, exemplar?: SampleExemplar) => {
-      const metricName = `${family.name}${suffix}`;
-      const whole = { ...labels, ...more };
-      this.#taken.add(metricName);
-      const key = `${metricName}\0${keyOf(whole)}`;
-      const known = open.get(key);
-      if (known === undefined) return open.put(key, { metricName, labels: whole, value, exemplar });
-      known.value += value;
-      known.exemplar = newest(known.exemplar, exemplar);
-    };
-    let within = 0;
-    let exemplar: SampleExemplar | undefined;
-    for (const [index, bound] of [...all, Infinity].entries()) {
-      within += timer.buckets[index] ?? 0;
-      // That of a hidden bucket belongs to the next one that is shown.
-      exemplar = newest(exemplar, scaled(timer.exemplar(index), factor));
-      const isShown = options.bounds === undefined || bound === Infinity ||
-        options.bounds.some((one) => rounded(one) === bound);
-      if (!isShown) continue;
-      line("_bucket", { le: bound === Infinity ? "+Inf" : String(bound) }, within, exemplar);
-      exemplar = undefined;
+    const { name } = family;
+    if (this.numbers.has(name)) return this.#onConflict(name);
+    let open = this.histograms.get(name);
+    if (open === undefined) {
+      this.histograms.set(name, open = new Family(family));
+      for (const suffix of ["_bucket", "_sum", "_count"]) this.#taken.add(name + suffix);
     }
-    line("_sum", {}, timer.sumMs * factor);
-    line("_count", {}, timer.count);
+    const added = histogramOf(labels, timer, options);
+    const key = keyOf(labels);
+    const known = open.get(key);
+    if (known === undefined) return open.put(key, added);
+    if (String(known.bounds) !== String(added.bounds)) return this.#onConflict(name);
+    known.sum += added.sum;
+    for (const [bucket, count] of added.counts.entries()) {
+      known.counts[bucket] = (known.counts[bucket] ?? 0) + count;
+      known.exemplars[bucket] = newest(known.exemplars[bucket], added.exemplars[bucket]);
+    }
   }
 
-  /** Every metric in the order of its first sample. */
-  [Symbol.iterator](): Iterator<Family> {
-    return this.#families.values();
-  }
-
-  #open(requested: FamilyName): OpenFamily | undefined {
-    let family = this.#families.get(requested.name);
-    if (family === undefined && !this.#taken.has(requested.name)) {
-      this.#families.set(requested.name, family = new OpenFamily(requested));
+  #open(requested: FamilyName): Family<Sample> | undefined {
+    const { name, kind } = requested;
+    let family = this.numbers.get(name);
+    if (family === undefined && !this.histograms.has(name) && !this.#taken.has(name)) {
+      this.numbers.set(name, family = new Family(requested));
     }
-    if (family?.kind === requested.kind) return family;
-    this.#onConflict(requested.name);
+    if (family?.kind === kind) return family;
+    this.#onConflict(name);
     return undefined;
   }
 
@@ -129,15 +118,15 @@ export class Families implements Iterable<Family> {
   }
 }
 
-/** Small for a single sample, because every unmapped name is a metric. */
-class OpenFamily implements Family {
+/** A metric with its samples by labels. Small for a single sample, because every unmapped name is a metric. */
+class Family<T> implements FamilyName {
   readonly name: string;
   readonly kind: MetricKind;
   readonly help: string;
   #firstKey = "";
-  #first: Sample | undefined;
+  #first: T | undefined;
   /** By labels; absent below two samples. */
-  #all: Map<string, Sample> | undefined;
+  #all: Map<string, T> | undefined;
 
   constructor({ name, kind, help }: FamilyName) {
     this.name = name;
@@ -145,11 +134,11 @@ class OpenFamily implements Family {
     this.help = help;
   }
 
-  get(key: string): Sample | undefined {
+  get(key: string): T | undefined {
     return this.#all === undefined && key === this.#firstKey ? this.#first : this.#all?.get(key);
   }
 
-  put(key: string, sample: Sample): void {
+  put(key: string, sample: T): void {
     if (this.#all !== undefined) return void this.#all.set(key, sample);
     if (this.#first !== undefined) {
       this.#all = new Map([[this.#firstKey, this.#first], [key, sample]]);
@@ -159,10 +148,27 @@ class OpenFamily implements Family {
     this.#first = sample;
   }
 
-  samples(): readonly Sample[] {
+  /** All samples in the order in which they were added. */
+  samples(): readonly T[] {
     if (this.#all !== undefined) return [...this.#all.values()];
     return this.#first === undefined ? [] : [this.#first];
   }
+}
+
+function histogramOf(labels: Labels, timer: Timer, { factor, bounds }: HistogramOptions): HistogramSample {
+  const shown = bounds?.map(rounded);
+  const all = BUCKET_BOUNDS_MS.map((bound) => rounded(bound * factor));
+  const kept = shown === undefined ? all : all.filter((bound) => shown.includes(bound));
+  const counts = Array<number>(kept.length + 1).fill(0);
+  const exemplars = Array<SampleExemplar | undefined>(kept.length + 1).fill(undefined);
+  let place = 0;
+  for (const [index, bound] of [...all, Infinity].entries()) {
+    // A hidden bucket belongs to the next one that is shown.
+    counts[place] = (counts[place] ?? 0) + (timer.buckets[index] ?? 0);
+    exemplars[place] = newest(exemplars[place], scaled(timer.exemplar(index), factor));
+    if (bound === kept[place]) place++;
+  }
+  return { labels, bounds: kept, counts, exemplars, sum: timer.sumMs * factor };
 }
 
 function keyOf(labels: Labels): string {

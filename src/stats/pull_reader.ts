@@ -1,8 +1,37 @@
+import process from "node:process";
+import { setImmediate } from "node:timers/promises";
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
-import type { Families, Labels } from "./pull_families.ts";
+import { PULL_METRICS } from "./declarations.ts";
+import { Families, type FamilyName, type Labels, type MetricKind } from "./pull_families.ts";
+import { type LevelTables, readDomain } from "./pull_levels.ts";
 import { mapperOf, type MetricMapping, metricName } from "./pull_mapping.ts";
-import { type PullRules, type PullSource, scrape } from "./pull_scrape.ts";
+import { builtInMapping, type DeclaredMetrics, nativeMapping, plainMapping } from "./pull_rule_mapping.ts";
+import { sanitizeStatName } from "./store.ts";
+import type { Timer } from "./timer.ts";
+
+/** The source of metrics. It is read in slices, with turns of the event loop in between. */
+export interface PullSource {
+  counters(): Iterable<readonly [string, number]>;
+  gauges(): Iterable<readonly [string, number]>;
+  timers(): Iterable<readonly [string, Timer]>;
+  readonly declared: DeclaredMetrics;
+}
+
+/** The loaded rules, as metrics need them. */
+export interface PullRules {
+  readonly domains: LevelTables;
+  readonly limits: readonly PullLimit[];
+}
+
+/** A limit of a loaded rule. */
+interface PullLimit {
+  readonly requestsPerUnit: number;
+  /** Absent for a rule without a limit. */
+  readonly unit: string | undefined;
+  readonly windowSeconds: number;
+  readonly rule: { readonly fullKey: string; readonly metricKey: string | undefined } | undefined;
+}
 
 /** Which metrics are read, and under which names. */
 export interface PullReaderOptions {
@@ -24,6 +53,11 @@ export interface PullReaderOptions {
   readonly clock: Clock;
 }
 
+/** Names read in one turn of the event loop. */
+const MAX_NAMES = 500;
+const NO_RULES: PullRules = { domains: new Map(), limits: [] };
+const LIMITS = pullMetric("ratelimit_rule_limit");
+const WINDOWS = pullMetric("ratelimit_rule_window_seconds");
 /** Most name conflicts that are logged. */
 const MAX_CONFLICTS = 10;
 
@@ -46,17 +80,33 @@ export class PullReader {
 
   /** Brings the statistics up to date and reads them. */
   async read(): Promise<Families> {
-    const { store, rules = () => undefined, native, timeAsMilliseconds, refresh } = this.#options;
+    const { store, native, timeAsMilliseconds, refresh } = this.#options;
     await refresh?.();
-    return await scrape({
-      source: store,
-      rules,
-      mapper: this.#mapper,
-      native,
-      timeAsMilliseconds,
-      startedAtSeconds: this.startedAtSeconds,
-      onConflict: (name) => this.#logConflict(name),
-    });
+    const rules = this.#options.rules?.() ?? NO_RULES;
+    const { domains } = rules;
+    const families = new Families((name) => this.#logConflict(name));
+    const ofRules = native ? nativeMapping(domains) : () => undefined;
+    const declared: DeclaredMetrics = (name) => store.declared(name);
+    const ofRest = this.#mapper ?? builtInMapping({ domains, timeAsMilliseconds, declared });
+    const mapped = (name: string, kind: MetricKind) =>
+      ofRules(name, kind) ?? ofRest(name, kind) ?? plainMapping(name, declared);
+    for (const [name, timer] of store.timers()) {
+      const one = mapped(name, "histogram");
+      if (one === "drop") continue;
+      const options = { factor: one.scale / 1_000, bounds: one.bounds };
+      families.addTimer({ ...one, kind: "histogram" }, one.labels, timer, options);
+    }
+    for (const kind of ["counter", "gauge"] as const) {
+      const numbers = kind === "counter" ? store.counters() : store.gauges();
+      await inTurns(numbers, ([name, value]) => {
+        const one = mapped(name, kind);
+        if (one === "drop") return;
+        families.add({ name: one.name, kind, help: one.help }, one.labels, value * one.scale);
+      });
+    }
+    if (native) await inTurns(rules.limits, (limit) => addLimit(families, limit, domains));
+    addProcessMetrics(families, this.startedAtSeconds);
+    return families;
   }
 
   #logConflict(name: string): void {
@@ -64,6 +114,44 @@ export class PullReader {
     this.#conflicts.add(name);
     this.#options.logger.warning("Metric omitted: another kind of metric has its name", { metric: name });
   }
+}
+
+function addLimit(families: Families, limit: PullLimit, domains: LevelTables): void {
+  const { rule, unit, requestsPerUnit, windowSeconds } = limit;
+  if (rule === undefined || unit === undefined) return;
+  const { domain, rest } = readDomain(sanitizeStatName(rule.metricKey ?? rule.fullKey), domains);
+  const labels = { domain, rule: rest, unit: unit.toLowerCase() };
+  // Of rules that share a metric key, the first one decides.
+  families.addOnce(LIMITS, labels, requestsPerUnit);
+  families.addOnce(WINDOWS, labels, windowSeconds);
+}
+
+async function inTurns<T>(items: Iterable<T>, each: (item: T) => void): Promise<void> {
+  let count = 0;
+  for (const item of items) {
+    each(item);
+    if (++count % MAX_NAMES === 0) await setImmediate();
+  }
+}
+
+/** Metrics of this process under their usual names. */
+function addProcessMetrics(families: Families, startedAtSeconds: number): void {
+  const { rss, heapTotal, heapUsed, external } = Deno.memoryUsage();
+  const { user, system } = process.cpuUsage();
+  const values: readonly (readonly [keyof typeof PULL_METRICS, number])[] = [
+    ["process_resident_memory_bytes", rss],
+    ["process_cpu_seconds_total", (user + system) / 1e6],
+    ["process_start_time_seconds", startedAtSeconds],
+    ["nodejs_heap_size_total_bytes", heapTotal],
+    ["nodejs_heap_size_used_bytes", heapUsed],
+    ["nodejs_external_memory_bytes", external],
+  ];
+  for (const [name, value] of values) families.add(pullMetric(name), {}, value);
+}
+
+function pullMetric(name: keyof typeof PULL_METRICS): FamilyName {
+  const { kind, meaning: help } = PULL_METRICS[name];
+  return { name, kind, help };
 }
 
 /** Labels that histograms and summaries use. */

@@ -1,4 +1,4 @@
-import type { Family, Labels, Sample } from "./pull_families.ts";
+import type { Families, FamilyName, HistogramSample, Labels, SampleExemplar } from "./pull_families.ts";
 
 /** The text format of Prometheus, or OpenMetrics. */
 export type PullFormat = "text" | "openmetrics";
@@ -12,17 +12,25 @@ export const CONTENT_TYPES: Readonly<Record<PullFormat, string>> = {
 /** Approximate length of a piece, in characters. */
 const PIECE_LENGTH = 65_536;
 
-/** The text of a scrape in pieces; `constantLabels` are on every sample without a label of that name. */
-export function* metricsText(
-  families: Iterable<Family>,
-  { format, constantLabels }: { readonly format: PullFormat; readonly constantLabels: Labels },
-): Generator<string, void, void> {
+/** Options of `metricsText`. */
+interface TextOptions {
+  readonly format: PullFormat;
+  /** On every sample without a label of that name. */
+  readonly constantLabels: Labels;
+}
+
+/** The text of a scrape in pieces. */
+export function* metricsText(families: Families, options: TextOptions): Generator<string, void, void> {
+  const { format, constantLabels } = options;
   let text = "";
-  for (const family of families) {
+  for (const family of families.histograms.values()) {
     text += headOf(family, format);
-    for (const { metricName = family.name, labels, value, exemplar } of family.samples()) {
-      const end = format === "openmetrics" ? exemplarText(exemplar) : "";
-      text += `${metricName}${labelsText(labels, constantLabels)} ${valueText(value)}${end}\n`;
+    for (const sample of family.samples()) text += histogramText(family.name, sample, options);
+  }
+  for (const family of families.numbers.values()) {
+    text += headOf(family, format);
+    for (const { labels, value } of family.samples()) {
+      text += `${family.name}${labelsText(labels, constantLabels)} ${valueText(value)}\n`;
       if (text.length < PIECE_LENGTH) continue;
       yield text;
       text = "";
@@ -31,7 +39,24 @@ export function* metricsText(
   yield format === "openmetrics" ? `${text}# EOF\n` : text;
 }
 
-function headOf({ name, help, kind }: Family, format: PullFormat): string {
+function histogramText(
+  name: string,
+  { labels, bounds, counts, exemplars, sum }: HistogramSample,
+  { format, constantLabels }: TextOptions,
+): string {
+  let text = "";
+  let within = 0;
+  for (const [bucket, count] of counts.entries()) {
+    within += count;
+    const le = valueText(bounds[bucket] ?? Infinity);
+    const end = format === "openmetrics" ? exemplarText(exemplars[bucket]) : "";
+    text += `${name}_bucket${labelsText({ ...labels, le }, constantLabels)} ${within}${end}\n`;
+  }
+  const texts = labelsText(labels, constantLabels);
+  return `${text}${name}_sum${texts} ${valueText(sum)}\n${name}_count${texts} ${within}\n`;
+}
+
+function headOf({ name, help, kind }: FamilyName, format: PullFormat): string {
   const isCounter = format === "openmetrics" && kind === "counter";
   // OpenMetrics requires the suffix of counters; one without it has no type there, to keep its name in both formats.
   const type = isCounter && !name.endsWith("_total") ? "unknown" : kind;
@@ -49,7 +74,7 @@ function labelsText(labels: Labels, constantLabels: Labels): string {
 }
 
 /** Only OpenMetrics has exemplars; their labels have at most 128 characters. */
-function exemplarText(exemplar: Sample["exemplar"]): string {
+function exemplarText(exemplar: SampleExemplar | undefined): string {
   if (exemplar === undefined) return "";
   const { span: { traceId, spanId }, value, endedAt } = exemplar;
   const seconds = (endedAt / 1_000).toFixed(3);

@@ -1,6 +1,8 @@
 import { assert, assertEquals } from "#assert";
 import { setImmediate } from "node:timers";
-import { type PullSource, scrape } from "../../../src/stats/pull_scrape.ts";
+import { PullReader, type PullReaderOptions } from "../../../src/stats/pull_reader.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { metricsText } from "../../../src/stats/pull_text.ts";
 import { SHOP_RULES } from "../../harness/pull_bed.ts";
 
@@ -13,7 +15,7 @@ for (const native of [false, true]) {
     let sinceTurn = 0;
     let most = 0;
     const step = (by: number) => most = Math.max(most, sinceTurn += by);
-    const source: PullSource = {
+    const store: PullReaderOptions["store"] = {
       *counters() {
         for (let key = 0; key < KEYS; key++) {
           for (const stat of STATS) {
@@ -32,15 +34,16 @@ for (const native of [false, true]) {
       if (!isOver) setImmediate(turn);
     };
     turn();
-    const families = await scrape({
-      source,
+    const reader = new PullReader({
+      store,
       rules: () => SHOP_RULES,
-      mapper: undefined,
       native,
       timeAsMilliseconds: false,
-      startedAtSeconds: 0,
-      onConflict: () => {},
+      extraTags: new Map(),
+      logger: new RecordedLogger(),
+      clock: new FakeClock(),
     });
+    const families = await reader.read();
     isOver = true;
     let lines = 0;
     let longest = 0;
