@@ -38,6 +38,8 @@ const FORMAT_OF: Readonly<Partial<Record<Field["type"], FormatName>>> = {
   choice: "badge",
   flag: "switch",
   integer: "number",
+  milliseconds: "number",
+  seconds: "number",
   time: "moment",
   headers: "list",
 };

@@ -23,11 +23,15 @@ export interface RecordField extends FormField {
 /** Replaces a described field in a form: some parts of it, other fields, or none. */
 type OwnField = Readonly<Partial<RecordField>> | readonly RecordField[];
 
+const WHOLE = { kind: "whole", parse: (text: string, name: string) => wholeIn(text, name) ?? null } as const;
+
 /** The kinds of inputs and what their texts mean, by the type of the field; other types are trimmed texts. */
 const INPUTS: Readonly<Partial<Record<Field["type"], Pick<RecordField, "kind" | "parse">>>> = {
   choice: { kind: "choice" },
   flag: { kind: "check", parse: (text) => text === "true" },
-  integer: { kind: "whole", parse: (text, name) => wholeIn(text, name) ?? null },
+  integer: WHOLE,
+  milliseconds: WHOLE,
+  seconds: WHOLE,
   moment: { kind: "moment", parse: momentIn },
   secret: { kind: "secret", parse: (text) => text },
   kinds: { parse: wordsIn },
@@ -70,7 +74,7 @@ function isList(own: OwnField): own is readonly RecordField[] {
 function fieldOf(name: string, field: Field, record: Fields | undefined): RecordField {
   const { type, label = name, choices } = field;
   const isNew = record === undefined;
-  const isNumber = type === "integer";
+  const isNumber = INPUTS[type] === WHOLE;
   const hasDefault = field.default !== undefined;
   return {
     ...INPUTS[type],
