@@ -1,5 +1,4 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
-import { readFileSync, statSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import tls from "node:tls";
 import { type Clock, systemClock } from "./clock.ts";
@@ -86,16 +85,6 @@ export async function readValidity(name: string, path: string): Promise<{ from: 
   return first;
 }
 
-/** As `readAuthorities`, for constructors. */
-export function readAuthoritiesSync(name: string, path: string): string[] {
-  try {
-    checkFile(statSync(path));
-    return parseCertificates(readFileSync(path, "utf8")).map(({ pem }) => pem);
-  } catch (error) {
-    throw unusable(name, path, errorText(error), "certificates in PEM");
-  }
-}
-
 /** The certificates in a PEM text, a text each, without what is between them. */
 export function certificatesIn(pem: string): readonly string[] {
   return pem.match(CERTIFICATE) ?? [];
@@ -110,17 +99,14 @@ const OTHER_PAIR = "a pair with an RSA key of at least 2048 bits, or an ECDSA or
 
 async function readNamed(name: string, path: string): Promise<string> {
   try {
-    checkFile(await stat(path));
+    const found = await stat(path);
+    // Reading a named pipe may never end.
+    if (!found.isFile()) throw new Error("it is no file");
+    if (found.size > MAX_BYTES) throw new Error("it has more than 1 MiB");
     return await readFile(path, "utf8");
   } catch (error) {
     throw unusable(name, path, errorText(error), "a readable file in PEM");
   }
-}
-
-function checkFile(found: { readonly size: number; isFile(): boolean }): void {
-  // Reading a named pipe may never end.
-  if (!found.isFile()) throw new Error("it is no file");
-  if (found.size > MAX_BYTES) throw new Error("it has more than 1 MiB");
 }
 
 function certificatesOf(text: string, name: string, path: string): [PemCertificate, ...PemCertificate[]] {

@@ -4,10 +4,10 @@ import { errorText } from "../../base/error_text.ts";
 import { deliveryRequest, type DeliveryRequestOptions } from "./request.ts";
 import { eventBody } from "../model/event.ts";
 import { type ComparedEvent, subscriptionMismatch } from "../model/event_filter.ts";
-import { Dialler, type DialTarget, targetOf } from "../outbound/dial.ts";
+import { Dialler, type DialOptions, type DialTarget, targetOf } from "../outbound/dial.ts";
 import type { Delivery, Endpoint } from "../model/records.ts";
 import { certificateDate } from "../../base/tls_problem.ts";
-import { type DeliverySender, dialOptions, type NetworkOptions } from "./sender.ts";
+import type { DeliverySender } from "./sender.ts";
 import { urlShapeProblem } from "./endpoint_url.ts";
 
 /** The result of one stage of a dry run. */
@@ -22,7 +22,7 @@ export const CHECK_KIND = "weir.endpoint.check";
 
 /** What dry runs are made with. */
 export interface EndpointCheckOptions
-  extends NetworkOptions, Pick<DeliveryRequestOptions, "secretBox" | "version" | "timeoutMs"> {
+  extends DialOptions, Pick<DeliveryRequestOptions, "secretBox" | "version" | "timeoutMs"> {
   readonly sender: DeliverySender;
   readonly newId: () => string;
 }
@@ -30,11 +30,10 @@ export interface EndpointCheckOptions
 /** A dry run of an endpoint: each stage of a delivery separately, those after a failed one skipped. */
 export type EndpointCheck = (endpoint: Endpoint, event?: ComparedEvent) => Promise<readonly CheckedStage[]>;
 
-/** Creates dry runs. Throws when the file of authorities is invalid. */
+/** Creates dry runs. */
 export function createEndpointCheck(options: EndpointCheckOptions): EndpointCheck {
-  const dial = dialOptions(options);
   return async (endpoint, event = {}) => {
-    const dialler = new Dialler(dial);
+    const dialler = new Dialler({ ...options, isPlainInsideOnly: true });
     try {
       return await runStages([...filterStages(endpoint, event), ...stagesOf(endpoint, dialler, options)]);
     } finally {

@@ -1,7 +1,6 @@
 import { Buffer } from "node:buffer";
 import type { Clock } from "../../base/clock.ts";
 import { parseHttpDate } from "../../base/http_date.ts";
-import { readAuthoritiesSync } from "../../base/tls_files.ts";
 import { GuardedClient, type OutboundCall } from "../outbound/client.ts";
 import type { ResponseListener } from "../outbound/connection.ts";
 import type { DialOptions } from "../outbound/dial.ts";
@@ -39,16 +38,8 @@ export interface DeliverySender {
   send(request: OutgoingDelivery, options: { readonly signal: AbortSignal }): Promise<SendResult>;
 }
 
-/** How receivers are reached. */
-export interface NetworkOptions extends Omit<DialOptions, "authorities" | "proxy" | "isPlainInsideOnly"> {
-  /** A PEM file of authorities that are trusted in addition to the platform's. */
-  readonly caFile?: string | undefined;
-  /** The URL of an HTTP proxy, which then decides which addresses may be reached. */
-  readonly proxy?: string | undefined;
-}
-
-/** How deliveries are sent. */
-export interface SenderOptions extends NetworkOptions {
+/** Options of `createSender`. */
+export interface SenderOptions extends DialOptions {
   readonly userAgent: string;
 }
 
@@ -58,11 +49,11 @@ const REDIRECTS = [301, 302, 303, 307, 308];
 
 const MAX_TARGETS = 1_000;
 
-/** Creates a sender with its own connections. Throws when the file of authorities or the proxy is invalid. */
+/** Creates a sender with its own connections. Throws when the proxy is invalid. */
 export function createSender(options: SenderOptions): DeliverySender & { close(): Promise<void> } {
-  const { clock, userAgent } = options;
+  const { clock } = options;
   // Receivers know a repeated delivery by its UUID.
-  const client = new GuardedClient({ ...dialOptions(options), userAgent, isReusing: true });
+  const client = new GuardedClient({ ...options, isPlainInsideOnly: true, isReusing: true });
   /** By URL: an endpoint has the same one every time. */
   const targets = new Map<string, WireTarget>();
 
@@ -89,17 +80,6 @@ export function createSender(options: SenderOptions): DeliverySender & { close()
       }
     },
     close: () => client.close(),
-  };
-}
-
-/** The options of a dialler for deliveries. Throws when the file of authorities or the proxy is invalid. */
-export function dialOptions(
-  { allow, connectTimeoutMs, clock, lookup, caFile, proxy }: NetworkOptions,
-): DialOptions {
-  return {
-    ...{ allow, connectTimeoutMs, clock, lookup, isPlainInsideOnly: true },
-    authorities: caFile === undefined ? undefined : readAuthoritiesSync("WEBHOOK_CA_FILE", caFile),
-    proxy: proxy === undefined ? undefined : new URL(proxy),
   };
 }
 

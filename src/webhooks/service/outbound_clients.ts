@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import { readAuthoritiesSync } from "../../base/tls_files.ts";
+import { readAuthorities } from "../../base/tls_files.ts";
 import { Cidrs } from "../model/address_ranges.ts";
 import { createGuardedFetch } from "../outbound/fetch.ts";
 import type { SecretBox } from "../secrets/secret_box.ts";
@@ -19,26 +19,21 @@ export interface OutboundClientsOptions {
 }
 
 /** The outbound clients of a webhook service; `fetch` is for the steps of workflows. */
-export type OutboundClients = ReturnType<typeof createOutboundClients>;
+export type OutboundClients = Awaited<ReturnType<typeof createOutboundClients>>;
 
 /** Creates the clients. Throws when the file of authorities or the proxy cannot be used. */
-export function createOutboundClients(
+export async function createOutboundClients(
   { options, clock, storeClock, secretBox }: OutboundClientsOptions,
 ) {
-  const { connectTimeoutMs, caFile, proxy, timeoutMs, version } = options;
+  const { connectTimeoutMs, caFile, timeoutMs, version } = options;
   const allow = new Cidrs(options.allowCidrs);
   const newId = () => crypto.randomUUID();
   const userAgent = `Weir/${version}`;
-  const sender = createSender({ allow, connectTimeoutMs, caFile, proxy, userAgent, clock: storeClock });
-  const fetch = createGuardedFetch({
-    allow: new Cidrs(options.workflowAllowCidrs),
-    connectTimeoutMs,
-    userAgent,
-    clock,
-    authorities: caFile === undefined ? undefined : readAuthoritiesSync("WEBHOOK_CA_FILE", caFile),
-    proxy: proxy === undefined ? undefined : new URL(proxy),
-  });
-  const dial = { allow, connectTimeoutMs, caFile, proxy, clock };
+  const authorities = caFile === undefined ? undefined : await readAuthorities("WEBHOOK_CA_FILE", caFile);
+  const proxy = options.proxy === undefined ? undefined : new URL(options.proxy);
+  const dial = { allow, connectTimeoutMs, authorities, proxy, clock };
+  const sender = createSender({ ...dial, userAgent, clock: storeClock });
+  const fetch = createGuardedFetch({ ...dial, allow: new Cidrs(options.workflowAllowCidrs), userAgent });
   const lookups = { clock, lookupTimeoutMs: connectTimeoutMs, isProxied: proxy !== undefined };
   return {
     sender,

@@ -173,3 +173,16 @@ Deno.test("opening: what cannot be read is noted until nothing needs it any more
     undefined,
   ]);
 });
+
+Deno.test("opening: a file of authorities that cannot be used stops the service", async () => {
+  using folder = new StoreFolder();
+  const missing = folder.file("ca.pem");
+  const { message } = await assertRejects(() => opened(folder, { caFile: missing }));
+  assertMatch(message, /^Cannot use WEBHOOK_CA_FILE ".*ca\.pem": ENOENT/);
+  await Deno.writeTextFile(missing, "");
+  const empty = await assertRejects(() => opened(folder, { caFile: missing }));
+  assertEquals(
+    empty.message,
+    `Cannot use WEBHOOK_CA_FILE "${missing}": it holds no certificate in PEM; expected certificates in PEM`,
+  );
+});

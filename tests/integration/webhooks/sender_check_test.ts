@@ -120,7 +120,9 @@ needing("openssl").test("a dry run shows who has the certificate, and who issued
   const { server: pair, authority } = certificates;
   await using server = await tlsReceiver(pair, (response) => response.writeHead(204).end());
   const url = `https://127.0.0.1:${server.port}/`;
-  const [, , , , tls, sample] = await check(url, { caFile: authority.certFile });
+  const [, , , , tls, sample] = await check(url, {
+    authorities: [await Deno.readTextFile(authority.certFile)],
+  });
   assertEquals([tls?.ok, sample?.ok], [true, true]);
   assertMatch(
     tls?.detail ?? "",
@@ -202,7 +204,7 @@ Deno.test("a dry run ignores a date of the receiver that is invalid", async () =
 Deno.test("a dry run through a proxy leaves addresses to it", async () => {
   await using proxy = new EchoServer(() => new Response("thanks"));
   const stages = await check("http://10.0.0.1/hook", {
-    proxy: `http://user:${SECRET}@127.0.0.1:${proxy.port}`,
+    proxy: new URL(`http://user:${SECRET}@127.0.0.1:${proxy.port}`),
   });
   assertEquals(lines(stages), [
     "url ok: http://10.0.0.1",

@@ -209,7 +209,8 @@ needing("openssl").test("zoo: certificates", async () => {
   for (const [name, [animal, problem]] of Object.entries(TLS_ZOO)) {
     const { certificate = "server", host = "localhost", isTrusted = true, aheadMs = 0 } = animal;
     await using server = await tlsReceiver(files[certificate]);
-    const trust = isTrusted ? { caFile: certificates.authority.certFile } : {};
+    const authority = await Deno.readTextFile(certificates.authority.certFile);
+    const trust = isTrusted ? { authorities: [authority] } : {};
     const lookup = () => Promise.resolve(["127.0.0.1"]);
     const clock = FakeClock.byTurns(Date.now() + aheadMs);
     const result = await sendOnce(`https://${host}:${server.port}/`, { ...trust, lookup, clock });
