@@ -7,7 +7,6 @@ import { type DialAddress, hostPort } from "../base/host_port.ts";
 import type { PooledConnection } from "../base/pool.ts";
 import { explainedTlsError } from "../base/tls_problem.ts";
 import { unlessAborted, withTimeout } from "../base/wait.ts";
-import { ReplyQueue } from "./reply_queue.ts";
 import { readTlsFiles, type TlsFiles } from "./tls_files.ts";
 
 /** Options of a connection to be opened. */
@@ -40,6 +39,13 @@ export interface Greeted<C> {
 
 /** A connection that was open for this long has worked. */
 export const SETTLED_MS = 1_000;
+/** A write that waits for replies, at least one. */
+interface PendingWrite<Reply> {
+  readonly expected: number;
+  readonly replies: Reply[];
+  readonly answered: (replies: readonly Reply[]) => void;
+}
+
 /** Longest text of a server that reaches callers and logs, in characters. */
 const MAX_TEXT = 200;
 
@@ -57,7 +63,8 @@ export function noAnswer(timeoutMs: number): string {
 export class ServerConnection<Reply> implements PooledConnection {
   readonly #stream: net.Socket;
   readonly #lost: (reason: string) => void;
-  readonly #queue = new ReplyQueue<Reply | Error>();
+  /** The writes whose replies are not complete, in their order. */
+  #pending: PendingWrite<Reply | Error>[] = [];
   #reason: string | undefined;
   #isUnreadable = false;
 
@@ -72,9 +79,10 @@ export class ServerConnection<Reply> implements PooledConnection {
   ) {
     this.#stream = stream;
     this.#lost = lost;
+    const onReply = (reply: Reply) => this.#take(reply);
     stream.on("data", (bytes: Buffer) => {
       try {
-        read(bytes, (reply) => this.#take(reply));
+        read(bytes, onReply);
       } catch (error) {
         this.#isUnreadable = true;
         this.close(errorText(error));
@@ -110,7 +118,7 @@ export class ServerConnection<Reply> implements PooledConnection {
     written?: (data: Uint8Array) => void,
   ): void {
     if (!this.isUsable) return answered(new Array<Error>(replies).fill(new Error(this.reason)));
-    this.#queue.push(replies, answered);
+    this.#pending.push({ expected: replies, replies: [], answered });
     if (typeof data === "string") this.#stream.write(data, "latin1");
     else this.#stream.write(data, () => written?.(data));
   }
@@ -120,13 +128,24 @@ export class ServerConnection<Reply> implements PooledConnection {
     this.#reason = reason;
     // A peer that does not answer would keep it, and the program, for a while.
     this.#stream.destroy();
-    this.#queue.fill(new Error(reason));
+    const pending = this.#pending;
+    this.#pending = [];
+    for (const { expected, replies, answered } of pending) {
+      const missing = new Array<Error>(expected - replies.length).fill(new Error(reason));
+      answered([...replies, ...missing]);
+    }
     this.#lost(reason);
   }
 
   #take(reply: Reply): void {
-    if (!this.isUsable || this.#queue.take(reply)) return;
-    throw new Error(`it sent ${JSON.stringify(shortened(errorText(reply)))} without a command`);
+    const oldest = this.#pending[0];
+    if (oldest !== undefined) {
+      if (oldest.replies.push(reply) < oldest.expected) return;
+      this.#pending.shift();
+      oldest.answered(oldest.replies);
+    } else if (this.isUsable) {
+      throw new Error(`it sent ${JSON.stringify(shortened(errorText(reply)))} without a command`);
+    }
   }
 }
 
