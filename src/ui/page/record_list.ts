@@ -3,6 +3,7 @@ import { wordsOf } from "./api.ts";
 import { button, type Child, element, fill, setText } from "./element.ts";
 import { type Content, type FormatName, formatOf } from "./field_display.ts";
 import { exactText, type Fields, recordsOf, textOf } from "./fields.ts";
+import { Polling } from "./polling.ts";
 import { actionButton, type RecordAction, type Row } from "./record_action.ts";
 import { type LoadChoices, RecordFilters } from "./record_filters.ts";
 import { type BulkAction, RecordSelection } from "./record_selection.ts";
@@ -78,13 +79,11 @@ class RecordList implements OpenedView {
   readonly #problem = element("p", { class: "problem", role: "alert" });
   readonly #newer = button("Newer", () => this.#turn(-1));
   readonly #older = button("Older", () => this.#turn(1));
+  readonly #polling: Polling<Fields>;
   /** The cursor of each page up to this one. */
   #cursors: string[] = [""];
   #nextCursor = "";
   #day = "";
-  #round = 0;
-  #cancel = () => {};
-  #isClosed = false;
 
   constructor(parts: PageParts, options: RecordListOptions) {
     this.#parts = parts;
@@ -93,7 +92,7 @@ class RecordList implements OpenedView {
     const { list: name, filters } = resource;
     this.#selection = bulk === undefined || parts.session.isReadOnly
       ? undefined
-      : new RecordSelection(parts, name, bulk, () => this.#refresh());
+      : new RecordSelection(parts, name, bulk, () => this.#polling.read());
     const columns = this.#columns();
     this.#table = new LiveTable({ caption: title, columns, empty, key: (one) => textOf(one, "id") });
     this.#filters = new RecordFilters(parts, {
@@ -120,12 +119,18 @@ class RecordList implements OpenedView {
     );
     this.nodes = [bar, this.#result, this.#above, list];
     this.#older.hidden = this.#newer.hidden = true;
-    this.#refresh();
+    this.#polling = new Polling({
+      clock: parts.clock,
+      everyMs: REFRESH_MS,
+      read: () => this.#read(),
+      show: (page) => this.#show(page),
+      fail: (error) => this.#fail(error),
+    });
+    this.#polling.read();
   }
 
   close(): void {
-    this.#isClosed = true;
-    this.#cancel();
+    this.#polling.close();
   }
 
   #columns(): Column<Fields>[] {
@@ -176,7 +181,7 @@ class RecordList implements OpenedView {
       record,
       path: `/${this.#options.resource.list}/${encodeURIComponent(textOf(record, "id"))}`,
       now: this.#parts.clock.now(),
-      refresh: () => this.#refresh(),
+      refresh: () => this.#polling.read(),
       show: (...children) => fill(this.#result, children),
       labelOf: (value) => this.#filters.labelOf(value),
     };
@@ -185,11 +190,7 @@ class RecordList implements OpenedView {
   #restart(): void {
     this.#selection?.clear();
     this.#cursors = [""];
-    this.#refresh();
-  }
-
-  #refresh(): void {
-    void this.#load(++this.#round);
+    this.#polling.read();
   }
 
   #turn(by: 1 | -1): void {
@@ -198,30 +199,20 @@ class RecordList implements OpenedView {
     else if (this.#cursors.length > 1) this.#cursors.pop();
     // Unknown until the next page is loaded: a second click must not skip a page.
     this.#nextCursor = "";
-    this.#refresh();
+    this.#polling.read();
   }
 
-  async #load(round: number): Promise<void> {
-    this.#cancel();
+  #read(): Promise<Fields> {
     const { api, clock } = this.#parts;
     const paging = { limit: PAGE_SIZE, cursor: this.#cursors.at(-1) ?? "" };
     const query = { ...this.#filters.query(clock.now()), ...paging };
-    try {
-      const page = await api.administer(`/${this.#options.resource.list}`, { query });
-      if (this.#isClosed || round !== this.#round) return;
-      this.#show(page);
-      setText(this.#problem, "");
-    } catch (error) {
-      if (this.#isClosed || round !== this.#round) return;
-      setText(this.#problem, wordsOf(error));
-      setText(this.#status, "");
-    }
-    this.#cancel = clock.after(REFRESH_MS, () => this.#refreshVisible());
+    return api.administer(`/${this.#options.resource.list}`, { query });
   }
 
-  #refreshVisible(): void {
-    if (!document.hidden) return this.#refresh();
-    this.#cancel = this.#parts.clock.after(REFRESH_MS, () => this.#refreshVisible());
+  #fail(error: unknown): boolean {
+    setText(this.#problem, wordsOf(error));
+    setText(this.#status, "");
+    return false;
   }
 
   /** Rebuilt only where it has changed, so that a selection in it stays. */
@@ -233,6 +224,7 @@ class RecordList implements OpenedView {
 
   #show(page: Fields): void {
     const now = this.#parts.clock.now();
+    setText(this.#problem, "");
     this.#table.update(recordsOf(page, "items"));
     this.#showAbove(page);
     // Times without a date are those of today: they get one at midnight.

@@ -2,6 +2,7 @@ import { ApiProblem, wordsOf } from "./api.ts";
 import { button, type Child, element, fill, setHidden } from "./element.ts";
 import { exactText, type Fields, flagOf } from "./fields.ts";
 import { emptyNote, jsonBlock, panel } from "./pieces.ts";
+import { Polling } from "./polling.ts";
 import { actionButton, type RecordAction } from "./record_action.ts";
 import { dayOf } from "./text.ts";
 import type { OpenedView, PageParts } from "./view.ts";
@@ -25,55 +26,48 @@ const REFRESH_MS = 2_000;
 export class RecordView implements OpenedView {
   readonly nodes: readonly Child[];
   readonly #parts: PageParts;
-  readonly #path: string;
   readonly #options: RecordViewOptions;
   readonly #place = element("div");
   readonly #action: HTMLElement | undefined;
+  readonly #polling: Polling<Fields>;
   #shown = "";
-  #round = 0;
-  #isClosed = false;
-  #cancel = () => {};
 
   constructor(parts: PageParts, options: RecordViewOptions) {
     const { list, id, action, hidesAction, below } = options;
     this.#parts = parts;
-    this.#path = `/${list}/${encodeURIComponent(id)}`;
+    const path = `/${list}/${encodeURIComponent(id)}`;
     this.#options = options;
-    this.#action = action && actionButton(parts, { ...action(this.#path), then: () => this.#refresh() });
+    this.#action = action && actionButton(parts, { ...action(path), then: () => this.#polling.read() });
     if (this.#action !== undefined) {
       this.#action.hidden = hidesAction !== undefined || parts.session.isReadOnly;
     }
     const bar = element("div", { class: "bar" }, button(`All ${list}`, () => parts.go(list)), this.#action);
     this.nodes = [bar, this.#place, below];
-    this.#refresh();
+    this.#polling = new Polling({
+      clock: parts.clock,
+      everyMs: REFRESH_MS,
+      read: () => parts.api.administer(path),
+      show: (record) => this.#showChanged(record),
+      fail: (error) => this.#fail(error),
+      isBusy: () => this.#isSelected(),
+    });
+    this.#polling.read();
   }
 
   close(): void {
-    this.#isClosed = true;
-    this.#cancel();
+    this.#polling.close();
   }
 
-  #refresh(): void {
-    void this.#load(++this.#round);
+  #showChanged(record: Fields): void {
+    const text = `${dayOf(this.#parts.clock.now())} ${exactText(record)}`;
+    if (text !== this.#shown) this.#show(record);
+    this.#shown = text;
   }
 
-  async #load(round: number): Promise<void> {
-    this.#cancel();
-    const { api, clock } = this.#parts;
-    let isGone = false;
-    try {
-      const record = await api.administer(this.#path);
-      if (this.#isClosed || round !== this.#round) return;
-      const text = `${dayOf(clock.now())} ${exactText(record)}`;
-      if (text !== this.#shown) this.#show(record);
-      this.#shown = text;
-    } catch (error) {
-      if (this.#isClosed || round !== this.#round) return;
-      isGone = isNotFound(error);
-      this.#shown = "";
-      fill(this.#place, [element("p", { class: "problem", role: "alert" }, wordsOf(error))]);
-    }
-    if (!isGone) this.#cancel = clock.after(REFRESH_MS, () => this.#refreshVisible());
+  #fail(error: unknown): boolean {
+    this.#shown = "";
+    fill(this.#place, [element("p", { class: "problem", role: "alert" }, wordsOf(error))]);
+    return isNotFound(error);
   }
 
   #show(record: Fields): void {
@@ -91,12 +85,10 @@ export class RecordView implements OpenedView {
     [...again].find((one) => one.getAttribute("aria-label") === label)?.focus({ preventScroll: true });
   }
 
-  #refreshVisible(): void {
-    // Rebuilding the record would clear a selection in it.
+  /** Rebuilding the record would clear a selection in it. */
+  #isSelected(): boolean {
     const selection = globalThis.getSelection();
-    const isSelected = selection?.isCollapsed === false && selection.containsNode(this.#place, true);
-    if (!document.hidden && !isSelected) return this.#refresh();
-    this.#cancel = this.#parts.clock.after(REFRESH_MS, () => this.#refreshVisible());
+    return selection?.isCollapsed === false && selection.containsNode(this.#place, true);
   }
 }
 
