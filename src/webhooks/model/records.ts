@@ -1,7 +1,7 @@
-import type { ATTEMPT_FIELDS, DELIVERY_FIELDS } from "../resources/delivery.ts";
+import type { ATTEMPT_FIELDS, DELIVERY_FIELDS, STORED_DELIVERY } from "../resources/delivery.ts";
 import type { ENDPOINT_FIELDS } from "../resources/endpoint.ts";
 import type { EVENT_KEY_FIELDS } from "../resources/event.ts";
-import type { EXECUTION_FIELDS, STEP_FIELDS } from "../resources/execution.ts";
+import type { EXECUTION_FIELDS, STEP_FIELDS, STORED_EXECUTION } from "../resources/execution.ts";
 import type { Edited, Shown, Stored } from "../resources/field.ts";
 import type { TRIGGER_FIELDS, TRIGGER_VERIFICATION } from "../resources/trigger.ts";
 
@@ -105,24 +105,11 @@ export interface NewEvent {
 }
 
 /** The delivery of one event to one endpoint. */
-export interface Delivery {
-  /** The `X-Svc-Delivery` UUID. */
-  readonly id: string;
-  readonly endpointId: string;
-  readonly eventId: string;
-  /** The kind of the event. */
-  readonly event: string;
-  readonly state: DeliveryState;
-  readonly createdAt: number;
-  readonly firstFailureAt?: number | undefined;
-  /** Number of used slots of the schedule; the first attempt uses none. */
-  readonly slot: number;
+export interface Delivery extends Shown<typeof STORED_DELIVERY> {
   /** When the next attempt is due; absent in final states. */
   readonly dueAt?: number | undefined;
   /** When a manual attempt was requested that was not made yet. */
   readonly resendAt?: number | undefined;
-  readonly finishedAt?: number | undefined;
-  readonly reason?: FailureReason | undefined;
   /** The claim of the worker on it; absent for none. */
   readonly claimId?: string | undefined;
   readonly leaseUntil?: number | undefined;
@@ -140,32 +127,16 @@ export type Attempt = Shown<typeof ATTEMPT_FIELDS>;
 /** The status of an execution. */
 export type ExecutionStatus = Choice<typeof EXECUTION_FIELDS.status>;
 
-/** One run of a workflow. */
-export interface Execution {
-  readonly id: string;
-  readonly workflow: string;
-  /** The `WorkflowVersion` that it began with. */
-  readonly versionId: string;
-  readonly triggerId: string;
-  /** The kind of event that the provider named in a header of its signed call. */
-  readonly event?: string | undefined;
-  readonly status: ExecutionStatus;
+/** One run of a workflow. Until its end, `error` is that of the last attempt of the current step. */
+export interface Execution extends Shown<typeof STORED_EXECUTION> {
   /** JSON object. */
   readonly input: string;
-  readonly createdAt: number;
-  readonly startedAt?: number | undefined;
-  readonly finishedAt?: number | undefined;
   /** When it fails if it still runs. Set when it starts. */
   readonly deadlineAt?: number | undefined;
   /** When it is worked on again; absent in final states. */
   readonly dueAt?: number | undefined;
   /** Attempts of the first step that is not committed. */
   readonly stepAttempts: number;
-  readonly cancelRequested: boolean;
-  /** JSON. */
-  readonly output?: string | undefined;
-  /** For people; has no secret. Until the end it is the error of the current step's last attempt. */
-  readonly error?: string | undefined;
   readonly claimId?: string | undefined;
   readonly leaseUntil?: number | undefined;
 }

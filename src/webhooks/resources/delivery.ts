@@ -46,8 +46,8 @@ export const ATTEMPT_FIELDS = {
   finishedAt: { type: "time", words: "End time; absent while it runs.", shown: "sometimes" },
 } as const satisfies Fields;
 
-/** The fields of a delivery. */
-export const DELIVERY_FIELDS = {
+/** The fields of a delivery that records keep. */
+export const STORED_DELIVERY = {
   id: {
     type: "id",
     words: "The identifier, also sent in the header `X-Svc-Delivery`.",
@@ -81,6 +81,11 @@ export const DELIVERY_FIELDS = {
     shown: "sometimes",
     label: "Finished",
   },
+} as const satisfies Fields;
+
+/** The fields of a delivery. */
+export const DELIVERY_FIELDS = {
+  ...STORED_DELIVERY,
   attempts: {
     type: "records",
     words: "Attempts in order.",

@@ -35,8 +35,8 @@ const CURRENT_STEP = {
   nextAttemptAt: { type: "time", words: "Time at which the next attempt is due.", shown: "sometimes" },
 } as const satisfies Fields;
 
-/** The fields of an execution. */
-export const EXECUTION_FIELDS = {
+/** The fields of an execution that records keep. */
+export const STORED_EXECUTION = {
   id: ID,
   workflow: { type: "text", words: "The name of the workflow.", label: "Workflow" },
   versionId: { type: "text", words: "SHA-256 of the workflow's file, in lower-case hex." },
@@ -58,6 +58,11 @@ export const EXECUTION_FIELDS = {
     label: "Output",
   },
   error: ERROR,
+} as const satisfies Fields;
+
+/** The fields of an execution. */
+export const EXECUTION_FIELDS = {
+  ...STORED_EXECUTION,
   steps: {
     type: "records",
     words: "Finished steps in execution order.",
