@@ -2,6 +2,7 @@ import type { Clock } from "./clock.ts";
 import { EpisodeLog } from "./episode_log.ts";
 import { errorText } from "./error_text.ts";
 import type { Logger } from "./log.ts";
+import { waitUnlessAborted } from "./wait.ts";
 
 /** The reports of an accept guard. */
 export interface AcceptGuardOptions {
@@ -21,8 +22,8 @@ const WAITING_MS = 100;
 const FAILING_MS = 1_000;
 
 /**
- * Keeps one listener accepting: repeats a failing attempt until it succeeds, and logs, counts and reports the failure.
- * An attempt accepts the next connection, or reopens a listener that ended. A guard has one attempt at a time.
+ * Keeps one listener accepting: repeats a failing accept until it succeeds, and logs, counts and reports the failure. A
+ * guard has one attempt at a time.
  */
 export class AcceptGuard {
   readonly #options: AcceptGuardOptions;
@@ -31,8 +32,7 @@ export class AcceptGuard {
   /** Since when attempts fail, and how many had failed before; absent while they succeed. */
   #failing: { readonly since: number; readonly failuresBefore: number } | undefined;
   #isReported = false;
-  #endPause = () => {};
-  #isClosed = false;
+  readonly #closed = new AbortController();
 
   constructor(options: AcceptGuardOptions) {
     this.#options = options;
@@ -50,18 +50,17 @@ export class AcceptGuard {
   }
 
   get isClosed(): boolean {
-    return this.#isClosed;
+    return this.#closed.signal.aborted;
   }
 
   /** Ends a pause and with it the running `retry`; its owner closes what the attempt waits for. */
   close(): void {
-    this.#isClosed = true;
-    this.#endPause();
+    this.#closed.abort();
   }
 
   /** Returns the value of the first attempt that succeeds, or undefined once the guard is closed; never throws. */
   async retry<Value>(attempt: () => Value | Promise<Value>): Promise<Value | undefined> {
-    while (!this.#isClosed) {
+    while (!this.isClosed) {
       const { clock } = this.#options;
       const cancel = this.#failing === undefined
         ? undefined
@@ -72,22 +71,14 @@ export class AcceptGuard {
         return value;
       } catch (error) {
         cancel?.();
-        if (this.#isClosed) break;
+        if (this.isClosed) break;
         this.#failed(error);
-        await this.#pause();
+        await waitUnlessAborted(PAUSE_MS, this.#options.clock, this.#closed.signal);
       } finally {
         cancel?.();
       }
     }
     return undefined;
-  }
-
-  async #pause(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const cancel = this.#options.clock.after(PAUSE_MS, resolve);
-    this.#endPause = resolve;
-    await promise;
-    cancel();
   }
 
   #failed(error: unknown): void {

@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import { waitUnlessAborted } from "../base/wait.ts";
 
 /** The delays for wrong tokens of one address. */
 export const FAILED_TOKENS = {
@@ -37,14 +38,7 @@ export class FailedTokens {
   /** Counts a wrong token and waits for its delay, or until the signal is aborted. */
   async delay(peer: string, signal: AbortSignal): Promise<void> {
     const delayMs = this.#note(networkOf(peer));
-    if (delayMs === 0 || signal.aborted) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const end = () => resolve();
-    const cancel = this.#clock.after(delayMs, end);
-    signal.addEventListener("abort", end, { once: true });
-    await promise;
-    cancel();
-    signal.removeEventListener("abort", end);
+    if (delayMs > 0) await waitUnlessAborted(delayMs, this.#clock, signal);
   }
 
   #note(network: string): number {
