@@ -8,7 +8,8 @@ import {
   RULES_OF,
 } from "../../tests/harness/bench_rules.ts";
 import { framed } from "../../src/grpc/client/framed.ts";
-import { RATE_LIMIT_PATH, readResponse } from "../../src/load/rate_limit_message.ts";
+import { ANSWER_CODES } from "../../src/load/decision_tally.ts";
+import { decodeRateLimitResponse, RATE_LIMIT_PATH } from "../../src/wire/rls.ts";
 import { summarize } from "./report.ts";
 import { type Round, type RoundSetup, runRound, runTurns } from "./round.ts";
 import { type Scenario, SCENARIOS, type TargetName } from "./scenario.ts";
@@ -218,7 +219,7 @@ class LoadBench {
     const answer = await singleCall(target.port, request);
     const isRight = target.expect === "echo"
       ? answer.join() === request.join()
-      : readResponse(answer).overallCode === target.expect;
+      : ANSWER_CODES[decodeRateLimitResponse(answer).overallCode] === target.expect;
     if (!isRight) throw new Error(`Cannot trust "${target.name}": a grpc-js client got a wrong answer`);
     this.#count(target, "one", 1);
   }

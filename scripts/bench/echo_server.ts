@@ -1,7 +1,7 @@
 import { Server, ServerCredentials } from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
 import { parseArgs } from "node:util";
-import { RATE_LIMIT_PATH } from "../../src/load/rate_limit_message.ts";
+import { RATE_LIMIT_PATH } from "../../src/wire/rls.ts";
 
 /** The method of the bench as grpc-js wants it: bytes pass through, nothing is decoded. */
 const SHOULD_RATE_LIMIT = {

@@ -1,6 +1,6 @@
 import { outputOf } from "../../tests/harness/child_process.ts";
 import { percentile } from "../../tests/harness/percentile.ts";
-import { RATE_LIMIT_PATH } from "../../src/load/rate_limit_message.ts";
+import { RATE_LIMIT_PATH } from "../../src/wire/rls.ts";
 
 /** Throughput and latency of a load. */
 export interface LoadTimes {

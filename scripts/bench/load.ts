@@ -1,7 +1,7 @@
 import { benchCalls, type LoadName, RULES_OF } from "../../tests/harness/bench_rules.ts";
 import { type ExpectedCode, messageCheck } from "../../tests/harness/bench_answer.ts";
 import type { LoadResult } from "../../src/load/load_record.ts";
-import { RATE_LIMIT_PATH } from "../../src/load/rate_limit_message.ts";
+import { RATE_LIMIT_PATH } from "../../src/wire/rls.ts";
 import { runLoad } from "../../src/load/run_load.ts";
 import { printResult } from "./measuring_script.ts";
 

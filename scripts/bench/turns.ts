@@ -2,7 +2,7 @@ import process from "node:process";
 import type { CallSource, LoadCall } from "../../src/load/call_source.ts";
 import { LoadConnection } from "../../src/load/load_connection.ts";
 import { type CallRecord, LoadRecord, type LoadResult } from "../../src/load/load_record.ts";
-import { RATE_LIMIT_PATH } from "../../src/load/rate_limit_message.ts";
+import { RATE_LIMIT_PATH } from "../../src/wire/rls.ts";
 import { printResult } from "./measuring_script.ts";
 import { messageCheck } from "../../tests/harness/bench_answer.ts";
 import { benchCalls, type LoadName, RULES_OF } from "../../tests/harness/bench_rules.ts";

@@ -16,6 +16,7 @@ import {
 import {
   decodeRateLimitResponse,
   encodeRateLimitRequest,
+  RATE_LIMIT_PATH,
   type WireDescriptorStatus,
   type WireEntry,
   type WireRateLimitResponse,
@@ -74,7 +75,6 @@ export const CLIENT_COMMAND: RunnableCommand = {
 };
 
 const OVER_LIMIT = 3;
-const METHOD = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const HEALTH_METHOD = "/grpc.health.v1.Health/Check";
 const CODES = ["UNKNOWN", "OK", "OVER_LIMIT"];
 /** How a connection fails to a port of another kind, or of a server that requires a client certificate. */
@@ -99,7 +99,7 @@ async function run({ flags }: GivenCommand, { output }: CommandOptions): Promise
   };
   const response = await callUnary({
     ...server,
-    method: METHOD,
+    method: RATE_LIMIT_PATH,
     request: encodeRateLimitRequest({
       domain,
       descriptors: descriptors.map((entries) => ({ entries })),

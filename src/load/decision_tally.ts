@@ -1,4 +1,10 @@
-import { ANSWER_CODES, type AnswerCode, type ByteRange, readResponse } from "./rate_limit_message.ts";
+import { errorText } from "../base/error_text.ts";
+import { decodeRateLimitResponse } from "../wire/rls.ts";
+import type { ByteRange } from "./pending_calls.ts";
+
+/** The codes of an answer by their numbers. */
+export const ANSWER_CODES = ["UNKNOWN", "OK", "OVER_LIMIT"] as const;
+type AnswerCode = typeof ANSWER_CODES[number];
 
 /** Bytes before the statuses of a message. */
 const CODE_BYTES = 2;
@@ -30,15 +36,16 @@ export class DecisionTally {
     if (this.#addUsual(message)) return undefined;
     try {
       const { bytes, start, end } = message;
-      const { overallCode, statuses } = readResponse(bytes.subarray(start, end));
+      const { overallCode, statuses } = decodeRateLimitResponse(bytes.subarray(start, end));
       if (statuses.length !== this.#descriptors) {
         return `${statuses.length} statuses instead of ${this.#descriptors}`;
       }
-      this.#count(overallCode, statuses.some(({ hasLimit }) => hasLimit));
+      const code = ANSWER_CODES[overallCode];
+      if (code === undefined) return `unknown overall code ${overallCode}`;
+      this.#count(code, statuses.some(({ currentLimit }) => currentLimit !== undefined));
       return undefined;
     } catch (error) {
-      if (error instanceof RangeError) return error.message;
-      throw error;
+      return `the answer cannot be read: ${errorText(error)}`;
     }
   }
 

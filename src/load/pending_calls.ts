@@ -3,7 +3,13 @@ import { type CallTaker, ClientCall } from "../grpc/client/client_call.ts";
 import type { RequestHead } from "../grpc/client/request_head.ts";
 import type { LoadCall } from "./call_source.ts";
 import type { CallRecord } from "./load_record.ts";
-import type { ByteRange } from "./rate_limit_message.ts";
+
+/** A part of some bytes. */
+export interface ByteRange {
+  readonly bytes: Uint8Array;
+  readonly start: number;
+  readonly end: number;
+}
 
 /** Finds what is wrong with the message of an answer to this request; undefined when it is good. */
 export type MessageCheck = (message: ByteRange, request: Uint8Array) => string | undefined;

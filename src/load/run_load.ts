@@ -1,4 +1,5 @@
 import process from "node:process";
+import { RATE_LIMIT_PATH } from "../wire/rls.ts";
 import type { GrpcTarget } from "../grpc/client/dial.ts";
 import type { CallSource } from "./call_source.ts";
 import type { DurationHistogram } from "./duration_histogram.ts";
@@ -6,7 +7,6 @@ import { LoadConnection } from "./load_connection.ts";
 import { LoadRecord, type LoadResult } from "./load_record.ts";
 import { pace } from "./pace.ts";
 import type { MessageCheck } from "./pending_calls.ts";
-import { RATE_LIMIT_PATH } from "./rate_limit_message.ts";
 
 /** The load of one run. */
 export interface LoadRunOptions {

@@ -4,6 +4,9 @@ import { type WireStruct, writeStructField } from "./struct.ts";
 import { LENGTH, VARINT } from "./wire_format.ts";
 import { WireWriter } from "./writer.ts";
 
+/** The path of the method. */
+export const RATE_LIMIT_PATH = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+
 /** A key and a value. */
 export interface WireEntry {
   key: string;

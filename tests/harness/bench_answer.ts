@@ -1,5 +1,6 @@
-import type { MessageCheck } from "../../src/load/pending_calls.ts";
-import { type ByteRange, readResponse, type ResponseSummary } from "../../src/load/rate_limit_message.ts";
+import { ANSWER_CODES } from "../../src/load/decision_tally.ts";
+import type { ByteRange, MessageCheck } from "../../src/load/pending_calls.ts";
+import { decodeRateLimitResponse, type WireRateLimitResponse } from "../../src/wire/rls.ts";
 import { LIMIT } from "./bench_rules.ts";
 
 /** The content of an expected response: the bytes of the request, or a response with this overall code. */
@@ -35,21 +36,22 @@ export function messageProblem(
     return undefined;
   }
   try {
-    return responseProblem(readResponse(bytes.subarray(start, end)), expected);
+    return responseProblem(decodeRateLimitResponse(bytes.subarray(start, end)), expected);
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }
 }
 
 function responseProblem(
-  { overallCode, statuses }: ResponseSummary,
+  { overallCode, statuses }: WireRateLimitResponse,
   expected: Expectation,
 ): string | undefined {
   const { code, descriptors, count } = expected;
-  if (overallCode !== code) return `overall code ${overallCode} instead of ${code}`;
+  const overall = ANSWER_CODES[overallCode];
+  if (overall !== code) return `overall code ${overall} instead of ${code}`;
   if (statuses.length !== descriptors) return `${statuses.length} statuses instead of ${descriptors}`;
-  const wrong = statuses.find((status) => code === "OK" && status.code !== "OK");
-  if (wrong !== undefined) return `a status with code ${wrong.code}`;
+  const wrong = statuses.find((status) => code === "OK" && ANSWER_CODES[status.code] !== "OK");
+  if (wrong !== undefined) return `a status with code ${ANSWER_CODES[wrong.code]}`;
   if (count === undefined) return undefined;
   const other = statuses.find(({ limitRemaining }) => LIMIT - limitRemaining !== count);
   return other === undefined ? undefined : `count ${LIMIT - other.limitRemaining} instead of ${count}`;

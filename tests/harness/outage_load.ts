@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { LoadConnection } from "../../src/load/load_connection.ts";
-import { RATE_LIMIT_PATH } from "../../src/load/rate_limit_message.ts";
+import { RATE_LIMIT_PATH } from "../../src/wire/rls.ts";
 import { messageCheck } from "./bench_answer.ts";
 import { benchCalls } from "./bench_rules.ts";
 import { residentMb } from "./process_metrics.ts";

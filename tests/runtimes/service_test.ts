@@ -1,6 +1,6 @@
 import { assertEquals } from "#assert";
 import net from "node:net";
-import { RATE_LIMIT_PATH } from "../../src/load/rate_limit_message.ts";
+import { RATE_LIMIT_PATH } from "../../src/wire/rls.ts";
 import { checkRuntime } from "../../src/cli/runtime_check.ts";
 import { type DenoRuntime, runDeno, testRuntimes } from "../harness/deno_runtime.ts";
 import { FLOOD_KINDS, FloodSource } from "../harness/h2_floods.ts";

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type FloodKind, FloodSource } from "../harness/h2_floods.ts";
 import { greeting } from "../harness/h2_peer.ts";
 import { seededRandom } from "../harness/seeded_random.ts";
-import { RATE_LIMIT_PATH } from "../../src/load/rate_limit_message.ts";
+import { RATE_LIMIT_PATH } from "../../src/wire/rls.ts";
 
 const FRAMES_AT_ONCE = 500;
 

@@ -1,6 +1,6 @@
 import { LoadConnection } from "../../src/load/load_connection.ts";
 import type { CallRecord } from "../../src/load/load_record.ts";
-import { RATE_LIMIT_PATH } from "../../src/load/rate_limit_message.ts";
+import { RATE_LIMIT_PATH } from "../../src/wire/rls.ts";
 import { messageCheck } from "../harness/bench_answer.ts";
 import { benchCalls } from "../harness/bench_rules.ts";
 import { RULES } from "../harness/bench_rules.ts";

@@ -2,7 +2,7 @@ import { assert, assertEquals } from "#assert";
 import { DecisionTally } from "../../../src/load/decision_tally.ts";
 import { LoadConnection } from "../../../src/load/load_connection.ts";
 import { LoadRecord } from "../../../src/load/load_record.ts";
-import { RATE_LIMIT_PATH } from "../../../src/load/rate_limit_message.ts";
+import { RATE_LIMIT_PATH } from "../../../src/wire/rls.ts";
 import { type LoadOutcome, type LoadRunOptions, runLoad } from "../../../src/load/run_load.ts";
 import { benchCalls, RULES } from "../../harness/bench_rules.ts";
 import { type PeerAnswer, startGrpcPeer } from "../../harness/grpc_peer.ts";

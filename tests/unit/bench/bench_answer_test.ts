@@ -27,7 +27,7 @@ Deno.test("messageProblem: an answer is good only when every part of it is", () 
       "cut off",
       answer(1, [1, 1]).slice(0, -1),
       ok,
-      'Cannot read answer at byte "12": it must be a RateLimitResponse',
+      'Cannot read field 2 of "RateLimitResponse": length 8 goes beyond the 7 bytes left',
     ],
     ["an echo", Uint8Array.of(1, 2), { ...ok, code: "echo" }, undefined],
     ["no echo", Uint8Array.of(1, 3), { ...ok, code: "echo" }, "the answer is not the request"],

@@ -1,6 +1,5 @@
 import { assertEquals, assertThrows } from "#assert";
 import { checkSummary, readTimes } from "../../../scripts/bench/h2load.ts";
-import { readResponse } from "../../../src/load/rate_limit_message.ts";
 import { summarize } from "../../../scripts/bench/report.ts";
 import { checkCounts } from "../../../scripts/bench/round.ts";
 
@@ -46,22 +45,4 @@ Deno.test("summaries hold medians, and ratios to the echo of the same load or to
     // The medians' ratio would be 0.933.
     [70, 50, 90, 0.5, undefined, undefined, 0.95],
   ]);
-});
-
-Deno.test("readResponse: limits, codes and what remains", () => {
-  assertEquals(readResponse(Uint8Array.fromHex("0801121108011207080a10021a016e180922020828")), {
-    overallCode: "OK",
-    statuses: [{ code: "OK", hasLimit: true, limitRemaining: 9 }],
-  });
-  assertEquals(
-    readResponse(Uint8Array.fromHex("0802120e080212040801100722040880f524120208011208080118ffffffff0f")),
-    {
-      overallCode: "OVER_LIMIT",
-      statuses: [
-        { code: "OVER_LIMIT", hasLimit: true, limitRemaining: 0 },
-        { code: "OK", hasLimit: false, limitRemaining: 0 },
-        { code: "OK", hasLimit: false, limitRemaining: 4_294_967_295 },
-      ],
-    },
-  );
 });
