@@ -38,11 +38,11 @@ import type { WebhookWorkerHandle } from "./src/webhooks/service/supervisor.ts";
 const { version } = config;
 /** The grace of running calls when the service stops. */
 const DRAIN_MS = 10_000;
-/** How long an exit waits for a log that is not read. */
+/** Longest wait of an exit for a log that is not read. */
 const LAST_LINES_MS = 500;
 
-/** Where a running service listens. */
-export interface Addresses {
+/** The addresses of a running service. */
+interface Addresses {
   /** `host:port`, or `unix:path`. */
   readonly grpc: string;
   readonly http: string;
@@ -59,7 +59,7 @@ export interface Running {
 }
 
 /** Options of `serve`. */
-export interface ServeOptions extends PartsOptions {
+interface ServeOptions extends PartsOptions {
   /** Starts the worker of the webhook service; the product's when absent. */
   readonly createWebhookWorker?: () => WebhookWorkerHandle;
   /** Starts a further thread that decides gRPC calls; the product's when absent. */
@@ -221,7 +221,7 @@ function reportProcess({ clock, stats }: ServiceParts): () => void {
 }
 
 /** Options of `main`. */
-export interface MainOptions {
+interface MainOptions {
   readonly environment?: Environment;
   /** Called when every port is open. */
   readonly onReady?: (running: Running) => void;

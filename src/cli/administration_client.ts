@@ -12,7 +12,7 @@ import {
 } from "./command.ts";
 import { parseHttpUrl } from "../settings/address_parsers.ts";
 import { WEBHOOK_TABLE } from "../settings/webhook_table.ts";
-import { FlagError, readTimeout } from "./flags.ts";
+import { FlagError, parseTimeout } from "./flags.ts";
 import { plainText, shortened } from "./plain_text.ts";
 
 /** The flags of every command over the administration. */
@@ -30,7 +30,7 @@ export const TARGET_FLAGS: Readonly<Record<string, CommandFlag>> = {
 
 /** The file in which `deno task start` keeps its token. */
 const START_TOKEN_FILE = "data/admin-token";
-const DEFAULT_TIMEOUT = "30s";
+const TIMEOUT_MS = 30_000;
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 const TOKEN = /^[\x21-\x7e]+$/;
 
@@ -48,7 +48,7 @@ export async function findTarget(flags: GivenFlags, options: CommandOptions): Pr
   return {
     url: url.href.replace(/\/+$/, ""),
     token: await tokenOf(flags, url, options),
-    timeoutMs: readTimeout(flags.text("timeout") ?? DEFAULT_TIMEOUT),
+    timeoutMs: flags.value("timeout", parseTimeout) ?? TIMEOUT_MS,
   };
 }
 

@@ -1,10 +1,9 @@
 import type { DialAddress } from "../base/host_port.ts";
 import { seededRandom } from "../base/seeded_random.ts";
 import type { CallSource } from "../load/call_source.ts";
-import { parseDescriptorText } from "../ratelimit/request.ts";
+import type { Entry } from "../ratelimit/request.ts";
 import { float, integer } from "../settings/parsers.ts";
-import type { Parser } from "../settings/setting.ts";
-import { encodeRateLimitRequest, type WireEntry } from "../wire/rls.ts";
+import { encodeRateLimitRequest } from "../wire/rls.ts";
 import { type BenchReport, noCallsText, reportLines, reportValue } from "./bench_report.ts";
 import { readServer, readTls, readTlsFiles, TLS_FLAGS, type TlsFiles } from "./client.ts";
 import {
@@ -29,7 +28,10 @@ const MAX_KEYS = 10_000_000;
 /** Replaced by `k0`, `k1` and so on in the descriptors. */
 const KEY = "{key}";
 /** The requests of the project's own bench. */
-const DEFAULTS = { domain: "bench", descriptors: [`load=keys,key=${KEY}`] } as const;
+const DEFAULTS = {
+  domain: "bench",
+  descriptors: [[{ key: "load", value: "keys" }, { key: "key", value: KEY }]],
+} as const;
 
 /** `weir bench`: puts load on a running service. */
 export const BENCH_COMMAND: RunnableCommand = {
@@ -61,9 +63,7 @@ export const BENCH_COMMAND: RunnableCommand = {
       descriptors: {
         value: "LIST",
         repeated: true,
-        doc: `one descriptor: key=value,key=value, with ${KEY} for a key (default ${
-          DEFAULTS.descriptors[0]
-        })`,
+        doc: `one descriptor: key=value,key=value, with ${KEY} for a key (default load=keys,key=${KEY})`,
       },
       keys: {
         value: "N",
@@ -91,7 +91,7 @@ interface BenchTask {
   readonly inFlight: number;
   readonly rate: number | undefined;
   readonly domain: string;
-  readonly descriptors: readonly (readonly WireEntry[])[];
+  readonly descriptors: readonly (readonly Entry[])[];
   readonly keys: number;
   readonly seed: number | undefined;
   readonly tls: TlsFiles | undefined;
@@ -117,7 +117,14 @@ async function run({ flags }: GivenCommand, options: CommandOptions): Promise<nu
   options.output.stderr(startLine(task));
   const { connections, inFlight, warmUpSeconds, seconds, rate } = task;
   const { result, durations } = await runLoad({
-    ...{ peer, source, connections, inFlight, warmUpSeconds, seconds, perSecond: rate, stop: signal },
+    peer,
+    source,
+    connections,
+    inFlight,
+    warmUpSeconds,
+    seconds,
+    perSecond: rate,
+    stop: signal,
     checkMessage: (body) => tally.add(body),
   });
   const report: BenchReport = { ...task, result, durations, tally, isInterrupted: signal.aborted };
@@ -129,15 +136,15 @@ async function run({ flags }: GivenCommand, options: CommandOptions): Promise<nu
 
 function taskOf(flags: GivenFlags): BenchTask {
   const address = flags.required("addr", "bench");
-  const lists = flags.texts("descriptors");
-  const descriptors = (lists.length === 0 ? DEFAULTS.descriptors : lists).map(descriptorOf);
+  const given = flags.descriptors();
+  const descriptors = given.length === 0 ? DEFAULTS.descriptors : given;
   const hasKey = descriptors.flat().some(({ key, value }) => key.includes(KEY) || value.includes(KEY));
-  const given = ["keys", "seed"].find((name) => flags.text(name) !== undefined);
-  if (!hasKey && given !== undefined) {
-    throw new FlagError(`Cannot use --${given}: no descriptor contains ${KEY}`);
+  const keyFlag = ["keys", "seed"].find((name) => flags.text(name) !== undefined);
+  if (!hasKey && keyFlag !== undefined) {
+    throw new FlagError(`Cannot use --${keyFlag}: no descriptor contains ${KEY}`);
   }
-  const connections = numberOf(flags, "connections", integer({ min: 1, max: MAX_CONNECTIONS })) ?? 8;
-  const inFlight = numberOf(flags, "in-flight", integer({ min: 1, max: MAX_IN_FLIGHT })) ?? 32;
+  const connections = flags.value("connections", integer({ min: 1, max: MAX_CONNECTIONS })) ?? 8;
+  const inFlight = flags.value("in-flight", integer({ min: 1, max: MAX_IN_FLIGHT })) ?? 32;
   if (connections * inFlight > MAX_IN_FLIGHT) {
     throw new FlagError(
       `Cannot use ${connections} connections with ${inFlight} calls in flight each: expected at most ` +
@@ -149,29 +156,19 @@ function taskOf(flags: GivenFlags): BenchTask {
     throw new FlagError("Cannot use --tls: a unix socket has no TLS");
   }
   return {
-    ...{ address, descriptors, connections, inFlight, tls },
+    address,
+    descriptors,
+    connections,
+    inFlight,
+    tls,
     peerAddress: readServer("addr", address).address,
-    seconds: numberOf(flags, "seconds", float({ min: 0.1, max: MAX_SECONDS })) ?? 10,
-    warmUpSeconds: numberOf(flags, "warm-up", float({ min: 0, max: MAX_WARM_UP_SECONDS })) ?? 1,
-    rate: numberOf(flags, "rate", float({ min: 1, max: MAX_RATE })),
+    seconds: flags.value("seconds", float({ min: 0.1, max: MAX_SECONDS })) ?? 10,
+    warmUpSeconds: flags.value("warm-up", float({ min: 0, max: MAX_WARM_UP_SECONDS })) ?? 1,
+    rate: flags.value("rate", float({ min: 1, max: MAX_RATE })),
     domain: flags.text("domain") ?? DEFAULTS.domain,
-    keys: hasKey ? numberOf(flags, "keys", integer({ min: 1, max: MAX_KEYS })) ?? 10_000 : 1,
-    seed: numberOf(flags, "seed", integer({ min: 0, max: 4_294_967_295 })),
+    keys: hasKey ? flags.value("keys", integer({ min: 1, max: MAX_KEYS })) ?? 10_000 : 1,
+    seed: flags.value("seed", integer({ min: 0, max: 4_294_967_295 })),
   };
-}
-
-function numberOf(flags: GivenFlags, name: string, parse: Parser<number>): number | undefined {
-  const text = flags.text(name);
-  if (text === undefined) return undefined;
-  const parsed = parse(text);
-  if ("value" in parsed) return parsed.value;
-  throw new FlagError(`Invalid --${name} "${text}": expected ${parsed.expected}`);
-}
-
-function descriptorOf(list: string): WireEntry[] {
-  const entries = parseDescriptorText(list);
-  if (typeof entries === "string") throw new FlagError(`Invalid --descriptors "${list}": ${entries}`);
-  return entries;
 }
 
 function sourceOf({ domain, descriptors, keys, seed }: BenchTask, Source: typeof CallSource): CallSource {

@@ -20,11 +20,9 @@ export interface BenchReport {
 
 const PERCENTS = [50, 90, 99, 99.9] as const;
 /** Upper limits of the rows of the histogram. */
-const LIMITS_MS = [
-  ...[0.02, 0.05, 0.1, 0.2, 0.5],
-  ...[1, 2, 5, 10, 20, 50, 100, 200, 500],
-  ...[1_000, 2_000, 5_000, 10_000],
-];
+const LIMITS_MS = [0.01, 0.1, 1, 10, 100, 1_000]
+  .flatMap((decade) => [decade, 2 * decade, 5 * decade])
+  .slice(1).concat(10_000);
 const BAR_LENGTH = 40;
 const MAX_ERROR_LENGTH = 200;
 /** A generator that uses more of a core may limit the throughput. */
@@ -70,8 +68,17 @@ export function reportValue(report: BenchReport): object {
   const { address, domain, connections, inFlight, rate, keys, result, durations, tally } = report;
   const { calls, seconds, callsPerSecond, generatorBusy } = result;
   return {
-    ...{ address, domain, connections, inFlight, keys, rate: rate ?? null },
-    ...{ isInterrupted: report.isInterrupted, calls, seconds, callsPerSecond, generatorBusy },
+    address,
+    domain,
+    connections,
+    inFlight,
+    keys,
+    rate: rate ?? null,
+    isInterrupted: report.isInterrupted,
+    calls,
+    seconds,
+    callsPerSecond,
+    generatorBusy,
     latencyMs: Object.fromEntries(latencies(durations).map(([name, ms]) => [name, Number(ms.toFixed(3))])),
     decisions: { ...tally.counts, withoutLimit: tally.withoutLimit },
     errors: Object.fromEntries(errorsOf(report)),
@@ -129,7 +136,7 @@ export function noCallsText({ address, isInterrupted, ...report }: BenchReport):
   return `Cannot call "${address}": ${text}${hint === undefined ? "" : `; ${hint}`}`;
 }
 
-/** What a reader of the results should know. */
+/** Remarks for the reader of the results. */
 function notesOf({ result, tally, isInterrupted, rate, domain }: BenchReport): string[] {
   const { OK, OVER_LIMIT, UNKNOWN } = tally.counts;
   const answered = OK + OVER_LIMIT + UNKNOWN;

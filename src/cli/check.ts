@@ -35,11 +35,11 @@ export const CHECK_COMMAND: RunnableCommand = {
   },
 };
 
-/** What a check of a folder has found. */
-export interface CheckedFiles {
+/** The findings of a check of a folder. */
+interface CheckedFiles {
   readonly folder: string;
   readonly found: readonly Counted[];
-  /** Whether warnings count as errors. */
+  /** Warnings count as errors. */
   readonly isStrict: boolean;
   /** Prints for programs; absent where people read the result. */
   readonly printer: ValuePrinter | undefined;

@@ -4,9 +4,9 @@ import { type DialAddress, dialAddressOf } from "../base/host_port.ts";
 import { readAuthorities, readTlsPair } from "../base/tls_files.ts";
 import type { GrpcConnection } from "../grpc/client/grpc_connection.ts";
 import { GrpcError } from "../grpc/grpc_service.ts";
-import { parseDescriptorText } from "../ratelimit/request.ts";
 import { unitOfNumber } from "../ratelimit/limit.ts";
 import { parseDialTarget } from "../settings/address_parsers.ts";
+import { integer } from "../settings/parsers.ts";
 import {
   HEALTH_CHECK_REQUEST,
   HEALTH_CHECK_RESPONSE,
@@ -29,7 +29,7 @@ import {
   type GivenFlags,
   type RunnableCommand,
 } from "./command.ts";
-import { FlagError, readTimeout } from "./flags.ts";
+import { FlagError, parseTimeout } from "./flags.ts";
 import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";
 import { plainText } from "./plain_text.ts";
 
@@ -75,26 +75,26 @@ export const CLIENT_COMMAND: RunnableCommand = {
 };
 
 const OVER_LIMIT = 3;
+const TIMEOUT_MS = 10_000;
 const HEALTH_METHOD = "/grpc.health.v1.Health/Check";
 const CODES = ["UNKNOWN", "OK", "OVER_LIMIT"];
-/** How a connection fails to a port of another kind, or of a server that requires a client certificate. */
+/** A connection fails so to a port of another kind, or of a server that requires a client certificate. */
 const OTHER_PORT = /EPIPE|ECONNRESET|reset by peer|broken pipe|the server (?:closed|does not speak HTTP\/2)/i;
 /** A server without TLS answers a handshake like this. */
 const PLAIN_ANSWER = /InvalidContentType|wrong version number/i;
-/** What remains where nothing limits: the largest unsigned 32-bit integer. */
+/** The remainder where nothing limits: the largest unsigned 32-bit integer. */
 const UNLIMITED = 4_294_967_295;
 
 async function run({ flags }: GivenCommand, { output }: CommandOptions): Promise<number> {
   const printer = printerOf(flags, output);
   const domain = flags.text("domain");
   if (domain === undefined) throw new FlagError('Cannot run "client": --domain is missing');
-  const lists = flags.texts("descriptors");
-  if (lists.length === 0) throw new FlagError('Cannot run "client": --descriptors is missing');
-  const descriptors = lists.map(readDescriptor);
-  const hitsAddend = readHits(flags.text("hits_addend") ?? "1");
+  const descriptors = flags.descriptors();
+  if (descriptors.length === 0) throw new FlagError('Cannot run "client": --descriptors is missing');
+  const hitsAddend = flags.value("hits_addend", integer({ min: 0, max: UNLIMITED })) ?? 1;
   const server = {
     ...readServer("dial_string", flags.text("dial_string") ?? "localhost:8081"),
-    timeoutMs: readTimeout(flags.text("timeout") ?? "10s"),
+    timeoutMs: flags.value("timeout", parseTimeout) ?? TIMEOUT_MS,
     tls: readTls(flags),
   };
   const response = await callUnary({
@@ -124,7 +124,7 @@ function isWithoutRule({ currentLimit, limitRemaining }: WireDescriptorStatus): 
   return currentLimit === undefined && limitRemaining !== UNLIMITED;
 }
 
-/** Whether the server reports that it has no rules for a domain; another server than Weir does not know. */
+/** Returns whether the server reports that it has no rules for a domain; another server than Weir does not know. */
 async function isUnknown(
   domain: string,
   server: Pick<UnaryCall<unknown>, "name" | "address" | "timeoutMs" | "tls">,
@@ -152,18 +152,6 @@ export function readServer(flag: string, text: string): GrpcServer {
   throw new FlagError(`Invalid --${flag} "${text}": expected host:port or unix:/path`);
 }
 
-function readDescriptor(list: string): WireEntry[] {
-  const entries = parseDescriptorText(list);
-  if (typeof entries === "string") throw new FlagError(`Invalid --descriptors "${list}": ${entries}`);
-  return entries;
-}
-
-function readHits(text: string): number {
-  const hits = /^\d+$/.test(text) ? Number(text) : NaN;
-  if (hits <= 4_294_967_295) return hits;
-  throw new FlagError(`Invalid --hits_addend "${text}": expected an integer from 0 to 4294967295`);
-}
-
 /** The files of the flags of TLS; undefined without TLS. */
 export function readTls(flags: GivenFlags): TlsFiles | undefined {
   const files = { ca: flags.text("ca"), cert: flags.text("cert"), key: flags.text("key") };
@@ -184,7 +172,7 @@ export interface TlsFiles {
 }
 
 /** A call of one method, for one answer. */
-export interface UnaryCall<Answer> extends GrpcServer {
+interface UnaryCall<Answer> extends GrpcServer {
   readonly method: string;
   readonly request: Uint8Array;
   readonly decode: (bytes: Uint8Array) => Answer;

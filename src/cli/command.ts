@@ -1,11 +1,21 @@
 import { collectBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
+import { type Entry, parseDescriptorText } from "../ratelimit/request.ts";
 import type { Environment } from "../settings/read_settings.ts";
+import type { Parser } from "../settings/setting.ts";
 import { secretValue } from "../settings/secret_files.ts";
-import { asksForHelp, FlagError, type FlagKind, HELP_FLAGS, type ParsedFlags, parseFlags } from "./flags.ts";
+import {
+  asksForHelp,
+  FlagError,
+  type FlagKind,
+  HELP_FLAGS,
+  type ParsedFlags,
+  parseFlags,
+  readFlag,
+} from "./flags.ts";
 
-/** Where a command writes: whole lines, each without its line break. */
+/** The output of a command: whole lines, each without its line break. */
 export interface Output {
   stdout(line: string): void;
   stderr(line: string): void;
@@ -13,7 +23,7 @@ export interface Output {
   readonly status?: ((text: string) => void) | undefined;
 }
 
-/** What a command works with; tests give their own. */
+/** The surroundings of a command. */
 export interface CommandOptions {
   readonly environment: Environment;
   readonly output: Output;
@@ -29,7 +39,7 @@ export interface CommandOptions {
 /** A failure of a command; the message is one line for people and holds no secret. */
 export class CommandError extends Error {
   override readonly name = "CommandError";
-  /** Whether the command line is wrong: exit code 2 instead of 1. */
+  /** The command line is wrong: exit code 2 instead of 1. */
   readonly isUsage: boolean;
 
   constructor(message: string, options: ErrorOptions & { readonly isUsage?: boolean } = {}) {
@@ -90,7 +100,7 @@ async function collected(stream: ReadableStream<Uint8Array>, name: string): Prom
 export interface CommandFlag {
   /** The placeholder of its value in the usage; absent for a boolean flag. */
   readonly value?: string | undefined;
-  /** Whether it may be repeated; else the last one counts. */
+  /** It may be repeated; else the last one counts. */
   readonly repeated?: boolean | undefined;
   readonly doc: string;
 }
@@ -100,7 +110,7 @@ export interface Command {
   readonly words: string;
   /** Names of the required arguments, such as `ID`. */
   readonly args: readonly string[];
-  /** What it does, in the imperative. */
+  /** Its effect, in the imperative. */
   readonly doc: string;
   readonly flags: Readonly<Record<string, CommandFlag>>;
   /** Shown below the flags. */
@@ -146,6 +156,21 @@ export class GivenFlags {
   text(name: string): string | undefined {
     const value = this.#flags[name];
     return typeof value === "string" ? value : undefined;
+  }
+
+  /** The value of a flag, if given; throws a `FlagError` for one that the parser rejects. */
+  value<T>(name: string, parse: Parser<T>): T | undefined {
+    const text = this.text(name);
+    return text === undefined ? undefined : readFlag(name, text, parse);
+  }
+
+  /** The descriptors of the flag `--descriptors`; throws a `FlagError` for a list that cannot be read. */
+  descriptors(): Entry[][] {
+    return this.texts("descriptors").map((list) => {
+      const entries = parseDescriptorText(list);
+      if (typeof entries === "string") throw new FlagError(`Invalid --descriptors "${list}": ${entries}`);
+      return entries;
+    });
   }
 
   /** Every value of a flag that may be repeated. */

@@ -14,8 +14,10 @@ import {
   type RunnableCommand,
   usageOf,
 } from "./command.ts";
-import { SHELLS } from "./completion_table.ts";
-import { completionScript } from "./completions.ts";
+import { completionTable, SHELLS } from "./completion_table.ts";
+import { bashScript } from "./completions_bash.ts";
+import { fishScript } from "./completions_fish.ts";
+import { zshScript } from "./completions_zsh.ts";
 import { EXPLAIN_COMMAND } from "./explain.ts";
 import { FlagError } from "./flags.ts";
 import { HEALTH_COMMAND } from "./health.ts";
@@ -29,6 +31,7 @@ import { VERIFY_COMMAND } from "./webhooks_verify.ts";
 import { WORKFLOWS_CHECK_COMMAND } from "./workflows_check.ts";
 
 const EXIT = { failed: 1, usage: 2 } as const;
+const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript };
 const HELP_WORDS = ["-h", "--h", "-help", "--help"];
 
 /** The groups of commands, in the order of the documentation. */
@@ -61,7 +64,7 @@ const COMPLETIONS_COMMAND: RunnableCommand = {
   run({ args: [given = ""] }, { output }) {
     const shell = SHELLS.find((one) => one === given);
     if (shell === undefined) throw new FlagError(`Invalid SHELL "${given}": expected bash, zsh or fish`);
-    output.stdout(completionScript(shell, documentedCommands()));
+    output.stdout(SCRIPTS[shell](completionTable(documentedCommands())));
     return Promise.resolve(0);
   },
 };
@@ -95,7 +98,9 @@ const COMMANDS: readonly RunnableCommand[] = [
 ];
 
 /** The options of `runCommand`. */
-export type RunOptions = Partial<CommandOptions> & Pick<CommandOptions, "environment" | "output"> & {
+type RunOptions = Partial<CommandOptions> & {
+  readonly environment: CommandOptions["environment"];
+  readonly output: CommandOptions["output"];
   readonly version?: string;
 };
 

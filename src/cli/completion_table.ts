@@ -16,7 +16,7 @@ export interface CompletedFlag extends Completion {
   readonly value: "nothing" | "text" | "files" | readonly string[];
 }
 
-/** What may follow some words of a command line. */
+/** The completions after some words of a command line. */
 export interface CompletedPlace {
   /** The words, such as `endpoints add`; empty at the start. */
   readonly words: string;
@@ -36,21 +36,25 @@ const FILES: ReadonlySet<string> = new Set(["FILE", "DIR", "STORE"]);
 /** Arguments and values that are one of a few words. */
 const CHOICES: Readonly<Record<string, readonly string[]>> = { FORMAT: OUTPUT_FORMATS, SHELL: SHELLS };
 
-/** What shells complete. */
+/** The table of completions of these commands. */
 export function completionTable({ lone, groups }: DocumentedCommands): CompletionTable {
   const alone = lone.filter(({ words }) => !words.includes(" "));
   // A group of one command with the same word is that command.
   const grouped = groups.filter(({ commands }) => commands.some(({ words }) => words.includes(" ")));
   const single = groups.filter((group) => !grouped.includes(group)).flatMap(({ commands }) => commands);
   const start: CompletedPlace = {
-    ...{ words: "", flags: [], hasFiles: false },
+    words: "",
+    flags: [],
+    hasFiles: false,
     names: [
       ...alone.map(({ words, doc }) => ({ name: words, doc })),
       ...groups.map(({ name, doc }) => ({ name, doc })),
     ],
   };
   const places = grouped.map(({ name, commands }) => ({
-    ...{ words: name, flags: [], hasFiles: false },
+    words: name,
+    flags: [],
+    hasFiles: false,
     names: commands.map(({ words, doc }) => ({ name: words.slice(name.length + 1), doc })),
   }));
   const commands = [...alone, ...single, ...grouped.flatMap(({ commands }) => commands)];

@@ -1,9 +1,4 @@
-import {
-  type Descriptor,
-  type Entry,
-  parseDescriptorText,
-  type RateLimitRequest,
-} from "../ratelimit/request.ts";
+import type { Entry, RateLimitRequest } from "../ratelimit/request.ts";
 import { InvalidRequestError } from "../ratelimit/errors.ts";
 import {
   explain,
@@ -65,9 +60,9 @@ async function run({ flags }: GivenCommand, { output, clock, environment }: Comm
 
 function requestOf(flags: GivenFlags): RateLimitRequest {
   const domain = flags.required("domain", "explain");
-  const lists = flags.texts("descriptors");
-  if (lists.length === 0) throw new FlagError('Cannot run "explain": --descriptors is missing');
-  const request: RateLimitRequest = { domain, descriptors: lists.map(descriptorOf), hitsAddend: 1 };
+  const descriptors = flags.descriptors().map((entries) => ({ entries }));
+  if (descriptors.length === 0) throw new FlagError('Cannot run "explain": --descriptors is missing');
+  const request: RateLimitRequest = { domain, descriptors, hitsAddend: 1 };
   try {
     validateRequest(request);
   } catch (error) {
@@ -75,12 +70,6 @@ function requestOf(flags: GivenFlags): RateLimitRequest {
     throw new FlagError(`Invalid request: ${error.message}`, { cause: error });
   }
   return request;
-}
-
-function descriptorOf(list: string): Descriptor {
-  const entries = parseDescriptorText(list);
-  if (typeof entries === "string") throw new FlagError(`Invalid --descriptors "${list}": ${entries}`);
-  return { entries };
 }
 
 /** An explanation as lines for people, in plain text. */

@@ -1,7 +1,8 @@
-import { parseDuration } from "../base/duration.ts";
 import { editDistance } from "../base/edit_distance.ts";
+import { duration, parseBoolean } from "../settings/parsers.ts";
+import type { Parser } from "../settings/setting.ts";
 
-/** How the value of a flag is read: one text, a text for each time it is given, or true and false. */
+/** The values of a flag: one text, a text for each time it is given, or true and false. */
 export type FlagKind = "string" | "strings" | "boolean";
 
 /** A parsed command line; flags that were not given are absent. */
@@ -18,10 +19,6 @@ export class FlagError extends Error {
 
 /** The help flags of every command. */
 export const HELP_FLAGS = { help: "boolean", h: "boolean" } as const;
-
-const MAX_TIMEOUT_MS = 86_400_000;
-const TRUE_WORDS = ["1", "t", "T", "TRUE", "true", "True"];
-const FALSE_WORDS = ["0", "f", "F", "FALSE", "false", "False"];
 
 /**
  * Parses a command line in the syntax of Go: `-name value`, `-name=value`, `-name` for booleans, one dash or two. The
@@ -48,7 +45,7 @@ export function parseFlags(args: readonly string[], spec: Readonly<Record<string
     const [, name = "", attached] = match;
     const kind = kindOf(name, spec);
     if (kind === "boolean") {
-      flags[name] = booleanOf(name, attached ?? "true");
+      flags[name] = readFlag(name, attached ?? "true", parseBoolean);
       continue;
     }
     const value = attached ?? queue.shift();
@@ -58,16 +55,19 @@ export function parseFlags(args: readonly string[], spec: Readonly<Record<string
   return { flags, rest };
 }
 
-/** Whether the flags of a command line with `HELP_FLAGS` ask for help. */
+/** Returns whether the flags of a command line with `HELP_FLAGS` ask for help. */
 export function asksForHelp(flags: ParsedFlags["flags"]): boolean {
   return flags["help"] === true || flags["h"] === true;
 }
 
-/** Reads the value of a timeout flag as milliseconds; throws a `FlagError` outside the range of a timer. */
-export function readTimeout(text: string): number {
-  const timeoutMs = parseDuration(text);
-  if (timeoutMs !== undefined && timeoutMs >= 1 && timeoutMs <= MAX_TIMEOUT_MS) return timeoutMs;
-  throw new FlagError(`Invalid --timeout "${text}": expected a duration from 1ms to 24h, such as 10s`);
+/** The milliseconds of a timeout, within the range of a timer. */
+export const parseTimeout: Parser<number> = duration({ min: "1ms", max: "24h" });
+
+/** Reads the value of a flag; throws a `FlagError` for one that the parser rejects. */
+export function readFlag<T>(name: string, text: string, parse: Parser<T>): T {
+  const parsed = parse(text);
+  if ("value" in parsed) return parsed.value;
+  throw new FlagError(`Invalid --${name} "${text}": expected ${parsed.expected}`);
 }
 
 /** A header written as `Name: value`; undefined for another text. */
@@ -82,12 +82,6 @@ function kindOf(name: string, spec: Readonly<Record<string, FlagKind>>): FlagKin
   const nearest = nearestName(name, Object.keys(spec));
   const advice = nearest === undefined ? "" : `; did you mean --${nearest}?`;
   throw new FlagError(`Unknown flag --${name}${advice}`);
-}
-
-function booleanOf(name: string, text: string): boolean {
-  if (TRUE_WORDS.includes(text)) return true;
-  if (FALSE_WORDS.includes(text)) return false;
-  throw new FlagError(`Invalid --${name} "${text}": expected true or false`);
 }
 
 function listed(value: string | boolean | string[] | undefined): string[] {

@@ -18,7 +18,7 @@ import {
   readText,
   type RunnableCommand,
 } from "./command.ts";
-import { FlagError, readTimeout } from "./flags.ts";
+import { FlagError, parseTimeout } from "./flags.ts";
 import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";
 import { plainText, shortened } from "./plain_text.ts";
 
@@ -56,13 +56,13 @@ const PAGE = "/healthcheck";
 const MAX_BYTES = 64 * 1_024;
 const MAX_SHOWN = 2_000;
 const METHOD = "/grpc.health.v1.Health/Check";
-const DEFAULT_TIMEOUT = "5s";
+const TIMEOUT_MS = 5_000;
 /** The address to call where a service listens on every interface. */
 const ANY_HOST: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "::1" };
 
 async function run({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
   const printer = printerOf(flags, options.output);
-  const timeoutMs = readTimeout(flags.text("timeout") ?? DEFAULT_TIMEOUT);
+  const timeoutMs = flags.value("timeout", parseTimeout) ?? TIMEOUT_MS;
   const grpc = readGrpc(flags);
   const { place, state, text } = grpc === undefined
     ? await askByHttp(await pageOf(flags, options), { ...options, timeoutMs })
@@ -157,7 +157,10 @@ async function askByHttp(
 
 async function askByGrpc(server: GrpcServer, timeoutMs: number): Promise<HealthAnswer> {
   const response = await callUnary({
-    ...{ ...server, timeoutMs, tls: undefined, method: METHOD },
+    ...server,
+    timeoutMs,
+    tls: undefined,
+    method: METHOD,
     request: HEALTH_CHECK_REQUEST.encode({ service: "" }),
     decode: (bytes) => HEALTH_CHECK_RESPONSE.decode(bytes),
   });

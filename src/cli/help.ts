@@ -3,7 +3,7 @@ import { settingEntries } from "../settings/table.ts";
 import { callOf, type Command, type CommandGroup, type DocumentedCommands, usageOf } from "./command.ts";
 import { nearestName } from "./flags.ts";
 
-/** What `weir help` prints for these words; undefined for an unknown command or setting. */
+/** The output of `weir help` for these words; undefined for an unknown command or setting. */
 export function helpText(
   words: readonly string[],
   table: DocumentedCommands,

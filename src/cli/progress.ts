@@ -1,11 +1,13 @@
 import type { CommandOptions } from "./command.ts";
 
-/** What progress is shown with. */
-export type ProgressOptions = Pick<CommandOptions, "clock" | "output">;
+interface ProgressOptions {
+  readonly clock: CommandOptions["clock"];
+  readonly output: CommandOptions["output"];
+}
 
 /** Shorter work shows no progress. */
 const QUIET_MS = 2_000;
-/** How often the line of a terminal changes, and how often lines are printed elsewhere. */
+/** The period of the line of a terminal, and that of lines elsewhere. */
 const TERMINAL_MS = 500;
 const LINES_MS = 10_000;
 

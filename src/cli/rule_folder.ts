@@ -13,12 +13,12 @@ export const MERGE_FLAG: CommandFlag = {
   doc: "allow several files to define the same domain (default $MERGE_DOMAIN_CONFIG)",
 };
 
-/** Which rule files are read, and how they are merged. */
+/** The rule files that are read, and how they are merged. */
 export interface RuleFolder {
   readonly folder: string;
   readonly merge: boolean;
   readonly ignoreDotFiles: boolean;
-  /** Whether files next to the folder are looked at. */
+  /** Files next to the folder are looked at. */
   readonly siblings: boolean;
   /** Why the cache of this environment counts fixed windows only, if it is set and does. */
   readonly fixedWindowsOnly: string | undefined;
@@ -52,8 +52,8 @@ export function settingsFor(environment: Environment, names: readonly string[]):
   return readSettings({ ...read, BACKEND_TYPE: "memory" }).settings;
 }
 
-/** What was found in a folder. */
-export interface RuleFolderReading {
+/** The content of a folder. */
+interface RuleFolderReading {
   readonly rules: Rules | undefined;
   readonly problems: readonly Problem[];
   readonly files: number;

@@ -4,14 +4,13 @@
  */
 const ABORTING = { from: "2.9.4", to: "2.9.8" } as const;
 
-/** The settings that decide whether a release of Deno is good. */
-export interface RuntimeUse {
+interface RuntimeUse {
   readonly GRPC_ENGINE: string;
   readonly ALLOW_UNSAFE_DENO: boolean;
 }
 
 /** A remark on the runtime; with `refuse`, the program must not start. */
-export interface RuntimeVerdict {
+interface RuntimeVerdict {
   readonly refuse: boolean;
   readonly text: string;
 }

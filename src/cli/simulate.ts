@@ -5,16 +5,15 @@ import { policyOf } from "../serve/decisions.ts";
 import type { Rules } from "../ratelimit/rules.ts";
 import { type ChangeKind, type SimulatedDecision, Simulation } from "../ratelimit/simulation.ts";
 import { SimulationTally } from "../ratelimit/simulation_tally.ts";
+import { integer } from "../settings/parsers.ts";
 import type { Settings } from "../settings/read_settings.ts";
 import {
   CommandError,
   type CommandOptions,
   type GivenCommand,
-  type GivenFlags,
   type Output,
   type RunnableCommand,
 } from "./command.ts";
-import { FlagError } from "./flags.ts";
 import { requestLines, type TimedRequest } from "./request_lines.ts";
 import { plainText } from "./plain_text.ts";
 import { OUTPUT_FLAGS, printerOf, type ValuePrinter } from "./output_format.ts";
@@ -29,7 +28,7 @@ import {
   summaryLines,
 } from "./simulate_report.ts";
 
-/** How long counters stay after their window, for lines that are a little late. */
+/** Counters stay so long after their window, for lines that are a little late. */
 const LATE_MS = 60_000;
 /** The settings that decide in addition to the rules. */
 const COUNTING_SETTINGS = [
@@ -39,6 +38,7 @@ const COUNTING_SETTINGS = [
   "MEMORY_MAX_KEYS",
 ];
 const STANDARD_INPUT = "-";
+const WHOLE = integer({ min: 0 });
 
 /** `weir simulate`: what other rules would decide. */
 export const SIMULATE_COMMAND: RunnableCommand = {
@@ -77,8 +77,8 @@ async function simulateCommand({ flags }: GivenCommand, options: CommandOptions)
     config,
     against: against === undefined ? undefined : { ...config, folder: against },
     requests: flags.required("requests", "simulate"),
-    maxChanges: wholeOf(flags, "max-changes", 100),
-    maxWrong: wholeOf(flags, "max-wrong", 10),
+    maxChanges: flags.value("max-changes", WHOLE) ?? 100,
+    maxWrong: flags.value("max-wrong", WHOLE) ?? 10,
     printer: printerOf(flags, options.output),
   };
   try {
@@ -88,13 +88,6 @@ async function simulateCommand({ flags }: GivenCommand, options: CommandOptions)
     options.output.stderr(errorText(error));
     return 2;
   }
-}
-
-function wholeOf(flags: GivenFlags, name: string, otherwise: number): number {
-  const text = flags.text(name);
-  if (text === undefined) return otherwise;
-  if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new FlagError(`Invalid --${name} "${text}": expected an integer`);
 }
 
 interface SimulateOptions {
@@ -158,7 +151,8 @@ function nameOf(requests: string): string {
   return requests === STANDARD_INPUT ? "standard input" : requests;
 }
 
-interface RunOptions extends Pick<CommandOptions, "output"> {
+interface RunOptions {
+  readonly output: Output;
   readonly progress: Progress;
   readonly rules: Rules;
   /** Absent where there is nothing to compare with. */

@@ -22,7 +22,7 @@ export interface FoundDecision {
   readonly change: RequestChange | undefined;
 }
 
-/** What is known when every line was read. Times are in milliseconds since the epoch. */
+/** The result after every line was read. Times are in milliseconds since the epoch. */
 export interface SimulationSummary {
   readonly tally: SimulationTally;
   readonly compares: boolean;

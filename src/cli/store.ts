@@ -207,7 +207,7 @@ async function rekey({ flags }: GivenCommand, options: CommandOptions): Promise<
   return others === 0 ? 0 : 1;
 }
 
-/** How a key is used. */
+/** The use of a key. */
 interface KeyUse {
   readonly keyId: string;
   readonly secrets: number;

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { collectBytes } from "../base/bytes.ts";
 import { errorText } from "../base/error_text.ts";
 import { aborted } from "../base/wait.ts";
+import { integer } from "../settings/parsers.ts";
 import { verify } from "../webhooks/receiver.ts";
 import { timeText } from "../base/rfc3339.ts";
 import { CommandError, type CommandOptions, type GivenCommand, type RunnableCommand } from "./command.ts";
@@ -37,7 +38,7 @@ export const LISTEN_COMMAND: RunnableCommand = {
 };
 
 const HOST = "127.0.0.1";
-const DEFAULT_PORT = "9000";
+const DEFAULT_PORT = 9_000;
 const MAX_BODY_BYTES = 16 * 1_024 * 1_024;
 const MAX_SHOWN = 400;
 /** Most deliveries that are remembered to recognize a repetition. */
@@ -53,7 +54,7 @@ interface Failure {
 /** Runs `weir webhooks listen` until it is interrupted. */
 async function listen({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
   const printer = printerOf(flags, options.output);
-  const port = portOf(flags.text("port") ?? DEFAULT_PORT);
+  const port = flags.value("port", integer({ min: 0, max: 65_535 })) ?? DEFAULT_PORT;
   const failures = flags.texts("fail").map(failureOf);
   const receiver = new Receiver(await checkingOf(flags, options), failures, { ...options, printer });
   const server = createServer((request, response) => void receiver.receive(request, response));
@@ -72,7 +73,7 @@ interface ReceiverOptions extends CommandOptions {
   readonly printer: ValuePrinter | undefined;
 }
 
-/** What the signature and the timestamp of a delivery are worth; absent without a secret. */
+/** The result of verifying a delivery; absent without a secret. */
 type Verdict = Awaited<ReturnType<typeof verify>> | undefined;
 
 class Receiver {
@@ -167,7 +168,7 @@ class Receiver {
     return next.how;
   }
 
-  /** How often a delivery was received. */
+  /** Counts the receptions of a delivery. */
   #countOf(delivery: string): number {
     const times = (this.#seen.get(delivery) ?? 0) + 1;
     this.#seen.delete(delivery);
@@ -210,12 +211,6 @@ function textOfBody(body: Uint8Array): string {
 function verdictText(verdict: Verdict): string {
   if (verdict === undefined) return "not verified (no secret given)";
   return verdict.ok ? "verified" : `NOT verified: ${verdict.message}`;
-}
-
-function portOf(text: string): number {
-  const port = /^\d{1,5}$/.test(text) ? Number(text) : Infinity;
-  if (port <= 65_535) return port;
-  throw new FlagError(`Invalid --port "${text}": expected an integer from 0 to 65535`);
 }
 
 function failureOf(text: string): Failure {

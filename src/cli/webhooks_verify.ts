@@ -1,4 +1,4 @@
-import { parseDuration } from "../base/duration.ts";
+import { duration } from "../settings/parsers.ts";
 import { verify } from "../webhooks/receiver.ts";
 import { timeText } from "../base/rfc3339.ts";
 import {
@@ -90,11 +90,7 @@ export async function checkingOf(flags: GivenFlags, options: CommandOptions): Pr
     }),
   );
   const secrets = [...flags.texts("secret"), ...files.flat()].filter((secret) => secret !== "");
-  const text = flags.text("tolerance");
-  const toleranceMs = text === undefined ? undefined : parseDuration(text);
-  if (text !== undefined && toleranceMs === undefined) {
-    throw new FlagError(`Invalid --tolerance "${text}": expected a duration such as 5m`);
-  }
+  const toleranceMs = flags.value("tolerance", duration());
   return { secrets, toleranceSeconds: toleranceMs === undefined ? undefined : toleranceMs / 1_000 };
 }
 

@@ -12,7 +12,7 @@ import { type MessageCheck, PendingCalls } from "./pending_calls.ts";
 const MIN_REMOVED = 1_024;
 
 /** Options of `LoadConnection`. */
-export interface LoadConnectionOptions {
+interface LoadConnectionOptions {
   readonly peer: GrpcTarget;
   /** Path of the method. */
   readonly path: string;

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers";
 
 /** Starts at a constant rate. */
-export interface Pace {
+interface Pace {
   readonly perSecond: number;
   /** The end, in milliseconds of `performance.now`. */
   readonly stopAt: number;

@@ -15,7 +15,7 @@ export interface ByteRange {
 export type MessageCheck = (message: ByteRange, request: Uint8Array) => string | undefined;
 
 /** Options of `PendingCalls`. */
-export interface PendingCallsOptions {
+interface PendingCallsOptions {
   readonly head: RequestHead;
   readonly checkMessage: MessageCheck;
   readonly record: CallRecord;

@@ -26,7 +26,7 @@ export interface LoadRunOptions {
   readonly calls?: number;
   /** Calls per second at even intervals; as many as are answered when absent. */
   readonly perSecond?: number | undefined;
-  /** How long connections may take to open, and the last answers to arrive; 10 s when absent. */
+  /** Longest time for connections to open, and for the last answers to arrive; 10 s when absent. */
   readonly graceMs?: number;
   /** Ends the run early: no further call begins. */
   readonly stop?: AbortSignal | undefined;
@@ -57,7 +57,12 @@ export async function runLoad(options: LoadRunOptions): Promise<LoadOutcome> {
   const nextCall = (now: number) => isOver(now) ? undefined : source.next();
   const connections = Array.from({ length: options.connections }, () =>
     new LoadConnection({
-      ...{ peer, path, inFlight, checkMessage, record, deadline: timers.deadline },
+      peer,
+      path,
+      inFlight,
+      checkMessage,
+      record,
+      deadline: timers.deadline,
       nextCall: perSecond === undefined ? nextCall : undefined,
     }));
   timers.after(graceMs, () => {
@@ -102,7 +107,8 @@ async function paced(connections: readonly LoadConnection[], options: {
   void closed.then(() => allClosed.abort());
   let turn = 0;
   await pace({
-    ...{ perSecond, stopAt },
+    perSecond,
+    stopAt,
     stop: stop === undefined ? allClosed.signal : AbortSignal.any([stop, allClosed.signal]),
     start(due) {
       const connection = connections[turn++ % connections.length];

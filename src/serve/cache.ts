@@ -6,7 +6,7 @@ import type { Settings } from "../settings/table.ts";
 import type { OpenCacheOptions } from "./cache_connections.ts";
 import type { ServiceParts } from "./parts.ts";
 
-/** How long the listeners wait for a cache that is about to connect, so that first calls find it. */
+/** Longest wait of the listeners for a cache that is about to connect, so that first calls find it. */
 export const CACHE_HEAD_START_MS = 250;
 
 /** The counters, as the settings require them. */

@@ -6,7 +6,7 @@ import { ThrottledLog } from "../base/throttled_log.ts";
 import type { CacheHealth } from "./cache_health.ts";
 import type { ServiceParts } from "./parts.ts";
 
-/** What a cache is opened with. */
+/** Options of a cache. */
 export interface OpenCacheOptions extends ServiceParts {
   /** Called when the settings end the attempts to connect, with a whole sentence. */
   readonly onGivenUp: (text: string) => void;

@@ -1,7 +1,7 @@
 import type { CacheFailureMode } from "../ratelimit/limit.ts";
 import type { ServiceParts } from "./parts.ts";
 
-/** How calls are decided while the cache fails, unless their rule says otherwise. */
+/** Decisions while the cache fails, unless their rule says otherwise. */
 const MEANWHILE: Readonly<Record<CacheFailureMode, string>> = {
   error: "calls fail",
   allow: "hits are allowed",
@@ -9,7 +9,7 @@ const MEANWHILE: Readonly<Record<CacheFailureMode, string>> = {
   local: "every instance counts for itself",
 };
 
-/** How calls are decided while the cache fails, in words. */
+/** Decisions while the cache fails, in words. */
 export function meanwhile(
   { CACHE_ON_FAILURE: mode }: Pick<ServiceParts["settings"], "CACHE_ON_FAILURE">,
 ): string {

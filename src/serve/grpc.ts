@@ -6,8 +6,13 @@ import { startNative } from "../grpc/native/native_engine.ts";
 import { createRateLimitGrpcService, type Decide } from "../grpc/rate_limit_service.ts";
 import type { RateLimitService } from "../ratelimit/service.ts";
 import { createReflectionServices } from "../grpc/reflection_service.ts";
-import { connectionMetrics, GRPC_TLS_METRICS, tlsMetrics } from "./listener_metrics.ts";
-import { addListenerMetrics, listenerReport } from "./listener_report.ts";
+import {
+  addListenerMetrics,
+  connectionMetrics,
+  GRPC_TLS_METRICS,
+  listenerReport,
+  tlsMetrics,
+} from "./listener_metrics.ts";
 import type { ServiceParts } from "./parts.ts";
 import { serverCalls } from "../stats/store.ts";
 import { ThrottledLog } from "../base/throttled_log.ts";

@@ -19,7 +19,7 @@ export const HEALTH_METRICS = {
   },
 } satisfies MetricGroup;
 
-/** How often decisions are compared. */
+/** Period of comparing decisions. */
 const LOOK_MS = 5_000;
 /** The counters of decisions without the cache, of all threads. */
 const FAILURES = (["error", "allow", "deny", "local"] as const satisfies readonly CacheFailureMode[])

@@ -8,10 +8,9 @@ import type { HttpsLayer } from "../http/https_layer.ts";
 import { ownSiteGuard } from "../http/request_guards.ts";
 import { rateLimitRoute } from "../http/rate_limit_route.ts";
 import { settingsRoute } from "../http/settings_route.ts";
-import { createRouter, type Route, type RouterOptions } from "../http/router.ts";
+import { createRouter, type Route } from "../http/router.ts";
 import type { OpenAdministration } from "./administration.ts";
-import { connectionMetrics, tlsMetrics } from "./listener_metrics.ts";
-import { addListenerMetrics, listenerReport } from "./listener_report.ts";
+import { addListenerMetrics, connectionMetrics, listenerReport, tlsMetrics } from "./listener_metrics.ts";
 import { openUi, type OpenUiOptions } from "./ui.ts";
 import type { OpenWebhooks } from "./webhooks.ts";
 import type { LiveCounters } from "../ratelimit/live_counters.ts";
@@ -26,8 +25,15 @@ import type { Decide } from "../telemetry/tracing_decision.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 
 /** The HTTP port, and the separate one of the triggers. */
-export interface OpenHttp extends Pick<HttpPort, "hostname" | "port" | "drain" | "close"> {
-  readonly triggers: Pick<HttpPort, "hostname" | "port"> | undefined;
+interface OpenHttp extends ListeningPort {
+  readonly triggers: ListeningPort | undefined;
+  drain(): void;
+  close(graceMs: number): Promise<void>;
+}
+
+interface ListeningPort {
+  readonly hostname: string;
+  readonly port: number;
 }
 
 /**
@@ -78,8 +84,9 @@ export async function openHttp(
   }
 }
 
-interface OpenPortOptions extends Address, Required<Pick<RouterOptions, "logFields">> {
+interface OpenPortOptions extends Address {
   readonly name: string;
+  readonly logFields: Tracing["logFields"];
   readonly routes: readonly Route[];
   readonly tls: HttpsLayer | undefined;
 }
@@ -130,8 +137,9 @@ async function openPair({ settings, stats, logger, clock }: ServiceParts, onRene
 }
 
 /** Options of `openDebug`. */
-export interface OpenDebugOptions extends Pick<OpenUiOptions, "loading"> {
-  readonly webhooks: Pick<OpenAdministration, "debugRoutes" | "administrators">;
+export interface OpenDebugOptions {
+  readonly loading: OpenUiOptions["loading"];
+  readonly webhooks: OpenAdministration;
   /** The settings for operators. */
   readonly effective: readonly EffectiveSetting[];
   /** Brings the statistics up to date; absent where they always are. */

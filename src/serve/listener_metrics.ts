@@ -1,5 +1,7 @@
+import type { AcceptGuardOptions } from "../base/accept_guard.ts";
 import { counter, gauge, type MetricGroup } from "../base/metrics.ts";
 import { PROCESS_PREFIX } from "../telemetry/process_metrics.ts";
+import type { ServiceParts } from "./parts.ts";
 
 const ACCEPT_METRICS = {
   accept_failures: counter(
@@ -50,4 +52,26 @@ export const GRPC_TLS_METRICS = {
 
 function prefixOf(listener: string): string {
   return `${PROCESS_PREFIX}${listener}_`;
+}
+
+/** Makes the state of a listener a component of health; its log lines have the same name. */
+export function listenerReport(
+  { health, logger, clock }: Pick<ServiceParts, "health" | "logger" | "clock">,
+  name: string,
+): AcceptGuardOptions {
+  const onState = (problem: string | undefined) =>
+    health.set(`${name}_port`, problem === undefined, problem ?? "");
+  return { name, logger, clock, onState };
+}
+
+/** Adds the metrics of accepting under the name of the listener. */
+export function addListenerMetrics(
+  { stats }: Pick<ServiceParts, "stats">,
+  name: string,
+  accepting: { readonly failures: number; readonly isFailing: boolean },
+): void {
+  stats.addMetrics(acceptMetrics(name), {
+    counters: { accept_failures: () => accepting.failures },
+    gauges: { accept_failing: () => accepting.isFailing ? 1 : 0 },
+  });
 }

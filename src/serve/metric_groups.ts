@@ -23,9 +23,9 @@ import { OPERATIONAL_EVENT_METRICS } from "./operational_events.ts";
 import { TRIGGER_METRICS } from "./webhook_statistics.ts";
 
 /** Metrics of one part of the service. */
-export interface MetricSection {
+interface MetricSection {
   readonly title: string;
-  /** What `<…>` in the names is, and when the metrics exist. */
+  /** The meaning of `<…>` in the names, and the conditions of the metrics. */
   readonly note: string;
   readonly groups: readonly MetricGroup[];
 }

@@ -1,7 +1,7 @@
 import type { Logger } from "../base/log.ts";
 import { problemText } from "../base/problem.ts";
 import { type HttpPort, listenHttp } from "../http/http_port.ts";
-import { addListenerMetrics, listenerReport } from "./listener_report.ts";
+import { addListenerMetrics, listenerReport } from "./listener_metrics.ts";
 import type { Rules } from "../ratelimit/rules.ts";
 import type { Settings } from "../settings/table.ts";
 import { BUCKET_BOUNDS_MS } from "../stats/timer.ts";
@@ -72,7 +72,7 @@ export async function openMetricsExport(
   return new FlushLoop([metricsExport], { intervalMs: settings.OTEL_METRIC_EXPORT_INTERVAL, clock });
 }
 
-/** What is read for a scrape and for an export, under the same names. */
+/** The metrics for scrapes and for exports, under the same names. */
 async function readerOptions(
   { settings, stats, logger, clock }: ServiceParts,
   { rules, refresh }: PullMetricsOptions,

@@ -32,27 +32,27 @@ export const OPERATIONAL_EVENT_METRICS = {
   },
 } satisfies MetricGroup;
 
-/** What the operational events are opened with. */
-export interface OperationalEventsOptions {
+/** Options of the operational events. */
+interface OperationalEventsOptions {
   readonly clock: Clock;
   readonly stats: StatsStore;
   /** Events about limits that begin per second. */
   readonly maxPerSecond: number;
-  /** Whether other threads decide as well. */
+  /** Other threads decide as well. */
   readonly hasThreads: boolean;
 }
 
 /** Writes a batch; never rejects. */
-export type WriteBatch = (batch: OperationalBatch) => Promise<ReportEnd>;
+type WriteBatch = (batch: OperationalBatch) => Promise<ReportEnd>;
 
-/** How long what was noted waits for more. */
+/** Time to collect before a batch. */
 const FLUSH_MS = 250;
 const POLL_MS = 1_000;
-/** How long ended episodes wait for what other threads noted: they report every second. */
+/** Ended episodes wait so long for reports of other threads, which come every second. */
 const THREADS_MS = 2_000;
 const MAX_REPORTS = 100;
 const MAX_EVENTS = 100;
-/** How long the last batches may take. */
+/** Longest time for the last batches. */
 const LAST_MS = 2_000;
 
 /**

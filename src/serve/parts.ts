@@ -9,7 +9,7 @@ import type { OperationalEvents } from "./operational_events.ts";
 /** Why the component `start` fails, unless more is known. */
 export const OPENING = "the ports are not open yet";
 
-/** What every part of a service works with. */
+/** The common surroundings of the parts of a service. */
 export interface ServiceParts {
   readonly settings: Settings;
   /** Of Weir. */
@@ -27,8 +27,14 @@ export interface ServiceParts {
 }
 
 /** The parts that a caller may provide. */
-export interface PartsOptions
-  extends Pick<ServiceParts, "logger">, Partial<Omit<ServiceParts, "settings" | "logger">> {}
+export interface PartsOptions {
+  readonly logger: Logger;
+  readonly version?: string | undefined;
+  readonly clock?: Clock | undefined;
+  readonly random?: (() => number) | undefined;
+  readonly health?: Health | undefined;
+  readonly stats?: StatsStore | undefined;
+}
 
 /** The parts of a service that is not open yet. */
 export function makeParts(settings: Settings, options: PartsOptions): ServiceParts {

@@ -22,11 +22,11 @@ import {
 export interface OpenUiOptions {
   readonly service: Pick<RateLimitService, "rules" | "ruleCounts" | "tally">;
   readonly administrators: Administrators;
-  /** How loading of the configuration goes; absent until it begins. */
+  /** The state of loading the configuration; absent until it begins. */
   readonly loading: () => Pick<OpenRules, "version" | "status"> | undefined;
 }
 
-/** How many pages may watch concurrently. */
+/** Most pages that watch concurrently. */
 const MAX_STREAMS = 16;
 
 /** The paths of the web page on the debug port. */

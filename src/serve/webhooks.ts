@@ -14,7 +14,7 @@ import {
   type WebhookRouteOptions,
 } from "../http/webhook_routes.ts";
 import { whoamiRoute } from "../http/whoami_route.ts";
-import { addListenerMetrics, listenerReport } from "./listener_report.ts";
+import { addListenerMetrics, listenerReport } from "./listener_metrics.ts";
 import type { ServiceParts } from "./parts.ts";
 import type { Settings } from "../settings/table.ts";
 import type { Decide } from "../telemetry/tracing_decision.ts";
@@ -29,7 +29,7 @@ import {
   WebhookWorkerSupervisor,
 } from "../webhooks/service/supervisor.ts";
 
-/** What the webhook service is opened with. */
+/** Options of the webhook service. */
 export interface OpenWebhooksOptions {
   readonly tracing: Pick<Tracing, "route" | "work" | "workLogger">;
   readonly decide: Decide;
@@ -101,7 +101,9 @@ export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions):
   };
 }
 
-interface OpenService extends Pick<OpenWebhooks, "routes" | "triggerRoutes"> {
+interface OpenService {
+  readonly routes: readonly Route[];
+  readonly triggerRoutes: readonly Route[];
   readonly worker: WebhookWorkerSupervisor;
   /** For the debug port, and for `ADMIN_ADDR`. */
   readonly administration: readonly Route[];
@@ -129,7 +131,8 @@ function openService(place: string, parts: ServiceParts, options: OpenWebhooksOp
     calls: worker,
     maxBodyBytes: settings.WEBHOOK_MAX_BODY_BYTES,
     administrators: options.administrators,
-    ...{ clock, logger, onTrigger },
+    clock,
+    onTrigger,
   };
   const trigger = triggerRoute(routing);
   const triggers = options.tracing.route(() => trigger, options.decide);

@@ -4,7 +4,7 @@ import { type Environment, isSet } from "./setting.ts";
 import { familyPattern, settingEntries } from "./table.ts";
 
 /** The environment in our names. */
-export interface Aliases {
+interface Aliases {
   readonly environment: Environment;
   /** The variable that was read instead, by the variable of ours that it supplies. */
   readonly sources: ReadonlyMap<string, string>;
@@ -17,7 +17,7 @@ interface Family {
   readonly variableOf: (filled: string) => string;
 }
 
-/** What Kubernetes puts into `NAME_PORT` for each service, such as one that is called `grpc`. */
+/** The value that Kubernetes puts into `NAME_PORT` for each service, such as one that is called `grpc`. */
 const SERVICE_LINK = /^(?:tcp|udp|sctp):\/\//i;
 
 const NAMES = new Map(
@@ -42,7 +42,7 @@ export function suppliedByAlias(variable: string): string | undefined {
   return undefined;
 }
 
-/** Whether the environment has a value for a setting under any of its names. */
+/** Returns whether the environment has a value for a setting under any of its names. */
 export function isGivenAs(env: Environment, name: string): boolean {
   return isGiven(env, name) || [...NAMES].some(([alias, supplied]) => supplied === name && isSet(env, alias));
 }

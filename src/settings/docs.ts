@@ -4,7 +4,7 @@ import { GROUPS, type Setting, type SettingGroup } from "./setting.ts";
 import { familyPattern, settingEntries, type SettingName } from "./table.ts";
 
 /** The settings of one group of the documentation. */
-export interface DocumentedGroup {
+interface DocumentedGroup {
   readonly group: SettingGroup;
   readonly entries: readonly (readonly [SettingName, Setting])[];
 }

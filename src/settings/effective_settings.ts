@@ -11,7 +11,7 @@ export interface EffectiveSetting {
   readonly value?: string;
   /** `default`, `environment`, or the variable that names the file of the value. */
   readonly source: string;
-  /** What applies without a value, if there is none. */
+  /** The behaviour without a value, if there is none. */
   readonly whenUnset?: string;
   readonly isSecret: boolean;
   readonly doc: string;
@@ -47,7 +47,11 @@ function effective(
   const source = isGiven ? sources.get(name) ?? "environment" : "default";
   const value = isGiven ? environment[name] : setting.default;
   return {
-    ...{ name, group, source, isSecret, doc: plainMarkdown(doc) },
+    name,
+    group,
+    source,
+    isSecret,
+    doc: plainMarkdown(doc),
     ...isSecret || value === undefined ? {} : { value },
     ...value === undefined ? { whenUnset: plainMarkdown(defaultText(setting)) } : {},
   };

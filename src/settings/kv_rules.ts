@@ -146,7 +146,7 @@ function isRedisUrl(url: string): boolean {
     /^\/?\d*$/.test(parsed.pathname);
 }
 
-/** Whether every % in the user name and the password begins the escape of a character. */
+/** Returns whether every % in the user name and the password begins the escape of a character. */
 function isLoginDecodable(url: string): boolean {
   const { username, password } = new URL(url);
   try {

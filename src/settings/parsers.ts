@@ -110,8 +110,8 @@ export function mapBy(separator: ":" | "="): Parser<ReadonlyMap<string, string>>
   };
 }
 
-/** How `oneOf` compares. */
-export interface OneOfOptions<T> {
+/** Options of `oneOf`. */
+interface OneOfOptions<T> {
   readonly anyCase?: boolean;
   /** Other accepted names, and what they stand for. */
   readonly aliases?: Readonly<Record<string, T>>;

@@ -11,7 +11,7 @@ import { unreadWarnings } from "./unread_names.ts";
 export type { Environment, Settings };
 
 /** The settings, and warnings about them. */
-export interface SettingsReading {
+interface SettingsReading {
   readonly settings: Settings;
   readonly warnings: string[];
   /** A line for each variable of envoyproxy/ratelimit that was read, or ignored. */

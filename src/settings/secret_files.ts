@@ -8,7 +8,7 @@ export interface SecretFiles {
   readonly environment: Environment;
   /** The variable that named the file, by the variable that the file supplies. */
   readonly sources: ReadonlyMap<string, string>;
-  /** What is wrong with files; never shows a value. */
+  /** The problems of files, without their values. */
   readonly problems: readonly string[];
   /** The variables that a bad file was meant for. */
   readonly bad: readonly string[];
@@ -36,7 +36,7 @@ export function suppliedVariable(variable: string): string | undefined {
   return fileVariable(name) === variable ? name : undefined;
 }
 
-/** Whether the environment has a value for a setting, or a file with one. */
+/** Returns whether the environment has a value for a setting, or a file with one. */
 export function isGiven(env: Environment, name: string): boolean {
   const file = fileVariable(name);
   return isSet(env, name) || (file !== undefined && isSet(env, file));

@@ -1,7 +1,7 @@
 /** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Whether a variable has a value: an empty one counts as unset. */
+/** Returns whether a variable has a value: an empty one counts as unset. */
 export function isSet(env: Environment, variable: string): boolean {
   return (env[variable] ?? "") !== "";
 }

@@ -34,7 +34,7 @@ export type Settings = {
 /** A rule across settings; it is left out when one of those that it reads is bad by itself. */
 export interface CrossRule {
   readonly reads: readonly SettingName[];
-  /** What is wrong, a sentence each. */
+  /** The problems, a sentence each. */
   readonly problem: (settings: Settings) => string | readonly string[] | undefined;
 }
 

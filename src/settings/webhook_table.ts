@@ -6,7 +6,7 @@ import { count, file, inGroup, time } from "./rows.ts";
 import type { Parsed } from "./setting.ts";
 
 const FORMS = "the path of a file, or postgres://user:password@host:port/database";
-/** How an address of any kind begins; a path never does. */
+/** The start of an address of any kind; a path has none. */
 const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i;
 const WEBHOOKS = inGroup("Webhooks and workflows", {
   WEBHOOK_STORE: {

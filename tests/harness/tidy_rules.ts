@@ -32,7 +32,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "grpc/client": ["grpc/native/", "grpc/grpc_service.ts", "base/"],
   "http": ["ratelimit/", "webhooks/api/", "telemetry/", "wire/text.ts", "base/"],
   "ui": ["webhooks/resources/", "base/"],
-  "load": ["grpc/client/", "grpc/native/frames.ts", "grpc/native/hpack_decoder.ts", "base/"],
+  "load": ["grpc/client/", "grpc/native/frames.ts", "grpc/native/hpack_decoder.ts", "wire/rls.ts", "base/"],
   "webhooks": ["webhooks/model/signature.ts"],
   "webhooks/resources": ["base/"],
   "webhooks/model": ["webhooks/resources/", "base/"],

@@ -13,7 +13,7 @@ export type WorkerCommand =
   | { readonly type: "apply" }
   /** Opens the gRPC port, which the main thread listens on. */
   | { readonly type: "listen"; readonly port: number }
-  /** Whether the rest of the process is healthy. */
+  /** The health of the rest of the process. */
   | { readonly type: "health"; readonly isHealthy: boolean }
   /** Removes keys from the local cache. */
   | { readonly type: "forget"; readonly keys: readonly string[] }

@@ -133,7 +133,7 @@ const WRONG: Readonly<Record<string, readonly [given: string, code: number, line
   "a timeout of nothing": [
     "--timeout 0",
     2,
-    'Invalid --timeout "0": expected a duration from 1ms to 24h, such as 10s',
+    'Invalid --timeout "0": expected a duration from 1ms to 24h, such as 10s, 150us or 1m30s',
   ],
 };
 

@@ -2,7 +2,7 @@ import { assert, assertEquals } from "#assert";
 import { ran, words } from "../../harness/administration_fixture.ts";
 
 const ID = "3b241101-e2bb-4255-8caf-4136c566a962";
-const TIMEOUT = "expected a duration from 1ms to 24h, such as 10s";
+const TIMEOUT = "expected a duration from 1ms to 24h, such as 10s, 150us or 1m30s";
 const BENCH = "bench --addr 127.0.0.1:1";
 const CLIENT = "client -domain d -descriptors a=b";
 const SIMULATE = "simulate --config /x --requests -";
@@ -110,8 +110,8 @@ const WRONG: Readonly<Record<string, string>> = {
 
   simulate: 'Cannot run "simulate": --config is missing',
   "simulate --config /x": 'Cannot run "simulate": --requests is missing',
-  [`${SIMULATE} --max-changes all`]: 'Invalid --max-changes "all": expected an integer',
-  [`${SIMULATE} --max-wrong -1`]: 'Invalid --max-wrong "-1": expected an integer',
+  [`${SIMULATE} --max-changes all`]: 'Invalid --max-changes "all": expected an integer of 0 or more',
+  [`${SIMULATE} --max-wrong -1`]: 'Invalid --max-wrong "-1": expected an integer of 0 or more',
 
   "webhooks listen --port 65536": 'Invalid --port "65536": expected an integer from 0 to 65535',
   "webhooks listen --port -1": 'Invalid --port "-1": expected an integer from 0 to 65535',
@@ -122,7 +122,8 @@ const WRONG: Readonly<Record<string, string>> = {
   "webhooks verify --secret ''": 'Cannot run "webhooks verify": --secret or --secret-file is missing',
   "webhooks verify --secret-file -": "Invalid --secret-file: expected a file, not standard input",
   "webhooks verify --header whsec_secret": 'Invalid --header: expected "Name: value"',
-  "webhooks verify --tolerance 300": 'Invalid --tolerance "300": expected a duration such as 5m',
+  "webhooks verify --tolerance 300":
+    'Invalid --tolerance "300": expected a duration, such as 10s, 150us or 1m30s',
   "webhooks verify whsec_secret": 'Cannot run "webhooks verify": expected "weir webhooks verify [flags]"',
 
   "store check": "Cannot find the store: set WEBHOOK_STORE or --store",
