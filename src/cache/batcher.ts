@@ -1,18 +1,30 @@
 import type { Clock } from "../base/clock.ts";
 import { afterDelay, TurnTask } from "../base/turn.ts";
-import type { Ask, HitBatch, SingleAsk, WaitingAsk } from "./hit_batch.ts";
+import type { WaitingAsk } from "./hit_batch.ts";
 
 /** Behind this many batches in flight a small one waits a moment: large batches cost a third less. */
 const EAGER_BATCHES = 3;
 const LARGE_BATCH_KEYS = 64;
 const MAX_HOLD_MS = 5;
 
-/** How hits are gathered, and where they go. */
-export interface BatcherOptions<B extends HitBatch, Connection> {
-  /** For how long hits gather before they are written, in milliseconds; 0 is the end of this turn. */
+/** Asks that are sent together. */
+interface AskBatch<A extends WaitingAsk> {
+  readonly isEmpty: boolean;
+  /** The number of steps that it takes. */
+  readonly size: number;
+  add(ask: A): void;
+  /** Fails callers that no longer wait, and leaves out their hits. */
+  dropGone(): void;
+  /** Fails some callers, and leaves out their hits. */
+  drop(isDropped: (ask: WaitingAsk) => boolean, state: string): void;
+}
+
+/** Options of a batcher. */
+interface BatcherOptions<B, Connection> {
+  /** Time in which hits gather before they are written, in milliseconds; 0 is the end of this turn. */
   readonly windowMs: number;
   readonly clock: Clock;
-  /** How many batches are in flight. No batch is held back when absent. */
+  /** The number of batches in flight. No batch is held back when absent. */
   readonly inFlight?: () => number;
   readonly createBatch: () => B;
   /**
@@ -37,9 +49,10 @@ interface CurrentBatch<B> {
 }
 
 /** Gathers the hits for one node: what is asked for within the window is one batch. */
-export class Batcher<B extends HitBatch, Connection> {
+export class Batcher<A extends WaitingAsk, B extends AskBatch<A>, Connection> {
   readonly #options: BatcherOptions<B, Connection>;
   readonly #window: TurnTask;
+  readonly #large = new TurnTask(() => this.flush());
   #current: CurrentBatch<B> | undefined;
 
   constructor(options: BatcherOptions<B, Connection>) {
@@ -60,23 +73,12 @@ export class Batcher<B extends HitBatch, Connection> {
     return (this.#current ?? this.#begin()).batch;
   }
 
-  add(ask: Ask): void {
-    const current = this.#joined(ask);
+  /** Adds hits to the current batch. Those of one turn are in one batch. */
+  add(ask: A): void {
+    const current = this.#current ?? this.#begin();
+    if (current.waitingSince !== undefined) ask.waitsFrom = this.#options.clock.elapsed();
     current.batch.add(ask);
-    this.#flushLarge(current);
-  }
-
-  /** Adds what only this kind of batch takes. */
-  addBy(ask: WaitingAsk, put: (batch: B) => void): void {
-    const current = this.#joined(ask);
-    put(current.batch);
-    this.#flushLarge(current);
-  }
-
-  addOne(ask: SingleAsk): void {
-    const current = this.#joined(ask);
-    current.batch.addOne(ask);
-    this.#flushLarge(current);
+    if (current.isDue && current.batch.size >= LARGE_BATCH_KEYS) this.#large.request();
   }
 
   /** Writes the current batch if its window is over and a connection is free. */
@@ -125,13 +127,6 @@ export class Batcher<B extends HitBatch, Connection> {
     return true;
   }
 
-  /** The current batch for an ask, which notes when it joined one that waits. */
-  #joined(ask: WaitingAsk): CurrentBatch<B> {
-    const current = this.#current ?? this.#begin();
-    if (current.waitingSince !== undefined) ask.waitsFrom = this.#options.clock.elapsed();
-    return current;
-  }
-
   #begin(): CurrentBatch<B> {
     const { clock, createBatch } = this.#options;
     this.#window.request();
@@ -141,10 +136,6 @@ export class Batcher<B extends HitBatch, Connection> {
       isDue: false,
       isUrgent: false,
     };
-  }
-
-  #flushLarge({ batch, isDue }: CurrentBatch<B>): void {
-    if (isDue && batch.size >= LARGE_BATCH_KEYS) this.flush();
   }
 
   #isHeldBack(current: CurrentBatch<B>): boolean {

@@ -5,19 +5,25 @@ import {
   take,
 } from "../ratelimit/algorithms/conditional_limit.ts";
 import type { Taken } from "../ratelimit/algorithms/taken.ts";
-import type { ConditionalHit, TakingPlace } from "../ratelimit/counter_cache.ts";
+import type { Caller, ConditionalHit, Counter, CountReceiver } from "../ratelimit/counter_cache.ts";
 import type { KeyRoom } from "./key_room.ts";
 
 const STATES_PER_CHUNK = 1_024;
 /** States that one sweep looks at; the next one continues there. */
 const SWEPT = 65_536;
-/** A state that is all free is kept for a while: known requests of its key are recognized by it. */
-const KEPT_US = 5_000_000;
 /** States from which the one to evict is chosen. */
 const SAMPLED = 16;
 const BYTES_PER_NUMBER = 8;
 
-/** States of conditional limits of one kind, by key. A state that stays all free is dropped. */
+/** The clock and the room that conditional counters share with all others. */
+export interface ConditionalRoom {
+  /** Microseconds since the epoch. */
+  nowUs(): number;
+  /** Evicts others, to hold a key of this weight. */
+  makeRoom(weight: number): void;
+}
+
+/** States of conditional limits of one kind, by key. A state that is all free is dropped. */
 export class ConditionalCounters {
   readonly #kind: ConditionalLimit["kind"];
   readonly #size: number;
@@ -43,23 +49,29 @@ export class ConditionalCounters {
     return this.#slots.size;
   }
 
-  /** Takes a hit of a key that is held. */
-  take({ key, limit, addend }: ConditionalHit, nowUs: number): Taken | undefined {
-    const slot = this.#slots.get(key);
-    if (slot === undefined) return undefined;
-    // A reload may have changed it.
-    this.#limits[slot] = limit;
-    return take(this.#chunkOf(slot), this.#offsetOf(slot), limit, nowUs, addend);
+  counterOf(hit: ConditionalHit, room: ConditionalRoom): Counter {
+    return new ConditionalCounter(hit, this, room);
   }
 
-  /** Takes a hit of a key that is not held, and holds it if something was taken and `makeRoom` has made room. */
-  insert(hit: ConditionalHit, nowUs: number, makeRoom: (weight: number) => void): Taken {
-    const { key, limit, addend } = hit;
+  slotOf(key: string): number | undefined {
+    return this.#slots.get(key);
+  }
+
+  /** Takes hits of a key by its slot; undefined if the slot is not its own any more. */
+  takeAt(slot: number, { key, limit }: ConditionalHit, hits: number, nowUs: number): Taken | undefined {
+    if (this.#keys[slot] !== key) return undefined;
+    // A reload may have changed it.
+    this.#limits[slot] = limit;
+    return take(this.#chunkOf(slot), this.#offsetOf(slot), limit, nowUs, hits);
+  }
+
+  /** Takes hits of a key that is not held, and holds it if something was taken and room was made. */
+  insert({ key, limit }: ConditionalHit, hits: number, room: ConditionalRoom): Taken {
     const state = this.#scratch.fill(0);
-    const taken = take(state, 0, limit, nowUs, addend);
+    const taken = take(state, 0, limit, room.nowUs(), hits);
     if (taken.used === 0) return taken;
     const weight = this.#weightOf(key);
-    if (this.#room.isFull(weight)) makeRoom(weight);
+    if (this.#room.isFull(weight)) room.makeRoom(weight);
     const slot = this.#free.pop() ?? this.#keys.length;
     if (slot % STATES_PER_CHUNK === 0 && this.#chunks.length <= slot / STATES_PER_CHUNK) {
       this.#chunks.push(new Float64Array(STATES_PER_CHUNK * this.#size));
@@ -70,22 +82,6 @@ export class ConditionalCounters {
     this.#limits[slot] = limit;
     this.#room.take(weight);
     return taken;
-  }
-
-  /** Where a key that is held is counted. */
-  placeOf({ key, limit }: ConditionalHit, nowUs: () => number): TakingPlace | undefined {
-    const slot = this.#slots.get(key);
-    if (slot === undefined) return undefined;
-    const held = this.#keys[slot];
-    const [chunk, offset] = [this.#chunkOf(slot), this.#offsetOf(slot)];
-    return {
-      take: (hits) => {
-        // Another counter may have the slot now.
-        if (this.#keys[slot] !== held) return undefined;
-        const taken = take(chunk, offset, limit, nowUs(), hits);
-        return taken.granted ? taken : undefined;
-      },
-    };
   }
 
   /** Removes a key, and returns whether it was held. */
@@ -110,10 +106,10 @@ export class ConditionalCounters {
     }
   }
 
-  /** Drops states that have been all free for a while, among the next ones. */
+  /** Drops states that are all free, among the next ones. */
   sweep(nowUs: number): void {
     for (const key of this.#next(SWEPT)) {
-      if (this.#wasFree(key, nowUs - KEPT_US)) this.remove(key);
+      if (this.#freeMs(key, nowUs) === 0) this.remove(key);
     }
   }
 
@@ -150,15 +146,6 @@ export class ConditionalCounters {
     return limit === undefined ? 0 : take(this.#chunkOf(slot), this.#offsetOf(slot), limit, nowUs, 0).freeMs;
   }
 
-  /** Whether the state was all free at an earlier time; of a copy, because that time would change the state. */
-  #wasFree(key: string, thenUs: number): boolean {
-    const slot = this.#slots.get(key) ?? 0;
-    const limit = this.#limits[slot];
-    const at = this.#offsetOf(slot);
-    this.#scratch.set(this.#chunkOf(slot).subarray(at, at + this.#size));
-    return limit === undefined || take(this.#scratch, 0, limit, thenUs, 0).freeMs === 0;
-  }
-
   #chunkOf(slot: number): Float64Array {
     return this.#chunks[Math.floor(slot / STATES_PER_CHUNK)] ?? this.#scratch;
   }
@@ -170,5 +157,33 @@ export class ConditionalCounters {
   /** A state takes room as a longer key does; a short one is included in that of a key. */
   #weightOf(key: string): number {
     return key.length + (this.#kind === "slices" ? this.#size * BYTES_PER_NUMBER : 0);
+  }
+}
+
+/** A conditional counter, and its slot since it was last found. */
+class ConditionalCounter implements Counter {
+  readonly #hit: ConditionalHit;
+  readonly #counters: ConditionalCounters;
+  readonly #room: ConditionalRoom;
+  #slot: number | undefined;
+
+  constructor(hit: ConditionalHit, counters: ConditionalCounters, room: ConditionalRoom) {
+    this.#hit = hit;
+    this.#counters = counters;
+    this.#room = room;
+  }
+
+  take(hits: number, _caller: Caller | undefined, receiver: CountReceiver): void {
+    receiver.counted(this.#takeHeld(hits) ?? this.#counters.insert(this.#hit, hits, this.#room));
+  }
+
+  #takeHeld(hits: number): Taken | undefined {
+    const nowUs = this.#room.nowUs();
+    if (this.#slot !== undefined) {
+      const taken = this.#counters.takeAt(this.#slot, this.#hit, hits, nowUs);
+      if (taken !== undefined) return taken;
+    }
+    this.#slot = this.#counters.slotOf(this.#hit.key);
+    return this.#slot === undefined ? undefined : this.#counters.takeAt(this.#slot, this.#hit, hits, nowUs);
   }
 }

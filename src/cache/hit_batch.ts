@@ -1,53 +1,78 @@
-import type { Counted } from "../ratelimit/algorithms/taken.ts";
 import type { Caller, CountReceiver, Hit } from "../ratelimit/counter_cache.ts";
 import { MAX_DURATION_SECONDS } from "../ratelimit/window.ts";
 
-/** The hits of one caller, and their outcome. */
-export interface Ask<Asked = Hit, Answer = number> {
-  readonly hits: readonly Asked[];
-  /** Counts after each of its hits, or what became of them, filled in from the answers. */
-  readonly counts: Answer[];
-  /** By position: what went wrong with a hit; absent while nothing did. */
-  states: string[] | undefined;
+/** A counter in a fixed window at a node, and its place in the batch that it was in last. */
+export class NodeCounter {
+  readonly key: string;
+  readonly windowEnd: number;
+  readonly expiresInSeconds: number;
+  /** True if it was in an earlier batch: no other one need find its group by the key. */
+  isRepeated = false;
+  /** The batch that it was in last, and the position of its group there. */
+  batch = 0;
+  group = 0;
+
+  constructor({ key, windowEnd, expiresInSeconds }: Pick<Hit, "key" | "windowEnd" | "expiresInSeconds">) {
+    this.key = key;
+    this.windowEnd = windowEnd;
+    this.expiresInSeconds = Math.min(expiresInSeconds, MAX_DURATION_SECONDS);
+  }
+}
+
+/** Hits of a counter that a caller waits for. */
+export class Ask<C> {
+  readonly counter: C;
+  readonly hits: number;
   readonly caller: Caller | undefined;
-  /** As in `WaitingAsk`. */
-  waitsFrom?: number | undefined;
-  /** Every hit has its count. */
-  resolve(counts: Answer[]): void;
-  /** Not every hit has: `states` and `counts` say which. */
-  reject(ask: FailedAsk): void;
-}
-
-/** An ask that may wait for a connection. */
-export interface WaitingAsk extends Pick<Ask, "caller"> {
+  readonly receiver: CountReceiver;
+  readonly #errorOf: (state: string) => Error;
   /** When it joined a batch that waited already, by `clock.elapsed()`; absent where it was in it before. */
-  waitsFrom?: number | undefined;
+  waitsFrom: number | undefined = undefined;
+  /** The group of its key, and what that had added once this was counted. */
+  group: HitGroup | undefined = undefined;
+  prefix = 0;
+
+  /** `errorOf` creates the error for a reason why there is no count. */
+  constructor(
+    counter: C,
+    hits: number,
+    { caller, receiver, errorOf }: {
+      readonly caller: Caller | undefined;
+      readonly receiver: CountReceiver;
+      readonly errorOf: (state: string) => Error;
+    },
+  ) {
+    this.counter = counter;
+    this.hits = hits;
+    this.caller = caller;
+    this.receiver = receiver;
+    this.#errorOf = errorOf;
+  }
+
+  /** True if its caller no longer waits. */
+  get isGone(): boolean {
+    return this.caller?.cancelled === true;
+  }
+
+  fail(state: string): void {
+    this.receiver.failed(this.#errorOf(state));
+  }
 }
 
-/** What an error is made of. */
-export type FailedAsk = Pick<Ask<unknown, Counted>, "hits" | "counts" | "states">;
+/** An ask without its counter. */
+export type WaitingAsk = Pick<Ask<unknown>, "isGone" | "waitsFrom">;
 
 /** Hits of one key that go out as one step. */
-export interface HitGroup {
-  readonly key: string;
+export interface HitGroup<C extends NodeCounter = NodeCounter> {
   /** The first of them. */
-  readonly hit: Hit;
+  readonly counter: C;
   /** Sum of what is added; 0 when the counter is only read; below 0 when hits are given back. */
   total: number;
-  /** Longest expiry that a hit asks for, in seconds, and the latest end of a window. */
+  /** The longest expiry, in seconds, and the latest end of a window. */
   expiresInSeconds: number;
   windowEnd: number;
   /** The counter after the whole group, or a text that says what is wrong. */
   outcome: number | string;
-}
-
-/** One hit of a caller: its place in the group of its key. */
-interface Member {
-  readonly ask: Ask;
-  readonly position: number;
-  readonly group: HitGroup;
-  /** What the group had added once this hit was counted. */
-  readonly prefix: number;
 }
 
 const NO_ANSWER = "an answer is missing";
@@ -56,203 +81,98 @@ export const GONE = "its caller is gone";
 let lastNumber = 0;
 
 /**
- * Asks for hits: `add` takes the ask into a batch, or returns why it cannot. Resolves with the counts;
- * rejects with the error that `errorOf` makes of an ask without all of them.
- */
-export function askFor<Asked, Answer extends Counted>(
-  hits: readonly Asked[],
-  caller: Caller | undefined,
-  errorOf: (ask: FailedAsk) => Error,
-  add: (ask: Ask<Asked, Answer>) => string | undefined,
-): Promise<Answer[]> {
-  return new Promise((resolve, reject) => {
-    const failed = (ask: FailedAsk) => reject(errorOf(ask));
-    const ask: Ask<Asked, Answer> = { hits, counts: [], states: undefined, caller, resolve, reject: failed };
-    const refusal = add(ask);
-    if (refusal !== undefined) failAsk(ask, refusal);
-  });
-}
-
-/** A single hit whose caller waits by callback, and its place in the group of its key. */
-export class SingleAsk {
-  readonly hit: Hit;
-  readonly caller: Caller | undefined;
-  readonly receiver: CountReceiver;
-  readonly #errorOf: (ask: FailedAsk) => Error;
-  waitsFrom: number | undefined = undefined;
-  group: HitGroup | undefined = undefined;
-  /** As in `Member`. */
-  prefix = 0;
-
-  constructor(
-    hit: Hit,
-    caller: Caller | undefined,
-    receiver: CountReceiver,
-    errorOf: (ask: FailedAsk) => Error,
-  ) {
-    this.hit = hit;
-    this.caller = caller;
-    this.receiver = receiver;
-    this.#errorOf = errorOf;
-  }
-
-  fail(state: string): void {
-    this.receiver.failed(this.#errorOf({ hits: [this.hit], counts: [], states: [state] }));
-  }
-}
-
-/** Why an ask failed. */
-export function stateOf({ states }: Pick<Ask, "states">): string {
-  return states?.find((state) => state !== undefined) ?? NO_ANSWER;
-}
-
-/**
  * Hits that are sent together. The hits of one key are one group; the count of each caller follows from the
  * group's outcome in the order of arrival, as if each hit had been sent alone.
  */
-export class HitBatch {
-  readonly groups: HitGroup[] = [];
-  readonly #asks: Ask[] = [];
+export class HitBatch<C extends NodeCounter = NodeCounter> {
+  readonly groups: HitGroup<C>[] = [];
+  #asks: Ask<C>[] = [];
   /** The group that further hits of a key join; giving back ends it, because it stops at 0. */
-  readonly #open = new Map<string, HitGroup>();
-  readonly #members: Member[] = [];
-  #singles: SingleAsk[] = [];
-  /** No other batch has it: hits that are used again keep it and the position of their group. */
+  readonly #open = new Map<string, HitGroup<C>>();
+  /** No other batch has it: counters keep it and the position of their group. */
   #number = ++lastNumber;
 
   get isEmpty(): boolean {
-    return this.#asks.length === 0 && this.#singles.length === 0;
+    return this.#asks.length === 0;
   }
 
-  /** How many steps it takes. */
+  /** The number of steps that it takes. */
   get size(): number {
     return this.groups.length;
   }
 
-  add(ask: Ask): void {
-    this.#insert(ask);
-  }
-
-  addOne(ask: SingleAsk): void {
-    this.#insertOne(ask);
-  }
-
-  /** Fails callers that no longer wait, and leaves out their hits. */
-  dropGone(): void {
-    this.drop(isGone, GONE);
-  }
-
-  /** Fails some callers, and leaves out their hits. */
-  drop(isDropped: (ask: WaitingAsk) => boolean, state: string): void {
-    if (!this.#asks.some(isDropped) && !this.#singles.some(isDropped)) return;
-    const asks = this.#asks.splice(0);
-    const singles = this.#singles;
-    this.#singles = [];
-    this.#number = ++lastNumber;
-    this.groups.length = 0;
-    this.#members.length = 0;
-    this.#open.clear();
-    for (const ask of asks) {
-      if (isDropped(ask)) failAsk(ask, state);
-      else this.#insert(ask);
-    }
-    for (const ask of singles) {
-      if (isDropped(ask)) ask.fail(state);
-      else this.#insertOne(ask);
-    }
-  }
-
-  fail(state: string): void {
-    for (const ask of this.#asks) failAsk(ask, state);
-    for (const ask of this.#singles) ask.fail(state);
-  }
-
-  /** Settles every caller by the outcomes of the groups. */
-  protected settleAsks(): void {
-    for (const ask of this.#singles) {
-      const { group, prefix } = ask;
-      if (typeof group?.outcome === "number") ask.receiver.counted(countIn(group, group.outcome, prefix));
-      else ask.fail(group?.outcome ?? NO_ANSWER);
-    }
-    for (const { ask, position, group, prefix } of this.#members) {
-      const { outcome } = group;
-      if (typeof outcome !== "number") (ask.states ??= [])[position] = outcome;
-      else ask.counts[position] = countIn(group, outcome, prefix);
-    }
-    for (const ask of this.#asks) {
-      if (ask.states === undefined) ask.resolve(ask.counts);
-      else ask.reject(ask);
-    }
-  }
-
-  #insert(ask: Ask): void {
+  add(ask: Ask<C>): void {
     this.#asks.push(ask);
-    const { hits } = ask;
-    for (let position = 0; position < hits.length; position++) {
-      const hit = hits[position];
-      if (hit === undefined) continue;
-      const group = hit.addend < 0 ? this.#giveBack(hit) : this.#join(hit);
-      this.#members.push({ ask, position, group, prefix: group.total });
-    }
-  }
-
-  #insertOne(ask: SingleAsk): void {
-    this.#singles.push(ask);
-    const { hit } = ask;
-    const group = hit.addend < 0 ? this.#giveBack(hit) : this.#join(hit);
+    const group = ask.hits < 0 ? this.#giveBack(ask) : this.#join(ask);
     ask.group = group;
     ask.prefix = group.total;
   }
 
-  #join(hit: Hit): HitGroup {
-    const { kept } = hit;
-    let group = kept?.batch === this.#number ? this.groups[kept.group] : this.#open.get(hit.key);
-    if (group === undefined) {
-      group = this.#begin(hit, 0);
-      if (kept === undefined) this.#open.set(hit.key, group);
-      else {
-        kept.batch = this.#number;
-        kept.group = this.groups.length - 1;
-      }
-    } else if (hit.windowEnd > group.windowEnd || hit.expiresInSeconds > group.expiresInSeconds) {
-      const seconds = Math.min(hit.expiresInSeconds, MAX_DURATION_SECONDS);
-      group.windowEnd = Math.max(group.windowEnd, hit.windowEnd);
-      group.expiresInSeconds = Math.max(group.expiresInSeconds, seconds);
+  /** Fails callers that no longer wait, and leaves out their hits. */
+  dropGone(): void {
+    this.drop((ask) => ask.isGone, GONE);
+  }
+
+  /** Fails some callers, and leaves out their hits. */
+  drop(isDropped: (ask: WaitingAsk) => boolean, state: string): void {
+    if (!this.#asks.some(isDropped)) return;
+    const asks = this.#asks;
+    this.#asks = [];
+    this.#number = ++lastNumber;
+    this.groups.length = 0;
+    this.#open.clear();
+    for (const ask of asks) {
+      if (isDropped(ask)) ask.fail(state);
+      else this.add(ask);
     }
-    group.total += hit.addend;
+  }
+
+  fail(state: string): void {
+    for (const ask of this.#asks) ask.fail(state);
+  }
+
+  /** Settles every caller by the outcomes of the groups. */
+  protected settle(): void {
+    for (const ask of this.#asks) {
+      const { group, prefix } = ask;
+      if (typeof group?.outcome === "number") ask.receiver.counted(countIn(group, group.outcome, prefix));
+      else ask.fail(group?.outcome ?? NO_ANSWER);
+    }
+  }
+
+  #join({ counter, hits }: Ask<C>): HitGroup<C> {
+    let group = counter.batch === this.#number ? this.groups[counter.group] : this.#open.get(counter.key);
+    if (group === undefined) {
+      counter.isRepeated = counter.batch !== 0;
+      counter.batch = this.#number;
+      counter.group = this.groups.length;
+      group = this.#begin(counter, 0);
+      if (!counter.isRepeated) this.#open.set(counter.key, group);
+    } else if (counter.windowEnd > group.windowEnd || counter.expiresInSeconds > group.expiresInSeconds) {
+      group.windowEnd = Math.max(group.windowEnd, counter.windowEnd);
+      group.expiresInSeconds = Math.max(group.expiresInSeconds, counter.expiresInSeconds);
+    }
+    group.total += hits;
     return group;
   }
 
-  #giveBack(hit: Hit): HitGroup {
-    this.#open.delete(hit.key);
-    // Hits that are used again find no group by the number that they keep.
+  #giveBack({ counter, hits }: Ask<C>): HitGroup<C> {
+    this.#open.delete(counter.key);
+    // Counters find no group by the number that they keep.
     this.#number = ++lastNumber;
-    return this.#begin(hit, hit.addend);
+    return this.#begin(counter, hits);
   }
 
-  #begin(hit: Hit, total: number): HitGroup {
-    const { key, windowEnd } = hit;
-    const seconds = Math.min(hit.expiresInSeconds, MAX_DURATION_SECONDS);
-    const group = { key, hit, total, expiresInSeconds: seconds, windowEnd, outcome: NO_ANSWER };
+  #begin(counter: C, total: number): HitGroup<C> {
+    const { windowEnd, expiresInSeconds } = counter;
+    const group = { counter, total, expiresInSeconds, windowEnd, outcome: NO_ANSWER };
     this.groups.push(group);
     return group;
   }
-}
-
-/** Whether its caller no longer waits. */
-export function isGone({ caller }: Pick<Ask, "caller">): boolean {
-  return caller?.cancelled === true;
 }
 
 /** The counter after a member of a group. */
 function countIn({ total }: HitGroup, outcome: number, prefix: number): number {
   // Below 0 only where another program has written to the counter.
   return total < 0 ? outcome : Math.max(0, outcome - total + prefix);
-}
-
-/** Fails every hit of an ask. */
-export function failAsk<Asked, Answer extends Counted>(ask: Ask<Asked, Answer>, state: string): void {
-  ask.states ??= [];
-  for (let position = 0; position < ask.hits.length; position++) ask.states[position] = state;
-  ask.reject(ask);
 }

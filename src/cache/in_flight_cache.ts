@@ -1,9 +1,8 @@
 import type { Clock } from "../base/clock.ts";
 import type { Metrics } from "../base/metrics.ts";
-import { withTimeout } from "../base/wait.ts";
-import type { Caller, CounterCache, CountReceiver, Hit } from "../ratelimit/counter_cache.ts";
+import type { Counted } from "../ratelimit/algorithms/taken.ts";
+import type { AnyHit, Caller, Counter, CounterCache, CountReceiver } from "../ratelimit/counter_cache.ts";
 import { CacheError } from "../ratelimit/errors.ts";
-import type { Answers } from "./hit_parts.ts";
 import type { IN_FLIGHT_METRICS } from "./metrics.ts";
 
 /** A cache is unavailable if hits wait for it, and it has not answered for so long. */
@@ -24,48 +23,27 @@ export interface InFlightCacheOptions {
  * answers, that is an overload, which clients can cause; else it is an outage.
  */
 export class InFlightCache implements CounterCache {
-  readonly metrics: Metrics<typeof IN_FLIGHT_METRICS.metrics> = {
-    counters: { in_flight_refused: () => this.#refused },
-    gauges: { in_flight: () => this.#inFlight },
-  };
+  readonly isConditional: boolean;
+  readonly isImmediate: boolean;
   readonly #cache: CounterCache;
-  readonly #options: InFlightCacheOptions;
-  readonly addOne?: NonNullable<CounterCache["addOne"]>;
-  readonly take?: NonNullable<CounterCache["take"]>;
-  readonly #release = (isAnswered: boolean) => this.#settled(1, isAnswered);
-  #inFlight = 0;
-  /** Since when there is no answer: the last one, or the first hit that waits after it. */
-  #silentSince = -Infinity;
-  /** Whether the last call was answered: a failure does not end the silence. */
-  #isAnswered = false;
-  #refused = 0;
+  readonly #gate: Gate;
 
   constructor(cache: CounterCache, options: InFlightCacheOptions) {
+    this.isConditional = cache.isConditional;
+    this.isImmediate = cache.isImmediate;
     this.#cache = cache;
-    this.#options = options;
-    const { addOne, take } = cache;
-    if (take !== undefined) {
-      this.take = (hits, caller) => {
-        this.#admit(hits.length);
-        return this.#hold(take.call(cache, hits, caller), hits.length, caller);
-      };
-    }
-    if (addOne === undefined) return;
-    this.addOne = (hit, caller, receiver) => {
-      this.#admit(1);
-      this.#wait(1);
-      addOne.call(cache, hit, caller, new Held(receiver, this.#release));
+    this.#gate = new Gate(options);
+  }
+
+  get metrics(): Metrics<typeof IN_FLIGHT_METRICS.metrics> {
+    return {
+      counters: { in_flight_refused: () => this.#gate.refused },
+      gauges: { in_flight: () => this.#gate.inFlight },
     };
   }
 
-  add(hits: readonly Hit[], caller?: Caller): Answers<number> {
-    this.#admit(hits.length);
-    return this.#hold(this.#cache.add(hits, caller), hits.length, caller);
-  }
-
-  read(hits: readonly Hit[], caller?: Caller): Answers<number> {
-    this.#admit(hits.length);
-    return this.#hold(this.#cache.read(hits, caller), hits.length, caller);
+  counterOf(hit: AnyHit): Counter {
+    return new LimitedCounter(this.#cache.counterOf(hit), this.#gate);
   }
 
   remove(keys: readonly string[]): Promise<void> {
@@ -75,62 +53,123 @@ export class InFlightCache implements CounterCache {
   close(): Promise<void> {
     return this.#cache.close();
   }
+}
 
-  #admit(hits: number): void {
-    const { maxInFlight, backend, clock } = this.#options;
-    if (this.#inFlight === 0 || this.#inFlight + hits <= maxInFlight) return;
-    this.#refused++;
-    const message = `too many hits wait for the cache: ${this.#inFlight} of at most ${maxInFlight}`;
-    throw new CacheError(backend, message, { isOverload: clock.elapsed() - this.#silentSince < SILENCE_MS });
+/** Counts the hits that wait, and refuses calls. */
+class Gate {
+  readonly #options: InFlightCacheOptions;
+  inFlight = 0;
+  refused = 0;
+  /** Since when there is no answer: the last one, or the first hit that waits after it. */
+  #silentSince = -Infinity;
+  /** Whether the last call was answered: a failure does not end the silence. */
+  #isAnswered = false;
+  /** The call of the last hit, how many of its hits are left, and why it was refused. */
+  readonly #last: { caller: Caller | undefined; left: number; refusal: CacheError | undefined } = {
+    caller: undefined,
+    left: 0,
+    refusal: undefined,
+  };
+
+  constructor(options: InFlightCacheOptions) {
+    this.#options = options;
   }
 
-  #hold<Answer>(counts: Answers<Answer>, hits: number, caller: Caller | undefined): Answers<Answer> {
-    if (!(counts instanceof Promise)) return counts;
-    this.#wait(hits);
-    // Before the caller continues, which may ask again.
-    counts.then(() => this.#settled(hits, true), () => this.#settled(hits, false));
-    return caller?.since === undefined ? counts : this.#within(counts, caller.since);
-  }
-
-  #wait(hits: number): void {
+  /** Admits a hit, or returns why not; the hits of one call are admitted together. */
+  admit(caller: Caller | undefined): CacheError | undefined {
+    const last = this.#last;
+    if (last.left > 0 && last.caller === caller) last.left--;
+    else {
+      const hits = caller?.hitCount ?? 1;
+      last.caller = caller;
+      last.left = hits - 1;
+      last.refusal = this.#refusal(hits);
+    }
+    if (last.left === 0) last.caller = undefined;
+    if (last.refusal !== undefined) return last.refusal;
     // A cache that was not asked was not silent.
-    if (this.#inFlight === 0 && this.#isAnswered) this.#silentSince = this.#options.clock.elapsed();
-    this.#inFlight += hits;
+    if (this.inFlight === 0 && this.#isAnswered) this.#silentSince = this.#options.clock.elapsed();
+    this.inFlight++;
+    return undefined;
   }
 
-  #settled(hits: number, isAnswered: boolean): void {
-    this.#inFlight -= hits;
+  release(isAnswered: boolean): void {
+    this.inFlight--;
     this.#isAnswered = isAnswered;
     if (isAnswered) this.#silentSince = this.#options.clock.elapsed();
   }
 
-  /** The adapters limit each call, and this caller has asked before. */
-  async #within<Answer>(counts: Promise<Answer[]>, since: number): Promise<Answer[]> {
+  /** Fails the hits of a caller that has asked before, when its time is over: the adapters limit each take. */
+  limitTime(held: HeldHit, since: number): void {
     const { timeoutMs, clock, backend } = this.#options;
     const left = Math.min(timeoutMs, Math.max(0, since + timeoutMs - clock.elapsed()));
-    return await withTimeout(counts, left, clock, () => {
-      return new CacheError(backend, `Cannot query the cache: no response within ${timeoutMs} ms`);
+    held.cancelTimer = clock.after(left, () => {
+      held.giveUp(new CacheError(backend, `Cannot query the cache: no response within ${timeoutMs} ms`));
     });
+  }
+
+  #refusal(hits: number): CacheError | undefined {
+    const { maxInFlight, backend, clock } = this.#options;
+    if (this.inFlight === 0 || this.inFlight + hits <= maxInFlight) return undefined;
+    this.refused++;
+    const message = `too many hits wait for the cache: ${this.inFlight} of at most ${maxInFlight}`;
+    return new CacheError(backend, message, { isOverload: clock.elapsed() - this.#silentSince < SILENCE_MS });
   }
 }
 
-/** Lets the hit go before its receiver continues, which may ask again. */
-class Held implements CountReceiver {
-  readonly #receiver: CountReceiver;
-  readonly #release: (isAnswered: boolean) => void;
+class LimitedCounter implements Counter {
+  readonly #counter: Counter;
+  readonly #gate: Gate;
 
-  constructor(receiver: CountReceiver, release: (isAnswered: boolean) => void) {
-    this.#receiver = receiver;
-    this.#release = release;
+  constructor(counter: Counter, gate: Gate) {
+    this.#counter = counter;
+    this.#gate = gate;
   }
 
-  counted(count: number): void {
-    this.#release(true);
-    this.#receiver.counted(count);
+  take(hits: number, caller: Caller | undefined, receiver: CountReceiver): void {
+    const refusal = this.#gate.admit(caller);
+    if (refusal !== undefined) return receiver.failed(refusal);
+    const held = new HeldHit(receiver, this.#gate);
+    this.#counter.take(hits, caller, held);
+    if (caller?.since !== undefined && held.isWaiting) this.#gate.limitTime(held, caller.since);
+  }
+}
+
+/** A hit that waits. It is released before its receiver continues, which may ask again. */
+class HeldHit implements CountReceiver {
+  readonly #gate: Gate;
+  /** Absent once it has its outcome. */
+  #receiver: CountReceiver | undefined;
+  cancelTimer: (() => void) | undefined = undefined;
+
+  constructor(receiver: CountReceiver, gate: Gate) {
+    this.#receiver = receiver;
+    this.#gate = gate;
+  }
+
+  get isWaiting(): boolean {
+    return this.#receiver !== undefined;
+  }
+
+  counted(count: Counted): void {
+    this.#gate.release(true);
+    this.#end()?.counted(count);
   }
 
   failed(error: unknown): void {
-    this.#release(false);
-    this.#receiver.failed(error);
+    this.#gate.release(false);
+    this.#end()?.failed(error);
+  }
+
+  /** Fails for its receiver; the cache still holds it. */
+  giveUp(error: CacheError): void {
+    this.#end()?.failed(error);
+  }
+
+  #end(): CountReceiver | undefined {
+    const receiver = this.#receiver;
+    this.#receiver = undefined;
+    this.cancelTimer?.();
+    return receiver;
   }
 }

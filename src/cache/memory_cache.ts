@@ -1,14 +1,16 @@
 import { type Clock, type SteadyClock, steadyClock } from "../base/clock.ts";
-import type { Taken } from "../ratelimit/algorithms/taken.ts";
-import type {
-  ConditionalHit,
-  CounterCache,
-  CounterPlace,
-  Hit,
-  TakingPlace,
+import {
+  type AnyHit,
+  type Caller,
+  type ConditionalHit,
+  type Counter,
+  type CounterCache,
+  type CountReceiver,
+  type Hit,
+  isConditional,
 } from "../ratelimit/counter_cache.ts";
 import { windowStartOf } from "../ratelimit/cache_key.ts";
-import { ConditionalCounters } from "./conditional_counters.ts";
+import { ConditionalCounters, type ConditionalRoom } from "./conditional_counters.ts";
 import { KeyRoom } from "./key_room.ts";
 
 const FIRST_SLOTS = 16;
@@ -31,15 +33,24 @@ export function heapBytesOf(maxKeys: number): number {
  * share a key share its counter, which is then in the later bucket.
  */
 export class MemoryCache implements CounterCache {
+  readonly isConditional = true;
+  readonly isImmediate = true;
   readonly #clock: SteadyClock;
   readonly #room: KeyRoom;
   readonly #buckets = new Map<number, CounterBucket>();
   /** Those of other algorithms than fixed windows. */
   readonly #conditional: Readonly<Record<ConditionalHit["limit"]["kind"], ConditionalCounters>>;
-  /** Evicts other algorithms first, as the key is one of them. */
-  readonly #makeRoomFor = (weight: number) => {
-    this.#sweepWindows();
-    while (this.#room.isFull(weight) && (this.#evictConditional() || this.#evictFixed()));
+  readonly #windows: WindowCounters = {
+    bucketOf: (windowEnd) => this.#buckets.get(windowEnd),
+    takeElsewhere: (hit, hits) => this.#takeElsewhere(hit, hits),
+  };
+  readonly #states: ConditionalRoom = {
+    nowUs: () => this.#nowUs(),
+    // Evicts other algorithms first, as the key is one of them.
+    makeRoom: (weight) => {
+      this.#sweepWindows();
+      while (this.#room.isFull(weight) && (this.#evictConditional() || this.#evictFixed()));
+    },
   };
   #evicted = 0;
   #cancelSweep: () => void;
@@ -66,18 +77,9 @@ export class MemoryCache implements CounterCache {
     return this.#evicted;
   }
 
-  add(hits: readonly Hit[]): number[] {
-    const counts: number[] = [];
-    for (const hit of hits) {
-      counts.push(this.#buckets.get(hit.windowEnd)?.add(hit.key, hit.addend) ?? this.#addElsewhere(hit));
-    }
-    return counts;
-  }
-
-  read(hits: readonly Hit[]): number[] {
-    return hits.map(({ key, windowEnd }) => {
-      return this.#buckets.get(windowEnd)?.get(key) ?? this.#holder(key)?.bucket.get(key) ?? 0;
-    });
+  counterOf(hit: AnyHit): Counter {
+    if (!isConditional(hit)) return new WindowCounter(hit, this.#windows);
+    return this.#conditional[hit.limit.kind].counterOf(hit, this.#states);
   }
 
   remove(keys: readonly string[]): Promise<void> {
@@ -88,24 +90,6 @@ export class MemoryCache implements CounterCache {
     return Promise.resolve();
   }
 
-  take(hits: readonly ConditionalHit[]): Taken[] {
-    const nowUs = this.#nowUs();
-    const taken: Taken[] = [];
-    for (const hit of hits) {
-      const counters = this.#conditional[hit.limit.kind];
-      taken.push(counters.take(hit, nowUs) ?? counters.insert(hit, nowUs, this.#makeRoomFor));
-    }
-    return taken;
-  }
-
-  placeOf({ key, windowEnd }: Hit): CounterPlace | undefined {
-    return this.#buckets.get(windowEnd)?.placeOf(key);
-  }
-
-  takingPlaceOf(hit: ConditionalHit): TakingPlace | undefined {
-    return this.#conditional[hit.limit.kind].placeOf(hit, () => this.#nowUs());
-  }
-
   close(): Promise<void> {
     this.#cancelSweep();
     this.#cancelSetBack();
@@ -114,20 +98,20 @@ export class MemoryCache implements CounterCache {
     return Promise.resolve();
   }
 
-  /** Adds to a counter that is new, or in another bucket. */
-  #addElsewhere({ key, addend, windowEnd }: Hit): number {
+  /** Takes hits of a counter that is new, or in another bucket. */
+  #takeElsewhere({ key, windowEnd }: Hit, hits: number): number {
     const holder = this.#holder(key);
-    if (holder !== undefined && holder.end > windowEnd) return holder.bucket.add(key, addend) ?? 0;
+    if (holder !== undefined && (holder.end > windowEnd || hits === 0)) return holder.bucket.add(key, hits);
     const before = holder === undefined ? undefined : this.#delete(holder.bucket, key);
-    if (before === undefined && addend <= 0) return 0;
-    const count = Math.max(0, (before ?? 0) + addend);
+    if (before === undefined && hits <= 0) return 0;
+    const count = Math.max(0, (before ?? 0) + hits);
     this.#insert(key, count, windowEnd);
     return count;
   }
 
   #holder(key: string): { bucket: CounterBucket; end: number } | undefined {
     for (const [end, bucket] of this.#buckets) {
-      if (bucket.get(key) !== undefined) return { bucket, end };
+      if (bucket.slotOf(key) !== undefined) return { bucket, end };
     }
     return undefined;
   }
@@ -247,16 +231,25 @@ class CounterBucket {
     return this.#keyLength;
   }
 
-  get(key: string): number | undefined {
-    const slot = this.#slots.get(key);
-    return slot === undefined ? undefined : this.#counts[slot];
+  slotOf(key: string): number | undefined {
+    return this.#slots.get(key);
   }
 
-  /** Adds to a counter, which stops at 0; returns the new count, or nothing when the key is not held. */
-  add(key: string, addend: number): number | undefined {
+  /** The generation of the counter in a slot, which no later one has. */
+  generationOf(slot: number): number {
+    return this.#generations[slot] ?? 0;
+  }
+
+  /** Adds to a counter that is held, which stops at 0; returns the new count. */
+  add(key: string, hits: number): number {
     const slot = this.#slots.get(key);
-    if (slot === undefined) return undefined;
-    const count = Math.max(0, (this.#counts[slot] ?? 0) + addend);
+    return slot === undefined ? 0 : this.addAt(slot, this.generationOf(slot), hits) ?? 0;
+  }
+
+  /** The same by its slot; undefined if it was removed from there. */
+  addAt(slot: number, generation: number, hits: number): number | undefined {
+    if (this.#isDropped || this.#generations[slot] !== generation) return undefined;
+    const count = Math.max(0, (this.#counts[slot] ?? 0) + hits);
     this.#counts[slot] = count;
     return count;
   }
@@ -288,20 +281,6 @@ class CounterBucket {
     return this.#counts[slot];
   }
 
-  placeOf(key: string): CounterPlace | undefined {
-    const slot = this.#slots.get(key);
-    return slot === undefined ? undefined : new SlotPlace(this, slot, this.#generations[slot] ?? 0);
-  }
-
-  /** Adds to a slot whose counter was not removed since, unless the count would exceed the limit. */
-  addAt(slot: number, generation: number, limit: number, addend: number): number | undefined {
-    if (this.#isDropped || this.#generations[slot] !== generation) return undefined;
-    const count = (this.#counts[slot] ?? 0) + addend;
-    if (count > limit) return undefined;
-    this.#counts[slot] = count;
-    return count;
-  }
-
   /** The bucket is no longer in use: nothing is added to its slots. Their places may be held, but hold no memory. */
   drop(): void {
     this.#isDropped = true;
@@ -322,18 +301,38 @@ class CounterBucket {
   }
 }
 
-class SlotPlace implements CounterPlace {
-  readonly #bucket: CounterBucket;
-  readonly #slot: number;
-  readonly #generation: number;
+/** The counters in fixed windows, as one of them sees them. */
+interface WindowCounters {
+  bucketOf(windowEnd: number): CounterBucket | undefined;
+  /** Takes hits of a counter that is new, or in another bucket. */
+  takeElsewhere(hit: Hit, hits: number): number;
+}
 
-  constructor(bucket: CounterBucket, slot: number, generation: number) {
-    this.#bucket = bucket;
-    this.#slot = slot;
-    this.#generation = generation;
+/** A counter in a fixed window, and its slot since it was last found. */
+class WindowCounter implements Counter {
+  #bucket: CounterBucket | undefined;
+  #slot = 0;
+  #generation = 0;
+  readonly #hit: Hit;
+  readonly #windows: WindowCounters;
+
+  constructor(hit: Hit, windows: WindowCounters) {
+    this.#hit = hit;
+    this.#windows = windows;
   }
 
-  addWithin(limit: number, addend: number): number | undefined {
-    return this.#bucket.addAt(this.#slot, this.#generation, limit, addend);
+  take(hits: number, _caller: Caller | undefined, receiver: CountReceiver): void {
+    receiver.counted(this.#bucket?.addAt(this.#slot, this.#generation, hits) ?? this.#find(hits));
+  }
+
+  #find(hits: number): number {
+    const { key, windowEnd } = this.#hit;
+    const bucket = this.#windows.bucketOf(windowEnd);
+    const slot = bucket?.slotOf(key);
+    if (bucket === undefined || slot === undefined) return this.#windows.takeElsewhere(this.#hit, hits);
+    this.#bucket = bucket;
+    this.#slot = slot;
+    this.#generation = bucket.generationOf(slot);
+    return bucket.add(key, hits);
   }
 }

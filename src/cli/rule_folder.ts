@@ -1,7 +1,6 @@
 import { type Problem, problemsInOrder, problemText } from "../base/problem.ts";
 import { loadRuleFiles } from "../config/rule_files.ts";
-import { fixedWindowsOnly } from "../ratelimit/algorithms/fixed_windows_only.ts";
-import { eventsUnsent } from "../ratelimit/events_unsent.ts";
+import { eventsUnsent, fixedWindowsOnly } from "../settings/rule_support.ts";
 import { compileRules } from "../ratelimit/compile_rules.ts";
 import type { Rules } from "../ratelimit/rules.ts";
 import { parseBackendType } from "../settings/cache_table.ts";

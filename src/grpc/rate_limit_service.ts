@@ -1,26 +1,14 @@
 import { errorText } from "../base/error_text.ts";
 import type { Caller } from "../ratelimit/counter_cache.ts";
-import type { Code, CurrentLimit, Decision } from "../ratelimit/decision.ts";
+import type { Decision } from "../ratelimit/decision.ts";
 import { CacheError, InvalidRequestError, NoConfigurationError } from "../ratelimit/errors.ts";
-import { numberOfUnit, unitOfNumber } from "../ratelimit/limit.ts";
+import { unitOfNumber } from "../ratelimit/limit.ts";
 import type { Descriptor, RateLimitRequest } from "../ratelimit/request.ts";
-import type { KnownDecider, KnownReceiver } from "../ratelimit/known_requests.ts";
-import type { KnownResponse } from "../ratelimit/known_plans.ts";
 import { MAX_DESCRIPTORS, MAX_ENTRIES } from "../ratelimit/validate.ts";
-import {
-  decodeRateLimitRequest,
-  OkResponseForm,
-  RateLimitResponseWriter,
-  type WireDescriptor,
-  type WireRateLimitRequest,
-} from "../wire/rls.ts";
-import {
-  type CallContext,
-  type DirectResponse,
-  GrpcError,
-  type GrpcService,
-  type PendingResponse,
-} from "./grpc_service.ts";
+import { decodeRateLimitRequest, type WireDescriptor, type WireRateLimitRequest } from "../wire/rls.ts";
+import { type CallContext, GrpcError, type GrpcService, type PendingResponse } from "./grpc_service.ts";
+import type { KnownRequests } from "./known/known_requests.ts";
+import { encodeDecision, responseBytes } from "./responses.ts";
 
 /** Makes a decision, or throws the errors of the core. */
 export type Decide = (request: RateLimitRequest, caller: Caller) => Decision | Promise<Decision>;
@@ -31,49 +19,39 @@ export interface RateLimitGrpcOptions {
   readonly onRefused?: (error: GrpcError, call: CallContext) => void;
   /** Called for every request that is not valid protobuf. */
   readonly onMalformed?: () => void;
-  readonly known?: KnownDecider;
+  /** Decides requests that it knows; absent to read each of them. */
+  readonly known?: KnownRequests;
 }
 
 const BOUNDS = { descriptors: MAX_DESCRIPTORS, entries: MAX_ENTRIES };
-const CODE_NUMBERS: Readonly<Record<Code, number>> = { OK: 1, OVER_LIMIT: 2 };
 
 /** The service `envoy.service.ratelimit.v3.RateLimitService`. */
 export function createRateLimitGrpcService(decide: Decide, options: RateLimitGrpcOptions = {}): GrpcService {
   const { known } = options;
-  const isLocal = known?.countsHere === true;
-  const forms = new WeakMap<CurrentLimit, OkResponseForm>();
-  const formOf = (limit: CurrentLimit): OkResponseForm | undefined => {
-    const { name, requestsPerUnit, unit } = limit;
-    const form = forms.get(limit) ?? OkResponseForm.of({ name, requestsPerUnit, unit: numberOfUnit(unit) });
-    if (form !== undefined) forms.set(limit, form);
-    return form;
-  };
-  const refuse = (error: unknown, call: CallContext): never => {
-    const refusal = grpcErrorOf(error);
-    options.onRefused?.(refusal, call);
-    throw refusal;
+  const isImmediate = known?.isImmediate === true;
+  const refusal = (error: unknown, call: CallContext): GrpcError => {
+    const refused = grpcErrorOf(error);
+    options.onRefused?.(refused, call);
+    return refused;
   };
   const handle = (bytes: Uint8Array, call: CallContext): Uint8Array | PendingResponse => {
     try {
-      if (isLocal) {
-        const response = known.count(bytes, 0, bytes.length);
-        if (response !== undefined) return bytesOf(response);
+      if (isImmediate) {
+        const response = known.respond(bytes, 0, bytes.length);
+        if (response !== undefined) return responseBytes(response);
       } else {
-        const plan = known?.sharedPlan(bytes);
-        if (plan !== undefined) {
-          const pending = new PendingDecision(refuse, call);
-          known?.decide(plan, call, pending);
-          return pending;
-        }
+        const pending = known?.handle(bytes, call, (error) => refusal(error, call));
+        if (pending !== undefined) return pending;
       }
       const request = requestOf(decodeRequest(bytes, options));
       const decision = decide(request, call);
-      if (decision instanceof Promise || decision.overallCode === "OK") known?.learn(bytes, request, formOf);
-      return decision instanceof Promise
-        ? decision.then(encodeDecision).catch((error: unknown) => refuse(error, call))
-        : encodeDecision(decision);
+      known?.learn(bytes, request);
+      if (!(decision instanceof Promise)) return encodeDecision(decision);
+      return decision.then(encodeDecision).catch((error: unknown) => {
+        throw refusal(error, call);
+      });
     } catch (error) {
-      return refuse(error, call);
+      throw refusal(error, call);
     }
   };
   return {
@@ -82,70 +60,9 @@ export function createRateLimitGrpcService(decide: Decide, options: RateLimitGrp
       kind: "unary",
       name: "ShouldRateLimit",
       handle,
-      direct: isLocal ? (bytes, start, end) => known.count(bytes, start, end) : undefined,
+      direct: isImmediate ? (bytes, start, end) => known.respond(bytes, start, end) : undefined,
     }],
   };
-}
-
-/** The response to a known request, once a shared cache has counted it. */
-class PendingDecision implements KnownReceiver, PendingResponse {
-  readonly #refuse: (error: unknown, call: CallContext) => never;
-  readonly #call: CallContext;
-  #message: Uint8Array | undefined;
-  #error: unknown;
-  #isFailed = false;
-  #done: ((message: Uint8Array) => void) | undefined;
-  #failed: ((error: unknown) => void) | undefined;
-
-  constructor(refuse: (error: unknown, call: CallContext) => never, call: CallContext) {
-    this.#refuse = refuse;
-    this.#call = call;
-  }
-
-  responded(response: KnownResponse): void {
-    this.#resolve(bytesOf(response));
-  }
-
-  decided(decision: Decision): void {
-    this.#resolve(encodeDecision(decision));
-  }
-
-  failed(error: unknown): void {
-    try {
-      this.#refuse(error, this.#call);
-    } catch (refusal) {
-      this.#isFailed = true;
-      this.#error = refusal;
-      this.#failed?.(refusal);
-    }
-  }
-
-  then(done: (message: Uint8Array) => void, failed: (error: unknown) => void): void {
-    if (this.#message !== undefined) done(this.#message);
-    else if (this.#isFailed) failed(this.#error);
-    this.#done = done;
-    this.#failed = failed;
-  }
-
-  #resolve(message: Uint8Array): void {
-    this.#message = message;
-    this.#done?.(message);
-  }
-}
-
-/** Responses share a slab, because allocating memory for each costs more than writing it. */
-const SLAB_BYTES = 8_192;
-let slab = new Uint8Array(SLAB_BYTES);
-let slabUsed = 0;
-
-function bytesOf(response: DirectResponse): Uint8Array {
-  if (slabUsed + response.maxBytes > SLAB_BYTES) {
-    slab = new Uint8Array(SLAB_BYTES);
-    slabUsed = 0;
-  }
-  const start = slabUsed;
-  slabUsed = response.write(slab, start);
-  return slab.subarray(start, slabUsed);
 }
 
 function decodeRequest(bytes: Uint8Array, { onMalformed }: RateLimitGrpcOptions): WireRateLimitRequest {
@@ -180,19 +97,6 @@ function descriptorOf({ entries, limit, hitsAddend, isNegativeHits }: WireDescri
     ? undefined
     : { requestsPerUnit: limit.requestsPerUnit, unit: unitOfNumber(limit.unit) };
   return { entries, limit: override, hitsAddend, isNegativeHits };
-}
-
-function encodeDecision(decision: Decision): Uint8Array {
-  const writer = new RateLimitResponseWriter(CODE_NUMBERS[decision.overallCode]);
-  for (const { code, currentLimit, limitRemaining, secondsUntilReset } of decision.statuses) {
-    writer.beginStatus(CODE_NUMBERS[code]);
-    if (currentLimit !== undefined) {
-      const { name, requestsPerUnit, unit } = currentLimit;
-      writer.currentLimit(name, requestsPerUnit, numberOfUnit(unit));
-    }
-    writer.endStatus(limitRemaining, secondsUntilReset);
-  }
-  return writer.finish(decision.responseHeadersToAdd, decision.dynamicMetadata);
 }
 
 function grpcErrorOf(error: unknown): GrpcError {

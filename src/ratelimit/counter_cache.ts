@@ -1,5 +1,5 @@
 import type { ConditionalLimit } from "./algorithms/conditional_limit.ts";
-import type { Taken } from "./algorithms/taken.ts";
+import type { Counted } from "./algorithms/taken.ts";
 
 /** A change of one counter. */
 export interface Hit {
@@ -10,10 +10,8 @@ export interface Hit {
   readonly windowEnd: number;
   /** Expiry in a shared cache, in seconds: the window and the jitter. */
   readonly expiresInSeconds: number;
-  /** Whether the limit is per second, which may have its own cache. */
+  /** True for a limit per second, which may have its own cache. */
   readonly perSecond: boolean;
-  /** For the adapter of a shared cache, in a hit that is used again; absent in others. */
-  readonly kept?: KeptHit;
 }
 
 /** Hits that count only if all of them pass the limit. */
@@ -25,110 +23,60 @@ export interface ConditionalHit {
   readonly addend: number;
   /** Expiry in a shared cache, in seconds: until all is free again at the latest, and the jitter. */
   readonly expiresInSeconds: number;
-  /** Whether the limit is per second, which may have its own cache. */
+  /** True for a limit per second, which may have its own cache. */
   readonly perSecond: boolean;
 }
 
-/** What an adapter keeps in a hit that is used again. */
-export interface KeptHit {
-  /** Memory that contains the hit in the protocol of the adapter, and where. */
-  bytes: Uint8Array | undefined;
-  start: number;
-  end: number;
-  /** The batch that the hit was in last, and the position of its group there. */
-  batch: number;
-  group: number;
-  /** Proves that the counter has its expiry. */
-  expiry: object | undefined;
+/** A hit in a fixed window, or one that counts only if it passes. */
+export type AnyHit = Hit | ConditionalHit;
+
+/** True for a hit that is not in a fixed window. */
+export function isConditional(hit: AnyHit): hit is ConditionalHit {
+  return "limit" in hit;
 }
 
-/** A hit that is used again. One object, because most of its cost is reading memory that is not cached. */
-export class RepeatedHit implements Hit, KeptHit {
-  readonly key: string;
-  readonly addend: number;
-  readonly windowEnd: number;
-  readonly expiresInSeconds: number;
-  readonly perSecond: boolean;
-  bytes: Uint8Array | undefined = undefined;
-  start = 0;
-  end = 0;
-  batch = 0;
-  group = 0;
-  expiry: object | undefined = undefined;
-
-  constructor({ key, addend, windowEnd, expiresInSeconds, perSecond }: Hit) {
-    this.key = key;
-    this.addend = addend;
-    this.windowEnd = windowEnd;
-    this.expiresInSeconds = expiresInSeconds;
-    this.perSecond = perSecond;
-  }
-
-  get kept(): KeptHit {
-    return this;
-  }
-}
-
-/** The caller that waits for counts. */
+/** The caller that waits for counts; the same object for all hits that are taken together. */
 export interface Caller {
   /** Unsent hits of a cancelled caller need not be counted. */
   readonly cancelled: boolean;
-  /** The start of the timeout by the clock's `elapsed`, shared by several calls; undefined to start with each call. */
-  readonly since?: number;
+  /** The number of hits that are taken together, in one turn; 1 by default. */
+  readonly hitCount?: number;
+  /** The start of the timeout by the clock's `elapsed`, shared by several steps of a call; by default the take itself. */
+  readonly since?: number | undefined;
+  /** The same object in all steps of a call. */
+  readonly call?: WeakKey | undefined;
 }
 
-/**
- * Shared counters. An adapter only counts and knows no limits. Methods throw `CacheError` when they fail or time out;
- * its `counts` are those of the hits that succeeded, and other hits may or may not have been counted.
- */
-export interface CounterCache {
-  /**
-   * Adds the hits in order and returns the count after each, so that two hits of one key get successive counts. A
-   * missing counter is 0, and is not created to read or subtract.
-   */
-  add(hits: readonly Hit[], caller?: Caller): number[] | Promise<number[]>;
-  /** Returns the current counts, in the order of the hits. */
-  read(hits: readonly Hit[], caller?: Caller): number[] | Promise<number[]>;
-  remove(keys: readonly string[]): Promise<void>;
-  /**
-   * Takes conditional hits in order by the clock of the cache, and returns what became of each, so that several hits of
-   * one key are answered one after the other. An unknown counter is free, and asking or giving back does not create it.
-   * Absent if the cache cannot do it.
-   */
-  take?(hits: readonly ConditionalHit[], caller?: Caller): Taken[] | Promise<Taken[]>;
-  /** As `add` for a single hit, without a promise. */
-  addOne?(hit: Hit, caller: Caller | undefined, receiver: CountReceiver): void;
-  /** Where this process counts these hits, if it does and the counter exists. */
-  placeOf?(hit: Hit): CounterPlace | undefined;
-  /** The same for conditional hits. */
-  takingPlaceOf?(hit: ConditionalHit): TakingPlace | undefined;
-  /** Closes connections and timers; called last. */
-  close(): Promise<void>;
-}
-
-/** Receives the outcome of one hit; one of its methods is called once, at the latest when the cache times out. */
+/** Receives the outcome of one take; one of its methods is called once, at the latest when the cache times out. */
 export interface CountReceiver {
-  counted(count: number): void;
-  /** Gets what `add` would throw. */
+  /** Gets the count after the hits; of a conditional counter, what became of them. */
+  counted(count: Counted): void;
+  /** Gets a `CacheError`: the hits may or may not have been counted. */
   failed(error: unknown): void;
 }
 
-/** An existing counter of a cache of this process. */
-export interface CounterPlace {
+/** The counter behind a hit. It may be used again for hits of the same key and window. */
+export interface Counter {
   /**
-   * Adds a positive number and returns the count, or undefined if that would exceed the limit or if the counter was
-   * removed or moved: then nothing was added.
+   * Takes hits: a conditional counter all of them or none, by the clock of the cache. 0 only reads, and a negative number
+   * gives back, down to 0. Neither creates a counter; a missing one is 0. Takes of one key count in their order, and takes
+   * in one turn are sent together.
    */
-  addWithin(limit: number, addend: number): number | undefined;
+  take(hits: number, caller: Caller | undefined, receiver: CountReceiver): void;
 }
 
-/** An existing counter of conditional hits of a cache of this process. */
-export interface TakingPlace {
-  /**
-   * Takes a positive number of hits, or returns undefined if they do not pass or if the counter was removed: then nothing
-   * was taken.
-   */
-  take(hits: number): Taken | undefined;
+/** Shared counters. An adapter only counts and knows no limits. */
+export interface CounterCache {
+  /** True if it has counters for conditional hits, in addition to those in fixed windows. */
+  readonly isConditional: boolean;
+  /** True if receivers are called before `take` returns. */
+  readonly isImmediate: boolean;
+  /** The counter of a hit, whose addend is not counted. Throws `InvalidRequestError` for a key that it cannot store. */
+  counterOf(hit: AnyHit): Counter;
+  /** Throws `CacheError`. */
+  remove(keys: readonly string[]): Promise<void>;
+  /** Closes connections and timers; called last. */
+  close(): Promise<void>;
 }
 
 /** A key that was over its limit. */
@@ -143,7 +91,7 @@ export interface KnownKey {
 
 /** Keys that are known to be over their limit, which need no call to the shared cache. */
 export interface LocalCache {
-  /** What is known of the key, until then. */
+  /** The last count of the key, if it is remembered until then. */
   get(key: string, nowSeconds: number): KnownKey | undefined;
   /** Remembers the key until then; may evict other keys. */
   set(key: string, known: KnownKey, nowSeconds: number): void;

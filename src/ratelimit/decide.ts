@@ -4,7 +4,8 @@ import { dynamicMetadata } from "./metadata.ts";
 import { addFacts, type LimitFact } from "./limit_events.ts";
 import type { ConditionalLimit } from "./algorithms/conditional_limit.ts";
 import type { Counted, Taken } from "./algorithms/taken.ts";
-import { isConditional, isQuota, type Plan, type PlannedDescriptor } from "./plan.ts";
+import { isConditional } from "./counter_cache.ts";
+import { isQuota, type Plan, type PlannedDescriptor } from "./plan.ts";
 import type { Policy } from "./policy.ts";
 import { NO_STATS, type RuleStats, ruleStats } from "./rule_stats.ts";
 import type { RateLimit } from "./rules.ts";
@@ -115,8 +116,9 @@ function overLimitKeyOf(
   return { key: hit.key, count: capacity, windowEnd: undefined, limit, retryMs };
 }
 
-function statusOf(
-  planned: PlannedDescriptor,
+/** The status of a descriptor whose count is known. */
+export function statusOf(
+  planned: Pick<PlannedDescriptor, "hit">,
   limit: RateLimit,
   count: Counted,
   nowSeconds: number,

@@ -1,12 +1,10 @@
-import type { Counted } from "./algorithms/taken.ts";
-
 /** An invalid request: the caller has to change it. */
 export class InvalidRequestError extends Error {
   override readonly name = "InvalidRequestError";
   /** The path of the invalid field, such as `descriptors[3].hitsAddend`. */
   readonly field: string | undefined;
   /** The back end that cannot store it, such as too long a key; selects the error counter. */
-  readonly backend: "mc" | undefined;
+  readonly backend: Backend | undefined;
 
   constructor(
     message: string,
@@ -27,24 +25,27 @@ export class NoConfigurationError extends Error {
   }
 }
 
-/** Some or all counters failed; a later call may succeed. */
+/** The counter of failed calls by back end. */
+export const BACKEND_ERRORS = { kv: "kvError", mc: "mcError", memory: "kvError" } as const;
+
+/** A kind of counter cache. */
+export type Backend = keyof typeof BACKEND_ERRORS;
+
+/** A counter failed; a later call may succeed. */
 export class CacheError extends Error {
   override readonly name = "CacheError";
   /** The back end that failed; selects the error counter. */
-  readonly backend: "kv" | "mc" | "memory";
-  /** The counts of the hits that succeeded, by position; of conditional hits, what became of them. */
-  readonly counts: readonly (Counted | undefined)[];
+  readonly backend: Backend;
   /** The cache answers, but too many hits wait for it: no outage, and so not for the failure modes. */
   readonly isOverload: boolean;
 
   constructor(
-    backend: "kv" | "mc" | "memory",
+    backend: Backend,
     message: string,
-    options: ErrorOptions & Partial<Pick<CacheError, "counts" | "isOverload">> = {},
+    options: ErrorOptions & { readonly isOverload?: boolean } = {},
   ) {
     super(message, options);
     this.backend = backend;
-    this.counts = options.counts ?? [];
     this.isOverload = options.isOverload ?? false;
   }
 }

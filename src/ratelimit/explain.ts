@@ -1,15 +1,9 @@
 import { shownText } from "../base/byte_text.ts";
 import { type Walk, type WalkedLevel, walkRules } from "./explain_walk.ts";
 import { instantText } from "./window.ts";
+import { isConditional } from "./counter_cache.ts";
 import { amountOf, type LimitAmount } from "./limit_amount.ts";
-import {
-  isConditional,
-  isQuota,
-  type Plan,
-  type PlanContext,
-  planHits,
-  type PlannedDescriptor,
-} from "./plan.ts";
+import { isQuota, type Plan, type PlanContext, planHits, type PlannedDescriptor } from "./plan.ts";
 import { type Descriptor, type Entry, type RateLimitRequest, shownEntry } from "./request.ts";
 import type { LimitEvent, Redaction, RuleEvents } from "./rule_events.ts";
 import type { RateLimit, Rules } from "./rules.ts";

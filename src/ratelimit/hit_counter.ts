@@ -1,12 +1,12 @@
 import type { CacheFailureMode } from "./limit.ts";
 import type { Counted } from "./algorithms/taken.ts";
-import { ask, type Step } from "./cache_call.ts";
-import type { Caller, CounterCache } from "./counter_cache.ts";
+import type { AnyHit, Caller, CounterCache } from "./counter_cache.ts";
 import { ALLOWED_UNCOUNTED, DENIED_UNCOUNTED, isKnownOverLimit } from "./decide.ts";
 import { CacheError } from "./errors.ts";
-import type { AnyHit, Plan } from "./plan.ts";
+import type { Plan } from "./plan.ts";
 import type { Policy } from "./policy.ts";
 import type { RateLimit } from "./rules.ts";
+import { type Answers, areCounted, countsOf, errorOf, takeHits, Uncounted } from "./take_hits.ts";
 
 /** Options of the hit counter. */
 export interface HitCounterOptions {
@@ -24,7 +24,7 @@ export interface PlannedHits {
   hits: AnyHit[];
   /** The index of the descriptor of each hit. */
   readonly owners: readonly number[];
-  /** Whether the first of two steps, which only reads, is in progress. */
+  /** True while the first of two steps, which only reads, is in progress. */
   isReading: boolean;
 }
 
@@ -48,62 +48,59 @@ export class HitCounter {
     this.#options = options;
   }
 
-  /** Returns the counts after the hits. Pass an error of the cache to `recover`. */
-  count(planned: PlannedHits, caller: Caller | undefined): Counted[] | Promise<Counted[]> {
+  /** Returns the counts after the hits. Pass answers that are not all counts to `recover`. */
+  count(planned: PlannedHits, caller: Caller | undefined): Answers | Promise<Answers> {
     const { cache, policy } = this.#options;
     if (planned.hits.length === 0) return [];
     const alone = planned.plan.descriptors.length === 1;
-    if (!policy.stopIncrementWhenOverLimit || alone) return ask(cache, "add", planned.hits, caller);
+    if (!policy.stopIncrementWhenOverLimit || alone) return takeHits(cache, planned.hits, caller);
     if (planned.counts.some(isKnownOverLimit)) {
       planned.hits = planned.hits.map(readOnly);
-      return ask(cache, "add", planned.hits, caller);
+      return takeHits(cache, planned.hits, caller);
     }
     planned.isReading = true;
-    const before = ask(cache, "read", planned.hits, caller);
-    if (before instanceof Promise) return before.then((counts) => this.#addAfter(planned, counts, caller));
+    const before = takeHits(cache, planned.hits.map(reading), caller);
+    if (before instanceof Promise) return before.then((answers) => this.#addAfter(planned, answers, caller));
     return this.#addAfter(planned, before, caller);
   }
 
   /** Decides on the hits that the cache did not count. Throws the error in mode `error`. */
-  async recover(planned: PlannedHits, error: unknown, caller: Caller | undefined): Promise<Recovered> {
+  async recover(planned: PlannedHits, answers: Answers, caller: Caller | undefined): Promise<Recovered> {
     const recovered: Recovered = {
       counts: planned.hits.map(() => 0),
       modes: planned.hits.map(() => undefined),
     };
-    this.#applyError(planned, recovered, error, [...planned.hits.keys()]);
+    this.#apply(planned, recovered, answers, [...planned.hits.keys()]);
     if (planned.isReading) await this.#addToRest(planned, recovered, caller);
-    await this.#useFallback(planned, recovered, "add");
+    await this.#useFallback(recovered, hitsAt(planned.hits, positionsOf(recovered, "local")));
     return recovered;
   }
 
   #addAfter(
     planned: PlannedHits,
-    before: readonly Counted[],
+    before: Answers,
     caller: Caller | undefined,
-  ): Counted[] | Promise<Counted[]> {
+  ): Answers | Promise<Answers> {
+    if (!areCounted(before)) return before;
     planned.isReading = false;
     planned.hits = hitsToAdd(planned, before);
-    return ask(this.#options.cache, "add", planned.hits, caller);
+    return takeHits(this.#options.cache, planned.hits, caller);
   }
 
-  #applyError(
-    planned: PlannedHits,
-    recovered: Recovered,
-    error: unknown,
-    positions: readonly number[],
-  ): void {
-    if (!(error instanceof CacheError)) throw error;
+  /** Notes the answers to the hits at these positions. */
+  #apply(planned: PlannedHits, recovered: Recovered, answers: Answers, positions: readonly number[]): void {
     const { policy, fallback } = this.#options;
+    const failure = areCounted(answers) ? undefined : errorOf(answers);
+    if (failure !== undefined && !(failure instanceof CacheError)) throw failure;
     for (const [index, position] of positions.entries()) {
-      const count = error.counts[index];
-      if (count !== undefined) {
-        recovered.counts[position] = count;
+      const answer = answers[index] ?? 0;
+      if (!(answer instanceof Uncounted)) {
+        recovered.counts[position] = answer;
         continue;
       }
-      const mode = error.isOverload
-        ? "deny"
-        : limitOf(planned, position)?.onCacheFailure ?? policy.onCacheFailure;
-      if (mode === "error" || (mode === "local" && fallback === undefined)) throw error;
+      const isOverload = answer.error instanceof CacheError && answer.error.isOverload;
+      const mode = isOverload ? "deny" : limitOf(planned, position)?.onCacheFailure ?? policy.onCacheFailure;
+      if (mode === "error" || (mode === "local" && fallback === undefined)) throw failure;
       recovered.modes[position] = mode;
       recovered.counts[position] = UNCOUNTED[mode];
     }
@@ -111,24 +108,23 @@ export class HitCounter {
 
   /** After a read that failed in part: adds to the counters that were read. */
   async #addToRest(planned: PlannedHits, recovered: Recovered, caller: Caller | undefined): Promise<void> {
-    await this.#useFallback(planned, recovered, "read");
+    const local = hitsAt(planned.hits.map(reading), positionsOf(recovered, "local"));
+    await this.#useFallback(recovered, local);
     planned.hits = hitsToAdd(planned, recovered.counts);
     const positions = positionsOf(recovered, undefined);
     if (positions.length === 0) return;
-    try {
-      const counts = await ask(this.#options.cache, "add", hitsAt(planned, positions), caller);
-      for (const [index, position] of positions.entries()) recovered.counts[position] = counts[index] ?? 0;
-    } catch (error) {
-      this.#applyError(planned, recovered, error, positions);
-    }
+    const answers = await takeHits(this.#options.cache, hitsAt(planned.hits, positions), caller);
+    this.#apply(planned, recovered, answers, positions);
   }
 
-  async #useFallback(planned: PlannedHits, recovered: Recovered, step: Step): Promise<void> {
+  /** Takes the hits of mode `local`. */
+  async #useFallback(recovered: Recovered, hits: readonly AnyHit[]): Promise<void> {
     const { fallback } = this.#options;
-    const positions = positionsOf(recovered, "local");
-    if (fallback === undefined || positions.length === 0) return;
-    const counts = await ask(fallback, step, hitsAt(planned, positions));
-    for (const [index, position] of positions.entries()) recovered.counts[position] = counts[index] ?? 0;
+    if (fallback === undefined || hits.length === 0) return;
+    const counts = countsOf(await takeHits(fallback, hits));
+    for (const [index, position] of positionsOf(recovered, "local").entries()) {
+      recovered.counts[position] = counts[index] ?? 0;
+    }
   }
 }
 
@@ -140,8 +136,8 @@ function positionsOf(recovered: Recovered, mode: CacheFailureMode | undefined): 
   return [...recovered.modes.keys()].filter((position) => recovered.modes[position] === mode);
 }
 
-function hitsAt(planned: PlannedHits, positions: readonly number[]): AnyHit[] {
-  return positions.flatMap((position) => planned.hits[position] ?? []);
+function hitsAt(hits: readonly AnyHit[], positions: readonly number[]): AnyHit[] {
+  return positions.flatMap((position) => hits[position] ?? []);
 }
 
 /** If any key would exceed its limit, adds to those keys only and reads the others. */
@@ -157,5 +153,9 @@ function hitsToAdd(planned: PlannedHits, before: readonly Counted[]): AnyHit[] {
 }
 
 function readOnly(hit: AnyHit): AnyHit {
-  return hit.addend <= 0 ? hit : { ...hit, addend: 0 };
+  return hit.addend <= 0 ? hit : reading(hit);
+}
+
+function reading(hit: AnyHit): AnyHit {
+  return hit.addend === 0 ? hit : { ...hit, addend: 0 };
 }

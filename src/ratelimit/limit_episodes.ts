@@ -1,6 +1,6 @@
 import { amountOf, type LimitAmount } from "./limit_amount.ts";
 import type { LimitEventSink, LimitFact } from "./limit_events.ts";
-import { isConditional } from "./plan.ts";
+import { isConditional } from "./counter_cache.ts";
 import type { Entry } from "./request.ts";
 import { LIMIT_EVENTS, type LimitEvent, type Redaction } from "./rule_events.ts";
 

@@ -1,5 +1,6 @@
 import type { Counted, Taken } from "./algorithms/taken.ts";
-import { type AnyHit, isConditional, type PlannedDescriptor } from "./plan.ts";
+import { type AnyHit, isConditional } from "./counter_cache.ts";
+import type { PlannedDescriptor } from "./plan.ts";
 import type { Policy } from "./policy.ts";
 import type { Entry, RateLimitRequest } from "./request.ts";
 import type { RuleStats } from "./rule_stats.ts";

@@ -1,14 +1,15 @@
 import { steadyClock } from "../base/clock.ts";
 import type { Counted } from "./algorithms/taken.ts";
-import { ask } from "./cache_call.ts";
 import { NoConfigurationError } from "./errors.ts";
 import { explain, type Explained } from "./explain.ts";
 import { instantText } from "./window.ts";
 import type { Algorithm, Unit } from "./limit.ts";
 import { matchLimit, type RateLimit, type Rules } from "./rules.ts";
-import { isConditional, type Plan, type PlanContext, planHits, type PlannedDescriptor } from "./plan.ts";
+import { isConditional } from "./counter_cache.ts";
+import { type Plan, type PlanContext, planHits, type PlannedDescriptor } from "./plan.ts";
 import type { RateLimitRequest } from "./request.ts";
 import type { RateLimitServiceOptions } from "./service.ts";
+import { countsOf, takeHits } from "./take_hits.ts";
 import { validateRequest } from "./validate.ts";
 
 /** Options of the live counters, as for decisions. */
@@ -72,8 +73,8 @@ export class LiveCounters {
   }
 
   async #counts(plan: Plan): Promise<(Counted | undefined)[]> {
-    const hits = plan.descriptors.flatMap(({ hit }) => hit ?? []);
-    const counts = hits.length === 0 ? [] : await ask(this.#options.cache, "read", hits);
+    const hits = plan.descriptors.flatMap(({ hit }) => hit === undefined ? [] : { ...hit, addend: 0 });
+    const counts = countsOf(await takeHits(this.#options.cache, hits));
     let position = 0;
     return plan.descriptors.map(({ hit }) => hit === undefined ? undefined : counts[position++] ?? 0);
   }

@@ -1,6 +1,6 @@
 import { cacheKey } from "./cache_key.ts";
 import { keyEntries } from "./key_entries.ts";
-import type { ConditionalHit, Hit } from "./counter_cache.ts";
+import type { AnyHit, ConditionalHit, Hit } from "./counter_cache.ts";
 import { UNITS } from "./limit.ts";
 import { type ConditionalRule, matchLimit, type RateLimit, type Rules, type RuleTable } from "./rules.ts";
 import type { Policy } from "./policy.ts";
@@ -19,14 +19,6 @@ export interface PlannedDescriptor {
   readonly negative: boolean;
   /** Undefined without a limit or if it is unlimited. */
   readonly hit: AnyHit | undefined;
-}
-
-/** A hit in a fixed window, or one that counts only if it passes. */
-export type AnyHit = Hit | ConditionalHit;
-
-/** Whether a hit is not one in a fixed window. */
-export function isConditional(hit: AnyHit): hit is ConditionalHit {
-  return "limit" in hit;
 }
 
 /** The limits and counters of a request, one item per descriptor. */

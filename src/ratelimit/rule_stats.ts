@@ -1,6 +1,6 @@
 import type { RuleCounters } from "./stats_sink.ts";
 
-/** What one descriptor adds to the statistics of its rule. */
+/** The part of one descriptor in the statistics of its rule. */
 export type RuleStats = Readonly<Omit<RuleCounters, "totalHits" | "domainNotFound">>;
 
 /** No statistics. */
@@ -18,13 +18,18 @@ export function nearLimitThreshold(requestsPerUnit: number, ratio: number): numb
   return Math.floor(Math.fround(Math.fround(requestsPerUnit) * Math.fround(ratio)));
 }
 
+/** The number of these hits that are near the limit, if they are within it. */
+export function nearHits(after: number, hits: number, near: number): number {
+  return after > near ? Math.min(hits, after - near) : 0;
+}
+
 /** A count and its limit. */
 export interface CountState {
   readonly requestsPerUnit: number;
   readonly nearLimitRatio: number;
   readonly after: number;
   readonly hits: number;
-  /** Whether the local cache knew that the key is over its limit: all hits are over. */
+  /** True if the local cache knew that the key is over its limit: all hits are over. */
   readonly fromLocalCache: boolean;
   readonly shadowMode: boolean;
 }
@@ -38,8 +43,7 @@ export function ruleStats(state: CountState): RuleStats {
   // A count below the hits was only read: upstream's unsigned difference is then very large.
   const wasOnlyRead = before < 0;
   if (after <= limit) {
-    const nearHits = before >= near || wasOnlyRead ? hits : after - near;
-    return statsOf(0, after > near ? nearHits : 0, hits, 0, 0);
+    return statsOf(0, wasOnlyRead && after > near ? hits : nearHits(after, hits, near), hits, 0, 0);
   }
   const allOver = before >= limit || wasOnlyRead;
   const over = allOver ? hits : after - limit;

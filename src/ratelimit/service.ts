@@ -2,20 +2,34 @@ import { shownText } from "../base/byte_text.ts";
 import { type Clock, steadyClock } from "../base/clock.ts";
 import { SlicedWork } from "../base/slices.ts";
 import type { Counted } from "./algorithms/taken.ts";
-import type { Caller, LocalCache } from "./counter_cache.ts";
-import { decide, type KnownRefusal, type Outcome, OVER_LIMIT_LOCALLY, type OverLimitKey } from "./decide.ts";
-import type { Decision } from "./decision.ts";
+import {
+  type AnyHit,
+  type Caller,
+  type CountReceiver,
+  isConditional,
+  type LocalCache,
+} from "./counter_cache.ts";
+import {
+  decide,
+  type KnownRefusal,
+  type Outcome,
+  OVER_LIMIT_LOCALLY,
+  type OverLimitKey,
+  statusOf,
+} from "./decide.ts";
+import type { CurrentLimit, Decision, DescriptorStatus } from "./decision.ts";
 import { DecisionTally } from "./decision_tally.ts";
-import { CacheError, InvalidRequestError, NoConfigurationError } from "./errors.ts";
+import { BACKEND_ERRORS, CacheError, InvalidRequestError, NoConfigurationError } from "./errors.ts";
 import { HitCounter, type HitCounterOptions, type PlannedHits } from "./hit_counter.ts";
-import { type CountOutcome, KnownRequests } from "./known_requests.ts";
 import type { LimitEventSink } from "./limit_events.ts";
-import { type AnyHit, isConditional, type Plan, planHits, type PlannedDescriptor } from "./plan.ts";
+import { type Plan, planHits, type PlannedDescriptor } from "./plan.ts";
+import { allowsRepeats, repeatableOf, RepeatedRequest } from "./repeated_request.ts";
 import type { RateLimitRequest } from "./request.ts";
 import { RuleCounts } from "./rule_counts.ts";
-import type { RuleStats } from "./rule_stats.ts";
+import { nearHits, nearLimitThreshold, type RuleStats } from "./rule_stats.ts";
 import type { ConditionalRule, Rules } from "./rules.ts";
 import type { RuleCounters, StatsSink } from "./stats_sink.ts";
+import { type Answers, areCounted, errorOf, Uncounted } from "./take_hits.ts";
 import { validateRequest } from "./validate.ts";
 
 /** Options of the service. */
@@ -48,9 +62,9 @@ const NO_KEYS: ReadonlySet<string> = new Set();
 /** Decides rate limit requests: rules, plan, local cache, counts, decision, statistics. */
 export class RateLimitService {
   readonly tally: DecisionTally = new DecisionTally();
-  readonly known: KnownRequests;
   readonly #options: RateLimitServiceOptions;
   readonly #counter: HitCounter;
+  readonly #allowsRepeats: boolean;
   #loaded: LoadedRules | undefined;
   /** Of the last rules, which may be many. */
   #bookkeeping: SlicedWork | undefined;
@@ -60,13 +74,7 @@ export class RateLimitService {
     this.#options = { ...options, clock };
     clock.onSetBack((now) => options.localCache?.dropUsedAfter(now / 1_000));
     this.#counter = new HitCounter(options);
-    this.known = new KnownRequests(this.#options, {
-      tally: this.tally,
-      rules: () => this.rules,
-      countersOf: ({ metricKey }, domain) => options.stats.rule(metricKey, domain),
-      decide: (request, caller) => this.shouldRateLimit(request, caller),
-      finish: (plan, counters, outcome) => this.#finishOne(plan, counters, outcome),
-    });
+    this.#allowsRepeats = allowsRepeats(options.policy);
   }
 
   /** Applies the rules to future calls; calls in progress keep theirs. */
@@ -77,7 +85,6 @@ export class RateLimitService {
     const counts = new RuleCounts(rules, stats, this.#loaded?.counts);
     const counters = new Array<RuleCounters | undefined>(rules.limits.length).fill(undefined);
     this.#loaded = { rules, counters, counts };
-    this.known.dropPlans();
     this.#bookkeeping = new SlicedWork(bookkeeping(unsorted, counts), clock);
   }
 
@@ -106,31 +113,81 @@ export class RateLimitService {
     const loaded = this.#loaded;
     if (loaded === undefined) throw new NoConfigurationError();
     const { clock, random, policy } = this.#options;
-    const nowSeconds = Math.floor(clock.now() / 1000);
+    const nowSeconds = this.nowSeconds();
     const plan = planHits(loaded.rules, request, { nowSeconds, random, policy });
     const call = this.#plannedCall(loaded, plan, nowSeconds);
     const timedCaller = policy.stopIncrementWhenOverLimit ? since(clock.elapsed(), caller) : caller;
-    let counts: Counted[] | Promise<Counted[]>;
-    try {
-      counts = this.#counter.count(call, timedCaller);
-    } catch (error) {
-      return this.#recover(call, error, timedCaller);
-    }
-    if (!(counts instanceof Promise)) return this.#finish(call, counts, nowSeconds);
-    return counts
-      .then((after) => this.#finish(call, after, Math.floor(clock.now() / 1000)))
-      .catch((error) => this.#recover(call, error, timedCaller));
+    const answers = this.#counter.count(call, timedCaller);
+    if (!(answers instanceof Promise)) return this.#settle(call, answers, timedCaller);
+    return answers.then((after) => this.#settle(call, after, timedCaller));
   }
 
-  /** Decides a plan with one hit, whose total is counted already, by its count or the error of the cache. */
-  #finishOne(plan: Plan, counters: RuleCounters, outcome: CountOutcome): Decision | Promise<Decision> {
-    const hit = plan.descriptors[0]?.hit;
-    if (hit === undefined) throw new NoConfigurationError();
-    const call: Call = {
-      ...{ plan, counters: [counters], counts: [0], hits: [hit], owners: [0], isReading: false },
-    };
-    if ("error" in outcome) return this.#recover(call, outcome.error, outcome.caller);
-    return this.#finish(call, [outcome.count], Math.floor(this.#options.clock.now() / 1000));
+  #settle(call: Call, answers: Answers, caller: Caller | undefined): Decision | Promise<Decision> {
+    return areCounted(answers) ? this.#finish(call, answers) : this.#recover(call, answers, caller);
+  }
+
+  /** True if counts are known before `takeRepeated` returns. */
+  get isImmediate(): boolean {
+    return this.#options.cache.isImmediate;
+  }
+
+  /** Plans a request that was decided before and has the same effects each time, if its limit has a form. */
+  repeated<Form>(
+    request: RateLimitRequest,
+    formOf: (limit: CurrentLimit) => Form | undefined,
+  ): RepeatedRequest<Form> | undefined {
+    const loaded = this.#loaded;
+    if (!this.#allowsRepeats || loaded === undefined) return undefined;
+    const { cache, random, policy, stats } = this.#options;
+    const plan = planHits(loaded.rules, request, { nowSeconds: this.nowSeconds(), random, policy });
+    const planned = repeatableOf(plan);
+    const form = planned?.limit.current === undefined ? undefined : formOf(planned.limit.current);
+    if (planned === undefined || form === undefined) return undefined;
+    const counters = countersOf(loaded, planned, stats, request.domain);
+    return new RepeatedRequest(plan, planned, { counter: cache.counterOf(planned.hit), counters, form });
+  }
+
+  /** The current time, in seconds since the epoch. */
+  nowSeconds(): number {
+    return Math.floor(this.#options.clock.now() / 1000);
+  }
+
+  /** Takes the hits of a current request; call `decideRepeated` or `recoverRepeated` with what the receiver gets. */
+  takeRepeated(repeated: RepeatedRequest, caller: Caller, receiver: CountReceiver): void {
+    const { localCache } = this.#options;
+    const { hit, hits, counters, counter } = repeated;
+    counters.totalHits += hits;
+    const known = localCache === undefined
+      ? undefined
+      : this.#knownRefusal(localCache, hit, repeated, this.nowSeconds());
+    if (known !== undefined) receiver.counted(known);
+    else counter.take(hits, caller, receiver);
+  }
+
+  /** Decides a repeated request by its count. */
+  decideRepeated(repeated: RepeatedRequest, count: Counted, nowSeconds: number): DescriptorStatus {
+    const { limit, hits, counters } = repeated;
+    const isWithin = typeof count === "number"
+      ? count >= hits && count <= limit.requestsPerUnit
+      : count.granted;
+    if (!isWithin) return onlyStatus(this.#finish(callOf(repeated), [count]));
+    const near = nearLimitThreshold(
+      limit.conditional?.capacity ?? limit.requestsPerUnit,
+      this.#options.policy.nearLimitRatio,
+    );
+    counters.withinLimit += hits;
+    counters.nearLimit += nearHits(typeof count === "number" ? count : count.used, hits, near);
+    this.tally.total++;
+    return statusOf(repeated, limit, count, nowSeconds);
+  }
+
+  /** Decides a repeated request that the cache did not count, if the failure modes allow it. */
+  async recoverRepeated(
+    repeated: RepeatedRequest,
+    error: unknown,
+    caller: Caller,
+  ): Promise<DescriptorStatus> {
+    return onlyStatus(await this.#recover(callOf(repeated), [new Uncounted(error)], caller));
   }
 
   /** Counts the total hits even if the cache fails later, and leaves out keys that the local cache knows. */
@@ -165,7 +222,7 @@ export class RateLimitService {
   #knownRefusal(
     localCache: LocalCache,
     hit: AnyHit,
-    { hits, limit }: PlannedDescriptor,
+    { hits, limit }: Pick<PlannedDescriptor, "hits" | "limit">,
     nowSeconds: number,
   ): Counted | undefined {
     const exactSeconds = isConditional(hit) ? this.#options.clock.now() / 1000 : nowSeconds;
@@ -180,12 +237,13 @@ export class RateLimitService {
   }
 
   /** Decides a call after the cache failed, if the failure modes allow it. */
-  async #recover(call: Call, error: unknown, caller: Caller | undefined): Promise<Decision> {
+  async #recover(call: Call, answers: Answers, caller: Caller | undefined): Promise<Decision> {
+    const error = errorOf(answers);
     // Unsent hits of a cancelled caller are no failure of the cache.
     if (caller?.cancelled === true) throw error;
-    const { clock, stats: { service } } = this.#options;
+    const { service } = this.#options.stats;
     try {
-      const { counts, modes } = await this.#counter.recover(call, error, caller);
+      const { counts, modes } = await this.#counter.recover(call, answers, caller);
       const isOverload = error instanceof CacheError && error.isOverload;
       if (!isOverload) this.#countError(error);
       const uncountedKeys = new Set<string>();
@@ -194,15 +252,16 @@ export class RateLimitService {
         if (!isOverload) service.cacheFailure[mode]++;
         uncountedKeys.add(call.hits[position]?.key ?? "");
       }
-      return this.#finish(call, counts, Math.floor(clock.now() / 1000), uncountedKeys);
+      return this.#finish(call, counts, uncountedKeys);
     } catch (failure) {
       return this.#fail(failure);
     }
   }
 
   /** The local cache must not remember `uncountedKeys`, which the shared cache did not count. */
-  #finish(call: Call, after: readonly Counted[], nowSeconds: number, uncountedKeys = NO_KEYS): Decision {
+  #finish(call: Call, after: readonly Counted[], uncountedKeys = NO_KEYS): Decision {
     const { policy } = this.#options;
+    const nowSeconds = this.nowSeconds();
     const { owners, counts } = call;
     for (let position = 0; position < owners.length; position++) {
       counts[owners[position] ?? 0] = after[position] ?? 0;
@@ -222,12 +281,7 @@ export class RateLimitService {
       const stats = outcome.stats[index];
       const counters = call.counters[index];
       if (stats === undefined || counters === undefined) continue;
-      counters.overLimit += stats.overLimit;
-      counters.nearLimit += stats.nearLimit;
-      counters.withinLimit += stats.withinLimit;
-      counters.shadowMode += stats.shadowMode;
-      counters.overLimitWithLocalCache += stats.overLimitWithLocalCache;
-      counters.returnedHits += stats.returnedHits;
+      addStats(counters, stats);
       const planned = call.plan.descriptors[index];
       if (planned === undefined) continue;
       // Not those of the rules it was planned by: a reload continues their sums in its own.
@@ -278,15 +332,33 @@ export class RateLimitService {
     const { service } = this.#options.stats;
     const hasBackend = error instanceof CacheError || error instanceof InvalidRequestError;
     const backend = hasBackend ? error.backend : undefined;
-    if (backend === undefined) service.serviceError++;
-    else if (backend === "mc") service.mcError++;
-    else service.kvError++;
+    service[backend === undefined ? "serviceError" : BACKEND_ERRORS[backend]]++;
   }
 }
 
 function* bookkeeping(unsorted: Iterable<void>, counts: RuleCounts): Generator<void> {
   yield* unsorted;
   yield* counts.adopt();
+}
+
+function addStats(counters: RuleCounters, stats: RuleStats): void {
+  counters.overLimit += stats.overLimit;
+  counters.nearLimit += stats.nearLimit;
+  counters.withinLimit += stats.withinLimit;
+  counters.shadowMode += stats.shadowMode;
+  counters.overLimitWithLocalCache += stats.overLimitWithLocalCache;
+  counters.returnedHits += stats.returnedHits;
+}
+
+/** The call of a repeated request, whose total is counted already. */
+function callOf({ plan, hit, counters }: RepeatedRequest): Call {
+  return { plan, counters: [counters], counts: [0], hits: [hit], owners: [0], isReading: false };
+}
+
+function onlyStatus({ statuses }: Decision): DescriptorStatus {
+  const [status] = statuses;
+  if (status === undefined) throw new TypeError("A decision has no status");
+  return status;
 }
 
 /** A caller with one timeout for both steps, read and add. */

@@ -1,12 +1,13 @@
 import type { Counted } from "./algorithms/taken.ts";
-import type { CounterCache } from "./counter_cache.ts";
+import type { AnyHit, CounterCache } from "./counter_cache.ts";
 import { decide } from "./decide.ts";
 import type { Code } from "./decision.ts";
 import { HitCounter } from "./hit_counter.ts";
-import { type AnyHit, planHits } from "./plan.ts";
+import { planHits } from "./plan.ts";
 import type { Policy } from "./policy.ts";
 import type { RateLimitRequest } from "./request.ts";
 import type { RateLimit, Rules } from "./rules.ts";
+import { countsOf } from "./take_hits.ts";
 import { validateRequest } from "./validate.ts";
 
 /** Options of a simulation. */
@@ -55,7 +56,8 @@ export class Simulation {
       hits.push(hit);
       owners.push(index);
     }
-    const after = await this.#counter.count({ plan, counts, hits, owners, isReading: false }, undefined);
+    const planned = { plan, counts, hits, owners, isReading: false };
+    const after = countsOf(await this.#counter.count(planned, undefined));
     for (const [position, owner] of owners.entries()) counts[owner] = after[position] ?? 0;
     const { decision, stats } = decide(plan, counts, policy, nowSeconds);
     const statuses = decision.statuses.map(({ code, limitRemaining }, index): SimulatedStatus => ({

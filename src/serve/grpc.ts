@@ -1,6 +1,7 @@
 import type { GrpcEngine, GrpcEngineOptions } from "../grpc/engine.ts";
 import { type GrpcService, withCallMetrics } from "../grpc/grpc_service.ts";
 import { createHealthService } from "../grpc/health_service.ts";
+import { KnownRequests } from "../grpc/known/known_requests.ts";
 import type { ListenTarget } from "../grpc/listener.ts";
 import { startNative } from "../grpc/native/native_engine.ts";
 import { createRateLimitGrpcService, type Decide } from "../grpc/rate_limit_service.ts";
@@ -34,14 +35,14 @@ export async function loadGrpc(settings: ServiceParts["settings"]): Promise<void
 /** Serves decisions, health and reflection by gRPC. */
 export async function openGrpc(
   parts: ServiceParts,
-  tracing: Pick<Tracing, "grpcService" | "known" | "logFields">,
+  tracing: Pick<Tracing, "grpcService" | "isTraced" | "logFields">,
   decide: Decide,
-  service: Pick<RateLimitService, "known" | "rules">,
+  service: RateLimitService,
 ): Promise<Pick<GrpcEngine, "address" | "close">> {
   const { settings, logger, clock, random, health, stats } = parts;
   const refusals = new ThrottledLog(logger, { clock });
   const decisions = createRateLimitGrpcService(decide, {
-    known: tracing.known(service.known),
+    known: new KnownRequests({ service, random, isExcluded: () => tracing.isTraced() }),
     onMalformed: () => void stats.service.serviceError++,
     onRefused: ({ code, message, cause }, call) => {
       const isTold = cause instanceof Error && cause.message === message;

@@ -3,6 +3,7 @@ import { bucketLimit } from "../ratelimit/algorithms/bucket.ts";
 import { sliceLimit } from "../ratelimit/algorithms/slices.ts";
 import type { ConditionalHit } from "../ratelimit/counter_cache.ts";
 import type { RateLimit, Rules } from "../ratelimit/rules.ts";
+import { countsOf, takeHits } from "../ratelimit/take_hits.ts";
 import type { OpenCache } from "./cache.ts";
 import type { ServiceParts } from "./parts.ts";
 import type { ApplyRules } from "./rules.ts";
@@ -30,7 +31,7 @@ export function checkingScripts(
   const tried = new Set<string>();
   const tryOne = async (name: string, hit: ConditionalHit, limits: readonly RateLimit[]) => {
     try {
-      await cache.take?.([hit]);
+      countsOf(await takeHits(cache, [hit]));
     } catch (error) {
       const reason = errorText(error);
       if (!REFUSED.test(reason)) return void tried.delete(name);

@@ -1,9 +1,8 @@
 import type { Clock } from "../base/clock.ts";
 import type { LogFields, Logger } from "../base/log.ts";
 import type { CounterCache } from "../ratelimit/counter_cache.ts";
-import type { KnownDecider } from "../ratelimit/known_requests.ts";
 import { type TracedRoute, type TracedService, traceGrpcService, traceRoute } from "./tracing_calls.ts";
-import { type Decide, traceCache, type TracedCache, traceDecide, untracedOnly } from "./tracing_decision.ts";
+import { type Decide, traceCache, type TracedCache, traceDecide } from "./tracing_decision.ts";
 import type { TracedWork } from "../base/traced_work.ts";
 import type { SpanRecord } from "./tracing_span_record.ts";
 import { CallTracer } from "./tracing_spans.ts";
@@ -35,8 +34,8 @@ export interface Tracing {
   route<Route extends TracedRoute>(routeFor: (decide: Decide) => Route, decide: Decide): Route;
   /** A span for each decision, below that of its call; pass the result to `route` and the gRPC service. */
   decide(decide: Decide): Decide;
-  /** Decides untraced calls only: a traced one has a span for its decision, made in `decide`. */
-  known(known: KnownDecider): KnownDecider;
+  /** True while the current call is traced: its decision has a span, made in `decide`. */
+  isTraced(): boolean;
   /** A span for each round trip, below that of its decision. */
   cache(cache: CounterCache, traced: TracedCache): CounterCache;
   /** A span for finished work of another thread. */
@@ -61,7 +60,7 @@ export function beginTracing(options: TracingOptions): Tracing {
     grpcService: (service) => traceGrpcService(service, tracer),
     route: (routeFor, decide) => traceRoute(routeFor, decide, tracer),
     decide: (decide) => traceDecide(decide, tracer),
-    known: (known) => untracedOnly(known, tracer),
+    isTraced: () => tracer.current !== undefined,
     cache: (cache, traced) => traceCache(cache, tracer, traced),
     work: (work) => tracer.record(work),
     logFields: (call) => tracer.logFields(call),

@@ -1,9 +1,16 @@
 import { shownText } from "../base/byte_text.ts";
-import type { Caller, ConditionalHit, CounterCache, Hit } from "../ratelimit/counter_cache.ts";
+import {
+  type AnyHit,
+  type Caller,
+  type CounterCache,
+  type CountReceiver,
+  isConditional,
+} from "../ratelimit/counter_cache.ts";
 import type { Decision } from "../ratelimit/decision.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
-import type { KnownDecider } from "../ratelimit/known_requests.ts";
 import { SPAN_KINDS, type SpanRecord } from "./tracing_span_record.ts";
+import type { Backend } from "../ratelimit/errors.ts";
+import { errorText } from "../base/error_text.ts";
 import { requestNote } from "./tracing_request_text.ts";
 import type { CallTracer } from "./tracing_spans.ts";
 
@@ -12,12 +19,10 @@ export type Decide = (request: RateLimitRequest, caller: Caller) => Decision | P
 
 /** Which cache is traced. */
 export interface TracedCache {
-  readonly backend: "kv" | "mc" | "memory";
+  readonly backend: Backend;
   /** Limits per second have a separate cache. */
   readonly perSecond: boolean;
 }
-
-type Answers<Answer> = Answer[] | Promise<Answer[]>;
 
 const DECISION = { name: "ShouldRateLimit Execution", kind: SPAN_KINDS.internal };
 /** The spans of round trips. */
@@ -43,82 +48,108 @@ export function traceDecide(decide: Decide, tracer: CallTracer): Decide {
   };
 }
 
-/** Knows no request of a traced call. */
-export function untracedOnly(known: KnownDecider, tracer: CallTracer): KnownDecider {
-  const isUntraced = () => tracer.current === undefined;
-  return {
-    countsHere: known.countsHere,
-    count: (...request) => isUntraced() ? known.count(...request) : undefined,
-    sharedPlan: (bytes) => isUntraced() ? known.sharedPlan(bytes) : undefined,
-    decide: (...call) => known.decide(...call),
-    learn: (...seen) => {
-      if (isUntraced()) known.learn(...seen);
-    },
-  };
-}
-
 /** The cache with a span for each round trip of a traced decision; the embedded cache has no round trips. */
 export function traceCache(cache: CounterCache, tracer: CallTracer, traced: TracedCache): CounterCache {
   if (traced.backend === "memory") return cache;
-  const shape = TRIPS[traced.backend];
-  // A second round trip starts when the first has ended, which is no longer within the decision.
-  const decisions = new WeakMap<Caller, SpanRecord>();
-  const decisionOf = (caller: Caller | undefined): SpanRecord | undefined => {
-    if (caller?.since === undefined) return tracer.current;
-    if (tracer.current !== undefined) decisions.set(caller, tracer.current);
-    return decisions.get(caller);
-  };
-  const trip = <Answer>(
-    parent: SpanRecord,
-    hits: readonly Pick<Hit, "perSecond">[],
-    commands: number,
-    ask: () => Answers<Answer>,
-  ): Answers<Answer> => {
-    const span = tracer.startChild(parent, shape);
-    noteHits(span, hits, commands, traced);
-    return tracer.runToEnd(span, ask);
-  };
-  const { take } = cache;
+  const trips = new Trips(tracer, traced.backend, traced.perSecond);
   return {
-    add(hits, caller) {
-      const parent = decisionOf(caller);
-      if (parent === undefined) return cache.add(hits, caller);
-      return trip(parent, hits, COMMANDS_OF_ADD, () => cache.add(hits, caller));
+    isConditional: cache.isConditional,
+    isImmediate: cache.isImmediate,
+    counterOf: (hit) => {
+      const counter = cache.counterOf(hit);
+      return {
+        take: (hits, caller, receiver) => {
+          const trip = trips.of(caller);
+          counter.take(hits, caller, trip === undefined ? receiver : trip.receiverOf(hit, hits, receiver));
+        },
+      };
     },
-    read(hits, caller) {
-      const parent = decisionOf(caller);
-      if (parent === undefined) return cache.read(hits, caller);
-      return trip(parent, hits, COMMANDS_OF_READ, () => cache.read(hits, caller));
-    },
-    ...(take === undefined ? {} : {
-      take: (hits: readonly ConditionalHit[], caller?: Caller) => {
-        const parent = decisionOf(caller);
-        if (parent === undefined) return take.call(cache, hits, caller);
-        return trip(parent, hits, COMMANDS_OF_TAKE, () => take.call(cache, hits, caller));
-      },
-    }),
-    // Only for untraced calls.
-    ...(cache.addOne === undefined ? {} : { addOne: cache.addOne.bind(cache) }),
     remove: (keys) => cache.remove(keys),
     close: () => cache.close(),
   };
 }
 
-/** A counter is increased, and its expiry set. */
-const COMMANDS_OF_ADD = 2;
-const COMMANDS_OF_READ = 1;
-/** A call of a script. */
-const COMMANDS_OF_TAKE = 1;
+/** The round trips of traced decisions: the hits that a caller takes together are one. */
+class Trips {
+  readonly #tracer: CallTracer;
+  readonly #backend: "kv" | "mc";
+  readonly #perSecond: boolean;
+  /** A second round trip starts when the first has ended, which is no longer within the decision. */
+  readonly #decisions = new WeakMap<WeakKey, SpanRecord>();
+  readonly #open = new WeakMap<Caller, Trip>();
 
-function noteHits(
-  span: SpanRecord,
-  hits: readonly Pick<Hit, "perSecond">[],
-  commands: number,
-  { backend, perSecond }: TracedCache,
-): void {
-  if (backend !== "kv") return span.set(MC_KEYS, hits.length);
-  let apart = 0;
-  if (perSecond) { for (const hit of hits) if (hit.perSecond) apart++; }
-  span.set(KV_COMMANDS, (hits.length - apart) * commands);
-  span.set(KV_PER_SECOND_COMMANDS, apart * commands);
+  constructor(tracer: CallTracer, backend: "kv" | "mc", perSecond: boolean) {
+    this.#tracer = tracer;
+    this.#backend = backend;
+    this.#perSecond = perSecond;
+  }
+
+  /** The round trip of the hits of this caller; undefined if its call is not traced. */
+  of(caller: Caller | undefined): Trip | undefined {
+    const open = caller === undefined ? undefined : this.#open.get(caller);
+    if (open !== undefined) return open;
+    const decision = this.#decisionOf(caller);
+    if (decision === undefined) return undefined;
+    const span = this.#tracer.startChild(decision, TRIPS[this.#backend]);
+    const trip = new Trip(
+      span,
+      { backend: this.#backend, perSecond: this.#perSecond },
+      caller?.hitCount ?? 1,
+    );
+    if (caller !== undefined) this.#open.set(caller, trip);
+    return trip;
+  }
+
+  #decisionOf(caller: Caller | undefined): SpanRecord | undefined {
+    const call = caller?.call;
+    if (caller?.since === undefined || call === undefined) return this.#tracer.current;
+    if (this.#tracer.current !== undefined) this.#decisions.set(call, this.#tracer.current);
+    return this.#decisions.get(call);
+  }
 }
+
+/** One round trip, whose span ends with its last hit. */
+class Trip {
+  readonly #span: SpanRecord;
+  readonly #traced: TracedCache;
+  #waiting: number;
+  #hits = 0;
+  readonly #commands = { main: 0, perSecond: 0 };
+
+  constructor(span: SpanRecord, traced: TracedCache, hits: number) {
+    this.#span = span;
+    this.#traced = traced;
+    this.#waiting = hits;
+  }
+
+  /** A receiver that notes the outcome of a hit first. */
+  receiverOf(hit: AnyHit, hits: number, receiver: CountReceiver): CountReceiver {
+    this.#hits++;
+    const isApart = this.#traced.perSecond && hit.perSecond;
+    this.#commands[isApart ? "perSecond" : "main"] += isConditional(hit) || hits === 0 ? 1 : COMMANDS_OF_ADD;
+    return {
+      counted: (count) => {
+        this.#end();
+        receiver.counted(count);
+      },
+      failed: (error) => {
+        this.#span.fail(errorText(error));
+        this.#end();
+        receiver.failed(error);
+      },
+    };
+  }
+
+  #end(): void {
+    if (--this.#waiting > 0) return;
+    if (this.#traced.backend !== "kv") this.#span.set(MC_KEYS, this.#hits);
+    else {
+      this.#span.set(KV_COMMANDS, this.#commands.main);
+      this.#span.set(KV_PER_SECOND_COMMANDS, this.#commands.perSecond);
+    }
+    this.#span.end();
+  }
+}
+
+/** A counter is increased, and its expiry set; a read and the call of a script are one command. */
+const COMMANDS_OF_ADD = 2;

@@ -106,15 +106,15 @@ const RESPONSE = new Message<
   dynamicMetadata: structField(6),
 });
 
-/** `RateLimitResponse.Code`. */
-const OK = 1;
 /** Fields of a response and of its status, by their numbers. */
 const TAGS = { code: [1 << 3 | VARINT], status: [2 << 3 | LENGTH], currentLimit: [2 << 3 | LENGTH] } as const;
 const LIMIT_REMAINING_TAG = 3 << 3 | VARINT;
 const DURATION_TAG = 4 << 3 | LENGTH;
 const SECONDS_TAG = 1 << 3 | VARINT;
-/** Behind code and tag. */
+/** Positions in a response: each behind its tag, and the status behind its length. */
+const CODE_AT = 1;
 const STATUS_LENGTH_AT = 3;
+const STATUS_CODE_AT = 5;
 /** What remains and the duration: two tags, two numbers of at most 5 and 10 bytes, a tag and a length. */
 const MAX_STATUS_REST = 19;
 /** With it and its own tags a status has less than 128 bytes. */
@@ -177,31 +177,39 @@ export function encodeRateLimitResponse(
 }
 
 /**
- * Writes responses with one status, both codes OK, that differ only in what remains and when it is reset. `unit` is a
- * number of `RateLimitResponse.RateLimit.Unit`.
+ * Writes responses with one status and its code that differ only in the code, in what remains and in when it is reset.
+ * `unit` is a number of `RateLimitResponse.RateLimit.Unit`.
  */
-export class OkResponseForm {
+export class LimitResponseForm {
   /** The bytes before what remains, which begin with those before the length of the status. */
   readonly #head: Uint8Array;
   readonly maxBytes: number;
 
   private constructor(limit: Uint8Array) {
-    const status = [...TAGS.code, OK, ...TAGS.currentLimit, limit.length, ...limit];
-    this.#head = new Uint8Array([...TAGS.code, OK, ...TAGS.status, 0, ...status]);
+    const status = [...TAGS.code, 0, ...TAGS.currentLimit, limit.length, ...limit];
+    this.#head = new Uint8Array([...TAGS.code, 0, ...TAGS.status, 0, ...status]);
     this.maxBytes = this.#head.length + MAX_STATUS_REST;
   }
 
   /** The form for this limit; undefined if its name is so long that the lengths have more than one byte. */
-  static of(limit: WireCurrentLimit): OkResponseForm | undefined {
+  static of(limit: WireCurrentLimit): LimitResponseForm | undefined {
     const bytes = CURRENT_LIMIT.encode(limit);
-    return bytes.length > MAX_FORM_LIMIT ? undefined : new OkResponseForm(bytes);
+    return bytes.length > MAX_FORM_LIMIT ? undefined : new LimitResponseForm(bytes);
   }
 
-  /** Writes a response at a position and returns its end. */
-  write(into: Uint8Array, at: number, limitRemaining: number, secondsUntilReset: number): number {
+  /** Writes a response at a position and returns its end. `code` is a number of `RateLimitResponse.Code`. */
+  write(
+    into: Uint8Array,
+    at: number,
+    code: number,
+    limitRemaining: number,
+    secondsUntilReset: number,
+  ): number {
     const head = this.#head;
     const { length } = head;
     for (let index = 0; index < length; index++) into[at + index] = head[index] ?? 0;
+    into[at + CODE_AT] = code;
+    into[at + STATUS_CODE_AT] = code;
     let end = at + length;
     if (limitRemaining > 0) {
       into[end] = LIMIT_REMAINING_TAG;

@@ -6,6 +6,7 @@ import type { Taken } from "../../src/ratelimit/algorithms/taken.ts";
 import type { ConditionalHit, CounterCache } from "../../src/ratelimit/counter_cache.ts";
 import { seededRandom } from "../harness/seeded_random.ts";
 import { until } from "../harness/until.ts";
+import { taken } from "../harness/take.ts";
 
 /** What a case may know of the adapter. */
 interface ConditionalTraits {
@@ -176,10 +177,6 @@ export const CONDITIONAL_CASES: Readonly<
     }
   },
 };
-
-async function taken(cache: CounterCache, hits: readonly ConditionalHit[]): Promise<Taken[]> {
-  return await cache.take?.(hits) ?? [];
-}
 
 function shortOf(answer?: Taken): string {
   if (answer === undefined) return "no answer";

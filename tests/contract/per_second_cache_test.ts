@@ -1,7 +1,7 @@
 import { systemClock } from "../../src/base/clock.ts";
 import { MemoryCache } from "../../src/cache/memory_cache.ts";
 import { PerSecondCache } from "../../src/cache/per_second_cache.ts";
-import type { Caller, ConditionalHit, CounterCache, Hit } from "../../src/ratelimit/counter_cache.ts";
+import type { AnyHit, Counter, CounterCache } from "../../src/ratelimit/counter_cache.ts";
 import { openKvCache } from "../harness/open_kv.ts";
 import { sharedRedis } from "../harness/shared_servers.ts";
 import { counterCacheContract } from "./counter_cache_contract.ts";
@@ -10,23 +10,21 @@ const server = await sharedRedis();
 
 /** The suite's own hits are of one kind; every other key counts per second here, so that both are asked. */
 class EveryOtherKey implements CounterCache {
+  readonly isConditional: boolean;
+  readonly isImmediate: boolean;
   readonly #cache: CounterCache;
   readonly #keys = new Map<string, boolean>();
-  readonly take?: NonNullable<CounterCache["take"]>;
 
   constructor(cache: CounterCache) {
     this.#cache = cache;
-    const { take } = cache;
-    if (take === undefined) return;
-    this.take = (hits, caller) => take.call(cache, this.#spread(hits), caller);
+    this.isConditional = cache.isConditional;
+    this.isImmediate = cache.isImmediate;
   }
 
-  add(hits: readonly Hit[], caller?: Caller): number[] | Promise<number[]> {
-    return this.#cache.add(this.#spread(hits), caller);
-  }
-
-  read(hits: readonly Hit[], caller?: Caller): number[] | Promise<number[]> {
-    return this.#cache.read(this.#spread(hits), caller);
+  counterOf(hit: AnyHit): Counter {
+    const perSecond = this.#keys.get(hit.key) ?? this.#keys.size % 2 === 1;
+    this.#keys.set(hit.key, perSecond);
+    return this.#cache.counterOf({ ...hit, perSecond });
   }
 
   remove(keys: readonly string[]): Promise<void> {
@@ -35,14 +33,6 @@ class EveryOtherKey implements CounterCache {
 
   close(): Promise<void> {
     return this.#cache.close();
-  }
-
-  #spread<Asked extends Hit | ConditionalHit>(hits: readonly Asked[]): Asked[] {
-    return hits.map((one) => {
-      const perSecond = this.#keys.get(one.key) ?? this.#keys.size % 2 === 1;
-      this.#keys.set(one.key, perSecond);
-      return { ...one, perSecond };
-    });
   }
 }
 

@@ -1,5 +1,5 @@
 import { createRateLimitGrpcService } from "../../src/grpc/rate_limit_service.ts";
-import type { KnownDecider } from "../../src/ratelimit/known_requests.ts";
+import { KnownRequests } from "../../src/grpc/known/known_requests.ts";
 import type { CallContext } from "../../src/grpc/grpc_service.ts";
 import type { CounterCache } from "../../src/ratelimit/counter_cache.ts";
 import type { LimitEventSink, LimitFact } from "../../src/ratelimit/limit_events.ts";
@@ -8,6 +8,7 @@ import { MemoryCache } from "../../src/cache/memory_cache.ts";
 import { assertEquals } from "./assert.ts";
 import type { FakeClock } from "./fake_clock.ts";
 import { ServiceFixture, type ServiceFixtureOptions } from "./service_fixture.ts";
+import { readCounts } from "./take.ts";
 
 const CALL: CallContext = { header: () => undefined, cancelled: false };
 
@@ -37,15 +38,20 @@ export class KnownRequestsPair implements AsyncDisposable {
   readonly #facts = [new ReportedFacts(), new ReportedFacts()] as const;
   readonly #handleKnown: Handle;
   readonly #handlePlain: Handle;
-  /** Requests that were recognized. */
-  recognized = 0;
+  readonly #requests: CountedRequests;
 
   constructor({ createCache, ...options }: PairOptions) {
     const [ofKnown, ofPlain] = this.#facts;
     this.#known = new ServiceFixture({ ...options, createCache, limitEvents: ofKnown });
     this.#plain = new ServiceFixture({ ...options, createCache, limitEvents: ofPlain });
-    this.#handleKnown = handleOf(this.#known, this.#counted());
+    this.#requests = new CountedRequests({ service: this.#known.service, random: () => 0.5 });
+    this.#handleKnown = handleOf(this.#known, this.#requests);
     this.#handlePlain = handleOf(this.#plain, undefined);
+  }
+
+  /** Requests that were recognized. */
+  get recognized(): number {
+    return this.#requests.recognized;
   }
 
   /** Seconds since the epoch. */
@@ -83,7 +89,7 @@ export class KnownRequestsPair implements AsyncDisposable {
       tally: [fixture.service.tally.total, fixture.service.tally.overLimit],
       rules: fixture.service.rules?.limits.map((_, index) => fixture.service.ruleCounts?.at(index)),
       top: fixture.service.tally.overLimitKeys.top(10, this.nowSeconds),
-      counts: await fixture.cache.read(keys.map((key) => ({ ...HIT, key }))),
+      counts: await readCounts(fixture.cache, keys.map((key) => ({ ...HIT, key }))),
     })));
     assertEquals(known, plain);
     const [ofKnown, ofPlain] = this.#facts;
@@ -98,21 +104,6 @@ export class KnownRequestsPair implements AsyncDisposable {
     return [this.#known, this.#plain];
   }
 
-  #counted(): KnownDecider {
-    const { service: { known } } = this.#known;
-    const counted = <T>(found: T): T => {
-      if (found !== undefined) this.recognized++;
-      return found;
-    };
-    return {
-      countsHere: known.countsHere,
-      count: (...request) => counted(known.count(...request)),
-      sharedPlan: (bytes) => counted(known.sharedPlan(bytes)),
-      decide: (...call) => known.decide(...call),
-      learn: (...seen) => known.learn(...seen),
-    };
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#known[Symbol.asyncDispose]();
     await this.#plain[Symbol.asyncDispose]();
@@ -125,16 +116,38 @@ const HIT = { key: "", addend: 0, windowEnd: 0, expiresInSeconds: 1, perSecond: 
 export function laterCache(clock: FakeClock, maxKeys: number): CounterCache {
   const cache = new MemoryCache({ maxKeys, clock });
   return {
-    add: (hits) => Promise.resolve(cache.add(hits)),
-    addOne: (hit, _, receiver) => queueMicrotask(() => receiver.counted(cache.add([hit])[0] ?? 0)),
-    read: (hits) => Promise.resolve(cache.read(hits)),
-    take: (hits) => Promise.resolve(cache.take(hits)),
+    isConditional: true,
+    isImmediate: false,
+    counterOf: (hit) => {
+      const counter = cache.counterOf(hit);
+      return {
+        take: (hits, caller, receiver) => queueMicrotask(() => counter.take(hits, caller, receiver)),
+      };
+    },
     remove: (keys) => cache.remove(keys),
     close: () => cache.close(),
   };
 }
 
-function handleOf(fixture: ServiceFixture, known: KnownDecider | undefined): Handle {
+/** Counts what it recognizes. */
+class CountedRequests extends KnownRequests {
+  recognized = 0;
+
+  override respond(...request: Parameters<KnownRequests["respond"]>): ReturnType<KnownRequests["respond"]> {
+    return this.#count(super.respond(...request));
+  }
+
+  override handle(...request: Parameters<KnownRequests["handle"]>): ReturnType<KnownRequests["handle"]> {
+    return this.#count(super.handle(...request));
+  }
+
+  #count<T>(found: T): T {
+    if (found !== undefined) this.recognized++;
+    return found;
+  }
+}
+
+function handleOf(fixture: ServiceFixture, known: KnownRequests | undefined): Handle {
   const decide = fixture.service.shouldRateLimit.bind(fixture.service);
   const [method] = createRateLimitGrpcService(decide, known === undefined ? {} : { known }).methods;
   if (method?.kind !== "unary") throw new Error("The service has no unary method");

@@ -1,6 +1,7 @@
 import type { CounterCache, Hit } from "../../src/ratelimit/counter_cache.ts";
 import type { RedisServer } from "./redis_server.ts";
 import { until } from "./until.ts";
+import { takeCounts } from "./take.ts";
 
 const KEYS = 120;
 const CALLS = 25;
@@ -31,7 +32,10 @@ export async function runExpiryFaults(options: ExpiryFaultOptions): Promise<void
   const { cache, rounds, random } = options;
   const pick = (below: number) => Math.floor(random() * below);
   for (let round = 0; round < rounds; round++) {
-    await until("the cache to count", async () => (await cache.add([expiryHit("probe", 1)])).length === 1);
+    await until(
+      "the cache to count",
+      async () => (await takeCounts(cache, [expiryHit("probe", 1)])).length === 1,
+    );
     const primaries = await options.primaries();
     const all = (...command: string[]) => Promise.all(primaries.map((server) => server.command(...command)));
     // Every key has its expiry now, and the cache knows it.
@@ -88,7 +92,7 @@ async function burst(cache: CounterCache, pick: (below: number) => number): Prom
       { length: 1 + pick(3) },
       () => expiryHit(`faults_${pick(KEYS)}`, pick(8) === 0 ? -1 : 1 + pick(3)),
     );
-    await cache.add(hits);
+    await takeCounts(cache, hits);
   });
   await Promise.allSettled(calls);
 }

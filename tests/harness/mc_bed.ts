@@ -1,7 +1,6 @@
 import { assertRejects } from "#assert";
 import { systemClock } from "../../src/base/clock.ts";
 import { McCache, type McCacheOptions } from "../../src/cache/mc/cache.ts";
-import { handled } from "./handled.ts";
 import { type Memcached, startMemcached } from "./memcached.ts";
 import { needs } from "./tools.ts";
 
@@ -11,17 +10,13 @@ export type McOptions = Partial<McCacheOptions>;
 /** A cache over nodes on these ports of the loopback address. */
 export function openMc(ports: readonly number[], options: McOptions = {}): McCache {
   const { clock = systemClock } = options;
-  const cache = new McCache({
+  return new McCache({
     hosts: ports.map((port) => ({ host: "127.0.0.1", port })),
     maxIdleConnections: 2,
     random: Math.random,
     timeoutMs: 30_000,
     ...options,
     clock,
-  });
-  const add = cache.add.bind(cache);
-  return Object.assign(cache, {
-    add: (...asked: Parameters<McCache["add"]>) => handled(add(...asked)),
   });
 }
 

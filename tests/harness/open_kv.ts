@@ -8,6 +8,9 @@ import { KvConnections } from "../../src/cache/kv/connections.ts";
 import { KvNode, type KvNodeOptions } from "../../src/cache/kv/node.ts";
 import { hostPort } from "../../src/base/host_port.ts";
 import type { TlsFiles } from "../../src/cache/tls_files.ts";
+import { kvCounterOf } from "../../src/cache/kv/counters.ts";
+import type { Counted } from "../../src/ratelimit/algorithms/taken.ts";
+import type { AnyHit, Caller } from "../../src/ratelimit/counter_cache.ts";
 import { handled } from "./handled.ts";
 
 /** Nothing that is meant to be answered takes so long, however slow the machine is. */
@@ -36,11 +39,7 @@ export interface OpenKvOptions extends
 /** A key-value cache at this address, as `KV_URL` takes it; closed at the end of an `await using`. */
 export function openKvCache(url: string, options: OpenKvOptions = {}): KvCache & AsyncDisposable {
   const cache = new KvCache(nodeOptions(url, options));
-  const add = cache.add.bind(cache);
-  return Object.assign(cache, {
-    add: (...asked: Parameters<KvCache["add"]>) => handled(add(...asked)),
-    [Symbol.asyncDispose]: () => cache.close(),
-  });
+  return Object.assign(cache, { [Symbol.asyncDispose]: () => cache.close() });
 }
 
 /** One node at this address, once it is connected; closed at the end of an `await using`. */
@@ -50,11 +49,7 @@ export async function openKvNode(
 ): Promise<KvNode & AsyncDisposable> {
   const node = new KvNode(nodeOptions(url, options));
   await node.ready;
-  const ask = node.ask.bind(node);
-  return Object.assign(node, {
-    ask: (...asked: Parameters<KvNode["ask"]>) => handled(ask(...asked)),
-    [Symbol.asyncDispose]: () => node.close(),
-  });
+  return Object.assign(node, { [Symbol.asyncDispose]: () => node.close() });
 }
 
 /** A cluster with its nodes at these ports; closed at the end of an `await using`. */
@@ -78,11 +73,7 @@ export function openKvCluster(
     ...shared,
     ...options,
   });
-  const add = cluster.add.bind(cluster);
-  return Object.assign(cluster, {
-    add: (...asked: Parameters<KvCluster["add"]>) => handled(add(...asked)),
-    [Symbol.asyncDispose]: () => cluster.close(),
-  });
+  return Object.assign(cluster, { [Symbol.asyncDispose]: () => cluster.close() });
 }
 
 /** So many connections, and why each of them was lost or not made. */
@@ -120,4 +111,18 @@ function nodeOptions(url: string, options: OpenKvOptions): KvNodeOptions & { rea
     clock,
     random: Math.random,
   };
+}
+
+/** The counts after hits of one node, which are one batch; rejects with the first error. */
+export function askNode(
+  node: KvNode,
+  hits: readonly AnyHit[],
+  { caller, asking = false }: { readonly caller?: Caller; readonly asking?: boolean } = {},
+): Promise<Counted[]> {
+  return handled(Promise.all(hits.map((hit) => {
+    const { promise, resolve, reject } = Promise.withResolvers<Counted>();
+    const receiver = { counted: resolve, failed: reject };
+    node.take(kvCounterOf(hit, () => {}), hit.addend, { caller, receiver, asking });
+    return promise;
+  })));
 }

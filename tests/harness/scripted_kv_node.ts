@@ -1,14 +1,22 @@
 import type { KvNodeLike, OpenKvNode } from "../../src/cache/kv/cluster/node.ts";
 import type { LateExpiry } from "../../src/cache/kv/expiries.ts";
-import { type KvAskOptions, KvFailure } from "../../src/cache/kv/node.ts";
+import type { KvTakeOptions } from "../../src/cache/kv/node.ts";
+import type { KvCounter } from "../../src/cache/kv/counters.ts";
 import { hostPort } from "../../src/base/host_port.ts";
-import type { Taken } from "../../src/ratelimit/algorithms/taken.ts";
-import type { ConditionalHit, Hit } from "../../src/ratelimit/counter_cache.ts";
+import type { CountReceiver, Hit } from "../../src/ratelimit/counter_cache.ts";
+
+type ScriptedHit = Pick<Hit, "key" | "addend">;
+
+interface ScriptedTake {
+  readonly hit: ScriptedHit;
+  readonly isConditional: boolean;
+  readonly receiver: CountReceiver;
+}
 
 /** A node's replies to hits, by position: a count or an error; absent for a node that never replies. */
 type HitScript = (
-  hits: readonly Hit[],
-  options: KvAskOptions,
+  hits: readonly ScriptedHit[],
+  options: KvTakeOptions,
 ) => readonly (number | string)[] | undefined;
 
 /** A node whose answers a test writes; it keeps what it was asked. */
@@ -35,7 +43,8 @@ class ScriptedKvNode {
   /** Receives expiries that it cannot send. */
   placeExpiry: (expiry: LateExpiry) => boolean = () => false;
   /** Callers of the latest call. */
-  options: KvAskOptions = {};
+  options: KvTakeOptions | undefined;
+  #batch: { readonly isAsking: boolean; readonly takes: ScriptedTake[] } | undefined;
   #tell: ((connected: boolean, reason: string) => void) | undefined;
   #arrive: (() => void) | undefined;
 
@@ -68,11 +77,7 @@ class ScriptedKvNode {
         return isConnected();
       },
       metrics,
-      ask: (hits, options = {}) => this.#ask(hits, options),
-      askOne: (hit, caller, receiver) => {
-        this.#ask([hit], { caller }).then(([count = 0]) => receiver.counted(count), receiver.failed);
-      },
-      askToTake: (hits, options = {}) => this.#take(hits, options),
+      take: (counter, hits, options) => this.#take(counter, hits, options),
       command: (args, options) => this.#command(args, options?.asking === true),
       owe: (late) => void this.owed.push(...late.map(({ key }) => key)),
       close: () => {
@@ -97,22 +102,40 @@ class ScriptedKvNode {
     this.#tell?.(false, "gone");
   }
 
-  async #ask(hits: readonly Hit[], options: KvAskOptions): Promise<number[]> {
+  /** Takes of one turn are one question, as they are one batch. */
+  #take(counter: KvCounter, hits: number, options: KvTakeOptions): void {
     this.options = options;
-    this.asked.push([...(options.asking === true ? ["ASKING"] : []), ...hits.map(({ key }) => key)]);
-    await this.gate?.promise;
-    const answers = this.away ? hits.map(() => "no connection") : this.script(hits, options);
-    if (answers === undefined) return await new Promise(() => {});
-    const counts = answers.map((answer) => typeof answer === "number" ? answer : undefined);
-    const states = answers.map((answer) => typeof answer === "string" ? answer : undefined);
-    if (states.every((state) => state === undefined)) return counts.map(Number);
-    throw new KvFailure(states.find((state) => state !== undefined) ?? "", { counts, states });
+    const isAsking = options.asking === true;
+    let batch = this.#batch;
+    if (batch?.isAsking !== isAsking) {
+      const created = batch = this.#batch = { isAsking, takes: [] as ScriptedTake[] };
+      this.asked.push(isAsking ? ["ASKING"] : []);
+      queueMicrotask(() => {
+        if (this.#batch === created) this.#batch = undefined;
+        void this.#answer(created.takes, options);
+      });
+    }
+    const { key } = counter;
+    this.asked.at(-1)?.push(key);
+    batch.takes.push({
+      hit: { key, addend: hits },
+      isConditional: "limit" in counter,
+      receiver: options.receiver,
+    });
   }
 
   /** Conditional hits are answered with the counts of the script as what is used. */
-  async #take(hits: readonly ConditionalHit[], options: KvAskOptions): Promise<Taken[]> {
-    const counts = await this.#ask(hits.map((hit) => ({ ...hit, windowEnd: 0 })), options);
-    return counts.map((used) => ({ granted: true, used, available: 0, retryMs: 0, freeMs: 0 }));
+  async #answer(takes: readonly ScriptedTake[], options: KvTakeOptions): Promise<void> {
+    await this.gate?.promise;
+    const hits = takes.map(({ hit }) => hit);
+    const answers = this.away ? hits.map(() => "no connection") : this.script(hits, options);
+    if (answers === undefined) return;
+    for (const [position, { receiver, isConditional }] of takes.entries()) {
+      const answer = answers[position] ?? "no answer";
+      if (typeof answer === "string") receiver.failed(new Error(answer));
+      else if (!isConditional) receiver.counted(answer);
+      else receiver.counted({ granted: true, used: answer, available: 0, retryMs: 0, freeMs: 0 });
+    }
   }
 
   #command(args: readonly string[], asking: boolean): Promise<unknown> {

@@ -1,8 +1,8 @@
-import { HitBatch, type HitGroup, type WaitingAsk } from "../hit_batch.ts";
-import type { KeptHit } from "../../ratelimit/counter_cache.ts";
+import { type Ask, HitBatch, type HitGroup, type WaitingAsk } from "../hit_batch.ts";
 import type { KvCommands } from "./connection.ts";
 import type { KvExpiries, LateExpiry } from "./expiries.ts";
-import { KvTakes, type TakeAsk } from "./takes.ts";
+import { type KvAsk, KvWindowCounter } from "./counters.ts";
+import { KvTakes } from "./takes.ts";
 import { shortened } from "../server_connection.ts";
 import { ReplyError, respArgument, respCommand, RespWriter } from "./resp.ts";
 
@@ -35,6 +35,8 @@ function beginning(parts: number, name: string, ...args: readonly Uint8Array[]):
   return writer.finish();
 }
 
+type WindowGroup = HitGroup<KvWindowCounter>;
+
 /** What is to be sent after a batch. */
 export interface AfterBatch {
   /** Calls of scripts that the node did not know. */
@@ -48,7 +50,7 @@ export interface AfterBatch {
 }
 
 /** What goes to one node of the key-value cache in one write. */
-export class KvBatch extends HitBatch {
+export class KvBatch extends HitBatch<KvWindowCounter> {
   /** The expiries of other batches that go with this one. */
   late: LateExpiry[];
   #takes = new KvTakes();
@@ -73,8 +75,9 @@ export class KvBatch extends HitBatch {
     return super.size + this.#takes.size;
   }
 
-  addTake(ask: TakeAsk): void {
-    this.#takes.add(ask);
+  override add(ask: KvAsk): void {
+    if (isOfWindow(ask)) super.add(ask);
+    else this.#takes.add(ask);
   }
 
   override drop(isDropped: (ask: WaitingAsk) => boolean, state: string): void {
@@ -109,7 +112,7 @@ export class KvBatch extends HitBatch {
       const expires = group.total > 0 && (this.#asking || !isCovered(group, expiries));
       this.#expires.push(expires);
       if (!expires) continue;
-      writeKey(writer.bytes(before).bytes(EXPIRE), group).argument(group.expiresInSeconds);
+      writeKey(writer.bytes(before).bytes(EXPIRE), group.counter).argument(group.expiresInSeconds);
       replies += each;
     }
     this.#takes.write(writer, before);
@@ -118,7 +121,7 @@ export class KvBatch extends HitBatch {
   }
 
   /** Settles the callers with the replies, in the order of the commands; returns what is to be sent after it. */
-  settle(replies: readonly unknown[], expiries: KvExpiries): AfterBatch {
+  answered(replies: readonly unknown[], expiries: KvExpiries): AfterBatch {
     const each = this.#asking ? 2 : 1;
     const after: AfterBatch = { again: undefined, follow: [], retry: [], confirm: [] };
     const isCurrent = this.#generation === expiries.generation;
@@ -140,9 +143,9 @@ export class KvBatch extends HitBatch {
       group.outcome = outcomeOf(countOf(reply, group), expired);
       if (group.total <= 0) continue;
       if (expired !== 1) learn(group, { reply, expires, expired }, expiries, after);
-      else if (isCurrent) expiries.remember(group.key, group.windowEnd);
+      else if (isCurrent) expiries.remember(group.counter.key, group.windowEnd);
     }
-    this.settleAsks();
+    this.settle();
     const takes = this.#takes.settle(replies, at, each);
     if (takes !== undefined) {
       after.again = new KvBatch({ asking: this.#asking });
@@ -161,6 +164,10 @@ export class KvBatch extends HitBatch {
   }
 }
 
+function isOfWindow(ask: KvAsk): ask is Ask<KvWindowCounter> {
+  return ask.counter instanceof KvWindowCounter;
+}
+
 /** A refused expiry fails the hit, unless the key has moved: the cluster would count the hit there again. */
 function outcomeOf(count: number | string, expired: unknown): number | string {
   if (!(expired instanceof Error)) return count;
@@ -169,7 +176,7 @@ function outcomeOf(count: number | string, expired: unknown): number | string {
 
 /** Notes what the expiry requires: a counter equal to what was added is new, and one without a reply may be. */
 function learn(
-  group: HitGroup,
+  group: WindowGroup,
   { reply, expires, expired }: { reply: unknown; expires: boolean; expired: unknown },
   expiries: KvExpiries,
   after: AfterBatch,
@@ -183,52 +190,54 @@ function learn(
   } else if (reply === deltaOf(group.total)) after.follow.push(forget(group, expiries));
 }
 
-function forget({ key, expiresInSeconds, windowEnd }: HitGroup, expiries: KvExpiries): LateExpiry {
+function forget(
+  { counter: { key }, expiresInSeconds, windowEnd }: WindowGroup,
+  expiries: KvExpiries,
+): LateExpiry {
   expiries.forget(key);
   return { key, expiresInSeconds, windowEnd };
 }
 
-/** Whether the expiry of a group is set; a hit that is used again keeps the proof. */
-function isCovered({ key, hit, windowEnd }: HitGroup, expiries: KvExpiries): boolean {
-  const { kept } = hit;
-  if (kept?.expiry === expiries.generation && hit.windowEnd === windowEnd) return true;
-  if (!expiries.covers(key, windowEnd)) return false;
-  if (kept !== undefined) kept.expiry = expiries.generation;
+/** Whether the expiry of a group is set; its counter keeps the proof. */
+function isCovered({ counter, windowEnd }: WindowGroup, expiries: KvExpiries): boolean {
+  const isOwnWindow = counter.windowEnd === windowEnd;
+  if (isOwnWindow && counter.expiry === expiries.generation) return true;
+  if (!expiries.covers(counter.key, windowEnd)) return false;
+  if (isOwnWindow) counter.expiry = expiries.generation;
   return true;
 }
 
 /** Writes the key; that of a kept command is copied. */
-function writeKey(writer: RespWriter, { key, hit: { kept, addend } }: HitGroup): RespWriter {
-  if (kept?.bytes === undefined) return writer.argument(key);
-  const numberLength = addend === 1 ? ONE.length : respArgument(String(addend)).length;
-  return writer.part(kept.bytes, kept.start + INCRBY.length, kept.end - numberLength);
+function writeKey(writer: RespWriter, { key, keptHits, bytes, start, end }: KvWindowCounter): RespWriter {
+  if (keptHits === 0) return writer.argument(key);
+  const numberLength = keptHits === 1 ? ONE.length : respArgument(String(keptHits)).length;
+  return writer.part(bytes, start + INCRBY.length, end - numberLength);
 }
 
-function writeCommand(writer: RespWriter, group: HitGroup): void {
-  const { total, hit: { kept, addend } } = group;
-  if (total > 0 && total === addend && kept !== undefined) {
-    if (kept.bytes === undefined) keepCommand(kept, group);
-    writer.part(kept.bytes ?? NOTHING, kept.start, kept.end);
-  } else if (total > 0) writeKey(writer.bytes(INCRBY), group).argument(deltaOf(total));
-  else if (total === 0) writeKey(writer.bytes(GET), group);
-  else writeKey(writer.bytes(EVAL), group).argument(-total);
+function writeCommand(writer: RespWriter, { total, counter }: WindowGroup): void {
+  if (total > 0 && counter.keptHits === 0 && counter.isRepeated) keepCommand(counter, total);
+  if (total > 0 && total === counter.keptHits) writer.part(counter.bytes, counter.start, counter.end);
+  else if (total > 0) writeKey(writer.bytes(INCRBY), counter).argument(deltaOf(total));
+  else if (total === 0) writeKey(writer.bytes(GET), counter);
+  else writeKey(writer.bytes(EVAL), counter).argument(-total);
 }
 
-/** Commands of hits that are used again are next to each other: many small arrays would take more memory and time. */
+/** Commands of repeated counters are next to each other: many small arrays would take more memory and time. */
 const SLAB_BYTES = 65_536;
 let slab = NOTHING;
 let slabUsed = 0;
 
-function keepCommand(kept: KeptHit, group: HitGroup): void {
-  const command = writeKey(new RespWriter().bytes(INCRBY), group).argument(group.total).finish();
+function keepCommand(counter: KvWindowCounter, hits: number): void {
+  const command = writeKey(new RespWriter().bytes(INCRBY), counter).argument(deltaOf(hits)).finish();
   if (slabUsed + command.length > slab.length) {
     slab = new Uint8Array(Math.max(SLAB_BYTES, command.length));
     slabUsed = 0;
   }
   slab.set(command, slabUsed);
-  kept.bytes = slab;
-  kept.start = slabUsed;
-  kept.end = slabUsed += command.length;
+  counter.keptHits = hits;
+  counter.bytes = slab;
+  counter.start = slabUsed;
+  counter.end = slabUsed += command.length;
 }
 
 /** The server takes no number of 2^63, which hits of many callers together may reach. */
@@ -237,7 +246,7 @@ function deltaOf(hits: number): number {
 }
 
 /** The count in a reply, or a text that says what is wrong. */
-function countOf(reply: unknown, { total }: HitGroup): number | string {
+function countOf(reply: unknown, { total }: WindowGroup): number | string {
   if (reply instanceof Error) return OVERFLOW.test(reply.message) ? MAX_COUNT : shortened(reply.message);
   if (total > 0) {
     const delta = deltaOf(total);

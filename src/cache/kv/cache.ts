@@ -1,14 +1,8 @@
 import { errorText } from "../../base/error_text.ts";
-import type { Taken } from "../../ratelimit/algorithms/taken.ts";
-import type {
-  Caller,
-  ConditionalHit,
-  CounterCache,
-  CountReceiver,
-  Hit,
-} from "../../ratelimit/counter_cache.ts";
+import type { AnyHit, Counter, CounterCache } from "../../ratelimit/counter_cache.ts";
 import { CacheError } from "../../ratelimit/errors.ts";
-import { KvFailure, KvNode, type KvNodeOptions } from "./node.ts";
+import { kvCounterOf, type KvTake } from "./counters.ts";
+import { KvNode, type KvNodeOptions } from "./node.ts";
 
 /** How one primary is asked. */
 export interface KvCacheOptions extends Omit<KvNodeOptions, "errorOf"> {
@@ -18,41 +12,31 @@ export interface KvCacheOptions extends Omit<KvNodeOptions, "errorOf"> {
 
 /** Counters in one primary that speaks the Redis protocol. */
 export class KvCache extends KvNode implements CounterCache {
+  readonly isConditional = true;
+  readonly isImmediate = false;
   readonly #address: string;
+  readonly #take: KvTake = (counter, hits, caller, receiver) => {
+    this.take(counter, hits, { caller, receiver });
+  };
 
   constructor(options: KvCacheOptions) {
-    super({ ...options, errorOf: (failure) => kvError(options.address, failure) });
+    super({ ...options, errorOf: (state) => kvError(options.address, state) });
     this.#address = options.address;
   }
 
-  add(hits: readonly Hit[], caller?: Caller): Promise<number[]> {
-    return this.ask(hits, { caller });
-  }
-
-  take(hits: readonly ConditionalHit[], caller?: Caller): Promise<Taken[]> {
-    return this.askToTake(hits, { caller });
-  }
-
-  addOne(hit: Hit, caller: Caller | undefined, receiver: CountReceiver): void {
-    this.askOne(hit, caller, receiver);
-  }
-
-  read(hits: readonly Hit[], caller?: Caller): Promise<number[]> {
-    return this.add(hits.map((hit) => ({ ...hit, addend: 0 })), caller);
+  counterOf(hit: AnyHit): Counter {
+    return kvCounterOf(hit, this.#take);
   }
 
   async remove(keys: readonly string[]): Promise<void> {
     if (keys.length === 0) return;
     await this.command(["DEL", ...keys]).catch((error) => {
-      throw kvError(this.#address, error);
+      throw kvError(this.#address, errorText(error), error);
     });
   }
 }
 
-/** The error of a call to a key-value cache. */
-export function kvError(address: string, error: unknown): CacheError {
-  const counts = error instanceof KvFailure ? error.counts : [];
-  const came = counts.some((count) => count !== undefined) ? counts : [];
-  const message = `Cannot query key-value cache "${address}": ${errorText(error)}`;
-  return new CacheError("kv", message, { counts: came, cause: error });
+/** The error of a key-value cache, in this state. */
+export function kvError(address: string, state: string, cause?: unknown): CacheError {
+  return new CacheError("kv", `Cannot query key-value cache "${address}": ${state}`, { cause });
 }

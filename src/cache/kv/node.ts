@@ -2,11 +2,10 @@ import type { Metrics } from "../../base/metrics.ts";
 import { Pool } from "../../base/pool.ts";
 import type { KV_NODE_METRICS } from "../metrics.ts";
 import { withTimeout } from "../../base/wait.ts";
-import type { Counted, Taken } from "../../ratelimit/algorithms/taken.ts";
-import type { Caller, ConditionalHit, CountReceiver, Hit } from "../../ratelimit/counter_cache.ts";
+import type { Caller, CountReceiver } from "../../ratelimit/counter_cache.ts";
 import { Batcher } from "../batcher.ts";
 import { Breaker } from "../breaker.ts";
-import { type Ask, askFor, type FailedAsk, SingleAsk, stateOf } from "../hit_batch.ts";
+import { Ask } from "../hit_batch.ts";
 import { InFlight, type InFlightRequest } from "../in_flight.ts";
 import type { SharedCacheOptions } from "../shared_cache_options.ts";
 import { KvBatch } from "./batch.ts";
@@ -14,47 +13,33 @@ import { noAnswer, SETTLED_MS, shortened } from "../server_connection.ts";
 import type { KvConnection } from "./connection.ts";
 import { ConnectionWait, type ConnectionWaitOptions } from "./connection_wait.ts";
 import type { KvServer } from "./connections.ts";
+import type { KvAsk, KvCounter } from "./counters.ts";
 import { KvExpiries, KvLateExpiries, type LateExpiry } from "./expiries.ts";
-import type { TakeAsk } from "./takes.ts";
 
-/** How often keys of windows that are over are forgotten, and refused expiries are sent again. */
+/** Interval in which keys of windows that are over are forgotten, and refused expiries are sent again. */
 const SWEEP_INTERVAL_MS = 1_000;
 /** Most late expiries that go with one batch. */
 const LATE_PER_BATCH = 1_000;
 /** Errors of a server that cannot count now, also in a script; its name may resolve to another one by now. */
 const WRONG_SERVER = /^(?:READONLY|LOADING|MASTERDOWN)\b|: -READONLY /;
 
-/** How one node is asked. */
+/** Options of a node. */
 export interface KvNodeOptions extends SharedCacheOptions, ConnectionWaitOptions, KvServer {
   readonly poolSize: number;
   /** For how long hits gather before they are written, in milliseconds. */
   readonly windowMs: number;
-  /** What callers get instead of a failure; the failure itself when absent. */
-  readonly errorOf?: (failure: KvFailure) => Error;
+  /** The error for a reason why there is no count; one with that message by default. */
+  readonly errorOf?: (state: string) => Error;
   /** Gives an expiry to the node that has its key by now; returns whether there is one. */
   readonly placeExpiry?: ((expiry: LateExpiry) => boolean) | undefined;
 }
 
-/** How hits are asked for. */
-export interface KvAskOptions {
-  readonly caller?: Caller | undefined;
+/** Who takes hits, and how. */
+export interface KvTakeOptions {
+  readonly caller: Caller | undefined;
+  readonly receiver: CountReceiver;
   /** Send ASKING before each command: the node is about to take the slot over. */
   readonly asking?: boolean;
-}
-
-/** Hits that a node did not answer, or not all of them. */
-export class KvFailure extends Error {
-  override readonly name = "KvFailure";
-  /** By position of the hits: the counts that came. */
-  readonly counts: readonly (Counted | undefined)[];
-  /** By position of the hits: why there is no count, such as the error of the node. */
-  readonly states: readonly (string | undefined)[];
-
-  constructor(message: string, { counts, states }: Pick<KvFailure, "counts" | "states">) {
-    super(message);
-    this.counts = counts;
-    this.states = states;
-  }
 }
 
 interface Request extends InFlightRequest {
@@ -71,19 +56,15 @@ export class KvNode {
   readonly #expiries = new KvExpiries();
   readonly #late = new KvLateExpiries();
   readonly #inFlight: InFlight<Request>;
-  readonly #plain: Batcher<KvBatch, KvConnection>;
-  readonly #asking: Batcher<KvBatch, KvConnection>;
-  readonly #errorOf = (ask: FailedAsk): Error => {
-    const counts = ask.hits.map((_, position) => ask.counts[position]);
-    const states = ask.hits.map((_, position) => ask.states?.[position]);
-    const failure = new KvFailure(stateOf(ask), { counts, states });
-    return this.#options.errorOf?.(failure) ?? failure;
-  };
+  readonly #plain: Batcher<KvAsk, KvBatch, KvConnection>;
+  readonly #asking: Batcher<KvAsk, KvBatch, KvConnection>;
+  readonly #errorOf: (state: string) => Error;
   #cancelSweep: () => void;
   readonly #tally = { timeouts: 0, exhausted: 0 };
 
   constructor(options: KvNodeOptions) {
     this.#options = options;
+    this.#errorOf = options.errorOf ?? ((state) => new Error(state));
     this.#breaker = new Breaker(options);
     this.#plain = this.#batcher(false);
     this.#asking = this.#batcher(true);
@@ -125,29 +106,12 @@ export class KvNode {
     };
   }
 
-  /** Moves counters and returns the counts after each step, in order; rejects with `KvFailure`. */
-  ask(hits: readonly Hit[], { caller, asking }: KvAskOptions = {}): Promise<number[]> {
-    if (hits.length === 0) return Promise.resolve([]);
+  /** Takes hits of a counter. */
+  take(counter: KvCounter, hits: number, { caller, receiver, asking }: KvTakeOptions): void {
     const batcher = asking === true ? this.#asking : this.#plain;
-    return askFor(hits, caller, this.#errorOf, (ask) => this.#add(ask, batcher));
-  }
-
-  /** The same with conditional hits. */
-  askToTake(hits: readonly ConditionalHit[], { caller, asking }: KvAskOptions = {}): Promise<Taken[]> {
-    if (hits.length === 0) return Promise.resolve([]);
-    const batcher = asking === true ? this.#asking : this.#plain;
-    return askFor(hits, caller, this.#errorOf, (ask: TakeAsk) => {
-      const refusal = batcher.startedAt === undefined ? this.#refusal() : undefined;
-      if (refusal === undefined) batcher.addBy(ask, (batch) => batch.addTake(ask));
-      return refusal;
-    });
-  }
-
-  /** The same for a single hit, by callback. */
-  askOne(hit: Hit, caller: Caller | undefined, receiver: CountReceiver): void {
-    const ask = new SingleAsk(hit, caller, receiver, this.#errorOf);
-    const refusal = this.#plain.startedAt === undefined ? this.#refusal() : undefined;
-    if (refusal === undefined) this.#plain.addOne(ask);
+    const ask = new Ask(counter, hits, { caller, receiver, errorOf: this.#errorOf }) as KvAsk;
+    const refusal = batcher.startedAt === undefined ? this.#refusal() : undefined;
+    if (refusal === undefined) batcher.add(ask);
     else ask.fail(refusal);
   }
 
@@ -178,12 +142,6 @@ export class KvNode {
     return Promise.resolve();
   }
 
-  #add(ask: Ask, batcher: Batcher<KvBatch, KvConnection>): string | undefined {
-    const refusal = batcher.startedAt === undefined ? this.#refusal() : undefined;
-    if (refusal === undefined) batcher.add(ask);
-    return refusal;
-  }
-
   #openPool(): Pool<KvConnection> {
     const { poolSize, onConnection } = this.#options;
     return new Pool({
@@ -209,7 +167,7 @@ export class KvNode {
     });
   }
 
-  #batcher(asking: boolean): Batcher<KvBatch, KvConnection> {
+  #batcher(asking: boolean): Batcher<KvAsk, KvBatch, KvConnection> {
     const { windowMs, clock } = this.#options;
     return new Batcher({
       windowMs,
@@ -264,7 +222,7 @@ export class KvNode {
   #answered(request: Request, replies: readonly unknown[], tookMs: number): void {
     if (!this.#inFlight.delete(request)) return;
     const { batch, connection, startedAt } = request;
-    const { again, follow, retry, confirm } = batch.settle(replies, this.#expiries);
+    const { again, follow, retry, confirm } = batch.answered(replies, this.#expiries);
     this.#late.confirm(confirm);
     if (!connection.isUsable) {
       this.#late.owe([...follow, ...retry]);

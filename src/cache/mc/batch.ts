@@ -1,4 +1,5 @@
-import { type Ask, HitBatch, type HitGroup, type SingleAsk } from "../hit_batch.ts";
+import type { Caller, Counter, CountReceiver, Hit } from "../../ratelimit/counter_cache.ts";
+import { type Ask, HitBatch, type HitGroup, NodeCounter } from "../hit_batch.ts";
 import { mcKeyBytes } from "./keys.ts";
 import type { McTally } from "./tally.ts";
 
@@ -22,6 +23,28 @@ export interface McExchange {
   fail(reason: string): void;
 }
 
+/** Takes hits of a counter, on the node that has it. */
+export type McTake = (
+  counter: McCounter,
+  hits: number,
+  caller: Caller | undefined,
+  receiver: CountReceiver,
+) => void;
+
+/** A counter, under the key that the protocol can carry. */
+export class McCounter extends NodeCounter implements Counter {
+  readonly #take: McTake;
+
+  constructor(hit: Hit, storedKey: string, take: McTake) {
+    super({ key: storedKey, windowEnd: hit.windowEnd, expiresInSeconds: hit.expiresInSeconds });
+    this.#take = take;
+  }
+
+  take(hits: number, caller: Caller | undefined, receiver: CountReceiver): void {
+    this.#take(this, hits, caller, receiver);
+  }
+}
+
 /** What is to be taken off a counter that came too high. */
 export interface Overshoot {
   readonly key: string;
@@ -37,9 +60,9 @@ export interface McBatchOptions {
 }
 
 /** Hits that go to one node in one write. Each counter is made at 0 unless it exists, and then raised. */
-export class McBatch extends HitBatch implements McExchange {
-  /** How many hits were added, also by callers that are gone. */
-  hits = 0;
+export class McBatch extends HitBatch<McCounter> implements McExchange {
+  /** How many takes were added, also by callers that are gone. */
+  takes = 0;
   readonly #options: McBatchOptions;
   readonly #overshoots: Overshoot[] = [];
 
@@ -52,14 +75,9 @@ export class McBatch extends HitBatch implements McExchange {
     return super.isEmpty && this.#overshoots.length === 0;
   }
 
-  override add(ask: Ask): void {
+  override add(ask: Ask<McCounter>): void {
     super.add(ask);
-    this.hits += ask.hits.length;
-  }
-
-  override addOne(ask: SingleAsk): void {
-    super.addOne(ask);
-    this.hits++;
+    this.takes++;
   }
 
   addOvershoot(overshoot: Overshoot): void {
@@ -74,8 +92,8 @@ export class McBatch extends HitBatch implements McExchange {
       text += `decr ${mcKeyBytes(key)} ${excess}\r\n`;
       replies++;
     }
-    for (const { key, total, expiresInSeconds } of this.groups) {
-      const bytes = mcKeyBytes(key);
+    for (const { counter, total, expiresInSeconds } of this.groups) {
+      const bytes = mcKeyBytes(counter.key);
       replies += total > 0 ? 2 : 1;
       if (total > 0) {
         text += `add ${bytes} 0 ${expiry(expiresInSeconds, nowSeconds)} 1\r\n0\r\n`;
@@ -92,7 +110,7 @@ export class McBatch extends HitBatch implements McExchange {
       return misfit;
     }
     this.#eachGroup(replies, (group, ...parts) => group.outcome = this.#outcome(group, ...parts));
-    this.settleAsks();
+    this.settle();
     return undefined;
   }
 
@@ -132,7 +150,7 @@ export class McBatch extends HitBatch implements McExchange {
     const count = Number(reply);
     if (group.total < 0) return count;
     const delta = deltaOf(group.total);
-    if (count > HIGHEST_COUNT) onOvershoot({ key: group.key, excess: delta });
+    if (count > HIGHEST_COUNT) onOvershoot({ key: group.counter.key, excess: delta });
     // As if all of it had been added, so that no caller sees less than the counter had.
     return count + (group.total - Number(delta));
   }

@@ -1,12 +1,18 @@
 import { crc32 } from "node:zlib";
 import type { Metrics } from "../../base/metrics.ts";
 import { type HostAndPort, hostPort } from "../../base/host_port.ts";
-import type { Caller, CounterCache, CountReceiver, Hit } from "../../ratelimit/counter_cache.ts";
+import {
+  type AnyHit,
+  type Counter,
+  type CounterCache,
+  isConditional,
+} from "../../ratelimit/counter_cache.ts";
 import { CacheError } from "../../ratelimit/errors.ts";
-import { askParts, settleAll } from "../hit_parts.ts";
+import { settleAll } from "../settle_all.ts";
 import { MC_METRICS, MC_NODE_METRICS } from "../metrics.ts";
 import { ServerChecks } from "../server_checks.ts";
 import { SummedMetrics } from "../summed_metrics.ts";
+import { McCounter, type McTake } from "./batch.ts";
 import { McHosts, type McSrv } from "./hosts.ts";
 import { storedMcKey } from "./keys.ts";
 import { McNode, type McNodeOptions } from "./node.ts";
@@ -28,8 +34,16 @@ export interface McCacheOptions extends Omit<McNodeOptions, "address" | "tally" 
   readonly onLookup?: ((found: boolean, reason: string) => void) | undefined;
 }
 
+/** Rules with other algorithms are refused before they are counted. */
+const NO_CONDITIONAL_COUNTER: Counter = {
+  take: (_hits, _caller, receiver) =>
+    receiver.failed(new CacheError("mc", "memcached counts in fixed windows only")),
+};
+
 /** Counters in a memcached-style cache. The node of a key is its CRC-32 modulo the nodes, as in other programs. */
 export class McCache implements CounterCache {
+  readonly isConditional = false;
+  readonly isImmediate = false;
   readonly #options: McCacheOptions;
   readonly #tally = createMcTally();
   readonly #checks: ServerChecks;
@@ -41,6 +55,11 @@ export class McCache implements CounterCache {
   /** Nodes that left the list and still have callers. */
   readonly #leaving = new Map<McNode, Promise<void>>();
   #lookupReason = "";
+  readonly #take: McTake = (counter, hits, caller, receiver) => {
+    const node = this.#nodeOf(counter.key);
+    if (node === undefined) receiver.failed(this.#noNode());
+    else node.take(counter, hits, caller, receiver);
+  };
 
   constructor(options: McCacheOptions) {
     this.#options = options;
@@ -77,36 +96,16 @@ export class McCache implements CounterCache {
     };
   }
 
-  add(hits: readonly Hit[], caller?: Caller): Promise<number[]> {
-    try {
-      const counts = askParts(this.#storable(hits), {
-        targets: this.#nodes,
-        targetOf: ({ key }) => this.#nodeOf(key),
-        ask: (node, part) => node.ask(part, caller),
-      });
-      return counts instanceof Promise ? counts : Promise.resolve(counts);
-    } catch (error) {
-      return Promise.reject(error);
-    }
-  }
-
-  addOne(hit: Hit, caller: Caller | undefined, receiver: CountReceiver): void {
-    try {
-      const key = storedMcKey(hit.key, this.#options.digestPrefix);
-      this.#nodeOf(key).askOne(key === hit.key ? hit : { ...hit, key }, caller, receiver);
-    } catch (error) {
-      receiver.failed(error);
-    }
-  }
-
-  read(hits: readonly Hit[], caller?: Caller): Promise<number[]> {
-    return this.add(hits.map((hit) => ({ ...hit, addend: 0 })), caller);
+  counterOf(hit: AnyHit): Counter {
+    if (isConditional(hit)) return NO_CONDITIONAL_COUNTER;
+    return new McCounter(hit, storedMcKey(hit.key, this.#options.digestPrefix), this.#take);
   }
 
   async remove(keys: readonly string[]): Promise<void> {
     const stored = keys.map((key) => storedMcKey(key, this.#options.digestPrefix));
+    if (stored.length > 0 && this.#nodes.length === 0) throw this.#noNode();
     const parts = Map.groupBy(stored, (key) => this.#nodeOf(key));
-    await settleAll([...parts].map(([node, part]) => node.remove(part)));
+    await settleAll([...parts].map(([node, part]) => node?.remove(part) ?? Promise.resolve()));
   }
 
   async close(): Promise<void> {
@@ -115,22 +114,17 @@ export class McCache implements CounterCache {
     await Promise.all(this.#leaving.values());
   }
 
-  /** The hits themselves, unless a key is stored under another one. */
-  #storable(hits: readonly Hit[]): readonly Hit[] {
-    const { digestPrefix } = this.#options;
-    const isStored = hits.every(({ key }) => storedMcKey(key, digestPrefix) === key);
-    return isStored ? hits : hits.map((hit) => ({ ...hit, key: storedMcKey(hit.key, digestPrefix) }));
+  #nodeOf(key: string): McNode | undefined {
+    const { length } = this.#nodes;
+    return this.#nodes[length < 2 ? 0 : crc32(key) % length];
   }
 
-  #nodeOf(key: string): McNode {
-    const { length } = this.#nodes;
-    const node = this.#nodes[length < 2 ? 0 : crc32(key) % length];
-    if (node !== undefined) return node;
+  #noNode(): CacheError {
     const { hosts } = this.#options;
     const name = "name" in hosts ? hosts.name : "";
     const reason = this.#lookupReason === "" ? "" : `: ${this.#lookupReason}`;
     const message = `Cannot query memcached-style cache "${name}": its nodes are not known yet${reason}`;
-    throw new CacheError("mc", message);
+    return new CacheError("mc", message);
   }
 
   /** Nodes that stay keep their connections; those that left end when their calls have ended. */

@@ -4,13 +4,13 @@ import type { Metrics } from "../../base/metrics.ts";
 import { Pool } from "../../base/pool.ts";
 import type { MC_NODE_METRICS } from "../metrics.ts";
 import { hostPort } from "../../base/host_port.ts";
-import type { Caller, CountReceiver, Hit } from "../../ratelimit/counter_cache.ts";
+import type { Caller, CountReceiver } from "../../ratelimit/counter_cache.ts";
 import { CacheError } from "../../ratelimit/errors.ts";
 import { Batcher } from "../batcher.ts";
 import { Breaker } from "../breaker.ts";
-import { askFor, type FailedAsk, SingleAsk, stateOf } from "../hit_batch.ts";
+import { Ask } from "../hit_batch.ts";
 import { InFlight, type InFlightRequest } from "../in_flight.ts";
-import { McBatch, type McExchange, McRemoval } from "./batch.ts";
+import { McBatch, type McCounter, type McExchange, McRemoval } from "./batch.ts";
 import { noAnswer, SETTLED_MS } from "../server_connection.ts";
 import type { SharedCacheOptions } from "../shared_cache_options.ts";
 import { type McConnection, type McConnectionOptions, openMcConnection } from "./connection.ts";
@@ -41,12 +41,9 @@ export class McNode {
   readonly #pool: Pool<McConnection>;
   readonly #breaker: Breaker;
   readonly #inFlight: InFlight<Request>;
-  readonly #batcher: Batcher<McBatch, McConnection>;
-  readonly #errorOf = (ask: FailedAsk): CacheError => {
-    const { hits, counts } = ask;
-    const message = `Cannot query memcached-style cache "${this.address}": ${stateOf(ask)}`;
-    const came = counts.length === 0 ? [] : hits.map((_, position) => counts[position]);
-    return new CacheError("mc", message, { counts: came });
+  readonly #batcher: Batcher<Ask<McCounter>, McBatch, McConnection>;
+  readonly #errorOf = (state: string): CacheError => {
+    return new CacheError("mc", `Cannot query memcached-style cache "${this.address}": ${state}`);
   };
   #waitingHits = 0;
   #retired: PromiseWithResolvers<void> | undefined;
@@ -57,7 +54,7 @@ export class McNode {
     this.address = hostPort(options.address);
     this.#breaker = new Breaker(options);
     this.#inFlight = new InFlight({ ...options, onTimeout: (requests) => this.#timedOut(requests) });
-    this.#batcher = new Batcher<McBatch, McConnection>({
+    this.#batcher = new Batcher<Ask<McCounter>, McBatch, McConnection>({
       windowMs: 0,
       clock,
       createBatch: () =>
@@ -68,12 +65,12 @@ export class McNode {
         }),
       take: () => this.#pool.take(),
       write: (exchange, connection, startedAt) => {
-        this.#write({ exchange, connection, startedAt, hits: exchange.hits });
+        this.#write({ exchange, connection, startedAt, hits: exchange.takes });
       },
-      dropped: ({ hits }, connection) => {
+      dropped: ({ takes }, connection) => {
         this.#breaker.released();
         this.#pool.give(connection);
-        this.#release(hits);
+        this.#release(takes);
       },
     });
     this.#pool = this.#openPool();
@@ -94,34 +91,23 @@ export class McNode {
     };
   }
 
-  /** Moves counters and returns the counts after each step, in order; rejects with `CacheError`. */
-  ask(hits: readonly Hit[], caller?: Caller): Promise<number[]> {
-    return askFor(hits, caller, this.#errorOf, (ask) => {
-      const refusal = this.#refusal(hits.length);
-      if (refusal !== undefined) return refusal;
-      this.#waitingHits += hits.length;
-      this.#batcher.add(ask);
-      return undefined;
-    });
-  }
-
-  /** The same for a single hit, by callback. */
-  askOne(hit: Hit, caller: Caller | undefined, receiver: CountReceiver): void {
-    const ask = new SingleAsk(hit, caller, receiver, this.#errorOf);
-    const refusal = this.#refusal(1);
+  /** Takes hits of a counter. */
+  take(counter: McCounter, hits: number, caller: Caller | undefined, receiver: CountReceiver): void {
+    const ask = new Ask(counter, hits, { caller, receiver, errorOf: this.#errorOf });
+    const refusal = this.#refusal();
     if (refusal !== undefined) return ask.fail(refusal);
     this.#waitingHits++;
-    this.#batcher.addOne(ask);
+    this.#batcher.add(ask);
   }
 
   /** Removes counters; rejects with `CacheError`. */
   async remove(keys: readonly string[]): Promise<void> {
     const connection = this.#pool.take();
-    if (connection === undefined) throw this.#error(this.#pool.reason);
+    if (connection === undefined) throw this.#errorOf(this.#pool.reason);
     const exchange = new McRemoval(keys);
     this.#write({ exchange, connection, startedAt: this.#options.clock.elapsed(), hits: 0 });
     await exchange.done.catch((error) => {
-      throw this.#error(errorText(error));
+      throw this.#errorOf(errorText(error));
     });
   }
 
@@ -160,9 +146,9 @@ export class McNode {
     });
   }
 
-  #refusal(hits: number): string | undefined {
+  #refusal(): string | undefined {
     if (!this.#pool.isHopeful) return this.#pool.reason;
-    if (this.#waitingHits > 0 && this.#waitingHits + hits > MAX_WAITING_HITS) {
+    if (this.#waitingHits >= MAX_WAITING_HITS) {
       return `${this.#waitingHits} hits wait for it already`;
     }
     if (this.#batcher.startedAt !== undefined || this.#breaker.tryPass()) return undefined;
@@ -218,7 +204,7 @@ export class McNode {
     if (batch === undefined) return;
     this.#breaker.failed(reason);
     batch.fail(reason);
-    this.#release(batch.hits);
+    this.#release(batch.takes);
   }
 
   #fail({ exchange, hits }: Request, reason: string): void {
@@ -230,9 +216,5 @@ export class McNode {
   #release(hits: number): void {
     this.#waitingHits -= hits;
     if (this.#inFlight.size === 0 && this.#batcher.startedAt === undefined) this.#retired?.resolve();
-  }
-
-  #error(state: string): CacheError {
-    return this.#errorOf({ hits: [], counts: [], states: [state] });
   }
 }

@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch, assertRejects } from "#assert";
 import type { CounterCache } from "../../../src/ratelimit/counter_cache.ts";
 import { conditionalHit } from "../../contract/conditional_counter_cases.ts";
-import { countOne, hit } from "../../contract/counter_cache_contract.ts";
+import { hit } from "../../contract/counter_cache_contract.ts";
 import type { CacheServer } from "../../harness/cache_server.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { openMc } from "../../harness/mc_bed.ts";
@@ -11,6 +11,7 @@ import { startRedisCluster } from "../../harness/redis_cluster.ts";
 import { startRedis } from "../../harness/redis_server.ts";
 import { needs, type Tool } from "../../harness/tools.ts";
 import { eventually, until } from "../../harness/until.ts";
+import { readCounts, takeCounts, taken } from "../../harness/take.ts";
 
 type Told = (connected: boolean, reason: string) => void;
 
@@ -52,12 +53,11 @@ for (const [name, { tool, start, open, begin }] of Object.entries(ADAPTERS)) {
     const cache = open([port], (connected, reason) => void told.push(`${connected} ${reason}`));
     await until("the outage to be told", () => told.length > 0);
     const calls: (() => unknown)[] = [
-      () => cache.add([hit()]),
-      () => cache.read([hit()]),
+      () => takeCounts(cache, [hit()]),
+      () => readCounts(cache, [hit()]),
       () => cache.remove(["key"]),
-      () => countOne(cache, hit()),
     ];
-    if (cache.take !== undefined) calls.push(() => cache.take?.([conditionalHit()]));
+    if (cache.isConditional) calls.push(() => taken(cache, [conditionalHit()]));
     for (const call of calls) {
       const { name, message } = await assertRejects(async () => await call());
       assertEquals([name, message.startsWith(begin(port))], ["CacheError", true], message);
@@ -77,13 +77,13 @@ for (const [name, { tool, start, open, begin }] of Object.entries(ADAPTERS)) {
       owned.defer(() => cache.close());
       await cache.ready;
       const one = hit();
-      assertEquals(await cache.add([one]), [1]);
+      assertEquals(await takeCounts(cache, [one]), [1]);
       for (const server of servers) await server.kill();
       await until("the outage to be told", () => told.includes(false));
-      assertEquals((await assertRejects(async () => await cache.add([one]))).name, "CacheError");
+      assertEquals((await assertRejects(async () => await takeCounts(cache, [one]))).name, "CacheError");
       await Promise.all(servers.map((server) => server.restartOnSamePort()));
-      await until("counting to go on", async () => (await cache.read([one])).length === 1);
-      assertEquals(await cache.add([one]), [1]);
+      await until("counting to go on", async () => (await readCounts(cache, [one])).length === 1);
+      assertEquals(await takeCounts(cache, [one]), [1]);
       await eventually([true, false, true], () => told);
     },
   });

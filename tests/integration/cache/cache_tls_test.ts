@@ -11,6 +11,7 @@ import { openKvCache } from "../../harness/open_kv.ts";
 import { startRedis } from "../../harness/redis_server.ts";
 import { needs } from "../../harness/tools.ts";
 import { eventually, until } from "../../harness/until.ts";
+import { takeCounts } from "../../harness/take.ts";
 
 type Told = (connected: boolean, reason: string) => void;
 
@@ -132,9 +133,9 @@ for (const [kind, { tools, serve }] of Object.entries(BACK_ENDS)) {
         await until("the first attempt", () => told.length > 0);
         const [connected, reason = ""] = told[0] ?? [];
         assertEquals(connected, refused === undefined);
-        if (refused === undefined) return assertEquals(await cache.add([hit()]), [1]);
+        if (refused === undefined) return assertEquals(await takeCounts(cache, [hit()]), [1]);
         assertMatch(reason, refused);
-        await assertRejects(async () => await cache.add([hit()]));
+        await assertRejects(async () => await takeCounts(cache, [hit()]));
       },
     });
   }
@@ -165,7 +166,7 @@ for (const [kind, { tools, serve }] of Object.entries(BACK_ENDS)) {
         told[0] ?? "",
         /^Cannot use (?:KV|MC)_TLS_CLIENT_(?:CERT|KEY) ".*shown\.\w+": .*no such file/i,
       );
-      const counts = async () => await Promise.resolve(cache.add([hit()])).catch(() => []);
+      const counts = async () => await Promise.resolve(takeCounts(cache, [hit()])).catch(() => []);
       await show(client);
       await eventually([1], counts);
       await Deno.remove(files.certFile);
@@ -176,7 +177,9 @@ for (const [kind, { tools, serve }] of Object.entries(BACK_ENDS)) {
       await show(otherClient);
       await served.server.restartOnSamePort();
       await until("the other certificate to be refused", async () => {
-        return REFUSED_CLIENT.test((await assertRejects(async () => await cache.add([hit()]))).message);
+        return REFUSED_CLIENT.test(
+          (await assertRejects(async () => await takeCounts(cache, [hit()]))).message,
+        );
       });
       assertEquals(cache.connected, false);
     },

@@ -6,12 +6,13 @@ import { FakeClock } from "../../harness/fake_clock.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { handled } from "../../harness/handled.ts";
 import { testKv, testRedis } from "../../harness/kv_bed.ts";
-import { openKvCache, openKvNode } from "../../harness/open_kv.ts";
+import { askNode, openKvCache, openKvNode } from "../../harness/open_kv.ts";
 import { startRedis } from "../../harness/redis_server.ts";
 import { startScriptedKv } from "../../harness/scripted_cache.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
+import { takeCounts } from "../../harness/take.ts";
 
 function figure(node: KvNode, name: string): number | undefined {
   const { counters, gauges } = node.metrics;
@@ -37,9 +38,9 @@ for (const unasked of ["$-1\r\n", ":424242\r\n", "-ERR nobody asked\r\n", "*-1\r
       return unasked;
     });
     await using node = await openKvNode(server.url, { poolSize: 1 });
-    assertEquals(await node.ask([hit({ addend: 3 })]), [3]);
+    assertEquals(await askNode(node, [hit({ addend: 3 })]), [3]);
     await until("another connection", () => server.accepted === 2 && node.connected);
-    for (const addend of [5, 6, 7]) assertEquals(await node.ask([hit({ addend })]), [addend]);
+    for (const addend of [5, 6, 7]) assertEquals(await askNode(node, [hit({ addend })]), [addend]);
   });
 }
 
@@ -48,7 +49,7 @@ Deno.test("kv node: a server that closes at every command opens the breaker, and
   await using node = await openKvNode(server.url, { poolSize: 2 });
   const texts = new Set<string>();
   await until("the breaker to open", async () => {
-    texts.add(await textOf(node.ask([hit()])));
+    texts.add(await textOf(askNode(node, [hit()])));
     return figure(node, "breaker_open") === 1;
   }, { intervalMs: 1 });
   assertEquals([...texts].filter((text) => !text.includes("closed")), []);
@@ -58,14 +59,14 @@ Deno.test("kv node: a server that closes at every command opens the breaker, and
 Deno.test("kv node: a long error of a server is cut", async () => {
   await using server = await startScriptedKv(() => `-ERR ${"x".repeat(300_000)}\r\n`);
   await using node = await openKvNode(server.url);
-  assertEquals(await textOf(node.ask([hit()])), `ERR ${"x".repeat(196)}…`);
+  assertEquals(await textOf(askNode(node, [hit()])), `ERR ${"x".repeat(196)}…`);
 });
 
 testKv("kv node: a counter that can go no higher is over every limit, and stays", async (redis) => {
   await using node = await openKvNode(redis.url);
   const one = hit();
   await redis.command("SET", one.key, "9223372036854775807");
-  assertEquals(await node.ask([one]), [2 ** 53]);
+  assertEquals(await askNode(node, [one]), [2 ** 53]);
   assertEquals(await redis.command("GET", one.key), "9223372036854775807");
 });
 
@@ -82,11 +83,11 @@ Deno.test({
     await using node = await openKvNode(redis.url, { poolSize: 1, onEmpty: "WAIT" });
     let running = true;
     const plain = async () => {
-      while (running) await node.ask([hit()]);
+      while (running) await askNode(node, [hit()]);
     };
     const load = handled(Promise.all([plain(), plain(), plain()]));
     try {
-      for (let call = 0; call < 20; call++) assertEquals(await node.ask([hit()], { asking: true }), [1]);
+      for (let call = 0; call < 20; call++) assertEquals(await askNode(node, [hit()], { asking: true }), [1]);
     } finally {
       running = false;
     }
@@ -100,7 +101,7 @@ testRedis("kv node: a counter that turns out to be new gets its expiry after an 
   const windowMs = 300;
   await using node = await openKvNode(relay.url, { poolSize: 1, windowMs, clock });
   const ask = (...hits: Hit[]) => {
-    const answer = node.ask(hits);
+    const answer = askNode(node, hits);
     clock.advance(windowMs);
     return answer;
   };
@@ -125,12 +126,12 @@ Deno.test("kv node: an expiry that is due is not lost when the server turns out 
     return isWrong && command[1] === other.key ? "-READONLY a replica\r\n" : echo(command);
   });
   await using node = await openKvNode(server.url, { poolSize: 1 });
-  await node.ask([mine]);
+  await askNode(node, [mine]);
   isWrong = true;
-  assertEquals(await textOf(node.ask([mine, other])), "READONLY a replica");
+  assertEquals(await textOf(askNode(node, [mine, other])), "READONLY a replica");
   await until("another connection", () => server.accepted === 2 && node.connected);
   const third = hit();
-  await node.ask([third]);
+  await askNode(node, [third]);
   // At first, with what it may not do, and with the one that had turned out to be new.
   assertEquals(expired, [mine.key, other.key, mine.key, third.key]);
 });
@@ -175,7 +176,7 @@ Deno.test("kv cache: a server that repeats the login in its error does not make 
       onConnection: (_, reason) => reasons.push(reason, auth),
     });
     await until("a refused login", () => reasons.at(-1) === auth);
-    const text = await textOf(cache.add([hit()]));
+    const text = await textOf(takeCounts(cache, [hit()]));
     assertEquals([text.includes("4711"), reasons.at(-2)?.includes("4711")], [false, false], text);
   }
   assertEquals(reasons.filter((_, index) => index % 2 === 0), [

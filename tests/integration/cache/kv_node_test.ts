@@ -4,12 +4,13 @@ import { sliceLimit } from "../../../src/ratelimit/algorithms/slices.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { testKv, testRedis } from "../../harness/kv_bed.ts";
-import { openKvNode, type OpenKvOptions } from "../../harness/open_kv.ts";
+import { askNode, openKvNode, type OpenKvOptions } from "../../harness/open_kv.ts";
 import { type RedisServer, startRedis } from "../../harness/redis_server.ts";
 import { startScriptedKv } from "../../harness/scripted_cache.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
 import { eventually, until } from "../../harness/until.ts";
 import { turn, watchCall } from "./watched_call.ts";
+import type { Counted } from "../../../src/ratelimit/algorithms/taken.ts";
 
 /** A time-out that only a clock which a test moves gets to. */
 const TIMEOUT_MS = 60_000;
@@ -43,13 +44,13 @@ testKv("kv node: with ERROR each call waits as long as was set, however many wai
   const clock = new FakeClock();
   await using node = await openNode(redis.url, { onEmpty: "ERROR", onEmptyWaitMs: 300, clock });
   const blocked = block(node, redis);
-  const first = watchCall(node.ask([hit()]), clock);
+  const first = watchCall(askNode(node, [hit()]), clock);
   await turn();
   const waiting = [];
   const gap = 50;
   for (let call = 0; call < 3; call++) {
-    const one = watchCall(node.ask([hit()]), clock);
-    const two = watchCall(node.askToTake([{ ...hit(), limit: sliceLimit(5, 1) }]), clock);
+    const one = watchCall(askNode(node, [hit()]), clock);
+    const two = watchCall(askNode(node, [{ ...hit(), limit: sliceLimit(5, 1) }]), clock);
     waiting.push(one, two);
     await turn();
     clock.advance(gap);
@@ -61,7 +62,7 @@ testKv("kv node: with ERROR each call waits as long as was set, however many wai
   await turn();
   const failure = { message: "no connection was free within 300 ms", ms: 300 };
   assertEquals(waiting, waiting.map(() => [failure]));
-  const late = watchCall(node.ask([hit({ addend: 7 })]), clock);
+  const late = watchCall(askNode(node, [hit({ addend: 7 })]), clock);
   await turn();
   clock.advance(299);
   await blocked.end();
@@ -74,9 +75,9 @@ testRedis("kv node: with CREATE one more connection is made, and closed after us
   const clock = new FakeClock();
   await using node = await openNode(relay.url, { onEmpty: "CREATE", onEmptyWaitMs: 30, clock });
   const blocked = block(node, redis);
-  const first = watchCall(node.ask([hit()]), clock);
+  const first = watchCall(askNode(node, [hit()]), clock);
   await turn();
-  const second = watchCall(node.ask([hit({ addend: 7 })]), clock);
+  const second = watchCall(askNode(node, [hit({ addend: 7 })]), clock);
   await turn();
   clock.advance(30);
   await until("the second call to be answered", () => second.length > 0);
@@ -94,9 +95,9 @@ for (const onEmpty of ["CREATE", "ERROR"] as const) {
     const times = { onEmptyWaitMs: TIMEOUT_MS, timeoutMs: TIMEOUT_MS, clock };
     await using node = await openNode(redis.url, { onEmpty, ...times });
     const blocked = block(node, redis);
-    const first = watchCall(node.ask([hit()]), clock);
+    const first = watchCall(askNode(node, [hit()]), clock);
     await turn();
-    const second = watchCall(node.ask([hit({ addend: 7 })]), clock);
+    const second = watchCall(askNode(node, [hit({ addend: 7 })]), clock);
     await turn();
     clock.advance(TIMEOUT_MS / 2);
     await until("the second call to end", () => second.length > 0);
@@ -113,9 +114,9 @@ testKv("kv node: with WAIT a call ends at the time-out of the cache", async (red
   const times = { onEmptyWaitMs: 10, timeoutMs: TIMEOUT_MS, clock };
   await using node = await openNode(redis.url, { onEmpty: "WAIT", ...times });
   const blocked = block(node, redis);
-  const first = watchCall(node.ask([hit()]), clock);
+  const first = watchCall(askNode(node, [hit()]), clock);
   await turn();
-  const second = watchCall(node.ask([hit()]), clock);
+  const second = watchCall(askNode(node, [hit()]), clock);
   await turn();
   clock.advance(TIMEOUT_MS - 1);
   await turn();
@@ -126,19 +127,19 @@ testKv("kv node: with WAIT a call ends at the time-out of the cache", async (red
     [{ message: "no answer within 60000 ms", ms: TIMEOUT_MS }],
     [{ message: "no answer within 60000 ms", ms: TIMEOUT_MS }],
   ]);
-  await until("counting to go on", async () => (await node.ask([hit()]))[0] === 1);
+  await until("counting to go on", async () => (await askNode(node, [hit()]))[0] === 1);
   await blocked.end();
 });
 
 testKv("kv node: hits of a caller that is gone before they are written are not counted", async (redis) => {
   await using node = await openNode(redis.url, { clock: new FakeClock() });
   const blocked = block(node, redis);
-  const first = node.ask([hit()]);
+  const first = askNode(node, [hit()]);
   await Promise.resolve();
   const caller = { cancelled: false };
   const [left, stayed] = [hit({ addend: 5 }), hit({ addend: 6 })];
-  const refused = failureOf(node.ask([left], { caller }));
-  const answered = node.ask([stayed]);
+  const refused = failureOf(askNode(node, [left], { caller }));
+  const answered = askNode(node, [stayed]);
   caller.cancelled = true;
   await blocked.end();
   assertEquals([await first, await answered, await refused], [[1], [6], "its caller is gone"]);
@@ -152,9 +153,9 @@ testRedis("kv node: what gathers within the window is one command", async (redis
     await until("every connection", () => figure(node, "cx_active") === 3);
     await redis.command("CONFIG", "RESETSTAT");
     const one = hit();
-    const asked: Promise<number[]>[] = [];
+    const asked: Promise<Counted[]>[] = [];
     for (let call = 0; call < 3; call++) {
-      asked.push(node.ask([one]));
+      asked.push(askNode(node, [one]));
       for (let left = turns; left > 0; left--) await turn();
     }
     clock.advance(windowMs);
@@ -169,14 +170,14 @@ testRedis("kv node: a demoted primary behind one address is left by itself", asy
   await using relay = await startTcpRelay(first.port);
   await using node = await openNode(relay.url, { poolSize: 3 });
   const one = hit();
-  assertEquals(await node.ask([one]), [1]);
+  assertEquals(await askNode(node, [one]), [1]);
   await until("the replica to follow", async () => await second.command("GET", one.key) === "1");
   await second.command("REPLICAOF", "NO", "ONE");
   await first.command("REPLICAOF", "127.0.0.1", second.port);
   relay.targetPort = second.port;
-  const message = await failureOf(node.ask([one]));
+  const message = await failureOf(askNode(node, [one]));
   assertEquals(message.startsWith("READONLY "), true, message);
-  assertEquals(await until("the new primary", () => node.ask([one])), [2]);
+  assertEquals(await until("the new primary", () => askNode(node, [one])), [2]);
   assertEquals(await second.command("GET", one.key), "2");
   await until("all connections", () => relay.open === 3 && figure(node, "cx_active") === 3);
 }, { args: ["--repl-diskless-sync-delay", "0"] });
@@ -187,7 +188,7 @@ testRedis("kv node: a server that takes connections and never answers holds no c
   await using node = await openNode(relay.url, { poolSize: 2, timeoutMs: TIMEOUT_MS, clock });
   relay.setMode("stall");
   for (let call = 0; call < 8; call++) {
-    const outcomes = watchCall(node.ask([hit()]), clock);
+    const outcomes = watchCall(askNode(node, [hit()]), clock);
     await turn();
     clock.advance(TIMEOUT_MS);
     await turn();
@@ -198,7 +199,7 @@ testRedis("kv node: a server that takes connections and never answers holds no c
   await until("counting to go on", async () => {
     // What failed again and again is tried again when time has passed.
     clock.advance(1_000);
-    return (await node.ask([hit()]))[0] === 1;
+    return (await askNode(node, [hit()]))[0] === 1;
   });
 });
 
@@ -208,12 +209,12 @@ testRedis("kv node: a server that answers garbage fails calls and nothing else",
   relay.setMode("garbage");
   relay.dropAll({ reset: true });
   const before = performance.now();
-  for (let call = 0; call < 20; call++) await failureOf(node.ask([hit()]));
+  for (let call = 0; call < 20; call++) await failureOf(askNode(node, [hit()]));
   // None of them has waited for the time-out.
   assertEquals(performance.now() - before < TIMEOUT_MS, true);
   relay.setMode("relay");
   relay.dropAll();
-  await until("counting to go on", async () => (await node.ask([hit()]))[0] === 1);
+  await until("counting to go on", async () => (await askNode(node, [hit()]))[0] === 1);
 });
 
 Deno.test("kv node: error replies of the wrong server open the breaker, and it closes when they end", async () => {
@@ -227,19 +228,19 @@ Deno.test("kv node: error replies of the wrong server open the breaker, and it c
   await using node = await openNode(server.url, { clock });
   await until("the breaker to open", async () => {
     clock.advance(1_000);
-    await node.ask([hit()]).catch(() => {});
+    await askNode(node, [hit()]).catch(() => {});
     return figure(node, "breaker_open") === 1;
   }, { intervalMs: 1 });
   const before = asked;
   clock.advance(10);
   await until("the connection to be back", () => node.connected, { intervalMs: 1 });
-  const message = await failureOf(node.ask([hit()]));
+  const message = await failureOf(askNode(node, [hit()]));
   assertEquals(message, "it failed again and again, last: LOADING the data");
   assertEquals(asked, before);
   refusing = false;
   await until("the breaker to close", async () => {
     clock.advance(100);
-    return (await node.ask([hit()]))[0] === 1;
+    return (await askNode(node, [hit()]))[0] === 1;
   });
   await eventually([0, 1], () => [figure(node, "breaker_open"), figure(node, "breaker_opened")]);
 });

@@ -7,6 +7,7 @@ import { eventually, until } from "../../harness/until.ts";
 import { type McOptions, withMc } from "../../harness/mc_bed.ts";
 import { type McScript, startScriptedMc } from "../../harness/scripted_cache.ts";
 import { turn, watchCall } from "./watched_call.ts";
+import { takeCounts } from "../../harness/take.ts";
 
 /** By clocks that only these tests move. */
 const TIMEOUT_MS = 10_000;
@@ -98,7 +99,7 @@ for (const { name, message, silent = false, ...scripts } of BAD_SERVERS) {
     await withServer(scripts, { clock }, async (cache, port) => {
       for (let round = 0; round < 8; round++) {
         if (scripts.version === undefined) await connected(cache);
-        const outcomes = watchCall(cache.add([hit(), hit()]), clock);
+        const outcomes = watchCall(takeCounts(cache, [hit(), hit()]), clock);
         await turn();
         if (silent) clock.advance(TIMEOUT_MS);
         await turn();
@@ -124,7 +125,7 @@ async function failsInTime(
   clock: FakeClock,
   isAsked: () => boolean = () => true,
 ): Promise<void> {
-  const outcomes = watchCall(cache.add([hit()]), clock);
+  const outcomes = watchCall(takeCounts(cache, [hit()]), clock);
   await turn();
   await until("the call to be asked for", isAsked);
   clock.advance(TIMEOUT_MS);
@@ -152,7 +153,7 @@ Deno.test("mc node: after failures in a row nothing is sent for a while, and the
     assertEquals(metrics, [1, 1, 5]);
     await connected(cache);
     const before = asked;
-    const outcomes = watchCall(cache.add([hit()]), clock);
+    const outcomes = watchCall(takeCounts(cache, [hit()]), clock);
     await turn();
     const text = outcomes[0]?.message ?? "nothing yet";
     assertMatch(text, /: it failed again and again, last: no answer within 10000 ms$/);
@@ -160,10 +161,10 @@ Deno.test("mc node: after failures in a row nothing is sent for a while, and the
     isWell = true;
     await until("the attempt", async () => {
       clock.advance(100);
-      return (await cache.add([hit()]))[0] === 7;
+      return (await takeCounts(cache, [hit()]))[0] === 7;
     }, { intervalMs: 1 });
     await eventually(0, () => gauges["breaker_open"]?.());
-    assertEquals(await cache.add([hit()]), [7]);
+    assertEquals(await takeCounts(cache, [hit()]), [7]);
   });
 });
 
@@ -188,14 +189,14 @@ Deno.test("mc node: answers that come too late are taken for nobody else's", asy
     late?.();
     late = undefined;
     await connected(cache);
-    assertEquals(await until("an answer", () => cache.add([hit()]).catch(() => undefined)), [2]);
+    assertEquals(await until("an answer", () => takeCounts(cache, [hit()]).catch(() => undefined)), [2]);
   });
 });
 
 Deno.test("mc node: closing ends calls, connections and timers", async () => {
   await withServer({}, {}, async (cache, port) => {
     await cache.ready;
-    const ends = Promise.allSettled([cache.add([hit()]), cache.remove(["key"])]);
+    const ends = Promise.allSettled([takeCounts(cache, [hit()]), cache.remove(["key"])]);
     await cache.close();
     const states = (await ends).map((end) => end.status === "rejected" ? end.reason.message : "answered");
     const text = `Cannot query memcached-style cache "127.0.0.1:${port}": it is closed`;
@@ -214,7 +215,7 @@ Deno.test("mc node: a call ends in time also when the clock is set back", async 
   await withServer({}, { clock: backwardClock(clock) }, async (cache) => {
     await cache.ready;
     const messages: string[] = [];
-    cache.add([hit()]).catch(({ message }: Error) => messages.push(message));
+    takeCounts(cache, [hit()]).catch(({ message }: Error) => messages.push(message));
     await turn();
     clock.advance(TIMEOUT_MS - 1);
     await turn();
@@ -235,7 +236,7 @@ Deno.test("mc node: a further connection is tried again also when the clock was 
     const calls: Promise<unknown>[] = [];
     // Calls that are not answered keep the first connection busy.
     const connections = (wanted: number) => {
-      calls.push(cache.add([hit()]).catch(() => {}));
+      calls.push(takeCounts(cache, [hit()]).catch(() => {}));
       return greeted >= wanted;
     };
     await until("the second one", () => connections(2));

@@ -8,6 +8,7 @@ import { openKvCache } from "../../harness/open_kv.ts";
 import { startScriptedKv } from "../../harness/scripted_cache.ts";
 import { testMc, withMc } from "../../harness/mc_bed.ts";
 import { turn } from "./watched_call.ts";
+import { readCounts, takeCounts } from "../../harness/take.ts";
 
 /** What is between two readings of the clock of these tests, in milliseconds. */
 const STEP_MS = 0.25;
@@ -26,9 +27,13 @@ function isSteps(ms: number): boolean {
 /** One round trip is told for what goes out together, from write to answer. */
 async function checkTold(cache: CounterCache, told: readonly number[]): Promise<void> {
   assertEquals(told, []);
-  await Promise.all([cache.add([hit(), hit()]), cache.add([hit()]), cache.read([hit()])]);
+  await Promise.all([
+    takeCounts(cache, [hit(), hit()]),
+    takeCounts(cache, [hit()]),
+    readCounts(cache, [hit()]),
+  ]);
   assertEquals([told.length, told.every(isSteps)], [1, true]);
-  await cache.add([hit({ addend: 0 })]);
+  await takeCounts(cache, [hit({ addend: 0 })]);
   assertEquals([told.length, told.every(isSteps)], [2, true]);
 }
 
@@ -56,9 +61,9 @@ Deno.test("round trip, key-value cache: what is not answered in time has none, w
   const timeoutMs = 60_000;
   await using cache = openKvCache(server.url, { timeoutMs, clock, roundTrip: (ms) => told.push(ms) });
   await cache.ready;
-  await assertRejects(async () => await cache.read([hit({ key: "refused" })]));
+  await assertRejects(async () => await readCounts(cache, [hit({ key: "refused" })]));
   assertEquals(told.length, 1);
-  const silent = cache.read([hit({ key: "silent" })]);
+  const silent = readCounts(cache, [hit({ key: "silent" })]);
   await turn();
   clock.advance(timeoutMs);
   await assertRejects(() => silent);

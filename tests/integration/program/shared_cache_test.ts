@@ -12,6 +12,7 @@ import { needs, type Tool } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import type { KvCache } from "../../../src/cache/kv/cache.ts";
 import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
+import { takeCounts } from "../../harness/take.ts";
 
 runWorkersInThread();
 
@@ -97,7 +98,7 @@ function startLoad(cache: KvCache, key: string): Load {
   const work = async () => {
     while (running) {
       try {
-        await cache.add([one]);
+        await takeCounts(cache, [one]);
         load.answered++;
       } catch {
         load.failedAt.push(performance.now());

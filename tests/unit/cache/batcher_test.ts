@@ -1,24 +1,24 @@
 import { assertEquals } from "#assert";
 import { Batcher } from "../../../src/cache/batcher.ts";
-import { HitBatch } from "../../../src/cache/hit_batch.ts";
+import { Ask, HitBatch, NodeCounter } from "../../../src/cache/hit_batch.ts";
 import type { Caller } from "../../../src/ratelimit/counter_cache.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
 function keysOf(batch: HitBatch | undefined): string {
-  return batch?.groups.map(({ key }) => key).join(" ") ?? "none";
+  return batch?.groups.map(({ counter }) => counter.key).join(" ") ?? "none";
 }
 
 /** A node whose batches are kept as their keys. */
 class Bed {
   readonly clock = new FakeClock();
   readonly written: string[] = [];
-  readonly batcher: Batcher<HitBatch, string>;
+  readonly batcher: Batcher<Ask<NodeCounter>, HitBatch, string>;
   isFree = true;
   inFlight = 0;
   dropped = 0;
 
   constructor(windowMs = 0) {
-    this.batcher = new Batcher<HitBatch, string>({
+    this.batcher = new Batcher<Ask<NodeCounter>, HitBatch, string>({
       windowMs,
       clock: this.clock,
       inFlight: () => this.inFlight,
@@ -31,14 +31,9 @@ class Bed {
 
   /** Asks for a hit. */
   ask(key: string, caller?: Caller): void {
-    this.batcher.add({
-      hits: [{ key, addend: 1, windowEnd: 2e9, expiresInSeconds: 60, perSecond: false }],
-      counts: [],
-      states: undefined,
-      caller,
-      resolve: () => {},
-      reject: () => {},
-    });
+    const counter = new NodeCounter({ key, windowEnd: 2e9, expiresInSeconds: 60 });
+    const receiver = { counted: () => {}, failed: () => {} };
+    this.batcher.add(new Ask(counter, 1, { caller, receiver, errorOf: (state) => new Error(state) }));
   }
 }
 
@@ -82,11 +77,12 @@ Deno.test("batcher: behind three batches a small one is held back, for 5 ms or u
   assertEquals([bed.written, bed.clock.waiting], [["a b"], 0]);
   bed.ask("c0");
   await turn();
-  for (let key = 1; key < 64; key++) {
-    assertEquals(bed.written.length, 1);
-    bed.ask(`c${key}`);
-  }
-  assertEquals([bed.written[1]?.split(" ").length, bed.clock.waiting], [64, 0]);
+  for (let key = 1; key < 64; key++) bed.ask(`c${key}`);
+  // What is asked for in one turn stays together.
+  bed.ask("c64");
+  assertEquals(bed.written.length, 1);
+  await turn();
+  assertEquals([bed.written[1]?.split(" ").length, bed.clock.waiting], [65, 0]);
 });
 
 Deno.test("batcher: with fewer batches in flight nothing is held back", async () => {

@@ -3,7 +3,7 @@ import { problemText } from "../../../src/base/problem.ts";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
 import { checkSources } from "../../../src/ratelimit/rule_check.ts";
 import type { RateLimitSource } from "../../../src/ratelimit/rule_source.ts";
-import { fixedWindowsOnly } from "../../../src/ratelimit/algorithms/fixed_windows_only.ts";
+import { fixedWindowsOnly } from "../../../src/settings/rule_support.ts";
 
 function read(block: string): { limit: RateLimitSource | undefined; problems: string[] } {
   const text = `domain: d\ndescriptors:\n- key: k\n  rate_limit: ${block}\n`;

@@ -2,7 +2,7 @@ import { assertEquals } from "#assert";
 import { problemText } from "../../../src/base/problem.ts";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
 import { compileRules } from "../../../src/ratelimit/compile_rules.ts";
-import { eventsUnsent } from "../../../src/ratelimit/events_unsent.ts";
+import { eventsUnsent } from "../../../src/settings/rule_support.ts";
 import type { RuleEvents } from "../../../src/ratelimit/rule_events.ts";
 
 const LIMIT = "rate_limit: {unit: minute, requests_per_unit: 1}";

@@ -62,7 +62,7 @@ for (const [key, answer] of ANSWERS) {
 
 Deno.test("gRPC service: a key that the cache can never hold is the caller's fault", async () => {
   const cache = new FailingCache([]);
-  cache.add = () => Promise.reject(new InvalidRequestError("the key is too long", { backend: "mc" }));
+  cache.error = new InvalidRequestError("the key is too long", { backend: "mc" });
   await using fixture = new ServiceFixture({ files: { "r.yaml": RULES }, cache });
   assertEquals(await ask(fixture, "allow"), [3, "the key is too long"]);
 });
@@ -72,7 +72,7 @@ Deno.test("gRPC service: the call itself is the caller that the cache sees", asy
   await using fixture = new ServiceFixture({ files: { "r.yaml": RULES }, cache });
   await ask(fixture, "plain");
   const callers: (Caller | undefined)[] = cache.callers;
-  assertEquals(callers.map((caller) => caller === CALL), [true]);
+  assertEquals(callers.map((caller) => caller?.call === CALL), [true]);
 });
 
 Deno.test("one entry or descriptor too many is refused, and none is left out", async () => {

@@ -3,12 +3,14 @@ import { assertEquals } from "#assert";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import { explainRoute, type ExplainRouteOptions } from "../../../src/http/explain_route.ts";
 import type { CounterCache } from "../../../src/ratelimit/counter_cache.ts";
+import { FailingCache } from "../../harness/failing_cache.ts";
 import { CacheError } from "../../../src/ratelimit/errors.ts";
 import { LiveCounters } from "../../../src/ratelimit/live_counters.ts";
 import type { Rules } from "../../../src/ratelimit/rules.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { PLAIN_POLICY, rulesOf } from "../../harness/service_fixture.ts";
 import { debugHandler, HandledHttp } from "../../harness/http_fixture.ts";
+import { takeCounts } from "../../harness/take.ts";
 
 const ADMIN = "the-administration-token-of-this-test";
 const ADMINS = administratorWith(ADMIN);
@@ -38,7 +40,7 @@ class Bed implements AsyncDisposable {
   ) {
     const { clock } = this;
     const hit = { key: KEY, addend: 3, windowEnd: 1_700_000_040, expiresInSeconds: 60, perSecond: false };
-    this.cache.add([hit]);
+    takeCounts(this.cache, [hit]);
     const explainer = new LiveCounters({
       ...{ rules, cache, clock, policy: PLAIN_POLICY, fallback: undefined },
     });
@@ -199,12 +201,8 @@ Deno.test("/explain without rules is 503", async () => {
 });
 
 Deno.test("/explain shows the walk also while the cache is away", async () => {
-  const away: CounterCache = {
-    add: () => Promise.reject(new CacheError("kv", "the cache is away")),
-    read: () => Promise.reject(new CacheError("kv", "the cache is away")),
-    remove: () => Promise.resolve(),
-    close: () => Promise.resolve(),
-  };
+  const away = new FailingCache([]);
+  away.error = new CacheError("kv", "the cache is away");
   await using bed = new Bed({ administrators: ADMINS }, { cache: away });
   const none = [undefined, undefined];
   assertEquals(await bed.counts(ADMIN), [200, "not shown: the cache is away", [none, none]]);

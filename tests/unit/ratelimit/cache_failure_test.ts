@@ -106,10 +106,12 @@ for (const later of [false, true]) {
   Deno.test(`cache failure: a key that can never be held is none${later ? ", later" : ""}`, async () => {
     const cache = new FailingCache([]);
     const illegal = new InvalidRequestError("too long", { backend: "mc" });
-    cache.add = () => {
-      if (later) return Promise.reject(illegal);
-      throw illegal;
-    };
+    if (later) cache.error = illegal;
+    else {
+      cache.counterOf = () => {
+        throw illegal;
+      };
+    }
     await using fixture = open([], { cache, policy: { onCacheFailure: "allow" } });
     assertEquals(await answerOf(fixture, [descriptor("allow")]), "InvalidRequestError: too long");
     assertEquals(plainStats(fixture), { "call.should_rate_limit.mc_error": 1, ...hits("allow") });
@@ -118,7 +120,7 @@ for (const later of [false, true]) {
 
 Deno.test("cache failure: a fault of the fallback fails the call", async () => {
   await using fixture = open(["x"]);
-  fixture.fallback.add = () => {
+  fixture.fallback.counterOf = () => {
     throw new TypeError("broken");
   };
   assertEquals(await answerOf(fixture, [descriptor("local")]), "TypeError: broken");
@@ -146,7 +148,7 @@ Deno.test("cache failure: who asks is handed to every question", async () => {
   await ask("plain");
   await ask("plain", "allow");
   caller.cancelled = true;
-  assertEquals(cache.asked, ["add plain1", "read plain1 allow1", "add plain1"]);
+  assertEquals(cache.asked, ["plain1", "plain0 allow0", "plain1"]);
   assertEquals(cache.callers.map((one) => one?.cancelled), [true, true, true]);
   // Who may ask twice has the time of one asking.
   const { clock } = fixture;
@@ -156,7 +158,7 @@ Deno.test("cache failure: who asks is handed to every question", async () => {
 Deno.test("cache failure: the error that fails a call is the cache's own", async () => {
   const cache = new FailingCache([]);
   const error = new CacheError("kv", "no connection");
-  cache.add = () => Promise.reject(error);
+  cache.error = error;
   await using fixture = new ServiceFixture({ files: { "r.yaml": RULES }, cache });
   const descriptors = [descriptor("plain")];
   const thrown = await assertRejects(async () =>

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "#assert";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
-import type { Hit } from "../../../src/ratelimit/counter_cache.ts";
+import type { AnyHit, Counter } from "../../../src/ratelimit/counter_cache.ts";
 import {
   type Descriptor,
   parseDescriptorText,
@@ -190,9 +190,9 @@ Deno.test("explain: a level of very many rules is shown in part, and its choice 
 class KeptKeys extends MemoryCache {
   readonly keys: string[] = [];
 
-  override add(hits: readonly Hit[]): number[] {
-    for (const { key } of hits) this.keys.push(key);
-    return super.add(hits);
+  override counterOf(hit: AnyHit): Counter {
+    this.keys.push(hit.key);
+    return super.counterOf(hit);
   }
 }
 

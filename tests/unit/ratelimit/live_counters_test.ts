@@ -9,6 +9,7 @@ import { RateLimitService } from "../../../src/ratelimit/service.ts";
 import { StatsStore } from "../../../src/stats/store.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { PLAIN_POLICY, rulesOf } from "../../harness/service_fixture.ts";
+import { takeCounts } from "../../harness/take.ts";
 
 const RULES = rulesOf({
   "shop.yaml": `domain: shop
@@ -129,7 +130,7 @@ Deno.test("reset forgets the counters of the request alone, and what this instan
   await using bed = new Bed(RULES);
   const both = asking(["user", "ann"], ["user", "bob"], ["user", "ann"]);
   for (let call = 0; call < 3; call++) await bed.code(both);
-  await bed.fallback.add([
+  await takeCounts(bed.fallback, [
     { key: STATE.cacheKey, addend: 8, windowEnd: 1_700_000_040, expiresInSeconds: 60, perSecond: false },
   ]);
   assertEquals(bed.localCache.size, 2);

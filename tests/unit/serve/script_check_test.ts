@@ -1,5 +1,5 @@
 import { assertEquals } from "#assert";
-import type { ConditionalHit, CounterCache } from "../../../src/ratelimit/counter_cache.ts";
+import type { CounterCache } from "../../../src/ratelimit/counter_cache.ts";
 import { CacheError } from "../../../src/ratelimit/errors.ts";
 import { checkingScripts } from "../../../src/serve/script_check.ts";
 import { readSettings } from "../../../src/settings/read_settings.ts";
@@ -20,12 +20,14 @@ const BUCKET = "unit: second, requests_per_unit: 3, algorithm: token_bucket";
 function refusingCache(): { cache: CounterCache; asked: string[] } {
   const asked: string[] = [];
   const cache: CounterCache = {
-    add: (hits) => hits.map(() => 1),
-    read: (hits) => hits.map(() => 0),
-    take: (hits: readonly ConditionalHit[]) => {
-      asked.push(...hits.map(({ key }) => key));
-      return Promise.reject(new CacheError("kv", "NOPERM this user has no permissions to run 'evalsha'"));
-    },
+    isConditional: true,
+    isImmediate: false,
+    counterOf: ({ key }) => ({
+      take: (_hits, _caller, receiver) => {
+        asked.push(key);
+        receiver.failed(new CacheError("kv", "NOPERM this user has no permissions to run 'evalsha'"));
+      },
+    }),
     remove: () => Promise.resolve(),
     close: () => Promise.resolve(),
   };

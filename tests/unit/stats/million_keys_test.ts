@@ -30,8 +30,9 @@ descriptors:
 
 /** A cache without memory, so that whatever grows is not in it. */
 const FIRST_HITS: CounterCache = {
-  add: (hits) => hits.map(({ addend }) => addend),
-  read: (hits) => hits.map(() => 0),
+  isConditional: false,
+  isImmediate: true,
+  counterOf: () => ({ take: (hits, _caller, receiver) => receiver.counted(hits) }),
   remove: () => Promise.resolve(),
   close: () => Promise.resolve(),
 };

@@ -1,18 +1,20 @@
 import { errorText } from "../../../base/error_text.ts";
 import type { Metrics } from "../../../base/metrics.ts";
 import type { KV_CLUSTER_METRICS } from "../../metrics.ts";
-import type { Counted, Taken } from "../../../ratelimit/algorithms/taken.ts";
+import type { Counted } from "../../../ratelimit/algorithms/taken.ts";
 import type {
+  AnyHit,
   Caller,
-  ConditionalHit,
+  Counter,
   CounterCache,
   CountReceiver,
-  Hit,
 } from "../../../ratelimit/counter_cache.ts";
 import { kvError } from "../cache.ts";
 import { noAnswer } from "../../server_connection.ts";
-import { KvClusterCall, type KvClusterCallOptions } from "./call.ts";
-import type { KvClusterNode, KvOperation } from "./node.ts";
+import { kvCounterOf, type KvTake } from "../counters.ts";
+import { KvClusterCall, type KvClusterCallOptions, type KvClusterTake } from "./call.ts";
+import { NodeTurns } from "./node_turns.ts";
+import type { KvClusterNode } from "./node.ts";
 import { parseRedirect, slotOf, type SlotRedirect } from "./slots.ts";
 import { KvTopology, type KvTopologyOptions } from "./slot_table.ts";
 import { KvClusterWaits } from "./waits.ts";
@@ -21,14 +23,12 @@ import { KvClusterWaits } from "./waits.ts";
 const MAX_WAITS = 10_000;
 const PARALLEL_REMOVALS = 16;
 const MAX_REDIRECTIONS = 5;
-const ADD: KvOperation<Hit, number> = (kv, hits, options) => kv.ask(hits, options);
-const TAKE: KvOperation<ConditionalHit, Taken> = (kv, hits, options) => kv.askToTake(hits, options);
 
-/** How a cluster is asked. */
+/** Options of a cluster. */
 export interface KvClusterOptions extends KvTopologyOptions {
   /** The cluster's name in errors; holds no password. */
   readonly address: string;
-  /** How many nodes one call asks at the same time; 0 for all. */
+  /** The number of nodes that one call asks at the same time; 0 for all. */
   readonly parallelism: number;
 }
 
@@ -36,10 +36,25 @@ type Within = <T>(promise: Promise<T>) => Promise<T | undefined>;
 
 /** Counters in a key-value cache of many nodes, each of which has some of the keys. */
 export class KvCluster implements CounterCache {
+  readonly isConditional = true;
+  readonly isImmediate = false;
   readonly #options: KvClusterOptions;
   readonly #topology: KvTopology;
   readonly #waits: KvClusterWaits;
   readonly #callOptions: KvClusterCallOptions;
+  /** Of calls that ask a limited number of nodes at the same time. */
+  readonly #turns = new WeakMap<Caller, NodeTurns>();
+  readonly #take: KvTake = (counter, hits, caller, receiver) => {
+    const slot = counter.slot ??= slotOf(counter.key);
+    const { parallelism, clock } = this.#options;
+    const take = { counter, slot, hits, caller, startedAt: clock.elapsed() };
+    if (parallelism === 0 || caller === undefined || (caller.hitCount ?? 1) === 1) {
+      return this.#takeNow(take, receiver);
+    }
+    let turns = this.#turns.get(caller);
+    if (turns === undefined) this.#turns.set(caller, turns = new NodeTurns(parallelism));
+    turns.run(this.#topology.nodeOf(slot), receiver, (noted) => this.#takeNow(take, noted));
+  };
 
   constructor(options: KvClusterOptions) {
     this.#options = options;
@@ -56,32 +71,8 @@ export class KvCluster implements CounterCache {
     return this.#topology.metrics;
   }
 
-  add(hits: readonly Hit[], caller?: Caller): Promise<number[]> {
-    return this.#ask(ADD, hits, caller);
-  }
-
-  take(hits: readonly ConditionalHit[], caller?: Caller): Promise<Taken[]> {
-    return this.#ask(TAKE, hits, caller);
-  }
-
-  addOne(hit: Hit, caller: Caller | undefined, receiver: CountReceiver): void {
-    const startedAt = this.#options.clock.elapsed();
-    const settle = (counts: Promise<number[]>) => {
-      counts.then(([count = 0]) => receiver.counted(count), (error) => receiver.failed(error));
-    };
-    const node = this.#topology.nodeOf(slotOf(hit.key));
-    if (node === undefined || node.isOpening) return settle(this.add([hit], caller));
-    node.askOne(hit, caller, {
-      counted: (count) => receiver.counted(count),
-      failed: (failure) => {
-        const call = new KvClusterCall(this.#callOptions, { operation: ADD, hits: [hit], caller, startedAt });
-        settle(call.resume(node, failure).catch((error) => this.#throw(error)));
-      },
-    });
-  }
-
-  read(hits: readonly Hit[], caller?: Caller): Promise<number[]> {
-    return this.add(hits.map((hit) => ({ ...hit, addend: 0 })), caller);
+  counterOf(hit: AnyHit): Counter {
+    return kvCounterOf(hit, this.#take);
   }
 
   /** Removes each key on its node, within the timeout for all. */
@@ -97,7 +88,7 @@ export class KvCluster implements CounterCache {
     };
     const workers = await Promise.allSettled(Array.from({ length: PARALLEL_REMOVALS }, work));
     const failed = workers.find((worker) => worker.status === "rejected");
-    if (failed !== undefined) this.#throw(failed.reason);
+    if (failed !== undefined) throw this.#error(failed.reason);
   }
 
   async close(): Promise<void> {
@@ -105,31 +96,27 @@ export class KvCluster implements CounterCache {
     await this.#topology.close();
   }
 
-  #ask<Asked extends Pick<Hit, "key">, Answer extends Counted>(
-    operation: KvOperation<Asked, Answer>,
-    hits: readonly Asked[],
-    caller: Caller | undefined,
-  ): Promise<Answer[]> {
-    const startedAt = this.#options.clock.elapsed();
-    const call = () => new KvClusterCall(this.#callOptions, { operation, hits, caller, startedAt });
-    const node = this.#onlyNode(hits);
-    // Most calls: one node has all the keys, and answers.
-    if (node !== undefined && !node.isOpening) {
-      return node.ask(operation, hits, { caller }, (failure) => {
-        return call().resume(node, failure).catch((error) => this.#throw(error));
-      });
+  /** Most takes: the node of the slot is known, and counts. */
+  #takeNow(take: KvClusterTake, receiver: CountReceiver): void {
+    const { counter, slot, hits, caller, startedAt } = take;
+    const settle = (count: Promise<Counted>) => {
+      count.then(
+        (counted) => receiver.counted(counted),
+        (error) => receiver.failed(this.#error(error)),
+      );
+    };
+    const node = this.#topology.nodeOf(slot);
+    const isLate = this.#options.clock.elapsed() > startedAt;
+    if (node === undefined || node.isOpening || isLate) {
+      return settle(new KvClusterCall(this.#callOptions, take).run());
     }
-    return call().run().catch((error) => this.#throw(error));
-  }
-
-  #onlyNode(hits: readonly Pick<Hit, "key">[]): KvClusterNode | undefined {
-    let only: KvClusterNode | undefined;
-    for (const { key } of hits) {
-      const node = this.#topology.nodeOf(slotOf(key));
-      if (node === undefined || (only !== undefined && node !== only)) return undefined;
-      only = node;
-    }
-    return only;
+    node.take(counter, hits, {
+      caller,
+      receiver: {
+        counted: (count) => receiver.counted(count),
+        failed: (failure) => settle(new KvClusterCall(this.#callOptions, take).resume(node, failure)),
+      },
+    });
   }
 
   async #removeKey(key: string, within: Within): Promise<void> {
@@ -165,7 +152,7 @@ export class KvCluster implements CounterCache {
     }
   }
 
-  #throw(error: unknown): never {
-    throw kvError(this.#options.address, error);
+  #error(error: unknown): Error {
+    return kvError(this.#options.address, errorText(error), error);
   }
 }

@@ -1,8 +1,9 @@
 import type { Clock } from "../../../base/clock.ts";
 import { type HostAndPort, hostPort } from "../../../base/host_port.ts";
-import type { Caller, CountReceiver, Hit } from "../../../ratelimit/counter_cache.ts";
+import type { Counted } from "../../../ratelimit/algorithms/taken.ts";
+import type { KvCounter } from "../counters.ts";
 import type { LateExpiry } from "../expiries.ts";
-import type { KvAskOptions, KvNode } from "../node.ts";
+import type { KvNode, KvTakeOptions } from "../node.ts";
 
 /** A failure is forgotten after this time without a call. */
 const FAILING_MS = 10_000;
@@ -10,15 +11,8 @@ const FAILING_MS = 10_000;
 /** A node with its connections, as the cluster uses it. */
 export type KvNodeLike = Pick<
   KvNode,
-  "ready" | "connected" | "metrics" | "ask" | "askToTake" | "askOne" | "command" | "owe" | "close"
+  "ready" | "connected" | "metrics" | "take" | "command" | "owe" | "close"
 >;
-
-/** What a node is asked: to add hits, or to take conditional ones. */
-export type KvOperation<Asked, Answer> = (
-  kv: KvNodeLike,
-  hits: readonly Asked[],
-  options: KvAskOptions,
-) => Promise<Answer[]>;
 
 /** Opens a node. `placeExpiry` takes expiries that it cannot send; returns whether another node has them. */
 export type OpenKvNode = (
@@ -27,7 +21,7 @@ export type OpenKvNode = (
   placeExpiry: (expiry: LateExpiry) => boolean,
 ) => KvNodeLike;
 
-/** How a node of the cluster is opened. */
+/** Options of a node of the cluster. */
 export interface KvClusterNodeOptions {
   readonly open: OpenKvNode;
   readonly placeExpiry: (expiry: LateExpiry) => boolean;
@@ -80,40 +74,23 @@ export class KvClusterNode {
     this.#failedAt = -Infinity;
   }
 
-  /** Asks the node; `failed` may mend what it did not answer. */
-  ask<Asked, Answer>(
-    operation: KvOperation<Asked, Answer>,
-    hits: readonly Asked[],
-    options: KvAskOptions,
-    failed: (error: unknown) => Answer[] | Promise<Answer[]>,
-  ): Promise<Answer[]> {
+  /** Takes hits of a counter. */
+  take(counter: KvCounter, hits: number, options: KvTakeOptions): void {
+    const { receiver } = options;
     this.#inFlight++;
     this.#isUsed = true;
-    return operation(this.kv, hits, options).then((answers) => {
-      this.#inFlight--;
-      this.succeeded();
-      return answers;
-    }, (error) => {
-      this.#inFlight--;
-      return failed(error);
-    });
-  }
-
-  /** The same for a single hit, by callback. */
-  askOne(hit: Hit, caller: Caller | undefined, receiver: CountReceiver): void {
-    this.#inFlight++;
-    this.#isUsed = true;
-    this.kv.askOne(hit, caller, {
-      counted: (count) => {
+    const noted = {
+      counted: (count: Counted) => {
         this.#inFlight--;
         this.succeeded();
         receiver.counted(count);
       },
-      failed: (error) => {
+      failed: (error: unknown) => {
         this.#inFlight--;
         receiver.failed(error);
       },
-    });
+    };
+    this.kv.take(counter, hits, { ...options, receiver: noted });
   }
 
   async command(...command: Parameters<KvNode["command"]>): Promise<unknown> {
@@ -126,7 +103,7 @@ export class KvClusterNode {
     }
   }
 
-  /** Whether it was not used since the last call of this, and nothing is in flight. */
+  /** True if it was not used since the last call of this, and nothing is in flight. */
   takeIdle(): boolean {
     const isIdle = !this.#isUsed && this.#inFlight === 0;
     this.#isUsed = false;

@@ -2,8 +2,9 @@ import { assertEquals } from "#assert";
 import { KvBatch } from "../../../../src/cache/kv/batch.ts";
 import { KvExpiries } from "../../../../src/cache/kv/expiries.ts";
 import { ReplyError } from "../../../../src/cache/kv/resp.ts";
-import type { TakeAsk } from "../../../../src/cache/kv/takes.ts";
-import type { ConditionalHit } from "../../../../src/ratelimit/counter_cache.ts";
+import { Ask } from "../../../../src/cache/hit_batch.ts";
+import { KvConditionalCounter } from "../../../../src/cache/kv/counters.ts";
+import type { ConditionalHit, CountReceiver } from "../../../../src/ratelimit/counter_cache.ts";
 import { sliceLimit } from "../../../../src/ratelimit/algorithms/slices.ts";
 import { conditionalHit } from "../../../contract/conditional_counter_cases.ts";
 
@@ -21,16 +22,16 @@ class Bed {
   }
 
   take(parts: readonly Partial<ConditionalHit>[], cancelled = false): void {
-    const at = this.told.push("nothing") - 1;
-    const ask: TakeAsk = {
-      hits: parts.map((part) => conditionalHit({ limit: LIMIT, ...part })),
-      counts: [],
-      states: undefined,
-      caller: { cancelled },
-      resolve: (answers) => void (this.told[at] = answers.map(({ used }) => used)),
-      reject: ({ counts, states = [] }) => void (this.told[at] = [counts, Array.from(states)]),
-    };
-    this.batch.addTake(ask);
+    for (const part of parts) {
+      const one = conditionalHit({ limit: LIMIT, ...part });
+      const at = this.told.push("nothing") - 1;
+      const receiver: CountReceiver = {
+        counted: (taken) => void (this.told[at] = typeof taken === "number" ? taken : taken.used),
+        failed: (error) => void (this.told[at] = error instanceof Error ? error.message : error),
+      };
+      const options = { caller: { cancelled }, receiver, errorOf: (state: string) => new Error(state) };
+      this.batch.add(new Ask(new KvConditionalCounter(one, () => {}), one.addend, options));
+    }
   }
 
   /** Names of the commands with the addends of scripts, and how many replies they bring. */
@@ -60,8 +61,8 @@ Deno.test("kv takes: hits of one key are one command, and each caller gets its p
   bed.take([{ key: "a", addend: -1 }, { key: "a", addend: 0 }]);
   bed.take([{ key: "a", limit: sliceLimit(9, 60_000) }]);
   assertEquals([bed.batch.size, bed.sent()], [3, [["EVALSHA a 2 -1 0", "EVALSHA b 1", "EVALSHA a 1"], 3]]);
-  const { again } = bed.batch.settle([replyOf(2, 1, 1), replyOf(1), replyOf(2)], EXPIRIES);
-  assertEquals([again, bed.told], [undefined, [[2, 1], [1, 1], [2]]]);
+  const { again } = bed.batch.answered([replyOf(2, 1, 1), replyOf(1), replyOf(2)], EXPIRIES);
+  assertEquals([again, bed.told], [undefined, [2, 1, 1, 1, 2]]);
 });
 
 Deno.test("kv takes: cancelled callers are left out", () => {
@@ -69,7 +70,7 @@ Deno.test("kv takes: cancelled callers are left out", () => {
   bed.take([{ key: "a" }], true);
   bed.take([{ key: "a", addend: 3 }]);
   bed.batch.dropGone();
-  assertEquals([bed.sent(), bed.told], [[["EVALSHA a 3"], 1], [[[], ["its caller is gone"]], "nothing"]]);
+  assertEquals([bed.sent(), bed.told], [[["EVALSHA a 3"], 1], ["its caller is gone", "nothing"]]);
 });
 
 for (const asking of [false, true]) {
@@ -81,14 +82,14 @@ for (const asking of [false, true]) {
     bed.take([{ key: "a" }, { key: "b" }]);
     bed.take([{ key: "b", addend: 4 }]);
     bed.sent();
-    const { again } = bed.batch.settle(replies(replyOf(7), UNKNOWN), EXPIRIES);
+    const { again } = bed.batch.answered(replies(replyOf(7), UNKNOWN), EXPIRIES);
     if (again === undefined) throw new Error("Nothing is sent again");
-    assertEquals([bed.told, bed.sent(again)], [["nothing", "nothing"], [
+    assertEquals([bed.told, bed.sent(again)], [[7, "nothing", "nothing"], [
       [...before, "EVAL b 1 4"],
       asking ? 2 : 1,
     ]]);
-    assertEquals(again.settle(replies(replyOf(1, 5)), EXPIRIES).again, undefined);
-    assertEquals(bed.told, [[7, 1], [5]]);
+    assertEquals(again.answered(replies(replyOf(1, 5)), EXPIRIES).again, undefined);
+    assertEquals(bed.told, [7, 1, 5]);
   });
 
   Deno.test(`kv takes: a script that stays unknown, and a lost connection, fail only what they concern; asking ${asking}`, () => {
@@ -96,14 +97,11 @@ for (const asking of [false, true]) {
       const bed = new Bed({ asking });
       bed.take([{ key: "a" }, { key: "b" }]);
       bed.sent();
-      const { again } = bed.batch.settle(replies(replyOf(7), UNKNOWN), EXPIRIES);
+      const { again } = bed.batch.answered(replies(replyOf(7), UNKNOWN), EXPIRIES);
       if (end === "lost") again?.fail("lost");
-      else again?.settle(replies(UNKNOWN), EXPIRIES);
+      else again?.answered(replies(UNKNOWN), EXPIRIES);
       const state = end === "lost" ? "lost" : UNKNOWN.message;
-      assertEquals(bed.told, [[[{ granted: true, used: 7, available: 3, retryMs: 0, freeMs: 60_000 }], [
-        undefined,
-        state,
-      ]]]);
+      assertEquals(bed.told, [7, state]);
     }
   });
 }
@@ -113,7 +111,7 @@ for (const reply of [null, 5, "text", [1, 2], [1, "2", 3, 4, 5], [1, -2, 3, 4, 5
     const bed = new Bed();
     bed.take([{ key: "a" }]);
     bed.sent();
-    bed.batch.settle([reply], EXPIRIES);
-    assertEquals(bed.told, [[[], [`it answered ${reply} to a script`]]]);
+    bed.batch.answered([reply], EXPIRIES);
+    assertEquals(bed.told, [`it answered ${reply} to a script`]);
   });
 }

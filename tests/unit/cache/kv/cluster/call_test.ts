@@ -1,11 +1,11 @@
 import { assertEquals, assertRejects } from "#assert";
 import { KvCluster, type KvClusterOptions } from "../../../../../src/cache/kv/cluster/cluster.ts";
 import { slotOf } from "../../../../../src/cache/kv/cluster/slots.ts";
-import { RepeatedHit } from "../../../../../src/ratelimit/counter_cache.ts";
-import { CacheError } from "../../../../../src/ratelimit/errors.ts";
-import { countOne, hit } from "../../../../contract/counter_cache_contract.ts";
+import { type Answers, takeHits } from "../../../../../src/ratelimit/take_hits.ts";
+import { hit } from "../../../../contract/counter_cache_contract.ts";
 import { FakeClock } from "../../../../harness/fake_clock.ts";
 import { ScriptedKvNodes } from "../../../../harness/scripted_kv_node.ts";
+import { outcomes, readCounts, take, takeCounts } from "../../../../harness/take.ts";
 
 /** Keys and their slots: two on the first of three nodes, one on the second, two on the third. */
 const SLOT_OF_KEY = { k2: 449, k3: 4_576, k0: 8_579, k1: 12_706, k5: 12_582 } as const;
@@ -59,14 +59,13 @@ async function advance(clock: FakeClock, ms: number): Promise<void> {
   }
 }
 
-/** The counts and the error of a call that fails. */
-async function failureOf(call: Promise<number[]>): Promise<{ counts: unknown; message: string }> {
-  const error = await assertRejects(() => call);
-  if (!(error instanceof CacheError)) throw error;
-  return {
-    counts: error.counts,
-    message: error.message.replace('Cannot query key-value cache "cluster": ', ""),
-  };
+/** The outcome of each hit of a call: its count, or its error without the name of the cluster. */
+async function outcomesOf(answers: Answers | Promise<Answers>): Promise<unknown[]> {
+  return (await outcomes(answers)).map((outcome) => {
+    return typeof outcome === "string"
+      ? outcome.replace('Cannot query key-value cache "cluster": ', "")
+      : outcome;
+  });
 }
 
 function hits(...keys: (keyof typeof SLOT_OF_KEY)[]): ReturnType<typeof hit>[] {
@@ -81,23 +80,21 @@ testCluster("one batch for each node, and the counts in the order of the hits", 
   nodes.at("a:1").script = () => [1, 2, 3];
   nodes.at("b:1").script = () => [4];
   nodes.at("c:1").script = () => [5, 6];
-  assertEquals(await cache.add(hits("k1", "k2", "k0", "k3", "k5", "k2")), [5, 1, 4, 2, 6, 3]);
+  assertEquals(await takeCounts(cache, hits("k1", "k2", "k0", "k3", "k5", "k2")), [5, 1, 4, 2, 6, 3]);
   const asked = ["a:1", "b:1", "c:1"].map((address) => nodes.at(address).asked);
   assertEquals(asked, [[["k2", "k3", "k2"]], [["k0"]], [["k1", "k5"]]]);
-  assertEquals([await cache.add([]), await cache.read(hits("k0"))], [[], [4]]);
+  assertEquals([await takeCounts(cache, []), await readCounts(cache, hits("k0"))], [[], [4]]);
 });
 
 testCluster("counts that came are told when one node of three fails", async ({ nodes, cache }) => {
   nodes.at("b:1").script = () => ["the connection was closed"];
   nodes.at("c:1").script = () => [7, "ERR value is not an integer or out of range"];
-  assertEquals(await failureOf(cache.add(hits("k0", "k1", "k2", "k5"))), {
-    counts: [undefined, 7, 1, undefined],
-    message: 'node "b:1": the connection was closed',
-  });
-  assertEquals(await failureOf(cache.add(hits("k0"))), {
-    counts: [],
-    message: 'node "b:1": the connection was closed',
-  });
+  assertEquals(await outcomesOf(takeHits(cache, hits("k0", "k1", "k2", "k5"))), [
+    'node "b:1": the connection was closed',
+    7,
+    1,
+    'node "c:1": ERR value is not an integer or out of range',
+  ]);
 });
 
 const NEVER_AGAIN = [
@@ -114,7 +111,7 @@ for (const state of NEVER_AGAIN) {
   Deno.test(`kv cluster call: a hit is not sent again after "${state}"`, async () => {
     const { nodes, cache } = await openCluster();
     nodes.at("a:1").script = () => [state];
-    assertEquals(await failureOf(cache.add(hits("k2"))), { counts: [], message: `node "a:1": ${state}` });
+    assertEquals(await outcomesOf(takeHits(cache, hits("k2"))), [`node "a:1": ${state}`]);
     assertEquals(["a:1", "b:1", "c:1"].map((address) => nodes.at(address).asked.length), [1, 0, 0]);
     await cache.close();
   });
@@ -123,9 +120,9 @@ for (const state of NEVER_AGAIN) {
 testCluster("only the hits that were sent on go to the node that was named", async ({ nodes, cache }) => {
   nodes.at("a:1").script = () => [5, "MOVED 4576 d:1", 6, "MOVED 4576 d:1"];
   nodes.at("d:1").script = (asked) => asked.map((_, index) => 70 + index);
-  assertEquals(await cache.add(hits("k2", "k3", "k2", "k3")), [5, 70, 6, 71]);
+  assertEquals(await takeCounts(cache, hits("k2", "k3", "k2", "k3")), [5, 70, 6, 71]);
   nodes.at("a:1").script = () => [8];
-  assertEquals(await cache.add(hits("k3", "k2")), [70, 8]);
+  assertEquals(await takeCounts(cache, hits("k3", "k2")), [70, 8]);
   const asked = ["a:1", "d:1"].map((address) => nodes.at(address).asked);
   assertEquals(asked, [[["k2", "k3", "k2", "k3"], ["k2"]], [["k3", "k3"], ["k3"]]]);
   assertEquals(cache.metrics.counters.cluster_moved?.(), 2);
@@ -134,43 +131,42 @@ testCluster("only the hits that were sent on go to the node that was named", asy
 testCluster("a slot on its way is asked at its new node for these hits only", async ({ nodes, cache }) => {
   nodes.at("a:1").script = (asked) => asked.map(({ key }) => key === "k3" ? "ASK 4576 b:1" : 3);
   nodes.at("b:1").script = (_, { asking }) => asking === true ? [9] : ["MOVED 4576 a:1"];
-  assertEquals(await cache.add(hits("k2", "k3")), [3, 9]);
-  assertEquals(await cache.add(hits("k3")), [9]);
+  assertEquals(await takeCounts(cache, hits("k2", "k3")), [3, 9]);
+  assertEquals(await takeCounts(cache, hits("k3")), [9]);
   assertEquals(nodes.at("a:1").asked, [["k2", "k3"], ["k3"]]);
   assertEquals(nodes.at("b:1").asked, [["ASKING", "k3"], ["ASKING", "k3"]]);
 });
 
-testCluster("a single hit is routed, is sent on, and fails as others do", async ({ nodes, clock, cache }) => {
-  const [k0, k2] = hits("k0", "k2").map((one) => new RepeatedHit(one));
-  if (k0 === undefined || k2 === undefined) throw new Error("A hit is missing");
-  nodes.at("a:1").script = () => [8];
-  assertEquals(await countOne(cache, k2), 8);
-  nodes.at("a:1").script = () => ["MOVED 449 d:1"];
-  nodes.at("d:1").slow = true;
-  const [first, second] = [countOne(cache, k2), countOne(cache, k2)];
-  await advance(clock, 100);
-  nodes.at("d:1").connect();
-  assertEquals([await first, await second], [1, 1]);
-  nodes.at("b:1").script = () => ["the connection was closed"];
-  const failed = await assertRejects(() => countOne(cache, k0));
-  assertEquals(failed.message, (await assertRejects(() => cache.add([k0]))).message);
-  assertEquals(failed instanceof CacheError, true);
-  const asked = ["a:1", "b:1", "d:1"].map((address) => nodes.at(address).asked);
-  assertEquals(asked, [[["k2"], ["k2"], ["k2"]], [["k0"], ["k0"]], [["k2"], ["k2"]]]);
-});
+testCluster(
+  "a counter that is used again is routed and sent on each time",
+  async ({ nodes, clock, cache }) => {
+    const [one = hit()] = hits("k2");
+    const counter = cache.counterOf(one);
+    nodes.at("a:1").script = () => [8];
+    assertEquals(await take(counter, 1), 8);
+    nodes.at("a:1").script = (asked) => asked.map(() => "MOVED 449 d:1");
+    nodes.at("d:1").slow = true;
+    const [first, second] = [take(counter, 1), take(counter, 1)];
+    await advance(clock, 100);
+    nodes.at("d:1").connect();
+    assertEquals([await first, await second], [1, 1]);
+    const asked = ["a:1", "d:1"].map((address) => nodes.at(address).asked);
+    assertEquals(asked, [[["k2"], ["k2", "k2"]], [["k2", "k2"]]]);
+  },
+);
 
 testCluster("a node that names no host means its own", async ({ nodes, cache }) => {
   nodes.at("b:1").script = () => ["MOVED 8579 :2"];
   nodes.at("b:2").script = () => [4];
-  assertEquals(await cache.add(hits("k0")), [4]);
+  assertEquals(await takeCounts(cache, hits("k0")), [4]);
 });
 
 testCluster("nodes that send a hit to one another are given moments", async ({ nodes, clock, cache }) => {
   nodes.at("a:1").script = () => ["MOVED 449 b:1"];
   nodes.at("b:1").script = () => ["MOVED 449 a:1"];
-  const call = failureOf(cache.add(hits("k2")));
+  const call = outcomesOf(takeHits(cache, hits("k2")));
   await advance(clock, 300);
-  assertEquals(await call, { counts: [], message: 'node "a:1": the nodes send the hit to one another' });
+  assertEquals(await call, ['node "a:1": the nodes send the hit to one another']);
   assertEquals([nodes.at("a:1").asked.length, nodes.at("b:1").asked.length], [3, 3]);
 });
 
@@ -178,7 +174,7 @@ testCluster("nodes that agree after a moment answer all the same", async ({ node
   const [a, b] = [nodes.at("a:1"), nodes.at("b:1")];
   a.script = () => ["MOVED 449 b:1"];
   b.script = () => b.asked.length < 3 ? ["MOVED 449 a:1"] : [1];
-  const call = cache.add(hits("k2"));
+  const call = takeCounts(cache, hits("k2"));
   await advance(clock, 300);
   assertEquals(await call, [1]);
 });
@@ -187,27 +183,27 @@ testCluster("being sent on ends with the time-out of the call", async ({ nodes, 
   nodes.at("a:1").script = () => ["MOVED 449 b:1"];
   nodes.at("b:1").script = () => undefined;
   let ended = false;
-  const call = failureOf(cache.add(hits("k2"))).finally(() => ended = true);
+  const call = outcomesOf(takeHits(cache, hits("k2"))).finally(() => ended = true);
   await advance(clock, 990);
-  assertEquals([ended, nodes.at("b:1").options.caller?.cancelled], [false, false]);
+  assertEquals([ended, nodes.at("b:1").options?.caller?.cancelled], [false, false]);
   await advance(clock, 10);
-  assertEquals(await call, { counts: [], message: 'node "b:1": no answer within 1000 ms' });
-  assertEquals(nodes.at("b:1").options.caller?.cancelled, true);
+  assertEquals(await call, ['node "b:1": no answer within 1000 ms']);
+  assertEquals(nodes.at("b:1").options?.caller?.cancelled, true);
 });
 
 testCluster("an opening node is waited for until the time-out", async ({ nodes, clock, cache }) => {
   nodes.at("a:1").script = (asked) => asked.map(() => "MOVED 449 d:1");
   nodes.at("d:1").slow = true;
-  const [first, second] = [cache.add(hits("k2")), cache.add(hits("k2"))];
+  const [first, second] = [takeCounts(cache, hits("k2")), takeCounts(cache, hits("k2"))];
   await advance(clock, 500);
   assertEquals(nodes.at("d:1").asked, []);
   nodes.at("d:1").connect();
   assertEquals([await first, await second], [[1], [1]]);
   nodes.at("a:1").script = () => ["MOVED 4576 e:1"];
   nodes.at("e:1").slow = true;
-  const late = failureOf(cache.add(hits("k3")));
+  const late = outcomesOf(takeHits(cache, hits("k3")));
   await advance(clock, 1_000);
-  assertEquals(await late, { counts: [], message: 'node "e:1": no answer within 1000 ms' });
+  assertEquals(await late, ['node "e:1": no answer within 1000 ms']);
   assertEquals(nodes.at("e:1").asked, []);
 });
 
@@ -219,7 +215,7 @@ Deno.test("kv cluster call: as many nodes as wanted are asked at the same time",
       node.gate = Promise.withResolvers<void>();
       return node;
     });
-    const call = cache.add(hits("k2", "k0", "k1"));
+    const call = takeCounts(cache, hits("k2", "k0", "k1"));
     await turns();
     assertEquals(gates.filter(({ asked }) => asked.length > 0).length, before);
     for (const { gate } of gates) gate?.resolve();
@@ -250,10 +246,10 @@ Deno.test("kv cluster call: closing ends whoever waits, and every timer", async 
   const { nodes, clock, cache } = await openCluster();
   nodes.at("a:1").script = () => ["MOVED 449 b:1"];
   nodes.at("b:1").script = () => undefined;
-  const call = failureOf(cache.add(hits("k2")));
+  const call = outcomesOf(takeHits(cache, hits("k2")));
   await turns();
   await cache.close();
-  assertEquals((await call).counts, []);
+  assertEquals((await call).length, 1);
   assertEquals([clock.waiting, ...["a:1", "b:1", "c:1"].map((address) => nodes.at(address).closed)], [
     0,
     1,

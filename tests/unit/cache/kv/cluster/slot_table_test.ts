@@ -1,9 +1,12 @@
 import { assertEquals, assertRejects } from "#assert";
 import { KvTopology, type KvTopologyOptions } from "../../../../../src/cache/kv/cluster/slot_table.ts";
 import { KvCluster } from "../../../../../src/cache/kv/cluster/cluster.ts";
+import type { Counted } from "../../../../../src/ratelimit/algorithms/taken.ts";
+import { kvCounterOf } from "../../../../../src/cache/kv/counters.ts";
 import { hit } from "../../../../contract/counter_cache_contract.ts";
 import { FakeClock } from "../../../../harness/fake_clock.ts";
 import { ScriptedKvNodes } from "../../../../harness/scripted_kv_node.ts";
+import { takeCounts } from "../../../../harness/take.ts";
 
 const [A, B, C, D] = ["a", "b", "c", "d"].map((host) => ({ host, port: 1 }));
 const HALVES = [[0, 8_191, ["a", 1]], [8_192, 16_383, ["b", 1]]];
@@ -144,13 +147,17 @@ Deno.test("kv cluster topology: a node that is not named any more is closed once
   await pass(clock, 1_000);
   const a = nodes.at("a:1");
   a.gate = Promise.withResolvers();
-  const call = topology.nodeOf(0)?.ask((kv, hits) => kv.ask(hits), [hit()], {}, () => []);
+  const call = Promise.withResolvers<Counted>();
+  topology.nodeOf(0)?.take(kvCounterOf(hit(), () => {}), 1, {
+    caller: undefined,
+    receiver: { counted: call.resolve, failed: call.reject },
+  });
   for (const address of ["a:1", "b:1"]) nodes.at(address).slots = () => [[0, 16_383, ["b", 1]]];
   await pass(clock, 60_000);
   assertEquals([topology.nodeOf(0)?.address, a.closed], ["b:1", 0]);
   assertEquals(topology.metrics.counters.cx_total?.(), 1);
   a.gate.resolve();
-  assertEquals(await call, [1]);
+  assertEquals(await call.promise, 1);
   await pass(clock, 11_000);
   assertEquals([a.closed, nodes.at("b:1").closed], [1, 0]);
   assertEquals([topology.metrics.counters.cx_total?.(), topology.metrics.gauges.cluster_nodes?.()], [1, 1]);
@@ -238,7 +245,10 @@ Deno.test("kv cluster topology: calls wait for the first look while there is one
   const states: string[] = [];
   // A key whose slot is that of node b.
   const ask = () =>
-    cache.add([hit({ key: "{a}" })]).then(() => states.push("ok"), (error) => states.push(error.message));
+    takeCounts(cache, [hit({ key: "{a}" })]).then(
+      () => states.push("ok"),
+      (error) => states.push(error.message),
+    );
   const call = ask();
   await pass(clock, 500);
   assertEquals(states, []);
@@ -248,11 +258,11 @@ Deno.test("kv cluster topology: calls wait for the first look while there is one
   await cache.close();
   nodes.at("b:1").slow = true;
   const other = new KvCluster({ ...options, address: "cluster", parallelism: 0 });
-  const late = assertRejects(() => other.add([hit()]));
+  const late = assertRejects(() => takeCounts(other, [hit()]));
   await pass(clock, 1_010);
   const message = 'Cannot query key-value cache "cluster": node "a:1": refused';
   assertEquals((await late).message, message);
-  assertEquals((await assertRejects(() => other.add([hit()]))).message, message);
+  assertEquals((await assertRejects(() => takeCounts(other, [hit()]))).message, message);
   await other.close();
   assertEquals(clock.waiting, 0);
 });

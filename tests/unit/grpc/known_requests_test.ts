@@ -2,11 +2,10 @@ import { assert, assertEquals, assertNotEquals } from "#assert";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import { readRateLimitRequest } from "../../../src/http/json.ts";
 import { UNITS } from "../../../src/ratelimit/limit.ts";
-import { type KnownPlan, KnownPlans } from "../../../src/ratelimit/known_plans.ts";
+import { KnownTable } from "../../../src/grpc/known/known_table.ts";
 import type { Policy } from "../../../src/ratelimit/policy.ts";
 import type { RateLimitRequest } from "../../../src/ratelimit/request.ts";
 import { encodeRateLimitRequest } from "../../../src/wire/rls.ts";
-import { StatsStore } from "../../../src/stats/store.ts";
 import type { FakeClock } from "../../harness/fake_clock.ts";
 import { collectGarbage } from "../../harness/garbage.ts";
 import { KnownRequestsPair, laterCache } from "../../harness/known_requests_pair.ts";
@@ -151,36 +150,36 @@ for (const [kind, createCache] of Object.entries(CACHES)) {
   });
 }
 
-Deno.test("known plans: requests with equal hashes are distinguished by all of their bytes", () => {
-  const plans = new KnownPlans(() => 0.5);
-  const plan = planOf();
+Deno.test("known table: requests with equal hashes are distinguished by all of their bytes", () => {
+  const table = new KnownTable<object>(() => 0.5);
+  const plan = {};
   const requests = Array.from({ length: 3_000 }, (_, index) => new TextEncoder().encode(`request ${index}`));
   for (const request of requests) {
-    find(plans, request);
-    if (plans.isAdmitted) throw new Error("A request is admitted at its second sight");
+    find(table, request);
+    if (table.isAdmitted) throw new Error("A request is admitted at its second sight");
   }
   for (const request of requests) {
-    find(plans, request);
-    plans.put(request, plan);
+    find(table, request);
+    table.put(request, plan);
     request[0] = 0;
-    assertEquals(find(plans, request), undefined);
+    assertEquals(find(table, request), undefined);
     request[0] = 114;
-    assertEquals(find(plans, request), plan);
+    assertEquals(find(table, request), plan);
   }
 });
 
-Deno.test("known plans: lookups pause while few requests are known, and are tried again", () => {
-  const plans = new KnownPlans(() => 0.5);
-  const plan = planOf();
+Deno.test("known table: lookups pause while few requests are known, and are tried again", () => {
+  const table = new KnownTable<object>(() => 0.5);
+  const plan = {};
   const known = new TextEncoder().encode("known");
-  find(plans, known);
-  plans.put(known, plan);
-  const isFound = () => find(plans, known) === plan;
+  find(table, known);
+  table.put(known, plan);
+  const isFound = () => find(table, known) === plan;
   const ask = (count: number) => {
     const other = new Uint8Array(4);
     for (let index = 0; index < count; index++) {
       new DataView(other.buffer).setUint32(0, index);
-      find(plans, other);
+      find(table, other);
     }
   };
   assertEquals(isFound(), true);
@@ -188,21 +187,21 @@ Deno.test("known plans: lookups pause while few requests are known, and are trie
   assertEquals(isFound(), false);
   ask(300_000);
   assertEquals(isFound(), false);
-  for (let time = 0; time < 300_000; time++) find(plans, known);
+  for (let time = 0; time < 300_000; time++) find(table, known);
   assertEquals(isFound(), true);
 });
 
-Deno.test("known plans: of ten thousand requests, nearly all are recognized, whatever their length", () => {
+Deno.test("known table: of ten thousand requests, nearly all are recognized, whatever their length", () => {
   for (let length = 36; length < 40; length++) {
-    const plans = new KnownPlans(seededRandom(length));
+    const table = new KnownTable<object>(seededRandom(length));
     const requests = Array.from({ length: 10_000 }, (_, index) => {
       return new TextEncoder().encode(`${index}`.padStart(length, "key_"));
     });
-    const recognized = () => requests.filter((request) => find(plans, request) !== undefined).length;
+    const recognized = () => requests.filter((request) => find(table, request) !== undefined).length;
     for (let pass = 0; pass < 2; pass++) {
       for (const request of requests) {
-        find(plans, request);
-        if (plans.isAdmitted) plans.put(request, planOf());
+        find(table, request);
+        if (table.isAdmitted) table.put(request, {});
       }
     }
     assert(recognized() > 9_800, `${recognized()} of 10000 requests of ${length} bytes`);
@@ -224,24 +223,6 @@ function encoded({ domain, descriptors, hitsAddend }: RateLimitRequest): Uint8Ar
   });
 }
 
-function find(plans: KnownPlans, request: Uint8Array): KnownPlan | undefined {
-  return plans.find(request, 0, request.length);
-}
-
-/** Any plan: the table does not look into it. */
-function planOf(): KnownPlan {
-  const counters = new StatsStore(1).rule("rule");
-  const form = { maxBytes: 0, write: (_into: Uint8Array, at: number) => at };
-  const hit = { key: "", addend: 1, windowEnd: 1, expiresInSeconds: 1, perSecond: false };
-  return {
-    ...{
-      plan: undefined,
-      windowEnd: 1,
-      windowSeconds: 1,
-      hits: 1,
-      requestsPerUnit: 1,
-      nearLimit: 1,
-    },
-    ...{ counters, form, place: undefined, taking: undefined, hit },
-  };
+function find(table: KnownTable<object>, request: Uint8Array): object | undefined {
+  return table.find(request, 0, request.length);
 }

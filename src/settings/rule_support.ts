@@ -1,3 +1,10 @@
+/** Why this back end counts no other algorithm than fixed windows, and what to do; undefined if it does. */
+export function fixedWindowsOnly(backend: string | undefined): string | undefined {
+  if (backend !== "mc") return undefined;
+  return "cannot be counted in memcached (BACKEND_TYPE=mc); remove it for a fixed window, " +
+    "or set BACKEND_TYPE to kv or memory";
+}
+
 /** Why a service without this store sends no events of rules, and what to do; undefined if it has a store. */
 export function eventsUnsent(webhookStore: string | undefined): string | undefined {
   if (webhookStore !== undefined && webhookStore !== "") return undefined;

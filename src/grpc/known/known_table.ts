@@ -1,66 +1,3 @@
-import type { CounterPlace, Hit, TakingPlace } from "./counter_cache.ts";
-import type { CurrentLimit } from "./decision.ts";
-import type { Plan } from "./plan.ts";
-import type { RuleCounters } from "./stats_sink.ts";
-
-/** Writes responses to requests that have one limit, are within it, and differ only in these numbers. */
-export interface ResponseForm {
-  /** The maximum length of a response. */
-  readonly maxBytes: number;
-  /** Writes a response and returns where it ends. */
-  write(into: Uint8Array, at: number, limitRemaining: number, secondsUntilReset: number): number;
-}
-
-/** The form of the responses with a limit, if there is one. */
-export type FormOf = (limit: CurrentLimit) => ResponseForm | undefined;
-
-/** The response to a request that was known and counted in this process; reused by the next one. */
-export class KnownResponse {
-  form: ResponseForm | undefined;
-  limitRemaining = 0;
-  secondsUntilReset = 0;
-
-  get maxBytes(): number {
-    return this.form?.maxBytes ?? 0;
-  }
-
-  /** Writes it and returns where it ends. */
-  write(into: Uint8Array, at: number): number {
-    return this.form?.write(into, at, this.limitRemaining, this.secondsUntilReset) ?? at;
-  }
-}
-
-/** The plan of a request that is recognized by its bytes; valid for the same rules, within one window. */
-export interface KnownPlan {
-  /** For a shared cache, where an outcome may need it. */
-  readonly plan: Plan | undefined;
-  /** Seconds since the epoch; infinite with `taking`, as is the length. */
-  readonly windowEnd: number;
-  readonly windowSeconds: number;
-  readonly hits: number;
-  readonly requestsPerUnit: number;
-  /** Hits above this count are near the limit. */
-  readonly nearLimit: number;
-  readonly counters: RuleCounters;
-  readonly form: ResponseForm;
-  /** Where this process counts; undefined for a shared cache. */
-  readonly place: CounterPlace | undefined;
-  /** Where this process takes conditional hits. */
-  readonly taking: TakingPlace | undefined;
-  /** For a shared cache; undefined with `taking`. */
-  readonly hit: Hit | undefined;
-}
-
-/** Whether a request with this plan has the same effects each time, apart from the count. */
-export function isRepeatable({ descriptors, request }: Plan): boolean {
-  const [planned] = descriptors;
-  const limit = planned?.limit;
-  return descriptors.length === 1 && planned !== undefined && !planned.negative && planned.hits > 0 &&
-    limit !== undefined && limit.rule?.metricKey !== undefined && !limit.unlimited && !limit.shadowMode &&
-    !limit.quotaMode && limit.events?.nearLimit !== true && limit.replaces.length === 0 &&
-    request.descriptors[0]?.limit === undefined;
-}
-
 /** Requests up to this length are recognized, in bytes. */
 const MAX_BYTES = 256;
 const PLACES = 32_768;
@@ -75,16 +12,16 @@ const LOWEST_SHARE = 0.25;
 const NOWHERE = -1;
 
 /**
- * A bounded table from the bytes of requests to their plans. A request is admitted when it is seen a second time; its
+ * A bounded table of what is known of requests, by their bytes. A request is admitted when it is seen a second time; its
  * hash depends on a seed, and all bytes are compared. Lookups pause while few requests are known.
  */
-export class KnownPlans {
+export class KnownTable<T> {
   readonly #seed: number;
   readonly #bytes = new Uint8Array(PLACES * MAX_BYTES);
   /** By place; 0 if it is free. */
   readonly #lengths = new Int32Array(PLACES);
   readonly #hashes = new Int32Array(PLACES);
-  readonly #plans = new Array<KnownPlan | undefined>(PLACES).fill(undefined);
+  readonly #requests = new Array<T | undefined>(PLACES).fill(undefined);
   /** Hashes of requests that were seen lately. */
   readonly #seen = new Int32Array(SEEN_HASHES);
   /** Of the last lookup. */
@@ -100,8 +37,8 @@ export class KnownPlans {
     this.#seed = Math.floor(random() * 2 ** 32) | 0;
   }
 
-  /** The plan of the request between two positions, whose window may be over. */
-  find(bytes: Uint8Array, start: number, end: number): KnownPlan | undefined {
+  /** The request between two positions, whose window may be over. */
+  find(bytes: Uint8Array, start: number, end: number): T | undefined {
     this.#place = NOWHERE;
     if (++this.#lookups > (this.#isPaused ? REST : TRIAL)) this.#judge();
     const length = end - start;
@@ -116,12 +53,12 @@ export class KnownPlans {
       if (!this.#holds(place, bytes, start, length)) continue;
       this.#place = place;
       this.#known++;
-      return this.#plans[place];
+      return this.#requests[place];
     }
     return undefined;
   }
 
-  /** Whether the request of the last lookup is to be put into the table. */
+  /** True if the request of the last lookup is to be put into the table. */
   get isAdmitted(): boolean {
     if (this.#place !== NOWHERE) return true;
     const hash = this.#hash;
@@ -136,18 +73,18 @@ export class KnownPlans {
     return false;
   }
 
-  /** Sets the plan of the request of the last lookup. */
-  put(request: Uint8Array, plan: KnownPlan): void {
+  /** Puts the request of the last lookup into the table. */
+  put(bytes: Uint8Array, request: T): void {
     const place = this.#place === NOWHERE ? this.#takePlace() : this.#place;
-    this.#bytes.set(request, place * MAX_BYTES);
-    this.#lengths[place] = request.length;
+    this.#bytes.set(bytes, place * MAX_BYTES);
+    this.#lengths[place] = bytes.length;
     this.#hashes[place] = this.#hash;
-    this.#plans[place] = plan;
+    this.#requests[place] = request;
   }
 
-  /** Drops all plans, because the rules changed. The requests stay admitted. */
-  dropPlans(): void {
-    this.#plans.fill(undefined);
+  /** Drops what is known of all requests, which stay admitted. */
+  drop(): void {
+    this.#requests.fill(undefined);
   }
 
   #judge(): void {

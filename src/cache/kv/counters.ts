@@ -1,0 +1,77 @@
+import type { ConditionalLimit } from "../../ratelimit/algorithms/conditional_limit.ts";
+import {
+  type AnyHit,
+  type Caller,
+  type ConditionalHit,
+  type Counter,
+  type CountReceiver,
+  type Hit,
+  isConditional,
+} from "../../ratelimit/counter_cache.ts";
+import { MAX_DURATION_SECONDS } from "../../ratelimit/window.ts";
+import { type Ask, NodeCounter } from "../hit_batch.ts";
+
+/** A counter of either kind. */
+export type KvCounter = KvWindowCounter | KvConditionalCounter;
+
+/** Hits of such a counter. */
+export type KvAsk = Ask<KvWindowCounter> | Ask<KvConditionalCounter>;
+
+/** Takes hits of a counter, on the node that has it. */
+export type KvTake = (
+  counter: KvCounter,
+  hits: number,
+  caller: Caller | undefined,
+  receiver: CountReceiver,
+) => void;
+
+const NOTHING = new Uint8Array(0);
+
+/** The counter of a hit. */
+export function kvCounterOf(hit: AnyHit, take: KvTake): KvCounter {
+  return isConditional(hit) ? new KvConditionalCounter(hit, take) : new KvWindowCounter(hit, take);
+}
+
+/** A counter in a fixed window, and what is known of it. */
+export class KvWindowCounter extends NodeCounter implements Counter {
+  readonly #take: KvTake;
+  /** Of a cluster; absent until it is computed. */
+  slot: number | undefined = undefined;
+  /** The command for so many hits, if there is one: memory that contains it, and where. */
+  keptHits = 0;
+  bytes: Uint8Array = NOTHING;
+  start = 0;
+  end = 0;
+  /** Proves that the counter has its expiry. */
+  expiry: object | undefined = undefined;
+
+  constructor(hit: Hit, take: KvTake) {
+    super(hit);
+    this.#take = take;
+  }
+
+  take(hits: number, caller: Caller | undefined, receiver: CountReceiver): void {
+    this.#take(this, hits, caller, receiver);
+  }
+}
+
+/** A conditional counter. */
+export class KvConditionalCounter implements Counter {
+  readonly key: string;
+  readonly limit: ConditionalLimit;
+  readonly expiresInSeconds: number;
+  readonly #take: KvTake;
+  /** Of a cluster; absent until it is computed. */
+  slot: number | undefined = undefined;
+
+  constructor({ key, limit, expiresInSeconds }: ConditionalHit, take: KvTake) {
+    this.key = key;
+    this.limit = limit;
+    this.expiresInSeconds = Math.min(expiresInSeconds, MAX_DURATION_SECONDS);
+    this.#take = take;
+  }
+
+  take(hits: number, caller: Caller | undefined, receiver: CountReceiver): void {
+    this.#take(this, hits, caller, receiver);
+  }
+}

@@ -1,0 +1,195 @@
+import type { Counted } from "../../ratelimit/algorithms/taken.ts";
+import type { Caller, CountReceiver } from "../../ratelimit/counter_cache.ts";
+import type { DescriptorStatus } from "../../ratelimit/decision.ts";
+import type { RepeatedRequest } from "../../ratelimit/repeated_request.ts";
+import type { RateLimitRequest } from "../../ratelimit/request.ts";
+import type { Rules } from "../../ratelimit/rules.ts";
+import type { RateLimitService } from "../../ratelimit/service.ts";
+import type { LimitResponseForm } from "../../wire/rls.ts";
+import { CODE_NUMBERS, responseBytes, ResponseForms } from "../responses.ts";
+import type { DirectResponse, PendingResponse } from "../grpc_service.ts";
+import { KnownTable } from "./known_table.ts";
+
+/** Decides requests that are planned already. */
+type RepeatingService = Pick<
+  RateLimitService,
+  | "isImmediate"
+  | "nowSeconds"
+  | "rules"
+  | "repeated"
+  | "takeRepeated"
+  | "decideRepeated"
+  | "recoverRepeated"
+>;
+
+/** A request and the form of its responses. */
+type KnownRequest = RepeatedRequest<LimitResponseForm>;
+
+/** Options of `KnownRequests`. */
+interface KnownRequestsOptions {
+  readonly service: RepeatingService;
+  /** Returns a number from 0 to below 1. */
+  readonly random: () => number;
+  /** True while the current call is to be decided in the usual way, such as a traced one. */
+  readonly isExcluded?: () => boolean;
+}
+
+/** Recognizes requests by their bytes, and decides them without reading them again. */
+export class KnownRequests {
+  readonly #options: KnownRequestsOptions;
+  readonly #service: RepeatingService;
+  readonly #forms = new ResponseForms();
+  /** Created after the first request. */
+  #table: KnownTable<KnownRequest> | undefined;
+  readonly #response = new KnownResponse();
+  readonly #count = new ImmediateCount();
+  /** The rules of the table. */
+  #rules: Rules | undefined;
+  /** The time of the last lookup. */
+  #nowSeconds = 0;
+
+  constructor(options: KnownRequestsOptions) {
+    this.#options = options;
+    this.#service = options.service;
+  }
+
+  /** True if `respond` decides known requests; otherwise `handle` does, as their counts come later. */
+  get isImmediate(): boolean {
+    return this.#service.isImmediate;
+  }
+
+  /** Decides the request between two positions if it is known. The response is valid until the next call. */
+  respond(bytes: Uint8Array, start: number, end: number): DirectResponse | undefined {
+    const known = this.#find(bytes, start, end);
+    if (known === undefined) return undefined;
+    this.#service.takeRepeated(known, NO_CALLER, this.#count);
+    const status = this.#service.decideRepeated(known, this.#count.taken, this.#nowSeconds);
+    return this.#response.of(known.form, status);
+  }
+
+  /** The response to a request that is known, by a count that comes later. */
+  handle(
+    bytes: Uint8Array,
+    caller: Caller,
+    refusal: (error: unknown) => unknown,
+  ): PendingResponse | undefined {
+    const known = this.#find(bytes, 0, bytes.length);
+    if (known === undefined) return undefined;
+    const call = new KnownCall(this.#service, known, { caller, refusal });
+    this.#service.takeRepeated(known, caller, call);
+    return call;
+  }
+
+  /** Remembers the request of the last lookup, in the same turn, after it was decided otherwise. */
+  learn(bytes: Uint8Array, request: RateLimitRequest): void {
+    if (this.#options.isExcluded?.() === true) return;
+    const table = this.#table ??= new KnownTable<KnownRequest>(this.#options.random);
+    if (!table.isAdmitted) return;
+    const known = this.#service.repeated(request, (limit) => this.#forms.of(limit));
+    if (known !== undefined) table.put(bytes, known);
+  }
+
+  #find(bytes: Uint8Array, start: number, end: number): KnownRequest | undefined {
+    if (this.#options.isExcluded?.() === true) return undefined;
+    const { rules } = this.#service;
+    if (rules !== this.#rules) {
+      this.#table?.drop();
+      this.#rules = rules;
+    }
+    const known = this.#table?.find(bytes, start, end);
+    if (known === undefined) return undefined;
+    this.#nowSeconds = this.#service.nowSeconds();
+    return known.isCurrent(this.#nowSeconds) ? known : undefined;
+  }
+}
+
+const NO_CALLER: Caller = { cancelled: false };
+
+/** Keeps a count that is known before `takeRepeated` returns. */
+class ImmediateCount implements CountReceiver {
+  taken: Counted = 0;
+
+  counted(count: Counted): void {
+    this.taken = count;
+  }
+
+  failed(error: unknown): void {
+    throw error;
+  }
+}
+
+/** The response to a known request; reused by the next one. */
+class KnownResponse implements DirectResponse {
+  #form: LimitResponseForm | undefined;
+  #status: DescriptorStatus | undefined;
+
+  of(form: LimitResponseForm, status: DescriptorStatus): this {
+    this.#form = form;
+    this.#status = status;
+    return this;
+  }
+
+  get maxBytes(): number {
+    return this.#form?.maxBytes ?? 0;
+  }
+
+  write(into: Uint8Array, at: number): number {
+    if (this.#form === undefined || this.#status === undefined) return at;
+    const { code, limitRemaining, secondsUntilReset = 0 } = this.#status;
+    return this.#form.write(into, at, CODE_NUMBERS[code], limitRemaining, secondsUntilReset);
+  }
+}
+const RESPONSE = new KnownResponse();
+
+/** A known request that waits for its count. */
+class KnownCall implements CountReceiver, PendingResponse {
+  readonly #service: RepeatingService;
+  readonly #known: KnownRequest;
+  readonly #caller: Caller;
+  readonly #refusal: (error: unknown) => unknown;
+  #message: Uint8Array | undefined;
+  #error: unknown;
+  #isFailed = false;
+  #done: ((message: Uint8Array) => void) | undefined;
+  #failed: ((error: unknown) => void) | undefined;
+
+  constructor(
+    service: RepeatingService,
+    known: KnownRequest,
+    { caller, refusal }: { readonly caller: Caller; readonly refusal: (error: unknown) => unknown },
+  ) {
+    this.#service = service;
+    this.#known = known;
+    this.#caller = caller;
+    this.#refusal = refusal;
+  }
+
+  counted(count: Counted): void {
+    this.#respond(this.#service.decideRepeated(this.#known, count, this.#service.nowSeconds()));
+  }
+
+  failed(error: unknown): void {
+    this.#service.recoverRepeated(this.#known, error, this.#caller).then(
+      (status) => this.#respond(status),
+      (failure: unknown) => this.#refuse(failure),
+    );
+  }
+
+  then(done: (message: Uint8Array) => void, failed: (error: unknown) => void): void {
+    if (this.#message !== undefined) done(this.#message);
+    else if (this.#isFailed) failed(this.#error);
+    this.#done = done;
+    this.#failed = failed;
+  }
+
+  #respond(status: DescriptorStatus): void {
+    this.#message = responseBytes(RESPONSE.of(this.#known.form, status));
+    this.#done?.(this.#message);
+  }
+
+  #refuse(error: unknown): void {
+    this.#isFailed = true;
+    this.#error = this.#refusal(error);
+    this.#failed?.(this.#error);
+  }
+}

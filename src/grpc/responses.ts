@@ -1,0 +1,51 @@
+import type { Code, CurrentLimit, Decision } from "../ratelimit/decision.ts";
+import { numberOfUnit } from "../ratelimit/limit.ts";
+import { LimitResponseForm, RateLimitResponseWriter } from "../wire/rls.ts";
+import type { DirectResponse } from "./grpc_service.ts";
+
+/** The numbers of `RateLimitResponse.Code`. */
+export const CODE_NUMBERS: Readonly<Record<Code, number>> = { OK: 1, OVER_LIMIT: 2 };
+
+/** The forms of the responses with one status, by its limit. */
+export class ResponseForms {
+  readonly #forms = new WeakMap<CurrentLimit, LimitResponseForm>();
+
+  /** The form for a limit, if there is one. */
+  of(limit: CurrentLimit): LimitResponseForm | undefined {
+    const { name, requestsPerUnit, unit } = limit;
+    const form = this.#forms.get(limit) ??
+      LimitResponseForm.of({ name, requestsPerUnit, unit: numberOfUnit(unit) });
+    if (form !== undefined) this.#forms.set(limit, form);
+    return form;
+  }
+}
+
+/** Encodes a decision. */
+export function encodeDecision(decision: Decision): Uint8Array {
+  const writer = new RateLimitResponseWriter(CODE_NUMBERS[decision.overallCode]);
+  for (const { code, currentLimit, limitRemaining, secondsUntilReset } of decision.statuses) {
+    writer.beginStatus(CODE_NUMBERS[code]);
+    if (currentLimit !== undefined) {
+      const { name, requestsPerUnit, unit } = currentLimit;
+      writer.currentLimit(name, requestsPerUnit, numberOfUnit(unit));
+    }
+    writer.endStatus(limitRemaining, secondsUntilReset);
+  }
+  return writer.finish(decision.responseHeadersToAdd, decision.dynamicMetadata);
+}
+
+/** Responses share a slab, because allocating memory for each costs more than writing it. */
+const SLAB_BYTES = 8_192;
+let slab = new Uint8Array(SLAB_BYTES);
+let slabUsed = 0;
+
+/** The bytes of a response. */
+export function responseBytes(response: DirectResponse): Uint8Array {
+  if (slabUsed + response.maxBytes > SLAB_BYTES) {
+    slab = new Uint8Array(SLAB_BYTES);
+    slabUsed = 0;
+  }
+  const start = slabUsed;
+  slabUsed = response.write(slab, start);
+  return slab.subarray(start, slabUsed);
+}
