@@ -68,7 +68,7 @@ async function erasePayload(call: RoutedCall) {
 }
 
 function shownKey(key: EventKey): Record<string, unknown> {
-  return shownRecord(EVENT_KEY_FIELDS, { ...key, key: undefined });
+  return shownRecord(EVENT_KEY_FIELDS, { ...key });
 }
 
 function shownEvent({ id, kind, body, createdAt }: WebhookEvent): Record<string, unknown> {

@@ -75,13 +75,13 @@ export function jsonAnswer(status: number, value: unknown): WebhookAnswer {
   return { status, headers: { "content-type": "application/json" }, body: writeJson(value) };
 }
 
-/** The values of a record that its fields show: times as text, and JSON as it was sent. */
+/** The values of a record that its fields show, never those shown once: times as text, and JSON as it was sent. */
 export function shownRecord(
   fields: Fields,
   values: Readonly<Record<string, unknown>>,
 ): Record<string, unknown> {
-  const shown = Object.entries(fields).map(([name, field]) => [name, shownValue(field, values[name])]);
-  return Object.fromEntries(shown);
+  const shown = Object.entries(fields).filter(([, { shown }]) => shown !== "once");
+  return Object.fromEntries(shown.map(([name, field]) => [name, shownValue(field, values[name])]));
 }
 
 function shownValue({ type, fields = {} }: Field, value: unknown): unknown {
