@@ -1,6 +1,6 @@
 import type { Code, CurrentLimit, Decision } from "../ratelimit/decision.ts";
 import { numberOfUnit } from "../ratelimit/limit.ts";
-import { LimitResponseForm, RateLimitResponseWriter } from "../wire/rls.ts";
+import { encodeRateLimitResponse, LimitResponseForm, type WireCurrentLimit } from "../wire/rls.ts";
 import type { DirectResponse } from "./grpc_service.ts";
 
 /** The numbers of `RateLimitResponse.Code`. */
@@ -12,9 +12,7 @@ export class ResponseForms {
 
   /** The form for a limit, if there is one. */
   of(limit: CurrentLimit): LimitResponseForm | undefined {
-    const { name, requestsPerUnit, unit } = limit;
-    const form = this.#forms.get(limit) ??
-      LimitResponseForm.of({ name, requestsPerUnit, unit: numberOfUnit(unit) });
+    const form = this.#forms.get(limit) ?? LimitResponseForm.of(wireLimit(limit));
     if (form !== undefined) this.#forms.set(limit, form);
     return form;
   }
@@ -22,16 +20,19 @@ export class ResponseForms {
 
 /** Encodes a decision. */
 export function encodeDecision(decision: Decision): Uint8Array {
-  const writer = new RateLimitResponseWriter(CODE_NUMBERS[decision.overallCode]);
-  for (const { code, currentLimit, limitRemaining, secondsUntilReset } of decision.statuses) {
-    writer.beginStatus(CODE_NUMBERS[code]);
-    if (currentLimit !== undefined) {
-      const { name, requestsPerUnit, unit } = currentLimit;
-      writer.currentLimit(name, requestsPerUnit, numberOfUnit(unit));
-    }
-    writer.endStatus(limitRemaining, secondsUntilReset);
-  }
-  return writer.finish(decision.responseHeadersToAdd, decision.dynamicMetadata);
+  const { responseHeadersToAdd, dynamicMetadata } = decision;
+  const statuses = decision.statuses.map(({ code, currentLimit, limitRemaining, secondsUntilReset }) => ({
+    code: CODE_NUMBERS[code],
+    currentLimit: currentLimit === undefined ? undefined : wireLimit(currentLimit),
+    limitRemaining,
+    secondsUntilReset,
+  }));
+  const overallCode = CODE_NUMBERS[decision.overallCode];
+  return encodeRateLimitResponse({ overallCode, statuses, responseHeadersToAdd, dynamicMetadata });
+}
+
+function wireLimit({ name, requestsPerUnit, unit }: CurrentLimit): WireCurrentLimit {
+  return { name, requestsPerUnit, unit: numberOfUnit(unit) };
 }
 
 /** Responses share a slab, because allocating memory for each costs more than writing it. */

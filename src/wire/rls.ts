@@ -164,16 +164,13 @@ export function decodeRateLimitResponse(bytes: Uint8Array): WireRateLimitRespons
 }
 
 /** Writes a response. */
-export function encodeRateLimitResponse(
-  { statuses, ...rest }: WireRateLimitResponse,
-): Uint8Array<ArrayBuffer> {
-  return RESPONSE.encode({
-    ...rest,
-    statuses: statuses.map(({ secondsUntilReset, ...status }) => ({
-      ...status,
-      durationUntilReset: secondsUntilReset === undefined ? undefined : { seconds: secondsUntilReset },
-    })),
-  });
+export function encodeRateLimitResponse(response: WireRateLimitResponse): Uint8Array<ArrayBuffer> {
+  const writer = new WireWriter();
+  writer.int32(1, response.overallCode);
+  for (const status of response.statuses) writeStatus(writer, status);
+  for (const header of response.responseHeadersToAdd) writeEntry(writer, 3, header);
+  if (response.dynamicMetadata !== undefined) writeStructField(writer, 6, response.dynamicMetadata);
+  return writer.finish();
 }
 
 /**
@@ -233,54 +230,24 @@ function writeVarint(into: Uint8Array, at: number, value: number): number {
   return end;
 }
 
-/** Writes a response piece by piece, without an intermediate object. */
-export class RateLimitResponseWriter {
-  readonly #writer = new WireWriter();
-  #status = 0;
-
-  /** `overallCode` is a number of `RateLimitResponse.Code`. */
-  constructor(overallCode: number) {
-    this.#writer.int32(1, overallCode);
+function writeStatus(writer: WireWriter, status: WireDescriptorStatus): void {
+  const { code, currentLimit, limitRemaining, secondsUntilReset } = status;
+  const start = writer.begin(2);
+  writer.int32(1, code);
+  if (currentLimit !== undefined) {
+    const limit = writer.begin(2);
+    writer.uint32(1, currentLimit.requestsPerUnit);
+    writer.int32(2, currentLimit.unit);
+    writer.string(3, currentLimit.name);
+    writer.end(limit);
   }
-
-  /** Begins the next status. */
-  beginStatus(code: number): void {
-    this.#status = this.#writer.begin(2);
-    this.#writer.int32(1, code);
+  writer.uint32(3, limitRemaining);
+  if (secondsUntilReset !== undefined) {
+    const duration = writer.begin(4);
+    writer.int64(1, secondsUntilReset);
+    writer.end(duration);
   }
-
-  /** The limit of the current status. */
-  currentLimit(name: string, requestsPerUnit: number, unit: number): void {
-    const writer = this.#writer;
-    const start = writer.begin(2);
-    writer.uint32(1, requestsPerUnit);
-    writer.int32(2, unit);
-    writer.string(3, name);
-    writer.end(start);
-  }
-
-  /** Ends the current status. */
-  endStatus(limitRemaining: number, secondsUntilReset: number | undefined): void {
-    const writer = this.#writer;
-    writer.uint32(3, limitRemaining);
-    if (secondsUntilReset !== undefined) {
-      const start = writer.begin(4);
-      writer.int64(1, secondsUntilReset);
-      writer.end(start);
-    }
-    writer.end(this.#status);
-  }
-
-  /** The bytes of the response. */
-  finish(
-    headers: readonly Readonly<WireEntry>[],
-    dynamicMetadata: WireStruct | undefined,
-  ): Uint8Array<ArrayBuffer> {
-    const writer = this.#writer;
-    for (const header of headers) writeEntry(writer, 3, header);
-    if (dynamicMetadata !== undefined) writeStructField(writer, 6, dynamicMetadata);
-    return writer.finish();
-  }
+  writer.end(start);
 }
 
 function readDescriptor(reader: WireReader, maxEntries: number): WireDescriptor {
