@@ -54,7 +54,7 @@ function soakNames(): string[] {
 }
 
 /** Runs the files in one process per seed, prints what happened, and returns whether every test passed. */
-async function soak({ seeds, size, files }: SoakOptions): Promise<boolean> {
+export async function soak({ seeds, size, files }: SoakOptions): Promise<boolean> {
   let isGood = true;
   // Short ones wait more than they compute, and have wide bounds for what they measure.
   const parallel = size === "short" ? ["--parallel"] : [];

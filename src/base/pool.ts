@@ -109,8 +109,14 @@ export class Pool<C extends PooledConnection> {
     const connection = this.#options.isShared ? this.any() : this.#free.pop();
     const member = connection === undefined ? undefined : this.#members.get(connection);
     if (member === undefined) return undefined;
-    if (member.users++ > 0) this.grow(1);
+    if (member.users++ > 0) this.grow(this.#users() - this.#members.size);
     return connection;
+  }
+
+  #users(): number {
+    let users = 0;
+    for (const member of this.#members.values()) users += member.users;
+    return users;
   }
 
   /** The connection with the fewest users, for something that can wait behind others. */

@@ -37,7 +37,7 @@ export class TlsBed implements AsyncDisposable {
   readonly probe: Probe;
   /** What was logged as a warning or worse. */
   readonly log: readonly string[];
-  /** Moves the wall clock on by more than a second, so that the next line of a kind is logged. */
+  /** Moves both clocks on by more than a second, so that the next line of a kind is logged. */
   readonly pass: (ms?: number) => void;
   /** Lets so much time have passed for what waits for a while. */
   readonly elapse: (ms: number) => void;
@@ -67,7 +67,10 @@ export class TlsBed implements AsyncDisposable {
         random: () => 0.5,
       })
     );
-    const pass = (ms = 2_000) => void (clock.aheadMs += ms);
+    const pass = (ms = 2_000) => {
+      clock.aheadMs += ms;
+      clock.elapsedAheadMs += ms;
+    };
     const elapse = (ms: number) => void (clock.elapsedAheadMs += ms);
     return new TlsBed({ certificates, tls: serverTls, engine, probe, log, pass, elapse });
   }
