@@ -17,11 +17,7 @@ export class OverLimitCache implements LocalCache {
   readonly #entries = new Map<string, OverLimitEntry>();
   #bytes = 0;
   #usedAtSum = 0;
-  #hits = 0;
-  #misses = 0;
-  #overwritten = 0;
-  #expired = 0;
-  #evicted = 0;
+  readonly #tally = { hits: 0, misses: 0, overwritten: 0, expired: 0, evicted: 0 };
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
@@ -42,12 +38,12 @@ export class OverLimitCache implements LocalCache {
       counters: {},
       gauges: {
         entryCount: () => this.#entries.size,
-        hitCount: () => this.#hits,
-        missCount: () => this.#misses,
-        lookupCount: () => this.#hits + this.#misses,
-        overwriteCount: () => this.#overwritten,
-        expiredCount: () => this.#expired,
-        evacuateCount: () => this.#evicted,
+        hitCount: () => this.#tally.hits,
+        missCount: () => this.#tally.misses,
+        lookupCount: () => this.#tally.hits + this.#tally.misses,
+        overwriteCount: () => this.#tally.overwritten,
+        expiredCount: () => this.#tally.expired,
+        evacuateCount: () => this.#tally.evicted,
         averageAccessTime: () => this.#entries.size === 0 ? 0 : this.#usedAtSum / this.#entries.size,
       },
     };
@@ -57,16 +53,16 @@ export class OverLimitCache implements LocalCache {
     // Without entries the key need not be hashed.
     const entry = this.#entries.size === 0 ? undefined : this.#entries.get(key);
     if (entry === undefined) {
-      this.#misses++;
+      this.#tally.misses++;
       return undefined;
     }
     if (entry.windowEnd <= nowSeconds) {
       this.#remove(key);
-      this.#misses++;
-      this.#expired++;
+      this.#tally.misses++;
+      this.#tally.expired++;
       return undefined;
     }
-    this.#hits++;
+    this.#tally.hits++;
     this.#usedAtSum += nowSeconds - entry.usedAt;
     entry.usedAt = nowSeconds;
     // The last in the order of use.
@@ -76,14 +72,14 @@ export class OverLimitCache implements LocalCache {
   }
 
   set(key: string, { count, windowEnd, limit }: KnownKey, nowSeconds: number): void {
-    if (this.#remove(key)) this.#overwritten++;
+    if (this.#remove(key)) this.#tally.overwritten++;
     const size = entryBytes(key);
     if (windowEnd <= nowSeconds || size > this.#maxBytes) return;
     for (const [oldest, entry] of this.#entries) {
       if (this.#bytes + size <= this.#maxBytes) break;
       this.#remove(oldest);
-      if (entry.windowEnd <= nowSeconds) this.#expired++;
-      else this.#evicted++;
+      if (entry.windowEnd <= nowSeconds) this.#tally.expired++;
+      else this.#tally.evicted++;
     }
     this.#entries.set(key, { count, windowEnd, limit, usedAt: nowSeconds });
     this.#bytes += size;
@@ -94,7 +90,7 @@ export class OverLimitCache implements LocalCache {
     for (const [key, { usedAt }] of this.#entries) {
       if (usedAt <= nowSeconds) continue;
       this.#remove(key);
-      this.#expired++;
+      this.#tally.expired++;
     }
   }
 

@@ -99,10 +99,10 @@ export class LimitEpisodes implements LimitEventSink {
   /** The last reports of episodes whose keys have begun others. */
   #ended: LimitReport[] = [];
   #characters = 0;
-  #second = 0;
-  #begunInSecond = 0;
-  #suppressedCount = 0;
-  #suppressedSince = 0;
+  /** Episodes that were begun in the current second. */
+  readonly #recent = { second: 0, begun: 0 };
+  /** Episodes that were suppressed since the last summary, and since when. */
+  readonly #unreported = { count: 0, since: 0 };
   /** Episodes that were begun since the start. */
   begun = 0;
   /** Episodes that were suppressed since the start. */
@@ -126,14 +126,14 @@ export class LimitEpisodes implements LimitEventSink {
   /** Adds episodes that another thread suppressed. */
   addSuppressed(count: number, now: number): void {
     if (count === 0) return;
-    if (this.#suppressedCount === 0) this.#suppressedSince = now;
-    this.#suppressedCount += count;
+    if (this.#unreported.count === 0) this.#unreported.since = now;
+    this.#unreported.count += count;
     this.suppressed += count;
   }
 
   /** Whether there is nothing to report, now or later. */
   get isEmpty(): boolean {
-    return this.#ended.length === 0 && this.#suppressedCount === 0 &&
+    return this.#ended.length === 0 && this.#unreported.count === 0 &&
       LIMIT_EVENTS.every((event) => this.#open[event].size === 0);
   }
 
@@ -158,10 +158,10 @@ export class LimitEpisodes implements LimitEventSink {
 
   /** Takes the summary of suppressed episodes, if it is due, or if there is anything to say when `isLast`. */
   takeSuppressed(now: number, isLast = false): Suppressed | undefined {
-    const count = this.#suppressedCount;
-    if (count === 0 || (!isLast && now - this.#suppressedSince < SUMMARY_MS)) return undefined;
-    this.#suppressedCount = 0;
-    return { count, from: this.#suppressedSince, to: now };
+    const count = this.#unreported.count;
+    if (count === 0 || (!isLast && now - this.#unreported.since < SUMMARY_MS)) return undefined;
+    this.#unreported.count = 0;
+    return { count, from: this.#unreported.since, to: now };
   }
 
   #add(addition: Addition, now: number): void {
@@ -212,13 +212,13 @@ export class LimitEpisodes implements LimitEventSink {
   #mayBegin(key: string, now: number): boolean {
     const { maxOpen, maxPerSecond } = this.#options;
     const second = Math.floor(now / 1_000);
-    if (second !== this.#second) {
-      this.#second = second;
-      this.#begunInSecond = 0;
+    if (second !== this.#recent.second) {
+      this.#recent.second = second;
+      this.#recent.begun = 0;
     }
     const open = LIMIT_EVENTS.reduce((sum, event) => sum + this.#open[event].size, 0);
     if (open >= maxOpen || this.#characters + key.length > 2 * MAX_CHARACTERS) return false;
-    return this.#begunInSecond++ < maxPerSecond;
+    return this.#recent.begun++ < maxPerSecond;
   }
 
   /** Forgets the oldest suppressed keys; their next hits count as further episodes. */
