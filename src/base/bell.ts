@@ -36,8 +36,15 @@ class WorkerBell implements Bell {
     if (watched === this.#watched) return;
     this.#watched = watched;
     if (all.size === 0) return this.#end();
-    this.#worker ??= this.#open();
-    this.#worker.postMessage([...all.values()]);
+    try {
+      // In the same thread, a folder that was made anew would not be watched again.
+      this.#worker?.terminate();
+      this.#worker = this.#open();
+      this.#worker.postMessage([...all.values()]);
+    } catch {
+      // Without another thread the bell is silent; the next look tries again.
+      this.#end();
+    }
   }
 
   #open(): Worker {

@@ -81,8 +81,12 @@ class FileProvider implements RulesProvider {
   }
 
   async #load(): Promise<boolean> {
-    const load = await loadRuleFiles(this.#folder, this.#filesOptions);
-    if (!this.#stop.signal.aborted) void this.#apply(load);
+    try {
+      const load = await loadRuleFiles(this.#folder, this.#filesOptions);
+      if (!this.#stop.signal.aborted) void this.#apply(load);
+    } catch (error) {
+      this.#logFailure(error);
+    }
     return false;
   }
 
@@ -91,8 +95,12 @@ class FileProvider implements RulesProvider {
     try {
       await this.#onLoad(load);
     } catch (error) {
-      this.#options.logger.error("Cannot load the rule files; keeping the previous rules", { error });
+      this.#logFailure(error);
     }
+  }
+
+  #logFailure(error: unknown): void {
+    this.#options.logger.error("Cannot load the rule files; keeping the previous rules", { error });
   }
 
   async #checkRoot(): Promise<void> {
