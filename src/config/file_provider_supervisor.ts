@@ -19,7 +19,8 @@ interface WorkerFileProviderOptions extends RuleFolderOptions {
   readonly createWorker: () => RuleWorkerHandle;
 }
 
-const STOP_TIMEOUT_MS = 1_000;
+/** More than the worker waits for a file system that hangs. */
+const STOP_TIMEOUT_MS = 2_000;
 /** A worker that has taken this much memory to read files is replaced: nothing else returns it. */
 const LARGE_HEAP_BYTES = 128 * 1_024 * 1_024;
 const HEARTBEAT_MS = 10_000;

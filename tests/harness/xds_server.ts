@@ -6,6 +6,7 @@ import {
   type ServerOptions,
 } from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
+import { freePort } from "./free_port.ts";
 import {
   DISCOVERY_REQUEST,
   DISCOVERY_RESPONSE,
@@ -67,13 +68,13 @@ export class XdsServer implements AsyncDisposable {
   readonly #streams = new Set<Stream>();
   #snapshot: { readonly version: string; readonly resources: readonly WireAny[] } | undefined;
   #server: Server | undefined;
-  #port: number;
+  readonly #port: number;
   #nonces = 0;
   readonly #options: XdsServerOptions;
 
   constructor(options: XdsServerOptions) {
     this.#options = options;
-    this.#port = options.port ?? 0;
+    this.#port = options.port ?? freePort();
   }
 
   /** Starts one and waits until it listens. */
@@ -112,12 +113,8 @@ export class XdsServer implements AsyncDisposable {
     };
     server.addService({ method }, { method: (call: Call) => this.#serve(call) });
     const credentials = this.#options.credentials ?? ServerCredentials.createInsecure();
-    this.#port = await new Promise((resolve, reject) => {
-      server.bindAsync(
-        this.url,
-        credentials,
-        (error, port) => error === null ? resolve(port) : reject(error),
-      );
+    await new Promise<void>((resolve, reject) => {
+      server.bindAsync(this.url, credentials, (error) => error === null ? resolve() : reject(error));
     });
     this.#server = server;
   }
