@@ -1,6 +1,6 @@
 import type { RateLimitRequest } from "../../src/ratelimit/request.ts";
-import { compileRules } from "../../src/ratelimit/compile_rules.ts";
-import type { Rules } from "../../src/ratelimit/rules.ts";
+import { compileRules } from "../../src/ratelimit/rules/compile_rules.ts";
+import type { Rules } from "../../src/ratelimit/rules/rules.ts";
 import type { DescriptorSource } from "../../src/ratelimit/rule_source.ts";
 import { problemText } from "../../src/base/problem.ts";
 

@@ -1,10 +1,10 @@
 import { MemoryCache } from "../../src/cache/memory_cache.ts";
-import { planHits } from "../../src/ratelimit/plan.ts";
+import { planHits } from "../../src/ratelimit/decision/plan.ts";
 import type { RateLimitRequest } from "../../src/ratelimit/request.ts";
-import type { Rules } from "../../src/ratelimit/rules.ts";
-import { RateLimitService } from "../../src/ratelimit/service.ts";
+import type { Rules } from "../../src/ratelimit/rules/rules.ts";
+import { RateLimitService } from "../../src/ratelimit/decision/service.ts";
 import { StatsStore } from "../../src/stats/store.ts";
-import { PLAIN_POLICY, type Policy } from "../../src/ratelimit/policy.ts";
+import { PLAIN_POLICY, type Policy } from "../../src/ratelimit/decision/policy.ts";
 import { DECISION_CASES, type DecisionCase, requestsOfCase, rulesOfCase } from "./decision_cases.ts";
 import { printResult } from "./measuring_script.ts";
 import { median } from "../../tests/harness/percentile.ts";

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { lowerPriority } from "../../src/base/thread_priority.ts";
+import { lowerPriority } from "../../src/threads/thread_priority.ts";
 
 /** Counts of a receiver. */
 export interface Received {

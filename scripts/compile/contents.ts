@@ -3,7 +3,7 @@ export const ENTRY = "main.ts";
 
 /** Modules that are started as workers: no import leads to them, so they are named here. */
 export const WORKERS = [
-  "src/base/bell_worker.ts",
+  "src/threads/bell_worker.ts",
   "src/config/file_provider_worker.ts",
   "src/serve/workers/worker.ts",
   "src/telemetry/otlp_worker.ts",

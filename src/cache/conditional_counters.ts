@@ -5,7 +5,7 @@ import {
   take,
 } from "../ratelimit/algorithms/conditional_limit.ts";
 import type { Taken } from "../ratelimit/algorithms/taken.ts";
-import type { Caller, ConditionalHit, Counter, CountReceiver } from "../ratelimit/counter_cache.ts";
+import type { Caller, ConditionalHit, Counter, CountReceiver } from "../ratelimit/decision/counter_cache.ts";
 import type { KeyRoom } from "./key_room.ts";
 
 const STATES_PER_CHUNK = 1_024;

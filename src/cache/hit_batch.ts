@@ -1,5 +1,5 @@
-import type { Caller, CountReceiver, Hit } from "../ratelimit/counter_cache.ts";
-import { MAX_DURATION_SECONDS } from "../ratelimit/window.ts";
+import type { Caller, CountReceiver, Hit } from "../ratelimit/decision/counter_cache.ts";
+import { MAX_DURATION_SECONDS } from "../ratelimit/decision/window.ts";
 
 /** A counter in a fixed window at a node, and its place in the batch that it was in last. */
 export class NodeCounter {

@@ -1,7 +1,13 @@
 import type { Clock } from "../base/clock.ts";
 import type { Metrics } from "../base/metrics.ts";
 import type { Counted } from "../ratelimit/algorithms/taken.ts";
-import type { AnyHit, Caller, Counter, CounterCache, CountReceiver } from "../ratelimit/counter_cache.ts";
+import type {
+  AnyHit,
+  Caller,
+  Counter,
+  CounterCache,
+  CountReceiver,
+} from "../ratelimit/decision/counter_cache.ts";
 import { CacheError } from "../ratelimit/errors.ts";
 import type { IN_FLIGHT_METRICS } from "./metrics.ts";
 

@@ -1,6 +1,6 @@
 import type { Metrics } from "../base/metrics.ts";
 import type { LOCAL_CACHE_METRICS } from "./metrics.ts";
-import type { KnownKey, LocalCache } from "../ratelimit/counter_cache.ts";
+import type { KnownKey, LocalCache } from "../ratelimit/decision/counter_cache.ts";
 
 /** The cost of an entry without the characters of its key. */
 const ENTRY_BYTES = 120;

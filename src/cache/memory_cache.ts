@@ -8,8 +8,8 @@ import {
   type CountReceiver,
   type Hit,
   isConditional,
-} from "../ratelimit/counter_cache.ts";
-import { windowStartOf } from "../ratelimit/cache_key.ts";
+} from "../ratelimit/decision/counter_cache.ts";
+import { windowStartOf } from "../ratelimit/rules/cache_key.ts";
 import { ConditionalCounters, type ConditionalRoom } from "./conditional_counters.ts";
 import { KeyRoom } from "./key_room.ts";
 

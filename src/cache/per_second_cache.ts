@@ -1,4 +1,4 @@
-import type { AnyHit, Counter, CounterCache } from "../ratelimit/counter_cache.ts";
+import type { AnyHit, Counter, CounterCache } from "../ratelimit/decision/counter_cache.ts";
 import { settleAll } from "./settle_all.ts";
 
 /** Two caches as one: limits per second are counted in one, all others in the other. */

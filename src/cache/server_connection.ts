@@ -4,8 +4,8 @@ import tls from "node:tls";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import { type DialAddress, hostPort } from "../base/host_port.ts";
-import type { PooledConnection } from "../base/pool.ts";
-import { explainedTlsError } from "../base/tls_problem.ts";
+import type { PooledConnection } from "../net/pool.ts";
+import { explainedTlsError } from "../net/tls_problem.ts";
 import { unlessAborted, withTimeout } from "../base/wait.ts";
 import { readTlsFiles, type TlsFiles } from "./tls_files.ts";
 

@@ -1,4 +1,4 @@
-import { errorOf, Uncounted } from "../ratelimit/take_hits.ts";
+import { errorOf, Uncounted } from "../ratelimit/decision/take_hits.ts";
 
 /** Waits for all tasks; throws one error for all that failed. */
 export async function settleAll(tasks: readonly Promise<void>[]): Promise<void> {

@@ -1,5 +1,5 @@
 import tls from "node:tls";
-import { readClientTls, type TlsFileLog } from "../base/client_tls.ts";
+import { readClientTls, type TlsFileLog } from "../net/client_tls.ts";
 
 /** The PEM files of a client, by their settings. */
 export interface TlsFiles {

@@ -1,7 +1,7 @@
 import { systemClock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import { type DialAddress, dialAddressOf } from "../base/host_port.ts";
-import { readAuthorities, readTlsPair } from "../base/tls_files.ts";
+import { readAuthorities, readTlsPair } from "../net/tls_files.ts";
 import type { GrpcConnection } from "../grpc/client/grpc_connection.ts";
 import { GrpcError } from "../grpc/grpc_service.ts";
 import { unitOfNumber } from "../ratelimit/limit.ts";

@@ -5,10 +5,10 @@ import {
   type ExplainedDescriptor,
   type ExplainedLimit,
   type Explanation,
-} from "../ratelimit/explain.ts";
-import type { WalkedLevel } from "../ratelimit/explain_walk.ts";
-import { PLAIN_POLICY } from "../ratelimit/policy.ts";
-import { validateRequest } from "../ratelimit/validate.ts";
+} from "../ratelimit/forecast/explain.ts";
+import type { WalkedLevel } from "../ratelimit/forecast/explain_walk.ts";
+import { PLAIN_POLICY } from "../ratelimit/decision/policy.ts";
+import { validateRequest } from "../ratelimit/decision/validate.ts";
 import type { CommandOptions, GivenCommand, GivenFlags, RunnableCommand } from "./command.ts";
 import { FlagError } from "./flags.ts";
 import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";

@@ -1,10 +1,10 @@
 import { joinBytes } from "../base/bytes.ts";
 import { InvalidRequestError } from "../ratelimit/errors.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
-import { validateRequest } from "../ratelimit/validate.ts";
+import { validateRequest } from "../ratelimit/decision/validate.ts";
 import { parseTime } from "../base/rfc3339.ts";
-import { REQUEST_READERS } from "../http/json.ts";
-import { JsonReader, JsonRequestError, messageFields } from "../http/json_reader.ts";
+import { REQUEST_READERS } from "../http/routes/json.ts";
+import { JsonReader, JsonRequestError, messageFields } from "../http/server/json_reader.ts";
 import { decodeText } from "../wire/text.ts";
 
 /** A request and when it was made. */

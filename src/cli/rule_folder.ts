@@ -1,8 +1,8 @@
 import { type Problem, problemsInOrder, problemText } from "../base/problem.ts";
 import { loadRuleFiles } from "../config/rule_files.ts";
 import { eventsUnsent, fixedWindowsOnly } from "../settings/rule_support.ts";
-import { compileRules } from "../ratelimit/compile_rules.ts";
-import type { Rules } from "../ratelimit/rules.ts";
+import { compileRules } from "../ratelimit/rules/compile_rules.ts";
+import type { Rules } from "../ratelimit/rules/rules.ts";
 import { parseBackendType } from "../settings/cache_table.ts";
 import { type Environment, readSettings, type Settings } from "../settings/read_settings.ts";
 import type { CommandFlag, GivenFlags, Output } from "./command.ts";

@@ -2,9 +2,9 @@ import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import { MemoryCache } from "../cache/memory_cache.ts";
 import { policyOf } from "../serve/decisions.ts";
-import type { Rules } from "../ratelimit/rules.ts";
-import { type ChangeKind, type SimulatedDecision, Simulation } from "../ratelimit/simulation.ts";
-import { SimulationTally } from "../ratelimit/simulation_tally.ts";
+import type { Rules } from "../ratelimit/rules/rules.ts";
+import { type ChangeKind, type SimulatedDecision, Simulation } from "../ratelimit/forecast/simulation.ts";
+import { SimulationTally } from "../ratelimit/forecast/simulation_tally.ts";
 import { integer } from "../settings/parsers.ts";
 import type { Settings } from "../settings/read_settings.ts";
 import {

@@ -1,15 +1,15 @@
 import { timeText } from "../base/rfc3339.ts";
 import { shownText } from "../base/byte_text.ts";
 import { type Entry, shownEntry } from "../ratelimit/request.ts";
-import { limitText } from "../ratelimit/rules_text.ts";
+import { limitText } from "../ratelimit/rules/rules_text.ts";
 import {
   CHANGE_KINDS,
   type ChangeKind,
   type RequestChange,
   type SimulatedDecision,
   type SimulatedStatus,
-} from "../ratelimit/simulation.ts";
-import type { ChangeCounts, RuleTally, SimulationTally } from "../ratelimit/simulation_tally.ts";
+} from "../ratelimit/forecast/simulation.ts";
+import type { ChangeCounts, RuleTally, SimulationTally } from "../ratelimit/forecast/simulation_tally.ts";
 import { plainText, shortened } from "./plain_text.ts";
 import type { TimedRequest } from "./request_lines.ts";
 

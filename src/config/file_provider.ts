@@ -1,8 +1,8 @@
 import { dirname, join, relative, resolve, sep } from "node:path";
-import type { Bell } from "../base/bell.ts";
+import type { Bell } from "../threads/bell.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
-import { folderState, LOOK_MS, WatchedFiles } from "../base/watched_files.ts";
+import { folderState, LOOK_MS, WatchedFiles } from "../threads/watched_files.ts";
 import type { LoadReceiver, RulesLoad, RulesProvider } from "./provider.ts";
 import { loadRuleFiles, type RuleFilesOptions } from "./rule_files.ts";
 import { isRuleFileName } from "./unread_files.ts";

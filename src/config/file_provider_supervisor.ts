@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import type { Problem } from "../base/problem.ts";
-import { SupervisedWorker, type WorkerHandle } from "../base/supervised_worker.ts";
+import { SupervisedWorker, type WorkerHandle } from "../threads/supervised_worker.ts";
 import type { FromRuleWorker, RuleFolderOptions, ToRuleWorker } from "./file_provider_worker.ts";
 import { LoadGatherer, type LoadPart } from "./load_parts.ts";
 import type { LoadReceiver, RulesLoad, RulesProvider } from "./provider.ts";

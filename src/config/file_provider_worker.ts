@@ -1,13 +1,13 @@
-import { systemBell } from "../base/bell.ts";
+import { systemBell } from "../threads/bell.ts";
 import { systemClock } from "../base/clock.ts";
 import { portLogger } from "../base/log.ts";
 import { captureConsole } from "../base/standard_streams.ts";
-import { lowerPriority } from "../base/thread_priority.ts";
+import { lowerPriority } from "../threads/thread_priority.ts";
 import { createFileProvider, type RuleFolder } from "./file_provider.ts";
-import type { SourceChecks } from "../ratelimit/rule_check.ts";
+import type { SourceChecks } from "../ratelimit/rules/rule_check.ts";
 import { type LoadPart, partsOfLoad } from "./load_parts.ts";
 import type { RulesLoad, RulesProvider } from "./provider.ts";
-import type { WorkerPort } from "../base/supervised_worker.ts";
+import type { WorkerPort } from "../threads/supervised_worker.ts";
 
 /** A folder of rule files, and the checks of its rules. */
 export type RuleFolderOptions = RuleFolder & SourceChecks;

@@ -1,9 +1,9 @@
 import { getHeapStatistics } from "node:v8";
-import { type FlatDescriptor, flatDescriptors, RulesBuilder } from "../ratelimit/compile_rules.ts";
-import { checkSources, type SourceChecks } from "../ratelimit/rule_check.ts";
+import { type FlatDescriptor, flatDescriptors, RulesBuilder } from "../ratelimit/rules/compile_rules.ts";
+import { checkSources, type SourceChecks } from "../ratelimit/rules/rule_check.ts";
 import { placeOf, problemsInOrder } from "../base/problem.ts";
 import type { DomainSource } from "../ratelimit/rule_source.ts";
-import type { Rules } from "../ratelimit/rules.ts";
+import type { Rules } from "../ratelimit/rules/rules.ts";
 import type { RulesLoad, RuleTexts } from "./provider.ts";
 
 /** A part of a load, small enough not to block the thread that receives it. */

@@ -1,6 +1,6 @@
 import type { DomainSource } from "../ratelimit/rule_source.ts";
 import type { Problem } from "../base/problem.ts";
-import type { Rules } from "../ratelimit/rules.ts";
+import type { Rules } from "../ratelimit/rules/rules.ts";
 
 /** Rules as texts for `TextCompiler`, each small enough for one turn of the event loop. */
 export type RuleTexts = readonly string[];

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { RulesLoad } from "./provider.ts";
 import { fileErrorText, RuleFileReader, type RuleFileReaderOptions } from "./rule_file_reader.ts";
 import { isRuleFileName, type UnreadFilesOptions, warningsOfUnreadFiles } from "./unread_files.ts";
-import { folderState } from "../base/watched_files.ts";
+import { folderState } from "../threads/watched_files.ts";
 
 /** Options of `loadRuleFiles`. */
 export interface RuleFilesOptions extends RuleFileReaderOptions, UnreadFilesOptions {

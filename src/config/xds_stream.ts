@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer";
-import { type ClientTlsFiles, readClientTls } from "../base/client_tls.ts";
+import { type ClientTlsFiles, readClientTls } from "../net/client_tls.ts";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import { dialAddressOf } from "../base/host_port.ts";

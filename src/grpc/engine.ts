@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
-import type { TlsPair } from "../base/tls_files.ts";
+import type { TlsPair } from "../net/tls_files.ts";
 import type { GrpcService } from "./grpc_service.ts";
 import type { Listener, ListenOptions, ListenTarget } from "./listener.ts";
 import type { ListenTls } from "./tls_server.ts";

@@ -4,9 +4,9 @@ import {
   type AcceptorOptions,
   type StreamListener,
   streamsOf,
-} from "../base/acceptor.ts";
+} from "../net/acceptor.ts";
 import { errorText } from "../base/error_text.ts";
-import type { TlsPair } from "../base/tls_files.ts";
+import type { TlsPair } from "../net/tls_files.ts";
 import { hostPort } from "../base/host_port.ts";
 import type { ListenTls } from "./tls_server.ts";
 
@@ -75,7 +75,7 @@ async function bindTcp(
 ): Promise<Bound> {
   const addressOf = (bound: number) => hostPort({ host, port: bound });
   if (needsNodeSockets) {
-    const { NodeListener } = await import("../base/node_listener.ts");
+    const { NodeListener } = await import("../net/node_listener.ts");
     const listener = await NodeListener.open({ host, port, isShared, clock });
     return { listener, address: addressOf(listener.addr.port), remove: () => {} };
   }

@@ -1,10 +1,10 @@
 import { errorText } from "../base/error_text.ts";
-import type { Caller } from "../ratelimit/counter_cache.ts";
+import type { Caller } from "../ratelimit/decision/counter_cache.ts";
 import type { Decision } from "../ratelimit/decision.ts";
 import { CacheError, InvalidRequestError, NoConfigurationError } from "../ratelimit/errors.ts";
 import { unitOfNumber } from "../ratelimit/limit.ts";
 import type { Descriptor, RateLimitRequest } from "../ratelimit/request.ts";
-import { MAX_DESCRIPTORS, MAX_ENTRIES } from "../ratelimit/validate.ts";
+import { MAX_DESCRIPTORS, MAX_ENTRIES } from "../ratelimit/decision/validate.ts";
 import { decodeRateLimitRequest, type WireDescriptor, type WireRateLimitRequest } from "../wire/rls.ts";
 import { type CallContext, GrpcError, type GrpcService, type PendingResponse } from "./grpc_service.ts";
 import type { KnownRequests } from "./known/known_requests.ts";

@@ -1,8 +1,8 @@
-import { systemBell } from "../base/bell.ts";
+import { systemBell } from "../threads/bell.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
-import type { TlsPair, TlsPairFiles } from "../base/tls_files.ts";
-import { WatchedPair } from "../base/watched_pair.ts";
+import type { TlsPair, TlsPairFiles } from "../net/tls_files.ts";
+import { WatchedPair } from "../net/watched_pair.ts";
 import { ThrottledLog } from "../base/throttled_log.ts";
 import type { ListenTls } from "./tls_server.ts";
 

@@ -2,7 +2,7 @@ import net from "node:net";
 import type { Duplex } from "node:stream";
 import tls from "node:tls";
 import { systemClock } from "../base/clock.ts";
-import type { TlsPair } from "../base/tls_files.ts";
+import type { TlsPair } from "../net/tls_files.ts";
 import { ClientCertificates } from "./client_certificates.ts";
 
 /** The TLS of a listener; with `ca`, every client must have a certificate. */

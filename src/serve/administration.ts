@@ -1,7 +1,7 @@
 import { NOT_OPENED } from "./lifecycle.ts";
 import type { ServiceParts } from "./parts.ts";
 import type { OpenWebhooks, OpenWebhooksOptions } from "./webhooks.ts";
-import { Administrators } from "../http/administrators.ts";
+import { Administrators } from "../http/routes/administrators.ts";
 import { configuredTokens, type NamedToken } from "../settings/administrator_tokens.ts";
 
 /** The administration, with who may call it. */

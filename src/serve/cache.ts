@@ -1,7 +1,7 @@
 import { getHeapStatistics } from "node:v8";
 import { heapBytesOf, MemoryCache } from "../cache/memory_cache.ts";
 import { IN_FLIGHT_METRICS, MEMORY_METRICS } from "../cache/metrics.ts";
-import type { CounterCache } from "../ratelimit/counter_cache.ts";
+import type { CounterCache } from "../ratelimit/decision/counter_cache.ts";
 import type { Settings } from "../settings/table.ts";
 import type { OpenCacheOptions } from "./cache_connections.ts";
 import type { ServiceParts } from "./parts.ts";

@@ -1,6 +1,6 @@
 import { ROUND_TRIP_METRICS } from "../cache/metrics.ts";
 import type { TlsFiles } from "../cache/tls_files.ts";
-import type { CounterCache } from "../ratelimit/counter_cache.ts";
+import type { CounterCache } from "../ratelimit/decision/counter_cache.ts";
 import type { StatsStore } from "../stats/store.ts";
 import { ThrottledLog } from "../base/throttled_log.ts";
 import type { CacheHealth } from "./cache_health.ts";

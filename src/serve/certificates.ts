@@ -1,6 +1,6 @@
 import { gauge, type MetricGroup, metricReaders } from "../base/metrics.ts";
 import { isPostgresAddress, parsePostgresAddress } from "../base/postgres_address.ts";
-import { fileStates, WatchedFiles } from "../base/watched_files.ts";
+import { fileStates, WatchedFiles } from "../threads/watched_files.ts";
 import type { Settings } from "../settings/table.ts";
 import type { ServiceParts } from "./parts.ts";
 
@@ -151,7 +151,7 @@ export class CertificateWatch {
     const before = this.#known.get(setting);
     if (before?.state === state) return causeOf(before.validity, clock.now());
     try {
-      const { readTlsPair, readValidity } = await import("../base/tls_files.ts");
+      const { readTlsPair, readValidity } = await import("../net/tls_files.ts");
       const validity = await readValidity(setting, path);
       const pair = key && { cert: path, key: key.path };
       const isUsable = pair === undefined || await readTlsPair(pair, pair).then(() => true, () => false);

@@ -1,9 +1,9 @@
 import { LOCAL_CACHE_METRICS } from "../cache/metrics.ts";
 import { OverLimitCache } from "../cache/local_cache.ts";
 import type { OpenCache } from "./cache.ts";
-import { LiveCounters } from "../ratelimit/live_counters.ts";
-import type { Policy } from "../ratelimit/policy.ts";
-import { RateLimitService } from "../ratelimit/service.ts";
+import { LiveCounters } from "../ratelimit/forecast/live_counters.ts";
+import type { Policy } from "../ratelimit/decision/policy.ts";
+import { RateLimitService } from "../ratelimit/decision/service.ts";
 import type { ServiceParts } from "./parts.ts";
 import type { Settings } from "../settings/table.ts";
 

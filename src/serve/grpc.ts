@@ -5,7 +5,7 @@ import { KnownRequests } from "../grpc/known/known_requests.ts";
 import type { ListenTarget } from "../grpc/listener.ts";
 import { startNative } from "../grpc/native/native_engine.ts";
 import { createRateLimitGrpcService, type Decide } from "../grpc/rate_limit_service.ts";
-import type { RateLimitService } from "../ratelimit/service.ts";
+import type { RateLimitService } from "../ratelimit/decision/service.ts";
 import { createReflectionServices } from "../grpc/reflection_service.ts";
 import {
   addListenerMetrics,
@@ -24,10 +24,10 @@ export async function loadGrpc(settings: ServiceParts["settings"]): Promise<void
   await Promise.all([
     ...(settings.GRPC_ENGINE === "native"
       ? []
-      : [import("../grpc/grpc_js_engine.ts"), import("../base/node_listener.ts")]),
+      : [import("../grpc/grpc_js_engine.ts"), import("../net/node_listener.ts")]),
     settings.GRPC_UDS === undefined ? undefined : import("../grpc/unix_socket.ts"),
     ...(settings.GRPC_SERVER_USE_TLS
-      ? [import("../grpc/server_tls.ts"), import("../grpc/tls_server.ts"), import("../base/node_listener.ts")]
+      ? [import("../grpc/server_tls.ts"), import("../grpc/tls_server.ts"), import("../net/node_listener.ts")]
       : []),
   ]);
 }

@@ -1,21 +1,21 @@
-import { systemBell } from "../base/bell.ts";
-import { WatchedPair } from "../base/watched_pair.ts";
-import { createDebugHandler } from "../http/debug.ts";
-import { explainRoute } from "../http/explain_route.ts";
-import { healthRoutes } from "../http/healthcheck.ts";
-import { type HttpPort, listenHttp } from "../http/http_port.ts";
-import type { HttpsLayer } from "../http/https_layer.ts";
-import { ownSiteGuard } from "../http/request_guards.ts";
-import { rateLimitRoute } from "../http/rate_limit_route.ts";
-import { settingsRoute } from "../http/settings_route.ts";
-import { createRouter, type Route } from "../http/router.ts";
+import { systemBell } from "../threads/bell.ts";
+import { WatchedPair } from "../net/watched_pair.ts";
+import { createDebugHandler } from "../http/routes/debug.ts";
+import { explainRoute } from "../http/routes/explain_route.ts";
+import { healthRoutes } from "../http/routes/healthcheck.ts";
+import { type HttpPort, listenHttp } from "../http/server/http_port.ts";
+import type { HttpsLayer } from "../http/server/https_layer.ts";
+import { ownSiteGuard } from "../http/server/request_guards.ts";
+import { rateLimitRoute } from "../http/routes/rate_limit_route.ts";
+import { settingsRoute } from "../http/routes/settings_route.ts";
+import { createRouter, type Route } from "../http/server/router.ts";
 import type { OpenAdministration } from "./administration.ts";
 import { addListenerMetrics, connectionMetrics, listenerReport, tlsMetrics } from "./listener_metrics.ts";
 import { openUi, type OpenUiOptions } from "./ui.ts";
 import type { OpenWebhooks } from "./webhooks.ts";
-import type { LiveCounters } from "../ratelimit/live_counters.ts";
-import type { RateLimitService } from "../ratelimit/service.ts";
-import { rulesText } from "../ratelimit/rules_text.ts";
+import type { LiveCounters } from "../ratelimit/forecast/live_counters.ts";
+import type { RateLimitService } from "../ratelimit/decision/service.ts";
+import { rulesText } from "../ratelimit/rules/rules_text.ts";
 import { addressOf } from "./lifecycle.ts";
 import type { ServiceParts } from "./parts.ts";
 import type { Address } from "../settings/address_parsers.ts";
@@ -115,7 +115,7 @@ function openPort(parts: ServiceParts, options: OpenPortOptions): HttpPort {
 
 /** TLS with the pair of the files, reloaded when they change. */
 async function openPair({ settings, stats, logger, clock }: ServiceParts, onRenewed: () => void) {
-  const { HttpsLayer } = await import("../http/https_layer.ts");
+  const { HttpsLayer } = await import("../http/server/https_layer.ts");
   const watched = await WatchedPair.open({
     files: { cert: settings.HTTP_SERVER_TLS_CERT ?? "", key: settings.HTTP_SERVER_TLS_KEY ?? "" },
     names: { cert: "HTTP_SERVER_TLS_CERT", key: "HTTP_SERVER_TLS_KEY" },

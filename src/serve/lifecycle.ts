@@ -1,6 +1,6 @@
 import { aborted } from "../base/wait.ts";
 import { hostPort } from "../base/host_port.ts";
-import type { HttpPort } from "../http/http_port.ts";
+import type { HttpPort } from "../http/server/http_port.ts";
 import type { Logger } from "../base/log.ts";
 import type { ServiceParts } from "./parts.ts";
 

@@ -1,4 +1,4 @@
-import type { AcceptGuardOptions } from "../base/accept_guard.ts";
+import type { AcceptGuardOptions } from "../net/accept_guard.ts";
 import { counter, gauge, type MetricGroup } from "../base/metrics.ts";
 import { PROCESS_PREFIX } from "../telemetry/process_metrics.ts";
 import type { ServiceParts } from "./parts.ts";

@@ -1,8 +1,8 @@
 import type { Logger } from "../base/log.ts";
 import { problemText } from "../base/problem.ts";
-import { type HttpPort, listenHttp } from "../http/http_port.ts";
+import { type HttpPort, listenHttp } from "../http/server/http_port.ts";
 import { addListenerMetrics, listenerReport } from "./listener_metrics.ts";
-import type { Rules } from "../ratelimit/rules.ts";
+import type { Rules } from "../ratelimit/rules/rules.ts";
 import type { Settings } from "../settings/table.ts";
 import { BUCKET_BOUNDS_MS } from "../stats/timer.ts";
 import type { PullReaderOptions } from "../stats/pull_reader.ts";

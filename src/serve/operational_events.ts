@@ -1,11 +1,11 @@
 import type { Clock } from "../base/clock.ts";
 import { counter, type MetricGroup } from "../base/metrics.ts";
 import { problemText } from "../base/problem.ts";
-import { WakeLoop } from "../base/wake_loop.ts";
+import { WakeLoop } from "../threads/wake_loop.ts";
 import { settledWithin } from "../base/wait.ts";
 import type { ConcludedLoad } from "../config/rules_loader.ts";
-import { LimitEpisodes, type LimitReport } from "../ratelimit/limit_episodes.ts";
-import type { LimitEventSink, LimitFact } from "../ratelimit/limit_events.ts";
+import { LimitEpisodes, type LimitReport } from "../ratelimit/decision/limit_episodes.ts";
+import type { LimitEventSink, LimitFact } from "../ratelimit/decision/limit_events.ts";
 import type { StatsStore } from "../stats/store.ts";
 import {
   loadedEvent,

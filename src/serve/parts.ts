@@ -2,7 +2,7 @@ import { type Clock, systemClock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import { Health } from "../base/health.ts";
 import type { Settings } from "../settings/table.ts";
-import type { LimitEventSink } from "../ratelimit/limit_events.ts";
+import type { LimitEventSink } from "../ratelimit/decision/limit_events.ts";
 import { StatsStore } from "../stats/store.ts";
 import type { OperationalEvents } from "./operational_events.ts";
 

@@ -5,7 +5,7 @@ import { type AcceptedRules, healthErrors, type LoadResult, startRules } from ".
 import { createRuleWorker, createWorkerFileProvider } from "../config/file_provider_supervisor.ts";
 import { eventsUnsent, fixedWindowsOnly } from "../settings/rule_support.ts";
 import { errorTexts } from "../base/problem.ts";
-import type { Rules } from "../ratelimit/rules.ts";
+import type { Rules } from "../ratelimit/rules/rules.ts";
 import type { Settings } from "../settings/table.ts";
 import { OPENING, type ServiceParts } from "./parts.ts";
 

@@ -1,9 +1,9 @@
 import { errorText } from "../base/error_text.ts";
 import { bucketLimit } from "../ratelimit/algorithms/bucket.ts";
 import { sliceLimit } from "../ratelimit/algorithms/slices.ts";
-import type { ConditionalHit } from "../ratelimit/counter_cache.ts";
-import type { RateLimit, Rules } from "../ratelimit/rules.ts";
-import { countsOf, takeHits } from "../ratelimit/take_hits.ts";
+import type { ConditionalHit } from "../ratelimit/decision/counter_cache.ts";
+import type { RateLimit, Rules } from "../ratelimit/rules/rules.ts";
+import { countsOf, takeHits } from "../ratelimit/decision/take_hits.ts";
 import type { OpenCache } from "./cache.ts";
 import type { ServiceParts } from "./parts.ts";
 import type { ApplyRules } from "./rules.ts";

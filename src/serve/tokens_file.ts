@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import type { Logger } from "../base/log.ts";
-import { fileState, WatchedFiles } from "../base/watched_files.ts";
+import { fileState, WatchedFiles } from "../threads/watched_files.ts";
 import { type NamedToken, namedTokensProblem, parseNamedToken } from "../settings/administrator_tokens.ts";
 
 interface TokensFileOptions {

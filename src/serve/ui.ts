@@ -1,11 +1,11 @@
-import type { Administrators } from "../http/administrators.ts";
-import type { DebugRoute } from "../http/debug.ts";
-import { uiLiveRoute, uiRoutes } from "../http/ui_routes.ts";
+import type { Administrators } from "../http/routes/administrators.ts";
+import type { DebugRoute } from "../http/routes/debug.ts";
+import { uiLiveRoute, uiRoutes } from "../http/routes/ui_routes.ts";
 import type { OpenRules, RulesStatus } from "./rules.ts";
 import { problemText } from "../base/problem.ts";
-import type { RateLimit } from "../ratelimit/rules.ts";
-import { limitText } from "../ratelimit/rules_text.ts";
-import type { RateLimitService } from "../ratelimit/service.ts";
+import type { RateLimit } from "../ratelimit/rules/rules.ts";
+import { limitText } from "../ratelimit/rules/rules_text.ts";
+import type { RateLimitService } from "../ratelimit/decision/service.ts";
 import type { StatsStore } from "../stats/store.ts";
 import { BUCKET_BOUNDS_MS } from "../stats/timer.ts";
 import type { ServiceParts } from "./parts.ts";

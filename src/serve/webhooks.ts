@@ -1,19 +1,19 @@
 import { dirname, resolve } from "node:path";
-import { Administrators } from "../http/administrators.ts";
-import { counterRoutes, type Counters } from "../http/counters_route.ts";
-import type { DebugRoute } from "../http/debug.ts";
-import { type HttpPort, listenHttp } from "../http/http_port.ts";
-import { openApiRoute } from "../http/openapi_route.ts";
-import { createRouter, type Route } from "../http/router.ts";
-import { ownSiteGuard } from "../http/request_guards.ts";
+import { Administrators } from "../http/routes/administrators.ts";
+import { counterRoutes, type Counters } from "../http/routes/counters_route.ts";
+import type { DebugRoute } from "../http/routes/debug.ts";
+import { type HttpPort, listenHttp } from "../http/server/http_port.ts";
+import { openApiRoute } from "../http/routes/openapi_route.ts";
+import { createRouter, type Route } from "../http/server/router.ts";
+import { ownSiteGuard } from "../http/server/request_guards.ts";
 import {
   absentTriggerRoute,
   administrationRoute,
   eventRoute,
   triggerRoute,
   type WebhookRouteOptions,
-} from "../http/webhook_routes.ts";
-import { whoamiRoute } from "../http/whoami_route.ts";
+} from "../http/routes/webhook_routes.ts";
+import { whoamiRoute } from "../http/routes/whoami_route.ts";
 import { addListenerMetrics, listenerReport } from "./listener_metrics.ts";
 import type { ServiceParts } from "./parts.ts";
 import type { Settings } from "../settings/table.ts";

@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import type { MetricBatch } from "../base/metric_batch.ts";
-import { SupervisedWorker } from "../base/supervised_worker.ts";
+import { SupervisedWorker } from "../threads/supervised_worker.ts";
 import type { OtlpProtocol, OtlpSignal } from "./otlp_settings.ts";
 import type { SpanPack } from "./tracing_span_pack.ts";
 

@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { LogFields, Logger } from "../base/log.ts";
-import type { CounterCache } from "../ratelimit/counter_cache.ts";
+import type { CounterCache } from "../ratelimit/decision/counter_cache.ts";
 import { type TracedRoute, type TracedService, traceGrpcService, traceRoute } from "./tracing_calls.ts";
 import { type Decide, traceCache, type TracedCache, traceDecide } from "./tracing_decision.ts";
 import type { TracedWork } from "../base/traced_work.ts";

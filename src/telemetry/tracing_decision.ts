@@ -5,7 +5,7 @@ import {
   type CounterCache,
   type CountReceiver,
   isConditional,
-} from "../ratelimit/counter_cache.ts";
+} from "../ratelimit/decision/counter_cache.ts";
 import type { Decision } from "../ratelimit/decision.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
 import { SPAN_KINDS, type SpanRecord } from "./tracing_span_record.ts";

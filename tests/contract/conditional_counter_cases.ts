@@ -3,7 +3,7 @@ import { type ConditionalLimit, stateSize, take } from "../../src/ratelimit/algo
 import { bucketLimit } from "../../src/ratelimit/algorithms/bucket.ts";
 import { sliceLimit } from "../../src/ratelimit/algorithms/slices.ts";
 import type { Taken } from "../../src/ratelimit/algorithms/taken.ts";
-import type { ConditionalHit, CounterCache } from "../../src/ratelimit/counter_cache.ts";
+import type { ConditionalHit, CounterCache } from "../../src/ratelimit/decision/counter_cache.ts";
 import { seededRandom } from "../harness/seeded_random.ts";
 import { until } from "../harness/until.ts";
 import { taken } from "../harness/take.ts";

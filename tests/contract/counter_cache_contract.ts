@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects } from "#assert";
-import type { CounterCache, Hit } from "../../src/ratelimit/counter_cache.ts";
+import type { CounterCache, Hit } from "../../src/ratelimit/decision/counter_cache.ts";
 import { CONDITIONAL_CASES } from "./conditional_counter_cases.ts";
 import { needs, type Tool } from "../harness/tools.ts";
 import { seededRandom } from "../harness/seeded_random.ts";

@@ -1,7 +1,7 @@
 import { systemClock } from "../../src/base/clock.ts";
 import { MemoryCache } from "../../src/cache/memory_cache.ts";
 import { PerSecondCache } from "../../src/cache/per_second_cache.ts";
-import type { AnyHit, Counter, CounterCache } from "../../src/ratelimit/counter_cache.ts";
+import type { AnyHit, Counter, CounterCache } from "../../src/ratelimit/decision/counter_cache.ts";
 import { openKvCache } from "../harness/open_kv.ts";
 import { sharedRedis } from "../harness/shared_servers.ts";
 import { counterCacheContract } from "./counter_cache_contract.ts";

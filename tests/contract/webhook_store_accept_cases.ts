@@ -19,8 +19,8 @@ import {
   findIdempotency,
   type NewExecution,
   saveWorkflowVersion,
-} from "../../src/webhooks/store/accept.ts";
-import { listDeliveries } from "../../src/webhooks/store/deliveries.ts";
+} from "../../src/webhooks/store/operations/accept.ts";
+import { listDeliveries } from "../../src/webhooks/store/operations/deliveries.ts";
 import {
   createEventKey,
   deleteEventKey,
@@ -28,14 +28,14 @@ import {
   findEventKey,
   listEventKeys,
   listEvents,
-} from "../../src/webhooks/store/events.ts";
-import { findExecution, listExecutions } from "../../src/webhooks/store/executions.ts";
+} from "../../src/webhooks/store/operations/events.ts";
+import { findExecution, listExecutions } from "../../src/webhooks/store/operations/executions.ts";
 import {
   createTrigger,
   deleteTrigger,
   deleteTriggerKey,
   findTriggerKey,
-} from "../../src/webhooks/store/triggers.ts";
+} from "../../src/webhooks/store/operations/triggers.ts";
 import { StoreError } from "../../src/webhooks/store/store.ts";
 
 /** Taking in what others bring. */

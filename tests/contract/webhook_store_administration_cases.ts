@@ -15,13 +15,13 @@ import {
   type StoreCases,
   trigger,
 } from "./webhook_store_bed.ts";
-import { releaseClaims } from "../../src/webhooks/store/claims.ts";
+import { releaseClaims } from "../../src/webhooks/store/operations/claims.ts";
 import {
   findDelivery,
   listDeliveries,
   recoverDeliveries,
   resendDelivery,
-} from "../../src/webhooks/store/deliveries.ts";
+} from "../../src/webhooks/store/operations/deliveries.ts";
 import {
   addEndpointSecret,
   createEndpoint,
@@ -29,8 +29,8 @@ import {
   editEndpoint,
   findEndpoint,
   listEndpoints,
-} from "../../src/webhooks/store/endpoints.ts";
-import { erasePayload } from "../../src/webhooks/store/events.ts";
+} from "../../src/webhooks/store/operations/endpoints.ts";
+import { erasePayload } from "../../src/webhooks/store/operations/events.ts";
 import {
   addTriggerKey,
   createTrigger,
@@ -41,7 +41,7 @@ import {
   findTriggerKey,
   listTriggers,
   triggersOfWorkflows,
-} from "../../src/webhooks/store/triggers.ts";
+} from "../../src/webhooks/store/operations/triggers.ts";
 
 /** Endpoints and triggers. */
 export const RECORD_CASES: StoreCases = {

@@ -13,17 +13,21 @@ import type {
   Trigger,
   TriggerSecret,
 } from "../../src/webhooks/model/records.ts";
-import { acceptEvent, type NewExecution, saveWorkflowVersion } from "../../src/webhooks/store/accept.ts";
-import { listAudit } from "../../src/webhooks/store/audit_log.ts";
-import { listDeliveries } from "../../src/webhooks/store/deliveries.ts";
-import { finishAttempt } from "../../src/webhooks/store/delivery_claims.ts";
-import { createEndpoint } from "../../src/webhooks/store/endpoints.ts";
-import { findEvent } from "../../src/webhooks/store/events.ts";
+import {
+  acceptEvent,
+  type NewExecution,
+  saveWorkflowVersion,
+} from "../../src/webhooks/store/operations/accept.ts";
+import { listAudit } from "../../src/webhooks/store/operations/audit_log.ts";
+import { listDeliveries } from "../../src/webhooks/store/operations/deliveries.ts";
+import { finishAttempt } from "../../src/webhooks/store/operations/delivery_claims.ts";
+import { createEndpoint } from "../../src/webhooks/store/operations/endpoints.ts";
+import { findEvent } from "../../src/webhooks/store/operations/events.ts";
 import {
   type ClaimedExecution,
   claimExecutions,
   dueExecutions,
-} from "../../src/webhooks/store/execution_claims.ts";
+} from "../../src/webhooks/store/operations/execution_claims.ts";
 import type { ClaimedDelivery, ListOptions, Page, WebhookStore } from "../../src/webhooks/store/store.ts";
 
 /** Cases by their names. */

@@ -14,8 +14,12 @@ import {
   countBacklog,
   endpointsAmong,
   failOverBacklog,
-} from "../../src/webhooks/store/backlog.ts";
-import { listDeliveries, recoverDeliveries, resendDelivery } from "../../src/webhooks/store/deliveries.ts";
+} from "../../src/webhooks/store/operations/backlog.ts";
+import {
+  listDeliveries,
+  recoverDeliveries,
+  resendDelivery,
+} from "../../src/webhooks/store/operations/deliveries.ts";
 
 const MANY = 100;
 const count = (store: TestStore, { id }: { readonly id: string }, max = MANY) =>

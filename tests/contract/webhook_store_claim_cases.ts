@@ -9,13 +9,21 @@ import {
   retryAt,
   type StoreCases,
 } from "./webhook_store_bed.ts";
-import { listAudit } from "../../src/webhooks/store/audit_log.ts";
-import { clockSetBack, releaseClaims } from "../../src/webhooks/store/claims.ts";
-import { findDelivery, listDeliveries, resendDelivery } from "../../src/webhooks/store/deliveries.ts";
-import { failPaused, finishAttempt, renewClaims } from "../../src/webhooks/store/delivery_claims.ts";
-import { acceptExecution } from "../../src/webhooks/store/accept.ts";
-import { editEndpoint } from "../../src/webhooks/store/endpoints.ts";
-import { findExecution } from "../../src/webhooks/store/executions.ts";
+import { listAudit } from "../../src/webhooks/store/operations/audit_log.ts";
+import { clockSetBack, releaseClaims } from "../../src/webhooks/store/operations/claims.ts";
+import {
+  findDelivery,
+  listDeliveries,
+  resendDelivery,
+} from "../../src/webhooks/store/operations/deliveries.ts";
+import {
+  failPaused,
+  finishAttempt,
+  renewClaims,
+} from "../../src/webhooks/store/operations/delivery_claims.ts";
+import { acceptExecution } from "../../src/webhooks/store/operations/accept.ts";
+import { editEndpoint } from "../../src/webhooks/store/operations/endpoints.ts";
+import { findExecution } from "../../src/webhooks/store/operations/executions.ts";
 
 /** What a claim brings, and what becomes of it. */
 export const CLAIM_CASES: StoreCases = {

@@ -12,11 +12,15 @@ import {
   retryAt,
   type StoreCases,
 } from "./webhook_store_bed.ts";
-import { listAudit } from "../../src/webhooks/store/audit_log.ts";
-import { releaseClaims, voidClaims } from "../../src/webhooks/store/claims.ts";
-import { findDelivery, resendDelivery } from "../../src/webhooks/store/deliveries.ts";
-import { dueEndpoints, finishAttempt, renewClaims } from "../../src/webhooks/store/delivery_claims.ts";
-import { editEndpoint } from "../../src/webhooks/store/endpoints.ts";
+import { listAudit } from "../../src/webhooks/store/operations/audit_log.ts";
+import { releaseClaims, voidClaims } from "../../src/webhooks/store/operations/claims.ts";
+import { findDelivery, resendDelivery } from "../../src/webhooks/store/operations/deliveries.ts";
+import {
+  dueEndpoints,
+  finishAttempt,
+  renewClaims,
+} from "../../src/webhooks/store/operations/delivery_claims.ts";
+import { editEndpoint } from "../../src/webhooks/store/operations/endpoints.ts";
 
 /** Getting events to their endpoints. */
 export const DELIVERY_CASES: StoreCases = {

@@ -3,17 +3,21 @@ import type { ExecutionStep } from "../../src/webhooks/model/records.ts";
 import { DAY, event, execution, newId, NOW, type StoreCases, type TestStore } from "./webhook_store_bed.ts";
 import type { ExecutionChange } from "../../src/webhooks/model/completion_event.ts";
 import { QUIET } from "../harness/sqlite_fixture.ts";
-import { acceptEvent, acceptExecution, saveWorkflowVersion } from "../../src/webhooks/store/accept.ts";
-import { releaseClaims, voidClaims } from "../../src/webhooks/store/claims.ts";
-import { listDeliveries } from "../../src/webhooks/store/deliveries.ts";
-import { findEvent } from "../../src/webhooks/store/events.ts";
+import {
+  acceptEvent,
+  acceptExecution,
+  saveWorkflowVersion,
+} from "../../src/webhooks/store/operations/accept.ts";
+import { releaseClaims, voidClaims } from "../../src/webhooks/store/operations/claims.ts";
+import { listDeliveries } from "../../src/webhooks/store/operations/deliveries.ts";
+import { findEvent } from "../../src/webhooks/store/operations/events.ts";
 import {
   type ClaimedExecution,
   claimExecutions,
   dueExecutions,
   findWorkflowVersion,
   type QueueClaim,
-} from "../../src/webhooks/store/execution_claims.ts";
+} from "../../src/webhooks/store/operations/execution_claims.ts";
 import {
   cancelExecution,
   commitExecution,
@@ -21,7 +25,7 @@ import {
   findExecution,
   listExecutions,
   renewExecutionClaims,
-} from "../../src/webhooks/store/executions.ts";
+} from "../../src/webhooks/store/operations/executions.ts";
 
 const RUNNING: ExecutionChange = {
   status: "running",

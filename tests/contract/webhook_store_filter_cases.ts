@@ -11,10 +11,10 @@ import {
 } from "./webhook_store_bed.ts";
 import { completion } from "../../src/webhooks/model/completion_event.ts";
 import { eventBody } from "../../src/webhooks/model/event.ts";
-import { acceptEvent, acceptExecution } from "../../src/webhooks/store/accept.ts";
-import { listDeliveries } from "../../src/webhooks/store/deliveries.ts";
-import { createEndpoint, editEndpoint, findEndpoint } from "../../src/webhooks/store/endpoints.ts";
-import { commitExecution } from "../../src/webhooks/store/executions.ts";
+import { acceptEvent, acceptExecution } from "../../src/webhooks/store/operations/accept.ts";
+import { listDeliveries } from "../../src/webhooks/store/operations/deliveries.ts";
+import { createEndpoint, editEndpoint, findEndpoint } from "../../src/webhooks/store/operations/endpoints.ts";
+import { commitExecution } from "../../src/webhooks/store/operations/executions.ts";
 
 const KIND = "order.created";
 

@@ -10,16 +10,16 @@ import {
   type StoreCases,
   type TestStore,
 } from "./webhook_store_bed.ts";
-import { acceptEvent, acceptExecution, findIdempotency } from "../../src/webhooks/store/accept.ts";
-import { findDelivery, listDeliveries } from "../../src/webhooks/store/deliveries.ts";
-import { findEvent, listEvents } from "../../src/webhooks/store/events.ts";
-import { releaseClaims } from "../../src/webhooks/store/claims.ts";
+import { acceptEvent, acceptExecution, findIdempotency } from "../../src/webhooks/store/operations/accept.ts";
+import { findDelivery, listDeliveries } from "../../src/webhooks/store/operations/deliveries.ts";
+import { findEvent, listEvents } from "../../src/webhooks/store/operations/events.ts";
+import { releaseClaims } from "../../src/webhooks/store/operations/claims.ts";
 import {
   commitExecution,
   findExecution,
   listExecutions,
   renewExecutionClaims,
-} from "../../src/webhooks/store/executions.ts";
+} from "../../src/webhooks/store/operations/executions.ts";
 import { StoreError } from "../../src/webhooks/store/store.ts";
 
 /** Texts that are more than their letters somewhere on the way into a database. */

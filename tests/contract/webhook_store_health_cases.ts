@@ -1,24 +1,32 @@
 import { assertEquals } from "#assert";
 import type { AttemptSummary } from "../../src/webhooks/model/endpoint_health.ts";
 import { deliveryFailedEvent } from "../../src/webhooks/model/endpoint_events.ts";
-import { listAudit } from "../../src/webhooks/store/audit_log.ts";
-import { listDeliveries, missedDeliveries, recoverDeliveries } from "../../src/webhooks/store/deliveries.ts";
-import { dueEndpoints, failPaused, finishAttempt } from "../../src/webhooks/store/delivery_claims.ts";
+import { listAudit } from "../../src/webhooks/store/operations/audit_log.ts";
+import {
+  listDeliveries,
+  missedDeliveries,
+  recoverDeliveries,
+} from "../../src/webhooks/store/operations/deliveries.ts";
+import {
+  dueEndpoints,
+  failPaused,
+  finishAttempt,
+} from "../../src/webhooks/store/operations/delivery_claims.ts";
 import {
   endpointStatistics,
   NO_STATISTICS,
   recordAttempts,
   removeAttempts,
   STEP_MS,
-} from "../../src/webhooks/store/endpoint_health.ts";
+} from "../../src/webhooks/store/operations/endpoint_health.ts";
 import {
   deleteEndpoint,
   editEndpoint,
   findEndpoint,
   listEndpointRecords,
-} from "../../src/webhooks/store/endpoints.ts";
-import { erasePayload } from "../../src/webhooks/store/events.ts";
-import { removeFinished } from "../../src/webhooks/store/retention.ts";
+} from "../../src/webhooks/store/operations/endpoints.ts";
+import { erasePayload } from "../../src/webhooks/store/operations/events.ts";
+import { removeFinished } from "../../src/webhooks/store/operations/retention.ts";
 import {
   audit,
   DAY,

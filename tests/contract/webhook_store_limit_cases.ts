@@ -1,7 +1,7 @@
 import { assertEquals } from "#assert";
 import { DAY, newId, NOW, type StoreCases, type TestStore } from "./webhook_store_bed.ts";
-import { listDeliveries } from "../../src/webhooks/store/deliveries.ts";
-import { listEvents } from "../../src/webhooks/store/events.ts";
+import { listDeliveries } from "../../src/webhooks/store/operations/deliveries.ts";
+import { listEvents } from "../../src/webhooks/store/operations/events.ts";
 import {
   endEpisodes,
   EPISODE_GRACE_MS,
@@ -9,9 +9,9 @@ import {
   isEpisodeOver,
   type ReportOptions,
   takeReports,
-} from "../../src/webhooks/store/limit_episodes.ts";
-import { LimitEpisodes, REPORT_MS } from "../../src/ratelimit/limit_episodes.ts";
-import { removeFinished } from "../../src/webhooks/store/retention.ts";
+} from "../../src/webhooks/store/operations/limit_episodes.ts";
+import { LimitEpisodes, REPORT_MS } from "../../src/ratelimit/decision/limit_episodes.ts";
+import { removeFinished } from "../../src/webhooks/store/operations/retention.ts";
 
 /** Of an episode that lasts a minute. */
 function report(part: Partial<EpisodeReport> = {}): EpisodeReport {

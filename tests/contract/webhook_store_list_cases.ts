@@ -14,16 +14,20 @@ import {
   type StoreCases,
   type TestStore,
 } from "./webhook_store_bed.ts";
-import { acceptEvent, acceptExecution, findIdempotency } from "../../src/webhooks/store/accept.ts";
-import { addAudit, listAudit } from "../../src/webhooks/store/audit_log.ts";
-import { voidClaims } from "../../src/webhooks/store/claims.ts";
-import { findDelivery, listDeliveries, resendDelivery } from "../../src/webhooks/store/deliveries.ts";
-import { listEndpoints } from "../../src/webhooks/store/endpoints.ts";
-import { findEvent, listEventKeys, listEvents } from "../../src/webhooks/store/events.ts";
-import { commitExecution, listExecutions } from "../../src/webhooks/store/executions.ts";
-import { removeFinished } from "../../src/webhooks/store/retention.ts";
+import { acceptEvent, acceptExecution, findIdempotency } from "../../src/webhooks/store/operations/accept.ts";
+import { addAudit, listAudit } from "../../src/webhooks/store/operations/audit_log.ts";
+import { voidClaims } from "../../src/webhooks/store/operations/claims.ts";
+import {
+  findDelivery,
+  listDeliveries,
+  resendDelivery,
+} from "../../src/webhooks/store/operations/deliveries.ts";
+import { listEndpoints } from "../../src/webhooks/store/operations/endpoints.ts";
+import { findEvent, listEventKeys, listEvents } from "../../src/webhooks/store/operations/events.ts";
+import { commitExecution, listExecutions } from "../../src/webhooks/store/operations/executions.ts";
+import { removeFinished } from "../../src/webhooks/store/operations/retention.ts";
 import type { ListOptions, Page } from "../../src/webhooks/store/store.ts";
-import { listTriggers } from "../../src/webhooks/store/triggers.ts";
+import { listTriggers } from "../../src/webhooks/store/operations/triggers.ts";
 
 /** Lists, metrics, and what is removed. */
 export const LIST_CASES: StoreCases = {

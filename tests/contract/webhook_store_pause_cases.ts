@@ -1,7 +1,11 @@
 import { assertEquals } from "#assert";
 import { audit, NOW, type StoreCases, type TestStore } from "./webhook_store_bed.ts";
-import { pauseDeliveries, resendDelivery, resumeDeliveries } from "../../src/webhooks/store/deliveries.ts";
-import { dueEndpoints } from "../../src/webhooks/store/delivery_claims.ts";
+import {
+  pauseDeliveries,
+  resendDelivery,
+  resumeDeliveries,
+} from "../../src/webhooks/store/operations/deliveries.ts";
+import { dueEndpoints } from "../../src/webhooks/store/operations/delivery_claims.ts";
 import { findPause } from "../../src/webhooks/store/pause.ts";
 
 const PAUSE = { at: NOW, actor: "admin" };

@@ -15,15 +15,19 @@ import {
   acceptExecution,
   findIdempotency,
   saveWorkflowVersion,
-} from "../../src/webhooks/store/accept.ts";
-import { findDelivery, listDeliveries, resendDelivery } from "../../src/webhooks/store/deliveries.ts";
-import { listAudit } from "../../src/webhooks/store/audit_log.ts";
-import { dueEndpoints } from "../../src/webhooks/store/delivery_claims.ts";
-import { deleteEndpoint, findEndpoint } from "../../src/webhooks/store/endpoints.ts";
-import { erasePayload, findEvent } from "../../src/webhooks/store/events.ts";
-import { findExecution } from "../../src/webhooks/store/executions.ts";
+} from "../../src/webhooks/store/operations/accept.ts";
+import {
+  findDelivery,
+  listDeliveries,
+  resendDelivery,
+} from "../../src/webhooks/store/operations/deliveries.ts";
+import { listAudit } from "../../src/webhooks/store/operations/audit_log.ts";
+import { dueEndpoints } from "../../src/webhooks/store/operations/delivery_claims.ts";
+import { deleteEndpoint, findEndpoint } from "../../src/webhooks/store/operations/endpoints.ts";
+import { erasePayload, findEvent } from "../../src/webhooks/store/operations/events.ts";
+import { findExecution } from "../../src/webhooks/store/operations/executions.ts";
 import type { WebhookStore } from "../../src/webhooks/store/store.ts";
-import { createTrigger, deleteTrigger, findTrigger } from "../../src/webhooks/store/triggers.ts";
+import { createTrigger, deleteTrigger, findTrigger } from "../../src/webhooks/store/operations/triggers.ts";
 
 /** What goes with a record that is removed. */
 export const REMOVAL_CASES: StoreCases = {

@@ -1,6 +1,6 @@
 import { assertEquals } from "#assert";
 import { audit, newId, NOW, secret, type StoreCases } from "./webhook_store_bed.ts";
-import { deleteEndpoint, editEndpoint, findEndpoint } from "../../src/webhooks/store/endpoints.ts";
+import { deleteEndpoint, editEndpoint, findEndpoint } from "../../src/webhooks/store/operations/endpoints.ts";
 import {
   countSealed,
   replaceSealed,

@@ -1,7 +1,7 @@
 import { assertEquals } from "#assert";
 import type { TriggerEdit } from "../../src/webhooks/model/records.ts";
-import { acceptExecution } from "../../src/webhooks/store/accept.ts";
-import { findExecution, listExecutions } from "../../src/webhooks/store/executions.ts";
+import { acceptExecution } from "../../src/webhooks/store/operations/accept.ts";
+import { findExecution, listExecutions } from "../../src/webhooks/store/operations/executions.ts";
 import {
   countSealed,
   replaceSealed,
@@ -17,7 +17,7 @@ import {
   findSignedTrigger,
   findTrigger,
   listTriggers,
-} from "../../src/webhooks/store/triggers.ts";
+} from "../../src/webhooks/store/operations/triggers.ts";
 import {
   audit,
   execution,

@@ -3,7 +3,7 @@ import { audit } from "../contract/webhook_store_bed.ts";
 import { startPgBouncer } from "../harness/pgbouncer.ts";
 import { needing } from "../harness/tools.ts";
 import { openStoreAt, serverOfRun, usePostgres } from "../harness/postgres_fixture.ts";
-import { addAudit, listAudit } from "../../src/webhooks/store/audit_log.ts";
+import { addAudit, listAudit } from "../../src/webhooks/store/operations/audit_log.ts";
 
 /** A connection gets the session that was used last, or the one that was not used for longest. */
 const SETTINGS = {

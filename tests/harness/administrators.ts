@@ -1,4 +1,4 @@
-import { Administrators } from "../../src/http/administrators.ts";
+import { Administrators } from "../../src/http/routes/administrators.ts";
 import type { Administrator } from "../../src/webhooks/api/administrator.ts";
 
 /** The owner of `ADMIN_TOKEN`. */

@@ -1,8 +1,8 @@
 import { assert, assertEquals } from "#assert";
 import { Buffer } from "node:buffer";
-import type { ResponseHead } from "../../src/webhooks/outbound/response_head.ts";
-import { ResponseParser } from "../../src/webhooks/outbound/response_parser.ts";
-import { SendError } from "../../src/webhooks/outbound/send_error.ts";
+import type { ResponseHead } from "../../src/net/outbound/response_head.ts";
+import { ResponseParser } from "../../src/net/outbound/response_parser.ts";
+import { SendError } from "../../src/net/outbound/send_error.ts";
 import { seededRandom } from "./seeded_random.ts";
 
 /** The outcome of reading a response: an error by its code, or by its kind if it has none. */

@@ -1,5 +1,10 @@
 import type { Counted } from "../../src/ratelimit/algorithms/taken.ts";
-import type { AnyHit, Caller, CounterCache, CountReceiver } from "../../src/ratelimit/counter_cache.ts";
+import type {
+  AnyHit,
+  Caller,
+  CounterCache,
+  CountReceiver,
+} from "../../src/ratelimit/decision/counter_cache.ts";
 
 /** The counts after the hits of one call, in their order, or errors. */
 export type CallAnswers = readonly (Counted | Error)[];

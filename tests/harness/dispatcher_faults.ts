@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "#assert";
 import { DispatcherBed } from "./dispatcher_fixture.ts";
 import { seededRandom } from "./seeded_random.ts";
-import { findDelivery, listDeliveries } from "../../src/webhooks/store/deliveries.ts";
+import { findDelivery, listDeliveries } from "../../src/webhooks/store/operations/deliveries.ts";
 import { StoreError, type WebhookStore } from "../../src/webhooks/store/store.ts";
 
 const EVENTS = 15;

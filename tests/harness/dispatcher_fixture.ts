@@ -10,10 +10,10 @@ import { RecordedLogger } from "./recorded_logger.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { QUIET, UNSYNCED } from "./sqlite_fixture.ts";
 import { until, type UntilOptions } from "./until.ts";
-import { acceptEvent } from "../../src/webhooks/store/accept.ts";
-import { findDelivery, listDeliveries } from "../../src/webhooks/store/deliveries.ts";
-import { createEndpoint } from "../../src/webhooks/store/endpoints.ts";
-import { findEvent } from "../../src/webhooks/store/events.ts";
+import { acceptEvent } from "../../src/webhooks/store/operations/accept.ts";
+import { findDelivery, listDeliveries } from "../../src/webhooks/store/operations/deliveries.ts";
+import { createEndpoint } from "../../src/webhooks/store/operations/endpoints.ts";
+import { findEvent } from "../../src/webhooks/store/operations/events.ts";
 import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 
 /** A receiver's reaction to a request; a promise keeps it waiting. */

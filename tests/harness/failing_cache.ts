@@ -1,4 +1,4 @@
-import type { AnyHit, Caller } from "../../src/ratelimit/counter_cache.ts";
+import type { AnyHit, Caller } from "../../src/ratelimit/decision/counter_cache.ts";
 import { CacheError } from "../../src/ratelimit/errors.ts";
 import { type CallAnswers, CallCache } from "./call_cache.ts";
 

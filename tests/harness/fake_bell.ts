@@ -1,4 +1,4 @@
-import type { Bell, WatchedFolder } from "../../src/base/bell.ts";
+import type { Bell, WatchedFolder } from "../../src/threads/bell.ts";
 
 /** A bell that a test rings. */
 export class FakeBell implements Bell {

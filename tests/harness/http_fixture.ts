@@ -1,8 +1,8 @@
 import { Health } from "../../src/base/health.ts";
-import { createDebugHandler, type DebugOptions } from "../../src/http/debug.ts";
-import { type HttpPort, type HttpPortOptions, listenHttp } from "../../src/http/http_port.ts";
-import { rateLimitRoute, type RateLimitRouteOptions } from "../../src/http/rate_limit_route.ts";
-import { createRouter, type HttpHandler } from "../../src/http/router.ts";
+import { createDebugHandler, type DebugOptions } from "../../src/http/routes/debug.ts";
+import { type HttpPort, type HttpPortOptions, listenHttp } from "../../src/http/server/http_port.ts";
+import { rateLimitRoute, type RateLimitRouteOptions } from "../../src/http/routes/rate_limit_route.ts";
+import { createRouter, type HttpHandler } from "../../src/http/server/router.ts";
 import type { Decision } from "../../src/ratelimit/decision.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { RecordedLogger } from "./recorded_logger.ts";

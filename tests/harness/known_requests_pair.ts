@@ -1,9 +1,9 @@
 import { createRateLimitGrpcService } from "../../src/grpc/rate_limit_service.ts";
 import { KnownRequests } from "../../src/grpc/known/known_requests.ts";
 import type { CallContext } from "../../src/grpc/grpc_service.ts";
-import type { CounterCache } from "../../src/ratelimit/counter_cache.ts";
-import type { LimitEventSink, LimitFact } from "../../src/ratelimit/limit_events.ts";
-import type { Rules } from "../../src/ratelimit/rules.ts";
+import type { CounterCache } from "../../src/ratelimit/decision/counter_cache.ts";
+import type { LimitEventSink, LimitFact } from "../../src/ratelimit/decision/limit_events.ts";
+import type { Rules } from "../../src/ratelimit/rules/rules.ts";
 import { MemoryCache } from "../../src/cache/memory_cache.ts";
 import { assertEquals } from "./assert.ts";
 import type { FakeClock } from "./fake_clock.ts";

@@ -1,4 +1,4 @@
-import type { CounterCache, Hit } from "../../src/ratelimit/counter_cache.ts";
+import type { CounterCache, Hit } from "../../src/ratelimit/decision/counter_cache.ts";
 import type { RedisServer } from "./redis_server.ts";
 import { until } from "./until.ts";
 import { takeCounts } from "./take.ts";

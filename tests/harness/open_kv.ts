@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from "../../src/base/clock.ts";
-import { Pool } from "../../src/base/pool.ts";
+import { Pool } from "../../src/net/pool.ts";
 import { type KvAddressOptions, parseKvAddress } from "../../src/cache/kv/address.ts";
 import { KvCache } from "../../src/cache/kv/cache.ts";
 import { KvCluster, type KvClusterOptions } from "../../src/cache/kv/cluster/cluster.ts";
@@ -10,7 +10,7 @@ import { hostPort } from "../../src/base/host_port.ts";
 import type { TlsFiles } from "../../src/cache/tls_files.ts";
 import { kvCounterOf } from "../../src/cache/kv/counters.ts";
 import type { Counted } from "../../src/ratelimit/algorithms/taken.ts";
-import type { AnyHit, Caller } from "../../src/ratelimit/counter_cache.ts";
+import type { AnyHit, Caller } from "../../src/ratelimit/decision/counter_cache.ts";
 import { handled } from "./handled.ts";
 
 /** Nothing that is meant to be answered takes so long, however slow the machine is. */

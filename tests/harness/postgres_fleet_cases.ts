@@ -16,12 +16,12 @@ import {
 } from "../contract/webhook_store_bed.ts";
 import { handled } from "./handled.ts";
 import { openStoreAt } from "./postgres_fixture.ts";
-import { acceptEvent, acceptExecution } from "../../src/webhooks/store/accept.ts";
-import { releaseClaims, voidClaims } from "../../src/webhooks/store/claims.ts";
-import { findDelivery, listDeliveries } from "../../src/webhooks/store/deliveries.ts";
-import { deleteEndpoint } from "../../src/webhooks/store/endpoints.ts";
-import { erasePayload } from "../../src/webhooks/store/events.ts";
-import { commitExecution } from "../../src/webhooks/store/executions.ts";
+import { acceptEvent, acceptExecution } from "../../src/webhooks/store/operations/accept.ts";
+import { releaseClaims, voidClaims } from "../../src/webhooks/store/operations/claims.ts";
+import { findDelivery, listDeliveries } from "../../src/webhooks/store/operations/deliveries.ts";
+import { deleteEndpoint } from "../../src/webhooks/store/operations/endpoints.ts";
+import { erasePayload } from "../../src/webhooks/store/operations/events.ts";
+import { commitExecution } from "../../src/webhooks/store/operations/executions.ts";
 import type { ClaimedDelivery, WebhookStore } from "../../src/webhooks/store/store.ts";
 
 /** Several stores on one empty database, each as a process of its own would have it. */

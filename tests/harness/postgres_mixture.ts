@@ -20,24 +20,24 @@ import {
 } from "../contract/webhook_store_bed.ts";
 import { seededRandom } from "./seeded_random.ts";
 import { openStoreAt } from "./postgres_fixture.ts";
-import { acceptEvent, acceptExecution } from "../../src/webhooks/store/accept.ts";
-import { clockSetBack, releaseClaims, voidClaims } from "../../src/webhooks/store/claims.ts";
-import { recoverDeliveries, resendDelivery } from "../../src/webhooks/store/deliveries.ts";
-import { failPaused, renewClaims } from "../../src/webhooks/store/delivery_claims.ts";
+import { acceptEvent, acceptExecution } from "../../src/webhooks/store/operations/accept.ts";
+import { clockSetBack, releaseClaims, voidClaims } from "../../src/webhooks/store/operations/claims.ts";
+import { recoverDeliveries, resendDelivery } from "../../src/webhooks/store/operations/deliveries.ts";
+import { failPaused, renewClaims } from "../../src/webhooks/store/operations/delivery_claims.ts";
 import {
   addEndpointSecret,
   createEndpoint,
   deleteEndpoint,
   editEndpoint,
-} from "../../src/webhooks/store/endpoints.ts";
-import { erasePayload } from "../../src/webhooks/store/events.ts";
-import type { ClaimedExecution } from "../../src/webhooks/store/execution_claims.ts";
+} from "../../src/webhooks/store/operations/endpoints.ts";
+import { erasePayload } from "../../src/webhooks/store/operations/events.ts";
+import type { ClaimedExecution } from "../../src/webhooks/store/operations/execution_claims.ts";
 import {
   cancelExecution,
   commitExecution,
   renewExecutionClaims,
-} from "../../src/webhooks/store/executions.ts";
-import { removeFinished } from "../../src/webhooks/store/retention.ts";
+} from "../../src/webhooks/store/operations/executions.ts";
+import { removeFinished } from "../../src/webhooks/store/operations/retention.ts";
 import type { ClaimedDelivery, WebhookStore } from "../../src/webhooks/store/store.ts";
 
 const STORES = 4;

@@ -1,6 +1,6 @@
 import { systemClock } from "../../src/base/clock.ts";
 import type { Logger } from "../../src/base/log.ts";
-import { type HttpPort, listenHttp } from "../../src/http/http_port.ts";
+import { type HttpPort, listenHttp } from "../../src/http/server/http_port.ts";
 import { createPullHandler, type PullHandlerOptions } from "../../src/stats/pull_handler.ts";
 import type { MetricMapping } from "../../src/stats/pull_mapping.ts";
 import { serverCalls, StatsStore } from "../../src/stats/store.ts";

@@ -3,7 +3,7 @@ import type { LateExpiry } from "../../src/cache/kv/expiries.ts";
 import type { KvTakeOptions } from "../../src/cache/kv/node.ts";
 import type { KvCounter } from "../../src/cache/kv/counters.ts";
 import { hostPort } from "../../src/base/host_port.ts";
-import type { CountReceiver, Hit } from "../../src/ratelimit/counter_cache.ts";
+import type { CountReceiver, Hit } from "../../src/ratelimit/decision/counter_cache.ts";
 
 type ScriptedHit = Pick<Hit, "key" | "addend">;
 

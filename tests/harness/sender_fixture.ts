@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { Cidrs } from "../../src/webhooks/model/address_ranges.ts";
+import { Cidrs } from "../../src/net/outbound/address_ranges.ts";
 import {
   createSender,
   type OutgoingDelivery,

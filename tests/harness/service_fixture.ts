@@ -1,13 +1,13 @@
 import { MemoryCache } from "../../src/cache/memory_cache.ts";
 import { OverLimitCache } from "../../src/cache/local_cache.ts";
 import { readRuleFile } from "../../src/config/rule_file.ts";
-import type { CounterCache } from "../../src/ratelimit/counter_cache.ts";
-import type { LimitEventSink } from "../../src/ratelimit/limit_events.ts";
-import { PLAIN_POLICY, type Policy } from "../../src/ratelimit/policy.ts";
-import { compileRules } from "../../src/ratelimit/compile_rules.ts";
-import type { Rules } from "../../src/ratelimit/rules.ts";
+import type { CounterCache } from "../../src/ratelimit/decision/counter_cache.ts";
+import type { LimitEventSink } from "../../src/ratelimit/decision/limit_events.ts";
+import { PLAIN_POLICY, type Policy } from "../../src/ratelimit/decision/policy.ts";
+import { compileRules } from "../../src/ratelimit/rules/compile_rules.ts";
+import type { Rules } from "../../src/ratelimit/rules/rules.ts";
 import { type Problem, problemText } from "../../src/base/problem.ts";
-import { RateLimitService } from "../../src/ratelimit/service.ts";
+import { RateLimitService } from "../../src/ratelimit/decision/service.ts";
 import { StatsStore } from "../../src/stats/store.ts";
 import { FakeClock } from "./fake_clock.ts";
 

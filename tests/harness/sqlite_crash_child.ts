@@ -2,7 +2,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { openSqliteStore } from "../../src/webhooks/store/sqlite/store.ts";
 import { addEndpoint, event, execution, NOW, saveVersion } from "../contract/webhook_store_bed.ts";
 import { QUIET } from "./sqlite_fixture.ts";
-import { acceptEvent, acceptExecution } from "../../src/webhooks/store/accept.ts";
+import { acceptEvent, acceptExecution } from "../../src/webhooks/store/operations/accept.ts";
 
 /** Accepts without end, and tells of everything that was answered, until it is killed. */
 const [path = ""] = Deno.args;

@@ -5,8 +5,8 @@ import { seededRandom } from "./seeded_random.ts";
 import { StoreFolder } from "./sqlite_fixture.ts";
 import { allRows, fillRandomly, move } from "./store_move_fixture.ts";
 import { until } from "./until.ts";
-import { findEvent } from "../../src/webhooks/store/events.ts";
-import { findExecution } from "../../src/webhooks/store/executions.ts";
+import { findEvent } from "../../src/webhooks/store/operations/events.ts";
+import { findExecution } from "../../src/webhooks/store/operations/executions.ts";
 
 /** Kills whoever accepts events and executions, again and again: nothing that was answered is lost. */
 export async function acceptWithKills(rounds: number, seed: number): Promise<void> {

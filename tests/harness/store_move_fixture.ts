@@ -17,10 +17,10 @@ import {
   signedTrigger,
   trigger,
 } from "../contract/webhook_store_bed.ts";
-import { acceptEvent, acceptExecution } from "../../src/webhooks/store/accept.ts";
-import { createEventKey } from "../../src/webhooks/store/events.ts";
+import { acceptEvent, acceptExecution } from "../../src/webhooks/store/operations/accept.ts";
+import { createEventKey } from "../../src/webhooks/store/operations/events.ts";
 import type { WebhookStore } from "../../src/webhooks/store/store.ts";
-import { createTrigger } from "../../src/webhooks/store/triggers.ts";
+import { createTrigger } from "../../src/webhooks/store/operations/triggers.ts";
 
 type Value = string | number | Uint8Array | null;
 

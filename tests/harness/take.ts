@@ -1,7 +1,13 @@
 import type { Counted, Taken } from "../../src/ratelimit/algorithms/taken.ts";
-import type { AnyHit, Caller, Counter, CounterCache, Hit } from "../../src/ratelimit/counter_cache.ts";
+import type {
+  AnyHit,
+  Caller,
+  Counter,
+  CounterCache,
+  Hit,
+} from "../../src/ratelimit/decision/counter_cache.ts";
 import { handled } from "./handled.ts";
-import { type Answers, countsOf, takeHits } from "../../src/ratelimit/take_hits.ts";
+import { type Answers, countsOf, takeHits } from "../../src/ratelimit/decision/take_hits.ts";
 
 /**
  * The counts after the hits of one call, which were taken when this returns; rejects with the error of those that failed.

@@ -1,9 +1,9 @@
-import { readRateLimitRequest } from "../../src/http/json.ts";
+import { readRateLimitRequest } from "../../src/http/routes/json.ts";
 import { policyOf } from "../../src/serve/decisions.ts";
-import type { CounterCache } from "../../src/ratelimit/counter_cache.ts";
-import { matchLimit, type RateLimit } from "../../src/ratelimit/rules.ts";
-import { planHits } from "../../src/ratelimit/plan.ts";
-import { metricKey } from "../../src/ratelimit/stat_path.ts";
+import type { CounterCache } from "../../src/ratelimit/decision/counter_cache.ts";
+import { matchLimit, type RateLimit } from "../../src/ratelimit/rules/rules.ts";
+import { planHits } from "../../src/ratelimit/decision/plan.ts";
+import { metricKey } from "../../src/ratelimit/rules/stat_path.ts";
 import { readSettings, type Settings } from "../../src/settings/read_settings.ts";
 import { assertEquals } from "./assert.ts";
 import { loadRules, rulesOf, ServiceFixture, type ServiceFixtureOptions } from "./service_fixture.ts";

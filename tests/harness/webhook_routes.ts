@@ -1,13 +1,13 @@
 import { administratorWith } from "./administrators.ts";
 import type { Clock } from "../../src/base/clock.ts";
 import type { Logger } from "../../src/base/log.ts";
-import { createRouter, type HttpHandler } from "../../src/http/router.ts";
+import { createRouter, type HttpHandler } from "../../src/http/server/router.ts";
 import {
   administrationRoute,
   eventRoute,
   triggerRoute,
   type WebhookRouteOptions,
-} from "../../src/http/webhook_routes.ts";
+} from "../../src/http/routes/webhook_routes.ts";
 import {
   type CallContent,
   CONTINUE,

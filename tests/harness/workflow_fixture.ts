@@ -16,10 +16,14 @@ import { WorkflowRunner, type WorkflowRunnerOptions } from "../../src/webhooks/w
 import { FakeClock } from "./fake_clock.ts";
 import { UNSYNCED } from "./sqlite_fixture.ts";
 import { until } from "./until.ts";
-import { type Acceptance, acceptExecution, saveWorkflowVersion } from "../../src/webhooks/store/accept.ts";
-import { createEndpoint } from "../../src/webhooks/store/endpoints.ts";
-import { findEvent, listEvents } from "../../src/webhooks/store/events.ts";
-import { findExecution } from "../../src/webhooks/store/executions.ts";
+import {
+  type Acceptance,
+  acceptExecution,
+  saveWorkflowVersion,
+} from "../../src/webhooks/store/operations/accept.ts";
+import { createEndpoint } from "../../src/webhooks/store/operations/endpoints.ts";
+import { findEvent, listEvents } from "../../src/webhooks/store/operations/events.ts";
+import { findExecution } from "../../src/webhooks/store/operations/executions.ts";
 import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 
 /** One request that is tried up to three times. */

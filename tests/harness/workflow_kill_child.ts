@@ -3,7 +3,7 @@ import { DispatchLock } from "../../src/webhooks/store/sqlite/dispatch_lock.ts";
 import { openSqliteStore } from "../../src/webhooks/store/sqlite/store.ts";
 import { WorkflowRunner } from "../../src/webhooks/workflows/runner.ts";
 import { GivenWorkflows, KeptLines } from "./workflow_fixture.ts";
-import { voidClaims } from "../../src/webhooks/store/claims.ts";
+import { voidClaims } from "../../src/webhooks/store/operations/claims.ts";
 
 // Runs the executions of a store until the process is killed, by itself at the given point or by whoever started it.
 if (import.meta.main) {

@@ -4,7 +4,7 @@ import { ChildProcess } from "./child_process.ts";
 import { seededRandom } from "./seeded_random.ts";
 import { until } from "./until.ts";
 import { WorkflowBed } from "./workflow_fixture.ts";
-import { listEvents } from "../../src/webhooks/store/events.ts";
+import { listEvents } from "../../src/webhooks/store/operations/events.ts";
 
 /** Places where a process kills itself, one after the other. */
 export const KILL_POINTS = ["claimed", "before_step", "after_step", "committed"] as const;

@@ -1,5 +1,5 @@
 import { errorText } from "../../base/error_text.ts";
-import type { AnyHit, Counter, CounterCache } from "../../ratelimit/counter_cache.ts";
+import type { AnyHit, Counter, CounterCache } from "../../ratelimit/decision/counter_cache.ts";
 import { CacheError } from "../../ratelimit/errors.ts";
 import { kvCounterOf, type KvTake } from "./counters.ts";
 import { KvNode, type KvNodeOptions } from "./node.ts";

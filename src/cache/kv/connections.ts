@@ -1,7 +1,7 @@
 import { backoffMs } from "../../base/backoff.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { HostAndPort } from "../../base/host_port.ts";
-import type { PoolOptions } from "../../base/pool.ts";
+import type { PoolOptions } from "../../net/pool.ts";
 import { ServerChecks } from "../server_checks.ts";
 import type { TlsFiles } from "../tls_files.ts";
 import type { KvEndpoints } from "./address.ts";

@@ -7,8 +7,8 @@ import {
   type CountReceiver,
   type Hit,
   isConditional,
-} from "../../ratelimit/counter_cache.ts";
-import { MAX_DURATION_SECONDS } from "../../ratelimit/window.ts";
+} from "../../ratelimit/decision/counter_cache.ts";
+import { MAX_DURATION_SECONDS } from "../../ratelimit/decision/window.ts";
 import { type Ask, NodeCounter } from "../hit_batch.ts";
 
 /** A counter of either kind. */

@@ -1,8 +1,8 @@
 import type { Metrics } from "../../base/metrics.ts";
-import { Pool } from "../../base/pool.ts";
+import { Pool } from "../../net/pool.ts";
 import type { KV_NODE_METRICS } from "../metrics.ts";
 import { withTimeout } from "../../base/wait.ts";
-import type { Caller, CountReceiver } from "../../ratelimit/counter_cache.ts";
+import type { Caller, CountReceiver } from "../../ratelimit/decision/counter_cache.ts";
 import { Batcher } from "../batcher.ts";
 import { Breaker } from "../breaker.ts";
 import { Ask } from "../hit_batch.ts";

@@ -1,4 +1,4 @@
-import type { Caller, Counter, CountReceiver, Hit } from "../../ratelimit/counter_cache.ts";
+import type { Caller, Counter, CountReceiver, Hit } from "../../ratelimit/decision/counter_cache.ts";
 import { type Ask, HitBatch, type HitGroup, NodeCounter } from "../hit_batch.ts";
 import { mcKeyBytes } from "./keys.ts";
 import type { McTally } from "./tally.ts";

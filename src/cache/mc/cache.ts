@@ -6,7 +6,7 @@ import {
   type Counter,
   type CounterCache,
   isConditional,
-} from "../../ratelimit/counter_cache.ts";
+} from "../../ratelimit/decision/counter_cache.ts";
 import { CacheError } from "../../ratelimit/errors.ts";
 import { settleAll } from "../settle_all.ts";
 import { MC_METRICS, MC_NODE_METRICS } from "../metrics.ts";

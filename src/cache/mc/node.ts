@@ -1,10 +1,10 @@
 import { errorText } from "../../base/error_text.ts";
 import { backoffMs } from "../../base/backoff.ts";
 import type { Metrics } from "../../base/metrics.ts";
-import { Pool } from "../../base/pool.ts";
+import { Pool } from "../../net/pool.ts";
 import type { MC_NODE_METRICS } from "../metrics.ts";
 import { hostPort } from "../../base/host_port.ts";
-import type { Caller, CountReceiver } from "../../ratelimit/counter_cache.ts";
+import type { Caller, CountReceiver } from "../../ratelimit/decision/counter_cache.ts";
 import { CacheError } from "../../ratelimit/errors.ts";
 import { Batcher } from "../batcher.ts";
 import { Breaker } from "../breaker.ts";

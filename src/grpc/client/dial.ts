@@ -4,7 +4,7 @@ import tls from "node:tls";
 import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
 import { type HostAndPort, hostPort } from "../../base/host_port.ts";
-import { explainedTlsError } from "../../base/tls_problem.ts";
+import { explainedTlsError } from "../../net/tls_problem.ts";
 
 /** A gRPC server. */
 export interface GrpcTarget {

@@ -1,10 +1,10 @@
 import type { Counted } from "../../ratelimit/algorithms/taken.ts";
-import type { Caller, CountReceiver } from "../../ratelimit/counter_cache.ts";
+import type { Caller, CountReceiver } from "../../ratelimit/decision/counter_cache.ts";
 import type { DescriptorStatus } from "../../ratelimit/decision.ts";
-import type { RepeatedRequest } from "../../ratelimit/repeated_request.ts";
+import type { RepeatedRequest } from "../../ratelimit/decision/repeated_request.ts";
 import type { RateLimitRequest } from "../../ratelimit/request.ts";
-import type { Rules } from "../../ratelimit/rules.ts";
-import type { RateLimitService } from "../../ratelimit/service.ts";
+import type { Rules } from "../../ratelimit/rules/rules.ts";
+import type { RateLimitService } from "../../ratelimit/decision/service.ts";
 import type { LimitResponseForm } from "../../wire/rls.ts";
 import { CODE_NUMBERS, responseBytes, ResponseForms } from "../responses.ts";
 import type { DirectResponse, PendingResponse } from "../grpc_service.ts";

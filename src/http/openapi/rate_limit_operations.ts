@@ -13,7 +13,7 @@ import {
   timeSchema,
 } from "../../base/json_schema.ts";
 import { ALGORITHMS, MAX_REQUESTS_PER_UNIT, numberOfUnit, UNIT_NAMES } from "../../ratelimit/limit.ts";
-import { MAX_DESCRIPTORS, MAX_ENTRIES } from "../../ratelimit/validate.ts";
+import { MAX_DESCRIPTORS, MAX_ENTRIES } from "../../ratelimit/decision/validate.ts";
 import type { AdministrationOperations, Operations } from "../../webhooks/api/operation.ts";
 
 const UNIT = choiceSchema(UNIT_NAMES, "The unit of the window.");

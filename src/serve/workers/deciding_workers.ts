@@ -1,7 +1,7 @@
-import { SupervisedWorker } from "../../base/supervised_worker.ts";
+import { SupervisedWorker } from "../../threads/supervised_worker.ts";
 import { settledWithin } from "../../base/wait.ts";
 import type { RuleTexts } from "../../config/provider.ts";
-import type { RateLimitService } from "../../ratelimit/service.ts";
+import type { RateLimitService } from "../../ratelimit/decision/service.ts";
 import { StatsMerger } from "../../stats/stats_delta.ts";
 import type { ServiceParts } from "../parts.ts";
 import type {

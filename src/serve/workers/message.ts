@@ -1,7 +1,7 @@
-import type { WorkerHandle, WorkerPort } from "../../base/supervised_worker.ts";
-import type { TallyDelta } from "../../ratelimit/decision_tally.ts";
-import type { LimitReport } from "../../ratelimit/limit_episodes.ts";
-import type { RuleSums } from "../../ratelimit/rule_counts.ts";
+import type { WorkerHandle, WorkerPort } from "../../threads/supervised_worker.ts";
+import type { TallyDelta } from "../../ratelimit/decision/decision_tally.ts";
+import type { LimitReport } from "../../ratelimit/decision/limit_episodes.ts";
+import type { RuleSums } from "../../ratelimit/decision/rule_counts.ts";
 import type { Settings } from "../../settings/table.ts";
 import type { StatsDelta } from "../../stats/stats_delta.ts";
 

@@ -9,8 +9,8 @@ import { refusal, UNAUTHORIZED, WebhookRefusal } from "./problem.ts";
 import type { EventKey, NewEvent } from "../model/records.ts";
 import { CONTINUE, type EventCall, type WebhookAnswer } from "./calls.ts";
 import { constantTimeEqual } from "../model/signature.ts";
-import { acceptEvent } from "../store/accept.ts";
-import { findEventKey } from "../store/events.ts";
+import { acceptEvent } from "../store/operations/accept.ts";
+import { findEventKey } from "../store/operations/events.ts";
 
 /** Options of `EventAcceptor`. */
 interface EventAcceptorOptions extends AcceptOnceOptions {

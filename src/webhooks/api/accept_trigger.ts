@@ -35,8 +35,8 @@ import {
   type NewExecution,
   type NewIdempotency,
   type WriteExecution,
-} from "../store/accept.ts";
-import { findTriggerKey, type KnownTriggerKey } from "../store/triggers.ts";
+} from "../store/operations/accept.ts";
+import { findTriggerKey, type KnownTriggerKey } from "../store/operations/triggers.ts";
 
 /** Options of `TriggerAcceptor`. */
 interface TriggerAcceptorOptions extends AcceptOnceOptions, SignedCallsOptions {

@@ -1,9 +1,9 @@
 import { isOpen } from "../model/delivery.ts";
 import type { Attempt, Delivery, Endpoint } from "../model/records.ts";
 import { DELIVERY_FIELDS, DELIVERY_PAUSE } from "../resources/delivery.ts";
-import * as deliveries from "../store/deliveries.ts";
-import { failuresOf } from "../store/endpoint_health.ts";
-import { findEndpoint } from "../store/endpoints.ts";
+import * as deliveries from "../store/operations/deliveries.ts";
+import { failuresOf } from "../store/operations/endpoint_health.ts";
+import { findEndpoint } from "../store/operations/endpoints.ts";
 import { type DeliveryPause, findPause } from "../store/pause.ts";
 import type { Work } from "../store/work.ts";
 import { DELIVERY_LIST, type DELIVERY_OPERATIONS } from "./delivery_operations.ts";

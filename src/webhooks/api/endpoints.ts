@@ -11,11 +11,11 @@ import {
   MAX_ENDPOINT_SECRETS,
 } from "../resources/endpoint.ts";
 import { changeFields, newFields, newValues, type Sent } from "../resources/field.ts";
-import { addAudit } from "../store/audit_log.ts";
-import * as deliveries from "../store/deliveries.ts";
-import * as endpoints from "../store/endpoints.ts";
-import type { EndpointRecord } from "../store/endpoints.ts";
-import { NO_STATISTICS } from "../store/endpoint_health.ts";
+import { addAudit } from "../store/operations/audit_log.ts";
+import * as deliveries from "../store/operations/deliveries.ts";
+import * as endpoints from "../store/operations/endpoints.ts";
+import type { EndpointRecord } from "../store/operations/endpoints.ts";
+import { NO_STATISTICS } from "../store/operations/endpoint_health.ts";
 import { ENDPOINT_LIST, ENDPOINT_OPERATIONS, MAX_RECOVERED } from "./endpoint_operations.ts";
 import { lister } from "./list_query.ts";
 import { found, invalidField, notFound, refusal } from "./problem.ts";

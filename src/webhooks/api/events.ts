@@ -3,15 +3,15 @@ import { newEventKey } from "../model/keys.ts";
 import type { EventKey, WebhookEvent } from "../model/records.ts";
 import { EVENT_FIELDS, EVENT_KEY_FIELDS, EVENT_RECEIVER } from "../resources/event.ts";
 import { newFields } from "../resources/field.ts";
-import * as events from "../store/events.ts";
+import * as events from "../store/operations/events.ts";
 import { EVENT_KEY_LIST, EVENT_LIST, type EVENT_OPERATIONS } from "./event_operations.ts";
 import { readFields } from "./field_reader.ts";
 import { lister, queryOf } from "./list_query.ts";
 import { found, notFound } from "./problem.ts";
 import { whyNotReceived } from "./why.ts";
 import { whyOfDelivery } from "./deliveries.ts";
-import { listDeliveries } from "../store/deliveries.ts";
-import { findEndpoint } from "../store/endpoints.ts";
+import { listDeliveries } from "../store/operations/deliveries.ts";
+import { findEndpoint } from "../store/operations/endpoints.ts";
 import { adminAudit, jsonAnswer, NO_CONTENT, type RoutedCall, type RoutesOf, shownRecord } from "./route.ts";
 
 /** `/event-keys` and `/events`, except for posting an event. */

@@ -3,9 +3,9 @@ import type { Execution, ExecutionStep } from "../model/records.ts";
 import type { WorkflowStep } from "../model/workflow.ts";
 import { AUDIT_FIELDS } from "../resources/audit_entry.ts";
 import { EXECUTION_DETAILS, EXECUTION_FIELDS } from "../resources/execution.ts";
-import * as auditLog from "../store/audit_log.ts";
-import { findWorkflowVersion } from "../store/execution_claims.ts";
-import * as executions from "../store/executions.ts";
+import * as auditLog from "../store/operations/audit_log.ts";
+import { findWorkflowVersion } from "../store/operations/execution_claims.ts";
+import * as executions from "../store/operations/executions.ts";
 import {
   AUDIT_LIST,
   type AUDIT_OPERATIONS,

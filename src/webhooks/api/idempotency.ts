@@ -5,8 +5,8 @@ import type { WebhookAnswer } from "./calls.ts";
 import { refusal, type WebhookRefusal } from "./problem.ts";
 import type { AuditAction } from "../resources/audit_entry.ts";
 import type { AuditEntry } from "../model/records.ts";
-import { type Acceptance, findIdempotency, type NewIdempotency } from "../store/accept.ts";
-import { addAudit } from "../store/audit_log.ts";
+import { type Acceptance, findIdempotency, type NewIdempotency } from "../store/operations/accept.ts";
+import { addAudit } from "../store/operations/audit_log.ts";
 import type { WebhookStore } from "../store/store.ts";
 
 /** The result of a request that was accepted. */

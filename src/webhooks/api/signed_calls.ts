@@ -10,7 +10,7 @@ import {
   signatureRefusal,
 } from "../model/trigger_verification.ts";
 import type { WebhookStore } from "../store/store.ts";
-import { findSignedTrigger } from "../store/triggers.ts";
+import { findSignedTrigger } from "../store/operations/triggers.ts";
 import type { SignedTriggerCall } from "./calls.ts";
 import { notFound, unavailable, UNSIGNED, WebhookRefusal } from "./problem.ts";
 

@@ -11,7 +11,7 @@ import {
   TRIGGER_SECRET,
   VERIFICATION_SECRET,
 } from "../resources/trigger.ts";
-import * as triggers from "../store/triggers.ts";
+import * as triggers from "../store/operations/triggers.ts";
 import { lister } from "./list_query.ts";
 import { found, idempotencyKeyRefusal, invalidField, notFound, refusal } from "./problem.ts";
 import { adminAudit, jsonAnswer, NO_CONTENT, type RoutedCall, type RoutesOf, shownRecord } from "./route.ts";

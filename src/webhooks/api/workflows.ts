@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { timeTextIf } from "../../base/rfc3339.ts";
 import type { WorkflowEntry } from "../model/workflow.ts";
-import { type TriggersOfWorkflow, triggersOfWorkflows } from "../store/triggers.ts";
+import { type TriggersOfWorkflow, triggersOfWorkflows } from "../store/operations/triggers.ts";
 import { listOptionsOf } from "./list_query.ts";
 import { found } from "./problem.ts";
 import { jsonAnswer, type RoutedCall, type RoutesOf } from "./route.ts";

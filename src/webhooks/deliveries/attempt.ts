@@ -1,13 +1,13 @@
 import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
-import type { Lease } from "../../base/leases.ts";
+import type { Lease } from "../../threads/leases.ts";
 import type { LogFields, Logger } from "../../base/log.ts";
 import { waitUnlessAborted } from "../../base/wait.ts";
 import { afterAttempt, type AfterAttemptOptions, type AttemptOutcome } from "../model/delivery.ts";
 import type { AuditAction } from "../resources/audit_entry.ts";
 import type { AuditEntry } from "../model/records.ts";
 import { deliveryFailedEvent } from "../model/endpoint_events.ts";
-import { finishAttempt, type FinishedAttempt } from "../store/delivery_claims.ts";
+import { finishAttempt, type FinishedAttempt } from "../store/operations/delivery_claims.ts";
 import type { ClaimedDelivery, WebhookStore } from "../store/store.ts";
 import type { AttemptReport } from "./metrics.ts";
 import { deliveryRequest, type DeliveryRequestOptions } from "./request.ts";

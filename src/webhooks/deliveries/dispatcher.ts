@@ -1,9 +1,9 @@
-import { Leases } from "../../base/leases.ts";
+import { Leases } from "../../threads/leases.ts";
 import type { LogFields } from "../../base/log.ts";
 import { ThrottledLog } from "../../base/throttled_log.ts";
-import { WakeLoop } from "../../base/wake_loop.ts";
-import { releaseClaims } from "../store/claims.ts";
-import { renewClaims } from "../store/delivery_claims.ts";
+import { WakeLoop } from "../../threads/wake_loop.ts";
+import { releaseClaims } from "../store/operations/claims.ts";
+import { renewClaims } from "../store/operations/delivery_claims.ts";
 import type { ClaimedDelivery } from "../store/store.ts";
 import { type AttemptOptions, makeAttempt } from "./attempt.ts";
 import { DueEndpoints } from "./due_endpoints.ts";

@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import { type DueEndpoint, dueEndpoints } from "../store/delivery_claims.ts";
+import { type DueEndpoint, dueEndpoints } from "../store/operations/delivery_claims.ts";
 import type { ClaimedDelivery, WebhookStore } from "../store/store.ts";
 import type { ClaimRequest } from "./endpoint_shares.ts";
 

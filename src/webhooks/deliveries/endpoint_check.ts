@@ -4,9 +4,9 @@ import { errorText } from "../../base/error_text.ts";
 import { deliveryRequest, type DeliveryRequestOptions } from "./request.ts";
 import { eventBody } from "../model/event.ts";
 import { type ComparedEvent, subscriptionMismatch } from "../model/event_filter.ts";
-import { Dialler, type DialOptions, type DialTarget, targetOf } from "../outbound/dial.ts";
+import { Dialler, type DialOptions, type DialTarget, targetOf } from "../../net/outbound/dial.ts";
 import type { Delivery, Endpoint } from "../model/records.ts";
-import { certificateDate } from "../../base/tls_problem.ts";
+import { certificateDate } from "../../net/tls_problem.ts";
 import type { DeliverySender } from "./sender.ts";
 import { urlShapeProblem } from "./endpoint_url.ts";
 

@@ -1,6 +1,6 @@
 import { FAILING_AFTER } from "../model/endpoint_health.ts";
 import type { AttemptReport } from "./metrics.ts";
-import type { DueEndpoint } from "../store/delivery_claims.ts";
+import type { DueEndpoint } from "../store/operations/delivery_claims.ts";
 import type { ClaimedDelivery } from "../store/store.ts";
 
 /** How many more attempts of an endpoint may begin. */

@@ -1,6 +1,6 @@
-import { blockedReason, type Cidrs } from "../model/address_ranges.ts";
-import { Dialler, type DialOptions, targetOf } from "../outbound/dial.ts";
-import { SendError } from "../outbound/send_error.ts";
+import { blockedReason, type Cidrs } from "../../net/outbound/address_ranges.ts";
+import { Dialler, type DialOptions, targetOf } from "../../net/outbound/dial.ts";
+import { SendError } from "../../net/outbound/send_error.ts";
 
 /** How a URL is checked. */
 export interface UrlProblemOptions extends Pick<DialOptions, "clock" | "lookup"> {

@@ -1,14 +1,14 @@
 import { Buffer } from "node:buffer";
 import type { Clock } from "../../base/clock.ts";
 import { parseHttpDate } from "../../base/http_date.ts";
-import { GuardedClient, type OutboundCall } from "../outbound/client.ts";
-import type { ResponseListener } from "../outbound/connection.ts";
-import type { DialOptions } from "../outbound/dial.ts";
+import { GuardedClient, type OutboundCall } from "../../net/outbound/client.ts";
+import type { ResponseListener } from "../../net/outbound/connection.ts";
+import type { DialOptions } from "../../net/outbound/dial.ts";
 import { charsetOf } from "../../base/body_text.ts";
-import { beginningOf, codingsOf } from "../outbound/response_body.ts";
-import { FRAMING, headerText, type ResponseHead } from "../outbound/response_head.ts";
-import { SendError } from "../outbound/send_error.ts";
-import { type WireTarget, wireTargetOf } from "../outbound/wire_request.ts";
+import { beginningOf, codingsOf } from "../../net/outbound/response_body.ts";
+import { FRAMING, headerText, type ResponseHead } from "../../net/outbound/response_head.ts";
+import { SendError } from "../../net/outbound/send_error.ts";
+import { type WireTarget, wireTargetOf } from "../../net/outbound/wire_request.ts";
 import type { AttemptErrorKind } from "../model/records.ts";
 import { maskResponse, type ResponseText } from "./response_mask.ts";
 

@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
-import { clockSetBack, voidClaims } from "../store/claims.ts";
-import { failPaused } from "../store/delivery_claims.ts";
+import { clockSetBack, voidClaims } from "../store/operations/claims.ts";
+import { failPaused } from "../store/operations/delivery_claims.ts";
 import type { WebhookStore } from "../store/store.ts";
 
 /** What the upkeep of a store works with. */

@@ -1,13 +1,13 @@
-import { WakeLoop } from "../../base/wake_loop.ts";
+import { WakeLoop } from "../../threads/wake_loop.ts";
 import { ThrottledLog } from "../../base/throttled_log.ts";
 import { Dispatcher, type DispatcherOptions } from "../deliveries/dispatcher.ts";
 import { DurationSamples, prefixed, type SharedStoreMetrics, type WebhookMetrics } from "./metrics.ts";
 import { WorkflowRunner, type WorkflowRunnerOptions } from "../workflows/runner.ts";
 import type { Execution } from "../model/records.ts";
-import type { Acceptance, NewExecution, WriteExecution } from "../store/accept.ts";
-import { voidClaims } from "../store/claims.ts";
-import { endEpisodes, isEpisodeOver } from "../store/limit_episodes.ts";
-import { removeFinished } from "../store/retention.ts";
+import type { Acceptance, NewExecution, WriteExecution } from "../store/operations/accept.ts";
+import { voidClaims } from "../store/operations/claims.ts";
+import { endEpisodes, isEpisodeOver } from "../store/operations/limit_episodes.ts";
+import { removeFinished } from "../store/operations/retention.ts";
 import { HealthRecorder } from "./health_recorder.ts";
 import type { WebhookStore } from "../store/store.ts";
 

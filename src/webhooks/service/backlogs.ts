@@ -1,8 +1,13 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
 import type { NewEvent } from "../model/records.ts";
-import { backlogPosition, countBacklog, endpointsAmong, failOverBacklog } from "../store/backlog.ts";
-import { PORTION } from "../store/removals.ts";
+import {
+  backlogPosition,
+  countBacklog,
+  endpointsAmong,
+  failOverBacklog,
+} from "../store/operations/backlog.ts";
+import { PORTION } from "../store/operations/removals.ts";
 import type { WebhookStore } from "../store/store.ts";
 
 /** What backlogs are measured with. */

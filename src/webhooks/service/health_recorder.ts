@@ -5,7 +5,11 @@ import { ThrottledLog } from "../../base/throttled_log.ts";
 import type { AttemptReport } from "../deliveries/metrics.ts";
 import { type AttemptSummary, followedBy, type HealthChange } from "../model/endpoint_health.ts";
 import { isOperationalKind } from "../model/event.ts";
-import { type ChangedEndpoint, type EndpointAttempts, recordAttempts } from "../store/endpoint_health.ts";
+import {
+  type ChangedEndpoint,
+  type EndpointAttempts,
+  recordAttempts,
+} from "../store/operations/endpoint_health.ts";
 import type { WebhookStore } from "../store/store.ts";
 
 /** What attempts are recorded with. */

@@ -1,4 +1,4 @@
-import type { WorkerPort } from "../../base/supervised_worker.ts";
+import type { WorkerPort } from "../../threads/supervised_worker.ts";
 import type {
   AdministrationCall,
   EventCall,

@@ -1,4 +1,4 @@
-import { systemBell } from "../../base/bell.ts";
+import { systemBell } from "../../threads/bell.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
 import type { LimitCall } from "../model/limit_call.ts";

@@ -9,7 +9,7 @@ import {
   type OperationalEvent,
   sharedFacts,
 } from "../model/operational_event.ts";
-import { type EpisodeReport, type ReportOptions, takeReports } from "../store/limit_episodes.ts";
+import { type EpisodeReport, type ReportOptions, takeReports } from "../store/operations/limit_episodes.ts";
 import { StoreError, type WebhookStore } from "../store/store.ts";
 
 /** What writes operational events. */

@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
-import { readAuthorities } from "../../base/tls_files.ts";
-import { Cidrs } from "../model/address_ranges.ts";
-import { createGuardedFetch } from "../outbound/fetch.ts";
+import { readAuthorities } from "../../net/tls_files.ts";
+import { Cidrs } from "../../net/outbound/address_ranges.ts";
+import { createGuardedFetch } from "../../net/outbound/fetch.ts";
 import type { SecretBox } from "../secrets/secret_box.ts";
 import { createSender } from "../deliveries/sender.ts";
 import { createEndpointCheck } from "../deliveries/endpoint_check.ts";

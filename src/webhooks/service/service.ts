@@ -21,7 +21,7 @@ import type { OperationalBatch } from "../model/operational_event.ts";
 import { OperationalEvents, type OperationalEventsOptions } from "./operational_events.ts";
 import type { Workflows } from "../model/workflow.ts";
 import { StoreBounds, type StoreBoundSettings } from "./store_bounds.ts";
-import { releaseClaims } from "../store/claims.ts";
+import { releaseClaims } from "../store/operations/claims.ts";
 import { StoreError, type StoreMetrics } from "../store/store.ts";
 
 /** What a webhook service is made of. */

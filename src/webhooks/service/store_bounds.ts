@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
 import { ThrottledLog } from "../../base/throttled_log.ts";
-import { WakeLoop } from "../../base/wake_loop.ts";
+import { WakeLoop } from "../../threads/wake_loop.ts";
 import { type AcceptanceBounds, backlogFull, storeFull } from "../api/bounds.ts";
 import type { NewEvent } from "../model/records.ts";
 import type { WebhookStore } from "../store/store.ts";

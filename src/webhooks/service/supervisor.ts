@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
 import { ThrottledLog } from "../../base/throttled_log.ts";
-import { SupervisedWorker, type WorkerHandle } from "../../base/supervised_worker.ts";
+import { SupervisedWorker, type WorkerHandle } from "../../threads/supervised_worker.ts";
 import type {
   AdministrationCall,
   EventCall,

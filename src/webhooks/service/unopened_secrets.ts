@@ -3,9 +3,9 @@ import { errorText } from "../../base/error_text.ts";
 import type { Logger } from "../../base/log.ts";
 import { signingSecret } from "../deliveries/request.ts";
 import type { Endpoint, Sealed, Trigger } from "../model/records.ts";
-import { listEndpoints } from "../store/endpoints.ts";
+import { listEndpoints } from "../store/operations/endpoints.ts";
 import type { ListOptions, Page, WebhookStore } from "../store/store.ts";
-import { listTriggers } from "../store/triggers.ts";
+import { listTriggers } from "../store/operations/triggers.ts";
 
 /** Options of `UnopenedSecrets`. */
 interface UnopenedSecretsOptions {

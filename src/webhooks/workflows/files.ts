@@ -1,10 +1,10 @@
 import { resolve } from "node:path";
-import type { Bell } from "../../base/bell.ts";
+import type { Bell } from "../../threads/bell.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
 import { type Problem, problemsInOrder, problemText } from "../../base/problem.ts";
 import { settledWithin } from "../../base/wait.ts";
-import { folderState, WatchedFiles } from "../../base/watched_files.ts";
+import { folderState, WatchedFiles } from "../../threads/watched_files.ts";
 import { loadedEvent, type OperationalEvent, rejectedEvent } from "../model/operational_event.ts";
 import type { WorkflowVersion } from "../model/records.ts";
 import type {

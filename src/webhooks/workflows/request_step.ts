@@ -10,9 +10,9 @@ import {
 } from "../../rest/mod.ts";
 import { nestingProblem, stringifyJson } from "../../base/exact_json.ts";
 import { JsonText } from "../../base/json_text.ts";
-import { type GuardedRequestInit, MAX_DECODED_BYTES } from "../outbound/fetch.ts";
-import { textOfBody } from "../outbound/response_body.ts";
-import { isUnsent, SendError } from "../outbound/send_error.ts";
+import { type GuardedRequestInit, MAX_DECODED_BYTES } from "../../net/outbound/fetch.ts";
+import { textOfBody } from "../../net/outbound/response_body.ts";
+import { isUnsent, SendError } from "../../net/outbound/send_error.ts";
 import {
   renderText,
   renderTexts,

@@ -11,8 +11,8 @@ import { completion, type ExecutionEnd, storedError } from "../model/completion_
 import { WorkflowScope } from "./scope.ts";
 import { runStep } from "./step.ts";
 import type { StepOutcome } from "./step_context.ts";
-import type { ClaimedExecution } from "../store/execution_claims.ts";
-import { cancelExecution, commitExecution, type ExecutionCommit } from "../store/executions.ts";
+import type { ClaimedExecution } from "../store/operations/execution_claims.ts";
+import { cancelExecution, commitExecution, type ExecutionCommit } from "../store/operations/executions.ts";
 import { StoreError, type WebhookStore } from "../store/store.ts";
 
 /** Places at which a test may end everything. */

@@ -1,10 +1,10 @@
 import { setImmediate } from "node:timers";
 import { byteLength } from "../../base/exact_json.ts";
-import { type Lease, Leases } from "../../base/leases.ts";
-import { WakeLoop } from "../../base/wake_loop.ts";
+import { type Lease, Leases } from "../../threads/leases.ts";
+import { WakeLoop } from "../../threads/wake_loop.ts";
 import type { Execution } from "../model/records.ts";
-import type { Acceptance, NewExecution, WriteExecution } from "../store/accept.ts";
-import { releaseClaims } from "../store/claims.ts";
+import type { Acceptance, NewExecution, WriteExecution } from "../store/operations/accept.ts";
+import { releaseClaims } from "../store/operations/claims.ts";
 import {
   type ClaimedExecution,
   claimExecutions,
@@ -13,8 +13,8 @@ import {
   MAX_COUNTED_BYTES,
   type QueueClaim,
   SUSPECT_EXPIRED_CLAIMS,
-} from "../store/execution_claims.ts";
-import { renewExecutionClaims } from "../store/executions.ts";
+} from "../store/operations/execution_claims.ts";
+import { renewExecutionClaims } from "../store/operations/executions.ts";
 import { WorkflowRun, type WorkflowRunOptions } from "./run.ts";
 import { WorkflowShares } from "./shares.ts";
 

@@ -1,4 +1,4 @@
-import type { DueQueue, ExecutionQueue, QueueClaim } from "../store/execution_claims.ts";
+import type { DueQueue, ExecutionQueue, QueueClaim } from "../store/operations/execution_claims.ts";
 
 /** Places, and bytes of inputs and results. */
 interface Amounts {

@@ -1,5 +1,5 @@
 import { assert } from "#assert";
-import { systemBell, type WatchedFolder } from "../../../src/base/bell.ts";
+import { systemBell, type WatchedFolder } from "../../../src/threads/bell.ts";
 import { until } from "../../harness/until.ts";
 
 /** Calls `act`, and waits until the bell rings after it; each look calls `again`. */

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch, assertRejects } from "#assert";
 import { join } from "node:path";
-import { type ClientTlsFiles, readClientTls } from "../../../src/base/client_tls.ts";
+import { type ClientTlsFiles, readClientTls } from "../../../src/net/client_tls.ts";
 import { errorText } from "../../../src/base/error_text.ts";
 import { type Certificates, makeCertificates } from "../../harness/certificates.ts";
 import { RecordedLogger } from "../../harness/recorded_logger.ts";

@@ -2,8 +2,8 @@ import { assertEquals } from "#assert";
 import { Buffer } from "node:buffer";
 import { once } from "node:events";
 import { join } from "node:path";
-import { streamsOf } from "../../../src/base/acceptor.ts";
-import { ConnectionStream } from "../../../src/base/connection_stream.ts";
+import { streamsOf } from "../../../src/net/acceptor.ts";
+import { ConnectionStream } from "../../../src/net/connection_stream.ts";
 
 /** A stream and the connection that its peer has. */
 async function connected(

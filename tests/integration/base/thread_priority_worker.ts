@@ -1,5 +1,5 @@
 import os from "node:os";
-import { lowerPriority } from "../../../src/base/thread_priority.ts";
+import { lowerPriority } from "../../../src/threads/thread_priority.ts";
 
 if (import.meta.main) {
   const before = os.getPriority(0);

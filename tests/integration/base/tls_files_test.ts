@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch, assertRejects } from "#assert";
 import { join } from "node:path";
-import { readTlsPair, type TlsPairFiles } from "../../../src/base/tls_files.ts";
+import { readTlsPair, type TlsPairFiles } from "../../../src/net/tls_files.ts";
 import { type Certificates, makeCertificates } from "../../harness/certificates.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { needs, requireTool } from "../../harness/tools.ts";

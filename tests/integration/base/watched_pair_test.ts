@@ -1,8 +1,8 @@
 import { assert, assertEquals, assertMatch, assertRejects } from "#assert";
 import { join } from "node:path";
-import { systemBell } from "../../../src/base/bell.ts";
-import type { TlsPair, TlsPairFiles } from "../../../src/base/tls_files.ts";
-import { WatchedPair } from "../../../src/base/watched_pair.ts";
+import { systemBell } from "../../../src/threads/bell.ts";
+import type { TlsPair, TlsPairFiles } from "../../../src/net/tls_files.ts";
+import { WatchedPair } from "../../../src/net/watched_pair.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { type Certificates, makeCertificates } from "../../harness/certificates.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";

@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch, assertRejects } from "#assert";
-import type { CounterCache } from "../../../src/ratelimit/counter_cache.ts";
+import type { CounterCache } from "../../../src/ratelimit/decision/counter_cache.ts";
 import { conditionalHit } from "../../contract/conditional_counter_cases.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";
 import type { CacheServer } from "../../harness/cache_server.ts";

@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch, assertRejects } from "#assert";
 import { join } from "node:path";
 import type { TlsFiles } from "../../../src/cache/tls_files.ts";
-import type { CounterCache } from "../../../src/ratelimit/counter_cache.ts";
+import type { CounterCache } from "../../../src/ratelimit/decision/counter_cache.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";
 import type { CacheServer } from "../../harness/cache_server.ts";
 import { type CertificateFiles, type Certificates, makeCertificates } from "../../harness/certificates.ts";

@@ -10,7 +10,7 @@ import { seededRandom } from "../../harness/seeded_random.ts";
 import { needs, toolAvailable } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { outcomes, readCounts, takeCounts } from "../../harness/take.ts";
-import { takeHits } from "../../../src/ratelimit/take_hits.ts";
+import { takeHits } from "../../../src/ratelimit/decision/take_hits.ts";
 
 /** One cluster for all tests that leave it as it was: it takes seconds until one can be used. */
 let shared: RedisCluster | undefined;

@@ -2,7 +2,7 @@ import { assertEquals, assertMatch } from "#assert";
 import { systemClock } from "../../../src/base/clock.ts";
 import { parseKvAddress } from "../../../src/cache/kv/address.ts";
 import type { KvConnection } from "../../../src/cache/kv/connection.ts";
-import type { Pool } from "../../../src/base/pool.ts";
+import type { Pool } from "../../../src/net/pool.ts";
 import { KvConnections, type KvConnectionsOptions } from "../../../src/cache/kv/connections.ts";
 import type { TlsFiles } from "../../../src/cache/tls_files.ts";
 import { type Certificates, makeCertificates } from "../../harness/certificates.ts";

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch, assertRejects } from "#assert";
 import type { KvNode } from "../../../src/cache/kv/node.ts";
-import type { Hit } from "../../../src/ratelimit/counter_cache.ts";
+import type { Hit } from "../../../src/ratelimit/decision/counter_cache.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { freePort } from "../../harness/free_port.ts";

@@ -3,7 +3,7 @@ import net from "node:net";
 import { systemClock } from "../../../src/base/clock.ts";
 import { type KvAddressOptions, parseKvAddress } from "../../../src/cache/kv/address.ts";
 import type { KvConnection } from "../../../src/cache/kv/connection.ts";
-import type { Pool } from "../../../src/base/pool.ts";
+import type { Pool } from "../../../src/net/pool.ts";
 import { KvConnections } from "../../../src/cache/kv/connections.ts";
 import { KvSentinels } from "../../../src/cache/kv/sentinel/sentinels.ts";
 import type { TlsFiles } from "../../../src/cache/tls_files.ts";

@@ -12,7 +12,7 @@ import { startRedisCluster } from "../../harness/redis_cluster.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { outcomes, takeCounts, taken } from "../../harness/take.ts";
-import { takeHits } from "../../../src/ratelimit/take_hits.ts";
+import { takeHits } from "../../../src/ratelimit/decision/take_hits.ts";
 
 const HOUR_MS = 3_600_000;
 

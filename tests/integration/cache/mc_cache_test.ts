@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch, assertRejects } from "#assert";
-import type { Hit } from "../../../src/ratelimit/counter_cache.ts";
+import type { Hit } from "../../../src/ratelimit/decision/counter_cache.ts";
 import { storedMcKey } from "../../../src/cache/mc/keys.ts";
 import { CacheError, InvalidRequestError } from "../../../src/ratelimit/errors.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";

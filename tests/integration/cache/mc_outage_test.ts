@@ -8,7 +8,7 @@ import { until } from "../../harness/until.ts";
 import { testMc, withMc } from "../../harness/mc_bed.ts";
 import { turn, watchCall } from "./watched_call.ts";
 import { outcomes, takeCounts } from "../../harness/take.ts";
-import { takeHits } from "../../../src/ratelimit/take_hits.ts";
+import { takeHits } from "../../../src/ratelimit/decision/take_hits.ts";
 
 /** Of the test that moves its clock itself. */
 const CLOCK = new FakeClock();

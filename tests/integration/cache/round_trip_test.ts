@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "#assert";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
-import type { CounterCache } from "../../../src/ratelimit/counter_cache.ts";
+import type { CounterCache } from "../../../src/ratelimit/decision/counter_cache.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { testKv } from "../../harness/kv_bed.ts";

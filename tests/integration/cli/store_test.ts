@@ -7,7 +7,7 @@ import { ran } from "../../harness/administration_fixture.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { sharedPostgres } from "../../harness/shared_servers.ts";
 import { needs } from "../../harness/tools.ts";
-import { acceptEvent } from "../../../src/webhooks/store/accept.ts";
+import { acceptEvent } from "../../../src/webhooks/store/operations/accept.ts";
 import { TABLE_NAMES } from "../../../src/webhooks/store/maintenance/tables.ts";
 
 const postgres = await sharedPostgres();

@@ -1,6 +1,6 @@
 import { assertEquals } from "#assert";
 import { dirname, join } from "node:path";
-import { systemBell } from "../../../src/base/bell.ts";
+import { systemBell } from "../../../src/threads/bell.ts";
 import { systemClock } from "../../../src/base/clock.ts";
 import { createFileProvider, type FileProviderOptions } from "../../../src/config/file_provider.ts";
 import { loadRuleFiles } from "../../../src/config/rule_files.ts";

@@ -1,6 +1,6 @@
 import { assertEquals } from "#assert";
 import { systemClock } from "../../../src/base/clock.ts";
-import type { WorkerNotice } from "../../../src/base/supervised_worker.ts";
+import type { WorkerNotice } from "../../../src/threads/supervised_worker.ts";
 import { createRuleWorker, createWorkerFileProvider } from "../../../src/config/file_provider_supervisor.ts";
 import {
   type FromRuleWorker,
@@ -9,7 +9,7 @@ import {
 } from "../../../src/config/file_provider_worker.ts";
 import type { RulesLoad } from "../../../src/config/provider.ts";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
-import { compileRules } from "../../../src/ratelimit/compile_rules.ts";
+import { compileRules } from "../../../src/ratelimit/rules/compile_rules.ts";
 import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { eventually, until } from "../../harness/until.ts";
 

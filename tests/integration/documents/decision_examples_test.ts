@@ -2,7 +2,7 @@
 import { assertEquals } from "#assert";
 import { readMetricMapping } from "../../../src/config/metric_mapping.ts";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
-import { compileRules } from "../../../src/ratelimit/compile_rules.ts";
+import { compileRules } from "../../../src/ratelimit/rules/compile_rules.ts";
 import { BUCKET_BOUNDS_MS } from "../../../src/stats/timer.ts";
 import { type Block, documentPages, type Page } from "../../harness/documents.ts";
 import { ExampleSession } from "../../harness/example_session.ts";

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "#assert";
-import type { HttpHandler } from "../../../src/http/router.ts";
+import type { HttpHandler } from "../../../src/http/server/router.ts";
 import { until } from "../../harness/until.ts";
 import { type Dialed, ServedHttp } from "../../harness/http_fixture.ts";
 

@@ -1,5 +1,5 @@
-import { type HttpPort, listenHttp } from "../../../src/http/http_port.ts";
-import { HttpsLayer, type HttpTls } from "../../../src/http/https_layer.ts";
+import { type HttpPort, listenHttp } from "../../../src/http/server/http_port.ts";
+import { HttpsLayer, type HttpTls } from "../../../src/http/server/https_layer.ts";
 import { type Certificates, pairOf } from "../../harness/certificates.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { Dialed, type HandlerOf, listenOptions } from "../../harness/http_fixture.ts";

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "#assert";
-import { rateLimitRoute } from "../../../src/http/rate_limit_route.ts";
-import { createRouter } from "../../../src/http/router.ts";
+import { rateLimitRoute } from "../../../src/http/routes/rate_limit_route.ts";
+import { createRouter } from "../../../src/http/server/router.ts";
 import { type Certificates, makeCertificates, pairOf } from "../../harness/certificates.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { needs, requireTool } from "../../harness/tools.ts";

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "#assert";
-import { listenHttp } from "../../../src/http/http_port.ts";
+import { listenHttp } from "../../../src/http/server/http_port.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { until } from "../../harness/until.ts";
 import { Gate, listenOptions, ServedHttp } from "../../harness/http_fixture.ts";

@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "#assert";
-import type { Caller } from "../../../src/ratelimit/counter_cache.ts";
+import type { Caller } from "../../../src/ratelimit/decision/counter_cache.ts";
 import type { Decision } from "../../../src/ratelimit/decision.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";

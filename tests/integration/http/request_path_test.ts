@@ -1,5 +1,5 @@
 import { assertEquals } from "#assert";
-import { createRouter, type Route } from "../../../src/http/router.ts";
+import { createRouter, type Route } from "../../../src/http/server/router.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { ServedHttp } from "../../harness/http_fixture.ts";
 import { sendRaw } from "../../harness/raw_http.ts";

@@ -1,5 +1,5 @@
 import { assertEquals } from "#assert";
-import { createRouter, type Route } from "../../../src/http/router.ts";
+import { createRouter, type Route } from "../../../src/http/server/router.ts";
 import { ServedHttp, wholeJson } from "../../harness/http_fixture.ts";
 
 const ROUTES: readonly Route[] = [{ path: "/a", methods: ["GET"], handle: () => new Response("exact") }];

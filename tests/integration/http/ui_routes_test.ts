@@ -1,7 +1,7 @@
 import { administratorWith, NO_ADMINISTRATORS } from "../../harness/administrators.ts";
 import { assertEquals } from "#assert";
-import type { DebugTokens } from "../../../src/http/bearer_token.ts";
-import { uiLiveRoute } from "../../../src/http/ui_routes.ts";
+import type { DebugTokens } from "../../../src/http/routes/bearer_token.ts";
+import { uiLiveRoute } from "../../../src/http/routes/ui_routes.ts";
 import { LiveFeed } from "../../../src/ui/live_feed.ts";
 import { until } from "../../harness/until.ts";
 import { EventReader } from "../../harness/event_reader.ts";

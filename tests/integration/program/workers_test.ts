@@ -2,7 +2,7 @@ import { assertEquals } from "#assert";
 import { X509Certificate } from "node:crypto";
 import { join } from "node:path";
 import tls from "node:tls";
-import type { WorkerNotice } from "../../../src/base/supervised_worker.ts";
+import type { WorkerNotice } from "../../../src/threads/supervised_worker.ts";
 import type { DecidingWorkerHandle, FromDecidingWorker } from "../../../src/serve/workers/message.ts";
 import { HEALTH_CHECK_REQUEST, HEALTH_CHECK_RESPONSE, SERVING_STATUS } from "../../../src/wire/health.ts";
 import { makeCertificates } from "../../harness/certificates.ts";

@@ -1,7 +1,7 @@
 import { assertEquals } from "#assert";
 import type { Socket } from "node:net";
-import type { GuardedClientOptions } from "../../../src/webhooks/outbound/client.ts";
-import { SendError } from "../../../src/webhooks/outbound/send_error.ts";
+import type { GuardedClientOptions } from "../../../src/net/outbound/client.ts";
+import { SendError } from "../../../src/net/outbound/send_error.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { needing } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";

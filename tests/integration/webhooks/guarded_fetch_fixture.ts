@@ -8,9 +8,9 @@ import {
 } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
-import type { GuardedClientOptions } from "../../../src/webhooks/outbound/client.ts";
-import { createGuardedFetch } from "../../../src/webhooks/outbound/fetch.ts";
-import { SendError } from "../../../src/webhooks/outbound/send_error.ts";
+import type { GuardedClientOptions } from "../../../src/net/outbound/client.ts";
+import { createGuardedFetch } from "../../../src/net/outbound/fetch.ts";
+import { SendError } from "../../../src/net/outbound/send_error.ts";
 import type { CertificateFiles } from "../../harness/certificates.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { LOOPBACK } from "../../harness/sender_fixture.ts";

@@ -1,8 +1,8 @@
 import { assert, assertEquals, assertRejects } from "#assert";
 import type { Socket } from "node:net";
 import { Client, Get, Post, RestError } from "../../../src/rest/mod.ts";
-import { Cidrs } from "../../../src/webhooks/model/address_ranges.ts";
-import { SendError } from "../../../src/webhooks/outbound/send_error.ts";
+import { Cidrs } from "../../../src/net/outbound/address_ranges.ts";
+import { SendError } from "../../../src/net/outbound/send_error.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { until } from "../../harness/until.ts";

@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch, assertThrows } from "#assert";
 import { connect } from "node:net";
-import { Cidrs } from "../../../src/webhooks/model/address_ranges.ts";
-import { proxyCredentials } from "../../../src/webhooks/outbound/dial.ts";
+import { Cidrs } from "../../../src/net/outbound/address_ranges.ts";
+import { proxyCredentials } from "../../../src/net/outbound/dial.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { freePort } from "../../harness/free_port.ts";

@@ -1,10 +1,10 @@
 import { assert, assertEquals } from "#assert";
 import { join } from "node:path";
-import { acceptEvent, acceptExecution } from "../../../src/webhooks/store/accept.ts";
-import { voidClaims } from "../../../src/webhooks/store/claims.ts";
-import { listDeliveries } from "../../../src/webhooks/store/deliveries.ts";
-import { listEndpoints } from "../../../src/webhooks/store/endpoints.ts";
-import { commitExecution, listExecutions } from "../../../src/webhooks/store/executions.ts";
+import { acceptEvent, acceptExecution } from "../../../src/webhooks/store/operations/accept.ts";
+import { voidClaims } from "../../../src/webhooks/store/operations/claims.ts";
+import { listDeliveries } from "../../../src/webhooks/store/operations/deliveries.ts";
+import { listEndpoints } from "../../../src/webhooks/store/operations/endpoints.ts";
+import { commitExecution, listExecutions } from "../../../src/webhooks/store/operations/executions.ts";
 import { checkStore } from "../../../src/webhooks/store/maintenance/check.ts";
 import { SCHEMA_VERSION } from "../../../src/webhooks/store/schema.ts";
 import { SqliteConnection } from "../../../src/webhooks/store/sqlite/connection.ts";

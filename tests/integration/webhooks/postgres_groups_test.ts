@@ -15,14 +15,17 @@ import { connectTo, HeldCommits, openStoreAt, postgres } from "../../harness/pos
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
 import type { PostgresDatabase } from "../../harness/postgres_server.ts";
 import { eventually, until } from "../../harness/until.ts";
-import { acceptExecution } from "../../../src/webhooks/store/accept.ts";
-import { findDelivery } from "../../../src/webhooks/store/deliveries.ts";
-import { releaseDeliveryClaims, renewClaims } from "../../../src/webhooks/store/delivery_claims.ts";
+import { acceptExecution } from "../../../src/webhooks/store/operations/accept.ts";
+import { findDelivery } from "../../../src/webhooks/store/operations/deliveries.ts";
+import {
+  releaseDeliveryClaims,
+  renewClaims,
+} from "../../../src/webhooks/store/operations/delivery_claims.ts";
 import {
   listExecutions,
   releaseExecutionClaims,
   renewExecutionClaims,
-} from "../../../src/webhooks/store/executions.ts";
+} from "../../../src/webhooks/store/operations/executions.ts";
 import { checkStore } from "../../../src/webhooks/store/maintenance/check.ts";
 import type { Operation, WebhookStore } from "../../../src/webhooks/store/store.ts";
 import type { PostgresConnection } from "../../../src/webhooks/store/postgres/connection.ts";

@@ -12,28 +12,40 @@ import {
   saveVersion,
 } from "../../contract/webhook_store_bed.ts";
 import { openStoreAt, postgres } from "../../harness/postgres_fixture.ts";
-import { acceptEvent, acceptExecution, findIdempotency } from "../../../src/webhooks/store/accept.ts";
-import { listAudit } from "../../../src/webhooks/store/audit_log.ts";
-import { backlogPosition, countBacklog, failOverBacklog } from "../../../src/webhooks/store/backlog.ts";
-import { clockSetBack, releaseClaims, voidClaims } from "../../../src/webhooks/store/claims.ts";
-import { findDelivery, listDeliveries, resendDelivery } from "../../../src/webhooks/store/deliveries.ts";
+import {
+  acceptEvent,
+  acceptExecution,
+  findIdempotency,
+} from "../../../src/webhooks/store/operations/accept.ts";
+import { listAudit } from "../../../src/webhooks/store/operations/audit_log.ts";
+import {
+  backlogPosition,
+  countBacklog,
+  failOverBacklog,
+} from "../../../src/webhooks/store/operations/backlog.ts";
+import { clockSetBack, releaseClaims, voidClaims } from "../../../src/webhooks/store/operations/claims.ts";
+import {
+  findDelivery,
+  listDeliveries,
+  resendDelivery,
+} from "../../../src/webhooks/store/operations/deliveries.ts";
 import {
   dueEndpoints,
   failPaused,
   finishAttempt,
   renewClaims,
-} from "../../../src/webhooks/store/delivery_claims.ts";
-import { listEndpoints } from "../../../src/webhooks/store/endpoints.ts";
-import { listEvents } from "../../../src/webhooks/store/events.ts";
+} from "../../../src/webhooks/store/operations/delivery_claims.ts";
+import { listEndpoints } from "../../../src/webhooks/store/operations/endpoints.ts";
+import { listEvents } from "../../../src/webhooks/store/operations/events.ts";
 import {
   commitExecution,
   findExecution,
   listExecutions,
   renewExecutionClaims,
-} from "../../../src/webhooks/store/executions.ts";
-import { removeFinished } from "../../../src/webhooks/store/retention.ts";
+} from "../../../src/webhooks/store/operations/executions.ts";
+import { removeFinished } from "../../../src/webhooks/store/operations/retention.ts";
 import type { WebhookStore } from "../../../src/webhooks/store/store.ts";
-import { findTriggerKey } from "../../../src/webhooks/store/triggers.ts";
+import { findTriggerKey } from "../../../src/webhooks/store/operations/triggers.ts";
 
 /** Most rows that an operation may read through indexes: a small share of what there is. */
 const MOST_READ = 5_000;

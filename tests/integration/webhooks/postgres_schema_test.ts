@@ -10,8 +10,8 @@ import { addEndpoint, addEvent, audit, saveVersion } from "../../contract/webhoo
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { connectTo, openStoreAt, postgres } from "../../harness/postgres_fixture.ts";
 import { QUIET, StoreFolder } from "../../harness/sqlite_fixture.ts";
-import { addAudit, listAudit } from "../../../src/webhooks/store/audit_log.ts";
-import { findEvent } from "../../../src/webhooks/store/events.ts";
+import { addAudit, listAudit } from "../../../src/webhooks/store/operations/audit_log.ts";
+import { findEvent } from "../../../src/webhooks/store/operations/events.ts";
 
 const TABLES = "SELECT count(*) FROM pg_tables WHERE schemaname = ";
 

@@ -17,10 +17,10 @@ import { startTcpRelay } from "../../harness/tcp_relay.ts";
 import { until } from "../../harness/until.ts";
 import { StoreError } from "../../../src/webhooks/store/store.ts";
 import { HeldCommits, openStoreAt, postgres } from "../../harness/postgres_fixture.ts";
-import { acceptExecution } from "../../../src/webhooks/store/accept.ts";
-import { releaseClaims } from "../../../src/webhooks/store/claims.ts";
-import { renewClaims } from "../../../src/webhooks/store/delivery_claims.ts";
-import { commitExecution, renewExecutionClaims } from "../../../src/webhooks/store/executions.ts";
+import { acceptExecution } from "../../../src/webhooks/store/operations/accept.ts";
+import { releaseClaims } from "../../../src/webhooks/store/operations/claims.ts";
+import { renewClaims } from "../../../src/webhooks/store/operations/delivery_claims.ts";
+import { commitExecution, renewExecutionClaims } from "../../../src/webhooks/store/operations/executions.ts";
 
 const MANY_TALLIES = `
   INSERT INTO tally (name, count) SELECT 'delivery.attempting', 1 - 2 * (n % 2) FROM generate_series(1, 600) AS n`;

@@ -9,9 +9,9 @@ import { NOW } from "../../contract/webhook_store_bed.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { until } from "../../harness/until.ts";
 import { QUIET, StoreFolder } from "../../harness/sqlite_fixture.ts";
-import { dueEndpoints } from "../../../src/webhooks/store/delivery_claims.ts";
-import { findEvent } from "../../../src/webhooks/store/events.ts";
-import { findExecution } from "../../../src/webhooks/store/executions.ts";
+import { dueEndpoints } from "../../../src/webhooks/store/operations/delivery_claims.ts";
+import { findEvent } from "../../../src/webhooks/store/operations/events.ts";
+import { findExecution } from "../../../src/webhooks/store/operations/executions.ts";
 
 Deno.test("a copy holds one moment while another process writes, and is a store of its own", async () => {
   using folder = new StoreFolder();

@@ -3,8 +3,8 @@ import { migratePostgres } from "../../../src/webhooks/store/postgres/migration.
 import { MIGRATIONS, SCHEMA_VERSION } from "../../../src/webhooks/store/schema.ts";
 import { migrate } from "../../../src/webhooks/store/sqlite/migration.ts";
 import { SqliteConnection } from "../../../src/webhooks/store/sqlite/connection.ts";
-import { addAudit } from "../../../src/webhooks/store/audit_log.ts";
-import { deleteEndpoint } from "../../../src/webhooks/store/endpoints.ts";
+import { addAudit } from "../../../src/webhooks/store/operations/audit_log.ts";
+import { deleteEndpoint } from "../../../src/webhooks/store/operations/endpoints.ts";
 import { checkStore } from "../../../src/webhooks/store/maintenance/check.ts";
 import { transactionsOn, withPostgresStore } from "../../../src/webhooks/store/maintenance/connection.ts";
 import { addEndpoint, addEvent, audit, newId, NOW } from "../../contract/webhook_store_bed.ts";

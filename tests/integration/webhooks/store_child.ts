@@ -1,7 +1,7 @@
 /** What another process does with the files of a store; says how far it is. */
 import { DatabaseSync } from "node:sqlite";
 import { SecretBox } from "../../../src/webhooks/secrets/secret_box.ts";
-import { addAudit } from "../../../src/webhooks/store/audit_log.ts";
+import { addAudit } from "../../../src/webhooks/store/operations/audit_log.ts";
 import { DispatchLock } from "../../../src/webhooks/store/sqlite/dispatch_lock.ts";
 import { systemClock } from "../../../src/base/clock.ts";
 import { openSqliteStore } from "../../../src/webhooks/store/sqlite/store.ts";

@@ -16,8 +16,8 @@ import type { PostgresDatabase } from "../../harness/postgres_server.ts";
 import { openStoreAt, postgres } from "../../harness/postgres_fixture.ts";
 import { QUIET, StoreFolder } from "../../harness/sqlite_fixture.ts";
 import { allRows, fillLikeService, fillRandomly, move, moveInUse } from "../../harness/store_move_fixture.ts";
-import { voidClaims } from "../../../src/webhooks/store/claims.ts";
-import { dueEndpoints } from "../../../src/webhooks/store/delivery_claims.ts";
+import { voidClaims } from "../../../src/webhooks/store/operations/claims.ts";
+import { dueEndpoints } from "../../../src/webhooks/store/operations/delivery_claims.ts";
 import { StoreError } from "../../../src/webhooks/store/store.ts";
 import { TABLE_NAMES } from "../../../src/webhooks/store/maintenance/tables.ts";
 

@@ -7,9 +7,9 @@ import { audit, execution, NOW, saveVersion } from "../../contract/webhook_store
 import { ChildProcess } from "../../harness/child_process.ts";
 import { until } from "../../harness/until.ts";
 import { StoreFolder } from "../../harness/sqlite_fixture.ts";
-import { acceptExecution } from "../../../src/webhooks/store/accept.ts";
-import { addAudit } from "../../../src/webhooks/store/audit_log.ts";
-import { listExecutions } from "../../../src/webhooks/store/executions.ts";
+import { acceptExecution } from "../../../src/webhooks/store/operations/accept.ts";
+import { addAudit } from "../../../src/webhooks/store/operations/audit_log.ts";
+import { listExecutions } from "../../../src/webhooks/store/operations/executions.ts";
 
 Deno.test("the lock of a process that is killed is free", async () => {
   using folder = new StoreFolder();

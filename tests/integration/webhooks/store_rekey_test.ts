@@ -2,11 +2,11 @@ import { assert, assertEquals, assertRejects } from "#assert";
 import { systemClock } from "../../../src/base/clock.ts";
 import type { Sealed } from "../../../src/webhooks/model/records.ts";
 import { SecretBox } from "../../../src/webhooks/secrets/secret_box.ts";
-import { listAudit } from "../../../src/webhooks/store/audit_log.ts";
-import { editEndpoint, listEndpoints } from "../../../src/webhooks/store/endpoints.ts";
+import { listAudit } from "../../../src/webhooks/store/operations/audit_log.ts";
+import { editEndpoint, listEndpoints } from "../../../src/webhooks/store/operations/endpoints.ts";
 import { checkStore } from "../../../src/webhooks/store/maintenance/check.ts";
 import { type RekeyBox, rekeyStore } from "../../../src/webhooks/store/maintenance/rekey.ts";
-import { createTrigger, listTriggers } from "../../../src/webhooks/store/triggers.ts";
+import { createTrigger, listTriggers } from "../../../src/webhooks/store/operations/triggers.ts";
 import type { WebhookStore } from "../../../src/webhooks/store/store.ts";
 import {
   addEndpoint,

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects } from "#assert";
 import type { Clock } from "../../../src/base/clock.ts";
-import { listEvents } from "../../../src/webhooks/store/events.ts";
-import { claimExecutions } from "../../../src/webhooks/store/execution_claims.ts";
+import { listEvents } from "../../../src/webhooks/store/operations/events.ts";
+import { claimExecutions } from "../../../src/webhooks/store/operations/execution_claims.ts";
 import { StoreError } from "../../../src/webhooks/store/store.ts";
 import type { WorkflowRunner, WorkflowRunnerOptions } from "../../../src/webhooks/workflows/runner.ts";
 import { instead, storeWith } from "../../harness/store_double.ts";

@@ -1,5 +1,5 @@
 import { assert } from "#assert";
-import { systemBell } from "../../../src/base/bell.ts";
+import { systemBell } from "../../../src/threads/bell.ts";
 import { systemClock } from "../../../src/base/clock.ts";
 import { WorkflowFiles } from "../../../src/webhooks/workflows/files.ts";
 import { KeptLines } from "../../harness/workflow_fixture.ts";

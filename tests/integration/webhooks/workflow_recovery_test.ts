@@ -3,9 +3,9 @@ import { FakeClock } from "../../harness/fake_clock.ts";
 import { eventually, until } from "../../harness/until.ts";
 import { retried, WorkflowBed } from "../../harness/workflow_fixture.ts";
 import { instead, storeWith } from "../../harness/store_double.ts";
-import { claimExecutions } from "../../../src/webhooks/store/execution_claims.ts";
-import { commitExecution, renewExecutionClaims } from "../../../src/webhooks/store/executions.ts";
-import { releaseClaims, voidClaims } from "../../../src/webhooks/store/claims.ts";
+import { claimExecutions } from "../../../src/webhooks/store/operations/execution_claims.ts";
+import { commitExecution, renewExecutionClaims } from "../../../src/webhooks/store/operations/executions.ts";
+import { releaseClaims, voidClaims } from "../../../src/webhooks/store/operations/claims.ts";
 import { StoreError } from "../../../src/webhooks/store/store.ts";
 
 Deno.test("workflow recovery: a crash at any point repeats at most the step that was out, under the same key", async () => {

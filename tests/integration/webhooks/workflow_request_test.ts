@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch } from "#assert";
-import { Cidrs } from "../../../src/webhooks/model/address_ranges.ts";
-import type { Lookup } from "../../../src/webhooks/outbound/dial.ts";
-import { createGuardedFetch } from "../../../src/webhooks/outbound/fetch.ts";
+import { Cidrs } from "../../../src/net/outbound/address_ranges.ts";
+import type { Lookup } from "../../../src/net/outbound/dial.ts";
+import { createGuardedFetch } from "../../../src/net/outbound/fetch.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { until } from "../../harness/until.ts";
 import { retried, WorkflowBed } from "../../harness/workflow_fixture.ts";

@@ -1,6 +1,6 @@
 import { assertEquals } from "#assert";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
-import { createGuardedFetch, type GuardedRequestInit } from "../../../src/webhooks/outbound/fetch.ts";
+import { createGuardedFetch, type GuardedRequestInit } from "../../../src/net/outbound/fetch.ts";
 import { RawServer } from "../../harness/rest_fixture.ts";
 import { LOOPBACK } from "../../harness/sender_fixture.ts";
 import { until } from "../../harness/until.ts";

@@ -2,8 +2,8 @@ import { assert, assertEquals } from "#assert";
 import { eventually, until } from "../../harness/until.ts";
 import { retried, WorkflowBed } from "../../harness/workflow_fixture.ts";
 import { executeAll } from "../../harness/workflow_load.ts";
-import { listDeliveries } from "../../../src/webhooks/store/deliveries.ts";
-import { cancelExecution } from "../../../src/webhooks/store/executions.ts";
+import { listDeliveries } from "../../../src/webhooks/store/operations/deliveries.ts";
+import { cancelExecution } from "../../../src/webhooks/store/operations/executions.ts";
 
 Deno.test("workflow runner: three steps, each with what the one before brought, and the event at the end", async () => {
   await using bed = await WorkflowBed.open();

@@ -1,7 +1,7 @@
 import { assertEquals } from "#assert";
 import { Batcher } from "../../../src/cache/batcher.ts";
 import { Ask, HitBatch, NodeCounter } from "../../../src/cache/hit_batch.ts";
-import type { Caller } from "../../../src/ratelimit/counter_cache.ts";
+import type { Caller } from "../../../src/ratelimit/decision/counter_cache.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
 function keysOf(batch: HitBatch | undefined): string {

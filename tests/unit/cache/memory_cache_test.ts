@@ -3,10 +3,15 @@ import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import { bucketLimit } from "../../../src/ratelimit/algorithms/bucket.ts";
 import type { Counted, Taken } from "../../../src/ratelimit/algorithms/taken.ts";
 import { sliceLimit } from "../../../src/ratelimit/algorithms/slices.ts";
-import type { AnyHit, ConditionalHit, CounterCache, Hit } from "../../../src/ratelimit/counter_cache.ts";
+import type {
+  AnyHit,
+  ConditionalHit,
+  CounterCache,
+  Hit,
+} from "../../../src/ratelimit/decision/counter_cache.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { heapMegabytes } from "../../harness/garbage.ts";
-import { countsOf, takeHits } from "../../../src/ratelimit/take_hits.ts";
+import { countsOf, takeHits } from "../../../src/ratelimit/decision/take_hits.ts";
 
 /** The counts after these hits; this cache counts before it returns. */
 function counts(cache: CounterCache, hits: readonly AnyHit[]): readonly Counted[] {

@@ -1,8 +1,8 @@
 import { assertEquals, assertRejects } from "#assert";
 import { PerSecondCache } from "../../../src/cache/per_second_cache.ts";
-import type { AnyHit } from "../../../src/ratelimit/counter_cache.ts";
+import type { AnyHit } from "../../../src/ratelimit/decision/counter_cache.ts";
 import { CacheError } from "../../../src/ratelimit/errors.ts";
-import { takeHits } from "../../../src/ratelimit/take_hits.ts";
+import { takeHits } from "../../../src/ratelimit/decision/take_hits.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";
 import { type CallAnswers, CallCache } from "../../harness/call_cache.ts";
 import { outcomes } from "../../harness/take.ts";

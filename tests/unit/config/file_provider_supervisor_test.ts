@@ -1,5 +1,5 @@
 import { assertEquals } from "#assert";
-import type { WorkerNotice } from "../../../src/base/supervised_worker.ts";
+import type { WorkerNotice } from "../../../src/threads/supervised_worker.ts";
 import type { FromRuleWorker, ToRuleWorker } from "../../../src/config/file_provider_worker.ts";
 import type { LoadReceiver, RulesLoad } from "../../../src/config/provider.ts";
 import {

@@ -1,7 +1,7 @@
 import { assertEquals } from "#assert";
 import { problemText } from "../../../src/base/problem.ts";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
-import { checkSources } from "../../../src/ratelimit/rule_check.ts";
+import { checkSources } from "../../../src/ratelimit/rules/rule_check.ts";
 import type { RateLimitSource } from "../../../src/ratelimit/rule_source.ts";
 import { fixedWindowsOnly } from "../../../src/settings/rule_support.ts";
 

@@ -1,7 +1,7 @@
 import { assertEquals } from "#assert";
 import { problemText } from "../../../src/base/problem.ts";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
-import { compileRules } from "../../../src/ratelimit/compile_rules.ts";
+import { compileRules } from "../../../src/ratelimit/rules/compile_rules.ts";
 import { eventsUnsent } from "../../../src/settings/rule_support.ts";
 import type { RuleEvents } from "../../../src/ratelimit/rule_events.ts";
 

@@ -1,9 +1,9 @@
 import { assertEquals } from "#assert";
 import { LoadGatherer, partsOfLoad, ruleTexts, TextCompiler } from "../../../src/config/load_parts.ts";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
-import { compileRules } from "../../../src/ratelimit/compile_rules.ts";
+import { compileRules } from "../../../src/ratelimit/rules/compile_rules.ts";
 import type { DomainSource } from "../../../src/ratelimit/rule_source.ts";
-import type { Rules } from "../../../src/ratelimit/rules.ts";
+import type { Rules } from "../../../src/ratelimit/rules/rules.ts";
 
 const FILES: readonly (readonly [name: string, text: string])[] = [
   [

@@ -4,7 +4,7 @@ import { readResources } from "../../../src/config/xds_resources.ts";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
 import type { DomainSource } from "../../../src/ratelimit/rule_source.ts";
 import { problemText } from "../../../src/base/problem.ts";
-import { compileRules } from "../../../src/ratelimit/compile_rules.ts";
+import { compileRules } from "../../../src/ratelimit/rules/compile_rules.ts";
 import type { WireAny } from "../../../src/wire/discovery.ts";
 import {
   RATE_LIMIT_CONFIG,

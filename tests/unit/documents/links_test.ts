@@ -18,6 +18,13 @@ Deno.test("links lead from README.md to every page of docs", () => {
   assertEquals(unreachablePages(PAGES), []);
 });
 
+Deno.test("CONTRIBUTING.md: every file that it names exists, from the root or in src", () => {
+  const text = Deno.readTextFileSync(`${ROOT}CONTRIBUTING.md`);
+  const paths = [...text.matchAll(/`([a-z_0-9/]+\/[a-z_0-9]+\.ts)`/g)].map(([, path = ""]) => path);
+  const missing = paths.filter((path) => !["", "src/"].some((folder) => existsSync(ROOT + folder + path)));
+  assertEquals([missing, paths.length > 0], [[], true]);
+});
+
 const SAMPLE = [
   readPage(
     "README.md",

@@ -1,9 +1,9 @@
 import { assert, assertEquals, assertNotEquals } from "#assert";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
-import { readRateLimitRequest } from "../../../src/http/json.ts";
+import { readRateLimitRequest } from "../../../src/http/routes/json.ts";
 import { UNITS } from "../../../src/ratelimit/limit.ts";
 import { KnownTable } from "../../../src/grpc/known/known_table.ts";
-import type { Policy } from "../../../src/ratelimit/policy.ts";
+import type { Policy } from "../../../src/ratelimit/decision/policy.ts";
 import type { RateLimitRequest } from "../../../src/ratelimit/request.ts";
 import { encodeRateLimitRequest } from "../../../src/wire/rls.ts";
 import type { FakeClock } from "../../harness/fake_clock.ts";

@@ -1,7 +1,7 @@
 import { assertEquals } from "#assert";
 import { type CallContext, GRPC_CODES, GrpcError } from "../../../src/grpc/grpc_service.ts";
 import { createRateLimitGrpcService } from "../../../src/grpc/rate_limit_service.ts";
-import type { Caller } from "../../../src/ratelimit/counter_cache.ts";
+import type { Caller } from "../../../src/ratelimit/decision/counter_cache.ts";
 import { InvalidRequestError } from "../../../src/ratelimit/errors.ts";
 import { decodeRateLimitResponse, encodeRateLimitRequest } from "../../../src/wire/rls.ts";
 import { FailingCache } from "../../harness/failing_cache.ts";

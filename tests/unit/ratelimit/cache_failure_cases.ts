@@ -1,5 +1,5 @@
 import type { CacheFailureMode } from "../../../src/ratelimit/limit.ts";
-import type { Policy } from "../../../src/ratelimit/policy.ts";
+import type { Policy } from "../../../src/ratelimit/decision/policy.ts";
 
 /** Calls over a cache that fails, and what comes of them. */
 export interface CacheFailureCase {

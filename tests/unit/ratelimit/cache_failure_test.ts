@@ -1,9 +1,9 @@
 import { assertEquals, assertRejects } from "#assert";
 import type { Decision } from "../../../src/ratelimit/decision.ts";
 import { CacheError, InvalidRequestError } from "../../../src/ratelimit/errors.ts";
-import type { Policy } from "../../../src/ratelimit/policy.ts";
+import type { Policy } from "../../../src/ratelimit/decision/policy.ts";
 import type { Descriptor } from "../../../src/ratelimit/request.ts";
-import { RateLimitService } from "../../../src/ratelimit/service.ts";
+import { RateLimitService } from "../../../src/ratelimit/decision/service.ts";
 import { StatsStore } from "../../../src/stats/store.ts";
 import { FailingCache } from "../../harness/failing_cache.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";

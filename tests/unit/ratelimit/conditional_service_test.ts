@@ -1,6 +1,6 @@
 import { assertEquals } from "#assert";
 import type { DescriptorStatus } from "../../../src/ratelimit/decision.ts";
-import type { AnyHit, Counter } from "../../../src/ratelimit/counter_cache.ts";
+import type { AnyHit, Counter } from "../../../src/ratelimit/decision/counter_cache.ts";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import type { Descriptor } from "../../../src/ratelimit/request.ts";
 import { FailingCache } from "../../harness/failing_cache.ts";

@@ -1,6 +1,6 @@
 import { assertEquals } from "#assert";
-import { DecisionTally } from "../../../src/ratelimit/decision_tally.ts";
-import { RuleCounts } from "../../../src/ratelimit/rule_counts.ts";
+import { DecisionTally } from "../../../src/ratelimit/decision/decision_tally.ts";
+import { RuleCounts } from "../../../src/ratelimit/decision/rule_counts.ts";
 import { FailingCache } from "../../harness/failing_cache.ts";
 import type { FakeClock } from "../../harness/fake_clock.ts";
 import { laterCache } from "../../harness/known_requests_pair.ts";

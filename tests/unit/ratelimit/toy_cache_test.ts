@@ -9,7 +9,7 @@ import {
   type Counter,
   type CounterCache,
   isConditional,
-} from "../../../src/ratelimit/counter_cache.ts";
+} from "../../../src/ratelimit/decision/counter_cache.ts";
 import { ServiceFixture } from "../../harness/service_fixture.ts";
 import type { FakeClock } from "../../harness/fake_clock.ts";
 

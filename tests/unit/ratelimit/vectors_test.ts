@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "#assert";
-import { rateLimitRoute } from "../../../src/http/rate_limit_route.ts";
-import { createRouter } from "../../../src/http/router.ts";
+import { rateLimitRoute } from "../../../src/http/routes/rate_limit_route.ts";
+import { createRouter } from "../../../src/http/server/router.ts";
 import { problemText } from "../../../src/base/problem.ts";
 import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { loadRules } from "../../harness/service_fixture.ts";

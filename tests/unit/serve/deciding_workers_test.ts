@@ -1,6 +1,6 @@
 import { assertEquals } from "#assert";
 import { Health } from "../../../src/base/health.ts";
-import type { WorkerNotice } from "../../../src/base/supervised_worker.ts";
+import type { WorkerNotice } from "../../../src/threads/supervised_worker.ts";
 import { makeParts } from "../../../src/serve/parts.ts";
 import { DecidingWorkers } from "../../../src/serve/workers/deciding_workers.ts";
 import type {

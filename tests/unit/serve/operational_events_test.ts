@@ -1,5 +1,5 @@
 import { assertEquals } from "#assert";
-import type { LimitReport } from "../../../src/ratelimit/limit_episodes.ts";
+import type { LimitReport } from "../../../src/ratelimit/decision/limit_episodes.ts";
 import { OperationalEvents } from "../../../src/serve/operational_events.ts";
 import { StatsStore } from "../../../src/stats/store.ts";
 import type { OperationalBatch } from "../../../src/webhooks/model/operational_event.ts";

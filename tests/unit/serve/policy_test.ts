@@ -1,5 +1,5 @@
 import { assertEquals } from "#assert";
-import type { Policy } from "../../../src/ratelimit/policy.ts";
+import type { Policy } from "../../../src/ratelimit/decision/policy.ts";
 import { policyOf } from "../../../src/serve/decisions.ts";
 import { readSettings } from "../../../src/settings/read_settings.ts";
 

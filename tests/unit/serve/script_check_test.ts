@@ -1,5 +1,5 @@
 import { assertEquals } from "#assert";
-import type { CounterCache } from "../../../src/ratelimit/counter_cache.ts";
+import type { CounterCache } from "../../../src/ratelimit/decision/counter_cache.ts";
 import { CacheError } from "../../../src/ratelimit/errors.ts";
 import { checkingScripts } from "../../../src/serve/script_check.ts";
 import { readSettings } from "../../../src/settings/read_settings.ts";

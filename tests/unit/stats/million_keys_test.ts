@@ -1,6 +1,6 @@
 import { assertEquals } from "#assert";
-import type { CounterCache } from "../../../src/ratelimit/counter_cache.ts";
-import { RateLimitService } from "../../../src/ratelimit/service.ts";
+import type { CounterCache } from "../../../src/ratelimit/decision/counter_cache.ts";
+import { RateLimitService } from "../../../src/ratelimit/decision/service.ts";
 import { readSettings } from "../../../src/settings/read_settings.ts";
 import { StatsStore } from "../../../src/stats/store.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";

@@ -1,6 +1,6 @@
 import { errorText } from "../../../base/error_text.ts";
 import type { Counted } from "../../../ratelimit/algorithms/taken.ts";
-import type { Caller } from "../../../ratelimit/counter_cache.ts";
+import type { Caller } from "../../../ratelimit/decision/counter_cache.ts";
 import type { SharedCacheOptions } from "../../shared_cache_options.ts";
 import { noAnswer } from "../../server_connection.ts";
 import type { KvCounter } from "../counters.ts";

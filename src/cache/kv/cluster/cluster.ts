@@ -8,7 +8,7 @@ import type {
   Counter,
   CounterCache,
   CountReceiver,
-} from "../../../ratelimit/counter_cache.ts";
+} from "../../../ratelimit/decision/counter_cache.ts";
 import { kvError } from "../cache.ts";
 import { noAnswer } from "../../server_connection.ts";
 import { kvCounterOf, type KvTake } from "../counters.ts";

@@ -1,4 +1,4 @@
-import type { CountReceiver } from "../../../ratelimit/counter_cache.ts";
+import type { CountReceiver } from "../../../ratelimit/decision/counter_cache.ts";
 import type { KvClusterNode } from "./node.ts";
 
 /** The takes of one node that wait, or were begun. */

@@ -2,7 +2,7 @@ import type { Clock } from "../../../base/clock.ts";
 import { errorText } from "../../../base/error_text.ts";
 import type { AuditAction } from "../../resources/audit_entry.ts";
 import type { Sealed } from "../../model/records.ts";
-import { addAudit } from "../audit_log.ts";
+import { addAudit } from "../operations/audit_log.ts";
 import {
   countSealed,
   replaceSealed,

@@ -2,7 +2,7 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { ConnectionOptions } from "node:tls";
 import pg from "pg";
-import type { TlsFileLog } from "../../../base/client_tls.ts";
+import type { TlsFileLog } from "../../../net/client_tls.ts";
 import type { Clock } from "../../../base/clock.ts";
 import { withTimeout } from "../../../base/wait.ts";
 import {

@@ -1,8 +1,13 @@
 import { isLive, KEY_LIVES_MS } from "../../model/key_life.ts";
 import type { EventKey, Execution, IdempotencyRow, NewEvent } from "../../model/records.ts";
-import { type Acceptance, type AcceptOptions, firstExecution, type NewExecution } from "../accept.ts";
+import {
+  type Acceptance,
+  type AcceptOptions,
+  firstExecution,
+  type NewExecution,
+} from "../operations/accept.ts";
 import { RECORDS, text } from "../rows.ts";
-import { subscribedTo, SUBSCRIPTIONS } from "../subscriptions.ts";
+import { subscribedTo, SUBSCRIPTIONS } from "../operations/subscriptions.ts";
 import { all, alone, postgresOnly, storedText, type Work } from "../work.ts";
 import { ALONE } from "./call_groups.ts";
 import { GivenRows } from "./given_rows.ts";

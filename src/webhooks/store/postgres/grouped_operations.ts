@@ -1,9 +1,9 @@
-import { acceptEvent, acceptExecution, findIdempotency } from "../accept.ts";
-import { finishAttempt } from "../delivery_claims.ts";
-import { findEventKey } from "../events.ts";
-import { commitExecution } from "../executions.ts";
+import { acceptEvent, acceptExecution, findIdempotency } from "../operations/accept.ts";
+import { finishAttempt } from "../operations/delivery_claims.ts";
+import { findEventKey } from "../operations/events.ts";
+import { commitExecution } from "../operations/executions.ts";
 import type { Operation } from "../store.ts";
-import { findTriggerKey, findTriggerKeys } from "../triggers.ts";
+import { findTriggerKey, findTriggerKeys } from "../operations/triggers.ts";
 import type { GroupedOperation } from "./call_groups.ts";
 import { acceptEvents, acceptExecutions, findEventKeys, findIdempotencies } from "./grouped_accepts.ts";
 import { commitExecutions, finishAttempts } from "./grouped_results.ts";

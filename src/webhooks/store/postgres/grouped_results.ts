@@ -1,5 +1,5 @@
-import { dueAfter, type FinishedAttempt, RELEASED } from "../delivery_claims.ts";
-import { afterCommit, type ExecutionCommit } from "../executions.ts";
+import { dueAfter, type FinishedAttempt, RELEASED } from "../operations/delivery_claims.ts";
+import { afterCommit, type ExecutionCommit } from "../operations/executions.ts";
 import { integer, text } from "../rows.ts";
 import { all, alone, postgresOnly, type Row, type Work } from "../work.ts";
 import { ALONE } from "./call_groups.ts";

@@ -2,7 +2,7 @@ import { backoffMs, type BackoffTimes } from "../../../base/backoff.ts";
 import type { Clock } from "../../../base/clock.ts";
 import { errorText } from "../../../base/error_text.ts";
 import type { PostgresAddress } from "../../../base/postgres_address.ts";
-import { Pool } from "../../../base/pool.ts";
+import { Pool } from "../../../net/pool.ts";
 import { settledWithin } from "../../../base/wait.ts";
 import { StoreError } from "../store.ts";
 import { PoolTimeoutError } from "./error.ts";

@@ -7,12 +7,12 @@ import { GROUPED } from "./grouped_operations.ts";
 import { migratePostgres } from "./migration.ts";
 import { PostgresPool, refuseTransactionPooler } from "./pool.ts";
 import { POSTGRES_TABLES } from "../schema.ts";
-import { claimDeliveries } from "../claim_deliveries.ts";
-import { finishAttempt, renewClaims } from "../delivery_claims.ts";
-import { commitExecution, renewExecutionClaims } from "../executions.ts";
+import { claimDeliveries } from "../operations/claim_deliveries.ts";
+import { finishAttempt, renewClaims } from "../operations/delivery_claims.ts";
+import { commitExecution, renewExecutionClaims } from "../operations/executions.ts";
 import { PostgresTransactions } from "./transactions.ts";
-import { rowMetrics } from "../tally.ts";
-import { clearRemoved, isAnythingRemoved } from "../removals.ts";
+import { rowMetrics } from "../operations/tally.ts";
+import { clearRemoved, isAnythingRemoved } from "../operations/removals.ts";
 import { integer, text } from "../rows.ts";
 import { all, get, run, type Work } from "../work.ts";
 import {

@@ -1,10 +1,10 @@
 import { Buffer } from "node:buffer";
 import { isIP, Socket } from "node:net";
 import tls from "node:tls";
-import { readClientTls, type TlsFileLog } from "../../../base/client_tls.ts";
+import { readClientTls, type TlsFileLog } from "../../../net/client_tls.ts";
 import type { Clock } from "../../../base/clock.ts";
 import type { PostgresAddress, PostgresAddressFields, PostgresHost } from "../../../base/postgres_address.ts";
-import { explainedTlsError } from "../../../base/tls_problem.ts";
+import { explainedTlsError } from "../../../net/tls_problem.ts";
 
 /** Asks a server for TLS; it answers with one byte, `S` where it agrees. */
 const SSL_REQUEST = Buffer.of(0, 0, 0, 8, 4, 210, 22, 47);

@@ -2,7 +2,7 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlit
 import { dirname } from "node:path";
 import { errorText } from "../../../base/error_text.ts";
 import { StoreError } from "../store.ts";
-import { addTallies, talliedBy } from "../tally.ts";
+import { addTallies, talliedBy } from "../operations/tally.ts";
 import {
   type Answer,
   NO_ANSWER,

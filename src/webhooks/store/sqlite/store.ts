@@ -3,10 +3,10 @@ import type { Logger } from "../../../base/log.ts";
 import { migrate, schemaVersion } from "./migration.ts";
 import { GroupCommit } from "./group_commit.ts";
 import { type ConnectionOptions, SqliteConnection } from "./connection.ts";
-import { erasePayload } from "../events.ts";
-import { rowMetrics } from "../tally.ts";
-import { clearRemoved, isAnythingRemoved } from "../removals.ts";
-import { claimDeliveries } from "../claim_deliveries.ts";
+import { erasePayload } from "../operations/events.ts";
+import { rowMetrics } from "../operations/tally.ts";
+import { clearRemoved, isAnythingRemoved } from "../operations/removals.ts";
+import { claimDeliveries } from "../operations/claim_deliveries.ts";
 import type { ClaimOptions, Operation, RemovalOptions, StoreMetrics, WebhookStore } from "../store.ts";
 
 /** For a SQLite store. */

@@ -1,5 +1,5 @@
 import { assertEquals } from "#assert";
-import { ConnectionStream } from "../../../../src/base/connection_stream.ts";
+import { ConnectionStream } from "../../../../src/net/connection_stream.ts";
 import { FRAME, FRAME_HEADER_BYTES } from "../../../../src/grpc/native/frames.ts";
 import { EngineBed } from "../../../harness/engine_bed.ts";
 

@@ -5,7 +5,7 @@ import { KvBatch } from "../../../../src/cache/kv/batch.ts";
 import { KvExpiries } from "../../../../src/cache/kv/expiries.ts";
 import { ReplyError } from "../../../../src/cache/kv/resp.ts";
 import { hit } from "../../../contract/counter_cache_contract.ts";
-import type { Caller, CountReceiver, Hit } from "../../../../src/ratelimit/counter_cache.ts";
+import type { Caller, CountReceiver, Hit } from "../../../../src/ratelimit/decision/counter_cache.ts";
 
 /** What one caller with one hit is told when these are the answers to its commands. */
 function toldOf(asking: boolean, addend: number, replies: readonly unknown[]): unknown {

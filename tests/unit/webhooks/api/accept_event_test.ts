@@ -1,6 +1,6 @@
 import { assertEquals } from "#assert";
 import { type Seen, WebhookBed } from "../../../harness/webhook_service_fixture.ts";
-import { findEvent } from "../../../../src/webhooks/store/events.ts";
+import { findEvent } from "../../../../src/webhooks/store/operations/events.ts";
 import { codeOf } from "./refusal_fixture.ts";
 
 const EVENT = { event: "agent.reply.completed", data: { replyId: "r1" } };

@@ -1,6 +1,6 @@
 import { assertEquals } from "#assert";
-import { findExecution, listExecutions } from "../../../../src/webhooks/store/executions.ts";
-import { findSignedTrigger } from "../../../../src/webhooks/store/triggers.ts";
+import { findExecution, listExecutions } from "../../../../src/webhooks/store/operations/executions.ts";
+import { findSignedTrigger } from "../../../../src/webhooks/store/operations/triggers.ts";
 import { hmacSignature, PROVIDER_HEADERS } from "../../../harness/provider_signatures.ts";
 import { instead, storeWith } from "../../../harness/store_double.ts";
 import { type Body, type Seen, WebhookBed } from "../../../harness/webhook_service_fixture.ts";

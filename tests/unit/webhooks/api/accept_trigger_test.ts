@@ -1,9 +1,9 @@
 import { assertEquals } from "#assert";
 import { until } from "../../../harness/until.ts";
 import { type Seen, WebhookBed } from "../../../harness/webhook_service_fixture.ts";
-import { findExecution, listExecutions } from "../../../../src/webhooks/store/executions.ts";
-import { acceptExecution } from "../../../../src/webhooks/store/accept.ts";
-import { releaseClaims } from "../../../../src/webhooks/store/claims.ts";
+import { findExecution, listExecutions } from "../../../../src/webhooks/store/operations/executions.ts";
+import { acceptExecution } from "../../../../src/webhooks/store/operations/accept.ts";
+import { releaseClaims } from "../../../../src/webhooks/store/operations/claims.ts";
 import { instead, storeWith } from "../../../harness/store_double.ts";
 import { StoreError } from "../../../../src/webhooks/store/store.ts";
 import { codeOf } from "./refusal_fixture.ts";

@@ -1,5 +1,5 @@
 import { assertEquals } from "#assert";
-import { findExecution, listExecutions } from "../../../../src/webhooks/store/executions.ts";
+import { findExecution, listExecutions } from "../../../../src/webhooks/store/operations/executions.ts";
 import { type Seen, WebhookBed } from "../../../harness/webhook_service_fixture.ts";
 import { codeOf } from "./refusal_fixture.ts";
 

@@ -6,7 +6,7 @@ import { readFields } from "../../../../src/webhooks/api/field_reader.ts";
 import { urlShapeProblem } from "../../../../src/webhooks/deliveries/endpoint_url.ts";
 import { refusalOf } from "./refusal_fixture.ts";
 import { WebhookBed } from "../../../harness/webhook_service_fixture.ts";
-import { findEndpoint } from "../../../../src/webhooks/store/endpoints.ts";
+import { findEndpoint } from "../../../../src/webhooks/store/operations/endpoints.ts";
 
 function headersOf(name: string): unknown {
   return readFields({ headers: { [name]: "v" } }, changeFields(ENDPOINT_FIELDS)).headers;

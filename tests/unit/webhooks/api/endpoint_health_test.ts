@@ -3,7 +3,7 @@ import { WebhookBed, type WebhookBedOptions } from "../../../harness/webhook_ser
 import { instead, storeWith } from "../../../harness/store_double.ts";
 import { until } from "../../../harness/until.ts";
 import type { SendResult } from "../../../../src/webhooks/deliveries/sender.ts";
-import { recordAttempts } from "../../../../src/webhooks/store/endpoint_health.ts";
+import { recordAttempts } from "../../../../src/webhooks/store/operations/endpoint_health.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;

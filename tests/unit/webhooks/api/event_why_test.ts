@@ -1,5 +1,5 @@
 import { assertEquals } from "#assert";
-import { recordAttempts } from "../../../../src/webhooks/store/endpoint_health.ts";
+import { recordAttempts } from "../../../../src/webhooks/store/operations/endpoint_health.ts";
 import { WebhookBed } from "../../../harness/webhook_service_fixture.ts";
 
 const PLAN = { "customer.plan": ["pro", "team"] };

@@ -2,10 +2,10 @@ import { assertEquals, assertMatch } from "#assert";
 import type { ExecutionChange } from "../../../../src/webhooks/model/completion_event.ts";
 import { claimOne, claimRuns, finish, retryAt } from "../../../contract/webhook_store_bed.ts";
 import { type Body, WebhookBed } from "../../../harness/webhook_service_fixture.ts";
-import { voidClaims } from "../../../../src/webhooks/store/claims.ts";
-import { findDelivery } from "../../../../src/webhooks/store/deliveries.ts";
-import { commitExecution } from "../../../../src/webhooks/store/executions.ts";
-import { findTrigger } from "../../../../src/webhooks/store/triggers.ts";
+import { voidClaims } from "../../../../src/webhooks/store/operations/claims.ts";
+import { findDelivery } from "../../../../src/webhooks/store/operations/deliveries.ts";
+import { commitExecution } from "../../../../src/webhooks/store/operations/executions.ts";
+import { findTrigger } from "../../../../src/webhooks/store/operations/triggers.ts";
 
 Deno.test("triggers: one that is made shows its key there alone", async () => {
   await using bed = await WebhookBed.open();

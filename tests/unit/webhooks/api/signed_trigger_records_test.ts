@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "#assert";
-import { findTrigger } from "../../../../src/webhooks/store/triggers.ts";
+import { findTrigger } from "../../../../src/webhooks/store/operations/triggers.ts";
 import { type Body, WebhookBed } from "../../../harness/webhook_service_fixture.ts";
 
 const SECRET = "It's a Secret to Everybody";

@@ -3,8 +3,8 @@ import { deliverThroughFaults } from "../../../harness/dispatcher_faults.ts";
 import { DispatcherBed } from "../../../harness/dispatcher_fixture.ts";
 import { instead, storeWith } from "../../../harness/store_double.ts";
 import { eventually, until } from "../../../harness/until.ts";
-import { listDeliveries } from "../../../../src/webhooks/store/deliveries.ts";
-import { dueEndpoints, finishAttempt } from "../../../../src/webhooks/store/delivery_claims.ts";
+import { listDeliveries } from "../../../../src/webhooks/store/operations/deliveries.ts";
+import { dueEndpoints, finishAttempt } from "../../../../src/webhooks/store/operations/delivery_claims.ts";
 import { StoreError } from "../../../../src/webhooks/store/store.ts";
 
 const REFUSED = { errorKind: "connect", error: "connection refused" } as const;

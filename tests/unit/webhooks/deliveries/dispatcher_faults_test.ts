@@ -2,14 +2,14 @@ import { assertEquals } from "#assert";
 import { until } from "../../../harness/until.ts";
 import { instead, storeWith } from "../../../harness/store_double.ts";
 import { DispatcherBed } from "../../../harness/dispatcher_fixture.ts";
-import { releaseClaims, voidClaims } from "../../../../src/webhooks/store/claims.ts";
-import { findDelivery } from "../../../../src/webhooks/store/deliveries.ts";
+import { releaseClaims, voidClaims } from "../../../../src/webhooks/store/operations/claims.ts";
+import { findDelivery } from "../../../../src/webhooks/store/operations/deliveries.ts";
 import {
   dueEndpoints,
   failPaused,
   finishAttempt,
   renewClaims,
-} from "../../../../src/webhooks/store/delivery_claims.ts";
+} from "../../../../src/webhooks/store/operations/delivery_claims.ts";
 import { StoreError } from "../../../../src/webhooks/store/store.ts";
 
 Deno.test("one look finds what is due, also of more endpoints than there are places", async () => {

@@ -3,7 +3,7 @@ import { FakeClock } from "../../../harness/fake_clock.ts";
 import { until } from "../../../harness/until.ts";
 import { storeWith } from "../../../harness/store_double.ts";
 import { DispatcherBed, NOT_FOUND } from "../../../harness/dispatcher_fixture.ts";
-import { listDeliveries } from "../../../../src/webhooks/store/deliveries.ts";
+import { listDeliveries } from "../../../../src/webhooks/store/operations/deliveries.ts";
 import { StoreError, type WebhookStore } from "../../../../src/webhooks/store/store.ts";
 
 type Claim = WebhookStore["claimDeliveries"];

@@ -5,11 +5,11 @@ import { eventually, until } from "../../../harness/until.ts";
 import { DispatcherBed, NOT_FOUND, SECRET, SERVER_ERROR } from "../../../harness/dispatcher_fixture.ts";
 import { deliverAll } from "../../../harness/dispatcher_loads.ts";
 import { instead, storeWith } from "../../../harness/store_double.ts";
-import { listAudit } from "../../../../src/webhooks/store/audit_log.ts";
-import { voidClaims } from "../../../../src/webhooks/store/claims.ts";
-import { listDeliveries, resendDelivery } from "../../../../src/webhooks/store/deliveries.ts";
-import { finishAttempt } from "../../../../src/webhooks/store/delivery_claims.ts";
-import { editEndpoint } from "../../../../src/webhooks/store/endpoints.ts";
+import { listAudit } from "../../../../src/webhooks/store/operations/audit_log.ts";
+import { voidClaims } from "../../../../src/webhooks/store/operations/claims.ts";
+import { listDeliveries, resendDelivery } from "../../../../src/webhooks/store/operations/deliveries.ts";
+import { finishAttempt } from "../../../../src/webhooks/store/operations/delivery_claims.ts";
+import { editEndpoint } from "../../../../src/webhooks/store/operations/endpoints.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

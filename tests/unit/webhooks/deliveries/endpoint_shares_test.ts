@@ -1,7 +1,7 @@
 import { assertEquals } from "#assert";
 import type { AttemptReport } from "../../../../src/webhooks/deliveries/metrics.ts";
 import { EndpointShares, type Running } from "../../../../src/webhooks/deliveries/endpoint_shares.ts";
-import type { DueEndpoint } from "../../../../src/webhooks/store/delivery_claims.ts";
+import type { DueEndpoint } from "../../../../src/webhooks/store/operations/delivery_claims.ts";
 
 const TIMEOUT = { errorKind: "timeout", tookMs: 15_000 } as const;
 const ANSWER = { result: "acknowledged", status: 200, tookMs: 20 } as const;

@@ -2,7 +2,7 @@ import { assertEquals } from "#assert";
 import { signingSecret } from "../../../../src/webhooks/deliveries/request.ts";
 import { signature, standardWebhooksHeaders } from "../../../../src/webhooks/model/signature.ts";
 import type { EndpointSecret } from "../../../../src/webhooks/model/records.ts";
-import { addEndpointSecret } from "../../../../src/webhooks/store/endpoints.ts";
+import { addEndpointSecret } from "../../../../src/webhooks/store/operations/endpoints.ts";
 import { DispatcherBed, SECRET } from "../../../harness/dispatcher_fixture.ts";
 
 const HOUR = 3_600_000;

@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "#assert";
-import { Cidrs } from "../../../../src/webhooks/model/address_ranges.ts";
+import { Cidrs } from "../../../../src/net/outbound/address_ranges.ts";
 import { createSender, parseRetryAfter } from "../../../../src/webhooks/deliveries/sender.ts";
 import { urlProblem } from "../../../../src/webhooks/deliveries/endpoint_url.ts";
 import { FakeClock } from "../../../harness/fake_clock.ts";

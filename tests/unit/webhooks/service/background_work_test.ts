@@ -1,12 +1,15 @@
 import { assertEquals } from "#assert";
 import { eventually, until } from "../../../harness/until.ts";
 import { WebhookBed } from "../../../harness/webhook_service_fixture.ts";
-import { findDelivery } from "../../../../src/webhooks/store/deliveries.ts";
-import { dueEndpoints } from "../../../../src/webhooks/store/delivery_claims.ts";
-import { voidClaims } from "../../../../src/webhooks/store/claims.ts";
+import { findDelivery } from "../../../../src/webhooks/store/operations/deliveries.ts";
+import { dueEndpoints } from "../../../../src/webhooks/store/operations/delivery_claims.ts";
+import { voidClaims } from "../../../../src/webhooks/store/operations/claims.ts";
 import { instead, storeWith } from "../../../harness/store_double.ts";
 import type { ClaimedDelivery } from "../../../../src/webhooks/store/store.ts";
-import { listExecutions, renewExecutionClaims } from "../../../../src/webhooks/store/executions.ts";
+import {
+  listExecutions,
+  renewExecutionClaims,
+} from "../../../../src/webhooks/store/operations/executions.ts";
 
 const DAY_MS = 86_400_000;
 const RETENTION_MS = 3_600_000;

@@ -4,7 +4,7 @@ import type {
   LimitReport,
   OperationalBatch,
 } from "../../../../src/webhooks/model/operational_event.ts";
-import { endEpisodes, takeReports } from "../../../../src/webhooks/store/limit_episodes.ts";
+import { endEpisodes, takeReports } from "../../../../src/webhooks/store/operations/limit_episodes.ts";
 import { StoreError } from "../../../../src/webhooks/store/store.ts";
 import { instead, storeWith } from "../../../harness/store_double.ts";
 import { until } from "../../../harness/until.ts";

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch } from "#assert";
 import { instead, storeWith } from "../../../harness/store_double.ts";
 import { until } from "../../../harness/until.ts";
 import { type Seen, WebhookBed } from "../../../harness/webhook_service_fixture.ts";
-import { backlogPosition, countBacklog } from "../../../../src/webhooks/store/backlog.ts";
+import { backlogPosition, countBacklog } from "../../../../src/webhooks/store/operations/backlog.ts";
 import { StoreError } from "../../../../src/webhooks/store/store.ts";
 
 const EVENT = { event: "order.created", data: {} };

@@ -2,7 +2,7 @@ import { assertEquals } from "#assert";
 import { RecordedLogger } from "../../../harness/recorded_logger.ts";
 import { FakeClock } from "../../../harness/fake_clock.ts";
 import { until } from "../../../harness/until.ts";
-import type { WorkerNotice } from "../../../../src/base/supervised_worker.ts";
+import type { WorkerNotice } from "../../../../src/threads/supervised_worker.ts";
 import { CONTINUE, type WebhookAnswer } from "../../../../src/webhooks/api/calls.ts";
 import type { LimitCall } from "../../../../src/webhooks/model/limit_call.ts";
 import type {

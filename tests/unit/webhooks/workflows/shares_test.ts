@@ -1,6 +1,6 @@
 import { assertEquals } from "#assert";
 import { WorkflowShares } from "../../../../src/webhooks/workflows/shares.ts";
-import type { DueQueue } from "../../../../src/webhooks/store/execution_claims.ts";
+import type { DueQueue } from "../../../../src/webhooks/store/operations/execution_claims.ts";
 
 const BYTES = 1_000;
 

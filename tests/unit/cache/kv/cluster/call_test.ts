@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects } from "#assert";
 import { KvCluster, type KvClusterOptions } from "../../../../../src/cache/kv/cluster/cluster.ts";
 import { slotOf } from "../../../../../src/cache/kv/cluster/slots.ts";
-import { type Answers, takeHits } from "../../../../../src/ratelimit/take_hits.ts";
+import { type Answers, takeHits } from "../../../../../src/ratelimit/decision/take_hits.ts";
 import { hit } from "../../../../contract/counter_cache_contract.ts";
 import { FakeClock } from "../../../../harness/fake_clock.ts";
 import { ScriptedKvNodes } from "../../../../harness/scripted_kv_node.ts";

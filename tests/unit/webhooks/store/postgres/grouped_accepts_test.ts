@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "#assert";
-import { SUBSCRIPTIONS } from "../../../../../src/webhooks/store/subscriptions.ts";
-import type { ExecutionCommit } from "../../../../../src/webhooks/store/executions.ts";
+import { SUBSCRIPTIONS } from "../../../../../src/webhooks/store/operations/subscriptions.ts";
+import type { ExecutionCommit } from "../../../../../src/webhooks/store/operations/executions.ts";
 import { ALONE } from "../../../../../src/webhooks/store/postgres/call_groups.ts";
 import { acceptEvents } from "../../../../../src/webhooks/store/postgres/grouped_accepts.ts";
 import { commitExecutions } from "../../../../../src/webhooks/store/postgres/grouped_results.ts";

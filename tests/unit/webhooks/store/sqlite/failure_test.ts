@@ -2,11 +2,11 @@ import { assert, assertEquals } from "#assert";
 import { DatabaseSync } from "node:sqlite";
 import { addEvent, audit, endpoint, event, NOW } from "../../../../contract/webhook_store_bed.ts";
 import { StoreFolder } from "../../../../harness/sqlite_fixture.ts";
-import { acceptEvent } from "../../../../../src/webhooks/store/accept.ts";
-import { addAudit, listAudit } from "../../../../../src/webhooks/store/audit_log.ts";
-import { createEndpoint, listEndpoints } from "../../../../../src/webhooks/store/endpoints.ts";
-import { listEvents } from "../../../../../src/webhooks/store/events.ts";
-import { cancelExecution } from "../../../../../src/webhooks/store/executions.ts";
+import { acceptEvent } from "../../../../../src/webhooks/store/operations/accept.ts";
+import { addAudit, listAudit } from "../../../../../src/webhooks/store/operations/audit_log.ts";
+import { createEndpoint, listEndpoints } from "../../../../../src/webhooks/store/operations/endpoints.ts";
+import { listEvents } from "../../../../../src/webhooks/store/operations/events.ts";
+import { cancelExecution } from "../../../../../src/webhooks/store/operations/executions.ts";
 import type { StoreError, WebhookStore } from "../../../../../src/webhooks/store/store.ts";
 
 Deno.test("a full disk refuses what does not fit, loses nothing, and is over when there is room", async () => {

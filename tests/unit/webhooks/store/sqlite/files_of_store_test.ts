@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects } from "#assert";
 import { addEvent, NOW } from "../../../../contract/webhook_store_bed.ts";
 import { StoreFolder } from "../../../../harness/sqlite_fixture.ts";
-import { findEvent, listEvents } from "../../../../../src/webhooks/store/events.ts";
+import { findEvent, listEvents } from "../../../../../src/webhooks/store/operations/events.ts";
 
 for (const ending of ["", "-wal"]) {
   for (const isReplaced of [false, true]) {

@@ -6,8 +6,8 @@ import { checkStore } from "../../../../../src/webhooks/store/maintenance/check.
 import { SqliteConnection } from "../../../../../src/webhooks/store/sqlite/connection.ts";
 import { addEndpoint, addEvent, audit } from "../../../../contract/webhook_store_bed.ts";
 import { QUIET, StoreFolder } from "../../../../harness/sqlite_fixture.ts";
-import { addAudit, listAudit } from "../../../../../src/webhooks/store/audit_log.ts";
-import { listDeliveries } from "../../../../../src/webhooks/store/deliveries.ts";
+import { addAudit, listAudit } from "../../../../../src/webhooks/store/operations/audit_log.ts";
+import { listDeliveries } from "../../../../../src/webhooks/store/operations/deliveries.ts";
 
 Deno.test("the first start makes the folder, the tables, and files for its owner alone", async () => {
   using folder = new StoreFolder();

@@ -20,11 +20,11 @@ import {
 } from "../../../../contract/webhook_store_bed.ts";
 import { RecordedLogger } from "../../../../harness/recorded_logger.ts";
 import { StoreFolder } from "../../../../harness/sqlite_fixture.ts";
-import { acceptExecution, saveWorkflowVersion } from "../../../../../src/webhooks/store/accept.ts";
-import { addAudit, listAudit } from "../../../../../src/webhooks/store/audit_log.ts";
-import { erasePayload, listEvents } from "../../../../../src/webhooks/store/events.ts";
-import { findExecution } from "../../../../../src/webhooks/store/executions.ts";
-import { removeFinished } from "../../../../../src/webhooks/store/retention.ts";
+import { acceptExecution, saveWorkflowVersion } from "../../../../../src/webhooks/store/operations/accept.ts";
+import { addAudit, listAudit } from "../../../../../src/webhooks/store/operations/audit_log.ts";
+import { erasePayload, listEvents } from "../../../../../src/webhooks/store/operations/events.ts";
+import { findExecution } from "../../../../../src/webhooks/store/operations/executions.ts";
+import { removeFinished } from "../../../../../src/webhooks/store/operations/retention.ts";
 
 Deno.test("a delivery whose event has lost its payload fails alone, and the log tells of it", async () => {
   using folder = new StoreFolder();

@@ -1,0 +1,35 @@
+import type { CacheFailureMode } from "../limit.ts";
+
+/** The settings of decisions, in addition to the rules. */
+export interface Policy {
+  readonly cacheKeyPrefix: string;
+  /** Maximum random addition to the expiry of counters. */
+  readonly expirationJitterMaxSeconds: number;
+  /** The share of a limit above which hits are near it, 0 to 1. */
+  readonly nearLimitRatio: number;
+  readonly shadowMode: boolean;
+  /** Whether a call is over its limit only when all descriptors are. */
+  readonly quotaMode: boolean;
+  /** Whether descriptors are not counted if another one of the call is over its limit. */
+  readonly stopIncrementWhenOverLimit: boolean;
+  /** The default of rules without a mode. */
+  readonly onCacheFailure: CacheFailureMode;
+  readonly responseHeaders: Readonly<Record<"limit" | "remaining" | "reset", string>> | undefined;
+  /** Whether responses have `RateLimit` and `RateLimit-Policy`. */
+  readonly standardHeaders: boolean;
+  readonly dynamicMetadata: boolean;
+}
+
+/** The defaults, without jitter. */
+export const PLAIN_POLICY: Policy = {
+  cacheKeyPrefix: "",
+  expirationJitterMaxSeconds: 0,
+  nearLimitRatio: 0.8,
+  shadowMode: false,
+  quotaMode: false,
+  stopIncrementWhenOverLimit: false,
+  onCacheFailure: "error",
+  responseHeaders: undefined,
+  standardHeaders: false,
+  dynamicMetadata: false,
+};

@@ -1,0 +1,68 @@
+import { type AnyHit, type Counter, isConditional } from "./counter_cache.ts";
+import type { Plan, PlannedDescriptor } from "./plan.ts";
+import type { Policy } from "./policy.ts";
+import type { RateLimit } from "../rules/rules.ts";
+import type { RuleCounters } from "../stats_sink.ts";
+
+/** A descriptor that is counted. */
+type CountedDescriptor = PlannedDescriptor & { readonly limit: RateLimit; readonly hit: AnyHit };
+
+/**
+ * A request with one descriptor that has the same effects each time, apart from the count. Valid for the same rules, within
+ * one window. What every call reads is first: the main cost is reading memory that is not cached.
+ */
+export class RepeatedRequest<Form = unknown> {
+  readonly counter: Counter;
+  readonly hits: number;
+  readonly limit: RateLimit;
+  readonly counters: RuleCounters;
+  /** Writes the responses; belongs to the transport. */
+  readonly form: Form;
+  /** Seconds since the epoch; infinite for a conditional hit. */
+  readonly windowEnd: number;
+  readonly hit: AnyHit;
+  readonly plan: Plan;
+
+  constructor(
+    plan: Plan,
+    { hit, hits, limit }: CountedDescriptor,
+    { counter, counters, form }: {
+      readonly counter: Counter;
+      readonly counters: RuleCounters;
+      readonly form: Form;
+    },
+  ) {
+    this.counter = counter;
+    this.hits = hits;
+    this.limit = limit;
+    this.counters = counters;
+    this.form = form;
+    this.windowEnd = isConditional(hit) ? Infinity : hit.windowEnd;
+    this.hit = hit;
+    this.plan = plan;
+  }
+
+  /** True if it is planned for the window of this time, in seconds since the epoch. */
+  isCurrent(nowSeconds: number): boolean {
+    const rest = this.windowEnd - nowSeconds;
+    return rest > 0 && (rest <= this.limit.windowSeconds || rest === Infinity);
+  }
+}
+
+/** True if decisions by this policy depend on nothing but one rule and its count. */
+export function allowsRepeats(policy: Policy): boolean {
+  return policy.responseHeaders === undefined && !policy.standardHeaders && !policy.dynamicMetadata &&
+    !policy.shadowMode && !policy.quotaMode;
+}
+
+/** The only descriptor of a request that has the same effects each time. */
+export function repeatableOf({ descriptors, request }: Plan): CountedDescriptor | undefined {
+  const [planned] = descriptors;
+  if (planned === undefined || descriptors.length > 1) return undefined;
+  const { limit, hit } = planned;
+  if (limit === undefined || hit === undefined || planned.negative || planned.hits === 0) return undefined;
+  const isPlain = limit.rule?.metricKey !== undefined && !limit.unlimited && !limit.shadowMode &&
+    !limit.quotaMode && limit.events?.nearLimit !== true && limit.replaces.length === 0 &&
+    request.descriptors[0]?.limit === undefined;
+  return isPlain ? { ...planned, limit, hit } : undefined;
+}

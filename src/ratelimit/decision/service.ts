@@ -1,0 +1,392 @@
+import { shownText } from "../../base/byte_text.ts";
+import { type Clock, steadyClock } from "../../base/clock.ts";
+import { SlicedWork } from "../../base/slices.ts";
+import type { Counted } from "../algorithms/taken.ts";
+import {
+  type AnyHit,
+  type Caller,
+  type CountReceiver,
+  isConditional,
+  type LocalCache,
+} from "./counter_cache.ts";
+import {
+  decide,
+  type KnownRefusal,
+  type Outcome,
+  OVER_LIMIT_LOCALLY,
+  type OverLimitKey,
+  statusOf,
+} from "./decide.ts";
+import type { CurrentLimit, Decision, DescriptorStatus } from "../decision.ts";
+import { DecisionTally } from "./decision_tally.ts";
+import { BACKEND_ERRORS, CacheError, InvalidRequestError, NoConfigurationError } from "../errors.ts";
+import { HitCounter, type HitCounterOptions, type PlannedHits } from "./hit_counter.ts";
+import type { LimitEventSink } from "./limit_events.ts";
+import { type Plan, planHits, type PlannedDescriptor } from "./plan.ts";
+import { allowsRepeats, repeatableOf, RepeatedRequest } from "./repeated_request.ts";
+import type { RateLimitRequest } from "../request.ts";
+import { RuleCounts } from "./rule_counts.ts";
+import { nearHits, nearLimitThreshold, type RuleStats } from "../rules/rule_stats.ts";
+import type { ConditionalRule, Rules } from "../rules/rules.ts";
+import type { RuleCounters, StatsSink } from "../stats_sink.ts";
+import { type Answers, areCounted, errorOf, Uncounted } from "./take_hits.ts";
+import { validateRequest } from "./validate.ts";
+
+/** Options of the service. */
+export interface RateLimitServiceOptions extends HitCounterOptions {
+  readonly localCache?: LocalCache | undefined;
+  readonly stats: StatsSink;
+  /** Receives what rules with events report; absent to discard it. */
+  readonly limitEvents?: LimitEventSink | undefined;
+  readonly clock: Clock;
+  readonly random: () => number;
+}
+
+/** Rules and their counters, which are replaced together. */
+interface LoadedRules {
+  readonly rules: Rules;
+  /** Cache by `rule.index`; undefined if the metric key depends on the request. */
+  readonly counters: (RuleCounters | undefined)[];
+  readonly counts: RuleCounts;
+}
+
+interface Call extends PlannedHits {
+  /** The statistics of each descriptor; undefined if it is not counted. */
+  readonly counters: (RuleCounters | undefined)[];
+  readonly counts: Counted[];
+  readonly owners: number[];
+}
+
+const NO_KEYS: ReadonlySet<string> = new Set();
+
+/** Decides rate limit requests: rules, plan, local cache, counts, decision, statistics. */
+export class RateLimitService {
+  readonly tally: DecisionTally = new DecisionTally();
+  readonly #options: RateLimitServiceOptions;
+  readonly #counter: HitCounter;
+  readonly #allowsRepeats: boolean;
+  #loaded: LoadedRules | undefined;
+  /** Of the last rules, which may be many. */
+  #bookkeeping: SlicedWork | undefined;
+
+  constructor(options: RateLimitServiceOptions) {
+    const clock = steadyClock(options.clock);
+    this.#options = { ...options, clock };
+    clock.onSetBack((now) => options.localCache?.dropUsedAfter(now / 1_000));
+    this.#counter = new HitCounter(options);
+    this.#allowsRepeats = allowsRepeats(options.policy);
+  }
+
+  /** Applies the rules to future calls; calls in progress keep theirs. */
+  setRules(rules: Rules): void {
+    const { stats, clock } = this.#options;
+    this.#bookkeeping?.finish();
+    const unsorted = stats.loadedRules(rules.metricKeys);
+    const counts = new RuleCounts(rules, stats, this.#loaded?.counts);
+    const counters = new Array<RuleCounters | undefined>(rules.limits.length).fill(undefined);
+    this.#loaded = { rules, counters, counts };
+    this.#bookkeeping = new SlicedWork(bookkeeping(unsorted, counts), clock);
+  }
+
+  get rules(): Rules | undefined {
+    return this.#loaded?.rules;
+  }
+
+  get ruleCounts(): RuleCounts | undefined {
+    return this.#loaded?.counts;
+  }
+
+  /**
+   * Decides a request, synchronously if the cache is synchronous. Throws `InvalidRequestError`, `NoConfigurationError`
+   * or `CacheError`, each of which is counted.
+   */
+  shouldRateLimit(request: RateLimitRequest, caller?: Caller): Decision | Promise<Decision> {
+    try {
+      return this.#decide(request, caller);
+    } catch (error) {
+      return this.#fail(error);
+    }
+  }
+
+  #decide(request: RateLimitRequest, caller: Caller | undefined): Decision | Promise<Decision> {
+    validateRequest(request);
+    const loaded = this.#loaded;
+    if (loaded === undefined) throw new NoConfigurationError();
+    const { clock, random, policy } = this.#options;
+    const nowSeconds = this.nowSeconds();
+    const plan = planHits(loaded.rules, request, { nowSeconds, random, policy });
+    const call = this.#plannedCall(loaded, plan, nowSeconds);
+    const timedCaller = policy.stopIncrementWhenOverLimit ? since(clock.elapsed(), caller) : caller;
+    const answers = this.#counter.count(call, timedCaller);
+    if (!(answers instanceof Promise)) return this.#settle(call, answers, timedCaller);
+    return answers.then((after) => this.#settle(call, after, timedCaller));
+  }
+
+  #settle(call: Call, answers: Answers, caller: Caller | undefined): Decision | Promise<Decision> {
+    return areCounted(answers) ? this.#finish(call, answers) : this.#recover(call, answers, caller);
+  }
+
+  /** True if counts are known before `takeRepeated` returns. */
+  get isImmediate(): boolean {
+    return this.#options.cache.isImmediate;
+  }
+
+  /** Plans a request that was decided before and has the same effects each time, if its limit has a form. */
+  repeated<Form>(
+    request: RateLimitRequest,
+    formOf: (limit: CurrentLimit) => Form | undefined,
+  ): RepeatedRequest<Form> | undefined {
+    const loaded = this.#loaded;
+    if (!this.#allowsRepeats || loaded === undefined) return undefined;
+    const { cache, random, policy, stats } = this.#options;
+    const plan = planHits(loaded.rules, request, { nowSeconds: this.nowSeconds(), random, policy });
+    const planned = repeatableOf(plan);
+    const form = planned?.limit.current === undefined ? undefined : formOf(planned.limit.current);
+    if (planned === undefined || form === undefined) return undefined;
+    const counters = countersOf(loaded, planned, stats, request.domain);
+    return new RepeatedRequest(plan, planned, { counter: cache.counterOf(planned.hit), counters, form });
+  }
+
+  /** The current time, in seconds since the epoch. */
+  nowSeconds(): number {
+    return Math.floor(this.#options.clock.now() / 1000);
+  }
+
+  /** Takes the hits of a current request; call `decideRepeated` or `recoverRepeated` with what the receiver gets. */
+  takeRepeated(repeated: RepeatedRequest, caller: Caller, receiver: CountReceiver): void {
+    const { localCache } = this.#options;
+    const { hit, hits, counters, counter } = repeated;
+    counters.totalHits += hits;
+    const known = localCache === undefined
+      ? undefined
+      : this.#knownRefusal(localCache, hit, repeated, this.nowSeconds());
+    if (known !== undefined) receiver.counted(known);
+    else counter.take(hits, caller, receiver);
+  }
+
+  /** Decides a repeated request by its count. */
+  decideRepeated(repeated: RepeatedRequest, count: Counted, nowSeconds: number): DescriptorStatus {
+    const { limit, hits, counters } = repeated;
+    const isWithin = typeof count === "number"
+      ? count >= hits && count <= limit.requestsPerUnit
+      : count.granted;
+    if (!isWithin) return onlyStatus(this.#finish(callOf(repeated), [count]));
+    const near = nearLimitThreshold(
+      limit.conditional?.capacity ?? limit.requestsPerUnit,
+      this.#options.policy.nearLimitRatio,
+    );
+    counters.withinLimit += hits;
+    counters.nearLimit += nearHits(typeof count === "number" ? count : count.used, hits, near);
+    this.tally.total++;
+    return statusOf(repeated, limit, count, nowSeconds);
+  }
+
+  /** Decides a repeated request that the cache did not count, if the failure modes allow it. */
+  async recoverRepeated(
+    repeated: RepeatedRequest,
+    error: unknown,
+    caller: Caller,
+  ): Promise<DescriptorStatus> {
+    return onlyStatus(await this.#recover(callOf(repeated), [new Uncounted(error)], caller));
+  }
+
+  /** Counts the total hits even if the cache fails later, and leaves out keys that the local cache knows. */
+  #plannedCall(loaded: LoadedRules, plan: Plan, nowSeconds: number): Call {
+    const { localCache, stats } = this.#options;
+    const { descriptors } = plan;
+    const call: Call = { plan, counters: [], counts: [], hits: [], owners: [], isReading: false };
+    if (!plan.domainKnown) stats.rule(shownText(plan.request.domain)).domainNotFound += descriptors.length;
+    for (let index = 0; index < descriptors.length; index++) {
+      const planned = descriptors[index];
+      const hit = planned?.hit;
+      call.counts.push(0);
+      call.counters.push(undefined);
+      if (planned === undefined || hit === undefined) continue;
+      const counters = countersOf(loaded, planned, stats, plan.request.domain);
+      call.counters[index] = counters;
+      if (!planned.negative) counters.totalHits += planned.hits;
+      if (localCache !== undefined && !planned.negative) {
+        const known = this.#knownRefusal(localCache, hit, planned, nowSeconds);
+        if (known !== undefined) {
+          call.counts[index] = known;
+          continue;
+        }
+      }
+      call.hits.push(hit);
+      call.owners.push(index);
+    }
+    return call;
+  }
+
+  /** Compares what is remembered with the current limit, which a reload may have changed. */
+  #knownRefusal(
+    localCache: LocalCache,
+    hit: AnyHit,
+    { hits, limit }: Pick<PlannedDescriptor, "hits" | "limit">,
+    nowSeconds: number,
+  ): Counted | undefined {
+    const exactSeconds = isConditional(hit) ? this.#options.clock.now() / 1000 : nowSeconds;
+    const known = localCache.get(hit.key, exactSeconds);
+    if (known === undefined || limit === undefined) return undefined;
+    const { conditional, requestsPerUnit } = limit;
+    if (conditional === undefined) {
+      return known.count + Math.min(hits, 1) > requestsPerUnit ? OVER_LIMIT_LOCALLY : undefined;
+    }
+    if (hits === 0 || known.limit !== conditional.limit) return undefined;
+    return refusalUntil((known.windowEnd - exactSeconds) * 1_000, conditional);
+  }
+
+  /** Decides a call after the cache failed, if the failure modes allow it. */
+  async #recover(call: Call, answers: Answers, caller: Caller | undefined): Promise<Decision> {
+    const error = errorOf(answers);
+    // Unsent hits of a cancelled caller are no failure of the cache.
+    if (caller?.cancelled === true) throw error;
+    const { service } = this.#options.stats;
+    try {
+      const { counts, modes } = await this.#counter.recover(call, answers, caller);
+      const isOverload = error instanceof CacheError && error.isOverload;
+      if (!isOverload) this.#countError(error);
+      const uncountedKeys = new Set<string>();
+      for (const [position, mode] of modes.entries()) {
+        if (mode === undefined) continue;
+        if (!isOverload) service.cacheFailure[mode]++;
+        uncountedKeys.add(call.hits[position]?.key ?? "");
+      }
+      return this.#finish(call, counts, uncountedKeys);
+    } catch (failure) {
+      return this.#fail(failure);
+    }
+  }
+
+  /** The local cache must not remember `uncountedKeys`, which the shared cache did not count. */
+  #finish(call: Call, after: readonly Counted[], uncountedKeys = NO_KEYS): Decision {
+    const { policy } = this.#options;
+    const nowSeconds = this.nowSeconds();
+    const { owners, counts } = call;
+    for (let position = 0; position < owners.length; position++) {
+      counts[owners[position] ?? 0] = after[position] ?? 0;
+    }
+    const outcome = decide(call.plan, counts, policy, nowSeconds);
+    this.#record(call, outcome, nowSeconds);
+    this.#rememberOverLimit(call.plan, outcome, nowSeconds, uncountedKeys);
+    if (outcome.facts.length > 0) this.#options.limitEvents?.note(outcome.facts, this.#options.clock.now());
+    return outcome.decision;
+  }
+
+  #record(call: Call, outcome: Outcome, nowSeconds: number): void {
+    this.tally.total++;
+    if (outcome.decision.overallCode === "OVER_LIMIT") this.tally.overLimit++;
+    if (outcome.globalShadow) this.#options.stats.service.globalShadowMode++;
+    for (let index = 0; index < outcome.stats.length; index++) {
+      const stats = outcome.stats[index];
+      const counters = call.counters[index];
+      if (stats === undefined || counters === undefined) continue;
+      addStats(counters, stats);
+      const planned = call.plan.descriptors[index];
+      if (planned === undefined) continue;
+      // Not those of the rules it was planned by: a reload continues their sums in its own.
+      this.#loaded?.counts.add(planned, stats);
+      if (stats.overLimit > 0 && planned.hit !== undefined) {
+        this.#noteOverLimit(planned.hit, stats, nowSeconds);
+      }
+    }
+  }
+
+  /** Without the prefix and the start of the window. */
+  #noteOverLimit({ key }: AnyHit, { overLimit: hits }: RuleStats, nowSeconds: number): void {
+    const start = this.#options.policy.cacheKeyPrefix.length;
+    this.tally.overLimitKeys.add({ text: key, start, end: key.lastIndexOf("_"), hits, nowSeconds });
+  }
+
+  #rememberOverLimit(
+    plan: Plan,
+    outcome: Outcome,
+    nowSeconds: number,
+    uncountedKeys: ReadonlySet<string>,
+  ): void {
+    const { localCache } = this.#options;
+    if (localCache === undefined) return;
+    for (const overLimit of outcome.overLimitKeys) {
+      const { key, count, windowEnd } = overLimit;
+      if (uncountedKeys.has(key)) continue;
+      if (windowEnd !== undefined) localCache.set(key, { count, windowEnd }, nowSeconds);
+      else this.#rememberRefusal(localCache, overLimit);
+    }
+    for (const { negative, hit } of plan.descriptors) {
+      if (negative && hit !== undefined) localCache.forget(hit.key);
+    }
+  }
+
+  #rememberRefusal(localCache: LocalCache, { key, count, limit, retryMs }: OverLimitKey): void {
+    const now = this.#options.clock.now();
+    localCache.set(key, { count, windowEnd: (now + retryMs) / 1000, limit }, now / 1000);
+  }
+
+  #fail(error: unknown): never {
+    if (error instanceof CacheError) this.#options.stats.service.cacheFailure.error++;
+    this.#countError(error);
+    throw error;
+  }
+
+  #countError(error: unknown): void {
+    const { service } = this.#options.stats;
+    const hasBackend = error instanceof CacheError || error instanceof InvalidRequestError;
+    const backend = hasBackend ? error.backend : undefined;
+    service[backend === undefined ? "serviceError" : BACKEND_ERRORS[backend]]++;
+  }
+}
+
+function* bookkeeping(unsorted: Iterable<void>, counts: RuleCounts): Generator<void> {
+  yield* unsorted;
+  yield* counts.adopt();
+}
+
+function addStats(counters: RuleCounters, stats: RuleStats): void {
+  counters.overLimit += stats.overLimit;
+  counters.nearLimit += stats.nearLimit;
+  counters.withinLimit += stats.withinLimit;
+  counters.shadowMode += stats.shadowMode;
+  counters.overLimitWithLocalCache += stats.overLimitWithLocalCache;
+  counters.returnedHits += stats.returnedHits;
+}
+
+/** The call of a repeated request, whose total is counted already. */
+function callOf({ plan, hit, counters }: RepeatedRequest): Call {
+  return { plan, counters: [counters], counts: [0], hits: [hit], owners: [0], isReading: false };
+}
+
+function onlyStatus({ statuses }: Decision): DescriptorStatus {
+  const [status] = statuses;
+  if (status === undefined) throw new TypeError("A decision has no status");
+  return status;
+}
+
+/** A caller with one timeout for both steps, read and add. */
+function since(now: number, caller: Caller | undefined): Caller {
+  return {
+    get cancelled() {
+      return caller?.cancelled === true;
+    },
+    since: now,
+  };
+}
+
+/** The counters of a descriptor; looked up once per rule if its metric key is constant. */
+function countersOf(
+  { counters }: LoadedRules,
+  planned: PlannedDescriptor,
+  stats: StatsSink,
+  domain: string,
+): RuleCounters {
+  const rule = planned.limit?.rule;
+  const known = rule === undefined ? undefined : counters[rule.index];
+  if (known !== undefined) return known;
+  const found = stats.rule(planned.metricKey, domain);
+  if (rule?.metricKey !== undefined) counters[rule.index] = found;
+  return found;
+}
+
+/** The answer to a conditional hit that is known not to pass. */
+function refusalUntil(retryMs: number, { capacity }: ConditionalRule): KnownRefusal {
+  return { granted: false, used: capacity, available: 0, retryMs, freeMs: retryMs, isKnown: true };
+}

@@ -1,0 +1,109 @@
+import type { Counted } from "../algorithms/taken.ts";
+import type { AnyHit, Caller, CounterCache, CountReceiver } from "./counter_cache.ts";
+import { CacheError } from "../errors.ts";
+
+/** In place of a count: the cache did not count a hit. */
+export class Uncounted {
+  readonly error: unknown;
+
+  constructor(error: unknown) {
+    this.error = error;
+  }
+}
+
+/** The count after each hit, or why there is none. */
+export type Answers = readonly (Counted | Uncounted)[];
+
+/** Takes the addends of hits in order; returns the answers in the same order. */
+export function takeHits(
+  cache: CounterCache,
+  hits: readonly AnyHit[],
+  caller?: Caller,
+): Answers | Promise<Answers> {
+  // First of all: a key that the cache cannot store fails the call before anything is counted.
+  const counters = hits.map((hit) => cache.counterOf(hit));
+  const taking = new Taking(hits.length, caller);
+  for (let position = 0; position < hits.length; position++) {
+    counters[position]?.take(hits[position]?.addend ?? 0, taking, new HitReceiver(taking, position));
+  }
+  return taking.answers();
+}
+
+/** The counts of hits that were all counted; throws the error of those that were not. */
+export function countsOf(answers: Answers): readonly Counted[] {
+  if (areCounted(answers)) return answers;
+  throw errorOf(answers);
+}
+
+/** True if every hit was counted. */
+export function areCounted(answers: Answers): answers is readonly Counted[] {
+  for (const answer of answers) if (answer instanceof Uncounted) return false;
+  return true;
+}
+
+/** One error for all hits that were not counted; one that is no `CacheError` takes precedence. */
+export function errorOf(answers: Answers): unknown {
+  const errors = new Set(answers.flatMap((answer) => answer instanceof Uncounted ? [answer.error] : []));
+  const failures: CacheError[] = [];
+  for (const error of errors) {
+    if (!(error instanceof CacheError)) return error;
+    failures.push(error);
+  }
+  const [first] = failures;
+  if (first === undefined || failures.length === 1) return first;
+  const message = [...new Set(failures.map((failure) => failure.message))].join("; ");
+  const isOverload = failures.every((failure) => failure.isOverload);
+  return new CacheError(first.backend, message, { cause: first, isOverload });
+}
+
+/** One step of a call, which is the caller of its hits. */
+class Taking implements Caller {
+  readonly hitCount: number;
+  readonly call: Caller | undefined;
+  readonly #answers: (Counted | Uncounted)[];
+  #waiting: number;
+  #onEnd: ((answers: Answers) => void) | undefined;
+
+  constructor(hitCount: number, call: Caller | undefined) {
+    this.hitCount = hitCount;
+    this.call = call;
+    this.#answers = new Array(hitCount);
+    this.#waiting = hitCount;
+  }
+
+  get cancelled(): boolean {
+    return this.call?.cancelled === true;
+  }
+
+  get since(): number | undefined {
+    return this.call?.since;
+  }
+
+  settle(position: number, answer: Counted | Uncounted): void {
+    this.#answers[position] = answer;
+    if (--this.#waiting === 0) this.#onEnd?.(this.#answers);
+  }
+
+  answers(): Answers | Promise<Answers> {
+    if (this.#waiting === 0) return this.#answers;
+    return new Promise((resolve) => this.#onEnd = resolve);
+  }
+}
+
+class HitReceiver implements CountReceiver {
+  readonly #taking: Taking;
+  readonly #position: number;
+
+  constructor(taking: Taking, position: number) {
+    this.#taking = taking;
+    this.#position = position;
+  }
+
+  counted(count: Counted): void {
+    this.#taking.settle(this.#position, count);
+  }
+
+  failed(error: unknown): void {
+    this.#taking.settle(this.#position, new Uncounted(error));
+  }
+}

@@ -1,0 +1,52 @@
+import type { Entry } from "../request.ts";
+import type { CounterName, RateLimit, RuleLevel } from "./rules.ts";
+
+const NOTHING_VARIES: readonly number[] = [];
+
+/** The counter name of a rule: domain, keys and values, each followed by `_`; a shared level has its pattern as value. */
+export function counterName(domain: string, path: readonly RuleLevel[]): CounterName {
+  const texts: string[] = [];
+  const varying: number[] = [];
+  // Joined once: concatenated strings take more memory.
+  let text = [domain, "_"];
+  for (const [index, { key, value, pattern, shareThreshold }] of path.entries()) {
+    if (shareThreshold || (value !== "" && pattern === undefined)) {
+      text.push(key, "_", value, "_");
+      continue;
+    }
+    texts.push([...text, key, "_"].join(""));
+    varying.push(index);
+    text = ["_"];
+  }
+  texts.push(text.join(""));
+  return { texts, varying: varying.length === 0 ? NOTHING_VARIES : varying };
+}
+
+/** Seconds since the epoch at which the window of a cache key begins; not a number if the key has no such window. */
+export function windowStartOf(key: string): number {
+  return Number(key.slice(key.lastIndexOf("_") + 1));
+}
+
+/** Prefix, domain, keys, values and start of the window or the end of another algorithm, joined by `_` and not escaped, for compatibility. */
+export function cacheKey(
+  prefix: string,
+  domain: string,
+  entries: readonly Entry[],
+  limit: RateLimit,
+  windowStart: number | string,
+): string {
+  const { rule } = limit;
+  if (rule === undefined) {
+    let key = `${prefix}${domain}_`;
+    for (const entry of entries) key += `${entry.key}_${entry.value}_`;
+    return key + windowStart;
+  }
+  const { texts, varying } = rule.counterName;
+  const last = varying.length;
+  let key = prefix;
+  for (let index = 0; index < last; index++) {
+    key += (texts[index] ?? "") + (entries[varying[index] ?? -1]?.value ?? "");
+  }
+  // Joining the short texts first is cheaper.
+  return key + ((texts[last] ?? "") + windowStart);
+}

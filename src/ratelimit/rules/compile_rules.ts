@@ -1,0 +1,206 @@
+import { conditionalRule } from "./conditional_rule.ts";
+import { counterName } from "./cache_key.ts";
+import { UNITS } from "../limit.ts";
+import { compilePattern, PatternIndex } from "./pattern_index.ts";
+import { checkSources, type SourceChecks } from "./rule_check.ts";
+import type { DescriptorSource, DomainSource, RateLimitSource } from "../rule_source.ts";
+import { placeOf, type Problem } from "../../base/problem.ts";
+import type { KeyRules, LimitRule, RateLimit, RuleLevel, RuleNode, Rules, RuleTable } from "./rules.ts";
+import { staticMetricKey } from "./stat_path.ts";
+
+/** A rule without nested rules, its depth from 0, and its line in the file of its domain; 0 without a line. */
+export interface FlatDescriptor extends Omit<DescriptorSource, "at" | "path" | "rateLimit" | "descriptors"> {
+  readonly depth: number;
+  readonly line: number;
+  readonly rateLimit: FlatLimit | undefined;
+}
+
+type FlatLimit = Omit<RateLimitSource, "at" | "path">;
+
+/** Checks the sources and compiles them; no rules if there is an error. */
+export function compileRules(
+  sources: readonly DomainSource[],
+  checks: SourceChecks,
+): { rules: Rules | undefined; problems: Problem[] } {
+  const problems = checkSources(sources, checks);
+  if (problems.some((problem) => problem.severity === "error")) return { rules: undefined, problems };
+  const builder = new RulesBuilder();
+  Array.from(addSources(builder, sources));
+  return { rules: builder.finish(), problems };
+}
+
+/** Adds sources without errors in steps of one rule. */
+export function* addSources(builder: RulesBuilder, sources: readonly DomainSource[]): Generator<void> {
+  for (const { at, domain, descriptors } of sources) {
+    builder.domain(domain, placeOf(at).file);
+    for (const descriptor of flatDescriptors(descriptors)) {
+      builder.add(descriptor);
+      yield;
+    }
+  }
+}
+
+/** The descriptors in order, each followed by its nested ones. */
+export function* flatDescriptors(
+  descriptors: readonly DescriptorSource[],
+  depth = 0,
+): Generator<FlatDescriptor> {
+  for (const { at, path: _path, descriptors: nested, rateLimit: block, ...descriptor } of descriptors) {
+    const { line } = placeOf(at);
+    yield { ...descriptor, depth, line, rateLimit: block === undefined ? undefined : flatLimit(block) };
+    yield* flatDescriptors(nested, depth + 1);
+  }
+}
+
+function flatLimit({ at: _at, path: _path, ...block }: RateLimitSource): FlatLimit {
+  return block;
+}
+
+type OpenTable = Map<string, OpenKeyRules>;
+
+interface OpenKeyRules extends KeyRules {
+  exact: Map<string, RuleNode> | undefined;
+  patterns: PatternIndex<RuleNode> | undefined;
+  keyOnly: RuleNode | undefined;
+}
+
+interface OpenNode extends RuleNode {
+  children: RuleTable | undefined;
+}
+
+/** A rule whose nested rules may follow. */
+interface Place {
+  readonly path: readonly RuleLevel[];
+  readonly node: OpenNode;
+  table: OpenTable | undefined;
+}
+
+/** Builds rules incrementally, so that the caller can split the work. */
+export class RulesBuilder {
+  readonly #domains = new Map<string, OpenTable>();
+  readonly #limits: RateLimit[] = [];
+  readonly #metricKeys = new Map<string, string>();
+  /** Deduplicates texts: rules from another thread have their own copies. */
+  readonly #texts = new Map<string, string>();
+  #places: Place[] = [];
+  #domain = "";
+  #file = "";
+
+  /** The rules that follow are of this domain, and in this file or resource. */
+  domain(name: string, file: string): void {
+    this.#domain = name;
+    this.#file = file;
+    this.#places = [];
+    if (!this.#domains.has(name)) this.#domains.set(name, new Map());
+  }
+
+  add(descriptor: FlatDescriptor): void {
+    const { depth, rateLimit } = descriptor;
+    this.#places.length = depth;
+    const level = { ...levelOf(descriptor), key: this.#shared(descriptor.key) };
+    const path = [...this.#places.at(-1)?.path ?? [], level];
+    const limit = rateLimit === undefined ? undefined : this.#limit(descriptor, rateLimit, path);
+    const node: OpenNode = { limit, children: undefined };
+    const table = this.#tableAt(depth);
+    let rules = table.get(level.key);
+    if (rules === undefined) {
+      table.set(level.key, rules = { exact: undefined, patterns: undefined, keyOnly: undefined });
+    }
+    if (level.value === "") rules.keyOnly = node;
+    else (rules.exact ??= new Map()).set(level.value, node);
+    if (level.pattern !== undefined) (rules.patterns ??= new PatternIndex()).add(level.pattern, node);
+    this.#places.push({ path, node, table: undefined });
+  }
+
+  finish(): Rules {
+    const domains: ReadonlyMap<string, RuleTable> = this.#domains;
+    return { domains, domainCount: domains.size, limits: this.#limits, metricKeys: this.#metricKeys };
+  }
+
+  #tableAt(depth: number): OpenTable {
+    const parent = this.#places[depth - 1];
+    if (parent === undefined) return this.#domains.get(this.#domain) ?? new Map();
+    if (parent.table === undefined) parent.node.children = parent.table = new Map();
+    return parent.table;
+  }
+
+  #shared<T extends string | undefined>(text: T): T {
+    if (text === undefined) return text;
+    const known = this.#texts.get(text);
+    if (known !== undefined) return known as T;
+    this.#texts.set(text, text);
+    return text;
+  }
+
+  #limit(
+    descriptor: FlatDescriptor,
+    source: FlatLimit,
+    path: readonly RuleLevel[],
+  ): RateLimit {
+    const { unlimited, requestsPerUnit, replaces, algorithm } = source;
+    const [unit, name] = [this.#shared(source.unit), this.#shared(source.name)];
+    const windowSeconds = windowOf(source);
+    const rule = ruleOf(descriptor, {
+      domain: this.#domain,
+      file: this.#file,
+      path,
+      index: this.#limits.length,
+    });
+    if (rule.metricKey !== undefined && !unlimited) this.#metricKeys.set(rule.metricKey, rule.domain);
+    const limit: RateLimit = {
+      requestsPerUnit,
+      unit: unlimited ? undefined : unit,
+      windowSeconds,
+      conditional: algorithm === undefined
+        ? undefined
+        : conditionalRule(algorithm, { requestsPerUnit, windowSeconds }),
+      unlimited,
+      name,
+      replaces: replaces.length === 0 ? NOTHING : replaces.map((replaced) => replaced.name),
+      shadowMode: descriptor.shadowMode,
+      quotaMode: descriptor.quotaMode,
+      onCacheFailure: descriptor.onCacheFailure,
+      metadata: descriptor.metadata,
+      events: descriptor.events,
+      current: unlimited ? undefined : { name, requestsPerUnit, unit },
+      rule,
+    };
+    this.#limits.push(limit);
+    return limit;
+  }
+}
+
+const NOTHING: readonly string[] = [];
+
+function windowOf({ unlimited, unit, unitMultiplier, algorithm }: FlatLimit): number {
+  if (algorithm?.name === "concurrency") return algorithm.leaseSeconds;
+  return unlimited || unit === undefined ? 0 : UNITS[unit].seconds * unitMultiplier;
+}
+
+function levelOf(descriptor: FlatDescriptor): RuleLevel {
+  const { key, value, shareThreshold, valueToMetric } = descriptor;
+  const pattern = value.includes("*") ? compilePattern(value) : undefined;
+  return { key, value, pattern, shareThreshold, valueToMetric };
+}
+
+function ruleOf(
+  { detailedMetric, line }: FlatDescriptor,
+  { domain, file, path, index }: Pick<LimitRule, "domain" | "file" | "path" | "index">,
+): LimitRule {
+  const texts = path.map((level) => level.value === "" ? level.key : `${level.key}_${level.value}`);
+  const fullKey = [domain, ...texts].join(".");
+  const metricKey = staticMetricKey(domain, path, detailedMetric);
+  return {
+    index,
+    domain,
+    file,
+    line,
+    fullKey,
+    path,
+    detailedMetric,
+    shares: path.some((level) => level.shareThreshold),
+    counterName: counterName(domain, path),
+    // They are equal for most rules: one string takes less memory.
+    metricKey: metricKey === fullKey ? fullKey : metricKey,
+  };
+}

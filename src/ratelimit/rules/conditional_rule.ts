@@ -1,0 +1,39 @@
+import type { AlgorithmSource } from "../rule_source.ts";
+import type { ConditionalRule } from "./rules.ts";
+import { bucketLimit } from "../algorithms/bucket.ts";
+import { type ConditionalLimit, longestSeconds } from "../algorithms/conditional_limit.ts";
+import { sliceLimit } from "../algorithms/slices.ts";
+
+/** What is limited, and in which time. */
+export interface ConditionalAmount {
+  readonly requestsPerUnit: number;
+  readonly windowSeconds: number;
+}
+
+/** Compiles an algorithm. Its cache keys change with the length of the window, which the state depends on. */
+export function conditionalRule(source: AlgorithmSource, amount: ConditionalAmount): ConditionalRule {
+  const { requestsPerUnit, windowSeconds } = amount;
+  switch (source.name) {
+    case "sliding_window": {
+      const limit = sliceLimit(requestsPerUnit, windowSeconds * 1_000);
+      return { ...ruleOf(source.name, limit, requestsPerUnit), keyEnd: `sliding${windowSeconds}` };
+    }
+    case "token_bucket": {
+      const { burst } = source;
+      const limit = bucketLimit({ burst, hitsPerUnit: requestsPerUnit, unitSeconds: windowSeconds });
+      return { ...ruleOf(source.name, limit, burst), keyEnd: `bucket${windowSeconds}` };
+    }
+    case "concurrency": {
+      const limit = sliceLimit(requestsPerUnit, windowSeconds * 1_000);
+      return { ...ruleOf(source.name, limit, requestsPerUnit), keyEnd: `lease${windowSeconds}` };
+    }
+  }
+}
+
+function ruleOf(
+  algorithm: ConditionalRule["algorithm"],
+  limit: ConditionalLimit,
+  capacity: number,
+): Omit<ConditionalRule, "keyEnd"> {
+  return { algorithm, limit, capacity, longestSeconds: longestSeconds(limit) };
+}

@@ -1,0 +1,126 @@
+import type { CurrentLimit } from "../decision.ts";
+import type { ConditionalLimit } from "../algorithms/conditional_limit.ts";
+import type { Algorithm, CacheFailureMode, Unit } from "../limit.ts";
+import type { Pattern, PatternIndex } from "./pattern_index.ts";
+import type { Entry } from "../request.ts";
+import type { RuleEvents } from "../rule_events.ts";
+import type { JsonObject } from "../rule_source.ts";
+
+/** A limit of a rule or of a request. */
+export interface RateLimit {
+  /** The maximum in flight of a `concurrency` limit. */
+  readonly requestsPerUnit: number;
+  /** Undefined with `unlimited` and `concurrency`. */
+  readonly unit: Unit | undefined;
+  /** The lease of a `concurrency` limit. */
+  readonly windowSeconds: number;
+  /** Undefined for fixed windows. */
+  readonly conditional: ConditionalRule | undefined;
+  readonly unlimited: boolean;
+  readonly name: string;
+  readonly replaces: readonly string[];
+  readonly shadowMode: boolean;
+  readonly quotaMode: boolean;
+  /** Undefined to use the policy. */
+  readonly onCacheFailure: CacheFailureMode | undefined;
+  readonly metadata: JsonObject | undefined;
+  /** Undefined if the rule reports none. */
+  readonly events: RuleEvents | undefined;
+  /** The limit in a status; undefined with `unlimited`. */
+  readonly current: CurrentLimit | undefined;
+  /** Undefined for a limit of a request. */
+  readonly rule: LimitRule | undefined;
+}
+
+/** How the hits of a limit are taken that is not a fixed window. */
+export interface ConditionalRule {
+  readonly algorithm: Exclude<Algorithm, "fixed_window">;
+  readonly limit: ConditionalLimit;
+  /** Hits that pass when all is free. */
+  readonly capacity: number;
+  /** The end of cache keys, where those of fixed windows have the start of the window. */
+  readonly keyEnd: string;
+  /** Until all is free, at most. */
+  readonly longestSeconds: number;
+}
+
+/** The rule of a limit: its place and how it is counted. */
+export interface LimitRule {
+  readonly index: number;
+  readonly domain: string;
+  /** The file, or the resource of a configuration server. */
+  readonly file: string;
+  /** 0 in a resource. */
+  readonly line: number;
+  /** `domain.key[_value].key[_value]`. */
+  readonly fullKey: string;
+  readonly path: readonly RuleLevel[];
+  readonly detailedMetric: boolean;
+  readonly shares: boolean;
+  readonly counterName: CounterName;
+  /** Undefined if it depends on the request. */
+  readonly metricKey: string | undefined;
+}
+
+/** The parts of a counter name: constant texts, with the value of an entry between each two of them. */
+export interface CounterName {
+  readonly texts: readonly string[];
+  readonly varying: readonly number[];
+}
+
+/** One level of the path of a rule. */
+export interface RuleLevel {
+  readonly key: string;
+  readonly value: string;
+  readonly pattern: Pattern | undefined;
+  readonly shareThreshold: boolean;
+  readonly valueToMetric: boolean;
+}
+
+/** A rule in the tree that requests are matched against. */
+export interface RuleNode {
+  readonly limit: RateLimit | undefined;
+  readonly children: RuleTable | undefined;
+}
+
+/** The rules of one level that have the same key. */
+export interface KeyRules {
+  /** By value, including the text of patterns; undefined if empty, so that unknown values are not hashed. */
+  readonly exact: ReadonlyMap<string, RuleNode> | undefined;
+  readonly patterns: PatternIndex<RuleNode> | undefined;
+  readonly keyOnly: RuleNode | undefined;
+}
+
+/** All rules of one level, by key. */
+export type RuleTable = ReadonlyMap<string, KeyRules>;
+
+/** An immutable configuration; a reload replaces it. */
+export interface Rules {
+  readonly domains: ReadonlyMap<string, RuleTable>;
+  readonly domainCount: number;
+  readonly limits: readonly RateLimit[];
+  /** The domains of the metric keys that do not depend on the request. */
+  readonly metricKeys: ReadonlyMap<string, string>;
+}
+
+/** The rule for a value: exact, then patterns in order of declaration, then any value. */
+export function nodeFor(rules: KeyRules, value: string): RuleNode | undefined {
+  return rules.exact?.get(value) ?? rules.patterns?.find(value) ?? rules.keyOnly;
+}
+
+/**
+ * The limit for the entries, one level per entry. The most specific rule of each level is chosen without backtracking:
+ * there is no limit if its branch ends early.
+ */
+export function matchLimit(table: RuleTable, entries: readonly Entry[]): RateLimit | undefined {
+  let level: RuleTable | undefined = table;
+  let limit: RateLimit | undefined;
+  for (const { key, value } of entries) {
+    const rules: KeyRules | undefined = level?.get(key);
+    const node: RuleNode | undefined = rules === undefined ? undefined : nodeFor(rules, value);
+    if (node === undefined) return undefined;
+    limit = node.limit;
+    level = node.children;
+  }
+  return limit;
+}

@@ -1,0 +1,40 @@
+import { unitMultiplier } from "../limit.ts";
+import type { ConditionalRule, RateLimit, Rules } from "./rules.ts";
+
+/** A limit in short, such as `5 per MINUTE`, `5 per 2 MINUTES` or `20 in flight`. */
+export function limitText(
+  { unlimited, unit, requestsPerUnit, windowSeconds, conditional }: Pick<
+    RateLimit,
+    "unlimited" | "unit" | "requestsPerUnit" | "windowSeconds" | "conditional"
+  >,
+): string {
+  if (unlimited) return "unlimited";
+  if (conditional?.algorithm === "concurrency") return `${requestsPerUnit} in flight`;
+  const multiplier = unitMultiplier(unit, windowSeconds);
+  const name = unit ?? "UNKNOWN";
+  const algorithm = conditional === undefined ? "" : `, ${algorithmText(conditional)}`;
+  return `${requestsPerUnit} per ${multiplier === 1 ? name : `${multiplier} ${name}S`}${algorithm}`;
+}
+
+function algorithmText({ algorithm, capacity }: ConditionalRule): string {
+  return algorithm === "token_bucket" ? `token bucket of ${capacity}` : algorithm.replace("_", " ");
+}
+
+/** Every limit on its own sorted line, after the version, in which control characters are replaced. */
+export function rulesText(rules: Rules | undefined, version = ""): string {
+  const lines = (rules?.limits ?? []).map(ruleText).sort().join("");
+  return version === "" ? lines : `# version: ${version.replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, "?")}\n${lines}`;
+}
+
+function ruleText(limit: RateLimit): string {
+  const { unit, requestsPerUnit, windowSeconds, shadowMode, quotaMode, onCacheFailure, rule, conditional } =
+    limit;
+  const multiplier = unitMultiplier(unit, windowSeconds);
+  return `${rule?.fullKey ?? ""}: unit=${unit ?? "UNKNOWN"} requests_per_unit=${requestsPerUnit}, ` +
+    `shadow_mode: ${shadowMode}, quota_mode: ${quotaMode}` +
+    (multiplier === 1 ? "" : `, unit_multiplier: ${multiplier}`) +
+    (conditional === undefined ? "" : `, algorithm: ${conditional.algorithm}`) +
+    (conditional?.algorithm === "token_bucket" ? `, burst: ${conditional.capacity}` : "") +
+    (conditional?.algorithm === "concurrency" ? `, lease: ${windowSeconds}s` : "") +
+    (onCacheFailure === undefined ? "" : `, on_cache_failure: ${onCacheFailure}`) + "\n";
+}

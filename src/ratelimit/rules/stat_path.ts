@@ -1,0 +1,63 @@
+import type { RateLimit, RuleLevel } from "./rules.ts";
+import type { Entry } from "../request.ts";
+
+/** The metric key: the domain, then each key with the value that the rule selects; all values without a rule. */
+export function metricKey(limit: RateLimit, domain: string, entries: readonly Entry[]): string {
+  const { rule } = limit;
+  if (rule === undefined) return overrideMetricKey(domain, entries);
+  if (rule.metricKey !== undefined) return rule.metricKey;
+  let text = domain;
+  for (const [index, level] of rule.path.entries()) {
+    const value = entries[index]?.value ?? "";
+    text += rule.detailedMetric ? detailedPart(level, value, rule.shares) : plainPart(level, value);
+  }
+  return text;
+}
+
+/** The metric key of a rule; undefined if it depends on the request. */
+export function staticMetricKey(
+  domain: string,
+  path: readonly RuleLevel[],
+  detailedMetric: boolean,
+): string | undefined {
+  let text = domain;
+  for (const level of path) {
+    if (dependsOnRequest(level, detailedMetric)) return undefined;
+    text += detailedMetric ? detailedPart(level, level.value, true) : plainPart(level, "");
+  }
+  return text;
+}
+
+function dependsOnRequest(level: RuleLevel, detailedMetric: boolean): boolean {
+  const written = level.value !== "" && level.pattern === undefined;
+  return !written && !level.shareThreshold && (detailedMetric || level.valueToMetric);
+}
+
+/** One level of a rule without a detailed metric. */
+function plainPart(level: RuleLevel, value: string): string {
+  if (level.shareThreshold) return part(level.key, level.valueToMetric ? textBeforeStar(level) : level.value);
+  if (level.value !== "" && (level.pattern === undefined || !level.valueToMetric)) {
+    return part(level.key, level.value);
+  }
+  return part(level.key, level.valueToMetric ? value : "");
+}
+
+/** One level of a rule with a detailed metric. */
+function detailedPart(level: RuleLevel, value: string, someLevelShares: boolean): string {
+  if (level.shareThreshold) return part(level.key, textBeforeStar(level));
+  return someLevelShares ? part(level.key, value) : `.${level.key}_${value}`;
+}
+
+function overrideMetricKey(domain: string, entries: readonly Entry[]): string {
+  let text = domain;
+  for (const { key, value } of entries) text += part(key, value);
+  return text;
+}
+
+function part(key: string, value: string): string {
+  return value === "" ? `.${key}` : `.${key}_${value}`;
+}
+
+function textBeforeStar(level: RuleLevel): string {
+  return level.value.slice(0, level.value.indexOf("*"));
+}

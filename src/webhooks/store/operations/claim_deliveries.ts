@@ -1,0 +1,114 @@
+import { claiming } from "../claiming.ts";
+import { claimedDeliveryOf, failWithoutPayload, type LoggedClaimOptions } from "./delivery_claims.ts";
+import { endpointsOf } from "./endpoints.ts";
+import { NOT_PAUSED } from "../pause.ts";
+import { bytes, integer, text } from "../rows.ts";
+import { all, postgresOnly, type Row, run, type Sql, sql, sqliteOnly, type Work } from "../work.ts";
+import type { ClaimedDelivery } from "../store.ts";
+
+const ENABLED = sql((d) =>
+  `SELECT * FROM endpoint WHERE ${d.among("id")} AND enabled = 1 AND ${NOT_PAUSED} ORDER BY id`
+);
+// In one order, to avoid deadlocks. One process at a time claims for an endpoint, while others may add events to it.
+const LOCK_ENABLED: Sql = { ...ENABLED, postgres: `${ENABLED.postgres} FOR NO KEY UPDATE` };
+
+// With a limit that is a mere parameter SQLite would prepare the statement again each time.
+const DUE = sqliteOnly(`
+  SELECT requested.key AS place, delivery.seq, delivery.next_at FROM json_each(?) AS requested
+    CROSS JOIN delivery ON delivery.seq IN (
+      SELECT seq FROM delivery INDEXED BY delivery_next
+      WHERE endpoint_id = requested.value AND next_at <= ? ORDER BY next_at, seq LIMIT ? + 0)`);
+
+// A separate statement, which sees the claims of the previous holder of the lock. Locked rows are being changed.
+const LOCK_DUE = postgresOnly(`
+  SELECT chosen.place - 1 AS place, delivery.seq, delivery.next_at FROM (
+    SELECT requested.place, due.seq
+    FROM unnest(CAST(? AS TEXT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[]))
+        WITH ORDINALITY AS requested (endpoint_id, most, concurrency, place)
+      CROSS JOIN LATERAL (
+        SELECT count(*) AS claimed FROM delivery
+        WHERE endpoint_id = requested.endpoint_id AND claim_id IS NOT NULL
+      ) AS held
+      CROSS JOIN LATERAL (
+        SELECT seq, row_number() OVER (ORDER BY next_at, seq) AS rank FROM delivery
+        WHERE endpoint_id = requested.endpoint_id AND next_at <= ? ORDER BY next_at, seq LIMIT ?
+      ) AS due
+    WHERE due.rank <= requested.most AND due.rank <= requested.concurrency - held.claimed
+  ) AS chosen JOIN delivery ON delivery.seq = chosen.seq
+  WHERE delivery.next_at <= ? FOR UPDATE OF delivery SKIP LOCKED`);
+
+const BODIES = sql((d) => `SELECT id, body FROM event WHERE ${d.among("id")}`);
+
+const CLAIM = claiming("delivery", ", claim_resend_at = resend_at, attempts = attempts + 1");
+const BEGIN = sql((d) => `
+  INSERT INTO attempt (delivery_seq, number, started_at, url, manual)
+  SELECT delivery.seq, delivery.attempts, CAST(? AS BIGINT), endpoint.url,
+    CASE WHEN delivery.due_at <= ? THEN 0 ELSE 1 END
+  FROM delivery ${d.crossJoin} endpoint ON endpoint.id = delivery.endpoint_id WHERE ${
+  d.among("delivery.seq")
+}`);
+
+/** Unless they are paused, claims due deliveries and begins their attempts; on PostgreSQL, of an endpoint no more than its concurrency, over all processes. */
+export function* claimDeliveries(options: LoggedClaimOptions): Work<readonly ClaimedDelivery[]> {
+  const requests = new Map(options.requests.map(({ endpointId, max }) => [endpointId, max]));
+  const endpoints = yield* all(LOCK_ENABLED, [...requests.keys()]);
+  if (endpoints.length === 0) return [];
+  const seqs = yield* dueOf(endpoints, requests, options.now);
+  return seqs.length === 0 ? [] : yield* claimRows(seqs, endpoints, options);
+}
+
+/** The numbers of deliveries to claim, longest due first. */
+function* dueOf(
+  endpoints: readonly Row[],
+  requests: ReadonlyMap<string, number>,
+  now: number,
+): Work<readonly number[]> {
+  const ids = endpoints.map((row) => text(row, "id"));
+  const most = ids.map((id) => requests.get(id) ?? 0);
+  const concurrency = endpoints.map((row) => integer(row, "concurrency"));
+  const longest = Math.max(...most);
+  // Each database skips the statement of the other.
+  const due = [
+    ...yield* all(DUE, ids, now, longest),
+    ...yield* all(LOCK_DUE, ids, most, concurrency, now, longest, now),
+  ].toSorted((a, b) =>
+    integer(a, "next_at") - integer(b, "next_at") || integer(a, "seq") - integer(b, "seq")
+  );
+  return due.filter((row) => {
+    const place = integer(row, "place");
+    const left = most[place] ?? 0;
+    most[place] = left - 1;
+    return left > 0;
+  }).map((row) => integer(row, "seq"));
+}
+
+function* claimRows(
+  seqs: readonly number[],
+  endpointRows: readonly Row[],
+  { now, leaseUntil, newClaimId, logger }: LoggedClaimOptions,
+): Work<readonly ClaimedDelivery[]> {
+  const claimed = yield* all(CLAIM, seqs.map(newClaimId), leaseUntil, seqs);
+  const bodies = yield* bodiesOf(claimed);
+  const named = new Set(claimed.map((row) => text(row, "endpoint_id")));
+  const read = yield* endpointsOf(endpointRows.filter((row) => named.has(text(row, "id"))));
+  const endpoints = new Map(read.map((one) => [one.id, one]));
+  const claims = new Map<number, ClaimedDelivery>();
+  for (const row of claimed) {
+    const endpoint = endpoints.get(text(row, "endpoint_id"));
+    const body = bodies.get(text(row, "event_id"));
+    if (body === undefined) yield* failWithoutPayload(row, { now, logger });
+    else if (endpoint !== undefined) {
+      claims.set(integer(row, "seq"), claimedDeliveryOf(row, { endpoint, now, body }));
+    }
+  }
+  if (claims.size > 0) yield* run(BEGIN, now, now, [...claims.keys()]);
+  return seqs.flatMap((seq) => claims.get(seq) ?? []);
+}
+
+function* bodiesOf(rows: readonly Row[]): Work<ReadonlyMap<string, Uint8Array>> {
+  const ids = [...new Set(rows.map((row) => text(row, "event_id")))];
+  const found = yield* all(BODIES, ids);
+  return new Map(
+    found.filter((row) => row["body"] !== null).map((row) => [text(row, "id"), bytes(row, "body")]),
+  );
+}

@@ -1,0 +1,82 @@
+import { assertEquals } from "#assert";
+import { planHits } from "../../../../src/ratelimit/decision/plan.ts";
+import { PLAIN_POLICY, rulesOf } from "../../../harness/service_fixture.ts";
+
+const SHARED = 'value: "/api/*", share_threshold: true';
+const SERVICE = '[{key: service, value: "svc/*", share_threshold: true, ' +
+  "descriptors: [{key: endpoint, detailed_metric: true, L}]}]";
+const VALUES = "[{key: route, value_to_metric: true, descriptors: " +
+  "[{key: http_method, value_to_metric: true, descriptors: [{key: subject_id, L}]}]}]";
+
+/** What the vectors leave open: entries of a request, its rules below domain `d`, and the metric key. */
+const CASES: readonly [title: string, rules: string, entries: [string, string][], metricKey: string][] = [
+  ["wildcard, shared", `[{key: p, ${SHARED}, L}]`, [["p", "/api/v1"]], "d.p_/api/*"],
+  [
+    "wildcard, shared with value",
+    `[{key: p, ${SHARED}, value_to_metric: true, L}]`,
+    [["p", "/api/v1"]],
+    "d.p_/api/",
+  ],
+  [
+    "wildcard, shared and detailed",
+    `[{key: p, ${SHARED}, detailed_metric: true, L}]`,
+    [["p", "/api/v1"]],
+    "d.p_/api/",
+  ],
+  [
+    "shared parent with value",
+    `[{key: p, ${SHARED}, value_to_metric: true, descriptors: [{key: method, L}]}]`,
+    [["p", "/api/v1"], ["method", "GET"]],
+    "d.p_/api/.method",
+  ],
+  [
+    "shared parent, detailed leaf",
+    SERVICE,
+    [["service", "svc/1"], ["endpoint", "get"]],
+    "d.service_svc/.endpoint_get",
+  ],
+  [
+    "shared parent, detailed leaf with an empty value",
+    SERVICE,
+    [["service", "svc/1"], ["endpoint", ""]],
+    "d.service_svc/.endpoint",
+  ],
+  [
+    "empty value of a parent",
+    VALUES,
+    [["route", ""], ["http_method", "GET"], ["subject_id", "123"]],
+    "d.route.http_method_GET.subject_id",
+  ],
+  [
+    "wildcard between",
+    '[{key: user, value_to_metric: true, descriptors: [{key: action, value: "read*", value_to_metric: true, ' +
+    "descriptors: [{key: resource, L}]}]}]",
+    [["user", "alice"], ["action", "readfile"], ["resource", "doc"]],
+    "d.user_alice.action_readfile.resource",
+  ],
+  ["detailed wildcard", '[{key: w, value: "w*", detailed_metric: true, L}]', [["w", "w9"]], "d.w_w9"],
+  ["detailed and value: detailed wins", "[{key: a, detailed_metric: true, value_to_metric: true, L}]", [[
+    "a",
+    "",
+  ]], "d.a_"],
+];
+
+for (const [title, rules, entries, expected] of CASES) {
+  Deno.test(`metric key: ${title}`, () => {
+    const text = rules.replaceAll(/\bL\b/g, "rate_limit: {unit: minute, requests_per_unit: 5}");
+    const loaded = rulesOf({ "r.yaml": `domain: d\ndescriptors: ${text}\n` });
+    const descriptors = [{ entries: entries.map(([key, value]) => ({ key, value })) }];
+    const context = { nowSeconds: 1_234, random: () => 0, policy: PLAIN_POLICY };
+    const plan = planHits(loaded, { domain: "d", hitsAddend: 0, descriptors }, context);
+    assertEquals(plan.descriptors.map(({ metricKey }) => metricKey), [expected]);
+  });
+}
+
+Deno.test("metric key: a limit of the request shows every value that is not empty", () => {
+  const loaded = rulesOf({ "r.yaml": "domain: d\n" });
+  const entries = [{ key: "zzz", value: "" }, { key: "q", value: "1" }];
+  const limit = { requestsPerUnit: 3, unit: "MINUTE" as const };
+  const request = { domain: "d", hitsAddend: 0, descriptors: [{ entries, limit }] };
+  const plan = planHits(loaded, request, { nowSeconds: 1_234, random: () => 0, policy: PLAIN_POLICY });
+  assertEquals(plan.descriptors.map(({ metricKey }) => metricKey), ["d.zzz.q_1"]);
+});
