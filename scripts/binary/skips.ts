@@ -27,8 +27,8 @@ export const SKIPS: readonly Skip[] = [
     reason: "exports by node:http end with the second one, with the deno run of that release too",
     tests: {
       "tests/integration/telemetry/otlp_metrics_test.ts": [
-        "metrics over OTLP: http/json, 1 workers: counters, gauges and histograms",
-        "metrics over OTLP: http/protobuf, 1 workers: counters, gauges and histograms",
+        "metrics over OTLP: http/json, 1 threads: counters, gauges and histograms",
+        "metrics over OTLP: http/protobuf, 1 threads: counters, gauges and histograms",
       ],
     },
   },

@@ -66,6 +66,8 @@ const TLS_ATTEMPTS: Readonly<Record<SslMode, readonly boolean[]>> = {
 /** A connection to PostgreSQL for one transaction at a time; once broken it stays broken. Errors are `StoreError`s. */
 export class PostgresConnection {
   readonly #client: pg.Client;
+  /** Settles when the socket is closed. */
+  readonly closed: Promise<void>;
   readonly #socket: Socket;
   readonly #clock: Clock;
   readonly #statementMs: number | undefined;
@@ -84,6 +86,7 @@ export class PostgresConnection {
   ) {
     this.#client = client;
     this.#socket = socket;
+    this.closed = new Promise((resolve) => socket.once("close", () => resolve()));
     this.#clock = clock;
     this.#statementMs = statementTimeoutMs === 0 ? undefined : statementTimeoutMs + GRACE_MS;
     client.connection.once("backendKeyData", ({ processID }: { readonly processID: number }) => {

@@ -112,9 +112,12 @@ export class PostgresPool {
   async close(): Promise<void> {
     this.#ending.abort(new StoreError("closed", "Cannot use the store: it is closed"));
     for (const waiter of [...this.#waiting]) waiter.reject(this.#ending.signal.reason);
+    const { clock } = this.#options;
+    const closed = [...this.#open].map((connection) => connection.closed);
     this.#pool.close({ keepUsed: true });
-    if (this.#open.size > 0) await settledWithin(this.#drained.promise, CLOSE_MS, this.#options.clock);
+    if (this.#open.size > 0) await settledWithin(this.#drained.promise, CLOSE_MS, clock);
     for (const connection of [...this.#open]) connection.destroy();
+    await settledWithin(Promise.all(closed), CLOSE_MS, clock);
   }
 
   #take(): PostgresConnection | undefined {
