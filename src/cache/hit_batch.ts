@@ -77,7 +77,7 @@ export interface HitGroup<C extends NodeCounter = NodeCounter> {
 
 const NO_ANSWER = "an answer is missing";
 /** Why a hit failed that was not sent. */
-export const GONE = "its caller is gone";
+const GONE = "its caller is gone";
 let lastNumber = 0;
 
 /**

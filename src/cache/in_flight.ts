@@ -8,7 +8,7 @@ export interface InFlightRequest {
 }
 
 /** How long requests may take. */
-export interface InFlightOptions<Request> {
+interface InFlightOptions<Request> {
   readonly timeoutMs: number;
   readonly clock: Clock;
   /** Called with the requests that timed out, which are no longer held. */

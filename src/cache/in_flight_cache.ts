@@ -15,7 +15,7 @@ import type { IN_FLIGHT_METRICS } from "./metrics.ts";
 const SILENCE_MS = 1_000;
 
 /** How hits in flight are limited. */
-export interface InFlightCacheOptions {
+interface InFlightCacheOptions {
   readonly maxInFlight: number;
   /** The back end that is wrapped, for errors. */
   readonly backend: CacheError["backend"];

@@ -25,7 +25,7 @@ export const GRPC_CODES = {
 export type GrpcCode = keyof typeof GRPC_CODES;
 
 /** Options of `GrpcError`. */
-export interface GrpcErrorOptions extends ErrorOptions {
+interface GrpcErrorOptions extends ErrorOptions {
   readonly metadata?: ReadonlyMap<string, string>;
 }
 
@@ -74,7 +74,7 @@ export interface DirectResponse {
 }
 
 /** Answers a message that lies between two positions, of a call with these headers, or returns nothing. */
-export type DirectHandler = (
+type DirectHandler = (
   bytes: Uint8Array,
   start: number,
   end: number,

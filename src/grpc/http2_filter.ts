@@ -25,7 +25,7 @@ const VISIBLE = /^[\x20-\x7e]*$/;
 const RESETS = { burst: 500, perSecond: 20 };
 
 /** What a filter reports, and its time. */
-export interface Http2FilterOptions {
+interface Http2FilterOptions {
   readonly onLongHeaders: (bytes: number) => void;
   /** Milliseconds; only differences count. */
   readonly now: () => number;

@@ -14,7 +14,7 @@ import { encodeDecision, responseBytes } from "./responses.ts";
 export type Decide = (request: RateLimitRequest, caller: Caller) => Decision | Promise<Decision>;
 
 /** Reports of the rate limit service. */
-export interface RateLimitGrpcOptions {
+interface RateLimitGrpcOptions {
   /** Called for every refused call with the error that the caller gets. */
   readonly onRefused?: (error: GrpcError, call: CallContext) => void;
   /** Called for every request that is not valid protobuf. */

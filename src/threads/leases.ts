@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { settledWithin } from "../base/wait.ts";
 
 /** How leases are kept. */
-export interface LeaseOptions<T> {
+interface LeaseOptions<T> {
   readonly clock: Clock;
   readonly newId: () => string;
   /** How long a claim or a renewal lasts; asked each time. */
@@ -20,7 +20,7 @@ export interface LeaseOptions<T> {
 }
 
 /** What a store needs for a claim. */
-export interface ClaimTerms {
+interface ClaimTerms {
   readonly now: number;
   readonly leaseUntil: number;
   readonly newClaimId: () => string;

@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 
 /** Options of `WakeLoop`. */
-export interface WakeLoopOptions {
+interface WakeLoopOptions {
   readonly clock: Clock;
   /** Does one round; answers whether another one may follow immediately. Never rejects. */
   readonly round: () => Promise<boolean>;

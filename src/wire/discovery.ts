@@ -11,7 +11,7 @@ import {
 import type { WireStruct } from "./struct.ts";
 
 /** A `google.rpc.Status`, without its details. */
-export interface WireStatus {
+interface WireStatus {
   code: number;
   message: string;
 }
@@ -23,7 +23,7 @@ export interface WireAny {
 }
 
 /** An `envoy.config.core.v3.Node`: a client of a configuration server. */
-export interface WireNode {
+interface WireNode {
   id: string;
   cluster: string;
   metadata?: WireStruct | undefined;

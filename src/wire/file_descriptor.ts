@@ -2,7 +2,7 @@ import { WireReader } from "./reader.ts";
 import { LENGTH } from "./wire_format.ts";
 
 /** The parts of a `google.protobuf.FileDescriptorProto` that reflection uses. */
-export interface WireFileDescriptor {
+interface WireFileDescriptor {
   readonly name: string;
   /** Names of imported files. */
   readonly dependencies: readonly string[];

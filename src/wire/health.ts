@@ -1,13 +1,13 @@
 import { integerField, Message, stringField } from "./message.ts";
 
 /** A `grpc.health.v1.HealthCheckRequest`. */
-export interface WireHealthCheckRequest {
+interface WireHealthCheckRequest {
   /** Empty for the server as a whole. */
   readonly service: string;
 }
 
 /** A `grpc.health.v1.HealthCheckResponse`. */
-export interface WireHealthCheckResponse {
+interface WireHealthCheckResponse {
   /** One of `SERVING_STATUS`, or an unknown number. */
   readonly status: number;
 }

@@ -4,7 +4,7 @@ import { LENGTH, VARINT } from "./wire_format.ts";
 import { WireWriter } from "./writer.ts";
 
 /** One field of a message in both directions. */
-export interface Field<T> {
+interface Field<T> {
   /** `number << 3 | wire type`. */
   readonly tag: number;
   /** The value where the field is absent. */

@@ -3,7 +3,7 @@ import { LENGTH } from "./wire_format.ts";
 import { WireWriter } from "./writer.ts";
 
 /** The kind of a request; `nothing` for none or an unknown one. */
-export type WireReflectionKind =
+type WireReflectionKind =
   | "file_by_filename"
   | "file_containing_symbol"
   | "file_containing_extension"
@@ -26,7 +26,7 @@ export type WireReflectionAnswer =
   | { readonly kind: "error"; readonly code: number; readonly message: string };
 
 /** A `ServerReflectionResponse`. */
-export interface WireReflectionResponse {
+interface WireReflectionResponse {
   readonly host: string;
   /** The bytes of the answered request. */
   readonly request: Uint8Array;

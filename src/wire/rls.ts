@@ -14,7 +14,7 @@ export interface WireEntry {
 }
 
 /** A `RateLimitDescriptor.RateLimitOverride`. */
-export interface WireLimitOverride {
+interface WireLimitOverride {
   requestsPerUnit: number;
   /** A number of `envoy.type.v3.RateLimitUnit`, or an unknown one. */
   unit: number;
@@ -37,7 +37,7 @@ export interface WireRateLimitRequest {
 }
 
 /** A request to write; omitted fields have their default value. */
-export interface WireRateLimitRequestInit {
+interface WireRateLimitRequestInit {
   readonly domain: string;
   readonly descriptors: readonly (Partial<WireDescriptor> & Pick<WireDescriptor, "entries">)[];
   readonly hitsAddend?: number | undefined;
@@ -71,7 +71,7 @@ export interface WireRateLimitResponse {
 }
 
 /** How many items of a request are kept. */
-export interface WireRequestBounds {
+interface WireRequestBounds {
   readonly descriptors: number;
   /** Per descriptor. */
   readonly entries: number;

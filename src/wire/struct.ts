@@ -10,7 +10,7 @@ export interface WireStruct {
 }
 
 /** A struct that is being read. */
-export interface GrowingStruct {
+interface GrowingStruct {
   [key: string]: WireValue;
 }
 

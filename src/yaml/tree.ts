@@ -16,7 +16,7 @@ import type { YamlEntry, YamlValue } from "./value.ts";
 /** Maximum number of values from aliases in one file. */
 const MAX_ALIASED_NODES = 100_000;
 /** Maximum depth of lists and mappings. */
-export const MAX_DEPTH = 150;
+const MAX_DEPTH = 150;
 
 const TAG = "tag:yaml.org,2002:";
 const SCALAR_TAGS = new Set([`${TAG}str`, `${TAG}int`, `${TAG}float`, `${TAG}bool`, `${TAG}null`, "!"]);

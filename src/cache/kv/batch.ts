@@ -38,7 +38,7 @@ function beginning(parts: number, name: string, ...args: readonly Uint8Array[]):
 type WindowGroup = HitGroup<KvWindowCounter>;
 
 /** What is to be sent after a batch. */
-export interface AfterBatch {
+interface AfterBatch {
   /** Calls of scripts that the node did not know. */
   again: KvBatch | undefined;
   /** Of counters that turned out to be new. */

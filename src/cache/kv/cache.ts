@@ -5,7 +5,7 @@ import { kvCounterOf, type KvTake } from "./counters.ts";
 import { KvNode, type KvNodeOptions } from "./node.ts";
 
 /** How one primary is asked. */
-export interface KvCacheOptions extends Omit<KvNodeOptions, "errorOf"> {
+interface KvCacheOptions extends Omit<KvNodeOptions, "errorOf"> {
   /** The cache's name in errors; holds no password. */
   readonly address: string;
 }

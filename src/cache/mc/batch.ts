@@ -46,13 +46,13 @@ export class McCounter extends NodeCounter implements Counter {
 }
 
 /** What is to be taken off a counter that came too high. */
-export interface Overshoot {
+interface Overshoot {
   readonly key: string;
   readonly excess: string;
 }
 
 /** How a batch is made. */
-export interface McBatchOptions {
+interface McBatchOptions {
   /** Wall clock time in milliseconds since the epoch. */
   readonly now: () => number;
   readonly tally: McTally;

@@ -10,7 +10,7 @@ import { localStatus, resetStatus } from "./call_status.ts";
 import { ResponseReader } from "./response_reader.ts";
 
 /** Options of `AnswerReader`. */
-export interface AnswerReaderOptions {
+interface AnswerReaderOptions {
   readonly calls: ClientCalls;
   readonly window: ConnectionWindow;
   /** Counts what frames cost that carry nothing for a call; throws `ConnectionError` when there are too many. */

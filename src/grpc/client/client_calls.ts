@@ -6,7 +6,7 @@ import { type CallStatus, localStatus } from "./call_status.ts";
 import { HeadEncoder, type RequestHead, timeoutText } from "./request_head.ts";
 
 /** Options of `ClientCalls`. */
-export interface ClientCallsOptions {
+interface ClientCallsOptions {
   /** Milliseconds; only differences count. */
   readonly now: () => number;
   /** Bytes of a call were written to the output, or queued. */

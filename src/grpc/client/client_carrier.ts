@@ -13,7 +13,7 @@ export interface Keepalive {
 }
 
 /** Options of `ClientCarrier`. */
-export interface ClientCarrierOptions {
+interface ClientCarrierOptions {
   readonly clock: Clock;
   /** No PING is sent when absent. */
   readonly keepalive?: Keepalive | undefined;

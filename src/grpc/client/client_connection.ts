@@ -20,7 +20,7 @@ import { ClientControl } from "./client_control.ts";
 import { HEADER_LIMITS } from "./response_reader.ts";
 
 /** Options of `ClientConnection`. */
-export interface ClientConnectionOptions {
+interface ClientConnectionOptions {
   /** Milliseconds; only differences count. */
   readonly now: () => number;
   /** There may be output that does not follow from received bytes. */

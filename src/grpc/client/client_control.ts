@@ -11,7 +11,7 @@ import type { ClientCalls } from "./client_calls.ts";
 import type { ClientCall } from "./client_call.ts";
 
 /** What the control frames of a server act on. */
-export interface ClientControlOptions {
+interface ClientControlOptions {
   readonly sender: FrameSender<ClientCall>;
   readonly calls: ClientCalls;
   /** The server has sent its first SETTINGS. */

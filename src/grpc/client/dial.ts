@@ -28,7 +28,7 @@ export interface GrpcTls {
 }
 
 /** Options of `dial`. */
-export interface DialOptions {
+interface DialOptions {
   /** Ends the attempt, which rejects with the reason of the signal. */
   readonly signal: AbortSignal;
   readonly clock: Clock;

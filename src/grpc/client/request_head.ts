@@ -7,7 +7,7 @@ export interface RequestHead {
 }
 
 /** Options of `requestHead`. */
-export interface RequestHeadOptions {
+interface RequestHeadOptions {
   /** Such as `/package.Service/Method`. */
   readonly path: string;
   readonly authority: string;

@@ -6,7 +6,7 @@ import { type CallStatus, httpStatus, localStatus, sentStatus } from "./call_sta
 export const HEADER_LIMITS = { headerListBytes: 65_536, headerTextBytes: 16_384 };
 
 /** A header block of an answer. Answers with equal blocks may share it. */
-export interface ResponseBlock {
+interface ResponseBlock {
   /** `:status`; absent in trailers. */
   readonly httpStatus: number | undefined;
   /** Why the answer is not gRPC; absent for one that is, and for trailers. */

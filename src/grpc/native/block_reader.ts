@@ -12,7 +12,7 @@ export interface BlockTaker extends FieldTaker {
 }
 
 /** How much is kept of one block. */
-export interface HeaderLimits {
+interface HeaderLimits {
   /** Size of the decoded fields, each plus 32 bytes. */
   readonly headerListBytes: number;
   /** Size of a name or value. */

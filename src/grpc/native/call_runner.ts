@@ -21,7 +21,7 @@ export interface CallEvents {
 }
 
 /** What a runner needs of its connection. */
-export interface CallRunnerOptions {
+interface CallRunnerOptions {
   readonly events: CallEvents;
   readonly sender: Sender;
   /** Limits the frames of the peer; requests earn some. */

@@ -5,7 +5,7 @@ import type { EndedCalls } from "./ended_calls.ts";
 import { LIMITS } from "./limits.ts";
 
 /** What a carrier serves, and to whom it reports. */
-export interface CarrierOptions extends Omit<ConnectionOptions, "onOutput" | "onEnded"> {
+interface CarrierOptions extends Omit<ConnectionOptions, "onOutput" | "onEnded"> {
   /** Age at which the peer is asked to go away. */
   readonly maxAgeMs: number;
   /** How long after that the connection is closed. */

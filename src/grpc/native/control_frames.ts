@@ -15,7 +15,7 @@ const OURS = [
 ] as const;
 
 /** What control frames act on. */
-export interface ControlFramesOptions {
+interface ControlFramesOptions {
   readonly sender: Sender;
   readonly streams: ReadonlyMap<number, ServerStream>;
   readonly ids: StreamIds;
@@ -151,7 +151,7 @@ export function readIncrement(streamId: number, payload: Uint8Array, lastStreamI
 }
 
 /** The values of a SETTINGS frame, as far as they concern what is sent to its peer. */
-export interface PeerSettings {
+interface PeerSettings {
   initialWindow?: number;
   maxStreams?: number;
   tableBytes?: number;

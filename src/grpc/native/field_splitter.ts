@@ -1,5 +1,5 @@
 /** Takes what a splitter finds. */
-export interface SplitFields {
+interface SplitFields {
   /** Takes whole fields, in a view that is only valid during the call. */
   fields(bytes: Uint8Array): void;
   /** A field is passed over, because its name or value is too long; `isIndexed` if it is meant for the table. */

@@ -58,7 +58,7 @@ export interface SenderEvents<Stream> {
 }
 
 /** How much a sender keeps. */
-export interface SenderLimits {
+interface SenderLimits {
   /** Bytes that are queued on one stream, and on all of them. */
   readonly queuedStreamBytes: number;
   readonly queuedBytes: number;

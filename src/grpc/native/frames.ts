@@ -122,7 +122,7 @@ export function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
 }
 
 /** What a reader hands frames to. */
-export interface FrameTaker {
+interface FrameTaker {
   /** Takes a frame, whose payload is a view that is only valid during the call. */
   take(type: number, flags: number, streamId: number, payload: Uint8Array, now: number): void;
   /**

@@ -54,7 +54,7 @@ export function percentEncode(message: string): string {
 }
 
 /** A field of a block. */
-export type Field = readonly [name: string | number, value: string];
+type Field = readonly [name: string | number, value: string];
 
 function statusFields(code: GrpcCode, message: string): Field[] {
   const status: Field = ["grpc-status", String(GRPC_CODES[code])];

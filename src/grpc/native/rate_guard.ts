@@ -1,5 +1,5 @@
 /** A token bucket. */
-export interface RateGuardOptions {
+interface RateGuardOptions {
   readonly burst: number;
   readonly perSecond: number;
 }

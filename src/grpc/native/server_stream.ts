@@ -7,7 +7,7 @@ import { ReceiveWindow } from "./receive_window.ts";
 import type { RequestHead } from "./request_head.ts";
 
 /** The request of one stream: its flow control window and how much has arrived. Only its methods change it. */
-export class IncomingRequest {
+class IncomingRequest {
   readonly window = new ReceiveWindow(LIMITS.streamWindow);
   #length = 0;
   /** Whether nothing more arrives. */

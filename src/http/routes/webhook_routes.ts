@@ -62,7 +62,7 @@ export function absentTriggerRoute(): Route {
 }
 
 /** The methods of `/api/v1/events`. */
-export interface EventMethods {
+interface EventMethods {
   /** By the administration. */
   readonly readable: boolean;
   /** By other systems, which report events. */

@@ -29,7 +29,7 @@ export interface PlannedHits {
 }
 
 /** The counts of a call after the cache failed, by position of the hits. */
-export interface Recovered {
+interface Recovered {
   readonly counts: Counted[];
   /** Undefined if the cache counted. */
   readonly modes: (CacheFailureMode | undefined)[];

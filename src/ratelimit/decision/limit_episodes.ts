@@ -5,7 +5,7 @@ import type { Entry } from "../request.ts";
 import { LIMIT_EVENTS, type LimitEvent, type Redaction } from "../rule_events.ts";
 
 /** What an event says of an episode, apart from its hits and times; serializable as JSON. */
-export interface EpisodeFacts {
+interface EpisodeFacts {
   readonly domain: string;
   readonly entries: readonly Entry[];
   readonly rule: {
@@ -35,14 +35,14 @@ export interface LimitReport {
 }
 
 /** Episodes that were not reported, and when. */
-export interface Suppressed {
+interface Suppressed {
   readonly count: number;
   readonly from: number;
   readonly to: number;
 }
 
 /** Options of the episodes. */
-export interface LimitEpisodesOptions {
+interface LimitEpisodesOptions {
   /** Episodes that begin per second; further ones are suppressed. */
   readonly maxPerSecond: number;
   /** How long an ended episode waits for hits of other threads, in milliseconds. */

@@ -28,7 +28,7 @@ export interface LimitEventSink {
 }
 
 /** The descriptor of a request whose facts are selected, and what became of it. */
-export interface DecidedDescriptor {
+interface DecidedDescriptor {
   readonly request: RateLimitRequest;
   readonly planned: PlannedDescriptor;
   readonly count: Counted;

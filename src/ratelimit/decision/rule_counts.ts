@@ -4,7 +4,7 @@ import type { Rules } from "../rules/rules.ts";
 import type { RuleCounters, StatsSink } from "../stats_sink.ts";
 
 /** The counts of one rule. */
-export type RuleCount = Pick<RuleCounters, "totalHits" | "overLimit" | "nearLimit" | "withinLimit">;
+type RuleCount = Pick<RuleCounters, "totalHits" | "overLimit" | "nearLimit" | "withinLimit">;
 
 /** Counts by the full keys of rules. */
 export type RuleSums = readonly (readonly [fullKey: string, count: RuleCount])[];

@@ -1,5 +1,5 @@
 /** A part of a text, which is looked up without a copy. */
-export interface TextPart {
+interface TextPart {
   readonly text: string;
   readonly start: number;
   readonly end: number;
@@ -14,13 +14,13 @@ export interface TopKeysOptions {
 }
 
 /** Hits of a key. */
-export interface KeyHits extends TextPart {
+interface KeyHits extends TextPart {
   readonly hits: number;
   readonly nowSeconds: number;
 }
 
 /** A key and its estimated count. */
-export interface TopKey {
+interface TopKey {
   readonly key: string;
   readonly count: number;
   /** The maximum error of the count. */

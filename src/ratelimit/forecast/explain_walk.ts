@@ -3,10 +3,10 @@ import { type Entry, shownEntry } from "../request.ts";
 import { type KeyRules, nodeFor, type RateLimit, type RuleNode, type RuleTable } from "../rules/rules.ts";
 
 /** How a rule matches an entry: by exact value, by pattern, or by key only. */
-export type MatchKind = "exact" | "pattern" | "key";
+type MatchKind = "exact" | "pattern" | "key";
 
 /** A rule that was compared with an entry. */
-export interface WalkedRule {
+interface WalkedRule {
   readonly rule: string;
   readonly by: MatchKind;
   /** Whether it matches, even if another rule is more specific. */

@@ -13,7 +13,7 @@ import { countsOf, takeHits } from "../decision/take_hits.ts";
 import { validateRequest } from "../decision/validate.ts";
 
 /** Options of the live counters, as for decisions. */
-export interface LiveCountersOptions
+interface LiveCountersOptions
   extends Pick<RateLimitServiceOptions, "cache" | "fallback" | "policy" | "clock"> {
   /** Removes keys from local caches; settles when they are gone. */
   readonly forget?: (keys: readonly string[]) => Promise<void>;
@@ -22,7 +22,7 @@ export interface LiveCountersOptions
 }
 
 /** Why a descriptor is not counted. */
-export type Uncounted = "unknown_domain" | "no_rule" | "unlimited" | "replaced";
+type Uncounted = "unknown_domain" | "no_rule" | "unlimited" | "replaced";
 
 /** What counts now, and what would pass. */
 export interface Usage {

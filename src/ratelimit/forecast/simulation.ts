@@ -11,7 +11,7 @@ import { countsOf } from "../decision/take_hits.ts";
 import { validateRequest } from "../decision/validate.ts";
 
 /** Options of a simulation. */
-export interface SimulationOptions {
+interface SimulationOptions {
   readonly rules: Rules;
   readonly cache: CounterCache;
   readonly policy: Policy;

@@ -11,7 +11,7 @@ import {
 export type ChangeCounts = Record<ChangeKind, number>;
 
 /** The decisions of one rule in one configuration. */
-export interface RuleDecisions {
+interface RuleDecisions {
   decisions: number;
   overLimit: number;
   shadowed: number;

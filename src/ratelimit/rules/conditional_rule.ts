@@ -5,7 +5,7 @@ import { type ConditionalLimit, longestSeconds } from "../algorithms/conditional
 import { sliceLimit } from "../algorithms/slices.ts";
 
 /** What is limited, and in which time. */
-export interface ConditionalAmount {
+interface ConditionalAmount {
   readonly requestsPerUnit: number;
   readonly windowSeconds: number;
 }

@@ -24,7 +24,7 @@ export function nearHits(after: number, hits: number, near: number): number {
 }
 
 /** A count and its limit. */
-export interface CountState {
+interface CountState {
   readonly requestsPerUnit: number;
   readonly nearLimitRatio: number;
   readonly after: number;

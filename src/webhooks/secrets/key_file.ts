@@ -9,7 +9,7 @@ const OWNER_ONLY = 0o600;
 const OTHERS = 0o077;
 
 /** Where a key file may be. */
-export interface KeyFilePlaces {
+interface KeyFilePlaces {
   readonly named: string | undefined;
   /** Next to the store; absent where instances share the store, so that none may create its own key. */
   readonly ofStore: string | undefined;

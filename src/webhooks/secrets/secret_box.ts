@@ -10,7 +10,7 @@ const SETTING = "WEBHOOK_ENCRYPTION_KEY";
 const HASHING = new TextEncoder().encode("weir hash of values");
 
 /** Where the keys come from. */
-export interface SecretBoxOptions {
+interface SecretBoxOptions {
   /** Of the setting: the first seals, all of them open. Without any the key file is used, and created. */
   readonly keys?: readonly Uint8Array[] | undefined;
   /** With `keys` it only opens what was sealed before there were any. Absent where none may be created. */

@@ -22,7 +22,7 @@ export type OpenKvNode = (
 ) => KvNodeLike;
 
 /** Options of a node of the cluster. */
-export interface KvClusterNodeOptions {
+interface KvClusterNodeOptions {
   readonly open: OpenKvNode;
   readonly placeExpiry: (expiry: LateExpiry) => boolean;
   readonly clock: Clock;
