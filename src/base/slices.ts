@@ -19,7 +19,7 @@ export class SlicedWork {
     this.#slice();
   }
 
-  /** Whether nothing is left to do. */
+  /** True if nothing is left to do. */
   get isDone(): boolean {
     return this.#steps === undefined;
   }

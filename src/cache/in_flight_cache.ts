@@ -68,7 +68,7 @@ class Gate {
   refused = 0;
   /** Since when there is no answer: the last one, or the first hit that waits after it. */
   #silentSince = -Infinity;
-  /** Whether the last call was answered: a failure does not end the silence. */
+  /** True if the last call was answered: a failure does not end the silence. */
   #isAnswered = false;
   /** The call of the last hit, how many of its hits are left, and why it was refused. */
   readonly #last: { caller: Caller | undefined; left: number; refusal: CacheError | undefined } = {

@@ -15,7 +15,7 @@ export class KeyRoom {
     return this.#keys;
   }
 
-  /** Whether there is no room for another key of this length; an empty table has room for any. */
+  /** True if there is no room for another key of this length; an empty table has room for any. */
   isFull(length: number): boolean {
     if (this.#keys === 0) return false;
     return this.#keys >= this.#maxKeys || this.#length + length > this.#maxKeys * BYTES_PER_KEY;

@@ -49,7 +49,7 @@ export interface CallContext {
   readonly fields?: readonly (readonly [name: string, value: string])[] | undefined;
   /** The value of a header, by its name in lower case. */
   header(name: string): string | undefined;
-  /** Whether the call was cancelled, is past its deadline, or is answered. */
+  /** True if the call was cancelled, is past its deadline, or is answered. */
   readonly cancelled: boolean;
 }
 

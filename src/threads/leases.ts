@@ -30,7 +30,7 @@ interface ClaimTerms {
 export interface Lease {
   /** Aborts when the lease is lost, or when the process stops. */
   readonly signal: AbortSignal;
-  /** Whether the lease is certainly held at this moment. */
+  /** True if the lease is certainly held at this moment. */
   isHeld(): boolean;
 }
 

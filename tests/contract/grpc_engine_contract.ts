@@ -28,7 +28,7 @@ class Probe {
   readonly hold = Promise.withResolvers<void>();
   /** The call that is held. */
   held: CallContext | undefined;
-  /** Whether it was over already when it came. */
+  /** True if it was over already when it came. */
   wasGone = false;
 
   readonly service: GrpcService = {

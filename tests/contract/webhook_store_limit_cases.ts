@@ -41,7 +41,7 @@ function end(store: TestStore, before: number, max = 10) {
   return store.write(endEpisodes, { max, now: before + EPISODE_GRACE_MS, newId });
 }
 
-/** Whether there is anything to end. */
+/** True if there is anything to end. */
 function isOver(store: TestStore, before: number): Promise<boolean> {
   return store.read(isEpisodeOver, before + EPISODE_GRACE_MS);
 }

@@ -198,7 +198,7 @@ function forget(
   return { key, expiresInSeconds, windowEnd };
 }
 
-/** Whether the expiry of a group is set; its counter keeps the proof. */
+/** True if the expiry of a group is set; its counter keeps the proof. */
 function isCovered({ counter, windowEnd }: WindowGroup, expiries: KvExpiries): boolean {
   const isOwnWindow = counter.windowEnd === windowEnd;
   if (isOwnWindow && counter.expiry === expiries.generation) return true;

@@ -35,7 +35,7 @@ export class KvExpiries {
     return this.#generation;
   }
 
-  /** Whether an expiry at least as late is set for this key. */
+  /** True if an expiry at least as late is set for this key. */
   covers(key: string, windowEnd: number): boolean {
     if (this.#byEnd.get(windowEnd)?.keys.has(key) === true) return true;
     for (const [end, { keys }] of this.#byEnd) {
@@ -100,7 +100,7 @@ export class KvLateExpiries {
   /** By the sweeps until they are set once more. */
   readonly #unconfirmed: LateExpiry[][] = Array.from({ length: SWEEPS_TO_CONFIRM }, () => []);
 
-  /** Whether the next batch has some to take. */
+  /** True if the next batch has some to take. */
   get isOwed(): boolean {
     return this.#owed.size > 0;
   }

@@ -19,7 +19,7 @@ export function localStatus(code: GrpcCode, message: string): CallStatus {
   return { code, message, metadata: NO_METADATA };
 }
 
-/** Whether the server sent this status with an answer, instead of the client giving it to the call. */
+/** True if the server sent this status with an answer, instead of the client giving it to the call. */
 export function isSent({ metadata }: CallStatus): boolean {
   return metadata !== NO_METADATA;
 }

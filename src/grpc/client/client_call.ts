@@ -15,7 +15,7 @@ export interface CallTaker {
   ended(status: CallStatus, now: number): void;
   /** A part of what was queued is sent. */
   advanced?(): void;
-  /** Whether so many messages wait that the server must not send more, until `readOn`. */
+  /** True if so many messages wait that the server must not send more, until `readOn`. */
   readonly isFull?: boolean;
 }
 
@@ -41,7 +41,7 @@ export class ClientCall implements OutgoingStream {
   isOver = false;
   /** Called once when the call is over. */
   onOver: (() => void) | undefined;
-  /** Whether the whole request is sent or queued in one frame, so that nothing more is sent. */
+  /** True if the whole request is sent or queued in one frame, so that nothing more is sent. */
   isWhole = false;
   #outgoing: Outgoing | undefined;
   #window: ReceiveWindow | undefined;
@@ -71,12 +71,12 @@ export class ClientCall implements OutgoingStream {
     return this.#window ??= new ReceiveWindow(STREAM_WINDOW);
   }
 
-  /** Whether no further message may be sent. */
+  /** True if no further message may be sent. */
   get isRequestEnded(): boolean {
     return this.isWhole || this.#outgoing?.isEnded === true;
   }
 
-  /** Whether the request is sent to its end, so that its stream needs no reset after the answer. */
+  /** True if the request is sent to its end, so that its stream needs no reset after the answer. */
   get isRequestSent(): boolean {
     return this.isWhole || (this.#outgoing?.isEnded === true && this.#outgoing.queued === undefined);
   }

@@ -59,7 +59,7 @@ export class ClientCalls {
     return Math.max(0, this.#nextId - 2);
   }
 
-  /** Whether a call begins now, instead of waiting for the end of another. */
+  /** True if a call begins now, instead of waiting for the end of another. */
   get hasRoom(): boolean {
     return this.end === undefined && this.#running.size < this.maxRunning &&
       this.sender.output.length < QUEUED.outputBytes;

@@ -98,17 +98,17 @@ export class ClientConnection {
     greet(sender, SETTINGS);
   }
 
-  /** Whether `output` is the last of this connection and nothing more is read. */
+  /** True if `output` is the last of this connection and nothing more is read. */
   get isClosing(): boolean {
     return this.#isClosing;
   }
 
-  /** Whether the server has proved that it speaks HTTP/2, so that calls begin. */
+  /** True if the server has proved that it speaks HTTP/2, so that calls begin. */
   get isReady(): boolean {
     return this.#control.hasSettings;
   }
 
-  /** Whether received frames wait until the output is taken: `readOn` continues with them. */
+  /** True if received frames wait until the output is taken: `readOn` continues with them. */
   get isStalled(): boolean {
     return this.#isStalled;
   }

@@ -34,7 +34,7 @@ export class ClientControl {
     this.#options = options;
   }
 
-  /** Whether SETTINGS have arrived, which every server sends first. */
+  /** True if SETTINGS have arrived, which every server sends first. */
   get hasSettings(): boolean {
     return this.#hasSettings;
   }

@@ -119,7 +119,7 @@ export class GrpcConnection {
     return this.#closed.promise;
   }
 
-  /** Whether calls can begin: neither side has ended the connection. */
+  /** True if calls can begin: neither side has ended the connection. */
   get isOpen(): boolean {
     return this.calls.end === undefined;
   }

@@ -107,7 +107,7 @@ export class GrpcStream implements CallTaker, AsyncIterable<Uint8Array> {
     this.#sent = undefined;
   }
 
-  /** Whether the server must not send more. */
+  /** True if the server must not send more. */
   get isFull(): boolean {
     return this.#bytes >= STREAM_WINDOW;
   }

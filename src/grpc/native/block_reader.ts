@@ -34,7 +34,7 @@ export class BlockReader {
   streamId = 0;
   /** The last block, if it is whole and not decoded. */
   whole: Uint8Array | undefined;
-  /** Whether its stream depends on itself. */
+  /** True if its stream depends on itself. */
   isSelfDependent = false;
 
   constructor(taker: BlockTaker, limits: HeaderLimits = LIMITS) {
@@ -46,12 +46,12 @@ export class BlockReader {
     });
   }
 
-  /** Whether a block has begun and has not ended. */
+  /** True if a block has begun and has not ended. */
   get isOpen(): boolean {
     return (this.#flags & FLAG.END_HEADERS) === 0;
   }
 
-  /** Whether the last block ends its stream. */
+  /** True if the last block ends its stream. */
   get endsStream(): boolean {
     return (this.#flags & FLAG.END_STREAM) !== 0;
   }
@@ -71,7 +71,7 @@ export class BlockReader {
     return this.#decoder.changes;
   }
 
-  /** Whether the fields of the last block are too large, so that they are incomplete. */
+  /** True if the fields of the last block are too large, so that they are incomplete. */
   get overflowed(): boolean {
     return this.#decoder.overflowed;
   }

@@ -258,7 +258,7 @@ export class CallRunner {
   }
 }
 
-/** Whether the bytes are exactly one uncompressed message: the shape of nearly every request. */
+/** True if the bytes are exactly one uncompressed message: the shape of nearly every request. */
 function isOneMessage(body: Uint8Array): boolean {
   const length = body.length - MESSAGE_PREFIX_BYTES;
   return length >= 0 && body[0] === 0 && body[1] === 0 &&

@@ -64,7 +64,7 @@ export class Connection {
   readonly #control: ControlFrames;
   #isStalled = false;
   #isClosing = false;
-  /** Whether the connection is closed because the peer broke a rule or exceeded a limit. */
+  /** True if the connection is closed because the peer broke a rule or exceeded a limit. */
   isRefused = false;
   /** When bytes last arrived, in milliseconds. */
   lastReceivedAt: number;
@@ -112,17 +112,17 @@ export class Connection {
     greet(this.sender);
   }
 
-  /** Whether `output` is the last of this connection and nothing more is read. */
+  /** True if `output` is the last of this connection and nothing more is read. */
   get isClosing(): boolean {
     return this.#isClosing;
   }
 
-  /** Whether the peer has proved that it speaks HTTP/2. */
+  /** True if the peer has proved that it speaks HTTP/2. */
   get isEstablished(): boolean {
     return this.#control.hasSettings;
   }
 
-  /** Whether received frames wait until the output is taken: `readOn` continues with them. */
+  /** True if received frames wait until the output is taken: `readOn` continues with them. */
   get isStalled(): boolean {
     return this.#isStalled;
   }

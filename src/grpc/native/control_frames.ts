@@ -36,7 +36,7 @@ export class ControlFrames {
     this.#options = options;
   }
 
-  /** Whether SETTINGS have arrived, which every client sends first. */
+  /** True if SETTINGS have arrived, which every client sends first. */
   get hasSettings(): boolean {
     return this.#hasSettings;
   }
@@ -130,7 +130,7 @@ export function checkPing(streamId: number, payload: Uint8Array): void {
   }
 }
 
-/** Whether SETTINGS acknowledge ours; checks everything but the values. */
+/** True if SETTINGS acknowledge ours; checks everything but the values. */
 export function isSettingsAck(flags: number, streamId: number, payload: Uint8Array): boolean {
   if (streamId !== 0) throw new ConnectionError("PROTOCOL_ERROR", `SETTINGS on stream ${streamId}`);
   if ((flags & FLAG.ACK) === 0) return false;

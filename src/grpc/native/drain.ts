@@ -20,12 +20,12 @@ export class Drain {
     this.#sender = sender;
   }
 
-  /** Whether the last stream is named, so that no further one is accepted. */
+  /** True if the last stream is named, so that no further one is accepted. */
   get isFinal(): boolean {
     return this.#state === "final";
   }
 
-  /** Whether streaming calls go on while the connection drains. */
+  /** True if streaming calls go on while the connection drains. */
   get keepsStreams(): boolean {
     return this.#keepsStreams;
   }
@@ -40,7 +40,7 @@ export class Drain {
     return true;
   }
 
-  /** Whether the answer to a PING proves that the first GOAWAY has been read. */
+  /** True if the answer to a PING proves that the first GOAWAY has been read. */
   isAnnounceRead(payload: Uint8Array): boolean {
     return this.#state === "announced" && readUint32(payload, 0) === PING_MARK;
   }
@@ -52,7 +52,7 @@ export class Drain {
     this.#sender.goAway(lastStreamId, "NO_ERROR", "");
   }
 
-  /** Whether every accepted call is answered, when these streams are open. */
+  /** True if every accepted call is answered, when these streams are open. */
   isOver(streamIds: Iterable<number>): boolean {
     if (this.#state !== "final") return false;
     for (const id of streamIds) if (id <= this.#lastStreamId) return false;

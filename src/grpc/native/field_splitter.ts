@@ -44,7 +44,7 @@ export class FieldSplitter {
     this.#to = to;
   }
 
-  /** Whether the block may end here. */
+  /** True if the block may end here. */
   get isWhole(): boolean {
     return this.#heldLength === 0 && this.#skip === 0 && !this.#isValueDue;
   }

@@ -30,9 +30,9 @@ interface Queued {
 export class Outgoing {
   /** Bytes of DATA that the peer still accepts. */
   window: number;
-  /** Whether the headers are sent. */
+  /** True if the headers are sent. */
   headersSent = false;
-  /** Whether its end is sent or queued. */
+  /** True if its end is sent or queued. */
   isEnded = false;
   queued: Queued | undefined;
 

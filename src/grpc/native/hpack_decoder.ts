@@ -84,7 +84,7 @@ export class HpackDecoder {
     return this.#changes;
   }
 
-  /** Whether the last block exceeded the limit, so that its fields are incomplete. */
+  /** True if the last block exceeded the limit, so that its fields are incomplete. */
   get overflowed(): boolean {
     return this.#listBytes > this.#maxListBytes;
   }

@@ -22,7 +22,7 @@ export class RateGuard {
     this.#left = Math.min(this.#options.burst, this.#left + count);
   }
 
-  /** Whether so many tokens are there without waiting. */
+  /** True if so many tokens are there without waiting. */
   has(cost: number): boolean {
     return this.#left >= cost;
   }

@@ -166,7 +166,7 @@ function nameFault(name: string): string | undefined {
   return CONNECTION_HEADERS.has(name) ? `the header "${name}" is specific to a connection` : undefined;
 }
 
-/** Whether a name consists of lower-case letters, digits and the marks that RFC 9110 allows. */
+/** True if a name consists of lower-case letters, digits and the marks that RFC 9110 allows. */
 function isToken(name: string): boolean {
   if (name.length === 0) return false;
   for (let index = 0; index < name.length; index++) {

@@ -41,7 +41,7 @@ export class Sender extends FrameSender<ServerStream> {
     this.events.finished(stream);
   }
 
-  /** Whether the windows of a new stream have room for a whole response with a message of this length. */
+  /** True if the windows of a new stream have room for a whole response with a message of this length. */
   canSend(messageBytes: number): boolean {
     const length = MESSAGE_PREFIX_BYTES + messageBytes;
     return length <= this.window && length <= this.initialWindow && this.output.length < LIMITS.unsentBytes;

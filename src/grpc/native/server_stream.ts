@@ -10,7 +10,7 @@ import type { RequestHead } from "./request_head.ts";
 class IncomingRequest {
   readonly window = new ReceiveWindow(LIMITS.streamWindow);
   #length = 0;
-  /** Whether nothing more arrives. */
+  /** True if nothing more arrives. */
   isEnded = false;
   /** When the request was complete, in milliseconds; 0 before. */
   endedAt = 0;
@@ -79,7 +79,7 @@ export class ServerStream implements CallContext, OutgoingStream {
     this.outgoing = new Outgoing(sendWindow);
   }
 
-  /** Whether nothing may be added to the response: it has ended, or the stream was reset or lost. */
+  /** True if nothing may be added to the response: it has ended, or the stream was reset or lost. */
   get isAnswered(): boolean {
     return this.outgoing.isEnded || this.isClosed;
   }

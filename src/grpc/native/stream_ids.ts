@@ -17,7 +17,7 @@ export class StreamIds {
     this.last = id;
   }
 
-  /** Whether the id was skipped when a higher one was opened. */
+  /** True if the id was skipped when a higher one was opened. */
   wasSkipped(id: number): boolean {
     return this.#skipped.some(([from, to]) => id >= from && id <= to);
   }
@@ -30,7 +30,7 @@ export class StreamIds {
     if (oldest !== undefined) this.#resetHere.delete(oldest);
   }
 
-  /** Whether we reset the stream recently. */
+  /** True if we reset the stream recently. */
   wasResetHere(id: number): boolean {
     return this.#resetHere.has(id);
   }

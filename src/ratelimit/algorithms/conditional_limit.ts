@@ -29,7 +29,7 @@ export function take(
     : takeFromBucket(state, at, limit, nowUs, hits);
 }
 
-/** Whether a counter was last changed after this time, in microseconds since the epoch: the clock was set back. */
+/** True if a counter was last changed after this time, in microseconds since the epoch: the clock was set back. */
 export function isInFuture(
   state: Float64Array,
   at: number,

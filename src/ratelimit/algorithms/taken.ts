@@ -3,7 +3,7 @@ export const HELD_US = 1_000_000;
 
 /** What became of conditional hits. */
 export interface Taken {
-  /** Whether all hits were taken; of a question, whether one hit would pass; true for hits that are given back. */
+  /** True if all hits were taken; of a question, whether one hit would pass; true for hits that are given back. */
   readonly granted: boolean;
   /** Hits that count now, after these. */
   readonly used: number;

@@ -43,7 +43,7 @@ export interface Outcome {
   readonly decision: Decision;
   /** One per descriptor; undefined without a limit. */
   readonly stats: readonly (RuleStats | undefined)[];
-  /** Whether global shadow mode changed the overall code to OK. */
+  /** True if global shadow mode changed the overall code to OK. */
   readonly globalShadow: boolean;
   readonly overLimitKeys: readonly OverLimitKey[];
   /** What rules with events report. */
@@ -93,7 +93,7 @@ export function decide(plan: Plan, counts: readonly Counted[], policy: Policy, n
   return { decision, stats, globalShadow, overLimitKeys, facts };
 }
 
-/** Whether the local cache knew that the key of a hit is over its limit. */
+/** True if the local cache knew that the key of a hit is over its limit. */
 export function isKnownOverLimit(count: Counted): boolean {
   return count === OVER_LIMIT_LOCALLY || (typeof count !== "number" && "isKnown" in count);
 }

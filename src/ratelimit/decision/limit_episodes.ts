@@ -131,7 +131,7 @@ export class LimitEpisodes implements LimitEventSink {
     this.suppressed += count;
   }
 
-  /** Whether there is nothing to report, now or later. */
+  /** True if there is nothing to report, now or later. */
   get isEmpty(): boolean {
     return this.#ended.length === 0 && this.#unreported.count === 0 &&
       LIMIT_EVENTS.every((event) => this.#open[event].size === 0);

@@ -8,14 +8,14 @@ export interface Policy {
   /** The share of a limit above which hits are near it, 0 to 1. */
   readonly nearLimitRatio: number;
   readonly shadowMode: boolean;
-  /** Whether a call is over its limit only when all descriptors are. */
+  /** True if a call is over its limit only when all descriptors are. */
   readonly quotaMode: boolean;
-  /** Whether descriptors are not counted if another one of the call is over its limit. */
+  /** True if descriptors are not counted if another one of the call is over its limit. */
   readonly stopIncrementWhenOverLimit: boolean;
   /** The default of rules without a mode. */
   readonly onCacheFailure: CacheFailureMode;
   readonly responseHeaders: Readonly<Record<"limit" | "remaining" | "reset", string>> | undefined;
-  /** Whether responses have `RateLimit` and `RateLimit-Policy`. */
+  /** True if responses have `RateLimit` and `RateLimit-Policy`. */
   readonly standardHeaders: boolean;
   readonly dynamicMetadata: boolean;
 }

@@ -9,9 +9,9 @@ type MatchKind = "exact" | "pattern" | "key";
 interface WalkedRule {
   readonly rule: string;
   readonly by: MatchKind;
-  /** Whether it matches, even if another rule is more specific. */
+  /** True if it matches, even if another rule is more specific. */
   readonly matches: boolean;
-  /** Whether it is the most specific match. */
+  /** True if it is the most specific match. */
   readonly chosen: boolean;
   readonly why: string;
 }

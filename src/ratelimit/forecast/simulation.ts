@@ -29,7 +29,7 @@ export interface SimulatedStatus {
   /** Undefined if there is none, or if it is replaced. */
   readonly limit: RateLimit | undefined;
   readonly remaining: number;
-  /** Whether it is over its limit in shadow mode. */
+  /** True if it is over its limit in shadow mode. */
   readonly shadowed: boolean;
 }
 

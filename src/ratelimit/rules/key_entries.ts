@@ -40,7 +40,7 @@ export function keyEntries(entries: readonly Entry[], counted?: readonly number[
   });
 }
 
-/** Whether a text of any length is hashed; one that ends as a hashed one does could be taken for it. */
+/** True if a text of any length is hashed; one that ends as a hashed one does could be taken for it. */
 function isAlwaysHashed(text: string): boolean {
   if (!text.isWellFormed()) return true;
   return text.length >= MARK_AND_DIGEST_LENGTH && text.startsWith(MARK, text.length - MARK_AND_DIGEST_LENGTH);

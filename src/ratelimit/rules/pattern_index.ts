@@ -156,7 +156,7 @@ export function compilePattern(text: string): Pattern {
   return { text, prefix, suffix, middle, minLength };
 }
 
-/** Whether the whole value matches. */
+/** True if the whole value matches. */
 export function matchesPattern(pattern: Pattern, value: string): boolean {
   if (value.length < pattern.minLength) return false;
   if (!value.startsWith(pattern.prefix) || !value.endsWith(pattern.suffix)) return false;

@@ -13,7 +13,7 @@ export interface DueEndpointsOptions {
   readonly clock: Clock;
   readonly timeoutMs: number;
   readonly isBusy: (endpointId: string) => boolean;
-  /** Whether the endpoint is failing, and its next attempt has to wait: until a later look, it is not hot. */
+  /** True if the endpoint is failing, and its next attempt has to wait: until a later look, it is not hot. */
   readonly isPaused: (endpointId: string) => boolean;
 }
 
@@ -38,7 +38,7 @@ export class DueEndpoints {
     return this.#longestMs;
   }
 
-  /** Whether there may be more to claim. */
+  /** True if there may be more to claim. */
   get isHot(): boolean {
     return this.#hot.size > 0;
   }

@@ -114,7 +114,7 @@ export class EndpointShares {
     if (this.#known.size > MOST_KNOWN && oldest !== undefined) this.#known.delete(oldest);
   }
 
-  /** Whether an endpoint is failing, and its next attempt has to wait. */
+  /** True if an endpoint is failing, and its next attempt has to wait. */
   isPaused(endpointId: string, elapsed: number): boolean {
     return (this.#known.get(endpointId)?.pausedUntil ?? 0) > elapsed;
   }
@@ -125,7 +125,7 @@ export class EndpointShares {
     if (known !== undefined) this.#known.set(endpointId, { ...known, pausedUntil: 0 });
   }
 
-  /** Whether no attempt of an endpoint has ended yet. */
+  /** True if no attempt of an endpoint has ended yet. */
   isNew(endpointId: string): boolean {
     return !this.#known.has(endpointId);
   }

@@ -5,7 +5,7 @@ import { SendError } from "../../net/outbound/send_error.ts";
 /** How a URL is checked. */
 export interface UrlProblemOptions extends Pick<DialOptions, "clock" | "lookup"> {
   readonly lookupTimeoutMs: number;
-  /** Whether a proxy connects; it then decides about addresses, and resolves names. */
+  /** True if a proxy connects; it then decides about addresses, and resolves names. */
   readonly isProxied?: boolean | undefined;
 }
 

@@ -19,7 +19,7 @@ interface Budget {
 /** A response body, or the first part of one. */
 export interface ResponseText {
   readonly text: string;
-  /** Whether more followed, and a secret may be cut at the end. */
+  /** True if more followed, and a secret may be cut at the end. */
   readonly isCut: boolean;
 }
 
@@ -94,7 +94,7 @@ function endOf(text: string, at: number, form: Form, budget: Budget): number | u
   return Math.max(...places);
 }
 
-/** Whether the text ends in the middle of a form that begins here. */
+/** True if the text ends in the middle of a form that begins here. */
 function isCutForm(text: string, at: number, form: Form, budget: Budget): boolean {
   let places: readonly number[] = [at];
   for (const ways of form) {

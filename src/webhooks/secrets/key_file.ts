@@ -13,7 +13,7 @@ interface KeyFilePlaces {
   readonly named: string | undefined;
   /** Next to the store; absent where instances share the store, so that none may create its own key. */
   readonly ofStore: string | undefined;
-  /** Whether the settings hold keys: a key file only opens older secrets then. */
+  /** True if the settings hold keys: a key file only opens older secrets then. */
   readonly hasKeys: boolean;
   readonly logger: Logger;
 }

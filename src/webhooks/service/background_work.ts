@@ -13,9 +13,9 @@ import type { WebhookStore } from "../store/store.ts";
 
 /** The right to do the work of a store. */
 export interface TakenWork {
-  /** Whether no other process has it; claims of others are void then. */
+  /** True if no other process has it; claims of others are void then. */
   readonly isSole: boolean;
-  /** Whether it is still held; called several times a second. */
+  /** True if it is still held; called several times a second. */
   keep(): boolean;
   release(): void;
 }
@@ -93,7 +93,7 @@ export class BackgroundWork {
     this.#lockCheck.start();
   }
 
-  /** Whether the lock is taken and the work has begun. */
+  /** True if the lock is taken and the work has begun. */
   get isWorking(): boolean {
     return this.#dispatcher !== undefined && !this.#isStopping;
   }

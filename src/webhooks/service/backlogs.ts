@@ -59,7 +59,7 @@ export class Backlogs {
     return new Set(this.#full.keys());
   }
 
-  /** Whether there are endpoints with a full backlog. */
+  /** True if there are endpoints with a full backlog. */
   get isAnyFull(): boolean {
     return this.#full.size > 0;
   }

@@ -49,7 +49,7 @@ export interface WebhookOptions extends StoreBoundSettings {
   /** Ranges that requests of workflows may reach in addition to public addresses. */
   readonly workflowAllowCidrs: readonly string[];
   readonly maxRunning: number;
-  /** Whether spans are sent. */
+  /** True if spans are sent. */
   readonly isTraced: boolean;
   /** Of Weir, for the user agent. */
   readonly version: string;
@@ -99,7 +99,7 @@ export type FromWebhookWorker =
     readonly domain: string;
     readonly descriptors: readonly LimitDescriptor[];
   }
-  /** Whether the batch was written; one that was not is lost. */
+  /** True if the batch was written; one that was not is lost. */
   | { readonly type: "reported"; readonly isWritten: boolean }
   /** Every second, or as soon as the store answers; `alive` comes every second in any case. */
   | { readonly type: "metrics"; readonly metrics: WebhookMetrics }

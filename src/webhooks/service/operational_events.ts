@@ -20,7 +20,7 @@ export interface OperationalEventsOptions {
   readonly newId: () => string;
   readonly secretBox: { hash(text: string): Promise<string> };
   readonly logger: Logger;
-  /** Whether the store is larger than its bound: events are then lost. */
+  /** True if the store is larger than its bound: events are then lost. */
   readonly isStoreFull: () => boolean;
   /** Events were written that go to these endpoints. */
   readonly onWritten: (endpointIds: readonly string[]) => void;

@@ -48,7 +48,7 @@ interface Trouble {
   readonly error: StoreError;
   /** By the clock's `elapsed`. */
   readonly at: number;
-  /** Whether `metrics` has returned it. */
+  /** True if `metrics` has returned it. */
   isShown: boolean;
 }
 
@@ -114,7 +114,7 @@ export class WebhookService implements WebhookCalls {
     this.#parts.workflows.onEvent?.((event) => this.#operationalEvents.report(event));
   }
 
-  /** Whether this process dispatches and runs steps. */
+  /** True if this process dispatches and runs steps. */
   get isWorking(): boolean {
     return this.#work.isWorking;
   }

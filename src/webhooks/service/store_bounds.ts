@@ -22,7 +22,7 @@ export interface StoreBoundsOptions extends StoreBoundSettings {
   readonly clock: Clock;
   readonly newId: () => string;
   readonly logger: Logger;
-  /** Whether this process does the work of the store. */
+  /** True if this process does the work of the store. */
   readonly isWorking: () => boolean;
 }
 
@@ -64,7 +64,7 @@ export class StoreBounds implements AcceptanceBounds {
     await this.#loop.stop();
   }
 
-  /** Whether the store is larger than its bound. */
+  /** True if the store is larger than its bound. */
   get isFull(): boolean {
     return this.#isFull;
   }

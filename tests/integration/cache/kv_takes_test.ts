@@ -16,7 +16,7 @@ import { takeHits } from "../../../src/ratelimit/decision/take_hits.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** Whether hits were granted, and how many count then. */
+/** True if hits were granted, and how many count then. */
 function grantedAndUsed(answers: readonly Taken[]): (readonly [boolean, number])[] {
   return answers.map(({ granted, used }) => [granted, used]);
 }

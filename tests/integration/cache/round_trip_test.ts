@@ -19,7 +19,7 @@ function steppingClock(): Clock {
   return { ...systemClock, elapsed: () => ++steps * STEP_MS };
 }
 
-/** Whether a duration is some steps of that clock. */
+/** True if a duration is some steps of that clock. */
 function isSteps(ms: number): boolean {
   return ms > 0 && Number.isInteger(ms / STEP_MS);
 }

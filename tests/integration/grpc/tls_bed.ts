@@ -177,7 +177,7 @@ export class TlsPeer implements AsyncDisposable {
     this.fingerprint = seen.fingerprint;
   }
 
-  /** Whether the connection lives. */
+  /** True if the connection lives. */
   get isOpen(): boolean {
     return this.#isOpen;
   }

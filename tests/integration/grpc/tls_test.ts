@@ -349,7 +349,7 @@ async function oldClient(port: number): Promise<string> {
   return (await openssl(["s_client", "-connect", `127.0.0.1:${port}`, ...version])).text;
 }
 
-/** Whether a client began a session of TLS 1.2 or took up the one in a file. */
+/** True if a client began a session of TLS 1.2 or took up the one in a file. */
 async function sessionOf(port: number, own: CertificateFiles, flags: readonly string[]): Promise<string> {
   const { text } = await openssl([
     ...["s_client", "-connect", `127.0.0.1:${port}`, "-tls1_2", "-alpn", "h2"],
@@ -358,7 +358,7 @@ async function sessionOf(port: number, own: CertificateFiles, flags: readonly st
   return /^(?:New|Reused)(?=, TLS)/m.exec(text)?.[0] ?? text;
 }
 
-/** Whether the port closes a connection on which HTTP/2 comes in plain text. */
+/** True if the port closes a connection on which HTTP/2 comes in plain text. */
 async function plainText(port: number): Promise<boolean> {
   const socket = net.connect(port, "127.0.0.1");
   socket.on("error", () => {}).on(

@@ -90,7 +90,7 @@ export class HttpsClient implements Disposable {
   }
 
   /**
-   * Whether a new connection meets a certificate that the authority issued. One that the kernel put into the
+   * True if a new connection meets a certificate that the authority issued. One that the kernel put into the
    * queue of a listener that was just closed is reset; then another one is tried.
    */
   async trusts(): Promise<boolean> {

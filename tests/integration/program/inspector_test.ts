@@ -50,7 +50,7 @@ function handles(pid: number): boolean {
   return (BigInt(`0x${mask}`) & SIGUSR1_BIT) !== 0n;
 }
 
-/** Whether this process, and no other on the machine, listens on the port of the inspector. */
+/** True if this process, and no other on the machine, listens on the port of the inspector. */
 function listens(pid: number): boolean {
   const port = `:${INSPECTOR_PORT.toString(16).toUpperCase()}`;
   const rows = Deno.readTextFileSync(`/proc/${pid}/net/tcp`).split("\n").map((line) =>

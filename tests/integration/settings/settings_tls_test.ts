@@ -158,7 +158,7 @@ Deno.test({
   },
 });
 
-/** Whether a client with this certificate, or with none, is served on the gRPC port. */
+/** True if a client with this certificate, or with none, is served on the gRPC port. */
 async function isWelcome(
   service: ServeFixture,
   { authority }: Certificates,

@@ -148,7 +148,7 @@ async function checkAll(
   }
 }
 
-/** Whether the connection is encrypted, or why there is none. */
+/** True if the connection is encrypted, or why there is none. */
 async function isEncrypted(url: string): Promise<boolean | string> {
   const opening = handled(connectTo(url));
   if ((await Promise.allSettled([opening]))[0]?.status === "rejected") return await refusal(opening);

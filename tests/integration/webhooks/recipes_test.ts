@@ -32,7 +32,7 @@ interface Runner {
   /** The program that it needs; none but Deno when absent. */
   readonly needs?: string;
   readonly file: string;
-  /** Whether the recipe verifies the signature of the body alone, so that it cannot see a later time. */
+  /** True if the recipe verifies the signature of the body alone, so that it cannot see a later time. */
   readonly isTimeUnsigned?: boolean;
   readonly text: (recipe: string) => string;
   readonly command: (file: string) => readonly [program: string, ...args: string[]];

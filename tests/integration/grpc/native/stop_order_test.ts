@@ -4,7 +4,7 @@ import { FRAME, FRAME_HEADER_BYTES } from "../../../../src/grpc/native/frames.ts
 import { EngineBed } from "../../../harness/engine_bed.ts";
 
 /**
- * Whether a port of 127.0.0.1 listens, as the kernel reports at this moment. A program of another test may listen on
+ * True if a port of 127.0.0.1 listens, as the kernel reports at this moment. A program of another test may listen on
  * the same port of another address.
  */
 function listens(port: number): boolean {
@@ -13,7 +13,7 @@ function listens(port: number): boolean {
   return lines.some((line) => line.includes(`${local}00000000:0000 0A`));
 }
 
-/** Whether one of the frames is a GOAWAY. */
+/** True if one of the frames is a GOAWAY. */
 function hasGoAway(frames: Uint8Array): boolean {
   const view = new DataView(frames.buffer, frames.byteOffset, frames.byteLength);
   for (let at = 0; at + FRAME_HEADER_BYTES <= frames.length;) {

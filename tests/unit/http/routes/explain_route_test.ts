@@ -55,7 +55,7 @@ class Bed implements AsyncDisposable {
     return { status: response.status, body: await response.json() };
   }
 
-  /** Whether the answer shows counts, what it says of them, and the count of the first descriptor. */
+  /** True if the answer shows counts, what it says of them, and the count of the first descriptor. */
   async counts(token?: string): Promise<unknown> {
     const { status, body } = await this.get(ASKED, token);
     const { counts, descriptors, reason } = body;
