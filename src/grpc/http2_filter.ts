@@ -8,7 +8,7 @@ import type { HeaderField } from "./native/hpack_decoder.ts";
 import { LIMITS } from "./native/limits.ts";
 import { RateGuard } from "./native/rate_guard.ts";
 import { MAX_TRACE_FIELDS, USED_HEADERS } from "./native/request_head.ts";
-import { TRACE_HEADERS } from "../telemetry/trace_context.ts";
+import { TRACE_HEADERS } from "../base/trace_context.ts";
 
 /** Size of the fields that are passed on, which then fit into one frame. */
 const MAX_KEPT_BYTES = 15_000;

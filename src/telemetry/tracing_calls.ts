@@ -1,7 +1,7 @@
 import type { Decide } from "./tracing_decision.ts";
 import { SPAN_KINDS, type SpanRecord, type SpanShape } from "./tracing_span_record.ts";
 import type { CallTracer } from "./tracing_spans.ts";
-import type { HeaderSource } from "./trace_context.ts";
+import type { HeaderSource } from "../base/trace_context.ts";
 
 /** A gRPC service whose unary methods are traced. */
 export interface TracedService {

@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import type { LogFields } from "../base/log.ts";
 import { SPAN_KINDS, type SpanOrigin, SpanRecord, type SpanShape } from "./tracing_span_record.ts";
-import { type HeaderSource, namesTrace, passedTraceState, readTraceParent } from "./trace_context.ts";
+import { type HeaderSource, namesTrace, passedTraceState, readTraceParent } from "../base/trace_context.ts";
 
 /** Which calls are traced, and who takes their spans. */
 interface CallTracerOptions {

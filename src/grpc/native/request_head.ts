@@ -1,5 +1,5 @@
 import type { GrpcMethod } from "../grpc_service.ts";
-import { TRACE_HEADERS } from "../../telemetry/trace_context.ts";
+import { TRACE_HEADERS } from "../../base/trace_context.ts";
 import { StreamError } from "./frames.ts";
 import type { FieldTaker, HeaderField } from "./hpack_decoder.ts";
 

@@ -1,6 +1,6 @@
 import { createTraceState } from "@opentelemetry/api";
 import { assertEquals } from "#assert";
-import { passedTraceState, readTraceParent, type TraceParent } from "../../../src/telemetry/trace_context.ts";
+import { passedTraceState, readTraceParent, type TraceParent } from "../../../src/base/trace_context.ts";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SPAN = "00f067aa0ba902b7";
