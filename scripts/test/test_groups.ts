@@ -28,20 +28,6 @@ const EXAMPLES = "src/rest";
  * that number, and the process ends with a panic. So the files with such sockets run in a process with one thread.
  */
 export const UNIX_SOCKETS: readonly string[] = [
-  "tests/contract/grpc_js_engine_test.ts",
-  "tests/contract/kv_cache_test.ts",
-  "tests/contract/native_engine_test.ts",
-  "tests/integration/cli/bench_test.ts",
-  "tests/integration/cli/client_test.ts",
-  "tests/integration/grpc/client/dial_test.ts",
-  "tests/integration/grpc/tls_test.ts",
-  "tests/integration/grpc/unix_socket_test.ts",
-  "tests/integration/program/descriptors_test.ts",
-  "tests/integration/program/grpc_test.ts",
-  "tests/integration/program/permissions_test.ts",
-  "tests/integration/program/rolling_restart_test.ts",
-  "tests/integration/settings/settings_kv_test.ts",
-  "tests/integration/settings/settings_service_test.ts",
   "tests/integration/webhooks/postgres_connection_test.ts",
 ];
 const UNIT_FLAGS = [

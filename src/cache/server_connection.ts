@@ -1,11 +1,14 @@
 import type { Buffer } from "node:buffer";
 import net from "node:net";
+import type { Duplex } from "node:stream";
 import tls from "node:tls";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import { type DialAddress, hostPort } from "../base/host_port.ts";
+import { ConnectionStream } from "../net/connection_stream.ts";
 import type { PooledConnection } from "../net/pool.ts";
 import { explainedTlsError } from "../net/tls_problem.ts";
+import { connectUnix } from "../net/unix_socket.ts";
 import { unlessAborted, withTimeout } from "../base/wait.ts";
 import { readTlsFiles, type TlsFiles } from "./tls_files.ts";
 
@@ -19,13 +22,13 @@ interface OpeningOptions {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   /** Called with the stream while it is being opened. */
-  readonly onStream?: ((stream: net.Socket) => void) | undefined;
+  readonly onStream?: ((stream: Duplex) => void) | undefined;
 }
 
 /** Makes an open stream a usable connection. */
 interface Greeting<C> {
   /** `lost` is called once when the connection ends. */
-  create(stream: net.Socket, lost: (reason: string) => void): C;
+  create(stream: Duplex, lost: (reason: string) => void): C;
   greet(greeted: Greeted<C>): Promise<void>;
 }
 
@@ -61,7 +64,7 @@ export function noAnswer(timeoutMs: number): string {
 
 /** An open connection to a server. Writes do not wait for one another; replies come in their order. */
 export class ServerConnection<Reply> implements PooledConnection {
-  readonly #stream: net.Socket;
+  readonly #stream: Duplex;
   readonly #lost: (reason: string) => void;
   /** The writes whose replies are not complete, in their order. */
   #pending: PendingWrite<Reply | Error>[] = [];
@@ -73,7 +76,7 @@ export class ServerConnection<Reply> implements PooledConnection {
    * connection ends, after everything that was written was answered.
    */
   constructor(
-    stream: net.Socket,
+    stream: Duplex,
     lost: (reason: string) => void,
     read: (bytes: Buffer, onReply: (reply: Reply) => void) => void,
   ) {
@@ -181,7 +184,7 @@ export async function openServerConnection<
 }
 
 /** Opens a stream; rejects with the reason, which for a rejected certificate says what is wrong with it. */
-async function openStream(options: OpeningOptions): Promise<net.Socket> {
+async function openStream(options: OpeningOptions): Promise<Duplex> {
   const { target, tls: files, timeoutMs, clock, signal, onStream } = options;
   const secure = files === undefined ? undefined : await withTimeout(
     unlessAborted(readTlsFiles(files), signal),
@@ -189,24 +192,44 @@ async function openStream(options: OpeningOptions): Promise<net.Socket> {
     clock,
     () => new Error(`the files of ${files.settings}_* were not read within ${timeoutMs} ms`),
   );
-  signal.throwIfAborted();
-  const stream = secure === undefined ? net.connect({ ...target }) : tls.connect({ ...secure, ...target });
+  const stream = secure === undefined
+    ? await plainStream(target, signal)
+    : await tlsStream(target, signal, secure);
   try {
     const connected = opened(stream, secure === undefined ? "connect" : "secureConnect");
     onStream?.(stream);
     await withTimeout(unlessAborted(connected, signal), timeoutMs, clock, () => {
       return new Error(`no connection within ${timeoutMs} ms`);
     });
-    return stream.setNoDelay(true);
+    if (stream instanceof net.Socket) stream.setNoDelay(true);
+    return stream;
   } catch (error) {
     stream.destroy();
     if (secure === undefined) throw error;
-    const connect = () => tls.connect({ ...secure, ...target, rejectUnauthorized: false });
-    throw await explainedTlsError(error, { connect, clock });
+    const unverified: tls.ConnectionOptions = { ...secure, rejectUnauthorized: false };
+    throw await explainedTlsError(error, { connect: () => tlsStream(target, signal, unverified), clock });
   }
 }
 
-function opened(stream: net.Socket, event: "connect" | "secureConnect"): Promise<void> {
+/** A stream that is connected or will be. */
+async function plainStream(target: DialAddress, signal: AbortSignal): Promise<ConnectionStream | net.Socket> {
+  return "path" in target ? await connectUnix(target.path, signal) : net.connect({ ...target });
+}
+
+async function tlsStream(
+  target: DialAddress,
+  signal: AbortSignal,
+  secure: tls.ConnectionOptions,
+): Promise<tls.TLSSocket> {
+  if (!("path" in target)) return tls.connect({ ...secure, ...target });
+  const below = await connectUnix(target.path, signal);
+  const stream = tls.connect({ ...secure, socket: below });
+  stream.once("close", () => below.destroy());
+  return stream;
+}
+
+function opened(stream: Duplex, event: "connect" | "secureConnect"): Promise<void> {
+  if (stream instanceof ConnectionStream) return Promise.resolve();
   return new Promise((resolve, reject) => {
     // It stays: a stream may fail more than once, and an error without a listener ends the process.
     stream.on("error", reject);

@@ -7,9 +7,9 @@ const READ_BYTES = 65_536;
 type Done = (error?: Error | null) => void;
 
 /**
- * An accepted connection as a stream like `net.Socket`. In Deno 2.9.3, a listener of `node:net` stops accepting without
- * an event when no file descriptor is left, and closes the descriptor of a unix socket twice. HTTP/2, TLS and HTTP
- * servers of `node:` accept this stream by `server.emit("connection", …)`.
+ * A connection of the runtime as a stream like `net.Socket`. In Deno 2.9.3, a listener of `node:net` stops accepting
+ * without an event when no file descriptor is left, and `node:net` closes the descriptor of a unix socket twice. HTTP/2,
+ * TLS and HTTP servers of `node:` accept this stream by `server.emit("connection", …)`.
  */
 export class ConnectionStream extends Duplex {
   readonly #connection: Deno.Conn;

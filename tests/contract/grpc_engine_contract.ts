@@ -1,6 +1,5 @@
 import { assertEquals, assertRejects } from "#assert";
 import http2 from "node:http2";
-import net from "node:net";
 import { systemClock } from "../../src/base/clock.ts";
 import { FakeClock, quickClock } from "../harness/fake_clock.ts";
 import type { GrpcEngine, GrpcEngineOptions } from "../../src/grpc/engine.ts";
@@ -364,7 +363,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
   async "a unix socket is taken over, whether somebody answers on it or not"(start) {
     const folder = await Deno.makeTempDir();
     const path = `${folder}/grpc.sock`;
-    await leaveSocketBehind(path);
+    leaveSocketBehind(path);
     const target = { kind: "unix", path, mode: 0o600 } as const;
     const { engine } = await open(start, { target });
     assertEquals([engine.address, ((await Deno.stat(path)).mode ?? 0) & 0o777], [`unix:${path}`, 0o600]);
@@ -387,9 +386,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
 };
 
 /** A socket file that nobody answers on, as a killed process leaves it. */
-async function leaveSocketBehind(path: string): Promise<void> {
-  const server = net.createServer();
-  await new Promise<void>((resolve) => server.listen(`${path}.live`, resolve));
-  await Deno.link(`${path}.live`, path);
-  await new Promise((resolve) => server.close(resolve));
+function leaveSocketBehind(path: string): void {
+  using _listener = Deno.listen({ transport: "unix", path: `${path}.live` });
+  Deno.linkSync(`${path}.live`, path);
 }

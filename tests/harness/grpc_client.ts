@@ -5,6 +5,7 @@ import {
   encodeRateLimitRequest,
   type WireRateLimitResponse,
 } from "../../src/wire/rls.ts";
+import { SocketRelay } from "./socket_relay.ts";
 
 /** The outcome of a call. */
 interface GrpcAnswer {
@@ -26,6 +27,7 @@ const asBytes = (bytes: Buffer): Uint8Array => bytes;
 /** A gRPC client on bytes; closed at the end of a `using`. */
 export class GrpcClient implements Disposable {
   readonly #client: grpc.Client;
+  readonly #relay: SocketRelay | undefined;
 
   /** `host:port` or `unix:/path`. */
   constructor(
@@ -33,7 +35,10 @@ export class GrpcClient implements Disposable {
     options: grpc.ClientOptions = {},
     credentials = grpc.credentials.createInsecure(),
   ) {
-    this.#client = new grpc.Client(address, credentials, {
+    const path = /^unix:(.*)/.exec(address)?.[1];
+    const relay = path === undefined ? undefined : SocketRelay.toUnixSocket(path);
+    this.#relay = relay;
+    this.#client = new grpc.Client(relay === undefined ? address : `127.0.0.1:${relay.port}`, credentials, {
       "grpc.enable_http_proxy": 0,
       "grpc.initial_reconnect_backoff_ms": 100,
       "grpc.max_reconnect_backoff_ms": 200,
@@ -91,6 +96,7 @@ export class GrpcClient implements Disposable {
 
   [Symbol.dispose](): void {
     this.#client.close();
+    this.#relay?.[Symbol.dispose]();
   }
 }
 

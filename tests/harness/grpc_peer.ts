@@ -6,6 +6,7 @@ import {
   type ServerUnaryCall,
 } from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
+import { SocketRelay } from "./socket_relay.ts";
 
 /** A response of a peer: the bytes of a message, or a refusal. Undefined never responds. */
 export type PeerAnswer = Uint8Array | PeerRefusal | undefined;
@@ -46,12 +47,17 @@ export async function startGrpcPeer(path: string, options: GrpcPeerOptions): Pro
       else if (answer !== undefined) done(answer);
     },
   });
-  const listen = options.listen ?? "127.0.0.1:0";
+  const socket = /^unix:(.*)/.exec(options.listen ?? "")?.[1];
+  const listen = socket === undefined && options.listen !== undefined ? options.listen : "127.0.0.1:0";
   const credentials = options.credentials ?? ServerCredentials.createInsecure();
   const port = await new Promise<number>((resolve, reject) => {
     server.bindAsync(listen, credentials, (error, bound) => error === null ? resolve(bound) : reject(error));
   });
-  return new GrpcPeer(server, port);
+  return new GrpcPeer(
+    server,
+    port,
+    socket === undefined ? undefined : SocketRelay.fromUnixSocket(socket, port),
+  );
 }
 
 /** A running peer; ended with everything on it at the end of a `using`. */
@@ -59,14 +65,17 @@ export class GrpcPeer implements Disposable {
   /** Its TCP port. */
   readonly port: number;
   readonly #server: Server;
+  readonly #relay: SocketRelay | undefined;
 
-  constructor(server: Server, port: number) {
+  constructor(server: Server, port: number, relay: SocketRelay | undefined) {
     this.#server = server;
     this.port = port;
+    this.#relay = relay;
   }
 
   /** Ends the server and every call on it. */
   [Symbol.dispose](): void {
+    this.#relay?.[Symbol.dispose]();
     this.#server.forceShutdown();
   }
 }

@@ -1,4 +1,7 @@
-import net from "node:net";
+import type { Duplex } from "node:stream";
+import { systemClock } from "../../src/base/clock.ts";
+import { dialAddressOf } from "../../src/base/host_port.ts";
+import { dial } from "../../src/grpc/client/dial.ts";
 import {
   ERROR_CODES,
   FLAG,
@@ -31,6 +34,7 @@ const NO_BYTES: Uint8Array = new Uint8Array(0);
 const HEADER_BLOCK = headerBlock(callFields(SHOULD_RATE_LIMIT));
 /** Room for all answers of a connection, so that no window has to be opened. */
 const WINDOW = 2 ** 30;
+const CONNECT_MS = 30_000;
 
 interface OpenCall {
   body: Uint8Array;
@@ -43,7 +47,7 @@ interface OpenCall {
  * more after the first GOAWAY, and knows from the last one which of its calls the server never began.
  */
 export class RestartConnection {
-  readonly #socket: net.Socket;
+  readonly #socket: Duplex;
   readonly #calls = new Map<number, OpenCall>();
   readonly #decoder = new HpackDecoder();
   readonly #greeted = Promise.withResolvers<boolean>();
@@ -53,15 +57,17 @@ export class RestartConnection {
 
   /** Connects to `host:port` or `unix:path`; absent when the connection ends before the server said a word. */
   static async open(address: string): Promise<RestartConnection | undefined> {
-    const connection = new RestartConnection(net.connect(targetOf(address)));
+    const options = { signal: AbortSignal.timeout(CONNECT_MS), clock: systemClock };
+    const socket = await dial({ address: dialAddressOf(address) }, options).catch(() => undefined);
+    if (socket === undefined) return undefined;
+    const connection = new RestartConnection(socket);
     return await connection.#greeted.promise ? connection : undefined;
   }
 
-  private constructor(socket: net.Socket) {
+  private constructor(socket: Duplex) {
     this.#socket = socket;
-    socket.setNoDelay(true);
     socket.on("error", () => {});
-    socket.on("connect", () => socket.write(concatBytes(greeting(), windowUpdate(0, WINDOW))));
+    socket.write(concatBytes(greeting(), windowUpdate(0, WINDOW)));
     socket.on("data", (chunk: Uint8Array) => this.#read(chunk));
     socket.on("close", () => {
       this.#wanted = false;
@@ -140,10 +146,4 @@ export class RestartConnection {
     this.#calls.delete(streamId);
     call?.end(outcome);
   }
-}
-
-function targetOf(address: string): net.NetConnectOpts {
-  if (address.startsWith("unix:")) return { path: address.slice("unix:".length) };
-  const [host = "", port = ""] = address.split(":");
-  return { host, port: Number(port) };
 }

@@ -1,4 +1,4 @@
-import type net from "node:net";
+import type { Duplex } from "node:stream";
 import { ServerConnection } from "../server_connection.ts";
 import { respArgument, respCommand, RespReader } from "./resp.ts";
 
@@ -13,7 +13,7 @@ export interface KvCommands {
 
 /** A connection to a server of the Redis protocol. Its replies are texts, numbers, `null`, lists and `ReplyError`s. */
 export class KvConnection extends ServerConnection<unknown> {
-  constructor(stream: net.Socket, lost: (reason: string) => void) {
+  constructor(stream: Duplex, lost: (reason: string) => void) {
     const reader = new RespReader();
     super(stream, lost, (bytes, onReply) => reader.read(bytes, onReply));
   }

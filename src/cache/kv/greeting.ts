@@ -1,4 +1,4 @@
-import type net from "node:net";
+import type { Duplex } from "node:stream";
 import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
 import type { DialAddress } from "../../base/host_port.ts";
@@ -14,7 +14,7 @@ import { ReplyError } from "./resp.ts";
 export interface KvRoute {
   readonly target: DialAddress;
   /** Called with the stream while it is being opened. */
-  readonly onStream?: (stream: net.Socket) => void;
+  readonly onStream?: (stream: Duplex) => void;
 }
 
 /** Options of a connection to be opened. */

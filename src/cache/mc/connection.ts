@@ -1,4 +1,4 @@
-import type net from "node:net";
+import type { Duplex } from "node:stream";
 import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
 import type { HostAndPort } from "../../base/host_port.ts";
@@ -26,7 +26,7 @@ const PROBE_REPLY = /^(?:END$|VALUE |SERVER_ERROR )/;
 
 /** A connection to a node of the memcached protocol. */
 export class McConnection extends ServerConnection<string> {
-  constructor(stream: net.Socket, lost: (reason: string) => void) {
+  constructor(stream: Duplex, lost: (reason: string) => void) {
     const reader = new McReplyReader();
     super(stream, lost, (bytes, onReply) => {
       for (const reply of reader.read(bytes)) onReply(reply);

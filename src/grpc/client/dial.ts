@@ -5,6 +5,7 @@ import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
 import { type HostAndPort, hostPort } from "../../base/host_port.ts";
 import { explainedTlsError } from "../../net/tls_problem.ts";
+import { connectUnix } from "../../net/unix_socket.ts";
 
 /** A gRPC server. */
 export interface GrpcTarget {
@@ -63,9 +64,20 @@ export async function dial(target: GrpcTarget, { signal, clock }: DialOptions): 
   }
 }
 
-/** A socket of `node:net` reads and writes with less work than a connection of `Deno.connect`. */
-function connect(address: GrpcTarget["address"], signal: AbortSignal): Promise<Socket> {
+/** Connects without TLS. */
+async function connect(address: GrpcTarget["address"], signal: AbortSignal): Promise<Duplex> {
   signal.throwIfAborted();
+  if ("host" in address) return await connectTcp(address, signal);
+  const stream = await connectUnix(address.path, signal).catch((error: unknown) => {
+    signal.throwIfAborted();
+    throw new Error(connectProblem(error), { cause: error });
+  });
+  // This listener stays: a stream may fail before it has a user.
+  return stream.on("error", () => {});
+}
+
+/** A socket of `node:net` reads and writes with less work than a connection of `Deno.connect`. */
+function connectTcp(address: HostAndPort, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connectSocket({ ...address, noDelay: true });
     const onAbort = () => {

@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects } from "#assert";
-import type net from "node:net";
+import type { Duplex } from "node:stream";
 import { systemClock } from "../../../src/base/clock.ts";
 import type { KvConnection } from "../../../src/cache/kv/connection.ts";
 import { openKvSession } from "../../../src/cache/kv/greeting.ts";
@@ -10,13 +10,13 @@ import { eventually, until } from "../../harness/until.ts";
 /** An open connection, its stream, and why it was lost. */
 interface Bed {
   readonly connection: KvConnection;
-  readonly stream: net.Socket | undefined;
+  readonly stream: Duplex | undefined;
   readonly lost: string[];
 }
 
 async function open(port: number): Promise<Bed> {
   const lost: string[] = [];
-  let stream: net.Socket | undefined;
+  let stream: Duplex | undefined;
   const connection = await openKvSession(
     {
       locate: () =>

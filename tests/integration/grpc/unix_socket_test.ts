@@ -1,5 +1,4 @@
 import { assertEquals, assertRejects } from "#assert";
-import net from "node:net";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -81,11 +80,9 @@ function socketTest(name: string, run: (path: string, folder: string) => Promise
 }
 
 /** A socket file that nobody answers on, as a killed process leaves it. */
-async function leaveSocketBehind(path: string): Promise<void> {
-  const server = net.createServer();
-  await new Promise<void>((resolve) => server.listen(`${path}.live`, resolve));
-  await Deno.link(`${path}.live`, path);
-  await new Promise((resolve) => server.close(resolve));
+function leaveSocketBehind(path: string): void {
+  using _listener = Deno.listen({ transport: "unix", path: `${path}.live` });
+  Deno.linkSync(`${path}.live`, path);
 }
 
 socketTest(
@@ -159,18 +156,16 @@ socketTest("whoever finds the file finds somebody who answers, through fifty suc
 
 socketTest("the file has its mode from the moment that it is there", async (path, folder) => {
   const file = await UnixSocketFile.prepare(path);
-  const server = net.createServer();
-  await new Promise<void>((resolve) => server.listen(file.besidePath, resolve));
+  using _listener = Deno.listen({ transport: "unix", path: file.besidePath });
   assertEquals(names(folder), [file.besidePath.slice(folder.length + 1)]);
   await file.publish(0o620);
   assertEquals([names(folder), (Deno.statSync(path).mode ?? 0) & 0o777], [["grpc.sock"], 0o620]);
   file.remove();
   assertEquals(names(folder), []);
-  await new Promise((resolve) => server.close(resolve));
 });
 
 socketTest("what a killed process left at the path is replaced", async (path, folder) => {
-  await leaveSocketBehind(path);
+  leaveSocketBehind(path);
   const listener = await open(path, "new");
   await using caller = new Caller(path);
   await caller.hears("new");
@@ -197,12 +192,11 @@ for (const [thing, make] of Object.entries(THINGS)) {
 }
 
 socketTest("what a process left beside the path is cleared away, and nothing else", async (path, folder) => {
-  await leaveSocketBehind(`${path}.0123abcd~`);
-  await leaveSocketBehind(`${path}.old`);
-  await leaveSocketBehind(join(folder, "other.sock.0123abcd~"));
+  leaveSocketBehind(`${path}.0123abcd~`);
+  leaveSocketBehind(`${path}.old`);
+  leaveSocketBehind(join(folder, "other.sock.0123abcd~"));
   await Deno.writeTextFile(`${path}.89abcdef~`, "no socket");
-  const starting = net.createServer((socket) => socket.destroy());
-  await new Promise<void>((resolve) => starting.listen(`${path}.ffffffff~`, resolve));
+  const starting = Deno.listen({ transport: "unix", path: `${path}.ffffffff~` });
   const listener = await open(path, "new");
   assertEquals(names(folder), [
     "grpc.sock",
@@ -212,7 +206,7 @@ socketTest("what a process left beside the path is cleared away, and nothing els
     "other.sock.0123abcd~",
   ]);
   listener.close();
-  await new Promise((resolve) => starting.close(resolve));
+  starting.close();
 });
 
 socketTest("a file that somebody removed or made anew is left as it is", async (path, folder) => {

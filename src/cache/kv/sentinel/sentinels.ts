@@ -1,4 +1,4 @@
-import type net from "node:net";
+import type { Duplex } from "node:stream";
 import type { Clock } from "../../../base/clock.ts";
 import { errorText } from "../../../base/error_text.ts";
 import { type HostAndPort, hostPort } from "../../../base/host_port.ts";
@@ -22,7 +22,7 @@ export class KvSentinels {
   readonly #options: KvSentinelSessionOptions;
   /** By `host:port`: those of the settings, and those that they know of. */
   #sessions = new Map<string, KvSentinelSession>();
-  readonly #followed = new Map<net.Socket, Followed>();
+  readonly #followed = new Map<Duplex, Followed>();
   #asking: Promise<KvOpinion> | undefined;
   #cancelWatch: (() => void) | undefined;
   readonly #waiting = new Set<AbortSignal>();
@@ -64,7 +64,7 @@ export class KvSentinels {
   }
 
   /** Destroys the stream once its target is not the primary any more. */
-  #follow(stream: net.Socket, followed: Followed): void {
+  #follow(stream: Duplex, followed: Followed): void {
     this.#followed.set(stream, followed);
     stream.once("close", () => {
       this.#followed.delete(stream);
