@@ -7,7 +7,7 @@ export interface InFlightRequest {
   readonly connection: unknown;
 }
 
-/** How long requests may take. */
+/** Timeouts of requests. */
 interface InFlightOptions<Request> {
   readonly timeoutMs: number;
   readonly clock: Clock;

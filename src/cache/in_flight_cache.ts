@@ -14,7 +14,7 @@ import type { IN_FLIGHT_METRICS } from "./metrics.ts";
 /** A cache is unavailable if hits wait for it, and it has not answered for so long. */
 const SILENCE_MS = 1_000;
 
-/** How hits in flight are limited. */
+/** Limits of hits in flight. */
 interface InFlightCacheOptions {
   readonly maxInFlight: number;
   /** The back end that is wrapped, for errors. */

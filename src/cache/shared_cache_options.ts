@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 
-/** What the parts of a shared cache depend on. */
+/** Dependencies of the parts of a shared cache. */
 export interface SharedCacheOptions {
   /** Longest time from asking to the answer, and longest time to connect, in milliseconds. */
   readonly timeoutMs: number;

@@ -5,7 +5,7 @@ export class SummedMetrics<T extends MetricTable> implements Metrics<T> {
   readonly counters: Metrics<T>["counters"];
   readonly gauges: Metrics<T>["gauges"];
   readonly #table: T;
-  /** What closed nodes had counted: a sum of counters does not go down. */
+  /** Counts of closed nodes: a sum of counters does not go down. */
   readonly #closed = new Map<string, number>();
 
   /** `nodes` returns the metrics of the open nodes. */

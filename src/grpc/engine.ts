@@ -20,7 +20,7 @@ export interface GrpcEngine {
   renewTls(pair: TlsPair): void;
 }
 
-/** How an engine is started. */
+/** Options of an engine. */
 export interface GrpcEngineOptions {
   readonly services: readonly GrpcService[];
   readonly target: ListenTarget;
@@ -30,7 +30,7 @@ export interface GrpcEngineOptions {
   readonly tls?: ListenTls | undefined;
   /** Age at which a connection is asked to go away, plus or minus a tenth; 0 for never. */
   readonly maxConnectionAgeMs: number;
-  /** How long after that it is closed. */
+  /** Time after that until it is closed. */
   readonly maxConnectionAgeGraceMs: number;
   readonly logger: Logger;
   readonly clock: Clock;

@@ -33,7 +33,7 @@ interface GrpcErrorOptions extends ErrorOptions {
 export class GrpcError extends Error {
   override readonly name = "GrpcError";
   readonly code: GrpcCode;
-  /** What a server sent with it, by name; binary values are in base64, as they were sent. */
+  /** Metadata that a server sent with it, by name; binary values are in base64, as they were sent. */
   readonly metadata: ReadonlyMap<string, string>;
 
   constructor(code: GrpcCode, message: string, options: GrpcErrorOptions = {}) {

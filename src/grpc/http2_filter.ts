@@ -15,16 +15,16 @@ const MAX_KEPT_BYTES = 15_000;
 /** The part of it for headers of a trace, which a proxy copies from its clients. */
 const MAX_TRACE_BYTES = 5_000;
 const TRACE: ReadonlySet<string> = new Set(TRACE_HEADERS);
-/** How many streams are remembered whose request goes on; a few end here before it does. */
+/** Maximum number of remembered streams whose request goes on; a few end here before it does. */
 const MAX_INCOMPLETE = 2 * LIMITS.streams;
-/** What a literal field has in addition to its bytes. */
+/** Cost of a literal field in addition to its bytes. */
 const MAX_FIELD_OVERHEAD = 8;
 const VISIBLE = /^[\x20-\x7e]*$/;
 
-/** How many resets are passed on. `node:http2` closes the connection after a burst of 1,000 and then 33 per second. */
+/** Number of resets that are passed on. `node:http2` closes the connection after a burst of 1,000 and then 33 per second. */
 const RESETS = { burst: 500, perSecond: 20 };
 
-/** What a filter reports, and its time. */
+/** Reports of a filter, and its time. */
 interface Http2FilterOptions {
   readonly onLongHeaders: (bytes: number) => void;
   /** Milliseconds; only differences count. */
@@ -67,7 +67,7 @@ class Http2Filter {
   readonly #frames: FrameReader;
   readonly #fields = new UsedFields();
   readonly #blocks = new BlockReader(this.#fields);
-  /** What came of a client that may not speak HTTP/2; undefined once it is known that it does. */
+  /** The first bytes of a client that may not speak HTTP/2; undefined once it is known that it does. */
   #first: Uint8Array[] | undefined = [];
   /** Nothing is rewritten: it is not HTTP/2, and `node:http2` answers it. */
   #isRaw = false;
@@ -86,7 +86,7 @@ class Http2Filter {
     });
   }
 
-  /** What is passed on of a chunk; undefined if the connection is to be closed. */
+  /** The part of a chunk that is passed on; undefined if the connection is to be closed. */
   pass(chunk: Uint8Array): Uint8Array | undefined {
     if (this.#isRaw) return chunk;
     this.#first?.push(chunk.slice());

@@ -8,15 +8,11 @@ interface BellPort {
   ): void;
 }
 
-/** By the identities of their folders. */
-const watchers = new Map<string, Deno.FsWatcher>();
-
-/** Rings for the events of a folder until its watcher is closed. */
-async function watch({ path, identity }: WatchedFolder, port: BellPort): Promise<void> {
+/** Rings for the events of a folder; its thread is ended to watch others. */
+async function watch({ path }: WatchedFolder, port: BellPort): Promise<void> {
   try {
     // The runtime drops events of a symbolic link whose target is outside of every watched path; `/` contains all.
     const watcher = Deno.watchFs([path, "/"], { recursive: false });
-    watchers.set(identity, watcher);
     port.postMessage("ring");
     for await (const { kind } of watcher) {
       // Reading counts as access: answering that with another look would never end.
@@ -24,7 +20,6 @@ async function watch({ path, identity }: WatchedFolder, port: BellPort): Promise
     }
   } catch {
     // The folder is missing, or an event has a name that is not UTF-8.
-    watchers.delete(identity);
     port.postMessage("ended");
   }
 }
@@ -33,12 +28,6 @@ async function watch({ path, identity }: WatchedFolder, port: BellPort): Promise
 if (import.meta.main) {
   const port = globalThis as unknown as BellPort;
   port.addEventListener("message", ({ data: folders }) => {
-    const identities = new Set(folders.map(({ identity }) => identity));
-    for (const [identity, watcher] of watchers) {
-      if (identities.has(identity)) continue;
-      watchers.delete(identity);
-      watcher.close();
-    }
-    for (const folder of folders) if (!watchers.has(folder.identity)) void watch(folder, port);
+    for (const folder of folders) void watch(folder, port);
   });
 }

@@ -1,11 +1,11 @@
 import type { Clock } from "../base/clock.ts";
 import { settledWithin } from "../base/wait.ts";
 
-/** How leases are kept. */
+/** Options of leases. */
 interface LeaseOptions<T> {
   readonly clock: Clock;
   readonly newId: () => string;
-  /** How long a claim or a renewal lasts; asked each time. */
+  /** Duration of a claim or a renewal; asked each time. */
   readonly lengthMs: () => number;
   readonly renewMs: number;
   /** Renews claims; answers those that are still held. */
@@ -19,7 +19,7 @@ interface LeaseOptions<T> {
   readonly onEnd: (work: T) => void;
 }
 
-/** What a store needs for a claim. */
+/** The facts that a store needs for a claim. */
 interface ClaimTerms {
   readonly now: number;
   readonly leaseUntil: number;
@@ -45,7 +45,7 @@ interface Running<T> {
 
 /** After a failed renewal the next one comes this soon. */
 const RETRY_MS = 1_000;
-/** How long `stop` waits for aborted work: claims are released before its process is ended, some seconds later. */
+/** Time that `stop` waits for aborted work: claims are released before its process is ended, some seconds later. */
 const ABORT_MS = 2_000;
 
 /**
@@ -65,7 +65,7 @@ export class Leases<T> {
     this.#options = options;
   }
 
-  /** How much work runs. */
+  /** Amount of work that runs. */
   get size(): number {
     return this.#running.size;
   }

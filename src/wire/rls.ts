@@ -70,7 +70,7 @@ export interface WireRateLimitResponse {
   readonly dynamicMetadata?: WireStruct | undefined;
 }
 
-/** How many items of a request are kept. */
+/** Maximum numbers of items of a request. */
 interface WireRequestBounds {
   readonly descriptors: number;
   /** Per descriptor. */
@@ -115,7 +115,7 @@ const SECONDS_TAG = 1 << 3 | VARINT;
 const CODE_AT = 1;
 const STATUS_LENGTH_AT = 3;
 const STATUS_CODE_AT = 5;
-/** What remains and the duration: two tags, two numbers of at most 5 and 10 bytes, a tag and a length. */
+/** Size of the remaining hits and the duration: two tags, two numbers of at most 5 and 10 bytes, a tag and a length. */
 const MAX_STATUS_REST = 19;
 /** With it and its own tags a status has less than 128 bytes. */
 const MAX_FORM_LIMIT = 100;

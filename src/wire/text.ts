@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 
 const UTF8 = new TextDecoder("utf-8", { ignoreBOM: true });
-/** What the decoder writes for bytes that are not UTF-8; a text may hold it too. */
+/** Replacement by the decoder for bytes that are not UTF-8; a text may hold it too. */
 const REPLACEMENT = "\ufffd";
 const ESCAPED_BYTE = 0xdc00;
 

@@ -37,7 +37,7 @@ function beginning(parts: number, name: string, ...args: readonly Uint8Array[]):
 
 type WindowGroup = HitGroup<KvWindowCounter>;
 
-/** What is to be sent after a batch. */
+/** Commands to send after a batch. */
 interface AfterBatch {
   /** Calls of scripts that the node did not know. */
   again: KvBatch | undefined;
@@ -49,7 +49,7 @@ interface AfterBatch {
   readonly confirm: LateExpiry[];
 }
 
-/** What goes to one node of the key-value cache in one write. */
+/** The commands of one write to a node of the key-value cache. */
 export class KvBatch extends HitBatch<KvWindowCounter> {
   /** The expiries of other batches that go with this one. */
   late: LateExpiry[];

@@ -4,7 +4,7 @@ import { CacheError } from "../../ratelimit/errors.ts";
 import { kvCounterOf, type KvTake } from "./counters.ts";
 import { KvNode, type KvNodeOptions } from "./node.ts";
 
-/** How one primary is asked. */
+/** Options of a cache with one primary. */
 interface KvCacheOptions extends Omit<KvNodeOptions, "errorOf"> {
   /** The cache's name in errors; holds no password. */
   readonly address: string;

@@ -7,7 +7,7 @@ import type { McTally } from "./tally.ts";
 const LONGEST_DURATION_SECONDS = 30 * 24 * 60 * 60;
 /** Last time of the protocol. A counter that lives longer stays until it is evicted. */
 const LAST_MOMENT_SECONDS = 2 ** 31 - 1;
-/** What was added beyond this is taken off again: at 2^64 a counter would start again at 0. */
+/** A sum beyond this is taken off again: at 2^64 a counter would start again at 0. */
 const HIGHEST_COUNT = 2 ** 62;
 
 /** The metric of each reply to `add`. */
@@ -45,13 +45,13 @@ export class McCounter extends NodeCounter implements Counter {
   }
 }
 
-/** What is to be taken off a counter that came too high. */
+/** A subtraction from a counter that came too high. */
 interface Overshoot {
   readonly key: string;
   readonly excess: string;
 }
 
-/** How a batch is made. */
+/** Options of a batch. */
 interface McBatchOptions {
   /** Wall clock time in milliseconds since the epoch. */
   readonly now: () => number;
@@ -61,7 +61,7 @@ interface McBatchOptions {
 
 /** Hits that go to one node in one write. Each counter is made at 0 unless it exists, and then raised. */
 export class McBatch extends HitBatch<McCounter> implements McExchange {
-  /** How many takes were added, also by callers that are gone. */
+  /** Number of takes that were added, also by callers that are gone. */
   takes = 0;
   readonly #options: McBatchOptions;
   readonly #overshoots: Overshoot[] = [];
@@ -201,7 +201,7 @@ export class McRemoval implements McExchange {
   }
 }
 
-/** What cannot be the answer to these commands: the replies are out of step, and counts would be wrong. */
+/** True if the replies cannot be the answer to these commands: they are out of step, and counts would be wrong. */
 function misfitOf({ total }: HitGroup, made: string | undefined, reply: string): string | undefined {
   // A refused line leaves the value behind it as a separate command.
   const isMade = made === undefined || Object.hasOwn(MADE, made) || made.startsWith("SERVER_ERROR");

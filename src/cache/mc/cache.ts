@@ -18,7 +18,7 @@ import { storedMcKey } from "./keys.ts";
 import { McNode, type McNodeOptions } from "./node.ts";
 import { createMcTally, tallyCounters } from "./tally.ts";
 
-/** How counters in a memcached-style cache are asked. */
+/** Options of a memcached-style cache. */
 export interface McCacheOptions extends Omit<McNodeOptions, "address" | "tally" | "onConnection" | "checks"> {
   /** The nodes, in the order that every instance uses, or where to look them up. */
   readonly hosts: readonly HostAndPort[] | McSrv;

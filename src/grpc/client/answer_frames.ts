@@ -11,7 +11,7 @@ export class AnswerFrames {
   messageStart = 0;
   messageEnd = 0;
   trailersStart = 0;
-  /** Where the trailers and the answer end. */
+  /** End of the trailers and of the answer. */
   end = 0;
 
   /** Reads them from a position; false if they are not whole, or not of this kind. */

@@ -1,12 +1,12 @@
 import { GRPC_CODES, type GrpcCode, GrpcError } from "../grpc_service.ts";
 import { ERROR_CODES } from "../native/frames.ts";
 
-/** How a call ended. */
+/** End of a call. */
 export interface CallStatus {
   readonly code: GrpcCode;
   /** Why; empty for a success. */
   readonly message: string;
-  /** What the server sent with it, by name; binary values are in base64, as they were sent. */
+  /** Metadata that the server sent with it, by name; binary values are in base64, as they were sent. */
   readonly metadata: ReadonlyMap<string, string>;
 }
 

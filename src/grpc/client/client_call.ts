@@ -19,7 +19,7 @@ export interface CallTaker {
   readonly isFull?: boolean;
 }
 
-/** What the head of a call has in addition to that of its method. */
+/** Head fields of a call in addition to those of its method. */
 export interface CallOptions {
   /** Metadata in the order in which it is sent. */
   readonly metadata?: readonly (readonly [name: string, value: string])[] | undefined;
@@ -61,7 +61,7 @@ export class ClientCall implements OutgoingStream {
     this.#window = undefined;
   }
 
-  /** What is sent. Created when needed: most requests are one frame. */
+  /** The queued request. Created when needed: most requests are one frame. */
   get outgoing(): Outgoing {
     return this.#outgoing ??= new Outgoing(0);
   }

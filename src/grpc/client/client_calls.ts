@@ -35,7 +35,7 @@ export class ClientCalls {
   readonly #running = new Map<number, ClientCall>();
   readonly #waiting = new Set<ClientCall>();
   #nextId = 1;
-  /** How many the server allows at the same time; none before its greeting. */
+  /** Number of calls that the server allows at the same time; none before its greeting. */
   maxRunning = 0;
   /** Why no further call begins; absent while calls begin. */
   end: CallStatus | undefined;

@@ -25,7 +25,7 @@ interface ClientCarrierOptions {
   readonly onClosed: (status: CallStatus) => void;
 }
 
-/** How long the last output may take. */
+/** Timeout of the last output. */
 const LINGER_MS = 1_000;
 const GOAWAY_SENT = localStatus("UNAVAILABLE", "the connection was closed");
 

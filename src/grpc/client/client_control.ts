@@ -10,7 +10,7 @@ import { ConnectionError, FLAG, FRAME, readUint32 } from "../native/frames.ts";
 import type { ClientCalls } from "./client_calls.ts";
 import type { ClientCall } from "./client_call.ts";
 
-/** What the control frames of a server act on. */
+/** The parts of a connection that the control frames of a server act on. */
 interface ClientControlOptions {
   readonly sender: FrameSender<ClientCall>;
   readonly calls: ClientCalls;

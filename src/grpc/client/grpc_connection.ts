@@ -15,7 +15,7 @@ import { checkMetadata, type RequestHead, requestHead } from "./request_head.ts"
 export interface OpenOptions {
   /** Ends the attempt; an open connection is not affected. */
   readonly signal?: AbortSignal | undefined;
-  /** How long TCP, TLS and the greeting of HTTP/2 may take; 20 s when absent. */
+  /** Timeout for TCP, TLS and the greeting of HTTP/2; 20 s when absent. */
   readonly connectTimeoutMs?: number | undefined;
   /** PINGs to a silent server; none when absent. */
   readonly keepalive?: Keepalive | undefined;
@@ -34,13 +34,13 @@ interface ConnectOptions extends Pick<OpenOptions, "keepalive" | "onRead"> {
 export interface GrpcCallOptions {
   /** Names in lower case; values in visible ASCII, or in base64 for names that end with `-bin`. */
   readonly metadata?: Iterable<readonly [name: string, value: string]> | undefined;
-  /** How long the call may take; without a limit when absent. */
+  /** Timeout of the call; none when absent. */
   readonly timeoutMs?: number | undefined;
   /** Cancels the call. */
   readonly signal?: AbortSignal | undefined;
   /** Maximum size of a message of the answer; 4 MiB when absent. */
   readonly maxMessageBytes?: number | undefined;
-  /** How the one message of a unary call is compressed, such as `gzip`; not compressed when absent. */
+  /** Compression of the one message of a unary call, such as `gzip`; none when absent. */
   readonly encoding?: string | undefined;
 }
 

@@ -6,7 +6,7 @@ import { framed } from "./framed.ts";
 
 /** Bytes that may be queued before `send` waits. */
 const SEND_BYTES = 65_536;
-/** What a message costs in memory in addition to its bytes. */
+/** Memory of a message in addition to its bytes. */
 const MESSAGE_OVERHEAD = 64;
 /** Memory of the messages that wait to be read. Only compressed ones reach it within the window. */
 const MAX_WAITING_BYTES = 33_554_432;
@@ -36,7 +36,7 @@ export class GrpcStream implements CallTaker, AsyncIterable<Uint8Array> {
     return this;
   }
 
-  /** How the call ended; absent while it runs. */
+  /** End of the call; absent while it runs. */
   get status(): CallStatus | undefined {
     return this.#status;
   }

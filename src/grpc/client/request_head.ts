@@ -44,7 +44,7 @@ const MAX_METADATA_BYTES = 8_192;
 const NAME = /^[0-9a-z_.-]+$/;
 const VALUE = /^[ -~]*$/;
 const BASE64 = /^[0-9A-Za-z+/]*={0,2}$/;
-/** What gRPC sets itself, or HTTP/2 forbids. */
+/** Headers that gRPC sets itself, or HTTP/2 forbids. */
 const RESERVED =
   /^(?:grpc-.*|te|host|connection|keep-alive|proxy-connection|upgrade|transfer-encoding|http2-settings|content-type|user-agent)$/;
 

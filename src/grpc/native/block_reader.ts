@@ -11,7 +11,7 @@ export interface BlockTaker extends FieldTaker {
   begin(): void;
 }
 
-/** How much is kept of one block. */
+/** Maximum sizes of one block. */
 interface HeaderLimits {
   /** Size of the decoded fields, each plus 32 bytes. */
   readonly headerListBytes: number;
@@ -60,7 +60,7 @@ export class BlockReader {
     return this.#length;
   }
 
-  /** What the frames of the last block cost beyond a single short one, as far as they are not tiny. */
+  /** Cost of the frames of the last block beyond a single short one, as far as they are not tiny. */
   get cost(): number {
     const frames = Math.min(this.#continuations, Math.floor(this.#length / LIMITS.bytesPerContinuation));
     return (this.#length >>> FRAME_UNIT_BITS) + frames;

@@ -7,10 +7,10 @@ const TOO_LONG = 4_096;
 /** The two frames of a usual request: HEADERS, and DATA with one uncompressed message that ends the stream. */
 export class CallFrames {
   streamId = 0;
-  /** Where the header block ends, which begins behind the first frame header. */
+  /** End of the header block, which begins behind the first frame header. */
   blockEnd = 0;
   messageStart = 0;
-  /** Where message and frame end. */
+  /** End of message and frame. */
   end = 0;
 
   /** Reads them from a position; false if they are not whole, or not of this kind. */

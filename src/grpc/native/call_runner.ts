@@ -8,7 +8,7 @@ import type { HeadRefusal } from "./request_head.ts";
 import type { Sender } from "./sender.ts";
 import { RequestMessages, type ServerStream } from "./server_stream.ts";
 
-/** What the calls of a connection report. */
+/** Reports of the calls of a connection. */
 export interface CallEvents {
   /** There is output that no frame of the peer caused. */
   readonly onOutput: () => void;
@@ -20,7 +20,7 @@ export interface CallEvents {
   readonly onEnded: (metrics: CallMetrics, startedAt: number) => void;
 }
 
-/** What a runner needs of its connection. */
+/** The parts of its connection that a runner uses. */
 interface CallRunnerOptions {
   readonly events: CallEvents;
   readonly sender: Sender;

@@ -4,11 +4,11 @@ import { Connection, type ConnectionOptions } from "./connection.ts";
 import type { EndedCalls } from "./ended_calls.ts";
 import { LIMITS } from "./limits.ts";
 
-/** What a carrier serves, and to whom it reports. */
+/** The services of a carrier, and the receivers of its reports. */
 interface CarrierOptions extends Omit<ConnectionOptions, "onOutput" | "onEnded"> {
   /** Age at which the peer is asked to go away. */
   readonly maxAgeMs: number;
-  /** How long after that the connection is closed. */
+  /** Time after that until the connection is closed. */
   readonly graceMs: number;
   /** The socket is closed. */
   readonly onClosed: () => void;
@@ -16,9 +16,9 @@ interface CarrierOptions extends Omit<ConnectionOptions, "onOutput" | "onEnded">
   readonly ended: EndedCalls;
 }
 
-/** How long a peer may take to answer the PING that goes with the first GOAWAY. */
+/** Timeout for the answer to the PING that goes with the first GOAWAY. */
 const DRAIN_PING_MS = 5_000;
-/** How long a peer may take to close after we did. */
+/** Timeout for the peer to close after we did. */
 const LINGER_MS = 1_000;
 
 /** Carries bytes between one socket and its connection, and enforces the timeouts of both. */

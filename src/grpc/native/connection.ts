@@ -23,7 +23,7 @@ import { Sender } from "./sender.ts";
 import { ServerStream } from "./server_stream.ts";
 import { StreamIds } from "./stream_ids.ts";
 
-/** What a connection serves, and to whom it reports. */
+/** The services of a connection, and the receivers of its reports. */
 export interface ConnectionOptions extends CallEvents {
   /** Methods by their path, such as `/package.Service/Method`. */
   readonly methods: ReadonlyMap<string, GrpcMethod>;

@@ -14,7 +14,7 @@ const OURS = [
   [SETTING.MAX_HEADER_LIST_SIZE, LIMITS.headerListBytes],
 ] as const;
 
-/** What control frames act on. */
+/** The parts of a connection that control frames act on. */
 interface ControlFramesOptions {
   readonly sender: Sender;
   readonly streams: ReadonlyMap<number, ServerStream>;

@@ -15,7 +15,7 @@ const LITERAL_INDEXED = 0x40;
 const TABLE_SIZE = 0x20;
 const NO_BYTES = new Uint8Array(0);
 
-/** What the next bytes are: a whole field, a part of one, or one up to a name or value that is too long. */
+/** Kind of the next bytes: a whole field, a part of one, or one up to a name or value that is too long. */
 type Found = "whole" | "partial" | "long_name" | "long_value";
 
 /**
@@ -27,9 +27,9 @@ export class FieldSplitter {
   /** The incomplete field is the first `#heldLength` bytes of this. */
   #held: Uint8Array = NO_BYTES;
   #heldLength = 0;
-  /** How many bytes of the incomplete field are needed before it is looked at again. */
+  /** Number of bytes of the incomplete field that are needed before it is looked at again. */
   #needed = 0;
-  /** How many bytes of a string are still to be passed over. */
+  /** Number of bytes of a string that are still to be passed over. */
   #skip = 0;
   /** A name was passed over, and its value follows. */
   #isValueDue = false;

@@ -16,7 +16,7 @@ export const MAX_WINDOW = 2 ** 31 - 1;
 /** Marks a body whose last piece ends the stream. */
 export const NO_TRAILERS: Uint8Array = new Uint8Array(0);
 
-/** What waits on a stream until the peer grants a larger window. */
+/** A part that waits on a stream until the peer grants a larger window. */
 interface Queued {
   /** Payload of DATA frames, in order. */
   readonly pieces: Uint8Array[];
@@ -26,7 +26,7 @@ interface Queued {
   trailers: Uint8Array | undefined;
 }
 
-/** What is sent on one stream. `FrameSender` writes it. */
+/** The output of one stream. `FrameSender` writes it. */
 export class Outgoing {
   /** Bytes of DATA that the peer still accepts. */
   window: number;
@@ -47,7 +47,7 @@ export interface OutgoingStream {
   readonly outgoing: Outgoing;
 }
 
-/** What a sender reports to its connection. */
+/** Reports of a sender to its connection. */
 export interface SenderEvents<Stream> {
   /** Everything of a stream is sent to its end. */
   finished(stream: Stream): void;
@@ -57,7 +57,7 @@ export interface SenderEvents<Stream> {
   advanced?(stream: Stream): void;
 }
 
-/** How much a sender keeps. */
+/** Limits of the queue of a sender. */
 interface SenderLimits {
   /** Bytes that are queued on one stream, and on all of them. */
   readonly queuedStreamBytes: number;

@@ -1,4 +1,4 @@
-/** What every HTTP/2 client sends first (RFC 9113, section 3.4). */
+/** The first bytes of every HTTP/2 client (RFC 9113, section 3.4). */
 export const PREFACE = new TextEncoder().encode("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
 /** Bytes before the payload of a frame. */
@@ -61,7 +61,7 @@ export type OtherProtocol = "HTTP/1.1" | "TLS";
 export class ConnectionError extends Error {
   override readonly name = "ConnectionError";
   readonly code: ErrorCode;
-  /** What the peer speaks instead of HTTP/2, where that is recognized. */
+  /** The protocol of the peer where it is recognized and is not HTTP/2. */
   readonly protocol: OtherProtocol | undefined;
 
   constructor(code: ErrorCode, message: string, protocol?: OtherProtocol) {
@@ -121,7 +121,7 @@ export function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
   return both;
 }
 
-/** What a reader hands frames to. */
+/** Receiver of the frames of a reader. */
 interface FrameTaker {
   /** Takes a frame, whose payload is a view that is only valid during the call. */
   take(type: number, flags: number, streamId: number, payload: Uint8Array, now: number): void;
@@ -130,7 +130,7 @@ interface FrameTaker {
    * the same position if they are to be taken one by one.
    */
   takeCall(bytes: Uint8Array, at: number, now: number): number;
-  /** Whether to go on after each of these. */
+  /** True if reading goes on after each of these. */
   goesOn(): boolean;
 }
 

@@ -43,7 +43,7 @@ const ENTRY_OVERHEAD = 32;
 /** Above the length of every header, and below the limit of shifts. */
 const MAX_INTEGER = 2 ** 24;
 
-/** Where Huffman coded strings are decoded, one at a time. */
+/** Buffer for decoded Huffman strings, one at a time. */
 let scratch = new Uint8Array(256);
 
 /**

@@ -16,7 +16,7 @@ export const LIMITS = {
   blockBytes: 1_048_576,
   /** Blocks above this size are logged. */
   usualBlockBytes: 16_384,
-  /** How many bytes of a name or value are kept. */
+  /** Maximum number of bytes of a name or value that are kept. */
   headerTextBytes: 1_024,
   /** CONTINUATION frames of a block, and one more for so many bytes of it. */
   continuations: 256,
@@ -54,6 +54,6 @@ export const LIMITS = {
   keepaliveTimeoutMs: 20_000,
   /** Bytes that wait for a peer that does not read, before nothing more is read from it. */
   unsentBytes: 1_048_576,
-  /** How long a peer may not read. */
+  /** Time that a peer may leave output unread. */
   unsentMs: 30_000,
 } as const;

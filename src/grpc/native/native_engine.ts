@@ -7,10 +7,10 @@ import { Carrier } from "./carrier.ts";
 import { EndedCalls } from "./ended_calls.ts";
 import type { OtherProtocol } from "./frames.ts";
 
-/** How often connections are checked: for deadlines of calls, and for all other timeouts. */
+/** Intervals of the checks of connections: for deadlines of calls, and for all other timeouts. */
 const DEADLINE_TICK_MS = 10;
 const SLOW_TICK_MS = 1_000;
-/** How often a client that speaks another protocol is logged: it retries again and again. */
+/** Time between two log lines about a client that speaks another protocol: it retries again and again. */
 const OTHER_PROTOCOL_LOG_MS = 10_000;
 const REFUSED: Readonly<Record<OtherProtocol, string>> = {
   "HTTP/1.1": "gRPC client refused: it uses HTTP/1.1, but gRPC requires HTTP/2; " +

@@ -19,7 +19,7 @@ export class ReceiveWindow {
     return this.#left >= 0;
   }
 
-  /** How many bytes to grant the peer, which are added to the window; 0 while more than half of it is left. */
+  /** Number of bytes to grant the peer, which are added to the window; 0 while more than half of it is left. */
   refill(): number {
     if (this.#left > this.#size / 2) return 0;
     const used = this.#size - this.#left;

@@ -52,10 +52,10 @@ export const USED_HEADERS: ReadonlySet<string> = new Set([
   ...["content-type", "content-length", "grpc-encoding", "grpc-timeout", "te"],
   ...TRACE_HEADERS,
 ]);
-/** How many headers of a trace are kept: more than any of them may be repeated. */
+/** Maximum number of trace headers that are kept: more than any of them may be repeated. */
 export const MAX_TRACE_FIELDS = 64;
 
-/** What is known of the headers of one request. */
+/** The facts from the headers of one request. */
 interface Draft {
   /** Those that are used, but for the trace. */
   readonly values: Map<string, string>;
@@ -150,7 +150,7 @@ export class HeadReader implements FieldTaker {
   }
 }
 
-/** What is wrong with the value of a header that is used; `known` is its value before. */
+/** The problem of the value of a header that is used; `known` is its value before. */
 function valueFault(name: string, value: string, known: string | undefined): string | undefined {
   if (name.charCodeAt(0) === COLON) {
     return known === undefined ? undefined : `the pseudo-header "${name}" is out of place`;

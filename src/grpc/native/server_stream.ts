@@ -40,7 +40,7 @@ export class RequestMessages {
   count = 0;
   /** The message of a unary call, until the end of the stream proves that it is the only one. */
   first: Uint8Array | undefined;
-  /** How much of `held` counts against the limit of the connection. */
+  /** The part of `held` that counts against the limit of the connection. */
   counted = 0;
 
   constructor(encoding: string) {
@@ -61,7 +61,7 @@ export class ServerStream implements CallContext, OutgoingStream {
   readonly openedAt: number;
   readonly request: IncomingRequest = new IncomingRequest();
   readonly outgoing: Outgoing;
-  /** What its headers cost, which the request earns back. */
+  /** Cost of its headers, which the request earns back. */
   headersCost = 0;
   /** Absent while no message had to be assembled. `CallRunner` writes this and the two fields below. */
   messages: RequestMessages | undefined;

@@ -8,7 +8,7 @@ import { withTimeout } from "../../../src/base/wait.ts";
 
 const TIMEOUT_MS = 50;
 const STALL_MS = 250;
-/** How long a peer on a busy machine may take to answer. */
+/** Timeout for the answer of a peer on a busy machine. */
 const INPUT_MS = 60_000;
 const COUNT = 50;
 
@@ -29,7 +29,7 @@ class Peer implements AsyncDisposable {
     worker.postMessage(this.#answers);
   }
 
-  /** How many answers left. */
+  /** Number of answers that left. */
   get answers(): number {
     return Atomics.load(this.#answers, 0);
   }
@@ -69,7 +69,7 @@ class Peer implements AsyncDisposable {
 }
 
 /**
- * What is waited for, begun before the thread stands still; what it answers settles with the input that it needs, so many
+ * The awaited work, begun before the thread stands still; what it answers settles with the input that it needs, so many
  * answers of the peer.
  */
 const WAITS: Readonly<

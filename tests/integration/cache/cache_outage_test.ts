@@ -21,7 +21,7 @@ interface Adapter {
   /** Starts the servers. */
   start(owned: AsyncDisposableStack): Promise<readonly CacheServer[]>;
   open(ports: readonly number[], onConnection: Told): CounterCache & { readonly ready: Promise<unknown> };
-  /** How the error of a call begins. */
+  /** Beginning of the error of a call. */
   readonly begin: (port: number) => string;
 }
 

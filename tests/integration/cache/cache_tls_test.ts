@@ -21,7 +21,7 @@ interface Served extends AsyncDisposable {
   open(files: Omit<TlsFiles, "settings">, onConnection: Told): CounterCache & { readonly connected: boolean };
 }
 
-/** How each back end is served with a certificate. */
+/** A server with a certificate for each back end. */
 const BACK_ENDS = {
   kv: {
     tools: ["redis-server", "openssl"],

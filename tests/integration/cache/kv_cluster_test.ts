@@ -213,7 +213,7 @@ Deno.test({
 
 /** Calls that never stop: several at a time, each with one hit on each of the keys in turn. */
 class Load implements AsyncDisposable {
-  /** What was answered, added up by key. */
+  /** Sums of the answers by key. */
   readonly answered = new Map<string, number>();
   readonly errors: string[] = [];
   calls = 0;

@@ -146,7 +146,7 @@ testRedis("kv sentinels: a replica that a sentinel calls the primary is not take
   assertEquals(await followers.refused(), "the server is no primary but a slave");
 }, { args: ["--replicaof", "127.0.0.1", String(freePort())] });
 
-/** What a sentinel says; a test may change it at any time. */
+/** The answers of a sentinel; a test may change them at any time. */
 interface Saying {
   primary: string;
   /** It does not tell when absent. */

@@ -21,7 +21,7 @@ function grantedAndUsed(answers: readonly Taken[]): (readonly [boolean, number])
   return answers.map(({ granted, used }) => [granted, used]);
 }
 
-/** How often a command was called since the statistics were reset. */
+/** Number of calls of a command since the statistics were reset. */
 function callsOf(statistics: unknown, command: string): number {
   return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(String(statistics))?.[1] ?? 0);
 }

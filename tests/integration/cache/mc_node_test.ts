@@ -15,11 +15,11 @@ const TIMEOUT_MS = 10_000;
 const RETRY_MS = 2_000;
 const USUAL = { timeoutMs: TIMEOUT_MS, maxIdleConnections: 1 };
 
-/** What the first call gets of a server like that. */
+/** Outcome of the first call to a server like that. */
 interface BadServer {
   readonly name: string;
   readonly script?: McScript;
-  /** What becomes of the greeting; connections can be used at first where it is absent. */
+  /** Answer to the greeting; connections can be used at first where it is absent. */
   readonly version?: McScript;
   readonly message: RegExp;
   /** It does not answer, so that calls wait for the deadline; nobody has to else. */

@@ -41,7 +41,7 @@ interface Decisions {
 
 interface KvCase extends Decisions {
   readonly info: KvScript;
-  /** What becomes of INCRBY and EXPIRE, and of other commands; counts and closes when absent. */
+  /** Handling of INCRBY and EXPIRE, and of other commands; counts and closes when absent. */
   readonly script?: KvScript;
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -141,7 +141,7 @@ for (const { info, script = counting(), env = {}, ...decisions } of KV_CASES) {
 
 interface McCase extends Decisions {
   readonly version: McScript;
-  /** What becomes of `get`; nothing is stored when absent. */
+  /** Handling of `get`; nothing is stored when absent. */
   readonly get?: McScript;
 }
 

@@ -10,7 +10,7 @@ import { testMc, withMc } from "../../harness/mc_bed.ts";
 import { turn } from "./watched_call.ts";
 import { readCounts, takeCounts } from "../../harness/take.ts";
 
-/** What is between two readings of the clock of these tests, in milliseconds. */
+/** Milliseconds between two readings of the clock of these tests. */
 const STEP_MS = 0.25;
 
 /** Each reading is a step later than the one before, so that a duration tells how many were taken. */

@@ -1,13 +1,13 @@
 import type { FakeClock } from "../../harness/fake_clock.ts";
 
-/** What has become of a call: its answer, or why it failed; and after how long by the clock. */
+/** Outcome of a call: its answer, or why it failed; and after how long by the clock. */
 export interface Outcome<T> {
   readonly answer?: T;
   readonly message?: string;
   readonly ms: number;
 }
 
-/** What becomes of a call, in a list that is empty until it is over. */
+/** The outcome of a call, in a list that is empty until it is over. */
 export function watchCall<T>(call: Promise<T>, clock: FakeClock): Outcome<T>[] {
   const began = clock.now();
   const outcomes: Outcome<T>[] = [];

@@ -18,7 +18,7 @@ import { Probe, probePath } from "../../harness/probe.ts";
 /** The name that clients have to have where one is asked for. */
 export const CLIENT_NAME = "proxy.test";
 
-/** What an engine is to ask for. */
+/** The certificates that an engine asks for. */
 export interface TlsBedOptions {
   readonly asksClients?: boolean;
   readonly clientName?: string;
@@ -35,7 +35,7 @@ export class TlsBed implements AsyncDisposable {
   readonly tls: ServerTls;
   readonly engine: GrpcEngine;
   readonly probe: Probe;
-  /** What was logged as a warning or worse. */
+  /** Log lines from warnings upwards. */
   readonly log: readonly string[];
   /** Moves both clocks on by more than a second, so that the next line of a kind is logged. */
   readonly pass: (ms?: number) => void;
@@ -199,12 +199,12 @@ export class TlsClient implements Disposable {
     this.#client = new GrpcClient(address, { "grpc.ssl_target_name_override": "localhost" }, credentials);
   }
 
-  /** What the server makes of the text: the same. */
+  /** The answer of the server to the text: the same. */
   echo(text: string): Promise<string> {
     return this.#call("Echo", text);
   }
 
-  /** What the test answers in place of the server. */
+  /** The answer of the test in place of the server. */
   hold(text: string): Promise<string> {
     return this.#call("Hold", text);
   }

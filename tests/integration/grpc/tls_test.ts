@@ -313,7 +313,7 @@ for (const [name, start] of Object.entries(ENGINES)) {
 
 /** Calls, one after the other, until they are ended. */
 class Calls implements AsyncDisposable {
-  /** How many were made so far. */
+  /** Number of those made so far. */
   made = 0;
   readonly #done: Promise<readonly string[]>;
   #isEnding = false;
@@ -343,7 +343,7 @@ class Calls implements AsyncDisposable {
   }
 }
 
-/** What a client of TLS 1.1 says. */
+/** The first bytes of a client of TLS 1.1. */
 async function oldClient(port: number): Promise<string> {
   const version = ["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"];
   return (await openssl(["s_client", "-connect", `127.0.0.1:${port}`, ...version])).text;

@@ -34,7 +34,7 @@ Deno.test("withTimeout: what was made of being overdue is thrown when the time i
   assertEquals([made, clock.waiting], [1, 0]);
 });
 
-/** What becomes of work after its time is over. */
+/** Fate of work after its timeout. */
 const LATE: Readonly<Record<string, (work: PromiseWithResolvers<number>) => void>> = {
   "an answer": (work) => work.resolve(7),
   "a failure": (work) => work.reject(new Error("it broke late")),

@@ -150,7 +150,7 @@ function taking(key: string, limit: ConditionalHit["limit"], addend = 1): Condit
   return { key, limit, addend, expiresInSeconds: 60, perSecond: false };
 }
 
-/** What each key has used. */
+/** The used hits of each key. */
 function used(cache: MemoryCache, hits: readonly ConditionalHit[]): number[] {
   return taken(cache, hits.map((hit) => ({ ...hit, addend: 0 }))).map((taken) => taken.used);
 }

@@ -88,7 +88,7 @@ class FakeListener {
     return connection;
   }
 
-  /** What was accepted and is not handed out when it is closed. */
+  /** Accepted connections that are not handed out when it is closed. */
   readonly left: FakeConnection[] = [];
 
   async fail(error: Error): Promise<void> {

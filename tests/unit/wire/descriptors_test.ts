@@ -13,7 +13,7 @@ const FILES = Object.entries(FILE_DESCRIPTORS).map(([name, base64]) => {
 });
 // The types of protobufjs lack what this extension adds to its classes.
 const { fromDescriptor } = protobuf.Root as unknown as { fromDescriptor(set: object): protobuf.Root };
-/** What the table declares, as protobufjs reads it. */
+/** The declarations of the table, as protobufjs reads them. */
 const TABLE = fromDescriptor({ file: FILES.map(({ file }) => file) });
 
 Deno.test("the table holds every file in proto/ and the four that they import", () => {

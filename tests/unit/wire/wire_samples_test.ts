@@ -23,7 +23,7 @@ interface Sample {
   readonly hex: string;
 }
 
-/** What a sample means, and its way there and back. */
+/** Meaning of a sample, and its way there and back. */
 interface Row {
   readonly expected: unknown;
   readonly decoded: (bytes: Uint8Array) => unknown;

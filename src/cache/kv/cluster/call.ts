@@ -31,7 +31,7 @@ export interface KvClusterTake {
   readonly startedAt: number;
 }
 
-/** Where hits are sent. */
+/** Destination of hits. */
 interface Target {
   readonly node: KvClusterNode;
   readonly asking: boolean;

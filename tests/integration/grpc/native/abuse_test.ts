@@ -25,7 +25,7 @@ const ECHO = callFields(probePath("Echo"));
 const WIDE: RawClientOptions = { settings: [[PEER_SETTING.INITIAL_WINDOW_SIZE, 2 ** 31 - 1]] };
 const WIDE_CONNECTION = windowUpdate(0, 2 ** 31 - 1 - 65_535);
 
-/** What a peer does that costs it its connection, and the last that it hears. */
+/** Abuse that costs a peer its connection, and the last frame that it receives. */
 const ABUSE: Readonly<
   Record<string, readonly [abuse: Uint8Array, last: string, options?: RawClientOptions]>
 > = {
@@ -70,7 +70,7 @@ Deno.test("native engine: who speaks HTTP/1.1 or TLS is refused, and the log say
   assertEquals(bed.takeLog(), [`${http} suppressed=2`]);
 });
 
-/** What a peer sends that never makes itself known. */
+/** Bytes of a peer that never makes itself known. */
 const HALF_OPEN: Readonly<Record<string, Uint8Array>> = {
   "nothing": zeros(0),
   "half a preface": greeting().subarray(0, 12),

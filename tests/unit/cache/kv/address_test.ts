@@ -16,7 +16,7 @@ interface AddressCase {
   readonly type: KvEndpoints["kind"];
   readonly url: string;
   readonly options?: KvAddressOptions;
-  /** What differs from an address without a login. */
+  /** Differences from an address without a login. */
   readonly expected: Record<string, unknown>;
 }
 

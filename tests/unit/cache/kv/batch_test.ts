@@ -7,7 +7,7 @@ import { ReplyError } from "../../../../src/cache/kv/resp.ts";
 import { hit } from "../../../contract/counter_cache_contract.ts";
 import type { Caller, CountReceiver, Hit } from "../../../../src/ratelimit/decision/counter_cache.ts";
 
-/** What one caller with one hit is told when these are the answers to its commands. */
+/** The outcome of one caller with one hit when these are the answers to its commands. */
 function toldOf(asking: boolean, addend: number, replies: readonly unknown[]): unknown {
   const batch = new KvBatch({ asking });
   const [told] = addAll(batch, [[counterOf(), addend]]);

@@ -48,11 +48,11 @@ const wide = headerBlock(Array.from({ length: 10_000 }, (_, index) => [`name-${i
 interface Attack {
   readonly name: string;
   readonly sent: Uint8Array;
-  /** How the call ended; `hello` when the answer that follows was taken. */
+  /** End of the call; `hello` when the answer that follows was taken. */
   readonly outcome: string;
 }
 
-/** What ends the connection, or the one call, or has no effect. */
+/** Input that ends the connection, or the one call, or has no effect. */
 const ATTACKS: readonly Attack[] = [
   { name: "a flood of PING", sent: repeated(20_000, PING), outcome: NOISE },
   { name: "a flood of SETTINGS", sent: repeated(20_000, frame(FRAME.SETTINGS)), outcome: NOISE },

@@ -19,7 +19,7 @@ const goAway = (lastId: number, code = 0, text = ""): Uint8Array =>
 const PONG = frame(FRAME.PING, 0, new Uint8Array(8), FLAG.ACK);
 const CLOSED = "UNAVAILABLE: the server closed the connection";
 
-/** How an attempt or a connection ended. */
+/** End of an attempt or a connection. */
 const ended = (state: Promise<unknown>): Promise<string> =>
   outcomeOf(state.then((error) => {
     if (error !== undefined) throw error;

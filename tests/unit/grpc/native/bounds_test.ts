@@ -29,7 +29,7 @@ const NOISE = LIMITS.noise.burst;
 const opened = (count: number, first = 1) =>
   Array.from({ length: count }, (_, index) => headers(first + 2 * index, ECHO));
 
-/** How many frames there are of each kind. */
+/** Number of frames of each kind. */
 function summary(lines: readonly string[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const line of lines) {
@@ -42,7 +42,7 @@ function summary(lines: readonly string[]): Record<string, number> {
   return counts;
 }
 
-/** How many there may be of a frame at once; one more ends the connection. */
+/** Maximum number of a frame at once; one more ends the connection. */
 const FLOODS: Readonly<Record<string, { most: number; one: Uint8Array; before?: Uint8Array }>> = {
   // The greeting was one of them.
   "SETTINGS": { most: NOISE - 1, one: frame(FRAME.SETTINGS) },

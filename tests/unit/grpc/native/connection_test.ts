@@ -32,7 +32,7 @@ const setting = (identifier: number, value: number): Uint8Array =>
 const without = (name: string): HeaderField[] => ECHO.filter(([known]) => known !== name);
 const withFields = (...more: HeaderField[]): HeaderField[] => [...ECHO, ...more];
 
-/** What breaks a rule of HTTP/2, by the section of RFC 9113, and the one frame that answers it. */
+/** Input that breaks a rule of HTTP/2, by the section of RFC 9113, and the one frame that answers it. */
 const BROKEN: Readonly<Record<string, readonly [parts: readonly Uint8Array[], line: string]>> = {
   "4.1 a frame of an unknown type is passed over": [[frame(99, 0, zeros(9)), frame(99, 1, zeros(9))], ""],
   "4.1 flags that are not defined are passed over": [[

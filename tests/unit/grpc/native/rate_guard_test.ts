@@ -1,7 +1,7 @@
 import { assertEquals } from "#assert";
 import { RateGuard } from "../../../../src/grpc/native/rate_guard.ts";
 
-/** How many of so many attempts at one moment are allowed. */
+/** Number of allowed attempts among so many at one moment. */
 function allowed(guard: RateGuard, attempts: number, now: number): number {
   return Array.from({ length: attempts }, () => guard.allows(now)).filter((yes) => yes).length;
 }

@@ -15,7 +15,7 @@ interface Fixture {
   readonly nodes: ScriptedKvNodes;
   readonly clock: FakeClock;
   readonly topology: KvTopology;
-  /** What was told of the connection. */
+  /** Reports about the connection. */
   readonly told: string[];
 }
 
