@@ -1,9 +1,8 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
-import type { TlsPair } from "../net/tls_files.ts";
 import type { GrpcService } from "./grpc_service.ts";
 import type { Listener, ListenOptions, ListenTarget } from "./listener.ts";
-import type { ListenTls } from "./tls_server.ts";
+import type { GrpcTls } from "./grpc_tls.ts";
 
 /** A running gRPC server. */
 export interface GrpcEngine {
@@ -16,8 +15,6 @@ export interface GrpcEngine {
    * A second call waits for the first.
    */
   close(graceMs: number): Promise<void>;
-  /** Uses another pair for new connections. */
-  renewTls(pair: TlsPair): void;
 }
 
 /** Options of an engine. */
@@ -27,7 +24,7 @@ export interface GrpcEngineOptions {
   /** By default without a limit and a report. */
   readonly listen?: Pick<ListenOptions, "name" | "onState" | "maxConnections" | "isShared"> | undefined;
   /** Plain text when absent. */
-  readonly tls?: ListenTls | undefined;
+  readonly tls?: GrpcTls | undefined;
   /** Age at which a connection is asked to go away, plus or minus a tenth; 0 for never. */
   readonly maxConnectionAgeMs: number;
   /** Time after that until it is closed. */

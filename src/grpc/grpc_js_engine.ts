@@ -66,7 +66,6 @@ export async function startGrpcJs(options: GrpcEngineOptions): Promise<GrpcEngin
       return sockets.size;
     },
     close: (graceMs) => closed ??= close(graceMs),
-    renewTls: (pair) => listener.renewTls(pair),
   };
 }
 

@@ -6,9 +6,8 @@ import {
   streamsOf,
 } from "../net/acceptor.ts";
 import { errorText } from "../base/error_text.ts";
-import type { TlsPair } from "../net/tls_files.ts";
 import { hostPort } from "../base/host_port.ts";
-import type { ListenTls } from "./tls_server.ts";
+import type { GrpcTls } from "./grpc_tls.ts";
 
 /** The address to listen on: a TCP port, 0 for any free one, or a unix socket. */
 export type ListenTarget =
@@ -23,7 +22,7 @@ export interface AcceptedSocket extends AcceptedStream {
 /** Options of `listen`. */
 export interface ListenOptions extends AcceptorOptions {
   /** Plain text when absent. */
-  readonly tls?: ListenTls | undefined;
+  readonly tls?: GrpcTls | undefined;
   /** Other processes may listen on the same port; true when absent. */
   readonly isShared?: boolean | undefined;
   /** Hands on sockets of `node:net` also without TLS: at a stop, every accepted connection is known immediately. */
@@ -37,8 +36,6 @@ export interface Listener {
   readonly acceptor: Pick<Acceptor, "failures" | "isFailing" | "refused">;
   /** Stops accepting; open connections stay. Settles once no connection accepted before is outstanding. */
   close(): Promise<void>;
-  /** Uses another pair for new TLS connections. */
-  renewTls(pair: TlsPair): void;
 }
 
 /** Listens on a TCP port, or on a unix socket, whose path is taken over from a process that listens there. */
@@ -47,19 +44,18 @@ export async function listen(
   onSocket: (socket: AcceptedSocket) => void,
   { tls, ...options }: ListenOptions,
 ): Promise<Listener> {
-  const secured = tls === undefined
-    ? undefined
-    : (await import("./tls_server.ts")).createTlsServer(tls, onSocket);
   const bind = target.kind === "unix" ? bindUnix(target) : bindTcp(target, { tls, ...options });
   const { listener, address, remove } = await bind.catch((error: unknown) => {
     throw listenError(target, error);
   });
-  const acceptor = new Acceptor(listener, secured?.accept ?? onSocket, options);
+  tls?.listen(onSocket);
+  const accept = tls === undefined ? onSocket : (socket: AcceptedSocket) => tls.accept(socket);
+  const acceptor = new Acceptor(listener, accept, options);
   const close = () => {
     remove();
     return acceptor.close();
   };
-  return { address, acceptor, close, renewTls: (pair) => secured?.renew(pair) };
+  return { address, acceptor, close };
 }
 
 /** A bound listener, and what removes its socket file. */

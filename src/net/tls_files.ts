@@ -68,6 +68,11 @@ export async function readTlsPair(
   return { key, cert, ...given, warnings };
 }
 
+/** The TLS options of a server with a pair. Complete: omitted ones would fall back to the defaults. */
+export function serverContext({ key, cert, ca }: TlsPair): tls.SecureContextOptions {
+  return { key, cert, ...(ca === undefined ? {} : { ca }), minVersion: "TLSv1.2", maxVersion: "TLSv1.3" };
+}
+
 /** Reads a PEM file of authorities, a text each. Throws an error that names the setting and the path. */
 export async function readAuthorities(name: string, path: string): Promise<string[]> {
   return certificatesOf(await readNamed(name, path), name, path).map(({ pem }) => pem);

@@ -12,12 +12,12 @@ import {
   connectionMetrics,
   GRPC_TLS_METRICS,
   listenerReport,
-  tlsMetrics,
 } from "./listener_metrics.ts";
 import type { ServiceParts } from "./parts.ts";
 import { serverCalls } from "../stats/store.ts";
 import { ThrottledLog } from "../base/throttled_log.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
+import { openWatchedTls } from "./watched_tls.ts";
 
 /** Loads the modules that gRPC requires with these settings. */
 export async function loadGrpc(settings: ServiceParts["settings"]): Promise<void> {
@@ -27,7 +27,7 @@ export async function loadGrpc(settings: ServiceParts["settings"]): Promise<void
       : [import("../grpc/grpc_js_engine.ts"), import("../net/node_listener.ts")]),
     settings.GRPC_UDS === undefined ? undefined : import("../grpc/unix_socket.ts"),
     ...(settings.GRPC_SERVER_USE_TLS
-      ? [import("../grpc/server_tls.ts"), import("../grpc/tls_server.ts"), import("../net/node_listener.ts")]
+      ? [import("../grpc/grpc_tls.ts"), import("../net/node_listener.ts"), import("../net/tls_files.ts")]
       : []),
   ]);
 }
@@ -60,7 +60,9 @@ export async function openGrpc(
     ? startNative
     : (await import("../grpc/grpc_js_engine.ts")).startGrpcJs;
   const metricsOf = serverCalls(stats);
+  const secured = settings.GRPC_SERVER_USE_TLS ? await openTls(parts) : undefined;
   const options: GrpcEngineOptions = {
+    tls: secured?.tls,
     services: services.map((one) => withCallMetrics(one, metricsOf)),
     target,
     listen: {
@@ -74,50 +76,33 @@ export async function openGrpc(
     clock,
     random,
   };
-  const secured = settings.GRPC_SERVER_USE_TLS ? await startWithTls(parts, start, options) : undefined;
-  const engine = secured?.engine ?? await start(options);
+  const engine = await start(options).catch(async (error: unknown) => {
+    await secured?.close();
+    throw error;
+  });
   const { acceptor } = engine;
   stats.addMetrics(connectionMetrics("grpc"), {
     counters: { connections_refused: () => acceptor.refused },
     gauges: { connections: () => engine.connections },
   });
   addListenerMetrics(parts, "grpc", acceptor);
-  const close = (graceMs: number) => (secured ?? engine).close(graceMs);
+  const close = async (graceMs: number) => {
+    await Promise.all([secured?.close(), engine.close(graceMs)]);
+  };
   return { address: engine.address, close };
 }
 
-/** Starts the engine with TLS, whose files are reloaded when they change. */
-async function startWithTls(
-  { settings, logger, clock, stats }: ServiceParts,
-  start: (options: GrpcEngineOptions) => Promise<GrpcEngine>,
-  options: GrpcEngineOptions,
-): Promise<{ readonly engine: GrpcEngine; close(graceMs: number): Promise<void> }> {
-  const { GRPC_SERVER_TLS_CERT: cert, GRPC_SERVER_TLS_KEY: key, GRPC_CLIENT_TLS_CACERT: ca } = settings;
-  const { ServerTls } = await import("../grpc/server_tls.ts");
-  const tls = await ServerTls.open({
-    // Settings with only one of the two are refused.
-    files: { cert: cert ?? "", key: key ?? "", ca },
+/** TLS of the listener; the settings with only one of its files are refused. */
+async function openTls(parts: ServiceParts) {
+  const { GrpcTls } = await import("../grpc/grpc_tls.ts");
+  const { settings, logger, clock, stats } = parts;
+  const { GRPC_SERVER_TLS_CERT: cert = "", GRPC_SERVER_TLS_KEY: key = "" } = settings;
+  const opened = await openWatchedTls(parts, {
+    name: "grpc",
+    files: { cert, key, ca: settings.GRPC_CLIENT_TLS_CACERT },
     names: { cert: "GRPC_SERVER_TLS_CERT", key: "GRPC_SERVER_TLS_KEY", ca: "GRPC_CLIENT_TLS_CACERT" },
-    clientName: settings.GRPC_CLIENT_TLS_SAN,
-    logger,
-    clock,
+    create: (pair) => new GrpcTls(pair, { clientName: settings.GRPC_CLIENT_TLS_SAN, logger, clock }),
   });
-  const engine = await tls.start((listenTls) => start({ ...options, tls: listenTls })).catch(
-    async (error: unknown) => {
-      await tls.close();
-      throw error;
-    },
-  );
-  const counters = {
-    tls_reloaded: () => tls.metrics.reloaded,
-    tls_reload_failed: () => tls.metrics.failed,
-  };
-  stats.addMetrics(tlsMetrics("grpc"), { counters, gauges: {} });
-  stats.addMetrics(GRPC_TLS_METRICS, { counters: { tls_refused: () => tls.metrics.refused }, gauges: {} });
-  return {
-    engine,
-    async close(graceMs) {
-      await Promise.all([tls.close(), engine.close(graceMs)]);
-    },
-  };
+  stats.addMetrics(GRPC_TLS_METRICS, { counters: { tls_refused: () => opened.tls.refused }, gauges: {} });
+  return opened;
 }

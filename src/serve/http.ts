@@ -1,5 +1,3 @@
-import { systemBell } from "../threads/bell.ts";
-import { WatchedPair } from "../net/watched_pair.ts";
 import { createDebugHandler } from "../http/routes/debug.ts";
 import { explainRoute } from "../http/routes/explain_route.ts";
 import { healthRoutes } from "../http/routes/healthcheck.ts";
@@ -10,7 +8,7 @@ import { rateLimitRoute } from "../http/routes/rate_limit_route.ts";
 import { settingsRoute } from "../http/routes/settings_route.ts";
 import { createRouter, type Route } from "../http/server/router.ts";
 import type { OpenAdministration } from "./administration.ts";
-import { addListenerMetrics, connectionMetrics, listenerReport, tlsMetrics } from "./listener_metrics.ts";
+import { addListenerMetrics, connectionMetrics, listenerReport } from "./listener_metrics.ts";
 import { openUi, type OpenUiOptions } from "./ui.ts";
 import type { OpenWebhooks } from "./webhooks.ts";
 import type { LiveCounters } from "../ratelimit/forecast/live_counters.ts";
@@ -18,6 +16,7 @@ import type { RateLimitService } from "../ratelimit/decision/service.ts";
 import { rulesText } from "../ratelimit/rules/rules_text.ts";
 import { addressOf } from "./lifecycle.ts";
 import type { ServiceParts } from "./parts.ts";
+import { openWatchedTls } from "./watched_tls.ts";
 import type { Address } from "../settings/address_parsers.ts";
 import type { EffectiveSetting } from "../settings/effective_settings.ts";
 import { statsText } from "../stats/store.ts";
@@ -52,14 +51,14 @@ export async function openHttp(
   const json = settings.HTTP_JSON ? [tracing.route(routeFor, decide)] : [];
   const opened: HttpPort[] = [];
   const replaceConnections = () => opened.forEach((one) => one.replaceConnections());
-  const pair = settings.HTTP_SERVER_USE_TLS ? await openPair(parts, replaceConnections) : undefined;
+  const secured = settings.HTTP_SERVER_USE_TLS ? await openTls(parts, replaceConnections) : undefined;
   try {
     const open = (name: string, address: Address, served: readonly Route[]) => {
       const port = openPort(parts, {
         ...address,
         name,
         routes: served,
-        tls: pair?.tls,
+        tls: secured?.tls,
         logFields: tracing.logFields,
       });
       opened.push(port);
@@ -76,10 +75,10 @@ export async function openHttp(
       triggers,
       drain: () => opened.forEach((one) => one.drain()),
       close: async (graceMs) =>
-        void await Promise.all([pair?.watched.close(), ...opened.map((one) => one.close(graceMs))]),
+        void await Promise.all([secured?.close(), ...opened.map((one) => one.close(graceMs))]),
     };
   } catch (error) {
-    await Promise.all([pair?.watched.close(), ...opened.map((one) => one.close(0))]);
+    await Promise.all([secured?.close(), ...opened.map((one) => one.close(0))]);
     throw error;
   }
 }
@@ -113,27 +112,16 @@ function openPort(parts: ServiceParts, options: OpenPortOptions): HttpPort {
   return opened;
 }
 
-/** TLS with the pair of the files, reloaded when they change. */
-async function openPair({ settings, stats, logger, clock }: ServiceParts, onRenewed: () => void) {
+async function openTls(parts: ServiceParts, onRenewed: () => void) {
   const { HttpsLayer } = await import("../http/server/https_layer.ts");
-  const watched = await WatchedPair.open({
-    files: { cert: settings.HTTP_SERVER_TLS_CERT ?? "", key: settings.HTTP_SERVER_TLS_KEY ?? "" },
+  const { HTTP_SERVER_TLS_CERT: cert = "", HTTP_SERVER_TLS_KEY: key = "" } = parts.settings;
+  return await openWatchedTls(parts, {
+    name: "http",
+    files: { cert, key },
     names: { cert: "HTTP_SERVER_TLS_CERT", key: "HTTP_SERVER_TLS_KEY" },
-    bell: systemBell,
-    clock,
-    logger,
-    onPair: (pair) => {
-      tls.renew(pair);
-      onRenewed();
-    },
+    create: (pair) => new HttpsLayer(pair),
+    onRenewed,
   });
-  const tls = new HttpsLayer(watched.current);
-  const counters = {
-    tls_reloaded: () => watched.metrics.reloaded,
-    tls_reload_failed: () => watched.metrics.failed,
-  };
-  stats.addMetrics(tlsMetrics("http"), { counters, gauges: {} });
-  return { watched, tls };
 }
 
 /** Options of `openDebug`. */

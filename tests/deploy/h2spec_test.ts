@@ -1,7 +1,8 @@
 import { assertEquals } from "#assert";
 import { systemClock } from "../../src/base/clock.ts";
 import { createHealthService } from "../../src/grpc/health_service.ts";
-import type { ListenTls } from "../../src/grpc/tls_server.ts";
+import { GrpcTls } from "../../src/grpc/grpc_tls.ts";
+import type { TlsPair } from "../../src/net/tls_files.ts";
 import { startNative } from "../../src/grpc/native/native_engine.ts";
 import { Health } from "../../src/base/health.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
@@ -32,21 +33,23 @@ for (const [name, tls, flags, cases] of RUNS) {
 }
 
 /** Runs the suite against a native engine that serves health, and answers what it says at the end. */
-async function runH2spec(flags: readonly string[], tls: ListenTls | undefined) {
+async function runH2spec(flags: readonly string[], pair: TlsPair | undefined) {
   const log: string[] = [];
+  const clock = systemClock;
+  const logger = createLogger({
+    level: "debug",
+    format: "text",
+    clock,
+    write: (line) => void log.push(line),
+  });
   const engine = await startNative({
     services: [createHealthService(new Health())],
     target: { kind: "tcp", host: "127.0.0.1", port: 0 },
-    tls,
+    tls: pair && new GrpcTls(pair, { clock, logger }),
     maxConnectionAgeMs: 0,
     maxConnectionAgeGraceMs: 0,
-    logger: createLogger({
-      level: "debug",
-      format: "text",
-      clock: systemClock,
-      write: (line) => void log.push(line),
-    }),
-    clock: systemClock,
+    logger,
+    clock,
     random: () => 0.5,
   });
   try {

@@ -38,7 +38,6 @@ export async function startNative(options: GrpcEngineOptions): Promise<GrpcEngin
       return engine.connections;
     },
     close: (graceMs) => closed ??= close(graceMs),
-    renewTls: (pair) => listener.renewTls(pair),
   };
 }
 

@@ -1,23 +1,18 @@
 import type { Duplex } from "node:stream";
 import tls from "node:tls";
+import { serverContext, type TlsPair } from "../../net/tls_files.ts";
 
-/** The certificate chain and its private key, as PEM texts. */
-export interface HttpTls {
-  readonly cert: string;
-  readonly key: string;
-}
-
-/** TLS over accepted connections, with a pair that can be replaced. */
+/** TLS over accepted connections, with a pair that can be replaced. The stream below each is known, unlike with a server. */
 export class HttpsLayer {
   #context: tls.SecureContext;
 
-  constructor(pair: HttpTls) {
-    this.#context = contextOf(pair);
+  constructor(pair: TlsPair) {
+    this.#context = tls.createSecureContext(serverContext(pair));
   }
 
   /** Replaces the pair for new connections by another one that was checked. */
-  renew(pair: HttpTls): void {
-    this.#context = contextOf(pair);
+  renew(pair: TlsPair): void {
+    this.#context = tls.createSecureContext(serverContext(pair));
   }
 
   /** The stream over a connection; its handshake has no timeout. */
@@ -30,8 +25,4 @@ export class HttpsLayer {
     socket.on("close", () => stream.destroy());
     return socket;
   }
-}
-
-function contextOf({ cert, key }: HttpTls): tls.SecureContext {
-  return tls.createSecureContext({ cert, key, minVersion: "TLSv1.2", maxVersion: "TLSv1.3" });
 }

@@ -5,8 +5,10 @@ import tls from "node:tls";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import type { GrpcEngine, GrpcEngineOptions } from "../../../src/grpc/engine.ts";
 import type { ListenTarget } from "../../../src/grpc/listener.ts";
-import { ServerTls } from "../../../src/grpc/server_tls.ts";
-import type { ListenTls } from "../../../src/grpc/tls_server.ts";
+import type { TlsPair } from "../../../src/net/tls_files.ts";
+import { GrpcTls } from "../../../src/grpc/grpc_tls.ts";
+import { WatchedPair } from "../../../src/net/watched_pair.ts";
+import { systemBell } from "../../../src/threads/bell.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { type CertificateFiles, type Certificates, makeCertificates } from "../../harness/certificates.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
@@ -23,8 +25,8 @@ export interface TlsBedOptions {
   readonly asksClients?: boolean;
   readonly clientName?: string;
   readonly target?: ListenTarget;
-  /** In place of what the server would be started with. */
-  readonly listen?: Partial<ListenTls>;
+  /** Handshake timeout. */
+  readonly handshakeMs?: number;
 }
 
 const NAMES = { cert: "GRPC_SERVER_TLS_CERT", key: "GRPC_SERVER_TLS_KEY", ca: "GRPC_CLIENT_TLS_CACERT" };
@@ -32,7 +34,8 @@ const NAMES = { cert: "GRPC_SERVER_TLS_CERT", key: "GRPC_SERVER_TLS_KEY", ca: "G
 /** An engine that serves over TLS with certificates of its own. */
 export class TlsBed implements AsyncDisposable {
   readonly certificates: Certificates;
-  readonly tls: ServerTls;
+  readonly tls: GrpcTls;
+  readonly pair: WatchedPair;
   readonly engine: GrpcEngine;
   readonly probe: Probe;
   /** Log lines from warnings upwards. */
@@ -44,7 +47,7 @@ export class TlsBed implements AsyncDisposable {
 
   static async open(
     start: (options: GrpcEngineOptions) => Promise<GrpcEngine>,
-    { asksClients = false, clientName, target = FREE_PORT, listen = {} }: TlsBedOptions = {},
+    { asksClients = false, clientName, target = FREE_PORT, handshakeMs }: TlsBedOptions = {},
   ): Promise<TlsBed> {
     const certificates = await makeCertificates();
     const { server: { certFile, keyFile }, authority } = certificates;
@@ -54,32 +57,33 @@ export class TlsBed implements AsyncDisposable {
     const write = (line: string) => void log.push(line);
     const logger = createLogger({ level: "warning", format: "text", clock, write });
     const files = { cert: certFile, key: keyFile, ...(asksClients ? { ca: authority.certFile } : {}) };
-    const serverTls = await ServerTls.open({ files, names: NAMES, clientName, clock, logger });
-    const engine = await serverTls.start((given) =>
-      start({
-        services: [probe.service],
-        target,
-        tls: { ...given, ...listen },
-        maxConnectionAgeMs: 0,
-        maxConnectionAgeGraceMs: 0,
-        logger,
-        clock,
-        random: () => 0.5,
-      })
-    );
+    const onPair = (renewed: TlsPair) => serverTls.renew(renewed);
+    const pair = await WatchedPair.open({ files, names: NAMES, bell: systemBell, clock, logger, onPair });
+    const serverTls = new GrpcTls(pair.current, { clientName, handshakeMs, clock, logger });
+    const engine = await start({
+      services: [probe.service],
+      target,
+      tls: serverTls,
+      maxConnectionAgeMs: 0,
+      maxConnectionAgeGraceMs: 0,
+      logger,
+      clock,
+      random: () => 0.5,
+    });
     const pass = (ms = 2_000) => {
       clock.aheadMs += ms;
       clock.elapsedAheadMs += ms;
     };
     const elapse = (ms: number) => void (clock.elapsedAheadMs += ms);
-    return new TlsBed({ certificates, tls: serverTls, engine, probe, log, pass, elapse });
+    return new TlsBed({ certificates, tls: serverTls, pair, engine, probe, log, pass, elapse });
   }
 
   private constructor(
-    parts: Pick<TlsBed, "certificates" | "tls" | "engine" | "probe" | "log" | "pass" | "elapse">,
+    parts: Pick<TlsBed, "certificates" | "tls" | "pair" | "engine" | "probe" | "log" | "pass" | "elapse">,
   ) {
     this.certificates = parts.certificates;
     this.tls = parts.tls;
+    this.pair = parts.pair;
     this.engine = parts.engine;
     this.probe = parts.probe;
     this.log = parts.log;
@@ -131,7 +135,7 @@ export class TlsBed implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([this.tls.close(), this.engine.close(1_000)]);
+    await Promise.all([this.pair.close(), this.engine.close(1_000)]);
     await this.certificates[Symbol.asyncDispose]();
   }
 }

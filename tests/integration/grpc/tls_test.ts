@@ -7,7 +7,6 @@ import { ClientCertificates, coversName } from "../../../src/grpc/client_certifi
 import type { GrpcEngine, GrpcEngineOptions } from "../../../src/grpc/engine.ts";
 import { startGrpcJs } from "../../../src/grpc/grpc_js_engine.ts";
 import { startNative } from "../../../src/grpc/native/native_engine.ts";
-import type { TlsRefusal } from "../../../src/grpc/tls_server.ts";
 import { type CertificateFiles, makeCertificates } from "../../harness/certificates.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
@@ -97,7 +96,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
       versions.push([peer.isWelcome, peer.version, peer.fingerprint === await bed.fingerprintOf(bed.server)]);
     }
     assertEquals(versions, [[true, "TLSv1.2", true], [true, "TLSv1.3", true]]);
-    assertEquals([bed.tls.metrics.refused, bed.log], [0, []]);
+    assertEquals([bed.tls.refused, bed.log], [0, []]);
   },
   async "TLS 1.1, plain text and a client without HTTP/2 are refused, with the cause"(start) {
     await using bed = await TlsBed.open(start);
@@ -108,7 +107,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     await using none = await bed.peer({ ALPNProtocols: [] });
     bed.pass();
     assertEquals([http1.isWelcome, none.isWelcome, await plainText(bed.port)], [false, false, true]);
-    await until("four refusals", () => bed.tls.metrics.refused === 4);
+    await until("four refusals", () => bed.tls.refused === 4);
     const counts = ["", "the client does not offer h2, HTTP/2 over TLS", "the client does not speak TLS ("]
       .map((start) => bed.causes().filter((cause) => cause.startsWith(start)).length);
     assertEquals(counts, [4, 1, 1]);
@@ -147,7 +146,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
       bed.pass();
     }
     assertEquals(seen, cases.map(([title, , cause]) => [title, cause === undefined, cause]));
-    assertEquals(bed.tls.metrics, { refused: 8, reloaded: 0, failed: 0 });
+    assertEquals([bed.tls.refused, bed.pair.metrics], [8, { reloaded: 0, failed: 0 }]);
     using client = bed.client(cases[0]?.[1]);
     assertEquals(await client.echo("hello"), "hello");
   },
@@ -158,7 +157,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     const session = join(folder, "session");
     const connect = (...flags: string[]) => sessionOf(bed.port, own, [...flags, session]);
     assertEquals([await connect("-sess_out"), await connect("-sess_in")], ["New", "Reused"]);
-    assertEquals(bed.tls.metrics.refused, 0);
+    assertEquals(bed.tls.refused, 0);
     const [first, second] = await Promise.all(
       [authority, otherAuthority].map(({ certFile }) => Deno.readTextFile(certFile)),
     );
@@ -170,9 +169,9 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     ];
     for (const [title, ca, reloaded, refused] of changes) {
       await Deno.writeTextFile(authority.certFile, ca);
-      await until("the authorities to be taken", () => bed.tls.metrics.reloaded === reloaded);
+      await until("the authorities to be taken", () => bed.pair.metrics.reloaded === reloaded);
       assertEquals([title, await connect("-sess_in")], [title, "Reused"]);
-      assertEquals([title, bed.tls.metrics.refused], [title, refused]);
+      assertEquals([title, bed.tls.refused], [title, refused]);
     }
     bed.pass(31 * 86_400_000);
     await connect("-sess_in");
@@ -193,7 +192,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     for (let call = 0; call < 3; call++) await refuse();
     bed.pass();
     await refuse();
-    assertEquals([bed.tls.metrics.refused, bed.log.length], [4, 2]);
+    assertEquals([bed.tls.refused, bed.log.length], [4, 2]);
     const [first = "", second = ""] = bed.log;
     assertMatch(
       first,
@@ -212,7 +211,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     const prints = [];
     for (let round = 1; round <= 3; round++) {
       await bed.certificates.issue("server", { names: "DNS:localhost,IP:127.0.0.1" });
-      await until("the pair to be taken", () => bed.tls.metrics.reloaded === round);
+      await until("the pair to be taken", () => bed.pair.metrics.reloaded === round);
       await using after = await bed.peer({}, own);
       await using stranger = await bed.peer({}, bed.certificates.otherClient);
       await using nobody = await bed.peer({});
@@ -250,7 +249,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
       await until("the bad pair to be told", () => {
         // It might be half a good one for a while.
         bed.elapse(1_000);
-        return bed.tls.metrics.failed === index + 1;
+        return bed.pair.metrics.failed === index + 1;
       });
       await using peer = await bed.peer({});
       assertEquals([peer.isWelcome, peer.fingerprint === first], [true, true]);
@@ -263,9 +262,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     assert(!bed.log.join().includes(key.split("\n")[1] ?? key));
   },
   async "who hangs in the handshake is let go, and holds up nobody and no stop"(start) {
-    const refusals: TlsRefusal[] = [];
-    const onRefused = (refusal: TlsRefusal) => void refusals.push(refusal);
-    await using bed = await TlsBed.open(start, { listen: { handshakeMs: HANDSHAKE_MS, onRefused } });
+    await using bed = await TlsBed.open(start, { handshakeMs: HANDSHAKE_MS });
     const silent = Array.from({ length: 20 }, () => net.connect(bed.port, "127.0.0.1"));
     const closed = silent.map((socket) => {
       return new Promise((resolve) => socket.on("error", () => {}).on("close", resolve).resume());
@@ -273,7 +270,8 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     using client = bed.client();
     assertEquals(await client.echo("hello"), "hello");
     await Promise.all(closed);
-    assertEquals(refusals.map(({ kind, peer }) => `${kind} ${peer}`), Array(20).fill("handshake 127.0.0.1"));
+    assertEquals(bed.tls.refused, 20);
+    assertMatch(bed.log[0] ?? "", /cause="TLS handshake timeout" peer="127.0.0.1"$/);
   },
   async "running calls end before the server stops"(start) {
     await using bed = await TlsBed.open(start);
@@ -292,7 +290,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     await new Promise((resolve) => socket.on("close", resolve).destroy());
     using client = bed.client();
     assertEquals(await client.echo("hello"), "hello");
-    assertEquals([bed.tls.metrics.refused, bed.log], [0, []]);
+    assertEquals([bed.tls.refused, bed.log], [0, []]);
   },
   async "a unix socket carries TLS as well"(start) {
     await using certificates = await makeCertificates();

@@ -1,5 +1,6 @@
 import { type HttpPort, listenHttp } from "../../../src/http/server/http_port.ts";
-import { HttpsLayer, type HttpTls } from "../../../src/http/server/https_layer.ts";
+import { HttpsLayer } from "../../../src/http/server/https_layer.ts";
+import type { TlsPair } from "../../../src/net/tls_files.ts";
 import { type Certificates, pairOf } from "../../harness/certificates.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { Dialed, type HandlerOf, listenOptions } from "../../harness/http_fixture.ts";
@@ -16,7 +17,7 @@ export class ServedHttps implements AsyncDisposable {
   /** By the other authority. */
   readonly other: HttpsClient;
 
-  private constructor(handler: HandlerOf, tls: HttpTls, authorities: readonly [string, string]) {
+  private constructor(handler: HandlerOf, tls: TlsPair, authorities: readonly [string, string]) {
     this.#tls = new HttpsLayer(tls);
     this.listener = listenHttp(handler(this), {
       ...listenOptions({ logger: this.log, clock: this.clock }),
@@ -39,7 +40,7 @@ export class ServedHttps implements AsyncDisposable {
   }
 
   /** Serves with another pair. */
-  renew(pair: HttpTls): void {
+  renew(pair: TlsPair): void {
     this.#tls.renew(pair);
     this.listener.replaceConnections();
   }

@@ -16,6 +16,9 @@ import { makeCertificates, pairOf } from "../../../harness/certificates.ts";
 import { needs } from "../../../harness/tools.ts";
 import { until } from "../../../harness/until.ts";
 import { answer } from "../../../harness/connection_bed.ts";
+import { systemClock } from "../../../../src/base/clock.ts";
+import { GrpcTls } from "../../../../src/grpc/grpc_tls.ts";
+import { RecordedLogger } from "../../../harness/recorded_logger.ts";
 import { EngineBed } from "../../../harness/engine_bed.ts";
 import { probePath } from "../../../harness/probe.ts";
 import type { RawClientOptions } from "../../../harness/raw_client.ts";
@@ -177,7 +180,9 @@ Deno.test({
   async fn() {
     await using certificates = await makeCertificates();
     const pair = await pairOf(certificates.server);
-    await using bed = await EngineBed.open({ tls: { ...pair, handshakeMs: HANDSHAKE_MS } });
+    const logger = new RecordedLogger();
+    const tls = new GrpcTls(pair, { handshakeMs: HANDSHAKE_MS, clock: systemClock, logger });
+    await using bed = await EngineBed.open({ tls });
     await using silent = await bed.connect({});
     await using other = await bed.connect({});
     other.send(new TextEncoder().encode("GET / HTTP/1.1\r\n\r\n".repeat(50)));
