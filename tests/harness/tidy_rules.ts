@@ -51,6 +51,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "base/",
   ],
   "ratelimit/forecast": ["ratelimit/", "base/"],
+  "quota": ["ratelimit/", "base/"],
   "settings": ["base/"],
   "stats": ["ratelimit/stats_sink.ts", "base/"],
   "telemetry": ["grpc/client/", "grpc/grpc_service.ts", "ratelimit/", "wire/", "threads/", "base/"],
@@ -191,7 +192,7 @@ const PUBLIC_PATHS = [
 
 /** Words that the core may not use: it has no clock, no randomness and no I/O. */
 const IMPURE = ["Date.now", "Math.random", "setTimeout", "setInterval", "fetch(", "Deno.", "console."];
-const PURE = /^src\/(?:(?:ratelimit|webhooks\/model)\/|webhooks\/deliveries\/endpoint_shares\.ts$)/;
+const PURE = /^src\/(?:(?:ratelimit|quota|webhooks\/model)\/|webhooks\/deliveries\/endpoint_shares\.ts$)/;
 
 /** Words of no meaning, for files and exports alike. */
 const EMPTY_WORDS = ["manager", "helper", "util", "utils", "impl", "processor", "data", "info"];
