@@ -7,8 +7,12 @@ export interface SharedCacheOptions {
   readonly clock: Clock;
   /** A number from 0 to below 1, for the jitter of waits. */
   readonly random: () => number;
-  /** Called at the first connection, and once an outage, with the reason. */
-  readonly onConnection?: ((connected: boolean, reason: string) => void) | undefined;
   /** Called with the milliseconds from each write to its last reply, with fractions. */
   readonly roundTrip?: ((ms: number) => void) | undefined;
+}
+
+/** Reports of one node, or of a cache that is one. */
+export interface ConnectionEvents {
+  /** Called at the first connection, and once an outage, with the reason. */
+  readonly onConnection?: ((connected: boolean, reason: string) => void) | undefined;
 }

@@ -17,8 +17,12 @@ export interface TlsFiles {
 }
 
 /** The options of `tls.connect` except the address. */
-interface TlsConnectOptions
-  extends Pick<tls.ConnectionOptions, "rejectUnauthorized" | "minVersion" | "ca" | "cert" | "key"> {
+interface TlsConnectOptions {
+  readonly rejectUnauthorized: true;
+  readonly minVersion: "TLSv1.2";
+  readonly ca?: string[];
+  readonly cert?: string;
+  readonly key?: string;
   readonly checkServerIdentity?: () => undefined;
 }
 

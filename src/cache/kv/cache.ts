@@ -5,7 +5,7 @@ import { kvCounterOf, type KvTake } from "./counters.ts";
 import { KvNode, type KvNodeOptions } from "./node.ts";
 
 /** Options of a cache with one primary. */
-interface KvCacheOptions extends Omit<KvNodeOptions, "errorOf"> {
+interface KvCacheOptions extends KvNodeOptions {
   /** The cache's name in errors; holds no password. */
   readonly address: string;
 }

@@ -7,7 +7,7 @@ import { Batcher } from "../batcher.ts";
 import { Breaker } from "../breaker.ts";
 import { Ask } from "../hit_batch.ts";
 import { InFlight, type InFlightRequest } from "../in_flight.ts";
-import type { SharedCacheOptions } from "../shared_cache_options.ts";
+import type { ConnectionEvents, SharedCacheOptions } from "../shared_cache_options.ts";
 import { KvBatch } from "./batch.ts";
 import { noAnswer, SETTLED_MS, shortened } from "../server_connection.ts";
 import type { KvConnection } from "./connection.ts";
@@ -24,7 +24,7 @@ const LATE_PER_BATCH = 1_000;
 const WRONG_SERVER = /^(?:READONLY|LOADING|MASTERDOWN)\b|: -READONLY /;
 
 /** Options of a node. */
-export interface KvNodeOptions extends SharedCacheOptions, ConnectionWaitOptions, KvServer {
+export interface KvNodeOptions extends SharedCacheOptions, ConnectionEvents, ConnectionWaitOptions, KvServer {
   readonly poolSize: number;
   /** For how long hits gather before they are written, in milliseconds. */
   readonly windowMs: number;

@@ -15,11 +15,11 @@ import { SummedMetrics } from "../summed_metrics.ts";
 import { McCounter, type McTake } from "./batch.ts";
 import { McHosts, type McSrv } from "./hosts.ts";
 import { storedMcKey } from "./keys.ts";
-import { McNode, type McNodeOptions } from "./node.ts";
+import { McNode, type McNodesOptions } from "./node.ts";
 import { createMcTally, tallyCounters } from "./tally.ts";
 
 /** Options of a memcached-style cache. */
-export interface McCacheOptions extends Omit<McNodeOptions, "address" | "tally" | "onConnection" | "checks"> {
+export interface McCacheOptions extends McNodesOptions {
   /** The nodes, in the order that every instance uses, or where to look them up. */
   readonly hosts: readonly HostAndPort[] | McSrv;
   /** Store keys that the protocol cannot carry under a digest behind this prefix; refuse them when absent. */

@@ -12,7 +12,8 @@ import { Ask } from "../hit_batch.ts";
 import { InFlight, type InFlightRequest } from "../in_flight.ts";
 import { McBatch, type McCounter, type McExchange, McRemoval } from "./batch.ts";
 import { noAnswer, SETTLED_MS } from "../server_connection.ts";
-import type { SharedCacheOptions } from "../shared_cache_options.ts";
+import type { ConnectionEvents, SharedCacheOptions } from "../shared_cache_options.ts";
+import type { TlsFiles } from "../tls_files.ts";
 import { type McConnection, type McConnectionOptions, openMcConnection } from "./connection.ts";
 import type { McTally } from "./tally.ts";
 
@@ -21,10 +22,15 @@ const RECONNECT = { firstMs: 50, longestMs: 2_000 };
 /** Most hits that wait for one node. */
 const MAX_WAITING_HITS = 50_000;
 
-/** Options of one node. */
-export interface McNodeOptions extends McConnectionOptions, SharedCacheOptions {
+/** Options of every node. */
+export interface McNodesOptions extends SharedCacheOptions {
+  readonly tls?: TlsFiles | undefined;
   /** Most connections that are held; 0 is taken as 1. */
   readonly maxIdleConnections: number;
+}
+
+/** Options of one node. */
+interface McNodeOptions extends McConnectionOptions, McNodesOptions, ConnectionEvents {
   readonly tally: McTally;
 }
 

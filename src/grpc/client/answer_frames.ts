@@ -1,3 +1,4 @@
+import { lengthAt } from "../native/call_frames.ts";
 import { FLAG, FRAME, FRAME_HEADER_BYTES, MAX_FRAME_BYTES, readUint32 } from "../native/frames.ts";
 import { MESSAGE_PREFIX_BYTES } from "../native/message_reader.ts";
 
@@ -5,14 +6,23 @@ import { MESSAGE_PREFIX_BYTES } from "../native/message_reader.ts";
 export class AnswerFrames {
   streamId = 0;
   headStart = 0;
-  headEnd = 0;
-  /** Length of the payload of DATA. */
-  bodyBytes = 0;
   messageStart = 0;
   messageEnd = 0;
-  trailersStart = 0;
   /** End of the trailers and of the answer. */
   end = 0;
+
+  get headEnd(): number {
+    return this.messageStart - MESSAGE_PREFIX_BYTES - FRAME_HEADER_BYTES;
+  }
+
+  get trailersStart(): number {
+    return this.messageEnd + FRAME_HEADER_BYTES;
+  }
+
+  /** Length of the payload of DATA. */
+  get bodyBytes(): number {
+    return MESSAGE_PREFIX_BYTES + this.messageEnd - this.messageStart;
+  }
 
   /** Reads them from a position; false if they are not whole, or not of this kind. */
   read(bytes: Uint8Array, at: number): boolean {
@@ -40,19 +50,11 @@ export class AnswerFrames {
     if (streamId !== (readUint32(bytes, trailers + 5) & 0x7fffffff)) return false;
     this.streamId = streamId;
     this.headStart = head;
-    this.headEnd = data;
-    this.bodyBytes = bodyBytes;
     this.messageStart = body + MESSAGE_PREFIX_BYTES;
     this.messageEnd = trailers;
-    this.trailersStart = start;
     this.end = end;
     return true;
   }
 }
 
 const ENDS_ANSWER = FLAG.END_HEADERS | FLAG.END_STREAM;
-
-/** The 24 bits of length with which a frame begins. */
-function lengthAt(bytes: Uint8Array, at: number): number {
-  return ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0);
-}

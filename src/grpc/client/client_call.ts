@@ -27,6 +27,8 @@ export interface CallOptions {
   readonly deadlineAt?: number | undefined;
   /** Maximum size of a message of the answer; 4 MiB when absent. */
   readonly maxMessageBytes?: number | undefined;
+  /** Called once when the call is over. */
+  readonly onOver?: (() => void) | undefined;
 }
 
 /** One call. Its connection writes it. */
@@ -39,8 +41,6 @@ export class ClientCall implements OutgoingStream {
   /** The messages of the answer; absent before its headers. */
   messages: MessageReader | undefined;
   isOver = false;
-  /** Called once when the call is over. */
-  onOver: (() => void) | undefined;
   /** True if the whole request is sent or queued in one frame, so that nothing more is sent. */
   isWhole = false;
   #outgoing: Outgoing | undefined;

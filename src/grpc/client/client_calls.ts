@@ -206,7 +206,7 @@ export class ClientCalls {
     if (!call.isWhole) this.sender.forget(call);
     if (call.id === 0) this.#waiting.delete(call);
     else this.#running.delete(call.id);
-    call.onOver?.();
+    call.options.onOver?.();
     call.taker.ended(status, now);
     this.#options.onEnded();
   }

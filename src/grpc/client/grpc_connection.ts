@@ -24,8 +24,10 @@ export interface OpenOptions {
   readonly clock?: Clock | undefined;
 }
 
-interface ConnectOptions extends Pick<OpenOptions, "keepalive" | "onRead"> {
+interface ConnectOptions {
   readonly clock: Clock;
+  readonly keepalive?: Keepalive | undefined;
+  readonly onRead?: ((now: number) => void) | undefined;
   /** The server has sent its greeting. */
   readonly onReady: () => void;
 }
@@ -68,7 +70,8 @@ export class GrpcConnection {
     this.#target = target;
     this.#clock = clock;
     this.#carrier = new ClientCarrier(socket, {
-      ...{ clock, keepalive },
+      clock,
+      keepalive,
       onReady,
       onRead,
       onClosed: (status) => this.#closed.resolve(this.#isClosedHere ? undefined : errorOf(status)),
@@ -179,15 +182,14 @@ export class GrpcConnection {
     checkMetadata(given);
     const fields = encoding === undefined ? given : [["grpc-encoding", encoding] as const, ...given];
     const deadlineAt = timeoutMs === undefined ? undefined : this.#clock.elapsed() + timeoutMs;
-    const own: CallOptions = { metadata: fields, deadlineAt, maxMessageBytes };
+    const onAbort = () => this.calls.cancel(call, CANCELLED);
+    const onOver = signal && (() => signal.removeEventListener("abort", onAbort));
+    const own: CallOptions = { metadata: fields, deadlineAt, maxMessageBytes, onOver };
     const call: ClientCall = this.calls.begin(this.head(path), taker, own);
     if (call.isOver) return call;
     if (deadlineAt !== undefined) this.#carrier.expireAt(deadlineAt);
-    if (signal === undefined) return call;
-    const onAbort = () => this.calls.cancel(call, CANCELLED);
-    signal.addEventListener("abort", onAbort);
-    call.onOver = () => signal.removeEventListener("abort", onAbort);
-    if (signal.aborted) onAbort();
+    signal?.addEventListener("abort", onAbort);
+    if (signal?.aborted === true) onAbort();
     return call;
   }
 }

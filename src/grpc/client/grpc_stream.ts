@@ -1,3 +1,4 @@
+import { Fifo } from "../../base/fifo.ts";
 import { GrpcError } from "../grpc_service.ts";
 import { type CallStatus, errorOf, localStatus } from "./call_status.ts";
 import { type CallTaker, type ClientCall, STREAM_WINDOW } from "./client_call.ts";
@@ -23,7 +24,7 @@ export class GrpcStream implements CallTaker, AsyncIterable<Uint8Array> {
   #calls: ClientCalls | undefined;
   #call: ClientCall | undefined;
   /** Messages that were not read, and their size in memory. */
-  readonly #messages: Uint8Array[] = [];
+  readonly #messages = new Fifo<Uint8Array>();
   #bytes = 0;
   #status: CallStatus | undefined;
   #arrived = Promise.withResolvers<void>();

@@ -37,6 +37,6 @@ export class CallFrames {
 }
 
 /** The 24 bits of length with which a frame begins. */
-function lengthAt(bytes: Uint8Array, at: number): number {
+export function lengthAt(bytes: Uint8Array, at: number): number {
   return ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0);
 }

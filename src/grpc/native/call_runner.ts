@@ -8,14 +8,18 @@ import type { HeadRefusal } from "./request_head.ts";
 import type { Sender } from "./sender.ts";
 import { RequestMessages, type ServerStream } from "./server_stream.ts";
 
-/** Reports of the calls of a connection. */
-export interface CallEvents {
-  /** There is output that no frame of the peer caused. */
-  readonly onOutput: () => void;
+/** Reports of the calls of all connections. */
+export interface CallFaults {
   /** A handler threw something other than a `GrpcError`. */
   readonly onFault: (method: string, error: unknown) => void;
   /** A call with a deadline waits for its response: `expire` has to be called in time. */
   readonly onDeadline: () => void;
+}
+
+/** Reports of the calls of one connection. */
+export interface CallEvents extends CallFaults {
+  /** There is output that no frame of the peer caused. */
+  readonly onOutput: () => void;
   /** A call whose method has metrics is over; its request was complete at `startedAt`. */
   readonly onEnded: (metrics: CallMetrics, startedAt: number) => void;
 }

@@ -1,11 +1,11 @@
 import type { Duplex } from "node:stream";
 import { TurnTask } from "../../base/turn.ts";
-import { Connection, type ConnectionOptions } from "./connection.ts";
+import { Connection, type ConnectionServices } from "./connection.ts";
 import type { EndedCalls } from "./ended_calls.ts";
 import { LIMITS } from "./limits.ts";
 
 /** The services of a carrier, and the receivers of its reports. */
-interface CarrierOptions extends Omit<ConnectionOptions, "onOutput" | "onEnded"> {
+interface CarrierOptions extends ConnectionServices {
   /** Age at which the peer is asked to go away. */
   readonly maxAgeMs: number;
   /** Time after that until the connection is closed. */

@@ -1,6 +1,6 @@
 import type { GrpcMethod } from "../grpc_service.ts";
 import { CallFrames } from "./call_frames.ts";
-import { type CallEvents, CallRunner } from "./call_runner.ts";
+import { type CallEvents, type CallFaults, CallRunner } from "./call_runner.ts";
 import { checkReset, ControlFrames, greet } from "./control_frames.ts";
 import { Drain } from "./drain.ts";
 import {
@@ -23,8 +23,8 @@ import { Sender } from "./sender.ts";
 import { ServerStream } from "./server_stream.ts";
 import { StreamIds } from "./stream_ids.ts";
 
-/** The services of a connection, and the receivers of its reports. */
-export interface ConnectionOptions extends CallEvents {
+/** The methods of a connection, and the receivers of the reports that are the same for all connections. */
+export interface ConnectionServices extends CallFaults {
   /** Methods by their path, such as `/package.Service/Method`. */
   readonly methods: ReadonlyMap<string, GrpcMethod>;
   /** Milliseconds; only differences count. */
@@ -49,7 +49,7 @@ const WHOLE_COST = HEADERS_COST + 1;
 export class Connection {
   readonly sender: Sender;
   readonly streams = new Map<number, ServerStream>();
-  readonly #options: ConnectionOptions;
+  readonly #options: ConnectionServices & CallEvents;
   readonly #headers: HeaderReader;
   readonly #runner: CallRunner;
   readonly #budget: RateGuard;
@@ -71,7 +71,7 @@ export class Connection {
   /** Since when a PING of ours waits for its answer; absent when none does. */
   pingSentAt: number | undefined;
 
-  constructor(options: ConnectionOptions) {
+  constructor(options: ConnectionServices & CallEvents) {
     this.#options = options;
     const now = options.now();
     this.lastReceivedAt = now;

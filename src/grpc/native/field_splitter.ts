@@ -24,11 +24,7 @@ type Found = "whole" | "partial" | "long_name" | "long_value";
  */
 export class FieldSplitter {
   readonly #to: SplitFields;
-  /** The incomplete field is the first `#heldLength` bytes of this. */
-  #held: Uint8Array = NO_BYTES;
-  #heldLength = 0;
-  /** Number of bytes of the incomplete field that are needed before it is looked at again. */
-  #needed = 0;
+  readonly #held = new HeldBytes();
   /** Number of bytes of a string that are still to be passed over. */
   #skip = 0;
   /** A name was passed over, and its value follows. */
@@ -37,8 +33,8 @@ export class FieldSplitter {
   #at = 0;
   /** The integer that was read last. */
   #value = 0;
-  #isIndexed = false;
-  #nameBytes = 0;
+  /** The literal field that was read last. */
+  readonly #literal = { isIndexed: false, nameBytes: 0 };
 
   constructor(to: SplitFields) {
     this.#to = to;
@@ -46,17 +42,16 @@ export class FieldSplitter {
 
   /** True if the block may end here. */
   get isWhole(): boolean {
-    return this.#heldLength === 0 && this.#skip === 0 && !this.#isValueDue;
+    return this.#held.length === 0 && this.#skip === 0 && !this.#isValueDue;
   }
 
   write(piece: Uint8Array): void {
     let bytes = piece;
-    if (this.#heldLength > 0) {
-      this.#hold(piece);
-      if (this.#heldLength < this.#needed) return;
-      bytes = this.#held.subarray(0, this.#heldLength);
-      this.#held = NO_BYTES;
-      this.#heldLength = 0;
+    const held = this.#held;
+    if (held.length > 0) {
+      held.add(piece);
+      if (held.length < held.needed) return;
+      bytes = held.take();
     }
     let from = 0;
     for (;;) {
@@ -65,7 +60,7 @@ export class FieldSplitter {
       from += skipped;
       if (from === bytes.length) return;
       const end = this.#split(bytes, from);
-      if (end === from) return this.#hold(bytes.subarray(from));
+      if (end === from) return held.add(bytes.subarray(from));
       from = end;
     }
   }
@@ -82,11 +77,11 @@ export class FieldSplitter {
       if (found === "whole") end = this.#at;
     }
     if (end > from) this.#to.fields(bytes.subarray(from, end));
-    this.#needed -= end;
+    this.#held.needed -= end;
     if (found === "whole" || found === "partial") return end;
     this.#skip = this.#value;
     this.#isValueDue = found === "long_name";
-    if (!this.#isValueDue) this.#to.dropped(this.#nameBytes + this.#value, this.#isIndexed);
+    if (!this.#isValueDue) this.#to.dropped(this.#literal.nameBytes + this.#value, this.#literal.isIndexed);
     return this.#at;
   }
 
@@ -94,14 +89,15 @@ export class FieldSplitter {
     const first = this.#bytes[this.#at] ?? 0;
     if (first >= INDEXED) return this.#integer(7) ? "whole" : "partial";
     if (first >= TABLE_SIZE && first < LITERAL_INDEXED) return this.#integer(5) ? "whole" : "partial";
-    this.#isIndexed = first >= LITERAL_INDEXED;
-    this.#nameBytes = 0;
-    if (!this.#integer(this.#isIndexed ? 6 : 4)) return "partial";
+    const literal = this.#literal;
+    literal.isIndexed = first >= LITERAL_INDEXED;
+    literal.nameBytes = 0;
+    if (!this.#integer(literal.isIndexed ? 6 : 4)) return "partial";
     if (this.#value === 0) {
       if (!this.#integer(7)) return "partial";
-      this.#nameBytes = this.#value;
-      if (this.#nameBytes > MAX_STRING_BYTES) return "long_name";
-      if (!this.#advance(this.#nameBytes)) return "partial";
+      literal.nameBytes = this.#value;
+      if (literal.nameBytes > MAX_STRING_BYTES) return "long_name";
+      if (!this.#advance(literal.nameBytes)) return "partial";
     }
     if (!this.#integer(7)) return "partial";
     if (this.#value > MAX_STRING_BYTES) return "long_value";
@@ -110,7 +106,7 @@ export class FieldSplitter {
 
   #advance(bytes: number): boolean {
     this.#at += bytes;
-    this.#needed = this.#at;
+    this.#held.needed = this.#at;
     return this.#at <= this.#bytes.length;
   }
 
@@ -128,16 +124,32 @@ export class FieldSplitter {
     }
     throw new RangeError(`Cannot decode header block: an integer above ${MAX_INTEGER}`);
   }
+}
 
-  /** Adds to the incomplete field, in a buffer that grows by doubling. */
-  #hold(bytes: Uint8Array): void {
-    const length = this.#heldLength + bytes.length;
-    if (length > this.#held.length) {
-      const grown = new Uint8Array(Math.max(length, 2 * this.#held.length));
-      grown.set(this.#held.subarray(0, this.#heldLength));
-      this.#held = grown;
+/** The bytes of an incomplete field. */
+class HeldBytes {
+  length = 0;
+  /** Number of bytes that are needed before the field is looked at again. */
+  needed = 0;
+  #buffer: Uint8Array = NO_BYTES;
+
+  /** Adds bytes, in a buffer that grows by doubling. */
+  add(bytes: Uint8Array): void {
+    const length = this.length + bytes.length;
+    if (length > this.#buffer.length) {
+      const grown = new Uint8Array(Math.max(length, 2 * this.#buffer.length));
+      grown.set(this.#buffer.subarray(0, this.length));
+      this.#buffer = grown;
     }
-    this.#held.set(bytes, this.#heldLength);
-    this.#heldLength = length;
+    this.#buffer.set(bytes, this.length);
+    this.length = length;
+  }
+
+  /** Removes all bytes and returns them. */
+  take(): Uint8Array {
+    const bytes = this.#buffer.subarray(0, this.length);
+    this.#buffer = NO_BYTES;
+    this.length = 0;
+    return bytes;
   }
 }

@@ -1,3 +1,4 @@
+import { Fifo } from "../../base/fifo.ts";
 import {
   ConnectionError,
   ERROR_CODES,
@@ -19,7 +20,7 @@ export const NO_TRAILERS: Uint8Array = new Uint8Array(0);
 /** A part that waits on a stream until the peer grants a larger window. */
 interface Queued {
   /** Payload of DATA frames, in order. */
-  readonly pieces: Uint8Array[];
+  readonly pieces: Fifo<Uint8Array>;
   /** Bytes in `pieces`. */
   length: number;
   /** The header block that ends the stream after the pieces; absent while it goes on. */
@@ -191,7 +192,7 @@ export class FrameSender<Stream extends OutgoingStream> {
 
   /** Sends a part of a stream's content, now or when the windows allow it. With `NO_TRAILERS` it is the last one. */
   queue(stream: Stream, piece: Uint8Array, trailers?: Uint8Array): void {
-    const queued = stream.outgoing.queued ??= { pieces: [], length: 0, trailers };
+    const queued = stream.outgoing.queued ??= { pieces: new Fifo(), length: 0, trailers };
     queued.pieces.push(piece);
     queued.length += piece.length;
     this.#queuedBytes += piece.length;
@@ -205,13 +206,14 @@ export class FrameSender<Stream extends OutgoingStream> {
     const { outgoing } = stream;
     const { queued } = outgoing;
     if (queued === undefined) return;
-    for (let piece = queued.pieces[0]; piece !== undefined; piece = queued.pieces[0]) {
+    const { pieces } = queued;
+    for (let piece = pieces.first; piece !== undefined; piece = pieces.first) {
       const length = Math.min(piece.length, this.window, outgoing.window, MAX_FRAME_BYTES);
       if (length <= 0 || this.output.length >= this.#outputBytes) return this.#block(stream);
       queued.length -= length;
       this.#queuedBytes -= length;
-      if (length === piece.length) queued.pieces.shift();
-      else queued.pieces[0] = piece.subarray(length);
+      if (length === piece.length) pieces.shift();
+      else pieces.first = piece.subarray(length);
       const isLast = queued.trailers === NO_TRAILERS && queued.length === 0;
       this.output.frame(length, FRAME.DATA, isLast ? FLAG.END_STREAM : 0, stream.id);
       this.output.bytes(piece.subarray(0, length));

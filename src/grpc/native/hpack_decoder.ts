@@ -52,18 +52,11 @@ let scratch = new Uint8Array(256);
  * the connection is unusable then.
  */
 export class HpackDecoder {
-  readonly #limit: number;
-  #maxSize: number;
-  #size = 0;
-  /** Newest entry first; the value is empty if it is not kept. */
-  #entries: HeaderField[] = [];
-  /** The size of each entry. */
-  readonly #sizes: number[] = [];
+  readonly #table: DynamicTable;
   readonly #maxListBytes: number;
   readonly #maxTextBytes: number;
   #block: Uint8Array = new Uint8Array(0);
   #at = 0;
-  #changes = 0;
   #listBytes = 0;
   /** The string that was read last, decoded. */
   #string: Uint8Array = this.#block;
@@ -73,15 +66,14 @@ export class HpackDecoder {
    * value than `maxTextBytes` is passed over, or cut if it is meant for the table, as names are.
    */
   constructor(tableSize = 4096, maxListBytes = Infinity, maxTextBytes = Infinity) {
-    this.#limit = tableSize;
-    this.#maxSize = tableSize;
+    this.#table = new DynamicTable(tableSize);
     this.#maxListBytes = maxListBytes;
     this.#maxTextBytes = maxTextBytes;
   }
 
   /** Counts changes of the dynamic table: while it is equal, equal blocks have equal fields. */
   get changes(): number {
-    return this.#changes;
+    return this.#table.changes;
   }
 
   /** True if the last block exceeded the limit, so that its fields are incomplete. */
@@ -117,13 +109,13 @@ export class HpackDecoder {
   /** Passes over a field of the block that is larger than the table; `isIndexed` if it is meant for the table. */
   drop(bytes: number, isIndexed: boolean): void {
     this.#listBytes += bytes + ENTRY_OVERHEAD;
-    if (isIndexed) this.#remember("", "", bytes + ENTRY_OVERHEAD);
+    if (isIndexed) this.#table.add(["", ""], bytes + ENTRY_OVERHEAD);
   }
 
   #readIndexed(taker: FieldTaker): void {
     const index = this.#integer(7);
     const field = this.#field(index);
-    this.#listBytes += this.#sizes[index - 1 - STATIC_TABLE.length] ?? sizeOf(field);
+    this.#listBytes += this.#table.sizes[index - 1 - STATIC_TABLE.length] ?? sizeOf(field);
     if (!this.overflowed && taker.keeps(field[0])) taker.take(...field);
   }
 
@@ -144,7 +136,7 @@ export class HpackDecoder {
     const isDecoded = this.#readString(isForTable ? Infinity : this.#maxTextBytes);
     size += this.#string.length;
     const value = isKept && isDecoded ? this.#text() : "";
-    if (isForTable) this.#remember(name, value, size);
+    if (isForTable) this.#table.add([name, value], size);
     this.#listBytes += size;
     if (isKept && isDecoded && !this.overflowed) taker.take(name, value);
   }
@@ -152,37 +144,19 @@ export class HpackDecoder {
   #field(index: number): HeaderField {
     const field = index <= STATIC_TABLE.length
       ? STATIC_TABLE[index - 1]
-      : this.#entries[index - 1 - STATIC_TABLE.length];
+      : this.#table.entries[index - 1 - STATIC_TABLE.length];
     if (field === undefined) throw this.#error(`no table has the index ${index}`);
     return field;
   }
 
-  #remember(name: string, value: string, size: number): void {
-    this.#changes++;
-    this.#entries.unshift([name, value]);
-    this.#sizes.unshift(size);
-    this.#size += size;
-    this.#evict();
-  }
-
   #resize(): void {
     const size = this.#integer(5);
-    this.#changes++;
     if (this.#listBytes > 0) {
       throw this.#error("a change of the table's size must come before the first field");
     }
-    if (size > this.#limit) {
-      throw this.#error(`a table of ${size} bytes; expected at most ${this.#limit}`);
-    }
-    this.#maxSize = size;
-    this.#evict();
-  }
-
-  #evict(): void {
-    while (this.#size > this.#maxSize) {
-      this.#entries.pop();
-      this.#size -= this.#sizes.pop() ?? 0;
-    }
+    const { limit } = this.#table;
+    if (size > limit) throw this.#error(`a table of ${size} bytes; expected at most ${limit}`);
+    this.#table.resize(size);
   }
 
   #integer(prefixBits: number): number {
@@ -234,6 +208,45 @@ export class HpackDecoder {
 
   #error(state: string): RangeError {
     return new RangeError(`Cannot decode header block at byte "${this.#at}": ${state}`);
+  }
+}
+
+/** The fields to which later blocks refer by their position. */
+class DynamicTable {
+  /** The announced maximum size. */
+  readonly limit: number;
+  /** Newest entry first; the value is empty if it is not kept. */
+  readonly entries: HeaderField[] = [];
+  /** The size of each entry. */
+  readonly sizes: number[] = [];
+  /** Counts changes. */
+  changes = 0;
+  #maxSize: number;
+  #size = 0;
+
+  constructor(limit: number) {
+    this.limit = limit;
+    this.#maxSize = limit;
+  }
+
+  add(field: HeaderField, size: number): void {
+    this.entries.unshift(field);
+    this.sizes.unshift(size);
+    this.#size += size;
+    this.#evict();
+  }
+
+  resize(maxSize: number): void {
+    this.#maxSize = maxSize;
+    this.#evict();
+  }
+
+  #evict(): void {
+    this.changes++;
+    while (this.#size > this.#maxSize) {
+      this.entries.pop();
+      this.#size -= this.sizes.pop() ?? 0;
+    }
   }
 }
 

@@ -1,7 +1,7 @@
 import type { FakeClock } from "../../harness/fake_clock.ts";
 
 /** Outcome of a call: its answer, or why it failed; and after how long by the clock. */
-export interface Outcome<T> {
+interface Outcome<T> {
   readonly answer?: T;
   readonly message?: string;
   readonly ms: number;

@@ -21,7 +21,7 @@ import { Probe, probePath } from "../../harness/probe.ts";
 export const CLIENT_NAME = "proxy.test";
 
 /** The certificates that an engine asks for. */
-export interface TlsBedOptions {
+interface TlsBedOptions {
   readonly asksClients?: boolean;
   readonly clientName?: string;
   readonly target?: ListenTarget;

@@ -16,7 +16,10 @@ Deno.test("a call is timed from when it was due", async () => {
   const tally = new DecisionTally(1);
   const connection = new LoadConnection({
     peer: { address: addressOf(weir) },
-    ...{ path: RATE_LIMIT_PATH, inFlight: 1, record, deadline: new AbortController().signal },
+    path: RATE_LIMIT_PATH,
+    inFlight: 1,
+    record,
+    deadline: new AbortController().signal,
     checkMessage: (body) => tally.add(body),
   });
   await connection.ready;
@@ -36,7 +39,10 @@ Deno.test("calls that are offered to a closed connection are errors", async () =
   const record = new LoadRecord();
   const connection = new LoadConnection({
     peer: { address: { host: "127.0.0.1", port: 1 } },
-    ...{ path: RATE_LIMIT_PATH, inFlight: 1, record, deadline: new AbortController().signal },
+    path: RATE_LIMIT_PATH,
+    inFlight: 1,
+    record,
+    deadline: new AbortController().signal,
     checkMessage: () => undefined,
   });
   await connection.closed;
@@ -47,7 +53,11 @@ Deno.test("calls that are offered to a closed connection are errors", async () =
 
 Deno.test("a server that never answers: calls in flight and waiting calls are limited, and the run ends", async () => {
   const { result, answered } = await loadOfPeer(() => undefined, {
-    ...{ connections: 2, inFlight: 3, seconds: 0.5, perSecond: 1_000_000, graceMs: 200 },
+    connections: 2,
+    inFlight: 3,
+    seconds: 0.5,
+    perSecond: 1_000_000,
+    graceMs: 200,
   });
   const { calls, errors } = result;
   assertEquals({ calls, answered }, { calls: 6, answered: 0 });
@@ -87,8 +97,13 @@ async function loadOfPeer(
   using peer = await startGrpcPeer(RATE_LIMIT_PATH, { answer });
   const outcome = await runLoad({
     peer: { address: { host: "127.0.0.1", port: peer.port } },
-    ...{ connections: 1, inFlight: 4, source: benchCalls(SOURCE), checkMessage: () => undefined },
-    ...{ warmUpSeconds: 0, seconds: 1, ...options },
+    connections: 1,
+    inFlight: 4,
+    source: benchCalls(SOURCE),
+    checkMessage: () => undefined,
+    warmUpSeconds: 0,
+    seconds: 1,
+    ...options,
   });
   return { ...outcome, answered: outcome.durations.count };
 }

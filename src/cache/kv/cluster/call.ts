@@ -1,7 +1,7 @@
+import type { Clock } from "../../../base/clock.ts";
 import { errorText } from "../../../base/error_text.ts";
 import type { Counted } from "../../../ratelimit/algorithms/taken.ts";
 import type { Caller } from "../../../ratelimit/decision/counter_cache.ts";
-import type { SharedCacheOptions } from "../../shared_cache_options.ts";
 import { noAnswer } from "../../server_connection.ts";
 import type { KvCounter } from "../counters.ts";
 import type { KvClusterNode } from "./node.ts";
@@ -17,7 +17,9 @@ const NODE_STATE = /^(?:CLUSTERDOWN|LOADING|MASTERDOWN|READONLY|TRYAGAIN)\b/;
 const ERROR_REPLY = /^[A-Z]{2,} /;
 
 /** Shared by all calls. */
-export interface KvClusterCallOptions extends Pick<SharedCacheOptions, "timeoutMs" | "clock"> {
+export interface KvClusterCallOptions {
+  readonly timeoutMs: number;
+  readonly clock: Clock;
   readonly topology: KvTopology;
   readonly waits: KvClusterWaits;
 }

@@ -3,7 +3,7 @@ import type { Metrics } from "../../../base/metrics.ts";
 import { type HostAndPort, hostPort } from "../../../base/host_port.ts";
 import { noAnswer } from "../../server_connection.ts";
 import type { LateExpiry } from "../expiries.ts";
-import type { SharedCacheOptions } from "../../shared_cache_options.ts";
+import type { ConnectionEvents, SharedCacheOptions } from "../../shared_cache_options.ts";
 import { type KV_CLUSTER_METRICS, KV_NODE_METRICS } from "../../metrics.ts";
 import { SummedMetrics } from "../../summed_metrics.ts";
 import { KvClusterNode, type OpenKvNode } from "./node.ts";
@@ -19,7 +19,7 @@ const MAX_LOOK_MS = 1_000;
 const RETIRE_MS = 5_000;
 
 /** Options of a cluster. */
-export interface KvTopologyOptions extends SharedCacheOptions {
+export interface KvTopologyOptions extends SharedCacheOptions, ConnectionEvents {
   /** Nodes that are asked while no other node answers. */
   readonly seeds: readonly HostAndPort[];
   readonly openNode: OpenKvNode;
