@@ -11,8 +11,8 @@ const ROOT = new URL("../../../", import.meta.url).pathname;
 Deno.test("a plan of tests: unit tests have neither the network nor processes", () => {
   const groups = planTests(2, [
     "src/rest/mod.ts",
-    "tests/contract/kv_cache_test.ts",
     "tests/contract/memory_cache_test.ts",
+    "tests/integration/webhooks/postgres_connection_test.ts",
     "tests/soak/outage_test.ts",
     "tests/tidy_test.ts",
     "tests/unit/base/wait_test.ts",
@@ -34,7 +34,7 @@ Deno.test("a plan of tests: unit tests have neither the network nor processes", 
       name: "unix sockets",
       isServed: true,
       jobs: 1,
-      places: ["src/rest/mod.ts", "tests/contract/kv_cache_test.ts"],
+      places: ["src/rest/mod.ts", "tests/integration/webhooks/postgres_connection_test.ts"],
     },
   ]);
   assertEquals(groups[0]?.flags.filter((flag) => /all$|net|run|ffi/.test(flag)), []);
