@@ -2,6 +2,7 @@ import { backoffMs } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
 import { settledWithin } from "../base/wait.ts";
 import type { Carrier, PushOutage } from "./flush_ports.ts";
+import { Pool } from "../net/pool.ts";
 import { PushConnection } from "./push_connection.ts";
 
 /** Waits after failed attempts. */
@@ -23,22 +24,42 @@ interface PushTcpOptions {
 
 /** Pushes lines over TCP, reconnecting with a backoff. Nothing is queued: during an outage counts stay in the store. */
 export class PushTcp implements Carrier {
-  readonly #options: PushTcpOptions;
-  #connection: PushConnection | undefined;
+  readonly #clock: Clock;
+  readonly #pool: Pool<PushConnection>;
   /** Settles when the current attempt has ended, either way. */
   #attempt = Promise.withResolvers<void>();
-  #cancelTimer = () => {};
-  #failures = 0;
+  #cancelSteady = () => {};
   #linesLost = 0;
   #isClosed = false;
 
   constructor(options: PushTcpOptions) {
-    this.#options = options;
-    this.#connect();
+    const { clock, random, outage } = options;
+    this.#clock = clock;
+    this.#pool = new Pool({
+      minSize: 1,
+      maxSize: 1,
+      isShared: true,
+      settledMs: STEADY_MS,
+      retryDelayMs: (failures) => backoffMs(failures, random(), BACKOFF),
+      clock,
+      open: (lost, signal) => PushConnection.open(options, lost, signal),
+      events: {
+        opened: () => {
+          this.#attempt.resolve();
+          this.#cancelSteady = clock.after(STEADY_MS, () => outage.worked());
+        },
+        free: () => {},
+        lost: (reason) => {
+          this.#cancelSteady();
+          this.#attempt.resolve();
+          outage.failed(reason);
+        },
+      },
+    });
   }
 
   get usable(): boolean {
-    return this.#connection?.isOpen === true;
+    return this.#pool.connected;
   }
 
   /** Lines on a connection that broke; some may have arrived. */
@@ -48,48 +69,22 @@ export class PushTcp implements Carrier {
 
   async prepare(isLast: boolean): Promise<void> {
     if (!isLast || this.#isClosed || this.usable) return;
-    if (this.#connection === undefined) this.#connect();
-    await settledWithin(this.#attempt.promise, LAST_ATTEMPT_MS, this.#options.clock);
+    this.#attempt = Promise.withResolvers();
+    if (this.#pool.fullSize === 0) this.#pool.open();
+    await settledWithin(this.#attempt.promise, LAST_ATTEMPT_MS, this.#clock);
   }
 
   async send(units: readonly string[]): Promise<void> {
     const text = `${units.join("\n")}\n`;
-    const isTaken = await this.#connection?.write(text);
+    const isTaken = await this.#pool.any()?.write(text);
     if (isTaken !== true) this.#linesLost += text.split("\n").length - 1;
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
-    this.#cancelTimer();
-    await this.#connection?.close();
-  }
-
-  #connect(): void {
-    this.#cancelTimer();
-    this.#attempt = Promise.withResolvers();
-    const connection = new PushConnection(this.#options, {
-      opened: () => this.#opened(),
-      lost: (reason) => this.#lost(connection, reason),
-    });
-    this.#connection = connection;
-  }
-
-  #opened(): void {
-    this.#attempt.resolve();
-    this.#cancelTimer = this.#options.clock.after(STEADY_MS, () => {
-      this.#failures = 0;
-      this.#options.outage.worked();
-    });
-  }
-
-  #lost(connection: PushConnection, reason: string): void {
-    if (this.#connection === connection) this.#connection = undefined;
-    this.#attempt.resolve();
-    this.#cancelTimer();
     if (this.#isClosed) return;
-    const { clock, random, outage } = this.#options;
-    outage.failed(reason);
-    const waitMs = backoffMs(++this.#failures, random(), BACKOFF);
-    this.#cancelTimer = clock.after(waitMs, () => this.#connect());
+    this.#isClosed = true;
+    this.#cancelSteady();
+    await this.#pool.any()?.finish();
+    this.#pool.close();
   }
 }
