@@ -1,12 +1,12 @@
 import type { Position } from "../base/problem.ts";
 
-/** What a rule may report as an event. */
+/** The kinds of events that a rule may report. */
 export const LIMIT_EVENTS = ["over_limit", "near_limit"] as const;
 
 /** The name of an event in rule files. */
 export type LimitEvent = typeof LIMIT_EVENTS[number];
 
-/** What events have in place of the values of entries. */
+/** The substitutes for values of entries in events. */
 export const REDACTIONS = ["hash", "omit"] as const;
 
 /** A keyed hash of each value, or nothing. */

@@ -35,14 +35,10 @@ export interface RateLimitSource {
   readonly replaces: readonly { readonly at: Position; readonly path: string; readonly name: string }[];
 }
 
-/** One rule of a source, with valid types. */
-export interface DescriptorSource {
-  readonly at: Position;
-  /** Such as `descriptors[0].descriptors[2]`. */
-  readonly path: string;
+/** One rule of a source, with valid types, apart from its place and its limit. */
+export interface RuleSource {
   readonly key: string;
   readonly value: string;
-  readonly rateLimit: RateLimitSource | undefined;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
   /** Undefined to use the policy. */
@@ -52,6 +48,14 @@ export interface DescriptorSource {
   readonly shareThreshold: boolean;
   readonly metadata: JsonObject | undefined;
   readonly events?: RuleEvents | undefined;
+}
+
+/** One rule of a source and the rules below it. */
+export interface DescriptorSource extends RuleSource {
+  readonly at: Position;
+  /** Such as `descriptors[0].descriptors[2]`. */
+  readonly path: string;
+  readonly rateLimit: RateLimitSource | undefined;
   readonly descriptors: readonly DescriptorSource[];
 }
 

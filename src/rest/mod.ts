@@ -20,7 +20,14 @@ export { Client, defaultClient, send, sendStream, type StreamResponse } from "./
 export type { QueryParams, Request, RequestBody, Response, ResponseHeaders } from "./http_message.ts";
 export { type Fetch, type HttpClient, makeRequest, type MakeRequestOptions } from "./make_request.ts";
 export { Delete, Get, Head, type KnownMethod, type Method, Options, Patch, Post, Put } from "./method.ts";
-export type { ClientOptions, HookContext, RequestHook, ResponseHook, SendOptions } from "./options.ts";
+export type {
+  ClientOptions,
+  CommonOptions,
+  HookContext,
+  RequestHook,
+  ResponseHook,
+  SendOptions,
+} from "./options.ts";
 export { addQueryParameters, buildRequestObject } from "./request.ts";
 export { buildResponse, type BuildResponseOptions } from "./response.ts";
 export {

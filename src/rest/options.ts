@@ -1,5 +1,5 @@
 import type { Clock } from "./stop.ts";
-import type { MakeRequestOptions } from "./make_request.ts";
+import type { Fetch, HttpClient } from "./make_request.ts";
 import { isToken } from "./method.ts";
 import type { RetryOptions } from "./retry.ts";
 
@@ -52,15 +52,19 @@ export type ResponseHook = (
 ) => globalThis.Response | void | Promise<globalThis.Response | void>;
 
 /**
- * Options of one call. Everything is off by default.
+ * Options of a client that each of its calls has too. Everything is off by default.
  *
  * @example
  * ```ts
- * import type { SendOptions } from "@weir/rest";
- * const strict: SendOptions = { timeoutMs: 2_000, maxResponseBytes: 1_000, throwOnStatus: true };
+ * import type { CommonOptions } from "@weir/rest";
+ * const patient: CommonOptions = { timeoutMs: 10_000, retry: { attempts: 5 } };
  * ```
  */
-export interface SendOptions extends Omit<MakeRequestOptions, "fetch" | "httpClient"> {
+export interface CommonOptions {
+  /** `follow` by default, for at most 20 redirects; `manual` returns the redirect response. */
+  readonly redirect?: "follow" | "manual" | undefined;
+  /** Headers not to send to another origin on a redirect, in addition to credentials and cookies. */
+  readonly sensitiveHeaders?: readonly string[] | undefined;
   /** Timeout of one attempt, including its body, in milliseconds. */
   readonly timeoutMs?: number | undefined;
   /** Timeout of the whole call, including retries and delays, in milliseconds. */
@@ -78,6 +82,20 @@ export interface SendOptions extends Omit<MakeRequestOptions, "fetch" | "httpCli
 }
 
 /**
+ * Options of one call.
+ *
+ * @example
+ * ```ts
+ * import type { SendOptions } from "@weir/rest";
+ * const strict: SendOptions = { timeoutMs: 2_000, maxResponseBytes: 1_000, throwOnStatus: true };
+ * ```
+ */
+export interface SendOptions extends CommonOptions {
+  /** Aborts the request, with code `aborted`. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
  * Options of a client; those of a call take precedence.
  *
  * @example
@@ -88,7 +106,11 @@ export interface SendOptions extends Omit<MakeRequestOptions, "fetch" | "httpCli
  * const client = new Client(options);
  * ```
  */
-export interface ClientOptions extends Omit<SendOptions & MakeRequestOptions, "signal"> {
+export interface ClientOptions extends CommonOptions {
+  /** The global `fetch` by default. */
+  readonly fetch?: Fetch | undefined;
+  /** For Deno, for example to trust a private CA; other platforms ignore it. */
+  readonly httpClient?: HttpClient | undefined;
   /** The clock of the platform by default. */
   readonly clock?: Clock | undefined;
   /** A number from 0 to below 1, for retry delays; `Math.random` by default. */

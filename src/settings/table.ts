@@ -23,7 +23,7 @@ export const TABLE = {
 export type SettingName = keyof typeof TABLE;
 
 /**
- * What the environment says, every setting by its variable's name: durations in milliseconds, a family as
+ * The values of the environment, every setting by its variable's name: durations in milliseconds, a family as
  * a map from what fills its placeholder, undefined for an optional setting without a value.
  */
 export type Settings = {

@@ -1,6 +1,5 @@
 import { join } from "node:path";
 import type { AttemptReport } from "../../src/webhooks/deliveries/metrics.ts";
-import type { AttemptSteps } from "../../src/webhooks/deliveries/attempt.ts";
 import { Dispatcher, type DispatcherOptions } from "../../src/webhooks/deliveries/dispatcher.ts";
 import { eventBody } from "../../src/webhooks/model/event.ts";
 import type { Attempt, AuditEntry, Delivery, Endpoint } from "../../src/webhooks/model/records.ts";
@@ -117,7 +116,7 @@ export class DispatcherBed implements AsyncDisposable {
   }
 
   /** Makes a dispatcher and starts it. */
-  start(options: Partial<DispatcherOptions> & { readonly at?: AttemptSteps } = {}): Dispatcher {
+  start(options: Partial<DispatcherOptions> = {}): Dispatcher {
     const dispatcher = new Dispatcher({
       store: this.store,
       sender: this.sender,

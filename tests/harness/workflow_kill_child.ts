@@ -25,7 +25,7 @@ if (import.meta.main) {
     env: { ROUND: round },
     maxRunning: 50,
     logger,
-    at(reached) {
+    atStep(reached) {
       if (reached === point && --left === 0) Deno.kill(Deno.pid, "SIGKILL");
     },
   });

@@ -1,7 +1,7 @@
 /** If the clock of a counter was set back by so many microseconds at most, time stands still; otherwise it goes on from there. */
 export const HELD_US = 1_000_000;
 
-/** What became of conditional hits. */
+/** The outcome of conditional hits. */
 export interface Taken {
   /** True if all hits were taken; of a question, whether one hit would pass; true for hits that are given back. */
   readonly granted: boolean;

@@ -46,7 +46,7 @@ export interface Outcome {
   /** True if global shadow mode changed the overall code to OK. */
   readonly globalShadow: boolean;
   readonly overLimitKeys: readonly OverLimitKey[];
-  /** What rules with events report. */
+  /** The limit events of rules that report them. */
   readonly facts: readonly LimitFact[];
 }
 

@@ -1,6 +1,6 @@
 import { TopKeys } from "./top_keys.ts";
 
-/** What one thread adds to the tally of the process. */
+/** The share of one thread in the tally of the process. */
 export interface TallyDelta {
   readonly total: number;
   readonly overLimit: number;

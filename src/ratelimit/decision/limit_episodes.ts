@@ -4,7 +4,7 @@ import { isConditional } from "./counter_cache.ts";
 import type { Entry } from "../request.ts";
 import { LIMIT_EVENTS, type LimitEvent, type Redaction } from "../rule_events.ts";
 
-/** What an event says of an episode, apart from its hits and times; serializable as JSON. */
+/** The facts of an episode in its events, apart from hits and times; serializable as JSON. */
 interface EpisodeFacts {
   readonly domain: string;
   readonly entries: readonly Entry[];
@@ -20,7 +20,7 @@ interface EpisodeFacts {
   readonly freeAt: number;
 }
 
-/** What is new about an episode: the time in which a key is over its limit, or near it. */
+/** News of an episode, which is the time in which a key is over its limit, or near it. */
 export interface LimitReport {
   readonly event: LimitEvent;
   /** The counter; with the start of the window if that is fixed. */
@@ -45,9 +45,9 @@ interface Suppressed {
 interface LimitEpisodesOptions {
   /** Episodes that begin per second; further ones are suppressed. */
   readonly maxPerSecond: number;
-  /** How long an ended episode waits for hits of other threads, in milliseconds. */
+  /** An ended episode waits this long for hits of other threads. */
   readonly graceMs: number;
-  /** How often hits of an episode are reported: those since the last report are lost if the process is killed. */
+  /** Interval of reports of an episode's hits: those since the last report are lost if the process is killed. */
   readonly reportMs?: number;
   /** Most episodes that are open, and most suppressed ones that are remembered; 10,000 when absent. */
   readonly maxOpen?: number;

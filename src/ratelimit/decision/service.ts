@@ -33,7 +33,7 @@ import { type Answers, areCounted, errorOf, Uncounted } from "./take_hits.ts";
 import { validateRequest } from "./validate.ts";
 
 /** Options of the service. */
-export interface RateLimitServiceOptions extends HitCounterOptions {
+interface RateLimitServiceOptions extends HitCounterOptions {
   readonly localCache?: LocalCache | undefined;
   readonly stats: StatsSink;
   /** Receives what rules with events report; absent to discard it. */

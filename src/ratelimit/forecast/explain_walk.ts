@@ -2,7 +2,7 @@ import { compilePattern, matchesPattern } from "../rules/pattern_index.ts";
 import { type Entry, shownEntry } from "../request.ts";
 import { type KeyRules, nodeFor, type RateLimit, type RuleNode, type RuleTable } from "../rules/rules.ts";
 
-/** How a rule matches an entry: by exact value, by pattern, or by key only. */
+/** The kind of match of a rule with an entry: exact value, pattern, or key only. */
 type MatchKind = "exact" | "pattern" | "key";
 
 /** A rule that was compared with an entry. */

@@ -1,4 +1,4 @@
-import { steadyClock } from "../../base/clock.ts";
+import { type Clock, steadyClock } from "../../base/clock.ts";
 import type { Counted } from "../algorithms/taken.ts";
 import { NoConfigurationError } from "../errors.ts";
 import { explain, type Explained } from "./explain.ts";
@@ -8,13 +8,13 @@ import { matchLimit, type RateLimit, type Rules } from "../rules/rules.ts";
 import { isConditional } from "../decision/counter_cache.ts";
 import { type Plan, type PlanContext, planHits, type PlannedDescriptor } from "../decision/plan.ts";
 import type { RateLimitRequest } from "../request.ts";
-import type { RateLimitServiceOptions } from "../decision/service.ts";
+import type { HitCounterOptions } from "../decision/hit_counter.ts";
 import { countsOf, takeHits } from "../decision/take_hits.ts";
 import { validateRequest } from "../decision/validate.ts";
 
 /** Options of the live counters, as for decisions. */
-interface LiveCountersOptions
-  extends Pick<RateLimitServiceOptions, "cache" | "fallback" | "policy" | "clock"> {
+interface LiveCountersOptions extends HitCounterOptions {
+  readonly clock: Clock;
   /** Removes keys from local caches; settles when they are gone. */
   readonly forget?: (keys: readonly string[]) => Promise<void>;
   /** The current rules; undefined before the first load. */
@@ -24,7 +24,7 @@ interface LiveCountersOptions
 /** Why a descriptor is not counted. */
 type Uncounted = "unknown_domain" | "no_rule" | "unlimited" | "replaced";
 
-/** What counts now, and what would pass. */
+/** The current count, and the hits that would pass. */
 export interface Usage {
   /** The level of a token bucket; what is in flight of a `concurrency` limit. */
   readonly used: number;

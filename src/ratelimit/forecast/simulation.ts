@@ -70,7 +70,7 @@ export class Simulation {
   }
 }
 
-/** How a decision can change, most severe first. */
+/** The possible changes of a decision, most severe first. */
 export const CHANGE_KINDS = ["toOverLimit", "toOk", "otherLimit"] as const;
 
 /** `otherLimit`: the same code by another limit. */

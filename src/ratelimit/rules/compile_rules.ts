@@ -3,13 +3,13 @@ import { counterName } from "./cache_key.ts";
 import { UNITS } from "../limit.ts";
 import { compilePattern, PatternIndex } from "./pattern_index.ts";
 import { checkSources, type SourceChecks } from "./rule_check.ts";
-import type { DescriptorSource, DomainSource, RateLimitSource } from "../rule_source.ts";
+import type { DescriptorSource, DomainSource, RateLimitSource, RuleSource } from "../rule_source.ts";
 import { placeOf, type Problem } from "../../base/problem.ts";
 import type { KeyRules, LimitRule, RateLimit, RuleLevel, RuleNode, Rules, RuleTable } from "./rules.ts";
 import { staticMetricKey } from "./stat_path.ts";
 
 /** A rule without nested rules, its depth from 0, and its line in the file of its domain; 0 without a line. */
-export interface FlatDescriptor extends Omit<DescriptorSource, "at" | "path" | "rateLimit" | "descriptors"> {
+export interface FlatDescriptor extends RuleSource {
   readonly depth: number;
   readonly line: number;
   readonly rateLimit: FlatLimit | undefined;

@@ -4,7 +4,7 @@ import { bucketLimit } from "../algorithms/bucket.ts";
 import { type ConditionalLimit, longestSeconds } from "../algorithms/conditional_limit.ts";
 import { sliceLimit } from "../algorithms/slices.ts";
 
-/** What is limited, and in which time. */
+/** The amount that is limited, and its time. */
 interface ConditionalAmount {
   readonly requestsPerUnit: number;
   readonly windowSeconds: number;

@@ -6,7 +6,7 @@ import type { Entry } from "../request.ts";
 const MAX_DESCRIPTOR_BYTES = 8_192;
 /** Longest text that is in them as it is when all of them are larger. */
 const MAX_TEXT_BYTES = 256;
-/** How much of a longer one can be read. */
+/** The readable part of a longer one. */
 const START_BYTES = 64;
 const MAX_BYTES_PER_UNIT = 3;
 /** Between the start of a text and its digest, which is hexadecimal. */

@@ -1,7 +1,7 @@
 import type { Algorithm, Unit } from "../limit.ts";
 import type { RateLimit } from "./rules.ts";
 
-/** How much a limit allows, as JSON. */
+/** The amount that a limit allows, as JSON. */
 export interface LimitAmount {
   readonly requestsPerUnit?: number;
   readonly unit?: Unit;

@@ -4,7 +4,7 @@ import type { Problem } from "../../base/problem.ts";
 /** Maximum total length of the full names of all rules. */
 const MAX_NAME_CHARACTERS = 64 * 1024 * 1024;
 
-/** How sources are checked. */
+/** Options of `checkSources`. */
 export interface SourceChecks {
   /** Allows several sources for one domain. */
   readonly mergeDomains: boolean;

@@ -32,7 +32,7 @@ export interface RateLimit {
   readonly rule: LimitRule | undefined;
 }
 
-/** How the hits of a limit are taken that is not a fixed window. */
+/** A limit that is not a fixed window. */
 export interface ConditionalRule {
   readonly algorithm: Exclude<Algorithm, "fixed_window">;
   readonly limit: ConditionalLimit;

@@ -10,19 +10,23 @@ import { deliveryFailedEvent } from "../model/endpoint_events.ts";
 import { finishAttempt, type FinishedAttempt } from "../store/operations/delivery_claims.ts";
 import type { ClaimedDelivery, WebhookStore } from "../store/store.ts";
 import type { AttemptReport } from "./metrics.ts";
-import { deliveryRequest, type DeliveryRequestOptions } from "./request.ts";
+import { deliveryRequest, type Unsealer } from "./request.ts";
 import type { DeliverySender, OutgoingDelivery, SendResult } from "./sender.ts";
 
 /** The steps of an attempt at which a process may end. */
 export type AttemptStep = "claim" | "send" | "write_back";
 
 /** Called before and after each step. */
-export type AttemptSteps = (when: "before" | "after", step: AttemptStep) => void | Promise<void>;
+type AttemptSteps = (when: "before" | "after", step: AttemptStep) => void | Promise<void>;
 
-/** What attempts are made with. */
-export interface AttemptOptions extends Pick<DeliveryRequestOptions, "secretBox" | "version" | "timeoutMs"> {
+/** Parts that all attempts share. */
+export interface AttemptParts {
   readonly store: WebhookStore;
   readonly sender: DeliverySender;
+  readonly secretBox: Unsealer;
+  readonly version: string;
+  /** Of an attempt, where its endpoint sets none. */
+  readonly timeoutMs: number;
   /** The time of all that is stored, which several machines may share. */
   readonly clock: Clock;
   /** The time in signed requests; `clock` when absent. */
@@ -32,17 +36,21 @@ export interface AttemptOptions extends Pick<DeliveryRequestOptions, "secretBox"
   readonly logger: Logger;
   readonly onAttempt?: ((report: AttemptReport) => void) | undefined;
   /** Called around each step of an attempt; what it throws is a fault of the step. */
-  readonly at?: AttemptSteps | undefined;
+  readonly atAttempt?: AttemptSteps | undefined;
+}
+
+/** Options of `makeAttempt`. */
+export interface AttemptOptions extends AttemptParts {
   readonly onStoreError: (error: unknown) => void;
   /** A delivery failed permanently. */
   readonly onFailed: (facts: LogFields) => void;
 }
 
 /**
- * How an attempt ended: it was written down, or it was aborted; its claim was lost; its lease had ended before the
+ * The end of an attempt: it was written down, or it was aborted; its claim was lost; its lease had ended before the
  * request left; or there was an internal error. The last two keep their claim.
  */
-export type AttemptEnd = "over" | "lost" | "late" | "faulty";
+type AttemptEnd = "over" | "lost" | "late" | "faulty";
 
 /** The first wait before a result is written again, and the longest. */
 const REWRITE_MS = [100, 500] as const;
@@ -55,10 +63,10 @@ export async function makeAttempt(
   lease: Lease,
   options: AttemptOptions,
 ): Promise<AttemptEnd> {
-  const { clock, at = () => {}, onAttempt, onStoreError } = options;
+  const { clock, atAttempt = () => {}, onAttempt, onStoreError } = options;
   const { delivery, endpoint, claimId, attempt: number, startedAt, manual } = claimed;
   try {
-    await at("after", "claim");
+    await atAttempt("after", "claim");
     const begin = clock.elapsed();
     const result = await sent(claimed, lease, options);
     const tookMs = clock.elapsed() - begin;
@@ -66,7 +74,7 @@ export async function makeAttempt(
     if (lease.signal.aborted) return "over";
     if (result === GIVEN_UP) return "late";
     const outcome = outcomeOf(result, clock.now());
-    await at("before", "write_back");
+    await atAttempt("before", "write_back");
     const moment = { now: outcome.finishedAt, random: options.random(), manual, startedAt };
     const end = { ...outcome, retryAfterMs: result.retryAfterMs };
     const finished = { deliveryId: delivery.id, claimId, number, outcome };
@@ -74,16 +82,20 @@ export async function makeAttempt(
     const isHeld = await writeBack({ ...finished, ...change }, options, lease.signal);
     if (isHeld === undefined) return "over";
     if (!isHeld) return "lost";
-    await at("after", "write_back");
+    await atAttempt("after", "write_back");
     const { status, errorKind, error } = outcome;
     if (change.audit !== undefined && change.change?.state === "failed") {
       const facts = { delivery: delivery.id, endpoint: endpoint.id, event: delivery.event, attempts: number };
       options.onFailed({ ...facts, reason: change.change.reason, status, error });
     }
-    onAttempt?.({
-      ...{ deliveryId: delivery.id, endpointId: endpoint.id, event: delivery.event, number, manual },
-      ...{ startedAt, tookMs, result: outcome.result, status, errorKind },
-    });
+    const attempt = {
+      deliveryId: delivery.id,
+      endpointId: endpoint.id,
+      event: delivery.event,
+      number,
+      manual,
+    };
+    onAttempt?.({ ...attempt, startedAt, tookMs, result: outcome.result, status, errorKind });
     return "over";
   } catch (error) {
     onStoreError(error);
@@ -96,7 +108,7 @@ async function sent(
   { signal, isHeld }: Lease,
   options: AttemptOptions,
 ): Promise<SendResult> {
-  const { sender, clock, wallClock = clock, at = () => {} } = options;
+  const { sender, clock, wallClock = clock, atAttempt = () => {} } = options;
   let request: OutgoingDelivery;
   try {
     const times = { now: clock.now(), sentAt: wallClock.now() };
@@ -104,7 +116,7 @@ async function sent(
   } catch (error) {
     return { errorKind: "unsendable", error: errorText(error) };
   }
-  await at("before", "send");
+  await atAttempt("before", "send");
   // The process stops, or it was suspended for so long that another one may have the claim by now.
   if (signal.aborted || !isHeld()) return GIVEN_UP;
   const result = await sender.send(request, { signal }).catch((error: unknown): SendResult => {
@@ -112,18 +124,15 @@ async function sent(
     options.logger.error("Sender failed with an internal error", { delivery: claimed.delivery.id, error });
     return { errorKind: "unsendable", error: "an internal error; see the log" };
   });
-  await at("after", "send");
+  await atAttempt("after", "send");
   return result;
 }
 
 function outcomeOf(result: SendResult, finishedAt: number): AttemptOutcome {
   const { status, errorKind, error, response } = result;
   const isAcknowledged = errorKind === undefined && status !== undefined && status >= 200 && status < 300;
-  return {
-    result: isAcknowledged ? "acknowledged" : "failed",
-    finishedAt,
-    ...{ status, errorKind, error, response },
-  };
+  const name = isAcknowledged ? "acknowledged" : "failed";
+  return { result: name, finishedAt, status, errorKind, error, response };
 }
 
 /** Writes the result, and retries while the store fails; false when the claim was lost, nothing when aborted. */
@@ -151,7 +160,11 @@ function changeAfter(
   const { change } = afterAttempt(delivery, end, moment);
   const details = { endpointId: endpoint.id, eventId: delivery.eventId, event: delivery.event };
   const entry = (action: AuditAction, more: Readonly<Record<string, unknown>>): AuditEntry => ({
-    ...{ id: newId(), at: moment.now, actor: "system", action, object: `delivery:${delivery.id}` },
+    id: newId(),
+    at: moment.now,
+    actor: "system",
+    action,
+    object: `delivery:${delivery.id}`,
     details: { ...details, ...more },
   });
   if (change?.state === "failed" && delivery.state !== "failed") {

@@ -5,15 +5,15 @@ import { WakeLoop } from "../../threads/wake_loop.ts";
 import { releaseClaims } from "../store/operations/claims.ts";
 import { renewClaims } from "../store/operations/delivery_claims.ts";
 import type { ClaimedDelivery } from "../store/store.ts";
-import { type AttemptOptions, makeAttempt } from "./attempt.ts";
+import { type AttemptParts, makeAttempt } from "./attempt.ts";
 import { DueEndpoints } from "./due_endpoints.ts";
 import { EndpointShares, type Flight } from "./endpoint_shares.ts";
 import { DispatcherMetrics } from "./metrics.ts";
 import { OpenedTexts } from "./request.ts";
 import { StoreUpkeep } from "./store_upkeep.ts";
 
-/** What a dispatcher works with. */
-export interface DispatcherOptions extends Omit<AttemptOptions, "onStoreError" | "onFailed"> {
+/** Options of a `Dispatcher`. */
+export interface DispatcherOptions extends AttemptParts {
   /** Attempts that run concurrently, over all endpoints. */
   readonly maxInFlight: number;
   /** Renews the other claims of this process; expired claims are left alone when it answers false. */
@@ -22,10 +22,10 @@ export interface DispatcherOptions extends Omit<AttemptOptions, "onStoreError" |
 
 /** Due deliveries are looked up at least this often. */
 const LOOK_MS = 1_000;
-/** How much longer than its attempt a lease lasts. */
+/** A lease outlasts its attempt by this much. */
 const LEASE_MARGIN_MS = 15_000;
 const RENEW_MS = LEASE_MARGIN_MS / 2;
-/** How much is claimed in one round: the events of all of it are read from the store together. */
+/** Most claims of one round, whose events are read from the store together. */
 const MOST_CLAIMED = 200;
 /** Nothing is claimed for so long after the store has failed. */
 const REST_MS = LOOK_MS / 4;
@@ -64,11 +64,16 @@ export class Dispatcher {
     };
     this.#shares = new EndpointShares(maxInFlight);
     this.#due = new DueEndpoints({
-      ...{ store, clock, timeoutMs, isBusy: (id) => this.inFlight(id) > 0 },
+      store,
+      clock,
+      timeoutMs,
+      isBusy: (id) => this.inFlight(id) > 0,
       isPaused: (id) => this.#shares.isPaused(id, clock.elapsed()),
     });
     this.#leases = new Leases({
-      ...{ clock, newId, renewMs: RENEW_MS },
+      clock,
+      newId,
+      renewMs: RENEW_MS,
       lengthMs: () => this.#due.longestMs + LEASE_MARGIN_MS,
       renew: (claimIds, leaseUntil) => store.write(renewClaims, claimIds, leaseUntil),
       release: (claimIds, now) => store.write(releaseClaims, claimIds, now),
@@ -81,7 +86,10 @@ export class Dispatcher {
       },
     });
     this.#upkeep = new StoreUpkeep({
-      ...{ store, clock, newId, wake: () => this.wake() },
+      store,
+      clock,
+      newId,
+      wake: () => this.wake(),
       renewOwn: async () => await this.#leases.renew() && await keepOtherClaims?.() !== false,
       onExpired: (count) => {
         this.metrics.expiredClaims += count;
@@ -90,7 +98,9 @@ export class Dispatcher {
       },
     });
     this.#loop = new WakeLoop({
-      ...{ clock, pollMs: LOOK_MS, round: () => this.#round() },
+      clock,
+      pollMs: LOOK_MS,
+      round: () => this.#round(),
       onPoll: () => this.#due.requestLook(),
     });
   }
@@ -141,7 +151,7 @@ export class Dispatcher {
   }
 
   async #claim(): Promise<boolean> {
-    const { store, clock, at = () => {} } = this.#options;
+    const { store, clock, atAttempt = () => {} } = this.#options;
     const elapsed = clock.elapsed();
     if (elapsed < this.#nextClaim) {
       this.#loop.wakeIn(this.#nextClaim - elapsed);
@@ -153,7 +163,7 @@ export class Dispatcher {
     const running = { flights: this.#leases.work(), of: (id: string) => this.inFlight(id) };
     const requests = this.#shares.claimRequests(this.#due.waiting(), running, MOST_CLAIMED, elapsed);
     if (requests.length === 0) return false;
-    await at("before", "claim");
+    await atAttempt("before", "claim");
     const claimed = await this.#leases.claim((terms) => store.claimDeliveries({ ...terms, requests }));
     const isLonger = this.#due.learn(requests, claimed);
     for (const one of claimed) this.#begin(one);

@@ -3,12 +3,12 @@ import { type DueEndpoint, dueEndpoints } from "../store/operations/delivery_cla
 import type { ClaimedDelivery, WebhookStore } from "../store/store.ts";
 import type { ClaimRequest } from "./endpoint_shares.ts";
 
-/** How much longer than a look took the next one is put off, and how long at most. */
+/** The next look is put off by this many times the duration of the last one, up to a bound. */
 const LOOK_SHARE = 20;
 const MAX_PAUSE_MS = 500;
 
-/** What due endpoints are looked up with. */
-export interface DueEndpointsOptions {
+/** Options of `DueEndpoints`. */
+interface DueEndpointsOptions {
   readonly store: WebhookStore;
   readonly clock: Clock;
   readonly timeoutMs: number;

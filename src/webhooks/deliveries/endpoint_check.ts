@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { errorText } from "../../base/error_text.ts";
-import { deliveryRequest, type DeliveryRequestOptions } from "./request.ts";
+import { deliveryRequest, type Unsealer } from "./request.ts";
 import { eventBody } from "../model/event.ts";
 import { type ComparedEvent, subscriptionMismatch } from "../model/event_filter.ts";
 import { Dialler, type DialOptions, type DialTarget, targetOf } from "../../net/outbound/dial.ts";
@@ -20,10 +20,12 @@ export interface CheckedStage {
 /** The kind of the event that tests an endpoint. */
 export const CHECK_KIND = "weir.endpoint.check";
 
-/** What dry runs are made with. */
-export interface EndpointCheckOptions
-  extends DialOptions, Pick<DeliveryRequestOptions, "secretBox" | "version" | "timeoutMs"> {
+/** Options of a dry run. */
+export interface EndpointCheckOptions extends DialOptions {
   readonly sender: DeliverySender;
+  readonly secretBox: Unsealer;
+  readonly version: string;
+  readonly timeoutMs: number;
   readonly newId: () => string;
 }
 
@@ -138,8 +140,13 @@ async function sendSample(endpoint: Endpoint, options: EndpointCheckOptions): Pr
   const { sender, clock, newId } = options;
   const now = clock.now();
   const delivery: Delivery = {
-    ...{ id: newId(), eventId: newId(), endpointId: endpoint.id, event: CHECK_KIND },
-    ...{ state: "attempting", createdAt: now, slot: 0 },
+    id: newId(),
+    eventId: newId(),
+    endpointId: endpoint.id,
+    event: CHECK_KIND,
+    state: "attempting",
+    createdAt: now,
+    slot: 0,
   };
   const sample = { delivery, endpoint, body: eventBody(CHECK_KIND, "{}") };
   const request = await deliveryRequest(sample, { ...options, now, sentAt: now });

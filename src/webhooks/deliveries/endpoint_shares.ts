@@ -3,7 +3,7 @@ import type { AttemptReport } from "./metrics.ts";
 import type { DueEndpoint } from "../store/operations/delivery_claims.ts";
 import type { ClaimedDelivery } from "../store/store.ts";
 
-/** How many more attempts of an endpoint may begin. */
+/** A number of attempts of an endpoint that may begin. */
 export interface ClaimRequest {
   readonly endpointId: string;
   readonly max: number;
@@ -42,7 +42,7 @@ interface Candidate {
 
 interface Known {
   readonly standing: Standing;
-  /** How often its share was halved. */
+  /** Number of times that its share was halved. */
   readonly halvings: number;
   /** Since its last success. */
   readonly failures: number;
@@ -136,7 +136,7 @@ export class EndpointShares {
   }
 
   /**
-   * How many more attempts each endpoint may begin, `most` together. `waiting` is in order of waiting, longest first.
+   * The attempts that each endpoint may begin, `most` together. `waiting` is in order of waiting, longest first.
    * Places are given one by one in turn, beginning with another endpoint each time.
    */
   claimRequests(

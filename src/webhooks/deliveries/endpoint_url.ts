@@ -1,9 +1,12 @@
+import type { Clock } from "../../base/clock.ts";
 import { blockedReason, type Cidrs } from "../../net/outbound/address_ranges.ts";
-import { Dialler, type DialOptions, targetOf } from "../../net/outbound/dial.ts";
+import { Dialler, type Lookup, targetOf } from "../../net/outbound/dial.ts";
 import { SendError } from "../../net/outbound/send_error.ts";
 
-/** How a URL is checked. */
-export interface UrlProblemOptions extends Pick<DialOptions, "clock" | "lookup"> {
+/** Options of `urlProblem`. */
+interface UrlProblemOptions {
+  readonly clock: Clock;
+  readonly lookup?: Lookup | undefined;
   readonly lookupTimeoutMs: number;
   /** True if a proxy connects; it then decides about addresses, and resolves names. */
   readonly isProxied?: boolean | undefined;

@@ -16,7 +16,7 @@ export interface AttemptReport {
   readonly errorKind?: AttemptErrorKind | undefined;
 }
 
-/** What a dispatcher has counted since its start. */
+/** Counters of a dispatcher since its start. */
 export class DispatcherMetrics {
   readonly #attempts = new Map<string, number>();
   /** Attempts whose claim was lost, so that their results were not written. */

@@ -8,8 +8,8 @@ export interface Unsealer {
   unseal(sealed: Sealed): Promise<string>;
 }
 
-/** What requests are made with. */
-export interface DeliveryRequestOptions {
+/** Options of `deliveryRequest`. */
+interface DeliveryRequestOptions {
   readonly secretBox: Unsealer;
   /** Decides which secret signs, in milliseconds since the Unix epoch. */
   readonly now: number;

@@ -78,13 +78,13 @@ function cutStartsOf(text: string, form: Form, budget: Budget): readonly number[
   return starts.filter((at) => at >= 0 && isCutForm(text, at, form, budget));
 }
 
-/** Where the first character of a form is, in any way. */
+/** The place of a form's first character, in any way. */
 function startsOf(text: string, [ways = [""]]: Form): number[] {
   const patterns = ways.map((way, index) => index === 0 ? RegExp.escape(way) : `(?i:${RegExp.escape(way)})`);
   return [...text.matchAll(new RegExp(`(?=${patterns.join("|")})`, "g"))].map(({ index }) => index);
 }
 
-/** Where the form that begins here ends. */
+/** The end of the form that begins here. */
 function endOf(text: string, at: number, form: Form, budget: Budget): number | undefined {
   let places: readonly number[] = [at];
   for (const ways of form) {
@@ -110,7 +110,7 @@ function isCutForm(text: string, at: number, form: Form, budget: Budget): boolea
   return false;
 }
 
-/** Where a character ends that begins at one of these places. All of them are kept: `\` may be half of an escape. */
+/** The ends of a character that begins at one of these places. All are kept: `\` may be half of an escape. */
 function nextPlaces(
   text: string,
   places: readonly number[],
@@ -130,7 +130,7 @@ function nextPlaces(
   return [...next];
 }
 
-/** How a visible ASCII character may be written: plain, and escaped for JSON or a URL, in lower case. */
+/** The ways to write a visible ASCII character: plain, and escaped for JSON or a URL, in lower case. */
 function waysOf(character: string): Form[number] {
   const hex = character.charCodeAt(0).toString(16);
   const escapes = [`\\u${hex.padStart(4, "0")}`, `%${hex.padStart(2, "0")}`];

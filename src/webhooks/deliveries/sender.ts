@@ -43,7 +43,7 @@ export interface SenderOptions extends DialOptions {
   readonly userAgent: string;
 }
 
-/** How much of a response body is kept. */
+/** The kept part of a response body. */
 export const MAX_RESPONSE_BYTES = 16_384;
 const REDIRECTS = [301, 302, 303, 307, 308];
 

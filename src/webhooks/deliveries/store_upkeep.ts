@@ -3,8 +3,8 @@ import { clockSetBack, voidClaims } from "../store/operations/claims.ts";
 import { failPaused } from "../store/operations/delivery_claims.ts";
 import type { WebhookStore } from "../store/store.ts";
 
-/** What the upkeep of a store works with. */
-export interface StoreUpkeepOptions {
+/** Options of `StoreUpkeep`. */
+interface StoreUpkeepOptions {
   readonly store: WebhookStore;
   readonly clock: Clock;
   readonly newId: () => string;
@@ -26,13 +26,13 @@ const PAUSED_MS = 60_000;
 /** A wall clock was set when it moves against `elapsed` by more than this between two rounds. */
 const STEP_MS = 1_000;
 
-/** What is done for a whole store now and then: expired claims, steps of the clock, deliveries of disabled endpoints. */
+/** Repeated work for a whole store: expired claims, steps of the clock, deliveries of disabled endpoints. */
 export class StoreUpkeep {
   readonly #options: StoreUpkeepOptions;
   /** By the clock's `elapsed`. */
   #nextExpiry = 0;
   #nextPaused = 0;
-  /** How far the wall clock is ahead of `elapsed`; at first as if it had been set back before the start. */
+  /** Lead of the wall clock over `elapsed`; at first as if it had been set back before the start. */
   #aheadMs = Infinity;
   #isSetBack = false;
 
@@ -51,7 +51,7 @@ export class StoreUpkeep {
     this.#nextExpiry = Math.max(this.#nextExpiry, this.#options.clock.elapsed() + RETURN_MS);
   }
 
-  /** What was due by a clock that was set back since would wait for as long as the step is. */
+  /** Work that was due by a clock that was set back since would wait for as long as the step is. */
   async #followClock(): Promise<void> {
     const { store, clock, wake } = this.#options;
     const now = clock.now();

@@ -9,7 +9,6 @@ import { voidClaims } from "../store/operations/claims.ts";
 import { endEpisodes, isEpisodeOver } from "../store/operations/limit_episodes.ts";
 import { removeFinished } from "../store/operations/retention.ts";
 import { HealthRecorder } from "./health_recorder.ts";
-import type { WebhookStore } from "../store/store.ts";
 
 /** The right to do the work of a store. */
 export interface TakenWork {
@@ -20,39 +19,33 @@ export interface TakenWork {
   release(): void;
 }
 
-/** What the background work uses. */
-export interface BackgroundWorkParts
-  extends Omit<DispatcherOptions, "store" | "at">, Omit<WorkflowRunnerOptions, "store" | "at"> {
-  readonly store: WebhookStore;
+/** Options and parts of `BackgroundWork`. */
+export interface BackgroundWorkParts extends DispatcherOptions, WorkflowRunnerOptions {
   /** Takes over the work of the store; nothing while another process has it alone. */
   readonly takeLock: () => TakenWork | undefined;
-  /** How long finished work is kept. */
+  /** Finished work is kept this long. */
   readonly retentionMs: number;
-  /** How long the attempts of an endpoint may only fail until it is disabled; 0 for ever. */
+  /** An endpoint whose attempts only fail is disabled after this time; 0 for never. */
   readonly disableAfterMs: number;
-  /** How long commits took since the last call, in milliseconds. */
+  /** Takes the durations of commits since the last call, in milliseconds. */
   readonly takeCommitTimes?: (() => readonly number[]) | undefined;
   /** The metrics of a store that several machines share. */
   readonly sharedStoreMetrics?: (() => SharedStoreMetrics) | undefined;
   /** Called when another process has taken the lock and voided the claims: all work has to end. */
   readonly onLockLost?: ((state: string) => void) | undefined;
-  /** Called around each step of an attempt. */
-  readonly atAttempt?: DispatcherOptions["at"];
-  /** Called around each step of a workflow. */
-  readonly atStep?: WorkflowRunnerOptions["at"];
 }
 
-/** How often a process tries to take the lock, and checks that it still holds it. */
+/** A process tries to take the lock this often, and checks that it still holds it. */
 const LOCK_MS = 250;
-/** How often old work is removed, and how many rows per transaction. */
+/** Old work is removed this often, with so many rows per transaction. */
 const SWEEP_MS = 60_000;
 const SWEPT_ROWS = 500;
-/** How often the rest of what was removed is cleared. */
+/** The rest of removed records is cleared this often. */
 const CLEAR_MS = 1_000;
-/** How often attempts are added to the health of their endpoints. */
+/** Attempts are added to the health of their endpoints this often. */
 const RECORD_MS = 1_000;
 const LOG_MS = 10_000;
-/** How often episodes of limits are ended, and how many per transaction. */
+/** Episodes of limits are ended this often, so many per transaction. */
 const EPISODES_MS = 1_000;
 const MAX_EPISODES = 50;
 
@@ -98,7 +91,7 @@ export class BackgroundWork {
     return this.#dispatcher !== undefined && !this.#isStopping;
   }
 
-  /** How many attempts of an endpoint run; unknown where other processes may make some of them. */
+  /** The running attempts of an endpoint; unknown where other processes may make some of them. */
   inFlight(endpointId: string): number | undefined {
     return this.#lock?.isSole === true ? this.#dispatcher?.inFlight(endpointId) : undefined;
   }
@@ -184,13 +177,12 @@ export class BackgroundWork {
   }
 
   async #begin({ isSole }: TakenWork): Promise<void> {
-    const { store, clock, atAttempt, atStep } = this.#parts;
+    const { store, clock } = this.#parts;
     // Under a sole lock all claims are left over from processes that ended.
     await store.write(voidClaims, { now: clock.now(), which: isSole ? "all" : "expired" });
     if (this.#isStopping) return;
     const dispatcher = this.#dispatcher = new Dispatcher({
       ...this.#parts,
-      at: atAttempt,
       keepOtherClaims: () => this.#runner?.keepClaims() ?? Promise.resolve(true),
       onAttempt: (report) => {
         this.#attemptTimes.add(report.tookMs);
@@ -200,7 +192,6 @@ export class BackgroundWork {
     });
     const runner = this.#runner = new WorkflowRunner({
       ...this.#parts,
-      at: atStep,
       onEnd: (status) => {
         this.#ended.set(status, (this.#ended.get(status) ?? 0) + 1);
         this.wakeDispatcher();

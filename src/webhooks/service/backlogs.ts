@@ -10,7 +10,7 @@ import {
 import { PORTION } from "../store/operations/removals.ts";
 import type { WebhookStore } from "../store/store.ts";
 
-/** What backlogs are measured with. */
+/** Options of `Backlogs`. */
 export interface BacklogsOptions {
   readonly store: Pick<WebhookStore, "read" | "write">;
   readonly clock: Clock;
@@ -32,7 +32,7 @@ interface Backlog {
 /** A round counts for so long, and the next one begins after this many times what it took. */
 const ROUND_MS = 50;
 const PAUSE_SHARE = 19;
-/** How often a backlog from half of the bound on is counted again, and how often all are. */
+/** Intervals of counts: of a backlog from half of the bound on, and of all. */
 const NEAR_MS = 5_000;
 const FAR_MS = 300_000;
 /** Most portions of deliveries that fail in one round, so that others can write in between. */

@@ -12,7 +12,7 @@ import {
 } from "../store/operations/endpoint_health.ts";
 import type { WebhookStore } from "../store/store.ts";
 
-/** What attempts are recorded with. */
+/** Options of `HealthRecorder`. */
 export interface HealthRecorderOptions {
   readonly store: WebhookStore;
   readonly clock: Clock;
@@ -92,8 +92,11 @@ function summaryOf({ result, event, status, tookMs }: AttemptReport, now: number
   const isFailed = result !== "acknowledged";
   const ms = status === undefined ? 0 : tookMs;
   return {
-    ...{ succeeded: isFailed ? 0 : 1, failed: isFailed ? 1 : 0 },
-    ...{ answered: status === undefined ? 0 : 1, totalMs: ms, maxMs: ms },
+    succeeded: isFailed ? 0 : 1,
+    failed: isFailed ? 1 : 0,
+    answered: status === undefined ? 0 : 1,
+    totalMs: ms,
+    maxMs: ms,
     failures: isFailed
       ? { count: 1, firstAt: now, lastAt: now, areReportable: !isOperationalKind(event) }
       : undefined,

@@ -35,7 +35,7 @@ export interface WebhookOptions extends StoreBoundSettings {
   readonly timeoutMs: number;
   readonly connectTimeoutMs: number;
   readonly retentionMs: number;
-  /** How long the attempts of an endpoint may only fail until it is disabled; 0 for ever. */
+  /** An endpoint whose attempts only fail is disabled after this time; 0 for never. */
   readonly disableAfterMs: number;
   readonly maxInFlight: number;
   /** Ranges that deliveries may reach in addition to public addresses. */

@@ -18,7 +18,7 @@ export interface WebhookMetrics {
   readonly gauges: Readonly<Partial<Record<WebhookMetricName<"gauge">, number>>>;
   /** Durations since the last metrics, in milliseconds. */
   readonly durations: Readonly<Partial<Record<WebhookMetricName<"timer">, readonly number[]>>>;
-  /** What is wrong with the store, if anything. */
+  /** The problem of the store, if any. */
   readonly problem?: string | undefined;
   /** Why the service is degraded although it works, a line for each cause. */
   readonly note?: string | undefined;
@@ -28,9 +28,9 @@ export interface WebhookMetrics {
 export interface SharedStoreMetrics {
   /** Transactions that were retried after a conflict. */
   readonly retries: number;
-  /** How far the clock of this machine is ahead of the store's. */
+  /** Lead of the clock of this machine over the store's. */
   readonly wallAheadMs: number;
-  /** What is wrong with the clock of this machine, if anything. */
+  /** The problem of the clock of this machine, if any. */
   readonly problem?: string | undefined;
 }
 

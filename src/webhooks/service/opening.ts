@@ -7,6 +7,7 @@ import { SecretBox } from "../secrets/secret_box.ts";
 import { StoreClock } from "../store/clock.ts";
 import { DispatchLock } from "../store/sqlite/dispatch_lock.ts";
 import { openSqliteStore } from "../store/sqlite/store.ts";
+import type { WebhookStore } from "../store/store.ts";
 import { WorkflowFiles } from "../workflows/files.ts";
 import type { PostgresSettings, WebhookOptions } from "./message.ts";
 import { DurationSamples } from "./metrics.ts";
@@ -14,7 +15,7 @@ import type { OutboundClients } from "./outbound_clients.ts";
 import { WebhookService, type WebhookServiceParts } from "./service.ts";
 import { UnopenedSecrets } from "./unopened_secrets.ts";
 
-/** What a webhook service is opened with. */
+/** Options of `openWebhookService`. */
 export interface WebhookOpening {
   readonly options: WebhookOptions;
   /** Asks the decision service. */
@@ -29,9 +30,12 @@ export interface WebhookOpening {
 }
 
 /** The parts that depend on the kind of the store. */
-interface OpenedStore
-  extends Pick<WebhookServiceParts, "store" | "clock" | "takeLock" | "sharedStoreMetrics"> {
-  /** Where a key is created next to the store; absent where the settings have to name one. */
+interface OpenedStore {
+  readonly store: WebhookStore;
+  readonly clock: Clock;
+  readonly takeLock: WebhookServiceParts["takeLock"];
+  readonly sharedStoreMetrics?: WebhookServiceParts["sharedStoreMetrics"];
+  /** Path of the key created next to the store; absent where the settings have to name one. */
   readonly keyFile?: string | undefined;
 }
 

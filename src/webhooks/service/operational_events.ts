@@ -12,7 +12,7 @@ import {
 import { type EpisodeReport, type ReportOptions, takeReports } from "../store/operations/limit_episodes.ts";
 import { StoreError, type WebhookStore } from "../store/store.ts";
 
-/** What writes operational events. */
+/** Options of the writer of operational events. */
 export interface OperationalEventsOptions {
   readonly store: WebhookStore;
   readonly clock: Clock;

@@ -8,7 +8,7 @@ import { createEndpointCheck } from "../deliveries/endpoint_check.ts";
 import { urlProblem } from "../deliveries/endpoint_url.ts";
 import type { WebhookOptions } from "./message.ts";
 
-/** What the outbound clients of a webhook service are created with. */
+/** Options of the outbound clients of a webhook service. */
 export interface OutboundClientsOptions {
   readonly options: WebhookOptions;
   /** The clock of this machine. */

@@ -8,7 +8,7 @@ interface Pending {
   readonly cancelTimeout: () => void;
 }
 
-/** How long a request to the worker may take. */
+/** The timeout of a request to the worker. */
 export const REQUEST_TIMEOUT_MS = 10_000;
 const MAX_PENDING = 10_000;
 

@@ -24,12 +24,11 @@ import { StoreBounds, type StoreBoundSettings } from "./store_bounds.ts";
 import { releaseClaims } from "../store/operations/claims.ts";
 import { StoreError, type StoreMetrics } from "../store/store.ts";
 
-/** What a webhook service is made of. */
-export interface WebhookServiceParts
-  extends
-    BackgroundWorkParts,
-    StoreBoundSettings,
-    Pick<AdministrationParts, "urlProblem" | "check" | "randomBytes"> {
+/** Parts of a `WebhookService`. */
+export interface WebhookServiceParts extends BackgroundWorkParts, StoreBoundSettings {
+  readonly urlProblem: AdministrationParts["urlProblem"];
+  readonly check: AdministrationParts["check"];
+  readonly randomBytes: AdministrationParts["randomBytes"];
   readonly workflows: Workflows;
   /** Asks the decision service. */
   readonly limit: LimitCall;
@@ -37,7 +36,7 @@ export interface WebhookServiceParts
     & BackgroundWorkParts["secretBox"]
     & OperationalEventsOptions["secretBox"]
     & { seal: AdministrationParts["seal"] };
-  /** What the operator should know of the secrets in the store. */
+  /** A note for the operator on the secrets in the store. */
   readonly noteOfSecrets?: (() => Promise<string | undefined>) | undefined;
   /** Closes the store and all that the service uses; only the store when absent. */
   readonly close?: (() => Promise<void>) | undefined;
@@ -52,9 +51,9 @@ interface Trouble {
   isShown: boolean;
 }
 
-/** How long running calls may take when the service stops. */
+/** The time for running calls when the service stops. */
 const CALLS_MS = 2_000;
-/** How long a failure counts as the state of the store; a busy store is tried instead. */
+/** A failure counts as the state of the store for so long; a busy store is tried instead. */
 const TROUBLE_MS = 10_000;
 /** A failing store fails with every call. */
 const INTERNAL: WebhookProblem = {

@@ -16,7 +16,7 @@ export interface StoreBoundSettings {
   readonly maxBacklog?: number | undefined;
 }
 
-/** What bounds are measured with. */
+/** Options of `StoreBounds`. */
 export interface StoreBoundsOptions extends StoreBoundSettings {
   readonly store: Pick<WebhookStore, "read" | "write" | "usedBytes">;
   readonly clock: Clock;
@@ -27,7 +27,7 @@ export interface StoreBoundsOptions extends StoreBoundSettings {
 }
 
 const MEASURE_MS = 1_000;
-/** How often the size of the store is measured. */
+/** The size of the store is measured this often. */
 const SIZE_MS = 5_000;
 const LOG_MS = 60_000;
 
@@ -88,7 +88,7 @@ export class StoreBounds implements AcceptanceBounds {
     throw backlogFull(full, this.#options.maxBacklog ?? 0);
   }
 
-  /** What is measured and bounded; 0 for no bound. */
+  /** The measured sizes and their bounds; 0 for no bound. */
   metrics(): Pick<WebhookMetrics, "counters" | "gauges"> {
     const { maxStoreBytes = 0, maxBacklog = 0 } = this.#options;
     return {
@@ -102,7 +102,7 @@ export class StoreBounds implements AcceptanceBounds {
     };
   }
 
-  /** What the operator should know; absent while nothing is refused. */
+  /** A note for the operator; absent while nothing is refused. */
   get note(): string | undefined {
     const full = this.#backlogs?.full.size ?? 0;
     const notes = [

@@ -21,8 +21,8 @@ const METRICS_MS = 1_000;
 /** Waits before an unavailable store is opened again. */
 const OPENING_BACKOFF = { firstMs: 250, longestMs: 5_000 };
 
-/** What tests change in a worker. */
-export type WebhookExtras = Pick<WebhookOpening, "parts" | "pragmas">;
+/** The parts of a worker that tests change. */
+type WebhookExtras = Pick<WebhookOpening, "parts" | "pragmas">;
 
 /** Runs the webhook service over the port; `extrasOf` is called when it is opened. */
 export function serveWebhooks(port: WebhookWorkerPort, extrasOf: () => WebhookExtras = () => ({})): void {

@@ -31,7 +31,7 @@ export interface WorkflowRunOptions {
   readonly logger: Logger;
   readonly onStep?: ((report: StepReport) => void) | undefined;
   /** Called at each point; what it throws ends the work on the execution, which keeps its claim. */
-  readonly at?: ((point: WorkflowPoint, executionId: string) => void | Promise<void>) | undefined;
+  readonly atStep?: ((point: WorkflowPoint, executionId: string) => void | Promise<void>) | undefined;
 }
 
 /** One attempt of a step, for metrics and spans. */
@@ -257,7 +257,6 @@ export class WorkflowRun {
   }
 
   async #at(point: WorkflowPoint): Promise<void> {
-    const { at } = this.#options;
-    if (at !== undefined) await at(point, this.#execution.id);
+    await this.#options.atStep?.(point, this.#execution.id);
   }
 }

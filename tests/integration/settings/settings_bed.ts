@@ -54,7 +54,7 @@ export async function statusOf(service: ServeFixture, ...descriptors: readonly s
   return (await service.ask(shopRequest(...descriptors))).status;
 }
 
-/** What two services are compared by. */
+/** The evidence that sets two services apart. */
 export interface Comparison<T> {
   /** Settings that both have. */
   readonly env?: Env;

@@ -77,9 +77,16 @@ sharedTests({
     "…_TIMEOUT, …_PIPELINE_WINDOW, …_POOL_SIZE: each cache has its own": async (redis) => {
       const clock = noon();
       await using service = await startShop({
-        ...{ BACKEND_TYPE: "kv", KV_URL: redis.url, KV_PERSECOND: "true", KV_PERSECOND_URL: redis.url },
-        ...{ KV_TIMEOUT: "61s", KV_PIPELINE_WINDOW: "31ms", KV_POOL_SIZE: "2" },
-        ...{ KV_PERSECOND_TIMEOUT: "71s", KV_PERSECOND_PIPELINE_WINDOW: "32ms", KV_PERSECOND_POOL_SIZE: "3" },
+        BACKEND_TYPE: "kv",
+        KV_URL: redis.url,
+        KV_PERSECOND: "true",
+        KV_PERSECOND_URL: redis.url,
+        KV_TIMEOUT: "61s",
+        KV_PIPELINE_WINDOW: "31ms",
+        KV_POOL_SIZE: "2",
+        KV_PERSECOND_TIMEOUT: "71s",
+        KV_PERSECOND_PIPELINE_WINDOW: "32ms",
+        KV_PERSECOND_POOL_SIZE: "3",
       }, clock);
       await eventually([2, 3], async () => {
         const stats = await service.stats();

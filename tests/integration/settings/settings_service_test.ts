@@ -177,8 +177,12 @@ Deno.test("settings of the ports: each listens on its interface alone, at its nu
   // Ones that nobody else gets on the other interface.
   const [http = 0, debug = 0, ofGrpc = 0] = [freePort(), freePort(), freePort()];
   await using service = await startShop({
-    ...{ HOST: OTHER_HOST, DEBUG_HOST: OTHER_HOST, GRPC_HOST: OTHER_HOST },
-    ...{ PORT: `${http}`, DEBUG_PORT: `${debug}`, GRPC_PORT: `${ofGrpc}` },
+    HOST: OTHER_HOST,
+    DEBUG_HOST: OTHER_HOST,
+    GRPC_HOST: OTHER_HOST,
+    PORT: `${http}`,
+    DEBUG_PORT: `${debug}`,
+    GRPC_PORT: `${ofGrpc}`,
   });
   const at = (port: number) => `${OTHER_HOST}:${port}`;
   assertEquals(service.running.addresses, { http: at(http), debug: at(debug), grpc: at(ofGrpc) });

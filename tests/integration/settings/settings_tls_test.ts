@@ -25,11 +25,15 @@ async function startCaches(certificates: Certificates, stack: AsyncDisposableSta
   const memcached = stack.use(await startMemcached({ tls: { ...elsewhere, authorityFile } }));
   const [KV_URL, MC_HOST_PORT] = [redis.tlsUrl, memcached.url];
   return [{
-    ...{ prefix: "KV", gauge: "ratelimit.kv_pool.cx_active", url: KV_URL },
+    prefix: "KV",
+    gauge: "ratelimit.kv_pool.cx_active",
+    url: KV_URL,
     // Each handshake is work.
     env: { BACKEND_TYPE: "kv", KV_URL, KV_POOL_SIZE: "1" },
   }, {
-    ...{ prefix: "MC", gauge: "ratelimit.mc.cx_active", url: MC_HOST_PORT },
+    prefix: "MC",
+    gauge: "ratelimit.mc.cx_active",
+    url: MC_HOST_PORT,
     env: { BACKEND_TYPE: "mc", MC_HOST_PORT },
   }];
 }
@@ -79,9 +83,14 @@ sharedTests({
       const statuses = [];
       for (const KV_PERSECOND_TLS of ["", "true"]) {
         await using service = await startShop({
-          ...{ BACKEND_TYPE: "kv", KV_URL: main.url, KV_TLS_CACERT: authority.certFile },
-          ...{ KV_TLS_CLIENT_CERT: client.certFile, KV_TLS_CLIENT_KEY: client.keyFile },
-          ...{ KV_PERSECOND: "true", KV_PERSECOND_URL: second.tlsUrl, KV_PERSECOND_TLS },
+          BACKEND_TYPE: "kv",
+          KV_URL: main.url,
+          KV_TLS_CACERT: authority.certFile,
+          KV_TLS_CLIENT_CERT: client.certFile,
+          KV_TLS_CLIENT_KEY: client.keyFile,
+          KV_PERSECOND: "true",
+          KV_PERSECOND_URL: second.tlsUrl,
+          KV_PERSECOND_TLS,
         });
         await tried(service, "ratelimit.kv_per_second_pool.cx_active", second.tlsUrl);
         statuses.push(await statusOf(service, "quick=a"), await statusOf(service, "open=a"));
@@ -171,7 +180,10 @@ async function isWelcome(
     : { cert: await text(client.certFile), key: await text(client.keyFile) };
   await using peer = await TlsPeer.connect({
     ...own,
-    ...{ host, port: Number(port), ca: await text(authority.certFile), ALPNProtocols: ["h2"] },
+    host,
+    port: Number(port),
+    ca: await text(authority.certFile),
+    ALPNProtocols: ["h2"],
     // The name is not what is looked at here.
     checkServerIdentity: () => undefined,
   });

@@ -20,7 +20,7 @@ interface WebhookLook {
   readonly http: string;
 }
 
-/** What two services with webhooks are compared by. */
+/** The evidence that sets two services with webhooks apart. */
 interface WebhookComparison {
   /** Settings that both have; an empty one is not set. */
   readonly env?: Env;
@@ -225,7 +225,7 @@ Deno.test("WEBHOOK_RETENTION: finished work removed", async () => {
   await lookAt(folder, { WEBHOOK_RETENTION: "1ms" }, (look) => eventually(0, () => ids(look)));
 });
 
-/** How much may run at once by the setting, and how much of three pieces of work does. */
+/** The concurrency that the setting allows, and the observed one of three pieces of work. */
 const AT_ONCE = [["", 3], ["1", 1]] as const;
 
 for (const [limit, atOnce] of AT_ONCE) {
@@ -305,7 +305,7 @@ class SlowReceiver implements AsyncDisposable {
     });
   }
 
-  /** Where it is. */
+  /** Its address. */
   get url(): string {
     return `http://127.0.0.1:${this.#server.addr.port}/`;
   }

@@ -27,8 +27,13 @@ async function decide(
     env: {
       ...runtimeEnvironment(line),
       ...FREE_PORTS,
-      ...{ PORT: "0", GRPC_PORT: "0", DEBUG_PORT: "0" },
-      ...{ USE_STATSD: "false", LOG_LEVEL: "debug", RUNTIME_ROOT: root, RUNTIME_SUBDIRECTORY: "ratelimit" },
+      PORT: "0",
+      GRPC_PORT: "0",
+      DEBUG_PORT: "0",
+      USE_STATSD: "false",
+      LOG_LEVEL: "debug",
+      RUNTIME_ROOT: root,
+      RUNTIME_SUBDIRECTORY: "ratelimit",
       ...env,
     },
   });
@@ -52,9 +57,12 @@ Deno.test({
     await using redis = await startRedis();
     await using memcached = await startMemcached();
     const { statuses, log } = await decide({
-      ...{ BACKEND_TYPE: "redis", REDIS_SOCKET_TYPE: "tcp", REDIS_URL: redis.url },
+      BACKEND_TYPE: "redis",
+      REDIS_SOCKET_TYPE: "tcp",
+      REDIS_URL: redis.url,
       // Of another back end, and links of Kubernetes.
-      ...{ MEMCACHE_HOST_PORT: "memcached:11211", STATSD_PORT: "udp://10.0.0.1:8125" },
+      MEMCACHE_HOST_PORT: "memcached:11211",
+      STATSD_PORT: "udp://10.0.0.1:8125",
       REDIS_PORT: "tcp://10.0.0.1:6379",
     });
     assertEquals(statuses, [200, 200, 429], log.join("\n"));

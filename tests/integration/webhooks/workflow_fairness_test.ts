@@ -75,7 +75,7 @@ Deno.test("workflow fairness: a run whose results come to too much goes on once 
   const ids: string[] = [];
   for (let index = 0; index < 6; index++) ids.push(await bed.beginVersion(version, "{}"));
   const points: string[] = [];
-  const runner = bed.runner({ maxBytes: 100_000, at: (point) => void points.push(point) });
+  const runner = bed.runner({ maxBytes: 100_000, atStep: (point) => void points.push(point) });
   runner.start();
   for (const id of ids) {
     const { execution, steps } = await bed.ended(id);

@@ -19,7 +19,7 @@ Deno.test("workflow recovery: a crash at any point repeats at most the step that
     const crash = point === "claimed" ? 1 : 2;
     const crashed = Promise.withResolvers<void>();
     const first = bed.runner({
-      at(reached) {
+      atStep(reached) {
         if (reached !== point || ++count !== crash) return;
         crashed.resolve();
         // The process is gone: nothing more comes of it.
@@ -219,7 +219,7 @@ Deno.test("workflow recovery: a step that ends whoever works on it fails after 2
     (await bed.find(id)).steps.length === 1 && (id === poison || tries < 3);
   const work = (crashed: () => void) =>
     bed.runner({
-      async at(point, id) {
+      async atStep(point, id) {
         if (point !== "before_step" || !await isStuck(id)) return;
         reached++;
         if (id === poison) crashed();

@@ -83,7 +83,10 @@ function* buckets(): Generator<Sequence<BucketLimit> & { given: Given }> {
     const given = randomBucket(pick, unitSeconds);
     const counter = new Counter(bucketLimit(given));
     const sequence = {
-      ...{ name: `seed ${seed}, ${JSON.stringify(given)}`, given, counter, pick },
+      name: `seed ${seed}, ${JSON.stringify(given)}`,
+      given,
+      counter,
+      pick,
       step() {
         const { burst, hitsPerUnit, unitSeconds } = sequence.given;
         const usPerHit = unitSeconds * MILLION / hitsPerUnit;

@@ -5,7 +5,7 @@ import type { Policy } from "../../../src/ratelimit/decision/policy.ts";
 export interface CacheFailureCase {
   readonly title: string;
   readonly policy?: Partial<Policy>;
-  /** What the cache does at each question, as `FailingCache` reads it. */
+  /** The reaction of the cache to each question, as `FailingCache` reads it. */
   readonly script: readonly string[];
   /** Descriptors of each call: `key`, or `key:hits`. */
   readonly calls: readonly (readonly string[])[];

@@ -81,9 +81,8 @@ Deno.test("token bucket: a burst passes, then the rate", async () => {
   assertEquals(await decided(fixture, descriptor("bucket")), "OVER_LIMIT; OVER_LIMIT 0 1");
   fixture.clock.advance(100);
   assertEquals(await decidedTimes(fixture, 2, "bucket"), ["OK; OK 0 3", "OVER_LIMIT; OVER_LIMIT 0 1"]);
-  const { statuses: [status] } = await fixture.service.shouldRateLimit({
-    ...{ domain: "d", hitsAddend: 0, descriptors: [descriptor("bucket")] },
-  });
+  const request = { domain: "d", hitsAddend: 0, descriptors: [descriptor("bucket")] };
+  const { statuses: [status] } = await fixture.service.shouldRateLimit(request);
   assertEquals(status?.currentLimit, { name: "", requestsPerUnit: 10, unit: "SECOND" });
 });
 
@@ -98,9 +97,8 @@ Deno.test("concurrency: hits are in flight until they are given back, or for the
   fixture.clock.advance(63_000);
   assertEquals(await decidedTimes(fixture, 1, "flight"), ["OK; OK 1 64"]);
   assertEquals([await decided(fixture, back), await decided(fixture, back)], ["OK; OK 2 1", "OK; OK 2 1"]);
-  const { statuses: [status] } = await fixture.service.shouldRateLimit({
-    ...{ domain: "d", hitsAddend: 0, descriptors: [descriptor("flight")] },
-  });
+  const request = { domain: "d", hitsAddend: 0, descriptors: [descriptor("flight")] };
+  const { statuses: [status] } = await fixture.service.shouldRateLimit(request);
   assertEquals(status?.currentLimit, { name: "", requestsPerUnit: 2, unit: undefined });
 });
 
@@ -142,9 +140,8 @@ Deno.test("modes, replaces, shared thresholds and metadata work as with fixed wi
   );
   await decidedTimes(fixture, 2, "shared", { value: "a1" });
   assertEquals(await decided(fixture, descriptor("shared", { value: "a2" })), "OK; OK 0 63");
-  const { dynamicMetadata } = await fixture.service.shouldRateLimit({
-    ...{ domain: "d", hitsAddend: 0, descriptors: [descriptor("metadata")] },
-  });
+  const request = { domain: "d", hitsAddend: 0, descriptors: [descriptor("metadata")] };
+  const { dynamicMetadata } = await fixture.service.shouldRateLimit(request);
   assertEquals(dynamicMetadata?.["metadata"], { plan: "free" });
 });
 

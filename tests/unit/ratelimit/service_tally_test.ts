@@ -48,7 +48,7 @@ function failingCache(): FailingCache {
   return new FailingCache(["x", "x", "x"]);
 }
 
-/** What is asked, and what is tallied then. */
+/** Requests, and the tally after them. */
 const CASES: readonly {
   name: string;
   options?: Partial<ServiceFixtureOptions>;

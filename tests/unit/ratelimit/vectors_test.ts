@@ -7,7 +7,7 @@ import { loadRules } from "../../harness/service_fixture.ts";
 import { COUNTED, playVector, vectorFixture } from "../../harness/vector_play.ts";
 import { VECTORS } from "../../harness/vectors.ts";
 
-/** What our text of a problem must hold for the meaning that a case gives as its reason. */
+/** The pattern of our text of a problem, by the reason that a case gives. */
 const REASONS: Readonly<Record<string, RegExp>> = {
   "invalid unit 'unknown'": /invalid rate limit unit 'unknown'/,
   "invalid unit ''": /invalid rate limit unit ''/,

@@ -10,8 +10,16 @@ import { SHOULD_RATE_LIMIT } from "../../harness/grpc_client.ts";
 import { spanOf } from "../../harness/span_samples.ts";
 
 const ATTEMPT = attemptSpan({
-  ...{ deliveryId: "d", endpointId: "e", event: "a", number: 1, manual: false, result: "failed" },
-  ...{ startedAt: 0, tookMs: 1, status: undefined, errorKind: undefined },
+  deliveryId: "d",
+  endpointId: "e",
+  event: "a",
+  number: 1,
+  manual: false,
+  result: "failed",
+  startedAt: 0,
+  tookMs: 1,
+  status: undefined,
+  errorKind: undefined,
 });
 
 const CASES: readonly [span: string, timer: string | undefined][] = [

@@ -38,11 +38,18 @@ class Bed {
   /** Reports the beginnings of so many episodes. */
   begin(count: number, from = 0): void {
     const reports = Array.from({ length: count }, (_, n): LimitReport => ({
-      ...{ event: "over_limit", key: `key${from + n}`, hits: 1 },
-      ...{ startedAt: this.clock.now(), endsAt: this.clock.now() + 60_000 },
+      event: "over_limit",
+      key: `key${from + n}`,
+      hits: 1,
+      startedAt: this.clock.now(),
+      endsAt: this.clock.now() + 60_000,
       facts: {
-        ...{ domain: "d", entries: [], rule: { at: "r.yaml:1:1", metricKey: "d.k" }, limit: {} },
-        ...{ isShadow: false, freeAt: this.clock.now() },
+        domain: "d",
+        entries: [],
+        rule: { at: "r.yaml:1:1", metricKey: "d.k" },
+        limit: {},
+        isShadow: false,
+        freeAt: this.clock.now(),
       },
     }));
     this.events.merge(reports, 0);
@@ -139,7 +146,9 @@ Deno.test("operational events: a summary of what was suppressed", async () => {
     kind: "ratelimit.events_suppressed",
     data: {
       count: 6,
-      ...{ from: "2026-01-01T00:00:00.000Z", to: "2026-01-01T00:00:10.250Z", maxPerSecond: 1 },
+      from: "2026-01-01T00:00:00.000Z",
+      to: "2026-01-01T00:00:10.250Z",
+      maxPerSecond: 1,
     },
   }]);
   await bed.events.close();

@@ -23,9 +23,8 @@ class KeptLine implements WebhookWorkerHandle {
 }
 
 function bed(environment: Readonly<Record<string, string>> = {}) {
-  const { settings } = readSettings({
-    ...{ BACKEND_TYPE: "memory", WEBHOOK_STORE: "/nowhere/weir.db", ...environment },
-  });
+  const variables = { BACKEND_TYPE: "memory", WEBHOOK_STORE: "/nowhere/weir.db", ...environment };
+  const { settings } = readSettings(variables);
   const line = new KeptLine();
   const clock = new FakeClock();
   const health = new Health();
@@ -40,7 +39,7 @@ function bed(environment: Readonly<Record<string, string>> = {}) {
   return { opened, line, clock, health };
 }
 
-/** What the worker is started with. */
+/** The start message of the worker. */
 async function optionsFor(environment: Readonly<Record<string, string>>): Promise<WebhookOptions> {
   const { opened, line } = bed(environment);
   opened.start();

@@ -222,7 +222,7 @@ const CASES: readonly (readonly [name: string, env: Environment, ...problems: st
   ["address of a second cache that is not used", { ...kv("h:1"), KV_PERSECOND_URL: "?" }],
 ];
 
-/** Where the store of webhooks is, and its keys. */
+/** The place of the store of webhooks, and its keys. */
 const STORES: typeof CASES = [
   ["a path", { ...MEMORY, WEBHOOK_STORE: "data/weir.db" }],
   ["a path with a colon and an @", { ...MEMORY, WEBHOOK_STORE: "data:1/weir@2.db" }],

@@ -34,7 +34,7 @@ interface ParserTable {
   readonly parse: Parser<unknown>;
   readonly good: readonly (readonly [text: string, value: unknown])[];
   readonly bad: readonly string[];
-  /** What every bad text is answered with. */
+  /** The problem of every bad text. */
   readonly expected: string;
 }
 

@@ -170,7 +170,9 @@ for (
     ]],
     [
       {
-        ...{ KV_URL: "h:1", KV_TIMEOUT: "1s", KV_POOL_ON_EMPTY_WAIT_DURATION: "1s" },
+        KV_URL: "h:1",
+        KV_TIMEOUT: "1s",
+        KV_POOL_ON_EMPTY_WAIT_DURATION: "1s",
         KV_POOL_ON_EMPTY_BEHAVIOR: "WAIT",
       },
       [],
@@ -178,7 +180,10 @@ for (
     [{ KV_URL: "h:1", KV_PERSECOND_POOL_ON_EMPTY_WAIT_DURATION: "1s", KV_PERSECOND_TIMEOUT: "1s" }, []],
     [
       {
-        ...{ KV_URL: "h:1", KV_PERSECOND: "true", KV_PERSECOND_URL: "h:2", KV_PERSECOND_TIMEOUT: "200ms" },
+        KV_URL: "h:1",
+        KV_PERSECOND: "true",
+        KV_PERSECOND_URL: "h:2",
+        KV_PERSECOND_TIMEOUT: "200ms",
         KV_PERSECOND_POOL_ON_EMPTY_BEHAVIOR: "ERROR",
         KV_PERSECOND_POOL_ON_EMPTY_WAIT_DURATION: "300ms",
       },

@@ -62,7 +62,7 @@ Deno.test("names that were settings before keep their meaning", () => {
 const OF_FILE = (DEBUG_TOKEN_FILE: string): Environment => ({ DEBUG_TOKEN_FILE });
 const NO_FILE = "No such file or directory (os error 2): stat";
 
-/** What is wrong, the environment for the path of a file, the problem, and the text of the file. */
+/** Name of the case, the environment for the path of a file, the problem, and the text of the file. */
 const WRONG: readonly (readonly [
   name: string,
   env: (path: string) => Environment,

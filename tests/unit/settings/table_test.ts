@@ -8,7 +8,7 @@ import {
   TABLE,
 } from "../../../src/settings/table.ts";
 
-/** What a setting means without a value, texts that it takes with their values, and what each other text is answered. */
+/** The default of a setting, valid texts with their values, and invalid texts with their problems. */
 interface Row {
   readonly unset: unknown;
   readonly taken: readonly (readonly [text: string, value: unknown])[];

@@ -13,9 +13,9 @@ const MAX_KEYS = VALUES / 10;
 /** Beyond the bound of keys, so that the table is full. */
 const FULL_AT = 2 * MAX_KEYS;
 const MB = 1_000_000;
-/** What a full table may take; measured 200 bytes a key. */
+/** The allowed size of a full table; measured 200 bytes a key. */
 const MOST_FULL_MB = 400 * MAX_KEYS / MB;
-/** What everything after that may add; measured less than 1 MB with 100,000 keys. */
+/** The allowed growth after that; measured less than 1 MB with 100,000 keys. */
 const MOST_AFTER_MB = MOST_FULL_MB / 8;
 
 const RULES = `

@@ -30,7 +30,10 @@ const REFUSED: Readonly<Record<string, Texts>> = {
   "two marks that become __": { "-.a": reserved("__a") },
   "no name": { "": "a name of letters, digits and _" },
   "several mistakes, each reported, and a label of two tags": {
-    ...{ le: histograms("le"), "a-b": "", env: "", "a.b": 'another name: tag "a-b" has label "a_b" already' },
+    le: histograms("le"),
+    "a-b": "",
+    env: "",
+    "a.b": 'another name: tag "a-b" has label "a_b" already',
   },
 };
 

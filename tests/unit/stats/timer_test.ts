@@ -2,7 +2,7 @@ import { assertEquals } from "#assert";
 import { BUCKET_BOUNDS_MS, Timer } from "../../../src/stats/timer.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";
 
-/** How many of a timer's durations are in which bucket, by its bound; those that are empty are left out. */
+/** The number of a timer's durations in each bucket, by its bound, without empty ones. */
 function filled({ buckets }: Timer): Record<string, number> {
   const named = Array.from(buckets, (count, index): [string, number] => {
     return [String(BUCKET_BOUNDS_MS[index] ?? "beyond"), count];

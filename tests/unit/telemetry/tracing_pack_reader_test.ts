@@ -121,9 +121,19 @@ function sdkOf({ sdk, state }: SpanCase, spanId: string): ReadableSpan {
   const traced = state === undefined ? context : { ...context, traceState: createTraceState(state) };
   return {
     ...NONE,
-    ...{ startTime: [0, 0], endTime: [0, 0], duration: [0, 0], status: { code: 0 }, attributes: {} },
-    ...{ links: [], events: [], ended: true, resource: RESOURCE, instrumentationScope: { name: "test" } },
-    ...{ droppedAttributesCount: 0, droppedEventsCount: 0, droppedLinksCount: 0 },
+    startTime: [0, 0],
+    endTime: [0, 0],
+    duration: [0, 0],
+    status: { code: 0 },
+    attributes: {},
+    links: [],
+    events: [],
+    ended: true,
+    resource: RESOURCE,
+    instrumentationScope: { name: "test" },
+    droppedAttributesCount: 0,
+    droppedEventsCount: 0,
+    droppedLinksCount: 0,
     spanContext: () => traced,
     ...sdk,
   };

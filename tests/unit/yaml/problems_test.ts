@@ -2,7 +2,7 @@ import { assertEquals } from "#assert";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
 import { problemText } from "../../../src/base/problem.ts";
 
-/** What is reported of a file, one line a problem, which is an error unless it says that it is a warning. */
+/** The problems of a file, one per line, each an error unless it says that it is a warning. */
 function report(text: string): string[] {
   return readRuleFile("r.yaml", text).problems.map((problem) => {
     const severity = problem.severity === "error" ? "" : `${problem.severity} `;
@@ -278,7 +278,7 @@ test("yaml, limits", [
   ]],
 ]);
 
-/** What is said of a number that stands where a text belongs. */
+/** The problem of a number in the place of a text. */
 function odd(at: string, path: string, written: string): string {
   return `${at}: ${path}: expected a text, got the number '${written}'; put it in quotes`;
 }

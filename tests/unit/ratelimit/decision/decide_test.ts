@@ -36,7 +36,7 @@ function short(decision: Decision): string[] {
 }
 
 /**
- * What the conformance vectors leave open: what is asked, call after call, and the last answer. The clock stands 20 s
+ * Cases beyond the conformance vectors: what is asked, call after call, and the last answer. The clock stands 20 s
  * after a full minute.
  */
 const CASES: readonly [title: string, calls: Descriptor[][], last: string[], policy?: Partial<Policy>][] = [

@@ -36,7 +36,7 @@ const START = 1_699_999_980_000;
 /** Decisions of a service whose facts become episodes. */
 class Bed implements LimitEventSink {
   readonly episodes: LimitEpisodes;
-  /** How long the counter of the hits takes to answer. */
+  /** The delay of the counter of the hits. */
   latencyMs = 0;
   readonly #fixture: ServiceFixture;
 
@@ -62,7 +62,7 @@ class Bed implements LimitEventSink {
     await this.#fixture.service.shouldRateLimit({ domain: "d", descriptors, hitsAddend });
   }
 
-  /** What is reported: event, hits, start and end in seconds since the start of the test, and `first`. */
+  /** The reports: event, hits, start and end in seconds since the start of the test, and `first`. */
   taken(isLast = false): string[] {
     return this.episodes.take(this.now, 100, isLast).map(shown);
   }
@@ -179,7 +179,9 @@ Deno.test("the facts of an episode", async () => {
   const entry = (key: string) => [{ key, value: "a" }];
   const shared = { domain: "d", isShadow: false, redact: undefined };
   const bucket = {
-    ...{ domain: "d", isShadow: true, redact: undefined, entries: entry("bucket") },
+    ...shared,
+    isShadow: true,
+    entries: entry("bucket"),
     rule: { at: "d.yaml:9:3", metricKey: "d.bucket" },
     limit: { requestsPerUnit: 100, unit: "SECOND", windowSeconds: 1, algorithm: "token_bucket", burst: 5 },
   } as const;
@@ -187,18 +189,24 @@ Deno.test("the facts of an episode", async () => {
   assertEquals(found, [
     { ...bucket, freeAt: 10 },
     {
-      ...{ ...shared, entries: entry("second"), rule: { at: "d.yaml:6:3", metricKey: "d.second" } },
+      ...shared,
+      entries: entry("second"),
+      rule: { at: "d.yaml:6:3", metricKey: "d.second" },
       limit: { requestsPerUnit: 0, unit: "SECOND", windowSeconds: 1, name: "none" },
       freeAt: 1_000,
     },
     {
-      ...{ ...shared, entries: entry("hidden"), redact: "hash" },
+      ...shared,
+      entries: entry("hidden"),
+      redact: "hash",
       rule: { at: "d.yaml:19:3", metricKey: "d.hidden" },
       limit: { requestsPerUnit: 0, unit: "MINUTE", windowSeconds: 60 },
       freeAt: 60_000,
     },
     {
-      ...{ ...shared, entries: entry("flight"), rule: { at: "d.yaml:16:3", metricKey: "d.flight" } },
+      ...shared,
+      entries: entry("flight"),
+      rule: { at: "d.yaml:16:3", metricKey: "d.flight" },
       limit: { algorithm: "concurrency", maxInFlight: 1, leaseSeconds: 60 },
       freeAt: 0,
     },

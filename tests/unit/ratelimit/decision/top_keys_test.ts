@@ -78,7 +78,7 @@ Deno.test("a clock that is set back halves once and goes on from there", () => {
   assertEquals(shown(keys, 100, NOW - 4_900), [["a", 2, 0]]);
 });
 
-/** What becomes of many keys: floods, skewed ones, many that are alike. */
+/** Cases of many keys: floods, skewed ones, many that are alike. */
 const STREAMS: readonly { name: string; keyOf: (random: () => number, index: number) => string }[] = [
   { name: "every key is new", keyOf: (_, index) => `new${index}` },
   { name: "few keys are most of it", keyOf: (random) => `k${Math.floor(1 / (random() + 1e-4))}` },

@@ -21,8 +21,18 @@ Deno.test("rules whose full names do not fit into memory together are an error w
 
 function ruleOf(key: string, path: string): DescriptorSource {
   return {
-    ...{ at: "shop", path, key, value: "", rateLimit: undefined, metadata: undefined, descriptors: [] },
-    ...{ shadowMode: false, quotaMode: false, detailedMetric: false, valueToMetric: false },
-    ...{ shareThreshold: false, onCacheFailure: undefined },
+    at: "shop",
+    path,
+    key,
+    value: "",
+    rateLimit: undefined,
+    metadata: undefined,
+    descriptors: [],
+    shadowMode: false,
+    quotaMode: false,
+    detailedMetric: false,
+    valueToMetric: false,
+    shareThreshold: false,
+    onCacheFailure: undefined,
   };
 }

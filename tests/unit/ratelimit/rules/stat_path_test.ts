@@ -8,7 +8,7 @@ const SERVICE = '[{key: service, value: "svc/*", share_threshold: true, ' +
 const VALUES = "[{key: route, value_to_metric: true, descriptors: " +
   "[{key: http_method, value_to_metric: true, descriptors: [{key: subject_id, L}]}]}]";
 
-/** What the vectors leave open: entries of a request, its rules below domain `d`, and the metric key. */
+/** Cases beyond the vectors: entries of a request, its rules below domain `d`, and the metric key. */
 const CASES: readonly [title: string, rules: string, entries: [string, string][], metricKey: string][] = [
   ["wildcard, shared", `[{key: p, ${SHARED}, L}]`, [["p", "/api/v1"]], "d.p_/api/*"],
   [

@@ -81,7 +81,7 @@ Deno.test("a step that throws before the claim ends nothing", async () => {
   await using bed = await DispatcherBed.withEvent();
   let isFirst = true;
   const dispatcher = bed.start({
-    at(when, step) {
+    atAttempt(when, step) {
       if (when !== "before" || step !== "claim" || !isFirst) return;
       isFirst = false;
       throw new Error("a fault");
@@ -122,7 +122,7 @@ Deno.test("an attempt that is given up before its request leaves sends nothing",
   const atSend = Promise.withResolvers<void>();
   const gate = Promise.withResolvers<void>();
   const dispatcher = bed.start({
-    async at(when, step) {
+    async atAttempt(when, step) {
       if (when !== "before" || step !== "send") return;
       atSend.resolve();
       await gate.promise;

@@ -177,7 +177,7 @@ Deno.test("what was held up past its lease before it was sent is not sent, but g
   let claims = 0;
   const dispatcher = bed.start({
     clock,
-    at: (when, step) => {
+    atAttempt: (when, step) => {
       // The process was stopped meanwhile, and its timers did not run.
       if (when === "before" && step === "send" && ++claims === 1) clock.aheadMs = 60_000;
     },

@@ -79,14 +79,10 @@ Deno.test("the whole schedule: nine attempts in 24 hours, then failed and audite
       [`delivery:${delivery.id}`, "system", "exhausted", 500],
     ],
   );
-  assertEquals(bed.log.lines, [{
-    level: "warning",
-    message: "Delivery failed",
-    fields: {
-      ...{ delivery: delivery.id, endpoint: delivery.endpointId, event: delivery.event, attempts: 9 },
-      ...{ reason: "exhausted", status: 500, error: "the receiver responded with 500" },
-    },
-  }]);
+  const { id, endpointId: endpoint, event } = delivery;
+  const end = { reason: "exhausted", status: 500, error: "the receiver responded with 500" };
+  const fields = { delivery: id, endpoint, event, attempts: 9, ...end };
+  assertEquals(bed.log.lines, [{ level: "warning", message: "Delivery failed", fields }]);
   bed.clock.advance(48 * HOUR);
   await bed.settled();
   assertEquals(bed.reports.length, 9);

@@ -27,7 +27,7 @@ function running(ids: readonly string[], startedAt = 0): Running {
   };
 }
 
-/** What begins, as `name: count`, summed over endpoints of one kind. */
+/** The begun attempts, as `name: count`, summed over endpoints of one kind. */
 function begun(shares: EndpointShares, waiting: readonly DueEndpoint[], now = running([]), elapsed = 0) {
   const sums: Record<string, number> = {};
   for (const { endpointId, max } of shares.claimRequests(waiting, now, 1_000, elapsed)) {

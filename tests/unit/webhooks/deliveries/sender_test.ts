@@ -6,9 +6,8 @@ import { FakeClock } from "../../../harness/fake_clock.ts";
 import { delivery, LOOPBACK, SECRET } from "../../../harness/sender_fixture.ts";
 
 Deno.test("a request that cannot be sent is told as such, without what is in it", async () => {
-  const sender = createSender({
-    ...{ allow: LOOPBACK, connectTimeoutMs: 1_000, userAgent: "Weir/test", clock: new FakeClock() },
-  });
+  const clock = new FakeClock();
+  const sender = createSender({ allow: LOOPBACK, connectTimeoutMs: 1_000, userAgent: "Weir/test", clock });
   const { signal } = new AbortController();
   const base = delivery(`http://127.0.0.1/?${SECRET}`);
   const table = [

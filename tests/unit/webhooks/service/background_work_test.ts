@@ -33,10 +33,9 @@ class Lock {
 async function claim({ clock, store }: WebhookBed, leaseMs: number): Promise<ClaimedDelivery | undefined> {
   const now = clock.now();
   const [endpoint] = await store.read(dueEndpoints, now);
-  const [claimed] = await store.claimDeliveries({
-    ...{ now, leaseUntil: now + leaseMs, newClaimId: () => crypto.randomUUID() },
-    requests: [{ endpointId: endpoint?.id ?? "", max: 1 }],
-  });
+  const terms = { now, leaseUntil: now + leaseMs, newClaimId: () => crypto.randomUUID() };
+  const requests = [{ endpointId: endpoint?.id ?? "", max: 1 }];
+  const [claimed] = await store.claimDeliveries({ ...terms, requests });
   return claimed;
 }
 

@@ -13,7 +13,9 @@ import { WebhookBed, type WebhookBedOptions } from "../../../harness/webhook_ser
 const START = Date.UTC(2026, 0, 1, 12);
 const LIMIT: LimitFacts["limit"] & { requestsPerUnit: number } = { requestsPerUnit: 1 };
 const FACTS: LimitFacts = {
-  ...{ domain: "d", isShadow: false, freeAt: START + 1_000 },
+  domain: "d",
+  isShadow: false,
+  freeAt: START + 1_000,
   entries: [{ key: "user", value: "ann@shop.example" }],
   rule: { at: "C:/r.yaml:12:3", metricKey: "d.user" },
   limit: LIMIT,
@@ -21,8 +23,11 @@ const FACTS: LimitFacts = {
 
 function batch(number: number, part: Partial<OperationalBatch> = {}): OperationalBatch {
   const report: LimitReport = {
-    ...{ event: "over_limit", key: "d_user_ann@shop.example_1", hits: 2 },
-    ...{ startedAt: START, endsAt: START + 1_000 },
+    event: "over_limit",
+    key: "d_user_ann@shop.example_1",
+    hits: 2,
+    startedAt: START,
+    endsAt: START + 1_000,
     facts: FACTS,
   };
   return { reporter: "r", number, reports: [report], events: [], ...part };

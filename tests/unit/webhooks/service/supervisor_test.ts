@@ -31,7 +31,7 @@ class Line implements WebhookWorkerHandle {
   terminate(): void {
     this.isTerminated = true;
   }
-  /** What the worker says. */
+  /** The messages of the worker. */
   say(message: FromWebhookWorker | WorkerNotice): void {
     this.onmessage?.(new MessageEvent("message", { data: message }));
   }
