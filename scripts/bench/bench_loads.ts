@@ -7,7 +7,7 @@ import {
   RULE_NAMES,
   RULES_OF,
 } from "../../tests/harness/bench_rules.ts";
-import { framed } from "../../src/grpc/client/framed.ts";
+import { framed } from "../../src/grpc/native/message_reader.ts";
 import { ANSWER_CODES } from "../../src/load/decision_tally.ts";
 import { decodeRateLimitResponse, RATE_LIMIT_PATH } from "../../src/wire/rls.ts";
 import { summarize } from "./report.ts";

@@ -1,4 +1,4 @@
-import { framed } from "../grpc/client/framed.ts";
+import { framed } from "../grpc/native/message_reader.ts";
 import { encodeFrame, FLAG, FRAME } from "../grpc/native/frames.ts";
 
 /** The longest body of a call: it fits into one frame, and into the window of every usual server. */

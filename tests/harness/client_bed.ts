@@ -108,6 +108,17 @@ export class ClientBed {
     return { bed, client };
   }
 
+  /** The same with a unary call that was sent, and its outcome. */
+  static async calling(
+    settings: readonly (readonly [number, number])[] = [],
+    options: OpenOptions = {},
+  ): Promise<{ readonly bed: ClientBed; readonly client: GrpcConnection; readonly call: Promise<string> }> {
+    const { bed, client } = await ClientBed.open(settings, options);
+    const call = outcomeOf(client.unary(CALL_PATH, new Uint8Array(0)));
+    await bed.frames();
+    return { bed, client, call };
+  }
+
   /** Sends bytes of the server, each part in a read of its own. */
   send(...parts: readonly Uint8Array[]): void {
     for (const part of parts) this.socket.push(part.slice());
@@ -116,6 +127,14 @@ export class ClientBed {
   /** The server ends its direction. */
   end(): void {
     this.socket.push(null);
+  }
+
+  /** The outcome of a unary call that is answered with these bytes. */
+  async answered(client: GrpcConnection, ...parts: readonly Uint8Array[]): Promise<string> {
+    const call = outcomeOf(client.unary(CALL_PATH, new Uint8Array(0)));
+    await this.frames();
+    this.send(...parts);
+    return await call;
   }
 
   /** The frames that the client has sent since the last time, as lines, after everything has settled. */

@@ -1,10 +1,11 @@
-import { greet } from "../native/control_frames.ts";
+import { ControlFrames, greet } from "../native/control_frames.ts";
 import {
   ConnectionError,
   type ErrorCode,
   FRAME,
   FrameReader,
   PREFACE,
+  readUint32,
   SETTING,
   StreamError,
 } from "../native/frames.ts";
@@ -13,10 +14,9 @@ import type { Output } from "../native/output.ts";
 import { RateGuard } from "../native/rate_guard.ts";
 import { ConnectionWindow } from "../native/receive_window.ts";
 import { AnswerReader } from "./answer_reader.ts";
-import { STREAM_WINDOW } from "./client_call.ts";
+import { type ClientCall, STREAM_WINDOW } from "./client_call.ts";
 import { ClientCalls } from "./client_calls.ts";
 import { type CallStatus, errorName, localStatus } from "./call_status.ts";
-import { ClientControl } from "./client_control.ts";
 import { HEADER_LIMITS } from "./response_reader.ts";
 
 /** Options of `ClientConnection`. */
@@ -40,6 +40,8 @@ const SETTINGS = [
   [SETTING.MAX_HEADER_LIST_SIZE, HEADER_LIMITS.headerListBytes],
 ] as const;
 const NO_BYTES = new Uint8Array(0);
+/** Longest text of a server in an error. */
+const MAX_TEXT = 200;
 
 /**
  * The client side of one HTTP/2 connection that carries gRPC, without a socket: `receive` takes bytes, `output`
@@ -53,7 +55,7 @@ export class ClientConnection {
   readonly #frames: FrameReader;
   readonly #answers: AnswerReader;
   readonly #noise: RateGuard;
-  readonly #control: ClientControl;
+  readonly #control: ControlFrames<ClientCall>;
   #isStalled = false;
   #isClosing = false;
   /** When bytes last arrived, in milliseconds. */
@@ -87,12 +89,22 @@ export class ClientConnection {
       window: new ConnectionWindow(sender),
       countNoise: (at, cost) => this.#countNoise(at, cost),
     });
-    this.#control = new ClientControl({
+    this.#control = new ControlFrames({
       sender,
-      calls: this.calls,
-      onReady: () => options.onReady?.(),
+      isOfServer: true,
+      stream: (id) => {
+        const call = this.calls.get(id);
+        return call?.isWhole === true ? undefined : call;
+      },
+      streams: () => this.calls.sending(),
+      lastId: () => this.calls.lastId,
+      onSettings: ({ maxStreams, tableBytes }, isFirst) => {
+        if (tableBytes !== undefined) this.calls.heads.limitTable(tableBytes);
+        if (isFirst || maxStreams !== undefined) this.calls.maxRunning = maxStreams ?? Infinity;
+        if (isFirst) options.onReady?.();
+      },
       onPong: () => this.pingSentAt = undefined,
-      onGoAway: (lastId, code, text) => this.#onGoAway(lastId, code, text),
+      onGoAway: (payload) => this.#onGoAway(payload),
     });
     this.output.bytes(PREFACE);
     greet(sender, SETTINGS);
@@ -178,7 +190,7 @@ export class ClientConnection {
     try {
       if (this.#answers.take(type, flags, streamId, payload, now)) return;
       this.#countNoise(now);
-      this.#control.take(type, flags, streamId, payload);
+      this.#control.take(type, flags, streamId, payload, now);
     } catch (error) {
       if (!(error instanceof StreamError)) throw error;
       this.calls.sender.reset(error.streamId, error.code);
@@ -188,7 +200,10 @@ export class ClientConnection {
     }
   }
 
-  #onGoAway(lastId: number, code: number, text: string): void {
+  #onGoAway(payload: Uint8Array): void {
+    const lastId = readUint32(payload, 0) & 0x7fffffff;
+    const code = readUint32(payload, 4);
+    const text = new TextDecoder().decode(payload.subarray(8, 8 + MAX_TEXT)).replace(/[^ -~]/g, "?");
     const state = `the server closed the connection with ${errorName(code)}${text === "" ? "" : `: ${text}`}`;
     this.calls.stop(localStatus("UNAVAILABLE", state), lastId);
     this.#closeWhenDone();

@@ -7,7 +7,7 @@ import type { CallOptions, CallTaker, ClientCall } from "./client_call.ts";
 import { ClientCarrier, type Keepalive } from "./client_carrier.ts";
 import type { ClientCalls } from "./client_calls.ts";
 import { authorityOf, dial, type GrpcTarget } from "./dial.ts";
-import { framed } from "./framed.ts";
+import { framed } from "../native/message_reader.ts";
 import { GrpcStream } from "./grpc_stream.ts";
 import { checkMetadata, type RequestHead, requestHead } from "./request_head.ts";
 

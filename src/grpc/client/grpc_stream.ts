@@ -3,7 +3,7 @@ import { GrpcError } from "../grpc_service.ts";
 import { type CallStatus, errorOf, localStatus } from "./call_status.ts";
 import { type CallTaker, type ClientCall, STREAM_WINDOW } from "./client_call.ts";
 import type { ClientCalls } from "./client_calls.ts";
-import { framed } from "./framed.ts";
+import { framed } from "../native/message_reader.ts";
 
 /** Bytes that may be queued before `send` waits. */
 const SEND_BYTES = 65_536;

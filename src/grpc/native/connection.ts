@@ -61,7 +61,7 @@ export class Connection {
   readonly #call = new CallFrames();
   readonly #window: ConnectionWindow;
   readonly #drain: Drain;
-  readonly #control: ControlFrames;
+  readonly #control: ControlFrames<ServerStream>;
   #isStalled = false;
   #isClosing = false;
   /** True if the connection is closed because the peer broke a rule or exceeded a limit. */
@@ -96,8 +96,9 @@ export class Connection {
     });
     this.#control = new ControlFrames({
       sender: this.sender,
-      streams: this.streams,
-      ids: this.#ids,
+      stream: (id) => this.streams.get(id),
+      streams: () => this.streams.values(),
+      lastId: () => this.#ids.last,
       noise: this.#noise,
       pings: this.#pings,
       onPong: (payload) => this.#onPong(payload),

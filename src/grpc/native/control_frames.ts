@@ -1,10 +1,8 @@
 import { ConnectionError, FLAG, FRAME, MAX_FRAME_BYTES, readUint32, SETTING, StreamError } from "./frames.ts";
 import { LIMITS } from "./limits.ts";
+import type { Output } from "./output.ts";
 import type { RateGuard } from "./rate_guard.ts";
-import type { Sender } from "./sender.ts";
-import { DEFAULT_WINDOW, MAX_WINDOW } from "./frame_sender.ts";
-import type { ServerStream } from "./server_stream.ts";
-import type { StreamIds } from "./stream_ids.ts";
+import { DEFAULT_WINDOW, type FrameSender, MAX_WINDOW, type OutgoingStream } from "./frame_sender.ts";
 
 const LARGEST_FRAME_BYTES = 2 ** 24 - 1;
 const SETTING_BYTES = 6;
@@ -15,28 +13,38 @@ const OURS = [
 ] as const;
 
 /** The parts of a connection that control frames act on. */
-interface ControlFramesOptions {
-  readonly sender: Sender;
-  readonly streams: ReadonlyMap<number, ServerStream>;
-  readonly ids: StreamIds;
-  /** Limits frames that ask for nothing. */
-  readonly noise: RateGuard;
-  /** Limits PING frames. */
-  readonly pings: RateGuard;
+interface ControlFramesOptions<Stream extends OutgoingStream> {
+  readonly sender: FrameSender<Stream>;
+  /** The peer is a server; a client when absent. */
+  readonly isOfServer?: boolean;
+  /** The open stream with this number, if more may be sent on it. */
+  readonly stream: (id: number) => Stream | undefined;
+  /** All of these. */
+  readonly streams: () => Iterable<Stream>;
+  /** The highest stream that was opened. */
+  readonly lastId: () => number;
+  /** Limits frames of a client that ask for nothing. */
+  readonly noise?: RateGuard;
+  /** Limits PING frames of a client. */
+  readonly pings?: RateGuard;
+  /** The peer has sent SETTINGS, which are acknowledged. */
+  readonly onSettings?: (settings: PeerSettings, isFirst: boolean) => void;
   /** A PING of ours is answered. */
   readonly onPong: (payload: Uint8Array) => void;
+  /** A server ends the connection. */
+  readonly onGoAway?: (payload: Uint8Array) => void;
 }
 
 /** Answers the frames of one peer that concern the connection or its windows instead of a call. */
-export class ControlFrames {
-  readonly #options: ControlFramesOptions;
+export class ControlFrames<Stream extends OutgoingStream> {
+  readonly #options: ControlFramesOptions<Stream>;
   #hasSettings = false;
 
-  constructor(options: ControlFramesOptions) {
+  constructor(options: ControlFramesOptions<Stream>) {
     this.#options = options;
   }
 
-  /** True if SETTINGS have arrived, which every client sends first. */
+  /** True if SETTINGS have arrived, which every peer sends first. */
   get hasSettings(): boolean {
     return this.#hasSettings;
   }
@@ -44,15 +52,19 @@ export class ControlFrames {
   /** Takes any frame but DATA, HEADERS, CONTINUATION and RST_STREAM. */
   take(type: number, flags: number, streamId: number, payload: Uint8Array, now: number): void {
     if (type === FRAME.WINDOW_UPDATE) return this.#onWindowUpdate(streamId, payload);
-    const { noise, pings } = this.#options;
-    if (!(type === FRAME.PING ? pings : noise).allows(now)) {
+    const { noise, pings, onGoAway } = this.#options;
+    if ((type === FRAME.PING ? pings : noise)?.allows(now) === false) {
       throw new ConnectionError("ENHANCE_YOUR_CALM", "too many frames that ask for nothing");
     }
     if (type === FRAME.SETTINGS) this.#onSettings(flags, streamId, payload);
     else if (type === FRAME.PING) this.#onPing(flags, streamId, payload);
     else if (type === FRAME.PRIORITY) checkPriority(streamId, payload);
-    else if (type === FRAME.GOAWAY) checkGoAway(streamId, payload);
-    else if (type === FRAME.PUSH_PROMISE) throw new ConnectionError("PROTOCOL_ERROR", "a client cannot push");
+    else if (type === FRAME.GOAWAY) {
+      checkGoAway(streamId, payload);
+      onGoAway?.(payload);
+    } else if (type === FRAME.PUSH_PROMISE) {
+      throw new ConnectionError("PROTOCOL_ERROR", "push is disabled");
+    }
   }
 
   #onSettings(flags: number, streamId: number, payload: Uint8Array): void {
@@ -60,11 +72,13 @@ export class ControlFrames {
       if (!this.#hasSettings) throw new ConnectionError("PROTOCOL_ERROR", "the first SETTINGS is an ACK");
       return;
     }
+    const isFirst = !this.#hasSettings;
     this.#hasSettings = true;
-    const { sender, streams } = this.#options;
-    const { initialWindow } = readSettings(payload);
+    const { sender, streams, isOfServer, onSettings } = this.#options;
+    const settings = readSettings(payload, isOfServer === true ? 0 : 1);
     sender.output.frame(0, FRAME.SETTINGS, FLAG.ACK, 0);
-    if (initialWindow !== undefined) sender.resize(initialWindow, streams.values());
+    if (settings.initialWindow !== undefined) sender.resize(settings.initialWindow, streams());
+    onSettings?.(settings, isFirst);
   }
 
   #onPing(flags: number, streamId: number, payload: Uint8Array): void {
@@ -76,17 +90,17 @@ export class ControlFrames {
   }
 
   #onWindowUpdate(streamId: number, payload: Uint8Array): void {
-    const { sender, streams, ids } = this.#options;
-    const increment = readIncrement(streamId, payload, ids.last);
+    const { sender, stream: streamOf, lastId } = this.#options;
+    const increment = readIncrement(streamId, payload, lastId());
     if (streamId === 0) return sender.widen(increment);
-    const stream = streams.get(streamId);
+    const stream = streamOf(streamId);
     if (stream !== undefined) sender.widenStream(stream, increment);
   }
 }
 
 /** Sends our settings, and the window of the connection, which is not a setting. */
 export function greet(
-  { output }: Pick<Sender, "output">,
+  { output }: { readonly output: Output },
   settings: readonly (readonly [setting: number, value: number])[] = OURS,
 ): void {
   output.frame(settings.length * SETTING_BYTES, FRAME.SETTINGS, 0, 0);
@@ -117,13 +131,13 @@ function checkPriority(streamId: number, payload: Uint8Array): void {
 }
 
 /** Checks a GOAWAY frame. That of a client has no effect: the client ends the connection itself. */
-export function checkGoAway(streamId: number, payload: Uint8Array): void {
+function checkGoAway(streamId: number, payload: Uint8Array): void {
   if (streamId !== 0) throw new ConnectionError("PROTOCOL_ERROR", `GOAWAY on stream ${streamId}`);
   if (payload.length < 8) throw new ConnectionError("FRAME_SIZE_ERROR", "GOAWAY has fewer than 8 bytes");
 }
 
 /** Checks a PING frame. */
-export function checkPing(streamId: number, payload: Uint8Array): void {
+function checkPing(streamId: number, payload: Uint8Array): void {
   if (streamId !== 0) throw new ConnectionError("PROTOCOL_ERROR", `PING on stream ${streamId}`);
   if (payload.length !== 8) {
     throw new ConnectionError("FRAME_SIZE_ERROR", `PING of ${payload.length} bytes`);
@@ -131,7 +145,7 @@ export function checkPing(streamId: number, payload: Uint8Array): void {
 }
 
 /** True if SETTINGS acknowledge ours; checks everything but the values. */
-export function isSettingsAck(flags: number, streamId: number, payload: Uint8Array): boolean {
+function isSettingsAck(flags: number, streamId: number, payload: Uint8Array): boolean {
   if (streamId !== 0) throw new ConnectionError("PROTOCOL_ERROR", `SETTINGS on stream ${streamId}`);
   if ((flags & FLAG.ACK) === 0) return false;
   if (payload.length > 0) throw new ConnectionError("FRAME_SIZE_ERROR", "SETTINGS with ACK has a payload");
@@ -139,7 +153,7 @@ export function isSettingsAck(flags: number, streamId: number, payload: Uint8Arr
 }
 
 /** By how many bytes a WINDOW_UPDATE frame enlarges a window; stream 0 is the connection. */
-export function readIncrement(streamId: number, payload: Uint8Array, lastStreamId: number): number {
+function readIncrement(streamId: number, payload: Uint8Array, lastStreamId: number): number {
   if (payload.length !== 4) throw new ConnectionError("FRAME_SIZE_ERROR", "WINDOW_UPDATE is not 4 bytes");
   if (streamId > lastStreamId) {
     throw new ConnectionError("PROTOCOL_ERROR", `WINDOW_UPDATE on idle stream ${streamId}`);
@@ -158,7 +172,7 @@ interface PeerSettings {
 }
 
 /** Checks the payload of a SETTINGS frame; returns the last value of each setting in it. */
-export function readSettings(payload: Uint8Array, maxPush = 1): PeerSettings {
+function readSettings(payload: Uint8Array, maxPush: number): PeerSettings {
   if (payload.length % SETTING_BYTES !== 0) {
     throw new ConnectionError("FRAME_SIZE_ERROR", "SETTINGS is not a multiple of 6 bytes");
   }

@@ -7,6 +7,15 @@ export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 /** The prefix of a message: a compression flag and its length. */
 export const MESSAGE_PREFIX_BYTES = 5;
 
+/** A message with the prefix of gRPC, which says whether it is compressed. */
+export function framed(message: Uint8Array, isCompressed = false): Uint8Array {
+  const whole = new Uint8Array(MESSAGE_PREFIX_BYTES + message.length);
+  whole[0] = isCompressed ? 1 : 0;
+  new DataView(whole.buffer).setUint32(1, message.length);
+  whole.set(message, MESSAGE_PREFIX_BYTES);
+  return whole;
+}
+
 const NO_BYTES = new Uint8Array(0);
 const DECOMPRESS = new Map([["gzip", gunzipSync], ["deflate", inflateSync]]);
 

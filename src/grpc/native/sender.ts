@@ -3,7 +3,7 @@ import { FLAG, FRAME, MAX_FRAME_BYTES } from "./frames.ts";
 import { FrameSender, NO_TRAILERS, type SenderEvents } from "./frame_sender.ts";
 import { FIRST_RESPONSE_HEADERS, OK_TRAILERS, RESPONSE_HEADERS } from "./header_blocks.ts";
 import { LIMITS } from "./limits.ts";
-import { MESSAGE_PREFIX_BYTES } from "./message_reader.ts";
+import { framed, MESSAGE_PREFIX_BYTES } from "./message_reader.ts";
 import type { ServerStream } from "./server_stream.ts";
 
 /** Writes the responses to one peer. */
@@ -63,10 +63,7 @@ export class Sender extends FrameSender<ServerStream> {
   message(stream: ServerStream, message: Uint8Array): void {
     this.headers(stream, this.#responseHeaders);
     this.#responseHeaders = RESPONSE_HEADERS;
-    const framed = new Uint8Array(MESSAGE_PREFIX_BYTES + message.length);
-    new DataView(framed.buffer).setUint32(1, message.length);
-    framed.set(message, MESSAGE_PREFIX_BYTES);
-    this.queue(stream, framed);
+    this.queue(stream, framed(message));
   }
 
   /** Sends a response that is not gRPC: headers and a body. */

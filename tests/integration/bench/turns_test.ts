@@ -1,6 +1,6 @@
 import { assertEquals } from "#assert";
 import { constants, createServer, type ServerHttp2Stream } from "node:http2";
-import { framed } from "../../../src/grpc/client/framed.ts";
+import { framed } from "../../../src/grpc/native/message_reader.ts";
 import { takeTurns } from "../../../scripts/bench/turns.ts";
 import { encodeRateLimitResponse } from "../../../src/wire/rls.ts";
 

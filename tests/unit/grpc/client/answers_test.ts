@@ -237,17 +237,12 @@ const CASES: readonly Case[] = [
 
 for (const { name, sent, outcome } of CASES) {
   Deno.test(`answer: ${name}`, async () => {
-    const { bed, client } = await ClientBed.open();
-    const call = outcomeOf(client.unary(CALL_PATH, NO_BYTES));
-    await bed.frames();
+    const { bed, client, call } = await ClientBed.calling();
     bed.send(...sent);
     assertEquals(await call, outcome);
     await bed.frames();
     // The connection serves the next call.
-    const next = outcomeOf(client.unary(CALL_PATH, NO_BYTES));
-    await bed.frames();
-    bed.send(wholeAnswer(3, "next"));
-    assertEquals(await next, "next");
+    assertEquals(await bed.answered(client, wholeAnswer(3, "next")), "next");
   });
 }
 
@@ -255,17 +250,10 @@ Deno.test("answer: two equal ones are not decoded twice, and the next that diffe
   const { bed, client } = await ClientBed.open();
   const outcomes: string[] = [];
   for (const [index, status] of ["0", "0", "0", "7", "0", "0"].entries()) {
-    const call = outcomeOf(client.unary(CALL_PATH, NO_BYTES));
-    await bed.frames();
     const id = 2 * index + 1;
-    bed.send(
-      concatBytes(
-        answerHeaders(id),
-        content(id, message("x")),
-        answerTrailers(id, { "grpc-status": status }),
-      ),
-    );
-    outcomes.push(await call);
+    const trailers = answerTrailers(id, { "grpc-status": status });
+    const answer = concatBytes(answerHeaders(id), content(id, message("x")), trailers);
+    outcomes.push(await bed.answered(client, answer));
   }
   assertEquals(outcomes, ["x", "x", "x", "PERMISSION_DENIED: ", "x", "x"]);
 });
@@ -307,10 +295,7 @@ Deno.test("answer: equal blocks mean something else after the table has changed"
   const blocks = [entered("0"), indexed(62), indexed(62), entered("7"), indexed(62), indexed(63)]
     .concat([entered("7"), entered("7"), indexed(65)]);
   for (const [index, block] of blocks.entries()) {
-    const call = outcomeOf(client.unary(CALL_PATH, NO_BYTES));
-    await bed.frames();
-    bed.send(trailersBlock(2 * index + 1, block));
-    outcomes.push(await call);
+    outcomes.push(await bed.answered(client, trailersBlock(2 * index + 1, block)));
   }
   const denied = "PERMISSION_DENIED: ";
   assertEquals(outcomes, ["x", "x", "x", denied, denied, "x", denied, denied, "x"]);
@@ -329,16 +314,10 @@ Deno.test("answer: equal trailers mean something else after headers have changed
       [changing, indexed(62)],
     ].entries()
   ) {
-    const [id, call] = [2 * index + 1, outcomeOf(client.unary(CALL_PATH, NO_BYTES))];
-    await bed.frames();
-    bed.send(
-      concatBytes(
-        headers(id, head ?? NO_BYTES),
-        content(id, message("x")),
-        headers(id, trailers ?? NO_BYTES, true),
-      ),
-    );
-    outcomes.push(await call);
+    const id = 2 * index + 1;
+    const end = headers(id, trailers ?? NO_BYTES, true);
+    const answer = concatBytes(headers(id, head ?? NO_BYTES), content(id, message("x")), end);
+    outcomes.push(await bed.answered(client, answer));
   }
   assertEquals(outcomes, ["x", "x", "x", "PERMISSION_DENIED: "]);
 });

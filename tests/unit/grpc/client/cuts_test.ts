@@ -52,10 +52,7 @@ const RECORDED = {
 /** A client that has had one answer, and a call whose answer is recorded. */
 async function begun(begin: (client: GrpcConnection) => Promise<string>) {
   const { bed, client } = await ClientBed.open();
-  const first = outcomeOf(client.unary(CALL_PATH, NO_BYTES));
-  await bed.frames();
-  bed.send(wholeAnswer(1, "first"));
-  await first;
+  await bed.answered(client, wholeAnswer(1, "first"));
   const call = begin(client);
   await bed.frames();
   return { bed, client, call };

@@ -293,9 +293,7 @@ for (const { name, sent, outcome } of ATTACKS) {
     // A flood byte by byte takes long and shows nothing more.
     if (size === 1 && sent.length > 20_000) continue;
     Deno.test(`hostile server: ${name}${size === 1 ? ", byte by byte" : ""}`, async () => {
-      const { bed, client } = await ClientBed.open();
-      const call = outcomeOf(client.unary(CALL_PATH, NO_BYTES));
-      await bed.frames();
+      const { bed, client, call } = await ClientBed.calling();
       for (let at = 0; at < sent.length; at += size) {
         bed.send(sent.subarray(at, at + Math.min(size, sent.length)));
       }

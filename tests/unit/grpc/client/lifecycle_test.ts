@@ -110,9 +110,7 @@ Deno.test("deadline: it ends a stream between two messages, and a server that ca
 });
 
 Deno.test("keepalive: a silent server is asked, and one that does not answer is lost", async () => {
-  const { bed, client } = await ClientBed.open([], { keepalive: KEEPALIVE });
-  const call = outcomeOf(client.unary(CALL_PATH, NO_BYTES));
-  await bed.frames();
+  const { bed, client, call } = await ClientBed.calling([], { keepalive: KEEPALIVE });
   bed.clock.advance(59_999);
   bed.send(PING);
   assertEquals(await bed.frames(), ["PING ack 0000000000000000"]);
@@ -260,9 +258,7 @@ Deno.test("a server that reads nothing for a moment: everything arrives", async 
 });
 
 Deno.test("a socket that fails: calls end with its reason, and so does the connection", async () => {
-  const { bed, client } = await ClientBed.open();
-  const call = outcomeOf(client.unary(CALL_PATH, NO_BYTES));
-  await bed.frames();
+  const { bed, client, call } = await ClientBed.calling();
   bed.socket.destroy(new Error("Connection reset by peer"));
   const lost = "UNAVAILABLE: Connection reset by peer";
   assertEquals([await call, await ended(client.closed), await outcomeOf(client.unary(CALL_PATH, NO_BYTES))], [
