@@ -21,14 +21,21 @@ export class Fifo<T> {
     this.#items.push(item);
   }
 
+  clear(): void {
+    this.#items.length = 0;
+    this.#at = 0;
+  }
+
   /** Removes the first element and returns it. */
   shift(): T | undefined {
     const { first } = this;
     this.#at++;
-    // Each element is moved once on average.
-    if (2 * this.#at < this.#items.length) return first;
-    this.#items.splice(0, this.#at);
-    this.#at = 0;
+    if (this.#at >= this.#items.length) this.clear();
+    else if (2 * this.#at >= this.#items.length) {
+      // Each element is moved once on average.
+      this.#items.splice(0, this.#at);
+      this.#at = 0;
+    }
     return first;
   }
 }

@@ -1,5 +1,6 @@
 import { systemClock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
+import { Fifo } from "../base/fifo.ts";
 import { localStatus } from "../grpc/client/call_status.ts";
 import { ClientCarrier } from "../grpc/client/client_carrier.ts";
 import { authorityOf, dial, type GrpcTarget } from "../grpc/client/dial.ts";
@@ -7,9 +8,6 @@ import { requestHead } from "../grpc/client/request_head.ts";
 import type { LoadCall } from "./call_source.ts";
 import type { CallRecord } from "./load_record.ts";
 import { type MessageCheck, PendingCalls } from "./pending_calls.ts";
-
-/** Begun calls that are removed together from the offered ones. */
-const MIN_REMOVED = 1_024;
 
 /** Options of `LoadConnection`. */
 interface LoadConnectionOptions {
@@ -31,9 +29,7 @@ interface LoadConnectionOptions {
 export class LoadConnection {
   readonly #options: LoadConnectionOptions;
   readonly #pending: PendingCalls;
-  readonly #waiting: { readonly call: LoadCall; readonly start: number }[] = [];
-  /** The first of them that has not begun. */
-  #waitingFrom = 0;
+  readonly #waiting = new Fifo<{ readonly call: LoadCall; readonly start: number }>();
   readonly #ready = Promise.withResolvers<void>();
   readonly #closed = Promise.withResolvers<void>();
   readonly #dialling = new AbortController();
@@ -65,7 +61,7 @@ export class LoadConnection {
 
   /** Offered calls that have not begun. */
   get waiting(): number {
-    return this.#waiting.length - this.#waitingFrom;
+    return this.#waiting.length;
   }
 
   /** Begins a call that was due at `start`, now or as soon as there is room. */
@@ -121,7 +117,7 @@ export class LoadConnection {
     if (this.#refused !== undefined) return;
     this.#refused = reason;
     this.#options.record.error(reason, 1 + this.waiting);
-    this.#waiting.length = this.#waitingFrom;
+    this.#waiting.clear();
   }
 
   /** Begins calls until enough are in flight, all of them in one write. */
@@ -132,7 +128,7 @@ export class LoadConnection {
     const pending = this.#pending;
     const maxInFlight = Math.min(this.#options.inFlight, calls.maxRunning);
     while (pending.size < maxInFlight) {
-      const offered = this.#takeWaiting();
+      const offered = this.#waiting.shift();
       const call = offered?.call ?? this.#nextCall();
       if (call === undefined) break;
       const begun = pending.begin(call, offered?.start ?? this.#now);
@@ -142,18 +138,6 @@ export class LoadConnection {
     }
     carrier.flush();
     this.#endWhenIdle();
-  }
-
-  #takeWaiting() {
-    const offered = this.#waiting[this.#waitingFrom];
-    if (offered === undefined) return undefined;
-    this.#waitingFrom++;
-    // Removed in parts: each `shift` of a long array would move all of it.
-    if (this.#waitingFrom >= MIN_REMOVED && 2 * this.#waitingFrom >= this.#waiting.length) {
-      this.#waiting.splice(0, this.#waitingFrom);
-      this.#waitingFrom = 0;
-    }
-    return offered;
   }
 
   #nextCall(): LoadCall | undefined {
@@ -182,7 +166,7 @@ export class LoadConnection {
     const { waiting } = this;
     if (waiting > 0) record.error(reason, waiting);
     else if (!this.#isStopping && this.#pending.lost === 0) record.error(reason);
-    this.#waiting.length = this.#waitingFrom;
+    this.#waiting.clear();
     this.#isStopping = true;
     this.#refused ??= reason;
     this.#ready.resolve();

@@ -31,6 +31,14 @@ const NO_STREAM = localStatus("UNAVAILABLE", "the connection has carried as many
 export class ClientCalls {
   readonly sender: FrameSender<ClientCall>;
   readonly heads = new HeadEncoder();
+  /** Running calls whose requests go on, by their streams. */
+  readonly sending = {
+    get: (streamId: number): ClientCall | undefined => {
+      const call = this.#running.get(streamId);
+      return call?.isWhole === true ? undefined : call;
+    },
+    values: (): ClientCall[] => [...this.#running.values()].filter(({ isWhole }) => !isWhole),
+  };
   readonly #options: ClientCallsOptions;
   readonly #running = new Map<number, ClientCall>();
   readonly #waiting = new Set<ClientCall>();
@@ -68,11 +76,6 @@ export class ClientCalls {
   /** The running call on a stream. */
   get(streamId: number): ClientCall | undefined {
     return this.#running.get(streamId);
-  }
-
-  /** Running calls whose requests go on. */
-  sending(): ClientCall[] {
-    return [...this.#running.values()].filter(({ isWhole }) => !isWhole);
   }
 
   /**

@@ -92,11 +92,7 @@ export class ClientConnection {
     this.#control = new ControlFrames({
       sender,
       isOfServer: true,
-      stream: (id) => {
-        const call = this.calls.get(id);
-        return call?.isWhole === true ? undefined : call;
-      },
-      streams: () => this.calls.sending(),
+      streams: this.calls.sending,
       lastId: () => this.calls.lastId,
       onSettings: ({ maxStreams, tableBytes }, isFirst) => {
         if (tableBytes !== undefined) this.calls.heads.limitTable(tableBytes);

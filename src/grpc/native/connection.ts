@@ -96,8 +96,7 @@ export class Connection {
     });
     this.#control = new ControlFrames({
       sender: this.sender,
-      stream: (id) => this.streams.get(id),
-      streams: () => this.streams.values(),
+      streams: this.streams,
       lastId: () => this.#ids.last,
       noise: this.#noise,
       pings: this.#pings,

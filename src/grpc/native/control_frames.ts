@@ -17,10 +17,8 @@ interface ControlFramesOptions<Stream extends OutgoingStream> {
   readonly sender: FrameSender<Stream>;
   /** The peer is a server; a client when absent. */
   readonly isOfServer?: boolean;
-  /** The open stream with this number, if more may be sent on it. */
-  readonly stream: (id: number) => Stream | undefined;
-  /** All of these. */
-  readonly streams: () => Iterable<Stream>;
+  /** The open streams on which more may be sent, by their numbers. */
+  readonly streams: { get(id: number): Stream | undefined; values(): Iterable<Stream> };
   /** The highest stream that was opened. */
   readonly lastId: () => number;
   /** Limits frames of a client that ask for nothing. */
@@ -77,7 +75,7 @@ export class ControlFrames<Stream extends OutgoingStream> {
     const { sender, streams, isOfServer, onSettings } = this.#options;
     const settings = readSettings(payload, isOfServer === true ? 0 : 1);
     sender.output.frame(0, FRAME.SETTINGS, FLAG.ACK, 0);
-    if (settings.initialWindow !== undefined) sender.resize(settings.initialWindow, streams());
+    if (settings.initialWindow !== undefined) sender.resize(settings.initialWindow, streams.values());
     onSettings?.(settings, isFirst);
   }
 
@@ -90,10 +88,10 @@ export class ControlFrames<Stream extends OutgoingStream> {
   }
 
   #onWindowUpdate(streamId: number, payload: Uint8Array): void {
-    const { sender, stream: streamOf, lastId } = this.#options;
+    const { sender, streams, lastId } = this.#options;
     const increment = readIncrement(streamId, payload, lastId());
     if (streamId === 0) return sender.widen(increment);
-    const stream = streamOf(streamId);
+    const stream = streams.get(streamId);
     if (stream !== undefined) sender.widenStream(stream, increment);
   }
 }
