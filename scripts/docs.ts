@@ -5,6 +5,7 @@ import { cliPage } from "./docs/cli_page.ts";
 import { metricsPart } from "./docs/metrics_part.ts";
 import { OPENAPI_PAGES, openApiText } from "./docs/openapi_pages.ts";
 import { latestResults, performancePage, speedPart } from "./docs/performance_page.ts";
+import { RESOURCE_TABLES } from "./docs/resource_tables.ts";
 import { settingsPage } from "./docs/settings_page.ts";
 
 /** Every page, or part of one, that is generated; entries of one page are applied in order. */
@@ -16,6 +17,7 @@ export const PAGES: readonly GeneratedPage[] = [
   wholePage("docs/settings.md", settingsPage),
   pagePart("docs/observability.md", "metrics", metricsPart),
   ...OPENAPI_PAGES,
+  ...RESOURCE_TABLES,
 ];
 
 /** Writes the generated pages and `docs/openapi.json`; with `--check`, names those that are stale and returns 1. */

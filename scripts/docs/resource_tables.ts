@@ -1,0 +1,84 @@
+import { ADMINISTRATION_COMMANDS } from "../../src/cli/administration_table.ts";
+import { ENDPOINT_LIST } from "../../src/webhooks/api/endpoint_operations.ts";
+import { AUDIT } from "../../src/webhooks/resources/audit_entry.ts";
+import { DELIVERIES } from "../../src/webhooks/resources/delivery.ts";
+import { ENDPOINT_FIELDS } from "../../src/webhooks/resources/endpoint.ts";
+import { EVENTS } from "../../src/webhooks/resources/event.ts";
+import { EXECUTIONS } from "../../src/webhooks/resources/execution.ts";
+import { type Field, type Fields, newFields } from "../../src/webhooks/resources/field.ts";
+import { TRIGGER_VERIFICATION } from "../../src/webhooks/resources/trigger.ts";
+import { type GeneratedPage, pagePart, table } from "./generated_page.ts";
+
+/** The tables of the fields of resources. */
+export const RESOURCE_TABLES: readonly GeneratedPage[] = [
+  pagePart("docs/webhooks/admin-api.md", "list parameters", parameterTable),
+  pagePart("docs/webhooks/deliveries.md", "endpoint fields", () => {
+    return settingTable("endpoints", newFields(ENDPOINT_FIELDS));
+  }),
+  pagePart("docs/webhooks/deliveries.md", "endpoint health", healthTable),
+  pagePart("docs/webhooks/signed-triggers.md", "signature fields", () => {
+    return settingTable("triggers", TRIGGER_VERIFICATION, "verify.");
+  }),
+];
+
+/** Fields that can be set, each with its arguments and flags in the commands of a group. */
+function settingTable(group: string, fields: Fields, outer = ""): string {
+  const rows = Object.entries(fields).map(([name, field]) => {
+    return [
+      `\`${name}\``,
+      flagsCell(group, `${outer}${name}`),
+      field.words,
+      valuesCell(field),
+      defaultCell(field),
+    ];
+  });
+  return table(["Field", `Flags of \`weir ${group}\``, "Meaning", "Values", "Default"], rows);
+}
+
+function flagsCell(group: string, path: string): string {
+  const commands = ADMINISTRATION_COMMANDS.filter(({ words }) => words.startsWith(`${group} `));
+  const args = commands.flatMap(({ fields = {} }) => {
+    return Object.entries(fields).filter(([, field]) => field === path).map(([name]) => `\`${name}\``);
+  });
+  const bodyFlags = commands.flatMap(({ flags }) => {
+    return Object.entries(flags).filter(([, { into, field }]) => into === "body" && field === path);
+  });
+  const flags = bodyFlags.map(([name]) => `\`--${name}\``);
+  return [...new Set([...args, ...flags])].join(", ");
+}
+
+function valuesCell({ type, choices, min, max }: Field): string {
+  if (choices !== undefined) return choices.map((choice) => `\`${choice}\``).join(", ");
+  if (type === "flag") return "`true`, `false`";
+  if (max === undefined) return "";
+  const most = max.toLocaleString("en-US");
+  if (min !== undefined) return `${min} to ${most}`;
+  return `at most ${most}${type === "kinds" ? "" : " characters"}`;
+}
+
+function defaultCell({ default: value, isRequired }: Field): string {
+  if (isRequired === true) return "required";
+  return value === undefined || value === "" ? "" : `\`${value}\``;
+}
+
+/** Fields of an endpoint that Weir sets where attempts fail or an endpoint is disabled. */
+function healthTable(): string {
+  const { failingSince, consecutiveFailures, attempts, disabledReason, disabledAt } = ENDPOINT_FIELDS;
+  const health: Fields = { failingSince, consecutiveFailures, attempts, disabledReason, disabledAt };
+  return table(
+    ["Field", "Meaning"],
+    Object.entries(health).map(([name, { words }]) => [`\`${name}\``, words]),
+  );
+}
+
+/** The parameters of all lists, and those that narrow some. */
+function parameterTable(): string {
+  const filters = [EVENTS, DELIVERIES, EXECUTIONS, AUDIT].flatMap((resource) => {
+    return Object.entries(resource.filters).map(([name, field]) => [name, resource.list, field] as const);
+  });
+  const common = Object.entries(ENDPOINT_LIST).map(([name, field]) => [name, "all", field] as const);
+  const rows = [...common, ...filters].map(([name, list, field]) => {
+    return [`\`${name}\``, list, field.words, valuesCell(field)];
+  });
+  return table(["Parameter", "Lists", "Meaning", "Values"], rows);
+}
