@@ -26,6 +26,7 @@ import {
   type Settings,
   SettingsError,
 } from "./src/settings/read_settings.ts";
+import type { SpanExport } from "./src/telemetry/otlp_exporter.ts";
 import type { EffectiveSetting } from "./src/settings/effective_settings.ts";
 import { StatsStore } from "./src/stats/store.ts";
 import { createLogger } from "./src/telemetry/logger.ts";
@@ -87,7 +88,7 @@ export async function serve(
     opened.defer(watchHealth(parts));
     const sinks = opened.opening(openSinks(parts));
     const otlpOpening = opened.opening(openOtlp(parts));
-    const tracingOpening = opened.opening(openTracing(parts, otlpOpening));
+    const tracingOpening = opened.opening(otlpOpening.then((otlp) => openTracing(parts, otlp?.spans)));
     // Its worker starts while the rest of this thread is loaded.
     const rulesOpening = opened.opening(openRules(parts));
     const loaded = await loadListeners(settings);
@@ -96,7 +97,8 @@ export async function serve(
     const gaveUp = new AbortController();
     const end = heldUntilAborted(signal, gaveUp.signal);
     const tracing = await tracingOpening;
-    const decisions = await openDecisions(parts, loaded, opened, { ...options, tracing, gaveUp });
+    const { spans } = await otlpOpening ?? {};
+    const decisions = await openDecisions(parts, loaded, opened, { ...options, tracing, spans, gaveUp });
     const { cache, service, decide, counters, workers, refresh } = decisions;
     const reading = { rules: () => service.rules, refresh, effective: options.effective ?? [] };
     opened.listener(await loaded.openPullMetrics(parts, reading), "metrics");
@@ -154,6 +156,7 @@ function logListening(
 /** Options of `openDecisions`. */
 interface DecisionsOptions {
   readonly tracing: Tracing;
+  readonly spans: SpanExport | undefined;
   /** Aborted when the settings end the attempts to connect to the cache. */
   readonly gaveUp: AbortController;
   readonly createDecidingWorker?: (() => DecidingWorkerHandle) | undefined;
@@ -164,7 +167,7 @@ async function openDecisions(
   parts: ServiceParts,
   loaded: Awaited<ReturnType<typeof loadListeners>>,
   opened: OpenedParts,
-  { tracing, gaveUp, createDecidingWorker }: DecisionsOptions,
+  { tracing, spans, gaveUp, createDecidingWorker }: DecisionsOptions,
 ) {
   const onGivenUp = (text: string) => gaveUp.abort(new Error(text));
   const cache = await loaded.openCache({ ...parts, onGivenUp });
@@ -172,11 +175,13 @@ async function openDecisions(
   loaded.warnOfHeap(parts);
   const traced = { ...cache, cache: tracing.cache(cache.cache, loaded.cacheKind(parts.settings)) };
   const { service, forget } = loaded.openService(parts, traced);
+  opened.defer(() => service.close());
   if (parts.settings.BACKEND_TYPE !== "memory") {
     opened.defer(watchDecisions(parts, () => service.tally.total));
   }
   const { DecidingWorkers } = loaded;
-  const workers = DecidingWorkers && new DecidingWorkers(parts, service, createDecidingWorker);
+  const workers = DecidingWorkers &&
+    new DecidingWorkers(parts, service, { spans, createWorker: createDecidingWorker });
   opened.defer(() => workers?.close(0));
   const counters = loaded.openCounters(parts, { cache: traced, service }, async (keys) => {
     forget(keys);

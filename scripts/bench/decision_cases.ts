@@ -69,7 +69,7 @@ export const DECISION_CASES: readonly DecisionCase[] = [
 export function rulesOfCase(decisionCase: DecisionCase, count: number): Rules {
   const descriptors = Array.from({ length: count }, (_, index) => descriptorOf(decisionCase.value(index)));
   const source = { at: PLACE, domain: "bench", descriptors };
-  const { rules, problems } = compileRules([source], { mergeDomains: false });
+  const { rules, problems } = compileRules([source]);
   if (rules === undefined) throw new Error(problems.map(problemText).join("\n"));
   return rules;
 }

@@ -1,6 +1,6 @@
 import { type Problem, problemsInOrder, problemText } from "../base/problem.ts";
 import { loadRuleFiles } from "../config/rule_files.ts";
-import { eventsUnsent, fixedWindowsOnly } from "../settings/rule_support.ts";
+import { eventsUnsent, fixedWindowsOnly, oneSourcePerDomain } from "../settings/rule_support.ts";
 import { compileRules } from "../ratelimit/rules/compile_rules.ts";
 import type { Rules } from "../ratelimit/rules/rules.ts";
 import { parseBackendType } from "../settings/cache_table.ts";
@@ -12,13 +12,14 @@ export const MERGE_FLAG: CommandFlag = {
   doc: "allow several files to define the same domain (default $MERGE_DOMAIN_CONFIG)",
 };
 
-/** The rule files that are read, and how they are merged. */
+/** The rule files that are read, and how they are checked. */
 export interface RuleFolder {
   readonly folder: string;
-  readonly merge: boolean;
   readonly ignoreDotFiles: boolean;
   /** Files next to the folder are looked at. */
   readonly siblings: boolean;
+  /** Why a domain has one file only, if it may not have several. */
+  readonly oneSourcePerDomain: string | undefined;
   /** Why the cache of this environment counts fixed windows only, if it is set and does. */
   readonly fixedWindowsOnly: string | undefined;
   /** Why events of rules are not sent in this environment. */
@@ -36,7 +37,7 @@ export function ruleFolder(folder: string, flags: GivenFlags, environment: Envir
   const { BACKEND_TYPE: backend = "" } = environment;
   return {
     folder,
-    merge,
+    oneSourcePerDomain: oneSourcePerDomain(merge),
     ignoreDotFiles: RUNTIME_IGNOREDOTFILES,
     siblings: RUNTIME_WATCH_ROOT,
     fixedWindowsOnly: backend === "" ? undefined : fixedWindowsOnly(parseBackendType(backend).value),
@@ -70,11 +71,11 @@ export async function readRuleFolder(
 
 /** Reads the rule files of a folder, with every problem of them. */
 export async function openRuleFolder(
-  { folder, merge, ignoreDotFiles, siblings, ...checks }: RuleFolder,
+  { folder, ignoreDotFiles, siblings, ...checks }: RuleFolder,
 ): Promise<RuleFolderReading> {
   const whenMissing = "expected the folder of the rule files";
   const load = await loadRuleFiles(folder, { ignoreDotFiles, siblings, whenMissing });
-  const compiled = compileRules(load.sources ?? [], { mergeDomains: merge, ...checks });
+  const compiled = compileRules(load.sources ?? [], checks);
   const problems = problemsInOrder([...load.problems, ...compiled.problems]);
   const isGood = problems.every(({ severity }) => severity !== "error");
   return { rules: isGood ? compiled.rules : undefined, problems, files: load.sources?.length ?? 0 };

@@ -79,7 +79,7 @@ export class LoadGatherer {
 /** Valid sources as texts. */
 export function ruleTexts(sources: readonly DomainSource[]): RuleTexts {
   const load = { sources, problems: [], version: "" };
-  const parts = [...partsOfLoad(load, { mergeDomains: true })];
+  const parts = [...partsOfLoad(load, {})];
   return parts.filter(({ kind }) => kind !== "end").map((part) => JSON.stringify(part));
 }
 

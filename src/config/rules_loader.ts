@@ -12,8 +12,8 @@ import type { RulesLoad, RulesProvider, RuleTexts } from "./provider.ts";
 
 interface StartRulesOptions {
   readonly provider: RulesProvider;
-  /** True if several files may define rules of one domain. */
-  readonly mergeDomains: boolean;
+  /** As in the checks of sources. */
+  readonly oneSourcePerDomain?: string | undefined;
   /** Applies valid rules; settles once they are in force. */
   readonly onRules: (accepted: AcceptedRules) => void | Promise<void>;
   /** True if accepted rules contain their texts. */
@@ -155,14 +155,14 @@ const NOTHING: Outcome = { rules: undefined, texts: [], problems: [] };
 
 async function compiledLoad(
   load: RulesLoad,
-  { mergeDomains, keepsTexts = false, clock }: StartRulesOptions,
+  { oneSourcePerDomain, keepsTexts = false, clock }: StartRulesOptions,
   onWork: (work: SlicedWork) => void,
 ): Promise<Outcome> {
   const { rules, sources, texts = [], problems: known } = load;
   if (rules !== undefined) return { rules, texts, problems: known };
   if (sources === undefined) return { ...NOTHING, problems: problemsInOrder(known) };
   // Checked even with known problems, so that all problems are reported together.
-  const problems = problemsInOrder([...known, ...checkSources(sources, { mergeDomains })]);
+  const problems = problemsInOrder([...known, ...checkSources(sources, { oneSourcePerDomain })]);
   if (problems.some(({ severity }) => severity === "error")) return { ...NOTHING, problems };
   const builder = new RulesBuilder();
   const work = new SlicedWork(addSources(builder, sources), clock);

@@ -3,7 +3,7 @@ import { systemClock } from "../base/clock.ts";
 import type { RulesProvider, RuleTexts } from "../config/provider.ts";
 import { type AcceptedRules, healthErrors, type LoadResult, startRules } from "../config/rules_loader.ts";
 import { createRuleWorker, createWorkerFileProvider } from "../config/file_provider_supervisor.ts";
-import { eventsUnsent, fixedWindowsOnly } from "../settings/rule_support.ts";
+import { eventsUnsent, fixedWindowsOnly, oneSourcePerDomain } from "../settings/rule_support.ts";
 import { errorTexts } from "../base/problem.ts";
 import type { Rules } from "../ratelimit/rules/rules.ts";
 import type { Settings } from "../settings/table.ts";
@@ -53,7 +53,7 @@ export async function openRules(parts: ServiceParts): Promise<OpenRules> {
   let loadedAt: number | undefined;
   const loader = startRules({
     provider,
-    mergeDomains: settings.MERGE_DOMAIN_CONFIG,
+    oneSourcePerDomain: oneSourcePerDomain(settings.MERGE_DOMAIN_CONFIG),
     keepsTexts: settings.WORKERS > 1,
     async onRules(accepted) {
       if (inForce === undefined && isAwaited) health.set("start", false, OPENING);
@@ -112,7 +112,7 @@ function fileProvider({ settings, logger }: ServiceParts): RulesProvider {
     appDirectory: settings.RUNTIME_APPDIRECTORY,
     ignoreDotFiles: settings.RUNTIME_IGNOREDOTFILES,
     watchRoot: settings.RUNTIME_WATCH_ROOT,
-    mergeDomains: settings.MERGE_DOMAIN_CONFIG,
+    oneSourcePerDomain: oneSourcePerDomain(settings.MERGE_DOMAIN_CONFIG),
     fixedWindowsOnly: fixedWindowsOnly(settings.BACKEND_TYPE),
     eventsUnsent: eventsUnsent(settings.WEBHOOK_STORE),
     // The worker uses the clock of the machine, whatever the clock of the decisions is.

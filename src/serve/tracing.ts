@@ -1,4 +1,4 @@
-import type { OtlpExporter } from "../telemetry/otlp_exporter.ts";
+import type { SpanExport } from "../telemetry/otlp_exporter.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 import type { ServiceParts } from "./parts.ts";
 
@@ -18,11 +18,9 @@ const OFF: Tracing = {
 /** Opens tracing where it is enabled; its modules are loaded only then. */
 export async function openTracing(
   { settings, stats, logger, clock, random }: ServiceParts,
-  opening: Promise<OtlpExporter | undefined>,
+  exported: SpanExport | undefined,
 ): Promise<Tracing> {
-  const exporter = await opening;
-  const protocol = exporter?.protocols.TRACES;
-  if (exporter === undefined || protocol === undefined) return OFF;
+  if (exported === undefined) return OFF;
   const onSpan = settings.USE_PULL_METRICS && !settings.DISABLE_STATS
     ? (await import("./exemplars.ts")).addExemplars(stats)
     : undefined;
@@ -32,9 +30,8 @@ export async function openTracing(
     import("../telemetry/otlp_settings.ts"),
   ]);
   const spans = new SpanOutbox({
-    ...spanLimits(protocol),
-    send: (batch) => exporter.send(batch),
-    ready: () => exporter.ready(),
+    ...exported,
+    ...spanLimits(exported.protocol),
     clock,
     logger,
   });

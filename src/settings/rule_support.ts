@@ -1,3 +1,8 @@
+/** Why a domain has one file or resource only, and what to do; undefined if it may have several. */
+export function oneSourcePerDomain(mergeDomains: boolean): string | undefined {
+  return mergeDomains ? undefined : "MERGE_DOMAIN_CONFIG=true would allow that";
+}
+
 /** Why this back end counts no other algorithm than fixed windows, and what to do; undefined if it does. */
 export function fixedWindowsOnly(backend: string | undefined): string | undefined {
   if (backend !== "mc") return undefined;

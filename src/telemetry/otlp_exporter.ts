@@ -24,34 +24,44 @@ export interface ExportOptions {
 /** Messages of the main thread to the exporting worker. `start` comes first and once. */
 export type ToOtlpWorker =
   | { readonly type: "start"; readonly options: ExportOptions }
-  /** Answered by `exported`; the next one of its signal comes after that. */
-  | { readonly type: "export"; readonly batch: OtlpBatch }
+  /** Answered by `exported`. */
+  | { readonly type: "export"; readonly id: number; readonly batch: OtlpBatch }
   /** Answered by `alive`. */
   | { readonly type: "ping" };
 
 /** Messages of the exporting worker to the main thread. */
 export type FromOtlpWorker =
   | { readonly type: "ready" }
-  | { readonly type: "exported"; readonly signal: OtlpSignal; readonly isAccepted: boolean }
+  | { readonly type: "exported"; readonly id: number; readonly isAccepted: boolean }
   /** It cannot continue. */
   | { readonly type: "failed"; readonly error: Error };
 
-/** Sends a batch and returns whether the collector accepted it; never rejects. One call at a time for each signal. */
+/** Sends a batch and returns whether the collector accepted it; never rejects. */
 export type SendBatch = (batch: OtlpBatch) => Promise<boolean>;
 
 const HEARTBEAT_MS = 10_000;
 const READY_TIMEOUT_MS = 30_000;
 const READY = "start";
 
+/** An export of spans: that of the process, or a further thread's way to it. */
+export interface SpanExport {
+  readonly protocol: OtlpProtocol;
+  readonly send: SendBatch;
+  /** Settles when spans can be sent, or never will be. */
+  readonly ready: () => Promise<void>;
+}
+
 /**
  * Exports spans and metrics in a worker, so that neither the SDK nor a collector delays a decision. The worker starts
  * with the first batch, because it costs memory and time.
  */
 export class OtlpExporter {
-  readonly protocols: ExportOptions["protocols"];
+  /** Undefined if spans are not exported. */
+  readonly spans: SpanExport | undefined;
   readonly #worker: SupervisedWorker<ToOtlpWorker, FromOtlpWorker>;
   /** Batches without an answer. */
-  readonly #sent = new Map<OtlpSignal, { readonly spans: number; answer(isAccepted: boolean): void }>();
+  readonly #sent = new Map<number, { readonly spans: number; answer(isAccepted: boolean): void }>();
+  #lastId = 0;
   /** Settles when a worker is ready, or none will be. */
   #ready = Promise.withResolvers<void>();
   #isReady = false;
@@ -59,7 +69,9 @@ export class OtlpExporter {
 
   /** Starts nothing yet. */
   constructor(options: ExportOptions, { clock, logger }: { readonly clock: Clock; readonly logger: Logger }) {
-    this.protocols = options.protocols;
+    const { TRACES: protocol } = options.protocols;
+    const ready = () => this.#ready.promise;
+    this.spans = protocol && { protocol, send: (batch) => this.send(batch), ready };
     this.#worker = new SupervisedWorker({
       name: "OTLP export worker",
       meanwhile: "keeping new spans",
@@ -90,11 +102,6 @@ export class OtlpExporter {
     this.#worker.start();
   }
 
-  /** Settles when the worker is ready, or none will be. */
-  ready(): Promise<void> {
-    return this.#ready.promise;
-  }
-
   /** As `SendBatch`; waits for a worker. */
   async send(batch: OtlpBatch): Promise<boolean> {
     this.start();
@@ -102,8 +109,9 @@ export class OtlpExporter {
     if (!this.#worker.isRunning) return false;
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const spans = batch.signal === "TRACES" ? batch.spans.count : 0;
-    this.#sent.set(batch.signal, { spans, answer: resolve });
-    this.#worker.post({ type: "export", batch });
+    const id = ++this.#lastId;
+    this.#sent.set(id, { spans, answer: resolve });
+    this.#worker.post({ type: "export", id, batch });
     return await promise;
   }
 
@@ -122,7 +130,8 @@ export class OtlpExporter {
         this.#isReady = true;
         return this.#ready.resolve();
       case "exported":
-        return this.#sent.get(message.signal)?.answer(message.isAccepted);
+        this.#sent.get(message.id)?.answer(message.isAccepted);
+        return void this.#sent.delete(message.id);
       case "failed":
         return this.#worker.fail(message.error);
     }

@@ -43,9 +43,8 @@ function serve(port: Port, logger: Logger): void {
         exporting = openExport(message.options, logger);
         return void exporting.then(() => port.postMessage({ type: "ready" })).catch(fail);
       case "export": {
-        const { batch } = message;
-        const { signal } = batch;
-        const answer = (isAccepted: boolean) => port.postMessage({ type: "exported", signal, isAccepted });
+        const { id, batch } = message;
+        const answer = (isAccepted: boolean) => port.postMessage({ type: "exported", id, isAccepted });
         return void exporting?.then((send) => send(batch)).then(answer).catch(fail);
       }
       case "ping":

@@ -31,7 +31,7 @@ class WatchedWorker {
     this.handle = worker;
     const post = worker.postMessage.bind(worker);
     worker.postMessage = (message: ToDecidingWorker) => {
-      if (message.type !== "stop") this.#asked.set(message.id, message.type);
+      if (message.type !== "stop" && message.type !== "exported") this.#asked.set(message.id, message.type);
       post(message);
     };
   }

@@ -9,6 +9,7 @@ import type { Rules } from "../../src/ratelimit/rules/rules.ts";
 import { type Problem, problemText } from "../../src/base/problem.ts";
 import { RateLimitService } from "../../src/ratelimit/decision/service.ts";
 import { StatsStore } from "../../src/stats/store.ts";
+import { oneSourcePerDomain } from "../../src/settings/rule_support.ts";
 import { FakeClock } from "./fake_clock.ts";
 
 export { PLAIN_POLICY };
@@ -21,7 +22,7 @@ export function loadRules(
   const read = Object.entries(files).sort().map(([name, text]) => readRuleFile(name, text));
   const sources = read.flatMap(({ source }) => source === undefined ? [] : [source]);
   const problems = read.flatMap((file) => file.problems);
-  const compiled = compileRules(sources, { mergeDomains });
+  const compiled = compileRules(sources, { oneSourcePerDomain: oneSourcePerDomain(mergeDomains) });
   const all = [...problems, ...compiled.problems];
   return {
     rules: all.some(({ severity }) => severity === "error") ? undefined : compiled.rules,

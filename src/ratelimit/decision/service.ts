@@ -65,6 +65,7 @@ export class RateLimitService {
   readonly #options: RateLimitServiceOptions;
   readonly #counter: HitCounter;
   readonly #allowsRepeats: boolean;
+  readonly #cancelSetBack: () => void;
   #loaded: LoadedRules | undefined;
   /** Of the last rules, which may be many. */
   #bookkeeping: SlicedWork | undefined;
@@ -72,9 +73,14 @@ export class RateLimitService {
   constructor(options: RateLimitServiceOptions) {
     const clock = steadyClock(options.clock);
     this.#options = { ...options, clock };
-    clock.onSetBack((now) => options.localCache?.dropUsedAfter(now / 1_000));
+    this.#cancelSetBack = clock.onSetBack((now) => options.localCache?.dropUsedAfter(now / 1_000));
     this.#counter = new HitCounter(options);
     this.#allowsRepeats = allowsRepeats(options.policy);
+  }
+
+  /** Listens to the clock no longer. */
+  close(): void {
+    this.#cancelSetBack();
   }
 
   /** Applies the rules to future calls; calls in progress keep theirs. */

@@ -20,7 +20,7 @@ type FlatLimit = Omit<RateLimitSource, "at" | "path">;
 /** Checks the sources and compiles them; no rules if there is an error. */
 export function compileRules(
   sources: readonly DomainSource[],
-  checks: SourceChecks,
+  checks: SourceChecks = {},
 ): { rules: Rules | undefined; problems: Problem[] } {
   const problems = checkSources(sources, checks);
   if (problems.some((problem) => problem.severity === "error")) return { rules: undefined, problems };

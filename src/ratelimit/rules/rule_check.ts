@@ -6,8 +6,8 @@ const MAX_NAME_CHARACTERS = 64 * 1024 * 1024;
 
 /** Options of `checkSources`. */
 export interface SourceChecks {
-  /** Allows several sources for one domain. */
-  readonly mergeDomains: boolean;
+  /** Why a domain has one source only, and what to do; absent if it may have several. */
+  readonly oneSourcePerDomain?: string | undefined;
   /** Why the cache counts no other algorithm than fixed windows, and what to do; absent if it does. */
   readonly fixedWindowsOnly?: string | undefined;
   /** Why events of rules are not sent, and what to do; absent if they are. */
@@ -17,7 +17,7 @@ export interface SourceChecks {
 /** Checks sources with valid types; problems are in the order of the sources. */
 export function checkSources(
   sources: readonly DomainSource[],
-  { mergeDomains, fixedWindowsOnly, eventsUnsent }: SourceChecks,
+  { oneSourcePerDomain, fixedWindowsOnly, eventsUnsent }: SourceChecks,
 ): Problem[] {
   const problems: Problem[] = [];
   const domains = new Map<string, { at: string; siblings: Siblings }>();
@@ -28,9 +28,9 @@ export function checkSources(
       continue;
     }
     const known = domains.get(source.domain);
-    if (known !== undefined && !mergeDomains) {
+    if (known !== undefined && oneSourcePerDomain !== undefined) {
       const text = `duplicate domain '${source.domain}' in config file; it is already in ${known.at}, and ` +
-        "MERGE_DOMAIN_CONFIG=true would allow that";
+        oneSourcePerDomain;
       problems.push(error(source.at, "domain", text));
     }
     const siblings = known?.siblings ?? new Map();

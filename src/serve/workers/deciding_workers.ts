@@ -3,6 +3,7 @@ import { settledWithin } from "../../base/wait.ts";
 import type { RuleTexts } from "../../config/provider.ts";
 import type { RateLimitService } from "../../ratelimit/decision/service.ts";
 import { StatsMerger } from "../../stats/stats_delta.ts";
+import type { SpanExport } from "../../telemetry/otlp_exporter.ts";
 import type { ServiceParts } from "../parts.ts";
 import type {
   DecidingWorkerHandle,
@@ -36,6 +37,14 @@ interface DecidingWorker {
   updated: Promise<void>;
 }
 
+/** Options of `DecidingWorkers`. */
+interface DecidingWorkersOptions {
+  /** Exports the spans of all threads. */
+  readonly spans?: SpanExport | undefined;
+  /** The product's when absent. */
+  readonly createWorker?: (() => DecidingWorkerHandle) | undefined;
+}
+
 /**
  * The threads that decide gRPC calls in addition to this one, on its port. One that fails is replaced by another with
  * the current rules.
@@ -43,6 +52,7 @@ interface DecidingWorker {
 export class DecidingWorkers {
   readonly #parts: ServiceParts;
   readonly #service: RateLimitService;
+  readonly #spans: SpanExport | undefined;
   readonly #merger: StatsMerger;
   readonly #workers: readonly DecidingWorker[];
   #rules: { readonly number: number; readonly texts: RuleTexts } = { number: 0, texts: [] };
@@ -50,8 +60,10 @@ export class DecidingWorkers {
   #lastId = 0;
 
   /** Starts the threads; they listen later. */
-  constructor(parts: ServiceParts, service: RateLimitService, createWorker = createDecidingWorker) {
+  constructor(parts: ServiceParts, service: RateLimitService, options: DecidingWorkersOptions = {}) {
+    const { spans, createWorker = createDecidingWorker } = options;
     this.#parts = parts;
+    this.#spans = spans;
     this.#service = service;
     this.#merger = new StatsMerger(parts.stats);
     // The main thread is the first.
@@ -103,9 +115,15 @@ export class DecidingWorkers {
         meanwhile: "deciding in the others",
         startMessage: () => {
           void this.#update(worker);
-          return { type: "start", id: ++this.#lastId, settings, version };
+          return {
+            type: "start",
+            id: ++this.#lastId,
+            settings,
+            version,
+            spanProtocol: this.#spans?.protocol,
+          };
         },
-        onMessage: (message) => this.#take(worker, message),
+        onMessage: (message, reply) => this.#take(worker, message, reply),
         onFailure: (reason) => {
           this.#end(worker, reason);
           return {};
@@ -163,8 +181,16 @@ export class DecidingWorkers {
     await answer.promise;
   }
 
-  #take({ name, supervised, asked }: DecidingWorker, message: FromDecidingWorker): void {
+  #take(
+    { name, supervised, asked }: DecidingWorker,
+    message: FromDecidingWorker,
+    reply: (message: ToDecidingWorker) => void,
+  ): void {
     if (message.type === "report") return this.#takeReport(name, message.report);
+    if (message.type === "export") {
+      const { id, batch } = message;
+      return void this.#spans?.send(batch).then((isAccepted) => reply({ type: "exported", id, isAccepted }));
+    }
     if (message.type === "failed") return supervised.fail(new Error(message.reason));
     supervised.settle(`answer to message ${message.id}`);
     asked.get(message.id)?.resolve();

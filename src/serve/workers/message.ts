@@ -3,11 +3,19 @@ import type { TallyDelta } from "../../ratelimit/decision/decision_tally.ts";
 import type { LimitReport } from "../../ratelimit/decision/limit_episodes.ts";
 import type { RuleSums } from "../../ratelimit/decision/rule_counts.ts";
 import type { Settings } from "../../settings/table.ts";
+import type { OtlpBatch } from "../../telemetry/otlp_exporter.ts";
+import type { OtlpProtocol } from "../../telemetry/otlp_settings.ts";
 import type { StatsDelta } from "../../stats/stats_delta.ts";
 
 /** A command to a worker that decides; `start` comes first and once. */
 export type WorkerCommand =
-  | { readonly type: "start"; readonly settings: Settings; readonly version: string }
+  | {
+    readonly type: "start";
+    readonly settings: Settings;
+    readonly version: string;
+    /** Undefined if spans are not exported. */
+    readonly spanProtocol: OtlpProtocol | undefined;
+  }
   /** A text of rules; `apply` follows the last one. */
   | { readonly type: "rules"; readonly text: string }
   | { readonly type: "apply" }
@@ -23,6 +31,8 @@ export type WorkerCommand =
 /** A message to that worker, which answers a command by its number once it is done. */
 export type ToDecidingWorker =
   | WorkerCommand & { readonly id: number }
+  /** The end of the export of spans with this number. */
+  | { readonly type: "exported"; readonly id: number; readonly isAccepted: boolean }
   | { readonly type: "stop"; readonly graceMs: number };
 
 /** The counts of a worker since its previous report, and its health. */
@@ -44,6 +54,8 @@ export type FromDecidingWorker =
   | { readonly type: "done"; readonly id: number }
   /** It cannot continue. */
   | { readonly type: "failed"; readonly reason: string }
+  /** Spans that the exporting thread of the process sends; answered by `exported`. */
+  | { readonly type: "export"; readonly id: number; readonly batch: OtlpBatch }
   | { readonly type: "report"; readonly report: WorkerReport };
 
 /** The worker's side of the connection. */

@@ -9,12 +9,12 @@ import { LimitEpisodes } from "../../ratelimit/decision/limit_episodes.ts";
 import type { LimitEventSink } from "../../ratelimit/decision/limit_events.ts";
 import { StatsDeltas } from "../../stats/stats_delta.ts";
 import { StatsStore } from "../../stats/store.ts";
+import type { OtlpBatch, SendBatch } from "../../telemetry/otlp_exporter.ts";
 import { guardProcess } from "../../telemetry/process_guard.ts";
 import { ProcessMetrics, THREAD_METRICS } from "../../telemetry/process_metrics.ts";
 import { CACHE_HEAD_START_MS, cacheKind, openCache } from "../cache.ts";
 import { openService } from "../decisions.ts";
 import { openGrpc } from "../grpc.ts";
-import { openOtlp } from "../otlp.ts";
 import { openTracing } from "../tracing.ts";
 import type { DecidingWorkerPort, ToDecidingWorker, WorkerCommand } from "./message.ts";
 
@@ -29,6 +29,7 @@ export class DecidingThread {
   readonly #compiler = new TextCompiler();
   /** The main thread limits how many begin per second. */
   readonly #episodes = new LimitEpisodes({ maxPerSecond: Infinity, graceMs: 0, reportMs: REPORT_MS });
+  readonly #exports: PortExports;
   #open: Awaited<ReturnType<typeof openParts>> | undefined;
   #grpc: { close(graceMs: number): Promise<void> } | undefined;
   /** Messages are handled one after the other. */
@@ -36,6 +37,7 @@ export class DecidingThread {
 
   constructor(port: DecidingWorkerPort) {
     this.#port = port;
+    this.#exports = new PortExports(port);
     this.#health.set(PROCESS, false);
     this.#health.onChange(() => this.#postReport());
     port.addEventListener("message", ({ data: message }) => {
@@ -48,6 +50,7 @@ export class DecidingThread {
   async #take(message: ToDecidingWorker): Promise<void> {
     // It reports while it drains.
     if (message.type === "stop") return void this.#close(message.graceMs);
+    if (message.type === "exported") return this.#exports.settle(message.id, message.isAccepted);
     await this.#do(message);
     this.#port.postMessage({ type: "done", id: message.id });
   }
@@ -58,6 +61,7 @@ export class DecidingThread {
         this.#open = await openParts(this.#port, command, {
           health: this.#health,
           limitEvents: this.#episodes,
+          send: (batch) => this.#exports.send(batch),
         });
         return this.#postPeriodically();
       case "rules":
@@ -77,19 +81,17 @@ export class DecidingThread {
 
   async #listen(port: number): Promise<void> {
     if (this.#open === undefined) return;
-    const { parts, otlp, tracing, cache, service } = this.#open;
+    const { parts, tracing, cache, service } = this.#open;
     await settledWithin(cache.ready, CACHE_HEAD_START_MS, systemClock);
     const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
     const settings = { ...parts.settings, GRPC_PORT: port };
     this.#grpc = await openGrpc({ ...parts, settings }, tracing, decide, service);
-    otlp?.start();
   }
 
   /** The end of the thread closes the rest. */
   async #close(graceMs: number): Promise<void> {
     await this.#grpc?.close(graceMs);
     await this.#open?.tracing.close();
-    await this.#open?.otlp?.close();
     this.#postReport(true);
     this.#port.postMessage({ type: "stopped" });
   }
@@ -117,23 +119,48 @@ export class DecidingThread {
   }
 }
 
+/** Sends spans to the exporting thread of the process. */
+class PortExports {
+  readonly #port: DecidingWorkerPort;
+  readonly #sent = new Map<number, (isAccepted: boolean) => void>();
+  #lastId = 0;
+
+  constructor(port: DecidingWorkerPort) {
+    this.#port = port;
+  }
+
+  send(batch: OtlpBatch): Promise<boolean> {
+    const id = ++this.#lastId;
+    this.#port.postMessage({ type: "export", id, batch });
+    return new Promise((resolve) => this.#sent.set(id, resolve));
+  }
+
+  settle(id: number, isAccepted: boolean): void {
+    this.#sent.get(id)?.(isAccepted);
+    this.#sent.delete(id);
+  }
+}
+
 async function openParts(
   port: DecidingWorkerPort,
-  { settings, version }: Extract<WorkerCommand, { readonly type: "start" }>,
-  shared: { readonly health: Health; readonly limitEvents: LimitEventSink },
+  { settings, version, spanProtocol: protocol }: Extract<WorkerCommand, { readonly type: "start" }>,
+  { send, ...shared }: {
+    readonly health: Health;
+    readonly limitEvents: LimitEventSink;
+    readonly send: SendBatch;
+  },
 ) {
   const stats = new StatsStore(settings.STATS_MAX_KEYS);
   const tools = { logger: portLogger(port), clock: systemClock, random: Math.random };
   const parts = { ...shared, ...tools, settings, version, stats };
-  const otlp = await openOtlp(parts);
-  const tracing = await openTracing(parts, Promise.resolve(otlp));
+  const tracing = await openTracing(parts, protocol && { protocol, send, ready: () => Promise.resolve() });
   const onGivenUp = (reason: string) => port.postMessage({ type: "failed", reason });
   const cache = await openCache({ ...parts, onGivenUp });
   const traced = tracing.cache(cache.cache, cacheKind(settings));
   const { service, forget } = openService(parts, { ...cache, cache: traced });
   const { gauges } = new ProcessMetrics(parts);
   stats.addMetrics<typeof THREAD_METRICS.metrics>(THREAD_METRICS, { counters: {}, gauges });
-  return { parts, otlp, tracing, cache, service, forget, deltas: new StatsDeltas(stats) };
+  return { parts, tracing, cache, service, forget, deltas: new StatsDeltas(stats) };
 }
 
 // A worker's module is the main module of its thread.

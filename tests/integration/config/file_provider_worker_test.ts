@@ -15,7 +15,7 @@ import { eventually, until } from "../../harness/until.ts";
 
 type Listener = (event: MessageEvent<ToRuleWorker>) => void;
 
-const OPTIONS = { subdirectory: "", ignoreDotFiles: false, watchRoot: false, mergeDomains: false };
+const OPTIONS = { subdirectory: "", ignoreDotFiles: false, watchRoot: false };
 
 /** Runs with a folder that is alone in its folder, since that is watched too. */
 async function inFolder(run: (folder: string) => Promise<void>): Promise<void> {
@@ -63,7 +63,7 @@ Deno.test("rule file worker: loads come over as rules, those that bring nothing 
       provider.reload();
       await until("the change", () => news()?.rules !== undefined);
       const { source } = readRuleFile(path, good);
-      const expected = compileRules(source === undefined ? [] : [source], { mergeDomains: false });
+      const expected = compileRules(source === undefined ? [] : [source]);
       assertEquals([news()?.rules, news()?.rules?.limits.length], [expected.rules, 300]);
       const before = loads.length;
       provider.reload();

@@ -42,7 +42,7 @@ function testBlock(page: Page, index: number, block: Block): void {
 
 function problemsOf(text: string): readonly unknown[] {
   const { source, problems } = readRuleFile("rules.yaml", text);
-  const compiled = compileRules(source === undefined ? [] : [source], { mergeDomains: false });
+  const compiled = compileRules(source === undefined ? [] : [source]);
   return [...problems, ...compiled.problems];
 }
 

@@ -9,6 +9,7 @@ import { makeCertificates } from "../../harness/certificates.ts";
 import { WatchedWorkers } from "../../harness/deciding_workers.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { decide, GrpcClient, SHOULD_RATE_LIMIT } from "../../harness/grpc_client.ts";
+import { OtlpReceiver } from "../../harness/otlp_receiver.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { sharedMemcached, sharedRedis, uniqueName } from "../../harness/shared_servers.ts";
 import { needs } from "../../harness/tools.ts";
@@ -130,6 +131,21 @@ test("statistics are those of one thread after the same calls, and after all of 
   const [one, several] = seen;
   assertEquals(one?.["ratelimit.service.rate_limit.shop.user.over_limit"], 8);
   assertEquals(several, one);
+});
+
+test("the spans of every thread are exported", async () => {
+  await using collector = await OtlpReceiver.start({ protocol: "http" });
+  let decided = 0;
+  {
+    const tracing = { TRACING_ENABLED: "true", OTEL_EXPORTER_OTLP_ENDPOINT: collector.url };
+    await using started = await startWorkers(tracing, 200);
+    const { service, workers } = started;
+    using clients = await workers.clients(service, workers.all, "user=warm-up");
+    await clients.codes(clients.all.length * 10, "user=one");
+    decided = clients.all.length * 11;
+  }
+  const decisions = collector.spans.filter(({ name }) => name === SHOULD_RATE_LIMIT.slice(1));
+  assertEquals(decisions.length, decided);
 });
 
 test("a reload is reported once every thread has the new rules", async () => {

@@ -28,13 +28,8 @@ class SpanExport implements AsyncDisposable {
     const exporter = new OtlpExporter({ ...options, otlp: new Map(Object.entries(otlp)) }, { clock, logger });
     const limits = { maxWaiting: 2_048, maxBatch: 512, delayMs: 10 };
     this.#exporter = exporter;
-    this.outbox = new SpanOutbox({
-      ...limits,
-      send: (batch) => exporter.send(batch),
-      ready: () => exporter.ready(),
-      clock,
-      logger,
-    });
+    if (exporter.spans === undefined) throw new Error("no spans are exported");
+    this.outbox = new SpanOutbox({ ...limits, ...exporter.spans, clock, logger });
   }
 
   add(...names: readonly string[]): void {

@@ -54,7 +54,6 @@ class Scene {
     appDirectory: "",
     ignoreDotFiles: false,
     watchRoot: false,
-    mergeDomains: false,
     clock: this.clock,
     logger: this.log,
     createWorker: () => {
@@ -153,7 +152,7 @@ Deno.test("worker file provider: parts are small however rules are nested, and a
   const partsOf = (text: string) => {
     const { source, problems } = readRuleFile("a", text);
     const load = { sources: source === undefined ? [] : [source], problems, version: "" };
-    return [...partsOfLoad(load, { mergeDomains: false })].map((part) => {
+    return [...partsOfLoad(load, {})].map((part) => {
       return part.kind === "descriptors" ? part.descriptors.length : part.kind;
     });
   };

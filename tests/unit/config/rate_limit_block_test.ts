@@ -148,7 +148,7 @@ descriptors:
 `;
   const { source } = readRuleFile("r.yaml", text);
   const problems = (backend: string) => {
-    const checks = { mergeDomains: false, fixedWindowsOnly: fixedWindowsOnly(backend) };
+    const checks = { fixedWindowsOnly: fixedWindowsOnly(backend) };
     return checkSources(source === undefined ? [] : [source], checks).map(problemText);
   };
   assertEquals([problems("memory"), problems("kv")], [[], []]);

@@ -11,7 +11,7 @@ const LIMIT = "rate_limit: {unit: minute, requests_per_unit: 1}";
 function read(fields: string, webhookStore: string | null = "weir.db") {
   const text = `domain: d\ndescriptors:\n- key: k\n${fields.replace(/^/gm, "  ")}\n`;
   const { source, problems } = readRuleFile("r.yaml", text);
-  const checks = { mergeDomains: false, eventsUnsent: eventsUnsent(webhookStore ?? undefined) };
+  const checks = { eventsUnsent: eventsUnsent(webhookStore ?? undefined) };
   const compiled = compileRules(source === undefined ? [] : [source], checks);
   const texts = [...problems, ...compiled.problems].map((one) => `${one.severity} ${problemText(one)}`);
   return { events: compiled.rules?.limits[0]?.events, problems: texts };

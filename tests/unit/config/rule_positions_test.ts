@@ -35,10 +35,10 @@ function sources(): DomainSource[] {
 
 /** The ways on which sources become rules. */
 const WAYS: Readonly<Record<string, (given: readonly DomainSource[]) => Rules | undefined>> = {
-  "in one thread": (given) => compileRules(given, { mergeDomains: true }).rules,
+  "in one thread": (given) => compileRules(given).rules,
   "from the thread that reads files": (given) => {
     const gatherer = new LoadGatherer();
-    const parts = [...partsOfLoad({ sources: given, problems: [], version: "" }, { mergeDomains: true })];
+    const parts = [...partsOfLoad({ sources: given, problems: [], version: "" }, {})];
     return parts.map((part) => gatherer.take(part)).at(-1)?.rules;
   },
   "as texts for further threads": (given) => {

@@ -5,6 +5,7 @@ import type { LoadReceiver, RulesLoad } from "../../../src/config/provider.ts";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
 import { type ConcludedLoad, startRules } from "../../../src/config/rules_loader.ts";
 import { settledTurns } from "../../harness/until.ts";
+import { oneSourcePerDomain } from "../../../src/settings/rule_support.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
 /** Options of `Story`. */
@@ -45,7 +46,7 @@ class Story {
         loadSucceeded: () => void this.lines.push("succeeded"),
         loadFailed: () => void this.lines.push("failed"),
       },
-      mergeDomains,
+      oneSourcePerDomain: oneSourcePerDomain(mergeDomains),
       health: this.health,
       requiresRules,
       logger,

@@ -12,6 +12,7 @@ import {
   type WireRateLimitConfig,
 } from "../../../src/wire/rate_limit_config.ts";
 import type { WireValue } from "../../../src/wire/struct.ts";
+import { oneSourcePerDomain } from "../../../src/settings/rule_support.ts";
 import { RULES_TYPE, shopConfig, wireRule } from "../../harness/xds_server.ts";
 
 const MINUTE = 2;
@@ -30,7 +31,7 @@ function load(resources: readonly WireAny[]): RulesLoad {
 
 /** Every problem of a load and of the compiler after it. */
 function problemsOf({ sources, problems }: RulesLoad): string[] {
-  const compiled = compileRules(sources ?? [], { mergeDomains: false });
+  const compiled = compileRules(sources ?? [], { oneSourcePerDomain: oneSourcePerDomain(false) });
   return [...problems, ...compiled.problems].map((one) => `${one.severity}: ${problemText(one)}`);
 }
 

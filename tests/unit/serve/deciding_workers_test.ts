@@ -12,6 +12,8 @@ import type {
 import { readSettings } from "../../../src/settings/read_settings.ts";
 import { StatsDeltas } from "../../../src/stats/stats_delta.ts";
 import { StatsStore, statsText } from "../../../src/stats/store.ts";
+import type { OtlpBatch, SpanExport } from "../../../src/telemetry/otlp_exporter.ts";
+import { SpanPacker } from "../../../src/telemetry/tracing_span_pack.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { ServiceFixture } from "../../harness/service_fixture.ts";
@@ -72,6 +74,7 @@ class Bed implements AsyncDisposable {
   readonly health = new Health();
   readonly stats = new StatsStore(100);
   readonly handles: Handle[] = [];
+  readonly exported: OtlpBatch[] = [];
   readonly service = new ServiceFixture({ files: {} });
   readonly workers: DecidingWorkers;
 
@@ -79,11 +82,17 @@ class Bed implements AsyncDisposable {
     const { clock, log: logger, health, stats } = this;
     const { settings } = readSettings({ BACKEND_TYPE: "mc", MC_HOST_PORT: "a:1", WORKERS: "3" });
     const parts = makeParts(settings, { clock, logger, health, stats, random: () => 1 });
-    this.workers = new DecidingWorkers(parts, this.service.service, () => {
+    const createWorker = () => {
       const handle = new Handle();
       this.handles.push(handle);
       return handle;
-    });
+    };
+    const send = (batch: OtlpBatch) => {
+      this.exported.push(batch);
+      return Promise.resolve(true);
+    };
+    const spans: SpanExport = { protocol: "grpc", send, ready: () => Promise.resolve() };
+    this.workers = new DecidingWorkers(parts, this.service.service, { spans, createWorker });
     health.set("start", true);
   }
 
@@ -237,4 +246,18 @@ Deno.test("deciding workers: one that listens and is silent for 15 s is replaced
   }
   assertEquals(bed.handles.map(({ isTerminated }) => isTerminated), [false, true]);
   assertEquals(bed.log.lines.map(({ fields }) => fields["error"]), ["no message for 15 s"]);
+});
+
+Deno.test("deciding workers: spans of all threads are sent by the one export of the process", async () => {
+  await using bed = new Bed();
+  const starts = bed.handles.map(({ sent }) => sent.find(({ type }) => type === "start"));
+  assertEquals(starts.map((start) => start?.type === "start" ? start.spanProtocol : ""), ["grpc", "grpc"]);
+  const batch = { signal: "TRACES", spans: new SpanPacker().take() } as const;
+  for (const [id, handle] of bed.handles.entries()) handle.say({ type: "export", id, batch });
+  await settledTurns();
+  assertEquals(bed.exported, [batch, batch]);
+  assertEquals(bed.handles.map(({ sent }) => sent.at(-1)), [
+    { type: "exported", id: 0, isAccepted: true },
+    { type: "exported", id: 1, isAccepted: true },
+  ]);
 });

@@ -5,7 +5,7 @@ import type { DescriptorSource } from "../../../../src/ratelimit/rule_source.ts"
 Deno.test("rules whose full names do not fit into memory together are an error with its place", () => {
   const domain = "d".repeat(1_000_000);
   const descriptors = Array.from({ length: 100 }, (_, index) => ruleOf(`k${index}`, `descriptors[${index}]`));
-  const problems = checkSources([{ at: "shop", domain, descriptors }], { mergeDomains: false });
+  const problems = checkSources([{ at: "shop", domain, descriptors }], {});
   assertEquals(problems, [{
     severity: "error",
     at: "shop",
@@ -14,7 +14,7 @@ Deno.test("rules whose full names do not fit into memory together are an error w
       "use a shorter domain, shorter keys or fewer rules",
   }]);
   assertEquals(
-    checkSources([{ at: "shop", domain, descriptors: descriptors.slice(0, 67) }], { mergeDomains: false }),
+    checkSources([{ at: "shop", domain, descriptors: descriptors.slice(0, 67) }], {}),
     [],
   );
 });
