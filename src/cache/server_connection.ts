@@ -1,14 +1,10 @@
 import type { Buffer } from "node:buffer";
-import net from "node:net";
 import type { Duplex } from "node:stream";
-import tls from "node:tls";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import { type DialAddress, hostPort } from "../base/host_port.ts";
-import { ConnectionStream } from "../net/connection_stream.ts";
+import { dial } from "../net/dial.ts";
 import type { PooledConnection } from "../net/pool.ts";
-import { explainedTlsError } from "../net/tls_problem.ts";
-import { connectUnix } from "../net/unix_socket.ts";
 import { unlessAborted, withTimeout } from "../base/wait.ts";
 import { readTlsFiles, type TlsFiles } from "./tls_files.ts";
 
@@ -183,7 +179,7 @@ export async function openServerConnection<
   }
 }
 
-/** Opens a stream; rejects with the reason, which for a rejected certificate says what is wrong with it. */
+/** Opens a stream; rejects with the reason. */
 async function openStream(options: OpeningOptions): Promise<Duplex> {
   const { target, tls: files, timeoutMs, clock, signal, onStream } = options;
   const secure = files === undefined ? undefined : await withTimeout(
@@ -192,48 +188,5 @@ async function openStream(options: OpeningOptions): Promise<Duplex> {
     clock,
     () => new Error(`the files of ${files.settings}_* were not read within ${timeoutMs} ms`),
   );
-  const stream = secure === undefined
-    ? await plainStream(target, signal)
-    : await tlsStream(target, signal, secure);
-  try {
-    const connected = opened(stream, secure === undefined ? "connect" : "secureConnect");
-    onStream?.(stream);
-    await withTimeout(unlessAborted(connected, signal), timeoutMs, clock, () => {
-      return new Error(`no connection within ${timeoutMs} ms`);
-    });
-    if (stream instanceof net.Socket) stream.setNoDelay(true);
-    return stream;
-  } catch (error) {
-    stream.destroy();
-    if (secure === undefined) throw error;
-    const unverified: tls.ConnectionOptions = { ...secure, rejectUnauthorized: false };
-    throw await explainedTlsError(error, { connect: () => tlsStream(target, signal, unverified), clock });
-  }
-}
-
-/** A stream that is connected or will be. */
-async function plainStream(target: DialAddress, signal: AbortSignal): Promise<ConnectionStream | net.Socket> {
-  return "path" in target ? await connectUnix(target.path, signal) : net.connect({ ...target });
-}
-
-async function tlsStream(
-  target: DialAddress,
-  signal: AbortSignal,
-  secure: tls.ConnectionOptions,
-): Promise<tls.TLSSocket> {
-  if (!("path" in target)) return tls.connect({ ...secure, ...target });
-  const below = await connectUnix(target.path, signal);
-  const stream = tls.connect({ ...secure, socket: below });
-  stream.once("close", () => below.destroy());
-  return stream;
-}
-
-function opened(stream: Duplex, event: "connect" | "secureConnect"): Promise<void> {
-  if (stream instanceof ConnectionStream) return Promise.resolve();
-  return new Promise((resolve, reject) => {
-    // It stays: a stream may fail more than once, and an error without a listener ends the process.
-    stream.on("error", reject);
-    stream.once("close", () => reject(new Error("the connection was closed")));
-    stream.once(event, () => resolve());
-  });
+  return await dial(target, { tls: secure, timeoutMs, clock, signal, onStream });
 }

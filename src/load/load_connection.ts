@@ -3,7 +3,7 @@ import { errorText } from "../base/error_text.ts";
 import { Fifo } from "../base/fifo.ts";
 import { localStatus } from "../grpc/client/call_status.ts";
 import { ClientCarrier } from "../grpc/client/client_carrier.ts";
-import { authorityOf, dial, type GrpcTarget } from "../grpc/client/dial.ts";
+import { authorityOf, dialGrpc, type GrpcTarget } from "../grpc/client/dial.ts";
 import { requestHead } from "../grpc/client/request_head.ts";
 import type { LoadCall } from "./call_source.ts";
 import type { CallRecord } from "./load_record.ts";
@@ -91,7 +91,7 @@ export class LoadConnection {
   async #open(): Promise<void> {
     const { signal } = this.#dialling;
     try {
-      const socket = await dial(this.#options.peer, { signal, clock: systemClock });
+      const socket = await dialGrpc(this.#options.peer, { signal, clock: systemClock });
       this.#carrier = new ClientCarrier(socket, {
         clock: systemClock,
         onReady: this.#ready.resolve,

@@ -1,6 +1,7 @@
-import net from "node:net";
+import type { Duplex } from "node:stream";
 import type { Clock } from "../base/clock.ts";
-import { settledWithin, unlessAborted, withTimeout } from "../base/wait.ts";
+import { settledWithin } from "../base/wait.ts";
+import { dial } from "../net/dial.ts";
 
 /** Timeouts; that of connecting includes the lookup of the name. */
 const CONNECT_MS = 5_000;
@@ -17,7 +18,7 @@ interface PushConnectionOptions {
 /** One connection to a receiver of statistics, which sends nothing. */
 export class PushConnection {
   readonly #clock: Clock;
-  readonly #socket: net.Socket;
+  readonly #socket: Duplex;
   /** Called once, with the reason. */
   readonly #lost: (reason: string) => void;
   readonly #closed = Promise.withResolvers<void>();
@@ -29,21 +30,13 @@ export class PushConnection {
     lost: (reason: string) => void,
     signal: AbortSignal,
   ): Promise<PushConnection> {
-    const socket = net.connect({ host, port });
-    const connected = Promise.withResolvers<void>();
-    socket.on("error", connected.reject);
-    socket.once("connect", connected.resolve);
-    const late = () => new Error(`no connection within ${CONNECT_MS} ms`);
-    try {
-      await withTimeout(unlessAborted(connected.promise, signal), CONNECT_MS, clock, late);
-      return new PushConnection(socket, clock, lost);
-    } catch (error) {
-      socket.destroy();
+    const socket = await dial({ host, port }, { signal, clock, timeoutMs: CONNECT_MS }).catch((error) => {
       throw new Error(reasonOf(error), { cause: error });
-    }
+    });
+    return new PushConnection(socket, clock, lost);
   }
 
-  private constructor(socket: net.Socket, clock: Clock, lost: (reason: string) => void) {
+  private constructor(socket: Duplex, clock: Clock, lost: (reason: string) => void) {
     this.#socket = socket;
     this.#clock = clock;
     this.#lost = lost;

@@ -53,7 +53,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "ratelimit/forecast": ["ratelimit/", "base/"],
   "quota": ["ratelimit/", "base/"],
   "settings": ["base/"],
-  "stats": ["ratelimit/stats_sink.ts", "net/pool.ts", "base/"],
+  "stats": ["ratelimit/stats_sink.ts", "net/", "base/"],
   "telemetry": ["grpc/client/", "grpc/grpc_service.ts", "ratelimit/", "wire/", "threads/", "base/"],
   "config": [
     "grpc/client/",

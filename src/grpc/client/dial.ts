@@ -1,11 +1,10 @@
-import { connect as connectSocket, isIP, type Socket } from "node:net";
+import { isIP } from "node:net";
 import type { Duplex } from "node:stream";
 import tls from "node:tls";
 import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
 import { type HostAndPort, hostPort } from "../../base/host_port.ts";
-import { explainedTlsError } from "../../net/tls_problem.ts";
-import { connectUnix } from "../../net/unix_socket.ts";
+import { dial } from "../../net/dial.ts";
 
 /** A gRPC server. */
 export interface GrpcTarget {
@@ -28,7 +27,7 @@ export interface GrpcTls {
   readonly serverName?: string | undefined;
 }
 
-/** Options of `dial`. */
+/** Options of `dialGrpc`. */
 interface DialOptions {
   /** Ends the attempt, which rejects with the reason of the signal. */
   readonly signal: AbortSignal;
@@ -41,60 +40,16 @@ export function authorityOf({ address, authority }: GrpcTarget): string {
 }
 
 /** Connects to a server, over TLS with HTTP/2 where it is set. Rejects with an error that states the reason. */
-export async function dial(target: GrpcTarget, { signal, clock }: DialOptions): Promise<Duplex> {
+export async function dialGrpc(target: GrpcTarget, { signal, clock }: DialOptions): Promise<Duplex> {
   const { address, tls: given } = target;
-  if (given === undefined) return await connect(address, signal);
-  const start = async (isVerified: boolean) => {
-    const options = tlsOptions(address, given, isVerified);
-    // In Deno 2.6, TLS over another stream never ends its handshake.
-    if ("host" in address && options.host === address.host) {
-      return tls.connect({ ...options, host: address.host, port: address.port });
-    }
-    const plain = await connect(address, signal);
-    const socket = tls.connect({ ...options, socket: plain });
-    socket.once("close", () => plain.destroy());
-    return socket;
-  };
-  try {
-    return await secured(await start(true), signal);
-  } catch (error) {
-    signal.throwIfAborted();
-    const explained = await explainedTlsError(error, { connect: () => start(false), clock });
-    throw new Error(connectProblem(explained), { cause: error });
-  }
-}
-
-/** Connects without TLS. */
-async function connect(address: GrpcTarget["address"], signal: AbortSignal): Promise<Duplex> {
-  signal.throwIfAborted();
-  if ("host" in address) return await connectTcp(address, signal);
-  const stream = await connectUnix(address.path, signal).catch((error: unknown) => {
+  const options = given === undefined ? undefined : tlsOptions(address, given);
+  const socket = await dial(address, { tls: options, signal, clock }).catch((error: unknown) => {
     signal.throwIfAborted();
     throw new Error(connectProblem(error), { cause: error });
   });
-  // This listener stays: a stream may fail before it has a user.
-  return stream.on("error", () => {});
-}
-
-/** A socket of `node:net` reads and writes with less work than a connection of `Deno.connect`. */
-function connectTcp(address: HostAndPort, signal: AbortSignal): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const socket = connectSocket({ ...address, noDelay: true });
-    const onAbort = () => {
-      reject(signal.reason);
-      socket.destroy();
-    };
-    signal.addEventListener("abort", onAbort);
-    // This listener stays: a socket may fail more than once.
-    socket.on("error", (error) => {
-      signal.removeEventListener("abort", onAbort);
-      reject(new Error(connectProblem(error), { cause: error }));
-    });
-    socket.once("connect", () => {
-      signal.removeEventListener("abort", onAbort);
-      resolve(socket);
-    });
-  });
+  if (!(socket instanceof tls.TLSSocket) || socket.alpnProtocol === "h2") return socket;
+  socket.destroy();
+  throw new Error("the server does not speak HTTP/2 over TLS");
 }
 
 function connectProblem(error: unknown): string {
@@ -108,7 +63,6 @@ function connectProblem(error: unknown): string {
 function tlsOptions(
   address: GrpcTarget["address"],
   { ca, cert, key, serverName }: GrpcTls,
-  isVerified: boolean,
 ): tls.ConnectionOptions {
   const name = serverName ?? ("path" in address ? "localhost" : address.host);
   // An IP address is no server name: it is checked as the host.
@@ -118,35 +72,8 @@ function tlsOptions(
     checkServerIdentity: (_, certificate) => tls.checkServerIdentity(name, certificate),
     ALPNProtocols: ["h2"],
     minVersion: "TLSv1.2",
-    rejectUnauthorized: isVerified,
+    rejectUnauthorized: true,
     ...(ca === undefined ? {} : { ca: typeof ca === "string" ? ca : [...ca] }),
     ...(cert === undefined || key === undefined ? {} : { cert, key }),
   };
-}
-
-function secured(socket: tls.TLSSocket, signal: AbortSignal): Promise<tls.TLSSocket> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => {
-      reject(signal.reason);
-      socket.destroy();
-    };
-    signal.addEventListener("abort", onAbort);
-    if (signal.aborted) onAbort();
-    // This listener stays: a socket may fail more than once.
-    socket.on("error", (error) => {
-      reject(error);
-      socket.destroy();
-    });
-    socket.once("close", () => {
-      signal.removeEventListener("abort", onAbort);
-      reject(new Error("the server closed the connection in the TLS handshake"));
-    });
-    socket.once("secureConnect", () => {
-      signal.removeEventListener("abort", onAbort);
-      socket.setNoDelay(true);
-      if (socket.alpnProtocol === "h2") return resolve(socket);
-      reject(new Error("the server does not speak HTTP/2 over TLS"));
-      socket.destroy();
-    });
-  });
 }

@@ -6,7 +6,7 @@ import { type CallStatus, errorOf, localStatus } from "./call_status.ts";
 import type { CallOptions, CallTaker, ClientCall } from "./client_call.ts";
 import { ClientCarrier, type Keepalive } from "./client_carrier.ts";
 import type { ClientCalls } from "./client_calls.ts";
-import { authorityOf, dial, type GrpcTarget } from "./dial.ts";
+import { authorityOf, dialGrpc, type GrpcTarget } from "./dial.ts";
 import { framed } from "../native/message_reader.ts";
 import { GrpcStream } from "./grpc_stream.ts";
 import { checkMetadata, type RequestHead, requestHead } from "./request_head.ts";
@@ -84,7 +84,7 @@ export class GrpcConnection {
    */
   static open(target: GrpcTarget, options: OpenOptions = {}): Promise<GrpcConnection> {
     return attempt(options, async (signal, clock) => {
-      const socket = await dial(target, { signal, clock });
+      const socket = await dialGrpc(target, { signal, clock });
       return await GrpcConnection.#greeted(socket, target, { ...options, clock, signal });
     });
   }
