@@ -1,5 +1,5 @@
 /**
- * Makes one executable of Weir, or one for each platform that is asked for, with their sums beside them:
+ * Makes one executable of Weir, or one for each platform that is asked for, with their sums next to them:
  * `deno task compile`. `--dry` proves all that can be proven without Deno's base runtime.
  */
 import { basename, join, resolve } from "node:path";
@@ -27,7 +27,7 @@ export interface CompileOutput {
 
 type Made = Pick<ProgramOptions, "source" | "root" | "folders" | "content" | "signal">;
 
-const STOPPED = "Cannot compile: it was told to stop";
+const STOPPED = "Cannot compile: it was asked to stop";
 
 /** Compiles as the flags say; answers the exit code. Aborting the signal ends it, and it leaves nothing behind. */
 export async function compile(
@@ -72,7 +72,7 @@ export async function compileAll(
   const folders = await denoFolders(source);
   const made = { source, root: resolve(ROOT), folders, content: await contentOf(source), signal };
   const version = await versionOf(source, commit);
-  output.stdout("in the program beside Deno's base runtime:");
+  output.stdout("in the program next to Deno's base runtime:");
   for (const line of await partLines(source, made.content)) output.stdout(line);
   if (!options.dry) return await compileInto(options, base, { made, version }, output);
   await compileDry(made, version, output);

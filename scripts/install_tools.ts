@@ -1,6 +1,6 @@
 /**
- * Installs the programs of `tests/harness/tool_register.ts`, which tests and benchmarks start beside Weir. What is there
- * already is used. What could not be had is not tried again by the next run, unless it is one of CI or of this script.
+ * Installs the programs of `tests/harness/tool_register.ts`, which tests and benchmarks start next to Weir. What is there
+ * already is used. A program that failed to install is not tried again by the next run, unless it is one of CI or of this script.
  */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -114,7 +114,7 @@ async function installPackages(missing: readonly Tool[], reasons: Reasons): Prom
   const entries = missing.map((tool): [Tool, ToolEntry] => [tool, TOOLS[tool]]);
   const fromDebian = entries.filter((pair): pair is [Tool, DebianTool] => pair[1].by === "debian");
   const packages = [...new Set(fromDebian.map(([, entry]) => entry.package))];
-  // Debian's Python comes without the module that makes folders of its own.
+  // Debian's Python comes without the module that makes its own folders.
   const asksPython = entries.some(([, { by }]) => by === "pip" || by === "pip-module");
   if (asksPython && !await succeeds("python3", ["-c", "import venv, ensurepip"])) {
     packages.push("python3-venv");

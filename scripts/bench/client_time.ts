@@ -3,7 +3,7 @@ import { ChildProcess } from "../../tests/harness/child_process.ts";
 import { printResult } from "./measuring_script.ts";
 import { median } from "../../tests/harness/percentile.ts";
 
-/** Calls of one measurement by how many run at once; with its like it makes a pair that a slow moment hits as one. */
+/** Calls of one measurement by how many run at the same time; with its like it makes a pair that a slow moment hits as one. */
 const CALLS: readonly (readonly [parallel: number, calls: number])[] = [[1, 400], [100, 1_500]];
 /** Pairs before those that count, so that everything is compiled. */
 const WARM_UP = 4;
@@ -19,7 +19,7 @@ export interface ClientTime {
   readonly ratio: number;
 }
 
-/** Sends the same request by bare `fetch` and by `send` to a server in a process of its own, in turn. */
+/** Sends the same request by bare `fetch` and by `send` to a server in its own process, in turn. */
 async function clientTimes(
   { repetitions }: { readonly repetitions: number },
 ): Promise<ClientTime[]> {
@@ -40,7 +40,7 @@ async function clientTimes(
   for (const [parallel, calls] of CALLS) {
     const pairs: { fetchUs: number; sendUs: number }[] = [];
     for (let number = -WARM_UP; number < repetitions; number++) {
-      // Whoever comes first finds the state that the other one left.
+      // The first of the two finds the state that the other one left.
       const isFetchFirst = number % 2 === 0;
       const first = await timeOf(isFetchFirst ? byFetch : bySend, parallel, calls);
       const second = await timeOf(isFetchFirst ? bySend : byFetch, parallel, calls);

@@ -1,7 +1,7 @@
 import type { Memcached } from "../../tests/harness/memcached.ts";
 import { redisCommand, redisCommands } from "../../tests/harness/redis_command.ts";
 
-/** Counters that are asked for at once. */
+/** Counters that are asked for at the same time. */
 const BATCH = 1_000;
 
 /** The sum of all counters in the redis-server on this port: SCAN for the keys, GET for the counts. */

@@ -3,7 +3,7 @@ import { Buffer } from "node:buffer";
 import { parseArgs } from "node:util";
 import { RATE_LIMIT_PATH } from "../../src/wire/rls.ts";
 
-/** The method of the bench as grpc-js wants it: bytes pass through, nothing is decoded. */
+/** The method of the bench as grpc-js requires it: bytes pass through, nothing is decoded. */
 const SHOULD_RATE_LIMIT = {
   path: RATE_LIMIT_PATH,
   requestStream: false,

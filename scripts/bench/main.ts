@@ -21,7 +21,7 @@ import { measureWebhooks } from "./webhooks.ts";
 /** Repetitions of the measurements that take no load. */
 const REPETITIONS = 101;
 const QUICK_REPETITIONS = 11;
-/** The tools that a part needs beside Deno. */
+/** The tools that a part needs next to Deno. */
 const TOOLS: Readonly<Partial<Record<PartName, readonly Tool[]>>> = {
   keys: ["redis-server"],
   hot: ["redis-server"],

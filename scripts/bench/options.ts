@@ -49,7 +49,7 @@ export interface BenchOptions {
 const QUICK = { rounds: 1, seconds: 0.5, warmUpSeconds: 0.3 } as const;
 const WHOLE = { rounds: 3, seconds: 1, warmUpSeconds: 0.3 } as const;
 
-/** Reads the flags of the bench; throws `RangeError` or `TypeError` that says what would be right. */
+/** Reads the flags of the bench; throws `RangeError` or `TypeError` that says what is expected. */
 export function readBenchOptions(args: string[]): BenchOptions {
   const { values } = parseArgs({
     args,

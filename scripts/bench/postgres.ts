@@ -16,7 +16,7 @@ import { deliveriesPerSecond, ENDPOINTS, triggersPerSecond } from "./webhooks.ts
 const CONNECTIONS = 10;
 /** The yardstick takes such a part of the time that a load takes. */
 const YARDSTICK_SHARE = 2;
-/** Amounts of the measurement, and of the one before it, which warms the processes. */
+/** Amounts of the measurement, and of the previous one it, which warms the processes. */
 const WHOLE = { triggers: 2_000, events: 40, warmUpTriggers: 1_500, warmUpEvents: 10 } as const;
 const QUICK = { triggers: 100, events: 2, warmUpTriggers: 10, warmUpEvents: 1 } as const;
 
@@ -64,7 +64,7 @@ interface Round {
   readonly rates: Readonly<Record<StoreName, Rates>>;
 }
 
-/** Measures triggers and deliveries on one PostgreSQL with one instance and with three, and beside it on a file. */
+/** Measures triggers and deliveries on one PostgreSQL with one instance and with three, and next to it on a file. */
 export async function measurePostgres(setup: LoadsSetup): Promise<PostgresOutcome> {
   const settings = { fsync: "on", autovacuum: "on", shared_buffers: "128MB" };
   await using server = await PostgresServer.start({ settings });

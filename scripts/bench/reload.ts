@@ -104,7 +104,7 @@ function longestSlice(lines: readonly string[]): number {
   return Math.max(0, ...lines.map((line) => Number(SLICE_LINE.exec(line)?.[1] ?? 0)));
 }
 
-/** Rules of a domain of their own, with limits that begin at `least`. */
+/** Rules of a separate domain, with limits that begin at `least`. */
 function manyRules(count: number, least: number): string {
   const rules = Array.from(
     { length: count },

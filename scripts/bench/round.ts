@@ -147,7 +147,7 @@ async function runOwn(target: Target, scenario: Scenario, options: RoundSetup & 
   });
 }
 
-/** Runs a generator in a process of its own; throws unless every call was answered, and rightly. */
+/** Runs a generator in its own process; throws unless every call was answered, and rightly. */
 export async function runGenerator(
   script: string,
   options: object,

@@ -55,11 +55,11 @@ function postgresText({ bareTransactions, connections, stores }: PostgresOutcome
     ...[store, wholeNumber(triggers), triggersToBare.toFixed(2)],
     ...[wholeNumber(deliveries), deliveriesToBare.toFixed(2)],
   ]);
-  return `The webhook service on PostgreSQL, beside ${
+  return `The webhook service on PostgreSQL, next to ${
     wholeNumber(bareTransactions)
   } bare transactions/s of two rows \
 each by the
-same client with ${connections} connections, and beside a file:
+same client with ${connections} connections, and next to a file:
 
 ${markdownTable(HEAD, rows)}`;
 }

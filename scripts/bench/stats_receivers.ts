@@ -1,5 +1,5 @@
 /**
- * Whoever takes the statistics and spans of a target while it is measured, in the process of the bench.
+ * Receivers of the statistics and spans of a target while it is measured, in the process of the bench.
  */
 import { createServer } from "node:http";
 

@@ -227,7 +227,7 @@ export class Targets {
 }
 
 /**
- * Weir in a process of its own with the rules of the bench and others, from its sources; it may not listen yet.
+ * Weir in its own process with the rules of the bench and others, from its sources; it may not listen yet.
  * `flags` are further ones of `deno run`.
  */
 export async function startBenchWeir(

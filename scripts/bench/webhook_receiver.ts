@@ -42,7 +42,7 @@ class Counter {
 }
 
 if (import.meta.main) {
-  // Receivers have machines of their own; here they must not take the time of what is measured.
+  // Receivers have their own machines; here they must not take the time of what is measured.
   lowerPriority();
   const counter = new Counter();
   // Connections are kept, as receivers do: `Deno.serve` ends one after each request that comes in two pieces.

@@ -32,7 +32,7 @@ interface BareLoad {
   readonly body: string;
 }
 
-/** Requests a second of a bare client on connections that are kept, so many at once. */
+/** Requests a second of a bare client on connections that are kept, so many at the same time. */
 export async function barePosts({ urls, requests, parallel, body }: BareLoad): Promise<number> {
   const agent = new Agent({ keepAlive: true, maxSockets: parallel });
   let left = requests;

@@ -6,15 +6,15 @@ import { bareCommits, barePosts } from "./webhook_yardsticks.ts";
 
 /** Number of endpoints. */
 export const ENDPOINTS = 50;
-/** Attempts of an endpoint that run at once, the default, over all endpoints. */
+/** Attempts of an endpoint that run at the same time, the default, over all endpoints. */
 const PARALLEL = 4 * ENDPOINTS;
 const TRIGGERS = 5_000;
 const QUICK_TRIGGERS = 200;
-/** Triggers that are sent at once. */
+/** Triggers that are sent at the same time. */
 const CALLERS = 64;
 const EVENTS = 100;
 const QUICK_EVENTS = 4;
-/** Deliveries a second beside the decisions. */
+/** Deliveries a second next to the decisions. */
 const DELIVERIES_PER_SECOND = 500;
 const DECISIONS_PER_SECOND = 5_000;
 const BODY = JSON.stringify({
@@ -40,7 +40,7 @@ export interface WebhookOutcome {
 
 type Round = Omit<WebhookOutcome, "decisionP99Ratio">;
 
-/** Measures triggers, deliveries and what deliveries do to decisions, with a yardstick beside each. */
+/** Measures triggers, deliveries and what deliveries do to decisions, with a yardstick next to each. */
 export async function measureWebhooks(setup: LoadsSetup): Promise<WebhookOutcome> {
   const rounds: Round[] = [];
   for (let number = 1; number <= setup.options.rounds; number++) {
@@ -87,7 +87,7 @@ async function measureOnce({ options, signal }: LoadsSetup): Promise<Round> {
       warmUpSeconds: options.warmUpSeconds,
       inFlight: 256,
     };
-    return (await runGenerator("load.ts", flags, { what: "decisions beside deliveries", signal })).p99Ms;
+    return (await runGenerator("load.ts", flags, { what: "decisions next to deliveries", signal })).p99Ms;
   };
   const decisionP99Ms = await paced();
   const stop = new AbortController();
@@ -105,7 +105,7 @@ async function measureOnce({ options, signal }: LoadsSetup): Promise<Round> {
   };
 }
 
-/** Makes a trigger and calls it so often, with a key of its own each time; answers how many were accepted a second. */
+/** Makes a trigger and calls it so often, with its own key each time; answers how many were accepted a second. */
 export async function triggersPerSecond(
   bench: WebhookBench,
   { name, count }: { readonly name: string; readonly count: number },

@@ -48,7 +48,7 @@ function checkPrivateKey(this: X509Certificate, key: KeyObject): boolean {
   return createPublicKey(key).export(options).equals(this.publicKey.export(options));
 }
 
-/** That release has names of its own for the curves of keys. */
+/** That release has its own names for the curves of keys. */
 function nameCurves(): void {
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   for (let at: object | null = privateKey; at !== null; at = Object.getPrototypeOf(at)) {

@@ -2,7 +2,7 @@ import type { Skip } from "./skips.ts";
 import { type FailedTest, topName } from "../../tests/harness/test_report.ts";
 import type { TestRun } from "../test/join_runs.ts";
 
-/** Longer names are told apart by so many letters: the expressions of the runner may not nest deeper. */
+/** Longer names differ in so many letters: the expressions of the runner may not nest deeper. */
 const MAX_LETTERS = 40;
 
 /** A position in the begins of names, by what follows it; a begin ends where nothing follows. */

@@ -59,7 +59,7 @@ export const SKIPS: readonly Skip[] = [
     },
   },
   {
-    reason: "the lock that stands in for FsFile.tryLockSync is not seen by the lock that the test takes",
+    reason: "the lock that replaces FsFile.tryLockSync is not seen by the lock that the test takes",
     tests: {
       "tests/integration/webhooks/store_files_test.ts": [
         "a process whose lock file is replaced stops its work while another process holds the new one",

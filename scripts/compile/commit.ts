@@ -5,9 +5,9 @@ const COMMIT_LINE = 'const COMMIT: string = "";';
 /** The commit of a working tree, such as `abc1234`, or `abc1234-dirty` where it was changed; absent without one. */
 export async function commitOf(root: string): Promise<string | undefined> {
   try {
-    // Nobody else's work in the same folder should find the index locked.
+    // Other work in the same folder must not find the index locked.
     const git = (...args: string[]) => runToEnd("git", ["--no-optional-locks", ...args], { cwd: root });
-    // A copy without a history of its own may stand within another one's.
+    // A copy without its own history may stand within another one's.
     const prefix = await git("rev-parse", "--show-prefix");
     if (prefix.stdout.trim() !== "") return undefined;
     const head = await git("rev-parse", "--short=7", "HEAD");

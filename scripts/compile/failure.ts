@@ -16,7 +16,7 @@ interface Ended {
 /** Options of a run to the end. */
 interface RunOptions {
   readonly cwd: string;
-  /** Beside the environment of this program. */
+  /** Next to the environment of this program. */
   readonly env?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
 }

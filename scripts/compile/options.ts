@@ -42,7 +42,7 @@ const FLAGS = {
   ...HELP_FLAGS,
 } as const;
 
-/** Reads the flags; absent when the usage is asked for. Throws `FlagError` that says what would be right. */
+/** Reads the flags; absent when the usage is asked for. Throws `FlagError` that says what is expected. */
 export function readCompileOptions(args: readonly string[]): CompileOptions | undefined {
   const { flags, rest } = parseFlags(args, FLAGS);
   if (flags["help"] === true || flags["h"] === true) return undefined;

@@ -77,7 +77,9 @@ async function checkContent(options: ProgramOptions): Promise<void> {
 }
 
 /** Options of a run check. */
-interface RunCheckOptions extends Pick<ProgramOptions, "base" | "signal"> {
+interface RunCheckOptions {
+  readonly base: string | undefined;
+  readonly signal?: AbortSignal;
   /** The line that `weir version` must print. */
   readonly version: string;
 }
@@ -108,7 +110,7 @@ function compileArgs({ target, output, content }: ProgramOptions): string[] {
     "--no-check",
     "--exclude-unused-npm",
     "--app-name=weir",
-    // Else the program reads V8 code from a file of the folder for temporary files, whoever wrote it.
+    // Else the program reads V8 code from a file of the folder for temporary files, with any owner.
     "--no-code-cache",
     `--output=${output}`,
     `--target=${target}`,
@@ -125,7 +127,7 @@ const DESCRIPTION = '{"argv":[';
 /** Those of the files whose bytes are not in a program. */
 function missingFiles(program: Uint8Array<ArrayBuffer>, files: readonly string[]): string[] {
   const embedded = embeddedIn(program);
-  // Files stand there nearly in their order, so the next one is looked for behind the one before it.
+  // Files stand there nearly in their order, so the next one is looked for behind the previous one it.
   let from = 0;
   return files.filter((file) => {
     const wanted = Deno.readFileSync(file);

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 
-/** The file with the sums of the programs beside it, as `sha256sum --check` reads it. */
+/** The file with the sums of the programs next to it, as `sha256sum --check` reads it. */
 export const SUMS_FILE = "SHA256SUMS";
 
 const LINE = /^[0-9a-f]{64} {2}(.+)$/;

@@ -37,7 +37,7 @@ export interface PicturedRun {
   readonly mostInFlight: number;
 }
 
-/** Decides on the same traffic under one algorithm, by the service with counters in memory and a clock of its own. */
+/** Decides on the same traffic under one algorithm, by the service with counters in memory and its own clock. */
 export async function runTraffic(algorithm: PicturedAlgorithm): Promise<PicturedRun> {
   const rules = `domain: picture\ndescriptors:\n- { key: user, rate_limit: ${ALGORITHM_RULES[algorithm]} }\n`;
   await using fixture = new ServiceFixture({ files: { "picture.yaml": rules }, at: START_SECONDS });

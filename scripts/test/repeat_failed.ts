@@ -14,7 +14,7 @@ export interface Repeater {
 }
 
 /**
- * Repeats the failed tests of a run once, one file after the other with nothing else beside. A test that passes then is
+ * Repeats the failed tests of a run once, one file after the other and nothing else at the same time. A test that passes then is
  * unstable instead of failed. Nothing is repeated where a runner ended in the middle, or after many failures.
  */
 export async function repeatFailed(

@@ -31,7 +31,7 @@ export interface GroupOptions {
 const OUTPUT_MS = 10_000;
 const LAST_LINES = 200;
 
-/** Runs a group of tests in a process of its own, and ends it with all that it started when it takes too long. */
+/** Runs a group of tests in its own process, and ends it with all that it started when it takes too long. */
 export async function runGroup(group: TestGroup, options: GroupOptions): Promise<TestRun> {
   const { root, folder, args, env, isShown } = options;
   const reportPath = join(folder, `${group.name.replaceAll(/[ /]/g, "_")}.xml`);
@@ -79,7 +79,7 @@ async function endedInTime(
   } finally {
     overdue.removeEventListener("abort", interrupt);
     clearTimeout(kill);
-    // Nobody is there any more to end them.
+    // After this process nothing would end them.
     endProcesses(started);
   }
 }

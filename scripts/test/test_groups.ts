@@ -97,7 +97,7 @@ export function isUnit(place: string): boolean {
   return UNIT_PLACES.some((unit) => place === unit || place.startsWith(`${unit}/`));
 }
 
-/** The tasks whose tests, with programs of their own, are among these paths from the root. */
+/** The tasks whose tests, with their own programs, are among these paths from the root. */
 export function ownTasks(places: readonly string[]): readonly OwnTask[] {
   return OWN_TASKS.filter((task) => places.some((place) => `${place}/`.startsWith(`tests/${task}/`)));
 }

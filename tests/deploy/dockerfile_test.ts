@@ -79,7 +79,7 @@ Deno.test("weir.sh is executable, and fetches nothing", async () => {
   ]);
 });
 
-/** Where a health check stands: that of the image, and that of compose. */
+/** The places of health checks: the image, and compose. */
 const HEALTH_CHECKS: Readonly<Record<string, () => Promise<readonly string[]>>> = {
   async "the image"() {
     const instruction = (await dockerInstructions()).find((line) => line.startsWith("HEALTHCHECK ")) ?? "";

@@ -18,7 +18,7 @@ async function panels(): Promise<readonly Panel[]> {
   return JSON.parse(await Deno.readTextFile(FILE)).panels;
 }
 
-Deno.test("dashboard: panels have ids of their own, do not overlap, and say what they show", async () => {
+Deno.test("dashboard: panels have their own ids, do not overlap, and say what they show", async () => {
   const all = await panels();
   assertEquals(new Set(all.map(({ id }) => id)).size, all.length);
   const cells = all.flatMap(({ gridPos: { x, y, w, h } }) => {

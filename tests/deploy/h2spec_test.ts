@@ -10,7 +10,7 @@ import { makeCertificates, pairOf } from "../harness/certificates.ts";
 import { ChildProcess } from "../harness/child_process.ts";
 import { needs, requireTool } from "../harness/tools.ts";
 
-/** How long a case may wait for an answer, in seconds: a busy machine is no failure. */
+/** The limit of a case for an answer, in seconds: a busy machine is no failure. */
 const TIMEOUT_SECONDS = 20;
 
 const RUNS: readonly (readonly [name: string, tls: boolean, flags: readonly string[], cases: number])[] = [

@@ -173,7 +173,7 @@ function roundTrips(within: string): Series[] {
   return [[bucket("0.05"), within], [bucket("0.1"), "0+100x30"], [bucket("+Inf"), "0+100x30"]];
 }
 
-/** Calls of triggers a minute by their result, beside a hundred that were accepted. */
+/** Calls of triggers a minute by their result, next to a hundred that were accepted. */
 function triggers(results: Readonly<Record<string, number>>): Series[] {
   return Object.entries({ accepted: 100, unavailable: 0, failed: 0, ...results }).map(([result, calls]) => [
     `${WEBHOOKS}_triggers{result="${result}"}`,

@@ -35,7 +35,7 @@ const AUTHORITIES = "receivers";
 /** Long enough for an endpoint to be failing for some seconds. */
 const DISABLE_AFTER = "10s";
 const STORE_MAX_BYTES = 2_000_000;
-/** What an error outside of every handler is thrown by. */
+/** A module that throws an error outside of every handler. */
 const THROWS = "data:application/javascript," + encodeURIComponent(
   'Deno.addSignalListener("SIGUSR2", () => { throw new Error("injected by a test"); });',
 );

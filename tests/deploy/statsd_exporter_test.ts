@@ -33,8 +33,11 @@ for (const [name, env, metric, rest] of EXPORTED) {
     async fn() {
       await using exporter = await startStatsdExporter();
       const { settings } = readSettings({
-        ...{ BACKEND_TYPE: "memory", STATS_FLUSH_INTERVAL: "20ms", PUSH_STATS_HOST: "127.0.0.1" },
-        ...{ PUSH_STATS_PORT: `${exporter.port}`, ...env },
+        BACKEND_TYPE: "memory",
+        STATS_FLUSH_INTERVAL: "20ms",
+        PUSH_STATS_HOST: "127.0.0.1",
+        PUSH_STATS_PORT: `${exporter.port}`,
+        ...env,
       });
       const store = new StatsStore(100);
       const { logger } = warningLog();

@@ -7,9 +7,9 @@ import { needs } from "../harness/tools.ts";
 const COMMAND = "/usr/local/bin/weir";
 /** An instance of the template stands for all of them. */
 const UNITS = { "weir.service": "weir.service", "weir@.service": "weir@0.service" } as const;
-/** What `systemd-analyze security` finds at most, of 100 tenths; a unit without any sandbox has 96. */
+/** The most exposure that `systemd-analyze security` may find, of 100 tenths; a unit without any sandbox has 96. */
 const MOST_EXPOSURE = 20;
-/** What both have to say alike, but for the instance. */
+/** The lines that may differ between the two units. */
 const OWN_LINES = ["Description", "Environment", "RuntimeDirectory", "RuntimeDirectoryMode"];
 
 for (const [file, unit] of Object.entries(UNITS)) {

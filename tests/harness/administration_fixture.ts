@@ -22,7 +22,7 @@ export interface RunOptions {
   readonly stop?: AbortSignal;
   /** Folder for a token; one that does not exist when absent. */
   readonly folder?: string;
-  /** Told of each line as it is printed. */
+  /** Receives each line as it is printed. */
   readonly onLine?: (line: string) => void;
   /** The time; when absent it stands still, so that no limit strikes. */
   readonly clock?: Clock;
@@ -86,7 +86,7 @@ export interface Got {
   readonly body: string;
 }
 
-/** An answer that a test wants to be given. */
+/** An answer that a test orders. */
 export interface Given {
   readonly status?: number;
   readonly body?: string;

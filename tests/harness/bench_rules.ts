@@ -63,7 +63,7 @@ interface BenchCallsOptions {
   readonly keys: number;
   /** Keys a call, each with a descriptor for every rule of the load. */
   readonly batch: number;
-  /** Each key is this many further than the one before it. */
+  /** Each key is this many further than the previous one it. */
   readonly stride: number;
   /** The number of the first key; 0 when absent. */
   readonly firstKey?: number;

@@ -3,7 +3,7 @@ import { ChildProcess } from "./child_process.ts";
 import type { RedisTls } from "./redis_server.ts";
 import { requireTool } from "./tools.ts";
 
-/** A certificate in PEM, and its private key beside it. */
+/** A certificate in PEM, and its private key next to it. */
 export interface CertificateFiles {
   readonly certFile: string;
   readonly keyFile: string;
@@ -13,7 +13,7 @@ export interface CertificateFiles {
 interface IssueOptions {
   /** Subject names such as `DNS:localhost,IP:127.0.0.1`; none for a client. */
   readonly names?: string;
-  /** Of the two authorities, the one that nobody was told to trust. */
+  /** Of the two authorities, the one that no client trusts. */
   readonly byOther?: boolean;
   /** For how many days it is valid; 30 when absent, since the service is degraded two weeks before the end. */
   readonly days?: number;
@@ -110,7 +110,7 @@ export class Certificates implements AsyncDisposable {
 
   async #makeAuthority(name: string): Promise<void> {
     const { certFile, keyFile } = this.#files(name);
-    // A subject of its own, so that the two are not taken for one another.
+    // Its own subject, so that the two are not taken for one another.
     const subject = ["-subj", `/CN=${name}`, "-addext", "keyUsage=critical,keyCertSign,cRLSign"];
     await this.#openssl([...NEW_KEY, "-days", "30", ...subject, "-keyout", keyFile, "-out", certFile]);
   }

@@ -121,7 +121,7 @@ export class ChildProcess implements AsyncDisposable {
     try {
       this.#child.kill(signal);
     } catch (error) {
-      // Between its end and the moment that we hear of it there is nobody left to signal.
+      // Between its end and the moment that we hear of it no process is left to signal.
       if (!(error instanceof TypeError || error instanceof Deno.errors.NotFound)) throw error;
     }
   }

@@ -119,7 +119,7 @@ export class ClientBed {
     return { bed, client, call };
   }
 
-  /** Sends bytes of the server, each part in a read of its own. */
+  /** Sends bytes of the server, each part in its own read. */
   send(...parts: readonly Uint8Array[]): void {
     for (const part of parts) this.socket.push(part.slice());
   }

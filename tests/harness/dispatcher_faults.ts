@@ -8,7 +8,7 @@ const EVENTS = 15;
 const ENDPOINTS = 4;
 const STEP_MS = 250;
 const FAULTY_STEPS = 100;
-/** After the store is well, within a second. */
+/** After the store is healthy, within a second. */
 const PROMPT_STEPS = 4;
 /** More than all leases and retries take once the store and the receivers are well. */
 const WELL_STEPS = 4_000;
@@ -82,7 +82,7 @@ export async function deliverThroughFaults(seed: number): Promise<void> {
   }
   const items = await all();
   assertEquals(items.map(({ state }) => state), Array(EVENTS * ENDPOINTS).fill("acknowledged"));
-  assertEquals(doubled, [], "none is out twice at once");
+  assertEquals(doubled, [], "none is out twice at the same time");
   for (const { id } of items) {
     const { attempts = [] } = await bed.store.read(findDelivery, id) ?? {};
     const results = attempts.map(({ result }) => result);

@@ -82,7 +82,7 @@ for (const name of ["importKey", "sign"]) {
   };
 }
 
-/** A store in a folder of its own, a clock that stands still, and dispatchers on them. */
+/** A store in its own folder, a clock that stands still, and dispatchers on them. */
 export class DispatcherBed implements AsyncDisposable {
   readonly clock = new FakeClock();
   readonly sender = new SenderDouble();

@@ -13,7 +13,7 @@ interface Starvation {
   /** The part of what the healthy endpoints were to have that they got. */
   readonly kept: number;
   readonly p99Ms: number;
-  /** The attempts that endpoints which hang had at once, in the first half and in the last second. */
+  /** The attempts that endpoints which hang had at the same time, in the first half and in the last second. */
   readonly hanging: { readonly first: number; readonly last: number };
 }
 

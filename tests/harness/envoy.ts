@@ -3,7 +3,7 @@ import { ChildProcess } from "./child_process.ts";
 import { requireTool } from "./tools.ts";
 import { until } from "./until.ts";
 
-// Two of them at once share nothing without hot restart, so no base id has to be told apart.
+// Two of them at the same time share nothing without hot restart, so no base id has to differ.
 const FLAGS = ["--disable-hot-restart", "--concurrency", "1", "--log-level", "warning"];
 
 /** Checks a configuration without starting it; answers what is wrong with it, or nothing. */

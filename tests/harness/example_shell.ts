@@ -19,7 +19,7 @@ const BLOCK_TIMEOUT_MS = 300_000;
 /** A private network, private mounts and private processes, which end with the first of them. */
 const NAMESPACES = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
 const WAYS = [NAMESPACES, ["--map-root-user", ...NAMESPACES]];
-/** Stands in for `npx -y deno@VERSION`. */
+/** Replaces `npx -y deno@VERSION`. */
 const NPX = `sh -c '[ "$1" = -y ] && shift 2 && exec deno "$@"' npx`;
 /** Writes into the repository go to a file system in memory; files of an earlier start task are not there. */
 const SET_UP = [

@@ -19,7 +19,7 @@ interface GrpcAnswer {
 /** Path of the one method that decides. */
 export const SHOULD_RATE_LIMIT = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
-/** Far above what an answer takes: 10,000 calls may have been made at once. */
+/** Far above what an answer takes: 10,000 calls may have been made at the same time. */
 const DEADLINE_MS = 120_000;
 const toBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes);
 const asBytes = (bytes: Buffer): Uint8Array => bytes;
@@ -85,7 +85,7 @@ export class GrpcClient implements Disposable {
     return streamAnswer(call, onMessage);
   }
 
-  /** Messages both ways: all requests are sent at once, and the stream ends when all are answered. */
+  /** Messages both ways: all requests are sent at the same time, and the stream ends when all are answered. */
   async bidi(path: string, requests: readonly Uint8Array[]): Promise<GrpcAnswer> {
     const call = this.#client.makeBidiStreamRequest(path, toBuffer, asBytes);
     const answer = streamAnswer(call, () => {});

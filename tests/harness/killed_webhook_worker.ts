@@ -6,7 +6,7 @@ import { type KillPoint, STOPPING, type WebhookFaults } from "./webhook_faults.t
 /** A message of a test to the worker, in addition to those of the main thread. */
 export type FaultMessage =
   | { readonly type: "faults"; readonly faults: WebhookFaults }
-  /** Throws where nobody catches it. */
+  /** Throws outside of every handler. */
   | { readonly type: "throw" }
   /** Skips some time of the work, where the faults say that it may be skipped. */
   | { readonly type: "hurry"; readonly ms: number };
@@ -46,7 +46,7 @@ function pass(point: KillPoint): void {
   if (stop?.at === point && ++times.stop === stop.nth) {
     console.error(STOPPING);
     Deno.kill(Deno.pid, "SIGSTOP");
-    // Another thread may take the signal, and this one would go on until it is told of it.
+    // Another thread may take the signal, and this one would go on until it is notified.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, STOP_REACHES_ALL_MS);
   }
   if (kill?.at === point && ++times.kill >= kill.nth) Deno.kill(Deno.pid, "SIGKILL");

@@ -24,9 +24,9 @@ class ReportedFacts implements LimitEventSink {
 type Handle = (request: Uint8Array) => Promise<Uint8Array | string>;
 
 /** Options of a pair: the cache is created for each of the two. */
-type PairOptions = Omit<ServiceFixtureOptions, "cache"> & {
+interface PairOptions extends ServiceFixtureOptions {
   readonly createCache: (clock: FakeClock) => CounterCache;
-};
+}
 
 /**
  * Two services with equal rules, clocks and caches. One recognizes requests by their bytes and the other reads each of

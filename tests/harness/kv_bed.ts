@@ -9,7 +9,7 @@ export function testKv(name: string, run: (redis: RedisDatabase) => Promise<void
   testWith(name, () => shared.database(), run);
 }
 
-/** A test with a redis-server of its own, which it may stop, pause and configure. */
+/** A test with its own redis-server, which it may stop, pause and configure. */
 export function testRedis(
   name: string,
   run: (redis: RedisServer) => Promise<void>,

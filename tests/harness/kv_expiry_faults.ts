@@ -49,7 +49,7 @@ export async function runExpiryFaults(options: ExpiryFaultOptions): Promise<void
         await calls;
       },
       async () => {
-        // What was sent counts once the server goes on, and nobody waits for the reply any more.
+        // What was sent counts once the server goes on, and nothing waits for the reply any more.
         for (const server of primaries) server.pause();
         await burst(cache, pick);
         for (const server of primaries) server.resume();

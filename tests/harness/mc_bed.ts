@@ -34,7 +34,7 @@ export async function withMc(
   }
 }
 
-/** A test with servers of its own and one connected cache over them, in the order of their ports. */
+/** A test with its own servers and one connected cache over them, in the order of their ports. */
 export function testMc(
   servers: number,
   name: string,

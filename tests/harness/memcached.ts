@@ -32,7 +32,7 @@ export class Memcached extends CacheServer {
   readonly #isSecure: boolean;
 
   constructor(port: number, options: MemcachedOptions) {
-    // It refuses to run as root unless it is told so.
+    // It refuses to run as root unless an option allows it.
     const user = Deno.uid() === 0 ? ["-u", "root"] : [];
     const network = ["-l", "127.0.0.1", "-p", String(port), "-U", "0", "-t", "1", ...user];
     const args = [...network, ...tlsArgs(options.tls), ...options.args ?? []];
@@ -40,7 +40,7 @@ export class Memcached extends CacheServer {
     this.#isSecure = options.tls !== undefined;
   }
 
-  /** Sends one line over a plain connection of its own and answers the lines that come back. */
+  /** Sends one line over its own plain connection and answers the lines that come back. */
   async command(line: string): Promise<string[]> {
     const text = await this.#exchange(`${line}\r\n${NOTHING.command}`, NOTHING.answer);
     return text.slice(0, -NOTHING.answer.length).trimEnd().split("\r\n");
@@ -107,6 +107,6 @@ export class Memcached extends CacheServer {
 function tlsArgs(tls: MemcachedTls | undefined): string[] {
   if (tls === undefined) return [];
   const files = `ssl_chain_cert=${tls.certFile},ssl_key=${tls.keyFile},ssl_ca_cert=${tls.authorityFile}`;
-  // 2: whoever shows no certificate of the authority is not let in.
+  // 2: a client without a certificate of the authority is refused.
   return ["-Z", "-o", `${files},ssl_verify_mode=2`];
 }

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { Pool } from "../../src/net/pool.ts";
-import { type KvAddressOptions, parseKvAddress } from "../../src/cache/kv/address.ts";
+import { parseKvAddress } from "../../src/cache/kv/address.ts";
 import { KvCache } from "../../src/cache/kv/cache.ts";
 import { KvCluster, type KvClusterOptions } from "../../src/cache/kv/cluster/cluster.ts";
 import type { KvConnection } from "../../src/cache/kv/connection.ts";
@@ -17,21 +17,18 @@ import { handled } from "./handled.ts";
 const PATIENCE_MS = 30_000;
 
 /** Options of an open kv. */
-export interface OpenKvOptions extends
-  Partial<
-    Pick<
-      KvNodeOptions,
-      | "poolSize"
-      | "onEmpty"
-      | "onEmptyWaitMs"
-      | "windowMs"
-      | "timeoutMs"
-      | "onConnection"
-      | "clock"
-      | "roundTrip"
-    >
-  >,
-  Pick<KvAddressOptions, "auth" | "sentinelAuth" | "tls"> {
+export interface OpenKvOptions {
+  readonly poolSize?: number;
+  readonly onEmpty?: KvNodeOptions["onEmpty"];
+  readonly onEmptyWaitMs?: number;
+  readonly windowMs?: number;
+  readonly timeoutMs?: number;
+  readonly onConnection?: (connected: boolean, reason: string) => void;
+  readonly clock?: Clock;
+  readonly roundTrip?: (ms: number) => void;
+  readonly auth?: string | undefined;
+  readonly sentinelAuth?: string | undefined;
+  readonly tls?: boolean;
   readonly type?: "single" | "sentinel";
   readonly tlsFiles?: TlsFiles;
 }

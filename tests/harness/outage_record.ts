@@ -31,7 +31,7 @@ export interface OutageFacts {
   readonly faults: Readonly<Record<string, number>>;
 }
 
-/** The one refusal that is right while the cache is away. */
+/** The one refusal that is right while the cache is unavailable. */
 const UNAVAILABLE = "UNAVAILABLE";
 /** Different texts of faults that are kept; the rest is counted together. */
 const MAX_FAULT_TEXTS = 20;
@@ -45,7 +45,7 @@ export class OutageRecord implements CallRecord {
   #firstOkAt: number | undefined;
   #lastRefusedAt: number | undefined;
 
-  /** A phase begins at `now`, and the one before it ends. */
+  /** A phase begins at `now`, and the previous one it ends. */
   enter(phase: Phase, now: number): void {
     this.#endPhase(now);
     this.#now = { phase, seconds: 0, ok: 0, refused: 0, longestMs: 0, leastMb: 0, mostMb: 0 };

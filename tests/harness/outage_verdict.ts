@@ -7,7 +7,7 @@ interface OutageLimits {
   readonly rate: number;
   /** The longest time of a call. */
   readonly callMs: number;
-  /** More resident memory while the cache is away than at most before. */
+  /** More resident memory while the cache is unavailable than at most before. */
   readonly growthMb: number;
   /** From the return of the cache until every call is answered OK again. */
   readonly recoveryMs: number;

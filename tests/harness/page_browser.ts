@@ -24,7 +24,7 @@ const WATCH = `
   });
 `;
 
-/** Makes steps of a test, each of which wants the one before it: the first that fails is the last. */
+/** Makes steps of a test, each of which requires the previous one: the first that fails is the last. */
 export function stepsOf(t: Deno.TestContext): (name: string, run: () => Promise<void>) => Promise<void> {
   return async (name, run) => {
     if (!await t.step(name, run)) throw new Error(`Cannot go on: "${name}" has failed`);
@@ -50,7 +50,7 @@ export class PageBrowser implements AsyncDisposable {
     return new PageBrowser(await chromium.connectOverCDP(endpoint, options));
   }
 
-  /** Opens a page in a profile of its own. */
+  /** Opens a page in its own profile. */
   async open(url: string, look: LookOptions = {}): Promise<OpenedPage> {
     const { width = 1280, height = 860, scheme = "dark" } = look;
     const context = await this.#browser.newContext({
@@ -116,7 +116,7 @@ export class OpenedPage implements AsyncDisposable {
     await this.page.locator(".live .word").getByText(text).waitFor();
   }
 
-  /** Has the live metrics connect at once where they wait to, or were stopped by a click that came too late. */
+  /** Has the live metrics connect immediately where they wait to, or were stopped by a click that came too late. */
   async connectNow(): Promise<void> {
     const go = this.page.locator(".live button").filter({ hasText: /^(?:Now|Start)$/ });
     // What the button does may change while it is being clicked.

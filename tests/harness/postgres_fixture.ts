@@ -37,7 +37,7 @@ export const postgres = {
   },
 };
 
-/** Registers tests that have a server of their own each, which they may stop and kill. */
+/** Registers tests that have their own server each, which they may stop and kill. */
 export const ownPostgres = {
   test(name: string, run: (server: PostgresServer) => Promise<void>): void {
     needing("postgres").test(name, async () => {

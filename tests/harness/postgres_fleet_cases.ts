@@ -24,7 +24,7 @@ import { erasePayload } from "../../src/webhooks/store/operations/events.ts";
 import { commitExecution } from "../../src/webhooks/store/operations/executions.ts";
 import type { ClaimedDelivery, WebhookStore } from "../../src/webhooks/store/store.ts";
 
-/** Several stores on one empty database, each as a process of its own would have it. */
+/** Several stores on one empty database, each as its own process would have it. */
 interface Fleet {
   readonly url: string;
   readonly stores: readonly WebhookStore[];
@@ -65,7 +65,7 @@ export const FLEET_CASES: Readonly<Record<string, FleetCase>> = {
       await Promise.all(Array.from({ length: 20 * times }, (_, index) => addEvent(of(index))));
       const groups = await Promise.all(stores.map(async (store, index) => {
         const claims: ClaimedDelivery[] = [];
-        // Each names the endpoints in an order of its own.
+        // Each names the endpoints in its own order.
         const wanted = [...to.slice(index * 5), ...to.slice(0, index * 5)];
         for (;;) {
           const more = await claim(store, wanted, { max: 5 });
@@ -82,7 +82,7 @@ export const FLEET_CASES: Readonly<Record<string, FleetCase>> = {
       assertEquals(unique(claims.map(({ claimId }) => claimId)), 400 * times);
     },
   },
-  "an endpoint never has more claims than its concurrency, whoever claims": {
+  "an endpoint never has more claims than its concurrency, from all processes": {
     stores: 3,
     run: async ({ stores, of }, times) => {
       const [narrow, wide] = [await addEndpoint(of(0), { concurrency: 4 }), await addEndpoint(of(0))];
@@ -116,7 +116,7 @@ export const FLEET_CASES: Readonly<Record<string, FleetCase>> = {
         }
       };
       await Promise.all([...stores, ...stores].map(worker));
-      assert(Math.max(most, ...seen) <= 4, `${Math.max(most, ...seen)} at once`);
+      assert(Math.max(most, ...seen) <= 4, `${Math.max(most, ...seen)} at the same time`);
       const [first] = await claim(of(0), [wide], { max: 1 });
       if (first !== undefined) await of(0).write(releaseClaims, [first.claimId], NOW);
     },
@@ -232,7 +232,7 @@ export const FLEET_CASES: Readonly<Record<string, FleetCase>> = {
       }
     },
   },
-  "of suspects one is claimed at a time, whoever claims": {
+  "of suspects one is claimed at a time, by any process": {
     stores: 3,
     run: async ({ stores, of }) => {
       await saveVersion(of(0));

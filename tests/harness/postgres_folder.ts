@@ -22,7 +22,7 @@ const INIT_ARGS = [
   ...["--auth-local=trust", "--auth-host=scram-sha-256"],
 ];
 
-/** A program of PostgreSQL, beside the server; in a folder of the PATH may be a link to the server alone. */
+/** A program of PostgreSQL, next to the server; in a folder of the PATH may be a link to the server alone. */
 export function postgresProgram(name: string): string {
   return join(dirname(Deno.realPathSync(requireTool("postgres"))), name);
 }

@@ -43,7 +43,7 @@ import type { ClaimedDelivery, WebhookStore } from "../../src/webhooks/store/sto
 const STORES = 4;
 const WORKERS = 16;
 
-/** Has several stores on this empty database do a mixture of everything at once: the rules hold, and none of it fails. */
+/** Has several stores on this empty database do a mixture of everything at the same time: the rules hold, and none of it fails. */
 export async function mixEverything(
   url: string,
   { rounds, seed }: { readonly rounds: number; readonly seed: number },

@@ -15,7 +15,7 @@ export interface RawClientOptions {
   readonly tls?: boolean;
 }
 
-/** A peer on a real socket that sends whatever bytes it is told to, and takes note of the frames that come. */
+/** A peer on a real socket that sends the bytes that a test names, and takes note of the frames that come. */
 export class RawClient implements AsyncDisposable {
   /** The frames that came, without window updates. */
   readonly lines: string[] = [];

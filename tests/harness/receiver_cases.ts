@@ -169,7 +169,7 @@ const TABLE: readonly (readonly [name: string, options: VerifyOptions, expected:
   ["two secrets that are wrong", { ...REQUEST, secrets: ["whsec_bmV3", "whsec_b2xk"] }, WRONG],
   ["a secret without its prefix", { ...REQUEST, secrets: ["c2VjcmV0"] }, WRONG],
   ["a secret that was decoded", { ...REQUEST, secrets: ["secret"] }, WRONG],
-  ["an empty secret beside", { ...REQUEST, secrets: ["", SECRET] }, OK],
+  ["an empty secret among others", { ...REQUEST, secrets: ["", SECRET] }, OK],
   ["an empty secret", { ...REQUEST, secrets: [""] }, NO_SECRET],
   ["no secret", { ...REQUEST, secrets: [] }, NO_SECRET],
   // Time, both edges included.
@@ -206,7 +206,7 @@ const TABLE: readonly (readonly [name: string, options: VerifyOptions, expected:
     .map((text) =>
       [`the timestamp ${JSON.stringify(text)}`, withHeader("x-svc-timestamp", text), NO_TIME] as const
     ),
-  // Two things wrong at once: time goes before signature.
+  // Two things wrong at the same time: time goes before signature.
   ["late, and wrong", { ...at(301), body: "" }, far("too_old", 301)],
 ];
 

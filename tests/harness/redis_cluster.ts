@@ -159,7 +159,7 @@ export class RedisCluster implements AsyncDisposable {
     await this.node(index).kill();
   }
 
-  /** Puts the replica of a primary in its place at once: it would be long until the others missed it. */
+  /** Puts the replica of a primary in its place immediately: it would be long until the others missed it. */
   async takeOver(index: number): Promise<void> {
     await this.node(index + this.#primaries).command("CLUSTER", "FAILOVER", "TAKEOVER");
   }

@@ -18,7 +18,7 @@ interface RedisCommandOptions {
 /** After this a command has failed. */
 const TIMEOUT_MS = 30_000;
 
-/** Sends one command to 127.0.0.1 over a connection of its own. Throws what the server calls an error. */
+/** Sends one command to 127.0.0.1 over its own connection. Throws what the server calls an error. */
 export async function redisCommand(
   args: readonly string[],
   options: RedisCommandOptions,
@@ -27,7 +27,7 @@ export async function redisCommand(
   return reply;
 }
 
-/** The same with many commands that are written all at once, their replies in order. */
+/** The same with many commands that are written all at the same time, their replies in order. */
 export async function redisCommands(
   commands: readonly RedisCommand[],
   { port, password, database }: RedisCommandOptions,
@@ -76,7 +76,7 @@ function plainReply(reply: unknown): RedisReply {
   return typeof reply === "number" || reply === null ? reply : String(reply);
 }
 
-/** Writes all of it, however little the connection takes at once. */
+/** Writes all of it, however little the connection takes in one write. */
 export async function writeAll(connection: Deno.Conn, bytes: Uint8Array): Promise<void> {
   for (let sent = 0; sent < bytes.length;) sent += await connection.write(bytes.subarray(sent));
 }

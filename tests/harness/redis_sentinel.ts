@@ -164,7 +164,7 @@ export class RedisSentinel implements AsyncDisposable {
     return this.#options.certificates === undefined ? server.port : server.tlsPort;
   }
 
-  /** A server or a sentinel: TLS where it is asked for, on a port of its own. */
+  /** A server or a sentinel: TLS where it is asked for, on its own port. */
   async #start(options: RedisOptions): Promise<RedisServer> {
     const { certificates } = this.#options;
     if (certificates === undefined) return await startRedis(options);
@@ -185,7 +185,7 @@ export class RedisSentinel implements AsyncDisposable {
   async #startSentinel(primary: RedisServer, index: number): Promise<void> {
     const { password, sentinelPassword } = this.#options;
     const login = (name: string, word?: string) => word === undefined ? [] : [`sentinel ${name} ${word}`];
-    // A sentinel rewrites its file, so that each needs one of its own.
+    // A sentinel rewrites its file, so that each needs a separate one.
     const configFile = join(this.#folder, `sentinel_${index}.conf`);
     const lines = [
       `sentinel monitor ${PRIMARY_NAME} 127.0.0.1 ${this.#clientPort(primary)} 2`,

@@ -13,7 +13,7 @@ export interface RedisOptions {
   readonly configFile?: string;
   /** Further arguments of redis-server, such as `["--requirepass", "secret"]`. */
   readonly args?: readonly string[];
-  /** Listen for TLS on a port of its own as well. */
+  /** Listen for TLS on its own port as well. */
   readonly tls?: RedisTls;
   /** Its output goes nowhere, as that of a server which outlives a test must. */
   readonly isSilent?: boolean;
@@ -64,7 +64,7 @@ export class RedisServer extends CacheServer {
     this.#password = password === -1 ? undefined : extra[password + 1];
   }
 
-  /** Sends one command over a connection of its own; lists come back with a line for each element. */
+  /** Sends one command over its own connection; lists come back with a line for each element. */
   async command(...args: readonly (string | number)[]): Promise<RedisReply> {
     return await redisCommand(args.map(String), { port: this.port, password: this.#password });
   }

@@ -15,7 +15,7 @@ const REQUEST = encodeRateLimitRequest({
   descriptors: [{ entries: [{ key: "user", value: "bob" }] }, { entries: [{ key: "cart", value: "7" }] }],
 });
 
-/** Rules whose version stands in the limits of both descriptors. */
+/** Rules whose version is in the limits of both descriptors. */
 function rules(version: number): string {
   const limit = `{ unit: day, requests_per_unit: ${FIRST_LIMIT + version} }`;
   return `domain: shop
@@ -90,7 +90,7 @@ async function publish({ rulesFolder }: ReloadedWeir, version: number): Promise<
 }
 
 /**
- * Makes calls while the versions follow one another, each as soon as the one before it has been seen; every call has to
+ * Makes calls while the versions follow one another, each as soon as the previous one it has been seen; every call has to
  * be answered by one version, and every version has to be seen.
  */
 export async function reloadUnderLoad(weir: ReloadedWeir, { swaps, calls }: ReloadLoad): Promise<void> {

@@ -14,7 +14,7 @@ const CONNECT_MS = 30_000;
 const REFUSED = /^the server (?:closed the connection with NO_ERROR|reset the call with REFUSED_STREAM)/;
 
 /**
- * A connection of a client that does as RFC 9113 says when the server wants it to go: it sends nothing
+ * A connection of a client that does as RFC 9113 says when the server asks it to go: it sends nothing
  * more after the first GOAWAY, and knows from the last one which of its calls the server never began.
  */
 export class RestartConnection {

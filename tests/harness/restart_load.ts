@@ -70,7 +70,7 @@ export class FrameLoad extends RestartLoad {
     this.start(calls.map((each) => () => this.#keep(each)));
   }
 
-  /** One connection after the other, each for that many calls or as long as the server wants it. */
+  /** One connection after the other, each for that many calls or as long as the server keeps it. */
   async #keep(callsEach: number): Promise<void> {
     while (this.isGoing) {
       const connection = await RestartConnection.open(this.#address);
@@ -101,7 +101,7 @@ export class FrameLoad extends RestartLoad {
       this.retried++;
       connection = await this.#reopened();
     }
-    this.failures.push("refused, and nobody took it after that");
+    this.failures.push("refused, and never accepted after that");
   }
 
   async #reopened(): Promise<RestartConnection | undefined> {

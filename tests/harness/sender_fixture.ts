@@ -26,7 +26,7 @@ export function delivery(url: string, timeoutMs = 60_000): OutgoingDelivery {
   return { url, headers, body, timeoutMs };
 }
 
-/** Sends one delivery with a sender of its own; the receiver's date is left out, by a clock that stands still while the machine does. */
+/** Sends one delivery with its own sender; the receiver's date is left out, by a clock that stands still while the machine does. */
 export async function sendOnce(
   url: string,
   options: Partial<SenderOptions> & { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {},

@@ -11,7 +11,7 @@ import { makeWeirFolder, type WeirFolder } from "./weir_folder.ts";
 
 /** Options of a serve fixture. */
 export interface ServeFixtureOptions {
-  /** Settings beside those that keep it on free loopback ports, in memory, with the rules below. */
+  /** Settings next to those that keep it on free loopback ports, in memory, with the rules below. */
   readonly env?: Readonly<Record<string, string>>;
   /** Rule files by name, written into a folder of this service alone. */
   readonly rules?: Readonly<Record<string, string>>;
@@ -32,7 +32,7 @@ interface Host {
 }
 
 /**
- * The whole service in this process, on free ports, for tests that need no process of its own. Where `WEIR_BIN` names an
+ * The whole service in this process, on free ports, for tests that need no separate process. Where `WEIR_BIN` names an
  * executable, that is started, unless a clock or a worker is to be replaced.
  */
 export class ServeFixture implements AsyncDisposable {

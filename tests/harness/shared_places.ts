@@ -100,7 +100,7 @@ const CHROMIUM_ARGS = [
   "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4",
 ];
 
-/** Starts a Chromium without a window, in a profile of its own. */
+/** Starts a Chromium without a window, in its own profile. */
 async function startChromium() {
   await using stack = new AsyncDisposableStack();
   const folder = await Deno.makeTempDir({ prefix: "weir_chromium_" });

@@ -71,7 +71,7 @@ export class RedisDatabase implements AsyncDisposable {
     this.#number = number;
   }
 
-  /** Sends one command over a connection of its own; lists come back with a line for each element. */
+  /** Sends one command over its own connection; lists come back with a line for each element. */
   async command(...args: readonly (string | number)[]): Promise<RedisReply> {
     return await redisCommand(args.map(String), { port: this.port, database: this.#number });
   }

@@ -9,7 +9,7 @@ export interface Source {
   /** Path from the root of the project, such as `src/health.ts`. */
   readonly path: string;
   readonly text: string;
-  /** The text with spaces in place of comments and of what stands in strings and regular expressions. */
+  /** The text with spaces in place of comments and of the content of strings and regular expressions. */
   readonly code: string;
   /** The text with spaces in place of everything but comments. */
   readonly comments: string;
@@ -204,7 +204,7 @@ function skipType(code: string, start: number): number {
     if (character === "{" && !wantsOperand) return at;
     if (character === "{" || character === "(" || character === "[" || character === "<") {
       at = closing(code, at) + 1;
-      // Only the list of a function type's parameters is followed by an arrow of its own.
+      // Only the list of a function type's parameters is followed by an arrow.
       if (character === "(" && code.startsWith("=>", skipSpace(code, at))) at = skipSpace(code, at) + 2;
       wantsOperand = code.slice(at - 2, at) === "=>";
       continue;

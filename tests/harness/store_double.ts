@@ -13,7 +13,7 @@ export function instead<A extends readonly unknown[], T>(
   return { operation, run: (call, args) => run(call as () => Promise<T>, ...args as unknown as A) };
 }
 
-/** A store of which some operations are replaced, and some of its own methods. */
+/** A store of which some operations are replaced, and some of its methods. */
 export function storeWith(
   store: WebhookStore,
   replaced: readonly Replaced[],

@@ -8,7 +8,7 @@ import { until } from "./until.ts";
 import { findEvent } from "../../src/webhooks/store/operations/events.ts";
 import { findExecution } from "../../src/webhooks/store/operations/executions.ts";
 
-/** Kills whoever accepts events and executions, again and again: nothing that was answered is lost. */
+/** Kills processes that accept events and executions, again and again: nothing that was answered is lost. */
 export async function acceptWithKills(rounds: number, seed: number): Promise<void> {
   using folder = new StoreFolder();
   const random = seededRandom(seed);

@@ -52,7 +52,7 @@ interface FillOptions {
   readonly rows: number;
   /** From 0 to below 1. */
   readonly random: () => number;
-  /** Time that octet strings are at most; 300 when absent. */
+  /** Time that byte strings are at most; 300 when absent. */
   readonly bytes?: number;
   /** Further texts. */
   readonly texts?: readonly string[];
@@ -156,7 +156,7 @@ export function allRows(path: string): Readonly<Record<string, readonly string[]
   }
 }
 
-/** Texts are read as octets, since the client reads them to their first U+0000 only. */
+/** Texts are read as bytes, since the client reads them to their first U+0000 only. */
 function rowTexts(database: DatabaseSync, table: string): readonly string[] {
   const columns = database.prepare("SELECT name FROM pragma_table_xinfo(?)").all(table).map(({ name }) => {
     return `CASE typeof(${name}) WHEN 'text' THEN 'text ' || hex(${name}) WHEN 'blob' THEN hex(${name}) ELSE ${name} END

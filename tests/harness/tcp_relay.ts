@@ -55,7 +55,7 @@ export class TcpRelay implements AsyncDisposable {
 
   /**
    * `stall` takes connections and passes nothing on, in either direction, until `relay` lets everything
-   * go on; `refuse` closes new connections at once, `garbage` answers them with bytes of no protocol.
+   * go on; `refuse` closes new connections immediately, `garbage` answers them with bytes of no protocol.
    */
   setMode(mode: RelayMode): void {
     this.#mode = mode;

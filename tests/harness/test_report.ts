@@ -32,6 +32,8 @@ const MAX_UNSTABLE = 1;
 
 const TEST_CASE = /<testcase\b([^>]*?)(?:\/>|>(.*?)<\/testcase>)/gs;
 const FAILURE = /<(?:failure|error)\b([^>]*)/;
+/** A place of a stack that is in a test file; its path from the root. */
+const TEST_FRAME = /\bfile:\/\/\S*?\/(tests\/\S+?_test\.ts):\d/g;
 /** Of the error of a test; its whole text is in the output of its runner. */
 const MAX_REASON = 400;
 /** Between the name of a test and that of its step. */
@@ -45,13 +47,20 @@ export function readTestReport(xml: string): TestReport {
   const skipped: string[] = [];
   for (const [, attributes = "", body = ""] of xml.matchAll(TEST_CASE)) {
     const name = attribute(attributes, "name");
-    const file = attribute(attributes, "classname");
+    const file = fileOf(attribute(attributes, "classname"), body);
     const failure = FAILURE.exec(body);
     if (failure !== null) failed.push({ name, file, reason: reasonOf(failure[1] ?? "") });
     else if (/<skipped\b/.test(body)) skipped.push(`${name} (${file})`);
     else passed++;
   }
   return { passed, failed, unstable: [], skipped };
+}
+
+/** The file of a test: a helper registers tests of other files, which the stack of a failure names. */
+function fileOf(file: string, body: string): string {
+  if (file.endsWith("_test.ts")) return file;
+  const named = body.matchAll(TEST_FRAME).toArray().at(-1)?.[1];
+  return named === undefined ? file : `./${named}`;
 }
 
 /** The name of the test that a step belongs to; that of the test itself otherwise. */
@@ -75,7 +84,7 @@ export interface RunnerEnd {
   readonly strict: boolean;
 }
 
-/** The verdict on a run: lines to print, of which the last one counts, and whether all is well. */
+/** The verdict on a run: lines to print, of which the last one counts, and whether the run passed. */
 interface Verdict {
   readonly ok: boolean;
   readonly lines: readonly string[];

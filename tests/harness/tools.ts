@@ -43,10 +43,14 @@ export function needs(tools: readonly Tool[], name: string): { name: string; ign
   };
 }
 
-/** Registers tests that need programs: `needing("envoy").test("name", async () => { … })`. */
+/**
+ * Registers tests that need programs: `needing("envoy").test("name", async () => { … })`. The runner reports the
+ * caller of `Deno.test` as the place of a test, so a test that runs is registered by its own file.
+ */
 export function needing(
   ...tools: readonly Tool[]
 ): { test(name: string, run: (t: Deno.TestContext) => void | Promise<void>): void } {
+  if (tools.every(toolAvailable)) return Deno;
   return { test: (name, fn) => Deno.test({ ...needs(tools, name), fn }) };
 }
 
@@ -65,7 +69,7 @@ function ownPlaces(tool: Tool, entry: ToolEntry): readonly string[] {
   }
 }
 
-/** Debian keeps each release of PostgreSQL in a folder of its own, which no PATH has; the newest is the first. */
+/** Debian keeps each release of PostgreSQL in its own folder, which no PATH has; the newest is the first. */
 function postgresFolders(): string[] {
   const releases = entriesOf(POSTGRES_RELEASES, /^\d+$/);
   return releases.toSorted((a, b) => Number(basename(b)) - Number(basename(a))).map((folder) =>

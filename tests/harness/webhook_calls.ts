@@ -120,12 +120,12 @@ export abstract class WebhookCalls {
     };
   }
 
-  /** A figure of the webhook service, as its debug page shows it, such as `lost_claims`. */
-  async figure(name: string): Promise<number> {
+  /** A metric of the webhook service, as its debug page shows it, such as `lost_claims`. */
+  async metric(name: string): Promise<number> {
     const text = await (await fetch(`http://${this.debugAddress}/stats`)).text();
     const start = `ratelimit.webhooks.${name}: `;
     const line = text.split("\n").find((one) => one.startsWith(start));
-    if (line === undefined) throw new Error(`Cannot find the figure "${name}": the page does not show it`);
+    if (line === undefined) throw new Error(`Cannot find the metric "${name}": the page does not show it`);
     return Number(line.slice(start.length));
   }
 

@@ -10,7 +10,7 @@ interface FleetOptions {
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** Workflow files by name. */
   readonly workflows?: Readonly<Record<string, string>> | undefined;
-  /** Of a database whose server the test has itself; a server of its own is started when absent. */
+  /** Of a database whose server the test has itself; its own server is started when absent. */
   readonly address?: string | undefined;
 }
 
@@ -67,9 +67,9 @@ export class WebhookFleet extends WebhookCalls implements AsyncDisposable {
     return this.first.debugAddress;
   }
 
-  /** The server of its own. */
+  /** Its own server. */
   get server(): PostgresServer {
-    if (this.#server === undefined) throw new Error("Cannot use the server: the fleet has none of its own");
+    if (this.#server === undefined) throw new Error("Cannot use the server: it belongs to the test");
     return this.#server;
   }
 
@@ -85,7 +85,7 @@ export class WebhookFleet extends WebhookCalls implements AsyncDisposable {
     return member;
   }
 
-  /** Starts all at once, each with the faults of its place. */
+  /** Starts all at the same time, each with the faults of its place. */
   async start(start: WebhookStart = {}): Promise<void> {
     await Promise.all(this.members.map((_, n) => this.startMember(n, start)));
   }
@@ -110,7 +110,7 @@ export class WebhookFleet extends WebhookCalls implements AsyncDisposable {
     return (tries) => `${this.member(turn + tries - 1).base}/api/v1${path}`;
   }
 
-  /** Kills what runs, and the server of its own. */
+  /** Kills what runs, and its own server. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#stack.disposeAsync();
   }

@@ -13,7 +13,7 @@ type KillRound =
   | { readonly at: "outside"; readonly afterMs: number };
 
 /** Options of a kill rounds. */
-export interface KillRoundsOptions {
+interface KillRoundsOptions {
   readonly kills: number;
   readonly seed: number;
   /** Each comes at least once where there are as many kills. */
@@ -60,7 +60,7 @@ function killRounds({ kills, seed, points, works }: KillRoundsOptions, processes
 
 /**
  * Does so many pieces of work, some in each round, while one process after the other is killed, or of several each on
- * its own; those that run at the beginning are ended first, and such as nobody kills run at the end.
+ * its own; those that run at the beginning are ended first, and those without a kill run at the end.
  */
 export async function runKillRounds(
   weir: KilledProcesses,
@@ -73,7 +73,7 @@ export async function runKillRounds(
   const share = works / (options.kills + 1);
   const gate = new Gate();
   const lanes = Promise.all(Array.from({ length: LANES }, () => inTurn(gate, work)));
-  // What fails is told of at the end.
+  // Failures are reported at the end.
   lanes.catch(() => {});
   await Promise.all(weir.members.map((member) => member.stop()));
   let count = 0;

@@ -47,8 +47,8 @@ const STEP_MS = 2_500;
 const QUIET_TURNS = 12;
 
 /**
- * Machines in this thread that share a store: each has a webhook service, a connection to the store and a wall clock of
- * its own, and may end or stand still at a named place. Time, of which the database knows the right one, stands still
+ * Machines in this thread that share a store: each has a webhook service, a connection to the store and a separate wall
+ * clock, and may end or stand still at a named place. Time, of which the database knows the right one, stands still
  * until a test moves it; what is sent goes to doubles.
  */
 export class MachineBed implements AsyncDisposable {
@@ -85,7 +85,7 @@ export class MachineBed implements AsyncDisposable {
     return machine;
   }
 
-  /** Returns whether several may work at once. */
+  /** Returns whether several may work at the same time. */
   get isShared(): boolean {
     return this.#address !== undefined;
   }

@@ -26,7 +26,7 @@ export interface OutageReport {
 const WORKFLOW = "order-intake";
 const LANES = 6;
 const ENDPOINTS = 4;
-/** Decisions that each has to make while the database is away, so that their times say something. */
+/** Decisions that each has to make while the database is unavailable, so that their times say something. */
 const DECISIONS = 10;
 const CALLS_MS = 120_000;
 const RECOVERY_MS = 120_000;

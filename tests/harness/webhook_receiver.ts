@@ -17,7 +17,7 @@ export type Reaction = number | "hang" | "reset";
 
 /**
  * Counts requests by what names them, with all that they bring, and checks each signature. It listens on a loopback
- * port of its own.
+ * its own port.
  */
 export class WebhookReceiver implements AsyncDisposable {
   /** Signing secrets as they were shown, by path; a delivery to another path has a wrong signature. */

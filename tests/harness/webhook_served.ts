@@ -71,7 +71,7 @@ export class WebhookServed extends WebhookCalls implements AsyncDisposable {
     this.#clock.advance(ms);
   }
 
-  /** Ends a worker with faults by an error that nobody catches. */
+  /** Ends a worker with faults by an uncaught error. */
   breakWorker(): void {
     this.#tell({ type: "throw" });
   }

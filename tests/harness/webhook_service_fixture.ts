@@ -49,7 +49,7 @@ export interface Seen {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** A webhook service in this thread on a store of its own, with a clock that stands still. */
+/** A webhook service in this thread on its own store, with a clock that stands still. */
 export class WebhookBed implements AsyncDisposable {
   readonly clock = new FakeClock(Date.UTC(2026, 0, 1, 12));
   /** Workflows by name; a test takes them away and puts them there. */
@@ -81,7 +81,8 @@ export class WebhookBed implements AsyncDisposable {
       secretBox,
       workflows: bed.#workflowsPort(),
       limit: options.limit ?? (() => Promise.resolve({ code: "OK" })),
-      urlProblem: (url) => Promise.resolve(url.startsWith("https://") ? undefined : "an https URL is wanted"),
+      urlProblem: (url) =>
+        Promise.resolve(url.startsWith("https://") ? undefined : "an https URL is expected"),
       check: () => Promise.resolve([{ stage: "url", ok: true, detail: "it is right" }]),
       takeLock: () => undefined,
       sender: { send: () => Promise.reject(new Error("nothing is sent here")) },

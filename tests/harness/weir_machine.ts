@@ -11,7 +11,7 @@ const PROJECT = new URL("../../", import.meta.url).pathname;
 const NOBODY = 65_534;
 const REDIS = await sharedRedis();
 /**
- * Runs a command as the user nobody, on a view of the machine that is read-only but for the folder of the data, without the
+ * Runs a command as an unprivileged user, on a view of the machine that is read-only but for the folder of the data, without the
  * project and without the home of the user who has Deno: `sh -c VIEW sh DATA PROGRAM-FOLDER HIDDEN… -- COMMAND…`.
  */
 const VIEW = `set -e
@@ -104,7 +104,7 @@ export class Machine implements AsyncDisposable {
   }
 
   /**
-   * Starts it under strace on the whole machine, as nothing should keep it from what it wants to open: calls that open files
+   * Starts it under strace on the whole machine, as nothing should keep it from what it opens: calls that open files
    * go to `file`, also those that fail, one line each, with the paths of folders.
    */
   startTraced(args: readonly string[], file: string, env: Readonly<Record<string, string>>): ChildProcess {

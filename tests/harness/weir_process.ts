@@ -17,7 +17,7 @@ type Listener = "gRPC" | "HTTP" | "debug";
 
 /** Options of a Weir process. */
 export interface WeirOptions {
-  /** Settings beside those that keep it on free loopback ports, in memory, with the rules below. */
+  /** Settings next to those that keep it on free loopback ports, in memory, with the rules below. */
   readonly env?: Readonly<Record<string, string>>;
   /** Rule files by name, written into a folder of this process alone. */
   readonly rules?: Readonly<Record<string, string>>;
@@ -34,7 +34,7 @@ export interface WeirOptions {
 }
 
 /**
- * Starts Weir as a process of its own and waits until it listens, which one that is to die may never come to.
+ * Starts Weir as its own process and waits until it listens, which one that is to die may never come to.
  * `WEIR_BIN` names an executable to start.
  */
 export async function startWeir(options: WeirOptions = {}): Promise<WeirProcess> {

@@ -47,7 +47,7 @@ interface SeenRequest {
   readonly body: string;
 }
 
-/** A local server that keeps what it is asked and answers what it is told. */
+/** A local server that keeps what it is asked and gives the answers of the test. */
 class StepServer implements AsyncDisposable {
   readonly requests: SeenRequest[] = [];
   /** The answer to each request; 200 and an empty object when nothing else is set. */
@@ -237,7 +237,7 @@ export class WorkflowBed implements AsyncDisposable {
     }, { intervalMs: 2 });
   }
 
-  /** Waits until nobody works on the execution, and it is due later; answers in how many milliseconds. */
+  /** Waits until no worker has the execution, and it is due later; answers in how many milliseconds. */
   async waiting(id: string): Promise<number> {
     return await until(`${id} to wait`, async () => {
       const { execution: { claimId, dueAt, status } } = await this.find(id);

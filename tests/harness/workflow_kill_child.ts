@@ -5,7 +5,7 @@ import { WorkflowRunner } from "../../src/webhooks/workflows/runner.ts";
 import { GivenWorkflows, KeptLines } from "./workflow_fixture.ts";
 import { voidClaims } from "../../src/webhooks/store/operations/claims.ts";
 
-// Runs the executions of a store until the process is killed, by itself at the given point or by whoever started it.
+// Runs the executions of a store until the process is killed, by itself at the given point or by its parent.
 if (import.meta.main) {
   const [path = "", round = "", point = "", hits = "0"] = Deno.args;
   const logger = new KeptLines();

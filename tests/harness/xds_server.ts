@@ -56,7 +56,7 @@ const INVALID_ARGUMENT = 3;
 
 /**
  * A configuration server of the test, with the manners of a snapshot cache: a request is answered when
- * its version is not that of the snapshot, at once or when that changes, and one with an old nonce never.
+ * its version is not that of the snapshot, immediately or when that changes, and one with an old nonce never.
  */
 export class XdsServer implements AsyncDisposable {
   /** In their order. */
@@ -141,7 +141,7 @@ export class XdsServer implements AsyncDisposable {
     }
   }
 
-  /** Sends what is offered although nobody asked. */
+  /** Sends what is offered although no request asked for it. */
   push(typeUrl = RULES_TYPE): void {
     for (const stream of this.#streams) this.#respond(stream, typeUrl);
   }
@@ -222,7 +222,7 @@ export function shopConfig(
   return { name, domain, descriptors };
 }
 
-/** A resource with a unit that nobody knows. */
+/** A resource with an unknown unit. */
 export function badConfig(name = "shop"): WireRateLimitConfig {
   const rateLimit = { unit: 99, requestsPerUnit: 1, unlimited: false, name: "", replaces: [] };
   return { name, domain: name, descriptors: [wireRule({ key: "open", rateLimit })] };

@@ -7,7 +7,7 @@ import { startWeir, type WeirProcess } from "../harness/weir_process.ts";
 const ROOT = new URL("../../", import.meta.url);
 
 /**
- * What may be loaded before a feature is asked for: no third-party package, none of the large modules of the platform,
+ * The modules that may be loaded before a feature is used: no third-party package, none of the large modules of the platform,
  * and nothing of what can be off. `node:crypto` is for the tokens of the debug port.
  */
 const PLAIN_MODULES = [
@@ -16,7 +16,7 @@ const PLAIN_MODULES = [
 ];
 const OFF =
   /^npm:|\/node_modules\/|\/npm\/|src\/(?:cli\/(?!runtime_check|output)|load\/|webhooks|telemetry\/(?:tracing|otlp)|stats\/(?:pull|push|sinks|flush)|cache\/(?:kv\/|mc\/|in_flight)|yaml|config\/(?:xds|metric|rule_file\.|file_provider\.ts)|grpc\/(?:grpc_js|tls_server|unix_socket|server_tls)|base\/(?:tls_pair|pem|node_listener))/;
-/** What the service imports at its start whatever the settings say. */
+/** The features that the service imports at its start with any settings. */
 const ALWAYS = ["cache", "decisions", "metrics", "http", "grpc"];
 
 interface GraphModule {
@@ -38,7 +38,7 @@ async function moduleGraph(): Promise<Map<string, GraphModule>> {
   return new Map(modules.map((module) => [module.specifier, module]));
 }
 
-/** What is imported statically from these files on, themselves included. */
+/** The static imports from these files on, themselves included. */
 function staticClosure(graph: Map<string, GraphModule>, files: readonly string[]): string[] {
   const seen = new Set<string>();
   const waiting = files.map((file) => new URL(file, ROOT).href);
@@ -64,13 +64,13 @@ Deno.test("what every service loads holds no package and nothing of what can be 
 /** The scripts of the main thread, by their addresses, once these are there. */
 async function loadedScripts(
   env: Readonly<Record<string, string>>,
-  wanted: readonly string[],
+  required: readonly string[],
 ): Promise<string[]> {
   const flags = [...SERVE_FLAGS, `--inspect=127.0.0.1:${freePort()}`];
   await using weir = await startWeir({ env, flags });
-  return await until(`${wanted.join(" and ")} to be loaded`, async () => {
+  return await until(`${required.join(" and ")} to be loaded`, async () => {
     const scripts = await scriptsOf(weir);
-    return wanted.every((part) => scripts.some((url) => url.includes(part))) && scripts;
+    return required.every((part) => scripts.some((url) => url.includes(part))) && scripts;
   });
 }
 
@@ -88,7 +88,7 @@ async function scriptsOf(weir: WeirProcess): Promise<string[]> {
   socket.onmessage = ({ data }) => {
     const message = JSON.parse(data);
     if (message.method === "Debugger.scriptParsed") scripts.push(message.params.url);
-    // The scripts that are there are told of before the answer.
+    // The existing scripts are reported before the answer.
     if (message.id === 1) enabled.resolve();
   };
   await enabled.promise;
@@ -100,14 +100,15 @@ async function scriptsOf(weir: WeirProcess): Promise<string[]> {
 Deno.test("a plain service has loaded nothing of what is off, and one with features has", async () => {
   const plain = await loadedScripts({}, ["src/grpc/native/native_engine.ts"]);
   assertEquals(plain.filter((url) => OFF.test(url)), []);
-  const token = "the-administration-token-of-this-test";
-  const wanted = [
+  const required = [
     "src/webhooks/api/problem.ts",
     "src/stats/pull_handler.ts",
     "src/stats/pull_text.ts",
   ];
   await loadedScripts({
-    ...{ ADMIN_TOKEN: token, DISABLE_STATS: "false", USE_PULL_METRICS: "true" },
+    ADMIN_TOKEN: "the-administration-token-of-this-test",
+    DISABLE_STATS: "false",
+    USE_PULL_METRICS: "true",
     PULL_METRICS_ADDR: "127.0.0.1:0",
-  }, wanted);
+  }, required);
 });

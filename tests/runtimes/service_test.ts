@@ -92,7 +92,7 @@ async function decisions(runtime: DenoRuntime, weir: WeirProcess): Promise<strin
   return [...byHttp, ...byGrpc];
 }
 
-/** Floods a connection of its own with frames of each kind, until all are written or the server closes it. */
+/** Floods its own connection with frames of each kind, until all are written or the server closes it. */
 async function flood(address: string): Promise<void> {
   const port = Number(address.split(":").at(-1));
   for (const kind of FLOOD_KINDS) {

@@ -8,16 +8,16 @@ import { RATE_LIMIT_PATH } from "../../src/wire/rls.ts";
 
 const FRAMES_AT_ONCE = 500;
 
-/** What the worker is to do: one flood of a connection of its own. */
+/** An order for the worker: a flood of a separate connection. */
 export interface FloodOrder {
   readonly port: number;
   readonly kinds: readonly FloodKind[];
   readonly seed: number;
-  /** How long it lasts at most. */
+  /** The longest that it lasts. */
   readonly seconds: number;
 }
 
-/** What it did. */
+/** The result of a flood. */
 export interface Flooded {
   readonly frames: number;
   /** The server ended the connection. */

@@ -18,7 +18,7 @@ const RATE = 500;
 const TICK_MS = 4;
 const IN_FLIGHT = 1_024;
 const FLOODS = bySize({ short: 4, full: 100 });
-/** How long a flood lasts at most, and how long calls are measured without one. */
+/** The longest time of a flood, and the time that calls are measured without one. */
 const SECONDS = bySize({ short: 1, full: 3 });
 const WARM_UP_SECONDS = bySize({ short: 1, full: 3 });
 /** The p99 of calls during a flood may be this many times that without, plus what a busy machine may add. */
@@ -57,7 +57,7 @@ async function noticedFlood(run: FloodRun, seed: number): Promise<string | undef
   return text;
 }
 
-/** What one flood did. */
+/** The facts of one flood. */
 interface FloodFacts extends Flooded {
   readonly kinds: readonly FloodKind[];
   /** Of the calls on another connection meanwhile. */
@@ -70,7 +70,7 @@ class FloodRun {
   readonly #record = new TimesRecord();
   readonly #stop = new AbortController();
   readonly #calls: Promise<void>;
-  /** Floods from a thread of its own, because calls are measured in this one. */
+  /** Floods from its own thread, because calls are measured in this one. */
   readonly #worker = new Worker(new URL("./flood_worker.ts", import.meta.url), { type: "module" });
 
   /** Begins to make calls on the gRPC listener of a Weir that has the rules of the bench. */
@@ -113,7 +113,10 @@ class FloodRun {
     const deadline = new AbortController();
     const connection = new LoadConnection({
       peer: { address: { host: "127.0.0.1", port: this.#port } },
-      ...{ path: RATE_LIMIT_PATH, inFlight: IN_FLIGHT, record: this.#record, deadline: deadline.signal },
+      path: RATE_LIMIT_PATH,
+      inFlight: IN_FLIGHT,
+      record: this.#record,
+      deadline: deadline.signal,
       checkMessage: messageCheck({ code: "OK", descriptors: 1 }),
     });
     await connection.ready;

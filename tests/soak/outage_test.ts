@@ -38,8 +38,11 @@ for (const [name, acts] of Object.entries(OUTAGES)) {
       await using weir = await startWeir({
         rules: { "bench.yaml": RULES },
         env: {
-          ...{ BACKEND_TYPE: "kv", KV_URL: redis.url, KV_TIMEOUT: `${TIMEOUT_MS}ms` },
-          ...{ LOG_LEVEL: "warning", DISABLE_STATS: "true" },
+          BACKEND_TYPE: "kv",
+          KV_URL: redis.url,
+          KV_TIMEOUT: `${TIMEOUT_MS}ms`,
+          LOG_LEVEL: "warning",
+          DISABLE_STATS: "true",
         },
       });
       const port = Number(weir.grpcAddress.split(":").at(-1));

@@ -60,7 +60,7 @@ Deno.test("rules: calls go on while many rules are loaded and then rejected, and
   assertEquals(await weir.stop(), 0);
 });
 
-/** Rules of a domain of their own; the last one has this unit. */
+/** Rules of a separate domain; the last one has this unit. */
 function manyRules(unit: string): string {
   const rule = (index: number) =>
     `  - key: account\n    value: customer_${index.toString().padStart(6, "0")}\n` +

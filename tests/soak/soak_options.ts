@@ -1,5 +1,5 @@
-/** How much a soak repeats: `short` fits into CI, `full` is what `deno task soak` runs. */
-export type SoakSize = "short" | "full";
+/** The amount of repetitions: `short` fits into CI, `full` is what `deno task soak` runs. */
+type SoakSize = "short" | "full";
 
 /** The size of this run, from `SOAK_SIZE`; `short` when unset, so that one file can be run by hand. */
 export const SOAK_SIZE: SoakSize = Deno.env.get("SOAK_SIZE") === "full" ? "full" : "short";

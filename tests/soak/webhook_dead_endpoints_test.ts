@@ -6,7 +6,7 @@ import { bySize } from "./soak_options.ts";
 
 const ENDPOINTS = bySize({ short: 20, full: 500 });
 /**
- * Pairs of loads, without the dead endpoints and beside them: other work on the machine slows some loads down, and more
+ * Pairs of loads, without the dead endpoints and next to them: other work on the machine slows some loads down, and more
  * pairs follow while the median is too low.
  */
 const PAIRS = bySize({ short: [3, 6], full: [5, 15] } as const);
@@ -68,7 +68,7 @@ Deno.test(`${ENDPOINTS} dead endpoints leave ${ENDPOINTS} that answer ${KEPT} of
     else for (let n = 0; n < BACKLOG; n++) await weir.event({}, `dead-${n}`, "dead.event");
     pairs.push([without, await throughput()]);
   }
-  const attempts = await weir.figure("attempts.connect") + await weir.figure("attempts.status");
+  const attempts = await weir.metric("attempts.connect") + await weir.metric("attempts.status");
   const speeds = pairs.map((pair) => pair.map(Math.round).join(" and ")).join(", ");
   const shown = `kept ${kept().toFixed(3)}: ${speeds} deliveries/s; ${attempts} attempts of dead endpoints`;
   await t.step(shown, () => assert(kept() >= KEPT, shown));

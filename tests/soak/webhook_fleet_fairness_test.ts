@@ -9,7 +9,7 @@ const ENDPOINTS = 50;
 const CONCURRENCY = 4;
 /** More than can be under way, so that each of the dead ones has a backlog. */
 const DEAD_EVENTS = 6;
-/** Other work on the machine slows some rounds down: each is compared with the one before it, and the best one counts. */
+/** Other work on the machine slows some rounds down: each is compared with the previous one, and the best one counts. */
 const ROUNDS = [3, 15] as const;
 const WORST_RATIO = 1.2;
 
@@ -52,7 +52,7 @@ Deno.test({
       await until("the dead ones to hold what they may", () => {
         return receiver.receptions.filter(isDead).length - before === held;
       });
-      beside.push(await meanWaitMs(fleet, receiver, `beside-${round}`));
+      beside.push(await meanWaitMs(fleet, receiver, `with-${round}`));
       assertEquals(receiver.receptions.filter(isDead).length - before, held);
       release();
       await until("the backlog to be gone", () => fleet.isDelivered(), { deadlineMs: 120_000 });

@@ -13,7 +13,7 @@ steps:
     set: { n: "{{ input.n }}" }
 `;
 
-/** What is killed while the triggers are called, and started again. */
+/** The processes that are killed while the triggers are called, and started again. */
 const KILLED: Readonly<Record<string, (fleet: WebhookFleet) => Promise<void>>> = {
   async "one of them"({ first }) {
     await first.kill();
@@ -59,7 +59,7 @@ for (const [what, killAndStart] of Object.entries(KILLED)) {
       const executions = await fleet.all("/executions");
       assertEquals(executions.map(({ id, status }) => [id, status]), ids.map((id) => [id, "succeeded"]));
       assertEquals(ids.length, 1);
-      // None is left that nobody was told of.
+      // None is left that was not reported.
       assertEquals(await fleet.psql(STARTED), "1");
       assertEquals((await fleet.all("/events?event=workflow.execution.completed")).length, 1);
     },

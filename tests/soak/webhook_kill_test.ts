@@ -9,12 +9,7 @@ import type { WebhookCalls } from "../harness/webhook_calls.ts";
 import type { AnswerBody } from "../harness/webhook_client.ts";
 import { ATTEMPT_POINTS, EXECUTION_POINTS, type KillPoint } from "../harness/webhook_faults.ts";
 import { endpointsByKind, WebhookFleet } from "../harness/webhook_fleet.ts";
-import {
-  type KilledProcesses,
-  type KillReport,
-  type KillRoundsOptions,
-  runKillRounds,
-} from "../harness/webhook_kill_rounds.ts";
+import { type KilledProcesses, type KillReport, runKillRounds } from "../harness/webhook_kill_rounds.ts";
 import { WebhookProcess, type WebhookProcessOptions } from "../harness/webhook_process.ts";
 import { type Reception, WebhookReceiver } from "../harness/webhook_receiver.ts";
 import { bySize, onlyFull, SOAK_SEED, SOAK_SIZE } from "./soak_options.ts";
@@ -64,22 +59,28 @@ function checkKills(
   for (const point of points) assert((killsAt[point] ?? 0) > 0, `it died at "${point}"`);
 }
 
-/** What is killed: one process on a file, or several on a database. */
+/** The processes to kill: one on a file, or several on a database. */
 type OpenKilled = (
   options: WebhookProcessOptions,
 ) => Promise<KilledProcesses & WebhookCalls & AsyncDisposable>;
 
-type KillOptions = Pick<KillRoundsOptions, "kills" | "seed"> & { readonly open: OpenKilled };
+interface KillOptions {
+  readonly kills: number;
+  readonly seed: number;
+  readonly open: OpenKilled;
+}
 
-/** What was seen of events while processes were killed. */
-interface EventKillReport extends Omit<KillReport, "works"> {
+/** Observations of events while processes were killed. */
+interface EventKillReport {
+  readonly killsAt: KillReport["killsAt"];
+  readonly problems: readonly string[];
   /** Attempts whose process died before their result was written. */
   readonly interruptedAttempts: number;
 }
 
 const DELIVERED_MS = 300_000;
 const MAX_PROBLEMS = 20;
-/** What a process leaves claimed when it dies is still counted for its endpoint, where others work on. */
+/** Claims of a dead process still count for its endpoint, where others work on. */
 const ENDPOINTS = 8;
 const TIMEOUT_MS = 2_000;
 
@@ -112,11 +113,16 @@ async function killWhileDelivering(
     ids[n] = body.id;
   };
   const { works: events, ...killed } = await runKillRounds(weir, {
-    ...{ kills, seed, works: options.events, points: ATTEMPT_POINTS, work: postOne },
+    kills,
+    seed,
+    works: options.events,
+    points: ATTEMPT_POINTS,
+    work: postOne,
   });
   const limitProblems = await limited.problems();
   await until("everything to be delivered", () => weir.isDelivered(), {
-    ...{ deadlineMs: DELIVERED_MS, intervalMs: 100 },
+    deadlineMs: DELIVERED_MS,
+    intervalMs: 100,
   });
   const deliveries = (await weir.all("/deliveries")).filter(({ event }) => event.startsWith("lane."));
   const failures = await weir.all("/audit?event=delivery.failed");
@@ -134,13 +140,15 @@ async function killWhileDelivering(
   };
 }
 
-/** Starts all the processes at once. */
+/** Starts all the processes at the same time. */
 async function startAll(weir: KilledProcesses): Promise<void> {
   await Promise.all(weir.members.map((_, n) => weir.startMember(n)));
 }
 
-/** What was seen of executions while processes were killed. */
-interface ExecutionKillReport extends Omit<KillReport, "works"> {
+/** Observations of executions while processes were killed. */
+interface ExecutionKillReport {
+  readonly killsAt: KillReport["killsAt"];
+  readonly problems: readonly string[];
   readonly repeatedSteps: number;
 }
 
@@ -180,10 +188,15 @@ async function killWhileExecuting(
     ids[n] = body.executionId;
   };
   const { works: executions, ...killed } = await runKillRounds(weir, {
-    ...{ kills, seed, works: options.executions, points: EXECUTION_POINTS, work: startOne },
+    kills,
+    seed,
+    works: options.executions,
+    points: EXECUTION_POINTS,
+    work: startOne,
   });
   await until("every execution to end", () => weir.isCarriedOut(), {
-    ...{ deadlineMs: CARRIED_OUT_MS, intervalMs: 100 },
+    deadlineMs: CARRIED_OUT_MS,
+    intervalMs: 100,
   });
   const records = await weir.all("/executions");
   const events = await weir.all("/events?event=workflow.execution.completed");
@@ -229,7 +242,7 @@ function executionProblems(
   const sent = STEPS.map((name) => byId.get(`${id}:${name}`) ?? []);
   const bodies = sent.flat().map(({ body }) => body);
   if (new Set(bodies).size !== 1) problems.push(`execution ${id}: its steps had different values`);
-  // A step begins when the one before it is committed, which is then never sent again.
+  // A step begins when the previous one it is committed, which is then never sent again.
   const isInOrder = sent.slice(1).every((later, index) =>
     Math.max(...(sent[index] ?? []).map(({ at }) => at)) <= Math.min(...later.map(({ at }) => at))
   );

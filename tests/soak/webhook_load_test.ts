@@ -116,7 +116,7 @@ const WITHIN_MS = 45_000;
 const HEALTHY = "workflow: healthy\nsteps:\n- { name: done, set: { done: true } }\n";
 
 Deno.test({
-  ...onlyFull({ name: "1,500 runs of a workflow that hangs keep nobody else's waiting" }),
+  ...onlyFull({ name: "1,500 runs of a workflow that hangs keep no other waiting" }),
   async fn() {
     await using upstream = new HangingUpstream();
     await using weir = await upstream.weir();

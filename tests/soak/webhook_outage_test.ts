@@ -18,7 +18,7 @@ const OUTAGES = bySize({ short: 1, full: 3 });
 /** A few seconds, and what a busy machine takes besides. */
 const RECOVERY_MS = 60_000;
 const GROWTH_MB = bySize({ short: 60, full: 120 });
-/** A decision waits for nothing of the database, which is away for longer where it falls silent. */
+/** A decision waits for nothing of the database, which is unavailable for longer where it falls silent. */
 const SLOWEST_DECISION_MS = 6_000;
 const ENV = { LOG_LEVEL: "warning", WEBHOOK_TIMEOUT: "2s" };
 
@@ -38,7 +38,7 @@ Deno.test({
   },
 });
 
-/** How a server is lost whose standby is promoted then. */
+/** The ways to lose a server whose standby is promoted then. */
 const LOSSES: Readonly<Record<string, (primary: StandbyPair["primary"]) => Promise<void>>> = {
   "dies": (primary) => primary.kill(),
   // Its connections stay open, and nothing comes any more.

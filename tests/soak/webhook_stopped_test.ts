@@ -8,7 +8,7 @@ import { onlyFull } from "./soak_options.ts";
 
 /** Somebody has to look what is claimed by whom. */
 const TAKEN_OVER_MS = 180_000;
-/** How often one of several is stopped, wherever it is at the moment, and for how long. */
+/** The number of times that one of several is stopped at any moment, and the time of each stop. */
 const FREEZES = { count: 2, ms: 11_000 };
 /** A transaction that rests is ended by the server after three seconds; a busy machine is allowed for. */
 const LONGEST_GAP_MS = 9_000;

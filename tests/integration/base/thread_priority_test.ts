@@ -5,7 +5,7 @@ Deno.test({
   name: "lowerPriority: only the calling thread gets a lower priority",
   ignore: Deno.build.os !== "linux",
   async fn() {
-    // Whoever runs the tests may have given way itself.
+    // The process of the tests may have a lower priority itself.
     const own = os.getPriority(0);
     const worker = new Worker(new URL("./thread_priority_worker.ts", import.meta.url), { type: "module" });
     try {

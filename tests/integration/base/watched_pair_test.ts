@@ -75,7 +75,7 @@ class Bed {
   }
 }
 
-/** A test with certificates of its own; the pair is that of their files unless `prepare` answers others. */
+/** A test with its own certificates; the pair is that of their files unless `prepare` answers others. */
 function test(
   name: string,
   run: (bed: Bed) => Promise<void>,
@@ -160,7 +160,7 @@ test("links into another folder, of which one after the other is turned", async 
   return files;
 });
 
-test("a bad one keeps the one before, is reported once, and ends with a good one", async (bed) => {
+test("a bad one keeps the previous one, is reported once, and ends with a good one", async (bed) => {
   const { files, pair } = bed;
   const first = pair.current;
   await bed.write("cert");
@@ -181,7 +181,7 @@ test("a bad one keeps the one before, is reported once, and ends with a good one
   assert(!bed.log.some((line) => line.includes("PRIVATE") || line.includes(keyLine)));
 });
 
-test("one that cannot be applied is tried again, and the one before stays", async (bed) => {
+test("one that cannot be applied is tried again, and the previous one stays", async (bed) => {
   const first = bed.pair.current;
   bed.failure = new Error("the port is taken");
   await bed.write("cert");

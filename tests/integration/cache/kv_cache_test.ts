@@ -73,7 +73,7 @@ testRedis("kv cache: counts in the database that is named, and in no other", asy
   await third.close();
   const told: string[] = [];
   const none = open(`redis://${redis.url}/99`, { onConnection: (_, reason) => void told.push(reason) });
-  await until("the refusal to be told", () => told.length > 0);
+  await until("the refusal to be logged", () => told.length > 0);
   const error = await assertRejects(async () => await takeCounts(none, [one]));
   assertMatch(error.message, /database 99 was refused: ERR DB index is out of range/);
   await none.close();

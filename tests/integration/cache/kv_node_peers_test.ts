@@ -14,7 +14,7 @@ import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { takeCounts } from "../../harness/take.ts";
 
-function figure(node: KvNode, name: string): number | undefined {
+function metric(node: KvNode, name: string): number | undefined {
   const { counters, gauges } = node.metrics;
   return new Map<string, () => number>(Object.entries({ ...counters, ...gauges })).get(name)?.();
 }
@@ -50,10 +50,10 @@ Deno.test("kv node: a server that closes at every command opens the breaker, and
   const texts = new Set<string>();
   await until("the breaker to open", async () => {
     texts.add(await textOf(askNode(node, [hit()])));
-    return figure(node, "breaker_open") === 1;
+    return metric(node, "breaker_open") === 1;
   }, { intervalMs: 1 });
   assertEquals([...texts].filter((text) => !text.includes("closed")), []);
-  assertEquals([figure(node, "breaker_opened"), server.accepted < 20], [1, true], String(server.accepted));
+  assertEquals([metric(node, "breaker_opened"), server.accepted < 20], [1, true], String(server.accepted));
 });
 
 Deno.test("kv node: a long error of a server is cut", async () => {
@@ -112,7 +112,7 @@ testRedis("kv node: a counter that turns out to be new gets its expiry after an 
   // It gathers for the next write, which does not come while the clock stands still.
   assertEquals(Number(await redis.command("TTL", one.key)), -1);
   relay.dropAll({ reset: true });
-  await until("another connection", () => figure(node, "cx_total") === 2);
+  await until("another connection", () => metric(node, "cx_total") === 2);
   await ask(hit());
   await until("the expiry", async () => Number(await redis.command("TTL", one.key)) > 0);
 });

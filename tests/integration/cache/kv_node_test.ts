@@ -35,7 +35,7 @@ async function failureOf(call: Promise<unknown>): Promise<string> {
   return (await assertRejects(() => call)).message;
 }
 
-function figure(node: KvNode, name: string): number | undefined {
+function metric(node: KvNode, name: string): number | undefined {
   const { counters, gauges } = node.metrics;
   return new Map<string, () => number>(Object.entries({ ...counters, ...gauges })).get(name)?.();
 }
@@ -67,7 +67,7 @@ testKv("kv node: with ERROR each call waits as long as was set, however many wai
   clock.advance(299);
   await blocked.end();
   await until("the other calls to be answered", () => first.length > 0 && late.length > 0);
-  await eventually([[{ answer: [7], ms: 299 }], 3], () => [late, figure(node, "exhausted")]);
+  await eventually([[{ answer: [7], ms: 299 }], 3], () => [late, metric(node, "exhausted")]);
 });
 
 testRedis("kv node: with CREATE one more connection is made, and closed after use", async (redis) => {
@@ -86,7 +86,7 @@ testRedis("kv node: with CREATE one more connection is made, and closed after us
   await blocked.end();
   await until("the first call to be answered", () => first.length > 0);
   await eventually([[{ answer: [1], ms: 30 }], 2], () => [first, relay.accepted]);
-  assertEquals([figure(node, "cx_total"), figure(node, "cx_active")], [2, 1]);
+  assertEquals([metric(node, "cx_total"), metric(node, "cx_active")], [2, 1]);
 });
 
 for (const onEmpty of ["CREATE", "ERROR"] as const) {
@@ -150,7 +150,7 @@ testRedis("kv node: what gathers within the window is one command", async (redis
   for (const [windowMs, turns, commands] of [[0, 0, 1], [0, 1, 3], [0.15, 1, 1], [200, 1, 1]] as const) {
     const clock = new FakeClock();
     await using node = await openNode(redis.url, { windowMs, poolSize: 3, clock });
-    await until("every connection", () => figure(node, "cx_active") === 3);
+    await until("every connection", () => metric(node, "cx_active") === 3);
     await redis.command("CONFIG", "RESETSTAT");
     const one = hit();
     const asked: Promise<Counted[]>[] = [];
@@ -179,7 +179,7 @@ testRedis("kv node: a demoted primary behind one address is left by itself", asy
   assertEquals(message.startsWith("READONLY "), true, message);
   assertEquals(await until("the new primary", () => askNode(node, [one])), [2]);
   assertEquals(await second.command("GET", one.key), "2");
-  await until("all connections", () => relay.open === 3 && figure(node, "cx_active") === 3);
+  await until("all connections", () => relay.open === 3 && metric(node, "cx_active") === 3);
 }, { args: ["--repl-diskless-sync-delay", "0"] });
 
 testRedis("kv node: a server that takes connections and never answers holds no call up", async (redis) => {
@@ -194,7 +194,7 @@ testRedis("kv node: a server that takes connections and never answers holds no c
     await turn();
     assertEquals(outcomes.map(({ answer }) => answer), [undefined], `call ${call}`);
   }
-  assertEquals((figure(node, "timeouts") ?? 0) > 0, true);
+  assertEquals((metric(node, "timeouts") ?? 0) > 0, true);
   relay.setMode("relay");
   await until("counting to go on", async () => {
     // What failed again and again is tried again when time has passed.
@@ -229,7 +229,7 @@ Deno.test("kv node: error replies of the wrong server open the breaker, and it c
   await until("the breaker to open", async () => {
     clock.advance(1_000);
     await askNode(node, [hit()]).catch(() => {});
-    return figure(node, "breaker_open") === 1;
+    return metric(node, "breaker_open") === 1;
   }, { intervalMs: 1 });
   const before = asked;
   clock.advance(10);
@@ -242,5 +242,5 @@ Deno.test("kv node: error replies of the wrong server open the breaker, and it c
     clock.advance(100);
     return (await askNode(node, [hit()]))[0] === 1;
   });
-  await eventually([0, 1], () => [figure(node, "breaker_open"), figure(node, "breaker_opened")]);
+  await eventually([0, 1], () => [metric(node, "breaker_open"), metric(node, "breaker_opened")]);
 });

@@ -14,7 +14,7 @@ descriptors:
     rate_limit: { unit: day, requests_per_unit: 2 }
 `,
 };
-/** What Weir is called in the files, and Envoy in the tests. */
+/** The name of Weir in the files, and of Envoy in the tests. */
 const WEIR_NAME = "weir.internal";
 const ENVOY_NAME = "envoy.internal";
 

@@ -86,7 +86,7 @@ Deno.test({
   },
 });
 
-/** What an example changes: itself, or each patch in it. */
+/** The changes of an example: itself, or each patch in it. */
 function partsOf(name: string, text: string): [place: Place | undefined, value: unknown][] {
   const keys = (key: unknown, value: unknown) => key === "local_jwks" ? { inline_string: KEYS } : value;
   const example: { spec?: { configPatches?: Patch[]; jsonPatches?: JsonPatch[] } } = parse(text, keys);

@@ -68,7 +68,7 @@ function runnable({ blocks }: Page): Page["blocks"] {
   );
 }
 
-/** What the blocks of a page need and this machine does not have: programs, or the right to be another user. */
+/** Needs of the blocks of a page that this machine does not meet: programs, or the right to be another user. */
 function missingFor(page: Page): string[] {
   const blocks = runnable(page);
   const text = blocks.map((block) => block.text).join("");

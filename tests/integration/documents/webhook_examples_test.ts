@@ -131,7 +131,7 @@ class WebhookExamples implements AsyncDisposable {
     else assertEquals(await printed(), steadyRecords(expected), command);
   }
 
-  /** What was printed, with the names of the page, which are learned where all is as expected. */
+  /** The output with the names of the page, which are learned if all is as expected. */
   #shown(printed: string, expected: string): string {
     const { text, names } = this.#names.read(printed, expected);
     const shown = steadyRecords(text);
@@ -210,7 +210,7 @@ const KEY = /^svc[te]_/;
  * they are at the same place in the output on the page and in the output of the command.
  */
 class ExampleNames {
-  /** What was created, by what the page has for it. */
+  /** The created names, by the names of the page. */
   readonly #made: Map<string, string>;
 
   /** `known` are texts of the page and what replaces them, such as addresses. */
@@ -223,7 +223,7 @@ class ExampleNames {
     return [...this.#made].reduce((text, [shown, made]) => text.replaceAll(shown, made), command);
   }
 
-  /** What was printed, with the names of the page; `expected` is the output on the page. */
+  /** The output with the names of the page; `expected` is the output on the page. */
   read(printed: string, expected: string): { readonly text: string; readonly names: ExampleNames } {
     const names = new ExampleNames(this.#made);
     const made = printed.match(MADE) ?? [];

@@ -70,7 +70,7 @@ async function resetWithTwo(env: Readonly<Record<string, string>>): Promise<void
   assertEquals(await decisions(second, "ann", 1), [429]);
   assertEquals(await decisions(second, "bob", 1), [200]);
   assertEquals(await counters(here, "reset", "ann"), [200, 0, 4]);
-  // This instance has forgotten that the key was over; the other one still knows it, and asks nobody.
+  // This instance has forgotten that the key was over; the other one still knows it, and asks no cache.
   assertEquals(await decisions(first, "ann", 1), [200]);
   assertEquals(await decisions(second, "ann", 1), [429]);
   assertEquals(await counters(there, "peek", "ann"), [200, 1]);
@@ -93,12 +93,15 @@ Deno.test({
 });
 
 Deno.test({
-  ...needs(["redis-server"], "counters per second in a cache of their own are looked at and reset there"),
+  ...needs(["redis-server"], "counters per second in their own cache are looked at and reset there"),
   async fn() {
     await using main = await startRedis();
     await using perSecond = await startRedis();
     const env = {
-      ...{ BACKEND_TYPE: "kv", KV_URL: main.url, KV_PERSECOND: "true", KV_PERSECOND_URL: perSecond.url },
+      BACKEND_TYPE: "kv",
+      KV_URL: main.url,
+      KV_PERSECOND: "true",
+      KV_PERSECOND_URL: perSecond.url,
     };
     await using weir = await ServeFixture.start({
       env: { ADMIN_TOKEN, ...env },
@@ -116,7 +119,7 @@ Deno.test({
   },
 });
 
-Deno.test("counters in memory, on the HTTP port and on the debug port, and /explain beside", async () => {
+Deno.test("counters in memory, on the HTTP port and on the debug port, and /explain on both", async () => {
   await using weir = await start({ LOG_LEVEL: "info" });
   const { http, debug } = weir.running.addresses;
   assertEquals(await decisions(weir, "ann", 3), [200, 200, 429]);

@@ -8,7 +8,7 @@ import { needs, type Tool } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { startWeir, type WeirProcess } from "../../harness/weir_process.ts";
 
-/** What the process may open, and how many connect without a word. */
+/** The limit of open descriptors, and the number of silent connections. */
 const DESCRIPTORS = 256;
 const SILENT = 300;
 const REACHED = "Connection limit reached";

@@ -41,8 +41,8 @@ for (const engine of ["native", "grpc-js"]) {
       let path = 0;
       for (const [what, header] of Object.entries(HEADERS)) {
         seen[what] = await three(() => statusOf(address, `/header-${path++}`, header));
-        // A new value each time: the limit of the path holds beside it.
-        seen[`beside one ${what}`] = await three((end) => statusOf(address, `/beside-${path}`, header + end));
+        // A new value each time: the limit of the path holds next to it.
+        seen[`with one ${what}`] = await three((end) => statusOf(address, `/with-${path}`, header + end));
       }
       const long = `/${"p".repeat(9_000)}`;
       seen["a path of 9,000 bytes"] = await three((call) => statusOf(address, long, `header ${call}`));

@@ -42,7 +42,7 @@ Deno.test({
   },
 });
 
-/** An application that answers when it is told to, behind an Envoy that asks a Weir. */
+/** An application that answers when the test lets it, behind an Envoy that asks a Weir. */
 class Bed implements AsyncDisposable {
   mostRunning = 0;
   readonly #stack = new AsyncDisposableStack();
@@ -81,7 +81,7 @@ class Bed implements AsyncDisposable {
     return this.#waiting.length;
   }
 
-  /** What Envoy has logged. */
+  /** The log of Envoy. */
   get envoyLog(): readonly string[] {
     return this.#running.envoy.stderrLines;
   }
@@ -110,7 +110,7 @@ class Bed implements AsyncDisposable {
     return (await this.#running.weir.stats())[`ratelimit.service.rate_limit.shop.account.${name}`] ?? 0;
   }
 
-  /** What is in flight, by asking without taking. */
+  /** The calls in flight, asked for without taking one. */
   async used(): Promise<number> {
     const descriptors = [{ entries: [{ key: "account", value: "bob" }], hitsAddend: 0 }];
     const { body } = await this.#running.weir.ask({ domain: "shop", descriptors });

@@ -1,4 +1,4 @@
-/** What clients of Envoy send that changes its calls to Weir, with a real Envoy that lets errors pass. */
+/** Requests of clients of Envoy that change its calls to Weir, with a real Envoy that lets errors pass. */
 import { assert, assertEquals } from "#assert";
 import type { HeaderField } from "../../../src/grpc/native/hpack_decoder.ts";
 import { EnvoyBed, type EnvoyPlaces } from "../../harness/envoy_bed.ts";
@@ -26,7 +26,7 @@ const requestFields = (path: string): HeaderField[] =>
   Object.entries({ ":method": "GET", ":scheme": "http", ":path": path, ":authority": "edge" });
 const TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/** What a client sends that wants to evade its limit, or that of others. */
+/** Headers of a client that tries to evade its limit, or that of others. */
 const ATTACKS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "a tracestate of 20,000 bytes": { tracestate: `a=${"x".repeat(20_000)}` },
   "a tracestate of 45,000 bytes": { tracestate: `a=${"x".repeat(45_000)}` },
@@ -61,7 +61,7 @@ for (const engine of ["native", "grpc-js"]) {
           assertEquals(new Set(statuses.slice(1)), new Set([429]));
         });
       }
-      await test.step("thousands of requests that are reset at once", async () => {
+      await test.step("thousands of requests that are reset immediately", async () => {
         const statuses: number[] = [];
         for (let connection = 0; connection < CONNECTIONS; connection++) {
           await using client = await RawClient.connect(envoy.address("allow"), { settings: [], pong: true });

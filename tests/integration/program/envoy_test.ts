@@ -9,7 +9,7 @@ import { until } from "../../harness/until.ts";
 
 const DOMAIN = "edge";
 
-// A day, so that no window ends between two requests of a case; each case has a path of its own.
+// A day, so that no window ends between two requests of a case; each case has its own path.
 function rules(changed: number): string {
   const limits = { limited: 3, own: 1, changed, failing: 1 };
   const entry = (path: string, limit: number) =>
@@ -73,7 +73,7 @@ const CASES: Readonly<Record<string, (bed: EnvoyBed, engine: string) => Promise<
     assertEquals((await get(bed, "deny", "/failing")).status, 429);
     const { grpc } = bed.weir.running.addresses;
     await bed.weir[Symbol.asyncDispose]();
-    // Nobody counted: the headers that tell of a limit are missing.
+    // Nothing was counted: the headers of a limit are missing.
     const { status, limit } = await get(bed, "allow", "/failing");
     assertEquals({ status, limit }, { status: 200, limit: null });
     assertEquals((await get(bed, "deny", "/failing")).status, 500);
@@ -97,7 +97,7 @@ for (const engine of ["grpc-js", "native"]) {
   });
 }
 
-/** What these tests compare of an answer. */
+/** The parts of an answer that these tests compare. */
 async function get(bed: EnvoyBed, listener: "allow" | "deny", path: string) {
   const response = await bed.fetch(listener, path);
   const header = (name: string) => response.headers.get(name);

@@ -39,7 +39,7 @@ const BAD_BODIES = [
   `{"domain":""}`,
 ];
 
-/** What is seen of one service by a client of its gRPC port. */
+/** Observations of a service by a client of its gRPC port. */
 const CHECKS: Readonly<Record<string, (weir: ServeFixture, client: GrpcClient) => void | Promise<void>>> = {
   async "an answer has limit, remaining and reset of every descriptor"(_weir, client) {
     const answer = await decide(client, "shop", "user=ann", "other=x");
@@ -57,7 +57,7 @@ const CHECKS: Readonly<Record<string, (weir: ServeFixture, client: GrpcClient) =
       [true, [1, 3, 2], [1, undefined, 0]],
     );
   },
-  async "refused requests are told why and counted, over HTTP too"(weir, client) {
+  async "refused requests get the reason and are counted, over HTTP too"(weir, client) {
     const serviceErrors = async () =>
       (await weir.stats())["ratelimit.service.call.should_rate_limit.service_error"];
     let expected = 0;

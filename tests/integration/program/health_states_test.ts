@@ -40,12 +40,10 @@ async function stateIs(weir: ServeFixture, state: typeof STATES[number]): Promis
   const url = `http://${weir.httpAddress}`;
   const exit = async (...flags: string[]) => (await ran(["health", "--url", url, ...flags])).code;
   const { status: serving } = await callUnary({
-    ...{
-      ...readServer("grpc", weir.grpcAddress),
-      method: "/grpc.health.v1.Health/Check",
-      timeoutMs: 60_000,
-      tls: undefined,
-    },
+    ...readServer("grpc", weir.grpcAddress),
+    method: "/grpc.health.v1.Health/Check",
+    timeoutMs: 60_000,
+    tls: undefined,
     request: HEALTH_CHECK_REQUEST.encode({ service: "" }),
     decode: (bytes) => HEALTH_CHECK_RESPONSE.decode(bytes),
   });
@@ -73,7 +71,7 @@ async function stateIs(weir: ServeFixture, state: typeof STATES[number]): Promis
   return lines.filter((line) => line !== "OK");
 }
 
-/** What the web page is sent. */
+/** The state that is sent to the web page. */
 async function pageState(weir: ServeFixture): Promise<string> {
   const response = await fetch(`http://${weir.debugAddress}/ui/live`);
   let text = "";
@@ -128,7 +126,10 @@ Deno.test({
     await using redis = await startRedis();
     await using perSecond = await startRedis();
     const env = {
-      ...{ BACKEND_TYPE: "kv", KV_URL: redis.url, KV_PERSECOND: "true", KV_PERSECOND_URL: perSecond.url },
+      BACKEND_TYPE: "kv",
+      KV_URL: redis.url,
+      KV_PERSECOND: "true",
+      KV_PERSECOND_URL: perSecond.url,
       CACHE_ON_FAILURE: "allow",
     };
     await using weir = await ServeFixture.start({ env, rules: RULES });
@@ -205,7 +206,7 @@ Deno.test("health: a start that waits for valid rules says so, and weir health f
   await stateIs(weir, "ok");
 });
 
-Deno.test("health: a configuration server that is away, that sends bad rules, and that works", async () => {
+Deno.test("health: a configuration server that is unavailable, that sends bad rules, and that works", async () => {
   await using server = new XdsServer({ port: freePort() });
   const env = {
     CONFIG_TYPE: "GRPC_XDS_SOTW",
@@ -242,7 +243,8 @@ Deno.test({
     await using certificates = await makeCertificates();
     const soon = await certificates.issue("soon", { names: "DNS:localhost", days: 13 });
     const env = {
-      ...{ GRPC_SERVER_USE_TLS: "false", HTTP_SERVER_USE_TLS: "false" },
+      GRPC_SERVER_USE_TLS: "false",
+      HTTP_SERVER_USE_TLS: "false",
       WEBHOOK_STORE: join(certificates.folder, "weir.db"),
       WEBHOOK_CA_FILE: soon.certFile,
     };
@@ -280,8 +282,12 @@ Deno.test({
     };
     await use();
     const env = {
-      ...{ BACKEND_TYPE: "kv", KV_URL: redis.tlsUrl, KV_TLS: "true", KV_TLS_CACERT: ca },
-      ...{ KV_TLS_CLIENT_CERT: cert, KV_TLS_CLIENT_KEY: key },
+      BACKEND_TYPE: "kv",
+      KV_URL: redis.tlsUrl,
+      KV_TLS: "true",
+      KV_TLS_CACERT: ca,
+      KV_TLS_CLIENT_CERT: cert,
+      KV_TLS_CLIENT_KEY: key,
     };
     await using weir = await ServeFixture.start({ env, rules: RULES });
     await stateIs(weir, "ok");

@@ -42,7 +42,7 @@ for (const GRPC_ENGINE of ["grpc-js", "native"]) {
 }
 
 Deno.test({
-  ...needs(["curl"], "native: curl is told that this is no page"),
+  ...needs(["curl"], "native: curl gets an error, since this is no page"),
   async fn() {
     await using weir = await ServeFixture.start({ rules: RULES, env: { GRPC_ENGINE: "native" } });
     const answer = await run(requireTool("curl"), [

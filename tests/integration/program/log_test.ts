@@ -5,7 +5,7 @@ import { runtimeEnvironment, weirCommand } from "../../harness/weir_command.ts";
 import { makeWeirFolder } from "../../harness/weir_folder.ts";
 
 const RULES = "domain: d\ndescriptors:\n- key: k\n  rate_limit: {unit: day, requests_per_unit: 10}\n";
-/** What waits for the log waits for good: everything else comes within this time. */
+/** The limit for everything that does not wait for the log, which waits forever. */
 const SOON_MS = 60_000;
 
 interface UnreadOptions {
@@ -15,7 +15,7 @@ interface UnreadOptions {
   readonly args?: readonly string[];
 }
 
-/** Weir whose output streams are read by the test alone, when it wants to; its address is known without the log. */
+/** Weir whose output streams are read by the test alone, when the test asks for it; its address is known without the log. */
 class UnreadWeir implements AsyncDisposable {
   readonly port: number;
   readonly child: Deno.ChildProcess;

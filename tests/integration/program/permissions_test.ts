@@ -66,16 +66,24 @@ Deno.test({
     await using collector = await OtlpReceiver.start({ protocol: "grpc" });
     await using statistics = await UdpReceiver.start();
     const env = {
-      ...{ HTTP_SERVER_USE_TLS: "true", GRPC_SERVER_USE_TLS: "true" },
-      ...{ HTTP_SERVER_TLS_CERT: server.certFile, HTTP_SERVER_TLS_KEY: server.keyFile },
-      ...{ GRPC_SERVER_TLS_CERT: server.certFile, GRPC_SERVER_TLS_KEY: server.keyFile },
-      ...{ BACKEND_TYPE: "kv", KV_URL: `rediss://localhost:${redis.tlsPort}` },
-      ...{ KV_TLS_CACERT: authority.certFile, KV_TLS_CLIENT_CERT: client.certFile },
+      HTTP_SERVER_USE_TLS: "true",
+      GRPC_SERVER_USE_TLS: "true",
+      HTTP_SERVER_TLS_CERT: server.certFile,
+      HTTP_SERVER_TLS_KEY: server.keyFile,
+      GRPC_SERVER_TLS_CERT: server.certFile,
+      GRPC_SERVER_TLS_KEY: server.keyFile,
+      BACKEND_TYPE: "kv",
+      KV_URL: `rediss://localhost:${redis.tlsPort}`,
+      KV_TLS_CACERT: authority.certFile,
+      KV_TLS_CLIENT_CERT: client.certFile,
       KV_TLS_CLIENT_KEY: client.keyFile,
-      ...{ DISABLE_STATS: "false", USE_TAGGED_PUSH_STATS: "true" },
-      ...{ PUSH_STATS_HOST: "127.0.0.1", PUSH_STATS_PORT: `${statistics.port}` },
+      DISABLE_STATS: "false",
+      USE_TAGGED_PUSH_STATS: "true",
+      PUSH_STATS_HOST: "127.0.0.1",
+      PUSH_STATS_PORT: `${statistics.port}`,
       STATS_FLUSH_INTERVAL: "100ms",
-      ...{ TRACING_ENABLED: "true", TRACING_EXPORTER_PROTOCOL: "grpc" },
+      TRACING_ENABLED: "true",
+      TRACING_EXPORTER_PROTOCOL: "grpc",
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
     };
     await using weir = await audit.start({ env, rules: SHOP });
@@ -121,9 +129,14 @@ Deno.test({
     rules.set("1", shopConfig({ open: 1 }));
     const path = join(audit.folder, "weir.sock");
     const env = {
-      ...{ ...folder.env, WEBHOOK_STORE: postgres.url(await postgres.createDatabase()) },
-      ...{ WEBHOOK_ENCRYPTION_KEY: KEY, GRPC_UDS: path, BACKEND_TYPE: "mc", MC_HOST_PORT: memcached.url },
-      ...{ CONFIG_TYPE: "GRPC_XDS_SOTW", CONFIG_GRPC_XDS_SERVER_URL: rules.url },
+      ...folder.env,
+      WEBHOOK_STORE: postgres.url(await postgres.createDatabase()),
+      WEBHOOK_ENCRYPTION_KEY: KEY,
+      GRPC_UDS: path,
+      BACKEND_TYPE: "mc",
+      MC_HOST_PORT: memcached.url,
+      CONFIG_TYPE: "GRPC_XDS_SOTW",
+      CONFIG_GRPC_XDS_SERVER_URL: rules.url,
     };
     await using weir = await audit.start({ env });
     using client = new GrpcClient(`unix:${path}`);
@@ -148,7 +161,7 @@ const OTHER_SYSTEM_PARTS =
 const LEFT_OUT: Readonly<
   Record<string, { readonly without: (flags: readonly string[]) => string[]; named: string }>
 > = {
-  "the priority of threads, which nobody tells of": {
+  "the priority of threads, which no document names": {
     without: (flags) => flags.map((flag) => flag === "--allow-sys" ? `${flag}=${OTHER_SYSTEM_PARTS}` : flag),
     named: "sys setPriority",
   },
@@ -196,7 +209,7 @@ async function reloads(weir: WeirProcess): Promise<void> {
     join(weir.rulesFolder, name),
     text.replace("requests_per_unit: 0", "requests_per_unit: 9"),
   );
-  // A refused call counts too: each has a counter of its own.
+  // A refused call counts too: each has its own counter.
   let calls = 0;
   await until("the rules to be read again", async () => await ask(weir, `blocked=${calls++}`) === 200);
   weir.signal("SIGHUP");
@@ -317,12 +330,12 @@ class PermissionAudit implements AsyncDisposable {
     return { code, lines };
   }
 
-  /** What was asked for, such as `sys hostname`; of files and the network only the kind, such as `read`. */
+  /** The requested permissions, such as `sys hostname`; of files and the network only the kind, such as `read`. */
   asked(): string[] {
     return [...new Set(this.#questions().map(({ shown }) => shown))].sort();
   }
 
-  /** What was asked for and is not granted, and the lines that tell of a refusal. */
+  /** The requested permissions that are not granted, and the lines that report a refusal. */
   refusals(): string[] {
     const refused = this.#questions().filter(({ isGranted }) => !isGranted).map(({ shown }) => shown);
     const told = this.#lines.flatMap((lines) => lines()).filter((line) =>

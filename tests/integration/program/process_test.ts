@@ -35,7 +35,7 @@ Deno.test("process: streams that are reset while they are being refused end noth
   assertEquals(await weir.stop(), 0);
 });
 
-/** Opens streams with a wrong content type, resets each at once, and then breaks the connection. */
+/** Opens streams with a wrong content type, resets each immediately, and then breaks the connection. */
 async function resetStreams(address: string): Promise<void> {
   const [host = "", port = ""] = address.split(":");
   const socket = net.connect({ host, port: Number(port) });
@@ -169,7 +169,7 @@ Deno.test("process: SIGHUP reads the rules again, and signals to stop that come 
   assertEquals(messages.filter((message) => /^(?:Stop|Ending)/.test(message)), ["Stopping", "Stopped"]);
 });
 
-Deno.test("process: a later signal ends it at once, and the log says so", async () => {
+Deno.test("process: a later signal ends it immediately, and the log says so", async () => {
   await using weir = await startWeir({ rules: RULES, env: { SHUTDOWN_DELAY: "10m" } });
   for (const name of ["SIGTERM", "SIGINT"] as const) weir.signal(name);
   await until("the end to begin", () => weir.stderrLines.some((line) => line.includes("Stopping")));
@@ -186,7 +186,7 @@ Deno.test("process: a later signal ends it at once, and the log says so", async 
   );
 });
 
-Deno.test("process: settings that are refused are told with the names that were read instead", async () => {
+Deno.test("process: settings that are refused are reported with the names that were read instead", async () => {
   const line = weirCommand(["serve"]);
   const env = {
     ...runtimeEnvironment(line),

@@ -13,7 +13,7 @@ const HEALTH = "/grpc.health.v1.Health";
 const EVERYTHING = HEALTH_CHECK_REQUEST.encode({ service: "" });
 const DELAY_MS = 5_000;
 
-/** What health says by gRPC over a connection of its own, and whether a decision is made there. */
+/** The answers of health and of a decision by gRPC, each over its own connection. */
 async function askAnew(address: string): Promise<[status: number | undefined, decides: boolean]> {
   using client = new GrpcClient(address, { "grpc.use_local_subchannel_pool": 1 });
   const { messages: [message] } = await client.unary(`${HEALTH}/Check`, EVERYTHING);
@@ -22,7 +22,7 @@ async function askAnew(address: string): Promise<[status: number | undefined, de
 }
 
 for (const engine of ["native", "grpc-js"]) {
-  Deno.test(`SHUTDOWN_DELAY, ${engine}: unhealthy at once, all is served until the delay is over, then asked to go`, async () => {
+  Deno.test(`SHUTDOWN_DELAY, ${engine}: unhealthy immediately, all is served until the delay is over, then asked to go`, async () => {
     const clock = new FakeClock();
     const env = { GRPC_ENGINE: engine, SHUTDOWN_DELAY: `${DELAY_MS}ms` };
     await using weir = await ServeFixture.start({ rules: RULES, env, clock });

@@ -63,7 +63,7 @@ class LibraryLoad extends RestartLoad {
   }
 
   async #keep(address: string): Promise<void> {
-    // Of its own, or all channels would share one connection.
+    // A separate channel, or all would share one connection.
     using client = new GrpcClient(address, { "grpc.use_local_subchannel_pool": 1 });
     await Promise.all(Array.from({ length: 3 }, async () => {
       while (this.isGoing) {
@@ -126,7 +126,7 @@ Deno.test("rolling restart over HTTP: a client that keeps its connections loses 
   await using weir = await RestartWeir.start({ SHUTDOWN_DELAY: "100ms" });
   const load = new HttpLoad(weir.current.httpAddress);
   await restartUnderLoad(weir, load);
-  // Within the delay each connection is told to go.
+  // Within the delay each connection is asked to go.
   if (pauses.longestMs < LAST_REQUEST_MS) assertEquals(load.retried, 0);
 });
 
@@ -179,8 +179,14 @@ class RestartWeir implements AsyncDisposable {
     const [grpc, http, debug, pull] = Array.from({ length: 4 }, () => String(freePort()));
     const pullAddress = `127.0.0.1:${pull}`;
     const all = {
-      ...{ GRPC_PORT: `${grpc}`, PORT: `${http}`, DEBUG_PORT: `${debug}`, PULL_METRICS_ADDR: pullAddress },
-      ...{ DISABLE_STATS: "false", USE_STATSD: "false", USE_PULL_METRICS: "true", ...env },
+      GRPC_PORT: `${grpc}`,
+      PORT: `${http}`,
+      DEBUG_PORT: `${debug}`,
+      PULL_METRICS_ADDR: pullAddress,
+      DISABLE_STATS: "false",
+      USE_STATSD: "false",
+      USE_PULL_METRICS: "true",
+      ...env,
     };
     const start = () => run({ rules: { "shop.yaml": UNREACHED }, env: all });
     return new RestartWeir(await start(), start, pullAddress);

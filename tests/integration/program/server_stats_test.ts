@@ -52,7 +52,7 @@ for (const engine of ["native", "grpc-js"]) {
   });
 }
 
-Deno.test("process statistics: memory, processor and event loop are told of, whole numbers or not", async () => {
+Deno.test("process statistics: memory, processor and event loop are reported, whole numbers or not", async () => {
   await using service = await ServeFixture.start({ rules: SHOP });
   const metrics = under(await service.stats(), "ratelimit.process.");
   const names = [

@@ -26,7 +26,7 @@ descriptors:
 
 interface SharedCache extends AsyncDisposable {
   readonly env: Readonly<Record<string, string>>;
-  /** How many counters it holds. */
+  /** The number of its counters. */
   size(): Promise<number>;
 }
 
@@ -75,7 +75,7 @@ for (const [tool, start] of Object.entries(CACHES) as [Tool, () => Promise<Share
   });
 }
 
-/** What became of the calls of a load. */
+/** The results of the calls of a load. */
 interface Load {
   answered: number;
   /** When calls failed, in milliseconds. */
@@ -83,7 +83,7 @@ interface Load {
   stop(): Promise<void>;
 }
 
-/** Adds to one counter again and again, some calls at a time, until it is told to stop. */
+/** Adds to one counter again and again, some calls at a time, until it is stopped. */
 function startLoad(cache: KvCache, key: string): Load {
   let running = true;
   const one = hit({ key });
@@ -183,7 +183,7 @@ Deno.test({
 Deno.test({
   ...needs(
     ["redis-server", "openssl"],
-    "a cache that wants a client certificate refuses calls and ends nothing",
+    "a cache that requires a client certificate refuses calls and ends nothing",
   ),
   async fn() {
     await using certificates = await makeCertificates();
@@ -198,7 +198,7 @@ Deno.test({
     await using weir = await ServeFixture.start({ env, rules: RULES });
     const client = new GrpcClient(weir.running.addresses.grpc);
     const cannotReach = () => weir.log.some((line) => line.includes("Cannot reach the key-value cache"));
-    await until("the refusal to be told", cannotReach);
+    await until("the refusal to be logged", cannotReach);
     const codes: (number | string)[] = [];
     for (let call = 0; call < 5; call++) {
       const answer = await decide(client, "shop", "user=one");

@@ -23,7 +23,7 @@ Deno.test({
   },
 });
 
-/** What is counted since `begin`, by `performance.now()`. */
+/** The counts since `begin`, by `performance.now()`. */
 async function checkCounters(redis: RedisServer, vector: Vector, begin: number): Promise<void> {
   for (const [key, { added, expires }] of expectedCounters(vector)) {
     const count = await redis.command("GET", key);

@@ -85,7 +85,7 @@ Deno.test("xds: a good version replaces the rules, a bad one leaves them", async
   await until("its refusal", () => server.requests.length >= 4);
   seen.push(await decision(weir));
   assertEquals(weir.log.some((line) => line.includes("rate_limit.unit: invalid rate limit unit '99'")), true);
-  // The snapshot is sent again at once; the answer to that is not given in the same breath.
+  // The snapshot is sent again immediately; the answer to that is not given in the same breath.
   server.set("4", OPEN);
   await until("version 4", () => server.requests.at(-1)?.version === "4");
   seen.push(await decision(weir));

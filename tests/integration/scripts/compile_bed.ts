@@ -16,11 +16,11 @@ export const HERE = TARGETS.find(isHere) ?? TARGETS[0];
 export const OTHER = TARGETS.find((target) => target.endsWith("linux-gnu") && target !== HERE) ?? TARGETS[0];
 /** Says what the variable holds that its argument names: all that a base runtime is asked for in these tests. */
 export const STAND_IN = "/usr/bin/printenv";
-/** Where nothing answers, so that nothing is downloaded on any machine. */
+/** An address that refuses connections, so that nothing is downloaded on any machine. */
 export const OFFLINE = { HTTPS_PROXY: "http://127.0.0.1:1", https_proxy: "http://127.0.0.1:1" };
 
-/** How the task ended, and what it wrote. */
-export interface Compiled {
+/** The exit of the task, and its output. */
+interface Compiled {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -46,14 +46,14 @@ export async function runTask(
   return { code, stdout: decoder.decode(stdout), stderr: decoder.decode(stderr) };
 }
 
-/** Runs git in a folder, as an author of its own. */
+/** Runs git in a folder, as its own author. */
 export async function git(folder: string, ...args: string[]): Promise<void> {
   const own = ["-c", "user.name=weir", "-c", "user.email=weir@example.com", ...args];
   const { success } = await new Deno.Command("git", { args: own, cwd: folder, stdout: "null" }).output();
   if (!success) throw new Error(`Cannot run git ${args.join(" ")}`);
 }
 
-/** What is in a folder, sorted. */
+/** The names in a folder, sorted. */
 export async function namesIn(folder: string): Promise<string[]> {
   return (await Array.fromAsync(Deno.readDir(folder), ({ name }) => name)).sort();
 }
@@ -95,7 +95,7 @@ export async function addBase(denoFolder: string, target: string, program: strin
   );
 }
 
-/** What Deno wrote of a program into it, such as its permissions. */
+/** The description of a program that Deno wrote into it, such as its permissions. */
 export function metadataOf(program: string): Record<string, unknown> {
   const start = program.lastIndexOf('{"argv":[');
   const end = program.indexOf("}", program.indexOf('"app_version":', start)) + 1;

@@ -134,7 +134,7 @@ Deno.test("compile: told to stop, it leaves nothing behind", async () => {
   const lines: string[] = [];
   const output = { stdout: () => {}, stderr: (line: string) => lines.push(line) };
   const compiling = compile(["--no-check", "--output", out.path], output, stop.signal);
-  await until("the folder beside", async () => (await namesIn(out.path)).length > 0);
+  await until("the temporary folder", async () => (await namesIn(out.path)).length > 0);
   stop.abort(new CompileError("Cannot compile: enough"));
   assertEquals([await compiling, lines, await namesIn(out.path)], [1, ["Cannot compile: enough"], []]);
 });
@@ -166,7 +166,7 @@ async function missingIn(program: string): Promise<string[]> {
   return files.filter((_, index) => !program.includes(texts[index] ?? ""));
 }
 
-/** What a program may do and how it runs, as its description has it. */
+/** The permissions and options of a program, as in its description. */
 function grantedIn(metadata: Record<string, unknown>): unknown {
   const { permissions, v8_flags, unstable_config, entrypoint_key, argv } = metadata as {
     permissions: Record<string, unknown>;
@@ -190,7 +190,11 @@ function grantedBy(flags: readonly string[]): unknown {
   const v8 = flags.find((flag) => flag.startsWith("--v8-flags="))?.slice("--v8-flags=".length) ?? "";
   return {
     granted: {
-      ...{ allow_env: [], allow_net: [], allow_read: [], allow_write: [], allow_sys: [] },
+      allow_env: [],
+      allow_net: [],
+      allow_read: [],
+      allow_write: [],
+      allow_sys: [],
       prompt: !flags.includes("--no-prompt"),
     },
     v8: [v8],

@@ -40,9 +40,13 @@ Deno.test("the first command downloads only the packages that the service needs"
   const env = {
     ...Deno.env.toObject(),
     DENO_DIR: `${folder}/deno`,
-    ...{ KV_URL: "", BACKEND_TYPE: "", ADMIN_TOKEN: "a-token-of-the-administration-for-tests" },
+    KV_URL: "",
+    BACKEND_TYPE: "",
+    ADMIN_TOKEN: "a-token-of-the-administration-for-tests",
     WEBHOOK_STORE: `${folder}/weir.db`,
-    ...{ PORT: port, GRPC_PORT: `${freePort()}`, DEBUG_PORT: `${freePort()}` },
+    PORT: port,
+    GRPC_PORT: `${freePort()}`,
+    DEBUG_PORT: `${freePort()}`,
   };
   try {
     await using started = new ChildProcess(Deno.execPath(), { args, cwd: ROOT, env });

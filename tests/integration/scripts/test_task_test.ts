@@ -112,7 +112,7 @@ function isBusyLoop(pid: number): boolean {
 
 const SERVED = { ignored: [], flags: ["--allow-all"], isServed: false, jobs: 1, filesPerModule: 2 };
 
-/** Runs a group in a process of its own, whose output it is that the group is shown in. */
+/** Runs a group in its own process, whose output it is that the group is shown in. */
 async function runElsewhere(
   folder: string,
   { names, graceMs }: { readonly names: readonly string[]; readonly graceMs: number },

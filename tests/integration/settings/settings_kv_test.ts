@@ -42,7 +42,7 @@ const PER_SECOND: WhichCache = {
   connections: "ratelimit.kv_per_second_pool.cx_active",
 };
 
-/** Settings with this cache at `url`, and more of its own by the end of their names; the other cache is another server. */
+/** Settings with this cache at `url`, and more of them by the end of their names; the other cache is another server. */
 function kvEnv({ prefix }: WhichCache, other: RedisServer, url: string, more: Env = {}): Env {
   const own = Object.entries(more).map(([name, value]) => [`${prefix}_${name}`, value]);
   return {
@@ -159,7 +159,7 @@ for (const which of [MAIN, PER_SECOND]) {
           unset: 503,
           set: 200,
         }),
-      [`${prefix}_CLUSTER_PIPELINE_PARALLELISM: a node asked when the one before has answered`]: (
+      [`${prefix}_CLUSTER_PIPELINE_PARALLELISM: a node asked when the previous one has answered`]: (
         { cluster, other },
       ) =>
         compare({ [`${prefix}_CLUSTER_PIPELINE_PARALLELISM`]: "1" }, {

@@ -174,7 +174,7 @@ Deno.test("settings of the rules' folders: the root, the folder below it, and th
   }));
 
 Deno.test("settings of the ports: each listens on its interface alone, at its number", async () => {
-  // Ones that nobody else gets on the other interface.
+  // Ports that no other test gets on the other interface.
   const [http = 0, debug = 0, ofGrpc = 0] = [freePort(), freePort(), freePort()];
   await using service = await startShop({
     HOST: OTHER_HOST,
@@ -225,7 +225,7 @@ Deno.test("GRPC_UDS, GRPC_UDS_MODE: gRPC on a unix socket, whose file has these 
     assertEquals(modes[1], 0o606);
   }));
 
-Deno.test("GRPC_MAX_CONNECTION_AGE, …_GRACE: a connection is told to go, and its streams are cut in time", async () => {
+Deno.test("GRPC_MAX_CONNECTION_AGE, …_GRACE: a connection is asked to go, and its streams are cut in time", async () => {
   const clock = FakeClock.ofMachine();
   const start = (env: Env) => ServeFixture.start({ env, rules: SHOP, clock });
   const GRPC_MAX_CONNECTION_AGE = "2m";
@@ -237,7 +237,7 @@ Deno.test("GRPC_MAX_CONNECTION_AGE, …_GRACE: a connection is told to go, and i
   using cut = await Peer.connect(strict.grpcAddress);
   const [keptStream, cutStream] = [kept.watch(), cut.watch()];
   await until("the streams", () => keptStream.began && cutStream.began);
-  await until("both connections to be told to go, and one stream to be cut", () => {
+  await until("both connections to be asked to go, and one stream to be cut", () => {
     clock.advance(1_000);
     return !kept.connected && !cut.connected && cutStream.ended;
   });
@@ -247,7 +247,7 @@ Deno.test("GRPC_MAX_CONNECTION_AGE, …_GRACE: a connection is told to go, and i
 /** Texts that hardly anything takes. */
 const BAD_TEXTS = ["no such thing?", "["];
 
-Deno.test("settings: all bad ones are told in one start, a line each, then those between settings", async () => {
+Deno.test("settings: all bad ones are reported in one start, a line each, then those between settings", async () => {
   const bad = settingEntries().flatMap(([name, setting]) => {
     const text = BAD_TEXTS.find((one) => "expected" in setting.parse(one));
     const variable = familyPattern(name) === undefined ? name : name.replace(/<[A-Z]+>/, "SAMPLE");

@@ -57,7 +57,7 @@ Deno.test("STATS_FLUSH_INTERVAL: when statistics are sent", async () => {
 });
 
 const HITS = 'ratelimit_service_rate_limit_total_hits{domain="shop",key1="open"} 1';
-/** A mapping file with a counter of its own name. */
+/** A mapping file with its own counter name. */
 const MAPPING = `mappings:
   - match: ratelimit.service.rate_limit.*.*.total_hits
     name: my_$2_hits

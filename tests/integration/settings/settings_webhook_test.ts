@@ -57,13 +57,13 @@ async function statusAt(
   address: string,
   path: string,
   { token = ADMIN_TOKEN, body }: { readonly token?: string; readonly body?: object } = {},
-): Promise<number | "nobody"> {
+): Promise<number | "refused"> {
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
   const posted = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
   const response = await fetch(new URL(path, `http://${address}/api/v1/`), { headers, ...posted })
     .catch(() => undefined);
   await response?.body?.cancel();
-  return response?.status ?? "nobody";
+  return response?.status ?? "refused";
 }
 
 /** The status of a posted event, and the code where it is refused. */
@@ -181,14 +181,14 @@ const CASES: Readonly<Record<string, readonly [changed: Env, comparison: Webhook
     unset: [200, 401],
     set: [404, 404],
   }],
-  "ADMIN_ADDR: the administration at an address of its own": [{ ADMIN_ADDR: OWN }, {
+  "ADMIN_ADDR: the administration at its own address": [{ ADMIN_ADDR: OWN }, {
     look: async ({ http, service }) => [
       await statusAt(http, "endpoints"),
       await statusAt(OWN, "endpoints"),
       await statusAt(http, "events", EVENT),
       await statusAt(service.debugAddress, "endpoints"),
     ],
-    unset: [200, "nobody", 202, 200],
+    unset: [200, "refused", 202, 200],
     set: [404, 200, 202, 200],
   }],
   "TRIGGER_ADDR: triggers and posted events at their own address, and nothing else there": [
@@ -206,7 +206,7 @@ const CASES: Readonly<Record<string, readonly [changed: Env, comparison: Webhook
         }
         return [...seen, await statusAt(OWN, "endpoints")];
       },
-      unset: [401, 202, 200, 405, "nobody", "nobody", "nobody", "nobody", "nobody"],
+      unset: [401, 202, 200, 405, "refused", "refused", "refused", "refused", "refused"],
       set: [404, 404, 200, 405, 401, 202, 405, 404, 404],
     },
   ],
@@ -285,9 +285,9 @@ Deno.test({
 /** Of several requests the next ones come meanwhile, where they may. */
 const SOON_MS = 100;
 
-/** A receiver that answers each request after a while, the first when there are so many, and knows how many it had at once. */
+/** A receiver that answers each request after a while, the first when there are so many, and knows how many it had at the same time. */
 class SlowReceiver implements AsyncDisposable {
-  /** Most requests that were open at once. */
+  /** Most requests that were open at the same time. */
   most = 0;
   #open = 0;
   readonly #server: Deno.HttpServer<Deno.NetAddr>;

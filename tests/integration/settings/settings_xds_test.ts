@@ -28,7 +28,7 @@ function waitsIn({ log }: ServeFixture): number[] {
   });
 }
 
-/** True if rules come, or it is told that they cannot. */
+/** True if rules come, or it is reported that they cannot. */
 async function arrives(server: XdsServer, env: Env): Promise<boolean> {
   await using weir = await startXds(server.url, { LOG_LEVEL: "info", ...env });
   const has = (text: string) => weir.log.some((line) => line.includes(text));

@@ -22,7 +22,7 @@ Deno.test("webhooks: others learn that an endpoint fails, and that it works agai
   const id = await add(receiver.url, ["order.*", "endpoint.*"]);
   await add(watcher.url, ["endpoint.*"]);
   receiver.react = () => 500;
-  // Each is attempted twice at once.
+  // Each is attempted twice without a pause.
   for (let n = 0; n < 12; n++) await api(http, "/events", { body: { event: "order.created", data: { n } } });
   await until("the failure", () => received(watcher).length > 0);
   const failing = (await api(http, `/endpoints/${id}`)).body;

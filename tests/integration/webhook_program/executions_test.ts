@@ -39,7 +39,7 @@ function textsFor(url: string) {
   };
 }
 
-/** What the executions are to come to. */
+/** The expected end of the executions. */
 const OVER_TEXT = 'step "fair-use" failed: over the limit of domain "edge" for another 1 s';
 const ENDS = {
   retry: ["succeeded", { n: "retry" }, ["ask succeeded", "result succeeded"]],
@@ -50,7 +50,7 @@ const ENDS = {
   deleted: ["succeeded", { n: "deleted" }, ["ask succeeded", "result succeeded"]],
 };
 
-/** How many executions have been tried and wait. */
+/** The number of executions that were tried and wait. */
 function triedIn({ folder }: WebhookServed): number {
   using database = new DatabaseSync(folder.store, { readOnly: true });
   const tried = "status = 'running' AND step_attempts > 0 AND claim_id IS NULL";

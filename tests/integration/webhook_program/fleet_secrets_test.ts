@@ -16,7 +16,7 @@ const installed = needing("postgres");
 const WRONG_PASSWORD = "wr:ong@pass-0815";
 const TRACE = { LOG_LEVEL: "trace" };
 
-installed.test("the password of the database stands in no log, error, list, metric or debug page", async () => {
+installed.test("the password of the database is in no log, error, list, metric or debug page", async () => {
   await using receiver = await WebhookReceiver.start();
   await using fleet = await WebhookFleet.open({ size: 1, env: TRACE });
   const { server, database, first } = fleet;
@@ -35,14 +35,14 @@ installed.test("the password of the database stands in no log, error, list, metr
   const answers = await first.everything();
 
   await stranger.start({ isAwaited: false });
-  await until("the wrong password to be told of", async () => {
+  await until("the wrong password to be reported", async () => {
     const { status, text } = await stranger.health();
     answers.push(text);
     return status === 503 && text.includes("password authentication failed");
   });
   answers.push(...await stranger.everything());
 
-  // While the database is away, and when it is back.
+  // While the database is unavailable, and when it is back.
   await server.stop("immediate");
   const { status } = await event(first, answers);
   assertEquals(status, 503);
@@ -80,7 +80,7 @@ async function event({ base }: WebhookCalls, answers: string[]): Promise<{ reado
   return answered;
 }
 
-/** What is said about addresses that cannot be right; nothing starts. */
+/** The errors of addresses that cannot be valid; nothing starts. */
 async function refusals(url: string): Promise<string[]> {
   const wrong = [
     url.replace(/:\d+\//, ":99999/"),

@@ -110,7 +110,7 @@ function shown(text: string): string {
   return text.replace(/"(?:[^"\\]|\\.)*"|\s+/g, (part) => part.startsWith('"') ? part : "");
 }
 
-/** What is shown keeps all but the white space between values. */
+/** The shown text keeps all but the white space between values. */
 async function shownAsSent(http: string, eventId: string): Promise<void> {
   const show = async (path: string) => {
     const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };

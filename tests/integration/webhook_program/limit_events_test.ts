@@ -59,7 +59,7 @@ async function started(
   return weir;
 }
 
-/** What came, without the times: the kind and the data. */
+/** The events that came, without the times: the kind and the data. */
 function came(receiver: WebhookReceiver) {
   return receiver.receptions.map(({ body }) => {
     const { event, data } = JSON.parse(body);
@@ -107,10 +107,12 @@ Deno.test("events of rules are delivered to those that subscribe to them, and si
     { event: "ratelimit.over_limit.ended", ...hidden, refusedHits: 1 },
     {
       event: "ratelimit.over_limit",
-      ...{ domain: "shop", entries: [{ key: "omitted" }] },
+      domain: "shop",
+      entries: [{ key: "omitted" }],
       rule: { file, line: 11, metricKey: "shop.omitted" },
       limit: { requestsPerUnit: 60, unit: "MINUTE", windowSeconds: 60, burst: 1 },
-      ...{ algorithm: "token_bucket", shadow: true },
+      algorithm: "token_bucket",
+      shadow: true,
     },
     { event: "ratelimit.near_limit", ...tenant },
     { event: "ratelimit.over_limit", ...tenant },
@@ -157,7 +159,9 @@ Deno.test("events of the configuration: what was loaded and rejected, and why", 
   assertEquals(came(receiver), [
     {
       event: "config.rejected",
-      ...{ ...rules, kept: true, errors: 1 },
+      ...rules,
+      kept: true,
+      errors: 1,
       problems: [
         `${file}:7:14: descriptors[1].events[0]: expected one of over_limit, near_limit; got 'above_limit'`,
       ],
@@ -165,7 +169,8 @@ Deno.test("events of the configuration: what was loaded and rejected, and why", 
     { event: "config.loaded", ...rules, domains: 1, limits: 3 },
     {
       event: "config.rejected",
-      ...{ ...workflows, errors: 1 },
+      ...workflows,
+      errors: 1,
       problems: [`${workflow}:2:8: steps: there are no steps; add a list of at least one under 'steps'`],
     },
     { event: "config.loaded", ...workflows, workflows: 0, changed: ["echo"] },

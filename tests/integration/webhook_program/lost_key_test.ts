@@ -10,7 +10,7 @@ const RIGHT =
   "add it to WEBHOOK_ENCRYPTION_KEY and restart, or give the endpoints other secrets (weir endpoints " +
   "rotate ID --active-in 0) and set their headers again";
 
-/** What health says of the webhooks, with no word of which key it is. */
+/** The health of the webhooks, which does not name the key. */
 async function noteOf(weir: WebhookServed): Promise<{ readonly status: number; readonly text: string }> {
   const { status, text } = await until("a note of health", async () => {
     const health = await weir.health();
@@ -19,7 +19,7 @@ async function noteOf(weir: WebhookServed): Promise<{ readonly status: number; r
   return { status, text: text.replace(KEY, "the key") };
 }
 
-Deno.test("a key file that is lost beside its store: health stays good and says what cannot be read", async () => {
+Deno.test("a key file that is lost next to its store: health stays good and says what cannot be read", async () => {
   await using weir = await WebhookServed.open();
   const keyFile = `${weir.folder.store}.key`;
   await weir.start();
@@ -55,7 +55,7 @@ Deno.test("a key file that is lost beside its store: health stays good and says 
 
   await weir.start({ env: { WEBHOOK_ENCRYPTION_KEY: key } });
   // The metrics bring what there is to be said, once a second.
-  await until("metrics of the service", async () => await weir.figure("is_dispatcher") === 1);
+  await until("metrics of the service", async () => await weir.metric("is_dispatcher") === 1);
   await eventually({ status: 200, text: "OK" }, () => weir.health());
   await weir.stop();
 });

@@ -3,7 +3,7 @@ import { stores } from "../../harness/store_places.ts";
 import { ATTEMPT_POINTS, EXECUTION_POINTS, type KillPoint } from "../../harness/webhook_faults.ts";
 import { MachineBed, type WebhookMachine } from "../../harness/webhook_machines.ts";
 
-/** How often a delivery is sent when a machine ends at a place, and what its attempts come to. */
+/** The number of times that a delivery is sent when a machine ends at a place, and the results of its attempts. */
 const ATTEMPTS: Readonly<Record<string, string>> = {
   "before claim": "1: acknowledged",
   "after claim": "1: interrupted, acknowledged",
@@ -25,12 +25,12 @@ const REQUESTS: Readonly<Record<string, string>> = {
   "execution after_step": "a, a, b",
   "execution committed": "a, b",
 };
-/** What is not even claimed comes last: the next machine would take it. */
+/** Unclaimed work comes last: the next machine would take it. */
 const POINTS = [...EXECUTION_POINTS, ...ATTEMPT_POINTS].sort((a, b) =>
   Number(a === "before claim") - Number(b === "before claim")
 );
 
-/** On a file a machine takes over at once; on a shared store the lease has to end, and somebody to look. */
+/** On a file a machine takes over immediately; on a shared store the lease has to end, and somebody to look. */
 const STORES = {
   sqlite: { rounds: POINTS.map((point) => [point]), tookMs: 2_500 },
   postgres: { rounds: [POINTS], tookMs: 50_000 },
@@ -92,7 +92,7 @@ async function check(
       assertEquals([point, of.length, `${count}: ${attempts}`], [point, 1, ATTEMPTS[point]]);
     }
   }
-  // The end of each execution is told of once.
+  // The end of each execution is reported once.
   const ends = sender.sent.filter(({ url }) => url.endsWith("/ends"));
   const executions = await machine.all("executions");
   assertEquals(ends.length, executions.length);

@@ -6,7 +6,7 @@ import { MachineBed, type WebhookMachine } from "../../harness/webhook_machines.
 
 const STEP = 'request: { url: "https://steps.example/only" }';
 const WORKFLOW = `workflow: w\nsteps:\n- { name: only, ${STEP}, retry: { attempts: 2, backoff: 2s } }\n`;
-/** Where each of the first machines stops; the last one goes on. */
+/** The place at which each of the first machines stops; the last one goes on. */
 const STOPS: readonly KillPoint[] = [
   "execution after_step",
   "after claim",
@@ -16,7 +16,7 @@ const STOPS: readonly KillPoint[] = [
 const FAILED = { status: 500, errorKind: "status", error: "the receiver responded with 500" } as const;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
-/** How far the wall clock of each is ahead of that of the database, which is right. */
+/** The time by which the wall clock of each is ahead of that of the database, which is correct. */
 const AHEAD_MS = [0, 10 * MINUTE_MS, -10 * MINUTE_MS] as const;
 
 postgres.test("machines that stop past their leases and go on change nothing", async (database) => {
@@ -27,7 +27,7 @@ postgres.test("machines that stop past their leases and go on change nothing", a
   const key = await triggerKey(first);
   for (const n of STOPS.keys()) await first.endpoint(`/n${n}`, { events: [`lane.n${n}`] });
   await first.end();
-  // What the machine that is stopped sees is a failure; whoever comes after it sees a success.
+  // What the machine that is stopped sees is a failure; the next one sees a success.
   const failing = STOPS.indexOf("before write_back");
   bed.sender.receiver = ({ url }) =>
     url.endsWith(`/n${failing}`) && countOf(bed, `/n${failing}`) === 1 ? FAILED : { status: 200 };
@@ -72,7 +72,7 @@ postgres.test("machines that stop past their leases and go on change nothing", a
   assertEquals(bed.steps.length, 2);
 });
 
-postgres.test("a receiver sees as many requests of three machines at once as it may, and no more", async (database) => {
+postgres.test("a receiver sees as many requests of three machines at the same time as it may, and no more", async (database) => {
   await using bed = await MachineBed.open(database.url());
   const machines = [await bed.machine(), await bed.machine(), await bed.machine()];
   await machines[0]?.endpoint("/hook", { concurrency: 4 });
@@ -156,7 +156,7 @@ postgres.test("clocks ten minutes ahead and behind: nothing comes twice, early o
   assertEquals(tried.map(({ length }) => length), [2, 2, 2]);
   assert(retries.every((ms) => ms >= 1_000 && ms <= 4_500), `the second requests came after ${retries} ms`);
   assertEquals((await first.all("executions")).map(({ status }) => status), Array(3).fill("succeeded"));
-  // What is sent carries the time of whoever sends it.
+  // What is sent carries the time of its sender.
   assertEquals(sides, new Set(AHEAD_MS));
 });
 

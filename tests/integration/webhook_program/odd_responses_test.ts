@@ -14,7 +14,7 @@ const FIELDS = (count: number) => "x-field: value\r\n".repeat(count);
 /** Ends the connection behind the text, unless it is a function. */
 type Answer = string | ((socket: Socket) => void);
 
-/** What may stand behind a status line. */
+/** Texts that may follow a status line. */
 const ODD: Readonly<Record<string, Answer>> = {
   "a length and chunks": `content-length: 9\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n`,
   "two equal lengths": `content-length: 2\r\n${LENGTH}`,
@@ -38,7 +38,7 @@ const ODD: Readonly<Record<string, Answer>> = {
   "an unknown coding": "content-encoding: zstd\r\ncontent-length: 2\r\n\r\nok",
 };
 
-/** What may stand before the status line, and how the line may end. */
+/** Texts that may precede the status line, and ends of that line. */
 const LINES: Readonly<Record<string, string>> = {
   "LF": "HTTP/1.1 200 OK\ncontent-length: 2\n\nok",
   "no reason": `HTTP/1.1 200\r\n${LENGTH}`,

@@ -1,4 +1,4 @@
-/** What every outbound request sends, and what request steps send and read by the front door. */
+/** The headers of every outbound request, and requests and responses of request steps, by the front door. */
 import { assertEquals, assertMatch } from "#assert";
 import { gzipSync } from "node:zlib";
 import { EchoServer } from "../../harness/rest_fixture.ts";
@@ -119,7 +119,7 @@ steps:
   );
 });
 
-/** What a form may not hold, by the template of its value, and the error of the step. */
+/** Values that a form may not hold, by their templates, and the error of the step. */
 const WRONG: Readonly<Record<string, readonly [value: string, error: RegExp]>> = {
   object: ["{{ input.object }}", /Cannot write "input\.object" into a text: .*got an object/],
   lists: ["{{ input.lists }}", /Cannot write "input\.lists" into a text: .*got a list/],

@@ -53,7 +53,7 @@ postgres.test("one process is killed and another one stopped: a third does their
   killed.event({ n: 0 }, "event-0", "lane.n0").catch(() => {});
   assertEquals(await killed.ended(), "SIGKILL");
 
-  // The next process stops at the delivery of its own event, however long it takes to start.
+  // The next process stops at the delivery of its event, however long it takes to start.
   await database.psql(`UPDATE delivery SET lease_until = ${NEVER} WHERE lease_until IS NOT NULL`);
   await fleet.startMember(1, { faults: { stop: { at: "before write_back", nth: 1 } } });
   const answer = stopped.event({ n: 1 }, "event-1", "lane.n1");
@@ -75,7 +75,7 @@ postgres.test("one process is killed and another one stopped: a third does their
 
   stopped.weir.signal("SIGCONT");
   assertEquals((await answer).status, 202);
-  await until("it to give up", async () => await stopped.figure("lost_claims") >= 1);
+  await until("it to give up", async () => await stopped.metric("lost_claims") >= 1);
   assertEquals(await shown(), before);
   assertEquals(deliveriesProblems(before, { receiver, events: 2 }), []);
   assertEquals([...receiver.byId.values()].map(({ length }) => length), [2, 2]);

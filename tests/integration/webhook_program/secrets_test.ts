@@ -32,7 +32,7 @@ steps:
     request: { url: "${url}/{{ input.missing }}", headers: { authorization: "Bearer {{ env.CRM_TOKEN }}" } }
 `;
 
-Deno.test("no key and no secret stands in clear in a log, an error, a list, or a file of the store", async () => {
+Deno.test("no key and no secret is in clear in a log, an error, a list, or a file of the store", async () => {
   await using receiver = await WebhookReceiver.start();
   receiver.react = ({ path }) => ({ "/crm": 500, "/reset": "reset" as const, "/refuses": 400 })[path] ?? 200;
   await using weir = await WebhookProcess.open({
@@ -145,7 +145,7 @@ async function useWellAndBadly(weir: WebhookProcess, { triggers, eventKey }: Mad
   return answers;
 }
 
-/** The files beside the store, byte for byte. */
+/** The files next to the store, byte for byte. */
 async function storeFiles({ folder: { path } }: WebhookProcess): Promise<{ name: string; text: string }[]> {
   const files: { name: string; text: string }[] = [];
   for await (const { name, isFile } of Deno.readDir(path)) {

@@ -91,9 +91,12 @@ function truncated(text: string): Uint8Array {
 }
 
 const ACCEPTED: Readonly<Record<Part, number>> = {
-  ...{ trigger: 202, signed: 202, event: 202 },
+  trigger: 202,
+  signed: 202,
+  event: 202,
   // The pattern and the domain are refused, so the body was read.
-  ...{ administration: 422, decision: 200 },
+  administration: 422,
+  decision: 200,
 };
 
 Deno.test("webhooks: bodies are read in the coding and the charset that they were sent in, or refused", async () => {

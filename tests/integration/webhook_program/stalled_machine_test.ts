@@ -17,7 +17,7 @@ const BURNERS = 4 * navigator.hardwareConcurrency;
 const WEBHOOK_NICENESS = 5;
 const LOOP = "i=0; while [ $i -lt 20000000 ]; do i=$((i+1)); done";
 
-/** A receiver on this machine that answers 200, all requests at once where `holds` of them are to be held back. */
+/** A receiver on this machine that answers 200, all requests at the same time where `holds` of them are to be held back. */
 class Receiver implements AsyncDisposable {
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
   readonly #gate = Promise.withResolvers<void>();
@@ -100,7 +100,7 @@ Deno.test("a process that stood still while its receivers answered takes the ans
     const event = { event: "stock.low", data: { n } };
     assertEquals((await api(address, "/events", { body: event })).status, 202);
   }
-  // An endpoint gets more than a few at once only after its first answers.
+  // An endpoint gets more than a few at the same time only after its first answers.
   await until("the requests", () => receiver.seen.get("/step") === count && receiver.seen.has("/hook"));
   weir.signal("SIGSTOP");
   receiver.answer();

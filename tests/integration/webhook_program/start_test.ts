@@ -44,7 +44,7 @@ Deno.test("webhooks: a trigger that is called as soon as there is a port is acce
   await until("health to be good", async () => await health(address) === "OK");
 });
 
-Deno.test("webhooks: a store that cannot be opened keeps nobody from decisions, and webhooks are 503", async () => {
+Deno.test("webhooks: a store that cannot be opened does not stop decisions, and webhooks are 503", async () => {
   await using folder = await WebhookFolder.make();
   await using weir = await folder.serve({ WEBHOOK_STORE: "/proc/nowhere/weir.db" }, { isAwaited: false });
   const { http } = weir.running.addresses;

@@ -33,18 +33,19 @@ Deno.test("a full disk: triggers answer 503, decisions go on, and nothing that w
   assert(Number(refused?.headers.get("retry-after")) > 0, "it says when to come back");
   assert(accepted.length > 0, "some fitted");
   const event = await webhookCall(`${weir.base}/api/v1/events`, {
-    ...{ token: ADMIN_TOKEN, body: { event: "a.b", data: { text: "x".repeat(100_000) } } },
+    token: ADMIN_TOKEN,
+    body: { event: "a.b", data: { text: "x".repeat(100_000) } },
   });
   assertEquals([event.status, event.body.code], [503, "store_unavailable"]);
   await until("health to show it", async () => (await weir.health()).status === 503);
-  await until("the metric to count it", async () => await weir.figure("store_errors") > 0);
+  await until("the metric to count it", async () => await weir.metric("store_errors") > 0);
   assertEquals(await decisions.end(), []);
 
   // There is room again.
   await weir.kill();
   await weir.start({ rules: SHOP_RULES });
   assertEquals((await bed.call("later", {})).status, 202);
-  await until("everything to be carried out and told of", () => bed.isDone());
+  await until("everything to be carried out and reported", () => bed.isDone());
   await bed.checkAll(accepted);
   assertEquals(receiver.problems, []);
 });
@@ -75,7 +76,7 @@ Deno.test("a store that another one keeps locked: triggers answer 503, decisions
   }
   // What could not even be given back while the store was locked is due at the end of its lease.
   weir.hurryWork(60_000);
-  await until("everything to be carried out and told of", () => bed.isDone());
+  await until("everything to be carried out and reported", () => bed.isDone());
   await bed.checkAll(accepted);
   assertEquals((await weir.all("/executions")).length, accepted.length);
   await until("health to be well again", async () => (await weir.health()).status === 200);
@@ -114,7 +115,7 @@ class TroubleBed implements AsyncDisposable {
     return await this.weir.isCarriedOut() && await this.weir.isDelivered();
   }
 
-  /** Every execution that was accepted succeeded, and was told of once. */
+  /** Every execution that was accepted succeeded, and was reported once. */
   async checkAll(accepted: readonly string[]): Promise<void> {
     const executions = new Map((await this.weir.all("/executions")).map(({ id, status }) => [id, status]));
     assertEquals(accepted.filter((id) => executions.get(id) !== "succeeded"), []);

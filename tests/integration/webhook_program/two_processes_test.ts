@@ -13,7 +13,7 @@ const TAKEN_OVER_MS = 25_000;
 const WORKFLOW = "workflow: w\nsteps:\n  - name: only\n    set: { n: 1 }\n";
 const WORKING = "Delivering and running workflows";
 
-Deno.test("of two processes on one store both accept and one delivers; the other takes over at once", async () => {
+Deno.test("of two processes on one store both accept and one delivers; the other takes over immediately", async () => {
   await using receiver = await WebhookReceiver.start();
   receiver.react = () => new Promise((resolve) => setTimeout(() => resolve(200), 20));
   await using first = await WebhookProcess.open({ workflows: { "w.yaml": WORKFLOW } });

@@ -8,9 +8,9 @@ import { WebhookServed } from "../../harness/webhook_served.ts";
 
 const WORKFLOW = "workflow: order-intake\nsteps:\n  - name: result\n    set: { n: 1 }\n";
 
-/** What ends the worker; where it says nothing any more, the time is skipped that it has to say something. */
+/** The faults that end the worker; after one that silences it, its heartbeat timeout is skipped. */
 const ENDS: Readonly<Record<string, (weir: WebhookServed) => void>> = {
-  "an error that nobody catches": (weir) => weir.breakWorker(),
+  "an uncaught error": (weir) => weir.breakWorker(),
   "an end without a word": (weir) => {
     weir.silenceWorker();
     weir.hurry(17_000);
@@ -43,7 +43,7 @@ Deno.test("webhooks: a worker that ends is replaced, however it ends, while deci
     assertEquals((await call(`before ${what}`)).body.executionId, before.body.executionId);
     assert(back.body.executionId !== before.body.executionId);
   }
-  await until("all executions to be told of", async () => {
+  await until("all executions to be reported", async () => {
     return await weir.isCarriedOut() && await weir.isDelivered() && receiver.byId.size === 4;
   });
   assertEquals(await decisions.end(), []);

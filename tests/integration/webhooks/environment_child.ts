@@ -1,4 +1,4 @@
-/** What a process with settings of others in its environment does; says what came of it. */
+/** A process with foreign settings in its environment; prints the results. */
 import { parsePostgresAddress } from "../../../src/base/postgres_address.ts";
 import { PostgresConnection } from "../../../src/webhooks/store/postgres/connection.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";

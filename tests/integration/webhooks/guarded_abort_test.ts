@@ -8,7 +8,7 @@ import { receiver } from "../../harness/sender_fixture.ts";
 
 const HEAD = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n";
 
-/** What a server does until a request to it is given up; the scheme of that request. */
+/** The behavior of a server until a request to it is given up; the scheme of that request. */
 const MOMENTS: Readonly<Record<string, readonly [scheme: string, act: (socket: Socket) => void]>> = {
   "no answer": ["http", () => {}],
   "a part of a head": ["http", (socket) => socket.write("HTTP/1.1 200 O")],
@@ -25,7 +25,9 @@ for (const [name, [scheme, act]] of Object.entries(MOMENTS)) {
     await using fetch = guarded({ clock, isReusing: true });
     const controller = new AbortController();
     const sent = fetch(`${scheme}://127.0.0.1:${server.port}/`, {
-      ...{ method: "POST", body: "x", signal: controller.signal },
+      method: "POST",
+      body: "x",
+      signal: controller.signal,
     }).then((response) => response.text());
     const failed = assertRejects(() => sent);
     await until("the connection", () => server.open === 1);
@@ -55,7 +57,7 @@ for (const answer of ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\n\r\n"]) {
   });
 }
 
-Deno.test("a connection that nobody waits for any more is not made", async () => {
+Deno.test("a connection that no request waits for any more is not made", async () => {
   await using server = await receiver(() => {});
   const controller = new AbortController();
   const found = Promise.withResolvers<readonly string[]>();
@@ -87,7 +89,7 @@ Deno.test("one that is silent while it is given up leaves its addresses alone", 
   listener.close();
 });
 
-/** How many connections to a port of this machine are begun and not answered. */
+/** The number of connections to a port of this machine that are begun and not answered. */
 function dialled(port: number): number {
   const begun = new RegExp(` [\\dA-F]{8}:${port.toString(16).toUpperCase().padStart(4, "0")} 02 `, "g");
   return Deno.readTextFileSync("/proc/self/net/tcp").match(begun)?.length ?? 0;

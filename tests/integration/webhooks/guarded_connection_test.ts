@@ -31,7 +31,7 @@ const writes = (text: string) => (socket: Socket) => void socket.write(text);
 const ends = (text: string) => (socket: Socket) => void socket.end(text);
 const withHeader = (header: string) => writes(OK.replace("\r\n\r\n", `\r\n${header}\r\n\r\n`));
 
-/** What a receiver does to the first request, and how many connections two requests take. */
+/** The reaction of a receiver to the first request, and the number of connections that two requests take. */
 const KEPT: Readonly<Record<string, readonly [act: (socket: Socket) => void, heard: string, made: number]>> =
   {
     "an answer with its length": [writes(OK), "200 ok", 1],
@@ -85,7 +85,7 @@ Deno.test("an answer that comes before its request has left ends the connection"
   assertEquals(server.accepted, 2);
 });
 
-Deno.test("many requests at once have a connection each, and all come to their own answer", async () => {
+Deno.test("many requests at the same time have a connection each, and all come to their own answer", async () => {
   await using server = await receiver((socket, head) => {
     const path = /^POST \/(\d+) /.exec(head)?.[1] ?? "";
     const text = `HTTP/1.1 200 OK\r\ncontent-length: ${path.length}\r\n\r\n${path}`;

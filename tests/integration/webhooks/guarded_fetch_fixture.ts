@@ -46,7 +46,7 @@ export class Loopback implements AsyncDisposable {
     return loopback;
   }
 
-  /** Where it listens. */
+  /** The port that it listens on. */
   get port(): number {
     return (this.#server.address() as AddressInfo).port;
   }
@@ -61,13 +61,15 @@ export class Loopback implements AsyncDisposable {
 /** A guarded fetch that is closed at the end; no time passes for it unless it is given a clock. */
 export function guarded(options: Partial<GuardedClientOptions> = {}) {
   const fetch = createGuardedFetch({
-    ...{ allow: LOOPBACK, connectTimeoutMs: 2_000, clock: new FakeClock() },
+    allow: LOOPBACK,
+    connectTimeoutMs: 2_000,
+    clock: new FakeClock(),
     ...options,
   });
   return Object.assign(fetch, { [Symbol.asyncDispose]: () => fetch.close() });
 }
 
-/** What a call threw, which has to be a `SendError`. */
+/** The error of a call, which has to be a `SendError`. */
 export async function failure(run: () => Promise<unknown>): Promise<SendError> {
   const error = await assertRejects(run);
   assert(error instanceof SendError, Deno.inspect(error));
@@ -89,7 +91,9 @@ export async function tlsReceiver(
   server.on("tlsClientError", () => {});
   await new Promise<void>((resolve) => server.listen(0, "0.0.0.0", resolve));
   const receiver = {
-    ...{ port: (server.address() as AddressInfo).port, connections: 0, handshakes: 0 },
+    port: (server.address() as AddressInfo).port,
+    connections: 0,
+    handshakes: 0,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       await new Promise<void>((resolve) => server.close(() => resolve()));

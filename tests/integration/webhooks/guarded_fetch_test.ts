@@ -82,7 +82,7 @@ Deno.test("http may be kept to addresses that were opened", async () => {
   assertEquals((await fetch(`http://127.0.0.1:${server.port}/`)).status, 200);
 });
 
-Deno.test("a body goes with its length, and the framing is nobody else's", async () => {
+Deno.test("a body goes with its length, and no header of the caller changes the framing", async () => {
   await using server = await Loopback.start();
   await using fetch = guarded();
   const url = `http://127.0.0.1:${server.port}/a/b?c=d`;
@@ -118,7 +118,7 @@ Deno.test("a body goes with its length, and the framing is nobody else's", async
   assertEquals(server.seen.length, 5);
 });
 
-/** A listener that lets nobody in: its queue is full. */
+/** A listener that accepts no connection: its queue is full. */
 async function silentAddress(port: number) {
   const listener = Deno.listen({ hostname: "127.0.0.3", port, tcpBacklog: 1 });
   const queue: Deno.Conn[] = [];
@@ -143,7 +143,9 @@ Deno.test("an address that is silent or refuses leaves time for the next, and al
   const { body } = await new Client({ fetch }).send({ method: Get, baseURL: url });
   assertEquals(body, "ok");
   await using lonely = guarded({
-    ...{ lookup: () => Promise.resolve(["127.0.0.3"]), connectTimeoutMs: 100, clock: FakeClock.byTurns() },
+    lookup: () => Promise.resolve(["127.0.0.3"]),
+    connectTimeoutMs: 100,
+    clock: FakeClock.byTurns(),
   });
   const silent = await failure(() => lonely(url));
   assertEquals([silent.kind, silent.message], [
@@ -156,7 +158,7 @@ Deno.test("an address that is silent or refuses leaves time for the next, and al
 });
 
 Deno.test("a handshake has an end, and its connection with it", async () => {
-  // The connection stands in the queue of the listener, and the peer never speaks TLS.
+  // The connection is in the queue of the listener, and the peer never speaks TLS.
   await using silent = await receiver(() => {});
   await using hurried = guarded({ connectTimeoutMs: 150, clock: FakeClock.byTurns() });
   const late = await failure(() => hurried(`https://127.0.0.1:${silent.port}/`));
@@ -273,7 +275,9 @@ Deno.test("the client library tells what the guarded fetch says", async () => {
   );
   await using open = guarded();
   const { statusCode, body, headers } = await new Client({ fetch: open }).send({
-    ...{ method: Post, baseURL: `http://127.0.0.1:${server.port}/`, body: "{}" },
+    method: Post,
+    baseURL: `http://127.0.0.1:${server.port}/`,
+    body: "{}",
   });
   assertEquals([statusCode, body, headers["x-a"]], [201, "made", ["1"]]);
 });

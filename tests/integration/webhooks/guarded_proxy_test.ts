@@ -12,7 +12,7 @@ import { receiver, SECRET } from "../../harness/sender_fixture.ts";
 Deno.test("an http proxy is asked for the whole URL, and decides about addresses", async () => {
   await using proxy = await Loopback.start();
   const url = new URL(`http://user:p%40ss-${SECRET}@127.0.0.1:${proxy.port}/`);
-  const lookup = () => Promise.reject(new Error("nobody asks for names"));
+  const lookup = () => Promise.reject(new Error("no name is asked for"));
   await using fetch = guarded({ allow: new Cidrs(), proxy: url, lookup });
   assertEquals(await (await fetch("http://10.0.0.1:81/a?b")).text(), "ok");
   const [{ request: { url: asked, headers } } = { request: { url: "", headers: {} } }] = proxy.seen;
@@ -37,7 +37,7 @@ Deno.test("the credentials of a proxy are decoded where they can be", () => {
   ]);
 });
 
-/** What a proxy answers to CONNECT, and what comes of it. */
+/** The answers of a proxy to CONNECT, and the resulting errors. */
 const TUNNELS: Readonly<Record<string, readonly [answer: string, kind: string, message: string]>> = {
   refused: ["HTTP/1.1 407 Who\r\n\r\n", "connect", "the proxy responded with 407"],
   garbage: ["hello\r\n\r\n", "protocol", "the response of the proxy is not valid HTTP"],

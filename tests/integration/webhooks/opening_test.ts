@@ -25,7 +25,9 @@ const HEADERS = { authorization: "Bearer x" };
 async function opened(folder: StoreFolder, options: Partial<WebhookOptions> = {}, clock?: FakeClock) {
   const logger = new RecordedLogger();
   const service = await openService({ kind: "file", path: folder.file("weir.db") }, {
-    ...{ options, logger, ...clock === undefined ? {} : { clock } },
+    options,
+    logger,
+    ...clock === undefined ? {} : { clock },
   });
   service.start();
   return Object.assign(service, { log: () => JSON.stringify(logger.lines) });
@@ -54,7 +56,7 @@ Deno.test("opening: a variable that is not set is a path that is not there, and 
 
 Deno.test("opening: a key that is missing for the secrets of the store is logged once", async () => {
   using folder = new StoreFolder();
-  /** How often a missing key is logged with these keys, and of how many endpoints. */
+  /** The number of times that a missing key is logged with these keys, and its number of endpoints. */
   const missing = async (encryptionKeys: readonly string[], count = 0) => {
     await using service = await opened(folder, { encryptionKeys });
     for (let n = 0; n < count; n++) {

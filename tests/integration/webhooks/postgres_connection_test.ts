@@ -55,7 +55,8 @@ postgresServer.test("nothing of a connection comes from the environment, and its
   const env = {
     ...Deno.env.toObject(),
     ...Object.fromEntries(names.map((name) => [name, "wrong"])),
-    ...{ PGOPTIONS: "-c work_mem=77kB", PGSSLMODE: "require" },
+    PGOPTIONS: "-c work_mem=77kB",
+    PGSSLMODE: "require",
   };
   const program = new URL("environment_child.ts", import.meta.url).pathname;
   const urls = [
@@ -197,7 +198,7 @@ postgresServer.test("a server that has stopped in its tracks is not waited for l
   await using late = await connected(server.url(), { clock });
   server.pause();
   const away = `busy Cannot connect to PostgreSQL at "127.0.0.1:${server.port}": timeout`;
-  // A farewell that nobody hears has its limit, too.
+  // A farewell without an answer has its limit, too.
   const cases: readonly (readonly [number, () => Promise<unknown>, unknown])[] = [
     [
       12_000,

@@ -30,7 +30,7 @@ import { checkStore } from "../../../src/webhooks/store/maintenance/check.ts";
 import type { Operation, WebhookStore } from "../../../src/webhooks/store/store.ts";
 import type { PostgresConnection } from "../../../src/webhooks/store/postgres/connection.ts";
 
-/** How many calls go together. */
+/** The number of calls in a group. */
 const CALLS = 20;
 
 /** Calls so often, and answers what became of each, in words. */
@@ -69,7 +69,9 @@ postgres.test("a group whose commit had no answer is written once, however often
   const cases = [
     { table: "execution", call: accept, count: "SELECT count(*) FROM execution", repeated: "replayed" },
     {
-      ...{ table: "delivery", call: end, repeated: "false" },
+      table: "delivery",
+      call: end,
+      repeated: "false",
       count: "SELECT count(*) FROM delivery WHERE state = 'acknowledged'",
     },
   ];

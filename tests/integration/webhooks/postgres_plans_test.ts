@@ -135,7 +135,7 @@ const OPERATIONS: Readonly<Record<string, (store: WebhookStore) => Promise<unkno
     }));
   },
   acceptEvent: (store) =>
-    store.write(acceptEvent, event({ kind: "nobody.wants" }), {
+    store.write(acceptEvent, event({ kind: "unmatched.kind" }), {
       now: NOW,
       idempotency: { scope: "admin", key: newId(), bodyHash: "h" },
     }),

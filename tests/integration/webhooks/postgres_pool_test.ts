@@ -97,7 +97,7 @@ postgresServer.test("a connection that broke or was left in a transaction is nev
   assertEquals(new Set(pids).size, 4);
 });
 
-ownPostgres.test("while the database is away who asks is refused at once, and soon after it is back it is found", async (server) => {
+ownPostgres.test("while the database is unavailable who asks is refused immediately, and soon after it is back it is found", async (server) => {
   let reached = 0;
   const clock = new FakeClock();
   await using pool = poolOf(server.url(), { clock, size: 4, onConnected: () => reached++ });
@@ -122,7 +122,7 @@ ownPostgres.test("while the database is away who asks is refused at once, and so
   assertEquals(reached, 4);
 });
 
-postgresServer.test("a database that stops in its tracks costs those who wait their time, and nobody after them", async (server) => {
+postgresServer.test("a database that stops in its tracks costs those who wait their time, and no later call", async (server) => {
   const clock = new FakeClock();
   const limits = { statementTimeoutMs: 60_000, connectTimeoutMs: 60_000 };
   await using pool = poolOf(server.url(), { clock, size: 2, ...limits });

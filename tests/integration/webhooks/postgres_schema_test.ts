@@ -15,7 +15,7 @@ import { findEvent } from "../../../src/webhooks/store/operations/events.ts";
 
 const TABLES = "SELECT count(*) FROM pg_tables WHERE schemaname = ";
 
-postgres.test("schema: of many stores that are opened at once one makes the tables", async (database) => {
+postgres.test("schema: of many stores that are opened at the same time one makes the tables", async (database) => {
   const told: unknown[] = [];
   const logger = { ...QUIET, info: (message: string, fields: unknown) => void told.push(message, fields) };
   const stores = await Promise.all(
@@ -112,7 +112,7 @@ postgres.test("schema: tables are made where the search path says, one store in 
   assertEquals([tables[0] === tables[1], tables[2]], [true, "0"]);
 });
 
-postgres.test("schema: a user who may not make tables is told so, and works with those that are there", async (database) => {
+postgres.test("schema: a user who may not make tables gets that error, and works with those that are there", async (database) => {
   // Roles belong to the whole server.
   const other = `other_${database.name}`;
   await database.psql(

@@ -104,7 +104,7 @@ postgres.test("what was claimed by a commit without an answer is released by its
   }
 });
 
-postgres.test("however many events come, claims are prolonged and results written before them", async (database) => {
+postgres.test("however many events come, claims are renewed and results written before them", async (database) => {
   await using store = await openStoreAt(database.url(), { poolSize: 2 });
   const to = await addEndpoint(store);
   await addEvent(store);
@@ -124,7 +124,10 @@ postgres.test("however many events come, claims are prolonged and results writte
   ]);
   const written = await Promise.all([
     store.write(commitExecution, {
-      ...{ executionId, claimId, now: NOW, keepClaim: false },
+      executionId,
+      claimId,
+      now: NOW,
+      keepClaim: false,
       change: { status: "succeeded", stepAttempts: 0, finishedAt: NOW },
     }),
     finish(store, claimed, ACKNOWLEDGED),

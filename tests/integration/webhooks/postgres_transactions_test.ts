@@ -209,15 +209,22 @@ async function makeBed(server: SharedPostgresServer, database: string) {
   const relay = await startTcpRelay(server.port);
   const pool = new PostgresPool({
     address: parsePostgresAddress(server.url(database).replace(`:${server.port}`, `:${relay.port}`)),
-    ...{ clock: systemClock, random: Math.random, size: 8, maxWaiting: 1_000, waitMs: 300_000, ...NO_LIMITS },
+    clock: systemClock,
+    random: Math.random,
+    size: 8,
+    maxWaiting: 1_000,
+    waitMs: 300_000,
+    ...NO_LIMITS,
   });
   const told: number[] = [];
   const transactions = new PostgresTransactions(pool, {
-    ...{ clock: systemClock, random: Math.random, onCommit: (elapsedMs) => told.push(elapsedMs) },
+    clock: systemClock,
+    random: Math.random,
+    onCommit: (elapsedMs) => told.push(elapsedMs),
   });
   return {
     transactions,
-    /** What was told of each commit. */
+    /** The durations that were reported, one for each commit. */
     told,
     /** Breaks all connections between here and the server. */
     cut: () => relay.dropAll({ reset: true }),

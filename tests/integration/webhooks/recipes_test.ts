@@ -27,7 +27,7 @@ const CASES: readonly (readonly [ageSeconds: number, change: Change, boolean])[]
 
 type Change = "none" | "body" | "signature" | "missing" | "secret" | "later time" | `${number} digits`;
 
-/** How a recipe is run. */
+/** A way to run a recipe. */
 interface Runner {
   /** The program that it needs; none but Deno when absent. */
   readonly needs?: string;

@@ -26,8 +26,17 @@ function sealed(text: string): Sealed {
 function endpoint(url: string): Endpoint {
   const now = Date.now();
   return {
-    ...{ id: "e", url, events: ["*"], description: SECRET, enabled: true, createdAt: now, updatedAt: now },
-    ...{ headerNames: ["x-own"], headers: sealed('{"x-own":"1"}'), concurrency: 4, standardWebhooks: false },
+    id: "e",
+    url,
+    events: ["*"],
+    description: SECRET,
+    enabled: true,
+    createdAt: now,
+    updatedAt: now,
+    headerNames: ["x-own"],
+    headers: sealed('{"x-own":"1"}'),
+    concurrency: 4,
+    standardWebhooks: false,
     secrets: [{ id: "s", sealed: sealed(SIGNING), createdAt: now, activeAt: now }],
   };
 }
@@ -40,7 +49,11 @@ async function check(
   const options = { allow: LOOPBACK, connectTimeoutMs: 1_000, clock: new FakeClock(Date.now()), ...own };
   const sender = createSender({ ...options, userAgent: "Weir/test" });
   const run = createEndpointCheck({
-    ...{ ...options, sender, version: "test", timeoutMs: 2_000, newId: () => crypto.randomUUID() },
+    ...options,
+    sender,
+    version: "test",
+    timeoutMs: 2_000,
+    newId: () => crypto.randomUUID(),
     secretBox: { unseal: ({ bytes }) => Promise.resolve(new TextDecoder().decode(bytes)) },
   });
   try {
@@ -97,7 +110,7 @@ for (const [title, event, stage] of COMPARED) {
   });
 }
 
-Deno.test("a dry run goes through every stage and sends a signed sample of nobody's data", async () => {
+Deno.test("a dry run goes through every stage and sends a signed sample without real data", async () => {
   await using server = new EchoServer(() => new Response("thanks"));
   assertEquals(lines(await check(`${server.origin}/hook?token=${SECRET}`)), [
     "url ok: http://127.0.0.1 N",
@@ -171,7 +184,7 @@ Deno.test("a dry run ends at the stage that fails", async () => {
   }
 });
 
-/** How far the receiver's clock is ahead, its status, and the stage. */
+/** The lead of the receiver's clock, its status, and the stage. */
 const CLOCKS: readonly (readonly [aheadMs: number, status: number, sample: string])[] = [
   [0, 401, "401"],
   [4 * 60_000, 401, "401"],

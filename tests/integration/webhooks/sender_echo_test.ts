@@ -14,7 +14,7 @@ const HEADERS = {
   "x-svc-event": "order.created",
 };
 
-/** What is kept of this answer to a request with `HEADERS`. */
+/** The stored part of this answer to a request with `HEADERS`. */
 async function kept(body: string): Promise<string> {
   await using server = new EchoServer(() => new Response(body, { status: 400 }));
   const clock = new FakeClock();

@@ -9,7 +9,7 @@ import { tlsReceiver } from "./guarded_fetch_fixture.ts";
 import { needing } from "../../harness/tools.ts";
 import { receiver, SECRET, sendOnce } from "../../harness/sender_fixture.ts";
 
-/** What a receiver does to a request, what comes of the attempt, and its timeout. */
+/** The reaction of a receiver to a request, the result of the attempt, and its timeout. */
 type Animal = readonly [act: (socket: Socket) => void, expected: SendResult, timeoutMs?: number];
 
 const PIECE = "x".repeat(65_536);
@@ -39,7 +39,8 @@ function bad(status: number, more: Partial<SendResult> = {}): SendResult {
 
 function notFinal(status: number): SendResult {
   return {
-    ...{ status, errorKind: "status" },
+    status,
+    errorKind: "status",
     error: `the receiver responded with ${status}, which is not a final status`,
   };
 }
@@ -168,7 +169,7 @@ interface TlsAnimal {
   readonly certificate?: "server" | "elsewhere" | "stranger" | "expired";
   readonly host?: string;
   readonly isTrusted?: boolean;
-  /** How far the clock of the sender is ahead. */
+  /** The lead of the clock of the sender. */
   readonly aheadMs?: number;
 }
 
@@ -176,14 +177,14 @@ const UNTRUSTED = "not issued by a trusted authority (UNABLE_TO_VERIFY_LEAF_SIGN
 const EXPIRED = "expired on DATE (CERT_HAS_EXPIRED)";
 const OTHER_NAME = "for another name (ERR_TLS_CERT_ALTNAME_INVALID)";
 
-/** What is wrong with the certificate; nothing where the delivery arrives. */
+/** The fault of the certificate; absent if the delivery arrives. */
 const TLS_ZOO: Readonly<Record<string, readonly [TlsAnimal, problem?: string]>> = {
   "a certificate of the authority": [{}],
   "an address in the certificate": [{ host: "127.0.0.1" }],
-  "an authority that nobody trusts": [{ certificate: "stranger" }, `is ${UNTRUSTED}`],
+  "an unknown authority": [{ certificate: "stranger" }, `is ${UNTRUSTED}`],
   "no authorities but the platform's": [{ isTrusted: false }, `is ${UNTRUSTED}`],
   "an expired certificate of the authority": [{ certificate: "expired" }, EXPIRED],
-  "an expired certificate of an authority that nobody trusts": [
+  "an expired certificate of an unknown authority": [
     { certificate: "expired", isTrusted: false },
     EXPIRED,
   ],
@@ -227,7 +228,7 @@ Deno.test("zoo: TLS where there is none, and the other way round", async () => {
   });
 });
 
-Deno.test("zoo: nobody there", async () => {
+Deno.test("zoo: connection refused", async () => {
   const port = freePort();
   assertEquals(await sendOnce(`http://127.0.0.1:${port}/`), {
     errorKind: "connect",

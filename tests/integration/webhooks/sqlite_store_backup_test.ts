@@ -13,7 +13,7 @@ import { dueEndpoints } from "../../../src/webhooks/store/operations/delivery_cl
 import { findEvent } from "../../../src/webhooks/store/operations/events.ts";
 import { findExecution } from "../../../src/webhooks/store/operations/executions.ts";
 
-Deno.test("a copy holds one moment while another process writes, and is a store of its own", async () => {
+Deno.test("a copy holds one moment while another process writes, and is its own store", async () => {
   using folder = new StoreFolder();
   const child = new URL("../../harness/sqlite_crash_child.ts", import.meta.url).pathname;
   await using running = new ChildProcess(Deno.execPath(), {

@@ -13,7 +13,7 @@ import { StoreFolder } from "../../harness/sqlite_fixture.ts";
 import { fillLikeService } from "../../harness/store_move_fixture.ts";
 import { filePlace, type StorePlace, stores } from "../../harness/store_places.ts";
 
-/** How many rows a store has after `fillLikeService`. */
+/** The number of rows of a store after `fillLikeService`. */
 const COUNTS = {
   attempt: 1,
   audit: 4,
@@ -31,7 +31,7 @@ const COUNTS = {
   workflow_version: 1,
 };
 
-/** What may be wrong with such a store, by the statement that does it, and how a check names it. */
+/** Faults of such a store, by the statement that causes each, and the finding of a check. */
 const DAMAGES: Readonly<Record<string, string>> = {
   "UPDATE delivery SET claim_id = NULL, lease_until = NULL, due_at = NULL":
     "an open delivery is due or claimed",

@@ -1,4 +1,4 @@
-/** What another process does with the files of a store; says how far it is. */
+/** The work of another process with the files of a store; it reports its progress. */
 import { DatabaseSync } from "node:sqlite";
 import { SecretBox } from "../../../src/webhooks/secrets/secret_box.ts";
 import { addAudit } from "../../../src/webhooks/store/operations/audit_log.ts";

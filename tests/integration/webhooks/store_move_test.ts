@@ -25,8 +25,9 @@ const HALF_FILLED = 'it is half filled; run "weir store move" again to complete 
 const NOT_EMPTY = "it holds other rows; expected an empty database, or a file that does not exist";
 const NOT_SAME = "its rows differ from the source; stop all writers and run the move again";
 
-/** What a case is given: the file that is moved, in a folder, and an empty database. */
-interface MoveBed extends Pick<PostgresDatabase, "psql" | "begin" | "sessionsEnded" | "shown"> {
+/** The bed of a case: the file that is moved, in a folder, and an empty database. */
+interface MoveBed {
+  readonly database: PostgresDatabase;
   readonly folder: StoreFolder;
   readonly path: string;
   readonly url: string;
@@ -40,10 +41,10 @@ function bedOf(folder: StoreFolder, database: PostgresDatabase): MoveBed {
   const { path } = folder;
   const url = database.url();
   return {
-    ...{ folder, path, url, shown: database.shown },
-    psql: (sql) => database.psql(sql),
-    begin: (sql) => database.begin(sql),
-    sessionsEnded: () => database.sessionsEnded(),
+    database,
+    folder,
+    path,
+    url,
     fill: (rows, seed, texts = []) => fillRandomly(path, { rows, random: seededRandom(seed), texts }),
     perform: (work) => withPostgresStore(url, (connection) => connection.perform(work)),
   };
@@ -51,22 +52,22 @@ function bedOf(folder: StoreFolder, database: PostgresDatabase): MoveBed {
 
 const CASES: Readonly<Record<string, (bed: MoveBed) => Promise<void>>> = {
   async "rows of every kind come there and back as they were"(bed) {
-    const { path, url, shown, folder } = bed;
+    const { path, url, folder, database: { shown } } = bed;
     bed.fill(300, 1);
-    const [before, octets] = [allRows(path), Deno.readFileSync(path)];
+    const [before, bytes] = [allRows(path), Deno.readFileSync(path)];
     const lines: string[] = [];
     const there = await move(path, url, (line) => lines.push(line));
     const tables = TABLE_NAMES.length;
     const rows = (tables - 2) * 300 + 2 * 2;
     assertEquals(there, { shown, rows, tables, wasThere: false, replaced: 0, keyFile: undefined });
     assertEquals([lines.length, lines[0]], [2 * tables, "endpoint: 300 rows copied"]);
-    assertEquals(await bed.psql("SELECT count(*), max(seq) FROM delivery"), `300|${299 * 3 + 2}`);
+    assertEquals(await bed.database.psql("SELECT count(*), max(seq) FROM delivery"), `300|${299 * 3 + 2}`);
     const back = folder.file("back.db");
     assertEquals(await move(url, back), { ...there, shown: back });
     assertEquals(namesIn(folder.file(".")), ["back.db", "back.db.lock", "data"]);
     assertEquals(allRows(back), before);
     assertEquals(((await Deno.stat(back)).mode ?? 0) & 0o777, 0o600);
-    assertEquals(Deno.readFileSync(path), octets);
+    assertEquals(Deno.readFileSync(path), bytes);
   },
 
   async "what a service has written is whole there, and numbers go on where they were"(bed) {
@@ -88,7 +89,7 @@ const CASES: Readonly<Record<string, (bed: MoveBed) => Promise<void>>> = {
     const back = bed.folder.file("back.db");
     await refused(
       () => moveInUse(bed.url, back),
-      new RegExp(`"${bed.shown}": \\d connections of services are open`),
+      new RegExp(`"${bed.database.shown}": \\d connections of services are open`),
     );
     await shared.close();
     await move(bed.url, back);
@@ -132,7 +133,7 @@ const CASES: Readonly<Record<string, (bed: MoveBed) => Promise<void>>> = {
   },
 
   async "a target with other rows is left as it is, one with the same rows is done"(bed) {
-    const { path, url, shown, folder } = bed;
+    const { path, url, folder, database: { shown } } = bed;
     bed.fill(5, 5);
     await move(path, url);
     assertEquals((await move(path, url)).wasThere, true);
@@ -161,7 +162,7 @@ const CASES: Readonly<Record<string, (bed: MoveBed) => Promise<void>>> = {
   },
 
   async "a store that a service uses is neither moved nor filled"(bed) {
-    const { path, url, shown, folder } = bed;
+    const { path, url, folder, database: { shown } } = bed;
     bed.fill(5, 8);
     const back = folder.file("back.db");
     const inUse = (store: string, state: string) => `Cannot move the store "${store}": ${state}`;
@@ -171,17 +172,17 @@ const CASES: Readonly<Record<string, (bed: MoveBed) => Promise<void>>> = {
       using _lock = DispatchLock.take(path);
       await refused(() => move(path, url), inUse(path, locked));
     }
-    await bed.sessionsEnded();
+    await bed.database.sessionsEnded();
     await withPostgresStore(url, () => refused(() => moveInUse(path, url), inUse(shown, connected)));
     await move(path, url);
-    await bed.sessionsEnded();
+    await bed.database.sessionsEnded();
     await withPostgresStore(url, () => refused(() => moveInUse(url, back), inUse(shown, connected)));
     using _lock = DispatchLock.take(back);
     await refused(() => move(url, back), inUse(back, locked));
   },
 
   async "claims move as they are, but not those of a service that may still be there"(bed) {
-    const { url, shown, folder } = bed;
+    const { url, folder, database: { shown } } = bed;
     bed.fill(5, 9);
     const until = Date.now() + 60_000;
     change(bed.path, `UPDATE execution SET lease_until = ${until} WHERE seq = 5`);
@@ -193,14 +194,14 @@ const CASES: Readonly<Record<string, (bed: MoveBed) => Promise<void>>> = {
       () => move(url, back),
       `Cannot move the store "${shown}": ${claimed}; stop the service first and wait until then`,
     );
-    await bed.psql("UPDATE execution SET lease_until = 1 WHERE seq = 5");
+    await bed.database.psql("UPDATE execution SET lease_until = 1 WHERE seq = 5");
     await move(url, back);
     change(back, `UPDATE execution SET lease_until = ${until} WHERE seq = 5`);
     assertEquals(allRows(back), before);
   },
 
-  async "who writes to the source meanwhile is noticed, and nobody opens what is half filled"(bed) {
-    const { path, url, shown, folder } = bed;
+  async "who writes to the source meanwhile is noticed, and a half-filled target is not opened"(bed) {
+    const { path, url, folder, database: { shown } } = bed;
     bed.fill(5, 10);
     const writing = () => change(path, "UPDATE event SET kind = 'another' WHERE seq = 5");
     await refused(() => move(path, url, once(writing)), `Cannot move into the store "${shown}": ${NOT_SAME}`);
@@ -217,7 +218,7 @@ const CASES: Readonly<Record<string, (bed: MoveBed) => Promise<void>>> = {
     bed.fill(5, 11);
     await move(path, url);
     const back = folder.file("new/back.db");
-    const commit = await bed.begin("UPDATE event SET kind = 'another' WHERE seq = 5");
+    const commit = await bed.database.begin("UPDATE event SET kind = 'another' WHERE seq = 5");
     let committed: Promise<void> | undefined;
     await assertRejects(() => move(url, back, () => void (committed ??= commit())));
     await committed;

@@ -1,4 +1,4 @@
-/** What several processes do with the files of one store. */
+/** Several processes on the files of one store. */
 import { assert, assertEquals } from "#assert";
 import { dirname } from "node:path";
 import { DispatchLock } from "../../../src/webhooks/store/sqlite/dispatch_lock.ts";
@@ -23,7 +23,7 @@ Deno.test("the lock of a process that is killed is free", async () => {
   assert(lock instanceof DispatchLock);
 });
 
-Deno.test("several processes may make one store at once", async () => {
+Deno.test("several processes may make one store at the same time", async () => {
   using folder = new StoreFolder();
   const children = [1, 2, 3, 4].map(() => start("open", folder.path));
   const exits = await Promise.all(children.map(({ exited }) => exited));
@@ -59,7 +59,7 @@ Deno.test("a store waits for another that writes for a moment", async () => {
   await until("the child has let go", () => child.stdoutLines.includes("released"));
 });
 
-Deno.test("processes that make the key file at once get the same key", async () => {
+Deno.test("processes that make the key file at the same time get the same key", async () => {
   using folder = new StoreFolder();
   const keyFile = folder.file("keys/weir.db.key");
   await Deno.mkdir(dirname(keyFile));

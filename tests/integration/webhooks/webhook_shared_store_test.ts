@@ -25,7 +25,7 @@ async function started(folder: WebhookFolder, address: string) {
   });
 }
 
-ownPostgres.test("a shared store that is away at the start is waited for, and then two services work on it", async (server) => {
+ownPostgres.test("a shared store that is unavailable at the start is waited for, and then two services work on it", async (server) => {
   const address = server.url(await server.createDatabase());
   await using folder = await WebhookFolder.make();
   await using receiver = await WebhookReceiver.start();
@@ -106,7 +106,7 @@ postgres.test("a wall clock that is an hour off, one way and then the other, is 
       return items.length === index + 1 && items[0].state === "acknowledged";
     });
     const sentAt = Number(receiver.receptions[index]?.headers["x-svc-timestamp"]) * 1_000;
-    assert(Math.abs(sentAt - clock.now()) < 60_000, "the receiver is told the time of the machine");
+    assert(Math.abs(sentAt - clock.now()) < 60_000, "the receiver gets the time of the machine");
     const { gauges, note } = await service.metrics();
     assertEquals(Math.round((gauges["clock_offset_seconds"] ?? 0) / 60), clock.aheadMs / 60_000);
     const told = new RegExp(

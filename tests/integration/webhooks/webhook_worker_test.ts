@@ -25,7 +25,9 @@ class ThreadBed implements AsyncDisposable {
   constructor(folder: WebhookFolder) {
     this.thread = new WebhookWorkerSupervisor({
       options: {
-        ...{ ...SERVICE_OPTIONS, encryptionKeys: [], workflowDirectory: join(folder.path, "workflows") },
+        ...SERVICE_OPTIONS,
+        encryptionKeys: [],
+        workflowDirectory: join(folder.path, "workflows"),
         store: { kind: "file", path: folder.store },
       },
       limit: (domain, descriptors) => {
@@ -116,14 +118,14 @@ Deno.test("webhook worker: a limit is decided by the main thread", async () => {
   assertEquals(bed.asked, [["edge", [[["a", "b"]]]]]);
 });
 
-Deno.test("webhook worker: a store that cannot be opened is told, and tried again", async () => {
+Deno.test("webhook worker: a store that cannot be opened is reported, and tried again", async () => {
   await using folder = await WebhookFolder.make();
   await Deno.mkdir(folder.store);
   await using bed = new ThreadBed(folder);
   const told = () => bed.health.filter(([, reason]) => reason.includes(`"${folder.store}"`)).length;
   await until("two failures", () => told() >= 2);
   await Deno.remove(folder.store);
-  // It was ready with its first failure: a store that is away holds up no start.
+  // It was ready with its first failure: a store that is unavailable holds up no start.
   await bed.thread.ready;
   await until("the service", () => bed.health.at(-1)?.[0] === true);
   assertEquals(bed.health.at(-1), [true, ""]);

@@ -15,7 +15,9 @@ import { serveWebhooks } from "../../../src/webhooks/service/worker.ts";
 function workerWaitingForStore(store: Promise<undefined>, onMessage: () => void): WebhookWorkerHandle {
   let take = (_: MessageEvent<ToWebhookWorker>) => {};
   const worker: WebhookWorkerHandle = {
-    ...{ onmessage: null, onmessageerror: null, onerror: null },
+    onmessage: null,
+    onmessageerror: null,
+    onerror: null,
     postMessage: (data) => queueMicrotask(() => take(new MessageEvent("message", { data }))),
     terminate: () => worker.postMessage({ type: "stop", graceMs: 0 }),
   };
@@ -39,7 +41,12 @@ Deno.test("a worker whose store answers late is not taken for silent", async () 
   let [workers, messages] = [0, 0];
   const options = optionsOf(folder);
   const supervisor = new WebhookWorkerSupervisor({
-    ...{ options, clock, logger: log, random: () => 0, onHealth: () => {}, onMetrics: () => {} },
+    options,
+    clock,
+    logger: log,
+    random: () => 0,
+    onHealth: () => {},
+    onMetrics: () => {},
     limit: () => Promise.resolve({ code: "OK" }),
     createWorker() {
       workers++;

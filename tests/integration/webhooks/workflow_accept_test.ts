@@ -30,7 +30,7 @@ function startedRunner(bed: WorkflowBed, options: Partial<WorkflowRunnerOptions>
   return runner;
 }
 
-Deno.test("workflow accept: where there is room an execution begins with its acceptance, without a claim of its own", async () => {
+Deno.test("workflow accept: where there is room an execution begins with its acceptance, without its own claim", async () => {
   await using bed = await WorkflowBed.open();
   let claims = 0;
   const counted = instead(claimExecutions, (call) => {

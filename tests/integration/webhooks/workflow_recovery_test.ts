@@ -38,7 +38,7 @@ Deno.test("workflow recovery: a crash at any point repeats at most the step that
   }
 });
 
-Deno.test("workflow recovery: whoever lost the claim ends its step and writes nothing", async () => {
+Deno.test("workflow recovery: a worker that lost the claim ends its step and writes nothing", async () => {
   await using bed = await WorkflowBed.open();
   const gate = Promise.withResolvers<void>();
   bed.server.answer = async ({ path }) => {
@@ -58,7 +58,7 @@ Deno.test("workflow recovery: whoever lost the claim ends its step and writes no
   await eventually([2, 1, ["succeeded"]], async () => [steps.length, (await bed.events()).length, bed.ends]);
 });
 
-Deno.test("workflow recovery: leases are prolonged while a step is out", async () => {
+Deno.test("workflow recovery: leases are renewed while a step is out", async () => {
   await using bed = await WorkflowBed.open();
   const letGo = bed.server.hold();
   using _opened = { [Symbol.dispose]: letGo };
@@ -78,7 +78,7 @@ Deno.test("workflow recovery: leases are prolonged while a step is out", async (
   assertEquals((await bed.ended(id)).execution.status, "succeeded");
 });
 
-Deno.test("workflow recovery: no more run at once than may; the rest stays queued", async () => {
+Deno.test("workflow recovery: no more run at the same time than may; the rest stays queued", async () => {
   await using bed = await WorkflowBed.open();
   const gate = Promise.withResolvers<void>();
   let most = 0;
@@ -153,7 +153,7 @@ Deno.test("workflow recovery: a store that cannot write for a while loses no res
   await eventually(1, () => bed.server.requests.length);
 });
 
-Deno.test("workflow recovery: before leases that are over are taken back, those of a step that is out are prolonged", async () => {
+Deno.test("workflow recovery: before leases that are over are taken back, those of a step that is out are renewed", async () => {
   await using bed = await WorkflowBed.open();
   const letGo = bed.server.hold();
   const id = await bed.begin(retried(bed.server.url), {});
@@ -180,7 +180,7 @@ Deno.test("workflow recovery: before leases that are over are taken back, those 
   assertEquals(bed.server.requests.length, 1);
 });
 
-Deno.test("workflow recovery: claims that could not be prolonged are asked for each second from then on", async () => {
+Deno.test("workflow recovery: claims that could not be renewed are asked for each second from then on", async () => {
   await using bed = await WorkflowBed.open();
   const letGo = bed.server.hold();
   const text = `workflow: w\nsteps:\n- {name: call, request: {url: "${bed.server.url}", timeout: 15m}}`;
@@ -190,7 +190,7 @@ Deno.test("workflow recovery: claims that could not be prolonged are asked for e
   let isAway = true;
   const renewal = instead(renewExecutionClaims, (call) => {
     askedAt.push((bed.clock.now() - begin) / 1_000);
-    return isAway ? Promise.reject(new StoreError("busy", "it is away")) : call();
+    return isAway ? Promise.reject(new StoreError("busy", "it is unavailable")) : call();
   });
   const store = storeWith(bed.store, [renewal]);
   bed.runner({ store }).start();
@@ -206,7 +206,7 @@ Deno.test("workflow recovery: claims that could not be prolonged are asked for e
   assertEquals(askedAt, [...eachSecond, 34]);
 });
 
-Deno.test("workflow recovery: a step that ends whoever works on it fails after 20 tries, and holds up nobody", async () => {
+Deno.test("workflow recovery: a step that ends its worker fails after 20 tries, and delays no other", async () => {
   await using bed = await WorkflowBed.open();
   await bed.addEndpoint();
   const text = (name: string) =>
@@ -232,7 +232,7 @@ Deno.test("workflow recovery: a step that ends whoever works on it fails after 2
     work(crashed.resolve);
     await crashed.promise;
     const ends = await Promise.all(innocent.map(async (id) => (await bed.find(id)).execution.status));
-    // Of three that nobody could bring to an end one after the other is tried.
+    // Of three that no worker could finish, one after the other is tried.
     if (tries > 3) assertEquals(ends, ["succeeded", "succeeded"]);
     await bed.store.write(voidClaims, { now: bed.clock.now(), which: "all" });
   }

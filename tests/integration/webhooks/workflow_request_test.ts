@@ -6,7 +6,7 @@ import { freePort } from "../../harness/free_port.ts";
 import { until } from "../../harness/until.ts";
 import { retried, WorkflowBed } from "../../harness/workflow_fixture.ts";
 
-/** What the server answers, how often it is asked, each time 1 s and then 2 s after the one before, and the error of the step. */
+/** The answer of the server, the number of attempts, 1 s and then 2 s after the previous one, and the error of the step. */
 const ANSWERS: Readonly<Record<string, readonly [answer: () => Response, attempts: number, error?: string]>> =
   {
     "200": [() => new Response("ok"), 1],
@@ -88,7 +88,10 @@ const WRITTEN = "a request that was written";
 const UNREACHED: Readonly<Record<string, Unreached>> = {
   "a connection that is refused": {
     // The test moves the clock while the connection is made: no limit may strike.
-    ...{ isClosed: true, attempts: 5, timeout: "15m", connectTimeoutMs: 900_000 },
+    isClosed: true,
+    attempts: 5,
+    timeout: "15m",
+    connectTimeoutMs: 900_000,
     error: "connection refused (127.0.0.1:0), at the last of 5 attempts",
   },
   "a connection that is not made in time": {
@@ -96,10 +99,13 @@ const UNREACHED: Readonly<Record<string, Unreached>> = {
     error: "no address of the host was found within 1000 ms, at the last of 5 attempts",
   },
   "a connection that is not made within the timeout of the step": {
-    ...{ ...NO_NAME, timeout: "500ms", error: "no connection within 500 ms, at the last of 5 attempts" },
+    ...NO_NAME,
+    timeout: "500ms",
+    error: "no connection within 500 ms, at the last of 5 attempts",
   },
   "a name that is unknown": {
-    ...{ lookup: () => Promise.reject(Object.assign(new Error(), { code: "ENOTFOUND" })), attempts: 1 },
+    lookup: () => Promise.reject(Object.assign(new Error(), { code: "ENOTFOUND" })),
+    attempts: 1,
     error: "the name of the host cannot be resolved (ENOTFOUND)",
   },
   [WRITTEN]: { attempts: 1, error: "no response within 5000 ms" },

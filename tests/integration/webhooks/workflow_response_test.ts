@@ -115,7 +115,7 @@ for (const [name, [body, expected, { type = JSON_TYPE, coding } = {}]] of Object
   });
 }
 
-/** What arrives of a response before it stalls, and what comes of the step. */
+/** The part of a response that arrives before it stalls, and the result of the step. */
 const STALLED: readonly (readonly [text: string, method: string, error: string | undefined])[] = [
   ["HTTP/1.1 404 No\r\n", "POST", "the server responded with 404"],
   ["HTTP/1.1 404 No\r\ncontent-length: 9\r\n\r\nno", "GET", "the server responded with 404"],

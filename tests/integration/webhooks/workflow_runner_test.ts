@@ -5,7 +5,7 @@ import { executeAll } from "../../harness/workflow_load.ts";
 import { listDeliveries } from "../../../src/webhooks/store/operations/deliveries.ts";
 import { cancelExecution } from "../../../src/webhooks/store/operations/executions.ts";
 
-Deno.test("workflow runner: three steps, each with what the one before brought, and the event at the end", async () => {
+Deno.test("workflow runner: three steps, each with what the previous one brought, and the event at the end", async () => {
   await using bed = await WorkflowBed.open();
   const { server } = bed;
   await bed.addEndpoint();

@@ -47,6 +47,18 @@ Deno.test("readTestReport shows the begin of a long error in one line", () => {
   assertEquals(report.failed, [{ name: "a", file: "./a_test.ts", reason: `Expected ${"x".repeat(391)}…` }]);
 });
 
+Deno.test("readTestReport names the file of a test that a helper registered", () => {
+  const frames = `at file:///w/tests/harness/until.ts:9:1
+    at async file:///w/tests/integration/base/a_test.ts:2:27
+    at async fn (file:///w/tests/harness/tools.ts:1:3)`;
+  const files = [frames, "at file:///w/tests/harness/until.ts:9:1"].map((stack) => {
+    const failure = `<failure message="no">Error: no\n    ${stack}</failure>`;
+    return readTestReport(`<testcase name="a" classname="./tests/harness/tools.ts">${failure}</testcase>`)
+      .failed.map(({ file }) => file);
+  });
+  assertEquals(files, [["./tests/integration/base/a_test.ts"], ["./tests/harness/tools.ts"]]);
+});
+
 Deno.test("readTestTimes has a line for each test, and none for its steps", () => {
   const step = '<testcase name="waits &gt; a step" classname="./a_test.ts" time="2.000"/>';
   const times = readTestTimes(REPORT + step);
