@@ -19,6 +19,8 @@ interface QuotaEnvoyOptions {
   readonly domain: string;
   /** The delay of the next message in either direction, in milliseconds. */
   readonly delay: () => number;
+  /** True if all requests are refused without an assignment; they pass if absent. */
+  readonly isClosed?: boolean;
   /** Called after an assignment came into force. */
   readonly applied?: () => void;
 }
@@ -37,7 +39,7 @@ interface ModelBucket {
 
 /**
  * Envoy as a client of quotas: reports every five seconds, applies what arrives, forgets it after its time to live, and
- * keeps it without a stream. Requests flow evenly; without an assignment all pass.
+ * keeps it without a stream. Requests flow evenly.
  */
 export class QuotaEnvoy {
   readonly received: (readonly [id: string, assignment: Assignment])[] = [];
@@ -46,6 +48,8 @@ export class QuotaEnvoy {
   readonly #buckets = new Map<string, ModelBucket>();
   #link: Link | undefined;
   #cancelTick = () => {};
+  #silentUntil = -Infinity;
+  #reconnect = () => {};
 
   constructor(options: QuotaEnvoyOptions) {
     this.#options = options;
@@ -71,6 +75,11 @@ export class QuotaEnvoy {
     });
   }
 
+  /** Calls `connect` at the next time of a report. */
+  connectLater(connect: () => void): void {
+    this.#reconnect = connect;
+  }
+
   /** Breaks the stream; messages on their way are lost, and the server notices it later. */
   disconnect(noticedAfterMs = 0): void {
     this.#link?.break(noticedAfterMs);
@@ -82,6 +91,11 @@ export class QuotaEnvoy {
     this.#cancelTick();
     this.#buckets.clear();
     this.disconnect(noticedAfterMs);
+  }
+
+  /** Reports nothing for some time. */
+  silence(ms: number): void {
+    this.#silentUntil = this.#options.clock.elapsed() + ms;
   }
 
   /** Sets the requests per second of a bucket; the first ones are reported immediately. */
@@ -97,8 +111,8 @@ export class QuotaEnvoy {
     const started: ModelBucket = {
       entries,
       demand: perSecond,
-      allowed: 1,
-      denied: 0,
+      allowed: this.#options.isClosed === true ? 0 : 1,
+      denied: this.#options.isClosed === true ? 1 : 0,
       countedAt: now,
       reportedAt: undefined,
       assignment: undefined,
@@ -129,13 +143,16 @@ export class QuotaEnvoy {
   /** Requests per second that are refused now. */
   refusedPerSecond(): number {
     let sum = 0;
-    for (const [id, { demand }] of this.#buckets) sum += demand - passedOf(demand, this.inForce(id));
+    for (const [id, { demand }] of this.#buckets) sum += demand - this.#passed(demand, this.inForce(id));
     return sum;
   }
 
   #tickIn(delayMs: number): void {
     this.#cancelTick = this.#options.clock.after(delayMs, () => {
       this.#tickIn(REPORT_MS);
+      this.#reconnect();
+      this.#reconnect = () => {};
+      if (this.#options.clock.elapsed() < this.#silentUntil) return;
       if (this.#link !== undefined) this.#report([...this.#buckets]);
     });
   }
@@ -161,10 +178,17 @@ export class QuotaEnvoy {
     const { demand, assignment, endsAt } = bucket;
     const until = Math.min(Math.max(endsAt, bucket.countedAt), now);
     const limited = (until - bucket.countedAt) / 1_000;
-    const passed = passedOf(demand, assignment) * limited + demand * (now - until) / 1_000;
+    const passed = this.#passed(demand, assignment) * limited +
+      this.#passed(demand, undefined) * (now - until) / 1_000;
     bucket.allowed += passed;
     bucket.denied += demand * (now - bucket.countedAt) / 1_000 - passed;
     bucket.countedAt = now;
+  }
+
+  #passed(demand: number, assignment: ModelBucket["assignment"]): number {
+    if (assignment?.kind === "tokens") return Math.min(demand, rateOf(assignment));
+    const isClosed = assignment === undefined ? this.#options.isClosed === true : assignment.kind === "deny";
+    return isClosed ? 0 : demand;
   }
 
   #apply(id: string, assignment: Assignment): void {
@@ -185,11 +209,6 @@ export class QuotaEnvoy {
 /** The tokens per second of an assignment; a token a year is none. */
 export function rateOf({ tokens, fillSeconds }: TokenAssignment): number {
   return fillSeconds >= 31_536_000 ? 0 : tokens / fillSeconds;
-}
-
-function passedOf(demand: number, assignment: ModelBucket["assignment"]): number {
-  if (assignment === undefined || assignment.kind === "allow") return demand;
-  return assignment.kind === "tokens" ? Math.min(demand, rateOf(assignment)) : 0;
 }
 
 /** A stream whose messages take time and stay in order. */

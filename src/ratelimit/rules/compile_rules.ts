@@ -83,6 +83,7 @@ export class RulesBuilder {
   /** Deduplicates texts: rules from another thread have their own copies. */
   readonly #texts = new Map<string, string>();
   #places: Place[] = [];
+  #nodeCount = 0;
   #domain = "";
   #file = "";
 
@@ -100,7 +101,7 @@ export class RulesBuilder {
     const level = { ...levelOf(descriptor), key: this.#shared(descriptor.key) };
     const path = [...this.#places.at(-1)?.path ?? [], level];
     const limit = rateLimit === undefined ? undefined : this.#limit(descriptor, rateLimit, path);
-    const node: OpenNode = { limit, children: undefined };
+    const node: OpenNode = { order: this.#nodeCount++, limit, children: undefined };
     const table = this.#tableAt(depth);
     let rules = table.get(level.key);
     if (rules === undefined) {

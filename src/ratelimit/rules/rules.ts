@@ -79,6 +79,8 @@ export interface RuleLevel {
 
 /** A rule in the tree that requests are matched against. */
 export interface RuleNode {
+  /** The position among all rules. */
+  readonly order: number;
   readonly limit: RateLimit | undefined;
   readonly children: RuleTable | undefined;
 }

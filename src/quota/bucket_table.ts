@@ -1,0 +1,159 @@
+import { cacheKey } from "../ratelimit/rules/cache_key.ts";
+import { keyEntries } from "../ratelimit/rules/key_entries.ts";
+import { type BucketMatch, matchBucket } from "../ratelimit/rules/match_bucket.ts";
+import type { CacheFailureMode } from "../ratelimit/limit.ts";
+import type { Rules } from "../ratelimit/rules/rules.ts";
+import type { Entry } from "../ratelimit/request.ts";
+import { Quota } from "./quota.ts";
+import { QuotaLease } from "./quota_lease.ts";
+import { quotaLimit } from "./quota_limit.ts";
+import type { QuotaShares } from "./quota_shares.ts";
+
+/** A bucket of a domain, which all clients share. */
+export interface Bucket {
+  readonly id: string;
+  readonly domain: string;
+  readonly pairs: readonly Entry[];
+  /** Clients that have it. */
+  clients: number;
+  /** Undefined without a rule. */
+  match: BucketMatch | undefined;
+  leased: LeasedQuota;
+  /** Its quota before the last change of the rules, if that is another one. */
+  previous: LeasedQuota | undefined;
+  /** The rules that it was matched with. */
+  rules: Rules;
+}
+
+/** A quota, with the part of this instance in it. */
+export interface LeasedQuota {
+  readonly quota: Quota;
+  readonly lease: QuotaLease;
+  /** Of its rule. */
+  onCacheFailure: CacheFailureMode | undefined;
+  /** The time of the next division at the earliest, and true if one is due then. */
+  nextAt: number;
+  isDue: boolean;
+}
+
+/** The key of the quota of all buckets without a rule. */
+const NO_RULE = "";
+
+/** The buckets of all clients, and their quotas. */
+export class BucketTable {
+  readonly #buckets = new Map<string, Map<string, Bucket>>();
+  readonly #quotas = new Map<string, LeasedQuota>();
+  readonly #shares: QuotaShares;
+  readonly #isShadow: boolean;
+  readonly #unknownUntil: number;
+  #rules: Rules;
+
+  constructor(
+    rules: Rules,
+    options: {
+      readonly shares: QuotaShares;
+      readonly shadowMode: boolean;
+      readonly unknownUntil: number;
+    },
+  ) {
+    this.#rules = rules;
+    this.#shares = options.shares;
+    this.#isShadow = options.shadowMode;
+    this.#unknownUntil = options.unknownUntil;
+  }
+
+  /** All quotas. */
+  get quotas(): Iterable<LeasedQuota> {
+    return this.#quotas.values();
+  }
+
+  /** Later matches are with these rules; the caller gives `refresh` each bucket of each client. */
+  setRules(rules: Rules): void {
+    this.#rules = rules;
+  }
+
+  /** A bucket that some client has. */
+  find(domain: string, id: string): Bucket | undefined {
+    return this.#buckets.get(domain)?.get(id);
+  }
+
+  /** A client has a bucket from now on. */
+  join(domain: string, id: string, pairs: readonly Entry[]): Bucket {
+    let buckets = this.#buckets.get(domain);
+    if (buckets === undefined) this.#buckets.set(domain, buckets = new Map());
+    let bucket = buckets.get(id);
+    if (bucket === undefined) {
+      bucket = {
+        id,
+        domain,
+        pairs,
+        clients: 0,
+        rules: this.#rules,
+        previous: undefined,
+        ...this.#leasedOf(domain, pairs),
+      };
+      bucket.leased.quota.buckets++;
+      buckets.set(id, bucket);
+    }
+    bucket.clients++;
+    return bucket;
+  }
+
+  /** A client has a bucket no longer. */
+  leave(bucket: Bucket): void {
+    if (--bucket.clients > 0) return;
+    bucket.leased.quota.buckets--;
+    const buckets = this.#buckets.get(bucket.domain);
+    buckets?.delete(bucket.id);
+    if (buckets?.size === 0) this.#buckets.delete(bucket.domain);
+  }
+
+  /** Matches a bucket with the present rules. */
+  refresh(bucket: Bucket): void {
+    if (bucket.rules === this.#rules) return;
+    bucket.leased.quota.buckets--;
+    bucket.rules = this.#rules;
+    const { match, leased } = this.#leasedOf(bucket.domain, bucket.pairs);
+    bucket.previous = leased === bucket.leased ? undefined : bucket.leased;
+    bucket.match = match;
+    bucket.leased = leased;
+    leased.quota.buckets++;
+  }
+
+  /** Forgets a quota that has neither buckets nor members. */
+  drop({ quota }: LeasedQuota): void {
+    if (quota.buckets === 0 && quota.members.size === 0) this.#quotas.delete(quota.key);
+  }
+
+  #leasedOf(
+    domain: string,
+    pairs: readonly Entry[],
+  ): { match: BucketMatch | undefined; leased: LeasedQuota } {
+    const table = this.#rules.domains.get(domain);
+    const match = table === undefined ? undefined : matchBucket(table, pairs);
+    const key = match === undefined ? NO_RULE : quotaKey(domain, match);
+    const limit = quotaLimit(match?.limit, this.#isShadow);
+    let leased = this.#quotas.get(key);
+    if (leased === undefined) {
+      const quota = new Quota(key, limit, this.#unknownUntil);
+      this.#quotas.set(
+        key,
+        leased = {
+          quota,
+          lease: new QuotaLease(this.#shares, quota),
+          onCacheFailure: undefined,
+          nextAt: 0,
+          isDue: false,
+        },
+      );
+    }
+    leased.quota.limit = limit;
+    leased.onCacheFailure = match?.limit.onCacheFailure;
+    return { match, leased };
+  }
+}
+
+/** The counter name of the rule with the values, in keys of every algorithm alike. */
+function quotaKey(domain: string, { limit, entries }: BucketMatch): string {
+  return cacheKey("", domain, keyEntries(entries, limit.rule?.counterName.varying), limit, "quota");
+}

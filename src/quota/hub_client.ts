@@ -1,0 +1,62 @@
+import type { Member, Recipient } from "./member.ts";
+import type { Assignment, QuotaClient } from "./quota_stream.ts";
+
+/** Options of a `HubClient`. */
+interface HubClientOptions {
+  readonly domain: string;
+  /** False if another client has its name. */
+  readonly isNamed: boolean;
+  /** Called after each assignment, which is on its way when the client is flushed. */
+  readonly sent: (client: HubClient) => void;
+}
+
+/** A client of a hub: a name, or a stream without one. */
+export class HubClient implements Recipient {
+  readonly name: string | undefined;
+  readonly domain: string;
+  /** By the id of their bucket. */
+  readonly members = new Map<string, Member>();
+  /** The end of its last stream; undefined while it has one. */
+  closedAt: number | undefined;
+  readonly #sent: (client: HubClient) => void;
+  #peer: QuotaClient;
+
+  constructor(peer: QuotaClient, { domain, isNamed, sent }: HubClientOptions) {
+    this.name = isNamed ? peer.name : undefined;
+    this.domain = domain;
+    this.#peer = peer;
+    this.#sent = sent;
+  }
+
+  get isOpen(): boolean {
+    return this.closedAt === undefined;
+  }
+
+  send(id: string, assignment: Assignment): void {
+    if (!this.isOpen) return;
+    this.#peer.actions.send(id, assignment);
+    this.#sent(this);
+  }
+
+  flush(): void {
+    if (this.isOpen) this.#peer.actions.flush();
+  }
+
+  /** Ends its stream in order. */
+  end(): void {
+    if (this.isOpen) this.#peer.end();
+  }
+
+  /** Its stream has ended. */
+  close(now: number): void {
+    this.closedAt = now;
+    for (const member of this.members.values()) member.streamEnded();
+  }
+
+  /** It has a new stream, and the shares that it had. */
+  reopen(peer: QuotaClient): this {
+    this.#peer = peer;
+    this.closedAt = undefined;
+    return this;
+  }
+}

@@ -1,0 +1,280 @@
+import { assertEquals } from "#assert";
+import type { Bucket } from "../../../src/quota/bucket_table.ts";
+import { QuotaHub, type QuotaHubOptions, type QuotaUsageSink } from "../../../src/quota/quota_hub.ts";
+import type { QuotaShares } from "../../../src/quota/quota_shares.ts";
+import type { Assignment, StreamRefusal } from "../../../src/quota/quota_stream.ts";
+import type { Entry } from "../../../src/ratelimit/request.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { QuotaEnvoy } from "../../harness/quota_envoy.ts";
+import { hubOptions } from "../../harness/quota_history.ts";
+import { rulesOf } from "../../harness/service_fixture.ts";
+
+const SETTLED_MS = 6_000;
+/** A share of zero: a token a year. */
+const NOTHING = "1 1/31536000.31535999 15";
+const RULES = `- {key: k, rate_limit: {unit: second, requests_per_unit: 100}}
+- {key: hourly, rate_limit: {unit: hour, requests_per_unit: 3600}}
+- {key: free, rate_limit: {unlimited: true}}
+- {key: none, rate_limit: {unit: second, requests_per_unit: 0}}
+- {key: shadow, shadow_mode: true, rate_limit: {unit: second, requests_per_unit: 10}}
+- {key: both, value: "*", share_threshold: true, rate_limit: {unit: second, requests_per_unit: 100}}
+- {key: flight, on_cache_failure: deny, rate_limit: {algorithm: concurrency, max_in_flight: 5, lease: 1m}}
+- {key: open, on_cache_failure: allow, rate_limit: {unit: second, requests_per_unit: 100}}
+- {key: shut, on_cache_failure: deny, rate_limit: {unit: second, requests_per_unit: 100}}
+- {key: alone, on_cache_failure: local, rate_limit: {unit: second, requests_per_unit: 100}}
+`;
+
+/** A hub that has run long enough, with what it says about usages. */
+class Bed implements QuotaUsageSink {
+  readonly clock = new FakeClock();
+  readonly usages: (readonly [string, number, number, number])[] = [];
+  readonly refusals: (readonly [string, string | undefined])[] = [];
+  readonly hub: QuotaHub;
+
+  constructor(options: Partial<QuotaHubOptions> = {}, settledMs = SETTLED_MS) {
+    this.hub = new QuotaHub({ ...hubOptions(this.clock, RULES), usage: this, ...options });
+    this.clock.advance(settledMs);
+  }
+
+  used({ match }: Bucket, allowed: number, denied: number, shadow: number): void {
+    this.usages.push([match?.limit.rule?.fullKey ?? "", allowed, denied, Math.round(shadow)]);
+  }
+
+  refused(reason: string, bucket: Bucket | undefined): void {
+    this.refusals.push([reason, bucket?.match?.limit.rule?.fullKey]);
+  }
+
+  envoy(name?: string): QuotaEnvoy {
+    const envoy = new QuotaEnvoy({ clock: this.clock, name, domain: "d", delay: () => 0 });
+    envoy.connect(this.hub);
+    return envoy;
+  }
+
+  /** Time passes, with turns for what waits for answers. */
+  async pass(ms: number): Promise<void> {
+    for (let left = ms; left > 0; left -= 100) {
+      this.clock.advance(Math.min(100, left));
+      for (let turn = 0; turn < 12; turn++) await Promise.resolve();
+    }
+  }
+}
+
+/** An assignment in short. */
+function short(assignment: Assignment | undefined): string | undefined {
+  if (assignment?.kind !== "tokens") return assignment?.kind;
+  const { maxTokens, tokens, fillSeconds, fillNanos, seconds } = assignment;
+  return `${maxTokens} ${tokens}/${fillSeconds}.${fillNanos} ${seconds}`;
+}
+
+/** The pairs of a bucket, and its first assignment. */
+const FIRST: readonly (readonly [string, readonly Entry[], string])[] = [
+  ["a rate", [{ key: "k", value: "v" }], "100 100/1.0 15"],
+  ["a low rate", [{ key: "hourly", value: "v" }], "1 1/1.0 15"],
+  ["an unlimited rule", [{ key: "free", value: "v" }], "allow"],
+  ["a limit of 0", [{ key: "none", value: "v" }], "deny"],
+  ["shadow mode", [{ key: "shadow", value: "v" }], "allow"],
+  ["no rule", [{ key: "unknown", value: "v" }], "allow"],
+  ["a limit in flight, as for a cache that fails", [{ key: "flight", value: "v" }], "deny"],
+];
+
+for (const [name, pairs, expected] of FIRST) {
+  Deno.test(`quota hub: the first assignment of ${name}`, async () => {
+    const bed = new Bed();
+    const envoy = bed.envoy();
+    envoy.demand("b", pairs, 1);
+    await bed.pass(100);
+    assertEquals(envoy.received.map(([, assignment]) => short(assignment)), [expected]);
+    assertEquals(bed.refusals, name.includes("flight") ? [["impossible", "d.flight"]] : []);
+  });
+}
+
+Deno.test("quota hub: equal assignments are the same object, and answer each report", async () => {
+  const bed = new Bed();
+  const envoy = bed.envoy();
+  envoy.demand("b", [{ key: "k", value: "v" }], 10);
+  await bed.pass(11_000);
+  const [first, ...others] = envoy.received.map(([, assignment]) => assignment);
+  assertEquals(others.map((other) => other === first), [true, true]);
+});
+
+Deno.test("quota hub: buckets of a rule with share_threshold, and clients, have one quota", async () => {
+  const bed = new Bed();
+  const [one, two] = [bed.envoy(), bed.envoy()];
+  for (const envoy of [one, two]) {
+    for (const value of ["x", "y"]) envoy.demand(value, [{ key: "both", value }], 500);
+  }
+  await bed.pass(25_000);
+  const all = [one, two].flatMap((envoy) => ["x", "y"].map((id) => short(envoy.inForce(id))));
+  assertEquals(all, Array.from({ length: 4 }, () => "25 25/1.0 15"));
+});
+
+Deno.test("quota hub: a name takes its share over, and a stream without one, or with one in use, waits", async () => {
+  for (
+    const [name, isOpen, expected] of [["e", false, 100], ["e", true, 0], [undefined, false, 0]] as const
+  ) {
+    const bed = new Bed();
+    const envoy = bed.envoy(name);
+    envoy.demand("b", [{ key: "k", value: "v" }], 300);
+    await bed.pass(10_000);
+    envoy.silence(60_000);
+    if (!isOpen) envoy.disconnect();
+    const next = bed.envoy(name);
+    next.demand("b", [{ key: "k", value: "v" }], 300);
+    await bed.pass(500);
+    assertEquals(next.tokensPerSecond(), expected, `${name} ${isOpen}`);
+    await bed.pass(22_000);
+    assertEquals(next.tokensPerSecond(), 100);
+  }
+});
+
+Deno.test("quota hub: a larger share waits for a report that its client sent after the smaller one arrived", async () => {
+  const bed = new Bed();
+  const shown: string[] = [];
+  const open = (name: string) =>
+    bed.hub.open({
+      name,
+      actions: { send: (_id, assignment) => shown.push(`${name} ${short(assignment)}`), flush: () => {} },
+      end: () => {},
+    });
+  const idle = {
+    id: "b",
+    pairs: () => [{ key: "k", value: "v" }],
+    allowed: 0,
+    denied: 0,
+    elapsedSeconds: 0,
+  };
+  const [one, two] = [open("one"), open("two")];
+  await one.report({ domain: "d", usages: [idle] });
+  await two.report({ domain: "d", usages: [idle] });
+  assertEquals(shown.splice(0), ["one 100 100/1.0 15", "one 50 50/1.0 15", `two ${NOTHING}`]);
+  await bed.pass(1_900);
+  await one.report({ domain: "d", usages: [idle] });
+  assertEquals(shown.splice(0), ["one 50 50/1.0 15"]);
+  await bed.pass(100);
+  await one.report({ domain: "d", usages: [idle] });
+  assertEquals(shown.splice(0), ["two 50 50/1.0 15", "one 50 50/1.0 15"]);
+});
+
+Deno.test("quota hub: after a start, nothing is handed out until all clients have reported", async () => {
+  const bed = new Bed({}, 0);
+  const envoy = bed.envoy();
+  envoy.demand("b", [{ key: "k", value: "v" }], 300);
+  await bed.pass(100);
+  assertEquals(short(envoy.inForce("b")), NOTHING);
+  await bed.pass(5_500);
+  assertEquals(short(envoy.inForce("b")), NOTHING);
+  await bed.pass(1_000);
+  assertEquals(short(envoy.inForce("b")), "100 100/1.0 15");
+});
+
+Deno.test("quota hub: what clients report is given on, and what shadow mode lets pass", async () => {
+  const bed = new Bed();
+  const envoy = bed.envoy();
+  envoy.demand("s", [{ key: "shadow", value: "v" }], 40);
+  envoy.demand("k", [{ key: "k", value: "v" }], 300);
+  await bed.pass(10_000);
+  assertEquals(bed.usages.slice(-2), [["d.shadow", 200, 0, 150], ["d.k", 500, 1_000, 0]]);
+});
+
+Deno.test("quota hub: rules that change are in force immediately, smaller shares first", async () => {
+  const bed = new Bed();
+  const [one, two] = [bed.envoy(), bed.envoy()];
+  for (const envoy of [one, two]) {
+    envoy.demand("b", [{ key: "k", value: "v" }], 500);
+    envoy.demand("f", [{ key: "free", value: "v" }], 10);
+  }
+  await bed.pass(25_000);
+  const text = RULES.replace("100", "50").replace("unlimited: true", "unit: second, requests_per_unit: 10");
+  const ended = bed.hub.setRules(rulesOf({ "r.yaml": `domain: d\ndescriptors:\n${text}` }));
+  await bed.pass(100);
+  await ended;
+  const shown = [one, two].map((envoy) => [short(envoy.inForce("b")), short(envoy.inForce("f"))]);
+  assertEquals(shown, [["25 25/1.0 15", "5 5/1.0 15"], ["25 25/1.0 15", "5 5/1.0 15"]]);
+});
+
+Deno.test("quota hub: a bucket that is idle for ten minutes is abandoned, and a busy one never", async () => {
+  const bed = new Bed();
+  const envoy = bed.envoy();
+  envoy.demand("idle", [{ key: "k", value: "v" }], 0);
+  envoy.demand("busy", [{ key: "k", value: "w" }], 1);
+  await bed.pass(620_000);
+  const abandoned = envoy.received.filter(([, { kind }]) => kind === "abandon");
+  assertEquals([abandoned, bed.hub.counts], [[["idle", { kind: "abandon" }]], { buckets: 1, streams: 1 }]);
+});
+
+Deno.test("quota hub: surplus buckets have an assignment, and are abandoned when idle", async () => {
+  const bed = new Bed({ maxBucketsPerStream: 1 });
+  const envoy = bed.envoy();
+  envoy.demand("a", [{ key: "k", value: "v" }], 1);
+  envoy.demand("b", [{ key: "k", value: "w" }], 1);
+  await bed.pass(100);
+  assertEquals([short(envoy.inForce("b")), bed.refusals], ["deny", [["surplus", undefined]]]);
+  envoy.demand("b", [], 0);
+  await bed.pass(10_000);
+  assertEquals(envoy.received.at(-1)?.[1].kind === "abandon" || envoy.inForce("b") === undefined, true);
+});
+
+Deno.test("quota hub: bad buckets are skipped, and the others of the report are not", async () => {
+  const bed = new Bed();
+  const envoy = bed.envoy();
+  envoy.demand("empty", [], 1);
+  envoy.demand("no key", [{ key: "", value: "v" }], 1);
+  envoy.demand("x".repeat(1_025), [{ key: "k", value: "v" }], 1);
+  envoy.demand("many", Array.from({ length: 9 }, (_, index) => ({ key: `k${index}`, value: "v" })), 1);
+  envoy.demand("good", [{ key: "k", value: "v" }], 1);
+  await bed.pass(100);
+  assertEquals(envoy.received.map(([id]) => id), ["good"]);
+  assertEquals(bed.refusals, Array.from({ length: 4 }, () => ["bad", undefined]));
+});
+
+Deno.test("quota hub: streams without a domain, above the maximum, or after the end are refused", async () => {
+  const bed = new Bed({ maxStreams: 1 });
+  const refusals: (StreamRefusal | undefined)[] = [];
+  const open = () =>
+    bed.hub.open({
+      name: undefined,
+      actions: { send: () => {}, flush: () => {} },
+      end: (refusal) => void refusals.push(refusal),
+    });
+  const first = open();
+  open();
+  await first.report({ domain: "", usages: [] });
+  const second = open();
+  await second.report({ domain: "d", usages: [] });
+  bed.hub.close();
+  open();
+  const codes = ["RESOURCE_EXHAUSTED", "INVALID_ARGUMENT", undefined, "UNAVAILABLE"];
+  assertEquals(refusals.map((refusal) => refusal?.code), codes);
+});
+
+Deno.test("quota hub: while the cache fails, assignments are as the rule says", async () => {
+  const shares: QuotaShares = {
+    exchange: () => Promise.reject(new Error("down")),
+    leave: () => Promise.resolve(),
+  };
+  const bed = new Bed({ shares });
+  const envoy = bed.envoy();
+  const keys = ["k", "open", "shut", "alone"];
+  for (const key of keys) envoy.demand(key, [{ key, value: "v" }], 1);
+  await bed.pass(6_000);
+  assertEquals(keys.map((key) => short(envoy.inForce(key))), [undefined, "allow", "deny", "100 100/1.0 15"]);
+});
+
+Deno.test("quota hub: while the cache fails after a time, shares are renewed until the lease is over", async () => {
+  let isDown = false;
+  const shares: QuotaShares = {
+    exchange: () =>
+      isDown ? Promise.reject(new Error("down")) : Promise.resolve({ perSecond: 60, leaseMs: 20_000 }),
+    leave: () => Promise.resolve(),
+  };
+  const bed = new Bed({ shares });
+  const envoy = bed.envoy();
+  for (const key of ["k", "alone"]) envoy.demand(key, [{ key, value: "v" }], 500);
+  await bed.pass(10_000);
+  isDown = true;
+  await bed.pass(30_000);
+  assertEquals([short(envoy.inForce("k")), short(envoy.inForce("alone"))], [undefined, "60 60/1.0 15"]);
+  isDown = false;
+  await bed.pass(10_000);
+  assertEquals(short(envoy.inForce("k")), "60 60/1.0 15");
+});
