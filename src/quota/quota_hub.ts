@@ -17,9 +17,9 @@ const IDLE_MS = 600_000;
 const SETTLING_MS = 5_000 + MESSAGE_DELAY_MS;
 const MAX_ID_BYTES = 1_024;
 const SWEEP_MS = 60_000;
-/** The most time between two divisions of a quota with many members; a millisecond for each member below that. */
+/** The most time between two divisions of a quota with many members: each member that joins, or asks for more, causes one. */
 const MAX_PAUSE_MS = 1_000;
-const MANY_MEMBERS = 100;
+const MANY_MEMBERS = 20;
 
 /** Options of a hub. */
 export interface QuotaHubOptions {
@@ -218,7 +218,7 @@ export class QuotaHub implements QuotaStreams {
     if (lease.isShared || leased.isDue) this.#watched.add(leased);
     if (leased.isDue || !lease.covers(now, this.#failureMode(leased) === "local")) return;
     const { size } = quota.members;
-    leased.nextAt = size < MANY_MEMBERS ? now : now + Math.min(MAX_PAUSE_MS, size);
+    leased.nextAt = size < MANY_MEMBERS ? now : now + Math.min(MAX_PAUSE_MS, size * size / 10);
     quota.rebalance(now);
     if (quota.isWaiting) this.#watched.add(leased);
   }
