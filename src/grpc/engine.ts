@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import type { GrpcService } from "./grpc_service.ts";
 import type { Listener, ListenOptions, ListenTarget } from "./listener.ts";
-import type { GrpcTls } from "./grpc_tls.ts";
+import type { ListenerTls } from "./listener_tls.ts";
 
 /** A running gRPC server. */
 export interface GrpcEngine {
@@ -24,7 +24,7 @@ export interface GrpcEngineOptions {
   /** By default without a limit and a report. */
   readonly listen?: Pick<ListenOptions, "name" | "onState" | "maxConnections" | "isShared"> | undefined;
   /** Plain text when absent. */
-  readonly tls?: GrpcTls | undefined;
+  readonly tls?: ListenerTls | undefined;
   /** Age at which a connection is asked to go away, plus or minus a tenth; 0 for never. */
   readonly maxConnectionAgeMs: number;
   /** Time after that until it is closed. */

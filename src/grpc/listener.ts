@@ -7,7 +7,7 @@ import {
 } from "../net/acceptor.ts";
 import { errorText } from "../base/error_text.ts";
 import { hostPort } from "../base/host_port.ts";
-import type { GrpcTls } from "./grpc_tls.ts";
+import type { ListenerTls } from "./listener_tls.ts";
 
 /** The address to listen on: a TCP port, 0 for any free one, or a unix socket. */
 export type ListenTarget =
@@ -22,7 +22,7 @@ export interface AcceptedSocket extends AcceptedStream {
 /** Options of `listen`. */
 export interface ListenOptions extends AcceptorOptions {
   /** Plain text when absent. */
-  readonly tls?: GrpcTls | undefined;
+  readonly tls?: ListenerTls | undefined;
   /** Other processes may listen on the same port; true when absent. */
   readonly isShared?: boolean | undefined;
   /** Hands on sockets of `node:net` also without TLS: at a stop, every accepted connection is known immediately. */

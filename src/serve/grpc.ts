@@ -27,7 +27,7 @@ export async function loadGrpc(settings: ServiceParts["settings"]): Promise<void
       : [import("../grpc/grpc_js_engine.ts"), import("../net/node_listener.ts")]),
     settings.GRPC_UDS === undefined ? undefined : import("../grpc/unix_socket.ts"),
     ...(settings.GRPC_SERVER_USE_TLS
-      ? [import("../grpc/grpc_tls.ts"), import("../net/node_listener.ts"), import("../net/tls_files.ts")]
+      ? [import("../grpc/listener_tls.ts"), import("../net/node_listener.ts"), import("../net/tls_files.ts")]
       : []),
   ]);
 }
@@ -94,14 +94,14 @@ export async function openGrpc(
 
 /** TLS of the listener; the settings with only one of its files are refused. */
 async function openTls(parts: ServiceParts) {
-  const { GrpcTls } = await import("../grpc/grpc_tls.ts");
+  const { ListenerTls } = await import("../grpc/listener_tls.ts");
   const { settings, logger, clock, stats } = parts;
   const { GRPC_SERVER_TLS_CERT: cert = "", GRPC_SERVER_TLS_KEY: key = "" } = settings;
   const opened = await openWatchedTls(parts, {
     name: "grpc",
     files: { cert, key, ca: settings.GRPC_CLIENT_TLS_CACERT },
     names: { cert: "GRPC_SERVER_TLS_CERT", key: "GRPC_SERVER_TLS_KEY", ca: "GRPC_CLIENT_TLS_CACERT" },
-    create: (pair) => new GrpcTls(pair, { clientName: settings.GRPC_CLIENT_TLS_SAN, logger, clock }),
+    create: (pair) => new ListenerTls(pair, { clientName: settings.GRPC_CLIENT_TLS_SAN, logger, clock }),
   });
   stats.addMetrics(GRPC_TLS_METRICS, { counters: { tls_refused: () => opened.tls.refused }, gauges: {} });
   return opened;

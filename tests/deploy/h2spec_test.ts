@@ -1,7 +1,7 @@
 import { assertEquals } from "#assert";
 import { systemClock } from "../../src/base/clock.ts";
 import { createHealthService } from "../../src/grpc/health_service.ts";
-import { GrpcTls } from "../../src/grpc/grpc_tls.ts";
+import { ListenerTls } from "../../src/grpc/listener_tls.ts";
 import type { TlsPair } from "../../src/net/tls_files.ts";
 import { startNative } from "../../src/grpc/native/native_engine.ts";
 import { Health } from "../../src/base/health.ts";
@@ -45,7 +45,7 @@ async function runH2spec(flags: readonly string[], pair: TlsPair | undefined) {
   const engine = await startNative({
     services: [createHealthService(new Health())],
     target: { kind: "tcp", host: "127.0.0.1", port: 0 },
-    tls: pair && new GrpcTls(pair, { clock, logger }),
+    tls: pair && new ListenerTls(pair, { clock, logger }),
     maxConnectionAgeMs: 0,
     maxConnectionAgeGraceMs: 0,
     logger,

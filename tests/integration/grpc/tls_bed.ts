@@ -6,7 +6,7 @@ import { FakeClock } from "../../harness/fake_clock.ts";
 import type { GrpcEngine, GrpcEngineOptions } from "../../../src/grpc/engine.ts";
 import type { ListenTarget } from "../../../src/grpc/listener.ts";
 import type { TlsPair } from "../../../src/net/tls_files.ts";
-import { GrpcTls } from "../../../src/grpc/grpc_tls.ts";
+import { ListenerTls } from "../../../src/grpc/listener_tls.ts";
 import { WatchedPair } from "../../../src/net/watched_pair.ts";
 import { systemBell } from "../../../src/threads/bell.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
@@ -34,7 +34,7 @@ const NAMES = { cert: "GRPC_SERVER_TLS_CERT", key: "GRPC_SERVER_TLS_KEY", ca: "G
 /** An engine that serves over TLS with certificates of its own. */
 export class TlsBed implements AsyncDisposable {
   readonly certificates: Certificates;
-  readonly tls: GrpcTls;
+  readonly tls: ListenerTls;
   readonly pair: WatchedPair;
   readonly engine: GrpcEngine;
   readonly probe: Probe;
@@ -59,7 +59,7 @@ export class TlsBed implements AsyncDisposable {
     const files = { cert: certFile, key: keyFile, ...(asksClients ? { ca: authority.certFile } : {}) };
     const onPair = (renewed: TlsPair) => serverTls.renew(renewed);
     const pair = await WatchedPair.open({ files, names: NAMES, bell: systemBell, clock, logger, onPair });
-    const serverTls = new GrpcTls(pair.current, { clientName, handshakeMs, clock, logger });
+    const serverTls = new ListenerTls(pair.current, { clientName, handshakeMs, clock, logger });
     const engine = await start({
       services: [probe.service],
       target,

@@ -17,7 +17,7 @@ import { needs } from "../../../harness/tools.ts";
 import { until } from "../../../harness/until.ts";
 import { answer } from "../../../harness/connection_bed.ts";
 import { systemClock } from "../../../../src/base/clock.ts";
-import { GrpcTls } from "../../../../src/grpc/grpc_tls.ts";
+import { ListenerTls } from "../../../../src/grpc/listener_tls.ts";
 import { RecordedLogger } from "../../../harness/recorded_logger.ts";
 import { EngineBed } from "../../../harness/engine_bed.ts";
 import { probePath } from "../../../harness/probe.ts";
@@ -181,7 +181,7 @@ Deno.test({
     await using certificates = await makeCertificates();
     const pair = await pairOf(certificates.server);
     const logger = new RecordedLogger();
-    const tls = new GrpcTls(pair, { handshakeMs: HANDSHAKE_MS, clock: systemClock, logger });
+    const tls = new ListenerTls(pair, { handshakeMs: HANDSHAKE_MS, clock: systemClock, logger });
     await using bed = await EngineBed.open({ tls });
     await using silent = await bed.connect({});
     await using other = await bed.connect({});

@@ -7,8 +7,8 @@ import { ThrottledLog } from "../base/throttled_log.ts";
 import { serverContext, type TlsPair } from "../net/tls_files.ts";
 import { ClientCertificates } from "./client_certificates.ts";
 
-/** Options of `GrpcTls`. */
-interface GrpcTlsOptions {
+/** Options of `ListenerTls`. */
+interface ListenerTlsOptions {
   /** A DNS name that the certificate of every client must have; any when absent. */
   readonly clientName?: string | undefined;
   /** Handshake timeout in milliseconds; 10 seconds when absent. */
@@ -32,14 +32,14 @@ const GONE = ["ECONNRESET", "ECONNABORTED", "EPIPE"];
  * TLS of one gRPC listener, with a pair that can be replaced. With authorities in the first pair, every client must have
  * a certificate. Refused clients are closed, counted and logged.
  */
-export class GrpcTls {
+export class ListenerTls {
   /** Only a server of the platform reports whether the certificate of a client is valid. */
   readonly #server: tls.Server;
   readonly #clients: ClientCertificates | undefined;
   readonly #log: ThrottledLog;
   #refused = 0;
 
-  constructor(pair: TlsPair, { clientName, handshakeMs = HANDSHAKE_MS, clock, logger }: GrpcTlsOptions) {
+  constructor(pair: TlsPair, { clientName, handshakeMs = HANDSHAKE_MS, clock, logger }: ListenerTlsOptions) {
     const { ca } = pair;
     this.#clients = ca === undefined
       ? undefined
