@@ -29,7 +29,7 @@ export interface CounterCacheTraits {
 
 let keys = 0;
 
-/** A hit on a counter of its own, unless a key is given. */
+/** A hit on its own counter, unless a key is given. */
 export function hit(part: Partial<Hit> = {}): Hit {
   const windowEnd = Math.floor(Date.now() / 1000) + 60;
   return { key: `contract_${++keys}`, addend: 1, windowEnd, expiresInSeconds: 60, perSecond: false, ...part };
@@ -150,7 +150,7 @@ const CASES: Readonly<Record<string, (cache: CounterCache, traits: CaseTraits) =
       ]],
     );
   },
-  async "keys are told apart to the letter"(cache, { refusesKey = () => false }) {
+  async "keys differ by each letter"(cache, { refusesKey = () => false }) {
     const names = [
       "d_k_a_0",
       "d_k_A_0",
@@ -176,7 +176,7 @@ const CASES: Readonly<Record<string, (cache: CounterCache, traits: CaseTraits) =
     await takeCounts(cache, [one]);
     assertEquals(await takeCounts(cache, [{ ...one, addend: 2 ** 40 + 1 }]), [2 ** 41 + 1]);
   },
-  async "many hits at once lose nothing"(cache) {
+  async "many hits at the same time lose nothing"(cache) {
     const [one, other] = [hit(), hit()];
     const calls = Array.from(
       { length: 500 },

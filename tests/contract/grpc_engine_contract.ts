@@ -122,7 +122,7 @@ export function grpcEngineContract(name: string, start: Start): void {
 }
 
 const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
-  async "unary calls are answered, at once and later, with their headers"(start) {
+  async "unary calls are answered, immediately and later, with their headers"(start) {
     const { engine } = await open(start);
     {
       using client = new GrpcClient(engine.address);
@@ -135,7 +135,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     }
     await engine.close(1_000);
   },
-  async "many calls at once are each answered with their own"(start) {
+  async "many calls at the same time are each answered with their own"(start) {
     const { engine } = await open(start);
     {
       using client = new GrpcClient(engine.address);
@@ -250,7 +250,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     }
     await engine.close(1_000);
   },
-  async "metrics tell of calls that nobody waits for any more, once"(start) {
+  async "metrics count calls that were given up, once"(start) {
     const probe = new Probe();
     const told: string[] = [];
     const count = (line: string) => told.filter((one) => one === line).length;
@@ -343,7 +343,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     assertEquals([1, 14].includes((await held).code), true);
     probe.hold.resolve();
   },
-  async "a connection is told to go when it is old"(start) {
+  async "a connection is asked to go when it is old"(start) {
     const { engine } = await open(start, {
       maxConnectionAgeMs: 100,
       maxConnectionAgeGraceMs: 50,
@@ -385,7 +385,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
   },
 };
 
-/** A socket file that nobody answers on, as a killed process leaves it. */
+/** A socket file without a listener, as a killed process leaves it. */
 function leaveSocketBehind(path: string): void {
   using _listener = Deno.listen({ transport: "unix", path: `${path}.live` });
   Deno.linkSync(`${path}.live`, path);

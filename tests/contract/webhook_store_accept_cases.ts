@@ -40,7 +40,7 @@ import { StoreError } from "../../src/webhooks/store/store.ts";
 
 /** Taking in what others bring. */
 export const ACCEPT_CASES: StoreCases = {
-  "an execution is queued, due at once, with its input to the digit": async (store) => {
+  "an execution is queued, due immediately, with its input to the digit": async (store) => {
     await store.saveVersion();
     const added = execution();
     const expected = {
@@ -124,7 +124,7 @@ export const ACCEPT_CASES: StoreCases = {
     }
   },
 
-  "1,000 at once with one key, through two objects, are one execution": async (store) => {
+  "1,000 at the same time with one key, through two objects, are one execution": async (store) => {
     await store.saveVersion();
     const other = await store.another();
     const idempotency = { scope: "trigger:1", key: "k", bodyHash: "h" };
@@ -179,7 +179,7 @@ export const ACCEPT_CASES: StoreCases = {
     assertEquals(new Set(items.map(({ id }) => id)).size, 3);
   },
 
-  "an event that nobody wants is kept, with no delivery": async (store) => {
+  "an event without a subscriber is kept, with no delivery": async (store) => {
     const added = event();
     assertEquals(await store.write(acceptEvent, added, { now: NOW }), {
       kind: "new",

@@ -50,7 +50,7 @@ export const CLAIM_CASES: StoreCases = {
     assertEquals((await store.read(listAudit, { limit: 1 })).items, [entry]);
   },
 
-  "each of many that are claimed at once has its own body, endpoint and claim": async (store) => {
+  "each of many that are claimed together has its own body, endpoint and claim": async (store) => {
     const to = [await store.addEndpoint(), await store.addEndpoint(), await store.addEndpoint()];
     const events = [];
     for (const byte of [1, 2, 3, 4]) events.push(await store.addEvent({ body: new Uint8Array([byte, 0]) }));
@@ -140,7 +140,7 @@ export const CLAIM_CASES: StoreCases = {
     assertEquals((await store.read(findExecution, queued.id))?.execution.dueAt, NOW + 60_000);
   },
 
-  "of many deliveries of a disabled endpoint no more than 500 fail at once": async (store) => {
+  "of many deliveries of a disabled endpoint no more than 500 fail in one call": async (store) => {
     const to = await store.addEndpoint();
     await Promise.all(Array.from({ length: 501 }, () => store.addEvent()));
     for (const claimed of await store.claim([to], { max: 501 })) {

@@ -24,7 +24,7 @@ import { editEndpoint } from "../../src/webhooks/store/operations/endpoints.ts";
 
 /** Getting events to their endpoints. */
 export const DELIVERY_CASES: StoreCases = {
-  "a claim brings all that the request is made of, and nobody else gets it": async (store) => {
+  "a claim brings all that the request is made of, and no other claim gets it": async (store) => {
     const to = await store.addEndpoint();
     const added = await store.addEvent({ body: new Uint8Array([1, 0, 2]) });
     const before = await store.deliveryOf(added.id);
@@ -39,7 +39,7 @@ export const DELIVERY_CASES: StoreCases = {
     await assertNothingDue(await store.another(), to, NOW + DAY);
   },
 
-  "two that claim at once get each delivery once": async (store) => {
+  "two that claim at the same time get each delivery once": async (store) => {
     const to = await store.addEndpoint();
     for (let index = 0; index < 50; index++) await store.addEvent();
     const other = await store.another();
@@ -51,7 +51,9 @@ export const DELIVERY_CASES: StoreCases = {
     assertEquals(claims.every((group) => group.length <= 4), true);
   },
 
-  "those due longest come first, at most as many as wanted, of endpoints that are named": async (store) => {
+  "those due longest come first, at most as many as requested, of endpoints that are named": async (
+    store,
+  ) => {
     const [one, two, three] = [
       await store.addEndpoint(),
       await store.addEndpoint(),
@@ -92,7 +94,7 @@ export const DELIVERY_CASES: StoreCases = {
     await store.claimOne(to);
   },
 
-  "endpoints with something due stand in one order; those without are left out": async (store) => {
+  "endpoints with something due are in one order; those without are left out": async (store) => {
     const due = async (now: number) => await store.read(dueEndpoints, now);
     assertEquals(await due(NOW), []);
     const added: Endpoint[] = [];
@@ -187,7 +189,7 @@ export const DELIVERY_CASES: StoreCases = {
     assertEquals([delivery?.state, delivery?.reason, delivery?.dueAt], ["failed", "exhausted", undefined]);
   },
 
-  "whoever has lost a claim changes nothing": async (store) => {
+  "a worker that lost a claim changes nothing": async (store) => {
     const to = await store.addEndpoint();
     await store.addEvent();
     const stale = await store.claimOne(to);
@@ -203,7 +205,7 @@ export const DELIVERY_CASES: StoreCases = {
     assertEquals(await store.finish(taken, ACKNOWLEDGED), false);
   },
 
-  "a claim that was prolonged outlives its first lease; one that was not is taken back": async (store) => {
+  "a claim that was renewed outlives its first lease; one that was not is taken back": async (store) => {
     const [one, two] = [await store.addEndpoint(), await store.addEndpoint()];
     await store.addEvent();
     const [kept, lost] = [await store.claimOne(one), await store.claimOne(two)];
@@ -230,7 +232,7 @@ export const DELIVERY_CASES: StoreCases = {
     assertEquals((await store.claimOne(two)).attempt, 2);
   },
 
-  "claims that are given back are due at once, with no slot used": async (store) => {
+  "claims that are given back are due immediately, with no slot used": async (store) => {
     const [one, two] = [await store.addEndpoint(), await store.addEndpoint()];
     await store.addEvent();
     const claimed = await store.claimOne(one);

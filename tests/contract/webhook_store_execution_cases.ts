@@ -47,7 +47,7 @@ const STEP: ExecutionStep = {
 
 /** Running workflows. */
 export const EXECUTION_CASES: StoreCases = {
-  "a step that is written again, because nobody knows whether it was, is written once": async (store) => {
+  "a step that is written again, because its result was lost, is written once": async (store) => {
     const [claimed] = await started(store);
     assert(claimed !== undefined);
     const work = { step: STEP, change: RUNNING, keepClaim: true };
@@ -214,7 +214,7 @@ export const EXECUTION_CASES: StoreCases = {
     assertEquals(await store.read(findWorkflowVersion, "none"), undefined);
   },
 
-  "two that claim at once get each execution once": async (store) => {
+  "two that claim at the same time get each execution once": async (store) => {
     await started(store, 40, 0);
     const other = await store.another();
     const groups = await Promise.all(
@@ -244,7 +244,7 @@ export const EXECUTION_CASES: StoreCases = {
     ]);
   },
 
-  "whoever has lost a claim of an execution changes nothing": async (store) => {
+  "a worker that lost a claim of an execution changes nothing": async (store) => {
     const [stale] = await started(store);
     assert(stale !== undefined);
     assertEquals(await store.write(voidClaims, { now: NOW, which: "all" }), 1);
@@ -290,7 +290,7 @@ export const EXECUTION_CASES: StoreCases = {
     await voided([one, two]);
     await voided([one, two]);
     await voided([]);
-    // Three void claims of the first two, one of the others; and one that nobody has had.
+    // Three void claims of the first two, one of the others; and one that was never claimed.
     const fresh = execution();
     await store.write(acceptExecution, fresh, { now: NOW + 5 });
     const seen = (claims: readonly ClaimedExecution[]) =>
@@ -316,7 +316,7 @@ export const EXECUTION_CASES: StoreCases = {
     const event = await finalEvent(store);
     const change = { status: "succeeded", stepAttempts: 0, finishedAt: NOW + 9, output: "[1.0]" } as const;
     await commit(store, claimed, { step: STEP, change: RUNNING, keepClaim: true });
-    // Even where the claim was to be kept: nobody works on what has ended.
+    // Even where the claim was to be kept: no worker has what has ended.
     await commit(store, claimed, { change, event, keepClaim: true });
     const { execution: after } = await store.read(findExecution, claimed.execution.id) ?? {};
     const { claimId: _, leaseUntil: __, dueAt: ___, ...rest } = claimed.execution;

@@ -47,7 +47,9 @@ const outcomes = (settled: readonly PromiseSettledResult<unknown>[]) =>
 
 /** Calls that arrive together, and so may share a transaction. */
 export const GROUP_CASES: StoreCases = {
-  "of many at once with few keys each key is accepted once, and each call without one": async (store) => {
+  "of many at the same time with few keys each key is accepted once, and each call without one": async (
+    store,
+  ) => {
     await store.saveVersion();
     const to = await store.addEndpoint();
     const idempotency = (index: number) =>

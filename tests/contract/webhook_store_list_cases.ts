@@ -236,7 +236,7 @@ export const LIST_CASES: StoreCases = {
     assertEquals((await store.write(acceptExecution, execution(), { now: NOW })).kind, "new");
   },
 
-  "attempts are read without what was answered to them where that is not wanted": async (store) => {
+  "attempts are read without what was answered to them where that is not requested": async (store) => {
     const to = await store.addEndpoint();
     await store.addEvent();
     const claimed = await store.claimOne(to);

@@ -120,7 +120,7 @@ export const REMOVAL_CASES: StoreCases = {
     assertEquals((await store.write(acceptEvent, event({ kind: "b.one" }), { now: NOW })).kind, "new");
     await store.close();
 
-    // Whoever left it is gone.
+    // The process that left it is gone.
     const later = await store.another();
     const entries = async () =>
       (await later.read(listAudit, { limit: 9, event: "delivery.failed" })).items.map((
@@ -147,7 +147,7 @@ export const REMOVAL_CASES: StoreCases = {
     );
   },
 
-  "a payload with many deliveries is erased at once, and they fail in portions": async (store) => {
+  "a payload with many deliveries is erased in one call, and they fail in portions": async (store) => {
     const to = await Promise.all(Array.from({ length: 501 }, () => store.addEndpoint()));
     const [added, kept] = [await store.addEvent(), await store.addEvent()];
     assertEquals(await store.write(erasePayload, added.id, { now: NOW + 5, audit: audit(), newId }), true);
@@ -164,7 +164,7 @@ export const REMOVAL_CASES: StoreCases = {
     assertEquals((await store.auditLog()).length, 501);
   },
 
-  "a trigger with many idempotency keys goes at once, and they in portions": async (store) => {
+  "a trigger with many idempotency keys goes in one call, and they in portions": async (store) => {
     const gone = trigger();
     await store.write(createTrigger, gone, audit());
     await store.write(saveWorkflowVersion, { id: "v1", workflow: "w", text: "t" });

@@ -15,7 +15,7 @@ import { readCounts, takeCounts, taken } from "../../harness/take.ts";
 
 type Told = (connected: boolean, reason: string) => void;
 
-/** A cache over servers of its own. */
+/** A cache over its own servers. */
 interface Adapter {
   readonly tool: Tool;
   /** Starts the servers. */
@@ -47,11 +47,11 @@ const ADAPTERS: Readonly<Record<string, Adapter>> = {
 };
 
 for (const [name, { tool, start, open, begin }] of Object.entries(ADAPTERS)) {
-  Deno.test(`${name}: without a server every call fails at once, and the outage is told once`, async () => {
+  Deno.test(`${name}: without a server every call fails immediately, and the outage is reported once`, async () => {
     const port = freePort();
     const told: string[] = [];
     const cache = open([port], (connected, reason) => void told.push(`${connected} ${reason}`));
-    await until("the outage to be told", () => told.length > 0);
+    await until("the outage to be reported", () => told.length > 0);
     const calls: (() => unknown)[] = [
       () => takeCounts(cache, [hit()]),
       () => readCounts(cache, [hit()]),
@@ -79,7 +79,7 @@ for (const [name, { tool, start, open, begin }] of Object.entries(ADAPTERS)) {
       const one = hit();
       assertEquals(await takeCounts(cache, [one]), [1]);
       for (const server of servers) await server.kill();
-      await until("the outage to be told", () => told.includes(false));
+      await until("the outage to be reported", () => told.includes(false));
       assertEquals((await assertRejects(async () => await takeCounts(cache, [one]))).name, "CacheError");
       await Promise.all(servers.map((server) => server.restartOnSamePort()));
       await until("counting to go on", async () => (await readCounts(cache, [one])).length === 1);

@@ -103,7 +103,7 @@ const CASES: readonly TlsCase[] = [
     refused: UNTRUSTED,
   },
   {
-    name: "no certificate of its own",
+    name: "no client certificate",
     files: ({ authority }) => ({ authorityFile: authority.certFile }),
     refused: REFUSED_CLIENT,
   },

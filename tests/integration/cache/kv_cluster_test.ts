@@ -156,7 +156,7 @@ Deno.test({
     assertEquals([onLost.errors.length, onLeft.errors, told], [length, [], [true]]);
     assertEquals(await cluster.sumOf(left.key), (onLeft.answered.get(left.key) ?? 0) + 2);
     await until("the others to know it", async () => await cluster.ownerOf(slotOf(lost.key), 1) === 3);
-    // The node that was lost comes back as a replica, and sends on whoever still asks it.
+    // The node that was lost comes back as a replica, and redirects clients that still ask it.
     await cluster.node(0).restartOnSamePort();
     await using late = openKvCluster(portsOf(cluster).slice(0, 1));
     await late.ready;
@@ -169,7 +169,7 @@ Deno.test({
 });
 
 Deno.test({
-  ...needs(["redis-server"], "kv cluster: seeds that nobody listens at do no harm while one is alive"),
+  ...needs(["redis-server"], "kv cluster: seeds without a server do no harm while one is alive"),
   async fn() {
     await using cache = openKvCluster([freePort(), freePort(), ...portsOf(sharedCluster()).slice(2)]);
     const one = hit();
@@ -249,7 +249,7 @@ class Load implements AsyncDisposable {
         this.sinceError = 0;
       }
       this.calls++;
-      // A call that fails at once must not keep everything else from happening.
+      // A call that fails immediately must not keep everything else from happening.
       await new Promise((resolve) => setTimeout(resolve, 1));
     }
   }

@@ -108,7 +108,7 @@ for (const overTls of [false, true]) {
   });
 }
 
-testRedis("kv connection: a wrong password is told without it", async (redis) => {
+testRedis("kv connection: a wrong password is reported without it", async (redis) => {
   const address = parseKvAddress("single", `redis://:in-url@${redis.url}`, { auth: "someone:wrong-word" });
   await using attempts = new Attempts({ address });
   assertMatch(await attempts.refused(), /^WRONGPASS/);

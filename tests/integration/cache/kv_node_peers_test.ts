@@ -28,8 +28,8 @@ function echo([name = "", , addend]: readonly string[]): string {
   return name === "INCRBY" ? `:${addend}\r\n` : ":1\r\n";
 }
 
-for (const unasked of ["$-1\r\n", ":424242\r\n", "-ERR nobody asked\r\n", "*-1\r\n"]) {
-  Deno.test(`kv node: an answer that nobody asked for ends its connection: ${JSON.stringify(unasked)}`, async () => {
+for (const unasked of ["$-1\r\n", ":424242\r\n", "-ERR not asked for\r\n", "*-1\r\n"]) {
+  Deno.test(`kv node: an unsolicited answer ends its connection: ${JSON.stringify(unasked)}`, async () => {
     let isTold = false;
     await using server = await startScriptedKv((command, socket) => {
       socket.write(echo(command));
@@ -141,7 +141,7 @@ Deno.test("kv cache: a database that is refused, and then not answered for, thro
   await using server = await startScriptedKv(([name], socket) => {
     if (name?.toLowerCase() !== "select") return ":1\r\n";
     if (++selects % 2 === 1) return "-ERR DB index is out of range\r\n";
-    // The client selects once more by itself; what it is promised must not be left to nobody.
+    // The client selects once more by itself; what it is promised must not be lost.
     return void socket.destroy();
   });
   const cache = openKvCache(`redis://${server.url}/99`, { poolSize: 1 });

@@ -46,7 +46,7 @@ class Followers implements AsyncDisposable {
     this.errors = errors;
   }
 
-  /** Waits until all count on this server, which stands in no other way. */
+  /** Waits until all count on this server, which is in no other way. */
   async countOn(server: RedisServer): Promise<void> {
     await until("both connections to count on the primary", async () => {
       const connections = [this.#pool.take(), this.#pool.take()].filter((one) => one !== undefined);
@@ -106,7 +106,7 @@ Deno.test({
 });
 
 Deno.test({
-  ...needs(["redis-server"], "kv sentinels: one that is gone and one that says nothing keep nobody waiting"),
+  ...needs(["redis-server"], "kv sentinels: one that is gone and one that is silent delay no call"),
   async fn() {
     await using group = await startRedisSentinel();
     await using relay = await startTcpRelay(group.sentinelPorts[0] ?? 0);
@@ -122,7 +122,7 @@ Deno.test({
 });
 
 Deno.test({
-  ...needs(["redis-server"], "kv sentinels: a wrong password or name is told, and no password with it"),
+  ...needs(["redis-server"], "kv sentinels: a wrong password or name is reported, and no password with it"),
   async fn() {
     await using group = await startRedisSentinel({ sentinelPassword: "right" });
     const wrong = { sentinelAuth: "wrong-word" };
@@ -132,9 +132,9 @@ Deno.test({
       assertMatch(text, /^no sentinel knows the primary: 127\.0\.0\.1:\d+: WRONGPASS/);
       assertEquals(text.includes("wrong-word"), false);
     }
-    const url = group.url.replace(/^[^,]+/, "nobody");
+    const url = group.url.replace(/^[^,]+/, "unknown");
     await using followers = new Followers(url, { sentinelAuth: "right" });
-    assertMatch(await followers.refused(), /: it knows no primary "nobody"; /);
+    assertMatch(await followers.refused(), /: it knows no primary "unknown"; /);
   },
 });
 
@@ -329,6 +329,6 @@ Deno.test("kv sentinels: one that stands still is waited for once, and not for t
   const { connect } = await asked.inTime(locating);
   assertEquals(asked.clock.now() - began < TIMEOUT_MS / 2, true);
   connect();
-  // The clock stands still: whoever waits for it waits for ever.
+  // The clock stands still: a wait for it never ends.
   for (let look = 0; look < 3; look++) assertEquals((await asked.locate()).primary, NEW);
 });

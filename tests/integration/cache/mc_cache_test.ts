@@ -182,7 +182,7 @@ testMc(1, "hits of a caller who is gone before they are written do not count", a
   assertEquals([await stays, await server.value(one.key)], [[1], "1"]);
 });
 
-testMc(1, "holds no more connections than it is told", async (_, __, server) => {
+testMc(1, "holds no more connections than its limit", async (_, __, server) => {
   for (const [maxIdleConnections, expected] of [[0, 1], [1, 1], [3, 3]] as const) {
     const before = await server.stat("curr_connections");
     await withMc([server.port], { maxIdleConnections }, async (cache) => {

@@ -22,7 +22,7 @@ interface BadServer {
   /** Answer to the greeting; connections can be used at first where it is absent. */
   readonly version?: McScript;
   readonly message: RegExp;
-  /** It does not answer, so that calls wait for the deadline; nobody has to else. */
+  /** It does not answer, so that calls wait for the deadline. */
   readonly silent?: boolean;
 }
 
@@ -168,7 +168,7 @@ Deno.test("mc node: after failures in a row nothing is sent for a while, and the
   });
 });
 
-Deno.test("mc node: answers that come too late are taken for nobody else's", async () => {
+Deno.test("mc node: answers that come too late answer no other call", async () => {
   let late: (() => void) | undefined;
   let value = 0;
   const script: McScript = (line, socket) => {

@@ -46,7 +46,7 @@ testMc(
     CLOCK.advance(TIMEOUT_MS);
     await turn();
     const waits = begun.map(([outcome]) => outcome?.message === undefined ? Infinity : outcome.ms);
-    // Nobody waits for a server of which it is known that it does not answer.
+    // No call waits for a server that is known not to answer.
     assertEquals([Math.max(...waits), Math.min(...waits)], [TIMEOUT_MS, 0]);
     assertEquals(cache.connected, false);
     server.resume();

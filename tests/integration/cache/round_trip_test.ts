@@ -13,7 +13,7 @@ import { readCounts, takeCounts } from "../../harness/take.ts";
 /** Milliseconds between two readings of the clock of these tests. */
 const STEP_MS = 0.25;
 
-/** Each reading is a step later than the one before, so that a duration tells how many were taken. */
+/** Each reading is a step later than the previous one, so that a duration tells how many were taken. */
 function steppingClock(): Clock {
   let steps = 0;
   return { ...systemClock, elapsed: () => ++steps * STEP_MS };
@@ -24,7 +24,7 @@ function isSteps(ms: number): boolean {
   return ms > 0 && Number.isInteger(ms / STEP_MS);
 }
 
-/** One round trip is told for what goes out together, from write to answer. */
+/** One round trip is reported for what goes out together, from write to answer. */
 async function checkTold(cache: CounterCache, told: readonly number[]): Promise<void> {
   assertEquals(told, []);
   await Promise.all([
@@ -37,7 +37,7 @@ async function checkTold(cache: CounterCache, told: readonly number[]): Promise<
   assertEquals([told.length, told.every(isSteps)], [2, true]);
 }
 
-testKv("round trip, key-value cache: is told once for what goes out together", async (redis) => {
+testKv("round trip, key-value cache: is reported once for what goes out together", async (redis) => {
   const told: number[] = [];
   const options = { clock: steppingClock(), roundTrip: (ms: number) => told.push(ms) };
   await using cache = openKvCache(redis.url, options);
@@ -45,7 +45,7 @@ testKv("round trip, key-value cache: is told once for what goes out together", a
   await checkTold(cache, told);
 });
 
-testMc(1, "a round trip is told once for what goes out together", async (_, [server]) => {
+testMc(1, "a round trip is reported once for what goes out together", async (_, [server]) => {
   const told: number[] = [];
   const options = { clock: steppingClock(), roundTrip: (ms: number) => void told.push(ms) };
   await withMc([server?.port ?? 0], options, async (cache) => {

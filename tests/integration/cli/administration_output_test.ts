@@ -70,7 +70,7 @@ secret       whsec_c2VjcmV0
 `,
     stderr: "Save the secret now: it is shown only once\n",
   },
-  "a key is shown once, and that is said beside JSON, too": {
+  "a key is shown once, and that is said with JSON, too": {
     line: `triggers rotate ${ID} --json`,
     answer: '{"key":"svct_x"}',
     stdout: '{"key":"svct_x"}\n',
@@ -215,7 +215,7 @@ b.yaml  invalid  0             -         w/b.yaml
     line: `events erase ${ID} --json`,
     answer: { status: 204 },
   },
-  "a check where all is well": {
+  "a check where all is valid": {
     line: `endpoints check ${ID}`,
     answer: '{"ok":true,"stages":[{"stage":"name","ok":true,"detail":"192.0.2.1"}]}',
     stdout: "ok  true\n\nstages:\n  stage  ok    detail\n  name   true  192.0.2.1\n",
@@ -324,7 +324,7 @@ Deno.test("weir events list --all: every page, with its filters and its cursor",
   ]);
 });
 
-Deno.test("weir events list --all --json: each page on a line of its own", async () => {
+Deno.test("weir events list --all --json: each page on its own line", async () => {
   await using service = new PlayedAdministration(...PAGES);
   const { code, stdout } = await service.ran("events list --all --json");
   assertEquals([code, stdout], [0, PAGES.map(({ body }) => `${body}\n`).join("")]);

@@ -5,7 +5,7 @@ import { PlayedAdministration, ran, TOKEN, words } from "../../harness/administr
 const SECRET = "secret-in-a-file-0123456789-0123456789";
 const PAGE = { body: '{"items":[]}' };
 
-/** Gives a folder of its own; `data/admin-token` holds what is given. */
+/** Gives its own folder; `data/admin-token` holds what is given. */
 async function inFolder(kept: string | undefined, run: (folder: string) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir();
   try {

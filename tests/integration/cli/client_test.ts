@@ -171,7 +171,8 @@ const UNREACHABLE: Readonly<Record<string, (ask: (address: string) => Promise<Ra
     using peer = await startGrpcPeer(METHOD, { answer: () => undefined });
     return (await ask(`127.0.0.1:${peer.port} -timeout 100ms`)).stderr;
   },
-  "nobody: UNAVAILABLE: connection refused\n": async (ask) => (await ask(`127.0.0.1:${freePort()}`)).stderr,
+  "no server: UNAVAILABLE: connection refused\n": async (ask) =>
+    (await ask(`127.0.0.1:${freePort()}`)).stderr,
   "no socket: UNAVAILABLE: no connection: there is no such socket\n": async (ask) =>
     (await ask("unix:/does/not/exist.sock")).stderr,
   async "one that cuts every connection: UNAVAILABLE: no connection: "(ask) {

@@ -47,7 +47,7 @@ Deno.test("health is that of the service whose settings these are, until it stop
   assertEquals(await byGrpc(), { code: 1, stdout: "", stderr: notServing });
 });
 
-Deno.test("weir health is a command of its own, which no proxy comes between", async () => {
+Deno.test("weir health is its own command, which no proxy comes between", async () => {
   await using weir = await ServeFixture.start();
   const proxy = { HTTP_PROXY: "http://127.0.0.1:1", http_proxy: "http://127.0.0.1:1" };
   const exit = async (PORT: string) => {
@@ -82,7 +82,7 @@ Deno.test({
 });
 
 type PageCase = readonly [
-  /** Given what settles when nobody waits any more. */
+  /** Given a promise that settles when the caller gave up. */
   answer: (over: Promise<void>) => Response | Promise<Response>,
   code: number,
   stdout: string,
@@ -186,7 +186,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "health where nobody listens, by HTTP and by gRPC",
+  name: "health without a listener, by HTTP and by gRPC",
   async fn() {
     const PORT = String(freePort());
     const byHttp = await ran("health", { environment: { PORT } });

@@ -9,7 +9,7 @@ const PROCESS: readonly (readonly [args: string[], code: number, stdout: RegExp,
 ];
 
 for (const [args, code, stdout, stderr] of PROCESS) {
-  Deno.test(`weir ${args.join(" ")}: ends at once`, async () => {
+  Deno.test(`weir ${args.join(" ")}: ends immediately`, async () => {
     const line = weirCommand(args);
     await using weir = new ChildProcess(line.command, { args: line.args });
     const exit = await weir.exited;

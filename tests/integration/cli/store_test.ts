@@ -33,7 +33,10 @@ async function inFolder(run: (folder: string, store: string) => Promise<void>): 
 }
 
 Deno.test({
-  ...needs(["postgres"], "weir store move, check and backup: with a PostgreSQL, whose password nobody sees"),
+  ...needs(
+    ["postgres"],
+    "weir store move, check and backup: with a PostgreSQL, whose password is never shown",
+  ),
   async fn() {
     await using database = await postgres.database();
     const { port } = database.server;

@@ -21,7 +21,7 @@ async function listening(
   return { ...rest, stdout: stdout.replace(/127\.0\.0\.1:\d+/, "HOST") };
 }
 
-/** Aborted once the delivery was printed, so that whoever waits for its answer gives up. */
+/** Aborted once the delivery was printed, so that its client gives up. */
 function printed(lines: readonly string[], delivery: string): AbortSignal {
   const seen = new AbortController();
   const isSeen = () => lines.some((line) => line.includes(`delivery ${delivery},`));
@@ -41,7 +41,7 @@ interface Difference {
   readonly signal?: AbortSignal;
 }
 
-/** Sends once, over a connection of its own: `fetch` would send again what was cut. Answers the status. */
+/** Sends once, over its own connection: `fetch` would send again what was cut. Answers the status. */
 async function deliver(url: string, delivery: string, difference: Difference = {}): Promise<number | string> {
   const signed = {
     "x-svc-event": "a.b",
@@ -124,7 +124,7 @@ Ended: 4 received, 2 verified
   });
 });
 
-Deno.test("weir webhooks listen: fails as it is told, in that order, and answers 200 after it", async () => {
+Deno.test("weir webhooks listen: fails as the flags say, in that order, and answers 200 after it", async () => {
   const statuses: (number | string)[] = [];
   const args = ["--fail", "503:2", "--fail", "reset:1", "--fail", "timeout:1", "--fail", "307:1"];
   const { code, stdout } = await listening(args, async (url, lines) => {
@@ -155,7 +155,7 @@ Deno.test("weir webhooks listen: a failure without a number lasts, and the end c
   assertMatch(stdout, /Ended: 2 received\n$/);
 });
 
-Deno.test("weir webhooks listen: a body that breaks off is told and ends nothing", async () => {
+Deno.test("weir webhooks listen: a body that breaks off is reported and ends nothing", async () => {
   const lines = await listening([], async (url) => {
     const { hostname, port } = new URL(url);
     const connection = await Deno.connect({ hostname, port: Number(port) });

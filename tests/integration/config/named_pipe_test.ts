@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { startWeir, type WeirProcess } from "../../harness/weir_process.ts";
 import { until } from "../../harness/until.ts";
 
-// A named pipe in a watched folder holds up the thread of whoever watches, for good: these tests have a
-// process of their own, and folders of their own around the pipes.
+// A named pipe in a watched folder blocks the thread that watches, forever: these tests have a
+// separate process, and separate folders around the pipes.
 
 /** A rule file that allows this many requests a day. */
 function rules(requestsPerUnit: number): string {
@@ -46,10 +46,10 @@ async function withWeir(run: (weir: WeirProcess, top: string) => Promise<void>):
   }
 }
 
-for (const place of ["beside the root", "in the root", "in the folder"]) {
+for (const place of ["next to the root", "in the root", "in the folder"]) {
   Deno.test(`named pipe ${place}: decisions go on, SIGHUP reads the rules again, SIGTERM ends`, async () => {
     await withWeir(async (weir, top) => {
-      const folder = { "beside the root": top, "in the root": `${top}/root` }[place] ?? `${top}/root/config`;
+      const folder = { "next to the root": top, "in the root": `${top}/root` }[place] ?? `${top}/root/config`;
       await makePipe(`${folder}/pipe.yaml`);
       assertEquals(await limitOf(weir), 10);
       await Deno.writeTextFile(`${top}/root/config/a.yaml`, rules(20));

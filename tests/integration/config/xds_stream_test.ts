@@ -74,7 +74,7 @@ Deno.test("xds stream: requests and responses, with the headers of the call", as
   assertEquals(sent, [["Bearer x:y"], [Buffer.from([1, 2])]]);
 });
 
-Deno.test("xds stream: closed, the server sees its connection go, and nothing more is told", async () => {
+Deno.test("xds stream: closed, the server sees its connection go, and nothing more is reported", async () => {
   await using server = await XdsServer.start();
   const peer = new Peer(server.url);
   await until("the stream", () => server.streams === 1);
@@ -93,7 +93,7 @@ const ENDS: Readonly<Record<string, { end: (server: XdsServer) => void; reason: 
 };
 
 for (const [name, { end, reason }] of Object.entries(ENDS)) {
-  Deno.test(`xds stream: ${name} is told once`, async () => {
+  Deno.test(`xds stream: ${name} is reported once`, async () => {
     await using server = await XdsServer.start();
     server.set("1", shopConfig({}));
     await using peer = new Peer(server.url, { maxMessageBytes: 5_000 });
@@ -128,7 +128,7 @@ Deno.test("xds stream: every status of a failed call has a bounded text", () => 
   assertEquals(found, STATUSES.map((row) => [...row]));
 });
 
-Deno.test("xds stream: nobody there is told at once", async () => {
+Deno.test("xds stream: a refused connection is reported immediately", async () => {
   const url = `127.0.0.1:${freePort()}`;
   await using peer = new Peer(url);
   assertEquals(await peer.end(), "connection refused");
@@ -199,12 +199,12 @@ const TLS: Readonly<Record<string, TlsCase>> = {
   "of another authority": [({ otherAuthority }) => ({ ca: otherAuthority.certFile }), SELF_SIGNED],
   "without an authority": [() => ({}), SELF_SIGNED],
   "of another name": [trusting, /altnames: IP: 127.0.0.1 is not in the cert's list: $/, "elsewhere"],
-  "of the name that is wanted": [
+  "of the expected name": [
     (all) => ({ ...trusting(all), san: "elsewhere.test" }),
     undefined,
     "elsewhere",
   ],
-  "of the address where a name is wanted": [
+  "of the address where a name is expected": [
     (all) => ({ ...trusting(all), san: "elsewhere.test" }),
     /Host: elsewhere.test. is not in the cert's altnames: DNS:localhost, IP Address:127.0.0.1$/,
   ],

@@ -31,7 +31,7 @@ interface TlsBedOptions {
 
 const NAMES = { cert: "GRPC_SERVER_TLS_CERT", key: "GRPC_SERVER_TLS_KEY", ca: "GRPC_CLIENT_TLS_CACERT" };
 
-/** An engine that serves over TLS with certificates of its own. */
+/** An engine that serves over TLS with its own certificates. */
 export class TlsBed implements AsyncDisposable {
   readonly certificates: Certificates;
   readonly tls: ListenerTls;
@@ -129,7 +129,7 @@ export class TlsBed implements AsyncDisposable {
     });
   }
 
-  /** Of the certificate that stands in the file now. */
+  /** Of the certificate that is in the file now. */
   async fingerprintOf({ certFile }: CertificateFiles): Promise<string> {
     return new X509Certificate(await Deno.readTextFile(certFile)).fingerprint256;
   }
@@ -233,7 +233,7 @@ export async function openssl(args: readonly string[]): Promise<{ readonly text:
   return { text: [...child.stdoutLines, ...child.stderrLines].join("\n") };
 }
 
-/** Writes a file anew in one step: nobody sees half of it. */
+/** Writes a file anew in one step: no reader sees half of it. */
 export async function replaceText(path: string, text: string): Promise<void> {
   await Deno.writeTextFile(`${path}.new`, text);
   await Deno.rename(`${path}.new`, path);

@@ -38,7 +38,7 @@ Deno.test({
 });
 
 Deno.test({
-  ...needs(["openssl"], "a named pipe beside the pair holds up neither calls nor the end of the process"),
+  ...needs(["openssl"], "a named pipe next to the pair holds up neither calls nor the end of the process"),
   async fn() {
     await using certificates = await makeCertificates();
     const { folder, server } = certificates;
@@ -162,7 +162,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
       [authority, otherAuthority].map(({ certFile }) => Deno.readTextFile(certFile)),
     );
     const changes: readonly (readonly [string, string, number, number])[] = [
-      ["another authority beside", `${first}${second}`, 1, 0],
+      ["another authority as well", `${first}${second}`, 1, 0],
       ["back to the one", `${first}`, 2, 0],
       ["another authority only", `${second}`, 3, 1],
       ["the one again", `${first}`, 4, 1],
@@ -230,7 +230,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     for (const reply of bed.probe.held) reply("held through");
     assertEquals(await held, "held through");
   },
-  async "a bad new pair keeps the one before, and is logged and counted"(start) {
+  async "a bad new pair keeps the previous one, and is logged and counted"(start) {
     await using bed = await TlsBed.open(start);
     const first = await bed.fingerprintOf(bed.server);
     const { certFile, keyFile } = bed.server;
@@ -246,7 +246,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     ];
     for (const [index, change] of changes.entries()) {
       await change();
-      await until("the bad pair to be told", () => {
+      await until("the bad pair to be reported", () => {
         // It might be half a good one for a while.
         bed.elapse(1_000);
         return bed.pair.metrics.failed === index + 1;
@@ -261,7 +261,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     ]);
     assert(!bed.log.join().includes(key.split("\n")[1] ?? key));
   },
-  async "who hangs in the handshake is let go, and holds up nobody and no stop"(start) {
+  async "a peer that hangs in the handshake is closed, and delays no other and no stop"(start) {
     await using bed = await TlsBed.open(start, { handshakeMs: HANDSHAKE_MS });
     const silent = Array.from({ length: 20 }, () => net.connect(bed.port, "127.0.0.1"));
     const closed = silent.map((socket) => {

@@ -8,7 +8,7 @@ import { UnixSocketFile } from "../../../src/grpc/unix_socket.ts";
 import { handled } from "../../harness/handled.ts";
 import { until } from "../../harness/until.ts";
 
-/** Says a name to whoever comes, and again to all that comes from there. */
+/** Says a name to each client, and again to all that comes from there. */
 function sayTo(socket: Duplex, name: string): void {
   socket.on("error", () => {});
   socket.write(name);
@@ -53,12 +53,12 @@ class Caller implements AsyncDisposable {
 
   async #listen(): Promise<void> {
     const connection = await this.#connection;
-    const octets = new Uint8Array(100);
+    const bytes = new Uint8Array(100);
     for (;;) {
       // What is closed here has an error in place of an end.
-      const count = await connection.read(octets).catch(() => null);
+      const count = await connection.read(bytes).catch(() => null);
       if (count === null) return;
-      this.heard += new TextDecoder().decode(octets.subarray(0, count));
+      this.heard += new TextDecoder().decode(bytes.subarray(0, count));
     }
   }
 }
@@ -67,7 +67,7 @@ function names(folder: string): string[] {
   return [...Deno.readDirSync(folder)].map((entry) => entry.name).sort();
 }
 
-/** A test with a path for a socket in a folder of its own. */
+/** A test with a path for a socket in its own folder. */
 function socketTest(name: string, run: (path: string, folder: string) => Promise<void>): void {
   Deno.test(`unix socket: ${name}`, async () => {
     const folder = await Deno.makeTempDir({ prefix: "weir_" });
@@ -79,20 +79,20 @@ function socketTest(name: string, run: (path: string, folder: string) => Promise
   });
 }
 
-/** A socket file that nobody answers on, as a killed process leaves it. */
+/** A socket file without a listener, as a killed process leaves it. */
 function leaveSocketBehind(path: string): void {
   using _listener = Deno.listen({ transport: "unix", path: `${path}.live` });
   Deno.linkSync(`${path}.live`, path);
 }
 
 socketTest(
-  "a successor takes the file over, and the one before it keeps its connections",
+  "a successor takes the file over, and its predecessor keeps its connections",
   async (path, folder) => {
     const first = await open(path, "first");
     await using early = new Caller(path);
     await early.hears("first");
     const second = await open(path, "second");
-    // The second name of the one before, in case that its successor ends first.
+    // The second name of the predecessor, in case that its successor ends first.
     assertEquals(names(folder).map((name) => name.replace(/[0-9a-f]{8}/, "X")), [
       "grpc.sock",
       "grpc.sock.X~",
@@ -124,7 +124,7 @@ socketTest("a successor that ends first gives the path back", async (path, folde
 });
 
 // Not by node's sockets, each of which closes its descriptor twice: often enough, that hits another one.
-socketTest("whoever finds the file finds somebody who answers, through fifty successions", async (path) => {
+socketTest("a client that finds the file gets an answer, through fifty successions", async (path) => {
   let listener = await open(path, "x");
   let going = true;
   let calls = 0;
@@ -191,7 +191,7 @@ for (const [thing, make] of Object.entries(THINGS)) {
   });
 }
 
-socketTest("what a process left beside the path is cleared away, and nothing else", async (path, folder) => {
+socketTest("what a process left next to the path is cleared away, and nothing else", async (path, folder) => {
   leaveSocketBehind(`${path}.0123abcd~`);
   leaveSocketBehind(`${path}.old`);
   leaveSocketBehind(join(folder, "other.sock.0123abcd~"));
@@ -221,7 +221,7 @@ socketTest("a file that somebody removed or made anew is left as it is", async (
   assertEquals(await Deno.readTextFile(path), "theirs");
 });
 
-socketTest("a path that leaves no room for a name beside it is refused", async (_, folder) => {
+socketTest("a path that leaves no room for a name next to it is refused", async (_, folder) => {
   const longest = join(folder, "s".repeat(97 - folder.length - 1));
   const listener = await open(longest, "new");
   listener.close();

@@ -37,7 +37,7 @@ Deno.test("the last token of ADMIN_TOKENS_FILE is revoked, and the token returns
 });
 
 Deno.test("a service starts with an ADMIN_TOKENS_FILE without tokens, and applies the first one", async () => {
-  await using weir = await bed("# nobody yet\n");
+  await using weir = await bed("# none yet\n");
   await weir.statusIs(401);
   await Deno.writeTextFile(weir.path, LINE);
   await weir.statusIs(200);

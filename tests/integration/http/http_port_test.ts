@@ -73,7 +73,7 @@ Deno.test("1,000 pipelined POSTs are answered in their order", async () => {
   assertEquals([...(await text).matchAll(/POST \/p (.*?);/g)].map(([, body]) => body), bodies);
 });
 
-Deno.test("a connection with many requests at once lets others have their turn", async () => {
+Deno.test("a connection with many requests at the same time lets others have their turn", async () => {
   const REQUESTS = 200;
   let handled = 0;
   const others: number[] = [];
@@ -184,7 +184,7 @@ for (const chunks of BAD_CHUNKS) {
   });
 }
 
-Deno.test("a client that waits for 100 Continue is told to go on when the body is read", async () => {
+Deno.test("a client that waits for 100 Continue gets it when the body is read", async () => {
   await using served = serve();
   using raw = await served.dial();
   await raw.write(`${POST}Content-Length: 5\r\nExpect: 100-continue\r\n\r\n`);

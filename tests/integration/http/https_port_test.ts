@@ -113,7 +113,7 @@ for (const [flag, expected] of VERSIONS) {
 }
 
 httpsTest(
-  "a peer that stays in its handshake is closed after 10 s, and nobody waits for it",
+  "a peer that stays in its handshake is closed after 10 s, and a stop does not wait for it",
   async (served) => {
     const hanging = await Promise.all(Array.from({ length: 20 }, () => served.dialPlain()));
     await hanging[0]?.write(Uint8Array.of(22, 3, 1));

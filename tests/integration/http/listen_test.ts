@@ -14,7 +14,7 @@ async function refusesConnections(port: number): Promise<boolean> {
   }
 }
 
-Deno.test("the bound address is told when port 0 was asked for", async () => {
+Deno.test("the bound address is reported when port 0 was asked for", async () => {
   await using served = new ServedHttp(() => () => Promise.resolve(new Response("here")), { isTimed: true });
   assertEquals(served.listener.hostname, "127.0.0.1");
   assert(served.listener.port > 0);
@@ -122,7 +122,7 @@ Deno.test("closing twice waits for the first", async () => {
   assertEquals(served.clock.waiting, 0);
 });
 
-Deno.test("a second close shortens the grace of the first and never prolongs it", async () => {
+Deno.test("a second close shortens the grace of the first and never renews it", async () => {
   const gate = new Gate();
   const served = new ServedHttp(() => gate.handler, { isTimed: true });
   const answer = fetch(served.url("/"));

@@ -25,7 +25,7 @@ Deno.test("a body whose second half comes later is read whole", async () => {
 });
 
 for (const early of [true, false]) {
-  const title = `a caller that leaves is seen to be gone${early ? "" : ", also when nobody looked before"}`;
+  const title = `a caller that leaves is seen to be gone${early ? "" : ", also without an earlier look"}`;
   Deno.test(title, async () => {
     const hold = Promise.withResolvers<Decision>();
     let caller: Caller | undefined;

@@ -31,7 +31,7 @@ const TARGETS: readonly (readonly [name: string, target: string, answer: string]
   ["encoded dots", `${TRIGGERS}%2e%2e/%2E%2E/endpoints`, CHANGED],
   ["dots of which one is encoded", `${TRIGGERS}.%2e/%2E./endpoints`, CHANGED],
   ["one encoded dot", `${TRIGGERS}%2e/a`, CHANGED],
-  ["dots beside an encoded slash", `${TRIGGERS}..%2f..%2Fendpoints`, `${TRIGGERS}..%2f..%2Fendpoints`],
+  ["dots next to an encoded slash", `${TRIGGERS}..%2f..%2Fendpoints`, `${TRIGGERS}..%2f..%2Fendpoints`],
   ["backslashes", `${TRIGGERS}..\\..\\endpoints`, CHANGED],
   ["one backslash", "/api\\v1", CHANGED],
   ["a leading backslash", "/\\json", CHANGED],

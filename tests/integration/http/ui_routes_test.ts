@@ -44,7 +44,7 @@ class Bed implements AsyncDisposable {
   }
 }
 
-Deno.test("an event comes at once, and one each second to all who listen", async () => {
+Deno.test("an event comes immediately, and one each second to all who listen", async () => {
   await using bed = new Bed();
   const first = await bed.read();
   assertEquals(await first.next(), 'event: snapshot\ndata: {"made":1}');
@@ -165,7 +165,7 @@ for (const [site, status] of Object.entries(SITES)) {
   });
 }
 
-Deno.test("a stream ends when its reader leaves, and nothing is made for nobody", async () => {
+Deno.test("a stream ends when its reader leaves, and nothing is made without one", async () => {
   await using bed = new Bed();
   const reader = await bed.read();
   await reader.data();

@@ -35,7 +35,7 @@ Deno.test("a host without a name server's answer: network, dns", async () => {
   await assertFails("http://nowhere.invalid", ["network", "dns", state]);
 });
 
-Deno.test("a port that nobody listens on: network, connect", async () => {
+Deno.test("a port without a listener: network, connect", async () => {
   const state = /^cannot connect to the host \(.*refused.*\)$/i;
   await assertFails(`http://127.0.0.1:${freePort()}`, ["network", "connect", state]);
 });

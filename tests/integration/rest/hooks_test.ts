@@ -66,7 +66,7 @@ Deno.test("hooks: onRequest may answer another request, streamed bodies included
 Deno.test("hooks: onResponse may answer another response, and the first one lets go of its connection", async () => {
   const endless = "HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nhello";
   await using server = await RawServer.writing(endless, { end: false });
-  // Kept, because what nobody has any more is let go of in any case, only later.
+  // Kept, because what is unreferenced is collected in any case, only later.
   const kept: Response[] = [];
   const client = new Client({
     onResponse(response) {

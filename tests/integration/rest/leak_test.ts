@@ -116,7 +116,7 @@ Deno.test("requests of every sort leave no timer, no listener, no body and no co
   await until("no connection is open", () => server.open === 0);
 });
 
-Deno.test("requests that find nobody leave nothing either", async () => {
+Deno.test("requests that are refused leave nothing either", async () => {
   const clock = FakeClock.byTurns();
   const shared = new CountedAbort();
   const client = new Client({ clock, timeoutMs: 60_000, totalTimeoutMs: 60_000, retry: { backoffMs: 0 } });

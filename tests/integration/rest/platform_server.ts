@@ -7,7 +7,7 @@ import type { SmokePlaces } from "./platform_smoke.ts";
 
 const ENCODER = new TextEncoder();
 
-/** The servers that `platformSmoke` asks: two origins, and one whose certificate nobody trusts. */
+/** The servers that `platformSmoke` asks: two origins, and one whose certificate is not trusted. */
 export class PlatformServer implements AsyncDisposable {
   readonly places: SmokePlaces;
   readonly #raw: RawServer;

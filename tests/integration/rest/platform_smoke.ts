@@ -140,11 +140,11 @@ const CASES: Readonly<Record<string, SmokeCase>> = {
     ["network", "dns"],
     () => failure(rest.send({ method: Get, baseURL: "http://nowhere.invalid/" })),
   ],
-  "nobody listens": [
+  "no listener": [
     ["network", "connect"],
     ({ closedURL }) => failure(rest.send({ method: Get, baseURL: closedURL })),
   ],
-  "nobody trusts": [["network", "tls"], ({ tlsURL }) => failure(rest.send({ method: Get, baseURL: tlsURL }))],
+  "untrusted": [["network", "tls"], ({ tlsURL }) => failure(rest.send({ method: Get, baseURL: tlsURL }))],
   "refused before it is sent": [
     ["invalid_header"],
     () => failure(rest.send({ method: Get, baseURL: "http://x/", headers: { a: "b\r\nc: d" } })),

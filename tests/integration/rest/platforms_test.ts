@@ -71,7 +71,7 @@ Deno.test("the bundled library imports nothing and names no module of a platform
   assertEquals([text.includes("RestError"), found], [true, []]);
 });
 
-/** Programs that end with an error: nobody catches it, or it is printed, or it is the cause of another one. */
+/** Programs that end with an error: it is uncaught, or printed, or it is the cause of another one. */
 const ENDS = [
   "await send(request);",
   "await send(request).catch((cause) => { throw new Error('outer', { cause }); });",
@@ -110,7 +110,7 @@ Deno.test({
   },
 });
 
-/** Runs something with each text in a file of its own. */
+/** Runs something with each text in its own file. */
 async function inFiles(texts: readonly string[], run: (file: string) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "weir_" });
   try {

@@ -114,7 +114,7 @@ Deno.test("buildResponse: the length that counts is that of what was unpacked", 
 Deno.test({
   ...needs(
     ["openssl"],
-    "httpClient: a private CA is trusted by the client that was told of it, and by no other",
+    "httpClient: a private CA is trusted by the client that has it, and by no other",
   ),
   async fn() {
     await using certificates = await makeCertificates();

@@ -160,7 +160,7 @@ Deno.test("push tcp: a receiver that takes nothing for long is given up, and wha
     await until("the connection", () => push.usable);
     const { sent } = sendSlices(push);
     await until("it to be given up", () => {
-      // What the system buffers is taken at once.
+      // What the system buffers is taken immediately.
       clock.advance(WRITE_MS / 2);
       return push.linesLost > 0;
     });

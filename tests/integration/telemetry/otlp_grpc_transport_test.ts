@@ -181,7 +181,7 @@ Deno.test("OTLP over gRPC: a connection on which an export had no answer in time
   transport.shutdown();
 });
 
-Deno.test("OTLP over gRPC: nobody listens, and the end does not wait for the next attempt", async () => {
+Deno.test("OTLP over gRPC: connection refused, and the end does not wait for the next attempt", async () => {
   const clock = new FakeClock();
   const transport = transportTo(freePort(), clock);
   const sent = transport.send(DATA, TIMEOUT_MS);

@@ -8,7 +8,7 @@ pageTest("only what was edited is sent; who leaves leaves no token and no secret
   const { opened, step } = bed;
   await step("an endpoint", () => editEndpoint(bed));
   await step("a number that is none changes nothing", () => badNumber(bed));
-  await step("the secret that signs next is told, not one that never will", () => secrets(bed));
+  await step("the secret that signs next is shown, not one that never will", () => secrets(bed));
   await step("a trigger", () => editTrigger(bed));
   await opened.value(`location.hash = "event-keys"`);
   await opened.page.reload();
@@ -135,7 +135,7 @@ async function leave(bed: PageBed): Promise<void> {
     for (let n = 0; n < 3; n++) await page.keyboard.press("Escape");
     assertEquals(await dialog.locator(".secret").isVisible(), true);
   });
-  await step("a secret that is shown while the page is left is gone at once", async () => {
+  await step("a secret that is shown while the page is left is gone immediately", async () => {
     const secret = await dialog.locator(".secret").textContent() ?? "";
     // Looked at in the same moment: what comes later does not come to a page that is put away.
     const left = await opened.value(`(() => {
@@ -146,7 +146,7 @@ async function leave(bed: PageBed): Promise<void> {
     await opened.sees("The administration requires a token");
     await page.keyboard.press("Escape");
   });
-  await step("what fails after its form was closed is told", async () => {
+  await step("what fails after its form was closed is shown", async () => {
     await opened.giveToken("ADMIN_TOKEN", ADMIN_TOKEN);
     const { promise, resolve } = Promise.withResolvers<void>();
     await page.route("**/api/v1/event-keys", async (route) => {

@@ -60,7 +60,7 @@ pageTest("all of it can be done by keyboard, and the focus is always seen", {}, 
     await hasFocus(opened, "Endpoints");
   });
   await step("a form that is sent keeps the focus", () => explain(opened));
-  await step("who forgets the token stands in the view", async () => {
+  await step("who forgets the token is in the view", async () => {
     await tabTo(opened, "Forget the token", "Shift+Tab");
     await press(opened, "Enter");
     await opened.page.getByText("Token forgotten.").waitFor();

@@ -4,7 +4,7 @@ import { eventually, until } from "../../harness/until.ts";
 import { ADMIN_TOKEN, type PageBed, pageTest } from "./page_weir.ts";
 
 const BROKEN = "domain: broken\ndescriptors:\n- key: a\n  rate_limit: { unit: fortnight }\n";
-/** Says to the page that nobody looks at it, or that someone does. */
+/** Says to the page that it is hidden, or visible. */
 const hidden = (isHidden: boolean) =>
   `Object.defineProperty(document, "hidden", { value: ${isHidden}, configurable: true });
    document.dispatchEvent(new Event("visibilitychange"));`;
@@ -12,7 +12,7 @@ const hidden = (isHidden: boolean) =>
 pageTest("overview, rules, over limit and explain show the service as it is", {}, async (bed) => {
   const { opened, step } = bed;
   await step("the overview counts decisions", () => overview(bed));
-  await step("a load that failed is told with its error, and no more after a good one", () => {
+  await step("a load that failed is shown with its error, and no more after a good one", () => {
     return configuration(bed);
   });
   await step("the rules change in place under who types, sorts and filters", () => rules(bed));
@@ -24,8 +24,8 @@ pageTest("overview, rules, over limit and explain show the service as it is", {}
   await step("a bucket shows its level, and a concurrency limit what is in flight", () => {
     return algorithms(bed);
   });
-  await step("the stream rests while nobody looks, stops and starts", () => rest(bed));
-  await step("the stream comes back after the service was away", () => comeBack(bed));
+  await step("the stream rests while the page is hidden, stops and starts", () => rest(bed));
+  await step("the stream comes back after the service was unavailable", () => comeBack(bed));
 });
 
 async function overview({ weir, opened, page }: PageBed): Promise<void> {

@@ -53,7 +53,7 @@ pageTest(
 );
 
 async function filled({ weir }: PageBed): Promise<void> {
-  // Nobody listens there, so that deliveries have something to tell.
+  // The connection is refused, so that deliveries have something to tell.
   await weir.api("/endpoints", {
     url: "http://127.0.0.1:9/a-receiver",
     description: "orders",

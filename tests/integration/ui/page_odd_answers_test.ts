@@ -66,12 +66,12 @@ pageTest(
     const { opened, step } = bed;
     await opened.sees("No endpoints yet.");
     await step("nothing is said to be empty before the service has answered", () => unknown(bed));
-    await step("refusals are told in words, whatever they look like", () => refusals(opened));
+    await step("refusals are shown in words, whatever they look like", () => refusals(opened));
     await step("records of any kind, size and number", () => oddRecords(bed));
     await step("one record of any kind", () => oddRecord(bed));
     await step("who presses twice goes one page on", () => twice(bed));
     await step("metrics of any kind", () => oddMetrics(bed));
-    await step("another version of the service is told", () => otherVersion(bed));
+    await step("another version of the service is shown", () => otherVersion(bed));
   },
 );
 
@@ -154,7 +154,7 @@ async function twice({ opened, page }: PageBed): Promise<void> {
   });
   await opened.view("Audit");
   await opened.sees("Page 1");
-  // Nobody looks: the page asks for nothing by itself, and what is asked for is what was pressed for.
+  // The page is hidden: it asks for nothing by itself, and what is asked for is what was pressed for.
   await opened.value(`(() => {
     Object.defineProperty(document, "hidden", { value: true, configurable: true });
     const older = [...document.querySelectorAll("button")].find((one) => one.textContent === "Older");
@@ -170,7 +170,7 @@ async function twice({ opened, page }: PageBed): Promise<void> {
 
 async function oddMetrics({ opened, page }: PageBed): Promise<void> {
   const key = `shop_${TURN}_account`;
-  const figures = {
+  const snapshot = {
     at: 1e300,
     version: LONG,
     startedAt: -1e300,
@@ -193,7 +193,7 @@ async function oddMetrics({ opened, page }: PageBed): Promise<void> {
     administration: true,
     webhooks: true,
   };
-  await answering(opened, "**/ui/live", `event: snapshot\ndata: ${JSON.stringify(figures)}\n\n`);
+  await answering(opened, "**/ui/live", `event: snapshot\ndata: ${JSON.stringify(snapshot)}\n\n`);
   await opened.view("Overview");
   await page.getByRole("button", { name: "Pause updates", exact: true }).click();
   await page.getByRole("button", { name: "Start", exact: true }).click();

@@ -9,10 +9,10 @@ const DEBUG_TOKEN = "the-token-of-the-debug-port";
 const EITHER = "DEBUG_TOKEN or ADMIN_TOKEN";
 
 pageTest(
-  "tokens are asked for where they are wanted, and kept in memory alone",
+  "tokens are asked for where they are required, and kept in memory alone",
   { env: { DEBUG_TOKEN } },
   async ({ opened, page, step }) => {
-    await step("the live figures want either token", async () => {
+    await step("the live metrics require either token", async () => {
       await opened.isLive("Token required");
       await opened.sees("The live statistics require a token");
       assertEquals(await page.getByLabel(EITHER).getAttribute("type"), "password");

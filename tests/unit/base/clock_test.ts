@@ -4,7 +4,7 @@ import { FakeClock } from "../../harness/fake_clock.ts";
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** Runs `body` with timers of its own: `fire` ends the one that was set last. */
+/** Runs `body` with its own timers: `fire` ends the one that was set last. */
 function withTimers(body: (delays: readonly number[], fire: () => void) => void): void {
   const { setTimeout, clearTimeout } = globalThis;
   const delays: number[] = [];

@@ -142,7 +142,7 @@ const NESTED: readonly (readonly [name: string, text: string, problem: string | 
   ["65 objects", `${'{"a":'.repeat(64)}{}${"}".repeat(64)}`, TOO_DEEP],
   ["65 of both", `${'{"a":['.repeat(32)}{}${"]}".repeat(32)}`, TOO_DEEP],
   ["64 of both", `${'{"a":['.repeat(32)}0${"]}".repeat(32)}`, undefined],
-  ["many beside each other", `[${"[],{},".repeat(1_000)}0]`, undefined],
+  ["many next to each other", `[${"[],{},".repeat(1_000)}0]`, undefined],
   ["brackets in a text", `["${"[{".repeat(100)}"]`, undefined],
   ["brackets after an escaped quote", `["\\"${"[{".repeat(100)}"]`, undefined],
   ["brackets after an escaped backslash", `["\\\\",${nested(64)}]`, TOO_DEEP],
@@ -183,7 +183,7 @@ Deno.test("the hash of a value is that of its text", async () => {
   }
 });
 
-Deno.test("many numbers with kept digits are read in their places, beside strings that look like them", () => {
+Deno.test("many numbers with kept digits are read in their places, next to strings that look like them", () => {
   const numbers = Array.from({ length: 3_000 }, (_, index) => `${index}.10`);
   const text = `{"a":[${numbers.join(",")}],"b":${JSON.stringify(numbers)},"2":1.0,"1":{"c":-0}}`;
   const written = `{"1":{"c":-0},"2":1.0,"a":[${numbers.join(",")}],"b":${JSON.stringify(numbers)}}`;

@@ -41,7 +41,7 @@ const LATE: Readonly<Record<string, (work: PromiseWithResolvers<number>) => void
 };
 
 for (const [title, settle] of Object.entries(LATE)) {
-  Deno.test(`withTimeout: ${title} after the time is over changes nothing and is left to nobody`, async () => {
+  Deno.test(`withTimeout: ${title} after the time is over changes nothing and is handled`, async () => {
     const unhandled: unknown[] = [];
     const watch = (event: PromiseRejectionEvent) => {
       event.preventDefault();
@@ -55,7 +55,7 @@ for (const [title, settle] of Object.entries(LATE)) {
       clock.advance(100);
       settle(work);
       assertEquals((await assertRejects(() => answer)).name, "RangeError");
-      // Rejections that nobody handled are told after the turn.
+      // Unhandled rejections are reported after the turn.
       await setImmediate();
       await setImmediate();
       assertEquals(unhandled, []);

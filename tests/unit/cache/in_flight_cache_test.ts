@@ -75,7 +75,7 @@ Deno.test("in flight: hits are counted until they are answered, or fail", async 
   assertEquals([await outcomes(failed), metrics()], [[1, "gone", 3, 4], [0, 0]]);
 });
 
-Deno.test("in flight: who waited may ask again at once", async () => {
+Deno.test("in flight: who waited may ask again immediately", async () => {
   const { held, cache, metrics } = open(1);
   const again: Promise<unknown>[] = [];
   cache.counterOf(hit()).take(1, undefined, {
@@ -92,7 +92,7 @@ const REFUSED: readonly (readonly [title: string, before: readonly number[], the
   [
     ["a full cache", [4], 1, "4 of at most 4"],
     ["one hit too many", [1, 2], 2, "3 of at most 4"],
-    ["beside a call that is too large by itself", [9], 1, "9 of at most 4"],
+    ["next to a call that is too large by itself", [9], 1, "9 of at most 4"],
   ];
 
 for (const [kind, hitsOf] of Object.entries({ "fixed windows": hits, conditional: conditionalHits })) {
@@ -156,7 +156,7 @@ Deno.test("in flight: a call too many is an overload while the cache answers, an
   ]);
 });
 
-Deno.test("in flight: what is answered at once never waits", async () => {
+Deno.test("in flight: what is answered immediately never waits", async () => {
   const memory = new MemoryCache({ maxKeys: 10, clock: new FakeClock() });
   const cache = new InFlightCache(memory, { maxInFlight: 1, backend: "memory", ...TIMES });
   for (let call = 0; call < 3; call++) assertEquals(takeHits(cache, hits(2)), [1, 1]);

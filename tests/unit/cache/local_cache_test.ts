@@ -31,7 +31,7 @@ Deno.test("local cache: a later count takes the place of the earlier one", () =>
   assertEquals([cache.get("a", 101), cache.size, cache.bytes], [undefined, 0, 0]);
 });
 
-Deno.test("local cache: stays within its bytes; what was used longest ago gives way", () => {
+Deno.test("local cache: stays within its bytes; what was used longest ago is evicted", () => {
   const cache = new OverLimitCache(400);
   cache.set("a", { count: 1, windowEnd: 160 }, 100);
   cache.set("b", { count: 2, windowEnd: 160 }, 100);
@@ -65,7 +65,7 @@ Deno.test("local cache: its metrics tell what became of keys and lookups", () =>
   cache.set("b", { count: 1, windowEnd: 160 }, 104);
   assertEquals(metrics(), { ...none, entryCount: 2, averageAccessTime: 102 });
   cache.get("a", 108);
-  cache.get("nobody", 108);
+  cache.get("unknown", 108);
   cache.set("b", { count: 2, windowEnd: 160 }, 110);
   const used = { entryCount: 2, hitCount: 1, missCount: 1, lookupCount: 2, overwriteCount: 1 };
   assertEquals(metrics(), { ...none, ...used, averageAccessTime: 109 });

@@ -190,7 +190,7 @@ const CASES: Readonly<Record<string, Case>> = {
   },
 };
 
-Deno.test("weir check: every one of many problems is told", async () => {
+Deno.test("weir check: every one of many problems is reported", async () => {
   const { code, stderr } = await ranOver({
     "a.yaml": `domain: a\ndescriptors:\n${"- a\n".repeat(300)}`,
   }, "check DIR");

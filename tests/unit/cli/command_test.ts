@@ -21,7 +21,7 @@ Deno.test("what is not UTF-8 is refused", async () => {
   assertEquals(error.message, 'Cannot read "-": not UTF-8');
 });
 
-Deno.test("what never ends is given up, and its source is told", async () => {
+Deno.test("what never ends is given up, and its source is notified", async () => {
   const portion = new Uint8Array(16 * 1_024 * 1_024);
   let isCancelled = false;
   const endless = new ReadableStream<Uint8Array>({

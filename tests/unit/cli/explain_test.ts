@@ -141,7 +141,7 @@ Deno.test("weir explain --merge: several files may define a domain", async () =>
   assertEquals([code, stderr], [0, ""]);
 });
 
-Deno.test("weir explain: a warning is told beside the explanation", async () => {
+Deno.test("weir explain: a warning is shown next to the explanation", async () => {
   const dubious =
     "domain: shop\ndescriptors:\n- key: k\n  rate_limit: {unlimited: true, shadow_mode: true}\n";
   const { code, stdout, stderr } = await ranOver({ "a.yaml": dubious }, ONE);

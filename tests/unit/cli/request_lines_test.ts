@@ -77,7 +77,7 @@ Deno.test("request lines: whatever the pieces they come in, with and without a l
   }
 });
 
-Deno.test("request lines: are read as they are wanted, and given up in the middle", async () => {
+Deno.test("request lines: are read on request, and given up in the middle", async () => {
   let pulled = 0;
   let cancelled = false;
   const piece = new TextEncoder().encode(`${line(1)}\n`.repeat(10));

@@ -26,7 +26,7 @@ function of(key: string, value: string, more: Record<string, unknown> = {}): unk
 const ADDRESS = of("remote_address", "10.0.0.1");
 const FOUR = [1, 2, 3, 4].map((second) => line(`2026-01-31T12:00:0${second}Z`, ADDRESS, of("plan", "free")));
 
-/** What a run has beside its lines. */
+/** What a run has next to its lines. */
 interface SimulateCase extends Pick<RunOptions, "environment"> {
   readonly old?: string;
   readonly new?: string;
@@ -217,7 +217,7 @@ Deno.test("weir simulate: a new window begins with the time of a line, however l
   assertEquals(answer.stdout.split("\n").slice(0, -2).map((text) => JSON.parse(text).line), [2]);
 });
 
-Deno.test("weir simulate: lines that go back count in the windows of their own times, and are told of", async () => {
+Deno.test("weir simulate: lines that go back count in the windows of their times, and are reported", async () => {
   const times = ["12:00:50", "12:01:10", "12:00:59", "12:05:00", "12:01:20"];
   const lines = times.map((time) => line(`2026-01-31T${time}Z`, ADDRESS));
   const answer = await simulated(lines, { new: rules(1) });

@@ -214,7 +214,7 @@ Deno.test("mapping file: patterns and groups of Go", () => {
   assertEquals([problems, seen], [[], ["__Shop", { domain: "Shop", key: "Shop_ä" }]]);
 });
 
-Deno.test("mapping file: all mistakes are told at once, and a file that is not there by the setting's name", async () => {
+Deno.test("mapping file: all mistakes are reported together, and a file that is not there by the setting's name", async () => {
   const folder = await Deno.makeTempDir({ prefix: "weir_mapping_" });
   try {
     const path = join(folder, "map.yaml");

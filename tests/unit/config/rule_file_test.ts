@@ -303,7 +303,7 @@ for (const [name, text, expected] of ALIAS_ERRORS) {
   Deno.test(`yaml, aliases and tags: ${name}`, () => assertEquals(errors(text), expected));
 }
 
-/** Each list holds ten times the one before it. */
+/** Each list holds ten times the previous one. */
 function bomb(): string {
   const lists = Array.from(
     { length: 9 },

@@ -230,7 +230,7 @@ Deno.test("xds provider: a version that is applied after its stream has ended is
   assertEquals(bed.take(), ["1/n2"]);
 });
 
-Deno.test("xds provider: a refused version that comes again at once is refused later each time", async () => {
+Deno.test("xds provider: a refused version that comes again immediately is refused later each time", async () => {
   const bed = new Bed();
   bed.wrong.set("1", [WRONG]);
   await bed.send("1");
@@ -312,7 +312,7 @@ Deno.test("xds provider: closed, it does nothing more", async () => {
   }
 });
 
-Deno.test("xds provider: a header that cannot be sent is told at once, without its value", () => {
+Deno.test("xds provider: a header that cannot be sent is reported immediately, without its value", () => {
   for (const [name, value] of [["a b", "secret"], ["authorization", "secret\n"]] as const) {
     const error = assertThrows(() =>
       createXdsProvider({
@@ -330,7 +330,7 @@ Deno.test("xds provider: a header that cannot be sent is told at once, without i
   }
 });
 
-Deno.test("xds provider: a server that is there and sends nothing is told of, until the first rules are there", async () => {
+Deno.test("xds provider: a server that is there and sends nothing is reported, until the first rules are there", async () => {
   const bed = new Bed();
   bed.clock.advance(60_000);
   await bed.send("1");

@@ -27,7 +27,7 @@ const FILES = [
   ...["Dockerfile", "compose.yaml", "weir.service", "weir@.service", "weir.sh"],
   ...KUBERNETES,
 ];
-/** What stands in capitals with an underscore and is no variable at all. */
+/** What is in capitals with an underscore and is no variable at all. */
 const NO_VARIABLES = ["STRICT_DNS", "AF_INET", "AF_UNIX"];
 
 /** The environment of Weir by one way to run it, its secrets by name, and the whole time that it has to end. */
@@ -106,7 +106,7 @@ Deno.test("kubernetes: the image has the version of the sources", async () => {
   );
 });
 
-Deno.test("weir@.service: each instance has a debug port and a port for metrics of its own", async () => {
+Deno.test("weir@.service: each instance has a debug port and a port for its own metrics", async () => {
   const ports = await Promise.all(["0", "9"].map(async (instance) => {
     const { env, secrets = {}, place = "%d" } = await unitWay("weir@.service", instance);
     await using files = await withSecretFiles(secrets, { place, settings: env });

@@ -37,7 +37,7 @@ for (const service of ["", "ratelimit"]) {
     assertEquals(await ask(), SERVING);
   });
 
-  Deno.test(`Watch of "${service}" sends the status at once and every change until it is closed`, () => {
+  Deno.test(`Watch of "${service}" sends the status immediately and every change until it is closed`, () => {
     const health = new Health();
     health.set("config", false, "nothing loaded");
     const { sent, close } = openWatch(health, service);
@@ -54,7 +54,7 @@ for (const service of ["", "ratelimit"]) {
   });
 }
 
-Deno.test("Check of a name that nobody knows is NOT_FOUND", () => {
+Deno.test("Check of an unknown name is NOT_FOUND", () => {
   const check = methodOf(createHealthService(new Health()), "unary");
   assertEquals(refusalOf(() => check.handle(HEALTH_CHECK_REQUEST.encode({ service: "other" }), CALL)), {
     code: "NOT_FOUND",
@@ -76,7 +76,7 @@ Deno.test("Check of a domain is SERVICE_UNKNOWN without rules, and the truth wit
   assertEquals([await ask("ratelimit/shop/eu"), await ask("ratelimit/shop")], [NOT_SERVING, SERVICE_UNKNOWN]);
 });
 
-Deno.test("Watch of a name that nobody knows sends SERVICE_UNKNOWN once and stays open", () => {
+Deno.test("Watch of an unknown name sends SERVICE_UNKNOWN once and stays open", () => {
   const health = new Health();
   const { sent, close } = openWatch(health, "other");
   health.set("cache", false);

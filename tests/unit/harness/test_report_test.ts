@@ -78,7 +78,7 @@ const FAILED = "failed: a (./a_test.ts): no";
 const NONE_SKIPPED = "failed: 1 skipped, and no test may be skipped with CI=true";
 const OUTSIDE = (code: number) => `failed: the test runner ended with code ${code} outside of any test`;
 
-/** A report, how its runner ended, and the lines of the verdict; all is well where the last one has no failures. */
+/** A report, how its runner ended, and the lines of the verdict; the run passed where the last one has no failures. */
 const VERDICTS: Readonly<
   Record<string, readonly [report: Partial<TestReport>, end: Partial<RunnerEnd>, lines: readonly string[]]>
 > = {

@@ -43,7 +43,7 @@ for (const [source, expected] of WHOLE) {
   });
 }
 
-Deno.test("a million digits are judged at once", () => {
+Deno.test("a million digits are judged quickly", () => {
   assertEquals(wholeNumber("9".repeat(1_000_000)), Infinity);
   assertEquals(wholeNumber(`0.${"0".repeat(1_000_000)}1`), undefined);
   assertEquals(wholeNumber(`1.${"0".repeat(1_000_000)}`), 1);

@@ -66,7 +66,7 @@ export const WHOLE: readonly CacheFailureCase[] = [
     },
   },
   {
-    title: "allow, and the cache counts again at once",
+    title: "allow, and the cache counts again immediately",
     script: ["x"],
     calls: [["allow:7"], ["allow"]],
     answers: ["OK: OK 0", "OK: OK 1"],
@@ -188,7 +188,7 @@ export const PART: readonly CacheFailureCase[] = [
     },
   },
   {
-    title: "a key that went over is remembered beside one that failed",
+    title: "a key that went over is remembered next to one that failed",
     script: [".x"],
     calls: [["plain:3", "allow"], ["plain"]],
     answers: ["OVER_LIMIT: OVER_LIMIT 0, OK 0", "OVER_LIMIT: OVER_LIMIT 0"],
@@ -238,7 +238,7 @@ export const STOPPING: readonly CacheFailureCase[] = [
     asked: ["plain0 allow0", "plain1"],
   },
   {
-    title: "a read that fails in part: beside a denied one the rest is only read",
+    title: "a read that fails in part: next to a denied one the rest is only read",
     policy: STOP,
     script: [".x"],
     calls: [["plain", "deny"]],
@@ -247,7 +247,7 @@ export const STOPPING: readonly CacheFailureCase[] = [
     asked: ["plain0 deny0", "plain0"],
   },
   {
-    title: "a read that fails in part: beside one that goes over, a local one is only read",
+    title: "a read that fails in part: next to one that goes over, a local one is only read",
     policy: STOP,
     script: [".x"],
     calls: [["plain:3", "local"]],
@@ -261,7 +261,7 @@ export const STOPPING: readonly CacheFailureCase[] = [
     asked: ["plain0 local0", "plain3"],
   },
   {
-    title: "a read that fails in part: beside a local one that goes over, the rest is only read",
+    title: "a read that fails in part: next to a local one that goes over, the rest is only read",
     policy: STOP,
     script: ["x", ".x"],
     calls: [["local:2"], ["plain", "local"]],
@@ -316,7 +316,7 @@ export const STOPPING: readonly CacheFailureCase[] = [
     asked: ["plain0 allow0", "plain1"],
   },
   {
-    title: "beside a key that the local cache knows, the fallback is only read",
+    title: "next to a key that the local cache knows, the fallback is only read",
     policy: STOP,
     script: ["", "x"],
     calls: [["plain:3"], ["plain", "local"], ["local"]],

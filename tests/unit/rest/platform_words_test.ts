@@ -10,7 +10,7 @@ function nodeError(code: string, message = `${code} happened`): Error {
   return new TypeError("fetch failed", { cause: Object.assign(new Error(message), { code }) });
 }
 
-/** As Deno's `fetch` throws: what happened is told in words. */
+/** As Deno's `fetch` throws: the error is a text. */
 function denoError(message: string): Error {
   return new TypeError("fetch failed", { cause: new Error(message) });
 }

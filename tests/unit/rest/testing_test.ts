@@ -44,7 +44,7 @@ Deno.test("ScriptedTransport: it answers step by step and keeps what was sent", 
   transport.assertDone();
 });
 
-Deno.test("ScriptedTransport: each failure is told as that of a platform", async () => {
+Deno.test("ScriptedTransport: each failure is that of a platform", async () => {
   const table: [ScriptedStep, unknown[]][] = [
     [{ fail: "dns" }, ["network", "dns"]],
     [{ fail: "connect" }, ["network", "connect"]],
@@ -86,7 +86,7 @@ Deno.test("ScriptedTransport: redirects take a step each", async () => {
   ]);
 });
 
-Deno.test("ScriptedTransport: a request too many and a step too many are told", async () => {
+Deno.test("ScriptedTransport: a request too many and a step too many are errors", async () => {
   const { transport, client } = scripted([{ status: 500 }, {}], { clock: FakeClock.byWaits() });
   assertEquals(
     assertThrows(() => transport.assertDone()).message,

@@ -20,7 +20,7 @@ const WRONG: readonly [args: string[], line: string][] = [
 ];
 
 for (const [args, line] of WRONG) {
-  Deno.test(`compile ${args.join(" ")}: is refused with what would be right`, async () => {
+  Deno.test(`compile ${args.join(" ")}: is refused with what is expected`, async () => {
     const lines: string[] = [];
     const code = await compile(args, {
       stdout: (text) => lines.push(text),

@@ -73,8 +73,8 @@ const OUTSIDE = failed("", 'the runner of "cut" ended with code 137');
 
 const SUMS: readonly (readonly [name: string, runs: TestRun[], passed: number, failed: FailedTest[]])[] = [
   ["two that ran", [GOOD, BAD], 4, [F]],
-  ["one that was cut off beside one that is fine", [GOOD, CUT], 3, [OUTSIDE]],
-  ["one that was cut off beside one with a failure", [BAD, CUT], 1, [F, OUTSIDE]],
+  ["one that was cut off next to one that is fine", [GOOD, CUT], 3, [OUTSIDE]],
+  ["one that was cut off next to one with a failure", [BAD, CUT], 1, [F, OUTSIDE]],
   ["one that ran nothing", [GOOD, BARE], 3, [failed("", 'no test of "bare" ran')]],
 ];
 

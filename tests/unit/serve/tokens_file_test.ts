@@ -104,7 +104,7 @@ const write = (text: string) => (path: string) => Deno.writeTextFileSync(path, t
 /** Changes of a file with one token, after which it has none. */
 const REVOKING: Readonly<Record<string, (path: string) => void>> = {
   "the last token is removed": write(""),
-  "only a comment is left": write("# nobody\n"),
+  "only a comment is left": write("# none\n"),
   "a link leads to an empty file": (path) => {
     Deno.removeSync(path);
     write("")(`${path}.target`);
@@ -184,7 +184,7 @@ for (const [what, replace] of Object.entries(REPLACED)) {
 }
 
 Deno.test("ADMIN_TOKENS_FILE: the service starts with a file without tokens, and applies the first one", async () => {
-  await using bed = new Bed("# nobody yet\n");
+  await using bed = new Bed("# none yet\n");
   await bed.open();
   await bed.replace(ONE);
   assertEquals(bed.applied, [REVOKED, HELD]);

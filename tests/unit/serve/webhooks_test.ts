@@ -9,7 +9,7 @@ import type { WebhookWorkerHandle } from "../../../src/webhooks/service/supervis
 import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
-/** A worker that keeps what it is told. */
+/** A worker that keeps its messages. */
 class KeptLine implements WebhookWorkerHandle {
   readonly told: ToWebhookWorker[] = [];
   onmessage = null;
@@ -49,7 +49,7 @@ async function optionsFor(environment: Readonly<Record<string, string>>): Promis
   return start.options;
 }
 
-Deno.test("webhooks: a variable of WORKFLOW_ENV that is not set is told as such, and not as empty", async () => {
+Deno.test("webhooks: a variable of WORKFLOW_ENV that is not set is reported as such, and not as empty", async () => {
   Deno.env.set("WEIR_TEST_EMPTY", "");
   try {
     const { workflowEnv } = await optionsFor({ WORKFLOW_ENV: "WEIR_TEST_EMPTY,WEIR_TEST_UNSET" });
@@ -113,7 +113,7 @@ for (const [env, options] of OPTIONS) {
   });
 }
 
-Deno.test("webhooks: the thread is started once, when it is told to", async () => {
+Deno.test("webhooks: the thread is started once, when it is asked to", async () => {
   const { opened, line, clock, health } = bed();
   assertEquals(line.told, []);
   assertEquals(health.failing(), [{ name: "webhooks", healthy: false, reason: "starting" }]);

@@ -113,7 +113,7 @@ const CASES: readonly (readonly [name: string, env: Environment, ...problems: st
   ],
   ["cluster of one", cluster("a:1")],
   ["cluster, in another letter case", { ...cluster("a:1, [::1]:2,"), KV_TYPE: "Cluster" }],
-  ["cluster of nobody", cluster(","), NOT_CLUSTER],
+  ["cluster without nodes", cluster(","), NOT_CLUSTER],
   ["cluster with a login", cluster("a:1,user:secret@b:2"), NOT_CLUSTER],
   ["cluster by URL", cluster("redis://:secret@a:1"), NOT_CLUSTER],
   [
@@ -126,13 +126,13 @@ const CASES: readonly (readonly [name: string, env: Environment, ...problems: st
     { ...kv("rediss://h:1"), KV_TLS_CLIENT_KEY: "/k.pem" },
     'Invalid KV_TLS_CLIENT_KEY "/k.pem": KV_TLS_CLIENT_CERT is not set; expected both or none',
   ],
-  ["certificate and key, and one alone that nobody reads", {
+  ["certificate and key, and one alone that is not read", {
     ...kv("h:1"),
     KV_TLS_CLIENT_CERT: "/c",
     KV_TLS_CLIENT_KEY: "/k",
     MC_TLS_CLIENT_CERT: "/c",
   }],
-  ["half a pair that nobody reads without TLS", { ...kv("h:1"), KV_TLS_CLIENT_CERT: "/c.pem" }],
+  ["half a pair that is not read without TLS", { ...kv("h:1"), KV_TLS_CLIENT_CERT: "/c.pem" }],
   ["half a pair for memcached nodes without TLS", {
     BACKEND_TYPE: "mc",
     MC_HOST_PORT: "a:1",
@@ -177,11 +177,11 @@ const CASES: readonly (readonly [name: string, env: Environment, ...problems: st
     'Invalid MC_SRV "_mc._tcp.a": MC_HOST_PORT is set too; expected one of the two',
   ],
   [
-    "second cache beside the embedded one",
+    "second cache next to the embedded one",
     { BACKEND_TYPE: "memory", KV_PERSECOND: "true" },
     'Invalid KV_PERSECOND "true": BACKEND_TYPE is memory; expected BACKEND_TYPE=kv or no KV_PERSECOND',
   ],
-  ["second cache beside the key-value one", {
+  ["second cache next to the key-value one", {
     ...kv("localhost:6379"),
     KV_PERSECOND: "true",
     KV_PERSECOND_URL: "/run/second.sock",

@@ -16,7 +16,7 @@ const SHOWN: readonly (readonly [
   ["a default", {}, "PORT", ["8080", "default", undefined]],
   ["a value", { PORT: "0x10" }, "PORT", ["0x10", "environment", undefined]],
   ["an empty value is none", { PORT: "" }, "PORT", ["8080", "default", undefined]],
-  ["a secret", { ADMIN_TOKEN: "nobody-may-see-it" }, "ADMIN_TOKEN", SECRET],
+  ["a secret", { ADMIN_TOKEN: "never-to-be-shown" }, "ADMIN_TOKEN", SECRET],
   ["a URL that may hold a password", { WEBHOOK_STORE: "postgres://u:pw@h/db" }, "WEBHOOK_STORE", SECRET],
   ["a secret that is not set", {}, "ADMIN_TOKEN", [
     undefined,
@@ -65,7 +65,7 @@ Deno.test("effective settings: the variables of a family, or its placeholder", (
 Deno.test("effective settings: a value of a file names the variable of the file", async () => {
   const file = await Deno.makeTempFile();
   try {
-    await Deno.writeTextFile(file, "a-token-that-nobody-may-see-0123456789");
+    await Deno.writeTextFile(file, "a-token-that-is-never-shown-0123456789");
     const { effective } = readSettings({ BACKEND_TYPE: "memory", ADMIN_TOKEN_FILE: file });
     const { value, source } = effective.find(({ name }) => name === "ADMIN_TOKEN") ?? {};
     assertEquals([value, source], [undefined, "ADMIN_TOKEN_FILE"]);

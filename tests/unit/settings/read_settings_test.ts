@@ -52,7 +52,7 @@ Deno.test("a bad member of a family is named by its own variable", () => {
   ]);
 });
 
-Deno.test("all bad settings are told at once, those between settings last", () => {
+Deno.test("all bad settings are reported in one run, those between settings last", () => {
   const env = {
     LOG_LEVEL: "loud",
     GRPC_PORT: "80a1",

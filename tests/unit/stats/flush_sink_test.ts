@@ -157,7 +157,7 @@ Deno.test("flush: a source is walked over no further than what was handed on", a
   assertEquals([whileWaiting <= 500, walked, new Set(carrier.take()).size], [true, 20_000, 20_000]);
 });
 
-Deno.test("flush: one at a time, and the last one follows that which is under way", async () => {
+Deno.test("flush: one at a time, and the last one follows the one under way", async () => {
   const { store, sink: open } = bed();
   const { sink, carrier } = open();
   const gate = Promise.withResolvers<void>();

@@ -10,7 +10,7 @@ function filled({ buckets }: Timer): Record<string, number> {
   return Object.fromEntries(named.filter(([, count]) => count > 0));
 }
 
-Deno.test("timer: buckets go from 50 µs to 10 s, each wider than the one before", () => {
+Deno.test("timer: buckets go from 50 µs to 10 s, each wider than the previous one", () => {
   assertEquals([BUCKET_BOUNDS_MS[0], BUCKET_BOUNDS_MS.at(-1)], [0.05, 10_000]);
   assertEquals([...BUCKET_BOUNDS_MS].sort((a, b) => a - b), [...BUCKET_BOUNDS_MS]);
   assertEquals(new Set(BUCKET_BOUNDS_MS).size, BUCKET_BOUNDS_MS.length);

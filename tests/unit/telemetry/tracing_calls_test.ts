@@ -125,7 +125,7 @@ const CHOICES: readonly [
   ["a rate below chance", 0.3, 0.6, {}, 0],
   ["a caller that records nothing by W3C", 1, 0, { traceparent: `00-${TRACE}-${PARENT}-00` }, 0],
   ["a caller that records nothing by B3", 1, 0, { b3: "0" }, 0],
-  ["a caller that wants a record by B3", 0, 0, { b3: "1" }, 3],
+  ["a caller that requires a record by B3", 0, 0, { b3: "1" }, 3],
   ["a caller that leaves it open, and a rate of 0", 0, 0, OPEN, 0],
   ["a caller that leaves it open, and a rate of 1", 1, 0, OPEN, 3],
 ];

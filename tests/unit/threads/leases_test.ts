@@ -3,7 +3,7 @@ import { type Lease, Leases } from "../../../src/threads/leases.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { until } from "../../harness/until.ts";
 
-/** Leases on a store that can be told to fail, and to have given claims to another process. */
+/** Leases on a store that can be made to fail, and to have given claims to another process. */
 class Bed {
   readonly clock = new FakeClock(0);
   readonly calls: string[] = [];

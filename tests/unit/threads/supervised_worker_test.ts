@@ -118,7 +118,7 @@ Deno.test("supervised worker: an awaited reply that does not come is a failure",
   assertEquals(clock.waiting, 0);
 });
 
-Deno.test("supervised worker: pings and messages of its own show that it lives", () => {
+Deno.test("supervised worker: pings and its own messages show that it lives", () => {
   const { clock, log, handles, worker, last } = bed({ ping: { type: "ping" }, maxSilenceMs: () => 5_000 });
   worker.start();
   for (let second = 0; second < 120; second++) {

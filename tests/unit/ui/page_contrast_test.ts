@@ -32,7 +32,7 @@ Deno.test("page: contrast is computed as WCAG 2 defines it", () => {
   assertEquals(tooPale(colors, [["text", ["panel"]]], 4.5), ["text on panel: 4.48"]);
 });
 
-/** The colours of a scheme: the dark ones stand in the second block, and those that are not there in the first. */
+/** The colours of a scheme: the dark ones are in the second block, and those that are not there in the first. */
 function colorsOf(css: string, scheme: "light" | "dark"): Map<string, string> {
   const blocks = [...css.matchAll(/:root \{([^}]*)\}/g)].map(([, block = ""]) => block);
   assertEquals(blocks.length, 2);

@@ -198,7 +198,7 @@ const MANY = 10_000;
 
 const LISTS: readonly { name: string; hits: readonly number[] }[] = [
   { name: "nothing", hits: [] },
-  { name: "fewer than are wanted", hits: [1, 3, 2, 3] },
+  { name: "fewer than requested", hits: [1, 3, 2, 3] },
   { name: "all without hits", hits: new Array(MANY).fill(0) },
   { name: "few with hits", hits: Array.from({ length: MANY }, (_, index) => index % 997 === 0 ? index : 0) },
   { name: "more and more hits", hits: Array.from({ length: MANY }, (_, index) => index) },

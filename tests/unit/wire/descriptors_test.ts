@@ -48,7 +48,7 @@ function linesOf(namespace: protobuf.NamespaceBase): string[] {
   }).sort();
 }
 
-/** The values of an enum are names beside it. */
+/** The values of an enum are names next to it. */
 function valuesOf({ parent, values, name }: protobuf.Enum): string[] {
   const scope = parent?.fullName.slice(1);
   return Object.entries(values).map(([value, number]) => `${scope}.${value} ${name} ${number}`);

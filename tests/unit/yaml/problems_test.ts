@@ -10,7 +10,7 @@ function report(text: string): string[] {
   });
 }
 
-/** A file with one rule; `line` is line 4 and stands in the descriptor, at column 3. */
+/** A file with one rule; `line` is line 4 and is in the descriptor, at column 3. */
 function rule(line: string): string {
   return `domain: d\ndescriptors:\n- key: k\n  ${line}\n`;
 }
@@ -309,7 +309,7 @@ test("yaml, numbers in place of texts", [
   ]],
 ]);
 
-/** The warning for a key of descriptors that stands in `rate_limit: {unlimited: true, …}`. */
+/** The warning for a key of descriptors that is in `rate_limit: {unlimited: true, …}`. */
 function misplaced(key: string): string {
   return `warning 4:33: descriptors[0].rate_limit.${key}: has no effect here; it belongs ` +
     (key === "descriptors" ? "at the top of the file or in a descriptor" : "in a descriptor");

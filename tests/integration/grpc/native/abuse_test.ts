@@ -43,7 +43,7 @@ const ABUSE: Readonly<
 };
 
 for (const [name, [abuse, last, options]] of Object.entries(ABUSE)) {
-  Deno.test(`native engine: ${name} costs the peer its connection, and nobody else anything`, async () => {
+  Deno.test(`native engine: ${name} costs the peer its connection, and no other peer anything`, async () => {
     await using bed = await EngineBed.open();
     await using peer = await bed.connect(options);
     peer.send(abuse);

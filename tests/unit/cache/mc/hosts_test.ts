@@ -108,7 +108,7 @@ Deno.test("mc hosts: a first look-up that fails is tried again with growing wait
   await hosts.close();
 });
 
-Deno.test("mc hosts: a refresh that fails keeps the list and is told once an outage", async () => {
+Deno.test("mc hosts: a refresh that fails keeps the list and is reported once an outage", async () => {
   const failure = new Error("no server answers");
   const lookups = new Lookups(records("a.:1"), failure, failure, [], records("a.:1"), failure, failure);
   const hosts = lookups.open({ refreshMs: 60_000 });

@@ -18,7 +18,7 @@ const READ: readonly [name: string, text: string, replies: readonly string[]][] 
   ["a key that is not there", "END\r\n", ["END"]],
   ["a value", "VALUE key 0 3\r\n12 \r\nEND\r\n5\r\n", ["VALUE 12 ", "5"]],
   ["a value with its version", "VALUE key 0 1 77\r\n1\r\nEND\r\n", ["VALUE 1"]],
-  ["a key with an octet that is a space elsewhere", "VALUE à 0 1\r\n1\r\nEND\r\n", ["VALUE 1"]],
+  ["a key with a byte that is a space elsewhere", "VALUE à 0 1\r\n1\r\nEND\r\n", ["VALUE 1"]],
   ["an empty value", "VALUE key 0 0\r\n\r\nEND\r\n", ["VALUE "]],
   ["a value that holds an end of line", "VALUE key 7 6\r\nEND\r\n1\r\nEND\r\n", ["VALUE END\r\n1"]],
   ["a value that is too long for a counter", `VALUE key 0 3999\r\n${LONG_VALUE}\r\nEND\r\n12\r\n`, [
@@ -29,16 +29,16 @@ const READ: readonly [name: string, text: string, replies: readonly string[]][] 
     "SERVER_ERROR full",
   ]],
   ["errors", `ERROR\r\nCLIENT_ERROR bad\r\n${LONG_ERROR}\r\n`, ["ERROR", "CLIENT_ERROR bad", LONG_ERROR]],
-  ["an error of its own kind", "ERROR Too many open connections\r\n", ["ERROR Too many open connections"]],
+  ["its own error kind", "ERROR Too many open connections\r\n", ["ERROR Too many open connections"]],
   ["a greeting", "VERSION 1.6.18\r\n", ["VERSION 1.6.18"]],
 ];
 
 for (const [name, text, replies] of READ) {
-  Deno.test(`mc reply reader: ${name}, in one piece and octet by octet`, () => {
+  Deno.test(`mc reply reader: ${name}, in one piece and byte by byte`, () => {
     assertEquals(new McReplyReader().read(Buffer.from(text)), replies);
     const reader = new McReplyReader();
-    const octets = [...text].flatMap((octet) => reader.read(Buffer.from(octet)));
-    assertEquals(octets, replies);
+    const pieces = [...text].flatMap((byte) => reader.read(Buffer.from(byte)));
+    assertEquals(pieces, replies);
   });
 }
 

@@ -64,7 +64,7 @@ const OF_HTTP: readonly (readonly [status: string, code: string])[] = [
 const CASES: readonly Case[] = [
   { name: "one message", sent: [wholeAnswer(1, "hello")], outcome: "hello" },
   {
-    name: "an empty message, in frames of their own",
+    name: "an empty message, in their own frames",
     sent: [answerHeaders(1), content(1, message("")), answerTrailers(1)],
     outcome: "",
   },

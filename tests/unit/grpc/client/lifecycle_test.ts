@@ -180,7 +180,7 @@ Deno.test("GOAWAY: a text of any bytes and length is shown in part", async () =>
   );
 });
 
-Deno.test("closing: calls end, the server is told, and the socket is closed although the server stays", async () => {
+Deno.test("closing: calls end, the server is notified, and the socket is closed although the server stays", async () => {
   const { bed, client } = await ClientBed.open();
   const calls = [outcomeOf(client.unary(CALL_PATH, NO_BYTES)), outcomeOf(client.unary(CALL_PATH, NO_BYTES))];
   const stream = client.stream(CALL_PATH);

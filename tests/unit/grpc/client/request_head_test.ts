@@ -80,7 +80,7 @@ Deno.test("request head: a path or authority that cannot be sent", () => {
   ]);
 });
 
-Deno.test("request head: a server whose table is smaller is told so before the first field", async () => {
+Deno.test("request head: a server whose table is smaller gets an update before the first field", async () => {
   const { bed, client } = await ClientBed.open([[SETTING.HEADER_TABLE_SIZE, 0]]);
   bed.socket.written.length = 0;
   client.unary("/a.B/One", new Uint8Array(0)).catch(() => {});

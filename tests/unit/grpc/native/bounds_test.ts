@@ -42,7 +42,7 @@ function summary(lines: readonly string[]): Record<string, number> {
   return counts;
 }
 
-/** Maximum number of a frame at once; one more ends the connection. */
+/** Maximum number of a frame; one more ends the connection. */
 const FLOODS: Readonly<Record<string, { most: number; one: Uint8Array; before?: Uint8Array }>> = {
   // The greeting was one of them.
   "SETTINGS": { most: NOISE - 1, one: frame(FRAME.SETTINGS) },
@@ -191,7 +191,7 @@ Deno.test("bounds: a table of more than 4,096 bytes", () => {
 Deno.test("bounds: more on a stream than its window lets in", () => {
   const bed = new ConnectionBed();
   bed.send(headers(1, ECHO));
-  // What comes is taken at once and the window renewed, so that only a smaller one can be exceeded.
+  // What comes is taken immediately and the window renewed, so that only a smaller one can be exceeded.
   const stream = bed.connection.streams.get(1);
   if (stream !== undefined) stream.request.window.take(LIMITS.streamWindow - 16_383);
   const lines = bed.send(content(1, zeros(16_384)), call(3, probePath("Echo"), "next"));
@@ -231,7 +231,7 @@ for (const [padding, size] of [[0, 16_384], [200, 1_000]] as const) {
   });
 }
 
-Deno.test("bounds: an output that nobody takes holds up what came", () => {
+Deno.test("bounds: an output that is not read holds up what came", () => {
   const bed = new ConnectionBed({ settings: [[PEER_SETTING.INITIAL_WINDOW_SIZE, 2 ** 31 - 1]] });
   bed.send(windowUpdate(0, 2 ** 31 - 1 - 65_535));
   const { connection } = bed;

@@ -232,7 +232,7 @@ const PREFACES:
     ["the whole of it", greeting(), [...GREETED, "SETTINGS ack"], false],
   ];
 
-Deno.test("Connection: whoever speaks another protocol is known by it, however few bytes came", () => {
+Deno.test("Connection: a peer of another protocol is recognized, however few bytes came", () => {
   const cases: readonly (readonly [text: string, spoken: readonly string[]])[] = [
     ["G", ["HTTP/1.1"]],
     ["PU", ["HTTP/1.1"]],

@@ -1,7 +1,7 @@
 import { assertEquals } from "#assert";
 import { EndedCalls } from "../../../../src/grpc/native/ended_calls.ts";
 
-/** Takes note of the durations that it is told. */
+/** Takes note of the reported durations. */
 class Durations {
   readonly told: number[] = [];
   started(): void {}
@@ -31,7 +31,7 @@ Deno.test("ended calls: all that ended before the same output share one reading 
   assertEquals([one.told, other.told, readings], [[9, 6], [7.5, 1], 2]);
 });
 
-Deno.test("ended calls: however many end at once, few are kept, and each is told once", () => {
+Deno.test("ended calls: however many end together, few are kept, and each is reported once", () => {
   let readings = 0;
   const ended = new EndedCalls(() => {
     readings++;

@@ -65,7 +65,7 @@ Deno.test("Connection: one that has nothing to do goes with the second step", ()
   assertEquals([bed.send(PONG), bed.connection.isClosing], [["GOAWAY 0 NO_ERROR"], true]);
 });
 
-Deno.test("Connection: who does not answer the PING is told of the second step all the same", () => {
+Deno.test("Connection: who does not answer the PING gets the second step all the same", () => {
   const bed = new ConnectionBed();
   bed.connection.drain();
   bed.connection.finishDraining();

@@ -22,7 +22,7 @@ const ascii = (text: string): Uint8Array => new TextEncoder().encode(text);
 const HEADERS_LINE = "HEADERS 1 :status=200 content-type=application/grpc";
 const END_LINE = "HEADERS 1 end grpc-status=0";
 
-/** A sender whose connection takes note of what it is told. */
+/** A sender whose connection takes note of its calls. */
 class Bed {
   readonly events: string[] = [];
   readonly sender: Sender = new Sender({
@@ -44,7 +44,7 @@ class Bed {
   }
 }
 
-Deno.test("Sender: an answer that the windows let in goes out at once", () => {
+Deno.test("Sender: an answer that the windows let in goes out immediately", () => {
   const bed = new Bed();
   bed.sender.unary(bed.stream(), ascii("hello"));
   assertEquals([bed.sent(), bed.events, bed.sender.window], [answer(1, "hello"), ["finished 1"], 65_525]);
@@ -83,7 +83,7 @@ Deno.test("Sender: windows of 0, 1 and below 0", () => {
   ]);
 });
 
-Deno.test("Sender: trailers wait behind what is queued, without any window of their own", () => {
+Deno.test("Sender: trailers wait behind what is queued, without a window", () => {
   const bed = new Bed();
   const stream = bed.stream(1, 3);
   bed.sender.message(stream, ascii("a"));

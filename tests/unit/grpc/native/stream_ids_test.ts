@@ -2,7 +2,7 @@ import { assertEquals } from "#assert";
 import { LIMITS } from "../../../../src/grpc/native/limits.ts";
 import { StreamIds } from "../../../../src/grpc/native/stream_ids.ts";
 
-Deno.test("StreamIds: streams that were left out are told from streams that were open", () => {
+Deno.test("StreamIds: streams that were left out are distinguished from streams that were open", () => {
   const ids = new StreamIds();
   for (const id of [1, 3, 9, 11]) ids.open(id);
   const found = [1, 3, 4, 5, 7, 8, 9, 11, 13].map((id) => [id, ids.wasSkipped(id)]);

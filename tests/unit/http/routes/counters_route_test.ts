@@ -161,7 +161,12 @@ const REFUSED: readonly (readonly [name: string, row: Row, status: number, code:
     ["a wrong field", { body: '{"domain":1}' }, 422, "invalid_field", "domain"],
     ["a request without an answer", { body: BODY, error: EMPTY_DOMAIN }, 422, "invalid_field", "domain"],
     ["no rules yet", { body: BODY, error: new NoConfigurationError() }, 503, "no_configuration"],
-    ["a cache that is away", { body: BODY, error: new CacheError("kv", "away") }, 503, "cache_unavailable"],
+    [
+      "a cache that is unavailable",
+      { body: BODY, error: new CacheError("kv", "unavailable") },
+      503,
+      "cache_unavailable",
+    ],
   ];
 
 for (
@@ -185,7 +190,7 @@ for (
   }
 }
 
-Deno.test("counters: GET without a body wants POST", async () => {
+Deno.test("counters: GET without a body requires POST", async () => {
   const served = serve(new CountersDouble());
   const response = await served.fetch("/api/v1/counters/peek", { headers: HEADERS });
   await response.body?.cancel();

@@ -104,7 +104,7 @@ Deno.test("further paths are served and listed in their place", async () => {
   ]);
 });
 
-const FIGURES: readonly (readonly [path: string, names: readonly string[]])[] = [
+const METRICS: readonly (readonly [path: string, names: readonly string[]])[] = [
   ["/debug/pprof/heap", [
     "memory.heapUsed",
     "heap.used_heap_size",
@@ -114,7 +114,7 @@ const FIGURES: readonly (readonly [path: string, names: readonly string[]])[] = 
   ["/debug/pprof/memory", ["process.rss", "process.heapTotal", "machine.total", "machine.available"]],
 ];
 
-for (const [path, names] of FIGURES) {
+for (const [path, names] of METRICS) {
   Deno.test(`${path} shows metrics as lines`, async () => {
     const served = serveDebug();
     const text = await (await served.fetch(path)).text();
@@ -183,7 +183,7 @@ Deno.test("HEAD of a profile records nothing", async () => {
   );
 });
 
-Deno.test("the second of two profiles at once is 409, the next one runs, 30 s when nothing is said", async () => {
+Deno.test("the second of two profiles at the same time is 409, the next one runs, 30 s when nothing is said", async () => {
   const served = serveDebug();
   const first = served.fetch("/debug/pprof/profile?seconds=300");
   await until("the first to run", () => served.clock.waiting === 1);

@@ -187,7 +187,7 @@ const WRONG_QUERIES: readonly (readonly [query: string, field: string, reason: s
 ];
 
 for (const [query, wantedField, wantedReason] of WRONG_QUERIES) {
-  Deno.test(`/explain${query.slice(0, 60)}: 400 with what would be right`, async () => {
+  Deno.test(`/explain${query.slice(0, 60)}: 400 with what is expected`, async () => {
     await using bed = new Bed({});
     const { status, body: { field, reason } } = await bed.get(`/explain${query}`);
     assertEquals([status, field, reason], [400, wantedField, wantedReason]);
@@ -200,10 +200,10 @@ Deno.test("/explain without rules is 503", async () => {
   assertEquals([status, body["reason"]], [503, "no rate limit configuration loaded"]);
 });
 
-Deno.test("/explain shows the walk also while the cache is away", async () => {
+Deno.test("/explain shows the walk also while the cache is unavailable", async () => {
   const away = new FailingCache([]);
-  away.error = new CacheError("kv", "the cache is away");
+  away.error = new CacheError("kv", "the cache is unavailable");
   await using bed = new Bed({ administrators: ADMINS }, { cache: away });
   const none = [undefined, undefined];
-  assertEquals(await bed.counts(ADMIN), [200, "not shown: the cache is away", [none, none]]);
+  assertEquals(await bed.counts(ADMIN), [200, "not shown: the cache is unavailable", [none, none]]);
 });

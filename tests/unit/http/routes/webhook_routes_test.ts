@@ -221,7 +221,7 @@ Deno.test("whoami: the owner of the token", async () => {
   assertEquals(await ask({ administrators: NO_ADMINISTRATORS }, "of-ci"), [404, "not_found"]);
 });
 
-Deno.test("webhook routes: without a token of its own the administration is not there", async () => {
+Deno.test("webhook routes: without its own token the administration is not there", async () => {
   const served = serve(new CallsDouble(), { administrators: NO_ADMINISTRATORS });
   const rows: [string, string, Record<string, string>, number][] = [
     ["GET", "/api/v1/endpoints", {}, 404],

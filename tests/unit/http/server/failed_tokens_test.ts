@@ -59,7 +59,7 @@ Deno.test("a delay ends with its listener, and the table is bounded", async () =
   assertEquals([tokens.size, clock.waiting], [FAILED_TOKENS.maxAddresses, 0]);
 });
 
-Deno.test("wrong tokens are answered late, the right one and calls without one at once", async () => {
+Deno.test("wrong tokens are answered late, the right one and calls without one at the same time", async () => {
   const clock = new FakeClock();
   const route = { path: "/a", methods: ["GET"], handle: bearerGuard("right")(() => new Response("in")) };
   const handle = createRouter([route], { logger: new RecordedLogger(), clock });

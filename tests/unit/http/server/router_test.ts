@@ -60,7 +60,7 @@ for (const [name, request, status, answer] of CASES) {
   });
 }
 
-Deno.test("a refused method is told what is allowed", async () => {
+Deno.test("a refused method gets the allowed ones", async () => {
   const served = serveRoutes();
   const response = await served.fetch("/a", { method: "DELETE" });
   await response.body?.cancel();

@@ -117,7 +117,7 @@ Deno.test("service: without rules there is no answer, and the request is checked
   assertEquals(stats.service.serviceError, 2);
 });
 
-Deno.test("service: with stop-increment, keys beside one that goes over are only read", async () => {
+Deno.test("service: with stop-increment, keys next to one that goes over are only read", async () => {
   const cache = new FailingCache([]);
   const policy = { stopIncrementWhenOverLimit: true };
   await using fixture = new ServiceFixture({

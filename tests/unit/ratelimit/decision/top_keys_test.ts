@@ -122,7 +122,7 @@ for (const { name, keyOf } of STREAMS) {
 }
 
 Deno.test("texts with the same hash keep their own counts", () => {
-  // So many texts find no slot of their own each.
+  // So many texts cannot have a slot each.
   const keys = topKeys({ capacity: 2_000 });
   for (let round = 0; round < 2; round++) {
     for (let index = 0; index < 2_000; index++) add(keys, `key${index}`);

@@ -59,7 +59,7 @@ function first(text: string, domain?: string): ExplainedDescriptor {
   return only;
 }
 
-Deno.test("explain: each rule of the key is told with why it takes the entry or does not", () => {
+Deno.test("explain: each rule of the key is shown with the reason why it takes the entry or does not", () => {
   const steps: readonly (readonly [text: string, rows: readonly (readonly [string, boolean, string])[]])[] = [
     ["user=bob", [
       ["user", true, "it matches any value, and no rule with a value matches"],
@@ -96,7 +96,7 @@ Deno.test("explain: each rule of the key is told with why it takes the entry or 
 
 Deno.test("explain: where a walk ends without a limit, and why", () => {
   const ends: readonly (readonly [text: string, levels: number, why: string, domain?: string])[] = [
-    ["nobody=x", 1, 'no rule of level 1 has the key "nobody"'],
+    ["unknown=x", 1, 'no rule of level 1 has the key "unknown"'],
     ["user=admin,path=/a,more=1", 2, 'nothing is nested in the rule "path"'],
     ["user=bob,path=/a", 1, 'nothing is nested in the rule "user"'],
     ["user=admin,host=a", 2, 'no rule of level 2 has the key "host"'],
@@ -122,7 +122,7 @@ Deno.test("explain: where a walk ends without a limit, and why", () => {
   ]);
 });
 
-Deno.test("explain: a limit is told with its rule, its counter and the end of its window", () => {
+Deno.test("explain: a limit is shown with its rule, its counter and the end of its window", () => {
   const { outcome, limit, cacheKey, windowEnds } = first("user=admin,path=/a");
   assertEquals({ outcome, limit, cacheKey, windowEnds }, {
     outcome: "limited",

@@ -150,9 +150,9 @@ Deno.test("reset of what is not counted asks no cache", async () => {
 Deno.test("the local cache keeps a key whose counter could not be removed", async () => {
   await using bed = new Bed(RULES);
   for (let call = 0; call < 3; call++) await bed.code(ANN);
-  bed.cache.remove = () => Promise.reject(new Error("the cache is away"));
+  bed.cache.remove = () => Promise.reject(new Error("the cache is unavailable"));
   const error = await assertRejects(() => bed.counters.reset(ANN));
-  assertEquals(error.message, "the cache is away");
+  assertEquals(error.message, "the cache is unavailable");
   assertEquals(bed.localCache.size, 1);
 });
 

@@ -26,7 +26,7 @@ Deno.test("rules as text: what only our rules can say stands at the end of the l
   ]);
 });
 
-Deno.test("rules as text: a version stands before them, on one line", () => {
+Deno.test("rules as text: a version is before them, on one line", () => {
   const text = rulesText(rulesOf({ "r.yaml": "domain: d\ndescriptors: []\n" }), "v7\n\u2028x");
   assertEquals(text, "# version: v7??x\n");
 });

@@ -199,7 +199,7 @@ Deno.test("signed trigger: two secrets live during a rotation, and the old one u
   assertEquals([await call(second.secret, "6"), await call("given by hand", "7")], [401, 202]);
 });
 
-Deno.test("signed trigger: a secret that cannot be opened refuses nobody whose signature is that of the other", async () => {
+Deno.test("signed trigger: a secret that cannot be opened refuses no call whose signature is that of the other", async () => {
   let isLost = false;
   await using bed = await WebhookBed.open({
     store: (store) =>

@@ -74,7 +74,7 @@ Deno.test("trigger: a problem has one shape", async () => {
   });
 });
 
-Deno.test("trigger: a thousand at once with one key are one execution", async () => {
+Deno.test("trigger: a thousand at the same time with one key are one execution", async () => {
   await using bed = await WebhookBed.open();
   const { key } = await bed.trigger();
   const answers = await Promise.all(

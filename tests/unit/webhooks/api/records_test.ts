@@ -49,7 +49,7 @@ Deno.test("triggers: a refusal names the field, also inside of a limit", async (
   assertEquals((await bed.call("POST", "/triggers", { ...good, name: "a".repeat(64) })).status, 201);
 });
 
-Deno.test("triggers: an edit, two keys at once, one revoked", async () => {
+Deno.test("triggers: an edit, two keys at the same time, one revoked", async () => {
   await using bed = await WebhookBed.open();
   const { id, key, keys: [first] } = await bed.trigger();
   const limit = { domain: "edge", descriptors: [{ a: "b" }] };

@@ -95,7 +95,7 @@ const CASES: readonly Case[] = [
     "an attempt is in flight, retry 1 of 8 (immediately)",
   ],
   [
-    "its process is away",
+    "its process is gone",
     { delivery: { ...LATER, claimId: "c", leaseUntil: NOW - MINUTE }, endpoint: ON },
     "the lease of an attempt expired at 2026-03-28T11:59:00.000Z; the attempt is repeated once its claim is released",
   ],

@@ -48,7 +48,7 @@ Deno.test("a failing endpoint gets one attempt at a time with pauses, and all wh
   });
 });
 
-Deno.test("an endpoint that works again is attempted at once when an administrator asks", async () => {
+Deno.test("an endpoint that works again is attempted immediately when an administrator asks", async () => {
   const { bed, id, dispatcher, pass } = await failingBed(100);
   await using _ = bed;
   await pass(100);

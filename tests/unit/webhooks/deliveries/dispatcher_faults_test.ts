@@ -94,7 +94,7 @@ Deno.test("a step that throws before the claim ends nothing", async () => {
   assertEquals(dispatcher.metrics.storeErrors, 1);
 });
 
-Deno.test("claims that ended are taken back only after the other claims of the process were prolonged", async () => {
+Deno.test("claims that ended are taken back only after the other claims of the process were renewed", async () => {
   await using bed = await DispatcherBed.open();
   const calls: string[] = [];
   let isKept = false;
@@ -105,16 +105,16 @@ Deno.test("claims that ended are taken back only after the other claims of the p
   bed.start({
     store,
     keepOtherClaims: () => {
-      calls.push("prolonged");
+      calls.push("renewed");
       return Promise.resolve(isKept);
     },
   });
   await bed.settled();
-  assertEquals(calls, ["prolonged"]);
+  assertEquals(calls, ["renewed"]);
   isKept = true;
   bed.clock.advance(5_000);
   await bed.settled();
-  assertEquals(calls, ["prolonged", "prolonged", "taken back"]);
+  assertEquals(calls, ["renewed", "renewed", "taken back"]);
 });
 
 Deno.test("an attempt that is given up before its request leaves sends nothing", async () => {
@@ -190,7 +190,7 @@ Deno.test("a result that cannot be written holds up no other delivery", async ()
   assertEquals(bed.reports.map(({ endpointId }) => endpointId), [other, other]);
 });
 
-Deno.test("what is claimed at once is bounded, whatever is due and free", async () => {
+Deno.test("the claims of one look are bounded, whatever is due and free", async () => {
   await using bed = await DispatcherBed.open();
   for (let count = 0; count < 5; count++) await bed.endpoint({ concurrency: 100 });
   await Promise.all(Array.from({ length: 100 }, () => bed.event()));
@@ -207,7 +207,7 @@ Deno.test("what is claimed at once is bounded, whatever is due and free", async 
   assertEquals(most, 200);
 });
 
-Deno.test("what a store fails in portions is gone through at once", async () => {
+Deno.test("what a store fails in portions is gone through without a pause", async () => {
   await using bed = await DispatcherBed.open();
   const portions = [500, 500, 3, 0];
   const store = storeWith(bed.store, [
@@ -219,7 +219,7 @@ Deno.test("what a store fails in portions is gone through at once", async () => 
   assertEquals(portions, []);
 });
 
-Deno.test("an attempt that does not end when it is told to does not keep the dispatcher from ending", async () => {
+Deno.test("an attempt that does not end when it is asked to does not keep the dispatcher from ending", async () => {
   await using bed = await DispatcherBed.withEvent();
   const gate = Promise.withResolvers<void>();
   const sender = {
@@ -308,7 +308,7 @@ Deno.test("a look that is asked for too soon after a slow one comes a little lat
   assertEquals(looks, 2);
 });
 
-Deno.test("the lease of an endpoint that was not known is prolonged to its own time", async () => {
+Deno.test("the lease of an endpoint that was not known is renewed to its own time", async () => {
   await using bed = await DispatcherBed.open();
   const dispatcher = bed.start();
   await bed.settled();

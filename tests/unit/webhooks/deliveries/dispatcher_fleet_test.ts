@@ -8,7 +8,7 @@ import { StoreError, type WebhookStore } from "../../../../src/webhooks/store/st
 
 type Claim = WebhookStore["claimDeliveries"];
 
-/** A store that has its machines attempt so many deliveries of an endpoint at once, over all of them. */
+/** A store that has its machines attempt so many deliveries of an endpoint at the same time, over all of them. */
 function fleetStore(bed: DispatcherBed, concurrency: number) {
   const fleet = { claims: 0, store: bed.store };
   let before: Promise<unknown> = Promise.resolve();
@@ -82,14 +82,14 @@ function line(bed: DispatcherBed) {
       if (typeof operation !== "function") return operation;
       return (...given: unknown[]) =>
         state.isDown
-          ? Promise.reject(new StoreError("busy", "Cannot use the store: it is away"))
+          ? Promise.reject(new StoreError("busy", "Cannot use the store: it is unavailable"))
           : Reflect.apply(operation, target, given);
     },
   });
   return state;
 }
 
-Deno.test("after the store was away for longer than a lease nobody loses what another one has made of it", async () => {
+Deno.test("after the store was unavailable for longer than a lease no worker loses what another one has made of it", async () => {
   await using bed = await DispatcherBed.open();
   await bed.endpoint({ concurrency: 2 });
   await bed.event();
@@ -112,7 +112,7 @@ Deno.test("after the store was away for longer than a lease nobody loses what an
   await bed.event();
   ownerLine.isDown = otherLine.isDown = true;
   const other = bed.start({ store: otherLine.store });
-  // One comes to its end while the store is away, the other one is still under way when it is back.
+  // One comes to its end while the store is unavailable, the other one is still under way when it is back.
   gates[0]?.resolve();
   await seconds(122);
   assertEquals([bed.sender.sent.length, bed.reports.length, owner.running, other.running], [2, 0, 2, 0]);
@@ -128,7 +128,7 @@ Deno.test("after the store was away for longer than a lease nobody loses what an
   assertEquals([ids.length, new Set(ids).size], [3, 3], "none was made again");
 });
 
-Deno.test("a receiver is told the time of the machine; all that is stored has the time of the store", async () => {
+Deno.test("a receiver gets the time of the machine; all that is stored has the time of the store", async () => {
   await using bed = await DispatcherBed.withEvent({ standardWebhooks: true });
   const hour = 3_600_000;
   const wallClock = FakeClock.ofMachine({ of: bed.clock, aheadMs: hour });

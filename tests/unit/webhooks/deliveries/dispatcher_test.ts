@@ -14,7 +14,7 @@ import { editEndpoint } from "../../../../src/webhooks/store/operations/endpoint
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-Deno.test("a delivery is attempted at once, signed, and acknowledged by 2xx", async () => {
+Deno.test("a delivery is attempted immediately, signed, and acknowledged by 2xx", async () => {
   await using bed = await DispatcherBed.open();
   const endpointId = await bed.endpoint();
   await bed.event();
@@ -242,7 +242,7 @@ Deno.test("an attempt by hand uses no slot; its success makes a failed delivery 
   assertEquals(items.length, 1);
 });
 
-Deno.test("a secret that cannot be opened is a failed attempt and stalls nobody", async () => {
+Deno.test("a secret that cannot be opened is a failed attempt and stalls no other", async () => {
   await using bed = await DispatcherBed.withEvent();
   const dispatcher = bed.start({
     secretBox: { unseal: () => Promise.reject(new Error("Cannot open: no such key")) },

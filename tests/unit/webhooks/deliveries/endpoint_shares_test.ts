@@ -102,7 +102,7 @@ Deno.test("attempts without a pause, as the last ones of deliveries, use no more
   assertEquals([shares.isPaused("other", end + 250), shares.isPaused("dead", end)], [false, true]);
 });
 
-Deno.test("endpoints that fail at once leave places to those that answer", () => {
+Deno.test("endpoints that fail immediately leave places to those that answer", () => {
   const shares = new EndpointShares(64);
   const refusing = endpoints("refusing", 100);
   for (const { id } of refusing) shares.learn(report(id, REFUSED), 0);

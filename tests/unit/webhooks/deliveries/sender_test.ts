@@ -5,7 +5,7 @@ import { urlProblem } from "../../../../src/webhooks/deliveries/endpoint_url.ts"
 import { FakeClock } from "../../../harness/fake_clock.ts";
 import { delivery, LOOPBACK, SECRET } from "../../../harness/sender_fixture.ts";
 
-Deno.test("a request that cannot be sent is told as such, without what is in it", async () => {
+Deno.test("a request that cannot be sent is reported as such, without what is in it", async () => {
   const clock = new FakeClock();
   const sender = createSender({ allow: LOOPBACK, connectTimeoutMs: 1_000, userAgent: "Weir/test", clock });
   const { signal } = new AbortController();
@@ -45,7 +45,7 @@ Deno.test("Retry-After is read in all of its forms", () => {
   }
 });
 
-Deno.test("a proxy that cannot be used is told at once", () => {
+Deno.test("a proxy that cannot be used is reported immediately", () => {
   const options = {
     allow: LOOPBACK,
     connectTimeoutMs: 1_000,

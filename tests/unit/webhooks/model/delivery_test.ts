@@ -237,7 +237,7 @@ for (const random of [0, 0.5, 0.999]) {
   });
 }
 
-Deno.test("attempts that take longer than the gaps follow each other at once and lose no later slot", () => {
+Deno.test("attempts that take longer than the gaps follow each other immediately and lose no later slot", () => {
   const life = live(() => ({ outcome: error("timeout"), tookMs: 50 * SECOND }), () => 0);
   const attempts = [-50 * SECOND, 0, 50 * SECOND, 100 * SECOND, ...AFTER_5XX.slice(3)];
   assertEquals(life, { attempts, end: "failed", endedAt: 24 * HOUR + 50 * SECOND });

@@ -46,7 +46,7 @@ const CHANGES: Readonly<
     failures: failures(1, 7),
     run: { failures: 1, failingSince: 7, lastFailureAt: 7, failingMs: 0, isReported: false },
   },
-  "20 failures at once": {
+  "20 failures at the same time": {
     failures: failures(20, 7, 9),
     run: { failures: 20, failingSince: 7, lastFailureAt: 9, failingMs: 2, isReported: true },
     changes: ["failing"],

@@ -77,7 +77,7 @@ const MATCHES: readonly (readonly [patterns: readonly string[], kind: string, ma
   [["x", "y.*"], "a.b", false],
 ];
 
-Deno.test("which kinds are wanted", () => {
+Deno.test("which kinds are subscribed", () => {
   const found = MATCHES.map(([patterns, kind]) => [patterns, kind, matchesKind(patterns, kind)]);
   assertEquals(found, MATCHES.map((row) => [...row]));
 });

@@ -18,9 +18,9 @@ type Case = readonly [
 type NextAttempt = Parameters<typeof nextAttempt>[0];
 
 const CASES: readonly Case[] = [
-  ["at once", 0, 0, [0, 0], { mayRetryImmediately: true }],
-  ["not at once: skipped", 0, 0, [1, 30 * SECOND]],
-  ["not at once counts for the first retry only", 1, 5, [1, 30 * SECOND]],
+  ["immediately", 0, 0, [0, 0], { mayRetryImmediately: true }],
+  ["not immediately: skipped", 0, 0, [1, 30 * SECOND]],
+  ["not immediately counts for the first retry only", 1, 5, [1, 30 * SECOND]],
   ["two slots passed, one attempt now", 1, MINUTE, [2, MINUTE]],
   ["just not passed", 2, MINUTE - 1, [2, MINUTE]],
   ["its jitter does not put off a slot that passed", 2, MINUTE, [2, MINUTE], { random: 0.9 }],
@@ -37,7 +37,7 @@ const CASES: readonly Case[] = [
     mayRetryImmediately: true,
     retryAfterMs: HOUR,
   }],
-  ["Retry-After, skipped at once", 0, 0, [1, HOUR], { retryAfterMs: HOUR }],
+  ["Retry-After, skipped immediately", 0, 0, [1, HOUR], { retryAfterMs: HOUR }],
   ["Retry-After puts off", 2, 40 * SECOND, [2, 160 * SECOND], { retryAfterMs: 2 * MINUTE }],
   ["Retry-After brings nothing forward", 3, MINUTE, [3, 5 * MINUTE], { retryAfterMs: SECOND }],
   ["Retry-After 0", 3, MINUTE, [3, 5 * MINUTE], { retryAfterMs: 0 }],

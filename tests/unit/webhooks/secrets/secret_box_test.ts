@@ -119,7 +119,7 @@ for (const length of [0, 16, 31, 33]) {
   });
 }
 
-Deno.test("without keys one is made beside the store, for its owner alone, and used again", async () => {
+Deno.test("without keys one is made next to the store, for its owner alone, and used again", async () => {
   await withKeyFile(async (keyFile, logger) => {
     const sealed = await (await SecretBox.open({ keyFile, logger })).seal(SECRET);
     assertEquals(logger.lines, [{ level: "info", message: KEY_MADE, fields: { file: keyFile } }]);
@@ -183,7 +183,7 @@ Deno.test("a key file that cannot be created is an error that names the alternat
   });
 });
 
-Deno.test("boxes that are opened at once get the same key, and one line tells of it", async () => {
+Deno.test("boxes that are opened at the same time get the same key, and one line tells of it", async () => {
   await withKeyFile(async (keyFile, logger) => {
     const boxes = await Promise.all(Array.from({ length: 20 }, () => SecretBox.open({ keyFile, logger })));
     assertEquals(new Set(boxes.map(({ keyId }) => keyId)).size, 1);

@@ -56,7 +56,7 @@ Deno.test("background work: it begins once the lock is had, and gives it back", 
   assertEquals([lock.taken, lock.released], [1, 1]);
 });
 
-Deno.test("background work: that another process holds the lock is told once", async () => {
+Deno.test("background work: that another process holds the lock is reported once", async () => {
   const lock = new Lock();
   const told: string[] = [];
   const onLockLost = (state: string) => void told.push(state);
@@ -76,7 +76,7 @@ Deno.test("background work: that another process holds the lock is told once", a
   assertEquals(told, ["Cannot keep the lock of the store: another process holds it"]);
 });
 
-Deno.test("background work: claims of whoever had the lock before are void", async () => {
+Deno.test("background work: claims of the previous holder of the lock are void", async () => {
   const lock = new Lock();
   await using bed = await WebhookBed.open({
     parts: { takeLock: lock.take, sender: { send: () => Promise.resolve({ status: 200 }) } },
@@ -199,7 +199,7 @@ Deno.test("background work: an event asks for deliveries to the endpoints that i
   await bed.post({ event: "a", data: {} });
   const state = async () => (await bed.call("GET", "/deliveries")).body.items[0]?.state;
   await until("the delivery", async () => await state() === "acknowledged");
-  assertEquals([new Set(wanted), looks], [new Set([id]), 1], "nobody looks at all endpoints for it");
+  assertEquals([new Set(wanted), looks], [new Set([id]), 1], "no look reads all endpoints for it");
 });
 
 Deno.test("background work: what a removal has left is gone on with, also of another process", async () => {
@@ -215,7 +215,7 @@ Deno.test("background work: what a removal has left is gone on with, also of ano
   await eventually(1_200, async () => (await bed.store.metrics(0)).deliveries.failed);
 });
 
-Deno.test("background work: claims of executions are prolonged before any that ended are taken back", async () => {
+Deno.test("background work: claims of executions are renewed before any that ended are taken back", async () => {
   const lock = new Lock();
   const calls: string[] = [];
   const gate = Promise.withResolvers<void>();
@@ -229,7 +229,7 @@ Deno.test("background work: claims of executions are prolonged before any that e
     store: (store) =>
       storeWith(store, [
         instead(renewExecutionClaims, (call) => {
-          calls.push("prolonged");
+          calls.push("renewed");
           return call();
         }),
         instead(voidClaims, (call, options) => {
@@ -248,6 +248,6 @@ Deno.test("background work: claims of executions are prolonged before any that e
   calls.length = 0;
   bed.clock.advance(5_000);
   await until("the next look", () => calls.includes("expired"));
-  assertEquals(calls, ["prolonged", "expired"]);
+  assertEquals(calls, ["renewed", "expired"]);
   gate.resolve();
 });

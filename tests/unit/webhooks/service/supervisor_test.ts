@@ -115,10 +115,14 @@ for (
     ["that takes too long", (_: Line, clock: FakeClock) => clock.advance(5_000), "starting"],
     ["that fails", (line: Line) => line.say({ type: "failed", reason: "no disk" }), "no disk"],
     ["that ends", (line: Line) => line.onerror?.(new ErrorEvent("error", { message: "boom" })), "boom"],
-    ["whose store is away", (line: Line) => line.say({ type: "waiting", reason: "nobody" }), "nobody"],
+    [
+      "whose store is unavailable",
+      (line: Line) => line.say({ type: "waiting", reason: "a reason" }),
+      "a reason",
+    ],
   ] as const
 ) {
-  Deno.test(`webhook worker supervisor: nobody waits longer for a first worker ${what}`, async () => {
+  Deno.test(`webhook worker supervisor: no start waits longer for a first worker ${what}`, async () => {
     const { supervisor, clock, line, health } = bed();
     supervisor.start();
     const early = supervisor.acceptTrigger(CALL);
@@ -149,7 +153,7 @@ Deno.test("webhook worker supervisor: not more calls wait for the first worker t
   assertEquals([...codes], ["shutting_down"]);
 });
 
-Deno.test("webhook worker supervisor: a worker that waits for its store holds nobody up, and is not replaced", async () => {
+Deno.test("webhook worker supervisor: a worker that waits for its store delays no start, and is not replaced", async () => {
   const { supervisor, clock, lines, line, health, log } = bed();
   supervisor.start();
   const told = () =>
@@ -166,7 +170,7 @@ Deno.test("webhook worker supervisor: a worker that waits for its store holds no
   await end(supervisor, line());
 });
 
-Deno.test("webhook worker supervisor: what its operator should know is told while all is well", async () => {
+Deno.test("webhook worker supervisor: what its operator should know is reported while all is healthy", async () => {
   const { supervisor, line, health } = readyBed();
   line().say({ type: "metrics", metrics: { ...METRICS, note: "the clock is off" } });
   line().say({ type: "metrics", metrics: { ...METRICS, note: "the clock is off", problem: "no disk" } });
@@ -204,7 +208,7 @@ Deno.test("webhook worker supervisor: a call waits for 10 seconds", async () => 
     line().say({ type: "metrics", metrics: METRICS });
   }
   assertEquals(codeOf(await waiting), AWAY);
-  // Its answer comes too late, and harms nobody.
+  // Its answer comes too late, and harms no call.
   void line().answer(OK);
   await end(supervisor, line());
   assertEquals(clock.waiting, 0);

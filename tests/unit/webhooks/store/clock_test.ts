@@ -6,14 +6,14 @@ import { RecordedLogger } from "../../../harness/recorded_logger.ts";
 
 const HOUR = 3_600_000;
 
-/** A machine whose wall clock can be set, and a database with a clock of its own. */
+/** A machine whose wall clock can be set, and a database with its own clock. */
 class Bed {
   readonly time = new FakeClock(1_000);
   readonly logger = new RecordedLogger();
   /** How far the clocks are ahead of the time that has passed. */
   wallAhead = 1_700_000_000_000;
   databaseAhead = 1_700_000_000_000;
-  /** How long a question and an answer are under way; without one the database is away. */
+  /** How long a question and an answer are under way; without one the database is unavailable. */
   trips: (readonly [question: number, answer: number] | undefined)[] = [];
   asked = 0;
   readonly machine: Clock = {
@@ -127,7 +127,7 @@ Deno.test("store clock: it follows a database whose clock is set, or that anothe
   await clock.close();
 });
 
-Deno.test("store clock: while the database is away it goes on by itself", async () => {
+Deno.test("store clock: while the database is unavailable it goes on by itself", async () => {
   const bed = new Bed();
   const clock = await bed.start();
   bed.trips = Array.from({ length: 20 }, () => undefined);
@@ -140,7 +140,7 @@ Deno.test("store clock: while the database is away it goes on by itself", async 
   await clock.close();
 });
 
-Deno.test("store clock: a machine that slept asks at once", async () => {
+Deno.test("store clock: a machine that slept asks immediately", async () => {
   const bed = new Bed();
   const clock = await bed.start();
   // `elapsed` stood still meanwhile, both wall clocks did not.
@@ -152,7 +152,7 @@ Deno.test("store clock: a machine that slept asks at once", async () => {
   await clock.close();
 });
 
-Deno.test("store clock: a wall clock that steps while the database is away asks once a second", async () => {
+Deno.test("store clock: a wall clock that steps while the database is unavailable asks once a second", async () => {
   const bed = new Bed();
   const clock = await bed.start();
   bed.trips = Array.from({ length: 20 }, () => undefined);
@@ -166,7 +166,7 @@ Deno.test("store clock: a wall clock that steps while the database is away asks 
   await clock.close();
 });
 
-Deno.test("store clock: a wall clock that is more than a minute off is told, once a minute", async () => {
+Deno.test("store clock: a wall clock that is more than a minute off is reported, once a minute", async () => {
   const bed = new Bed();
   bed.wallAhead += 60_000;
   const clock = await bed.start();

@@ -86,7 +86,7 @@ testCluster("one batch for each node, and the counts in the order of the hits", 
   assertEquals([await takeCounts(cache, []), await readCounts(cache, hits("k0"))], [[], [4]]);
 });
 
-testCluster("counts that came are told when one node of three fails", async ({ nodes, cache }) => {
+testCluster("counts that came are returned when one node of three fails", async ({ nodes, cache }) => {
   nodes.at("b:1").script = () => ["the connection was closed"];
   nodes.at("c:1").script = () => [7, "ERR value is not an integer or out of range"];
   assertEquals(await outcomesOf(takeHits(cache, hits("k0", "k1", "k2", "k5"))), [
@@ -207,7 +207,7 @@ testCluster("an opening node is waited for until the time-out", async ({ nodes, 
   assertEquals(nodes.at("e:1").asked, []);
 });
 
-Deno.test("kv cluster call: as many nodes as wanted are asked at the same time", async () => {
+Deno.test("kv cluster call: as many nodes as allowed are asked at the same time", async () => {
   for (const [parallelism, before] of [[0, 3], [1, 1], [2, 2], [7, 3]] as const) {
     const { nodes, cache } = await openCluster({ parallelism });
     const gates = ["a:1", "b:1", "c:1"].map((address) => {
@@ -242,7 +242,7 @@ testCluster("keys are removed where they are, one by one", async ({ nodes, cache
   assertEquals(error.message, 'Cannot query key-value cache "cluster": node "b:1": NOPERM no');
 });
 
-Deno.test("kv cluster call: closing ends whoever waits, and every timer", async () => {
+Deno.test("kv cluster call: closing ends all waits, and every timer", async () => {
   const { nodes, clock, cache } = await openCluster();
   nodes.at("a:1").script = () => ["MOVED 449 b:1"];
   nodes.at("b:1").script = () => undefined;

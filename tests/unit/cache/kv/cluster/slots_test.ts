@@ -21,7 +21,7 @@ const RANGES: Readonly<Record<string, { reply: unknown; ranges: unknown[] }>> = 
       { from: 8, to: 9, endpoint: { host: "kv-0.example", port: 7002 } },
     ],
   },
-  "a node without a name of its own is where the answer came from": {
+  "a node without its own name is where the answer came from": {
     reply: [[0, 1, ["", 7001]], [2, 3, [null, 7002]], [4, 5, ["?", 7003, "id", []]]],
     ranges: [
       { from: 0, to: 1, endpoint: { host: "10.0.0.1", port: 7001 } },
@@ -29,7 +29,7 @@ const RANGES: Readonly<Record<string, { reply: unknown; ranges: unknown[] }>> = 
       { from: 4, to: 5, endpoint: { host: "10.0.0.1", port: 7003 } },
     ],
   },
-  "a host name that is not known makes way for the address beside it": {
+  "a host name that is not known makes way for the address next to it": {
     reply: [[0, 1, ["?", 7001, "id", ["ip", "10.0.0.9"]]]],
     ranges: [{ from: 0, to: 1, endpoint: { host: "10.0.0.9", port: 7001 } }],
   },

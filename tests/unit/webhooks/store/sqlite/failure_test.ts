@@ -23,7 +23,7 @@ Deno.test("a full disk refuses what does not fit, loses nothing, and is over whe
     }
     assert(accepted.length > 3 && accepted.length < 200, `Expected some to fit, not ${accepted.length}`);
 
-    // One that does not fit takes nobody along who asked in the same turn, and reading goes on.
+    // One that does not fit fails no other of the same turn, and reading goes on.
     const answers = await Promise.all([
       store.write(cancelExecution, "none", NOW).then(() => "done", codeOf),
       store.write(acceptEvent, event({ body: new Uint8Array(64_000) }), { now: NOW }).then(
