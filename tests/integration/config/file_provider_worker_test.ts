@@ -95,7 +95,7 @@ class Port {
     this.#listener(new MessageEvent("message", { data }));
   }
 
-  /** For each load that was not as the one before, whether the worker had a low priority. */
+  /** For each load that was not as the previous one, whether the worker had a low priority. */
   get loads(): boolean[] {
     return this.sent.flatMap((message) => {
       if (message.type !== "load" || message.part.kind !== "end") return [];

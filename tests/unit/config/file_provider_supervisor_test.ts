@@ -12,7 +12,7 @@ import { FakeClock } from "../../harness/fake_clock.ts";
 import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { eventually } from "../../harness/until.ts";
 
-/** A worker that loads nothing of its own: a test says what it sends, and sees what it received. */
+/** A worker that loads no module: a test says what it sends, and sees what it received. */
 class RuleWorkerDouble implements RuleWorkerHandle {
   readonly received: ToRuleWorker["type"][] = [];
   isTerminated = false;
