@@ -1,4 +1,5 @@
 import { gunzipSync } from "node:zlib";
+import { strictText } from "./bytes.ts";
 import { byteLength } from "./exact_json.ts";
 
 /** Why a body is not read as text. */
@@ -95,23 +96,14 @@ function tooLarge(maxBytes: number): BodyTextProblem {
 }
 
 function textOf(bytes: Uint8Array, charset: string, maxBytes: number): string | BodyTextProblem {
-  let decoder: TextDecoder;
-  try {
-    decoder = new TextDecoder(charset, { fatal: true });
-  } catch {
-    return UNSUPPORTED_CHARSET;
+  const { text, problem } = strictText(bytes, charset);
+  if (problem === "unknown charset") return UNSUPPORTED_CHARSET;
+  if (text === undefined) {
+    const reason = `not valid ${charset === UTF8 ? "UTF-8" : charset}`;
+    return { kind: "malformed", field: "body", reason };
   }
-  try {
-    const text = decoder.decode(bytes);
-    // It is kept as UTF-8, in which a character may have more bytes.
-    return charset === UTF8 || byteLength(text) <= maxBytes ? text : tooLarge(maxBytes);
-  } catch {
-    return {
-      kind: "malformed",
-      field: "body",
-      reason: `not valid ${charset === UTF8 ? "UTF-8" : charset}`,
-    };
-  }
+  // It is kept as UTF-8, in which a character may have more bytes.
+  return charset === UTF8 || byteLength(text) <= maxBytes ? text : tooLarge(maxBytes);
 }
 
 /** The label of the charset of a body: by its byte order mark, as it is declared, or else `utf-8`. */

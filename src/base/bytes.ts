@@ -25,3 +25,23 @@ export async function collectBytes(
   }
   return joinBytes(parts);
 }
+
+/** A text, or why it cannot be decoded. */
+type StrictText =
+  | { readonly text: string; readonly problem?: undefined }
+  | { readonly text?: undefined; readonly problem: "unknown charset" | "malformed" };
+
+/** Decodes bytes of a charset without replacing any; a byte order mark is dropped. */
+export function strictText(bytes: Uint8Array, charset: string): StrictText {
+  let decoder: TextDecoder;
+  try {
+    decoder = new TextDecoder(charset, { fatal: true });
+  } catch {
+    return { problem: "unknown charset" };
+  }
+  try {
+    return { text: decoder.decode(bytes) };
+  } catch {
+    return { problem: "malformed" };
+  }
+}

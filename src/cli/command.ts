@@ -1,4 +1,4 @@
-import { collectBytes } from "../base/bytes.ts";
+import { collectBytes, strictText } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import { type Entry, parseDescriptorText } from "../ratelimit/request.ts";
@@ -77,12 +77,9 @@ export async function readBytes(
 
 /** The text of a file, or of standard input for `-`. */
 export async function readText(path: string, options: Pick<CommandOptions, "stdin">): Promise<string> {
-  const bytes = await readBytes(path, options);
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch (error) {
-    throw new CommandError(`Cannot read "${path}": not UTF-8`, { cause: error });
-  }
+  const { text } = strictText(await readBytes(path, options), "utf-8");
+  if (text === undefined) throw new CommandError(`Cannot read "${path}": not UTF-8`);
+  return text;
 }
 
 /** The lines of a file that are not empty, without the spaces around them. */

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { collectBytes } from "../base/bytes.ts";
+import { collectBytes, strictText } from "../base/bytes.ts";
 import { errorText } from "../base/error_text.ts";
 import { aborted } from "../base/wait.ts";
 import { integer } from "../settings/parsers.ts";
@@ -201,11 +201,7 @@ interface ReceivedDelivery {
 
 /** A delivery is UTF-8; other senders may send anything, such as an encoded body. */
 function textOfBody(body: Uint8Array): string {
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(body);
-  } catch {
-    return `(${body.byteLength} bytes that are not UTF-8)`;
-  }
+  return strictText(body, "utf-8").text ?? `(${body.byteLength} bytes that are not UTF-8)`;
 }
 
 function verdictText(verdict: Verdict): string {

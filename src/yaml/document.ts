@@ -13,6 +13,7 @@ import {
   type Node,
   Parser,
 } from "yaml";
+import { strictText } from "../base/bytes.ts";
 import type { ErrorCode, YAMLParseError } from "yaml";
 import { ProblemLog } from "./problem_log.ts";
 import { buildTree, tooDeep } from "./tree.ts";
@@ -38,11 +39,7 @@ const SYNTAX_TEXTS: Partial<Record<ErrorCode, string>> = {
 export function yamlText(bytes: Uint8Array<ArrayBuffer>): string | undefined {
   const mark = (bytes[0] ?? 0) << 8 | (bytes[1] ?? 0);
   const encoding = mark === 0xFFFE ? "utf-16le" : mark === 0xFEFF ? "utf-16be" : "utf-8";
-  try {
-    return new TextDecoder(encoding, { fatal: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
+  return strictText(bytes, encoding).text;
 }
 
 /** Options of `readYamlDocument`. */

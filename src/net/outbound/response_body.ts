@@ -7,6 +7,7 @@ import {
   inflateSync,
 } from "node:zlib";
 import { charsetOf } from "../../base/body_text.ts";
+import { strictText } from "../../base/bytes.ts";
 import { headerText, type ResponseHead, tokens } from "./response_head.ts";
 import { SendError } from "./send_error.ts";
 
@@ -161,16 +162,8 @@ export function textOfBody(bytes: Uint8Array<ArrayBuffer>, contentType: string):
   if (BINARY_TYPE.test(contentType)) return { problem: "is not text" };
   const charset = charsetOf(bytes, contentType);
   const label = SHOWN_LABEL.test(charset) ? charset : "declared charset";
-  let decoder: TextDecoder;
-  try {
-    decoder = new TextDecoder(charset, { fatal: true });
-  } catch {
-    return { problem: `has an unknown charset (${label})` };
-  }
-  try {
-    const text = decoder.decode(bytes);
-    return text.includes("\0") ? { problem: "is not text" } : { text };
-  } catch {
-    return { problem: `is not valid ${label}` };
-  }
+  const { text, problem } = strictText(bytes, charset);
+  if (problem === "unknown charset") return { problem: `has an unknown charset (${label})` };
+  if (text === undefined) return { problem: `is not valid ${label}` };
+  return text.includes("\0") ? { problem: "is not text" } : { text };
 }
