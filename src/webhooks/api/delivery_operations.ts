@@ -1,5 +1,4 @@
 import {
-  closedSchema,
   idSchema,
   objectSchema,
   schemaOf,
@@ -8,8 +7,9 @@ import {
 } from "../../base/json_schema.ts";
 import { DELIVERIES, DELIVERY_FIELDS, DELIVERY_PAUSE } from "../resources/delivery.ts";
 import { innerSchemas, recordSchema } from "./field_schemas.ts";
-import { listFields, listSchemas, pageAnswer } from "./list_query.ts";
+import { listFields } from "./list_query.ts";
 import type { AdministrationOperations } from "./operation.ts";
+import { EMPTY_BODY, listOperation, readOperation } from "./resource_operations.ts";
 
 /** The parameters of the list. */
 export const DELIVERY_LIST = listFields("deliveries", DELIVERIES.filters);
@@ -43,28 +43,18 @@ const EXAMPLE = {
   why: "delivered: the endpoint returned 2xx at 2026-11-22T02:44:50.301Z",
 };
 
-const EMPTY_BODY = { schema: closedSchema({}), example: {}, isOptional: true } as const;
 const PAUSE_ANSWER = {
   description: "Whether all deliveries are paused.",
   schema: recordSchema(DELIVERY_PAUSE),
   example: { paused: true, since: EXAMPLE_TIME, by: "admin" },
 };
 
+const SHOWN = { description: "The delivery.", schema: schemaOf("Delivery"), example: EXAMPLE };
+
 /** Operations of `/deliveries`. */
 export const DELIVERY_OPERATIONS = {
-  "GET /deliveries": {
-    id: "listDeliveries",
-    role: "read",
-    summary: "List deliveries",
-    query: listSchemas(DELIVERY_LIST),
-    answers: { 200: pageAnswer(schemaOf("Delivery"), EXAMPLE) },
-  },
-  "GET /deliveries/pause": {
-    id: "getDeliveryPause",
-    role: "read",
-    summary: "Show whether all deliveries are paused",
-    answers: { 200: PAUSE_ANSWER },
-  },
+  "GET /deliveries": listOperation(DELIVERIES, DELIVERY_LIST, schemaOf("Delivery"), EXAMPLE),
+  "GET /deliveries/pause": readOperation("getDeliveryPause", "Show whether all deliveries are paused", PAUSE_ANSWER),
   "POST /deliveries/pause": {
     id: "pauseDeliveries",
     role: "admin",
@@ -81,12 +71,7 @@ export const DELIVERY_OPERATIONS = {
     body: EMPTY_BODY,
     answers: { 200: { ...PAUSE_ANSWER, example: { paused: false } } },
   },
-  "GET /deliveries/:id": {
-    id: "getDelivery",
-    role: "read",
-    summary: "Show a delivery with its attempts",
-    answers: { 200: { description: "The delivery.", schema: schemaOf("Delivery"), example: EXAMPLE } },
-  },
+  "GET /deliveries/:id": readOperation("getDelivery", "Show a delivery with its attempts", SHOWN),
   "POST /deliveries/:id/resend": {
     id: "resendDelivery",
     role: "admin",

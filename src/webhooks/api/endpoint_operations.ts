@@ -17,8 +17,9 @@ import {
 } from "../resources/endpoint.ts";
 import { changeFields, newFields } from "../resources/field.ts";
 import { bodySchema, innerSchemas, onceSchema, recordSchema } from "./field_schemas.ts";
-import { listFields, listSchemas, pageAnswer } from "./list_query.ts";
+import { listFields } from "./list_query.ts";
 import type { AdministrationOperations } from "./operation.ts";
+import { listOperation, readOperation, removal } from "./resource_operations.ts";
 
 /** Deliveries that one call of `recover` opens again. */
 export const MAX_RECOVERED = 10_000;
@@ -89,19 +90,8 @@ export const ENDPOINT_OPERATIONS = {
       },
     },
   },
-  "GET /endpoints": {
-    id: "listEndpoints",
-    role: "read",
-    summary: "List endpoints",
-    query: listSchemas(ENDPOINT_LIST),
-    answers: { 200: pageAnswer(schemaOf("Endpoint"), EXAMPLE) },
-  },
-  "GET /endpoints/:id": {
-    id: "getEndpoint",
-    role: "read",
-    summary: "Show an endpoint",
-    answers: { 200: SHOWN },
-  },
+  "GET /endpoints": listOperation(ENDPOINTS, ENDPOINT_LIST, schemaOf("Endpoint"), EXAMPLE),
+  "GET /endpoints/:id": readOperation("getEndpoint", "Show an endpoint", SHOWN),
   "PATCH /endpoints/:id": {
     id: "updateEndpoint",
     role: "admin",
@@ -126,11 +116,8 @@ export const ENDPOINT_OPERATIONS = {
     },
   },
   "DELETE /endpoints/:id": {
-    id: "deleteEndpoint",
-    role: "admin",
-    summary: "Delete an endpoint",
+    ...removal("deleteEndpoint", "Delete an endpoint", "The endpoint was deleted."),
     description: "Its open deliveries fail with the reason `endpoint_deleted`.",
-    answers: { 204: { description: "The endpoint was deleted." } },
   },
   "POST /endpoints/:id/rotate": {
     id: "rotateEndpointSecret",

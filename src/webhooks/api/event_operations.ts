@@ -17,9 +17,10 @@ import {
 } from "../resources/event.ts";
 import { newFields } from "../resources/field.ts";
 import { bodySchema, onceSchema, recordSchema, sentSchemas } from "./field_schemas.ts";
-import { listFields, listSchemas, pageAnswer } from "./list_query.ts";
+import { listFields } from "./list_query.ts";
 import type { AdministrationOperations } from "./operation.ts";
 import { IDEMPOTENCY_KEY, REPLAY_HEADERS } from "./trigger_operations.ts";
+import { listOperation, readOperation, removal } from "./resource_operations.ts";
 
 /** The parameters of the list of events. */
 export const EVENT_LIST = listFields("events", EVENTS.filters);
@@ -62,43 +63,19 @@ export const EVENT_OPERATIONS = {
       },
     },
   },
-  "GET /event-keys": {
-    id: "listEventKeys",
-    role: "read",
-    summary: "List event keys",
-    query: listSchemas(EVENT_KEY_LIST),
-    answers: { 200: pageAnswer(schemaOf("EventKey"), EVENT_KEY) },
-  },
-  "DELETE /event-keys/:id": {
-    id: "deleteEventKey",
-    role: "admin",
-    summary: "Delete an event key",
-    answers: { 204: { description: "The event key was deleted." } },
-  },
-  "GET /events": {
-    id: "listEvents",
-    role: "read",
-    summary: "List events",
-    query: listSchemas(EVENT_LIST),
-    answers: { 200: pageAnswer(schemaOf("Event"), EVENT) },
-  },
-  "GET /events/:id": {
-    id: "getEvent",
-    role: "read",
-    summary: "Show an event with its payload",
-    answers: {
-      200: {
-        description: "The event.",
-        schema: {
-          allOf: [
-            schemaOf("Event"),
-            objectSchema({}, { data: openSchema("The payload; absent after it was erased.") }),
-          ],
-        },
-        example: { ...EVENT, data: { reply: "7" } },
-      },
+  "GET /event-keys": listOperation(EVENT_KEYS, EVENT_KEY_LIST, schemaOf("EventKey"), EVENT_KEY),
+  "DELETE /event-keys/:id": removal("deleteEventKey", "Delete an event key", "The event key was deleted."),
+  "GET /events": listOperation(EVENTS, EVENT_LIST, schemaOf("Event"), EVENT),
+  "GET /events/:id": readOperation("getEvent", "Show an event with its payload", {
+    description: "The event.",
+    schema: {
+      allOf: [
+        schemaOf("Event"),
+        objectSchema({}, { data: openSchema("The payload; absent after it was erased.") }),
+      ],
     },
-  },
+    example: { ...EVENT, data: { reply: "7" } },
+  }),
   "GET /events/:id/why": {
     id: "explainEvent",
     role: "read",
@@ -122,11 +99,8 @@ export const EVENT_OPERATIONS = {
     },
   },
   "DELETE /events/:id/payload": {
-    id: "eraseEventPayload",
-    role: "admin",
-    summary: "Erase the payload of an event",
+    ...removal("eraseEventPayload", "Erase the payload of an event", "The payload was erased."),
     description: "Its open deliveries fail with the reason `payload_erased`.",
-    answers: { 204: { description: "The payload was erased." } },
   },
 } as const satisfies AdministrationOperations;
 

@@ -1,5 +1,4 @@
 import {
-  closedSchema,
   idSchema,
   objectSchema,
   schemaOf,
@@ -8,8 +7,9 @@ import {
 import { AUDIT, AUDIT_FIELDS } from "../resources/audit_entry.ts";
 import { EXECUTION_DETAILS, EXECUTION_FIELDS, EXECUTIONS } from "../resources/execution.ts";
 import { innerSchemas, recordSchema } from "./field_schemas.ts";
-import { listFields, listSchemas, pageAnswer } from "./list_query.ts";
+import { listFields } from "./list_query.ts";
 import type { AdministrationOperations } from "./operation.ts";
+import { EMPTY_BODY, listOperation, readOperation } from "./resource_operations.ts";
 
 /** The parameters of the list of executions. */
 export const EXECUTION_LIST = listFields("executions", EXECUTIONS.filters);
@@ -41,32 +41,17 @@ const EXAMPLE = {
 
 /** Operations of `/executions`. */
 export const EXECUTION_OPERATIONS = {
-  "GET /executions": {
-    id: "listExecutions",
-    role: "read",
-    summary: "List executions",
-    query: listSchemas(EXECUTION_LIST),
-    answers: { 200: pageAnswer(schemaOf("Execution"), EXAMPLE) },
-  },
-  "GET /executions/:id": {
-    id: "getExecution",
-    role: "read",
-    summary: "Show an execution with its input and steps",
-    answers: {
-      200: {
-        description: "The execution.",
-        schema: {
-          allOf: [schemaOf("Execution"), recordSchema(EXECUTION_DETAILS)],
-        },
-        example: { ...EXAMPLE, input: { id: "1001", total: 99.9 } },
-      },
-    },
-  },
+  "GET /executions": listOperation(EXECUTIONS, EXECUTION_LIST, schemaOf("Execution"), EXAMPLE),
+  "GET /executions/:id": readOperation("getExecution", "Show an execution with its input and steps", {
+    description: "The execution.",
+    schema: { allOf: [schemaOf("Execution"), recordSchema(EXECUTION_DETAILS)] },
+    example: { ...EXAMPLE, input: { id: "1001", total: 99.9 } },
+  }),
   "POST /executions/:id/cancel": {
     id: "cancelExecution",
     role: "admin",
     summary: "Cancel an execution after its current step",
-    body: { schema: closedSchema({}), example: {}, isOptional: true },
+    body: EMPTY_BODY,
     answers: {
       202: {
         description: "The cancellation was requested.",
@@ -80,20 +65,12 @@ export const EXECUTION_OPERATIONS = {
 
 /** Operations of `/audit`. */
 export const AUDIT_OPERATIONS = {
-  "GET /audit": {
-    id: "listAudit",
-    role: "read",
-    summary: "List entries of the audit log",
-    query: listSchemas(AUDIT_LIST),
-    answers: {
-      200: pageAnswer(schemaOf("AuditEntry"), {
-        id: "b7a9d2a8-0a53-4f0c-9b8e-6f2f1de8c0aa",
-        at: EXAMPLE_TIME,
-        actor: "admin",
-        action: "trigger.created",
-        object: "trigger:fe019132-4f4e-4b4e-b21b-826c5921980a",
-        details: { name: "order-intake", workflow: "order-intake" },
-      }),
-    },
-  },
+  "GET /audit": listOperation(AUDIT, AUDIT_LIST, schemaOf("AuditEntry"), {
+    id: "b7a9d2a8-0a53-4f0c-9b8e-6f2f1de8c0aa",
+    at: EXAMPLE_TIME,
+    actor: "admin",
+    action: "trigger.created",
+    object: "trigger:fe019132-4f4e-4b4e-b21b-826c5921980a",
+    details: { name: "order-intake", workflow: "order-intake" },
+  }),
 } as const satisfies AdministrationOperations;

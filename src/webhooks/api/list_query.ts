@@ -1,16 +1,9 @@
-import {
-  type JsonSchema,
-  listSchema,
-  objectSchema,
-  type SchemaProperties,
-  textSchema,
-} from "../../base/json_schema.ts";
+import type { SchemaProperties } from "../../base/json_schema.ts";
 import { cursorPattern, type ListName } from "../model/cursor.ts";
 import type { Fields } from "../resources/field.ts";
 import type { ListOptions, Operation, Page } from "../store/store.ts";
 import { readFields } from "./field_reader.ts";
 import { sentSchemas } from "./field_schemas.ts";
-import type { OperationAnswer } from "./operation.ts";
 import { invalidField } from "./problem.ts";
 import { type AdministrationHandler, jsonAnswer, type RoutedCall } from "./route.ts";
 
@@ -46,14 +39,6 @@ export function listFields(list: ListName, filters: Fields): Fields {
 export function listSchemas(fields: Fields): SchemaProperties {
   const { limit = {}, ...others } = sentSchemas(fields);
   return { ...others, limit: { ...limit, default: DEFAULT_LIMIT } };
-}
-
-/** The answer of a list. */
-export function pageAnswer(item: JsonSchema, example: unknown): OperationAnswer {
-  const schema = objectSchema({ items: listSchema(item, "The newest first.") }, {
-    nextCursor: textSchema("The `cursor` of the next page; absent on the last page."),
-  });
-  return { description: "A page of records.", schema, example: { items: [example] } };
 }
 
 /** The query of a call; throws a `WebhookRefusal` that names a repeated parameter. */

@@ -26,7 +26,7 @@ export interface Operation {
 }
 
 /** An operation that the token of an administrator opens. */
-interface AdministrationOperation extends Operation {
+export interface AdministrationOperation extends Operation {
   /** The role that it requires: `read` for one that changes nothing and shows no secret. */
   readonly role: AdministratorRole;
 }

@@ -17,9 +17,10 @@ import {
 } from "../resources/trigger.ts";
 import { MAX_KEY_LENGTH } from "./calls.ts";
 import { bodySchema, innerSchemas, onceSchema, recordSchema, sentSchemas } from "./field_schemas.ts";
-import { listFields, listSchemas, pageAnswer } from "./list_query.ts";
+import { listFields } from "./list_query.ts";
 import type { AdministrationOperations, OperationAnswer, Operations } from "./operation.ts";
 import { verificationSchemas } from "./trigger_verification.ts";
+import { listOperation, readOperation, removal } from "./resource_operations.ts";
 
 /** The parameters of the list. */
 export const TRIGGER_LIST = listFields("triggers", TRIGGERS.filters);
@@ -110,19 +111,8 @@ export const TRIGGER_OPERATIONS = {
     },
     problems: ["name_taken"],
   },
-  "GET /triggers": {
-    id: "listTriggers",
-    role: "read",
-    summary: "List triggers",
-    query: listSchemas(TRIGGER_LIST),
-    answers: { 200: pageAnswer(schemaOf("Trigger"), EXAMPLE) },
-  },
-  "GET /triggers/:id": {
-    id: "getTrigger",
-    role: "read",
-    summary: "Show a trigger",
-    answers: { 200: SHOWN },
-  },
+  "GET /triggers": listOperation(TRIGGERS, TRIGGER_LIST, schemaOf("Trigger"), EXAMPLE),
+  "GET /triggers/:id": readOperation("getTrigger", "Show a trigger", SHOWN),
   "PATCH /triggers/:id": {
     id: "updateTrigger",
     role: "admin",
@@ -130,12 +120,7 @@ export const TRIGGER_OPERATIONS = {
     body: { schema: schemaOf("TriggerChange"), example: { enabled: false } },
     answers: { 200: SHOWN },
   },
-  "DELETE /triggers/:id": {
-    id: "deleteTrigger",
-    role: "admin",
-    summary: "Delete a trigger",
-    answers: { 204: { description: "The trigger was deleted." } },
-  },
+  "DELETE /triggers/:id": removal("deleteTrigger", "Delete a trigger", "The trigger was deleted."),
   "POST /triggers/:id/call": {
     id: "testTrigger",
     summary: "Call a trigger without its key",
@@ -169,18 +154,8 @@ export const TRIGGER_OPERATIONS = {
       },
     },
   },
-  "DELETE /triggers/:id/keys/:keyId": {
-    id: "revokeTriggerKey",
-    role: "admin",
-    summary: "Revoke a key of a trigger",
-    answers: { 204: { description: "The key was revoked." } },
-  },
-  "DELETE /triggers/:id/secrets/:secretId": {
-    id: "revokeTriggerSecret",
-    role: "admin",
-    summary: "Revoke a secret of a trigger",
-    answers: { 204: { description: "The secret was revoked." } },
-  },
+  "DELETE /triggers/:id/keys/:keyId": removal("revokeTriggerKey", "Revoke a key of a trigger", "The key was revoked."),
+  "DELETE /triggers/:id/secrets/:secretId": removal("revokeTriggerSecret", "Revoke a secret of a trigger", "The secret was revoked."),
 } as const satisfies AdministrationOperations;
 
 /** The call of a trigger. */

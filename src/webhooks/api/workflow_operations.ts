@@ -13,6 +13,7 @@ import {
 import { STEP_KINDS } from "../resources/execution.ts";
 import { listSchemas, pageFields } from "./list_query.ts";
 import type { AdministrationOperations } from "./operation.ts";
+import { readOperation } from "./resource_operations.ts";
 
 /** Most problems of a workflow in an answer. */
 export const MAX_SHOWN_PROBLEMS = 50;
@@ -107,10 +108,9 @@ export const WORKFLOW_OPERATIONS = {
       },
     },
   },
-  "GET /workflows/:id": {
-    id: "getWorkflow",
-    summary: "Show a workflow with its steps, triggers and errors",
-    role: "read",
-    answers: { 200: { description: "The workflow.", schema: schemaOf("Workflow"), example: EXAMPLE } },
-  },
+  "GET /workflows/:id": readOperation("getWorkflow", "Show a workflow with its steps, triggers and errors", {
+    description: "The workflow.",
+    schema: schemaOf("Workflow"),
+    example: EXAMPLE,
+  }),
 } as const satisfies AdministrationOperations;

@@ -58,6 +58,7 @@ export const AUDIT_FIELDS = {
 export const AUDIT: Resource = {
   list: "audit",
   noun: "entry",
+  items: "entries of the audit log",
   fields: AUDIT_FIELDS,
   filters: {
     event: {

@@ -72,6 +72,8 @@ export interface Resource {
   readonly list: string;
   /** One of them, in words. */
   readonly noun: string;
+  /** Several of them, in words, when that is not the name of the list. */
+  readonly items?: string;
   readonly fields: Fields;
   /** Parameters that narrow its list, in addition to the times. */
   readonly filters: Fields;
