@@ -16,7 +16,7 @@ export interface Ran {
 }
 
 /** Options of a run of a command. */
-export interface RunOptions {
+interface RunOptions {
   readonly environment?: Readonly<Record<string, string>>;
   readonly stdin?: string;
   readonly stop?: AbortSignal;

@@ -28,8 +28,7 @@ const IDLE_TIMEOUT_MS = 8_000;
 export class LiveStream {
   readonly #options: LiveStreamOptions;
   #isHidden = false;
-  #isStopped = false;
-  #isRefused = false;
+  #kind: LiveState["kind"] = "connecting";
   #token: string | undefined;
   #failures = 0;
   #round: AbortController | undefined;
@@ -41,13 +40,11 @@ export class LiveStream {
 
   /** Connects now: at first, after a token was given, or instead of waiting. */
   start(): void {
-    this.#isStopped = false;
     this.#failures = 0;
     this.#connect();
   }
 
   stop(): void {
-    this.#isStopped = true;
     this.#disconnect({ kind: "stopped" });
   }
 
@@ -56,13 +53,13 @@ export class LiveStream {
     if (isHidden === this.#isHidden) return;
     this.#isHidden = isHidden;
     // A rejected stream waits for a token.
-    if (!this.#isStopped && !this.#isRefused) this.#connect();
+    if (this.#kind !== "stopped" && this.#kind !== "refused") this.#connect();
   }
 
   /** A stream ends with the token that opened it. */
   followSession(): void {
     const { session } = this.#options;
-    if (this.#isRefused) {
+    if (this.#kind === "refused") {
       if (session.tokenFor("live") !== undefined) this.start();
     } else if (this.#round !== undefined && this.#token !== undefined && !session.holds(this.#token)) {
       this.start();
@@ -83,7 +80,7 @@ export class LiveStream {
   #disconnect(state: LiveState): void {
     this.#round?.abort();
     this.#round = undefined;
-    this.#isRefused = state.kind === "refused";
+    this.#kind = state.kind;
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
     this.#options.onState(state);
@@ -109,7 +106,7 @@ export class LiveStream {
       this.#disconnect({ kind: "refused" });
       session.reject("live", token);
       // Another token was given in the meantime.
-      if (this.#isRefused && session.tokenFor("live") !== undefined) this.start();
+      if (this.#kind === "refused" && session.tokenFor("live") !== undefined) this.start();
       return;
     }
     if (response.status === 503) throw new StreamEnd("too many pages are open");

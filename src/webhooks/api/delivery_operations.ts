@@ -54,7 +54,11 @@ const SHOWN = { description: "The delivery.", schema: schemaOf("Delivery"), exam
 /** Operations of `/deliveries`. */
 export const DELIVERY_OPERATIONS = {
   "GET /deliveries": listOperation(DELIVERIES, DELIVERY_LIST, schemaOf("Delivery"), EXAMPLE),
-  "GET /deliveries/pause": readOperation("getDeliveryPause", "Show whether all deliveries are paused", PAUSE_ANSWER),
+  "GET /deliveries/pause": readOperation(
+    "getDeliveryPause",
+    "Show whether all deliveries are paused",
+    PAUSE_ANSWER,
+  ),
   "POST /deliveries/pause": {
     id: "pauseDeliveries",
     role: "admin",

@@ -1,9 +1,4 @@
-import {
-  idSchema,
-  objectSchema,
-  schemaOf,
-  type SchemaProperties,
-} from "../../base/json_schema.ts";
+import { idSchema, objectSchema, schemaOf, type SchemaProperties } from "../../base/json_schema.ts";
 import { AUDIT, AUDIT_FIELDS } from "../resources/audit_entry.ts";
 import { EXECUTION_DETAILS, EXECUTION_FIELDS, EXECUTIONS } from "../resources/execution.ts";
 import { innerSchemas, recordSchema } from "./field_schemas.ts";

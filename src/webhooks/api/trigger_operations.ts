@@ -154,8 +154,16 @@ export const TRIGGER_OPERATIONS = {
       },
     },
   },
-  "DELETE /triggers/:id/keys/:keyId": removal("revokeTriggerKey", "Revoke a key of a trigger", "The key was revoked."),
-  "DELETE /triggers/:id/secrets/:secretId": removal("revokeTriggerSecret", "Revoke a secret of a trigger", "The secret was revoked."),
+  "DELETE /triggers/:id/keys/:keyId": removal(
+    "revokeTriggerKey",
+    "Revoke a key of a trigger",
+    "The key was revoked.",
+  ),
+  "DELETE /triggers/:id/secrets/:secretId": removal(
+    "revokeTriggerSecret",
+    "Revoke a secret of a trigger",
+    "The secret was revoked.",
+  ),
 } as const satisfies AdministrationOperations;
 
 /** The call of a trigger. */

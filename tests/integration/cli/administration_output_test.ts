@@ -177,7 +177,10 @@ stages:
       items: [
         { id: "a", state: "valid", triggerCount: 1, loadedAt: "now", file: "w/a.yaml", problems: [] },
         {
-          ...{ id: "b.yaml", state: "invalid", triggerCount: 0, file: "w/b.yaml" },
+          id: "b.yaml",
+          state: "invalid",
+          triggerCount: 0,
+          file: "w/b.yaml",
           problems: [
             { severity: "error", at: "w/b.yaml:3:1", path: "steps[0]", text: "no\u001b[31m" },
             { severity: "error", at: "w/b.yaml", path: "", text: "unreadable" },
@@ -195,7 +198,9 @@ b.yaml  invalid  0             -         w/b.yaml
   "a workflow has its errors in full below its steps": {
     line: "workflows show a",
     answer: JSON.stringify({
-      ...{ id: "a", state: "outdated", steps: [{ name: "one", kind: "set" }] },
+      id: "a",
+      state: "outdated",
+      steps: [{ name: "one", kind: "set" }],
       problems: [{ severity: "error", at: "w/a.yaml:1:2", path: "", text: "x".repeat(70) }],
     }),
     stdout: "id     a\nstate  outdated\n\nsteps:\n  name  kind\n  one   set\n",

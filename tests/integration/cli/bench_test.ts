@@ -30,8 +30,14 @@ Deno.test("bench makes real calls: the service counts each of them", async () =>
   assertEquals([code, stderr], [0, `Calling ${weir.grpcAddress} for 0 s + 1 s: 2 x 4 calls\n`]);
   const { calls, seconds, callsPerSecond, generatorBusy, latencyMs, histogram, ...others } = report;
   assertEquals(others, {
-    ...{ address: weir.grpcAddress, domain: "bench", connections: 2, inFlight: 4, keys: 20, rate: null },
-    ...{ isInterrupted: false, errors: {} },
+    address: weir.grpcAddress,
+    domain: "bench",
+    connections: 2,
+    inFlight: 4,
+    keys: 20,
+    rate: null,
+    isInterrupted: false,
+    errors: {},
     decisions: { UNKNOWN: 0, OK: calls, OVER_LIMIT: 0, withoutLimit: 0 },
   });
   assert(calls > 0 && Math.abs(callsPerSecond * seconds - calls) < 0.01, stdout);

@@ -50,7 +50,7 @@ const CASES: Readonly<Record<string, Case>> = {
   },
 };
 
-/** Why a connection to a server failed, by who connects. */
+/** The error of a connection to a server, by who connects. */
 const CLIENTS: Readonly<Record<string, (port: number, caFile: string) => Promise<string>>> = {
   async client(port, caFile) {
     const call = ["--domain", "a", "--descriptors", "a=b", "--timeout", "60s"];
@@ -59,8 +59,12 @@ const CLIENTS: Readonly<Record<string, (port: number, caFile: string) => Promise
   },
   xds(port, caFile) {
     const target = {
-      ...{ url: `localhost:${port}`, headers: new Map(), tls: { ca: caFile }, maxMessageBytes: 1_000 },
-      ...{ clock: systemClock, logger: new RecordedLogger() },
+      url: `localhost:${port}`,
+      headers: new Map(),
+      tls: { ca: caFile },
+      maxMessageBytes: 1_000,
+      clock: systemClock,
+      logger: new RecordedLogger(),
     };
     return new Promise((resolve) => void openXdsStream(target, { onMessage() {}, onEnd: resolve }));
   },
@@ -79,7 +83,11 @@ const CLIENTS: Readonly<Record<string, (port: number, caFile: string) => Promise
   },
   async kv(port, authorityFile) {
     const address = parseKvAddress("single", `rediss://localhost:${port}`, {
-      ...{ socketType: "tcp", auth: undefined, sentinelAuth: undefined, tls: true, setting: "KV_URL" },
+      socketType: "tcp",
+      auth: undefined,
+      sentinelAuth: undefined,
+      tls: true,
+      setting: "KV_URL",
     });
     const tls = { settings: "KV_TLS", authorityFile } as const;
     const shared = { timeoutMs: 60_000, clock: systemClock, random: Math.random };

@@ -3,7 +3,7 @@ import { type Ran, ran } from "../../harness/administration_fixture.ts";
 /** A receiver that runs. */
 export interface Receiver {
   readonly url: string;
-  /** What it printed so far. */
+  /** The output so far. */
   readonly lines: readonly string[];
 }
 

@@ -32,7 +32,7 @@ function printed(lines: readonly string[], delivery: string): AbortSignal {
   return seen.signal;
 }
 
-/** What a delivery may differ in. */
+/** Parts of a delivery that differ between tests. */
 interface Difference {
   readonly method?: string;
   readonly body?: string | Uint8Array;
@@ -78,8 +78,12 @@ Deno.test("weir webhooks listen: prints each delivery as a line of JSON, and not
   assertEquals(stdout.trimEnd().split("\n").map((line) => JSON.parse(line)), [
     { ...one, times: 1, verified: true, response: 503, body: BODY },
     {
-      ...{ ...one, times: 2, verified: false, problem: "the signature matches no secret" },
-      ...{ response: 200, body: "{}" },
+      ...one,
+      times: 2,
+      verified: false,
+      problem: "the signature matches no secret",
+      response: 200,
+      body: "{}",
     },
   ]);
   assertMatch(stderr, /^Listening on http:\/\/127\.0\.0\.1:\d+\nEnded: 2 received, 1 verified\n$/);

@@ -235,7 +235,7 @@ interface Refusal {
   readonly detail: string;
 }
 
-/** Why a request is refused; undefined if it is accepted, or would be in another state. */
+/** The reason why a request is refused; undefined if it is accepted, or would be in another state. */
 async function refusalOf(
   service: OpenApiService,
   { method }: PlacedOperation,

@@ -140,7 +140,7 @@ Deno.test("more streams than are allowed are refused, until one of them ends", a
   await Promise.all([readers[1]?.cancel(), third.cancel()]);
 });
 
-/** Where a browser says that a request comes from, and the answer. */
+/** The origin that a browser reports for a request, and the answer. */
 const SITES: Readonly<Record<string, number>> = {
   "same-origin": 200,
   "none": 200,

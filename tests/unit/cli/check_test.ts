@@ -25,7 +25,7 @@ const SHARED = {
     "- {key: k, value: '*.png', share_threshold: true}\n- {key: k, value: plain, share_threshold: true}\n",
 };
 
-/** What other services read, and Weir does not. */
+/** Fields of other services that Weir does not read. */
 const MOVED = {
   "a.yaml": "domain: a\ndescriptors:\n- key: k\n  descriptors:\n  - key: us*r\n    value: v*\n",
   "team/b.yaml": "domain: b\ndescriptors: []\n",
@@ -60,7 +60,7 @@ const NOT_IN_MEMCACHED =
 const VALID = "valid: 1 file with rules, 1 domain, 0 errors, 0 warnings";
 
 interface Case {
-  /** What follows the name of the command; the folder alone when absent. */
+  /** Arguments of the command; the folder alone when absent. */
   readonly line?: string;
   readonly files: Readonly<Record<string, string>>;
   readonly environment?: Readonly<Record<string, string>>;

@@ -42,7 +42,7 @@ Every command has --help.
 
 const USED_WRONGLY = `Cannot run "serve": expected "weir serve [flags]"\n\n${SERVE_USAGE}`;
 
-/** What is printed in full. */
+/** Texts that are compared in full. */
 const PRINTED: Readonly<Record<string, Ran>> = {
   "serve -help": { code: 0, stdout: SERVE_USAGE, stderr: "" },
   "serve --help": { code: 0, stdout: SERVE_USAGE, stderr: "" },

@@ -53,8 +53,11 @@ environment: valid: 1 setting, 0 errors, 1 warning
   "aliases, which are no warnings": {
     flags: "--strict",
     environment: {
-      ...{ BACKEND_TYPE: "redis", REDIS_URL: "a:1", REDIS_AUTH: TOKEN },
-      ...{ KV_TYPE: "single", REDIS_TYPE: "cluster" },
+      BACKEND_TYPE: "redis",
+      REDIS_URL: "a:1",
+      REDIS_AUTH: TOKEN,
+      KV_TYPE: "single",
+      REDIS_TYPE: "cluster",
     },
     code: 0,
     stdout: `setting       value     source

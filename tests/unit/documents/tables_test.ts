@@ -1,4 +1,4 @@
-/** How the names of reference tables are found. */
+/** Names of reference tables are found in the pages that mention them. */
 import { assertEquals } from "#assert";
 import { mentionProblems, rowProblems, strayRows } from "../../harness/document_tables.ts";
 import { documentPages, readPage } from "../../harness/documents.ts";
@@ -30,7 +30,9 @@ Deno.test("a name without a row, with several rows, or with a row elsewhere is f
 
 Deno.test("a page that mentions a name without a link to its reference is found", () => {
   const reference = {
-    ...{ kind: "setting", names: ["PORT"], pages: ["docs/settings.md"] },
+    kind: "setting",
+    names: ["PORT"],
+    pages: ["docs/settings.md"],
     nameOf: (code: string) => code.replace(/=.*/, ""),
   };
   const pages = [

@@ -59,7 +59,7 @@ nobody is told, 2026-01-31
   ]);
 });
 
-/** What in the prose of a page breaks the style, each as a line to print. */
+/** Violations of the style in the prose of a page, each as a line to print. */
 function wordProblems(page: Page): string[] {
   const dates = DATED.includes(page.path) ? [] : [DATE];
   const words = [PRIVATE_WORDS, MORE_WORDS, ...dates].flatMap((pattern) => [...page.prose.matchAll(pattern)]);

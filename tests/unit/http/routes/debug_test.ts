@@ -64,7 +64,7 @@ const LINK = { "sec-fetch-mode": "navigate", "sec-fetch-dest": "document" };
 const FRAME = { "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe" };
 const IMAGE = { "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image" };
 
-/** What a browser says of a request, and the answer: pages of other sites may link to the debug port, and no more. */
+/** Headers that a browser sends about a request, and the answer: pages of other sites may link to the debug port, and no more. */
 const SITES: readonly (readonly [headers: Record<string, string>, status: number])[] = [
   [{ "sec-fetch-site": "cross-site", ...IMAGE }, 403],
   [{ "sec-fetch-site": "same-site", ...IMAGE }, 403],

@@ -41,9 +41,8 @@ class Bed implements AsyncDisposable {
     const { clock } = this;
     const hit = { key: KEY, addend: 3, windowEnd: 1_700_000_040, expiresInSeconds: 60, perSecond: false };
     takeCounts(this.cache, [hit]);
-    const explainer = new LiveCounters({
-      ...{ rules, cache, clock, policy: PLAIN_POLICY, fallback: undefined },
-    });
+    const counted = { rules, cache, clock, policy: PLAIN_POLICY, fallback: undefined };
+    const explainer = new LiveCounters(counted);
     const given = { debugToken: undefined, administrators: NO_ADMINISTRATORS, ...tokens };
     const routes = [explainRoute({ explainer, ...given })];
     this.served = new HandledHttp(debugHandler({ token: given.debugToken, routes }));

@@ -72,8 +72,10 @@ const READABLE: readonly (readonly [name: string, text: string, expected: RateLi
     {
       domain: "",
       descriptors: [{
-        ...{ entries: [], limit: { requestsPerUnit: 4_294_967_295, unit: "SECOND" } },
-        ...{ hitsAddend: 0, isNegativeHits: false },
+        entries: [],
+        limit: { requestsPerUnit: 4_294_967_295, unit: "SECOND" },
+        hitsAddend: 0,
+        isNegativeHits: false,
       }],
       hitsAddend: 1,
     },

@@ -2,7 +2,7 @@ import type { Seen } from "../../../harness/webhook_service_fixture.ts";
 import { PROBLEM_CODES } from "../../../../src/webhooks/api/problem_codes.ts";
 import { type WebhookProblem, WebhookRefusal } from "../../../../src/webhooks/api/problem.ts";
 
-/** Why it is refused, and with which status; throws when it is not. */
+/** The detail and the status of its refusal; throws if it is not refused. */
 export async function refusalOf(run: () => unknown): Promise<WebhookProblem & { readonly status: number }> {
   try {
     await run();
