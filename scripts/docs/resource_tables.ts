@@ -1,11 +1,10 @@
 import { ADMINISTRATION_COMMANDS } from "../../src/cli/administration_table.ts";
-import { ENDPOINT_LIST } from "../../src/webhooks/api/endpoint_operations.ts";
 import { AUDIT } from "../../src/webhooks/resources/audit_entry.ts";
 import { DELIVERIES } from "../../src/webhooks/resources/delivery.ts";
 import { ENDPOINT_FIELDS } from "../../src/webhooks/resources/endpoint.ts";
 import { EVENTS } from "../../src/webhooks/resources/event.ts";
 import { EXECUTIONS } from "../../src/webhooks/resources/execution.ts";
-import { type Field, type Fields, newFields } from "../../src/webhooks/resources/field.ts";
+import { type Field, type Fields, LIST_PARAMETERS, newFields } from "../../src/webhooks/resources/field.ts";
 import { TRIGGER_VERIFICATION } from "../../src/webhooks/resources/trigger.ts";
 import { type GeneratedPage, pagePart, table } from "./generated_page.ts";
 
@@ -76,7 +75,7 @@ function parameterTable(): string {
   const filters = [EVENTS, DELIVERIES, EXECUTIONS, AUDIT].flatMap((resource) => {
     return Object.entries(resource.filters).map(([name, field]) => [name, resource.list, field] as const);
   });
-  const common = Object.entries(ENDPOINT_LIST).map(([name, field]) => [name, "all", field] as const);
+  const common = Object.entries(LIST_PARAMETERS).map(([name, field]) => [name, "all", field] as const);
   const rows = [...common, ...filters].map(([name, list, field]) => {
     return [`\`${name}\``, list, field.words, valuesCell(field)];
   });

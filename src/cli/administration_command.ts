@@ -1,12 +1,11 @@
-import { changeFields, type Fields, newFields, type Resource } from "../webhooks/resources/field.ts";
 import {
-  booleanFlag,
-  type CallFlag,
-  type CallFlags,
-  clearingFlags,
-  flagsOf,
-  readMoment,
-} from "./administration_flags.ts";
+  changeFields,
+  type Fields,
+  LIST_PARAMETERS,
+  newFields,
+  type Resource,
+} from "../webhooks/resources/field.ts";
+import { booleanFlag, type CallFlags, clearingFlags, flagsOf } from "./administration_flags.ts";
 import type { Command } from "./command.ts";
 
 /** The form in which an answer is printed for people. */
@@ -45,21 +44,8 @@ const SWITCHES = {
   enable: booleanFlag("enabled", "enable it"),
   disable: booleanFlag("enabled", "disable it", false),
 };
-const SINCE = queryFlag(
-  "since",
-  "TIME",
-  "only records from this time on, such as 2026-01-31T12:00:00Z, or 24h for 24 hours ago",
-);
-const UNTIL = queryFlag("until", "TIME", "only records before this time, in the same forms");
 /** The flags of the pages of a list. */
-export const PAGE_FLAGS: CallFlags = {
-  limit: queryFlag("limit", "N", "maximum number of records on a page, up to 200 (default 50)"),
-  cursor: queryFlag("cursor", "CURSOR", "start of the page, as printed with the previous page"),
-};
-
-function queryFlag(field: string, value: string, doc: string): CallFlag {
-  return { into: "query", field, value, doc, ...(value === "TIME" ? { read: readMoment } : {}) };
-}
+export const PAGE_FLAGS = flagsOf({ limit: LIST_PARAMETERS.limit, cursor: LIST_PARAMETERS.cursor }, "query");
 
 /** `GET /<list>`: a page of a list. */
 export function list({ list, filters, columns }: Resource): AdministrationCommand {
@@ -69,7 +55,7 @@ export function list({ list, filters, columns }: Resource): AdministrationComman
     doc: `list ${list.replace("-", " ")}, newest first`,
     method: "GET",
     path: `/${list}`,
-    flags: { ...flagsOf(filters, "query"), since: SINCE, until: UNTIL, ...PAGE_FLAGS },
+    flags: flagsOf({ ...filters, ...LIST_PARAMETERS }, "query"),
     shown: { as: "list", columns },
   };
 }

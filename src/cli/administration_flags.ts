@@ -62,6 +62,7 @@ const FLAG_TYPES: Partial<Record<FieldType, FlagType>> = {
   milliseconds: { value: "DURATION", read: readMilliseconds },
   seconds: { value: "DURATION", read: readSeconds },
   id: { value: "ID" },
+  time: { value: "TIME", read: readMoment },
   moment: { value: "TIME", read: readMoment },
   delay: { value: "DURATION", read: readDurationText },
   kind: { value: "KIND" },
@@ -180,7 +181,7 @@ function readDurationText([text = ""]: readonly string[]): string {
 }
 
 /** A time in RFC 3339, or how long ago it was. */
-export function readMoment([text = ""]: readonly string[], now: number): string {
+function readMoment([text = ""]: readonly string[], now: number): string {
   const time = parseMoment(text, now);
   if (time !== undefined) return timeText(time);
   throw new FlagError("expected a time such as 2026-01-31T12:00:00Z, or how long ago it was, such as 24h");

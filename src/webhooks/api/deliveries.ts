@@ -1,12 +1,12 @@
 import { isOpen } from "../model/delivery.ts";
 import type { Attempt, Delivery, Endpoint } from "../model/records.ts";
-import { DELIVERY_FIELDS, DELIVERY_PAUSE } from "../resources/delivery.ts";
+import { DELIVERIES, DELIVERY_FIELDS, DELIVERY_PAUSE } from "../resources/delivery.ts";
 import * as deliveries from "../store/operations/deliveries.ts";
 import { failuresOf } from "../store/operations/endpoint_health.ts";
 import { findEndpoint } from "../store/operations/endpoints.ts";
 import { type DeliveryPause, findPause } from "../store/pause.ts";
 import type { Work } from "../store/work.ts";
-import { DELIVERY_LIST, type DELIVERY_OPERATIONS } from "./delivery_operations.ts";
+import type { DELIVERY_OPERATIONS } from "./delivery_operations.ts";
 import { lister } from "./list_query.ts";
 import { found, refusal } from "./problem.ts";
 import { adminAudit, jsonAnswer, type RoutedCall, type RoutesOf, shownRecord } from "./route.ts";
@@ -14,7 +14,7 @@ import { whyNotDelivered } from "./why.ts";
 
 /** `/deliveries`. */
 export const DELIVERY_ROUTES: RoutesOf<typeof DELIVERY_OPERATIONS> = {
-  "GET /deliveries": lister(DELIVERY_LIST, deliveries.listDeliveries, shownInList),
+  "GET /deliveries": lister(DELIVERIES, deliveries.listDeliveries, shownInList),
   "GET /deliveries/pause": getPause,
   "POST /deliveries/pause": pause,
   "POST /deliveries/resume": resume,

@@ -7,12 +7,8 @@ import {
 } from "../../base/json_schema.ts";
 import { DELIVERIES, DELIVERY_FIELDS, DELIVERY_PAUSE } from "../resources/delivery.ts";
 import { innerSchemas, recordSchema } from "./field_schemas.ts";
-import { listFields } from "./list_query.ts";
 import type { AdministrationOperations } from "./operation.ts";
 import { EMPTY_BODY, listOperation, readOperation } from "./resource_operations.ts";
-
-/** The parameters of the list. */
-export const DELIVERY_LIST = listFields("deliveries", DELIVERIES.filters);
 
 /** Schemas of deliveries, by name. */
 export const DELIVERY_SCHEMAS: SchemaProperties = {
@@ -53,7 +49,7 @@ const SHOWN = { description: "The delivery.", schema: schemaOf("Delivery"), exam
 
 /** Operations of `/deliveries`. */
 export const DELIVERY_OPERATIONS = {
-  "GET /deliveries": listOperation(DELIVERIES, DELIVERY_LIST, schemaOf("Delivery"), EXAMPLE),
+  "GET /deliveries": listOperation(DELIVERIES, "Delivery", EXAMPLE),
   "GET /deliveries/pause": readOperation(
     "getDeliveryPause",
     "Show whether all deliveries are paused",

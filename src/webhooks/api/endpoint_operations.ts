@@ -17,14 +17,11 @@ import {
 } from "../resources/endpoint.ts";
 import { changeFields, newFields } from "../resources/field.ts";
 import { bodySchema, innerSchemas, onceSchema, recordSchema } from "./field_schemas.ts";
-import { listFields } from "./list_query.ts";
 import type { AdministrationOperations } from "./operation.ts";
 import { listOperation, readOperation, removal } from "./resource_operations.ts";
 
 /** Deliveries that one call of `recover` opens again. */
 export const MAX_RECOVERED = 10_000;
-/** The parameters of the list. */
-export const ENDPOINT_LIST = listFields("endpoints", ENDPOINTS.filters);
 
 const EXAMPLE_ID = "2a408522-2e64-4252-85b6-a125e9aea5da";
 const EXAMPLE_TIME = "2026-11-22T02:43:02.047Z";
@@ -90,7 +87,7 @@ export const ENDPOINT_OPERATIONS = {
       },
     },
   },
-  "GET /endpoints": listOperation(ENDPOINTS, ENDPOINT_LIST, schemaOf("Endpoint"), EXAMPLE),
+  "GET /endpoints": listOperation(ENDPOINTS, "Endpoint", EXAMPLE),
   "GET /endpoints/:id": readOperation("getEndpoint", "Show an endpoint", SHOWN),
   "PATCH /endpoints/:id": {
     id: "updateEndpoint",

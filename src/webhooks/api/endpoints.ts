@@ -8,6 +8,7 @@ import {
   ENDPOINT_FIELDS,
   ENDPOINT_RECOVERY,
   ENDPOINT_ROTATION,
+  ENDPOINTS,
   MAX_ENDPOINT_SECRETS,
 } from "../resources/endpoint.ts";
 import { changeFields, newFields, newValues, type Sent } from "../resources/field.ts";
@@ -16,7 +17,7 @@ import * as deliveries from "../store/operations/deliveries.ts";
 import * as endpoints from "../store/operations/endpoints.ts";
 import type { EndpointRecord } from "../store/operations/endpoints.ts";
 import { NO_STATISTICS } from "../store/operations/endpoint_health.ts";
-import { ENDPOINT_LIST, ENDPOINT_OPERATIONS, MAX_RECOVERED } from "./endpoint_operations.ts";
+import { type ENDPOINT_OPERATIONS, MAX_RECOVERED } from "./endpoint_operations.ts";
 import { lister } from "./list_query.ts";
 import { found, invalidField, notFound, refusal } from "./problem.ts";
 import {
@@ -41,7 +42,7 @@ type SentHeaders = Sent<typeof NEW>["headers"];
 export const ENDPOINT_ROUTES: RoutesOf<typeof ENDPOINT_OPERATIONS> = {
   "POST /endpoints": createEndpoint,
   "GET /endpoints": lister(
-    ENDPOINT_LIST,
+    ENDPOINTS,
     endpoints.listEndpointRecords,
     (one, { clock }) => shown(one, clock.now()),
   ),

@@ -17,15 +17,9 @@ import {
 } from "../resources/event.ts";
 import { newFields } from "../resources/field.ts";
 import { bodySchema, onceSchema, recordSchema, sentSchemas } from "./field_schemas.ts";
-import { listFields } from "./list_query.ts";
 import type { AdministrationOperations } from "./operation.ts";
 import { IDEMPOTENCY_KEY, REPLAY_HEADERS } from "./trigger_operations.ts";
 import { listOperation, readOperation, removal } from "./resource_operations.ts";
-
-/** The parameters of the list of events. */
-export const EVENT_LIST = listFields("events", EVENTS.filters);
-/** The parameters of the list of event keys. */
-export const EVENT_KEY_LIST = listFields("eventKeys", EVENT_KEYS.filters);
 
 /** Schemas of events and event keys, by name. */
 export const EVENT_SCHEMAS: SchemaProperties = {
@@ -63,9 +57,9 @@ export const EVENT_OPERATIONS = {
       },
     },
   },
-  "GET /event-keys": listOperation(EVENT_KEYS, EVENT_KEY_LIST, schemaOf("EventKey"), EVENT_KEY),
+  "GET /event-keys": listOperation(EVENT_KEYS, "EventKey", EVENT_KEY),
   "DELETE /event-keys/:id": removal("deleteEventKey", "Delete an event key", "The event key was deleted."),
-  "GET /events": listOperation(EVENTS, EVENT_LIST, schemaOf("Event"), EVENT),
+  "GET /events": listOperation(EVENTS, "Event", EVENT),
   "GET /events/:id": readOperation("getEvent", "Show an event with its payload", {
     description: "The event.",
     schema: {

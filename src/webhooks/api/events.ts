@@ -1,10 +1,10 @@
 import { JsonText } from "../../base/json_text.ts";
 import { newEventKey } from "../model/keys.ts";
 import type { EventKey, WebhookEvent } from "../model/records.ts";
-import { EVENT_FIELDS, EVENT_KEY_FIELDS, EVENT_RECEIVER } from "../resources/event.ts";
+import { EVENT_FIELDS, EVENT_KEY_FIELDS, EVENT_KEYS, EVENT_RECEIVER, EVENTS } from "../resources/event.ts";
 import { newFields } from "../resources/field.ts";
 import * as events from "../store/operations/events.ts";
-import { EVENT_KEY_LIST, EVENT_LIST, type EVENT_OPERATIONS } from "./event_operations.ts";
+import type { EVENT_OPERATIONS } from "./event_operations.ts";
 import { readFields } from "./field_reader.ts";
 import { lister, queryOf } from "./list_query.ts";
 import { found, notFound } from "./problem.ts";
@@ -17,9 +17,9 @@ import { adminAudit, jsonAnswer, NO_CONTENT, type RoutedCall, type RoutesOf, sho
 /** `/event-keys` and `/events`, except for posting an event. */
 export const EVENT_ROUTES: RoutesOf<typeof EVENT_OPERATIONS> = {
   "POST /event-keys": createEventKey,
-  "GET /event-keys": lister(EVENT_KEY_LIST, events.listEventKeys, shownKey),
+  "GET /event-keys": lister(EVENT_KEYS, events.listEventKeys, shownKey),
   "DELETE /event-keys/:id": deleteEventKey,
-  "GET /events": lister(EVENT_LIST, events.listEvents, shownEvent),
+  "GET /events": lister(EVENTS, events.listEvents, shownEvent),
   "GET /events/:id": getEvent,
   "GET /events/:id/why": explainEvent,
   "DELETE /events/:id/payload": erasePayload,

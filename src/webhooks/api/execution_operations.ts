@@ -2,14 +2,8 @@ import { idSchema, objectSchema, schemaOf, type SchemaProperties } from "../../b
 import { AUDIT, AUDIT_FIELDS } from "../resources/audit_entry.ts";
 import { EXECUTION_DETAILS, EXECUTION_FIELDS, EXECUTIONS } from "../resources/execution.ts";
 import { innerSchemas, recordSchema } from "./field_schemas.ts";
-import { listFields } from "./list_query.ts";
 import type { AdministrationOperations } from "./operation.ts";
 import { EMPTY_BODY, listOperation, readOperation } from "./resource_operations.ts";
-
-/** The parameters of the list of executions. */
-export const EXECUTION_LIST = listFields("executions", EXECUTIONS.filters);
-/** The parameters of the audit log. */
-export const AUDIT_LIST = listFields("audit", AUDIT.filters);
 
 /** Schemas of executions and of the audit log, by name. */
 export const EXECUTION_SCHEMAS: SchemaProperties = {
@@ -36,7 +30,7 @@ const EXAMPLE = {
 
 /** Operations of `/executions`. */
 export const EXECUTION_OPERATIONS = {
-  "GET /executions": listOperation(EXECUTIONS, EXECUTION_LIST, schemaOf("Execution"), EXAMPLE),
+  "GET /executions": listOperation(EXECUTIONS, "Execution", EXAMPLE),
   "GET /executions/:id": readOperation("getExecution", "Show an execution with its input and steps", {
     description: "The execution.",
     schema: { allOf: [schemaOf("Execution"), recordSchema(EXECUTION_DETAILS)] },
@@ -60,7 +54,7 @@ export const EXECUTION_OPERATIONS = {
 
 /** Operations of `/audit`. */
 export const AUDIT_OPERATIONS = {
-  "GET /audit": listOperation(AUDIT, AUDIT_LIST, schemaOf("AuditEntry"), {
+  "GET /audit": listOperation(AUDIT, "AuditEntry", {
     id: "b7a9d2a8-0a53-4f0c-9b8e-6f2f1de8c0aa",
     at: EXAMPLE_TIME,
     actor: "admin",

@@ -1,31 +1,26 @@
 import { JsonText } from "../../base/json_text.ts";
 import type { Execution, ExecutionStep } from "../model/records.ts";
 import type { WorkflowStep } from "../model/workflow.ts";
-import { AUDIT_FIELDS } from "../resources/audit_entry.ts";
-import { EXECUTION_DETAILS, EXECUTION_FIELDS } from "../resources/execution.ts";
+import { AUDIT, AUDIT_FIELDS } from "../resources/audit_entry.ts";
+import { EXECUTION_DETAILS, EXECUTION_FIELDS, EXECUTIONS } from "../resources/execution.ts";
 import * as auditLog from "../store/operations/audit_log.ts";
 import { findWorkflowVersion } from "../store/operations/execution_claims.ts";
 import * as executions from "../store/operations/executions.ts";
-import {
-  AUDIT_LIST,
-  type AUDIT_OPERATIONS,
-  EXECUTION_LIST,
-  type EXECUTION_OPERATIONS,
-} from "./execution_operations.ts";
+import type { AUDIT_OPERATIONS, EXECUTION_OPERATIONS } from "./execution_operations.ts";
 import { lister } from "./list_query.ts";
 import { found, refusal } from "./problem.ts";
 import { adminAudit, jsonAnswer, type RoutedCall, type RoutesOf, shownRecord } from "./route.ts";
 
 /** `/executions`. */
 export const EXECUTION_ROUTES: RoutesOf<typeof EXECUTION_OPERATIONS> = {
-  "GET /executions": lister(EXECUTION_LIST, executions.listExecutions, (one) => shown(one, one.steps)),
+  "GET /executions": lister(EXECUTIONS, executions.listExecutions, (one) => shown(one, one.steps)),
   "GET /executions/:id": getExecution,
   "POST /executions/:id/cancel": cancelExecution,
 };
 
 /** `/audit`. */
 export const AUDIT_ROUTES: RoutesOf<typeof AUDIT_OPERATIONS> = {
-  "GET /audit": lister(AUDIT_LIST, auditLog.listAudit, (one) => shownRecord(AUDIT_FIELDS, { ...one })),
+  "GET /audit": lister(AUDIT, auditLog.listAudit, (one) => shownRecord(AUDIT_FIELDS, { ...one })),
 };
 
 async function getExecution(call: RoutedCall) {

@@ -1,6 +1,6 @@
 import type { SchemaProperties } from "../../base/json_schema.ts";
-import { cursorPattern, type ListName } from "../model/cursor.ts";
-import type { Fields } from "../resources/field.ts";
+import { cursorPattern } from "../model/cursor.ts";
+import { type Fields, LIST_PARAMETERS, type Resource } from "../resources/field.ts";
 import type { ListOptions, Operation, Page } from "../store/store.ts";
 import { readFields } from "./field_reader.ts";
 import { sentSchemas } from "./field_schemas.ts";
@@ -9,30 +9,22 @@ import { type AdministrationHandler, jsonAnswer, type RoutedCall } from "./route
 
 /** Records on a page when a call does not set `limit`. */
 const DEFAULT_LIMIT = 50;
-/** Most records on a page. */
-const MAX_LIMIT = 200;
 
 /** The parameters of a page; `cursors` is the pattern of the cursors of the list. */
 export function pageFields(cursors: string): Fields {
-  return {
-    limit: { type: "integer", words: "Maximum number of records to return.", min: 1, max: MAX_LIMIT },
-    cursor: {
-      type: "text",
-      words: "`nextCursor` of the previous page.",
-      pattern: `^${cursors}$`,
-      expected: "the nextCursor of a page of this list",
-    },
-  };
+  const { limit, cursor } = LIST_PARAMETERS;
+  return { limit, cursor: { ...cursor, pattern: `^${cursors}$` } };
 }
 
 /** The parameters of a list: filters, times and paging. */
-export function listFields(list: ListName, filters: Fields): Fields {
-  return {
-    ...filters,
-    since: { type: "time", words: "Only records created at this time or later." },
-    until: { type: "time", words: "Only records created before this time." },
-    ...pageFields(cursorPattern(list)),
-  };
+export function listFields({ list, filters }: Resource): Fields {
+  const { since, until } = LIST_PARAMETERS;
+  return { ...filters, since, until, ...pageFields(cursorPattern(camelCase(list))) };
+}
+
+/** A name in words with dashes, such as `event-keys`, as one word. */
+export function camelCase(words: string): string {
+  return words.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** The schemas of the parameters of a list. */
@@ -55,12 +47,13 @@ export function listOptionsOf(query: URLSearchParams, fields: Fields): ListOptio
   return readFields({ ...others, limit: number }, fields) as unknown as ListOptions;
 }
 
-/** A handler that lists records by these parameters, each item as `show` returns it. */
+/** A handler that lists the records of a resource, each item as `show` returns it. */
 export function lister<T>(
-  fields: Fields,
+  resource: Resource,
   operation: Operation<[options: ListOptions, now: number], Page<T>>,
   show: (item: T, call: RoutedCall) => unknown,
 ): AdministrationHandler {
+  const fields = listFields(resource);
   return async (call) => {
     const options = listOptionsOf(call.query, fields);
     const { items, nextCursor } = await call.store.read(operation, options, call.clock.now());

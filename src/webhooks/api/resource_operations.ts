@@ -1,30 +1,20 @@
-import {
-  closedSchema,
-  type JsonSchema,
-  listSchema,
-  objectSchema,
-  textSchema,
-} from "../../base/json_schema.ts";
-import type { Fields, Resource } from "../resources/field.ts";
-import { listSchemas } from "./list_query.ts";
+import { closedSchema, listSchema, objectSchema, schemaOf, textSchema } from "../../base/json_schema.ts";
+import type { Resource } from "../resources/field.ts";
+import { camelCase, listFields, listSchemas } from "./list_query.ts";
 import type { AdministrationOperation, OperationAnswer } from "./operation.ts";
 
 /** The body of a call that needs none. */
 export const EMPTY_BODY = { schema: closedSchema({}), example: {}, isOptional: true } as const;
 
-/** `GET /<list>`: a page of a list, by these parameters. */
-export function listOperation(
-  { list, items = list.replace("-", " ") }: Resource,
-  parameters: Fields,
-  item: JsonSchema,
-  example: unknown,
-): AdministrationOperation {
-  const schema = objectSchema({ items: listSchema(item, "The newest first.") }, {
+/** `GET /<list>`: a page of a list; `item` is the name of the schema of its records. */
+export function listOperation(resource: Resource, item: string, example: unknown): AdministrationOperation {
+  const { list, items = list.replace("-", " ") } = resource;
+  const schema = objectSchema({ items: listSchema(schemaOf(item), "The newest first.") }, {
     nextCursor: textSchema("The `cursor` of the next page; absent on the last page."),
   });
   const answer = { description: "A page of records.", schema, example: { items: [example] } };
-  const id = `list-${list}`.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
-  return { ...readOperation(id, `List ${items}`, answer), query: listSchemas(parameters) };
+  const shown = readOperation(camelCase(`list-${list}`), `List ${items}`, answer);
+  return { ...shown, query: listSchemas(listFields(resource)) };
 }
 
 /** A call that changes nothing. */

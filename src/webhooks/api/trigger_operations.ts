@@ -17,13 +17,9 @@ import {
 } from "../resources/trigger.ts";
 import { MAX_KEY_LENGTH } from "./calls.ts";
 import { bodySchema, innerSchemas, onceSchema, recordSchema, sentSchemas } from "./field_schemas.ts";
-import { listFields } from "./list_query.ts";
 import type { AdministrationOperations, OperationAnswer, Operations } from "./operation.ts";
 import { verificationSchemas } from "./trigger_verification.ts";
 import { listOperation, readOperation, removal } from "./resource_operations.ts";
-
-/** The parameters of the list. */
-export const TRIGGER_LIST = listFields("triggers", TRIGGERS.filters);
 
 /** Schemas of triggers, by name. */
 export const TRIGGER_SCHEMAS: SchemaProperties = {
@@ -111,7 +107,7 @@ export const TRIGGER_OPERATIONS = {
     },
     problems: ["name_taken"],
   },
-  "GET /triggers": listOperation(TRIGGERS, TRIGGER_LIST, schemaOf("Trigger"), EXAMPLE),
+  "GET /triggers": listOperation(TRIGGERS, "Trigger", EXAMPLE),
   "GET /triggers/:id": readOperation("getTrigger", "Show a trigger", SHOWN),
   "PATCH /triggers/:id": {
     id: "updateTrigger",

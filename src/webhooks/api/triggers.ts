@@ -9,19 +9,20 @@ import {
   TRIGGER_FIELDS,
   TRIGGER_KEY,
   TRIGGER_SECRET,
+  TRIGGERS,
   VERIFICATION_SECRET,
 } from "../resources/trigger.ts";
 import * as triggers from "../store/operations/triggers.ts";
 import { lister } from "./list_query.ts";
 import { found, idempotencyKeyRefusal, invalidField, notFound, refusal } from "./problem.ts";
 import { adminAudit, jsonAnswer, NO_CONTENT, type RoutedCall, type RoutesOf, shownRecord } from "./route.ts";
-import { TRIGGER_LIST, type TRIGGER_OPERATIONS } from "./trigger_operations.ts";
+import type { TRIGGER_OPERATIONS } from "./trigger_operations.ts";
 import { changedVerification, checkedSecret, sentVerification } from "./trigger_verification.ts";
 
 /** `/triggers`. */
 export const TRIGGER_ROUTES: RoutesOf<typeof TRIGGER_OPERATIONS> = {
   "POST /triggers": createTrigger,
-  "GET /triggers": lister(TRIGGER_LIST, triggers.listTriggers, shown),
+  "GET /triggers": lister(TRIGGERS, triggers.listTriggers, shown),
   "GET /triggers/:id": getTrigger,
   "PATCH /triggers/:id": editTrigger,
   "DELETE /triggers/:id": deleteTrigger,

@@ -9,7 +9,7 @@ export type ListName =
   | "audit";
 
 /** The pattern of the cursors of a list: its name, and the number of the last record of a page. */
-export function cursorPattern(list: ListName): string {
+export function cursorPattern(list: string): string {
   return `${list}\\.[1-9][0-9]{0,14}`;
 }
 

@@ -172,6 +172,34 @@ function pick(fields: Fields, isPicked: (field: Field) => boolean): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([, field]) => isPicked(field)));
 }
 
+/** The parameters of every list, in addition to its filters. */
+export const LIST_PARAMETERS = {
+  since: {
+    type: "time",
+    words: "Only records created at this time or later.",
+    help: "only records from this time on, such as 2026-01-31T12:00:00Z, or 24h for 24 hours ago",
+  },
+  until: {
+    type: "time",
+    words: "Only records created before this time.",
+    help: "only records before this time, in the same forms",
+  },
+  limit: {
+    type: "integer",
+    words: "Maximum number of records to return.",
+    min: 1,
+    max: 200,
+    help: "maximum number of records on a page, up to 200 (default 50)",
+  },
+  cursor: {
+    type: "text",
+    words: "`nextCursor` of the previous page.",
+    expected: "the nextCursor of a page of this list",
+    value: "CURSOR",
+    help: "start of the page, as printed with the previous page",
+  },
+} as const satisfies Fields;
+
 /** The identifier of a record. */
 export const ID = { type: "id", words: "The identifier.", label: "Identifier" } as const satisfies Field;
 /** The time of the creation of a record. */

@@ -243,7 +243,7 @@ b.yaml  invalid  0             -         w/b.yaml
       'Cannot run "triggers create": 409 name_taken: Cannot make it:\\nthe name is taken (field "name", request r1)\n',
   },
   "a refusal that names its field in the sentence": {
-    line: "endpoints list --limit x",
+    line: "endpoints list --limit 201",
     answer: {
       status: 422,
       body: '{"detail":"Cannot use \\"limit\\": no","code":"invalid_field","field":"limit"}',
