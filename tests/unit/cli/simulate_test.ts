@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "#assert";
-import { type Ran, ran, ranOver, type RunOptions } from "../../harness/administration_fixture.ts";
+import { type Ran, ran, ranOver } from "../../harness/administration_fixture.ts";
 
 const OLD = rules(3);
 const NEW = rules(2);
@@ -27,7 +27,8 @@ const ADDRESS = of("remote_address", "10.0.0.1");
 const FOUR = [1, 2, 3, 4].map((second) => line(`2026-01-31T12:00:0${second}Z`, ADDRESS, of("plan", "free")));
 
 /** What a run has next to its lines. */
-interface SimulateCase extends Pick<RunOptions, "environment"> {
+interface SimulateCase {
+  readonly environment?: Readonly<Record<string, string>>;
   readonly old?: string;
   readonly new?: string;
   readonly flags?: string;
