@@ -13,7 +13,7 @@ import { versionText } from "./src/base/version.ts";
 import { heldUntilAborted, settledWithin, unlessAborted } from "./src/base/wait.ts";
 import { checkRuntime } from "./src/cli/runtime_check.ts";
 import { openAdministration } from "./src/serve/administration.ts";
-import { watchDecisions, watchHealth } from "./src/serve/health.ts";
+import { watchDecisions, watchHealth } from "./src/serve/health_watch.ts";
 import { addressOf, NOT_OPENED, OpenedParts, portOf, stopOn } from "./src/serve/lifecycle.ts";
 import { makeReportingParts, type PartsOptions, type ServiceParts } from "./src/serve/parts.ts";
 import { openOtlp } from "./src/serve/otlp.ts";

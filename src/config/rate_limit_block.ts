@@ -15,7 +15,7 @@ import { FieldReader } from "../yaml/field_reader.ts";
 import type { ProblemLog } from "../yaml/problem_log.ts";
 import { described, shown } from "../yaml/scalar.ts";
 import type { YamlMapping } from "../yaml/value.ts";
-import { checkKeys } from "./rule_fields.ts";
+import { checkKeys } from "./rule_keys.ts";
 
 const MAX_LEASE_MS = 24 * 3_600_000;
 /** The longest window that is not a fixed one: its microseconds are exact. */

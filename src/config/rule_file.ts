@@ -2,7 +2,7 @@ import type { DescriptorSource, DomainSource } from "../ratelimit/rule_source.ts
 import type { Problem } from "../base/problem.ts";
 import { FieldReader, pathOf } from "../yaml/field_reader.ts";
 import type { ProblemLog } from "../yaml/problem_log.ts";
-import { checkKeys } from "./rule_fields.ts";
+import { checkKeys } from "./rule_keys.ts";
 import { readYamlDocument, type YamlDocumentOptions } from "../yaml/document.ts";
 import { described, isNull } from "../yaml/scalar.ts";
 import type { YamlList, YamlMapping, YamlValue } from "../yaml/value.ts";

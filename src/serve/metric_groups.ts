@@ -17,7 +17,7 @@ import {
 import { PROCESS_ERROR_METRICS, PROCESS_METRICS } from "../telemetry/process_metrics.ts";
 import { WEBHOOK_METRICS } from "../webhooks/service/metrics.ts";
 import { certificateMetrics } from "./certificates.ts";
-import { HEALTH_METRICS } from "./health.ts";
+import { HEALTH_METRICS } from "./health_watch.ts";
 import { acceptMetrics, connectionMetrics, GRPC_TLS_METRICS, tlsMetrics } from "./listener_metrics.ts";
 import { OPERATIONAL_EVENT_METRICS } from "./operational_events.ts";
 import { TRIGGER_METRICS } from "./webhook_statistics.ts";

@@ -8,9 +8,9 @@ import type { Logger } from "../base/log.ts";
 import type { Carrier, PushOutage, StatsSource } from "./flush_ports.ts";
 import { FlushLoop, FlushSink, type FlushSinkOptions } from "./flush_sink.ts";
 import { type MogrifierSettings, mogrifiersOf } from "./mogrifier.ts";
-import { pushLines, taggedLines } from "./push_lines.ts";
-import { PushTcp } from "./push_tcp.ts";
-import { PushUdp } from "./push_udp.ts";
+import { statsdLines, taggedLines } from "./statsd_lines.ts";
+import { StatsdTcp } from "./statsd_tcp.ts";
+import { StatsdUdp } from "./statsd_udp.ts";
 import { jsonLines, stdoutCarrier } from "./stdout_sink.ts";
 
 /** Kinds of sinks. */
@@ -87,7 +87,7 @@ function openSink(kind: SinkKind, parts: SinkParts): Pick<FlushSinkOptions, "nam
   }
   const name = hostPort({ host: settings.PUSH_STATS_HOST, port: settings.PUSH_STATS_PORT });
   if (kind === "push") {
-    return { name, format: pushLines(tags), carrier: openPush(parts, name, protocol, "push_stats") };
+    return { name, format: statsdLines(tags), carrier: openPush(parts, name, protocol, "push_stats") };
   }
   const format = taggedLines({ tags, mogrifiers: mogrifiersOf(settings) });
   return { name, format, carrier: openPush(parts, name, "udp", "tagged_push_stats") };
@@ -102,7 +102,7 @@ function openPush(
   const { clock, random, logger } = options;
   const outage = pushOutage(name, { clock, logger });
   const target = { host: settings.PUSH_STATS_HOST, port: settings.PUSH_STATS_PORT, clock, outage };
-  const carrier = protocol === "tcp" ? new PushTcp({ ...target, random }) : new PushUdp(target);
+  const carrier = protocol === "tcp" ? new StatsdTcp({ ...target, random }) : new StatsdUdp(target);
   store.addMetrics(pushMetrics(metrics), { counters: { lines_lost: () => carrier.linesLost }, gauges: {} });
   return carrier;
 }

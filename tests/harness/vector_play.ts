@@ -1,7 +1,8 @@
 import { readRateLimitRequest } from "../../src/http/routes/json.ts";
 import { policyOf } from "../../src/serve/decisions.ts";
 import type { CounterCache } from "../../src/ratelimit/decision/counter_cache.ts";
-import { matchLimit, type RateLimit } from "../../src/ratelimit/rules/rules.ts";
+import { matchLimit } from "../../src/ratelimit/rules/match_rules.ts";
+import type { RateLimit } from "../../src/ratelimit/rules/rules.ts";
 import { planHits } from "../../src/ratelimit/decision/plan.ts";
 import { metricKey } from "../../src/ratelimit/rules/stat_path.ts";
 import { readSettings, type Settings } from "../../src/settings/read_settings.ts";

@@ -6,7 +6,7 @@ import type { Caller, CountReceiver } from "../../ratelimit/decision/counter_cac
 import { Batcher } from "../batcher.ts";
 import { Breaker } from "../breaker.ts";
 import { Ask } from "../hit_batch.ts";
-import { InFlight, type InFlightRequest } from "../in_flight.ts";
+import { RequestTimeouts, type TimedRequest } from "../request_timeouts.ts";
 import type { ConnectionEvents, SharedCacheOptions } from "../shared_cache_options.ts";
 import { KvBatch } from "./batch.ts";
 import { noAnswer, SETTLED_MS, shortened } from "../server_connection.ts";
@@ -42,7 +42,7 @@ export interface KvTakeOptions {
   readonly asking?: boolean;
 }
 
-interface Request extends InFlightRequest {
+interface Request extends TimedRequest {
   readonly batch: KvBatch;
   readonly connection: KvConnection;
 }
@@ -55,7 +55,7 @@ export class KvNode {
   readonly #breaker: Breaker;
   readonly #expiries = new KvExpiries();
   readonly #late = new KvLateExpiries();
-  readonly #inFlight: InFlight<Request>;
+  readonly #inFlight: RequestTimeouts<Request>;
   readonly #plain: Batcher<KvAsk, KvBatch, KvConnection>;
   readonly #asking: Batcher<KvAsk, KvBatch, KvConnection>;
   readonly #errorOf: (state: string) => Error;
@@ -68,7 +68,7 @@ export class KvNode {
     this.#breaker = new Breaker(options);
     this.#plain = this.#batcher(false);
     this.#asking = this.#batcher(true);
-    this.#inFlight = new InFlight({ ...options, onTimeout: (requests) => this.#timedOut(requests) });
+    this.#inFlight = new RequestTimeouts({ ...options, onTimeout: (requests) => this.#timedOut(requests) });
     this.#pool = this.#openPool();
     this.#wait = new ConnectionWait(options, {
       create: () => {

@@ -9,7 +9,7 @@ import { CacheError } from "../../ratelimit/errors.ts";
 import { Batcher } from "../batcher.ts";
 import { Breaker } from "../breaker.ts";
 import { Ask } from "../hit_batch.ts";
-import { InFlight, type InFlightRequest } from "../in_flight.ts";
+import { RequestTimeouts, type TimedRequest } from "../request_timeouts.ts";
 import { McBatch, type McCounter, type McExchange, McRemoval } from "./batch.ts";
 import { noAnswer, SETTLED_MS } from "../server_connection.ts";
 import type { ConnectionEvents, SharedCacheOptions } from "../shared_cache_options.ts";
@@ -34,7 +34,7 @@ interface McNodeOptions extends McConnectionOptions, McNodesOptions, ConnectionE
   readonly tally: McTally;
 }
 
-interface Request extends InFlightRequest {
+interface Request extends TimedRequest {
   readonly exchange: McExchange;
   readonly hits: number;
   readonly connection: McConnection;
@@ -46,7 +46,7 @@ export class McNode {
   readonly #options: McNodeOptions;
   readonly #pool: Pool<McConnection>;
   readonly #breaker: Breaker;
-  readonly #inFlight: InFlight<Request>;
+  readonly #inFlight: RequestTimeouts<Request>;
   readonly #batcher: Batcher<Ask<McCounter>, McBatch, McConnection>;
   readonly #errorOf = (state: string): CacheError => {
     return new CacheError("mc", `Cannot query memcached-style cache "${this.address}": ${state}`);
@@ -59,7 +59,7 @@ export class McNode {
     this.#options = options;
     this.address = hostPort(options.address);
     this.#breaker = new Breaker(options);
-    this.#inFlight = new InFlight({ ...options, onTimeout: (requests) => this.#timedOut(requests) });
+    this.#inFlight = new RequestTimeouts({ ...options, onTimeout: (requests) => this.#timedOut(requests) });
     this.#batcher = new Batcher<Ask<McCounter>, McBatch, McConnection>({
       windowMs: 0,
       clock,

@@ -2,13 +2,8 @@ import { cacheKey } from "../rules/cache_key.ts";
 import { keyEntries } from "../rules/key_entries.ts";
 import type { AnyHit, ConditionalHit, Hit } from "./counter_cache.ts";
 import { UNITS } from "../limit.ts";
-import {
-  type ConditionalRule,
-  matchLimit,
-  type RateLimit,
-  type Rules,
-  type RuleTable,
-} from "../rules/rules.ts";
+import { matchLimit } from "../rules/match_rules.ts";
+import type { ConditionalRule, RateLimit, Rules, RuleTable } from "../rules/rules.ts";
 import type { Policy } from "./policy.ts";
 import type { Descriptor, Entry, LimitOverride, RateLimitRequest } from "../request.ts";
 import { metricKey } from "../rules/stat_path.ts";

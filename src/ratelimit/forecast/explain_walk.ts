@@ -1,6 +1,7 @@
 import { compilePattern, matchesPattern } from "../rules/pattern_index.ts";
 import { type Entry, shownEntry } from "../request.ts";
-import { type KeyRules, nodeFor, type RateLimit, type RuleNode, type RuleTable } from "../rules/rules.ts";
+import { nodeFor } from "../rules/match_rules.ts";
+import type { KeyRules, RateLimit, RuleNode, RuleTable } from "../rules/rules.ts";
 
 /** The kind of match of a rule with an entry: exact value, pattern, or key only. */
 type MatchKind = "exact" | "pattern" | "key";

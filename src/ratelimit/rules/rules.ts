@@ -2,7 +2,6 @@ import type { CurrentLimit } from "../decision.ts";
 import type { ConditionalLimit } from "../algorithms/conditional_limit.ts";
 import type { Algorithm, CacheFailureMode, Unit } from "../limit.ts";
 import type { Pattern, PatternIndex } from "./pattern_index.ts";
-import type { Entry } from "../request.ts";
 import type { RuleEvents } from "../rule_events.ts";
 import type { JsonObject } from "../rule_source.ts";
 
@@ -103,26 +102,4 @@ export interface Rules {
   readonly limits: readonly RateLimit[];
   /** The domains of the metric keys that do not depend on the request. */
   readonly metricKeys: ReadonlyMap<string, string>;
-}
-
-/** The rule for a value: exact, then patterns in order of declaration, then any value. */
-export function nodeFor(rules: KeyRules, value: string): RuleNode | undefined {
-  return rules.exact?.get(value) ?? rules.patterns?.find(value) ?? rules.keyOnly;
-}
-
-/**
- * The limit for the entries, one level per entry. The most specific rule of each level is chosen without backtracking:
- * there is no limit if its branch ends early.
- */
-export function matchLimit(table: RuleTable, entries: readonly Entry[]): RateLimit | undefined {
-  let level: RuleTable | undefined = table;
-  let limit: RateLimit | undefined;
-  for (const { key, value } of entries) {
-    const rules: KeyRules | undefined = level?.get(key);
-    const node: RuleNode | undefined = rules === undefined ? undefined : nodeFor(rules, value);
-    if (node === undefined) return undefined;
-    limit = node.limit;
-    level = node.children;
-  }
-  return limit;
 }

@@ -2,7 +2,7 @@ import { assertEquals } from "#assert";
 import { clearImmediate, setImmediate } from "node:timers";
 import type { Carrier, StatsSource } from "../../../src/stats/flush_ports.ts";
 import { FlushCounts, FlushLoop, FlushSink } from "../../../src/stats/flush_sink.ts";
-import { pushLines } from "../../../src/stats/push_lines.ts";
+import { statsdLines } from "../../../src/stats/statsd_lines.ts";
 import { StatsStore } from "../../../src/stats/store.ts";
 import { warningLog } from "../../harness/push_receivers.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
@@ -41,7 +41,7 @@ function bed() {
   const { logger, warnings } = warningLog();
   const sink = () => {
     const carrier = new CarrierDouble();
-    const format = pushLines(new Map());
+    const format = statsdLines(new Map());
     return { sink: new FlushSink({ name: "nowhere", source: store, format, carrier, logger }), carrier };
   };
   return { store, sink, warnings };
@@ -146,7 +146,7 @@ Deno.test("flush: a source is walked over no further than what was handed on", a
     gauges: () => [],
     timers: () => [],
   };
-  const sink = new FlushSink({ name: "x", source, format: pushLines(new Map()), carrier, logger });
+  const sink = new FlushSink({ name: "x", source, format: statsdLines(new Map()), carrier, logger });
   const gate = Promise.withResolvers<void>();
   carrier.onSend = () => gate.promise;
   const finished = sink.finish();
@@ -240,7 +240,7 @@ function loopBed(send?: () => Promise<void>) {
     },
   };
   const { logger } = warningLog();
-  const sink = new FlushSink({ name: "x", source: store, format: pushLines(new Map()), carrier, logger });
+  const sink = new FlushSink({ name: "x", source: store, format: statsdLines(new Map()), carrier, logger });
   return { clock, store, lines, loop: new FlushLoop([sink], { intervalMs: 10_000, clock }) };
 }
 

@@ -9,7 +9,8 @@ import {
 import { explain, type ExplainedDescriptor } from "../../../../src/ratelimit/forecast/explain.ts";
 import { walkRules } from "../../../../src/ratelimit/forecast/explain_walk.ts";
 import { instantText } from "../../../../src/ratelimit/decision/window.ts";
-import { matchLimit, type Rules } from "../../../../src/ratelimit/rules/rules.ts";
+import { matchLimit } from "../../../../src/ratelimit/rules/match_rules.ts";
+import type { Rules } from "../../../../src/ratelimit/rules/rules.ts";
 import { FakeClock } from "../../../harness/fake_clock.ts";
 import { seededRandom } from "../../../harness/seeded_random.ts";
 import { bySize, SOAK_SEED } from "../../../soak/soak_options.ts";

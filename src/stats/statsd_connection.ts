@@ -9,14 +9,14 @@ const WRITE_MS = 30_000;
 const CLOSE_MS = 500;
 
 /** The receiver of a connection. */
-interface PushConnectionOptions {
+interface StatsdConnectionOptions {
   readonly host: string;
   readonly port: number;
   readonly clock: Clock;
 }
 
 /** One connection to a receiver of statistics, which sends nothing. */
-export class PushConnection {
+export class StatsdConnection {
   readonly #clock: Clock;
   readonly #socket: Duplex;
   /** Called once, with the reason. */
@@ -26,14 +26,14 @@ export class PushConnection {
 
   /** Connects with a timeout; `lost` is called once when the connection ends after that. */
   static async open(
-    { host, port, clock }: PushConnectionOptions,
+    { host, port, clock }: StatsdConnectionOptions,
     lost: (reason: string) => void,
     signal: AbortSignal,
-  ): Promise<PushConnection> {
+  ): Promise<StatsdConnection> {
     const socket = await dial({ host, port }, { signal, clock, timeoutMs: CONNECT_MS }).catch((error) => {
       throw new Error(reasonOf(error), { cause: error });
     });
-    return new PushConnection(socket, clock, lost);
+    return new StatsdConnection(socket, clock, lost);
   }
 
   private constructor(socket: Duplex, clock: Clock, lost: (reason: string) => void) {

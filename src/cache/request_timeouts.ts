@@ -1,14 +1,14 @@
 import type { Clock } from "../base/clock.ts";
 
 /** A request that was written. */
-export interface InFlightRequest {
+export interface TimedRequest {
   /** When its first hit was asked for, by `clock.elapsed()`. */
   readonly startedAt: number;
   readonly connection: unknown;
 }
 
 /** Timeouts of requests. */
-interface InFlightOptions<Request> {
+interface RequestTimeoutsOptions<Request> {
   readonly timeoutMs: number;
   readonly clock: Clock;
   /** Called with the requests that timed out, which are no longer held. */
@@ -16,12 +16,12 @@ interface InFlightOptions<Request> {
 }
 
 /** The requests in flight to one node, in the order in which they began, with one timer for all. */
-export class InFlight<Request extends InFlightRequest> {
-  readonly #options: InFlightOptions<Request>;
+export class RequestTimeouts<Request extends TimedRequest> {
+  readonly #options: RequestTimeoutsOptions<Request>;
   readonly #requests = new Set<Request>();
   #cancelTimer: (() => void) | undefined;
 
-  constructor(options: InFlightOptions<Request>) {
+  constructor(options: RequestTimeoutsOptions<Request>) {
     this.#options = options;
   }
 

@@ -1,5 +1,5 @@
 import { assertEquals } from "#assert";
-import { InFlight } from "../../../src/cache/in_flight.ts";
+import { RequestTimeouts } from "../../../src/cache/request_timeouts.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
 interface Request {
@@ -11,9 +11,9 @@ function begin(clock: FakeClock, connection = "one"): Request {
   return { startedAt: clock.elapsed(), connection };
 }
 
-function open(clock: FakeClock): { held: InFlight<Request>; expired: Request[] } {
+function open(clock: FakeClock): { held: RequestTimeouts<Request>; expired: Request[] } {
   const expired: Request[] = [];
-  const held = new InFlight<Request>({
+  const held = new RequestTimeouts<Request>({
     timeoutMs: 100,
     clock,
     onTimeout: (requests) => void expired.push(...requests),

@@ -1,9 +1,9 @@
 import { assertEquals } from "#assert";
-import { pushLines, rateText, sampleWeights, taggedLines } from "../../../src/stats/push_lines.ts";
+import { rateText, sampleWeights, statsdLines, taggedLines } from "../../../src/stats/statsd_lines.ts";
 import type { Mogrifier } from "../../../src/stats/mogrifier.ts";
 
-const PLAIN = pushLines(new Map());
-const TAGGED = pushLines(new Map([["zone", "eu"], ["app:x", "a.b:c|d\ne"], ["env", "k=v"]]));
+const PLAIN = statsdLines(new Map());
+const TAGGED = statsdLines(new Map([["zone", "eu"], ["app:x", "a.b:c|d\ne"], ["env", "k=v"]]));
 const SUFFIX = ".__app_x=a_b_c_d_e.__env=k=v.__zone=eu";
 
 const CASES: readonly (readonly [name: string, written: string | readonly string[], ...lines: string[]])[] = [

@@ -12,7 +12,7 @@ const TAGGED_KEY = /[:|,\p{Cc}]/gu;
 const TAGGED_VALUE = /[|,\p{Cc}]/gu;
 
 /** Lines of plain pushed statistics: tags are part of the name. */
-export function pushLines(tags: StatTags): LineFormat {
+export function statsdLines(tags: StatTags): LineFormat {
   const suffix = [...tags].sort(([first], [second]) => first < second ? -1 : 1).map(([key, value]) => {
     return `${TAG_MARK}${key.replace(PLAIN_KEY, "_")}=${value.replace(PLAIN_VALUE, "_")}`;
   }).join("");

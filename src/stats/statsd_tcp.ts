@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import { settledWithin } from "../base/wait.ts";
 import type { Carrier, PushOutage } from "./flush_ports.ts";
 import { Pool } from "../net/pool.ts";
-import { PushConnection } from "./push_connection.ts";
+import { StatsdConnection } from "./statsd_connection.ts";
 
 /** Waits after failed attempts. */
 const BACKOFF = { firstMs: 1_000, longestMs: 30_000 };
@@ -13,7 +13,7 @@ const STEADY_MS = 1_000;
 const LAST_ATTEMPT_MS = 500;
 
 /** The receiver, and the parts of the connection to it. */
-interface PushTcpOptions {
+interface StatsdTcpOptions {
   readonly host: string;
   readonly port: number;
   readonly clock: Clock;
@@ -23,16 +23,16 @@ interface PushTcpOptions {
 }
 
 /** Pushes lines over TCP, reconnecting with a backoff. Nothing is queued: during an outage counts stay in the store. */
-export class PushTcp implements Carrier {
+export class StatsdTcp implements Carrier {
   readonly #clock: Clock;
-  readonly #pool: Pool<PushConnection>;
+  readonly #pool: Pool<StatsdConnection>;
   /** Settles when the current attempt has ended, either way. */
   #attempt = Promise.withResolvers<void>();
   #cancelSteady = () => {};
   #linesLost = 0;
   #isClosed = false;
 
-  constructor(options: PushTcpOptions) {
+  constructor(options: StatsdTcpOptions) {
     const { clock, random, outage } = options;
     this.#clock = clock;
     this.#pool = new Pool({
@@ -42,7 +42,7 @@ export class PushTcp implements Carrier {
       settledMs: STEADY_MS,
       retryDelayMs: (failures) => backoffMs(failures, random(), BACKOFF),
       clock,
-      open: (lost, signal) => PushConnection.open(options, lost, signal),
+      open: (lost, signal) => StatsdConnection.open(options, lost, signal),
       events: {
         opened: () => {
           this.#attempt.resolve();

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "#assert";
 import { pushOutage } from "../../../src/stats/sinks.ts";
-import { PushUdp } from "../../../src/stats/push_udp.ts";
+import { StatsdUdp } from "../../../src/stats/statsd_udp.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { patientClock } from "../../harness/fake_clock.ts";
 import { eventually, until } from "../../harness/until.ts";
@@ -8,10 +8,10 @@ import { UdpReceiver, warningLog } from "../../harness/push_receivers.ts";
 
 async function withPush(
   { host = "127.0.0.1", port }: { readonly host?: string; readonly port: number },
-  work: (push: PushUdp, warnings: readonly string[]) => Promise<void>,
+  work: (push: StatsdUdp, warnings: readonly string[]) => Promise<void>,
 ): Promise<void> {
   const { logger, warnings } = warningLog();
-  const push = new PushUdp({
+  const push = new StatsdUdp({
     host,
     port,
     clock: patientClock,

@@ -1,5 +1,5 @@
 import { assertEquals } from "#assert";
-import { pushPackets } from "../../../src/stats/push_udp.ts";
+import { statsdPackets } from "../../../src/stats/statsd_udp.ts";
 
 const CASES: Readonly<Record<string, readonly [units: readonly string[], ...packets: string[]]>> = {
   "nothing": [[]],
@@ -11,5 +11,5 @@ const CASES: Readonly<Record<string, readonly [units: readonly string[], ...pack
 };
 
 for (const [name, [units, ...packets]] of Object.entries(CASES)) {
-  Deno.test(`push packets: ${name}`, () => assertEquals(pushPackets(units, 10), packets));
+  Deno.test(`push packets: ${name}`, () => assertEquals(statsdPackets(units, 10), packets));
 }

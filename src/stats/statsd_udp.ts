@@ -17,7 +17,7 @@ const SEND_MS = 5_000;
 const PAUSE_MS = 1;
 
 /** The receiver, and the parts of the connection to it. */
-interface PushUdpOptions {
+interface StatsdUdpOptions {
   readonly host: string;
   readonly port: number;
   readonly clock: Clock;
@@ -31,14 +31,14 @@ interface Target {
 }
 
 /** Pushes lines over UDP; those that cannot be sent are counted. */
-export class PushUdp implements Carrier {
-  readonly #options: PushUdpOptions;
+export class StatsdUdp implements Carrier {
+  readonly #options: StatsdUdpOptions;
   #target: Target | undefined;
   #socket: dgram.Socket | undefined;
   #linesLost = 0;
   #isClosed = false;
 
-  constructor(options: PushUdpOptions) {
+  constructor(options: StatsdUdpOptions) {
     this.#options = options;
   }
 
@@ -59,7 +59,7 @@ export class PushUdp implements Carrier {
 
   async send(units: readonly string[]): Promise<void> {
     const { clock } = this.#options;
-    await settledWithin(this.#sendAll(pushPackets(units, PACKET_BYTES)), SEND_MS, clock);
+    await settledWithin(this.#sendAll(statsdPackets(units, PACKET_BYTES)), SEND_MS, clock);
     const pause = Promise.withResolvers<void>();
     clock.after(PAUSE_MS, pause.resolve);
     await pause.promise;
@@ -121,7 +121,7 @@ export class PushUdp implements Carrier {
 }
 
 /** Units joined by line breaks into packets of at most `maxBytes`; a longer unit is a packet by itself. */
-export function pushPackets(units: readonly string[], maxBytes: number): string[] {
+export function statsdPackets(units: readonly string[], maxBytes: number): string[] {
   const packets: string[] = [];
   let open: string[] = [];
   let openBytes = 0;

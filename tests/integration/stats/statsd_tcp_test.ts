@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch } from "#assert";
 import net from "node:net";
 import { pushOutage } from "../../../src/stats/sinks.ts";
-import { PushTcp } from "../../../src/stats/push_tcp.ts";
+import { StatsdTcp } from "../../../src/stats/statsd_tcp.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { eventually, until } from "../../harness/until.ts";
@@ -18,7 +18,7 @@ async function reached(clock: FakeClock, delayMs: number): Promise<void> {
 }
 
 interface PushBed {
-  readonly push: PushTcp;
+  readonly push: StatsdTcp;
   readonly warnings: readonly string[];
   readonly clock: FakeClock;
 }
@@ -32,7 +32,7 @@ async function withPush(
   const { logger, warnings } = warningLog();
   const clock = new FakeClock();
   const outage = pushOutage(`${host}:${port}`, { clock, logger });
-  const push = new PushTcp({ host, port, clock, random: () => 0.5, outage });
+  const push = new StatsdTcp({ host, port, clock, random: () => 0.5, outage });
   try {
     await work({ push, warnings, clock });
   } finally {
@@ -122,7 +122,7 @@ const SLICE = Array.from({ length: 1_000 }, (_, index) => `${index}.${"x".repeat
 
 /** Sends slices until one is lost, or this many; answers how many were taken so far. */
 function sendSlices(
-  push: PushTcp,
+  push: StatsdTcp,
   most = Infinity,
 ): { readonly taken: () => number; readonly sent: Promise<void> } {
   let taken = 0;
