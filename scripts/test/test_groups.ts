@@ -23,13 +23,6 @@ type OwnTask = (typeof OWN_TASKS)[number];
 const TIERS: readonly string[] = [...UNIT_PLACES, "tests/contract", "tests/integration"];
 /** Examples in the documentation of the HTTP client library. */
 const EXAMPLES = "src/rest";
-/**
- * Deno 2.9.3 closes the descriptor of a unix socket of `node:net` twice. In between, another thread may open a file with
- * that number, and the process ends with a panic. So the files with such sockets run in a process with one thread.
- */
-export const UNIX_SOCKETS: readonly string[] = [
-  "tests/integration/webhooks/postgres_connection_test.ts",
-];
 const UNIT_FLAGS = [
   "--preload=tests/harness/unit_guard.ts",
   "--no-prompt",
@@ -70,7 +63,7 @@ function filesBelow(root: string, place: string, name: RegExp): string[] {
 /** The groups that run these places on a machine with so many cores. */
 export function planTests(cores: number, places: readonly string[]): readonly TestGroup[] {
   const server = { flags: SERVER_FLAGS, isServed: true };
-  const isAlone = (place: string) => UNIX_SOCKETS.includes(place) || place.startsWith(`${EXAMPLES}/`);
+  const isExample = (place: string) => place.startsWith(`${EXAMPLES}/`);
   const groups = [
     {
       name: "unit",
@@ -83,11 +76,11 @@ export function planTests(cores: number, places: readonly string[]): readonly Te
     {
       ...server,
       name: "integration",
-      places: places.filter((place) => !isUnit(place) && !isAlone(place)),
+      places: places.filter((place) => !isUnit(place) && !isExample(place)),
       jobs: SERVER_JOBS_PER_CORE * cores,
       filesPerModule: SERVER_FILES_PER_MODULE,
     },
-    { ...server, name: "unix sockets", places: places.filter(isAlone), jobs: 1, filesPerModule: 1 },
+    { ...server, name: "examples", places: places.filter(isExample), jobs: 1, filesPerModule: 1 },
   ];
   return groups.filter(({ places }) => places.length > 0);
 }

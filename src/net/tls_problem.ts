@@ -78,11 +78,12 @@ export async function explainedTlsError(error: unknown, { connect, clock }: TlsL
   }
 }
 
-function secureConnected(socket: TLSSocket): Promise<TLSSocket> {
+/** Settles when the handshake is complete. */
+export function secureConnected(socket: TLSSocket): Promise<TLSSocket> {
   return new Promise((resolve, reject) => {
     // It stays: a socket may fail more than once.
     socket.on("error", reject);
-    socket.once("close", () => reject(new Error("closed")));
+    socket.once("close", () => reject(new Error("the server closed the connection in the TLS handshake")));
     socket.once("secureConnect", () => resolve(socket));
   });
 }

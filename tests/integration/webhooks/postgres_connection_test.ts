@@ -87,6 +87,29 @@ postgresServer.test("a connection is made over a unix socket and to a name with 
   }
 });
 
+postgresServer.test("connections over a unix socket come and go without harm to files that another thread opens", async (server) => {
+  const url = `postgres://weir:${encodeURIComponent("se:cr@et")}@${
+    encodeURIComponent(server.folder)
+  }:${server.port}`;
+  const writer = new Worker(new URL("../net/file_writer.ts", import.meta.url), { type: "module" });
+  const errors: unknown[] = [];
+  const isWriting = new Promise((resolve) => {
+    writer.onmessage = ({ data }) => {
+      if (data !== "") errors.push(data);
+      resolve(undefined);
+    };
+  });
+  await isWriting;
+  for (let count = 0; count < 200 && errors.length === 0; count++) {
+    await using connection = await connected(`${url}/postgres`);
+    assertEquals(await connection.process(), connection.announcedProcess);
+    await connection.close();
+    await connection.closed;
+  }
+  writer.terminate();
+  assertEquals(errors, []);
+});
+
 postgresServer.test("an error of PostgreSQL says what kind it is, and the connection goes on after it", async (server) => {
   const url = server.url(await server.createDatabase());
   await using connection = await connected(url);

@@ -2,7 +2,7 @@ import { assertEquals, assertNotEquals, assertThrows } from "#assert";
 import { joinRuns, type TestRun } from "../../../scripts/test/join_runs.ts";
 import { type Repeater, repeatFailed } from "../../../scripts/test/repeat_failed.ts";
 import { readStressOptions, shuffled } from "../../../scripts/test/stress.ts";
-import { planTests, testPlaces, UNIX_SOCKETS } from "../../../scripts/test/test_groups.ts";
+import { planTests, testPlaces } from "../../../scripts/test/test_groups.ts";
 import { ALONE } from "../../../scripts/test/test_modules.ts";
 import type { FailedTest } from "../../harness/test_report.ts";
 
@@ -28,13 +28,17 @@ Deno.test("a plan of tests: unit tests have neither the network nor processes", 
       name: "integration",
       isServed: true,
       jobs: 8,
-      places: ["tests/contract/memory_cache_test.ts", "tests/soak/outage_test.ts"],
+      places: [
+        "tests/contract/memory_cache_test.ts",
+        "tests/integration/webhooks/postgres_connection_test.ts",
+        "tests/soak/outage_test.ts",
+      ],
     },
     {
-      name: "unix sockets",
+      name: "examples",
       isServed: true,
       jobs: 1,
-      places: ["src/rest/mod.ts", "tests/integration/webhooks/postgres_connection_test.ts"],
+      places: ["src/rest/mod.ts"],
     },
   ]);
   assertEquals(groups[0]?.flags.filter((flag) => /all$|net|run|ffi/.test(flag)), []);
@@ -50,9 +54,7 @@ Deno.test("the places of tests: every tier, a folder, a file and examples", () =
     "tests/tidy_test.ts",
     "tests/unit",
   ]);
-  // A file that was moved would run in the wrong group.
-  const alone = planTests(2, all).find(({ name }) => name === "unix sockets");
-  assertEquals(UNIX_SOCKETS.filter((place) => alone?.places.includes(place) !== true), []);
+  // A file that was moved would run in a module with others.
   assertEquals([...ALONE].filter((place) => !all.includes(place)), []);
   assertEquals(testPlaces(ROOT, ["src/rest", "tests/tidy_test.ts", "tests/unit/scripts"]).slice(0, 2), [
     "src/rest",

@@ -1,6 +1,4 @@
-import { Socket } from "node:net";
-import type { Duplex } from "node:stream";
-import type { ConnectionOptions } from "node:tls";
+import process from "node:process";
 import pg from "pg";
 import type { TlsFileLog } from "../../../net/client_tls.ts";
 import type { Clock } from "../../../base/clock.ts";
@@ -12,6 +10,7 @@ import {
   type SslMode,
 } from "../../../base/postgres_address.ts";
 import { hostPort } from "../../../base/host_port.ts";
+import { type ClientStream, openClientStream } from "./client_stream.ts";
 import { endsSession, PostgresError, postgresError, sqlStateOf } from "./error.ts";
 import { boundValue, columnReader, PreparedTexts } from "./text.ts";
 import { explainedHandshake, readTls } from "./tls.ts";
@@ -49,7 +48,6 @@ const BEGINS: Readonly<Record<TransactionKind, string>> = {
 const GRACE_MS = 2_000;
 const IDLE_MS = 10_000;
 const FAREWELL_MS = 1_000;
-const KEEP_ALIVE_MS = 15_000;
 const USE = "Cannot use the store";
 const INVALID_AUTHORIZATION = "28000";
 
@@ -68,11 +66,10 @@ export class PostgresConnection {
   readonly #client: pg.Client;
   /** Settles when the socket is closed. */
   readonly closed: Promise<void>;
-  readonly #socket: Socket;
+  readonly #stream: ClientStream;
   readonly #clock: Clock;
   readonly #statementMs: number | undefined;
   readonly #texts = new PreparedTexts();
-  #announcedProcess: number | undefined;
   #isBroken = false;
   /** What the server or the network said when it broke. */
   #failure: unknown = new Error("the connection is broken");
@@ -81,17 +78,14 @@ export class PostgresConnection {
 
   private constructor(
     client: pg.Client,
-    socket: Socket,
+    stream: ClientStream,
     { clock, statementTimeoutMs }: PostgresConnectionOptions,
   ) {
     this.#client = client;
-    this.#socket = socket;
-    this.closed = new Promise((resolve) => socket.once("close", () => resolve()));
+    this.#stream = stream;
+    this.closed = new Promise((resolve) => stream.once("close", () => resolve()));
     this.#clock = clock;
     this.#statementMs = statementTimeoutMs === 0 ? undefined : statementTimeoutMs + GRACE_MS;
-    client.connection.once("backendKeyData", ({ processID }: { readonly processID: number }) => {
-      this.#announcedProcess = processID;
-    });
     client.on("error", (error) => {
       if (!this.#isBroken) this.#failure = error;
       this.#break();
@@ -109,14 +103,15 @@ export class PostgresConnection {
     const end = clock.elapsed() + (address.fields.connectTimeoutMs ?? options.connectTimeoutMs);
     const attempts = isSocketFolder(host.host) ? [false] : TLS_ATTEMPTS[address.fields.sslMode];
     for (const [index, isEncrypted] of attempts.entries()) {
-      const socket = new Socket();
+      const ending = new AbortController();
       let [isReached, isOverdue] = [false, false];
-      socket.once("connect", () => isReached = true);
-      const cancel = () => void socket.destroy();
+      const onReached = () => void (isReached = true);
+      const cancel = () => ending.abort(new Error("cancelled"));
       signal?.addEventListener("abort", cancel, { once: true });
       try {
         signal?.throwIfAborted();
-        const connecting = PostgresConnection.#connect(address, { host, isEncrypted, socket }, options);
+        const attempt = { host, isEncrypted, signal: ending.signal, onReached };
+        const connecting = PostgresConnection.#connect(address, attempt, options);
         return await withTimeout(connecting, end - clock.elapsed(), clock, () => {
           isOverdue = true;
           cancel();
@@ -142,13 +137,13 @@ export class PostgresConnection {
 
   static async #connect(
     address: PostgresAddress,
-    { host, isEncrypted, socket }: Attempt,
+    { host, isEncrypted, signal, onReached }: Attempt,
     options: PostgresConnectionOptions,
   ): Promise<PostgresConnection> {
     const tls = isEncrypted ? await readTls(address.fields, options.logger) : undefined;
-    if (socket.destroyed) throw new Error("cancelled");
-    const client = clientOf(address, host, { tls, socket });
-    const connection = new PostgresConnection(client, socket, options);
+    const stream = await openClientStream(host, { tls, clock: options.clock, signal, onReached });
+    const client = clientOf(address, host, stream);
+    const connection = new PostgresConnection(client, stream, options);
     try {
       await client.connect();
       await connection.#prepare(options, address.fields.mustTakeWrites);
@@ -161,7 +156,7 @@ export class PostgresConnection {
 
   /** The process that the server, or a pooler, announced. */
   get announcedProcess(): number | undefined {
-    return this.#announcedProcess;
+    return this.#stream.announcedProcess;
   }
 
   get isBroken(): boolean {
@@ -236,9 +231,7 @@ export class PostgresConnection {
 
   /** Closes it immediately; a statement in flight fails. */
   destroy(): void {
-    // With TLS there are two streams, and the outer one may not exist yet.
-    this.#client.connection.stream.destroy();
-    this.#socket.destroy();
+    this.#stream.destroy();
     this.#break();
   }
 
@@ -291,16 +284,13 @@ export class PostgresConnection {
 interface Attempt {
   readonly host: PostgresHost;
   readonly isEncrypted: boolean;
-  readonly socket: Socket;
+  readonly signal: AbortSignal;
+  readonly onReached: () => void;
 }
 
-function clientOf(
-  address: PostgresAddress,
-  { host, port }: PostgresHost,
-  { tls, socket }: { readonly tls: ConnectionOptions | undefined; readonly socket: Socket },
-): pg.Client {
+function clientOf(address: PostgresAddress, { host, port }: PostgresHost, stream: ClientStream): pg.Client {
   const { fields } = address;
-  const client = new pg.Client({
+  const config: pg.ClientConfig & { readonly replication: string | undefined } = {
     host,
     port,
     user: fields.user,
@@ -308,41 +298,26 @@ function clientOf(
     // A function, because the client would otherwise read PGPASSWORD or a password file where there is none.
     password: () => address.password() ?? "",
     application_name: fields.applicationName,
-    ssl: tls ?? false,
+    options: fields.options ?? insteadOf("PGOPTIONS", " "),
+    replication: insteadOf("PGREPLICATION", "off"),
+    ssl: false,
     sslnegotiation: "postgres",
     client_encoding: "UTF8",
-    keepAlive: true,
-    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
-    stream: () => socket,
+    stream: () => stream,
     types: { getTypeParser: columnReader },
-  });
-  withoutEnvironment(client, fields.options);
-  guard(socket);
-  client.connection.once("sslconnect", () => guard(client.connection.stream));
-  return client;
+  };
+  return new pg.Client(config);
 }
 
-/** The client throws on unknown messages, where no caller can catch it; this breaks the connection instead. */
-function guard(stream: Duplex): void {
-  const emit = stream.emit.bind(stream);
-  stream.emit = (event: string | symbol, ...args: unknown[]) => {
-    try {
-      return emit(event, ...args);
-    } catch (error) {
-      stream.destroy(error instanceof Error ? error : new Error(String(error)));
-      return true;
-    }
-  };
+/**
+ * A value without effect where the client would take one from the environment. Only there, because poolers refuse
+ * parameters that they do not know.
+ */
+function insteadOf(variable: string, value: string): string | undefined {
+  return process.env[variable] === undefined ? undefined : value;
 }
 
 function withPlace(error: unknown, what: string): StoreError {
   if (!(error instanceof PostgresError)) return postgresError(what, error, true);
   return new PostgresError(error.code, error.message.replace(USE, what), error.sqlState);
-}
-
-/** The client takes absent options from environment variables. */
-function withoutEnvironment(client: object, options: string | undefined): void {
-  const { connectionParameters } = client as { readonly connectionParameters: Record<string, unknown> };
-  connectionParameters["options"] = options;
-  connectionParameters["replication"] = undefined;
 }

@@ -1,14 +1,17 @@
 import { Buffer } from "node:buffer";
-import { isIP, Socket } from "node:net";
+import { isIP } from "node:net";
+import type { Duplex } from "node:stream";
 import tls from "node:tls";
 import { readClientTls, type TlsFileLog } from "../../../net/client_tls.ts";
 import type { Clock } from "../../../base/clock.ts";
 import type { PostgresAddress, PostgresAddressFields, PostgresHost } from "../../../base/postgres_address.ts";
+import { dial } from "../../../net/dial.ts";
 import { explainedTlsError } from "../../../net/tls_problem.ts";
 
-/** Asks a server for TLS; it answers with one byte, `S` where it agrees. */
+/** Asks a server for TLS; it answers with one byte. */
 const SSL_REQUEST = Buffer.of(0, 0, 0, 8, 4, 210, 22, 47);
 const AGREED = "S";
+const REFUSED = "N";
 
 /** Reads the files for each connection, since certificates are renewed. */
 export async function readTls(
@@ -46,16 +49,16 @@ export async function explainedHandshake(
   error: unknown,
   { address, host: { host, port }, clock, ms, signal, logger }: HandshakeLook,
 ): Promise<unknown> {
-  const socket = new Socket();
-  const end = () => void socket.destroy();
+  const ending = new AbortController();
+  const end = () => ending.abort();
   const cancel = clock.after(ms, end);
   signal?.addEventListener("abort", end, { once: true });
   const connect = async () => {
     signal?.throwIfAborted();
-    await agreed(socket.connect({ host, port }));
+    const plain = await dial({ host, port }, { clock, signal: ending.signal });
+    ending.signal.addEventListener("abort", () => plain.destroy(), { once: true });
     const options = await readTls(address.fields, logger);
-    const name = isIP(host) === 0 ? { servername: host } : {};
-    return tls.connect({ ...options, ...name, socket, rejectUnauthorized: false });
+    return await startTls(plain, host, { ...options, rejectUnauthorized: false });
   };
   try {
     return await explainedTlsError(error, { connect, clock });
@@ -66,16 +69,30 @@ export async function explainedHandshake(
   }
 }
 
-/** Settles when the server agrees to begin a handshake. */
-function agreed(socket: Socket): Promise<void> {
+/** Begins the handshake on a connection when the server agrees. */
+export async function startTls(
+  plain: Duplex,
+  host: string,
+  options: tls.ConnectionOptions,
+): Promise<tls.TLSSocket> {
+  await agreed(plain);
+  const name = isIP(host) === 0 ? { servername: host } : {};
+  return tls.connect({ ...options, ...name, host, socket: plain });
+}
+
+function agreed(socket: Duplex): Promise<void> {
   return new Promise((resolve, reject) => {
     // It stays: a socket may fail more than once.
     socket.on("error", reject);
-    socket.once("close", () => reject(new Error("closed")));
-    socket.once("connect", () => socket.write(SSL_REQUEST));
+    socket.once("close", () => reject(new Error("Connection terminated unexpectedly")));
     socket.once("data", (bytes) => {
-      if (bytes.toString() === AGREED) resolve();
-      else reject(new Error("no TLS"));
+      const answer = bytes.toString();
+      if (answer === AGREED) return resolve();
+      const problem = answer === REFUSED
+        ? "The server does not support SSL connections"
+        : "There was an error establishing an SSL connection";
+      reject(new Error(problem));
     });
+    socket.write(SSL_REQUEST);
   });
 }
