@@ -40,7 +40,7 @@ export interface AttemptParts {
 }
 
 /** Options of `makeAttempt`. */
-export interface AttemptOptions extends AttemptParts {
+interface AttemptOptions extends AttemptParts {
   readonly onStoreError: (error: unknown) => void;
   /** A delivery failed permanently. */
   readonly onFailed: (facts: LogFields) => void;

@@ -11,7 +11,7 @@ import { PORTION } from "../store/operations/removals.ts";
 import type { WebhookStore } from "../store/store.ts";
 
 /** Options of `Backlogs`. */
-export interface BacklogsOptions {
+interface BacklogsOptions {
   readonly store: Pick<WebhookStore, "read" | "write">;
   readonly clock: Clock;
   readonly newId: () => string;

@@ -13,7 +13,7 @@ import {
 import type { WebhookStore } from "../store/store.ts";
 
 /** Options of `HealthRecorder`. */
-export interface HealthRecorderOptions {
+interface HealthRecorderOptions {
   readonly store: WebhookStore;
   readonly clock: Clock;
   readonly newId: () => string;

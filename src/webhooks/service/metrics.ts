@@ -122,7 +122,7 @@ export const WEBHOOK_METRICS = {
 } satisfies MetricGroup;
 
 /** The last parts of the names of one kind. */
-export type WebhookMetricName<Kind extends MetricKind> = MetricName<typeof WEBHOOK_METRICS.metrics, Kind>;
+type WebhookMetricName<Kind extends MetricKind> = MetricName<typeof WEBHOOK_METRICS.metrics, Kind>;
 
 /** The store's metrics as gauges. */
 export function storeGauges(

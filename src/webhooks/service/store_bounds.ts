@@ -17,7 +17,7 @@ export interface StoreBoundSettings {
 }
 
 /** Options of `StoreBounds`. */
-export interface StoreBoundsOptions extends StoreBoundSettings {
+interface StoreBoundsOptions extends StoreBoundSettings {
   readonly store: Pick<WebhookStore, "read" | "write" | "usedBytes">;
   readonly clock: Clock;
   readonly newId: () => string;

@@ -2,7 +2,7 @@ import type { CacheFailureMode } from "../../../src/ratelimit/limit.ts";
 import type { Policy } from "../../../src/ratelimit/decision/policy.ts";
 
 /** Calls over a cache that fails, and what comes of them. */
-export interface CacheFailureCase {
+interface CacheFailureCase {
   readonly title: string;
   readonly policy?: Partial<Policy>;
   /** The reaction of the cache to each question, as `FailingCache` reads it. */
