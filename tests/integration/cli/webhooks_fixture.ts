@@ -1,7 +1,7 @@
 import { type Ran, ran } from "../../harness/administration_fixture.ts";
 
 /** A receiver that runs. */
-export interface Receiver {
+interface Receiver {
   readonly url: string;
   /** The output so far. */
   readonly lines: readonly string[];

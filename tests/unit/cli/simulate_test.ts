@@ -26,7 +26,7 @@ function of(key: string, value: string, more: Record<string, unknown> = {}): unk
 const ADDRESS = of("remote_address", "10.0.0.1");
 const FOUR = [1, 2, 3, 4].map((second) => line(`2026-01-31T12:00:0${second}Z`, ADDRESS, of("plan", "free")));
 
-/** What a run has next to its lines. */
+/** Conditions of a run in addition to its lines. */
 interface SimulateCase {
   readonly environment?: Readonly<Record<string, string>>;
   readonly old?: string;
