@@ -120,7 +120,7 @@ export async function serve(
     const http = await loaded.openHttp(parts, tracing, decide, webhooks);
     opened.defer(() => http.close(DRAIN_MS));
     // The last to open: its unix socket replaces one in use, so nothing may fail after it.
-    const grpc = await loaded.openGrpc(parts, tracing, decide, service);
+    const grpc = await loaded.openGrpc(parts, { tracing, decide, service, shares: cache.shares });
     opened.defer(() => grpc.close(DRAIN_MS));
     await workers?.listen(portOf(grpc));
     logListening(logger, grpc, http);

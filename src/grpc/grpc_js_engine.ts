@@ -5,7 +5,9 @@ import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import { type GrpcEngine, type GrpcEngineOptions, listenOptions } from "./engine.ts";
 import {
+  type BidiCall,
   type BidiMethod,
+  type BidiPeer,
   type CallContext,
   GRPC_CODES,
   GrpcError,
@@ -22,6 +24,7 @@ import { longHeadersLog } from "./long_headers_log.ts";
 const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 /** Bytes that may wait for a peer that does not read its stream. */
 const MAX_UNREAD_BYTES = 65_536;
+const MAX_UNREAD_BIDI_BYTES = 1_048_576;
 /** Longest timer delay, less the jitter of the library. */
 const MAX_AGE_MS = Math.floor((2 ** 31 - 1) / 1.1);
 
@@ -30,7 +33,9 @@ export async function startGrpcJs(options: GrpcEngineOptions): Promise<GrpcEngin
   // Deno lacks this constant of Node, without which the library answers other protocols with 200.
   Object.assign(http2.constants, { HTTP_STATUS_UNSUPPORTED_MEDIA_TYPE: 415 });
   const server = new grpc.Server({
-    "grpc.max_receive_message_length": MAX_MESSAGE_BYTES,
+    "grpc.max_receive_message_length": Math.max(
+      ...options.services.flatMap(({ methods }) => methods.map(maxBytesOf)),
+    ),
     ...(options.maxConnectionAgeMs === 0 ? {} : ageOptions(options)),
   });
   const streams = new Set<() => void>();
@@ -69,6 +74,12 @@ export async function startGrpcJs(options: GrpcEngineOptions): Promise<GrpcEngin
   };
 }
 
+function maxBytesOf(method: GrpcMethod): number {
+  return method.kind === "bidi" && method.maxMessageBytes !== undefined
+    ? method.maxMessageBytes
+    : MAX_MESSAGE_BYTES;
+}
+
 function ageOptions({ maxConnectionAgeMs, maxConnectionAgeGraceMs }: GrpcEngineOptions): grpc.ServerOptions {
   return {
     "grpc.max_connection_age_ms": Math.min(maxConnectionAgeMs, MAX_AGE_MS),
@@ -105,6 +116,13 @@ async function socketsClosed(
   await closed;
 }
 
+/** The library has one limit for all methods: that of the longest messages. */
+function checkLength({ length }: Uint8Array, method: GrpcMethod): void {
+  const max = maxBytesOf(method);
+  if (length <= max) return;
+  throw new GrpcError("RESOURCE_EXHAUSTED", `Received message larger than max (${length} vs ${max})`);
+}
+
 const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 
 function definitionOf(service: GrpcService): grpc.ServiceDefinition {
@@ -136,6 +154,11 @@ function unaryHandler(
 ): grpc.handleUnaryCall<Uint8Array, Uint8Array> {
   const { metrics } = method;
   return (call, callback) => {
+    try {
+      checkLength(call.request, method);
+    } catch (error) {
+      return callback(statusOf(error, method.name, carrier));
+    }
     const startedAt = metrics === undefined ? 0 : carrier.clock.elapsed();
     metrics?.started();
     const end: typeof callback = (error, bytes) => {
@@ -159,11 +182,8 @@ function streamingHandler(
 ): grpc.handleServerStreamingCall<Uint8Array, Uint8Array> {
   return (call) => {
     try {
-      const send = (message: Uint8Array) => {
-        if (call.writableLength < MAX_UNREAD_BYTES) return void call.write(message);
-        const details = "the messages of this stream are not read";
-        call.emit("error", { code: GRPC_CODES.RESOURCE_EXHAUSTED, details });
-      };
+      checkLength(call.request, method);
+      const send = (message: Uint8Array) => sendTo(call, message, MAX_UNREAD_BYTES);
       own(call, carrier, method.open(call.request, send, contextOf(call, carrier)));
     } catch (error) {
       call.on("error", () => {});
@@ -177,23 +197,41 @@ function bidiHandler(
   carrier: Carrier,
 ): grpc.handleBidiStreamingCall<Uint8Array, Uint8Array> {
   return (call) => {
-    const context = contextOf(call, carrier);
-    const end = own(call, carrier, () => {});
-    call.on("end", () => {
-      end();
-      call.end();
+    let opened: BidiCall | undefined;
+    let isOver = false;
+    const over = own(call, carrier, () => {
+      isOver = true;
+      opened?.ended?.();
     });
+    const end = (error?: GrpcError) => {
+      if (isOver) return;
+      over();
+      if (error === undefined) call.end();
+      else call.emit("error", statusOf(error, method.name, carrier));
+    };
+    const peer: BidiPeer = {
+      send: (message) => {
+        if (!isOver) sendTo(call, message, MAX_UNREAD_BIDI_BYTES);
+      },
+      get unsentBytes() {
+        return call.writableLength;
+      },
+      end,
+    };
+    call.on("end", () => end());
     call.on("data", (message: Uint8Array) => {
       try {
-        const answer = method.handle(message, context);
-        if (answer === undefined || call.write(answer)) return;
-        // Reads nothing more from a peer that does not read the responses.
-        call.pause();
-        call.once("drain", () => call.resume());
+        checkLength(message, method);
+        opened ??= method.open(peer, contextOf(call, carrier));
+        if (!isOver) opened.receive(message);
       } catch (error) {
-        end();
+        over();
         call.emit("error", statusOf(error, method.name, carrier));
       }
+      if (!call.writableNeedDrain) return;
+      // Reads nothing more from a peer that does not read the responses.
+      call.pause();
+      call.once("drain", () => call.resume());
     });
   };
 }
@@ -201,6 +239,13 @@ function bidiHandler(
 type StreamingCall =
   | grpc.ServerWritableStream<Uint8Array, Uint8Array>
   | grpc.ServerDuplexStream<Uint8Array, Uint8Array>;
+
+/** Sends a message, unless the peer leaves too much unread. */
+function sendTo(call: StreamingCall, message: Uint8Array, maxUnreadBytes: number): void {
+  if (call.writableLength < maxUnreadBytes) return void call.write(message);
+  const details = "the messages of this stream are not read";
+  call.emit("error", { code: GRPC_CODES.RESOURCE_EXHAUSTED, details });
+}
 
 /** Calls `onEnd` once when the stream ends for any reason; the returned function does that too. */
 function own(call: StreamingCall, { streams }: Carrier, onEnd: () => void): () => void {

@@ -100,12 +100,32 @@ export interface ServerStreamingMethod {
   open(request: Uint8Array, send: (message: Uint8Array) => void, call: CallContext): () => void;
 }
 
-/** Messages in both directions, each answered in turn. */
+/** The peer of a call with messages in both directions. Nothing is sent to one that has gone. */
+export interface BidiPeer {
+  /** Queues one message. A peer that leaves more than 1 MiB unread loses the call. */
+  send(message: Uint8Array): void;
+  /** Bytes of messages that the peer has not accepted yet. */
+  readonly unsentBytes: number;
+  /** Ends the call, in good order without an error. */
+  end(error?: GrpcError): void;
+}
+
+/** A call with messages in both directions. */
+export interface BidiCall {
+  /** Called for each message. What it throws becomes the status. */
+  receive(message: Uint8Array): void;
+  /** Called once when the call ends for whatever reason. */
+  ended?(): void;
+}
+
+/** Messages in both directions, at any time. The call ends when the client has sent its last one. */
 export interface BidiMethod {
   readonly kind: "bidi";
   readonly name: string;
-  /** Called for each message; the returned message, if any, is sent. */
-  handle(message: Uint8Array, call: CallContext): Uint8Array | undefined;
+  /** Maximum size of a message of the client; 4 MiB when absent. */
+  readonly maxMessageBytes?: number;
+  /** Called at the latest with the first message. */
+  open(peer: BidiPeer, call: CallContext): BidiCall;
 }
 
 /** A method of a service, on bytes: messages without the gRPC frame, uncompressed. */

@@ -6,7 +6,13 @@ import {
   type WireReflectionAnswer,
   type WireReflectionRequest,
 } from "../wire/reflection.ts";
-import { decodeRequest, GRPC_CODES, type GrpcCode, type GrpcService } from "./grpc_service.ts";
+import {
+  type BidiMethod,
+  decodeRequest,
+  GRPC_CODES,
+  type GrpcCode,
+  type GrpcService,
+} from "./grpc_service.ts";
 
 const SERVICE_NAMES = [
   "grpc.reflection.v1.ServerReflection",
@@ -26,10 +32,12 @@ export function createReflectionServices(services: () => readonly GrpcService[])
     const answer = answerTo(request, contract, services);
     return encodeReflectionResponse({ host: request.host, request: message, answer });
   };
-  return SERVICE_NAMES.map((name) => ({
-    name,
-    methods: [{ kind: "bidi" as const, name: "ServerReflectionInfo", handle }],
-  }));
+  const method: BidiMethod = {
+    kind: "bidi",
+    name: "ServerReflectionInfo",
+    open: (peer) => ({ receive: (message) => peer.send(handle(message)) }),
+  };
+  return SERVICE_NAMES.map((name) => ({ name, methods: [method] }));
 }
 
 function answerTo(

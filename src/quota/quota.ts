@@ -151,6 +151,11 @@ export class Quota {
         const given = sure >= rateOfFill(fill) ? fill : fillOf(sure);
         const rate = rateOfFill(given);
         if (rate < rateOfFill(fill) && isFirst) this.isWaiting = true;
+        // It may still use an earlier assignment, and otherwise does what its configuration says.
+        if (isUnknown && rate === 0) {
+          this.isWaiting = true;
+          continue;
+        }
         if (member.assignment !== undefined && rate <= share * (1 + MIN_CHANGE)) continue;
         member.send(tokensOf(given, burst), now);
         if (upper !== Infinity) held += Math.max(0, rate - upper);

@@ -1,6 +1,7 @@
 import { getHeapStatistics } from "node:v8";
 import { heapBytesOf, MemoryCache } from "../cache/memory_cache.ts";
 import { IN_FLIGHT_METRICS, MEMORY_METRICS } from "../cache/metrics.ts";
+import { type QuotaShares, wholeShares } from "../quota/quota_shares.ts";
 import type { CounterCache } from "../ratelimit/decision/counter_cache.ts";
 import type { Settings } from "../settings/table.ts";
 import type { OpenCacheOptions } from "./cache_connections.ts";
@@ -14,6 +15,8 @@ export interface OpenCache {
   readonly cache: CounterCache;
   /** Counts for this instance while the cache fails, where the settings require it; absent for `memory`. */
   readonly fallback: CounterCache | undefined;
+  /** Divides quotas among instances; absent with memcached. */
+  readonly shares: QuotaShares | undefined;
   /** Settles when counters can be asked. */
   readonly ready: Promise<void>;
   /** Closes both. */
@@ -31,9 +34,15 @@ export async function openCache(options: OpenCacheOptions): Promise<OpenCache> {
   health.set("cache", true);
   const backend = settings.BACKEND_TYPE;
   if (backend === "memory") {
-    return { cache: memory, fallback: undefined, ready: Promise.resolve(), close: () => memory.close() };
+    return {
+      cache: memory,
+      fallback: undefined,
+      shares: wholeShares,
+      ready: Promise.resolve(),
+      close: () => memory.close(),
+    };
   }
-  const { cache: shared, ready } = backend === "mc"
+  const { cache: shared, shares, ready } = backend === "mc"
     ? (await import("./mc_cache.ts")).openMcCache(options)
     : await (await import("./kv_cache.ts")).openKvCache(options);
   const { InFlightCache } = await import("../cache/in_flight_cache.ts");
@@ -47,7 +56,7 @@ export async function openCache(options: OpenCacheOptions): Promise<OpenCache> {
   });
   stats.addMetrics(IN_FLIGHT_METRICS, cache.metrics);
   const close = async () => void await Promise.all([cache.close(), memory.close()]);
-  return { cache, fallback: memory, ready, close };
+  return { cache, fallback: memory, shares, ready, close };
 }
 
 /** The kind of the cache, for spans. */

@@ -1,5 +1,6 @@
 import { ROUND_TRIP_METRICS } from "../cache/metrics.ts";
 import type { TlsFiles } from "../cache/tls_files.ts";
+import type { QuotaShares } from "../quota/quota_shares.ts";
 import type { CounterCache } from "../ratelimit/decision/counter_cache.ts";
 import type { StatsStore } from "../stats/store.ts";
 import { ThrottledLog } from "../base/throttled_log.ts";
@@ -15,6 +16,8 @@ export interface OpenCacheOptions extends ServiceParts {
 /** A shared cache whose connections are made in the background. */
 export interface ConnectedCache {
   readonly cache: CounterCache;
+  /** Divides quotas among instances, if the cache can do that. */
+  readonly shares: QuotaShares | undefined;
   /** Settles when counters can be asked. */
   readonly ready: Promise<void>;
 }

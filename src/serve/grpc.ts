@@ -5,6 +5,7 @@ import { KnownRequests } from "../grpc/known/known_requests.ts";
 import type { ListenTarget } from "../grpc/listener.ts";
 import { startNative } from "../grpc/native/native_engine.ts";
 import { createRateLimitGrpcService, type Decide } from "../grpc/rate_limit_service.ts";
+import type { QuotaShares } from "../quota/quota_shares.ts";
 import type { RateLimitService } from "../ratelimit/decision/service.ts";
 import { createReflectionServices } from "../grpc/reflection_service.ts";
 import {
@@ -14,6 +15,7 @@ import {
   listenerReport,
 } from "./listener_metrics.ts";
 import type { ServiceParts } from "./parts.ts";
+import { openQuotas } from "./quotas.ts";
 import { serverCalls } from "../stats/store.ts";
 import { ThrottledLog } from "../base/throttled_log.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
@@ -32,12 +34,18 @@ export async function loadGrpc(settings: ServiceParts["settings"]): Promise<void
   ]);
 }
 
-/** Serves decisions, health and reflection by gRPC. */
+/** Parts that the services use. */
+interface OpenGrpcOptions {
+  readonly tracing: Pick<Tracing, "grpcService" | "isTraced" | "logFields">;
+  readonly decide: Decide;
+  readonly service: RateLimitService;
+  readonly shares: QuotaShares | undefined;
+}
+
+/** Serves decisions, quotas, health and reflection by gRPC. */
 export async function openGrpc(
   parts: ServiceParts,
-  tracing: Pick<Tracing, "grpcService" | "isTraced" | "logFields">,
-  decide: Decide,
-  service: RateLimitService,
+  { tracing, decide, service, shares }: OpenGrpcOptions,
 ): Promise<Pick<GrpcEngine, "address" | "close">> {
   const { settings, logger, clock, random, health, stats } = parts;
   const refusals = new ThrottledLog(logger, { clock });
@@ -51,7 +59,12 @@ export async function openGrpc(
     },
   });
   const hasDomain = (domain: string) => service.rules?.domains.has(domain) === true;
-  const services: GrpcService[] = [tracing.grpcService(decisions), createHealthService(health, hasDomain)];
+  const quotas = openQuotas(parts, service, shares);
+  const services: GrpcService[] = [
+    tracing.grpcService(decisions),
+    quotas.service,
+    createHealthService(health, hasDomain),
+  ];
   services.push(...createReflectionServices(() => services));
   const target: ListenTarget = settings.GRPC_UDS === undefined
     ? { kind: "tcp", host: settings.GRPC_HOST, port: settings.GRPC_PORT }
@@ -87,6 +100,7 @@ export async function openGrpc(
   });
   addListenerMetrics(parts, "grpc", acceptor);
   const close = async (graceMs: number) => {
+    quotas.close();
     await Promise.all([secured?.close(), engine.close(graceMs)]);
   };
   return { address: engine.address, close };

@@ -1,6 +1,8 @@
 import { parseKvAddress } from "../cache/kv/address.ts";
 import { KvCache } from "../cache/kv/cache.ts";
 import { KvConnections } from "../cache/kv/connections.ts";
+import { type KvCommands, KvQuotaShares } from "../cache/kv/quota_shares.ts";
+import type { CounterCache } from "../ratelimit/decision/counter_cache.ts";
 import { kvClusterMetrics, kvMetrics, type KvPoolName } from "../cache/metrics.ts";
 import {
   type ConnectedCache,
@@ -12,6 +14,12 @@ import {
 } from "./cache_connections.ts";
 import { CacheHealth } from "./cache_health.ts";
 
+/** One of the two caches. */
+interface OneKvCache {
+  readonly cache: CounterCache & KvCommands;
+  readonly ready: Promise<void>;
+}
+
 /** Opens the key-value cache, or the two of them. */
 export async function openKvCache(options: OpenCacheOptions): Promise<ConnectedCache> {
   const { settings } = options;
@@ -21,7 +29,8 @@ export async function openKvCache(options: OpenCacheOptions): Promise<ConnectedC
     metrics: "kv_pool",
     health,
   });
-  if (!settings.KV_PERSECOND) return main;
+  const shares = { main: main.cache, instance: crypto.randomUUID(), keyPrefix: settings.CACHE_KEY_PREFIX };
+  if (!settings.KV_PERSECOND) return { ...main, shares: new KvQuotaShares(shares) };
   const perSecond = await openOne(options, {
     prefix: "KV_PERSECOND",
     metrics: "kv_per_second_pool",
@@ -30,6 +39,7 @@ export async function openKvCache(options: OpenCacheOptions): Promise<ConnectedC
   const { PerSecondCache } = await import("../cache/per_second_cache.ts");
   return {
     cache: new PerSecondCache({ main: main.cache, perSecond: perSecond.cache }),
+    shares: new KvQuotaShares({ ...shares, perSecond: perSecond.cache }),
     ready: Promise.all([main.ready, perSecond.ready]).then(() => {}),
   };
 }
@@ -38,7 +48,7 @@ async function openOne(options: OpenCacheOptions, { prefix, metrics, health }: {
   readonly prefix: "KV" | "KV_PERSECOND";
   readonly metrics: KvPoolName;
   readonly health: CacheHealth;
-}): Promise<ConnectedCache> {
+}): Promise<OneKvCache> {
   const { settings, clock, random, stats, onGivenUp } = options;
   const address = parseKvAddress(settings[`${prefix}_TYPE`], settings[`${prefix}_URL`] ?? "", {
     socketType: settings[`${prefix}_SOCKET_TYPE`],

@@ -20,6 +20,7 @@ import { certificateMetrics } from "./certificates.ts";
 import { HEALTH_METRICS } from "./health_watch.ts";
 import { acceptMetrics, connectionMetrics, GRPC_TLS_METRICS, tlsMetrics } from "./listener_metrics.ts";
 import { OPERATIONAL_EVENT_METRICS } from "./operational_events.ts";
+import { QUOTA_METRICS } from "./quotas.ts";
 import { TRIGGER_METRICS } from "./webhook_statistics.ts";
 
 /** Metrics of one part of the service. */
@@ -48,6 +49,11 @@ export const METRIC_SECTIONS: readonly MetricSection[] = [
     title: "gRPC methods",
     note: "`<method>` is the name of the method, such as `ShouldRateLimit`.",
     groups: [methodMetrics("<method>")],
+  },
+  {
+    title: "Quotas",
+    note: "",
+    groups: [QUOTA_METRICS],
   },
   {
     title: "Shared caches",

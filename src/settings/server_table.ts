@@ -111,6 +111,26 @@ const GRPC = inGroup("gRPC", {
       "limit. If file descriptors run out, the limit is 7/8 of the open connections for one minute.",
     { min: 0, max: 1_000_000 },
   ),
+  QUOTA_MAX_STREAMS: count(
+    "1000",
+    "Maximum number of streams of clients that enforce quotas; further streams end with RESOURCE_EXHAUSTED.",
+    { min: 1, max: 100_000 },
+  ),
+  QUOTA_MAX_BUCKETS_PER_STREAM: count(
+    "10000",
+    "Maximum number of buckets of one stream; `QUOTA_OVERFLOW` decides requests of further buckets.",
+    { min: 1, max: 10_000 },
+  ),
+  QUOTA_MAX_BUCKETS: count(
+    "1000000",
+    "Maximum number of buckets of all streams; `QUOTA_OVERFLOW` decides requests of further buckets.",
+    { min: 1, max: 10_000_000 },
+  ),
+  QUOTA_OVERFLOW: choice(
+    ["deny", "allow"],
+    "deny",
+    "What clients do with requests of buckets above a maximum: `deny` or `allow`.",
+  ),
   GRPC_UDS: file("Path of a unix socket that serves gRPC instead of the TCP port.", "gRPC uses TCP"),
   GRPC_UDS_MODE: {
     parse: parseFileMode,

@@ -165,11 +165,16 @@ export class WireReader {
     return length <= SHORT_TEXT_BYTES ? this.#ascii(start, start + length) : undefined;
   }
 
-  /** A copy of the bytes. */
-  bytes(): Uint8Array<ArrayBuffer> {
+  /** The bytes, as a view of the message. */
+  view(): Uint8Array {
     const length = this.#length();
     const start = this.#take(length);
-    return new Uint8Array(this.#bytes.subarray(start, start + length));
+    return this.#bytes.subarray(start, start + length);
+  }
+
+  /** A copy of the bytes. */
+  bytes(): Uint8Array<ArrayBuffer> {
+    return new Uint8Array(this.view());
   }
 
   /** Skips the value. */

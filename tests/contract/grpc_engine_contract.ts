@@ -1,118 +1,10 @@
 import { assertEquals, assertRejects } from "#assert";
 import http2 from "node:http2";
-import { systemClock } from "../../src/base/clock.ts";
+import { GrpcError, withCallMetrics } from "../../src/grpc/grpc_service.ts";
 import { FakeClock, quickClock } from "../harness/fake_clock.ts";
-import type { GrpcEngine, GrpcEngineOptions } from "../../src/grpc/engine.ts";
-import {
-  type CallContext,
-  GrpcError,
-  type GrpcService,
-  withCallMetrics,
-} from "../../src/grpc/grpc_service.ts";
-import { createLogger } from "../../src/telemetry/logger.ts";
 import { GrpcClient } from "../harness/grpc_client.ts";
-import { until } from "../harness/until.ts";
-
-type Start = (options: GrpcEngineOptions) => Promise<GrpcEngine>;
-
-const encoder = new TextEncoder();
-const bytes = (text: string): Uint8Array => encoder.encode(text);
-const text = (message: Uint8Array | undefined): string => new TextDecoder().decode(message);
-
-/** A service of the test: what it is asked decides how it answers. */
-class Probe {
-  /** Streams that were opened and have not ended. */
-  openStreams = 0;
-  send: (message: Uint8Array) => void = () => {};
-  readonly hold = Promise.withResolvers<void>();
-  /** The call that is held. */
-  held: CallContext | undefined;
-  /** True if it was over already when it came. */
-  wasGone = false;
-
-  readonly service: GrpcService = {
-    name: "test.Probe",
-    methods: [
-      {
-        kind: "unary",
-        name: "Echo",
-        handle: (request, call) => bytes(`${text(request)} ${call.header("b3") ?? "-"}`),
-      },
-      { kind: "unary", name: "Size", handle: (request) => bytes(String(request.length)) },
-      { kind: "unary", name: "Later", handle: (request) => Promise.resolve().then(() => request) },
-      {
-        kind: "unary",
-        name: "Hold",
-        handle: (request, call) => {
-          this.held = call;
-          this.wasGone = call.cancelled;
-          return this.hold.promise.then(() => request);
-        },
-      },
-      {
-        kind: "unary",
-        name: "Refuse",
-        handle: () => {
-          throw new GrpcError("INVALID_ARGUMENT", "wrong: 50 % of ключ\nnext line");
-        },
-      },
-      {
-        kind: "unary",
-        name: "RefuseLater",
-        handle: () => Promise.reject(new GrpcError("UNAVAILABLE", "later")),
-      },
-      {
-        kind: "unary",
-        name: "Break",
-        handle: () => {
-          throw new TypeError("secret detail");
-        },
-      },
-      {
-        kind: "server_streaming",
-        name: "Watch",
-        open: (request, send) => {
-          if (request.length === 0) throw new GrpcError("NOT_FOUND", "nothing to watch");
-          this.openStreams++;
-          this.send = send;
-          send(request);
-          return () => void this.openStreams--;
-        },
-      },
-      {
-        kind: "bidi",
-        name: "Chat",
-        handle: (message) => {
-          if (text(message) === "refuse") throw new GrpcError("INVALID_ARGUMENT", "no");
-          return text(message) === "silent" ? undefined : bytes(text(message).toUpperCase());
-        },
-      },
-    ],
-  };
-}
-
-interface Bed {
-  readonly probe: Probe;
-  readonly engine: GrpcEngine;
-  readonly log: string[];
-}
-
-async function open(start: Start, part: Partial<GrpcEngineOptions> = {}): Promise<Bed> {
-  const probe = new Probe();
-  const log: string[] = [];
-  const write = (line: string) => void log.push(line);
-  const engine = await start({
-    services: [probe.service],
-    target: { kind: "tcp", host: "127.0.0.1", port: 0 },
-    maxConnectionAgeMs: 0,
-    maxConnectionAgeGraceMs: 0,
-    logger: createLogger({ level: "error", format: "text", clock: systemClock, write }),
-    clock: systemClock,
-    random: Math.random,
-    ...part,
-  });
-  return { probe, engine, log };
-}
+import { eventually, until } from "../harness/until.ts";
+import { bytes, LONG_MESSAGE_BYTES, open, Probe, type Start, text } from "./grpc_engine_bed.ts";
 
 /** What every engine must do with the same services. */
 export function grpcEngineContract(name: string, start: Start): void {
@@ -313,6 +205,41 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
       assertEquals([answer.code, answer.messages.map(text)], [0, ["A", "B"]]);
       const refused = await client.bidi("/test.Probe/Chat", ["refuse"].map(bytes));
       assertEquals([refused.code, refused.details], [3, "no"]);
+    }
+    await engine.close(1_000);
+  },
+  async "messages both ways come at any time, up to the size of the method, until one side ends the call"(
+    start,
+  ) {
+    const { engine, probe } = await open(start);
+    {
+      using client = new GrpcClient(engine.address);
+      const received: string[] = [];
+      const ask = () => client.openBidi("/test.Probe/Pushed", (message) => void received.push(text(message)));
+      const first = ask();
+      first.send(new Uint8Array(LONG_MESSAGE_BYTES));
+      await eventually([LONG_MESSAGE_BYTES], () => probe.received);
+      probe.peer?.send(bytes("one"));
+      await eventually(["one"], () => received);
+      probe.peer?.send(bytes("two"));
+      probe.peer?.end();
+      assertEquals((await first.answer).code, 0);
+      assertEquals([received, probe.openStreams], [["one", "two"], 0]);
+      const second = ask();
+      second.send(bytes("x"));
+      await eventually(2, () => probe.received.length);
+      probe.peer?.end(new GrpcError("UNAVAILABLE", "enough"));
+      const { code, details } = await second.answer;
+      assertEquals([code, details, probe.openStreams], [14, "enough", 0]);
+      const third = ask();
+      third.send(bytes("x"));
+      await eventually(1, () => probe.openStreams);
+      third.cancel();
+      await eventually(0, () => probe.openStreams);
+      probe.peer?.send(bytes("too late"));
+      const long = ask();
+      long.send(new Uint8Array(LONG_MESSAGE_BYTES + 1));
+      assertEquals((await long.answer).code, 8);
     }
     await engine.close(1_000);
   },

@@ -16,6 +16,13 @@ interface GrpcAnswer {
   readonly messages: readonly Uint8Array[];
 }
 
+/** An open call with messages both ways. */
+interface OpenBidi {
+  readonly answer: Promise<GrpcAnswer>;
+  send(message: Uint8Array): void;
+  cancel(): void;
+}
+
 /** Path of the one method that decides. */
 export const SHOULD_RATE_LIMIT = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
@@ -92,6 +99,20 @@ export class GrpcClient implements Disposable {
     for (const request of requests) call.write(request);
     call.end();
     return await answer;
+  }
+
+  /** A call with messages both ways at any time; `onMessage` is called for each one of the server. */
+  openBidi(
+    path: string,
+    onMessage: (message: Uint8Array) => void,
+    headers: Readonly<Record<string, string>> = {},
+  ): OpenBidi {
+    const call = this.#client.makeBidiStreamRequest(path, toBuffer, asBytes, metadataOf(headers));
+    return {
+      answer: streamAnswer(call, onMessage),
+      send: (message) => void call.write(message),
+      cancel: () => call.cancel(),
+    };
   }
 
   [Symbol.dispose](): void {

@@ -17,7 +17,7 @@ class ReportedFacts implements LimitEventSink {
   readonly texts: string[] = [];
 
   note(facts: readonly LimitFact[], now: number): void {
-    for (const { event, hit, hits } of facts) this.texts.push(`${now} ${event} ${hit.key} ${hits}`);
+    for (const { event, key, hits } of facts) this.texts.push(`${now} ${event} ${key} ${hits}`);
   }
 }
 

@@ -1,4 +1,5 @@
 import {
+  type BidiMethod,
   type DirectResponse,
   GrpcError,
   type GrpcMethod,
@@ -64,8 +65,8 @@ export class Probe {
           return () => void this.watchers.delete(send);
         },
       },
-      { kind: "bidi", name: "Chat", handle: (request) => encoder.encode(text(request).toUpperCase()) },
-      { kind: "bidi", name: "Zeroes", handle: (request) => new Uint8Array(Number(text(request))) },
+      this.#bidi("Chat", (request) => encoder.encode(text(request).toUpperCase())),
+      this.#bidi("Zeroes", (request) => new Uint8Array(Number(text(request)))),
     ],
   };
 
@@ -94,5 +95,9 @@ export class Probe {
         return handle(request);
       },
     };
+  }
+
+  #bidi(name: string, answer: (request: Uint8Array) => Uint8Array): BidiMethod {
+    return { kind: "bidi", name, open: (peer) => ({ receive: (request) => peer.send(answer(request)) }) };
   }
 }

@@ -13,7 +13,7 @@ interface Part {
 }
 
 /** The hash of a quota. */
-interface QuotaHash {
+export interface QuotaHash {
   readonly parts: ReadonlyMap<string, Part>;
   /** Until then, instances may hold parts that were lost with an earlier hash. */
   readonly unknownUntil: number;
@@ -23,7 +23,7 @@ interface QuotaHash {
  * The script that divides a quota among instances: the parts of others stay theirs until they tell that they hold less, or
  * until their lease ends. Returns the granted rate and the hash after it.
  */
-function exchangePart(
+export function exchangePart(
   hash: QuotaHash,
   instance: string,
   { limit, demand, held }: QuotaNeed,

@@ -66,9 +66,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "base/",
   ],
   "cache": ["ratelimit/", "net/", "base/"],
-  "cache/kv": ["cache/", "ratelimit/", "net/", "base/"],
+  "cache/kv": ["cache/", "quota/", "ratelimit/", "net/", "base/"],
   "cache/mc": ["cache/", "ratelimit/", "net/", "base/"],
-  "grpc": ["ratelimit/", "wire/", "net/", "threads/", "base/"],
+  "grpc": ["quota/", "ratelimit/", "wire/", "net/", "threads/", "base/"],
   "grpc/client": ["grpc/native/", "grpc/grpc_service.ts", "net/", "base/"],
   "http/server": ["ratelimit/errors.ts", "webhooks/api/", "wire/text.ts", "net/", "base/"],
   "http/routes": [

@@ -28,6 +28,11 @@ export class KvCache extends KvNode implements CounterCache {
     return kvCounterOf(hit, this.#take);
   }
 
+  /** The one primary has all keys. */
+  commandFor(_key: string, command: readonly string[]): Promise<unknown> {
+    return this.command(command);
+  }
+
   async remove(keys: readonly string[]): Promise<void> {
     if (keys.length === 0) return;
     await this.command(["DEL", ...keys]).catch((error) => {

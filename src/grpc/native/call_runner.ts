@@ -1,4 +1,11 @@
-import { type CallMetrics, GrpcError, type UnaryMethod } from "../grpc_service.ts";
+import {
+  type BidiCall,
+  type BidiMethod,
+  type CallMetrics,
+  type GrpcCode,
+  GrpcError,
+  type UnaryMethod,
+} from "../grpc_service.ts";
 import { type ErrorCode, StreamError } from "./frames.ts";
 import { plainHeaders, trailers, trailersOnly } from "./header_blocks.ts";
 import { FRAME_UNIT_BITS, LIMITS } from "./limits.ts";
@@ -120,7 +127,9 @@ export class CallRunner {
   }
 
   #assemble(stream: ServerStream, body: Uint8Array): void {
-    const messages = stream.messages ??= new RequestMessages(stream.head.encoding);
+    const { encoding, method } = stream.head;
+    const maxBytes = method?.kind === "bidi" ? method.maxMessageBytes : undefined;
+    const messages = stream.messages ??= new RequestMessages(encoding, maxBytes);
     if (body.length === 0) return;
     try {
       for (const message of messages.reader.read(body)) {
@@ -146,8 +155,8 @@ export class CallRunner {
     messages.count++;
     if (method?.kind === "bidi") {
       this.#earn(stream, message);
-      const answer = method.handle(message, stream);
-      if (answer !== undefined) this.#sender.message(stream, answer);
+      stream.bidi ??= this.#open(stream, method);
+      if (!stream.isAnswered) stream.bidi.receive(message);
       return;
     }
     if (messages.count > 1) {
@@ -162,7 +171,7 @@ export class CallRunner {
       throw new GrpcError("INTERNAL", "Cannot read a request: it ends within a message");
     }
     if (method?.kind === "bidi") {
-      this.#sender.end(stream, trailers("OK", ""));
+      this.#end(stream, "OK", "");
       return;
     }
     const request = messages?.first;
@@ -174,14 +183,35 @@ export class CallRunner {
     if (method?.kind === "unary") this.#unary(stream, method, request);
     if (method?.kind !== "server_streaming") return;
     this.#earn(stream, request);
-    const end = method.open(request, (message) => {
-      if (stream.isAnswered) return;
-      this.#sender.message(stream, message);
-      this.#events.onOutput();
-    }, stream);
+    const end = method.open(request, (message) => this.#send(stream, message), stream);
     // The very first message may have exceeded the limit of unread output.
     if (stream.isClosed) end();
     else stream.onEnd = end;
+  }
+
+  #open(stream: ServerStream, method: BidiMethod): BidiCall {
+    const sender = this.#sender;
+    const call = method.open({
+      send: (message) => this.#send(stream, message),
+      get unsentBytes() {
+        return sender.output.length + (stream.outgoing.queued?.length ?? 0);
+      },
+      end: (error) => {
+        if (error !== undefined) this.#fail(stream, error);
+        else if (!stream.isAnswered) this.#end(stream, "OK", "");
+        this.#events.onOutput();
+      },
+    }, stream);
+    const ended = () => call.ended?.();
+    if (stream.isClosed) ended();
+    else stream.onEnd = ended;
+    return call;
+  }
+
+  #send(stream: ServerStream, message: Uint8Array): void {
+    if (stream.isAnswered) return;
+    this.#sender.message(stream, message);
+    this.#events.onOutput();
   }
 
   #unary(stream: ServerStream, method: UnaryMethod, request: Uint8Array): void {
@@ -257,6 +287,10 @@ export class CallRunner {
     const [code, text] = error instanceof GrpcError
       ? [error.code, error.message] as const
       : ["INTERNAL", "internal error"] as const;
+    this.#end(stream, code, text);
+  }
+
+  #end(stream: ServerStream, code: GrpcCode, text: string): void {
     const block = stream.outgoing.headersSent ? trailers(code, text) : trailersOnly(code, text);
     this.#sender.end(stream, block);
   }

@@ -1,4 +1,4 @@
-import type { CallContext, CallMetrics } from "../grpc_service.ts";
+import type { BidiCall, CallContext, CallMetrics } from "../grpc_service.ts";
 import { Outgoing, type OutgoingStream } from "./frame_sender.ts";
 import { StreamError } from "./frames.ts";
 import { LIMITS } from "./limits.ts";
@@ -43,8 +43,8 @@ export class RequestMessages {
   /** The part of `held` that counts against the limit of the connection. */
   counted = 0;
 
-  constructor(encoding: string) {
-    this.reader = new MessageReader(encoding);
+  constructor(encoding: string, maxBytes: number | undefined) {
+    this.reader = new MessageReader(encoding, maxBytes);
   }
 
   /** Bytes that are kept and not handled yet. */
@@ -63,11 +63,13 @@ export class ServerStream implements CallContext, OutgoingStream {
   readonly outgoing: Outgoing;
   /** Cost of its headers, which the request earns back. */
   headersCost = 0;
-  /** Absent while no message had to be assembled. `CallRunner` writes this and the two fields below. */
+  /** Absent while no message had to be assembled. `CallRunner` writes this and the three fields below. */
   messages: RequestMessages | undefined;
   /** Notified when the call is over, once it has started. */
   metrics: CallMetrics | undefined;
-  /** Called once when a server streaming call ends. */
+  /** Absent before the first message of a call in both directions. */
+  bidi: BidiCall | undefined;
+  /** Called once when a streaming call ends. */
   onEnd: (() => void) | undefined;
   /** Removed from its connection, which writes this: nothing may be sent on it. */
   isClosed = false;

@@ -1,6 +1,5 @@
 import { amountOf, type LimitAmount } from "../rules/limit_amount.ts";
 import type { LimitEventSink, LimitFact } from "./limit_events.ts";
-import { isConditional } from "./counter_cache.ts";
 import type { Entry } from "../request.ts";
 import { LIMIT_EVENTS, type LimitEvent, type Redaction } from "../rule_events.ts";
 
@@ -246,19 +245,19 @@ function byEvent<T>(): Readonly<Record<LimitEvent, Map<string, T>>> {
 }
 
 function additionOf(fact: LimitFact, now: number): Addition {
-  const { event, hit, hits, taken } = fact;
+  const { event, key, windowEnd, hits, taken } = fact;
   const facts = (freeAt: number) => () => factsOf(fact, freeAt);
-  if (!isConditional(hit)) {
-    const endsAt = hit.windowEnd * 1_000;
+  if (windowEnd !== undefined) {
+    const endsAt = windowEnd * 1_000;
     // The count may come after the end of the window: another start would be another episode.
     const startedAt = Math.min(now, endsAt - 1);
     const isSettled = event === "near_limit";
-    return { event, key: hit.key, hits, startedAt, endsAt, isSettled, facts: facts(endsAt) };
+    return { event, key, hits, startedAt, endsAt, isSettled, facts: facts(endsAt) };
   }
   const { retryMs = 0, freeMs = 0 } = taken ?? {};
   const freeAt = now + (event === "over_limit" ? retryMs : freeMs);
   const endsAt = now + Math.max(freeMs, SHORTEST_MS);
-  return { event, key: hit.key, hits, startedAt: now, endsAt, isSettled: false, facts: facts(freeAt) };
+  return { event, key, hits, startedAt: now, endsAt, isSettled: false, facts: facts(freeAt) };
 }
 
 function factsOf({ domain, entries, limit, metricKey, isShadow }: LimitFact, freeAt: number): EpisodeFacts {

@@ -1,5 +1,5 @@
 import type { Counted, Taken } from "../algorithms/taken.ts";
-import { type AnyHit, isConditional } from "./counter_cache.ts";
+import { isConditional } from "./counter_cache.ts";
 import type { PlannedDescriptor } from "./plan.ts";
 import type { Policy } from "./policy.ts";
 import type { Entry, RateLimitRequest } from "../request.ts";
@@ -15,7 +15,10 @@ export interface LimitFact {
   readonly entries: readonly Entry[];
   readonly limit: RateLimit;
   readonly metricKey: string;
-  readonly hit: AnyHit;
+  /** Of the counter. */
+  readonly key: string;
+  /** In seconds since the epoch; undefined if the counter has no fixed window. */
+  readonly windowEnd: number | undefined;
   readonly hits: number;
   /** Of a conditional hit. */
   readonly taken: Taken | undefined;
@@ -50,7 +53,8 @@ export function addFacts(
       entries,
       limit,
       metricKey,
-      hit,
+      key: hit.key,
+      windowEnd: isConditional(hit) ? undefined : hit.windowEnd,
       hits,
       taken: isConditional(hit) && typeof count !== "number" ? count : undefined,
       isShadow: limit.shadowMode || policy.shadowMode,

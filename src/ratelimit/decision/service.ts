@@ -26,7 +26,7 @@ import { type Plan, planHits, type PlannedDescriptor } from "./plan.ts";
 import { allowsRepeats, repeatableOf, RepeatedRequest } from "./repeated_request.ts";
 import type { RateLimitRequest } from "../request.ts";
 import { RuleCounts } from "./rule_counts.ts";
-import { nearHits, nearLimitThreshold, type RuleStats } from "../rules/rule_stats.ts";
+import { addStats, nearHits, nearLimitThreshold, type RuleStats } from "../rules/rule_stats.ts";
 import type { ConditionalRule, Rules } from "../rules/rules.ts";
 import type { RuleCounters, StatsSink } from "../stats_sink.ts";
 import { type Answers, areCounted, errorOf, Uncounted } from "./take_hits.ts";
@@ -66,6 +66,7 @@ export class RateLimitService {
   readonly #counter: HitCounter;
   readonly #allowsRepeats: boolean;
   readonly #cancelSetBack: () => void;
+  readonly #listeners = new Set<(rules: Rules) => void>();
   #loaded: LoadedRules | undefined;
   /** Of the last rules, which may be many. */
   #bookkeeping: SlicedWork | undefined;
@@ -92,6 +93,13 @@ export class RateLimitService {
     const counters = new Array<RuleCounters | undefined>(rules.limits.length).fill(undefined);
     this.#loaded = { rules, counters, counts };
     this.#bookkeeping = new SlicedWork(bookkeeping(unsorted, counts), clock);
+    for (const listener of this.#listeners) listener(rules);
+  }
+
+  /** Calls the listener with all later rules; returns a function that ends it. */
+  onRules(listener: (rules: Rules) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   get rules(): Rules | undefined {
@@ -345,15 +353,6 @@ export class RateLimitService {
 function* bookkeeping(unsorted: Iterable<void>, counts: RuleCounts): Generator<void> {
   yield* unsorted;
   yield* counts.adopt();
-}
-
-function addStats(counters: RuleCounters, stats: RuleStats): void {
-  counters.overLimit += stats.overLimit;
-  counters.nearLimit += stats.nearLimit;
-  counters.withinLimit += stats.withinLimit;
-  counters.shadowMode += stats.shadowMode;
-  counters.overLimitWithLocalCache += stats.overLimitWithLocalCache;
-  counters.returnedHits += stats.returnedHits;
 }
 
 /** The call of a repeated request, whose total is counted already. */

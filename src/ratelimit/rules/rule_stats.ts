@@ -13,6 +13,16 @@ export const NO_STATS: RuleStats = {
   returnedHits: 0,
 };
 
+/** Adds the part of one descriptor. */
+export function addStats(counters: RuleCounters, stats: RuleStats): void {
+  counters.overLimit += stats.overLimit;
+  counters.nearLimit += stats.nearLimit;
+  counters.withinLimit += stats.withinLimit;
+  counters.shadowMode += stats.shadowMode;
+  counters.overLimitWithLocalCache += stats.overLimitWithLocalCache;
+  counters.returnedHits += stats.returnedHits;
+}
+
 /** Hits above this count are near the limit. A product of 32-bit floats, for compatibility. */
 export function nearLimitThreshold(requestsPerUnit: number, ratio: number): number {
   return Math.floor(Math.fround(Math.fround(requestsPerUnit) * Math.fround(ratio)));

@@ -103,3 +103,6 @@ export interface Rules {
   /** The domains of the metric keys that do not depend on the request. */
   readonly metricKeys: ReadonlyMap<string, string>;
 }
+
+/** A configuration without rules. */
+export const NO_RULES: Rules = { domains: new Map(), domainCount: 0, limits: [], metricKeys: new Map() };

@@ -85,7 +85,12 @@ export class DecidingThread {
     await settledWithin(cache.ready, CACHE_HEAD_START_MS, systemClock);
     const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
     const settings = { ...parts.settings, GRPC_PORT: port };
-    this.#grpc = await openGrpc({ ...parts, settings }, tracing, decide, service);
+    this.#grpc = await openGrpc({ ...parts, settings }, {
+      tracing,
+      decide,
+      service,
+      shares: cache.shares,
+    });
   }
 
   /** The end of the thread closes the rest. */

@@ -152,6 +152,10 @@ function bidi(version: typeof VERSIONS[number]): (message: Uint8Array) => Uint8A
   if (method?.kind !== "bidi") {
     throw new RangeError(`Cannot find reflection "${version}": it must be one method`);
   }
-  return (message) =>
-    method.handle(message, { header: () => undefined, cancelled: false }) ?? new Uint8Array();
+  return (message) => {
+    const sent: Uint8Array[] = [];
+    const peer = { send: (answer: Uint8Array) => void sent.push(answer), unsentBytes: 0, end: () => {} };
+    method.open(peer, { header: () => undefined, cancelled: false }).receive(message);
+    return sent[0] ?? new Uint8Array();
+  };
 }

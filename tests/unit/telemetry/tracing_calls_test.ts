@@ -233,7 +233,7 @@ Deno.test("tracing: streams are left as they are", () => {
     name: "s",
     methods: [
       { kind: "server_streaming", name: "Watch", open: () => () => {} },
-      { kind: "bidi", name: "Talk", handle: () => undefined },
+      { kind: "bidi", name: "Talk", open: () => ({ receive: () => {} }) },
     ],
   };
   assertEquals(traceGrpcService(service, tracer), service);

@@ -44,7 +44,7 @@ function linesOf(namespace: protobuf.NamespaceBase): string[] {
     const inner = one instanceof protobuf.Namespace ? linesOf(one) : [];
     if (!(one instanceof protobuf.Type)) return inner;
     const oneofs = one.oneofsArray.map(({ fullName }) => `${fullName.slice(1)} oneof`);
-    return [full, ...one.fieldsArray.map(lineOfField), ...oneofs, ...inner];
+    return [full, ...one.fieldsArray.flatMap(linesOfField), ...oneofs, ...inner];
   }).sort();
 }
 
@@ -54,9 +54,15 @@ function valuesOf({ parent, values, name }: protobuf.Enum): string[] {
   return Object.entries(values).map(([value, number]) => `${scope}.${value} ${name} ${number}`);
 }
 
-function lineOfField(field: protobuf.Field): string {
+function linesOfField(field: protobuf.Field): string[] {
+  const name = field.fullName.slice(1);
   const type = field.resolve().resolvedType?.fullName ?? field.type;
-  return `${field.fullName.slice(1)} ${field.id} ${type} ${field.repeated}`;
+  if (!(field instanceof protobuf.MapField)) return [`${name} ${field.id} ${type} ${field.repeated}`];
+  // A map is a list of pairs whose type has a name made of that of the field.
+  const scope = name.slice(0, name.lastIndexOf(".") + 1);
+  const entry = `${scope}${field.name[0]?.toUpperCase()}${field.name.slice(1)}Entry`;
+  const pair = [entry, `${entry}.key 1 ${field.keyType} false`, `${entry}.value 2 ${type} false`];
+  return [...pair, `${name} ${field.id} .${entry} true`];
 }
 
 function lineOfMethod(method: protobuf.Method): string {

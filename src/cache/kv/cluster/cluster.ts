@@ -75,16 +75,20 @@ export class KvCluster implements CounterCache {
     return kvCounterOf(hit, this.#take);
   }
 
+  /** Runs a command on the node of a key, within the timeout. */
+  async commandFor(key: string, command: readonly string[]): Promise<unknown> {
+    const within = this.#within();
+    await this.#known(within);
+    return await this.#commandFor(key, command, within);
+  }
+
   /** Removes each key on its node, within the timeout for all. */
   async remove(keys: readonly string[]): Promise<void> {
-    const { clock, timeoutMs } = this.#options;
-    const endsAt = clock.elapsed() + timeoutMs;
-    const within: Within = (promise) => this.#waits.within(promise, endsAt - clock.elapsed());
-    const { isKnown, refresh } = this.#topology;
-    if (!isKnown) await within(refresh.running ?? Promise.resolve());
+    const within = this.#within();
+    await this.#known(within);
     const queue = keys.values();
     const work = async () => {
-      for (const key of queue) await this.#removeKey(key, within);
+      for (const key of queue) await this.#commandFor(key, ["DEL", key], within);
     };
     const workers = await Promise.allSettled(Array.from({ length: PARALLEL_REMOVALS }, work));
     const failed = workers.find((worker) => worker.status === "rejected");
@@ -119,34 +123,47 @@ export class KvCluster implements CounterCache {
     });
   }
 
-  async #removeKey(key: string, within: Within): Promise<void> {
+  #within(): Within {
+    const { clock, timeoutMs } = this.#options;
+    const endsAt = clock.elapsed() + timeoutMs;
+    return (promise) => this.#waits.within(promise, endsAt - clock.elapsed());
+  }
+
+  /** Waits until the nodes are known, if they are asked for. */
+  async #known(within: Within): Promise<void> {
+    const { isKnown, refresh } = this.#topology;
+    if (!isKnown) await within(refresh.running ?? Promise.resolve());
+  }
+
+  async #commandFor(key: string, command: readonly string[], within: Within): Promise<unknown> {
     const topology = this.#topology;
     const slot = slotOf(key);
     let node = topology.nodeOf(slot);
     let isAsking = false;
     for (let redirections = 0; node !== undefined && redirections <= MAX_REDIRECTIONS; redirections++) {
-      const redirect: SlotRedirect | undefined = await this.#removeOn(node, key, { within, isAsking });
-      if (redirect === undefined) return;
+      const outcome = await this.#commandOn(node, command, { within, isAsking });
+      if ("reply" in outcome) return outcome.reply;
+      const { redirect } = outcome;
       node = topology.follow(redirect);
       isAsking = redirect.kind === "ASK";
     }
-    throw new Error(topology.isKnown ? `no node removes keys of slot ${slot}` : topology.reason);
+    throw new Error(topology.isKnown ? `no node has slot ${slot}` : topology.reason);
   }
 
-  /** Removes a key on one node; returns where else to try when that node does not have it. */
-  async #removeOn(
+  /** Runs a command on one node; returns where else to try when that node does not have its key. */
+  async #commandOn(
     node: KvClusterNode,
-    key: string,
+    command: readonly string[],
     { within, isAsking }: { readonly within: Within; readonly isAsking: boolean },
-  ): Promise<SlotRedirect | undefined> {
+  ): Promise<{ readonly reply: unknown } | { readonly redirect: SlotRedirect }> {
     if (node.isOpening) await within(node.opened);
     try {
-      const isDone = await within(node.command(["DEL", key], { asking: isAsking }).then(() => true));
-      if (isDone !== true) throw new Error(noAnswer(this.#options.timeoutMs));
-      return undefined;
+      const answer = await within(node.command(command, { asking: isAsking }).then((reply) => ({ reply })));
+      if (answer === undefined) throw new Error(noAnswer(this.#options.timeoutMs));
+      return answer;
     } catch (error) {
       const redirect = parseRedirect(errorText(error), node.endpoint);
-      if (redirect !== undefined) return redirect;
+      if (redirect !== undefined) return { redirect };
       this.#topology.refresh.suspect();
       throw node.error(errorText(error), error);
     }

@@ -181,7 +181,7 @@ Deno.test("the entries of a fact are short and well-formed, whatever the client 
 Deno.test("a fact has the request, the rule and the counter", async () => {
   const [fact] = (await factsOf([{ key: "over", times: 6 }])).facts;
   assertEquals(fact?.entries, [{ key: "over", value: "a" }]);
-  assertEquals([fact?.domain, fact?.metricKey, fact?.hit.key], ["d", "d.over", "d_over_a_1699999980"]);
+  assertEquals([fact?.domain, fact?.metricKey, fact?.key], ["d", "d.over", "d_over_a_1699999980"]);
   assertEquals(fact?.limit.events?.at, "d.yaml:3:3");
   assertEquals(fact?.taken, undefined);
 });

@@ -1,0 +1,119 @@
+import { counter, gauge, type MetricGroup } from "../base/metrics.ts";
+import { shownText } from "../base/byte_text.ts";
+import { ThrottledLog } from "../base/throttled_log.ts";
+import { createQuotaGrpcService } from "../grpc/quota_service.ts";
+import type { GrpcService } from "../grpc/grpc_service.ts";
+import { QuotaHub, type QuotaUsageSink } from "../quota/quota_hub.ts";
+import type { QuotaShares } from "../quota/quota_shares.ts";
+import { recordReported } from "../ratelimit/decision/reported_hits.ts";
+import type { RateLimitService } from "../ratelimit/decision/service.ts";
+import { NO_RULES, type Rules } from "../ratelimit/rules/rules.ts";
+import type { ServiceParts } from "./parts.ts";
+
+/** Metrics of the quotas that clients enforce. */
+export const QUOTA_METRICS = {
+  prefix: "ratelimit.quota.",
+  metrics: {
+    streams: gauge("streams", "Open streams of clients that report their requests."),
+    buckets: gauge("buckets", "Buckets of all clients."),
+    reports: counter("messages", "Reports of clients."),
+    reports_skipped: counter(
+      "messages",
+      "Reports that were skipped, because too many of the stream were waiting.",
+    ),
+    assignments: counter("assignments", "Quotas that were sent, and the order to forget a bucket."),
+    bad_buckets: counter("reports", "Reports of buckets that were skipped: no pairs, too many, or too long."),
+    surplus_buckets: counter(
+      "reports",
+      "Reports of buckets above a maximum, which `QUOTA_OVERFLOW` decides.",
+    ),
+    impossible_buckets: counter("reports", "Reports of buckets whose rule limits requests in flight."),
+  },
+} satisfies MetricGroup;
+
+const LOG_MS = 60_000;
+const MC_HAS_NONE =
+  "quotas require BACKEND_TYPE=kv or memory: memcached cannot divide a limit among instances";
+
+/** The service of quotas. */
+interface OpenQuotas {
+  readonly service: GrpcService;
+  readonly hub: QuotaHub | undefined;
+  close(): void;
+}
+
+/** Opens the service of quotas over the rules of the service that decides; without `shares` it refuses each stream. */
+export function openQuotas(
+  parts: ServiceParts,
+  decisions: RateLimitService,
+  shares: QuotaShares | undefined,
+): OpenQuotas {
+  const { settings, logger, clock, stats } = parts;
+  const log = new ThrottledLog(logger, { clock, intervalMs: LOG_MS });
+  const counts = { reports: 0, skipped: 0, assignments: 0, bad: 0, surplus: 0, impossible: 0 };
+  const usage: QuotaUsageSink = {
+    used: ({ match, domain, leased }, allowed, denied, shadow) => {
+      if (match === undefined) return;
+      recordReported({ ...match, domain, key: leased.quota.key, allowed, denied, shadow }, {
+        stats,
+        tally: decisions.tally,
+        counts: decisions.ruleCounts,
+        limitEvents: parts.limitEvents,
+        now: clock.now(),
+      });
+    },
+    refused: (reason, bucket) => {
+      counts[reason]++;
+      const { match, domain } = bucket ?? {};
+      const fields = domain === undefined
+        ? {}
+        : { domain: shownText(domain), rule: match?.limit.rule?.fullKey };
+      log.warning(reason, REFUSALS[reason], fields);
+    },
+  };
+  const hub = shares === undefined ? undefined : new QuotaHub({
+    clock,
+    rules: decisions.rules ?? NO_RULES,
+    shares,
+    maxStreams: settings.QUOTA_MAX_STREAMS,
+    maxBucketsPerStream: settings.QUOTA_MAX_BUCKETS_PER_STREAM,
+    maxBuckets: settings.QUOTA_MAX_BUCKETS,
+    overflow: settings.QUOTA_OVERFLOW,
+    shadowMode: settings.SHADOW_MODE,
+    onCacheFailure: settings.CACHE_ON_FAILURE,
+    usage,
+  });
+  const stopRules = decisions.onRules((rules: Rules) => void hub?.setRules(rules));
+  stats.addMetrics(QUOTA_METRICS, {
+    counters: {
+      reports: () => counts.reports,
+      reports_skipped: () => counts.skipped,
+      assignments: () => counts.assignments,
+      bad_buckets: () => counts.bad,
+      surplus_buckets: () => counts.surplus,
+      impossible_buckets: () => counts.impossible,
+    },
+    gauges: { streams: () => hub?.counts.streams ?? 0, buckets: () => hub?.counts.buckets ?? 0 },
+  });
+  const service = createQuotaGrpcService({
+    streams: hub ?? { unavailable: MC_HAS_NONE },
+    onReport: () => void counts.reports++,
+    onAssignment: () => void counts.assignments++,
+    onMalformed: () => void stats.service.serviceError++,
+    onSkipped: () => {
+      counts.skipped++;
+      log.warning("skipped", "A report of quotas was skipped: too many of its stream are waiting");
+    },
+  });
+  const close = () => {
+    stopRules();
+    hub?.close();
+  };
+  return { service, hub, close };
+}
+
+const REFUSALS: Readonly<Record<Parameters<QuotaUsageSink["refused"]>[0], string>> = {
+  bad: "A bucket of a quota was skipped: it needs 1 to 8 pairs with keys, and an id of at most 1024 bytes",
+  surplus: "There are too many buckets of quotas; QUOTA_OVERFLOW decides those above the maximum",
+  impossible: "A rule with the algorithm concurrency cannot be a quota; its on_cache_failure decides",
+};

@@ -1,0 +1,163 @@
+import { assertEquals } from "#assert";
+import { join } from "node:path";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { GrpcClient } from "../../harness/grpc_client.ts";
+import { QuotaStreamClient } from "../../harness/quota_stream_client.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
+import { eventually } from "../../harness/until.ts";
+
+const RULES = `
+domain: shop
+descriptors:
+  - key: account
+    rate_limit: { unit: second, requests_per_unit: 100 }
+    descriptors:
+      - key: plan
+        value: free
+        rate_limit: { unit: minute, requests_per_unit: 30 }
+  - key: blocked
+    rate_limit: { unit: second, requests_per_unit: 0 }
+  - key: free
+    rate_limit: { unlimited: true }
+  - key: tried
+    shadow_mode: true
+    rate_limit: { unit: second, requests_per_unit: 10 }
+  - key: jobs
+    on_cache_failure: deny
+    rate_limit: { algorithm: concurrency, max_in_flight: 3, lease: 10s }
+`;
+/** Until Envoys of an earlier process have reported. */
+const SETTLED_MS = 6_000;
+
+class QuotaBed implements AsyncDisposable {
+  readonly clock: FakeClock;
+  readonly fixture: ServeFixture;
+  readonly #client: GrpcClient;
+
+  private constructor(clock: FakeClock, fixture: ServeFixture) {
+    this.clock = clock;
+    this.fixture = fixture;
+    this.#client = new GrpcClient(fixture.grpcAddress);
+  }
+
+  static async open(env: Readonly<Record<string, string>> = {}): Promise<QuotaBed> {
+    const clock = new FakeClock();
+    const fixture = await ServeFixture.start({ clock, env, rules: { "shop.yaml": RULES } });
+    clock.advance(SETTLED_MS);
+    return new QuotaBed(clock, fixture);
+  }
+
+  stream(headers: Readonly<Record<string, string>> = {}): QuotaStreamClient {
+    return new QuotaStreamClient(this.#client, headers);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#client[Symbol.dispose]();
+    await this.fixture[Symbol.asyncDispose]();
+  }
+}
+
+Deno.test("quotas: each rule is a quota, and reports are counted as its requests", async () => {
+  await using bed = await QuotaBed.open();
+  const stream = bed.stream();
+  const buckets = [
+    { account: "a" },
+    { plan: "free", account: "a" },
+    { blocked: "x" },
+    { free: "x" },
+    { tried: "x" },
+    { jobs: "x" },
+    { unknown: "x" },
+  ];
+  stream.report("shop", ...buckets.map((bucket) => ({ bucket, allowed: 1 })));
+  await eventually({
+    "account=a": "100/1 of 100 15",
+    "account=a,plan=free": "1/2 of 1 15",
+    "blocked=x": "deny 15",
+    "free=x": "allow 15",
+    "tried=x": "allow 15",
+    "jobs=x": "deny 15",
+    "unknown=x": "allow 15",
+  }, () => stream.quotas);
+  bed.clock.advance(5_000);
+  stream.report("shop", { bucket: { account: "a" }, allowed: 400, denied: 100, elapsedSeconds: 5 });
+  await eventually(8, () => stream.received.length);
+  const stats = await bed.fixture.stats();
+  const rule = "ratelimit.service.rate_limit.shop.account.";
+  assertEquals(
+    ["total_hits", "over_limit", "within_limit"].map((name) => stats[`${rule}${name}`]),
+    [501, 100, 401],
+  );
+  const quota = ["streams", "buckets", "reports", "assignments", "impossible_buckets"];
+  assertEquals(quota.map((name) => stats[`ratelimit.quota.${name}`]), [1, 7, 2, 8, 1]);
+  stream.cancel();
+  await eventually(0, async () => (await bed.fixture.stats())["ratelimit.quota.streams"]);
+});
+
+Deno.test("quotas: two clients share a limit, and a reload is in force immediately", async () => {
+  await using bed = await QuotaBed.open();
+  const [one, two] = [bed.stream({ "x-weir-client": "one" }), bed.stream({ "x-weir-client": "two" })];
+  const bucket = { account: "a" };
+  one.report("shop", { bucket, allowed: 1 });
+  await eventually("100/1 of 100 15", () => one.quotas["account=a"]);
+  two.report("shop", { bucket, allowed: 1 });
+  await eventually(2, () => one.received.length);
+  // The smaller share must be in force first.
+  assertEquals([
+    one.quotas["account=a"] === "100/1 of 100 15",
+    two.quotas["account=a"]?.startsWith("1/31536000"),
+  ], [
+    false,
+    true,
+  ]);
+  bed.clock.advance(5_000);
+  one.report("shop", { bucket, allowed: 500, elapsedSeconds: 5 });
+  await eventually(true, () => two.quotas["account=a"]?.startsWith("1/31536000") === false);
+  await Deno.writeTextFile(
+    join(bed.fixture.rulesFolder, "shop.yaml"),
+    RULES.replace("requests_per_unit: 100", "requests_per_unit: 10"),
+  );
+  bed.fixture.reload();
+  const rate = (text = "") => Number(text.split("/")[0]) / Number(text.split("/")[1]?.split(" ")[0]);
+  await eventually(true, () => rate(one.quotas["account=a"]) + rate(two.quotas["account=a"]) <= 10);
+});
+
+Deno.test("quotas: a bad bucket is skipped, a surplus one is decided, and neither ends the stream", async () => {
+  await using bed = await QuotaBed.open({ QUOTA_MAX_BUCKETS_PER_STREAM: "1" });
+  const stream = bed.stream();
+  stream.report(
+    "shop",
+    { bucket: {}, allowed: 1 },
+    { bucket: { account: "x".repeat(2_000) }, allowed: 1 },
+    { bucket: Object.fromEntries(Array.from({ length: 9 }, (_, index) => [`k${index}`, "v"])), allowed: 1 },
+    { bucket: { free: "1" }, allowed: 1 },
+    { bucket: { free: "2" }, allowed: 1 },
+  );
+  await eventually({ "free=1": "allow 15", "free=2": "deny 15" }, () => stream.quotas);
+  const stats = await bed.fixture.stats();
+  assertEquals(["bad_buckets", "surplus_buckets"].map((name) => stats[`ratelimit.quota.${name}`]), [3, 1]);
+  stream.cancel();
+  await stream.answer;
+});
+
+Deno.test("quotas: streams that are refused or ended have a status with the reason", async () => {
+  await using bed = await QuotaBed.open({ QUOTA_MAX_STREAMS: "1" });
+  const status = async (stream: QuotaStreamClient) => {
+    const { code, details } = await stream.answer;
+    return [code, details];
+  };
+  const homeless = bed.stream();
+  homeless.report("", { bucket: { free: "1" }, allowed: 1 });
+  assertEquals(await status(homeless), [3, "a domain is required in the first message"]);
+  const malformed = bed.stream();
+  malformed.send(new Uint8Array([0x0a, 0x05]));
+  assertEquals((await status(malformed))[0], 13);
+  const first = bed.stream();
+  first.report("shop", { bucket: { free: "1" }, allowed: 1 });
+  await eventually("allow 15", () => first.quotas["free=1"]);
+  const second = bed.stream();
+  second.report("shop", { bucket: { free: "1" }, allowed: 1 });
+  assertEquals(await status(second), [8, "too many streams of quotas"]);
+  const [ended] = await Promise.all([status(first), bed.fixture.stop()]);
+  assertEquals(ended[0], 0);
+});
