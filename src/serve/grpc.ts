@@ -59,6 +59,7 @@ export async function openGrpc(
     },
   });
   const hasDomain = (domain: string) => service.rules?.domains.has(domain) === true;
+  const secured = settings.GRPC_SERVER_USE_TLS ? await openTls(parts) : undefined;
   const quotas = openQuotas(parts, service, shares);
   const services: GrpcService[] = [
     tracing.grpcService(decisions),
@@ -69,11 +70,7 @@ export async function openGrpc(
   const target: ListenTarget = settings.GRPC_UDS === undefined
     ? { kind: "tcp", host: settings.GRPC_HOST, port: settings.GRPC_PORT }
     : { kind: "unix", path: settings.GRPC_UDS, mode: settings.GRPC_UDS_MODE };
-  const start = settings.GRPC_ENGINE === "native"
-    ? startNative
-    : (await import("../grpc/grpc_js_engine.ts")).startGrpcJs;
   const metricsOf = serverCalls(stats);
-  const secured = settings.GRPC_SERVER_USE_TLS ? await openTls(parts) : undefined;
   const options: GrpcEngineOptions = {
     tls: secured?.tls,
     services: services.map((one) => withCallMetrics(one, metricsOf)),
@@ -89,7 +86,8 @@ export async function openGrpc(
     clock,
     random,
   };
-  const engine = await start(options).catch(async (error: unknown) => {
+  const engine = await startEngine(settings.GRPC_ENGINE, options).catch(async (error: unknown) => {
+    quotas.close();
     await secured?.close();
     throw error;
   });
@@ -104,6 +102,15 @@ export async function openGrpc(
     await Promise.all([secured?.close(), engine.close(graceMs)]);
   };
   return { address: engine.address, close };
+}
+
+async function startEngine(
+  name: ServiceParts["settings"]["GRPC_ENGINE"],
+  options: GrpcEngineOptions,
+): Promise<GrpcEngine> {
+  if (name === "native") return await startNative(options);
+  const { startGrpcJs } = await import("../grpc/grpc_js_engine.ts");
+  return await startGrpcJs(options);
 }
 
 /** TLS of the listener; the settings with only one of its files are refused. */

@@ -59,7 +59,8 @@ tls.test("a client shows its certificate to a server that asks for one", async (
     [full, /^busy .*requires a valid client certificate \(28000\)$/],
     [`${full}&${pair(client)}`, true],
     [`sslmode=require&${pair(client)}`, true],
-    [`${full}&${pair(otherClient)}`, /^busy .*alert/i],
+    // The end of the connection may overtake the alert.
+    [`${full}&${pair(otherClient)}`, /^busy .*(?:alert|reset|closed|terminated)/i],
     [`${full}&sslcert=${client.certFile}&sslkey=${otherClient.keyFile}`, /^busy .*sslkey/],
     [`${full}&sslcert=${client.certFile}&sslkey=${client.certFile}`, /^busy .*sslkey/],
   ]);
