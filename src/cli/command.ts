@@ -161,11 +161,11 @@ export class GivenFlags {
     return text === undefined ? undefined : readFlag(name, text, parse);
   }
 
-  /** The descriptors of the flag `--descriptors`; throws a `FlagError` for a list that cannot be read. */
-  descriptors(): Entry[][] {
-    return this.texts("descriptors").map((list) => {
+  /** The entries of each value of a flag such as `--descriptors`; throws a `FlagError` for a list that cannot be read. */
+  descriptors(name = "descriptors"): Entry[][] {
+    return this.texts(name).map((list) => {
       const entries = parseDescriptorText(list);
-      if (typeof entries === "string") throw new FlagError(`Invalid --descriptors "${list}": ${entries}`);
+      if (typeof entries === "string") throw new FlagError(`Invalid --${name} "${list}": ${entries}`);
       return entries;
     });
   }

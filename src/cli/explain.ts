@@ -10,6 +10,7 @@ import type { WalkedLevel } from "../ratelimit/forecast/explain_walk.ts";
 import { PLAIN_POLICY } from "../ratelimit/decision/policy.ts";
 import { validateRequest } from "../ratelimit/decision/validate.ts";
 import type { CommandOptions, GivenCommand, GivenFlags, RunnableCommand } from "./command.ts";
+import { bucketsOf, printBuckets } from "./explain_buckets.ts";
 import { FlagError } from "./flags.ts";
 import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";
 import { plainText } from "./plain_text.ts";
@@ -27,13 +28,18 @@ export const EXPLAIN_COMMAND: RunnableCommand = {
       descriptors: {
         value: "LIST",
         repeated: true,
-        doc: "one descriptor: key=value,key=value (required); a value cannot contain a comma",
+        doc: "one descriptor: key=value,key=value; a value cannot contain a comma",
+      },
+      bucket: {
+        value: "LIST",
+        repeated: true,
+        doc: "one bucket of a quota, in place of --descriptors: key=value,key=value, in any order",
       },
       merge: MERGE_FLAG,
       prefix: { value: "TEXT", doc: "prefix of cache keys (default $CACHE_KEY_PREFIX)" },
       ...OUTPUT_FLAGS,
     },
-    exitCodes: { 0: "explained", 1: "the rule files have errors" },
+    exitCodes: { 0: "explained", 1: "the rule files have errors, or the rule of a bucket cannot be a quota" },
   },
   run,
 };
@@ -41,9 +47,15 @@ export const EXPLAIN_COMMAND: RunnableCommand = {
 async function run({ flags }: GivenCommand, { output, clock, environment }: CommandOptions): Promise<number> {
   const folder = flags.required("config", "explain");
   const printer = printerOf(flags, output);
-  const request = requestOf(flags);
+  const buckets = bucketsOf(flags);
+  const request = buckets.length === 0 ? requestOf(flags) : undefined;
+  const domain = flags.required("domain", "explain");
+  if (request === undefined && flags.texts("descriptors").length > 0) {
+    throw new FlagError("Cannot use --bucket with --descriptors");
+  }
   const rules = await readRuleFolder(ruleFolder(folder, flags, environment), output);
   if (rules === undefined) return 1;
+  if (request === undefined) return printBuckets(rules, { domain, buckets }, { output, printer });
   const { explanation } = explain(rules, request, {
     nowSeconds: Math.floor(clock.now() / 1_000),
     random: () => 0,
@@ -61,7 +73,9 @@ async function run({ flags }: GivenCommand, { output, clock, environment }: Comm
 function requestOf(flags: GivenFlags): RateLimitRequest {
   const domain = flags.required("domain", "explain");
   const descriptors = flags.descriptors().map((entries) => ({ entries }));
-  if (descriptors.length === 0) throw new FlagError('Cannot run "explain": --descriptors is missing');
+  if (descriptors.length === 0) {
+    throw new FlagError('Cannot run "explain": --descriptors or --bucket is missing');
+  }
   const request: RateLimitRequest = { domain, descriptors, hitsAddend: 1 };
   try {
     validateRequest(request);

@@ -131,6 +131,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "http/server/json_reader.ts",
     "net/",
     "load/",
+    "quota/explain_bucket.ts",
     "ratelimit/",
     "rest/mod.ts",
     "settings/",

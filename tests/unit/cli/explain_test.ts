@@ -175,3 +175,76 @@ descriptors:
     "  cache key    shop_flight_a_lease60",
   ]);
 });
+
+const QUOTAS = {
+  "shop.yaml": `domain: shop
+descriptors:
+- key: path
+  descriptors:
+  - key: user
+    rate_limit: { unit: minute, requests_per_unit: 30 }
+- key: free
+  rate_limit: { unlimited: true }
+- key: none
+  rate_limit: { unit: second, requests_per_unit: 0 }
+- key: shadow
+  shadow_mode: true
+  rate_limit: { unit: second, requests_per_unit: 10 }
+- key: bucket
+  rate_limit: { unit: second, requests_per_unit: 10, algorithm: token_bucket, burst: 25 }
+- key: flight
+  on_cache_failure: deny
+  rate_limit: { algorithm: concurrency, max_in_flight: 5, lease: 1m }
+`,
+};
+const BUCKETS = ["user=bob,path=/a", "free=", "none=x", "shadow=x", "bucket=x", "other=\u001b[1m"];
+
+const BUCKETS_TEXT = `domain shop
+
+bucket 0: path=/a,user=bob
+  rule   shop.path.user
+  place  DIR/shop.yaml:5
+  quota  0.5 per second, at most 30 together: its rule has a limit
+
+bucket 1: free
+  rule   shop.free
+  place  DIR/shop.yaml:7
+  quota  allows all requests: its rule is unlimited
+
+bucket 2: none=x
+  rule   shop.none
+  place  DIR/shop.yaml:9
+  quota  denies all requests: its rule has a limit of 0
+
+bucket 3: shadow=x
+  rule   shop.shadow
+  place  DIR/shop.yaml:11
+  quota  allows all requests, and counts those above 10 per second: its rule is in shadow mode
+
+bucket 4: bucket=x
+  rule   shop.bucket
+  place  DIR/shop.yaml:14
+  quota  10 per second, at most 25 together: its rule has a limit
+
+bucket 5: other=\\u001b[1m
+  quota  allows all requests: no rule matches all pairs
+`;
+
+Deno.test("weir explain --bucket: the rule, its place and the quota, whatever the order of the pairs", async () => {
+  const line = [ASKED, ...BUCKETS.map((bucket) => `--bucket ${bucket}`)].join(" ");
+  assertEquals(await ranOver(QUOTAS, line), { code: 0, stdout: BUCKETS_TEXT, stderr: "" });
+  const { stdout } = await ranOver(QUOTAS, "explain --config DIR --domain unknown --bucket a=b");
+  assertEquals(
+    stdout,
+    "domain unknown\n\nbucket 0: a=b\n  quota  allows all requests: unknown domain\n",
+  );
+});
+
+Deno.test("weir explain --bucket: a limit in flight is an error with its place", async () => {
+  const { code, stdout, stderr } = await ranOver(QUOTAS, `${ASKED} --bucket flight=x --json`);
+  const why = "a rule with the algorithm concurrency cannot be a quota; its on_cache_failure decides";
+  const rule = { name: "shop.flight", file: "DIR/shop.yaml", line: 16, onCacheFailure: "deny" };
+  const pairs = [{ key: "flight", value: "x" }];
+  const expected = { domain: "shop", buckets: [{ pairs, rule, quota: { kind: "impossible" }, why }] };
+  assertEquals([code, JSON.parse(stdout), stderr], [1, expected, `DIR/shop.yaml:16: shop.flight: ${why}\n`]);
+});

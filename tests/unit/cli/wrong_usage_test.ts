@@ -139,7 +139,14 @@ const WRONG: Readonly<Record<string, string>> = {
   "explain --domain d --descriptors k=v": 'Cannot run "explain": --config is missing',
   "explain --config /x --descriptors k=v": 'Cannot run "explain": --domain is missing',
   "explain --config /x --domain ''": 'Cannot run "explain": --domain is missing',
-  "explain --config /x --domain d": 'Cannot run "explain": --descriptors is missing',
+  "explain --config /x --domain d": 'Cannot run "explain": --descriptors or --bucket is missing',
+  "explain --config /x --domain d --descriptors k=v --bucket k=v": "Cannot use --bucket with --descriptors",
+  "explain --config /x --bucket k=v": 'Cannot run "explain": --domain is missing',
+  "explain --config /x --domain d --bucket k":
+    'Invalid --bucket "k": "k" has no equals sign: expected key=value',
+  "explain --config /x --domain d --bucket =v": 'Invalid --bucket "=v": expected pairs with keys',
+  "explain --config /x --domain d --bucket a=,b=,c=,d=,e=,f=,g=,h=,i=":
+    'Invalid --bucket "a=,b=,c=,d=,e=,f=,g=,h=,i=": expected at most 8 pairs',
   "explain --config /x --domain d --descriptors k":
     'Invalid --descriptors "k": "k" has no equals sign: expected key=value',
   "completions tcsh": 'Invalid SHELL "tcsh": expected bash, zsh or fish',
