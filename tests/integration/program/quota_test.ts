@@ -2,9 +2,10 @@ import { assertEquals } from "#assert";
 import { join } from "node:path";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { GrpcClient } from "../../harness/grpc_client.ts";
+import { testKv } from "../../harness/kv_bed.ts";
 import { QuotaStreamClient } from "../../harness/quota_stream_client.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
-import { eventually } from "../../harness/until.ts";
+import { eventually, until } from "../../harness/until.ts";
 
 const RULES = `
 domain: shop
@@ -118,8 +119,7 @@ Deno.test("quotas: two clients share a limit, and a reload is in force immediate
     RULES.replace("requests_per_unit: 100", "requests_per_unit: 10"),
   );
   bed.fixture.reload();
-  const rate = (text = "") => Number(text.split("/")[0]) / Number(text.split("/")[1]?.split(" ")[0]);
-  await eventually(true, () => rate(one.quotas["account=a"]) + rate(two.quotas["account=a"]) <= 10);
+  await eventually(true, () => rateOf(one.quotas["account=a"]) + rateOf(two.quotas["account=a"]) <= 10);
 });
 
 Deno.test("quotas: a bad bucket is skipped, a surplus one is decided, and neither ends the stream", async () => {
@@ -161,3 +161,47 @@ Deno.test("quotas: streams that are refused or ended have a status with the reas
   const [ended] = await Promise.all([status(first), bed.fixture.stop()]);
   assertEquals(ended[0], 0);
 });
+
+Deno.test("quotas: memcached cannot divide them, which the status of a stream says", async () => {
+  await using bed = await QuotaBed.open({ BACKEND_TYPE: "mc", MC_HOST_PORT: "127.0.0.1:1" });
+  const stream = bed.stream();
+  stream.report("shop", { bucket: { free: "1" }, allowed: 1 });
+  const { code, details } = await stream.answer;
+  assertEquals([code, details.startsWith("quotas require BACKEND_TYPE=kv or memory")], [12, true]);
+});
+
+testKv("quotas: two instances share a limit by a key-value cache", async (redis) => {
+  const env = { BACKEND_TYPE: "kv", KV_URL: redis.url, KV_TIMEOUT: "1m" };
+  await using first = await QuotaBed.open(env);
+  await using second = await QuotaBed.open(env);
+  const beds = [first, second];
+  const streams = beds.map((bed) => bed.stream());
+  const bucket = { account: "a" };
+  const rates = () => streams.map(({ quotas }) => rateOf(quotas["account=a"]));
+  // Each round is a report of both; an exchange that the clock overtakes is made again.
+  const round = () => {
+    for (const [index, stream] of streams.entries()) {
+      beds[index]?.clock.advance(5_000);
+      stream.report("shop", { bucket, allowed: 250, denied: 250, elapsedSeconds: 5 });
+    }
+    return rates();
+  };
+  for (const stream of streams) stream.report("shop", { bucket, allowed: 1 });
+  await until("both to have half", () => {
+    const [one = 0, two = 0] = round();
+    return one >= 45 && two >= 45 && one + two <= 100;
+  });
+  streams[0]?.cancel();
+  await until("the other to have all", () => {
+    first.clock.advance(1_000);
+    second.clock.advance(1_000);
+    streams[1]?.report("shop", { bucket, allowed: 50, denied: 50, elapsedSeconds: 1 });
+    return rates()[1] === 100;
+  });
+});
+
+/** The tokens per second of a quota as text. */
+function rateOf(text = "0/1 of 0 0"): number {
+  const [tokens, seconds] = text.split(" ")[0]?.split("/") ?? [];
+  return Number(tokens) / Number(seconds);
+}
