@@ -109,7 +109,8 @@ export async function serve(
     opened.listener(webhooks.listener, "administration");
     const rules = await rulesOpening;
     const applying = rules.decideBy(loaded.checkingScripts(parts, cache, decisions.applyRules));
-    const shown = { ...reading, loading: () => rules, webhooks };
+    let quotas: Awaited<ReturnType<typeof loaded.openGrpc>>["quotas"] = undefined;
+    const shown = { ...reading, loading: () => rules, webhooks, quotas: () => quotas };
     const debug = loaded.openDebug(parts, { service, counters }, shown);
     opened.listener(debug, "debug");
     options.onReload?.(rules.reload);
@@ -122,6 +123,7 @@ export async function serve(
     // The last to open: its unix socket replaces one in use, so nothing may fail after it.
     const grpc = await loaded.openGrpc(parts, { tracing, decide, service, shares: cache.shares });
     opened.defer(() => grpc.close(DRAIN_MS));
+    quotas = grpc.quotas;
     await workers?.listen(portOf(grpc));
     logListening(logger, grpc, http);
     health.set("start", true);

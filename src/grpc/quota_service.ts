@@ -16,6 +16,7 @@ import {
   type WireStrategy,
 } from "../wire/rlqs.ts";
 import { type BidiCall, type BidiPeer, decodeRequest, GrpcError, type GrpcService } from "./grpc_service.ts";
+import { CLIENT_HEADER } from "./native/request_head.ts";
 
 /** Receives faults of clients. Methods neither wait nor throw. */
 interface QuotaGrpcOptions {
@@ -30,8 +31,6 @@ interface QuotaGrpcOptions {
   readonly onSkipped: () => void;
 }
 
-/** The name of a client, which Envoy sends as `initial_metadata`. */
-const CLIENT_HEADER = "x-weir-client";
 const MAX_NAME_CHARS = 256;
 /** Fits a report of 10,000 buckets whose ids have 1,024 bytes. */
 const MAX_REPORT_BYTES = 12 * 1_048_576;

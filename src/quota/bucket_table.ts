@@ -67,6 +67,11 @@ export class BucketTable {
     return this.#quotas.values();
   }
 
+  /** All buckets. */
+  get buckets(): Iterable<Bucket> {
+    return this.#all();
+  }
+
   /** Later matches are with these rules; the caller gives `refresh` each bucket of each client. */
   setRules(rules: Rules): void {
     this.#rules = rules;
@@ -123,6 +128,10 @@ export class BucketTable {
   /** Forgets a quota that has neither buckets nor members. */
   drop({ quota }: LeasedQuota): void {
     if (quota.buckets === 0 && quota.members.size === 0) this.#quotas.delete(quota.key);
+  }
+
+  *#all(): Generator<Bucket> {
+    for (const buckets of this.#buckets.values()) yield* buckets.values();
   }
 
   #leasedOf(

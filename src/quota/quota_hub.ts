@@ -7,6 +7,7 @@ import { type Bucket, BucketTable, type LeasedQuota } from "./bucket_table.ts";
 import { HubClient } from "./hub_client.ts";
 import { Member, MESSAGE_DELAY_MS, OVER_MS } from "./member.ts";
 import { ALLOW_ALL, DENY_ALL } from "./quota.ts";
+import { isSelected, MAX_SHOWN, type QuotaFilter, type QuotaView, shownBucket } from "./quota_view.ts";
 import type { BucketUsage, QuotaClient, QuotaReport, QuotaStream, QuotaStreams } from "./quota_stream.ts";
 import type { QuotaShares } from "./quota_shares.ts";
 
@@ -113,6 +114,13 @@ export class QuotaHub implements QuotaStreams {
   async setRules(rules: Rules): Promise<void> {
     this.#table.setRules(rules);
     await new SlicedWork(this.#applyRules(), this.#clock).ended;
+  }
+
+  /** The buckets that a filter selects, with their clients. */
+  async snapshot(filter: QuotaFilter): Promise<QuotaView> {
+    const view = { buckets: 0, quotas: [] };
+    await new SlicedWork(this.#view(filter, view), this.#clock).ended;
+    return view;
   }
 
   /** Sends nothing more and ends all streams. */
@@ -262,6 +270,28 @@ export class QuotaHub implements QuotaStreams {
   #flush(): void {
     for (const client of this.#toFlush) client.flush();
     this.#toFlush.clear();
+  }
+
+  *#view(
+    filter: QuotaFilter,
+    view: { buckets: number; readonly quotas: QuotaView["quotas"][number][] },
+  ): Generator<void> {
+    let clientsLeft = MAX_SHOWN.clients;
+    for (const bucket of this.#table.buckets) {
+      yield;
+      if (!isSelected(bucket, filter)) continue;
+      view.buckets++;
+      if (view.quotas.length >= MAX_SHOWN.buckets) continue;
+      const clients: [HubClient, Member][] = [];
+      for (const client of this.#clients) {
+        const member = client.domain === bucket.domain ? client.members.get(bucket.id) : undefined;
+        if (member !== undefined) clients.push([client, member]);
+      }
+      const most = Math.min(MAX_SHOWN.clientsOfBucket, clientsLeft);
+      const shown = shownBucket(bucket, clients, { now: this.#clock.elapsed(), most });
+      clientsLeft -= shown.clients.length;
+      view.quotas.push(shown);
+    }
   }
 
   *#applyRules(): Generator<void> {

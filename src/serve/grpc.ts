@@ -5,6 +5,7 @@ import { KnownRequests } from "../grpc/known/known_requests.ts";
 import type { ListenTarget } from "../grpc/listener.ts";
 import { startNative } from "../grpc/native/native_engine.ts";
 import { createRateLimitGrpcService, type Decide } from "../grpc/rate_limit_service.ts";
+import type { QuotaHub } from "../quota/quota_hub.ts";
 import type { QuotaShares } from "../quota/quota_shares.ts";
 import type { RateLimitService } from "../ratelimit/decision/service.ts";
 import { createReflectionServices } from "../grpc/reflection_service.ts";
@@ -42,11 +43,19 @@ interface OpenGrpcOptions {
   readonly shares: QuotaShares | undefined;
 }
 
+/** The gRPC port. */
+interface OpenGrpc {
+  readonly address: GrpcEngine["address"];
+  readonly close: GrpcEngine["close"];
+  /** Undefined if quotas are refused. */
+  readonly quotas: QuotaHub | undefined;
+}
+
 /** Serves decisions, quotas, health and reflection by gRPC. */
 export async function openGrpc(
   parts: ServiceParts,
   { tracing, decide, service, shares }: OpenGrpcOptions,
-): Promise<Pick<GrpcEngine, "address" | "close">> {
+): Promise<OpenGrpc> {
   const { settings, logger, clock, random, health, stats } = parts;
   const refusals = new ThrottledLog(logger, { clock });
   const decisions = createRateLimitGrpcService(decide, {
@@ -101,7 +110,7 @@ export async function openGrpc(
     quotas.close();
     await Promise.all([secured?.close(), engine.close(graceMs)]);
   };
-  return { address: engine.address, close };
+  return { address: engine.address, quotas: quotas.hub, close };
 }
 
 async function startEngine(

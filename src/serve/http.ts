@@ -5,12 +5,14 @@ import { type HttpPort, listenHttp } from "../http/server/http_port.ts";
 import type { HttpsLayer } from "../http/server/https_layer.ts";
 import { ownSiteGuard } from "../http/server/request_guards.ts";
 import { rateLimitRoute } from "../http/routes/rate_limit_route.ts";
+import { quotasRoute } from "../http/routes/quotas_route.ts";
 import { settingsRoute } from "../http/routes/settings_route.ts";
 import { createRouter, type Route } from "../http/server/router.ts";
 import type { OpenAdministration } from "./administration.ts";
 import { addListenerMetrics, connectionMetrics, listenerReport } from "./listener_metrics.ts";
 import { openUi, type OpenUiOptions } from "./ui.ts";
 import type { OpenWebhooks } from "./webhooks.ts";
+import type { QuotaHub } from "../quota/quota_hub.ts";
 import type { LiveCounters } from "../ratelimit/forecast/live_counters.ts";
 import type { RateLimitService } from "../ratelimit/decision/service.ts";
 import { rulesText } from "../ratelimit/rules/rules_text.ts";
@@ -130,6 +132,8 @@ export interface OpenDebugOptions {
   readonly webhooks: OpenAdministration;
   /** The settings for operators. */
   readonly effective: readonly EffectiveSetting[];
+  /** The quotas of this thread; undefined until it has any. */
+  readonly quotas: () => Pick<QuotaHub, "snapshot"> | undefined;
   /** Brings the statistics up to date; absent where they always are. */
   readonly refresh: (() => Promise<void>) | undefined;
 }
@@ -138,7 +142,7 @@ export interface OpenDebugOptions {
 export function openDebug(
   parts: ServiceParts,
   { service, counters }: { readonly service: RateLimitService; readonly counters: LiveCounters },
-  { effective, loading, webhooks, refresh }: OpenDebugOptions,
+  { effective, loading, webhooks, quotas, refresh }: OpenDebugOptions,
 ): HttpPort {
   const { settings, logger, clock, health, stats } = parts;
   const { DEBUG_TOKEN: token } = settings;
@@ -158,6 +162,11 @@ export function openDebug(
     routes: [
       explain,
       settingsRoute({ settings: effective, debugToken: token, administrators }),
+      quotasRoute({
+        quotas: async (query) => await quotas()?.snapshot(query) ?? { buckets: 0, quotas: [] },
+        debugToken: token,
+        administrators,
+      }),
       ...openUi(parts, { service, loading, administrators }),
       ...webhooks.debugRoutes,
     ],

@@ -8,7 +8,7 @@ export type HeadRefusal = "content_type" | "header_list" | "path" | "timeout";
 
 /** The headers of a request, possibly shared by requests with equal headers. */
 export interface RequestHead {
-  /** The headers of its trace, which alone are of use to a method. */
+  /** The headers of its trace and the name of its client, which alone are of use to a method. */
   readonly fields: readonly HeaderField[];
   /** Absent with a refusal. */
   readonly method: GrpcMethod | undefined;
@@ -45,12 +45,14 @@ const UNIT_MS: Readonly<Record<string, number>> = {
 };
 
 const COLON = 0x3a;
-const TRACE: ReadonlySet<string> = new Set(TRACE_HEADERS);
+/** The name of a client of quotas, which Envoy sends as `initial_metadata`. */
+export const CLIENT_HEADER = "x-weir-client";
+const FOR_METHODS: ReadonlySet<string> = new Set([...TRACE_HEADERS, CLIENT_HEADER]);
 /** The headers that are used. */
 export const USED_HEADERS: ReadonlySet<string> = new Set([
   ...[":method", ":scheme", ":path", ":authority"],
   ...["content-type", "content-length", "grpc-encoding", "grpc-timeout", "te"],
-  ...TRACE_HEADERS,
+  ...FOR_METHODS,
 ]);
 /** Maximum number of trace headers that are kept: more than any of them may be repeated. */
 export const MAX_TRACE_FIELDS = 64;
@@ -106,7 +108,7 @@ export class HeadReader implements FieldTaker {
 
   take(name: string, value: string): void {
     const { values, fields } = this.#draft;
-    if (TRACE.has(name)) {
+    if (FOR_METHODS.has(name)) {
       if (fields.length < MAX_TRACE_FIELDS) fields.push([name, value]);
       return;
     }

@@ -113,7 +113,7 @@ async function decisions(service: OpenApiService): Promise<void> {
 
 async function debugPort(service: OpenApiService): Promise<void> {
   const open =
-    "listDebugPaths getRules getStatistics getSettings listProfiles getHeapProfile getMemoryProfile";
+    "listDebugPaths getRules getStatistics getSettings getQuotas listProfiles getHeapProfile getMemoryProfile";
   for (const id of open.split(" ")) await service.call(id, { token: "" });
   const query = "domain=shop&descriptors=account=ann&descriptors=free=x&descriptors=unknown=x";
   await service.call("explainDecision", { query });

@@ -162,6 +162,35 @@ Deno.test("quotas: streams that are refused or ended have a status with the reas
   assertEquals(ended[0], 0);
 });
 
+Deno.test("quotas: the debug port shows buckets, limits and clients", async () => {
+  await using bed = await QuotaBed.open();
+  const stream = bed.stream({ "x-weir-client": "one" });
+  const bucket = { plan: "free", account: "a" };
+  stream.report("shop", { bucket, allowed: 1 }, { bucket: { unknown: "x" }, allowed: 1 });
+  await eventually(2, () => stream.received.length);
+  bed.clock.advance(2_000);
+  const shown = JSON.parse(await bed.fixture.page("/quotas?domain=shop&bucket=plan=free,account=a"));
+  assertEquals(shown, {
+    buckets: 1,
+    quotas: [{
+      domain: "shop",
+      bucket: [{ key: "account", value: "a" }, { key: "plan", value: "free" }],
+      rule: "shop.account.plan_free",
+      limit: { kind: "rate", perSecond: 0.5, burst: 30, isPerSecond: false },
+      clientCount: 1,
+      clients: [{
+        name: "one",
+        isConnected: true,
+        demand: 0,
+        assignment: "tokens",
+        share: 0.5,
+        secondsSinceReport: 2,
+      }],
+    }],
+  });
+  assertEquals(JSON.parse(await bed.fixture.page("/quotas?domain=another")), { buckets: 0, quotas: [] });
+});
+
 Deno.test("quotas: memcached cannot divide them, which the status of a stream says", async () => {
   await using bed = await QuotaBed.open({ BACKEND_TYPE: "mc", MC_HOST_PORT: "127.0.0.1:1" });
   const stream = bed.stream();

@@ -276,3 +276,55 @@ Deno.test("quota hub: while the cache fails after a time, shares are renewed unt
   await bed.pass(10_000);
   assertEquals(short(envoy.inForce("k")), "60 60/1.0 15");
 });
+
+Deno.test("quota hub: a snapshot shows buckets with their rule, limit and clients", async () => {
+  const bed = new Bed();
+  const [one, two] = [bed.envoy("one"), bed.envoy()];
+  one.demand("b", [{ key: "k", value: "v" }], 300);
+  two.demand("b", [{ key: "k", value: "v" }], 20);
+  two.demand("free", [{ key: "free", value: "x" }], 1);
+  await bed.pass(21_000);
+  two.disconnect();
+  await bed.pass(100);
+  const { buckets, quotas } = await bed.hub.snapshot({ domain: undefined, pairs: undefined });
+  const clients = quotas.map(({ rule, limit, clientCount, clients }) => [
+    rule,
+    limit.kind,
+    clientCount,
+    clients.map(({ name, isConnected, demand, assignment, share, secondsSinceReport }) => [
+      name,
+      isConnected,
+      Math.round(demand),
+      assignment,
+      share === undefined ? undefined : Math.round(share),
+      secondsSinceReport <= 5,
+    ]),
+  ]);
+  assertEquals([buckets, clients], [2, [
+    ["d.k", "rate", 2, [["one", true, 300, "tokens", 79, true], [undefined, false, 20, "tokens", 21, true]]],
+    ["d.free", "allow", 1, [[undefined, false, 1, "allow", undefined, true]]],
+  ]]);
+});
+
+Deno.test("quota hub: a snapshot has the buckets that a filter selects, and a bounded number of them", async () => {
+  const bed = new Bed({ maxBucketsPerStream: 2_000, maxBuckets: 2_000 });
+  const envoy = bed.envoy();
+  for (let index = 0; index < 1_001; index++) {
+    envoy.demand(`b${index}`, [{ key: "k", value: `v${index}` }, { key: "other", value: "x" }], 1);
+  }
+  await bed.pass(1_000);
+  const seen = [];
+  for (
+    const [domain, pairs] of [
+      [undefined, undefined],
+      ["d", undefined],
+      ["another", undefined],
+      [undefined, [{ key: "other", value: "x" }, { key: "k", value: "v7" }]],
+      [undefined, [{ key: "k", value: "v7" }]],
+    ] as const
+  ) {
+    const { buckets, quotas } = await bed.hub.snapshot({ domain, pairs });
+    seen.push([buckets, quotas.length]);
+  }
+  assertEquals(seen, [[1_001, 1_000], [1_001, 1_000], [0, 0], [1, 1], [0, 0]]);
+});

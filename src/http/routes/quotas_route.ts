@@ -1,0 +1,53 @@
+import { shownText } from "../../base/byte_text.ts";
+import { type Entry, parseDescriptorText } from "../../ratelimit/request.ts";
+import { invalidParameter, type Refusal, refusalOf } from "../server/problem.ts";
+import { debugRightOf, type DebugTokens, unauthorizedRefusal } from "./bearer_token.ts";
+import type { DebugRoute } from "./debug.ts";
+
+/** The buckets to show; undefined for all. */
+interface QuotaQuery {
+  readonly domain: string | undefined;
+  readonly pairs: readonly Entry[] | undefined;
+}
+
+/** Options of `quotasRoute`. */
+interface QuotasRouteOptions extends DebugTokens {
+  readonly quotas: (query: QuotaQuery) => Promise<object>;
+}
+
+const NAMES = ["domain", "bucket"];
+
+/**
+ * `GET /quotas?domain=…&bucket=k=v,…` of the debug port. Checks the token itself: that of the port and those of
+ * administrators open it.
+ */
+export function quotasRoute(options: QuotasRouteOptions): DebugRoute {
+  return {
+    path: "/quotas",
+    methods: ["GET", "HEAD"],
+    help: "buckets of quotas with their limits and clients, ?domain=NAME&bucket=KEY=VALUE,…",
+    open: true,
+    handle: async (call) => {
+      if (debugRightOf(call, options) === "none") return call.refuse(unauthorizedRefusal(call));
+      const query = queryOf(call.url.searchParams);
+      if ("kind" in query) return call.refuse(query);
+      try {
+        const body = JSON.stringify(await options.quotas(query));
+        return new Response(`${body}\n`, { headers: { "content-type": "application/json" } });
+      } catch (error) {
+        return call.refuse(refusalOf(error));
+      }
+    },
+  };
+}
+
+function queryOf(parameters: URLSearchParams): QuotaQuery | Refusal {
+  const unknown = [...parameters.keys()].find((name) => !NAMES.includes(name));
+  if (unknown !== undefined) return invalidParameter(shownText(unknown), "only domain and bucket are known");
+  const repeated = NAMES.find((name) => parameters.getAll(name).length > 1);
+  if (repeated !== undefined) return invalidParameter(repeated, "must be given once");
+  const list = parameters.get("bucket");
+  const pairs = list === null ? undefined : parseDescriptorText(list);
+  if (typeof pairs === "string") return invalidParameter("bucket", shownText(pairs));
+  return { domain: parameters.get("domain") ?? undefined, pairs };
+}
