@@ -192,8 +192,11 @@ Deno.test("quotas: the debug port shows buckets, limits and clients", async () =
 });
 
 Deno.test("quotas: memcached cannot divide them, which the status of a stream says", async () => {
-  await using bed = await QuotaBed.open({ BACKEND_TYPE: "mc", MC_HOST_PORT: "127.0.0.1:1" });
-  const stream = bed.stream();
+  await using fixture = await ServeFixture.start({
+    env: { BACKEND_TYPE: "mc", MC_HOST_PORT: "127.0.0.1:1" },
+  });
+  using client = new GrpcClient(fixture.grpcAddress);
+  const stream = new QuotaStreamClient(client);
   stream.report("shop", { bucket: { free: "1" }, allowed: 1 });
   const { code, details } = await stream.answer;
   assertEquals([code, details.startsWith("quotas require BACKEND_TYPE=kv or memory")], [12, true]);
