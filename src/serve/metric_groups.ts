@@ -52,7 +52,7 @@ export const METRIC_SECTIONS: readonly MetricSection[] = [
   },
   {
     title: "Quotas",
-    note: "",
+    note: "See [quotas that Envoy enforces](quotas.md).",
     groups: [QUOTA_METRICS],
   },
   {

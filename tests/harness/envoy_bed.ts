@@ -8,16 +8,16 @@ export interface EnvoyPlaces {
   readonly upstream: string;
 }
 
-const SHIPPED = await Deno.readTextFile(new URL("../../config/deploy/envoy.yaml", import.meta.url));
-
-/** The configuration of Envoy that comes with Weir, with these places and with changes. */
+/** A configuration of Envoy that comes with Weir, with these places and with changes. */
 export function shippedConfig(
   { weir, upstream }: EnvoyPlaces,
   change: (key: unknown, value: unknown) => unknown,
+  file: "envoy.yaml" | "envoy-quota.yaml" = "envoy.yaml",
 ): object {
+  const shipped = Deno.readTextFileSync(new URL(`../../config/deploy/${file}`, import.meta.url));
   const port = (address: string) => Number(address.split(":").at(-1));
   const ports = new Map([[10_000, 0], [3_000, port(upstream)], [8_081, port(weir)]]);
-  return parse(SHIPPED, (key, value) => {
+  return parse(shipped, (key, value) => {
     if (key === "port_value") return ports.get(Number(value));
     // A busy machine is no failure.
     if (key === "timeout" || key === "connect_timeout") return "60s";
