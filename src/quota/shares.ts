@@ -28,23 +28,23 @@ export function divide(limit: number, demands: readonly number[]): number[] {
     const half = (limit - sum) / 2;
     return needs.map((need) => need + half * (need / sum + 1 / count));
   }
-  const rates = needs.slice();
   let left = limit;
   let others = count;
-  for (const [need, index] of needs.map((need, index) => [need, index] as const).sort(([a], [b]) => a - b)) {
-    const rate = Math.min(need, left / others);
-    rates[index] = rate;
-    left -= rate;
+  for (const need of Float64Array.from(needs).sort()) {
+    if (need * others >= left) break;
+    left -= need;
     others--;
   }
-  return rates;
+  const most = left / others;
+  return needs.map((need) => Math.min(need, most));
 }
 
 /** The whole tokens of a rate, in the shortest interval that loses little. */
 export function fillOf(perSecond: number): Fill {
   if (perSecond <= 0) return NO_FILL;
   let best = NO_FILL;
-  for (let seconds = 1; seconds <= MAX_FILL_SECONDS; seconds++) {
+  // A shorter interval has no whole token.
+  for (let seconds = Math.max(1, Math.floor(1 / perSecond)); seconds <= MAX_FILL_SECONDS; seconds++) {
     const tokens = Math.floor(perSecond * seconds + EPSILON);
     if (tokens > 0 && tokens / seconds >= perSecond * (1 - MAX_LOSS)) return { tokens, seconds };
     if (tokens / seconds > best.tokens / best.seconds) best = { tokens, seconds };
