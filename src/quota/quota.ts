@@ -20,12 +20,16 @@ interface Allowance {
   readonly mostHeld: number;
 }
 
+/** Before the first exchange and the first sum; shared, because there may be a million quotas. */
+const WHOLE: Allowance = { granted: Infinity, mostHeld: Infinity };
+const NO_SUM = { at: -Infinity, demand: 0 };
+
 /** One limit over all clients. */
 export class Quota {
   readonly key: string;
   readonly members = new Set<Member>();
   limit: QuotaLimit;
-  allowance: Allowance = { granted: Infinity, mostHeld: Infinity };
+  allowance = WHOLE;
   /** Until then, clients may hold assignments that this instance does not know. */
   unknownUntil: number;
   /** True if a share waits for what others hold. */
@@ -34,7 +38,7 @@ export class Quota {
   buckets = 0;
   /** Rates that clients have shown to hold, while the rest is unknown. */
   readonly #shown = new Map<Member, number>();
-  #sum = { at: -Infinity, demand: 0 };
+  #sum = NO_SUM;
 
   constructor(key: string, limit: QuotaLimit, unknownUntil: number) {
     this.key = key;
