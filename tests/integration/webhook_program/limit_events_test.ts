@@ -77,9 +77,14 @@ Deno.test("events of rules are delivered to those that subscribe to them, and si
   for (const hits of [5, 3, 1]) await weir.ask(call("tenant", "acme", hits));
   await weir.ask(call("hashed", "bob@shop.example"));
   for (let time = 0; time < 2; time++) await weir.ask(call("omitted", "carol@shop.example"));
+  // The store, which has the clock of the machine, ends the episode without a window sooner or later.
+  const expected = () =>
+    came(receiver).filter(({ event, rule }) =>
+      !(event.endsWith(".ended") && rule.metricKey === "shop.omitted")
+    );
   await until("all events", () => {
     clock.advance(100);
-    return receiver.receptions.length === 6;
+    return expected().length === 6;
   });
   const file = join(weir.rulesFolder, "shop.yaml");
   const shared = { domain: "shop", algorithm: "fixed_window", shadow: false };
@@ -89,7 +94,7 @@ Deno.test("events of rules are delivered to those that subscribe to them, and si
     rule: { file, line: 3, metricKey: "shop.tenant" },
     limit: { requestsPerUnit: 5, unit: "SECOND", windowSeconds: 4 },
   };
-  const found = came(receiver);
+  const found = expected();
   const [hashed] = found.filter(({ rule }) => rule.metricKey === "shop.hashed");
   assert(/^hmac-sha256:[0-9a-f]{64}$/.test(hashed?.entries[0].value), hashed?.entries[0].value);
   const hidden = {
