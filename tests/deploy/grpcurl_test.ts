@@ -25,6 +25,7 @@ for (const GRPC_ENGINE of ["native", "grpc-js"]) {
         return new TextDecoder().decode(stdout);
       };
       assertEquals((await grpcurl(address, "list")).trim().split("\n"), [
+        "envoy.service.rate_limit_quota.v3.RateLimitQuotaService",
         "envoy.service.ratelimit.v3.RateLimitService",
         "grpc.health.v1.Health",
         "grpc.reflection.v1.ServerReflection",

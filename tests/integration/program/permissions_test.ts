@@ -196,6 +196,12 @@ steps:
 `;
 }
 
+/** Queries of debug pages that take no number of seconds. */
+const QUERIES: Readonly<Record<string, string>> = {
+  "/explain": "?domain=shop&descriptors=open=a",
+  "/quotas": "?domain=shop",
+};
+
 async function ask(weir: WeirProcess, descriptor: string): Promise<number> {
   const body = JSON.stringify(shopRequest(descriptor));
   const response = await fetch(`http://${weir.httpAddress}/json`, { method: "POST", body });
@@ -247,7 +253,7 @@ async function showsEverything(weir: WeirProcess): Promise<void> {
   const paths = list.split("\n").flatMap((line) => /^(\/(?!api\/)[^\s*]*): /.exec(line)?.[1] ?? []);
   const bad = [];
   for (const path of paths) {
-    const query = path === "/explain" ? "?domain=shop&descriptors=open=a" : "?seconds=1";
+    const query = QUERIES[path] ?? "?seconds=1";
     const response = await fetch(`http://${weir.debugAddress}${path}${query}`, {
       headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
     });
