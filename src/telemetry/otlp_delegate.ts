@@ -11,6 +11,8 @@ export interface OtlpSerializers<Internal> {
   readonly metricsHelper: IExporterMetricsHelper<Internal>;
 }
 
+/** More than all threads have waiting at the end: the queue of each thread is the limit. */
+const LIMITS = { concurrencyLimit: 1_000 };
 const SERVICES: Readonly<Record<OtlpSignal, string>> = { TRACES: "Trace", METRICS: "Metrics" };
 
 /**
@@ -27,7 +29,7 @@ export async function openOtlpDelegate<Internal>(
   const isJson = protocol === "http/json";
   const type = isJson ? "application/json" : "application/x-protobuf";
   return base.createOtlpHttpExportDelegate(
-    base.convertLegacyHttpOptions({}, signal, `v1/${signal.toLowerCase()}`, { "Content-Type": type }),
+    base.convertLegacyHttpOptions(LIMITS, signal, `v1/${signal.toLowerCase()}`, { "Content-Type": type }),
     isJson ? json : protobuf,
     "otlp_http_exporter",
     metricsHelper,
@@ -49,7 +51,7 @@ async function openGrpc<Internal>(
   const path = `/opentelemetry.proto.collector.${service.toLowerCase()}.v1.${service}Service/Export`;
   return base.createOtlpNetworkExportDelegate(
     base.mergeOtlpSharedConfigurationWithDefaults(
-      {},
+      LIMITS,
       environment.getSharedConfigurationFromEnvironment(signal),
       base.getSharedConfigurationDefaults(),
     ),

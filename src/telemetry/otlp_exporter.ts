@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import type { MetricBatch } from "../base/metric_batch.ts";
+import { settledWithin } from "../base/wait.ts";
 import { SupervisedWorker } from "../threads/supervised_worker.ts";
 import type { OtlpProtocol, OtlpSignal } from "./otlp_settings.ts";
 import type { SpanPack } from "./tracing_span_pack.ts";
@@ -41,14 +42,19 @@ export type SendBatch = (batch: OtlpBatch) => Promise<boolean>;
 
 const HEARTBEAT_MS = 10_000;
 const READY_TIMEOUT_MS = 30_000;
+/** On a machine that is busy for long, a thread of low priority may need minutes to start. */
+const MAX_PATIENCE = 8;
 const READY = "start";
+/** Longest time at the end for a worker that is starting, and for a collector to accept the last spans. */
+const LAST_READY_MS = 5_000;
+const LAST_SPANS_MS = 5_000;
+/** The same for a collector that did not accept the batch before. */
+const LAST_SPANS_FAILING_MS = 1_000;
 
 /** An export of spans: that of the process, or a further thread's way to it. */
 export interface SpanExport {
   readonly protocol: OtlpProtocol;
   readonly send: SendBatch;
-  /** Settles when spans can be sent, or never will be. */
-  readonly ready: () => Promise<void>;
 }
 
 /**
@@ -61,22 +67,26 @@ export class OtlpExporter {
   readonly #worker: SupervisedWorker<ToOtlpWorker, FromOtlpWorker>;
   /** Batches without an answer. */
   readonly #sent = new Map<number, { readonly spans: number; answer(isAccepted: boolean): void }>();
+  /** Batches of spans without an outcome; some wait for a worker. */
+  readonly #spansUnderWay = new Set<Promise<boolean>>();
+  readonly #tools: { readonly clock: Clock; readonly logger: Logger };
   #lastId = 0;
+  /** The collector did not accept the last batch of spans. */
+  #isFailing = false;
   /** Settles when a worker is ready, or none will be. */
   #ready = Promise.withResolvers<void>();
   #isReady = false;
   #isStarted = false;
 
   /** Starts nothing yet. */
-  constructor(options: ExportOptions, { clock, logger }: { readonly clock: Clock; readonly logger: Logger }) {
+  constructor(options: ExportOptions, tools: { readonly clock: Clock; readonly logger: Logger }) {
     const { TRACES: protocol } = options.protocols;
-    const ready = () => this.#ready.promise;
-    this.spans = protocol && { protocol, send: (batch) => this.send(batch), ready };
+    this.#tools = tools;
+    this.spans = protocol && { protocol, send: (batch) => this.send(batch) };
     this.#worker = new SupervisedWorker({
       name: "OTLP export worker",
       meanwhile: "keeping new spans",
-      clock,
-      logger,
+      ...tools,
       createWorker: () => {
         return new Worker(new URL("./otlp_worker.ts", import.meta.url), { type: "module", name: "otlp" });
       },
@@ -91,6 +101,7 @@ export class OtlpExporter {
         return { lost: this.#giveUp() };
       },
       heartbeatMs: HEARTBEAT_MS,
+      maxPatience: MAX_PATIENCE,
       ping: { type: "ping" },
     });
   }
@@ -104,6 +115,32 @@ export class OtlpExporter {
 
   /** As `SendBatch`; waits for a worker. */
   async send(batch: OtlpBatch): Promise<boolean> {
+    const sending = this.#send(batch);
+    if (batch.signal !== "TRACES") return await sending;
+    this.#spansUnderWay.add(sending);
+    return await sending.finally(() => this.#spansUnderWay.delete(sending));
+  }
+
+  /** Waits for the spans that are under way, for 10 seconds at most, and ends the worker. */
+  async close(): Promise<void> {
+    if (this.#spansUnderWay.size > 0) await this.#awaitLastSpans();
+    this.#worker.terminate();
+    this.#ready.resolve();
+    this.#giveUp();
+  }
+
+  async #awaitLastSpans(): Promise<void> {
+    const { clock, logger } = this.#tools;
+    const cannot = (problem: string) => logger.warning(`Cannot export the last spans: ${problem}`);
+    if (!await settledWithin(this.#ready.promise, LAST_READY_MS, clock)) {
+      return cannot("the worker is not ready");
+    }
+    const limitMs = this.#isFailing ? LAST_SPANS_FAILING_MS : LAST_SPANS_MS;
+    if (await settledWithin(Promise.all(this.#spansUnderWay), limitMs, clock)) return;
+    cannot("the collector did not accept them in time");
+  }
+
+  async #send(batch: OtlpBatch): Promise<boolean> {
     this.start();
     await this.#ready.promise;
     if (!this.#worker.isRunning) return false;
@@ -115,14 +152,6 @@ export class OtlpExporter {
     return await promise;
   }
 
-  /** Ends the worker; batches without an answer are not accepted. */
-  close(): Promise<void> {
-    this.#worker.terminate();
-    this.#ready.resolve();
-    this.#giveUp();
-    return Promise.resolve();
-  }
-
   #take(message: FromOtlpWorker): void {
     switch (message.type) {
       case "ready":
@@ -130,11 +159,18 @@ export class OtlpExporter {
         this.#isReady = true;
         return this.#ready.resolve();
       case "exported":
-        this.#sent.get(message.id)?.answer(message.isAccepted);
-        return void this.#sent.delete(message.id);
+        return this.#answer(message.id, message.isAccepted);
       case "failed":
         return this.#worker.fail(message.error);
     }
+  }
+
+  #answer(id: number, isAccepted: boolean): void {
+    const sent = this.#sent.get(id);
+    if (sent === undefined) return;
+    if (sent.spans > 0) this.#isFailing = !isAccepted;
+    sent.answer(isAccepted);
+    this.#sent.delete(id);
   }
 
   /** Ends the waits for answers; returns how many spans are lost. */

@@ -10,8 +10,8 @@ import { CallTracer } from "./tracing_spans.ts";
 /** Takes ended spans and exports them. */
 interface SpanTarget {
   add(span: SpanRecord): void;
-  /** Exports the remaining spans, for at most 10 seconds. */
-  close(): Promise<void>;
+  /** Sends the remaining spans to the export. */
+  close(): void;
 }
 
 /** Options of `beginTracing`. */
@@ -44,7 +44,7 @@ export interface Tracing {
   logFields(call: WeakKey): LogFields;
   /** The logger with `trace_id` in lines about a traced delivery or execution. */
   workLogger(logger: Logger): Logger;
-  /** Exports the remaining spans. */
+  /** Sends the remaining spans to the export, whose end waits for them. */
   close(): Promise<void>;
 }
 
@@ -65,7 +65,7 @@ export function beginTracing(options: TracingOptions): Tracing {
     work: (work) => tracer.record(work),
     logFields: (call) => tracer.logFields(call),
     workLogger: (workLog) => tracedWorkLogger(workLog, tracer),
-    close: () => spans.close(),
+    close: () => Promise.resolve(spans.close()),
   };
 }
 

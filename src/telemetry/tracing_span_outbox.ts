@@ -1,7 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import { ThrottledLog } from "../base/throttled_log.ts";
-import { settledWithin } from "../base/wait.ts";
 import type { SendBatch } from "./otlp_exporter.ts";
 import { type SpanPack, SpanPacker } from "./tracing_span_pack.ts";
 import type { SpanRecord } from "./tracing_span_record.ts";
@@ -15,16 +14,9 @@ interface SpanOutboxOptions {
   /** Spans wait this long for others. */
   readonly delayMs: number;
   readonly send: SendBatch;
-  /** Settles when spans can be sent. */
-  readonly ready: () => Promise<void>;
   readonly clock: Clock;
   readonly logger: Logger;
 }
-
-/** Longest time at the end to export the last spans. */
-const FLUSH_MS = 5_000;
-/** The end waits no longer for a collector that accepted nothing for this long. */
-const STALL_MS = 1_000;
 
 /** Sends spans in batches, one after the other; spans beyond the limit are dropped. */
 export class SpanOutbox {
@@ -34,8 +26,7 @@ export class SpanOutbox {
   /** Whole batches that are not sent yet. */
   readonly #packs: SpanPack[] = [];
   #waiting = 0;
-  #accepted = 0;
-  #sending: Promise<void> | undefined;
+  #isSending = false;
   /** Spans that are no whole batch have waited long enough. */
   #isDue = false;
   #cancelDelay: (() => void) | undefined;
@@ -63,22 +54,13 @@ export class SpanOutbox {
     this.#send();
   }
 
-  /** Sends the remaining spans while the collector accepts some each second, and for a few seconds at most. */
-  async close(): Promise<void> {
+  /** Sends the remaining spans, and takes no others. */
+  close(): void {
     this.#isClosed = true;
-    if (this.#waiting === 0) return;
-    const { ready, clock, logger } = this.#options;
-    this.#sendRest();
-    const sent = this.#sending ?? Promise.resolve();
-    let isEnding = await settledWithin(ready(), FLUSH_MS, clock);
-    const isReady = isEnding;
-    for (let waitedMs = 0; isEnding && waitedMs < FLUSH_MS; waitedMs += STALL_MS) {
-      const accepted = this.#accepted;
-      if (await settledWithin(sent, STALL_MS, clock)) return;
-      isEnding = this.#accepted > accepted;
+    this.#isDue = true;
+    for (let spans = this.#next(); spans !== undefined; spans = this.#next()) {
+      void this.#options.send({ signal: "TRACES", spans });
     }
-    const problem = isReady ? "the collector did not accept them in time" : "the worker is not ready";
-    logger.warning(`Cannot export the last spans: ${problem}`);
   }
 
   /** Sends all spans that wait. */
@@ -88,14 +70,17 @@ export class SpanOutbox {
   }
 
   #send(): void {
-    this.#sending ??= this.#sendAll().finally(() => this.#sending = undefined);
+    if (!this.#isSending) void this.#sendAll();
   }
 
   async #sendAll(): Promise<void> {
+    this.#isSending = true;
     for (let spans = this.#next(); spans !== undefined; spans = this.#next()) {
-      if (await this.#options.send({ signal: "TRACES", spans })) this.#accepted++;
+      await this.#options.send({ signal: "TRACES", spans });
       this.#waiting -= spans.count;
     }
+    // In the same turn as the last look for spans, so that no span comes between the two.
+    this.#isSending = false;
   }
 
   /** The next whole batch, or the rest once it has waited long enough. */

@@ -158,7 +158,7 @@ async function openParts(
   const stats = new StatsStore(settings.STATS_MAX_KEYS);
   const tools = { logger: portLogger(port), clock: systemClock, random: Math.random };
   const parts = { ...shared, ...tools, settings, version, stats };
-  const tracing = await openTracing(parts, protocol && { protocol, send, ready: () => Promise.resolve() });
+  const tracing = await openTracing(parts, protocol && { protocol, send });
   const onGivenUp = (reason: string) => port.postMessage({ type: "failed", reason });
   const cache = await openCache({ ...parts, onGivenUp });
   const traced = tracing.cache(cache.cache, cacheKind(settings));

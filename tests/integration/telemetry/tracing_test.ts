@@ -4,6 +4,7 @@ import { settledWithin } from "../../../src/base/wait.ts";
 import { OtlpExporter } from "../../../src/telemetry/otlp_exporter.ts";
 import { type OtlpProtocol, resourceOf } from "../../../src/telemetry/otlp_settings.ts";
 import { SpanOutbox } from "../../../src/telemetry/tracing_span_outbox.ts";
+import { SpanPacker } from "../../../src/telemetry/tracing_span_pack.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { FakeClock, patientClock } from "../../harness/fake_clock.ts";
 import { freePort } from "../../harness/free_port.ts";
@@ -17,17 +18,17 @@ const LOST = "Cannot export spans: spans are dropped until the collector respond
 const NAMES = { serviceName: "limits", serviceNamespace: "shop", serviceInstanceId: "one", version: "1.2.3" };
 
 /** An export of spans by a worker, with these options of OTLP; whatever is not sent yet waits for 10 ms. */
-class SpanExport implements AsyncDisposable {
+class ExportedSpans implements AsyncDisposable {
   readonly logger = new RecordedLogger();
   readonly outbox: SpanOutbox;
-  readonly #exporter: OtlpExporter;
+  readonly exporter: OtlpExporter;
 
   constructor(protocol: OtlpProtocol, otlp: Readonly<Record<string, string>>, clock: Clock = patientClock) {
     const { logger } = this;
     const options = { protocols: { TRACES: protocol }, attributes: resourceOf(NAMES), version: "1.2.3" };
     const exporter = new OtlpExporter({ ...options, otlp: new Map(Object.entries(otlp)) }, { clock, logger });
     const limits = { maxWaiting: 2_048, maxBatch: 512, delayMs: 10 };
-    this.#exporter = exporter;
+    this.exporter = exporter;
     if (exporter.spans === undefined) throw new Error("no spans are exported");
     this.outbox = new SpanOutbox({ ...limits, ...exporter.spans, clock, logger });
   }
@@ -41,8 +42,8 @@ class SpanExport implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.outbox.close();
-    await this.#exporter.close();
+    this.outbox.close();
+    await this.exporter.close();
   }
 }
 
@@ -52,7 +53,7 @@ for (const protocol of ["http/protobuf", "http/json", "grpc"] as const) {
   Deno.test(`tracing over ${protocol}: what waits is exported at the end, half of a character as well`, async () => {
     await using receiver = await OtlpReceiver.start({ protocol: transport });
     const names = Array.from({ length: 1_200 }, (_, index) => `${index}`);
-    const opened = new SpanExport(protocol, { ENDPOINT: receiver.url });
+    const opened = new ExportedSpans(protocol, { ENDPOINT: receiver.url });
     {
       await using _ = opened;
       const half = spanNamed("half");
@@ -89,7 +90,7 @@ for (const protocol of ["http/protobuf", "http/json", "grpc"] as const) {
     await using receiver = await OtlpReceiver.start({ protocol: transport });
     await using relay = await startTcpRelay(Number(new URL(receiver.url).port));
     relay.setMode("stall");
-    const opened = new SpanExport(protocol, { ENDPOINT: `http://${relay.url}` });
+    const opened = new ExportedSpans(protocol, { ENDPOINT: `http://${relay.url}` });
     opened.add("a");
     const closing = opened[Symbol.asyncDispose]().then(() => opened.logger.info("closed"));
     await until("the exporter to connect", () => relay.accepted > 0);
@@ -106,7 +107,7 @@ for (const protocol of ["http/protobuf", "grpc"] as const) {
     const port = freePort();
     // Shorter than the pause before an export is repeated.
     const options = { ENDPOINT: `http://127.0.0.1:${port}`, TIMEOUT: "700" };
-    await using opened = new SpanExport(protocol, options);
+    await using opened = new ExportedSpans(protocol, options);
     opened.add("a");
     await until("the outage to be logged", () => opened.messages.includes(LOST));
     await eventually(true, () => opened.logger.lines[0]?.fields["error"] instanceof Error);
@@ -130,7 +131,7 @@ Deno.test("tracing over grpc: the log line about an outage states what is wrong 
   const pair = { cert: await Deno.readTextFile(certFile), key: await Deno.readTextFile(keyFile) };
   const options = { hostname: "127.0.0.1", port: 0, onListen: () => {}, ...pair };
   await using server = Deno.serve(options, () => new Response());
-  await using opened = new SpanExport("grpc", {
+  await using opened = new ExportedSpans("grpc", {
     ENDPOINT: `https://127.0.0.1:${server.addr.port}`,
     CERTIFICATE: certificates.otherAuthority.certFile,
     TIMEOUT: "5000",
@@ -147,7 +148,7 @@ for (const [protocol, type] of ENCODINGS) {
   Deno.test(`tracing: the standard variables decide how spans are exported, as ${type}`, async () => {
     await using receiver = await OtlpReceiver.start({ protocol: "http" });
     {
-      await using opened = new SpanExport(protocol, {
+      await using opened = new ExportedSpans(protocol, {
         ENDPOINT: "http://127.0.0.1:9",
         TRACES_ENDPOINT: `${receiver.url}/elsewhere`,
         HEADERS: "authorization=token,x-more=1",
@@ -164,18 +165,19 @@ for (const [protocol, type] of ENCODINGS) {
   });
 }
 
-Deno.test("tracing: a collector that never answers does not hold up the end", async () => {
+Deno.test("tracing: the end waits 5 s for a collector that never answers", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const clock = new FakeClock();
   // An export without this limit would go on.
   const options = { ENDPOINT: `http://127.0.0.1:${listener.addr.port}`, TIMEOUT: "120000" };
-  const opened = new SpanExport("http/protobuf", options, clock);
+  const opened = new ExportedSpans("http/protobuf", options, clock);
   opened.add("a");
   const closed = opened[Symbol.asyncDispose]();
+  // The wait for the worker is over.
   const connection = await listener.accept();
-  // The wait for the worker is over, and that for the collector has begun.
-  await until("the wait", () => clock.waits.at(-1) === 1_000);
-  clock.advance(1_000);
+  clock.advance(4_999);
+  assertEquals(opened.messages, []);
+  clock.advance(1);
   await closed;
   assertEquals(opened.messages, [
     "Cannot export the last spans: the collector did not accept them in time",
@@ -186,9 +188,32 @@ Deno.test("tracing: a collector that never answers does not hold up the end", as
   listener.close();
 });
 
+Deno.test("tracing: the end waits 1 s for a collector that did not accept the spans before", async () => {
+  const refusing = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, () => {
+    return new Response(null, { status: 400, headers: { connection: "close" } });
+  });
+  const clock = new FakeClock();
+  const options = { TRACES_ENDPOINT: `http://127.0.0.1:${refusing.addr.port}`, TIMEOUT: "120000" };
+  const opened = new ExportedSpans("http/protobuf", options, clock);
+  const pack = new SpanPacker();
+  pack.add(spanNamed("a"));
+  assertEquals(await opened.exporter.send({ signal: "TRACES", spans: pack.take() }), false);
+  await refusing.shutdown();
+  // The exporter tries again until its own timeout.
+  opened.add("b");
+  const closed = opened[Symbol.asyncDispose]();
+  await until("the wait", () => clock.waits.at(-1) === 1_000);
+  clock.advance(1_000);
+  await closed;
+  assertEquals(opened.messages, [
+    LOST,
+    "Cannot export the last spans: the collector did not accept them in time",
+  ]);
+});
+
 Deno.test("tracing: options that the SDK cannot use are logged", async () => {
   // There is no collector to wait for.
-  await using opened = new SpanExport("http/protobuf", { COMPRESSION: "zip", TIMEOUT: "100" });
+  await using opened = new ExportedSpans("http/protobuf", { COMPRESSION: "zip", TIMEOUT: "100" });
   opened.add("a");
   await until("the log line", () => opened.messages.length > 0);
   const expected =
@@ -199,7 +224,7 @@ Deno.test("tracing: options that the SDK cannot use are logged", async () => {
 Deno.test("tracing: a worker that cannot start is replaced, and spans wait meanwhile", async () => {
   const clock = new FakeClock();
   const options = { ENDPOINT: "https://127.0.0.1:9", CERTIFICATE: "/nowhere/a.pem" };
-  const opened = new SpanExport("grpc", options, clock);
+  const opened = new ExportedSpans("grpc", options, clock);
   opened.add("a");
   clock.advance(10);
   const text = "OTLP export worker failed; restarting it and keeping new spans";

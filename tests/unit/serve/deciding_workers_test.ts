@@ -91,7 +91,7 @@ class Bed implements AsyncDisposable {
       this.exported.push(batch);
       return Promise.resolve(true);
     };
-    const spans: SpanExport = { protocol: "grpc", send, ready: () => Promise.resolve() };
+    const spans: SpanExport = { protocol: "grpc", send };
     this.workers = new DecidingWorkers(parts, this.service.service, { spans, createWorker });
     health.set("start", true);
   }
