@@ -216,6 +216,8 @@ function bidiHandler(
       get unsentBytes() {
         return call.writableLength;
       },
+      // The library has no access to the connection.
+      confirm: () => false,
       end,
     };
     call.on("end", () => end());

@@ -106,6 +106,11 @@ export interface BidiPeer {
   send(message: Uint8Array): void;
   /** Bytes of messages that the peer has not accepted yet. */
   readonly unsentBytes: number;
+  /**
+   * Calls back once all messages so far have arrived at the other end of the connection, unless the call ends before. False
+   * if the engine cannot find out, and nothing is called.
+   */
+  confirm(arrived: () => void): boolean;
   /** Ends the call, in good order without an error. */
   end(error?: GrpcError): void;
 }

@@ -15,8 +15,15 @@ import {
   QuotaResponseWriter,
   type WireStrategy,
 } from "../wire/rlqs.ts";
-import { type BidiCall, type BidiPeer, decodeRequest, GrpcError, type GrpcService } from "./grpc_service.ts";
-import { CLIENT_HEADER } from "./native/request_head.ts";
+import {
+  type BidiCall,
+  type BidiPeer,
+  type CallContext,
+  decodeRequest,
+  GrpcError,
+  type GrpcService,
+} from "./grpc_service.ts";
+import { CLIENT_HEADER, DIRECT_HEADER } from "./native/request_head.ts";
 
 /** Receives faults of clients. Methods neither wait nor throw. */
 interface QuotaGrpcOptions {
@@ -54,7 +61,7 @@ export function createQuotaGrpcService(options: QuotaGrpcOptions): GrpcService {
       open: (peer, call) => {
         const { streams } = options;
         if ("unavailable" in streams) throw new GrpcError("UNIMPLEMENTED", streams.unavailable);
-        return new QuotaCall(peer, streams, call.header(CLIENT_HEADER), options);
+        return new QuotaCall(peer, streams, call, options);
       },
     }],
   };
@@ -71,7 +78,10 @@ class QuotaCall implements BidiCall {
   /** Assignments that are not sent, by bucket. */
   readonly #unsent = new Map<string, Assignment>();
 
-  constructor(peer: BidiPeer, streams: QuotaStreams, name: string | undefined, options: QuotaGrpcOptions) {
+  constructor(peer: BidiPeer, streams: QuotaStreams, call: CallContext, options: QuotaGrpcOptions) {
+    const name = call.header(CLIENT_HEADER);
+    // A proxy would confirm what has not arrived yet.
+    const isDirect = call.header(DIRECT_HEADER) === "true";
     this.#peer = peer;
     this.#options = options;
     this.#stream = streams.open({
@@ -79,6 +89,7 @@ class QuotaCall implements BidiCall {
       actions: {
         send: (id, assignment) => void this.#unsent.set(id, assignment),
         flush: () => this.#flush(),
+        confirm: (arrived) => isDirect && this.#unsent.size === 0 && peer.confirm(arrived),
       },
       end: (refusal) => {
         peer.end(refusal === undefined ? undefined : new GrpcError(refusal.code, refusal.message));

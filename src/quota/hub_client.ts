@@ -1,4 +1,5 @@
-import type { Member, Recipient } from "./member.ts";
+import type { Member, Recipient, Sent } from "./member.ts";
+import type { Clock } from "../base/clock.ts";
 import type { Assignment, QuotaClient } from "./quota_stream.ts";
 
 /** Options of a `HubClient`. */
@@ -8,6 +9,7 @@ interface HubClientOptions {
   readonly isNamed: boolean;
   /** Called after each assignment, which is on its way when the client is flushed. */
   readonly sent: (client: HubClient) => void;
+  readonly clock: Clock;
 }
 
 /** A client of a hub: a name, or a stream without one. */
@@ -19,27 +21,45 @@ export class HubClient implements Recipient {
   /** The end of its last stream; undefined while it has one. */
   closedAt: number | undefined;
   readonly #sent: (client: HubClient) => void;
+  readonly #clock: Clock;
   #peer: QuotaClient;
+  /** Sent since the last question for a confirmation. */
+  #toConfirm: Sent[] = [];
+  #isConfirming = false;
 
-  constructor(peer: QuotaClient, { domain, isNamed, sent }: HubClientOptions) {
+  constructor(peer: QuotaClient, { domain, isNamed, sent, clock }: HubClientOptions) {
     this.name = isNamed ? peer.name : undefined;
     this.domain = domain;
     this.#peer = peer;
     this.#sent = sent;
+    this.#clock = clock;
   }
 
   get isOpen(): boolean {
     return this.closedAt === undefined;
   }
 
-  send(id: string, assignment: Assignment): void {
+  send(id: string, assignment: Assignment, toConfirm?: Sent): void {
     if (!this.isOpen) return;
     this.#peer.actions.send(id, assignment);
+    if (toConfirm !== undefined) this.#toConfirm.push(toConfirm);
     this.#sent(this);
   }
 
   flush(): void {
-    if (this.isOpen) this.#peer.actions.flush();
+    if (!this.isOpen) return;
+    this.#peer.actions.flush();
+    if (this.#toConfirm.length === 0 || this.#isConfirming) return;
+    const asked = this.#toConfirm;
+    const peer = this.#peer;
+    this.#toConfirm = [];
+    this.#isConfirming = peer.actions.confirm(() => {
+      if (this.#peer !== peer || !this.isOpen) return;
+      this.#isConfirming = false;
+      const now = this.#clock.elapsed();
+      for (const sent of asked) sent.inForceAt = now;
+      this.flush();
+    });
   }
 
   /** Ends its stream in order. */
@@ -50,6 +70,8 @@ export class HubClient implements Recipient {
   /** Its stream has ended. */
   close(now: number): void {
     this.closedAt = now;
+    this.#toConfirm = [];
+    this.#isConfirming = false;
     for (const member of this.members.values()) member.streamEnded();
   }
 

@@ -24,12 +24,15 @@ export interface Recipient {
   readonly name: string | undefined;
   /** False after its stream ended. */
   readonly isOpen: boolean;
-  send(id: string, assignment: Assignment): void;
+  /** Sends an assignment; `toConfirm` is marked when it has arrived, if the client confirms that. */
+  send(id: string, assignment: Assignment, toConfirm?: Sent): void;
 }
 
 /** A rate that may be in force at a client. */
-interface Sent {
+export interface Sent {
   readonly rate: number;
+  /** When it is in force for certain, because its arrival is confirmed; infinite before. */
+  inForceAt: number;
   /** The first and the last time that it was sent; never, for a confirmation, if that was on an earlier stream. */
   firstAt: number;
   lastAt: number;
@@ -39,8 +42,8 @@ interface Sent {
 export class Member {
   readonly id: string;
   readonly client: Recipient;
-  /** Requests per second, as last reported. */
-  demand = 0;
+  /** Requests per second, as last reported; undefined before the first report of a time that is long enough. */
+  demand: number | undefined;
   /** The last report, and the last one with requests. */
   reportedAt: number;
   usedAt: number;
@@ -75,6 +78,7 @@ export class Member {
   held(now: number): number {
     let most = 0;
     let isOver = false;
+    this.#dropBefore(({ inForceAt }) => inForceAt <= now);
     for (const { rate, lastAt } of this.#sent) {
       if (lastAt + OVER_MS <= now) isOver = true;
       else if (rate > most) most = rate;
@@ -90,14 +94,14 @@ export class Member {
 
   /** True if more is needed than is sure to suffice. */
   isStarving(): boolean {
-    return this.demand > this.share * 0.95 || this.share === 0;
+    return this.demand === undefined || this.demand > this.share * 0.95 || this.share === 0;
   }
 
   /** Takes a report, and the confirmation in it. */
   reported(hits: number, elapsedSeconds: number, now: number): void {
     this.reportedAt = now;
     if (hits > 0) this.usedAt = now;
-    this.#confirm(now);
+    this.#dropBefore(({ firstAt }) => firstAt + CONFIRM_MS <= now);
     const counted = this.#counted;
     counted.hits += hits;
     counted.isAnswered = false;
@@ -113,16 +117,18 @@ export class Member {
   /** Sends an assignment, or sends it again. */
   send(assignment: Quotable, now: number): void {
     const rate = rateOfAssignment(assignment);
-    const last = this.#sent.at(-1);
+    let last = this.#sent.at(-1);
     if (last !== undefined && last.rate === rate) {
       last.lastAt = now;
       last.firstAt = Math.min(last.firstAt, now);
     } else {
-      this.#sent.push({ rate, firstAt: now, lastAt: now });
+      last = { rate, firstAt: now, lastAt: now, inForceAt: Infinity };
+      this.#sent.push(last);
     }
     this.#assignment = assignment;
     this.#counted.isAnswered = true;
-    this.client.send(this.id, assignment);
+    const isSmaller = this.#sent.some((earlier) => earlier.rate > rate);
+    this.client.send(this.id, assignment, isSmaller && last.inForceAt === Infinity ? last : undefined);
   }
 
   /** Its stream has ended: what was sent on it may be lost. */
@@ -131,13 +137,10 @@ export class Member {
   }
 
   /** Forgets the assignments before the last one that must be in force. */
-  #confirm(now: number): void {
-    for (let index = this.#sent.length - 1; index > 0; index--) {
-      const { firstAt = Infinity } = this.#sent[index] ?? {};
-      if (firstAt + CONFIRM_MS > now) continue;
-      this.#sent.splice(0, index);
-      return;
-    }
+  #dropBefore(isInForce: (sent: Sent) => boolean): void {
+    if (this.#sent.length < 2) return;
+    const last = this.#sent.findLastIndex(isInForce);
+    if (last > 0) this.#sent.splice(0, last);
   }
 }
 

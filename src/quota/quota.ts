@@ -36,7 +36,8 @@ export class Quota {
   isWaiting = false;
   /** The buckets of this quota; each may have members. */
   buckets = 0;
-  /** Rates that clients have shown to hold, while the rest is unknown. */
+  /** Rates that clients have shown in their first reports, and the sure ones of two, while the rest is unknown. */
+  readonly #firstShown = new Map<Member, number>();
   readonly #shown = new Map<Member, number>();
   #sum = NO_SUM;
 
@@ -50,7 +51,10 @@ export class Quota {
   demand(now: number): number {
     if (now - this.#sum.at < Math.min(1_000, this.members.size)) return this.#sum.demand;
     let demand = 0;
-    for (const member of this.members) if (member.isActive(now)) demand += member.demand;
+    const equal = this.limit.kind === "rate" ? this.limit.perSecond / this.members.size : 0;
+    for (const member of this.members) {
+      if (member.isActive(now)) demand += member.demand ?? equal;
+    }
     this.#sum = { at: now, demand };
     return demand;
   }
@@ -69,10 +73,20 @@ export class Quota {
     return sum;
   }
 
-  /** A client shows that it holds an assignment of at least this rate that this instance did not send. */
+  /** The first report of a client shows this rate, with an assignment that this instance did not send. */
   showHeld(member: Member, perSecond: number, unknownUntil: number): void {
-    this.#shown.set(member, perSecond);
     this.unknownUntil = Math.max(this.unknownUntil, unknownUntil);
+    this.#firstShown.set(member, perSecond);
+  }
+
+  /**
+   * Its next report shows this rate. The assignment may have become smaller in the time of the first one, or have expired in
+   * the time of this one, but not both: the smaller rate is sure.
+   */
+  showAgain(member: Member, perSecond: number): void {
+    const first = this.#firstShown.get(member);
+    if (first !== undefined) this.#shown.set(member, Math.min(first, perSecond));
+    this.#firstShown.delete(member);
   }
 
   /** Sends what has to change: smaller shares, and larger ones as far as it is sure that they are free. */
@@ -82,7 +96,7 @@ export class Quota {
     this.isWaiting = false;
     const open = this.#openMembers(now);
     const cap = Math.min(limit.perSecond, this.allowance.granted);
-    const fills = divideFills(cap, open.map(({ demand }) => demand));
+    const fills = divideFills(cap, open.map(({ demand = cap / open.length }) => demand));
     const excess = open.reduce((sum, { share }) => sum + share, 0) - cap;
     const isOver = excess > cap * TOLERANCE;
     const hasNeed = open.some((member, index) =>
@@ -110,7 +124,10 @@ export class Quota {
   /** Members with a client that reports; those of others are kept while they hold something. */
   #openMembers(now: number): Member[] {
     const open: Member[] = [];
-    if (now >= this.unknownUntil) this.#shown.clear();
+    if (now >= this.unknownUntil) {
+      this.#firstShown.clear();
+      this.#shown.clear();
+    }
     for (const member of this.members) {
       if (member.isActive(now)) {
         member.held(now);

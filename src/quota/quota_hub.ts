@@ -138,7 +138,12 @@ export class QuotaHub implements QuotaStreams {
       isKnown = true;
       if (!client.isOpen) return client.reopen(peer);
     }
-    const client = new HubClient(peer, { domain, isNamed: !isKnown, sent: (one) => this.#toFlush.add(one) });
+    const client = new HubClient(peer, {
+      domain,
+      isNamed: !isKnown,
+      sent: (one) => this.#toFlush.add(one),
+      clock: this.#clock,
+    });
     this.#clients.add(client);
     return client;
   }
@@ -153,6 +158,7 @@ export class QuotaHub implements QuotaStreams {
         : this.#table.find(client.domain, usage.id);
       const member = known ?? client.members.get(usage.id);
       if (bucket !== undefined && member !== undefined) {
+        if (known !== undefined) bucket.leased.quota.showAgain(known, shownRate(usage));
         if (this.#count(member, bucket, usage)) changed.add(bucket.leased);
         taken.push([member, bucket]);
       }
@@ -172,7 +178,7 @@ export class QuotaHub implements QuotaStreams {
   /** A bucket that the client did not have; undefined if it is not counted. */
   #join(client: HubClient, usage: BucketUsage): Bucket | undefined {
     const { maxBuckets, maxBucketsPerStream, overflow, usage: sink } = this.#options;
-    const { id, allowed, denied, elapsedSeconds } = usage;
+    const { id } = usage;
     const pairs = id.length > MAX_ID_BYTES ? undefined : usage.pairs();
     if (
       pairs === undefined || pairs.length === 0 || pairs.length > MAX_PAIRS ||
@@ -183,7 +189,7 @@ export class QuotaHub implements QuotaStreams {
     }
     if (client.members.size >= maxBucketsPerStream || this.#memberCount >= maxBuckets) {
       sink.refused("surplus", undefined);
-      const isIdle = elapsedSeconds > 0 && allowed + denied === 0;
+      const isIdle = usage.elapsedSeconds > 0 && usage.allowed + usage.denied === 0;
       client.send(id, isIdle ? { kind: "abandon" } : overflow === "allow" ? ALLOW_ALL : DENY_ALL);
       return undefined;
     }
@@ -194,7 +200,7 @@ export class QuotaHub implements QuotaStreams {
     this.#memberCount++;
     bucket.leased.quota.members.add(member);
     const unknownUntil = this.#startedAt + OVER_MS;
-    if (elapsedSeconds > 0 && now < unknownUntil) {
+    if (usage.elapsedSeconds > 0 && now < unknownUntil) {
       bucket.leased.quota.showHeld(member, shownRate(usage), unknownUntil);
     }
     return bucket;

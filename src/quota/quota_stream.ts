@@ -44,6 +44,8 @@ export interface QuotaActions {
   send(id: string, assignment: Assignment): void;
   /** Nothing more is sent in this turn. */
   flush(): void;
+  /** Calls back once all that was sent has arrived, unless the stream ends before; false if that is not possible. */
+  confirm(arrived: () => void): boolean;
 }
 
 /** Why a stream is ended; absent for an orderly end. */

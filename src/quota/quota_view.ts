@@ -81,7 +81,7 @@ export function shownBucket(
 function shownClient({ name, isOpen }: HubClient, member: Member, now: number): ShownClient {
   // An assignment that is over no longer counts.
   member.held(now);
-  const { demand, share, reportedAt, assignment } = member;
+  const { demand = 0, share, reportedAt, assignment } = member;
   return {
     ...(name === undefined ? {} : { name: shownText(name) }),
     isConnected: isOpen,

@@ -23,6 +23,8 @@ interface QuotaEnvoyOptions {
   readonly isClosed?: boolean;
   /** Called after an assignment came into force. */
   readonly applied?: () => void;
+  /** True if its connection confirms what has arrived. */
+  readonly isDirect?: boolean;
 }
 
 /** A bucket of the model, with the requests since the last report. */
@@ -59,13 +61,18 @@ export class QuotaEnvoy {
   /** Opens a stream to a server, which the next report uses; the stream before breaks with all that is on its way. */
   connect(streams: QuotaStreams): void {
     this.disconnect();
-    const { clock, delay, name } = this.#options;
+    const { clock, delay, name, isDirect } = this.#options;
     this.#link = new Link(clock, delay, (link) => {
       return streams.open({
         name,
         actions: {
           send: (id, assignment) => link.toClient(() => this.#apply(id, assignment)),
           flush: () => {},
+          confirm: (arrived) => {
+            if (isDirect !== true) return false;
+            link.toClient(() => clock.after(delay(), () => link.confirm(arrived)));
+            return true;
+          },
         },
         end: (refusal) => {
           this.refusals.push(refusal);
@@ -232,6 +239,10 @@ class Link {
 
   toClient(run: () => void): void {
     this.#clientAt = this.#in(this.#clientAt, run);
+  }
+
+  confirm(arrived: () => void): void {
+    if (this.#isOpen) arrived();
   }
 
   break(noticedAfterMs = 0): void {

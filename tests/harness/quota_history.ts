@@ -149,6 +149,7 @@ class History {
       domain: DOMAIN,
       isClosed: this.#options.hasRestarts === true,
       delay: () => this.#pick(maxDelayMs + 1),
+      isDirect: this.#pick(2) === 0,
       applied: () => this.#measure(),
     });
     const place: Place = { envoy, buckets: [], label, hub: undefined, refusedSince: undefined };

@@ -196,6 +196,11 @@ export class CallRunner {
       get unsentBytes() {
         return sender.output.length + (stream.outgoing.queued?.length ?? 0);
       },
+      confirm: (arrived) => {
+        if (stream.isAnswered || !sender.confirm(stream, arrived)) return false;
+        this.#events.onOutput();
+        return true;
+      },
       end: (error) => {
         if (error !== undefined) this.#fail(stream, error);
         else if (!stream.isAnswered) this.#end(stream, "OK", "");

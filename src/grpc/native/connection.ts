@@ -327,6 +327,7 @@ export class Connection {
   #onPong(payload: Uint8Array): void {
     this.pingSentAt = undefined;
     if (this.#drain.isAnnounceRead(payload)) this.finishDraining();
+    else this.sender.pingAnswered(payload);
   }
 
   #onReset(streamId: number, payload: Uint8Array, now: number): void {

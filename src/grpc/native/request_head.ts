@@ -47,7 +47,9 @@ const UNIT_MS: Readonly<Record<string, number>> = {
 const COLON = 0x3a;
 /** The name of a client of quotas, which Envoy sends as `initial_metadata`. */
 export const CLIENT_HEADER = "x-weir-client";
-const FOR_METHODS: ReadonlySet<string> = new Set([...TRACE_HEADERS, CLIENT_HEADER]);
+/** `true` from a client that has no proxy between itself and this server. */
+export const DIRECT_HEADER = "x-weir-direct";
+const FOR_METHODS: ReadonlySet<string> = new Set([...TRACE_HEADERS, CLIENT_HEADER, DIRECT_HEADER]);
 /** The headers that are used. */
 export const USED_HEADERS: ReadonlySet<string> = new Set([
   ...[":method", ":scheme", ":path", ":authority"],

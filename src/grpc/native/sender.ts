@@ -1,5 +1,6 @@
+import { Fifo } from "../../base/fifo.ts";
 import type { DirectResponse } from "../grpc_service.ts";
-import { FLAG, FRAME, MAX_FRAME_BYTES } from "./frames.ts";
+import { FLAG, FRAME, MAX_FRAME_BYTES, readUint32 } from "./frames.ts";
 import { FrameSender, NO_TRAILERS, type SenderEvents } from "./frame_sender.ts";
 import { FIRST_RESPONSE_HEADERS, OK_TRAILERS, RESPONSE_HEADERS } from "./header_blocks.ts";
 import { LIMITS } from "./limits.ts";
@@ -9,6 +10,9 @@ import type { ServerStream } from "./server_stream.ts";
 /** Writes the responses to one peer. */
 export class Sender extends FrameSender<ServerStream> {
   #responseHeaders = FIRST_RESPONSE_HEADERS;
+  /** Our PINGs that are not answered, whose marks are numbers in order. */
+  readonly #toConfirm = new Fifo<{ readonly mark: number; readonly arrived: () => void }>();
+  #lastMark = 0;
 
   constructor(events: SenderEvents<ServerStream>) {
     super(events, LIMITS);
@@ -64,6 +68,28 @@ export class Sender extends FrameSender<ServerStream> {
     this.headers(stream, this.#responseHeaders);
     this.#responseHeaders = RESPONSE_HEADERS;
     this.queue(stream, framed(message));
+  }
+
+  /** Calls back when the peer has answered a PING after all that a stream has sent; false if some of that waits. */
+  confirm(stream: ServerStream, arrived: () => void): boolean {
+    if (stream.outgoing.queued !== undefined) return false;
+    const mark = ++this.#lastMark;
+    this.#toConfirm.push({
+      mark,
+      arrived: () => {
+        if (!stream.isClosed && !stream.isAnswered) arrived();
+      },
+    });
+    this.ping(mark);
+    return true;
+  }
+
+  /** The peer has answered a PING. */
+  pingAnswered(payload: Uint8Array): void {
+    const { first } = this.#toConfirm;
+    if (first?.mark !== readUint32(payload, 0)) return;
+    this.#toConfirm.shift();
+    first.arrived();
   }
 
   /** Sends a response that is not gRPC: headers and a body. */

@@ -122,6 +122,31 @@ Deno.test("quotas: two clients share a limit, and a reload is in force immediate
   await eventually(true, () => rateOf(one.quotas["account=a"]) + rateOf(two.quotas["account=a"]) <= 10);
 });
 
+Deno.test("quotas: the connection of a direct client confirms that a smaller share is in force", async () => {
+  for (const [engine, direct] of [["native", "true"], ["native", "false"], ["grpc-js", "true"]] as const) {
+    await using bed = await QuotaBed.open({ GRPC_ENGINE: engine });
+    const headers = { "x-weir-direct": direct };
+    const [one, two] = [bed.stream(headers), bed.stream(headers)];
+    const bucket = { account: "a" };
+    one.report("shop", { bucket, allowed: 1 });
+    await eventually("100/1 of 100 15", () => one.quotas["account=a"]);
+    two.report("shop", { bucket, allowed: 1 });
+    // Without a confirmation, the larger share of the first client is over after its time to live.
+    let waitedMs = 0;
+    await until("the second client to have its share", () => {
+      if (rateOf(two.quotas["account=a"]) === 50) return true;
+      bed.clock.advance(100);
+      waitedMs += 100;
+      return false;
+    });
+    assertEquals(
+      waitedMs < 14_000,
+      engine === "native" && direct === "true",
+      `${engine} ${direct} ${waitedMs}`,
+    );
+  }
+});
+
 Deno.test("quotas: a bad bucket is skipped, a surplus one is decided, and neither ends the stream", async () => {
   await using bed = await QuotaBed.open({ QUOTA_MAX_BUCKETS_PER_STREAM: "1" });
   const stream = bed.stream();

@@ -154,7 +154,12 @@ function bidi(version: typeof VERSIONS[number]): (message: Uint8Array) => Uint8A
   }
   return (message) => {
     const sent: Uint8Array[] = [];
-    const peer = { send: (answer: Uint8Array) => void sent.push(answer), unsentBytes: 0, end: () => {} };
+    const peer = {
+      send: (answer: Uint8Array) => void sent.push(answer),
+      unsentBytes: 0,
+      confirm: () => false,
+      end: () => {},
+    };
     method.open(peer, { header: () => undefined, cancelled: false }).receive(message);
     return sent[0] ?? new Uint8Array();
   };

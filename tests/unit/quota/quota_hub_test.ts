@@ -127,32 +127,85 @@ Deno.test("quota hub: a name takes its share over, and a stream without one, or 
   }
 });
 
+/** A stream of a client whose messages are noted, and whose connection confirms what arrived when a test says so. */
+function open(bed: Bed, name: string, shown: string[], confirms: (() => void)[] | undefined) {
+  const stream = bed.hub.open({
+    name,
+    actions: {
+      send: (_id, assignment) => shown.push(`${name} ${short(assignment)}`),
+      flush: () => {},
+      confirm: (arrived) => confirms !== undefined && confirms.push(arrived) > 0,
+    },
+    end: () => {},
+  });
+  const pairs = () => [{ key: "k", value: "v" }];
+  return async (allowed: number, elapsedSeconds = 0) => {
+    await stream.report({ domain: "d", usages: [{ id: "b", pairs, allowed, denied: 0, elapsedSeconds }] });
+  };
+}
+
 Deno.test("quota hub: a larger share waits for a report that its client sent after the smaller one arrived", async () => {
   const bed = new Bed();
   const shown: string[] = [];
-  const open = (name: string) =>
-    bed.hub.open({
-      name,
-      actions: { send: (_id, assignment) => shown.push(`${name} ${short(assignment)}`), flush: () => {} },
-      end: () => {},
-    });
-  const idle = {
-    id: "b",
-    pairs: () => [{ key: "k", value: "v" }],
-    allowed: 0,
-    denied: 0,
-    elapsedSeconds: 0,
-  };
-  const [one, two] = [open("one"), open("two")];
-  await one.report({ domain: "d", usages: [idle] });
-  await two.report({ domain: "d", usages: [idle] });
+  const [one, two] = ["one", "two"].map((name) => open(bed, name, shown, undefined));
+  await one?.(0);
+  await two?.(0);
   assertEquals(shown.splice(0), ["one 100 100/1.0 15", "one 50 50/1.0 15", `two ${NOTHING}`]);
   await bed.pass(1_900);
-  await one.report({ domain: "d", usages: [idle] });
+  await one?.(1_000);
   assertEquals(shown.splice(0), ["one 50 50/1.0 15"]);
   await bed.pass(100);
-  await one.report({ domain: "d", usages: [idle] });
+  await one?.(100);
   assertEquals(shown.splice(0), ["two 50 50/1.0 15", "one 50 50/1.0 15"]);
+});
+
+Deno.test("quota hub: a larger share waits for the connection, if that can confirm the smaller one", async () => {
+  const bed = new Bed();
+  const shown: string[] = [];
+  const confirms: (() => void)[] = [];
+  const clients = ["one", "two", "three"].map((name) => open(bed, name, shown, confirms));
+  for (const report of clients) await report(0);
+  assertEquals(shown.splice(0).slice(-2), ["one 34 34/1.0 15", `three ${NOTHING}`]);
+  await bed.pass(1_000);
+  assertEquals([shown.splice(0), confirms.length], [[], 1]);
+  // The first answer is for the share of a moment before, and asks for that of the next share.
+  confirms[0]?.();
+  await bed.pass(1_000);
+  assertEquals([shown.splice(0), confirms.length], [["two 33 33/1.0 15", "three 17 17/1.0 15"], 2]);
+  confirms[1]?.();
+  await bed.pass(500);
+  assertEquals(shown.splice(0), ["three 33 33/1.0 15"]);
+});
+
+Deno.test("quota hub: until it is known, a client is assumed to need an equal part", async () => {
+  const bed = new Bed();
+  const shown: string[] = [];
+  const [one, two] = ["one", "two"].map((name) => open(bed, name, shown, []));
+  await one?.(0);
+  await bed.pass(3_000);
+  await two?.(0);
+  shown.length = 0;
+  await bed.pass(2_000);
+  await one?.(250, 5);
+  assertEquals(shown, ["two 50 50/1.0 15", "one 50 50/1.0 15"]);
+});
+
+Deno.test("quota hub: after a start, clients get the rate that two reports show", async () => {
+  for (const allowed of [[434, 170], [170, 434]] as const) {
+    const bed = new Bed({}, 0);
+    const shown: string[] = [];
+    const report = open(bed, "one", shown, []);
+    const seen: string[][] = [];
+    for (const one of [...allowed, 170]) {
+      await bed.pass(4_000);
+      await report(one, 5);
+      seen.push(shown.splice(0));
+    }
+    await bed.pass(4_500);
+    assertEquals([...seen, shown.splice(0)], [[], ["one 24 24/1.0 15"], ["one 24 24/1.0 15"], [
+      "one 100 100/1.0 15",
+    ]]);
+  }
 });
 
 Deno.test("quota hub: after a start, nothing is sent until all clients have reported", async () => {
@@ -231,7 +284,7 @@ Deno.test("quota hub: streams without a domain, above the maximum, or after the 
   const open = () =>
     bed.hub.open({
       name: undefined,
-      actions: { send: () => {}, flush: () => {} },
+      actions: { send: () => {}, flush: () => {}, confirm: () => false },
       end: (refusal) => void refusals.push(refusal),
     });
   const first = open();
