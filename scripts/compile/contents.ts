@@ -5,7 +5,7 @@ export const ENTRY = "main.ts";
 export const WORKERS = [
   "src/threads/bell_worker.ts",
   "src/config/file_provider_worker.ts",
-  "src/serve/workers/worker.ts",
+  "src/serve/workers/deciding_thread.ts",
   "src/telemetry/otlp_worker.ts",
   "src/webhooks/service/worker.ts",
 ] as const;

@@ -1,4 +1,4 @@
-import { ADMINISTRATION_COMMANDS } from "../../src/cli/administration_table.ts";
+import { ADMINISTRATION_COMMANDS } from "../../src/cli/administration_commands.ts";
 import { AUDIT } from "../../src/webhooks/resources/audit_entry.ts";
 import { DELIVERIES } from "../../src/webhooks/resources/delivery.ts";
 import { ENDPOINT_FIELDS } from "../../src/webhooks/resources/endpoint.ts";

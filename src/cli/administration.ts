@@ -7,8 +7,8 @@ import {
   findTarget,
   TARGET_FLAGS,
 } from "./administration_client.ts";
-import type { AdministrationCommand } from "./administration_command.ts";
-import { ADMINISTRATION_COMMANDS } from "./administration_table.ts";
+import type { AdministrationCommand } from "./administration_verbs.ts";
+import { ADMINISTRATION_COMMANDS } from "./administration_commands.ts";
 import {
   type Command,
   CommandError,
@@ -22,7 +22,7 @@ import {
 import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";
 import { Progress } from "./progress.ts";
 import { plainText } from "./plain_text.ts";
-import { asSent, fieldText, recordLines, TableText } from "./record_text.ts";
+import { asSent, fieldText, recordLines, TableText } from "./table_text.ts";
 
 const ALL: CommandFlag = { doc: "print every page" };
 

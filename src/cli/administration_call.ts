@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from "../base/exact_json.ts";
 import { writeJson } from "../base/json_text.ts";
 import type { CallFlag } from "./administration_flags.ts";
-import type { AdministrationCommand } from "./administration_command.ts";
+import type { AdministrationCommand } from "./administration_verbs.ts";
 import type { GivenCommand, GivenFlags } from "./command.ts";
 import { FlagError } from "./flags.ts";
 

@@ -4,7 +4,7 @@ import { type DialAddress, dialAddressOf } from "../base/host_port.ts";
 import { readAuthorities, readTlsPair } from "../net/tls_files.ts";
 import type { GrpcConnection } from "../grpc/client/grpc_connection.ts";
 import { GrpcError } from "../grpc/grpc_service.ts";
-import { unitOfNumber } from "../ratelimit/limit.ts";
+import { unitOfNumber } from "../ratelimit/units.ts";
 import { parseDialTarget } from "../settings/address_parsers.ts";
 import { integer } from "../settings/parsers.ts";
 import {

@@ -1,7 +1,7 @@
 import { systemClock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import { administrationCommands } from "./administration.ts";
-import { GROUPS } from "./administration_table.ts";
+import { GROUPS } from "./administration_commands.ts";
 import { BENCH_COMMAND } from "./bench.ts";
 import { CHECK_COMMAND } from "./check.ts";
 import { CLIENT_COMMAND } from "./client.ts";

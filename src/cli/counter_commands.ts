@@ -1,6 +1,6 @@
 import type { JsonValue } from "../base/exact_json.ts";
 import { parseDescriptorText } from "../ratelimit/request.ts";
-import type { AdministrationCommand } from "./administration_command.ts";
+import type { AdministrationCommand } from "./administration_verbs.ts";
 import { bodyFlag } from "./administration_flags.ts";
 import { FlagError } from "./flags.ts";
 

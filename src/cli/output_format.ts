@@ -1,5 +1,5 @@
 import { JsonText } from "../base/json_text.ts";
-import { yamlText } from "../yaml/yaml_text.ts";
+import { writeYaml } from "../yaml/write_yaml.ts";
 import type { CommandFlag, GivenFlags, Output } from "./command.ts";
 import { FlagError } from "./flags.ts";
 
@@ -34,7 +34,7 @@ export class ValuePrinter {
     if (this.#format === "json") return this.#write(json);
     if (!this.#isFirst) this.#output.stdout("---");
     this.#isFirst = false;
-    this.#write(yamlText(new JsonText(json)));
+    this.#write(writeYaml(new JsonText(json)));
   }
 
   #write(text: string): void {

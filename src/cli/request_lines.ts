@@ -3,7 +3,7 @@ import { InvalidRequestError } from "../ratelimit/errors.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
 import { validateRequest } from "../ratelimit/decision/validate.ts";
 import { parseTime } from "../base/rfc3339.ts";
-import { REQUEST_READERS } from "../http/routes/json.ts";
+import { REQUEST_READERS } from "../http/routes/rate_limit_json.ts";
 import { JsonReader, JsonRequestError, messageFields } from "../http/server/json_reader.ts";
 import { decodeText } from "../wire/text.ts";
 

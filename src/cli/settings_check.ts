@@ -3,7 +3,7 @@ import { type Environment, readEnvironment, readSettings, SettingsError } from "
 import { CHECK_EXIT_CODES, reportOf, resultLine } from "./check.ts";
 import type { RunnableCommand } from "./command.ts";
 import { OUTPUT_FLAGS } from "./output_format.ts";
-import { TableText } from "./record_text.ts";
+import { TableText } from "./table_text.ts";
 
 const COLUMNS = ["setting", "value", "source"];
 const MASK = "(secret)";

@@ -1,14 +1,17 @@
-import type { AlgorithmSource, RateLimitSource } from "../ratelimit/rule_source.ts";
 import {
   type Algorithm,
   ALGORITHMS,
+  type AlgorithmSource,
+  type RateLimitSource,
+} from "../ratelimit/rule_source.ts";
+import {
   MAX_REQUESTS_PER_UNIT,
   MAX_UNIT_MULTIPLIER,
   type Unit,
   UNIT_NAMES,
   unitOfName,
   UNITS,
-} from "../ratelimit/limit.ts";
+} from "../ratelimit/units.ts";
 import { MAX_BURST } from "../ratelimit/algorithms/bucket.ts";
 import { parseDuration } from "../base/duration.ts";
 import { FieldReader } from "../yaml/field_reader.ts";

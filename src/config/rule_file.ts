@@ -1,4 +1,4 @@
-import type { DescriptorSource, DomainSource } from "../ratelimit/rule_source.ts";
+import { CACHE_FAILURE_MODES, type DescriptorSource, type DomainSource } from "../ratelimit/rule_source.ts";
 import type { Problem } from "../base/problem.ts";
 import { FieldReader, pathOf } from "../yaml/field_reader.ts";
 import type { ProblemLog } from "../yaml/problem_log.ts";
@@ -6,7 +6,6 @@ import { checkKeys } from "./rule_keys.ts";
 import { readYamlDocument, type YamlDocumentOptions } from "../yaml/document.ts";
 import { described, isNull } from "../yaml/scalar.ts";
 import type { YamlList, YamlMapping, YamlValue } from "../yaml/value.ts";
-import { CACHE_FAILURE_MODES } from "../ratelimit/limit.ts";
 import { LIMIT_EVENTS, type LimitEvent, REDACTIONS, type RuleEvents } from "../ratelimit/rule_events.ts";
 import { readMetadata } from "./metadata_reader.ts";
 import { readRateLimit } from "./rate_limit_block.ts";

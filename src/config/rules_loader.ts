@@ -2,7 +2,7 @@ import { basename, isAbsolute } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import type { Health } from "../base/health.ts";
 import { errorTexts, type Problem, problemsInOrder, problemText } from "../base/problem.ts";
-import { SlicedWork } from "../base/slices.ts";
+import { SlicedWork } from "../base/sliced_work.ts";
 import { addSources, RulesBuilder } from "../ratelimit/rules/compile_rules.ts";
 import { checkSources } from "../ratelimit/rules/rule_check.ts";
 import type { Rules } from "../ratelimit/rules/rules.ts";

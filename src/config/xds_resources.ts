@@ -15,7 +15,7 @@ import {
 import type { WireAny, WireDiscoveryResponse } from "../wire/discovery.ts";
 import type { RulesLoad } from "./provider.ts";
 import { shown } from "../yaml/scalar.ts";
-import { type Unit, UNIT_NAMES, unitOfNumber } from "../ratelimit/limit.ts";
+import { type Unit, UNIT_NAMES, unitOfNumber } from "../ratelimit/units.ts";
 import type { WireStruct, WireValue } from "../wire/struct.ts";
 import { metadataOf } from "./metadata_reader.ts";
 import { MAX_PROBLEMS } from "../yaml/problem_log.ts";

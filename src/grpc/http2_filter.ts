@@ -3,7 +3,7 @@ import { Duplex } from "node:stream";
 import type { AcceptedSocket } from "./listener.ts";
 import { BlockReader, type BlockTaker } from "./native/block_reader.ts";
 import { ConnectionError, encodeFrame, FLAG, FRAME, FrameReader, PREFACE } from "./native/frames.ts";
-import { literalBlock } from "./native/header_blocks.ts";
+import { literalBlock } from "./native/hpack_encoder.ts";
 import type { HeaderField } from "./native/hpack_decoder.ts";
 import { LIMITS } from "./native/limits.ts";
 import { RateGuard } from "./native/rate_guard.ts";

@@ -2,7 +2,7 @@ import { errorText } from "../base/error_text.ts";
 import type { Caller } from "../ratelimit/decision/counter_cache.ts";
 import type { Decision } from "../ratelimit/decision.ts";
 import { CacheError, InvalidRequestError, NoConfigurationError } from "../ratelimit/errors.ts";
-import { unitOfNumber } from "../ratelimit/limit.ts";
+import { unitOfNumber } from "../ratelimit/units.ts";
 import type { Descriptor, RateLimitRequest } from "../ratelimit/request.ts";
 import { MAX_DESCRIPTORS, MAX_ENTRIES } from "../ratelimit/decision/validate.ts";
 import { decodeRateLimitRequest, type WireDescriptor, type WireRateLimitRequest } from "../wire/rls.ts";

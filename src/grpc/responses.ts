@@ -1,5 +1,5 @@
 import type { Code, CurrentLimit, Decision } from "../ratelimit/decision.ts";
-import { numberOfUnit } from "../ratelimit/limit.ts";
+import { numberOfUnit } from "../ratelimit/units.ts";
 import { encodeRateLimitResponse, LimitResponseForm, type WireCurrentLimit } from "../wire/rls.ts";
 import type { DirectResponse } from "./grpc_service.ts";
 

@@ -1,7 +1,7 @@
 import { cacheKey } from "../ratelimit/rules/cache_key.ts";
 import { keyEntries } from "../ratelimit/rules/key_entries.ts";
 import { type BucketMatch, matchBucket } from "../ratelimit/rules/match_bucket.ts";
-import type { CacheFailureMode } from "../ratelimit/limit.ts";
+import type { CacheFailureMode } from "../ratelimit/rule_source.ts";
 import type { Rules } from "../ratelimit/rules/rules.ts";
 import type { Entry } from "../ratelimit/request.ts";
 import { Quota } from "./quota.ts";

@@ -1,4 +1,4 @@
-import type { CacheFailureMode } from "../ratelimit/limit.ts";
+import type { CacheFailureMode } from "../ratelimit/rule_source.ts";
 import { type Entry, shownEntry } from "../ratelimit/request.ts";
 import { matchBucket } from "../ratelimit/rules/match_bucket.ts";
 import type { Rules } from "../ratelimit/rules/rules.ts";

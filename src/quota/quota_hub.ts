@@ -1,6 +1,6 @@
 import { type Clock } from "../base/clock.ts";
-import { SlicedWork } from "../base/slices.ts";
-import type { CacheFailureMode } from "../ratelimit/limit.ts";
+import { SlicedWork } from "../base/sliced_work.ts";
+import type { CacheFailureMode } from "../ratelimit/rule_source.ts";
 import { MAX_PAIRS } from "../ratelimit/rules/match_bucket.ts";
 import type { Rules } from "../ratelimit/rules/rules.ts";
 import { type Bucket, BucketTable, type LeasedQuota } from "./bucket_table.ts";

@@ -1,4 +1,4 @@
-import type { Unit } from "./limit.ts";
+import type { Unit } from "./units.ts";
 import type { JsonObject } from "./rule_source.ts";
 
 /** The code of a decision. */

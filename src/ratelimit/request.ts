@@ -1,5 +1,5 @@
 import { shownText } from "../base/byte_text.ts";
-import type { Unit } from "./limit.ts";
+import type { Unit } from "./units.ts";
 
 /** One key and value of a descriptor, both case-sensitive; the value may be empty. */
 export interface Entry {

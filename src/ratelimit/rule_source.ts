@@ -1,6 +1,18 @@
 import type { Position } from "../base/problem.ts";
-import type { CacheFailureMode, Unit } from "./limit.ts";
 import type { RuleEvents } from "./rule_events.ts";
+import type { Unit } from "./units.ts";
+
+/** The algorithm that limits the hits of a rule. */
+export const ALGORITHMS = ["fixed_window", "sliding_window", "token_bucket", "concurrency"] as const;
+
+/** The name of an algorithm in rule files. */
+export type Algorithm = typeof ALGORITHMS[number];
+
+/** The answer to a descriptor while the cache fails. */
+export const CACHE_FAILURE_MODES = ["error", "allow", "deny", "local"] as const;
+
+/** `error` fails the call, `allow` and `deny` decide without a count, `local` counts in this instance only. */
+export type CacheFailureMode = typeof CACHE_FAILURE_MODES[number];
 
 /** A JSON value. */
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;

@@ -1,4 +1,4 @@
-import type { CacheFailureMode } from "./limit.ts";
+import type { CacheFailureMode } from "./rule_source.ts";
 
 /** The counters of one metric key, which are mutable. */
 export interface RuleCounters {

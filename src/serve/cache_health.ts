@@ -1,4 +1,4 @@
-import type { CacheFailureMode } from "../ratelimit/limit.ts";
+import type { CacheFailureMode } from "../ratelimit/rule_source.ts";
 import type { ServiceParts } from "./parts.ts";
 
 /** Decisions while the cache fails, unless their rule says otherwise. */

@@ -1,5 +1,5 @@
 import { LOCAL_CACHE_METRICS } from "../cache/metrics.ts";
-import { OverLimitCache } from "../cache/local_cache.ts";
+import { OverLimitCache } from "../cache/over_limit_cache.ts";
 import type { OpenCache } from "./cache.ts";
 import { LiveCounters } from "../ratelimit/forecast/live_counters.ts";
 import type { Policy } from "../ratelimit/decision/policy.ts";

@@ -1,6 +1,6 @@
 import { HEALTH_STATES } from "../base/health.ts";
 import { gauge, type MetricGroup, metricReaders } from "../base/metrics.ts";
-import type { CacheFailureMode } from "../ratelimit/limit.ts";
+import type { CacheFailureMode } from "../ratelimit/rule_source.ts";
 import { SERVICE_METRICS } from "../stats/declarations.ts";
 import { PROCESS_PREFIX } from "../telemetry/process_metrics.ts";
 import { meanwhile } from "./cache_health.ts";

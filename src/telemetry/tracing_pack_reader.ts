@@ -7,7 +7,7 @@ import {
   TraceFlags,
 } from "@opentelemetry/api";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace";
-import { unitOfName } from "../ratelimit/limit.ts";
+import { unitOfName } from "../ratelimit/units.ts";
 import type { Descriptor, Entry, RateLimitRequest } from "../ratelimit/request.ts";
 import { requestText } from "./tracing_request_text.ts";
 import { DESCRIPTOR_BITS, SPAN_BITS, type SpanPack, VALUE_KINDS } from "./tracing_span_pack.ts";

@@ -15,13 +15,13 @@ export interface WatchedFilesOptions {
   /** The folders that the bell rings for; missing ones are skipped. Read at every look. */
   readonly folders?: () => readonly string[] | Promise<readonly string[]>;
   readonly clock: Clock;
-  /** The interval of looks without a bell; `LOOK_MS` when absent. */
+  /** A look follows at least this often, with a bell too; `LOOK_MS` when absent. */
   readonly lookMs?: number;
   /** Files are seldom changed in one step: they are read once two looks that are so far apart agree; 50 when absent. */
   readonly settleMs?: number;
 }
 
-/** The interval of looks without a bell. */
+/** A look follows at least this often: a bell may be silent. */
 export const LOOK_MS = 2_000;
 const SETTLE_MS = 50;
 /** Files that change all the time are read after so many times that. */

@@ -1,5 +1,5 @@
 import type { DecidingWorkerPort } from "../../src/serve/workers/message.ts";
-import { DecidingThread } from "../../src/serve/workers/worker.ts";
+import { DecidingThread } from "../../src/serve/workers/deciding_thread.ts";
 
 /** A message of a test to a worker, in addition to those of the main thread. */
 export type FaultMessage =

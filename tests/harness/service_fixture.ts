@@ -1,5 +1,5 @@
 import { MemoryCache } from "../../src/cache/memory_cache.ts";
-import { OverLimitCache } from "../../src/cache/local_cache.ts";
+import { OverLimitCache } from "../../src/cache/over_limit_cache.ts";
 import { readRuleFile } from "../../src/config/rule_file.ts";
 import type { CounterCache } from "../../src/ratelimit/decision/counter_cache.ts";
 import type { LimitEventSink } from "../../src/ratelimit/decision/limit_events.ts";

@@ -1,4 +1,4 @@
-import { readRateLimitRequest } from "../../src/http/routes/json.ts";
+import { readRateLimitRequest } from "../../src/http/routes/rate_limit_json.ts";
 import { policyOf } from "../../src/serve/decisions.ts";
 import type { CounterCache } from "../../src/ratelimit/decision/counter_cache.ts";
 import { matchLimit } from "../../src/ratelimit/rules/match_rules.ts";

@@ -1,4 +1,4 @@
-import { pushInteger, pushText } from "../native/header_blocks.ts";
+import { pushInteger, pushText } from "../native/hpack_encoder.ts";
 import type { HeaderField } from "../native/hpack_decoder.ts";
 
 /** The headers of calls that are alike, and the block of each connection. Create it once for many calls. */

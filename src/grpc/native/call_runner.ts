@@ -7,12 +7,12 @@ import {
   type UnaryMethod,
 } from "../grpc_service.ts";
 import { type ErrorCode, StreamError } from "./frames.ts";
-import { plainHeaders, trailers, trailersOnly } from "./header_blocks.ts";
+import { plainHeaders, trailers, trailersOnly } from "./response_blocks.ts";
 import { FRAME_UNIT_BITS, LIMITS } from "./limits.ts";
 import { MESSAGE_PREFIX_BYTES } from "./message_reader.ts";
 import type { RateGuard } from "./rate_guard.ts";
 import type { HeadRefusal } from "./request_head.ts";
-import type { Sender } from "./sender.ts";
+import type { ResponseSender } from "./response_sender.ts";
 import { RequestMessages, type ServerStream } from "./server_stream.ts";
 
 /** Reports of the calls of all connections. */
@@ -34,7 +34,7 @@ export interface CallEvents extends CallFaults {
 /** The parts of its connection that a runner uses. */
 interface CallRunnerOptions {
   readonly events: CallEvents;
-  readonly sender: Sender;
+  readonly sender: ResponseSender;
   /** Limits the frames of the peer; requests earn some. */
   readonly budget: Pick<RateGuard, "earn">;
   /** Limits the streams that the peer resets; calls that are over earn some. */
@@ -49,7 +49,7 @@ const NO_BODY = new Uint8Array(0);
 /** Runs the calls of one connection: assembles their messages, calls the methods, writes the responses. */
 export class CallRunner {
   readonly #events: CallEvents;
-  readonly #sender: Sender;
+  readonly #sender: ResponseSender;
   readonly #options: CallRunnerOptions;
   #held = 0;
 

@@ -19,7 +19,7 @@ import { FRAME_UNIT_BITS, HEADERS_COST, LIMITS } from "./limits.ts";
 import { MESSAGE_PREFIX_BYTES } from "./message_reader.ts";
 import { RateGuard } from "./rate_guard.ts";
 import { ConnectionWindow } from "./receive_window.ts";
-import { Sender } from "./sender.ts";
+import { ResponseSender } from "./response_sender.ts";
 import { ServerStream } from "./server_stream.ts";
 import { StreamIds } from "./stream_ids.ts";
 
@@ -47,7 +47,7 @@ const WHOLE_COST = HEADERS_COST + 1;
  * connection.
  */
 export class Connection {
-  readonly sender: Sender;
+  readonly sender: ResponseSender;
   readonly streams = new Map<number, ServerStream>();
   readonly #options: ConnectionServices & CallEvents;
   readonly #headers: HeaderReader;
@@ -80,7 +80,7 @@ export class Connection {
     this.#pings = new RateGuard(LIMITS.pings, now);
     this.#resets = new RateGuard(LIMITS.resets, now);
     this.#headers = new HeaderReader(options.methods);
-    this.sender = new Sender({
+    this.sender = new ResponseSender({
       finished: (stream) => this.#finished(stream),
       overflowed: (stream) => this.#resetStream(stream.id, "ENHANCE_YOUR_CALM"),
     });

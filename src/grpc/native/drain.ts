@@ -1,6 +1,6 @@
 import { readUint32 } from "./frames.ts";
 import { MAX_WINDOW } from "./frame_sender.ts";
-import type { Sender } from "./sender.ts";
+import type { ResponseSender } from "./response_sender.ts";
 
 /** Marks our PING: its answer proves that the peer has read the first GOAWAY. */
 const PING_MARK = 0x77656972;
@@ -11,12 +11,12 @@ const PING_MARK = 0x77656972;
  * read the first one has arrived by then.
  */
 export class Drain {
-  readonly #sender: Sender;
+  readonly #sender: ResponseSender;
   #state: "no" | "announced" | "final" = "no";
   #lastStreamId = MAX_WINDOW;
   #keepsStreams = false;
 
-  constructor(sender: Sender) {
+  constructor(sender: ResponseSender) {
     this.#sender = sender;
   }
 

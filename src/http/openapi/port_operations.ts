@@ -11,7 +11,8 @@ import {
   textSchema,
   timeSchema,
 } from "../../base/json_schema.ts";
-import { ALGORITHMS, UNIT_NAMES } from "../../ratelimit/limit.ts";
+import { ALGORITHMS } from "../../ratelimit/rule_source.ts";
+import { UNIT_NAMES } from "../../ratelimit/units.ts";
 import { LIMIT_EVENTS, REDACTIONS } from "../../ratelimit/rule_events.ts";
 import type { AdministrationOperations, OperationAnswer, Operations } from "../../webhooks/api/operation.ts";
 

@@ -12,7 +12,8 @@ import {
   textSchema,
   timeSchema,
 } from "../../base/json_schema.ts";
-import { ALGORITHMS, MAX_REQUESTS_PER_UNIT, numberOfUnit, UNIT_NAMES } from "../../ratelimit/limit.ts";
+import { ALGORITHMS } from "../../ratelimit/rule_source.ts";
+import { MAX_REQUESTS_PER_UNIT, numberOfUnit, UNIT_NAMES } from "../../ratelimit/units.ts";
 import { MAX_DESCRIPTORS, MAX_ENTRIES } from "../../ratelimit/decision/validate.ts";
 import type { AdministrationOperations, Operations } from "../../webhooks/api/operation.ts";
 

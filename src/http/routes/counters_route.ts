@@ -5,7 +5,7 @@ import { decodeText } from "../../wire/text.ts";
 import { roleProblem, wrongMethod } from "../../webhooks/api/problem.ts";
 import { jsonAnswer } from "../../webhooks/api/route.ts";
 import { type ApiOptions, apiRoute, authenticatedCall, refused } from "./api_call.ts";
-import { readRateLimitRequest } from "./json.ts";
+import { readRateLimitRequest } from "./rate_limit_json.ts";
 import { COUNTER_OPERATIONS } from "../openapi/rate_limit_operations.ts";
 import { apiProblem, refusalOf } from "../server/problem.ts";
 import { MAX_BODY_BYTES } from "./rate_limit_route.ts";

@@ -4,7 +4,7 @@ import type { Decision } from "../../ratelimit/decision.ts";
 import type { RateLimitRequest } from "../../ratelimit/request.ts";
 import { decodeText } from "../../wire/text.ts";
 import { readBody } from "../server/body.ts";
-import { readRateLimitRequest, writeDecision } from "./json.ts";
+import { readRateLimitRequest, writeDecision } from "./rate_limit_json.ts";
 import { JsonRequestError } from "../server/json_reader.ts";
 import { refusalOf } from "../server/problem.ts";
 import type { Call, Route } from "../server/router.ts";

@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import { ClientRequest, type ClientRequestInit } from "./client_request.ts";
-import { BodyDecoder } from "./request_body.ts";
+import { BodyDecoder } from "./body_decoder.ts";
 import type { RequestHead } from "./request_head.ts";
 
 /** The body of a request, as its connection provides it. */

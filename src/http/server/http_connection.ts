@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import type { Clock } from "../../base/clock.ts";
 import { CurrentRequest } from "./current_request.ts";
 import { problemResponse, type Refusal } from "./problem.ts";
-import type { BodyDecoder } from "./request_body.ts";
+import type { BodyDecoder } from "./body_decoder.ts";
 import { headTooLarge, MAX_HEAD_BYTES, readRequestHead, type RequestHead } from "./request_head.ts";
 import { chunkOf, isStreamed, LAST_CHUNK, responseHead } from "./response_bytes.ts";
 import { REQUEST_ID_HEADER, requestIdOf } from "./router.ts";

@@ -1,4 +1,4 @@
-import type { CacheFailureMode } from "../limit.ts";
+import type { CacheFailureMode } from "../rule_source.ts";
 import type { Counted } from "../algorithms/taken.ts";
 import type { AnyHit, Caller, CounterCache } from "./counter_cache.ts";
 import { ALLOWED_UNCOUNTED, DENIED_UNCOUNTED, isKnownOverLimit } from "./decide.ts";

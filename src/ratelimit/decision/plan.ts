@@ -1,7 +1,7 @@
 import { cacheKey } from "../rules/cache_key.ts";
 import { keyEntries } from "../rules/key_entries.ts";
 import type { AnyHit, ConditionalHit, Hit } from "./counter_cache.ts";
-import { UNITS } from "../limit.ts";
+import { UNITS } from "../units.ts";
 import { matchLimit } from "../rules/match_rules.ts";
 import type { ConditionalRule, RateLimit, Rules, RuleTable } from "../rules/rules.ts";
 import type { Policy } from "./policy.ts";

@@ -1,4 +1,4 @@
-import type { CacheFailureMode } from "../limit.ts";
+import type { CacheFailureMode } from "../rule_source.ts";
 
 /** The settings of decisions, in addition to the rules. */
 export interface Policy {

@@ -1,6 +1,6 @@
 import { shownText } from "../../base/byte_text.ts";
 import { type Clock, steadyClock } from "../../base/clock.ts";
-import { SlicedWork } from "../../base/slices.ts";
+import { SlicedWork } from "../../base/sliced_work.ts";
 import type { Counted } from "../algorithms/taken.ts";
 import {
   type AnyHit,

@@ -1,7 +1,7 @@
 import { byteLength } from "../../base/exact_json.ts";
 import { InvalidRequestError } from "../errors.ts";
 import type { Descriptor, LimitOverride, RateLimitRequest } from "../request.ts";
-import { MAX_REQUESTS_PER_UNIT } from "../limit.ts";
+import { MAX_REQUESTS_PER_UNIT } from "../units.ts";
 
 /** Maximum number of descriptors per request. */
 export const MAX_DESCRIPTORS = 1_000;

@@ -1,6 +1,6 @@
 import { conditionalRule } from "./conditional_rule.ts";
 import { counterName } from "./cache_key.ts";
-import { UNITS } from "../limit.ts";
+import { UNITS } from "../units.ts";
 import { compilePattern, PatternIndex } from "./pattern_index.ts";
 import { checkSources, type SourceChecks } from "./rule_check.ts";
 import type { DescriptorSource, DomainSource, RateLimitSource, RuleSource } from "../rule_source.ts";

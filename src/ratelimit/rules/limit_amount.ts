@@ -1,4 +1,5 @@
-import type { Algorithm, Unit } from "../limit.ts";
+import type { Algorithm } from "../rule_source.ts";
+import type { Unit } from "../units.ts";
 import type { RateLimit } from "./rules.ts";
 
 /** The amount that a limit allows, as JSON. */

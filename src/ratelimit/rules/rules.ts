@@ -1,9 +1,9 @@
 import type { CurrentLimit } from "../decision.ts";
 import type { ConditionalLimit } from "../algorithms/conditional_limit.ts";
-import type { Algorithm, CacheFailureMode, Unit } from "../limit.ts";
+import type { Unit } from "../units.ts";
 import type { Pattern, PatternIndex } from "./pattern_index.ts";
 import type { RuleEvents } from "../rule_events.ts";
-import type { JsonObject } from "../rule_source.ts";
+import type { Algorithm, CacheFailureMode, JsonObject } from "../rule_source.ts";
 
 /** A limit of a rule or of a request. */
 export interface RateLimit {

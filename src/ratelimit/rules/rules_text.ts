@@ -1,4 +1,4 @@
-import { unitMultiplier } from "../limit.ts";
+import { unitMultiplier } from "../units.ts";
 import type { ConditionalRule, RateLimit, Rules } from "./rules.ts";
 
 /** A limit in short, such as `5 per MINUTE`, `5 per 2 MINUTES` or `20 in flight`. */

@@ -228,5 +228,5 @@ export class DecidingWorkers {
 }
 
 function createDecidingWorker(): DecidingWorkerHandle {
-  return new Worker(new URL("./worker.ts", import.meta.url), { type: "module", name: "decisions" });
+  return new Worker(new URL("./deciding_thread.ts", import.meta.url), { type: "module", name: "decisions" });
 }

@@ -8,7 +8,7 @@ import { Dialler, type DialOptions, type DialTarget, targetOf } from "../../net/
 import type { Delivery, Endpoint } from "../model/records.ts";
 import { certificateDate } from "../../net/tls_problem.ts";
 import type { DeliverySender } from "./sender.ts";
-import { urlShapeProblem } from "./endpoint_url.ts";
+import { urlShapeProblem } from "../../net/outbound/url_problem.ts";
 
 /** The result of one stage of a dry run. */
 export interface CheckedStage {

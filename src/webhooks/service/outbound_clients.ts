@@ -5,7 +5,7 @@ import { createGuardedFetch } from "../../net/outbound/fetch.ts";
 import type { SecretBox } from "../secrets/secret_box.ts";
 import { createSender } from "../deliveries/sender.ts";
 import { createEndpointCheck } from "../deliveries/endpoint_check.ts";
-import { urlProblem } from "../deliveries/endpoint_url.ts";
+import { urlProblem } from "../../net/outbound/url_problem.ts";
 import type { WebhookOptions } from "./message.ts";
 
 /** Options of the outbound clients of a webhook service. */

@@ -1,5 +1,5 @@
 import { assertEquals } from "#assert";
-import { ADMINISTRATION_COMMANDS } from "../../../src/cli/administration_table.ts";
+import { ADMINISTRATION_COMMANDS } from "../../../src/cli/administration_commands.ts";
 import { type Got, PlayedAdministration, TOKEN, words } from "../../harness/administration_fixture.ts";
 
 const ID = "3b241101-e2bb-4255-8caf-4136c566a962";

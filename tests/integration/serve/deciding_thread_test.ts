@@ -4,7 +4,7 @@ import { readSettings } from "../../../src/settings/read_settings.ts";
 import { until } from "../../harness/until.ts";
 
 Deno.test("deciding thread: reports from its opening on, while the service waits for its first rules", async () => {
-  const module = import.meta.resolve("../../../src/serve/workers/worker.ts");
+  const module = import.meta.resolve("../../../src/serve/workers/deciding_thread.ts");
   const worker = new Worker(module, { type: "module" });
   const reports: FromDecidingWorker[] = [];
   worker.onmessage = ({ data }: MessageEvent<FromDecidingWorker>) => {

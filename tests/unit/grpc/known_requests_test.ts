@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertNotEquals } from "#assert";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
-import { readRateLimitRequest } from "../../../src/http/routes/json.ts";
-import { UNITS } from "../../../src/ratelimit/limit.ts";
+import { readRateLimitRequest } from "../../../src/http/routes/rate_limit_json.ts";
+import { UNITS } from "../../../src/ratelimit/units.ts";
 import { KnownTable } from "../../../src/grpc/known/known_table.ts";
 import type { Policy } from "../../../src/ratelimit/decision/policy.ts";
 import type { RateLimitRequest } from "../../../src/ratelimit/request.ts";

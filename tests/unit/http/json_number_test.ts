@@ -1,5 +1,5 @@
 import { assertEquals } from "#assert";
-import { wholeNumber } from "../../../src/http/routes/json.ts";
+import { wholeNumber } from "../../../src/http/routes/rate_limit_json.ts";
 
 const WHOLE: readonly (readonly [source: string, expected: number | undefined])[] = [
   ["0", 0],

@@ -7,7 +7,7 @@ import {
 } from "../../../src/ratelimit/algorithms/conditional_limit.ts";
 import { type SliceLimit, sliceLimit } from "../../../src/ratelimit/algorithms/slices.ts";
 import type { Taken } from "../../../src/ratelimit/algorithms/taken.ts";
-import { UNITS } from "../../../src/ratelimit/limit.ts";
+import { UNITS } from "../../../src/ratelimit/units.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";
 
 const RUNS = 2_000;

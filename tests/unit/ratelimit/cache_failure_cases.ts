@@ -1,4 +1,4 @@
-import type { CacheFailureMode } from "../../../src/ratelimit/limit.ts";
+import type { CacheFailureMode } from "../../../src/ratelimit/rule_source.ts";
 import type { Policy } from "../../../src/ratelimit/decision/policy.ts";
 
 /** Calls over a cache that fails, and what comes of them. */

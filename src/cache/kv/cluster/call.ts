@@ -5,7 +5,7 @@ import type { Caller } from "../../../ratelimit/decision/counter_cache.ts";
 import { noAnswer } from "../../server_connection.ts";
 import type { KvCounter } from "../counters.ts";
 import type { KvClusterNode } from "./node.ts";
-import type { KvTopology } from "./slot_table.ts";
+import type { KvTopology } from "./topology.ts";
 import type { KvClusterWaits } from "./waits.ts";
 import { parseRedirect } from "./slots.ts";
 

@@ -16,7 +16,7 @@ import { KvClusterCall, type KvClusterCallOptions, type KvClusterTake } from "./
 import { NodeTurns } from "./node_turns.ts";
 import type { KvClusterNode } from "./node.ts";
 import { parseRedirect, slotOf, type SlotRedirect } from "./slots.ts";
-import { KvTopology, type KvTopologyOptions } from "./slot_table.ts";
+import { KvTopology, type KvTopologyOptions } from "./topology.ts";
 import { KvClusterWaits } from "./waits.ts";
 
 /** Most calls that wait for something other than the node that they have asked. */

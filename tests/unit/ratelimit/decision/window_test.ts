@@ -1,5 +1,5 @@
 import { assertEquals } from "#assert";
-import { UNIT_NAMES, unitOfName, unitOfNumber, UNITS } from "../../../../src/ratelimit/limit.ts";
+import { UNIT_NAMES, unitOfName, unitOfNumber, UNITS } from "../../../../src/ratelimit/units.ts";
 import { secondsUntilReset, windowStart } from "../../../../src/ratelimit/decision/window.ts";
 
 /** now, window in seconds, start, seconds until the reset. */

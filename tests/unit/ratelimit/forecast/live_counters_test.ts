@@ -1,8 +1,8 @@
 import { assertEquals, assertRejects } from "#assert";
-import { OverLimitCache } from "../../../../src/cache/local_cache.ts";
+import { OverLimitCache } from "../../../../src/cache/over_limit_cache.ts";
 import { MemoryCache } from "../../../../src/cache/memory_cache.ts";
 import { LiveCounters } from "../../../../src/ratelimit/forecast/live_counters.ts";
-import type { Algorithm } from "../../../../src/ratelimit/limit.ts";
+import type { Algorithm } from "../../../../src/ratelimit/rule_source.ts";
 import type { RateLimitRequest } from "../../../../src/ratelimit/request.ts";
 import type { Rules } from "../../../../src/ratelimit/rules/rules.ts";
 import { RateLimitService } from "../../../../src/ratelimit/decision/service.ts";

@@ -3,7 +3,6 @@ import { signingSecret } from "../../../../src/webhooks/deliveries/request.ts";
 import { ENDPOINT_FIELDS } from "../../../../src/webhooks/resources/endpoint.ts";
 import { changeFields } from "../../../../src/webhooks/resources/field.ts";
 import { readFields } from "../../../../src/webhooks/api/field_reader.ts";
-import { urlShapeProblem } from "../../../../src/webhooks/deliveries/endpoint_url.ts";
 import { refusalOf } from "./refusal_fixture.ts";
 import { WebhookBed } from "../../../harness/webhook_service_fixture.ts";
 import { findEndpoint } from "../../../../src/webhooks/store/operations/endpoints.ts";
@@ -23,21 +22,6 @@ Deno.test("endpoint: headers that steer a connection are refused when they are s
     assertEquals([problem.status, problem.field], [422, `headers.${name}`]);
   }
   for (const name of ["authorization", "x-tenant", "__proto__"]) assertEquals(headersOf(name), [[name, "v"]]);
-});
-
-Deno.test("endpoint: a URL is as it is dialled", () => {
-  const wanted = 'expected a URL such as "https://host/path" of at most 2048 characters without spaces';
-  const bad = [
-    " https://a.test/",
-    "https://a.test/ ",
-    "https://a\t.test/",
-    "https://a.test/\nx: y",
-    "https://a.test/\0",
-  ];
-  for (const url of bad) assertEquals(urlShapeProblem(url), wanted, JSON.stringify(url));
-  for (const url of ["https://a.test/a%20b?c=d", "HTTPS://A.TEST"]) {
-    assertEquals(urlShapeProblem(url), undefined);
-  }
 });
 
 Deno.test("endpoint: the secret that is shown as signing is the one that signs, also when the clock was set back", async () => {

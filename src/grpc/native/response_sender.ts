@@ -2,13 +2,13 @@ import { Fifo } from "../../base/fifo.ts";
 import type { DirectResponse } from "../grpc_service.ts";
 import { FLAG, FRAME, MAX_FRAME_BYTES, readUint32 } from "./frames.ts";
 import { FrameSender, NO_TRAILERS, type SenderEvents } from "./frame_sender.ts";
-import { FIRST_RESPONSE_HEADERS, OK_TRAILERS, RESPONSE_HEADERS } from "./header_blocks.ts";
+import { FIRST_RESPONSE_HEADERS, OK_TRAILERS, RESPONSE_HEADERS } from "./response_blocks.ts";
 import { LIMITS } from "./limits.ts";
 import { framed, MESSAGE_PREFIX_BYTES } from "./message_reader.ts";
 import type { ServerStream } from "./server_stream.ts";
 
 /** Writes the responses to one peer. */
-export class Sender extends FrameSender<ServerStream> {
+export class ResponseSender extends FrameSender<ServerStream> {
   #responseHeaders = FIRST_RESPONSE_HEADERS;
   /** Our PINGs that are not answered, whose marks are numbers in order. */
   readonly #toConfirm = new Fifo<{ readonly mark: number; readonly arrived: () => void }>();

@@ -1,5 +1,5 @@
 import type { CurrentLimit, Decision, DescriptorStatus, Header } from "../../ratelimit/decision.ts";
-import { MAX_REQUESTS_PER_UNIT, type Unit, UNIT_NAMES, unitOfNumber } from "../../ratelimit/limit.ts";
+import { MAX_REQUESTS_PER_UNIT, type Unit, UNIT_NAMES, unitOfNumber } from "../../ratelimit/units.ts";
 import type { Descriptor, Entry, LimitOverride, RateLimitRequest } from "../../ratelimit/request.ts";
 import { MAX_DESCRIPTORS, MAX_ENTRIES } from "../../ratelimit/decision/validate.ts";
 import { JsonReader, JsonRequestError, messageFields } from "../server/json_reader.ts";

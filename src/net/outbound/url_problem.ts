@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
-import { blockedReason, type Cidrs } from "../../net/outbound/address_ranges.ts";
-import { Dialler, type Lookup, targetOf } from "../../net/outbound/dial.ts";
-import { SendError } from "../../net/outbound/send_error.ts";
+import { blockedReason, type Cidrs } from "./address_ranges.ts";
+import { Dialler, type Lookup, targetOf } from "./dial.ts";
+import { SendError } from "./send_error.ts";
 
 /** Options of `urlProblem`. */
 interface UrlProblemOptions {
@@ -17,7 +17,7 @@ const MAX_LENGTH = 2_048;
 const USER_INFO = /^[^:]*:\/*[^/?#]*@/;
 
 /**
- * Why an endpoint may not have a URL, in words that begin with "expected"; nothing when it may. With https a name need
+ * Why a user may not set a URL as a receiver, in words that begin with "expected"; nothing when it may. With https a name need
  * not resolve now: its addresses are checked when it is dialled.
  */
 export async function urlProblem(

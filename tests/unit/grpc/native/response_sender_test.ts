@@ -1,8 +1,8 @@
 import { assertEquals } from "#assert";
-import { OK_TRAILERS, plainHeaders } from "../../../../src/grpc/native/header_blocks.ts";
+import { OK_TRAILERS, plainHeaders } from "../../../../src/grpc/native/response_blocks.ts";
 import { LIMITS } from "../../../../src/grpc/native/limits.ts";
 import type { RequestHead } from "../../../../src/grpc/native/request_head.ts";
-import { Sender } from "../../../../src/grpc/native/sender.ts";
+import { ResponseSender } from "../../../../src/grpc/native/response_sender.ts";
 import { ServerStream } from "../../../../src/grpc/native/server_stream.ts";
 import { H2Lines } from "../../../harness/h2_peer.ts";
 import { answer } from "../../../harness/connection_bed.ts";
@@ -25,7 +25,7 @@ const END_LINE = "HEADERS 1 end grpc-status=0";
 /** A sender whose connection takes note of its calls. */
 class Bed {
   readonly events: string[] = [];
-  readonly sender: Sender = new Sender({
+  readonly sender: ResponseSender = new ResponseSender({
     finished: (stream) => void this.events.push(`finished ${stream.id}`),
     overflowed: (stream) => {
       this.events.push(`overflowed ${stream.id}`);
@@ -44,20 +44,20 @@ class Bed {
   }
 }
 
-Deno.test("Sender: an answer that the windows let in goes out immediately", () => {
+Deno.test("ResponseSender: an answer that the windows let in goes out immediately", () => {
   const bed = new Bed();
   bed.sender.unary(bed.stream(), ascii("hello"));
   assertEquals([bed.sent(), bed.events, bed.sender.window], [answer(1, "hello"), ["finished 1"], 65_525]);
 });
 
-Deno.test("Sender: an answer larger than a frame is cut", () => {
+Deno.test("ResponseSender: an answer larger than a frame is cut", () => {
   const bed = new Bed();
   bed.sender.unary(bed.stream(), new Uint8Array(40_000));
   const data = ["DATA 1 16384 bytes", "DATA 1 16384 bytes", "DATA 1 7237 bytes"];
   assertEquals([bed.sent(), bed.events], [[HEADERS_LINE, ...data, END_LINE], ["finished 1"]]);
 });
 
-Deno.test("Sender: windows of 0, 1 and below 0", () => {
+Deno.test("ResponseSender: windows of 0, 1 and below 0", () => {
   const bed = new Bed();
   const stream = bed.stream(1, 0);
   bed.sender.unary(stream, ascii("hello"));
@@ -83,7 +83,7 @@ Deno.test("Sender: windows of 0, 1 and below 0", () => {
   ]);
 });
 
-Deno.test("Sender: trailers wait behind what is queued, without a window", () => {
+Deno.test("ResponseSender: trailers wait behind what is queued, without a window", () => {
   const bed = new Bed();
   const stream = bed.stream(1, 3);
   bed.sender.message(stream, ascii("a"));
@@ -98,14 +98,14 @@ Deno.test("Sender: trailers wait behind what is queued, without a window", () =>
   ]);
 });
 
-Deno.test("Sender: a stream that waits for its window holds up no other", () => {
+Deno.test("ResponseSender: a stream that waits for its window holds up no other", () => {
   const bed = new Bed();
   bed.sender.unary(bed.stream(1, 0), ascii("waits"));
   bed.sender.unary(bed.stream(3), ascii("goes"));
   assertEquals([bed.sent(), bed.events], [[HEADERS_LINE, ...answer(3, "goes")], ["finished 3"]]);
 });
 
-Deno.test("Sender: streams that wait for the connection's window take turns", () => {
+Deno.test("ResponseSender: streams that wait for the connection's window take turns", () => {
   const bed = new Bed();
   bed.sender.window = 0;
   for (const id of [1, 3, 5]) bed.sender.unary(bed.stream(id), ascii("x"));
@@ -126,7 +126,7 @@ Deno.test("Sender: streams that wait for the connection's window take turns", ()
   ]);
 });
 
-Deno.test("Sender: a stream that also waits for its own window goes on with that", () => {
+Deno.test("ResponseSender: a stream that also waits for its own window goes on with that", () => {
   const bed = new Bed();
   bed.sender.window = 0;
   const stream = bed.stream(1, 0);
@@ -140,7 +140,7 @@ Deno.test("Sender: a stream that also waits for its own window goes on with that
   assertEquals([before, bed.sent()], [[HEADERS_LINE], ["DATA 1 1 bytes", "DATA 1 5 bytes", END_LINE]]);
 });
 
-Deno.test("Sender: what waits on one stream has a bound, and nothing follows when it is over", () => {
+Deno.test("ResponseSender: what waits on one stream has a bound, and nothing follows when it is over", () => {
   const bed = new Bed();
   const stream = bed.stream(1, 0);
   bed.sender.message(stream, new Uint8Array(LIMITS.queuedStreamBytes - 5));
@@ -149,7 +149,7 @@ Deno.test("Sender: what waits on one stream has a bound, and nothing follows whe
   assertEquals([before, bed.events, bed.sent()], [[], ["overflowed 1"], [HEADERS_LINE]]);
 });
 
-Deno.test("Sender: what waits over all streams has a bound, which counts what is gone no more", () => {
+Deno.test("ResponseSender: what waits over all streams has a bound, which counts what is gone no more", () => {
   const bed = new Bed();
   const piece = new Uint8Array(LIMITS.queuedStreamBytes - 5);
   const streams = Array.from({ length: LIMITS.queuedBytes / LIMITS.queuedStreamBytes }, (_, index) => {
@@ -167,7 +167,7 @@ Deno.test("Sender: what waits over all streams has a bound, which counts what is
   assertEquals(bed.events, ["overflowed 101", "overflowed 107"]);
 });
 
-Deno.test("Sender: an answer that is no gRPC ends with its body", () => {
+Deno.test("ResponseSender: an answer that is no gRPC ends with its body", () => {
   const bed = new Bed();
   const waiting = bed.stream(3, 2);
   bed.sender.plain(bed.stream(), plainHeaders(415, 3), ascii("no\n"));

@@ -12,7 +12,7 @@ const INDENTATION = "  ";
  * A JSON value as a YAML document in block style, without a line break at its end; numbers keep their digits, and the
  * keys of a `JsonText` their order.
  */
-export function yamlText(value: JsonValue): string {
+export function writeYaml(value: JsonValue): string {
   return linesOf(value).join("\n");
 }
 

@@ -6,7 +6,7 @@ import {
   RESPONSE_HEADERS,
   trailers,
   trailersOnly,
-} from "../../../../src/grpc/native/header_blocks.ts";
+} from "../../../../src/grpc/native/response_blocks.ts";
 import { type HeaderField, HpackDecoder } from "../../../../src/grpc/native/hpack_decoder.ts";
 
 const STATUS: HeaderField = [":status", "200"];

@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects, assertThrows } from "#assert";
-import { SlicedWork } from "../../../src/base/slices.ts";
+import { SlicedWork } from "../../../src/base/sliced_work.ts";
 
 /** Work of 1,000 steps that take so long each. */
 class Work {

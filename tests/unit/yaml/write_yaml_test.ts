@@ -2,7 +2,7 @@ import { assertEquals } from "#assert";
 import { parse } from "yaml";
 import { parseJson } from "../../../src/base/exact_json.ts";
 import { JsonText } from "../../../src/base/json_text.ts";
-import { yamlText } from "../../../src/yaml/yaml_text.ts";
+import { writeYaml } from "../../../src/yaml/write_yaml.ts";
 
 /** JSON texts, which YAML reads as the same values. */
 const VALUES: Readonly<Record<string, string>> = {
@@ -22,7 +22,7 @@ const VALUES: Readonly<Record<string, string>> = {
 
 for (const [name, json] of Object.entries(VALUES)) {
   Deno.test(`YAML text: ${name}`, () => {
-    const text = yamlText(parseJson(json));
+    const text = writeYaml(parseJson(json));
     const read = parse(text, { schema: "core", version: "1.2" });
     assertEquals(JSON.stringify(read), JSON.stringify(JSON.parse(json)), text);
     // deno-lint-ignore no-control-regex
@@ -35,7 +35,7 @@ Deno.test("YAML text: block style, and numbers with every digit", () => {
     '{"id":12345678901234567890,"price":1.10,"steps":[{"name":"one","at":["x"]},"two"],"none":{}}',
   );
   assertEquals(
-    yamlText(value),
+    writeYaml(value),
     `id: 12345678901234567890
 price: 1.10
 steps:
@@ -50,7 +50,7 @@ none: {}`,
 Deno.test("YAML text: a text that was sent keeps the order of its keys", () => {
   const json = '{ "b": {"2": 1.10, "1": -0, "\\u0062": [ {"9":"x","a":[]}, true ], "none": {} } }';
   assertEquals(
-    yamlText(new JsonText(json)),
+    writeYaml(new JsonText(json)),
     `b:
   "2": 1.10
   "1": -0

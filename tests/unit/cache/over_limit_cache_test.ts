@@ -1,5 +1,5 @@
 import { assertEquals } from "#assert";
-import { OverLimitCache } from "../../../src/cache/local_cache.ts";
+import { OverLimitCache } from "../../../src/cache/over_limit_cache.ts";
 
 Deno.test("local cache: remembers the count until the window ends", () => {
   const cache = new OverLimitCache(10_000);

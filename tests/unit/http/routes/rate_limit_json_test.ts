@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertThrows } from "#assert";
-import { readRateLimitRequest, writeDecision } from "../../../../src/http/routes/json.ts";
+import { readRateLimitRequest, writeDecision } from "../../../../src/http/routes/rate_limit_json.ts";
 import { JsonRequestError } from "../../../../src/http/server/json_reader.ts";
 import type { Decision } from "../../../../src/ratelimit/decision.ts";
 import type { Descriptor, RateLimitRequest } from "../../../../src/ratelimit/request.ts";

@@ -22,7 +22,7 @@ export interface McSrv {
 }
 
 /** Options of the lookups of nodes. */
-export interface McHostsOptions extends McSrv {
+export interface McSrvLookupOptions extends McSrv {
   readonly clock: Clock;
   readonly random: () => number;
   /** Called with each list, in the order in which nodes are chosen. */
@@ -32,15 +32,15 @@ export interface McHostsOptions extends McSrv {
 }
 
 /** Looks the nodes up, now and after each interval. A lookup that fails is retried and changes nothing. */
-export class McHosts {
-  readonly #options: McHostsOptions;
+export class McSrvLookup {
+  readonly #options: McSrvLookupOptions;
   #failures = 0;
   #isClosed = false;
   #abort = new AbortController();
   #cancelNext: (() => void) | undefined;
   #running: Promise<void>;
 
-  constructor(options: McHostsOptions) {
+  constructor(options: McSrvLookupOptions) {
     this.#options = options;
     this.#running = this.#lookUp();
   }

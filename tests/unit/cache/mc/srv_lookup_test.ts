@@ -1,6 +1,6 @@
 import { assertEquals } from "#assert";
 import type { HostAndPort } from "../../../../src/base/host_port.ts";
-import { McHosts, type McHostsOptions, type SrvRecord } from "../../../../src/cache/mc/hosts.ts";
+import { McSrvLookup, type McSrvLookupOptions, type SrvRecord } from "../../../../src/cache/mc/srv_lookup.ts";
 import { FakeClock } from "../../../harness/fake_clock.ts";
 
 type Answer = readonly SrvRecord[] | Error | "never";
@@ -17,8 +17,8 @@ class Lookups {
     this.#answers = [...answers];
   }
 
-  open(options: Partial<McHostsOptions> = {}): McHosts {
-    return new McHosts({
+  open(options: Partial<McSrvLookupOptions> = {}): McSrvLookup {
+    return new McSrvLookup({
       name: "_mc._tcp.example.com",
       refreshMs: 0,
       clock: this.clock,

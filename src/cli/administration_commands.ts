@@ -19,7 +19,7 @@ import {
   PAGE_FLAGS,
   remove,
   show,
-} from "./administration_command.ts";
+} from "./administration_verbs.ts";
 import { type CallFlag, type CallFlags, flagsOf, payloadFlags } from "./administration_flags.ts";
 import { COUNTER_COMMANDS } from "./counter_commands.ts";
 

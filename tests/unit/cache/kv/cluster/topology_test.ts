@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects } from "#assert";
-import { KvTopology, type KvTopologyOptions } from "../../../../../src/cache/kv/cluster/slot_table.ts";
+import { KvTopology, type KvTopologyOptions } from "../../../../../src/cache/kv/cluster/topology.ts";
 import { KvCluster } from "../../../../../src/cache/kv/cluster/cluster.ts";
 import type { Counted } from "../../../../../src/ratelimit/algorithms/taken.ts";
 import { kvCounterOf } from "../../../../../src/cache/kv/counters.ts";

@@ -1,7 +1,7 @@
 import { assertEquals } from "#assert";
 import { isJsonObject, parseJson } from "../../../src/base/exact_json.ts";
 import { JsonText } from "../../../src/base/json_text.ts";
-import { asSent, recordLines } from "../../../src/cli/record_text.ts";
+import { asSent, recordLines } from "../../../src/cli/table_text.ts";
 
 Deno.test("record text: objects are shown with their keys in the order of the response", () => {
   const json =

@@ -1,9 +1,7 @@
 import { GRPC_CODES, type GrpcCode } from "../grpc_service.ts";
+import { type Field, INDEX_STATUS, literalBlock } from "./hpack_encoder.ts";
 
-/** HPACK: the prefix of a literal without indexing, and indices of the static table (RFC 7541). */
-const LITERAL_PREFIX_MAX = 15;
-const STATUS_200 = 0x88;
-const INDEX_STATUS = 8;
+/** Indices of the static table (RFC 7541). */
 const INDEX_CONTENT_TYPE = 31;
 const INDEX_CONTENT_LENGTH = 28;
 
@@ -53,52 +51,7 @@ export function percentEncode(message: string): string {
   return text;
 }
 
-/** A field of a block. */
-type Field = readonly [name: string | number, value: string];
-
 function statusFields(code: GrpcCode, message: string): Field[] {
   const status: Field = ["grpc-status", String(GRPC_CODES[code])];
   return message === "" ? [status] : [status, ["grpc-message", percentEncode(message)]];
-}
-
-/**
- * Literals without indexing and Huffman coding, so that a block is the same on every connection. A name may be its index
- * in the static table.
- */
-export function literalBlock(fields: readonly Field[]): Uint8Array {
-  const bytes: number[] = [];
-  for (const [name, value] of fields) {
-    if (name === INDEX_STATUS && value === "200") {
-      bytes.push(STATUS_200);
-      continue;
-    }
-    if (typeof name === "number") pushInteger(bytes, name, LITERAL_PREFIX_MAX);
-    else {
-      bytes.push(0);
-      pushText(bytes, name);
-    }
-    pushText(bytes, value);
-  }
-  return Uint8Array.from(bytes);
-}
-
-/** Adds a string without Huffman coding; each character is a byte. */
-export function pushText(bytes: number[], text: string): void {
-  pushInteger(bytes, text.length, 127);
-  for (let index = 0; index < text.length; index++) bytes.push(text.charCodeAt(index));
-}
-
-/** Adds an integer after the bits of `kind`, with a prefix that holds up to `prefixMax`. */
-export function pushInteger(bytes: number[], value: number, prefixMax: number, kind = 0): void {
-  if (value < prefixMax) {
-    bytes.push(kind | value);
-    return;
-  }
-  bytes.push(kind | prefixMax);
-  let rest = value - prefixMax;
-  while (rest >= 128) {
-    bytes.push((rest & 127) | 128);
-    rest >>>= 7;
-  }
-  bytes.push(rest);
 }

@@ -45,15 +45,3 @@ export const MAX_REQUESTS_PER_UNIT = 4_294_967_295;
 
 /** The largest `unit_multiplier`. */
 export const MAX_UNIT_MULTIPLIER = 4_294_967_295;
-
-/** The algorithm that limits the hits of a rule. */
-export const ALGORITHMS = ["fixed_window", "sliding_window", "token_bucket", "concurrency"] as const;
-
-/** The name of an algorithm in rule files. */
-export type Algorithm = typeof ALGORITHMS[number];
-
-/** The answer to a descriptor while the cache fails. */
-export const CACHE_FAILURE_MODES = ["error", "allow", "deny", "local"] as const;
-
-/** `error` fails the call, `allow` and `deny` decide without a count, `local` counts in this instance only. */
-export type CacheFailureMode = typeof CACHE_FAILURE_MODES[number];
