@@ -17,7 +17,7 @@ function atTaskEnd(run: () => void): () => void {
 }
 
 /** At the end of the turn of the event loop: after everything that has arrived by then, messages included. */
-function atTurnEnd(run: () => void): () => void {
+export function atTurnEnd(run: () => void): () => void {
   const immediate = setImmediate(run);
   return () => clearImmediate(immediate);
 }

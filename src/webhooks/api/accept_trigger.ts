@@ -33,9 +33,9 @@ import {
   acceptAuditedExecution,
   acceptExecution,
   type NewExecution,
-  type NewIdempotency,
   type WriteExecution,
 } from "../store/operations/accept.ts";
+import type { NewIdempotency } from "../store/operations/accept_keys.ts";
 import { findTriggerKey, type KnownTriggerKey } from "../store/operations/triggers.ts";
 
 /** Options of `TriggerAcceptor`. */

@@ -5,7 +5,8 @@ import type { WebhookAnswer } from "./calls.ts";
 import { refusal, type WebhookRefusal } from "./problem.ts";
 import type { AuditAction } from "../resources/audit_entry.ts";
 import type { AuditEntry } from "../model/records.ts";
-import { type Acceptance, findIdempotency, type NewIdempotency } from "../store/operations/accept.ts";
+import { type Acceptance, findIdempotency } from "../store/operations/accept.ts";
+import type { NewIdempotency } from "../store/operations/accept_keys.ts";
 import { addAudit } from "../store/operations/audit_log.ts";
 import type { WebhookStore } from "../store/store.ts";
 

@@ -33,7 +33,7 @@ const LOCKED = sql((d) => `SELECT count FROM counts WHERE name = ? ${d.lock()}`)
 postgres.test("an operation is one transaction, whole or not at all", async ({ server, name }) => {
   await using bed = await makeBed(server, name);
   const { transactions } = bed;
-  const answer = await transactions.perform(function* (): Work<readonly [number, number, unknown, number]> {
+  const answer = await transactions.write(function* (): Work<readonly [number, number, unknown, number]> {
     const none = yield* run(sqliteOnly("VACUUM"));
     const changed = yield* run(ADD, 2, "a");
     const row = yield* get(LOCKED, "a");
@@ -55,7 +55,7 @@ postgres.test("an operation is one transaction, whole or not at all", async ({ s
     }],
   ];
   for (const [expected, work] of failing) {
-    assertMatch((await assertRejects(() => transactions.perform(work))).message, expected);
+    assertMatch((await assertRejects(() => transactions.write(work))).message, expected);
   }
   assertEquals(await bed.counts(), [2, 0]);
   const [elapsedMs = 0] = bed.told;
@@ -69,7 +69,7 @@ postgres.test("what only reads sees one state, and cannot write", async ({ serve
   let isAdded = false;
   const seen = await transactions.read(function* (): Work<readonly unknown[]> {
     const before = (yield* get("SELECT count FROM counts WHERE name = ?", "a"))?.["count"];
-    added ??= handled(transactions.perform(() => run(ADD, 1, "a")).then(() => void (isAdded = true)));
+    added ??= handled(transactions.write(() => run(ADD, 1, "a")).then(() => void (isAdded = true)));
     while (!isAdded) yield* get("SELECT 1");
     return [before, (yield* get("SELECT count FROM counts WHERE name = ?", "a"))?.["count"]];
   });
@@ -88,14 +88,14 @@ postgres.test("a statement that is alone is a transaction by itself, whatever th
   const levels = [
     await transactions.read(() => alone(all(level))),
     await transactions.read(() => all(level)),
-    await transactions.perform(() => alone(all(level))),
-    await transactions.perform(() => all(level)),
+    await transactions.write(() => alone(all(level))),
+    await transactions.write(() => all(level)),
   ];
   // The second one was begun for reading alone.
   assertEquals(levels.map(([row]) => row?.["level"]), [
     ...["read committed", "repeatable read", "read committed", "read committed"],
   ]);
-  const changed = await transactions.perform(function* (): Work<number> {
+  const changed = await transactions.write(function* (): Work<number> {
     yield* run(sqliteOnly("VACUUM"));
     const count = yield* alone(run(ADD, 2, "a"));
     return count + (yield* run(sqliteOnly("VACUUM")));
@@ -103,13 +103,13 @@ postgres.test("a statement that is alone is a transaction by itself, whatever th
   assertEquals([changed, bed.told.length], [1, 3]);
   assertEquals(await bed.counts(), [2, 0]);
   const failing = () => alone(run("UPDATE counts SET count = count + 1 WHERE 1 / count > 0"));
-  assertMatch((await assertRejects(() => transactions.perform(failing))).message, /division by zero/);
+  assertMatch((await assertRejects(() => transactions.write(failing))).message, /division by zero/);
   const followed = function* (): Work<void> {
     yield* alone(run(ADD, 0, "a"));
     yield* run(ADD, 2, "a");
   };
   assertMatch(
-    (await assertRejects(() => transactions.perform(followed))).message,
+    (await assertRejects(() => transactions.write(followed))).message,
     /is followed by another$/,
   );
   assertEquals(await bed.counts(), [2, 0]);
@@ -122,7 +122,7 @@ postgres.test("operations that are in each other's way are done anew until each 
   // Each locks two rows in another order than its neighbour. The first two lock each other out: both have a row before
   // they ask for the other one.
   const works = Array.from({ length: 10 }, (_, index) =>
-    transactions.perform(function* (): Work<void> {
+    transactions.write(function* (): Work<void> {
       const names = index % 2 === 0 ? ["a", "b"] : ["b", "a"];
       for (const name of names) {
         yield* run(ADD, 1, name);
@@ -147,10 +147,10 @@ postgres.test("an operation that saw another come before it is undone and done a
       return tries;
     };
   };
-  assertEquals(await transactions.perform(conflicting(9)), 10);
+  assertEquals(await transactions.write(conflicting(9)), 10);
   assertEquals([await bed.counts(), transactions.retries], [[1, 0], 9]);
   assertMatch(
-    await refusal(transactions.perform(conflicting(10))),
+    await refusal(transactions.write(conflicting(10))),
     /^busy Cannot use the store: 10 conflicts with others/,
   );
   assertEquals(await bed.counts(), [1, 0]);
@@ -163,7 +163,7 @@ ownPostgres.test("an operation whose connection breaks is busy, and is done once
     yield* get("SELECT pg_sleep(60)");
   };
   for (const end of [() => server.breakConnections(), () => server.stop("immediate"), () => server.kill()]) {
-    const asked = refusal(bed.transactions.perform(work));
+    const asked = refusal(bed.transactions.write(work));
     await sleeping(server);
     await end();
     assertMatch(await asked, /^busy /);
@@ -178,7 +178,7 @@ postgres.test("an operation whose commit is not answered is busy, and is never d
   await using held = await HeldCommits.prepare(database);
   await held.hold("counts");
   let tries = 0;
-  const asked = refusal(bed.transactions.perform(function* (): Work<void> {
+  const asked = refusal(bed.transactions.write(function* (): Work<void> {
     tries++;
     yield* run(ADD, 1, "a");
   }));

@@ -44,9 +44,9 @@ export async function transaction<T>(
 
 /** Performs each work in its own transaction. */
 export function transactionsOn(connection: StoreConnection) {
-  const perform = <T>(work: () => Work<T>): Promise<T> =>
+  const write = <T>(work: () => Work<T>): Promise<T> =>
     transaction(connection, WRITING, () => connection.perform(work()));
-  return { perform, read: perform };
+  return { write, read: write };
 }
 
 /** Opens an existing store for as long as `run` takes; it changes nothing. */

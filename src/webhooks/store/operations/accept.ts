@@ -1,38 +1,25 @@
-import type {
-  AuditEntry,
-  Execution,
-  IdempotencyRow,
-  NewEvent,
-  WorkflowVersion,
-} from "../../model/records.ts";
-import type { ReportedEvent } from "../../model/endpoint_events.ts";
-import { isLive, KEY_LIVES_MS } from "../../model/key_life.ts";
-import { addAudit } from "./audit_log.ts";
-import { RECORDS, text } from "../rows.ts";
-import { type NewDelivery, subscribedTo, SUBSCRIPTIONS } from "./subscriptions.ts";
-import { tally } from "./tally.ts";
+import { isLive } from "../../model/key_life.ts";
+import type { AuditEntry, Execution, IdempotencyRow, WorkflowVersion } from "../../model/records.ts";
 import {
-  all,
-  alone,
-  ConflictError,
-  get,
-  postgresOnly,
-  run,
-  sql,
-  sqliteOnly,
-  storedText,
-  type Work,
-} from "../work.ts";
+  type AcceptOptions,
+  addingKeys,
+  firstOfEachKey,
+  KEY_COLUMNS,
+  keyColumns,
+  keyOf,
+  liveKey,
+  UNLESS_KNOWN,
+} from "./accept_keys.ts";
+import { addEvents, type EventCall } from "./add_events.ts";
+import { addAudit } from "./audit_log.ts";
+import { CompoundStatement } from "../compound_statement.ts";
+import { APART, listed } from "../list_operation.ts";
+import { RECORDS, text } from "../rows.ts";
 import { StoreError } from "../store.ts";
+import { tallyInSqlite } from "./tally.ts";
+import { ConflictError, get, run, storedText, type Work } from "../work.ts";
 
-/** The key under which a request is accepted once. */
-export interface NewIdempotency {
-  readonly scope: string;
-  readonly key: string;
-  readonly bodyHash: string;
-}
-
-/** Whether a request was accepted, or had been. */
+/** A request that was accepted, now or before. */
 export type Acceptance<T> =
   | { readonly kind: "new"; readonly value: T }
   /** The key was accepted less than 24 hours before; nothing was changed. */
@@ -55,43 +42,6 @@ export interface NewExecution {
 /** Writes a new execution. */
 export type WriteExecution = (execution: NewExecution) => Promise<Acceptance<Execution>>;
 
-/** When something is accepted, and under which key. */
-export interface AcceptOptions {
-  readonly now: number;
-  readonly idempotency?: NewIdempotency | undefined;
-}
-
-// Replaces a key that is 24 hours old; the second of two concurrent requests changes nothing.
-const ADD_KEY = `
-  INSERT INTO idempotency (scope, key, accepted_at, body_hash, result_id) VALUES (?, ?, ?, ?, ?)
-  ON CONFLICT (scope, key) DO UPDATE SET accepted_at = excluded.accepted_at, body_hash = excluded.body_hash,
-    result_id = excluded.result_id, deliveries = NULL
-  WHERE idempotency.accepted_at <= ?`;
-
-const ADD_DELIVERY = sqliteOnly(`
-  INSERT INTO delivery (id, endpoint_id, event_id, event, state, created_at, slot, due_at, attempts)
-  VALUES (?, ?, ?, ?, 'attempting', ?, 0, ?, 0)`);
-
-// Waits for endpoints that are being removed, and omits them; a later removal finds the delivery.
-const ADD_DELIVERIES = postgresOnly(`
-  INSERT INTO delivery (id, endpoint_id, event_id, event, state, created_at, slot, due_at, attempts)
-  SELECT subscribed.id, endpoint.id, CAST(? AS TEXT), CAST(? AS TEXT), 'attempting', CAST(? AS BIGINT), 0,
-    CAST(? AS BIGINT), 0
-  FROM unnest(CAST(? AS TEXT[]), CAST(? AS TEXT[])) AS subscribed (id, endpoint_id)
-    JOIN endpoint ON endpoint.id = subscribed.endpoint_id
-  ORDER BY endpoint.seq FOR KEY SHARE OF endpoint
-  RETURNING endpoint_id`);
-
-// Locks the text against removal.
-const ADD_EXECUTION = sql((d) =>
-  `INSERT INTO execution
-     (id, workflow, version_id, trigger_id, trigger_event, status, input, created_at, due_at, started_at, claim_id,
-      lease_until, step_attempts, cancel_requested)
-   SELECT CAST(? AS TEXT), CAST(? AS TEXT), id, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT),
-     CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS BIGINT), 0, 0
-   FROM workflow_version WHERE id = ? ${d.share()}`
-);
-
 /** Stores the text of a workflow unless it exists. */
 export function* saveWorkflowVersion({ id, workflow, text }: WorkflowVersion): Work<void> {
   yield* run(
@@ -100,117 +50,161 @@ export function* saveWorkflowVersion({ id, workflow, text }: WorkflowVersion): W
   );
 }
 
-/** The row of a key that was accepted less than 24 hours before `now`. */
-export function findIdempotency(scope: string, key: string, now: number): Work<IdempotencyRow | undefined> {
-  return alone(liveKey(scope, key, now));
-}
+const FIND_KEYS = new CompoundStatement({
+  given: { asked: { scope: "TEXT", key: "TEXT" } },
+  parts: {
+    found: {
+      text: `SELECT idempotency.* FROM asked, idempotency
+        WHERE idempotency.scope = asked.scope AND idempotency.key = asked.key`,
+      from: "asked",
+    },
+  },
+  answers: ["found"],
+  columns: "*",
+});
 
-function* liveKey(scope: string, key: string, now: number): Work<IdempotencyRow | undefined> {
-  const row = yield* get("SELECT * FROM idempotency WHERE scope = ? AND key = ?", scope, key);
-  const found = row && RECORDS.idempotencyKeys.read(row);
-  return found && isLive(found.acceptedAt, now) ? found : undefined;
-}
+/** The row of a key that was accepted less than 24 hours before `now`. */
+export const findIdempotency = listed<
+  readonly [scope: string, key: string, now: number],
+  IdempotencyRow | undefined
+>({
+  *work(calls) {
+    const asked = new Map(calls.map(([scope, key]) => [keyOf({ scope, key }), { scope, key }]));
+    const given = [...asked.values()].map((row, place) => ({ place, ...row }));
+    const rows = (yield* FIND_KEYS.run({ asked: given }, true)).map((row) =>
+      RECORDS.idempotencyKeys.read(row)
+    );
+    const found = new Map(rows.map((row) => [keyOf(row), row]));
+    return calls.map(([scope, key, now]) => {
+      const row = found.get(keyOf({ scope: storedText(scope), key: storedText(key) }));
+      return row !== undefined && isLive(row.acceptedAt, now) ? row : undefined;
+    });
+  },
+});
+
+const STARTABLE = "asked JOIN kept ON kept.place = asked.place";
+const ADD_EXECUTIONS = new CompoundStatement({
+  given: {
+    asked: {
+      id: "TEXT",
+      workflow: "TEXT",
+      version_id: "TEXT",
+      trigger_id: "TEXT",
+      trigger_event: "TEXT",
+      input: "TEXT",
+      claim_id: "TEXT",
+      lease_until: "BIGINT",
+      ...KEY_COLUMNS,
+    },
+  },
+  parts: {
+    // Locks the texts against removal.
+    kept: {
+      text: `SELECT asked.place, workflow_version.id FROM asked, workflow_version
+        WHERE workflow_version.id = asked.version_id {}`,
+      from: "asked",
+      order: "ORDER BY workflow_version.id FOR SHARE OF workflow_version",
+    },
+    keyed: addingKeys("asked", {
+      from: STARTABLE,
+      deliveries: "CAST(NULL AS BIGINT)",
+    }),
+    added: {
+      text: `
+        INSERT INTO execution
+          (id, workflow, version_id, trigger_id, trigger_event, status, input, created_at, due_at, started_at,
+           claim_id, lease_until, step_attempts, cancel_requested)
+        SELECT asked.id, asked.workflow, asked.version_id, asked.trigger_id, asked.trigger_event,
+          CASE WHEN asked.claim_id IS NULL THEN 'queued' ELSE 'running' END, asked.input, asked.created_at, asked.created_at,
+          CASE WHEN asked.claim_id IS NULL THEN NULL ELSE asked.created_at END, asked.claim_id, asked.lease_until, 0, 0
+        FROM ${STARTABLE} LEFT JOIN keyed ON keyed.result_id = asked.id
+        WHERE asked.key IS NULL OR keyed.result_id IS NOT NULL {}
+        RETURNING id, status`,
+      from: `${STARTABLE} LEFT JOIN keyed ON keyed.result_id = asked.id`,
+      order: "ORDER BY asked.place",
+      unless: UNLESS_KNOWN,
+    },
+    tallied: {
+      text:
+        "INSERT INTO tally (name, count) SELECT 'execution.' || status, count(*) FROM added GROUP BY status",
+      from: "added",
+      inSqlite: { as: undefined },
+    },
+  },
+  answers: ["added"],
+  columns: "id",
+});
+
+type ExecutionCall = readonly [execution: NewExecution, options: AcceptOptions];
 
 /** Starts an execution, once for each key; its version must be stored unless the text is given. */
-export function acceptExecution(
-  execution: NewExecution,
-  options: AcceptOptions,
-): Work<Acceptance<Execution>> {
-  return acceptOnce(options, execution.id, () => addExecution(execution, options.now));
-}
+export const acceptExecution = listed<ExecutionCall, Acceptance<Execution>>({
+  bytes: ({ input }) => input.length,
+  work: (calls) => addExecutions(calls, true),
+  apart: acceptApart,
+});
 
 /** `acceptExecution` with an entry of the audit log, unless it is a replay. */
 export function* acceptAuditedExecution(
   execution: NewExecution,
   { audit, ...options }: AcceptOptions & { readonly audit: AuditEntry },
 ): Work<Acceptance<Execution>> {
-  const acceptance = yield* acceptExecution(execution, options);
+  const acceptance = yield* acceptApart(execution, options);
   if (acceptance.kind === "new") yield* addAudit(audit);
   return acceptance;
 }
 
-/** Creates an event and its deliveries, once for each key; returns the endpoints that it goes to. */
-export function acceptEvent(
-  event: NewEvent,
-  options: AcceptOptions,
-): Work<Acceptance<{ readonly endpointIds: readonly string[] }>> {
-  return acceptOnce(options, event.id, function* () {
-    const endpointIds = yield* addEvent(event, options.now);
-    return { value: { endpointIds }, deliveries: endpointIds.length };
-  });
-}
-
-/** Writes an event and a delivery for every endpoint that it goes to; returns these endpoints. */
-export function* addEvent(event: NewEvent, now: number): Work<readonly string[]> {
-  return yield* insertEvent(event, subscribedTo(event, yield* all(SUBSCRIPTIONS)), now);
-}
-
-function* insertEvent(
-  { id, kind, body }: NewEvent,
-  subscribed: readonly NewDelivery[],
-  now: number,
-): Work<readonly string[]> {
-  yield* run("INSERT INTO event (id, kind, body, created_at) VALUES (?, ?, ?, ?)", id, kind, body, now);
-  if (subscribed.length === 0) return [];
-  const [ids, endpoints] = [subscribed.map((one) => one.id), subscribed.map((one) => one.endpointId)];
-  // Each database skips the statement of the other.
-  const rows = yield* all(ADD_DELIVERIES, id, kind, now, now, ids, endpoints);
-  const endpointIds = rows.map((row) => text(row, "endpoint_id"));
-  for (const delivery of subscribed) {
-    const added = yield* run(ADD_DELIVERY, delivery.id, delivery.endpointId, id, kind, now, now);
-    if (added > 0) endpointIds.push(delivery.endpointId);
+/** Leaves the calls with a known key or an unknown text. */
+function* addExecutions(
+  calls: readonly ExecutionCall[],
+  isAlone: boolean,
+): Work<readonly (Acceptance<Execution> | typeof APART)[]> {
+  const firsts = firstOfEachKey(calls);
+  const asked = [...firsts].map(([execution, options], place) => ({
+    place,
+    id: execution.id,
+    workflow: execution.workflow,
+    version_id: execution.versionId,
+    trigger_id: execution.triggerId,
+    trigger_event: execution.event,
+    input: execution.input,
+    claim_id: execution.claim?.id,
+    lease_until: execution.claim?.leaseUntil,
+    ...keyColumns(options),
+  }));
+  const rows = yield* ADD_EXECUTIONS.run({ asked }, isAlone);
+  const added = new Set(rows.map((row) => text(row, "id")));
+  const results: (Acceptance<Execution> | typeof APART)[] = [];
+  for (const call of calls) {
+    const [execution, { now }] = call;
+    if (!firsts.has(call) || !added.has(execution.id)) {
+      results.push(APART);
+      continue;
+    }
+    const value = firstExecution(execution, now);
+    yield* tallyInSqlite(`execution.${value.status}`, 1);
+    results.push({ kind: "new", value });
   }
-  yield* tally("delivery.attempting", endpointIds.length);
-  return endpointIds;
+  return results;
 }
 
-/** Writes those operational events that an endpoint subscribes to, with their deliveries; returns these endpoints. */
-export function* addOperationalEvents(
-  events: readonly ReportedEvent[],
-  now: number,
-): Work<readonly string[]> {
-  if (events.length === 0) return [];
-  const endpoints = yield* all(SUBSCRIPTIONS);
-  const endpointIds = new Set<string>();
-  for (const event of events) {
-    const subscribed = subscribedTo(event, endpoints)
-      .filter(({ endpointId }) => endpointId !== event.exceptEndpointId);
-    if (subscribed.length === 0) continue;
-    for (const id of yield* insertEvent(event, subscribed, now)) endpointIds.add(id);
-  }
-  return [...endpointIds];
-}
-
-/** In one round trip when the text of the workflow is stored already, as it is most often. */
-function* addExecution(execution: NewExecution, now: number): Work<{ readonly value: Execution }> {
+function* acceptApart(execution: NewExecution, options: AcceptOptions): Work<Acceptance<Execution>> {
   const { versionId, workflow, text: version } = execution;
-  const value = firstExecution(execution, now);
-  let added = yield* insertExecution(value);
-  if (added === 0 && version !== undefined) {
-    yield* saveWorkflowVersion({ id: versionId, workflow, text: version });
-    added = yield* insertExecution(value);
-    // It was removed in between, with its last execution.
-    if (added === 0) throw new ConflictError();
-  }
-  if (added === 0) {
+  const known = yield* liveKey(options);
+  if (known !== undefined) return { kind: "replayed", row: known };
+  if (version !== undefined) yield* saveWorkflowVersion({ id: versionId, workflow, text: version });
+  const [result] = yield* addExecutions([[execution, options]], false);
+  if (result !== undefined && result !== APART) return result;
+  if (version === undefined && (yield* get(FIND_VERSION, versionId)) === undefined) {
     throw new StoreError("failed", `Cannot start an execution of "${workflow}": its text is missing`);
   }
-  yield* tally(`execution.${value.status}`, 1);
-  return { value };
+  // The key was added, or the text removed, in between.
+  throw new ConflictError();
 }
 
-function insertExecution(execution: Execution): Work<number> {
-  const { id, workflow, triggerId, event, status, input, versionId } = execution;
-  const { createdAt, dueAt, startedAt, claimId, leaseUntil } = execution;
-  return run(
-    ADD_EXECUTION,
-    ...[id, workflow, triggerId, event, status, input, createdAt, dueAt, startedAt, claimId, leaseUntil],
-    versionId,
-  );
-}
-
+const FIND_VERSION = "SELECT id FROM workflow_version WHERE id = ?";
 /** An execution as it is stored first. */
-export function firstExecution(
+function firstExecution(
   { id, workflow, versionId, triggerId, event, input, claim }: NewExecution,
   now: number,
 ): Execution {
@@ -222,23 +216,25 @@ export function firstExecution(
   return { ...what, status: "running", ...times, ...begun };
 }
 
-const COUNT_DELIVERIES = "UPDATE idempotency SET deliveries = ? WHERE scope = ? AND key = ?";
+type AddedEvent = Acceptance<{ readonly endpointIds: readonly string[] }>;
 
-/** Of two concurrent requests with the same key, the second waits for the first and is a replay. */
-function* acceptOnce<T>(
-  { now, idempotency }: AcceptOptions,
-  resultId: string,
-  create: () => Work<{ readonly value: T; readonly deliveries?: number }>,
-): Work<Acceptance<T>> {
-  if (idempotency === undefined) return { kind: "new", value: (yield* create()).value };
-  const { scope, key, bodyHash } = idempotency;
-  if ((yield* run(ADD_KEY, scope, key, now, bodyHash, resultId, now - KEY_LIVES_MS)) === 0) {
-    const row = yield* liveKey(scope, key, now);
-    // It was removed in between.
-    if (row === undefined) throw new ConflictError();
-    return { kind: "replayed", row };
-  }
-  const { value, deliveries } = yield* create();
-  if (deliveries !== undefined) yield* run(COUNT_DELIVERIES, deliveries, scope, key);
-  return { kind: "new", value };
-}
+/** Creates an event and its deliveries, once for each key; returns the endpoints that it goes to. */
+export const acceptEvent = listed<EventCall, AddedEvent>({
+  bytes: ({ body }) => body.length,
+  *work(calls) {
+    const added = yield* addEvents([...firstOfEachKey(calls)]);
+    return calls.map((call) => {
+      const endpointIds = added.get(call);
+      return endpointIds === undefined ? APART : { kind: "new", value: { endpointIds } };
+    });
+  },
+  *apart(event, options) {
+    const known = yield* liveKey(options);
+    if (known !== undefined) return { kind: "replayed", row: known };
+    const call = [event, options] as const;
+    const endpointIds = (yield* addEvents([call])).get(call);
+    // The key was added in between.
+    if (endpointIds === undefined) throw new ConflictError();
+    return { kind: "new", value: { endpointIds } };
+  },
+});

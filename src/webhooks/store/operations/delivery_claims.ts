@@ -3,14 +3,16 @@ import type { AttemptOutcome, DeliveryChange } from "../../model/delivery.ts";
 import type { AuditEntry, DeliveryState, Endpoint } from "../../model/records.ts";
 import { deliveryFailedEvent, type ReportedEvent } from "../../model/endpoint_events.ts";
 import { LAST_SLOT_MS } from "../../model/schedule.ts";
-import { addOperationalEvents } from "./accept.ts";
+import { addOperationalEvents } from "./add_events.ts";
 import { addAudit, failDeliveries, interruptAttempts } from "./audit_log.ts";
+import { CompoundStatement, type Part } from "../compound_statement.ts";
+import { APART, listed } from "../list_operation.ts";
 import { NOT_PAUSED } from "../pause.ts";
 import { PORTION } from "./removals.ts";
 import { integer, integerOrNone, RECORDS, text } from "../rows.ts";
 import type { ClaimedDelivery, ClaimOptions } from "../store.ts";
-import { tallyMove } from "./tally.ts";
-import { all, type Dialect, get, type Row, run, sql, type Work } from "../work.ts";
+import { tallyMoveInSqlite } from "./tally.ts";
+import { all, type Dialect, type Row, run, sql, type Work } from "../work.ts";
 
 const FINAL: ReadonlySet<DeliveryState> = new Set(["acknowledged", "failed"]);
 
@@ -100,16 +102,8 @@ export function renewing(table: "delivery" | "execution") {
 }
 
 /** What ends a claim; a resend after the claim stays. */
-export const RELEASED = `claim_id = NULL, lease_until = NULL, claim_resend_at = NULL,
+const RELEASED = `claim_id = NULL, lease_until = NULL, claim_resend_at = NULL,
   resend_at = CASE WHEN resend_at IS NOT DISTINCT FROM claim_resend_at THEN NULL ELSE resend_at END`;
-
-const HELD = sql((d) => `SELECT seq, state FROM delivery WHERE id = ? AND claim_id = ? ${d.lock()}`);
-const CLOSE_ATTEMPT =
-  `UPDATE attempt SET finished_at = ?, result = ?, status = ?, error_kind = ?, error = ?, response = ?
-  WHERE delivery_seq = ? AND number = ?`;
-const RELEASE = `UPDATE delivery SET ${RELEASED} WHERE seq = ?`;
-const CHANGE = `UPDATE delivery SET ${RELEASED}, state = ?, slot = ?,
-  first_failure_at = coalesce(?, first_failure_at), due_at = ?, finished_at = ?, reason = ? WHERE seq = ?`;
 
 /** How an attempt ended. */
 export interface FinishedAttempt {
@@ -124,28 +118,123 @@ export interface FinishedAttempt {
   readonly event?: ReportedEvent | undefined;
 }
 
+/** The calls whose claims are held. */
+export const HELD_CALLS = "held JOIN asked ON asked.place = held.place";
+
+const FINISH = new CompoundStatement({
+  given: {
+    asked: {
+      id: "TEXT",
+      claim: "TEXT",
+      number: "BIGINT",
+      ended_at: "BIGINT",
+      result: "TEXT",
+      status: "BIGINT",
+      error_kind: "TEXT",
+      error: "TEXT",
+      response: "TEXT",
+      // Of the delivery; without a state it stays as it is.
+      state: "TEXT",
+      slot: "BIGINT",
+      first_failure_at: "BIGINT",
+      due_at: "BIGINT",
+      finished_at: "BIGINT",
+      reason: "TEXT",
+    },
+  },
+  parts: {
+    held: {
+      text: `SELECT asked.place, asked.state, delivery.seq, delivery.state AS before
+        FROM asked, delivery WHERE delivery.id = asked.id AND delivery.claim_id = asked.claim {}`,
+      from: "asked",
+      order: "ORDER BY delivery.seq FOR UPDATE OF delivery",
+    },
+    closed: {
+      text: `UPDATE attempt SET finished_at = asked.ended_at, result = asked.result, status = asked.status,
+          error_kind = asked.error_kind, error = asked.error, response = asked.response
+        FROM ${HELD_CALLS} WHERE attempt.delivery_seq = held.seq AND attempt.number = asked.number`,
+      from: HELD_CALLS,
+    },
+    tallied: tallyingMoves("delivery"),
+    changed: {
+      text: `UPDATE delivery SET ${RELEASED},
+          state = coalesce(asked.state, delivery.state), slot = coalesce(asked.slot, delivery.slot),
+          first_failure_at = coalesce(asked.first_failure_at, delivery.first_failure_at),
+          due_at = CASE WHEN asked.state IS NULL THEN delivery.due_at ELSE asked.due_at END,
+          finished_at = CASE WHEN asked.state IS NULL THEN delivery.finished_at ELSE asked.finished_at END,
+          reason = CASE WHEN asked.state IS NULL THEN delivery.reason ELSE asked.reason END
+        FROM ${HELD_CALLS} WHERE delivery.seq = held.seq`,
+      from: HELD_CALLS,
+    },
+  },
+  answers: ["held"],
+  columns: "place, before",
+});
+
 /** Writes the end of an attempt with its audit entries and its event, and releases the claim; false when the claim was lost. */
-export function* finishAttempt(options: FinishedAttempt): Work<boolean> {
-  const { deliveryId, claimId, number, change, audit = [], event } = options;
-  const { finishedAt, result, status, errorKind, error, response } = options.outcome;
-  const held = yield* get(HELD, deliveryId, claimId);
-  if (held === undefined) return false;
-  const seq = integer(held, "seq");
-  yield* run(CLOSE_ATTEMPT, finishedAt, result, status, errorKind, error, response, seq, number);
-  if (change === undefined) {
-    yield* run(RELEASE, seq);
-  } else {
-    const { state, slot, firstFailureAt, finishedAt, reason } = change;
-    yield* run(CHANGE, state, slot, firstFailureAt, dueAfter(change), finishedAt, reason, seq);
-    yield* tallyMove(`delivery.${text(held, "state") as DeliveryState}`, `delivery.${state}`);
-  }
-  for (const entry of audit) yield* addAudit(entry);
-  if (event !== undefined) yield* addOperationalEvents([event], finishedAt);
-  return true;
+export const finishAttempt = listed<readonly [FinishedAttempt], boolean>({
+  bytes: ({ outcome: { response = "" } }) => response.length,
+  *work(calls) {
+    const firsts = firstOfEach(calls, ([{ deliveryId }]) => deliveryId);
+    const asked = [...firsts].map(([{ deliveryId, claimId, number, outcome, change }], place) => ({
+      place,
+      id: deliveryId,
+      claim: claimId,
+      number,
+      ended_at: outcome.finishedAt,
+      result: outcome.result,
+      status: outcome.status,
+      error_kind: outcome.errorKind,
+      error: outcome.error,
+      response: outcome.response,
+      state: change?.state,
+      slot: change?.slot,
+      first_failure_at: change?.firstFailureAt,
+      due_at: change && dueAfter(change),
+      finished_at: change?.finishedAt,
+      reason: change?.reason,
+    }));
+    const isAlone = calls.every(([{ audit = [], event }]) => audit.length === 0 && event === undefined);
+    const rows = yield* FINISH.run({ asked }, isAlone);
+    const before = new Map(
+      rows.map((row) => [asked[integer(row, "place")]?.id, text(row, "before") as DeliveryState]),
+    );
+    const results: (boolean | typeof APART)[] = [];
+    for (const call of calls) {
+      const [{ deliveryId, change, outcome, audit = [], event }] = call;
+      const state = before.get(deliveryId);
+      results.push(firsts.has(call) ? state !== undefined : APART);
+      if (!firsts.has(call) || state === undefined) continue;
+      if (change !== undefined) yield* tallyMoveInSqlite(`delivery.${state}`, `delivery.${change.state}`);
+      for (const entry of audit) yield* addAudit(entry);
+      if (event !== undefined) yield* addOperationalEvents([event], outcome.finishedAt);
+    }
+    return results;
+  },
+});
+
+/** Adds to the tally what moves from one state to another, in PostgreSQL; in one row for each. */
+export function tallyingMoves(kind: "delivery" | "execution"): Part {
+  const text = `
+    INSERT INTO tally (name, count)
+    SELECT '${kind}.' || moved.state, sum(moved.count) FROM held
+      CROSS JOIN LATERAL (VALUES (held.before, -1), (held.state, 1)) AS moved (state, count)
+    WHERE held.before <> held.state GROUP BY moved.state HAVING sum(moved.count) <> 0 ORDER BY moved.state`;
+  return { text, from: "held", inSqlite: { as: undefined } };
+}
+
+/** The first call for each row: a statement can change a row only once. */
+export function firstOfEach<C>(calls: readonly C[], idOf: (call: C) => string): ReadonlySet<C> {
+  const ids = new Set<string>();
+  return new Set(calls.filter((call) => {
+    const isFirst = !ids.has(idOf(call));
+    ids.add(idOf(call));
+    return isFirst;
+  }));
 }
 
 /** When a changed delivery is due again; never in a final state. */
-export function dueAfter({ state, dueAt }: DeliveryChange): number | undefined {
+function dueAfter({ state, dueAt }: DeliveryChange): number | undefined {
   return FINAL.has(state) ? undefined : dueAt;
 }
 

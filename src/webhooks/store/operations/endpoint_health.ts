@@ -9,7 +9,7 @@ import {
   NO_FAILURES,
 } from "../../model/endpoint_health.ts";
 import { endpointEvent, type ReportedEvent } from "../../model/endpoint_events.ts";
-import { addOperationalEvents } from "./accept.ts";
+import { addOperationalEvents } from "./add_events.ts";
 import { addAudit } from "./audit_log.ts";
 import { integer, RECORDS, text } from "../rows.ts";
 import {

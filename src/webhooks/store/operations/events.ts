@@ -1,8 +1,9 @@
 import type { AuditEntry, EventKey, WebhookEvent } from "../../model/records.ts";
 import { addAudit } from "./audit_log.ts";
+import { listed } from "../list_operation.ts";
 import { listPage } from "./lists.ts";
 import { beginRemoval } from "./removals.ts";
-import { integer, RECORDS } from "../rows.ts";
+import { integer, RECORDS, text } from "../rows.ts";
 import { all, alone, get, postgresOnly, run, sql, type Work } from "../work.ts";
 import type { ListOptions, Page, RemovalOptions } from "../store.ts";
 
@@ -53,11 +54,16 @@ export function listEventKeys(options: ListOptions): Work<Page<EventKey>> {
   return listPage("eventKeys", options, RECORDS.eventKeys);
 }
 
+const FIND_KEYS = sql((d) => `SELECT * FROM event_key WHERE ${d.among("hash")}`);
+
 /** An event key by its hash. */
-export function* findEventKey(hash: string): Work<EventKey | undefined> {
-  const row = yield* alone(get("SELECT * FROM event_key WHERE hash = ?", hash));
-  return row && RECORDS.eventKeys.read(row);
-}
+export const findEventKey = listed<readonly [hash: string], EventKey | undefined>({
+  *work(calls) {
+    const rows = yield* alone(all(FIND_KEYS, [...new Set(calls.map(([hash]) => hash))]));
+    const found = new Map(rows.map((row) => [text(row, "hash"), RECORDS.eventKeys.read(row)]));
+    return calls.map(([hash]) => found.get(hash));
+  },
+});
 
 /** Revokes an event key; false when there is none. */
 export function* deleteEventKey(id: string, audit: AuditEntry): Work<boolean> {

@@ -7,13 +7,22 @@ import type {
   ListedExecution,
   NewEvent,
 } from "../../model/records.ts";
-import { addEvent } from "./accept.ts";
-import { heldClaims, renewing, type VoidOptions } from "./delivery_claims.ts";
+import { addAllEvents } from "./add_events.ts";
+import { CompoundStatement } from "../compound_statement.ts";
+import {
+  firstOfEach,
+  HELD_CALLS,
+  heldClaims,
+  renewing,
+  tallyingMoves,
+  type VoidOptions,
+} from "./delivery_claims.ts";
+import { APART, listed } from "../list_operation.ts";
 import { listPageOf } from "./lists.ts";
 import { integer, RECORDS, text } from "../rows.ts";
 import type { ListOptions, Page } from "../store.ts";
-import { tallyMove } from "./tally.ts";
-import { all, get, type Parameter, type Row, run, type Sql, sql, type Work } from "../work.ts";
+import { tallyMoveInSqlite } from "./tally.ts";
+import { all, get, type Row, run, type Sql, sql, type Work } from "../work.ts";
 
 const FINAL: ReadonlySet<ExecutionStatus> = new Set(["succeeded", "failed", "cancelled"]);
 
@@ -34,59 +43,127 @@ export interface ExecutionCommit {
   readonly keepClaim: boolean;
 }
 
+const HELD_STEPS = "step JOIN held ON held.place = step.place";
+const COMMIT = new CompoundStatement({
+  given: {
+    asked: {
+      id: "TEXT",
+      claim: "TEXT",
+      state: "TEXT",
+      step_attempts: "BIGINT",
+      deadline_at: "BIGINT",
+      finished_at: "BIGINT",
+      output: "TEXT",
+      error: "TEXT",
+      due_at: "BIGINT",
+      due_now: "BIGINT",
+      released: "BIGINT",
+    },
+    step: {
+      position: "BIGINT",
+      name: "TEXT",
+      kind: "TEXT",
+      status: "TEXT",
+      attempts: "BIGINT",
+      started_at: "BIGINT",
+      finished_at: "BIGINT",
+      result: "TEXT",
+      error: "TEXT",
+    },
+  },
+  parts: {
+    held: {
+      text: `SELECT asked.place, asked.state, execution.seq,
+          execution.status AS before, execution.cancel_requested
+        FROM asked, execution WHERE execution.id = asked.id AND execution.claim_id = asked.claim {}`,
+      from: "asked",
+      order: "ORDER BY execution.seq FOR UPDATE OF execution",
+    },
+    stepped: {
+      text: `INSERT INTO execution_step
+          (execution_seq, position, name, kind, status, attempts, started_at, finished_at, result, error)
+        SELECT held.seq, step.position, step.name, step.kind, step.status, step.attempts, step.started_at,
+          step.finished_at, step.result, step.error
+        FROM ${HELD_STEPS} {} ON CONFLICT (execution_seq, position) DO NOTHING`,
+      from: HELD_STEPS,
+    },
+    tallied: tallyingMoves("execution"),
+    changed: {
+      text: `UPDATE execution SET status = asked.state, step_attempts = asked.step_attempts,
+          deadline_at = coalesce(asked.deadline_at, execution.deadline_at),
+          finished_at = asked.finished_at, output = asked.output, error = asked.error, voids = 0,
+          due_at = CASE WHEN held.cancel_requested = 0 THEN asked.due_at ELSE asked.due_now END,
+          claim_id = CASE WHEN asked.released = 0 THEN execution.claim_id END,
+          lease_until = CASE WHEN asked.released = 0 THEN execution.lease_until END
+        FROM ${HELD_CALLS} WHERE execution.seq = held.seq`,
+      from: HELD_CALLS,
+    },
+  },
+  answers: ["held"],
+  columns: "place, before, cancel_requested",
+});
+
 /**
  * Writes a step and the state after it; returns whether cancelling was requested, or `undefined`, with nothing changed,
  * when the claim was lost.
  */
-export function* commitExecution(
-  options: ExecutionCommit,
-): Work<{ readonly cancelRequested: boolean } | undefined> {
-  const { step, change, event } = options;
-  const row = yield* changeExecution(options);
-  if (row === undefined) return undefined;
-  if (step !== undefined) yield* run(ADD_STEP, integer(row, "seq"), ...stepValues(step));
-  // Its claim has started it.
-  yield* tallyMove("execution.running", `execution.${change.status}`);
-  if (event !== undefined) yield* addEvent(event, options.now);
-  return { cancelRequested: integer(row, "cancel_requested") !== 0 };
-}
+export const commitExecution = listed<
+  readonly [ExecutionCommit],
+  { readonly cancelRequested: boolean } | undefined
+>({
+  bytes: ({ step, change, event }) =>
+    (step?.result ?? "").length + (change.output ?? "").length + (event?.body.length ?? 0),
+  *work(calls) {
+    const firsts = firstOfEach(calls, ([{ executionId }]) => executionId);
+    const commits = [...firsts].map(([commit]) => commit);
+    const asked = commits.map((commit, place) => ({ place, ...rowOfCommit(commit) }));
+    const step = commits.flatMap(({ step }, place) =>
+      step === undefined ? [] : [{ place, ...rowOfStep(step) }]
+    );
+    const isAlone = commits.every(({ event }) => event === undefined);
+    const rows = yield* COMMIT.run({ asked, step }, isAlone);
+    const held = new Map(rows.map((row) => [commits[integer(row, "place")]?.executionId, row]));
+    for (const { executionId, change } of commits) {
+      const row = held.get(executionId);
+      if (row === undefined) continue;
+      const before = text(row, "before") as ExecutionStatus;
+      yield* tallyMoveInSqlite(`execution.${before}`, `execution.${change.status}`);
+    }
+    yield* addAllEvents(
+      commits.flatMap(({ executionId, event, now }) =>
+        event !== undefined && held.has(executionId) ? [[event, { now }] as const] : []
+      ),
+    );
+    return calls.map((call) => {
+      if (!firsts.has(call)) return APART;
+      const row = held.get(call[0].executionId);
+      return row && { cancelRequested: integer(row, "cancel_requested") !== 0 };
+    });
+  },
+});
 
-const ADD_STEP = `
-  INSERT INTO execution_step
-    (execution_seq, position, name, kind, status, attempts, started_at, finished_at, result, error)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (execution_seq, position) DO NOTHING`;
-const CHANGED = `status = ?, step_attempts = ?, deadline_at = coalesce(?, deadline_at), finished_at = ?,
-  output = ?, error = ?, voids = 0,
-  due_at = CASE WHEN cancel_requested = 0 THEN CAST(? AS BIGINT) ELSE CAST(? AS BIGINT) END`;
-const HELD = "WHERE id = ? AND claim_id = ? RETURNING seq, cancel_requested";
-const CHANGE = `UPDATE execution SET ${CHANGED} ${HELD}`;
-const CHANGE_AND_RELEASE = `UPDATE execution SET ${CHANGED}, claim_id = NULL, lease_until = NULL ${HELD}`;
-
-type Changes = Pick<ExecutionCommit, "change" | "now" | "keepClaim">;
-
-/** Nothing when the claim was lost. */
-function changeExecution(
-  { executionId, claimId, ...changes }: Changes & Pick<ExecutionCommit, "executionId" | "claimId">,
-): Work<Row | undefined> {
-  const { status, stepAttempts, deadlineAt, finishedAt, output, error } = changes.change;
-  const { isReleased, dueAt, dueNow } = afterCommit(changes);
-  return get(
-    isReleased ? CHANGE_AND_RELEASE : CHANGE,
-    ...[status, stepAttempts, deadlineAt, finishedAt, output, error, dueAt, dueNow, executionId, claimId],
-  );
-}
-
-/** When a changed execution is due, or is due if it is to be cancelled, which waits for nothing. A final one has no claim. */
-export function afterCommit({ change, now, keepClaim }: Changes) {
+/** A changed execution is due at `due_at`, or at `due_now` if it is to be cancelled, which waits for nothing. */
+function rowOfCommit({ executionId, claimId, change, now, keepClaim }: ExecutionCommit) {
   const isFinal = FINAL.has(change.status);
   const dueAt = isFinal ? undefined : change.dueAt;
-  const dueNow = dueAt === undefined ? undefined : Math.min(dueAt, now);
-  return { isReleased: isFinal || !keepClaim, dueAt, dueNow };
+  return {
+    id: executionId,
+    claim: claimId,
+    state: change.status,
+    step_attempts: change.stepAttempts,
+    deadline_at: change.deadlineAt,
+    finished_at: change.finishedAt,
+    output: change.output,
+    error: change.error,
+    due_at: dueAt,
+    due_now: dueAt === undefined ? undefined : Math.min(dueAt, now),
+    // A final one has no claim.
+    released: isFinal || !keepClaim,
+  };
 }
 
-function stepValues(step: ExecutionStep): readonly Parameter[] {
-  const { index, name, kind, status, attempts, startedAt, finishedAt, result, error } = step;
-  return [index, name, kind, status, attempts, startedAt, finishedAt, result, error];
+function rowOfStep({ index, startedAt, finishedAt, ...same }: ExecutionStep) {
+  return { ...same, position: index, started_at: startedAt, finished_at: finishedAt };
 }
 
 // An earlier time stays, and so does NULL.
@@ -160,9 +237,7 @@ export function* failWithoutText(
   const end = { status: "failed", error: "its workflow's text is gone" } as const;
   const { change, event } = completion(execution, end, { now, eventId: crypto.randomUUID() });
   const { id: executionId, claimId = "" } = execution;
-  yield* changeExecution({ executionId, claimId, change, now, keepClaim: false });
-  yield* tallyMove("execution.running", "execution.failed");
-  yield* addEvent(event, now);
+  yield* commitExecution({ executionId, claimId, change, now, event, keepClaim: false });
 }
 
 const ALL_STEPS = sql((d) =>

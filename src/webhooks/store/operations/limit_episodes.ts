@@ -1,7 +1,7 @@
 import type { ReportedEvent } from "../../model/endpoint_events.ts";
 import { eventBody } from "../../model/event.ts";
 import { beginningJson, endingJson, type Episode, OPERATIONAL_KINDS } from "../../model/operational_event.ts";
-import { addOperationalEvents } from "./accept.ts";
+import { addOperationalEvents } from "./add_events.ts";
 import { integer, text } from "../rows.ts";
 import { all, ConflictError, get, type Row, run, sql, type Work } from "../work.ts";
 

@@ -43,6 +43,21 @@ export function* tallyMove(from: Tallied, to: Tallied, by = 1): Work<void> {
   if (from !== to && by !== 0) yield* run(TWO, from, -by, to, by);
 }
 
+const ONE_IN_SQLITE: Sql = { ...ONE, postgres: "" };
+const TWO_IN_SQLITE: Sql = { ...TWO, postgres: "" };
+
+/** As `tally` after a statement that counts by itself in PostgreSQL. */
+export function* tallyInSqlite(name: Tallied, by: number): Work<void> {
+  if (by !== 0) yield* run(ONE_IN_SQLITE, name, by);
+}
+
+/** As `tallyMove` after a statement that counts by itself in PostgreSQL. */
+export function* tallyMoveInSqlite(from: Tallied, to: Tallied): Work<void> {
+  if (from !== to) yield* run(TWO_IN_SQLITE, from, -1, to, 1);
+}
+
+const TALLYING: ReadonlySet<unknown> = new Set([ONE, TWO, ONE_IN_SQLITE, TWO_IN_SQLITE]);
+
 const TALLIES = "SELECT name, CAST(sum(count) AS BIGINT) AS count FROM tally GROUP BY name";
 // Those of failing endpoints wait on purpose.
 const DUE = sql((d) =>
@@ -58,8 +73,8 @@ const ENDPOINTS = `
   FROM endpoint LEFT JOIN endpoint_health ON endpoint_id = id GROUP BY enabled, by_weir, failing`;
 
 /** What a statement of `tally` or `tallyMove` counts; `undefined` for any other statement. */
-export function talliedBy({ sql, parameters }: Statement): readonly Parameter[] | undefined {
-  return sql === ONE || sql === TWO ? parameters : undefined;
+export function talliedBy(statement: Statement): readonly Parameter[] | undefined {
+  return TALLYING.has(statement.sql) ? statement.parameters : undefined;
 }
 
 /** Adds the counts of several tallies, one statement for each name. */

@@ -1,10 +1,11 @@
 import type { AuditEntry, StoredKey, Trigger, TriggerEdit, TriggerSecret } from "../../model/records.ts";
 import { addAudit } from "./audit_log.ts";
+import { listed } from "../list_operation.ts";
 import { listPageOf } from "./lists.ts";
 import { beginRemoval } from "./removals.ts";
 import { bytes, integer, RECORDS, sealedOf, text } from "../rows.ts";
 import type { ChangeOptions, ListOptions, Page } from "../store.ts";
-import { all, alone, get, postgresOnly, type Row, run, type Sql, sql, type Work } from "../work.ts";
+import { all, alone, get, type Row, run, type Sql, sql, type Work } from "../work.ts";
 
 /** Of keys or secrets. */
 const MAX_LIVE = 2;
@@ -126,13 +127,12 @@ function joinedSecret(row: Row): Row {
   };
 }
 
-const FIND_KEY = `
+const FIND_KEYS = sql((d) => `
   SELECT workflow_trigger.*, found.id AS found_id, found.hash AS found_hash, own.id AS own_id, own.hash AS own_hash,
     own.last_four AS own_last_four, own.created_at AS own_created_at
   FROM trigger_key AS found JOIN workflow_trigger ON workflow_trigger.id = found.trigger_id
     JOIN trigger_key AS own ON own.trigger_id = found.trigger_id
-  WHERE found.hash = ? ORDER BY own.seq DESC`;
-const FIND_KEYS = postgresOnly(FIND_KEY.replace("= ?", "= ANY(?)"));
+  WHERE ${d.among("found.hash")} ORDER BY own.seq DESC`);
 
 /** A key of a trigger, and the trigger with all its keys. */
 export interface KnownTriggerKey {
@@ -141,19 +141,14 @@ export interface KnownTriggerKey {
 }
 
 /** The trigger of a key by the key's hash, in one round trip, as each call of a trigger needs it. */
-export function* findTriggerKey(hash: string): Work<KnownTriggerKey | undefined> {
-  return knownKeyOf(yield* alone(all(FIND_KEY, hash)));
-}
-
-/** `findTriggerKey` of several hashes, for PostgreSQL. */
-export function* findTriggerKeys(
-  calls: readonly (readonly [hash: string])[],
-): Work<readonly (KnownTriggerKey | undefined)[]> {
-  const rows = yield* alone(all(FIND_KEYS, [...new Set(calls.map(([hash]) => hash))]));
-  const groups = Map.groupBy(rows, (row) => text(row, "found_hash"));
-  const found = new Map([...groups].map(([hash, group]) => [hash, knownKeyOf(group)]));
-  return calls.map(([hash]) => found.get(hash));
-}
+export const findTriggerKey = listed<readonly [hash: string], KnownTriggerKey | undefined>({
+  *work(calls) {
+    const rows = yield* alone(all(FIND_KEYS, [...new Set(calls.map(([hash]) => hash))]));
+    const groups = Map.groupBy(rows, (row) => text(row, "found_hash"));
+    const found = new Map([...groups].map(([hash, group]) => [hash, knownKeyOf(group)]));
+    return calls.map(([hash]) => found.get(hash));
+  },
+});
 
 function knownKeyOf(rows: readonly Row[]): KnownTriggerKey | undefined {
   const [row] = rows;

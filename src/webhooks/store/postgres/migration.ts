@@ -8,7 +8,7 @@ import { sqlStateOf } from "./error.ts";
 export interface MigrationTransactions {
   read<T>(work: () => Work<T>): Promise<T>;
   /** Work that writes. */
-  perform<T>(work: () => Work<T>): Promise<T>;
+  write<T>(work: () => Work<T>): Promise<T>;
 }
 
 /** For the migration of a database. */
@@ -45,7 +45,7 @@ export async function migratePostgres(
     refuseVersion(shownAddress, from, to);
     if (from === to) return { from, to };
     try {
-      return await transactions.perform(() => migration(migrations, shownAddress));
+      return await transactions.write(() => migration(migrations, shownAddress));
     } catch (error) {
       const code = sqlStateOf(error);
       if (code !== undefined && CONCURRENT.has(code) && tries < MAX_TRIES) continue;

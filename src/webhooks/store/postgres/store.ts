@@ -2,8 +2,9 @@ import type { Clock } from "../../../base/clock.ts";
 import type { Logger } from "../../../base/log.ts";
 import { parsePostgresAddress, redactedAddress } from "../../../base/postgres_address.ts";
 import type { TransactionKind } from "./connection.ts";
-import { CallGroups, type CallGroupsOptions } from "./call_groups.ts";
-import { GROUPED } from "./grouped_operations.ts";
+import { CallGroups } from "../call_groups.ts";
+import { listOf, type ListOperation, runApart, runList } from "../list_operation.ts";
+import { mayConcernOneCall, PoolTimeoutError } from "./error.ts";
 import { migratePostgres } from "./migration.ts";
 import { PostgresPool, refuseTransactionPooler } from "./pool.ts";
 import { POSTGRES_TABLES } from "../schema.ts";
@@ -47,6 +48,8 @@ export interface PostgresStoreOptions {
 }
 
 const MAX_WAITING = 10_000;
+/** Of calls of one operation in a transaction, and of their transactions, with slow ones. */
+const GROUP_LIMITS = { maxWaiting: MAX_WAITING, maxCalls: 64, maxRunning: 2, maxOpen: 4 };
 /** A machine that stops in the middle of a transaction keeps its rows locked for this long. */
 const IDLE_MS = 3_000;
 
@@ -74,11 +77,10 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     const unlimited = new PostgresTransactions(unlimitedPool, { clock: options.clock, random });
     const { from, to } = await migratePostgres({
       read: (work) => transactions.read(work),
-      perform: (work) => unlimited.perform(work),
+      write: (work) => unlimited.write(work),
     }, { shownAddress: name });
     if (from !== to) logger.info("Store migrated", { address: name, from, to });
-    const { clock } = options;
-    const groupOptions = { clock, maxWaiting: MAX_WAITING, waitMs: statementTimeoutMs };
+    const groupOptions = { ...GROUP_LIMITS, clock: options.clock, waitMs: statementTimeoutMs };
     return new PostgresStore({ pool, transactions, name, logger, groupOptions });
   } catch (error) {
     await pool.close();
@@ -94,7 +96,7 @@ interface StoreParts {
   /** The address without its password. */
   readonly name: string;
   readonly logger: Logger;
-  readonly groupOptions: Pick<CallGroupsOptions, "clock" | "maxWaiting" | "waitMs">;
+  readonly groupOptions: typeof GROUP_LIMITS & { readonly clock: Clock; readonly waitMs: number };
 }
 
 const BYTES = `SELECT CAST(sum(pg_total_relation_size(CAST(name AS regclass))) AS BIGINT) AS bytes
@@ -130,7 +132,7 @@ const URGENT: ReadonlySet<unknown> = new Set([
 class PostgresStore implements WebhookStore {
   readonly #parts: StoreParts;
   readonly #inFlight = new Set<Promise<unknown>>();
-  readonly #groups = new Map<unknown, CallGroups>();
+  readonly #groups = new Map<unknown, CallGroups<readonly unknown[]>>();
   #isClosed = false;
 
   constructor(parts: StoreParts) {
@@ -203,29 +205,33 @@ class PostgresStore implements WebhookStore {
     operation: Operation<A, T>,
     args: A,
   ): Promise<T> {
+    const list = listOf(operation);
+    if (list !== undefined) {
+      return this.#run(() => this.#groupsOf(kind, operation, list).call(args) as Promise<T>);
+    }
     const { transactions } = this.#parts;
     const options = { isUrgent: URGENT.has(operation) };
-    const alone = () =>
-      kind === "read"
-        ? transactions.read(() => operation(...args), options)
-        : transactions.perform(() => operation(...args), options);
-    const grouped = GROUPED.get(operation);
-    if (grouped === undefined || grouped.joins?.(...args) === false) return this.#run(alone);
-    return this.#run(() => this.#groupsOf(kind, operation, grouped).call(args, alone) as Promise<T>);
+    return this.#run(() => transactions[kind](() => operation(...args), options));
   }
 
-  #groupsOf(kind: TransactionKind, operation: unknown, grouped: CallGroupsOptions["operation"]): CallGroups {
+  #groupsOf(
+    kind: TransactionKind,
+    operation: unknown,
+    list: ListOperation<readonly unknown[], unknown>,
+  ): CallGroups<readonly unknown[]> {
     let groups = this.#groups.get(operation);
     if (groups === undefined) {
       const { transactions, groupOptions } = this.#parts;
       const isUrgent = URGENT.has(operation);
-      groups = new CallGroups({
+      groups = new CallGroups<readonly unknown[]>({
         ...groupOptions,
-        operation: grouped,
-        perform: (work, operations) =>
-          kind === "read"
-            ? transactions.read(work, { isUrgent })
-            : transactions.perform(work, { isUrgent, operations }),
+        bytesOf: (call) => list.bytes?.(...call) ?? 0,
+        // The calls are taken once there is a connection.
+        run: (take) =>
+          transactions[kind](() => runList(list, take()), { isUrgent, operations: () => take().length }),
+        mayConcernOneCall,
+        isTimeout: (error) => error instanceof PoolTimeoutError,
+        runApart: (call) => transactions[kind](() => runApart(list, call), { isUrgent }),
       });
       this.#groups.set(operation, groups);
     }

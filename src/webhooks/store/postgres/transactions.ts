@@ -39,7 +39,7 @@ export class PostgresTransactions {
   }
 
   /** Runs an operation that writes, durably. After "busy" its outcome may be unknown: the commit may have been lost. */
-  async perform<T>(work: () => Work<T>, options: PerformOptions = {}): Promise<T> {
+  async write<T>(work: () => Work<T>, options: PerformOptions = {}): Promise<T> {
     return await this.#retry("write", work, options);
   }
 

@@ -1,6 +1,8 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { dirname } from "node:path";
 import { errorText } from "../../../base/error_text.ts";
+import { FailedCall } from "../call_groups.ts";
+import { isCompound } from "../compound_statement.ts";
 import { StoreError } from "../store.ts";
 import { addTallies, talliedBy } from "../operations/tally.ts";
 import {
@@ -112,11 +114,12 @@ export class SqliteConnection {
     translated("Cannot use the store", () => this.#database.exec(sql));
   }
 
-  /** Runs several operations as `perform` does, in one transaction that changes each tally once. */
-  performAll(
-    operations: readonly (() => Work<unknown>)[],
-    onError: (index: number, error: unknown) => void,
-  ): readonly unknown[] {
+  /**
+   * Runs operations in one transaction that changes each tally once; if one throws, the others again, and it is a
+   * `FailedCall`.
+   */
+  performAll(operations: readonly (() => Work<unknown>)[]): readonly unknown[] {
+    let failed: { readonly index: number; readonly error: unknown } | undefined;
     const tallied: Parameter[] = [];
     const answer = (statement: Statement) => {
       const counts = talliedBy(statement);
@@ -124,18 +127,45 @@ export class SqliteConnection {
       tallied.push(...counts);
       return NO_ANSWER;
     };
-    return this.transaction(() => {
-      const values = operations.map((work, index) => {
-        try {
-          return performed(work(), answer);
-        } catch (error) {
-          onError(index, error);
-          throw error;
-        }
+    try {
+      return this.transaction(() => {
+        const values = operations.map((work, index) => {
+          try {
+            return performed(work(), answer);
+          } catch (error) {
+            // SQLite may have ended the whole transaction, such as when the disk is full.
+            if (this.inTransaction) failed = { index, error };
+            throw error;
+          }
+        });
+        this.perform(addTallies(tallied));
+        return values;
       });
-      this.perform(addTallies(tallied));
-      return values;
-    });
+    } catch (error) {
+      if (failed === undefined) throw error;
+    }
+    const { index, error } = failed;
+    return this.#performSeparately(operations.toSpliced(index, 1)).toSpliced(index, 0, new FailedCall(error));
+  }
+
+  /** Many may throw; to repeat the others after each would take quadratic time. */
+  #performSeparately(operations: readonly (() => Work<unknown>)[]): readonly unknown[] {
+    if (operations.length === 0) return [];
+    return this.transaction(() => operations.map((work) => this.#performWithSavepoint(work)));
+  }
+
+  #performWithSavepoint(work: () => Work<unknown>): unknown {
+    this.run("SAVEPOINT operation");
+    try {
+      const value = this.perform(work());
+      this.run("RELEASE operation");
+      return value;
+    } catch (error) {
+      if (!this.inTransaction) throw error;
+      this.run("ROLLBACK TO operation");
+      this.run("RELEASE operation");
+      return new FailedCall(error);
+    }
   }
 
   /** Runs a write transaction; throws when the file was deleted or replaced. */
@@ -221,9 +251,12 @@ export class SqliteConnection {
   }
 
   #answer(statement: Statement): Answer {
-    const { parameters, returns } = statement;
+    if (isCompound(statement)) {
+      return { rows: statement.inSqlite((one) => this.#answer(one)), changes: 0 };
+    }
     const text = textOf(statement, "sqlite");
     if (text === "") return NO_ANSWER;
+    const { parameters, returns } = statement;
     if (returns === "rows") return { rows: this.all(text, ...parameters), changes: 0 };
     return { rows: [], changes: this.run(text, ...parameters) };
   }

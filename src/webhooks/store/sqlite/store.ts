@@ -1,13 +1,21 @@
 import type { Clock } from "../../../base/clock.ts";
 import type { Logger } from "../../../base/log.ts";
 import { migrate, schemaVersion } from "./migration.ts";
-import { GroupCommit } from "./group_commit.ts";
-import { type ConnectionOptions, SqliteConnection } from "./connection.ts";
+import { CallGroups } from "../call_groups.ts";
+import { type ConnectionOptions, SqliteConnection, storeError } from "./connection.ts";
 import { erasePayload } from "../operations/events.ts";
 import { rowMetrics } from "../operations/tally.ts";
 import { clearRemoved, isAnythingRemoved } from "../operations/removals.ts";
 import { claimDeliveries } from "../operations/claim_deliveries.ts";
-import type { ClaimOptions, Operation, RemovalOptions, StoreMetrics, WebhookStore } from "../store.ts";
+import {
+  type ClaimOptions,
+  type Operation,
+  type RemovalOptions,
+  StoreError,
+  type StoreMetrics,
+  type WebhookStore,
+} from "../store.ts";
+import type { Work } from "../work.ts";
 
 /** For a SQLite store. */
 export interface SqliteStoreOptions extends ConnectionOptions {
@@ -22,6 +30,8 @@ export interface SqliteStoreOptions extends ConnectionOptions {
 }
 
 const MAX_WAITING = 50_000;
+/** Most operations of a commit, so that the first results do not wait too long for the last operation. */
+const MAX_OPERATIONS = 1_000;
 
 /** Opens the store in a database file and migrates its tables. */
 // deno-lint-ignore require-await -- a failure is a rejection
@@ -45,17 +55,36 @@ const ERASING: ReadonlySet<unknown> = new Set([erasePayload]);
 
 class SqliteStore implements WebhookStore {
   readonly #connection: SqliteConnection;
-  readonly #commits: GroupCommit;
+  /** Operations of one turn are written in one transaction, with one sync of the disk. */
+  readonly #commits: CallGroups<() => Work<unknown>>;
   readonly #logger: Logger;
   /** Whether the log may hold an erased payload. */
   #hasTraces = false;
+  #isClosed = false;
 
-  constructor(connection: SqliteConnection, options: SqliteStoreOptions) {
+  constructor(connection: SqliteConnection, { clock, logger, onCommit, maxWaiting }: SqliteStoreOptions) {
     this.#connection = connection;
-    this.#logger = options.logger;
-    this.#commits = new GroupCommit(connection, {
-      ...options,
-      maxWaiting: options.maxWaiting ?? MAX_WAITING,
+    this.#logger = logger;
+    const run = (operations: readonly (() => Work<unknown>)[]) => {
+      const since = clock.elapsed();
+      try {
+        const results = connection.performAll(operations);
+        onCommit?.(clock.elapsed() - since, operations.length);
+        return results;
+      } catch (error) {
+        throw storeError("Cannot use the store", error);
+      }
+    };
+    this.#commits = new CallGroups({
+      clock,
+      maxWaiting: maxWaiting ?? MAX_WAITING,
+      maxCalls: MAX_OPERATIONS,
+      maxRunning: 1,
+      maxOpen: 1,
+      // deno-lint-ignore require-await -- a failure is a rejection
+      run: async (take) => run(take()),
+      // deno-lint-ignore require-await -- a failure is a rejection
+      runApart: async (operation) => run([operation])[0],
     });
   }
 
@@ -70,14 +99,16 @@ class SqliteStore implements WebhookStore {
     return this.#connection.read(operation(...args));
   }
 
-  write<A extends readonly unknown[], T>(operation: Operation<A, T>, ...args: A): Promise<T> {
-    const written = this.#commits.write(() => operation(...args));
-    if (!ERASING.has(operation)) return written;
-    return written.then((value) => {
+  async write<A extends readonly unknown[], T>(operation: Operation<A, T>, ...args: A): Promise<T> {
+    if (this.#isClosed) {
+      throw new StoreError("closed", `Cannot use the store "${this.#connection.path}": it is closed`);
+    }
+    const value = await this.#commits.call(() => operation(...args)) as T;
+    if (ERASING.has(operation)) {
       this.#hasTraces = true;
       this.#truncateLog();
-      return value;
-    });
+    }
+    return value;
   }
 
   claimDeliveries(options: ClaimOptions) {
@@ -103,7 +134,8 @@ class SqliteStore implements WebhookStore {
   /** Commits what waits and closes the file; a second call does nothing. */
   // deno-lint-ignore require-await -- a failure is a rejection
   async close(): Promise<void> {
-    this.#commits.close();
+    this.#isClosed = true;
+    this.#commits.flush();
     this.#connection.close();
   }
 

@@ -1,11 +1,15 @@
 import { assertEquals } from "#assert";
 import { setImmediate } from "node:timers";
-import { ALONE, CallGroups } from "../../../../../src/webhooks/store/postgres/call_groups.ts";
-import { PoolTimeoutError, PostgresError } from "../../../../../src/webhooks/store/postgres/error.ts";
-import { StoreError } from "../../../../../src/webhooks/store/store.ts";
-import { all, type Work } from "../../../../../src/webhooks/store/work.ts";
-import { FakeClock } from "../../../../harness/fake_clock.ts";
-import { handled } from "../../../../harness/handled.ts";
+import { CallGroups, FailedCall } from "../../../../src/webhooks/store/call_groups.ts";
+import { APART } from "../../../../src/webhooks/store/list_operation.ts";
+import {
+  mayConcernOneCall,
+  PoolTimeoutError,
+  PostgresError,
+} from "../../../../src/webhooks/store/postgres/error.ts";
+import { StoreError } from "../../../../src/webhooks/store/store.ts";
+import { FakeClock } from "../../../harness/fake_clock.ts";
+import { handled } from "../../../harness/handled.ts";
 
 type End = (error?: unknown) => void;
 
@@ -19,42 +23,41 @@ function makeBed(
   const clock = new FakeClock();
   const transactions: { readonly numbers: readonly unknown[]; readonly end: End }[] = [];
   const alone: number[] = [];
-  const groups = new CallGroups({
+  const groups = new CallGroups<number>({
     clock,
     maxWaiting: 100,
     waitMs: 1_000,
-    operation: {
-      bytes: (number) => number === 1_000 ? 1_000_000 : 0,
-      *work(calls): Work<readonly (number | typeof ALONE)[]> {
-        const numbers = calls.map(([number]) => Number(number));
-        yield* all("", numbers.join());
-        return numbers.map((number) => number < 0 ? ALONE : 10 * number);
-      },
-    },
-    async perform<T>(work: () => Work<T>) {
+    maxCalls: 64,
+    maxRunning: 2,
+    maxOpen: 4,
+    bytesOf: (number) => number === 1_000 ? 1_000_000 : 0,
+    async run(take) {
       if (!isConnected()) throw new StoreError("busy", "not connected");
       await connection();
-      const begun = work();
-      const step = begun.next();
-      if (step.done === true) return step.value;
+      const numbers = take();
+      if (numbers.length === 0) return [];
       const ended = Promise.withResolvers<void>();
-      const numbers = String(step.value.parameters[0]).split(",").map(Number);
       transactions.push({
         numbers,
         end: (error) => error === undefined ? ended.resolve() : ended.reject(error),
       });
       await ended.promise;
-      const last = begun.next({ rows: [], changes: 0 });
-      if (last.done !== true) throw new Error("another statement");
-      return last.value;
+      return numbers.map(resultOf);
     },
-  });
-  const call = (number: number) =>
-    handled(groups.call([number], () => {
+    mayConcernOneCall,
+    isTimeout: (error) => error instanceof PoolTimeoutError,
+    runApart(number) {
       alone.push(number);
       return Promise.resolve(`alone ${number}`);
-    }));
+    },
+  });
+  const call = (number: number) => handled(groups.call(number));
   return { clock, groups, transactions, alone, call };
+}
+
+function resultOf(number: number): unknown {
+  if (number < -10) return new FailedCall(new StoreError("failed", "failed alone"));
+  return number < 0 ? APART : 10 * number;
 }
 
 /** Lets everything run that waits for nothing. */
@@ -73,10 +76,12 @@ const numbersOf = (count: number) => Array.from({ length: count }, (_, index) =>
 Deno.test("calls of one turn are one transaction, and each gets its own result", async () => {
   const { transactions, call, groups, alone } = makeBed();
   const calls = [1, 2, -3].map(call);
-  assertEquals([transactions.length, groups.waiting], [0, 3]);
+  const failing = call(-20);
+  assertEquals([transactions.length, groups.waiting], [0, 4]);
   await settle();
-  assertEquals([transactions.map(({ numbers }) => numbers), groups.waiting], [[[1, 2, -3]], 0]);
+  assertEquals([transactions.map(({ numbers }) => numbers), groups.waiting], [[[1, 2, -3, -20]], 0]);
   transactions[0]?.end();
+  assertEquals(await refusalOf(failing), "failed alone");
   assertEquals([await Promise.all(calls), alone], [[10, 20, "alone -3"], [-3]]);
 });
 

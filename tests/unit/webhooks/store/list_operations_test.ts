@@ -1,12 +1,20 @@
 import { assert, assertEquals } from "#assert";
-import { SUBSCRIPTIONS } from "../../../../../src/webhooks/store/operations/subscriptions.ts";
-import type { ExecutionCommit } from "../../../../../src/webhooks/store/operations/executions.ts";
-import { ALONE } from "../../../../../src/webhooks/store/postgres/call_groups.ts";
-import { acceptEvents } from "../../../../../src/webhooks/store/postgres/grouped_accepts.ts";
-import { commitExecutions } from "../../../../../src/webhooks/store/postgres/grouped_results.ts";
-import type { Answer, Parameter, Statement, Work } from "../../../../../src/webhooks/store/work.ts";
-import { performed } from "../../../../../src/webhooks/store/work.ts";
-import { event, newId, NOW } from "../../../../contract/webhook_store_bed.ts";
+import { SUBSCRIPTIONS } from "../../../../src/webhooks/store/operations/subscriptions.ts";
+import { acceptEvent } from "../../../../src/webhooks/store/operations/accept.ts";
+import {
+  commitExecution,
+  type ExecutionCommit,
+} from "../../../../src/webhooks/store/operations/executions.ts";
+import { APART, listOf } from "../../../../src/webhooks/store/list_operation.ts";
+import {
+  type Answer,
+  NO_ANSWER,
+  type Parameter,
+  performed,
+  type Statement,
+  type Work,
+} from "../../../../src/webhooks/store/work.ts";
+import { event, newId, NOW } from "../../../contract/webhook_store_bed.ts";
 
 /** Runs work with so many endpoints that get every event; returns its result and the deliveries of each statement. */
 function withEndpoints<T>(count: number, work: Work<T>) {
@@ -19,12 +27,13 @@ function withEndpoints<T>(count: number, work: Work<T>) {
       );
       return { rows, changes: 0 };
     }
-    const ids = listOf(statement, 0);
+    if (textOf(statement) === "") return NO_ANSWER;
+    const ids = listAt(statement, 1);
     if (!textOf(statement).includes("INSERT INTO event")) {
-      return { rows: ids.map((id) => ({ id, cancel_requested: 0 })), changes: 0 };
+      return { rows: ids.map((_, place) => ({ place, before: "running", cancel_requested: 0 })), changes: 0 };
     }
-    deliveries.push(listOf(statement, -2).length);
-    return { rows: [...ids, ...listOf(statement, -1)].map((id) => ({ id })), changes: 0 };
+    deliveries.push(listAt(statement, -1).length);
+    return { rows: [...ids, ...listAt(statement, -2)].map((id) => ({ id })), changes: 0 };
   });
   return { result, deliveries };
 }
@@ -33,10 +42,16 @@ function textOf({ sql }: Statement): string {
   return typeof sql === "string" ? sql : sql.postgres;
 }
 
-function listOf({ parameters }: Statement, index: number): readonly string[] {
+function listAt({ parameters }: Statement, index: number): readonly string[] {
   const list: Parameter = parameters.at(index);
   assert(Array.isArray(list), "Expected a list");
   return list.map(String);
+}
+
+function workOf(operation: unknown, calls: readonly (readonly unknown[])[]): Work<readonly unknown[]> {
+  const list = listOf(operation);
+  assert(list !== undefined, "Expected a list operation");
+  return list.work(calls);
 }
 
 const EVENTS = Array.from({ length: 64 }, () => event());
@@ -52,9 +67,9 @@ const CASES: readonly (readonly [endpoints: number, together: number])[] = [
 
 Deno.test("events of a group with too many deliveries for one statement are accepted alone", () => {
   for (const [endpoints, together] of CASES) {
-    const { result, deliveries } = withEndpoints(endpoints, acceptEvents(CALLS));
+    const { result, deliveries } = withEndpoints(endpoints, workOf(acceptEvent, CALLS));
     assertEquals(deliveries, [together * endpoints]);
-    assertEquals(result.map((one) => one === ALONE), EVENTS.map((_, index) => index >= together));
+    assertEquals(result.map((one) => one === APART), EVENTS.map((_, index) => index >= together));
   }
 });
 
@@ -64,7 +79,7 @@ Deno.test("events of executions that end are added in several statements where t
     { executionId: newId(), claimId: newId(), now: NOW, change, event: one, keepClaim: false },
   ]);
   for (const [endpoints, together] of CASES) {
-    const { result, deliveries } = withEndpoints(endpoints, commitExecutions(commits));
+    const { result, deliveries } = withEndpoints(endpoints, workOf(commitExecution, commits));
     assertEquals(deliveries, Array(64 / together).fill(together * endpoints));
     assertEquals(result, commits.map(() => ({ cancelRequested: false })));
   }

@@ -1,0 +1,207 @@
+import type { Answer, Parameter, Row, Sql, Statement, Work } from "./work.ts";
+
+type Value = string | number | bigint | boolean | Uint8Array | null | undefined;
+type Values = Readonly<Record<string, Value>>;
+
+/** Rows that a compound statement begins with; `place` is the number of their call. */
+type GivenRow = Values & { readonly place: number };
+
+/** A part of a compound statement. */
+export interface Part {
+  /** It names the columns of earlier parts with the names of these parts. */
+  readonly text: string;
+  /** The earlier parts as they are joined behind a `FROM` of the text; SQLite runs it for each row of the first. */
+  readonly from: string;
+  /** Replaces `{}` in PostgreSQL: the order of the rows, and their locks. */
+  readonly order?: string | undefined;
+  /** SQLite skips it for rows of the first part without a value in this column. */
+  readonly needs?: string | undefined;
+  /** SQLite skips it for rows with a value in this column for which that part has changed nothing. */
+  readonly unless?: { readonly needs: string; readonly part: string } | undefined;
+  /** SQLite skips the part, or takes the rows of another. */
+  readonly inSqlite?: { readonly as: string | undefined } | undefined;
+}
+
+/** The types of PostgreSQL of given columns. */
+type GivenColumns = Readonly<Record<string, "TEXT" | "BIGINT" | "BYTEA">>;
+
+/** The parts of a compound statement in order, and its result. */
+interface CompoundOptions {
+  readonly given: Readonly<Record<string, GivenColumns>>;
+  readonly parts: Readonly<Record<string, Part>>;
+  /** The result has these columns of the rows of these parts. */
+  readonly answers: readonly string[];
+  readonly columns: string;
+}
+
+/**
+ * Several reads and changes for the rows of a list of calls. PostgreSQL runs them as one statement, in one round trip.
+ * SQLite, which has no such statements, runs them one after another for each call, with the values of the earlier parts as
+ * parameters; a part that changes rows has the rows of its first part for which it did. The `SELECT` of an `INSERT`, up to
+ * the `{}`, is a `VALUES` there, since SQLite would prepare to undo the insertion of several rows.
+ */
+export class CompoundStatement {
+  readonly #given: readonly (readonly [name: string, columns: readonly string[]])[];
+  readonly #postgres: Sql;
+  readonly #parts: readonly SqlitePart[];
+  /** The numbers of the parts that are the result. */
+  readonly #answers: readonly number[];
+
+  constructor({ given, parts, answers, columns }: CompoundOptions) {
+    const tables = Object.entries(given);
+    this.#given = tables.map(([name, types]) => [name, ["place", ...Object.keys(types)]]);
+    const names = [...Object.keys(given), ...Object.keys(parts)];
+    this.#answers = answers.map((name) => names.indexOf(name));
+    const withs = [
+      ...tables.map(([name, types]) => `${name} AS MATERIALIZED (${unnested(name, types)})`),
+      ...Object.entries(parts).map(([name, { text, order = "" }]) =>
+        `${name} AS ${isSelect(text) ? "MATERIALIZED " : ""}(${text.replace("{}", order)})`
+      ),
+    ];
+    const result = answers.map((name) => `SELECT ${columns} FROM ${name}`).join(" UNION ALL ");
+    this.#postgres = { sqlite: "", postgres: `WITH ${withs.join(",\n  ")}\n  ${result}` };
+    this.#parts = Object.values(parts).map((part) => sqlitePart(part, names));
+  }
+
+  /** Runs it for given rows; `isAlone` where it is the only statement of an operation. */
+  *run(given: GivenRows, isAlone = false): Work<readonly Row[]> {
+    const columns = this.#given;
+    const call: CompoundCall = {
+      sql: this.#postgres,
+      // SQLite does not read them.
+      get parameters() {
+        return columns.flatMap(([name, columns]) => {
+          return columns.map((column) =>
+            (given[name] ?? []).map((row) => row[column])
+          ) as readonly Parameter[];
+        });
+      },
+      returns: "rows",
+      isAlone,
+      inSqlite: (answer) => this.#runInSqlite(given, answer),
+    };
+    return (yield call).rows;
+  }
+
+  #runInSqlite(given: GivenRows, answer: (statement: Statement) => Answer): readonly Row[] {
+    const [calls = [], ...others] = this.#given.map(([name]) => given[name] ?? []);
+    const rows: Values[] = [];
+    for (const call of calls) {
+      const found: (readonly Values[])[] = [[call]];
+      for (const other of others) found.push(other.filter(({ place }) => place === call.place));
+      for (const part of this.#parts) found.push(rowsOf(part, found, answer));
+      for (const number of this.#answers) {
+        for (const row of found[number] ?? NO_ROWS) rows.push({ ...row, place: call.place });
+      }
+    }
+    return rows as readonly Row[];
+  }
+}
+
+type GivenRows = Readonly<Record<string, readonly GivenRow[]>>;
+
+/** A call of a compound statement. */
+interface CompoundCall extends Statement {
+  /** Runs its parts by statements of SQLite. */
+  inSqlite(answer: (statement: Statement) => Answer): readonly Row[];
+}
+
+/** True for a call of a compound statement. */
+export function isCompound(statement: Statement): statement is CompoundCall {
+  return "inSqlite" in statement;
+}
+
+/** A part for SQLite, with the numbers of the parts that it names. */
+interface SqlitePart {
+  readonly sql: Sql;
+  readonly isChange: boolean;
+  readonly isSkipped: boolean;
+  readonly needs: string | undefined;
+  readonly unless: { readonly needs: string; readonly part: number } | undefined;
+  readonly as: number | undefined;
+  /** Runs for each row of the first of these parts, if the others have one. */
+  readonly first: number;
+  readonly others: readonly number[];
+  /** The values that are its parameters. */
+  readonly values: readonly (readonly [part: number, column: string])[];
+}
+
+const NO_ROWS: readonly Values[] = [];
+const REFERENCE = /\b(\w+)\.(\w+)\b/g;
+
+function sqlitePart({ text, from, needs, unless, inSqlite }: Part, names: readonly string[]): SqlitePart {
+  const references = new Map<string, readonly [part: number, column: string]>();
+  const sqlite = withoutParts(text, from, names).replaceAll(
+    REFERENCE,
+    (reference, part: string, column: string) => {
+      if (!names.includes(part)) return reference;
+      references.set(reference, [names.indexOf(part), column]);
+      return `?${[...references.keys()].indexOf(reference) + 1}`;
+    },
+  );
+  const joined = from.matchAll(/(?:^|(?<!LEFT )JOIN )(\w+)/g).map(([, part = ""]) => names.indexOf(part));
+  const [first = 0, ...others] = joined;
+  return {
+    sql: { sqlite, postgres: "" },
+    isChange: !isSelect(text),
+    isSkipped: inSqlite !== undefined,
+    needs,
+    unless: unless && { needs: unless.needs, part: names.indexOf(unless.part) },
+    as: inSqlite?.as === undefined ? undefined : names.indexOf(inSqlite.as),
+    first,
+    others,
+    values: [...references.values()],
+  };
+}
+
+function isSelect(text: string): boolean {
+  return text.trimStart().startsWith("SELECT");
+}
+
+function withoutParts(text: string, from: string, names: readonly string[]): string {
+  if (text.trimStart().startsWith("INSERT")) {
+    const [columns = "", selected = ""] = text.replace(/RETURNING [^]*$/, "").split("SELECT ");
+    const [values = "", rest = ""] = selected.split(`FROM ${from}`);
+    return `${columns}VALUES (${values}) ${rest.slice(rest.indexOf("{}") + "{}".length)}`;
+  }
+  const [begin = "", rest = ""] = text.replace("{}", "").split(`FROM ${from}`);
+  if (!isSelect(text)) return `${begin}${rest}`;
+  // It has them already.
+  const columns = begin.replaceAll(
+    /(\w+)\.\w+, /g,
+    (column, part: string) => names.includes(part) ? "" : column,
+  );
+  return `${columns}FROM ${rest.replace(/^, /, "")}`;
+}
+
+function rowsOf(
+  part: SqlitePart,
+  found: readonly (readonly Values[])[],
+  answer: (statement: Statement) => Answer,
+): readonly Values[] {
+  const { sql, isChange, needs, unless, first, others, values } = part;
+  if (part.as !== undefined) return found[part.as] ?? NO_ROWS;
+  if (part.isSkipped || others.some((number) => found[number]?.length === 0)) return NO_ROWS;
+  const rows: Values[] = [];
+  for (const row of found[first] ?? NO_ROWS) {
+    if (needs !== undefined && isAbsent(row[needs])) continue;
+    if (unless !== undefined && !isAbsent(row[unless.needs]) && found[unless.part]?.length === 0) continue;
+    const parameters = values.map(([number, column]) => {
+      return (number === first ? row : found[number]?.[0])?.[column] as Parameter;
+    });
+    const result = answer({ sql, parameters, returns: isChange ? "changes" : "rows" });
+    if (!isChange) rows.push(...result.rows);
+    else if (result.changes > 0) rows.push(row);
+  }
+  return rows;
+}
+
+function isAbsent(value: Value): boolean {
+  return value === undefined || value === null;
+}
+
+function unnested(name: string, types: GivenColumns): string {
+  const columns = ["place", ...Object.keys(types)];
+  const lists = ["BIGINT", ...Object.values(types)].map((type) => `CAST(? AS ${type}[])`);
+  return `SELECT * FROM unnest(${lists.join(", ")}) AS ${name} (${columns.join(", ")})`;
+}
