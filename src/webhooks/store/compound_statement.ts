@@ -1,4 +1,12 @@
-import type { Answer, Parameter, Row, Sql, Statement, Work } from "./work.ts";
+import {
+  type Answer,
+  type Parameter,
+  type Row,
+  type Sql,
+  type Statement,
+  textOf,
+  type Work,
+} from "./work.ts";
 
 type Value = string | number | bigint | boolean | Uint8Array | null | undefined;
 type Values = Readonly<Record<string, Value>>;
@@ -18,6 +26,8 @@ export interface Part {
   readonly needs?: string | undefined;
   /** SQLite skips it for rows with a value in this column for which that part has changed nothing. */
   readonly unless?: { readonly needs: string; readonly part: string } | undefined;
+  /** SQLite runs it once for equal values: the other parts change none of its rows. */
+  readonly isShared?: boolean | undefined;
   /** SQLite skips the part, or takes the rows of another. */
   readonly inSqlite?: { readonly as: string | undefined } | undefined;
 }
@@ -86,12 +96,15 @@ export class CompoundStatement {
   #runInSqlite(given: GivenRows, answer: (statement: Statement) => Answer): readonly Row[] {
     const [calls = [], ...others] = this.#given.map(([name]) => given[name] ?? []);
     const rows: Values[] = [];
+    const answers: Answers = { answer, shared: new Map() };
     for (const call of calls) {
       const found: (readonly Values[])[] = [[call]];
       for (const other of others) found.push(other.filter(({ place }) => place === call.place));
-      for (const part of this.#parts) found.push(rowsOf(part, found, answer));
+      for (const part of this.#parts) found.push(rowsOf(part, found, answers));
       for (const number of this.#answers) {
-        for (const row of found[number] ?? NO_ROWS) rows.push({ ...row, place: call.place });
+        for (const row of found[number] ?? NO_ROWS) {
+          rows.push("place" in row ? row : { ...row, place: call.place });
+        }
       }
     }
     return rows as readonly Row[];
@@ -115,6 +128,7 @@ export function isCompound(statement: Statement): statement is CompoundCall {
 interface SqlitePart {
   readonly sql: Sql;
   readonly isChange: boolean;
+  readonly isShared: boolean;
   readonly isSkipped: boolean;
   readonly needs: string | undefined;
   readonly unless: { readonly needs: string; readonly part: number } | undefined;
@@ -129,7 +143,10 @@ interface SqlitePart {
 const NO_ROWS: readonly Values[] = [];
 const REFERENCE = /\b(\w+)\.(\w+)\b/g;
 
-function sqlitePart({ text, from, needs, unless, inSqlite }: Part, names: readonly string[]): SqlitePart {
+function sqlitePart(
+  { text, from, needs, unless, isShared = false, inSqlite }: Part,
+  names: readonly string[],
+): SqlitePart {
   const references = new Map<string, readonly [part: number, column: string]>();
   const sqlite = withoutParts(text, from, names).replaceAll(
     REFERENCE,
@@ -144,6 +161,7 @@ function sqlitePart({ text, from, needs, unless, inSqlite }: Part, names: readon
   return {
     sql: { sqlite, postgres: "" },
     isChange: !isSelect(text),
+    isShared,
     isSkipped: inSqlite !== undefined,
     needs,
     unless: unless && { needs: unless.needs, part: names.indexOf(unless.part) },
@@ -174,10 +192,24 @@ function withoutParts(text: string, from: string, names: readonly string[]): str
   return `${columns}FROM ${rest.replace(/^, /, "")}`;
 }
 
+/** The answers to statements of SQLite. */
+interface Answers {
+  answer(statement: Statement): Answer;
+  /** Of shared parts, by the statement and its values. */
+  readonly shared: Map<string, Answer>;
+}
+
+function sharedAnswer({ answer, shared }: Answers, statement: Statement): Answer {
+  const key = JSON.stringify([textOf(statement, "sqlite"), ...statement.parameters]);
+  const result = shared.get(key) ?? answer(statement);
+  shared.set(key, result);
+  return result;
+}
+
 function rowsOf(
   part: SqlitePart,
   found: readonly (readonly Values[])[],
-  answer: (statement: Statement) => Answer,
+  answers: Answers,
 ): readonly Values[] {
   const { sql, isChange, needs, unless, first, others, values } = part;
   if (part.as !== undefined) return found[part.as] ?? NO_ROWS;
@@ -189,7 +221,8 @@ function rowsOf(
     const parameters = values.map(([number, column]) => {
       return (number === first ? row : found[number]?.[0])?.[column] as Parameter;
     });
-    const result = answer({ sql, parameters, returns: isChange ? "changes" : "rows" });
+    const statement: Statement = { sql, parameters, returns: isChange ? "changes" : "rows" };
+    const result = part.isShared ? sharedAnswer(answers, statement) : answers.answer(statement);
     if (!isChange) rows.push(...result.rows);
     else if (result.changes > 0) rows.push(row);
   }

@@ -46,3 +46,32 @@ export function* runApart<A extends readonly unknown[], T>(list: ListOperation<A
   if (result !== APART) return result as T;
   throw new Error("Cannot run an operation: its list left a call that was alone");
 }
+
+/** A call of an operation. */
+export interface Call {
+  readonly operation: Operation<readonly unknown[], unknown>;
+  readonly args: readonly unknown[];
+}
+
+/** Forgets the types of a call. */
+export function callOf<A extends readonly unknown[], T>(operation: Operation<A, T>, args: A): Call {
+  return { operation: operation as unknown as Call["operation"], args };
+}
+
+/** Runs calls in one transaction, those of one list operation as a list; returns their results in order. */
+export function* runCalls(calls: readonly Call[]): Work<readonly unknown[]> {
+  const results = new Map<Call, unknown>();
+  for (const [operation, group] of Map.groupBy(calls, (call) => call.operation)) {
+    const list = listOf(operation);
+    if (list === undefined) {
+      for (const call of group) results.set(call, yield* operation(...call.args));
+      continue;
+    }
+    const values = yield* list.work(group.map(({ args }) => args));
+    for (const [index, call] of group.entries()) {
+      const value = values[index];
+      results.set(call, value === APART ? yield* runApart(list, call.args) : value);
+    }
+  }
+  return calls.map((call) => results.get(call));
+}

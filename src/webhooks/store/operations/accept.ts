@@ -104,6 +104,7 @@ const ADD_EXECUTIONS = new CompoundStatement({
         WHERE workflow_version.id = asked.version_id {}`,
       from: "asked",
       order: "ORDER BY workflow_version.id FOR SHARE OF workflow_version",
+      isShared: true,
     },
     keyed: addingKeys("asked", {
       from: STARTABLE,

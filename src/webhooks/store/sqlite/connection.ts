@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { errorText } from "../../../base/error_text.ts";
 import { FailedCall } from "../call_groups.ts";
 import { isCompound } from "../compound_statement.ts";
+import { type Call, runCalls } from "../list_operation.ts";
 import { StoreError } from "../store.ts";
 import { addTallies, talliedBy } from "../operations/tally.ts";
 import {
@@ -80,18 +81,18 @@ export class SqliteConnection {
 
   /** All rows. */
   all(sql: string, ...parameters: readonly Parameter[]): readonly Row[] {
-    return this.#run(sql, (statement) => statement.all(...parameters.map(bound)));
+    return this.#all(sql, parameters);
   }
 
   /** The first row. */
   get(sql: string, ...parameters: readonly Parameter[]): Row | undefined {
     // A statement that is not read to its end would keep its transaction open.
-    return this.#run(sql, (statement) => statement.all(...parameters.map(bound))[0]);
+    return this.#all(sql, parameters)[0];
   }
 
   /** Changes rows; returns how many. */
   run(sql: string, ...parameters: readonly Parameter[]): number {
-    return this.#run(sql, (statement) => Number(statement.run(...parameters.map(bound)).changes));
+    return this.#change(sql, parameters);
   }
 
   /** Runs an operation. */
@@ -115,11 +116,10 @@ export class SqliteConnection {
   }
 
   /**
-   * Runs operations in one transaction that changes each tally once; if one throws, the others again, and it is a
-   * `FailedCall`.
+   * Runs calls in one transaction that changes each tally once, those of one list operation as a list; if one throws, the
+   * others again, and it is a `FailedCall`.
    */
-  performAll(operations: readonly (() => Work<unknown>)[]): readonly unknown[] {
-    let failed: { readonly index: number; readonly error: unknown } | undefined;
+  performAll(calls: readonly Call[]): readonly unknown[] {
     const tallied: Parameter[] = [];
     const answer = (statement: Statement) => {
       const counts = talliedBy(statement);
@@ -127,37 +127,30 @@ export class SqliteConnection {
       tallied.push(...counts);
       return NO_ANSWER;
     };
+    let isSeparable = false;
     try {
       return this.transaction(() => {
-        const values = operations.map((work, index) => {
-          try {
-            return performed(work(), answer);
-          } catch (error) {
-            // SQLite may have ended the whole transaction, such as when the disk is full.
-            if (this.inTransaction) failed = { index, error };
-            throw error;
-          }
-        });
-        this.perform(addTallies(tallied));
-        return values;
+        try {
+          const results = performed(runCalls(calls), answer);
+          this.perform(addTallies(tallied));
+          return results;
+        } catch (error) {
+          // SQLite may have ended the whole transaction, such as when the disk is full.
+          isSeparable = this.inTransaction;
+          throw error;
+        }
       });
     } catch (error) {
-      if (failed === undefined) throw error;
+      if (!isSeparable) throw error;
+      if (calls.length === 1) return [new FailedCall(error)];
     }
-    const { index, error } = failed;
-    return this.#performSeparately(operations.toSpliced(index, 1)).toSpliced(index, 0, new FailedCall(error));
+    return this.transaction(() => calls.map((call) => this.#performWithSavepoint(call)));
   }
 
-  /** Many may throw; to repeat the others after each would take quadratic time. */
-  #performSeparately(operations: readonly (() => Work<unknown>)[]): readonly unknown[] {
-    if (operations.length === 0) return [];
-    return this.transaction(() => operations.map((work) => this.#performWithSavepoint(work)));
-  }
-
-  #performWithSavepoint(work: () => Work<unknown>): unknown {
+  #performWithSavepoint({ operation, args }: Call): unknown {
     this.run("SAVEPOINT operation");
     try {
-      const value = this.perform(work());
+      const value = this.perform(operation(...args));
       this.run("RELEASE operation");
       return value;
     } catch (error) {
@@ -257,8 +250,16 @@ export class SqliteConnection {
     const text = textOf(statement, "sqlite");
     if (text === "") return NO_ANSWER;
     const { parameters, returns } = statement;
-    if (returns === "rows") return { rows: this.all(text, ...parameters), changes: 0 };
-    return { rows: [], changes: this.run(text, ...parameters) };
+    if (returns === "rows") return { rows: this.#all(text, parameters), changes: 0 };
+    return { rows: [], changes: this.#change(text, parameters) };
+  }
+
+  #all(sql: string, parameters: readonly Parameter[]): readonly Row[] {
+    return this.#run(sql, (statement) => statement.all(...parameters.map(bound)));
+  }
+
+  #change(sql: string, parameters: readonly Parameter[]): number {
+    return this.#run(sql, (statement) => Number(statement.run(...parameters.map(bound)).changes));
   }
 
   #between<T>(begin: string, run: () => T): T {

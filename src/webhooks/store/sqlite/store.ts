@@ -3,6 +3,7 @@ import type { Logger } from "../../../base/log.ts";
 import { migrate, schemaVersion } from "./migration.ts";
 import { CallGroups } from "../call_groups.ts";
 import { type ConnectionOptions, SqliteConnection, storeError } from "./connection.ts";
+import { type Call, callOf } from "../list_operation.ts";
 import { erasePayload } from "../operations/events.ts";
 import { rowMetrics } from "../operations/tally.ts";
 import { clearRemoved, isAnythingRemoved } from "../operations/removals.ts";
@@ -15,7 +16,6 @@ import {
   type StoreMetrics,
   type WebhookStore,
 } from "../store.ts";
-import type { Work } from "../work.ts";
 
 /** For a SQLite store. */
 export interface SqliteStoreOptions extends ConnectionOptions {
@@ -56,7 +56,7 @@ const ERASING: ReadonlySet<unknown> = new Set([erasePayload]);
 class SqliteStore implements WebhookStore {
   readonly #connection: SqliteConnection;
   /** Operations of one turn are written in one transaction, with one sync of the disk. */
-  readonly #commits: CallGroups<() => Work<unknown>>;
+  readonly #commits: CallGroups<Call>;
   readonly #logger: Logger;
   /** Whether the log may hold an erased payload. */
   #hasTraces = false;
@@ -65,11 +65,11 @@ class SqliteStore implements WebhookStore {
   constructor(connection: SqliteConnection, { clock, logger, onCommit, maxWaiting }: SqliteStoreOptions) {
     this.#connection = connection;
     this.#logger = logger;
-    const run = (operations: readonly (() => Work<unknown>)[]) => {
+    const run = (calls: readonly Call[]) => {
       const since = clock.elapsed();
       try {
-        const results = connection.performAll(operations);
-        onCommit?.(clock.elapsed() - since, operations.length);
+        const results = connection.performAll(calls);
+        onCommit?.(clock.elapsed() - since, calls.length);
         return results;
       } catch (error) {
         throw storeError("Cannot use the store", error);
@@ -84,7 +84,7 @@ class SqliteStore implements WebhookStore {
       // deno-lint-ignore require-await -- a failure is a rejection
       run: async (take) => run(take()),
       // deno-lint-ignore require-await -- a failure is a rejection
-      runApart: async (operation) => run([operation])[0],
+      runApart: async (call) => run([call])[0],
     });
   }
 
@@ -103,7 +103,7 @@ class SqliteStore implements WebhookStore {
     if (this.#isClosed) {
       throw new StoreError("closed", `Cannot use the store "${this.#connection.path}": it is closed`);
     }
-    const value = await this.#commits.call(() => operation(...args)) as T;
+    const value = await this.#commits.call(callOf(operation, args)) as T;
     if (ERASING.has(operation)) {
       this.#hasTraces = true;
       this.#truncateLog();
