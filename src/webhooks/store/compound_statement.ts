@@ -4,7 +4,6 @@ import {
   type Row,
   type Sql,
   type Statement,
-  textOf,
   type Work,
 } from "./work.ts";
 
@@ -47,7 +46,7 @@ interface CompoundOptions {
 /**
  * Several reads and changes for the rows of a list of calls. PostgreSQL runs them as one statement, in one round trip.
  * SQLite, which has no such statements, runs them one after another for each call, with the values of the earlier parts as
- * parameters; a part that changes rows has the rows of its first part for which it did. The `SELECT` of an `INSERT`, up to
+ * parameters; an insertion has the rows of its first part for which it changed a row. The `SELECT` of an `INSERT`, up to
  * the `{}`, is a `VALUES` there, since SQLite would prepare to undo the insertion of several rows.
  */
 export class CompoundStatement {
@@ -94,12 +93,12 @@ export class CompoundStatement {
   }
 
   #runInSqlite(given: GivenRows, answer: (statement: Statement) => Answer): readonly Row[] {
-    const [calls = [], ...others] = this.#given.map(([name]) => given[name] ?? []);
+    const [calls = NO_GIVEN, ...others] = this.#given.map(([name]) => given[name] ?? NO_GIVEN);
+    const byPlace = others.map((rows) => Map.groupBy(rows, ({ place }) => place));
     const rows: Values[] = [];
     const answers: Answers = { answer, shared: new Map() };
     for (const call of calls) {
-      const found: (readonly Values[])[] = [[call]];
-      for (const other of others) found.push(other.filter(({ place }) => place === call.place));
+      const found: (readonly Values[])[] = [[call], ...byPlace.map((other) => other.get(call.place) ?? NO_ROWS)];
       for (const part of this.#parts) found.push(rowsOf(part, found, answers));
       for (const number of this.#answers) {
         for (const row of found[number] ?? NO_ROWS) {
@@ -127,7 +126,7 @@ export function isCompound(statement: Statement): statement is CompoundCall {
 /** A part for SQLite, with the numbers of the parts that it names. */
 interface SqlitePart {
   readonly sql: Sql;
-  readonly isChange: boolean;
+  readonly returns: Statement["returns"];
   readonly isShared: boolean;
   readonly isSkipped: boolean;
   readonly needs: string | undefined;
@@ -141,6 +140,7 @@ interface SqlitePart {
 }
 
 const NO_ROWS: readonly Values[] = [];
+const NO_GIVEN: readonly GivenRow[] = [];
 const REFERENCE = /\b(\w+)\.(\w+)\b/g;
 
 function sqlitePart(
@@ -160,7 +160,7 @@ function sqlitePart(
   const [first = 0, ...others] = joined;
   return {
     sql: { sqlite, postgres: "" },
-    isChange: !isSelect(text),
+    returns: isSelect(text) || !isInsert(text) && text.includes("RETURNING") ? "rows" : "changes",
     isShared,
     isSkipped: inSqlite !== undefined,
     needs,
@@ -176,20 +176,22 @@ function isSelect(text: string): boolean {
   return text.trimStart().startsWith("SELECT");
 }
 
+function isInsert(text: string): boolean {
+  return text.trimStart().startsWith("INSERT");
+}
+
 function withoutParts(text: string, from: string, names: readonly string[]): string {
-  if (text.trimStart().startsWith("INSERT")) {
+  if (isInsert(text)) {
     const [columns = "", selected = ""] = text.replace(/RETURNING [^]*$/, "").split("SELECT ");
     const [values = "", rest = ""] = selected.split(`FROM ${from}`);
     return `${columns}VALUES (${values}) ${rest.slice(rest.indexOf("{}") + "{}".length)}`;
   }
   const [begin = "", rest = ""] = text.replace("{}", "").split(`FROM ${from}`);
-  if (!isSelect(text)) return `${begin}${rest}`;
-  // It has them already.
-  const columns = begin.replaceAll(
-    /(\w+)\.\w+, /g,
-    (column, part: string) => names.includes(part) ? "" : column,
-  );
-  return `${columns}FROM ${rest.replace(/^, /, "")}`;
+  const statement = `${begin}${isSelect(text) ? `FROM ${rest.replace(/^, /, "")}` : rest}`;
+  // The columns of earlier parts in the result, which these parts have.
+  return statement.replace(/(SELECT|RETURNING) (?:\w+\.\w+, )+/, (columns) => {
+    return columns.replaceAll(/(\w+)\.\w+, /g, (column, part: string) => names.includes(part) ? "" : column);
+  });
 }
 
 /** The answers to statements of SQLite. */
@@ -199,34 +201,41 @@ interface Answers {
   readonly shared: Map<string, Answer>;
 }
 
-function sharedAnswer({ answer, shared }: Answers, statement: Statement): Answer {
-  const key = JSON.stringify([textOf(statement, "sqlite"), ...statement.parameters]);
-  const result = shared.get(key) ?? answer(statement);
-  shared.set(key, result);
-  return result;
-}
-
 function rowsOf(
   part: SqlitePart,
   found: readonly (readonly Values[])[],
   answers: Answers,
 ): readonly Values[] {
-  const { sql, isChange, needs, unless, first, others, values } = part;
+  const { needs, unless, first, others } = part;
   if (part.as !== undefined) return found[part.as] ?? NO_ROWS;
   if (part.isSkipped || others.some((number) => found[number]?.length === 0)) return NO_ROWS;
   const rows: Values[] = [];
   for (const row of found[first] ?? NO_ROWS) {
     if (needs !== undefined && isAbsent(row[needs])) continue;
     if (unless !== undefined && !isAbsent(row[unless.needs]) && found[unless.part]?.length === 0) continue;
-    const parameters = values.map(([number, column]) => {
-      return (number === first ? row : found[number]?.[0])?.[column] as Parameter;
-    });
-    const statement: Statement = { sql, parameters, returns: isChange ? "changes" : "rows" };
-    const result = part.isShared ? sharedAnswer(answers, statement) : answers.answer(statement);
-    if (!isChange) rows.push(...result.rows);
-    else if (result.changes > 0) rows.push(row);
+    const { rows: returned, changes } = answerOf(part, row, found, answers);
+    if (changes > 0) rows.push(row);
+    for (const one of returned) rows.push(one);
   }
   return rows;
+}
+
+function answerOf(
+  { sql, returns, values, first, isShared }: SqlitePart,
+  row: Values,
+  found: readonly (readonly Values[])[],
+  { answer, shared }: Answers,
+): Answer {
+  const parameters = values.map(([number, column]) =>
+    (number === first ? row : found[number]?.[0])?.[column] as Parameter
+  );
+  if (!isShared) return answer({ sql, parameters, returns });
+  const key = `${sql.sqlite}\0${parameters.join("\0")}`;
+  const known = shared.get(key);
+  if (known !== undefined) return known;
+  const result = answer({ sql, parameters, returns });
+  shared.set(key, result);
+  return result;
 }
 
 function isAbsent(value: Value): boolean {

@@ -162,6 +162,7 @@ function* addExecutions(
 ): Work<readonly (Acceptance<Execution> | typeof APART)[]> {
   const firsts = firstOfEachKey(calls);
   const asked = [...firsts].map(([execution, options], place) => ({
+    ...keyColumns(options),
     place,
     id: execution.id,
     workflow: execution.workflow,
@@ -171,7 +172,6 @@ function* addExecutions(
     input: execution.input,
     claim_id: execution.claim?.id,
     lease_until: execution.claim?.leaseUntil,
-    ...keyColumns(options),
   }));
   const rows = yield* ADD_EXECUTIONS.run({ asked }, isAlone);
   const added = new Set(rows.map((row) => text(row, "id")));

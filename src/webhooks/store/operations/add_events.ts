@@ -127,7 +127,7 @@ function* addSubscribed(
 ): Work<ReadonlyMap<EventCall, readonly string[]>> {
   const firsts = firstsOf(events);
   const asked = firsts.map(({ call: [{ id, kind, body }, options], list }, place) => {
-    return { place, id, kind, body, ...keyColumns(options), deliveries: list.length };
+    return { ...keyColumns(options), place, id, kind, body, deliveries: list.length };
   });
   const subscribed = firsts.flatMap(({ call: [event], list }, place) =>
     list.map(({ id, endpointId }, rank) => {

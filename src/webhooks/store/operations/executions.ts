@@ -43,7 +43,7 @@ export interface ExecutionCommit {
   readonly keepClaim: boolean;
 }
 
-const HELD_STEPS = "step JOIN held ON held.place = step.place";
+const CHANGED_STEPS = "step JOIN changed ON changed.place = step.place";
 const COMMIT = new CompoundStatement({
   given: {
     asked: {
@@ -72,35 +72,37 @@ const COMMIT = new CompoundStatement({
     },
   },
   parts: {
+    // SQLite finds them by the change.
     held: {
-      text: `SELECT asked.place, asked.state, execution.seq,
-          execution.status AS before, execution.cancel_requested
+      text: `SELECT asked.place, asked.state, execution.status AS before
         FROM asked, execution WHERE execution.id = asked.id AND execution.claim_id = asked.claim {}`,
       from: "asked",
       order: "ORDER BY execution.seq FOR UPDATE OF execution",
-    },
-    stepped: {
-      text: `INSERT INTO execution_step
-          (execution_seq, position, name, kind, status, attempts, started_at, finished_at, result, error)
-        SELECT held.seq, step.position, step.name, step.kind, step.status, step.attempts, step.started_at,
-          step.finished_at, step.result, step.error
-        FROM ${HELD_STEPS} {} ON CONFLICT (execution_seq, position) DO NOTHING`,
-      from: HELD_STEPS,
+      inSqlite: { as: "asked" },
     },
     tallied: tallyingMoves("execution"),
     changed: {
       text: `UPDATE execution SET status = asked.state, step_attempts = asked.step_attempts,
           deadline_at = coalesce(asked.deadline_at, execution.deadline_at),
           finished_at = asked.finished_at, output = asked.output, error = asked.error, voids = 0,
-          due_at = CASE WHEN held.cancel_requested = 0 THEN asked.due_at ELSE asked.due_now END,
-          claim_id = CASE WHEN asked.released = 0 THEN execution.claim_id END,
-          lease_until = CASE WHEN asked.released = 0 THEN execution.lease_until END
-        FROM ${HELD_CALLS} WHERE execution.seq = held.seq`,
+          due_at = CASE WHEN cancel_requested = 0 THEN asked.due_at ELSE asked.due_now END,
+          claim_id = CASE WHEN asked.released = 0 THEN claim_id END,
+          lease_until = CASE WHEN asked.released = 0 THEN lease_until END
+        FROM ${HELD_CALLS} WHERE execution.id = asked.id AND execution.claim_id = asked.claim
+        RETURNING asked.place, execution.seq, cancel_requested`,
       from: HELD_CALLS,
     },
+    stepped: {
+      text: `INSERT INTO execution_step
+          (execution_seq, position, name, kind, status, attempts, started_at, finished_at, result, error)
+        SELECT changed.seq, step.position, step.name, step.kind, step.status, step.attempts, step.started_at,
+          step.finished_at, step.result, step.error
+        FROM ${CHANGED_STEPS} {} ON CONFLICT (execution_seq, position) DO NOTHING`,
+      from: CHANGED_STEPS,
+    },
   },
-  answers: ["held"],
-  columns: "place, before, cancel_requested",
+  answers: ["changed"],
+  columns: "place, cancel_requested",
 });
 
 /**
@@ -124,10 +126,8 @@ export const commitExecution = listed<
     const rows = yield* COMMIT.run({ asked, step }, isAlone);
     const held = new Map(rows.map((row) => [commits[integer(row, "place")]?.executionId, row]));
     for (const { executionId, change } of commits) {
-      const row = held.get(executionId);
-      if (row === undefined) continue;
-      const before = text(row, "before") as ExecutionStatus;
-      yield* tallyMoveInSqlite(`execution.${before}`, `execution.${change.status}`);
+      // Its claim has started it.
+      if (held.has(executionId)) yield* tallyMoveInSqlite("execution.running", `execution.${change.status}`);
     }
     yield* addAllEvents(
       commits.flatMap(({ executionId, event, now }) =>
