@@ -1,11 +1,4 @@
-import {
-  type Answer,
-  type Parameter,
-  type Row,
-  type Sql,
-  type Statement,
-  type Work,
-} from "./work.ts";
+import { type Answer, type Parameter, type Row, type Sql, type Statement, type Work } from "./work.ts";
 
 type Value = string | number | bigint | boolean | Uint8Array | null | undefined;
 type Values = Readonly<Record<string, Value>>;
@@ -98,7 +91,10 @@ export class CompoundStatement {
     const rows: Values[] = [];
     const answers: Answers = { answer, shared: new Map() };
     for (const call of calls) {
-      const found: (readonly Values[])[] = [[call], ...byPlace.map((other) => other.get(call.place) ?? NO_ROWS)];
+      const found: (readonly Values[])[] = [
+        [call],
+        ...byPlace.map((other) => other.get(call.place) ?? NO_ROWS),
+      ];
       for (const part of this.#parts) found.push(rowsOf(part, found, answers));
       for (const number of this.#answers) {
         for (const row of found[number] ?? NO_ROWS) {
